@@ -1,0 +1,177 @@
+// Package ckpt is the checkpoint protocol as two pure state machines: Rank, one
+// in every rank, and Head, one per job. No clocks, no sockets, no goroutines:
+// events go in through Step, actions come out, and whoever drives the machine
+// carries them out in order.
+//
+// Only the head decides; ranks report. A rank walks
+//
+//	Running -> Closing -> Exchanging -> Draining -> Ready -> (all ready)
+//	        -> Captured -> (all captured) -> Running
+//
+// and from any state, on the head's word (Revert), back to Running without a
+// snapshot. Messages of another incarnation or attempt are dropped.
+//
+// The self back-end has a part before it, with the gate open: Prepare arms
+// "stop at the next Point" in the same step in which the count of Points is
+// read, the head announces T = largest count + 1 (Target), ranks below T go on,
+// all stop at T (AtPoint), and only then Close follows.
+package ckpt
+
+import "github.com/gorun-mpi/gorun/internal/oob"
+
+// State is where a rank stands in the protocol.
+type State uint8
+
+// The states of a rank.
+const (
+	Running State = iota
+	Preparing
+	Closing
+	Exchanging
+	Draining
+	Ready
+	Capturing
+	Captured
+)
+
+// RankEvent is one input of the Rank machine. Exactly the fields that belong
+// to its Type are set.
+type RankEvent struct {
+	Type RankEventType
+	Msg  oob.Msg  // EvMsg
+	N    uint64   // EvArmed: Points entered so far; EvAtPoint: the Point's number; EvCaptured: bytes
+	Sent []uint64 // EvFlushed: bytes sent, by rank, final while the gate is closed. The machine keeps it.
+	Recv []uint64 // EvProgress: bytes received so far, by rank; borrowed for the call
+	Err  string   // EvFailed: why
+	Info []byte   // EvWritten: JSON of oob.ImageInfo; EvWhere: the answer
+	Size uint64   // EvWritten, EvWriting: bytes
+}
+
+// RankEventType names a RankEvent.
+type RankEventType uint8
+
+// What can happen to a rank.
+const (
+	EvMsg      RankEventType = 1 + iota // a message of the head or, a Bookmark, of another rank
+	EvArmed                             // ActArm was done
+	EvAtPoint                           // the program stands at the Point it was stopped at
+	EvClosed                            // ActCloseGate was done: nobody is inside the library
+	EvFlushed                           // ActFlush was done: what was accepted has left, no handshake is in progress
+	EvProgress                          // bytes were received (only after ActDrain was asked for)
+	EvCaptured                          // ActCapture was done: the copy stands, the program may go on
+	EvWriting                           // so many bytes of the image are written
+	EvWritten                           // the image is durable
+	EvFailed                            // something of this attempt failed here
+	EvWhere                             // answer to ActWhere
+)
+
+// RankAction is one output of the Rank machine.
+type RankAction struct {
+	Type RankActionType
+	Msg  oob.Msg // ActSend
+	N    uint64  // ActRunTo: the Point to stop at; ActCommitted: sequence number
+	Data []byte  // ActCapture: JSON of oob.CaptureConfig; ActReverted: why
+}
+
+// RankActionType names a RankAction.
+type RankActionType uint8
+
+// What a rank is told to do.
+const (
+	ActSend      RankActionType = 1 + iota // send Msg (From, Incarnation, Attempt are filled in)
+	ActArm                                 // read the Point count and stop at the next Point, in one step; answer EvArmed
+	ActRunTo                               // release a stopped or running program up to Point N; answer EvAtPoint
+	ActCloseGate                           // close the gate; answer EvClosed
+	ActFlush                               // flush and quiesce, receiving all the while; answer EvFlushed
+	ActDrain                               // keep receiving, feed EvProgress after each step that received something, until ActReady or ActOpenGate
+	ActReady                               // draining is over: nothing may arrive any more
+	ActCapture                             // make the image's copy; answer EvCaptured, later EvWritten, or EvFailed
+	ActOpenGate                            // open the gate (no-op if it is open), release the Point (no-op if not held), Continue the modules
+	ActDiscard                             // give up a copy or a write in progress, remove the partial file
+	ActWhere                               // say what the program is doing; answer EvWhere
+	ActCommitted                           // the snapshot N is committed
+	ActReverted                            // the attempt is over without a snapshot
+)
+
+// HeadEvent is one input of the Head machine.
+type HeadEvent struct {
+	Type    HeadEventType
+	Msg     oob.Msg // HvMsg
+	Request Request // HvRequest
+	Rank    int     // HvDied
+	Err     string  // HvDied, HvCommitFailed: why
+	Timer   uint64  // HvTimeout: the timer's id, as in HactTimer
+	Folder  string  // HvFolder: where images go
+	Seq     int     // HvFolder
+}
+
+// Request asks for a checkpoint. Requests that come before the ranks are
+// captured share the running attempt; later ones coalesce into the next.
+type Request struct {
+	ID      uint64 // chosen by the driver; comes back in HactDone
+	Mode    uint64 // oob.ModeSelf or oob.ModeNative
+	Stop    bool   // end the job after the commit; nobody goes on computing
+	Timeout int64  // milliseconds for each waiting phase; 0: the default
+	Codec   string
+}
+
+// HeadEventType names a HeadEvent.
+type HeadEventType uint8
+
+// What can happen to the head.
+const (
+	HvMsg          HeadEventType = 1 + iota // a message of a rank (Dests may come summed, from an agent)
+	HvRequest                               // somebody wants a checkpoint
+	HvDied                                  // a rank is gone
+	HvTimeout                               // a timer ran out
+	HvFolder                                // answer to HactFolder
+	HvFolderFailed                          // the same, Err why
+	HvCommitted                             // HactCommit was done
+	HvCommitFailed                          // the same, Err why
+	HvAllUp                                 // all ranks are up: checkpoints may begin
+)
+
+// HeadAction is one output of the Head machine.
+type HeadAction struct {
+	Type   HeadActionType
+	Msg    oob.Msg         // HactSend (To set)
+	Timer  uint64          // HactTimer, HactStopTimer
+	Millis int64           // HactTimer
+	Done   Done            // HactDone
+	Images []oob.ImageInfo // HactCommit: by rank
+	Seq    int             // HactCommit, HactDiscard
+	Info   ProgressInfo    // HactProgress
+}
+
+// Done is the outcome of one request.
+type Done struct {
+	ID   uint64
+	Seq  int    // the committed sequence number, if Err is ""
+	Err  string // names rank and what was waited for
+	Stop bool   // the job is to be ended now
+}
+
+// ProgressInfo is what a user waiting for a checkpoint is shown.
+type ProgressInfo struct {
+	Phase   string // "points", "closing", "draining", "capturing", "writing", "committing"
+	Ranks   int    // ranks that have finished the phase
+	Size    int
+	Written uint64 // bytes written so far
+	Total   uint64 // bytes the images will hold, once known
+}
+
+// HeadActionType names a HeadAction.
+type HeadActionType uint8
+
+// What the head's driver is told to do.
+const (
+	HactSend      HeadActionType = 1 + iota // send Msg
+	HactTimer                               // start timer Timer with Millis
+	HactStopTimer                           // stop it
+	HactFolder                              // begin a snapshot folder; answer HvFolder or HvFolderFailed
+	HactCommit                              // write the schema, rename, fsync; answer HvCommitted or HvCommitFailed
+	HactDiscard                             // remove the folder of an attempt that failed
+	HactDone                                // a request is answered
+	HactProgress                            // tell those who wait
+	HactFinalized                           // all ranks were released from Finalize
+)

@@ -1,0 +1,158 @@
+// Package oob is the out-of-band channel: what head, agents and ranks say to
+// each other beside the messages of the program.
+//
+// A rank inherits one connected stream socket to its agent, the agent holds one
+// stream to the head. Everything is one kind of frame, Msg:
+//
+//	 0 length u32   bytes that follow, at most MaxMsg
+//	 4 kind   u8
+//	 5 -      u8 x3
+//	 8 from   i32   a rank, Head, or an agent (AgentAddr)
+//	12 to     i32
+//	16 incarnation u64
+//	24 attempt     u32
+//	28 -           u32
+//	32 a u64, 40 b u64
+//	48 data
+//
+// all little-endian. Agents forward what is not for them: frames for a rank of
+// theirs down, everything else up; the head forwards between agents.
+package oob
+
+// Addresses beside the ranks 0..np-1.
+const Head int32 = -1
+
+// AgentAddr is the address of agent i.
+func AgentAddr(i int) int32 { return int32(-2 - i) }
+
+// Version range spoken here; the first frame on every stream is a Hello that
+// carries the sender's range in A (lowest) and B (highest).
+const (
+	VersionMin = 1
+	VersionMax = 1
+)
+
+// MaxMsg bounds one frame in bytes.
+const MaxMsg = 64 << 20
+
+// Kind says what a Msg is. The direction is given as head>rank, rank>head ...
+type Kind uint8
+
+const (
+	Hello   Kind = 1 + iota // both ways, first: A..B version range; Data: JSON of HelloInfo
+	Start                   // head>rank: Data is JSON of StartConfig
+	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
+	Peers                   // head>rank: Data is JSON [][...] of all addresses, indexed by rank
+	Up                      // rank>head: connected to the job, Init returns
+	Running                 // head>rank: all ranks are up (sent once)
+
+	FinalizeWant // rank>head: entered Finalize
+	FinalizeGo   // head>rank: everybody has, and no checkpoint runs; refused from now on
+	AbortJob     // rank>head: A exit code, B 1 if only a consequence of another rank's death, Data text
+	Failure      // rank>head: B 1 secondary; Data text: an error that will end this rank
+	Ping         // head>agent, agent>head: heartbeat
+
+	// Agent's own.
+	Spawn   // head>agent: Data is JSON of SpawnConfig
+	Exit    // agent>head: From is the rank; A wait status, B pid; Data text
+	Output  // agent>head: From is the rank; A 1 stdout, 2 stderr; Data whole lines where possible
+	Input   // head>agent: standard input for rank To; empty Data: end of file
+	Signal  // head>agent: A signal number for all its ranks
+	KillAll // head>agent: end every rank, then leave
+
+	// Checkpoint; every one of these carries incarnation and attempt.
+	Prepare  // head>rank: self: read the Point count and stop at the next Point. A mode (ModeSelf, ...)
+	Points   // rank>head: A the count read (Points entered so far)
+	Target   // head>rank: A the Point all stop at
+	AtPoint  // rank>head: stopped there, A the Point's number
+	Close    // head>rank: close the gate
+	Dests    // rank>head (summed on the way by agents): Data u64 LE pairs (rank, senders): whom I sent to
+	Senders  // head>rank: A how many ranks have sent to you at all (sparse schedule)
+	Bookmark // rank>rank: A bytes sent by From to To since start of the incarnation
+	Ready    // rank>head: drained
+	Capture  // head>rank: all are Ready. Data JSON of CaptureConfig
+	Captured // rank>head: A bytes that the image will hold
+	Open     // head>rank: all are Captured (or the attempt ended): gate open, go on
+	Progress // rank>head: A bytes written so far
+	Written  // rank>head: image durable; A size in bytes, Data JSON of ImageInfo
+	Failed   // rank>head: this attempt cannot succeed here; Data why
+	Revert   // head>rank: attempt is over without a snapshot; back to Running. Data why
+	Ask      // head>rank: what are you doing? (before a deadline is declared missed)
+	Where    // rank>head: Data the answer, e.g. "in Recv(source 3, tag 7) for 12s"
+	Commit   // head>rank: the snapshot of this attempt is committed; A sequence number
+	kinds
+)
+
+// Modes of a checkpoint attempt, in Prepare's A.
+const (
+	ModeSelf   = 1
+	ModeNative = 2
+)
+
+// Msg is one frame of the out-of-band channel.
+type Msg struct {
+	Kind        Kind
+	From, To    int32
+	Incarnation uint64
+	Attempt     uint32
+	A, B        uint64
+	Data        []byte
+}
+
+// HelloInfo is the data of a Hello.
+type HelloInfo struct {
+	Role      string `json:"role"` // "rank", "agent", "head"
+	PID       int    `json:"pid,omitempty"`
+	Arch      string `json:"arch,omitempty"`
+	BigEndian bool   `json:"big_endian,omitempty"`
+	Library   string `json:"library,omitempty"` // version of gorun it was built with
+}
+
+// StartConfig is what a rank needs to know to take part in the job.
+type StartConfig struct {
+	Job         string            `json:"job"` // uuid of the job
+	Incarnation uint64            `json:"incarnation"`
+	Rank        int               `json:"rank"`
+	Size        int               `json:"size"`
+	Secret      []byte            `json:"secret"`
+	Host        string            `json:"host"`
+	RPI         []string          `json:"rpi"`             // transports by preference; empty: the default
+	CR          string            `json:"cr"`              // "", "self", "auto", "native"
+	Image       string            `json:"image,omitempty"` // restart: path of this rank's image
+	SparseFrom  int               `json:"sparse_from"`     // number of ranks from which the sparse schedule is used
+	Params      map[string]string `json:"params,omitempty"`
+}
+
+// AddressInfo is a rank's answer to Start.
+type AddressInfo struct {
+	Modules   map[string][]byte `json:"modules"` // transport name -> address
+	Arch      string            `json:"arch"`
+	BigEndian bool              `json:"big_endian"`
+	BuildID   string            `json:"build_id"`
+}
+
+// CaptureConfig says where and how a rank writes its image.
+type CaptureConfig struct {
+	Path  string `json:"path"`
+	Seq   int    `json:"seq"`
+	Codec string `json:"codec"` // none, snappy, zstd
+	Hold  bool   `json:"hold"`  // checkpoint and stop: the gate stays closed until Commit or Revert
+}
+
+// ImageInfo describes one durable image; it goes into the schema.
+type ImageInfo struct {
+	File   string `json:"file"` // name within the snapshot's folder
+	Size   int64  `json:"size"`
+	Digest string `json:"digest"` // SHA-256 over the section table, hex
+	Codec  string `json:"codec"`
+}
+
+// SpawnConfig tells an agent which ranks to start.
+type SpawnConfig struct {
+	Program string              `json:"program"` // absolute path
+	Args    []string            `json:"args"`
+	Dir     string              `json:"dir"`
+	Env     []string            `json:"env"`
+	Ranks   []int               `json:"ranks"`
+	Start   map[int]StartConfig `json:"start"`
+}

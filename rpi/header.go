@@ -1,0 +1,99 @@
+package rpi
+
+import "encoding/binary"
+
+// Kind says what a frame is.
+type Kind uint8
+
+// The frames that travel between two ranks. All of them are counted in the
+// bookmarks, each with HeaderSize plus its payload.
+const (
+	Eager     Kind = 1 + iota // a whole message; payload Len bytes
+	EagerSync                 // the same, and the sender waits for an Ack carrying Req
+	RTS                       // announces a message of Len bytes (rendezvous); Req is the sender's request
+	CTS                       // go-ahead: Req is the sender's request, Off the receiver's, Len the bytes wanted
+	Data                      // Len payload bytes of a message at Off; Req is the receiver's request
+	Direct                    // the same, but the bytes were written straight into the receiver's memory
+	Ack                       // a synchronous eager send was matched; Req is the sender's request
+	Poison                    // the communicator Ctx has failed at the sender; Off is a Poison code
+)
+
+// HeaderSize is the size in bytes of a frame's header on the wire.
+const HeaderSize = 48
+
+// MaxFrame is the largest payload of one frame in bytes. A longer message is
+// announced (RTS) and travels as Data frames that each name request and offset,
+// so that a half-sent message can be finished over another transport.
+const MaxFrame = 256 << 10
+
+// Header is the head of every frame. On the wire it is little-endian:
+//
+//	0 kind  u8     8 type u32    24 len u64   40 off u64
+//	1 flags u8    12 -    u32    32 req u64
+//	2 -     u16   16 ctx  u64
+//	4 tag   i32
+//
+// The payload that follows is in the sender's native byte order; a job whose
+// ranks differ in byte order is refused at start.
+type Header struct {
+	Kind  Kind
+	Flags uint8
+	Tag   int32
+	Type  uint32 // Type.ID of the elements
+	Ctx   uint64 // the communicator's context
+	Len   uint64 // bytes; see Kind
+	Req   uint64 // see Kind
+	Off   uint64 // see Kind
+}
+
+// PayloadLen returns how many payload bytes follow the header on a stream.
+func (h *Header) PayloadLen() int {
+	switch h.Kind {
+	case Eager, EagerSync, Data:
+		return int(h.Len)
+	}
+	return 0
+}
+
+// Counted returns what the frame adds to the bookmarks, in bytes. A Direct
+// frame counts what was written past the stream as well.
+func (h *Header) Counted() uint64 {
+	switch h.Kind {
+	case Eager, EagerSync, Data, Direct:
+		return HeaderSize + h.Len
+	}
+	return HeaderSize
+}
+
+// Encode writes the header to p, which has at least HeaderSize bytes.
+func (h *Header) Encode(p []byte) {
+	_ = p[HeaderSize-1]
+	p[0], p[1], p[2], p[3] = byte(h.Kind), h.Flags, 0, 0
+	binary.LittleEndian.PutUint32(p[4:], uint32(h.Tag))
+	binary.LittleEndian.PutUint32(p[8:], h.Type)
+	binary.LittleEndian.PutUint32(p[12:], 0)
+	binary.LittleEndian.PutUint64(p[16:], h.Ctx)
+	binary.LittleEndian.PutUint64(p[24:], h.Len)
+	binary.LittleEndian.PutUint64(p[32:], h.Req)
+	binary.LittleEndian.PutUint64(p[40:], h.Off)
+}
+
+// Decode reads the header from p and reports whether it can be one: a known
+// kind, and a payload no longer than MaxFrame.
+func (h *Header) Decode(p []byte) bool {
+	_ = p[HeaderSize-1]
+	h.Kind, h.Flags = Kind(p[0]), p[1]
+	h.Tag = int32(binary.LittleEndian.Uint32(p[4:]))
+	h.Type = binary.LittleEndian.Uint32(p[8:])
+	h.Ctx = binary.LittleEndian.Uint64(p[16:])
+	h.Len = binary.LittleEndian.Uint64(p[24:])
+	h.Req = binary.LittleEndian.Uint64(p[32:])
+	h.Off = binary.LittleEndian.Uint64(p[40:])
+	switch h.Kind {
+	case Eager, EagerSync, Data:
+		return h.Len <= MaxFrame
+	case RTS, CTS, Direct, Ack, Poison:
+		return true
+	}
+	return false
+}

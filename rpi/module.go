@@ -1,0 +1,144 @@
+package rpi
+
+import "time"
+
+// Module is one transport between ranks: the request progression interface.
+// A module moves whole frames in order between this rank and each peer it
+// reaches, and knows nothing of matching, of checkpoints' decisions or of other
+// modules. All methods but Start, Peers and Close are called with the engine's
+// lock held, by whoever holds it; none may block.
+type Module interface {
+	// Name is the name used with -rpi.
+	Name() string
+	// Start opens the transport and returns the address that the other ranks
+	// need to reach it, opaque to everyone else.
+	Start(env Env) (addr []byte, err error)
+	// Peers tells the addresses of all ranks, indexed by rank; nil where the
+	// peer does not run this module. Called once after Start, and again after
+	// Restart. The module keeps the slice.
+	Peers(addrs [][]byte) error
+	// Reaches reports whether this module can carry frames to the peer.
+	Reaches(peer int) bool
+	// EagerLimit is the largest message in bytes that is sent without an
+	// announcement; at most MaxFrame.
+	EagerLimit() int
+	// Send hands over one frame. See SendResult for who owns payload after.
+	// If more is true the caller has further frames for this peer at once, or
+	// is a caller of small messages that may wait: the module may hold the
+	// bytes back until Flush, Poll or a later Send without more.
+	Send(peer int, h *Header, payload []byte, ref Ref, more bool) SendResult
+	// Flush writes out what Send has accepted, as far as possible now, and
+	// reports whether every accepted byte has left.
+	Flush() bool
+	// Poll makes progress: receives whatever has arrived (through Sink), goes
+	// on with handshakes and begun frames. It reports whether anything moved.
+	Poll() bool
+	// Arm is called before the engine waits: it reports whether waiting is
+	// allowed; false if something arrived meanwhile and Poll must run first.
+	Arm() bool
+	// Quiesce is called when the gate has closed: from now on no connection is
+	// begun; handshakes in progress are finished or torn down. Frames that
+	// wait in shared slots are turned into private memory by Poll.
+	Quiesce()
+	// Quiet reports whether, after Quiesce, no handshake and no direct write
+	// is in progress and every accepted byte has left.
+	Quiet() bool
+	// Continue ends Quiesce: the job goes on in this process.
+	Continue()
+	// Restart is called instead of Continue in a process that came back from
+	// a whole-process image: descriptors of the transport are dead. It
+	// forgets all channels (known to be empty), opens anew like Start and
+	// returns the new address; Peers follows.
+	Restart(env Env) (addr []byte, err error)
+	// Close releases everything. No method is called afterwards.
+	Close() error
+}
+
+// SendResult says what became of a frame given to Module.Send.
+type SendResult uint8
+
+const (
+	// Full: not taken and not counted. Sink.Writable(peer) will be called when
+	// it is worth trying again.
+	Full SendResult = iota
+	// Taken: accepted; header and payload were copied or have left. The payload
+	// belongs to the caller again.
+	Taken
+	// Held: accepted, counted; the module reads payload later. It belongs to
+	// the module until Sink.Sent(ref).
+	Held
+)
+
+// Ref names a Held frame to the engine. Zero is never Held.
+type Ref uint64
+
+// Env is what a module is told when it starts.
+type Env struct {
+	Rank, Size  int
+	Incarnation uint64
+	Secret      []byte // shared by all ranks of the incarnation, for HMAC
+	Host        string // address to listen on and to be reached at; "" is loopback
+	Sink        Sink
+	Params      map[string]string // module parameters, keys "tcp.eager", ...
+}
+
+// Sink is what a module tells the engine. All calls are made from within the
+// module's methods, thus with the engine's lock held.
+type Sink interface {
+	// Begin announces an arriving frame by its header and returns where its
+	// payload goes. len(dst) <= h.PayloadLen(); bytes beyond len(dst) are
+	// read and dropped by the module. dst stays valid until End or Down.
+	// An error means the stream is corrupt: the module drops the connection
+	// and calls Down.
+	Begin(peer int, h *Header) (dst []byte, err error)
+	// End says that the payload of the frame last begun by this peer is there.
+	End(peer int)
+	// Sent gives back the payload of a Held frame.
+	Sent(peer int, ref Ref)
+	// Writable says that a peer that was Full may be tried again.
+	Writable(peer int)
+	// Down says that the channel to the peer is gone, err why. Whether that
+	// is a failure, the engine decides (it is one only in Running).
+	Down(peer int, err error)
+}
+
+// Waiter is where a process sleeps when nothing is left to do. At most one
+// goroutine is in Wait at a time; it does not hold the engine's lock.
+type Waiter interface {
+	// Wait returns when something may have arrived, when Wake was called
+	// since the last Wait returned, or after d (d < 0: no limit).
+	Wait(d time.Duration)
+	// Wake makes the present or the next Wait return. Any goroutine may call
+	// it at any time.
+	Wake()
+}
+
+// DirectWriter is implemented by modules that can write straight into a
+// published buffer of a peer (single copy, RDMA). The engine publishes the
+// receive buffer when it sends a CTS, the sender writes segments of at most
+// MaxDirect bytes and follows each with a Direct frame, which is what the
+// bookmarks count: no direct write is in flight once a bookmark was sent.
+type DirectWriter interface {
+	// Publish makes buf writable for the peer until Withdraw and returns the
+	// key that the peer's Write takes. The engine keeps buf reachable.
+	Publish(peer int, buf []byte) (key uint64, ok bool)
+	// Withdraw ends Publish; afterwards no write lands in the buffer.
+	Withdraw(peer int, key uint64)
+	// Write copies src to offset off of the buffer that the peer published
+	// under key. It is complete on return, or did not happen (false).
+	Write(peer int, key uint64, off uint64, src []byte) bool
+}
+
+// MaxDirect is the largest segment of a direct write in bytes.
+const MaxDirect = 1 << 20
+
+// SlotPublisher is implemented by modules with memory that several peers read
+// in place (flags and slices of a shared-memory collective). A publication is
+// one frame with several readers, counted once for each. Frame by frame it
+// behaves as if it had been sent to every reader with Send; after Quiesce the
+// module's Poll turns unread publications into ordinary frames, that is, into
+// the engine's private memory, so that the slots are empty at the cut.
+type SlotPublisher interface {
+	// PublishSlot makes one frame readable for all the readers.
+	PublishSlot(readers []int, h *Header, payload []byte) SendResult
+}
