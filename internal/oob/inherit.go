@@ -1,0 +1,51 @@
+package oob
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// EnvFD names, in a rank's environment, the descriptor of the socket to its
+// agent. Nothing else is passed that way; secrets come over the socket.
+const EnvFD = "GORUN_OOB_FD"
+
+// inherited is the socket that this process was started with, -1 if none.
+var inherited = -1
+
+// Before main runs, the socket is marked close-on-exec and the variable dropped:
+// a child of a rank must neither hold the socket open, which would hide the
+// rank's death, nor speak on it.
+func init() {
+	v, ok := os.LookupEnv(EnvFD)
+	if !ok {
+		return
+	}
+	os.Unsetenv(EnvFD)
+	fd, err := strconv.Atoi(v)
+	if err != nil || fd < 3 {
+		return
+	}
+	var st syscall.Stat_t
+	if syscall.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
+		return
+	}
+	syscall.CloseOnExec(fd)
+	inherited = fd
+}
+
+// Inherited returns the stream to the agent that started this process, nil if
+// it was started without gorun. It can be taken once.
+func Inherited() (*Conn, error) {
+	if inherited < 0 {
+		return nil, nil
+	}
+	fd := inherited
+	inherited = -1
+	c, err := NewConn(fd)
+	if err != nil {
+		return nil, fmt.Errorf("inherited socket: %w", err)
+	}
+	return c, nil
+}
