@@ -1,0 +1,74 @@
+// Package bookmarks finds out, without a marker in any channel, when nothing is
+// in flight between the ranks of a job.
+//
+// Every rank counts for each peer the bytes it has sent and received since the
+// job started. When all have stopped sending they tell each other the *sent*
+// counts, the bookmarks, and receive until the received counts are equal:
+//
+//	rank 0                               rank 1
+//	sent to 1: 480 ---- bookmark 480 --->
+//	           <------- bookmark 96 ---- sent to 0: 96
+//	received from 1: 96  = 96: drained   received from 0: 432, 48 missing
+//	                     (in flight) ==> received from 0: 480  = 480: drained
+//
+// The bookmarks go round in one of two ways. Staggered: each rank walks round
+// the others in a circle, one distinct partner a step, so that no rank is
+// swamped (Partner). Sparse: only ranks that ever talked exchange; each has
+// been told how many senders it has.
+//
+// Everything here is pure: no clock, no I/O, no goroutines. Memory is
+// proportional to the number of peers talked to, never to the square of the
+// number of ranks.
+package bookmarks
+
+import "slices"
+
+// Count is a number of bytes sent to or received from one peer.
+type Count struct {
+	Peer  int
+	Bytes uint64
+}
+
+// Counts are the counts of one rank in ascending order of peers; a peer that
+// is not listed counts zero.
+type Counts []Count
+
+// FromSlice returns the counts that by lists by rank, without those of rank
+// self, whose messages to itself never enter a channel.
+func FromSlice(by []uint64, self int) Counts {
+	n := 0
+	for peer, b := range by {
+		if b != 0 && peer != self {
+			n++
+		}
+	}
+	c := make(Counts, 0, n)
+	for peer, b := range by {
+		if b != 0 && peer != self {
+			c = append(c, Count{peer, b})
+		}
+	}
+	return c
+}
+
+// Of returns the bytes counted for the peer.
+func (c Counts) Of(peer int) uint64 {
+	i, ok := slices.BinarySearchFunc(c, peer, func(a Count, p int) int { return a.Peer - p })
+	if !ok {
+		return 0
+	}
+	return c[i].Bytes
+}
+
+// Total returns the sum over all peers.
+func (c Counts) Total() uint64 {
+	var n uint64
+	for _, x := range c {
+		n += x.Bytes
+	}
+	return n
+}
+
+func (c Counts) sort() {
+	slices.SortFunc(c, func(a, b Count) int { return a.Peer - b.Peer })
+}
