@@ -128,7 +128,6 @@ type AddressInfo struct {
 	Modules   map[string][]byte `json:"modules"` // transport name -> address
 	Arch      string            `json:"arch"`
 	BigEndian bool              `json:"big_endian"`
-	BuildID   string            `json:"build_id"`
 }
 
 // CaptureConfig says where and how a rank writes its image.

@@ -1,0 +1,147 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+)
+
+// armedBit in the word of points means "stop at the next Point".
+const armedBit = 1 << 63
+
+// points counts the program's calls of Point and stops it at one of them. The
+// count and the order to stop share a word, so that reading the one and giving
+// the other is a single step: no Point can slip in between.
+type points struct {
+	word atomic.Uint64 // count of Points entered, and armedBit
+
+	mu      sync.Mutex
+	target  uint64        // the Point to stop at, 0 while the head has not said
+	release uint64        // Points up to this one are over: leave
+	at      uint64        // the Point at which the program stands, 0 if none
+	err     error         // set by fail
+	changed chan struct{} // closed and replaced whenever one of them changes
+}
+
+func (p *points) init() { p.changed = make(chan struct{}) }
+
+// arm orders a stop at the next Point and returns how many were entered so far.
+func (p *points) arm() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = 0
+	return p.word.Or(armedBit) &^ armedBit
+}
+
+// runTo names the Point to stop at.
+func (p *points) runTo(n uint64) {
+	p.update(func() { p.target = n })
+}
+
+// disarm lets the program go.
+func (p *points) disarm() {
+	p.update(func() {
+		p.release = p.word.And(^uint64(armedBit)) &^ armedBit
+		p.target = 0
+	})
+}
+
+func (p *points) fail(err error) {
+	p.update(func() { p.err = err })
+	p.word.Or(armedBit) // so that every later Point takes the slow way and sees it
+}
+
+func (p *points) update(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// standing returns the Point at which the program is stopped, 0 if none.
+func (p *points) standing() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at
+}
+
+// Point marks a place where the program may be stopped for an image. The k-th
+// Points of all ranks form a cut: every message sent before one is either
+// received before the other side's, or saved with the receiver's image.
+func (j *Job) Point() error {
+	n := j.points.word.Add(1)
+	if n == 1 || n&armedBit != 0 {
+		return j.pointSlow(n &^ armedBit)
+	}
+	return nil
+}
+
+func (j *Job) pointSlow(n uint64) error {
+	if n == 1 && j.Restarted() {
+		b := j.Backend()
+		if b == nil {
+			return ErrNoBackend
+		}
+		if err := b.FirstPoint(); err != nil {
+			return err
+		}
+	}
+	stopped, err := j.stopAt(n)
+	if err != nil || !stopped {
+		return err
+	}
+	return j.Backend().After()
+}
+
+// stopAt stands at Point n for as long as the driver wants it and reports
+// whether the program was stopped there for an image.
+func (j *Job) stopAt(n uint64) (stopped bool, err error) {
+	p := &j.points
+	for {
+		p.mu.Lock()
+		armed := p.word.Load()&armedBit != 0
+		target, release, changed, err := p.target, p.release, p.changed, p.err
+		here := armed && target == n && release < n
+		announce := here && !stopped
+		if here {
+			p.at = n
+		} else if stopped {
+			p.at = 0
+		}
+		p.mu.Unlock()
+		switch {
+		case err != nil:
+			return stopped, err
+		case !armed, release >= n, target != 0 && n < target:
+			return stopped, nil
+		case announce:
+			stopped = true
+			j.announce(n)
+		}
+		<-changed
+	}
+}
+
+// announce tells the driver that the program stands at Point n, or why it must
+// not be imaged there.
+func (j *Job) announce(n uint64) {
+	ev := ckpt.RankEvent{Type: ckpt.EvAtPoint, N: n}
+	b := j.Backend()
+	err := b.Ready()
+	if err == nil {
+		err = b.Before()
+	}
+	if err == nil {
+		if pending := j.Engine.Pending(); len(pending) > 0 {
+			err = fmt.Errorf("%d request(s) pending at Point %d: %s: complete them before cr.Point", len(pending), n, strings.Join(pending, ", "))
+		}
+	}
+	if err != nil {
+		ev = ckpt.RankEvent{Type: ckpt.EvFailed, Err: err.Error()}
+	}
+	j.driver.put(ev)
+}
