@@ -1,0 +1,137 @@
+package cr
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/self"
+	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// backend lets the checkpoint goroutine of a rank reach its Registry.
+type backend struct{ r *Registry }
+
+func (b *backend) Ready() error {
+	if len(b.r.reg.Names()) == 0 {
+		return job.ErrNoBackend
+	}
+	return nil
+}
+
+func (b *backend) Before() error { return b.r.call(&b.r.checkpoint) }
+func (b *backend) After() error  { return b.r.call(&b.r.cont) }
+
+// FirstPoint gives the saved messages to the engine. Not earlier: what the
+// program sends itself while it sets up must not meet them.
+func (b *backend) FirstPoint() error {
+	r := b.r
+	r.mu.Lock()
+	err := r.open()
+	if err == nil {
+		err = r.claimed()
+	}
+	if err == nil {
+		r.j.Engine.Inject(r.restore.Messages())
+		r.restore = nil
+	}
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return r.call(&r.restart)
+}
+
+// claimed checks that the program has taken up everything the image holds.
+func (r *Registry) claimed() error {
+	var lost []string
+	have := r.reg.Names()
+	for _, name := range r.restore.Names() {
+		if !slices.Contains(have, name) {
+			lost = append(lost, fmt.Sprintf("variable %q", name))
+		}
+	}
+	seen := map[string]bool{}
+	for _, m := range r.restore.Messages() {
+		if _, ok := r.j.ContextPath(m.Ctx); ok {
+			continue
+		}
+		key := job.ContextKey(m.Ctx)
+		path := r.restore.Meta().Contexts[key]
+		if path == "" {
+			path = "context " + key
+		}
+		if !seen[path] {
+			seen[path] = true
+			lost = append(lost, fmt.Sprintf("communicator %s with saved messages", path))
+		}
+	}
+	if lost == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: rank %d: at the first Point the program has not claimed: %s: register the variables and create the communicators before it, as in the run that was saved",
+		ErrMismatch, r.j.Rank, strings.Join(lost, ", "))
+}
+
+func (b *backend) Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64) (job.Snapshot, error) {
+	c, err := b.r.reg.Copy()
+	if err != nil {
+		return nil, fmt.Errorf("copying the registered state: %w", err)
+	}
+	// The messages stay in the engine and go to receives once the gate is open.
+	for i := range saved {
+		saved[i].Data = slices.Clone(saved[i].Data)
+	}
+	j := b.r.j
+	return &snapshot{
+		copy: c, saved: saved, path: cfg.Path, codec: cfg.Codec,
+		meta: image.Meta{
+			Job: j.ID, Incarnation: fmt.Sprintf("%016x", j.Incarnation),
+			Rank: j.Rank, Size: j.Size, Seq: cfg.Seq,
+			Arch: runtime.GOARCH, BigEndian: job.BigEndian(), Backend: "self",
+			Program: program(), Created: time.Now().UTC(), Point: point, Contexts: j.Contexts(),
+		},
+	}, nil
+}
+
+func program() string {
+	p, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return p
+}
+
+// snapshot is a copied state on its way to its file.
+type snapshot struct {
+	copy  *self.Copy
+	saved []rpi.Saved
+	meta  image.Meta
+	path  string
+	codec string
+}
+
+func (s *snapshot) Bytes() uint64 {
+	n := s.copy.Bytes()
+	for _, m := range s.saved {
+		n += uint64(len(m.Data))
+	}
+	return n
+}
+
+func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.ImageInfo, error) {
+	sum, err := s.copy.Write(s.path, s.meta, s.saved, image.Options{Codec: s.codec}, progress, cancel)
+	if err != nil {
+		return oob.ImageInfo{}, err
+	}
+	return oob.ImageInfo{File: filepath.Base(s.path), Size: sum.Size, Digest: sum.Digest, Codec: sum.Codec}, nil
+}
+
+func (s *snapshot) Release() { s.copy.Release() }

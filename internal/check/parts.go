@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// nested lists the modules below the root that are checked as well.
+var nested = []string{"benchmarks/plot"}
+
+func vet(r *runner) error {
+	files, err := r.output("gofmt", "-l", ".")
+	if err == nil && files != "" {
+		err = fmt.Errorf("not formatted: %s", strings.ReplaceAll(files, "\n", " "))
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.sh(nil, "go", "vet", "./..."); err != nil {
+		return err
+	}
+	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./..."); err != nil {
+		return err
+	}
+	if err := r.sh(nil, "go", "mod", "tidy", "-diff"); err != nil {
+		return err
+	}
+	for _, dir := range nested {
+		if err := r.sh(nil, "go", "-C", dir, "vet", "./..."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unit(r *runner) error {
+	if err := r.sh(nil, "go", "test", "./..."); err != nil {
+		return err
+	}
+	for _, dir := range nested {
+		if err := r.sh(nil, "go", "-C", dir, "test", "./..."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func race(r *runner) error {
+	if ok, err := r.need("gcc", "the race detector links C"); !ok {
+		return err
+	}
+	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-race", "-short",
+		"./rpi/...", "./mpi/...", "./internal/job/...", "./internal/oob/...", "./cr/...", "./launcher/...")
+}
+
+func sim(r *runner) error {
+	schedules := "5000"
+	if r.ci {
+		schedules = "100000"
+	}
+	return r.sh(nil, "go", "test", "./internal/sim", "-count=1", "-timeout=20m", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+schedules)
+}
+
+func kills(r *runner) error {
+	n := "20"
+	if r.ci {
+		n = "200"
+	}
+	return r.sh([]string{"GORUN_KILLS=" + n}, "go", "test", "./internal/e2e", "-count=1", "-timeout=20m", "-v", "-run=Kill")
+}
+
+func ports(r *runner) error {
+	for _, arch := range []string{"aarch64", "s390x"} {
+		if ok, err := r.need("qemu-"+arch+"-static", "it runs programs of the other architecture (Debian: qemu-user-static)"); !ok {
+			return err
+		}
+	}
+	return r.sh([]string{"GORUN_PORTS=1"}, "go", "test", "./internal/e2e", "-count=1", "-v", "-run=Architecture")
+}
+
+// fuzz runs every fuzz target it finds.
+func fuzz(r *runner) error {
+	seconds := "1s"
+	if r.ci {
+		seconds = "3s"
+	}
+	found := 0
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(src)) {
+			rest, ok := strings.CutPrefix(line, "func Fuzz")
+			if !ok {
+				continue
+			}
+			name, _, _ := strings.Cut(rest, "(")
+			found++
+			if err := r.sh(nil, "go", "test", "./"+filepath.Dir(path), "-run=^$", "-fuzz=^Fuzz"+name+"$", "-fuzztime="+seconds); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && found == 0 {
+		err = fmt.Errorf("no fuzz targets found")
+	}
+	return err
+}
+
+func older(r *runner) error {
+	env := []string{"GOTOOLCHAIN=go1.25.4", "GOFLAGS=-buildvcs=false"}
+	if err := r.sh(env, "go", "version"); err != nil {
+		if r.ci {
+			return err
+		}
+		fmt.Println("skipped: Go 1.25.4 cannot be had here")
+		return nil
+	}
+	return r.sh(env, "go", "test", "-short", "./rpi/...", "./mpi/...", "./cr/...", "./bookmarks/...", "./internal/...", "./launcher/...", "./cmd/...")
+}
+
+func bench(r *runner) error {
+	return r.sh([]string{"GORUN_BENCH=1"}, "go", "test", "./internal/e2e", "-count=1", "-v", "-run=Benchmarks")
+}
