@@ -21,10 +21,11 @@ type driver struct {
 	waiter rpi.Waiter
 
 	mu    sync.Mutex
-	inbox []item
+	inbox []ckpt.RankEvent
 	ready chan struct{} // holds a token while the inbox may be non-empty
 
-	due []ckpt.RankEvent // answers of actions, for after the actions of this step
+	due     []ckpt.RankEvent // answers of actions, for after the actions of this step
+	attempt uint32           // of the newest action; every answer names it
 
 	closed   bool // the gate is ours
 	flushing bool // EvFlushed is owed
@@ -34,16 +35,10 @@ type driver struct {
 	write *writer // the image on its way to storage, nil if none
 }
 
-// item is one entry of the inbox. An event of a writer counts only while that
-// writer is the present one.
-type item struct {
-	ev ckpt.RankEvent
-	w  *writer
-}
-
 // writer is one image being written behind the program.
 type writer struct {
 	snap    Snapshot
+	attempt uint32
 	cancel  chan struct{}
 	started bool
 }
@@ -70,11 +65,9 @@ func (d *driver) read() {
 	}
 }
 
-func (d *driver) put(ev ckpt.RankEvent) { d.deliver(item{ev: ev}) }
-
-func (d *driver) deliver(it item) {
+func (d *driver) put(ev ckpt.RankEvent) {
 	d.mu.Lock()
-	d.inbox = append(d.inbox, it)
+	d.inbox = append(d.inbox, ev)
 	d.mu.Unlock()
 	select {
 	case d.ready <- struct{}{}:
@@ -83,20 +76,18 @@ func (d *driver) deliver(it item) {
 	d.waiter.Wake() // the driver may be waiting for the transports instead
 }
 
-func (d *driver) take() []item {
+func (d *driver) take() []ckpt.RankEvent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	its := d.inbox
+	evs := d.inbox
 	d.inbox = nil
-	return its
+	return evs
 }
 
 func (d *driver) run() {
 	for {
-		for _, it := range d.take() {
-			if it.w == nil || it.w == d.write {
-				d.step(it.ev)
-			}
+		for _, ev := range d.take() {
+			d.step(ev)
 		}
 		if d.closed && !d.settled {
 			d.receive()
@@ -117,11 +108,11 @@ func (d *driver) receive() {
 	moved := e.Step()
 	if d.flushing && e.Quiet() {
 		d.flushing = false
-		d.step(ckpt.RankEvent{Type: ckpt.EvFlushed, Sent: slices.Clone(e.Sent())})
+		d.report(ckpt.RankEvent{Type: ckpt.EvFlushed, Sent: slices.Clone(e.Sent())})
 		moved = true
 	}
 	if d.draining && moved && !d.settled {
-		d.step(ckpt.RankEvent{Type: ckpt.EvProgress, Recv: e.Received()})
+		d.report(ckpt.RankEvent{Type: ckpt.EvProgress, Recv: e.Received()})
 	}
 	if !moved && len(d.ready) == 0 {
 		e.WaitStep(100 * time.Millisecond)
@@ -131,7 +122,7 @@ func (d *driver) receive() {
 // step feeds the machine one event, carries out what it says, and then feeds
 // the answers, so that the actions of one step keep their order.
 func (d *driver) step(ev ckpt.RankEvent) {
-	d.answer(ev)
+	d.due = append(d.due, ev)
 	for len(d.due) > 0 {
 		ev := d.due[0]
 		d.due = d.due[1:]
@@ -141,10 +132,21 @@ func (d *driver) step(ev ckpt.RankEvent) {
 	}
 }
 
-func (d *driver) answer(ev ckpt.RankEvent) { d.due = append(d.due, ev) }
+// answer queues what became of the action being carried out.
+func (d *driver) answer(ev ckpt.RankEvent) {
+	ev.Attempt = d.attempt
+	d.due = append(d.due, ev)
+}
+
+// report feeds what has happened since, outside a step.
+func (d *driver) report(ev ckpt.RankEvent) {
+	ev.Attempt = d.attempt
+	d.step(ev)
+}
 
 func (d *driver) do(a ckpt.RankAction) {
 	j := d.j
+	d.attempt = a.Attempt
 	switch a.Type {
 	case ckpt.ActSend:
 		if err := j.link.Send(a.Msg); err != nil {
@@ -184,7 +186,7 @@ func (d *driver) arm() {
 		d.answer(ckpt.RankEvent{Type: ckpt.EvFailed, Err: ErrNoBackend.Error()})
 		return
 	}
-	d.answer(ckpt.RankEvent{Type: ckpt.EvArmed, N: d.j.points.arm()})
+	d.answer(ckpt.RankEvent{Type: ckpt.EvArmed, N: d.j.points.arm(d.attempt)})
 }
 
 func (d *driver) capture(data []byte) {
@@ -204,7 +206,7 @@ func (d *driver) capture(data []byte) {
 		fail(err)
 		return
 	}
-	d.write = &writer{snap: snap, cancel: make(chan struct{})}
+	d.write = &writer{snap: snap, attempt: d.attempt, cancel: make(chan struct{})}
 	if cfg.Hold {
 		d.startWriting()
 	}
@@ -235,7 +237,7 @@ func (d *driver) startWriting() {
 		info, err := w.snap.Write(func(n uint64) {
 			if now := time.Now(); now.Sub(last) > 50*time.Millisecond {
 				last = now
-				d.deliver(item{ckpt.RankEvent{Type: ckpt.EvWriting, Size: n}, w})
+				d.put(ckpt.RankEvent{Type: ckpt.EvWriting, Attempt: w.attempt, Size: n})
 			}
 		}, w.cancel)
 		ev := ckpt.RankEvent{Type: ckpt.EvWritten, Size: uint64(info.Size)}
@@ -245,7 +247,8 @@ func (d *driver) startWriting() {
 		if err != nil {
 			ev = ckpt.RankEvent{Type: ckpt.EvFailed, Err: err.Error()}
 		}
-		d.deliver(item{ev, w})
+		ev.Attempt = w.attempt
+		d.put(ev)
 	}()
 }
 
