@@ -38,13 +38,17 @@ const (
 // to its Type are set.
 type RankEvent struct {
 	Type RankEventType
-	Msg  oob.Msg  // EvMsg
-	N    uint64   // EvArmed: Points entered so far; EvAtPoint: the Point's number; EvCaptured: bytes
-	Sent []uint64 // EvFlushed: bytes sent, by rank, final while the gate is closed. The machine keeps it.
-	Recv []uint64 // EvProgress: bytes received so far, by rank; borrowed for the call
-	Err  string   // EvFailed: why
-	Info []byte   // EvWritten: JSON of oob.ImageInfo; EvWhere: the answer
-	Size uint64   // EvWritten, EvWriting: bytes
+	// Attempt is that of the action which the event answers (RankAction.Attempt);
+	// it is set in all events but EvMsg. An answer that comes when its attempt
+	// is over is dropped.
+	Attempt uint32
+	Msg     oob.Msg  // EvMsg
+	N       uint64   // EvArmed: Points entered so far; EvAtPoint: the Point's number; EvCaptured: bytes
+	Sent    []uint64 // EvFlushed: bytes sent, by rank, final while the gate is closed. The machine keeps it.
+	Recv    []uint64 // EvProgress: bytes received so far, by rank; borrowed for the call
+	Err     string   // EvFailed: why
+	Info    []byte   // EvWritten: JSON of oob.ImageInfo; EvWhere: the answer
+	Size    uint64   // EvWritten, EvWriting: bytes
 }
 
 // RankEventType names a RankEvent.
@@ -67,10 +71,11 @@ const (
 
 // RankAction is one output of the Rank machine.
 type RankAction struct {
-	Type RankActionType
-	Msg  oob.Msg // ActSend
-	N    uint64  // ActRunTo: the Point to stop at; ActCommitted: sequence number
-	Data []byte  // ActCapture: JSON of oob.CaptureConfig; ActReverted: why
+	Type    RankActionType
+	Attempt uint32  // to be copied to the events that answer
+	Msg     oob.Msg // ActSend
+	N       uint64  // ActRunTo: the Point to stop at; ActCommitted: sequence number
+	Data    []byte  // ActCapture: JSON of oob.CaptureConfig; ActReverted: why
 }
 
 // RankActionType names a RankAction.
@@ -83,7 +88,7 @@ const (
 	ActRunTo                               // release a stopped or running program up to Point N; answer EvAtPoint
 	ActCloseGate                           // close the gate; answer EvClosed
 	ActFlush                               // flush and quiesce, receiving all the while; answer EvFlushed
-	ActDrain                               // keep receiving, feed EvProgress after each step that received something, until ActReady or ActOpenGate
+	ActDrain                               // keep receiving; feed EvProgress at once, and after each step that received something, until ActReady or ActOpenGate
 	ActReady                               // draining is over: nothing may arrive any more
 	ActCapture                             // make the image's copy; answer EvCaptured, later EvWritten, or EvFailed
 	ActOpenGate                            // open the gate (no-op if it is open), release the Point (no-op if not held), Continue the modules
@@ -139,7 +144,7 @@ type HeadAction struct {
 	Millis int64           // HactTimer
 	Done   Done            // HactDone
 	Images []oob.ImageInfo // HactCommit: by rank
-	Seq    int             // HactCommit, HactDiscard
+	Seq    int             // HactCommit, HactDiscard: as in HvFolder
 	Info   ProgressInfo    // HactProgress
 }
 
@@ -166,7 +171,7 @@ type HeadActionType uint8
 // What the head's driver is told to do.
 const (
 	HactSend      HeadActionType = 1 + iota // send Msg
-	HactTimer                               // start timer Timer with Millis
+	HactTimer                               // start timer Timer with Millis; time in which the job itself is imaged does not count
 	HactStopTimer                           // stop it
 	HactFolder                              // begin a snapshot folder; answer HvFolder or HvFolderFailed
 	HactCommit                              // write the schema, rename, fsync; answer HvCommitted or HvCommitFailed

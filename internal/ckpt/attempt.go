@@ -1,0 +1,298 @@
+package ckpt
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+type phase uint8
+
+const (
+	phasePoints phase = iota
+	phaseTarget
+	phaseDraining
+	phaseFolder
+	phaseCapturing
+	phaseWriting
+	phaseCommitting
+)
+
+// attempt is the running attempt of the head.
+type attempt struct {
+	n        uint32
+	requests []Request
+	mode     uint64
+	codec    string
+	stop     bool
+	millis   int64
+
+	phase phase
+	got   []bool // by rank: has finished the phase
+	n2go  int    // how many have not
+	point uint64 // largest count, then the Point all stop at
+
+	folder    bool // HactFolder was answered
+	path      string
+	seq       int
+	images    []oob.ImageInfo
+	written   []bool // apart from got: an image may be durable before others are captured
+	unwritten int
+	bytes     []uint64 // written so far, by rank
+	sum       uint64   // of bytes
+	total     uint64   // that all images will hold
+
+	timer uint64 // armed; 0: none
+	asked bool
+	where map[int]whereabouts
+}
+
+// whereabouts is a late rank's answer to Ask.
+type whereabouts struct {
+	state State
+	text  string
+}
+
+func (a *attempt) fits(r Request) bool { return r.Mode == a.mode && r.Codec == a.codec }
+
+func (a *attempt) add(r Request, deadline int64) {
+	a.requests = append(a.requests, r)
+	a.stop = a.stop || r.Stop
+	if r.Timeout > 0 {
+		deadline = r.Timeout
+	}
+	a.millis = max(a.millis, deadline)
+}
+
+// begin starts an attempt for the request that has waited longest and all that
+// fit it.
+func (h *Head) begin() {
+	first := h.queue[0]
+	if rank := slices.Index(h.inFinalize, true); rank >= 0 && first.Mode == oob.ModeSelf {
+		h.queue = h.queue[1:]
+		h.done(first, Done{Err: finalizeText(rank)})
+		return
+	}
+	h.attempt++
+	a := &attempt{
+		n: h.attempt, mode: first.Mode, codec: first.Codec,
+		images: make([]oob.ImageInfo, h.cfg.Size), written: make([]bool, h.cfg.Size),
+		unwritten: h.cfg.Size, bytes: make([]uint64, h.cfg.Size),
+	}
+	h.run = a
+	h.queue = slices.DeleteFunc(h.queue, func(r Request) bool {
+		if a.fits(r) {
+			a.add(r, h.cfg.PhaseMillis)
+			return true
+		}
+		return false
+	})
+	if a.mode == oob.ModeSelf {
+		h.enter(phasePoints)
+	} else {
+		h.enter(phaseDraining)
+	}
+}
+
+// enter begins a phase: its order to the ranks, its deadline.
+func (h *Head) enter(p phase) {
+	a := h.run
+	a.phase, a.got, a.n2go = p, make([]bool, h.cfg.Size), h.cfg.Size
+	h.stopTimer()
+	a.asked, a.where = false, nil
+	switch p {
+	case phasePoints:
+		h.tellAll(oob.Msg{Kind: oob.Prepare, A: a.mode})
+	case phaseTarget:
+		h.tellAll(oob.Msg{Kind: oob.Target, A: a.point})
+	case phaseDraining:
+		h.tellAll(oob.Msg{Kind: oob.Close, A: a.mode})
+	case phaseFolder:
+		h.act(HeadAction{Type: HactFolder})
+	case phaseCapturing:
+		h.capture()
+	case phaseWriting:
+		if !a.stop {
+			h.tellAll(oob.Msg{Kind: oob.Open})
+		}
+		copy(a.got, a.written)
+		a.n2go = a.unwritten
+		if a.n2go == 0 {
+			h.enter(phaseCommitting)
+			return
+		}
+	case phaseCommitting:
+		h.act(HeadAction{Type: HactCommit, Images: a.images, Seq: a.seq})
+		h.progress()
+		return
+	}
+	h.startTimer(a.millis)
+	h.progress()
+}
+
+func (h *Head) capture() {
+	a := h.run
+	for rank := range h.cfg.Size {
+		data, err := json.Marshal(oob.CaptureConfig{
+			Path: path.Join(a.path, ImageName(rank)), Seq: a.seq, Codec: a.codec, Hold: a.stop})
+		if err != nil {
+			panic(err) // strings and numbers: cannot be
+		}
+		h.tell(rank, oob.Msg{Kind: oob.Capture, Data: data})
+	}
+}
+
+// reported takes a message of the running attempt.
+func (h *Head) reported(rank int, m *oob.Msg) {
+	a := h.run
+	switch m.Kind {
+	case oob.Points:
+		if a.phase == phasePoints {
+			a.point = max(a.point, m.A+1)
+			h.finished(rank)
+		}
+	case oob.AtPoint:
+		if a.phase == phaseTarget && m.A == a.point {
+			h.finished(rank)
+		}
+	case oob.Dests:
+		if a.phase == phaseDraining {
+			h.summed(m)
+		}
+	case oob.Ready:
+		if a.phase == phaseDraining {
+			h.finished(rank)
+		}
+	case oob.Captured:
+		if a.phase == phaseCapturing && !a.got[rank] {
+			a.total += m.A
+			h.finished(rank)
+		}
+	case oob.Progress:
+		h.wrote(rank, m.A)
+	case oob.Written:
+		h.imaged(rank, m)
+	case oob.Failed:
+		if a.phase != phaseCommitting {
+			h.fail(fmt.Sprintf("rank %d: %s", rank, m.Data))
+		}
+	case oob.Where:
+		if a.asked {
+			a.where[rank] = whereabouts{State(m.A), string(m.Data)}
+		}
+	}
+}
+
+// finished notes that the rank is through the phase; the last one ends it.
+func (h *Head) finished(rank int) {
+	a := h.run
+	if a.got[rank] {
+		return
+	}
+	a.got[rank] = true
+	a.n2go--
+	if a.n2go > 0 {
+		h.progress()
+		return
+	}
+	h.enter(a.phase + 1)
+}
+
+// summed takes Dests; when those of all ranks are in, each is told its senders.
+func (h *Head) summed(m *oob.Msg) {
+	_, done, err := h.dests.Add(*m)
+	if err != nil {
+		h.fail(err.Error())
+		return
+	}
+	if done {
+		for rank := range h.cfg.Size {
+			h.tell(rank, oob.Msg{Kind: oob.Senders, A: h.dests.Senders(rank)})
+		}
+	}
+}
+
+// folder takes the answer to HactFolder. One that comes when its attempt is
+// over leaves a folder that nobody will fill.
+func (h *Head) folder(ev *HeadEvent) {
+	a := h.run
+	wanted := a != nil && a.phase == phaseFolder
+	switch {
+	case ev.Type == HvFolder && wanted:
+		a.folder, a.path, a.seq = true, ev.Folder, ev.Seq
+		h.enter(phaseCapturing)
+	case ev.Type == HvFolder:
+		h.act(HeadAction{Type: HactDiscard, Seq: ev.Seq})
+	case wanted:
+		h.fail("no folder for the snapshot: " + ev.Err)
+	}
+}
+
+// wrote notes how far a rank's image is. Whoever writes is not late.
+func (h *Head) wrote(rank int, bytes uint64) {
+	a := h.run
+	if a.phase != phaseCapturing && a.phase != phaseWriting || a.written[rank] || bytes <= a.bytes[rank] {
+		return
+	}
+	a.sum += bytes - a.bytes[rank]
+	a.bytes[rank] = bytes
+	if a.phase == phaseWriting {
+		a.asked, a.where = false, nil
+		h.stopTimer()
+		h.startTimer(a.millis)
+	}
+	h.progress()
+}
+
+func (h *Head) imaged(rank int, m *oob.Msg) {
+	a := h.run
+	if a.phase != phaseCapturing && a.phase != phaseWriting || a.written[rank] {
+		return
+	}
+	if a.phase == phaseCapturing && !a.got[rank] {
+		return // a rank says Captured first
+	}
+	if err := json.Unmarshal(m.Data, &a.images[rank]); err != nil {
+		h.fail(fmt.Sprintf("rank %d describes its image wrongly: %v", rank, err))
+		return
+	}
+	a.written[rank] = true
+	a.unwritten--
+	if a.phase == phaseWriting {
+		h.finished(rank)
+	}
+}
+
+func (h *Head) committed(ev *HeadEvent) {
+	a := h.run
+	if ev.Type == HvCommitFailed {
+		h.fail("the snapshot could not be committed: " + ev.Err)
+		return
+	}
+	h.tellAll(oob.Msg{Kind: oob.Commit, A: uint64(a.seq)})
+	h.run = nil
+	for _, r := range a.requests {
+		h.done(r, Done{Seq: a.seq, Stop: a.stop})
+	}
+	if a.stop && h.end == "" {
+		h.close("the job ends with its last checkpoint")
+	}
+}
+
+// fail ends the running attempt without a snapshot. The job goes on, and the
+// snapshots that were are not touched.
+func (h *Head) fail(why string) {
+	a := h.run
+	h.stopTimer()
+	h.tellAll(oob.Msg{Kind: oob.Revert, Data: []byte(why)})
+	h.run = nil
+	if a.folder {
+		h.act(HeadAction{Type: HactDiscard, Seq: a.seq})
+	}
+	for _, r := range a.requests {
+		h.done(r, Done{Err: why})
+	}
+}

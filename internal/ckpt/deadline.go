@@ -1,0 +1,107 @@
+package ckpt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+func (h *Head) startTimer(millis int64) {
+	h.timer++
+	h.run.timer = h.timer
+	h.act(HeadAction{Type: HactTimer, Timer: h.timer, Millis: millis})
+}
+
+func (h *Head) stopTimer() {
+	if h.run.timer != 0 {
+		h.act(HeadAction{Type: HactStopTimer, Timer: h.run.timer})
+		h.run.timer = 0
+	}
+}
+
+// timeout asks late ranks what they do; the second time it ends the attempt
+// and says who it was.
+func (h *Head) timeout() {
+	a := h.run
+	a.timer = 0
+	if a.asked || a.phase == phaseFolder {
+		h.fail(h.lateText())
+		return
+	}
+	a.asked, a.where = true, make(map[int]whereabouts)
+	for rank := range h.cfg.Size {
+		if !a.got[rank] {
+			h.tell(rank, oob.Msg{Kind: oob.Ask})
+		}
+	}
+	h.startTimer(h.cfg.AskMillis)
+}
+
+// lateText names the rank that the others most likely wait for: one that does
+// not even answer, else the one that is least far, the lowest of several.
+func (h *Head) lateText() string {
+	a := h.run
+	limit := time.Duration(a.millis) * time.Millisecond
+	if a.phase == phaseFolder {
+		return fmt.Sprintf("no folder for the snapshot within %v", limit)
+	}
+	culprit, late, silent := -1, 0, false
+	for rank, got := range a.got {
+		if got {
+			continue
+		}
+		late++
+		w, answered := a.where[rank]
+		switch {
+		case culprit < 0, !answered && !silent, answered && !silent && w.state < a.where[culprit].state:
+			culprit, silent = rank, !answered
+		}
+	}
+	s := fmt.Sprintf("rank %d %s within %v: ", culprit, a.missed(), limit)
+	if silent {
+		s += "it does not answer"
+	} else {
+		s += "it " + a.where[culprit].text
+	}
+	if late > 1 {
+		s += fmt.Sprintf(" (%d ranks are late)", late)
+	}
+	return s
+}
+
+func (a *attempt) missed() string {
+	switch a.phase {
+	case phasePoints:
+		return "has not said how many Points it has passed"
+	case phaseTarget:
+		return fmt.Sprintf("has not reached Point %d", a.point)
+	case phaseDraining:
+		return "has not got ready"
+	case phaseCapturing:
+		return "has not copied its state"
+	}
+	return "has written nothing more of its image"
+}
+
+// progress tells those who wait how far the attempt is.
+func (h *Head) progress() {
+	a := h.run
+	info := ProgressInfo{Ranks: h.cfg.Size - a.n2go, Size: h.cfg.Size, Written: a.sum, Total: a.total}
+	switch a.phase {
+	case phasePoints, phaseTarget:
+		info.Phase = "points"
+	case phaseDraining:
+		info.Phase = "draining"
+		if info.Ranks == 0 {
+			info.Phase = "closing"
+		}
+	case phaseFolder, phaseCapturing:
+		info.Phase = "capturing"
+	case phaseWriting:
+		info.Phase = "writing"
+	case phaseCommitting:
+		info.Phase = "committing"
+	}
+	h.act(HeadAction{Type: HactProgress, Info: info})
+}

@@ -1,0 +1,218 @@
+package ckpt
+
+import (
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// HeadConfig is what the head knows of its job.
+type HeadConfig struct {
+	Size        int
+	Incarnation uint64
+	SparseFrom  int   // number of ranks from which the sparse schedule is used; 0: never
+	PhaseMillis int64 // deadline of a waiting phase if the request names none; 0: 60 s
+	AskMillis   int64 // how long late ranks have to say what they do; 0: 2 s
+}
+
+// Sparse reports whether ranks of a job of that size use the sparse schedule.
+func Sparse(size, from int) bool { return from > 0 && size >= from }
+
+// ImageName is the name of a rank's image within a snapshot's folder.
+func ImageName(rank int) string { return fmt.Sprintf("rank-%d.image", rank) }
+
+// Head is the protocol in the head of a job: one attempt at a time, the others
+// wait. It is not safe for concurrent use.
+//
+// An attempt goes through its phases in this order; each but the last two has a
+// deadline, after which the late ranks are asked what they do, and then it ends:
+//
+//	points      Prepare to all -> Points of all          (self only)
+//	target      Target to all  -> AtPoint of all         (self only)
+//	draining    Close to all, sparse: Senders -> Ready of all
+//	folder      somewhere to write is made
+//	capturing   Capture to all -> Captured of all
+//	writing     Open to all    -> Written of all         (deadline moves with Progress)
+//	committing  schema, rename -> Commit to all, Done
+//
+// Committing has no deadline: whether a rename that is late happens or not
+// cannot be known, and a snapshot whose waiters were told that it failed must
+// not turn up.
+type Head struct {
+	cfg  HeadConfig
+	up   bool
+	end  string // why there will be no further checkpoint, "" if there may be
+	dead []bool
+
+	inFinalize []bool
+	finalizing int
+
+	queue   []Request // waiting for the next attempt
+	attempt uint32    // number of the newest
+	run     *attempt  // nil: none
+	timer   uint64    // id of the newest
+	dests   *DestSum
+
+	out []HeadAction // of the present Step
+}
+
+// NewHead returns the machine of one incarnation of a job.
+func NewHead(cfg HeadConfig) *Head {
+	if cfg.PhaseMillis == 0 {
+		cfg.PhaseMillis = 60_000
+	}
+	if cfg.AskMillis == 0 {
+		cfg.AskMillis = 2_000
+	}
+	return &Head{cfg: cfg, dead: make([]bool, cfg.Size), inFinalize: make([]bool, cfg.Size),
+		dests: NewDestSum(cfg.Size)}
+}
+
+// Busy reports whether an attempt is running, write-behind included.
+func (h *Head) Busy() bool { return h.run != nil }
+
+// Step feeds one event and returns what is to be done, in this order. The
+// result belongs to the caller.
+func (h *Head) Step(ev HeadEvent) []HeadAction {
+	h.out = nil
+	switch ev.Type {
+	case HvMsg:
+		h.message(&ev.Msg)
+	case HvRequest:
+		h.request(ev.Request)
+	case HvAllUp:
+		h.up = true
+	case HvDied:
+		h.died(ev.Rank, ev.Err)
+	case HvTimeout:
+		if h.run != nil && ev.Timer != 0 && ev.Timer == h.run.timer {
+			h.timeout()
+		}
+	case HvFolder, HvFolderFailed:
+		h.folder(&ev)
+	case HvCommitted, HvCommitFailed:
+		if h.run != nil && h.run.phase == phaseCommitting {
+			h.committed(&ev)
+		}
+	}
+	h.next()
+	return h.out
+}
+
+func (h *Head) act(a HeadAction) { h.out = append(h.out, a) }
+
+// tell sends to one rank, unless it is gone.
+func (h *Head) tell(rank int, m oob.Msg) {
+	if h.dead[rank] {
+		return
+	}
+	m.From, m.To, m.Incarnation = oob.Head, int32(rank), h.cfg.Incarnation
+	if h.run != nil {
+		m.Attempt = h.run.n
+	}
+	h.act(HeadAction{Type: HactSend, Msg: m})
+}
+
+func (h *Head) tellAll(m oob.Msg) {
+	for rank := range h.cfg.Size {
+		h.tell(rank, m)
+	}
+}
+
+func (h *Head) done(r Request, d Done) {
+	d.ID = r.ID
+	h.act(HeadAction{Type: HactDone, Done: d})
+}
+
+// request joins the running attempt if its ranks are not captured yet and it
+// would do the same; else it waits for the next one.
+func (h *Head) request(r Request) {
+	if h.end != "" {
+		h.done(r, Done{Err: h.end})
+		return
+	}
+	if r.Mode != oob.ModeSelf && r.Mode != oob.ModeNative {
+		h.done(r, Done{Err: fmt.Sprintf("there is no checkpoint mode %d", r.Mode)})
+		return
+	}
+	if a := h.run; a != nil && a.phase < phaseCapturing && a.fits(r) {
+		a.add(r, h.cfg.PhaseMillis)
+		return
+	}
+	h.queue = append(h.queue, r)
+}
+
+// next releases the ranks from Finalize or begins the next attempt, when no
+// attempt is running.
+func (h *Head) next() {
+	for h.run == nil && h.end == "" && h.up {
+		switch {
+		case h.finalizing == h.cfg.Size:
+			h.tellAll(oob.Msg{Kind: oob.FinalizeGo})
+			h.act(HeadAction{Type: HactFinalized})
+			h.close("the job is ending: all ranks have entered Finalize")
+		case len(h.queue) > 0:
+			h.begin()
+		default:
+			return
+		}
+	}
+}
+
+// close refuses what waits and whatever comes.
+func (h *Head) close(why string) {
+	h.end = why
+	for _, r := range h.queue {
+		h.done(r, Done{Err: why})
+	}
+	h.queue = nil
+}
+
+// died ends the attempt and with it the job, unless all images are written:
+// then the snapshot is worth having more than ever.
+func (h *Head) died(rank int, why string) {
+	if rank < 0 || rank >= h.cfg.Size || h.dead[rank] {
+		return
+	}
+	h.dead[rank] = true
+	text := fmt.Sprintf("rank %d has died", rank)
+	if why != "" {
+		text += ": " + why
+	}
+	if h.run != nil && h.run.phase != phaseCommitting {
+		h.fail(text)
+	}
+	if h.end == "" {
+		h.close(text)
+	}
+}
+
+func (h *Head) message(m *oob.Msg) {
+	if m.Incarnation != h.cfg.Incarnation {
+		return
+	}
+	rank := int(m.From)
+	if m.Kind != oob.Dests && (rank < 0 || rank >= h.cfg.Size || h.dead[rank]) {
+		return
+	}
+	if m.Kind == oob.FinalizeWant {
+		h.wantsFinalize(rank)
+		return
+	}
+	if h.run != nil && m.Attempt == h.run.n {
+		h.reported(rank, m)
+	}
+}
+
+func (h *Head) wantsFinalize(rank int) {
+	if h.inFinalize[rank] {
+		return
+	}
+	h.inFinalize[rank] = true
+	h.finalizing++
+	if a := h.run; a != nil && (a.phase == phasePoints || a.phase == phaseTarget && !a.got[rank]) {
+		h.fail(finalizeText(rank))
+	}
+}
+
+func finalizeText(rank int) string { return fmt.Sprintf("rank %d has entered Finalize", rank) }
