@@ -46,7 +46,7 @@ func (p *points) runTo(n uint64) {
 func (p *points) disarm() {
 	p.update(func() {
 		p.release = p.word.And(^uint64(armedBit)) &^ armedBit
-		p.target = 0
+		p.target, p.at = 0, 0
 	})
 }
 
