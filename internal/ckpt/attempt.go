@@ -41,9 +41,10 @@ type attempt struct {
 	images    []oob.ImageInfo
 	written   []bool // apart from got: an image may be durable before others are captured
 	unwritten int
+	size      []uint64 // that the images will hold, by rank
+	total     uint64   // of size
 	bytes     []uint64 // written so far, by rank
 	sum       uint64   // of bytes
-	total     uint64   // that all images will hold
 
 	timer uint64 // armed; 0: none
 	asked bool
@@ -80,7 +81,7 @@ func (h *Head) begin() {
 	a := &attempt{
 		n: h.attempt, mode: first.Mode, codec: first.Codec,
 		images: make([]oob.ImageInfo, h.cfg.Size), written: make([]bool, h.cfg.Size),
-		unwritten: h.cfg.Size, bytes: make([]uint64, h.cfg.Size),
+		unwritten: h.cfg.Size, size: make([]uint64, h.cfg.Size), bytes: make([]uint64, h.cfg.Size),
 	}
 	h.run = a
 	h.queue = slices.DeleteFunc(h.queue, func(r Request) bool {
@@ -168,6 +169,7 @@ func (h *Head) reported(rank int, m *oob.Msg) {
 		}
 	case oob.Captured:
 		if a.phase == phaseCapturing && !a.got[rank] {
+			a.size[rank] = m.A
 			a.total += m.A
 			h.finished(rank)
 		}
@@ -237,14 +239,18 @@ func (h *Head) wrote(rank int, bytes uint64) {
 	if a.phase != phaseCapturing && a.phase != phaseWriting || a.written[rank] || bytes <= a.bytes[rank] {
 		return
 	}
-	a.sum += bytes - a.bytes[rank]
-	a.bytes[rank] = bytes
+	a.count(rank, bytes)
 	if a.phase == phaseWriting {
 		a.asked, a.where = false, nil
 		h.stopTimer()
 		h.startTimer(a.millis)
 	}
 	h.progress()
+}
+
+func (a *attempt) count(rank int, bytes uint64) {
+	a.sum += bytes - a.bytes[rank]
+	a.bytes[rank] = bytes
 }
 
 func (h *Head) imaged(rank int, m *oob.Msg) {
@@ -261,6 +267,7 @@ func (h *Head) imaged(rank int, m *oob.Msg) {
 	}
 	a.written[rank] = true
 	a.unwritten--
+	a.count(rank, a.size[rank]) // packed it may be smaller: it is whole all the same
 	if a.phase == phaseWriting {
 		h.finished(rank)
 	}

@@ -1,0 +1,115 @@
+package ckpt
+
+import (
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"pgregory.net/rapid"
+)
+
+// TestRevertFromAnywhere throws random words at a rank, in and out of order,
+// and then the head's last word: whatever was, it is Running, its gate was
+// opened after it was last closed, and no copy is left.
+func TestRevertFromAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const np = 3
+		r := NewRank(0, np, testIncarnation, rapid.Bool().Draw(t, "sparse"))
+		closed, copied := false, false
+		step := func(ev RankEvent) {
+			for _, a := range r.Step(ev) {
+				switch a.Type {
+				case ActCloseGate:
+					if closed {
+						t.Fatal("gate closed twice")
+					}
+					closed = true
+				case ActOpenGate:
+					closed = false
+				case ActCapture:
+					if !closed {
+						t.Fatal("capture with the gate open")
+					}
+					copied = true
+				case ActDiscard, ActCommitted:
+					copied = false
+				}
+			}
+		}
+		head := rapid.SampledFrom([]oob.Kind{oob.Prepare, oob.Target, oob.Close, oob.Senders, oob.Capture, oob.Open, oob.Ask, oob.Revert, oob.Bookmark})
+		event := rapid.SampledFrom([]RankEventType{EvArmed, EvAtPoint, EvClosed, EvFlushed, EvProgress, EvCaptured, EvWriting, EvWritten, EvFailed, EvWhere})
+		small := rapid.Uint64Range(0, 2)
+		for range rapid.IntRange(0, 80).Draw(t, "steps") {
+			attempt, _ := r.Attempt()
+			if rapid.Bool().Draw(t, "message") {
+				m := oob.Msg{Kind: head.Draw(t, "kind"), From: oob.Head, Incarnation: testIncarnation,
+					Attempt: attempt + uint32(small.Draw(t, "attempt")/2), A: small.Draw(t, "a")}
+				if m.Kind == oob.Bookmark {
+					m.From = int32(rapid.IntRange(1, np-1).Draw(t, "from"))
+				}
+				step(RankEvent{Type: EvMsg, Msg: m})
+				continue
+			}
+			n := []uint64{0, small.Draw(t, "n"), small.Draw(t, "n")}
+			step(RankEvent{Type: event.Draw(t, "event"), Attempt: attempt, N: n[1], Sent: n, Recv: n})
+		}
+		attempt, _ := r.Attempt()
+		step(RankEvent{Type: EvMsg, Msg: oob.Msg{Kind: oob.Revert, From: oob.Head, Incarnation: testIncarnation, Attempt: attempt}})
+		if _, live := r.Attempt(); live || r.State() != Running || closed || copied {
+			t.Fatalf("after Revert: live %v, %s, gate closed %v, copy %v", live, stateNames[r.State()], closed, copied)
+		}
+	})
+}
+
+func TestDestSumRefuses(t *testing.T) {
+	for name, m := range map[string]oob.Msg{
+		"odd length":     {Attempt: 1, A: 1, Data: make([]byte, 15)},
+		"nobody":         {Attempt: 1, A: 0},
+		"too many ranks": {Attempt: 1, A: 3},
+		"overflow":       {Attempt: 1, A: 1 << 63},
+	} {
+		if _, done, err := NewDestSum(2).Add(m); err == nil || done {
+			t.Errorf("%s: done %v, no error", name, done)
+		}
+	}
+}
+
+func TestDestSumForgetsOldAttempts(t *testing.T) {
+	d := NewDestSum(2)
+	add := func(from int32, attempt uint32) bool {
+		_, done, err := d.Add(oob.Msg{From: from, Attempt: attempt, A: 1, Data: dests(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	if add(0, 1) || add(0, 2) || add(1, 1) {
+		t.Error("a sum of two attempts")
+	}
+	if !add(1, 2) {
+		t.Error("not done")
+	}
+}
+
+func TestHeadIgnoresStrangers(t *testing.T) {
+	h := NewHead(HeadConfig{Size: 2, Incarnation: testIncarnation})
+	h.Step(HeadEvent{Type: HvAllUp})
+	h.Step(HeadEvent{Type: HvRequest, Request: Request{Mode: oob.ModeNative}})
+	for _, m := range []oob.Msg{
+		{Kind: oob.Ready, From: 2, Incarnation: testIncarnation, Attempt: 1},
+		{Kind: oob.Ready, From: -2, Incarnation: testIncarnation, Attempt: 1},
+		{Kind: oob.Ready, From: 1, Incarnation: 8, Attempt: 1},
+		{Kind: oob.Ready, From: 1, Incarnation: testIncarnation, Attempt: 2},
+		{Kind: oob.FinalizeWant, From: 1, Incarnation: 8},
+	} {
+		if out := h.Step(HeadEvent{Type: HvMsg, Msg: m}); len(out) != 0 {
+			t.Errorf("%+v: %d actions", m, len(out))
+		}
+	}
+	if !h.Busy() {
+		t.Error("the attempt is over")
+	}
+	out := h.Step(HeadEvent{Type: HvRequest, Request: Request{ID: 9, Mode: 77}})
+	if len(out) != 1 || out[0].Type != HactDone || out[0].Done.Err == "" {
+		t.Errorf("an unknown mode: %+v", out)
+	}
+}

@@ -1,0 +1,274 @@
+package ckpt
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts in testdata with what happens now")
+
+// machine is what a transcript talks to: one line in, lines out.
+type machine interface {
+	do(words []string) ([]string, error)
+}
+
+// TestTranscripts plays testdata/*.txt. The first line names the machine:
+//
+//	rank 0 of 3 [sparse]     one rank; the transcript is its head, its peers and its driver
+//	head of 3 [sparse]       the head; the transcript is its ranks and its driver
+//	job of 3 [sparse]        a head and all ranks, with drivers that do as they are told
+//
+// A line that begins with ">" is an input, the lines after it are what the
+// machine does then. "#" begins a comment.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { play(t, file) })
+	}
+}
+
+func play(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m machine
+	var got strings.Builder
+	for n, line := range strings.Split(strings.TrimRight(string(text), "\n"), "\n") {
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			got.WriteString(line + "\n")
+		case m == nil:
+			if m, err = newMachine(strings.Fields(line)); err != nil {
+				t.Fatalf("%s:%d: %v", file, n+1, err)
+			}
+			got.WriteString(line + "\n")
+		case strings.HasPrefix(line, ">"):
+			got.WriteString(line + "\n")
+			out, err := m.do(strings.Fields(line[1:]))
+			if err != nil {
+				t.Fatalf("%s:%d: %s: %v", file, n+1, line, err)
+			}
+			for _, s := range out {
+				got.WriteString("\t" + s + "\n")
+			}
+		}
+	}
+	if got.String() == string(text) {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, have := strings.Split(string(text), "\n"), strings.Split(got.String(), "\n")
+	for i := range min(len(want), len(have)) {
+		if want[i] != have[i] {
+			t.Fatalf("%s:%d:\nwant %s\ngot  %s\n\nwhole run:\n%s", file, i+1, want[i], have[i], got.String())
+		}
+	}
+	t.Fatalf("%s: want %d lines, got %d:\n%s", file, len(want), len(have), got.String())
+}
+
+const testIncarnation = 7
+
+func newMachine(w []string) (machine, error) {
+	n := make([]int, 0, 2)
+	for _, s := range w {
+		if i, err := strconv.Atoi(s); err == nil {
+			n = append(n, i)
+		}
+	}
+	sparse := w[len(w)-1] == "sparse"
+	from := 0
+	if sparse {
+		from = 1
+	}
+	switch {
+	case w[0] == "rank" && len(n) == 2:
+		return &rankScript{m: NewRank(n[0], n[1], testIncarnation, sparse), rank: n[0]}, nil
+	case w[0] == "head" && len(n) == 1:
+		return &headScript{NewHead(HeadConfig{Size: n[0], Incarnation: testIncarnation, SparseFrom: from})}, nil
+	case w[0] == "job" && len(n) == 1:
+		return newJobScript(n[0], from), nil
+	}
+	return nil, fmt.Errorf("cannot make a %q", strings.Join(w, " "))
+}
+
+// options takes attempt=, incarnation= and to= off the words.
+func options(w []string, m *oob.Msg) []string {
+	m.Incarnation, m.Attempt = testIncarnation, 1
+	rest := w[:0:0]
+	for _, s := range w {
+		key, value, ok := strings.Cut(s, "=")
+		n, err := strconv.ParseUint(value, 10, 64)
+		switch {
+		case ok && err == nil && key == "attempt":
+			m.Attempt = uint32(n)
+		case ok && err == nil && key == "incarnation":
+			m.Incarnation = n
+		case ok && err == nil && key == "to":
+			m.To = int32(n)
+		default:
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
+func numbers(w []string) []uint64 {
+	var n []uint64
+	for _, s := range w {
+		i, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			break
+		}
+		n = append(n, i)
+	}
+	return n
+}
+
+func first(n []uint64) uint64 {
+	if len(n) == 0 {
+		return 0
+	}
+	return n[0]
+}
+
+// message reads "from <head|agent0|rank>: kind [number] [text]".
+func message(w []string, m *oob.Msg) error {
+	who := strings.TrimSuffix(w[0], ":")
+	if r, err := strconv.Atoi(who); err == nil {
+		m.From = int32(r)
+	} else if a, isAgent := strings.CutPrefix(who, "agent"); isAgent {
+		i, _ := strconv.Atoi(a)
+		m.From = oob.AgentAddr(i)
+	} else {
+		m.From = oob.Head
+	}
+	kind, ok := lookup(kindNames, w[1])
+	if !ok {
+		return fmt.Errorf("no message %q", w[1])
+	}
+	m.Kind = kind
+	n := numbers(w[2:])
+	m.A = first(n)
+	switch m.Kind {
+	case oob.Dests: // "dests RANKS to..."
+		for _, to := range n[1:] {
+			m.Data = append(m.Data, byte(to), 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+		}
+	case oob.Written:
+		m.Data = []byte(fmt.Sprintf(`{"file":%q}`, strings.Join(w[3:], " ")))
+	default:
+		m.Data = []byte(strings.Join(w[2+min(len(n), 1):], " "))
+	}
+	return nil
+}
+
+type rankScript struct {
+	m    *Rank
+	rank int
+}
+
+func (s *rankScript) do(w []string) ([]string, error) {
+	var ev RankEvent
+	if w[0] == "state" {
+		return []string{stateNames[s.m.State()]}, nil
+	}
+	if w[0] == "from" {
+		ev.Type, ev.Msg.To = EvMsg, int32(s.rank)
+		if err := message(options(w[1:], &ev.Msg), &ev.Msg); err != nil {
+			return nil, err
+		}
+	} else {
+		t, ok := lookup(eventNames, w[0])
+		if !ok {
+			return nil, fmt.Errorf("no event %q", w[0])
+		}
+		rest := options(w[1:], &ev.Msg)
+		ev.Type, ev.Attempt = t, ev.Msg.Attempt
+		ev.Msg = oob.Msg{}
+		n := numbers(rest)
+		ev.N, ev.Size, ev.Sent, ev.Recv = first(n), first(n), n, n
+		ev.Err = strings.Join(rest, " ")
+		ev.Info = []byte(ev.Err)
+	}
+	var out []string
+	for _, a := range s.m.Step(ev) {
+		out = append(out, sayAction(a))
+	}
+	return out, nil
+}
+
+type headScript struct{ m *Head }
+
+func (s *headScript) do(w []string) ([]string, error) {
+	var ev HeadEvent
+	if w[0] == "from" {
+		ev.Type, ev.Msg.To = HvMsg, oob.Head
+		if err := message(options(w[1:], &ev.Msg), &ev.Msg); err != nil {
+			return nil, err
+		}
+		return s.step(ev), nil
+	}
+	t, ok := lookup(headEventNames, w[0])
+	if !ok {
+		return nil, fmt.Errorf("no event %q", w[0])
+	}
+	ev.Type = t
+	n := numbers(w[1:])
+	ev.Err = strings.Join(w[1+len(n):], " ")
+	switch t {
+	case HvRequest:
+		ev.Request = parseRequest(w[1:])
+	case HvDied:
+		ev.Rank = int(first(n))
+	case HvTimeout:
+		ev.Timer = first(n)
+	case HvFolder:
+		ev.Seq, ev.Folder = int(first(n)), ev.Err
+	}
+	return s.step(ev), nil
+}
+
+func (s *headScript) step(ev HeadEvent) []string {
+	var out []string
+	for _, a := range s.m.Step(ev) {
+		out = append(out, sayHead(a))
+	}
+	return out
+}
+
+// parseRequest reads "ID self|native [stop] [timeout=MILLIS] [codec=NAME]".
+func parseRequest(w []string) Request {
+	r := Request{ID: first(numbers(w))}
+	for _, s := range w {
+		key, value, _ := strings.Cut(s, "=")
+		switch key {
+		case "self":
+			r.Mode = oob.ModeSelf
+		case "native":
+			r.Mode = oob.ModeNative
+		case "stop":
+			r.Stop = true
+		case "timeout":
+			r.Timeout, _ = strconv.ParseInt(value, 10, 64)
+		case "codec":
+			r.Codec = value
+		}
+	}
+	return r
+}
