@@ -129,10 +129,11 @@ func openTransports(start oob.StartConfig) (*transports, error) {
 		t.names = DefaultRPI
 	}
 	for _, name := range t.names {
-		m, err := rpi.Lookup(name)
-		if err != nil {
-			return nil, fmt.Errorf("rank %d: -rpi %s: %w (known: %s)", start.Rank, strings.Join(t.names, ","), err, strings.Join(rpi.Names(), ", "))
+		factory, ok := rpi.Lookup(name)
+		if !ok {
+			return nil, fmt.Errorf("rank %d: -rpi %s: the program has no transport %q, it has %s", start.Rank, strings.Join(t.names, ","), name, strings.Join(rpi.Names(), ", "))
 		}
+		m := factory()
 		if w, ok := m.(rpi.Waiter); ok && t.waiter == nil {
 			t.waiter = w
 		}
