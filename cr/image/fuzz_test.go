@@ -1,0 +1,51 @@
+package image
+
+import (
+	"bytes"
+	"testing"
+)
+
+// readAll does with an image whatever a reader can do, up to a total size.
+func readAll(p []byte) {
+	r, err := NewReader(bytes.NewReader(p), int64(len(p)), "fuzz")
+	if err != nil {
+		return
+	}
+	defer r.Close()
+	verified := r.Verify()
+	for _, s := range r.Sections() {
+		if s.Size > 32<<20 {
+			continue
+		}
+		err := r.ReadSection(s.Kind, s.Name, make([]byte, s.Size))
+		if verified == nil && err != nil {
+			panic("verified, and then: " + err.Error())
+		}
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add(smallImage(f))
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, p []byte) { readAll(p) })
+}
+
+// FuzzTable gives the reader tables whose sums are right, so that what stands
+// behind the digest is reached.
+func FuzzTable(f *testing.F) {
+	p := smallImage(f)
+	off := le.Uint64(p[len(p)-trailSize:])
+	f.Add(p[headerSize:headerSize+le.Uint32(p[12:])], p[4096:off], p[off:len(p)-trailSize])
+	f.Add([]byte("{}"), []byte{}, encodeTable([]*section{{name: "z", blockSize: 4096, size: 4096, blocks: []block{{codec: codecZero}}}}))
+	f.Fuzz(func(t *testing.T, meta, blocks, table []byte) {
+		h := header{version: Version, metaLen: uint32(len(meta)), metaSum: checksum(meta)}
+		img := append(h.encode(), meta...)
+		head := img[:len(img):len(img)]
+		img = append(img, make([]byte, alignUp(int64(len(img)))-int64(len(img)))...)
+		img = append(img, blocks...)
+		tr := trailer{tableOff: uint64(len(img)), tableLen: uint64(len(table)), digest: digest(head, table)}
+		tr.fileSize = tr.tableOff + tr.tableLen + trailSize
+		img = append(append(img, table...), tr.encode()...)
+		readAll(img)
+	})
+}

@@ -1,0 +1,119 @@
+package image
+
+// work takes runs of blocks until there are no more. After a failure it only
+// empties the queue.
+func (w *Writer) work(e *encoder) {
+	defer w.workers.Done()
+	defer e.close()
+	run := runBlocks * w.opt.BlockSize
+	var in []byte // for sections that are read from a ReaderAt
+	buf := alignedBuffer(run + maxEncoded(w.opt.BlockSize))
+	for j := range w.jobs {
+		if w.canceled() {
+			w.giveUp(j.s.name, ErrCanceled)
+		}
+		if w.failed.Load() != nil {
+			continue
+		}
+		if j.src != nil {
+			if in == nil {
+				in = alignedBuffer(run)
+			}
+			if err := j.fetch(in); err != nil {
+				w.giveUp(j.s.name, err)
+				continue
+			}
+		}
+		if err := w.store(j, e, buf); err != nil {
+			w.giveUp(j.s.name, err)
+			continue
+		}
+		w.advance(uint64(len(j.data)))
+	}
+}
+
+// fetch reads the run into buf.
+func (j *job) fetch(buf []byte) error {
+	off := int64(j.first) * int64(j.s.blockSize)
+	n := min(int64(j.n)*int64(j.s.blockSize), int64(j.s.size)-off)
+	j.data = buf[:n]
+	if got, err := j.src.ReadAt(j.data, off); got < len(j.data) {
+		return fail(err, "reading the section's data at %d", off)
+	}
+	return nil
+}
+
+// store writes the blocks of a run. Neighbours that are stored as they are
+// are written together.
+func (w *Writer) store(j job, e *encoder, buf []byte) error {
+	size := int(j.s.blockSize)
+	plain := 0 // blocks before i that wait to be written as they are
+	flush := func(i int) error {
+		if plain == 0 {
+			return nil
+		}
+		first := i - plain
+		plain = 0
+		return w.storePlain(j, first, i, buf)
+	}
+	for i := range j.n {
+		raw := j.data[i*size : min((i+1)*size, len(j.data))]
+		b := &j.s.blocks[j.first+i]
+		if isZero(raw) {
+			*b = block{codec: codecZero}
+			if err := flush(i); err != nil {
+				return err
+			}
+			continue
+		}
+		b.sumRaw = checksum(raw)
+		p, id := e.encode(raw, buf[:0])
+		b.codec, b.stored = id, uint32(len(p))
+		if id == codecNone {
+			b.sumStored = b.sumRaw
+			plain++
+			continue
+		}
+		b.sumStored = checksum(p)
+		if err := w.out.put(b, p, buf); err != nil {
+			return err
+		}
+		if err := flush(i); err != nil {
+			return err
+		}
+	}
+	return flush(j.n)
+}
+
+// storePlain writes blocks first to end of the run in one piece. Small blocks go
+// one by one: they are placed only when their pack is written.
+func (w *Writer) storePlain(j job, first, end int, buf []byte) error {
+	size := int(j.s.blockSize)
+	data := j.data[first*size : min(end*size, len(j.data))]
+	b := &j.s.blocks[j.first+first]
+	if len(data) < packBelow {
+		for i := first; i < end; i++ {
+			raw := j.data[i*size : min((i+1)*size, len(j.data))]
+			if err := w.out.put(&j.s.blocks[j.first+i], raw, buf); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := w.out.put(b, data, buf); err != nil {
+		return err
+	}
+	for i := first + 1; i < end; i++ {
+		j.s.blocks[j.first+i].off = b.off + uint64((i-first)*size)
+	}
+	return nil
+}
+
+func (w *Writer) advance(n uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done += n
+	if w.opt.Progress != nil {
+		w.opt.Progress(w.done)
+	}
+}

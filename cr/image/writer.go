@@ -1,0 +1,302 @@
+package image
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// DefaultBlockSize is the block size where Options names none.
+const DefaultBlockSize = 1 << 20
+
+// runBlocks is how many blocks a worker takes at once; neighbours that are
+// stored as they are go out in one write.
+const runBlocks = 4
+
+// Options says how an image is written. The zero value is good.
+type Options struct {
+	Codec     Codec                // "": None
+	Workers   int                  // goroutines that compress, sum and write; 0: GOMAXPROCS
+	BlockSize int                  // bytes, a multiple of 4096 up to 16 MB; 0: DefaultBlockSize
+	NoDirect  bool                 // write through the page cache even where O_DIRECT works
+	Progress  func(written uint64) // called with the bytes of sections done so far, one call at a time
+	Cancel    <-chan struct{}      // closed: give up; Commit and Section return ErrCanceled
+}
+
+// Summary tells what was written.
+type Summary struct {
+	Path     string
+	Size     int64  // of the file, in bytes
+	Raw      uint64 // bytes of the sections
+	Zero     uint64 // of these, bytes in blocks left out because they were zero
+	Sections int
+	Digest   string // SHA-256 over header, meta and table, hex
+	Codec    Codec
+	Direct   bool // written past the page cache
+}
+
+// Writer writes one image. Section and SectionFrom may be called by several
+// goroutines; Commit or Abort ends it and is called once, after them.
+type Writer struct {
+	path, part string
+	opt        Options
+	out        *output
+	head       []byte // header and meta, for the digest
+	jobs       chan job
+	workers    sync.WaitGroup
+	closed     bool
+
+	mu       sync.Mutex // guards sections, names, progress
+	sections []*section
+	names    map[[2]string]bool
+	done     uint64
+
+	failed atomic.Pointer[Error] // first failure
+	stop   chan struct{}         // closed with it
+}
+
+// job is a run of blocks of one section.
+type job struct {
+	s        *section
+	first, n int
+	data     []byte      // the run itself, or
+	src      io.ReaderAt // where to read it, at its offset within the section
+}
+
+// Create begins the image path. Until Commit the file is called path with a
+// random part and PartSuffix added; its mode is 0600.
+func Create(path string, m Meta, opt Options) (*Writer, error) {
+	w := &Writer{path: path, opt: opt, names: make(map[[2]string]bool), stop: make(chan struct{})}
+	if err := w.setup(m); err != nil {
+		return nil, w.wrap("", err)
+	}
+	return w, nil
+}
+
+func (w *Writer) setup(m Meta) error {
+	codec, err := ParseCodec(string(w.opt.Codec))
+	if err != nil {
+		return err
+	}
+	w.opt.Codec = codec
+	if w.opt.Workers <= 0 {
+		w.opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	if w.opt.BlockSize == 0 {
+		w.opt.BlockSize = DefaultBlockSize
+	}
+	if b := w.opt.BlockSize; b < minBlock || b > maxBlock || b%pageSize != 0 {
+		return fail(ErrTooLarge, "block size %d: a multiple of %d up to %d", b, pageSize, maxBlock)
+	}
+	meta, err := m.encode()
+	if err != nil {
+		return err
+	}
+	h := header{version: Version, bigEndian: m.BigEndian, metaLen: uint32(len(meta)), metaSum: checksum(meta)}
+	w.head = append(h.encode(), meta...)
+
+	var tag [4]byte
+	rand.Read(tag[:])
+	w.part = w.path + "." + hex.EncodeToString(tag[:]) + PartSuffix
+	if w.out, err = createOutput(w.part, w.opt.NoDirect); err != nil {
+		return err
+	}
+	w.out.end = int64(len(w.head))
+	if err := w.out.write(w.head, 0, alignedBuffer(len(w.head)+pageSize)); err != nil {
+		w.remove()
+		return err
+	}
+	return w.start()
+}
+
+func (w *Writer) start() error {
+	w.jobs = make(chan job, 2*w.opt.Workers)
+	for range w.opt.Workers {
+		e, err := newEncoder(w.opt.Codec)
+		if err != nil {
+			close(w.jobs)
+			w.workers.Wait()
+			w.remove()
+			return err
+		}
+		w.workers.Add(1)
+		go w.work(e)
+	}
+	return nil
+}
+
+// Section adds a section with the bytes p, which must stay as they are until
+// Commit or Abort has returned. Kind and name together must be new. The bytes
+// are written by other goroutines; a failure is reported by a later call.
+func (w *Writer) Section(name, kind, typ string, p []byte) error {
+	return w.add(name, kind, typ, uint64(len(p)), func(off uint64, n int) job {
+		return job{data: p[off : off+uint64(n)]}
+	})
+}
+
+// SectionFrom adds a section of size bytes that are read from r, by several
+// goroutines, before Commit returns.
+func (w *Writer) SectionFrom(name, kind, typ string, size uint64, r io.ReaderAt) error {
+	return w.add(name, kind, typ, size, func(uint64, int) job { return job{src: r} })
+}
+
+func (w *Writer) add(name, kind, typ string, size uint64, cut func(off uint64, n int) job) error {
+	if len(name) > maxName || len(kind) > maxKind || len(typ) > maxType || size > maxSize {
+		return w.wrap(name, fail(ErrTooLarge, "name, kind, type or size"))
+	}
+	s := &section{name: name, kind: kind, typ: typ, size: size, blockSize: uint32(w.opt.BlockSize)}
+	s.blocks = make([]block, blockCount(size, s.blockSize))
+	w.mu.Lock()
+	twice := w.names[[2]string{kind, name}]
+	if !twice {
+		w.names[[2]string{kind, name}] = true
+		w.sections = append(w.sections, s)
+	}
+	w.mu.Unlock()
+	if twice {
+		return w.wrap(name, fail(ErrCorrupt, "two sections of this name and of kind %q", kind))
+	}
+	for first := 0; first < len(s.blocks); first += runBlocks {
+		off := uint64(first) * uint64(s.blockSize)
+		j := cut(off, int(min(size-off, runBlocks*uint64(s.blockSize))))
+		j.s, j.first, j.n = s, first, min(runBlocks, len(s.blocks)-first)
+		select {
+		case w.jobs <- j:
+		case <-w.stop:
+			return w.failed.Load()
+		case <-w.opt.Cancel:
+			return w.giveUp(name, ErrCanceled)
+		}
+	}
+	return nil
+}
+
+// Commit waits for the workers, writes the table, waits until all of it is on
+// the disk and gives the file its name. If it fails the partial file is gone.
+func (w *Writer) Commit() (Summary, error) {
+	if w.closed {
+		return Summary{}, w.wrap("", ErrClosed)
+	}
+	w.join()
+	if w.canceled() {
+		w.giveUp("", ErrCanceled)
+	}
+	if e := w.failed.Load(); e != nil {
+		w.remove()
+		return Summary{}, e
+	}
+	sum, err := w.seal()
+	if err != nil {
+		w.remove()
+		return Summary{}, w.wrap("", err)
+	}
+	return sum, nil
+}
+
+// Abort gives up and removes the partial file. After Commit it does nothing.
+func (w *Writer) Abort() error {
+	if w.closed {
+		return nil
+	}
+	w.giveUp("", ErrCanceled)
+	w.join()
+	return w.remove()
+}
+
+func (w *Writer) join() {
+	w.closed = true
+	close(w.jobs)
+	w.workers.Wait()
+}
+
+func (w *Writer) seal() (Summary, error) {
+	o := w.out
+	o.mu.Lock()
+	err := o.flushPack()
+	o.mu.Unlock()
+	if err != nil {
+		return Summary{}, err
+	}
+	table := encodeTable(w.sections)
+	if len(table) > maxTable {
+		return Summary{}, fail(ErrTooLarge, "table of %d bytes", len(table))
+	}
+	off := alignUp(o.end)
+	t := trailer{tableOff: uint64(off), tableLen: uint64(len(table)), digest: digest(w.head, table)}
+	size := off + int64(len(table)) + trailSize
+	t.fileSize = uint64(size)
+	tail := append(table, t.encode()...)
+	if err := o.write(tail, off, alignedBuffer(len(tail)+pageSize)); err != nil {
+		return Summary{}, err
+	}
+	if err := o.finish(size); err != nil {
+		return Summary{}, err
+	}
+	sum := w.summary(size, t)
+	if err := o.f.Close(); err != nil {
+		return Summary{}, err
+	}
+	if err := os.Rename(w.part, w.path); err != nil {
+		return Summary{}, err
+	}
+	if err := syncFolder(filepath.Dir(w.path)); err != nil {
+		os.Remove(w.path)
+		return Summary{}, err
+	}
+	return sum, nil
+}
+
+func (w *Writer) summary(size int64, t trailer) Summary {
+	sum := Summary{
+		Path: w.path, Size: size, Sections: len(w.sections), Codec: w.opt.Codec,
+		Digest: hex.EncodeToString(t.digest[:]), Direct: w.out.direct.Load(),
+	}
+	for _, s := range w.sections {
+		sum.Raw += s.size
+		sum.Zero += s.describe().Zero
+	}
+	return sum
+}
+
+func digest(head, table []byte) [32]byte {
+	h := sha256.New()
+	h.Write(head)
+	h.Write(table)
+	return [32]byte(h.Sum(nil))
+}
+
+// remove drops the partial file.
+func (w *Writer) remove() error {
+	w.out.f.Close()
+	if err := os.Remove(w.part); err != nil && !os.IsNotExist(err) {
+		return w.wrap("", err)
+	}
+	return nil
+}
+
+func (w *Writer) canceled() bool {
+	select {
+	case <-w.opt.Cancel:
+		return true
+	default:
+		return false
+	}
+}
+
+// giveUp records the first failure and stops the workers.
+func (w *Writer) giveUp(name string, err error) error {
+	if w.failed.CompareAndSwap(nil, w.wrap(name, err)) {
+		close(w.stop)
+	}
+	return w.failed.Load()
+}
+
+func (w *Writer) wrap(name string, err error) *Error {
+	return &Error{Op: "write", Path: w.path, Section: name, Err: err}
+}
