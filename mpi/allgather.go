@@ -1,0 +1,113 @@
+package mpi
+
+// Allgather gives every rank the concatenation of all ranks' send, in the order
+// of ranks: len(recv) is Size() times len(send), which is the same everywhere.
+// Errors: ErrCount, ErrBuffer, ErrType, ErrComm, ErrMismatch, ErrPeerFailed,
+// ErrDeadline. (MPI-4.1, chapter 6.7)
+func Allgather[T any](c *Comm, send, recv []T) error {
+	return allgather(c, kindAllgather, send, recv)
+}
+
+func allgather[T any](c *Comm, k kind, send, recv []T) error {
+	t, err := elem[T]()
+	sp, rp := bytesOf(send), bytesOf(recv)
+	x, err := c.enter(k, noRoot, t, len(sp), first(err, compare("recv", len(recv), c.Size()*len(send)), apart(sp, rp)))
+	if err != nil {
+		return err
+	}
+	b := equal(len(send), c.size)
+	copy(b.of(rp, t.Size, c.rank), sp)
+	return x.leave(x.allgather(rp, b))
+}
+
+// AllgatherInPlace is Allgather where each rank's contribution lies in buf
+// already, at its place: elements Rank()*k to (Rank()+1)*k, k = len(buf)/Size().
+// Errors: as Allgather. (MPI-4.1, chapter 6.7)
+func AllgatherInPlace[T any](c *Comm, buf []T) error {
+	t, err := elem[T]()
+	n := max(c.Size(), 1)
+	k := len(buf) / n
+	p := bytesOf(buf)
+	x, err := c.enter(kindAllgather, noRoot, t, len(p)/n, first(err, compare("buf", len(buf), k*n)))
+	if err != nil {
+		return err
+	}
+	return x.leave(x.allgather(p, equal(k, n)))
+}
+
+// Allgatherv is Allgather of contributions of different lengths: rank i's has
+// counts[i] elements and goes to recv[displs[i]:]. With displs nil they follow
+// each other. counts is the same on all ranks. Errors: as Allgather. (MPI-4.1,
+// chapter 6.7)
+func Allgatherv[T any](c *Comm, send, recv []T, counts, displs []int) error {
+	t, err := elem[T]()
+	sp, rp := bytesOf(send), bytesOf(recv)
+	tmp, s := borrowSlice[int](c.Size())
+	defer s.giveBack()
+	b, berr := explicit("recv", c.Size(), len(recv), counts, displs, tmp)
+	if berr == nil && c.ready() == nil {
+		berr = compare("send", len(send), counts[c.rank])
+	}
+	x, err := c.enter(kindAllgatherv, noRoot, t, -1, first(err, berr, apart(sp, rp)))
+	if err != nil {
+		return err
+	}
+	copy(b.of(rp, t.Size, c.rank), sp)
+	return x.leave(x.ring(rp, b, 0))
+}
+
+// AllgathervInPlace is Allgatherv where each rank's contribution lies in buf
+// already, at its place. Errors: as Allgather. (MPI-4.1, chapter 6.7)
+func AllgathervInPlace[T any](c *Comm, buf []T, counts, displs []int) error {
+	t, err := elem[T]()
+	tmp, s := borrowSlice[int](c.Size())
+	defer s.giveBack()
+	b, berr := explicit("buf", c.Size(), len(buf), counts, displs, tmp)
+	x, err := c.enter(kindAllgatherv, noRoot, t, -1, first(err, berr))
+	if err != nil {
+		return err
+	}
+	return x.leave(x.ring(bytesOf(buf), b, 0))
+}
+
+// allgather completes p, of which this rank's block is in place.
+func (x *collective) allgather(p []byte, b blocks) error {
+	if useBruckAllgather(x.c.size, len(p)) {
+		return x.bruckAllgather(p, b.size*x.t.Size)
+	}
+	return x.ring(p, b, 0)
+}
+
+// ring passes blocks round: in each step a rank hands on to its right the block
+// that came last from its left. Block i belongs to the rank i above shift.
+func (x *collective) ring(p []byte, b blocks, shift int) error {
+	n, size := x.c.size, x.t.Size
+	right, left := (x.c.rank+1)%n, (x.c.rank-1+n)%n
+	v := (x.c.rank - shift + n) % n
+	for step := range n - 1 {
+		out, in := (v-step+n)%n, (v-step-1+n)%n
+		if err := x.exchange(right, b.of(p, size, out), left, b.of(p, size, in)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bruckAllgather collects blocks in order from this rank's own upwards,
+// doubling what it has in each round, and turns the result at the end.
+func (x *collective) bruckAllgather(p []byte, block int) error {
+	n, me := x.c.size, x.c.rank
+	s := borrow(len(p))
+	defer s.giveBack()
+	q := s.bytes(len(p))
+	copy(q, p[me*block:(me+1)*block])
+	for have := 1; have < n; have *= 2 {
+		k := min(have, n-have) * block
+		if err := x.exchange((me-have+n)%n, q[:k], (me+have)%n, q[have*block:have*block+k]); err != nil {
+			return err
+		}
+	}
+	copy(p[me*block:], q[:(n-me)*block])
+	copy(p[:me*block], q[(n-me)*block:])
+	return nil
+}

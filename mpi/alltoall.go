@@ -1,0 +1,137 @@
+package mpi
+
+import "fmt"
+
+// Alltoall sends block j of every rank's send to rank j, which finds rank i's
+// as block i of its recv. Both are Size() blocks of one length, the same
+// everywhere. Errors: as Allgather. (MPI-4.1, chapter 6.8)
+func Alltoall[T any](c *Comm, send, recv []T) error {
+	t, err := elem[T]()
+	sp, rp := bytesOf(send), bytesOf(recv)
+	n := max(c.Size(), 1)
+	k := len(send) / n
+	x, err := c.enter(kindAlltoall, noRoot, t, len(sp), first(err, compare("send", len(send), k*n), compare("recv", len(recv), len(send)), apart(sp, rp)))
+	if err != nil {
+		return err
+	}
+	return x.leave(x.alltoall(sp, rp, equal(k, n)))
+}
+
+// AlltoallInPlace is Alltoall where buf holds what is sent before and what was
+// received after. Errors: as Allgather. (MPI-4.1, chapter 6.8)
+func AlltoallInPlace[T any](c *Comm, buf []T) error {
+	t, err := elem[T]()
+	p := bytesOf(buf)
+	n := max(c.Size(), 1)
+	k := len(buf) / n
+	x, err := c.enter(kindAlltoall, noRoot, t, len(p), first(err, compare("buf", len(buf), k*n)))
+	if err != nil {
+		return err
+	}
+	s := borrow(len(p))
+	defer s.giveBack()
+	sp := s.bytes(len(p))
+	copy(sp, p)
+	return x.leave(x.alltoall(sp, p, equal(k, n)))
+}
+
+// Alltoallv is Alltoall with blocks of any length: scounts[j] elements from
+// send[sdispls[j]:] go to rank j, and rcounts[i] elements of rank i to
+// recv[rdispls[i]:]. With displacements nil the blocks follow each other. What
+// one rank sends another must be what that one expects. Errors: as Allgather.
+// (MPI-4.1, chapter 6.8)
+func Alltoallv[T any](c *Comm, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int) error {
+	t, err := elem[T]()
+	sp, rp := bytesOf(send), bytesOf(recv)
+	n := c.Size()
+	tmp, s := borrowSlice[int](2 * n)
+	defer s.giveBack()
+	sb, serr := explicit("send", n, len(send), scounts, sdispls, tmp[:n])
+	rb, rerr := explicit("recv", n, len(recv), rcounts, rdispls, tmp[n:])
+	err = first(err, serr, rerr, apart(sp, rp))
+	if err == nil && c.ready() == nil && scounts[c.rank] != rcounts[c.rank] {
+		err = fmt.Errorf("%w: %d elements to itself, %d from itself", ErrCount, scounts[c.rank], rcounts[c.rank])
+	}
+	x, err := c.enter(kindAlltoallv, noRoot, t, -1, err)
+	if err != nil {
+		return err
+	}
+	return x.leave(x.pairwise(sp, sb, rp, rb))
+}
+
+// AlltoallvInPlace is Alltoallv where buf holds what is sent before and what
+// was received after: as much is sent to each rank as is received from it.
+// Errors: as Allgather. (MPI-4.1, chapter 6.8)
+func AlltoallvInPlace[T any](c *Comm, buf []T, counts, displs []int) error {
+	t, err := elem[T]()
+	p := bytesOf(buf)
+	tmp, s := borrowSlice[int](c.Size())
+	defer s.giveBack()
+	b, berr := explicit("buf", c.Size(), len(buf), counts, displs, tmp)
+	x, err := c.enter(kindAlltoallv, noRoot, t, -1, first(err, berr))
+	if err != nil {
+		return err
+	}
+	copied := borrow(len(p))
+	defer copied.giveBack()
+	sp := copied.bytes(len(p))
+	copy(sp, p)
+	return x.leave(x.pairwise(sp, b, p, b))
+}
+
+func (x *collective) alltoall(sp, rp []byte, b blocks) error {
+	if block := b.size * x.t.Size; useBruckAlltoall(x.c.size, block) && block > 0 {
+		return x.bruckAlltoall(sp, rp, block)
+	}
+	return x.pairwise(sp, b, rp, b)
+}
+
+// pairwise exchanges in n-1 rounds, in round d with the ranks d above and
+// below.
+func (x *collective) pairwise(sp []byte, sb blocks, rp []byte, rb blocks) error {
+	n, me, size := x.c.size, x.c.rank, x.t.Size
+	copy(rb.of(rp, size, me), sb.of(sp, size, me))
+	for d := 1; d < n; d++ {
+		dst, src := (me+d)%n, (me-d+n)%n
+		if err := x.exchange(dst, sb.of(sp, size, dst), src, rb.of(rp, size, src)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bruckAlltoall takes ceil(log2 n) rounds: a block that has d ranks to go
+// travels 2^k ranks in round k if bit k of d is set.
+func (x *collective) bruckAlltoall(sp, rp []byte, block int) error {
+	n, me := x.c.size, x.c.rank
+	work := borrow(len(sp))
+	defer work.giveBack()
+	out := borrow(len(sp))
+	defer out.giveBack()
+	q := work.bytes(len(sp)) // block d is the one with d ranks to go
+	copy(q, sp[me*block:])
+	copy(q[(n-me)*block:], sp[:me*block])
+	for bit := 1; bit < n; bit *= 2 {
+		packed := out.bytes(len(sp))[:0]
+		for d := bit; d < n; d++ {
+			if d&bit != 0 {
+				packed = append(packed, q[d*block:(d+1)*block]...)
+			}
+		}
+		in := rp[:len(packed)]
+		if err := x.exchange((me+bit)%n, packed, (me-bit+n)%n, in); err != nil {
+			return err
+		}
+		for d := bit; d < n; d++ {
+			if d&bit != 0 {
+				copy(q[d*block:(d+1)*block], in)
+				in = in[block:]
+			}
+		}
+	}
+	for d := range n { // what had d to go came from d below
+		src := (me - d + n) % n
+		copy(rp[src*block:(src+1)*block], q[d*block:(d+1)*block])
+	}
+	return nil
+}

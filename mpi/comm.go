@@ -1,0 +1,278 @@
+package mpi
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"runtime"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// Comm is a communicator: an ordered group of ranks with messages of its own,
+// that no receive on another communicator can take. (MPI-4.1, chapter 7)
+//
+// A Comm may be a view of another (WithContext, WithCodec): it is the same
+// communicator with another setting.
+type Comm struct {
+	*core
+	view  *rpi.View       // cancellation; nil: none
+	ctxt  context.Context // what view follows
+	of    *Comm           // whose view this is: keeps an outer one's cancellation alive
+	codec Codec
+}
+
+// core is what all views of a communicator share.
+type core struct {
+	env   *env
+	path  string // how it was made, for people
+	ctx   uint64 // how it was made, for messages; lowest bit 0
+	rank  int
+	size  int
+	ranks []int // world rank by rank; nil: the same
+	byWorld
+	freed    atomic.Bool
+	children atomic.Uint64 // operations that made communicators of this one
+	coll     collState
+}
+
+// byWorld is the inverse of core.ranks, built when a wildcard first needs it.
+type byWorld struct {
+	once  sync.Once
+	index map[int]int
+}
+
+// contextOf hashes a creation path; the lowest bit is left 0.
+func contextOf(parent, n uint64, colour string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%016x/%d:%s", parent, n, colour)
+	x := h.Sum64() // FNV mixes its low bits well and its high bits badly: finish it
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return x &^ 1
+}
+
+func (e *env) newComm(path string, ctx uint64, rank, size int, ranks []int) *Comm {
+	c := &Comm{core: &core{env: e, path: path, ctx: ctx, rank: rank, size: size, ranks: ranks}, codec: Gob}
+	c.coll.busy = make(chan struct{}, 1)
+	e.job.RegisterContext(ctx, path)
+	if size > 1 {
+		e.watch.add(c.core)
+	}
+	return c
+}
+
+// ready reports why no call may be made on c, nil if it may.
+func (c *Comm) ready() error {
+	switch {
+	case c == nil || c.core == nil:
+		return fmt.Errorf("%w: it is nil (before Init, or this rank is not a member)", ErrComm)
+	case c.freed.Load():
+		return fmt.Errorf("%w: %s was freed", ErrComm, c.path)
+	case c.env.ended.Load():
+		return ErrInit
+	}
+	return nil
+}
+
+// Rank returns the calling rank's number in c, 0..Size()-1; Undefined if c is
+// nil. (MPI-4.1, chapter 7.4.1)
+func (c *Comm) Rank() int {
+	if c == nil {
+		return Undefined
+	}
+	return c.rank
+}
+
+// Size returns the number of ranks in c, 0 if c is nil. (MPI-4.1, chapter
+// 7.4.1)
+func (c *Comm) Size() int {
+	if c == nil {
+		return 0
+	}
+	return c.size
+}
+
+// String returns the creation path of c, e.g. "world", "world/2", "world/3:1"
+// for colour 1 of the third operation on the world.
+func (c *Comm) String() string {
+	if c == nil {
+		return "no communicator"
+	}
+	return c.path
+}
+
+// WorldRank returns the rank in the world of a rank of c, Undefined if there is
+// none. (MPI-4.1, chapter 7.3.2, MPI_Group_translate_ranks)
+func (c *Comm) WorldRank(rank int) int {
+	if rank == ProcNull {
+		return ProcNull
+	}
+	if c == nil || rank < 0 || rank >= c.size {
+		return Undefined
+	}
+	return c.toWorld(rank)
+}
+
+// FromWorld returns the rank in c of a rank of the world, Undefined if it is no
+// member. (MPI-4.1, chapter 7.3.2, MPI_Group_translate_ranks)
+func (c *Comm) FromWorld(world int) int {
+	switch {
+	case world == ProcNull:
+		return ProcNull
+	case c == nil || world < 0 || world >= c.env.job.Size:
+		return Undefined
+	}
+	return c.fromWorld(world)
+}
+
+func (c *core) toWorld(rank int) int {
+	if c.ranks == nil {
+		return rank
+	}
+	return c.ranks[rank]
+}
+
+func (c *core) fromWorld(world int) int {
+	if c.ranks == nil {
+		return world
+	}
+	c.byWorld.once.Do(func() {
+		c.index = make(map[int]int, len(c.ranks))
+		for r, w := range c.ranks {
+			c.index[w] = r
+		}
+	})
+	if r, ok := c.index[world]; ok {
+		return r
+	}
+	return Undefined
+}
+
+// members returns the world ranks of all members but this one.
+func (c *core) members() []int {
+	all := make([]int, 0, c.size)
+	for r := range c.size {
+		if r != c.rank {
+			all = append(all, c.toWorld(r))
+		}
+	}
+	return all
+}
+
+// Self returns the communicator of the calling rank alone. (MPI-4.1, chapter
+// 7.2.4)
+func (c *Comm) Self() *Comm {
+	if c == nil {
+		return nil
+	}
+	return c.env.self
+}
+
+// Dup returns a new communicator of the same ranks in the same order, whose
+// messages are apart from those of c. All ranks of c call it; it does not wait
+// for them. (MPI-4.1, chapter 7.4.2)
+func (c *Comm) Dup() (*Comm, error) {
+	if err := c.ready(); err != nil {
+		return nil, c.fail("Dup", err)
+	}
+	n := c.children.Add(1)
+	d := c.env.newComm(fmt.Sprintf("%s/%d", c.path, n), contextOf(c.ctx, n, "dup"), c.rank, c.size, c.ranks)
+	d.codec = c.codec
+	return d, nil
+}
+
+// Split makes one communicator for each colour, of the ranks that gave it, in
+// the order of their keys and, where keys are equal, of their ranks in c. A
+// rank that gives the colour Undefined gets nil. All ranks of c call it.
+// Colours are not negative; other errors are those of Allgather. (MPI-4.1,
+// chapter 7.4.2)
+func (c *Comm) Split(color, key int) (*Comm, error) {
+	if err := c.ready(); err != nil {
+		return nil, c.fail("Split", err)
+	}
+	if color < 0 && color != Undefined {
+		return nil, c.fail("Split", fmt.Errorf("%w: colour %d is negative and not Undefined", ErrComm, color))
+	}
+	n := c.children.Add(1)
+	all := make([]splitChoice, c.size)
+	if err := allgather(c, kindSplit, []splitChoice{{int64(color), int64(key), n}}, all); err != nil {
+		return nil, err
+	}
+	var mine []int
+	for r, x := range all {
+		if x.Op != n {
+			return nil, c.fail("Split", fmt.Errorf("%w: rank %d has made %d communicators of %s, this rank %d", ErrMismatch, r, x.Op, c.path, n))
+		}
+		if x.Color == int64(color) {
+			mine = append(mine, r)
+		}
+	}
+	if color == Undefined {
+		return nil, nil
+	}
+	sort.SliceStable(mine, func(i, j int) bool { return all[mine[i]].Key < all[mine[j]].Key })
+	world, rank := make([]int, len(mine)), 0
+	for i, r := range mine {
+		world[i] = c.toWorld(r)
+		if r == c.rank {
+			rank = i
+		}
+	}
+	name := fmt.Sprint(color)
+	d := c.env.newComm(fmt.Sprintf("%s/%d:%s", c.path, n, name), contextOf(c.ctx, n, name), rank, len(mine), world)
+	d.codec = c.codec
+	return d, nil
+}
+
+// splitChoice is what the ranks tell each other in Split.
+type splitChoice struct {
+	Color, Key int64
+	Op         uint64 // how many communicators were made of the parent
+}
+
+// Free gives the communicator up: later calls on it return ErrComm, messages
+// that nobody received are dropped. Requests begun before are completed as
+// usual. Every rank calls it, when it needs c no more; it waits for nobody. The
+// world and self cannot be freed. (MPI-4.1, chapter 7.4.3)
+func (c *Comm) Free() error {
+	if err := c.ready(); err != nil {
+		return c.fail("Free", err)
+	}
+	if c.core == c.env.world.core || c.core == c.env.self.core {
+		return c.fail("Free", fmt.Errorf("%w: %s lives as long as the job", ErrComm, c.path))
+	}
+	if c.freed.Swap(true) {
+		return c.fail("Free", fmt.Errorf("%w: freed twice", ErrComm))
+	}
+	c.env.eng.FreeContext(c.ctx)
+	c.env.eng.FreeContext(c.ctx | 1)
+	c.env.job.ReleaseContext(c.ctx)
+	c.env.watch.remove(c.core)
+	return nil
+}
+
+// WithContext returns a view of c whose blocking calls end with ErrDeadline,
+// wrapping ctx.Err(), once ctx is done. A message that is on its way by then is
+// finished all the same. A collective that ends so poisons the communicator:
+// its calls return ErrPoisoned on every rank from then on. The view takes no
+// resources beyond c's and need not be freed.
+func (c *Comm) WithContext(ctx context.Context) *Comm {
+	if c == nil || ctx.Done() == nil {
+		return c
+	}
+	v := rpi.NewView(ctx, c.env.eng)
+	d := &Comm{core: c.core, view: v, ctxt: ctx, codec: c.codec}
+	runtime.AddCleanup(d, func(v *rpi.View) { v.Close() }, v)
+	return d
+}
+
+// WithCodec returns a view of c whose SendObject and RecvObject use the codec
+// instead of Gob. All ranks must use the same.
+func (c *Comm) WithCodec(codec Codec) *Comm {
+	return &Comm{core: c.core, view: c.view, ctxt: c.ctxt, of: c, codec: codec}
+}

@@ -1,0 +1,112 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// Classes of errors, for errors.Is. (MPI-4.1, chapter 9.4)
+var (
+	ErrTruncate   = rpi.ErrTruncate   // the message was longer than the buffer; what fits was delivered
+	ErrRank       = rpi.ErrRank       // no such rank (or root) in the communicator
+	ErrTag        = rpi.ErrTag        // tag out of range
+	ErrType       = rpi.ErrType       // element type refused, or sender's and receiver's differ
+	ErrRequest    = rpi.ErrRequest    // the request is completed and gone, or of the wrong kind
+	ErrPeerFailed = rpi.ErrPeerFailed // the other rank has died
+	ErrAborted    = rpi.ErrAborted    // the job is being ended
+	ErrCanceled   = rpi.ErrCanceled   // the receive was cancelled
+	ErrPoisoned   = rpi.ErrPoisoned   // a collective on this communicator has failed, here or elsewhere
+	ErrDeadline   = rpi.ErrDeadline   // the context of WithContext is done; wraps its error
+
+	ErrComm     = errors.New("invalid communicator")
+	ErrCount    = errors.New("wrong length of a buffer")
+	ErrBuffer   = errors.New("buffers overlap")
+	ErrOp       = errors.New("invalid operator")
+	ErrMismatch = errors.New("ranks disagree about the collective call")
+	ErrInit     = errors.New("library not initialised or already finalised")
+)
+
+// remedies say what to do about a class of error.
+var remedies = []struct {
+	class error
+	text  string
+}{
+	{ErrMismatch, "all ranks must make the same collective calls in the same order, with matching root, lengths and types"},
+	{ErrTruncate, "receive into a longer slice, or use RecvAlloc"},
+	{ErrTag, "tags are 0..MaxTag, in receives also AnyTag"},
+	{ErrRank, "ranks are 0..Size()-1, or ProcNull, in receives also AnySource"},
+	{ErrPoisoned, "give the communicator up and make a new one from its parent"},
+	{ErrRequest, "complete each request once; Waitall and its like clear what they have completed"},
+	{ErrBuffer, "use the InPlace form"},
+}
+
+// Error is what the calls of this package return: the class is in Err.
+type Error struct {
+	Call string // the function, with peer, tag or root, e.g. "Recv(source 3, tag 7)"
+	Comm string // the communicator's path
+	Rank int    // the calling rank in it
+	Size int    // its number of ranks
+	Err  error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("mpi: ")
+	b.WriteString(e.Call)
+	if e.Size > 0 {
+		fmt.Fprintf(&b, " on %s, rank %d of %d", e.Comm, e.Rank, e.Size)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	for _, r := range remedies {
+		if errors.Is(e.Err, r.class) {
+			b.WriteString("; ")
+			b.WriteString(r.text)
+			break
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns the class of the error, perhaps wrapped further.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail wraps err for a call on c, which may be nil.
+func (c *Comm) fail(call string, err error) error {
+	var already *Error
+	if errors.As(err, &already) {
+		return err
+	}
+	e := &Error{Call: call, Err: err}
+	if c != nil && c.core != nil {
+		e.Comm, e.Rank, e.Size = c.path, c.rank, c.size
+		if errors.Is(err, ErrPoisoned) {
+			e.Err = c.env.explain(c.ctx, err)
+		}
+	}
+	return e
+}
+
+// failPeer is fail for a call that names a peer and a tag.
+func (c *Comm) failPeer(call, role string, peer, tag int, err error) error {
+	return c.fail(fmt.Sprintf("%s(%s %s, tag %s)", call, role, rankName(peer), tagName(tag)), err)
+}
+
+func rankName(r int) string {
+	switch r {
+	case AnySource:
+		return "any"
+	case ProcNull:
+		return "null"
+	}
+	return fmt.Sprint(r)
+}
+
+func tagName(t int) string {
+	if t == AnyTag {
+		return "any"
+	}
+	return fmt.Sprint(t)
+}

@@ -1,0 +1,66 @@
+package mpi
+
+import (
+	"bytes"
+	"encoding/gob"
+	"fmt"
+	"io"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// Codec turns any Go value into bytes and back. Decode gets a pointer. Both
+// may be called by several goroutines at once.
+type Codec interface {
+	Encode(w io.Writer, v any) error
+	Decode(r io.Reader, ptr any) error
+}
+
+// Gob is the default codec, encoding/gob: exported fields, maps, slices,
+// pointers; interfaces need gob.Register. Each message describes its types
+// anew.
+var Gob Codec = gobCodec{}
+
+type gobCodec struct{}
+
+func (gobCodec) Encode(w io.Writer, v any) error   { return gob.NewEncoder(w).Encode(v) }
+func (gobCodec) Decode(r io.Reader, ptr any) error { return gob.NewDecoder(r).Decode(ptr) }
+
+// objectType marks messages that a codec has made, so that a Recv of numbers
+// does not take one for numbers. Its ID collides with no kind of number.
+var objectType = &rpi.Type{ID: 0x60b, Size: 1, Name: "object", Swap: func([]byte) {}}
+
+// SendObject sends any Go value that the codec of c can encode (Gob unless
+// WithCodec says otherwise). Errors: as Send; those of the codec.
+func SendObject(c *Comm, v any, dst, tag int) error {
+	if err := c.checkSend(dst, tag); err != nil {
+		return c.failPeer("SendObject", "destination", dst, tag, err)
+	}
+	var b bytes.Buffer
+	if err := c.codec.Encode(&b, v); err != nil {
+		return c.failPeer("SendObject", "destination", dst, tag, fmt.Errorf("encoding a %T: %w", v, err))
+	}
+	return c.send("SendObject", objectType, nil, b.Bytes(), dst, tag, rpi.Standard)
+}
+
+// RecvObject receives a value sent with SendObject into *ptr. The status counts
+// encoded bytes. Errors: as Recv but ErrTruncate; ErrType if the message is
+// not an object; those of the codec, which may leave *ptr half filled.
+func RecvObject(c *Comm, ptr any, src, tag int) (Status, error) {
+	m, st, err := c.mprobe("RecvObject", src, tag)
+	if err != nil || m.null {
+		return st, err
+	}
+	buf := make([]byte, st.Bytes)
+	r, err := m.imrecv("RecvObject", objectType, nil, buf)
+	if err != nil {
+		return st, err
+	}
+	if st, err = r.Wait(); err != nil {
+		return st, err
+	}
+	if err := c.codec.Decode(bytes.NewReader(buf), ptr); err != nil {
+		return st, c.failPeer("RecvObject", "source", src, tag, fmt.Errorf("decoding into %T: %w", ptr, err))
+	}
+	return st, nil
+}

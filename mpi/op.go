@@ -1,0 +1,191 @@
+package mpi
+
+import "cmp"
+
+// Op is an operator of a reduction. Apply replaces each dst[i] by the
+// combination of dst[i] and src[i], dst[i] being that of the lower ranks; the
+// slices are of equal length and do not overlap, and Apply must not keep them.
+// It must be associative. An operator that is not Commutative is combined in
+// the order of ranks; one that is may be combined in another order, the same in
+// every run with that number of ranks. (MPI-4.1, chapter 6.9.5)
+type Op[T any] interface {
+	Apply(dst, src []T)
+	Commutative() bool
+}
+
+// OpFunc makes an operator of a function on blocks, see Op. (MPI-4.1, chapter
+// 6.9.5, MPI_Op_create)
+func OpFunc[T any](apply func(dst, src []T), commutative bool) Op[T] {
+	return opFunc[T]{apply, commutative}
+}
+
+type opFunc[T any] struct {
+	apply       func(dst, src []T)
+	commutative bool
+}
+
+func (o opFunc[T]) Apply(dst, src []T) { o.apply(dst, src) }
+func (o opFunc[T]) Commutative() bool  { return o.commutative }
+
+// Integer are the types of whole numbers.
+type Integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
+}
+
+// Real are the types of real numbers.
+type Real interface {
+	Integer | ~float32 | ~float64
+}
+
+// Number are the types of numbers.
+type Number interface {
+	Real | ~complex64 | ~complex128
+}
+
+// commutes is what the predefined operators have in common.
+type commutes struct{}
+
+func (commutes) Commutative() bool { return true }
+
+type (
+	sum[T Number]   struct{ commutes }
+	prod[T Number]  struct{ commutes }
+	maximum[T Real] struct{ commutes }
+	minimum[T Real] struct{ commutes }
+	lAnd[T ~bool]   struct{ commutes }
+	lOr[T ~bool]    struct{ commutes }
+	lXor[T ~bool]   struct{ commutes }
+	bAnd[T Integer] struct{ commutes }
+	bOr[T Integer]  struct{ commutes }
+	bXor[T Integer] struct{ commutes }
+	maxLoc[T Real]  struct{ commutes }
+	minLoc[T Real]  struct{ commutes }
+)
+
+// Sum adds. (MPI-4.1, chapter 6.9.2, as are all operators here)
+func Sum[T Number]() Op[T] { return sum[T]{} }
+
+// Prod multiplies.
+func Prod[T Number]() Op[T] { return prod[T]{} }
+
+// Max takes the larger; NaN if one is NaN.
+func Max[T Real]() Op[T] { return maximum[T]{} }
+
+// Min takes the smaller; NaN if one is NaN.
+func Min[T Real]() Op[T] { return minimum[T]{} }
+
+// LAnd is true where all are.
+func LAnd[T ~bool]() Op[T] { return lAnd[T]{} }
+
+// LOr is true where one is.
+func LOr[T ~bool]() Op[T] { return lOr[T]{} }
+
+// LXor is true where an odd number is.
+func LXor[T ~bool]() Op[T] { return lXor[T]{} }
+
+// BAnd is the bitwise and.
+func BAnd[T Integer]() Op[T] { return bAnd[T]{} }
+
+// BOr is the bitwise or.
+func BOr[T Integer]() Op[T] { return bOr[T]{} }
+
+// BXor is the bitwise exclusive or.
+func BXor[T Integer]() Op[T] { return bXor[T]{} }
+
+// ValueLoc is a value and where it is: a rank, an index, as the program likes.
+// (MPI-4.1, chapter 6.9.4)
+type ValueLoc[T any] struct {
+	Value T
+	Loc   int
+}
+
+// MaxLoc takes the largest value and its place, the lowest place of equal ones.
+// (MPI-4.1, chapter 6.9.4)
+func MaxLoc[T Real]() Op[ValueLoc[T]] { return maxLoc[T]{} }
+
+// MinLoc takes the smallest value and its place, the lowest place of equal
+// ones. (MPI-4.1, chapter 6.9.4)
+func MinLoc[T Real]() Op[ValueLoc[T]] { return minLoc[T]{} }
+
+func (sum[T]) Apply(dst, src []T) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] += src[i]
+	}
+}
+
+func (prod[T]) Apply(dst, src []T) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] *= src[i]
+	}
+}
+
+func (maximum[T]) Apply(dst, src []T) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = max(dst[i], src[i])
+	}
+}
+
+func (minimum[T]) Apply(dst, src []T) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = min(dst[i], src[i])
+	}
+}
+
+func (lAnd[T]) Apply(dst, src []T) {
+	for i := range dst {
+		dst[i] = dst[i] && src[i]
+	}
+}
+
+func (lOr[T]) Apply(dst, src []T) {
+	for i := range dst {
+		dst[i] = dst[i] || src[i]
+	}
+}
+
+func (lXor[T]) Apply(dst, src []T) {
+	for i := range dst {
+		dst[i] = dst[i] != src[i]
+	}
+}
+
+func (bAnd[T]) Apply(dst, src []T) {
+	for i := range dst {
+		dst[i] &= src[i]
+	}
+}
+
+func (bOr[T]) Apply(dst, src []T) {
+	for i := range dst {
+		dst[i] |= src[i]
+	}
+}
+
+func (bXor[T]) Apply(dst, src []T) {
+	for i := range dst {
+		dst[i] ^= src[i]
+	}
+}
+
+// A NaN orders below every number (cmp.Compare), so that the choice does not
+// depend on the order of ranks.
+
+func (maxLoc[T]) Apply(dst, src []ValueLoc[T]) {
+	for i, s := range src {
+		if o := cmp.Compare(s.Value, dst[i].Value); o > 0 || o == 0 && s.Loc < dst[i].Loc {
+			dst[i] = s
+		}
+	}
+}
+
+func (minLoc[T]) Apply(dst, src []ValueLoc[T]) {
+	for i, s := range src {
+		if o := cmp.Compare(s.Value, dst[i].Value); o < 0 || o == 0 && s.Loc < dst[i].Loc {
+			dst[i] = s
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// Request is a send or receive in progress; copies of it are the same request.
+// The zero Request is inactive: it is complete, with an empty status. A request
+// that was completed and waited for is gone; another Wait or Test of it is
+// ErrRequest, never somebody else's message. (MPI-4.1, chapter 3.7)
+type Request struct {
+	r    rpi.Request
+	c    *Comm
+	t    *rpi.Type
+	call string
+	peer int32
+	tag  int32
+	kind reqKind
+}
+
+type reqKind uint8
+
+const (
+	reqNone reqKind = iota // inactive
+	reqNull                // from or to ProcNull: complete
+	reqSend
+	reqRecv
+)
+
+// Isend begins Send; buf belongs to the library until the request completes.
+// Errors at the call: ErrRank, ErrTag, ErrType, ErrComm; later ones come with
+// the request. (MPI-4.1, chapter 3.7.2)
+func Isend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
+	t, err := elem[T]()
+	return c.isend("Isend", t, err, bytesOf(buf), dst, tag, rpi.Standard)
+}
+
+// Issend begins Ssend; see Isend. (MPI-4.1, chapter 3.7.2)
+func Issend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
+	t, err := elem[T]()
+	return c.isend("Issend", t, err, bytesOf(buf), dst, tag, rpi.Synchronous)
+}
+
+// Irecv begins Recv; buf belongs to the library until the request completes.
+// Errors: as Isend. (MPI-4.1, chapter 3.7.2)
+func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
+	t, err := elem[T]()
+	return c.irecv("Irecv", t, err, bytesOf(buf), src, tag)
+}
+
+func (c *Comm) isend(call string, t *rpi.Type, err error, p []byte, dst, tag int, mode rpi.SendMode) (Request, error) {
+	if err == nil {
+		err = c.checkSend(dst, tag)
+	}
+	req := Request{c: c, t: t, call: call, kind: reqSend, peer: int32(dst), tag: int32(tag)}
+	if err == nil && dst == ProcNull {
+		req.kind = reqNull
+		return req, nil
+	}
+	if err == nil {
+		req.r, err = c.env.eng.Isend(c.toWorld(dst), c.ctx, int32(tag), t, p, mode)
+	}
+	if err != nil {
+		return Request{}, c.failPeer(call, "destination", dst, tag, err)
+	}
+	return req, nil
+}
+
+func (c *Comm) irecv(call string, t *rpi.Type, err error, p []byte, src, tag int) (Request, error) {
+	if err == nil {
+		err = c.checkRecv(src, tag)
+	}
+	req := Request{c: c, t: t, call: call, kind: reqRecv, peer: int32(src), tag: int32(tag)}
+	if err == nil && src == ProcNull {
+		req.kind = reqNull
+		return req, nil
+	}
+	if err == nil {
+		req.r, err = c.env.eng.Irecv(c.source(src), c.ctx, int32(tag), t, p)
+	}
+	if err != nil {
+		return Request{}, c.failPeer(call, "source", src, tag, err)
+	}
+	return req, nil
+}
+
+// finish turns the engine's result into ours.
+func (r *Request) finish(s rpi.Status, err error) (Status, error) {
+	st := emptyStatus
+	if r.kind == reqRecv {
+		st = r.c.status(s, r.t)
+	}
+	if err == nil {
+		return st, nil
+	}
+	role := "destination"
+	if r.kind == reqRecv {
+		role = "source"
+	}
+	return st, r.c.failPeer(r.call, role, int(r.peer), int(r.tag), err)
+}
+
+// idle returns the status of a request that needs no engine.
+func (r *Request) idle() (Status, bool) {
+	switch r.kind {
+	case reqNone:
+		return emptyStatus, true
+	case reqNull:
+		return nullStatus, true
+	}
+	return Status{}, false
+}
+
+// Wait returns when the request is complete, and ends it: the buffer is the
+// caller's again. Errors: those of the operation; ErrRequest if it was ended
+// before; ErrDeadline of a view, after which the request is still active.
+// (MPI-4.1, chapter 3.7.3)
+func (r Request) Wait() (Status, error) {
+	if st, ok := r.idle(); ok {
+		return st, nil
+	}
+	return r.finish(r.c.env.eng.Wait(r.r, r.c.view))
+}
+
+// Test reports whether the request is complete and, if so, ends it like Wait.
+// (MPI-4.1, chapter 3.7.3)
+func (r Request) Test() (status Status, done bool, err error) {
+	if st, ok := r.idle(); ok {
+		return st, true, nil
+	}
+	s, done, err := r.c.env.eng.Test(r.r)
+	if !done && err == nil {
+		return Status{}, false, nil
+	}
+	st, err := r.finish(s, err)
+	return st, true, err
+}
+
+// Done reports whether the request is complete, without ending it. (MPI-4.1,
+// chapter 3.7.6, MPI_Request_get_status)
+func (r Request) Done() bool {
+	_, ok := r.idle()
+	return ok || r.c.env.eng.Done(r.r)
+}
+
+// Cancel withdraws a receive that no message has matched yet: its Wait then
+// returns ErrCanceled. A receive that is matched already goes on, and Wait
+// returns its message. Sends cannot be cancelled: ErrRequest. (MPI-4.1, chapter
+// 3.8.4)
+func (r Request) Cancel() error {
+	switch r.kind {
+	case reqNone, reqNull:
+		return nil
+	case reqSend:
+		return r.c.failPeer("Cancel of "+r.call, "destination", int(r.peer), int(r.tag), fmt.Errorf("%w: sends cannot be cancelled", ErrRequest))
+	}
+	if err := r.c.env.eng.Cancel(r.r); err != nil {
+		return r.c.failPeer("Cancel of "+r.call, "source", int(r.peer), int(r.tag), err)
+	}
+	return nil
+}
+
+// Waitall waits for all requests, clears them and returns their statuses. The
+// error joins those of the requests that failed. (MPI-4.1, chapter 3.7.5)
+func Waitall(rs []Request) ([]Status, error) {
+	st := make([]Status, len(rs))
+	return st, WaitallInto(rs, st)
+}
+
+// WaitallInto is Waitall that allocates nothing: the statuses go to st, which
+// is as long as rs, or nil where nobody needs them. (MPI-4.1, chapter 3.7.5)
+func WaitallInto(rs []Request, st []Status) error {
+	if st != nil && len(st) != len(rs) {
+		return &Error{Call: "WaitallInto", Err: fmt.Errorf("%w: %d statuses for %d requests", ErrCount, len(st), len(rs))}
+	}
+	var failed error
+	for i := range rs {
+		s, err := rs[i].Wait()
+		if st != nil {
+			st[i] = s
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("request %d: %w", i, err))
+			if errors.Is(err, ErrDeadline) {
+				continue // still active, so still the caller's to wait for
+			}
+		}
+		rs[i] = Request{}
+	}
+	return failed
+}
+
+// Waitany waits until one of the requests is complete, clears it and returns
+// its index and status; Undefined if none is active. No request is passed over
+// for ever while others complete. (MPI-4.1, chapter 3.7.5)
+func Waitany(rs []Request) (int, Status, error) {
+	i, err := waitAny("Waitany", rs)
+	if i < 0 {
+		return Undefined, emptyStatus, err
+	}
+	st, err := rs[i].Wait()
+	rs[i] = Request{}
+	return i, st, err
+}
+
+// Waitsome waits until at least one request is complete, then clears all that
+// are, and returns their indices and statuses: none if none is active. The
+// error joins those of the requests that failed. (MPI-4.1, chapter 3.7.5)
+func Waitsome(rs []Request) ([]int, []Status, error) {
+	i, err := waitAny("Waitsome", rs)
+	if i < 0 {
+		return nil, nil, err
+	}
+	return Testsome(rs)
+}
+
+// Testall reports whether all requests are complete; if so it clears them and
+// returns their statuses, else it leaves them all. (MPI-4.1, chapter 3.7.5)
+func Testall(rs []Request) ([]Status, bool, error) {
+	for _, r := range rs {
+		if !r.Done() {
+			return nil, false, nil
+		}
+	}
+	st, err := Waitall(rs)
+	return st, true, err
+}
+
+// Testany looks for one complete request, clears it and returns its index and
+// status. Without one ok is false; if none is active ok is true and the index
+// Undefined. (MPI-4.1, chapter 3.7.5)
+func Testany(rs []Request) (index int, status Status, ok bool, err error) {
+	active := false
+	for i := range rs {
+		switch {
+		case rs[i].kind == reqNone:
+		case rs[i].Done():
+			st, err := rs[i].Wait()
+			rs[i] = Request{}
+			return i, st, true, err
+		default:
+			active = true
+		}
+	}
+	return Undefined, emptyStatus, !active, nil
+}
+
+// Testsome clears all requests that are complete and returns their indices and
+// statuses. The error joins those of the requests that failed. (MPI-4.1,
+// chapter 3.7.5)
+func Testsome(rs []Request) ([]int, []Status, error) {
+	var (
+		done   []int
+		sts    []Status
+		failed error
+	)
+	for i := range rs {
+		if rs[i].kind == reqNone || !rs[i].Done() {
+			continue
+		}
+		st, err := rs[i].Wait()
+		rs[i] = Request{}
+		done, sts = append(done, i), append(sts, st)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("request %d: %w", i, err))
+		}
+	}
+	return done, sts, failed
+}
+
+// handlePool holds the engine's handles of the requests of one wait.
+var handlePool = sync.Pool{New: func() any { return new([]rpi.Request) }}
+
+// waitAny returns the index of a complete request, -1 if none is active.
+func waitAny(call string, rs []Request) (int, error) {
+	hp := handlePool.Get().(*[]rpi.Request)
+	handles := (*hp)[:0]
+	var first *Request
+	for i := range rs {
+		switch {
+		case rs[i].kind == reqNull:
+			handlePool.Put(hp)
+			return i, nil
+		case rs[i].kind != reqNone && first == nil:
+			first = &rs[i]
+		}
+		handles = append(handles, rs[i].r)
+	}
+	*hp = handles
+	defer handlePool.Put(hp)
+	if first == nil {
+		return -1, nil
+	}
+	i, err := first.c.env.eng.WaitAny(handles, first.c.view)
+	if err != nil {
+		return -1, first.c.fail(call, err)
+	}
+	return i, nil
+}

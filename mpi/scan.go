@@ -1,0 +1,96 @@
+package mpi
+
+// Scan gives rank i the combination of the send of ranks 0..i, element by
+// element, in the order of ranks. All pass the same length and operator.
+// Errors: as Allreduce. (MPI-4.1, chapter 6.11.1)
+func Scan[T any](c *Comm, send, recv []T, op Op[T]) error {
+	return scan(c, kindScan, send, recv, op)
+}
+
+// ScanInPlace is Scan where buf holds the contribution before and the result
+// after. Errors: as Allreduce. (MPI-4.1, chapter 6.11.1)
+func ScanInPlace[T any](c *Comm, buf []T, op Op[T]) error {
+	return scanInPlace(c, kindScan, buf, op)
+}
+
+// Exscan gives rank i the combination of the send of ranks 0..i-1; on rank 0
+// recv is left alone. Errors: as Allreduce. (MPI-4.1, chapter 6.11.2)
+func Exscan[T any](c *Comm, send, recv []T, op Op[T]) error {
+	return scan(c, kindExscan, send, recv, op)
+}
+
+// ExscanInPlace is Exscan where buf holds the contribution before and the
+// result after; on rank 0 it is left alone. Errors: as Allreduce. (MPI-4.1,
+// chapter 6.11.2)
+func ExscanInPlace[T any](c *Comm, buf []T, op Op[T]) error {
+	return scanInPlace(c, kindExscan, buf, op)
+}
+
+func scan[T any](c *Comm, k kind, send, recv []T, op Op[T]) error {
+	t, err := elem[T]()
+	sp, rp := bytesOf(send), bytesOf(recv)
+	x, err := c.enter(k, noRoot, t, len(sp), first(err, checkOp(op), compare("recv", len(recv), len(send)), apart(sp, rp)))
+	if err != nil {
+		return err
+	}
+	return x.leave(scanDoubling(&x, send, recv, op))
+}
+
+func scanInPlace[T any](c *Comm, k kind, buf []T, op Op[T]) error {
+	t, err := elem[T]()
+	x, err := c.enter(k, noRoot, t, len(bytesOf(buf)), first(err, checkOp(op)))
+	if err != nil {
+		return err
+	}
+	return x.leave(scanDoubling(&x, buf, buf, op))
+}
+
+// scanDoubling passes partial results up by doubling distances: after the round
+// of distance d a rank's range holds the combination of itself and the 2d-1
+// ranks below it, and result that of those below it alone (and itself, for
+// Scan). send and recv may be the same slice.
+func scanDoubling[T any](x *collective, send, recv []T, op Op[T]) error {
+	n, me := x.c.size, x.c.rank
+	span, s1 := borrowSlice[T](len(send))
+	defer s1.giveBack()
+	in, s2 := borrowSlice[T](len(send))
+	defer s2.giveBack()
+	low, s3 := borrowSlice[T](len(send))
+	defer s3.giveBack()
+	copy(span, send)
+	inclusive, have := x.kind == kindScan, false
+	if inclusive {
+		copy(recv, send)
+		have = true
+	}
+	for d := 1; d < n; d *= 2 {
+		if err := x.shift(me+d, bytesOf(span), me-d, bytesOf(in)); err != nil {
+			return err
+		}
+		if me-d < 0 {
+			continue
+		}
+		if have {
+			copy(low, in)
+			below(recv, low, op)
+		} else {
+			copy(recv, in)
+			have = true
+		}
+		below(span, in, op)
+	}
+	return nil
+}
+
+// shift is exchange where one of the partners may not exist.
+func (x *collective) shift(dst int, sp []byte, src int, rp []byte) error {
+	switch {
+	case dst < x.c.size && src >= 0:
+		return x.exchange(dst, sp, src, rp)
+	case dst < x.c.size:
+		return x.send(dst, sp)
+	case src >= 0:
+		return x.recv(src, rp)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package mpi
+
+import (
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// Send sends buf to rank dst under tag and returns when buf may be used again:
+// for short messages usually before they are received, for long ones when the
+// receiver has taken them. Messages between two ranks of a communicator do not
+// overtake each other. Errors: ErrRank, ErrTag, ErrType, ErrComm,
+// ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 3.2.1)
+func Send[T any](c *Comm, buf []T, dst, tag int) error {
+	t, err := elem[T]()
+	return c.send("Send", t, err, bytesOf(buf), dst, tag, rpi.Standard)
+}
+
+// Ssend is Send that returns only when the receiver has begun to receive the
+// message. (MPI-4.1, chapter 3.4)
+func Ssend[T any](c *Comm, buf []T, dst, tag int) error {
+	t, err := elem[T]()
+	return c.send("Ssend", t, err, bytesOf(buf), dst, tag, rpi.Synchronous)
+}
+
+// Recv receives into buf the next message of rank src (or AnySource) under tag
+// (or AnyTag). A message shorter than buf leaves the rest of buf alone; a
+// longer one is cut and ErrTruncate returned. The status tells sender, tag and
+// length. Other errors: as Send, and ErrType if the sender's elements are of
+// another type. (MPI-4.1, chapter 3.2.4)
+func Recv[T any](c *Comm, buf []T, src, tag int) (Status, error) {
+	t, err := elem[T]()
+	return c.recv("Recv", t, err, bytesOf(buf), src, tag)
+}
+
+// Sendrecv sends one message and receives another, in whatever order they can
+// go: rings and shifts of it cannot deadlock. The buffers must not overlap.
+// The status is that of the receive. Errors: as Send and Recv, ErrBuffer.
+// (MPI-4.1, chapter 3.10)
+func Sendrecv[S, R any](c *Comm, send []S, dst, stag int, recv []R, src, rtag int) (Status, error) {
+	st, err := elem[S]()
+	rt, rerr := elem[R]()
+	if err == nil {
+		err = rerr
+	}
+	sp, rp := bytesOf(send), bytesOf(recv)
+	if overlap(sp, rp) {
+		return Status{}, c.fail("Sendrecv", ErrBuffer)
+	}
+	return c.sendrecv("Sendrecv", st, rt, err, sp, dst, stag, rp, src, rtag)
+}
+
+// SendrecvReplace sends buf and receives another message into it. Errors: as
+// Send and Recv. (MPI-4.1, chapter 3.10)
+func SendrecvReplace[T any](c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
+	t, err := elem[T]()
+	p := bytesOf(buf)
+	copied := borrow(len(p))
+	defer copied.giveBack()
+	sp := copied.bytes(len(p))
+	copy(sp, p)
+	return c.sendrecv("SendrecvReplace", t, t, err, sp, dst, stag, p, src, rtag)
+}
+
+func (c *Comm) send(call string, t *rpi.Type, err error, p []byte, dst, tag int, mode rpi.SendMode) error {
+	if err == nil {
+		err = c.checkSend(dst, tag)
+	}
+	if err == nil && dst != ProcNull {
+		err = c.env.eng.Send(c.toWorld(dst), c.ctx, int32(tag), t, p, mode, c.view)
+	}
+	if err != nil {
+		return c.failPeer(call, "destination", dst, tag, err)
+	}
+	return nil
+}
+
+func (c *Comm) recv(call string, t *rpi.Type, err error, p []byte, src, tag int) (Status, error) {
+	if err == nil {
+		err = c.checkRecv(src, tag)
+	}
+	if err != nil {
+		return Status{}, c.failPeer(call, "source", src, tag, err)
+	}
+	if src == ProcNull {
+		return nullStatus, nil
+	}
+	s, err := c.env.eng.Recv(c.source(src), c.ctx, int32(tag), t, p, c.view)
+	if err != nil {
+		return c.status(s, t), c.failPeer(call, "source", src, tag, err)
+	}
+	return c.status(s, t), nil
+}
+
+func (c *Comm) sendrecv(call string, st, rt *rpi.Type, err error, sp []byte, dst, stag int, rp []byte, src, rtag int) (Status, error) {
+	if err == nil {
+		err = c.checkRecv(src, rtag)
+	}
+	if err != nil {
+		return Status{}, c.failPeer(call, "source", src, rtag, err)
+	}
+	if err := c.checkSend(dst, stag); err != nil {
+		return Status{}, c.failPeer(call, "destination", dst, stag, err)
+	}
+	if src == ProcNull {
+		return nullStatus, c.send(call, st, nil, sp, dst, stag, rpi.Standard)
+	}
+	e := c.env.eng
+	r, err := e.Irecv(c.source(src), c.ctx, int32(rtag), rt, rp)
+	if err != nil {
+		return Status{}, c.failPeer(call, "source", src, rtag, err)
+	}
+	if err := c.send(call, st, nil, sp, dst, stag, rpi.Standard); err != nil {
+		drop(e, r)
+		return Status{}, err
+	}
+	s, err := e.Wait(r, c.view)
+	if err != nil {
+		drop(e, r)
+		return c.status(s, rt), c.failPeer(call, "source", src, rtag, err)
+	}
+	return c.status(s, rt), nil
+}
+
+// source is the engine's name for the source of a receive.
+func (c *core) source(src int) int {
+	if src == AnySource {
+		return rpi.AnySource
+	}
+	return c.toWorld(src)
+}
+
+func (c *Comm) checkSend(dst, tag int) error {
+	if err := c.ready(); err != nil {
+		return err
+	}
+	if uint(dst) >= uint(c.size) && dst != ProcNull {
+		return fmt.Errorf("%w: destination %d", ErrRank, dst)
+	}
+	if uint(tag) > MaxTag {
+		return fmt.Errorf("%w: %d", ErrTag, tag)
+	}
+	return nil
+}
+
+func (c *Comm) checkRecv(src, tag int) error {
+	if err := c.ready(); err != nil {
+		return err
+	}
+	if uint(src) >= uint(c.size) && src != AnySource && src != ProcNull {
+		return fmt.Errorf("%w: source %d", ErrRank, src)
+	}
+	if uint(tag) > MaxTag && tag != AnyTag {
+		return fmt.Errorf("%w: %d", ErrTag, tag)
+	}
+	return nil
+}

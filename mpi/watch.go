@@ -1,0 +1,311 @@
+package mpi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// The watch finds collectives that would hang because the ranks disagree, e.g.
+// two that each take the other for the root. It looks at the communicators
+// twice a second and costs the calls themselves a few stores:
+//
+//	member, blocked in the same call at two looks    --report-->  rank 0 of the communicator
+//	rank 0, if two reports differ about one call     --verdict->  all members, and poisons it
+//
+// Reports and verdicts travel in a context of their own and are drained at each
+// look, so that none stays behind.
+//
+//	report   tag 0, u64s: incarnation, context, then (what, root, bytes) of the calls begun last
+//	verdict  tag 1, bytes: incarnation u64, context u64, class u8, text
+type watch struct {
+	env *env
+
+	mu       sync.Mutex
+	comms    map[uint64]*watched
+	verdicts map[uint64]error // why a communicator was poisoned
+	started  bool
+	quit     chan struct{}
+	done     chan struct{}
+}
+
+// watched is a communicator, and what its rank 0 has been told.
+type watched struct {
+	c       *core
+	seen    uint64 // call in progress at the last look
+	told    uint64 // call that was reported
+	reports map[int][]call
+}
+
+// call is a copy of a recentCall.
+type call struct{ what, root, bytes uint64 }
+
+func (a call) seq() uint64 { return a.what >> 8 }
+
+func (a call) String() string {
+	s := fmt.Sprintf("call %d, %v", a.seq(), kind(a.what))
+	if int64(a.root) != noRoot {
+		s += fmt.Sprintf(", root %d", int64(a.root))
+	}
+	if int64(a.bytes) >= 0 && kind(a.what) != kindBarrier {
+		s += fmt.Sprintf(", %d bytes", a.bytes)
+	}
+	return s
+}
+
+const (
+	watchEvery = 500 * time.Millisecond
+	sayWithin  = 2 * time.Second // then a rank that does not take it is left alone
+	tagReport  = 0
+	tagVerdict = 1
+)
+
+var watchContext = contextOf(0, 0, "watch")
+
+// classes are the errors that a verdict can carry to other ranks.
+var classes = []error{ErrMismatch, ErrPeerFailed, ErrDeadline, ErrTruncate, ErrType}
+
+func (w *watch) init(e *env) {
+	w.env = e
+	w.comms = map[uint64]*watched{}
+	w.verdicts = map[uint64]error{}
+	e.job.RegisterContext(watchContext, "the watch over collectives")
+}
+
+// add makes a communicator known.
+func (w *watch) add(c *core) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.comms[c.ctx] = &watched{c: c}
+}
+
+// remove forgets it.
+func (w *watch) remove(c *core) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.comms, c.ctx)
+	delete(w.verdicts, c.ctx)
+}
+
+// start begins to watch, at the first collective among several ranks.
+func (w *watch) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.started {
+		return
+	}
+	w.started, w.quit, w.done = true, make(chan struct{}), make(chan struct{})
+	go w.run()
+}
+
+// stop ends the watch and waits for it.
+func (w *watch) stop() {
+	w.mu.Lock()
+	started := w.started
+	w.started = true // for good
+	w.mu.Unlock()
+	if started && w.quit != nil {
+		close(w.quit)
+		<-w.done
+	}
+}
+
+func (w *watch) run() {
+	defer close(w.done)
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.quit:
+			return
+		case <-tick.C:
+			w.look()
+		}
+	}
+}
+
+// look reports calls that have not moved since the last look, and hears what
+// others report.
+func (w *watch) look() {
+	w.mu.Lock()
+	var stuck []*watched
+	for _, x := range w.comms {
+		seq := x.c.coll.active.Load()
+		if seq != 0 && seq == x.seen && seq != x.told {
+			x.told = seq
+			stuck = append(stuck, x)
+		}
+		x.seen = seq
+	}
+	w.mu.Unlock()
+	for _, x := range stuck {
+		w.report(x.c)
+	}
+	w.drain()
+}
+
+// report tells rank 0 of the communicator the calls begun last.
+func (w *watch) report(c *core) {
+	calls := c.recent()
+	if c.rank == 0 {
+		w.compare(c.ctx, c.toWorld(0), calls)
+		return
+	}
+	words := []uint64{w.env.job.Incarnation, c.ctx}
+	for _, x := range calls {
+		words = append(words, x.what, x.root, x.bytes)
+	}
+	w.say([]int{c.toWorld(0)}, tagReport, &basics[reflect.Uint64], bytesOf(words))
+}
+
+// recent copies the calls begun last.
+func (c *core) recent() []call {
+	var out []call
+	for i := range c.coll.recent {
+		r := &c.coll.recent[i]
+		x := call{r.what.Load(), r.root.Load(), r.bytes.Load()}
+		if x.what != 0 && r.what.Load() == x.what { // not just being changed
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// compare holds a member's calls against what others have reported.
+func (w *watch) compare(ctx uint64, world int, calls []call) {
+	w.mu.Lock()
+	x := w.comms[ctx]
+	if x == nil { // freed here, or made by the others only
+		w.mu.Unlock()
+		return
+	}
+	var err error
+	for other, theirs := range x.reports {
+		if other != world && err == nil {
+			err = differ(x.c.fromWorld(world), calls, x.c.fromWorld(other), theirs)
+		}
+	}
+	if x.reports == nil {
+		x.reports = map[int][]call{}
+	}
+	x.reports[world] = calls
+	w.mu.Unlock()
+	if err != nil {
+		x.c.poison(err)
+	}
+}
+
+// differ compares calls of equal number.
+func differ(a int, as []call, b int, bs []call) error {
+	for _, x := range as {
+		for _, y := range bs {
+			if x.seq() == y.seq() && x != y {
+				return fmt.Errorf("%w: rank %d is in %v, rank %d in %v", ErrMismatch, a, x, b, y)
+			}
+		}
+	}
+	return nil
+}
+
+// verdict tells all members why their communicator is about to be poisoned.
+func (w *watch) verdict(c *core, cause error) {
+	p := binary.NativeEndian.AppendUint64(nil, w.env.job.Incarnation)
+	p = binary.NativeEndian.AppendUint64(p, c.ctx)
+	class := 0
+	for class < len(classes) && !errors.Is(cause, classes[class]) {
+		class++
+	}
+	text := cause.Error()
+	p = append(append(p, byte(class)), text...)
+	w.mu.Lock()
+	w.verdicts[c.ctx] = passedOn(class, text)
+	w.mu.Unlock()
+	w.say(c.members(), tagVerdict, &basics[reflect.Uint8], p)
+}
+
+func passedOn(class int, text string) error {
+	err := &verdictError{text: text, is: []error{ErrPoisoned}}
+	if class < len(classes) {
+		err.is = append(err.is, classes[class])
+	}
+	return err
+}
+
+// verdictError is a failure of a collective, as seen on another rank or later.
+type verdictError struct {
+	text string
+	is   []error
+}
+
+func (e *verdictError) Error() string   { return "communicator failed: " + e.text }
+func (e *verdictError) Unwrap() []error { return e.is }
+
+// say sends to each of some ranks, as far as they take it in time.
+func (w *watch) say(world []int, tag int32, t *rpi.Type, p []byte) {
+	ctx, cancel := context.WithTimeout(context.Background(), sayWithin)
+	defer cancel()
+	v := rpi.NewView(ctx, w.env.eng)
+	defer v.Stop()
+	for _, r := range world {
+		// A rank that cannot be told is dead or about to be; the job's end
+		// will tell the others.
+		_ = w.env.eng.Send(r, watchContext, tag, t, p, rpi.Standard, v)
+	}
+}
+
+// drain hears what has arrived.
+func (w *watch) drain() {
+	for {
+		m, s, ok, err := w.env.eng.Improbe(rpi.AnySource, watchContext, rpi.AnyTag)
+		if err != nil || !ok {
+			return
+		}
+		p := make([]byte, s.Bytes)
+		t := &basics[reflect.Uint8]
+		if s.Tag == tagReport {
+			t = &basics[reflect.Uint64]
+		}
+		r, err := w.env.eng.Imrecv(m, t, p)
+		if err == nil {
+			_, err = w.env.eng.Wait(r, nil)
+		}
+		if err != nil || len(p) < 16 || binary.NativeEndian.Uint64(p) != w.env.job.Incarnation {
+			continue
+		}
+		w.hear(s, p[8:])
+	}
+}
+
+func (w *watch) hear(s rpi.Status, p []byte) {
+	if s.Tag == tagVerdict {
+		if len(p) > 8 {
+			w.mu.Lock()
+			w.verdicts[binary.NativeEndian.Uint64(p)] = passedOn(int(p[8]), string(p[9:]))
+			w.mu.Unlock()
+		}
+		return
+	}
+	ctx := binary.NativeEndian.Uint64(p)
+	var calls []call
+	for p = p[8:]; len(p) >= 24; p = p[24:] {
+		calls = append(calls, call{binary.NativeEndian.Uint64(p), binary.NativeEndian.Uint64(p[8:]), binary.NativeEndian.Uint64(p[16:])})
+	}
+	w.compare(ctx, s.Source, calls)
+}
+
+// explain adds to ErrPoisoned why, if a verdict has come.
+func (e *env) explain(ctx uint64, err error) error {
+	e.watch.drain()
+	e.watch.mu.Lock()
+	defer e.watch.mu.Unlock()
+	if v := e.watch.verdicts[ctx]; v != nil {
+		return v
+	}
+	return err
+}
