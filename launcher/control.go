@@ -1,0 +1,274 @@
+package launcher
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+)
+
+// The control protocol: a client connects to control.sock, writes one request
+// as a line of JSON and reads lines of JSON, each a reply; the last one holds
+// done, status or error. A request names the incarnation that it is meant for:
+// a job that was restarted meanwhile refuses it.
+//
+//	> {"verb":"checkpoint","incarnation":"f00d...","stop":true}
+//	< {"progress":{"Phase":"writing","Ranks":3,"Size":4,...}}
+//	< {"done":{"schema":"/home/u/.gorun/snapshots/.../schema.toml"}}
+type request struct {
+	Verb        string `json:"verb"` // checkpoint, status, kill
+	Incarnation string `json:"incarnation"`
+	Stop        bool   `json:"stop,omitempty"`       // checkpoint: end the job after it
+	TimeoutMS   int64  `json:"timeout_ms,omitempty"` // checkpoint: for each phase of it
+	Now         bool   `json:"now,omitempty"`        // kill: without SIGTERM first
+}
+
+type reply struct {
+	Progress *ckpt.ProgressInfo `json:"progress,omitempty"`
+	Done     *doneReply         `json:"done,omitempty"`
+	Status   *Status            `json:"status,omitempty"`
+	Error    string             `json:"error,omitempty"`
+}
+
+type doneReply struct {
+	Schema string `json:"schema,omitempty"`
+}
+
+// Status is a running job's answer about itself.
+type Status struct {
+	Job         string       `json:"job"`
+	Incarnation string       `json:"incarnation"`
+	State       string       `json:"state"` // building, starting, running, ending
+	PID         int          `json:"pid"`
+	NP          int          `json:"np"`
+	CR          string       `json:"cr,omitempty"`
+	Program     string       `json:"program"`
+	Args        []string     `json:"args"`
+	Started     time.Time    `json:"started"`
+	Restarts    int          `json:"restarts"`
+	Checkpoint  string       `json:"checkpoint,omitempty"` // phase of the one that runs
+	Snapshot    string       `json:"snapshot,omitempty"`   // schema of the newest
+	Snapshots   int          `json:"snapshots"`            // committed by this head
+	Ranks       []RankStatus `json:"ranks"`
+}
+
+// RankStatus is one rank in a Status.
+type RankStatus struct {
+	Rank  int    `json:"rank"`
+	PID   int    `json:"pid"`
+	Agent int    `json:"agent"`
+	Host  string `json:"host"`
+	State string `json:"state"`
+}
+
+// control is the head's control folder and socket.
+type control struct {
+	dir  string
+	lock *os.File
+	ln   *net.UnixListener
+	rec  Record
+	h    *head
+}
+
+func incarnationID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// openControl makes the control folder and listens.
+func (h *head) openControl() (*control, error) {
+	name, err := newIncarnationID()
+	if err != nil {
+		return nil, err
+	}
+	h.firstID = name
+	dir, lock, err := newControlDir(ControlRoot(), incarnationID(name))
+	if err != nil {
+		return nil, err
+	}
+	c := &control{dir: dir, lock: lock, h: h}
+	c.rec = Record{
+		Job: h.id, Incarnation: incarnationID(name), PID: os.Getpid(), Host: hostname(), NP: h.opt.NP, Agents: h.opt.Agents,
+		CR: h.opt.CR, Program: h.prog.name, Args: h.opt.Args, Dir: h.opt.Dir, CkptDir: h.opt.CkptDir,
+		Started: h.began, Cleanup: h.prog.cleanup(), Version: Version,
+	}
+	if h.opt.From != nil {
+		c.rec.Parent = h.opt.From.Schema
+	}
+	if err := errors.Join(c.rec.write(dir), c.listen()); err != nil {
+		return nil, errors.Join(err, c.remove())
+	}
+	return c, nil
+}
+
+// listen opens the socket by way of the folder's descriptor: a socket's path is
+// short, a folder's need not be.
+func (c *control) listen() error {
+	addr := &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/%s", c.lock.Fd(), socketName)}
+	ln, err := net.ListenUnix("unix", addr)
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	ln.SetUnlinkOnClose(false) // the folder is removed as a whole
+	c.ln = ln
+	go c.serve()
+	return nil
+}
+
+// update writes the record of another incarnation.
+func (c *control) update(inc *incarnation) error {
+	c.rec.Incarnation, c.rec.Restarts = incarnationID(inc.id), c.h.restarts
+	if inc.from != nil {
+		c.rec.Parent = inc.from.Schema
+	}
+	return c.rec.write(c.dir)
+}
+
+// remove removes the folder; what clients are still told goes on.
+func (c *control) remove() error { return removeControl(c.dir) }
+
+func (c *control) close() {
+	if c.ln != nil {
+		c.ln.Close()
+	}
+	c.lock.Close()
+}
+
+func (c *control) serve() {
+	for {
+		conn, err := c.ln.AcceptUnix()
+		if err != nil {
+			return
+		}
+		go c.client(conn)
+	}
+}
+
+// client answers one request. The folder keeps others out; the kernel's word on
+// who is there is checked all the same.
+func (c *control) client(conn *net.UnixConn) {
+	defer conn.Close()
+	enc := json.NewEncoder(conn)
+	if err := sameUser(conn); err != nil {
+		enc.Encode(reply{Error: err.Error()})
+		return
+	}
+	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	line, err := bufio.NewReader(conn).ReadBytes('\n')
+	if err != nil {
+		return
+	}
+	conn.SetReadDeadline(time.Time{})
+	var q request
+	if err := json.Unmarshal(line, &q); err != nil {
+		enc.Encode(reply{Error: "request not understood: " + err.Error()})
+		return
+	}
+	replies := make(chan reply, 64)
+	c.h.post(func() { c.h.serve(&q, replies) })
+	for {
+		select {
+		case r := <-replies:
+			if enc.Encode(r) != nil || r.Progress == nil {
+				return
+			}
+		case <-c.h.done:
+			select {
+			case r := <-replies:
+				enc.Encode(r)
+			default:
+			}
+			return
+		}
+	}
+}
+
+func sameUser(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var cerr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if cerr != nil {
+		return cerr
+	}
+	if int(cred.Uid) != os.Getuid() && cred.Uid != 0 {
+		return fmt.Errorf("this job belongs to user %d", os.Getuid())
+	}
+	return nil
+}
+
+// serve runs one request in the loop. Exactly one reply without progress
+// follows, at the latest when the job ends.
+func (h *head) serve(q *request, replies chan reply) {
+	last := func(r reply) {
+		select {
+		case replies <- r:
+		default: // full of progress that nobody reads: the client is gone
+		}
+	}
+	if h.inc == nil || q.Incarnation != incarnationID(h.inc.id) {
+		last(reply{Error: "the job was restarted meanwhile: try again"})
+		return
+	}
+	switch q.Verb {
+	case "status":
+		s := h.status()
+		last(reply{Status: &s})
+	case "kill":
+		h.waiters.onEnd(func() { last(reply{Done: &doneReply{}}) })
+		h.finish(verdict{code: exitSignalBase + 15, rank: -1, text: "ended by gorun kill"}, !q.Now)
+	case "checkpoint":
+		h.request(ckptRequest{
+			stop: q.Stop, timeout: time.Duration(q.TimeoutMS) * time.Millisecond,
+			progress: func(p ckpt.ProgressInfo) {
+				if len(replies) < cap(replies)/2 { // a slow client sees fewer steps, and room is left for the outcome
+					replies <- reply{Progress: &p}
+				}
+			},
+			done: func(schema string, err error) {
+				if err != nil {
+					last(reply{Error: err.Error()})
+					return
+				}
+				last(reply{Done: &doneReply{Schema: schema}})
+			},
+		})
+	default:
+		last(reply{Error: fmt.Sprintf("verb %q is not known to version %s", q.Verb, Version)})
+	}
+}
+
+func (h *head) status() Status {
+	s := Status{
+		Job: h.id, Incarnation: incarnationID(h.inc.id), State: h.state, PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
+		Program: h.prog.name, Args: h.opt.Args, Started: h.began, Restarts: h.restarts,
+		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
+	}
+	if n := len(h.chain); n > 0 {
+		s.Snapshot = h.chain[n-1].schema
+	}
+	for rank := range h.inc.ranks {
+		r := &h.inc.ranks[rank]
+		rs := RankStatus{Rank: rank, PID: r.pid, State: r.phase.String()}
+		if r.link != nil {
+			rs.Agent, rs.Host = r.link.index, r.link.agent.Host()
+		}
+		s.Ranks = append(s.Ranks, rs)
+	}
+	return s
+}
+
+// socketPath is where a client finds the socket of a record.
+func (r *Record) socketPath() string { return filepath.Join(r.folder, socketName) }

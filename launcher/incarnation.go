@@ -1,0 +1,570 @@
+package launcher
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// incarnation is one life of a job: its agents, ranks and checkpoint machine.
+// Its methods run in the head's loop.
+type incarnation struct {
+	h      *head
+	id     uint64
+	secret []byte
+	from   *Origin
+
+	links []*link
+	old   []*link // of the incarnation before, until ours are in charge
+	ranks []rankState
+	count [phaseExited + 1]int // ranks that have come at least so far
+
+	machine *ckpt.Head
+	timers  map[uint64]*time.Timer
+	store   storage
+	ticker  *time.Ticker
+
+	causes  causes
+	grace   *time.Timer
+	ending  *verdict // why it is being ended; nil: it is not
+	final   bool     // all ranks were released from Finalize
+	closing bool     // over was told
+}
+
+type rankState struct {
+	phase phase
+	pid   int
+	link  *link
+	hello oob.HelloInfo
+	addr  map[string][]byte
+}
+
+func newIncarnation(h *head, from *Origin) (*incarnation, error) {
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, fmt.Errorf("random numbers: %w", err)
+	}
+	id := h.firstID
+	h.firstID = 0
+	if id == 0 {
+		var err error
+		if id, err = newIncarnationID(); err != nil {
+			return nil, err
+		}
+	}
+	inc := &incarnation{
+		h: h, from: from, id: id, secret: secret,
+		ranks:  make([]rankState, h.opt.NP),
+		timers: map[uint64]*time.Timer{},
+	}
+	inc.machine = ckpt.NewHead(ckpt.HeadConfig{Size: h.opt.NP, Incarnation: inc.id, SparseFrom: h.opt.SparseFrom})
+	return inc, nil
+}
+
+func newIncarnationID() (uint64, error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return 0, fmt.Errorf("random numbers: %w", err)
+	}
+	return binary.LittleEndian.Uint64(b[:]), nil
+}
+
+// custody is the first order to an agent: what to remove if the head dies.
+func (inc *incarnation) custody() order {
+	return order{Control: inc.h.control.dir, Cleanup: inc.h.prog.cleanup()}
+}
+
+// startAgents starts the agents. The old ones go when the new ones hold custody
+// of the job's files.
+func (inc *incarnation) startAgents(old *incarnation) error {
+	n := inc.h.opt.Agents
+	for i := range n {
+		l, err := inc.startLink(i, n)
+		if err != nil {
+			return err
+		}
+		inc.links = append(inc.links, l)
+	}
+	inc.ticker = time.NewTicker(inc.h.opt.Heartbeat)
+	go inc.heartbeat(inc.ticker)
+	if old != nil {
+		old.dismiss()
+	}
+	return inc.h.control.update(inc)
+}
+
+// share is the ranks of agent i of n: contiguous, as equal as can be.
+func share(i, n, np int) (from, to int) { return i * np / n, (i + 1) * np / n }
+
+// order tells every agent to start its ranks.
+func (inc *incarnation) order() {
+	if inc.ending != nil {
+		return
+	}
+	o := &inc.h.opt
+	for _, l := range inc.links {
+		from, to := share(l.index, len(inc.links), o.NP)
+		ord := inc.custody()
+		ord.SpawnConfig = oob.SpawnConfig{
+			Program: inc.h.prog.path, Args: append([]string{inc.h.prog.argv0()}, o.Args...),
+			Dir: o.Dir, Env: o.Env, Start: map[int]oob.StartConfig{},
+		}
+		ord.Host = l.agent.Host()
+		ord.Stdin = from == 0 && inc.h.stdin != nil
+		ord.Interactive = isTerminal(o.Stdout) || isTerminal(o.Stderr)
+		for rank := from; rank < to; rank++ {
+			ord.Ranks = append(ord.Ranks, rank)
+			ord.Start[rank] = inc.startConfig(rank)
+			inc.ranks[rank].link = l
+			l.ranks = append(l.ranks, rank)
+		}
+		l.out.send(oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(l.index), Data: mustJSON(ord)})
+	}
+	inc.h.state = "starting"
+	if inc.h.stdin != nil {
+		l := inc.ranks[0].link
+		inc.h.stdin.attach(func(p []byte) { l.out.send(oob.Msg{Kind: oob.Input, From: oob.Head, To: 0, Data: p}) })
+		inc.h.startStdin()
+	}
+}
+
+func (inc *incarnation) startConfig(rank int) oob.StartConfig {
+	o := &inc.h.opt
+	c := oob.StartConfig{
+		Job: inc.h.id, Incarnation: inc.id, Rank: rank, Size: o.NP, Secret: inc.secret,
+		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params,
+	}
+	if inc.from != nil {
+		c.Image = inc.from.Images[rank]
+	}
+	return c
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// message takes a frame of an agent or, through it, of a rank.
+func (inc *incarnation) message(l *link, m *oob.Msg) {
+	l.silent = 0
+	switch m.Kind {
+	case oob.Ping:
+		return
+	case oob.Input:
+		if inc.h.stdin != nil && inc == inc.h.inc {
+			inc.h.stdin.free.give(int(m.A))
+		}
+		return
+	case oob.Dests:
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: *m})
+		return
+	}
+	rank := int(m.From)
+	if rank < 0 || rank >= len(inc.ranks) || inc.ranks[rank].link != l {
+		return // an agent speaks for its own ranks
+	}
+	if m.To >= 0 {
+		inc.forward(m)
+		return
+	}
+	inc.ofRank(rank, m)
+}
+
+// forward passes a frame of one rank to another agent's rank.
+func (inc *incarnation) forward(m *oob.Msg) {
+	if int(m.To) < len(inc.ranks) {
+		inc.ranks[m.To].link.out.send(*m)
+	}
+}
+
+func (inc *incarnation) ofRank(rank int, m *oob.Msg) {
+	switch m.Kind {
+	case oob.Spawn:
+		inc.spawned(rank, int(m.B))
+	case oob.Exit:
+		inc.exited(rank, syscall.WaitStatus(m.A), string(m.Data))
+	case oob.Output:
+		inc.output(rank, m)
+	case oob.Hello:
+		inc.greeted(rank, m)
+	case oob.Address:
+		inc.addressed(rank, m)
+	case oob.Up:
+		inc.up(rank)
+	case oob.AbortJob:
+		inc.causes.aborted(rank, int(int32(m.A)), m.B == 1, string(m.Data))
+		inc.judge()
+	case oob.Failure:
+		inc.causes.failing(rank, m.B == 1, string(m.Data))
+	default:
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: *m})
+	}
+}
+
+func (inc *incarnation) output(rank int, m *oob.Msg) {
+	if m.A < 1 || m.A > 2 || len(m.Data) == 0 {
+		return
+	}
+	l := inc.ranks[rank].link
+	inc.h.printer.print(printJob{rank: int32(rank), stream: int(m.A), data: m.Data, credit: func(n int) {
+		l.out.send(oob.Msg{Kind: oob.Output, From: oob.Head, To: oob.AgentAddr(l.index), A: uint64(n)})
+	}})
+}
+
+// reach notes that a rank has come to a phase and returns how many have.
+func (inc *incarnation) reach(rank int, p phase) int {
+	if inc.ranks[rank].phase < p {
+		inc.ranks[rank].phase = p
+		inc.count[p]++
+	}
+	return inc.count[p]
+}
+
+func (inc *incarnation) spawned(rank, pid int) {
+	r := &inc.ranks[rank]
+	r.pid = pid
+	r.link.pids = append(r.link.pids, pid)
+	if inc.reach(rank, phaseSpawned) == len(inc.ranks) {
+		inc.h.state = "running"
+		inc.h.verbose("%d ranks started", len(inc.ranks))
+	}
+}
+
+// greeted takes a rank's first frame: from here on it must finalize.
+func (inc *incarnation) greeted(rank int, m *oob.Msg) {
+	r := &inc.ranks[rank]
+	info, err := oob.CheckHello(m)
+	if err != nil {
+		inc.fail(verdict{code: ExitFailed, rank: rank, text: fmt.Sprintf("rank %d: %v", rank, err)})
+		return
+	}
+	r.hello = info
+	inc.reach(rank, phaseGreeted)
+	for other := range inc.ranks {
+		o := &inc.ranks[other]
+		if o.phase >= phaseGreeted && o.hello.BigEndian != info.BigEndian {
+			inc.fail(verdict{code: ExitFailed, rank: rank, text: fmt.Sprintf(
+				"ranks of different byte order cannot run together: %s, %s; start all on machines of one byte order (a checkpoint of self can move a whole job from one to the other)",
+				order1(rank, r.hello), order1(other, o.hello))})
+			return
+		}
+		if o.phase == phaseExited && o.hello.Role == "" {
+			inc.fail(verdict{code: ExitFailed, rank: other, died: true, text: fmt.Sprintf(
+				"rank %d ended without calling Init, which other ranks have called: every rank must, or none", other)})
+			return
+		}
+	}
+}
+
+func order1(rank int, h oob.HelloInfo) string {
+	name := "little-endian"
+	if h.BigEndian {
+		name = "big-endian"
+	}
+	return fmt.Sprintf("rank %d is %s (%s)", rank, name, h.Arch)
+}
+
+// addressed collects the ranks' addresses and, when it has all, gives them to all.
+func (inc *incarnation) addressed(rank int, m *oob.Msg) {
+	var info oob.AddressInfo
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		inc.fail(verdict{code: ExitFailed, rank: rank, text: fmt.Sprintf("rank %d: its address: %v", rank, err)})
+		return
+	}
+	inc.ranks[rank].addr = info.Modules
+	if inc.reach(rank, phaseAddress) < len(inc.ranks) {
+		return
+	}
+	all := make([]map[string][]byte, len(inc.ranks))
+	for i := range inc.ranks {
+		all[i] = inc.ranks[i].addr
+	}
+	inc.everyone(oob.Msg{Kind: oob.Peers, Data: mustJSON(all)})
+}
+
+// everyone sends a frame to all ranks, once per agent.
+func (inc *incarnation) everyone(m oob.Msg) {
+	m.From, m.Incarnation = oob.Head, inc.id
+	for _, l := range inc.links {
+		m.To = oob.AgentAddr(l.index)
+		l.out.send(m)
+	}
+}
+
+func (inc *incarnation) up(rank int) {
+	if inc.reach(rank, phaseUp) < len(inc.ranks) {
+		return
+	}
+	inc.everyone(oob.Msg{Kind: oob.Running})
+	inc.h.verbose("job %s: all %d ranks are up after %v", inc.h.id, len(inc.ranks), time.Since(inc.h.began).Round(time.Millisecond))
+	if err := inc.h.writeJobID(); err != nil {
+		inc.fail(verdict{code: ExitFailed, rank: -1, text: err.Error()})
+		return
+	}
+	inc.step(ckpt.HeadEvent{Type: ckpt.HvAllUp})
+}
+
+// writeJobID puts the job's id into -jobid-file, whole or not at all.
+func (h *head) writeJobID() error {
+	name := h.opt.JobIDFile
+	if name == "" {
+		return nil
+	}
+	tmp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
+	err := os.WriteFile(tmp, []byte(h.id+"\n"), 0o644)
+	if err == nil {
+		err = os.Rename(tmp, name)
+	}
+	if err != nil {
+		os.Remove(tmp)
+		return fmt.Errorf("-jobid-file: %w", err)
+	}
+	return nil
+}
+
+func (inc *incarnation) exited(rank int, status syscall.WaitStatus, text string) {
+	r := &inc.ranks[rank]
+	if r.phase == phaseExited {
+		return
+	}
+	before := r.phase
+	for i, pid := range r.link.pids {
+		if pid == r.pid {
+			r.link.pids = append(r.link.pids[:i], r.link.pids[i+1:]...)
+			break
+		}
+	}
+	inc.reach(rank, phaseExited)
+	inc.h.verbose("rank %d has ended, %s", rank, describeStatus(status))
+	if text != "" {
+		inc.causes.set(false, verdict{code: ExitCannotExec, rank: rank, text: fmt.Sprintf("rank %d could not be started: %s", rank, text)})
+	}
+	failed := text != "" || inc.causes.exited(rank, status, before, inc.count[phaseGreeted] > 0)
+	if before < phaseFinal && before >= phaseGreeted || failed {
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: describeStatus(status)})
+	}
+	inc.judge()
+}
+
+func describeStatus(s syscall.WaitStatus) string {
+	if s.Signaled() {
+		return "killed by " + signalName(s.Signal())
+	}
+	return fmt.Sprintf("status %d", s.ExitStatus())
+}
+
+// fail ends the incarnation for a cause of its own.
+func (inc *incarnation) fail(v verdict) {
+	inc.causes.set(false, v)
+	inc.judge()
+}
+
+// secondGrace is how long a consequence waits for its cause to turn up.
+const secondGrace = time.Second
+
+// judge ends the incarnation when its first cause is known, or when only
+// consequences are and no cause turns up for a while.
+func (inc *incarnation) judge() {
+	switch {
+	case inc.ending != nil:
+	case inc.causes.first != nil:
+		inc.end(*inc.causes.first, true)
+	case inc.causes.second != nil && inc.grace == nil:
+		inc.grace = inc.h.after(secondGrace, func() {
+			if inc.ending == nil {
+				inc.end(*inc.causes.verdict(), true)
+			}
+		})
+	}
+}
+
+// end ends all ranks: politely first if asked to, and if that is worth it.
+func (inc *incarnation) end(v verdict, polite bool) {
+	if inc.ending == nil {
+		inc.ending = &v
+		inc.h.state = "ending"
+		if polite && !(v.died && inc.h.restarts < inc.h.opt.Restarts) {
+			inc.signal(syscall.SIGTERM)
+			inc.signal(syscall.SIGCONT)
+			inc.h.after(endGrace, inc.kill)
+			return
+		}
+	}
+	inc.kill()
+}
+
+// endGrace is how long ranks have after SIGTERM.
+const endGrace = time.Second
+
+// kill ends all ranks at once; agents that do not manage to are killed too.
+func (inc *incarnation) kill() {
+	for _, l := range inc.links {
+		l.out.send(oob.Msg{Kind: oob.KillAll, From: oob.Head, To: oob.AgentAddr(l.index)})
+	}
+	inc.h.after(agentGrace, func() {
+		for _, l := range inc.links {
+			if !l.eof && !l.bye {
+				l.agent.Kill()
+			}
+		}
+	})
+	inc.finished()
+}
+
+// agentGrace is how long an agent has to end its ranks.
+const agentGrace = 10 * time.Second
+
+// signal passes a signal on to all ranks.
+func (inc *incarnation) signal(sig syscall.Signal) {
+	for _, l := range inc.links {
+		l.out.send(oob.Msg{Kind: oob.Signal, From: oob.Head, To: oob.AgentAddr(l.index), A: uint64(sig)})
+	}
+}
+
+// linkEnded takes the end of an agent's stream.
+func (inc *incarnation) linkEnded(l *link, err error) {
+	l.eof = true
+	var missing []int
+	for _, rank := range l.ranks {
+		if inc.ranks[rank].phase != phaseExited {
+			missing = append(missing, rank)
+		}
+	}
+	if !l.bye && (len(missing) > 0 || len(l.ranks) == 0) {
+		l.lost = true
+		l.agent.Kill() // if only its stream broke
+		inc.lost(l, missing)
+	}
+	inc.finished()
+}
+
+// lost ends the incarnation after the loss of an agent.
+func (inc *incarnation) lost(l *link, missing []int) {
+	text := fmt.Sprintf("agent %d on %s (pid %d) was lost", l.index, l.agent.Host(), l.agent.PID())
+	if len(missing) > 0 {
+		text += " with " + rankList(missing)
+	}
+	for _, rank := range missing {
+		inc.reach(rank, phaseExited)
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: "its agent was lost"})
+	}
+	inc.fail(verdict{code: ExitFailed, rank: -1, died: true, text: text})
+}
+
+// rankList names ranks: "rank 3", "ranks 0-3, 7".
+func rankList(ranks []int) string {
+	var b strings.Builder
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%d", ranks[i])
+		if j > i {
+			fmt.Fprintf(&b, "-%d", ranks[j])
+		}
+		i = j + 1
+	}
+	if len(ranks) == 1 {
+		return "rank " + b.String()
+	}
+	return "ranks " + b.String()
+}
+
+func (inc *incarnation) linkGone(l *link) {
+	l.gone = true
+	l.agent.Conn().Close()
+	l.out.close()
+	inc.finished()
+}
+
+// finished tells the head once, when no rank runs and no commit is being written.
+func (inc *incarnation) finished() {
+	if inc.closing || inc.store.busy || inc != inc.h.inc {
+		return
+	}
+	for _, l := range inc.links {
+		idle := len(l.ranks) == 0 && inc.ending != nil // it waits for orders that will not come
+		if !l.eof && !idle || l.lost && !l.gone {
+			return
+		}
+	}
+	inc.closing = true
+	inc.ticker.Stop()
+	for _, t := range inc.timers {
+		t.Stop()
+	}
+	v := inc.ending
+	if v == nil {
+		v = inc.causes.verdict()
+	}
+	inc.h.over(v)
+}
+
+// leave says goodbye to one agent: this process removes what is to be removed.
+func (inc *incarnation) leave(l *link) {
+	if !l.bye {
+		l.bye = true
+		l.out.send(oob.Msg{Kind: oob.KillAll, From: oob.Head, To: oob.AgentAddr(l.index), B: goodbye})
+	}
+}
+
+func (inc *incarnation) dismiss() {
+	for _, l := range inc.links {
+		inc.leave(l)
+	}
+}
+
+// present is the number of agents that have not been reaped.
+func (inc *incarnation) present() int {
+	n := 0
+	for _, l := range inc.links {
+		if !l.gone {
+			n++
+		}
+	}
+	return n
+}
+
+// heartbeat pings the agents; the ticker is stopped with the incarnation.
+func (inc *incarnation) heartbeat(t *time.Ticker) {
+	for {
+		select {
+		case <-t.C:
+			inc.h.post(inc.ping)
+		case <-inc.h.done:
+			return
+		}
+	}
+}
+
+// ping counts pings, not time: while this process is stopped nothing counts.
+func (inc *incarnation) ping() {
+	for _, l := range inc.links {
+		if l.eof {
+			continue
+		}
+		if l.silent >= lostAfter {
+			inc.h.say("agent %d on %s (pid %d) has not answered for %v", l.index, l.agent.Host(), l.agent.PID(), lostAfter*inc.h.opt.Heartbeat)
+			l.agent.Kill()
+			continue
+		}
+		l.silent++
+		l.out.send(oob.Msg{Kind: oob.Ping, From: oob.Head, To: oob.AgentAddr(l.index)})
+	}
+}

@@ -1,0 +1,104 @@
+package launcher
+
+import (
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Options say what to run and how. The zero value of a field means its default.
+type Options struct {
+	NP      int      // number of ranks, at least 1
+	Program string   // as the user gave it: a name to look up in PATH, an executable or a folder with a Go main package
+	Args    []string // arguments after the program's name
+	Dir     string   // working folder of the ranks, default: the current one
+	Env     []string // environment of the ranks, default: this process's
+	RPI     []string // transports by preference, empty: the library's default
+	Agents  int      // number of agents, default 1
+	Manager Manager  // starts the agents
+
+	CR            string         // "", "self" or "auto": the checkpoint back-end
+	CkptDir       string         // where snapshots go
+	CkptEvery     time.Duration  // a checkpoint this often; 0: never by itself
+	CkptCodec     string         // codec of images: none, snappy or zstd
+	CkptOnSignal  syscall.Signal // checkpoint and stop when the head gets this; 0: none
+	Restarts      int            // how many times a job that lost a rank or agent is started again
+	Keep          int            // snapshots kept of this job; 0: all
+	Timeout       time.Duration  // the job is ended after this; 0: never
+	JobIDFile     string         // gets the job's id when all ranks are up
+	TagOutput     bool           // prefix lines of the ranks with [rank]
+	Verbose       bool           // say what the launcher does
+	Params        map[string]string
+	From          *Origin // restart: the snapshot to start from; nil: from the start
+	Heartbeat     time.Duration // between two pings to an agent; default 5 s
+	SparseFrom    int           // ranks from which the sparse bookmark exchange is used; 0: the default
+	HandleSignals bool          // forward this process's signals to the ranks
+
+	Stdin          io.Reader // for rank 0; nil: nothing
+	Stdout, Stderr io.Writer
+}
+
+// Origin is the snapshot that a restart starts from.
+type Origin struct {
+	Schema string   // path of the schema
+	Job    string   // uuid of the job that goes on
+	Seq    int      // the snapshot's sequence number
+	Images []string // path of each rank's image
+}
+
+// Defaults.
+const (
+	defaultHeartbeat  = 5 * time.Second
+	defaultSparseFrom = 256
+)
+
+func (o *Options) setDefaults() error {
+	if o.NP < 1 {
+		o.NP = 1
+	}
+	if o.Agents < 1 {
+		o.Agents = 1
+	}
+	if o.Agents > o.NP {
+		o.Agents = o.NP
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = defaultHeartbeat
+	}
+	if o.SparseFrom <= 0 {
+		o.SparseFrom = defaultSparseFrom
+	}
+	if o.CkptCodec == "" {
+		o.CkptCodec = "none"
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
+	}
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	if o.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		o.Dir = dir
+	}
+	return nil
+}
+
+// Exit statuses of gorun's own. A rank that fails passes its own status on:
+// the exit code, or 128 plus the signal that killed it.
+const (
+	ExitOK         = 0
+	ExitFailed     = 1   // gorun could not do what it was asked, or an agent was lost
+	ExitUsage      = 2   // wrong flags or arguments
+	ExitTimeout    = 124 // -timeout ran out
+	ExitCannotExec = 126 // PROGRAM is there but cannot be run
+	ExitNotFound   = 127 // PROGRAM was not found
+	exitSignalBase = 128 // plus the signal
+)

@@ -1,0 +1,197 @@
+package launcher
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// program is what the ranks run: an executable, or a folder with a Go main
+// package that is built into a temporary folder first.
+type program struct {
+	name   string // as the user gave it, absolute if it is a path
+	path   string // what is executed
+	source string // the folder, if it is to be built
+	tmp    string // temporary folder of the build
+
+	mu     sync.Mutex
+	builds *os.Process // running build
+	gone   bool        // no build any more
+	digest string      // SHA-256 of the executable, hex; computed on first use
+}
+
+// buildPrefix begins the names of the folders that builds are put in.
+const buildPrefix = "gorun-build-"
+
+// find looks the program up as a shell does: a name without slash in PATH,
+// anything else relative to dir. A folder is a package to build.
+func (p *program) find(name, dir string) error {
+	if name == "" {
+		return &exitError{ExitUsage, errors.New("no PROGRAM was given; 'gorun help' shows how")}
+	}
+	path := name
+	if strings.Contains(name, "/") || name == "." || name == ".." {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+	} else if found, err := exec.LookPath(name); err == nil {
+		path, err = filepath.Abs(found)
+		if err != nil {
+			return err
+		}
+	} else {
+		return &exitError{ExitNotFound, fmt.Errorf("%s: not found in PATH; for a file in this folder write ./%s", name, name)}
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &exitError{ExitNotFound, fmt.Errorf("%s: there is no such file or folder", name)}
+	case err != nil:
+		return &exitError{ExitCannotExec, err}
+	case st.IsDir():
+		return p.prepareBuild(path)
+	case st.Mode()&0o111 == 0:
+		return &exitError{ExitCannotExec, fmt.Errorf("%s: not executable; 'chmod +x' it, or give the folder of its Go package", name)}
+	}
+	p.name, p.path = path, path
+	return nil
+}
+
+// prepareBuild chooses where the build goes, before anything is there, so that
+// whoever has to remove it can be told first.
+func (p *program) prepareBuild(dir string) error {
+	if found, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(found) == 0 {
+		return &exitError{ExitCannotExec, fmt.Errorf("%s: a folder without Go files; give an executable or the folder of a Go main package", dir)}
+	}
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return err
+	}
+	p.name, p.source = dir, dir
+	p.tmp = filepath.Join(os.TempDir(), buildPrefix+hex.EncodeToString(b[:]))
+	p.path = filepath.Join(p.tmp, filepath.Base(dir))
+	return nil
+}
+
+func (p *program) isSource() bool { return p.source != "" }
+
+// built reports whether the executable is there.
+func (p *program) built() bool {
+	_, err := os.Stat(p.path)
+	return err == nil
+}
+
+func (p *program) argv0() string {
+	if p.isSource() {
+		return filepath.Base(p.source)
+	}
+	return p.name
+}
+
+// cleanup lists what is to be removed when the job is over.
+func (p *program) cleanup() []string {
+	if p.tmp == "" {
+		return nil
+	}
+	return []string{p.tmp}
+}
+
+// build makes the executable; cancel ends it.
+func (p *program) build(h *head) error {
+	if err := os.Mkdir(p.tmp, 0o700); err != nil {
+		return fmt.Errorf("building %s: %w", p.source, err)
+	}
+	var out bytes.Buffer
+	cmd := exec.Command("go", "build", "-o", p.path, ".")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.source, &out, &out
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	h.orphans.Lock()
+	p.mu.Lock()
+	err := errors.New("cancelled")
+	if !p.gone {
+		err = cmd.Start()
+	}
+	if err == nil {
+		p.builds = cmd.Process
+		h.own[cmd.Process.Pid] = true
+	}
+	p.mu.Unlock()
+	h.orphans.Unlock()
+	if err != nil {
+		return fmt.Errorf("building %s: %w", p.source, err)
+	}
+	err = cmd.Wait()
+	p.mu.Lock()
+	p.builds = nil
+	p.mu.Unlock()
+	h.orphans.Lock()
+	delete(h.own, cmd.Process.Pid)
+	h.orphans.Unlock()
+	if err != nil {
+		return fmt.Errorf("building %s: %w\n%s", p.source, err, bytes.TrimSpace(out.Bytes()))
+	}
+	if st, err := os.Stat(p.path); err != nil || st.Mode()&0o111 == 0 {
+		return fmt.Errorf("building %s gave no executable: it must hold a package main", p.source)
+	}
+	return nil
+}
+
+// cancel ends a build that runs; none begins any more.
+func (p *program) cancel() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	if p.builds != nil {
+		syscall.Kill(-p.builds.Pid, syscall.SIGKILL)
+	}
+}
+
+// remove removes what was built.
+func (p *program) remove() error {
+	p.cancel()
+	if p.tmp == "" {
+		return nil
+	}
+	return os.RemoveAll(p.tmp)
+}
+
+// sum returns the digest of the executable.
+func (p *program) sum() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.digest != "" {
+		return p.digest, nil
+	}
+	f, err := os.Open(p.path)
+	if err != nil {
+		return "", fmt.Errorf("program: %w", err)
+	}
+	defer f.Close()
+	d := sha256.New()
+	if _, err := io.Copy(d, f); err != nil {
+		return "", fmt.Errorf("program: %w", err)
+	}
+	p.digest = hex.EncodeToString(d.Sum(nil))
+	return p.digest, nil
+}
+
+// removeOwn removes a build folder that a record or an order names, and nothing
+// else: the name must be one of ours.
+func removeOwn(path string) error {
+	if !filepath.IsAbs(path) || !strings.HasPrefix(filepath.Base(path), buildPrefix) {
+		return fmt.Errorf("%s is not a temporary folder of gorun and stays", path)
+	}
+	return os.RemoveAll(path)
+}

@@ -1,0 +1,72 @@
+package launcher
+
+import (
+	"sync"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// queue sends frames on a stream from a goroutine of its own, so that whoever
+// hands them over never waits for a slow or stopped reader. It has no bound:
+// what goes through it is bounded by the protocol (a few frames a rank) or by
+// the windows of output and input.
+type queue struct {
+	conn *oob.Conn
+
+	mu      sync.Mutex
+	cond    *sync.Cond
+	waiting []oob.Msg
+	closed  bool
+	done    chan struct{}
+}
+
+func newQueue(c *oob.Conn) *queue {
+	q := &queue{conn: c, done: make(chan struct{})}
+	q.cond = sync.NewCond(&q.mu)
+	go q.run()
+	return q
+}
+
+// send hands frames over. After close they are dropped.
+func (q *queue) send(ms ...oob.Msg) {
+	q.mu.Lock()
+	if !q.closed {
+		q.waiting = append(q.waiting, ms...)
+		q.cond.Signal()
+	}
+	q.mu.Unlock()
+}
+
+// close lets what was handed over leave; done is closed after that, or when the
+// stream broke.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.cond.Signal()
+	q.mu.Unlock()
+}
+
+func (q *queue) run() {
+	defer close(q.done)
+	for {
+		q.mu.Lock()
+		for len(q.waiting) == 0 && !q.closed {
+			q.cond.Wait()
+		}
+		batch := q.waiting
+		q.waiting = nil
+		q.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		if err := q.conn.Send(batch...); err != nil {
+			// What is left has nobody to go to; the reading side of the stream
+			// sees the end and tells the owner.
+			q.mu.Lock()
+			q.closed, q.waiting = true, nil
+			q.mu.Unlock()
+			q.conn.Close()
+			return
+		}
+	}
+}
