@@ -97,3 +97,19 @@ func (h *Header) Decode(p []byte) bool {
 	}
 	return false
 }
+
+// Flags of a header.
+const (
+	FlagDirect uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter)
+	FlagGone                     // Data: the sender has given the message up, nothing will follow
+)
+
+// Codes of a Poison frame, in Off: why the communicator failed.
+const (
+	PoisonOther uint64 = iota
+	PoisonDeadline
+	PoisonTruncate
+	PoisonType
+	PoisonPeer
+	PoisonAbort
+)

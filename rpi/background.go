@@ -1,0 +1,138 @@
+package rpi
+
+import "time"
+
+// background is the goroutine that makes progress while the program computes.
+//
+// It ticks while the program is in and out of the library: it then only flushes
+// batches. After a tick without a call it leads, that is, it sleeps in the
+// Waiter and serves what arrives; the next caller that waits takes the lead
+// from it at the price of one Wake. While a caller leads it parks, until that
+// one leaves with nobody to hand over to. So neither a ping-pong nor an idle
+// rank wakes it.
+type background struct {
+	manual  bool
+	tick    time.Duration
+	epoch   uint64 // counts calls
+	seen    uint64 // epoch at the last tick
+	parked  bool   // sleeping on kick alone
+	closing bool
+	kick    chan struct{} // capacity 1
+	done    chan struct{}
+}
+
+const (
+	tick    = time.Millisecond
+	maxTick = 8 * tick
+)
+
+func (b *background) init(cfg Config) {
+	b.manual = cfg.Manual
+	b.kick = make(chan struct{}, 1)
+	b.tick = tick
+	// Where many ranks share a CPU a tick of each would cost more than it gives.
+	if s := spinsFor(cfg); s < 10 {
+		b.tick = min(maxTick, tick*time.Duration(1+cfg.Size/8))
+	}
+}
+
+// wakeBackground makes the background goroutine tick again.
+func (e *Engine) wakeBackground() {
+	b := &e.back
+	switch {
+	case b.parked:
+		b.parked = false
+		token(b.kick)
+	case e.lead == leadBackground:
+		e.lead = leadNobody
+		if e.inWait.Load() {
+			e.waiter.Wake()
+		}
+	}
+}
+
+func (e *Engine) runBackground() {
+	b := &e.back
+	defer close(b.done)
+	timer := time.NewTimer(b.tick)
+	defer timer.Stop()
+	for {
+		switch e.tick() {
+		case ended:
+			return
+		case parked:
+			<-b.kick
+		}
+		timer.Reset(b.tick)
+		select {
+		case <-timer.C:
+		case <-b.kick:
+		}
+	}
+}
+
+// ticked is what the background goroutine does after a tick.
+type ticked uint8
+
+const (
+	goOn   ticked = iota
+	parked        // sleep until kicked
+	ended
+)
+
+// tick does what is due.
+func (e *Engine) tick() ticked {
+	b := &e.back
+	e.mu.lock()
+	defer e.mu.unlock()
+	last := b.seen
+	b.seen = b.epoch
+	if b.closing {
+		return ended
+	}
+	if e.dirty != 0 {
+		e.flush()
+	}
+	if e.lead == leadCaller && (e.inWait.Load() || last == b.epoch) {
+		b.parked = true
+		return parked
+	}
+	if last == b.epoch && e.lead == leadNobody {
+		e.leadBackground()
+	}
+	if b.closing {
+		return ended
+	}
+	return goOn
+}
+
+// leadBackground serves what arrives until a caller takes over, something was
+// batched or the engine closes.
+func (e *Engine) leadBackground() {
+	e.lead = leadBackground
+	for e.lead == leadBackground && !e.back.closing {
+		if e.poll() {
+			e.woke = false
+			e.stepAside()
+			continue
+		}
+		e.sleep(-1)
+	}
+	if e.lead == leadBackground {
+		e.lead = leadNobody
+	}
+	e.handOver()
+}
+
+func (e *Engine) stopBackground() {
+	b := &e.back
+	if b.manual || b.done == nil {
+		return
+	}
+	e.mu.lock()
+	b.closing = true
+	e.wakeBackground()
+	token(b.kick)
+	e.mu.unlock()
+	<-b.done
+}

@@ -1,0 +1,293 @@
+package rpi
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+)
+
+// Config makes an Engine.
+type Config struct {
+	Rank, Size int
+	Local      int      // ranks on this host; 0: Size. With more ranks than CPUs waits spin less.
+	Modules    []Module // by preference; per peer the first that Reaches it carries the frames
+	Waiter     Waiter   // nil: the first module that is one, else a ChanWaiter
+	Manual     bool     // no background goroutine: the caller drives with Progress or Test
+}
+
+// Engine is one rank's message engine. Its methods may be called by any number
+// of goroutines at once, but for those of the checkpoint side (see CloseGate).
+type Engine struct {
+	mu       gateLock
+	rank     int
+	size     int
+	modules  []Module
+	polled   []Module // modules that carry some peer
+	idle     []Module // the others; polled now and then
+	waiter   Waiter
+	peers    []peer
+	sent     []uint64
+	received []uint64
+
+	table        table
+	messages     messagePool
+	taken        messageList // matched probes not yet received
+	requests     []*request
+	freeRequests *request
+	active       int
+	poisoned     map[uint64]error
+
+	out     Header  // scratch: what is being sent
+	ready   []*peer // may have something to send and a module that takes it
+	downs   int     // channels that went down and were not acted upon
+	flushes uint64  // counts flushes, see batching
+	dirty   uint64  // modules (bits) that hold batched messages back
+	polls   uint64
+	posts   uint64 // counts posted receives
+
+	blocked    waiterList // callers that wait, the longest first
+	freeWaiter *waiter
+	lead       leading
+	woke       bool // a follower was woken since the leader last stepped aside
+	inWait     atomic.Bool
+	wantOut    atomic.Bool
+	outOfWait  chan struct{} // capacity 1: the one in Waiter.Wait has left it
+	spins      int
+	rotate     int // WaitAny's fairness
+
+	abort atomic.Pointer[abortion]
+	back  background
+}
+
+type abortion struct{ err error }
+
+// New makes the engine of one rank. The caller then starts each module with
+// Env.Sink = Sink(i), tells it its Peers, and calls Start.
+func New(cfg Config) *Engine {
+	e := &Engine{
+		rank: cfg.Rank, size: cfg.Size,
+		modules:   cfg.Modules,
+		waiter:    cfg.Waiter,
+		peers:     make([]peer, cfg.Size),
+		sent:      make([]uint64, cfg.Size),
+		received:  make([]uint64, cfg.Size),
+		outOfWait: make(chan struct{}, 1),
+		spins:     spinsFor(cfg),
+		flushes:   1,
+	}
+	e.mu.init()
+	e.table.init()
+	e.back.init(cfg)
+	for i := range e.peers {
+		e.peers[i].rank = i
+	}
+	for _, m := range cfg.Modules {
+		if w, ok := m.(Waiter); ok && e.waiter == nil {
+			e.waiter = w
+		}
+	}
+	if e.waiter == nil {
+		e.waiter = NewChanWaiter()
+	}
+	return e
+}
+
+// spinsFor returns how often a waiting rank polls before it thinks of sleep.
+// Where ranks share CPUs every poll takes time from the rank waited for.
+func spinsFor(cfg Config) int {
+	local := cfg.Local
+	if local == 0 {
+		local = cfg.Size
+	}
+	if local > runtime.NumCPU() {
+		return 4
+	}
+	return 100
+}
+
+// Sink returns where module i delivers.
+func (e *Engine) Sink(i int) Sink { return &sink{e, i} }
+
+// Rank returns this rank's number.
+func (e *Engine) Rank() int { return e.rank }
+
+// Size returns the number of ranks.
+func (e *Engine) Size() int { return e.size }
+
+// Start picks the module of each peer and, unless Config.Manual, starts
+// background progress. All modules know their peers by then.
+func (e *Engine) Start() {
+	e.mu.lock()
+	e.selectModules()
+	e.mu.unlock()
+	if !e.back.manual {
+		e.back.done = make(chan struct{})
+		go e.runBackground()
+	}
+}
+
+func (e *Engine) selectModules() {
+	used := make([]bool, len(e.modules))
+	for i := range e.peers {
+		pr := &e.peers[i]
+		pr.mod, pr.direct = nil, nil
+		if i == e.rank {
+			continue
+		}
+		for k, m := range e.modules {
+			if m.Reaches(i) {
+				used[k] = true
+				pr.mod, pr.bit = m, 1<<k
+				pr.eager = min(m.EagerLimit(), MaxFrame)
+				pr.direct, _ = m.(DirectWriter)
+				break
+			}
+		}
+	}
+	e.polled, e.idle = e.polled[:0], e.idle[:0]
+	for k, m := range e.modules {
+		if used[k] {
+			e.polled = append(e.polled, m)
+		} else {
+			e.idle = append(e.idle, m)
+		}
+	}
+}
+
+// Restarted is called by the closer of the gate after all modules came back
+// with Module.Restart and know their new Peers: each peer's module is chosen
+// anew, published buffers and recorded losses of channels are forgotten, and
+// half-sent messages go on as Data frames over whatever carries them now.
+func (e *Engine) Restarted() {
+	e.selectModules()
+	e.downs = 0
+	for i := range e.peers {
+		pr := &e.peers[i]
+		pr.down = nil
+		pr.blocked = false
+		e.enlist(pr)
+	}
+	for _, r := range e.requests {
+		r.direct = false
+	}
+}
+
+// Close ends background progress, fails every wait with ErrAborted and closes
+// the modules. The gate is open.
+func (e *Engine) Close() error {
+	e.Abort(errors.New("engine closed"))
+	e.stopBackground()
+	e.mu.lock()
+	defer e.mu.unlock()
+	var errs []error
+	for _, m := range e.modules {
+		errs = append(errs, m.Close())
+	}
+	e.modules, e.polled, e.idle = nil, nil, nil
+	for i := range e.peers {
+		e.peers[i].mod, e.peers[i].direct = nil, nil
+	}
+	return errors.Join(errs...)
+}
+
+// Abort makes every wait, now and later, fail with err, which is wrapped in
+// ErrAborted if it is not already. Any goroutine may call it; while the gate
+// is closed it takes effect when the gate opens.
+func (e *Engine) Abort(err error) {
+	switch {
+	case err == nil:
+		err = ErrAborted
+	case !errors.Is(err, ErrAborted):
+		err = fmt.Errorf("%w: %w", ErrAborted, err)
+	}
+	if !e.abort.CompareAndSwap(nil, &abortion{err}) {
+		return
+	}
+	rouseAll := func() {
+		for w := e.blocked.head; w != nil; w = w.next {
+			e.rouse(w)
+		}
+		e.mu.unlock()
+	}
+	if e.mu.tryLock() {
+		rouseAll()
+		return
+	}
+	go func() { // the lock may be the caller's own, as closer of the gate
+		e.mu.lock()
+		rouseAll()
+	}()
+}
+
+// enter begins a call; leave ends it.
+func (e *Engine) enter() {
+	e.mu.lock()
+	e.back.epoch++
+}
+
+func (e *Engine) leave() {
+	if len(e.ready) != 0 || e.downs != 0 {
+		e.settle()
+	}
+	e.mu.unlock()
+}
+
+// Progress polls the modules once, flushes what was batched, and reports
+// whether anything moved. Programs need not call it.
+func (e *Engine) Progress() bool {
+	e.enter()
+	defer e.leave()
+	e.flush()
+	return e.poll()
+}
+
+// poll makes progress on all modules. The lock is held.
+func (e *Engine) poll() bool {
+	moved := false
+	for _, m := range e.polled {
+		if m.Poll() {
+			moved = true
+		}
+	}
+	if len(e.idle) != 0 {
+		if e.polls++; e.polls%64 == 0 {
+			for _, m := range e.idle {
+				if m.Poll() {
+					moved = true
+				}
+			}
+		}
+	}
+	if len(e.ready) != 0 || e.downs != 0 {
+		e.settle()
+	}
+	return moved
+}
+
+// settle does what callbacks of modules have asked for: they run inside the
+// modules' methods and must not call back.
+func (e *Engine) settle() {
+	if e.mu.gate() {
+		return
+	}
+	if e.downs != 0 {
+		e.failDowns()
+	}
+	e.pump()
+}
+
+// flush hands on what modules hold back, and lets the next message to each
+// peer go at once.
+func (e *Engine) flush() {
+	e.flushes++
+	if e.dirty == 0 {
+		return
+	}
+	for k, m := range e.modules {
+		if e.dirty&(1<<k) != 0 {
+			m.Flush()
+		}
+	}
+	e.dirty = 0
+}

@@ -1,0 +1,130 @@
+package rpi
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// gateLock is the engine's lock, with the checkpoint gate as a bit of the same
+// word. A caller gets in by one compare-and-swap from zero, so a closed gate
+// costs nothing to test for. The closer sets the bit, which keeps newcomers
+// out, and then *acquires* the lock: whoever was inside has left when close
+// returns, and what the lock protects is exact until open.
+//
+//	bit 0     held
+//	bit 1     gate closed (or closing)
+//	bits 2..  callers that wait, in units of lockWaiter
+//
+// Callers wait for the lock and for the gate in the same way: counted in the
+// word, asleep on the one token of retry. Whoever lets go and sees somebody
+// counted leaves a token; who takes it tries again and, having got in, leaves
+// the next one when it goes. A token left for nobody causes one look in vain.
+type gateLock struct {
+	word  atomic.Uint32
+	retry chan struct{} // capacity 1
+	left  chan struct{} // capacity 1; for the closer: look again
+}
+
+const (
+	lockHeld   = 1
+	lockGate   = 2
+	lockWaiter = 4
+
+	lockSpins = 60 // looks before a caller sleeps; sections inside are short
+)
+
+func (l *gateLock) init() {
+	l.retry = make(chan struct{}, 1)
+	l.left = make(chan struct{}, 1)
+}
+
+func (l *gateLock) lock() {
+	if !l.word.CompareAndSwap(0, lockHeld) {
+		l.lockSlow()
+	}
+}
+
+func (l *gateLock) lockSlow() {
+	l.word.Add(lockWaiter)
+	for spins := 0; ; spins++ {
+		w := l.word.Load()
+		if w&(lockHeld|lockGate) == 0 {
+			if l.word.CompareAndSwap(w, w-lockWaiter+lockHeld) {
+				return
+			}
+			continue
+		}
+		if w&lockGate == 0 && spins < lockSpins {
+			if spins == lockSpins/2 {
+				runtime.Gosched()
+			}
+			continue
+		}
+		<-l.retry
+	}
+}
+
+// tryLock takes the lock if it is free and the gate open.
+func (l *gateLock) tryLock() bool {
+	for {
+		w := l.word.Load()
+		if w&(lockHeld|lockGate) != 0 {
+			return false
+		}
+		if l.word.CompareAndSwap(w, w|lockHeld) {
+			return true
+		}
+	}
+}
+
+func (l *gateLock) unlock() {
+	if w := l.word.Add(^uint32(lockHeld - 1)); w != 0 {
+		l.notify(w)
+	}
+}
+
+// notify passes a free lock on: to the closer before anybody else.
+func (l *gateLock) notify(w uint32) {
+	if w&lockGate != 0 {
+		token(l.left)
+	} else if w >= lockWaiter {
+		token(l.retry)
+	}
+}
+
+// contended tells the holder that somebody wants to get in.
+func (l *gateLock) contended() bool { return l.word.Load() != lockHeld }
+
+// gate reports whether the gate is closed or about to be.
+func (l *gateLock) gate() bool { return Checkpointing && l.word.Load()&lockGate != 0 }
+
+// close closes the gate and returns when nobody is inside. The lock is the
+// closer's until open. There is one closer at a time.
+func (l *gateLock) close() {
+	l.word.Or(lockGate)
+	for {
+		w := l.word.Load()
+		if w&lockHeld == 0 {
+			if l.word.CompareAndSwap(w, w|lockHeld) {
+				return
+			}
+			continue
+		}
+		<-l.left
+	}
+}
+
+// open gives the lock back and lets callers in again.
+func (l *gateLock) open() {
+	if w := l.word.Add(^uint32(lockHeld + lockGate - 1)); w != 0 {
+		l.notify(w)
+	}
+}
+
+// token leaves one token in a channel of capacity 1.
+func token(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

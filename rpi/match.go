@@ -1,0 +1,295 @@
+package rpi
+
+// Matching. A receive is for (context, source, tag), where source and tag may
+// be wildcards; a message always names all three. What has not met its
+// counterpart yet stands in queues found by one hash table:
+//
+//	class    key                 posted receives       unexpected messages
+//	exact    (ctx, src, tag)     for just that         all of them
+//	bySrc    (ctx, src, any)     with AnyTag           index, once such a receive or probe was seen
+//	byTag    (ctx, any, tag)     with AnySource        index, likewise
+//	byAll    (ctx, any, any)     with both             index, likewise
+//
+// A receive looks into the one queue of its own class; its head is the earliest
+// message that fits. A message looks into the queues of those classes that
+// have receives posted and takes the receive with the lowest sequence number.
+// Both take constant time at any depth. Per source and context messages arrive
+// in order and every queue is in order of arrival: MPI's non-overtaking rule
+// (MPI-4.1 chapter 3.5).
+//
+// Queues and nodes are linked through themselves and used again. An empty
+// queue stays in the table, as the next message most often has the same key,
+// until the table is full; then empty ones are swept out.
+
+const (
+	exact = iota
+	bySrc
+	byTag
+	byAll
+	classes
+)
+
+type matchKey struct {
+	ctx    uint64
+	srcTag uint64
+}
+
+func makeKey(ctx uint64, src int, tag int32) matchKey {
+	return matchKey{ctx, uint64(uint32(src))<<32 | uint64(uint32(tag))}
+}
+
+func (k matchKey) hash() uint64 {
+	h := (k.ctx ^ k.srcTag*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93
+	return h ^ h>>32
+}
+
+func classOf(src int, tag int32) int {
+	c := exact
+	if tag == AnyTag {
+		c |= bySrc
+	}
+	if src == AnySource {
+		c |= byTag
+	}
+	return c
+}
+
+// classKey is the key under which class c knows a message.
+func classKey(c int, ctx uint64, src int, tag int32) matchKey {
+	if c&bySrc != 0 {
+		tag = AnyTag
+	}
+	if c&byTag != 0 {
+		src = AnySource
+	}
+	return makeKey(ctx, src, tag)
+}
+
+// queue holds what has one key. At most one of the two lists is not empty.
+type queue struct {
+	key    matchKey
+	class  uint8
+	next   *queue // in the bucket, or in the list of free ones
+	posted requestList
+	head   *message // unexpected, linked through message.in[class]
+	tail   *message
+}
+
+func (q *queue) empty() bool { return q.posted.head == nil && q.head == nil }
+
+// table is the match table of one engine.
+type table struct {
+	buckets []*queue
+	mask    uint64
+	queues  int // in the table
+	free    *queue
+	seq     uint64       // of posted receives
+	posted  [classes]int // receives posted, by class
+	wild    int          // sum of posted but the exact
+	indexed [classes]bool
+	arrived messageList // all unexpected messages, in order of arrival
+}
+
+func (t *table) init() {
+	t.buckets = make([]*queue, 64)
+	t.mask = uint64(len(t.buckets) - 1)
+	t.indexed[exact] = true
+}
+
+// find returns the queue of a key, nil if there is none.
+func (t *table) find(k matchKey) *queue {
+	q := t.buckets[k.hash()&t.mask]
+	for q != nil && q.key != k {
+		q = q.next
+	}
+	return q
+}
+
+// get returns the queue of a key, made if there was none.
+func (t *table) get(k matchKey, class int) *queue {
+	if q := t.find(k); q != nil {
+		return q
+	}
+	if t.queues >= len(t.buckets) {
+		t.sweep()
+	}
+	q := t.free
+	if q == nil {
+		q = t.moreQueues()
+	}
+	t.free = q.next
+	b := &t.buckets[k.hash()&t.mask]
+	q.key, q.class, q.next = k, uint8(class), *b
+	*b = q
+	t.queues++
+	return q
+}
+
+func (t *table) moreQueues() *queue {
+	slab := make([]queue, 32)
+	for i := range slab[1:] {
+		slab[i].next = &slab[i+1]
+	}
+	return &slab[0]
+}
+
+// sweep takes empty queues out and doubles the table if most are in use.
+func (t *table) sweep() {
+	old := t.buckets
+	live := 0
+	for _, q := range old {
+		for ; q != nil; q = q.next {
+			if !q.empty() {
+				live++
+			}
+		}
+	}
+	if live > len(old)/2 {
+		t.buckets = make([]*queue, 2*len(old))
+		t.mask = uint64(len(t.buckets) - 1)
+	} else {
+		t.buckets = make([]*queue, len(old))
+	}
+	t.queues = live
+	for _, q := range old {
+		for q != nil {
+			next := q.next
+			b := &t.free
+			if !q.empty() {
+				b = &t.buckets[q.key.hash()&t.mask]
+			}
+			q.next = *b
+			*b = q
+			q = next
+		}
+	}
+}
+
+// post puts a receive at the end of its queue.
+func (t *table) post(r *request) {
+	c := classOf(int(r.peer), r.tag)
+	q := t.get(makeKey(r.ctx, int(r.peer), r.tag), c)
+	t.seq++
+	r.seq = t.seq
+	r.queue = q
+	q.posted.push(r)
+	t.posted[c]++
+	if c != exact {
+		t.wild++
+	}
+}
+
+// unpost takes a posted receive out.
+func (t *table) unpost(r *request) {
+	q := r.queue
+	r.queue = nil
+	q.posted.remove(r)
+	t.posted[q.class]--
+	if q.class != exact {
+		t.wild--
+	}
+}
+
+// takePosted takes out the earliest posted receive that a message fits, nil if
+// there is none.
+func (t *table) takePosted(ctx uint64, src int, tag int32) *request {
+	var r *request
+	if q := t.find(makeKey(ctx, src, tag)); q != nil {
+		r = q.posted.head
+	}
+	if t.wild != 0 {
+		r = t.earlierWild(r, ctx, src, tag)
+	}
+	if r != nil {
+		t.unpost(r)
+	}
+	return r
+}
+
+func (t *table) earlierWild(r *request, ctx uint64, src int, tag int32) *request {
+	for c := bySrc; c < classes; c++ {
+		if t.posted[c] == 0 {
+			continue
+		}
+		q := t.find(classKey(c, ctx, src, tag))
+		if q != nil && q.posted.head != nil && (r == nil || q.posted.head.seq < r.seq) {
+			r = q.posted.head
+		}
+	}
+	return r
+}
+
+// first returns the earliest unexpected message that a receive or probe fits,
+// nil if there is none. It stays where it is.
+func (t *table) first(ctx uint64, src int, tag int32) *message {
+	c := classOf(src, tag)
+	if !t.indexed[c] {
+		t.index(c)
+	}
+	if q := t.find(makeKey(ctx, src, tag)); q != nil {
+		return q.head
+	}
+	return nil
+}
+
+// index begins to keep the index of a class.
+func (t *table) index(c int) {
+	t.indexed[c] = true
+	for m := t.arrived.head; m != nil; m = m.next {
+		t.link(m, c, false)
+	}
+}
+
+// add puts a message that nobody waits for into the table: after all others,
+// or before them.
+func (t *table) add(m *message, front bool) {
+	if front {
+		t.arrived.pushFront(m)
+	} else {
+		t.arrived.push(m)
+	}
+	for c := range t.indexed {
+		if t.indexed[c] {
+			t.link(m, c, front)
+		}
+	}
+}
+
+func (t *table) link(m *message, c int, front bool) {
+	q := t.get(classKey(c, m.h.Ctx, m.src, m.h.Tag), c)
+	l := &m.in[c]
+	l.queue = q
+	switch {
+	case q.head == nil:
+		q.head, q.tail = m, m
+	case front:
+		l.next, q.head.in[c].prev = q.head, m
+		q.head = m
+	default:
+		l.prev, q.tail.in[c].next = q.tail, m
+		q.tail = m
+	}
+}
+
+// remove takes an unexpected message out of the table.
+func (t *table) remove(m *message) {
+	t.arrived.remove(m)
+	for c := range m.in {
+		l := &m.in[c]
+		q := l.queue
+		if q == nil {
+			continue
+		}
+		if l.prev != nil {
+			l.prev.in[c].next = l.next
+		} else {
+			q.head = l.next
+		}
+		if l.next != nil {
+			l.next.in[c].prev = l.prev
+		} else {
+			q.tail = l.prev
+		}
+		*l = messageLink{}
+	}
+}

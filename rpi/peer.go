@@ -1,0 +1,206 @@
+package rpi
+
+import "errors"
+
+// peer is what the engine knows of another rank. Frames leave in this order:
+// replies, then first frames of messages in the order of the calls, then data
+// of announced messages. So a small message overtakes a large one's data but
+// never another message's first frame, which is what matching goes by.
+type peer struct {
+	rank    int
+	mod     Module
+	direct  DirectWriter // mod, if it is one
+	bit     uint64       // of mod in Engine.dirty
+	eager   int
+	blocked bool   // Full, and not Writable since
+	listed  bool   // in Engine.ready
+	flushed uint64 // Engine.flushes when a message last went at once
+	replies replyQueue
+	first   requestList
+	streams requestList
+	in      arriving
+	down    error // the channel is gone; not acted upon yet
+	failed  error // the peer has failed
+}
+
+// arriving is the frame between Begin and End.
+type arriving struct {
+	h     Header
+	begun bool
+	r     *request // whose operation it belongs to
+	m     *message // or where an unexpected payload goes
+	posts uint64   // Engine.posts at Begin
+}
+
+// reply is a frame without payload that answers one.
+type reply struct {
+	kind  Kind
+	flags uint8
+	req   uint64   // names the peer's request
+	off   uint64   // Poison: code
+	ctx   uint64   // Poison
+	r     *request // CTS: the receive
+	gen   uint32   // of r
+}
+
+// replyQueue is a queue that keeps its memory.
+type replyQueue struct {
+	items []reply
+	head  int
+}
+
+func (q *replyQueue) push(r reply) { q.items = append(q.items, r) }
+
+func (q *replyQueue) first() *reply {
+	if q.head == len(q.items) {
+		return nil
+	}
+	return &q.items[q.head]
+}
+
+func (q *replyQueue) pop() {
+	q.items[q.head].r = nil
+	if q.head++; q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+}
+
+// stuck reports whether a new message has to queue behind others.
+func (pr *peer) stuck() bool { return pr.blocked || pr.first.head != nil }
+
+// enlist notes that the peer may have something to send.
+func (e *Engine) enlist(pr *peer) {
+	if !pr.listed {
+		pr.listed = true
+		e.ready = append(e.ready, pr)
+	}
+}
+
+// respond queues a reply. It is counted when it is sent, with the gate open.
+func (e *Engine) respond(pr *peer, r reply) {
+	pr.replies.push(r)
+	e.enlist(pr)
+}
+
+// pump sends what can be sent to the peers enlisted.
+func (e *Engine) pump() {
+	for i := 0; i < len(e.ready); i++ { // grows meanwhile: modules call Writable
+		pr := e.ready[i]
+		pr.listed = false
+		e.pumpPeer(pr)
+	}
+	e.ready = e.ready[:0]
+}
+
+func (e *Engine) pumpPeer(pr *peer) {
+	for !pr.blocked && pr.failed == nil && pr.mod != nil {
+		if rp := pr.replies.first(); rp != nil {
+			if e.sendReply(pr, rp) {
+				pr.replies.pop()
+			}
+		} else if r := pr.first.head; r != nil {
+			e.sendFirst(pr, r)
+		} else if r := pr.streams.head; r != nil {
+			e.sendData(pr, r)
+		} else {
+			return
+		}
+	}
+}
+
+// offer gives a frame to the peer's module and counts it if it was taken.
+func (e *Engine) offer(pr *peer, h *Header, payload []byte, ref Ref, more bool) SendResult {
+	res := pr.mod.Send(pr.rank, h, payload, ref, more)
+	if res == Full {
+		pr.blocked = true
+		return Full
+	}
+	if Checkpointing {
+		e.sent[pr.rank] += h.Counted()
+	}
+	return res
+}
+
+// sendReply reports whether the reply is dealt with.
+func (e *Engine) sendReply(pr *peer, rp *reply) bool {
+	h := &e.out
+	*h = Header{Kind: rp.kind, Flags: rp.flags, Req: rp.req, Off: rp.off, Ctx: rp.ctx}
+	r := rp.r
+	if rp.kind == CTS && r != nil {
+		if r.gen != rp.gen || r.phase != phaseRendezvous {
+			return true // failed meanwhile
+		}
+		h.Off, h.Len = r.id(), r.want
+		if pr.direct != nil && r.want > 0 && !r.direct {
+			r.key, r.direct = pr.direct.Publish(pr.rank, r.buf[:r.want])
+		}
+		if r.direct {
+			h.Flags |= FlagDirect
+			h.Ctx = r.key
+		}
+	}
+	return e.offer(pr, h, nil, 0, false) != Full
+}
+
+var errChannel = errors.New("channel closed")
+
+// failDowns acts upon lost channels: with the gate open they are failures.
+func (e *Engine) failDowns() {
+	e.downs = 0
+	for i := range e.peers {
+		if pr := &e.peers[i]; pr.down != nil {
+			err := pr.down
+			pr.down = nil
+			if pr.failed == nil {
+				e.failPeer(pr, err)
+			}
+		}
+	}
+}
+
+// failPeer fails every operation that needs the peer. Whole messages of it
+// that have arrived can still be received.
+func (e *Engine) failPeer(pr *peer, cause error) {
+	pr.failed = peerFailed(pr.rank, cause)
+	pr.replies = replyQueue{}
+	if m := pr.in.m; m != nil {
+		e.messages.put(m)
+	}
+	pr.in = arriving{}
+	for _, r := range e.requests {
+		if !e.needs(r, pr) {
+			continue
+		}
+		switch r.phase {
+		case phaseQueued:
+			pr.first.remove(r)
+		case phaseStream:
+			pr.streams.remove(r)
+		case phasePosted:
+			e.table.unpost(r)
+		case phaseRendezvous:
+			e.withdraw(pr, r)
+		}
+		r.held = 0
+		e.complete(r, pr.failed)
+	}
+	for w := e.blocked.head; w != nil; {
+		next := w.next
+		if w.probe && int(w.src) == pr.rank {
+			w.err = pr.failed
+			e.satisfy(w)
+		}
+		w = next
+	}
+}
+
+// needs reports whether r cannot end without the peer.
+func (e *Engine) needs(r *request, pr *peer) bool {
+	switch r.phase {
+	case phaseFree, phaseDone:
+		return false
+	case phaseMatched, phaseRendezvous:
+		return int(r.source) == pr.rank
+	}
+	return int(r.peer) == pr.rank
+}

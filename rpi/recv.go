@@ -1,0 +1,179 @@
+package rpi
+
+import "fmt"
+
+// Irecv begins to receive into p a message from src (or AnySource) with tag (or
+// AnyTag). The engine writes p until the request is waited for or tested
+// complete. Errors of the call as for Isend; ErrTruncate, ErrType, ErrCanceled
+// and ErrPeerFailed come from Wait or Test. A nil t takes any type. (MPI-4.1
+// chapter 3.7)
+func (e *Engine) Irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Request, error) {
+	e.enter()
+	defer e.leave()
+	if err := e.checkRecv(src, ctx, tag); err != nil {
+		return Request{}, err
+	}
+	return e.startRecv(src, ctx, tag, t, p).handle(), nil
+}
+
+// Recv receives a message into p. If v ends the wait first, the receive is
+// withdrawn, unless a message for it has begun to arrive: that is finished.
+// Errors: ErrRank, ErrTag, ErrTruncate (what fits is in p), ErrType,
+// ErrPeerFailed, ErrPoisoned, ErrAborted, ErrDeadline. (MPI-4.1 chapter 3.2)
+func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (Status, error) {
+	e.enter()
+	err := e.checkRecv(src, ctx, tag)
+	if err == nil {
+		err = v.Err()
+	}
+	var st Status
+	if err == nil {
+		r := e.startRecv(src, ctx, tag, t, p)
+		r.blocking = true
+		st, err = e.finish(r, v)
+	}
+	e.leave()
+	return st, err
+}
+
+func (e *Engine) checkRecv(src int, ctx uint64, tag int32) error {
+	if a := e.abort.Load(); a != nil {
+		return a.err
+	}
+	if uint(src) >= uint(e.size) && src != AnySource && src != ProcNull {
+		return fmt.Errorf("%w: receive from %d of %d", ErrRank, src, e.size)
+	}
+	if tag < AnyTag {
+		return fmt.Errorf("%w: receive with tag %d", ErrTag, tag)
+	}
+	if len(e.poisoned) != 0 {
+		if err := e.poisoned[ctx]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) startRecv(src int, ctx uint64, tag int32, t *Type, p []byte) *request {
+	r := e.newRequest(src, ctx, tag, t, p)
+	r.recv = true
+	if src == ProcNull {
+		r.status = Status{Source: ProcNull, Tag: AnyTag}
+		r.phase = phaseDone
+		return r
+	}
+	if m := e.table.first(ctx, src, tag); m != nil {
+		e.table.remove(m)
+		e.deliver(r, m)
+		return r
+	}
+	if src >= 0 && e.peers[src].failed != nil {
+		e.complete(r, e.peers[src].failed)
+		return r
+	}
+	r.phase = phasePosted
+	e.posts++
+	e.table.post(r)
+	return r
+}
+
+// matched ties a receive to a message and returns how many of its bytes go
+// into the buffer.
+func (e *Engine) matched(r *request, src int, h *Header) (room uint64) {
+	r.source = int32(src)
+	r.status = Status{Source: src, Tag: int(h.Tag), Bytes: int(h.Len), Type: h.Type}
+	room = h.Len
+	if r.typ != nil && r.typ.ID != h.Type {
+		r.err = mistyped(h.Type, r.typ, src, h.Tag)
+		return 0
+	}
+	if have := uint64(len(r.buf)); room > have {
+		r.err = truncated(h.Len, len(r.buf), src, h.Tag)
+		return have
+	}
+	return room
+}
+
+// deliver gives an unexpected message, already out of the table, to a receive.
+func (e *Engine) deliver(r *request, m *message) {
+	switch {
+	case m.gone:
+		r.source = int32(m.src)
+		r.status = m.status()
+		e.complete(r, givenUp(m.src, m.h.Tag))
+	case m.local != nil:
+		e.copySelf(r, m.local)
+	case m.announced():
+		e.accept(r, m.src, &m.h)
+	default:
+		room := e.matched(r, m.src, &m.h)
+		copy(r.buf[:room], m.data)
+		if m.foreign && room > 0 && r.typ != nil && r.typ.Swap != nil {
+			r.typ.Swap(r.buf[:room])
+		}
+		if m.h.Kind == EagerSync {
+			e.respond(&e.peers[m.src], reply{kind: Ack, req: m.h.Req})
+		}
+		e.complete(r, nil)
+	}
+	e.messages.put(m)
+}
+
+// accept answers an announcement with the go-ahead for a receive.
+func (e *Engine) accept(r *request, src int, h *Header) {
+	pr := &e.peers[src]
+	r.want = e.matched(r, src, h)
+	if pr.failed != nil {
+		e.complete(r, pr.failed)
+		return
+	}
+	r.phase = phaseRendezvous
+	r.peerReq = h.Req
+	if r.want == 0 { // nothing will travel: the sender only has to know
+		e.respond(pr, reply{kind: CTS, req: h.Req})
+		e.complete(r, nil)
+		return
+	}
+	e.respond(pr, reply{kind: CTS, req: h.Req, r: r, gen: r.gen})
+}
+
+// landed notes n more bytes of an announced message.
+func (e *Engine) landed(pr *peer, r *request, n uint64) {
+	r.moved += n
+	if r.moved == r.want {
+		e.withdraw(pr, r)
+		e.complete(r, nil)
+	}
+}
+
+// withdraw ends the publication of a receive's buffer.
+func (e *Engine) withdraw(pr *peer, r *request) {
+	if r.direct && pr.direct != nil {
+		pr.direct.Withdraw(pr.rank, r.key)
+	}
+	r.direct = false
+}
+
+func givenUp(src int, tag int32) error {
+	return fmt.Errorf("%w: rank %d gave the message with tag %d up", ErrCanceled, src, tag)
+}
+
+// Cancel withdraws a receive for which no message has begun to arrive; it then
+// completes with ErrCanceled, else as if Cancel had not been called. The
+// request still has to be waited for. ErrRequest if r is not an active
+// receive. (MPI-4.1 chapter 3.8.4)
+func (e *Engine) Cancel(h Request) error {
+	e.enter()
+	defer e.leave()
+	r, err := h.resolve()
+	switch {
+	case err != nil:
+		return err
+	case r == nil || !r.recv:
+		return fmt.Errorf("%w: only receives can be canceled", ErrRequest)
+	case r.phase == phasePosted:
+		e.table.unpost(r)
+		e.complete(r, ErrCanceled)
+	}
+	return nil
+}

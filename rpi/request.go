@@ -1,0 +1,164 @@
+package rpi
+
+// Request is the handle of an operation in progress: a value that may be
+// copied. The zero Request is inactive: waiting for it returns at once. A
+// handle that was waited for is stale; using it is ErrRequest, never somebody
+// else's operation.
+type Request struct {
+	r   *request
+	gen uint32
+}
+
+// Active reports whether the handle was made by an operation. It does not tell
+// whether the operation was waited for already.
+func (r Request) Active() bool { return r.r != nil }
+
+// phase is where an operation stands.
+type phase uint8
+
+const (
+	phaseFree       phase = iota
+	phaseQueued           // send: the first frame was not accepted yet
+	phaseAnnounced        // send: RTS is out
+	phaseAck              // send: synchronous, the message is out
+	phaseStream           // send: go-ahead received, in the peer's streams
+	phaseSent             // send: all frames accepted, some still held by the module
+	phasePosted           // receive: in the match table
+	phaseMatched          // receive: the payload is arriving
+	phaseRendezvous       // receive: go-ahead queued or sent
+	phaseDone
+)
+
+// request is one operation. Requests are used again; each keeps its place in
+// Engine.requests, and generation and place together name it to modules (Ref)
+// and to the peer (Header.Req).
+type request struct {
+	next, prev *request // in queue.posted, peer.first or peer.streams; next in the free list
+	queue      *queue   // posted receives
+	seq        uint64
+	w          *waiter // who waits for it
+	buf        []byte
+	typ        *Type
+	ctx        uint64
+	peer       int32 // as asked for: may be AnySource
+	tag        int32 // as asked for: may be AnyTag
+	gen        uint32
+	place      uint32
+	phase      phase
+	recv       bool
+	blocking   bool // made by Send or Recv, not by Isend or Irecv
+	sync       bool
+	detached   bool   // nobody waits: free it when it is done
+	direct     bool   // the receiver's buffer is published (key)
+	held       int32  // frames that the module still reads from
+	source     int32  // receives: who it was matched with
+	peerReq    uint64 // the peer's name of its side
+	key        uint64
+	want       uint64 // bytes that travel after the go-ahead
+	moved      uint64 // of them accepted (send), arrived (receive)
+	written    uint64 // send: of them written directly; >= moved
+	status     Status
+	err        error
+}
+
+func (r *request) id() uint64 { return uint64(r.gen)<<32 | uint64(r.place) }
+
+func (r *request) handle() Request { return Request{r, r.gen} }
+
+// lookup returns the request named by id, nil if that one is over.
+func (e *Engine) lookup(id uint64) *request {
+	place := id & (1<<32 - 1)
+	if place >= uint64(len(e.requests)) {
+		return nil
+	}
+	if r := e.requests[place]; r.id() == id && r.phase != phaseFree {
+		return r
+	}
+	return nil
+}
+
+// spare returns the request that newRequest will return next.
+func (e *Engine) spare() *request {
+	if e.freeRequests == nil {
+		slab := make([]request, 32)
+		for i := range slab {
+			r := &slab[i]
+			r.gen, r.place = 1, uint32(len(e.requests))
+			r.next = e.freeRequests
+			e.freeRequests = r
+			e.requests = append(e.requests, r)
+		}
+	}
+	return e.freeRequests
+}
+
+func (e *Engine) newRequest(peer int, ctx uint64, tag int32, t *Type, p []byte) *request {
+	r := e.spare()
+	e.freeRequests, r.next = r.next, nil
+	r.peer, r.ctx, r.tag, r.typ, r.buf = int32(peer), ctx, tag, t, p
+	e.active++
+	return r
+}
+
+func (e *Engine) freeRequest(r *request) {
+	gen := r.gen + 1
+	if gen == 0 {
+		gen = 1
+	}
+	*r = request{gen: gen, place: r.place, next: e.freeRequests}
+	e.freeRequests = r
+	e.active--
+}
+
+// complete ends an operation and wakes who waits for it.
+func (e *Engine) complete(r *request, err error) {
+	r.phase = phaseDone
+	if err != nil {
+		r.err = err
+	}
+	if r.detached {
+		e.freeRequest(r)
+		return
+	}
+	if r.w != nil {
+		e.satisfy(r.w)
+	}
+}
+
+// resolve returns the request of a handle; nil for the zero handle.
+func (h Request) resolve() (*request, error) {
+	if h.r == nil {
+		return nil, nil
+	}
+	if h.r.gen != h.gen || h.r.phase == phaseFree {
+		return nil, ErrRequest
+	}
+	return h.r, nil
+}
+
+// requestList is a list linked through its requests.
+type requestList struct{ head, tail *request }
+
+func (l *requestList) push(r *request) {
+	r.prev, r.next = l.tail, nil
+	if l.tail != nil {
+		l.tail.next = r
+	} else {
+		l.head = r
+	}
+	l.tail = r
+}
+
+func (l *requestList) remove(r *request) {
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		l.head = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	} else {
+		l.tail = r.prev
+	}
+	r.next, r.prev = nil, nil
+}

@@ -1,0 +1,317 @@
+package rpi
+
+import "fmt"
+
+// SendMode says when a send is over (MPI-4.1 chapter 3.4).
+type SendMode uint8
+
+const (
+	Standard    SendMode = iota // when the buffer may be used again
+	Synchronous                 // when, besides, a receive has matched it
+)
+
+// smallMax is the longest message in bytes that is batched. The first message
+// to a peer since this rank last waited goes at once; later small ones are
+// handed to the module with more set, which may hold them back. They leave when
+// the module's buffer is full, with the next larger frame, whenever this rank
+// waits (any Wait, Recv, Test, Probe, even if satisfied at once), and at the
+// latest by the background goroutine's next tick, within about 1 ms.
+const smallMax = 4 << 10
+
+// selfEager is the longest message to itself that a rank copies aside when no
+// receive is posted.
+const selfEager = 64 << 10
+
+// Isend begins to send p to rank dst; the engine reads p until the request is
+// waited for or tested complete. Errors: ErrRank, ErrTag, ErrPoisoned,
+// ErrPeerFailed, ErrAborted; then there is no request. (MPI-4.1 chapter 3.7)
+func (e *Engine) Isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) (Request, error) {
+	e.enter()
+	defer e.leave()
+	if err := e.checkSend(dst, ctx, tag); err != nil {
+		return Request{}, err
+	}
+	return e.startSend(dst, ctx, tag, t, p, mode).handle(), nil
+}
+
+// Send sends p to rank dst and returns when p may be used again or, with
+// Synchronous, when a receive has matched it. If v ends the wait first the
+// message is given up, unless it is under way already: then Send finishes it.
+// Errors: those of Isend and ErrDeadline. (MPI-4.1 chapter 3.2)
+func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode, v *View) error {
+	e.enter()
+	err := e.checkSend(dst, ctx, tag)
+	if err == nil {
+		err = v.Err()
+	}
+	if err == nil {
+		err = e.send(dst, ctx, tag, t, p, mode, v)
+	}
+	e.leave()
+	return err
+}
+
+func (e *Engine) send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode, v *View) error {
+	if dst >= 0 && mode == Standard {
+		// A message that the module takes at once needs no request.
+		pr := &e.peers[dst]
+		if dst != e.rank && len(p) <= pr.eager && !pr.stuck() {
+			r := e.spare()
+			e.fill(Eager, ctx, tag, t, len(p))
+			switch e.offer(pr, &e.out, p, Ref(r.id()), e.batch(pr, len(p))) {
+			case Taken:
+				return nil
+			case Held:
+				r = e.newRequest(dst, ctx, tag, t, p)
+				r.phase, r.held, r.blocking = phaseSent, 1, true
+				_, err := e.finish(r, v)
+				return err
+			}
+		}
+	}
+	r := e.startSend(dst, ctx, tag, t, p, mode)
+	r.blocking = true
+	_, err := e.finish(r, v)
+	return err
+}
+
+// checkSend says why a send cannot begin.
+func (e *Engine) checkSend(dst int, ctx uint64, tag int32) error {
+	if a := e.abort.Load(); a != nil {
+		return a.err
+	}
+	if uint(dst) >= uint(e.size) && dst != ProcNull {
+		return fmt.Errorf("%w: send to %d of %d", ErrRank, dst, e.size)
+	}
+	if tag < 0 {
+		return fmt.Errorf("%w: send with tag %d", ErrTag, tag)
+	}
+	if len(e.poisoned) != 0 {
+		if err := e.poisoned[ctx]; err != nil {
+			return err
+		}
+	}
+	if dst != ProcNull && dst != e.rank {
+		pr := &e.peers[dst]
+		if pr.failed != nil {
+			return pr.failed
+		}
+		if pr.mod == nil {
+			return fmt.Errorf("%w: rank %d: no transport reaches it", ErrPeerFailed, dst)
+		}
+	}
+	return nil
+}
+
+// fill prepares the header of a message's first frame.
+func (e *Engine) fill(k Kind, ctx uint64, tag int32, t *Type, n int) {
+	h := &e.out
+	h.Kind, h.Flags, h.Tag, h.Ctx, h.Len = k, 0, tag, ctx, uint64(n)
+	h.Req, h.Off, h.Type = 0, 0, 0
+	if t != nil {
+		h.Type = t.ID
+	}
+}
+
+// batch tells whether a message of n bytes may be held back; see smallMax.
+func (e *Engine) batch(pr *peer, n int) bool {
+	if n > smallMax {
+		return false
+	}
+	if pr.flushed != e.flushes {
+		pr.flushed = e.flushes
+		return false
+	}
+	if e.dirty&pr.bit == 0 {
+		e.dirty |= pr.bit
+		e.wakeBackground()
+	}
+	return true
+}
+
+// startSend begins a send that checkSend found possible.
+func (e *Engine) startSend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) *request {
+	r := e.newRequest(dst, ctx, tag, t, p)
+	r.sync = mode == Synchronous
+	switch {
+	case dst == ProcNull:
+		r.phase = phaseDone
+	case dst == e.rank:
+		e.sendSelf(r)
+	default:
+		pr := &e.peers[dst]
+		r.phase = phaseQueued
+		wasStuck := pr.stuck()
+		pr.first.push(r)
+		if !wasStuck {
+			e.sendFirst(pr, r)
+		}
+	}
+	return r
+}
+
+// sendFirst offers the first frame of r, the head of pr.first.
+func (e *Engine) sendFirst(pr *peer, r *request) {
+	kind, payload, next := Eager, r.buf, phaseSent
+	switch {
+	case len(r.buf) > pr.eager:
+		kind, payload, next = RTS, nil, phaseAnnounced
+	case r.sync:
+		kind, next = EagerSync, phaseAck
+	}
+	e.fill(kind, r.ctx, r.tag, r.typ, len(r.buf))
+	if kind != Eager {
+		e.out.Req = r.id()
+	}
+	res := e.offer(pr, &e.out, payload, Ref(r.id()), e.batch(pr, len(payload)))
+	if res == Full {
+		return
+	}
+	pr.first.remove(r)
+	r.phase = next
+	if res == Held {
+		r.held++
+	}
+	e.settleSend(r)
+}
+
+// settleSend completes a send of which nothing is left to do.
+func (e *Engine) settleSend(r *request) {
+	if r.phase == phaseSent && r.held == 0 {
+		e.complete(r, nil)
+	}
+}
+
+// goAhead acts upon a CTS.
+func (e *Engine) goAhead(pr *peer, r *request, h *Header) {
+	r.peerReq = h.Off
+	r.want = h.Len
+	if h.Flags&FlagDirect != 0 && pr.direct != nil {
+		r.direct, r.key = true, h.Ctx
+	}
+	if r.want == 0 {
+		r.phase = phaseSent
+		e.settleSend(r)
+		return
+	}
+	r.phase = phaseStream
+	pr.streams.push(r)
+	e.enlist(pr)
+}
+
+// sendData offers the next piece of an announced message.
+func (e *Engine) sendData(pr *peer, r *request) {
+	n := r.want - r.moved
+	h := &e.out
+	*h = Header{Kind: Data, Req: r.peerReq, Off: r.moved}
+	var payload []byte
+	if r.direct && e.writeDirect(pr, r) {
+		h.Kind, h.Len = Direct, r.written-r.moved
+	} else {
+		h.Len = min(n, MaxFrame)
+		payload = r.buf[r.moved : r.moved+h.Len]
+	}
+	n = h.Len
+	res := e.offer(pr, h, payload, Ref(r.id()), false)
+	if res == Full {
+		return
+	}
+	if res == Held {
+		r.held++
+	}
+	r.moved += n
+	if r.moved == r.want {
+		pr.streams.remove(r)
+		r.phase = phaseSent
+		e.settleSend(r)
+	}
+}
+
+// writeDirect makes sure that the next segment is in the peer's memory. It may
+// have been written before, and its frame refused since. False: this message
+// goes on as Data frames.
+func (e *Engine) writeDirect(pr *peer, r *request) bool {
+	if r.written > r.moved {
+		return true
+	}
+	end := min(r.moved+MaxDirect, r.want)
+	if pr.direct == nil || !pr.direct.Write(pr.rank, r.key, r.moved, r.buf[r.moved:end]) {
+		r.direct = false
+		return false
+	}
+	r.written = end
+	return true
+}
+
+// sendSelf sends to this rank itself: no module takes part.
+func (e *Engine) sendSelf(r *request) {
+	if rv := e.table.takePosted(r.ctx, e.rank, r.tag); rv != nil {
+		e.copySelf(rv, r)
+		return
+	}
+	e.fill(RTS, r.ctx, r.tag, r.typ, len(r.buf))
+	if !r.sync && len(r.buf) <= selfEager {
+		e.out.Kind = Eager
+		m := e.messages.get(len(r.buf))
+		m.h, m.src = e.out, e.rank
+		copy(m.data, r.buf)
+		e.arrive(m)
+		e.complete(r, nil)
+		return
+	}
+	m := e.messages.get(0)
+	m.h, m.src, m.local = e.out, e.rank, r
+	r.phase = phaseAck
+	e.arrive(m)
+}
+
+// copySelf gives the message of send s to receive r.
+func (e *Engine) copySelf(r, s *request) {
+	e.fill(Eager, s.ctx, s.tag, s.typ, len(s.buf))
+	room := e.matched(r, e.rank, &e.out)
+	copy(r.buf[:room], s.buf)
+	e.complete(r, nil)
+	e.complete(s, nil)
+}
+
+// abandon gives up an operation whose caller no longer waits, and frees it.
+// False: it is under way, its buffer in use; the caller must wait for its end.
+func (e *Engine) abandon(r *request) bool {
+	switch r.phase {
+	case phaseQueued:
+		e.peers[r.peer].first.remove(r)
+	case phaseAnnounced, phaseAck:
+		// The peer's go-ahead will name a request that is over and be told so.
+		if r.held != 0 {
+			return false
+		}
+		if int(r.peer) == e.rank {
+			e.dropLocal(r)
+		}
+	case phasePosted:
+		e.table.unpost(r)
+	default:
+		return false
+	}
+	e.freeRequest(r)
+	return true
+}
+
+// dropLocal removes the unexpected message that stands for a send to self.
+func (e *Engine) dropLocal(r *request) {
+	for m := e.table.arrived.head; m != nil; m = m.next {
+		if m.local == r {
+			e.table.remove(m)
+			e.messages.put(m)
+			return
+		}
+	}
+	for m := e.taken.head; m != nil; m = m.next {
+		if m.local == r { // its receiver finds nothing behind it
+			m.local, m.h.Len = nil, 0
+			m.h.Kind = Eager
+			m.gone = true
+			return
+		}
+	}
+}

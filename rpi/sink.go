@@ -1,0 +1,175 @@
+package rpi
+
+import "fmt"
+
+// sink is the engine as module i sees it.
+type sink struct {
+	e *Engine
+	i int
+}
+
+func (s *sink) Begin(peer int, h *Header) ([]byte, error) {
+	if uint(peer) >= uint(s.e.size) || peer == s.e.rank {
+		return nil, fmt.Errorf("%w: from rank %d", errCorrupt, peer)
+	}
+	return s.e.begin(&s.e.peers[peer], h)
+}
+
+func (s *sink) End(peer int) { s.e.end(&s.e.peers[peer]) }
+
+func (s *sink) Sent(_ int, ref Ref) {
+	if r := s.e.lookup(uint64(ref)); r != nil && r.held > 0 {
+		r.held--
+		s.e.settleSend(r)
+	}
+}
+
+func (s *sink) Writable(peer int) {
+	pr := &s.e.peers[peer]
+	pr.blocked = false
+	s.e.enlist(pr)
+}
+
+func (s *sink) Down(peer int, err error) {
+	pr := &s.e.peers[peer]
+	if pr.down != nil || pr.failed != nil {
+		return
+	}
+	if err == nil {
+		err = errChannel
+	}
+	pr.down = err
+	s.e.downs++
+}
+
+// begin finds where the payload of an arriving frame goes: a message straight
+// into the buffer of the receive that it fits.
+func (e *Engine) begin(pr *peer, h *Header) ([]byte, error) {
+	in := &pr.in
+	in.h, in.begun, in.r, in.m = *h, true, nil, nil
+	switch h.Kind {
+	case Eager, EagerSync:
+		if h.Len > MaxFrame {
+			return nil, fmt.Errorf("%w: message of %d bytes", errCorrupt, h.Len)
+		}
+		return e.beginMessage(pr, in), nil
+	case Data, Direct:
+		r := e.lookup(h.Req)
+		if r == nil || r.phase != phaseRendezvous || int(r.source) != pr.rank ||
+			h.Off > r.want || h.Len > r.want-h.Off || h.Len > r.want-r.moved {
+			return nil, fmt.Errorf("%w: data that nobody asked for", errCorrupt)
+		}
+		in.r = r
+		if h.Kind == Data {
+			return r.buf[h.Off : h.Off+h.Len], nil
+		}
+	case CTS:
+		if r := e.lookup(h.Req); r != nil && (r.phase == phaseAnnounced && int(r.peer) != pr.rank || h.Len > uint64(len(r.buf))) {
+			return nil, fmt.Errorf("%w: go-ahead for another message", errCorrupt)
+		}
+	case RTS, Ack, Poison:
+	default:
+		return nil, fmt.Errorf("%w: kind %d", errCorrupt, h.Kind)
+	}
+	return nil, nil
+}
+
+func (e *Engine) beginMessage(pr *peer, in *arriving) []byte {
+	h := &in.h
+	if r := e.table.takePosted(h.Ctx, pr.rank, h.Tag); r != nil {
+		in.r = r
+		r.phase = phaseMatched
+		return r.buf[:e.matched(r, pr.rank, h)]
+	}
+	if len(e.poisoned) != 0 && e.poisoned[h.Ctx] != nil {
+		return nil
+	}
+	m := e.messages.get(int(h.Len))
+	m.h, m.src = *h, pr.rank
+	in.m, in.posts = m, e.posts
+	return m.data
+}
+
+// end acts upon a whole frame.
+func (e *Engine) end(pr *peer) {
+	in := &pr.in
+	if !in.begun {
+		return
+	}
+	in.begun = false
+	h := &in.h
+	if Checkpointing {
+		e.received[pr.rank] += h.Counted()
+	}
+	switch h.Kind {
+	case Eager, EagerSync:
+		e.endMessage(pr, in)
+	case RTS:
+		e.announced(pr, h)
+	case CTS:
+		r := e.lookup(h.Req)
+		if r != nil && r.phase == phaseAnnounced {
+			e.goAhead(pr, r, h)
+		} else if h.Len > 0 { // given up since
+			e.respond(pr, reply{kind: Data, flags: FlagGone, req: h.Off})
+		}
+	case Data, Direct:
+		if h.Flags&FlagGone != 0 {
+			e.withdraw(pr, in.r)
+			e.complete(in.r, givenUp(pr.rank, int32(in.r.status.Tag)))
+		} else {
+			e.landed(pr, in.r, h.Len)
+		}
+	case Ack:
+		if r := e.lookup(h.Req); r != nil && r.phase == phaseAck && int(r.peer) == pr.rank {
+			r.phase = phaseSent
+			e.settleSend(r)
+		}
+	case Poison:
+		e.poison(h.Ctx, poisonCause(pr.rank, h.Off))
+	}
+	in.r, in.m = nil, nil
+}
+
+func (e *Engine) endMessage(pr *peer, in *arriving) {
+	h := &in.h
+	switch m := in.m; {
+	case m != nil:
+		if in.posts != e.posts { // a receive was posted while the payload arrived
+			if r := e.table.takePosted(h.Ctx, pr.rank, h.Tag); r != nil {
+				e.deliver(r, m)
+				return
+			}
+		}
+		e.arrive(m)
+		return
+	case in.r != nil:
+		e.complete(in.r, nil)
+	}
+	if h.Kind == EagerSync {
+		e.respond(pr, reply{kind: Ack, req: h.Req})
+	}
+}
+
+// announced acts upon an RTS.
+func (e *Engine) announced(pr *peer, h *Header) {
+	if r := e.table.takePosted(h.Ctx, pr.rank, h.Tag); r != nil {
+		e.accept(r, pr.rank, h)
+		return
+	}
+	if len(e.poisoned) != 0 && e.poisoned[h.Ctx] != nil {
+		e.respond(pr, reply{kind: CTS, req: h.Req})
+		return
+	}
+	m := e.messages.get(0)
+	m.h, m.src = *h, pr.rank
+	e.arrive(m)
+}
+
+// arrive keeps a message until somebody receives it.
+func (e *Engine) arrive(m *message) {
+	e.table.add(m, false)
+	if e.blocked.probes != 0 {
+		e.tellProbes(m)
+	}
+}

@@ -1,0 +1,418 @@
+package rpi
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// waiter is one caller that waits: for a request, for any of several, or for a
+// message to probe.
+type waiter struct {
+	next, prev *waiter       // in Engine.blocked
+	woken      chan struct{} // capacity 1; followers sleep on it
+	view       *View
+	since      time.Time // when it first slept
+	r          *request  // what for; nil: see probe and any
+	probe      bool
+	any        int // of how many requests (WaitAny)
+	src        int32
+	tag        int32
+	ctx        uint64
+	err        error // why a probe ended
+	listed     bool
+	leading    bool
+	ready      bool // what it waits for has happened
+}
+
+// waiterList is Engine.blocked.
+type waiterList struct {
+	head, tail *waiter
+	probes     int
+}
+
+func (l *waiterList) push(w *waiter) {
+	w.prev, w.next, w.listed = l.tail, nil, true
+	if l.tail != nil {
+		l.tail.next = w
+	} else {
+		l.head = w
+	}
+	l.tail = w
+	if w.probe {
+		l.probes++
+	}
+}
+
+func (l *waiterList) remove(w *waiter) {
+	if !w.listed {
+		return
+	}
+	w.listed = false
+	if w.probe {
+		l.probes--
+	}
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		l.head = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		l.tail = w.prev
+	}
+	w.next, w.prev = nil, nil
+}
+
+func (e *Engine) newWaiter() *waiter {
+	w := e.freeWaiter
+	if w == nil {
+		return &waiter{woken: make(chan struct{}, 1)}
+	}
+	e.freeWaiter, w.next = w.next, nil
+	return w
+}
+
+func (e *Engine) freeWaiting(w *waiter) {
+	select { // a token for what is over
+	case <-w.woken:
+	default:
+	}
+	*w = waiter{woken: w.woken, next: e.freeWaiter}
+	e.freeWaiter = w
+}
+
+// leading says who polls and sleeps for all.
+type leading uint8
+
+const (
+	leadNobody leading = iota
+	leadCaller
+	leadBackground
+)
+
+// yields is how often a leader that has spun steps aside before it sleeps.
+const yields = 10
+
+// await returns when w is ready, or with an error when its view ended or the
+// job was aborted. The lock is held on entry and on return, not in between.
+func (e *Engine) await(w *waiter, v *View) error {
+	w.view = v
+	e.flush()
+	e.blocked.push(w)
+	for !w.ready {
+		if err := e.broken(v); err != nil {
+			e.blocked.remove(w)
+			e.handOver()
+			return err
+		}
+		if e.lead == leadCaller {
+			e.follow(w)
+		} else {
+			e.leadFor(w, v)
+		}
+	}
+	e.handOver()
+	return nil
+}
+
+// broken says why a wait ends without what it waits for.
+func (e *Engine) broken(v *View) error {
+	if a := e.abort.Load(); a != nil {
+		return a.err
+	}
+	return v.Err()
+}
+
+func (e *Engine) follow(w *waiter) {
+	w.sleeps()
+	e.mu.unlock()
+	<-w.woken
+	e.mu.lock()
+}
+
+func (w *waiter) sleeps() {
+	if w.since.IsZero() {
+		w.since = time.Now()
+	}
+}
+
+// leadFor polls for everybody until w is ready or its wait broken. If the
+// background goroutine leads, it has to go: it finds out when it looks.
+func (e *Engine) leadFor(w *waiter, v *View) {
+	if e.lead == leadBackground && e.inWait.Load() {
+		e.waiter.Wake()
+	}
+	e.lead = leadCaller
+	w.leading = true
+	for spins := 0; !w.ready && e.abort.Load() == nil && !v.done(); {
+		moved := e.poll()
+		switch {
+		case e.woke: // let those go on whose requests are done
+			e.woke = false
+			e.stepAside()
+		case moved:
+			spins = 0
+		default:
+			spins++
+			switch {
+			case spins > e.spins+yields:
+				w.sleeps()
+				e.sleep(-1)
+				spins = e.spins / 2
+			case spins > e.spins || e.mu.contended():
+				e.stepAside()
+			}
+		}
+	}
+	w.leading = false
+	e.lead = leadNobody
+}
+
+// stepAside lets other callers, or the closer of the gate, get in.
+func (e *Engine) stepAside() {
+	e.mu.unlock()
+	runtime.Gosched()
+	e.mu.lock()
+}
+
+// sleep waits for the modules, d < 0 without limit. The lock is given up
+// meanwhile. It returns early, or without sleep, whenever it likes.
+func (e *Engine) sleep(d time.Duration) {
+	if e.inWait.Load() { // another former leader has not left yet
+		e.wantOut.Store(true)
+		if e.inWait.Load() {
+			e.waiter.Wake()
+			e.mu.unlock()
+			<-e.outOfWait
+			e.mu.lock()
+			return
+		}
+	}
+	e.flush()
+	if !e.arm() {
+		return
+	}
+	e.inWait.Store(true)
+	e.mu.unlock()
+	e.waiter.Wait(d)
+	e.inWait.Store(false)
+	if e.wantOut.Load() {
+		e.wantOut.Store(false)
+		token(e.outOfWait)
+	}
+	if e.mu.gate() {
+		token(e.mu.left)
+	}
+	e.mu.lock()
+}
+
+func (e *Engine) arm() bool {
+	for _, m := range e.polled {
+		if !m.Arm() {
+			return false
+		}
+	}
+	for _, m := range e.idle {
+		if !m.Arm() {
+			return false
+		}
+	}
+	return true
+}
+
+// handOver finds a new leader if there is none.
+func (e *Engine) handOver() {
+	if e.lead != leadNobody {
+		return
+	}
+	if w := e.blocked.head; w != nil {
+		token(w.woken)
+	} else if e.back.parked {
+		e.wakeBackground()
+	}
+}
+
+// satisfy ends a wait.
+func (e *Engine) satisfy(w *waiter) {
+	w.ready = true
+	e.blocked.remove(w)
+	e.rouse(w)
+}
+
+// rouse makes a waiter look again.
+func (e *Engine) rouse(w *waiter) {
+	if !w.leading {
+		token(w.woken)
+		e.woke = true
+	} else if e.inWait.Load() {
+		e.waiter.Wake()
+	}
+}
+
+// finish waits for r and frees it. Where the view ends first and r cannot be
+// given up any more, it is waited for regardless.
+func (e *Engine) finish(r *request, v *View) (Status, error) {
+	for r.phase != phaseDone {
+		err := e.awaitRequest(r, v)
+		if err == nil {
+			break
+		}
+		if e.abandon(r) {
+			return Status{}, err
+		}
+		if e.abort.Load() != nil {
+			r.detached = true
+			return Status{}, err
+		}
+		v = nil
+	}
+	st, err := r.status, r.err
+	e.freeRequest(r)
+	return st, err
+}
+
+func (e *Engine) awaitRequest(r *request, v *View) error {
+	w := e.newWaiter()
+	w.r, r.w = r, w
+	err := e.await(w, v)
+	if r.w == w { // not ended, and freed, by a Test meanwhile
+		r.w = nil
+	}
+	e.freeWaiting(w)
+	return err
+}
+
+// Wait waits for a request and frees it. If it fails with ErrDeadline or
+// ErrAborted before the operation is over, the request stays as it is. One
+// goroutine at a time may wait for a request. (MPI-4.1 chapter 3.7.3)
+func (e *Engine) Wait(h Request, v *View) (Status, error) {
+	e.enter()
+	defer e.leave()
+	r, err := h.resolve()
+	if r == nil {
+		return emptyStatus, err
+	}
+	if e.dirty != 0 {
+		e.flush()
+	}
+	if r.phase != phaseDone {
+		if r.w != nil {
+			return Status{}, fmt.Errorf("%w: another goroutine waits for it", ErrRequest)
+		}
+		if err = v.Err(); err == nil {
+			err = e.awaitRequest(r, v)
+		}
+		if err == nil {
+			_, err = h.resolve() // another goroutine's Test may have freed it
+		}
+		if err != nil {
+			return Status{}, err
+		}
+	}
+	st, err := r.status, r.err
+	e.freeRequest(r)
+	return st, err
+}
+
+// emptyStatus is what waiting for an inactive request gives.
+var emptyStatus = Status{Source: AnySource, Tag: AnyTag}
+
+// Test reports whether the request is complete, and frees it if so. It makes
+// progress. (MPI-4.1 chapter 3.7.3)
+func (e *Engine) Test(h Request) (Status, bool, error) {
+	e.enter()
+	defer e.leave()
+	r, err := h.resolve()
+	if r == nil {
+		return emptyStatus, err == nil, err
+	}
+	if r.phase != phaseDone {
+		if a := e.abort.Load(); a != nil {
+			return Status{}, false, a.err
+		}
+		e.flush()
+		e.poll()
+		if r.phase != phaseDone {
+			return Status{}, false, nil
+		}
+	}
+	st, err := r.status, r.err
+	e.freeRequest(r)
+	return st, true, err
+}
+
+// Done reports whether waiting for the request would return at once. It makes
+// progress and frees nothing; a stale handle is done.
+func (e *Engine) Done(h Request) bool {
+	e.enter()
+	defer e.leave()
+	r, _ := h.resolve()
+	if r != nil && r.phase != phaseDone {
+		e.flush()
+		e.poll()
+	}
+	return r == nil || r.phase == phaseDone
+}
+
+// WaitAny waits until one of the requests is complete and returns its index;
+// Test or Wait then frees it. Where several are, their turns rotate. It returns
+// -1 if all are inactive, ErrRequest with the index of a stale one.
+// (MPI-4.1 chapter 3.7.5)
+func (e *Engine) WaitAny(rs []Request, v *View) (int, error) {
+	e.enter()
+	defer e.leave()
+	if e.dirty != 0 {
+		e.flush()
+	}
+	for {
+		i, active, err := e.pick(rs)
+		if i >= 0 || err != nil || active == 0 {
+			return i, err
+		}
+		if err := v.Err(); err != nil {
+			return -1, err
+		}
+		w := e.newWaiter()
+		w.any = active
+		for _, h := range rs {
+			if h.r != nil {
+				h.r.w = w
+			}
+		}
+		err = e.await(w, v)
+		for _, h := range rs {
+			if h.r != nil && h.r.w == w {
+				h.r.w = nil
+			}
+		}
+		e.freeWaiting(w)
+		if err != nil {
+			return -1, err
+		}
+	}
+}
+
+// pick returns the index of a complete request, -1 if there is none, and how
+// many are active.
+func (e *Engine) pick(rs []Request) (index, active int, err error) {
+	index = -1
+	e.rotate++
+	for k := range rs {
+		i := (k + e.rotate) % len(rs)
+		r, err := rs[i].resolve()
+		switch {
+		case err != nil:
+			return i, active, err
+		case r == nil:
+		case r.phase == phaseDone:
+			return i, active, nil
+		case r.w != nil:
+			return i, active, fmt.Errorf("%w: another goroutine waits for it", ErrRequest)
+		default:
+			active++
+		}
+	}
+	return -1, active, nil
+}
