@@ -1,0 +1,183 @@
+package tcp
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pause is how long to wait before trying a peer again that said Later.
+const pause = 5 * time.Millisecond
+
+// stage is how far an attempt or a guest has come.
+type stage uint8
+
+const (
+	connecting stage = iota // attempt: the kernel has not reported the connection
+	hearing                 // attempt: hello sent, a verdict is due
+	checking                // attempt: first verdict Go, the answer is due
+	proving                 // attempt: proof sent, the final verdict is due; no way back
+	greeting                // guest: its hello is due
+	proofDue                // guest: answered, its proof is due
+)
+
+// attempt is a connection that this rank has begun and that is not up yet.
+type attempt struct {
+	talk
+	m     *Module
+	peer  int
+	stage stage
+	hello [helloSize]byte
+}
+
+// dial begins a connection. It makes no upcall: a failure is reported by the
+// next Poll.
+func (m *Module) dial(peer int) {
+	p := &m.peers[peer]
+	family, sa := sockaddr(p.addr.ip)
+	fd, err := m.params.socket(family)
+	if err == nil {
+		err = unix.Connect(fd, sa)
+		if err != nil && err != unix.EINPROGRESS && err != unix.EINTR {
+			unix.Close(fd)
+		} else {
+			err = nil
+		}
+	}
+	if err != nil {
+		m.give(peer, fmt.Errorf("connect to %v: %w", p.addr.ip, err))
+		return
+	}
+	a := &attempt{m: m, peer: peer}
+	a.fd = fd
+	h := hello{
+		version: version, order: nativeOrder, from: m.env.Rank, to: peer,
+		size: m.env.Size, incarnation: m.env.Incarnation,
+	}
+	rand.Read(h.nonce[:])
+	h.encode(a.hello[:])
+	if err := m.register(fd, a, unix.EPOLLOUT); err != nil {
+		m.give(peer, err)
+		return
+	}
+	p.state, p.attempt = dialing, a
+	m.attempts++
+	if p.deadline.IsZero() {
+		p.deadline = time.Now().Add(m.params.connectTimeout)
+	}
+	m.alarm(p.deadline)
+}
+
+// drop closes the attempt; what the peer's state is now, the caller says.
+func (a *attempt) drop(s state) {
+	a.m.unregister(a.fd)
+	a.forget(s)
+}
+
+func (a *attempt) forget(s state) {
+	p := &a.m.peers[a.peer]
+	p.attempt, p.state = nil, s
+	a.m.attempts--
+}
+
+func (a *attempt) ready(uint32) bool {
+	c, err := a.step()
+	if err == nil && c == 0 {
+		return true
+	}
+	m := a.m
+	switch {
+	case err != nil:
+		a.drop(idle)
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%w during the handshake", ErrClosed)
+		}
+		m.give(a.peer, fmt.Errorf("connect to %v: %w", m.peers[a.peer].addr.ip, err))
+	case c == codeGo:
+		a.forget(up)
+		m.established(a.peer, a.fd)
+	case c == codeYield:
+		a.drop(yielded)
+	case c == codeLater:
+		a.drop(pausing)
+		p := &m.peers[a.peer]
+		p.again = time.Now().Add(pause)
+		m.alarm(p.again)
+	default:
+		a.drop(idle)
+		m.give(a.peer, fmt.Errorf("%w by %v: %v", ErrRefused, m.peers[a.peer].addr.ip, c))
+	}
+	return true
+}
+
+// step goes on as far as it can. A code other than 0 ends the attempt: Go with
+// the connection up, the others without.
+func (a *attempt) step() (code, error) {
+	if a.stage == connecting {
+		if err := connected(a.fd); err != nil {
+			return 0, err
+		}
+		a.out = a.hello[:]
+		a.stage = hearing
+		if err := a.m.interest(a.fd, unix.EPOLLIN); err != nil {
+			return 0, err
+		}
+	}
+	for {
+		if sent, err := a.flush(); err != nil {
+			// The peer may have said why before it closed.
+			if c, readErr := a.verdict(); readErr == nil && c > codeGo && a.stage != checking {
+				return c, nil
+			}
+			return 0, err
+		} else if !sent {
+			return 0, a.m.interest(a.fd, unix.EPOLLIN|unix.EPOLLOUT)
+		}
+		switch a.stage {
+		case hearing, proving:
+			c, err := a.verdict()
+			if err != nil || c == 0 {
+				return 0, err
+			}
+			if a.stage == proving || c != codeGo {
+				return c, nil
+			}
+			a.stage = checking
+		case checking:
+			p, err := a.take(answerSize)
+			if err != nil || p == nil {
+				return 0, err
+			}
+			nonce, proof := p[:nonceSize], p[nonceSize:]
+			if !hmac.Equal(proof, prove(a.m.env.Secret, labelAcceptor, a.hello[:], nonce)) {
+				return 0, fmt.Errorf("%w: it does not know the secret of the job", ErrRefused)
+			}
+			a.out = prove(a.m.env.Secret, labelInitiator, a.hello[:], nonce)
+			a.stage = proving
+		}
+	}
+}
+
+// verdict reads a verdict; 0 if it has not arrived.
+func (a *attempt) verdict() (code, error) {
+	p, err := a.take(verdictSize)
+	if err != nil || p == nil {
+		return 0, err
+	}
+	return decodeVerdict(p)
+}
+
+// connected returns what became of a non-blocking connect.
+func connected(fd int) error {
+	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && n != 0 {
+		err = syscall.Errno(n)
+	}
+	return err
+}

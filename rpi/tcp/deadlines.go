@@ -1,0 +1,56 @@
+package tcp
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// timer is the endpoint of the timer descriptor: deadlines of handshakes, and
+// pauses before another try.
+type timer struct{ m *Module }
+
+func (t timer) ready(uint32) bool {
+	m := t.m
+	m.rang()
+	now := time.Now()
+	m.hush(m.quiesced)
+	for _, g := range slices.Clone(m.guests) {
+		if g.deadline.After(now) {
+			m.alarm(g.deadline)
+		} else {
+			g.refuse(codeLater) // a rank that was only slow tries again
+		}
+	}
+	if !m.quiesced { // deadlines stand still during a checkpoint
+		for i := range m.peers {
+			m.overdue(i, now)
+		}
+	}
+	return true
+}
+
+// overdue does what the clock demands of the handshake with one peer.
+func (m *Module) overdue(peer int, now time.Time) {
+	p := &m.peers[peer]
+	switch p.state {
+	case dialing, yielded, pausing:
+	default:
+		return
+	}
+	if !p.deadline.After(now) {
+		if p.attempt != nil {
+			p.attempt.drop(idle)
+		}
+		m.give(peer, fmt.Errorf("%w by %v within %v", ErrNoAnswer, p.addr.ip, m.params.connectTimeout))
+		return
+	}
+	m.alarm(p.deadline)
+	if p.state == pausing {
+		if p.again.After(now) {
+			m.alarm(p.again)
+		} else {
+			m.dial(peer)
+		}
+	}
+}

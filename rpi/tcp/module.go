@@ -1,0 +1,340 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// directMax is the number of connections up to which Poll reads them all; with
+// more it asks epoll which are ready.
+const directMax = 3
+
+// Module is the TCP transport of one rank. It is the rank's rpi.Waiter, too.
+type Module struct {
+	events
+	env    rpi.Env
+	params params
+	lfd    int  // the listener
+	hushed bool // the listener is not waited for
+
+	peers    []peer
+	conns    []*conn // the connections that are up
+	guests   []*guest
+	attempts int // peers in state dialing
+
+	hot     *conn   // the connection that last received something
+	dirty   []*conn // connections with bytes held back by "more"
+	blocked int     // connections whose socket is full
+	broken  []*conn // connections whose writing failed; Poll calls Down
+	failed  []int   // peers that could not be connected; Poll calls Down
+
+	quiesced bool
+	polling  bool
+	polls    uint
+	vec      vector
+}
+
+// state is what stands between this rank and a peer.
+type state uint8
+
+const (
+	idle    state = iota
+	dialing       // an attempt of ours is under way
+	yielded       // the peer, of lower rank, is connecting to us
+	pausing       // the peer said Later
+	up
+	down // until Restart
+)
+
+type peer struct {
+	addr     address
+	known    bool // has an address
+	state    state
+	wanted   bool      // somebody was answered Full: connect, and call Writable
+	deadline time.Time // the connection is to be up by then
+	again    time.Time // pausing: the next try
+	attempt  *attempt
+	conn     *conn
+	err      error // why it is down; for the upcall
+}
+
+func init() { rpi.Register("tcp", func() rpi.Module { return New() }) }
+
+// New returns a module that is not started.
+func New() *Module {
+	m := &Module{lfd: -1}
+	m.epfd, m.evfd, m.tfd = -1, -1, -1
+	return m
+}
+
+// Name returns "tcp".
+func (m *Module) Name() string { return "tcp" }
+
+// Start listens on an ephemeral port of env.Host, an IP address.
+func (m *Module) Start(env rpi.Env) ([]byte, error) {
+	if len(env.Secret) == 0 {
+		return nil, errors.New("tcp: no secret to authenticate peers with")
+	}
+	if env.Rank < 0 || env.Rank >= env.Size {
+		return nil, fmt.Errorf("tcp: rank %d of %d", env.Rank, env.Size)
+	}
+	params, err := parseParams(env.Params)
+	if err != nil {
+		return nil, err
+	}
+	host, err := parseHost(env.Host)
+	if err != nil {
+		return nil, err
+	}
+	m.env, m.params = env, params
+	m.peers = make([]peer, env.Size)
+	if err := m.open(); err != nil {
+		m.shut()
+		return nil, fmt.Errorf("tcp: %w", err)
+	}
+	fd, bound, err := m.params.listen(host)
+	if err == nil {
+		m.lfd = fd
+		err = m.register(fd, listener{m}, 0)
+		m.hushed = true
+	}
+	if err != nil {
+		m.shut()
+		return nil, err
+	}
+	m.adopt(m.tfd, timer{m})
+	m.hush(false)
+	m.stopped.Store(false)
+	return address{nativeOrder, bound}.encode(), nil
+}
+
+// Peers learns where the other ranks listen.
+func (m *Module) Peers(addrs [][]byte) error {
+	if len(addrs) != m.env.Size {
+		return fmt.Errorf("tcp: %d addresses for %d ranks", len(addrs), m.env.Size)
+	}
+	for i, p := range addrs {
+		if p == nil || i == m.env.Rank {
+			continue
+		}
+		a, err := decodeAddress(p)
+		if err != nil {
+			return m.naming(i, err)
+		}
+		if a.order != nativeOrder {
+			return m.naming(i, errors.New("its machine has another byte order, which a running job cannot mix"))
+		}
+		m.peers[i].addr, m.peers[i].known = a, true
+	}
+	return nil
+}
+
+// Reaches reports whether the peer has told an address.
+func (m *Module) Reaches(peer int) bool {
+	return peer >= 0 && peer < len(m.peers) && m.peers[peer].known
+}
+
+// EagerLimit is parameter tcp.eager.
+func (m *Module) EagerLimit() int { return m.params.eager }
+
+// Send hands a frame to the peer's connection; without one it begins it and
+// answers Full. It makes no upcalls.
+func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
+	p := &m.peers[peer]
+	if p.conn != nil {
+		return p.conn.send(h, payload, ref, more)
+	}
+	if p.known && p.state != down {
+		p.wanted = true
+		if p.state == idle && !m.quiesced {
+			m.dial(peer)
+		}
+	}
+	return rpi.Full
+}
+
+// Flush writes out what Send has accepted.
+func (m *Module) Flush() bool {
+	m.clean()
+	if m.blocked > 0 {
+		for i := 0; i < len(m.conns); i++ {
+			if m.conns[i].blocked {
+				m.conns[i].flush()
+			}
+		}
+	}
+	return m.blocked == 0 && len(m.dirty) == 0
+}
+
+// clean flushes the connections with bytes held back.
+func (m *Module) clean() (moved bool) {
+	for len(m.dirty) > 0 {
+		c := m.dirty[len(m.dirty)-1]
+		m.dirty = m.dirty[:len(m.dirty)-1]
+		c.dirty = false
+		if c.flush() {
+			moved = true
+		}
+	}
+	return moved
+}
+
+// Poll makes progress on everything.
+func (m *Module) Poll() (moved bool) {
+	if m.polling { // from an upcall
+		return false
+	}
+	m.polling = true
+	m.polls++
+	moved = m.learned()
+	if len(m.conns) <= directMax {
+		if m.pollAll() {
+			moved = true
+		}
+		if len(m.conns) == 0 || m.attempts > 0 || len(m.guests) > 0 || m.polls%64 == 0 {
+			moved = m.look() || moved
+		}
+	} else if m.hot == nil || m.polls%8 == 0 || !m.hot.receive() {
+		moved = m.look() || moved
+	} else {
+		moved = true
+	}
+	if len(m.dirty) > 0 {
+		moved = m.clean() || moved
+	}
+	if len(m.broken)+len(m.failed) > 0 {
+		m.report()
+		moved = true
+	}
+	m.polling = false
+	return moved
+}
+
+// pollAll reads every connection, and writes those that could not be written.
+func (m *Module) pollAll() (moved bool) {
+	for i := 0; i < len(m.conns); {
+		c := m.conns[i]
+		if c.receive() {
+			moved = true
+		}
+		if c.blocked && c.flush() {
+			moved = true
+		}
+		if !c.gone {
+			i++
+		}
+	}
+	return moved
+}
+
+// report calls Down for what went wrong where no upcall can be made.
+func (m *Module) report() {
+	for len(m.broken) > 0 {
+		c := m.broken[0]
+		m.broken = m.broken[1:]
+		cause := c.err
+		for !c.gone && c.receive() {
+		}
+		if !c.gone {
+			c.lost(cause)
+		}
+	}
+	for len(m.failed) > 0 {
+		peer := m.failed[0]
+		m.failed = m.failed[1:]
+		m.env.Sink.Down(peer, m.naming(peer, m.peers[peer].err))
+	}
+}
+
+// give gives a peer up that could not be connected; the next Poll says so.
+func (m *Module) give(peer int, err error) {
+	p := &m.peers[peer]
+	p.state, p.err, p.wanted = down, err, false
+	m.failed = append(m.failed, peer)
+}
+
+func (m *Module) naming(peer int, err error) error {
+	return fmt.Errorf("tcp: rank %d: %w", peer, err)
+}
+
+// Arm allows to wait unless Wait has learned of something, or a Down is owed.
+// What arrives from now on ends Wait. Nothing is held back meanwhile.
+func (m *Module) Arm() bool {
+	if len(m.dirty) > 0 {
+		m.clean()
+		return false // upcalls may have brought new work
+	}
+	return m.nwaited.Load() == 0 && len(m.broken)+len(m.failed) == 0
+}
+
+// Quiesce tears down what may be torn down: attempts that have not sent their
+// proof, and callers. An attempt that has is decided by the peer, at its own
+// Quiesce at the latest.
+func (m *Module) Quiesce() {
+	m.quiesced = true
+	m.hush(true)
+	for len(m.guests) > 0 {
+		m.guests[len(m.guests)-1].refuse(codeLater)
+	}
+	for i := range m.peers {
+		p := &m.peers[i]
+		switch p.state {
+		case dialing:
+			if p.attempt.stage < proving {
+				p.attempt.drop(idle)
+			}
+		case yielded, pausing:
+			p.state = idle
+		}
+		p.deadline = time.Time{}
+	}
+}
+
+// Quiet reports whether every accepted byte has left and no handshake is in
+// progress.
+func (m *Module) Quiet() bool {
+	return m.attempts == 0 && len(m.guests) == 0 && m.Flush() && len(m.broken)+len(m.failed) == 0
+}
+
+// Continue begins again what Quiesce has torn down.
+func (m *Module) Continue() {
+	m.quiesced = false
+	m.hush(false)
+	for i := range m.peers {
+		p := &m.peers[i]
+		switch {
+		case p.state == dialing:
+			p.deadline = time.Now().Add(m.params.connectTimeout)
+			m.alarm(p.deadline)
+		case p.state == pausing || p.state == yielded:
+			p.state = idle
+			fallthrough
+		case p.state == idle && p.wanted:
+			m.dial(i)
+		}
+	}
+}
+
+// Restart forgets everything and starts anew. It closes the numbers of the old
+// descriptors: after a whole-process image they are closed already or stand for
+// the old ones.
+func (m *Module) Restart(env rpi.Env) ([]byte, error) {
+	m.release()
+	return m.Start(env)
+}
+
+// Close ends all connections.
+func (m *Module) Close() error {
+	m.release()
+	return nil
+}
+
+func (m *Module) release() {
+	m.shut()
+	m.lfd, m.hushed, m.quiesced = -1, false, false
+	m.peers, m.conns, m.guests, m.attempts = nil, nil, nil, 0
+	m.hot, m.dirty, m.blocked, m.broken, m.failed = nil, nil, 0, nil, nil
+}

@@ -1,0 +1,86 @@
+package tcp
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// Parameter describes one entry of Env.Params that this module understands.
+type Parameter struct {
+	Name    string // e.g. "tcp.eager"
+	Default string
+	Doc     string // one line, with the unit
+}
+
+// Parameters lists what can be set, for `gorun info`.
+func Parameters() []Parameter {
+	return []Parameter{
+		{"tcp.eager", "65536", "largest message sent without an announcement, bytes"},
+		{"tcp.sndbuf", "262144", "socket send buffer, bytes; 0: the kernel's choice"},
+		{"tcp.rcvbuf", "262144", "socket receive buffer, bytes; 0: the kernel's choice"},
+		{"tcp.batch", "32768", "small frames that may wait are written from this many bytes on"},
+		{"tcp.connect_timeout", "60s", "how long a peer may take to accept a connection"},
+		{"tcp.stranger_timeout", "10s", "how long a caller may take to prove who it is"},
+		{"tcp.strangers", "256", "how many callers may be unproven at once"},
+	}
+}
+
+// params are the parameters, parsed.
+type params struct {
+	eager, sndbuf, rcvbuf, batch    int
+	connectTimeout, strangerTimeout time.Duration
+	strangers                       int
+}
+
+// parseParams reads the tcp.* entries over the defaults. A misspelt name is an
+// error: a parameter that silently does nothing costs somebody a day.
+func parseParams(given map[string]string) (params, error) {
+	values := map[string]string{}
+	for _, p := range Parameters() {
+		values[p.Name] = p.Default
+	}
+	var names []string
+	for name, v := range given {
+		if !strings.HasPrefix(name, "tcp.") {
+			continue
+		}
+		if _, known := values[name]; !known {
+			names = append(names, name)
+		}
+		values[name] = v
+	}
+	if len(names) > 0 {
+		sort.Strings(names)
+		return params{}, fmt.Errorf("tcp: unknown parameter %s", strings.Join(names, ", "))
+	}
+
+	var p params
+	var first error
+	number := func(name string, lo, hi int) int {
+		n, err := strconv.Atoi(values[name])
+		if (err != nil || n < lo || n > hi) && first == nil {
+			first = fmt.Errorf("tcp: parameter %s=%q: want a number from %d to %d", name, values[name], lo, hi)
+		}
+		return n
+	}
+	duration := func(name string) time.Duration {
+		d, err := time.ParseDuration(values[name])
+		if (err != nil || d <= 0) && first == nil {
+			first = fmt.Errorf("tcp: parameter %s=%q: want a duration such as 10s", name, values[name])
+		}
+		return d
+	}
+	p.eager = number("tcp.eager", 0, rpi.MaxFrame)
+	p.sndbuf = number("tcp.sndbuf", 0, 1<<30)
+	p.rcvbuf = number("tcp.rcvbuf", 0, 1<<30)
+	p.batch = number("tcp.batch", 0, batchMax)
+	p.connectTimeout = duration("tcp.connect_timeout")
+	p.strangerTimeout = duration("tcp.stranger_timeout")
+	p.strangers = number("tcp.strangers", 1, 1<<16)
+	return p, first
+}
