@@ -49,7 +49,7 @@ func main() {
 	flag.StringVar(&o.matrix, "matrix", "", "Matrix Market `file` (coordinate real symmetric)")
 	flag.IntVar(&o.poisson, "poisson", 0, "27-point Poisson problem on a cube of `N`^3 points")
 	flag.IntVar(&o.iters, "iters", 10000, "at most `N` iterations")
-	flag.Float64Var(&o.tol, "tol", 1e-10, "stop when the residual has fallen to this part of the right-hand side")
+	flag.Float64Var(&o.tol, "tol", 1e-10, "stop when the residual has fallen to this part of the right-hand side; 0: do all -iters")
 	flag.DurationVar(&o.slow, "slow", 0, "pause after each iteration, to watch a short run")
 	flag.Parse()
 	if err := o.check(flag.Args()); err != nil {
@@ -109,16 +109,13 @@ func solve(c *mpi.Comm, o options, stdout, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	u, err := s.start()
-	if err != nil {
-		return err
-	}
+	u := s.start()
 	state := cr.On(c)
 	if err := u.register(state, s); err != nil {
 		return err
 	}
 	meter := newMeter(c, progress)
-	for u.iteration < o.iters && s.residual(u) > o.tol && !s.exhausted(u) {
+	for u.iteration < o.iters && (o.tol == 0 || s.residual(u) > o.tol) {
 		if err := state.Point(); err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func FuzzReadMatrix(f *testing.F) {
 
 func BenchmarkReadMatrix(b *testing.B) {
 	text := tower
-	if name := os.Getenv("GORUN_TEST_MATRIX"); name != "" {
+	if name := os.Getenv("GORUN_MATRIX"); name != "" {
 		var err error
 		if text, err = os.ReadFile(name); err != nil {
 			b.Fatal(err)

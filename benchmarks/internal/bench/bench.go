@@ -1,0 +1,134 @@
+// Package bench is what the drivers of the benchmarks share: building programs,
+// running them with a limit, and reading the lines that netpipe and pingpong.c
+// print.
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// module is the path that the packages of this project begin with.
+const module = "github.com/gorun-mpi/gorun/"
+
+// Build compiles the command pkg of this module, e.g. "cmd/gorun", to dir/name.
+// The working directory must be within the module.
+func Build(dir, name, pkg string, tags ...string) (exe string, err error) {
+	exe = filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", exe, module+pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	return exe, nil
+}
+
+// World is a folder of its own for programs, control sockets and snapshots.
+type World struct {
+	Dir   string
+	Gorun string   // the command, built
+	Env   []string // for everything that runs here
+}
+
+// NewWorld makes a world below parent ("": the default for temporary files) and
+// builds gorun in it.
+func NewWorld(parent string) (*World, error) {
+	dir, err := os.MkdirTemp(parent, "gorun-bench-")
+	if err != nil {
+		return nil, err
+	}
+	w := &World{Dir: dir}
+	w.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "GORUN_CKPT_DIR="+filepath.Join(dir, "snapshots"))
+	if w.Gorun, err = Build(dir, "gorun", "cmd/gorun"); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// Close removes the folder.
+func (w *World) Close() error { return os.RemoveAll(w.Dir) }
+
+// Command prepares a command that is killed, with the group of processes it
+// leads, when ctx ends.
+func Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// Output runs a command to its end, within limit, and returns what it printed
+// on standard output. What it said on standard error is part of the error.
+func Output(limit time.Duration, env []string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := Command(ctx, env, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("not finished after %v", limit)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, tail(errs.String()))
+	}
+	return out.String(), nil
+}
+
+// tail returns the last lines of a text.
+func tail(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}
+
+// Line is one measurement: the median time of a message and the quartiles.
+type Line struct {
+	Mode               string
+	Bytes              int
+	Seconds, Low, High float64
+}
+
+// Header is the first line of what ReadLines reads.
+const Header = "mode,bytes,seconds,low,high"
+
+// ReadLines reads the output of netpipe -csv and of pingpong.c. Lines before
+// the header, which some launchers print, are skipped.
+func ReadLines(text string) ([]Line, error) {
+	_, rest, ok := strings.Cut(text, Header+"\n")
+	if !ok {
+		return nil, fmt.Errorf("no measurements in %q", tail(text))
+	}
+	records, err := csv.NewReader(strings.NewReader(rest)).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	var lines []Line
+	for _, r := range records {
+		if len(r) != 5 {
+			return nil, fmt.Errorf("%d fields in %q, want 5", len(r), r)
+		}
+		l := Line{Mode: r[0]}
+		if l.Bytes, err = strconv.Atoi(r[1]); err != nil {
+			return nil, err
+		}
+		for i, to := range []*float64{&l.Seconds, &l.Low, &l.High} {
+			if *to, err = strconv.ParseFloat(r[2+i], 64); err != nil {
+				return nil, err
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}

@@ -1,0 +1,40 @@
+package bench
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReadLines(t *testing.T) {
+	got, err := ReadLines("a launcher's greeting\n" + Header + "\npingpong,8,2e-06,1e-06,3e-06\nwindow,0,1,1,1\n")
+	want := []Line{{"pingpong", 8, 2e-6, 1e-6, 3e-6}, {"window", 0, 1, 1, 1}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, text := range []string{"", "hello\n", Header + "\na,b,c,d,e\n", Header + "\nx,1,2,3\n", Header + "\nx,1,2,3,y\n"} {
+		if _, err := ReadLines(text); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+}
+
+// A command that does not end is ended with all its children, and said to be.
+func TestOutputLimit(t *testing.T) {
+	_, err := Output(50*time.Millisecond, nil, "/bin/sh", "-c", "sleep 1000 & wait")
+	if err == nil || !strings.Contains(err.Error(), "not finished after") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOutput(t *testing.T) {
+	out, err := Output(time.Minute, []string{"A=7"}, "/bin/sh", "-c", "echo $A")
+	if err != nil || out != "7\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	_, err = Output(time.Minute, nil, "/bin/sh", "-c", "echo why >&2; exit 3")
+	if err == nil || !strings.Contains(err.Error(), "why") || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("error %v", err)
+	}
+}
