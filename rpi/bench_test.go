@@ -1,0 +1,90 @@
+package rpi_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// BenchmarkSelf is the engine alone: a message to the own rank, received by a
+// receive posted before.
+func BenchmarkSelf(b *testing.B) {
+	e := rpi.New(rpi.Config{Size: 1, Manual: true})
+	e.Start()
+	defer e.Close()
+	out, in := make([]byte, 8), make([]byte, 8)
+	for b.Loop() {
+		r, _ := e.Irecv(0, 0, 1, bytesType, in)
+		if err := e.Send(0, 0, 1, bytesType, out, rpi.Standard, nil); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := e.Wait(r, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPingPong is a round trip of small messages over rpi/mem.
+func BenchmarkPingPong(b *testing.B) {
+	for _, size := range []int{8, 1 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			e := memJob(b, 2)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				buf := make([]byte, size)
+				for {
+					st, err := e[1].Recv(0, 0, rpi.AnyTag, bytesType, buf, nil)
+					if err != nil || st.Tag == 1 {
+						return
+					}
+					if e[1].Send(0, 0, 0, bytesType, buf, rpi.Standard, nil) != nil {
+						return
+					}
+				}
+			}()
+			buf := make([]byte, size)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := e[0].Send(1, 0, 0, bytesType, buf, rpi.Standard, nil); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := e[0].Recv(1, 0, 0, bytesType, buf, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.StopTimer()
+			if err := e[0].Send(1, 0, 1, bytesType, nil, rpi.Standard, nil); err != nil {
+				b.Fatal(err)
+			}
+			<-done
+		})
+	}
+}
+
+// BenchmarkStream is small messages one way over rpi/mem.
+func BenchmarkStream(b *testing.B) {
+	e := memJob(b, 2)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 8)
+		for {
+			st, err := e[1].Recv(0, 0, rpi.AnyTag, bytesType, buf, nil)
+			if err != nil || st.Tag == 1 {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 8)
+	for b.Loop() {
+		if err := e[0].Send(1, 0, 0, bytesType, buf, rpi.Standard, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := e[0].Send(1, 0, 1, bytesType, nil, rpi.Synchronous, nil); err != nil {
+		b.Fatal(err)
+	}
+	<-done
+}
