@@ -53,6 +53,15 @@ func (k kind) String() string {
 	return "?"
 }
 
+// rooted reports whether one rank plays another part than the rest.
+func (k kind) rooted() bool {
+	switch k {
+	case kindBcast, kindReduce, kindGather, kindGatherv, kindScatter, kindScatterv:
+		return true
+	}
+	return false
+}
+
 // noRoot is the root of collectives that have none.
 const noRoot = -1
 
@@ -95,7 +104,7 @@ func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (colle
 	if e := c.acquire(); e != nil {
 		return collective{}, c.fail(k.String(), e)
 	}
-	if err == nil && root != noRoot && uint(root) >= uint(c.size) {
+	if err == nil && k.rooted() && uint(root) >= uint(c.size) {
 		err = fmt.Errorf("%w: root %d", ErrRank, root)
 	}
 	s := &c.coll
@@ -162,7 +171,7 @@ func (x *collective) leave(err error) error {
 // name is the call in words.
 func (x *collective) name() string {
 	b := x.kind.String() + "("
-	if x.root != noRoot {
+	if x.kind.rooted() {
 		b += fmt.Sprintf("root %d, ", x.root)
 	}
 	if x.bytes >= 0 && x.t != nil {

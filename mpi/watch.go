@@ -50,7 +50,7 @@ func (a call) seq() uint64 { return a.what >> 8 }
 
 func (a call) String() string {
 	s := fmt.Sprintf("call %d, %v", a.seq(), kind(a.what))
-	if int64(a.root) != noRoot {
+	if kind(a.what).rooted() {
 		s += fmt.Sprintf(", root %d", int64(a.root))
 	}
 	if int64(a.bytes) >= 0 && kind(a.what) != kindBarrier {
