@@ -1,0 +1,252 @@
+package self
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// Copy is the state of all registered variables at one moment.
+type Copy struct {
+	reg      *Registry
+	arena    *arena
+	sections []copied
+	bytes    uint64
+	swap     bool
+}
+
+// copied is one section in the arena.
+type copied struct {
+	name, kind, typ string
+	data            []byte
+}
+
+// pageAlign is where large sections begin in the arena, so that they can be
+// written without another copy.
+const pageAlign = 4096
+
+// piece is one copy to be made at memory speed.
+type piece struct {
+	dst []byte
+	src unsafe.Pointer
+	p   *plan
+}
+
+// Prepare gets the memory that a Copy of the present variables needs, so that
+// Copy itself need not wait for the kernel to clear it. Like Copy it reads the
+// variables: the program must stand at a Point. It may be left out.
+func (r *Registry) Prepare() error {
+	streams, err := r.encode()
+	if err != nil {
+		return err
+	}
+	_, n := layout(streams)
+	a, err := r.takeArena(n)
+	if err != nil {
+		return err
+	}
+	err = a.populate(n)
+	r.giveArena(a)
+	return err
+}
+
+// Copy copies all variables. This is the pause that the program sees; nothing
+// of them may be written meanwhile. Large data of fixed size is copied by
+// several goroutines at the speed of memory, everything else is encoded. The
+// copy holds memory until Release.
+func (r *Registry) Copy() (*Copy, error) {
+	streams, err := r.encode()
+	if err != nil {
+		return nil, err
+	}
+	offsets, n := layout(streams)
+	a, err := r.takeArena(n)
+	if err != nil {
+		return nil, err
+	}
+	c := &Copy{reg: r, arena: a, swap: r.swap}
+	var pieces []piece
+	for i, s := range streams {
+		data := a.mem[offsets[i]:][:s.size()]
+		pieces = append(pieces, s.lay(data)...)
+		c.sections = append(c.sections, copied{s.name, s.kind, s.typ, data[:len(data):len(data)]})
+		c.bytes += uint64(len(data))
+	}
+	copyPieces(pieces, c.swap)
+	return c, nil
+}
+
+// varStream is the stream of one variable.
+type varStream struct {
+	stream
+	name, kind, typ string
+}
+
+func (r *Registry) encode() ([]*varStream, error) {
+	r.mu.Lock()
+	vars := r.vars[:len(r.vars):len(r.vars)]
+	r.mu.Unlock()
+	streams := make([]*varStream, len(vars))
+	for i, v := range vars {
+		s := &varStream{name: v.name, kind: KindValue, typ: v.typ}
+		s.order, s.swap = hostOrder, r.swap
+		if r.swap {
+			s.order = byteOrder(!image.HostBigEndian)
+		}
+		if isArray(v.plan) && !sliceAt(v).isNil {
+			h := sliceAt(v)
+			s.kind = KindArray
+			s.fixed(v.plan.elem, h.data, h.n*int(v.plan.elem.size))
+		} else if err := s.value(v.plan, v.ptr); err != nil {
+			return nil, fmt.Errorf("variable %q: %w", v.name, err)
+		}
+		streams[i] = s
+	}
+	return streams, nil
+}
+
+// isArray tells whether variables of type p are saved as a bare array: slices
+// of something fixed that has a size.
+func isArray(p *plan) bool {
+	return p.op == opSlice && p.elem.op == opFixed && p.elem.size > 0
+}
+
+// layout places the streams; n is the memory they take together.
+func layout(streams []*varStream) (offsets []int, n int) {
+	for _, s := range streams {
+		size := s.size()
+		align := 16
+		if size >= bigPiece {
+			align = pageAlign
+		}
+		n = (n + align - 1) &^ (align - 1)
+		offsets = append(offsets, n)
+		n += size
+	}
+	return offsets, n
+}
+
+// lay puts the small bytes of the stream where they belong and returns the
+// pieces that go between them.
+func (s *stream) lay(dst []byte) []piece {
+	var pieces []piece
+	from := 0
+	for _, c := range s.cuts {
+		dst = dst[copy(dst, s.buf[from:c.at]):]
+		from = c.at
+		pieces = append(pieces, piece{dst[:c.n], c.src, c.p})
+		dst = dst[c.n:]
+	}
+	copy(dst, s.buf[from:])
+	return pieces
+}
+
+// copyPieces copies with as many goroutines as processors, each taking the next
+// stretch of up to stretch bytes.
+func copyPieces(pieces []piece, swap bool) {
+	const stretch = 4 << 20
+	var parts []piece
+	for _, p := range pieces {
+		// A stretch must hold whole elements.
+		step := max(1, stretch/int(p.p.size)) * int(p.p.size)
+		for len(p.dst) > 0 {
+			n := min(step, len(p.dst))
+			parts = append(parts, piece{p.dst[:n], p.src, p.p})
+			if p.dst = p.dst[n:]; len(p.dst) > 0 {
+				p.src = unsafe.Add(p.src, n)
+			}
+		}
+	}
+	var next atomic.Int64
+	run := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(parts) {
+				return
+			}
+			p := parts[i]
+			copy(p.dst, unsafe.Slice((*byte)(p.src), len(p.dst)))
+			if swap {
+				swapFixed(p.p, p.dst)
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(parts)) - 1 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			run()
+		}()
+	}
+	run()
+	wg.Wait()
+}
+
+func (r *Registry) takeArena(n int) (*arena, error) {
+	r.mu.Lock()
+	a := r.spare
+	r.spare = nil
+	r.mu.Unlock()
+	if a != nil && a.fits(n) {
+		return a, nil
+	}
+	if a != nil {
+		a.unmap()
+	}
+	return newArena(n)
+}
+
+func (r *Registry) giveArena(a *arena) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spare != nil {
+		r.spare.unmap()
+	}
+	r.spare = a
+}
+
+// Bytes is what the copy holds, in bytes.
+func (c *Copy) Bytes() uint64 { return c.bytes }
+
+// Write writes the image path with the copy and the messages and returns when
+// it is on the disk; the program may compute meanwhile. msgs and their data must
+// not change until then. meta's Format, Backend and BigEndian are filled in.
+// progress (may be nil) is called with the bytes done so far, one call at a
+// time; closing cancel (may be nil) gives up, with image.ErrCanceled. After an
+// error nothing is left in the folder.
+func (c *Copy) Write(path string, meta image.Meta, msgs []rpi.Saved, opt image.Options, progress func(uint64), cancel <-chan struct{}) (image.Summary, error) {
+	meta.Format, meta.Backend, meta.BigEndian = Format, Backend, image.HostBigEndian != c.swap
+	opt.Progress, opt.Cancel = progress, cancel
+	w, err := image.Create(path, meta, opt)
+	if err != nil {
+		return image.Summary{}, err
+	}
+	for _, s := range c.sections {
+		if err := w.Section(s.name, s.kind, s.typ, s.data); err != nil {
+			w.Abort()
+			return image.Summary{}, err
+		}
+	}
+	if err := w.Section("", KindMessages, "", encodeMessages(msgs, byteOrder(meta.BigEndian), c.swap)); err != nil {
+		w.Abort()
+		return image.Summary{}, err
+	}
+	return w.Commit()
+}
+
+// Release gives up the copy's memory. It must not be called while Write runs.
+func (c *Copy) Release() {
+	if c.arena == nil {
+		return
+	}
+	a := c.arena
+	c.arena, c.sections = nil, nil
+	a.release()
+	c.reg.giveArena(a)
+}

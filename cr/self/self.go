@@ -1,0 +1,175 @@
+// Package self writes and reads portable images: the variables that a program
+// has registered by name, and the messages that had arrived and were not yet
+// received. Such an image may be restored by a program built anew, on another
+// architecture, of the other byte order.
+//
+// # What an image holds
+//
+// The container is that of package image; meta names the back-end "self" and
+// this package's own format number. Three kinds of sections:
+//
+//	array     a variable that is a slice of a fixed-size type: its elements, one
+//	          after the other, as they lie in memory
+//	value     any other variable, as a stream
+//	messages  one, named "": count u64, then for each message in order of arrival
+//	          context u64, source u32, tag i32, type u32, foreign u32,
+//	          length u64, bytes
+//
+// Numbers are in the byte order that the image's header names. The stream of a
+// value:
+//
+//	fixed     its bytes as they lie in memory
+//	string    length u64, bytes
+//	slice     length u64 (all ones: nil), elements
+//	map       length u64 (all ones: nil), key, value, key, value ... ordered by
+//	          the bytes of the keys
+//	array, struct   elements, fields, in order
+//	binary    length u64, what MarshalBinary returned
+//
+// Fixed are bool, numbers, complex numbers, and arrays and structs of nothing
+// else. Their memory is the same on all 64-bit platforms of Go: numbers aligned
+// to their size (complex ones to half of it), int and uint of 8 bytes, structs
+// padded to their largest alignment. Bits are kept as they are, those of NaNs
+// included.
+//
+// # Types
+//
+// A section carries the variable's type in words that mean the same everywhere:
+// kinds and field names, named types by what they are made of, int as int64:
+// "[]float64", "map[string]int64", "struct{A int64; B []string}". A type that
+// contains itself says "^n" for the n-th type outwards. On restore this string
+// must be equal, else the error names variable and both types.
+//
+// Structs are saved with their unexported fields. Not saved, and refused by
+// Register, are pointers, interfaces, channels, functions and uintptr: they mean
+// nothing in another process. A type that has such a thing inside but offers
+// MarshalBinary and UnmarshalBinary (time.Time does) is saved by these, as
+// "binary(time.Time)".
+//
+// # Slices
+//
+// A slice comes back with its length. Its memory is used again where its
+// capacity suffices; for slices within other values, where their present length
+// does, so that rows cut from one array stay rows of it. Apart from that,
+// variables that share memory when they are saved do not share it afterwards
+// unless the program has made it so before it registers them. Maps are made
+// anew.
+package self
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"unsafe"
+)
+
+// Format is the number of this package's format in the image's meta.
+const Format = 1
+
+// Kinds of sections.
+const (
+	KindArray    = "array"
+	KindValue    = "value"
+	KindMessages = "messages"
+)
+
+// Backend names this back-end in meta and schema.
+const Backend = "self"
+
+// Reasons for errors, for errors.Is.
+var (
+	ErrKind      = errors.New("cannot be saved in a portable image")
+	ErrDuplicate = errors.New("registered twice")
+	ErrMissing   = errors.New("not in the image")
+	ErrType      = errors.New("saved with another type")
+	ErrBackend   = errors.New("not a portable image of this format")
+	ErrTooDeep   = errors.New("nested too deeply, or contains itself")
+)
+
+// Registry is the set of variables that belong to an image. The zero value is
+// empty and ready. Its methods may be called by several goroutines at once.
+type Registry struct {
+	mu    sync.Mutex
+	vars  []variable
+	names map[string]int
+	spare *arena // of an earlier copy, kept for the next
+	swap  bool   // tests: write images of the other byte order
+}
+
+// variable is one registered value.
+type variable struct {
+	name string
+	plan *plan
+	typ  string
+	ptr  unsafe.Pointer
+}
+
+// maxName bounds the length of a variable's name, in bytes.
+const maxName = 1024
+
+// Register adds the variable *ptr. From now on it is read by every Copy; it
+// must not be written while Copy runs. Errors: ErrKind with the offending
+// field, ErrDuplicate.
+func (r *Registry) Register(name string, ptr any) error {
+	v, err := describe(name, ptr)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, dup := r.names[name]; dup {
+		return fmt.Errorf("variable %q: %w", name, ErrDuplicate)
+	}
+	if r.names == nil {
+		r.names = make(map[string]int)
+	}
+	r.names[name] = len(r.vars)
+	r.vars = append(r.vars, v)
+	return nil
+}
+
+// Names lists the variables in the order in which they were registered.
+func (r *Registry) Names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names := make([]string, len(r.vars))
+	for i, v := range r.vars {
+		names[i] = v.name
+	}
+	return names
+}
+
+// Close gives back the memory that is kept between copies. The registry stays
+// usable.
+func (r *Registry) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spare != nil {
+		r.spare.unmap()
+		r.spare = nil
+	}
+}
+
+// describe checks that ptr can be registered.
+func describe(name string, ptr any) (variable, error) {
+	if name == "" || len(name) > maxName {
+		return variable{}, fmt.Errorf("variable %.40q: a name has 1 to %d bytes", name, maxName)
+	}
+	p := reflect.ValueOf(ptr)
+	if p.Kind() != reflect.Pointer {
+		return variable{}, fmt.Errorf("variable %q: %w: %T is not a pointer, pass &variable", name, ErrKind, ptr)
+	}
+	if p.IsNil() {
+		return variable{}, fmt.Errorf("variable %q: %w: nil %T", name, ErrKind, ptr)
+	}
+	pl, err := planOf(p.Type().Elem())
+	if err != nil {
+		return variable{}, fmt.Errorf("variable %q: %w", name, err)
+	}
+	typ, err := TypeString(p.Type().Elem())
+	if err != nil {
+		return variable{}, fmt.Errorf("variable %q: %w", name, err)
+	}
+	return variable{name, pl, typ, p.UnsafePointer()}, nil
+}
