@@ -88,7 +88,7 @@ func agentMain(args []string) error {
 	a := &agent{
 		index: int32(index), conn: conn, head: newQueue(conn), out: newWindow(outputWindow),
 		spawner: make(chan func()), gone: make(chan struct{}),
-		ranks:   map[int32]*rankProc{}, pids: map[int]*rankProc{},
+		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{},
 	}
 	go a.spawnerThread()
 	return a.run()

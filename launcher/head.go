@@ -30,14 +30,14 @@ type head struct {
 
 	inc      *incarnation // the present one
 	lives    []*incarnation
-	firstID  uint64    // of the first incarnation, until it is used
-	restarts int       // restarts so far
-	commits  int       // snapshots committed so far
-	state    string    // for ps
-	end      *verdict  // the user's or the clock's reason to end the job; nil: none
-	result   *verdict  // set when everything is over
-	chain    []commit  // own commits, oldest first, the snapshot started from before them
-	told     bool      // by a signal to end: no restart
+	firstID  uint64   // of the first incarnation, until it is used
+	restarts int      // restarts so far
+	commits  int      // snapshots committed so far
+	state    string   // for ps
+	end      *verdict // the user's or the clock's reason to end the job; nil: none
+	result   *verdict // set when everything is over
+	chain    []commit // own commits, oldest first, the snapshot started from before them
+	told     bool     // by a signal to end: no restart
 	waiters  waiters
 	stdinUp  bool // standard input is being read
 	resume   chan os.Signal
@@ -100,7 +100,9 @@ func (h *head) run() error {
 	defer stop()
 	if h.opt.Timeout > 0 {
 		t := time.AfterFunc(h.opt.Timeout, func() {
-			h.post(func() { h.finish(verdict{code: ExitTimeout, rank: -1, text: fmt.Sprintf("the job was ended: -timeout %v ran out", h.opt.Timeout)}, true) })
+			h.post(func() {
+				h.finish(verdict{code: ExitTimeout, rank: -1, text: fmt.Sprintf("the job was ended: -timeout %v ran out", h.opt.Timeout)}, true)
+			})
 		})
 		defer t.Stop()
 	}

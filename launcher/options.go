@@ -30,7 +30,7 @@ type Options struct {
 	TagOutput     bool           // prefix lines of the ranks with [rank]
 	Verbose       bool           // say what the launcher does
 	Params        map[string]string
-	From          *Origin // restart: the snapshot to start from; nil: from the start
+	From          *Origin       // restart: the snapshot to start from; nil: from the start
 	Heartbeat     time.Duration // between two pings to an agent; default 5 s
 	SparseFrom    int           // ranks from which the sparse bookmark exchange is used; 0: the default
 	HandleSignals bool          // forward this process's signals to the ranks

@@ -11,8 +11,8 @@ type storage struct {
 	phase string // of the running attempt
 }
 
-func (inc *incarnation) beginFolder() {}
+func (inc *incarnation) beginFolder()                           {}
 func (inc *incarnation) commit(seq int, images []oob.ImageInfo) {}
-func (inc *incarnation) discard(seq int) {}
-func (inc *incarnation) answered(d *ckpt.Done) {}
-func (h *head) restart(v *verdict) {}
+func (inc *incarnation) discard(seq int)                        {}
+func (inc *incarnation) answered(d *ckpt.Done)                  {}
+func (h *head) restart(v *verdict)                              {}

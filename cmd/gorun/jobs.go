@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// askTimeout bounds what a running job may take to answer a question.
+const askTimeout = 5 * time.Second
+
+var psCommand = command{
+	name: "ps", short: "list running jobs",
+	long: "Lists your jobs on this machine and removes what dead ones left behind.",
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		asJSON := fs.Bool("json", false, "print a JSON array with everything that is known")
+		return func(args []string) int {
+			if len(args) > 0 {
+				return usage(std, "ps takes no arguments; 'gorun status JOB' tells about one job")
+			}
+			return failed(std, ps(std, *asJSON))
+		}
+	},
+}
+
+func ps(std stdio, asJSON bool) error {
+	jobs, err := launcher.Jobs()
+	if err != nil {
+		return err
+	}
+	all := make([]*launcher.Status, 0, len(jobs))
+	for _, r := range jobs {
+		s, err := status(r)
+		switch {
+		case errors.Is(err, launcher.ErrEnded):
+			continue
+		case err != nil:
+			// The head is alive, its folder is locked, but it does not answer.
+			s = &launcher.Status{Job: r.Job, Incarnation: r.Incarnation, State: "silent", PID: r.PID, NP: r.NP, CR: r.CR, Program: r.Program, Args: r.Args, Started: r.Started, Restarts: r.Restarts}
+		}
+		all = append(all, s)
+	}
+	if asJSON {
+		return printJSON(std, all)
+	}
+	w := tabwriter.NewWriter(std.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "JOB\tINCARNATION\tNP\tSTATE\tTIME\tRESTARTS\tPID\tPROGRAM")
+	for _, s := range all {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%v\t%d\t%d\t%s\n", s.Job, s.Incarnation, s.NP, s.State,
+			time.Since(s.Started).Round(time.Second), s.Restarts, s.PID, commandLine(s.Program, s.Args))
+	}
+	return w.Flush()
+}
+
+func commandLine(program string, args []string) string {
+	return strings.Join(append([]string{filepath.Base(program)}, args...), " ")
+}
+
+func printJSON(std stdio, v any) error {
+	enc := json.NewEncoder(std.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func status(r *launcher.Record) (*launcher.Status, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	return r.Status(ctx)
+}
+
+// withJob is what status, kill and checkpoint share: at most one argument, the
+// beginning of a job's id.
+func withJob(std stdio, args []string, f func(*launcher.Record) error) int {
+	if len(args) > 1 {
+		return usage(std, "one JOB at a time; flags come before it")
+	}
+	id := ""
+	if len(args) == 1 {
+		id = args[0]
+	}
+	r, err := launcher.FindJob(id)
+	if err != nil {
+		return failed(std, err)
+	}
+	return failed(std, f(r))
+}
+
+var statusCommand = command{
+	name: "status", args: "[JOB]", short: "tell how a running job is",
+	long: "JOB is the beginning of a job's id, or of its incarnation's; it may be left out when\nonly one job runs.",
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		asJSON := fs.Bool("json", false, "print it as JSON")
+		return func(args []string) int {
+			return withJob(std, args, func(r *launcher.Record) error {
+				s, err := status(r)
+				if err != nil {
+					return err
+				}
+				if *asJSON {
+					return printJSON(std, s)
+				}
+				return printStatus(std, s)
+			})
+		}
+	},
+}
+
+func printStatus(std stdio, s *launcher.Status) error {
+	w := tabwriter.NewWriter(std.out, 0, 8, 2, ' ', 0)
+	line := func(name string, value any) { fmt.Fprintf(w, "%s:\t%v\n", name, value) }
+	line("job", s.Job)
+	line("incarnation", s.Incarnation)
+	line("state", s.State)
+	line("program", commandLine(s.Program, s.Args))
+	line("head", fmt.Sprintf("pid %d", s.PID))
+	line("started", fmt.Sprintf("%s, %v ago", s.Started.Format(time.DateTime), time.Since(s.Started).Round(time.Second)))
+	line("restarts", s.Restarts)
+	cr := s.CR
+	if cr == "" {
+		cr = "off (started without -cr)"
+	}
+	line("checkpoints", cr)
+	if s.Checkpoint != "" {
+		line("checkpoint running", s.Checkpoint)
+	}
+	if s.Snapshot != "" {
+		line("newest snapshot", s.Snapshot)
+	}
+	line("ranks", s.NP)
+	for _, r := range s.Ranks {
+		fmt.Fprintf(w, "  %d\tpid %d on %s, agent %d: %s\n", r.Rank, r.PID, r.Host, r.Agent, r.State)
+	}
+	return w.Flush()
+}
+
+var killCommand = command{
+	name: "kill", args: "[JOB]", short: "end a running job",
+	long: "All ranks get SIGTERM and a second to end, then SIGKILL. Returns when nothing of the\njob runs any more. JOB may be left out when only one job runs.",
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		now := fs.Bool("9", false, "SIGKILL at once")
+		return func(args []string) int {
+			return withJob(std, args, func(r *launcher.Record) error {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				return r.Kill(ctx, *now)
+			})
+		}
+	},
+}

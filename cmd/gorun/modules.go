@@ -1,0 +1,45 @@
+package main
+
+import (
+	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/launcher/local"
+	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/tcp"
+)
+
+// The modules of this command: one line each. Transports are linked into the
+// programs (mpi/modules.go); their parameters are listed here for info.
+
+// managers start agents; the first is the default.
+var managers = []launcher.Manager{
+	local.Manager{},
+}
+
+// module is one line of info.
+type module struct{ name, doc string }
+
+// backends image a rank.
+var backends = []module{
+	{"self", "portable: the program registers its state and goes on from a common Point (package cr)"},
+}
+
+// stores keep snapshots.
+var stores = []module{
+	{"dir", "a folder: DIR/<job>/<sequence>/schema.toml and one image a rank"},
+}
+
+// parameters lists what -param can set, by transport.
+var parameters = map[string]func() []tcp.Parameter{
+	"tcp": tcp.Parameters,
+}
+
+// transports are the names that -rpi knows.
+func transports() []string {
+	var names []string
+	for _, n := range rpi.Names() {
+		if n != "mem" { // goroutines of one process, for tests
+			names = append(names, n)
+		}
+	}
+	return names
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+var runCommand = command{
+	name: "run", args: "PROGRAM [args]",
+	short: "run a program; the word run may be left out",
+	long: `
+PROGRAM is looked up as a shell does. A folder with a Go main package is built
+first (go build, CGO_ENABLED=0) and the executable removed when the job ends.
+
+Standard input goes to rank 0. Output comes line by line. The first ^C asks all
+ranks to end, the second kills them. SIGHUP, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+SIGTSTP and SIGCONT are passed on to all ranks.
+
+Exit status: that of the first rank that failed (its exit status, the code of
+its Abort, or 128 plus the number of the signal that killed it), which is named
+on standard error. Of gorun's own: 0 all ranks ended well, or the job was
+checkpointed and stopped; 1 something failed, an agent was lost; 2 wrong usage;
+124 -timeout ran out; 126 PROGRAM cannot be run; 127 PROGRAM was not found;
+130 interrupted; 143 ended by gorun kill.
+
+-restarts counts deaths of ranks and agents. A program that ends itself with
+Abort is not started again, neither is one that was told to end by a signal.`,
+	setup: setupRun,
+}
+
+func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
+	opt := commonFlags(fs)
+	fs.IntVar(&opt.NP, "np", 1, "number of `ranks`")
+	fs.IntVar(&opt.NP, "n", 1, "the same as -np")
+	cr := &crFlag{}
+	fs.Var(cr, "cr", "make the job checkpointable; self: the program registers its state (package cr);\nauto: whatever fits, which is self in this version")
+	return func(args []string) int {
+		if len(args) == 0 {
+			return usage(std, "no PROGRAM was given\nusage: %s ('gorun help run' tells more)", lookup("run").usage())
+		}
+		if opt.NP < 1 {
+			return usage(std, "-np %d: a job has at least one rank", opt.NP)
+		}
+		opt.CR = cr.value
+		if err := opt.check(fs); err != nil {
+			return usage(std, "%v", err)
+		}
+		opt.Program, opt.Args = args[0], args[1:]
+		return launch(&opt.Options, std)
+	}
+}
+
+// options are the flags of run and restart.
+type options struct {
+	launcher.Options
+	rpi    string
+	signal signalFlag
+	params paramFlag
+}
+
+// commonFlags declares the flags that run and restart share.
+func commonFlags(fs *flag.FlagSet) *options {
+	o := &options{params: paramFlag{}}
+	fs.IntVar(&o.Agents, "agents", 1, "spread the ranks over `N` agents")
+	fs.StringVar(&o.CkptDir, "ckpt-dir", "", "`folder` for snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
+	fs.DurationVar(&o.CkptEvery, "ckpt-every", 0, "checkpoint each `duration` (30s, 10m); left out while one runs")
+	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
+	fs.Var(&o.signal, "ckpt-on-signal", "checkpoint and stop when gorun gets this `signal` (USR1, TERM, ...)")
+	fs.IntVar(&o.Restarts, "restarts", 0, "start the job again from its newest snapshot up to `N` times when a rank or agent dies")
+	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job; 0: all")
+	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)")
+	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
+	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
+	fs.DurationVar(&o.Timeout, "timeout", 0, "end the job after this `duration`")
+	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them); may be repeated")
+	fs.BoolVar(&o.Verbose, "v", false, "tell on standard error what gorun does")
+	return o
+}
+
+// check completes the options and refuses what does not go together.
+func (o *options) check(fs *flag.FlagSet) error {
+	set := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if o.CR == "" {
+		for _, name := range []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "keep"} {
+			if set[name] {
+				return fmt.Errorf("-%s needs -cr", name)
+			}
+		}
+	}
+	switch {
+	case o.Agents < 1:
+		return fmt.Errorf("-agents %d: a job has at least one", o.Agents)
+	case o.CkptEvery < 0, o.Timeout < 0:
+		return errors.New("a duration must not be negative")
+	case o.Restarts < 0, o.Keep < 0:
+		return errors.New("-restarts and -keep must not be negative")
+	}
+	if codecs := []string{"none", "snappy", "zstd"}; !contains(codecs, o.CkptCodec) {
+		return fmt.Errorf("-ckpt-codec %s: known are %s", o.CkptCodec, strings.Join(codecs, ", "))
+	}
+	if o.rpi != "" {
+		o.RPI = strings.Split(o.rpi, ",")
+		for _, name := range o.RPI {
+			if !contains(transports(), name) {
+				return fmt.Errorf("-rpi %s: known are %s", name, strings.Join(transports(), ", "))
+			}
+		}
+	}
+	o.Params, o.CkptOnSignal = o.params, syscall.Signal(o.signal)
+	dir, err := ckptDir(o.CkptDir)
+	if err != nil && o.CR != "" {
+		return err
+	}
+	o.CkptDir = dir
+	return nil
+}
+
+// ckptDir is the folder for snapshots that a flag, else the environment names.
+func ckptDir(given string) (string, error) {
+	if given == "" {
+		given = os.Getenv("GORUN_CKPT_DIR")
+	}
+	if given == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("where snapshots go: %w; give -ckpt-dir or set GORUN_CKPT_DIR", err)
+		}
+		given = filepath.Join(home, ".gorun", "snapshots")
+	}
+	return filepath.Abs(given)
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// launch runs a job from this terminal.
+func launch(o *launcher.Options, std stdio) int {
+	o.Manager = managers[0]
+	o.Stdin, o.Stdout, o.Stderr = std.in, std.out, std.err
+	o.HandleSignals = true
+	if _, err := launcher.Jobs(); err != nil { // removes what dead jobs left
+		return failed(std, err)
+	}
+	return launcher.Run(*o)
+}
+
+// crFlag is -cr with an optional value.
+type crFlag struct{ value string }
+
+func (f *crFlag) String() string   { return f.value }
+func (f *crFlag) IsBoolFlag() bool { return true }
+func (f *crFlag) Optional() string { return "self|auto" }
+
+func (f *crFlag) Set(s string) error {
+	switch s {
+	case "true":
+		f.value = "self"
+	case "false":
+		f.value = ""
+	case "self", "auto":
+		f.value = s
+	case "native":
+		return errors.New("the native back-end is not in this version; use -cr=self")
+	default:
+		return fmt.Errorf("known are self and auto, written with =: -cr=%s", "self")
+	}
+	return nil
+}
+
+// signalFlag is a signal by name or number.
+type signalFlag syscall.Signal
+
+func (f *signalFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	return syscall.Signal(*f).String()
+}
+
+func (f *signalFlag) Set(s string) error {
+	sig, err := launcher.ParseSignal(s)
+	if err != nil {
+		return err
+	}
+	if sig == syscall.SIGKILL || sig == syscall.SIGSTOP {
+		return errors.New("this signal cannot be caught")
+	}
+	*f = signalFlag(sig)
+	return nil
+}
+
+// paramFlag collects NAME=VALUE.
+type paramFlag map[string]string
+
+func (f paramFlag) String() string {
+	var all []string
+	for k, v := range f {
+		all = append(all, k+"="+v)
+	}
+	sort.Strings(all)
+	return strings.Join(all, " ")
+}
+
+func (f paramFlag) Set(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return errors.New("write NAME=VALUE")
+	}
+	f[name] = value
+	return nil
+}
