@@ -1,0 +1,245 @@
+package snapshot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+)
+
+// sequenceFile holds the highest sequence number that was ever given out.
+const sequenceFile = "sequence"
+
+// Pending is a snapshot being written. It holds the lock of its folder until
+// Commit or Discard, one of which must be called; if the process dies instead,
+// the folder becomes a leftover. Its methods are not for concurrent use.
+type Pending struct {
+	Dir  string // where the images go, absolute
+	Job  string
+	Seq  int
+	c    *Catalogue
+	lock *os.File
+	step func(done string) error // tests: called after each step of a commit
+}
+
+// Begin makes the folder of a new snapshot of a job, under a number that no
+// snapshot of the job ever had, whatever was pruned and whichever restarts of
+// the job run at the same time.
+func (c *Catalogue) Begin(job string) (*Pending, error) {
+	if id, err := uuid.Parse(job); err != nil || id.String() != job {
+		return nil, fmt.Errorf("begin a snapshot: job %q is not a uuid", job)
+	}
+	dir := c.JobDir(job)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("begin a snapshot: %w", explain(err))
+	}
+	l, err := lockJob(dir)
+	if err != nil {
+		return nil, fmt.Errorf("begin a snapshot: %w", err)
+	}
+	defer l.Close()
+	p, err := c.begin(job)
+	if err != nil {
+		return nil, fmt.Errorf("begin a snapshot: %w", err)
+	}
+	return p, nil
+}
+
+// begin runs with the job's lock held, so that nobody sweeps the folder between
+// its making and its locking.
+func (c *Catalogue) begin(job string) (*Pending, error) {
+	dir := c.JobDir(job)
+	seq, err := c.highest(job)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pending{Job: job, c: c}
+	for {
+		seq++
+		if err := writeDurable(filepath.Join(dir, sequenceFile), []byte(strconv.Itoa(seq)+"\n")); err != nil {
+			return nil, err
+		}
+		if err := syncFolder(dir); err != nil {
+			return nil, err
+		}
+		// The lock may mean nothing on some network file systems; making the
+		// folder is exclusive everywhere.
+		err := os.Mkdir(c.dir(job, seq), 0o700)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, explain(err)
+		}
+	}
+	p.Seq, p.Dir = seq, c.dir(job, seq)
+	var busy bool
+	p.lock, busy, err = flock(filepath.Join(p.Dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil && busy {
+		err = fmt.Errorf("%s: %w", p.Dir, ErrInUse)
+	}
+	if err == nil {
+		err = errors.Join(syncFolder(dir), syncFolder(c.root))
+	}
+	if err != nil {
+		if p.lock != nil {
+			p.lock.Close()
+		}
+		os.RemoveAll(p.Dir)
+		return nil, err
+	}
+	return p, nil
+}
+
+// highest is the highest number ever given out: the file says it, and the
+// folders, should somebody have removed the file.
+func (c *Catalogue) highest(job string) (int, error) {
+	high := 0
+	b, err := os.ReadFile(filepath.Join(c.JobDir(job), sequenceFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, explain(err)
+	}
+	if n, ok := parseSeq(strings.TrimSpace(string(b))); ok {
+		high = n
+	}
+	seqs, err := c.sequences(job)
+	if len(seqs) > 0 {
+		high = max(high, slices.Max(seqs))
+	}
+	return high, err
+}
+
+// ImagePath is where a rank writes its image.
+func (p *Pending) ImagePath(rank int) string { return filepath.Join(p.Dir, ImageFile(rank)) }
+
+// Commit makes the snapshot valid. Format, Job and Sequence of the schema are
+// filled in; the images, durable by now, must exist with the sizes it says. The
+// Hold protects the new snapshot from being pruned until it is released. After
+// an error nothing is committed or, if making it durable failed, nothing can be
+// relied on: call Discard.
+func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
+	if p.lock == nil {
+		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, ErrEnded)
+	}
+	s.Format, s.Job, s.Sequence = Format, p.Job, p.Seq
+	path := filepath.Join(p.Dir, SchemaFile)
+	text, err := s.Encode()
+	if err != nil {
+		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, err)
+	}
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"images checked", func() error { return p.checkImages(&s) }},
+		{"folder synced", func() error { return syncFolder(p.Dir) }},
+		{"schema written", func() error { return writePart(path, text) }},
+		{"schema renamed", func() error { return explain(os.Rename(path+partSuffix, path)) }},
+		{"schema's folder synced", func() error { return syncFolder(p.Dir) }},
+		{"job's folder synced", func() error { return syncFolder(filepath.Dir(p.Dir)) }},
+		{"lock shared", p.share},
+	} {
+		err := step.do()
+		if err == nil && p.step != nil {
+			err = p.step(step.name)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, err)
+		}
+	}
+	h := &Hold{p.lock}
+	p.lock = nil
+	return &Snapshot{p.Dir, &s}, h, nil
+}
+
+// share turns the writer's lock into a user's. The change is not atomic, so
+// the job's lock keeps Prune away meanwhile.
+func (p *Pending) share() error {
+	l, err := lockJob(filepath.Dir(p.Dir))
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := unix.Flock(int(p.lock.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("lock %s: %w", p.lock.Name(), err)
+	}
+	return nil
+}
+
+func (p *Pending) checkImages(s *Schema) error {
+	for _, im := range s.Images {
+		if err := checkFile(filepath.Join(p.Dir, im.File), im); err != nil {
+			return &ImageError{Rank: im.Rank, Path: filepath.Join(p.Dir, im.File), Err: err}
+		}
+	}
+	return nil
+}
+
+// checkFile checks that an image is a file of the announced size.
+func checkFile(path string, im Image) error {
+	st, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%w: not a regular file", ErrImage)
+	case st.Size() != im.Size:
+		return fmt.Errorf("%w: %d bytes, the schema says %d", ErrImage, st.Size(), im.Size)
+	}
+	return nil
+}
+
+// Discard removes all that was written, the schema first. The number stays used.
+// After Commit or Discard it does nothing.
+func (p *Pending) Discard() error {
+	if p.lock == nil {
+		return nil
+	}
+	defer p.lock.Close()
+	p.lock = nil
+	if err := remove(p.Dir); err != nil {
+		return fmt.Errorf("discard %s: %w", p.Dir, err)
+	}
+	return nil
+}
+
+// remove removes a snapshot's folder such that a crash on the way leaves a
+// folder without a schema.
+func remove(dir string) error {
+	err := os.Remove(filepath.Join(dir, SchemaFile))
+	if err == nil {
+		err = syncFolder(dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explain(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return explain(err)
+	}
+	return syncFolder(filepath.Dir(dir))
+}
+
+// FileDigest is the SHA-256 of a file in hex, as a schema holds it of the
+// program.
+func FileDigest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,317 @@
+// Package snapshot keeps the snapshots of jobs in a folder: which there are,
+// where their images lie, which of them are whole.
+//
+//	ROOT/
+//	  <job uuid>/                  one lineage: a job and all restarts of it
+//	    sequence                   the highest number ever given out
+//	    lock                       held while numbers are given out or folders swept
+//	    <seq>/                     one snapshot
+//	      schema.toml              written last: present means whole
+//	      rank-00000.img ...       one image a rank
+//	      lock                     held exclusively by the head that writes the
+//	                               snapshot, shared by restarts that use it
+//
+// # Commit
+//
+// A snapshot is whole or absent. Begin takes a number that was never given out
+// (a number is written to the file sequence, durably, before its folder is
+// made) and locks the folder. The ranks write their images there and make them
+// durable. Commit then checks that each image exists with its size, makes the
+// folder durable, writes the schema under another name, makes it durable, gives
+// it its name and makes the folder durable again. A crash before the rename
+// leaves a folder without a schema: no snapshot. A crash after it leaves a whole
+// one.
+//
+// # Leftovers
+//
+// A folder without a schema is either being written or was left by a crash. The
+// lock tells: the kernel drops it with the process that held it, so Sweep
+// removes exactly those folders whose lock it gets. Prune and Discard remove the
+// schema first, so that a crash within them leaves a leftover and never half a
+// snapshot. Locks are of the flock kind; on a network file system they work as
+// far as it passes them on.
+//
+// Folders may be moved and copied: a schema names its images by their names
+// within its own folder.
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/uuid"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+// Format is the schema format written here; 1 to Format can be read.
+const Format = 1
+
+// SchemaFile is the name of the schema within a snapshot's folder.
+const SchemaFile = "schema.toml"
+
+// maxSchema bounds a schema in bytes; that of 16,384 ranks has about 5 MB.
+const maxSchema = 256 << 20
+
+// maxRanks bounds the number of ranks.
+const maxRanks = 1 << 20
+
+// Schema describes one snapshot: what ran, how it was spread, and the images.
+type Schema struct {
+	Format      int         `toml:"format"`
+	Job         string      `toml:"job"`         // uuid; the same for all restarts
+	Incarnation string      `toml:"incarnation"` // of the run that took it
+	Sequence    int         `toml:"sequence"`
+	Created     time.Time   `toml:"created"`
+	NP          int         `toml:"np"`
+	Backend     string      `toml:"backend"`   // "self", "native"
+	Transport   string      `toml:"transport"` // in use when it was taken
+	Point       uint64      `toml:"point"`     // number of the Point, self only
+	Lineage     []Ancestor  `toml:"lineage,omitempty"`
+	Program     Program     `toml:"program"`
+	Placement   []Placement `toml:"placement"`
+	Images      []Image     `toml:"images"` // by rank
+}
+
+// Ancestor is a snapshot from which a run was restarted. A schema lists the
+// first one first; the last is the parent of the run that took the snapshot.
+type Ancestor struct {
+	Incarnation string `toml:"incarnation"`
+	Sequence    int    `toml:"sequence"`
+}
+
+// Program is what the ranks run.
+type Program struct {
+	Path   string   `toml:"path"`   // absolute, of the executable
+	Digest string   `toml:"digest"` // its SHA-256, hex
+	Dir    string   `toml:"dir"`    // working folder
+	Args   []string `toml:"args"`
+	Env    []string `toml:"env"` // NAME=value, only what was allowed
+}
+
+// Placement tells where a rank ran.
+type Placement struct {
+	Rank  int    `toml:"rank"`
+	Agent int    `toml:"agent"`
+	Host  string `toml:"host"`
+}
+
+// Image is one rank's file.
+type Image struct {
+	Rank   int    `toml:"rank"`
+	File   string `toml:"file"` // within the snapshot's folder
+	Size   int64  `toml:"size"` // bytes
+	Digest string `toml:"digest"`
+	Codec  string `toml:"codec"`
+}
+
+// Parent is the snapshot from which the run that took this one was restarted.
+func (s *Schema) Parent() (Ancestor, bool) {
+	if len(s.Lineage) == 0 {
+		return Ancestor{}, false
+	}
+	return s.Lineage[len(s.Lineage)-1], true
+}
+
+// ImageFile is the name of a rank's image.
+func ImageFile(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
+
+// Encode writes the schema as TOML.
+func (s *Schema) Encode() ([]byte, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString("# Snapshot of a gorun job. `gorun restart` takes this file.\n")
+	e := toml.NewEncoder(&b)
+	e.Indent = ""
+	if err := e.Encode(s); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// ParseSchema reads a schema from bytes that nobody vouches for. Errors:
+// ErrFormat for one of a newer format, ErrSchema for anything else.
+func ParseSchema(p []byte) (*Schema, error) {
+	if len(p) > maxSchema {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrSchema, len(p), maxSchema)
+	}
+	if !utf8.Valid(p) {
+		return nil, fmt.Errorf("%w: it is not UTF-8 text", ErrSchema)
+	}
+	if err := checkNesting(p); err != nil {
+		return nil, err
+	}
+	// The format first: a newer one may have anything else in it.
+	var v struct {
+		Format int `toml:"format"`
+	}
+	if _, err := toml.Decode(string(p), &v); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrSchema, err)
+	}
+	if v.Format > Format {
+		return nil, fmt.Errorf("%w: format %d, this gorun reads up to %d; use the newer gorun that wrote it", ErrFormat, v.Format, Format)
+	}
+	s := &Schema{}
+	md, err := toml.Decode(string(p), s)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrSchema, err)
+	}
+	if keys := md.Undecoded(); len(keys) > 0 {
+		return nil, fmt.Errorf("%w: unknown key %q", ErrSchema, keys[0].String())
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ReadSchema reads the schema file path.
+func ReadSchema(path string) (*Schema, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxSchema {
+		return nil, fmt.Errorf("%s: %w: not a regular file of at most %d bytes", path, ErrSchema, maxSchema)
+	}
+	p, err := os.ReadFile(path)
+	if err != nil {
+		return nil, explain(err)
+	}
+	s, err := ParseSchema(p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// check makes sure that a schema is complete and harmless, above all that no
+// name in it leads out of its folder.
+func (s *Schema) check() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrSchema, fmt.Sprintf(format, args...))
+	}
+	switch id, err := uuid.Parse(s.Job); {
+	case s.Format < 1:
+		return bad("format %d", s.Format)
+	case err != nil || id.String() != s.Job:
+		return bad("job %q is not a uuid", s.Job)
+	case s.Incarnation == "" || len(s.Incarnation) > 64:
+		return bad("incarnation %.80q", s.Incarnation)
+	case s.Sequence < 1:
+		return bad("sequence %d", s.Sequence)
+	case s.NP < 1 || s.NP > maxRanks:
+		return bad("np = %d", s.NP)
+	case s.Backend == "":
+		return bad("no backend")
+	case s.Program.Path == "" || !isDigest(s.Program.Digest):
+		return bad("program without path or digest")
+	case len(s.Images) != s.NP:
+		return bad("%d images of %d ranks", len(s.Images), s.NP)
+	case len(s.Placement) != s.NP:
+		return bad("places of %d of %d ranks", len(s.Placement), s.NP)
+	}
+	for _, kv := range s.Program.Env {
+		if i := strings.IndexByte(kv, '='); i < 1 || strings.IndexByte(kv, 0) >= 0 {
+			return bad("environment %.80q", kv)
+		}
+	}
+	files := make(map[string]bool, s.NP)
+	for i, im := range s.Images {
+		_, codecErr := image.ParseCodec(im.Codec)
+		switch {
+		case im.Rank != i:
+			return bad("image %d is of rank %d", i, im.Rank)
+		case im.File == "" || filepath.Base(im.File) != im.File || im.File == "." || im.File == ".." || strings.IndexByte(im.File, 0) >= 0,
+			im.File == SchemaFile, im.File == lockFile:
+			return bad("image name %.80q of rank %d", im.File, i)
+		case files[im.File]:
+			return bad("image %q belongs to two ranks", im.File)
+		case im.Size < 1, !isDigest(im.Digest), codecErr != nil:
+			return bad("size, digest or codec of the image of rank %d", i)
+		}
+		files[im.File] = true
+		if s.Placement[i].Rank != i {
+			return bad("place %d is of rank %d", i, s.Placement[i].Rank)
+		}
+	}
+	return nil
+}
+
+func isDigest(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// checkNesting refuses documents that are nested deeper than any schema: a
+// recursive parser could run out of stack on them, and that is not an error that
+// can be handled. It looks at brackets, braces and dots outside of strings and
+// comments.
+func checkNesting(p []byte) error {
+	const most = 16
+	depth, dots := 0, 0
+	for i := 0; i < len(p); i++ {
+		switch c := p[i]; c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth = max(0, depth-1)
+		case '.':
+			dots++
+		case '\n':
+			dots = 0
+		case '#':
+			for i+1 < len(p) && p[i+1] != '\n' {
+				i++
+			}
+		case '"', '\'':
+			i = skipString(p, i)
+		}
+		if depth > most || dots > 10*most {
+			return fmt.Errorf("%w: nested too deeply", ErrSchema)
+		}
+	}
+	return nil
+}
+
+// skipString returns the index of the last byte of the string that begins at i.
+func skipString(p []byte, i int) int {
+	quote := p[i]
+	long := bytes.HasPrefix(p[i:], []byte{quote, quote, quote})
+	if long {
+		i += 2
+	}
+	for i++; i < len(p); i++ {
+		switch {
+		case p[i] == '\\' && quote == '"':
+			i++
+		case p[i] == '\n' && !long:
+			return i
+		case p[i] == quote && !long:
+			return i
+		case p[i] == quote && bytes.HasPrefix(p[i:], []byte{quote, quote, quote}):
+			return i + 2
+		}
+	}
+	return i
+}
+
+// Reasons for errors, for errors.Is.
+var (
+	ErrSchema       = errors.New("not a valid schema")
+	ErrFormat       = errors.New("unknown format of the schema")
+	ErrNotFound     = errors.New("no such snapshot")
+	ErrAmbiguous    = errors.New("more than one snapshot fits")
+	ErrNotCommitted = errors.New("not committed: an attempt that was not finished, or is being written")
+	ErrInUse        = errors.New("in use by a running restart")
+	ErrImage        = errors.New("image does not fit the schema")
+	ErrEnded        = errors.New("already committed or discarded")
+)
