@@ -101,7 +101,7 @@ func (g *group) open(n int) error {
 	fabric := mem.NewFabric(n)
 	addrs, modules := make([][]byte, n), make([]rpi.Module, n)
 	for rank := range n {
-		w := rpi.NewChanWaiter()
+		w := fabric.Waiter(rank)
 		m := fabric.Module(rank)
 		e := rpi.New(rpi.Config{Rank: rank, Size: n, Modules: []rpi.Module{m}, Waiter: w})
 		addr, err := m.Start(rpi.Env{Rank: rank, Size: n, Incarnation: 1, Sink: e.Sink(0)})

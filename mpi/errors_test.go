@@ -1,0 +1,191 @@
+package mpi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
+)
+
+// What is wrong with the arguments is found at the call, on one rank alone.
+func TestArguments(t *testing.T) {
+	type linked struct {
+		Next *linked
+	}
+	mpitest.Run(t, 2, func(world *mpi.Comm) error {
+		freed, err := world.Dup()
+		if err != nil {
+			return err
+		}
+		if err := freed.Free(); err != nil {
+			return err
+		}
+		c, one := world, []int{1}
+		recv := func(_ any, err error) error { return err }
+		sum := mpi.Sum[int]()
+		for _, x := range []struct {
+			name  string
+			class error
+			err   error
+		}{
+			{"Send to 2", mpi.ErrRank, mpi.Send(c, one, 2, 0)},
+			{"Send to -1", mpi.ErrRank, mpi.Send(c, one, -1, 0)},
+			{"Send tag -1", mpi.ErrTag, mpi.Send(c, one, 0, -1)},
+			{"Send tag 2^31", mpi.ErrTag, mpi.Send(c, one, 0, 1<<31)},
+			{"Ssend to 9", mpi.ErrRank, mpi.Ssend(c, one, 9, 0)},
+			{"Isend to 9", mpi.ErrRank, recv(mpi.Isend(c, one, 9, 0))},
+			{"Irecv from 9", mpi.ErrRank, recv(mpi.Irecv(c, one, 9, 0))},
+			{"Recv from 2", mpi.ErrRank, recv(mpi.Recv(c, one, 2, 0))},
+			{"Recv tag -2", mpi.ErrTag, recv(mpi.Recv(c, one, 0, -2))},
+			{"Probe 2", mpi.ErrRank, recv(c.Probe(2, 0))},
+			{"nil comm Send", mpi.ErrComm, mpi.Send((*mpi.Comm)(nil), one, 0, 0)},
+			{"nil comm Recv", mpi.ErrComm, recv(mpi.Recv((*mpi.Comm)(nil), one, 0, 0))},
+			{"nil comm Probe", mpi.ErrComm, recv((*mpi.Comm)(nil).Probe(0, 0))},
+			{"nil comm Barrier", mpi.ErrComm, mpi.Barrier(nil)},
+			{"nil comm Bcast", mpi.ErrComm, mpi.Bcast(nil, one, 0)},
+			{"nil comm Allreduce", mpi.ErrComm, mpi.Allreduce(nil, one, []int{0}, sum)},
+			{"nil comm Gatherv", mpi.ErrComm, mpi.Gatherv(nil, one, nil, nil, nil, 0)},
+			{"nil comm AllgatherInPlace", mpi.ErrComm, mpi.AllgatherInPlace(nil, one)},
+			{"nil comm Dup", mpi.ErrComm, recv((*mpi.Comm)(nil).Dup())},
+			{"nil comm Free", mpi.ErrComm, (*mpi.Comm)(nil).Free()},
+			{"freed Send", mpi.ErrComm, mpi.Send(freed, one, 0, 0)},
+			{"freed Barrier", mpi.ErrComm, mpi.Barrier(freed)},
+			{"freed Free", mpi.ErrComm, freed.Free()},
+			{"freed Split", mpi.ErrComm, recv(freed.Split(0, 0))},
+			{"world Free", mpi.ErrComm, c.Free()},
+			{"self Free", mpi.ErrComm, c.Self().Free()},
+			{"Split colour -5", mpi.ErrComm, recv(c.Split(-5, 0))},
+			{"pointers", mpi.ErrType, mpi.Send(c, []linked{{}}, 0, 0)},
+			{"strings", mpi.ErrType, mpi.Send(c, []string{"a"}, 0, 0)},
+			{"slices", mpi.ErrType, recv(mpi.Recv(c, [][]int{{}}, 0, 0))},
+			{"interfaces", mpi.ErrType, mpi.SendValue[any](c, 1, 0, 0)},
+			{"nothing", mpi.ErrType, mpi.Send(c, []struct{}{{}}, 0, 0)},
+			{"array of maps", mpi.ErrType, mpi.Bcast(c, [][2]map[int]int{}, 0)},
+			{"Sendrecv overlap", mpi.ErrBuffer, recv(mpi.Sendrecv(c, one, 0, 0, one, 0, 0))},
+			{"root 2", mpi.ErrRank, mpi.Bcast(c, one, 2)},
+			{"root -1", mpi.ErrRank, mpi.Reduce(c, one, []int{0}, sum, -1)},
+			{"no operator", mpi.ErrOp, mpi.AllreduceInPlace[int](c, one, nil)},
+			{"Allreduce lengths", mpi.ErrCount, mpi.Allreduce(c, one, []int{}, sum)},
+			{"Allreduce overlap", mpi.ErrBuffer, mpi.Allreduce(c, one, one, sum)},
+			{"Allgather lengths", mpi.ErrCount, mpi.Allgather(c, one, []int{0})},
+			{"Alltoall lengths", mpi.ErrCount, mpi.Alltoall(c, []int{1, 2, 3}, []int{1, 2, 3})},
+			{"Allgatherv counts", mpi.ErrCount, mpi.Allgatherv(c, one, []int{1, 2}, []int{1}, nil)},
+			{"Allgatherv outside", mpi.ErrCount, mpi.Allgatherv(c, one, []int{1, 2}, []int{1, 1}, []int{0, 2})},
+			{"Allgatherv negative", mpi.ErrCount, mpi.Allgatherv(c, one, []int{1, 2}, []int{1, -1}, nil)},
+			{"Scan lengths", mpi.ErrCount, mpi.Scan(c, one, []int{}, sum)},
+			{"ReduceScatter counts", mpi.ErrCount, mpi.ReduceScatter(c, one, one, []int{1, 1}, sum)},
+			{"inactive Mrecv", mpi.ErrRequest, recv(mpi.Mrecv(mpi.Message{}, one))},
+		} {
+			if err := wantErr(x.name, x.err, x.class); err != nil {
+				return err
+			}
+		}
+		return mpi.Barrier(c) // all that has done no harm
+	})
+}
+
+func TestErrorText(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		if c.Rank() == 1 {
+			return mpi.Send(c, []int{1, 2, 3}, 0, 7)
+		}
+		_, err := mpi.Recv(c, []int{0}, 1, 7)
+		for _, part := range []string{"Recv(source 1, tag 7)", "world", "rank 0 of 2", "24 bytes", "RecvAlloc"} {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				return fmt.Errorf("%q does not say %q", fmt.Sprint(err), part)
+			}
+		}
+		err = mpi.Send(c, []map[int]*int{}, 0, 0)
+		if err == nil || !strings.Contains(err.Error(), "map[int]*int") {
+			return fmt.Errorf("%q does not name the type", fmt.Sprint(err))
+		}
+		return nil
+	})
+}
+
+func TestTruncation(t *testing.T) {
+	for _, n := range []int{2, 100_000} {
+		for _, posted := range []bool{true, false} {
+			t.Run(fmt.Sprint(n, posted), func(t *testing.T) {
+				mpitest.Run(t, 2, func(c *mpi.Comm) error {
+					buf := make([]int32, n+1)
+					if c.Rank() == 1 {
+						if posted {
+							if _, err := mpi.Recv(c, []int8{}, 0, 1); err != nil { // it is posted
+								return err
+							}
+						}
+						r, err := mpi.Isend(c, values(n, 0, func(i int) int32 { return int32(i) }), 0, 2)
+						if err != nil {
+							return err
+						}
+						if err := mpi.Send(c, []int8{}, 0, 1); err != nil { // it is sent
+							return err
+						}
+						_, err = r.Wait()
+						return err
+					}
+					var r mpi.Request
+					var err error
+					if posted {
+						if r, err = mpi.Irecv(c, buf[:n-1], 1, 2); err != nil {
+							return err
+						}
+						if err = mpi.Send(c, []int8{}, 1, 1); err != nil {
+							return err
+						}
+					}
+					if _, err = mpi.Recv(c, []int8{}, 1, 1); err != nil {
+						return err
+					}
+					if !posted {
+						if r, err = mpi.Irecv(c, buf[:n-1], 1, 2); err != nil {
+							return err
+						}
+					}
+					st, err := r.Wait()
+					want := values(n+1, 0, func(i int) int32 { return int32(i) })
+					want[n-1], want[n] = 0, 0
+					return all(wantErr("cut", err, mpi.ErrTruncate), wantStatus(st, 1, 2, n), wantSlice("what fits", buf, want))
+				})
+			})
+		}
+	}
+}
+
+func wantSlice[T comparable](what string, got, expect []T) error { return want(what, got, expect) }
+
+func wantStatus(st mpi.Status, source, tag, count int) error {
+	if st.Source != source || st.Tag != tag || st.Count != count {
+		return fmt.Errorf("status %+v, want source %d, tag %d, count %d", st, source, tag, count)
+	}
+	return nil
+}
+
+func TestTypeMismatch(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		if c.Rank() == 1 {
+			return all(mpi.Send(c, []float64{1}, 0, 0), mpi.Send(c, []float64{2}, 0, 0), mpi.Send(c, []point{{X: 3}}, 0, 0))
+		}
+		_, err := mpi.Recv(c, []int64{0}, 1, 0)
+		if err := wantErr("float64 as int64", err, mpi.ErrType); err != nil {
+			return err
+		}
+		v := []float64{0}
+		if _, err := mpi.Recv(c, v, 1, 0); err != nil || v[0] != 2 {
+			return fmt.Errorf("the message of another type was not consumed: %v %w", v, err)
+		}
+		type same struct { // another name, the same layout
+			A, B float64
+			C    [3]uint16
+			D    bool
+		}
+		s := []same{{}}
+		if _, err := mpi.Recv(c, s, 1, 0); err != nil || s[0].A != 3 {
+			return fmt.Errorf("a type of the same layout: %v %w", s, err)
+		}
+		return nil
+	})
+}
