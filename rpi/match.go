@@ -1,5 +1,10 @@
 package rpi
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Matching. A receive is for (context, source, tag), where source and tag may
 // be wildcards; a message always names all three. What has not met its
 // counterpart yet stands in queues found by one hash table:
@@ -87,7 +92,8 @@ type table struct {
 	posted  [classes]int // receives posted, by class
 	wild    int          // sum of posted but the exact
 	indexed [classes]bool
-	arrived messageList // all unexpected messages, in order of arrival
+	last    int64 // order of the last message added at the end
+	front   int64 // and at the front: counts down
 }
 
 func (t *table) init() {
@@ -135,33 +141,31 @@ func (t *table) moreQueues() *queue {
 
 // sweep takes empty queues out and doubles the table if most are in use.
 func (t *table) sweep() {
-	old := t.buckets
-	live := 0
-	for _, q := range old {
-		for ; q != nil; q = q.next {
-			if !q.empty() {
-				live++
-			}
-		}
-	}
-	if live > len(old)/2 {
-		t.buckets = make([]*queue, 2*len(old))
-		t.mask = uint64(len(t.buckets) - 1)
-	} else {
-		t.buckets = make([]*queue, len(old))
-	}
-	t.queues = live
-	for _, q := range old {
+	var live *queue
+	used := 0
+	for i, q := range t.buckets {
 		for q != nil {
 			next := q.next
-			b := &t.free
-			if !q.empty() {
-				b = &t.buckets[q.key.hash()&t.mask]
+			if q.empty() {
+				q.next, t.free = t.free, q
+			} else {
+				q.next, live = live, q
+				used++
 			}
-			q.next = *b
-			*b = q
 			q = next
 		}
+		t.buckets[i] = nil
+	}
+	if used > len(t.buckets)/2 {
+		t.buckets = make([]*queue, 2*len(t.buckets))
+		t.mask = uint64(len(t.buckets) - 1)
+	}
+	t.queues = used
+	for live != nil {
+		q := live
+		live = q.next
+		b := &t.buckets[q.key.hash()&t.mask]
+		q.next, *b = *b, q
 	}
 }
 
@@ -235,18 +239,37 @@ func (t *table) first(ctx uint64, src int, tag int32) *message {
 // index begins to keep the index of a class.
 func (t *table) index(c int) {
 	t.indexed[c] = true
-	for m := t.arrived.head; m != nil; m = m.next {
+	for _, m := range t.unexpected() {
 		t.link(m, c, false)
 	}
+}
+
+// unexpected returns all unexpected messages in order of arrival.
+func (t *table) unexpected() []*message {
+	var all []*message
+	for _, q := range t.buckets {
+		for ; q != nil; q = q.next {
+			if q.class != exact {
+				continue
+			}
+			for m := q.head; m != nil; m = m.in[exact].next {
+				all = append(all, m)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *message) int { return cmp.Compare(a.order, b.order) })
+	return all
 }
 
 // add puts a message that nobody waits for into the table: after all others,
 // or before them.
 func (t *table) add(m *message, front bool) {
 	if front {
-		t.arrived.pushFront(m)
+		t.front--
+		m.order = t.front
 	} else {
-		t.arrived.push(m)
+		t.last++
+		m.order = t.last
 	}
 	for c := range t.indexed {
 		if t.indexed[c] {
@@ -273,7 +296,6 @@ func (t *table) link(m *message, c int, front bool) {
 
 // remove takes an unexpected message out of the table.
 func (t *table) remove(m *message) {
-	t.arrived.remove(m)
 	for c := range m.in {
 		l := &m.in[c]
 		q := l.queue

@@ -4,8 +4,9 @@ import "math/bits"
 
 // message is one that arrived, or was announced, before its receive.
 type message struct {
-	next, prev *message // in order of arrival, or among those taken by a matched probe
-	in         [classes]messageLink
+	in         [classes]messageLink // in the match table
+	order      int64                // of arrival
+	next, prev *message             // among those taken by a matched probe; next in the free list
 	h          Header
 	src        int
 	gen        uint32
@@ -42,16 +43,6 @@ func (l *messageList) push(m *message) {
 		l.head = m
 	}
 	l.tail = m
-}
-
-func (l *messageList) pushFront(m *message) {
-	m.prev, m.next = nil, l.head
-	if l.head != nil {
-		l.head.prev = m
-	} else {
-		l.tail = m
-	}
-	l.head = m
 }
 
 func (l *messageList) remove(m *message) {

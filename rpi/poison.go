@@ -82,13 +82,11 @@ func (e *Engine) poison(ctx uint64, cause error) {
 // dropUnexpected throws away what nobody will receive, and tells senders that
 // wait; one within this rank ends with err.
 func (e *Engine) dropUnexpected(ctx uint64, err error) {
-	for m := e.table.arrived.head; m != nil; {
-		next := m.next
+	for _, m := range e.table.unexpected() {
 		if m.h.Ctx == ctx {
 			e.table.remove(m)
 			e.drop(m, err)
 		}
-		m = next
 	}
 }
 

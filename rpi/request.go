@@ -36,12 +36,12 @@ type request struct {
 	next, prev *request // in queue.posted, peer.first or peer.streams; next in the free list
 	queue      *queue   // posted receives
 	seq        uint64
+	ctx        uint64
+	peer       int32   // as asked for: may be AnySource
+	tag        int32   // as asked for: may be AnyTag
 	w          *waiter // who waits for it
 	buf        []byte
 	typ        *Type
-	ctx        uint64
-	peer       int32 // as asked for: may be AnySource
-	tag        int32 // as asked for: may be AnyTag
 	gen        uint32
 	place      uint32
 	phase      phase

@@ -12,7 +12,7 @@ import (
 func (e *Engine) Saved() ([]Saved, error) {
 	defer e.own()()
 	var all []Saved
-	for m := e.table.arrived.head; m != nil; m = m.next {
+	for _, m := range e.table.unexpected() {
 		if m.h.Kind != Eager {
 			return nil, fmt.Errorf("rpi: rank %d waits in a send of %d bytes (tag %d, context %#x) that was not received",
 				m.src, m.h.Len, m.h.Tag, m.h.Ctx)

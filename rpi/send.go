@@ -299,7 +299,7 @@ func (e *Engine) abandon(r *request) bool {
 
 // dropLocal removes the unexpected message that stands for a send to self.
 func (e *Engine) dropLocal(r *request) {
-	for m := e.table.arrived.head; m != nil; m = m.next {
+	for _, m := range e.table.unexpected() {
 		if m.local == r {
 			e.table.remove(m)
 			e.messages.put(m)
