@@ -101,7 +101,7 @@ func (h *Header) Decode(p []byte) bool {
 // Flags of a header.
 const (
 	FlagDirect uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter)
-	FlagGone                     // Data: the sender has given the message up, nothing will follow
+	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it
 )
 
 // Codes of a Poison frame, in Off: why the communicator failed.

@@ -79,6 +79,15 @@ func (e *Engine) poison(ctx uint64, cause error) {
 	}
 }
 
+// refused ends a send whose message the peer has dropped.
+func (e *Engine) refused(pr *peer, r *request) {
+	err := e.poisoned[r.ctx]
+	if err == nil {
+		err = fmt.Errorf("%w: rank %d has given it up", ErrPoisoned, pr.rank)
+	}
+	e.complete(r, err)
+}
+
 // dropUnexpected throws away what nobody will receive, and tells senders that
 // wait; one within this rank ends with err.
 func (e *Engine) dropUnexpected(ctx uint64, err error) {
@@ -96,9 +105,9 @@ func (e *Engine) drop(m *message, err error) {
 	case m.local != nil:
 		e.complete(m.local, err)
 	case m.h.Kind == RTS && pr.failed == nil:
-		e.respond(pr, reply{kind: CTS, req: m.h.Req})
+		e.respond(pr, reply{kind: CTS, flags: FlagGone, req: m.h.Req})
 	case m.h.Kind == EagerSync && pr.failed == nil:
-		e.respond(pr, reply{kind: Ack, req: m.h.Req})
+		e.respond(pr, reply{kind: Ack, flags: FlagGone, req: m.h.Req})
 	}
 	e.messages.put(m)
 }

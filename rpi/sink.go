@@ -108,9 +108,12 @@ func (e *Engine) end(pr *peer) {
 		e.announced(pr, h)
 	case CTS:
 		r := e.lookup(h.Req)
-		if r != nil && r.phase == phaseAnnounced {
+		switch {
+		case r != nil && r.phase == phaseAnnounced && h.Flags&FlagGone != 0:
+			e.refused(pr, r)
+		case r != nil && r.phase == phaseAnnounced:
 			e.goAhead(pr, r, h)
-		} else if h.Len > 0 { // given up since
+		case h.Len > 0: // given up since
 			e.respond(pr, reply{kind: Data, flags: FlagGone, req: h.Off})
 		}
 	case Data, Direct:
@@ -121,7 +124,12 @@ func (e *Engine) end(pr *peer) {
 			e.landed(pr, in.r, h.Len)
 		}
 	case Ack:
-		if r := e.lookup(h.Req); r != nil && r.phase == phaseAck && int(r.peer) == pr.rank {
+		r := e.lookup(h.Req)
+		switch {
+		case r == nil || r.phase != phaseAck || int(r.peer) != pr.rank: // given up since
+		case h.Flags&FlagGone != 0 && r.held == 0:
+			e.refused(pr, r)
+		default:
 			r.phase = phaseSent
 			e.settleSend(r)
 		}
@@ -145,9 +153,11 @@ func (e *Engine) endMessage(pr *peer, in *arriving) {
 		return
 	case in.r != nil:
 		e.complete(in.r, nil)
-	}
-	if h.Kind == EagerSync {
-		e.respond(pr, reply{kind: Ack, req: h.Req})
+		if h.Kind == EagerSync {
+			e.respond(pr, reply{kind: Ack, req: h.Req})
+		}
+	case h.Kind == EagerSync: // dropped: the context is poisoned
+		e.respond(pr, reply{kind: Ack, flags: FlagGone, req: h.Req})
 	}
 }
 
@@ -158,7 +168,7 @@ func (e *Engine) announced(pr *peer, h *Header) {
 		return
 	}
 	if len(e.poisoned) != 0 && e.poisoned[h.Ctx] != nil {
-		e.respond(pr, reply{kind: CTS, req: h.Req})
+		e.respond(pr, reply{kind: CTS, flags: FlagGone, req: h.Req})
 		return
 	}
 	m := e.messages.get(0)
