@@ -19,7 +19,7 @@ type HeadConfig struct {
 func Sparse(size, from int) bool { return from > 0 && size >= from }
 
 // ImageName is the name of a rank's image within a snapshot's folder.
-func ImageName(rank int) string { return fmt.Sprintf("rank-%d.image", rank) }
+func ImageName(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 
 // Head is the protocol in the head of a job: one attempt at a time, the others
 // wait. It is not safe for concurrent use.
