@@ -1,0 +1,168 @@
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
+)
+
+// Ranks that do not make the same collective call get ErrMismatch, on all
+// sides that are in it, be it by the first message or by the watch.
+func TestMismatch(t *testing.T) {
+	sum := mpi.Sum[int]()
+	ints := func(n int) []int { return make([]int, n) }
+	for _, x := range []struct {
+		name  string
+		ranks int
+		call  func(c *mpi.Comm) error
+	}{
+		{"different calls", 2, func(c *mpi.Comm) error {
+			if c.Rank() == 0 {
+				return mpi.AllreduceInPlace(c, ints(1), sum)
+			}
+			return mpi.Barrier(c)
+		}},
+		{"lengths", 3, func(c *mpi.Comm) error { return mpi.AllreduceInPlace(c, ints(c.Rank()+1), sum) }},
+		{"long lengths", 2, func(c *mpi.Comm) error { return mpi.AllreduceInPlace(c, ints(100_000+c.Rank()), sum) }},
+		{"types", 2, func(c *mpi.Comm) error {
+			if c.Rank() == 0 {
+				return mpi.AllgatherInPlace(c, ints(2))
+			}
+			return mpi.AllgatherInPlace(c, make([]float64, 2))
+		}},
+		{"each takes the other for the root", 2, func(c *mpi.Comm) error { return mpi.Bcast(c, ints(1), 1-c.Rank()) }},
+		{"three wait for nobody", 3, func(c *mpi.Comm) error { return mpi.Bcast(c, ints(1), (c.Rank()+1)%3) }},
+		{"long, each the root", 2, func(c *mpi.Comm) error { return mpi.Bcast(c, ints(100_000), c.Rank()) }},
+		{"Alltoallv", 2, func(c *mpi.Comm) error {
+			return mpi.Alltoallv(c, ints(2), []int{1, 1}, nil, ints(2+c.Rank()), []int{1 + c.Rank(), 1}, nil)
+		}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			mpitest.Run(t, x.ranks, func(world *mpi.Comm) error {
+				c, err := world.Dup()
+				if err != nil {
+					return err
+				}
+				// Some get away with the first call; with the second at the latest all know.
+				err = x.call(c)
+				if err == nil {
+					err = mpi.Barrier(c)
+				}
+				if err := wantErr("the call", err, mpi.ErrMismatch); err != nil {
+					return err
+				}
+				if !strings.Contains(err.Error(), "same collective calls in the same order") {
+					return fmt.Errorf("no remedy: %v", err)
+				}
+				if err := wantErr("the next", mpi.Barrier(c), mpi.ErrPoisoned); err != nil {
+					return err
+				}
+				return mpi.Barrier(world) // others are not concerned
+			})
+		})
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		view := c.WithContext(over)
+		_, err := mpi.Recv(view, []int{0}, 1-c.Rank(), 0)
+		if err := all(wantErr("Recv", err, mpi.ErrDeadline), wantErr("Recv", err, context.Canceled)); err != nil {
+			return err
+		}
+		_, err = view.Probe(1-c.Rank(), 0)
+		if err := wantErr("Probe", err, mpi.ErrDeadline); err != nil {
+			return err
+		}
+		// A receive that gives up does not take a message that comes later.
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			_, err := mpi.Recv(c.WithContext(ctx), []int{0}, 1-c.Rank(), 0)
+			done <- err
+		}()
+		cancel()
+		if err := wantErr("blocked Recv", <-done, mpi.ErrDeadline); err != nil {
+			return err
+		}
+		other := 1 - c.Rank()
+		got := []int{0}
+		if _, err = mpi.Sendrecv(c, []int{7}, other, 0, got, other, 0); err != nil || got[0] != 7 {
+			return fmt.Errorf("%v %w", got, err)
+		}
+		return nil
+	})
+}
+
+// A collective that is cancelled on one rank fails on all, and for good.
+func TestCancelledCollective(t *testing.T) {
+	mpitest.Run(t, 4, func(world *mpi.Comm) error {
+		c, err := world.Dup()
+		if err != nil {
+			return err
+		}
+		switch c.Rank() {
+		case 0: // never calls
+			_, _, err := mpi.RecvValue[bool](world, 3, 0)
+			return all(err, wantErr("late", mpi.Barrier(c), mpi.ErrPoisoned), wantErr("p2p", mpi.Send(c, []int{1}, 1, 0), mpi.ErrPoisoned))
+		case 3:
+			ctx, cancel := context.WithCancel(context.Background())
+			entered := make(chan struct{})
+			go func() {
+				<-entered
+				cancel()
+			}()
+			close(entered)
+			err := mpi.Barrier(c.WithContext(ctx))
+			if err := all(wantErr("cancelled", err, mpi.ErrDeadline), wantErr("why", err, context.Canceled)); err != nil {
+				return err
+			}
+			return mpi.SendValue(world, true, 0, 0)
+		}
+		err = mpi.Barrier(c)
+		return all(wantErr("elsewhere", err, mpi.ErrPoisoned), wantErr("class", err, mpi.ErrDeadline))
+	})
+}
+
+func TestOthersAreAborted(t *testing.T) {
+	rec := &recorder{TB: t}
+	blocked := make([]error, 3)
+	func() {
+		defer func() { _ = recover() }()
+		mpitest.Run(rec, 3, func(c *mpi.Comm) error {
+			if c.Rank() == 1 {
+				return errors.New("it broke")
+			}
+			_, blocked[c.Rank()] = mpi.Recv(c, []int{0}, mpi.AnySource, 0)
+			return blocked[c.Rank()]
+		})
+	}()
+	if len(rec.errors) != 1 || !strings.Contains(rec.errors[0], "rank 1 of 3: it broke") || !rec.failed {
+		t.Errorf("reported: %q", rec.errors)
+	}
+	for _, r := range []int{0, 2} {
+		if err := wantErr("blocked rank", blocked[r], mpi.ErrAborted); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// recorder is a test that may fail.
+type recorder struct {
+	testing.TB
+	errors []string
+	failed bool
+}
+
+func (r *recorder) Errorf(f string, args ...any) {
+	r.errors = append(r.errors, fmt.Sprintf(f, args...))
+}
+func (r *recorder) FailNow() { r.failed = true; panic("FailNow") }
