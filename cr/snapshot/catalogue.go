@@ -27,7 +27,9 @@ type Snapshot struct {
 }
 
 // ImagePath is the path of a rank's image.
-func (s *Snapshot) ImagePath(rank int) string { return filepath.Join(s.Dir, s.Schema.Images[rank].File) }
+func (s *Snapshot) ImagePath(rank int) string {
+	return filepath.Join(s.Dir, s.Schema.Images[rank].File)
+}
 
 // SchemaPath is the path of the schema.
 func (s *Snapshot) SchemaPath() string { return filepath.Join(s.Dir, SchemaFile) }

@@ -1,0 +1,128 @@
+package snapshot
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func schema() *Schema {
+	return &Schema{
+		Format: 1, Job: jobA, Incarnation: "aa", Sequence: 4, Created: time.Date(2026, 11, 21, 8, 0, 0, 5e6, time.UTC), NP: 2,
+		Backend: "self", Transport: "tcp", Point: 9, Lineage: []Ancestor{{"bb", 1}, {"cc", 2}},
+		Program:   Program{Path: "/x/solver", Digest: strings.Repeat("0f", 32), Dir: "/x", Args: []string{"-a", "'\"\n[[["}, Env: []string{"K=v=w"}},
+		Placement: []Placement{{0, 0, "n0"}, {1, 1, "n1"}},
+		Images: []Image{
+			{0, "rank-00000.img", 10, strings.Repeat("12", 32), "none"},
+			{1, "rank-00001.img", 20, strings.Repeat("34", 32), "zstd"},
+		},
+	}
+}
+
+func TestSchemaRoundTrip(t *testing.T) {
+	s := schema()
+	p, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParseSchema(p)
+	if err != nil || !reflect.DeepEqual(got, s) {
+		t.Fatalf("%v\n%+v\n%+v\n%s", err, got, s, p)
+	}
+}
+
+func TestSchemaRefusals(t *testing.T) {
+	for name, change := range map[string]func(s *Schema){
+		"format 0":        func(s *Schema) { s.Format = 0 },
+		"job":             func(s *Schema) { s.Job = "../../etc" },
+		"run":             func(s *Schema) { s.Incarnation = "" },
+		"sequence":        func(s *Schema) { s.Sequence = 0 },
+		"np":              func(s *Schema) { s.NP = 3 },
+		"huge np":         func(s *Schema) { s.NP = 1 << 30 },
+		"back-end":        func(s *Schema) { s.Backend = "" },
+		"path out":        func(s *Schema) { s.Images[1].File = "../rank" },
+		"absolute":        func(s *Schema) { s.Images[1].File = "/etc/passwd" },
+		"dots":            func(s *Schema) { s.Images[1].File = ".." },
+		"schema as image": func(s *Schema) { s.Images[1].File = SchemaFile },
+		"same file":       func(s *Schema) { s.Images[1].File = s.Images[0].File },
+		"rank":            func(s *Schema) { s.Images[1].Rank = 0 },
+		"size":            func(s *Schema) { s.Images[1].Size = -1 },
+		"digest":          func(s *Schema) { s.Images[1].Digest = "12" },
+		"codec":           func(s *Schema) { s.Images[1].Codec = "rot13" },
+		"places":          func(s *Schema) { s.Placement = s.Placement[:1] },
+		"place":           func(s *Schema) { s.Placement[1].Rank = 7 },
+		"program":         func(s *Schema) { s.Program.Digest = "" },
+		"environment":     func(s *Schema) { s.Program.Env = []string{"=x"} },
+	} {
+		s := schema()
+		change(s)
+		if _, err := s.Encode(); !errors.Is(err, ErrSchema) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestParseRefusals(t *testing.T) {
+	good, err := schema().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name, text string
+		want       error
+	}{
+		{"newer", "format = 2\nwhatever = [1]\n", ErrFormat},
+		{"newer by far", strings.Replace(string(good), "format = 1", "format = 99", 1), ErrFormat},
+		{"unknown key", "surprise = 1\n" + string(good), ErrSchema},
+		{"empty", "", ErrSchema},
+		{"not TOML", "\x7fELF", ErrSchema},
+		{"not text", "a = \"\xff\"", ErrSchema},
+		{"wrong type", strings.Replace(string(good), "np = 2", "np = \"2\"", 1), ErrSchema},
+		{"deep array", "a = " + strings.Repeat("[", 1<<20), ErrSchema},
+		{"deep tables", "a = " + strings.Repeat("{a=", 1<<20), ErrSchema},
+		{"deep key", strings.Repeat("a.", 1<<20) + "a = 1", ErrSchema},
+		{"deep behind a string", "x = '''a''''\na = " + strings.Repeat("[", 1<<20), ErrSchema},
+		{"cut", string(good[:len(good)-30]), ErrSchema},
+	} {
+		if _, err := ParseSchema([]byte(x.text)); !errors.Is(err, x.want) {
+			t.Errorf("%s: %.200v", x.name, err)
+		}
+	}
+	if _, err := ParseSchema([]byte("format = 7")); err == nil || !strings.Contains(err.Error(), "format 7") || !strings.Contains(err.Error(), "newer gorun") {
+		t.Error(err)
+	}
+}
+
+// FuzzSchema checks that whatever is accepted is harmless and can be written
+// and read again.
+func FuzzSchema(f *testing.F) {
+	good, err := schema().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte("a = '''[['''\nb = \"\\\"[\"\n"))
+	f.Fuzz(func(t *testing.T, p []byte) {
+		s, err := ParseSchema(p)
+		if err != nil {
+			if !errors.Is(err, ErrSchema) && !errors.Is(err, ErrFormat) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, im := range s.Images {
+			if strings.ContainsRune(im.File, '/') || im.File == ".." {
+				t.Fatal(im.File)
+			}
+		}
+		again, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ParseSchema(again); err != nil {
+			t.Fatalf("%v\n%s", err, again)
+		}
+	})
+}
