@@ -32,8 +32,6 @@ func shiftOnce[T comparable](c *mpi.Comm, n int, of func(int) T) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		var one [1]T
-		_ = one
 		if st.Source != prev || st.Tag != 5 || st.Count != n || mpi.CountOf[T](st) != n {
 			return fmt.Errorf("%s: status %+v", what, st)
 		}

@@ -1,0 +1,176 @@
+package mpi_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
+)
+
+func TestSplit(t *testing.T) {
+	mpitest.Run(t, 7, func(c *mpi.Comm) error {
+		third, err := c.Split(c.Rank()%3, 0)
+		if err != nil {
+			return err
+		}
+		back, err := c.Split(9, -c.Rank())
+		if err != nil {
+			return err
+		}
+		color := mpi.Undefined
+		if c.Rank() == 2 {
+			color = 0
+		}
+		only, err := c.Split(color, 0)
+		if err != nil {
+			return err
+		}
+		if c.Rank() != 2 && (only != nil || only.Rank() != mpi.Undefined || only.Size() != 0) {
+			return fmt.Errorf("a rank without colour is in %v", only)
+		}
+		if c.Rank() == 2 && only.Size() != 1 {
+			return fmt.Errorf("alone with %d", only.Size())
+		}
+		if third.Rank() != c.Rank()/3 || third.Size() != []int{3, 2, 2}[c.Rank()%3] || third.String() != fmt.Sprintf("world/1:%d", c.Rank()%3) {
+			return fmt.Errorf("%v: rank %d of %d", third, third.Rank(), third.Size())
+		}
+		if back.Rank() != 6-c.Rank() || back.String() != "world/2:9" {
+			return fmt.Errorf("%v: rank %d", back, back.Rank())
+		}
+		for r := range third.Size() {
+			w := third.WorldRank(r)
+			if w != 3*r+c.Rank()%3 || third.FromWorld(w) != r {
+				return fmt.Errorf("rank %d of %v is %d in the world, and back %d", r, third, w, third.FromWorld(w))
+			}
+		}
+		if third.FromWorld((c.Rank()+1)%3) != mpi.Undefined || third.WorldRank(9) != mpi.Undefined || third.WorldRank(mpi.ProcNull) != mpi.ProcNull {
+			return fmt.Errorf("ranks that are not there are translated")
+		}
+		return nil
+	})
+}
+
+// Thousands of communicators, nested and side by side, keep their messages
+// apart.
+func TestManyCommunicators(t *testing.T) {
+	const many = 3000
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		other := 1 - c.Rank()
+		var comms []*mpi.Comm
+		parent := c
+		for i := range many {
+			d, err := parent.Dup()
+			if i%3 == 2 {
+				d, err = parent.Split(i%5, 0)
+			}
+			if err != nil {
+				return err
+			}
+			if i%100 == 0 {
+				parent = d
+			}
+			comms = append(comms, d)
+			if err := mpi.SendValue(d, i, other, 0); err != nil {
+				return err
+			}
+		}
+		slices.Reverse(comms)
+		for i, d := range comms {
+			v, _, err := mpi.RecvValue[int](d, mpi.AnySource, mpi.AnyTag)
+			if err != nil || v != many-1-i {
+				return fmt.Errorf("on %v: %d, %w", d, v, err)
+			}
+		}
+		for _, d := range comms {
+			if err := d.Free(); err != nil {
+				return err
+			}
+		}
+		return mpi.Barrier(c)
+	})
+}
+
+// A communicator may be freed with messages in it; requests are completed.
+func TestFreeWithTraffic(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		d, err := c.Dup()
+		if err != nil {
+			return err
+		}
+		other := 1 - c.Rank()
+		buf := []int{0}
+		r, err := mpi.Irecv(d, buf, other, 1)
+		if err != nil {
+			return err
+		}
+		if err := all(mpi.SendValue(d, 1, other, 9), mpi.SendValue(d, 2, other, 1), d.Free()); err != nil {
+			return err
+		}
+		if _, err := r.Wait(); err != nil || buf[0] != 2 {
+			return fmt.Errorf("%v %w", buf, err)
+		}
+		return mpi.Barrier(c)
+	})
+}
+
+// Many goroutines of each rank are in calls at once.
+func TestGoroutines(t *testing.T) {
+	const workers, rounds = 16, 50
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		next, prev := (c.Rank()+1)%c.Size(), (c.Rank()-1+c.Size())%c.Size()
+		dups := make([]*mpi.Comm, workers)
+		for w := range dups {
+			var err error
+			if dups[w], err = c.Dup(); err != nil {
+				return err
+			}
+		}
+		errs := make([]error, workers)
+		var wg sync.WaitGroup
+		for w := range workers {
+			wg.Go(func() { errs[w] = work(c, dups[w], w, next, prev, rounds) })
+		}
+		wg.Wait()
+		return all(errs...)
+	})
+}
+
+func work(c, own *mpi.Comm, w, next, prev, rounds int) error {
+	for i := range rounds {
+		send, recv := values(1+i*101%3000, w+i, func(i int) int { return i }), make([]int, 3000)
+		st, err := mpi.Sendrecv(c, send, next, w, recv, prev, w)
+		if err := all(err, wantStatus(st, prev, w, len(send)), want("message", recv[:st.Count], send)); err != nil {
+			return err
+		}
+		sum := []int{0}
+		if err := mpi.Allreduce(own, []int{w * i}, sum, mpi.Sum[int]()); err != nil || sum[0] != own.Size()*w*i {
+			return fmt.Errorf("sum %d, %w", sum[0], err)
+		}
+	}
+	return nil
+}
+
+// Collectives of several goroutines on one communicator are a sequence.
+func TestCollectivesTakeTurns(t *testing.T) {
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		errs := make([]error, 8)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() {
+				for range 30 {
+					sum := []int{0}
+					err := mpi.Allreduce(c, []int{c.Rank()}, sum, mpi.Sum[int]())
+					if errs[i] = err; err != nil || sum[0] != 3 {
+						errs[i] = fmt.Errorf("sum %d, %w", sum[0], err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return all(errs...)
+	})
+}

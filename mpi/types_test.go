@@ -1,0 +1,167 @@
+package mpi
+
+import (
+	"encoding/binary"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+func describeOf[T any](t *testing.T) uint32 {
+	t.Helper()
+	d, err := elem[T]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var z T
+	if d.Size != int(unsafe.Sizeof(z)) {
+		t.Errorf("%s: size %d", d.Name, d.Size)
+	}
+	return d.ID
+}
+
+func TestTypeIDs(t *testing.T) {
+	type named int32
+	for _, x := range []struct {
+		got  uint32
+		kind reflect.Kind
+	}{
+		{describeOf[bool](t), reflect.Bool}, {describeOf[int](t), reflect.Int}, {describeOf[int8](t), reflect.Int8},
+		{describeOf[uint16](t), reflect.Uint16}, {describeOf[named](t), reflect.Int32}, {describeOf[uintptr](t), reflect.Uintptr},
+		{describeOf[float32](t), reflect.Float32}, {describeOf[complex128](t), reflect.Complex128},
+	} {
+		if x.got != uint32(x.kind) {
+			t.Errorf("%v has the ID %d", x.kind, x.got)
+		}
+	}
+	type a struct {
+		X int32
+		Y [2]float64
+	}
+	type b struct {
+		P int32
+		_ [2]float64
+	}
+	type inner struct{ Y [2]float64 }
+	seen := map[uint32]string{}
+	for name, id := range map[string]uint32{
+		"a": describeOf[a](t), "[2]float64": describeOf[[2]float64](t), "[4]float32": describeOf[[4]float32](t),
+		"nested": describeOf[struct {
+			X int32
+			Z inner
+		}](t),
+		"[3]a": describeOf[[3]a](t), "short": describeOf[struct{ X, Y int8 }](t), "padded": describeOf[struct {
+			X int64
+			Y int8
+		}](t),
+	} {
+		if id&compositeID == 0 || seen[id] != "" {
+			t.Errorf("%s and %q have the ID %#x", name, seen[id], id)
+		}
+		seen[id] = name
+	}
+	if describeOf[a](t) != describeOf[b](t) {
+		t.Error("names make a difference")
+	}
+}
+
+func TestRefusedTypes(t *testing.T) {
+	type deep struct {
+		A int
+		B [3]struct{ C, D []byte }
+	}
+	_, err := elem[deep]()
+	if !errors.Is(err, ErrType) || !strings.Contains(err.Error(), "mpi.deep") || !strings.Contains(err.Error(), "field B") || !strings.Contains(err.Error(), "[]uint8") {
+		t.Errorf("%v", err)
+	}
+	for _, err := range []error{refused[string](), refused[*int](), refused[map[int]int](), refused[func()](), refused[chan int](), refused[any](), refused[unsafe.Pointer](), refused[struct{}](), refused[[0]int]()} {
+		if !errors.Is(err, ErrType) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func refused[T any]() error { _, err := elem[T](); return err }
+
+// Swap turns the bytes of one order into those of the other, and back.
+func TestSwap(t *testing.T) {
+	type record struct {
+		A uint16
+		B [2]uint32
+		C complex64
+		D struct {
+			E bool
+			F uint64
+		}
+	}
+	d, err := elem[record]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 5).Draw(t, "n")
+		little, big := make([]byte, n*d.Size), make([]byte, n*d.Size)
+		u64 := rapid.Uint64()
+		for i := range n {
+			off := i * d.Size
+			put := func(at uintptr, size int) {
+				v := u64.Draw(t, "v")
+				lo, hi := little[off+int(at):], big[off+int(at):]
+				switch size {
+				case 2:
+					binary.LittleEndian.PutUint16(lo, uint16(v))
+					binary.BigEndian.PutUint16(hi, uint16(v))
+				case 4:
+					binary.LittleEndian.PutUint32(lo, uint32(v))
+					binary.BigEndian.PutUint32(hi, uint32(v))
+				case 8:
+					binary.LittleEndian.PutUint64(lo, v)
+					binary.BigEndian.PutUint64(hi, v)
+				}
+			}
+			var r record
+			put(unsafe.Offsetof(r.A), 2)
+			put(unsafe.Offsetof(r.B), 4)
+			put(unsafe.Offsetof(r.B)+4, 4)
+			put(unsafe.Offsetof(r.C), 4)
+			put(unsafe.Offsetof(r.C)+4, 4)
+			put(unsafe.Offsetof(r.D)+unsafe.Offsetof(r.D.F), 8)
+		}
+		swapped := append([]byte(nil), little...)
+		d.Swap(swapped)
+		if string(swapped) != string(big) {
+			t.Fatalf("%x, want %x", swapped, big)
+		}
+		d.Swap(swapped)
+		if string(swapped) != string(little) {
+			t.Fatalf("and back: %x, want %x", swapped, little)
+		}
+	})
+}
+
+func TestContexts(t *testing.T) {
+	seen := map[uint64]bool{watchContext: true}
+	for parent := range uint64(50) {
+		for n := range uint64(50) {
+			for _, colour := range []string{"dup", "0", "1"} {
+				x := contextOf(parent<<1, n, colour)
+				if x&1 != 0 || seen[x] {
+					t.Fatalf("context %#x of %d, %d, %s", x, parent, n, colour)
+				}
+				seen[x] = true
+			}
+		}
+	}
+}
+
+func BenchmarkElem(b *testing.B) {
+	for range b.N {
+		if _, err := elem[float64](); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
