@@ -16,7 +16,6 @@ func (e *Engine) Poison(ctx uint64, members []int, cause error) {
 	if e.poisoned[ctx] != nil {
 		return
 	}
-	e.poison(ctx, cause)
 	code := poisonCode(cause)
 	for _, rank := range members {
 		if uint(rank) >= uint(e.size) || rank == e.rank {
@@ -26,6 +25,7 @@ func (e *Engine) Poison(ctx uint64, members []int, cause error) {
 			e.respond(pr, reply{kind: Poison, ctx: ctx, off: code})
 		}
 	}
+	e.poison(ctx, cause) // its refusals follow the reason for them
 }
 
 // FreeContext forgets a context: what is unexpected in it is dropped, and it is
