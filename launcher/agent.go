@@ -216,14 +216,15 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		}
 		return
 	}
-	if m.To >= 0 {
-		a.mu.Lock()
-		peer := a.ranks[m.To]
-		a.mu.Unlock()
-		if peer != nil {
-			peer.down.send(m)
-			return
-		}
+	if m.Kind != oob.Bookmark {
+		m.To = oob.Head // only these go from rank to rank
+	}
+	a.mu.Lock()
+	peer := a.ranks[m.To]
+	a.mu.Unlock()
+	if peer != nil {
+		peer.down.send(m)
+		return
 	}
 	a.head.send(m)
 }

@@ -54,12 +54,6 @@ func (w *waiters) fail(why string) {
 	w.end = nil
 }
 
-// commit is one committed snapshot of this head.
-type commit struct {
-	seq    int
-	schema string
-}
-
 // request asks the machine for a checkpoint.
 func (h *head) request(r ckptRequest) {
 	switch {
@@ -77,11 +71,11 @@ func (h *head) request(r ckptRequest) {
 
 // periodic is the timer's request: left out while a checkpoint runs.
 func (inc *incarnation) periodic() {
-	if inc.ending != nil || inc.machine.Busy() || inc.count[phaseUp] < len(inc.ranks) || inc.final {
+	if inc.ending != nil || inc.machine.Busy() || inc.count[phaseUp] < len(inc.ranks) || inc.leaving {
 		return
 	}
 	inc.h.request(ckptRequest{done: func(schema string, err error) {
-		if err != nil && inc.ending == nil && !inc.final {
+		if err != nil && inc.ending == nil && !inc.leaving {
 			inc.h.say("the periodic checkpoint failed, the job goes on: %v", err)
 		}
 	}})
@@ -121,14 +115,16 @@ func (inc *incarnation) act(a *ckpt.HeadAction) {
 	case ckpt.HactDone:
 		inc.answered(&a.Done)
 	case ckpt.HactProgress:
-		inc.store.phase = a.Info.Phase
+		if inc.store.phase != a.Info.Phase {
+			inc.store.phase = a.Info.Phase
+			inc.h.verbose("checkpoint: %s", a.Info.Phase)
+		}
 		for _, w := range inc.h.waiters.byID {
 			if w.progress != nil {
 				w.progress(a.Info)
 			}
 		}
 	case ckpt.HactFinalized:
-		inc.final = true
 		for rank := range inc.ranks {
 			inc.reach(rank, phaseFinal)
 		}

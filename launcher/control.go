@@ -98,7 +98,7 @@ func (h *head) openControl() (*control, error) {
 		Started: h.began, Cleanup: h.prog.cleanup(), Version: Version,
 	}
 	if h.opt.From != nil {
-		c.rec.Parent = h.opt.From.Schema
+		c.rec.Parent = h.opt.From.SchemaPath()
 	}
 	if err := errors.Join(c.rec.write(dir), c.listen()); err != nil {
 		return nil, errors.Join(err, c.remove())
@@ -124,7 +124,7 @@ func (c *control) listen() error {
 func (c *control) update(inc *incarnation) error {
 	c.rec.Incarnation, c.rec.Restarts = incarnationID(inc.id), c.h.restarts
 	if inc.from != nil {
-		c.rec.Parent = inc.from.Schema
+		c.rec.Parent = inc.from.SchemaPath()
 	}
 	return c.rec.write(c.dir)
 }
@@ -257,7 +257,7 @@ func (h *head) status() Status {
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
 	}
 	if n := len(h.chain); n > 0 {
-		s.Snapshot = h.chain[n-1].schema
+		s.Snapshot = h.chain[n-1].snap.SchemaPath()
 	}
 	for rank := range h.inc.ranks {
 		r := &h.inc.ranks[rank]

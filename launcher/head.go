@@ -3,12 +3,15 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 )
 
 // Version is the release of gorun.
@@ -24,6 +27,7 @@ type head struct {
 	printer *printer
 	stdin   *stdinPump
 	prog    program
+	cat     *snapshot.Catalogue
 
 	events chan func()
 	done   chan struct{} // closed when loop has ended
@@ -84,7 +88,7 @@ func (h *head) run() error {
 	if err := h.prog.find(h.opt.Program, h.opt.Dir); err != nil {
 		return err
 	}
-	if err := h.identify(); err != nil {
+	if err := errors.Join(h.identify(), h.openStore()); err != nil {
 		return err
 	}
 	var err error
@@ -119,8 +123,7 @@ func (h *head) run() error {
 // identify gives the job its uuid: a new one, or that of the job that goes on.
 func (h *head) identify() error {
 	if h.opt.From != nil {
-		h.id = h.opt.From.Job
-		h.chain = []commit{{seq: h.opt.From.Seq, schema: h.opt.From.Schema}}
+		h.id = h.opt.From.Schema.Job
 		return nil
 	}
 	id, err := uuid.NewRandom()
@@ -165,10 +168,15 @@ func (h *head) after(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() { h.post(f) })
 }
 
-// say tells the user something, one line.
+// say tells the user something, one line, in order with the ranks' output.
 func (h *head) say(format string, args ...any) {
-	fmt.Fprintf(h.opt.Stderr, "gorun: "+format+"\n", args...)
+	line := fmt.Sprintf("gorun: "+format+"\n", args...)
+	if h.printer == nil || !h.printer.print(printJob{rank: -1, stream: 2, data: []byte(line), credit: func(int) {}}) {
+		io.WriteString(h.opt.Stderr, line)
+	}
 }
+
+func (h *head) now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 func (h *head) verbose(format string, args ...any) {
 	if h.opt.Verbose {
@@ -177,7 +185,7 @@ func (h *head) verbose(format string, args ...any) {
 }
 
 // start begins an incarnation, from a snapshot or, with nil, from the start.
-func (h *head) start(from *Origin) {
+func (h *head) start(from *snapshot.Snapshot) {
 	old := h.inc
 	inc, err := newIncarnation(h, from)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -23,7 +24,7 @@ type incarnation struct {
 	h      *head
 	id     uint64
 	secret []byte
-	from   *Origin
+	from   *snapshot.Snapshot
 
 	links []*link
 	old   []*link // of the incarnation before, until ours are in charge
@@ -38,7 +39,7 @@ type incarnation struct {
 	causes  causes
 	grace   *time.Timer
 	ending  *verdict // why it is being ended; nil: it is not
-	final   bool     // all ranks were released from Finalize
+	leaving bool     // a rank has entered Finalize
 	closing bool     // over was told
 }
 
@@ -50,7 +51,7 @@ type rankState struct {
 	addr  map[string][]byte
 }
 
-func newIncarnation(h *head, from *Origin) (*incarnation, error) {
+func newIncarnation(h *head, from *snapshot.Snapshot) (*incarnation, error) {
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return nil, fmt.Errorf("random numbers: %w", err)
@@ -120,7 +121,7 @@ func (inc *incarnation) order() {
 			Program: inc.h.prog.path, Args: append([]string{inc.h.prog.argv0()}, o.Args...),
 			Dir: o.Dir, Env: o.Env, Start: map[int]oob.StartConfig{},
 		}
-		ord.Host = l.agent.Host()
+		ord.Host = l.agent.Address()
 		ord.Stdin = from == 0 && inc.h.stdin != nil
 		ord.Interactive = isTerminal(o.Stdout) || isTerminal(o.Stderr)
 		for rank := from; rank < to; rank++ {
@@ -146,7 +147,7 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params,
 	}
 	if inc.from != nil {
-		c.Image = inc.from.Images[rank]
+		c.Image = inc.from.ImagePath(rank)
 	}
 	return c
 }
@@ -209,6 +210,7 @@ func (inc *incarnation) ofRank(rank int, m *oob.Msg) {
 	case oob.Failure:
 		inc.causes.failing(rank, m.B == 1, string(m.Data))
 	default:
+		inc.leaving = inc.leaving || m.Kind == oob.FinalizeWant
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: *m})
 	}
 }
@@ -495,7 +497,7 @@ func (inc *incarnation) linkGone(l *link) {
 
 // finished tells the head once, when no rank runs and no commit is being written.
 func (inc *incarnation) finished() {
-	if inc.closing || inc.store.busy || inc != inc.h.inc {
+	if inc.closing || inc.store.busy > 0 || inc != inc.h.inc {
 		return
 	}
 	for _, l := range inc.links {

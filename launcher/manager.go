@@ -21,6 +21,9 @@ type Agent interface {
 	PID() int
 	// Host is the name of the node it runs on.
 	Host() string
+	// Address is the IP address under which ranks on its node are reached, ""
+	// for loopback.
+	Address() string
 	// Kill ends it at once. Its ranks end with it.
 	Kill() error
 	// Wait returns when it has ended and was reaped, with how; to be called once.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 )
 
 // Options say what to run and how. The zero value of a field means its default.
@@ -30,21 +32,14 @@ type Options struct {
 	TagOutput     bool           // prefix lines of the ranks with [rank]
 	Verbose       bool           // say what the launcher does
 	Params        map[string]string
-	From          *Origin       // restart: the snapshot to start from; nil: from the start
-	Heartbeat     time.Duration // between two pings to an agent; default 5 s
-	SparseFrom    int           // ranks from which the sparse bookmark exchange is used; 0: the default
-	HandleSignals bool          // forward this process's signals to the ranks
+	KeepEnv       []string           // names of variables that snapshots keep beside the usual ones
+	From          *snapshot.Snapshot // restart: the snapshot to start from, see FromSnapshot; nil: from the start
+	Heartbeat     time.Duration      // between two pings to an agent; default 5 s
+	SparseFrom    int                // ranks from which the sparse bookmark exchange is used; 0: the default
+	HandleSignals bool               // forward this process's signals to the ranks
 
 	Stdin          io.Reader // for rank 0; nil: nothing
 	Stdout, Stderr io.Writer
-}
-
-// Origin is the snapshot that a restart starts from.
-type Origin struct {
-	Schema string   // path of the schema
-	Job    string   // uuid of the job that goes on
-	Seq    int      // the snapshot's sequence number
-	Images []string // path of each rank's image
 }
 
 // Defaults.

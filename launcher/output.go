@@ -138,7 +138,7 @@ type printer struct {
 }
 
 type printJob struct {
-	rank   int32
+	rank   int32 // -1: gorun itself
 	stream int
 	data   []byte
 	credit func(n int) // the bytes were written
@@ -152,12 +152,16 @@ func newPrinter(stdout, stderr io.Writer, tag bool) *printer {
 }
 
 // print hands output over; it never waits. What is under way is bounded by the
-// agents' windows.
-func (p *printer) print(j printJob) {
+// agents' windows. False after close.
+func (p *printer) print(j printJob) bool {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
 	p.waiting = append(p.waiting, j)
 	p.cond.Signal()
-	p.mu.Unlock()
+	return true
 }
 
 // close waits until everything is written and returns the first error.
@@ -200,7 +204,7 @@ func (p *printer) write(j printJob) error {
 		out = append(out, '\n')
 		p.open[j.stream] = 0
 	}
-	if !p.tag {
+	if !p.tag || j.rank < 0 {
 		out = append(out, j.data...)
 	} else {
 		out = p.tagged(out, j)

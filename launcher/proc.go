@@ -62,9 +62,7 @@ func childrenByScan() []int {
 
 // procStat is what is used of /proc/PID/stat.
 type procStat struct {
-	state byte
-	ppid  int
-	start uint64 // ticks since boot at which the process began
+	ppid int
 }
 
 func readStat(pid int) (st procStat, ok bool) {
@@ -82,12 +80,11 @@ func parseStat(b []byte) (st procStat, ok bool) {
 		return st, false
 	}
 	f := bytes.Fields(b[i+1:])
-	if len(f) < 20 {
+	if len(f) < 2 {
 		return st, false
 	}
-	ppid, err1 := strconv.Atoi(string(f[1]))
-	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
-	return procStat{state: f[0][0], ppid: ppid, start: start}, err1 == nil && err2 == nil
+	ppid, err := strconv.Atoi(string(f[1]))
+	return procStat{ppid: ppid}, err == nil
 }
 
 // signalByName finds a signal by its name, with or without SIG, or its number.

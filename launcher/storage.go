@@ -1,18 +1,296 @@
 package launcher
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// storage is the state of an incarnation's snapshots.
+// storage is the state of an incarnation's snapshots. The disk is worked on in
+// goroutines; what comes of it is posted to the loop.
 type storage struct {
-	busy  bool   // a commit is being written
-	phase string // of the running attempt
+	busy    int    // works under way
+	phase   string // of the running attempt, "" without one
+	pending map[int]*snapshot.Pending
 }
 
-func (inc *incarnation) beginFolder()                           {}
-func (inc *incarnation) commit(seq int, images []oob.ImageInfo) {}
-func (inc *incarnation) discard(seq int)                        {}
-func (inc *incarnation) answered(d *ckpt.Done)                  {}
-func (h *head) restart(v *verdict)                              {}
+// commit is a committed snapshot of this job's own chain: one that this head
+// took, or the one that it started from.
+type commit struct {
+	snap *snapshot.Snapshot
+	hold *snapshot.Hold // keeps it from being pruned; nil: it may go
+}
+
+// openStore opens the catalogue of snapshots and takes hold of the one that
+// the job starts from.
+func (h *head) openStore() error {
+	if h.opt.CR == "" && h.opt.From == nil {
+		return nil
+	}
+	var err error
+	if h.cat, err = snapshot.Open(h.opt.CkptDir); err != nil {
+		return err
+	}
+	if from := h.opt.From; from != nil {
+		hold, err := from.Hold()
+		if err != nil {
+			return err
+		}
+		h.chain = []commit{{from, hold}}
+	}
+	return nil
+}
+
+// work runs f outside the loop and done, with its result, in it. The
+// incarnation is not over before.
+func work[T any](inc *incarnation, f func() (T, error), done func(T, error)) {
+	inc.store.busy++
+	go func() {
+		v, err := f()
+		inc.h.post(func() {
+			inc.store.busy--
+			done(v, err)
+			inc.finished()
+		})
+	}()
+}
+
+func (inc *incarnation) beginFolder() {
+	h := inc.h
+	work(inc, func() (*snapshot.Pending, error) { return h.cat.Begin(h.id) }, func(p *snapshot.Pending, err error) {
+		if err != nil {
+			inc.step(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: err.Error()})
+			return
+		}
+		if inc.store.pending == nil {
+			inc.store.pending = map[int]*snapshot.Pending{}
+		}
+		inc.store.pending[p.Seq] = p
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvFolder, Folder: p.Dir, Seq: p.Seq})
+	})
+}
+
+func (inc *incarnation) discard(seq int) {
+	p := inc.store.pending[seq]
+	if p == nil {
+		return
+	}
+	delete(inc.store.pending, seq)
+	work(inc, func() (struct{}, error) { return struct{}{}, p.Discard() }, func(_ struct{}, err error) {
+		if err != nil {
+			inc.h.say("%v; gorun snapshots removes it later", err)
+		}
+	})
+}
+
+// commit makes the snapshot whole; whatever happens to the ranks meanwhile,
+// this is brought to its end.
+func (inc *incarnation) commit(seq int, images []oob.ImageInfo) {
+	h, p := inc.h, inc.store.pending[seq]
+	schema := inc.schema(images)
+	work(inc, func() (c commit, err error) {
+		if schema.Program.Digest, err = h.prog.sum(); err != nil {
+			return c, err
+		}
+		if schema.Point, err = pointOf(p, images); err != nil {
+			return c, err
+		}
+		c.snap, c.hold, err = p.Commit(schema)
+		return c, err
+	}, func(c commit, err error) {
+		if err != nil {
+			inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitFailed, Err: err.Error()})
+			return
+		}
+		delete(inc.store.pending, seq)
+		h.committed(c)
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitted})
+		inc.prune()
+	})
+}
+
+// committed makes c the newest of the chain; the one before may be pruned.
+func (h *head) committed(c commit) {
+	for i := range h.chain {
+		h.chain[i].hold.Release()
+		h.chain[i].hold = nil
+	}
+	h.chain = append(h.chain, c)
+	h.commits++
+	h.verbose("checkpoint: committed %s", c.snap.SchemaPath())
+}
+
+// prune removes old snapshots, and what crashes left, after a commit.
+func (inc *incarnation) prune() {
+	h := inc.h
+	if h.opt.Keep == 0 {
+		return
+	}
+	work(inc, func() (snapshot.Pruned, error) {
+		p, err := h.cat.Prune(h.id, h.opt.Keep)
+		_, serr := h.cat.Sweep(h.id)
+		return p, errors.Join(err, serr)
+	}, func(p snapshot.Pruned, err error) {
+		if err != nil {
+			h.say("-keep: %v", err)
+		}
+		h.chain = slices.DeleteFunc(h.chain, func(c commit) bool { return slices.Contains(p.Removed, c.snap.Schema.Sequence) })
+	})
+}
+
+// schema describes the snapshot that is being taken, without what takes time
+// to find out.
+func (inc *incarnation) schema(images []oob.ImageInfo) snapshot.Schema {
+	o := &inc.h.opt
+	s := snapshot.Schema{
+		Incarnation: incarnationID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: "self", Transport: transportNames(o.RPI),
+		Program: snapshot.Program{Path: inc.h.prog.name, Dir: o.Dir, Args: o.Args, Env: allowedEnv(o.Env, o.KeepEnv)},
+	}
+	if inc.from != nil {
+		f := inc.from.Schema
+		s.Lineage = append(slices.Clone(f.Lineage), snapshot.Ancestor{Incarnation: f.Incarnation, Sequence: f.Sequence})
+	}
+	for rank := range inc.ranks {
+		l, im := inc.ranks[rank].link, images[rank]
+		s.Placement = append(s.Placement, snapshot.Placement{Rank: rank, Agent: l.index, Host: l.agent.Host()})
+		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec})
+	}
+	return s
+}
+
+func transportNames(rpi []string) string {
+	if len(rpi) == 0 {
+		rpi = job.DefaultRPI
+	}
+	return strings.Join(rpi, ",")
+}
+
+// pointOf reads the number of the Point from the first image.
+func pointOf(p *snapshot.Pending, images []oob.ImageInfo) (uint64, error) {
+	r, err := image.Open(p.Dir + "/" + images[0].File)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return r.Meta().Point, nil
+}
+
+// envAllowed are the variables that a snapshot keeps: they change what a
+// program computes or prints, tell no secret and mean the same elsewhere.
+var envAllowed = []string{"LANG", "LANGUAGE", "TZ", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "OMP_NUM_THREADS"}
+
+// allowedEnv picks what a snapshot keeps of an environment; keep names more.
+func allowedEnv(env, keep []string) []string {
+	var kept []string
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(envAllowed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(keep, name) {
+			kept = append(kept, kv)
+		}
+	}
+	return kept
+}
+
+// answered tells one who waited; the last checkpoint of a job ends it.
+func (inc *incarnation) answered(d *ckpt.Done) {
+	h := inc.h
+	if d.Err != "" {
+		inc.store.phase = ""
+		h.verbose("checkpoint: failed: %s", d.Err)
+		h.waiters.answer(d.ID, "", errors.New(d.Err))
+		return
+	}
+	inc.store.phase = ""
+	schema := h.chain[len(h.chain)-1].snap.SchemaPath()
+	h.waiters.answer(d.ID, schema, nil)
+	if d.Stop {
+		h.finish(verdict{rank: -1, text: fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: gorun restart %s", h.id, schema)}, false)
+	}
+}
+
+// restart goes on from the newest snapshot of the own chain that is sound, or
+// from the start if none was taken.
+func (h *head) restart(v *verdict) {
+	h.restarts++
+	h.state = "restarting"
+	chain := slices.Clone(h.chain)
+	go func() {
+		var from *snapshot.Snapshot
+		for _, c := range slices.Backward(chain) {
+			err := c.snap.Check()
+			if err == nil {
+				from = c.snap
+				break
+			}
+			h.post(func() { h.say("snapshot %d cannot be used: %v", c.snap.Schema.Sequence, err) })
+		}
+		h.post(func() {
+			if h.end != nil {
+				h.result = h.end
+				return
+			}
+			if h.told {
+				h.result = v
+				return
+			}
+			where := "from the start"
+			if from != nil {
+				where = fmt.Sprintf("from snapshot %d", from.Schema.Sequence)
+			} else if len(chain) > 0 && h.opt.From != nil {
+				h.result = v // its beginning is a snapshot that is damaged
+				return
+			}
+			h.say("%s; restarting %s (%d of at most %d)", v.text, where, h.restarts, h.opt.Restarts)
+			h.start(from)
+		})
+	}()
+}
+
+// FromSnapshot completes the options of a restart: the job, its size, program,
+// arguments and environment come from the snapshot. program may name another
+// executable or folder, followed by other arguments.
+func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
+	// All images are looked at before anything is started; what is in them is
+	// checked as it is read.
+	if err := s.Check(); err != nil {
+		return err
+	}
+	p := &s.Schema.Program
+	o.From, o.NP = s, s.Schema.NP
+	o.Program, o.Args = p.Path, p.Args
+	if len(program) > 0 {
+		o.Program = program[0]
+		if len(program) > 1 {
+			o.Args = program[1:]
+		}
+	} else if _, err := os.Stat(p.Path); err != nil {
+		return fmt.Errorf("the program of the snapshot is not here (%w): name it: gorun restart SNAPSHOT -- PROGRAM", err)
+	}
+	if st, err := os.Stat(p.Dir); err == nil && st.IsDir() && len(program) == 0 {
+		o.Dir = p.Dir
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	for _, kv := range p.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		o.KeepEnv = append(o.KeepEnv, name)
+		o.Env = SetEnv(o.Env, kv)
+	}
+	return nil
+}
+
+// SetEnv returns env with the variable of kv, NAME=VALUE, set.
+func SetEnv(env []string, kv string) []string {
+	name, _, _ := strings.Cut(kv, "=")
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	return append(env, kv)
+}

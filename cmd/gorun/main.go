@@ -41,8 +41,8 @@ var commands []command
 
 func init() { // help and completion list what they are in
 	commands = []command{
-		runCommand, checkpointCommand, psCommand, statusCommand, killCommand,
-		imageCommand, infoCommand, versionCommand, completionCommand, helpCommand,
+		runCommand, checkpointCommand, restartCommand, psCommand, statusCommand, killCommand,
+		snapshotsCommand, imageCommand, infoCommand, versionCommand, completionCommand, helpCommand,
 	}
 }
 
@@ -93,7 +93,8 @@ func (c *command) run(args []string, std stdio) int {
 			fmt.Fprint(std.out, c.help())
 			return launcher.ExitOK
 		}
-		return usage(std, "%v\nusage: %s ('gorun help %s' tells more)", err, c.usage(), c.name)
+		text := strings.Replace(err.Error(), "invalid boolean value", "invalid value", 1)
+		return usage(std, "%s\nusage: %s ('gorun help %s' tells more)", text, c.usage(), c.name)
 	}
 	return do(fs.Args())
 }

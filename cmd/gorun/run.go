@@ -58,12 +58,20 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 	}
 }
 
+// set tells which flags were given.
+func set(fs *flag.FlagSet) map[string]bool {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return given
+}
+
 // options are the flags of run and restart.
 type options struct {
 	launcher.Options
 	rpi    string
 	signal signalFlag
 	params paramFlag
+	env    envFlag
 }
 
 // commonFlags declares the flags that run and restart share.
@@ -81,17 +89,17 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	fs.DurationVar(&o.Timeout, "timeout", 0, "end the job after this `duration`")
 	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them); may be repeated")
+	fs.Var(&o.env, "env", "set a variable of the ranks and keep it in snapshots, `NAME[=VALUE]`; may be repeated")
 	fs.BoolVar(&o.Verbose, "v", false, "tell on standard error what gorun does")
 	return o
 }
 
 // check completes the options and refuses what does not go together.
 func (o *options) check(fs *flag.FlagSet) error {
-	set := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	given := set(fs)
 	if o.CR == "" {
 		for _, name := range []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "keep"} {
-			if set[name] {
+			if given[name] {
 				return fmt.Errorf("-%s needs -cr", name)
 			}
 		}
@@ -116,6 +124,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 		}
 	}
 	o.Params, o.CkptOnSignal = o.params, syscall.Signal(o.signal)
+	o.env.apply(&o.Options)
 	dir, err := ckptDir(o.CkptDir)
 	if err != nil && o.CR != "" {
 		return err
@@ -223,4 +232,37 @@ func (f paramFlag) Set(s string) error {
 	}
 	f[name] = value
 	return nil
+}
+
+// envFlag collects variables for the ranks.
+type envFlag []string
+
+func (f *envFlag) String() string { return strings.Join(*f, " ") }
+
+// Set takes NAME=VALUE, or NAME for the value it has here.
+func (f *envFlag) Set(s string) error {
+	name, _, ok := strings.Cut(s, "=")
+	if name == "" {
+		return errors.New("write NAME or NAME=VALUE")
+	}
+	if !ok {
+		v, there := os.LookupEnv(name)
+		if !there {
+			return fmt.Errorf("%s is not set here; write %s=VALUE", name, name)
+		}
+		s = name + "=" + v
+	}
+	*f = append(*f, s)
+	return nil
+}
+
+func (f envFlag) apply(o *launcher.Options) {
+	if len(f) > 0 && o.Env == nil {
+		o.Env = os.Environ()
+	}
+	for _, kv := range f {
+		name, _, _ := strings.Cut(kv, "=")
+		o.Env = launcher.SetEnv(o.Env, kv)
+		o.KeepEnv = append(o.KeepEnv, name)
+	}
 }

@@ -59,6 +59,7 @@ type agent struct {
 func (a *agent) Conn() *oob.Conn { return a.conn }
 func (a *agent) PID() int        { return a.cmd.Process.Pid }
 func (a *agent) Host() string    { return a.host }
+func (a *agent) Address() string { return "" }
 func (a *agent) Kill() error     { return a.cmd.Process.Kill() }
 func (a *agent) Wait() error     { return a.cmd.Wait() }
 func (a *agent) Local() bool     { return true }

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+)
+
+var snapshotsCommand = command{
+	name: "snapshots", args: "[JOB]", short: "list, verify or prune snapshots",
+	long: `
+Lists the snapshots of a job, or of all jobs, and removes what crashes left of
+unfinished ones. JOB is the beginning of a job's id.
+
+Exit status: 0, or 1 if a snapshot is damaged.`,
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		verify := fs.Bool("verify", false, "read all of every image and check it")
+		prune := fs.Bool("prune", false, "remove all but the newest -keep of each job")
+		keep := fs.Int("keep", 1, "how many -prune keeps, `N`")
+		asJSON := fs.Bool("json", false, "print a JSON array")
+		dir := fs.String("ckpt-dir", "", "`folder` with the snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
+		return func(args []string) int {
+			if len(args) > 1 {
+				return usage(std, "one JOB at a time; flags come before it")
+			}
+			if *prune && *keep < 1 {
+				return usage(std, "-keep %d: -prune keeps at least one", *keep)
+			}
+			if set(fs)["keep"] && !*prune {
+				return usage(std, "-keep goes with -prune")
+			}
+			v := &viewer{std: std, json: *asJSON, verify: *verify, prune: *prune, keep: *keep}
+			return failed(std, v.run(*dir, args))
+		}
+	},
+}
+
+// viewer carries out one snapshots command.
+type viewer struct {
+	std                 stdio
+	json, verify, prune bool
+	keep                int
+	cat                 *snapshot.Catalogue
+	rows                []row
+}
+
+// row is one snapshot as it is listed.
+type row struct {
+	Job     string    `json:"job"`
+	Seq     int       `json:"sequence"`
+	Created time.Time `json:"created"`
+	NP      int       `json:"np"`
+	Backend string    `json:"backend"`
+	Bytes   int64     `json:"bytes"`
+	Program string    `json:"program"`
+	Schema  string    `json:"schema"`
+	State   string    `json:"state,omitempty"` // of -verify: ok or damaged
+}
+
+func (v *viewer) run(dir string, args []string) error {
+	root, err := ckptDir(dir)
+	if err != nil {
+		return err
+	}
+	if v.cat, err = snapshot.Open(root); err != nil {
+		return err
+	}
+	jobs, err := v.cat.Jobs()
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		job, err := v.cat.FindJob(args[0])
+		if err != nil {
+			return err
+		}
+		jobs = []string{job}
+	}
+	var errs []error
+	for _, job := range jobs {
+		errs = append(errs, v.job(job))
+	}
+	return errors.Join(append(errs, v.print())...)
+}
+
+// job collects the snapshots of one job.
+func (v *viewer) job(job string) error {
+	left, err := v.cat.Sweep(job)
+	errs := []error{err}
+	for _, dir := range left {
+		fmt.Fprintf(v.std.err, "gorun: removed %s, which was never finished\n", dir)
+	}
+	if v.prune {
+		done, err := v.cat.Prune(job, v.keep)
+		errs = append(errs, err)
+		for _, seq := range done.Removed {
+			fmt.Fprintf(v.std.err, "gorun: removed snapshot %d of job %s\n", seq, job)
+		}
+		for _, seq := range done.InUse {
+			fmt.Fprintf(v.std.err, "gorun: snapshot %d of job %s is in use and stays\n", seq, job)
+		}
+	}
+	all, err := v.cat.List(job)
+	errs = append(errs, err)
+	for _, s := range all {
+		r := row{Job: job, Seq: s.Schema.Sequence, Created: s.Schema.Created, NP: s.Schema.NP, Backend: s.Schema.Backend,
+			Bytes: s.Bytes(), Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: s.SchemaPath()}
+		if v.verify {
+			r.State = "ok"
+			if err := s.Verify(nil); err != nil {
+				r.State = "damaged"
+				errs = append(errs, err)
+			}
+		}
+		v.rows = append(v.rows, r)
+	}
+	return errors.Join(errs...)
+}
+
+func (v *viewer) print() error {
+	if v.json {
+		if v.rows == nil {
+			v.rows = []row{}
+		}
+		return printJSON(v.std, v.rows)
+	}
+	if len(v.rows) == 0 {
+		fmt.Fprintln(v.std.err, "gorun: there are no snapshots in", v.cat.Root())
+		return nil
+	}
+	w := tabwriter.NewWriter(v.std.out, 0, 8, 2, ' ', 0)
+	title := "JOB\tSEQ\tCREATED\tNP\tBYTES\tPROGRAM"
+	if v.verify {
+		title += "\tSTATE"
+	}
+	fmt.Fprintln(w, title)
+	for _, r := range v.rows {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s", r.Job, r.Seq, r.Created.Local().Format(time.DateTime), r.NP, r.Bytes, r.Program)
+		if v.verify {
+			fmt.Fprintf(w, "\t%s", r.State)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
