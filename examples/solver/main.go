@@ -60,10 +60,7 @@ func main() {
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		progress = os.Stderr
 	}
-	err := mpi.Run(func(c *mpi.Comm) error { return solve(c, o, os.Stdout, progress) })
-	if err != nil {
-		os.Exit(1)
-	}
+	mpi.Run(func(c *mpi.Comm) error { return solve(c, o, os.Stdout, progress) })
 }
 
 func (o *options) check(args []string) error {
