@@ -458,11 +458,12 @@ func (inc *incarnation) lost(l *link, missing []int) {
 	if len(missing) > 0 {
 		text += " with " + rankList(missing)
 	}
+	inc.causes.set(false, verdict{code: ExitFailed, rank: -1, died: true, text: text})
 	for _, rank := range missing {
 		inc.reach(rank, phaseExited)
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: "its agent was lost"})
 	}
-	inc.fail(verdict{code: ExitFailed, rank: -1, died: true, text: text})
+	inc.judge()
 }
 
 // rankList names ranks: "rank 3", "ranks 0-3, 7".

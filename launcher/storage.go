@@ -282,8 +282,10 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
 	}
 	for _, kv := range p.Env {
 		name, _, _ := strings.Cut(kv, "=")
-		o.KeepEnv = append(o.KeepEnv, name)
-		o.Env = SetEnv(o.Env, kv)
+		if !slices.Contains(o.KeepEnv, name) { // else set by the user for this run
+			o.KeepEnv = append(o.KeepEnv, name)
+			o.Env = SetEnv(o.Env, kv)
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -85,7 +86,7 @@ func printImage(std stdio, in *inspected) error {
 	if m.BigEndian {
 		order = "big-endian"
 	}
-	line("written on", fmt.Sprintf("%s, %s, %s", m.Arch, order, m.Go))
+	line("written on", strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", m.Arch, order, m.Go), ", "))
 	line("created", m.Created.Local().Format(time.DateTime))
 	line("point", m.Point)
 	fmt.Fprintln(w, "\nNAME\tKIND\tTYPE\tSIZE\tSTORED\tZERO")
