@@ -216,7 +216,9 @@ func turns(b *testing.B, depth int, match func(key, i int), restore func(i int))
 		start := time.Now()
 		for i := range turn {
 			match(key, i)
-			if key++; key == depth { key = 0 }
+			if key++; key == depth {
+				key = 0
+			}
 		}
 		spent += time.Since(start)
 		for i := range turn {
