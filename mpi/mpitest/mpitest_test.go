@@ -1,0 +1,105 @@
+package mpitest_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
+)
+
+func TestRun(t *testing.T) {
+	for _, n := range []int{1, 2, 9} {
+		var ran atomic.Int32
+		mpitest.Run(t, n, func(c *mpi.Comm) error {
+			ran.Add(1)
+			if c.Size() != n || c.String() != "world" || c.Self().Size() != 1 {
+				return fmt.Errorf("rank %d of %d on %v", c.Rank(), c.Size(), c)
+			}
+			return mpi.Barrier(c)
+		})
+		if int(ran.Load()) != n {
+			t.Errorf("%d of %d ranks ran", ran.Load(), n)
+		}
+	}
+}
+
+// recorder is a test that is expected to fail.
+type recorder struct {
+	testing.TB
+	errors []string
+	failed bool
+}
+
+func (r *recorder) Errorf(f string, args ...any) {
+	r.errors = append(r.errors, fmt.Sprintf(f, args...))
+}
+func (r *recorder) FailNow() { r.failed = true }
+
+// However a rank fails, the test names it and the blocked others end.
+func TestFailures(t *testing.T) {
+	for _, x := range []struct {
+		name, says string
+		fail       func(c *mpi.Comm) error
+	}{
+		{"error", "rank 2 of 4: no bread", func(*mpi.Comm) error { return errors.New("no bread") }},
+		{"panic", "rank 2 of 4: panic: no milk", func(*mpi.Comm) error { panic("no milk") }},
+		{"FailNow", "rank 2 of 4: it ended without returning", func(*mpi.Comm) error { runtime.Goexit(); return nil }},
+		{"Abort", "rank 2 of 4: rank 2: Abort was called with status 3", func(c *mpi.Comm) error { mpi.Abort(c, 3); return nil }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			rec := &recorder{TB: t}
+			mpitest.Run(rec, 4, func(c *mpi.Comm) error {
+				switch c.Rank() {
+				case 2:
+					return x.fail(c)
+				case 3:
+					return mpi.Barrier(c)
+				}
+				_, err := mpi.Recv(c, []int{0}, mpi.AnySource, 0)
+				return err
+			})
+			if !rec.failed || len(rec.errors) != 1 || !strings.Contains(rec.errors[0], x.says) {
+				t.Errorf("%q", rec.errors)
+			}
+		})
+	}
+}
+
+func TestNothingIsLeftRunning(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		mpitest.Run(t, 4, mpi.Barrier)
+	}
+	for tries := 0; runtime.NumGoroutine() > before; tries++ {
+		if tries > 1_000_000 {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestNoRanks(t *testing.T) {
+	rec := &recorder{TB: t}
+	mpitest.Run(rec, 0, mpi.Barrier)
+	if !rec.failed || len(rec.errors) != 1 {
+		t.Errorf("%q", rec.errors)
+	}
+}
+
+func ExampleExample() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		sum := []int{0}
+		err := mpi.Reduce(c, []int{c.Rank()}, sum, mpi.Sum[int](), 0)
+		if err == nil && c.Rank() == 0 {
+			fmt.Println("sum", sum[0])
+		}
+		return err
+	})
+	// Output: sum 3
+}

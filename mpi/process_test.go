@@ -1,0 +1,104 @@
+package mpi_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+// programs are run in processes of their own, without a launcher: jobs of one
+// rank.
+var programs = map[string]func(){
+	"run": func() {
+		mpi.Run(func(c *mpi.Comm) error {
+			sum := []int{0}
+			if err := mpi.Allreduce(c, []int{7}, sum, mpi.Sum[int]()); err != nil {
+				return err
+			}
+			fmt.Println("rank", c.Rank(), "of", c.Size(), "sum", sum[0], mpi.World() == c, mpi.Self().Size())
+			return nil
+		})
+		fmt.Println("finalized:", errors.Is(mpi.Barrier(mpi.World()), mpi.ErrInit))
+	},
+	"error": func() { mpi.Run(func(*mpi.Comm) error { return errors.New("no bread") }) },
+	"panic": func() { mpi.Run(func(*mpi.Comm) error { panic("no milk") }) },
+	"abort": func() { mpi.Run(func(c *mpi.Comm) error { mpi.Abort(c, 42); return nil }) },
+	"wrong order": func() {
+		fmt.Println(mpi.Initialized(), mpi.World() == nil, mpi.Self() == nil,
+			errors.Is(mpi.Finalize(), mpi.ErrInit), errors.Is(mpi.Barrier(mpi.World()), mpi.ErrComm))
+		fmt.Println(mpi.Init(), mpi.Initialized(), errors.Is(mpi.Init(), mpi.ErrInit))
+		fmt.Println(mpi.Finalize(), mpi.Initialized(), errors.Is(mpi.Finalize(), mpi.ErrInit), errors.Is(mpi.Init(), mpi.ErrInit))
+	},
+}
+
+const programVariable = "MPI_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if p := programs[os.Getenv(programVariable)]; p != nil {
+		p()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestProcess(t *testing.T) {
+	for _, x := range []struct {
+		program        string
+		status         int
+		stdout, stderr string
+	}{
+		{"run", 0, "rank 0 of 1 sum 7 true 1\nfinalized: true\n", ""},
+		{"error", 1, "", "rank 0: no bread"},
+		{"panic", 1, "", "rank 0: panic: no milk"},
+		{"abort", 42, "", "rank 0: Abort was called with status 42"},
+		{"wrong order", 0, "false true true true true\n<nil> true true\n<nil> true true true\n", ""},
+	} {
+		t.Run(x.program, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), programVariable+"="+x.program)
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil && !errors.As(err, new(*exec.ExitError)) {
+				t.Fatal(err)
+			}
+			if cmd.ProcessState.ExitCode() != x.status || string(out) != x.stdout || !strings.HasPrefix(stderr.String(), x.stderr) {
+				t.Errorf("status %d, stdout %q, stderr %q", cmd.ProcessState.ExitCode(), out, stderr.String())
+			}
+		})
+	}
+}
+
+// A program that imports mpi stays static with a plain go build.
+func TestDependencies(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	if !slices.Contains(deps, "github.com/gorun-mpi/gorun/rpi/tcp") {
+		t.Errorf("the transport is missing: %v", deps)
+	}
+	for _, bad := range []string{"net", "os/user", "crypto/tls", "runtime/cgo", "github.com/google/uuid", "github.com/BurntSushi/toml"} {
+		if slices.Contains(deps, bad) {
+			t.Errorf("mpi imports %s", bad)
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	a := mpi.Wtime()
+	for mpi.Wtime() == a {
+	}
+	if b := mpi.Wtime(); b < a || mpi.Wtick() <= 0 || mpi.Wtick() > 1e-3 {
+		t.Errorf("%v, then %v, tick %v", a, b, mpi.Wtick())
+	}
+}
