@@ -24,6 +24,9 @@ func readAll(p []byte) {
 	}
 }
 
+// FuzzReader gives the reader whole files. Fuzz it with -fuzzminimizetime 20x:
+// blocks are read by several goroutines, so that coverage varies and minimizing
+// an input never ends by itself.
 func FuzzReader(f *testing.F) {
 	f.Add(smallImage(f))
 	f.Add([]byte(magic))
