@@ -26,9 +26,13 @@ var programs = map[string]func(){
 		})
 		fmt.Println("finalized:", errors.Is(mpi.Barrier(mpi.World()), mpi.ErrInit))
 	},
-	"error": func() { mpi.Run(func(*mpi.Comm) error { return errors.New("no bread") }) },
-	"panic": func() { mpi.Run(func(*mpi.Comm) error { panic("no milk") }) },
-	"abort": func() { mpi.Run(func(c *mpi.Comm) error { mpi.Abort(c, 42); return nil }) },
+	"example Run":   ExampleRun,
+	"example Init":  ExampleInit,
+	"example Self":  ExampleSelf,
+	"example Abort": ExampleAbort,
+	"error":         func() { mpi.Run(func(*mpi.Comm) error { return errors.New("no bread") }) },
+	"panic":         func() { mpi.Run(func(*mpi.Comm) error { panic("no milk") }) },
+	"abort":         func() { mpi.Run(func(c *mpi.Comm) error { mpi.Abort(c, 42); return nil }) },
 	"wrong order": func() {
 		fmt.Println(mpi.Initialized(), mpi.World() == nil, mpi.Self() == nil,
 			errors.Is(mpi.Finalize(), mpi.ErrInit), errors.Is(mpi.Barrier(mpi.World()), mpi.ErrComm))
@@ -54,6 +58,10 @@ func TestProcess(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"run", 0, "rank 0 of 1 sum 7 true 1\nfinalized: true\n", ""},
+		{"example Run", 0, "rank 0 of 1 sum 7\n", ""},
+		{"example Init", 0, "rank 0 of 1 true\n", ""},
+		{"example Self", 0, "alone: true\n", ""},
+		{"example Abort", 42, "", "rank 0: Abort"},
 		{"error", 1, "", "rank 0: no bread"},
 		{"panic", 1, "", "rank 0: panic: no milk"},
 		{"abort", 42, "", "rank 0: Abort was called with status 42"},
