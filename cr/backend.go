@@ -26,8 +26,16 @@ func (b *backend) Ready() error {
 	return nil
 }
 
-func (b *backend) Before() error { return b.r.call(&b.r.checkpoint) }
-func (b *backend) After() error  { return b.r.call(&b.r.cont) }
+// Before also gets the memory for the copy, while the gate is still open and
+// messages flow.
+func (b *backend) Before() error {
+	if err := b.r.call(&b.r.checkpoint); err != nil {
+		return err
+	}
+	return b.r.reg.Prepare()
+}
+
+func (b *backend) After() error { return b.r.call(&b.r.cont) }
 
 // FirstPoint gives the saved messages to the engine. Not earlier: what the
 // program sends itself while it sets up must not meet them.
@@ -81,6 +89,10 @@ func (r *Registry) claimed() error {
 }
 
 func (b *backend) Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64) (job.Snapshot, error) {
+	codec, err := image.ParseCodec(cfg.Codec)
+	if err != nil {
+		return nil, err
+	}
 	c, err := b.r.reg.Copy()
 	if err != nil {
 		return nil, fmt.Errorf("copying the registered state: %w", err)
@@ -91,11 +103,11 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64
 	}
 	j := b.r.j
 	return &snapshot{
-		copy: c, saved: saved, path: cfg.Path, codec: cfg.Codec,
+		copy: c, saved: saved, path: cfg.Path, codec: codec,
 		meta: image.Meta{
 			Job: j.ID, Incarnation: fmt.Sprintf("%016x", j.Incarnation),
 			Rank: j.Rank, Size: j.Size, Seq: cfg.Seq,
-			Arch: runtime.GOARCH, BigEndian: job.BigEndian(), Backend: "self",
+			Arch: runtime.GOARCH, BigEndian: image.HostBigEndian, Backend: "self",
 			Program: program(), Created: time.Now().UTC(), Point: point, Contexts: j.Contexts(),
 		},
 	}, nil
@@ -115,7 +127,7 @@ type snapshot struct {
 	saved []rpi.Saved
 	meta  image.Meta
 	path  string
-	codec string
+	codec image.Codec
 }
 
 func (s *snapshot) Bytes() uint64 {
@@ -131,7 +143,7 @@ func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.Ima
 	if err != nil {
 		return oob.ImageInfo{}, err
 	}
-	return oob.ImageInfo{File: filepath.Base(s.path), Size: sum.Size, Digest: sum.Digest, Codec: sum.Codec}, nil
+	return oob.ImageInfo{File: filepath.Base(s.path), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec)}, nil
 }
 
 func (s *snapshot) Release() { s.copy.Release() }

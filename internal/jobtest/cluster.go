@@ -26,6 +26,7 @@ type Options struct {
 	Images     []string // by rank: restart from these
 	SparseFrom int
 	Phase      time.Duration // deadline of a phase; 0: the default
+	OnSend     func(oob.Msg) // told of what the head sends to ranks; must not block
 }
 
 // Cluster is a running job.
@@ -49,24 +50,28 @@ func New(n int, opt Options) *Cluster {
 	c.head = ckpt.NewHead(ckpt.HeadConfig{Size: n, Incarnation: incarnation, SparseFrom: opt.SparseFrom,
 		PhaseMillis: opt.Phase.Milliseconds(), AskMillis: 200})
 	fabric := mem.NewFabric(n)
+	waiters, modules, engines, addrs := make([]rpi.Waiter, n), make([]rpi.Module, n), make([]*rpi.Engine, n), make([][]byte, n)
 	for rank := range n {
-		w := rpi.NewChanWaiter()
-		m := fabric.Module(rank)
-		e := rpi.New(rpi.Config{Rank: rank, Size: n, Modules: []rpi.Module{m}, Waiter: w})
-		if _, err := m.Start(rpi.Env{Rank: rank, Size: n, Incarnation: incarnation, Sink: e.Sink(0)}); err != nil {
+		waiters[rank], modules[rank] = fabric.Waiter(rank), fabric.Module(rank)
+		engines[rank] = rpi.New(rpi.Config{Rank: rank, Size: n, Modules: modules[rank : rank+1], Waiter: waiters[rank]})
+		var err error
+		env := rpi.Env{Rank: rank, Size: n, Incarnation: incarnation, Sink: engines[rank].Sink(0)}
+		if addrs[rank], err = modules[rank].Start(env); err != nil {
 			panic(err)
 		}
-		if err := m.Peers(make([][]byte, n)); err != nil {
+	}
+	for rank := range n {
+		if err := modules[rank].Peers(addrs); err != nil {
 			panic(err)
 		}
-		e.Start()
+		engines[rank].Start()
 		start := oob.StartConfig{Job: "test", Incarnation: incarnation, Rank: rank, Size: n, CR: "self", SparseFrom: opt.SparseFrom}
 		if opt.Images != nil {
 			start.Image = opt.Images[rank]
 		}
 		down := newPipe()
 		c.up = append(c.up, down)
-		c.Jobs = append(c.Jobs, job.New(job.Config{Start: start, Engine: e, Waiter: w, Close: m.Close,
+		c.Jobs = append(c.Jobs, job.New(job.Config{Start: start, Engine: engines[rank], Waiter: waiters[rank], Close: modules[rank].Close,
 			Link: &link{in: down, to: c}, Lost: func(error) {}}))
 	}
 	c.feed(ckpt.HeadEvent{Type: ckpt.HvAllUp})
@@ -119,6 +124,9 @@ func (c *Cluster) feed(ev ckpt.HeadEvent) {
 func (c *Cluster) do(a ckpt.HeadAction) {
 	switch a.Type {
 	case ckpt.HactSend:
+		if c.opt.OnSend != nil {
+			c.opt.OnSend(a.Msg)
+		}
 		c.up[a.Msg.To].put(a.Msg)
 	case ckpt.HactTimer:
 		time.AfterFunc(time.Duration(a.Millis)*time.Millisecond, func() {
