@@ -96,8 +96,10 @@ func Finalize() error {
 		return &Error{Call: "Finalize", Err: ErrInit}
 	}
 	process.done = true
-	e.shutdown()
-	if err := e.job.Finalize(); err != nil {
+	e.ended.Store(true)
+	err := e.job.Finalize()
+	e.watch.stop() // not before: other ranks may still disagree
+	if err != nil {
 		return &Error{Call: "Finalize", Err: err}
 	}
 	return nil

@@ -1,0 +1,77 @@
+package mpi_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"strings"
+	"testing"
+)
+
+// Every exported function and method has an Example and says in which chapter
+// of the standard it stands, or is about Go alone.
+func TestEveryCallIsShown(t *testing.T) {
+	set := token.NewFileSet()
+	pkgs, err := parser.ParseDir(set, ".", func(fs.FileInfo) bool { return true }, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := map[string]bool{}
+	for _, f := range pkgs["mpi_test"].Files {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				if name, ok := strings.CutPrefix(fn.Name.Name, "Example"); ok {
+					examples[name] = true
+				}
+			}
+		}
+	}
+	// What other packages of the module use, and methods that belong to a value.
+	exempt := map[string]bool{"NewWorld": true, "Shutdown": true, "JobOf": true, "Error_Error": true, "Error_Unwrap": true}
+	outside := map[string]bool{"SendObject": true, "RecvObject": true, "Comm_WithCodec": true, "Comm_WithContext": true,
+		"Comm_String": true, "Run": true, "WithContext": true}
+	all := 0
+	for _, f := range pkgs["mpi"].Files {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !fn.Name.IsExported() {
+				continue
+			}
+			name := fn.Name.Name
+			if fn.Recv != nil {
+				on := receiver(fn.Recv.List[0].Type)
+				if !ast.IsExported(on) {
+					continue
+				}
+				name = on + "_" + name
+			}
+			if exempt[name] || strings.HasSuffix(set.Position(fn.Pos()).Filename, "_test.go") {
+				continue
+			}
+			all++
+			if !examples[name] {
+				t.Errorf("%s has no example", name)
+			}
+			inOps := strings.HasSuffix(set.Position(fn.Pos()).Filename, "op.go") // the chapter is told once
+			if !outside[name] && !inOps && !strings.Contains(fn.Doc.Text(), "MPI-4.1") {
+				t.Errorf("%s does not name its chapter", name)
+			}
+		}
+	}
+	if all < 70 {
+		t.Errorf("only %d calls were found", all)
+	}
+}
+
+func receiver(t ast.Expr) string {
+	switch t := t.(type) {
+	case *ast.StarExpr:
+		return receiver(t.X)
+	case *ast.IndexExpr:
+		return receiver(t.X)
+	case *ast.Ident:
+		return t.Name
+	}
+	return ""
+}
