@@ -69,11 +69,16 @@ func (d *driver) put(ev ckpt.RankEvent) {
 	d.mu.Lock()
 	d.inbox = append(d.inbox, ev)
 	d.mu.Unlock()
+	token(d.ready)
+	d.waiter.Wake() // the driver may be waiting for the transports instead
+}
+
+// token leaves one token in a channel of capacity 1.
+func token(c chan struct{}) {
 	select {
-	case d.ready <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
-	d.waiter.Wake() // the driver may be waiting for the transports instead
 }
 
 func (d *driver) take() []ckpt.RankEvent {
@@ -86,6 +91,10 @@ func (d *driver) take() []ckpt.RankEvent {
 
 func (d *driver) run() {
 	for {
+		select { // before the look that it announces
+		case <-d.ready:
+		default:
+		}
 		for _, ev := range d.take() {
 			d.step(ev)
 		}
