@@ -189,20 +189,24 @@ func (m flushing) Flush() bool {
 func TestBackgroundFlushes(t *testing.T) {
 	f := newFakeNet(t, 2)
 	m := flushing{f.modules[0], make(chan bool, 1)}
-	e := connect(t, []rpi.Module{m, f.modules[1]}, false)
+	e := rpi.New(rpi.Config{Size: 2, Modules: []rpi.Module{m}})
+	if _, err := m.Start(rpi.Env{Size: 2, Sink: e.Sink(0)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Peers([][]byte{{0}, {1}}); err != nil {
+		t.Fatal(err)
+	}
+	e.Start()
 	for range 3 {
-		if err := e[0].Send(1, ctx, 0, bytesType, nil, rpi.Standard, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := e[0].Send(1, ctx, 0, bytesType, nil, rpi.Standard, nil); err != nil {
-			t.Fatal(err)
+		for range 2 {
+			if err := e.Send(1, ctx, 0, bytesType, nil, rpi.Standard, nil); err != nil {
+				t.Fatal(err)
+			}
 		}
 		<-m.flushed
 	}
-	for _, e := range e {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -54,7 +54,8 @@ type Engine struct {
 	wantOut    atomic.Bool
 	outOfWait  chan struct{} // capacity 1: the one in Waiter.Wait has left it
 	spins      int
-	rotate     int // WaitAny's fairness
+	rotate     int    // WaitAny's fairness
+	misses     uint64 // see missed
 
 	abort atomic.Pointer[abortion]
 	back  background

@@ -26,6 +26,7 @@ func (e *Engine) Iprobe(src int, ctx uint64, tag int32) (Status, bool, error) {
 	defer e.leave()
 	m, st, err := e.seekMessage(src, ctx, tag)
 	if m == nil {
+		e.missed()
 		return st, err == nil && src == ProcNull, err
 	}
 	return m.status(), true, nil
@@ -49,6 +50,7 @@ func (e *Engine) Improbe(src int, ctx uint64, tag int32) (Message, Status, bool,
 	defer e.leave()
 	m, st, err := e.seekMessage(src, ctx, tag)
 	if m == nil {
+		e.missed()
 		return Message{}, st, err == nil && src == ProcNull, err
 	}
 	return e.take(m), m.status(), true, nil

@@ -335,12 +335,23 @@ func (e *Engine) Test(h Request) (Status, bool, error) {
 		e.flush()
 		e.poll()
 		if r.phase != phaseDone {
+			e.missed()
 			return Status{}, false, nil
 		}
 	}
 	st, err := r.status, r.err
 	e.freeRequest(r)
 	return st, true, err
+}
+
+// missed is called when a caller has looked in vain and may look again at
+// once. It lets other goroutines run now and then: a loop of calls that wait for
+// nothing would keep its processor for as long as the scheduler allows, 10 ms,
+// and what it waits for may need that processor. The lock is held.
+func (e *Engine) missed() {
+	if e.misses++; e.misses%16 == 0 {
+		e.stepAside()
+	}
 }
 
 // Done reports whether waiting for the request would return at once. It makes
@@ -352,6 +363,10 @@ func (e *Engine) Done(h Request) bool {
 	if r != nil && r.phase != phaseDone {
 		e.flush()
 		e.poll()
+		if r.phase != phaseDone {
+			e.missed()
+			r, _ = h.resolve()
+		}
 	}
 	return r == nil || r.phase == phaseDone
 }
