@@ -42,6 +42,9 @@ type demo struct {
 }
 
 func (d *demo) run(matrix string) error {
+	if err := os.Mkdir(filepath.Join(d.dir, "run"), 0o700); err != nil {
+		return err
+	}
 	say("building gorun and the solver")
 	for _, pkg := range []string{"cmd/gorun", "examples/solver"} {
 		build := exec.Command("go", "build", "-o", d.dir, "github.com/gorun-mpi/gorun/"+pkg)
@@ -170,7 +173,7 @@ func children(pid int) (pids []int) {
 // command runs gorun with everything it writes below the demo's folder.
 func (d *demo) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(d.dir, "gorun"), args...)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.dir, "GORUN_CKPT_DIR="+filepath.Join(d.dir, "snapshots"))
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Join(d.dir, "run"), "GORUN_CKPT_DIR="+filepath.Join(d.dir, "snapshots"))
 	return cmd
 }
 
