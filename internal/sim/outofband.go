@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// outOfBand is the network between head, agents and ranks: in order between
+// each two, at any speed otherwise.
+type outOfBand struct {
+	pairs  map[[2]int32]*pair
+	active []*pair
+}
+
+type pair struct {
+	msgs []oob.Msg
+	on   bool // in active
+}
+
+func (o *outOfBand) put(from, to int32, m oob.Msg) {
+	p := o.pairs[[2]int32{from, to}]
+	if p == nil {
+		p = &pair{}
+		o.pairs[[2]int32{from, to}] = p
+	}
+	p.msgs = append(p.msgs, m)
+	if !p.on {
+		p.on = true
+		o.active = append(o.active, p)
+	}
+}
+
+// send puts a message on its way. What ranks say of their destinations goes by
+// way of their agent, which adds it up.
+func (w *world) send(m oob.Msg) {
+	if m.From >= 0 && !w.ranks[m.From].alive {
+		return
+	}
+	to := m.To
+	if m.Kind == oob.Dests && m.From >= 0 {
+		to = oob.AgentAddr(w.agentOf(int(m.From)))
+	}
+	w.oob.put(m.From, to, m)
+}
+
+func (w *world) agentOf(r int) int { return r * w.plan.agents / w.np }
+
+// deliver hands one message over: the oldest of a pair chosen at random.
+func (w *world) deliver() {
+	o := &w.oob
+	if len(o.active) == 0 {
+		return
+	}
+	i := w.rng.IntN(len(o.active))
+	p := o.active[i]
+	m := p.msgs[0]
+	p.msgs = p.msgs[1:]
+	if len(p.msgs) == 0 {
+		p.on = false
+		o.active[i] = o.active[len(o.active)-1]
+		o.active = o.active[:len(o.active)-1]
+	}
+	w.arrive(m)
+	if w.rng.IntN(64) == 0 {
+		w.arrive(m) // twice: must be harmless
+	}
+}
+
+func (w *world) arrive(m oob.Msg) {
+	if w.log != nil {
+		w.logf("%s -> %s: %s", party(m.From), party(m.To), say(m))
+	}
+	if m.Kind == oob.Dests && m.From >= 0 {
+		w.addUp(m)
+		return
+	}
+	if m.To == oob.Head {
+		w.toHead(m)
+		return
+	}
+	r := w.ranks[m.To]
+	if !r.alive || !r.up {
+		return
+	}
+	if m.Kind == oob.Running {
+		if m.Incarnation == w.incarnation {
+			r.app.released = true
+		}
+		return
+	}
+	if w.breaks(revertForgets) && m.Kind == oob.Revert && m.To == 0 {
+		return
+	}
+	attempt, _ := r.m.Attempt()
+	if w.breaks(attemptIgnored) && m.Kind == oob.Bookmark && m.Attempt != attempt {
+		m.Attempt = attempt
+	}
+	if w.breaks(incarnationIgnored) && m.Incarnation != w.incarnation {
+		m.Incarnation, m.Attempt = w.incarnation, max(attempt, m.Attempt)
+	}
+	r.drv.inbox = append(r.drv.inbox, ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m})
+}
+
+// addUp is the agent's part in the sparse schedule.
+func (w *world) addUp(m oob.Msg) {
+	if m.Incarnation != w.incarnation {
+		return
+	}
+	a := w.agentOf(int(m.From))
+	if w.breaks(reductionLosesOne) && m.From == 0 {
+		m.Data = nil
+	}
+	sum, done, err := w.agents[a].Add(m)
+	if err != nil {
+		w.violate("agent %d: %v", a, err)
+	}
+	if done {
+		sum.From, sum.To = oob.AgentAddr(a), oob.Head
+		w.send(sum)
+	}
+}

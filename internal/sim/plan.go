@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// plan is what a seed decides before anything runs.
+type plan struct {
+	np, threads, rounds int
+	density             int // events a round, at most
+	prologue            bool
+	collective          bool
+	neighbours          bool // ranks talk to their next two only
+	huge                bool // some messages need several frames or segments
+	fault               fault
+
+	sparse bool
+	agents int
+
+	eager   int  // of the transport, bytes
+	window  int  // bytes that a connection holds
+	batches bool // small messages are held back
+	slots   bool // some whole messages are left in shared memory
+	direct  directMode
+
+	requests []request
+	stops    bool // some requests are checkpoint-and-stop
+	deaths   int  // of ranks, agents or the head
+	hurry    bool // deadlines expire at any time
+	failIO   bool // writes, folders and commits fail now and then
+	lateInit bool // the ranks come up one by one, requests do not wait for that
+	slowCopy bool // whole-process images take longer than the deadlines
+}
+
+// directMode says how the transport writes into published buffers.
+type directMode uint8
+
+const (
+	noDirect    directMode = iota
+	copyAtOnce             // shared memory: done on return
+	putInFlight            // remote: lands later, in order with what is sent after it
+)
+
+type request struct {
+	at   float64 // share of the program's messages received, from which on it may come
+	wait int64   // steps after that
+	self bool
+	stop bool
+}
+
+// quiet reports whether nothing was planned that makes an attempt fail.
+func (p *plan) quiet() bool {
+	return p.deaths == 0 && !p.hurry && !p.failIO && p.fault == noFault
+}
+
+func newPlan(rng *rand.Rand) *plan {
+	one := func(n int) bool { return rng.IntN(n) == 0 }
+	p := &plan{np: 2 + rng.IntN(7), threads: 1, rounds: 4 + rng.IntN(5)}
+	switch {
+	case one(40):
+		p.np = 1
+	case one(2000):
+		p.np = 60 + rng.IntN(141)
+	case one(100):
+		p.np = 9 + rng.IntN(12)
+	}
+	if one(3) {
+		p.threads = 2 + rng.IntN(2)
+	}
+	p.density = 2 + rng.IntN(2*p.np+2)
+	if p.np > 20 {
+		p.rounds, p.density = 3, p.np/2
+	}
+	p.prologue, p.collective, p.neighbours = !one(3), one(3), one(3)
+	p.sparse, p.agents = one(2), 1+rng.IntN(min(3, p.np))
+	p.eager = 64 + rng.IntN(300)
+	p.window = []int{60, 200, 1000, 1 << 16}[rng.IntN(4)]
+	p.batches, p.slots, p.direct = one(2), one(2), directMode(rng.IntN(3))
+	if p.huge = p.np <= 4 && one(60); p.huge {
+		p.window = 1 << 18
+	}
+	p.draw(rng, one)
+	return p
+}
+
+// draw plans the checkpoints and what goes wrong.
+func (p *plan) draw(rng *rand.Rand, one func(int) bool) {
+	n := 1 + rng.IntN(4)
+	mode := rng.IntN(3)
+	p.stops = one(3)
+	for range n {
+		p.requests = append(p.requests, request{at: rng.Float64()*1.1 - 0.1, wait: rng.Int64N(100 * int64(p.np)),
+			self: mode == 0 || mode == 2 && one(2), stop: p.stops && one(2)})
+	}
+	if one(3) {
+		p.deaths = 1 + rng.IntN(2)
+	}
+	p.hurry, p.failIO = one(6), one(6)
+	if one(12) {
+		p.fault = fault(1 + rng.IntN(2))
+	}
+	slices.SortFunc(p.requests, func(a, b request) int { return cmp.Compare(a.at, b.at) })
+	p.lateInit = one(4)
+	p.slowCopy = one(4)
+}
+
+func (p *plan) String() string {
+	return fmt.Sprintf("%+v", *p)
+}

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// rank is one simulated process: the program's goroutines, the shipped engine
+// and protocol machine, and the driver between them.
+type rank struct {
+	w     *world
+	id    int
+	alive bool
+	up    bool // in the job: Init has returned
+	left  bool // has passed Finalize
+
+	reviving bool // come back from an image, not yet going on
+
+	e   *rpi.Engine
+	mod *module
+	m   *ckpt.Rank
+
+	app    app
+	points points
+	drv    driver
+}
+
+// app is the program's state. What an image of the portable back-end holds of
+// it is in saved.
+type app struct {
+	saved
+	stage    stage
+	threads  []thread
+	sum      uint64 // of the digests received in this round
+	got      int    // messages received in this round, for the transcript
+	expect   int    // receives of this round
+	released bool   // Init has returned
+	broken   error  // a call failed because a peer died: the program stops there
+	history  map[uint64][]match
+	posts    uint64
+}
+
+// saved is the registered state: where the program goes on, and its result so far.
+type saved struct {
+	round int
+	acc   uint64
+}
+
+type stage uint8
+
+const (
+	starting  stage = iota
+	prologue        // before the first Point
+	atPoint         // wants to enter, or stands at, a Point
+	running         // in a round
+	finishing       // has entered Finalize
+	gone
+)
+
+func (s stage) String() string {
+	return [...]string{"starting", "in the prologue", "at a Point", "running", "in Finalize", "gone"}[s]
+}
+
+// points is the program's count of Points, and the order to stop at one.
+type points struct {
+	entered  uint64
+	standing bool // entered, and not yet left
+	armed    bool
+	attempt  uint32
+	target   uint64
+	told     bool // the driver knows that we stand at the target
+}
+
+// thread is one goroutine of the program.
+type thread struct {
+	ops     []op
+	next    int
+	call    *call   // the one it is blocked in
+	pending []*call // started, to be completed at the end of the round
+	over    []*call // to be completed at the end of the next round
+	found   bool    // a probe has found the message of ops[next]
+	st      rpi.Status
+	mprobe  rpi.Message
+	window  bool // mutant: has passed the gate's check, and calls whatever happens now
+}
+
+// call is one operation under way.
+type call struct {
+	op   op
+	req  rpi.Request
+	buf  []byte
+	post uint64
+}
+
+// driver carries out what the protocol machine says, as internal/job does.
+type driver struct {
+	inbox    []ckpt.RankEvent
+	attempt  uint32
+	closed   bool
+	flushing bool
+	draining bool
+	settled  bool
+	copying  int64 // step at which the copy stands, 0: none is made
+	copied   *image
+	write    *write
+	held     bool
+}
+
+// write is an image on its way to storage.
+type write struct {
+	attempt uint32
+	img     *image
+	seq     int
+	done    int
+}
+
+func newRank(w *world, id int) *rank {
+	r := &rank{w: w, id: id, alive: true}
+	r.mod = w.net.mods[id]
+	r.e = rpi.New(rpi.Config{Rank: id, Size: w.np, Modules: []rpi.Module{r.mod}, Manual: true})
+	if _, err := r.mod.Start(rpi.Env{Rank: id, Size: w.np, Incarnation: w.incarnation, Sink: r.e.Sink(0)}); err != nil {
+		w.violate("rank %d: module does not start: %v", id, err)
+	}
+	r.e.Start()
+	r.m = ckpt.NewRank(id, w.np, w.incarnation, w.plan.sparse)
+	r.app.history = make(map[uint64][]match)
+	r.app.threads = make([]thread, w.plan.threads)
+	return r
+}
+
+// init enters the job; the program begins when the head says that all have.
+func (r *rank) init() {
+	r.up = true
+	r.w.send(oob.Msg{Kind: oob.Up, From: int32(r.id), To: oob.Head, Incarnation: r.w.incarnation})
+}
+
+// step does one small thing, chosen at random.
+func (r *rank) step() {
+	if !r.alive || r.left {
+		return
+	}
+	if r.reviving {
+		if r.w.rng.IntN(8) == 0 {
+			r.revived()
+		}
+		return
+	}
+	if !r.up {
+		if r.w.rng.IntN(8) == 0 {
+			r.init()
+		}
+		return
+	}
+	switch r.w.rng.IntN(4) {
+	case 0:
+		r.drive()
+	case 1:
+		if !r.e.GateClosed() {
+			r.e.Progress()
+			return
+		}
+		r.drive()
+	default:
+		r.program()
+	}
+}
+
+// where says what the program is doing.
+func (r *rank) where() string {
+	s := r.app.stage.String()
+	if r.app.broken != nil {
+		s = r.app.broken.Error()
+	}
+	if r.points.standing {
+		s = "standing at a Point"
+	}
+	for _, t := range r.app.threads {
+		if t.call != nil {
+			return s + ", in a call"
+		}
+	}
+	return s
+}

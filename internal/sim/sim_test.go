@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var (
+	schedules = flag.Int("sim.schedules", 0, "number of schedules; 0: 2,000, and 100,000 where CI is set")
+	seed      = flag.Uint64("sim.seed", 0, "replay this seed with a transcript")
+	mutant    = flag.String("sim.mutant", "", "replay with the rule of this name broken")
+)
+
+// TestSchedules runs many seeds. The last of them must have come across
+// everything that the simulator is for.
+func TestSchedules(t *testing.T) {
+	n := *schedules
+	if n == 0 {
+		if n = 2000; os.Getenv("CI") != "" {
+			n = 100_000
+		}
+	}
+	total := sweep(t, n, None)
+	t.Log(&total)
+	for i, p := range total.counts() {
+		if n >= 2000 && *p == 0 {
+			t.Errorf("in %d schedules there were no %s", n, seenNames[i])
+		}
+	}
+}
+
+func sweep(t *testing.T, n int, m Mutant) Seen {
+	var total Seen
+	var mu sync.Mutex
+	var next atomic.Uint64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			var sum Seen
+			for s := next.Add(1); s <= uint64(n) && !t.Failed(); s = next.Add(1) {
+				seen, err := Run(Options{Seed: s, Mutant: m})
+				if err != nil {
+					t.Errorf("%v\nreplay: go test ./internal/sim -run TestReplay -v -sim.seed=%d", err, s)
+				}
+				sum.Add(seen)
+			}
+			mu.Lock()
+			total.Add(sum)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	return total
+}
+
+// TestReplay prints the transcript of one seed: -sim.seed, and -sim.mutant.
+func TestReplay(t *testing.T) {
+	if *seed == 0 {
+		t.Skip("no -sim.seed")
+	}
+	m := None
+	for i, name := range mutantNames {
+		if strings.EqualFold(name, *mutant) {
+			m = Mutant(i)
+		}
+	}
+	if *mutant != "" && m == None {
+		t.Fatalf("no mutant %q", *mutant)
+	}
+	if _, err := Run(Options{Seed: *seed, Mutant: m, Log: t.Output()}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,349 @@
+// Package sim runs whole jobs in one goroutine, from a seed: the shipped engine
+// (package rpi), bookmarks, and protocol machines (package ckpt) of every rank
+// and of the head, over a network, an out-of-band channel and a storage that do
+// whatever real ones may do, and programs whose results are known beforehand.
+//
+//	program --- engine --- fabric: half-open connections, full sockets, cut
+//	   |          |        frames, batches, shared slots, direct writes
+//	 Points     driver
+//	              |
+//	        ckpt.Rank --- out-of-band network: any speed, any order between pairs
+//	              |
+//	        ckpt.Head --- storage: slow, failing
+//
+// Each step of a schedule picks, at random, who moves: a goroutine of a program
+// makes one call, a transport receives a few bytes, one message arrives, one
+// piece of an image is written. Requests come at any time; ranks, agents and
+// the head die at any time; deadlines expire. A job that died, or was stopped,
+// starts again from its newest snapshot, as the next incarnation. What must
+// hold is looked at all the while; see violate's callers.
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime/debug"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+)
+
+// Options choose a schedule.
+type Options struct {
+	Seed   uint64
+	Mutant Mutant
+	Log    io.Writer // gets the transcript; nil: none
+}
+
+// world is one schedule.
+type world struct {
+	rng    *rand.Rand
+	mutant Mutant
+	log    io.Writer
+	plan   *plan
+	prog   *program
+	np     int
+
+	now         int64 // steps
+	frozen      int64 // of them, those in which the job was being imaged
+	limit       int64
+	incarnation uint64
+	started     int // incarnations
+
+	head   *head
+	ranks  []*rank
+	agents []*ckpt.DestSum
+	net    *fabric
+	oob    outOfBand
+	store  store
+	oracle oracle
+	origin []*image // what this incarnation was restored from
+
+	requests    int
+	asks        []request // still to come
+	askAt       int64     // the step in which the next one comes, if the program is as far
+	arrived     int       // messages that programs have received, in all incarnations
+	deaths      []death   // still to come
+	crossing    int       // events at the head so far
+	someoneDied bool
+	speed       []int // by rank: how often its turn is passed over, of 8
+	sizes       map[sizeKey]int
+	told        [][]uint64 // mutants: what each rank last claimed to have sent
+	delayed     []func()   // mutants
+	seen        Seen
+	over        bool
+}
+
+type sizeKey struct {
+	ctx uint64
+	dst int
+}
+
+// violation is the panic that ends a schedule in which something is wrong.
+type violation struct{ text string }
+
+func (w *world) violate(format string, args ...any) {
+	panic(violation{fmt.Sprintf(format, args...)})
+}
+
+func (w *world) logf(format string, args ...any) {
+	if w.log != nil {
+		fmt.Fprintf(w.log, "%7d  %s\n", w.now, fmt.Sprintf(format, args...))
+	}
+}
+
+// Run runs one schedule to its end and returns what it has come across, and
+// an error if an invariant was violated.
+func Run(o Options) (seen Seen, err error) {
+	w := &world{rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)), mutant: o.Mutant, log: o.Log}
+	defer func() {
+		seen = w.seen
+		switch x := recover().(type) {
+		case nil:
+		case violation:
+			w.logf("VIOLATION: %s", x.text)
+			err = fmt.Errorf("seed %d, step %d: %s", o.Seed, w.now, x.text)
+		default:
+			err = fmt.Errorf("seed %d, step %d: panic: %v\n%s", o.Seed, w.now, x, debug.Stack())
+		}
+	}()
+	w.plan = newPlan(w.rng)
+	w.np = w.plan.np
+	w.logf("seed %d: %v", o.Seed, w.plan)
+	w.prog = newProgram(w.rng, w.plan)
+	w.oracle = newOracle(w)
+	w.store.pending = make(map[int]map[int]*image)
+	w.asks = w.plan.requests
+	w.planDeaths()
+	w.measure()
+	w.start(nil)
+	for !w.over {
+		w.step()
+	}
+	w.end()
+	return w.seen, nil
+}
+
+// measure notes the largest message of each context to each rank.
+func (w *world) measure() {
+	w.sizes = make(map[sizeKey]int)
+	for i := range w.prog.events {
+		e := &w.prog.events[i]
+		k := sizeKey{e.ctx, e.dst}
+		w.sizes[k] = max(w.sizes[k], e.size)
+	}
+}
+
+func (w *world) largest(ctx uint64, dst int) int { return w.sizes[sizeKey{ctx, dst}] }
+
+// start begins an incarnation from images, or from nothing.
+func (w *world) start(images []*image) {
+	w.begin()
+	w.origin = images
+	w.net = newFabric(w)
+	w.ranks = make([]*rank, w.np)
+	for i := range w.ranks {
+		w.ranks[i] = newRank(w, i)
+		a := &w.ranks[i].app
+		a.acc = w.prog.acc[i][0]
+		if images != nil {
+			a.saved = images[i].state
+		}
+	}
+	w.oracle.restore(images)
+	for _, r := range w.ranks {
+		if !w.plan.lateInit {
+			r.init()
+		}
+	}
+}
+
+// begin gives the incarnation its identity and its head.
+func (w *world) begin() {
+	w.started++
+	w.incarnation = w.rng.Uint64() | 1
+	w.limit = w.now + 3_000_000 + 200_000*int64(w.np)
+	w.someoneDied = false
+	w.told = make([][]uint64, w.np)
+	w.delayed = nil
+	w.stale()
+	w.agents = make([]*ckpt.DestSum, w.plan.agents)
+	members := make([]int, w.plan.agents)
+	for r := range w.np {
+		members[w.agentOf(r)]++
+	}
+	for i := range w.agents {
+		w.agents[i] = ckpt.NewDestSum(members[i])
+	}
+	w.speed = make([]int, w.np)
+	w.logf("incarnation %d begins (%x)", w.started, w.incarnation)
+	w.newHead()
+}
+
+// step lets somebody move.
+func (w *world) step() {
+	w.now++
+	if w.now > w.limit {
+		w.stuck()
+	}
+	w.headTurn()
+	if w.now >= w.askAt {
+		w.maybeAsk()
+	}
+	w.maybeDie()
+	if w.now%512 == 0 {
+		w.weather()
+	}
+	if n := len(w.oob.active); n > 0 && w.rng.IntN(3+w.np/4) < 1+min(n, w.np)/4 {
+		w.deliver()
+		return
+	}
+	r := w.ranks[w.rng.IntN(w.np)]
+	if s := w.speed[r.id]; s > 0 && w.rng.IntN(8) < s {
+		return
+	}
+	r.step()
+	if r.left && w.everybodyLeft() {
+		w.over = true
+	}
+	if len(w.delayed) > 0 && w.rng.IntN(60) == 0 {
+		w.delayed[0]()
+		w.delayed = w.delayed[1:]
+	}
+}
+
+// maybeAsk makes the next request if the program is as far as planned.
+func (w *world) maybeAsk() {
+	if len(w.asks) == 0 || float64(w.arrived) < w.asks[0].at*float64(len(w.prog.events)) {
+		return
+	}
+	if w.askAt == 0 {
+		w.askAt = w.now + w.asks[0].wait
+		return
+	}
+	q := w.asks[0]
+	w.asks, w.askAt = w.asks[1:], 0
+	w.ask(q)
+}
+
+// weather makes some ranks slow for a while.
+func (w *world) weather() {
+	for i := range w.speed {
+		w.speed[i] = 0
+		if w.rng.IntN(4) == 0 {
+			w.speed[i] = w.rng.IntN(8)
+		}
+	}
+}
+
+func (w *world) everybodyLeft() bool {
+	for _, r := range w.ranks {
+		if !r.left {
+			return false
+		}
+	}
+	return true
+}
+
+// end checks what must hold when all ranks have passed Finalize.
+func (w *world) end() {
+	for len(w.asks) > 0 { // whoever comes too late is told so
+		q := w.asks[0]
+		w.asks = w.asks[1:]
+		w.ask(q)
+	}
+	if !w.head.final && !w.breaks(finalizeNotHeld) {
+		w.violate("all ranks are gone, and the head has not released them")
+	}
+	for id, text := range w.head.asked {
+		w.violate("request %d (%s) was not answered", id, text)
+	}
+	for i, got := range w.oracle.got {
+		if !got {
+			w.violate("event %d was never received", i)
+		}
+	}
+	for _, r := range w.ranks {
+		if r.app.acc != w.prog.acc[r.id][w.prog.rounds] {
+			w.violate("rank %d ends with digest %016x", r.id, r.app.acc)
+		}
+	}
+	w.seen.Schedules++
+	w.seen.Steps += w.now
+}
+
+// stuck is the end of a schedule that does not end.
+func (w *world) stuck() {
+	text := fmt.Sprintf("no end after %d steps; attempt under way: %v, head's timer: %d", w.now, w.head.m.Busy(), w.head.timer)
+	for _, r := range w.ranks {
+		text += fmt.Sprintf("\n  rank %d: alive %v, %s, round %d, protocol state %d, gate closed %v, up %v",
+			r.id, r.alive, r.where(), r.app.round, r.m.State(), r.e.GateClosed(), r.up)
+		if !r.e.GateClosed() {
+			for _, s := range r.e.Pending() {
+				text += "\n    " + s
+			}
+		}
+	}
+	w.violate("%s", text)
+}
+
+// touched is called when something reaches a rank's memory: not between Ready
+// and the opening of the gate.
+func (w *world) touched(rank int, what string) {
+	if r := w.ranks[rank]; r.drv.closed && r.drv.settled && w.hopeful(r) {
+		w.violate("rank %d is ready, and %s", rank, what)
+	}
+}
+
+// hopeful reports whether the attempt that the rank takes part in is on its way
+// to a cut. Where the head has given it up, or ended it, ranks that know and
+// ranks that do not yet may differ.
+func (w *world) hopeful(r *rank) bool {
+	n, live := r.m.Attempt()
+	return live && n == w.head.attempt
+}
+
+// checkCut looks at the whole job when one rank is captured: nothing is in
+// flight, and all are ready or beyond.
+func (w *world) checkCut(r *rank) {
+	if !w.hopeful(r) {
+		return
+	}
+	for _, x := range w.ranks {
+		if s := x.m.State(); s < ckpt.Ready && x.alive {
+			w.violate("rank %d is captured when rank %d is in state %d", r.id, x.id, s)
+		}
+	}
+	if c := w.net.busy(-1); c != nil {
+		w.violate("rank %d is captured with something in flight: %v", r.id, c)
+	}
+}
+
+// imaged makes time pass while a whole process is imaged.
+func (w *world) imaged(d *driver) {
+	if !w.plan.slowCopy {
+		return
+	}
+	const long = 2_000_000
+	w.now += long
+	w.limit += long
+	if !w.breaks(deadlinesRunOn) {
+		w.frozen += long
+	}
+	d.copying = w.now + 1
+}
+
+// uncount and armLater serve mutants.
+func (w *world) uncount(r int, sent []uint64) {
+	for peer, c := range w.net.mods[r].out {
+		sent[peer] -= min(sent[peer], uint64(len(c.batch)+len(c.rest)+len(c.held)))
+	}
+}
+
+func (w *world) armLater(do func()) {
+	if !w.breaks(armedLater) {
+		do()
+		return
+	}
+	w.delayed = append(w.delayed, do)
+}
