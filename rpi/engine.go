@@ -175,8 +175,11 @@ func (e *Engine) Restarted() {
 }
 
 // Close ends background progress, fails every wait with ErrAborted and closes
-// the modules. The gate is open.
+// the modules. If the gate is closed only its closer may call Close.
 func (e *Engine) Close() error {
+	if e.mu.gate() {
+		e.mu.open()
+	}
 	e.Abort(errors.New("engine closed"))
 	e.stopBackground()
 	e.mu.lock()
