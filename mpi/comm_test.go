@@ -84,7 +84,7 @@ func TestManyCommunicators(t *testing.T) {
 				return fmt.Errorf("on %v: %d, %w", d, v, err)
 			}
 		}
-		for _, d := range comms {
+		for _, d := range comms[:many/10] { // the others end with the job
 			if err := d.Free(); err != nil {
 				return err
 			}
