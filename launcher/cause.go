@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,14 +17,23 @@ type verdict struct {
 	rank int    // the rank that is the cause, -1 if it is none
 }
 
-// causes finds the first cause among what comes in when a job breaks. A rank
-// that fails because another one died says so (secondary); its word counts only
-// if no first cause turns up.
+// causes finds the first cause among what comes in when a job breaks, from
+// several agents in no certain order. A death by signal or a lost agent is the
+// consequence of nothing inside the job. A rank in MPI that exits with an error
+// may have met another one's death. A rank that says so (secondary) has.
 type causes struct {
-	first  *verdict
-	second *verdict
-	said   map[int]saying
+	found [3]*verdict // the first of each kind
+	said  map[int]saying
 }
+
+// kind is how sure it is that something is a first cause.
+type kind uint8
+
+const (
+	certain kind = iota
+	likely
+	consequence
+)
 
 // saying is what a rank said about its end before it came.
 type saying struct {
@@ -51,13 +61,9 @@ func (p phase) String() string {
 }
 
 // set records a cause unless there is an earlier one of its kind.
-func (c *causes) set(secondary bool, v verdict) {
-	at := &c.first
-	if secondary {
-		at = &c.second
-	}
-	if *at == nil {
-		*at = &v
+func (c *causes) set(k kind, v verdict) {
+	if c.found[k] == nil {
+		c.found[k] = &v
 	}
 }
 
@@ -74,10 +80,11 @@ func (c *causes) say(rank int, s saying) {
 func (c *causes) aborted(rank, code int, secondary bool, text string) {
 	c.say(rank, saying{code, text, secondary, true})
 	v := verdict{code: exitCode(code), rank: rank, text: fmt.Sprintf("rank %d aborted the job with code %d%s", rank, code, colon(text))}
+	k := certain
 	if secondary {
-		v.text, v.died = fmt.Sprintf("rank %d gave up%s", rank, colon(text)), true
+		k, v.text, v.died = consequence, fmt.Sprintf("rank %d gave up%s", rank, colon(text)), true
 	}
-	c.set(secondary, v)
+	c.set(k, v)
 }
 
 // failing takes a rank's Failure: its end will follow.
@@ -92,12 +99,15 @@ func (c *causes) exited(rank int, status syscall.WaitStatus, where phase, others
 	if s.abort {
 		return true // recorded when it said so
 	}
-	v := verdict{rank: rank, died: true, code: statusCode(status)}
+	v, k := verdict{rank: rank, died: true, code: statusCode(status)}, certain
 	switch {
 	case status.Signaled():
 		v.text = fmt.Sprintf("rank %d was killed by signal %d (%s)%s", rank, int(status.Signal()), signalName(status.Signal()), core(status))
 	case status.ExitStatus() != 0:
 		v.text = fmt.Sprintf("rank %d exited with status %d", rank, status.ExitStatus())
+		if where >= phaseUp && where < phaseFinal {
+			k = likely
+		}
 	case where >= phaseGreeted && where < phaseFinal:
 		v.code = ExitFailed
 		v.text = fmt.Sprintf("rank %d exited with status 0 without calling Finalize", rank)
@@ -108,17 +118,31 @@ func (c *causes) exited(rank int, status syscall.WaitStatus, where phase, others
 		return false
 	}
 	v.text += colon(s.text)
-	c.set(s.secondary, v)
+	if s.secondary {
+		k = consequence
+	}
+	c.set(k, v)
 	return true
 }
 
-// verdict is the first cause, or a second one where no first turned up.
-func (c *causes) verdict() *verdict {
-	if c.first != nil {
-		return c.first
+// verdict is the surest cause known, nil if there is none, and how long a surer
+// one may take to turn up.
+func (c *causes) verdict() (*verdict, time.Duration) {
+	wait := [...]time.Duration{certain: 0, likely: likelyGrace, consequence: consequenceGrace}
+	for k, v := range c.found {
+		if v != nil {
+			return v, wait[k]
+		}
 	}
-	return c.second
+	return nil, 0
 }
+
+// How long a consequence waits for its cause. Deaths are reported by the kernel
+// to agents at once; only frames from one agent may be slower than another's.
+const (
+	likelyGrace      = 200 * time.Millisecond
+	consequenceGrace = time.Second
+)
 
 // statusCode turns a wait status into an exit status as a shell does.
 func statusCode(s syscall.WaitStatus) int {

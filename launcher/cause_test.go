@@ -41,13 +41,14 @@ func TestCauses(t *testing.T) {
 			inMPI(c, 0, exitStatus(1))
 			inMPI(c, 3, killedBy(11))
 		}, 139, "rank 3 was killed", true},
+		{"unannounced consequence before cause", func(c *causes) { inMPI(c, 0, exitStatus(1)); inMPI(c, 3, killedBy(9)) }, 137, "rank 3 was killed", true},
 		{"only consequences", func(c *causes) { c.aborted(5, 1, true, "peer failed"); c.aborted(6, 2, true, "peer failed") }, 1, "rank 5 gave up: peer failed", true},
 		{"first of two", func(c *causes) { inMPI(c, 1, exitStatus(4)); inMPI(c, 2, exitStatus(5)) }, 4, "rank 1", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var all causes
 			c.do(&all)
-			v := all.verdict()
+			v, _ := all.verdict()
 			if v == nil {
 				t.Fatal("no cause found")
 			}
@@ -58,7 +59,8 @@ func TestCauses(t *testing.T) {
 	}
 	for _, where := range []phase{phaseSpawned, phaseFinal} {
 		var all causes
-		if all.exited(0, 0, where, where == phaseFinal) || all.verdict() != nil {
+		failed := all.exited(0, 0, where, where == phaseFinal)
+		if v, _ := all.verdict(); failed || v != nil {
 			t.Errorf("a good end %v counts as a failure", where)
 		}
 	}

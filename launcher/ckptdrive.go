@@ -75,7 +75,7 @@ func (inc *incarnation) periodic() {
 		return
 	}
 	inc.h.request(ckptRequest{done: func(schema string, err error) {
-		if err != nil && inc.ending == nil && inc.causes.verdict() == nil && !inc.leaving {
+		if v, _ := inc.causes.verdict(); err != nil && inc.ending == nil && v == nil && !inc.leaving {
 			inc.h.say("the periodic checkpoint failed, the job goes on: %v", err)
 		}
 	}})

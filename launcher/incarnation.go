@@ -36,11 +36,12 @@ type incarnation struct {
 	store   storage
 	ticker  *time.Ticker
 
-	causes  causes
-	grace   *time.Timer
-	ending  *verdict // why it is being ended; nil: it is not
-	leaving bool     // a rank has entered Finalize
-	closing bool     // over was told
+	causes   causes
+	grace    *time.Timer // until a consequence counts as the cause
+	graceFor time.Duration
+	ending   *verdict // why it is being ended; nil: it is not
+	leaving  bool     // a rank has entered Finalize
+	closing  bool     // over was told
 }
 
 type rankState struct {
@@ -351,7 +352,7 @@ func (inc *incarnation) exited(rank int, status syscall.WaitStatus, text string)
 	inc.reach(rank, phaseExited)
 	inc.h.verbose("rank %d has ended, %s", rank, describeStatus(status))
 	if text != "" {
-		inc.causes.set(false, verdict{code: ExitCannotExec, rank: rank, text: fmt.Sprintf("rank %d could not be started: %s", rank, text)})
+		inc.causes.set(certain, verdict{code: ExitCannotExec, rank: rank, text: fmt.Sprintf("rank %d could not be started: %s", rank, text)})
 	}
 	failed := text != "" || inc.causes.exited(rank, status, before, inc.count[phaseGreeted] > 0)
 	if before < phaseFinal && before >= phaseGreeted || failed {
@@ -369,24 +370,26 @@ func describeStatus(s syscall.WaitStatus) string {
 
 // fail ends the incarnation for a cause of its own.
 func (inc *incarnation) fail(v verdict) {
-	inc.causes.set(false, v)
+	inc.causes.set(certain, v)
 	inc.judge()
 }
 
-// secondGrace is how long a consequence waits for its cause to turn up.
-const secondGrace = time.Second
-
-// judge ends the incarnation when its first cause is known, or when only
-// consequences are and no cause turns up for a while.
+// judge ends the incarnation when its first cause is known, or when what is
+// known may be a consequence and no cause turns up for a while.
 func (inc *incarnation) judge() {
+	v, wait := inc.causes.verdict()
 	switch {
-	case inc.ending != nil:
-	case inc.causes.first != nil:
-		inc.end(*inc.causes.first, true)
-	case inc.causes.second != nil && inc.grace == nil:
-		inc.grace = inc.h.after(secondGrace, func() {
-			if inc.ending == nil {
-				inc.end(*inc.causes.verdict(), true)
+	case inc.ending != nil || v == nil:
+	case wait == 0:
+		inc.end(*v, true)
+	case inc.grace == nil || wait < inc.graceFor:
+		if inc.grace != nil {
+			inc.grace.Stop()
+		}
+		inc.graceFor = wait
+		inc.grace = inc.h.after(wait, func() {
+			if v, _ := inc.causes.verdict(); inc.ending == nil {
+				inc.end(*v, true)
 			}
 		})
 	}
@@ -458,7 +461,7 @@ func (inc *incarnation) lost(l *link, missing []int) {
 	if len(missing) > 0 {
 		text += " with " + rankList(missing)
 	}
-	inc.causes.set(false, verdict{code: ExitFailed, rank: -1, died: true, text: text})
+	inc.causes.set(certain, verdict{code: ExitFailed, rank: -1, died: true, text: text})
 	for _, rank := range missing {
 		inc.reach(rank, phaseExited)
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: "its agent was lost"})
@@ -514,7 +517,7 @@ func (inc *incarnation) finished() {
 	}
 	v := inc.ending
 	if v == nil {
-		v = inc.causes.verdict()
+		v, _ = inc.causes.verdict()
 	}
 	inc.h.over(v)
 }

@@ -17,6 +17,8 @@ type queue struct {
 	cond    *sync.Cond
 	waiting []oob.Msg
 	closed  bool
+	writing bool     // a batch is on its way
+	idle    []func() // to be called when nothing is
 	done    chan struct{}
 }
 
@@ -46,15 +48,37 @@ func (q *queue) close() {
 	q.mu.Unlock()
 }
 
+// flushed returns a channel that is closed when everything handed over so far
+// has left, or cannot any more.
+func (q *queue) flushed() <-chan struct{} {
+	c := make(chan struct{})
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 && !q.writing {
+		close(c)
+	} else {
+		q.idle = append(q.idle, func() { close(c) })
+	}
+	return c
+}
+
 func (q *queue) run() {
 	defer close(q.done)
 	for {
 		q.mu.Lock()
+		q.writing = false
+		if len(q.waiting) == 0 {
+			for _, f := range q.idle {
+				f()
+			}
+			q.idle = nil
+		}
 		for len(q.waiting) == 0 && !q.closed {
 			q.cond.Wait()
 		}
 		batch := q.waiting
 		q.waiting = nil
+		q.writing = len(batch) > 0
 		q.mu.Unlock()
 		if len(batch) == 0 {
 			return
@@ -63,7 +87,11 @@ func (q *queue) run() {
 			// What is left has nobody to go to; the reading side of the stream
 			// sees the end and tells the owner.
 			q.mu.Lock()
-			q.closed, q.waiting = true, nil
+			q.closed, q.waiting, q.writing = true, nil, false
+			for _, f := range q.idle {
+				f()
+			}
+			q.idle = nil
 			q.mu.Unlock()
 			q.conn.Close()
 			return

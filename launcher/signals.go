@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // forwarded are the signals that ranks get as the head does. What the terminal
@@ -55,9 +56,7 @@ func (h *head) signalled(sig syscall.Signal) {
 		h.interrupt()
 	case sig == syscall.SIGTSTP:
 		h.inc.signal(sig)
-		// Stopped by a signal that cannot be caught, as the default action
-		// would; SIGCONT comes back here and goes to the ranks.
-		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		go h.suspend(h.inc.links)
 	case sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT:
 		h.told = true
 		if h.inc.count[phaseSpawned] < len(h.inc.ranks) {
@@ -71,6 +70,20 @@ func (h *head) signalled(sig syscall.Signal) {
 			h.resumeStdin()
 		}
 	}
+}
+
+// suspend stops this process when the ranks have been told to, by a signal that
+// cannot be caught, as the default action would. SIGCONT comes to signalled
+// again and goes to the ranks.
+func (h *head) suspend(links []*link) {
+	limit := time.After(time.Second)
+	for _, l := range links {
+		select {
+		case <-l.out.flushed():
+		case <-limit:
+		}
+	}
+	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
 // interrupt ends the job: the first time the ranks get the signal and a moment,

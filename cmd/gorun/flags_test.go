@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func say(args ...string) (out, errs string, code int) {
+	var o, e bytes.Buffer
+	code = dispatch(args, stdio{strings.NewReader(""), &o, &e})
+	return o.String(), e.String(), code
+}
+
+func TestHelp(t *testing.T) {
+	if _, errs, code := say(); code != 2 || !strings.Contains(errs, "restart") {
+		t.Errorf("without arguments: exit %d, %q", code, errs)
+	}
+	for i := range commands {
+		c := &commands[i]
+		out, _, code := say("help", c.name)
+		if code != 0 || !strings.HasPrefix(out, "usage: gorun") || !strings.Contains(strings.ToLower(out), strings.ToLower(c.short)) {
+			t.Errorf("help %s: exit %d, %q", c.name, code, out)
+		}
+		again, _, code := say(c.name, "-h")
+		if code != 0 || again != out {
+			t.Errorf("%s -h: exit %d, differs from help %s", c.name, code, c.name)
+		}
+		for _, f := range c.flagNames() {
+			if !strings.Contains(out, "\n  "+f) {
+				t.Errorf("help %s lacks %s", c.name, f)
+			}
+		}
+	}
+	if _, errs, code := say("help", "nosuch"); code != 2 || !strings.Contains(errs, "snapshots") {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for want, args := range map[string][]string{
+		"no PROGRAM":                {"-np", "2"},
+		"at least one rank":         {"-np", "0", "ls"},
+		"known are none":            {"-cr", "-ckpt-codec", "gzip", "ls"},
+		"there is no signal":        {"-cr", "-ckpt-on-signal", "NOSUCH", "ls"},
+		"cannot be caught":          {"-cr", "-ckpt-on-signal", "KILL", "ls"},
+		"NAME=VALUE":                {"-param", "x", "ls"},
+		"known are self and auto":   {"-cr=blcr", "ls"},
+		"ps takes no arguments":     {"ps", "x"},
+		"one JOB at a time":         {"kill", "a", "b"},
+		"image inspect FILE":        {"image", "x"},
+		"no SNAPSHOT":               {"restart"},
+		"-keep goes with -prune":    {"snapshots", "-keep", "3"},
+		"known are bash, zsh, fish": {"completion", "csh"},
+	} {
+		if out, errs, code := say(args...); code != 2 || !strings.Contains(errs, want) || out != "" {
+			t.Errorf("%q: exit %d, %q, want %q", args, code, errs, want)
+		}
+	}
+}
+
+func TestCRFlag(t *testing.T) {
+	for in, want := range map[string]string{"true": "self", "self": "self", "auto": "auto", "false": ""} {
+		var f crFlag
+		if err := f.Set(in); err != nil || f.value != want {
+			t.Errorf("-cr=%s: %q, %v", in, f.value, err)
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	out, _, code := say("info")
+	for _, want := range []string{"tcp.eager", "self", "zstd", "local", "dir"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("info: exit %d, lacks %s:\n%s", code, want, out)
+		}
+	}
+}
+
+// The shells that are here accept the scripts.
+func TestCompletion(t *testing.T) {
+	for _, sh := range []string{"bash", "zsh", "fish"} {
+		out, _, code := say("completion", sh)
+		if code != 0 || !strings.Contains(out, "ckpt-every") || !strings.Contains(out, "snapshots") {
+			t.Errorf("%s: exit %d, %q", sh, code, out)
+		}
+		if _, err := exec.LookPath(sh); err != nil {
+			continue
+		}
+		cmd := exec.Command(sh, "-n")
+		cmd.Stdin = strings.NewReader(out)
+		if msg, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s does not accept it: %v\n%s", sh, err, msg)
+		}
+	}
+	script, _, _ := say("completion", "bash")
+	cmd := exec.Command("bash", "-c", script+"\nCOMP_WORDS=(gorun re) COMP_CWORD=1; _gorun; echo ${COMPREPLY[@]}")
+	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != "restart" {
+		t.Errorf("gorun re<TAB>: %q, %v", out, err)
+	}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const limit = 20_000_000 // never reached: the tests end the job
+
+// countJob starts a checkpointable job that counts, and waits until it is up.
+func (h *house) countJob(n int, args ...string) (p *proc, id string) {
+	h.t.Helper()
+	file := filepath.Join(h.t.TempDir(), "id")
+	args = append([]string{"-np", "3", "-cr", "-jobid-file", file}, args...)
+	p = h.start("", append(args, self(h.t), asRank, "count", fmt.Sprint(n))...)
+	return p, h.jobID(p, file)
+}
+
+func (h *house) jobID(p *proc, file string) (id string) {
+	h.t.Helper()
+	until(h.t, func() string {
+		select {
+		case <-p.done:
+			h.t.Fatalf("ended before all ranks were up:\n%s", p.err)
+		default:
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return err.Error()
+		}
+		id = strings.TrimSpace(string(b))
+		return ""
+	})
+	return id
+}
+
+func began(t *testing.T, out string) (at int) {
+	t.Helper()
+	line := out[strings.LastIndex(out, "begins at"):]
+	if _, err := fmt.Sscanf(line, "begins at %d", &at); err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	return at
+}
+
+func TestCheckpointStopRestart(t *testing.T) {
+	h := newHouse(t)
+	p, id := h.countJob(limit, "-env", "GORUN_TEST_KEPT=kept")
+	schema := strings.TrimSpace(h.must("checkpoint", "-stop", id[:8]))
+	if code := p.code(); code != 0 || !strings.Contains(p.err.String(), "gorun restart "+schema) {
+		t.Fatalf("stopped: exit %d, %s", code, p.err)
+	}
+	h.nothingLeft()
+	for _, spec := range []string{"latest", id[:8], schema, filepath.Dir(schema), id + "/1"} {
+		// The program's arguments are given anew so that it comes to an end.
+		out, errs, code := h.gorun("restart", spec, "--", self(t), asRank, "count", "1")
+		if code != 0 || began(t, out) == 0 || !strings.Contains(out, "kept") {
+			t.Errorf("restart %s: exit %d, %q %q", spec, code, out, errs)
+		}
+	}
+	for want, args := range map[string][]string{
+		"cannot be changed":  {"restart", "-np", "5", "latest"},
+		"flags come before":  {"restart", "latest", "-v"},
+		"no such snapshot":   {"restart", "0000"},
+		"gorun snapshots":    {"restart", "0000"},
+		"no PROGRAM after":   {"restart", "latest", "--"},
+		"there is no such f": {"restart", "latest", "--", "./nosuch"},
+	} {
+		if _, errs, code := h.gorun(args...); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit %d, %q, want %q", args, code, errs, want)
+		}
+	}
+	image := filepath.Join(filepath.Dir(schema), "rank-00001.img")
+	if out := h.must("image", "inspect", image); !strings.Contains(out, "1 of 3") || !strings.Contains(out, "sum") {
+		t.Errorf("inspect: %s", out)
+	}
+	if out := h.must("snapshots", "-verify", id); !strings.Contains(out, " ok\n") {
+		t.Errorf("verify: %s", out)
+	}
+	if err := os.Truncate(image, 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := h.gorun("restart", "latest"); code != 1 || !strings.Contains(errs, "rank 1: image "+image) {
+		t.Errorf("restart from a truncated image: exit %d, %s", code, errs)
+	}
+	if out, _, code := h.gorun("snapshots", "-verify"); code != 1 || !strings.Contains(out, "damaged") {
+		t.Errorf("verify of a truncated image: exit %d, %s", code, out)
+	}
+}
+
+// A rank and an agent die, and the job goes on each time from its newest
+// snapshot.
+func TestRestarts(t *testing.T) {
+	h := newHouse(t)
+	p, id := h.countJob(limit, "-restarts", "2", "-agents", "2", "-keep", "1")
+	for i, victim := range []string{"rank", "agent"} {
+		h.must("checkpoint", id)
+		agents, ranks := p.family()
+		pid := ranks[1]
+		if victim == "agent" {
+			pid = agents[0]
+		}
+		syscall.Kill(pid, syscall.SIGKILL)
+		p.err.wait(t, fmt.Sprintf("restarting from snapshot %d (%d of at most 2)", i+1, i+1), 1)
+		p.out.wait(t, "begins at", i+2)
+		if began(t, p.out.String()) == 0 {
+			t.Error("begins from the start")
+		}
+		until(t, func() string {
+			if out := h.must("status", id); strings.Count(out, ": running") < 3 {
+				return "not running again:\n" + out
+			}
+			return ""
+		})
+	}
+	if left, _ := filepath.Glob(filepath.Join(h.ckpt, "*", "*", "schema.toml")); len(left) != 1 {
+		t.Errorf("-keep 1 keeps %v", left)
+	}
+	_, ranks := p.family()
+	syscall.Kill(ranks[0], syscall.SIGKILL)
+	if code := p.code(); code != 137 {
+		t.Errorf("the third death: exit %d\n%s", code, p.err)
+	}
+	h.nothingLeft()
+}
+
+// Without a snapshot a job is started again from the start.
+func TestRestartFromTheStart(t *testing.T) {
+	h := newHouse(t)
+	flag := filepath.Join(t.TempDir(), "flag")
+	p := h.start("", "-np", "2", "-restarts", "1", "sh", "-c", `mkdir "$0" 2>/dev/null && exit 3; sleep 0; echo fine`, flag)
+	if code := p.code(); code != 0 || !strings.Contains(p.err.String(), "from the start (1 of at most 1)") {
+		t.Errorf("exit %d: %s", code, p.err)
+	}
+	if got := strings.Count(p.out.String(), "fine\n"); got < 2 {
+		t.Errorf("%q", p.out)
+	}
+	h.nothingLeft()
+}
+
+// Two restarts of one snapshot run side by side and are told apart by their
+// incarnations.
+func TestRestartsSideBySide(t *testing.T) {
+	h := newHouse(t)
+	p, id := h.countJob(limit)
+	h.must("checkpoint", "-stop", id)
+	p.code()
+	dir := t.TempDir()
+	var both [2]*proc
+	for i := range both {
+		file := filepath.Join(dir, fmt.Sprint(i))
+		both[i] = h.start("", "restart", "-jobid-file", file, "latest")
+		if got := h.jobID(both[i], file); got != id {
+			t.Errorf("restart has the id %s, the job %s", got, id)
+		}
+	}
+	q := h.start("", "checkpoint", id)
+	if code := q.code(); code != 1 || strings.Count(q.err.String(), "(of "+id+")") != 2 {
+		t.Fatalf("two fit: exit %d, %s", code, q.err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(h.must("ps")) {
+		f := strings.Fields(line)
+		if f[0] != id {
+			continue
+		}
+		schema := h.must("checkpoint", f[1])
+		if seen[schema] {
+			t.Errorf("%s is of both", schema)
+		}
+		seen[schema] = true
+		h.must("kill", f[1])
+	}
+	if len(seen) != 2 {
+		t.Errorf("snapshots %v", seen)
+	}
+	for _, p := range both {
+		if code := p.code(); code != 143 {
+			t.Errorf("exit %d: %s", code, p.err)
+		}
+	}
+	h.nothingLeft()
+}
+
+func TestCheckpointOnSignalAndTimer(t *testing.T) {
+	h := newHouse(t)
+	p, _ := h.countJob(limit, "-ckpt-on-signal", "USR2", "-ckpt-every", "20ms", "-v")
+	p.err.wait(t, "checkpoint: committed", 2)
+	p.signal(syscall.SIGUSR2)
+	if code := p.code(); code != 0 || !strings.Contains(p.err.String(), "checkpointed and stopped") {
+		t.Errorf("exit %d: %s", code, p.err)
+	}
+	h.nothingLeft()
+}
+
+// A folder that cannot be written fails the checkpoint and not the job.
+func TestCheckpointFails(t *testing.T) {
+	h := newHouse(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.ckpt = file // not a folder
+	p, id := h.countJob(limit)
+	q := h.start("", "checkpoint", id)
+	if code := q.code(); code != 1 || !strings.Contains(q.err.String(), "no folder for the snapshot") {
+		t.Errorf("exit %d: %s", code, q.err)
+	}
+	if out := h.must("status", id); strings.Count(out, ": running") != 3 {
+		t.Errorf("the job does not go on: %s", out)
+	}
+	h.must("kill", "-9", id)
+	p.code()
+	h.nothingLeft()
+}
