@@ -48,6 +48,7 @@ func (b *backend) FirstPoint() error {
 	}
 	if err == nil {
 		r.j.Engine.Inject(r.restore.Messages())
+		err = r.restore.Close()
 		r.restore = nil
 	}
 	r.mu.Unlock()
@@ -60,11 +61,8 @@ func (b *backend) FirstPoint() error {
 // claimed checks that the program has taken up everything the image holds.
 func (r *Registry) claimed() error {
 	var lost []string
-	have := r.reg.Names()
-	for _, name := range r.restore.Names() {
-		if !slices.Contains(have, name) {
-			lost = append(lost, fmt.Sprintf("variable %q", name))
-		}
+	for _, name := range r.restore.Unclaimed() {
+		lost = append(lost, fmt.Sprintf("variable %q", name))
 	}
 	seen := map[string]bool{}
 	for _, m := range r.restore.Messages() {

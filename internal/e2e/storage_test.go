@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var shortRun = []string{"-poisson", "8", "-iters", "60", "-tol", "0"}
+
+func solver(args ...string) []string { return append([]string{filepath.Join(bin, "solver")}, args...) }
+
+// TestDamagedImages damages a snapshot in every way that storage does. Verify
+// and restart must refuse it and name the file, the rank and what to do.
+func TestDamagedImages(t *testing.T) {
+	h := newHouse(t)
+	schema := h.stopped(append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
+	other := h.stopped(append([]string{"-np", "3"}, solver("-poisson", "8", "-iters", "80", "-tol", "0", "-slow", "10ms")...))
+	image := func(schema string, rank string) string {
+		m, err := filepath.Glob(filepath.Join(filepath.Dir(schema), "rank-0000"+rank+".img"))
+		if err != nil || len(m) != 1 {
+			t.Fatalf("images of rank %s: %v, %v", rank, m, err)
+		}
+		return m[0]
+	}
+	victim := image(schema, "1")
+	whole, err := os.ReadFile(victim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := os.ReadFile(image(other, "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	neighbour, err := os.ReadFile(image(schema, "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := append([]byte(nil), whole...)
+	flipped[len(flipped)/2] ^= 0x10
+	for name, content := range map[string][]byte{
+		"truncated":        whole[:len(whole)-7],
+		"half":             whole[:len(whole)/2],
+		"empty":            {},
+		"one bit flipped":  flipped,
+		"of another job":   foreign,
+		"of another rank":  neighbour,
+		"not an image":     []byte("hello"),
+		"missing":          nil,
+		"whole once again": whole,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if content == nil {
+				os.Remove(victim)
+			} else if err := os.WriteFile(victim, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			defer os.WriteFile(victim, whole, 0o600)
+			_, verr, vcode := h.gorun("snapshots", "-verify", schema)
+			if name == "whole once again" {
+				if vcode != 0 {
+					t.Fatalf("verify: %s", verr)
+				}
+				return
+			}
+			if vcode == 0 {
+				t.Error("verify found nothing")
+			}
+			out, errs, code := h.gorun("restart", schema)
+			if code == 0 {
+				t.Fatalf("restarted from it: %s", out)
+			}
+			if !strings.Contains(errs, filepath.Base(victim)) || !strings.Contains(errs, "rank 1") {
+				t.Errorf("file and rank are not named:\n%s", errs)
+			}
+		})
+	}
+	if digest(t, h.must("restart", schema)) == "" {
+		t.Error("the mended snapshot does not restart")
+	}
+	h.clean()
+}
+
+// failsAndGoesOn asks for a checkpoint that cannot be stored and expects an
+// error that names why, and a job that ends well all the same.
+func (h *house) failsAndGoesOn(dir, why string) {
+	h.t.Helper()
+	want := digest(h.t, h.must(append([]string{"-np", "4"}, solver(shortRun...)...)...))
+	file := filepath.Join(h.run, "id")
+	p := h.start(append([]string{"-np", "4", "-cr", "-ckpt-dir", dir, "-jobid-file", file}, solver(append(shortRun, "-slow", "20ms")...)...)...)
+	_, errs, code := h.gorun("checkpoint", jobID(h.t, p, file))
+	if code == 0 || !strings.Contains(errs, why) {
+		h.t.Errorf("checkpoint: exit %d, stderr %q, want %q in it", code, errs, why)
+	}
+	if code := p.wait(); code != 0 {
+		h.t.Fatalf("the job did not go on: exit %d\n%s", code, p.errs)
+	}
+	if got := digest(h.t, p.out.String()); got != want {
+		h.t.Errorf("digest %s, undisturbed %s", got, want)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
+	if len(left) > 0 {
+		h.t.Errorf("left behind: %v", left)
+	}
+	h.clean()
+}
+
+func TestDiskFull(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	if err := syscall.Mount("gorun-test", dir, "tmpfs", 0, "size=16k"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("mounting a small tmpfs: %v", err)
+		}
+		t.Skipf("mounting a small tmpfs: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, 0) })
+	h.failsAndGoesOn(dir, "no space left")
+}
+
+func TestReadOnlyFolder(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	if err := syscall.Mount("gorun-test", dir, "tmpfs", syscall.MS_RDONLY, "size=16k"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("mounting a read-only tmpfs: %v", err)
+		}
+		t.Skipf("mounting a read-only tmpfs: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, 0) })
+	h.failsAndGoesOn(dir, "read-only")
+}
+
+// TestMovedSnapshot restarts from a snapshot that was copied elsewhere.
+func TestMovedSnapshot(t *testing.T) {
+	h := newHouse(t)
+	want := digest(t, h.must(append([]string{"-np", "3"}, solver(shortRun...)...)...))
+	schema := h.stopped(append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
+	moved := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.Rename(filepath.Dir(schema), moved); err != nil {
+		t.Fatal(err)
+	}
+	if got := digest(t, h.must("restart", moved)); got != want {
+		t.Errorf("digest %s, undisturbed %s", got, want)
+	}
+	h.clean()
+}
