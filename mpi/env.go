@@ -159,11 +159,10 @@ func Abort(c *Comm, code int) {
 // die tells the user and the head, and leaves the process. In a test that runs
 // ranks as goroutines it ends this rank's goroutine and fails the others.
 func (e *env) die(code int, text string, secondary bool) {
-	text = fmt.Sprintf("rank %d: %s", e.job.Rank, text)
 	if e.onAbort != nil {
 		e.onAbort(text)
 	}
-	fmt.Fprintln(os.Stderr, text)
+	fmt.Fprintf(os.Stderr, "rank %d: %s\n", e.job.Rank, text)
 	// Without a launcher there is nobody to tell; the status below is all.
 	_ = e.job.Abort(code, text, secondary)
 	os.Exit(code)

@@ -49,7 +49,7 @@ func TestFailures(t *testing.T) {
 		{"error", "rank 2 of 4: no bread", func(*mpi.Comm) error { return errors.New("no bread") }},
 		{"panic", "rank 2 of 4: panic: no milk", func(*mpi.Comm) error { panic("no milk") }},
 		{"FailNow", "rank 2 of 4: it ended without returning", func(*mpi.Comm) error { runtime.Goexit(); return nil }},
-		{"Abort", "rank 2 of 4: rank 2: Abort was called with status 3", func(c *mpi.Comm) error { mpi.Abort(c, 3); return nil }},
+		{"Abort", "rank 2 of 4: Abort was called with status 3", func(c *mpi.Comm) error { mpi.Abort(c, 3); return nil }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			rec := &recorder{TB: t}
