@@ -1,7 +1,10 @@
 package launcher
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
@@ -64,9 +67,52 @@ func (h *head) request(r ckptRequest) {
 		r.done("", errors.New("the job is ending"))
 		return
 	}
-	h.inc.step(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{
-		ID: h.waiters.add(r), Mode: oob.ModeSelf, Stop: r.stop, Timeout: r.timeout.Milliseconds(), Codec: h.opt.CkptCodec,
-	}})
+	id := h.waiters.add(r)
+	q := ckpt.Request{ID: id, Mode: oob.ModeSelf, Stop: r.stop, Timeout: r.timeout.Milliseconds(), Codec: h.opt.CkptCodec}
+	if inc := h.inc; inc.count[phaseUp] < len(inc.ranks) {
+		inc.early = append(inc.early, q)
+		h.after(cmp.Or(r.timeout, upTimeout), func() { inc.tooEarly(id) })
+		return
+	}
+	h.inc.step(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: q})
+}
+
+// upTimeout is how long a request waits by default for all ranks to be up.
+const upTimeout = time.Minute
+
+// tooEarly gives up a request that came before all ranks were up, id, or all.
+func (inc *incarnation) tooEarly(id uint64) {
+	inc.early = slices.DeleteFunc(inc.early, func(q ckpt.Request) bool {
+		if id != 0 && q.ID != id {
+			return false
+		}
+		inc.h.waiters.answer(q.ID, "", fmt.Errorf("not all ranks are up: %s", inc.late()))
+		return true
+	})
+}
+
+// late names the ranks that are not up.
+func (inc *incarnation) late() string {
+	var late []int
+	for rank := range inc.ranks {
+		if p := inc.ranks[rank].phase; p != phaseUp && p != phaseFinal {
+			late = append(late, rank)
+		}
+	}
+	if len(late) == 0 {
+		return "the job is ending"
+	}
+	return fmt.Sprintf("%s (rank %d: %v)", rankList(late), late[0], inc.ranks[late[0]].phase)
+}
+
+// allUp opens the way for checkpoints, those asked for before first.
+func (inc *incarnation) allUp() {
+	inc.step(ckpt.HeadEvent{Type: ckpt.HvAllUp})
+	early := inc.early
+	inc.early = nil
+	for _, q := range early {
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: q})
+	}
 }
 
 // periodic is the timer's request: left out while a checkpoint runs.

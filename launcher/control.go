@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,6 +76,10 @@ type control struct {
 	ln   *net.UnixListener
 	rec  Record
 	h    *head
+
+	mu      sync.Mutex
+	closed  bool
+	clients sync.WaitGroup // who wait for a reply
 }
 
 func incarnationID(id uint64) string { return fmt.Sprintf("%016x", id) }
@@ -101,7 +105,9 @@ func (h *head) openControl() (*control, error) {
 		c.rec.Parent = h.opt.From.SchemaPath()
 	}
 	if err := errors.Join(c.rec.write(dir), c.listen()); err != nil {
-		return nil, errors.Join(err, c.remove())
+		err = errors.Join(err, c.remove())
+		lock.Close()
+		return nil, err
 	}
 	return c, nil
 }
@@ -132,11 +138,30 @@ func (c *control) update(inc *incarnation) error {
 // remove removes the folder; what clients are still told goes on.
 func (c *control) remove() error { return removeControl(c.dir) }
 
+// close ends the socket when the last replies have been written; the job has
+// ended, so that all are there. A client that does not read is not waited for.
 func (c *control) close() {
-	if c.ln != nil {
-		c.ln.Close()
+	c.ln.Close()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	told := make(chan struct{})
+	go func() { c.clients.Wait(); close(told) }()
+	select {
+	case <-told:
+	case <-time.After(time.Second):
 	}
 	c.lock.Close()
+}
+
+// enter counts a client in, unless it came too late.
+func (c *control) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.clients.Add(1)
+	}
+	return !c.closed
 }
 
 func (c *control) serve() {
@@ -169,6 +194,10 @@ func (c *control) client(conn *net.UnixConn) {
 		enc.Encode(reply{Error: "request not understood: " + err.Error()})
 		return
 	}
+	if !c.enter() {
+		return
+	}
+	defer c.clients.Done()
 	replies := make(chan reply, 64)
 	c.h.post(func() { c.h.serve(&q, replies) })
 	for {
@@ -178,12 +207,14 @@ func (c *control) client(conn *net.UnixConn) {
 				return
 			}
 		case <-c.h.done:
-			select {
-			case r := <-replies:
-				enc.Encode(r)
-			default:
+			for {
+				select {
+				case r := <-replies:
+					enc.Encode(r)
+				default:
+					return
+				}
 			}
-			return
 		}
 	}
 }
@@ -269,6 +300,3 @@ func (h *head) status() Status {
 	}
 	return s
 }
-
-// socketPath is where a client finds the socket of a record.
-func (r *Record) socketPath() string { return filepath.Join(r.folder, socketName) }

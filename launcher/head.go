@@ -42,6 +42,7 @@ type head struct {
 	result   *verdict // set when everything is over
 	chain    []commit // own commits, oldest first, the snapshot started from before them
 	told     bool     // by a signal to end: no restart
+	building bool     // the program is being built
 	waiters  waiters
 	stdinUp  bool // standard input is being read
 	resume   chan os.Signal
@@ -140,7 +141,6 @@ func (h *head) loop() {
 		f := <-h.events
 		f()
 	}
-	h.waiters.fail("the job has ended")
 	// What must not be left is removed while agents stand by to do it if this
 	// process is killed meanwhile.
 	if err := errors.Join(h.prog.remove(), h.control.remove()); err != nil {
@@ -153,6 +153,7 @@ func (h *head) loop() {
 			f()
 		}
 	}
+	h.waiters.fail("the job has ended")
 }
 
 // post hands f to the loop; dropped when that has ended.
@@ -203,14 +204,19 @@ func (h *head) start(from *snapshot.Snapshot) {
 		return
 	}
 	h.state = "building"
+	if h.building {
+		return // since an incarnation that lost its agent meanwhile
+	}
+	h.building = true
 	go func() {
 		err := h.prog.build(h)
 		h.post(func() {
+			h.building = false
 			if err != nil {
-				inc.end(verdict{code: ExitFailed, rank: -1, text: err.Error()}, false)
+				h.inc.end(verdict{code: ExitFailed, rank: -1, text: err.Error()}, false)
 				return
 			}
-			inc.order()
+			h.inc.order()
 		})
 	}()
 }

@@ -39,9 +39,10 @@ type incarnation struct {
 	causes   causes
 	grace    *time.Timer // until a consequence counts as the cause
 	graceFor time.Duration
-	ending   *verdict // why it is being ended; nil: it is not
-	leaving  bool     // a rank has entered Finalize
-	closing  bool     // over was told
+	ending   *verdict       // why it is being ended; nil: it is not
+	leaving  bool           // a rank has entered Finalize
+	early    []ckpt.Request // came before all ranks were up
+	closing  bool           // over was told
 }
 
 type rankState struct {
@@ -316,7 +317,7 @@ func (inc *incarnation) up(rank int) {
 		inc.fail(verdict{code: ExitFailed, rank: -1, text: err.Error()})
 		return
 	}
-	inc.step(ckpt.HeadEvent{Type: ckpt.HvAllUp})
+	inc.allUp()
 }
 
 // writeJobID puts the job's id into -jobid-file, whole or not at all.
@@ -511,6 +512,7 @@ func (inc *incarnation) finished() {
 		}
 	}
 	inc.closing = true
+	inc.tooEarly(0)
 	inc.ticker.Stop()
 	for _, t := range inc.timers {
 		t.Stop()

@@ -217,3 +217,17 @@ func TestCheckpointFails(t *testing.T) {
 	p.code()
 	h.nothingLeft()
 }
+
+// A checkpoint of a job whose ranks do not come up ends with their names.
+func TestCheckpointBeforeInit(t *testing.T) {
+	h := newHouse(t)
+	p := h.start("-", "-np", "2", "-cr", "sh", "-c", forever)
+	p.out.wait(t, "up\n", 2)
+	q := h.start("", "checkpoint", "-timeout", "50ms")
+	if code := q.code(); code != 1 || !strings.Contains(q.err.String(), "not all ranks are up: ranks 0-1 (rank 0: started)") {
+		t.Errorf("exit %d: %s", code, q.err)
+	}
+	h.must("kill")
+	p.code()
+	h.nothingLeft()
+}

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gorun-mpi/gorun/launcher"
 )
@@ -88,6 +89,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	fs.DurationVar(&o.Timeout, "timeout", 0, "end the job after this `duration`")
+	fs.DurationVar(&o.Heartbeat, "heartbeat", 5*time.Second, "ping agents each `duration`; one that is silent for six is lost")
 	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them); may be repeated")
 	fs.Var(&o.env, "env", "set a variable of the ranks and keep it in snapshots, `NAME[=VALUE]`; may be repeated")
 	fs.BoolVar(&o.Verbose, "v", false, "tell on standard error what gorun does")
@@ -107,8 +109,8 @@ func (o *options) check(fs *flag.FlagSet) error {
 	switch {
 	case o.Agents < 1:
 		return fmt.Errorf("-agents %d: a job has at least one", o.Agents)
-	case o.CkptEvery < 0, o.Timeout < 0:
-		return errors.New("a duration must not be negative")
+	case o.CkptEvery < 0, o.Timeout < 0, o.Heartbeat <= 0:
+		return errors.New("a duration must be positive")
 	case o.Restarts < 0, o.Keep < 0:
 		return errors.New("-restarts and -keep must not be negative")
 	}

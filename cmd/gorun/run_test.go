@@ -267,6 +267,19 @@ func TestEverybodyKilled(t *testing.T) {
 	h.nothingLeft()
 }
 
+// An agent that is cut off, here stopped, is noticed by its silence.
+func TestSilentAgent(t *testing.T) {
+	h := newHouse(t)
+	p := h.start("-", "-np", "4", "-agents", "2", "-heartbeat", "20ms", "sh", "-c", forever)
+	p.out.wait(t, "up\n", 4)
+	agents, _ := p.family()
+	syscall.Kill(agents[0], syscall.SIGSTOP)
+	if code := p.code(); code != 1 || !strings.Contains(p.err.String(), "has not answered for 120ms") {
+		t.Errorf("exit %d: %s", code, p.err)
+	}
+	h.nothingLeft()
+}
+
 func TestBuild(t *testing.T) {
 	h := newHouse(t)
 	dir := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/launcher"
 )
 
 var snapshotsCommand = command{
@@ -67,6 +68,9 @@ func (v *viewer) run(dir string, args []string) error {
 		return err
 	}
 	if v.cat, err = snapshot.Open(root); err != nil {
+		return err
+	}
+	if _, err := launcher.Jobs(); err != nil { // removes what dead jobs left
 		return err
 	}
 	jobs, err := v.cat.Jobs()
