@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"os"
@@ -40,7 +41,7 @@ var peers = []peer{
 
 // build compiles pingpong.c for the library; if it is not installed, the
 // contender is nil and why says what is missing.
-func (p *peer) build(dir string, o *options) (c *contender, why string, err error) {
+func (p *peer) build(ctx context.Context, dir string, o *options) (c *contender, why string, err error) {
 	for _, tool := range []string{p.mpicc, p.mpi[0]} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return nil, tool + " is not installed", nil
@@ -50,7 +51,7 @@ func (p *peer) build(dir string, o *options) (c *contender, why string, err erro
 		return nil, "", err
 	}
 	exe := filepath.Join(dir, "pingpong."+p.name)
-	if _, err := bench.Output(time.Minute, os.Environ(), p.mpicc, "-O2", "-o", exe, source(dir)); err != nil {
+	if _, err := bench.Output(ctx, time.Minute, nil, p.mpicc, "-O2", "-o", exe, source(dir)); err != nil {
 		return nil, "", err
 	}
 	return &contender{name: p.name, env: p.env, args: func(mode string, sizes []string) []string {

@@ -14,6 +14,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -49,23 +51,16 @@ func main() {
 	flag.BoolVar(&o.check, "check", false, "fail if a ratio misses the project's targets")
 	flag.Parse()
 	o.sizes, o.modes = strings.Split(*sizes, ","), strings.Split(*modes, ",")
-	if err := run(&o, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
-	}
+	bench.Main("peers", func(ctx context.Context) error { return run(ctx, &o, os.Stdout) })
 }
 
-func run(o *options, w io.Writer) (err error) {
+func run(ctx context.Context, o *options, w io.Writer) (err error) {
 	world, err := bench.NewWorld("")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if e := world.Close(); err == nil {
-			err = e
-		}
-	}()
-	all, err := contenders(world, o, w)
+	defer func() { err = errors.Join(err, world.Close()) }()
+	all, err := contenders(ctx, world, o, w)
 	if err != nil {
 		return err
 	}
@@ -74,7 +69,7 @@ func run(o *options, w io.Writer) (err error) {
 		for _, mode := range o.modes {
 			for i := range all {
 				c := all[(i+round)%len(all)] // another one begins each round
-				lines, err := c.measure(world, mode, o)
+				lines, err := c.measure(ctx, mode, o)
 				if err != nil {
 					return fmt.Errorf("%s: %w", c.name, err)
 				}
@@ -111,10 +106,10 @@ func sizesOf(mode string, o *options) []string {
 	return o.sizes
 }
 
-func (c *contender) measure(world *bench.World, mode string, o *options) ([]bench.Line, error) {
+func (c *contender) measure(ctx context.Context, mode string, o *options) ([]bench.Line, error) {
 	sizes := sizesOf(mode, o)
 	limit := time.Minute + 10*time.Duration(len(sizes))*o.time
-	out, err := bench.Output(limit, append(world.Env[:len(world.Env):len(world.Env)], c.env...), c.args(mode, sizes)...)
+	out, err := bench.Output(ctx, limit, c.env, c.args(mode, sizes)...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +131,8 @@ func (c *contender) measure(world *bench.World, mode string, o *options) ([]benc
 }
 
 // contenders builds the programs of all libraries that are there.
-func contenders(world *bench.World, o *options, w io.Writer) ([]*contender, error) {
-	netpipe, err := bench.Build(world.Dir, "netpipe", "benchmarks/netpipe")
+func contenders(ctx context.Context, world *bench.World, o *options, w io.Writer) ([]*contender, error) {
+	netpipe, err := bench.Build(world.Bin, "netpipe", "benchmarks/netpipe")
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +149,7 @@ func contenders(world *bench.World, o *options, w io.Writer) ([]*contender, erro
 	}
 	all := []*contender{ours}
 	for _, p := range peers {
-		c, why, err := p.build(world.Dir, o)
+		c, why, err := p.build(ctx, world.Bin, o)
 		if err != nil {
 			return nil, err
 		}

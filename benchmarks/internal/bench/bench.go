@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,11 +34,13 @@ func Build(dir, name, pkg string, tags ...string) (exe string, err error) {
 	return exe, nil
 }
 
-// World is a folder of its own for programs, control sockets and snapshots.
+// World is a folder of its own for programs, control sockets and snapshots. Its
+// environment is that of the whole process, so that package launcher finds the
+// jobs in it, too.
 type World struct {
-	Dir   string
-	Gorun string   // the command, built
-	Env   []string // for everything that runs here
+	Dir   string // the folder
+	Bin   string // where programs are built
+	Gorun string // the command, built
 }
 
 // NewWorld makes a world below parent ("": the default for temporary files) and
@@ -47,9 +50,14 @@ func NewWorld(parent string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Dir: dir}
-	w.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "GORUN_CKPT_DIR="+filepath.Join(dir, "snapshots"))
-	if w.Gorun, err = Build(dir, "gorun", "cmd/gorun"); err != nil {
+	w := &World{Dir: dir, Bin: filepath.Join(dir, "bin")}
+	run := filepath.Join(dir, "run")
+	err = errors.Join(os.Mkdir(w.Bin, 0o700), os.Mkdir(run, 0o700),
+		os.Setenv("XDG_RUNTIME_DIR", run), os.Setenv("GORUN_CKPT_DIR", filepath.Join(dir, "snapshots")))
+	if err == nil {
+		w.Gorun, err = Build(w.Bin, "gorun", "cmd/gorun")
+	}
+	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
@@ -58,11 +66,23 @@ func NewWorld(parent string) (*World, error) {
 // Close removes the folder.
 func (w *World) Close() error { return os.RemoveAll(w.Dir) }
 
+// Main runs a benchmark with a context that ends on an interrupt, so that what
+// it started is ended and what it wrote is removed, and exits.
+func Main(name string, f func(ctx context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := f(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
 // Command prepares a command that is killed, with the group of processes it
-// leads, when ctx ends.
+// leads, when ctx ends. env is added to the environment.
 func Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = env
+	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -71,15 +91,18 @@ func Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 
 // Output runs a command to its end, within limit, and returns what it printed
 // on standard output. What it said on standard error is part of the error.
-func Output(limit time.Duration, env []string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func Output(ctx context.Context, limit time.Duration, env []string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := Command(ctx, env, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() == context.DeadlineExceeded:
 		err = fmt.Errorf("not finished after %v", limit)
+	case ctx.Err() != nil:
+		err = errors.New("interrupted")
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, tail(errs.String()))

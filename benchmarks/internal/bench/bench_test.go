@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,19 +23,28 @@ func TestReadLines(t *testing.T) {
 
 // A command that does not end is ended with all its children, and said to be.
 func TestOutputLimit(t *testing.T) {
-	_, err := Output(50*time.Millisecond, nil, "/bin/sh", "-c", "sleep 1000 & wait")
+	_, err := Output(t.Context(), 50*time.Millisecond, nil, "/bin/sh", "-c", "sleep 1000 & wait")
 	if err == nil || !strings.Contains(err.Error(), "not finished after") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestOutput(t *testing.T) {
-	out, err := Output(time.Minute, []string{"A=7"}, "/bin/sh", "-c", "echo $A")
+	out, err := Output(t.Context(), time.Minute, []string{"A=7"}, "/bin/sh", "-c", "echo $A")
 	if err != nil || out != "7\n" {
 		t.Errorf("%q, %v", out, err)
 	}
-	_, err = Output(time.Minute, nil, "/bin/sh", "-c", "echo why >&2; exit 3")
+	_, err = Output(t.Context(), time.Minute, nil, "/bin/sh", "-c", "echo why >&2; exit 3")
 	if err == nil || !strings.Contains(err.Error(), "why") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// An interrupt ends a command as the limit does.
+func TestOutputInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Output(ctx, time.Minute, nil, "/bin/sh", "-c", "sleep 1000"); err == nil {
+		t.Error("no error")
 	}
 }

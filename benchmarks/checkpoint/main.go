@@ -1,0 +1,178 @@
+// Checkpoint measures what a checkpoint and a restart take, beside the speed of
+// the memory and of the disk in the same run:
+//
+//	go run ./benchmarks/checkpoint                    4 ranks of 256 MB and 64 ranks of 1 MB
+//	go run ./benchmarks/checkpoint -cases 8x64,2x512
+//
+// It runs the program in load under gorun, asks for checkpoints one after the
+// other, and prints, as medians with quartiles over them:
+//
+//	points      request to all ranks standing at a common Point
+//	gate        gates closed to gates opened again: nobody may send
+//	pause       the longest that a rank stood still, as the program sees it
+//	commit      request to the snapshot being committed
+//	copy warm   the same bytes copied in memory that was used before
+//	copy fresh  the same to memory that the kernel has to clear first
+//	raw write   the same bytes written to files on the same disk and fsynced
+//	restart     gorun restart to the first messages
+//
+// The copies and the raw write are done between checkpoints, by as many writers
+// as ranks and as many copiers as CPUs, while the job stands still. The first
+// checkpoint of a job has to get memory for its copy and is printed apart.
+//
+// -o FILE writes case,what,seconds,low,high for benchmarks/plot.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
+)
+
+// options are what the command line asks for.
+type options struct {
+	cases    []job
+	rounds   int
+	restarts int
+	dir      string
+	out      string
+	check    bool
+}
+
+// job is one case: so many ranks with so much state each.
+type job struct{ ranks, mb int }
+
+func (j job) String() string { return fmt.Sprintf("%d x %d MB", j.ranks, j.mb) }
+
+// bytes is the state of all ranks.
+func (j job) bytes() int { return j.ranks * j.mb << 20 }
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "checkpoint:", err)
+		os.Exit(2)
+	}
+	bench.Main("checkpoint", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
+}
+
+func parse(args []string) (*options, error) {
+	o := &options{}
+	f := flag.NewFlagSet("checkpoint", flag.ContinueOnError)
+	cases := f.String("cases", "4x256,64x1", "`RANKSxMB`, separated by commas")
+	f.IntVar(&o.rounds, "rounds", 7, "checkpoints of each case")
+	f.IntVar(&o.restarts, "restarts", 3, "restarts of each case")
+	f.StringVar(&o.dir, "dir", "", "`folder` on the disk to be measured (default: that of temporary files)")
+	f.StringVar(&o.out, "o", "", "write the figures to `FILE`, comma separated")
+	f.BoolVar(&o.check, "check", false, "fail if a figure misses the project's targets")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 || o.rounds < 1 || o.restarts < 0 {
+		return nil, fmt.Errorf("bad argument; see -help")
+	}
+	for _, text := range strings.Split(*cases, ",") {
+		ranks, mb, ok := strings.Cut(text, "x")
+		n, err := strconv.Atoi(ranks)
+		m, err2 := strconv.Atoi(mb)
+		if !ok || err != nil || err2 != nil || n < 1 || m < 1 {
+			return nil, fmt.Errorf("%q is not RANKSxMB", text)
+		}
+		o.cases = append(o.cases, job{n, m})
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, o *options, w io.Writer) (err error) {
+	world, err := bench.NewWorld(o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, world.Close()) }()
+	program, err := bench.Build(world.Bin, "load", "benchmarks/checkpoint/load")
+	if err != nil {
+		return err
+	}
+	missed := 0
+	all := newFigures()
+	for _, j := range o.cases {
+		fmt.Fprintf(os.Stderr, "%v\n", j)
+		if err := measure(ctx, world, program, j, o, all); err != nil {
+			return fmt.Errorf("%v: %w", j, err)
+		}
+		missed += all.print(w, j)
+	}
+	if o.out != "" {
+		if err := os.WriteFile(o.out, all.csv(), 0o666); err != nil {
+			return err
+		}
+	}
+	if o.check && missed > 0 {
+		return fmt.Errorf("%d of the targets missed", missed)
+	}
+	return nil
+}
+
+// measure runs one case.
+func measure(ctx context.Context, world *bench.World, program string, j job, o *options, all *figures) error {
+	raw, err := newRaw(world.Dir, j)
+	if err != nil {
+		return err
+	}
+	defer raw.close()
+	p, err := start(ctx, world, "-np", strconv.Itoa(j.ranks), "-cr", "-keep", "1", program, "-mb", strconv.Itoa(j.mb))
+	if err != nil {
+		return err
+	}
+	defer p.kill()
+	if err := p.until("running"); err != nil {
+		return err
+	}
+	schema := ""
+	for round := range o.rounds + 1 {
+		times, err := p.checkpoint(ctx)
+		if err != nil {
+			return err
+		}
+		schema = times.schema
+		first := ""
+		if round == 0 {
+			first = "first "
+		}
+		for what, took := range times.took {
+			all.add(j, first+what, took)
+		}
+		if round == 0 {
+			continue
+		}
+		if err := p.freeze(func() error { return raw.measure(j, all) }); err != nil {
+			return err
+		}
+	}
+	p.kill()
+	for range o.restarts {
+		begin := time.Now()
+		p, err := start(ctx, world, "restart", schema)
+		if err != nil {
+			return err
+		}
+		if err := p.until("running"); err != nil {
+			p.kill()
+			return err
+		}
+		all.add(j, "restart", time.Since(begin))
+		p.kill()
+	}
+	return nil
+}
