@@ -88,3 +88,72 @@ func BenchmarkStream(b *testing.B) {
 	}
 	<-done
 }
+
+// nullModule takes every frame and, at each Poll, delivers one: what is left is
+// the price of the engine.
+type nullModule struct {
+	*rpi.ChanWaiter
+	sink rpi.Sink
+	h    rpi.Header
+}
+
+func (m *nullModule) Name() string { return "null" }
+
+func (m *nullModule) Start(env rpi.Env) ([]byte, error)   { m.sink = env.Sink; return nil, nil }
+func (m *nullModule) Restart(env rpi.Env) ([]byte, error) { return m.Start(env) }
+func (m *nullModule) Peers([][]byte) error                { return nil }
+func (m *nullModule) Reaches(int) bool                    { return true }
+func (m *nullModule) EagerLimit() int                     { return 1 << 10 }
+func (m *nullModule) Flush() bool                         { return true }
+func (m *nullModule) Arm() bool                           { return true }
+func (m *nullModule) Quiesce()                            {}
+func (m *nullModule) Quiet() bool                         { return true }
+func (m *nullModule) Continue()                           {}
+func (m *nullModule) Close() error                        { return nil }
+
+func (m *nullModule) Send(int, *rpi.Header, []byte, rpi.Ref, bool) rpi.SendResult { return rpi.Taken }
+
+func (m *nullModule) Poll() bool {
+	if _, err := m.sink.Begin(1, &m.h); err != nil {
+		return false
+	}
+	m.sink.End(1)
+	return true
+}
+
+// BenchmarkOverhead is the engine's own part of a message, by call.
+func BenchmarkOverhead(b *testing.B) {
+	m := &nullModule{ChanWaiter: rpi.NewChanWaiter(), h: rpi.Header{Kind: rpi.Eager, Type: bytesType.ID, Len: 8}}
+	e := rpi.New(rpi.Config{Size: 2, Modules: []rpi.Module{m}})
+	if _, err := m.Start(rpi.Env{Sink: e.Sink(0)}); err != nil {
+		b.Fatal(err)
+	}
+	e.Start()
+	defer e.Close()
+	buf := make([]byte, 8)
+	b.Run("Send", func(b *testing.B) {
+		for b.Loop() {
+			if err := e.Send(1, 0, 0, bytesType, buf, rpi.Standard, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Recv", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := e.Recv(1, 0, 0, bytesType, buf, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Isend-Wait", func(b *testing.B) {
+		for b.Loop() {
+			r, err := e.Isend(1, 0, 0, bytesType, buf, rpi.Standard)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := e.Wait(r, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
