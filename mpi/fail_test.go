@@ -90,7 +90,7 @@ func TestDeadline(t *testing.T) {
 			done <- err
 		}()
 		cancel()
-		if err := wantErr("blocked Recv", <-done, mpi.ErrDeadline); err != nil {
+		if err := all(wantErr("blocked Recv", <-done, mpi.ErrDeadline), mpi.Barrier(c)); err != nil {
 			return err
 		}
 		other := 1 - c.Rank()
@@ -101,6 +101,37 @@ func TestDeadline(t *testing.T) {
 		return nil
 	})
 }
+
+// A Sendrecv that gives up has given its buffer back: what comes later is for
+// another receive.
+func TestSendrecvGivesUp(t *testing.T) {
+	for _, n := range []int{1, 100_000} {
+		mpitest.Run(t, 2, func(c *mpi.Comm) error {
+			if c.Rank() == 1 {
+				_, err := mpi.Recv(c, []int{0}, 0, 0)
+				return all(err,
+					mpi.SendValue(c, true, 0, 1), // cancel now
+					second(mpi.RecvValue[bool](c, 0, 2)),
+					mpi.Send(c, values(n, 1, func(i int) int { return i }), 0, 3))
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			told := make(chan error, 1)
+			go func() {
+				told <- second(mpi.RecvValue[bool](c, 1, 1))
+				cancel()
+			}()
+			given, later := make([]int, n), make([]int, n)
+			_, err := mpi.Sendrecv(c.WithContext(ctx), []int{1}, 1, 0, given, 1, 3)
+			if err := all(wantErr("Sendrecv", err, mpi.ErrDeadline), <-told, mpi.SendValue(c, true, 1, 2)); err != nil {
+				return err
+			}
+			_, err = mpi.Recv(c, later, 1, 3)
+			return all(err, want("given up", given, make([]int, n)), want("later", later, values(n, 1, func(i int) int { return i })))
+		})
+	}
+}
+
+func second[T any](_ T, _ mpi.Status, err error) error { return err }
 
 // A collective that is cancelled on one rank fails on all, and for good.
 func TestCancelledCollective(t *testing.T) {
