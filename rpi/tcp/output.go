@@ -6,10 +6,10 @@ const (
 	// smallMax is the largest payload that is copied rather than written from
 	// the user's memory: below it the copy is cheaper than a second vector.
 	smallMax = 8 << 10
-	// writeMax bounds one write. Larger ones keep the peer waiting for the
-	// first byte, and the two copies (in and out of the kernel) stop
-	// overlapping.
-	writeMax = 128 << 10
+	// writeMax bounds one write, to let the upcalls come in between. It is
+	// larger than a frame: split into writes of 128 KB, or of 256 KB without the
+	// header, 256 KB took 2.6 times as long over loopback, 1 MB 1.4 times.
+	writeMax = 512 << 10
 	// heldMax bounds the frames of one peer that wait in the user's memory:
 	// enough that the socket never runs dry between two upcalls.
 	heldMax = 4
