@@ -33,6 +33,8 @@ type watch struct {
 	started  bool
 	quit     chan struct{}
 	done     chan struct{}
+
+	draining sync.Mutex
 }
 
 // watched is a communicator, and what its rank 0 has been told.
@@ -259,10 +261,14 @@ func (w *watch) say(world []int, tag int32, t *rpi.Type, p []byte) {
 	}
 }
 
-// drain hears what has arrived.
+// drain hears what has arrived. It probes and then receives, under a lock of its
+// own, rather than with a matched probe: a message taken out of the queue and
+// not yet received would be in the way of a checkpoint that begins in between.
 func (w *watch) drain() {
+	w.draining.Lock()
+	defer w.draining.Unlock()
 	for {
-		m, s, ok, err := w.env.eng.Improbe(rpi.AnySource, watchContext, rpi.AnyTag)
+		s, ok, err := w.env.eng.Iprobe(rpi.AnySource, watchContext, rpi.AnyTag)
 		if err != nil || !ok {
 			return
 		}
@@ -271,10 +277,7 @@ func (w *watch) drain() {
 		if s.Tag == tagReport {
 			t = &basics[reflect.Uint64]
 		}
-		r, err := w.env.eng.Imrecv(m, t, p)
-		if err == nil {
-			_, err = w.env.eng.Wait(r, nil)
-		}
+		s, err = w.env.eng.Recv(s.Source, watchContext, int32(s.Tag), t, p, nil)
 		if err != nil || len(p) < 16 || binary.NativeEndian.Uint64(p) != w.env.job.Incarnation {
 			continue
 		}
