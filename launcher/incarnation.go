@@ -3,10 +3,8 @@ package launcher
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -27,7 +25,6 @@ type incarnation struct {
 	from   *snapshot.Snapshot
 
 	links []*link
-	old   []*link // of the incarnation before, until ours are in charge
 	ranks []rankState
 	count [phaseExited + 1]int // ranks that have come at least so far
 
@@ -246,98 +243,6 @@ func (inc *incarnation) spawned(rank, pid int) {
 	}
 }
 
-// greeted takes a rank's first frame: from here on it must finalize.
-func (inc *incarnation) greeted(rank int, m *oob.Msg) {
-	r := &inc.ranks[rank]
-	info, err := oob.CheckHello(m)
-	if err != nil {
-		inc.fail(verdict{code: ExitFailed, rank: rank, text: fmt.Sprintf("rank %d: %v", rank, err)})
-		return
-	}
-	r.hello = info
-	inc.reach(rank, phaseGreeted)
-	for other := range inc.ranks {
-		o := &inc.ranks[other]
-		if o.phase >= phaseGreeted && o.hello.BigEndian != info.BigEndian {
-			inc.fail(verdict{code: ExitFailed, rank: rank, text: fmt.Sprintf(
-				"ranks of different byte order cannot run together: %s, %s; start all on machines of one byte order (a checkpoint of self can move a whole job from one to the other)",
-				order1(rank, r.hello), order1(other, o.hello))})
-			return
-		}
-		if o.phase == phaseExited && o.hello.Role == "" {
-			inc.fail(verdict{code: ExitFailed, rank: other, died: true, text: fmt.Sprintf(
-				"rank %d ended without calling Init, which other ranks have called: every rank must, or none", other)})
-			return
-		}
-	}
-}
-
-func order1(rank int, h oob.HelloInfo) string {
-	name := "little-endian"
-	if h.BigEndian {
-		name = "big-endian"
-	}
-	return fmt.Sprintf("rank %d is %s (%s)", rank, name, h.Arch)
-}
-
-// addressed collects the ranks' addresses and, when it has all, gives them to all.
-func (inc *incarnation) addressed(rank int, m *oob.Msg) {
-	var info oob.AddressInfo
-	if err := json.Unmarshal(m.Data, &info); err != nil {
-		inc.fail(verdict{code: ExitFailed, rank: rank, text: fmt.Sprintf("rank %d: its address: %v", rank, err)})
-		return
-	}
-	inc.ranks[rank].addr = info.Modules
-	if inc.reach(rank, phaseAddress) < len(inc.ranks) {
-		return
-	}
-	all := make([]map[string][]byte, len(inc.ranks))
-	for i := range inc.ranks {
-		all[i] = inc.ranks[i].addr
-	}
-	inc.everyone(oob.Msg{Kind: oob.Peers, Data: mustJSON(all)})
-}
-
-// everyone sends a frame to all ranks, once per agent.
-func (inc *incarnation) everyone(m oob.Msg) {
-	m.From, m.Incarnation = oob.Head, inc.id
-	for _, l := range inc.links {
-		m.To = oob.AgentAddr(l.index)
-		l.out.send(m)
-	}
-}
-
-func (inc *incarnation) up(rank int) {
-	if inc.reach(rank, phaseUp) < len(inc.ranks) {
-		return
-	}
-	inc.everyone(oob.Msg{Kind: oob.Running})
-	inc.h.verbose("job %s: all %d ranks are up after %v", inc.h.id, len(inc.ranks), time.Since(inc.h.began).Round(time.Millisecond))
-	if err := inc.h.writeJobID(); err != nil {
-		inc.fail(verdict{code: ExitFailed, rank: -1, text: err.Error()})
-		return
-	}
-	inc.allUp()
-}
-
-// writeJobID puts the job's id into -jobid-file, whole or not at all.
-func (h *head) writeJobID() error {
-	name := h.opt.JobIDFile
-	if name == "" {
-		return nil
-	}
-	tmp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
-	err := os.WriteFile(tmp, []byte(h.id+"\n"), 0o644)
-	if err == nil {
-		err = os.Rename(tmp, name)
-	}
-	if err != nil {
-		os.Remove(tmp)
-		return fmt.Errorf("-jobid-file: %w", err)
-	}
-	return nil
-}
-
 func (inc *incarnation) exited(rank int, status syscall.WaitStatus, text string) {
 	r := &inc.ranks[rank]
 	if r.phase == phaseExited {
@@ -439,37 +344,6 @@ func (inc *incarnation) signal(sig syscall.Signal) {
 	}
 }
 
-// linkEnded takes the end of an agent's stream.
-func (inc *incarnation) linkEnded(l *link, err error) {
-	l.eof = true
-	var missing []int
-	for _, rank := range l.ranks {
-		if inc.ranks[rank].phase != phaseExited {
-			missing = append(missing, rank)
-		}
-	}
-	if !l.bye && (len(missing) > 0 || len(l.ranks) == 0) {
-		l.lost = true
-		l.agent.Kill() // if only its stream broke
-		inc.lost(l, missing)
-	}
-	inc.finished()
-}
-
-// lost ends the incarnation after the loss of an agent.
-func (inc *incarnation) lost(l *link, missing []int) {
-	text := fmt.Sprintf("agent %d on %s (pid %d) was lost", l.index, l.agent.Host(), l.agent.PID())
-	if len(missing) > 0 {
-		text += " with " + rankList(missing)
-	}
-	inc.causes.set(certain, verdict{code: ExitFailed, rank: -1, died: true, text: text})
-	for _, rank := range missing {
-		inc.reach(rank, phaseExited)
-		inc.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: "its agent was lost"})
-	}
-	inc.judge()
-}
-
 // rankList names ranks: "rank 3", "ranks 0-3, 7".
 func rankList(ranks []int) string {
 	var b strings.Builder
@@ -491,13 +365,6 @@ func rankList(ranks []int) string {
 		return "rank " + b.String()
 	}
 	return "ranks " + b.String()
-}
-
-func (inc *incarnation) linkGone(l *link) {
-	l.gone = true
-	l.agent.Conn().Close()
-	l.out.close()
-	inc.finished()
 }
 
 // finished tells the head once, when no rank runs and no commit is being written.
@@ -522,57 +389,4 @@ func (inc *incarnation) finished() {
 		v, _ = inc.causes.verdict()
 	}
 	inc.h.over(v)
-}
-
-// leave says goodbye to one agent: this process removes what is to be removed.
-func (inc *incarnation) leave(l *link) {
-	if !l.bye {
-		l.bye = true
-		l.out.send(oob.Msg{Kind: oob.KillAll, From: oob.Head, To: oob.AgentAddr(l.index), B: goodbye})
-	}
-}
-
-func (inc *incarnation) dismiss() {
-	for _, l := range inc.links {
-		inc.leave(l)
-	}
-}
-
-// present is the number of agents that have not been reaped.
-func (inc *incarnation) present() int {
-	n := 0
-	for _, l := range inc.links {
-		if !l.gone {
-			n++
-		}
-	}
-	return n
-}
-
-// heartbeat pings the agents; the ticker is stopped with the incarnation.
-func (inc *incarnation) heartbeat(t *time.Ticker) {
-	for {
-		select {
-		case <-t.C:
-			inc.h.post(inc.ping)
-		case <-inc.h.done:
-			return
-		}
-	}
-}
-
-// ping counts pings, not time: while this process is stopped nothing counts.
-func (inc *incarnation) ping() {
-	for _, l := range inc.links {
-		if l.eof {
-			continue
-		}
-		if l.silent >= lostAfter {
-			inc.h.say("agent %d on %s (pid %d) has not answered for %v", l.index, l.agent.Host(), l.agent.PID(), lostAfter*inc.h.opt.Heartbeat)
-			l.agent.Kill()
-			continue
-		}
-		l.silent++
-		l.out.send(oob.Msg{Kind: oob.Ping, From: oob.Head, To: oob.AgentAddr(l.index)})
-	}
 }

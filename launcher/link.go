@@ -1,9 +1,12 @@
 package launcher
 
 import (
+	"fmt"
 	"os"
 	"syscall"
+	"time"
 
+	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -98,5 +101,96 @@ func (h *head) buryOrphans(agent int, ranks []int) {
 			syscall.Kill(pid, syscall.SIGKILL)
 			wait4(pid)
 		}
+	}
+}
+
+// linkEnded takes the end of an agent's stream.
+func (inc *incarnation) linkEnded(l *link, err error) {
+	l.eof = true
+	var missing []int
+	for _, rank := range l.ranks {
+		if inc.ranks[rank].phase != phaseExited {
+			missing = append(missing, rank)
+		}
+	}
+	if !l.bye && (len(missing) > 0 || len(l.ranks) == 0) {
+		l.lost = true
+		l.agent.Kill() // if only its stream broke
+		inc.lost(l, missing)
+	}
+	inc.finished()
+}
+
+// lost ends the incarnation after the loss of an agent.
+func (inc *incarnation) lost(l *link, missing []int) {
+	text := fmt.Sprintf("agent %d on %s (pid %d) was lost", l.index, l.agent.Host(), l.agent.PID())
+	if len(missing) > 0 {
+		text += " with " + rankList(missing)
+	}
+	inc.causes.set(certain, verdict{code: ExitFailed, rank: -1, died: true, text: text})
+	for _, rank := range missing {
+		inc.reach(rank, phaseExited)
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: "its agent was lost"})
+	}
+	inc.judge()
+}
+
+func (inc *incarnation) linkGone(l *link) {
+	l.gone = true
+	l.agent.Conn().Close()
+	l.out.close()
+	inc.finished()
+}
+
+// leave says goodbye to one agent: this process removes what is to be removed.
+func (inc *incarnation) leave(l *link) {
+	if !l.bye {
+		l.bye = true
+		l.out.send(oob.Msg{Kind: oob.KillAll, From: oob.Head, To: oob.AgentAddr(l.index), B: goodbye})
+	}
+}
+
+func (inc *incarnation) dismiss() {
+	for _, l := range inc.links {
+		inc.leave(l)
+	}
+}
+
+// present is the number of agents that have not been reaped.
+func (inc *incarnation) present() int {
+	n := 0
+	for _, l := range inc.links {
+		if !l.gone {
+			n++
+		}
+	}
+	return n
+}
+
+// heartbeat pings the agents; the ticker is stopped with the incarnation.
+func (inc *incarnation) heartbeat(t *time.Ticker) {
+	for {
+		select {
+		case <-t.C:
+			inc.h.post(inc.ping)
+		case <-inc.h.done:
+			return
+		}
+	}
+}
+
+// ping counts pings, not time: while this process is stopped nothing counts.
+func (inc *incarnation) ping() {
+	for _, l := range inc.links {
+		if l.eof {
+			continue
+		}
+		if l.silent >= lostAfter {
+			inc.h.say("agent %d on %s (pid %d) has not answered for %v", l.index, l.agent.Host(), l.agent.PID(), lostAfter*inc.h.opt.Heartbeat)
+			l.agent.Kill()
+			continue
+		}
+		l.silent++
+		l.out.send(oob.Msg{Kind: oob.Ping, From: oob.Head, To: oob.AgentAddr(l.index)})
 	}
 }
