@@ -1,3 +1,5 @@
+//go:build !gorun_nocr
+
 package rpi_test
 
 import (

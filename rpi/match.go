@@ -116,7 +116,7 @@ func (t *table) get(k matchKey, class int) *queue {
 	if q := t.find(k); q != nil {
 		return q
 	}
-	if t.queues >= len(t.buckets) {
+	if t.queues >= len(t.buckets)/2 {
 		t.sweep()
 	}
 	q := t.free
@@ -156,7 +156,7 @@ func (t *table) sweep() {
 		}
 		t.buckets[i] = nil
 	}
-	if used > len(t.buckets)/2 {
+	if used > len(t.buckets)/4 {
 		t.buckets = make([]*queue, 2*len(t.buckets))
 		t.mask = uint64(len(t.buckets) - 1)
 	}
@@ -198,8 +198,10 @@ func (t *table) unpost(r *request) {
 // there is none.
 func (t *table) takePosted(ctx uint64, src int, tag int32) *request {
 	var r *request
-	if q := t.find(makeKey(ctx, src, tag)); q != nil {
-		r = q.posted.head
+	if t.posted[exact] != 0 {
+		if q := t.find(makeKey(ctx, src, tag)); q != nil {
+			r = q.posted.head
+		}
 	}
 	if t.wild != 0 {
 		r = t.earlierWild(r, ctx, src, tag)

@@ -191,33 +191,37 @@ func TestSweepKeepsWhatIsInUse(t *testing.T) {
 
 // BenchmarkMatch times a match alone, with depth others waiting: a message that
 // finds its receive, or a receive its message, by name or by wildcard, and takes
-// it out. In turns of a tenth of the depth all are put back unmeasured. Keys
-// come in an order that the processor's caches do not foresee.
+// it out. In turns of a tenth of the depth all are put back unmeasured. Messages
+// meet their counterparts in the order in which these came or, scattered, in one
+// that the processor's caches do not foresee.
 func BenchmarkMatch(b *testing.B) {
 	for _, depth := range []int{1000, 10_000} {
 		for _, wild := range []int{0, AnySource} {
-			b.Run(fmt.Sprintf("posted/depth=%d/source=%d", depth, wild), func(b *testing.B) {
-				benchPosted(b, depth, wild)
-			})
-			b.Run(fmt.Sprintf("unexpected/depth=%d/source=%d", depth, wild), func(b *testing.B) {
-				benchUnexpected(b, depth, wild)
-			})
+			for order, stride := range map[string]int{"order": 1, "scattered": 7919} {
+				b.Run(fmt.Sprintf("posted/depth=%d/source=%d/%s", depth, wild, order), func(b *testing.B) {
+					benchPosted(b, depth, wild, stride)
+				})
+				b.Run(fmt.Sprintf("unexpected/depth=%d/source=%d/%s", depth, wild, order), func(b *testing.B) {
+					benchUnexpected(b, depth, wild, stride)
+				})
+			}
 		}
 	}
 }
 
 // turns calls match for the keys of one turn, timed, then restore for the same
 // keys, untimed. (Stopping the benchmark's own clock stops the world.)
-func turns(b *testing.B, depth int, match func(key, i int), restore func(i int)) {
+func turns(b *testing.B, depth, stride int, match func(key, i int), restore func(i int)) {
 	turn := depth / 10
+	stride %= depth
 	key, done := 0, 0
 	var spent time.Duration
 	for ; done < b.N; done += turn {
 		start := time.Now()
 		for i := range turn {
 			match(key, i)
-			if key++; key == depth {
-				key = 0
+			if key += stride; key >= depth {
+				key -= depth
 			}
 		}
 		spent += time.Since(start)
@@ -229,7 +233,7 @@ func turns(b *testing.B, depth int, match func(key, i int), restore func(i int))
 	b.ReportMetric(float64(spent.Nanoseconds())/float64(done), "ns/match")
 }
 
-func benchPosted(b *testing.B, depth, src int) {
+func benchPosted(b *testing.B, depth, src, stride int) {
 	var tab table
 	tab.init()
 	rs := make([]request, depth)
@@ -238,12 +242,12 @@ func benchPosted(b *testing.B, depth, src int) {
 		tab.post(&rs[i])
 	}
 	taken := make([]*request, depth)
-	turns(b, depth,
+	turns(b, depth, stride,
 		func(key, i int) { taken[i] = tab.takePosted(2, 0, int32(key)) },
 		func(i int) { tab.post(taken[i]) })
 }
 
-func benchUnexpected(b *testing.B, depth, src int) {
+func benchUnexpected(b *testing.B, depth, src, stride int) {
 	var tab table
 	tab.init()
 	tab.first(2, src, 0)
@@ -253,7 +257,7 @@ func benchUnexpected(b *testing.B, depth, src int) {
 		tab.add(&ms[i], false)
 	}
 	taken := make([]*message, depth)
-	turns(b, depth,
+	turns(b, depth, stride,
 		func(key, i int) {
 			taken[i] = tab.first(2, src, int32(key))
 			tab.remove(taken[i])

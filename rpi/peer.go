@@ -65,6 +65,9 @@ func (q *replyQueue) pop() {
 	}
 }
 
+// maxHeld is how many frames of one message a module may hold at once: 64 MB.
+const maxHeld = 256
+
 // stuck reports whether a new message has to queue behind others.
 func (pr *peer) stuck() bool { return pr.blocked || pr.first.head != nil }
 
@@ -100,7 +103,7 @@ func (e *Engine) pumpPeer(pr *peer) {
 			}
 		} else if r := pr.first.head; r != nil {
 			e.sendFirst(pr, r)
-		} else if r := pr.streams.head; r != nil {
+		} else if r := pr.streams.head; r != nil && r.held < maxHeld {
 			e.sendData(pr, r)
 		} else {
 			return
@@ -200,7 +203,7 @@ func (e *Engine) needs(r *request, pr *peer) bool {
 	case phaseFree, phaseDone:
 		return false
 	case phaseMatched, phaseRendezvous:
-		return int(r.source) == pr.rank
+		return r.status.Source == pr.rank
 	}
 	return int(r.peer) == pr.rank
 }

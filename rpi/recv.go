@@ -80,7 +80,6 @@ func (e *Engine) startRecv(src int, ctx uint64, tag int32, t *Type, p []byte) *r
 // matched ties a receive to a message and returns how many of its bytes go
 // into the buffer.
 func (e *Engine) matched(r *request, src int, h *Header) (room uint64) {
-	r.source = int32(src)
 	r.status = Status{Source: src, Tag: int(h.Tag), Bytes: int(h.Len), Type: h.Type}
 	room = h.Len
 	if r.typ != nil && r.typ.ID != h.Type {
@@ -98,7 +97,6 @@ func (e *Engine) matched(r *request, src int, h *Header) (room uint64) {
 func (e *Engine) deliver(r *request, m *message) {
 	switch {
 	case m.gone:
-		r.source = int32(m.src)
 		r.status = m.status()
 		e.complete(r, givenUp(m.src, m.h.Tag))
 	case m.local != nil:

@@ -50,14 +50,13 @@ type request struct {
 	sync       bool
 	detached   bool   // nobody waits: free it when it is done
 	direct     bool   // the receiver's buffer is published (key)
-	held       int32  // frames that the module still reads from
-	source     int32  // receives: who it was matched with
+	held       int16  // frames that the module still reads from
 	peerReq    uint64 // the peer's name of its side
 	key        uint64
 	want       uint64 // bytes that travel after the go-ahead
 	moved      uint64 // of them accepted (send), arrived (receive)
 	written    uint64 // send: of them written directly; >= moved
-	status     Status
+	status     Status // receives: Source is the sender once matched
 	err        error
 }
 

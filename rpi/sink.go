@@ -17,9 +17,12 @@ func (s *sink) Begin(peer int, h *Header) ([]byte, error) {
 
 func (s *sink) End(peer int) { s.e.end(&s.e.peers[peer]) }
 
-func (s *sink) Sent(_ int, ref Ref) {
+func (s *sink) Sent(peer int, ref Ref) {
 	if r := s.e.lookup(uint64(ref)); r != nil && r.held > 0 {
 		r.held--
+		if r.phase == phaseStream {
+			s.e.enlist(&s.e.peers[peer])
+		}
 		s.e.settleSend(r)
 	}
 }
@@ -55,7 +58,7 @@ func (e *Engine) begin(pr *peer, h *Header) ([]byte, error) {
 		return e.beginMessage(pr, in), nil
 	case Data, Direct:
 		r := e.lookup(h.Req)
-		if r == nil || r.phase != phaseRendezvous || int(r.source) != pr.rank ||
+		if r == nil || r.phase != phaseRendezvous || r.status.Source != pr.rank ||
 			h.Off > r.want || h.Len > r.want-h.Off || h.Len > r.want-r.moved {
 			return nil, fmt.Errorf("%w: data that nobody asked for", errCorrupt)
 		}
