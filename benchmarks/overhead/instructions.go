@@ -34,7 +34,7 @@ func instructions(ctx context.Context, world *bench.World, w io.Writer) error {
 	if exe[without], err = bench.Build(world.Bin, "loop-nocr", "benchmarks/overhead/loop", tag); err != nil {
 		return err
 	}
-	for _, size := range []int{8, 1024, 65536} {
+	for _, size := range []int{8, 1024, 16384} {
 		var each [2]float64
 		for b := range each {
 			if each[b], err = perMessage(ctx, exe[b], size); err != nil {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"image/color"
+	"math"
 	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -23,7 +26,7 @@ func draw(d data, title string, throughput bool) (*plot.Plot, error) {
 	case d.kind == times:
 		return drawTimes(d, title)
 	case d.kind == byRanks:
-		return drawLines(d, empty(title, "ranks", ""), func(p point) point { return p })
+		return drawLines(d, empty(title, "ranks", d.points[0].what), func(p point) point { return p })
 	case throughput:
 		return drawLines(d, empty(title, "bytes", "Mbit/s"), func(p point) point {
 			p.y, p.low, p.high = p.x*8e-6/p.y, p.x*8e-6/p.high, p.x*8e-6/p.low
@@ -79,7 +82,11 @@ func lines(d data, convert func(point) point) []line {
 
 // drawLines draws lines over a logarithmic axis.
 func drawLines(d data, p *plot.Plot, convert func(point) point) (*plot.Plot, error) {
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.X.Scale = plot.LogScale{}
+	p.X.Tick.Marker = plot.LogTicks{Prec: -1}
+	if d.kind == messages {
+		p.X.Tick.Marker = plot.TickerFunc(byteTicks)
+	}
 	all := lines(d, convert)
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no number above zero")
@@ -89,17 +96,40 @@ func drawLines(d data, p *plot.Plot, convert func(point) point) (*plot.Plot, err
 		if err != nil {
 			return nil, err
 		}
-		drawn.Color, dots.Color, dots.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
+		drawn.Color, dots.Color, dots.Shape = colour(i), colour(i), plotutil.Shape(i)
+		drawn.Width = vg.Points(1.2)
 		bars, err := plotter.NewYErrorBars(l)
 		if err != nil {
 			return nil, err
 		}
-		bars.Color = plotutil.Color(i)
+		bars.Color = colour(i)
 		p.Add(drawn, dots, bars)
 		p.Legend.Add(l.name, drawn, dots)
 	}
+	p.X.Min, p.X.Max = p.X.Min/1.5, p.X.Max*1.5
+	p.Y.Min, p.Y.Max = p.Y.Min/1.5, p.Y.Max*2.5
 	return p, nil
 }
+
+// byteTicks marks powers of two, every third of them by its name: 8, 64, 512,
+// 4K, ...
+func byteTicks(lo, hi float64) (ticks []plot.Tick) {
+	for i, v := 0, 1.0; v <= hi; i, v = i+1, v*2 {
+		if v < lo {
+			continue
+		}
+		t := plot.Tick{Value: v}
+		if i%3 == 0 {
+			unit := i / 10
+			t.Label = fmt.Sprintf("%d%s", 1<<(i%10), []string{"", "K", "M", "G", "T"}[unit])
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// colour returns the colour of the i-th line.
+func colour(i int) color.Color { return plotutil.DarkColors[i%len(plotutil.DarkColors)] }
 
 // drawTimes draws one group of points for each quantity, one colour for each
 // case.
@@ -128,16 +158,18 @@ func drawTimes(d data, title string) (*plot.Plot, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		dots.Color, dots.Shape = plotutil.Color(i), plotutil.Shape(i)
+		dots.Color, dots.Shape = colour(i), plotutil.Shape(i)
 		bars, err := plotter.NewYErrorBars(l)
 		if err != nil {
 			return nil, err
 		}
-		bars.Color = plotutil.Color(i)
+		bars.Color = colour(i)
 		p.Add(dots, bars)
 		p.Legend.Add(name, dots)
 	}
 	p.NominalX(quantities...)
 	p.X.Min, p.X.Max = -0.5, float64(len(quantities))-0.5
+	p.Y.Min, p.Y.Max = p.Y.Min/1.5, p.Y.Max*4
+	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/6, text.XRight, text.YCenter
 	return p, nil
 }

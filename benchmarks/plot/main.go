@@ -10,10 +10,11 @@
 //	mode,bytes,seconds,low,high             messages, from benchmarks/netpipe -csv
 //	three columns of numbers                messages, NetPIPE's own output (-o of NetPIPE or of benchmarks/netpipe)
 //	case,what,seconds,low,high              times of checkpoints, from benchmarks/checkpoint
-//	name,ranks,what,value                   anything by number of ranks, from benchmarks/bookmarks
+//	schedule,ranks,rounds,...               the exchange of bookmarks, from benchmarks/bookmarks -csv
 //
 // Messages are drawn as time over size, or with -throughput as Mbit/s. Files
-// without names of contenders are named in the legend for the file.
+// without names of contenders are named in the legend for the file. Of the
+// exchange of bookmarks one column is drawn: messages, or what -what names.
 package main
 
 import (
@@ -49,6 +50,9 @@ func run(files []string, out, title, what string, throughput bool) error {
 			return fmt.Errorf("%s is not of the same kind as %s", name, files[0])
 		}
 		all.kind, all.points = d.kind, append(all.points, d.points...)
+	}
+	if all.kind == byRanks && what == "" {
+		what = "messages"
 	}
 	if what != "" {
 		all = all.only(what)

@@ -10,6 +10,8 @@ import (
 	"testing"
 )
 
+const bookmarks = "schedule,ranks,rounds,messages,bytes,queue,seconds\n"
+
 func TestRead(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -23,8 +25,9 @@ func TestRead(t *testing.T) {
 			data{messages, []point{{"file", "pingpong", 1, 3.2e-6, 3.2e-6, 3.2e-6}, {"file", "pingpong", 1024, 9.1e-6, 9.1e-6, 9.1e-6}}}},
 		{"checkpoint", "case,what,seconds,low,high\n4 x 256 MB,pause,0.2,0.1,0.3\n",
 			data{times, []point{{"4 x 256 MB", "pause", 0, 0.2, 0.1, 0.3}}}},
-		{"bookmarks", "name,ranks,what,value\nstaggered,64,steps,63\n",
-			data{byRanks, []point{{"staggered", "steps", 64, 63, 63, 63}}}},
+		{"bookmarks", bookmarks + "staggered,64,65,4032,80640,3,0.0012\n",
+			data{byRanks, []point{{"staggered", "rounds", 64, 65, 65, 65}, {"staggered", "messages", 64, 4032, 4032, 4032},
+				{"staggered", "bytes", 64, 80640, 80640, 80640}, {"staggered", "queue", 64, 3, 3, 3}, {"staggered", "seconds", 64, 0.0012, 0.0012, 0.0012}}}},
 	} {
 		got, err := read(strings.NewReader(c.text), "file")
 		if err != nil || !reflect.DeepEqual(got, c.want) {
@@ -44,7 +47,7 @@ func TestPictures(t *testing.T) {
 	for name, text := range map[string]string{
 		"messages": "contender,mode,bytes,seconds,low,high\ngorun,pingpong,8,3e-6,2e-6,4e-6\ngorun,pingpong,1024,4e-6,3e-6,5e-6\nmpich,pingpong,8,5e-6,5e-6,5e-6\n",
 		"times":    "case,what,seconds,low,high\n4 x 256 MB,pause,0.2,0.1,0.3\n64 x 1 MB,pause,0.02,0.01,0.03\n64 x 1 MB,commit,0.2,0.1,0.3\n",
-		"ranks":    "name,ranks,what,value\nstaggered,64,steps,63\nstaggered,1024,steps,1023\nsparse,64,steps,0\nsparse,1024,steps,6\n",
+		"ranks":    bookmarks + "staggered,64,65,4032,80640,3,0\nstaggered,1024,1030,1047552,20951040,4,0.1\nsparse,64,9,500,10000,2,0\nsparse,1024,9,8000,160000,2,0\n",
 	} {
 		in := filepath.Join(dir, name+".csv")
 		if err := os.WriteFile(in, []byte(text), 0o666); err != nil {
@@ -91,7 +94,7 @@ func coloured(t *testing.T, name string) bool {
 func TestRunRefuses(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
-	for name, text := range map[string]string{a: "mode,bytes,seconds,low,high\npingpong,0,1,1,1\n", b: "name,ranks,what,value\nx,1,y,1\n"} {
+	for name, text := range map[string]string{a: "mode,bytes,seconds,low,high\npingpong,0,1,1,1\n", b: bookmarks + "x,1,1,1,1,1,1\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

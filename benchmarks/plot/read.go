@@ -76,13 +76,36 @@ func read(r io.Reader, name string) (data, error) {
 		"contender,mode,bytes,seconds,low,high": {kind: messages, series: 0, what: 1, x: 2, y: 3, low: 4, high: 5},
 		"mode,bytes,seconds,low,high":           {kind: messages, series: -1, what: 0, x: 1, y: 2, low: 3, high: 4},
 		"case,what,seconds,low,high":            {kind: times, series: 0, what: 1, x: -1, y: 2, low: 3, high: 4},
-		"name,ranks,what,value":                 {kind: byRanks, series: 0, what: 2, x: 1, y: 3, low: 3, high: 3},
 	}
-	l, ok := layouts[strings.Join(records[0], ",")]
+	columns := strings.Join(records[0], ",")
+	if columns == "schedule,ranks,rounds,messages,bytes,queue,seconds" {
+		return readByRanks(records, name)
+	}
+	l, ok := layouts[columns]
 	if !ok {
 		return data{}, fmt.Errorf("columns %q are not those of a benchmark", records[0])
 	}
 	return l.read(records[1:], name)
+}
+
+// readByRanks reads a table with a schedule, a number of ranks and quantities.
+func readByRanks(records [][]string, name string) (data, error) {
+	all := data{kind: byRanks}
+	for i, what := range records[0] {
+		if i < 2 {
+			continue
+		}
+		l := layout{kind: byRanks, series: 0, what: -1, x: 1, y: i, low: i, high: i}
+		d, err := l.read(records[1:], name)
+		if err != nil {
+			return data{}, err
+		}
+		for k := range d.points {
+			d.points[k].what = what
+		}
+		all.points = append(all.points, d.points...)
+	}
+	return all, nil
 }
 
 // layout says which column holds what; -1: none does.
@@ -94,7 +117,10 @@ type layout struct {
 func (l layout) read(records [][]string, name string) (data, error) {
 	d := data{kind: l.kind}
 	for i, r := range records {
-		p := point{series: name, what: r[l.what]}
+		p := point{series: name}
+		if l.what >= 0 {
+			p.what = r[l.what]
+		}
 		if l.series >= 0 {
 			p.series = r[l.series]
 		}
