@@ -92,6 +92,9 @@ func (r *rank) leave() {
 func (r *rank) point() {
 	p := &r.points
 	if !p.standing {
+		if p.entered == 0 && r.e.GateClosed() {
+			return // the first Point gives messages to the engine, which is not ours
+		}
 		p.entered++
 		p.standing = true
 		if p.entered == 1 {
@@ -111,11 +114,6 @@ func (r *rank) point() {
 func (r *rank) firstPoint() {
 	img := r.w.origin
 	if img == nil || r.w.breaks(savedForgotten) {
-		return
-	}
-	if r.e.GateClosed() {
-		r.points.entered--
-		r.points.standing = false
 		return
 	}
 	r.e.Inject(img[r.id].messages)

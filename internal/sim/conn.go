@@ -29,6 +29,7 @@ type conn struct {
 	wr   uint64 // bytes ever written into wire
 	rd   uint64 // bytes ever read from it
 	puts []put
+	jam  bool // full for the next frame
 	slot *slot
 
 	head  [rpi.HeaderSize]byte // the arriving frame
@@ -182,7 +183,7 @@ func (c *conn) push(m *module) bool {
 		c.state = connOpen
 	}
 	c.flush(m)
-	if len(c.puts) > 0 && c.w.rng.IntN(3) == 0 {
+	if len(c.puts) > 0 && c.w.rng.IntN(c.w.plan.landing) == 0 {
 		c.landFirst()
 	}
 	if c.refused && c.state == connOpen && c.room() > 0 && len(c.batch)+len(c.rest)+len(c.held) == 0 {

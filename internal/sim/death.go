@@ -193,7 +193,7 @@ func (w *world) stale() {
 	for _, p := range old.active {
 		for _, m := range p.msgs {
 			if n < 20 && m.Kind != oob.Up && m.Kind != oob.Running && w.rng.IntN(2) == 0 {
-				w.oob.put(m.From, m.To, m)
+				w.put(m.From, m.To, m)
 				n++
 			}
 		}

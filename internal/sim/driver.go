@@ -26,6 +26,11 @@ func (r *rank) drive() {
 		r.take(ev)
 		return
 	}
+	if w := r.w; w.plan.aborts && w.rng.IntN(40) == 0 && r.hasAttempt() {
+		w.seen.aborts++
+		r.feed(ckpt.RankEvent{Type: ckpt.EvFailed, Err: "a signal from nowhere"})
+		return
+	}
 	if d.closed && !d.settled {
 		r.receive()
 		return
@@ -33,6 +38,11 @@ func (r *rank) drive() {
 	if d.write != nil {
 		r.writeOn()
 	}
+}
+
+func (r *rank) hasAttempt() bool {
+	_, live := r.m.Attempt()
+	return live
 }
 
 // take feeds the machine one event of the inbox.
@@ -70,6 +80,10 @@ func (r *rank) receive() {
 		}
 		w.told[r.id] = sent
 		r.feed(ckpt.RankEvent{Type: ckpt.EvFlushed, Sent: sent})
+		if peer := (r.id + 1) % w.np; w.breaks(bookmarkGuessed) && !w.plan.sparse && peer != r.id {
+			r.do(r.m.Step(ckpt.RankEvent{Type: ckpt.EvMsg, Msg: oob.Msg{Kind: oob.Bookmark, From: int32(peer), To: int32(r.id),
+				Incarnation: w.incarnation, Attempt: d.attempt, A: r.e.Received()[peer]}}))
+		}
 	}
 	if d.closed && !d.settled && !d.flushing && w.breaks(framesWhileClosed) && w.rng.IntN(4) == 0 {
 		r.e.OpenGate() // which offers what waits
@@ -158,6 +172,9 @@ func (r *rank) arm(a ckpt.RankAction) {
 	p := &r.points
 	n := p.entered
 	r.w.armLater(func() {
+		if n, live := r.m.Attempt(); !live || n != a.Attempt {
+			return
+		}
 		p.armed, p.attempt, p.target, p.told = true, a.Attempt, 0, false
 	})
 	r.feed(ckpt.RankEvent{Type: ckpt.EvArmed, N: n})
@@ -165,7 +182,7 @@ func (r *rank) arm(a ckpt.RankAction) {
 
 func (r *rank) open() {
 	d := &r.drv
-	r.points.armed = false
+	r.points.armed, r.mod.deaf = false, false
 	if r.w.breaks(gateNotTaken) && d.closed && !r.e.GateClosed() {
 		r.e.CloseGate()
 	}

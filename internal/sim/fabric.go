@@ -117,7 +117,8 @@ func (m *module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 		}
 		return rpi.Full
 	}
-	if len(c.rest) > 0 || len(c.held) > 0 || w.rng.IntN(16) == 0 {
+	if len(c.rest) > 0 || len(c.held) > 0 || c.jam || w.rng.IntN(16) == 0 {
+		c.jam = false
 		c.refused = true
 		return rpi.Full
 	}
@@ -232,11 +233,8 @@ func (m *module) tearDown() {
 }
 
 func (m *module) Quiet() bool {
-	if m.f.w.breaks(quietWithHandshake) && m.quiesced {
-		return true
-	}
 	for _, c := range m.out {
-		if c.state == connSyn || c.state == connAccepted || len(c.batch)+len(c.rest)+len(c.held) > 0 {
+		if (c.state == connSyn || c.state == connAccepted) && !m.f.w.breaks(quietWithHandshake) || len(c.batch)+len(c.rest)+len(c.held) > 0 {
 			return false
 		}
 		if len(c.puts) > 0 && !m.f.w.breaks(quietWithPut) {
@@ -248,7 +246,7 @@ func (m *module) Quiet() bool {
 
 func (m *module) Continue() {
 	m.quiesced = false
-	for _, c := range m.out {
+	for _, c := range m.sending { // who was refused is on this list
 		if c.refused && c.state == connNone {
 			c.state = connSyn
 			m.wake(c)
@@ -291,6 +289,7 @@ func (m *module) Write(peer int, key, off uint64, src []byte) bool {
 	m.wake(c)
 	c.puts = append(c.puts, put{key: key, off: off, data: slices.Clone(src), before: c.wr})
 	w.seen.puts++
+	c.jam = w.rng.IntN(3) == 0
 	return true
 }
 

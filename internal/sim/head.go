@@ -143,6 +143,10 @@ func (w *world) headDo(a ckpt.HeadAction) {
 			h.attempt = 0
 		}
 		w.send(a.Msg)
+		if w.breaks(secondAttempt) && a.Msg.Kind == oob.Open {
+			a.Msg.Kind, a.Msg.Attempt = oob.Close, a.Msg.Attempt+1
+			w.send(a.Msg)
+		}
 	case ckpt.HactTimer:
 		h.timer, h.due = a.Timer, w.now-w.frozen+a.Millis
 	case ckpt.HactStopTimer:
@@ -203,6 +207,9 @@ func (w *world) done(d ckpt.Done) {
 		return
 	}
 	w.seen.refused++
+	if strings.Contains(d.Err, "protocol error") {
+		w.violate("request %d: %s", d.ID, d.Err)
+	}
 	if w.plan.quiet() && !strings.Contains(d.Err, "Finalize") && !strings.Contains(d.Err, "the job ends with") {
 		w.violate("request %d failed although nothing went wrong: %s", d.ID, d.Err)
 	}

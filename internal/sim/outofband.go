@@ -15,12 +15,17 @@ type outOfBand struct {
 type pair struct {
 	msgs []oob.Msg
 	on   bool // in active
+	slow int  // of so many turns it takes one; 0: each
 }
 
-func (o *outOfBand) put(from, to int32, m oob.Msg) {
+func (w *world) put(from, to int32, m oob.Msg) {
+	o := &w.oob
 	p := o.pairs[[2]int32{from, to}]
 	if p == nil {
 		p = &pair{}
+		if w.rng.IntN(6) == 0 {
+			p.slow = 2 + w.rng.IntN(60)
+		}
 		o.pairs[[2]int32{from, to}] = p
 	}
 	p.msgs = append(p.msgs, m)
@@ -40,7 +45,7 @@ func (w *world) send(m oob.Msg) {
 	if m.Kind == oob.Dests && m.From >= 0 {
 		to = oob.AgentAddr(w.agentOf(int(m.From)))
 	}
-	w.oob.put(m.From, to, m)
+	w.put(m.From, to, m)
 }
 
 func (w *world) agentOf(r int) int { return r * w.plan.agents / w.np }
@@ -53,6 +58,9 @@ func (w *world) deliver() {
 	}
 	i := w.rng.IntN(len(o.active))
 	p := o.active[i]
+	if p.slow > 0 && w.rng.IntN(p.slow) != 0 {
+		return
+	}
 	m := p.msgs[0]
 	p.msgs = p.msgs[1:]
 	if len(p.msgs) == 0 {
@@ -92,7 +100,7 @@ func (w *world) arrive(m oob.Msg) {
 		return
 	}
 	attempt, _ := r.m.Attempt()
-	if w.breaks(attemptIgnored) && m.Kind == oob.Bookmark && m.Attempt != attempt {
+	if w.breaks(attemptIgnored) && m.Kind == oob.Bookmark && m.Attempt < attempt {
 		m.Attempt = attempt
 	}
 	if w.breaks(incarnationIgnored) && m.Incarnation != w.incarnation {

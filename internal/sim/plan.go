@@ -25,12 +25,14 @@ type plan struct {
 	batches bool // small messages are held back
 	slots   bool // some whole messages are left in shared memory
 	direct  directMode
+	landing int // a direct write under way lands in one of so many polls
 
 	requests []request
 	stops    bool // some requests are checkpoint-and-stop
 	deaths   int  // of ranks, agents or the head
 	hurry    bool // deadlines expire at any time
 	failIO   bool // writes, folders and commits fail now and then
+	aborts   bool // ranks give attempts up at any step
 	lateInit bool // the ranks come up one by one, requests do not wait for that
 	slowCopy bool // whole-process images take longer than the deadlines
 }
@@ -53,16 +55,16 @@ type request struct {
 
 // quiet reports whether nothing was planned that makes an attempt fail.
 func (p *plan) quiet() bool {
-	return p.deaths == 0 && !p.hurry && !p.failIO && p.fault == noFault
+	return p.deaths == 0 && !p.hurry && !p.failIO && !p.aborts && p.fault == noFault
 }
 
 func newPlan(rng *rand.Rand) *plan {
 	one := func(n int) bool { return rng.IntN(n) == 0 }
-	p := &plan{np: 2 + rng.IntN(7), threads: 1, rounds: 4 + rng.IntN(5)}
+	p := &plan{np: 2 + rng.IntN(7), threads: 1, rounds: 4 + rng.IntN(8)}
 	switch {
 	case one(40):
 		p.np = 1
-	case one(2000):
+	case one(800):
 		p.np = 60 + rng.IntN(141)
 	case one(100):
 		p.np = 9 + rng.IntN(12)
@@ -79,6 +81,7 @@ func newPlan(rng *rand.Rand) *plan {
 	p.eager = 64 + rng.IntN(300)
 	p.window = []int{60, 200, 1000, 1 << 16}[rng.IntN(4)]
 	p.batches, p.slots, p.direct = one(2), one(2), directMode(rng.IntN(3))
+	p.landing = []int{2, 12, 80}[rng.IntN(3)]
 	if p.huge = p.np <= 4 && one(60); p.huge {
 		p.window = 1 << 18
 	}
@@ -88,18 +91,21 @@ func newPlan(rng *rand.Rand) *plan {
 
 // draw plans the checkpoints and what goes wrong.
 func (p *plan) draw(rng *rand.Rand, one func(int) bool) {
+	p.hurry, p.failIO, p.aborts = one(6), one(6), one(8)
 	n := 1 + rng.IntN(4)
+	if p.hurry || p.aborts {
+		n += 3 // the next attempt comes on the heels of one that failed
+	}
 	mode := rng.IntN(3)
 	p.stops = one(3)
 	for range n {
-		p.requests = append(p.requests, request{at: rng.Float64()*1.1 - 0.1, wait: rng.Int64N(100 * int64(p.np)),
+		p.requests = append(p.requests, request{at: rng.Float64() - 0.1, wait: rng.Int64N(100 * int64(p.np)),
 			self: mode == 0 || mode == 2 && one(2), stop: p.stops && one(2)})
 	}
 	if one(3) {
 		p.deaths = 1 + rng.IntN(2)
 	}
-	p.hurry, p.failIO = one(6), one(6)
-	if one(12) {
+	if mode != 1 && one(6) {
 		p.fault = fault(1 + rng.IntN(2))
 	}
 	slices.SortFunc(p.requests, func(a, b request) int { return cmp.Compare(a.at, b.at) })

@@ -7,13 +7,13 @@ import (
 
 // Seen counts what schedules have come across, to show that they do.
 type Seen struct {
-	Schedules, Steps                                    int64
-	commits, answered, refused                          int
-	saved, restarts, restored, revived, deaths          int
-	closings, halfOpen, tornDown, partial, cut, batched int
-	slots, direct, puts, deadSockets, pendingAtPoint    int
-	midFrame, midCall                                   int
-	finalize, deadline, storage, failedCommit, rankDied int
+	Schedules, Steps                                            int64
+	commits, answered, refused                                  int
+	saved, restarts, restored, revived, deaths                  int
+	closings, halfOpen, tornDown, partial, cut, batched         int
+	slots, direct, puts, deadSockets, pendingAtPoint            int
+	midFrame, midCall                                           int
+	finalize, deadline, storage, failedCommit, rankDied, aborts int
 }
 
 // Add adds up.
@@ -30,7 +30,7 @@ func (s *Seen) counts() []*int {
 		&s.commits, &s.answered, &s.refused, &s.saved, &s.restarts, &s.restored, &s.revived, &s.deaths,
 		&s.closings, &s.halfOpen, &s.tornDown, &s.partial, &s.cut, &s.batched, &s.slots, &s.direct, &s.puts,
 		&s.deadSockets, &s.pendingAtPoint, &s.midFrame, &s.midCall,
-		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied,
+		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
 }
 
@@ -41,7 +41,7 @@ var seenNames = []string{
 	"frames cut at the receiver", "frames held back in batches", "frames in shared slots", "direct writes", "direct writes in flight",
 	"dead sockets while imaged", "requests pending at a Point", "gates closed in the middle of an arriving frame",
 	"gates closed with a goroutine in a call", "attempts ended by Finalize", "attempts ended by a deadline",
-	"attempts ended by storage", "commits failed", "attempts ended by a death",
+	"attempts ended by storage", "commits failed", "attempts ended by a death", "attempts given up by a rank",
 }
 
 func (s *Seen) String() string {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"runtime"
@@ -74,5 +75,23 @@ func TestReplay(t *testing.T) {
 	}
 	if _, err := Run(Options{Seed: *seed, Mutant: m, Log: t.Output()}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDeterministic runs seeds twice: a failing one must replay.
+func TestDeterministic(t *testing.T) {
+	for s := range uint64(60) {
+		var a, b bytes.Buffer
+		for _, log := range []*bytes.Buffer{&a, &b} {
+			if _, err := Run(Options{Seed: s, Log: log}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(a.Bytes(), b.Bytes()) {
+			t.Fatalf("seed %d has two transcripts", s)
+		}
+		if a.Len() == 0 {
+			t.Fatalf("seed %d has no transcript", s)
+		}
 	}
 }

@@ -269,7 +269,7 @@ func (w *world) end() {
 		}
 	}
 	w.seen.Schedules++
-	w.seen.Steps += w.now
+	w.seen.Steps += w.now - w.frozen
 }
 
 // stuck is the end of a schedule that does not end.
@@ -283,6 +283,19 @@ func (w *world) stuck() {
 				text += "\n    " + s
 			}
 		}
+		for _, t := range r.app.threads {
+			if t.next < len(t.ops) {
+				text += fmt.Sprintf("\n    next: %+v of %+v, found %v", t.ops[t.next], w.prog.events[t.ops[t.next].ev], t.found)
+			}
+		}
+	}
+	for i, at := range w.oracle.order {
+		if at > 0 && !w.oracle.got[i] {
+			text += fmt.Sprintf("\n  sent and not received: %+v", w.prog.events[i])
+		}
+	}
+	if c := w.net.busy(-1); c != nil {
+		text += fmt.Sprintf("\n  in flight: %v", c)
 	}
 	w.violate("%s", text)
 }
