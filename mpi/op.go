@@ -1,6 +1,10 @@
 package mpi
 
-import "cmp"
+import (
+	"cmp"
+	"reflect"
+	"unsafe"
+)
 
 // Op is an operator of a reduction. Apply replaces each dst[i] by the
 // combination of dst[i] and src[i], dst[i] being that of the lower ranks; the
@@ -115,10 +119,43 @@ func (sum[T]) Apply(dst, src []T) {
 }
 
 func (prod[T]) Apply(dst, src []T) {
-	src = src[:len(dst)]
-	for i := range dst {
-		dst[i] *= src[i]
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Complex64:
+		mulComplex64(viewAs[complex64](dst), viewAs[complex64](src))
+	case reflect.Complex128:
+		mulComplex128(viewAs[complex128](dst), viewAs[complex128](src))
+	default:
+		for i, x := range src {
+			dst[i] *= x
+		}
 	}
+}
+
+// Complex products are spelled out: the conversions keep the compiler from
+// fusing a product and a sum, which it does on some architectures and not on
+// others, so that a result has the same bits on all of them.
+
+func mulComplex64(dst, src []complex64) {
+	for i, b := range src {
+		a := dst[i]
+		re := float32(real(a)*real(b)) - float32(imag(a)*imag(b))
+		im := float32(real(a)*imag(b)) + float32(imag(a)*real(b))
+		dst[i] = complex(re, im)
+	}
+}
+
+func mulComplex128(dst, src []complex128) {
+	for i, b := range src {
+		a := dst[i]
+		re := float64(real(a)*real(b)) - float64(imag(a)*imag(b))
+		im := float64(real(a)*imag(b)) + float64(imag(a)*real(b))
+		dst[i] = complex(re, im)
+	}
+}
+
+// viewAs looks at elements by their underlying type.
+func viewAs[U, T any](p []T) []U {
+	return unsafe.Slice((*U)(unsafe.Pointer(unsafe.SliceData(p))), len(p))
 }
 
 func (maximum[T]) Apply(dst, src []T) {
