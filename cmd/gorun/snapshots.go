@@ -12,10 +12,11 @@ import (
 )
 
 var snapshotsCommand = command{
-	name: "snapshots", args: "[JOB]", short: "list, verify or prune snapshots",
+	name: "snapshots", args: "[JOB|SNAPSHOT]", short: "list, verify or prune snapshots",
 	long: `
 Lists the snapshots of a job, or of all jobs, and removes what crashes left of
-unfinished ones. JOB is the beginning of a job's id.
+unfinished ones; or shows one snapshot. JOB is the beginning of a job's id,
+SNAPSHOT a schema, a folder, JOB/SEQ or latest.
 
 Exit status: 0, or 1 if a snapshot is damaged.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
@@ -26,7 +27,7 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 		dir := fs.String("ckpt-dir", "", "`folder` with the snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
 		return func(args []string) int {
 			if len(args) > 1 {
-				return usage(std, "one JOB at a time; flags come before it")
+				return usage(std, "one JOB or SNAPSHOT at a time; flags come before it")
 			}
 			if *prune && *keep < 1 {
 				return usage(std, "-keep %d: -prune keeps at least one", *keep)
@@ -80,7 +81,7 @@ func (v *viewer) run(dir string, args []string) error {
 	if len(args) == 1 {
 		job, err := v.cat.FindJob(args[0])
 		if err != nil {
-			return err
+			return v.one(args[0])
 		}
 		jobs = []string{job}
 	}
@@ -89,6 +90,19 @@ func (v *viewer) run(dir string, args []string) error {
 		errs = append(errs, v.job(job))
 	}
 	return errors.Join(append(errs, v.print())...)
+}
+
+// one shows a single snapshot.
+func (v *viewer) one(spec string) error {
+	if v.prune {
+		return fmt.Errorf("%s is no job: -prune takes a job, or none for all", spec)
+	}
+	s, err := v.cat.Find(spec)
+	if err != nil {
+		return err
+	}
+	err = v.add(s)
+	return errors.Join(err, v.print())
 }
 
 // job collects the snapshots of one job.
@@ -111,18 +125,23 @@ func (v *viewer) job(job string) error {
 	all, err := v.cat.List(job)
 	errs = append(errs, err)
 	for _, s := range all {
-		r := row{Job: job, Seq: s.Schema.Sequence, Created: s.Schema.Created, NP: s.Schema.NP, Backend: s.Schema.Backend,
-			Bytes: s.Bytes(), Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: s.SchemaPath()}
-		if v.verify {
-			r.State = "ok"
-			if err := s.Verify(nil); err != nil {
-				r.State = "damaged"
-				errs = append(errs, err)
-			}
-		}
-		v.rows = append(v.rows, r)
+		errs = append(errs, v.add(s))
 	}
 	return errors.Join(errs...)
+}
+
+// add lists a snapshot, verified if asked for.
+func (v *viewer) add(s *snapshot.Snapshot) (err error) {
+	r := row{Job: s.Schema.Job, Seq: s.Schema.Sequence, Created: s.Schema.Created, NP: s.Schema.NP, Backend: s.Schema.Backend,
+		Bytes: s.Bytes(), Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: s.SchemaPath()}
+	if v.verify {
+		r.State = "ok"
+		if err = s.Verify(nil); err != nil {
+			r.State = "damaged"
+		}
+	}
+	v.rows = append(v.rows, r)
+	return err
 }
 
 func (v *viewer) print() error {
