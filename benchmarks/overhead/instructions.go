@@ -59,13 +59,16 @@ func perMessage(ctx context.Context, exe string, size int) (float64, error) {
 	return float64(long-short) / (many - few), nil
 }
 
+// limit is how long one run may take.
+const limit = 2 * time.Minute
+
 var collected = regexp.MustCompile(`Collected : (\d+)`)
 
 // callgrind returns the instructions of a whole run. Collection and preemption
 // are off: when they happen depends on time, and callgrind does not survive a
 // signal at the wrong moment.
 func callgrind(ctx context.Context, exe string, count, size int) (int64, error) {
-	out, err := bench.Output(ctx, 2*time.Minute, []string{"GOGC=off", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"},
+	out, err := bench.Output(ctx, limit, []string{"GOGC=off", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"},
 		"valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-fd=1",
 		exe, "-count", strconv.Itoa(count), "-size", strconv.Itoa(size))
 	if err != nil {

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"-cases", "2x8,64x1", "-rounds", "3"})
+	if err != nil || !reflect.DeepEqual(o.cases, []job{{2, 8}, {64, 1}}) || o.rounds != 3 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for _, args := range [][]string{{"-cases", "4"}, {"-cases", "x1"}, {"-cases", "0x1"}, {"-cases", "4x-1"}, {"-rounds", "0"}, {"more"}} {
+		if _, err := parse(args); err == nil {
+			t.Errorf("%q was accepted", args)
+		}
+	}
+}
+
+// Ratios are taken within the rounds, and targets held against them.
+func TestFigures(t *testing.T) {
+	f := newFigures()
+	j := job{4, 256}
+	for _, drift := range []time.Duration{1, 5, 2} {
+		f.add(j, "gate", 120*drift*time.Millisecond)
+		f.add(j, "copy warm", 100*drift*time.Millisecond)
+		f.add(j, "raw write", 600*drift*time.Millisecond)
+		f.add(j, "commit", 1000*drift*time.Millisecond)
+	}
+	var out strings.Builder
+	missed := f.print(&out, j)
+	for _, want := range []string{"gate / copy warm 1.20", "commit at 60 %", "1.3 times the copy in memory: reached", "80 % of the raw write's speed: MISSED"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if missed != 1 {
+		t.Errorf("%d targets missed, want 1", missed)
+	}
+	if csv := string(f.csv()); !strings.HasPrefix(csv, "case,what,seconds,low,high\n4 x 256 MB,gate,0.24,0.18,0.42\n") {
+		t.Errorf("csv is\n%s", csv)
+	}
+}
+
+// The raw write leaves the bytes on the disk, and the copy is one.
+func TestRaw(t *testing.T) {
+	dir := t.TempDir()
+	r, err := newRaw(dir, job{3, 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	if string(r.to) != string(r.from) {
+		t.Error("the copy differs")
+	}
+	if err := r.write(3); err != nil {
+		t.Fatal(err)
+	}
+	var all []byte
+	for _, name := range []string{"0", "1", "2"} {
+		part, err := os.ReadFile(filepath.Join(dir, "raw", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, part...)
+	}
+	if string(all) != string(r.from) {
+		t.Error("the files do not hold the bytes")
+	}
+	f := newFigures()
+	if err := r.clean(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.measure(job{3, 5}, f); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"copy warm", "copy fresh", "raw write"} {
+		if v := f.times[job{3, 5}][what]; len(v) != 1 || !(v[0] > 0) {
+			t.Errorf("%s: %v", what, v)
+		}
+	}
+}
