@@ -184,6 +184,10 @@ func (e *Engine) Close() error {
 	e.stopBackground()
 	e.mu.lock()
 	defer e.mu.unlock()
+	for e.inWait.Load() { // a leader's last sleep is in what is to be closed
+		e.waiter.Wake()
+		e.stepAside()
+	}
 	var errs []error
 	for _, m := range e.modules {
 		errs = append(errs, m.Close())

@@ -92,13 +92,15 @@ type Sink interface {
 	// and calls Down.
 	Begin(peer int, h *Header) (dst []byte, err error)
 	// End says that the payload of the frame last begun by this peer is there.
+	// It follows every Begin without error, also of frames without payload.
 	End(peer int)
 	// Sent gives back the payload of a Held frame.
 	Sent(peer int, ref Ref)
 	// Writable says that a peer that was Full may be tried again.
 	Writable(peer int)
-	// Down says that the channel to the peer is gone, err why. Whether that
-	// is a failure, the engine decides (it is one only in Running).
+	// Down says that the channel to the peer is gone, err why; whole frames
+	// that had arrived were delivered before. Whether that is a failure, the
+	// engine decides (it is one only in Running).
 	Down(peer int, err error)
 }
 
