@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -94,10 +93,6 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64
 	c, err := b.r.reg.Copy()
 	if err != nil {
 		return nil, fmt.Errorf("copying the registered state: %w", err)
-	}
-	// The messages stay in the engine and go to receives once the gate is open.
-	for i := range saved {
-		saved[i].Data = slices.Clone(saved[i].Data)
 	}
 	j := b.r.j
 	return &snapshot{

@@ -15,7 +15,8 @@ type Backend interface {
 	// Before runs on the program's goroutine, at the Point, gate open.
 	Before() error
 	// Capture copies the state; the program stands still and the gate is
-	// closed. What it returns is written behind. point is the Point's number.
+	// closed. What it returns is written behind. point is the Point's number;
+	// the saved messages are copies and belong to the callee.
 	Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64) (Snapshot, error)
 	// After runs on the program's goroutine before it leaves the Point.
 	After() error
