@@ -102,7 +102,7 @@ func (j *jobScript) do(w []string) ([]string, error) {
 		}
 	case "states":
 		for i, r := range j.ranks {
-			j.print("%d %s", i, stateNames[r.m.State()])
+			j.print("%d %s", i, r.m.State().String())
 		}
 	default:
 		return nil, fmt.Errorf("no command %q", w[0])

@@ -3,6 +3,7 @@ package ckpt
 import (
 	"testing"
 
+	"github.com/gorun-mpi/gorun/bookmarks"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"pgregory.net/rapid"
 )
@@ -55,7 +56,7 @@ func TestRevertFromAnywhere(t *testing.T) {
 		attempt, _ := r.Attempt()
 		step(RankEvent{Type: EvMsg, Msg: oob.Msg{Kind: oob.Revert, From: oob.Head, Incarnation: testIncarnation, Attempt: attempt}})
 		if _, live := r.Attempt(); live || r.State() != Running || closed || copied {
-			t.Fatalf("after Revert: live %v, %s, gate closed %v, copy %v", live, stateNames[r.State()], closed, copied)
+			t.Fatalf("after Revert: live %v, %s, gate closed %v, copy %v", live, r.State().String(), closed, copied)
 		}
 	})
 }
@@ -112,4 +113,32 @@ func TestHeadIgnoresStrangers(t *testing.T) {
 	if len(out) != 1 || out[0].Type != HactDone || out[0].Done.Err == "" {
 		t.Errorf("an unknown mode: %+v", out)
 	}
+}
+
+// FuzzDestSum feeds an agent's sum whatever may come over the wire: it refuses
+// or adds, and what it adds up is never more than was said.
+func FuzzDestSum(f *testing.F) {
+	f.Add(uint64(1), []byte{})
+	f.Add(uint64(2), dests(bookmarks.Counts{{Peer: 3, Bytes: 9}}))
+	f.Add(uint64(1)<<63, make([]byte, 17))
+	f.Fuzz(func(t *testing.T, ranks uint64, data []byte) {
+		d := NewDestSum(2)
+		m := oob.Msg{Kind: oob.Dests, Attempt: 1, A: ranks, Data: data}
+		sum, done, err := d.Add(m)
+		if err != nil {
+			return
+		}
+		if !done {
+			m.From, m.A = 1, 1
+			if sum, done, err = d.Add(m); err != nil || !done {
+				t.Fatalf("two ranks: done %v, %v", done, err)
+			}
+		}
+		if len(sum.Data) > 2*len(data) || sum.A != 2 {
+			t.Fatalf("the sum speaks for %d ranks in %d bytes", sum.A, len(sum.Data))
+		}
+		if _, _, err := NewDestSum(2).Add(sum); err != nil {
+			t.Fatalf("the head refuses the sum: %v", err)
+		}
+	})
 }

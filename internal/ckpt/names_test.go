@@ -35,8 +35,6 @@ var headEventNames = map[HeadEventType]string{
 	HvFolderFailed: "folder-failed", HvCommitted: "committed", HvCommitFailed: "commit-failed", HvAllUp: "all-up",
 }
 
-var stateNames = [...]string{"running", "preparing", "closing", "exchanging", "draining", "ready", "capturing", "captured"}
-
 func lookup[K comparable](names map[K]string, name string) (k K, ok bool) {
 	for k, n := range names {
 		if n == name {
@@ -63,7 +61,7 @@ func say(m oob.Msg) string {
 	case oob.Points, oob.Target, oob.AtPoint, oob.Senders, oob.Bookmark, oob.Captured, oob.Progress, oob.Written, oob.Commit:
 		s += fmt.Sprint(" ", m.A)
 	case oob.Where:
-		s += " (" + stateNames[m.A] + ")"
+		s += " (" + State(m.A).String() + ")"
 	case oob.Dests:
 		s += fmt.Sprintf(" of %d:", m.A)
 		d := NewDestSum(1 << 20)

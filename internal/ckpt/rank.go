@@ -7,6 +7,16 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
+var stateNames = [...]string{"running", "preparing", "closing", "exchanging", "draining", "ready", "capturing", "captured"}
+
+// String returns the state's name in lower case.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
 // Rank is the protocol in one rank. It is not safe for concurrent use: the
 // rank's out-of-band goroutine owns it.
 type Rank struct {

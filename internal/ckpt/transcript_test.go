@@ -186,7 +186,7 @@ type rankScript struct {
 func (s *rankScript) do(w []string) ([]string, error) {
 	var ev RankEvent
 	if w[0] == "state" {
-		return []string{stateNames[s.m.State()]}, nil
+		return []string{s.m.State().String()}, nil
 	}
 	if w[0] == "from" {
 		ev.Type, ev.Msg.To = EvMsg, int32(s.rank)

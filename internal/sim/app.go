@@ -41,7 +41,7 @@ func (t *thread) finished() bool {
 
 func (r *rank) beginRound(k int) {
 	a, g := &r.app, r.w.prog
-	a.sum, a.got, a.expect = 0, 0, 0
+	a.sum = 0
 	for i := range a.threads {
 		t := &a.threads[i]
 		t.ops, t.next = g.ops[r.id][k+1][i], 0

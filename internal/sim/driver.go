@@ -139,7 +139,7 @@ func (r *rank) act(a ckpt.RankAction) {
 		if !w.breaks(gateNotTaken) {
 			r.e.CloseGate()
 		}
-		d.closed, d.settled, d.held = true, false, false
+		d.closed, d.settled = true, false
 		w.seen.closed(r)
 		w.logf("rank %d closes its gate", r.id)
 		r.feed(ckpt.RankEvent{Type: ckpt.EvClosed})
@@ -190,7 +190,7 @@ func (r *rank) open() {
 		r.w.logf("rank %d opens its gate", r.id)
 		r.e.OpenGate()
 	}
-	d.closed, d.flushing, d.draining, d.settled, d.held = false, false, false, false, false
+	d.closed, d.flushing, d.draining, d.settled = false, false, false, false
 }
 
 // capture takes the copy, and begins to write it.
@@ -207,7 +207,7 @@ func (r *rank) capture(a ckpt.RankAction) {
 		return
 	}
 	w.logf("rank %d is captured: %d saved messages", r.id, len(img.messages))
-	d.copied, d.held = img, cfg.Hold
+	d.copied = img
 	d.write = &write{attempt: a.Attempt, img: img, seq: cfg.Seq}
 	d.copying = w.now + 1
 	if !img.self {

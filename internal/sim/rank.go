@@ -33,8 +33,6 @@ type app struct {
 	stage    stage
 	threads  []thread
 	sum      uint64 // of the digests received in this round
-	got      int    // messages received in this round, for the transcript
-	expect   int    // receives of this round
 	released bool   // Init has returned
 	broken   error  // a call failed because a peer died: the program stops there
 	history  map[uint64][]match
@@ -104,7 +102,6 @@ type driver struct {
 	copying  int64 // step at which the copy stands, 0: none is made
 	copied   *image
 	write    *write
-	held     bool
 }
 
 // write is an image on its way to storage.

@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"flag"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -12,7 +11,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("sim.schedules", 0, "number of schedules; 0: 2,000, and 100,000 where CI is set")
+	schedules = flag.Int("sim.schedules", 2000, "number of schedules; CI runs 100,000")
 	seed      = flag.Uint64("sim.seed", 0, "replay this seed with a transcript")
 	mutant    = flag.String("sim.mutant", "", "replay with the rule of this name broken")
 )
@@ -21,11 +20,6 @@ var (
 // everything that the simulator is for.
 func TestSchedules(t *testing.T) {
 	n := *schedules
-	if n == 0 {
-		if n = 2000; os.Getenv("CI") != "" {
-			n = 100_000
-		}
-	}
 	total := sweep(t, n, None)
 	t.Log(&total)
 	for i, p := range total.counts() {

@@ -276,7 +276,7 @@ func (w *world) end() {
 func (w *world) stuck() {
 	text := fmt.Sprintf("no end after %d steps; attempt under way: %v, head's timer: %d", w.now, w.head.m.Busy(), w.head.timer)
 	for _, r := range w.ranks {
-		text += fmt.Sprintf("\n  rank %d: alive %v, %s, round %d, protocol state %d, gate closed %v, up %v",
+		text += fmt.Sprintf("\n  rank %d: alive %v, %s, round %d, protocol state %v, gate closed %v, up %v",
 			r.id, r.alive, r.where(), r.app.round, r.m.State(), r.e.GateClosed(), r.up)
 		if !r.e.GateClosed() {
 			for _, s := range r.e.Pending() {
@@ -324,7 +324,7 @@ func (w *world) checkCut(r *rank) {
 	}
 	for _, x := range w.ranks {
 		if s := x.m.State(); s < ckpt.Ready && x.alive {
-			w.violate("rank %d is captured when rank %d is in state %d", r.id, x.id, s)
+			w.violate("rank %d is captured when rank %d is %v", r.id, x.id, s)
 		}
 	}
 	if c := w.net.busy(-1); c != nil {
