@@ -35,6 +35,19 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// A library that dropped out is not compared with.
+func TestResultsRemove(t *testing.T) {
+	r := newResults([]*contender{{name: "gorun"}, {name: "gone"}})
+	for name, us := range map[string]float64{"gorun": 3e-6, "gone": 1e-6} {
+		r.add(name, []bench.Line{{Mode: "pingpong", Bytes: 8, Seconds: us}})
+	}
+	r.remove("gone")
+	var out strings.Builder
+	if missed := r.print(&out); missed != 0 || strings.Contains(out.String(), "gone") || strings.Contains(string(r.csv()), "gone") {
+		t.Errorf("%d missed:\n%s", missed, out.String())
+	}
+}
+
 // Without another library there is a table, and no ratio.
 func TestResultsAlone(t *testing.T) {
 	r := newResults([]*contender{{name: "gorun"}})

@@ -51,6 +51,11 @@ func (r *results) add(name string, lines []bench.Line) {
 	}
 }
 
+// remove forgets a contender, whose rounds are not complete.
+func (r *results) remove(name string) {
+	r.names = slices.DeleteFunc(r.names, func(n string) bool { return n == name })
+}
+
 // best returns the peer with the smallest median, "" if there is none.
 func (r *results) best(k key) string {
 	best := ""
@@ -130,7 +135,7 @@ func (r *results) csv() []byte {
 	fmt.Fprintln(&b, "contender,"+bench.Header)
 	for _, name := range r.names {
 		for _, k := range r.keys {
-			v := slices.Clone(r.times[k][name])
+			v := r.times[k][name]
 			fmt.Fprintf(&b, "%s,%s,%d,%.9g,%.9g,%.9g\n", name, k.mode, k.bytes, stats.Median(v), stats.Quantile(v, 0.25), stats.Quantile(v, 0.75))
 		}
 	}

@@ -1,0 +1,83 @@
+package benchmarks
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
+)
+
+// Every benchmark runs, for real and shortly, and prints what it is there for.
+// The figures are shown, not judged: a shared machine has no right answer. Set
+// GORUN_BENCH to run it.
+func TestBenchmarks(t *testing.T) {
+	if os.Getenv("GORUN_BENCH") == "" {
+		t.Skip("GORUN_BENCH is not set")
+	}
+	dir := t.TempDir()
+	messages, times := filepath.Join(dir, "messages.csv"), filepath.Join(dir, "times.csv")
+	for _, c := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"peers", []string{"-rounds", "2", "-time", "20ms", "-batches", "3", "-o", messages},
+			[]string{"pingpong   1048576", "8 B messages/s, 64 under way:  gorun", "8 B messages/s, blocking sends:  gorun"}},
+		{"overhead", []string{"-rounds", "2", "-time", "20ms", "-batches", "3"},
+			[]string{"with / without", "  1048576", "ratios are medians over 2 rounds"}},
+		{"checkpoint", []string{"-cases", "4x16,8x1", "-rounds", "3", "-restarts", "1", "-o", times},
+			[]string{"4 x 16 MB", "8 x 1 MB", "gate / copy warm", "restart"}},
+		{"bookmarks", []string{"-staggered", "64,1024", "-sparse", "64,1000"}, []string{"staggered", "sparse, 6 neighbours"}},
+	} {
+		exe, err := bench.Build(dir, c.name, "benchmarks/"+c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := bench.Output(t.Context(), 2*time.Minute, nil, append([]string{exe}, c.args...)...)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		t.Logf("%s %s\n%s", c.name, strings.Join(c.args, " "), out)
+		for _, want := range c.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s does not print %q", c.name, want)
+			}
+		}
+	}
+	for file, head := range map[string]string{messages: "contender,mode,bytes,seconds,low,high\ngorun,", times: "case,what,seconds,low,high\n4 x 16 MB,"} {
+		if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), head) {
+			t.Errorf("%s begins with %.60q, %v", filepath.Base(file), text, err)
+		}
+	}
+}
+
+// Netpipe's modes run between two processes over TCP; with -integrity every
+// byte arrives.
+func TestNetpipe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and starts programs")
+	}
+	world, err := bench.NewWorld(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	netpipe, err := bench.Build(world.Bin, "netpipe", "benchmarks/netpipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"-integrity", "-stream", "-bidir", "-dirty", "-rate"} {
+		args := []string{world.Gorun, "-np", "2", "-rpi", "tcp", netpipe, mode, "-time", "1ms", "-batches", "1", "-sizes", "1,8192,300000"}
+		out, err := bench.Output(t.Context(), time.Minute, nil, args...)
+		if err != nil {
+			t.Errorf("netpipe %s: %v", mode, err)
+			continue
+		}
+		if lines := strings.Count(out, "\n"); lines < 3 || !strings.Contains(out, "300000") {
+			t.Errorf("netpipe %s prints\n%s", mode, out)
+		}
+	}
+}
