@@ -60,15 +60,6 @@ func (c Counts) Of(peer int) uint64 {
 	return c[i].Bytes
 }
 
-// Total returns the sum over all peers.
-func (c Counts) Total() uint64 {
-	var n uint64
-	for _, x := range c {
-		n += x.Bytes
-	}
-	return n
-}
-
 func (c Counts) sort() {
 	slices.SortFunc(c, func(a, b Count) int { return a.Peer - b.Peer })
 }

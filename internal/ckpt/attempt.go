@@ -160,7 +160,7 @@ func (h *Head) reported(rank int, m *oob.Msg) {
 			h.finished(rank)
 		}
 	case oob.Dests:
-		if a.phase == phaseDraining {
+		if a.phase == phaseDraining && Sparse(h.cfg.Size, h.cfg.SparseFrom) {
 			h.summed(m)
 		}
 	case oob.Ready:
