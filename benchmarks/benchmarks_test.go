@@ -25,7 +25,7 @@ func TestBenchmarks(t *testing.T) {
 		want []string
 	}{
 		{"peers", []string{"-rounds", "2", "-time", "20ms", "-batches", "3", "-o", messages},
-			[]string{"pingpong   1048576", "8 B messages/s, 64 under way:  gorun", "8 B messages/s, blocking sends:  gorun"}},
+			[]string{"pingpong    1048576", "8 B messages/s, 64 under way:  gorun", "8 B messages/s, blocking sends:  gorun"}},
 		{"overhead", []string{"-rounds", "2", "-time", "20ms", "-batches", "3"},
 			[]string{"with / without", "  1048576", "ratios are medians over 2 rounds"}},
 		{"checkpoint", []string{"-cases", "4x16,8x1", "-rounds", "3", "-restarts", "1", "-o", times},
