@@ -55,17 +55,18 @@ func (d *driver) read() {
 			d.j.lost(fmt.Errorf("rank %d: lost the launcher: %w", d.j.Rank, err))
 			return
 		}
-		switch {
-		case m.Incarnation != d.j.Incarnation:
-		case m.Kind == oob.FinalizeGo:
-			d.j.finalizeOnce.Do(func() { close(d.j.finalized) })
-		default:
+		if m.Incarnation == d.j.Incarnation {
 			d.put(ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m})
 		}
 	}
 }
 
 func (d *driver) put(ev ckpt.RankEvent) {
+	select {
+	case <-d.j.ended: // so are the transports, and with them the waiter
+		return
+	default:
+	}
 	d.mu.Lock()
 	d.inbox = append(d.inbox, ev)
 	d.mu.Unlock()
@@ -96,6 +97,11 @@ func (d *driver) run() {
 		default:
 		}
 		for _, ev := range d.take() {
+			if ev.Type == ckpt.EvMsg && ev.Msg.Kind == oob.FinalizeGo {
+				// In its turn: the gate is open again when Finalize goes on.
+				d.j.finalizeOnce.Do(func() { close(d.j.finalized) })
+				continue
+			}
 			d.step(ev)
 		}
 		if d.closed && !d.settled {
