@@ -107,7 +107,7 @@ func spinsFor(cfg Config) int {
 	if local > runtime.NumCPU() {
 		return 4
 	}
-	return 1000
+	return 2000
 }
 
 // Sink returns where module i delivers.
