@@ -45,8 +45,10 @@ func (f *figures) print(w io.Writer, j job) (missed int) {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "  gate / copy warm %.2f, gate / copy fresh %.2f, commit at %.0f %% of the raw write's speed\n",
-		f.ratio(j, "gate", "copy warm"), f.ratio(j, "gate", "copy fresh"), 100*f.ratio(j, "raw write", "commit"))
+	if len(f.times[j]["gate"]) > 0 {
+		fmt.Fprintf(w, "  gate / copy warm %.2f, gate / copy fresh %.2f\n", f.ratio(j, "gate", "copy warm"), f.ratio(j, "gate", "copy fresh"))
+	}
+	fmt.Fprintf(w, "  commit at %.0f %% of the raw write's speed\n", 100*f.ratio(j, "raw write", "commit"))
 	return f.targets(w, j)
 }
 
