@@ -261,10 +261,14 @@ func (h *head) serve(q *request, replies chan reply) {
 		h.waiters.onEnd(func() { last(reply{Done: &doneReply{}}) })
 		h.finish(verdict{code: exitSignalBase + 15, rank: -1, text: "ended by gorun kill"}, !q.Now)
 	case "checkpoint":
+		phase := ""
 		h.request(ckptRequest{
 			stop: q.Stop, timeout: time.Duration(q.TimeoutMS) * time.Millisecond,
 			progress: func(p ckpt.ProgressInfo) {
-				if len(replies) < cap(replies)/2 { // a slow client sees fewer steps, and room is left for the outcome
+				// A slow client sees every phase but fewer steps, and room is
+				// left for the outcome.
+				if n := len(replies); n < cap(replies)/2 || p.Phase != phase && n < cap(replies)-1 {
+					phase = p.Phase
 					replies <- reply{Progress: &p}
 				}
 			},

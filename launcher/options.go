@@ -45,7 +45,7 @@ type Options struct {
 // Defaults.
 const (
 	defaultHeartbeat  = 5 * time.Second
-	defaultSparseFrom = 256
+	defaultSparseFrom = 16
 )
 
 func (o *Options) setDefaults() error {

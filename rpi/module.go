@@ -113,6 +113,10 @@ type Waiter interface {
 	// Wake makes the present or the next Wait return. Any goroutine may call
 	// it at any time.
 	Wake()
+	// Yield lets somebody else have the CPU who may be about to send to this
+	// rank: another process, or a goroutine if peers are goroutines. It
+	// returns at once if there is nobody.
+	Yield()
 }
 
 // DirectWriter is implemented by modules that can write straight into a

@@ -92,8 +92,12 @@ const (
 	leadBackground
 )
 
-// yields is how often a leader that has spun steps aside before it sleeps.
-const yields = 10
+// A leader that has spun yields the CPU so often before it sleeps, and now and
+// then while it spins: the rank it waits for may have ended up on the same CPU.
+const (
+	yields     = 10
+	yieldEvery = 8
+)
 
 // await returns when w is ready, or with an error when its view ended or the
 // job was aborted. The lock is held on entry and on return, not in between.
@@ -161,8 +165,10 @@ func (e *Engine) leadFor(w *waiter, v *View) {
 				w.sleeps()
 				e.sleep(-1)
 				spins = e.spins / 2
-			case spins > e.spins || e.mu.contended():
+			case e.mu.contended():
 				e.stepAside()
+			case spins > e.spins || spins%yieldEvery == 0:
+				e.waiter.Yield()
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package rpi
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // ChanWaiter is a Waiter for transports inside one process.
 type ChanWaiter struct {
@@ -13,6 +16,9 @@ func NewChanWaiter() *ChanWaiter { return &ChanWaiter{woken: make(chan struct{},
 
 // Wake makes the present or the next Wait return.
 func (w *ChanWaiter) Wake() { token(w.woken) }
+
+// Yield lets other goroutines run.
+func (w *ChanWaiter) Yield() { runtime.Gosched() }
 
 // Wait returns when Wake was called, or after d (d < 0: no limit).
 func (w *ChanWaiter) Wait(d time.Duration) {

@@ -194,6 +194,10 @@ func (e *events) Wait(d time.Duration) {
 	e.nwaited.Store(int32(n))
 }
 
+// Yield is rpi.Waiter's: peers are processes. runtime.Gosched would not give
+// them the CPU, but wake another thread of this process to look for work.
+func (e *events) Yield() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // Wake is rpi.Waiter's.
 func (e *events) Wake() {
 	if e.woken.Swap(true) {
