@@ -5,17 +5,20 @@ import "time"
 // background is the goroutine that makes progress while the program computes.
 //
 // It ticks while the program is in and out of the library: it then only flushes
-// batches. After a tick without a call it leads, that is, it sleeps in the
-// Waiter and serves what arrives; the next caller that waits takes the lead
-// from it at the price of one Wake. While a caller leads it parks, until that
-// one leaves with nobody to hand over to. So neither a ping-pong nor an idle
-// rank wakes it.
+// batches. The ticks come less and less often while there are none, for each of
+// them costs a wake-up of a thread. After a tick without a call it leads, that
+// is, it sleeps in the Waiter and serves what arrives; the next caller that
+// waits takes the lead from it at the price of one Wake. While a caller leads it
+// parks, until that one leaves with nobody to hand over to. So neither a
+// ping-pong nor an idle rank wakes it.
 type background struct {
 	manual  bool
 	tick    time.Duration
-	epoch   uint64 // counts calls
-	seen    uint64 // epoch at the last tick
-	parked  bool   // sleeping on kick alone
+	pause   time.Duration // until the next tick, from tick to maxTick
+	epoch   uint64        // counts calls
+	seen    uint64        // epoch at the last tick
+	batched bool          // something was batched since the last tick
+	parked  bool          // sleeping on kick alone
 	closing bool
 	kick    chan struct{} // capacity 1
 	done    chan struct{}
@@ -34,6 +37,19 @@ func (b *background) init(cfg Config) {
 	if s := spinsFor(cfg); s < 10 {
 		b.tick = min(maxTick, tick*time.Duration(1+cfg.Size/8))
 	}
+	b.pause = b.tick
+}
+
+// wakeForBatch makes the background goroutine tick soon enough for a batch
+// that has begun.
+func (e *Engine) wakeForBatch() {
+	b := &e.back
+	b.batched = true
+	if b.pause > b.tick {
+		b.pause = b.tick
+		token(b.kick)
+	}
+	e.wakeBackground()
 }
 
 // wakeBackground makes the background goroutine tick again.
@@ -57,13 +73,14 @@ func (e *Engine) runBackground() {
 	timer := time.NewTimer(b.tick)
 	defer timer.Stop()
 	for {
-		switch e.tick() {
+		did, pause := e.tick()
+		switch did {
 		case ended:
 			return
 		case parked:
 			<-b.kick
 		}
-		timer.Reset(b.tick)
+		timer.Reset(pause)
 		select {
 		case <-timer.C:
 		case <-b.kick:
@@ -80,30 +97,34 @@ const (
 	ended
 )
 
-// tick does what is due.
-func (e *Engine) tick() ticked {
+// tick does what is due and returns the time until the next one.
+func (e *Engine) tick() (did ticked, pause time.Duration) {
 	b := &e.back
 	e.mu.lock()
 	defer e.mu.unlock()
 	last := b.seen
 	b.seen = b.epoch
 	if b.closing {
-		return ended
+		return ended, 0
 	}
 	if e.dirty != 0 {
 		e.flush()
 	}
 	if e.lead == leadCaller && (e.inWait.Load() || last == b.epoch) {
 		b.parked = true
-		return parked
-	}
-	if last == b.epoch && e.lead == leadNobody {
+		did = parked
+	} else if last == b.epoch && e.lead == leadNobody {
 		e.leadBackground()
 	}
 	if b.closing {
-		return ended
+		return ended, 0
 	}
-	return goOn
+	b.pause = min(2*b.pause, max(maxTick, b.tick))
+	if b.batched || last == b.epoch {
+		b.pause = b.tick
+	}
+	b.batched = false
+	return did, b.pause
 }
 
 // leadBackground serves what arrives until a caller takes over, something was

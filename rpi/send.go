@@ -124,7 +124,7 @@ func (e *Engine) batch(pr *peer, n int) bool {
 	}
 	if e.dirty&pr.bit == 0 {
 		e.dirty |= pr.bit
-		e.wakeBackground()
+		e.wakeForBatch()
 	}
 	return true
 }

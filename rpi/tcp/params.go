@@ -22,7 +22,7 @@ func Parameters() []Parameter {
 	return []Parameter{
 		{"tcp.eager", "65536", "largest message sent without an announcement, bytes"},
 		{"tcp.sndbuf", "262144", "socket send buffer, bytes; 0: the kernel's choice"},
-		{"tcp.rcvbuf", "262144", "socket receive buffer, bytes; 0: the kernel's choice"},
+		{"tcp.rcvbuf", "1048576", "socket receive buffer, bytes; 0: the kernel's choice"},
 		{"tcp.batch", "32768", "small frames that may wait are written from this many bytes on"},
 		{"tcp.connect_timeout", "60s", "how long a peer may take to accept a connection"},
 		{"tcp.stranger_timeout", "10s", "how long a caller may take to prove who it is"},
