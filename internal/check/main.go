@@ -34,14 +34,14 @@ type part struct {
 }
 
 var parts = []part{
-	{"vet", "gofmt, go vet, modules tidy", 90 * time.Second, vet},
-	{"unit", "unit, property, transcript and end-to-end tests, Examples", 240 * time.Second, unit},
-	{"race", "the packages with shared memory under the race detector", 240 * time.Second, race},
-	{"sim", "the protocol simulator and its mutants", 280 * time.Second, sim},
+	{"vet", "gofmt, go vet, modules tidy", 60 * time.Second, vet},
+	{"unit", "unit, property, transcript and end-to-end tests, Examples", 220 * time.Second, unit},
+	{"race", "the packages with shared memory under the race detector", 200 * time.Second, race},
+	{"sim", "the protocol simulator and its mutants", 180 * time.Second, sim},
 	{"kills", "random kill -9 of ranks, agents and head, restart, compare", 200 * time.Second, kills},
-	{"ports", "images between amd64, arm64 and s390x", 60 * time.Second, ports},
-	{"fuzz", "each fuzz target for a few seconds", 60 * time.Second, fuzz},
-	{"go125", "the older of the two supported Go versions", 90 * time.Second, older},
+	{"ports", "images between amd64, arm64 and s390x", 50 * time.Second, ports},
+	{"fuzz", "each fuzz target for a few seconds", 110 * time.Second, fuzz},
+	{"go125", "the older of the two supported Go versions", 100 * time.Second, older},
 	{"bench", "benchmarks run and print", 60 * time.Second, bench},
 }
 

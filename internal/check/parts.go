@@ -77,7 +77,7 @@ func ports(r *runner) error {
 			return err
 		}
 	}
-	return r.sh([]string{"GORUN_PORTS=1"}, "go", "test", "./internal/e2e", "-count=1", "-v", "-run=Architecture")
+	return r.sh([]string{"GORUN_PORTS=1"}, "go", "test", "./internal/e2e", "-count=1", "-v", "-run=Architectures|ByteOrders")
 }
 
 // fuzz runs every fuzz target it finds.
@@ -102,7 +102,7 @@ func fuzz(r *runner) error {
 			}
 			name, _, _ := strings.Cut(rest, "(")
 			found++
-			if err := r.sh(nil, "go", "test", "./"+filepath.Dir(path), "-run=^$", "-fuzz=^Fuzz"+name+"$", "-fuzztime="+seconds); err != nil {
+			if err := r.sh(nil, "go", "test", "./"+filepath.Dir(path), "-run=^$", "-fuzz=^Fuzz"+name+"$", "-fuzztime="+seconds, "-fuzzminimizetime=20x"); err != nil {
 				return err
 			}
 		}
@@ -127,5 +127,5 @@ func older(r *runner) error {
 }
 
 func bench(r *runner) error {
-	return r.sh([]string{"GORUN_BENCH=1"}, "go", "test", "./internal/e2e", "-count=1", "-v", "-run=Benchmarks")
+	return r.sh([]string{"GORUN_BENCH=1"}, "go", "test", "./benchmarks", "-count=1", "-v", "-run=Benchmarks")
 }
