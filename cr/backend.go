@@ -114,6 +114,10 @@ func program() string {
 	return p
 }
 
+// smallImage is the size in bytes below which one goroutine writes an image: the
+// others would only take processors from ranks that compute.
+const smallImage = 16 << 20
+
 // snapshot is a copied state on its way to its file.
 type snapshot struct {
 	copy  *self.Copy
@@ -131,8 +135,14 @@ func (s *snapshot) Bytes() uint64 {
 	return n
 }
 
+// Write leaves the folder's fsync to the commit, which makes all names durable
+// at once.
 func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.ImageInfo, error) {
-	sum, err := s.copy.Write(s.path, s.meta, s.saved, image.Options{Codec: s.codec}, progress, cancel)
+	opt := image.Options{Codec: s.codec, NoFolder: true}
+	if s.Bytes() < smallImage {
+		opt.Workers = 1
+	}
+	sum, err := s.copy.Write(s.path, s.meta, s.saved, opt, progress, cancel)
 	if err != nil {
 		return oob.ImageInfo{}, err
 	}

@@ -25,6 +25,7 @@ type Options struct {
 	Workers   int                  // goroutines that compress, sum and write; 0: GOMAXPROCS
 	BlockSize int                  // bytes, a multiple of 4096 up to 16 MB; 0: DefaultBlockSize
 	NoDirect  bool                 // write through the page cache even where O_DIRECT works
+	NoFolder  bool                 // the caller makes the file's name durable (fsync of the folder)
 	Progress  func(written uint64) // called with the bytes of sections done so far, one call at a time
 	Cancel    <-chan struct{}      // closed: give up; Commit and Section return ErrCanceled
 }
@@ -245,9 +246,11 @@ func (w *Writer) seal() (Summary, error) {
 	if err := os.Rename(w.part, w.path); err != nil {
 		return Summary{}, err
 	}
-	if err := syncFolder(filepath.Dir(w.path)); err != nil {
-		os.Remove(w.path)
-		return Summary{}, err
+	if !w.opt.NoFolder {
+		if err := syncFolder(filepath.Dir(w.path)); err != nil {
+			os.Remove(w.path)
+			return Summary{}, err
+		}
 	}
 	return sum, nil
 }

@@ -91,6 +91,8 @@ func (h *Head) begin() {
 		}
 		return false
 	})
+	// Asked for now, so that nobody waits for a disk with the gates closed.
+	h.act(HeadAction{Type: HactFolder})
 	if a.mode == oob.ModeSelf {
 		h.enter(phasePoints)
 	} else {
@@ -112,7 +114,10 @@ func (h *Head) enter(p phase) {
 	case phaseDraining:
 		h.tellAll(oob.Msg{Kind: oob.Close, A: a.mode})
 	case phaseFolder:
-		h.act(HeadAction{Type: HactFolder})
+		if a.folder {
+			h.enter(phaseCapturing)
+			return
+		}
 	case phaseCapturing:
 		h.capture()
 	case phaseWriting:
@@ -217,15 +222,18 @@ func (h *Head) summed(m *oob.Msg) {
 	}
 }
 
-// folder takes the answer to HactFolder. One that comes when its attempt is
-// over leaves a folder that nobody will fill.
+// folder takes the answer to HactFolder. An attempt may get the one that an
+// attempt before it had asked for, which is as good. One that nobody wants any
+// more is given back.
 func (h *Head) folder(ev *HeadEvent) {
 	a := h.run
-	wanted := a != nil && a.phase == phaseFolder
+	wanted := a != nil && !a.folder
 	switch {
 	case ev.Type == HvFolder && wanted:
 		a.folder, a.path, a.seq = true, ev.Folder, ev.Seq
-		h.enter(phaseCapturing)
+		if a.phase == phaseFolder {
+			h.enter(phaseCapturing)
+		}
 	case ev.Type == HvFolder:
 		h.act(HeadAction{Type: HactDiscard, Seq: ev.Seq})
 	case wanted:
