@@ -121,6 +121,10 @@ func (c *control) listen() error {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	ln.SetUnlinkOnClose(false) // the folder is removed as a whole
+	if err := os.Chmod(addr.Name, 0o700); err != nil {
+		ln.Close()
+		return fmt.Errorf("control socket: %w", err)
+	}
 	c.ln = ln
 	go c.serve()
 	return nil

@@ -113,6 +113,9 @@ func (inc *incarnation) order() {
 		return
 	}
 	o := &inc.h.opt
+	if inc.h.cat != nil {
+		inc.h.prog.hold()
+	}
 	for _, l := range inc.links {
 		from, to := share(l.index, len(inc.links), o.NP)
 		ord := inc.custody()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,7 +29,9 @@ type program struct {
 	mu     sync.Mutex
 	builds *os.Process // running build
 	gone   bool        // no build any more
-	digest string      // SHA-256 of the executable, hex; computed on first use
+	exe    *os.File    // the executable as it is run, whatever becomes of its path
+	held   error       // why there is no exe
+	digest string      // SHA-256 of exe, hex; computed on first use
 }
 
 // buildPrefix begins the names of the folders that builds are put in.
@@ -115,8 +118,13 @@ func (p *program) build(h *head) error {
 	var out bytes.Buffer
 	cmd := exec.Command("go", "build", "-o", p.path, ".")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.source, &out, &out
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// What a killed go leaves of its own goes with the folder.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTMPDIR="+p.tmp)
+	// It must not outlive this process, else it makes the folder anew that the
+	// agents have removed. The signal comes when this thread ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	h.orphans.Lock()
 	p.mu.Lock()
 	err := errors.New("cancelled")
@@ -161,26 +169,48 @@ func (p *program) cancel() {
 // remove removes what was built.
 func (p *program) remove() error {
 	p.cancel()
+	p.mu.Lock()
+	if p.exe != nil {
+		p.exe.Close()
+		p.exe, p.held = nil, os.ErrClosed
+	}
+	p.mu.Unlock()
 	if p.tmp == "" {
 		return nil
 	}
 	return os.RemoveAll(p.tmp)
 }
 
-// sum returns the digest of the executable.
+// hold opens the executable that is about to be run: its file may be rebuilt or
+// removed while it runs, and a snapshot names what ran. Without it sum fails.
+func (p *program) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exe != nil {
+		p.exe.Close()
+	}
+	p.digest = ""
+	if p.exe, p.held = os.Open(p.path); p.held != nil {
+		p.exe = nil
+	}
+}
+
+// sum returns the digest of the executable that hold opened.
 func (p *program) sum() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.digest != "" {
 		return p.digest, nil
 	}
-	f, err := os.Open(p.path)
+	if p.held != nil {
+		return "", fmt.Errorf("program: %w", p.held)
+	}
+	st, err := p.exe.Stat()
 	if err != nil {
 		return "", fmt.Errorf("program: %w", err)
 	}
-	defer f.Close()
 	d := sha256.New()
-	if _, err := io.Copy(d, f); err != nil {
+	if _, err := io.Copy(d, io.NewSectionReader(p.exe, 0, st.Size())); err != nil {
 		return "", fmt.Errorf("program: %w", err)
 	}
 	p.digest = hex.EncodeToString(d.Sum(nil))

@@ -19,7 +19,7 @@ import (
 // Every running job has a control folder, named by its first incarnation, with
 // job.json (a Record) and control.sock:
 //
-//	$XDG_RUNTIME_DIR/gorun/<id>/   or, without that variable,
+//	$XDG_RUNTIME_DIR/gorun/<id>/   or, without that variable or its folder,
 //	/tmp/gorun-<uid>/<id>/
 //
 // The head holds a lock (flock) on the folder itself for as long as it lives: a
@@ -57,7 +57,10 @@ type Record struct {
 // ControlRoot is the folder that holds the control folders of this user's jobs.
 func ControlRoot() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "gorun")
+		// Where no session was opened (cron, su) the variable may be stale.
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			return filepath.Join(dir, "gorun")
+		}
 	}
 	return filepath.Join("/tmp", "gorun-"+strconv.Itoa(os.Getuid()))
 }
@@ -198,6 +201,9 @@ func Jobs() ([]*Record, error) {
 	}
 	var jobs []*Record
 	for _, e := range entries {
+		if !e.IsDir() {
+			continue // not ours
+		}
 		dir := filepath.Join(root, e.Name())
 		r, err := readRecord(dir)
 		if stale, serr := sweep(dir, r); serr != nil {

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,6 +91,38 @@ func TestStaleFolderWithoutRecord(t *testing.T) {
 	}
 	if _, err := os.Stat(root); !os.IsNotExist(err) {
 		t.Error("left behind")
+	}
+}
+
+// What somebody else has put beside the control folders disturbs nobody.
+func TestStrayFileInRoot(t *testing.T) {
+	root := house(t)
+	_, lock, err := newControlDir(root, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	stray := filepath.Join(root, "stray")
+	if err := os.WriteFile(stray, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Jobs(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(stray); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestControlRoot(t *testing.T) {
+	if root := house(t); ControlRoot() != root {
+		t.Errorf("%s, not %s", ControlRoot(), root)
+	}
+	for _, dir := range []string{"", "relative", filepath.Join(t.TempDir(), "stale")} {
+		t.Setenv("XDG_RUNTIME_DIR", dir)
+		if want := fmt.Sprintf("/tmp/gorun-%d", os.Getuid()); ControlRoot() != want {
+			t.Errorf("XDG_RUNTIME_DIR=%q: %s, not %s", dir, ControlRoot(), want)
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ func TestWrongUsage(t *testing.T) {
 		"there is no signal":        {"-cr", "-ckpt-on-signal", "NOSUCH", "ls"},
 		"cannot be caught":          {"-cr", "-ckpt-on-signal", "KILL", "ls"},
 		"NAME=VALUE":                {"-param", "x", "ls"},
+		"tcp is named twice":        {"-rpi", "tcp,tcp", "ls"},
 		"known are self and auto":   {"-cr=blcr", "ls"},
 		"ps takes no arguments":     {"ps", "x"},
 		"one JOB at a time":         {"kill", "a", "b"},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 )
 
 const limit = 20_000_000 // never reached: the tests end the job
@@ -94,6 +96,52 @@ func TestCheckpointStopRestart(t *testing.T) {
 
 // A rank and an agent die, and the job goes on each time from its newest
 // snapshot.
+// Snapshots name the program that runs, not what has become of its file since.
+func TestProgramReplaced(t *testing.T) {
+	h := newHouse(t)
+	program := filepath.Join(t.TempDir(), "program")
+	copyFile(t, self(t), program)
+	digest, err := snapshot.FileDigest(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "id")
+	p := h.start("", "-np", "2", "-cr", "-jobid-file", file, program, asRank, "count", fmt.Sprint(limit))
+	id := h.jobID(p, file)
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	removed := h.must("checkpoint", id)
+	if err := os.WriteFile(program, []byte("another"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	rebuilt := h.must("checkpoint", "-stop", id)
+	for _, schema := range []string{removed, rebuilt} {
+		s, err := snapshot.ReadSchema(strings.TrimSpace(schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Program.Digest != digest {
+			t.Errorf("the snapshot names the program %s, it is %s", s.Program.Digest, digest)
+		}
+	}
+	if code := p.code(); code != 0 {
+		t.Errorf("exit %d\n%s", code, p.err)
+	}
+	h.nothingLeft()
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestRestarts(t *testing.T) {
 	h := newHouse(t)
 	p, id := h.countJob(limit, "-restarts", "2", "-agents", "2", "-keep", "1")

@@ -119,9 +119,12 @@ func (o *options) check(fs *flag.FlagSet) error {
 	}
 	if o.rpi != "" {
 		o.RPI = strings.Split(o.rpi, ",")
-		for _, name := range o.RPI {
+		for i, name := range o.RPI {
 			if !contains(transports(), name) {
 				return fmt.Errorf("-rpi %s: known are %s", name, strings.Join(transports(), ", "))
+			}
+			if contains(o.RPI[:i], name) {
+				return fmt.Errorf("-rpi %s: %s is named twice", o.rpi, name)
 			}
 		}
 	}

@@ -303,6 +303,33 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// A build does not outlive its gorun: it would make the folder anew.
+func TestKilledWhileBuilding(t *testing.T) {
+	h := newHouse(t)
+	dir, bin := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		filepath.Join(dir, "main.go"): "package main\n",
+		// Instead of go: one that never ends, with what the real one leaves open.
+		filepath.Join(bin, "go"): "#!/bin/sh\ntouch $GOTMPDIR/building\nexec sleep 1000\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv("GOTMPDIR", t.TempDir())
+	p := h.start("", dir)
+	until(t, func() string {
+		if found, _ := filepath.Glob(filepath.Join(h.tmp, "gorun-build-*", "building")); len(found) == 0 {
+			return "go was not started with the build's folder for its own files"
+		}
+		return ""
+	})
+	p.signal(syscall.SIGKILL)
+	p.code()
+	h.nothingLeft()
+}
+
 func TestPsStatusKill(t *testing.T) {
 	h := newHouse(t)
 	if out := h.must("ps", "-json"); strings.TrimSpace(out) != "[]" {
@@ -315,6 +342,11 @@ func TestPsStatusKill(t *testing.T) {
 		t.Fatalf("ps -json: %v, %v", jobs, err)
 	}
 	j := jobs[0]
+	for _, name := range []string{"", j.Incarnation, j.Incarnation + "/control.sock"} {
+		if st, err := os.Stat(filepath.Join(h.run, "gorun", name)); err != nil || st.Mode().Perm() != 0o700 {
+			t.Errorf("control folder, %q: %v, %v, want mode 0700", name, st.Mode(), err)
+		}
+	}
 	_, ranks := p.family()
 	var pids []int
 	for i, r := range j.Ranks {
