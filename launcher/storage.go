@@ -221,11 +221,16 @@ func (inc *incarnation) answered(d *ckpt.Done) {
 func (h *head) restart(v *verdict) {
 	h.restarts++
 	h.state = "restarting"
-	chain := slices.Clone(h.chain)
+	chain, tried := slices.Clone(h.chain), h.inc.from
 	go func() {
 		var from *snapshot.Snapshot
 		for _, c := range slices.Backward(chain) {
 			err := c.snap.Check()
+			if err == nil && c.snap == tried {
+				// The life that began with it took no other. Perhaps it could
+				// not read it: all of it is looked at, which takes longer.
+				err = c.snap.Verify(nil)
+			}
 			if err == nil {
 				from = c.snap
 				break

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -174,6 +175,51 @@ func TestRestarts(t *testing.T) {
 		t.Errorf("the third death: exit %d\n%s", code, p.err)
 	}
 	h.nothingLeft()
+}
+
+// A snapshot that looks whole and cannot be read costs one restart, not all: the
+// next goes on from the one before.
+func TestRestartPassesOverDamage(t *testing.T) {
+	h := newHouse(t)
+	p, id := h.countJob(limit, "-restarts", "3")
+	h.must("checkpoint", id)
+	damage(t, strings.TrimSpace(h.must("checkpoint", id)))
+	_, ranks := p.family()
+	syscall.Kill(ranks[0], syscall.SIGKILL)
+	p.err.wait(t, "restarting from snapshot 2 (1 of at most 3)", 1)
+	p.err.wait(t, "snapshot 2 cannot be used: rank 1:", 1)
+	p.err.wait(t, "restarting from snapshot 1 (2 of at most 3)", 1)
+	p.out.wait(t, "begins at", 2)
+	h.must("kill", id)
+	p.code()
+	h.nothingLeft()
+}
+
+// damage changes a byte of rank 1's image such that only reading all finds it.
+func damage(t *testing.T, schema string) {
+	t.Helper()
+	s, err := snapshot.Load(filepath.Dir(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(s.ImagePath(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 1
+		if err := os.WriteFile(s.ImagePath(1), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s.Check() != nil {
+			continue
+		}
+		if err := s.Verify(nil); err != nil && strings.Contains(err.Error(), "section") {
+			return
+		}
+	}
+	t.Fatal("no byte of the image is what only reading finds")
 }
 
 // Without a snapshot a job is started again from the start.
