@@ -107,10 +107,14 @@ func (r *Registry) Register(name string, ptr any) error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	if err := r.restore.Fill(name, ptr); err != nil {
+	err := r.restore.Fill(name, ptr)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, self.ErrMissing), errors.Is(err, self.ErrType):
 		return fmt.Errorf("%w: rank %d: %w", ErrMismatch, r.j.Rank, err)
 	}
-	return nil
+	return fmt.Errorf("rank %d: %w", r.j.Rank, err) // the image cannot be read
 }
 
 // open reads the image that this rank was restarted from. Caller holds mu.

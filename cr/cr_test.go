@@ -1,14 +1,18 @@
 package cr_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/mpi"
@@ -318,5 +322,53 @@ func TestProgramAndImageDoNotFit(t *testing.T) {
 				t.Errorf("got %v", errs[0])
 			}
 		})
+	}
+}
+
+// A damaged image is not the program's fault.
+func TestDamagedImageIsNoMismatch(t *testing.T) {
+	const mark = 0x0123456789abcdef
+	program := func(c *mpi.Comm, ready func()) error {
+		r, x := cr.On(c), uint64(mark)
+		if err := r.Register("x", &x); err != nil {
+			return err
+		}
+		var over bool
+		r.OnContinue(func() error { over = true; return nil })
+		go ready()
+		for !over {
+			if err := r.Point(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c := jobtest.New(1, jobtest.Options{Dir: t.TempDir()})
+	started := make(chan struct{})
+	wait := ranks(c, func(w *mpi.Comm) error { return program(w, func() { close(started) }) })
+	<-started
+	images, err := c.Checkpoint(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noErrors(t, wait())
+	c.Stop()
+	b, err := os.ReadFile(images[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, binary.NativeEndian.AppendUint64(nil, mark))
+	if at < 0 {
+		t.Fatal("the variable's bytes are not in the image")
+	}
+	b[at] ^= 1
+	if err := os.WriteFile(images[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c = jobtest.New(1, jobtest.Options{Images: images})
+	defer c.Stop()
+	errs := ranks(c, func(w *mpi.Comm) error { return program(w, func() {}) })()
+	if !errors.Is(errs[0], image.ErrCorrupt) || errors.Is(errs[0], cr.ErrMismatch) || !strings.Contains(errs[0].Error(), "rank 0") {
+		t.Errorf("got %v", errs[0])
 	}
 }
