@@ -47,6 +47,9 @@ func (p *points) disarm() {
 	p.update(func() {
 		p.release = p.word.And(^uint64(armedBit)) &^ armedBit
 		p.target, p.at = 0, 0
+		if p.err != nil {
+			p.word.Or(armedBit) // see fail
+		}
 	})
 }
 
