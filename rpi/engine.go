@@ -14,6 +14,10 @@ type Config struct {
 	Modules    []Module // by preference; per peer the first that Reaches it carries the frames
 	Waiter     Waiter   // nil: the first module that is one, else a ChanWaiter
 	Manual     bool     // no background goroutine: the caller drives with Progress or Test
+	// Failed is told that a peer has failed, before any call returns
+	// ErrPeerFailed because of it. It is called with the engine's lock held: it
+	// must be short and must not call the engine. nil: nobody is told.
+	Failed func(peer int, err error)
 }
 
 // Engine is one rank's message engine. Its methods may be called by any number
@@ -26,6 +30,7 @@ type Engine struct {
 	polled   []Module // modules that carry some peer
 	idle     []Module // the others; polled now and then
 	waiter   Waiter
+	failed   func(peer int, err error)
 	peers    []peer
 	sent     []uint64
 	received []uint64
@@ -70,6 +75,7 @@ func New(cfg Config) *Engine {
 		rank: cfg.Rank, size: cfg.Size,
 		modules:   cfg.Modules,
 		waiter:    cfg.Waiter,
+		failed:    cfg.Failed,
 		peers:     make([]peer, cfg.Size),
 		sent:      make([]uint64, cfg.Size),
 		received:  make([]uint64, cfg.Size),

@@ -165,6 +165,9 @@ func (e *Engine) failDowns() {
 // that have arrived can still be received.
 func (e *Engine) failPeer(pr *peer, cause error) {
 	pr.failed = peerFailed(pr.rank, cause)
+	if e.failed != nil {
+		e.failed(pr.rank, pr.failed)
+	}
 	pr.replies = replyQueue{}
 	if m := pr.in.m; m != nil {
 		e.messages.put(m)

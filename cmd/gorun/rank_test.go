@@ -44,6 +44,13 @@ func rankMain(args []string) int {
 		if err := mpi.Barrier(world); err != nil {
 			return 3
 		}
+	case "leave":
+		if world.Rank() == 2 {
+			return 5
+		}
+		for mpi.Barrier(world) == nil {
+		}
+		return 3
 	case "count":
 		if err := count(world, args[1]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -43,6 +43,7 @@ func TestExitStatus(t *testing.T) {
 		{"no Init", rank("no-init"), 0, ""},
 		{"abort", rank("abort"), 42, "rank 1 aborted the job with code 42"},
 		{"death before consequences", rank("die"), 137, "rank 2 was killed by signal 9"},
+		{"exit before consequences", rank("leave"), 5, "rank 2 exited with status 5"},
 		{"byte orders", rank("foreign-order"), 1, "big-endian"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

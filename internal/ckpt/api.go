@@ -43,7 +43,7 @@ type RankEvent struct {
 	// is over is dropped.
 	Attempt uint32
 	Msg     oob.Msg  // EvMsg
-	N       uint64   // EvArmed: Points entered so far; EvAtPoint: the Point's number; EvCaptured: bytes
+	N       uint64   // EvArmed: Points entered so far; EvAtPoint: the Point's number; EvCaptured: bytes; EvWhere: 1 if the program waits for other ranks
 	Sent    []uint64 // EvFlushed: bytes sent, by rank, final while the gate is closed. The machine keeps it.
 	Recv    []uint64 // EvProgress: bytes received so far, by rank; borrowed for the call
 	Err     string   // EvFailed: why

@@ -54,6 +54,7 @@ type attempt struct {
 // whereabouts is a late rank's answer to Ask.
 type whereabouts struct {
 	state State
+	waits bool // for other ranks, in the library
 	text  string
 }
 
@@ -188,7 +189,7 @@ func (h *Head) reported(rank int, m *oob.Msg) {
 		}
 	case oob.Where:
 		if a.asked {
-			a.where[rank] = whereabouts{State(m.A), string(m.Data)}
+			a.where[rank] = whereabouts{State(m.A), m.B == 1, string(m.Data)}
 		}
 	}
 }

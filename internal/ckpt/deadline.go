@@ -39,7 +39,8 @@ func (h *Head) timeout() {
 }
 
 // lateText names the rank that the others most likely wait for: one that does
-// not even answer, else the one that is least far, the lowest of several.
+// not even answer, else the one that is least far, of several one that does not
+// wait for others itself, the lowest of these.
 func (h *Head) lateText() string {
 	a := h.run
 	limit := time.Duration(a.millis) * time.Millisecond
@@ -54,7 +55,7 @@ func (h *Head) lateText() string {
 		late++
 		w, answered := a.where[rank]
 		switch {
-		case culprit < 0, !answered && !silent, answered && !silent && w.state < a.where[culprit].state:
+		case culprit < 0, !answered && !silent, answered && !silent && w.before(a.where[culprit]):
 			culprit, silent = rank, !answered
 		}
 	}
@@ -68,6 +69,12 @@ func (h *Head) lateText() string {
 		s += fmt.Sprintf(" (%d ranks are late)", late)
 	}
 	return s
+}
+
+// before reports whether a rank that is at w rather holds up one at o than the
+// other way round.
+func (w whereabouts) before(o whereabouts) bool {
+	return w.state < o.state || w.state == o.state && o.waits && !w.waits
 }
 
 func (a *attempt) missed() string {

@@ -208,7 +208,7 @@ func (r *Rank) revert(why []byte) {
 // answer takes what the driver says of an action of the present attempt.
 func (r *Rank) answer(ev *RankEvent) {
 	if ev.Type == EvWhere {
-		r.send(oob.Msg{Kind: oob.Where, To: oob.Head, A: uint64(r.state), Data: r.where(ev.Info)})
+		r.send(oob.Msg{Kind: oob.Where, To: oob.Head, A: uint64(r.state), B: ev.N, Data: r.where(ev.Info)})
 		return
 	}
 	if r.failed {

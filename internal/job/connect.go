@@ -82,7 +82,11 @@ func enter(conn *oob.Conn, start oob.StartConfig) (*Job, error) {
 	if start.Image != "" && NewBackend == nil {
 		return nil, fmt.Errorf("rank %d cannot be restarted from %s: %w", start.Rank, start.Image, ErrNoBackend)
 	}
-	t, err := openTransports(start)
+	t, err := openTransports(start, func(_ int, err error) {
+		// Before the program can react: should it exit now, the head knows that
+		// this is a consequence. If the head is gone as well, so is this rank.
+		_ = conn.Send(oob.Msg{Kind: oob.Failure, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, B: 1, Data: []byte(err.Error())})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +127,7 @@ type transports struct {
 	waiter  rpi.Waiter
 }
 
-func openTransports(start oob.StartConfig) (*transports, error) {
+func openTransports(start oob.StartConfig, failed func(peer int, err error)) (*transports, error) {
 	t := &transports{names: start.RPI, addrs: map[string][]byte{}}
 	if len(t.names) == 0 {
 		t.names = DefaultRPI
@@ -142,7 +146,7 @@ func openTransports(start oob.StartConfig) (*transports, error) {
 	if t.waiter == nil {
 		t.waiter = rpi.NewChanWaiter()
 	}
-	t.engine = rpi.New(rpi.Config{Rank: start.Rank, Size: start.Size, Modules: t.modules, Waiter: t.waiter})
+	t.engine = rpi.New(rpi.Config{Rank: start.Rank, Size: start.Size, Modules: t.modules, Waiter: t.waiter, Failed: failed})
 	for i, m := range t.modules {
 		addr, err := m.Start(rpi.Env{
 			Rank: start.Rank, Size: start.Size, Incarnation: start.Incarnation, Secret: start.Secret,

@@ -190,7 +190,8 @@ func (d *driver) do(a ckpt.RankAction) {
 	case ckpt.ActDiscard:
 		d.discard()
 	case ckpt.ActWhere:
-		d.answer(ckpt.RankEvent{Type: ckpt.EvWhere, Info: []byte(d.where())})
+		text, waits := d.where()
+		d.answer(ckpt.RankEvent{Type: ckpt.EvWhere, N: waits, Info: []byte(text)})
 	case ckpt.ActCommitted, ckpt.ActReverted:
 		// The program need not know; the head tells whoever asked.
 	}
@@ -280,16 +281,17 @@ func (d *driver) discard() {
 	}
 }
 
-// where says what the rank is doing, for the error that names it.
-func (d *driver) where() string {
+// where says what the rank is doing, for the error that names it, and 1 if it
+// waits for other ranks: then it is not the one to blame.
+func (d *driver) where() (text string, waits uint64) {
 	if n := d.j.points.standing(); n > 0 {
-		return fmt.Sprintf("standing at Point %d, protocol state %v", n, d.m.State())
+		return fmt.Sprintf("standing at Point %d, protocol state %v", n, d.m.State()), 0
 	}
 	if d.j.finalizing.Load() {
-		return "in Finalize"
+		return "in Finalize", 0
 	}
 	if s := d.j.Engine.Blocked(); s != "" {
-		return s
+		return s, 1
 	}
-	return "computing outside the library"
+	return "computing outside the library", 0
 }
