@@ -207,7 +207,13 @@ func (p *Pending) Discard() error {
 	}
 	defer p.lock.Close()
 	p.lock = nil
-	if err := remove(p.Dir); err != nil {
+	// A sweep must not meet the folder while it is being removed.
+	l, err := lockJob(filepath.Dir(p.Dir))
+	if err == nil {
+		defer l.Close()
+		err = remove(p.Dir)
+	}
+	if err != nil {
 		return fmt.Errorf("discard %s: %w", p.Dir, err)
 	}
 	return nil
