@@ -13,7 +13,7 @@ import (
 
 // Nothing is allocated per message or collective on the steady path. Both ranks
 // count, as the counter is the process's: the average must round to none (pools
-may still grow, when the scheduler lets a rank run ahead as never before). Where
+// may still grow, when the scheduler lets a rank run ahead as never before). Where
 // one rank could run ahead of the other, whose unexpected messages then pile up,
 // a barrier keeps them together.
 func TestAllocations(t *testing.T) {
