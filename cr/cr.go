@@ -20,9 +20,10 @@
 // ranks form a cut: a rank may run ahead of another, but no message that is
 // sent after the sender's k-th Point is received before the receiver's k-th
 // Point. A loop with one Point per iteration that exchanges messages within the
-// iteration keeps it. No request may be pending at a Point, and one goroutine
-// at a time calls it. Point costs an atomic increment when no checkpoint is
-// wanted.
+// iteration keeps it. A collective call is on the same side of a Point on all
+// its ranks: after a restart communicators count their collectives from 1 again.
+// No request may be pending at a Point, and one goroutine at a time calls it.
+// Point costs an atomic increment when no checkpoint is wanted.
 //
 // In a program that was started without gorun everything here works and no
 // checkpoint is ever taken.

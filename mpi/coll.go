@@ -71,13 +71,18 @@ type collState struct {
 	seq  uint64        // number of the present or last one, from 1; guarded by busy
 	// recent are the calls begun last, by sequence number modulo its length,
 	// for the watch.
-	recent [recentCalls]recentCall
-	active atomic.Uint64 // sequence number of the call in progress, 0 if none
-	listed bool          // the watch was started; guarded by busy
-	failed atomic.Bool   // poisoned from here
+	recent  [recentCalls]recentCall
+	active  atomic.Uint64 // sequence number of the call in progress, 0 if none
+	refused atomic.Uint64 // of the last one that ended at once, its arguments being wrong
+	listed  bool          // the watch was started; guarded by busy
+	failed  atomic.Bool   // poisoned from here
 }
 
 const recentCalls = 8
+
+// refusedBytes is, to the watch, the length of a call that was refused for its
+// arguments: the ranks that were given good ones wait in it for nothing.
+const refusedBytes = -2
 
 // recentCall is one call as the watch sees it: kind and sequence number, then
 // root and length.
@@ -112,11 +117,18 @@ func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (colle
 	x := collective{c: c, t: t, eng: c.env.eng, kind: k, root: root, bytes: bytes}
 	x.tag = int32(k)<<26 | int32(s.seq&0x3ff)<<16 | int32(x.signature())
 	if err != nil {
+		if c.size > 1 {
+			x.root, x.bytes = noRoot, refusedBytes
+			x.announce(s)
+			s.refused.Store(s.seq)
+			x.root, x.bytes = root, bytes
+		}
 		<-s.busy
 		return collective{}, c.fail(x.name(), err)
 	}
 	if c.size > 1 {
 		x.announce(s)
+		s.active.Store(s.seq)
 	}
 	return x, nil
 }
@@ -146,7 +158,6 @@ func (x *collective) announce(s *collState) {
 	r.root.Store(uint64(int64(x.root)))
 	r.bytes.Store(uint64(int64(x.bytes)))
 	r.what.Store(s.seq<<8 | uint64(x.kind))
-	s.active.Store(s.seq)
 	if !s.listed {
 		s.listed = true
 		x.c.env.watch.start()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
@@ -66,6 +67,68 @@ func TestMismatch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A rank whose arguments are wrong gets its error at once, and those that wait
+// for it in the call are told although it calls nothing further.
+func TestRefusedOnOneRank(t *testing.T) {
+	sum := mpi.Sum[int]()
+	for _, x := range []struct {
+		name    string
+		refused error
+		call    func(c *mpi.Comm, bad int) error
+	}{
+		{"Allreduce", mpi.ErrCount, func(c *mpi.Comm, bad int) error {
+			recv := make([]int, 3)
+			if c.Rank() == bad {
+				recv = recv[:2]
+			}
+			return mpi.Allreduce(c, make([]int, 3), recv, sum)
+		}},
+		{"Bcast", mpi.ErrRank, func(c *mpi.Comm, bad int) error {
+			if c.Rank() == bad {
+				return mpi.Bcast(c, make([]int, 3), 77)
+			}
+			return mpi.Bcast(c, make([]int, 3), bad)
+		}},
+	} {
+		for bad := range 2 {
+			t.Run(fmt.Sprint(x.name, bad), func(t *testing.T) {
+				mpitest.Run(t, 3, func(world *mpi.Comm) error {
+					c, err := world.Dup()
+					if err != nil {
+						return err
+					}
+					want := mpi.ErrMismatch
+					if c.Rank() == bad {
+						want = x.refused
+					}
+					return wantErr("the call", x.call(c, bad), want)
+				})
+			})
+		}
+	}
+}
+
+// Where all ranks make the same mistake the communicator stays of use.
+func TestRefusedOnAllRanks(t *testing.T) {
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		if err := wantErr("Allgather", mpi.Allgather(c, make([]int, 1), make([]int, 2+c.Rank()/2*2)), mpi.ErrCount); err != nil {
+			return err
+		}
+		_, err := mpi.Recv(c.WithContext(twoLooks(t)), make([]int, 1), mpi.AnySource, 5)
+		if err := wantErr("Recv", err, mpi.ErrDeadline); err != nil {
+			return err
+		}
+		return mpi.Barrier(c)
+	})
+}
+
+// twoLooks is done when the watch has looked at all communicators twice.
+func twoLooks(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 1100*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func TestDeadline(t *testing.T) {

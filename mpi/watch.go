@@ -16,7 +16,8 @@ import (
 // two that each take the other for the root. It looks at the communicators
 // twice a second and costs the calls themselves a few stores:
 //
-//	member, blocked in the same call at two looks    --report-->  rank 0 of the communicator
+//	member, blocked in the same call at two looks,
+//	or whose call was refused for its arguments      --report-->  rank 0 of the communicator
 //	rank 0, if two reports differ about one call     --verdict->  all members, and poisons it
 //
 // Reports and verdicts travel in a context of their own and are drained at each
@@ -42,6 +43,7 @@ type watched struct {
 	c       *core
 	seen    uint64 // call in progress at the last look
 	told    uint64 // call that was reported
+	refused uint64 // call that was reported as refused
 	reports map[int][]call
 }
 
@@ -52,6 +54,9 @@ func (a call) seq() uint64 { return a.what >> 8 }
 
 func (a call) String() string {
 	s := fmt.Sprintf("call %d, %v", a.seq(), kind(a.what))
+	if int64(a.bytes) == refusedBytes {
+		return s + ", whose arguments were wrong there"
+	}
 	if kind(a.what).rooted() {
 		s += fmt.Sprintf(", root %d", int64(a.root))
 	}
@@ -139,10 +144,15 @@ func (w *watch) look() {
 	var stuck []*watched
 	for _, x := range w.comms {
 		seq := x.c.coll.active.Load()
-		if seq != 0 && seq == x.seen && seq != x.told {
+		refused := x.c.coll.refused.Load()
+		blocked := seq != 0 && seq == x.seen && seq != x.told
+		if blocked {
 			x.told = seq
+		}
+		if blocked || refused != x.refused {
 			stuck = append(stuck, x)
 		}
+		x.refused = refused
 		x.seen = seq
 	}
 	w.mu.Unlock()
