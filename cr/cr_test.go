@@ -372,3 +372,37 @@ func TestDamagedImageIsNoMismatch(t *testing.T) {
 		t.Errorf("got %v", errs[0])
 	}
 }
+
+// A snapshot through a collective could not be restarted: it must not commit.
+func TestCollectiveAcrossThePoint(t *testing.T) {
+	err, errs := attempt(t, 3, func(c *mpi.Comm, ready func(), over func() bool) error {
+		r, x := cr.On(c), []int{0}
+		if err := r.Register("x", &x); err != nil {
+			return err
+		}
+		ready()
+		for all := []bool{false}; !all[0]; {
+			if c.Rank() != 0 {
+				if err := r.Point(); err != nil {
+					return err
+				}
+			}
+			if err := mpi.Bcast(c, x, 0); err != nil {
+				return err
+			}
+			if c.Rank() == 0 {
+				if err := r.Point(); err != nil {
+					return err
+				}
+			}
+			if err := mpi.Allreduce(c, []bool{over()}, all, mpi.LAnd[bool]()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "a collective on world") {
+		t.Errorf("the attempt ended with %v", err)
+	}
+	noErrors(t, errs)
+}
