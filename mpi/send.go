@@ -17,7 +17,8 @@ func Send[T any](c *Comm, buf []T, dst, tag int) error {
 }
 
 // Ssend is Send that returns only when the receiver has begun to receive the
-// message. (MPI-4.1, chapter 3.4)
+// message. After ErrDeadline a short message may still be received later, a long
+// one is withdrawn unless it was under way. (MPI-4.1, chapter 3.4)
 func Ssend[T any](c *Comm, buf []T, dst, tag int) error {
 	t, err := elem[T]()
 	return c.send("Ssend", t, err, bytesOf(buf), dst, tag, rpi.Synchronous)
@@ -26,8 +27,9 @@ func Ssend[T any](c *Comm, buf []T, dst, tag int) error {
 // Recv receives into buf the next message of rank src (or AnySource) under tag
 // (or AnyTag). A message shorter than buf leaves the rest of buf alone; a
 // longer one is cut and ErrTruncate returned. The status tells sender, tag and
-// length. Other errors: as Send, and ErrType if the sender's elements are of
-// another type. (MPI-4.1, chapter 3.2.4)
+// length. Other errors: as Send, ErrType if the sender's elements are of another
+// type, and ErrCanceled if the sender gave a long message up, its deadline
+// having passed. (MPI-4.1, chapter 3.2.4)
 func Recv[T any](c *Comm, buf []T, src, tag int) (Status, error) {
 	t, err := elem[T]()
 	return c.recv("Recv", t, err, bytesOf(buf), src, tag)

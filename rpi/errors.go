@@ -10,7 +10,7 @@ import (
 // is made on a path where nothing went wrong.
 var (
 	ErrTruncate   = errors.New("message longer than the receive buffer")
-	ErrType       = errors.New("element types of sender and receiver differ")
+	ErrType       = errors.New("wrong element type")
 	ErrRank       = errors.New("rank out of range")
 	ErrTag        = errors.New("tag out of range")
 	ErrRequest    = errors.New("not an active request")
