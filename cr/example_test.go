@@ -1,0 +1,119 @@
+package cr_test
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
+)
+
+// begin makes the process a job of one rank, as mpi.Run does in a program.
+var begin = sync.OnceFunc(func() {
+	if err := mpi.Init(); err != nil {
+		panic(err)
+	}
+})
+
+// A program that can be checkpointed at any iteration. Started with gorun -cr
+// and restarted from a snapshot, it would begin at the saved iteration.
+func Example() {
+	begin()
+	iter, sum := 0, 0
+	for name, state := range map[string]any{"example.iter": &iter, "example.sum": &sum} {
+		if err := cr.Register(name, state); err != nil {
+			fmt.Println(err)
+		}
+	}
+	for ; iter < 10; iter++ {
+		if err := cr.Point(); err != nil {
+			fmt.Println(err)
+		}
+		sum += iter
+	}
+	fmt.Println("sum", sum)
+	// Output: sum 45
+}
+
+func ExampleRegister() {
+	begin()
+	field := make([]float64, 1000)
+	fmt.Println(cr.Register("field", &field))
+	fmt.Println(cr.Register("field", &field) != nil) // a name registers once
+	// Output:
+	// <nil>
+	// true
+}
+
+func ExamplePoint() {
+	begin()
+	for range 3 {
+		if err := cr.Point(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("nobody asked for a checkpoint")
+	// Output: nobody asked for a checkpoint
+}
+
+func ExampleRestarted() {
+	begin()
+	if !cr.Restarted() {
+		fmt.Println("reading the input: this is the first run")
+	}
+	// Output: reading the input: this is the first run
+}
+
+func ExampleOnCheckpoint() {
+	begin()
+	flush := func() error { return nil } // what a program writes must be out before the image is made
+	fmt.Println(cr.OnCheckpoint(flush))
+	// Output: <nil>
+}
+
+func ExampleOnContinue() {
+	begin()
+	fmt.Println(cr.OnContinue(func() error { return nil }))
+	// Output: <nil>
+}
+
+func ExampleOnRestart() {
+	begin()
+	reopen := func() error { return nil } // files, connections: what no image holds
+	fmt.Println(cr.OnRestart(reopen))
+	// Output: <nil>
+}
+
+// Where ranks are goroutines each has a registry of its own.
+func ExampleOn() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		r := cr.On(c)
+		step := 0
+		if err := r.Register("step", &step); err != nil {
+			return err
+		}
+		for ; step < 5; step++ {
+			if err := r.Point(); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			fmt.Println("steps", step, "restarted", r.Restarted())
+		}
+		return nil
+	})
+	// Output: steps 5 restarted false
+}
+
+func ExampleRegistry_OnCheckpoint() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		r := cr.On(c)
+		r.OnCheckpoint(func() error { return nil })
+		r.OnContinue(func() error { return nil })
+		r.OnRestart(func() error { return nil })
+		return r.Point()
+	})
+	fmt.Println("nothing was called: there was no checkpoint")
+	// Output: nothing was called: there was no checkpoint
+}
