@@ -242,7 +242,7 @@ func (inc *incarnation) spawned(rank, pid int) {
 	r.link.pids = append(r.link.pids, pid)
 	if inc.reach(rank, phaseSpawned) == len(inc.ranks) {
 		inc.h.state = "running"
-		inc.h.verbose("%d ranks started", len(inc.ranks))
+		inc.h.verbose("ranks started: %d", len(inc.ranks))
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
@@ -39,12 +41,29 @@ func (h *head) openStore() error {
 	if h.cat, err = snapshot.Open(h.opt.CkptDir); err != nil {
 		return err
 	}
+	if h.opt.CR != "" {
+		if err := writable(h.opt.CkptDir); err != nil {
+			h.say("warning: checkpoints will fail: %v: make it writable, or choose another with -ckpt-dir", err)
+		}
+	}
 	if from := h.opt.From; from != nil {
 		hold, err := from.Hold()
 		if err != nil {
 			return err
 		}
 		h.chain = []commit{{from, hold}}
+	}
+	return nil
+}
+
+// writable finds out before the first checkpoint, perhaps hours away, whether
+// snapshots can be stored.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return nil
 }
