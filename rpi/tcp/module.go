@@ -89,6 +89,7 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	params.settle(host)
 	m.env, m.params = env, params
 	m.peers = make([]peer, env.Size)
 	if err := m.open(); err != nil {

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"fmt"
+	"net/netip"
 	"sort"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ func Parameters() []Parameter {
 		{"tcp.eager", "65536", "largest message sent without an announcement, bytes"},
 		{"tcp.sndbuf", "262144", "socket send buffer, bytes; 0: the kernel's choice"},
 		{"tcp.rcvbuf", "1048576", "socket receive buffer, bytes; 0: the kernel's choice"},
+		{"tcp.congestion", "auto", "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace"},
 		{"tcp.batch", "32768", "small frames that may wait are written from this many bytes on"},
 		{"tcp.connect_timeout", "60s", "how long a peer may take to accept a connection"},
 		{"tcp.stranger_timeout", "10s", "how long a caller may take to prove who it is"},
@@ -35,6 +37,17 @@ type params struct {
 	eager, sndbuf, rcvbuf, batch    int
 	connectTimeout, strangerTimeout time.Duration
 	strangers                       int
+	congestion                      string // name of the kernel's; "": its default
+}
+
+// settle chooses what was left to choose, knowing where this rank listens.
+func (p *params) settle(host netip.Addr) {
+	switch {
+	case p.congestion == "auto" && host.IsLoopback():
+		p.congestion = "reno"
+	case p.congestion == "auto", p.congestion == "kernel":
+		p.congestion = ""
+	}
 }
 
 // parseParams reads the tcp.* entries over the defaults. A misspelt name is an
@@ -81,6 +94,7 @@ func parseParams(given map[string]string) (params, error) {
 	p.batch = number("tcp.batch", 0, batchMax)
 	p.connectTimeout = duration("tcp.connect_timeout")
 	p.strangerTimeout = duration("tcp.stranger_timeout")
+	p.congestion = values["tcp.congestion"]
 	p.strangers = number("tcp.strangers", 1, 1<<16)
 	return p, first
 }

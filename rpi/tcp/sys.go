@@ -76,6 +76,12 @@ func (p *params) socket(family int) (int, error) {
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
+	if p.congestion != "" {
+		if err = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, p.congestion); err != nil {
+			unix.Close(fd)
+			return -1, fmt.Errorf("tcp: congestion control %q: %w (see tcp.congestion in gorun info)", p.congestion, err)
+		}
+	}
 	if p.sndbuf > 0 {
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, p.sndbuf)
 	}
