@@ -1,0 +1,296 @@
+package snapshot_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+)
+
+// three makes a catalogue with three snapshots of the job.
+func three() (c *snapshot.Catalogue, remove func()) {
+	dir, err := os.MkdirTemp("", "snapshot")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if c, err = snapshot.Open(dir); err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		take(c).Release()
+	}
+	return c, func() { os.RemoveAll(dir) }
+}
+
+// Open makes nothing: the folder need not exist before the first snapshot.
+func ExampleOpen() {
+	dir, _ := os.MkdirTemp("", "snapshot")
+	defer os.RemoveAll(dir)
+	c, err := snapshot.Open(filepath.Join(dir, "snapshots"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(filepath.Base(c.Root()), filepath.IsAbs(c.Root()))
+	_, err = c.Find("latest")
+	fmt.Println(errors.Is(err, snapshot.ErrNotFound))
+	// Output:
+	// snapshots true
+	// true
+}
+
+func ExampleCatalogue_Root() { ExampleOpen() }
+
+func ExampleCatalogue_Jobs() {
+	c, remove := three()
+	defer remove()
+	jobs, err := c.Jobs()
+	fmt.Println(jobs, err)
+	id, err := c.FindJob("8a6e") // as a user types it
+	fmt.Println(id, err)
+	rel, _ := filepath.Rel(c.Root(), c.JobDir(id))
+	fmt.Println(rel)
+	// Output:
+	// [8a6e0804-2bd0-4672-b79d-d97027f9071a] <nil>
+	// 8a6e0804-2bd0-4672-b79d-d97027f9071a <nil>
+	// 8a6e0804-2bd0-4672-b79d-d97027f9071a
+}
+
+func ExampleCatalogue_FindJob() { ExampleCatalogue_Jobs() }
+func ExampleCatalogue_JobDir()  { ExampleCatalogue_Jobs() }
+
+func ExampleCatalogue_Find() {
+	c, remove := three()
+	defer remove()
+	for _, spec := range []string{"latest", "8a6e", "8a6e/2", "8a6e/latest", c.JobDir(job)} {
+		s, err := c.Find(spec)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(s.Schema.Sequence, " ")
+	}
+	_, err := c.Find("8a6e/4")
+	fmt.Println(errors.Is(err, snapshot.ErrNotFound))
+	// Output: 3 3 2 3 3 true
+}
+
+func ExampleCatalogue_List() {
+	c, remove := three()
+	defer remove()
+	all, err := c.List(job)
+	for _, s := range all {
+		fmt.Println(s.Schema.Sequence, s.Schema.NP, "rank", s.Bytes() > 0)
+	}
+	newest, _ := c.Latest(job)
+	fmt.Println("newest:", newest.Schema.Sequence, err)
+	// Output:
+	// 1 1 rank true
+	// 2 1 rank true
+	// 3 1 rank true
+	// newest: 3 <nil>
+}
+
+func ExampleCatalogue_Latest() { ExampleCatalogue_List() }
+func ExampleSnapshot_Bytes()   { ExampleCatalogue_List() }
+
+// A run goes on from its own snapshots, or from the one it was restarted from.
+func ExampleCatalogue_LatestOf() {
+	c, remove := three()
+	defer remove()
+	own, _ := c.LatestOf(job, "1f", 0)
+	parent, _ := c.LatestOf(job, "2e", 2) // has taken none yet
+	fmt.Println(own.Schema.Sequence, parent.Schema.Sequence)
+	// Output: 3 2
+}
+
+func ExampleCatalogue_Prune() {
+	c, remove := three()
+	defer remove()
+	pruned, err := c.Prune(job, 1)
+	fmt.Println(pruned.Removed, err)
+	take(c).Release()
+	s, _ := c.Latest(job)
+	fmt.Println(s.Schema.Sequence) // numbers are never used again
+	// Output:
+	// [1 2] <nil>
+	// 4
+}
+
+func ExampleCatalogue_SweepAll() {
+	c, remove := three()
+	defer remove()
+	crashed := filepath.Join(c.JobDir(job), "2") // as if it had not been committed
+	if err := os.Remove(filepath.Join(crashed, snapshot.SchemaFile)); err != nil {
+		log.Fatal(err)
+	}
+	gone, err := c.SweepAll()
+	fmt.Println(len(gone), gone[0] == crashed, err)
+	// Output: 1 true <nil>
+}
+
+func ExampleCatalogue_Begin() {
+	dir, _ := os.MkdirTemp("", "snapshot")
+	defer os.RemoveAll(dir)
+	c, _ := snapshot.Open(dir)
+
+	p, err := c.Begin(job)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(p.Seq, filepath.Base(p.ImagePath(0)), p.ImagePath(0) == filepath.Join(p.Dir, snapshot.ImageFile(0)))
+
+	_, err = c.Latest(job) // nothing is valid before Commit
+	fmt.Println(errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrNotCommitted))
+
+	p.Discard() // the attempt has failed
+	_, err = os.Stat(p.Dir)
+	fmt.Println(errors.Is(err, os.ErrNotExist))
+	_, _, err = p.Commit(snapshot.Schema{})
+	fmt.Println(errors.Is(err, snapshot.ErrEnded))
+	// Output:
+	// 1 rank-00000.img true
+	// true
+	// true
+	// true
+}
+
+func ExamplePending_ImagePath() { ExampleCatalogue_Begin() }
+func ExamplePending_Discard()   { ExampleCatalogue_Begin() }
+func ExampleImageFile()         { ExampleCatalogue_Begin() }
+
+// The schema is written when all images are there; it makes the snapshot.
+func ExamplePending_Commit() {
+	dir, _ := os.MkdirTemp("", "snapshot")
+	defer os.RemoveAll(dir)
+	program, _ := os.Executable()
+	digest, err := snapshot.FileDigest(program)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	c, _ := snapshot.Open(dir)
+	p, err := c.Begin(job)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Discard() // does nothing after Commit
+	meta := image.LocalMeta()
+	meta.Job, meta.Incarnation, meta.Size, meta.Seq, meta.Backend = job, "1f", 1, p.Seq, "self"
+	w, err := image.Create(p.ImagePath(0), meta, image.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	sum, err := w.Commit()
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, hold, err := p.Commit(snapshot.Schema{
+		Incarnation: "1f", NP: 1, Backend: "self", Transport: "tcp",
+		Program:   snapshot.Program{Path: program, Digest: digest},
+		Placement: []snapshot.Placement{{Rank: 0, Host: "localhost"}},
+		Images: []snapshot.Image{{
+			Rank: 0, File: snapshot.ImageFile(0), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer hold.Release() // from now on it may be pruned
+	fmt.Println(s.Schema.Job == job, s.Schema.Sequence, len(digest))
+	// Output: true 1 64
+}
+
+func ExampleHold_Release() { ExamplePending_Commit() }
+func ExampleFileDigest()   { ExamplePending_Commit() }
+
+func ExampleLoad() {
+	c, remove := three()
+	defer remove()
+	s, err := snapshot.Load(filepath.Join(c.JobDir(job), "2"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(s.Schema.Sequence, filepath.Base(s.SchemaPath()), filepath.Base(s.ImagePath(0)))
+	// Output: 2 schema.toml rank-00000.img
+}
+
+func ExampleSnapshot_SchemaPath() { ExampleLoad() }
+func ExampleSnapshot_ImagePath()  { ExampleLoad() }
+
+// Check is quick, Verify reads everything; both name the rank that suffers.
+func ExampleSnapshot_Verify() {
+	c, remove := three()
+	defer remove()
+	s, err := c.Latest(job)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var read int64
+	err = s.Verify(func(done, total int64) { read = done })
+	fmt.Println(s.Check(), err, read == s.Bytes())
+
+	os.Truncate(s.ImagePath(0), 10)
+	err = s.Check()
+	var bad *snapshot.ImageError
+	fmt.Println(errors.As(err, &bad), bad.Rank, errors.Is(err, snapshot.ErrImage))
+	// Output:
+	// <nil> <nil> true
+	// true 0 true
+}
+
+func ExampleSnapshot_Check() { ExampleSnapshot_Verify() }
+
+func ExampleImageError() {
+	err := &snapshot.ImageError{Rank: 3, Path: snapshot.ImageFile(3), Err: os.ErrNotExist}
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, os.ErrNotExist))
+	// Output:
+	// rank 3: image rank-00003.img: file does not exist (bring the file back or restart from another snapshot)
+	// true
+}
+
+func ExampleImageError_Error()  { ExampleImageError() }
+func ExampleImageError_Unwrap() { ExampleImageError() }
+
+func ExampleReadSchema() {
+	c, remove := three()
+	defer remove()
+	newest, _ := c.Latest(job)
+	s, err := snapshot.ReadSchema(newest.SchemaPath())
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := s.Encode()
+	if err != nil {
+		log.Fatal(err)
+	}
+	again, err := snapshot.ParseSchema(text)
+	fmt.Println(again.Sequence, again.Transport, err)
+
+	_, err = snapshot.ParseSchema([]byte("format = 2"))
+	fmt.Println(errors.Is(err, snapshot.ErrFormat)) // of a newer gorun
+	_, err = snapshot.ParseSchema([]byte("format = 1"))
+	fmt.Println(errors.Is(err, snapshot.ErrSchema)) // everything else is missing
+	// Output:
+	// 3 tcp <nil>
+	// true
+	// true
+}
+
+func ExampleParseSchema()   { ExampleReadSchema() }
+func ExampleSchema_Encode() { ExampleReadSchema() }
+
+func ExampleSchema_Parent() {
+	first := snapshot.Schema{}
+	_, restarted := first.Parent()
+	fmt.Println(restarted)
+	s := snapshot.Schema{Lineage: []snapshot.Ancestor{{Incarnation: "1f", Sequence: 3}, {Incarnation: "2e", Sequence: 5}}}
+	p, restarted := s.Parent()
+	fmt.Println(p.Incarnation, p.Sequence, restarted)
+	// Output:
+	// false
+	// 2e 5 true
+}

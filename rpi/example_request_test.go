@@ -1,0 +1,128 @@
+package rpi_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+func ExampleEngine_Isend() {
+	a, b, closeBoth := twoRanks()
+	defer closeBoth()
+	p := make([]byte, 16)
+	recv, _ := b.Irecv(0, world, 7, nil, p) // p is the engine's until Wait
+	send, _ := a.Isend(1, world, 7, nil, []byte("hello"), rpi.Standard)
+
+	_, err := a.Wait(send, nil)
+	fmt.Println("sent:", err)
+	st, err := b.Wait(recv, nil)
+	fmt.Printf("received: %s %v\n", p[:st.Bytes], err)
+	// Output:
+	// sent: <nil>
+	// received: hello <nil>
+}
+
+func ExampleEngine_Irecv() { ExampleEngine_Isend() }
+func ExampleEngine_Wait()  { ExampleEngine_Isend() }
+
+// A synchronous send is over when a receive has matched it.
+func ExampleEngine_Isend_synchronous() {
+	a, b, closeBoth := twoRanks()
+	defer closeBoth()
+	r, _ := a.Isend(1, world, 0, nil, []byte("hello"), rpi.Synchronous)
+	fmt.Println(a.Done(r))
+	b.Recv(0, world, 0, nil, make([]byte, 5), nil)
+	fmt.Println(a.Done(r))
+	a.Wait(r, nil)
+	// Output:
+	// false
+	// true
+}
+
+func ExampleEngine_Test() {
+	a, b, closeBoth := twoRanks()
+	defer closeBoth()
+	p := make([]byte, 4)
+	r, _ := a.Irecv(1, world, 0, nil, p)
+	_, done, err := a.Test(r)
+	fmt.Println(done, err)
+
+	b.Send(0, world, 0, nil, []byte("data"), rpi.Standard, nil)
+	st, done, err := a.Test(r) // frees the request as well
+	fmt.Println(done, err, st.Bytes)
+
+	_, _, err = a.Test(r)
+	fmt.Println(errors.Is(err, rpi.ErrRequest))
+	// Output:
+	// false <nil>
+	// true <nil> 4
+	// true
+}
+
+// Done frees nothing: the request is still to be waited for.
+func ExampleEngine_Done() {
+	a, b, closeBoth := twoRanks()
+	defer closeBoth()
+	r, _ := a.Irecv(1, world, 0, nil, nil)
+	fmt.Println(a.Done(r))
+	b.Send(0, world, 0, nil, nil, rpi.Standard, nil)
+	fmt.Println(a.Done(r))
+	_, err := a.Wait(r, nil)
+	fmt.Println(err)
+	// Output:
+	// false
+	// true
+	// <nil>
+}
+
+func ExampleEngine_WaitAny() {
+	a, b, closeBoth := twoRanks()
+	defer closeBoth()
+	var rs [3]rpi.Request // the last one stays inactive
+	for tag := range 2 {
+		rs[tag], _ = a.Irecv(1, world, int32(tag), nil, nil)
+	}
+	b.Send(0, world, 1, nil, nil, rpi.Standard, nil)
+	b.Send(0, world, 0, nil, nil, rpi.Standard, nil)
+	ended := 0
+	for {
+		i, err := a.WaitAny(rs[:], nil)
+		if i < 0 {
+			fmt.Println(ended, "ended", err)
+			break
+		}
+		a.Wait(rs[i], nil)
+		rs[i] = rpi.Request{}
+		ended++
+	}
+	// Output: 2 ended <nil>
+}
+
+func ExampleRequest_Active() {
+	a, _, closeBoth := twoRanks()
+	defer closeBoth()
+	var r rpi.Request
+	_, err := a.Wait(r, nil) // an inactive request is over
+	fmt.Println(r.Active(), err)
+	r, _ = a.Isend(1, world, 0, nil, nil, rpi.Standard)
+	a.Wait(r, nil)
+	fmt.Println(r.Active()) // it was made by an operation
+	// Output:
+	// false <nil>
+	// true
+}
+
+func ExampleEngine_Cancel() {
+	a, _, closeBoth := twoRanks()
+	defer closeBoth()
+	r, _ := a.Irecv(1, world, 0, nil, nil)
+	fmt.Println(a.Cancel(r))
+	_, err := a.Wait(r, nil) // still has to be waited for
+	fmt.Println(errors.Is(err, rpi.ErrCanceled))
+	fmt.Println(errors.Is(a.Cancel(r), rpi.ErrRequest))
+	// Output:
+	// <nil>
+	// true
+	// true
+}
