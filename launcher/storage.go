@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -57,15 +58,19 @@ func (h *head) openStore() error {
 }
 
 // writable finds out before the first checkpoint, perhaps hours away, whether
-// snapshots can be stored.
+// snapshots can be stored. It makes nothing: a job may never need the folder.
 func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+	for {
+		err := unix.Access(dir, unix.W_OK|unix.X_OK)
+		if err == nil {
+			return nil
+		}
+		if parent := filepath.Dir(dir); err == unix.ENOENT && parent != dir {
+			dir = parent
+			continue
+		}
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	return nil
 }
 
 // work runs f outside the loop and done, with its result, in it. The
