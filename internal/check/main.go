@@ -40,7 +40,7 @@ var parts = []part{
 	{"sim", "the protocol simulator and its mutants", 140 * time.Second, sim},
 	{"kills", "random kill -9 of ranks, agents and head, restart, compare", 270 * time.Second, kills},
 	{"ports", "images between amd64, arm64 and s390x", 45 * time.Second, ports},
-	{"fuzz", "each fuzz target for a few seconds", 110 * time.Second, fuzz},
+	{"fuzz", "each fuzz target for thousands of inputs", 110 * time.Second, fuzz},
 	{"go125", "the older of the two supported Go versions", 120 * time.Second, older},
 	{"bench", "benchmarks run and print", 75 * time.Second, bench},
 }

@@ -77,8 +77,9 @@ func FuzzAnswer(f *testing.F) {
 		h := eager(0, 0)
 		m.Send(1, &h, nil, 0, false)
 		// Take the call in place of module 1.
-		defer w.m[1].Close()
-		lfd := w.m[1].lfd
+		other := w.m[1]
+		defer func() { other.Close() }()
+		lfd := other.lfd
 		var fd int
 		w.m[1] = m
 		w.until("called", func() bool {
@@ -94,6 +95,9 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal("believed an answer without proof")
 		}
 		unix.Close(fd)
+		// Told to come later it calls again: there must be nobody any more.
+		other.Close()
+		other = New()
 		w.until("ended", func() bool { return len(w.s[0].downs[1]) > 0 })
 	})
 }

@@ -24,7 +24,7 @@ func Parameters() []Parameter {
 		{"tcp.eager", "65536", "largest message sent without an announcement, bytes"},
 		{"tcp.sndbuf", "262144", "socket send buffer, bytes; 0: the kernel's choice"},
 		{"tcp.rcvbuf", "1048576", "socket receive buffer, bytes; 0: the kernel's choice"},
-		{"tcp.congestion", "auto", "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace"},
+		{"tcp.congestion", "auto", "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace, where the kernel has it"},
 		{"tcp.batch", "32768", "small frames that may wait are written from this many bytes on"},
 		{"tcp.connect_timeout", "60s", "how long a peer may take to accept a connection"},
 		{"tcp.stranger_timeout", "10s", "how long a caller may take to prove who it is"},
@@ -38,13 +38,14 @@ type params struct {
 	connectTimeout, strangerTimeout time.Duration
 	strangers                       int
 	congestion                      string // name of the kernel's; "": its default
+	tentative                       bool   // the default will do if the kernel refuses that one
 }
 
 // settle chooses what was left to choose, knowing where this rank listens.
 func (p *params) settle(host netip.Addr) {
 	switch {
 	case p.congestion == "auto" && host.IsLoopback():
-		p.congestion = "reno"
+		p.congestion, p.tentative = "reno", true
 	case p.congestion == "auto", p.congestion == "kernel":
 		p.congestion = ""
 	}

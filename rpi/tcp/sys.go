@@ -77,11 +77,12 @@ func (p *params) socket(family int) (int, error) {
 		return -1, os.NewSyscallError("socket", err)
 	}
 	if p.congestion != "" {
-		if err = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, p.congestion); err != nil {
+		if err = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, p.congestion); err != nil && !p.tentative {
 			unix.Close(fd)
 			return -1, fmt.Errorf("tcp: congestion control %q: %w (see tcp.congestion in gorun info)", p.congestion, err)
 		}
 	}
+	err = nil
 	if p.sndbuf > 0 {
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, p.sndbuf)
 	}
