@@ -102,7 +102,7 @@ func (a *attempt) ready(uint32) bool {
 	case c == codeGo:
 		a.forget(up)
 		m.established(a.peer, a.fd)
-	case c == codeYield:
+	case c == codeYield && a.peer < m.env.Rank: // only the lower rank may have an attempt of its own to prefer
 		a.drop(yielded)
 	case c == codeLater:
 		a.drop(pausing)
