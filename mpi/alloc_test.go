@@ -12,8 +12,9 @@ import (
 )
 
 // Nothing is allocated per message or collective on the steady path. Both ranks
-// count, as the counter is the process's: the average must round to none (pools
-// may still grow, when the scheduler lets a rank run ahead as never before). Where
+// count, as the counter is the process's: the average must round to none. Pools
+// may still grow when the scheduler lets a rank run ahead as never before, so the
+// best of several windows counts: what allocates does so in each of them. Where
 // one rank could run ahead of the other, whose unexpected messages then pile up,
 // a barrier keeps them together.
 func TestAllocations(t *testing.T) {
@@ -81,22 +82,28 @@ func TestAllocations(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			mpitest.Run(t, 2, func(c *mpi.Comm) error {
 				b := &buffers{f(len(small)), f(len(small)), f(len(large)), f(len(large))}
-				const warm, runs = 300, 1000
+				const windows, warm, runs = 4, 300, 1000
 				var before, after runtime.MemStats
-				for i := range warm + runs {
-					if i == warm && c.Rank() == 0 {
-						runtime.ReadMemStats(&before)
+				least := uint64(1 << 62)
+				for w := range windows {
+					for i := range warm + runs {
+						if i == warm && c.Rank() == 0 {
+							runtime.ReadMemStats(&before)
+						}
+						if err := x.call(c, b); err != nil {
+							return err
+						}
 					}
-					if err := x.call(c, b); err != nil {
+					if c.Rank() == 0 {
+						runtime.ReadMemStats(&after)
+						least = min(least, after.Mallocs-before.Mallocs)
+					}
+					if err := mpi.Barrier(c); err != nil {
 						return err
 					}
-				}
-				if c.Rank() != 0 {
-					return mpi.Barrier(c)
-				}
-				runtime.ReadMemStats(&after)
-				if n := after.Mallocs - before.Mallocs; n >= runs/2 {
-					return fmt.Errorf("%d allocations in %d rounds", n, runs)
+					if w == windows-1 && c.Rank() == 0 && least > runs/10 {
+						return fmt.Errorf("%d allocations in %d rounds", least, runs)
+					}
 				}
 				return mpi.Barrier(c)
 			})
