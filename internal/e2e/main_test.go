@@ -128,6 +128,15 @@ func (l *lines) wait(word string, nth int) bool {
 	}
 }
 
+// drain waits for the end of the stream.
+func (l *lines) drain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !l.eof {
+		l.cond.Wait()
+	}
+}
+
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,9 +173,11 @@ func (h *house) start(args ...string) *proc {
 	return p
 }
 
-// wait returns the exit status: 128+n for a death by signal n.
+// wait returns the exit status, 128+n for a death by signal n, when everything
+// that was said has been read, too.
 func (p *proc) wait() int {
 	<-p.done
+	p.errs.drain()
 	var e *exec.ExitError
 	switch {
 	case p.err == nil:
