@@ -1,0 +1,144 @@
+package native
+
+// Format counts changes of State and of the sections beside it.
+const Format = 1
+
+// Window is the part of the address space that one "pages" section covers.
+const Window = 4 << 20
+
+// PageSize is the unit in which memory is saved.
+const PageSize = 4096
+
+// State is what an image holds of a process beside its memory: the JSON of
+// section "state".
+type State struct {
+	PID      int    `json:"pid"` // when it was imaged
+	Rank     int    `json:"rank"`
+	OOB      int    `json:"oob"`               // number of the descriptor to the agent
+	Unread   []byte `json:"unread,omitempty"`  // bytes that had arrived there and were not yet read
+	Base     int    `json:"base,omitempty"`    // sequence of the snapshot that holds the pages marked b
+	BuildID  string `json:"build_id"`          // Go build id of the executable
+	Exe      string `json:"exe"`               // its path then
+	ExeSum   string `json:"exe_sum,omitempty"` // SHA-256, hex
+	Dir      string `json:"dir"`
+	Umask    int    `json:"umask"`
+	Comm     string `json:"comm"`
+	Cmdline  []byte `json:"cmdline"` // as in /proc/PID/cmdline
+	Environ  []byte `json:"environ"`
+	Auxv     []byte `json:"auxv"`
+	MM       MM     `json:"mm"`
+	Host     Host   `json:"host"`
+	Mono     int64  `json:"mono"` // CLOCK_MONOTONIC when it was stopped, ns
+	Boottime int64  `json:"boottime"`
+
+	Regions []Region    `json:"regions"`
+	VDSO    VDSO        `json:"vdso"`
+	Threads []Thread    `json:"threads"` // the leader first
+	Actions []SigAction `json:"actions"` // signals 1 to 64
+	Shared  []SigInfo   `json:"shared,omitempty"`
+	Files   []File      `json:"files"`
+}
+
+// MM is the layout that prctl PR_SET_MM_MAP takes.
+type MM struct {
+	StartCode, EndCode, StartData, EndData, StartBrk, Brk, StartStack uint64
+	ArgStart, ArgEnd, EnvStart, EnvEnd                                uint64
+}
+
+// Host is what the image expects of the machine it goes on on.
+type Host struct {
+	Kernel string   `json:"kernel"`
+	CPU    string   `json:"cpu"`
+	Flags  []string `json:"flags"` // instruction set extensions
+	XSave  uint64   `json:"xsave"` // state components in use
+}
+
+// Region is one mapping of the address space.
+type Region struct {
+	Start  uint64 `json:"start"`
+	End    uint64 `json:"end"`
+	Prot   int    `json:"prot"`
+	Shared bool   `json:"shared,omitempty"`
+	Path   string `json:"path,omitempty"` // of a mapped file, or a name in brackets
+	Offset uint64 `json:"offset,omitempty"`
+	Inode  uint64 `json:"inode,omitempty"`
+	Flags  string `json:"flags,omitempty"` // VmFlags of smaps
+	// Empty regions are made anew and not filled: MAP_DROPPABLE.
+	Empty bool `json:"empty,omitempty"`
+}
+
+// VDSO is the kernel's own code in the address space.
+type VDSO struct {
+	Start   uint64            `json:"start"`
+	End     uint64            `json:"end"`
+	VVar    []Region          `json:"vvar"` // in front of it
+	Sum     string            `json:"sum"`  // SHA-256 of its bytes, hex
+	Symbols map[string]uint64 `json:"symbols"`
+}
+
+// Thread is one thread.
+type Thread struct {
+	TID      int       `json:"tid"`
+	Regs     []byte    `json:"regs"`   // struct user_regs_struct, mended: the thread goes on with them
+	XState   []byte    `json:"xstate"` // NT_X86_XSTATE
+	Mask     uint64    `json:"mask"`
+	AltStack [3]uint64 `json:"altstack"` // sp, flags, size
+	Pending  []SigInfo `json:"pending,omitempty"`
+	Comm     string    `json:"comm"`
+}
+
+// SigInfo is a pending signal: the kernel's siginfo, 128 bytes.
+type SigInfo []byte
+
+// SigAction is the kernel's struct sigaction.
+type SigAction struct {
+	Handler, Flags, Restorer, Mask uint64
+}
+
+// Kinds of File.
+const (
+	FileRegular = "file"    // reopened by its path
+	FileStdio   = "stdio"   // 0, 1 or 2 as the launcher has given it
+	FileOOB     = "oob"     // the stream to the agent
+	FileSocket  = "socket"  // comes back closed
+	FilePipe    = "pipe"    // both ends in this process
+	FileEpoll   = "epoll"   //
+	FileEvent   = "eventfd" //
+	FileTimer   = "timerfd" //
+)
+
+// File is one descriptor.
+type File struct {
+	FD      int    `json:"fd"`
+	Kind    string `json:"kind"`
+	Same    int    `json:"same"` // the lowest descriptor of the same open file description; FD itself if it is that
+	Path    string `json:"path,omitempty"`
+	Flags   int    `json:"flags"` // as in fdinfo, O_CLOEXEC included
+	Offset  int64  `json:"offset,omitempty"`
+	Size    int64  `json:"size,omitempty"` // of a regular file when it was imaged
+	Dev     uint64 `json:"dev,omitempty"`
+	Inode   uint64 `json:"inode,omitempty"`
+	Mode    uint32 `json:"mode,omitempty"`
+	Deleted bool   `json:"deleted,omitempty"` // content is in section kind "file"
+	Pipe    uint64 `json:"pipe,omitempty"`    // inode of the pipe
+	Count   uint64 `json:"count,omitempty"`   // eventfd; timerfd: ticks
+	Sema    bool   `json:"sema,omitempty"`    // eventfd with EFD_SEMAPHORE
+
+	Timer *Timer  `json:"timer,omitempty"`
+	Epoll []Watch `json:"epoll,omitempty"`
+}
+
+// Timer is the setting of a timerfd, in nanoseconds.
+type Timer struct {
+	Clock    int   `json:"clock"`
+	Flags    int   `json:"flags"`
+	Value    int64 `json:"value"`
+	Interval int64 `json:"interval"`
+}
+
+// Watch is one descriptor in an epoll set.
+type Watch struct {
+	FD     int    `json:"fd"`
+	Events uint32 `json:"events"`
+	Data   uint64 `json:"data"`
+}
