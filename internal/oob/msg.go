@@ -40,7 +40,7 @@ type Kind uint8
 
 const (
 	Hello   Kind = 1 + iota // both ways, first: A..B version range; Data: JSON of HelloInfo
-	Start                   // head>rank: Data is JSON of StartConfig
+	Start                   // head>rank: Data is JSON of StartConfig; to a rank that runs already: it was restored from a whole-process image
 	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
 	Peers                   // head>rank: Data is JSON [][...] of all addresses, indexed by rank
 	Up                      // rank>head: connected to the job, Init returns
@@ -83,10 +83,12 @@ const (
 	kinds
 )
 
-// Modes of a checkpoint attempt, in Prepare's A.
+// Modes of a checkpoint attempt, in A of Prepare and Close, and in a
+// CaptureConfig.
 const (
-	ModeSelf   = 1
-	ModeNative = 2
+	ModeSelf   = 1 // ranks stop at a Point and image themselves
+	ModeNative = 2 // agents image their ranks wherever they are
+	ModeAuto   = 3 // of a request only: self if the ranks can, else native
 )
 
 // Msg is one frame of the out-of-band channel.
@@ -116,10 +118,11 @@ type StartConfig struct {
 	Size        int               `json:"size"`
 	Secret      []byte            `json:"secret"`
 	Host        string            `json:"host"`
-	RPI         []string          `json:"rpi"`             // transports by preference; empty: the default
-	CR          string            `json:"cr"`              // "", "self", "auto", "native"
-	Image       string            `json:"image,omitempty"` // restart: path of this rank's image
-	SparseFrom  int               `json:"sparse_from"`     // number of ranks from which the sparse schedule is used
+	RPI         []string          `json:"rpi"`               // transports by preference; empty: the default
+	CR          string            `json:"cr"`                // "", "self", "auto", "native"
+	Image       string            `json:"image,omitempty"`   // restart: path of this rank's image
+	Backend     string            `json:"backend,omitempty"` // restart: what made the image, "self" or "native"; "" is self
+	SparseFrom  int               `json:"sparse_from"`       // number of ranks from which the sparse schedule is used
 	Params      map[string]string `json:"params,omitempty"`
 }
 
@@ -130,12 +133,15 @@ type AddressInfo struct {
 	BigEndian bool              `json:"big_endian"`
 }
 
-// CaptureConfig says where and how a rank writes its image.
+// CaptureConfig says where and how the image of a rank is written: by the rank
+// in ModeSelf, by its agent in ModeNative.
 type CaptureConfig struct {
 	Path  string `json:"path"`
 	Seq   int    `json:"seq"`
-	Codec string `json:"codec"` // none, snappy, zstd
-	Hold  bool   `json:"hold"`  // checkpoint and stop: the gate stays closed until Commit or Revert
+	Codec string `json:"codec"`          // none, snappy, zstd
+	Hold  bool   `json:"hold"`           // checkpoint and stop: the gate stays closed until Commit or Revert
+	Mode  uint64 `json:"mode,omitempty"` // ModeSelf or ModeNative
+	Base  int    `json:"base,omitempty"` // native: the snapshot that the image may build on; 0: it is full
 }
 
 // ImageInfo describes one durable image; it goes into the schema.
@@ -144,6 +150,10 @@ type ImageInfo struct {
 	Size   int64  `json:"size"`
 	Digest string `json:"digest"` // SHA-256 over the section table, hex
 	Codec  string `json:"codec"`
+	Base   int    `json:"base,omitempty"`  // native: the snapshot it builds on; 0: it is full
+	Pause  int64  `json:"pause,omitempty"` // native: ns for which the process stood still
+	Note   string `json:"note,omitempty"`  // what the user ought to know, e.g. that it was imaged stopped
+	Raw    uint64 `json:"raw,omitempty"`   // native: bytes of memory saved
 }
 
 // SpawnConfig tells an agent which ranks to start.
