@@ -109,3 +109,20 @@ func TestPicture(t *testing.T) {
 		t.Errorf("red is %d at the hot edge and %d at the cold one", top, bottom)
 	}
 }
+
+func TestLog(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	mpitest.Run(t, 4, func(c *mpi.Comm) error {
+		return heat(c, options{n: 16, steps: 50, log: name, every: 20}, &bytes.Buffer{})
+	})
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var step int
+	var v float64
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if n, _ := fmt.Sscan(lines[len(lines)-1], &step, &v); len(lines) != 2 || n != 2 || step != 40 || v <= 0 || v >= hot {
+		t.Errorf("the log is %q", text)
+	}
+}

@@ -9,13 +9,15 @@
 //	result heat n=512 steps=2000 digest=0123456789abcdef
 //
 // with a digest over the bits of the final temperatures, which depends neither
-// on the number of ranks nor on the architecture.
+// on the number of ranks nor on the architecture. With -log FILE rank 0 keeps a
+// file open and adds the temperature of one of its points every -every steps.
 package main
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -29,6 +31,8 @@ import (
 type options struct {
 	n, steps int
 	png      string // file for the picture; "": none
+	log      string // file for a line now and then; "": none
+	every    int    // steps from one line to the next
 }
 
 // maxEdge bounds the plate: rank 0 gathers n*n temperatures of 8 bytes.
@@ -39,9 +43,11 @@ func main() {
 	flag.IntVar(&o.n, "n", 256, "points along an edge of the plate")
 	flag.IntVar(&o.steps, "steps", 1000, "steps of time")
 	flag.StringVar(&o.png, "png", "", "write a picture of the final temperatures to `FILE`")
+	flag.StringVar(&o.log, "log", "", "follow one of rank 0's points in `FILE`")
+	flag.IntVar(&o.every, "every", 100, "steps between two lines of -log")
 	flag.Parse()
-	if o.n < 1 || o.n > maxEdge || o.steps < 0 || flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "heat: -n must be within 1..%d and -steps not negative, and there are no other arguments\n", maxEdge)
+	if o.n < 1 || o.n > maxEdge || o.steps < 0 || o.every < 1 || flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "heat: -n must be within 1..%d, -steps not negative and -every positive, and there are no other arguments\n", maxEdge)
 		os.Exit(2)
 	}
 	mpi.Run(func(c *mpi.Comm) error { return heat(c, o, os.Stdout) })
@@ -53,11 +59,8 @@ func heat(c *mpi.Comm, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for range o.steps {
-		if err := p.exchange(); err != nil {
-			return err
-		}
-		p.step()
+	if err := p.run(o); err != nil {
+		return err
 	}
 	field, err := p.gather()
 	if err != nil || c.Rank() != 0 {
@@ -70,6 +73,29 @@ func heat(c *mpi.Comm, o options, out io.Writer) error {
 	}
 	_, err = fmt.Fprintf(out, "result heat n=%d steps=%d digest=%s\n", o.n, o.steps, digest(field))
 	return err
+}
+
+// run does the steps.
+func (p *plate) run(o options) (err error) {
+	var log *os.File
+	if o.log != "" && p.c.Rank() == 0 {
+		if log, err = os.Create(o.log); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, log.Close()) }()
+	}
+	for step := 1; step <= o.steps; step++ {
+		if err := p.exchange(); err != nil {
+			return err
+		}
+		p.step()
+		if log != nil && step%o.every == 0 {
+			if _, err := fmt.Fprintf(log, "%d %v\n", step, p.line(1)[p.cols/2]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // digest returns the first 16 hexadecimal digits of the SHA-256 over the bits
