@@ -15,9 +15,18 @@
 // "stop at the next Point" in the same step in which the count of Points is
 // read, the head announces T = largest count + 1 (Target), ranks below T go on,
 // all stop at T (AtPoint), and only then Close follows.
+//
+// In a native attempt the agent images the rank from outside while that stands
+// in Ready; the rank learns of it by Open, or by Commit if the job is to end.
+// An auto attempt begins as one of self and becomes a native one, by Close,
+// where a rank cannot or does not stop at a Point.
 package ckpt
 
-import "github.com/gorun-mpi/gorun/internal/oob"
+import (
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
 
 // State is where a rank stands in the protocol.
 type State uint8
@@ -43,10 +52,10 @@ type RankEvent struct {
 	// is over is dropped.
 	Attempt uint32
 	Msg     oob.Msg  // EvMsg
-	N       uint64   // EvArmed: Points entered so far; EvAtPoint: the Point's number; EvCaptured: bytes; EvWhere: 1 if the program waits for other ranks
+	N       uint64   // EvArmed: Points entered so far; EvAtPoint: the Point's number; EvCaptured: bytes; EvWhere: 1 if the program waits for other ranks; EvUnable: 1 if nothing is registered
 	Sent    []uint64 // EvFlushed: bytes sent, by rank, final while the gate is closed. The machine keeps it.
 	Recv    []uint64 // EvProgress: bytes received so far, by rank; borrowed for the call
-	Err     string   // EvFailed: why
+	Err     string   // EvFailed, EvUnable: why
 	Info    []byte   // EvWritten: JSON of oob.ImageInfo; EvWhere: the answer
 	Size    uint64   // EvWritten, EvWriting: bytes
 }
@@ -66,6 +75,7 @@ const (
 	EvWriting                           // so many bytes of the image are written
 	EvWritten                           // the image is durable
 	EvFailed                            // something of this attempt failed here
+	EvUnable                            // the rank cannot be imaged at a Point: answer to ActArm or ActRunTo
 	EvWhere                             // answer to ActWhere
 )
 
@@ -74,7 +84,7 @@ type RankAction struct {
 	Type    RankActionType
 	Attempt uint32  // to be copied to the events that answer
 	Msg     oob.Msg // ActSend
-	N       uint64  // ActRunTo: the Point to stop at; ActCommitted: sequence number
+	N       uint64  // ActArm: oob.ModeSelf or ModeAuto; ActRunTo: the Point to stop at; ActCommitted: sequence number
 	Data    []byte  // ActCapture: JSON of oob.CaptureConfig; ActReverted: why
 }
 
@@ -84,8 +94,8 @@ type RankActionType uint8
 // What a rank is told to do.
 const (
 	ActSend      RankActionType = 1 + iota // send Msg (From, Incarnation, Attempt are filled in)
-	ActArm                                 // read the Point count and stop at the next Point, in one step; answer EvArmed
-	ActRunTo                               // release a stopped or running program up to Point N; answer EvAtPoint
+	ActArm                                 // read the Point count and stop at the next Point, in one step; answer EvArmed or EvUnable
+	ActRunTo                               // release a stopped or running program up to Point N; answer EvAtPoint or EvUnable
 	ActCloseGate                           // close the gate; answer EvClosed
 	ActFlush                               // flush and quiesce, receiving all the while; answer EvFlushed
 	ActDrain                               // keep receiving; feed EvProgress at once, and after each step that received something, until ActReady or ActOpenGate
@@ -104,7 +114,7 @@ type HeadEvent struct {
 	Msg     oob.Msg // HvMsg
 	Request Request // HvRequest
 	Rank    int     // HvDied
-	Err     string  // HvDied, HvCommitFailed: why
+	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative: why
 	Timer   uint64  // HvTimeout: the timer's id, as in HactTimer
 	Folder  string  // HvFolder: where images go
 	Seq     int     // HvFolder
@@ -114,7 +124,7 @@ type HeadEvent struct {
 // captured share the running attempt; later ones coalesce into the next.
 type Request struct {
 	ID      uint64 // chosen by the driver; comes back in HactDone
-	Mode    uint64 // oob.ModeSelf or oob.ModeNative
+	Mode    uint64 // oob.ModeSelf, ModeNative or ModeAuto
 	Stop    bool   // end the job after the commit; nobody goes on computing
 	Timeout int64  // milliseconds for each waiting phase; 0: the default
 	Codec   string
@@ -134,6 +144,7 @@ const (
 	HvCommitted                             // HactCommit was done
 	HvCommitFailed                          // the same, Err why
 	HvAllUp                                 // all ranks are up: checkpoints may begin
+	HvNative                                // whether whole processes can be imaged is known by now: Err why not
 )
 
 // HeadAction is one output of the Head machine.
@@ -145,6 +156,7 @@ type HeadAction struct {
 	Done   Done            // HactDone
 	Images []oob.ImageInfo // HactCommit: by rank
 	Seq    int             // HactCommit, HactDiscard: as in HvFolder
+	Mode   uint64          // HactCommit: what made the images, oob.ModeSelf or ModeNative
 	Info   ProgressInfo    // HactProgress
 }
 
@@ -154,6 +166,11 @@ type Done struct {
 	Seq  int    // the committed sequence number, if Err is ""
 	Err  string // names rank and what was waited for
 	Stop bool   // the job is to be ended now
+
+	Mode  uint64        // what made the images, or was to: oob.ModeSelf or ModeNative
+	Pause time.Duration // native: the longest for which a rank stood still to be imaged
+	Base  int           // native: the snapshot that images of this one build on; 0: all are full
+	Notes []string      // what the user ought to know of a snapshot that was committed
 }
 
 // ProgressInfo is what a user waiting for a checkpoint is shown.

@@ -25,8 +25,11 @@ const (
 type attempt struct {
 	n        uint32
 	requests []Request
-	mode     uint64
+	wanted   uint64 // as asked for
+	mode     uint64 // oob.ModeSelf or ModeNative: what the images are made by, as far as is known
 	codec    string
+	base     int      // native: the snapshot to build on, 0: none
+	notes    []string // for Done
 	stop     bool
 	millis   int64
 
@@ -58,8 +61,6 @@ type whereabouts struct {
 	text  string
 }
 
-func (a *attempt) fits(r Request) bool { return r.Mode == a.mode && r.Codec == a.codec }
-
 func (a *attempt) add(r Request, deadline int64) {
 	a.requests = append(a.requests, r)
 	a.stop = a.stop || r.Stop
@@ -73,14 +74,15 @@ func (a *attempt) add(r Request, deadline int64) {
 // fit it.
 func (h *Head) begin() {
 	first := h.queue[0]
-	if rank := slices.Index(h.inFinalize, true); rank >= 0 && first.Mode == oob.ModeSelf {
+	mode, note, err := h.decide(first.Mode)
+	if err != "" {
 		h.queue = h.queue[1:]
-		h.done(first, Done{Err: finalizeText(rank)})
+		h.done(first, Done{Err: err, Mode: mode})
 		return
 	}
 	h.attempt++
 	a := &attempt{
-		n: h.attempt, mode: first.Mode, codec: first.Codec,
+		n: h.attempt, wanted: first.Mode, mode: mode, codec: first.Codec, notes: note,
 		images: make([]oob.ImageInfo, h.cfg.Size), written: make([]bool, h.cfg.Size),
 		unwritten: h.cfg.Size, size: make([]uint64, h.cfg.Size), bytes: make([]uint64, h.cfg.Size),
 	}
@@ -105,11 +107,14 @@ func (h *Head) begin() {
 func (h *Head) enter(p phase) {
 	a := h.run
 	a.phase, a.got, a.n2go = p, make([]bool, h.cfg.Size), h.cfg.Size
-	h.stopTimer()
+	goesOn := p == phaseTarget && h.trying() // one limit for both phases
+	if !goesOn {
+		h.stopTimer()
+	}
 	a.asked, a.where = false, nil
 	switch p {
 	case phasePoints:
-		h.tellAll(oob.Msg{Kind: oob.Prepare, A: a.mode})
+		h.tellAll(oob.Msg{Kind: oob.Prepare, A: a.wanted})
 	case phaseTarget:
 		h.tellAll(oob.Msg{Kind: oob.Target, A: a.point})
 	case phaseDraining:
@@ -132,19 +137,33 @@ func (h *Head) enter(p phase) {
 			return
 		}
 	case phaseCommitting:
-		h.act(HeadAction{Type: HactCommit, Images: a.images, Seq: a.seq})
+		h.act(HeadAction{Type: HactCommit, Images: a.images, Seq: a.seq, Mode: a.mode})
 		h.progress()
 		return
 	}
-	h.startTimer(a.millis)
+	if !goesOn {
+		h.startTimer(h.limit())
+	}
 	h.progress()
+}
+
+// limit is the deadline of the present phase in milliseconds.
+func (h *Head) limit() int64 {
+	if h.trying() {
+		return min(h.cfg.AutoMillis, h.run.millis)
+	}
+	return h.run.millis
 }
 
 func (h *Head) capture() {
 	a := h.run
+	if a.mode == oob.ModeNative {
+		a.base = h.chain.begin(h.cfg.FullEvery)
+	}
 	for rank := range h.cfg.Size {
 		data, err := json.Marshal(oob.CaptureConfig{
-			Path: path.Join(a.path, ImageName(rank)), Seq: a.seq, Codec: a.codec, Hold: a.stop})
+			Path: path.Join(a.path, ImageName(rank)), Seq: a.seq, Codec: a.codec, Hold: a.stop,
+			Mode: a.mode, Base: a.base})
 		if err != nil {
 			panic(err) // strings and numbers: cannot be
 		}
@@ -184,9 +203,7 @@ func (h *Head) reported(rank int, m *oob.Msg) {
 	case oob.Written:
 		h.imaged(rank, m)
 	case oob.Failed:
-		if a.phase != phaseCommitting {
-			h.fail(fmt.Sprintf("rank %d: %s", rank, m.Data))
-		}
+		h.failed(rank, m)
 	case oob.Where:
 		if a.asked {
 			a.where[rank] = whereabouts{State(m.A), m.B == 1, string(m.Data)}
@@ -290,8 +307,12 @@ func (h *Head) committed(ev *HeadEvent) {
 	}
 	h.tellAll(oob.Msg{Kind: oob.Commit, A: uint64(a.seq)})
 	h.run = nil
+	d := a.outcome()
+	if a.mode == oob.ModeNative {
+		h.chain.committed(a.seq, d.Base)
+	}
 	for _, r := range a.requests {
-		h.done(r, Done{Seq: a.seq, Stop: a.stop})
+		h.done(r, d)
 	}
 	if a.stop && h.end == "" {
 		h.close("the job ends with its last checkpoint")
@@ -309,6 +330,6 @@ func (h *Head) fail(why string) {
 		h.act(HeadAction{Type: HactDiscard, Seq: a.seq})
 	}
 	for _, r := range a.requests {
-		h.done(r, Done{Err: why})
+		h.done(r, Done{Err: why, Mode: a.mode})
 	}
 }

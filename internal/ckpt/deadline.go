@@ -25,8 +25,16 @@ func (h *Head) stopTimer() {
 func (h *Head) timeout() {
 	a := h.run
 	a.timer = 0
+	if h.trying() {
+		h.fallBack(h.lateText())
+		return
+	}
 	if a.asked || a.phase == phaseFolder {
-		h.fail(h.lateText())
+		if a.phase < phaseDraining {
+			h.pointless(h.lateText())
+		} else {
+			h.fail(h.lateText())
+		}
 		return
 	}
 	a.asked, a.where = true, make(map[int]whereabouts)
@@ -43,7 +51,7 @@ func (h *Head) timeout() {
 // wait for others itself, the lowest of these.
 func (h *Head) lateText() string {
 	a := h.run
-	limit := time.Duration(a.millis) * time.Millisecond
+	limit := time.Duration(h.limit()) * time.Millisecond
 	if a.phase == phaseFolder {
 		return fmt.Sprintf("no folder for the snapshot within %v", limit)
 	}
@@ -59,11 +67,13 @@ func (h *Head) lateText() string {
 			culprit, silent = rank, !answered
 		}
 	}
-	s := fmt.Sprintf("rank %d %s within %v: ", culprit, a.missed(), limit)
-	if silent {
-		s += "it does not answer"
-	} else {
-		s += "it " + a.where[culprit].text
+	s := fmt.Sprintf("rank %d %s within %v", culprit, a.missed(), limit)
+	switch {
+	case !a.asked:
+	case silent:
+		s += ": it does not answer"
+	default:
+		s += ": it " + a.where[culprit].text
 	}
 	if late > 1 {
 		s += fmt.Sprintf(" (%d ranks are late)", late)
@@ -86,6 +96,9 @@ func (a *attempt) missed() string {
 	case phaseDraining:
 		return "has not got ready"
 	case phaseCapturing:
+		if a.mode == oob.ModeNative {
+			return "has not been copied by its agent"
+		}
 		return "has not copied its state"
 	}
 	return "has written nothing more of its image"

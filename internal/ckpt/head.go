@@ -13,6 +13,10 @@ type HeadConfig struct {
 	SparseFrom  int   // number of ranks from which the sparse schedule is used; 0: never
 	PhaseMillis int64 // deadline of a waiting phase if the request names none; 0: 60 s
 	AskMillis   int64 // how long late ranks have to say what they do; 0: 2 s
+	AutoMillis  int64 // how long an auto attempt waits for all ranks to stop at a Point; 0: 5 s
+
+	NativeErr string // why whole processes cannot be imaged, "" if they can; see HvNative
+	FullEvery int    // of so many native snapshots at least one is full; 0 or 1: all are
 }
 
 // Sparse reports whether ranks of a job of that size use the sparse schedule.
@@ -27,8 +31,8 @@ func ImageName(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 // An attempt goes through its phases in this order; each but the last two has a
 // deadline, after which the late ranks are asked what they do, and then it ends:
 //
-//	points      Prepare to all -> Points of all          (self only)
-//	target      Target to all  -> AtPoint of all         (self only)
+//	points      Prepare to all -> Points of all          (self and auto)
+//	target      Target to all  -> AtPoint of all         (self and auto)
 //	draining    Close to all, sparse: Senders -> Ready of all
 //	folder      somewhere to write is there; it was asked for at the beginning
 //	capturing   Capture to all -> Captured of all
@@ -52,6 +56,7 @@ type Head struct {
 	run     *attempt  // nil: none
 	timer   uint64    // id of the newest
 	dests   *DestSum
+	chain   chain
 
 	out []HeadAction // of the present Step
 }
@@ -63,6 +68,9 @@ func NewHead(cfg HeadConfig) *Head {
 	}
 	if cfg.AskMillis == 0 {
 		cfg.AskMillis = 2_000
+	}
+	if cfg.AutoMillis == 0 {
+		cfg.AutoMillis = 5_000
 	}
 	return &Head{cfg: cfg, dead: make([]bool, cfg.Size), inFinalize: make([]bool, cfg.Size),
 		dests: NewDestSum(cfg.Size)}
@@ -82,6 +90,8 @@ func (h *Head) Step(ev HeadEvent) []HeadAction {
 		h.request(ev.Request)
 	case HvAllUp:
 		h.up = true
+	case HvNative:
+		h.cfg.NativeErr = ev.Err
 	case HvDied:
 		h.died(ev.Rank, ev.Err)
 	case HvTimeout:
@@ -131,7 +141,7 @@ func (h *Head) request(r Request) {
 		h.done(r, Done{Err: h.end})
 		return
 	}
-	if r.Mode != oob.ModeSelf && r.Mode != oob.ModeNative {
+	if r.Mode < oob.ModeSelf || r.Mode > oob.ModeAuto {
 		h.done(r, Done{Err: fmt.Sprintf("there is no checkpoint mode %d", r.Mode)})
 		return
 	}
@@ -211,7 +221,7 @@ func (h *Head) wantsFinalize(rank int) {
 	h.inFinalize[rank] = true
 	h.finalizing++
 	if a := h.run; a != nil && (a.phase == phasePoints || a.phase == phaseTarget && !a.got[rank]) {
-		h.fail(finalizeText(rank))
+		h.pointless(finalizeText(rank))
 	}
 }
 

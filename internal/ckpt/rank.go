@@ -27,6 +27,7 @@ type Rank struct {
 	state   State
 	attempt uint32 // the newest heard of
 	live    bool   // attempt is not over: neither committed nor reverted
+	native  bool   // the agent images this rank
 	failed  bool   // we have reported a failure and wait for Revert
 	target  uint64 // self: the Point to stop at, 0 before it is known
 	stopped bool   // self: we stand there
@@ -91,7 +92,28 @@ func (r *Rank) fail(why string) {
 		return
 	}
 	r.failed = true
-	r.send(oob.Msg{Kind: oob.Failed, To: oob.Head, Data: []byte(why)})
+	m := oob.Msg{Kind: oob.Failed, To: oob.Head, Data: []byte(why)}
+	if r.state == Preparing {
+		m.A = failedPreparing
+	}
+	r.send(m)
+}
+
+// A of Failed: what has failed is the way to the Point, and may be given up in
+// favour of a native image. B then says whether anything else was to be expected.
+const (
+	failedPreparing  = 1
+	nothingToPrepare = 1
+)
+
+// unable tells the head that there will be no stop at a Point. A gate that
+// closes for a native image has made it no matter.
+func (r *Rank) unable(ev *RankEvent) {
+	if r.state != Preparing {
+		return
+	}
+	r.failed = true
+	r.send(oob.Msg{Kind: oob.Failed, To: oob.Head, A: failedPreparing, B: ev.N, Data: []byte(ev.Err)})
 }
 
 func (r *Rank) message(m *oob.Msg) {
@@ -129,7 +151,12 @@ func (r *Rank) ordered(m *oob.Msg) {
 			r.act(RankAction{Type: ActRunTo, N: m.A})
 		}
 	case oob.Close:
-		if r.state == Preparing && r.stopped {
+		switch {
+		case r.state != Preparing:
+		case m.A == oob.ModeNative: // from here on Points do not matter
+			r.native, r.failed = true, false
+			r.close()
+		case r.stopped:
 			r.close()
 		}
 	case oob.Senders:
@@ -140,7 +167,7 @@ func (r *Rank) ordered(m *oob.Msg) {
 			r.act(RankAction{Type: ActCapture, Data: m.Data})
 		}
 	case oob.Open:
-		if r.state == Captured {
+		if r.state == Captured || r.native && r.state == Ready {
 			r.state = Running
 			r.act(RankAction{Type: ActOpenGate})
 		}
@@ -169,9 +196,10 @@ func (r *Rank) begin(m *oob.Msg) {
 	}
 	if m.Kind == oob.Prepare {
 		r.state = Preparing
-		r.act(RankAction{Type: ActArm})
+		r.act(RankAction{Type: ActArm, N: m.A})
 		return
 	}
+	r.native = true
 	r.close()
 }
 
@@ -183,7 +211,7 @@ func (r *Rank) close() {
 // committed ends the attempt with a snapshot. If the gate is still closed the
 // snapshot was one to stop at: nobody goes on computing, the head ends the job.
 func (r *Rank) committed(seq uint64) {
-	if r.state == Running || r.state == Captured {
+	if r.state == Running || r.state == Captured || r.native && r.state == Ready {
 		r.live = false
 		r.act(RankAction{Type: ActCommitted, N: seq})
 	}
@@ -214,8 +242,12 @@ func (r *Rank) answer(ev *RankEvent) {
 	if r.failed {
 		return
 	}
-	if ev.Type == EvFailed {
+	switch ev.Type {
+	case EvFailed:
 		r.fail(ev.Err)
+		return
+	case EvUnable:
+		r.unable(ev)
 		return
 	}
 	switch r.state {

@@ -106,6 +106,9 @@ func (r *Rank) where(program []byte) []byte {
 	switch r.state {
 	case Running:
 		s = "writes its image"
+		if r.native {
+			s = "goes on while its agent writes its image"
+		}
 	case Preparing:
 		s = "waits for the others' Points"
 		if r.target != 0 {

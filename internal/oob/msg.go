@@ -61,21 +61,21 @@ const (
 	KillAll // head>agent: end every rank, then leave
 
 	// Checkpoint; every one of these carries incarnation and attempt.
-	Prepare  // head>rank: self: read the Point count and stop at the next Point. A mode (ModeSelf, ...)
+	Prepare  // head>rank: self: read the Point count and stop at the next Point. A mode (ModeSelf or ModeAuto)
 	Points   // rank>head: A the count read (Points entered so far)
 	Target   // head>rank: A the Point all stop at
 	AtPoint  // rank>head: stopped there, A the Point's number
-	Close    // head>rank: close the gate
+	Close    // head>rank: close the gate. A mode (ModeSelf or ModeNative)
 	Dests    // rank>head (summed on the way by agents): Data u64 LE pairs (rank, senders): whom I sent to
 	Senders  // head>rank: A how many ranks have sent to you at all (sparse schedule)
 	Bookmark // rank>rank: A bytes sent by From to To since start of the incarnation
 	Ready    // rank>head: drained
-	Capture  // head>rank: all are Ready. Data JSON of CaptureConfig
+	Capture  // head>rank: all are Ready. Data JSON of CaptureConfig. Native: for the agent, which answers in the rank's name
 	Captured // rank>head: A bytes that the image will hold
 	Open     // head>rank: all are Captured (or the attempt ended): gate open, go on
 	Progress // rank>head: A bytes written so far
 	Written  // rank>head: image durable; A size in bytes, Data JSON of ImageInfo
-	Failed   // rank>head: this attempt cannot succeed here; Data why
+	Failed   // rank>head: this attempt cannot succeed here; Data why. A 1: the rank cannot stop at a Point, B 1: because it has registered nothing
 	Revert   // head>rank: attempt is over without a snapshot; back to Running. Data why
 	Ask      // head>rank: what are you doing? (before a deadline is declared missed)
 	Where    // rank>head: Data the answer, e.g. "in Recv(source 3, tag 7) for 12s"
