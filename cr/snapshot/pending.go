@@ -29,15 +29,18 @@ type Pending struct {
 	Seq  int
 	c    *Catalogue
 	lock *os.File
-	step func(done string) error // tests: called after each step of a commit
+	// The program that was kept for it, locked until its schema names it.
+	program *Hold
+	digest  string
+	step    func(done string) error // tests: called after each step of a commit
 }
 
 // Begin makes the folder of a new snapshot of a job, under a number that no
 // snapshot of the job ever had, whatever was pruned and whichever restarts of
 // the job run at the same time.
 func (c *Catalogue) Begin(job string) (*Pending, error) {
-	if id, err := uuid.Parse(job); err != nil || id.String() != job {
-		return nil, fmt.Errorf("begin a snapshot: job %q is not a uuid", job)
+	if err := checkJob(job); err != nil {
+		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
 	dir := c.JobDir(job)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -53,6 +56,13 @@ func (c *Catalogue) Begin(job string) (*Pending, error) {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
 	return p, nil
+}
+
+func checkJob(job string) error {
+	if id, err := uuid.Parse(job); err != nil || id.String() != job {
+		return fmt.Errorf("job %q is not a uuid", job)
+	}
+	return nil
 }
 
 // begin runs with the job's lock held, so that nobody sweeps the folder between
@@ -123,15 +133,18 @@ func (c *Catalogue) highest(job string) (int, error) {
 func (p *Pending) ImagePath(rank int) string { return filepath.Join(p.Dir, ImageFile(rank)) }
 
 // Commit makes the snapshot valid. Format, Job and Sequence of the schema are
-// filled in; the images, durable by now, must exist with the sizes it says. The
-// Hold protects the new snapshot from being pruned until it is released. After
-// an error nothing is committed or, if making it durable failed, nothing can be
-// relied on: call Discard.
+// filled in, and whether the program is kept; the images, durable by now, must
+// exist with the sizes it says, and so must all that they build on. The Hold
+// protects the new snapshot and its chain from being pruned until it is
+// released. After an error nothing is committed or, if making it durable failed,
+// nothing can be relied on: call Discard.
 func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 	if p.lock == nil {
 		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, ErrEnded)
 	}
 	s.Format, s.Job, s.Sequence = Format, p.Job, p.Seq
+	s.Program.Kept = p.program != nil
+	snap, hold := &Snapshot{p.Dir, &s}, &Hold{}
 	path := filepath.Join(p.Dir, SchemaFile)
 	text, err := s.Encode()
 	if err != nil {
@@ -141,6 +154,7 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 		name string
 		do   func() error
 	}{
+		{"chain held", func() error { return hold.addChain(snap) }},
 		{"images checked", func() error { return p.checkImages(&s) }},
 		{"folder synced", func() error { return syncFolder(p.Dir) }},
 		{"schema written", func() error { return writePart(path, text) }},
@@ -154,12 +168,16 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 			err = p.step(step.name)
 		}
 		if err != nil {
+			hold.Release()
 			return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, err)
 		}
 	}
-	h := &Hold{p.lock}
-	p.lock = nil
-	return &Snapshot{p.Dir, &s}, h, nil
+	hold.files = append(hold.files, p.lock)
+	if p.program != nil {
+		hold.files = append(hold.files, p.program.files...)
+	}
+	p.lock, p.program = nil, nil
+	return snap, hold, nil
 }
 
 // share turns the writer's lock into a user's. The change is not atomic, so
@@ -177,6 +195,9 @@ func (p *Pending) share() error {
 }
 
 func (p *Pending) checkImages(s *Schema) error {
+	if p.program != nil && s.Program.Digest != p.digest {
+		return fmt.Errorf("%w: kept is %s, the schema names %s", ErrProgram, p.digest, s.Program.Digest)
+	}
 	for _, im := range s.Images {
 		if err := checkFile(filepath.Join(p.Dir, im.File), im); err != nil {
 			return &ImageError{Rank: im.Rank, Path: filepath.Join(p.Dir, im.File), Err: err}
@@ -207,6 +228,7 @@ func (p *Pending) Discard() error {
 	}
 	defer p.lock.Close()
 	p.lock = nil
+	p.program.Release() // a sweep takes it if no snapshot names it
 	// A sweep must not meet the folder while it is being removed.
 	l, err := lockJob(filepath.Dir(p.Dir))
 	if err == nil {

@@ -12,53 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold keeps a snapshot from being pruned while it lives, in this process or,
-// once this one is dead, no more.
-type Hold struct{ f *os.File }
-
-// Hold protects the snapshot for the restart that uses it. Errors: ErrNotFound
-// if it was pruned meanwhile. On a read-only file system nothing can be pruned,
-// nor locked if the lock's file is missing: the Hold is then empty.
-func (s *Snapshot) Hold() (*Hold, error) {
-	f, busy, err := flock(filepath.Join(s.Dir, lockFile), unix.LOCK_SH|unix.LOCK_NB)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && readOnly(s.Dir):
-		return &Hold{}, nil
-	case errors.Is(err, fs.ErrNotExist), busy:
-		return nil, fmt.Errorf("%s: %w: it is being removed", s.Dir, ErrNotFound)
-	case err != nil:
-		return nil, err
-	}
-	// It may have gone between its being found and being locked.
-	if _, err := os.Lstat(s.SchemaPath()); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w: it has been removed", s.Dir, ErrNotFound)
-	}
-	return &Hold{f}, nil
-}
-
-func readOnly(dir string) bool {
-	var st unix.Statfs_t
-	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_RDONLY != 0
-}
-
-// Release ends the protection. A nil or released Hold does nothing.
-func (h *Hold) Release() {
-	if h != nil && h.f != nil {
-		h.f.Close()
-		h.f = nil
-	}
-}
-
 // Pruned tells what Prune did.
 type Pruned struct {
-	Removed []int // sequence numbers
-	InUse   []int // kept although old: a running job or restart holds them
+	Removed  []int    // sequence numbers
+	InUse    []int    // kept although old: a running job or restart holds them
+	Needed   []int    // kept although old: images of later ones build on them
+	Programs []string // paths of kept programs that nobody refers to any more, removed
 }
 
 // Prune removes the snapshots of a job but for the newest keep, which must be
-// at least 1. Those that somebody holds stay, and so do those whose schema
-// cannot be read, which the error names.
+// at least 1. Those that somebody holds stay, those that any one builds on that
+// stays, and those whose schema cannot be read, which the error names.
 func (c *Catalogue) Prune(job string, keep int) (Pruned, error) {
 	var done Pruned
 	if keep < 1 {
@@ -72,36 +36,83 @@ func (c *Catalogue) Prune(job string, keep int) (Pruned, error) {
 		return done, fmt.Errorf("prune job %s: %w", job, err)
 	}
 	defer l.Close()
-	all, listErr := c.List(job)
-	errs := []error{listErr}
-	for _, s := range all[:max(0, len(all)-keep)] {
-		busy, err := removeUnlessHeld(s.Dir)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("prune %s: %w", s.Dir, err))
-		case busy:
-			done.InUse = append(done.InUse, s.Schema.Sequence)
-		default:
-			done.Removed = append(done.Removed, s.Schema.Sequence)
+	seqs, err := c.sequences(job)
+	if err != nil {
+		return done, fmt.Errorf("prune job %s: %w", job, err)
+	}
+	p := &pruner{c: c, keep: keep, needed: map[int]bool{}}
+	// The newest first: what a crash leaves has all that it builds on.
+	for _, seq := range slices.Backward(seqs) {
+		p.prune(c.dir(job, seq), seq)
+	}
+	p.Programs, err = c.sweepPrograms(job)
+	p.errs = append(p.errs, err)
+	for _, list := range [][]int{p.Removed, p.InUse, p.Needed} {
+		slices.Sort(list)
+	}
+	return p.Pruned, errors.Join(p.errs...)
+}
+
+// pruner goes through the snapshots of a job, the newest first.
+type pruner struct {
+	Pruned
+	c       *Catalogue
+	keep    int          // how many more stay for their age
+	needed  map[int]bool // what those that stay build on
+	unknown bool         // one was met that may build on anything
+	errs    []error
+}
+
+func (p *pruner) prune(dir string, seq int) {
+	s, err := Load(dir)
+	switch {
+	case errors.Is(err, ErrNotCommitted), errors.Is(err, ErrNotFound):
+		return
+	case err != nil:
+		p.errs = append(p.errs, err)
+		// A damaged one can never be restored. One that only this gorun or this
+		// user cannot read can, by another: nothing older goes.
+		p.unknown = p.unknown || !errors.Is(err, ErrSchema)
+		return
+	case p.keep > 0:
+		p.keep--
+	case p.unknown, p.needed[seq]:
+		p.Needed = append(p.Needed, seq)
+	default:
+		busy, err := removeUnlessHeld(dir, nil)
+		if err == nil && !busy {
+			p.Removed = append(p.Removed, seq)
+			return
+		}
+		if err != nil {
+			p.errs = append(p.errs, fmt.Errorf("prune %s: %w", dir, err))
+		} else {
+			p.InUse = append(p.InUse, seq)
 		}
 	}
-	return done, errors.Join(errs...)
+	for _, base := range s.Schema.Bases() {
+		p.needed[base] = true
+	}
 }
 
 // removeUnlessHeld removes a snapshot's folder, unless somebody writes or uses
-// it. The caller holds the job's lock.
-func removeUnlessHeld(dir string) (busy bool, err error) {
+// it, or it is not such a folder (any more): its writer may have committed and
+// died before the lock was got. The caller holds the job's lock.
+func removeUnlessHeld(dir string, such func(dir string) bool) (busy bool, err error) {
 	f, busy, err := flock(filepath.Join(dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if busy || err != nil {
 		return busy, err
 	}
 	defer f.Close()
+	if such != nil && !such(dir) {
+		return true, nil
+	}
 	return false, remove(dir)
 }
 
 // Sweep removes what crashes have left of snapshots of a job that were never
-// committed, or half removed, and returns the folders. What is being written
-// just now is locked and stays.
+// committed, or half removed, and of programs kept for them, and returns the
+// folders and programs. What is being written just now is locked and stays.
 func (c *Catalogue) Sweep(job string) ([]string, error) {
 	if _, err := os.Stat(c.JobDir(job)); err != nil {
 		return nil, nil
@@ -122,14 +133,15 @@ func (c *Catalogue) Sweep(job string) ([]string, error) {
 		if !isLeftover(dir) {
 			continue
 		}
-		busy, err := removeUnlessHeld(dir)
+		busy, err := removeUnlessHeld(dir, isLeftover)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("sweep %s: %w", dir, err))
 		} else if !busy {
 			gone = append(gone, dir)
 		}
 	}
-	return gone, errors.Join(errs...)
+	programs, err := c.sweepPrograms(job)
+	return append(gone, programs...), errors.Join(append(errs, err)...)
 }
 
 // SweepAll is Sweep for every job in the catalogue.

@@ -5,6 +5,8 @@
 //	  <job uuid>/                  one lineage: a job and all restarts of it
 //	    sequence                   the highest number ever given out
 //	    lock                       held while numbers are given out or folders swept
+//	    programs/<sha-256>         executables, kept once each for the images of whole
+//	                               processes, which can go on with no other
 //	    <seq>/                     one snapshot
 //	      schema.toml              written last: present means whole
 //	      rank-00000.img ...       one image a rank
@@ -22,6 +24,14 @@
 // leaves a folder without a schema: no snapshot. A crash after it leaves a whole
 // one.
 //
+// # Chains
+//
+// An incremental image leaves out the pages that have not changed since an
+// earlier snapshot of the same run; the schema says since which. A snapshot is
+// therefore worth as much as those it builds on: Chain finds them, Verify reads
+// them too, a Hold holds them and Prune keeps them. Prune removes the newest
+// first, so that a crash within it leaves no snapshot without what it builds on.
+//
 // # Leftovers
 //
 // A folder without a schema is either being written or was left by a crash. The
@@ -32,15 +42,18 @@
 // far as it passes them on.
 //
 // Folders may be moved and copied: a schema names its images by their names
-// within its own folder.
+// within its own folder. What it builds on and its executable lie beside it: of a
+// job with incremental images the job's whole folder is to be copied.
 package snapshot
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -51,8 +64,9 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 )
 
-// Format is the schema format written here; 1 to Format can be read.
-const Format = 1
+// Format is the schema format written here; 1 to Format can be read. Format 2
+// added chains, kept programs and pauses.
+const Format = 2
 
 // SchemaFile is the name of the schema within a snapshot's folder.
 const SchemaFile = "schema.toml"
@@ -71,9 +85,10 @@ type Schema struct {
 	Sequence    int         `toml:"sequence"`
 	Created     time.Time   `toml:"created"`
 	NP          int         `toml:"np"`
-	Backend     string      `toml:"backend"`   // "self", "native"
-	Transport   string      `toml:"transport"` // in use when it was taken
-	Point       uint64      `toml:"point"`     // number of the Point, self only
+	Backend     string      `toml:"backend"`       // "self", "native"
+	Transport   string      `toml:"transport"`     // in use when it was taken
+	Point       uint64      `toml:"point"`         // number of the Point, self only
+	Gate        int64       `toml:"gate,omitzero"` // ns for which no message was sent
 	Lineage     []Ancestor  `toml:"lineage,omitempty"`
 	Program     Program     `toml:"program"`
 	Placement   []Placement `toml:"placement"`
@@ -89,9 +104,10 @@ type Ancestor struct {
 
 // Program is what the ranks run.
 type Program struct {
-	Path   string   `toml:"path"`   // absolute, of the executable
-	Digest string   `toml:"digest"` // its SHA-256, hex
-	Dir    string   `toml:"dir"`    // working folder
+	Path   string   `toml:"path"`           // absolute, of the executable
+	Digest string   `toml:"digest"`         // its SHA-256, hex
+	Kept   bool     `toml:"kept,omitempty"` // beside the snapshots, see Snapshot.ProgramPath
+	Dir    string   `toml:"dir"`            // working folder
 	Args   []string `toml:"args"`
 	Env    []string `toml:"env"` // NAME=value, only what was allowed
 }
@@ -110,6 +126,9 @@ type Image struct {
 	Size   int64  `toml:"size"` // bytes
 	Digest string `toml:"digest"`
 	Codec  string `toml:"codec"`
+	Base   int    `toml:"base,omitzero"`  // sequence of the snapshot that has its unchanged pages; 0: it is full
+	Raw    uint64 `toml:"raw,omitzero"`   // bytes of memory it holds, before compression
+	Pause  int64  `toml:"pause,omitzero"` // ns for which the process stood still
 }
 
 // Parent is the snapshot from which the run that took this one was restarted.
@@ -118,6 +137,19 @@ func (s *Schema) Parent() (Ancestor, bool) {
 		return Ancestor{}, false
 	}
 	return s.Lineage[len(s.Lineage)-1], true
+}
+
+// Bases lists the snapshots that images of this one build on directly, the
+// newest first; none if all are full.
+func (s *Schema) Bases() []int {
+	var bases []int
+	for _, im := range s.Images {
+		if im.Base > 0 && !slices.Contains(bases, im.Base) {
+			bases = append(bases, im.Base)
+		}
+	}
+	slices.SortFunc(bases, func(a, b int) int { return b - a })
+	return bases
 }
 
 // ImageFile is the name of a rank's image.
@@ -213,6 +245,8 @@ func (s *Schema) check() error {
 		return bad("np = %d", s.NP)
 	case s.Backend == "":
 		return bad("no backend")
+	case s.Gate < 0:
+		return bad("gate = %d", s.Gate)
 	case s.Program.Path == "" || !isDigest(s.Program.Digest):
 		return bad("program without path or digest")
 	case len(s.Images) != s.NP:
@@ -236,6 +270,10 @@ func (s *Schema) check() error {
 			return bad("image name %.80q of rank %d", im.File, i)
 		case files[im.File]:
 			return bad("image %q belongs to two ranks", im.File)
+		case im.Base < 0 || im.Base >= s.Sequence:
+			return bad("the image of rank %d in snapshot %d builds on snapshot %d", i, s.Sequence, im.Base)
+		case im.Raw > math.MaxInt64, im.Pause < 0:
+			return bad("memory or pause of the image of rank %d", i)
 		case im.Size < 1, !isDigest(im.Digest), codecErr != nil:
 			return bad("size, digest or codec of the image of rank %d", i)
 		}
@@ -313,5 +351,7 @@ var (
 	ErrNotCommitted = errors.New("not committed: an attempt that was not finished, or is being written")
 	ErrInUse        = errors.New("in use by a running restart")
 	ErrImage        = errors.New("image does not fit the schema")
+	ErrChain        = errors.New("what it builds on is missing")
+	ErrProgram      = errors.New("kept program does not fit the schema")
 	ErrEnded        = errors.New("already committed or discarded")
 )

@@ -11,12 +11,12 @@ import (
 func schema() *Schema {
 	return &Schema{
 		Format: 1, Job: jobA, Incarnation: "aa", Sequence: 4, Created: time.Date(2026, 11, 21, 8, 0, 0, 5e6, time.UTC), NP: 2,
-		Backend: "self", Transport: "tcp", Point: 9, Lineage: []Ancestor{{"bb", 1}, {"cc", 2}},
-		Program:   Program{Path: "/x/solver", Digest: strings.Repeat("0f", 32), Dir: "/x", Args: []string{"-a", "'\"\n[[["}, Env: []string{"K=v=w"}},
+		Backend: "self", Transport: "tcp", Point: 9, Gate: 3e7, Lineage: []Ancestor{{"bb", 1}, {"cc", 2}},
+		Program:   Program{Path: "/x/solver", Digest: strings.Repeat("0f", 32), Kept: true, Dir: "/x", Args: []string{"-a", "'\"\n[[["}, Env: []string{"K=v=w"}},
 		Placement: []Placement{{0, 0, "n0"}, {1, 1, "n1"}},
 		Images: []Image{
-			{0, "rank-00000.img", 10, strings.Repeat("12", 32), "none"},
-			{1, "rank-00001.img", 20, strings.Repeat("34", 32), "zstd"},
+			{Rank: 0, File: "rank-00000.img", Size: 10, Digest: strings.Repeat("12", 32), Codec: "none"},
+			{Rank: 1, File: "rank-00001.img", Size: 20, Digest: strings.Repeat("34", 32), Codec: "zstd", Base: 3, Raw: 1 << 40, Pause: 7e6},
 		},
 	}
 }
@@ -73,7 +73,7 @@ func TestParseRefusals(t *testing.T) {
 		name, text string
 		want       error
 	}{
-		{"newer", "format = 2\nwhatever = [1]\n", ErrFormat},
+		{"newer", "format = 3\nwhatever = [1]\n", ErrFormat},
 		{"newer by far", strings.Replace(string(good), "format = 1", "format = 99", 1), ErrFormat},
 		{"unknown key", "surprise = 1\n" + string(good), ErrSchema},
 		{"empty", "", ErrSchema},

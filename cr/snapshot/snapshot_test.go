@@ -57,7 +57,7 @@ func writeImages(t testing.TB, p *Pending, np int) Schema {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Images = append(s.Images, Image{rank, ImageFile(rank), sum.Size, sum.Digest, "none"})
+		s.Images = append(s.Images, Image{Rank: rank, File: ImageFile(rank), Size: sum.Size, Digest: sum.Digest, Codec: "none"})
 		s.Placement = append(s.Placement, Placement{rank, rank % 2, "node"})
 	}
 	return s

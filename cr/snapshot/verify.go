@@ -35,11 +35,17 @@ func (e *ImageError) Error() string {
 			err = fmt.Errorf("section %q: %w", ie.Section, err)
 		}
 	}
+	return fmt.Sprintf("rank %d: image %s: %v (%s)", e.Rank, e.Path, withoutPath(err), remedy)
+}
+
+// withoutPath is the reason of an error of the system whose text would name the
+// file again.
+func withoutPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		err = pe.Err
+		return pe.Err
 	}
-	return fmt.Sprintf("rank %d: image %s: %v (%s)", e.Rank, e.Path, err, remedy)
+	return err
 }
 
 // Unwrap gives the reason.
@@ -48,50 +54,67 @@ func (e *ImageError) Unwrap() error { return e.Err }
 // maxReported bounds how many images one error names.
 const maxReported = 10
 
-// Check looks at every image without reading all of it: existence, size,
-// digest, and whether it is of this rank, job, run and sequence. A restart does
-// this before it starts anything; the data's sums are checked as it is read.
-func (s *Snapshot) Check() error { return s.each(nil, s.checkImage) }
+// Check looks at every image that a restart needs, those of snapshots it builds
+// on included, without reading all of it: existence, size, digest, and whether
+// it is of this rank, job, run and sequence; and at the kept program. A restart
+// does this before it starts anything; the data's sums are checked as it is read.
+func (s *Snapshot) Check() error { return s.verify(nil, false) }
 
 // Verify is Check and reads all of every image. progress, which may be nil, is
 // called with the bytes done so far, one call at a time. The error is made of
-// *ImageError.
-func (s *Snapshot) Verify(progress func(done, total int64)) error {
-	return s.each(progress, func(im Image) error {
-		if err := s.checkImage(im); err != nil {
-			return err
+// *ImageError, ErrChain and ErrProgram.
+func (s *Snapshot) Verify(progress func(done, total int64)) error { return s.verify(progress, true) }
+
+func (s *Snapshot) verify(progress func(done, total int64), whole bool) error {
+	chain, err := s.links()
+	errs := []error{s.checkProgram(), err}
+	if err != nil { // what is here is looked at all the same
+		chain = []link{{s, nil}}
+		for rank := range s.Schema.NP {
+			chain[0].ranks = append(chain[0].ranks, rank)
 		}
-		_, err := image.Verify(filepath.Join(s.Dir, im.File))
-		return err
-	})
+	}
+	v := &verifier{whole: whole, progress: progress}
+	for _, l := range chain {
+		for _, rank := range l.ranks {
+			v.add(l.Snapshot, rank)
+		}
+	}
+	return errors.Join(append([]error{v.run()}, errs...)...)
 }
 
-// each calls f for all images, several at a time, and gathers the errors in the
-// order of the ranks.
-func (s *Snapshot) each(progress func(done, total int64), f func(Image) error) error {
-	errs := make([]error, len(s.Schema.Images))
-	total := s.Bytes()
-	var mu sync.Mutex
-	var done int64
+// verifier checks images, several at a time.
+type verifier struct {
+	jobs     []verifyJob
+	whole    bool
+	progress func(done, total int64)
+
+	mu          sync.Mutex
+	done, total int64
+}
+
+type verifyJob struct {
+	s  *Snapshot
+	im Image
+}
+
+func (v *verifier) add(s *Snapshot, rank int) {
+	im := s.Schema.Images[rank]
+	v.jobs = append(v.jobs, verifyJob{s, im})
+	v.total += im.Size
+}
+
+// run gathers the errors in the order of the jobs.
+func (v *verifier) run() error {
+	errs := make([]error, len(v.jobs))
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(errs)) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := range next {
-				im := s.Schema.Images[i]
-				if err := f(im); err != nil {
-					errs[i] = &ImageError{im.Rank, filepath.Join(s.Dir, im.File), err}
-				}
-				mu.Lock()
-				done += im.Size
-				if progress != nil {
-					progress(done, total)
-				}
-				mu.Unlock()
+				errs[i] = v.one(v.jobs[i])
 			}
-		}()
+		})
 	}
 	for i := range errs {
 		next <- i
@@ -99,6 +122,24 @@ func (s *Snapshot) each(progress func(done, total int64), f func(Image) error) e
 	close(next)
 	wg.Wait()
 	return gather(errs)
+}
+
+func (v *verifier) one(j verifyJob) error {
+	path := filepath.Join(j.s.Dir, j.im.File)
+	err := j.s.checkImage(j.im)
+	if err == nil && v.whole {
+		_, err = image.Verify(path)
+	}
+	v.mu.Lock()
+	v.done += j.im.Size
+	if v.progress != nil {
+		v.progress(v.done, v.total)
+	}
+	v.mu.Unlock()
+	if err != nil {
+		return &ImageError{j.im.Rank, path, err}
+	}
+	return nil
 }
 
 func gather(errs []error) error {

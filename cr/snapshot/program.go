@@ -1,0 +1,284 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// programsDir is the folder, within a job's, of the executables kept for it.
+const programsDir = "programs"
+
+// ProgramPath is where the snapshot's executable is kept, "" if it is not.
+func (s *Snapshot) ProgramPath() string {
+	if !s.Schema.Program.Kept {
+		return ""
+	}
+	return programPath(filepath.Dir(s.Dir), s.Schema.Program.Digest)
+}
+
+func programPath(jobDir, digest string) string { return filepath.Join(jobDir, programsDir, digest) }
+
+// KeepProgram stores the executable path, whose SHA-256 must be digest, beside
+// the job's snapshots, once for each digest. /proc/PID/exe as the path takes what
+// the process really runs. It stays at least until Commit, which writes into the
+// schema that it is kept, or Discard.
+func (p *Pending) KeepProgram(path, digest string) error {
+	if p.lock == nil {
+		return fmt.Errorf("keep the program of %s: %w", p.Dir, ErrEnded)
+	}
+	h, err := p.c.keepProgram(p.Job, path, digest, p.step)
+	if err != nil {
+		return err
+	}
+	p.program.Release()
+	p.program, p.digest = h, digest
+	return nil
+}
+
+// KeepProgram is Pending.KeepProgram for a job that has no snapshot yet: the
+// program stays while the Hold lives. The job's folder is made if need be.
+func (c *Catalogue) KeepProgram(job, path, digest string) (*Hold, error) {
+	return c.keepProgram(job, path, digest, nil)
+}
+
+func (c *Catalogue) keepProgram(job, path, digest string, step func(string) error) (*Hold, error) {
+	f, err := (&keeper{jobDir: c.JobDir(job), digest: digest, step: step}).keep(job, path)
+	if err != nil {
+		return nil, fmt.Errorf("keep the program %s for job %s: %w", path, job, err)
+	}
+	return &Hold{[]*os.File{f}}, nil
+}
+
+// keeper stores one program.
+type keeper struct {
+	jobDir, digest string
+	step           func(done string) error // tests: called after each step
+}
+
+func (k *keeper) keep(job, path string) (*os.File, error) {
+	if err := checkJob(job); err != nil {
+		return nil, err
+	}
+	if !isDigest(k.digest) {
+		return nil, fmt.Errorf("digest %.80q is not a SHA-256 in hex", k.digest)
+	}
+	if err := os.MkdirAll(filepath.Join(k.jobDir, programsDir), 0o700); err != nil {
+		return nil, explain(err)
+	}
+	f, err := k.install("")
+	if err != nil || f != nil {
+		return f, err
+	}
+	part, err := k.copy(path)
+	if err != nil {
+		return nil, err
+	}
+	defer part.Close() // locked until here: no sweep takes it for a leftover
+	f, err = k.install(part.Name())
+	if _, e := os.Lstat(part.Name()); e == nil {
+		os.Remove(part.Name()) // another was faster, or an error
+	}
+	return f, err
+}
+
+// install returns the kept program, locked for use. Where there is none, or a
+// damaged one, part takes its place; without part it is nil. The job's lock
+// keeps Prune away, and others that do the same.
+func (k *keeper) install(part string) (*os.File, error) {
+	l, err := lockJob(k.jobDir)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	path := programPath(k.jobDir, k.digest)
+	f, err := lockProgram(path)
+	if err == nil {
+		if checkProgram(path, k.digest) == nil {
+			return f, nil
+		}
+		f.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if part == "" {
+		return nil, nil
+	}
+	if err := explain(os.Rename(part, path)); err != nil {
+		return nil, err
+	}
+	if err := k.did("program renamed"); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(syncFolder(filepath.Dir(path)), syncFolder(k.jobDir)); err != nil {
+		return nil, err
+	}
+	if err := k.did("programs' folder synced"); err != nil {
+		return nil, err
+	}
+	return lockProgram(path)
+}
+
+func (k *keeper) did(step string) error {
+	if k.step == nil {
+		return nil
+	}
+	return k.step(step)
+}
+
+// copy makes a durable copy under a name of its own, checked against the digest
+// as it was read back, and locks it.
+func (k *keeper) copy(path string) (_ *os.File, err error) {
+	from, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	to, err := os.CreateTemp(filepath.Join(k.jobDir, programsDir), k.digest+".*"+partSuffix)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(to.Name())
+			to.Close()
+		}
+	}()
+	if err := unix.Flock(int(to.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", to.Name(), err)
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		return nil, explain(err)
+	}
+	if err := k.did("program copied"); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(to.Chmod(0o500), to.Sync()); err != nil {
+		return nil, explain(err)
+	}
+	if err := checkProgram(to.Name(), k.digest); err != nil {
+		return nil, fmt.Errorf("%w: it has changed since the job began", err)
+	}
+	return to, k.did("program durable")
+}
+
+// lockProgram locks a kept program for use.
+func lockProgram(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, explain(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// checkProgram reads a kept program and compares its sum.
+func checkProgram(path, digest string) error {
+	st, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() {
+		return fmt.Errorf("%w: not a regular file", ErrProgram)
+	}
+	have, err := FileDigest(path)
+	if err == nil && have != digest {
+		err = fmt.Errorf("%w: digest %s instead of %s", ErrProgram, have, digest)
+	}
+	return err
+}
+
+// checkProgram checks the kept program of a snapshot.
+func (s *Snapshot) checkProgram() error {
+	if !s.Schema.Program.Kept {
+		return nil
+	}
+	path := s.ProgramPath()
+	err := checkProgram(path, s.Schema.Program.Digest)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("snapshot %d: kept program %s: %w (put the executable %s back there if it is still the same)",
+		s.Schema.Sequence, path, withoutPath(err), s.Schema.Program.Path)
+}
+
+// sweepPrograms removes the kept programs of a job that are neither used nor
+// named by a snapshot, and what crashes left of others. Where a schema cannot be
+// read, which may name any, it removes only the latter. The caller holds the
+// job's lock.
+func (c *Catalogue) sweepPrograms(job string) (gone []string, err error) {
+	dir := filepath.Join(c.JobDir(job), programsDir)
+	es, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explain(err)
+	}
+	var errs []error
+	for _, e := range es {
+		name, part := strings.CutSuffix(e.Name(), partSuffix)
+		digest, _, _ := strings.Cut(name, ".")
+		if !e.Type().IsRegular() || !isDigest(digest) || !part && name != digest {
+			continue // not ours
+		}
+		needed := func() bool { return !part && c.namesProgram(job, digest) }
+		path := filepath.Join(dir, e.Name())
+		switch stays, err := removeUnless(path, needed); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("remove %s: %w", path, err))
+		case !stays:
+			gone = append(gone, path)
+		}
+	}
+	return gone, errors.Join(errs...)
+}
+
+// removeUnless removes a program unless it is needed or somebody has locked it.
+// That it is not needed is seen before, so that none is locked that may be used,
+// and after: its user may have committed a snapshot and died meanwhile.
+func removeUnless(path string, needed func() bool) (stays bool, err error) {
+	if needed() {
+		return true, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil // its writer has renamed or removed it
+	}
+	if err != nil {
+		return false, explain(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil || needed() {
+		return true, nil
+	}
+	return false, explain(os.Remove(path))
+}
+
+// namesProgram tells whether a snapshot of the job has kept the program, or may
+// have.
+func (c *Catalogue) namesProgram(job, digest string) bool {
+	seqs, err := c.sequences(job)
+	if err != nil {
+		return true
+	}
+	for _, seq := range slices.Backward(seqs) {
+		s, err := Load(c.dir(job, seq))
+		switch {
+		case errors.Is(err, ErrNotCommitted), errors.Is(err, ErrNotFound):
+		case err != nil, s.Schema.Program.Kept && s.Schema.Program.Digest == digest:
+			return true
+		}
+	}
+	return false
+}
