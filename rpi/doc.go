@@ -49,7 +49,7 @@
 //
 //	RTS(Len, Req=s)           ->  matched like a message; waits unexpected if there is no receive
 //	                          <-  CTS(Req=s, Off=r, Len=bytes that fit)
-//	Data(Req=r, Off, Len) ... ->  straight into the receive's buffer, at most MaxFrame each
+//	Data(Req=r, Off, Len) ... ->  straight into the receive's buffer, at most MaxData each
 //	  or DirectWriter.Write, then Direct(Req=r, Off, Len), at most MaxDirect each
 //	done when all is accepted     done when Len bytes are there
 //

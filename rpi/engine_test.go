@@ -72,7 +72,7 @@ func eachVariant(t *testing.T, n int, test func(t *testing.T, f *fakeNet, e []*r
 // Every size travels, whether the receive comes first or the message.
 func TestSizes(t *testing.T) {
 	eachVariant(t, 2, func(t *testing.T, f *fakeNet, e []*rpi.Engine) {
-		for _, size := range []int{0, 1, 63, 64, 65, 1 << 10, 1<<10 + 1, rpi.MaxFrame, rpi.MaxFrame + 1, 3<<20 + 5} {
+		for _, size := range []int{0, 1, 63, 64, 65, 1 << 10, 1<<10 + 1, rpi.MaxFrame, rpi.MaxFrame + 1, rpi.MaxData, 3<<20 + 5} {
 			for _, early := range []bool{true, false} {
 				for _, mode := range []rpi.SendMode{rpi.Standard, rpi.Synchronous} {
 					checkTransfer(t, e, size, early, mode)

@@ -21,10 +21,15 @@ const (
 // HeaderSize is the size in bytes of a frame's header on the wire.
 const HeaderSize = 48
 
-// MaxFrame is the largest payload of one frame in bytes. A longer message is
-// announced (RTS) and travels as Data frames that each name request and offset,
-// so that a half-sent message can be finished over another transport.
+// MaxFrame is the longest message in bytes that travels as one frame. A longer
+// one is announced (RTS) and travels as Data frames that each name request and
+// offset, so that a half-sent message can be finished over another transport.
 const MaxFrame = 256 << 10
+
+// MaxData is the largest payload of a Data frame in bytes. Those have their
+// place in the receiver's buffer, so they may be larger than what may have to
+// be kept: each is one write to a socket, and fewer are faster.
+const MaxData = 1 << 20
 
 // Header is the head of every frame. On the wire it is little-endian:
 //
@@ -79,7 +84,7 @@ func (h *Header) Encode(p []byte) {
 }
 
 // Decode reads the header from p and reports whether it can be one: a known
-// kind, and a payload no longer than MaxFrame.
+// kind, and a payload no longer than MaxFrame or, of Data, MaxData.
 func (h *Header) Decode(p []byte) bool {
 	_ = p[HeaderSize-1]
 	h.Kind, h.Flags = Kind(p[0]), p[1]
@@ -90,8 +95,10 @@ func (h *Header) Decode(p []byte) bool {
 	h.Req = binary.LittleEndian.Uint64(p[32:])
 	h.Off = binary.LittleEndian.Uint64(p[40:])
 	switch h.Kind {
-	case Eager, EagerSync, Data:
+	case Eager, EagerSync:
 		return h.Len <= MaxFrame
+	case Data:
+		return h.Len <= MaxData
 	case RTS, CTS, Direct, Ack, Poison:
 		return true
 	}

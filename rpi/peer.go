@@ -66,7 +66,7 @@ func (q *replyQueue) pop() {
 }
 
 // maxHeld is how many frames of one message a module may hold at once: 64 MB.
-const maxHeld = 256
+const maxHeld = 64
 
 // stuck reports whether a new message has to queue behind others.
 func (pr *peer) stuck() bool { return pr.blocked || pr.first.head != nil }

@@ -208,7 +208,7 @@ func (e *Engine) sendData(pr *peer, r *request) {
 	if r.direct && e.writeDirect(pr, r) {
 		h.Kind, h.Len = Direct, r.written-r.moved
 	} else {
-		h.Len = min(n, MaxFrame)
+		h.Len = min(n, MaxData)
 		payload = r.buf[r.moved : r.moved+h.Len]
 	}
 	n = h.Len

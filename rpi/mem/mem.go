@@ -258,10 +258,10 @@ func (m *Module) Close() error {
 	return nil
 }
 
-// buffers keeps payload buffers of three sizes; the inbox's lock protects it.
-type buffers [3][][]byte
+// buffers keeps payload buffers of four sizes; the inbox's lock protects it.
+type buffers [4][][]byte
 
-var bufferSizes = [3]int{1 << 10, eagerLimit, rpi.MaxFrame}
+var bufferSizes = [4]int{1 << 10, eagerLimit, rpi.MaxFrame, rpi.MaxData}
 
 const keepBuffers = 64
 

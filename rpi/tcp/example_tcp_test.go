@@ -60,7 +60,7 @@ func ExampleParameters() {
 	}
 	// Output:
 	// tcp.eager=65536: largest message sent without an announcement, bytes
-	// tcp.sndbuf=262144: socket send buffer, bytes; 0: the kernel's choice
+	// tcp.sndbuf=524288: socket send buffer, bytes; 0: the kernel's choice
 }
 
 // A misspelt parameter is an error.

@@ -26,7 +26,7 @@ func TestRegistered(t *testing.T) {
 }
 
 func TestFrames(t *testing.T) {
-	sizes := []int{0, 1, 8, 1000, smallMax, smallMax + 1, 16 << 10, 64 << 10, 128 << 10, rpi.MaxFrame}
+	sizes := []int{0, 1, 8, 1000, smallMax, smallMax + 1, 16 << 10, 64 << 10, 128 << 10, rpi.MaxFrame, rpi.MaxData}
 	for _, host := range []string{"", "127.0.0.1", "::1"} {
 		t.Run("host="+host, func(t *testing.T) {
 			w := newWorld(t, 2, func(e *rpi.Env) { e.Host = host })
@@ -34,7 +34,11 @@ func TestFrames(t *testing.T) {
 			for from := range 2 {
 				held := 0
 				for i, n := range sizes {
-					if w.send(from, 1-from, eager(i, n), pattern(i, n), rpi.Ref(i+1), false) == rpi.Held {
+					head := eager(i, n)
+					if n > rpi.MaxFrame {
+						head.Kind = rpi.Data
+					}
+					if w.send(from, 1-from, head, pattern(i, n), rpi.Ref(i+1), false) == rpi.Held {
 						held++
 					}
 				}
@@ -424,18 +428,19 @@ func TestPeerDiesWithinFrame(t *testing.T) {
 
 func TestCorruptStream(t *testing.T) {
 	junk := func(w *world) { unix.Write(w.m[1].conns[0].fd, pattern(9, 100)) }
-	long := func(w *world) {
+	write := func(w *world, head rpi.Header) {
 		var h [rpi.HeaderSize]byte
-		head := eager(1, rpi.MaxFrame+1)
 		head.Encode(h[:])
 		unix.Write(w.m[1].conns[0].fd, h[:])
 	}
+	long := func(w *world) { write(w, eager(1, rpi.MaxFrame+1)) }
+	data := func(w *world) { write(w, rpi.Header{Kind: rpi.Data, Len: rpi.MaxData + 1}) }
 	objection := errors.New("no such request")
 	object := func(w *world) {
 		w.s[0].refuse = objection
 		w.send(1, 0, eager(1, 1), []byte{1}, 0, false)
 	}
-	for name, spoil := range map[string]func(*world){"junk": junk, "long": long, "object": object} {
+	for name, spoil := range map[string]func(*world){"junk": junk, "long": long, "data": data, "object": object} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)
 			defer w.close()

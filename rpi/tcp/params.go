@@ -22,7 +22,7 @@ type Parameter struct {
 func Parameters() []Parameter {
 	return []Parameter{
 		{"tcp.eager", "65536", "largest message sent without an announcement, bytes"},
-		{"tcp.sndbuf", "262144", "socket send buffer, bytes; 0: the kernel's choice"},
+		{"tcp.sndbuf", "524288", "socket send buffer, bytes; 0: the kernel's choice"},
 		{"tcp.rcvbuf", "1048576", "socket receive buffer, bytes; 0: the kernel's choice"},
 		{"tcp.congestion", "auto", "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace, where the kernel has it"},
 		{"tcp.batch", "32768", "small frames that may wait are written from this many bytes on"},
