@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"slices"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -87,13 +86,7 @@ func (h *Head) begin() {
 		unwritten: h.cfg.Size, size: make([]uint64, h.cfg.Size), bytes: make([]uint64, h.cfg.Size),
 	}
 	h.run = a
-	h.queue = slices.DeleteFunc(h.queue, func(r Request) bool {
-		if a.fits(r) {
-			a.add(r, h.cfg.PhaseMillis)
-			return true
-		}
-		return false
-	})
+	h.join()
 	// Asked for now, so that nobody waits for a disk with the gates closed.
 	h.act(HeadAction{Type: HactFolder})
 	if a.mode == oob.ModeSelf {
@@ -118,6 +111,7 @@ func (h *Head) enter(p phase) {
 	case phaseTarget:
 		h.tellAll(oob.Msg{Kind: oob.Target, A: a.point})
 	case phaseDraining:
+		h.join()
 		h.tellAll(oob.Msg{Kind: oob.Close, A: a.mode})
 	case phaseFolder:
 		if a.folder {

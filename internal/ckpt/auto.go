@@ -21,6 +21,17 @@ func (a *attempt) fits(r Request) bool {
 	return r.Mode == a.wanted || settled && (r.Mode == a.mode || r.Mode == oob.ModeAuto && a.mode == oob.ModeSelf)
 }
 
+// join takes into the attempt what waits and fits it.
+func (h *Head) join() {
+	h.queue = slices.DeleteFunc(h.queue, func(r Request) bool {
+		if h.run.fits(r) {
+			h.run.add(r, h.cfg.PhaseMillis)
+			return true
+		}
+		return false
+	})
+}
+
 // decide says what a request is to be tried with first, or why it cannot be.
 func (h *Head) decide(wanted uint64) (mode uint64, note []string, err string) {
 	if wanted == oob.ModeNative {

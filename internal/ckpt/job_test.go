@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,14 +11,17 @@ import (
 
 // jobScript is a whole job: a head, all ranks, and drivers that do at once as
 // they are told. Its network delivers in the order of sending, and prints each
-// message; what a rank sends while "away" waits until it is "back".
+// message; what a rank sends while "away" waits until it is "back". It is the
+// agents, too: native images are made where the order to capture would arrive.
 //
-//	request ID self|native [stop]    somebody asks for a checkpoint
+//	request ID self|native|auto [stop]
+//	                                 somebody asks for a checkpoint
 //	go                               deliver until nothing moves
 //	sent A B BYTES                   rank A has sent rank B so many bytes, which are in flight
 //	arrive                           all that is in flight arrives
 //	points N...                      the Points that the ranks have entered
 //	away R TEXT, back R              the program of rank R does not come to its next Point or out of the library
+//	unable R TEXT                    rank R cannot be imaged at a Point
 //	timeout, died R, finalize R, cannot-write R, written
 type jobScript struct {
 	np      int
@@ -39,6 +43,8 @@ type jobRank struct {
 	owed       []RankEvent // while away
 	draining   bool
 	image      *RankEvent // being written
+	copy       *oob.Msg   // native, being written by the agent
+	unable     string
 	broken     bool
 }
 
@@ -95,6 +101,8 @@ func (j *jobScript) do(w []string) ([]string, error) {
 		j.send(oob.Msg{Kind: oob.FinalizeWant, From: int32(n[0]), To: oob.Head, Incarnation: testIncarnation})
 	case "cannot-write":
 		r.broken = true
+	case "unable":
+		r.unable = strings.Join(w[2:], " ")
 	case "written":
 		j.written = w[1] == "at-once"
 		for i := range j.ranks {
@@ -117,12 +125,43 @@ func (j *jobScript) run() {
 		m := j.net[0]
 		j.net = j.net[1:]
 		j.print("%s -> %s: %s", party(m.From), party(m.To), say(m))
-		if m.To == oob.Head {
+		switch {
+		case m.To == oob.Head:
 			j.headStep(HeadEvent{Type: HvMsg, Msg: m})
-		} else {
+		case !j.agent(j.ranks[m.To], &m):
 			j.rankStep(int(m.To), RankEvent{Type: EvMsg, Msg: m})
+			if m.Kind == oob.Open && j.written {
+				j.write(int(m.To))
+			}
 		}
 	}
+}
+
+// agent is what a rank's agent does with a message of the head: it keeps the
+// order to make a native image.
+func (j *jobScript) agent(r *jobRank, m *oob.Msg) (kept bool) {
+	switch m.Kind {
+	case oob.Revert:
+		r.copy = nil
+	case oob.Capture:
+		var cfg oob.CaptureConfig
+		if err := json.Unmarshal(m.Data, &cfg); err != nil || cfg.Mode != oob.ModeNative {
+			return false
+		}
+		if r.m.State() != Ready {
+			j.print("a rank is imaged in state %v", r.m.State())
+		}
+		answer := oob.Msg{Kind: oob.Captured, From: m.To, To: oob.Head, Incarnation: m.Incarnation, Attempt: m.Attempt, A: 1000}
+		j.send(answer)
+		info, _ := json.Marshal(oob.ImageInfo{File: ImageName(int(m.To)), Base: cfg.Base, Pause: 3e6})
+		answer.Kind, answer.Data = oob.Written, info
+		if r.broken {
+			answer.Kind, answer.A, answer.Data = oob.Failed, 0, []byte("no space left on device")
+		}
+		r.copy = &answer
+		return true
+	}
+	return false
 }
 
 func (j *jobScript) headStep(ev HeadEvent) {
@@ -154,10 +193,16 @@ func (j *jobScript) rankStep(i int, ev RankEvent) {
 			continue
 		case ActArm:
 			answer.Type, answer.N = EvArmed, r.points
+			if r.unable != "" && a.N == oob.ModeAuto {
+				answer.Type, answer.N, answer.Err = EvUnable, nothingToPrepare, r.unable
+			}
 			j.rankStep(i, answer)
 			continue
 		case ActRunTo:
 			answer.Type, answer.N = EvAtPoint, a.N
+			if r.unable != "" {
+				answer.Type, answer.N, answer.Err = EvUnable, 0, r.unable
+			}
 		case ActCloseGate:
 			answer.Type = EvClosed
 		case ActFlush:
@@ -201,7 +246,12 @@ func (j *jobScript) rankStep(i int, ev RankEvent) {
 }
 
 func (j *jobScript) write(i int) {
-	if r := j.ranks[i]; r.image != nil {
+	r := j.ranks[i]
+	if r.copy != nil {
+		j.send(*r.copy)
+		r.copy = nil
+	}
+	if r.image != nil {
 		ev := *r.image
 		r.image = nil
 		j.rankStep(i, ev)

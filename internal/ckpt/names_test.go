@@ -21,7 +21,7 @@ var kindNames = map[oob.Kind]string{
 var eventNames = map[RankEventType]string{
 	EvArmed: "armed", EvAtPoint: "at-point", EvClosed: "closed", EvFlushed: "flushed",
 	EvProgress: "progress", EvCaptured: "captured", EvWriting: "writing", EvWritten: "written",
-	EvFailed: "failed", EvWhere: "where",
+	EvFailed: "failed", EvUnable: "unable", EvWhere: "where",
 }
 
 var actionNames = map[RankActionType]string{
@@ -33,7 +33,10 @@ var actionNames = map[RankActionType]string{
 var headEventNames = map[HeadEventType]string{
 	HvRequest: "request", HvDied: "died", HvTimeout: "timeout", HvFolder: "folder",
 	HvFolderFailed: "folder-failed", HvCommitted: "committed", HvCommitFailed: "commit-failed", HvAllUp: "all-up",
+	HvNative: "native-impossible",
 }
+
+var modeNames = map[uint64]string{oob.ModeSelf: "self", oob.ModeNative: "native", oob.ModeAuto: "auto"}
 
 func lookup[K comparable](names map[K]string, name string) (k K, ok bool) {
 	for k, n := range names {
@@ -60,6 +63,15 @@ func say(m oob.Msg) string {
 	switch m.Kind {
 	case oob.Points, oob.Target, oob.AtPoint, oob.Senders, oob.Bookmark, oob.Captured, oob.Progress, oob.Written, oob.Commit:
 		s += fmt.Sprint(" ", m.A)
+	case oob.Prepare, oob.Close:
+		s += " " + modeNames[m.A]
+	case oob.Failed:
+		if m.A == failedPreparing {
+			s += " to-stop"
+		}
+		if m.B == nothingToPrepare {
+			s += " nothing-registered"
+		}
 	case oob.Where:
 		s += " (" + State(m.A).String() + ")"
 	case oob.Dests:
@@ -85,6 +97,9 @@ func sayAction(a RankAction) string {
 		return fmt.Sprintf("-> %s: %s", party(a.Msg.To), say(a.Msg))
 	}
 	s := actionNames[a.Type]
+	if a.Type == ActArm {
+		s += " " + modeNames[a.N]
+	}
 	if a.Type == ActRunTo || a.Type == ActCommitted {
 		s += fmt.Sprint(" ", a.N)
 	}
@@ -109,21 +124,34 @@ func sayHead(a HeadAction) string {
 		for _, i := range a.Images {
 			files = append(files, i.File)
 		}
-		return fmt.Sprintf("commit %d: %s", a.Seq, strings.Join(files, " "))
+		return fmt.Sprintf("commit %d (%s): %s", a.Seq, modeNames[a.Mode], strings.Join(files, " "))
 	case HactDiscard:
 		return fmt.Sprintf("discard %d", a.Seq)
 	case HactDone:
-		d := a.Done
-		switch {
-		case d.Err != "":
-			return fmt.Sprintf("request %d failed: %s", d.ID, d.Err)
-		case d.Stop:
-			return fmt.Sprintf("request %d done: snapshot %d, end the job", d.ID, d.Seq)
-		}
-		return fmt.Sprintf("request %d done: snapshot %d", d.ID, d.Seq)
+		return sayDone(a.Done)
 	case HactFinalized:
 		return "finalized"
 	}
 	i := a.Info
 	return fmt.Sprintf("progress: %s, %d of %d ranks, %d of %d bytes", i.Phase, i.Ranks, i.Size, i.Written, i.Total)
+}
+
+func sayDone(d Done) string {
+	if d.Err != "" {
+		return fmt.Sprintf("request %d failed: %s", d.ID, d.Err)
+	}
+	s := fmt.Sprintf("request %d done: snapshot %d", d.ID, d.Seq)
+	if d.Base != 0 {
+		s += fmt.Sprintf(" on %d", d.Base)
+	}
+	if d.Pause != 0 {
+		s += fmt.Sprintf(", pause %v", d.Pause)
+	}
+	if d.Stop {
+		s += ", end the job"
+	}
+	for _, n := range d.Notes {
+		s += "; " + n
+	}
+	return s
 }

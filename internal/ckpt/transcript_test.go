@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -22,7 +23,8 @@ type machine interface {
 // TestTranscripts plays testdata/*.txt. The first line names the machine:
 //
 //	rank 0 of 3 [sparse]     one rank; the transcript is its head, its peers and its driver
-//	head of 3 [sparse]       the head; the transcript is its ranks and its driver
+//	head of 3 [full-every=5] [sparse]
+//	                         the head; the transcript is its ranks and its driver
 //	job of 3 [sparse]        a head and all ranks, with drivers that do as they are told
 //
 // A line that begins with ">" is an input, the lines after it are what the
@@ -86,7 +88,11 @@ const testIncarnation = 7
 
 func newMachine(w []string) (machine, error) {
 	n := make([]int, 0, 2)
+	full := 0
 	for _, s := range w {
+		if v, ok := strings.CutPrefix(s, "full-every="); ok {
+			full, _ = strconv.Atoi(v)
+		}
 		if i, err := strconv.Atoi(s); err == nil {
 			n = append(n, i)
 		}
@@ -100,7 +106,7 @@ func newMachine(w []string) (machine, error) {
 	case w[0] == "rank" && len(n) == 2:
 		return &rankScript{m: NewRank(n[0], n[1], testIncarnation, sparse), rank: n[0]}, nil
 	case w[0] == "head" && len(n) == 1:
-		return &headScript{NewHead(HeadConfig{Size: n[0], Incarnation: testIncarnation, SparseFrom: from})}, nil
+		return &headScript{NewHead(HeadConfig{Size: n[0], Incarnation: testIncarnation, SparseFrom: from, FullEvery: full})}, nil
 	case w[0] == "job" && len(n) == 1:
 		return newJobScript(n[0], from), nil
 	}
@@ -165,15 +171,44 @@ func message(w []string, m *oob.Msg) error {
 	m.Kind = kind
 	n := numbers(w[2:])
 	m.A = first(n)
+	rest := w[2+min(len(n), 1):]
 	switch m.Kind {
+	case oob.Prepare, oob.Close: // "close native"
+		if len(rest) > 0 {
+			m.A, _ = lookup(modeNames, rest[0])
+		}
+	case oob.Failed: // "failed [to-stop [nothing-registered]] why"
+		for ; len(rest) > 0; rest = rest[1:] {
+			if rest[0] == "to-stop" {
+				m.A = failedPreparing
+			} else if rest[0] == "nothing-registered" {
+				m.B = nothingToPrepare
+			} else {
+				break
+			}
+		}
+		m.Data = []byte(strings.Join(rest, " "))
 	case oob.Dests: // "dests RANKS to..."
 		for _, to := range n[1:] {
 			m.Data = append(m.Data, byte(to), 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
 		}
-	case oob.Written:
-		m.Data = []byte(fmt.Sprintf(`{"file":%q}`, strings.Join(w[3:], " ")))
+	case oob.Written: // "written BYTES FILE [base=N] [pause=NS] [note=TEXT]"
+		info := oob.ImageInfo{File: rest[0]}
+		for _, s := range rest[1:] {
+			key, value, _ := strings.Cut(s, "=")
+			i, _ := strconv.Atoi(value)
+			switch key {
+			case "base":
+				info.Base = i
+			case "pause":
+				info.Pause = int64(i)
+			case "note":
+				info.Note = value
+			}
+		}
+		m.Data, _ = json.Marshal(info)
 	default:
-		m.Data = []byte(strings.Join(w[2+min(len(n), 1):], " "))
+		m.Data = []byte(strings.Join(rest, " "))
 	}
 	return nil
 }
@@ -205,6 +240,9 @@ func (s *rankScript) do(w []string) ([]string, error) {
 		ev.N, ev.Size, ev.Sent, ev.Recv = first(n), first(n), n, n
 		ev.Err = strings.Join(rest, " ")
 		ev.Info = []byte(ev.Err)
+		if text, ok := strings.CutPrefix(ev.Err, "nothing-registered "); ok {
+			ev.Err, ev.N = text, nothingToPrepare
+		}
 	}
 	var out []string
 	for _, a := range s.m.Step(ev) {
@@ -252,16 +290,14 @@ func (s *headScript) step(ev HeadEvent) []string {
 	return out
 }
 
-// parseRequest reads "ID self|native [stop] [timeout=MILLIS] [codec=NAME]".
+// parseRequest reads "ID self|native|auto [stop] [timeout=MILLIS] [codec=NAME]".
 func parseRequest(w []string) Request {
 	r := Request{ID: first(numbers(w))}
 	for _, s := range w {
 		key, value, _ := strings.Cut(s, "=")
 		switch key {
-		case "self":
-			r.Mode = oob.ModeSelf
-		case "native":
-			r.Mode = oob.ModeNative
+		case "self", "native", "auto":
+			r.Mode, _ = lookup(modeNames, key)
 		case "stop":
 			r.Stop = true
 		case "timeout":
