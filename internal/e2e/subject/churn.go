@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+// churn computes something that depends on all that went before, on all ranks,
+// in memory that is always new, while the collector runs without pause. It ends
+// by itself after -steps.
+func churn(s *stage, c *mpi.Comm) (err error) {
+	var log *os.File
+	if s.log != "" && c.Rank() == 0 {
+		if log, err = os.Create(s.log); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, log.Close()) }()
+	}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !stop.Load() {
+			grow(8, 1).sum()
+			runtime.GC()
+		}
+	})
+	defer wg.Wait()
+	defer stop.Store(true)
+
+	next, before := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+	state := grow(6, uint64(c.Rank()))
+	names := map[string]uint64{}
+	for step := 1; step <= s.steps; step++ {
+		sum := state.sum()
+		got, _, err := exchange(c, sum, next, before)
+		if err != nil {
+			return err
+		}
+		names[fmt.Sprint(sum%64)] += got
+		state = rebuild(state, got+names[fmt.Sprint(got%64)])
+		if log != nil && step%s.every == 0 {
+			if _, err := fmt.Fprintf(log, "%d %x\n", step, sum); err != nil {
+				return err
+			}
+		}
+	}
+	total := []uint64{state.sum()}
+	if err := mpi.AllreduceInPlace(c, total, mpi.BXor[uint64]()); err != nil {
+		return err
+	}
+	return s.result(c, total)
+}
+
+// rebuild returns a new tree of another shape with other values.
+func rebuild(t *tree, salt uint64) *tree {
+	if t == nil {
+		return nil
+	}
+	return &tree{rebuild(t.right, salt*3), rebuild(t.left, salt*5), t.value*0x9e3779b97f4a7c15 ^ salt}
+}
+
+// exchange sends a value on and receives one, in buffers of its own.
+func exchange(c *mpi.Comm, v uint64, next, before int) (uint64, mpi.Status, error) {
+	got := make([]uint64, 1)
+	st, err := mpi.Sendrecv(c, []uint64{v}, next, 1, got, before, 1)
+	return got[0], st, err
+}
