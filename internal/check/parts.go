@@ -8,7 +8,7 @@ import (
 )
 
 // nested lists the modules below the root that are checked as well.
-var nested = []string{"benchmarks/plot"}
+var nested = []string{"benchmarks/plot", "cr/criu"}
 
 func vet(r *runner) error {
 	files, err := r.output("gofmt", "-l", ".")

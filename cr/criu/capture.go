@@ -1,0 +1,155 @@
+package criu
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	criu "github.com/checkpoint-restore/go-criu/v8"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+// Target is a running rank.
+type Target struct {
+	b              *Backend
+	pid, rank, oob int
+}
+
+// Attach names a rank, a child of this process, and the number that its stream
+// to the agent has there. It touches nothing.
+func (b *Backend) Attach(pid, rank, oob int) *Target {
+	return &Target{b: b, pid: pid, rank: rank, oob: oob}
+}
+
+// Copy is a rank's state in criu's files.
+type Copy struct {
+	s     *session
+	st    *State
+	bytes uint64
+	pause time.Duration
+}
+
+// Capture stops the rank, lets criu write all of it and lets it go on. After an
+// error it goes on as well, unless the error is ErrDied.
+func (g *Target) Capture() (*Copy, error) {
+	c, err := g.capture()
+	if err != nil {
+		if ended(g.pid) {
+			return nil, fmt.Errorf("rank %d: %w", g.rank, ErrDied)
+		}
+		return nil, fmt.Errorf("rank %d: %w: %w", g.rank, ErrDump, err)
+	}
+	return c, nil
+}
+
+func (g *Target) capture() (_ *Copy, err error) {
+	st, err := record(g.pid, g.rank, g.oob)
+	if err != nil {
+		return nil, err
+	}
+	s, err := g.b.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		s.release()
+		if err != nil {
+			s.close()
+		}
+	}()
+	opts, err := dumpOptions(st, int(s.images.Fd()), int(s.work.Fd()), os.Geteuid() != 0)
+	if err != nil {
+		return nil, err
+	}
+	watch := &dumpWatch{st: st}
+	err = s.call(here, nil, func(c *criu.Criu) error {
+		err := c.Dump(opts, watch)
+		watch.pause = time.Since(watch.begin)
+		return err
+	})
+	if watch.err != nil {
+		return nil, watch.err // criu only says that a script failed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, s.log(dumpLog))
+	}
+	if !watch.froze {
+		return nil, fmt.Errorf("%s has not said when the process stood still", g.b.command())
+	}
+	n, err := size(filepath.Join(s.dir, "images"))
+	return &Copy{s: s, st: st, bytes: n, pause: watch.pause}, err
+}
+
+// here runs f on whatever thread this is.
+func here(f func()) { f() }
+
+// dumpWatch is told by criu how far a dump is.
+type dumpWatch struct {
+	criu.NoNotify
+	st    *State
+	begin time.Time
+	pause time.Duration
+	froze bool
+	err   error
+}
+
+// PreDump is called before anything is stopped.
+func (w *dumpWatch) PreDump() error {
+	w.begin = time.Now()
+	return nil
+}
+
+// PostDump is called when all is written and the process still stands.
+func (w *dumpWatch) PostDump() error {
+	w.froze = true
+	w.err = w.st.freeze()
+	return w.err
+}
+
+// ended reports whether the process pid is dead, reaped or not.
+func ended(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
+}
+
+// size adds up the files in dir.
+func size(dir string) (uint64, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	var sum uint64
+	for _, e := range entries {
+		fi, err := e.Info()
+		if err != nil {
+			return 0, err
+		}
+		sum += uint64(fi.Size())
+	}
+	return sum, nil
+}
+
+// Bytes is the size of criu's files.
+func (c *Copy) Bytes() uint64 { return c.bytes }
+
+// Pause is how long the rank stood still, at most.
+func (c *Copy) Pause() time.Duration { return c.pause }
+
+// Note is what the user should know of the way this was done.
+func (c *Copy) Note() string { return "imaged stopped: criu copies no process" }
+
+// Write makes an image of the copy; m.Backend and m.Format are set here.
+func (c *Copy) Write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
+	return pack(path, filepath.Join(c.s.dir, "images"), c.st, m, opt)
+}
+
+// Release removes criu's files. It may be called again.
+func (c *Copy) Release() error { return c.s.close() }

@@ -1,0 +1,17 @@
+module github.com/gorun-mpi/gorun/cr/criu
+
+go 1.25.0
+
+replace github.com/gorun-mpi/gorun => ../..
+
+require (
+	github.com/checkpoint-restore/go-criu/v8 v8.3.0
+	github.com/gorun-mpi/gorun v0.0.0-00010101000000-000000000000
+	golang.org/x/sys v0.46.0
+)
+
+require (
+	github.com/aperturerobotics/protobuf-go-lite v0.14.0 // indirect
+	github.com/golang/snappy v1.0.0 // indirect
+	github.com/klauspost/compress v1.19.0 // indirect
+)

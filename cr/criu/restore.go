@@ -1,0 +1,154 @@
+package criu
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	criu "github.com/checkpoint-restore/go-criu/v8"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+// RestoreOptions say how a rank comes back.
+type RestoreOptions struct {
+	Rank  int
+	Image string // path of the image
+	// Descriptors here that become 0, 1, 2, where these were pipes, and the
+	// stream to the agent there.
+	Stdin, Stdout, Stderr, OOB int
+	// Tag names the kept tails of output files.
+	Tag string
+	// Hold leaves the process stopped by SIGSTOP.
+	Hold bool
+	// Do runs a function on the thread that is to be the parent of the process;
+	// nil: whatever thread this is. The process's parent-death signal, if it has
+	// set one, fires when that thread ends.
+	Do func(func())
+}
+
+// Restored is a rank that goes on, a child of this process.
+type Restored struct {
+	PID    int
+	Unread []byte // to be written to the rank's stream before anything else
+}
+
+// Restore makes a process of an image. On error nothing is left of it.
+func (b *Backend) Restore(o RestoreOptions) (*Restored, error) {
+	r, err := b.restore(o)
+	if err != nil {
+		return nil, fmt.Errorf("rank %d: %w: %w", o.Rank, ErrRestore, err)
+	}
+	return r, nil
+}
+
+func (b *Backend) restore(o RestoreOptions) (*Restored, error) {
+	r, err := image.Open(o.Image)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	st, err := readState(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.check(); err != nil {
+		return nil, err
+	}
+	s, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if err := unpack(r, filepath.Join(s.dir, "images")); err != nil {
+		return nil, err
+	}
+	if err := st.cut(o.Tag); err != nil {
+		return nil, err
+	}
+	opts := restoreOptions(int(s.images.Fd()), int(s.work.Fd()), o.Hold, os.Geteuid() != 0)
+	do := o.Do
+	if do == nil {
+		do = here
+	}
+	watch := &restoreWatch{pid: st.PID}
+	err = s.call(do, inherited(st, [3]int{o.Stdin, o.Stdout, o.Stderr}, o.OOB), func(c *criu.Criu) error {
+		return c.Restore(opts, watch)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, s.log(restoreLog))
+	}
+	return &Restored{PID: watch.pid, Unread: st.Unread}, nil
+}
+
+// restoreWatch is told by criu which process it made.
+type restoreWatch struct {
+	criu.NoNotify
+	pid int
+}
+
+// PostRestore is called before the process goes on.
+func (w *restoreWatch) PostRestore(pid int32) error {
+	w.pid = int(pid)
+	return nil
+}
+
+// check finds early, and in plainer words than criu's, what is in the way.
+func (st *State) check() error {
+	if _, err := os.Stat("/proc/" + strconv.Itoa(st.PID)); err == nil {
+		return fmt.Errorf("process id %d, under which criu must bring it back, is taken: end that process (the job that was imaged may still run), or restart on another machine", st.PID)
+	}
+	if _, err := os.Stat(st.Program); err != nil {
+		return fmt.Errorf("criu takes the program from where it was: %w", err)
+	}
+	for _, f := range st.Files {
+		fi, err := os.Stat(f.Path)
+		if err != nil {
+			return fmt.Errorf("an output file: %w", err)
+		}
+		if fi.Size() < f.Size {
+			return fmt.Errorf("output file %s has %d bytes, it had %d when it was imaged: put it back", f.Path, fi.Size(), f.Size)
+		}
+	}
+	return nil
+}
+
+// cut shortens output files to the size they had, which criu insists on. What
+// is cut off is kept beside them.
+func (st *State) cut(tag string) error {
+	for _, f := range st.Files {
+		if err := cutFile(f, tag); err != nil {
+			return fmt.Errorf("output file %s, to be cut to %d bytes: %w", f.Path, f.Size, err)
+		}
+	}
+	return nil
+}
+
+func cutFile(f File, tag string) error {
+	src, err := os.OpenFile(f.Path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	fi, err := src.Stat()
+	if err != nil || fi.Size() <= f.Size {
+		return err
+	}
+	tail, err := os.OpenFile(f.Path+".tail-"+tag, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fi.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = src.Seek(f.Size, 0)
+	if err == nil {
+		_, err = tail.ReadFrom(src)
+	}
+	if err == nil {
+		err = tail.Sync()
+	}
+	if err = errors.Join(err, tail.Close()); err != nil {
+		return errors.Join(err, os.Remove(tail.Name()))
+	}
+	return src.Truncate(f.Size)
+}
