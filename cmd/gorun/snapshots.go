@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -16,7 +17,9 @@ var snapshotsCommand = command{
 	long: `
 Lists the snapshots of a job, or of all jobs, and removes what crashes left of
 unfinished ones; or shows one snapshot. JOB is the beginning of a job's id,
-SNAPSHOT a schema, a folder, JOB/SEQ or latest.
+SNAPSHOT a schema, a folder, JOB/SEQ or latest. KIND says which earlier ones an
+incremental snapshot builds on; -verify checks those with it, and -prune keeps
+them as long as it.
 
 Exit status: 0, or 1 if a snapshot is damaged.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
@@ -58,9 +61,20 @@ type row struct {
 	NP      int       `json:"np"`
 	Backend string    `json:"backend"`
 	Bytes   int64     `json:"bytes"`
+	Bases   []int     `json:"bases,omitempty"`    // that its incremental images build on
+	Pause   int64     `json:"pause_ns,omitempty"` // the longest for which a process stood still
+	Gate    int64     `json:"gate_ns,omitempty"`  // for which no message was sent
 	Program string    `json:"program"`
 	Schema  string    `json:"schema"`
 	State   string    `json:"state,omitempty"` // of -verify: ok or damaged
+}
+
+// kind is "full" or tells what the snapshot builds on.
+func (r *row) kind() string {
+	if len(r.Bases) == 0 {
+		return "full"
+	}
+	return "on " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Bases)), ","), "[]")
 }
 
 func (v *viewer) run(dir string, args []string) error {
@@ -121,6 +135,12 @@ func (v *viewer) job(job string) error {
 		for _, seq := range done.InUse {
 			fmt.Fprintf(v.std.err, "gorun: snapshot %d of job %s is in use and stays\n", seq, job)
 		}
+		for _, seq := range done.Needed {
+			fmt.Fprintf(v.std.err, "gorun: snapshot %d of job %s stays, later ones build on it\n", seq, job)
+		}
+		for _, path := range done.Programs {
+			fmt.Fprintf(v.std.err, "gorun: removed the program %s\n", path)
+		}
 	}
 	all, err := v.cat.List(job)
 	errs = append(errs, err)
@@ -133,7 +153,10 @@ func (v *viewer) job(job string) error {
 // add lists a snapshot, verified if asked for.
 func (v *viewer) add(s *snapshot.Snapshot) (err error) {
 	r := row{Job: s.Schema.Job, Seq: s.Schema.Sequence, Created: s.Schema.Created, NP: s.Schema.NP, Backend: s.Schema.Backend,
-		Bytes: s.Bytes(), Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: s.SchemaPath()}
+		Bytes: s.Bytes(), Bases: s.Schema.Bases(), Gate: s.Schema.Gate, Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: s.SchemaPath()}
+	for _, im := range s.Schema.Images {
+		r.Pause = max(r.Pause, im.Pause)
+	}
 	if v.verify {
 		r.State = "ok"
 		if err = s.Verify(nil); err != nil {
@@ -156,13 +179,13 @@ func (v *viewer) print() error {
 		return nil
 	}
 	w := tabwriter.NewWriter(v.std.out, 0, 8, 2, ' ', 0)
-	title := "JOB\tSEQ\tCREATED\tNP\tBYTES\tPROGRAM"
+	title := "JOB\tSEQ\tCREATED\tNP\tBYTES\tKIND\tPROGRAM"
 	if v.verify {
 		title += "\tSTATE"
 	}
 	fmt.Fprintln(w, title)
 	for _, r := range v.rows {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s", r.Job, r.Seq, r.Created.Local().Format(time.DateTime), r.NP, r.Bytes, r.Program)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s", r.Job, r.Seq, r.Created.Local().Format(time.DateTime), r.NP, r.Bytes, r.kind(), r.Program)
 		if v.verify {
 			fmt.Fprintf(w, "\t%s", r.State)
 		}

@@ -203,6 +203,66 @@ func ExamplePending_Commit() {
 	// Output: true 1 64
 }
 
+// An image of a whole process needs the very executable again: it is kept beside
+// the snapshots, once.
+func ExamplePending_KeepProgram() {
+	dir, _ := os.MkdirTemp("", "snapshot")
+	defer os.RemoveAll(dir)
+	program, _ := os.Executable()
+	digest, err := snapshot.FileDigest(program)
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, _ := snapshot.Open(dir)
+	hold, err := c.KeepProgram(job, program, digest) // as the job begins, or
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, _ := c.Begin(job)
+	fmt.Println(p.KeepProgram("/proc/self/exe", digest)) // with a snapshot: Commit notes it
+	p.Discard()
+
+	s := &snapshot.Snapshot{Dir: p.Dir, Schema: &snapshot.Schema{Program: snapshot.Program{Digest: digest, Kept: true}}}
+	st, err := os.Stat(s.ProgramPath())
+	fmt.Println(st.Mode(), err)
+
+	hold.Release() // no snapshot names it: it may go
+	gone, err := c.Sweep(job)
+	fmt.Println(len(gone), err)
+	// Output:
+	// <nil>
+	// -r-x------ <nil>
+	// 1 <nil>
+}
+
+func ExampleCatalogue_KeepProgram() { ExamplePending_KeepProgram() }
+func ExampleSnapshot_ProgramPath()  { ExamplePending_KeepProgram() }
+
+// A snapshot with incremental images is worth as much as those it builds on.
+func ExampleSnapshot_Chain() {
+	c, remove := three() // snapshot 3 could have built on 2
+	defer remove()
+	s, _ := c.Latest(job)
+	s.Schema.Images[0].Base = 2
+	chain, err := s.Chain()
+	for _, l := range chain {
+		fmt.Println(l.Schema.Sequence, l.Schema.Bases())
+	}
+	fmt.Println(err, s.BasePath(0, 2) == chain[1].ImagePath(0))
+
+	os.Remove(chain[1].SchemaPath())
+	_, err = s.Chain()
+	fmt.Println(errors.Is(err, snapshot.ErrChain))
+	// Output:
+	// 3 [2]
+	// 2 []
+	// <nil> true
+	// true
+}
+
+func ExampleSnapshot_BasePath() { ExampleSnapshot_Chain() }
+func ExampleSchema_Bases()      { ExampleSnapshot_Chain() }
+
 func ExampleHold_Release() { ExamplePending_Commit() }
 func ExampleFileDigest()   { ExamplePending_Commit() }
 

@@ -73,7 +73,7 @@ func (k *keeper) keep(job, path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Join(k.jobDir, programsDir), 0o700); err != nil {
 		return nil, explain(err)
 	}
-	f, err := k.install("")
+	f, err := k.install(nil)
 	if err != nil || f != nil {
 		return f, err
 	}
@@ -82,7 +82,7 @@ func (k *keeper) keep(job, path string) (*os.File, error) {
 		return nil, err
 	}
 	defer part.Close() // locked until here: no sweep takes it for a leftover
-	f, err = k.install(part.Name())
+	f, err = k.install(part)
 	if _, e := os.Lstat(part.Name()); e == nil {
 		os.Remove(part.Name()) // another was faster, or an error
 	}
@@ -92,7 +92,7 @@ func (k *keeper) keep(job, path string) (*os.File, error) {
 // install returns the kept program, locked for use. Where there is none, or a
 // damaged one, part takes its place; without part it is nil. The job's lock
 // keeps Prune away, and others that do the same.
-func (k *keeper) install(part string) (*os.File, error) {
+func (k *keeper) install(part *os.File) (*os.File, error) {
 	l, err := lockJob(k.jobDir)
 	if err != nil {
 		return nil, err
@@ -108,10 +108,10 @@ func (k *keeper) install(part string) (*os.File, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if part == "" {
+	if part == nil {
 		return nil, nil
 	}
-	if err := explain(os.Rename(part, path)); err != nil {
+	if err := explain(os.Rename(part.Name(), path)); err != nil {
 		return nil, err
 	}
 	if err := k.did("program renamed"); err != nil {
@@ -123,7 +123,10 @@ func (k *keeper) install(part string) (*os.File, error) {
 	if err := k.did("programs' folder synced"); err != nil {
 		return nil, err
 	}
-	return lockProgram(path)
+	if err := unix.Flock(int(part.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return lockProgram(path) // opened for reading: nobody can run what is open for writing
 }
 
 func (k *keeper) did(step string) error {
@@ -141,9 +144,9 @@ func (k *keeper) copy(path string) (_ *os.File, err error) {
 		return nil, err
 	}
 	defer from.Close()
-	to, err := os.CreateTemp(filepath.Join(k.jobDir, programsDir), k.digest+".*"+partSuffix)
+	to, err := k.create()
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -151,9 +154,6 @@ func (k *keeper) copy(path string) (_ *os.File, err error) {
 			to.Close()
 		}
 	}()
-	if err := unix.Flock(int(to.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", to.Name(), err)
-	}
 	if _, err := io.Copy(to, from); err != nil {
 		return nil, explain(err)
 	}
@@ -167,6 +167,25 @@ func (k *keeper) copy(path string) (_ *os.File, err error) {
 		return nil, fmt.Errorf("%w: it has changed since the job began", err)
 	}
 	return to, k.did("program durable")
+}
+
+// create makes a file for a copy, locked. No sweep may come between the two.
+func (k *keeper) create() (*os.File, error) {
+	l, err := lockJob(k.jobDir)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	f, err := os.CreateTemp(filepath.Join(k.jobDir, programsDir), k.digest+".*"+partSuffix)
+	if err != nil {
+		return nil, explain(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		os.Remove(f.Name())
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return f, nil
 }
 
 // lockProgram locks a kept program for use.

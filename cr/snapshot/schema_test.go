@@ -33,6 +33,29 @@ func TestSchemaRoundTrip(t *testing.T) {
 	}
 }
 
+// TestOldSchema reads what was written before there were chains and kept
+// programs: none of their keys are there.
+func TestOldSchema(t *testing.T) {
+	s := schema()
+	s.Format, s.Gate, s.Program.Kept = 1, 0, false
+	for i := range s.Images {
+		s.Images[i].Base, s.Images[i].Raw, s.Images[i].Pause = 0, 0, 0
+	}
+	p, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"base", "raw", "pause", "gate", "kept"} {
+		if strings.Contains(string(p), key+" =") {
+			t.Errorf("%s in\n%s", key, p)
+		}
+	}
+	got, err := ParseSchema(p)
+	if err != nil || !reflect.DeepEqual(got, s) || got.Bases() != nil {
+		t.Fatal(got, err)
+	}
+}
+
 func TestSchemaRefusals(t *testing.T) {
 	for name, change := range map[string]func(s *Schema){
 		"format 0":        func(s *Schema) { s.Format = 0 },
@@ -50,6 +73,11 @@ func TestSchemaRefusals(t *testing.T) {
 		"rank":            func(s *Schema) { s.Images[1].Rank = 0 },
 		"size":            func(s *Schema) { s.Images[1].Size = -1 },
 		"digest":          func(s *Schema) { s.Images[1].Digest = "12" },
+		"base of itself":  func(s *Schema) { s.Images[1].Base = s.Sequence },
+		"base":            func(s *Schema) { s.Images[1].Base = -1 },
+		"raw":             func(s *Schema) { s.Images[1].Raw = 1 << 63 },
+		"pause":           func(s *Schema) { s.Images[1].Pause = -1 },
+		"gate":            func(s *Schema) { s.Gate = -1 },
 		"codec":           func(s *Schema) { s.Images[1].Codec = "rot13" },
 		"places":          func(s *Schema) { s.Placement = s.Placement[:1] },
 		"place":           func(s *Schema) { s.Placement[1].Rank = 7 },
@@ -113,7 +141,7 @@ func FuzzSchema(f *testing.F) {
 			return
 		}
 		for _, im := range s.Images {
-			if strings.ContainsRune(im.File, '/') || im.File == ".." {
+			if strings.ContainsRune(im.File, '/') || im.File == ".." || im.Base < 0 || im.Base >= s.Sequence {
 				t.Fatal(im.File)
 			}
 		}
