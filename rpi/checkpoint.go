@@ -6,8 +6,9 @@ import "time"
 // Whoever waits in a call is outside: it goes on with that call after OpenGate.
 // The caller of CloseGate owns the engine until then, and only it may call the
 // methods of the checkpoint side: Quiesce, Step, Quiet, WaitStep, Sent,
-// Received, Saved, Inject, Restarted. One goroutine at a time closes gates.
-// CloseGate does nothing if the gate is closed.
+// Received, Saved, Restarted, and those of Closer. All other methods are the
+// callers': they wait for the gate, so the closer must not call them. One
+// goroutine at a time closes gates. CloseGate does nothing if the gate is closed.
 func (e *Engine) CloseGate() {
 	if !Checkpointing {
 		panic("rpi: CloseGate in a program built with the tag gorun_nocr")
@@ -84,11 +85,14 @@ func (e *Engine) Sent() []uint64 { return e.sent }
 // Received returns the bytes received, like Sent.
 func (e *Engine) Received() []uint64 { return e.received }
 
-// own locks the engine unless the caller has it as closer of the gate.
-func (e *Engine) own() (release func()) {
-	if e.mu.gate() {
-		return func() {}
-	}
-	e.mu.lock()
-	return e.mu.unlock
-}
+// Closer answers the closer of the gate what Pending and Blocked answer callers.
+type Closer struct{ e *Engine }
+
+// Closer is for the closer of the gate, while it is closed.
+func (e *Engine) Closer() Closer { return Closer{e} }
+
+// Pending is Engine.Pending.
+func (c Closer) Pending() []string { return c.e.pending() }
+
+// Blocked is Engine.Blocked.
+func (c Closer) Blocked() string { return c.e.blockedFor() }

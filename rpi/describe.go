@@ -8,10 +8,14 @@ import (
 
 // Pending describes every operation that was begun and not waited for, complete
 // or not, every message held by a matched probe, and every caller that waits
-// for something else. It may be called with the gate open; while the gate is
-// closed, by the closer only.
+// for something else.
 func (e *Engine) Pending() []string {
-	defer e.own()()
+	e.mu.lock()
+	defer e.mu.unlock()
+	return e.pending()
+}
+
+func (e *Engine) pending() []string {
 	var all []string
 	for _, r := range e.requests {
 		if r.phase != phaseFree && !r.detached {
@@ -30,9 +34,14 @@ func (e *Engine) Pending() []string {
 }
 
 // Blocked describes what the longest waiting caller waits for, "" if nobody
-// waits. As Pending for who may call it.
+// waits.
 func (e *Engine) Blocked() string {
-	defer e.own()()
+	e.mu.lock()
+	defer e.mu.unlock()
+	return e.blockedFor()
+}
+
+func (e *Engine) blockedFor() string {
 	w := e.blocked.head
 	if w == nil {
 		return ""

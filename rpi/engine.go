@@ -74,7 +74,7 @@ func New(cfg Config) *Engine {
 	e := &Engine{
 		rank: cfg.Rank, size: cfg.Size,
 		modules:   cfg.Modules,
-		waiter:    cfg.Waiter,
+		waiter:    pickWaiter(cfg.Modules, cfg.Waiter),
 		failed:    cfg.Failed,
 		peers:     make([]peer, cfg.Size),
 		sent:      make([]uint64, cfg.Size),
@@ -88,14 +88,6 @@ func New(cfg Config) *Engine {
 	e.back.init(cfg)
 	for i := range e.peers {
 		e.peers[i].rank = i
-	}
-	for _, m := range cfg.Modules {
-		if w, ok := m.(Waiter); ok && e.waiter == nil {
-			e.waiter = w
-		}
-	}
-	if e.waiter == nil {
-		e.waiter = NewChanWaiter()
 	}
 	return e
 }
@@ -165,15 +157,26 @@ func (e *Engine) selectModules() {
 	}
 }
 
-// Restarted is called by the closer of the gate after all modules came back
-// with Module.Restart and know their new Peers: each peer's module is chosen
-// anew, published buffers and recorded losses of channels are forgotten, and
-// half-sent messages go on as Data frames over whatever carries them now.
-func (e *Engine) Restarted() {
+// Restarted is called by the closer of the gate when the modules have come back
+// with Module.Restart, or others take their place, and know their Peers: each
+// peer's module is chosen anew, published buffers and recorded losses of
+// channels are forgotten, and half-sent messages go on as Data frames over
+// whatever carries them now. Without modules those stay that the engine has;
+// waiter is as in Config. Of others the Sink is Sink(i), and those that they
+// replace are for the caller to close. An error names a rank that no module
+// reaches.
+func (e *Engine) Restarted(modules []Module, waiter Waiter) error {
+	if modules != nil {
+		e.modules = modules
+		e.waiter = pickWaiter(modules, waiter)
+	}
 	e.selectModules()
-	e.downs = 0
+	e.downs, e.dirty = 0, 0
 	for i := range e.peers {
 		pr := &e.peers[i]
+		if pr.mod == nil && i != e.rank {
+			return fmt.Errorf("%w: rank %d: no transport reaches it", ErrPeerFailed, i)
+		}
 		pr.down = nil
 		pr.blocked = false
 		e.enlist(pr)
@@ -181,6 +184,20 @@ func (e *Engine) Restarted() {
 	for _, r := range e.requests {
 		r.direct = false
 	}
+	return nil
+}
+
+// pickWaiter returns where an engine over these modules sleeps.
+func pickWaiter(modules []Module, asked Waiter) Waiter {
+	if asked != nil {
+		return asked
+	}
+	for _, m := range modules {
+		if w, ok := m.(Waiter); ok {
+			return w
+		}
+	}
+	return NewChanWaiter()
 }
 
 // Close ends background progress, fails every wait with ErrAborted and closes

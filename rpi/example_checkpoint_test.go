@@ -95,10 +95,8 @@ func ExampleEngine_Inject() {
 	a, b, closeBoth := twoRanks()
 	defer closeBoth()
 	a.Send(1, world, 7, nil, []byte("new"), rpi.Standard, nil)
-	b.CloseGate()
-	b.Step()
+	b.Progress()
 	b.Inject([]rpi.Saved{{Ctx: world, Source: 0, Tag: 7, Data: []byte("old")}})
-	b.OpenGate()
 
 	p := make([]byte, 3)
 	for range 2 {
@@ -151,6 +149,22 @@ func ExampleEngine_Blocked() {
 	// Recv(source 1, tag 7, ctx 0x1, 0 bytes)
 }
 
+// What callers ask the engine, the closer of the gate asks Closer.
+func ExampleEngine_Closer() {
+	a, b, closeBoth := twoRanks()
+	defer closeBoth()
+	r, _ := a.Irecv(1, world, 7, nil, nil)
+	a.CloseGate()
+	fmt.Println(a.Closer().Pending(), a.Closer().Blocked() == "")
+	a.OpenGate()
+	b.Send(0, world, 7, nil, nil, rpi.Standard, nil)
+	a.Wait(r, nil)
+	// Output: [Irecv(source 1, tag 7, ctx 0x1, 0 bytes)] true
+}
+
+func ExampleCloser_Pending() { ExampleEngine_Closer() }
+func ExampleCloser_Blocked() { ExampleEngine_Closer() }
+
 // A process that came back from its image has new channels; its ranks go on.
 func ExampleEngine_Restarted() {
 	fabric := mem.NewFabric(2)
@@ -174,7 +188,9 @@ func ExampleEngine_Restarted() {
 	}
 	for rank, e := range engines {
 		fabric.Module(rank).Peers(addrs)
-		e.Restarted()
+		if err := e.Restarted(nil, nil); err != nil { // nil: over the same modules
+			fmt.Println(err)
+		}
 		e.OpenGate()
 	}
 	engines[0].Send(1, world, 0, nil, []byte("again"), rpi.Standard, nil)

@@ -261,6 +261,9 @@ func drive(t testing.TB, engines []*rpi.Engine, done func() bool) {
 		}
 	}
 	for i, e := range engines {
+		if e.GateClosed() {
+			e.OpenGate()
+		}
 		t.Logf("rank %d: %v", i, e.Pending())
 	}
 	t.Fatal("the engines do not get there")

@@ -133,7 +133,7 @@ func TestGateAndWaiters(t *testing.T) {
 		e[1].WaitStep(0)
 		runtime.Gosched()
 	}
-	if n := len(e[1].Pending()); n != 2 || e[1].Sent()[0] != 0 || len(results) != 0 {
+	if n := len(e[1].Closer().Pending()); n != 2 || e[1].Sent()[0] != 0 || len(results) != 0 {
 		t.Fatal("somebody got in", n, e[1].Sent(), len(results))
 	}
 	open(e)
@@ -252,8 +252,8 @@ func TestDownWhileClosed(t *testing.T) {
 		cut(t, e)
 		f.modules[0].sink.Down(1, errors.New("cut off"))
 		e[0].Step()
-		if len(e[0].Pending()) != 1 {
-			t.Fatal(e[0].Pending())
+		if pending := e[0].Closer().Pending(); len(pending) != 1 {
+			t.Fatal(pending)
 		}
 		if restarted {
 			restart(t, f, e)
@@ -290,7 +290,9 @@ func restart(t testing.TB, f *fakeNet, e []*rpi.Engine) {
 		if err := m.Peers(addrs); err != nil {
 			t.Fatal(err)
 		}
-		e[i].Restarted()
+		if err := e[i].Restarted(nil, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -353,12 +355,10 @@ func TestSaveAndInject(t *testing.T) {
 	for i := range saved {
 		saved[i].Foreign = true
 	}
-	cut(t, again)
 	again[2].Inject(saved)
 	if n := again[2].Received()[0]; n != rpi.HeaderSize+4 {
 		t.Error("injected messages are counted:", n)
 	}
-	open(again)
 	in := make([]byte, 8)
 	for i, want := range []byte{0, 2, 4, 99} {
 		st, err := again[2].Recv(0, ctx, rpi.AnyTag, &swapped, in, nil)
@@ -449,9 +449,9 @@ func TestGateOften(t *testing.T) {
 	}
 	for range 300 {
 		e.CloseGate()
-		before := fmt.Sprint(e.Pending())
+		before := fmt.Sprint(e.Closer().Pending())
 		runtime.Gosched()
-		if after := fmt.Sprint(e.Pending()); after != before {
+		if after := fmt.Sprint(e.Closer().Pending()); after != before {
 			t.Errorf("inside a closed gate: %s, then %s", before, after)
 		}
 		e.OpenGate()

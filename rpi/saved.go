@@ -8,9 +8,9 @@ import (
 // Saved returns copies of the messages that have arrived and were not received,
 // in order of arrival. A message whose sender still waits for something cannot
 // be saved: its announcement has arrived but not its bytes, or it is
-// synchronous. That is an error which names it.
+// synchronous. That is an error which names it. Saved is for the closer of the
+// gate.
 func (e *Engine) Saved() ([]Saved, error) {
-	defer e.own()()
 	var all []Saved
 	for _, m := range e.table.unexpected() {
 		if m.h.Kind != Eager {
@@ -29,7 +29,8 @@ func (e *Engine) Saved() ([]Saved, error) {
 // gives those that receives already wait for to these. They are not counted as
 // received. The data is copied.
 func (e *Engine) Inject(all []Saved) {
-	defer e.own()()
+	e.enter()
+	defer e.leave()
 	var left []*message
 	for i := range all {
 		m := e.restore(&all[i])

@@ -290,7 +290,11 @@ func (d *driver) where() (text string, waits uint64) {
 	if d.j.finalizing.Load() {
 		return "in Finalize", 0
 	}
-	if s := d.j.Engine.Blocked(); s != "" {
+	blocked := d.j.Engine.Blocked
+	if d.closed {
+		blocked = d.j.Engine.Closer().Blocked
+	}
+	if s := blocked(); s != "" {
 		return s, 1
 	}
 	return "computing outside the library", 0

@@ -164,7 +164,9 @@ func (w *world) revive(images []*image) {
 		}
 	}
 	for _, r := range w.ranks {
-		r.e.Restarted()
+		if err := r.e.Restarted(nil, nil); err != nil {
+			w.violate("rank %d: %v", r.id, err)
+		}
 		r.m = ckpt.NewRank(r.id, w.np, w.incarnation, w.plan.sparse)
 		r.drv = driver{closed: true}
 		r.points.armed = false

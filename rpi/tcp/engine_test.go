@@ -109,7 +109,10 @@ func exchange(e *rpi.Engine, rank, n, rounds int) error {
 }
 
 // cut closes all gates, one after the other, drains, and opens them again.
-func cut(t *testing.T, engines []*rpi.Engine) {
+func cut(t *testing.T, engines []*rpi.Engine) { closeAll(t, engines)() }
+
+// closeAll closes all gates, one after the other, and drains; open opens them.
+func closeAll(t *testing.T, engines []*rpi.Engine) (open func()) {
 	for _, e := range engines {
 		e.CloseGate()
 		e.Quiesce()
@@ -137,7 +140,9 @@ func cut(t *testing.T, engines []*rpi.Engine) {
 			t.Errorf("rank %d: something was still in flight", i)
 		}
 	}
-	for _, e := range engines {
-		e.OpenGate()
+	return func() {
+		for _, e := range engines {
+			e.OpenGate()
+		}
 	}
 }

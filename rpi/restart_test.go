@@ -1,0 +1,185 @@
+//go:build !gorun_nocr
+
+package rpi_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/mem"
+)
+
+// elsewhere gives engines whose gates are closed the modules of a new fabric.
+func elsewhere(t testing.TB, e []*rpi.Engine) {
+	t.Helper()
+	f := mem.NewFabric(len(e))
+	addrs := make([][]byte, len(e))
+	for i := range e {
+		var err error
+		if addrs[i], err = f.Module(i).Start(rpi.Env{Rank: i, Size: len(e), Sink: e[i].Sink(0)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range e {
+		if err := f.Module(i).Peers(addrs); err != nil {
+			t.Fatal(err)
+		}
+		if err := e[i].Restarted([]rpi.Module{f.Module(i)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whatever was begun over one transport ends over another, wherever the cut
+// goes through it: the one before accepts one frame at a time, keeps payloads,
+// delivers frames in two turns, writes directly, and has another eager limit.
+func TestRestartElsewhere(t *testing.T) {
+	for steps := range 16 {
+		for kind := range 4 {
+			t.Run(fmt.Sprint(steps, kind), func(t *testing.T) {
+				f := newFakeNet(t, 2)
+				f.window, f.hold, f.split, f.direct = kind&1, kind&1 != 0, kind&2 != 0, kind&2 != 0
+				e := f.engines()
+				ends := begin(t, e)
+				for i := range steps {
+					e[i%2].Progress()
+				}
+				cut(t, e)
+				elsewhere(t, e)
+				open(e)
+				ends(t)
+			})
+		}
+	}
+}
+
+// begin starts one operation of each kind between two ranks, and returns what
+// finishes and checks them.
+func begin(t *testing.T, e []*rpi.Engine) func(t *testing.T) {
+	const big, small = 3<<20 + 5, 700
+	type transfer struct {
+		send, recv rpi.Request
+		in         []byte
+	}
+	var all []*transfer
+	out := func(tag int32, n int, mode rpi.SendMode) *transfer {
+		x := &transfer{in: make([]byte, n)}
+		x.send = must(t)(e[0].Isend(1, ctx, tag, bytesType, pattern(n, int(tag)), mode))
+		all = append(all, x)
+		return x
+	}
+	receive := func(x *transfer, src int, tag int32) {
+		x.recv = must(t)(e[1].Irecv(src, ctx, tag, bytesType, x.in))
+	}
+	posted := out(1, big, rpi.Standard)
+	receive(posted, rpi.AnySource, 1)
+	late := out(2, big, rpi.Synchronous)
+	ssend := out(3, small, rpi.Synchronous)
+	probed := out(4, big, rpi.Standard)
+	waits := &transfer{in: make([]byte, small)}
+	receive(waits, rpi.AnySource, 5)
+	all = append(all, waits)
+	var taken rpi.Message
+	if m, _, ok, err := e[1].Improbe(0, ctx, 4); err != nil {
+		t.Fatal(err)
+	} else if ok {
+		taken = m
+	}
+	return func(t *testing.T) {
+		receive(late, 0, 2)
+		receive(ssend, 0, 3)
+		var err error
+		if taken == (rpi.Message{}) {
+			drive(t, e, func() bool {
+				m, _, ok, _ := e[1].Improbe(0, ctx, 4)
+				taken = m
+				return ok
+			})
+		}
+		if probed.recv, err = e[1].Imrecv(taken, bytesType, probed.in); err != nil {
+			t.Fatal(err)
+		}
+		waits.send = must(t)(e[0].Isend(1, ctx, 5, bytesType, pattern(small, 5), rpi.Standard))
+		for i, x := range all {
+			drive(t, e, func() bool { return e[0].Done(x.send) && e[1].Done(x.recv) })
+			if _, err := ended(t, e[1], x.recv); err != nil || !bytes.Equal(x.in, pattern(len(x.in), i+1)) {
+				t.Fatalf("message %d: %v", i+1, err)
+			}
+			if _, err := ended(t, e[0], x.send); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Restarts at any moment of a traffic of many goroutines, over the same modules
+// and over others in turn.
+func TestRestartRacesWithCallers(t *testing.T) {
+	const ranks, each = 3, 400
+	e := memJob(t, ranks)
+	var wg sync.WaitGroup
+	for me := range ranks {
+		for to := range ranks {
+			wg.Go(func() { sendNumbered(t, e[me], to, each) })
+			wg.Go(func() { receiveInOrder(t, e[me], to, each) })
+		}
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for cuts := 0; ; cuts++ {
+		cut(t, e)
+		elsewhere(t, e)
+		open(e)
+		select {
+		case <-done:
+			t.Log(cuts, "restarts")
+			checkNothingLeft(t, e)
+			return
+		default:
+			runtime.Gosched()
+		}
+	}
+}
+
+// The closer answers for a rank whose callers cannot: those wait for the gate,
+// also with the questions that need no message.
+func TestCallersWaitForTheGate(t *testing.T) {
+	e := memJob(t, 1)[0]
+	e.CloseGate()
+	answers := make(chan string, 3)
+	go func() { answers <- fmt.Sprint("pending ", len(e.Pending())) }()
+	go func() { answers <- "blocked " + e.Blocked() }()
+	go func() {
+		e.Inject([]rpi.Saved{{Ctx: ctx, Source: 0, Tag: 4}})
+		answers <- "injected"
+	}()
+	for range 1000 {
+		if s := e.Closer().Blocked(); s != "" || len(e.Closer().Pending()) > 0 || len(answers) > 0 {
+			t.Fatal("somebody got in: ", s)
+		}
+		runtime.Gosched()
+	}
+	e.OpenGate()
+	for range 3 {
+		t.Log(<-answers)
+	}
+	if _, ok, err := e.Iprobe(0, ctx, 4); err != nil || !ok {
+		t.Error(ok, err)
+	}
+}
+
+// A transport that does not reach everybody is no place to go on.
+func TestRestartOutOfReach(t *testing.T) {
+	e := memJob(t, 2)
+	e[0].CloseGate()
+	m := mem.NewFabric(2).Module(0) // knows of no peer
+	if err := e[0].Restarted([]rpi.Module{m}, nil); !errors.Is(err, rpi.ErrPeerFailed) {
+		t.Error(err)
+	}
+	e[0].OpenGate()
+}
