@@ -1,0 +1,175 @@
+package native
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// syscallInsn is the instruction "syscall".
+var syscallInsn = []byte{0x0f, 0x05}
+
+// allSignals is the mask that holds back every signal but those that cannot be.
+const allSignals = ^uint64(0)
+
+// callLimit bounds an injected system call. The longest is the clone of a
+// process with very much memory.
+const callLimit = 60 * time.Second
+
+// injector executes system calls in a stopped thread. Between begin and end the
+// thread's own registers and signal mask are kept aside. All methods are to be
+// called on the traceThread that traces it.
+type injector struct {
+	tid  int
+	text uint64 // address of a syscall instruction
+	own  regs   // what end gives back
+	mask uint64
+}
+
+// begin takes over the stopped thread tid; text is the address of a syscall
+// instruction in its address space (see findSyscall).
+func begin(tid int, text uint64) (*injector, error) {
+	in := &injector{tid: tid, text: text}
+	var err error
+	if in.own, err = getRegs(tid); err != nil {
+		return nil, fmt.Errorf("registers of thread %d: %w", tid, err)
+	}
+	if in.mask, err = getMask(tid); err != nil {
+		return nil, fmt.Errorf("signal mask of thread %d: %w", tid, err)
+	}
+	if err := setMask(tid, allSignals); err != nil {
+		return nil, fmt.Errorf("signal mask of thread %d: %w", tid, err)
+	}
+	return in, nil
+}
+
+// call executes system call nr with up to six arguments. A failure of the call
+// itself is a unix.Errno; ErrDied if the thread was killed meanwhile.
+func (in *injector) call(nr uint64, args ...uint64) (uint64, error) {
+	r := in.own
+	r.Rip, r.Rax, r.Orig_rax = in.text, nr, ^uint64(0)
+	for i, p := range []*uint64{&r.Rdi, &r.Rsi, &r.Rdx, &r.R10, &r.R8, &r.R9} {
+		*p = 0
+		if i < len(args) {
+			*p = args[i]
+		}
+	}
+	if err := setRegs(in.tid, &r); err != nil {
+		return 0, in.broken("setting registers", err)
+	}
+	for range 2 { // entry, exit
+		if err := in.toSyscallStop(); err != nil {
+			return 0, err
+		}
+	}
+	r, err := getRegs(in.tid)
+	if err != nil {
+		return 0, in.broken("reading the result", err)
+	}
+	if e := -int64(r.Rax); e > 0 && e < 4096 {
+		return 0, unix.Errno(e)
+	}
+	return r.Rax, nil
+}
+
+// toSyscallStop resumes the thread until it stands at the entry or exit of a
+// system call. Of signals only SIGSTOP can come in between, and a stop of the
+// whole process; both are passed on, the thread then stops when it is detached.
+func (in *injector) toSyscallStop() error {
+	sig := 0
+	for {
+		if err := resumeToSyscall(in.tid, sig); err != nil {
+			return in.broken("resuming", err)
+		}
+		s, err := waitStop(in.tid, callLimit)
+		switch {
+		case err != nil:
+			return err
+		case s.exited:
+			return ErrDied
+		case s.syscall():
+			return nil
+		}
+		if sig = 0; s.delivery() {
+			sig = s.sig
+		}
+	}
+}
+
+func (in *injector) broken(what string, err error) error {
+	if err == unix.ESRCH {
+		return ErrDied
+	}
+	return fmt.Errorf("system call in thread %d: %s: %w", in.tid, what, err)
+}
+
+// end gives the thread its registers and mask back; it stays stopped. The
+// registers are those that mend made, so that an interrupted call is repeated.
+func (in *injector) end() error {
+	r := mend(in.own, true)
+	if err := setRegs(in.tid, &r); err != nil {
+		return in.broken("giving registers back", err)
+	}
+	if err := setMask(in.tid, in.mask); err != nil {
+		return in.broken("giving the signal mask back", err)
+	}
+	return nil
+}
+
+// The kernel's results of interrupted system calls that a program never sees.
+const (
+	errRestartSys     = -512
+	errRestartNoIntr  = -513
+	errRestartNoHand  = -514
+	errRestartBlock   = -516
+	syscallInsnLength = 2
+)
+
+// mend does by hand what the kernel would have done when the thread went on: a
+// system call that was interrupted is repeated. A call with a time limit whose
+// remainder only the kernel knows is taken up by restart_syscall in the living
+// process, and fails with EINTR in an image.
+func mend(r regs, living bool) regs {
+	if int64(r.Orig_rax) < 0 {
+		return r
+	}
+	switch int64(r.Rax) {
+	case errRestartSys, errRestartNoIntr, errRestartNoHand:
+		r.Rax = r.Orig_rax
+		r.Rip -= syscallInsnLength
+	case errRestartBlock:
+		if living {
+			r.Rax = unix.SYS_RESTART_SYSCALL
+			r.Rip -= syscallInsnLength
+		} else {
+			r.Rax = ^uint64(unix.EINTR) + 1
+		}
+	}
+	r.Orig_rax = ^uint64(0)
+	return r
+}
+
+// findSyscall looks for a syscall instruction in the executable regions.
+func findSyscall(m *memory, maps []mapping) (uint64, error) {
+	buf := make([]byte, 64<<10)
+	for _, r := range maps {
+		if r.prot&unix.PROT_EXEC == 0 || r.path == "[vsyscall]" {
+			continue
+		}
+		for at := r.start; at < r.end; at += uint64(len(buf)) - 1 {
+			p := buf[:min(uint64(len(buf)), r.end-at)]
+			if err := m.peek(p, at); err != nil {
+				break // beyond the end of the file
+			}
+			if i := bytes.Index(p, syscallInsn); i >= 0 {
+				return at + uint64(i), nil
+			}
+			if len(p) < len(buf) {
+				break
+			}
+		}
+	}
+	return 0, refuse("", "its text holds no system call")
+}

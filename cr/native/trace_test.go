@@ -1,0 +1,91 @@
+//go:build amd64
+
+package native
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// echoer starts a process that waits for input and ends it with the test.
+func echoer(t *testing.T) int {
+	t.Helper()
+	c := exec.Command("cat")
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	// Once it answers, its executable is in place.
+	in.Write([]byte{'x'})
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return c.Process.Pid
+}
+
+func TestInject(t *testing.T) {
+	tr := NewTracer(1)
+	defer tr.Close()
+	pid := echoer(t)
+	mem, err := openMemory(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	maps, err := parsedProc(pid, "maps", parseMaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := findSyscall(mem, maps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.Do(func() {
+		if err := seize(pid, traceOptions); err != nil {
+			t.Error(err)
+			return
+		}
+		for range 20 {
+			if err := interrupt(pid); err != nil {
+				t.Error(err)
+			}
+			start := time.Now()
+			s, err := waitStop(pid, time.Second)
+			if err != nil || s.event != unix.PTRACE_EVENT_STOP {
+				t.Error(s, err)
+			}
+			in, err := begin(pid, text)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got, err := in.call(unix.SYS_GETPID)
+			if err != nil || int(got) != pid {
+				t.Error(got, err)
+			}
+			if _, err := in.call(unix.SYS_CLOSE, 1000); err != unix.EBADF {
+				t.Error(err)
+			}
+			if err := in.end(); err != nil {
+				t.Error(err)
+			}
+			if x, err := getXState(pid); err != nil || len(x) < 576 {
+				t.Error(len(x), err)
+			}
+			if err := resume(pid, 0); err != nil {
+				t.Error(err)
+			}
+			t.Log(time.Since(start))
+		}
+	})
+	if s, err := parsedProc(pid, "stat", parseStat); err != nil || s.ppid != os.Getpid() || s.comm != "cat" {
+		t.Error(s, err)
+	}
+}

@@ -1,0 +1,93 @@
+package native
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tracer owns the OS threads on which all tracing is done; an agent has one.
+//
+// The kernel takes a trace request only from the very thread that has attached,
+// ends the tracing (and with PTRACE_O_EXITKILL the process) when that thread
+// ends, and counts it as the parent for a parent-death signal. The threads of a
+// Tracer live until Close.
+type Tracer struct {
+	threads []*traceThread
+	closed  atomic.Bool
+	ended   sync.WaitGroup
+}
+
+// traceThread is one locked OS thread; it runs one function at a time.
+type traceThread struct {
+	work chan func()
+	load atomic.Int32 // functions running and waiting
+}
+
+// NewTracer starts the threads, at least one. As many processes as there are
+// threads can be stopped at the same time.
+func NewTracer(threads int) *Tracer {
+	t := &Tracer{}
+	for range max(threads, 1) {
+		th := &traceThread{work: make(chan func())}
+		t.threads = append(t.threads, th)
+		t.ended.Add(1)
+		go th.run(&t.ended)
+	}
+	return t
+}
+
+// run never unlocks the thread: it ends with the goroutine.
+func (th *traceThread) run(ended *sync.WaitGroup) {
+	defer ended.Done()
+	runtime.LockOSThread()
+	fineSleep()
+	for f := range th.work {
+		f()
+	}
+}
+
+// do runs f on the thread and waits for it. Not to be called on the thread.
+func (th *traceThread) do(f func()) {
+	th.load.Add(1)
+	defer th.load.Add(-1)
+	done := make(chan struct{})
+	th.work <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
+// pick gives the thread with the least to do.
+func (t *Tracer) pick() *traceThread {
+	best := t.threads[0]
+	for _, th := range t.threads[1:] {
+		if th.load.Load() < best.load.Load() {
+			best = th
+		}
+	}
+	return best
+}
+
+// Do runs f on one of the threads and waits. An agent starts its ranks there:
+// their parent-death signal comes when the thread that started them ends.
+func (t *Tracer) Do(f func()) { t.pick().do(f) }
+
+// Close ends the threads, and with them every process that is traced or was
+// started by Do with a parent-death signal. Nothing else of the Tracer may be
+// in use.
+func (t *Tracer) Close() {
+	if t.closed.Swap(true) {
+		return
+	}
+	for _, th := range t.threads {
+		close(th.work)
+	}
+	t.ended.Wait()
+}
+
+// fineSleep lets the calling thread's sleeps end within a microsecond of their time.
+func fineSleep() { unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0) }
