@@ -282,8 +282,12 @@ func (p *buffers) get(n int) []byte {
 
 func (p *buffers) put(b []byte) {
 	for i, size := range bufferSizes {
-		if cap(b) == size && len(p[i]) < keepBuffers {
+		if cap(b) != size {
+			continue
+		}
+		if len(p[i]) < keepBuffers {
 			p[i] = append(p[i], b)
 		}
+		return
 	}
 }
