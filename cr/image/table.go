@@ -31,6 +31,7 @@ type section struct {
 	size            uint64
 	blockSize       uint32
 	blocks          []block
+	absent          bool // SectionFill found nothing to store
 }
 
 func blockCount(size uint64, blockSize uint32) uint64 {

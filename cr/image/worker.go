@@ -6,7 +6,7 @@ func (w *Writer) work(e *encoder) {
 	defer w.workers.Done()
 	defer e.close()
 	run := runBlocks * w.opt.BlockSize
-	var in []byte // for sections that are read from a ReaderAt
+	var in []byte // for sections that are not in memory yet
 	buf := alignedBuffer(run + maxEncoded(w.opt.BlockSize))
 	for j := range w.jobs {
 		if w.canceled() {
@@ -15,11 +15,11 @@ func (w *Writer) work(e *encoder) {
 		if w.failed.Load() != nil {
 			continue
 		}
-		if j.src != nil {
+		if j.data == nil {
 			if in == nil {
 				in = alignedBuffer(run)
 			}
-			if err := j.fetch(in); err != nil {
+			if err := j.get(in); err != nil {
 				w.giveUp(j.s.name, err)
 				continue
 			}
@@ -30,6 +30,14 @@ func (w *Writer) work(e *encoder) {
 		}
 		w.advance(uint64(len(j.data)))
 	}
+}
+
+// get brings the run into buf.
+func (j *job) get(buf []byte) error {
+	if j.fill != nil {
+		return j.fillSection(buf)
+	}
+	return j.fetch(buf)
 }
 
 // fetch reads the run into buf.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -42,7 +43,7 @@ type Summary struct {
 	Direct   bool // written past the page cache
 }
 
-// Writer writes one image. Section and SectionFrom may be called by several
+// Writer writes one image. Section, SectionFrom and SectionFill may be called by several
 // goroutines; Commit or Abort ends it and is called once, after them.
 type Writer struct {
 	path, part string
@@ -67,7 +68,9 @@ type job struct {
 	s        *section
 	first, n int
 	data     []byte      // the run itself, or
-	src      io.ReaderAt // where to read it, at its offset within the section
+	src      io.ReaderAt // where to read it, at its offset within the section, or
+	fill     fillFunc    // what gives the whole section; most bytes of it at most
+	most     int
 }
 
 // Create begins the image path. Until Commit the file is called path with a
@@ -151,31 +154,45 @@ func (w *Writer) add(name, kind, typ string, size uint64, cut func(off uint64, n
 	if len(name) > maxName || len(kind) > maxKind || len(typ) > maxType || size > maxSize {
 		return w.wrap(name, fail(ErrTooLarge, "name, kind, type or size"))
 	}
-	s := &section{name: name, kind: kind, typ: typ, size: size, blockSize: uint32(w.opt.BlockSize)}
-	s.blocks = make([]block, blockCount(size, s.blockSize))
-	w.mu.Lock()
-	twice := w.names[[2]string{kind, name}]
-	if !twice {
-		w.names[[2]string{kind, name}] = true
-		w.sections = append(w.sections, s)
-	}
-	w.mu.Unlock()
-	if twice {
-		return w.wrap(name, fail(ErrCorrupt, "two sections of this name and of kind %q", kind))
+	s, err := w.enter(name, kind, typ, size)
+	if err != nil {
+		return err
 	}
 	for first := 0; first < len(s.blocks); first += runBlocks {
 		off := uint64(first) * uint64(s.blockSize)
 		j := cut(off, int(min(size-off, runBlocks*uint64(s.blockSize))))
 		j.s, j.first, j.n = s, first, min(runBlocks, len(s.blocks)-first)
-		select {
-		case w.jobs <- j:
-		case <-w.stop:
-			return w.failed.Load()
-		case <-w.opt.Cancel:
-			return w.giveUp(name, ErrCanceled)
+		if err := w.queue(j); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// enter puts a section into the table.
+func (w *Writer) enter(name, kind, typ string, size uint64) (*section, error) {
+	s := &section{name: name, kind: kind, typ: typ, size: size, blockSize: uint32(w.opt.BlockSize)}
+	s.blocks = make([]block, blockCount(size, s.blockSize))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.names[[2]string{kind, name}] {
+		return nil, w.wrap(name, fail(ErrCorrupt, "two sections of this name and of kind %q", kind))
+	}
+	w.names[[2]string{kind, name}] = true
+	w.sections = append(w.sections, s)
+	return s, nil
+}
+
+// queue hands a job to the workers.
+func (w *Writer) queue(j job) error {
+	select {
+	case w.jobs <- j:
+		return nil
+	case <-w.stop:
+		return w.failed.Load()
+	case <-w.opt.Cancel:
+		return w.giveUp(j.s.name, ErrCanceled)
+	}
 }
 
 // Commit waits for the workers, writes the table, waits until all of it is on
@@ -224,6 +241,7 @@ func (w *Writer) seal() (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	w.sections = slices.DeleteFunc(w.sections, func(s *section) bool { return s.absent })
 	table := encodeTable(w.sections)
 	if len(table) > maxTable {
 		return Summary{}, fail(ErrTooLarge, "table of %d bytes", len(table))
