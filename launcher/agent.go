@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,9 +34,17 @@ type order struct {
 	Cleanup     []string `json:"cleanup"`     // to be removed by the agent if the head dies
 	Control     string   `json:"control"`     // the job's control folder, removed in the same case
 	Host        string   `json:"host"`
+
+	Imager string                 `json:"imager,omitempty"` // the back-end that images whole processes
+	Track  bool                   `json:"track,omitempty"`  // images may build on the one before
+	Chain  map[int]map[int]string `json:"chain,omitempty"`  // restart: by rank and sequence, the images that the ranks' build on
+	Files  FilesPolicy            `json:"files,omitempty"`
+	Held   []int                  `json:"held,omitempty"` // ranks that wait for a debugger
 }
 
 // agent is one agent process: parent of its ranks, between them and the head.
+// Its ranks' frames pass through it, but those that concern the imaging of a whole
+// process: these it keeps, and speaks for the rank itself.
 type agent struct {
 	index int32
 	head  *queue
@@ -45,15 +54,21 @@ type agent struct {
 
 	spawner chan func() // runs on the thread that is the parent of all ranks
 
-	mu    sync.Mutex
-	live  int                 // ranks started and not yet reaped
-	ranks map[int32]*rankProc // by rank; filled by spawn, entries stay
-	pids  map[int]*rankProc   // those not yet reaped
-	sums  *ckpt.DestSum       // adds up the ranks' Dests
-	begun bool                // ranks were started
+	mu     sync.Mutex
+	live   int                 // ranks to be started, or started and not yet reaped
+	ranks  map[int32]*rankProc // by rank; filled as they are started, entries stay
+	pids   map[int]*rankProc   // those not yet reaped
+	copies map[int]bool        // children that hold what is being imaged
+	unborn int                 // children expected
+	missed bool                // a sweep was left out for their sake
+	killed bool                // what is started from now on must end at once
+	sums   *ckpt.DestSum       // adds up the ranks' Dests
+	begun  bool                // ranks were started
 
-	left sync.WaitGroup // ranks of which something is still to be told
-	gone chan struct{}  // closed when nothing of the ranks is left
+	images   images
+	imagings sync.WaitGroup // copies and images in the making
+	left     sync.WaitGroup // ranks of which something is still to be told
+	gone     chan struct{}  // closed when nothing of the ranks is left
 }
 
 // AgentMain is the whole life of an agent; it returns the process's exit status.
@@ -88,7 +103,8 @@ func agentMain(args []string) error {
 	a := &agent{
 		index: int32(index), conn: conn, head: newQueue(conn), out: newWindow(outputWindow),
 		spawner: make(chan func()), gone: make(chan struct{}),
-		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{},
+		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{}, copies: map[int]bool{},
+		images: images{tracers: map[string]Tracer{}, disk: turns{free: writeShares}, memory: memory{free: freeMemory}},
 	}
 	go a.spawnerThread()
 	return a.run()
@@ -184,7 +200,7 @@ func (a *agent) down(m *oob.Msg) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if m.To != oob.AgentAddr(int(a.index)) {
-		if r := a.ranks[m.To]; r != nil {
+		if r := a.ranks[m.To]; r != nil && !a.onImage(r, m) {
 			r.down.send(*m)
 		}
 		return
@@ -200,6 +216,9 @@ func (a *agent) down(m *oob.Msg) {
 // in another's name.
 func (a *agent) up(r *rankProc, m oob.Msg) {
 	m.From = int32(r.rank)
+	if r.restored && m.Incarnation != a.order.Start[r.rank].Incarnation {
+		return // it was saying this when it was imaged
+	}
 	switch m.Kind {
 	case oob.Exit, oob.Output, oob.Input, oob.Spawn, oob.KillAll, oob.Signal, oob.Ping:
 		return // not a rank's to say
@@ -232,8 +251,12 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 func (a *agent) signalAll(sig syscall.Signal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.killed = a.killed || sig == syscall.SIGKILL
 	for _, r := range a.ranks {
 		r.kill(sig)
+		if sig == syscall.SIGKILL {
+			r.imaging.giveUp()
+		}
 	}
 }
 
@@ -241,10 +264,19 @@ func (a *agent) signalAll(sig syscall.Signal) {
 func (a *agent) endAll() {
 	a.signalAll(syscall.SIGKILL)
 	a.out.open() // nobody is to wait for a reader that is gone
-	if a.begun {
-		<-a.gone
+	if !a.begun {
+		return
+	}
+	select {
+	case <-a.gone:
+	case <-time.After(stuckAfter):
+		// Whatever it hangs on, the kernel ends all when this process ends.
+		fmt.Fprintf(os.Stderr, "gorun agent: the ranks here have not ended within %v of being killed\n", stuckAfter)
 	}
 }
+
+// stuckAfter is how long killed ranks may take to be gone.
+const stuckAfter = 20 * time.Second
 
 // headGone ends and removes everything after the head died.
 func (a *agent) headGone() error {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
 // ckptRequest is one wish for a checkpoint, of a client, a signal or the timer.
@@ -17,7 +16,8 @@ type ckptRequest struct {
 	stop     bool
 	timeout  time.Duration
 	progress func(ckpt.ProgressInfo)
-	done     func(schema string, err error)
+	done     func(r *Report, err error)
+	began    time.Time // set by request
 }
 
 // waiters are those who wait for a checkpoint's end or the job's.
@@ -39,17 +39,22 @@ func (w *waiters) add(r ckptRequest) uint64 {
 func (w *waiters) onEnd(f func()) { w.end = append(w.end, f) }
 
 // answer tells the one who asked.
-func (w *waiters) answer(id uint64, schema string, err error) {
+func (w *waiters) answer(id uint64, rep *Report, err error) {
 	if r, ok := w.byID[id]; ok {
 		delete(w.byID, id)
-		r.done(schema, err)
+		if rep != nil {
+			own := *rep
+			own.Took = time.Since(r.began)
+			rep = &own
+		}
+		r.done(rep, err)
 	}
 }
 
 // fail answers everybody.
 func (w *waiters) fail(why string) {
 	for id := range w.byID {
-		w.answer(id, "", errors.New(why))
+		w.answer(id, nil, errors.New(why))
 	}
 	for _, f := range w.end {
 		f()
@@ -61,14 +66,15 @@ func (w *waiters) fail(why string) {
 func (h *head) request(r ckptRequest) {
 	switch {
 	case h.opt.CR == "":
-		r.done("", errors.New("it was started without -cr and cannot be checkpointed: start it with -cr, and let the program register its state (package cr)"))
+		r.done(nil, errors.New("it was started without -cr and cannot be checkpointed: start it with -cr"))
 		return
 	case h.inc == nil || h.inc.ending != nil:
-		r.done("", errors.New("the job is ending"))
+		r.done(nil, errors.New("the job is ending"))
 		return
 	}
+	r.began = time.Now()
 	id := h.waiters.add(r)
-	q := ckpt.Request{ID: id, Mode: oob.ModeSelf, Stop: r.stop, Timeout: r.timeout.Milliseconds(), Codec: h.opt.CkptCodec}
+	q := ckpt.Request{ID: id, Mode: h.opt.mode(), Stop: r.stop, Timeout: r.timeout.Milliseconds(), Codec: h.opt.CkptCodec}
 	if inc := h.inc; inc.count[phaseUp] < len(inc.ranks) {
 		inc.early = append(inc.early, q)
 		h.after(cmp.Or(r.timeout, upTimeout), func() { inc.tooEarly(id) })
@@ -86,7 +92,7 @@ func (inc *incarnation) tooEarly(id uint64) {
 		if id != 0 && q.ID != id {
 			return false
 		}
-		inc.h.waiters.answer(q.ID, "", fmt.Errorf("not all ranks are up: %s", inc.late()))
+		inc.h.waiters.answer(q.ID, nil, fmt.Errorf("not all ranks are up: %s", inc.late()))
 		return true
 	})
 }
@@ -120,7 +126,7 @@ func (inc *incarnation) periodic() {
 	if inc.ending != nil || inc.machine.Busy() || inc.count[phaseUp] < len(inc.ranks) || inc.leaving {
 		return
 	}
-	inc.h.request(ckptRequest{done: func(schema string, err error) {
+	inc.h.request(ckptRequest{done: func(_ *Report, err error) {
 		if v, _ := inc.causes.verdict(); err != nil && inc.ending == nil && v == nil && !inc.leaving {
 			inc.h.say("the periodic checkpoint failed, the job goes on: %v", err)
 		}
@@ -138,6 +144,7 @@ func (inc *incarnation) step(ev ckpt.HeadEvent) {
 func (inc *incarnation) act(a *ckpt.HeadAction) {
 	switch a.Type {
 	case ckpt.HactSend:
+		inc.gate.passed(a.Msg.Kind)
 		if l := inc.ranks[a.Msg.To].link; l != nil {
 			l.out.send(a.Msg)
 		}
@@ -155,7 +162,7 @@ func (inc *incarnation) act(a *ckpt.HeadAction) {
 	case ckpt.HactFolder:
 		inc.beginFolder()
 	case ckpt.HactCommit:
-		inc.commit(a.Seq, a.Images)
+		inc.commit(a)
 	case ckpt.HactDiscard:
 		inc.discard(a.Seq)
 	case ckpt.HactDone:

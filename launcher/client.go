@@ -67,21 +67,30 @@ func (r *Record) ask(ctx context.Context, q request, each func(*reply)) (*reply,
 	}
 }
 
-// Checkpoint has the job checkpointed, waits for the commit and returns the
-// schema's path. Each phase of it may take timeout; 0 is the job's default.
+// Checkpoint is Take where only the schema's path is wanted.
 func (r *Record) Checkpoint(ctx context.Context, stop bool, timeout time.Duration, progress func(Progress)) (schema string, err error) {
+	taken, err := r.Take(ctx, stop, timeout, progress)
+	if err != nil {
+		return "", err
+	}
+	return taken.Schema, nil
+}
+
+// Take has the job checkpointed, waits for the commit and tells what was taken.
+// Each phase of it may take timeout; 0 is the job's default.
+func (r *Record) Take(ctx context.Context, stop bool, timeout time.Duration, progress func(Progress)) (*Report, error) {
 	p, err := r.ask(ctx, request{Verb: "checkpoint", Stop: stop, TimeoutMS: timeout.Milliseconds()}, func(p *reply) {
 		if progress != nil {
 			progress(*p.Progress)
 		}
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if p.Done == nil || p.Done.Schema == "" {
-		return "", fmt.Errorf("job %s: answer without a snapshot", r.Job)
+	if p.Done == nil || p.Done.Report == nil {
+		return nil, fmt.Errorf("job %s: answer without a snapshot", r.Job)
 	}
-	return p.Done.Schema, nil
+	return p.Done.Report, nil
 }
 
 // Status asks the job how it is.

@@ -39,7 +39,7 @@ type reply struct {
 }
 
 type doneReply struct {
-	Schema string `json:"schema,omitempty"`
+	*Report
 }
 
 // Status is a running job's answer about itself.
@@ -57,6 +57,7 @@ type Status struct {
 	Checkpoint  string       `json:"checkpoint,omitempty"` // phase of the one that runs
 	Snapshot    string       `json:"snapshot,omitempty"`   // schema of the newest
 	Snapshots   int          `json:"snapshots"`            // committed by this head
+	Last        *Report      `json:"last,omitempty"`       // of the newest checkpoint
 	Ranks       []RankStatus `json:"ranks"`
 }
 
@@ -276,12 +277,12 @@ func (h *head) serve(q *request, replies chan reply) {
 					replies <- reply{Progress: &p}
 				}
 			},
-			done: func(schema string, err error) {
+			done: func(r *Report, err error) {
 				if err != nil {
 					last(reply{Error: err.Error()})
 					return
 				}
-				last(reply{Done: &doneReply{Schema: schema}})
+				last(reply{Done: &doneReply{r}})
 			},
 		})
 	default:
@@ -294,6 +295,7 @@ func (h *head) status() Status {
 		Job: h.id, Incarnation: incarnationID(h.inc.id), State: h.state, PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
 		Program: h.prog.name, Args: h.opt.Args, Started: h.began, Restarts: h.restarts,
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
+		Last: h.inc.store.last,
 	}
 	if n := len(h.chain); n > 0 {
 		s.Snapshot = h.chain[n-1].snap.SchemaPath()

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,6 +71,16 @@ func Run(opt Options) int {
 	return h.result.code
 }
 
+// verdictOf ends a job with an error.
+func verdictOf(err error) verdict {
+	v := verdict{code: ExitFailed, rank: -1, text: err.Error()}
+	var e *exitError
+	if errors.As(err, &e) {
+		v.code = e.code
+	}
+	return v
+}
+
 // exitError is an error with an exit status of its own.
 type exitError struct {
 	code int
@@ -89,6 +100,7 @@ func (h *head) run() error {
 	if err := h.prog.find(h.opt.Program, h.opt.Dir); err != nil {
 		return err
 	}
+	h.prog.name = cmp.Or(h.opt.Name, h.prog.name)
 	if err := errors.Join(h.identify(), h.openStore()); err != nil {
 		return err
 	}

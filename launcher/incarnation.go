@@ -3,6 +3,7 @@ package launcher
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -23,6 +24,7 @@ type incarnation struct {
 	id     uint64
 	secret []byte
 	from   *snapshot.Snapshot
+	chain  []*snapshot.Snapshot // from and what its images build on
 
 	links []*link
 	ranks []rankState
@@ -31,6 +33,8 @@ type incarnation struct {
 	machine *ckpt.Head
 	timers  map[uint64]*time.Timer
 	store   storage
+	gate    gate
+	back    restarting
 	ticker  *time.Ticker
 
 	causes   causes
@@ -68,7 +72,10 @@ func newIncarnation(h *head, from *snapshot.Snapshot) (*incarnation, error) {
 		ranks:  make([]rankState, h.opt.NP),
 		timers: map[uint64]*time.Timer{},
 	}
-	inc.machine = ckpt.NewHead(ckpt.HeadConfig{Size: h.opt.NP, Incarnation: inc.id, SparseFrom: h.opt.SparseFrom})
+	inc.machine = ckpt.NewHead(ckpt.HeadConfig{
+		Size: h.opt.NP, Incarnation: inc.id, SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery,
+		NativeErr: "it is not known yet whether they can be", // see imageable
+	})
 	return inc, nil
 }
 
@@ -112,34 +119,53 @@ func (inc *incarnation) order() {
 	if inc.ending != nil {
 		return
 	}
-	o := &inc.h.opt
 	if inc.h.cat != nil {
-		inc.h.prog.hold()
+		inc.h.prog.hold(inc.program())
+	}
+	if err := errors.Join(inc.imageable(), inc.findChain()); err != nil {
+		inc.end(verdictOf(err), false)
+		return
 	}
 	for _, l := range inc.links {
-		from, to := share(l.index, len(inc.links), o.NP)
-		ord := inc.custody()
-		ord.SpawnConfig = oob.SpawnConfig{
-			Program: inc.h.prog.path, Args: append([]string{inc.h.prog.argv0()}, o.Args...),
-			Dir: o.Dir, Env: o.Env, Start: map[int]oob.StartConfig{},
-		}
-		ord.Host = l.agent.Address()
-		ord.Stdin = from == 0 && inc.h.stdin != nil
-		ord.Interactive = isTerminal(o.Stdout) || isTerminal(o.Stderr)
-		for rank := from; rank < to; rank++ {
-			ord.Ranks = append(ord.Ranks, rank)
-			ord.Start[rank] = inc.startConfig(rank)
-			inc.ranks[rank].link = l
-			l.ranks = append(l.ranks, rank)
-		}
-		l.out.send(oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(l.index), Data: mustJSON(ord)})
+		l.out.send(oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(l.index), Data: mustJSON(inc.orderFor(l))})
 	}
 	inc.h.state = "starting"
+	if inc.wholeFrom() {
+		inc.expectBack()
+	}
 	if inc.h.stdin != nil {
 		l := inc.ranks[0].link
 		inc.h.stdin.attach(func(p []byte) { l.out.send(oob.Msg{Kind: oob.Input, From: oob.Head, To: 0, Data: p}) })
 		inc.h.startStdin()
 	}
+}
+
+// orderFor is the order to one agent to start its ranks.
+func (inc *incarnation) orderFor(l *link) order {
+	o := &inc.h.opt
+	from, to := share(l.index, len(inc.links), o.NP)
+	ord := inc.custody()
+	ord.SpawnConfig = oob.SpawnConfig{
+		Program: inc.program(), Args: append([]string{inc.h.prog.argv0()}, o.Args...),
+		Dir: o.Dir, Env: o.Env, Start: map[int]oob.StartConfig{},
+	}
+	ord.Host = l.agent.Address()
+	ord.Stdin = from == 0 && inc.h.stdin != nil
+	ord.Interactive = isTerminal(o.Stdout) || isTerminal(o.Stderr)
+	for rank := from; rank < to; rank++ {
+		ord.Ranks = append(ord.Ranks, rank)
+		ord.Start[rank] = inc.startConfig(rank)
+		inc.ranks[rank].link = l
+		l.ranks = append(l.ranks, rank)
+	}
+	ord.Imager, ord.Track, ord.Files = imagerName(o.CR), o.FullEvery > 1, o.Files
+	if inc.wholeFrom() {
+		ord.Chain = inc.chainOf(from, to)
+		if inc.h.restarts == 0 {
+			ord.Held = o.Debug
+		}
+	}
+	return ord
 }
 
 func (inc *incarnation) startConfig(rank int) oob.StartConfig {
@@ -149,7 +175,7 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params,
 	}
 	if inc.from != nil {
-		c.Image = inc.from.ImagePath(rank)
+		c.Image, c.Backend = inc.from.ImagePath(rank), inc.from.Schema.Backend
 	}
 	return c
 }
@@ -195,7 +221,7 @@ func (inc *incarnation) forward(m *oob.Msg) {
 func (inc *incarnation) ofRank(rank int, m *oob.Msg) {
 	switch m.Kind {
 	case oob.Spawn:
-		inc.spawned(rank, int(m.B))
+		inc.spawned(rank, int(m.B), m.A)
 	case oob.Exit:
 		inc.exited(rank, syscall.WaitStatus(m.A), string(m.Data))
 	case oob.Output:
@@ -232,12 +258,19 @@ func (inc *incarnation) reach(rank int, p phase) int {
 	if inc.ranks[rank].phase < p {
 		inc.ranks[rank].phase = p
 		inc.count[p]++
+		inc.cameOn()
 	}
 	return inc.count[p]
 }
 
-func (inc *incarnation) spawned(rank, pid int) {
+func (inc *incarnation) spawned(rank, pid int, how uint64) {
 	r := &inc.ranks[rank]
+	if how != spawnRuns {
+		inc.holding(rank, pid, how == spawnHeld)
+	}
+	if how == spawnFree {
+		return
+	}
 	r.pid = pid
 	r.link.pids = append(r.link.pids, pid)
 	if inc.reach(rank, phaseSpawned) == len(inc.ranks) {
@@ -260,7 +293,11 @@ func (inc *incarnation) exited(rank int, status syscall.WaitStatus, text string)
 	}
 	inc.reach(rank, phaseExited)
 	inc.h.verbose("rank %d has ended, %s", rank, describeStatus(status))
-	if text != "" {
+	switch {
+	case text == "":
+	case inc.wholeFrom(): // perhaps another snapshot can be
+		inc.causes.set(certain, verdict{code: ExitFailed, rank: rank, died: true, text: fmt.Sprintf("rank %d could not be restored: %s", rank, text)})
+	default:
 		inc.causes.set(certain, verdict{code: ExitCannotExec, rank: rank, text: fmt.Sprintf("rank %d could not be started: %s", rank, text)})
 	}
 	failed := text != "" || inc.causes.exited(rank, status, before, inc.count[phaseGreeted] > 0)

@@ -13,6 +13,7 @@ import (
 type Options struct {
 	NP      int      // number of ranks, at least 1
 	Program string   // as the user gave it: a name to look up in PATH, an executable or a folder with a Go main package
+	Name    string   // what the program is called, if not by Program
 	Args    []string // arguments after the program's name
 	Dir     string   // working folder of the ranks, default: the current one
 	Env     []string // environment of the ranks, default: this process's
@@ -20,10 +21,11 @@ type Options struct {
 	Agents  int      // number of agents, default 1
 	Manager Manager  // starts the agents
 
-	CR            string         // "", "self" or "auto": the checkpoint back-end
+	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
 	CkptDir       string         // where snapshots go
 	CkptEvery     time.Duration  // a checkpoint this often; 0: never by itself
 	CkptCodec     string         // codec of images: none, snappy or zstd
+	FullEvery     int            // of so many images of a whole process at least one is full; 1: all are; default 8
 	CkptOnSignal  syscall.Signal // checkpoint and stop when the head gets this; 0: none
 	Restarts      int            // how many times a job that lost a rank or agent is started again
 	Keep          int            // snapshots kept of this job; 0: all
@@ -34,6 +36,8 @@ type Options struct {
 	Params        map[string]string
 	KeepEnv       []string           // names of variables that snapshots keep beside the usual ones
 	From          *snapshot.Snapshot // restart: the snapshot to start from, see FromSnapshot; nil: from the start
+	Files         FilesPolicy        // restart of whole processes: what becomes of files they were writing to
+	Debug         []int              // restart of whole processes: ranks that are held for a debugger
 	Heartbeat     time.Duration      // between two pings to an agent; default 5 s
 	SparseFrom    int                // ranks from which the sparse bookmark exchange is used; 0: the default
 	HandleSignals bool               // forward this process's signals to the ranks
@@ -46,6 +50,7 @@ type Options struct {
 const (
 	defaultHeartbeat  = 5 * time.Second
 	defaultSparseFrom = 16
+	DefaultFullEvery  = 8
 )
 
 func (o *Options) setDefaults() error {
@@ -63,6 +68,12 @@ func (o *Options) setDefaults() error {
 	}
 	if o.SparseFrom <= 0 {
 		o.SparseFrom = defaultSparseFrom
+	}
+	if o.FullEvery <= 0 {
+		o.FullEvery = DefaultFullEvery
+	}
+	if o.Files == "" {
+		o.Files = FilesRefuse
 	}
 	if o.CkptCodec == "" {
 		o.CkptCodec = "none"

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,52 +16,10 @@ func bigEndian() bool {
 	return binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 }
 
-// siginfoPid is the si_pid of a SIGCHLD's siginfo: on 64-bit Linux the union
-// begins at byte 16 with it.
-func siginfoPid(info *unix.Siginfo) int {
-	return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), 16)))
-}
-
-// children lists the children of this process, dead but unreaped ones too.
-func children() []int {
-	var pids []int
-	tasks, _ := os.ReadDir("/proc/self/task")
-	for _, t := range tasks {
-		b, err := os.ReadFile("/proc/self/task/" + t.Name() + "/children")
-		if os.IsNotExist(err) {
-			if _, err := os.Stat("/proc/self/task/" + t.Name()); err == nil {
-				return childrenByScan() // a kernel without that file
-			}
-			continue // the thread ended
-		}
-		for _, f := range bytes.Fields(b) {
-			if pid, err := strconv.Atoi(string(f)); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
-
-// childrenByScan does the same by looking at every process.
-func childrenByScan() []int {
-	var pids []int
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if st, ok := readStat(pid); ok && st.ppid == os.Getpid() {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // procStat is what is used of /proc/PID/stat.
 type procStat struct {
-	ppid int
+	state byte
+	ppid  int
 }
 
 func readStat(pid int) (st procStat, ok bool) {
@@ -84,7 +41,7 @@ func parseStat(b []byte) (st procStat, ok bool) {
 		return st, false
 	}
 	ppid, err := strconv.Atoi(string(f[1]))
-	return procStat{ppid: ppid}, err == nil
+	return procStat{state: f[0][0], ppid: ppid}, err == nil
 }
 
 // signalByName finds a signal by its name, with or without SIG, or its number.

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 )
 
 // program is what the ranks run: an executable, or a folder with a Go main
@@ -182,15 +184,16 @@ func (p *program) remove() error {
 }
 
 // hold opens the executable that is about to be run: its file may be rebuilt or
-// removed while it runs, and a snapshot names what ran. Without it sum fails.
-func (p *program) hold() {
+// removed while it runs, and a snapshot names what ran, or even keeps it. Without
+// it sum fails.
+func (p *program) hold(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.exe != nil {
 		p.exe.Close()
 	}
 	p.digest = ""
-	if p.exe, p.held = os.Open(p.path); p.held != nil {
+	if p.exe, p.held = os.Open(path); p.held != nil {
 		p.exe = nil
 	}
 }
@@ -215,6 +218,21 @@ func (p *program) sum() (string, error) {
 	}
 	p.digest = hex.EncodeToString(d.Sum(nil))
 	return p.digest, nil
+}
+
+// keep stores the executable that hold opened with a snapshot.
+func (p *program) keep(s *snapshot.Pending) error {
+	digest, err := p.sum()
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exe == nil {
+		return fmt.Errorf("program: %w", os.ErrClosed)
+	}
+	// By its descriptor: the path may hold something else by now.
+	return s.KeepProgram(fmt.Sprintf("/proc/self/fd/%d", p.exe.Fd()), digest)
 }
 
 // removeOwn removes a build folder that a record or an order names, and nothing

@@ -18,7 +18,9 @@ type queue struct {
 	waiting []oob.Msg
 	closed  bool
 	writing bool     // a batch is on its way
+	held    bool     // no other batch is to begin
 	idle    []func() // to be called when nothing is
+	stopped []func() // to be called when no batch is on its way
 	done    chan struct{}
 }
 
@@ -48,6 +50,30 @@ func (q *queue) close() {
 	q.mu.Unlock()
 }
 
+// hold stops the stream between two frames: nothing is sent until release is
+// called. The channel it returns is closed when the last frame begun has left,
+// or cannot any more.
+func (q *queue) hold() <-chan struct{} {
+	c := make(chan struct{})
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held = true
+	if !q.writing {
+		close(c)
+	} else {
+		q.stopped = append(q.stopped, func() { close(c) })
+	}
+	return c
+}
+
+// release lets the stream go on after hold.
+func (q *queue) release() {
+	q.mu.Lock()
+	q.held = false
+	q.cond.Signal()
+	q.mu.Unlock()
+}
+
 // flushed returns a channel that is closed when everything handed over so far
 // has left, or cannot any more.
 func (q *queue) flushed() <-chan struct{} {
@@ -67,13 +93,11 @@ func (q *queue) run() {
 	for {
 		q.mu.Lock()
 		q.writing = false
+		call(&q.stopped)
 		if len(q.waiting) == 0 {
-			for _, f := range q.idle {
-				f()
-			}
-			q.idle = nil
+			call(&q.idle)
 		}
-		for len(q.waiting) == 0 && !q.closed {
+		for len(q.waiting) == 0 && !q.closed || q.held {
 			q.cond.Wait()
 		}
 		batch := q.waiting
@@ -88,13 +112,18 @@ func (q *queue) run() {
 			// sees the end and tells the owner.
 			q.mu.Lock()
 			q.closed, q.waiting, q.writing = true, nil, false
-			for _, f := range q.idle {
-				f()
-			}
-			q.idle = nil
+			call(&q.stopped)
+			call(&q.idle)
 			q.mu.Unlock()
 			q.conn.Close()
 			return
 		}
 	}
+}
+
+func call(fs *[]func()) {
+	for _, f := range *fs {
+		f()
+	}
+	*fs = nil
 }

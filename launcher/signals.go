@@ -131,7 +131,7 @@ func (h *head) resumeStdin() {
 // checkpointAndStop is what -ckpt-on-signal asks for.
 func (h *head) checkpointAndStop(sig syscall.Signal) {
 	h.say("%s: checkpoint and stop", signalName(sig))
-	h.request(ckptRequest{stop: true, done: func(path string, err error) {
+	h.request(ckptRequest{stop: true, done: func(_ *Report, err error) {
 		if err != nil {
 			h.say("the checkpoint on %s failed, the job goes on: %v", signalName(sig), err)
 		}

@@ -5,20 +5,22 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
 // rankProc is one rank as its agent knows it.
 type rankProc struct {
-	rank int
-	pid  int
-	down *queue
-	conn *oob.Conn
-	in   *inputPipe // rank 0 with standard input
+	rank   int
+	pid    int
+	socket int // descriptor of conn
+	down   *queue
+	conn   *oob.Conn
+	in     *inputPipe // rank 0 with standard input
+	held   uint64     // A of its Spawn: 1 if it waits for a debugger
+
+	restored bool // made from an image: what it says of another incarnation is dropped
+	imaging  imaging
 
 	mu     sync.Mutex
 	reaped bool // pid is no longer ours
@@ -37,40 +39,90 @@ func (r *rankProc) kill(sig syscall.Signal) {
 	}
 }
 
-// spawnAll starts the ranks in the order; a rank that cannot be started is an
-// Exit with pid 0.
+// spawnAll starts the ranks in the order, from their images or afresh; a rank
+// that cannot be started is an Exit with pid 0.
 func (a *agent) spawnAll() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.live = len(a.order.Ranks)
+	a.mu.Unlock()
+	a.left.Add(len(a.order.Ranks))
+	go a.sweepOrphans()
 	for _, rank := range a.order.Ranks {
 		r := &rankProc{rank: rank, heard: make(chan struct{})}
-		if err := a.spawn(r); err != nil {
-			a.head.send(oob.Msg{Kind: oob.Exit, From: int32(rank), To: oob.Head, A: uint64(ExitCannotExec) << 8, Data: []byte(err.Error())})
+		if start := a.order.Start[rank]; start.Image != "" && start.Backend != backendSelf {
+			go a.begin(r, a.restore)
 			continue
 		}
-		a.ranks[int32(rank)] = r
-		a.pids[r.pid] = r
-		a.live++
-		a.left.Add(1)
-		a.head.send(oob.Msg{Kind: oob.Spawn, From: int32(rank), To: oob.Head, B: uint64(r.pid)})
-		go a.listen(r)
+		a.begin(r, a.spawn)
 	}
-	go a.reap()
 }
 
-// spawn starts one rank. Its socket already holds the greeting and Start when
-// it begins to run, so that Init costs no round trip for them.
-func (a *agent) spawn(r *rankProc) error {
+// begin starts one rank with what start does.
+func (a *agent) begin(r *rankProc, start func(*rankProc, *pipes) error) {
 	var p pipes
-	defer p.closeTheirs()
-	if err := p.open(a.order.Stdin && r.rank == 0); err != nil {
-		return err
+	err := p.open(a.order.Stdin && r.rank == 0)
+	if err == nil {
+		if err = a.enter(r, &p, start); err != nil {
+			p.closeOurs()
+		}
+		p.closeTheirs()
 	}
+	if err != nil {
+		a.head.send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(ExitCannotExec) << 8, Data: []byte(err.Error())})
+		a.left.Done()
+		a.oneLess()
+	}
+}
+
+// enter starts one rank and then all that belongs to it.
+func (a *agent) enter(r *rankProc, p *pipes, start func(*rankProc, *pipes) error) error {
 	var err error
-	if r.conn, err = oob.NewConn(p.ours[0]); err != nil {
-		p.closeOurs()
+	r.socket = p.ours[0]
+	if r.conn, err = oob.NewConn(r.socket); err != nil {
 		return err
 	}
+	p.ours[0] = -1
+	r.down = newQueue(r.conn)
+	a.expect()
+	err = start(r, p)
+	var d *death
+	if err == nil {
+		if d, err = watchDeath(r.pid); err != nil {
+			syscall.Kill(r.pid, syscall.SIGKILL)
+			wait4(r.pid)
+		}
+	}
+	if err != nil {
+		a.born(nil)
+		r.down.close()
+		r.conn.Close()
+		return err
+	}
+	if p.input >= 0 {
+		r.in = newInputPipe(p.input, a.ackInput)
+	}
+	for stream := 1; stream <= 2; stream++ {
+		r.out.Add(1)
+		go a.copyOutput(r, stream, os.NewFile(uintptr(p.ours[stream]), "rank output"))
+	}
+	late := false
+	a.born(func() {
+		a.ranks[int32(r.rank)], a.pids[r.pid] = r, r
+		late = a.killed
+	})
+	if late {
+		r.kill(syscall.SIGKILL)
+	}
+	a.head.send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: r.held, B: uint64(r.pid)})
+	go a.listen(r)
+	go a.await(r, d)
+	return nil
+}
+
+// spawn starts a rank afresh. Its socket already holds the greeting and Start
+// when it begins to run, so that Init costs no round trip for them.
+func (a *agent) spawn(r *rankProc, p *pipes) (err error) {
+	a.greet(r)
 	a.run1(func() {
 		r.pid, err = syscall.ForkExec(a.order.Program, a.order.Args, &syscall.ProcAttr{
 			Dir:   a.order.Dir,
@@ -80,19 +132,7 @@ func (a *agent) spawn(r *rankProc) error {
 		})
 	})
 	if err != nil {
-		r.conn.Close()
-		p.ours[0] = -1
-		p.closeOurs()
 		return fmt.Errorf("%s: %w", a.order.Program, err)
-	}
-	r.down = newQueue(r.conn)
-	a.greet(r)
-	if p.input >= 0 {
-		r.in = newInputPipe(p.input, a.ackInput)
-	}
-	for stream := 1; stream <= 2; stream++ {
-		r.out.Add(1)
-		go a.copyOutput(r, stream, os.NewFile(uintptr(p.ours[stream]), "rank output"))
 	}
 	return nil
 }
@@ -124,103 +164,6 @@ func (a *agent) listen(r *rankProc) {
 			return
 		}
 		a.up(r, m)
-	}
-}
-
-// reap waits for every child of this process until there is none, in the one
-// place where that is done. When the last rank has ended, whatever the ranks
-// left behind outside their groups ends too.
-func (a *agent) reap() {
-	for {
-		a.mu.Lock()
-		if a.live == 0 {
-			killChildren()
-		}
-		a.mu.Unlock()
-		// Look first, without reaping: while the body is there its number is
-		// the rank's and its group can be ended safely.
-		pid, err := waitAny()
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil {
-			break // no child is left
-		}
-		a.mu.Lock()
-		r := a.pids[pid]
-		a.mu.Unlock()
-		if r == nil {
-			wait4(pid) // an orphan of a rank's
-			continue
-		}
-		a.bury(r)
-		a.mu.Lock()
-		a.live--
-		delete(a.pids, pid)
-		a.mu.Unlock()
-	}
-	a.left.Wait()
-	a.head.close()
-	<-a.head.done
-	close(a.gone)
-	// The head answers the end of our side with its goodbye, or it is dead;
-	// run sees which.
-	unix.Shutdown(AgentFD, unix.SHUT_WR)
-}
-
-// bury ends what is left of a dead rank's group, reaps the rank and tells the
-// head, after what the rank said last.
-func (a *agent) bury(r *rankProc) {
-	r.mu.Lock()
-	syscall.Kill(-r.pid, syscall.SIGKILL)
-	status := wait4(r.pid)
-	r.reaped = true
-	r.mu.Unlock()
-	if r.in != nil {
-		r.in.close()
-	}
-	go func() {
-		defer a.left.Done()
-		select {
-		case <-r.heard:
-		case <-time.After(lastWords):
-			// A descendant in a group of its own holds the socket.
-			r.conn.Close()
-			<-r.heard
-		}
-		a.head.send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(status), B: uint64(r.pid)})
-		r.out.Wait()
-	}()
-}
-
-// lastWords is how long a dead rank's socket and output may be held open by
-// somebody else before they are closed.
-const lastWords = 500 * time.Millisecond
-
-// waitAny waits until a child has ended and returns its number without reaping it.
-func waitAny() (int, error) {
-	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		return 0, err
-	}
-	return siginfoPid(&info), nil
-}
-
-// wait4 reaps one child that is known to have ended or to end at once.
-func wait4(pid int) syscall.WaitStatus {
-	var ws syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(pid, &ws, 0, nil)
-		if err != syscall.EINTR {
-			return ws
-		}
-	}
-}
-
-// killChildren ends every child of this process, without reaping.
-func killChildren() {
-	for _, pid := range children() {
-		syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 

@@ -3,7 +3,6 @@ package launcher
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ type storage struct {
 	busy    int    // works under way
 	phase   string // of the running attempt, "" without one
 	pending map[int]*snapshot.Pending
+	last    *Report // of the newest checkpoint
 }
 
 // commit is a committed snapshot of this job's own chain: one that this head
@@ -117,14 +117,20 @@ func (inc *incarnation) discard(seq int) {
 
 // commit makes the snapshot whole; whatever happens to the ranks meanwhile,
 // this is brought to its end.
-func (inc *incarnation) commit(seq int, images []oob.ImageInfo) {
-	h, p := inc.h, inc.store.pending[seq]
-	schema := inc.schema(images)
+func (inc *incarnation) commit(a *ckpt.HeadAction) {
+	h, seq, images := inc.h, a.Seq, a.Images
+	p := inc.store.pending[seq]
+	schema := inc.schema(a.Mode, images)
 	work(inc, func() (c commit, err error) {
 		if schema.Program.Digest, err = h.prog.sum(); err != nil {
 			return c, err
 		}
-		if schema.Point, err = pointOf(p, images); err != nil {
+		if a.Mode == oob.ModeSelf {
+			schema.Point, err = pointOf(p, images)
+		} else {
+			err = h.prog.keep(p)
+		}
+		if err != nil {
 			return c, err
 		}
 		c.snap, c.hold, err = p.Commit(schema)
@@ -172,11 +178,15 @@ func (inc *incarnation) prune() {
 
 // schema describes the snapshot that is being taken, without what takes time
 // to find out.
-func (inc *incarnation) schema(images []oob.ImageInfo) snapshot.Schema {
+func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Schema {
 	o := &inc.h.opt
 	s := snapshot.Schema{
-		Incarnation: incarnationID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: "self", Transport: transportNames(o.RPI),
+		Incarnation: incarnationID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: backendSelf, Transport: transportNames(o.RPI),
+		Gate:    int64(inc.gate.so()),
 		Program: snapshot.Program{Path: inc.h.prog.name, Dir: o.Dir, Args: o.Args, Env: allowedEnv(o.Env, o.KeepEnv)},
+	}
+	if mode == oob.ModeNative {
+		s.Backend = imagerName(o.CR)
 	}
 	if inc.from != nil {
 		f := inc.from.Schema
@@ -185,7 +195,7 @@ func (inc *incarnation) schema(images []oob.ImageInfo) snapshot.Schema {
 	for rank := range inc.ranks {
 		l, im := inc.ranks[rank].link, images[rank]
 		s.Placement = append(s.Placement, snapshot.Placement{Rank: rank, Agent: l.index, Host: l.agent.Host()})
-		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec})
+		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec, Base: im.Base, Raw: im.Raw, Pause: im.Pause})
 	}
 	return s
 }
@@ -229,99 +239,13 @@ func (inc *incarnation) answered(d *ckpt.Done) {
 	if d.Err != "" {
 		inc.store.phase = ""
 		h.verbose("checkpoint: failed: %s", d.Err)
-		h.waiters.answer(d.ID, "", errors.New(d.Err))
+		h.waiters.answer(d.ID, nil, errors.New(d.Err))
 		return
 	}
 	inc.store.phase = ""
-	schema := h.chain[len(h.chain)-1].snap.SchemaPath()
-	h.waiters.answer(d.ID, schema, nil)
+	inc.store.last = h.report(d)
+	h.waiters.answer(d.ID, inc.store.last, nil)
 	if d.Stop {
-		h.finish(verdict{rank: -1, text: fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: gorun restart %s", h.id, schema)}, false)
+		h.finish(verdict{rank: -1, text: fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: gorun restart %s", h.id, inc.store.last.Schema)}, false)
 	}
-}
-
-// restart goes on from the newest snapshot of the own chain that is sound, or
-// from the start if none was taken.
-func (h *head) restart(v *verdict) {
-	h.restarts++
-	h.state = "restarting"
-	chain, tried := slices.Clone(h.chain), h.inc.from
-	go func() {
-		var from *snapshot.Snapshot
-		for _, c := range slices.Backward(chain) {
-			err := c.snap.Check()
-			if err == nil && c.snap == tried {
-				// The life that began with it took no other. Perhaps it could
-				// not read it: all of it is looked at, which takes longer.
-				err = c.snap.Verify(nil)
-			}
-			if err == nil {
-				from = c.snap
-				break
-			}
-			h.post(func() { h.say("snapshot %d cannot be used: %v", c.snap.Schema.Sequence, err) })
-		}
-		h.post(func() {
-			if h.end != nil {
-				h.result = h.end
-				return
-			}
-			if h.told {
-				h.result = v
-				return
-			}
-			where := "from the start"
-			if from != nil {
-				where = fmt.Sprintf("from snapshot %d", from.Schema.Sequence)
-			} else if len(chain) > 0 && h.opt.From != nil {
-				h.result = v // its beginning is a snapshot that is damaged
-				return
-			}
-			h.say("%s; restarting %s (%d of at most %d)", v.text, where, h.restarts, h.opt.Restarts)
-			h.start(from)
-		})
-	}()
-}
-
-// FromSnapshot completes the options of a restart: the job, its size, program,
-// arguments and environment come from the snapshot. program may name another
-// executable or folder, followed by other arguments.
-func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
-	// All images are looked at before anything is started; what is in them is
-	// checked as it is read.
-	if err := s.Check(); err != nil {
-		return err
-	}
-	p := &s.Schema.Program
-	o.From, o.NP = s, s.Schema.NP
-	o.Program, o.Args = p.Path, p.Args
-	if len(program) > 0 {
-		o.Program = program[0]
-		if len(program) > 1 {
-			o.Args = program[1:]
-		}
-	} else if _, err := os.Stat(p.Path); err != nil {
-		return fmt.Errorf("the program of the snapshot is not here (%w): name it: gorun restart SNAPSHOT -- PROGRAM", err)
-	}
-	if st, err := os.Stat(p.Dir); err == nil && st.IsDir() && len(program) == 0 {
-		o.Dir = p.Dir
-	}
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	for _, kv := range p.Env {
-		name, _, _ := strings.Cut(kv, "=")
-		if !slices.Contains(o.KeepEnv, name) { // else set by the user for this run
-			o.KeepEnv = append(o.KeepEnv, name)
-			o.Env = SetEnv(o.Env, kv)
-		}
-	}
-	return nil
-}
-
-// SetEnv returns env with the variable of kv, NAME=VALUE, set.
-func SetEnv(env []string, kv string) []string {
-	name, _, _ := strings.Cut(kv, "=")
-	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") })
-	return append(env, kv)
 }

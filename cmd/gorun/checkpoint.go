@@ -21,11 +21,14 @@ var checkpointCommand = command{
 Waits until the snapshot is committed and prints the path of its schema on
 standard output. If the checkpoint fails, the job goes on, and the snapshots
 that were there stay. JOB is the beginning of a job's id, or of its
-incarnation's; it may be left out when only one job runs.
+incarnation's; it may be left out when only one job runs. What the user ought to
+know of the snapshot is told on standard error; -v adds how large it is, for how
+long ranks stood still and for how long no message could be sent.
 
 Exit status: 0 the snapshot is committed, 1 it is not, 2 wrong usage.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		stop := fs.Bool("stop", false, "end the job after the snapshot; it goes on with gorun restart")
+		verbose := fs.Bool("v", false, "tell what was taken on standard error")
 		timeout := fs.Duration("timeout", 0, "give up when a phase of the checkpoint takes longer than this `duration` (default 1m)")
 		return func(args []string) int {
 			if *timeout < 0 {
@@ -35,7 +38,7 @@ Exit status: 0 the snapshot is committed, 1 it is not, 2 wrong usage.`,
 				ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 				defer cancel()
 				bar := newBar(std.err)
-				schema, err := r.Checkpoint(ctx, *stop, *timeout, bar.show)
+				taken, err := r.Take(ctx, *stop, *timeout, bar.show)
 				bar.clear()
 				if errors.Is(err, context.Canceled) {
 					return errors.New("not waiting any longer; the job may still complete the checkpoint")
@@ -43,7 +46,13 @@ Exit status: 0 the snapshot is committed, 1 it is not, 2 wrong usage.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(std.out, schema)
+				for _, note := range taken.Notes {
+					fmt.Fprintln(std.err, "gorun:", note)
+				}
+				if *verbose {
+					fmt.Fprintln(std.err, "gorun:", taken)
+				}
+				fmt.Fprintln(std.out, taken.Schema)
 				return nil
 			})
 		}

@@ -47,7 +47,11 @@ func TestWrongUsage(t *testing.T) {
 		"cannot be caught":          {"-cr", "-ckpt-on-signal", "KILL", "ls"},
 		"NAME=VALUE":                {"-param", "x", "ls"},
 		"tcp is named twice":        {"-rpi", "tcp,tcp", "ls"},
-		"known are self and auto":   {"-cr=blcr", "ls"},
+		"known are auto, self":      {"-cr=blcr", "ls"},
+		"at least 1":                {"-cr", "-ckpt-full-every", "0", "ls"},
+		"-ckpt-full-every needs":    {"-ckpt-full-every", "3", "ls"},
+		"known are refuse":          {"-cr", "-files", "lose", "ls"},
+		"number of a rank":          {"restart", "-debug", "one", "latest"},
 		"ps takes no arguments":     {"ps", "x"},
 		"one JOB at a time":         {"kill", "a", "b"},
 		"image inspect FILE":        {"image", "x"},
@@ -62,7 +66,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestCRFlag(t *testing.T) {
-	for in, want := range map[string]string{"true": "self", "self": "self", "auto": "auto", "false": ""} {
+	for in, want := range map[string]string{"true": "auto", "self": "self", "auto": "auto", "false": ""} {
 		var f crFlag
 		if err := f.Set(in); err != nil || f.value != want {
 			t.Errorf("-cr=%s: %q, %v", in, f.value, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
@@ -44,6 +45,7 @@ type inspected struct {
 	Size     int64           `json:"size"`
 	Digest   string          `json:"digest"`
 	Meta     image.Meta      `json:"meta"`
+	Process  []launcher.Fact `json:"process,omitempty"` // of a whole process
 	Sections []image.Section `json:"sections"`
 	Damage   string          `json:"damage,omitempty"`
 }
@@ -58,6 +60,11 @@ func inspect(std stdio, path string, asJSON bool) error {
 	in := inspected{Path: path, Version: r.Version(), Size: r.Size(), Digest: r.Digest(), Meta: r.Meta(), Sections: r.Sections()}
 	if bad != nil {
 		in.Damage = bad.Error()
+	}
+	if by, err := launcher.FindImager(in.Meta.Backend); err == nil {
+		// The sums are right, so that what cannot be read is of another version.
+		in.Process, err = by.Describe(path)
+		bad = errors.Join(bad, err)
 	}
 	if asJSON {
 		if err := printJSON(std, in); err != nil {
@@ -88,10 +95,24 @@ func printImage(std stdio, in *inspected) error {
 	}
 	line("written on", strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", m.Arch, order, m.Go), ", "))
 	line("created", m.Created.Local().Format(time.DateTime))
-	line("point", m.Point)
+	if m.Point > 0 {
+		line("point", m.Point)
+	}
+	for _, f := range in.Process {
+		line(f.Name, f.Value)
+	}
 	fmt.Fprintln(w, "\nNAME\tKIND\tTYPE\tSIZE\tSTORED\tZERO")
 	for _, s := range in.Sections {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.Kind, s.Type, s.Size, s.Stored, s.Zero)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.Kind, short(s.Type), s.Size, s.Stored, s.Zero)
 	}
 	return w.Flush()
+}
+
+// short cuts a type, which of memory lists every run of pages.
+func short(typ string) string {
+	const most = 40
+	if len(typ) <= most {
+		return typ
+	}
+	return typ[:most] + "..."
 }

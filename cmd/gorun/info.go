@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"runtime"
 	"text/tabwriter"
 
@@ -36,8 +37,14 @@ func info(std stdio) error {
 			}
 		}
 	}
-	for _, b := range backends {
-		fmt.Fprintf(w, "back-end (-cr)\t%s\t%s\n", b.name, b.doc)
+	fmt.Fprintf(w, "back-end (-cr)\t%s\t%s\n", portable.name, portable.doc)
+	for _, i := range launcher.Imagers() {
+		printImager(w, i)
+	}
+	for _, b := range absent {
+		if _, err := launcher.FindImager(b.name); err != nil {
+			fmt.Fprintf(w, "back-end (-cr)\t%s\t%s\n", b.name, b.doc)
+		}
 	}
 	for _, c := range []string{"none", "snappy", "zstd"} {
 		fmt.Fprintf(w, "codec (-ckpt-codec)\t%s\n", c)
@@ -49,4 +56,21 @@ func info(std stdio) error {
 		fmt.Fprintf(w, "resource manager\t%s\n", m.Name())
 	}
 	return w.Flush()
+}
+
+// printImager lists a back-end that images whole processes, and what it finds on
+// this machine.
+func printImager(w io.Writer, i launcher.Imager) {
+	doc := i.Doc()
+	if err := i.Supported(); err != nil {
+		doc = fmt.Sprintf("cannot be used here: %v", err)
+	}
+	fmt.Fprintf(w, "back-end (-cr)\t%s\t%s\n", i.Name(), doc)
+	for _, f := range i.Features() {
+		state := "yes"
+		if f.Err != nil {
+			state = fmt.Sprintf("no: %v", f.Err)
+		}
+		fmt.Fprintf(w, "  feature\t%s\t%s\n", f.Name, state)
+	}
 }

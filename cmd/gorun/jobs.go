@@ -134,6 +134,9 @@ func printStatus(std stdio, s *launcher.Status) error {
 	if s.Snapshot != "" {
 		line("newest snapshot", s.Snapshot)
 	}
+	if s.Last != nil {
+		line("newest checkpoint", s.Last)
+	}
 	line("ranks", s.NP)
 	for _, r := range s.Ranks {
 		fmt.Fprintf(w, "  %d\tpid %d on %s, agent %d: %s\n", r.Rank, r.PID, r.Host, r.Agent, r.State)

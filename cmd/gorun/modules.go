@@ -15,12 +15,18 @@ var managers = []launcher.Manager{
 	local.Manager{},
 }
 
+// Back-ends that image whole processes, in the order in which they are listed.
+// The native one comes with package launcher.
+
 // module is one line of info.
 type module struct{ name, doc string }
 
-// backends image a rank.
-var backends = []module{
-	{"self", "portable: the program registers its state and goes on from a common Point (package cr)"},
+// portable is the back-end that is linked into the programs.
+var portable = module{"self", "portable: the program registers its state and goes on from a common Point (package cr)"}
+
+// absent are back-ends that this gorun was built without, and how to have them.
+var absent = []module{
+	{"criu", "not in this build, which needs nothing from outside: cr/criu is a module of its own, build gorun there"},
 }
 
 // stores keep snapshots.

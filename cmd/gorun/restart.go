@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"strconv"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/launcher"
@@ -18,13 +19,18 @@ SNAPSHOT is the path of a schema or of a snapshot's folder, the beginning of a
 job's id (its newest snapshot), JOB/SEQUENCE, or latest (the newest of all).
 
 The program, its arguments, the number of ranks and the variables that were kept
-come from the snapshot. PROGRAM names another executable, rebuilt or of another
-architecture; without args it gets those of the snapshot. The number of ranks
-cannot be changed.
+come from the snapshot. Of back-end self, PROGRAM names another executable,
+rebuilt or of another architecture; without args it gets those of the snapshot.
+Whole processes go on in the executable that was kept with the snapshot. The
+number of ranks cannot be changed; -rpi and -param can.
 
 All images are checked before anything is started. The snapshot stays, and may
 be restarted any number of times, also at the same time. The job keeps its id;
-an incarnation's id tells its restarts apart.`,
+an incarnation's id tells its restarts apart.
+
+-debug holds a rank of a snapshot of whole processes before its first
+instruction and tells its process id: attach a debugger to it (dlv attach PID),
+or let it go on with kill -CONT PID. The other ranks wait for it.`,
 	setup: setupRestart,
 }
 
@@ -32,7 +38,9 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 	opt := commonFlags(fs)
 	np := fs.Int("np", 0, "accepted only if it is the number of `ranks` of the snapshot")
 	cr := &crFlag{}
+	debug := debugFlag{}
 	fs.Var(cr, "cr", "back-end of further checkpoints (default that of the snapshot; -cr=false: none)")
+	fs.Var(&debug, "debug", "hold this `rank` for a debugger; may be repeated")
 	return func(args []string) int {
 		if len(args) == 0 {
 			return usage(std, "no SNAPSHOT was given; 'gorun snapshots' lists them\nusage: %s", lookup("restart").usage())
@@ -61,6 +69,10 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		if opt.CkptDir == "" {
 			opt.CkptDir = catalogueOf(s)
 		}
+		opt.Debug = debug
+		if given["env"] && s.Schema.Backend != "self" {
+			return usage(std, "-env: the environment of the ranks is part of their images and cannot be changed")
+		}
 		if err := opt.check(fs); err != nil {
 			return usage(std, "%v", err)
 		}
@@ -69,6 +81,20 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		}
 		return launch(&opt.Options, std)
 	}
+}
+
+// debugFlag collects ranks.
+type debugFlag []int
+
+func (f *debugFlag) String() string { return fmt.Sprint([]int(*f)) }
+
+func (f *debugFlag) Set(s string) error {
+	rank, err := strconv.Atoi(s)
+	if err != nil || rank < 0 {
+		return errors.New("give the number of a rank")
+	}
+	*f = append(*f, rank)
+	return nil
 }
 
 // findSnapshot finds what the user means in the folder for snapshots.

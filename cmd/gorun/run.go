@@ -33,7 +33,10 @@ checkpointed and stopped; 1 something failed, an agent was lost; 2 wrong usage;
 130 interrupted; 143 ended by gorun kill.
 
 -restarts counts deaths of ranks and agents. A program that ends itself with
-Abort is not started again, neither is one that was told to end by a signal.`,
+Abort is not started again, neither is one that was told to end by a signal.
+
+-cr=native refuses to start a program that cannot be imaged whole; with auto -v
+tells why not. gorun info tells what this machine can do.`,
 	setup: setupRun,
 }
 
@@ -42,7 +45,7 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 	fs.IntVar(&opt.NP, "np", 1, "number of `ranks`")
 	fs.IntVar(&opt.NP, "n", 1, "the same as -np")
 	cr := &crFlag{}
-	fs.Var(cr, "cr", "make the job checkpointable; self: the program registers its state (package cr);\nauto: whatever fits, which is self in this version")
+	fs.Var(cr, "cr", "make the job checkpointable; self: the program registers its state (package cr);\nnative: whole processes, any program; auto, which -cr alone means: self where all\nranks register and soon come to a Point, else native")
 	return func(args []string) int {
 		if len(args) == 0 {
 			return usage(std, "no PROGRAM was given\nusage: %s ('gorun help run' tells more)", lookup("run").usage())
@@ -70,6 +73,7 @@ func set(fs *flag.FlagSet) map[string]bool {
 type options struct {
 	launcher.Options
 	rpi    string
+	files  string
 	signal signalFlag
 	params paramFlag
 	env    envFlag
@@ -82,8 +86,10 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.CkptDir, "ckpt-dir", "", "`folder` for snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
 	fs.DurationVar(&o.CkptEvery, "ckpt-every", 0, "checkpoint each `duration` (30s, 10m); left out while one runs")
 	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
+	fs.IntVar(&o.FullEvery, "ckpt-full-every", launcher.DefaultFullEvery, "every `N`th image of a whole process is full, the others hold what has\nchanged since the one before; 1: all are full")
 	fs.Var(&o.signal, "ckpt-on-signal", "checkpoint and stop when gorun gets this `signal` (USR1, TERM, ...)")
 	fs.IntVar(&o.Restarts, "restarts", 0, "start the job again from its newest snapshot up to `N` times when a rank or agent dies")
+	fs.StringVar(&o.files, "files", string(launcher.FilesRefuse), "when whole processes are restarted, `what` becomes of the files they were\nwriting to; refuse: they go on in them, unless several ranks or another job\nwrite there; copy: in copies; keep: in them as they are")
 	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job; 0: all")
 	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)")
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
@@ -100,7 +106,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 func (o *options) check(fs *flag.FlagSet) error {
 	given := set(fs)
 	if o.CR == "" {
-		for _, name := range []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "keep"} {
+		for _, name := range []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "ckpt-full-every", "keep"} {
 			if given[name] {
 				return fmt.Errorf("-%s needs -cr", name)
 			}
@@ -113,7 +119,12 @@ func (o *options) check(fs *flag.FlagSet) error {
 		return errors.New("a duration must be positive")
 	case o.Restarts < 0, o.Keep < 0:
 		return errors.New("-restarts and -keep must not be negative")
+	case o.FullEvery < 1:
+		return fmt.Errorf("-ckpt-full-every %d: at least 1, which makes all full", o.FullEvery)
+	case !contains(launcher.FilesPolicies, o.files):
+		return fmt.Errorf("-files %s: known are %s", o.files, strings.Join(launcher.FilesPolicies, ", "))
 	}
+	o.Files = launcher.FilesPolicy(o.files)
 	if codecs := []string{"none", "snappy", "zstd"}; !contains(codecs, o.CkptCodec) {
 		return fmt.Errorf("-ckpt-codec %s: known are %s", o.CkptCodec, strings.Join(codecs, ", "))
 	}
@@ -178,20 +189,29 @@ type crFlag struct{ value string }
 
 func (f *crFlag) String() string   { return f.value }
 func (f *crFlag) IsBoolFlag() bool { return true }
-func (f *crFlag) Optional() string { return "self|auto" }
+func (f *crFlag) Optional() string { return strings.Join(crValues(), "|") }
+
+// crValues are what -cr knows beside true and false.
+func crValues() []string {
+	values := []string{launcher.CRAuto, "self"}
+	for _, i := range launcher.Imagers() {
+		values = append(values, i.Name())
+	}
+	return values
+}
 
 func (f *crFlag) Set(s string) error {
-	switch s {
-	case "true":
-		f.value = "self"
-	case "false":
+	switch {
+	case s == "true":
+		f.value = launcher.CRAuto
+	case s == "false":
 		f.value = ""
-	case "self", "auto":
+	case contains(crValues(), s):
 		f.value = s
-	case "native":
-		return errors.New("the native back-end is not in this version; use -cr=self")
+	case s == "criu":
+		return errors.New("this gorun was built without criu; 'gorun info' tells more")
 	default:
-		return fmt.Errorf("known are self and auto, written with =: -cr=%s", "self")
+		return fmt.Errorf("known are %s, written with =: -cr=self", strings.Join(crValues(), ", "))
 	}
 	return nil
 }

@@ -1,0 +1,175 @@
+package launcher
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Two things are scarce while images are made: the disk, which is fastest when
+// few write at once, and memory, of which a rank and its copy need up to twice as
+// much as the rank had.
+
+// turns hands out shares of the disk, first come first served.
+type turns struct {
+	mu      sync.Mutex
+	free    int64
+	waiting []*turn
+}
+
+type turn struct {
+	n     int64
+	ready chan struct{}
+}
+
+// A writer's share grows with its image: small ones gain from several flushes
+// under way, large ones keep a disk busy in twos.
+const (
+	writeShares = 256 << 20
+	leastShare  = 32 << 20
+	mostShare   = 128 << 20
+)
+
+func shareOf(bytes uint64) int64 { return int64(min(max(bytes, leastShare), mostShare)) }
+
+// take waits for a share; false if cancel was closed before.
+func (t *turns) take(n int64, cancel <-chan struct{}) bool {
+	w := &turn{n, make(chan struct{})}
+	t.mu.Lock()
+	t.waiting = append(t.waiting, w)
+	t.next()
+	t.mu.Unlock()
+	select {
+	case <-w.ready:
+		return true
+	case <-cancel:
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, o := range t.waiting {
+		if o == w {
+			t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
+			t.next()
+			return false
+		}
+	}
+	t.free += n // it was given meanwhile
+	t.next()
+	return false
+}
+
+func (t *turns) give(n int64) {
+	t.mu.Lock()
+	t.free += n
+	t.next()
+	t.mu.Unlock()
+}
+
+func (t *turns) next() {
+	for len(t.waiting) > 0 && t.waiting[0].n <= t.free {
+		t.free -= t.waiting[0].n
+		close(t.waiting[0].ready)
+		t.waiting = t.waiting[1:]
+	}
+}
+
+// memory decides whether a rank may be copied. Pages are shared until the rank
+// changes them, so that a copy costs little at first; but nobody knows what the
+// rank will do, and a machine without memory ends somebody. Where a whole second
+// rank would not fit, it stands still instead.
+type memory struct {
+	mu       sync.Mutex
+	promised uint64        // to copies that exist
+	free     func() uint64 // of the machine, and of the cgroup if that is less
+}
+
+// promise sets memory aside, or says why there is not enough.
+func (m *memory) promise(n uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if free := m.free(); m.promised+n > free {
+		return fmt.Errorf("a copy of its %d MB beside the copies of other ranks (%d MB) could need more memory than is free here (%d MB)", n>>20, m.promised>>20, free>>20)
+	}
+	m.promised += n
+	return nil
+}
+
+func (m *memory) giveBack(n uint64) {
+	m.mu.Lock()
+	m.promised -= n
+	m.mu.Unlock()
+}
+
+// residentBytes is the private memory of a process.
+func residentBytes(pid int) uint64 {
+	return procValue(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:")
+}
+
+// procValue reads a line "NAME   123 kB"; 0 if it is not there.
+func procValue(file, name string) uint64 {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
+		if f := strings.Fields(s.Text()); len(f) >= 2 && f[0] == name {
+			kb, _ := strconv.ParseUint(f[1], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// freeMemory is what this process and its children may still use.
+func freeMemory() uint64 {
+	free := procValue("/proc/meminfo", "MemAvailable:")
+	if free == 0 {
+		free = math.MaxUint64
+	}
+	b, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return free
+	}
+	for line := range strings.Lines(string(b)) {
+		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			for ; group != "/" && group != "."; group = path.Dir(group) {
+				free = min(free, cgroupFree("/sys/fs/cgroup"+group))
+			}
+		}
+	}
+	return free
+}
+
+// cgroupFree is what one control group may still use. The page cache is counted
+// as used and can be had.
+func cgroupFree(dir string) uint64 {
+	limit, ok := readUint(dir + "/memory.max")
+	if !ok {
+		return math.MaxUint64 // none, or no such controller
+	}
+	used, _ := readUint(dir + "/memory.current")
+	if b, err := os.ReadFile(dir + "/memory.stat"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) == 2 && f[0] == "inactive_file" {
+				cache, _ := strconv.ParseUint(f[1], 10, 64)
+				used -= min(used, cache)
+			}
+		}
+	}
+	return limit - min(limit, used)
+}
+
+func readUint(file string) (uint64, bool) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,108 @@
+package launcher
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+)
+
+// restart goes on from the newest snapshot of the own chain that is sound, or
+// from the start if none was taken.
+func (h *head) restart(v *verdict) {
+	h.restarts++
+	h.state = "restarting"
+	chain, tried, files := slices.Clone(h.chain), h.inc.from, h.opt.Files
+	go func() {
+		var from *snapshot.Snapshot
+		for _, c := range slices.Backward(chain) {
+			err := checkRestart(c.snap, files)
+			if err == nil && c.snap == tried {
+				// The life that began with it took no other. Perhaps it could
+				// not read it: all of it is looked at, which takes longer.
+				err = c.snap.Verify(nil)
+			}
+			if err == nil {
+				from = c.snap
+				break
+			}
+			h.post(func() { h.say("snapshot %d cannot be used: %v", c.snap.Schema.Sequence, err) })
+		}
+		h.post(func() {
+			if h.end != nil {
+				h.result = h.end
+				return
+			}
+			if h.told {
+				h.result = v
+				return
+			}
+			where := "from the start"
+			if from != nil {
+				where = fmt.Sprintf("from snapshot %d", from.Schema.Sequence)
+			} else if len(chain) > 0 && h.opt.From != nil {
+				h.result = v // its beginning is a snapshot that is damaged
+				return
+			}
+			h.say("%s; restarting %s (%d of at most %d)", v.text, where, h.restarts, h.opt.Restarts)
+			h.start(from)
+		})
+	}()
+}
+
+// FromSnapshot completes the options of a restart: the job, its size, program,
+// arguments and environment come from the snapshot. program may name another
+// executable or folder, followed by other arguments.
+func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
+	whole := s.Schema.Backend != backendSelf
+	switch {
+	case whole && len(program) > 0:
+		return fmt.Errorf("%s holds images of whole processes: they go on in the executable that was kept with it, with the arguments they had; no other PROGRAM can be given", s.SchemaPath())
+	case !whole && len(o.Debug) > 0:
+		return errNoDebug
+	}
+	for _, rank := range o.Debug {
+		if rank < 0 || rank >= s.Schema.NP {
+			return fmt.Errorf("-debug %d: the snapshot has ranks 0 to %d", rank, s.Schema.NP-1)
+		}
+	}
+	if err := checkRestart(s, o.Files); err != nil {
+		return err
+	}
+	p := &s.Schema.Program
+	o.From, o.NP = s, s.Schema.NP
+	o.Program, o.Args = p.Path, p.Args
+	if whole {
+		o.Program, o.Name = s.ProgramPath(), p.Path
+	} else if len(program) > 0 {
+		o.Program = program[0]
+		if len(program) > 1 {
+			o.Args = program[1:]
+		}
+	} else if _, err := os.Stat(p.Path); err != nil {
+		return fmt.Errorf("the program of the snapshot is not here (%w): name it: gorun restart SNAPSHOT -- PROGRAM", err)
+	}
+	if st, err := os.Stat(p.Dir); err == nil && st.IsDir() && len(program) == 0 {
+		o.Dir = p.Dir
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	for _, kv := range p.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		if !slices.Contains(o.KeepEnv, name) { // else set by the user for this run
+			o.KeepEnv = append(o.KeepEnv, name)
+			o.Env = SetEnv(o.Env, kv)
+		}
+	}
+	return nil
+}
+
+// SetEnv returns env with the variable of kv, NAME=VALUE, set.
+func SetEnv(env []string, kv string) []string {
+	name, _, _ := strings.Cut(kv, "=")
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	return append(env, kv)
+}
