@@ -16,6 +16,22 @@
 //	raw write   the same bytes written to files on the same disk and fsynced
 //	restart     gorun restart to the first messages
 //
+// With -cr=native it images whole processes of the program in plain, which
+// knows nothing of checkpoints, and prints for 1 rank of 16 MB, 256 MB and 1 GB,
+// 4 of 256 MB and 64 of 16 MB
+//
+//	pause        the longest that a rank was stopped, as the system reports it
+//	seen         the same as rank 0 sees it, which looks at the clock in a loop
+//	gate         gates closed to gates opened again, as the head reports it
+//	commit       request to the snapshot being committed, nobody else computing
+//	raw write    as many bytes as the images have, written and fsynced
+//	restart      kill -9 of everything to the first message after the restart
+//	beside data  what the image of a rank holds beyond the program's memory
+//
+// and for 1 rank of 1 GB what an incremental image has (5 % of the pages
+// rewritten), and by how much memory grows while a program is written behind
+// that rewrites 400 MB/s.
+//
 // The copies and the raw write are done between checkpoints, by as many writers
 // as ranks and as many copiers as CPUs, while the job stands still. The first
 // checkpoint of a job has to get memory for its copy and is printed apart.
@@ -24,6 +40,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -39,6 +56,7 @@ import (
 
 // options are what the command line asks for.
 type options struct {
+	cr       string
 	cases    []job
 	rounds   int
 	restarts int
@@ -70,7 +88,8 @@ func main() {
 func parse(args []string) (*options, error) {
 	o := &options{}
 	f := flag.NewFlagSet("checkpoint", flag.ContinueOnError)
-	cases := f.String("cases", "4x256,64x1", "`RANKSxMB`, separated by commas")
+	f.StringVar(&o.cr, "cr", "self", "`back-end`: self or native")
+	cases := f.String("cases", "", "`RANKSxMB`, separated by commas (default 4x256,64x1; native 1x16,1x256,1x1024,4x256,64x16)")
 	f.IntVar(&o.rounds, "rounds", 7, "checkpoints of each case")
 	f.IntVar(&o.restarts, "restarts", 3, "restarts of each case")
 	f.StringVar(&o.dir, "dir", "", "`folder` on the disk to be measured (default: that of temporary files)")
@@ -82,7 +101,11 @@ func parse(args []string) (*options, error) {
 	if f.NArg() > 0 || o.rounds < 1 || o.restarts < 0 {
 		return nil, fmt.Errorf("bad argument; see -help")
 	}
-	for _, text := range strings.Split(*cases, ",") {
+	usual, ok := map[string]string{"self": "4x256,64x1", "native": "1x16,1x256,1x1024,4x256,64x16"}[o.cr]
+	if !ok {
+		return nil, fmt.Errorf("-cr=%s: self or native", o.cr)
+	}
+	for _, text := range strings.Split(cmp.Or(*cases, usual), ",") {
 		ranks, mb, ok := strings.Cut(text, "x")
 		n, err := strconv.Atoi(ranks)
 		m, err2 := strconv.Atoi(mb)
@@ -100,7 +123,11 @@ func run(ctx context.Context, o *options, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
-	program, err := bench.Build(world.Bin, "load", "benchmarks/checkpoint/load")
+	name, measure := "load", measure
+	if o.cr == "native" {
+		name, measure = "plain", measureNative
+	}
+	program, err := bench.Build(world.Bin, name, "benchmarks/checkpoint/"+name)
 	if err != nil {
 		return err
 	}
@@ -111,7 +138,7 @@ func run(ctx context.Context, o *options, w io.Writer) (err error) {
 		if err := measure(ctx, world, program, j, o, all); err != nil {
 			return fmt.Errorf("%v: %w", j, err)
 		}
-		missed += all.print(w, j)
+		missed += all.print(w, j, o.cr)
 	}
 	if o.out != "" {
 		if err := os.WriteFile(o.out, all.csv(), 0o666); err != nil {
@@ -131,7 +158,7 @@ func measure(ctx context.Context, world *bench.World, program string, j job, o *
 		return err
 	}
 	defer raw.close()
-	p, err := start(ctx, world, "-np", strconv.Itoa(j.ranks), "-cr", "-keep", "1", program, "-mb", strconv.Itoa(j.mb))
+	p, err := start(ctx, world, "-np", strconv.Itoa(j.ranks), "-cr=self", "-keep", "1", program, "-mb", strconv.Itoa(j.mb))
 	if err != nil {
 		return err
 	}
@@ -150,13 +177,18 @@ func measure(ctx context.Context, world *bench.World, program string, j job, o *
 		if round == 0 {
 			first = "first "
 		}
+		took, err := p.pause()
+		if err != nil {
+			return err
+		}
+		times.took["pause"] = took
 		for what, took := range times.took {
 			all.add(j, first+what, took)
 		}
 		if round == 0 {
 			continue
 		}
-		if err := p.freeze(func() error { return raw.measure(j, all) }); err != nil {
+		if err := p.freeze("load", func() error { return raw.measure(j, all) }); err != nil {
 			return err
 		}
 	}

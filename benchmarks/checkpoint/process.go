@@ -31,6 +31,7 @@ type process struct {
 	errs   bytes.Buffer
 	ended  chan struct{}
 	once   sync.Once
+	stdin  io.WriteCloser
 	record *launcher.Record
 }
 
@@ -41,6 +42,9 @@ func start(ctx context.Context, world *bench.World, args ...string) (*process, e
 	p.cmd = bench.Command(ctx, nil, append([]string{world.Gorun}, args...)...)
 	p.cmd.Stderr = &p.errs
 	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		p.stdin, err = p.cmd.StdinPipe()
+	}
 	if err == nil {
 		err = p.cmd.Start()
 	}
@@ -110,6 +114,8 @@ func (p *process) kill() {
 // checkpointed is one checkpoint: what took how long.
 type checkpointed struct {
 	schema string
+	begin  time.Time                // of the request
+	began  map[string]time.Duration // phases, since then
 	took   map[string]time.Duration
 }
 
@@ -142,16 +148,25 @@ func (p *process) checkpoint(ctx context.Context) (*checkpointed, error) {
 	if closed && opened { // a head with many ranks leaves reports out: no figure is better than a wrong one
 		took["points"], took["gate"] = closing, open-closing
 	}
+	return &checkpointed{schema, start, began, took}, nil
+}
+
+// pause is what the load says about the last checkpoint.
+func (p *process) pause() (time.Duration, error) {
 	text, err := p.line("pause ")
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	pause, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return nil, err
+	return time.Duration(pause * float64(time.Second)), err
+}
+
+// tell writes a line to rank 0 and returns what it says to it.
+func (p *process) tell(command, answer string) (string, error) {
+	if _, err := fmt.Fprintln(p.stdin, command); err != nil {
+		return "", err
 	}
-	took["pause"] = time.Duration(pause * float64(time.Second))
-	return &checkpointed{schema, took}, nil
+	return p.line(answer)
 }
 
 // find finds the job's record: the job whose head is this process.
@@ -174,8 +189,8 @@ func (p *process) find() (*launcher.Record, error) {
 
 // freeze runs f while the ranks stand still (SIGSTOP), so that what f measures
 // has the machine for itself.
-func (p *process) freeze(f func() error) (err error) {
-	ranks := descendants(p.cmd.Process.Pid, "load")
+func (p *process) freeze(program string, f func() error) (err error) {
+	ranks := descendants(p.cmd.Process.Pid, program)
 	if len(ranks) == 0 {
 		return errors.New("the job has no ranks")
 	}
@@ -194,7 +209,8 @@ func (p *process) freeze(f func() error) (err error) {
 	return f()
 }
 
-// descendants returns the processes below pid whose command has a name.
+// descendants returns the processes below pid whose command has a name, all of
+// them for "".
 func descendants(pid int, name string) (found []int) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, f := range files {
@@ -202,7 +218,7 @@ func descendants(pid int, name string) (found []int) {
 		for _, word := range strings.Fields(string(list)) {
 			child, _ := strconv.Atoi(word)
 			comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", child))
-			if strings.TrimSpace(string(comm)) == name {
+			if name == "" || strings.TrimSpace(string(comm)) == name {
 				found = append(found, child)
 			}
 			found = append(found, descendants(child, name)...)
