@@ -61,7 +61,7 @@ func TestArchitectures(t *testing.T) {
 		}
 	}
 	for _, from := range ms {
-		schema := h.stopped(append(append([]string{"-np", "3"}, from.program...), append(problem, "-slow", "20ms")...))
+		schema := h.stopped("-cr", append(append([]string{"-np", "3"}, from.program...), append(problem, "-slow", "20ms")...))
 		for _, to := range ms {
 			out := h.must(append(append([]string{"restart", schema, "--"}, to.program...), problem...)...)
 			if got := digest(t, out); got != want {
@@ -74,11 +74,11 @@ func TestArchitectures(t *testing.T) {
 
 // stopped starts a run with checkpoints on, checkpoints and stops it, and
 // returns the schema's path.
-func (h *house) stopped(args []string) string {
+func (h *house) stopped(cr string, args []string) string {
 	h.t.Helper()
 	file := filepath.Join(h.run, "id")
 	os.Remove(file)
-	p := h.start(append([]string{"-cr", "-jobid-file", file}, args...)...)
+	p := h.start(append([]string{cr, "-jobid-file", file}, args...)...)
 	schema := strings.TrimSpace(h.must("checkpoint", "-stop", jobID(h.t, p, file)))
 	if code := p.wait(); code != 0 {
 		h.t.Fatalf("checkpointed and stopped, but exit %d\n%s", code, p.errs)

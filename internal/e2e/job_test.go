@@ -18,7 +18,7 @@ func TestRealMatrix(t *testing.T) {
 	h := newHouse(t)
 	problem := []string{"-matrix", matrix, "-iters", "200", "-tol", "1e-12"}
 	want := digest(t, h.must(append([]string{"-np", "4"}, solver(problem...)...)...))
-	schema := h.stopped(append([]string{"-np", "4"}, solver(append(problem, "-slow", "10ms")...)...))
+	schema := h.stopped("-cr", append([]string{"-np", "4"}, solver(append(problem, "-slow", "10ms")...)...))
 	if got := digest(t, h.must("restart", schema)); got != want {
 		t.Errorf("digest %s, undisturbed %s", got, want)
 	}
@@ -33,7 +33,7 @@ func TestManyRanks(t *testing.T) {
 	h := newHouse(t)
 	problem := []string{"-poisson", "12", "-iters", "50", "-tol", "0"}
 	want := digest(t, h.must(append([]string{"-np", "64"}, solver(problem...)...)...))
-	schema := h.stopped(append([]string{"-np", "64"}, solver(append(problem, "-slow", "20ms")...)...))
+	schema := h.stopped("-cr", append([]string{"-np", "64"}, solver(append(problem, "-slow", "20ms")...)...))
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Add(1)

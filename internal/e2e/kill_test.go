@@ -12,76 +12,81 @@ import (
 	"testing"
 )
 
-// A run short enough to be killed two hundred times, long enough to be
-// checkpointed often: about half a second.
-var killArgs = []string{"-poisson", "10", "-iters", "120", "-tol", "0", "-slow", "3ms"}
+// victim is what is killed at random: a run of about half a second, which is
+// checkpointed often, in the steps that -v tells on standard error.
+type victim struct {
+	cr      string
+	program []string
+	phases  []string
+	house   func(testing.TB) *house
+}
 
-// phases are the steps of a checkpoint as -v tells them on standard error.
-var phases = []string{"points", "closing", "draining", "capturing", "writing", "committing", "committed"}
+var selfVictim = victim{
+	cr:      "-cr",
+	program: []string{"solver", "-poisson", "10", "-iters", "120", "-tol", "0", "-slow", "3ms"},
+	phases:  []string{"points", "closing", "draining", "capturing", "writing", "committing", "committed"},
+	house:   func(t testing.TB) *house { return newHouse(t) },
+}
 
 // TestKill kills a random process at a random step of a random checkpoint. The
 // newest committed snapshot must verify and restart to the bit-identical
 // result, by itself with -restarts, and nothing may be left behind.
 func TestKill(t *testing.T) {
 	n := 6
-	if s := os.Getenv("GORUN_KILLS"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	} else if testing.Short() {
+	if testing.Short() {
 		n = 2
 	}
-	seed := rand.Uint64()
-	if s := os.Getenv("GORUN_KILL_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("%d kills, GORUN_KILL_SEED=%d", n, seed)
+	killMany(t, &selfVictim, count(t, "GORUN_KILLS", n))
+}
+
+func killMany(t *testing.T, v *victim, n int) {
+	random := seed(t, "GORUN_KILL_SEED")
+	t.Logf("%d kills, GORUN_KILL_SEED=%d", n, random)
 	var want sync.Map // np -> digest of the undisturbed run
 	t.Run("group", func(t *testing.T) {
 		for i := range n {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				killOnce(t, rand.New(rand.NewPCG(seed, uint64(i))), &want)
+				v.killOnce(t, rand.New(rand.NewPCG(random, uint64(i))), &want)
 			})
 		}
 	})
 }
 
-func undisturbed(t *testing.T, h *house, np int, want *sync.Map) string {
+// command is the program with its full path.
+func (v *victim) command() []string {
+	return append([]string{filepath.Join(bin, v.program[0])}, v.program[1:]...)
+}
+
+func (v *victim) undisturbed(t *testing.T, h *house, np int, want *sync.Map) string {
 	once, _ := want.LoadOrStore(np, sync.OnceValue(func() string {
-		args := append([]string{"-np", strconv.Itoa(np), filepath.Join(bin, "solver")}, killArgs...)
-		return digest(t, h.must(args...))
+		return digest(t, h.must(append([]string{"-np", strconv.Itoa(np)}, v.command()...)...))
 	}))
 	return once.(func() string)()
 }
 
-func killOnce(t *testing.T, rng *rand.Rand, want *sync.Map) {
-	h := newHouse(t)
+func (v *victim) killOnce(t *testing.T, rng *rand.Rand, want *sync.Map) {
+	h := v.house(t)
 	np := 4 + rng.IntN(5)
-	expected := undisturbed(t, h, np, want)
+	expected := v.undisturbed(t, h, np, want)
 
-	victim := []string{"rank", "rank", "agent", "head"}[rng.IntN(4)]
-	phase, nth := phases[rng.IntN(len(phases))], 1+rng.IntN(3)
-	alone := victim != "head" && rng.IntN(2) == 0
-	args := []string{"-np", strconv.Itoa(np), "-cr", "-v", "-ckpt-every", "40ms", "-keep", "3", "-agents", strconv.Itoa(1 + rng.IntN(2)),
+	who := []string{"rank", "rank", "agent", "head"}[rng.IntN(4)]
+	phase, nth := v.phases[rng.IntN(len(v.phases))], 1+rng.IntN(3)
+	alone := who != "head" && rng.IntN(2) == 0
+	args := []string{"-np", strconv.Itoa(np), v.cr, "-v", "-ckpt-every", "40ms", "-keep", "3", "-agents", strconv.Itoa(1 + rng.IntN(2)),
 		"-jobid-file", filepath.Join(h.run, "id")}
 	if alone {
 		args = append(args, "-restarts", "2")
 	}
-	args = append(append(args, filepath.Join(bin, "solver")), killArgs...)
-	t.Logf("kill a %s at the %d. %q, np=%d, alone=%v", victim, nth, phase, np, alone)
+	t.Logf("kill a %s at the %d. %q, np=%d, alone=%v", who, nth, phase, np, alone)
 
-	p := h.start(args...)
+	p := h.start(append(args, v.command()...)...)
 	id := jobID(t, p, filepath.Join(h.run, "id"))
 	agents, ranks := p.family()
 	all := append(append([]int{}, agents...), ranks...)
 	if p.errs.wait(": "+phase, nth) {
 		pid := p.cmd.Process.Pid
-		switch victim {
+		switch who {
 		case "rank":
 			pid = ranks[rng.IntN(len(ranks))]
 		case "agent":
@@ -115,6 +120,7 @@ func (h *house) goOn(id string) string {
 	h.t.Helper()
 	schemas, _ := filepath.Glob(filepath.Join(h.ckpt, "*", "*", "schema.toml"))
 	if len(schemas) == 0 {
+		h.must("snapshots") // removes what was never finished
 		return ""
 	}
 	h.must("snapshots", "-verify", id)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,7 +32,9 @@ func TestMain(m *testing.M) {
 	}
 	bin = dir
 	code := 1
-	if err := build(dir, os.Environ(), "gorun", "solver", "heat", "ring"); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run the programs, too
+		fmt.Fprintln(os.Stderr, err)
+	} else if err := build(dir, os.Environ(), "gorun", "solver", "heat", "ring", "subject"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
@@ -39,13 +43,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// packages are the programs that are no examples.
+var packages = map[string]string{"gorun": "cmd/gorun", "subject": "internal/e2e/subject"}
+
 // build compiles commands and examples by name into dir.
 func build(dir string, env []string, names ...string) error {
 	for _, name := range names {
-		pkg := "github.com/gorun-mpi/gorun/examples/" + name
-		if name == "gorun" {
-			pkg = "github.com/gorun-mpi/gorun/cmd/gorun"
-		}
+		pkg := "github.com/gorun-mpi/gorun/" + cmp.Or(packages[name], "examples/"+name)
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), pkg)
 		cmd.Env = append(env, "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -60,6 +64,9 @@ type house struct {
 	t    testing.TB
 	run  string // XDG_RUNTIME_DIR
 	ckpt string // snapshots
+	env  []string
+	user *syscall.Credential // who runs gorun; nil: who runs the test
+	wrap []string            // command that runs gorun; nil: none
 }
 
 func newHouse(t testing.TB) *house {
@@ -146,16 +153,24 @@ func (l *lines) String() string {
 func (h *house) command(args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	h.t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "gorun"), args...)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "GORUN_CKPT_DIR="+h.ckpt)
+	args = slices.Concat(h.wrap, []string{filepath.Join(bin, "gorun")}, args)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "GORUN_CKPT_DIR="+h.ckpt), h.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.user}
 	return cmd
 }
 
 // start begins gorun with args in the background.
 func (h *house) start(args ...string) *proc {
 	h.t.Helper()
+	return h.startWith(nil, args...)
+}
+
+// startWith gives it something to read.
+func (h *house) startWith(stdin io.Reader, args ...string) *proc {
+	h.t.Helper()
 	p := &proc{t: h.t, cmd: h.command(args...), done: make(chan struct{})}
-	p.cmd.Stdout = &p.out
+	p.cmd.Stdin, p.cmd.Stdout = stdin, &p.out
 	r, w, err := os.Pipe()
 	if err != nil {
 		h.t.Fatal(err)

@@ -12,12 +12,17 @@ var shortRun = []string{"-poisson", "8", "-iters", "60", "-tol", "0"}
 
 func solver(args ...string) []string { return append([]string{filepath.Join(bin, "solver")}, args...) }
 
-// TestDamagedImages damages a snapshot in every way that storage does. Verify
-// and restart must refuse it and name the file, the rank and what to do.
 func TestDamagedImages(t *testing.T) {
 	h := newHouse(t)
-	schema := h.stopped(append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
-	other := h.stopped(append([]string{"-np", "3"}, solver("-poisson", "8", "-iters", "80", "-tol", "0", "-slow", "10ms")...))
+	schema := h.stopped("-cr", append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
+	other := h.stopped("-cr", append([]string{"-np", "3"}, solver("-poisson", "8", "-iters", "80", "-tol", "0", "-slow", "10ms")...))
+	h.damage(t, schema, other)
+	h.clean()
+}
+
+// damage damages a snapshot of three ranks in every way that storage does.
+// Verify and restart must refuse it and name the file and the rank.
+func (h *house) damage(t *testing.T, schema, other string) {
 	image := func(schema string, rank string) string {
 		m, err := filepath.Glob(filepath.Join(filepath.Dir(schema), "rank-0000"+rank+".img"))
 		if err != nil || len(m) != 1 {
@@ -80,7 +85,6 @@ func TestDamagedImages(t *testing.T) {
 	if digest(t, h.must("restart", schema)) == "" {
 		t.Error("the mended snapshot does not restart")
 	}
-	h.clean()
 }
 
 // failsAndGoesOn asks for a checkpoint that cannot be stored and expects an
@@ -89,8 +93,14 @@ func TestDamagedImages(t *testing.T) {
 func (h *house) failsAndGoesOn(dir, why string) string {
 	h.t.Helper()
 	want := digest(h.t, h.must(append([]string{"-np", "4"}, solver(shortRun...)...)...))
+	return h.failsWith(dir, why, want, append([]string{"-np", "4", "-cr"}, solver(append(shortRun, "-slow", "20ms")...)...))
+}
+
+// failsWith does it for any run.
+func (h *house) failsWith(dir, why, want string, args []string) string {
+	h.t.Helper()
 	file := filepath.Join(h.run, "id")
-	p := h.start(append([]string{"-np", "4", "-cr", "-ckpt-dir", dir, "-jobid-file", file}, solver(append(shortRun, "-slow", "20ms")...)...)...)
+	p := h.start(append([]string{"-ckpt-dir", dir, "-jobid-file", file}, args...)...)
 	_, errs, code := h.gorun("checkpoint", jobID(h.t, p, file))
 	if code == 0 || !strings.Contains(errs, why) {
 		h.t.Errorf("checkpoint: exit %d, stderr %q, want %q in it", code, errs, why)
@@ -141,7 +151,7 @@ func TestReadOnlyFolder(t *testing.T) {
 func TestMovedSnapshot(t *testing.T) {
 	h := newHouse(t)
 	want := digest(t, h.must(append([]string{"-np", "3"}, solver(shortRun...)...)...))
-	schema := h.stopped(append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
+	schema := h.stopped("-cr", append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
 	moved := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.Rename(filepath.Dir(schema), moved); err != nil {
 		t.Fatal(err)

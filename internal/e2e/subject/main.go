@@ -48,6 +48,7 @@ var scenes = map[string]func(*stage, *mpi.Comm) error{
 	"timers": timers, "gc": gc, "tight": tight, "goroutines": goroutines, "notify": notify, "child": child,
 	"conn": conn, "pipe": pipe, "stdin": stdin, "files": files, "undumpable": undumpable, "sharedmap": sharedmap,
 	"churn": churn, "asleep": asleep, "descriptors": descriptors, "stacks": stacks,
+	"heavy": heavy,
 }
 
 // bare are the scenes that call Init and Finalize themselves.
@@ -71,9 +72,6 @@ func main() {
 			fmt.Fprintln(os.Stderr, "subject:", err)
 			os.Exit(1)
 		}
-		return
-	}
-	if s.scene == "child" {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "subject: no scene %q; there are %v and %v\n", s.scene, slices.Sorted(maps.Keys(scenes)), slices.Sorted(maps.Keys(bare)))

@@ -190,6 +190,14 @@ func goroutines(s *stage, c *mpi.Comm) error {
 	return s.everybody(c)
 }
 
+// heavy: each rank holds 8 MB.
+func heavy(s *stage, c *mpi.Comm) error {
+	memory := noise(1<<20, uint64(c.Rank()))
+	s.here(c.Rank())
+	s.wait("go")
+	return errors.Join(same(memory, uint64(c.Rank())), s.everybody(c))
+}
+
 // notify: the test lets the ranks go by a signal that they have asked for.
 func notify(s *stage, c *mpi.Comm) error {
 	ch := make(chan os.Signal, 1)

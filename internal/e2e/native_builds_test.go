@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/gorun-mpi/gorun/"
+
+// goBuild builds a package of this project as a user would.
+func goBuild(t *testing.T, h *house, pkg string, env []string, flags ...string) (exe string, err error) {
+	t.Helper()
+	exe = filepath.Join(h.dir("bin"), filepath.Base(pkg))
+	cmd := exec.Command("go", append(append([]string{"build", "-o", exe}, flags...), modulePath+pkg)...)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", &buildError{err, string(out)}
+	}
+	return exe, os.Chmod(h.dir("bin"), 0o755)
+}
+
+type buildError struct {
+	err error
+	out string
+}
+
+func (e *buildError) Error() string { return e.err.Error() + "\n" + e.out }
+
+// TestNativeBuilds images programs however they were built: a plain go build on
+// a machine with a C compiler, stripped, as position independent code, with the
+// older Go version.
+func TestNativeBuilds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs in many ways; skipped with -short")
+	}
+	for _, c := range []struct {
+		name  string
+		env   []string
+		flags []string
+	}{
+		{"plain", []string{"CGO_ENABLED=1"}, nil},
+		{"stripped", []string{"CGO_ENABLED=0"}, []string{"-ldflags=-s -w", "-trimpath"}},
+		{"pie", []string{"CGO_ENABLED=0"}, []string{"-buildmode=pie"}},
+		{"go1.25.4", []string{"CGO_ENABLED=0", "GOTOOLCHAIN=go1.25.4", "GOFLAGS=-buildvcs=false"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := nativeHouse(t)
+			exe, err := goBuild(t, h, "internal/e2e/subject", c.env, c.flags...)
+			if err != nil {
+				if strings.HasPrefix(c.name, "go1") && os.Getenv("CI") != "true" {
+					t.Skipf("cannot be had here: %v", err)
+				}
+				t.Fatal(err)
+			}
+			dir := h.folder("stage")
+			for _, scene := range []string{"tight", "collectives"} {
+				r := h.nativeRun(3, nil, exe, "-dir", dir, scene)
+				r.inPlace(3)
+				schema := r.checkpoint()
+				r.kill()
+				r = h.restart(schema)
+				schema = r.checkpoint()
+				r.kill()
+				r = h.restart(schema)
+				h.signal(dir, "go")
+				r.ended()
+				os.Remove(filepath.Join(dir, "go"))
+			}
+		})
+	}
+}
+
+// TestNativeRefusedPrograms says at the start of a job what cannot be imaged.
+func TestNativeRefusedPrograms(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("gcc is not installed")
+	}
+	for _, c := range []struct {
+		name, pkg string
+		flags     []string
+		words     []string
+	}{
+		{"cgo", "internal/e2e/testdata/cgo", nil, []string{"cgo"}},
+		{"race", "examples/heat", []string{"-race"}, []string{"race"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := nativeHouse(t)
+			exe, err := goBuild(t, h, c.pkg, []string{"CGO_ENABLED=1"}, c.flags...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, errs, code := h.gorun("-np", "2", "-cr=native", exe)
+			if code == 0 {
+				t.Error("it was started")
+			}
+			for _, w := range append(c.words, "CGO_ENABLED=0") {
+				if !strings.Contains(errs, w) {
+					t.Errorf("no %q in what gorun says:\n%s", w, errs)
+				}
+			}
+		})
+	}
+	t.Run("not Go", func(t *testing.T) {
+		h := nativeHouse(t)
+		if _, errs, code := h.gorun("-np", "2", "-cr=native", "cat"); code == 0 || !strings.Contains(errs, "Go") {
+			t.Errorf("exit %d\n%s", code, errs)
+		}
+	})
+}

@@ -1,0 +1,283 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// A cycle is a checkpoint at a random instant, mostly followed by kill -9 of
+// everything and a restart. A lineage is a run with several of them, which must
+// end with the same bits as one that nobody has disturbed.
+//
+// Every third cycle takes a second, incremental snapshot and restarts from
+// that, every fifth kills nobody.
+const (
+	cyclesPerRun = 5
+	logLines     = 200 // of a whole run
+)
+
+// load is a program for cycles: it writes logLines to a file that it keeps open.
+type load struct {
+	name  string
+	ranks int
+	args  func(log string) []string
+}
+
+// loads are an example that computes in the same memory for ever, and a program
+// that is all new memory and garbage collection.
+func loads(rng *rand.Rand, ranks int) load {
+	heat := func(steps int) func(log string) []string {
+		return func(log string) []string {
+			return []string{filepath.Join(bin, "heat"), "-n", "128", "-steps", strconv.Itoa(steps), "-every", strconv.Itoa(steps / logLines), "-log", log}
+		}
+	}
+	churn := func(steps int) func(log string) []string {
+		return func(log string) []string {
+			return []string{filepath.Join(bin, "subject"), "-steps", strconv.Itoa(steps), "-every", strconv.Itoa(steps / logLines), "-log", log, "churn"}
+		}
+	}
+	switch {
+	case ranks > 8:
+		return load{"heat", ranks, heat(600)}
+	case rng.IntN(3) == 0:
+		return load{"churn", ranks, churn(4000)}
+	}
+	return load{"heat", ranks, heat(20_000)}
+}
+
+// calm is what an undisturbed run leaves behind.
+type calm struct {
+	digest string
+	log    []byte
+}
+
+// undisturbedRun runs a load without checkpoints.
+func (h *house) undisturbedRun(l load) calm {
+	h.t.Helper()
+	log := h.dir("calm.log")
+	if h.user != nil {
+		log = filepath.Join(h.folder("calm"), "log")
+	}
+	out := h.must(append([]string{"-np", strconv.Itoa(l.ranks), "-env", "GOMAXPROCS=2"}, l.args(log)...)...)
+	text, err := os.ReadFile(log)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return calm{digest(h.t, out), text}
+}
+
+// lines counts the lines of a log.
+func countLines(t testing.TB, log string) int {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(text, []byte("\n"))
+}
+
+// reach waits until the log of a run has so many lines; false if the run ends
+// before.
+func (r *run) reach(log string, lines int) bool {
+	r.h.t.Helper()
+	for countLines(r.h.t, log) < lines {
+		select {
+		case <-r.done:
+			return false
+		default:
+			poll()
+		}
+	}
+	return true
+}
+
+// try takes a snapshot if the run has not come to its end before.
+func (r *run) try() (schema string, ok bool) {
+	r.h.t.Helper()
+	out, errs, code := r.h.gorun("checkpoint", r.id)
+	if code == 0 {
+		return string(bytes.TrimSpace([]byte(out))), true
+	}
+	if end := r.wait(); end != 0 {
+		r.h.t.Fatalf("checkpoint: exit %d\n%s\nthe job: exit %d\n%s", code, errs, end, r.errs)
+	}
+	return "", false
+}
+
+// TestNativeCycles checkpoints, kills and restarts heat and churn at random
+// instants. GORUN_CYCLES sets the number of cycles.
+func TestNativeCycles(t *testing.T) {
+	n := count(t, "GORUN_CYCLES", cyclesPerRun)
+	cycles(t, n, func(rng *rand.Rand) int { return 4 + rng.IntN(5) })
+}
+
+// TestNativeCycles64 does it with 64 ranks. GORUN_CYCLES64 sets the number of
+// cycles.
+func TestNativeCycles64(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts 64 ranks; skipped with -short")
+	}
+	n := count(t, "GORUN_CYCLES64", 1)
+	cycles(t, n, func(*rand.Rand) int { return 64 })
+}
+
+// count is a number from the environment.
+func count(t *testing.T, name string, usually int) int {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return usually
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// seed is random, or what the environment says.
+func seed(t *testing.T, name string) uint64 {
+	t.Helper()
+	x := rand.Uint64()
+	if s := os.Getenv(name); s != "" {
+		var err error
+		if x, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return x
+}
+
+// cycles does n cycles, in lineages side by side.
+func cycles(t *testing.T, n int, ranks func(*rand.Rand) int) {
+	needNative(t)
+	random := seed(t, "GORUN_CYCLE_SEED")
+	t.Logf("%d cycles, GORUN_CYCLE_SEED=%d", n, random)
+	c := &counter{left: n}
+	var want sync.Map // load and ranks -> calm
+	t.Run("group", func(t *testing.T) {
+		for i := range min(2, (n+cyclesPerRun-1)/cyclesPerRun) {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				rng := rand.New(rand.NewPCG(random, uint64(i)))
+				for c.more() {
+					t.Run("lineage", func(t *testing.T) { lineage(t, rng, loads(rng, ranks(rng)), c, &want) })
+					if t.Failed() {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d cycles, %d incremental snapshots, %d cycles without a kill", c.done, c.incremental, c.calm)
+	if !t.Failed() && incrementals(t) && c.done >= 3 && c.incremental == 0 {
+		t.Error("no snapshot was incremental")
+	}
+}
+
+// counter hands out cycles to lineages.
+type counter struct {
+	mu                            sync.Mutex
+	left, done, incremental, calm int
+}
+
+func (c *counter) more() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left > 0
+}
+
+// next begins a cycle, given its number, unless there were enough.
+func (c *counter) next() (i int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left == 0 {
+		return 0, false
+	}
+	c.left--
+	c.done++
+	return c.done, true
+}
+
+// undo gives a cycle back that the end of the run has cut short.
+func (c *counter) undo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left++
+	c.done--
+}
+
+func (c *counter) note(incremental, calm bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if incremental {
+		c.incremental++
+	}
+	if calm {
+		c.calm++
+	}
+}
+
+// lineage starts a load, disturbs it for some cycles and compares its end.
+func lineage(t *testing.T, rng *rand.Rand, l load, c *counter, all *sync.Map) {
+	h := nativeHouse(t)
+	once, _ := all.LoadOrStore(fmt.Sprint(l.name, l.ranks), sync.OnceValue(func() calm { return h.undisturbedRun(l) }))
+	want := once.(func() calm)()
+
+	log := filepath.Join(h.folder("work"), "log")
+	flags := []string{"-env", "GOMAXPROCS=2", "-ckpt-full-every", "4", "-agents", strconv.Itoa(1 + rng.IntN(2)), "-keep", "3"}
+	r := h.nativeRun(l.ranks, flags, l.args(log)...)
+	for range cyclesPerRun {
+		i, ok := c.next()
+		if !ok {
+			break
+		}
+		again, ok := cycle(r, rng, i, log, c)
+		if !ok {
+			c.undo()
+			break
+		}
+		r = again
+	}
+	if got := r.ended(); got != want.digest {
+		t.Errorf("digest %s, undisturbed %s", got, want.digest)
+	}
+	if got, err := os.ReadFile(log); err != nil || !bytes.Equal(got, want.log) {
+		t.Errorf("the log has %d bytes in %d lines, undisturbed %d in %d, %v", len(got), bytes.Count(got, []byte("\n")), len(want.log), logLines, err)
+	}
+}
+
+// cycle is one checkpoint, and most often a kill and a restart. It returns the
+// run that goes on; false if the run was over too early.
+func cycle(r *run, rng *rand.Rand, i int, log string, c *counter) (*run, bool) {
+	h := r.h
+	h.t.Helper()
+	somewhat := func() bool {
+		return r.reach(log, min(logLines, countLines(h.t, log)+1+rng.IntN(logLines/cyclesPerRun/2)))
+	}
+	if !somewhat() {
+		return r, false
+	}
+	schema, ok := r.try()
+	incremental := false
+	if ok && i%3 == 0 && somewhat() {
+		if schema, ok = r.try(); ok {
+			incremental = len(readSchema(h.t, schema).Bases()) > 0
+		}
+	}
+	if !ok {
+		return r, false
+	}
+	c.note(incremental, i%5 == 0)
+	if i%5 == 0 {
+		return r, true
+	}
+	r.kill()
+	return h.restart(schema), true
+}
