@@ -117,7 +117,7 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64
 	return &snapshot{
 		copy: c, saved: saved, path: cfg.Path, codec: codec,
 		meta: image.Meta{
-			Job: j.ID, Incarnation: fmt.Sprintf("%016x", j.Incarnation),
+			Job: j.ID(), Incarnation: fmt.Sprintf("%016x", j.Incarnation()),
 			Rank: j.Rank, Size: j.Size, Seq: cfg.Seq,
 			Arch: runtime.GOARCH, BigEndian: image.HostBigEndian, Backend: "self",
 			Program: program(), Created: time.Now().UTC(), Point: point, Contexts: j.Contexts(),

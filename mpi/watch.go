@@ -23,10 +23,11 @@ import (
 // Reports and verdicts travel in a context of their own and are drained at each
 // look, so that none stays behind.
 //
-//	report   tag 0, u64s: incarnation, context, then (what, root, bytes) of the calls begun last
+//	report   tag 0, u64s: incarnation (born), context, then (what, root, bytes) of the calls begun last
 //	verdict  tag 1, bytes: incarnation u64, context u64, class u8, text
 type watch struct {
-	env *env
+	env  *env
+	born uint64 // incarnation in which the program began, the same in all ranks
 
 	mu       sync.Mutex
 	comms    map[uint64]*watched
@@ -79,7 +80,10 @@ var watchContext = contextOf(0, 0, "watch")
 var classes = []error{ErrMismatch, ErrPeerFailed, ErrDeadline, ErrTruncate, ErrType}
 
 func (w *watch) init(e *env) {
-	w.env = e
+	// A process that is restored as a whole goes on with its calls: what was said
+	// of them in the incarnation before is still true. One that begins anew from a
+	// portable image must not believe what that holds.
+	w.env, w.born = e, e.job.Incarnation()
 	w.comms = map[uint64]*watched{}
 	w.verdicts = map[uint64]error{}
 	e.job.RegisterContext(watchContext, "the watch over collectives")
@@ -157,23 +161,27 @@ func (w *watch) look() {
 	}
 	w.mu.Unlock()
 	for _, x := range stuck {
-		w.report(x.c)
+		if err := w.report(x.c); errors.Is(err, rpi.ErrDeadline) {
+			w.mu.Lock()
+			x.told = 0 // to be said again: the time may have passed while this process was an image
+			w.mu.Unlock()
+		}
 	}
 	w.drain()
 }
 
 // report tells rank 0 of the communicator the calls begun last.
-func (w *watch) report(c *core) {
+func (w *watch) report(c *core) error {
 	calls := c.recent()
 	if c.rank == 0 {
 		w.compare(c.ctx, c.toWorld(0), calls)
-		return
+		return nil
 	}
-	words := []uint64{w.env.job.Incarnation, c.ctx}
+	words := []uint64{w.born, c.ctx}
 	for _, x := range calls {
 		words = append(words, x.what, x.root, x.bytes)
 	}
-	w.say([]int{c.toWorld(0)}, tagReport, &basics[reflect.Uint64], bytesOf(words))
+	return w.say([]int{c.toWorld(0)}, tagReport, &basics[reflect.Uint64], bytesOf(words))
 }
 
 // recent copies the calls begun last.
@@ -227,7 +235,7 @@ func differ(a int, as []call, b int, bs []call) error {
 
 // verdict tells all members why their communicator is about to be poisoned.
 func (w *watch) verdict(c *core, cause error) {
-	p := binary.NativeEndian.AppendUint64(nil, w.env.job.Incarnation)
+	p := binary.NativeEndian.AppendUint64(nil, w.born)
 	p = binary.NativeEndian.AppendUint64(p, c.ctx)
 	class := 0
 	for class < len(classes) && !errors.Is(cause, classes[class]) {
@@ -238,7 +246,9 @@ func (w *watch) verdict(c *core, cause error) {
 	w.mu.Lock()
 	w.verdicts[c.ctx] = passedOn(class, text)
 	w.mu.Unlock()
-	w.say(c.members(), tagVerdict, &basics[reflect.Uint8], p)
+	// A rank that cannot be told is dead or about to be; the job's end will tell
+	// the others.
+	_ = w.say(c.members(), tagVerdict, &basics[reflect.Uint8], p)
 }
 
 func passedOn(class int, text string) error {
@@ -259,16 +269,16 @@ func (e *verdictError) Error() string   { return "communicator failed: " + e.tex
 func (e *verdictError) Unwrap() []error { return e.is }
 
 // say sends to each of some ranks, as far as they take it in time.
-func (w *watch) say(world []int, tag int32, t *rpi.Type, p []byte) {
+func (w *watch) say(world []int, tag int32, t *rpi.Type, p []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), sayWithin)
 	defer cancel()
 	v := rpi.NewView(ctx, w.env.eng)
 	defer v.Stop()
+	var errs []error
 	for _, r := range world {
-		// A rank that cannot be told is dead or about to be; the job's end
-		// will tell the others.
-		_ = w.env.eng.Send(r, watchContext, tag, t, p, rpi.Standard, v)
+		errs = append(errs, w.env.eng.Send(r, watchContext, tag, t, p, rpi.Standard, v))
 	}
+	return errors.Join(errs...)
 }
 
 // drain hears what has arrived. It probes and then receives, under a lock of its
@@ -288,7 +298,7 @@ func (w *watch) drain() {
 			t = &basics[reflect.Uint64]
 		}
 		s, err = w.env.eng.Recv(s.Source, watchContext, int32(s.Tag), t, p, nil)
-		if err != nil || len(p) < 16 || binary.NativeEndian.Uint64(p) != w.env.job.Incarnation {
+		if err != nil || len(p) < 16 || binary.NativeEndian.Uint64(p) != w.born {
 			continue
 		}
 		w.hear(s, p[8:])

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -61,31 +60,57 @@ func single() (*Job, error) {
 }
 
 func join(conn *oob.Conn) (*Job, error) {
-	self := oob.HelloInfo{Role: "rank", PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: BigEndian()}
-	if _, err := conn.Greet(self, -1); err != nil {
+	if _, err := conn.Greet(self(), -1); err != nil {
 		return nil, err
 	}
-	start, err := recvStart(conn)
+	m, err := conn.Recv()
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the launcher: %w", err)
+	}
+	start, err := startOf(&m)
 	if err != nil {
 		return nil, err
 	}
 	j, err := enter(conn, start)
 	if err != nil {
 		// The head shows the reason; without this it would only see an exit.
-		m := oob.Msg{Kind: oob.Failure, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, Data: []byte(err.Error())}
-		return nil, errors.Join(err, conn.Send(m))
+		return nil, errors.Join(err, conn.Send(failure(start, err, false)))
 	}
 	return j, nil
 }
 
+// self is what a rank says of itself.
+func self() oob.HelloInfo {
+	return oob.HelloInfo{Role: "rank", PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: BigEndian()}
+}
+
+// failure tells the head of an error that ends this rank, secondary if it only
+// follows from another's.
+func failure(start oob.StartConfig, err error, secondary bool) oob.Msg {
+	m := oob.Msg{Kind: oob.Failure, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, Data: []byte(err.Error())}
+	if secondary {
+		m.B = 1
+	}
+	return m
+}
+
 func enter(conn *oob.Conn, start oob.StartConfig) (*Job, error) {
-	if start.Image != "" && NewBackend == nil {
+	switch {
+	case start.Image == "":
+	case start.Backend == backendNative:
+		return nil, fmt.Errorf("rank %d cannot begin from %s, the image of a whole process: gorun restores such a process, it does not start it", start.Rank, start.Image)
+	case NewBackend == nil:
 		return nil, fmt.Errorf("rank %d cannot be restarted from %s: %w", start.Rank, start.Image, ErrNoBackend)
 	}
+	var running atomic.Pointer[Job]
 	t, err := openTransports(start, func(_ int, err error) {
+		now := start
+		if j := running.Load(); j != nil {
+			now = *j.start.Load()
+		}
 		// Before the program can react: should it exit now, the head knows that
 		// this is a consequence. If the head is gone as well, so is this rank.
-		_ = conn.Send(oob.Msg{Kind: oob.Failure, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, B: 1, Data: []byte(err.Error())})
+		_ = conn.Send(failure(now, err, true))
 	})
 	if err != nil {
 		return nil, err
@@ -98,14 +123,13 @@ func enter(conn *oob.Conn, start oob.StartConfig) (*Job, error) {
 	if err := conn.Send(up); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
-	return New(Config{Start: start, Engine: t.engine, Waiter: t.waiter, Close: t.close, Link: conn}), nil
+	j := New(Config{Start: start, Engine: t.engine, Modules: t.modules, Waiter: t.waiter, Link: conn})
+	running.Store(j)
+	return j, nil
 }
 
-func recvStart(conn *oob.Conn) (start oob.StartConfig, err error) {
-	m, err := conn.Recv()
-	if err != nil {
-		return start, fmt.Errorf("waiting for the launcher: %w", err)
-	}
+// startOf reads what a message of kind Start says.
+func startOf(m *oob.Msg) (start oob.StartConfig, err error) {
 	if m.Kind != oob.Start {
 		return start, fmt.Errorf("waiting for the launcher: message of kind %d before the start", m.Kind)
 	}
@@ -116,89 +140,6 @@ func recvStart(conn *oob.Conn) (start oob.StartConfig, err error) {
 		return start, fmt.Errorf("start configuration: rank %d of %d", start.Rank, start.Size)
 	}
 	return start, nil
-}
-
-// transports are a rank's open modules and the engine over them.
-type transports struct {
-	names   []string
-	modules []rpi.Module
-	addrs   map[string][]byte
-	engine  *rpi.Engine
-	waiter  rpi.Waiter
-}
-
-func openTransports(start oob.StartConfig, failed func(peer int, err error)) (*transports, error) {
-	t := &transports{names: start.RPI, addrs: map[string][]byte{}}
-	if len(t.names) == 0 {
-		t.names = DefaultRPI
-	}
-	for _, name := range t.names {
-		factory, ok := rpi.Lookup(name)
-		if !ok {
-			return nil, fmt.Errorf("rank %d: -rpi %s: the program has no transport %q, it has %s", start.Rank, strings.Join(t.names, ","), name, strings.Join(rpi.Names(), ", "))
-		}
-		m := factory()
-		if w, ok := m.(rpi.Waiter); ok && t.waiter == nil {
-			t.waiter = w
-		}
-		t.modules = append(t.modules, m)
-	}
-	if t.waiter == nil {
-		t.waiter = rpi.NewChanWaiter()
-	}
-	t.engine = rpi.New(rpi.Config{Rank: start.Rank, Size: start.Size, Modules: t.modules, Waiter: t.waiter, Failed: failed})
-	for i, m := range t.modules {
-		addr, err := m.Start(rpi.Env{
-			Rank: start.Rank, Size: start.Size, Incarnation: start.Incarnation, Secret: start.Secret,
-			Host: start.Host, Sink: t.engine.Sink(i), Params: start.Params,
-		})
-		if err != nil {
-			t.modules = t.modules[:i]
-			return nil, errors.Join(fmt.Errorf("rank %d: transport %s: %w", start.Rank, t.names[i], err), t.close())
-		}
-		t.addrs[t.names[i]] = addr
-	}
-	return t, nil
-}
-
-// connect publishes this rank's addresses and learns those of the others.
-func (t *transports) connect(conn *oob.Conn, start oob.StartConfig) error {
-	data, err := json.Marshal(oob.AddressInfo{Modules: t.addrs, Arch: runtime.GOARCH, BigEndian: BigEndian()})
-	if err != nil {
-		return err
-	}
-	m := oob.Msg{Kind: oob.Address, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, Data: data}
-	if err := conn.Send(m); err != nil {
-		return err
-	}
-	if m, err = conn.Recv(); err != nil {
-		return fmt.Errorf("rank %d: waiting for the other ranks' addresses: %w", start.Rank, err)
-	}
-	var all []map[string][]byte
-	if m.Kind != oob.Peers {
-		return fmt.Errorf("rank %d: message of kind %d where addresses were expected", start.Rank, m.Kind)
-	}
-	if err := json.Unmarshal(m.Data, &all); err != nil || len(all) != start.Size {
-		return fmt.Errorf("rank %d: list of addresses: %d of %d, %w", start.Rank, len(all), start.Size, err)
-	}
-	for i, mod := range t.modules {
-		addrs := make([][]byte, start.Size)
-		for r := range all {
-			addrs[r] = all[r][t.names[i]]
-		}
-		if err := mod.Peers(addrs); err != nil {
-			return fmt.Errorf("rank %d: transport %s: %w", start.Rank, t.names[i], err)
-		}
-	}
-	return nil
-}
-
-func (t *transports) close() error {
-	var errs []error
-	for _, m := range t.modules {
-		errs = append(errs, m.Close())
-	}
-	return errors.Join(errs...)
 }
 
 // BigEndian reports the byte order of this machine.

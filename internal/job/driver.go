@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,16 +17,19 @@ import (
 // goroutine; the reader, the writer of an image and the program only put
 // events into its inbox.
 type driver struct {
-	j      *Job
-	m      *ckpt.Rank
+	j       *Job
+	m       *ckpt.Rank
+	modules []rpi.Module // the engine's
+	joining *transports  // restored, and waiting for the others' addresses; nil: not
+
+	mu     sync.Mutex
+	inbox  []posted
 	waiter rpi.Waiter
+	ready  chan struct{} // holds a token while the inbox may be non-empty
 
-	mu    sync.Mutex
-	inbox []ckpt.RankEvent
-	ready chan struct{} // holds a token while the inbox may be non-empty
-
-	due     []ckpt.RankEvent // answers of actions, for after the actions of this step
-	attempt uint32           // of the newest action; every answer names it
+	incarnation uint64
+	due         []ckpt.RankEvent // answers of actions, for after the actions of this step
+	attempt     uint32           // of the newest action; every answer names it
 
 	closed   bool // the gate is ours
 	flushing bool // EvFlushed is owed
@@ -35,16 +39,30 @@ type driver struct {
 	write *writer // the image on its way to storage, nil if none
 }
 
+// origin is the attempt that something belongs to. Attempts are numbered anew in
+// every incarnation, and a process may live through several.
+type origin struct {
+	incarnation uint64
+	attempt     uint32
+}
+
+// posted is an event from outside the driver.
+type posted struct {
+	ev          ckpt.RankEvent
+	incarnation uint64
+}
+
 // writer is one image being written behind the program.
 type writer struct {
 	snap    Snapshot
-	attempt uint32
+	origin  origin
 	cancel  chan struct{}
 	started bool
 }
 
-func newDriver(j *Job, m *ckpt.Rank, w rpi.Waiter) *driver {
-	return &driver{j: j, m: m, waiter: w, ready: make(chan struct{}, 1)}
+func newDriver(j *Job, c *Config) *driver {
+	return &driver{j: j, m: newMachine(c.Start), modules: c.Modules, waiter: c.Waiter,
+		incarnation: c.Start.Incarnation, ready: make(chan struct{}, 1)}
 }
 
 // read feeds the machine from the link until the link breaks.
@@ -55,23 +73,34 @@ func (d *driver) read() {
 			d.j.lost(fmt.Errorf("rank %d: lost the launcher: %w", d.j.Rank, err))
 			return
 		}
-		if m.Incarnation == d.j.Incarnation {
-			d.put(ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m})
-		}
+		d.put(posted{ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m}, m.Incarnation})
 	}
 }
 
-func (d *driver) put(ev ckpt.RankEvent) {
+// tell puts an event that belongs to an attempt into the inbox.
+func (d *driver) tell(o origin, ev ckpt.RankEvent) {
+	ev.Attempt = o.attempt
+	d.put(posted{ev, o.incarnation})
+}
+
+func (d *driver) put(p posted) {
 	select {
 	case <-d.j.ended: // so are the transports, and with them the waiter
 		return
 	default:
 	}
 	d.mu.Lock()
-	d.inbox = append(d.inbox, ev)
+	d.inbox = append(d.inbox, p)
+	w := d.waiter
 	d.mu.Unlock()
 	token(d.ready)
-	d.waiter.Wake() // the driver may be waiting for the transports instead
+	w.Wake() // the driver may be waiting for the transports instead
+}
+
+func (d *driver) setWaiter(w rpi.Waiter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiter = w
 }
 
 // token leaves one token in a channel of capacity 1.
@@ -82,12 +111,12 @@ func token(c chan struct{}) {
 	}
 }
 
-func (d *driver) take() []ckpt.RankEvent {
+func (d *driver) take() []posted {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	evs := d.inbox
+	all := d.inbox
 	d.inbox = nil
-	return evs
+	return all
 }
 
 func (d *driver) run() {
@@ -96,13 +125,8 @@ func (d *driver) run() {
 		case <-d.ready:
 		default:
 		}
-		for _, ev := range d.take() {
-			if ev.Type == ckpt.EvMsg && ev.Msg.Kind == oob.FinalizeGo {
-				// In its turn: the gate is open again when Finalize goes on.
-				d.j.finalizeOnce.Do(func() { close(d.j.finalized) })
-				continue
-			}
-			d.step(ev)
+		for _, p := range d.take() {
+			d.handle(&p)
 		}
 		if d.closed && !d.settled {
 			d.receive()
@@ -113,6 +137,24 @@ func (d *driver) run() {
 		case <-d.j.ended:
 			return
 		}
+	}
+}
+
+func (d *driver) handle(p *posted) {
+	kind := p.ev.Msg.Kind // 0 in other events
+	switch {
+	case kind == oob.Start:
+		d.comeBack(&p.ev.Msg)
+	case p.incarnation != d.incarnation:
+	case d.joining != nil: // the head begins nothing before all are up
+		if kind == oob.Peers {
+			d.rejoin(&p.ev.Msg)
+		}
+	case kind == oob.FinalizeGo:
+		// In its turn: the gate is open again when Finalize goes on.
+		d.j.finalizeOnce.Do(func() { close(d.j.finalized) })
+	default:
+		d.step(p.ev)
 	}
 }
 
@@ -168,7 +210,7 @@ func (d *driver) do(a ckpt.RankAction) {
 			j.lost(fmt.Errorf("rank %d: lost the launcher: %w", j.Rank, err))
 		}
 	case ckpt.ActArm:
-		d.arm()
+		d.arm(a.N)
 	case ckpt.ActRunTo:
 		j.points.runTo(a.N)
 	case ckpt.ActCloseGate:
@@ -197,12 +239,33 @@ func (d *driver) do(a ckpt.RankAction) {
 	}
 }
 
-func (d *driver) arm() {
-	if d.j.Backend() == nil {
-		d.answer(ckpt.RankEvent{Type: ckpt.EvFailed, Err: ErrNoBackend.Error()})
+// origin is the attempt that the newest action belongs to.
+func (d *driver) origin() origin { return origin{d.incarnation, d.attempt} }
+
+func (d *driver) arm(mode uint64) {
+	b := d.j.Backend()
+	err := ErrNoBackend
+	switch {
+	case b == nil:
+	case mode == oob.ModeAuto:
+		err = b.Ready() // there is another way: a program that has registered nothing is not waited for
+	default:
+		err = nil
+	}
+	if err != nil {
+		d.answer(unable(err))
 		return
 	}
-	d.answer(ckpt.RankEvent{Type: ckpt.EvArmed, N: d.j.points.arm(d.attempt)})
+	d.answer(ckpt.RankEvent{Type: ckpt.EvArmed, N: d.j.points.arm(d.origin())})
+}
+
+// unable says why the rank cannot be imaged at a Point.
+func unable(err error) ckpt.RankEvent {
+	ev := ckpt.RankEvent{Type: ckpt.EvUnable, Err: err.Error()}
+	if errors.Is(err, ErrNoBackend) {
+		ev.N = 1
+	}
+	return ev
 }
 
 func (d *driver) capture(data []byte) {
@@ -210,6 +273,10 @@ func (d *driver) capture(data []byte) {
 	var cfg oob.CaptureConfig
 	if err := json.Unmarshal(data, &cfg); err != nil {
 		fail(fmt.Errorf("order to capture: %w", err))
+		return
+	}
+	if cfg.Mode == oob.ModeNative {
+		fail(errors.New("a process does not image itself: its agent is of another release of gorun"))
 		return
 	}
 	saved, err := d.j.Engine.Saved()
@@ -222,7 +289,7 @@ func (d *driver) capture(data []byte) {
 		fail(err)
 		return
 	}
-	d.write = &writer{snap: snap, attempt: d.attempt, cancel: make(chan struct{})}
+	d.write = &writer{snap: snap, origin: d.origin(), cancel: make(chan struct{})}
 	if cfg.Hold {
 		d.startWriting()
 	}
@@ -253,7 +320,7 @@ func (d *driver) startWriting() {
 		info, err := w.snap.Write(func(n uint64) {
 			if now := time.Now(); now.Sub(last) > 50*time.Millisecond {
 				last = now
-				d.put(ckpt.RankEvent{Type: ckpt.EvWriting, Attempt: w.attempt, Size: n})
+				d.tell(w.origin, ckpt.RankEvent{Type: ckpt.EvWriting, Size: n})
 			}
 		}, w.cancel)
 		ev := ckpt.RankEvent{Type: ckpt.EvWritten, Size: uint64(info.Size)}
@@ -263,8 +330,7 @@ func (d *driver) startWriting() {
 		if err != nil {
 			ev = ckpt.RankEvent{Type: ckpt.EvFailed, Err: err.Error()}
 		}
-		ev.Attempt = w.attempt
-		d.put(ev)
+		d.tell(w.origin, ev)
 	}()
 }
 

@@ -32,9 +32,12 @@ type Link interface {
 type Config struct {
 	Start  oob.StartConfig
 	Engine *rpi.Engine
-	Waiter rpi.Waiter   // the engine's
-	Close  func() error // releases the transports, and a link in memory, after Finalize; may be nil
-	Link   Link         // nil: a job without a head; no checkpoints
+	// Modules are the engine's, which closes them. Without them the rank cannot
+	// go on from an image of its whole process.
+	Modules []rpi.Module
+	Waiter  rpi.Waiter   // the engine's
+	Close   func() error // releases the transports, and a link in memory, after Finalize; may be nil
+	Link    Link         // nil: a job without a head; no checkpoints
 	// Lost is called when the link breaks. The default ends the process: no
 	// rank outlives its head.
 	Lost func(error)
@@ -42,13 +45,14 @@ type Config struct {
 
 // Job is one rank's share of a job.
 type Job struct {
-	Rank, Size  int
-	ID          string // uuid; "" without a launcher
-	Incarnation uint64
-	Engine      *rpi.Engine
-	Image       string // path of the image this rank was restarted from, or ""
-	CR          string // back-end asked for with -cr; "" if checkpoints are off
+	Rank, Size int
+	Engine     *rpi.Engine
+	// Image is the path of the portable image that the program began from, ""
+	// if none. A process that was restored from a native image goes on with what
+	// it had begun with.
+	Image string
 
+	start   atomic.Pointer[oob.StartConfig] // of the present incarnation
 	link    Link
 	close   func() error
 	lost    func(error)
@@ -73,25 +77,37 @@ var ErrNoHead = errors.New("this program was not started with gorun")
 // goroutine.
 func New(c Config) *Job {
 	j := &Job{
-		Rank: c.Start.Rank, Size: c.Start.Size, ID: c.Start.Job, Incarnation: c.Start.Incarnation,
-		Engine: c.Engine, Image: c.Start.Image, CR: c.Start.CR,
+		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: c.Start.Image,
 		link: c.Link, close: c.Close, lost: c.Lost,
 		finalized: make(chan struct{}), ended: make(chan struct{}),
 	}
+	j.start.Store(&c.Start)
 	j.points.init()
 	if j.lost == nil {
 		j.lost = func(error) { os.Exit(1) }
 	}
 	if j.link != nil {
-		sparse := c.Start.SparseFrom > 0 && j.Size >= c.Start.SparseFrom
-		j.driver = newDriver(j, ckpt.NewRank(j.Rank, j.Size, j.Incarnation, sparse), c.Waiter)
+		j.driver = newDriver(j, &c)
 		go j.driver.read()
 		go j.driver.run()
 	}
 	return j
 }
 
-// Restarted reports whether this incarnation began from a snapshot.
+// newMachine returns the protocol machine of a rank of an incarnation.
+func newMachine(s oob.StartConfig) *ckpt.Rank {
+	return ckpt.NewRank(s.Rank, s.Size, s.Incarnation, ckpt.Sparse(s.Size, s.SparseFrom))
+}
+
+// ID is the uuid of the job, "" without a launcher.
+func (j *Job) ID() string { return j.start.Load().Job }
+
+// Incarnation is the present one: it changes, at any moment, in a process that
+// is restored from an image.
+func (j *Job) Incarnation() uint64 { return j.start.Load().Incarnation }
+
+// Restarted reports whether the program began from a portable image, and is to
+// take up what that holds.
 func (j *Job) Restarted() bool { return j.Image != "" }
 
 // Finalize waits until all ranks have called it and no checkpoint is running,
@@ -138,6 +154,6 @@ func (j *Job) Fail(err error) {
 }
 
 func (j *Job) send(m oob.Msg) error {
-	m.From, m.To, m.Incarnation = int32(j.Rank), oob.Head, j.Incarnation
+	m.From, m.To, m.Incarnation = int32(j.Rank), oob.Head, j.Incarnation()
 	return j.link.Send(m)
 }

@@ -22,7 +22,7 @@ type points struct {
 	target  uint64        // the Point to stop at, 0 while the head has not said
 	release uint64        // Points up to this one are over: leave
 	at      uint64        // the Point at which the program stands, 0 if none
-	attempt uint32        // the attempt it was armed for
+	origin  origin        // the attempt it was armed for
 	err     error         // set by fail
 	changed chan struct{} // closed and replaced whenever one of them changes
 }
@@ -30,10 +30,10 @@ type points struct {
 func (p *points) init() { p.changed = make(chan struct{}) }
 
 // arm orders a stop at the next Point and returns how many were entered so far.
-func (p *points) arm(attempt uint32) uint64 {
+func (p *points) arm(o origin) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.target, p.attempt = 0, attempt
+	p.target, p.origin = 0, o
 	return p.word.Or(armedBit) &^ armedBit
 }
 
@@ -110,7 +110,7 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 		armed := p.word.Load()&armedBit != 0
 		target, release, changed, err := p.target, p.release, p.changed, p.err
 		here := armed && target == n && release < n
-		announce, attempt := here && !stopped, p.attempt
+		announce, origin := here && !stopped, p.origin
 		if here {
 			p.at = n
 		} else if stopped {
@@ -124,7 +124,7 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 			return stopped, nil
 		case announce:
 			stopped = true
-			j.announce(n, attempt)
+			j.announce(n, origin)
 		}
 		<-changed
 	}
@@ -132,7 +132,7 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 
 // announce tells the driver that the program stands at Point n, or why it must
 // not be imaged there.
-func (j *Job) announce(n uint64, attempt uint32) {
+func (j *Job) announce(n uint64, o origin) {
 	ev := ckpt.RankEvent{Type: ckpt.EvAtPoint, N: n}
 	b := j.Backend()
 	err := b.Ready()
@@ -145,8 +145,7 @@ func (j *Job) announce(n uint64, attempt uint32) {
 		}
 	}
 	if err != nil {
-		ev = ckpt.RankEvent{Type: ckpt.EvFailed, Err: err.Error()}
+		ev = unable(err)
 	}
-	ev.Attempt = attempt
-	j.driver.put(ev)
+	j.driver.tell(o, ev)
 }

@@ -12,7 +12,7 @@ func TestFailureOutlivesAttempt(t *testing.T) {
 	if err := j.Point(); err != nil {
 		t.Fatal(err)
 	}
-	j.points.arm(1)
+	j.points.arm(origin{attempt: 1})
 	broken := errors.New("broken")
 	j.points.fail(broken)
 	j.points.disarm()

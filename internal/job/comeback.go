@@ -1,0 +1,107 @@
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// How a rank goes on whose whole process was restored from an image. The image
+// holds it in Ready: the gate closed, the driver asleep, its goroutines wherever
+// they were, the reader in Recv on what is now the socket of another agent.
+//
+//	rank                      agent / head
+//	        <----------------- Start      of the new incarnation
+//	 Hello, Address --------->            its transports are open anew
+//	        <----------------- Peers
+//	 Up     ----------------->            the gate is open: calls go on where they were
+//	 FinalizeWant ----------->            if the program is in Finalize: this head has not heard
+//
+// All that belongs to the life before carries that one's incarnation and is
+// dropped, by everybody.
+
+// backendNative is StartConfig.Backend for images of whole processes.
+const backendNative = "native"
+
+// comeBack begins the life that a Start on a running rank announces.
+func (d *driver) comeBack(m *oob.Msg) {
+	start, err := startOf(m)
+	if err != nil {
+		start = *d.j.start.Load()
+		start.Incarnation = m.Incarnation
+	} else {
+		err = d.reopen(start)
+	}
+	if err != nil {
+		d.lostWay(start, err)
+	}
+}
+
+func (d *driver) reopen(start oob.StartConfig) error {
+	j := d.j
+	switch state := d.m.State(); {
+	case start.Rank != j.Rank || start.Size != j.Size:
+		return fmt.Errorf("this is rank %d of %d, the order to go on is for rank %d of %d", j.Rank, j.Size, start.Rank, start.Size)
+	case state != ckpt.Ready || !d.closed || d.joining != nil:
+		return fmt.Errorf("it was not ready to be imaged but %v", state)
+	case len(d.modules) == 0:
+		return errors.New("this kind of job cannot be restored")
+	}
+	t, err := reopenTransports(start, j.Engine, d.modules)
+	if err != nil {
+		return err
+	}
+	d.modules = t.modules
+	hello := oob.Msg{Kind: oob.Hello, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, A: oob.VersionMin, B: oob.VersionMax}
+	if hello.Data, err = json.Marshal(self()); err != nil {
+		return err
+	}
+	addr, err := t.address(start)
+	if err != nil {
+		return err
+	}
+	if err := j.link.Send(hello, addr); err != nil {
+		return err
+	}
+	// From here on whatever any goroutine says is of the new incarnation: the
+	// agent has been greeted.
+	j.start.Store(&start)
+	d.m = newMachine(start)
+	d.incarnation, d.attempt, d.due = start.Incarnation, 0, nil
+	d.write = nil
+	d.joining = t
+	d.setWaiter(t.waiter)
+	return nil
+}
+
+// rejoin goes on with the program when the other ranks' addresses are known.
+func (d *driver) rejoin(m *oob.Msg) {
+	j, t := d.j, d.joining
+	start := *j.start.Load()
+	err := t.peers(m, start)
+	if err == nil {
+		err = j.Engine.Restarted(t.modules, t.waiter)
+	}
+	if err != nil {
+		d.lostWay(start, err)
+		return
+	}
+	d.joining = nil
+	d.open()
+	if err = j.send(oob.Msg{Kind: oob.Up}); err == nil && j.finalizing.Load() {
+		err = j.send(oob.Msg{Kind: oob.FinalizeWant})
+	}
+	if err != nil {
+		j.lost(fmt.Errorf("rank %d: lost the launcher: %w", j.Rank, err))
+	}
+}
+
+// lostWay reports that the rank cannot go on, and ends its process.
+func (d *driver) lostWay(start oob.StartConfig, err error) {
+	err = fmt.Errorf("rank %d cannot go on from its image: %w", d.j.Rank, err)
+	start.Rank = d.j.Rank
+	d.j.lost(errors.Join(err, d.j.link.Send(failure(start, err, false))))
+}
