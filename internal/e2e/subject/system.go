@@ -195,6 +195,26 @@ func lines(n int) string {
 	return s
 }
 
+// common: all ranks append to one file.
+func common(s *stage, c *mpi.Comm) error {
+	f, err := os.OpenFile(filepath.Join(s.dir, "common"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(f, "rank %d before\n", c.Rank()); err != nil {
+		return err
+	}
+	if err := mpi.Barrier(c); err != nil {
+		return err
+	}
+	s.here(c.Rank())
+	s.wait("go")
+	if _, err := fmt.Fprintf(f, "rank %d after\n", c.Rank()); err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), s.everybody(c))
+}
+
 // descriptors: an event counter, a timer and an epoll set of the program's own,
 // and one file under two numbers.
 func descriptors(s *stage, c *mpi.Comm) error {
