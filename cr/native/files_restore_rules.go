@@ -1,0 +1,315 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrFiles is wrapped where a file that the program had open cannot be had again
+// as it was.
+var ErrFiles = errors.New("an open file cannot be had again")
+
+// FilesPolicy says what a restore does with regular files that the program had
+// open for writing.
+type FilesPolicy int
+
+// The policies.
+const (
+	// FilesRefuse reopens a file under a lock, cuts it to the length it had and
+	// keeps what it cuts off in a file beside it. A file that is missing, shorter,
+	// replaced or already locked is an error.
+	FilesRefuse FilesPolicy = iota
+	// FilesCopy opens a copy of the file, of the length that it had, and leaves the
+	// file alone.
+	FilesCopy
+	// FilesKeep opens the file as it is, whatever its length and whoever writes it.
+	FilesKeep
+)
+
+// String is the policy's name.
+func (p FilesPolicy) String() string {
+	switch p {
+	case FilesRefuse:
+		return "refuse"
+	case FilesCopy:
+		return "copy"
+	case FilesKeep:
+		return "keep"
+	}
+	return "policy " + strconv.Itoa(int(p))
+}
+
+// ParseFilesPolicy turns the name of a policy into one.
+func ParseFilesPolicy(name string) (FilesPolicy, error) {
+	for p := FilesRefuse; p <= FilesKeep; p++ {
+		if p.String() == name {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("unknown policy for open files %q (refuse, copy or keep)", name)
+}
+
+// fileError says which file cannot be had again, why, and what to do.
+func fileError(path, remedy, why string, args ...any) error {
+	return fmt.Errorf("%w: %s: %w (%s)", ErrFiles, path, fmt.Errorf(why, args...), remedy)
+}
+
+// settable are the flags of a descriptor that fcntl can change.
+const settable = unix.O_APPEND | unix.O_NONBLOCK | unix.O_DIRECT | unix.O_NOATIME
+
+// openFlags are the flags with which a file is opened again.
+func openFlags(flags int) int {
+	const once = unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_ASYNC
+	return flags&^once | unix.O_NOCTTY | unix.O_CLOEXEC
+}
+
+// reopener opens the regular files of one process again.
+type reopener struct {
+	policy FilesPolicy
+	tag    string
+	locked map[[2]uint64]bool // device and inode of files locked by an earlier descriptor
+	cuts   []cut
+}
+
+// cut is a file longer than it was.
+type cut struct {
+	path string
+	fd   int
+	to   int64
+}
+
+// open opens f, which is not deleted, as it was.
+func (o *reopener) open(f *File) (int, error) {
+	// Nonblocking, so that a pipe that now has the name cannot hold us.
+	fd, err := unix.Open(f.Path, openFlags(f.Flags)|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, o.failed(f, err)
+	}
+	fd, err = o.check(fd, f)
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// failed explains why a file cannot be opened.
+func (o *reopener) failed(f *File, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fileError(f.Path, "put it back, or restart from another snapshot", "it is missing: %w", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fileError(f.Path, "give this user access to it", "%w", err)
+	}
+	return fileError(f.Path, "make it accessible as it was", "%w", err)
+}
+
+// check applies the rules to the file opened as fd, and returns the descriptor
+// that the program gets; it closes nothing but what it replaces.
+func (o *reopener) check(fd int, f *File) (int, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fd, o.failed(f, err)
+	}
+	if f.Mode != 0 && st.Mode&unix.S_IFMT != f.Mode&unix.S_IFMT {
+		return fd, fileError(f.Path, "put the file back that was there", "it has been replaced by something of another kind")
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || virtual(f.Path) || f.Flags&unix.O_PATH != 0 {
+		return fd, o.place(fd, f, st.Mode&unix.S_IFMT == unix.S_IFCHR)
+	}
+	writes := f.Flags&unix.O_ACCMODE != unix.O_RDONLY
+	if writes && o.policy == FilesCopy {
+		copied, err := o.copyOf(fd, f, &st)
+		if err != nil {
+			return fd, err
+		}
+		unix.Close(fd)
+		return copied, o.place(copied, f, false)
+	}
+	if o.policy != FilesKeep {
+		if err := o.unchanged(f, &st); err != nil {
+			return fd, err
+		}
+	}
+	if writes && o.policy == FilesRefuse {
+		if err := o.lock(fd, f, &st); err != nil {
+			return fd, err
+		}
+	}
+	return fd, o.place(fd, f, false)
+}
+
+// unchanged checks that the file still is the one that was open, and holds at
+// least what it held.
+func (o *reopener) unchanged(f *File, st *unix.Stat_t) error {
+	if f.Inode != 0 && st.Ino != f.Inode {
+		return fileError(f.Path, "put the file back that was there, or use -files keep to go on with this one", "it has been replaced")
+	}
+	if st.Size < f.Size {
+		return fileError(f.Path, "put back what it held, or use -files keep to go on with it as it is",
+			"it has %d bytes, when it was imaged it had %d", st.Size, f.Size)
+	}
+	return nil
+}
+
+// lock takes the file for this process, so that no other restart writes it as
+// well, and notes what there is to cut off. The lock lives as long as the
+// program's descriptor.
+func (o *reopener) lock(fd int, f *File, st *unix.Stat_t) error {
+	id := [2]uint64{st.Dev, st.Ino}
+	if o.locked[id] {
+		return nil // by another descriptor of the same process
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return fileError(f.Path, "end that one, or use -files copy to write to a copy, or -files keep to share it",
+				"another rank or another restart writes to it: it is locked")
+		}
+		return fileError(f.Path, "use -files copy or -files keep where files cannot be locked", "locking it: %w", err)
+	}
+	o.locked[id] = true
+	if st.Size > f.Size {
+		o.cuts = append(o.cuts, cut{f.Path, fd, f.Size})
+	}
+	return nil
+}
+
+// place sets flags and offset of a newly opened descriptor.
+func (o *reopener) place(fd int, f *File, device bool) error {
+	if f.Flags&unix.O_PATH != 0 {
+		return nil
+	}
+	if err := setFlags(fd, f.Flags); err != nil {
+		return o.failed(f, err)
+	}
+	if _, err := unix.Seek(fd, f.Offset, io.SeekStart); err != nil && !device {
+		return o.failed(f, err)
+	}
+	return nil
+}
+
+// setFlags gives a descriptor the changeable flags that it had.
+func setFlags(fd, flags int) error {
+	now, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil || now&settable == flags&settable {
+		return err
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, now&^settable|flags&settable)
+	return err
+}
+
+// virtual says whether the files below path are made by the kernel and have
+// neither a size nor an identity.
+func virtual(path string) bool {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return false
+	}
+	switch int64(st.Type) {
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// copyOf opens the copy of a file and brings it to the length that the file had.
+// The ranks of a job that write one file share one copy.
+func (o *reopener) copyOf(fd int, f *File, st *unix.Stat_t) (int, error) {
+	const remedy = "make room or rights for a copy beside it, or use -files keep"
+	if st.Size < f.Size {
+		return -1, o.unchanged(&File{Path: f.Path, Size: f.Size}, st)
+	}
+	path := f.Path + ".gorun-" + o.tag
+	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, fs.FileMode(st.Mode&0o777))
+	if err != nil {
+		return -1, fileError(f.Path, remedy, "%w", err)
+	}
+	defer out.Close()
+	// The lock is held while copying only.
+	if err := unix.Flock(int(out.Fd()), unix.LOCK_EX); err != nil {
+		return -1, fileError(path, remedy, "locking it: %w", err)
+	}
+	have, err := out.Seek(0, io.SeekEnd)
+	if err != nil {
+		return -1, fileError(path, remedy, "%w", err)
+	}
+	if err := copyRange(out, f.Path, have, f.Size); err != nil {
+		return -1, fileError(path, remedy, "copying: %w", err)
+	}
+	copied, err := unix.Open(path, openFlags(f.Flags)|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return -1, fileError(path, remedy, "%w", err)
+	}
+	return copied, nil
+}
+
+// copyRange appends the bytes from to end of the file path to out.
+func copyRange(out *os.File, path string, from, end int64) error {
+	if from >= end {
+		return nil
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if _, err := in.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = io.CopyN(out, in, end-from)
+	return err
+}
+
+// cutAll cuts the files that have grown since they were imaged, each after its
+// tail has been kept and is on the disk.
+func (o *reopener) cutAll() error {
+	const remedy = "make room or rights for it, or use -files copy|keep"
+	for _, c := range o.cuts {
+		kept, err := keepTail(c, o.tag)
+		if err != nil {
+			return fileError(c.path, remedy, "keeping what it holds beyond %d bytes: %w", c.to, err)
+		}
+		if err := unix.Ftruncate(c.fd, c.to); err != nil {
+			return fileError(c.path, remedy, "cutting it to %d bytes (the rest is in %s): %w", c.to, kept, err)
+		}
+	}
+	return nil
+}
+
+// keepTail copies what a file holds beyond its old length to a new file beside it.
+func keepTail(c cut, tag string) (path string, err error) {
+	var out *os.File
+	for i := 1; ; i++ {
+		path = c.path + ".gorun-" + tag + "-tail"
+		if i > 1 {
+			path += strconv.Itoa(i)
+		}
+		out, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) || i == 1000 {
+			return path, err
+		}
+	}
+	defer func() {
+		out.Close()
+		if err != nil {
+			os.Remove(path)
+		}
+	}()
+	var st unix.Stat_t
+	if err := unix.Fstat(c.fd, &st); err != nil {
+		return path, err
+	}
+	if err := copyRange(out, c.path, c.to, st.Size); err != nil {
+		return path, err
+	}
+	return path, out.Sync()
+}

@@ -1,0 +1,157 @@
+//go:build linux
+
+package native
+
+import (
+	"bytes"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// batchCode gives the first byte of the code in restore_batch_amd64.s.
+func batchCode() *byte
+
+// codeAt copies code of our own from start to the two UNDEF instructions that
+// end it.
+func codeAt(start *byte) []byte {
+	const most = 512
+	p := unsafe.Slice(start, most)
+	return bytes.Clone(p[:bytes.Index(p, []byte{0x0f, 0x0b, 0x0f, 0x0b})])
+}
+
+// Layout of the scratch memory in a process being restored: code, then records
+// of calls, then what their arguments point to.
+const (
+	scratchCode  = PageSize
+	scratchCalls = 256 << 10
+	scratchData  = 512 << 10
+	scratchSize  = scratchCode + scratchCalls + scratchData
+	recordSize   = 64
+)
+
+// call is one system call to be made by the process being restored.
+type call struct {
+	what string // for errors
+	nr   uint64
+	args [6]uint64
+	data []byte // what argument at points to
+	at   int
+	may  bool // a failure does not matter
+	done func(result uint64)
+}
+
+// puppet is a process that executes calls for us.
+type puppet struct {
+	pid     int
+	mem     *memory
+	scratch uint64
+	base    regs // what registers the calls do not set are to hold
+}
+
+// run makes thread tid, which is stopped, execute the calls in order and leaves
+// it stopped. The first that fails, of those that must not, ends the run.
+func (p *puppet) run(tid int, calls []call) error {
+	for len(calls) > 0 {
+		n, table, data, err := p.pack(calls)
+		if err != nil {
+			return err
+		}
+		if err := p.execute(tid, calls[:n], table, data); err != nil {
+			return err
+		}
+		calls = calls[n:]
+	}
+	return nil
+}
+
+// pack writes down as many calls as there is room for.
+func (p *puppet) pack(calls []call) (n int, table, data []byte, err error) {
+	at := p.scratch + scratchCode + scratchCalls
+	for i := range calls {
+		c := &calls[i]
+		if len(table)+recordSize > scratchCalls || len(data)+len(c.data) > scratchData {
+			break
+		}
+		args := c.args
+		if c.data != nil {
+			args[c.at] = at + uint64(len(data))
+			data = append(data, c.data...)
+			data = append(data, make([]byte, -len(data)&15)...)
+		}
+		first := c.nr
+		if c.may {
+			first |= 1 << 32
+		}
+		table = le.AppendUint64(table, first)
+		for _, a := range args {
+			table = le.AppendUint64(table, a)
+		}
+		table = le.AppendUint64(table, 0)
+		n++
+	}
+	if n == 0 {
+		return 0, nil, nil, fmt.Errorf("%s: %d bytes are more than fit", calls[0].what, len(calls[0].data))
+	}
+	return n, table, data, nil
+}
+
+func (p *puppet) execute(tid int, calls []call, table, data []byte) error {
+	at := p.scratch + scratchCode
+	if err := p.mem.poke(table, at); err != nil {
+		return err
+	}
+	if err := p.mem.poke(data, at+scratchCalls); err != nil {
+		return err
+	}
+	r := p.base
+	r.Rip, r.Rsp, r.Orig_rax = p.scratch, 0, ^uint64(0)
+	r.Rbx, r.R12, r.R13, r.R14 = at, uint64(len(calls)), uint64(p.pid), uint64(tid)
+	if err := setRegs(tid, &r); err != nil {
+		return fmt.Errorf("registers of thread %d: %w", tid, err)
+	}
+	if err := p.untilStop(tid); err != nil {
+		return fmt.Errorf("%s ...: %w", calls[0].what, err)
+	}
+	if err := p.mem.peek(table, at); err != nil {
+		return err
+	}
+	for i := range calls {
+		c := &calls[i]
+		result := le.Uint64(table[i*recordSize+56:])
+		if e := -int64(result); e > 0 && e < 4096 {
+			if !c.may {
+				return fmt.Errorf("%s: %w", c.what, unix.Errno(e))
+			}
+			continue
+		}
+		if c.done != nil {
+			c.done(result)
+		}
+	}
+	return nil
+}
+
+// untilStop lets the thread run until it has stopped itself, and takes the
+// signal off it. All others are held back.
+func (p *puppet) untilStop(tid int) error {
+	if err := resume(tid, 0); err != nil {
+		return fmt.Errorf("resuming thread %d: %w", tid, err)
+	}
+	return awaitSelfStop(tid)
+}
+
+// awaitSelfStop waits for the stop of a thread by SIGSTOP.
+func awaitSelfStop(tid int) error {
+	s, err := waitStop(tid, callLimit)
+	switch {
+	case err != nil:
+		return err
+	case s.exited:
+		return ErrDied
+	case !s.delivery() || s.sig != int(unix.SIGSTOP):
+		return fmt.Errorf("thread %d: %v", tid, s)
+	}
+	return nil
+}
