@@ -53,7 +53,11 @@ type Host struct {
 	XSave  uint64   `json:"xsave"` // state components in use
 }
 
-// Region is one mapping of the address space.
+// Region is one mapping of the address space. The kernel's own (vdso, vvar,
+// vsyscall) are not among State.Regions. Those of the executable have State.Exe
+// as their path, whether that still has the name or not; a private mapping of
+// another file that was deleted is anonymous here and saved whole. A shared one
+// is of a file that the program can only read, and is mapped again.
 type Region struct {
 	Start  uint64 `json:"start"`
 	End    uint64 `json:"end"`
@@ -74,6 +78,9 @@ type VDSO struct {
 	VVar    []Region          `json:"vvar"` // in front of it
 	Sum     string            `json:"sum"`  // SHA-256 of its bytes, hex
 	Symbols map[string]uint64 `json:"symbols"`
+	// Busy: a thread handles a signal that had interrupted it in there. It can
+	// go on only where the vdso is the same.
+	Busy bool `json:"busy,omitempty"`
 }
 
 // Thread is one thread.
@@ -107,7 +114,8 @@ const (
 	FileTimer   = "timerfd" //
 )
 
-// File is one descriptor.
+// File is one descriptor. The content of a deleted file, and that of a pipe, are
+// in the section named by the lowest descriptor of its inode.
 type File struct {
 	FD      int    `json:"fd"`
 	Kind    string `json:"kind"`
