@@ -11,22 +11,23 @@ import (
 	criu "github.com/checkpoint-restore/go-criu/v8"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// Target is a running rank.
-type Target struct {
+// target is a running rank, a launcher.Target.
+type target struct {
 	b              *Backend
 	pid, rank, oob int
 }
 
-// Attach names a rank, a child of this process, and the number that its stream
-// to the agent has there. It touches nothing.
-func (b *Backend) Attach(pid, rank, oob int) *Target {
-	return &Target{b: b, pid: pid, rank: rank, oob: oob}
-}
+// Committed is of no use here: every image is complete.
+func (g *target) Committed(int) {}
 
-// Copy is a rank's state in criu's files.
-type Copy struct {
+// Close has nothing to let go of.
+func (g *target) Close() error { return nil }
+
+// files is a rank's state in criu's files, a launcher.Copy.
+type files struct {
 	s     *session
 	st    *State
 	bytes uint64
@@ -34,19 +35,19 @@ type Copy struct {
 }
 
 // Capture stops the rank, lets criu write all of it and lets it go on. After an
-// error it goes on as well, unless the error is ErrDied.
-func (g *Target) Capture() (*Copy, error) {
+// error it goes on as well, unless the error is launcher.ErrRankDied.
+func (g *target) Capture(launcher.CaptureOptions) (launcher.Copy, error) {
 	c, err := g.capture()
 	if err != nil {
 		if ended(g.pid) {
-			return nil, fmt.Errorf("rank %d: %w", g.rank, ErrDied)
+			return nil, fmt.Errorf("rank %d: %w", g.rank, launcher.ErrRankDied)
 		}
 		return nil, fmt.Errorf("rank %d: %w: %w", g.rank, ErrDump, err)
 	}
 	return c, nil
 }
 
-func (g *Target) capture() (_ *Copy, err error) {
+func (g *target) capture() (_ *files, err error) {
 	st, err := record(g.pid, g.rank, g.oob)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (g *Target) capture() (_ *Copy, err error) {
 		return nil, fmt.Errorf("%s has not said when the process stood still", g.b.command())
 	}
 	n, err := size(filepath.Join(s.dir, "images"))
-	return &Copy{s: s, st: st, bytes: n, pause: watch.pause}, err
+	return &files{s: s, st: st, bytes: n, pause: watch.pause}, err
 }
 
 // here runs f on whatever thread this is.
@@ -137,19 +138,25 @@ func size(dir string) (uint64, error) {
 	return sum, nil
 }
 
+// PID is 0: no process holds the copy.
+func (c *files) PID() int { return 0 }
+
+// Base is 0: images are never incremental.
+func (c *files) Base() int { return 0 }
+
 // Bytes is the size of criu's files.
-func (c *Copy) Bytes() uint64 { return c.bytes }
+func (c *files) Bytes() uint64 { return c.bytes }
 
 // Pause is how long the rank stood still, at most.
-func (c *Copy) Pause() time.Duration { return c.pause }
+func (c *files) Pause() time.Duration { return c.pause }
 
 // Note is what the user should know of the way this was done.
-func (c *Copy) Note() string { return "imaged stopped: criu copies no process" }
+func (c *files) Note() string { return "imaged stopped: criu copies no process" }
 
 // Write makes an image of the copy; m.Backend and m.Format are set here.
-func (c *Copy) Write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
+func (c *files) Write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
 	return pack(path, filepath.Join(c.s.dir, "images"), c.st, m, opt)
 }
 
 // Release removes criu's files. It may be called again.
-func (c *Copy) Release() error { return c.s.close() }
+func (c *files) Release() error { return c.s.close() }

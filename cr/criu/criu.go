@@ -17,22 +17,18 @@ const Name = "criu"
 // Reasons why something was refused, for errors.Is.
 var (
 	ErrUnsupported = errors.New("criu does not work here")
-	ErrDied        = errors.New("the process has ended")
 	ErrDump        = errors.New("criu could not image the process, which goes on")
 	ErrRestore     = errors.New("criu could not restore the process")
 	ErrImage       = errors.New("not an image of this back-end")
 )
 
-// Backend images and restores processes with one criu command.
+// Backend is the back-end with one criu command, a launcher.Imager.
 type Backend struct {
 	// Command is the criu to call: a name to be looked up, or a path; "" is "criu".
 	Command string
 	// Dir is where images lie while criu writes or reads them; "" is TMPDIR.
 	Dir string
 }
-
-// Name is the name under which a launcher knows the back-end.
-func (b *Backend) Name() string { return Name }
 
 func (b *Backend) command() string {
 	if b.Command == "" {
@@ -61,7 +57,7 @@ func (b *Backend) Supported() error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s (%s): 'criu %s': %s (%w)", ErrUnsupported, path, version(ctx, path), strings.Join(args, " "), complaints(string(out)), err)
+	return fmt.Errorf("%w: 'criu %s' of %s, %s: %s (%w)", ErrUnsupported, strings.Join(args, " "), path, version(ctx, path), complaints(string(out)), err)
 }
 
 // version asks a criu which one it is.
@@ -69,9 +65,9 @@ func version(ctx context.Context, path string) string {
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if err != nil || line == "" {
-		return "version unknown"
+		return "of no known version"
 	}
-	return strings.ToLower(line[:1]) + line[1:]
+	return "version " + strings.TrimPrefix(line, "Version: ")
 }
 
 // complaints takes the lines of a report or log of criu that say what is wrong,

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/launcher"
 )
 
 // backend is one whose criu is this binary in the role given.
@@ -73,6 +74,25 @@ func spawn(t *testing.T) *child {
 	return c
 }
 
+func newTracer(t *testing.T, b *Backend) launcher.Tracer {
+	t.Helper()
+	tr, err := b.NewTracer(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tr.Close)
+	return tr
+}
+
+func attach(t *testing.T, b *Backend, c *child) launcher.Target {
+	t.Helper()
+	g, err := newTracer(t, b).Attach(c.pid, 2, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 func pair(t *testing.T) (a, b *os.File) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -127,7 +147,7 @@ func TestSupported(t *testing.T) {
 	if !errors.Is(err, ErrUnsupported) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"version: 4.2", "'criu check", "(criu/util.c:642): exited, status=1; Error (criu/vdso.c:381): vdso: Unexpected rt vDSO area bounds (exit status 1)"} {
+	for _, want := range []string{"'criu check", ", version 4.2: Error", "(criu/util.c:642): exited, status=1; Error (criu/vdso.c:381): vdso: Unexpected rt vDSO area bounds (exit status 1)"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
@@ -184,6 +204,7 @@ func TestRestoreOptions(t *testing.T) {
 // sees what that is asked for and what comes of its files.
 func TestRoundTrip(t *testing.T) {
 	b := backend(t, "good")
+	tr := newTracer(t, b)
 	c := spawn(t)
 	if got := c.ask(t, "a"); got != "a 1" {
 		t.Fatalf("answer %q", got)
@@ -191,11 +212,11 @@ func TestRoundTrip(t *testing.T) {
 	if _, err := c.log.WriteString("twelve bytes"); err != nil {
 		t.Fatal(err)
 	}
-	cp, err := b.Attach(c.pid, 2, 3).Capture()
+	cp, err := attach(t, b, c).Capture(launcher.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cp.Bytes() != 3<<20+6 || cp.Pause() <= 0 {
+	if cp.Bytes() != 3<<20+6 || cp.Pause() <= 0 || cp.Base() != 0 || cp.PID() != 0 || cp.Note() == "" {
 		t.Errorf("%d bytes, pause %v", cp.Bytes(), cp.Pause())
 	}
 	path := filepath.Join(t.TempDir(), "image")
@@ -218,11 +239,11 @@ func TestRoundTrip(t *testing.T) {
 	c.log.WriteString(" and more")
 	o, ours, out := ends(t)
 	o.Image, o.Tag = path, "beef"
-	if _, err := b.Restore(o); !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), "taken") {
+	if _, err := tr.Restore(o); !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), "taken") {
 		t.Errorf("while it runs: %v", err)
 	}
 	c.end(t)
-	r, err := b.Restore(o)
+	r, err := tr.Restore(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +261,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // ends are descriptors for a rank that comes back, and our ends of two of them.
-func ends(t *testing.T) (o RestoreOptions, agent, out *os.File) {
+func ends(t *testing.T) (o launcher.RestoreOptions, agent, out *os.File) {
 	t.Helper()
 	agent, theirs := pair(t)
 	out, in, err := os.Pipe()
@@ -252,7 +273,7 @@ func ends(t *testing.T) (o RestoreOptions, agent, out *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { out.Close(); in.Close(); null.Close() })
-	return RestoreOptions{Rank: 2, Stdin: int(null.Fd()), Stdout: int(in.Fd()), Stderr: 2, OOB: int(theirs.Fd())}, agent, out
+	return launcher.RestoreOptions{Rank: 2, Stdin: int(null.Fd()), Stdout: int(in.Fd()), Stderr: 2, OOB: int(theirs.Fd())}, agent, out
 }
 
 func expect(t *testing.T, f *os.File, want string) {
@@ -264,7 +285,7 @@ func expect(t *testing.T, f *os.File, want string) {
 }
 
 // empty releases the copy and looks for leftovers.
-func empty(t *testing.T, b *Backend, cp *Copy) {
+func empty(t *testing.T, b *Backend, cp launcher.Copy) {
 	t.Helper()
 	if cp != nil {
 		for range 2 {
@@ -306,7 +327,7 @@ func TestUnread(t *testing.T) {
 func TestDumpFails(t *testing.T) {
 	b := backend(t, "failing")
 	c := spawn(t)
-	_, err := b.Attach(c.pid, 2, 3).Capture()
+	_, err := attach(t, b, c).Capture(launcher.CaptureOptions{})
 	if !errors.Is(err, ErrDump) || !strings.Contains(err.Error(), "rank 2: ") || !strings.Contains(err.Error(), "Error (criu/x.c:12): Can't lookup mount=42") {
 		t.Error(err)
 	}
@@ -315,7 +336,7 @@ func TestDumpFails(t *testing.T) {
 	}
 	empty(t, b, nil)
 	c.end(t)
-	if _, err := b.Attach(c.pid, 2, 3).Capture(); !errors.Is(err, ErrDied) {
+	if _, err := attach(t, b, c).Capture(launcher.CaptureOptions{}); !errors.Is(err, launcher.ErrRankDied) {
 		t.Errorf("of a dead process: %v", err)
 	}
 	empty(t, b, nil)
@@ -323,18 +344,11 @@ func TestDumpFails(t *testing.T) {
 
 func TestRestoreRefuses(t *testing.T) {
 	b := backend(t, "failing")
+	tr := newTracer(t, b)
 	dir := t.TempDir()
-	files := filepath.Join(dir, "images")
-	if err := os.Mkdir(files, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(files, "core.img"), []byte("core"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	self, _ := os.Executable()
 	log := filepath.Join(dir, "log")
-	const free = 1 << 30 // beyond every pid_max
-	good := State{PID: free, Program: self, Socket: "socket:[1]"}
+	good := State{PID: freePID, Program: self, Socket: "socket:[1]"}
 	with := func(f func(*State)) *State { s := good; f(&s); return &s }
 	for want, st := range map[string]*State{
 		"no such file":                      with(func(s *State) { s.Program = filepath.Join(dir, "gone") }),
@@ -343,13 +357,9 @@ func TestRestoreRefuses(t *testing.T) {
 		"Error (criu/x.c:12): Can't lookup": &good,
 	} {
 		os.WriteFile(log, []byte("short"), 0o600)
-		path := filepath.Join(dir, "image")
-		if _, err := pack(path, files, st, testMeta(), image.Options{}); err != nil {
-			t.Fatal(err)
-		}
 		o, _, _ := ends(t)
-		o.Image = path
-		if _, err := b.Restore(o); !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), want) {
+		o.Image = images(t, *st)[0]
+		if _, err := tr.Restore(o); !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -400,9 +410,10 @@ func TestReal(t *testing.T) {
 	if err := b.Supported(); err != nil {
 		t.Skip(err)
 	}
+	tr := newTracer(t, b)
 	c := spawn(t)
 	c.ask(t, "a")
-	cp, err := b.Attach(c.pid, 2, 3).Capture()
+	cp, err := attach(t, b, c).Capture(launcher.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +428,7 @@ func TestReal(t *testing.T) {
 	c.end(t)
 	o, ours, out := ends(t)
 	o.Image, o.Tag = path, "beef"
-	r, err := b.Restore(o)
+	r, err := tr.Restore(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,41 +10,20 @@ import (
 	criu "github.com/checkpoint-restore/go-criu/v8"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// RestoreOptions say how a rank comes back.
-type RestoreOptions struct {
-	Rank  int
-	Image string // path of the image
-	// Descriptors here that become 0, 1, 2, where these were pipes, and the
-	// stream to the agent there.
-	Stdin, Stdout, Stderr, OOB int
-	// Tag names the kept tails of output files.
-	Tag string
-	// Hold leaves the process stopped by SIGSTOP.
-	Hold bool
-	// Do runs a function on the thread that is to be the parent of the process;
-	// nil: whatever thread this is. The process's parent-death signal, if it has
-	// set one, fires when that thread ends.
-	Do func(func())
-}
-
-// Restored is a rank that goes on, a child of this process.
-type Restored struct {
-	PID    int
-	Unread []byte // to be written to the rank's stream before anything else
-}
-
-// Restore makes a process of an image. On error nothing is left of it.
-func (b *Backend) Restore(o RestoreOptions) (*Restored, error) {
-	r, err := b.restore(o)
+// Restore makes a process of an image, a child of this one. On error nothing is
+// left of it.
+func (t *tracer) Restore(o launcher.RestoreOptions) (*launcher.Restored, error) {
+	r, err := t.restore(o)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w: %w", o.Rank, ErrRestore, err)
 	}
 	return r, nil
 }
 
-func (b *Backend) restore(o RestoreOptions) (*Restored, error) {
+func (t *tracer) restore(o launcher.RestoreOptions) (*launcher.Restored, error) {
 	r, err := image.Open(o.Image)
 	if err != nil {
 		return nil, err
@@ -54,10 +33,10 @@ func (b *Backend) restore(o RestoreOptions) (*Restored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := st.check(); err != nil {
+	if err := st.check(o.Files); err != nil {
 		return nil, err
 	}
-	s, err := b.open()
+	s, err := t.b.open()
 	if err != nil {
 		return nil, err
 	}
@@ -69,18 +48,14 @@ func (b *Backend) restore(o RestoreOptions) (*Restored, error) {
 		return nil, err
 	}
 	opts := restoreOptions(int(s.images.Fd()), int(s.work.Fd()), o.Hold, os.Geteuid() != 0)
-	do := o.Do
-	if do == nil {
-		do = here
-	}
 	watch := &restoreWatch{pid: st.PID}
-	err = s.call(do, inherited(st, [3]int{o.Stdin, o.Stdout, o.Stderr}, o.OOB), func(c *criu.Criu) error {
+	err = s.call(t.do, inherited(st, [3]int{o.Stdin, o.Stdout, o.Stderr}, o.OOB), func(c *criu.Criu) error {
 		return c.Restore(opts, watch)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, s.log(restoreLog))
 	}
-	return &Restored{PID: watch.pid, Unread: st.Unread}, nil
+	return &launcher.Restored{PID: watch.pid, Unread: st.Unread}, nil
 }
 
 // restoreWatch is told by criu which process it made.
@@ -96,7 +71,10 @@ func (w *restoreWatch) PostRestore(pid int32) error {
 }
 
 // check finds early, and in plainer words than criu's, what is in the way.
-func (st *State) check() error {
+func (st *State) check(files launcher.FilesPolicy) error {
+	if files != launcher.FilesRefuse && files != "" {
+		return fmt.Errorf("criu opens files where they were and at the sizes they had: -files=%s cannot be done with it", files)
+	}
 	if _, err := os.Stat("/proc/" + strconv.Itoa(st.PID)); err == nil {
 		return fmt.Errorf("process id %d, under which criu must bring it back, is taken: end that process (the job that was imaged may still run), or restart on another machine", st.PID)
 	}
