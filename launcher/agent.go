@@ -49,6 +49,7 @@ type agent struct {
 	index int32
 	head  *queue
 	conn  *oob.Conn
+	fd    int // of conn
 	order order
 	out   *window // output that the head has not yet written
 
@@ -100,14 +101,18 @@ func agentMain(args []string) error {
 	if err != nil {
 		return err
 	}
+	return newAgent(index, AgentFD, conn).run()
+}
+
+func newAgent(index, fd int, conn *oob.Conn) *agent {
 	a := &agent{
-		index: int32(index), conn: conn, head: newQueue(conn), out: newWindow(outputWindow),
+		index: int32(index), fd: fd, conn: conn, head: newQueue(conn), out: newWindow(outputWindow),
 		spawner: make(chan func()), gone: make(chan struct{}),
 		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{}, copies: map[int]bool{},
 		images: images{tracers: map[string]Tracer{}, disk: turns{free: writeShares}, memory: memory{free: freeMemory}},
 	}
 	go a.spawnerThread()
-	return a.run()
+	return a
 }
 
 // spawnerThread keeps one thread for ever: the parent-death signal of a rank
@@ -280,7 +285,7 @@ const stuckAfter = 20 * time.Second
 
 // headGone ends and removes everything after the head died.
 func (a *agent) headGone() error {
-	a.conn.Close()
+	unix.Shutdown(a.fd, unix.SHUT_RDWR) // closed it could be another file's by the time all has ended
 	a.endAll()
 	var errs []error
 	for _, p := range a.order.Cleanup {

@@ -177,10 +177,10 @@ func (a *agent) lastRites() {
 	a.left.Wait()
 	a.head.close()
 	<-a.head.done
-	close(a.gone)
 	// The head answers the end of our side with its goodbye, or it is dead;
 	// run sees which.
-	unix.Shutdown(AgentFD, unix.SHUT_WR)
+	unix.Shutdown(a.fd, unix.SHUT_WR)
+	close(a.gone)
 }
 
 // wait4 reaps one child that is known to have ended or to end at once.
