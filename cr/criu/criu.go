@@ -16,7 +16,7 @@ const Name = "criu"
 
 // Reasons why something was refused, for errors.Is.
 var (
-	ErrUnsupported = errors.New("criu does not work here")
+	ErrUnsupported = errors.New("no usable criu")
 	ErrDump        = errors.New("criu could not image the process, which goes on")
 	ErrRestore     = errors.New("criu could not restore the process")
 	ErrImage       = errors.New("not an image of this back-end")

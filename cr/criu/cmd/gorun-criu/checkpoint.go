@@ -1,0 +1,1 @@
+../../../../cmd/gorun/checkpoint.go

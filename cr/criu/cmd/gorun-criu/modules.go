@@ -1,0 +1,1 @@
+../../../../cmd/gorun/modules.go
