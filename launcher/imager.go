@@ -98,6 +98,7 @@ type RestoreOptions struct {
 type Restored struct {
 	PID    int
 	Unread []byte // bytes from its agent that it had not read; to be sent before anything else
+	Note   string // what was out of the ordinary, or ""
 }
 
 // FilesPolicy says what a restart does with the files that the program was

@@ -222,6 +222,9 @@ func (inc *incarnation) ofRank(rank int, m *oob.Msg) {
 	switch m.Kind {
 	case oob.Spawn:
 		inc.spawned(rank, int(m.B), m.A)
+		if len(m.Data) > 0 {
+			inc.h.verbose("rank %d: %s", rank, m.Data)
+		}
 	case oob.Exit:
 		inc.exited(rank, syscall.WaitStatus(m.A), string(m.Data))
 	case oob.Output:

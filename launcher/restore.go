@@ -36,7 +36,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	if err != nil {
 		return err
 	}
-	r.pid = back.PID
+	r.pid, r.note = back.PID, back.Note
 	if err := writeAll(r.socket, back.Unread); err != nil {
 		syscall.Kill(r.pid, syscall.SIGKILL)
 		wait4(r.pid)

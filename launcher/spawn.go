@@ -19,7 +19,8 @@ type rankProc struct {
 	in     *inputPipe // rank 0 with standard input
 	held   uint64     // A of its Spawn: 1 if it waits for a debugger
 
-	restored bool // made from an image: what it says of another incarnation is dropped
+	restored bool   // made from an image: what it says of another incarnation is dropped
+	note     string // what was out of the ordinary then
 	imaging  imaging
 
 	mu     sync.Mutex
@@ -113,7 +114,7 @@ func (a *agent) enter(r *rankProc, p *pipes, start func(*rankProc, *pipes) error
 	if late {
 		r.kill(syscall.SIGKILL)
 	}
-	a.head.send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: r.held, B: uint64(r.pid)})
+	a.head.send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: r.held, B: uint64(r.pid), Data: []byte(r.note)})
 	go a.listen(r)
 	go a.await(r, d)
 	return nil

@@ -181,7 +181,7 @@ func (inc *incarnation) prune() {
 func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Schema {
 	o := &inc.h.opt
 	s := snapshot.Schema{
-		Incarnation: incarnationID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: backendSelf, Transport: transportNames(o.RPI),
+		Incarnation: incarnationID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: backendSelf, CR: o.CR, Transport: transportNames(o.RPI),
 		Gate:    int64(inc.gate.so()),
 		Program: snapshot.Program{Path: inc.h.prog.name, Dir: o.Dir, Args: o.Args, Env: allowedEnv(o.Env, o.KeepEnv)},
 	}

@@ -171,7 +171,26 @@ func (inc *incarnation) notBack() {
 		return
 	}
 	inc.fail(verdict{code: ExitFailed, rank: -1, died: true, text: fmt.Sprintf(
-		"the restart was given up, because for %v nothing has moved: %s", inc.back.limit, inc.late())})
+		"the restart was given up, because for %v nothing has moved: %s", inc.back.limit, inc.missing())})
+}
+
+// missing names the ranks that have not come back, and says how far the first is.
+func (inc *incarnation) missing() string {
+	var late []int
+	for rank := range inc.ranks {
+		if inc.ranks[rank].phase < phaseUp {
+			late = append(late, rank)
+		}
+	}
+	is := map[phase]string{
+		phaseNone: "is not restored yet", phaseSpawned: "is restored and has not spoken since",
+		phaseGreeted: "has not told its address", phaseAddress: "has not connected to the others",
+	}
+	if len(late) == 0 {
+		return "some have ended already"
+	}
+	first := late[0]
+	return fmt.Sprintf("%s (rank %d %s)", rankList(late), first, is[inc.ranks[first].phase])
 }
 
 // cameOn notes that a rank has brought the restart forward.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -39,7 +40,7 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 	np := fs.Int("np", 0, "accepted only if it is the number of `ranks` of the snapshot")
 	cr := &crFlag{}
 	debug := debugFlag{}
-	fs.Var(cr, "cr", "back-end of further checkpoints (default that of the snapshot; -cr=false: none)")
+	fs.Var(cr, "cr", "back-end of further checkpoints (default what the job had; -cr=false: none)")
 	fs.Var(&debug, "debug", "hold this `rank` for a debugger; may be repeated")
 	return func(args []string) int {
 		if len(args) == 0 {
@@ -64,7 +65,7 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		}
 		opt.CR = cr.value
 		if !given["cr"] {
-			opt.CR = s.Schema.Backend
+			opt.CR = cmp.Or(s.Schema.CR, s.Schema.Backend)
 		}
 		if opt.CkptDir == "" {
 			opt.CkptDir = catalogueOf(s)

@@ -86,6 +86,7 @@ type Schema struct {
 	Created     time.Time   `toml:"created"`
 	NP          int         `toml:"np"`
 	Backend     string      `toml:"backend"`       // "self", "native"
+	CR          string      `toml:"cr,omitempty"`  // what the job was asked to use: "auto" or a back-end
 	Transport   string      `toml:"transport"`     // in use when it was taken
 	Point       uint64      `toml:"point"`         // number of the Point, self only
 	Gate        int64       `toml:"gate,omitzero"` // ns for which no message was sent
