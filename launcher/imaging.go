@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ type shot struct {
 
 	doing   atomic.Pointer[string]
 	written atomic.Uint64
-	copy    Copy
+	copy    *budgeted
 }
 
 // onImage takes what concerns a rank's imaging; false: the frame is the rank's,
@@ -294,7 +295,11 @@ func (s *shot) attach() (Target, error) {
 
 // write writes the image when it is this rank's turn, and ends the copy.
 func (s *shot) write() (info oob.ImageInfo, err error) {
-	defer func() { err = errors.Join(err, s.copy.Release()) }()
+	g := watchGrowth(s.r, s.copy.PID(), s.copy.bytes)
+	defer func() {
+		g.end()
+		err = errors.Join(err, s.copy.Release())
+	}()
 	s.is("waits for its image to be written")
 	if !s.cfg.Hold {
 		select {
@@ -316,10 +321,11 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 		return info, err
 	}
 	// What stood still until now goes on, and is counted in the pause.
+	g.end()
 	err = s.copy.Release()
 	return oob.ImageInfo{
 		File: filepath.Base(s.cfg.Path), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
-		Base: s.copy.Base(), Pause: int64(s.copy.Pause()), Note: s.copy.Note(), Raw: sum.Raw,
+		Base: s.copy.Base(), Pause: int64(s.copy.Pause()), Note: cmp.Or(g.note(), s.copy.Note()), Raw: sum.Raw,
 	}, err
 }
 

@@ -40,6 +40,15 @@ func (r *rankProc) kill(sig syscall.Signal) {
 	}
 }
 
+// signal signals the rank alone.
+func (r *rankProc) signal(sig syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.reaped && r.pid > 0 {
+		syscall.Kill(r.pid, sig)
+	}
+}
+
 // spawnAll starts the ranks in the order, from their images or afresh; a rank
 // that cannot be started is an Exit with pid 0.
 func (a *agent) spawnAll() {

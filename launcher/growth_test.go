@@ -1,0 +1,50 @@
+package launcher
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// A rank whose copy grows beyond its limit stands still until the copy is gone.
+func TestGrowth(t *testing.T) {
+	var pids [2]int
+	for i := range pids {
+		cmd := exec.Command("sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { cmd.Process.Kill(); cmd.Wait() }()
+		pids[i] = cmd.Process.Pid
+	}
+	if n := unshared(os.Getpid()); n < 1<<20 {
+		t.Errorf("this process has %d bytes of its own", n)
+	}
+	r := &rankProc{pid: pids[0]}
+	g := watchGrowth(r, pids[1], 1<<30)
+	g.end()
+	if g.note() != "" {
+		t.Errorf("without growth: %s", g.note())
+	}
+	g = &growth{r: r, copy: pids[1], limit: 1, quit: make(chan struct{}), done: make(chan struct{})}
+	go g.run()
+	until(t, pids[0], 'T')
+	g.end()
+	until(t, pids[0], 'S')
+	if g.note() == "" {
+		t.Error("it is not told")
+	}
+}
+
+// until waits for a process to be in a state.
+func until(t *testing.T, pid int, state byte) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for st, _ := readStat(pid); st.state != state; st, _ = readStat(pid) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is in state %c, want %c", pid, st.state, state)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
