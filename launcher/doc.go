@@ -31,4 +31,28 @@
 //
 // A restart is another incarnation: another random id and secret. A program
 // that never speaks MPI goes straight from spawned to exited.
+//
+// # Images of whole processes
+//
+// A portable image a rank makes itself. One of a whole process its agent makes,
+// with an Imager: it takes the head's order to capture for itself, and says to
+// the head what the rank would say.
+//
+//	head            agent                                   rank
+//	 Capture  --->  the stream to the rank is held
+//	                stop, record, copy, let go on           (stands still for milliseconds)
+//	          <---  Captured
+//	 Open     --->  passed on, and writing begins  ------>  gate open
+//	          <---  Progress ... Written
+//	 Commit   --->  the next image may build on this one
+//
+// The copies are children of the agent, stopped and traced, and end with it. A
+// rank's own end is seen by a pidfd: an agent that traces must not wait for just
+// any child. Few ranks are written at a time, and a rank that changes its memory
+// faster than the disk takes it is made to wait before the two need twice as much.
+//
+// At a restart the agent makes the processes from their images. Each gets, behind
+// the bytes it had not read when it was imaged, a second Start: that tells it
+// that it lives again. From its greeting on all goes as with a fresh rank; what it
+// was about to say in its former life is dropped.
 package launcher

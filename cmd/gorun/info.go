@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os/exec"
 	"runtime"
 	"text/tabwriter"
 
@@ -43,7 +44,11 @@ func info(std stdio) error {
 	}
 	for _, b := range absent {
 		if _, err := launcher.FindImager(b.name); err != nil {
-			fmt.Fprintf(w, "back-end (-cr)\t%s\t%s\n", b.name, b.doc)
+			doc := b.doc
+			if _, err := exec.LookPath(b.name); err != nil {
+				doc += "; and " + b.name + " is not in PATH"
+			}
+			fmt.Fprintf(w, "back-end (-cr)\t%s\t%s\n", b.name, doc)
 		}
 	}
 	for _, c := range []string{"none", "snappy", "zstd"} {

@@ -26,7 +26,7 @@ var portable = module{"self", "portable: the program registers its state and goe
 
 // absent are back-ends that this gorun was built without, and how to have them.
 var absent = []module{
-	{"criu", "not in this build, which needs nothing from outside: cr/criu is a module of its own, build gorun there"},
+	{"criu", "not linked into this gorun, which needs nothing beside itself: cr/criu/cmd/gorun-criu is one with it"},
 }
 
 // stores keep snapshots.
