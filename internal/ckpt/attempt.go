@@ -201,6 +201,9 @@ func (h *Head) reported(rank int, m *oob.Msg) {
 	case oob.Where:
 		if a.asked {
 			a.where[rank] = whereabouts{State(m.A), m.B == 1, string(m.Data)}
+			if h.trying() && a.heard() {
+				h.fallBack(h.lateText())
+			}
 		}
 	}
 }

@@ -25,10 +25,6 @@ func (h *Head) stopTimer() {
 func (h *Head) timeout() {
 	a := h.run
 	a.timer = 0
-	if h.trying() {
-		h.fallBack(h.lateText())
-		return
-	}
 	if a.asked || a.phase == phaseFolder {
 		if a.phase < phaseDraining {
 			h.pointless(h.lateText())
@@ -68,17 +64,25 @@ func (h *Head) lateText() string {
 		}
 	}
 	s := fmt.Sprintf("rank %d %s within %v", culprit, a.missed(), limit)
-	switch {
-	case !a.asked:
-	case silent:
+	if silent {
 		s += ": it does not answer"
-	default:
+	} else {
 		s += ": it " + a.where[culprit].text
 	}
 	if late > 1 {
 		s += fmt.Sprintf(" (%d ranks are late)", late)
 	}
 	return s
+}
+
+// heard reports whether all late ranks have answered.
+func (a *attempt) heard() bool {
+	for rank, got := range a.got {
+		if _, answered := a.where[rank]; !got && !answered {
+			return false
+		}
+	}
+	return true
 }
 
 // before reports whether a rank that is at w rather holds up one at o than the

@@ -1,7 +1,7 @@
 // Package jobtest runs whole jobs inside one process: ranks over the in-memory
-// transport and a head, the shipped protocol machine, over links in memory. It
-// is for tests of what is built on a job; commits go to a folder of images
-// without a schema.
+// transport, or others, and a head, the shipped protocol machine, over links in
+// memory. It is for tests of what is built on a job; commits go to a folder of
+// images without a schema. Images of whole processes are pretended: see Revive.
 package jobtest
 
 import (
@@ -25,7 +25,9 @@ type Options struct {
 	Dir        string   // where snapshots go, one folder each
 	Images     []string // by rank: restart from these
 	SparseFrom int
+	RPI        []string      // transports; nil: "mem"
 	Phase      time.Duration // deadline of a phase; 0: the default
+	Auto       time.Duration // how long an auto attempt waits for Points; 0: the default
 	OnSend     func(oob.Msg) // told of what the head sends to ranks; must not block
 }
 
@@ -33,29 +35,36 @@ type Options struct {
 type Cluster struct {
 	Jobs []*job.Job
 
-	opt  Options
-	mu   sync.Mutex // guards all below
-	head *ckpt.Head
-	up   []*pipe // to the ranks
-	next uint64
-	seq  int
-	wait map[uint64]chan ckpt.Done
-	due  []ckpt.HeadEvent
+	opt         Options
+	mu          sync.Mutex // guards all below
+	head        *ckpt.Head
+	incarnation uint64
+	up          []*pipe // to the ranks
+	next        uint64
+	seq         int
+	wait        map[uint64]chan ckpt.Done
+	due         []ckpt.HeadEvent
+	revival     *revival // under way; nil: none
+	lost        []error  // by rank: why it has ended itself
 }
 
 // New starts a job of n ranks.
 func New(n int, opt Options) *Cluster {
-	const incarnation = 7
-	c := &Cluster{opt: opt, wait: map[uint64]chan ckpt.Done{}}
-	c.head = ckpt.NewHead(ckpt.HeadConfig{Size: n, Incarnation: incarnation, SparseFrom: opt.SparseFrom,
-		PhaseMillis: opt.Phase.Milliseconds(), AskMillis: 200})
+	c := &Cluster{opt: opt, wait: map[uint64]chan ckpt.Done{}, incarnation: 7, lost: make([]error, n)}
+	if opt.RPI == nil {
+		c.opt.RPI = []string{"mem"}
+	}
+	c.newHead(n)
 	fabric := mem.NewFabric(n)
-	waiters, modules, engines, addrs := make([]rpi.Waiter, n), make([]rpi.Module, n), make([]*rpi.Engine, n), make([][]byte, n)
+	modules, engines, addrs := make([]rpi.Module, n), make([]*rpi.Engine, n), make([][]byte, n)
 	for rank := range n {
-		waiters[rank], modules[rank] = fabric.Waiter(rank), fabric.Module(rank)
-		engines[rank] = rpi.New(rpi.Config{Rank: rank, Size: n, Modules: modules[rank : rank+1], Waiter: waiters[rank]})
+		if modules[rank] = fabric.Module(rank); c.opt.RPI[0] != "mem" {
+			factory, _ := rpi.Lookup(c.opt.RPI[0])
+			modules[rank] = factory()
+		}
+		engines[rank] = rpi.New(rpi.Config{Rank: rank, Size: n, Modules: modules[rank : rank+1]})
 		var err error
-		env := rpi.Env{Rank: rank, Size: n, Incarnation: incarnation, Sink: engines[rank].Sink(0)}
+		env := rpi.Env{Rank: rank, Size: n, Incarnation: c.incarnation, Sink: engines[rank].Sink(0), Secret: secret}
 		if addrs[rank], err = modules[rank].Start(env); err != nil {
 			panic(err)
 		}
@@ -65,29 +74,34 @@ func New(n int, opt Options) *Cluster {
 			panic(err)
 		}
 		engines[rank].Start()
-		start := oob.StartConfig{Job: "test", Incarnation: incarnation, Rank: rank, Size: n, CR: "self", SparseFrom: opt.SparseFrom}
+		start := c.start(rank, n)
 		if opt.Images != nil {
 			start.Image = opt.Images[rank]
 		}
 		down := newPipe()
 		c.up = append(c.up, down)
-		c.Jobs = append(c.Jobs, job.New(job.Config{Start: start, Engine: engines[rank], Waiter: waiters[rank], Close: modules[rank].Close,
-			Link: &link{in: down, to: c}, Lost: func(error) {}}))
+		c.Jobs = append(c.Jobs, job.New(job.Config{Start: start, Engine: engines[rank], Modules: modules[rank : rank+1],
+			Waiter: modules[rank].(rpi.Waiter), Link: &link{in: down, to: c}, Lost: func(err error) { c.loses(rank, err) }}))
 	}
 	c.feed(ckpt.HeadEvent{Type: ckpt.HvAllUp})
 	return c
 }
 
-// Checkpoint takes a snapshot and returns its images by rank.
+var secret = []byte("of one process")
+
+func (c *Cluster) newHead(n int) {
+	c.head = ckpt.NewHead(ckpt.HeadConfig{Size: n, Incarnation: c.incarnation, SparseFrom: c.opt.SparseFrom,
+		PhaseMillis: c.opt.Phase.Milliseconds(), AutoMillis: c.opt.Auto.Milliseconds(), AskMillis: 200, FullEvery: 3})
+}
+
+func (c *Cluster) start(rank, n int) oob.StartConfig {
+	return oob.StartConfig{Job: "test", Incarnation: c.incarnation, Rank: rank, Size: n, CR: "auto", Secret: secret,
+		RPI: c.opt.RPI, SparseFrom: c.opt.SparseFrom}
+}
+
+// Checkpoint takes a snapshot of portable images and returns these by rank.
 func (c *Cluster) Checkpoint(stop bool) (images []string, err error) {
-	done := make(chan ckpt.Done, 1)
-	c.mu.Lock()
-	c.next++
-	id := c.next
-	c.wait[id] = done
-	c.mu.Unlock()
-	c.feed(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: id, Mode: oob.ModeSelf, Stop: stop}})
-	d := <-done
+	d := c.Take(oob.ModeSelf, stop)
 	if d.Err != "" {
 		return nil, errors.New(d.Err)
 	}
@@ -95,6 +109,34 @@ func (c *Cluster) Checkpoint(stop bool) (images []string, err error) {
 		images = append(images, filepath.Join(c.folder(d.Seq), ckpt.ImageName(rank)))
 	}
 	return images, nil
+}
+
+// Take takes a snapshot in the mode given and returns what the head says of it.
+func (c *Cluster) Take(mode uint64, stop bool) ckpt.Done {
+	id, done := c.waiter()
+	c.feed(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: id, Mode: mode, Stop: stop}})
+	return <-done
+}
+
+func (c *Cluster) waiter() (id uint64, done chan ckpt.Done) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	c.wait[c.next] = make(chan ckpt.Done, 1)
+	return c.next, c.wait[c.next]
+}
+
+// Lost returns why a rank has ended itself, nil if it has not.
+func (c *Cluster) Lost(rank int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost[rank]
+}
+
+func (c *Cluster) loses(rank int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost[rank] = err
 }
 
 // Stop ends all ranks, as a launcher would by killing them.
@@ -127,10 +169,16 @@ func (c *Cluster) do(a ckpt.HeadAction) {
 		if c.opt.OnSend != nil {
 			c.opt.OnSend(a.Msg)
 		}
-		c.up[a.Msg.To].put(a.Msg)
+		if !c.agent(a.Msg) {
+			c.up[a.Msg.To].put(a.Msg)
+		}
 	case ckpt.HactTimer:
+		ev := ckpt.HeadEvent{Type: ckpt.HvTimeout, Timer: a.Timer}
+		h := c.head
 		time.AfterFunc(time.Duration(a.Millis)*time.Millisecond, func() {
-			c.feed(ckpt.HeadEvent{Type: ckpt.HvTimeout, Timer: a.Timer})
+			if c.current(h) {
+				c.feed(ev)
+			}
 		})
 	case ckpt.HactFolder:
 		c.seq++
@@ -142,9 +190,22 @@ func (c *Cluster) do(a ckpt.HeadAction) {
 	case ckpt.HactCommit:
 		c.due = append(c.due, ckpt.HeadEvent{Type: ckpt.HvCommitted, Seq: a.Seq})
 	case ckpt.HactDone:
-		c.wait[a.Done.ID] <- a.Done
-		delete(c.wait, a.Done.ID)
+		c.answer(a.Done)
 	}
+}
+
+func (c *Cluster) answer(d ckpt.Done) {
+	if c.revival != nil && c.revival.id == d.ID {
+		c.revival = nil
+	}
+	c.wait[d.ID] <- d
+	delete(c.wait, d.ID)
+}
+
+func (c *Cluster) current(h *ckpt.Head) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.head == h
 }
 
 // pipe is one direction of a link: unbounded, in order.
@@ -199,11 +260,12 @@ func (l *link) Recv() (oob.Msg, error) { return l.in.get() }
 
 func (l *link) Send(ms ...oob.Msg) error {
 	for _, m := range ms {
-		if m.To >= 0 {
+		switch {
+		case m.To >= 0:
 			l.to.up[m.To].put(m)
-			continue
+		case !l.to.registers(&m):
+			l.to.feed(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: m})
 		}
-		l.to.feed(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: m})
 	}
 	return nil
 }

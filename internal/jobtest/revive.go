@@ -1,0 +1,156 @@
+package jobtest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	_ "github.com/gorun-mpi/gorun/rpi/tcp" // to be restarted over
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// revival is a whole-process restart in place.
+type revival struct {
+	id    uint64
+	rpi   []string
+	n     int // ranks that were to open their gates, then ranks that are up
+	born  bool
+	addrs []map[string][]byte
+	ready int // addresses known
+}
+
+// Revive lets all ranks meet what a process meets that was imaged and restored:
+// when a native attempt would open the gates, the order comes to go on as
+// another incarnation, over the transports given, with what another head and
+// other agents say. The program's goroutines are wherever they were. Nothing was
+// copied: the memory of the image is the present one, which has stood still.
+func (c *Cluster) Revive(rpi ...string) error { return c.ReviveFrom(oob.ModeNative, rpi...) }
+
+// ReviveFrom is Revive with the attempt that makes the images in another mode:
+// auto, where it falls back.
+func (c *Cluster) ReviveFrom(mode uint64, rpi ...string) error {
+	id, done := c.waiter()
+	c.mu.Lock()
+	c.revival = &revival{id: id, rpi: rpi}
+	c.mu.Unlock()
+	c.feed(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: id, Mode: mode}})
+	if d := <-done; d.Err != "" {
+		return fmt.Errorf("revive: %s", d.Err)
+	}
+	return nil
+}
+
+// agent is what the agents do with a message of the head: it reports whether the
+// rank does not get it.
+func (c *Cluster) agent(m oob.Msg) (kept bool) {
+	var cfg oob.CaptureConfig
+	switch m.Kind {
+	case oob.Capture:
+		if err := json.Unmarshal(m.Data, &cfg); err != nil {
+			panic(err)
+		}
+		if cfg.Mode == oob.ModeNative {
+			c.image(m, &cfg)
+			return true
+		}
+	case oob.Open, oob.Commit:
+		if r := c.revival; r != nil && !r.born {
+			if r.n++; r.n == len(c.Jobs) {
+				c.reborn()
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// image is the agents' part in a native attempt; all ranks are Ready.
+func (c *Cluster) image(m oob.Msg, cfg *oob.CaptureConfig) {
+	j := c.Jobs[m.To]
+	if !j.Engine.GateClosed() {
+		panic(fmt.Sprintf("rank %d is imaged with its gate open", m.To))
+	}
+	for peer, other := range c.Jobs {
+		if sent, got := j.Engine.Sent()[peer], other.Engine.Received()[m.To]; sent != got {
+			panic(fmt.Sprintf("rank %d is imaged when of %d bytes to rank %d %d have arrived", m.To, sent, peer, got))
+		}
+	}
+	answer := oob.Msg{Kind: oob.Captured, From: m.To, To: oob.Head, Incarnation: m.Incarnation, Attempt: m.Attempt, A: 1}
+	written := answer
+	written.Kind, written.Data = oob.Written, fmt.Appendf(nil, `{"base":%d}`, cfg.Base)
+	c.due = append(c.due, ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: answer}, ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: written})
+}
+
+// reborn begins the next incarnation.
+func (c *Cluster) reborn() {
+	r, n := c.revival, len(c.Jobs)
+	for id := range c.wait {
+		if id != r.id {
+			c.answer(ckpt.Done{ID: id, Err: "the job was restarted"})
+		}
+	}
+	before := c.incarnation
+	c.incarnation += 1000
+	c.newHead(n)
+	c.opt.RPI = r.rpi
+	*r = revival{id: r.id, born: true, addrs: make([]map[string][]byte, n)}
+	for rank := range c.Jobs {
+		start := c.start(rank, n)
+		start.Image, start.Backend = "a native image", "native"
+		data, err := json.Marshal(start)
+		if err != nil {
+			panic(err)
+		}
+		// What was not read when the image was made comes first; what else is of
+		// the life before is no word to obey.
+		old := oob.Msg{Kind: oob.Ask, From: oob.Head, To: int32(rank), Incarnation: before, Attempt: 1}
+		stale := oob.Msg{Kind: oob.Revert, From: oob.Head, To: int32(rank), Incarnation: before, Attempt: 1}
+		for _, m := range []oob.Msg{old, {Kind: oob.Start, From: oob.Head, To: int32(rank), Incarnation: start.Incarnation, Data: data}, stale} {
+			c.up[rank].put(m)
+		}
+	}
+}
+
+// registers takes what a rank says on its way into an incarnation.
+func (c *Cluster) registers(m *oob.Msg) bool {
+	c.mu.Lock()
+	r := c.revival
+	if m.Incarnation != c.incarnation || r == nil || !r.born {
+		c.mu.Unlock()
+		return false
+	}
+	defer c.mu.Unlock()
+	switch m.Kind {
+	case oob.Hello:
+		if _, err := oob.CheckHello(m); err != nil {
+			panic(err)
+		}
+	case oob.Address:
+		var a oob.AddressInfo
+		if err := json.Unmarshal(m.Data, &a); err != nil || r.addrs[m.From] != nil {
+			panic(fmt.Sprintf("address of rank %d: %v", m.From, err))
+		}
+		r.addrs[m.From] = a.Modules
+		if r.ready++; r.ready == len(r.addrs) {
+			data, _ := json.Marshal(r.addrs)
+			for rank := range c.Jobs {
+				c.up[rank].put(oob.Msg{Kind: oob.Peers, From: oob.Head, To: int32(rank), Incarnation: c.incarnation, Data: data})
+			}
+		}
+	case oob.Up:
+		if r.n++; r.n == len(r.addrs) {
+			for _, a := range c.head.Step(ckpt.HeadEvent{Type: ckpt.HvAllUp}) {
+				c.do(a)
+			}
+			c.answer(ckpt.Done{ID: r.id})
+		}
+	case oob.Failure:
+		if m.B == 0 && c.revival != nil {
+			c.answer(ckpt.Done{ID: r.id, Err: string(m.Data)})
+		}
+	default:
+		return false
+	}
+	return true
+}

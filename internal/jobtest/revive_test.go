@@ -1,0 +1,380 @@
+package jobtest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+// ranks runs f as every rank of the cluster, Finalize included.
+func ranks(c *jobtest.Cluster, f func(*mpi.Comm) error) (wait func() []error) {
+	errs := make([]error, len(c.Jobs))
+	var wg sync.WaitGroup
+	for i, j := range c.Jobs {
+		wg.Go(func() {
+			world := mpi.NewWorld(j, func(text string) { panic(text) })
+			defer mpi.Shutdown(world)
+			if errs[i] = f(world); errs[i] == nil {
+				errs[i] = j.Finalize()
+			}
+		})
+	}
+	return func() []error { wg.Wait(); return errs }
+}
+
+func noErrors(t *testing.T, errs []error) {
+	t.Helper()
+	for rank, err := range errs {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// message is data in which a mistake shows.
+func message(n, seed int) []int32 {
+	p := make([]int32, n)
+	for i := range p {
+		p[i] = int32(i*31 + seed)
+	}
+	return p
+}
+
+func expect(got []int32, seed int) error {
+	if want := message(len(got), seed); !slices.Equal(got, want) {
+		return fmt.Errorf("message %d is another one", seed)
+	}
+	return nil
+}
+
+// held is the number of operations and callers that stand in a rank.
+func held(c *jobtest.Cluster, rank int) int { return len(c.Jobs[rank].Engine.Pending()) }
+
+// until lets other goroutines run until something is so.
+func until(is func() bool) {
+	for !is() {
+		runtime.Gosched()
+	}
+}
+
+var routes = [][2]string{{"mem", "mem"}, {"mem", "tcp"}, {"tcp", "tcp"}}
+
+// TestBlockedCallsGoOn restarts a job all goroutines of which stand in calls that
+// end only afterwards: wildcard receives, synchronous sends small and large,
+// announced messages without a receive, probes of both kinds, a barrier, a
+// reduction, Finalize.
+func TestBlockedCallsGoOn(t *testing.T) {
+	for _, route := range routes {
+		t.Run(route[0]+" to "+route[1], func(t *testing.T) {
+			const n, big = 3, 1 << 19
+			c := jobtest.New(n, jobtest.Options{Dir: t.TempDir(), RPI: route[:1]})
+			release := make(chan struct{})
+			wait := ranks(c, func(w *mpi.Comm) error { return blocked(w, release, big) })
+			// Rank 2 is in the collectives alone and in its sends; the others in
+			// receives and probes of what it has not sent.
+			until(func() bool { return held(c, 2) >= 5 && held(c, 0) >= 3 && held(c, 1) >= 3 })
+			for range 3 {
+				if err := c.Revive(route[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(release)
+			noErrors(t, wait())
+			c.Stop()
+		})
+	}
+}
+
+// blocked is the program of TestBlockedCallsGoOn: only when released do the
+// ranks make the calls that end the others'.
+func blocked(w *mpi.Comm, release chan struct{}, big int) error {
+	me := w.Rank()
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	do := func(i int, f func() error) {
+		wg.Go(func() {
+			if err := f(); err != nil {
+				errs[i] = fmt.Errorf("part %d: %w", i, err)
+			}
+		})
+	}
+	side, err := w.Dup()
+	if err != nil {
+		return err
+	}
+	if me < 2 {
+		do(0, func() error { // a wildcard that rank 2 serves after the release
+			p := make([]int32, 10)
+			if _, err := mpi.Recv(w, p, mpi.AnySource, 100); err != nil {
+				return err
+			}
+			return expect(p, 100)
+		})
+		do(1, func() error {
+			s, err := w.Probe(mpi.AnySource, 101)
+			if err != nil {
+				return err
+			}
+			p := make([]int32, 10)
+			if _, err := mpi.Recv(w, p, s.Source, 101); err != nil {
+				return err
+			}
+			return expect(p, 101)
+		})
+		do(2, func() error { // posted, wanted large, sent late
+			p := make([]int32, big)
+			if _, err := mpi.Recv(w, p, 2, 102); err != nil {
+				return err
+			}
+			return expect(p, 102)
+		})
+		<-release
+		for _, tag := range []int{200, 201, 202} {
+			p := make([]int32, []int{10, big, big}[tag-200])
+			if _, err := mpi.Recv(w, p, mpi.AnySource, tag); err != nil {
+				return err
+			}
+			if err := expect(p, tag); err != nil {
+				return err
+			}
+		}
+	} else {
+		for dst := range 2 {
+			do(dst, func() error { return mpi.Ssend(w, message(10, 200), dst, 200) })
+			do(2+dst, func() error { return mpi.Ssend(w, message(big, 201), dst, 201) })
+			do(4+dst, func() error { return mpi.Send(w, message(big, 202), dst, 202) })
+		}
+		do(6, func() error { return mpi.Barrier(side) })
+		<-release
+		for dst := range 2 {
+			for _, tag := range []int{100, 101} {
+				if err := mpi.Send(w, message(10, tag), dst, tag); err != nil {
+					return err
+				}
+			}
+			if err := mpi.Send(w, message(big, 102), dst, 102); err != nil {
+				return err
+			}
+		}
+	}
+	if me < 2 {
+		if err := mpi.Barrier(side); err != nil {
+			return err
+		}
+	}
+	wg.Wait()
+	sum := make([]int, 1)
+	if err := mpi.Allreduce(w, []int{me + 1}, sum, mpi.Sum[int]()); err != nil {
+		return err
+	}
+	if sum[0] != 6 {
+		return fmt.Errorf("the ranks add up to %d", sum[0])
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestRandomRevivals runs random traffic, with random restarts in the middle,
+// over one transport and another.
+func TestRandomRevivals(t *testing.T) {
+	schedules := 210
+	if raceEnabled || testing.Short() {
+		schedules = 30
+	}
+	for seed := range schedules {
+		route := routes[seed%len(routes)]
+		rng := rand.New(rand.NewPCG(uint64(seed), 7))
+		n := 2 + rng.IntN(4)
+		traffic := &traffic{n: n, rounds: 6 + rng.IntN(10), seed: uint64(seed)}
+		c := jobtest.New(n, jobtest.Options{Dir: t.TempDir(), RPI: route[:1], SparseFrom: rng.IntN(2)})
+		wait := ranks(c, traffic.rank)
+		over := make(chan struct{})
+		go func() { wait(); close(over) }()
+		times := 0
+		for range 1 + rng.IntN(4) {
+			at := traffic.calls.Load() + rng.Int64N(int64(30*n))
+			until(func() bool {
+				select {
+				case <-over:
+					return true
+				default:
+					return traffic.calls.Load() >= at
+				}
+			})
+			err := c.Revive(route[1])
+			if err != nil && !strings.Contains(err.Error(), "all ranks have entered Finalize") {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if err == nil {
+				times++
+			}
+		}
+		if noErrors(t, wait()); t.Failed() {
+			t.Fatalf("seed %d, %d ranks, %v", seed, n, route)
+		}
+		c.Stop()
+		revived.Add(int64(times))
+	}
+	t.Logf("%d restarts in %d schedules", revived.Load(), schedules)
+}
+
+var revived atomic.Int64
+
+// traffic is a program whose ranks talk in several ways at once; every message
+// is known beforehand.
+type traffic struct {
+	n, rounds int
+	seed      uint64
+	calls     atomic.Int64
+}
+
+func (x *traffic) rank(w *mpi.Comm) error {
+	ways := []func(*mpi.Comm, int) error{x.collective, x.exchange, x.wild, x.probed}
+	errs := make([]error, len(ways))
+	var wg sync.WaitGroup
+	for i, way := range ways {
+		c, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		wg.Go(func() {
+			for round := range x.rounds {
+				x.calls.Add(1)
+				if err := way(c, round); err != nil {
+					errs[i] = fmt.Errorf("way %d, round %d: %w", i, round, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *traffic) size(round, way int) int {
+	rng := rand.New(rand.NewPCG(x.seed, uint64(round*10+way)))
+	return []int{0, 5, 900, 30_000, 300_000}[rng.IntN(5)]
+}
+
+func (x *traffic) collective(c *mpi.Comm, round int) error {
+	if err := mpi.Barrier(c); err != nil {
+		return err
+	}
+	sums := make([]int32, 1+x.size(round, 0)/10)
+	if err := mpi.Allreduce(c, message(len(sums), c.Rank()), sums, mpi.Sum[int32]()); err != nil {
+		return err
+	}
+	for i, s := range sums {
+		if want := int32(x.n*i*31 + x.n*(x.n-1)/2); s != want {
+			return fmt.Errorf("sum %d is %d, not %d", i, s, want)
+		}
+	}
+	p := make([]int32, x.size(round, 0))
+	if c.Rank() == round%x.n {
+		p = message(len(p), round)
+	}
+	if err := mpi.Bcast(c, p, round%x.n); err != nil {
+		return err
+	}
+	return expect(p, round)
+}
+
+func (x *traffic) exchange(c *mpi.Comm, round int) error {
+	var all []mpi.Request
+	in := make([][]int32, x.n)
+	for peer := range x.n {
+		in[peer] = make([]int32, x.size(round, 1))
+		r, err := mpi.Irecv(c, in[peer], peer, round)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	for peer := range x.n {
+		r, err := mpi.Isend(c, message(x.size(round, 1), c.Rank()*100+round), peer, round)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	for i := range all {
+		if _, err := all[(i+round)%len(all)].Wait(); err != nil {
+			return err
+		}
+	}
+	for peer := range x.n {
+		if err := expect(in[peer], peer*100+round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wild: synchronous sends to one rank, which takes them as they come.
+func (x *traffic) wild(c *mpi.Comm, round int) error {
+	root := round % x.n
+	if c.Rank() != root {
+		return mpi.Ssend(c, message(x.size(round, 2), c.Rank()*100+round), root, round)
+	}
+	for range x.n - 1 {
+		p := make([]int32, x.size(round, 2))
+		s, err := mpi.Recv(c, p, mpi.AnySource, round)
+		if err != nil {
+			return err
+		}
+		if err := expect(p, s.Source*100+round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probed: a ring in which the receiver first looks, or takes, what comes.
+func (x *traffic) probed(c *mpi.Comm, round int) error {
+	me, n := c.Rank(), x.n
+	send, err := mpi.Isend(c, message(x.size(round, 3), me*100+round), (me+1)%n, round)
+	if err != nil {
+		return err
+	}
+	from := (me + n - 1) % n
+	p := make([]int32, x.size(round, 3))
+	if round%2 == 0 {
+		m, _, err := c.Mprobe(mpi.AnySource, round)
+		if err != nil {
+			return err
+		}
+		x.calls.Add(1)
+		if _, err := mpi.Mrecv(m, p); err != nil {
+			return err
+		}
+	} else {
+		if _, err := c.Probe(from, mpi.AnyTag); err != nil {
+			return err
+		}
+		if _, err := mpi.Recv(c, p, from, round); err != nil {
+			return err
+		}
+	}
+	if err := expect(p, from*100+round); err != nil {
+		return err
+	}
+	_, err = send.Wait()
+	return err
+}
