@@ -35,7 +35,7 @@ type mapping struct {
 	path       string // a file, a name in brackets, or ""
 	deleted    bool   // the file has no name any more
 	flags      string // VmFlags
-	swap       bool   // some of it is swapped out
+	own        uint64 // bytes in pages of the process's own, swapped ones included
 }
 
 func (m *mapping) anonymous() bool { return m.inode == 0 }
@@ -127,9 +127,12 @@ func parseSmaps(p []byte) ([]mapping, error) {
 		switch string(key) {
 		case "VmFlags":
 			m.flags = string(bytes.TrimSpace(value))
-		case "Swap":
-			n, _ := kilobytes(value)
-			m.swap = n > 0
+		case "Anonymous", "Swap":
+			n, err := kilobytes(value)
+			if err != nil {
+				return badProc("size", line)
+			}
+			m.own += n
 		}
 		return nil
 	})

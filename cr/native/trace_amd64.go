@@ -241,6 +241,22 @@ func waitid(tid, flags int) (code, status int, err error) {
 	return int(info.code), int(info.status), nil
 }
 
+// takeAnyStop finds a thread traced by the calling one whose stop was not seen
+// yet, 0 if there is none at the moment.
+func takeAnyStop() (tid int, err error) {
+	var info struct {
+		signo, errno, code, _ int32
+		pid                   int32
+		_                     [108]byte
+	}
+	_, _, e := unix.RawSyscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)),
+		unix.WSTOPPED|unix.WNOHANG|unix.WALL|unix.WNOTHREAD, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(info.pid), nil
+}
+
 // waitStop waits until the thread has stopped or ended, at most for limit:
 // then the error is ErrBusy. A thread that is gone altogether has ended.
 func waitStop(tid int, limit time.Duration) (stop, error) {
@@ -320,7 +336,13 @@ func openMemory(pid int) (*memory, error) {
 	return &memory{fd}, nil
 }
 
-func (m *memory) Close() error { return unix.Close(m.fd) }
+// Close may be called again.
+func (m *memory) Close() {
+	if m != nil && m.fd >= 0 {
+		unix.Close(m.fd)
+		m.fd = -1
+	}
+}
 
 // peek fills p from addr.
 func (m *memory) peek(p []byte, addr uint64) error {

@@ -16,22 +16,24 @@ import (
 // Tracer live until Close.
 type Tracer struct {
 	threads []*traceThread
-	closed  atomic.Bool
+	quit    chan struct{}
+	close   sync.Once
 	ended   sync.WaitGroup
 }
 
 // traceThread is one locked OS thread; it runs one function at a time.
 type traceThread struct {
 	work chan func()
-	load atomic.Int32 // functions running and waiting
+	quit chan struct{} // closed by Tracer.Close
+	load atomic.Int32  // functions running and waiting
 }
 
 // NewTracer starts the threads, at least one. As many processes as there are
 // threads can be stopped at the same time.
 func NewTracer(threads int) *Tracer {
-	t := &Tracer{}
+	t := &Tracer{quit: make(chan struct{})}
 	for range max(threads, 1) {
-		th := &traceThread{work: make(chan func())}
+		th := &traceThread{work: make(chan func()), quit: t.quit}
 		t.threads = append(t.threads, th)
 		t.ended.Add(1)
 		go th.run(&t.ended)
@@ -44,21 +46,29 @@ func (th *traceThread) run(ended *sync.WaitGroup) {
 	defer ended.Done()
 	runtime.LockOSThread()
 	fineSleep()
-	for f := range th.work {
-		f()
+	for {
+		select {
+		case f := <-th.work:
+			f()
+		case <-th.quit:
+			return
+		}
 	}
 }
 
-// do runs f on the thread and waits for it. Not to be called on the thread.
-func (th *traceThread) do(f func()) {
+// do runs f on the thread and waits for it; after Close it does nothing and
+// returns false. Not to be called on the thread.
+func (th *traceThread) do(f func()) bool {
 	th.load.Add(1)
 	defer th.load.Add(-1)
 	done := make(chan struct{})
-	th.work <- func() {
-		defer close(done)
-		f()
+	select {
+	case th.work <- func() { defer close(done); f() }:
+		<-done
+		return true
+	case <-th.quit:
+		return false
 	}
-	<-done
 }
 
 // pick gives the thread with the least to do.
@@ -80,12 +90,7 @@ func (t *Tracer) Do(f func()) { t.pick().do(f) }
 // started by Do with a parent-death signal. Nothing else of the Tracer may be
 // in use.
 func (t *Tracer) Close() {
-	if t.closed.Swap(true) {
-		return
-	}
-	for _, th := range t.threads {
-		close(th.work)
-	}
+	t.close.Do(func() { close(t.quit) })
 	t.ended.Wait()
 }
 

@@ -1,0 +1,282 @@
+package native
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tries is how often a capture stops the process anew because a thread stood
+// where it cannot be imaged; after patience of them it no longer insists on what
+// matters only on another kernel.
+const (
+	tries    = 20
+	patience = 10
+)
+
+// Capture makes a copy of the process as it is now, and lets it go on. Without an
+// error the copy has to be released. After an error the process is as it was.
+func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
+	if err := g.check(); err != nil {
+		return nil, g.wrap("capture", g.explain(err))
+	}
+	th := g.tracer.pick()
+	var paused time.Duration
+	for try := 1; ; try++ {
+		var c *Copy
+		var err error
+		open := th.do(func() { c, err = g.captureOn(th, opt, try <= patience, &paused) })
+		if !open {
+			return nil, g.wrap("capture", errClosed)
+		}
+		if err == nil {
+			return c, nil
+		}
+		if !errors.Is(err, ErrBusy) || try == tries {
+			return nil, g.wrap("capture", g.explain(err))
+		}
+		time.Sleep(time.Duration(try) * 200 * time.Microsecond)
+	}
+}
+
+var errClosed = errors.New("the tracer was closed")
+
+// recorder gathers what is known of the process only while it stands still.
+type recorder struct {
+	state    *State
+	maps     []mapping
+	mem      *memory
+	text     uint64 // address of a syscall instruction
+	vdso     vdsoRange
+	patient  bool
+	contents []content
+	changed  *changes // what changed since the base, nil for a full image
+	base     int
+	note     string
+	sync     []int // descriptors of the files that the program writes to
+}
+
+func (r *recorder) close() {
+	r.mem.Close()
+	for _, fd := range r.sync {
+		unix.Close(fd)
+	}
+	r.sync = nil
+}
+
+// content is what a pipe or a deleted file holds.
+type content struct {
+	kind, name string
+	inode      uint64
+	data       []byte
+}
+
+func (r *recorder) has(kind string, inode uint64) bool {
+	for _, c := range r.contents {
+		if c.kind == kind && c.inode == inode {
+			return true
+		}
+	}
+	return false
+}
+
+// captureOn does one try, on th. paused sums up for how long the process stood.
+func (g *Target) captureOn(th *traceThread, opt CaptureOptions, patient bool, paused *time.Duration) (*Copy, error) {
+	st, err := g.stopAll(th)
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{state: &State{PID: g.pid, Rank: g.rank, OOB: g.oob}, patient: patient}
+	c, err := st.capture(r, opt)
+	if err == nil && c.pid == 0 {
+		c.st = st // it stands until Release
+		c.bytes, err = anonymousBytes(g.pid)
+		return c, err
+	}
+	*paused += st.release()
+	if err == nil {
+		c.pause = *paused
+		err = c.prepare()
+	}
+	switch {
+	case err == nil:
+		return c, nil
+	case c != nil:
+		c.Release()
+	default:
+		r.close()
+	}
+	return nil, err
+}
+
+// capture records the process and makes the copy. The process is still stopped
+// when it returns.
+func (st *standstill) capture(r *recorder, opt CaptureOptions) (*Copy, error) {
+	steps := []func(*recorder) error{
+		st.recordMemory, st.recordThreads, st.recordChecks, st.recordFiles, st.recordRest,
+	}
+	for _, step := range steps {
+		if err := step(r); err != nil {
+			return nil, err
+		}
+	}
+	c := &Copy{g: st.g, th: st.th, recorder: r}
+	if err := st.inLeader(r, func(in *injector, s *scratch) error {
+		if err := checkItimers(in, s); err != nil {
+			return err
+		}
+		st.scan(r, in, opt)
+		if opt.NoFork {
+			return nil
+		}
+		return st.fork(c, in, opt)
+	}); err != nil {
+		if c.pid != 0 {
+			c.Release()
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// recordMemory opens the memory and notes how it is laid out.
+func (st *standstill) recordMemory(r *recorder) error {
+	var err error
+	if r.maps, err = parsedProc(st.g.pid, "maps", parseMaps); err != nil {
+		return vanished(err)
+	}
+	if err := checkMaps(r.maps); err != nil {
+		return err
+	}
+	if r.mem, err = openMemory(st.g.pid); err != nil {
+		return vanished(err)
+	}
+	for _, m := range r.maps {
+		if m.path == "[vdso]" {
+			r.vdso = vdsoRange{m.start, m.end}
+		}
+	}
+	r.text, err = st.g.findText(r.mem, r.maps)
+	return err
+}
+
+// findText finds a syscall instruction, most often where it was the last time.
+func (g *Target) findText(m *memory, maps []mapping) (uint64, error) {
+	var p [2]byte
+	if g.text != 0 && m.peek(p[:], g.text) == nil && bytes.Equal(p[:], syscallInsn) {
+		return g.text, nil
+	}
+	text, err := findSyscall(m, maps)
+	if err == nil {
+		g.text = text
+	}
+	return text, err
+}
+
+// recordChecks looks again at what may have changed since check.
+func (st *standstill) recordChecks(*recorder) error {
+	if err := st.g.checkChildren(); err != nil {
+		return err
+	}
+	return st.g.checkTimers()
+}
+
+func (st *standstill) recordRest(r *recorder) error {
+	var err error
+	if r.state.Unread, err = st.g.unread(); err != nil {
+		return err
+	}
+	if r.state.Shared, err = pendingSignals(st.g.pid, true); err != nil {
+		return fmt.Errorf("pending signals: %w", err)
+	}
+	r.state.Mono, r.state.Boottime = now(unix.CLOCK_MONOTONIC), now(unix.CLOCK_BOOTTIME)
+	return nil
+}
+
+// inLeader runs f with the main thread ready to make system calls.
+func (st *standstill) inLeader(r *recorder, f func(*injector, *scratch) error) error {
+	in, err := begin(st.g.pid, r.text)
+	if err != nil {
+		return err
+	}
+	s, err := borrow(r.mem, in.own.Fs_base)
+	if err == nil {
+		err = f(in, s)
+		if e := s.giveBack(); err == nil {
+			err = e
+		}
+	}
+	if e := in.end(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// scan asks which pages have not changed since the base, and has changes
+// followed from now on. Where that fails the image is full.
+func (st *standstill) scan(r *recorder, in *injector, opt CaptureOptions) {
+	if !opt.Track && opt.Base == 0 {
+		return
+	}
+	g := st.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	changed, err := g.track.scan(stopped{pid: g.pid, pidfd: g.pidfd, syscall: in.call}, opt.Base, opt.Seq)
+	if changed != nil && opt.Base > 0 {
+		r.changed, r.base = changed, opt.Base
+	} else if err != nil && opt.Base > 0 {
+		r.addNote("full image: " + err.Error())
+	}
+}
+
+func (r *recorder) addNote(s string) {
+	if r.note != "" {
+		r.note += "; "
+	}
+	r.note += s
+}
+
+// fork makes the copy: a child of this process, stopped and traced from its
+// first moment. The program itself sees neither a child nor a signal. Where no
+// copy can be had, the process stands still until its image is written.
+func (st *standstill) fork(c *Copy, in *injector, opt CaptureOptions) error {
+	if l := opt.CloneLock; l != nil {
+		l.Lock()
+		defer l.Unlock()
+	}
+	pid, err := in.call(unix.SYS_CLONE, unix.CLONE_PARENT|unix.CLONE_PTRACE|uint64(unix.SIGCHLD), 0, 0, 0, 0)
+	switch {
+	case err == nil:
+		c.pid = int(pid)
+		return nil
+	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EAGAIN):
+		c.addNote(fmt.Sprintf("imaged while it stood still: no copy could be made (%v)", err))
+		return nil
+	case errors.Is(err, ErrDied):
+		st.dropOrphans()
+		return err
+	}
+	return fmt.Errorf("copying the process: %w", err)
+}
+
+// dropOrphans ends a copy that was born to a process that was killed before it
+// could tell its child's number. It is the only process traced by this thread
+// whose stop nobody has seen yet.
+func (st *standstill) dropOrphans() {
+	var b backoff
+	for {
+		pid, err := takeAnyStop()
+		if pid != 0 && !slices.Contains(st.tids, pid) {
+			unix.Kill(pid, unix.SIGKILL)
+			reapThread(pid, killLimit)
+			return
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) || !b.sleep(20*time.Millisecond) {
+			return
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// killLimit bounds the wait for the end of a killed copy, whose memory the
+// kernel has to take down first.
+const killLimit = 30 * time.Second
+
+// Copy is a captured process: a stopped child of this one that shares the
+// program's memory page by page until the program writes to it. It never runs.
+// Without a copy it is the process itself, which stands still.
+type Copy struct {
+	*recorder
+	g     *Target
+	th    *traceThread // the one that traces it
+	pid   int          // 0: the process itself stands still
+	own   *memory      // the copy's
+	in    *injector    // into the copy
+	st    *standstill  // without a copy
+	pause time.Duration
+	bytes uint64
+
+	mu       sync.Mutex
+	written  bool
+	released bool
+}
+
+// prepare closes the descriptors of the new copy: as long as it held the rank's
+// sockets, its peers would not see the rank die. It runs on the tracing thread,
+// when the program goes on already.
+func (c *Copy) prepare() error {
+	s, err := waitStop(c.pid, stopLimit)
+	if err == nil && s.exited {
+		err = errCopyDied
+	}
+	if err != nil {
+		return fmt.Errorf("the copy: %w", err)
+	}
+	// If memory runs short, the copy is the one to go.
+	os.WriteFile("/proc/"+strconv.Itoa(c.pid)+"/oom_score_adj", []byte("1000"), 0)
+	if c.in, err = begin(c.pid, c.text); err != nil {
+		return fmt.Errorf("the copy: %w", err)
+	}
+	if _, err := c.in.call(unix.SYS_CLOSE_RANGE, 0, 1<<32-1, 0); err != nil {
+		return fmt.Errorf("closing the copy's descriptors: %w", err)
+	}
+	if c.own, err = openMemory(c.pid); err != nil {
+		return fmt.Errorf("memory of the copy: %w", err)
+	}
+	c.bytes, err = anonymousBytes(c.pid)
+	return err
+}
+
+// errCopyDied says that somebody killed the copy: the kernel for want of
+// memory, or a user.
+var errCopyDied = errors.New("the copy of the process was killed (out of memory?)")
+
+// anonymousBytes is how much memory of its own a process has.
+func anonymousBytes(pid int) (uint64, error) {
+	s, err := parsedProc(pid, "status", parseStatus)
+	return s.anon, err
+}
+
+// PID is the copy's, 0 if the process itself stands still instead.
+func (c *Copy) PID() int { return c.pid }
+
+// Bytes is how much memory the image will hold, at most.
+func (c *Copy) Bytes() uint64 { return c.bytes }
+
+// Pause is for how long the process stood still, from the first thread's stop
+// to the last one's going on.
+func (c *Copy) Pause() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.st != nil {
+		return time.Since(c.st.since)
+	}
+	return c.pause
+}
+
+// Base is the sequence of the snapshot that the image builds on, 0 if it is full.
+func (c *Copy) Base() int { return c.base }
+
+// Note tells what the user ought to know of how the image was made, or nothing.
+func (c *Copy) Note() string { return c.note }
+
+// Release ends the copy, or lets the process go on if there is none. It may be
+// called more than once, not while Write runs.
+func (c *Copy) Release() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.released {
+		return nil
+	}
+	c.released = true
+	c.close()
+	c.own.Close()
+	if c.st != nil {
+		c.th.do(func() { c.pause = c.st.release() })
+		c.st = nil
+	}
+	if c.pid == 0 {
+		return nil
+	}
+	// It is our child and nobody has reaped it: the number is still its.
+	unix.Kill(c.pid, unix.SIGKILL)
+	if err := reapThread(c.pid, killLimit); err != nil {
+		return c.g.wrap("end the copy", err)
+	}
+	return nil
+}

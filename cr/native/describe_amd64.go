@@ -1,0 +1,216 @@
+package native
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// describe completes the state with what the copy tells as well as the process
+// did, and which therefore can be read when the process goes on already. pid is
+// the copy's.
+func (c *Copy) describe(pid int) ([]mapping, error) {
+	maps, err := parsedProc(pid, "smaps", parseSmaps)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkCopied(maps); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(pid int) error{c.describeProgram, c.describeStrings, c.describeHost, c.describeVDSO} {
+		if err := step(pid); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.describeSignals(); err != nil {
+		return nil, err
+	}
+	c.describeRegions(maps)
+	return maps, nil
+}
+
+// checkCopied refuses what the kernel leaves out of copies, and kinds of memory
+// that show only here.
+func (c *Copy) checkCopied(maps []mapping) error {
+	there := make(map[uint64]bool, len(maps))
+	for i := range maps {
+		there[maps[i].start] = true
+		if err := maps[i].checkKind(); err != nil {
+			return err
+		}
+	}
+	for i := range c.maps {
+		if m := &c.maps[i]; !there[m.start] {
+			return refuse("do without MADV_DONTFORK", "memory at %#x, %d KB, that is not copied", m.start, (m.end-m.start)>>10)
+		}
+	}
+	return nil
+}
+
+func (c *Copy) describeProgram(pid int) error {
+	s := c.state
+	exe := fmt.Sprintf("/proc/%d/exe", pid)
+	p, err := readProgram(exe)
+	if err != nil {
+		return fmt.Errorf("the executable: %w", err)
+	}
+	s.BuildID, s.ExeSum = p.buildID, p.sum
+	if s.Exe, err = os.Readlink(exe); err != nil {
+		return err
+	}
+	s.Exe = strings.TrimSuffix(s.Exe, " (deleted)")
+	if s.Dir, err = os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); err != nil {
+		return err
+	}
+	if dir, gone := strings.CutSuffix(s.Dir, " (deleted)"); gone {
+		return refuse("change to a folder that exists", "its working directory %s, which was deleted", dir)
+	}
+	stat, err := parsedProc(pid, "stat", parseStat)
+	if err != nil {
+		return err
+	}
+	s.MM = stat.mm
+	s.Comm = s.Threads[0].Comm
+	status, err := parsedProc(pid, "status", parseStatus)
+	s.Umask = status.umask
+	return err
+}
+
+func (c *Copy) describeStrings(pid int) error {
+	for name, to := range map[string]*[]byte{"cmdline": &c.state.Cmdline, "environ": &c.state.Environ, "auxv": &c.state.Auxv} {
+		p, err := procFile(pid, name)
+		if err != nil {
+			return err
+		}
+		*to = p
+	}
+	return nil
+}
+
+func (c *Copy) describeHost(int) error {
+	h, err := localHost()
+	if err != nil {
+		return err
+	}
+	h.XSave = 0
+	for i := range c.state.Threads {
+		h.XSave |= xsaveInUse(c.state.Threads[i].XState)
+	}
+	c.state.Host = h
+	return nil
+}
+
+// xsaveInUse gives the components that the saved state of a thread holds.
+func xsaveInUse(x []byte) uint64 {
+	const header = 512
+	if len(x) < header+8 {
+		return 0
+	}
+	return le.Uint64(x[header:])
+}
+
+func (c *Copy) describeVDSO(int) error {
+	v := &c.state.VDSO
+	for i := range c.maps {
+		m := &c.maps[i]
+		switch {
+		case m.path == "[vdso]":
+			v.Start, v.End = m.start, m.end
+		case strings.HasPrefix(m.path, "[vvar"):
+			v.VVar = append(v.VVar, m.region())
+		}
+	}
+	if v.Start == 0 {
+		return nil
+	}
+	p := make([]byte, min(v.End-v.Start, maxVDSO))
+	err := c.memory().peek(p, v.Start)
+	if err == nil {
+		v.Sum, v.Symbols, err = readVDSO(p)
+	}
+	return err
+}
+
+// describeSignals asks for the handlers of all signals and for the end of the
+// data segment.
+func (c *Copy) describeSignals() error {
+	ask := func(in *injector, s *scratch) error {
+		brk, err := in.call(unix.SYS_BRK, 0)
+		if err != nil {
+			return err
+		}
+		c.state.MM.Brk = brk
+		for sig := range uint64(numSignals) {
+			if _, err := in.call(unix.SYS_RT_SIGACTION, sig+1, 0, s.addr, 8); err != nil {
+				return fmt.Errorf("action of signal %d: %w", sig+1, err)
+			}
+			var p [borrowedSize]byte
+			if err := s.read(p[:]); err != nil {
+				return err
+			}
+			c.state.Actions = append(c.state.Actions, SigAction{
+				Handler: le.Uint64(p[:]), Flags: le.Uint64(p[8:]), Restorer: le.Uint64(p[16:]), Mask: le.Uint64(p[24:]),
+			})
+		}
+		return nil
+	}
+	var err error
+	if !c.th.do(func() { err = c.inject(ask) }) {
+		return errClosed
+	}
+	return err
+}
+
+// inject runs f with the copy, or the standing process, ready to make system
+// calls. It runs on the tracing thread.
+func (c *Copy) inject(f func(*injector, *scratch) error) error {
+	if c.pid == 0 {
+		return c.st.inLeader(c.recorder, f)
+	}
+	s, err := borrow(c.own, c.in.own.Fs_base)
+	if err != nil {
+		return err
+	}
+	err = f(c.in, s)
+	if e := s.giveBack(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// memory is what the image is read from.
+func (c *Copy) memory() *memory {
+	if c.pid == 0 {
+		return c.mem
+	}
+	return c.own
+}
+
+// describeRegions notes the mappings of the image.
+func (c *Copy) describeRegions(maps []mapping) {
+	for i := range maps {
+		m := &maps[i]
+		if m.kernels() {
+			continue
+		}
+		r := m.region()
+		r.Empty = m.has(flagDroppable)
+		if m.lost(c.state.Exe) {
+			r.Path, r.Inode, r.Offset = "", 0, 0
+		}
+		c.state.Regions = append(c.state.Regions, r)
+	}
+}
+
+func (m *mapping) region() Region {
+	return Region{
+		Start: m.start, End: m.end, Prot: m.prot, Shared: m.shared, Path: m.path,
+		Offset: m.offset, Inode: m.inode, Flags: m.flags,
+	}
+}
+
+// lost tells whether the mapping is of a file that cannot be had again: it was
+// deleted and is not the executable, which is kept with the snapshot.
+func (m *mapping) lost(exe string) bool { return m.deleted && m.path != exe }

@@ -1,0 +1,210 @@
+package native
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// patch is the part of a mapping that lies in one window.
+type patch struct {
+	start, end uint64
+	whole      bool // all pages are saved, not only those of the process's own
+	private    bool // of no file, and may be given back when it was read
+}
+
+// window is a part of the address space that becomes one section.
+type window struct {
+	base    uint64
+	patches []patch
+}
+
+// windowsOf lists the windows that may hold pages to be saved, by address.
+func windowsOf(maps []mapping, exe string) []window {
+	var all []window
+	for i := range maps {
+		m := &maps[i]
+		whole := m.lost(exe)
+		if m.kernels() || m.shared || m.has(flagDroppable) || m.own == 0 && !whole {
+			continue
+		}
+		for at := m.start; at < m.end; {
+			base := at &^ (Window - 1)
+			p := patch{at, min(m.end, base+Window), whole, m.anonymous()}
+			if n := len(all); n > 0 && all[n-1].base == base {
+				all[n-1].patches = append(all[n-1].patches, p)
+			} else {
+				all = append(all, window{base, []patch{p}})
+			}
+			at = p.end
+		}
+	}
+	return all
+}
+
+// windowReader reads the windows of a process that does not run. Its methods may
+// be called by several goroutines at once.
+type windowReader struct {
+	mem     *memory
+	pagemap int
+	changed *changes
+	windows []window
+	back    *returner
+}
+
+// newReader opens what is read; pid is of the copy, or of the standing process.
+func (c *Copy) newReader(pid int, windows []window) (*windowReader, error) {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/pagemap", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("page tables: %w", err)
+	}
+	return &windowReader{mem: c.memory(), pagemap: fd, changed: c.changed, windows: windows, back: newReturner(c, windows)}, nil
+}
+
+func (wr *windowReader) close() {
+	wr.back.close()
+	unix.Close(wr.pagemap)
+}
+
+// runs writes the type of a "pages" section.
+type runs struct {
+	text     []byte
+	kind     byte
+	first, n int
+}
+
+// add appends pages to the list; they come in order.
+func (r *runs) add(kind byte, first, n int) {
+	if r.n > 0 && r.kind == kind && r.first+r.n == first {
+		r.n += n
+		return
+	}
+	r.flush()
+	r.kind, r.first, r.n = kind, first, n
+}
+
+func (r *runs) flush() {
+	if r.n == 0 {
+		return
+	}
+	if len(r.text) > 0 {
+		r.text = append(r.text, ' ')
+	}
+	r.text = strconv.AppendInt(append(r.text, r.kind), int64(r.first), 10)
+	r.text = strconv.AppendInt(append(r.text, '+'), int64(r.n), 10)
+	r.n = 0
+}
+
+func (r *runs) String() string {
+	r.flush()
+	return string(r.text)
+}
+
+// read packs the pages of the i-th window that have to be saved into p and lists
+// them.
+func (wr *windowReader) read(i int, p []byte) (int, string, error) {
+	w := &wr.windows[i]
+	var kept pageSet
+	wr.changed.unchanged(w.base, &kept)
+	var out runs
+	n := 0
+	for _, pc := range w.patches {
+		spans, err := wr.spans(pc)
+		if err != nil {
+			return 0, "", err
+		}
+		first := int((pc.start - w.base) / PageSize)
+		for _, s := range spans {
+			if n, err = wr.readSpan(w, first+s.first, s.n, pc.whole, &kept, &out, p, n); err != nil {
+				return 0, "", err
+			}
+		}
+	}
+	wr.back.wasRead(i)
+	return n, out.String(), nil
+}
+
+// spans lists the pages of a patch that are there, counted from its start.
+func (wr *windowReader) spans(pc patch) ([]span, error) {
+	pages := int((pc.end - pc.start) / PageSize)
+	if pc.whole {
+		return []span{{0, pages}}, nil
+	}
+	var buf [windowPages * 8]byte
+	p := buf[:pages*8]
+	for got := 0; got < len(p); {
+		n, err := unix.Pread(wr.pagemap, p[got:], int64(pc.start/PageSize*8)+int64(got))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("page tables at %#x: %w", pc.start, cmp.Or(err, io.ErrUnexpectedEOF))
+		}
+		got += n
+	}
+	return ownPages(p), nil
+}
+
+// readSpan saves count pages from the first-th of the window on; n bytes of p are
+// in use. It returns how many are then.
+func (wr *windowReader) readSpan(w *window, first, count int, whole bool, kept *pageSet, out *runs, p []byte, n int) (int, error) {
+	for end := first + count; first < end; {
+		last := first
+		in := kept.has(first)
+		for last < end && kept.has(last) == in {
+			last++
+		}
+		if in {
+			out.add('b', first, last-first)
+			first = last
+			continue
+		}
+		got := p[n : n+(last-first)*PageSize]
+		if err := wr.mem.peek(got, w.base+uint64(first)*PageSize); err != nil {
+			if !whole {
+				return 0, err
+			}
+			got = wr.salvage(got, w.base+uint64(first)*PageSize)
+			last = first + len(got)/PageSize
+			end = last
+		}
+		n += pack(got, first, out)
+		first = last
+	}
+	return n, nil
+}
+
+// salvage reads pages of a file up to its end.
+func (wr *windowReader) salvage(p []byte, addr uint64) []byte {
+	for at := 0; at < len(p); at += PageSize {
+		if wr.mem.peek(p[at:at+PageSize], addr+uint64(at)) != nil {
+			return p[:at]
+		}
+	}
+	return p
+}
+
+var blankPage [PageSize]byte
+
+// pack moves the pages in p that are not zero to its front, lists all of them,
+// and returns how many bytes are left.
+func pack(p []byte, first int, out *runs) int {
+	n := 0
+	for at := 0; at < len(p); at += PageSize {
+		page := p[at : at+PageSize]
+		if bytes.Equal(page, blankPage[:]) {
+			out.add('z', first+at/PageSize, 1)
+			continue
+		}
+		if n != at {
+			copy(p[n:], page)
+		}
+		n += PageSize
+		out.add('d', first+at/PageSize, 1)
+	}
+	return n
+}

@@ -1,0 +1,390 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxContent bounds what is kept of one deleted file, which has to be read while
+// the program stands still.
+const maxContent = 64 << 20
+
+// recordFiles notes the descriptors of the stopped process, with what only the
+// kernel knows of them: offsets, counts, settings and sets, what lies in pipes and
+// in files without a name. They are shared with the copy, so it has to be now.
+func (st *standstill) recordFiles(r *recorder) error {
+	fds, err := numbersIn(fmt.Sprintf("/proc/%d/fd", st.g.pid))
+	if err != nil {
+		return fmt.Errorf("descriptors: %w", err)
+	}
+	slices.Sort(fds)
+	known := newSameness(st.g.pid)
+	for _, fd := range fds {
+		f, err := st.recordFile(fd, known)
+		if err == nil {
+			err = st.keepContent(r, &f)
+		}
+		if err == nil && f.written() {
+			r.holdForSync(st.g, fd)
+		}
+		if err != nil {
+			return fmt.Errorf("descriptor %d: %w", fd, err)
+		}
+		r.state.Files = append(r.state.Files, f)
+	}
+	return nil
+}
+
+// recordFile describes one descriptor.
+func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
+	pid := st.g.pid
+	f := File{FD: fd, Same: fd}
+	link, err := os.Readlink(fdPath(pid, fd))
+	if err != nil {
+		return f, vanished(err)
+	}
+	p, err := procFile(pid, "fdinfo/"+strconv.Itoa(fd))
+	if err != nil {
+		return f, vanished(err)
+	}
+	in, err := parseFdinfo(p)
+	if err != nil {
+		return f, err
+	}
+	f.Flags = in.flags
+	id, stat := statFile(pid, fd)
+	if stat != nil {
+		f.Dev, f.Inode, f.Mode = id.dev, id.inode, stat.Mode
+	}
+	if err := f.classify(st.g, link, stat); err != nil {
+		return f, err
+	}
+	switch f.Kind {
+	case FileRegular:
+		f.Offset = in.pos
+	case FileEvent:
+		f.Count, f.Sema = in.count, in.sema
+	case FileTimer:
+		f.Count, f.Timer = in.count, in.timer
+		if f.Timer == nil {
+			return f, refuse("use time.Timer", "a timerfd whose setting this kernel does not show")
+		}
+	case FileEpoll:
+		f.Epoll = in.watch
+	}
+	if f.Kind != FileStdio {
+		f.Same = known.lowest(f)
+	}
+	return f, nil
+}
+
+// vanished marks what cannot happen while the process stands still and lives.
+func vanished(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", errVanished, err)
+	}
+	return err
+}
+
+// classify finds the kind of a descriptor by its name in /proc and its type.
+func (f *File) classify(g *Target, link string, stat *unix.Stat_t) error {
+	if f.FD == g.oob {
+		f.Kind = FileOOB
+		return nil
+	}
+	if i := g.given(f, link); i >= 0 {
+		f.Kind, f.Path, f.Same = FileStdio, link, i
+		return nil
+	}
+	switch {
+	case strings.HasPrefix(link, "socket:["):
+		f.Kind = FileSocket
+		return nil
+	case strings.HasPrefix(link, "pipe:["):
+		f.Kind, f.Pipe = FilePipe, f.Inode
+		return nil
+	case link == "anon_inode:[eventpoll]":
+		f.Kind = FileEpoll
+		return nil
+	case link == "anon_inode:[eventfd]":
+		f.Kind = FileEvent
+		return nil
+	case link == "anon_inode:[timerfd]":
+		f.Kind = FileTimer
+		return nil
+	case !strings.HasPrefix(link, "/") || stat == nil:
+		return refuse(remedyFor(link), "%s", nameOf(link))
+	}
+	return f.classifyPath(link, stat)
+}
+
+// given tells which of the launcher's streams the descriptor is, or is another
+// one of, -1 if none. A regular file or /dev/null may well have been opened by the
+// program itself, too.
+func (g *Target) given(f *File, link string) int {
+	if f.Inode == 0 {
+		return -1
+	}
+	own := f.Mode&unix.S_IFMT == unix.S_IFREG || slices.Contains(plainDevices, link)
+	for i, id := range g.stdio {
+		if id == (fileID{f.Dev, f.Inode}) && (f.FD == i || f.FD > 2 && !own) {
+			return i
+		}
+	}
+	return -1
+}
+
+// devices that can be opened again as they were.
+var plainDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+func (f *File) classifyPath(link string, stat *unix.Stat_t) error {
+	f.Kind, f.Path = FileRegular, link
+	if stat.Nlink == 0 || strings.HasPrefix(link, "/memfd:") {
+		f.Path, f.Deleted = strings.TrimSuffix(link, " (deleted)"), true
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		f.Size = stat.Size
+	case unix.S_IFDIR:
+		if f.Deleted {
+			return refuse("close it", "the open folder %s, which was deleted", f.Path)
+		}
+	case unix.S_IFCHR:
+		if !slices.Contains(plainDevices, link) && !strings.HasPrefix(link, "/dev/pts/") {
+			return refuse("close the device while checkpoints are taken", "the device %s", link)
+		}
+	case unix.S_IFIFO:
+		return refuse("use a pipe, or close it while checkpoints are taken", "the named pipe %s", link)
+	default:
+		return refuse("close it while checkpoints are taken", "%s, a file of mode %#o", link, stat.Mode)
+	}
+	return nil
+}
+
+// nameOf is a descriptor of a strange kind in words.
+func nameOf(link string) string {
+	name, anon := strings.CutPrefix(link, "anon_inode:")
+	if !anon {
+		return "the descriptor " + link
+	}
+	return "a descriptor of the kind " + strings.Trim(name, "[]")
+}
+
+// remedyFor says what to do about a descriptor of a strange kind.
+func remedyFor(link string) string {
+	switch {
+	case strings.Contains(link, "inotify"), strings.Contains(link, "fanotify"):
+		return "close the file watcher while checkpoints are taken, or look at the files from time to time"
+	case strings.Contains(link, "signalfd"):
+		return "use signal.Notify"
+	case strings.Contains(link, "io_uring"):
+		return "use ordinary reads and writes"
+	case strings.Contains(link, "userfaultfd"):
+		return "do without it, or use -cr=self"
+	case strings.Contains(link, "pidfd"):
+		return "wait for child processes and release them before a checkpoint"
+	case strings.Contains(link, "perf_event"), strings.Contains(link, "bpf"):
+		return "detach the profiler"
+	}
+	return "close it while checkpoints are taken, or use -cr=self"
+}
+
+// written tells whether what the program has written to the file has to be on
+// the disk when the image is.
+func (f *File) written() bool {
+	return f.Kind == FileRegular && !f.Deleted && f.Mode&unix.S_IFMT == unix.S_IFREG &&
+		f.Flags&unix.O_ACCMODE != unix.O_RDONLY && f.Same == f.FD
+}
+
+// holdForSync keeps a descriptor of the file, best one that shares nothing with
+// the program's, whose locks it would hold.
+func (r *recorder) holdForSync(g *Target, fd int) {
+	path := fdPath(g.pid, fd)
+	for _, flags := range []int{unix.O_RDONLY, unix.O_WRONLY} {
+		if held, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err == nil {
+			r.sync = append(r.sync, held)
+			return
+		}
+	}
+	if held, err := g.getfd(fd); err == nil {
+		r.sync = append(r.sync, held)
+	}
+}
+
+// keepContent keeps what a pipe or a file without a name holds.
+func (st *standstill) keepContent(r *recorder, f *File) error {
+	var kind string
+	switch {
+	case f.Kind == FilePipe:
+		kind = kindPipe
+	case f.Deleted:
+		kind = kindFile
+	default:
+		return nil
+	}
+	if r.has(kind, f.Inode) {
+		return nil
+	}
+	// The section is named by the lowest descriptor, whatever its end.
+	c := content{kind: kind, name: strconv.Itoa(f.FD), inode: f.Inode}
+	var err error
+	if kind == kindPipe {
+		c.data, err = st.g.pipeContent(f)
+	} else {
+		c.data, err = st.g.fileContent(f)
+	}
+	if err == nil {
+		r.contents = append(r.contents, c)
+	}
+	return err
+}
+
+// fileContent reads a deleted file whole.
+func (g *Target) fileContent(f *File) ([]byte, error) {
+	if f.Size > maxContent {
+		return nil, refuse("give it a name, or keep it smaller", "the deleted file %s of %d MB", f.Path, f.Size>>20)
+	}
+	// Opening it again leaves the program's offset alone.
+	fd, err := unix.Open(fdPath(g.pid, f.FD), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, refuse("let this user read it", "the deleted file %s, which cannot be read: %v", f.Path, err)
+	}
+	defer unix.Close(fd)
+	p := make([]byte, f.Size)
+	n := 0
+	for n < len(p) {
+		k, err := unix.Pread(fd, p[n:], int64(n))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return nil, fmt.Errorf("deleted file %s: %w", f.Path, err)
+		}
+		if k == 0 {
+			break
+		}
+		n += max(k, 0)
+	}
+	return p[:n], nil
+}
+
+// pipeContent copies what lies in a pipe and leaves it there. One end will do:
+// /proc opens the other.
+func (g *Target) pipeContent(f *File) ([]byte, error) {
+	rd, err := unix.Open(fdPath(g.pid, f.FD), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("pipe: %w", vanished(err))
+	}
+	defer unix.Close(rd)
+	waiting, err := unix.IoctlGetInt(rd, unix.TIOCINQ)
+	if err != nil || waiting == 0 {
+		return nil, err
+	}
+	size, err := unix.FcntlInt(uintptr(rd), unix.F_GETPIPE_SZ, 0)
+	if err != nil {
+		return nil, err
+	}
+	var ours [2]int
+	if err := unix.Pipe2(ours[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, err
+	}
+	defer unix.Close(ours[0])
+	defer unix.Close(ours[1])
+	if size > 64<<10 { // more than ours has
+		if _, err := unix.FcntlInt(uintptr(ours[1]), unix.F_SETPIPE_SZ, size); err != nil {
+			return nil, fmt.Errorf("a pipe of %d bytes: %w", size, err)
+		}
+	}
+	n, err := unix.Tee(rd, ours[1], size, unix.SPLICE_F_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("copying a pipe: %w", err)
+	}
+	p := make([]byte, n)
+	for at := 0; at < len(p); {
+		k, err := unix.Read(ours[0], p[at:])
+		if err != nil {
+			return nil, fmt.Errorf("copying a pipe: %w", err)
+		}
+		at += k
+	}
+	if len(p) != waiting {
+		return nil, fmt.Errorf("copying a pipe: %d bytes of %d", len(p), waiting)
+	}
+	return p, nil
+}
+
+// unread copies the bytes that wait in the process's socket to its agent.
+func (g *Target) unread() ([]byte, error) {
+	if g.oob < 0 {
+		return nil, nil
+	}
+	fd, err := g.getfd(g.oob)
+	if err != nil {
+		return nil, fmt.Errorf("stream to the agent: %w", err)
+	}
+	defer unix.Close(fd)
+	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	p := make([]byte, n)
+	k, _, err := unix.Recvfrom(fd, p, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	if err != nil || k != n {
+		return nil, fmt.Errorf("stream to the agent: %d bytes of %d that wait there: %w", k, n, errors.Join(err, errShort))
+	}
+	return p, nil
+}
+
+var errShort = errors.New("not all could be read")
+
+// sameness finds descriptors of one open file description.
+type sameness struct {
+	pid   int
+	files []File
+	tried bool
+	kcmp  bool
+}
+
+func newSameness(pid int) *sameness { return &sameness{pid: pid, kcmp: true} }
+
+// lowest gives the lowest descriptor of the same description as f's, and notes f.
+func (s *sameness) lowest(f File) int {
+	same := f.FD
+	for i := range s.files {
+		if o := &s.files[i]; o.Same == o.FD && s.equal(o, &f) {
+			same = o.FD
+			break
+		}
+	}
+	f.Same = same
+	s.files = append(s.files, f)
+	return same
+}
+
+func (s *sameness) equal(a, b *File) bool {
+	if a.Kind != b.Kind || a.Dev != b.Dev || a.Inode != b.Inode || a.Offset != b.Offset {
+		return false
+	}
+	if (a.Flags^b.Flags)&^unix.O_CLOEXEC != 0 {
+		return false
+	}
+	if a.Kind == FileSocket {
+		return true // one description each
+	}
+	if s.kcmp {
+		r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.pid), uintptr(s.pid), kcmpFile, uintptr(a.FD), uintptr(b.FD), 0)
+		if e == 0 {
+			return r == 0
+		}
+		s.kcmp = false
+	}
+	// Without kcmp: alike in all that shows. What can be told apart by nothing
+	// else, as two epoll sets, is taken for two.
+	return a.Kind == FileRegular || a.Kind == FilePipe
+}
+
+const kcmpFile = 0

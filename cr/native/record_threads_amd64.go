@@ -1,0 +1,225 @@
+package native
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// borrowedSize is what injected calls need of the program's memory for their
+// results. It lies at the main thread's fs_base, where every Go program has
+// memory of a thread's own, and is put back before any thread runs.
+const borrowedSize = 32
+
+// scratch is a place in the stopped program for the results of system calls.
+type scratch struct {
+	m    *memory
+	addr uint64
+	own  [borrowedSize]byte
+}
+
+func borrow(m *memory, addr uint64) (*scratch, error) {
+	s := &scratch{m: m, addr: addr}
+	if err := m.peek(s.own[:], addr); err != nil {
+		return nil, fmt.Errorf("thread-local memory: %w", err)
+	}
+	return s, nil
+}
+
+func (s *scratch) read(p []byte) error { return s.m.peek(p, s.addr) }
+
+func (s *scratch) giveBack() error { return s.m.poke(s.own[:], s.addr) }
+
+// vdsoRange is where the kernel's code lies in the process.
+type vdsoRange struct{ start, end uint64 }
+
+func (v vdsoRange) has(addr uint64) bool { return addr >= v.start && addr < v.end }
+
+// stepLimit is how many instructions a thread may take to leave the vdso.
+const stepLimit = 2000
+
+// leaveVDSO brings a thread that stands in the kernel's own code out of it: the
+// code of another machine's kernel has other instructions there.
+func leaveVDSO(tid int, r regs, v vdsoRange) (regs, error) {
+	if !v.has(r.Rip) {
+		return r, nil
+	}
+	mask, err := getMask(tid)
+	if err != nil {
+		return r, err
+	}
+	if err := setMask(tid, allSignals); err != nil {
+		return r, err
+	}
+	for n := 0; v.has(r.Rip) && err == nil; n++ {
+		if n == stepLimit {
+			err = fmt.Errorf("%w: thread %d does not leave the vdso", ErrBusy, tid)
+			break
+		}
+		r, err = step(tid)
+	}
+	if e := setMask(tid, mask); err == nil {
+		err = e
+	}
+	return r, err
+}
+
+func step(tid int) (regs, error) {
+	sig := 0
+	for {
+		if err := resumeStep(tid, sig); err != nil {
+			return regs{}, err
+		}
+		s, err := waitStop(tid, stopLimit)
+		switch {
+		case err != nil:
+			return regs{}, err
+		case s.exited:
+			return regs{}, ErrDied
+		case s.event == 0 && s.sig == int(unix.SIGTRAP):
+			return getRegs(tid)
+		}
+		if sig = 0; s.delivery() {
+			sig = s.sig
+		}
+	}
+}
+
+// errHalfBorn says that a thread is not far enough yet to be made anew
+// elsewhere: the runtime has not entered its number.
+var errHalfBorn = fmt.Errorf("%w: a thread was just being born", ErrBusy)
+
+// settled checks that the runtime knows the thread by its number: g, m and
+// m.procid are in place. A restore has to find it there again.
+func settled(m *memory, tid int, fs uint64) error {
+	g, err := m.word(fs - 8)
+	if err != nil || g == 0 {
+		return errHalfBorn
+	}
+	mach, err := m.word(g + 0x30)
+	if err != nil || mach == 0 {
+		return errHalfBorn
+	}
+	var p [0x100]byte
+	if err := m.peek(p[:], mach); err != nil {
+		return errHalfBorn
+	}
+	found := 0
+	for i := 0; i < len(p); i += 8 {
+		if le.Uint64(p[i:]) == uint64(tid) {
+			found++
+		}
+	}
+	if found != 1 {
+		return errHalfBorn
+	}
+	return nil
+}
+
+// recordThreads notes what is needed to make the threads anew. The leader's
+// entry comes first.
+func (st *standstill) recordThreads(r *recorder) error {
+	bases := make(map[uint64]bool)
+	for _, tid := range st.tids {
+		own, err := getRegs(tid)
+		if err != nil {
+			return err
+		}
+		if own, err = leaveVDSO(tid, own, r.vdso); err != nil {
+			return err
+		}
+		// Until a new thread has set its own, it has its parent's.
+		if own.Fs_base == 0 || bases[own.Fs_base] {
+			return errHalfBorn
+		}
+		bases[own.Fs_base] = true
+		if err := settled(r.mem, tid, own.Fs_base); err != nil {
+			return err
+		}
+	}
+	leader, err := getRegs(st.g.pid)
+	if err != nil {
+		return err
+	}
+	s, err := borrow(r.mem, leader.Fs_base)
+	if err != nil {
+		return err
+	}
+	for _, tid := range st.tids {
+		t, e := st.recordThread(r, tid, s)
+		if e != nil {
+			err = fmt.Errorf("thread %d: %w", tid, e)
+			break
+		}
+		r.state.Threads = append(r.state.Threads, t)
+	}
+	if e := s.giveBack(); err == nil {
+		err = e
+	}
+	return err
+}
+
+func (st *standstill) recordThread(r *recorder, tid int, s *scratch) (Thread, error) {
+	t := Thread{TID: tid}
+	var err error
+	if t.XState, err = getXState(tid); err != nil {
+		return t, fmt.Errorf("vector registers: %w", err)
+	}
+	if t.Pending, err = pendingSignals(tid, false); err != nil {
+		return t, fmt.Errorf("pending signals: %w", err)
+	}
+	in, err := begin(tid, r.text)
+	if err != nil {
+		return t, err
+	}
+	own := mend(in.own, false)
+	t.Regs, t.Mask = regBytes(&own), in.mask
+	_, err = in.call(unix.SYS_SIGALTSTACK, 0, s.addr)
+	if err == nil {
+		var p [24]byte
+		err = s.read(p[:])
+		t.AltStack = [3]uint64{le.Uint64(p[:]), uint64(le.Uint32(p[8:])), le.Uint64(p[16:])}
+	}
+	if e := in.end(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return t, fmt.Errorf("signal stack: %w", err)
+	}
+	if comm, err := os.ReadFile(st.g.task(tid) + "/comm"); err == nil {
+		t.Comm = string(bytes.TrimSuffix(comm, []byte{'\n'}))
+	}
+	return t, r.handlerOutside(t, own.Rsp)
+}
+
+// handlerOutside checks that a thread that runs a signal handler was not
+// interrupted in the vdso: it would return there. What the handler was called
+// with lies on its signal stack.
+func (r *recorder) handlerOutside(t Thread, sp uint64) error {
+	lo, size := t.AltStack[0], t.AltStack[2]
+	if sp < lo || sp >= lo+size || r.vdso.start == 0 {
+		return nil
+	}
+	p := make([]byte, lo+size-sp)
+	if err := r.mem.peek(p, sp); err != nil {
+		return fmt.Errorf("signal stack: %w", err)
+	}
+	for i := 0; i+8 <= len(p); i += 8 {
+		if r.vdso.has(le.Uint64(p[i:])) {
+			if r.patient {
+				return fmt.Errorf("%w: thread %d handles a signal that came in the vdso", ErrBusy, t.TID)
+			}
+			r.state.VDSO.Busy = true
+		}
+	}
+	return nil
+}
+
+// now reads a clock of this machine, in nanoseconds.
+func now(clock int32) int64 {
+	var t unix.Timespec
+	unix.ClockGettime(clock, &t)
+	return t.Nano()
+}

@@ -1,0 +1,177 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// standstill is a process all of whose threads are stopped and traced by the
+// calling traceThread, or on the way there or back.
+type standstill struct {
+	g    *Target
+	th   *traceThread
+	tids []int // stopped threads, the leader first
+	// stuck threads are attached and were asked to stop, but did not in time.
+	stuck []int
+	since time.Time // of the first request to stop
+}
+
+// stopAll stops every thread of the process, those that are born meanwhile
+// included. After an error all of them run again.
+// It runs on th.
+func (g *Target) stopAll(th *traceThread) (*standstill, error) {
+	st := &standstill{g: g, th: th, since: time.Now()}
+	seen := make(map[int]bool)
+	for {
+		tids, err := threadsOf(g.pid)
+		if err == nil {
+			tids = slices.DeleteFunc(tids, func(tid int) bool { return seen[tid] })
+			if len(tids) == 0 && len(st.tids) > 0 {
+				break
+			}
+			err = st.stopThese(tids, seen)
+		}
+		if err != nil {
+			st.release()
+			return nil, fmt.Errorf("stopping its threads: %w", err)
+		}
+		if len(tids) == 0 {
+			return nil, ErrDied
+		}
+	}
+	// The leader has the process's number.
+	i := slices.Index(st.tids, g.pid)
+	if i < 0 {
+		st.release()
+		return nil, refuse("let the main thread live on", "its first thread has ended while others run")
+	}
+	st.tids[0], st.tids[i] = st.tids[i], st.tids[0]
+	return st, nil
+}
+
+// stopThese asks all of them to stop before it waits for the first.
+func (st *standstill) stopThese(tids []int, seen map[int]bool) error {
+	var asked []int
+	var failed error
+	for _, tid := range tids {
+		seen[tid] = true
+		there, err := st.ask(tid)
+		if there {
+			asked = append(asked, tid)
+		}
+		if err != nil {
+			failed = err
+			break
+		}
+	}
+	// The leader of a dying process is seen to end only after all others.
+	slices.Sort(asked)
+	slices.Reverse(asked)
+	for _, tid := range asked {
+		switch there, err := st.await(tid); {
+		case err != nil:
+			st.stuck = append(st.stuck, tid)
+			failed = err
+		case there:
+			st.tids = append(st.tids, tid)
+		}
+	}
+	return failed
+}
+
+// ask attaches to a thread and asks it to stop; false if it has ended.
+func (st *standstill) ask(tid int) (bool, error) {
+	err := seize(tid, traceOptions)
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.ESRCH):
+		return false, nil
+	default:
+		// The kernel says so of threads that are ending, too.
+		stat, e := parsedProc(tid, "stat", parseStat)
+		if e != nil || stat.state == 'Z' || stat.state == 'X' {
+			return false, nil
+		}
+		return false, fmt.Errorf("attaching to thread %d: %w", tid, err)
+	}
+	if err := interrupt(tid); err != nil && !errors.Is(err, unix.ESRCH) {
+		return true, fmt.Errorf("stopping thread %d: %w", tid, err)
+	}
+	return true, nil
+}
+
+// await waits until a thread that was asked has stopped; false if it has ended.
+func (st *standstill) await(tid int) (bool, error) {
+	for {
+		s, err := waitStop(tid, stopLimit)
+		switch {
+		case err != nil:
+			return false, err
+		case s.exited:
+			if tid != st.g.pid {
+				reapThread(tid, stopLimit)
+			}
+			return false, nil
+		case s.event == unix.PTRACE_EVENT_STOP:
+			return true, nil
+		}
+		// On the way to it: a signal is passed on, the request stays.
+		sig := 0
+		if s.delivery() {
+			sig = s.sig
+		}
+		if err := resume(tid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+			return false, fmt.Errorf("stopping thread %d: %w", tid, err)
+		}
+	}
+}
+
+// release lets all threads go on and gives how long the first stood still.
+func (st *standstill) release() time.Duration {
+	for _, tid := range st.tids {
+		if err := detach(tid, 0); err != nil && tid != st.g.pid {
+			// Killed meanwhile: until its tracer has reaped it, the process does
+			// not end.
+			reapThread(tid, stopLimit)
+		}
+	}
+	took := time.Since(st.since)
+	for _, tid := range st.stuck {
+		go letGo(st.th, tid, tid == st.g.pid)
+	}
+	st.tids, st.stuck = nil, nil
+	return took
+}
+
+// letGo waits for a thread that would not stop, and detaches from it then.
+func letGo(th *traceThread, tid int, leader bool) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		done := false
+		open := th.do(func() {
+			s, ok, err := peekStop(tid)
+			switch {
+			case err != nil && !errors.Is(err, unix.EINTR):
+				done = true
+			case ok && s.exited:
+				done = true
+				if !leader {
+					reapThread(tid, stopLimit)
+				}
+			case ok:
+				sig := 0
+				if s.delivery() {
+					sig = s.sig
+				}
+				done = detach(tid, sig) == nil
+			}
+		})
+		if done || !open {
+			return
+		}
+		time.Sleep(pause)
+	}
+}

@@ -1,0 +1,152 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Supported says why processes cannot be imaged on this machine, nil if they
+// can. The first call tries what matters on a process of its own.
+func Supported() error { return supported() }
+
+var supported = sync.OnceValue(func() error {
+	for _, need := range []struct {
+		what string
+		try  func() error
+	}{
+		{"pidfd_open and pidfd_getfd (Linux 5.6)", tryPidfd},
+		{"close_range (Linux 5.9)", tryCloseRange},
+		{"/proc/PID/pagemap", tryPagemap},
+		{"ptrace of child processes", tryTrace},
+	} {
+		if err := need.try(); err != nil {
+			return fmt.Errorf("%w: %s: %w%s (use -cr=self)", ErrUnsupported, need.what, err, yamaNote(err))
+		}
+	}
+	return nil
+})
+
+// Features lists what this machine offers beyond what is needed.
+func Features() []Feature {
+	return []Feature{
+		{"incremental images (userfaultfd, PAGEMAP_SCAN)", canFollow()},
+		{"same open files told apart (kcmp)", tryKcmp()},
+		{"child processes known by /proc", tryFile("/proc/thread-self/children")},
+		{"POSIX timers known by /proc", tryFile("/proc/self/timers")},
+		{"time namespaces", tryFile("/proc/self/ns/time")},
+	}
+}
+
+func tryFile(path string) error {
+	_, err := os.Stat(path)
+	return err
+}
+
+func tryKcmp() error {
+	pid := uintptr(os.Getpid())
+	_, _, e := unix.RawSyscall6(unix.SYS_KCMP, pid, pid, kcmpFile, 0, 0, 0)
+	if e != 0 && e != unix.EBADF {
+		return e
+	}
+	return nil
+}
+
+func tryPidfd() error {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	copied, err := unix.PidfdGetfd(fd, fd, 0)
+	if err == nil {
+		unix.Close(copied)
+	}
+	return err
+}
+
+func tryCloseRange() error {
+	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.CloseRange(uint(fd), uint(fd), 0); err != nil {
+		unix.Close(fd)
+		return err
+	}
+	return nil
+}
+
+func tryPagemap() error {
+	f, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// tryTrace starts this program once more, stopped before its first instruction,
+// looks at it as a capture does and ends it.
+func tryTrace() error {
+	t := NewTracer(1)
+	defer t.Close()
+	var err error
+	t.Do(func() {
+		var pid int
+		pid, err = syscall.ForkExec("/proc/self/exe", []string{"gorun"}, &syscall.ProcAttr{
+			Sys: &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL},
+		})
+		if err != nil {
+			return
+		}
+		err = tryStopped(pid)
+		unix.Kill(pid, unix.SIGKILL)
+		reapThread(pid, killLimit)
+	})
+	return err
+}
+
+func tryStopped(pid int) error {
+	if s, err := waitStop(pid, 10*time.Second); err != nil || s.exited {
+		return errors.Join(err, fmt.Errorf("the process tried on %v", s))
+	}
+	if _, err := getRegs(pid); err != nil {
+		return fmt.Errorf("registers: %w", err)
+	}
+	if _, err := getXState(pid); err != nil {
+		return fmt.Errorf("vector registers: %w", err)
+	}
+	if _, err := getMask(pid); err != nil {
+		return fmt.Errorf("signal mask (CONFIG_CHECKPOINT_RESTORE): %w", err)
+	}
+	if _, err := pendingSignals(pid, true); err != nil {
+		return fmt.Errorf("pending signals: %w", err)
+	}
+	m, err := openMemory(pid)
+	if err != nil {
+		return err
+	}
+	m.Close()
+	if err := detach(pid, int(unix.SIGKILL)); err != nil {
+		return err
+	}
+	return nil
+}
+
+// yamaNote names the setting that forbids tracing.
+func yamaNote(err error) string {
+	if !errors.Is(err, unix.EPERM) {
+		return ""
+	}
+	p, e := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if s := strings.TrimSpace(string(p)); e == nil && s >= "2" {
+		return fmt.Sprintf(" (kernel.yama.ptrace_scope is %s; 0 or 1 is needed)", s)
+	}
+	return " (a container or a security module forbids it)"
+}

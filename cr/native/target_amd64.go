@@ -1,0 +1,139 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Target is a running process that may be imaged: a child of this one. It is not
+// for concurrent use; different Targets are captured independently.
+type Target struct {
+	tracer         *Tracer
+	pid, rank, oob int
+	pidfd          int
+	stdio          [3]fileID // what 0, 1 and 2 were when it was attached
+	text           uint64    // where a syscall instruction was the last time
+
+	mu    sync.Mutex // guards track: a commit may come while a capture runs
+	track tracker
+}
+
+// fileID names an open file across processes.
+type fileID struct{ dev, inode uint64 }
+
+// Attach prepares the imaging of process pid; oob is the number of its
+// descriptor to this process, -1 if it has none. The process is not disturbed.
+// To be called soon after the process was started: the files that its
+// descriptors 0, 1 and 2 refer to by then count as given by the launcher.
+func (t *Tracer) Attach(pid, rank, oob int) (*Target, error) {
+	g := &Target{tracer: t, pid: pid, rank: rank, oob: oob}
+	var err error
+	if g.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
+		if errors.Is(err, unix.ESRCH) {
+			err = ErrDied
+		}
+		return nil, g.wrap("attach", err)
+	}
+	for i := range g.stdio {
+		g.stdio[i], _ = statFile(pid, i) // closed ones are no file
+	}
+	return g, nil
+}
+
+// statFile finds out what a descriptor refers to.
+func statFile(pid, fd int) (fileID, *unix.Stat_t) {
+	var st unix.Stat_t
+	if unix.Stat(fdPath(pid, fd), &st) != nil {
+		return fileID{}, nil
+	}
+	return fileID{st.Dev, st.Ino}, &st
+}
+
+func fdPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
+
+// Close forgets the process, which goes on.
+func (g *Target) Close() error {
+	g.mu.Lock()
+	err := g.track.Close()
+	g.mu.Unlock()
+	return errors.Join(err, unix.Close(g.pidfd))
+}
+
+// Committed tells that the snapshot seq is whole: the next Capture may build on
+// it.
+func (g *Target) Committed(seq int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.track.commit(seq)
+}
+
+// getfd takes a copy of a descriptor of the process. It shares the open file
+// description, locks included.
+func (g *Target) getfd(fd int) (int, error) {
+	n, err := unix.PidfdGetfd(g.pidfd, fd, 0)
+	if err != nil {
+		return -1, fmt.Errorf("descriptor %d: %w", fd, err)
+	}
+	return n, nil
+}
+
+// ended tells whether the process has ended, or is just ending, be it reaped or
+// not. It has no live thread once its leader is a zombie.
+func (g *Target) ended() bool {
+	fds := []unix.PollFd{{Fd: int32(g.pidfd), Events: unix.POLLIN}}
+	if n, _ := unix.Poll(fds, 0); n > 0 {
+		return true
+	}
+	s, err := parsedProc(g.pid, "stat", parseStat)
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && (s.state == 'Z' || s.state == 'X')
+}
+
+// killed tells whether the process ends within a moment. It is asked when
+// something failed that cannot fail while the process lives.
+func (g *Target) killed() bool {
+	var b backoff
+	for !g.ended() {
+		if !b.sleep(50 * time.Millisecond) {
+			return false
+		}
+	}
+	return true
+}
+
+// explain turns the failures that a dying process causes into ErrDied.
+func (g *Target) explain(err error) error {
+	switch {
+	case err == nil || errors.Is(err, ErrDied):
+		return err
+	case errors.Is(err, unix.ESRCH), errors.Is(err, os.ErrNotExist), errors.Is(err, unix.EBADF), errors.Is(err, errVanished):
+		if g.killed() {
+			return ErrDied
+		}
+	default:
+		if g.ended() {
+			return ErrDied
+		}
+	}
+	return err
+}
+
+// errVanished is wrapped by failures that may be due to the end of the process.
+var errVanished = errors.New("gone")
+
+func (g *Target) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: op, Rank: g.rank, PID: g.pid, Err: err}
+}
+
+// task is the folder of a thread in /proc.
+func (g *Target) task(tid int) string {
+	return "/proc/" + strconv.Itoa(g.pid) + "/task/" + strconv.Itoa(tid)
+}

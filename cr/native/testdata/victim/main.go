@@ -1,0 +1,249 @@
+// Command victim is what the tests of package native image: it does what its
+// arguments say, writes "ready", and answers each line of its input with a line.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+var spun atomic.Uint64
+
+func main() {
+	for _, what := range os.Args[1:] {
+		do, ok := deeds[what]
+		if !ok {
+			n, err := strconv.Atoi(what)
+			if err != nil {
+				fail(fmt.Errorf("what is %s", what))
+			}
+			touch(n)
+			continue
+		}
+		do()
+	}
+	fmt.Println("ready")
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		answer(in.Text())
+	}
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+}
+
+// answer proves that the program still works: it runs a collection, starts
+// goroutines and looks at the spinning ones.
+func answer(line string) {
+	runtime.GC()
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() { time.Sleep(time.Millisecond) })
+	}
+	wg.Wait()
+	fmt.Println(line, spun.Load(), checkMemory())
+}
+
+var deeds = map[string]func(){
+	"spin":     func() { go spin() },
+	"churn":    func() { go churn() },
+	"many":     many,
+	"child":    child,
+	"zombie":   zombie,
+	"shared":   shared,
+	"readonly": readonly,
+	"deleted":  deleted,
+	"log":      logfile,
+	"pipe":     pipe,
+	"events":   events,
+	"inotify":  inotify,
+	"itimer":   itimer,
+	"dontfork": dontfork,
+	"threads":  threads,
+	"births":   func() { go births() },
+	"dirty":    func() { go dirtyAll() },
+}
+
+// spin is a loop without calls, which only a signal can interrupt.
+func spin() {
+	for {
+		spun.Add(1)
+	}
+}
+
+// churn makes garbage and asks for the time, which runs in the vdso.
+func churn() {
+	var keep [64][]byte
+	for i := 0; ; i++ {
+		keep[i%len(keep)] = make([]byte, 10_000)
+		if time.Now().IsZero() {
+			return
+		}
+	}
+}
+
+var memory []uint64
+
+// touch fills n megabytes.
+func touch(n int) {
+	memory = make([]uint64, n<<17)
+	for i := range memory {
+		memory[i] = uint64(i)*2654435761 + 1
+	}
+}
+
+func checkMemory() string {
+	for i := 0; i < len(memory); i += 511 {
+		if memory[i] != uint64(i)*2654435761+1 {
+			return "damaged"
+		}
+	}
+	return "whole"
+}
+
+// dirtyAll writes to all memory again and again, without changing it.
+func dirtyAll() {
+	for {
+		for i := 0; i < len(memory); i += 512 {
+			memory[i] = uint64(i)*2654435761 + 1
+		}
+	}
+}
+
+// many makes ten thousand goroutines that wait.
+func many() {
+	for range 10_000 {
+		go func() { select {} }()
+	}
+}
+
+// threads makes twenty threads that stand in system calls.
+func threads() {
+	for range 20 {
+		r, _, err := os.Pipe()
+		fail(err)
+		fd := int(r.Fd()) // blocking
+		go func() {
+			runtime.LockOSThread()
+			syscall.Read(fd, make([]byte, 1))
+		}()
+	}
+}
+
+// births makes threads and ends them, without end.
+func births() {
+	for {
+		done := make(chan bool)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread ends
+			close(done)
+		}()
+		<-done
+	}
+}
+
+func child() {
+	c := exec.Command("sleep", "1000")
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread()
+	fail(c.Start())
+}
+
+func zombie() {
+	c := exec.Command("true")
+	r, w, err := os.Pipe()
+	fail(err)
+	c.ExtraFiles = []*os.File{w}
+	fail(c.Start())
+	w.Close()
+	r.Read(make([]byte, 1)) // returns when it has ended
+	r.Close()
+}
+
+func shared() {
+	_, err := syscall.Mmap(-1, 0, 1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON)
+	fail(err)
+}
+
+func readonly() {
+	f, err := os.Open(os.Args[0])
+	fail(err)
+	_, err = syscall.Mmap(int(f.Fd()), 0, 8192, syscall.PROT_READ, syscall.MAP_SHARED)
+	fail(err)
+	fail(f.Close())
+}
+
+var keep []*os.File
+
+func deleted() {
+	f, err := os.CreateTemp("", "deleted")
+	fail(err)
+	f.WriteString("no name, but content")
+	fail(os.Remove(f.Name()))
+	keep = append(keep, f)
+}
+
+func logfile() {
+	f, err := os.CreateTemp("", "log")
+	fail(err)
+	f.WriteString("twelve bytes")
+	keep = append(keep, f)
+}
+
+func pipe() {
+	r, w, err := os.Pipe()
+	fail(err)
+	w.WriteString("in the pipe")
+	keep = append(keep, r, w)
+}
+
+func syscallFD(r1, _ uintptr, e syscall.Errno) int {
+	if e != 0 {
+		fail(e)
+	}
+	return int(r1)
+}
+
+// events makes an eventfd with a count, a timerfd, an epoll set with both, and
+// a second descriptor of the eventfd.
+func events() {
+	ev := syscallFD(syscall.Syscall(syscall.SYS_EVENTFD2, 5, 0, 0))
+	tm := syscallFD(syscall.Syscall(syscall.SYS_TIMERFD_CREATE, 1, 0, 0))
+	spec := [4]int64{0, 0, 1000, 5}
+	syscallFD(syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, uintptr(tm), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0))
+	ep, err := syscall.EpollCreate1(0)
+	fail(err)
+	fail(syscall.EpollCtl(ep, syscall.EPOLL_CTL_ADD, ev, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: 77}))
+	fail(syscall.EpollCtl(ep, syscall.EPOLL_CTL_ADD, tm, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: 78}))
+	_, err = syscall.Dup(ev)
+	fail(err)
+}
+
+func inotify() {
+	_, err := syscall.InotifyInit()
+	fail(err)
+}
+
+func itimer() {
+	spec := [4]int64{1000, 0, 1000, 0}
+	syscallFD(syscall.Syscall(syscall.SYS_SETITIMER, 0, uintptr(unsafe.Pointer(&spec)), 0))
+}
+
+func dontfork() {
+	p, err := syscall.Mmap(-1, 0, 1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	fail(err)
+	fail(syscall.Madvise(p, 10))
+}

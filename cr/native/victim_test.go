@@ -1,0 +1,187 @@
+//go:build amd64
+
+package native
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+// TestMain removes the program that the tests image.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := victimDir(); err == nil {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+var victimDir = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "victim")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o755)
+})
+
+// victimPath builds the program with flags for go build.
+func victimPath(t testing.TB, flags ...string) string {
+	t.Helper()
+	dir, err := victimDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "victim"+strings.Join(flags, ""))
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	c := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "./testdata/victim")...)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// victim is a running program that a test images.
+type victim struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	pid    int
+	oob    *os.File // our end of descriptor 3 there
+	in     io.WriteCloser
+	out    *bufio.Reader
+	target *Target
+	asked  int
+}
+
+// newVictim starts the program; it is ended with the test.
+func newVictim(t testing.TB, tr *Tracer, what ...string) *victim {
+	t.Helper()
+	return startVictim(t, tr, victimPath(t), what...)
+}
+
+func startVictim(t testing.TB, tr *Tracer, path string, what ...string) *victim {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "oob")
+	v := &victim{t: t, cmd: exec.Command(path, what...), oob: os.NewFile(uintptr(pair[0]), "oob")}
+	v.cmd.ExtraFiles = []*os.File{theirs}
+	v.cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	v.cmd.Stderr = os.Stderr
+	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	v.in, _ = v.cmd.StdinPipe()
+	out, _ := v.cmd.StdoutPipe()
+	v.out = bufio.NewReader(out)
+	tr.Do(func() { err = v.cmd.Start() })
+	theirs.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.pid = v.cmd.Process.Pid
+	t.Cleanup(v.end)
+	if v.target, err = tr.Attach(v.pid, 7, 3); err != nil {
+		t.Fatal(err)
+	}
+	if line := v.line(); line != "ready" {
+		t.Fatal(line)
+	}
+	return v
+}
+
+func (v *victim) end() {
+	v.target.Close()
+	v.oob.Close()
+	v.in.Close()
+	v.cmd.Process.Kill()
+	v.cmd.Wait()
+}
+
+func (v *victim) line() string {
+	line, err := v.out.ReadString('\n')
+	if err != nil {
+		v.t.Errorf("the program has ended: %v", err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// works checks that the program goes on.
+func (v *victim) works() {
+	v.t.Helper()
+	for range 2 {
+		v.asked++
+		fmt.Fprintln(v.in, v.asked)
+		var n int
+		var spun uint64
+		var memory string
+		if _, err := fmt.Sscan(v.line(), &n, &spun, &memory); err != nil || n != v.asked || memory != "whole" {
+			v.t.Fatalf("the program does not work any more: %d, %s, %v", n, memory, err)
+		}
+	}
+	// No thread may be left stopped or traced.
+	tids, err := threadsOf(v.pid)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, tid := range tids {
+		s, err := parsedProc(tid, "status", parseStatus)
+		if err == nil && s.tracer != 0 {
+			v.t.Errorf("thread %d is still traced", tid)
+		}
+	}
+}
+
+// capture images the program and returns what the image holds.
+func (v *victim) capture(opt CaptureOptions) (*State, *image.Reader) {
+	v.t.Helper()
+	c, err := v.target.Capture(opt)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer c.Release()
+	return v.write(c)
+}
+
+func (v *victim) write(c *Copy) (*State, *image.Reader) {
+	v.t.Helper()
+	path := filepath.Join(v.t.TempDir(), "image")
+	if _, err := c.Write(path, image.LocalMeta(), image.Options{}); err != nil {
+		v.t.Fatal(err)
+	}
+	pid := c.PID()
+	if err := c.Release(); err != nil {
+		v.t.Error(err)
+	}
+	if pid != 0 && !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		v.t.Errorf("the copy %d is still there", pid)
+	}
+	r, err := image.Open(path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { r.Close() })
+	if err := r.Verify(); err != nil {
+		v.t.Error(err)
+	}
+	s, err := ReadState(path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return s, r
+}
