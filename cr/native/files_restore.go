@@ -53,7 +53,7 @@ func (d *descriptors) open(s *State) (err error) {
 	}
 	for i := range files {
 		f := &files[i]
-		if f.Same != f.FD {
+		if f.Same != f.FD && f.Kind != FileStdio {
 			d.here[f.FD] = d.here[f.Same] // made before: it is the lowest
 			continue
 		}
@@ -96,7 +96,7 @@ func (d *descriptors) make(f *File) (int, error) {
 		}
 		return d.keep(d.reopener.open(f))
 	case FileStdio:
-		fd, err = d.standard(f.FD)
+		fd, err = d.standard(f.Same)
 	case FileOOB:
 		if fd = d.oob; fd < 0 {
 			err = errors.New("no stream to the agent was given")
@@ -126,12 +126,11 @@ func (d *descriptors) make(f *File) (int, error) {
 	return fd, setFlags(fd, now&^unix.O_NONBLOCK|f.Flags&unix.O_NONBLOCK)
 }
 
-func (d *descriptors) standard(fd int) (int, error) {
-	if fd > 2 {
-		return -1, errors.New("not a standard stream")
-	}
-	if d.given[fd] >= 0 {
-		return d.given[fd], nil
+// standard gives one of the launcher's streams; a program can have several
+// descriptors of it, or have it only under another number.
+func (d *descriptors) standard(stream int) (int, error) {
+	if fd := d.given[stream]; fd >= 0 {
+		return fd, nil
 	}
 	return d.keep(unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0))
 }

@@ -112,11 +112,15 @@ func openChain(path string, rank int, basePath func(seq int) string) (c chain, e
 		if l.state.Base == 0 {
 			return c, nil
 		}
-		if basePath == nil || len(c) == maxChain {
+		below := ""
+		if basePath != nil && len(c) < maxChain {
+			below = basePath(l.state.Base)
+		}
+		if below == "" {
 			return c, &image.Error{Op: "read", Path: path,
 				Err: fmt.Errorf("%w: it builds on snapshot %d, which is not at hand", ErrImage, l.state.Base)}
 		}
-		path = basePath(l.state.Base)
+		path = below
 	}
 }
 
@@ -170,8 +174,8 @@ func (c chain) Close() {
 	}
 }
 
-// piece is a run of pages with one origin.
-type piece struct {
+// fillPiece is a run of pages with one origin.
+type fillPiece struct {
 	addr  uint64
 	n     int // pages
 	layer int // index in the chain; -1: zero
@@ -180,14 +184,14 @@ type piece struct {
 
 // pieces resolves a window through the chain, in the order of addresses. Pages
 // that an image calls unchanged and its base does not name are absent.
-func (c chain) pieces(window uint64) ([]piece, error) {
-	var all []piece
+func (c chain) pieces(window uint64) ([]fillPiece, error) {
+	var all []fillPiece
 	err := c.resolve(window, 0, 0, windowPages, &all)
 	return all, err
 }
 
 // resolve adds what the chain from depth on says of n pages of the window.
-func (c chain) resolve(window uint64, depth, first, n int, all *[]piece) error {
+func (c chain) resolve(window uint64, depth, first, n int, all *[]fillPiece) error {
 	if depth == len(c) {
 		return fmt.Errorf("%w: pages at %#x are said to be in an image below the last", ErrImage, window)
 	}
@@ -196,7 +200,7 @@ func (c chain) resolve(window uint64, depth, first, n int, all *[]piece) error {
 		if from >= to {
 			continue
 		}
-		p := piece{addr: window + uint64(from)*PageSize, n: to - from, layer: depth, data: r.data + from - r.first}
+		p := fillPiece{addr: window + uint64(from)*PageSize, n: to - from, layer: depth, data: r.data + from - r.first}
 		switch r.kind {
 		case runZero:
 			p.layer, p.data = -1, 0
@@ -214,7 +218,7 @@ func (c chain) resolve(window uint64, depth, first, n int, all *[]piece) error {
 // windowPlan is what is to be written into one window.
 type windowPlan struct {
 	base   uint64
-	pieces []piece
+	pieces []fillPiece
 }
 
 // plan resolves all windows. It refuses pages where the image has no region
@@ -242,7 +246,7 @@ func (c chain) plan() (windows []windowPlan, filled map[int]int, err error) {
 
 // place cuts a piece at the borders of regions and leaves out zero pages where
 // the memory is zero anyway.
-func (s *State) place(p piece, kept []piece, filled map[int]int) ([]piece, error) {
+func (s *State) place(p fillPiece, kept []fillPiece, filled map[int]int) ([]fillPiece, error) {
 	for p.n > 0 {
 		i, ok := s.regionAt(p.addr)
 		if !ok || s.Regions[i].Shared || s.Regions[i].Empty {

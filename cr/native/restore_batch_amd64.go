@@ -24,11 +24,11 @@ func codeAt(start *byte) []byte {
 // Layout of the scratch memory in a process being restored: code, then records
 // of calls, then what their arguments point to.
 const (
-	scratchCode  = PageSize
-	scratchCalls = 256 << 10
-	scratchData  = 512 << 10
-	scratchSize  = scratchCode + scratchCalls + scratchData
-	recordSize   = 64
+	areaCode   = PageSize
+	areaCalls  = 256 << 10
+	areaData   = 512 << 10
+	areaSize   = areaCode + areaCalls + areaData
+	recordSize = 64
 )
 
 // call is one system call to be made by the process being restored.
@@ -38,7 +38,8 @@ type call struct {
 	args [6]uint64
 	data []byte // what argument at points to
 	at   int
-	may  bool // a failure does not matter
+	fix  func(data []byte, addr uint64) // puts addresses into data, which lies at addr
+	may  bool                           // a failure does not matter
 	done func(result uint64)
 }
 
@@ -68,15 +69,18 @@ func (p *puppet) run(tid int, calls []call) error {
 
 // pack writes down as many calls as there is room for.
 func (p *puppet) pack(calls []call) (n int, table, data []byte, err error) {
-	at := p.scratch + scratchCode + scratchCalls
+	at := p.scratch + areaCode + areaCalls
 	for i := range calls {
 		c := &calls[i]
-		if len(table)+recordSize > scratchCalls || len(data)+len(c.data) > scratchData {
+		if len(table)+recordSize > areaCalls || len(data)+len(c.data) > areaData {
 			break
 		}
 		args := c.args
 		if c.data != nil {
 			args[c.at] = at + uint64(len(data))
+			if c.fix != nil {
+				c.fix(c.data, args[c.at])
+			}
 			data = append(data, c.data...)
 			data = append(data, make([]byte, -len(data)&15)...)
 		}
@@ -98,11 +102,11 @@ func (p *puppet) pack(calls []call) (n int, table, data []byte, err error) {
 }
 
 func (p *puppet) execute(tid int, calls []call, table, data []byte) error {
-	at := p.scratch + scratchCode
+	at := p.scratch + areaCode
 	if err := p.mem.poke(table, at); err != nil {
 		return err
 	}
-	if err := p.mem.poke(data, at+scratchCalls); err != nil {
+	if err := p.mem.poke(data, at+areaCalls); err != nil {
 		return err
 	}
 	r := p.base

@@ -255,15 +255,17 @@ func (s *State) validFiles() error {
 }
 
 func (s *State) validFile(f *File, byFD map[int]*File) error {
+	if f.Kind == FileStdio {
+		if f.Same < 0 || f.Same > 2 {
+			return fmt.Errorf("standard stream %d", f.Same)
+		}
+		return nil
+	}
 	first := byFD[f.Same]
 	if first == nil || f.Same > f.FD || first.Same != first.FD || first.Kind != f.Kind {
 		return fmt.Errorf("said to be the same as %d", f.Same)
 	}
 	switch f.Kind {
-	case FileStdio:
-		if f.Same > 2 {
-			return errors.New("standard input or output of this number")
-		}
 	case FileOOB:
 		if f.Same != s.OOB {
 			return fmt.Errorf("stream to the agent, which is %d", s.OOB)

@@ -119,7 +119,7 @@ const (
 type File struct {
 	FD      int    `json:"fd"`
 	Kind    string `json:"kind"`
-	Same    int    `json:"same"` // the lowest descriptor of the same open file description; FD itself if it is that
+	Same    int    `json:"same"` // the lowest descriptor of the same open file description; FD itself if it is that; of stdio the stream, 0 to 2
 	Path    string `json:"path,omitempty"`
 	Flags   int    `json:"flags"` // as in fdinfo, O_CLOEXEC included
 	Offset  int64  `json:"offset,omitempty"`

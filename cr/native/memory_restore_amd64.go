@@ -1,0 +1,328 @@
+//go:build linux
+
+package native
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Not in x/sys/unix.
+const (
+	mapDroppable  = 0x8
+	prSetVMA      = 0x53564d41
+	mapFixed      = unix.MAP_PRIVATE | unix.MAP_FIXED_NOREPLACE
+	prSetMM       = unix.PR_SET_MM
+	prSetMMMap    = unix.PR_SET_MM_MAP
+	mremapMayMove = unix.MREMAP_MAYMOVE | unix.MREMAP_FIXED
+)
+
+// mappedFiles are the files that regions of the process map.
+type mappedFiles struct {
+	first int      // number that the first of them has in the process
+	paths []string // as in Region.Path
+	here  []int
+}
+
+// open opens them. Of files other than the executable it is insisted that they
+// are the same, unless all that was mapped of them is in the image.
+func (m *mappedFiles) open(s *State, program string, filled map[int]int) error {
+	m.first = 3
+	for i := range s.Files {
+		m.first = max(m.first, s.Files[i].FD+1)
+	}
+	inodes := make(map[string]uint64)
+	for i := range s.Regions {
+		r := &s.Regions[i]
+		if s.mapsFile(i, filled) {
+			if other, ok := inodes[r.Path]; ok && other != r.Inode {
+				return fmt.Errorf("%w: two files %s are mapped", ErrImage, r.Path)
+			}
+			inodes[r.Path] = r.Inode
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(inodes)) {
+		fd, err := m.openOne(s, path, inodes[path], program)
+		if err != nil {
+			return err
+		}
+		m.paths, m.here = append(m.paths, path), append(m.here, fd)
+	}
+	return nil
+}
+
+func (m *mappedFiles) openOne(s *State, path string, inode uint64, program string) (int, error) {
+	const remedy = "put back the file that was there; native images of programs that map files of their own need them"
+	if alive(path) == alive(s.Exe) {
+		fd, err := unix.Open(program, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return -1, fmt.Errorf("%w: %s: %w", ErrProgram, program, err)
+		}
+		return fd, nil
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, fileError(path, remedy, "it was mapped: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Ino != inode {
+		unix.Close(fd)
+		return -1, fileError(path, remedy, "it was mapped and has been replaced")
+	}
+	return fd, nil
+}
+
+func (m *mappedFiles) Close() {
+	for _, fd := range m.here {
+		unix.Close(fd)
+	}
+	m.here = nil
+}
+
+// alive is the name that a file had before it was removed.
+func alive(path string) string { return strings.TrimSuffix(path, " (deleted)") }
+
+// mapsFile says whether region i maps its file again: not if the image holds all
+// of it.
+func (s *State) mapsFile(i int, filled map[int]int) bool {
+	r := &s.Regions[i]
+	return r.file() && !r.kernels() && (r.Shared || uint64(filled[i]) < (r.End-r.Start)/PageSize)
+}
+
+// build makes the process empty its address space and map, open and start
+// everything that needs no content: the threads among it, which do not run yet.
+func (r *restore) build() error {
+	var calls []call
+	calls = append(calls, r.clearCalls()...)
+	regions, err := r.regionCalls()
+	if err != nil {
+		return err
+	}
+	calls = append(calls, regions...)
+	calls = append(calls, r.vdsoCalls()...)
+	calls = append(calls, r.processCalls()...)
+	calls = append(calls, r.fileCalls()...)
+	calls = append(calls, r.cloneCalls()...)
+	return r.puppet.run(r.pid, calls)
+}
+
+// kernelPages lists the regions of the kernel in the fresh process.
+func (r *restore) kernelPages() []addrs {
+	var all []addrs
+	for _, v := range r.shell.vdso.VVar {
+		all = append(all, addrs{v.Start, v.End})
+	}
+	if v := &r.shell.vdso; v.End > 0 {
+		all = append(all, addrs{v.Start, v.End})
+	}
+	return all
+}
+
+// clearCalls moves the kernel's pages aside and unmaps all else but the scratch.
+func (r *restore) clearCalls() []call {
+	var calls []call
+	block := r.shell.vdso.block()
+	for _, p := range r.kernelPages() {
+		calls = append(calls, moveCall(p, r.layout.park+p.start-block.start))
+	}
+	keep := mergeAddrs([]addrs{
+		{r.layout.scratch, r.layout.scratch + areaSize},
+		{r.layout.park, r.layout.park + block.end - block.start},
+	})
+	at := uint64(0)
+	for _, k := range append(keep, addrs{endOfUser, endOfUser}) {
+		if k.start > at {
+			calls = append(calls, call{what: "clearing the address space", nr: unix.SYS_MUNMAP, args: [6]uint64{at, k.start - at}})
+		}
+		at = max(at, k.end)
+	}
+	return calls
+}
+
+func moveCall(p addrs, to uint64) call {
+	n := p.end - p.start
+	return call{what: fmt.Sprintf("moving the kernel's pages at %#x", p.start), nr: unix.SYS_MREMAP,
+		args: [6]uint64{p.start, n, n, mremapMayMove, to}}
+}
+
+// regionCalls maps the image's regions. Those that are to be filled are writable
+// for now.
+func (r *restore) regionCalls() ([]call, error) {
+	var calls []call
+	s := r.state
+	for i := range s.Regions {
+		g := &s.Regions[i]
+		if g.kernels() {
+			continue
+		}
+		c, err := r.mapCall(i)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(append(calls, c), adviceCalls(g)...)
+	}
+	return calls, nil
+}
+
+func (r *restore) mapCall(i int) (call, error) {
+	g := &r.state.Regions[i]
+	prot := uint64(g.Prot)
+	if r.filled[i] > 0 {
+		prot = prot&^unix.PROT_EXEC | unix.PROT_READ | unix.PROT_WRITE
+	}
+	flags := uint64(mapFixed)
+	fd, offset := ^uint64(0), uint64(0)
+	switch {
+	case r.state.mapsFile(i, r.filled):
+		if g.Shared {
+			if g.Prot&unix.PROT_WRITE != 0 {
+				return call{}, fmt.Errorf("%w: shared writable mapping of %s", ErrImage, g.Path)
+			}
+			flags = unix.MAP_SHARED | unix.MAP_FIXED_NOREPLACE
+		}
+		j, _ := slices.BinarySearch(r.maps.paths, g.Path)
+		fd, offset = uint64(r.maps.first+j), g.Offset
+	case g.Shared:
+		return call{}, fmt.Errorf("%w: shared memory at %#x", ErrImage, g.Start)
+	case g.Empty && g.has("dp"):
+		flags = flags&^unix.MAP_PRIVATE | mapDroppable | unix.MAP_ANONYMOUS
+	default:
+		flags |= unix.MAP_ANONYMOUS
+	}
+	if g.has("gd") {
+		flags |= unix.MAP_GROWSDOWN
+	}
+	if g.has("nr") {
+		flags |= unix.MAP_NORESERVE
+	}
+	return call{what: fmt.Sprintf("mapping %#x to %#x %s", g.Start, g.End, g.Path), nr: unix.SYS_MMAP,
+		args: [6]uint64{g.Start, g.End - g.Start, prot, flags, fd, offset}}, nil
+}
+
+// advices are the flags of smaps that madvise has set.
+var advices = []struct {
+	flag   string
+	advice uint64
+}{
+	{"hg", unix.MADV_HUGEPAGE}, {"nh", unix.MADV_NOHUGEPAGE}, {"dd", unix.MADV_DONTDUMP},
+	{"dc", unix.MADV_DONTFORK}, {"wf", unix.MADV_WIPEONFORK}, {"mg", unix.MADV_MERGEABLE},
+	{"sr", unix.MADV_SEQUENTIAL}, {"rr", unix.MADV_RANDOM},
+}
+
+// adviceCalls repeats what the program has told the kernel of a region, and its
+// name. Kernels without these go on without.
+func adviceCalls(g *Region) []call {
+	var calls []call
+	size := g.End - g.Start
+	for _, a := range advices {
+		// What is droppable has these two by its nature.
+		if g.has(a.flag) && !(g.Empty && (a.flag == "dd" || a.flag == "wf")) {
+			calls = append(calls, call{what: "advice", nr: unix.SYS_MADVISE, args: [6]uint64{g.Start, size, a.advice}, may: true})
+		}
+	}
+	if name, ok := strings.CutPrefix(g.Path, "[anon:"); ok {
+		calls = append(calls, call{what: "name", nr: unix.SYS_PRCTL, args: [6]uint64{prSetVMA, 0, g.Start, size},
+			data: append([]byte(strings.TrimSuffix(name, "]")), 0), at: 4, may: true})
+	}
+	return calls
+}
+
+// vdsoCalls puts the kernel's pages where they belong, and maps the memory of
+// the bridge where they do not stand where they stood.
+func (r *restore) vdsoCalls() []call {
+	var calls []call
+	block := r.shell.vdso.block()
+	for _, p := range r.kernelPages() {
+		from := addrs{r.layout.park + p.start - block.start, r.layout.park + p.end - block.start}
+		calls = append(calls, moveCall(from, r.layout.vdso+p.start-r.shell.vdso.Start))
+	}
+	if r.layout.moved && r.state.VDSO.End > 0 {
+		for _, a := range r.bridgeAddrs() {
+			calls = append(calls, call{what: "memory for the clock functions", nr: unix.SYS_MMAP, args: [6]uint64{a.start, a.end - a.start,
+				unix.PROT_READ | unix.PROT_WRITE, mapFixed | unix.MAP_ANONYMOUS, ^uint64(0), 0}})
+		}
+	}
+	return calls
+}
+
+func (r *restore) bridgeAddrs() []addrs {
+	return []addrs{{r.state.VDSO.Start, r.state.VDSO.End}, {r.layout.code, r.layout.code + bridgeCode}}
+}
+
+// protect gives what has been filled its protection, and builds the bridge.
+func (r *restore) protect() error {
+	var calls []call
+	for i := range r.state.Regions {
+		g := &r.state.Regions[i]
+		if r.filled[i] > 0 && g.Prot != unix.PROT_READ|unix.PROT_WRITE {
+			calls = append(calls, protectCall(addrs{g.Start, g.End}, uint64(g.Prot)))
+		}
+		if g.has("lo") && !g.kernels() {
+			calls = append(calls, call{what: fmt.Sprintf("locking %#x to %#x in memory", g.Start, g.End), nr: unix.SYS_MLOCK,
+				args: [6]uint64{g.Start, g.End - g.Start}})
+		}
+	}
+	if r.layout.moved && r.state.VDSO.End > 0 {
+		if err := r.buildBridge(); err != nil {
+			return err
+		}
+		for _, a := range r.bridgeAddrs() {
+			calls = append(calls, protectCall(a, unix.PROT_READ|unix.PROT_EXEC))
+		}
+	}
+	return r.puppet.run(r.pid, calls)
+}
+
+func protectCall(a addrs, prot uint64) call {
+	return call{what: fmt.Sprintf("protecting %#x to %#x", a.start, a.end), nr: unix.SYS_MPROTECT, args: [6]uint64{a.start, a.end - a.start, prot}}
+}
+
+func (r *restore) buildBridge() error {
+	old, now := &r.state.VDSO, &r.shell.vdso
+	same := now.Sum == old.Sum
+	b, err := bridgeTo(old, r.layout.vdso, now.Symbols, same, r.offset, r.layout.code)
+	if err != nil {
+		return err
+	}
+	if len(b.code) > bridgeCode {
+		return fmt.Errorf("%w: %d functions of the kernel it was imaged on", ErrHost, len(old.Symbols))
+	}
+	var why []string
+	if !same {
+		why = append(why, "another kernel's clock functions")
+	}
+	if !r.offset.none() {
+		why = append(why, "this machine's clock is behind by "+strconv.FormatInt(max(r.offset.mono, r.offset.boot)/1e9, 10)+" s")
+	}
+	r.why = strings.Join(why, "; ")
+	if err := r.puppet.mem.poke(b.jumps, old.Start); err != nil {
+		return err
+	}
+	return r.puppet.mem.poke(b.code, r.layout.code)
+}
+
+// clearScratch unmaps the memory from which calls were made: the last call is
+// made from the program's own text, or the kernel's.
+func (r *restore) clearScratch() error {
+	now, err := parsedProc(r.pid, "maps", parseMaps)
+	if err != nil {
+		return err
+	}
+	now = slices.DeleteFunc(now, func(m mapping) bool {
+		return m.start >= r.layout.scratch && m.start < r.layout.scratch+areaSize
+	})
+	text, err := findSyscall(r.puppet.mem, now)
+	if err != nil {
+		return err
+	}
+	in := &injector{tid: r.pid, text: text, own: r.puppet.base}
+	if _, err := in.call(unix.SYS_MUNMAP, r.layout.scratch, areaSize); err != nil {
+		return fmt.Errorf("clearing up: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+func TestParseRuns(t *testing.T) {
+	for _, c := range []struct {
+		typ  string
+		data int
+		want string // "" where it is refused
+	}{
+		{"", 0, "[]"},
+		{"d0+12 z12+3 b15+100", 12, "[{100 0 12 0} {122 12 3 0} {98 15 100 0}]"},
+		{"d0+1 b1+2 d5+3", 4, "[{100 0 1 0} {98 1 2 0} {100 5 3 1}]"},
+		{"d1023+1", 1, "[{100 1023 1 0}]"},
+		{"d0+1024", 1024, "[{100 0 1024 0}]"},
+		{"d0+1025", 0, ""},
+		{"d1023+2", 0, ""},
+		{"d1024+1", 0, ""},
+		{"d0+0", 0, ""},
+		{"d5+1 d3+1", 0, ""},
+		{"d5+2 z6+1", 0, ""},
+		{"x0+1", 0, ""},
+		{"d+1", 0, ""},
+		{"d-1+1", 0, ""},
+		{"d0+1  z1+1", 0, ""},
+		{" ", 0, ""},
+		{"d", 0, ""},
+		{"d99999999999999999999+1", 0, ""},
+	} {
+		runs, data, err := parseRuns(c.typ)
+		if (err == nil) != (c.want != "") {
+			t.Errorf("%q: %v", c.typ, err)
+			continue
+		}
+		if got := fmt.Sprint(runs); err == nil && (got != c.want || data != c.data) {
+			t.Errorf("%q: %s with %d pages of data, want %s with %d", c.typ, got, data, c.want, c.data)
+		}
+	}
+}
+
+func FuzzRuns(f *testing.F) {
+	for _, s := range []string{"d0+12 z12+3 b15+100", "d1023+1", "", "d0+1 d1+1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, typ string) {
+		runs, data, err := parseRuns(typ)
+		if err != nil {
+			return
+		}
+		end, sum := 0, 0
+		for _, r := range runs {
+			if r.first < end || r.n < 1 || r.first+r.n > windowPages {
+				t.Fatalf("%q gives %v", typ, runs)
+			}
+			if r.kind == runData {
+				if r.data != sum {
+					t.Fatalf("%q gives %v", typ, runs)
+				}
+				sum += r.n
+			}
+			end = r.first + r.n
+		}
+		if sum != data {
+			t.Fatalf("%q: %d pages of data, %d said", typ, sum, data)
+		}
+	})
+}
+
+func TestParseWindow(t *testing.T) {
+	if base, err := parseWindow("00c000400000"); err != nil || base != 0xc000400000 {
+		t.Errorf("%#x, %v", base, err)
+	}
+	for _, name := range []string{"", "c000400000", "00c000400001", "00C000400000", "ffffffffff600000", "7fffffffffff", "+0c000400000"} {
+		if base, err := parseWindow(name); err == nil {
+			t.Errorf("%q is taken for %#x", name, base)
+		}
+	}
+}
+
+// fakeMemory takes what a restore writes.
+type fakeMemory struct {
+	mu    sync.Mutex
+	bytes map[uint64]byte // one byte for each page
+}
+
+func (m *fakeMemory) poke(p []byte, addr uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bytes == nil {
+		m.bytes = make(map[uint64]byte)
+	}
+	for ; len(p) > 0; p, addr = p[PageSize:], addr+PageSize {
+		if _, twice := m.bytes[addr]; twice {
+			return fmt.Errorf("page %#x is written twice", addr)
+		}
+		m.bytes[addr] = p[0]
+		if p[PageSize-1] != p[0] {
+			return errors.New("pages are shifted")
+		}
+	}
+	return nil
+}
+
+// testState is a valid state with the regions given.
+func testState(base int, regions ...Region) *State {
+	return &State{
+		PID: 100, Base: base, Exe: "/bin/program", Dir: "/", Regions: regions,
+		Threads: []Thread{{TID: 100, Regs: make([]byte, regsSize), XState: make([]byte, xstateHeader)}},
+	}
+}
+
+// writeImage writes an image with the windows given: for each the type and one
+// byte for every page of data.
+func writeImage(t *testing.T, seq int, s *State, windows map[uint64][2]string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), fmt.Sprintf("rank0-%d.img", seq))
+	m := image.LocalMeta()
+	m.Backend, m.Format, m.Job, m.Seq, m.Arch = "native", Format, "job", seq, "amd64"
+	w, err := image.Create(path, m, image.Options{NoDirect: true, NoFolder: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Section(nameState, kindProcess, "", p); err != nil {
+		t.Fatal(err)
+	}
+	for base, c := range windows {
+		var data []byte
+		for _, b := range []byte(c[1]) {
+			data = append(data, bytes.Repeat([]byte{b}, PageSize)...)
+		}
+		if err := w.Section(fmt.Sprintf("%012x", base), kindPages, c[0], data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestChain(t *testing.T) {
+	const a, b = 0xc000000000, 0xc000000000 + Window
+	regions := []Region{
+		{Start: 0x400000, End: 0x404000, Prot: 3, Path: "/bin/program"},
+		{Start: a, End: b + 2*Window, Prot: 3},
+	}
+	paths := map[int]string{
+		1: writeImage(t, 1, testState(0, regions...), map[uint64][2]string{
+			0x400000: {"z0+1 d1+2", "PQ"},
+			a:        {"d0+4 z4+2 d6+1", "ABCDE"},
+			b:        {"d10+2", "FG"},
+		}),
+		2: writeImage(t, 2, testState(1, regions...), map[uint64][2]string{
+			0x400000: {"b0+3", ""},
+			a:        {"d0+1 b1+1 b3+3 z6+1", "a"}, // page 2 was given back
+			b:        {"d0+1 b10+1 b20+5", "f"},    // 11 was given back, 20 to 24 were never written
+		}),
+	}
+	paths[3] = writeImage(t, 3, testState(2, regions...), map[uint64][2]string{
+		0x400000: {"b0+2 d2+1", "R"},
+		a:        {"b0+2 d3+1 b4+2", "x"},
+		b:        {"b0+1 d10+1", "y"},
+	})
+	for _, c := range []struct {
+		seq  int
+		want map[uint64]byte
+	}{
+		{1, map[uint64]byte{0x400000: 0, 0x401000: 'P', 0x402000: 'Q', a: 'A', a + 0x1000: 'B', a + 0x2000: 'C', a + 0x3000: 'D', a + 0x6000: 'E',
+			b + 0xa000: 'F', b + 0xb000: 'G'}},
+		{2, map[uint64]byte{0x400000: 0, 0x401000: 'P', 0x402000: 'Q', a: 'a', a + 0x1000: 'B', a + 0x3000: 'D', b: 'f', b + 0xa000: 'F'}},
+		{3, map[uint64]byte{0x400000: 0, 0x401000: 'P', 0x402000: 'R', a: 'a', a + 0x1000: 'B', a + 0x3000: 'x', b: 'f', b + 0xa000: 'y'}},
+	} {
+		images, err := openChain(paths[c.seq], 0, func(seq int) string { return paths[seq] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		windows, _, err := images.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m fakeMemory
+		if err := images.fill(&m, windows); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(m.bytes), fmt.Sprint(c.want); got != want {
+			t.Errorf("image %d:\n got %s\nwant %s", c.seq, got, want)
+		}
+		images.Close()
+	}
+}
+
+func TestChainRefused(t *testing.T) {
+	region := Region{Start: 0xc000000000, End: 0xc000002000, Prot: 3}
+	window := func(typ, data string) map[uint64][2]string {
+		return map[uint64][2]string{0xc000000000: {typ, data}}
+	}
+	full := writeImage(t, 1, testState(0, region), window("d0+1", "A"))
+	for _, c := range []struct {
+		name, path string
+		base       string
+		rank       int
+		want       string
+	}{
+		{"rank", full, "", 1, "of rank 0, not 1"},
+		{"no base", writeImage(t, 2, testState(1, region), nil), "", 0, "builds on snapshot 1"},
+		{"wrong base", writeImage(t, 3, testState(2, region), nil), full, 0, "where 2 of job job was wanted"},
+		{"itself", writeImage(t, 1, testState(1, region), nil), full, 0, "snapshot 1"},
+		{"below the last", writeImage(t, 2, testState(0, region), window("b0+1", "")), "", 0, "below the last"},
+		{"too little data", writeImage(t, 2, testState(0, region), window("d0+2", "A")), "", 0, "2 pages are named"},
+		{"outside", writeImage(t, 2, testState(0, region), window("d1+2", "AB")), "", 0, "in no region"},
+		{"empty region", writeImage(t, 2, testState(0, Region{Start: region.Start, End: region.End, Empty: true}), window("d0+1", "A")), "", 0, "in no region"},
+		{"state", writeImage(t, 2, &State{}, nil), "", 0, "process id 0"},
+	} {
+		images, err := openChain(c.path, c.rank, func(int) string { return c.base })
+		if err == nil {
+			_, _, err = images.plan()
+			images.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want one that says %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestReadStateOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "self.img")
+	m := image.LocalMeta()
+	m.Backend = "self"
+	w, err := image.Create(path, m, image.Options{NoFolder: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadState(path); !errors.Is(err, ErrImage) {
+		t.Errorf("an image of another back-end: %v", err)
+	}
+	if _, err := ReadState(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("an image that is not there")
+	}
+}

@@ -1,0 +1,315 @@
+//go:build linux
+
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Restore starts a process that goes on from an image. It is a child of this
+// process in a process group of its own, and dies with the Tracer.
+func (t *Tracer) Restore(o RestoreOptions) (*Restored, error) {
+	r := &restore{o: o}
+	defer r.close()
+	err := r.prepare()
+	if err == nil && !t.pick().do(func() { err = r.run() }) {
+		err = errClosed
+	}
+	if err != nil {
+		return nil, &RestoreError{o.Rank, o.Image, err}
+	}
+	return &Restored{PID: r.pid, Unread: r.state.Unread, Moved: r.why}, nil
+}
+
+// restore is one restore in progress.
+type restore struct {
+	o       RestoreOptions
+	images  chain
+	state   *State
+	windows []windowPlan
+	filled  map[int]int // pages to be written, by region
+	files   descriptors
+	maps    mappedFiles
+
+	pid    int
+	puppet puppet
+	shell  shell
+	layout layout
+	offset clockOffset
+	why    string // of the bridge
+	tids   []int  // in the order of state.Threads
+}
+
+// prepare does all that can fail without a process.
+func (r *restore) prepare() (err error) {
+	if r.images, err = openChain(r.o.Image, r.o.Rank, r.o.BasePath); err != nil {
+		return err
+	}
+	r.state = r.images[0].state
+	if err := r.state.CheckHost(); err != nil {
+		return err
+	}
+	if err := r.state.isProgram(r.o.Program); err != nil {
+		return err
+	}
+	if r.windows, r.filled, err = r.images.plan(); err != nil {
+		return err
+	}
+	if st, err := os.Stat(r.state.Dir); err != nil || !st.IsDir() {
+		if err == nil {
+			err = fs.ErrNotExist
+		}
+		return fileError(r.state.Dir, "make the folder anew", "the working directory: %w", err)
+	}
+	r.files = descriptors{
+		reopener: reopener{policy: r.o.Files, tag: r.o.Tag},
+		content:  r.images[0].content,
+		given:    [3]int{r.o.Stdin, r.o.Stdout, r.o.Stderr},
+		oob:      r.o.OOB,
+	}
+	if err := r.files.open(r.state); err != nil {
+		return err
+	}
+	return r.maps.open(r.state, r.o.Program, r.filled)
+}
+
+func (r *restore) close() {
+	r.files.Close()
+	r.maps.Close()
+	r.images.Close()
+	if r.puppet.mem != nil {
+		r.puppet.mem.Close()
+	}
+}
+
+// run makes the process. It is called on a thread of the Tracer.
+func (r *restore) run() error {
+	if err := r.exec(); err != nil {
+		return err
+	}
+	err := r.become()
+	if err != nil {
+		if left := endTraced(r.pid); left != nil {
+			err = errors.Join(err, left)
+		}
+	}
+	return err
+}
+
+// exec starts the program, stopped before its first instruction.
+func (r *restore) exec() error {
+	s := r.state
+	attr := &syscall.ProcAttr{
+		Dir:   s.Dir,
+		Env:   splitStrings(s.Environ),
+		Files: r.inherited(),
+		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: true},
+	}
+	argv := splitStrings(s.Cmdline)
+	if len(argv) == 0 {
+		argv = []string{s.Exe}
+	}
+	if l := r.o.CloneLock; l != nil {
+		l.Lock()
+		defer l.Unlock()
+	}
+	pid, err := syscall.ForkExec(r.o.Program, argv, attr)
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", r.o.Program, err)
+	}
+	r.pid = pid
+	return nil
+}
+
+// inherited lists the descriptors that the process is born with, by number.
+func (r *restore) inherited() []uintptr {
+	most := r.maps.first + len(r.maps.paths)
+	list := make([]uintptr, most)
+	for i := range list {
+		list[i] = ^uintptr(0)
+	}
+	for there, here := range r.files.here {
+		list[there] = uintptr(here)
+	}
+	for i, here := range r.maps.here {
+		list[r.maps.first+i] = uintptr(here)
+	}
+	return list
+}
+
+func splitStrings(p []byte) []string {
+	if len(p) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(p), "\x00"), "\x00")
+}
+
+// become turns the fresh process into the one that was imaged and lets it go.
+func (r *restore) become() error {
+	steps := []func() error{
+		r.takeOver, r.build, r.fill, r.protect, r.awaken, r.files.cutAll, r.release,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOver learns the layout of the fresh process and gives it the memory from
+// which it executes our calls.
+func (r *restore) takeOver() error {
+	s, err := waitStop(r.pid, callLimit)
+	switch {
+	case err != nil:
+		return err
+	case s.exited:
+		return fmt.Errorf("starting %s: %w", r.o.Program, ErrDied)
+	}
+	if err := setOptions(r.pid, traceOptions); err != nil {
+		return fmt.Errorf("tracing the new process: %w", err)
+	}
+	r.puppet.pid = r.pid
+	if r.puppet.mem, err = openMemory(r.pid); err != nil {
+		return err
+	}
+	text, err := r.inspect()
+	if err != nil {
+		return err
+	}
+	if r.offset, err = offsetFrom(r.state); err != nil {
+		return err
+	}
+	if r.state.VDSO.Busy && (!r.offset.none() || !r.shell.vdso.fitsPlace(&r.state.VDSO)) {
+		return fmt.Errorf("%w: a signal had interrupted a thread in the kernel's clock function; here is another kernel, or the clock is behind (restart from another snapshot)", ErrHost)
+	}
+	if r.layout, err = r.state.layOut(&r.shell, areaSize, !r.offset.none()); err != nil {
+		return err
+	}
+	in, err := begin(r.pid, text)
+	if err != nil {
+		return err
+	}
+	r.puppet.base = in.own
+	r.puppet.scratch = r.layout.scratch
+	for _, m := range []struct{ at, size, prot uint64 }{
+		{r.layout.scratch, areaCode, unix.PROT_READ | unix.PROT_EXEC},
+		{r.layout.scratch + areaCode, areaSize - areaCode, unix.PROT_READ | unix.PROT_WRITE},
+	} {
+		if _, err := in.call(unix.SYS_MMAP, m.at, m.size, m.prot, mapFixed|unix.MAP_ANONYMOUS, ^uint64(0), 0); err != nil {
+			return fmt.Errorf("memory in the new process: %w", err)
+		}
+	}
+	if err := r.puppet.mem.poke(codeAt(batchCode()), r.layout.scratch); err != nil {
+		return err
+	}
+	return r.raiseLimits()
+}
+
+// inspect reads the layout of the fresh process and finds a system call
+// instruction in it.
+func (r *restore) inspect() (text uint64, err error) {
+	if r.shell.maps, err = parsedProc(r.pid, "maps", parseMaps); err != nil {
+		return 0, err
+	}
+	for _, m := range r.shell.maps {
+		switch {
+		case m.path == "[vdso]":
+			r.shell.vdso.Start, r.shell.vdso.End = m.start, m.end
+		case strings.HasPrefix(m.path, "[vvar"):
+			r.shell.vdso.VVar = append(r.shell.vdso.VVar, Region{Start: m.start, End: m.end})
+		}
+	}
+	if v := &r.shell.vdso; v.End > 0 {
+		code := make([]byte, v.End-v.Start)
+		if err := r.puppet.mem.peek(code, v.Start); err != nil {
+			return 0, err
+		}
+		if v.Sum, v.Symbols, err = readVDSO(code); err != nil {
+			return 0, err
+		}
+	}
+	return findSyscall(r.puppet.mem, r.shell.maps)
+}
+
+// raiseLimits does what every Go program does when it starts: it may have as
+// many files open as its user may.
+func (r *restore) raiseLimits() error {
+	var lim unix.Rlimit
+	if err := unix.Prlimit(r.pid, unix.RLIMIT_NOFILE, nil, &lim); err != nil {
+		return fmt.Errorf("limit of open files: %w", err)
+	}
+	lim.Cur = lim.Max
+	if err := unix.Prlimit(r.pid, unix.RLIMIT_NOFILE, &lim, nil); err != nil {
+		return fmt.Errorf("limit of open files: %w", err)
+	}
+	return nil
+}
+
+// fill writes the memory.
+func (r *restore) fill() error { return r.images.fill(r.puppet.mem, r.windows) }
+
+// release sends the threads on their way.
+func (r *restore) release() error {
+	if err := r.clearScratch(); err != nil {
+		return err
+	}
+	if err := r.setThreads(); err != nil {
+		return err
+	}
+	if r.o.Hold {
+		if err := unix.Kill(r.pid, unix.SIGSTOP); err != nil {
+			return fmt.Errorf("holding the process: %w", err)
+		}
+	}
+	for i := len(r.tids) - 1; i >= 0; i-- {
+		// What a lost preemption signal was to do, this one does. It is sent while the
+		// thread stands, so that it is the first thing the thread sees.
+		if err := unix.Tgkill(r.pid, r.tids[i], unix.SIGURG); err != nil {
+			return fmt.Errorf("thread %d: %w", r.tids[i], err)
+		}
+	}
+	for i := len(r.tids) - 1; i >= 0; i-- {
+		if err := detach(r.tids[i], 0); err != nil {
+			return fmt.Errorf("letting thread %d go: %w", r.tids[i], err)
+		}
+	}
+	if r.o.Hold {
+		s, err := waitStop(r.pid, callLimit)
+		if err == nil && s.exited {
+			err = ErrDied
+		}
+		return err
+	}
+	return nil
+}
+
+// endTraced kills a process that is traced here and reaps all of it: first its
+// other threads, which hold up the leader's end.
+func endTraced(pid int) error {
+	const limit = 10 * time.Second
+	tids, err := threadsOf(pid)
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("ending process %d: %w", pid, err)
+	}
+	if err != nil {
+		tids = nil
+	}
+	for _, tid := range tids {
+		if tid != pid {
+			if err := reapThread(tid, limit); err != nil {
+				return err
+			}
+		}
+	}
+	return reapThread(pid, limit)
+}

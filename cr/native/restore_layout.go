@@ -1,0 +1,162 @@
+package native
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// addrs is a range of addresses.
+type addrs struct{ start, end uint64 }
+
+// mergeAddrs sorts ranges and joins those that touch.
+func mergeAddrs(all []addrs) []addrs {
+	slices.SortFunc(all, func(a, b addrs) int { return cmp.Compare(a.start, b.start) })
+	merged := all[:0]
+	for _, r := range all {
+		if n := len(merged); n > 0 && r.start <= merged[n-1].end {
+			merged[n-1].end = max(merged[n-1].end, r.end)
+		} else {
+			merged = append(merged, r)
+		}
+	}
+	return merged
+}
+
+// gapMargin is left free on both sides of what is put into a gap.
+const gapMargin = 1 << 20
+
+// gap finds size bytes that are free in used, which is merged: in the highest
+// gap that has room, at its upper end.
+func gap(used []addrs, size uint64) (uint64, bool) {
+	end := uint64(endOfUser)
+	for i := len(used); i >= 0; i-- {
+		start := uint64(lowestAddress)
+		if i > 0 {
+			start = max(start, used[i-1].end)
+		}
+		if end > start && end-start >= size+2*gapMargin {
+			return (end - gapMargin - size) &^ (PageSize - 1), true
+		}
+		if i > 0 {
+			end = min(end, used[i-1].start)
+		}
+	}
+	return 0, false
+}
+
+// growth is how far a stack or the heap of brk may still grow after a restore.
+const growth = 1 << 30
+
+// taken lists what the image occupies, the kernel's own regions too. With room,
+// what can grow is taken to have grown.
+func (s *State) taken(room bool) []addrs {
+	var all []addrs
+	for i := range s.Regions {
+		r := &s.Regions[i]
+		if r.Path == "[vsyscall]" {
+			continue
+		}
+		a := addrs{r.Start, r.End}
+		if room && r.has("gd") {
+			a.start -= min(growth, a.start)
+		}
+		if room && r.Path == "[heap]" {
+			a.end += growth
+		}
+		all = append(all, a)
+	}
+	if s.VDSO.End > 0 {
+		all = append(all, addrs{s.VDSO.Start, s.VDSO.End})
+	}
+	for _, r := range s.VDSO.VVar {
+		all = append(all, addrs{r.Start, r.End})
+	}
+	return all
+}
+
+// has says whether the region has a flag of smaps' VmFlags.
+func (r *Region) has(flag string) bool {
+	return slices.Contains(strings.Fields(r.Flags), flag)
+}
+
+// shell is the address space of the fresh process that the image is put into.
+type shell struct {
+	maps []mapping
+	vdso VDSO // without Symbols and Sum if there is none
+}
+
+// layout says where things go.
+type layout struct {
+	scratch uint64 // while the restore runs
+	park    uint64 // for the kernel's pages while their old place is cleared
+	vdso    uint64 // where the vdso ends up
+	moved   bool   // it does not stand where it stood in the image
+	code    uint64 // of the bridge, if moved
+}
+
+// block is the extent of the vdso and what lies in front of it, which have to
+// stay at the same distance from each other.
+func (v *VDSO) block() addrs {
+	b := addrs{v.Start, v.End}
+	for _, r := range v.VVar {
+		b.start = min(b.start, r.Start)
+		b.end = max(b.end, r.End)
+	}
+	return b
+}
+
+// fitsPlace says whether the vdso v can stand where old stood.
+func (v *VDSO) fitsPlace(old *VDSO) bool {
+	if v.Sum != old.Sum || v.End-v.Start != old.End-old.Start || len(v.VVar) != len(old.VVar) {
+		return false
+	}
+	for i, r := range v.VVar {
+		o := old.VVar[i]
+		if r.End-r.Start != o.End-o.Start || v.Start-r.Start != old.Start-o.Start {
+			return false
+		}
+	}
+	return true
+}
+
+// bridgeCode is room for the code of a bridge.
+const bridgeCode = PageSize
+
+// layOut finds addresses for everything that has none yet. bridge says that the
+// old entry points of the vdso must get jumps even if its code is the same.
+func (s *State) layOut(sh *shell, scratch uint64, bridge bool) (layout, error) {
+	l := layout{vdso: s.VDSO.Start}
+	block := sh.vdso.block()
+	size := block.end - block.start
+	used := s.taken(false)
+	for _, m := range sh.maps {
+		used = append(used, addrs{m.start, m.end})
+	}
+	if bridge || !sh.vdso.fitsPlace(&s.VDSO) {
+		at, ok := gap(mergeAddrs(s.taken(true)), size+bridgeCode)
+		if !ok {
+			return l, noGap(size + bridgeCode)
+		}
+		used = append(used, addrs{at, at + size + bridgeCode})
+		l.vdso, l.code, l.moved = at+sh.vdso.Start-block.start, at+size, true
+	}
+	for _, want := range []struct {
+		at   *uint64
+		size uint64
+	}{{&l.scratch, scratch}, {&l.park, size}} {
+		used = mergeAddrs(used)
+		at, ok := gap(used, want.size)
+		if !ok {
+			return l, noGap(want.size)
+		}
+		*want.at = at
+		used = append(used, addrs{at, at + want.size})
+	}
+	return l, nil
+}
+
+func noGap(size uint64) error {
+	return fmt.Errorf("%w: no gap of %d bytes in the address space", ErrImage, size)
+}

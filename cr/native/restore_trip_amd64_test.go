@@ -1,0 +1,287 @@
+//go:build linux
+
+package native
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+// tripLimit is the deadline for whatever a program is to say next.
+const tripLimit = 60 * time.Second
+
+// builds are the ways to build the program of the trips, by name.
+var builds = map[string]struct {
+	flags []string
+	env   []string
+}{
+	"default":  {},
+	"stripped": {flags: []string{"-ldflags=-s -w"}},
+	"pie":      {flags: []string{"-buildmode=pie"}},
+	"go1.25":   {env: []string{"GOTOOLCHAIN=go1.25.4"}},
+}
+
+var built sync.Map // name of the build -> func() (string, error)
+
+// build builds a program in testdata once.
+func build(t testing.TB, program, how string) string {
+	t.Helper()
+	f, _ := built.LoadOrStore(program+"-"+how, sync.OnceValues(func() (string, error) {
+		dir, err := victimDir()
+		if err != nil {
+			return "", err
+		}
+		out := filepath.Join(dir, program+"-"+how)
+		b := builds[how]
+		cmd := exec.Command("go", append(append([]string{"build", "-o", out}, b.flags...), "./testdata/"+program)...)
+		cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), b.env...)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%v: %s", err, text)
+		}
+		return out, nil
+	}))
+	path, err := f.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// trip is a program on its way through images. It is used by one goroutine.
+type trip struct {
+	t       testing.TB
+	tracer  *Tracer
+	program string
+	dir     string
+	pid     int
+	target  *Target
+	lines   chan string
+	stdin   *os.File
+	agent   int // our end of its descriptor 3
+	seen    []string
+	images  int
+}
+
+// newTrip prepares; start starts.
+func newTrip(t testing.TB, program string) *trip {
+	t.Helper()
+	if err := Supported(); err != nil {
+		t.Skip(err)
+	}
+	tr := &trip{t: t, tracer: NewTracer(2), program: program, dir: t.TempDir(), agent: -1}
+	t.Cleanup(func() {
+		tr.kill()
+		tr.tracer.Close()
+	})
+	return tr
+}
+
+// streams makes what a process is joined to; the ends returned are the process's.
+func (tr *trip) streams() (std [3]int, oob int) {
+	tr.t.Helper()
+	var in, out, pair [2]int
+	err := errors.Join(unix.Pipe2(in[:], unix.O_CLOEXEC), unix.Pipe2(out[:], unix.O_CLOEXEC))
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	if pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+		tr.t.Fatal(err)
+	}
+	tr.stdin = os.NewFile(uintptr(in[1]), "stdin")
+	tr.agent = pair[1]
+	lines := make(chan string, 1<<16)
+	tr.lines = lines
+	go func() {
+		defer close(lines)
+		r := os.NewFile(uintptr(out[0]), "stdout")
+		defer r.Close()
+		for s := bufio.NewScanner(r); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return [3]int{in[0], out[1], out[1]}, pair[0]
+}
+
+func (tr *trip) start(args ...string) {
+	tr.t.Helper()
+	std, oob := tr.streams()
+	var err error
+	tr.tracer.Do(func() {
+		tr.pid, err = syscall.ForkExec(tr.program, append([]string{tr.program}, args...), &syscall.ProcAttr{
+			Dir: tr.dir, Env: append(os.Environ(), "GOMAXPROCS=2"),
+			Files: []uintptr{uintptr(std[0]), uintptr(std[1]), uintptr(std[2]), uintptr(oob)},
+			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		})
+	})
+	closeAll(std[0], std[1], oob)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	tr.attach()
+}
+
+func closeAll(fds ...int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+func (tr *trip) attach() {
+	tr.t.Helper()
+	var err error
+	if tr.target, err = tr.tracer.Attach(tr.pid, 0, 3); err != nil {
+		tr.t.Fatal(err)
+	}
+}
+
+// kill ends the process, if there is one, and reaps it.
+func (tr *trip) kill() {
+	if tr.pid == 0 {
+		return
+	}
+	tr.target.Close()
+	syscall.Kill(tr.pid, syscall.SIGKILL)
+	syscall.Wait4(tr.pid, nil, 0, nil)
+	tr.stdin.Close()
+	closeAll(tr.agent)
+	tr.pid = 0
+}
+
+// image captures the process and writes its image.
+func (tr *trip) image(o CaptureOptions) string {
+	tr.t.Helper()
+	tr.images++
+	path := filepath.Join(tr.dir, fmt.Sprintf("rank0-%d.img", tr.images))
+	c, err := tr.target.Capture(o)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	defer c.Release()
+	m := image.LocalMeta()
+	m.Job, m.Seq = "trip", tr.images
+	if _, err := c.Write(path, m, image.Options{NoFolder: true}); err != nil {
+		tr.t.Fatal(err)
+	}
+	if err := c.Release(); err != nil {
+		tr.t.Fatal(err)
+	}
+	return path
+}
+
+// restore starts the process again from an image.
+func (tr *trip) restore(path string, change ...func(*RestoreOptions)) *Restored {
+	tr.t.Helper()
+	r, err := tr.tryRestore(path, change...)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	return r
+}
+
+func (tr *trip) tryRestore(path string, change ...func(*RestoreOptions)) (*Restored, error) {
+	tr.t.Helper()
+	std, oob := tr.streams()
+	o := RestoreOptions{Image: path, Program: tr.program, Stdin: std[0], Stdout: std[1], Stderr: std[2], OOB: oob, Tag: "tag"}
+	for _, f := range change {
+		f(&o)
+	}
+	r, err := tr.tracer.Restore(o)
+	closeAll(std[0], std[1], oob)
+	if err != nil {
+		tr.stdin.Close()
+		closeAll(tr.agent)
+		return nil, err
+	}
+	tr.pid = r.PID
+	tr.attach()
+	return r, nil
+}
+
+// next waits for a line with the prefix and returns the rest of it.
+func (tr *trip) next(prefix string) string {
+	tr.t.Helper()
+	limit := time.NewTimer(tripLimit)
+	defer limit.Stop()
+	for {
+		select {
+		case line, ok := <-tr.lines:
+			if !ok {
+				tr.t.Fatalf("the program ended before it said %q; last it said %q", prefix, tail(tr.seen))
+			}
+			tr.seen = append(tr.seen, line)
+			if strings.HasPrefix(line, "failed") || strings.HasPrefix(line, "fatal") || strings.HasPrefix(line, "panic") {
+				tr.t.Fatalf("%q", tail(tr.seen))
+			}
+			if rest, ok := strings.CutPrefix(line, prefix); ok {
+				return rest
+			}
+		case <-limit.C:
+			dump, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", tr.pid))
+			tr.t.Fatalf("nothing that begins with %q in %v; last it said %q\n%s", prefix, tripLimit, tail(tr.seen), dump)
+		}
+	}
+}
+
+func tail(lines []string) []string { return lines[max(0, len(lines)-5):] }
+
+// undisturbed is what the program says at the end if nobody images it, and its log.
+func undisturbed(t testing.TB, program string, args ...string) (sum, log string) {
+	t.Helper()
+	tr := newTrip(t, program)
+	path := filepath.Join(tr.dir, "log")
+	tr.start(append(args, path)...)
+	sum = tr.next("sum ")
+	return sum, read(t, path)
+}
+
+func TestRoundTrips(t *testing.T) {
+	for how := range builds {
+		t.Run(how, func(t *testing.T) {
+			cycles := 10
+			if how != "default" {
+				cycles = 3
+			}
+			program := build(t, "trip", how)
+			args := []string{"400", "1200"}
+			sum, log := undisturbed(t, program, args...)
+
+			tr := newTrip(t, program)
+			path := filepath.Join(tr.dir, "log")
+			tr.start(append(args, path)...)
+			for range cycles {
+				for range 20 {
+					tr.next("step ")
+				}
+				img := tr.image(CaptureOptions{})
+				tr.next("step ") // it lives on, and what it does now is undone
+				tr.kill()
+				if r := tr.restore(img); r.Moved != "" {
+					t.Error(r.Moved)
+				}
+				fmt.Fprintln(tr.stdin, "hello")
+				tr.next("stdin hello")
+				unix.Write(tr.agent, []byte("hello"))
+				tr.next("agent hello")
+			}
+			if got := tr.next("sum "); got != sum {
+				t.Errorf("the sum is %s, undisturbed it is %s", got, sum)
+			}
+			if read(t, path) != log {
+				t.Error("the log differs from an undisturbed one")
+			}
+		})
+	}
+}
