@@ -42,11 +42,6 @@ func (w *waiters) onEnd(f func()) { w.end = append(w.end, f) }
 func (w *waiters) answer(id uint64, rep *Report, err error) {
 	if r, ok := w.byID[id]; ok {
 		delete(w.byID, id)
-		if rep != nil {
-			own := *rep
-			own.Took = time.Since(r.began)
-			rep = &own
-		}
 		r.done(rep, err)
 	}
 }

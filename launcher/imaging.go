@@ -246,7 +246,7 @@ func (s *shot) capture() error {
 	case <-time.After(holdLimit):
 		return fmt.Errorf("it has not read within %v what its agent had begun to send", holdLimit)
 	}
-	target, err := s.attach()
+	target, err := s.a.attach(s.r)
 	if err != nil {
 		return err
 	}
@@ -275,20 +275,21 @@ func (s *shot) capture() error {
 	return nil
 }
 
-// attach returns the rank as a target, made when it is first imaged.
-func (s *shot) attach() (Target, error) {
-	tracer, err := s.a.images.tracer(s.a.order.Imager)
+// attach returns a rank as a target. It is made as soon as the rank is started:
+// what its standard streams are then is not its own.
+func (a *agent) attach(r *rankProc) (Target, error) {
+	tracer, err := a.images.tracer(a.order.Imager)
 	if err != nil {
 		return nil, err
 	}
-	i := &s.r.imaging
+	i := &r.imaging
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.dead {
 		return nil, ErrRankDied
 	}
 	if i.target == nil {
-		i.target, err = tracer.Attach(s.r.pid, s.r.rank, oobFD)
+		i.target, err = tracer.Attach(r.pid, r.rank, oobFD)
 	}
 	return i.target, err
 }

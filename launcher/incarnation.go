@@ -32,6 +32,7 @@ type incarnation struct {
 
 	machine *ckpt.Head
 	timers  map[uint64]*time.Timer
+	imager  string // the back-end that can image the ranks as whole processes; "": none
 	store   storage
 	gate    gate
 	back    restarting
@@ -158,7 +159,7 @@ func (inc *incarnation) orderFor(l *link) order {
 		inc.ranks[rank].link = l
 		l.ranks = append(l.ranks, rank)
 	}
-	ord.Imager, ord.Track, ord.Files = imagerName(o.CR), o.FullEvery > 1, o.Files
+	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
 	if inc.wholeFrom() {
 		ord.Chain = inc.chainOf(from, to)
 		if inc.h.restarts == 0 {

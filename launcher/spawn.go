@@ -115,6 +115,9 @@ func (a *agent) enter(r *rankProc, p *pipes, start func(*rankProc, *pipes) error
 		r.out.Add(1)
 		go a.copyOutput(r, stream, os.NewFile(uintptr(p.ours[stream]), "rank output"))
 	}
+	if a.order.Imager != "" {
+		a.attach(r) // if it cannot be, that is told when it matters
+	}
 	late := false
 	a.born(func() {
 		a.ranks[int32(r.rank)], a.pids[r.pid] = r, r

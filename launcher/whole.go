@@ -54,6 +54,7 @@ func (inc *incarnation) imageable() error {
 	}
 	code, err := canImage(name, inc.program())
 	if err == nil {
+		inc.imager = name
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvNative})
 		return nil
 	}
@@ -276,6 +277,7 @@ func (h *head) report(d *ckpt.Done) *Report {
 	r := &Report{
 		Schema: s.SchemaPath(), Sequence: s.Schema.Sequence, Backend: s.Schema.Backend, Ranks: s.Schema.NP,
 		Base: d.Base, Bytes: s.Bytes(), Pause: d.Pause, Gate: time.Duration(s.Schema.Gate), Notes: d.Notes,
+		Took: time.Since(h.waiters.byID[d.ID].began),
 	}
 	for _, im := range s.Schema.Images {
 		r.Memory += im.Raw
