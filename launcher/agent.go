@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -96,12 +97,27 @@ func agentMain(args []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("subreaper: %w", err)
 	}
-	syscall.CloseOnExec(AgentFD)
+	closeOnExec()
 	conn, err := oob.NewConn(AgentFD)
 	if err != nil {
 		return err
 	}
 	return newAgent(index, AgentFD, conn).run()
+}
+
+// closeOnExec keeps what this process has inherited from its ranks: the stream to
+// the head, and whatever a shell or a make had open when gorun was started, which
+// is nothing of theirs and cannot be had again when they are restarted elsewhere.
+func closeOnExec() {
+	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, _ := os.ReadDir("/proc/self/fd") // Linux before 5.11
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }
 
 func newAgent(index, fd int, conn *oob.Conn) *agent {

@@ -35,6 +35,7 @@ func TestExitStatus(t *testing.T) {
 		{"no program in a folder", []string{"/"}, 126, "without Go files"},
 		{"timeout", []string{"-timeout", "50ms", "-np", "2", "sleep", "1000"}, 124, "-timeout 50ms"},
 		{"wrong flag", []string{"-nosuch", "ls"}, 2, "-nosuch"},
+		{"not a Go program", []string{"-cr=native", "ls"}, 126, "-cr=native: "},
 		{"needs -cr", []string{"-ckpt-every", "1s", "ls"}, 2, "-ckpt-every needs -cr"},
 		{"transport", []string{"-rpi", "carrier-pigeon", "ls"}, 2, "known are tcp"},
 		{"MPI", rank("plain"), 0, ""},
