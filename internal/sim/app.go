@@ -81,7 +81,7 @@ func (r *rank) wantFinalize() {
 
 // leave ends the process after Finalize.
 func (r *rank) leave() {
-	if r.drv.closed || r.drv.write != nil {
+	if r.drv.closed || r.drv.write != nil || r.agent.busy() {
 		r.w.violate("rank %d leaves Finalize in the middle of a checkpoint", r.id)
 	}
 	r.app.stage, r.left = gone, true
@@ -122,14 +122,14 @@ func (r *rank) firstPoint() {
 // announce tells the driver, once, that the program stands where it was to stop.
 func (r *rank) announce() {
 	p := &r.points
-	if p.target == 0 || p.told {
-		return
+	if p.target == 0 || p.told || r.e.GateClosed() {
+		return // with the gate closed it would wait for the answer
 	}
 	p.told = true
 	ev := ckpt.RankEvent{Type: ckpt.EvAtPoint, Attempt: p.attempt, N: p.entered}
 	if !r.w.breaks(pendingNotSeen) {
 		if pending := r.e.Pending(); len(pending) > 0 {
-			ev = ckpt.RankEvent{Type: ckpt.EvFailed, Attempt: p.attempt, Err: "pending at a Point: " + pending[0]}
+			ev = ckpt.RankEvent{Type: ckpt.EvUnable, Attempt: p.attempt, Err: "pending at a Point: " + pending[0]}
 			r.w.seen.pendingAtPoint++
 		}
 	}

@@ -53,6 +53,7 @@ func (w *world) die(d death) {
 		w.logf("agent %d dies", a)
 		for _, r := range w.ranks {
 			if w.agentOf(r.id) == a {
+				r.agent.write = nil
 				w.kill(r)
 			}
 		}
@@ -168,7 +169,7 @@ func (w *world) revive(images []*image) {
 			w.violate("rank %d: %v", r.id, err)
 		}
 		r.m = ckpt.NewRank(r.id, w.np, w.incarnation, w.plan.sparse)
-		r.drv = driver{closed: true}
+		r.drv, r.agent = driver{closed: true}, imager{}
 		r.points.armed = false
 		r.reviving = true
 		r.app.released = r.app.stage != starting
@@ -182,7 +183,7 @@ func (r *rank) revived() {
 	r.drv.closed = false
 	r.w.logf("rank %d goes on", r.id)
 	r.e.OpenGate()
-	if r.app.stage == finishing {
+	if r.app.stage == finishing && !r.w.breaks(finalizeNotRepeated) {
 		r.wantFinalize() // the head that heard it is another one
 	}
 }

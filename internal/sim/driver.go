@@ -59,6 +59,9 @@ func (r *rank) take(ev ckpt.RankEvent) {
 		r.capture(ckpt.RankAction{Attempt: ev.Msg.Attempt, Data: ev.Msg.Data})
 		return
 	}
+	if ev.Type == ckpt.EvMsg && ev.Msg.Kind == oob.Close && r.m.State() == ckpt.Preparing && ev.Msg.A == oob.ModeNative {
+		w.seen.fellBack++
+	}
 	r.do(r.m.Step(ev))
 }
 
@@ -170,6 +173,10 @@ func (r *rank) act(a ckpt.RankAction) {
 // arm reads the count of Points and orders a stop at the next, in one step.
 func (r *rank) arm(a ckpt.RankAction) {
 	p := &r.points
+	if r.w.plan.unregistered {
+		r.feed(ckpt.RankEvent{Type: ckpt.EvUnable, N: 1, Err: "nothing is registered"})
+		return
+	}
 	n := p.entered
 	r.w.armLater(func() {
 		if n, live := r.m.Attempt(); !live || n != a.Attempt {
@@ -182,7 +189,9 @@ func (r *rank) arm(a ckpt.RankAction) {
 
 func (r *rank) open() {
 	d := &r.drv
-	r.points.armed, r.mod.deaf = false, false
+	if r.mod.deaf = false; !d.closed || !r.w.breaks(pointsStayArmed) {
+		r.points.armed = false
+	}
 	if r.w.breaks(gateNotTaken) && d.closed && !r.e.GateClosed() {
 		r.e.CloseGate()
 	}
@@ -193,7 +202,7 @@ func (r *rank) open() {
 	d.closed, d.flushing, d.draining, d.settled = false, false, false, false
 }
 
-// capture takes the copy, and begins to write it.
+// capture takes the copy of what is registered, and begins to write it.
 func (r *rank) capture(a ckpt.RankAction) {
 	w, d := r.w, &r.drv
 	var cfg oob.CaptureConfig
@@ -201,7 +210,7 @@ func (r *rank) capture(a ckpt.RankAction) {
 		w.violate("rank %d: order to capture: %v", r.id, err)
 	}
 	w.checkCut(r)
-	img, err := w.imageOf(r)
+	img, err := w.imageOf(r, true)
 	if err != nil {
 		r.feed(ckpt.RankEvent{Type: ckpt.EvFailed, Err: err.Error()})
 		return
@@ -210,9 +219,6 @@ func (r *rank) capture(a ckpt.RankAction) {
 	d.copied = img
 	d.write = &write{attempt: a.Attempt, img: img, seq: cfg.Seq}
 	d.copying = w.now + 1
-	if !img.self {
-		w.imaged(d)
-	}
 	if w.breaks(opensBeforeOthers) {
 		r.e.OpenGate()
 		d.closed = false

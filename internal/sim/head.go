@@ -16,8 +16,8 @@ type head struct {
 	timer   uint64 // 0: none runs
 	due     int64  // in head time: steps in which the job was not being imaged
 	todo    []task
-	asked   map[uint64]string // requests not answered, and what they wanted
-	last    int               // sequence number being committed
+	asked   map[uint64]request // not answered
+	last    int                // sequence number being committed
 	final   bool
 	attempt uint32 // whose cut must hold: from Prepare or Close to Open or Revert
 	doomed  bool   // a rank has died: this incarnation is to end
@@ -31,7 +31,7 @@ type task struct {
 
 func (w *world) newHead() {
 	p := w.plan
-	cfg := ckpt.HeadConfig{Size: w.np, Incarnation: w.incarnation,
+	cfg := ckpt.HeadConfig{Size: w.np, Incarnation: w.incarnation, AutoMillis: p.auto, FullEvery: p.fullEvery,
 		PhaseMillis: 200_000 + 20_000*int64(w.np), AskMillis: 2_000 + 2_000*int64(w.np)}
 	if p.sparse {
 		cfg.SparseFrom = 1
@@ -41,7 +41,7 @@ func (w *world) newHead() {
 	} else if p.fault != noFault {
 		cfg.PhaseMillis, cfg.AskMillis = 4_000*int64(w.np), 1_000
 	}
-	w.head = &head{m: ckpt.NewHead(cfg), up: make(map[int32]bool), asked: make(map[uint64]string)}
+	w.head = &head{m: ckpt.NewHead(cfg), up: make(map[int32]bool), asked: make(map[uint64]request)}
 	if w.breaks(initNotHeld) {
 		w.headStep(ckpt.HeadEvent{Type: ckpt.HvAllUp})
 	}
@@ -72,13 +72,9 @@ func (w *world) headTurn() {
 // ask is a user's request.
 func (w *world) ask(q request) {
 	w.requests++
-	r := ckpt.Request{ID: uint64(w.requests), Mode: oob.ModeNative, Stop: q.stop}
-	if q.self {
-		r.Mode = oob.ModeSelf
-	}
-	text := fmt.Sprintf("self %v, stop %v", q.self, q.stop)
-	w.logf("request %d: %s", r.ID, text)
-	w.head.asked[r.ID] = text
+	r := ckpt.Request{ID: uint64(w.requests), Mode: q.mode, Stop: q.stop}
+	w.logf("request %d: mode %d, stop %v", r.ID, q.mode, q.stop)
+	w.head.asked[r.ID] = q
 	if w.breaks(lateRequestTaken) && w.head.final {
 		return // taken, by a head whose ranks are gone
 	}
@@ -94,6 +90,9 @@ func (w *world) toHead(m oob.Msg) {
 			w.upped(m.From)
 		}
 		return
+	}
+	if w.breaks(failureRemembered) && m.Kind == oob.Failed {
+		m.A = 0
 	}
 	w.headStep(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: m})
 	if w.breaks(captureBeforeReady) && m.Kind == oob.Ready || w.breaks(commitBeforeWritten) && m.Kind == oob.Written {
@@ -191,15 +190,22 @@ func (w *world) commit(seq int) {
 // fails only because the job is at its end.
 func (w *world) done(d ckpt.Done) {
 	h := w.head
-	if _, open := h.asked[d.ID]; !open {
+	q, open := h.asked[d.ID]
+	if !open {
 		w.violate("request %d is answered twice", d.ID)
 	}
 	delete(h.asked, d.ID)
-	w.logf("request %d: snapshot %d %q stop %v", d.ID, d.Seq, d.Err, d.Stop)
+	w.logf("request %d: snapshot %d %q stop %v, mode %d, base %d, %q", d.ID, d.Seq, d.Err, d.Stop, d.Mode, d.Base, d.Notes)
 	if d.Err == "" {
 		w.seen.answered++
 		if !w.store.has(d.Seq) {
 			w.violate("request %d is told of snapshot %d, which is not committed", d.ID, d.Seq)
+		}
+		if w.store.portable(d.Seq) != (d.Mode == oob.ModeSelf) || q.mode != oob.ModeAuto && q.mode != d.Mode {
+			w.violate("request %d of mode %d got images of mode %d", d.ID, q.mode, d.Mode)
+		}
+		if q.mode == oob.ModeAuto && d.Mode == oob.ModeSelf {
+			w.seen.stayed++
 		}
 		if d.Stop {
 			w.later(60, func() { w.stopped(d.Seq) })

@@ -7,7 +7,7 @@ package sim
 type Mutant int
 
 // The rules are those of docs/design.md; S is the part that comes before them
-// with the portable back-end.
+// with the portable back-end, N what is special to images of whole processes.
 const (
 	None                 Mutant = iota
 	gateNotTaken                // 1: the driver says that the gate is closed; it is open
@@ -39,6 +39,10 @@ const (
 	targetTooLow                // S: all are to stop at the largest count, not one later
 	pendingNotSeen              // S: a pending request at a Point is not an error
 	savedForgotten              // S: saved messages are not given back at the first Point
+	pointsStayArmed             // N: the order to stop at a Point outlives the closed gate
+	failureRemembered           // N: an attempt that has fallen back fails for what had made it
+	baseNotCommitted            // N: an image builds on one of an attempt that has failed
+	finalizeNotRepeated         // N: a rank that comes back in Finalize does not say so again
 	revertForgets               // failed attempts: one rank is not told
 	discardsCommitted           // failed attempts: the folder removed is that of the last snapshot
 	mutants
@@ -51,6 +55,7 @@ var mutantNames = [...]string{
 	"slots stay", "capture before ready", "opens before others", "commit before written", "second attempt",
 	"sockets before gate", "deadlines run on", "finalize not held", "finalize in attempt", "init not held",
 	"late request taken", "armed later", "target too low", "pending not seen", "saved forgotten",
+	"points stay armed", "failure remembered", "base not committed", "finalize not repeated",
 	"revert forgets", "discards committed",
 }
 

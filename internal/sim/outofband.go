@@ -88,6 +88,9 @@ func (w *world) arrive(m oob.Msg) {
 	}
 	r := w.ranks[m.To]
 	if !r.alive || !r.up {
+		if m.Kind == oob.Revert {
+			r.intercepts(&m)
+		}
 		return
 	}
 	if m.Kind == oob.Running {
@@ -97,6 +100,9 @@ func (w *world) arrive(m oob.Msg) {
 		return
 	}
 	if w.breaks(revertForgets) && m.Kind == oob.Revert && m.To == 0 {
+		return
+	}
+	if r.intercepts(&m) {
 		return
 	}
 	attempt, _ := r.m.Attempt()

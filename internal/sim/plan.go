@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
 // plan is what a seed decides before anything runs.
@@ -35,6 +37,10 @@ type plan struct {
 	aborts   bool // ranks give attempts up at any step
 	lateInit bool // the ranks come up one by one, requests do not wait for that
 	slowCopy bool // whole-process images take longer than the deadlines
+
+	unregistered bool  // no rank can be imaged at a Point; all requests are auto
+	auto         int64 // steps that an auto attempt waits for Points
+	fullEvery    int
 }
 
 // directMode says how the transport writes into published buffers.
@@ -49,7 +55,7 @@ const (
 type request struct {
 	at   float64 // share of the program's messages received, from which on it may come
 	wait int64   // steps after that
-	self bool
+	mode uint64  // oob.ModeSelf ...
 	stop bool
 }
 
@@ -96,16 +102,22 @@ func (p *plan) draw(rng *rand.Rand, one func(int) bool) {
 	if p.hurry || p.aborts {
 		n += 3 // the next attempt comes on the heels of one that failed
 	}
-	mode := rng.IntN(3)
+	mode := uint64(rng.IntN(5)) // 0: all
 	p.stops = one(3)
 	for range n {
-		p.requests = append(p.requests, request{at: rng.Float64() - 0.1, wait: rng.Int64N(100 * int64(p.np)),
-			self: mode == 0 || mode == 2 && one(2), stop: p.stops && one(2)})
+		q := request{at: rng.Float64() - 0.1, wait: rng.Int64N(100 * int64(p.np)), mode: mode, stop: p.stops && one(2)}
+		if mode == 0 || mode > oob.ModeAuto {
+			q.mode = 1 + rng.Uint64N(oob.ModeAuto)
+		}
+		p.requests = append(p.requests, q)
 	}
+	p.unregistered = mode == oob.ModeAuto && one(4)
+	p.auto = 1 + rng.Int64N([]int64{300, 200_000}[rng.IntN(2)])*int64(p.np)
+	p.fullEvery = rng.IntN(4)
 	if one(3) {
 		p.deaths = 1 + rng.IntN(2)
 	}
-	if mode != 1 && one(6) {
+	if mode != oob.ModeNative && one(6) {
 		p.fault = fault(1 + rng.IntN(2))
 	}
 	slices.SortFunc(p.requests, func(a, b request) int { return cmp.Compare(a.at, b.at) })

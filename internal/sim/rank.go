@@ -24,6 +24,7 @@ type rank struct {
 	app    app
 	points points
 	drv    driver
+	agent  imager // its agent
 }
 
 // app is the program's state. What an image of the portable back-end holds of
@@ -134,6 +135,10 @@ func (r *rank) init() {
 
 // step does one small thing, chosen at random.
 func (r *rank) step() {
+	if r.agent.busy() && r.w.rng.IntN(3) == 0 {
+		r.agent.turn(r)
+		return
+	}
 	if !r.alive || r.left {
 		return
 	}

@@ -75,6 +75,12 @@ func (s *store) has(seq int) bool {
 	return slices.ContainsFunc(s.committed, func(x snapshot) bool { return x.seq == seq })
 }
 
+// portable reports whether a committed snapshot is one of the portable back-end.
+func (s *store) portable(seq int) bool {
+	i := slices.IndexFunc(s.committed, func(x snapshot) bool { return x.seq == seq })
+	return s.committed[i].images[0].self
+}
+
 // newest returns the newest snapshot that the simulator can restore: one of
 // the portable back-end.
 func (s *store) newest() []*image {
@@ -87,8 +93,8 @@ func (s *store) newest() []*image {
 }
 
 // imageOf makes the image of a rank at its cut.
-func (w *world) imageOf(r *rank) (*image, error) {
-	img := &image{rank: r.id, self: r.points.armed, state: r.app.saved,
+func (w *world) imageOf(r *rank, self bool) (*image, error) {
+	img := &image{rank: r.id, self: self, state: r.app.saved,
 		sent: slices.Clone(r.e.Sent()), recv: slices.Clone(r.e.Received())}
 	img.sends, img.gets = w.oracle.of(r.id)
 	if !img.self {

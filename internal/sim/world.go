@@ -255,8 +255,8 @@ func (w *world) end() {
 	if !w.head.final && !w.breaks(finalizeNotHeld) {
 		w.violate("all ranks are gone, and the head has not released them")
 	}
-	for id, text := range w.head.asked {
-		w.violate("request %d (%s) was not answered", id, text)
+	for id, q := range w.head.asked {
+		w.violate("request %d (%+v) was not answered", id, q)
 	}
 	for i, got := range w.oracle.got {
 		if !got {
@@ -332,8 +332,8 @@ func (w *world) checkCut(r *rank) {
 	}
 }
 
-// imaged makes time pass while a whole process is imaged.
-func (w *world) imaged(d *driver) {
+// passes makes time pass while a whole process is imaged.
+func (w *world) passes() {
 	if !w.plan.slowCopy {
 		return
 	}
@@ -343,7 +343,6 @@ func (w *world) imaged(d *driver) {
 	if !w.breaks(deadlinesRunOn) {
 		w.frozen += long
 	}
-	d.copying = w.now + 1
 }
 
 // uncount and armLater serve mutants.
