@@ -384,3 +384,16 @@ func TestPsStatusKill(t *testing.T) {
 	}
 	h.nothingLeft()
 }
+
+// What gorun has open beside its streams is nothing of the ranks'.
+func TestNothingInherited(t *testing.T) {
+	fd, err := syscall.Dup(0) // open in every child from here on
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	out, errs, code := newHouse(t).gorun("-np", "2", "sh", "-c", fmt.Sprintf("[ ! -e /proc/$$/fd/%d ]", fd))
+	if code != 0 {
+		t.Errorf("descriptor %d has come to the ranks: exit %d %s%s", fd, code, out, errs)
+	}
+}
