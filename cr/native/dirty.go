@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -33,22 +34,27 @@ func (s *pageSet) fill(first, last int, in bool) {
 // that the next image builds on. The zero value, and nil, know of none: the
 // image is full.
 type changes struct {
-	// followed are the regions that were followed all the time since then, and
-	// written the pages in them that were written or came into being. Both are
-	// sorted and free of overlaps.
-	followed, written []extent
+	// followed are the regions whose pages are followed, and written, one list
+	// for each time that was looked, the pages that were written since then, or
+	// came into being, or under watch. Each list is sorted and free of overlaps.
+	followed []extent
+	written  [][]extent
+	// protected is how many bytes were protected by the last look.
+	protected uint64
 }
 
 // unchanged sets in pages those of the window that hold what they held then, as
-// far as they are present at all: a page that was given back is absent, is in
-// no state to be read from the base image, and may be in the set.
+// far as they are present at all: one that was given back is absent, whatever
+// the set says.
 func (c *changes) unchanged(window uint64, pages *pageSet) {
 	*pages = pageSet{}
 	if c == nil {
 		return
 	}
 	mark(c.followed, window, pages, true)
-	mark(c.written, window, pages, false)
+	for _, w := range c.written {
+		mark(w, window, pages, false)
+	}
 }
 
 // mark puts the pages of the window that lie in extents into the set, or takes
@@ -67,16 +73,25 @@ func mark(extents []extent, window uint64, pages *pageSet, in bool) {
 	}
 }
 
-// bytesWritten is how many bytes of memory were written since then in what was
-// followed.
-func (c *changes) bytesWritten() uint64 {
-	var n uint64
-	if c != nil {
-		for _, s := range c.written {
-			n += s.end - s.start
-		}
+// appendExtent appends one that begins behind all others, or at least behind
+// the start of the last.
+func appendExtent(extents []extent, e extent) []extent {
+	if n := len(extents); n > 0 && extents[n-1].end >= e.start {
+		extents[n-1].end = max(extents[n-1].end, e.end)
+		return extents
 	}
-	return n
+	return append(extents, e)
+}
+
+// union makes one list of several.
+func union(lists [][]extent) []extent {
+	all := slices.Concat(lists...)
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
+	var one []extent
+	for _, e := range all {
+		one = appendExtent(one, e)
+	}
+	return one
 }
 
 // followable tells whether writes to a mapping can be told from one another:

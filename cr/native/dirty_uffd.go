@@ -46,16 +46,15 @@ func (u userfault) begin() error {
 }
 
 // register makes it responsible for the region.
-func (u userfault) register(s extent) error {
-	arg := struct{ start, len, mode, ioctls uint64 }{s.start, s.end - s.start, uffdRegisterWP, 0}
+func (u userfault) register(e extent) error {
+	arg := struct{ start, len, mode, ioctls uint64 }{e.start, e.end - e.start, uffdRegisterWP, 0}
 	return ioctl(u.fd, uffdioRegister, unsafe.Pointer(&arg))
 }
 
 // unprotect forgets of all pages of a registered region that they were
-// protected. Pages that were moved by mremap bring that mark along on kernels
-// before 6.13, but not the protection.
-func (u userfault) unprotect(s extent) error {
-	arg := struct{ start, len, mode uint64 }{s.start, s.end - s.start, 0}
+// protected.
+func (u userfault) unprotect(e extent) error {
+	arg := struct{ start, len, mode uint64 }{e.start, e.end - e.start, 0}
 	return ioctl(u.fd, uffdioWriteProtect, unsafe.Pointer(&arg))
 }
 
@@ -76,46 +75,38 @@ type scanArg struct {
 // errNotFollowed says that no userfaultfd is responsible for a region.
 var errNotFollowed = errors.New("not followed")
 
-// protect finds the pages of a region of one kind that were written since they
-// were last protected, or have never been, and protects them, in one go. They
-// are appended to written. pagemap is of /proc/PID/pagemap, buf the place for the
+// protect finds the pages of a region that were written since they were last
+// protected, or have never been, and protects them, in one go. They are appended
+// to written, none of them after an error: some may then be protected and
+// nevertheless unknown. pagemap is of /proc/PID/pagemap, buf the place for the
 // kernel's answers.
-func protect(pagemap int, s extent, buf []pageRegion, written []extent) ([]extent, error) {
+func protect(pagemap int, e extent, buf []pageRegion, written []extent) ([]extent, error) {
 	arg := scanArg{
-		flags: scanWPMatching | scanCheckWPAsync, start: s.start, end: s.end,
+		flags: scanWPMatching | scanCheckWPAsync, start: e.start, end: e.end,
 		vec: unsafe.Pointer(&buf[0]), vecLen: uint64(len(buf)),
 		// Asked like this, the kernel passes over pages that are not there, and
 		// makes no page tables for them.
 		mask: scanWritten, anyOf: scanPresent | scanSwapped, returnMask: scanWritten,
 	}
 	arg.size = uint64(unsafe.Sizeof(arg))
-	for arg.start < s.end {
+	before := written
+	for arg.start < e.end {
 		n, err := ioctlN(pagemap, pagemapScan, unsafe.Pointer(&arg))
 		if err == unix.EPERM {
-			return written, errNotFollowed
+			return before, errNotFollowed
 		}
 		if err != nil {
-			return written, fmt.Errorf("scan pages at %#x: %w", arg.start, err)
+			return before, fmt.Errorf("scan pages at %#x: %w", arg.start, err)
 		}
 		for _, r := range buf[:n] {
 			written = appendExtent(written, extent{r.start, r.end})
 		}
 		if arg.walkEnd <= arg.start {
-			return written, fmt.Errorf("scan pages at %#x: the kernel stopped there", arg.start)
+			return before, fmt.Errorf("scan pages at %#x: the kernel stopped there", arg.start)
 		}
 		arg.start = arg.walkEnd
 	}
 	return written, nil
-}
-
-// appendExtent appends an extent that lies behind all others, as one with the last
-// where they touch.
-func appendExtent(extents []extent, s extent) []extent {
-	if n := len(extents); n > 0 && extents[n-1].end == s.start {
-		extents[n-1].end = s.end
-		return extents
-	}
-	return append(extents, s)
 }
 
 func ioctl(fd int, request uintptr, arg unsafe.Pointer) error {

@@ -1,0 +1,183 @@
+package native
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// dirtyModel is a chain of images of the program, as hashes of pages.
+type dirtyModel struct {
+	t    *testing.T
+	p    *dirtyProgram
+	hash maphash.Hash
+	tr   tracker
+	// pages is what the newest snapshot resolves to, through all it builds on.
+	pages                   map[uint64]uint64
+	seq, base               int
+	full, partial           int // captures
+	same, unchanged, actual int // pages: marked unchanged, and truly so
+}
+
+var zeroPage [PageSize]byte
+
+// capture takes a snapshot of the stopped program: it resolves what the image
+// would hold, and compares that with the memory.
+func (m *dirtyModel) capture(s stopped) map[uint64]uint64 {
+	m.t.Helper()
+	m.seq++
+	c, err := m.tr.scan(s, m.base, m.seq)
+	if err != nil {
+		m.t.Log("full:", err)
+	}
+	if c == nil {
+		m.full++
+	} else {
+		m.partial++
+	}
+	maps, err := parsedProc(s.pid, "maps", parseMaps)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	next := map[uint64]uint64{}
+	for i := range maps {
+		if r := &maps[i]; r.prot != 0 && !r.shared && r.anonymous() && (r.path == "" || r.path[0] != '[' || followable(r)) {
+			m.region(r, c, next)
+		}
+	}
+	return next
+}
+
+func (m *dirtyModel) region(r *mapping, c *changes, next map[uint64]uint64) {
+	m.t.Helper()
+	for _, run := range m.present(r) {
+		buf := make([]byte, run.n*PageSize)
+		start := r.start + uint64(run.first)*PageSize
+		if _, err := m.p.mem.ReadAt(buf, int64(start)); err != nil {
+			m.t.Fatalf("%x: %v", start, err)
+		}
+		for i := range run.n {
+			m.page(start+uint64(i)*PageSize, buf[i*PageSize:(i+1)*PageSize], c, next)
+		}
+	}
+}
+
+func (m *dirtyModel) page(addr uint64, p []byte, c *changes, next map[uint64]uint64) {
+	m.t.Helper()
+	var set pageSet
+	window := addr / Window * Window
+	c.unchanged(window, &set)
+	is := m.sum(p)
+	was, there := m.pages[addr]
+	if !there {
+		was = m.sum(zeroPage[:])
+	}
+	next[addr] = is
+	if was == is && there && c != nil {
+		m.same++
+	}
+	if !set.has(int(addr-window) / PageSize) {
+		return
+	}
+	m.unchanged++
+	if was != is {
+		m.t.Fatalf("snapshot %d on %d: page %x is said to be unchanged", m.seq, m.base, addr)
+	}
+}
+
+func (m *dirtyModel) sum(p []byte) uint64 {
+	m.hash.Reset()
+	m.hash.Write(p)
+	return m.hash.Sum64()
+}
+
+// present lists the pages of the region that are there.
+func (m *dirtyModel) present(r *mapping) []span {
+	m.t.Helper()
+	buf := make([]byte, (r.end-r.start)/PageSize*8)
+	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", m.p.pid))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.ReadAt(buf, int64(r.start/PageSize*8)); err != nil {
+		m.t.Fatal(err)
+	}
+	return ownPages(buf)
+}
+
+// TestFollowedMemory lets a program do everything to its memory that changes it,
+// takes snapshots between, some of them lost, and checks that the chain always
+// resolves to the memory as it was.
+func TestFollowedMemory(t *testing.T) {
+	if err := canFollow(); err != nil {
+		t.Skip(err)
+	}
+	for seed := range 6 {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(seed), 3))
+			m := &dirtyModel{t: t, p: startDirtyProgram(t), hash: maphash.Hash{}}
+			defer m.tr.Close()
+			m.p.ask("seed", seed)
+			for range 30 {
+				m.p.ask("do", 1+r.IntN(60))
+				next := m.capture(m.p.stop(m.tr.begun))
+				if r.IntN(5) > 0 { // committed
+					m.tr.commit(m.seq)
+					m.base, m.pages = m.seq, next
+				}
+				m.p.resume()
+			}
+			t.Logf("%d full, %d incremental; %d of %d unchanged pages found", m.full, m.partial, m.unchanged, m.same)
+			if m.partial < 10 || m.unchanged < m.same/2 {
+				t.Error(fmt.Errorf("hardly anything is incremental"))
+			}
+		})
+	}
+}
+
+// BenchmarkFollow measures what following 1 GB adds to a pause: taking it up,
+// finding nothing, 5 % and everything written.
+func BenchmarkFollow(b *testing.B) {
+	if err := canFollow(); err != nil {
+		b.Skip(err)
+	}
+	for _, x := range []struct {
+		name  string
+		touch int // every n-th page between captures
+	}{{"arm", -1}, {"unchanged", 0}, {"5%", 20}, {"half", 2}, {"all", 1}} {
+		b.Run(x.name, func(b *testing.B) {
+			p := startDirtyProgram(b)
+			p.ask("fill", 1<<10)
+			var tr tracker
+			defer func() { tr.Close() }()
+			arm := func() {
+				s := p.stop(tr.begun)
+				b.StartTimer()
+				if _, err := tr.scan(s, 0, 1); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				p.resume()
+			}
+			b.StopTimer()
+			if x.touch >= 0 {
+				arm()
+			}
+			b.ResetTimer()
+			b.StopTimer()
+			for range b.N {
+				switch {
+				case x.touch < 0:
+					tr.Close()
+				case x.touch > 0:
+					p.ask("touch", x.touch)
+				}
+				arm()
+			}
+		})
+	}
+}
