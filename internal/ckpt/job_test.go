@@ -193,16 +193,13 @@ func (j *jobScript) rankStep(i int, ev RankEvent) {
 			continue
 		case ActArm:
 			answer.Type, answer.N = EvArmed, r.points
-			if r.unable != "" && a.N == oob.ModeAuto {
+			if r.unable != "" {
 				answer.Type, answer.N, answer.Err = EvUnable, nothingToPrepare, r.unable
 			}
 			j.rankStep(i, answer)
 			continue
 		case ActRunTo:
 			answer.Type, answer.N = EvAtPoint, a.N
-			if r.unable != "" {
-				answer.Type, answer.N, answer.Err = EvUnable, 0, r.unable
-			}
 		case ActCloseGate:
 			answer.Type = EvClosed
 		case ActFlush:

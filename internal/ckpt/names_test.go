@@ -97,9 +97,6 @@ func sayAction(a RankAction) string {
 		return fmt.Sprintf("-> %s: %s", party(a.Msg.To), say(a.Msg))
 	}
 	s := actionNames[a.Type]
-	if a.Type == ActArm {
-		s += " " + modeNames[a.N]
-	}
 	if a.Type == ActRunTo || a.Type == ActCommitted {
 		s += fmt.Sprint(" ", a.N)
 	}

@@ -210,7 +210,7 @@ func (d *driver) do(a ckpt.RankAction) {
 			j.lost(fmt.Errorf("rank %d: lost the launcher: %w", j.Rank, err))
 		}
 	case ckpt.ActArm:
-		d.arm(a.N)
+		d.arm()
 	case ckpt.ActRunTo:
 		j.points.runTo(a.N)
 	case ckpt.ActCloseGate:
@@ -242,18 +242,11 @@ func (d *driver) do(a ckpt.RankAction) {
 // origin is the attempt that the newest action belongs to.
 func (d *driver) origin() origin { return origin{d.incarnation, d.attempt} }
 
-func (d *driver) arm(mode uint64) {
-	b := d.j.Backend()
-	err := ErrNoBackend
-	switch {
-	case b == nil:
-	case mode == oob.ModeAuto:
-		err = b.Ready() // there is another way: a program that has registered nothing is not waited for
-	default:
-		err = nil
-	}
-	if err != nil {
-		d.answer(unable(err))
+// arm does not ask whether anything is registered: a program that has just begun
+// may be about to.
+func (d *driver) arm() {
+	if d.j.Backend() == nil {
+		d.answer(unable(ErrNoBackend))
 		return
 	}
 	d.answer(ckpt.RankEvent{Type: ckpt.EvArmed, N: d.j.points.arm(d.origin())})
