@@ -54,6 +54,7 @@ type agent struct {
 	order order
 	out   *window // output that the head has not yet written
 
+	in      *inputPipe  // to the rank that has standard input; nil: none here. The reader's alone
 	spawner chan func() // runs on the thread that is the parent of all ranks
 
 	mu     sync.Mutex

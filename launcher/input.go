@@ -88,11 +88,8 @@ func (p *inputPipe) run() {
 
 // input is the agent's side of an Input frame.
 func (a *agent) input(m *oob.Msg) {
-	a.mu.Lock()
-	r := a.ranks[m.To]
-	a.mu.Unlock()
-	if r != nil && r.in != nil {
-		r.in.put(m.Data)
+	if a.in != nil {
+		a.in.put(m.Data)
 	}
 }
 

@@ -60,32 +60,50 @@ func (a *agent) spawnAll() {
 	for _, rank := range a.order.Ranks {
 		r := &rankProc{rank: rank, heard: make(chan struct{})}
 		if start := a.order.Start[rank]; start.Image != "" && start.Backend != backendSelf {
-			go a.begin(r, a.restore)
+			a.begin(r, func(p *pipes) { go a.start(r, p, a.restore) })
 			continue
 		}
-		a.begin(r, a.spawn)
+		a.begin(r, func(p *pipes) { a.start(r, p, a.spawn) })
 	}
 }
 
-// begin starts one rank with what start does.
-func (a *agent) begin(r *rankProc, start func(*rankProc, *pipes) error) {
-	var p pipes
-	err := p.open(a.order.Stdin && r.rank == 0)
-	if err == nil {
-		if err = a.enter(r, &p, start); err != nil {
-			p.closeOurs()
-		}
-		p.closeTheirs()
+// begin makes the streams of one rank. Input for it may come from now on.
+func (a *agent) begin(r *rankProc, start func(*pipes)) {
+	p := &pipes{}
+	if err := p.open(a.order.Stdin && r.rank == 0); err != nil {
+		a.failed(r, err)
+		return
 	}
+	if p.input >= 0 {
+		r.in = newInputPipe(p.input, a.ackInput)
+		p.input = -1
+		a.in = r.in
+	}
+	start(p)
+}
+
+// start starts one rank with what makes the process.
+func (a *agent) start(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) error) {
+	err := a.enter(r, p, makeIt)
+	p.closeTheirs()
 	if err != nil {
-		a.head.send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(ExitCannotExec) << 8, Data: []byte(err.Error())})
-		a.left.Done()
-		a.oneLess()
+		p.closeOurs()
+		if r.in != nil {
+			r.in.close()
+		}
+		a.failed(r, err)
 	}
+}
+
+// failed tells the head that a rank could not be started.
+func (a *agent) failed(r *rankProc, err error) {
+	a.head.send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(ExitCannotExec) << 8, Data: []byte(err.Error())})
+	a.left.Done()
+	a.oneLess()
 }
 
 // enter starts one rank and then all that belongs to it.
-func (a *agent) enter(r *rankProc, p *pipes, start func(*rankProc, *pipes) error) error {
+func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) error) error {
 	var err error
 	r.socket = p.ours[0]
 	if r.conn, err = oob.NewConn(r.socket); err != nil {
@@ -94,7 +112,7 @@ func (a *agent) enter(r *rankProc, p *pipes, start func(*rankProc, *pipes) error
 	p.ours[0] = -1
 	r.down = newQueue(r.conn)
 	a.expect()
-	err = start(r, p)
+	err = makeIt(r, p)
 	var d *death
 	if err == nil {
 		if d, err = watchDeath(r.pid); err != nil {
@@ -107,9 +125,6 @@ func (a *agent) enter(r *rankProc, p *pipes, start func(*rankProc, *pipes) error
 		r.down.close()
 		r.conn.Close()
 		return err
-	}
-	if p.input >= 0 {
-		r.in = newInputPipe(p.input, a.ackInput)
 	}
 	for stream := 1; stream <= 2; stream++ {
 		r.out.Add(1)

@@ -56,6 +56,9 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 			}
 		}
 		given := set(fs)
+		if _, err := launcher.Jobs(); err != nil { // removes what dead jobs left
+			return failed(std, err)
+		}
 		s, err := findSnapshot(opt.CkptDir, spec)
 		if err != nil {
 			return failed(std, err)
