@@ -293,7 +293,7 @@ func (r *restore) buildBridge() error {
 		return fmt.Errorf("%w: %d functions of the kernel it was imaged on", ErrHost, len(old.Symbols))
 	}
 	var why []string
-	if !same {
+	if !now.fitsPlace(old) {
 		why = append(why, "another kernel's clock functions")
 	}
 	if !r.offset.none() {

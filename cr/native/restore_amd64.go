@@ -3,6 +3,7 @@
 package native
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -266,29 +267,48 @@ func (r *restore) release() error {
 	if err := r.setThreads(); err != nil {
 		return err
 	}
-	if r.o.Hold {
-		if err := unix.Kill(r.pid, unix.SIGSTOP); err != nil {
-			return fmt.Errorf("holding the process: %w", err)
+	if !r.o.Hold {
+		if err := r.nudge(); err != nil {
+			return err
 		}
+		return r.detach()
 	}
-	for i := len(r.tids) - 1; i >= 0; i-- {
-		// What a lost preemption signal was to do, this one does. It is sent while the
-		// thread stands, so that it is the first thing the thread sees.
-		if err := unix.Tgkill(r.pid, r.tids[i], unix.SIGURG); err != nil {
-			return fmt.Errorf("thread %d: %w", r.tids[i], err)
-		}
+	// The signal is there before the first thread runs: none gets past it.
+	if err := unix.Kill(r.pid, unix.SIGSTOP); err != nil {
+		return fmt.Errorf("holding the process: %w", err)
 	}
-	for i := len(r.tids) - 1; i >= 0; i-- {
-		if err := detach(r.tids[i], 0); err != nil {
-			return fmt.Errorf("letting thread %d go: %w", r.tids[i], err)
-		}
-	}
-	if r.o.Hold {
-		s, err := waitStop(r.pid, callLimit)
-		if err == nil && s.exited {
-			err = ErrDied
-		}
+	if err := r.detach(); err != nil {
 		return err
+	}
+	if s, err := waitStop(r.pid, callLimit); err != nil || s.exited {
+		return fmt.Errorf("holding the process: %w", cmp.Or(err, ErrDied))
+	}
+	return r.nudge()
+}
+
+// nudge sends every thread the runtime's preemption signal: it does what one
+// that was lost was to do, and nothing otherwise.
+func (r *restore) nudge() error {
+	for _, tid := range r.tids {
+		if err := unix.Tgkill(r.pid, tid, unix.SIGURG); err != nil {
+			return fmt.Errorf("thread %d: %w", tid, err)
+		}
+	}
+	return nil
+}
+
+// detach lets all threads go. From the first on, the program may do whatever it
+// does, and end: its other threads are dead then, and those that were still
+// traced have to be reaped here. That it ends is its parent's matter.
+func (r *restore) detach() error {
+	for i := len(r.tids) - 1; i >= 0; i-- {
+		switch err := detach(r.tids[i], 0); {
+		case err == nil:
+		case !errors.Is(err, unix.ESRCH) || i == len(r.tids)-1:
+			return fmt.Errorf("letting thread %d go: %w", r.tids[i], err)
+		case r.tids[i] != r.pid:
+			reapThread(r.tids[i], killLimit)
+		}
 	}
 	return nil
 }

@@ -39,6 +39,13 @@ var built sync.Map // name of the build -> func() (string, error)
 // build builds a program in testdata once.
 func build(t testing.TB, program, how string) string {
 	t.Helper()
+	if dir := os.Getenv(programsVar); dir != "" {
+		path := filepath.Join(dir, program+"-"+how)
+		if _, err := os.Stat(path); err != nil {
+			t.Skip(err)
+		}
+		return path
+	}
 	f, _ := built.LoadOrStore(program+"-"+how, sync.OnceValues(func() (string, error) {
 		dir, err := victimDir()
 		if err != nil {
@@ -73,6 +80,7 @@ type trip struct {
 	agent   int // our end of its descriptor 3
 	seen    []string
 	images  int
+	codec   image.Codec
 }
 
 // newTrip prepares; start starts.
@@ -81,6 +89,8 @@ func newTrip(t testing.TB, program string) *trip {
 	if err := Supported(); err != nil {
 		t.Skip(err)
 	}
+	// What this process was started with by mistake is nothing to the program.
+	unix.CloseRange(3, 1<<31, unix.CLOSE_RANGE_CLOEXEC)
 	tr := &trip{t: t, tracer: NewTracer(2), program: program, dir: t.TempDir(), agent: -1}
 	t.Cleanup(func() {
 		tr.kill()
@@ -172,7 +182,7 @@ func (tr *trip) image(o CaptureOptions) string {
 	defer c.Release()
 	m := image.LocalMeta()
 	m.Job, m.Seq = "trip", tr.images
-	if _, err := c.Write(path, m, image.Options{NoFolder: true}); err != nil {
+	if _, err := c.Write(path, m, image.Options{NoFolder: true, Codec: tr.codec}); err != nil {
 		tr.t.Fatal(err)
 	}
 	if err := c.Release(); err != nil {

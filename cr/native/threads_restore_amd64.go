@@ -82,10 +82,7 @@ func (r *restore) auxv() []byte {
 
 // fileCalls does to descriptors what has to be done in the process itself.
 func (r *restore) fileCalls() []call {
-	var calls []call
-	for i := range r.maps.paths {
-		calls = append(calls, call{what: "closing", nr: unix.SYS_CLOSE, args: [6]uint64{uint64(r.maps.first + i)}})
-	}
+	calls := []call{r.closeCall()}
 	kinds := make(map[int]string)
 	for i := range r.state.Files {
 		kinds[r.state.Files[i].FD] = r.state.Files[i].Kind
@@ -112,6 +109,12 @@ func (r *restore) fileCalls() []call {
 		}
 	}
 	return calls
+}
+
+// closeCall closes the mapped files, and whatever this process has open by
+// mistake and passed on.
+func (r *restore) closeCall() call {
+	return call{what: "closing", nr: unix.SYS_CLOSE_RANGE, args: [6]uint64{uint64(r.maps.first), 1<<32 - 1}}
 }
 
 // cloneCalls starts the other threads; each stops before its first instruction.

@@ -1,0 +1,310 @@
+//go:build linux
+
+package native
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+// TestRestoreFails breaks images in ways that show at different steps: nothing
+// may be left of the process.
+func TestRestoreFails(t *testing.T) {
+	tr, img := imagedVictim(t, "4", "log", "threads")
+	flipped := filepath.Join(tr.dir, "flipped")
+	p, err := os.ReadFile(img)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p[len(p)/2] ^= 1
+	if err := os.WriteFile(flipped, p, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := build(t, "trip", "default")
+	for _, c := range []struct {
+		name   string
+		change func(*State)
+		option func(*RestoreOptions)
+		want   error
+		text   string
+	}{
+		{name: "one bit", option: func(o *RestoreOptions) { o.Image = flipped }, want: image.ErrCorrupt, text: flipped},
+		{name: "no image", option: func(o *RestoreOptions) { o.Image += "x" }, want: os.ErrNotExist},
+		{name: "rank", option: func(o *RestoreOptions) { o.Rank = 1 }, want: ErrImage, text: "rank 1"},
+		{name: "program", option: func(o *RestoreOptions) { o.Program = other }, want: ErrProgram},
+		{name: "no program", option: func(o *RestoreOptions) { o.Program += "x" }, want: ErrProgram},
+		{name: "descriptor", option: func(o *RestoreOptions) { o.OOB = -1 }, want: ErrFiles},
+		{name: "machine", change: func(s *State) { s.Host.Flags = append(s.Host.Flags, "flux") }, want: ErrHost, text: "flux"},
+		{name: "folder", change: func(s *State) { s.Dir = "/nowhere" }, want: ErrFiles, text: "/nowhere"},
+		{name: "file", change: func(s *State) { s.file(FileRegular, "log").Size++ }, want: ErrFiles, text: "-files keep"},
+		{name: "thread id", change: func(s *State) { s.Threads[1].TID = 1 << 22 }, want: errProcID},
+		{name: "thread pointer", change: func(s *State) { s.Threads[1].Regs = make([]byte, regsSize) }, want: errProcID},
+		{name: "selector", change: func(s *State) { s.Threads[2].Regs[17*8] = 0x55 }, text: "registers"},
+		{name: "layout", change: func(s *State) {
+			s.Auxv = make([]byte, 1024)
+			s.Auxv[0] = 1
+			for i := range s.Auxv {
+				s.Auxv[i] = 1
+			}
+		}, text: "layout"},
+		{name: "epoll", change: func(s *State) {
+			e := s.file(FileEpoll, "")
+			e.Epoll = append(e.Epoll, Watch{FD: s.file(FileRegular, "log").FD})
+		}, text: "epoll"},
+		{name: "mapped file", change: func(s *State) {
+			for i := range s.Regions {
+				if s.Regions[i].Path == s.Exe && s.Regions[i].Prot == 5 {
+					s.Regions[i].Path = "/nowhere/library"
+				}
+			}
+		}, want: ErrFiles, text: "/nowhere/library"},
+		{name: "shared memory", change: func(s *State) {
+			last := s.Regions[len(s.Regions)-1].End
+			s.Regions = append(s.Regions, Region{Start: last, End: last + PageSize, Prot: 3, Shared: true})
+		}, want: ErrImage},
+	} {
+		path := img
+		if c.change != nil {
+			path = rewrite(t, img, c.change)
+		}
+		option := c.option
+		if option == nil {
+			option = func(*RestoreOptions) {}
+		}
+		_, err := tr.tryRestore(path, option)
+		var re *RestoreError
+		switch {
+		case err == nil:
+			t.Errorf("%s: restored", c.name)
+			tr.kill()
+		case !errors.As(err, &re), c.want != nil && !errors.Is(err, c.want), !strings.Contains(err.Error(), c.text):
+			t.Errorf("%s: %v, want %v and %q", c.name, err, c.want, c.text)
+		}
+		if left := ownChildren(t); len(left) > 0 {
+			t.Fatalf("%s: left are %v", c.name, left)
+		}
+	}
+	tr.restore(img)
+	tr.works(1)
+}
+
+// file finds a descriptor by its kind and a part of its path.
+func (s *State) file(kind, part string) *File {
+	for i := range s.Files {
+		if f := &s.Files[i]; f.Kind == kind && strings.Contains(f.Path, part) {
+			return f
+		}
+	}
+	return nil
+}
+
+// TestRestoreKilled kills the process while it is being made.
+func TestRestoreKilled(t *testing.T) {
+	tr, img := imagedVictim(t, "64", "threads")
+	failed := 0
+	for round := range 40 {
+		stop := make(chan struct{})
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			for n := 0; ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for _, pid := range ownChildren(t) {
+					// A little later each round.
+					if n++; n > round*20 {
+						id, _ := strconv.Atoi(pid)
+						syscall.Kill(id, syscall.SIGKILL)
+						return
+					}
+				}
+			}
+		}()
+		r, err := tr.tryRestore(img)
+		close(stop)
+		<-killed
+		if err != nil {
+			failed++
+		} else {
+			tr.kill()
+			_ = r
+		}
+		if left := ownChildren(t); len(left) > 0 {
+			t.Fatalf("round %d (%v): left are %v", round, err, left)
+		}
+	}
+	if failed == 0 {
+		t.Error("no round met the kill")
+	}
+}
+
+// TestRestoreTwice has two processes of one image at once, each with its files.
+func TestRestoreTwice(t *testing.T) {
+	tr, img := imagedVictim(t, "4", "log", "pipe", "events", "deleted")
+	tr.restore(img)
+	second := newTrip(t, tr.program)
+	if _, err := second.tryRestore(img); !errors.Is(err, ErrFiles) || !strings.Contains(err.Error(), "-files copy") {
+		t.Errorf("both write one file: %v", err)
+	}
+	second.restore(img, func(o *RestoreOptions) { o.Files = FilesCopy })
+	tr.works(1)
+	second.works(1)
+	tr.works(2)
+}
+
+func TestRestoreUnread(t *testing.T) {
+	tr := newTrip(t, build(t, "victim", "default"))
+	tr.start()
+	tr.next("ready")
+	unix.Write(tr.agent, []byte("half a fra"))
+	img := tr.image(CaptureOptions{})
+	tr.kill()
+	if r := tr.restore(img); string(r.Unread) != "half a fra" {
+		t.Errorf("unread: %q", r.Unread)
+	}
+	tr.works(1)
+}
+
+func TestRestoreOdd(t *testing.T) {
+	tr := newTrip(t, build(t, "odd", "default"))
+	tr.start("net")
+	tr.next("ready")
+	img := tr.image(CaptureOptions{})
+	tr.kill()
+	tr.restore(img)
+	for range 5 {
+		line := tr.next("")
+		switch what, rest, _ := strings.Cut(line, ": "); what {
+		case "accept", "read", "write", "datagram":
+			if strings.Contains(rest, "nil") || strings.Contains(rest, "EOF") {
+				t.Errorf("no error: %q", line)
+			}
+		case "again":
+			if rest != "hello <nil>" {
+				t.Errorf("a new connection: %q", line)
+			}
+		default:
+			t.Errorf("it says %q", line)
+		}
+	}
+	tr.kill()
+
+	tr = newTrip(t, tr.program)
+	tr.start("pending")
+	tr.next("ready")
+	for range 2 {
+		img = tr.image(CaptureOptions{})
+		tr.kill()
+		tr.restore(img)
+	}
+	fmt.Fprintln(tr.stdin)
+	tr.next("signal: user defined signal 2")
+}
+
+// TestRestoreChain restores from incremental images.
+func TestRestoreChain(t *testing.T) {
+	program := build(t, "trip", "default")
+	args := []string{"300", "600"}
+	sum, log := undisturbed(t, program, args...)
+	tr := newTrip(t, program)
+	path := filepath.Join(tr.dir, "log")
+	tr.start(append(args, path)...)
+	images := map[int]string{}
+	base, incremental := 0, 0
+	for i := 1; i <= 8; i++ {
+		for range 15 {
+			tr.next("step ")
+		}
+		img := tr.image(CaptureOptions{Base: base, Seq: i, Track: true})
+		images[i] = img
+		if stateOf(t, img).Base != 0 {
+			incremental++
+		}
+		tr.target.Committed(i)
+		base = i
+		if i%3 == 0 {
+			tr.kill()
+			tr.restore(img, func(o *RestoreOptions) { o.BasePath = func(seq int) string { return images[seq] } })
+			base = 0
+		}
+	}
+	if incremental == 0 {
+		t.Log("no image was incremental: the kernel does not tell what has changed")
+	}
+	if got := tr.next("sum "); got != sum {
+		t.Errorf("the sum is %s, undisturbed it is %s", got, sum)
+	}
+	if read(t, path) != log {
+		t.Error("the log differs from an undisturbed one")
+	}
+}
+
+// programsVar names a folder with programs that were built before.
+const programsVar = "GORUN_TEST_NATIVE_PROGRAMS"
+
+// TestRestoreUnprivileged runs the tests of restoring once more as an ordinary
+// user.
+func TestRestoreUnprivileged(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("they all run as an ordinary user")
+	}
+	const nobody = 65534
+	for _, program := range []string{"trip", "victim", "odd"} {
+		build(t, program, "default")
+	}
+	dir, err := victimDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := filepath.Join(dir, "native.test")
+	if err := copyExecutable(self); err != nil {
+		t.Fatal(err)
+	}
+	tmp := filepath.Join(dir, "nobody")
+	if err := errors.Join(os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^(TestRoundTrips|TestRestore.*|TestClockBehind|TestOtherKernel)$/^(default)?$", "-test.v")
+	cmd.Dir = tmp
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, programsVar+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if bytes.Contains(out, []byte("SKIP: TestRoundTrips")) || !bytes.Contains(out, []byte("PASS: TestRoundTrips/default")) {
+		t.Errorf("the round trips did not run:\n%s", out)
+	}
+}
+
+func copyExecutable(to string) error {
+	in, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return err
+	}
+	return out.Close()
+}

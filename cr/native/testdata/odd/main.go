@@ -1,0 +1,123 @@
+// Command odd does what few programs do: each argument is a thing that it has
+// going, says how it went on, and ends with its input.
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+func main() {
+	for _, what := range os.Args[1:] {
+		switch what {
+		case "net":
+			network()
+		case "pending":
+			pending()
+		}
+	}
+	fmt.Println("ready")
+	var p [1]byte
+	for {
+		if n, err := os.Stdin.Read(p[:]); n == 0 || err != nil {
+			return
+		}
+		close(input)
+	}
+}
+
+// input is closed when there is any.
+var input = make(chan bool)
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+}
+
+// network has a listener, a connection and a datagram socket, each with a
+// goroutine that waits for something.
+func network() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	c, err := net.Dial("tcp", l.Addr().String())
+	check(err)
+	s, err := l.Accept()
+	check(err)
+	u, err := net.ListenPacket("udp", "127.0.0.1:0")
+	check(err)
+	go func() {
+		_, err := l.Accept()
+		fmt.Println("accept:", err)
+		again, err := net.Listen("tcp", "127.0.0.1:0")
+		check(err)
+		go func() {
+			c, err := net.Dial("tcp", again.Addr().String())
+			check(err)
+			c.Write([]byte("hello"))
+			c.Close()
+		}()
+		c, err := again.Accept()
+		check(err)
+		p, err := io.ReadAll(c)
+		fmt.Println("again:", string(p), err)
+	}()
+	go func() {
+		n, err := c.Read(make([]byte, 10))
+		fmt.Println("read:", n, err)
+		n, err = s.Write(make([]byte, 10))
+		fmt.Println("write:", n, err)
+	}()
+	go func() {
+		n, _, err := u.ReadFrom(make([]byte, 10))
+		fmt.Println("datagram:", n, err)
+	}()
+}
+
+// pending holds back a signal on one thread and sends it to that thread, and
+// lets it come when there is input.
+func pending() {
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGUSR2)
+	sent := make(chan bool)
+	var p [1]byte
+	r, w, err := os.Pipe()
+	check(err)
+	go func() {
+		runtime.LockOSThread()
+		mask := uint64(1 << (syscall.SIGUSR2 - 1))
+		sigmask(0, mask)
+		_, _, e := syscall.Syscall(syscall.SYS_TGKILL, uintptr(syscall.Getpid()), uintptr(syscall.Gettid()), uintptr(syscall.SIGUSR2))
+		if e != 0 {
+			check(e)
+		}
+		close(sent)
+		syscall.Read(int(r.Fd()), p[:])
+		sigmask(1, mask)
+	}()
+	<-sent
+	go func() {
+		<-input
+		select {
+		case <-got:
+			fmt.Println("failed: the signal came early")
+		default:
+		}
+		w.Write(p[:])
+		fmt.Println("signal:", <-got)
+	}()
+}
+
+func sigmask(how int, mask uint64) {
+	_, _, e := syscall.Syscall6(syscall.SYS_RT_SIGPROCMASK, uintptr(how), uintptr(unsafe.Pointer(&mask)), 0, 8, 0, 0)
+	if e != 0 {
+		check(e)
+	}
+}
