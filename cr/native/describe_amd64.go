@@ -34,16 +34,22 @@ func (c *Copy) describe(pid int) ([]mapping, error) {
 // checkCopied refuses what the kernel leaves out of copies, and kinds of memory
 // that show only here.
 func (c *Copy) checkCopied(maps []mapping) error {
-	there := make(map[uint64]bool, len(maps))
 	for i := range maps {
-		there[maps[i].start] = true
 		if err := maps[i].checkKind(); err != nil {
 			return err
 		}
 	}
+	// By addresses: neighbours may have become one mapping meanwhile, by being
+	// followed.
+	next := 0
 	for i := range c.maps {
-		if m := &c.maps[i]; !there[m.start] {
-			return refuse("do without MADV_DONTFORK", "memory at %#x, %d KB, that is not copied", m.start, (m.end-m.start)>>10)
+		for at := c.maps[i].start; at < c.maps[i].end; at = maps[next].end {
+			for next < len(maps) && maps[next].end <= at {
+				next++
+			}
+			if next == len(maps) || maps[next].start > at {
+				return refuse("do without MADV_DONTFORK", "memory at %#x, %d KB, that is not copied", at, (c.maps[i].end-at)>>10)
+			}
 		}
 	}
 	return nil

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
-	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +19,10 @@ import (
 const dirtyChildVar = "GORUN_TEST_DIRTY_CHILD"
 
 func init() {
-	if os.Getenv(dirtyChildVar) != "" {
+	if v := os.Getenv(dirtyChildVar); v != "" {
+		if v == "again" {
+			fmt.Println("ok")
+		}
 		(&dirtyChild{out: os.Stdout}).serve()
 		os.Exit(0)
 	}
@@ -46,7 +47,6 @@ type dirtyChild struct {
 
 func (c *dirtyChild) serve() {
 	check(unix.Pipe2(c.pipe[:], unix.O_CLOEXEC))
-	unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		word, rest, _ := strings.Cut(in.Text(), " ")
@@ -63,11 +63,41 @@ func (c *dirtyChild) serve() {
 			c.rand = rand.New(rand.NewPCG(uint64(n), 7))
 			c.mmap(0, arenaPages)
 			fmt.Fprintln(c.out, "ok")
-		case "do":
+		case "do", "quietly": // without processes of its own
 			for range n {
-				c.something()
+				c.something(word == "do")
 			}
 			fmt.Fprintln(c.out, "ok")
+		case "alone":
+			c.endForks()
+			fmt.Fprintln(c.out, "ok")
+		case "exec": // another program in its place
+			check(os.Setenv(dirtyChildVar, "again"))
+			check(unix.Exec("/proc/self/exe", os.Args, os.Environ()))
+		case "reserve": // n MB, readable and writable, and never used
+			check(c.call(unix.SYS_MMAP, 0, uintptr(n)<<20, unix.PROT_READ|unix.PROT_WRITE,
+				unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE, ^uintptr(0), 0))
+			fmt.Fprintln(c.out, "ok")
+		case "huge": // n MB in huge pages, if there are any
+			mem, err := unix.Mmap(-1, 0, (n+2)<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+			check(err)
+			mem = mem[-uintptr(unsafe.Pointer(&mem[0]))%(2<<20):][:n<<20]
+			check(unix.Madvise(mem, unix.MADV_HUGEPAGE))
+			for i := 0; i < len(mem); i += PageSize {
+				mem[i] = 1
+			}
+			c.keep = append(c.keep, mem)
+			fmt.Fprintln(c.out, uintptr(unsafe.Pointer(&mem[0])))
+		case "poke": // the n-th page of what was filled last
+			c.keep[len(c.keep)-1][n*PageSize]++
+			fmt.Fprintln(c.out, "ok")
+		case "droppable":
+			const mapDroppable = 8
+			p, _, errno := unix.Syscall6(unix.SYS_MMAP, 0, uintptr(n)<<20, unix.PROT_READ|unix.PROT_WRITE, mapDroppable|unix.MAP_ANON, ^uintptr(0), 0)
+			if errno != 0 {
+				p = 0
+			}
+			fmt.Fprintln(c.out, p)
 		case "fill": // n MB beside the arena
 			mem, err := unix.Mmap(-1, 0, n<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 			check(err)
@@ -76,6 +106,14 @@ func (c *dirtyChild) serve() {
 			}
 			c.keep = append(c.keep, mem)
 			fmt.Fprintln(c.out, uintptr(unsafe.Pointer(&mem[0])))
+		case "noise": // n MB that are no two alike
+			c.rand = rand.New(rand.NewPCG(3, 4))
+			mem := make([]byte, n<<20)
+			for i := 0; i < len(mem); i += 8 {
+				*(*uint64)(unsafe.Pointer(&mem[i])) = c.rand.Uint64()
+			}
+			c.keep = append(c.keep, mem)
+			fmt.Fprintln(c.out, "ok")
 		case "touch": // every n-th page of what was filled last
 			mem := c.keep[len(c.keep)-1]
 			for i := 0; i < len(mem); i += n * PageSize {
@@ -148,7 +186,7 @@ func (c *dirtyChild) write(n int) {
 }
 
 // something does one of all the things that change memory or its mappings.
-func (c *dirtyChild) something() {
+func (c *dirtyChild) something(forks bool) {
 	first, n := c.run([]int{1, 8, 100, 900}[c.rand.IntN(4)])
 	addr, size := pageAt(first), uintptr(n)*PageSize
 	switch c.rand.IntN(24) {
@@ -197,7 +235,9 @@ func (c *dirtyChild) something() {
 			sink += c.page(first + i)[0]
 		}
 	case 11:
-		c.fork()
+		if forks {
+			c.fork()
+		}
 	case 12:
 		c.kernelWrites(first, n)
 	case 13:
@@ -307,103 +347,4 @@ func (c *dirtyChild) ownMem(first int) {
 	defer f.Close()
 	_, err = f.WriteAt([]byte{byte(c.rand.Uint32())}, int64(pageAt(first))+int64(c.rand.IntN(PageSize)))
 	check(err)
-}
-
-// dirtyProgram is the child as the test sees it.
-type dirtyProgram struct {
-	t     testing.TB
-	pid   int
-	pidfd int
-	in    *os.File
-	out   *bufio.Scanner
-	uffd  int
-	mem   *os.File
-}
-
-func startDirtyProgram(t testing.TB) *dirtyProgram {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), dirtyChildVar+"=1", "GOMAXPROCS=2")
-	cmd.Stderr = os.Stderr
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdin = r
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	p := &dirtyProgram{t: t, pid: cmd.Process.Pid, in: w, out: bufio.NewScanner(out), uffd: -1}
-	t.Cleanup(func() {
-		w.Close()
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	if p.pidfd, err = unix.PidfdOpen(p.pid, 0); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Close(p.pidfd) })
-	p.ask("close", p.ask("userfaultfd", 0)) // once it answers, its executable is in place
-	if p.mem, err = os.Open(fmt.Sprintf("/proc/%d/mem", p.pid)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.mem.Close() })
-	return p
-}
-
-// ask has the program do something and returns its answer.
-func (p *dirtyProgram) ask(what string, n int) int {
-	p.t.Helper()
-	if _, err := fmt.Fprintln(p.in, what, n); err != nil {
-		p.t.Fatal(err)
-	}
-	if !p.out.Scan() {
-		p.t.Fatalf("the program ended while asked to %s", what)
-	}
-	v, err := strconv.Atoi(p.out.Text())
-	if err != nil && p.out.Text() != "ok" {
-		p.t.Fatalf("%s: %s", what, p.out.Text())
-	}
-	return v
-}
-
-// stop stops all its threads. Unless it is followed already, it has a
-// userfaultfd ready then: here the program itself has opened it, beforehand.
-func (p *dirtyProgram) stop(followed bool) stopped {
-	p.t.Helper()
-	if !followed {
-		p.uffd = p.ask("userfaultfd", 0)
-	}
-	if err := unix.Kill(p.pid, unix.SIGSTOP); err != nil {
-		p.t.Fatal(err)
-	}
-	var ws unix.WaitStatus
-	if _, err := unix.Wait4(p.pid, &ws, unix.WUNTRACED, nil); err != nil || !ws.Stopped() {
-		p.t.Fatal(ws, err)
-	}
-	return stopped{pid: p.pid, pidfd: p.pidfd, syscall: func(nr uint64, args ...uint64) (uint64, error) {
-		if nr == unix.SYS_USERFAULTFD {
-			return uint64(p.uffd), nil
-		}
-		return 0, nil
-	}}
-}
-
-func (p *dirtyProgram) resume() {
-	if err := unix.Kill(p.pid, unix.SIGCONT); err != nil {
-		p.t.Fatal(err)
-	}
-	if p.uffd >= 0 {
-		p.ask("close", p.uffd)
-		p.uffd = -1
-	}
 }

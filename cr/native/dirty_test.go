@@ -53,7 +53,7 @@ func (m *dirtyModel) capture(s stopped) map[uint64]uint64 {
 
 func (m *dirtyModel) region(r *mapping, c *changes, next map[uint64]uint64) {
 	m.t.Helper()
-	for _, run := range m.present(r) {
+	for _, run := range presentPages(m.t, m.p.pid, r) {
 		buf := make([]byte, run.n*PageSize)
 		start := r.start + uint64(run.first)*PageSize
 		if _, err := m.p.mem.ReadAt(buf, int64(start)); err != nil {
@@ -94,17 +94,17 @@ func (m *dirtyModel) sum(p []byte) uint64 {
 	return m.hash.Sum64()
 }
 
-// present lists the pages of the region that are there.
-func (m *dirtyModel) present(r *mapping) []span {
-	m.t.Helper()
+// presentPages lists the pages of a mapping that are there.
+func presentPages(t testing.TB, pid int, r *mapping) []span {
+	t.Helper()
 	buf := make([]byte, (r.end-r.start)/PageSize*8)
-	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", m.p.pid))
+	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
 	if err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	if _, err := f.ReadAt(buf, int64(r.start/PageSize*8)); err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return ownPages(buf)
 }
@@ -119,11 +119,17 @@ func TestFollowedMemory(t *testing.T) {
 	for seed := range 6 {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(seed), 3))
-			m := &dirtyModel{t: t, p: startDirtyProgram(t), hash: maphash.Hash{}}
+			m := &dirtyModel{t: t, p: startDirtyProgram(t)}
 			defer m.tr.Close()
 			m.p.ask("seed", seed)
 			for range 30 {
-				m.p.ask("do", 1+r.IntN(60))
+				m.p.tell("do", 1+r.IntN(60))
+				for range r.IntN(3) { // while it runs
+					if err := m.tr.ahead(m.p.pid); err != nil {
+						t.Error(err)
+					}
+				}
+				m.p.answer("do")
 				next := m.capture(m.p.stop(m.tr.begun))
 				if r.IntN(5) > 0 { // committed
 					m.tr.commit(m.seq)

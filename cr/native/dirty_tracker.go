@@ -185,7 +185,7 @@ func (t *tracker) look(pid int, c *changes) error {
 func (t *tracker) follow(pagemap int, e extent) ([]extent, error) {
 	switch err := t.uffd.register(e); err {
 	case nil:
-	case unix.ESRCH: // another program
+	case unix.ENOMEM, unix.ESRCH: // perhaps because another program was executed
 		return nil, err
 	default:
 		return nil, nil

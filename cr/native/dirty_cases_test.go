@@ -1,0 +1,359 @@
+package native
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// needFollow skips where the kernel cannot follow writes.
+func needFollow(t testing.TB) {
+	t.Helper()
+	if err := canFollow(); err != nil {
+		t.Skip(err)
+	}
+}
+
+// snap scans the stopped program as a committed capture would, and lets it go on.
+func snap(p *dirtyProgram, tr *tracker, base, seq int) *changes {
+	p.t.Helper()
+	c, err := tr.scan(p.stop(tr.begun), base, seq)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if (c != nil) != (base > 0) {
+		p.t.Fatalf("changes since %d: %v", base, c)
+	}
+	p.resume()
+	tr.commit(seq)
+	return c
+}
+
+// isUnchanged tells whether a page is in the set of its window.
+func isUnchanged(c *changes, addr uint64) bool {
+	var set pageSet
+	c.unchanged(addr/Window*Window, &set)
+	return set.has(int(addr % Window / PageSize))
+}
+
+// changedIn counts the pages from addr on that have changed.
+func changedIn(c *changes, addr uint64, pages int) (n int) {
+	for i := range pages {
+		if !isUnchanged(c, addr+uint64(i)*PageSize) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNothingIsFollowedTwice(t *testing.T) {
+	needFollow(t)
+	p := startDirtyProgram(t)
+	var tr tracker
+	defer tr.Close()
+	addr := uint64(p.ask("fill", 8))
+	const pages = 8 << 20 / PageSize
+	snap(p, &tr, 0, 1)
+	if c := snap(p, &tr, 1, 2); changedIn(c, addr, pages) != 0 {
+		t.Error("nothing was written")
+	}
+	p.ask("poke", 77)
+	if c := snap(p, &tr, 2, 3); changedIn(c, addr, pages) != 1 || isUnchanged(c, addr+77*PageSize) {
+		t.Error("one page was written")
+	}
+	// What looking ahead finds counts, even though the page is not written again.
+	p.ask("poke", 78)
+	if err := tr.ahead(p.pid); err != nil {
+		t.Fatal(err)
+	}
+	p.ask("poke", 79)
+	if c := snap(p, &tr, 3, 4); changedIn(c, addr, pages) != 2 || isUnchanged(c, addr+78*PageSize) || isUnchanged(c, addr+79*PageSize) {
+		t.Error("two pages were written")
+	}
+	if c := snap(p, &tr, 4, 5); changedIn(c, addr, pages) != 0 {
+		t.Error("nothing was written since")
+	}
+}
+
+// TestScattered has more runs of pages than one answer of the kernel holds.
+func TestScattered(t *testing.T) {
+	needFollow(t)
+	p := startDirtyProgram(t)
+	var tr tracker
+	defer tr.Close()
+	addr := uint64(p.ask("fill", 64))
+	const pages = 64 << 20 / PageSize
+	snap(p, &tr, 0, 1)
+	p.ask("touch", 2)
+	c := snap(p, &tr, 1, 2)
+	for i := range pages {
+		if isUnchanged(c, addr+uint64(i)*PageSize) != (i%2 == 1) {
+			t.Fatalf("page %d", i)
+		}
+	}
+}
+
+// TestLostAttempts: whenever it is not certain that the base is whole and the
+// newest that was scanned, the image is full.
+func TestLostAttempts(t *testing.T) {
+	needFollow(t)
+	p := startDirtyProgram(t)
+	var tr tracker
+	defer tr.Close()
+	scan := func(base, seq int) *changes {
+		t.Helper()
+		c, err := tr.scan(p.stop(tr.begun), base, seq)
+		p.resume()
+		if c == nil && base > 0 && err == nil {
+			t.Error("full, without a reason")
+		}
+		return c
+	}
+	if scan(3, 4) != nil {
+		t.Error("built on what was never scanned, as after a restart")
+	}
+	if scan(4, 5) != nil {
+		t.Error("built on what is not committed")
+	}
+	tr.commit(5)
+	if scan(5, 6) == nil {
+		t.Error("not built on the newest")
+	}
+	if scan(5, 7) != nil { // 6 was lost
+		t.Error("built on one before the newest")
+	}
+	tr.commit(7)
+	if scan(6, 8) != nil {
+		t.Error("built on one that was lost")
+	}
+	tr.commit(8)
+	if scan(8, 9) == nil {
+		t.Error("not built on the newest")
+	}
+	tr.commit(9)
+	tr.Close()
+	if scan(9, 10) != nil {
+		t.Error("built on what was not followed")
+	}
+}
+
+// TestExec puts another program into the process. The one before is not mistaken
+// for it.
+func TestExec(t *testing.T) {
+	needFollow(t)
+	p := startDirtyProgram(t)
+	var tr tracker
+	defer tr.Close()
+	p.ask("fill", 1)
+	snap(p, &tr, 0, 1)
+	p.ask("exec", 0)
+	c, err := tr.scan(p.stop(tr.begun), 1, 2)
+	if c != nil || err == nil {
+		t.Error(c, err)
+	}
+	p.resume()
+	tr.commit(2)
+	c, err = tr.scan(p.stop(tr.begun), 2, 3)
+	if c != nil || err == nil { // nothing followed yet
+		t.Error(c, err)
+	}
+	p.resume()
+	tr.commit(3)
+	addr := uint64(p.ask("fill", 1))
+	snap(p, &tr, 3, 4)
+	if c := snap(p, &tr, 4, 5); !isUnchanged(c, addr) {
+		t.Error("the new program is not followed")
+	}
+}
+
+// TestReservedMemory checks that following memory that was never used costs
+// nothing: no page tables come into being.
+func TestReservedMemory(t *testing.T) {
+	needFollow(t)
+	p := startDirtyProgram(t)
+	var tr tracker
+	defer tr.Close()
+	p.ask("reserve", 64<<10)
+	before := pageTables(t, p.pid)
+	snap(p, &tr, 0, 1)
+	snap(p, &tr, 1, 2)
+	if after := pageTables(t, p.pid); after > before+1<<20 {
+		t.Errorf("page tables grew from %d to %d bytes", before, after)
+	}
+}
+
+func pageTables(t *testing.T, pid int) uint64 {
+	t.Helper()
+	text, err := procFile(pid, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmPTE:")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := kilobytes([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestHugePages follows memory in huge pages by small ones.
+func TestHugePages(t *testing.T) {
+	needFollow(t)
+	p := startDirtyProgram(t)
+	var tr tracker
+	defer tr.Close()
+	addr := uint64(p.ask("huge", 8))
+	const pages = 8 << 20 / PageSize
+	smaps, err := procFile(p.pid, "smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(smaps), "AnonHugePages:      8192 kB") {
+		t.Skip("no huge pages to be had here")
+	}
+	snap(p, &tr, 0, 1)
+	for i := range 3 {
+		p.ask("poke", 512+i)
+	}
+	if c := snap(p, &tr, 1, 2); changedIn(c, addr, pages) != 3 {
+		t.Errorf("%d pages are said to be written instead of 3", changedIn(c, addr, pages))
+	}
+	p.ask("touch", 1)
+	if c := snap(p, &tr, 2, 3); changedIn(c, addr, pages) != pages {
+		t.Error("all pages were written")
+	}
+}
+
+// TestDroppableMemory is not followed and not taken for unchanged.
+func TestDroppableMemory(t *testing.T) {
+	needFollow(t)
+	p := startDirtyProgram(t)
+	var tr tracker
+	defer tr.Close()
+	addr := uint64(p.ask("droppable", 1))
+	if addr == 0 {
+		t.Skip("this kernel has no memory that may be dropped")
+	}
+	snap(p, &tr, 0, 1)
+	if c := snap(p, &tr, 1, 2); isUnchanged(c, addr) {
+		t.Error("it is said to be unchanged")
+	}
+}
+
+// TestFollowingRefused: a process that cannot open a userfaultfd is imaged whole.
+func TestFollowingRefused(t *testing.T) {
+	needFollow(t)
+	p := startDirtyProgram(t)
+	for _, nr := range []uint64{unix.SYS_USERFAULTFD, unix.SYS_CLOSE} {
+		var tr tracker
+		s := p.stop(false)
+		whole := s.syscall
+		s.syscall = func(n uint64, args ...uint64) (uint64, error) {
+			if n == nr {
+				return 0, unix.EMFILE
+			}
+			return whole(n, args...)
+		}
+		if c, err := tr.scan(s, 0, 1); c != nil || !errors.Is(err, unix.EMFILE) || tr.begun {
+			t.Error(c, err)
+		}
+		p.resume()
+	}
+	// A process that is gone.
+	var tr tracker
+	defer tr.Close()
+	snap(p, &tr, 0, 1)
+	proc, _ := os.FindProcess(p.pid)
+	proc.Kill()
+	unix.Waitid(unix.P_PIDFD, p.pidfd, nil, unix.WEXITED|unix.WNOWAIT, nil)
+	if c, err := tr.scan(stopped{pid: p.pid, pidfd: p.pidfd}, 1, 2); isUnchanged(c, arenaStart) {
+		t.Error(c, err)
+	}
+}
+
+func TestPageSets(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var set pageSet
+		var want [windowPages]bool
+		for range 10 {
+			first := r.IntN(windowPages)
+			last, in := first+r.IntN(windowPages-first+1), r.IntN(2) == 0
+			set.fill(first, last, in)
+			for i := first; i < last; i++ {
+				want[i] = in
+			}
+		}
+		for i := range want {
+			if set.has(i) != want[i] {
+				t.Fatalf("page %d", i)
+			}
+		}
+	}
+}
+
+func TestUnchangedAcrossWindows(t *testing.T) {
+	const w = uint64(0x7f0000000000)
+	page := func(n uint64) uint64 { return w + n*PageSize }
+	c := &changes{
+		followed: []extent{{page(0), page(3)}, {page(1000), page(2 * windowPages)}, {page(3*windowPages - 1), page(3*windowPages + 1)}},
+		written: [][]extent{
+			{{page(1), page(2)}, {page(1020), page(1030)}, {page(5000), page(6000)}},
+			{{page(2*windowPages - 1), page(2 * windowPages)}},
+		},
+	}
+	for n, want := range map[uint64]bool{
+		0: true, 1: false, 2: true, 3: false, 999: false, 1000: true, 1019: true, 1020: false, 1023: false, 1024: false, 1029: false,
+		1030: true, 2*windowPages - 2: true, 2*windowPages - 1: false, 2 * windowPages: false, 3*windowPages - 1: true, 3 * windowPages: true,
+		3*windowPages + 1: false, 5500: false,
+	} {
+		if isUnchanged(c, page(n)) != want {
+			t.Errorf("page %d: %v", n, !want)
+		}
+	}
+	if isUnchanged(nil, w) || isUnchanged(&changes{}, w) {
+		t.Error("something is unchanged since nothing")
+	}
+}
+
+func TestUnion(t *testing.T) {
+	got := union([][]extent{{{10, 20}, {40, 50}}, nil, {{0, 5}, {15, 30}, {50, 60}}, {{42, 44}}})
+	if want := []extent{{0, 5}, {10, 30}, {40, 60}}; !reflect.DeepEqual(got, want) {
+		t.Error(got)
+	}
+}
+
+func TestFollowable(t *testing.T) {
+	for line, want := range map[string]bool{
+		"c000000000-c000400000 rw-p 00000000 00:00 0                              [anon: Go: heap]": true,
+		"7f0000000000-7f0000001000 rw-p 00000000 00:00 0 ":                                          true,
+		"7f0000000000-7f0000001000 r--p 00000000 00:00 0 ":                                          true,
+		"7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0                          [stack]":          true,
+		"7f0000000000-7f0000001000 ---p 00000000 00:00 0 ":                                          false,
+		"7f0000000000-7f0000001000 rw-s 00000000 00:00 0 ":                                          false,
+		"7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]":           false,
+		"7ffd00000000-7ffd00002000 r--p 00000000 00:00 0                          [vvar]":           false,
+		"00500000-00600000 rw-p 00100000 fe:00 42                                 /bin/solver":      false,
+	} {
+		m, err := parseMapping([]byte(line))
+		if err != nil || followable(&m) != want {
+			t.Errorf("%s: %v %v", line, !want, err)
+		}
+	}
+}
+
+func TestOlderKernel(t *testing.T) {
+	for release, want := range map[string]bool{
+		"6.13.0": false, "6.12.99-generic": true, "5.15.0": true, "7.0": false, "6.18.44-fc": false, "odd": true, "": true,
+	} {
+		if olderKernel(release, 6, 13) != want {
+			t.Errorf("%q: %v", release, !want)
+		}
+	}
+}

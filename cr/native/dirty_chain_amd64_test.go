@@ -1,0 +1,257 @@
+package native
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+// pageMap is memory that a chain of images is restored into.
+type pageMap struct {
+	mu    sync.Mutex
+	pages map[uint64][]byte
+}
+
+func (m *pageMap) poke(p []byte, addr uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for at := 0; at < len(p); at += PageSize {
+		m.pages[addr+uint64(at)] = bytes.Clone(p[at : at+PageSize])
+	}
+	return nil
+}
+
+// ownMemory reads all pages of a process that are its own.
+func ownMemory(t *testing.T, pid int) map[uint64][]byte {
+	t.Helper()
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	maps, err := parsedProc(pid, "maps", parseMaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &pageMap{pages: map[uint64][]byte{}}
+	for i := range maps {
+		r := &maps[i]
+		if r.kernels() || r.shared {
+			continue
+		}
+		for _, run := range presentPages(t, pid, r) {
+			buf := make([]byte, run.n*PageSize)
+			start := r.start + uint64(run.first)*PageSize
+			if _, err := mem.ReadAt(buf, int64(start)); err != nil {
+				continue // memory without access that was never used
+			}
+			m.poke(buf, start)
+		}
+	}
+	return m.pages
+}
+
+// imagedProgram is a program of which one image after the other is written.
+type imagedProgram struct {
+	t      *testing.T
+	p      *dirtyProgram
+	target *Target
+	dir    string
+}
+
+func newImagedProgram(t *testing.T) *imagedProgram {
+	t.Helper()
+	if err := Supported(); err != nil {
+		t.Skip(err)
+	}
+	needFollow(t)
+	tr := NewTracer(1)
+	t.Cleanup(tr.Close)
+	im := &imagedProgram{t: t, p: startDirtyProgram(t), dir: t.TempDir()}
+	var err error
+	if im.target, err = tr.Attach(im.p.pid, 3, -1); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { im.target.Close() })
+	return im
+}
+
+func (im *imagedProgram) path(seq int) string { return filepath.Join(im.dir, strconv.Itoa(seq)) }
+
+// capture writes the image seq, which is to build on base, and checks that the
+// chain holds the memory of the copy.
+func (im *imagedProgram) capture(base, seq int, opt CaptureOptions) (*Copy, image.Summary) {
+	im.t.Helper()
+	opt.Base, opt.Seq, opt.Track = base, seq, true
+	c, err := im.target.Capture(opt)
+	if err != nil {
+		im.t.Fatal(err)
+	}
+	defer c.Release()
+	pid := c.PID()
+	if opt.NoFork {
+		pid = im.p.pid
+	}
+	truth := ownMemory(im.t, pid)
+	m := image.LocalMeta()
+	m.Job, m.Incarnation, m.Rank, m.Size, m.Seq = "j", "i", 3, 4, seq
+	sum, err := c.Write(im.path(seq), m, image.Options{})
+	if err != nil {
+		im.t.Fatal(err)
+	}
+	im.compare(seq, truth)
+	return c, sum
+}
+
+func (im *imagedProgram) compare(seq int, truth map[uint64][]byte) {
+	im.t.Helper()
+	chain, err := openChain(im.path(seq), 3, im.path)
+	if err != nil {
+		im.t.Fatal(err)
+	}
+	defer chain.Close()
+	windows, _, err := chain.plan()
+	if err != nil {
+		im.t.Fatal(err)
+	}
+	restored := &pageMap{pages: map[uint64][]byte{}}
+	if err := chain.fill(restored, windows); err != nil {
+		im.t.Fatal(err)
+	}
+	for addr, p := range truth {
+		got, ok := restored.pages[addr]
+		if !ok {
+			got = zeroPage[:]
+		}
+		if !bytes.Equal(got, p) {
+			im.t.Fatalf("image %d, a chain of %d: page %x is not restored (there: %v)", seq, len(chain), addr, ok)
+		}
+	}
+	for addr, p := range restored.pages {
+		if _, ok := truth[addr]; !ok && !bytes.Equal(p, zeroPage[:]) && !im.ofFile(chain[0].state, addr) {
+			im.t.Fatalf("image %d, a chain of %d: page %x was given back and comes back with content", seq, len(chain), addr)
+		}
+	}
+}
+
+// ofFile tells whether the page belongs to a file, whose content is saved where
+// the file may be gone.
+func (im *imagedProgram) ofFile(s *State, addr uint64) bool {
+	i, ok := s.regionAt(addr)
+	return ok && s.Regions[i].Path != "" && s.Regions[i].Path[0] == '/'
+}
+
+// TestChainOfImages writes images of a program that does everything to its
+// memory, some of which are lost, and resolves each chain.
+func TestChainOfImages(t *testing.T) {
+	for seed := range 3 {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(seed), 9))
+			im := newImagedProgram(t)
+			im.p.ask("seed", 100+seed)
+			base, partial := 0, 0
+			for seq := 1; seq <= 12; seq++ {
+				im.p.ask("do", 1+r.IntN(60))
+				im.p.ask("alone", 0)
+				im.p.tell("quietly", r.IntN(60))
+				c, _ := im.capture(base, seq, CaptureOptions{NoFork: r.IntN(6) == 0})
+				im.p.answer("quietly")
+				if c.Base() != base && c.Base() != 0 || c.Base() == 0 && base != 0 && c.Note() == "" {
+					t.Errorf("image %d builds on %d instead of %d: %q", seq, c.Base(), base, c.Note())
+				}
+				if c.Base() > 0 {
+					partial++
+				}
+				if r.IntN(4) > 0 {
+					im.target.Committed(seq)
+					base = seq
+				}
+			}
+			t.Logf("%d of 12 incremental", partial)
+			if partial < 3 {
+				t.Error("hardly anything is incremental")
+			}
+		})
+	}
+}
+
+// TestIncrementalSize: an image of 256 MB of which 5 % were written holds no more
+// than 8 % of the full one, bookkeeping included.
+func TestIncrementalSize(t *testing.T) {
+	im := newImagedProgram(t)
+	im.p.ask("noise", 256)
+	_, full := im.capture(0, 1, CaptureOptions{})
+	im.target.Committed(1)
+	im.p.ask("touch", 20)
+	_, part := im.capture(1, 2, CaptureOptions{})
+	t.Logf("full %d, incremental %d bytes: %.2f %%", full.Size, part.Size, 100*float64(part.Size)/float64(full.Size))
+	if part.Size*100 > full.Size*8 {
+		t.Errorf("the incremental image has %d bytes, the full one %d", part.Size, full.Size)
+	}
+}
+
+// BenchmarkIncremental reports what images of a program with 1 GB cost, of which
+// a part is written between them: for how long it stands still (median), and
+// how large they are.
+func BenchmarkIncremental(b *testing.B) {
+	for _, x := range []struct {
+		name  string
+		track bool
+		base  bool
+		touch int
+	}{
+		{"full", false, false, 20}, {"followed", true, false, 20}, {"0%", true, true, 0}, {"5%", true, true, 20}, {"100%", true, true, 1},
+	} {
+		b.Run(x.name, func(b *testing.B) { benchIncremental(b, x.track, x.base, x.touch) })
+	}
+}
+
+func benchIncremental(b *testing.B, track, chained bool, touch int) {
+	needFollow(b)
+	tr := NewTracer(1)
+	defer tr.Close()
+	p := startDirtyProgram(b)
+	g, err := tr.Attach(p.pid, 0, -1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Close()
+	p.ask("noise", 1<<10)
+	base := 0
+	dir := b.TempDir()
+	var pause, size float64
+	for seq := 1; seq <= b.N+1; seq++ {
+		if touch > 0 {
+			p.ask("touch", touch)
+		}
+		c, err := g.Capture(CaptureOptions{Base: base, Seq: seq, Track: track})
+		if err != nil {
+			b.Fatal(err)
+		}
+		m := image.LocalMeta()
+		m.Seq = seq
+		sum, err := c.Write(filepath.Join(dir, "image"), m, image.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Release()
+		if chained {
+			g.Committed(seq)
+			base = seq
+		}
+		if seq > 1 { // the first is full, whatever comes after it
+			pause += c.Pause().Seconds()
+			size += float64(sum.Size)
+		}
+	}
+	b.ReportMetric(pause*1e3/float64(b.N), "ms-pause")
+	b.ReportMetric(size/1e6/float64(b.N), "MB-image")
+	b.ReportMetric(0, "ns/op")
+}
