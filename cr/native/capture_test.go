@@ -3,8 +3,21 @@
 package native
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/image"
 )
 
 func newTracer(t testing.TB) *Tracer {
@@ -13,20 +26,488 @@ func newTracer(t testing.TB) *Tracer {
 	return tr
 }
 
+// TestCapture images a program that spins, collects garbage and asks for the
+// time, again and again: it goes on each time.
 func TestCapture(t *testing.T) {
-	tr := newTracer(t)
-	v := newVictim(t, tr, "spin", "churn", "16")
-	for range 5 {
-		start := time.Now()
-		c, err := v.target.Capture(CaptureOptions{Seq: 1})
+	v := newVictim(t, newTracer(t), "spin", "churn", "16")
+	for seq := range 8 {
+		c, err := v.target.Capture(CaptureOptions{Seq: seq + 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("pause %v, all %v, %d bytes", c.Pause(), time.Since(start), c.Bytes())
 		v.works()
-		start = time.Now()
-		s, r := v.write(c)
-		t.Logf("write %v, %d threads, image %d, actions %d, mm %+v, vdso %+v, host %+v", time.Since(start), len(s.Threads), r.Size(), len(s.Actions), s.MM, s.VDSO, s.Host.XSave)
+		if c.Bytes() < 16<<20 || c.Pause() <= 0 || c.Base() != 0 || c.Note() != "" {
+			t.Errorf("%d bytes, pause %v, base %d, note %q", c.Bytes(), c.Pause(), c.Base(), c.Note())
+		}
+		s, _ := v.write(c)
+		v.works()
+		checkState(t, v, s)
+	}
+}
+
+// checkState checks what every image of a victim has to say.
+func checkState(t *testing.T, v *victim, s *State) {
+	t.Helper()
+	if err := s.validate(); err != nil {
+		t.Error(err)
+	}
+	if s.PID != v.pid || s.Rank != 7 || s.OOB != 3 || s.Base != 0 || s.Exe != v.cmd.Path || s.BuildID == "" || len(s.ExeSum) != 64 {
+		t.Errorf("pid %d, rank %d, oob %d, exe %s, build id %s, sum %s", s.PID, s.Rank, s.OOB, s.Exe, s.BuildID, s.ExeSum)
+	}
+	if want := strings.Join(v.cmd.Args, "\x00") + "\x00"; string(s.Cmdline) != want {
+		t.Errorf("arguments %q, want %q", s.Cmdline, want)
+	}
+	if dir, _ := os.Getwd(); s.Dir != dir || s.Mono == 0 || s.VDSO.Start == 0 || s.Comm != filepath.Base(v.cmd.Path) || s.MM.StartStack == 0 {
+		t.Errorf("folder %s, clock %d, vdso %#x, name %s, layout %+v", s.Dir, s.Mono, s.VDSO.Start, s.Comm, s.MM)
+	}
+	if s.Host.Kernel == "" || s.Host.XSave == 0 || len(s.Actions) != 64 || s.Actions[int(unix.SIGURG)-1].Handler == 0 {
+		t.Errorf("host %+v, %d actions", s.Host, len(s.Actions))
+	}
+	for i := range s.Threads {
+		th := &s.Threads[i]
+		r, err := regsOf(th.Regs)
+		if err != nil || int64(r.Orig_rax) >= 0 || int64(r.Rax) <= -512 && int64(r.Rax) > -520 {
+			t.Errorf("thread %d: %+v, %v", th.TID, r, err)
+		}
+		if th.AltStack[0] == 0 || th.AltStack[2] < 2048 || len(th.XState) < 576 {
+			t.Errorf("thread %d: signal stack %x, %d bytes of vector registers", th.TID, th.AltStack, len(th.XState))
+		}
+	}
+}
+
+// TestMemory compares the whole memory of a process that stands still with its
+// image, page by page.
+func TestMemory(t *testing.T) {
+	for _, what := range [][]string{{"3"}, {"spin", "20", "many"}, {"readonly", "pipe"}} {
+		v := newVictim(t, newTracer(t), what...)
+		c, err := v.target.Capture(CaptureOptions{NoFork: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "image")
+		sum, err := c.Write(path, image.LocalMeta(), image.Options{Codec: image.Snappy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareMemory(t, v.pid, path)
+		if c.PID() != 0 || c.Pause() <= 0 {
+			t.Errorf("pid %d, pause %v", c.PID(), c.Pause())
+		}
+		if err := c.Release(); err != nil {
+			t.Error(err)
+		}
+		if over := sum.Size - int64(c.Bytes()); over > 1<<20 {
+			t.Errorf("image of %d bytes for %d of memory", sum.Size, c.Bytes())
+		}
 		v.works()
 	}
+}
+
+// compareMemory checks that an image gives back the memory of the process.
+func compareMemory(t *testing.T, pid int, path string) {
+	t.Helper()
+	r, err := image.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s, err := ReadState(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := openMemory(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	saved := make(map[uint64][]byte)
+	for _, sec := range r.Sections() {
+		if sec.Kind != kindPages {
+			continue
+		}
+		var base uint64
+		fmt.Sscanf(sec.Name, "%x", &base)
+		list, n, err := parseRuns(sec.Type)
+		if err != nil || uint64(n)*PageSize != sec.Size {
+			t.Fatalf("window %s: %s, %v", sec.Name, sec.Type, err)
+		}
+		data := make([]byte, sec.Size)
+		if err := r.ReadSection(sec.Kind, sec.Name, data); err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range list {
+			for i := range run.n {
+				page := blankPage[:]
+				if run.kind == 'd' {
+					page, data = data[:PageSize], data[PageSize:]
+				}
+				saved[base+uint64(run.first+i)*PageSize] = page
+			}
+		}
+	}
+	now, page := make([]byte, PageSize), make([]byte, PageSize)
+	different, pages := 0, 0
+	for _, reg := range s.Regions {
+		file, _ := os.Open(reg.Path)
+		for at := reg.Start; at < reg.End; at += PageSize {
+			if m.peek(now, at) != nil {
+				continue // beyond the end of a file
+			}
+			pages++
+			clear(page)
+			if p, ok := saved[at]; ok {
+				copy(page, p)
+			} else if file != nil {
+				file.ReadAt(page, int64(reg.Offset+at-reg.Start))
+			}
+			if !bytes.Equal(now, page) {
+				different++
+			}
+		}
+		file.Close()
+	}
+	if different > 0 || pages < 500 {
+		t.Errorf("%d of %d pages differ", different, pages)
+	}
+}
+
+func TestManyGoroutines(t *testing.T) {
+	v := newVictim(t, newTracer(t), "many", "spin", "threads")
+	s, _ := v.capture(CaptureOptions{})
+	if len(s.Threads) < 20 {
+		t.Errorf("%d threads", len(s.Threads))
+	}
+	v.works()
+}
+
+// TestBirths images a program whose threads come and go all the time.
+func TestBirths(t *testing.T) {
+	v := newVictim(t, newTracer(t), "births", "births")
+	for range 10 {
+		v.capture(CaptureOptions{})
+		v.works()
+	}
+}
+
+// TestRefused: what cannot be imaged is named, with a remedy, and the program
+// goes on.
+func TestRefused(t *testing.T) {
+	tr := newTracer(t)
+	for what, named := range map[string]string{
+		"child":   "child process",
+		"zombie":  "was not waited for",
+		"shared":  "shared memory",
+		"inotify": "inotify",
+		"itimer":  "timers",
+	} {
+		v := newVictim(t, tr, what)
+		c, err := v.target.Capture(CaptureOptions{})
+		if err == nil {
+			c.Release()
+		}
+		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) || !strings.Contains(err.Error(), "rank 7") {
+			t.Errorf("%s: %v", what, err)
+		}
+		v.works()
+		v.end()
+	}
+	// What only the copy shows is refused when it is written.
+	v := newVictim(t, tr, "dontfork")
+	c, err := v.target.Capture(CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	_, err = c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{})
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "MADV_DONTFORK") {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("%v left", left)
+	}
+	c.Release()
+	v.works()
+}
+
+// file finds the descriptors of a kind.
+func (s *State) filesOf(kind string) []File {
+	return slices.DeleteFunc(slices.Clone(s.Files), func(f File) bool { return f.Kind != kind })
+}
+
+func TestFiles(t *testing.T) {
+	v := newVictim(t, newTracer(t), "log", "deleted", "pipe", "events")
+	if _, err := v.oob.WriteString("not read yet"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first has taken nothing away
+		s, r := v.capture(CaptureOptions{})
+		if string(s.Unread) != "not read yet" {
+			t.Errorf("unread %q", s.Unread)
+		}
+		if got := s.filesOf(FileOOB); len(got) != 1 || got[0].FD != 3 {
+			t.Errorf("stream to the agent: %+v", got)
+		}
+		if got := s.filesOf(FileStdio); len(got) != 3 || got[2].FD != 2 {
+			t.Errorf("stdio: %+v", got)
+		}
+		checkRegular(t, s, r)
+		checkEvents(t, s)
+		pipe := slices.DeleteFunc(s.filesOf(FilePipe), func(f File) bool {
+			_, ok := r.Lookup(kindPipe, fmt.Sprint(f.FD))
+			return !ok && f.Flags&unix.O_ACCMODE == unix.O_RDONLY || f.Flags&unix.O_CLOEXEC == 0 // not ours
+		})
+		if len(pipe) != 2 || pipe[0].Pipe != pipe[1].Pipe || pipe[0].Pipe == 0 || contentOf(t, r, kindPipe, pipe[0].FD) != "in the pipe" {
+			t.Errorf("pipe: %+v", pipe)
+		}
+		v.works()
+	}
+}
+
+func contentOf(t *testing.T, r *image.Reader, kind string, fd int) string {
+	t.Helper()
+	s, _ := r.Lookup(kind, fmt.Sprint(fd))
+	p := make([]byte, s.Size)
+	if err := r.ReadSection(kind, fmt.Sprint(fd), p); err != nil {
+		t.Error(err)
+	}
+	return string(p)
+}
+
+func checkRegular(t *testing.T, s *State, r *image.Reader) {
+	t.Helper()
+	var log, deleted bool
+	for _, f := range s.filesOf(FileRegular) {
+		switch {
+		case strings.Contains(f.Path, "/log"):
+			log = true
+			if f.Offset != 12 || f.Size != 12 || f.Deleted || f.Flags&unix.O_ACCMODE != unix.O_RDWR || f.Flags&unix.O_CLOEXEC == 0 {
+				t.Errorf("log: %+v", f)
+			}
+		case f.Deleted:
+			deleted = true
+			if got := contentOf(t, r, kindFile, f.FD); got != "no name, but content" || f.Offset != int64(len(got)) || strings.Contains(f.Path, "(") {
+				t.Errorf("deleted file: %+v, %q", f, got)
+			}
+		}
+	}
+	if !log || !deleted {
+		t.Errorf("log %v, deleted %v", log, deleted)
+	}
+}
+
+func checkEvents(t *testing.T, s *State) {
+	t.Helper()
+	ev, tm := s.filesOf(FileEvent), s.filesOf(FileTimer)
+	// The runtime has an eventfd of its own.
+	ev = slices.DeleteFunc(ev, func(f File) bool { return f.Count != 5 })
+	if len(ev) != 2 || ev[1].Same != ev[0].FD || ev[0].Same != ev[0].FD || len(tm) != 1 {
+		t.Fatalf("eventfds %+v, timers %+v", ev, tm)
+	}
+	if timer := tm[0].Timer; timer == nil || timer.Clock != 1 || timer.Value < 990e9 || timer.Value > 1000e9+5 {
+		t.Errorf("timer %+v", timer)
+	}
+	for _, ep := range s.filesOf(FileEpoll) {
+		if len(ep.Epoll) == 2 && ep.Epoll[0].Data&^(1<<32-1) == 0 {
+			w := ep.Epoll
+			slices.SortFunc(w, func(a, b Watch) int { return int(a.Data) - int(b.Data) })
+			if w[0].FD == ev[0].FD && w[0].Data&0xffffffff == 77 && w[1].FD == tm[0].FD && w[1].Data&0xffffffff == 78 {
+				return
+			}
+		}
+	}
+	t.Errorf("epoll sets %+v", s.filesOf(FileEpoll))
+}
+
+// TestCopyHoldsNothing: the peers of a rank see it die although its copy lives.
+func TestCopyHoldsNothing(t *testing.T) {
+	v := newVictim(t, newTracer(t), "16")
+	c, err := v.target.Capture(CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	if fds, err := numbersIn(fmt.Sprintf("/proc/%d/fd", c.PID())); err != nil || len(fds) > 0 {
+		t.Errorf("the copy has descriptors %v, %v", fds, err)
+	}
+	v.cmd.Process.Kill()
+	if n, err := v.oob.Read(make([]byte, 1)); n > 0 || err == nil {
+		t.Errorf("read %d, %v", n, err)
+	}
+	// And it can be written although the program has gone.
+	v.write(c)
+}
+
+// TestStopped: a process that was stopped by a signal is imaged, and remains
+// stopped until it is told to go on.
+func TestStopped(t *testing.T) {
+	v := newVictim(t, newTracer(t), "spin")
+	unix.Kill(v.pid, unix.SIGSTOP)
+	waitState(t, v.pid, 'T')
+	v.capture(CaptureOptions{})
+	waitState(t, v.pid, 'T')
+	unix.Kill(v.pid, unix.SIGCONT)
+	v.works()
+}
+
+func waitState(t *testing.T, pid int, state byte) {
+	t.Helper()
+	b := backoff{}
+	for {
+		s, err := parsedProc(pid, "stat", parseStat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.state == state {
+			return
+		}
+		if !b.sleep(10 * time.Second) {
+			t.Fatalf("process is in state %c", s.state)
+		}
+	}
+}
+
+// TestKilled: a rank that dies at any moment is reported as dead, and nothing of
+// it is left.
+func TestKilled(t *testing.T) {
+	tr := newTracer(t)
+	died, lived := 0, 0
+	for i := range 60 {
+		v := newVictim(t, tr, "spin", "threads", "4")
+		// At any moment of the capture, however long it takes here.
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			pause := unix.NsecToTimespec(rand.Int64N(6e6))
+			unix.Nanosleep(&pause, nil)
+			v.cmd.Process.Kill()
+		})
+		c, err := v.target.Capture(CaptureOptions{NoFork: i%4 == 3})
+		switch {
+		case err == nil:
+			lived++
+			if c.PID() != 0 {
+				v.write(c)
+			}
+			c.Release()
+		case errors.Is(err, ErrDied):
+			died++
+		default:
+			t.Error(err)
+		}
+		wg.Wait()
+		v.end()
+		if v.cmd.ProcessState == nil || v.cmd.ProcessState.String() != "signal: killed" {
+			t.Errorf("ended by %v", v.cmd.ProcessState)
+		}
+	}
+	t.Logf("%d died, %d lived long enough", died, lived)
+	if pids := ownChildren(t); len(pids) > 0 {
+		t.Errorf("children %v are left", pids)
+	}
+}
+
+// ownChildren lists the children of this process.
+func ownChildren(t *testing.T) []string {
+	var all []string
+	tids, err := threadsOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tid := range tids {
+		p, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", tid))
+		all = append(all, strings.Fields(string(p))...)
+	}
+	return all
+}
+
+// TestCopyKilled: when the kernel or somebody ends the copy, its image fails and
+// the program goes on.
+func TestCopyKilled(t *testing.T) {
+	v := newVictim(t, newTracer(t), "16")
+	c, err := v.target.Capture(CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	unix.Kill(c.PID(), unix.SIGKILL)
+	path := filepath.Join(t.TempDir(), "image")
+	if _, err := c.Write(path, image.LocalMeta(), image.Options{}); !errors.Is(err, errCopyDied) {
+		t.Error(err)
+	}
+	if err := c.Release(); err != nil {
+		t.Error(err)
+	}
+	v.works()
+	v.capture(CaptureOptions{})
+}
+
+// TestCanceled: an image that is given up leaves nothing.
+func TestCanceled(t *testing.T) {
+	v := newVictim(t, newTracer(t), "64")
+	c, err := v.target.Capture(CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	dir, stop := t.TempDir(), make(chan struct{})
+	var once sync.Once
+	_, err = c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{
+		Workers: 1, Cancel: stop,
+		Progress: func(n uint64) {
+			if n > 1<<20 {
+				once.Do(func() { close(stop) })
+			}
+		},
+	})
+	if !errors.Is(err, image.ErrCanceled) {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("%v left", left)
+	}
+	if _, err := c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{}); err == nil {
+		t.Error("what was given back was written again")
+	}
+	v.works()
+}
+
+// TestGivenBack: what was read of the copy is not kept.
+func TestGivenBack(t *testing.T) {
+	v := newVictim(t, newTracer(t), "256", "dirty")
+	c, err := v.target.Capture(CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	if _, err := c.Write(filepath.Join(t.TempDir(), "image"), image.LocalMeta(), image.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := parsedProc(c.PID(), "status", parseStatus)
+	if err != nil || s.anon > 16<<20 {
+		t.Errorf("the copy has %d bytes still, %v", s.anon, err)
+	}
+	v.works()
+}
+
+// TestAtOnce captures several processes at the same time.
+func TestAtOnce(t *testing.T) {
+	tr := newTracer(t)
+	var wg sync.WaitGroup
+	for range 6 {
+		v := newVictim(t, tr, "spin", "4")
+		wg.Go(func() {
+			for range 5 {
+				c, err := v.target.Capture(CaptureOptions{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := c.Write(filepath.Join(t.TempDir(), "image"), image.LocalMeta(), image.Options{}); err != nil {
+					t.Error(err)
+				}
+				c.Release()
+			}
+			v.works()
+		})
+	}
+	wg.Wait()
 }

@@ -92,8 +92,7 @@ func (st *standstill) ask(tid int) (bool, error) {
 		return false, nil
 	default:
 		// The kernel says so of threads that are ending, too.
-		stat, e := parsedProc(tid, "stat", parseStat)
-		if e != nil || stat.state == 'Z' || stat.state == 'X' {
+		if _, e := parsedProc(tid, "stat", parseStat); e != nil || isZombie(tid) {
 			return false, nil
 		}
 		return false, fmt.Errorf("attaching to thread %d: %w", tid, err)

@@ -271,10 +271,21 @@ func waitStop(tid int, limit time.Duration) (stop, error) {
 		case ok:
 			return s, nil
 		}
+		// The leader of a process that was killed is not reported before all
+		// other threads were reaped, which may wait for us.
+		if b.long() && isZombie(tid) {
+			return stop{exited: true}, nil
+		}
 		if !b.sleep(limit) {
 			return stop{}, fmt.Errorf("%w: thread %d still runs after %v", ErrBusy, tid, limit)
 		}
 	}
+}
+
+// isZombie tells whether a thread has ended, be it reported or not.
+func isZombie(tid int) bool {
+	s, err := parsedProc(tid, "stat", parseStat)
+	return err == nil && (s.state == 'Z' || s.state == 'X')
 }
 
 // reapThread takes the status of a thread or process that has ended, and waits
@@ -304,10 +315,13 @@ type backoff struct {
 	since time.Time
 }
 
+// long tells that it has taken more than a moment, now and then.
+func (b *backoff) long() bool { return b.tries%16 == 15 }
+
 // sleep reports false once limit is over.
 func (b *backoff) sleep(limit time.Duration) bool {
 	b.tries++
-	if b.tries <= 8 {
+	if b.tries <= 12 {
 		return true
 	}
 	now := time.Now()

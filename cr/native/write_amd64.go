@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,18 +27,18 @@ func (c *Copy) Write(path string, m image.Meta, opt image.Options) (image.Summar
 	}
 	sum, err := c.write(path, m, opt)
 	if err != nil && c.lost() {
-		err = fmt.Errorf("%w: %w", errCopyDied, err)
+		err = fmt.Errorf("%w: %v", errCopyDied, err)
 	}
 	return sum, c.g.wrap("write", err)
 }
 
-// lost tells whether the copy has been killed.
+// lost tells whether the copy has been killed, or is just ending.
 func (c *Copy) lost() bool {
 	if c.pid == 0 {
 		return false
 	}
-	s, ok, err := peekStop(c.pid)
-	return err != nil || ok && s.exited
+	s, err := waitStop(c.pid, 20*time.Millisecond)
+	return err == nil && s.exited
 }
 
 func (c *Copy) write(path string, m image.Meta, opt image.Options) (image.Summary, error) {

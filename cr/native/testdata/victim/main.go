@@ -132,15 +132,21 @@ func many() {
 
 // threads makes twenty threads that stand in system calls.
 func threads() {
+	var running sync.WaitGroup
 	for range 20 {
-		r, _, err := os.Pipe()
+		r, w, err := os.Pipe()
 		fail(err)
+		keep = append(keep, w)
 		fd := int(r.Fd()) // blocking
+		running.Add(1)
 		go func() {
 			runtime.LockOSThread()
+			running.Done()
 			syscall.Read(fd, make([]byte, 1))
+			runtime.KeepAlive(r)
 		}()
 	}
+	running.Wait()
 }
 
 // births makes threads and ends them, without end.
