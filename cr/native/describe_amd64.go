@@ -217,6 +217,14 @@ func (m *mapping) region() Region {
 	}
 }
 
-// lost tells whether the mapping is of a file that cannot be had again: it was
-// deleted and is not the executable, which is kept with the snapshot.
-func (m *mapping) lost(exe string) bool { return m.deleted && m.path != exe }
+// wholeFile is the size up to which mappings of files are saved whole.
+const wholeFile = 8 << 20
+
+// lost tells whether the mapping has to be saved whole, because its file may not
+// be had again: it was deleted, or another machine has another version of it, as
+// of the loader that position-independent programs start with. The executable is
+// kept with the snapshot; what is larger is data that the program brings itself.
+func (m *mapping) lost(exe string) bool {
+	small := !m.shared && !m.anonymous() && m.end-m.start <= wholeFile
+	return m.path != exe && (m.deleted || small)
+}

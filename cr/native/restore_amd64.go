@@ -27,7 +27,21 @@ func (t *Tracer) Restore(o RestoreOptions) (*Restored, error) {
 	if err != nil {
 		return nil, &RestoreError{o.Rank, o.Image, err}
 	}
+	t.given.Store(r.pid, r.streams())
 	return &Restored{PID: r.pid, Unread: r.state.Unread, Moved: r.why}, nil
+}
+
+// streams tells the launcher's streams, which Attach cannot see where the
+// program has put files of its own in their place.
+func (r *restore) streams() [3]fileID {
+	var all [3]fileID
+	for i, fd := range r.files.given {
+		var st unix.Stat_t
+		if fd >= 0 && unix.Fstat(fd, &st) == nil {
+			all[i] = fileID{st.Dev, st.Ino}
+		}
+	}
+	return all
 }
 
 // restore is one restore in progress.

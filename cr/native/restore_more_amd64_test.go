@@ -206,6 +206,21 @@ func TestRestoreOdd(t *testing.T) {
 	tr.kill()
 
 	tr = newTrip(t, tr.program)
+	tr.start("redirect")
+	tr.next("ready")
+	for range 2 {
+		img = tr.image(CaptureOptions{})
+		tr.kill()
+		tr.restore(img)
+	}
+	fmt.Fprintln(tr.stdin)
+	tr.next("to the launcher")
+	if got := read(t, filepath.Join(tr.dir, "errors")); got != "to the file\n" {
+		t.Errorf("the file in place of standard error holds %q", got)
+	}
+	tr.kill()
+
+	tr = newTrip(t, tr.program)
 	tr.start("pending")
 	tr.next("ready")
 	for range 2 {

@@ -56,7 +56,7 @@ type Host struct {
 // Region is one mapping of the address space. The kernel's own (vdso, vvar,
 // vsyscall) are not among State.Regions. Those of the executable have State.Exe
 // as their path, whether that still has the name or not; a private mapping of
-// another file that was deleted is anonymous here and saved whole. A shared one
+// another file that was deleted, or is small, is anonymous here and saved whole. A shared one
 // is of a file that the program can only read, and is mapped again.
 type Region struct {
 	Start  uint64 `json:"start"`

@@ -40,6 +40,10 @@ func (t *Tracer) Attach(pid, rank, oob int) (*Target, error) {
 		}
 		return nil, g.wrap("attach", err)
 	}
+	if given, ok := t.given.LoadAndDelete(pid); ok {
+		g.stdio = given.([3]fileID) // the program may have put others in their place
+		return g, nil
+	}
 	for i := range g.stdio {
 		g.stdio[i], _ = statFile(pid, i) // closed ones are no file
 	}

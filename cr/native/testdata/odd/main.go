@@ -20,6 +20,8 @@ func main() {
 			network()
 		case "pending":
 			pending()
+		case "redirect":
+			redirect()
 		}
 	}
 	fmt.Println("ready")
@@ -78,6 +80,21 @@ func network() {
 	go func() {
 		n, _, err := u.ReadFrom(make([]byte, 10))
 		fmt.Println("datagram:", n, err)
+	}()
+}
+
+// redirect puts a file in the place of standard error, which then is elsewhere.
+func redirect() {
+	f, err := os.Create("errors")
+	check(err)
+	kept, err := syscall.Dup(2)
+	check(err)
+	check(syscall.Dup2(int(f.Fd()), 2))
+	check(f.Close())
+	go func() {
+		<-input
+		fmt.Fprintln(os.Stderr, "to the file")
+		syscall.Write(kept, []byte("to the launcher\n"))
 	}()
 }
 
