@@ -21,10 +21,13 @@ func CheckProgram(path string) error {
 		return fmt.Errorf("%s: %w", path, notELF(err))
 	}
 	defer f.Close()
-	if err := checkELF(f); err != nil {
+	if err := checkMachine(f); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := checkBuild(path); err != nil {
+	if err := checkBuild(path); err != nil { // before what it needs: it knows why it needs it
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := checkLibraries(f); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
@@ -33,17 +36,21 @@ func CheckProgram(path string) error {
 const remedySelf = "build it as a Go program, or use -cr=self"
 
 func notELF(err error) error {
-	if format := (*elf.FormatError)(nil); errors.As(err, &format) {
+	if format := (*elf.FormatError)(nil); errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return refuse("name the compiled program", "it is no executable of this system: %v", err)
 	}
 	return err
 }
 
-// checkELF looks at what the executable needs to run.
-func checkELF(f *elf.File) error {
+func checkMachine(f *elf.File) error {
 	if f.Machine != elf.EM_X86_64 || f.Class != elf.ELFCLASS64 {
 		return refuse("build it with GOARCH=amd64", "it is built for %s", f.Machine)
 	}
+	return nil
+}
+
+// checkLibraries looks at what the executable needs to run.
+func checkLibraries(f *elf.File) error {
 	libs, err := f.DynString(elf.DT_NEEDED)
 	if err == nil && len(libs) > 0 {
 		return refuse("build it with CGO_ENABLED=0, or use -cr=self", "it needs the shared library %s", libs[0])

@@ -139,18 +139,15 @@ func TestNativeManyRanks(t *testing.T) {
 func TestNativeAgain(t *testing.T) {
 	h := nativeHouse(t)
 	r, dir := h.stage(&scene{name: "collectives", np: 4, flags: []string{"-restarts", "3"}})
+	r.id = r.job // its incarnations change
 	for round := range 3 {
 		r.checkpoint()
 		_, ranks := r.family()
 		syscall.Kill(ranks[round], syscall.SIGKILL)
 		gone(t, ranks...)
-		h.eventually("not all ranks are up again", func() string {
-			out, _, _ := h.gorun("status", "-json", r.job)
-			if n := strings.Count(out, `"state": "up"`); n != 4 {
-				return out
-			}
-			return ""
-		})
+		if !r.errs.wait("ranks are up", 2+round) {
+			t.Fatalf("it did not go on by itself:\n%s", r.errs)
+		}
 	}
 	h.signal(dir, "go")
 	r.ended()

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -126,7 +127,7 @@ func TestNativeRefused(t *testing.T) {
 		words []string
 	}{
 		{"sharedmap", []string{"rank", "shared"}},
-		{"undumpable", []string{"rank", "dumpable"}},
+		{"undumpable", []string{"rank", "PR_SET_DUMPABLE"}},
 		{"finalized", []string{"inaliz"}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
@@ -225,7 +226,7 @@ func TestNativeConnection(t *testing.T) {
 			}()
 		}
 	}()
-	first, dir := h.stage(&scene{name: "conn", np: 2}, "-addr", l.Addr().String())
+	first, dir := h.stage(&scene{name: "conn", np: 2}, "-port", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
 	second := h.restart(first.checkpoint())
 	h.signal(dir, "go")
 	first.ended()

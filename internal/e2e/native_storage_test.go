@@ -45,33 +45,14 @@ func TestNativeDamagedBase(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, content := range map[string][]byte{"truncated": whole[:len(whole)/2], "missing": nil} {
-			os.Remove(victim)
-			if content != nil {
-				if err := os.WriteFile(victim, content, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				h.own(victim)
-			}
+			h.store(victim, content)
 			if _, errs, code := h.gorun("restart", schema); code == 0 || !strings.Contains(errs, filepath.Join(fmt.Sprint(seq), "rank-00001.img")) {
 				t.Errorf("base %d %s: exit %d\n%s", seq, name, code, errs)
 			}
 		}
-		if err := os.WriteFile(victim, whole, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		h.own(victim)
+		h.store(victim, whole)
 	}
 	digest(t, h.must("restart", schema))
-}
-
-// own gives a file to gorun's user.
-func (h *house) own(name string) {
-	h.t.Helper()
-	if h.user != nil {
-		if err := os.Chown(name, int(h.user.Uid), int(h.user.Gid)); err != nil {
-			h.t.Fatal(err)
-		}
-	}
 }
 
 // mount mounts a small file system for snapshots.

@@ -57,12 +57,8 @@ func (h *house) damage(t *testing.T, schema, other string) {
 		"whole once again": whole,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if content == nil {
-				os.Remove(victim)
-			} else if err := os.WriteFile(victim, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			defer os.WriteFile(victim, whole, 0o600)
+			h.store(victim, content)
+			defer h.store(victim, whole)
 			_, verr, vcode := h.gorun("snapshots", "-verify", schema)
 			if name == "whole once again" {
 				if vcode != 0 {
@@ -84,6 +80,23 @@ func (h *house) damage(t *testing.T, schema, other string) {
 	}
 	if digest(t, h.must("restart", schema)) == "" {
 		t.Error("the mended snapshot does not restart")
+	}
+}
+
+// store replaces a file by one that gorun's user may read; nil removes it.
+func (h *house) store(name string, content []byte) {
+	h.t.Helper()
+	os.Remove(name)
+	if content == nil {
+		return
+	}
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	if h.user != nil {
+		if err := os.Chown(name, int(h.user.Uid), int(h.user.Gid)); err != nil {
+			h.t.Fatal(err)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ import (
 type stage struct {
 	scene string
 	dir   string // of the test: signals and files
-	addr  string // where the test listens
+	port  string // where the test listens
 	log   string // rank 0's log file
 	steps int    // of scenes that end by themselves
 	every int    // steps between two lines of the log
@@ -57,7 +57,7 @@ var bare = map[string]func(*stage) error{"init": initialise, "finalize": finaliz
 func main() {
 	s := &stage{}
 	flag.StringVar(&s.dir, "dir", "", "`folder` for signals and files")
-	flag.StringVar(&s.addr, "addr", "", "`address` to connect to")
+	flag.StringVar(&s.port, "port", "", "`number` of a port of this machine to connect to")
 	flag.StringVar(&s.log, "log", "", "`file` that rank 0 writes to")
 	flag.IntVar(&s.steps, "steps", 1000, "steps of scenes that end by themselves")
 	flag.IntVar(&s.every, "every", 100, "steps between two lines of -log")
