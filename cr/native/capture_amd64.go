@@ -150,13 +150,13 @@ func (st *standstill) capture(r *recorder, opt CaptureOptions) (*Copy, error) {
 func (st *standstill) recordMemory(r *recorder) error {
 	var err error
 	if r.maps, err = parsedProc(st.g.pid, "maps", parseMaps); err != nil {
-		return vanished(err)
+		return err
 	}
 	if err := checkMaps(r.maps); err != nil {
 		return err
 	}
 	if r.mem, err = openMemory(st.g.pid); err != nil {
-		return vanished(err)
+		return err
 	}
 	for _, m := range r.maps {
 		if m.path == "[vdso]" {

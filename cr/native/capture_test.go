@@ -376,7 +376,7 @@ func TestKilled(t *testing.T) {
 		// At any moment of the capture, however long it takes here.
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			pause := unix.NsecToTimespec(rand.Int64N(6e6))
+			pause := unix.NsecToTimespec(rand.Int64N(12e6))
 			unix.Nanosleep(&pause, nil)
 			v.cmd.Process.Kill()
 		})

@@ -48,11 +48,11 @@ func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
 	f := File{FD: fd, Same: fd}
 	link, err := os.Readlink(fdPath(pid, fd))
 	if err != nil {
-		return f, vanished(err)
+		return f, err
 	}
 	p, err := procFile(pid, "fdinfo/"+strconv.Itoa(fd))
 	if err != nil {
-		return f, vanished(err)
+		return f, err
 	}
 	in, err := parseFdinfo(p)
 	if err != nil {
@@ -83,14 +83,6 @@ func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
 		f.Same = known.lowest(f)
 	}
 	return f, nil
-}
-
-// vanished marks what cannot happen while the process stands still and lives.
-func vanished(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", errVanished, err)
-	}
-	return err
 }
 
 // classify finds the kind of a descriptor by its name in /proc and its type.
@@ -240,7 +232,7 @@ func (st *standstill) keepContent(r *recorder, f *File) error {
 	} else {
 		c.data, err = st.g.fileContent(f)
 	}
-	if err == nil {
+	if err == nil && c.data != nil {
 		r.contents = append(r.contents, c)
 	}
 	return err
@@ -272,12 +264,21 @@ func (g *Target) fileContent(f *File) ([]byte, error) {
 	return p[:n], nil
 }
 
-// pipeContent copies what lies in a pipe and leaves it there. One end will do:
-// /proc opens the other.
+// pipeContent copies what lies in a pipe and leaves it there. From the end for
+// writing /proc opens the other, unless it is somebody else's pipe.
 func (g *Target) pipeContent(f *File) ([]byte, error) {
-	rd, err := unix.Open(fdPath(g.pid, f.FD), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	var rd int
+	var err error
+	if f.Flags&unix.O_ACCMODE == unix.O_RDONLY {
+		rd, err = g.getfd(f.FD)
+	} else {
+		rd, err = unix.Open(fdPath(g.pid, f.FD), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("pipe: %w", vanished(err))
+		return nil, fmt.Errorf("pipe: %w", err)
 	}
 	defer unix.Close(rd)
 	waiting, err := unix.IoctlGetInt(rd, unix.TIOCINQ)

@@ -98,37 +98,20 @@ func (g *Target) ended() bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && (s.state == 'Z' || s.state == 'X')
 }
 
-// killed tells whether the process ends within a moment. It is asked when
-// something failed that cannot fail while the process lives.
-func (g *Target) killed() bool {
-	var b backoff
-	for !g.ended() {
-		if !b.sleep(50 * time.Millisecond) {
-			return false
-		}
-	}
-	return true
-}
-
-// explain turns the failures that a dying process causes into ErrDied.
+// explain turns the failures that a dying process causes, which can be of any
+// kind, into ErrDied: a kill is not done at once.
 func (g *Target) explain(err error) error {
-	switch {
-	case err == nil || errors.Is(err, ErrDied):
-		return err
-	case errors.Is(err, unix.ESRCH), errors.Is(err, os.ErrNotExist), errors.Is(err, unix.EBADF), errors.Is(err, errVanished):
-		if g.killed() {
-			return ErrDied
-		}
-	default:
-		if g.ended() {
-			return ErrDied
+	var b backoff
+	for err != nil && !g.ended() {
+		if !b.sleep(20 * time.Millisecond) {
+			return err
 		}
 	}
-	return err
+	if err != nil {
+		return ErrDied
+	}
+	return nil
 }
-
-// errVanished is wrapped by failures that may be due to the end of the process.
-var errVanished = errors.New("gone")
 
 func (g *Target) wrap(op string, err error) error {
 	if err == nil {

@@ -22,6 +22,9 @@ import (
 
 // TestMain removes the program that the tests image.
 func TestMain(m *testing.M) {
+	if program := os.Getenv(agentVar); program != "" {
+		agentMain(program)
+	}
 	code := m.Run()
 	if dir, err := victimDir(); err == nil {
 		os.RemoveAll(dir)
@@ -36,25 +39,6 @@ var victimDir = sync.OnceValues(func() (string, error) {
 	}
 	return dir, os.Chmod(dir, 0o755)
 })
-
-// victimPath builds the program with flags for go build.
-func victimPath(t testing.TB, flags ...string) string {
-	t.Helper()
-	dir, err := victimDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "victim"+strings.Join(flags, ""))
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	c := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "./testdata/victim")...)
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
 
 // victim is a running program that a test images.
 type victim struct {
@@ -71,21 +55,21 @@ type victim struct {
 // newVictim starts the program; it is ended with the test.
 func newVictim(t testing.TB, tr *Tracer, what ...string) *victim {
 	t.Helper()
-	return startVictim(t, tr, victimPath(t), what...)
+	return startVictim(t, tr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, what...)
 }
 
-func startVictim(t testing.TB, tr *Tracer, path string, what ...string) *victim {
+func startVictim(t testing.TB, tr *Tracer, attr *syscall.SysProcAttr, what ...string) *victim {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "oob")
-	v := &victim{t: t, cmd: exec.Command(path, what...), oob: os.NewFile(uintptr(pair[0]), "oob")}
+	v := &victim{t: t, cmd: exec.Command(build(t, "victim", "default"), what...), oob: os.NewFile(uintptr(pair[0]), "oob")}
 	v.cmd.ExtraFiles = []*os.File{theirs}
 	v.cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	v.cmd.Stderr = os.Stderr
-	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	v.cmd.SysProcAttr = attr
 	v.in, _ = v.cmd.StdinPipe()
 	out, _ := v.cmd.StdoutPipe()
 	v.out = bufio.NewReader(out)

@@ -1,0 +1,139 @@
+//go:build amd64
+
+package native
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// agentVar makes this test binary an agent that captures a program and waits to
+// be killed; it names the program.
+const agentVar = "GORUN_TEST_NATIVE_AGENT"
+
+func agentMain(program string) {
+	tr := NewTracer(1)
+	c := exec.Command(program, "16")
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	_, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	err := errors.Join(err1, err2)
+	if err == nil {
+		tr.Do(func() { err = c.Start() })
+	}
+	if err == nil {
+		_, err = bufio.NewReader(out).ReadString('\n')
+	}
+	var target *Target
+	if err == nil {
+		target, err = tr.Attach(c.Process.Pid, 0, -1)
+	}
+	var held *Copy
+	if err == nil {
+		held, err = target.Capture(CaptureOptions{NoFork: os.Getenv(agentVar+"_STAND") != ""})
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(c.Process.Pid, held.PID())
+	select {}
+}
+
+// TestAgentKilled: copies, and ranks that stand still, die with their agent.
+func TestAgentKilled(t *testing.T) {
+	program := build(t, "victim", "default")
+	for _, stand := range []string{"", "1"} {
+		c := exec.Command("/proc/self/exe")
+		c.Env = append(os.Environ(), agentVar+"="+program, agentVar+"_STAND="+stand)
+		c.Stdin, _ = os.Open(os.DevNull)
+		out, err := c.StdoutPipe()
+		if err := errors.Join(err, c.Start()); err != nil {
+			t.Fatal(err)
+		}
+		var rank, held int
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		if n, _ := fmt.Sscan(line, &rank, &held); n != 2 || (held == 0) != (stand != "") {
+			t.Errorf("the agent says %q", line)
+		}
+		c.Process.Kill()
+		c.Wait()
+		for _, pid := range []int{rank, held} {
+			if pid == 0 {
+				continue
+			}
+			var b backoff
+			for unix.Kill(pid, 0) == nil && !isZombie(pid) {
+				if !b.sleep(10 * time.Second) {
+					t.Errorf("process %d is still there", pid)
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestNoCopy: where no copy can be made, the process stands still until its
+// image is written, and that is said.
+func TestNoCopy(t *testing.T) {
+	tr := newTracer(t)
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() == 0 {
+		// Root may have as many processes as it likes.
+		attr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+	v := startVictim(t, tr, attr, "16", "spin")
+	one := unix.Rlimit{Cur: 1, Max: 1}
+	if err := unix.Prlimit(v.pid, unix.RLIMIT_NPROC, &one, nil); err != nil {
+		t.Skip(err) // a root of few rights; TestUnprivileged does without
+	}
+	c, err := v.target.Capture(CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.PID() != 0 || !strings.Contains(c.Note(), "stood still") {
+		t.Errorf("copy %d, note %q", c.PID(), c.Note())
+	}
+	v.write(c)
+	v.works()
+}
+
+// TestUnprivileged runs the tests of capturing once more as an ordinary user.
+func TestUnprivileged(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("they all run as an ordinary user")
+	}
+	const nobody = 65534
+	build(t, "victim", "default")
+	dir, err := victimDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := filepath.Join(dir, "capture.test")
+	tmp := filepath.Join(dir, "nobody-captures")
+	if err := errors.Join(copyExecutable(self), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.v", "-test.run=^Test("+
+		"Supported|Inject|Capture|Memory|ManyGoroutines|Births|Refused|Files|CopyHoldsNothing|Stopped|Killed|AgentKilled|NoCopy)$")
+	cmd.Dir = tmp
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, programsVar+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if n := strings.Count(string(out), "--- PASS: Test"); n != 13 {
+		t.Errorf("%d tests passed:\n%s", n, out)
+	}
+}
