@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -85,10 +86,27 @@ func (a *agent) born(register func()) {
 func (a *agent) sweepOrphans() {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGCHLD)
+	deathsOnly()
 	for range c {
 		a.mu.Lock()
 		a.sweepLocked()
 		a.mu.Unlock()
+	}
+}
+
+// deathsOnly keeps SIGCHLD from being sent for every stop of a traced child, of
+// which there are a hundred while a rank is copied.
+func deathsOnly() {
+	const noChildStop = 1 // SA_NOCLDSTOP
+	var act struct {      // the kernel's struct sigaction
+		handler, flags, restorer uintptr
+		mask                     uint64
+	}
+	p := unsafe.Pointer(&act)
+	const size = unsafe.Sizeof(act.mask)
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), 0, uintptr(p), size, 0, 0); e == 0 {
+		act.flags |= noChildStop
+		unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), uintptr(p), 0, size, 0, 0)
 	}
 }
 
