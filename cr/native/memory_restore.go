@@ -282,6 +282,9 @@ func (s *State) regionAt(addr uint64) (int, bool) {
 // file says whether the region maps a file.
 func (r *Region) file() bool { return len(r.Path) > 0 && r.Path[0] == '/' }
 
+// buffers are for windows: an agent restores many processes, one after another.
+var buffers = sync.Pool{New: func() any { return new([Window]byte) }}
+
 // writer puts bytes into the memory of the process being restored.
 type writer interface {
 	poke(p []byte, addr uint64) error
@@ -296,13 +299,14 @@ func (c chain) fill(to writer, windows []windowPlan) error {
 	var first error
 	work := func() {
 		defer wg.Done()
-		buf := make([]byte, Window)
+		buf := buffers.Get().(*[Window]byte)
+		defer buffers.Put(buf)
 		for {
 			i := int(next.Add(1)) - 1
 			if i >= len(windows) {
 				return
 			}
-			if err := c.fillWindow(to, &windows[i], buf); err != nil {
+			if err := c.fillWindow(to, &windows[i], buf[:]); err != nil {
 				once.Do(func() { first = err })
 				next.Store(int64(len(windows)))
 				return

@@ -93,7 +93,22 @@ func (r *restore) prepare() (err error) {
 	if err := r.files.open(r.state); err != nil {
 		return err
 	}
-	return r.maps.open(r.state, r.o.Program, r.filled)
+	if err := r.maps.open(r.state, r.o.Program, r.filled); err != nil {
+		return err
+	}
+	return enoughFiles(r.maps.first + len(r.maps.paths))
+}
+
+// enoughFiles checks that a process may have n descriptors here.
+func enoughFiles(n int) error {
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
+		return err
+	}
+	if uint64(n) > lim.Max {
+		return fmt.Errorf("%w: descriptors up to %d, the limit here is %d (raise it: ulimit -Hn)", ErrFiles, n-1, lim.Max)
+	}
+	return nil
 }
 
 func (r *restore) close() {
@@ -111,12 +126,13 @@ func (r *restore) run() error {
 		return err
 	}
 	err := r.become()
-	if err != nil {
-		if left := endTraced(r.pid); left != nil {
-			err = errors.Join(err, left)
-		}
+	if err == nil {
+		return nil
 	}
-	return err
+	if s, ok, e := peekStop(r.pid); e == nil && ok && s.exited && !errors.Is(err, ErrDied) {
+		err = fmt.Errorf("%w (killed, for want of memory?): %w", ErrDied, err)
+	}
+	return errors.Join(err, endTraced(r.pid))
 }
 
 // exec starts the program, stopped before its first instruction.
@@ -137,6 +153,9 @@ func (r *restore) exec() error {
 		defer l.Unlock()
 	}
 	pid, err := syscall.ForkExec(r.o.Program, argv, attr)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (keep snapshots where programs may be executed)", err)
+	}
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", r.o.Program, err)
 	}
