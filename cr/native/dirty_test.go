@@ -5,8 +5,13 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // dirtyModel is a chain of images of the program, as hashes of pages.
@@ -146,44 +151,69 @@ func TestFollowedMemory(t *testing.T) {
 }
 
 // BenchmarkFollow measures what following 1 GB adds to a pause: taking it up,
-// finding nothing, 5 % and everything written.
+// and finding nothing, 5 %, and everything written; and the same where it was
+// looked ahead. It is the time of the processor, whatever else runs.
 func BenchmarkFollow(b *testing.B) {
-	if err := canFollow(); err != nil {
-		b.Skip(err)
+	needFollow(b)
+	for _, ahead := range []bool{false, true} {
+		for _, x := range []struct {
+			name  string
+			touch int // every n-th page between captures
+		}{{"begin", -1}, {"0%", 0}, {"5%", 20}, {"50%", 2}, {"100%", 1}} {
+			b.Run(fmt.Sprintf("ahead=%v/%s", ahead, x.name), func(b *testing.B) { benchFollow(b, ahead, x.touch) })
+		}
 	}
-	for _, x := range []struct {
-		name  string
-		touch int // every n-th page between captures
-	}{{"arm", -1}, {"unchanged", 0}, {"5%", 20}, {"half", 2}, {"all", 1}} {
-		b.Run(x.name, func(b *testing.B) {
-			p := startDirtyProgram(b)
-			p.ask("fill", 1<<10)
-			var tr tracker
-			defer func() { tr.Close() }()
-			arm := func() {
-				s := p.stop(tr.begun)
-				b.StartTimer()
-				if _, err := tr.scan(s, 0, 1); err != nil {
+}
+
+func benchFollow(b *testing.B, ahead bool, touch int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p := startDirtyProgram(b)
+	p.ask("fill", 1<<10)
+	var tr tracker
+	defer func() { tr.Close() }()
+	snap(p, &tr, 0, 1)
+	var before, paused []time.Duration
+	for range b.N {
+		if touch < 0 {
+			tr.Close()
+		} else if touch > 0 {
+			p.ask("touch", touch)
+		}
+		if ahead {
+			if !tr.begun {
+				if err := tr.begin(p.stop(false)); err != nil {
 					b.Fatal(err)
 				}
-				b.StopTimer()
 				p.resume()
 			}
-			b.StopTimer()
-			if x.touch >= 0 {
-				arm()
+			start := threadTime(b)
+			if err := tr.ahead(p.pid); err != nil {
+				b.Fatal(err)
 			}
-			b.ResetTimer()
-			b.StopTimer()
-			for range b.N {
-				switch {
-				case x.touch < 0:
-					tr.Close()
-				case x.touch > 0:
-					p.ask("touch", x.touch)
-				}
-				arm()
-			}
-		})
+			before = append(before, threadTime(b)-start)
+		}
+		s := p.stop(tr.begun)
+		start := threadTime(b)
+		if _, err := tr.scan(s, 0, 1); err != nil {
+			b.Fatal(err)
+		}
+		paused = append(paused, threadTime(b)-start)
+		p.resume()
 	}
+	slices.Sort(paused)
+	b.ReportMetric(float64(paused[len(paused)/2].Microseconds())/1e3, "ms-pause")
+	if ahead {
+		slices.Sort(before)
+		b.ReportMetric(float64(before[len(before)/2].Microseconds())/1e3, "ms-before")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+func threadTime(b *testing.B) time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(ts.Nano())
 }
