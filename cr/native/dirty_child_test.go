@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -114,6 +115,9 @@ func (c *dirtyChild) serve() {
 			}
 			c.keep = append(c.keep, mem)
 			fmt.Fprintln(c.out, "ok")
+		case "busy": // n MB/s of what was filled last are written from now on
+			go writeSteadily(c.keep[len(c.keep)-1], n)
+			fmt.Fprintln(c.out, "ok")
 		case "touch": // every n-th page of what was filled last
 			mem := c.keep[len(c.keep)-1]
 			for i := 0; i < len(mem); i += n * PageSize {
@@ -123,6 +127,18 @@ func (c *dirtyChild) serve() {
 		}
 	}
 	c.endForks()
+}
+
+// writeSteadily writes to so many MB/s of pages here and there.
+func writeSteadily(mem []byte, rate int) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var written float64
+	start := time.Now()
+	for range time.Tick(time.Millisecond) {
+		for due := time.Since(start).Seconds() * float64(rate<<20); written < due; written += PageSize {
+			mem[r.IntN(len(mem)/PageSize)*PageSize]++
+		}
+	}
 }
 
 func check(err error) {
