@@ -2,13 +2,16 @@ package native
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -259,4 +262,33 @@ func benchIncremental(b *testing.B, track, chained bool, touch int) {
 	b.ReportMetric(float64(pauses[len(pauses)/2].Microseconds())/1e3, "ms-pause")
 	b.ReportMetric(size/1e6/float64(b.N), "MB-image")
 	b.ReportMetric(0, "ns/op")
+}
+
+// TestFollowingUnprivileged runs the tests of incremental images once more as an
+// ordinary user.
+func TestFollowingUnprivileged(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("they all run as an ordinary user")
+	}
+	needFollow(t)
+	const nobody = 65534
+	dir, err := victimDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, tmp := filepath.Join(dir, "dirty.test"), filepath.Join(dir, "nobody-dirty")
+	if err := errors.Join(copyExecutable(self), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.v", "-test.run=^Test(FollowedMemory|ChainOfImages|Scattered|LostAttempts|Exec|HugePages)$")
+	cmd.Dir = tmp
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if n := bytes.Count(out, []byte("\n--- PASS: Test")) + bytes.Count(out, []byte("\n--- SKIP: TestHugePages")); n != 6 {
+		t.Errorf("%d tests passed:\n%s", n, out)
+	}
 }
