@@ -10,14 +10,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 )
 
-// Catalogue is the folder that holds the snapshots of many jobs. It keeps
+// Catalogue is the folder that holds the snapshots of many jobs. It relies on
 // nothing in memory: any number of processes may use the same folder.
 type Catalogue struct {
-	root string
+	root     string
+	programs sync.Map // kept programs that were read: path -> programState
 }
 
 // Snapshot is one that is committed.
@@ -49,7 +51,7 @@ func Open(root string) (*Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalogue{abs}, nil
+	return &Catalogue{root: abs}, nil
 }
 
 // Root is the catalogue's folder, absolute.
@@ -259,7 +261,7 @@ func (c *Catalogue) findPath(spec string) (s *Snapshot, ok bool, err error) {
 	// Without a schema: a job's folder, or an unfinished snapshot's, or neither.
 	up, base := filepath.Split(abs)
 	if id, err := uuid.Parse(base); err == nil && id.String() == base {
-		s, err := (&Catalogue{filepath.Clean(up)}).Latest(base)
+		s, err := (&Catalogue{root: filepath.Clean(up)}).Latest(base)
 		return s, true, err
 	}
 	if _, isSeq := parseSeq(base); isSeq || strings.ContainsRune(spec, filepath.Separator) {

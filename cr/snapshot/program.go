@@ -50,7 +50,7 @@ func (c *Catalogue) KeepProgram(job, path, digest string) (*Hold, error) {
 }
 
 func (c *Catalogue) keepProgram(job, path, digest string, step func(string) error) (*Hold, error) {
-	f, err := (&keeper{jobDir: c.JobDir(job), digest: digest, step: step}).keep(job, path)
+	f, err := (&keeper{c: c, jobDir: c.JobDir(job), digest: digest, step: step}).keep(job, path)
 	if err != nil {
 		return nil, fmt.Errorf("keep the program %s for job %s: %w", path, job, err)
 	}
@@ -59,6 +59,7 @@ func (c *Catalogue) keepProgram(job, path, digest string, step func(string) erro
 
 // keeper stores one program.
 type keeper struct {
+	c              *Catalogue
 	jobDir, digest string
 	step           func(done string) error // tests: called after each step
 }
@@ -101,7 +102,7 @@ func (k *keeper) install(part *os.File) (*os.File, error) {
 	path := programPath(k.jobDir, k.digest)
 	f, err := lockProgram(path)
 	if err == nil {
-		if checkProgram(path, k.digest) == nil {
+		if k.isWhole(f) {
 			return f, nil
 		}
 		f.Close()
@@ -127,6 +128,31 @@ func (k *keeper) install(part *os.File) (*os.File, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return lockProgram(path) // opened for reading: nobody can run what is open for writing
+}
+
+// isWhole tells whether f is the kept program. It is read once, and again only
+// after a change: a job does this with every snapshot.
+func (k *keeper) isWhole(f *os.File) bool {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return false
+	}
+	now := programState{st.Dev, st.Ino, st.Size, st.Ctim}
+	if was, ok := k.c.programs.Load(f.Name()); ok && was == now {
+		return true
+	}
+	if checkProgram(f.Name(), k.digest) != nil {
+		return false
+	}
+	k.c.programs.Store(f.Name(), now)
+	return true
+}
+
+// programState changes with whatever is done to a file.
+type programState struct {
+	dev, ino uint64
+	size     int64
+	changed  unix.Timespec
 }
 
 func (k *keeper) did(step string) error {

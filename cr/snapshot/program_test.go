@@ -318,7 +318,7 @@ func TestCrashAtEveryStepOfKeeping(t *testing.T) {
 func TestHalfCopyOfACrash(t *testing.T) {
 	c := catalogue(t)
 	path, digest := program(t, "program")
-	k := &keeper{jobDir: c.JobDir(jobA), digest: digest}
+	k := &keeper{c: c, jobDir: c.JobDir(jobA), digest: digest}
 	if err := os.MkdirAll(filepath.Join(k.jobDir, programsDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
