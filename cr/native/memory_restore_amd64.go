@@ -108,6 +108,7 @@ func (r *restore) build() error {
 	calls = append(calls, r.processCalls()...)
 	calls = append(calls, r.fileCalls()...)
 	calls = append(calls, r.cloneCalls()...)
+	calls = append(calls, r.copierCall()) // last, so that its number is in nobody's way
 	return r.puppet.run(r.pid, calls)
 }
 
@@ -257,6 +258,9 @@ func (r *restore) bridgeAddrs() []addrs {
 // protect gives what has been filled its protection, and builds the bridge.
 func (r *restore) protect() error {
 	var calls []call
+	if fd := r.copier.there; fd >= 0 {
+		calls = append(calls, call{what: "closing", nr: unix.SYS_CLOSE, args: [6]uint64{uint64(fd)}})
+	}
 	for i := range r.state.Regions {
 		g := &r.state.Regions[i]
 		if r.filled[i] > 0 && g.Prot != unix.PROT_READ|unix.PROT_WRITE {

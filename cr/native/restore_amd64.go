@@ -58,6 +58,7 @@ type restore struct {
 	puppet puppet
 	shell  shell
 	layout layout
+	copier pageCopier
 	offset clockOffset
 	why    string // of the bridge
 	tids   []int  // in the order of state.Threads
@@ -290,7 +291,11 @@ func (r *restore) raiseLimits() error {
 }
 
 // fill writes the memory.
-func (r *restore) fill() error { return r.images.fill(r.puppet.mem, r.windows) }
+func (r *restore) fill() error {
+	r.copier.join(r.pid, r.copied())
+	defer r.copier.leave()
+	return r.images.fill(&r.copier, r.windows)
+}
 
 // release sends the threads on their way.
 func (r *restore) release() error {
