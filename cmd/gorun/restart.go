@@ -29,9 +29,9 @@ All images are checked before anything is started. The snapshot stays, and may
 be restarted any number of times, also at the same time. The job keeps its id;
 an incarnation's id tells its restarts apart.
 
--debug holds a rank of a snapshot of whole processes before its first
-instruction and tells its process id: attach a debugger to it (dlv attach PID),
-or let it go on with kill -CONT PID. The other ranks wait for it.`,
+-debug holds a rank of a snapshot of whole processes before it goes on and tells
+its process id: attach a debugger to it (dlv attach PID), or let it go on with
+kill -CONT PID. The other ranks wait for it.`,
 	setup: setupRestart,
 }
 
