@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -132,31 +133,53 @@ func freeMemory() uint64 {
 	if free == 0 {
 		free = math.MaxUint64
 	}
-	b, err := os.ReadFile("/proc/self/cgroup")
+	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return free
 	}
-	for line := range strings.Lines(string(b)) {
-		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			for ; group != "/" && group != "."; group = path.Dir(group) {
-				free = min(free, cgroupFree("/sys/fs/cgroup"+group))
-			}
+	for line := range strings.Lines(string(groups)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) < 3 {
+			continue
+		}
+		switch {
+		case f[0] == "0" && f[1] == "":
+			free = min(free, cgroupTwo.free("/sys/fs/cgroup", f[2]))
+		case slices.Contains(strings.Split(f[1], ","), "memory"):
+			free = min(free, cgroupOne.free("/sys/fs/cgroup/memory", f[2]))
 		}
 	}
 	return free
 }
 
-// cgroupFree is what one control group may still use. The page cache is counted
-// as used and can be had.
-func cgroupFree(dir string) uint64 {
-	limit, ok := readUint(dir + "/memory.max")
-	if !ok {
-		return math.MaxUint64 // none, or no such controller
+// cgroups are the names of a control group's files in one of the two versions.
+type cgroups struct{ limit, used, cache string }
+
+var (
+	cgroupOne = cgroups{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+	cgroupTwo = cgroups{"memory.max", "memory.current", "inactive_file"}
+)
+
+// free is what a group and all those above it may still use.
+func (c cgroups) free(root, group string) uint64 {
+	free := c.freeOf(root)
+	for ; group != "/" && group != "."; group = path.Dir(group) {
+		free = min(free, c.freeOf(root+group))
 	}
-	used, _ := readUint(dir + "/memory.current")
+	return free
+}
+
+// freeOf is what one group may still use. The page cache counts as used and can
+// be had.
+func (c cgroups) freeOf(dir string) uint64 {
+	limit, ok := readUint(dir + "/" + c.limit)
+	if !ok {
+		return math.MaxUint64 // none, or no such group
+	}
+	used, _ := readUint(dir + "/" + c.used)
 	if b, err := os.ReadFile(dir + "/memory.stat"); err == nil {
 		for line := range strings.Lines(string(b)) {
-			if f := strings.Fields(line); len(f) == 2 && f[0] == "inactive_file" {
+			if f := strings.Fields(line); len(f) == 2 && f[0] == c.cache {
 				cache, _ := strconv.ParseUint(f[1], 10, 64)
 				used -= min(used, cache)
 			}
