@@ -52,7 +52,7 @@ func race(r *runner) error {
 		return err
 	}
 	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-race", "-short",
-		"./rpi/...", "./mpi/...", "./internal/job/...", "./internal/oob/...", "./cr/...", "./launcher/...")
+		"./rpi/...", "./mpi/...", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...", "./cr/...", "./launcher/...")
 }
 
 func sim(r *runner) error {
