@@ -50,6 +50,9 @@ func (c *Copy) prepare() error {
 	if c.in, err = begin(c.pid, c.text); err != nil {
 		return fmt.Errorf("the copy: %w", err)
 	}
+	if err := c.in.forgetRseq(); err != nil {
+		return fmt.Errorf("the copy: %w", err)
+	}
 	if _, err := c.in.call(unix.SYS_CLOSE_RANGE, 0, 1<<32-1, 0); err != nil {
 		return fmt.Errorf("closing the copy's descriptors: %w", err)
 	}
