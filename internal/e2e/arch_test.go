@@ -61,7 +61,7 @@ func TestArchitectures(t *testing.T) {
 		}
 	}
 	for _, from := range ms {
-		schema := h.stopped("-cr", append(append([]string{"-np", "3"}, from.program...), append(problem, "-slow", "20ms")...))
+		schema := h.stopped("-cr=self", append(append([]string{"-np", "3"}, from.program...), append(problem, "-slow", "20ms")...))
 		for _, to := range ms {
 			out := h.must(append(append([]string{"restart", schema, "--"}, to.program...), problem...)...)
 			if got := digest(t, out); got != want {

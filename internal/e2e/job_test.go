@@ -18,7 +18,7 @@ func TestRealMatrix(t *testing.T) {
 	h := newHouse(t)
 	problem := []string{"-matrix", matrix, "-iters", "200", "-tol", "1e-12"}
 	want := digest(t, h.must(append([]string{"-np", "4"}, solver(problem...)...)...))
-	schema := h.stopped("-cr", append([]string{"-np", "4"}, solver(append(problem, "-slow", "10ms")...)...))
+	schema := h.stopped("-cr=self", append([]string{"-np", "4"}, solver(append(problem, "-slow", "10ms")...)...))
 	if got := digest(t, h.must("restart", schema)); got != want {
 		t.Errorf("digest %s, undisturbed %s", got, want)
 	}
@@ -33,7 +33,7 @@ func TestManyRanks(t *testing.T) {
 	h := newHouse(t)
 	problem := []string{"-poisson", "12", "-iters", "50", "-tol", "0"}
 	want := digest(t, h.must(append([]string{"-np", "64"}, solver(problem...)...)...))
-	schema := h.stopped("-cr", append([]string{"-np", "64"}, solver(append(problem, "-slow", "20ms")...)...))
+	schema := h.stopped("-cr=self", append([]string{"-np", "64"}, solver(append(problem, "-slow", "20ms")...)...))
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Add(1)
@@ -58,7 +58,7 @@ func TestTransparentIsRefused(t *testing.T) {
 	file := filepath.Join(h.run, "id")
 	args := []string{filepath.Join(bin, "heat"), "-n", "200", "-steps", "3000"}
 	want := digest(t, h.must(append([]string{"-np", "2"}, args...)...))
-	p := h.start(append([]string{"-np", "2", "-cr", "-jobid-file", file}, args...)...)
+	p := h.start(append([]string{"-np", "2", "-cr=self", "-jobid-file", file}, args...)...)
 	_, errs, code := h.gorun("checkpoint", jobID(t, p, file))
 	if code == 0 || !strings.Contains(errs, "cr.Register") {
 		t.Errorf("checkpoint: exit %d\n%s", code, errs)
@@ -77,7 +77,7 @@ func TestTransparentIsRefused(t *testing.T) {
 func TestTwoRequestsAtOnce(t *testing.T) {
 	h := newHouse(t)
 	file := filepath.Join(h.run, "id")
-	p := h.start(append([]string{"-np", "4", "-cr", "-jobid-file", file}, solver("-poisson", "8", "-iters", "300", "-tol", "0", "-slow", "5ms")...)...)
+	p := h.start(append([]string{"-np", "4", "-cr=self", "-jobid-file", file}, solver("-poisson", "8", "-iters", "300", "-tol", "0", "-slow", "5ms")...)...)
 	id := jobID(t, p, file)
 	var wg sync.WaitGroup
 	const asked = 6

@@ -22,7 +22,7 @@ type victim struct {
 }
 
 var selfVictim = victim{
-	cr:      "-cr",
+	cr:      "-cr=self",
 	program: []string{"solver", "-poisson", "10", "-iters", "120", "-tol", "0", "-slow", "3ms"},
 	phases:  []string{"points", "closing", "draining", "capturing", "writing", "committing", "committed"},
 	house:   func(t testing.TB) *house { return newHouse(t) },
@@ -136,7 +136,7 @@ func TestCheckpointRestartByHand(t *testing.T) {
 	args := []string{"-poisson", "10", "-iters", "150", "-tol", "0", "-slow", "3ms"}
 	expected := digest(t, h.must(append([]string{"-np", "4", filepath.Join(bin, "solver")}, args...)...))
 	file := filepath.Join(h.run, "id")
-	p := h.start(append([]string{"-np", "4", "-cr", "-jobid-file", file, filepath.Join(bin, "solver")}, args...)...)
+	p := h.start(append([]string{"-np", "4", "-cr=self", "-jobid-file", file, filepath.Join(bin, "solver")}, args...)...)
 	for round := range 10 {
 		id := jobID(t, p, file)
 		schema := strings.TrimSpace(h.must("checkpoint", id))

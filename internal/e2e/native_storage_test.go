@@ -89,9 +89,10 @@ func TestNativeNoRoom(t *testing.T) {
 			r, signals := h.stage(&scene{name: "heavy", np: 4, flags: []string{"-ckpt-dir", dir}})
 			r.refuses(4, c.words)
 			r.refuses(4, c.words) // and again: nothing of the first attempt stands in the way
-			if left, _ := filepath.Glob(filepath.Join(dir, "*", "[0-9]*", "*")); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
-			}
+			h.eventually("left behind", func() string {
+				left, _ := filepath.Glob(filepath.Join(dir, "*", "[0-9]*", "*"))
+				return strings.Join(left, " ")
+			})
 			h.signal(signals, "go")
 			r.ended()
 		})

@@ -14,8 +14,8 @@ func solver(args ...string) []string { return append([]string{filepath.Join(bin,
 
 func TestDamagedImages(t *testing.T) {
 	h := newHouse(t)
-	schema := h.stopped("-cr", append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
-	other := h.stopped("-cr", append([]string{"-np", "3"}, solver("-poisson", "8", "-iters", "80", "-tol", "0", "-slow", "10ms")...))
+	schema := h.stopped("-cr=self", append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
+	other := h.stopped("-cr=self", append([]string{"-np", "3"}, solver("-poisson", "8", "-iters", "80", "-tol", "0", "-slow", "10ms")...))
 	h.damage(t, schema, other)
 	h.clean()
 }
@@ -106,7 +106,7 @@ func (h *house) store(name string, content []byte) {
 func (h *house) failsAndGoesOn(dir, why string) string {
 	h.t.Helper()
 	want := digest(h.t, h.must(append([]string{"-np", "4"}, solver(shortRun...)...)...))
-	return h.failsWith(dir, why, want, append([]string{"-np", "4", "-cr"}, solver(append(shortRun, "-slow", "20ms")...)...))
+	return h.failsWith(dir, why, want, append([]string{"-np", "4", "-cr=self"}, solver(append(shortRun, "-slow", "20ms")...)...))
 }
 
 // failsWith does it for any run.
@@ -164,7 +164,7 @@ func TestReadOnlyFolder(t *testing.T) {
 func TestMovedSnapshot(t *testing.T) {
 	h := newHouse(t)
 	want := digest(t, h.must(append([]string{"-np", "3"}, solver(shortRun...)...)...))
-	schema := h.stopped("-cr", append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
+	schema := h.stopped("-cr=self", append([]string{"-np", "3"}, solver(append(shortRun, "-slow", "10ms")...)...))
 	moved := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.Rename(filepath.Dir(schema), moved); err != nil {
 		t.Fatal(err)
