@@ -58,7 +58,7 @@ func measureNative(ctx context.Context, world *bench.World, program string, j jo
 			return err
 		}
 	}
-	if j.ranks == 1 {
+	if j.ranks == 1 && j.mb >= 256 { // of less, what else the machine does would be measured
 		if err := p.growth(ctx, j, o.rounds, all); err != nil {
 			return err
 		}

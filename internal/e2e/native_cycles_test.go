@@ -46,9 +46,9 @@ func loads(rng *rand.Rand, ranks int) load {
 	case ranks > 8:
 		return load{"heat", ranks, heat(600)}
 	case rng.IntN(3) == 0:
-		return load{"churn", ranks, churn(4000)}
+		return load{"churn", ranks, churn(2000)}
 	}
-	return load{"heat", ranks, heat(20_000)}
+	return load{"heat", ranks, heat(8000)}
 }
 
 // calm is what an undisturbed run leaves behind.
@@ -230,6 +230,7 @@ func lineage(t *testing.T, rng *rand.Rand, l load, c *counter, all *sync.Map) {
 	once, _ := all.LoadOrStore(fmt.Sprint(l.name, l.ranks), sync.OnceValue(func() calm { return h.undisturbedRun(l) }))
 	want := once.(func() calm)()
 
+	t.Logf("%s on %d ranks", l.name, l.ranks)
 	log := filepath.Join(h.folder("work"), "log")
 	flags := []string{"-env", "GOMAXPROCS=2", "-ckpt-full-every", "4", "-agents", strconv.Itoa(1 + rng.IntN(2)), "-keep", "3"}
 	r := h.nativeRun(l.ranks, flags, l.args(log)...)
