@@ -1,7 +1,8 @@
-// Command demo shows the whole product in half a minute: it builds gorun and the
-// solver, runs the solver undisturbed, runs it again with checkpoints on, takes
-// one, kills a rank with kill -9, restarts from the snapshot, and compares the
-// two results bit by bit.
+// Command demo shows the whole product in half a minute: it builds gorun and two
+// programs, the solver, which names its state (-cr=self), and heat, which knows
+// nothing of checkpoints (-cr=native). It runs each undisturbed, runs it again
+// with checkpoints on, takes one, kills a rank with kill -9, restarts from the
+// snapshot, and compares the two results bit by bit.
 //
 //	go run ./examples/demo
 package main
@@ -19,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gorun-mpi/gorun/cr/native"
 )
 
 func main() {
@@ -45,25 +48,37 @@ func (d *demo) run(matrix string) error {
 	if err := os.Mkdir(filepath.Join(d.dir, "run"), 0o700); err != nil {
 		return err
 	}
-	say("building gorun and the solver")
-	for _, pkg := range []string{"cmd/gorun", "examples/solver"} {
+	say("building gorun and the programs")
+	for _, pkg := range []string{"cmd/gorun", "examples/solver", "examples/heat"} {
 		build := exec.Command("go", "build", "-o", d.dir, "github.com/gorun-mpi/gorun/"+pkg)
 		build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
 		if err := build.Run(); err != nil {
 			return fmt.Errorf("building %s: %w", pkg, err)
 		}
 	}
-	problem := []string{"-poisson", "24", "-iters", "300", "-tol", "0"}
+	problem := []string{"-poisson", "24"}
 	if matrix != "" {
-		problem = []string{"-matrix", matrix, "-iters", "300", "-tol", "0"}
+		problem = []string{"-matrix", matrix}
 	}
-	program := append([]string{filepath.Join(d.dir, "solver")}, problem...)
+	err := d.story("self", append(append([]string{filepath.Join(d.dir, "solver")}, problem...), "-iters", "300", "-tol", "0"), "-slow", "10ms")
+	if err != nil {
+		return err
+	}
+	if err := native.Supported(); err != nil {
+		say("no images of whole processes here: %v", err)
+		return nil
+	}
+	return d.story("native", []string{filepath.Join(d.dir, "heat"), "-n", "512", "-steps", "8000"})
+}
 
+// story runs a program twice, the second time with extra arguments and an
+// interruption, and compares.
+func (d *demo) story(backend string, program []string, extra ...string) error {
 	want, err := d.undisturbed(program)
 	if err != nil {
 		return err
 	}
-	schema, err := d.interrupted(append(program, "-slow", "10ms"))
+	schema, err := d.interrupted(backend, append(program, extra...))
 	if err != nil {
 		return err
 	}
@@ -84,7 +99,7 @@ func (d *demo) run(matrix string) error {
 }
 
 func (d *demo) undisturbed(program []string) (string, error) {
-	say("undisturbed run: gorun -np %d solver %s", d.np, strings.Join(program[1:], " "))
+	say("undisturbed run: gorun -np %d %s %s", d.np, filepath.Base(program[0]), strings.Join(program[1:], " "))
 	out, err := d.gorun(append([]string{"-np", strconv.Itoa(d.np)}, program...)...)
 	if err != nil {
 		return "", err
@@ -94,11 +109,11 @@ func (d *demo) undisturbed(program []string) (string, error) {
 
 // interrupted starts a run, takes a checkpoint, kills a rank and returns the
 // path of the snapshot's schema.
-func (d *demo) interrupted(program []string) (string, error) {
-	say("the same with checkpoints on: gorun -np %d -cr solver ...", d.np)
-	id := filepath.Join(d.dir, "id")
+func (d *demo) interrupted(backend string, program []string) (string, error) {
+	say("the same with checkpoints on: gorun -np %d -cr=%s %s ...", d.np, backend, filepath.Base(program[0]))
+	id := filepath.Join(d.dir, "id-"+backend)
 	var out bytes.Buffer
-	job := d.command(append([]string{"-np", strconv.Itoa(d.np), "-cr", "-jobid-file", id}, program...)...)
+	job := d.command(append([]string{"-np", strconv.Itoa(d.np), "-cr=" + backend, "-jobid-file", id}, program...)...)
 	job.Stdout, job.Stderr = &out, &out
 	if err := job.Start(); err != nil {
 		return "", err
