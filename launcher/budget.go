@@ -95,7 +95,7 @@ func (m *memory) promise(n uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if free := m.free(); m.promised+n > free {
-		return fmt.Errorf("a copy of its %d MB beside the copies of other ranks (%d MB) could need more memory than is free here (%d MB)", n>>20, m.promised>>20, free>>20)
+		return fmt.Errorf("a copy could come to need its %d MB, of %d MB that are free here %d MB are kept for copies of other ranks", n>>20, free>>20, m.promised>>20)
 	}
 	m.promised += n
 	return nil

@@ -125,7 +125,8 @@ type bench struct {
 	f    *fakeImager
 	head *oob.Conn
 	ends chan error
-	pids []int // of the ranks
+	pids []int  // of the ranks
+	said string // their output so far
 }
 
 // newBench starts an agent with np ranks that run a shell's script.
@@ -176,6 +177,9 @@ func (b *bench) until(kind oob.Kind) oob.Msg {
 		}
 		if m.Kind == oob.Spawn && m.A != spawnFree {
 			b.pids[m.From] = int(m.B)
+		}
+		if m.Kind == oob.Output {
+			b.said += string(m.Data)
 		}
 		if m.Kind == oob.Failed && kind != oob.Failed {
 			b.t.Fatalf("rank %d: %s", m.From, m.Data)
@@ -374,8 +378,11 @@ func TestNoMemoryToCopy(t *testing.T) {
 func TestSweep(t *testing.T) {
 	b := newBench(t, 1, "(sleep 1000 & echo $!); sleep 1000", nil)
 	b.until(oob.Spawn)
+	for b.said == "" {
+		b.until(oob.Output)
+	}
 	var orphan int
-	if _, err := fmt.Sscan(string(b.until(oob.Output).Data), &orphan); err != nil {
+	if _, err := fmt.Sscan(b.said, &orphan); err != nil {
 		t.Fatal(err)
 	}
 	b.order(oob.Capture, 1, 0, capture(1, 0))
