@@ -91,11 +91,15 @@ func TestHeadDecidesOnce(t *testing.T) {
 				step(HeadEvent{Type: HvTimeout, Timer: timer})
 			case 1:
 				step(HeadEvent{Type: HvRequest, Request: Request{Mode: rapid.Uint64Range(1, 3).Draw(t, "mode")}})
+			case 2, 3, 4, 5, 6, 7, 8:
+				for _, m := range onwards(h) {
+					step(HeadEvent{Type: HvMsg, Msg: m})
+				}
 			default:
 				m := oob.Msg{Kind: word.Draw(t, "word"), From: rapid.Int32Range(0, np-1).Draw(t, "from"), Incarnation: testIncarnation, Attempt: attempt}
 				switch m.Kind {
 				case oob.AtPoint:
-					m.A = 1
+					m.A = h.point()
 				case oob.Failed:
 					m.A = rapid.Uint64Range(0, 1).Draw(t, "on the way")
 				case oob.Written:
@@ -108,4 +112,32 @@ func TestHeadDecidesOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// onwards is what the ranks say next if all goes well.
+func onwards(h *Head) (all []oob.Msg) {
+	a := h.run
+	if a == nil {
+		return nil
+	}
+	kind, ok := map[phase]oob.Kind{phasePoints: oob.Points, phaseTarget: oob.AtPoint, phaseDraining: oob.Ready,
+		phaseCapturing: oob.Captured, phaseWriting: oob.Written}[a.phase]
+	if !ok {
+		return nil
+	}
+	for rank := range h.cfg.Size {
+		m := oob.Msg{Kind: kind, From: int32(rank), Incarnation: testIncarnation, Attempt: a.n, A: a.point}
+		if kind == oob.Written {
+			m.Data, _ = json.Marshal(oob.ImageInfo{Base: a.base})
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func (h *Head) point() uint64 {
+	if h.run == nil {
+		return 0
+	}
+	return h.run.point
 }

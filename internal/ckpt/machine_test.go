@@ -53,6 +53,10 @@ func TestRevertFromAnywhere(t *testing.T) {
 		small := rapid.Uint64Range(0, 2) // of numbers, of modes: self and native
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
 			attempt, _ := r.Attempt()
+			if rapid.IntRange(0, 3).Draw(t, "astray") > 0 {
+				step(onward(t, r))
+				continue
+			}
 			if rapid.Bool().Draw(t, "message") {
 				m := oob.Msg{Kind: head.Draw(t, "kind"), From: oob.Head, Incarnation: testIncarnation,
 					Attempt: attempt + uint32(small.Draw(t, "attempt")/2), A: small.Draw(t, "a")}
@@ -71,6 +75,57 @@ func TestRevertFromAnywhere(t *testing.T) {
 			t.Fatalf("after Revert: live %v, %s, gate closed %v, copy %v", live, r.State().String(), closed, copied)
 		}
 	})
+}
+
+// onward is something that brings a rank of three further.
+func onward(t *rapid.T, r *Rank) RankEvent {
+	attempt, _ := r.Attempt()
+	ones := []uint64{0, 1, 1}
+	of := func(kind oob.Kind, a uint64) RankEvent {
+		m := oob.Msg{Kind: kind, From: oob.Head, A: a, Incarnation: testIncarnation, Attempt: attempt}
+		if kind == oob.Bookmark {
+			m.From = rapid.Int32Range(1, 2).Draw(t, "peer")
+		}
+		return RankEvent{Type: EvMsg, Msg: m}
+	}
+	mode := rapid.Uint64Range(oob.ModeSelf, oob.ModeNative).Draw(t, "mode")
+	var next []RankEvent
+	switch r.State() {
+	case Running:
+		begin := of(oob.Close, mode)
+		if mode == oob.ModeSelf {
+			begin = of(oob.Prepare, rapid.SampledFrom([]uint64{oob.ModeSelf, oob.ModeAuto}).Draw(t, "self"))
+		}
+		begin.Msg.Attempt++
+		return begin
+	case Preparing:
+		switch {
+		case r.target == 0:
+			next = []RankEvent{{Type: EvArmed, N: 1}, of(oob.Target, 2)}
+		case !r.stopped:
+			next = []RankEvent{{Type: EvAtPoint, N: 2}, {Type: EvAtPoint, N: 2}, {Type: EvUnable}}
+		default:
+			next = []RankEvent{of(oob.Close, mode)}
+		}
+		if r.failed {
+			next = []RankEvent{of(oob.Close, oob.ModeNative)}
+		}
+	case Closing:
+		next = []RankEvent{{Type: EvClosed}, {Type: EvFlushed, Sent: ones}}
+	case Exchanging:
+		next = []RankEvent{of(oob.Senders, 2), of(oob.Bookmark, 1)}
+	case Draining:
+		next = []RankEvent{{Type: EvProgress, Recv: ones}, of(oob.Open, 0)}
+	case Ready:
+		next = []RankEvent{of(oob.Capture, 0), of(oob.Open, 0)}
+	case Capturing:
+		next = []RankEvent{{Type: EvCaptured}, of(oob.Open, 0)}
+	default:
+		next = []RankEvent{of(oob.Open, 0), {Type: EvWritten}}
+	}
+	ev := rapid.SampledFrom(next).Draw(t, "onward")
+	ev.Attempt = attempt
+	return ev
 }
 
 func TestDestSumRefuses(t *testing.T) {

@@ -156,7 +156,7 @@ func (r *Rank) ordered(m *oob.Msg) {
 		case m.A == oob.ModeNative: // from here on Points do not matter
 			r.native, r.failed = true, false
 			r.close()
-		case r.stopped:
+		case r.stopped && !r.failed:
 			r.close()
 		}
 	case oob.Senders:
