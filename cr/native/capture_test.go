@@ -340,13 +340,15 @@ func TestCopyHoldsNothing(t *testing.T) {
 // TestStopped: a process that was stopped by a signal is imaged, and remains
 // stopped until it is told to go on.
 func TestStopped(t *testing.T) {
-	v := newVictim(t, newTracer(t), "spin")
-	unix.Kill(v.pid, unix.SIGSTOP)
-	waitState(t, v.pid, 'T')
-	v.capture(CaptureOptions{})
-	waitState(t, v.pid, 'T')
-	unix.Kill(v.pid, unix.SIGCONT)
-	v.works()
+	v := newVictim(t, newTracer(t), "spin", "births") // a thread may be half born then
+	for range 5 {
+		unix.Kill(v.pid, unix.SIGSTOP)
+		waitState(t, v.pid, 'T')
+		v.capture(CaptureOptions{})
+		waitState(t, v.pid, 'T')
+		unix.Kill(v.pid, unix.SIGCONT)
+		v.works()
+	}
 }
 
 func waitState(t *testing.T, pid int, state byte) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,47 +38,59 @@ type vdsoRange struct{ start, end uint64 }
 
 func (v vdsoRange) has(addr uint64) bool { return addr >= v.start && addr < v.end }
 
-// stepLimit is how many instructions a thread may take to leave the vdso.
-const stepLimit = 2000
+// stepLimit is how many instructions a thread may take to get to where it can be
+// imaged.
+const (
+	stepLimit = 2000
+	stepWait  = 100 * time.Millisecond
+)
 
-// leaveVDSO brings a thread that stands in the kernel's own code out of it: the
-// code of another machine's kernel has other instructions there.
-func leaveVDSO(tid int, r regs, v vdsoRange) (regs, error) {
-	if !v.has(r.Rip) {
-		return r, nil
+// errMidway says that a thread does not get there.
+var errMidway = fmt.Errorf("%w: it stands in the kernel's code, is being born or about to end", ErrBusy)
+
+// advance lets a thread, alone, go on to where it can go on from elsewhere: out of
+// the vdso, since another machine's kernel has other instructions there, and, in
+// a newborn thread, to where the runtime has entered its number, by which a
+// restore finds it.
+func (r *recorder) advance(tid int) error {
+	own, err := getRegs(tid)
+	if err != nil || r.ready(tid, &own) {
+		return err
 	}
 	mask, err := getMask(tid)
 	if err != nil {
-		return r, err
+		return err
 	}
 	if err := setMask(tid, allSignals); err != nil {
-		return r, err
+		return err
 	}
-	for n := 0; v.has(r.Rip) && err == nil; n++ {
+	for n := 0; err == nil && !r.ready(tid, &own); n++ {
 		if n == stepLimit {
-			err = fmt.Errorf("%w: thread %d does not leave the vdso", ErrBusy, tid)
+			err = errMidway
 			break
 		}
-		r, err = step(tid)
+		own, err = step(tid)
 	}
 	if e := setMask(tid, mask); err == nil {
 		err = e
 	}
-	return r, err
+	return err
 }
 
+// step executes one instruction of a thread.
 func step(tid int) (regs, error) {
 	sig := 0
 	for {
 		if err := resumeStep(tid, sig); err != nil {
 			return regs{}, err
 		}
-		s, err := waitStop(tid, stopLimit)
+		s, err := waitStop(tid, stepWait)
 		switch {
 		case err != nil:
-			return regs{}, err
+			// It sleeps in a system call, as no thread does that is being born.
+			return regs{}, errMidway
 		case s.exited:
-			return regs{}, ErrDied
+			return regs{}, errMidway // or the process was killed, which shows later
 		case s.event == 0 && s.sig == int(unix.SIGTRAP):
 			return getRegs(tid)
 		}
@@ -87,24 +100,26 @@ func step(tid int) (regs, error) {
 	}
 }
 
-// errHalfBorn says that a thread is not far enough yet to be made anew
-// elsewhere: the runtime has not entered its number.
-var errHalfBorn = fmt.Errorf("%w: a thread was just being born", ErrBusy)
+// ready tells whether a thread stands where it can be imaged.
+func (r *recorder) ready(tid int, own *regs) bool {
+	return !r.vdso.has(own.Rip) && settled(r.mem, tid, own.Fs_base)
+}
 
-// settled checks that the runtime knows the thread by its number: g, m and
-// m.procid are in place. A restore has to find it there again.
-func settled(m *memory, tid int, fs uint64) error {
+// settled tells whether the runtime knows the thread by its number: g, m and
+// m.procid are in place. Until a new thread has set its own fs_base, it has that
+// of the thread that made it.
+func settled(m *memory, tid int, fs uint64) bool {
 	g, err := m.word(fs - 8)
 	if err != nil || g == 0 {
-		return errHalfBorn
+		return false
 	}
 	mach, err := m.word(g + 0x30)
 	if err != nil || mach == 0 {
-		return errHalfBorn
+		return false
 	}
 	var p [0x100]byte
-	if err := m.peek(p[:], mach); err != nil {
-		return errHalfBorn
+	if m.peek(p[:], mach) != nil {
+		return false
 	}
 	found := 0
 	for i := 0; i < len(p); i += 8 {
@@ -112,31 +127,15 @@ func settled(m *memory, tid int, fs uint64) error {
 			found++
 		}
 	}
-	if found != 1 {
-		return errHalfBorn
-	}
-	return nil
+	return found == 1
 }
 
 // recordThreads notes what is needed to make the threads anew. The leader's
 // entry comes first.
 func (st *standstill) recordThreads(r *recorder) error {
-	bases := make(map[uint64]bool)
 	for _, tid := range st.tids {
-		own, err := getRegs(tid)
-		if err != nil {
-			return err
-		}
-		if own, err = leaveVDSO(tid, own, r.vdso); err != nil {
-			return err
-		}
-		// Until a new thread has set its own, it has its parent's.
-		if own.Fs_base == 0 || bases[own.Fs_base] {
-			return errHalfBorn
-		}
-		bases[own.Fs_base] = true
-		if err := settled(r.mem, tid, own.Fs_base); err != nil {
-			return err
+		if err := r.advance(tid); err != nil {
+			return fmt.Errorf("thread %d: %w", tid, err)
 		}
 	}
 	leader, err := getRegs(st.g.pid)

@@ -132,10 +132,9 @@ func (st *standstill) await(tid int) (bool, error) {
 // release lets all threads go on and gives how long the first stood still.
 func (st *standstill) release() time.Duration {
 	for _, tid := range st.tids {
-		if err := detach(tid, 0); err != nil && tid != st.g.pid {
-			// Killed meanwhile: until its tracer has reaped it, the process does
-			// not end.
-			reapThread(tid, stopLimit)
+		if detach(tid, 0) != nil && !st.reap(tid) {
+			interrupt(tid)
+			st.stuck = append(st.stuck, tid)
 		}
 	}
 	took := time.Since(st.since)
@@ -144,6 +143,16 @@ func (st *standstill) release() time.Duration {
 	}
 	st.tids, st.stuck = nil, nil
 	return took
+}
+
+// reap takes the end of a thread that was killed while it stood: before its tracer
+// has done so the process does not end. The leader is left to its parent. It
+// reports false if the thread has not ended.
+func (st *standstill) reap(tid int) bool {
+	if tid == st.g.pid {
+		return st.g.ended()
+	}
+	return reapThread(tid, 100*time.Millisecond) == nil
 }
 
 // letGo waits for a thread that would not stop, and detaches from it then.
