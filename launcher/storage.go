@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -21,8 +22,15 @@ import (
 type storage struct {
 	busy    int    // works under way
 	phase   string // of the running attempt, "" without one
-	pending map[int]*snapshot.Pending
+	pending map[int]*pending
 	last    *Report // of the newest checkpoint
+}
+
+// pending is a snapshot being written.
+type pending struct {
+	*snapshot.Pending
+	keep  func() error // stores the program beside it, once
+	early bool         // keep was begun with the snapshot
 }
 
 // commit is a committed snapshot of this job's own chain: one that this head
@@ -95,11 +103,30 @@ func (inc *incarnation) beginFolder() {
 			return
 		}
 		if inc.store.pending == nil {
-			inc.store.pending = map[int]*snapshot.Pending{}
+			inc.store.pending = map[int]*pending{}
 		}
-		inc.store.pending[p.Seq] = p
+		inc.store.pending[p.Seq] = inc.keepEarly(p)
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvFolder, Folder: p.Dir, Seq: p.Seq})
 	})
+}
+
+// keepEarly has the program stored while the ranks are imaged, if it is certain
+// that their images will need it.
+func (inc *incarnation) keepEarly(s *snapshot.Pending) *pending {
+	p := &pending{Pending: s, early: inc.h.opt.mode() == oob.ModeNative}
+	p.keep = sync.OnceValue(func() error { return inc.h.prog.keep(s) })
+	if p.early { // an error is told by the commit
+		work(inc, func() (struct{}, error) { return struct{}{}, p.keep() }, func(struct{}, error) {})
+	}
+	return p
+}
+
+// Discard waits for what was begun.
+func (p *pending) Discard() error {
+	if p.early {
+		p.keep()
+	}
+	return p.Pending.Discard()
 }
 
 func (inc *incarnation) discard(seq int) {
@@ -126,9 +153,9 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 			return c, err
 		}
 		if a.Mode == oob.ModeSelf {
-			schema.Point, err = pointOf(p, images)
+			schema.Point, err = pointOf(p.Pending, images)
 		} else {
-			err = h.prog.keep(p)
+			err = p.keep()
 		}
 		if err != nil {
 			return c, err
