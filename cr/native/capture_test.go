@@ -194,12 +194,23 @@ func TestBirths(t *testing.T) {
 func TestRefused(t *testing.T) {
 	tr := newTracer(t)
 	for what, named := range map[string]string{
-		"child":   "child process",
-		"zombie":  "was not waited for",
-		"shared":  "shared memory",
-		"inotify": "inotify",
-		"itimer":  "timers",
+		"child":    "child process",
+		"zombie":   "was not waited for",
+		"shared":   "anonymous shared memory",
+		"memfd":    "shared memory numbers",
+		"sysv":     "System V",
+		"inotify":  "inotify",
+		"signalfd": "signalfd",
+		"fifo":     "named pipe",
+		"itimer":   "timers",
+		"timer":    "timers",
+		"seccomp":  "seccomp",
+		"private":  "may not be read",
+		"chdir":    "working directory",
 	} {
+		if what == "private" && os.Getuid() == 0 {
+			continue // may read it all the same
+		}
 		v := newVictim(t, tr, what)
 		c, err := v.target.Capture(CaptureOptions{})
 		if err == nil {
@@ -211,22 +222,45 @@ func TestRefused(t *testing.T) {
 		v.works()
 		v.end()
 	}
-	// What only the copy shows is refused when it is written.
-	v := newVictim(t, tr, "dontfork")
-	c, err := v.target.Capture(CaptureOptions{})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// TestRefusedLate: what only the copy shows is refused when it is to be written.
+func TestRefusedLate(t *testing.T) {
+	tr := newTracer(t)
+	for what, named := range map[string]string{
+		"dontfork": "MADV_DONTFORK",
+		"filemap":  "shared mapping",
+	} {
+		v := newVictim(t, tr, what)
+		c, err := v.target.Capture(CaptureOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		_, err = c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{})
+		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%v left", left)
+		}
+		c.Release()
+		v.works()
+		v.end()
 	}
-	dir := t.TempDir()
-	_, err = c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{})
-	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "MADV_DONTFORK") {
+}
+
+// TestTraced: a program in a debugger is left to it.
+func TestTraced(t *testing.T) {
+	v, debugger := newVictim(t, newTracer(t)), newTracer(t)
+	debugger.Do(func() {
+		if err := seize(v.pid, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := v.target.Capture(CaptureOptions{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "debugger") {
 		t.Error(err)
 	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("%v left", left)
-	}
-	c.Release()
-	v.works()
 }
 
 // file finds the descriptors of a kind.

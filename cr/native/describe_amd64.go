@@ -67,11 +67,8 @@ func (c *Copy) describeProgram(pid int) error {
 		return err
 	}
 	s.Exe = strings.TrimSuffix(s.Exe, " (deleted)")
-	if s.Dir, err = os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); err != nil {
+	if s.Dir, err = workingDir(pid); err != nil {
 		return err
-	}
-	if dir, gone := strings.CutSuffix(s.Dir, " (deleted)"); gone {
-		return refuse("change to a folder that exists", "its working directory %s, which was deleted", dir)
 	}
 	stat, err := parsedProc(pid, "stat", parseStat)
 	if err != nil {
@@ -82,6 +79,18 @@ func (c *Copy) describeProgram(pid int) error {
 	status, err := parsedProc(pid, "status", parseStatus)
 	s.Umask = status.umask
 	return err
+}
+
+// workingDir finds the folder a process is in.
+func workingDir(pid int) (string, error) {
+	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	if err != nil {
+		return "", err
+	}
+	if dir, gone := strings.CutSuffix(dir, " (deleted)"); gone {
+		return "", refuse("change to a folder that exists", "its working directory %s, which was deleted", dir)
+	}
+	return dir, nil
 }
 
 func (c *Copy) describeStrings(pid int) error {

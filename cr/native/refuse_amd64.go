@@ -44,6 +44,9 @@ func (g *Target) check() error {
 	if err != nil {
 		return err
 	}
+	if _, err := workingDir(g.pid); err != nil {
+		return err
+	}
 	for _, check := range []func() error{g.checkChildren, g.checkTimers, func() error { return checkMaps(maps) }, g.checkFiles} {
 		if err := check(); err != nil {
 			return err

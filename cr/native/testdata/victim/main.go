@@ -71,6 +71,15 @@ var deeds = map[string]func(){
 	"events":   events,
 	"inotify":  inotify,
 	"itimer":   itimer,
+	"timer":    timer,
+	"signalfd": signalfd,
+	"memfd":    memfd,
+	"sysv":     sysv,
+	"fifo":     fifo,
+	"filemap":  filemap,
+	"seccomp":  seccomp,
+	"private":  private,
+	"chdir":    chdir,
 	"dontfork": dontfork,
 	"threads":  threads,
 	"births":   func() { go births() },
@@ -248,4 +257,75 @@ func dontfork() {
 	p, err := syscall.Mmap(-1, 0, 1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	fail(err)
 	fail(syscall.Madvise(p, 10))
+}
+
+// timer makes a POSIX timer that does nothing (SIGEV_NONE).
+func timer() {
+	event := [8]uint64{0, 1 << 32}
+	var id int32
+	syscallFD(syscall.Syscall(syscall.SYS_TIMER_CREATE, 1, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&id))))
+}
+
+func signalfd() {
+	var mask uint64
+	const all = ^uintptr(0) // a new one
+	syscallFD(syscall.Syscall6(syscall.SYS_SIGNALFD4, all, uintptr(unsafe.Pointer(&mask)), 8, 0, 0, 0))
+}
+
+func memfd() {
+	const memfdCreate = 319
+	name := []byte("numbers\x00")
+	fd := syscallFD(syscall.Syscall(memfdCreate, uintptr(unsafe.Pointer(&name[0])), 0, 0))
+	fail(syscall.Ftruncate(fd, 8192))
+	_, err := syscall.Mmap(fd, 0, 8192, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	fail(err)
+}
+
+func sysv() {
+	const create, remove = 0o1600, 0
+	id := syscallFD(syscall.Syscall(syscall.SYS_SHMGET, 0, 8192, create))
+	syscallFD(syscall.Syscall(syscall.SYS_SHMAT, uintptr(id), 0, 0))
+	syscallFD(syscall.Syscall(syscall.SYS_SHMCTL, uintptr(id), remove, 0))
+}
+
+func fifo() {
+	path := os.TempDir() + "/fifo"
+	fail(syscall.Mkfifo(path, 0o600))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	fail(err)
+	keep = append(keep, f)
+}
+
+func filemap() {
+	f, err := os.CreateTemp("", "map")
+	fail(err)
+	fail(f.Truncate(8192))
+	_, err = syscall.Mmap(int(f.Fd()), 0, 8192, syscall.PROT_READ, syscall.MAP_SHARED) // could be made writable
+	fail(err)
+	fail(f.Close())
+}
+
+// seccomp installs a filter that lets everything pass, for all threads.
+func seccomp() {
+	const noNewPrivs, setModeFilter, sync, nr = 38, 1, 1, 317
+	allow := uint64(0x7fff0000)<<32 | 0x06 // BPF_RET
+	program := struct {
+		n      uint64
+		filter *uint64
+	}{1, &allow}
+	if _, _, e := syscall.AllThreadsSyscall6(syscall.SYS_PRCTL, noNewPrivs, 1, 0, 0, 0, 0); e != 0 {
+		fail(e)
+	}
+	syscallFD(syscall.Syscall(nr, setModeFilter, sync, uintptr(unsafe.Pointer(&program))))
+}
+
+// private forbids others to look at the process.
+func private() { syscallFD(syscall.Syscall(syscall.SYS_PRCTL, 4, 0, 0)) }
+
+// chdir goes to a folder that is deleted then.
+func chdir() {
+	dir, err := os.MkdirTemp("", "dir")
+	fail(err)
+	fail(os.Chdir(dir))
+	fail(os.Remove(dir))
 }
