@@ -2,8 +2,8 @@ package native
 
 import "time"
 
-// lookAhead prepares the following of changes before the process is stopped. It
-// returns for how long its main thread stood still for that, the first time
+// lookAhead prepares the following of changes before the process is stopped for
+// its image. It returns for how long it stood still for that, the first time
 // only. Failures are met, and reported, by the scan that follows.
 func (g *Target) lookAhead(th *traceThread) (stood time.Duration) {
 	g.mu.Lock()
@@ -15,13 +15,15 @@ func (g *Target) lookAhead(th *traceThread) (stood time.Duration) {
 	return stood
 }
 
-// beginFollowing stops the main thread, the others run on, for as long as it
-// takes to make a few system calls. It runs on th.
+// beginFollowing stops the process for as long as it takes to make a few system
+// calls. All threads stand: none may meet the descriptor that is there
+// meanwhile, or put another one in its place. It runs on th.
 func (g *Target) beginFollowing(th *traceThread) time.Duration {
-	st := &standstill{g: g, th: th, since: time.Now()}
-	if err := st.stopThese([]int{g.pid}, make(map[int]bool)); err == nil && len(st.tids) > 0 {
-		st.beginInLeader()
+	st, err := g.stopAll(th)
+	if err != nil {
+		return 0
 	}
+	st.beginInLeader()
 	return st.release()
 }
 
