@@ -183,7 +183,7 @@ func TestManyGoroutines(t *testing.T) {
 // TestBirths images a program whose threads come and go all the time.
 func TestBirths(t *testing.T) {
 	v := newVictim(t, newTracer(t), "births", "births")
-	for range 10 {
+	for range 5 {
 		v.capture(CaptureOptions{})
 		v.works()
 	}
@@ -407,7 +407,7 @@ func waitState(t *testing.T, pid int, state byte) {
 func TestKilled(t *testing.T) {
 	tr := newTracer(t)
 	died, lived := 0, 0
-	for i := range 60 {
+	for i := range 30 {
 		v := newVictim(t, tr, "spin", "threads", "4")
 		// At any moment of the capture, however long it takes here.
 		var wg sync.WaitGroup
