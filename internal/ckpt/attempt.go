@@ -13,6 +13,7 @@ type phase uint8
 const (
 	phasePoints phase = iota
 	phaseTarget
+	phasePlace
 	phaseDraining
 	phaseFolder
 	phaseCapturing
@@ -92,7 +93,7 @@ func (h *Head) begin() {
 	if a.mode == oob.ModeSelf {
 		h.enter(phasePoints)
 	} else {
-		h.enter(phaseDraining)
+		h.enter(phasePlace)
 	}
 }
 
@@ -110,6 +111,11 @@ func (h *Head) enter(p phase) {
 		h.tellAll(oob.Msg{Kind: oob.Prepare, A: a.wanted})
 	case phaseTarget:
 		h.tellAll(oob.Msg{Kind: oob.Target, A: a.point})
+	case phasePlace:
+		if a.folder || a.mode == oob.ModeSelf {
+			h.enter(phaseDraining)
+			return
+		}
 	case phaseDraining:
 		h.join()
 		h.tellAll(oob.Msg{Kind: oob.Close, A: a.mode})
@@ -246,8 +252,8 @@ func (h *Head) folder(ev *HeadEvent) {
 	switch {
 	case ev.Type == HvFolder && wanted:
 		a.folder, a.path, a.seq = true, ev.Folder, ev.Seq
-		if a.phase == phaseFolder {
-			h.enter(phaseCapturing)
+		if a.phase == phasePlace || a.phase == phaseFolder {
+			h.enter(a.phase + 1)
 		}
 	case ev.Type == HvFolder:
 		h.act(HeadAction{Type: HactDiscard, Seq: ev.Seq})

@@ -17,7 +17,7 @@ func (a *attempt) fits(r Request) bool {
 	if r.Codec != a.codec {
 		return false
 	}
-	settled := a.phase >= phaseDraining
+	settled := a.phase >= phasePlace
 	return r.Mode == a.wanted || settled && (r.Mode == a.mode || r.Mode == oob.ModeAuto && a.mode == oob.ModeSelf)
 }
 
@@ -53,7 +53,7 @@ func (h *Head) decide(wanted uint64) (mode uint64, note []string, err string) {
 // trying reports whether the attempt may yet become a native one.
 func (h *Head) trying() bool {
 	a := h.run
-	return a.phase < phaseDraining && a.wanted == oob.ModeAuto && h.cfg.NativeErr == ""
+	return a.phase < phasePlace && a.wanted == oob.ModeAuto && h.cfg.NativeErr == ""
 }
 
 // pointless is called when not all ranks will stop at the Point.
@@ -82,7 +82,7 @@ func (h *Head) fallBack(why string) {
 	if why != "" {
 		a.notes = append(a.notes, nativeNote(why))
 	}
-	h.enter(phaseDraining)
+	h.enter(phasePlace)
 }
 
 func nativeNote(why string) string {

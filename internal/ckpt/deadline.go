@@ -25,8 +25,8 @@ func (h *Head) stopTimer() {
 func (h *Head) timeout() {
 	a := h.run
 	a.timer = 0
-	if a.asked || a.phase == phaseFolder {
-		if a.phase < phaseDraining {
+	if a.asked || a.phase == phaseFolder || a.phase == phasePlace {
+		if a.phase < phasePlace {
 			h.pointless(h.lateText())
 		} else {
 			h.fail(h.lateText())
@@ -48,7 +48,7 @@ func (h *Head) timeout() {
 func (h *Head) lateText() string {
 	a := h.run
 	limit := time.Duration(h.limit()) * time.Millisecond
-	if a.phase == phaseFolder {
+	if a.phase == phaseFolder || a.phase == phasePlace {
 		return fmt.Sprintf("no folder for the snapshot within %v", limit)
 	}
 	culprit, late, silent := -1, 0, false
@@ -115,6 +115,8 @@ func (h *Head) progress() {
 	switch a.phase {
 	case phasePoints, phaseTarget:
 		info.Phase = "points"
+	case phasePlace:
+		info.Phase = "closing"
 	case phaseDraining:
 		info.Phase = "draining"
 		if info.Ranks == 0 {

@@ -33,8 +33,9 @@ func ImageName(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 //
 //	points      Prepare to all -> Points of all          (self and auto)
 //	target      Target to all  -> AtPoint of all         (self and auto)
+//	place       somewhere to write is there              (native: no gate is closed for a disk)
 //	draining    Close to all, sparse: Senders -> Ready of all
-//	folder      somewhere to write is there; it was asked for at the beginning
+//	folder      somewhere to write is there              (self); it was asked for at the beginning
 //	capturing   Capture to all -> Captured of all
 //	writing     Open to all    -> Written of all         (deadline moves with Progress)
 //	committing  schema, rename -> Commit to all, Done
