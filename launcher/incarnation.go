@@ -424,7 +424,9 @@ func (inc *incarnation) finished() {
 	}
 	inc.closing = true
 	inc.tooEarly(0)
-	inc.ticker.Stop()
+	if inc.ticker != nil { // else the agents could not be started
+		inc.ticker.Stop()
+	}
 	for _, t := range inc.timers {
 		t.Stop()
 	}

@@ -112,3 +112,22 @@ func TestCanImage(t *testing.T) {
 		t.Errorf("-cr=auto of /bin/true: %v, %q", err, inc.imager)
 	}
 }
+
+// scarce is a Manager that can start nothing.
+type scarce struct{ Manager }
+
+var errScarce = errors.New("too many open files")
+
+func (scarce) Start(int, int) (Agent, error) { return nil, errScarce }
+
+// A job whose agents cannot be started ends with the reason.
+func TestNoAgents(t *testing.T) {
+	h := &head{
+		opt:    Options{NP: 2, Agents: 1, Manager: scarce{}},
+		events: make(chan func(), 16), done: make(chan struct{}),
+	}
+	h.start(nil)
+	if h.result == nil || h.result.code != ExitFailed || h.result.text != errScarce.Error() {
+		t.Errorf("%+v", h.result)
+	}
+}
