@@ -131,7 +131,7 @@ func (tr *trip) start(args ...string) {
 	var err error
 	tr.tracer.Do(func() {
 		tr.pid, err = syscall.ForkExec(tr.program, append([]string{tr.program}, args...), &syscall.ProcAttr{
-			Dir: tr.dir, Env: append(os.Environ(), "GOMAXPROCS=2"),
+			Dir: tr.dir, Env: append(os.Environ(), "GOMAXPROCS=2", "TMPDIR="+tr.dir),
 			Files: []uintptr{uintptr(std[0]), uintptr(std[1]), uintptr(std[2]), uintptr(oob)},
 			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 		})
