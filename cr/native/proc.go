@@ -52,21 +52,33 @@ func lines(p []byte, f func(line []byte) error) error {
 	return nil
 }
 
-// parseMaps parses /proc/PID/maps.
+// parseMaps parses /proc/PID/maps; the mappings come in order and do not overlap.
 func parseMaps(p []byte) ([]mapping, error) {
 	var all []mapping
 	err := lines(p, func(line []byte) error {
 		m, err := parseMapping(line)
-		if err != nil {
-			return err
+		if err == nil {
+			all = appendMapping(all, m)
 		}
-		if n := len(all); n > 0 && m.start < all[n-1].end {
-			return badProc("mappings out of order", line)
-		}
-		all = append(all, m)
-		return nil
+		return err
 	})
 	return all, err
+}
+
+// appendMapping appends m. Of a process that runs the kernel may tell of the end
+// of a mapping, that was changed meanwhile, once more: it is told of once.
+func appendMapping(all []mapping, m mapping) []mapping {
+	if n := len(all); n > 0 && m.start < all[n-1].end {
+		over := all[n-1].end - m.start
+		if m.end <= all[n-1].end {
+			return all
+		}
+		m.start += over
+		if m.inode != 0 {
+			m.offset += over
+		}
+	}
+	return append(all, m)
 }
 
 // parseMapping parses
@@ -116,7 +128,7 @@ func parseSmaps(p []byte) ([]mapping, error) {
 		if !ok || bytes.ContainsAny(key, " -") {
 			m, err := parseMapping(line)
 			if err == nil {
-				all = append(all, m)
+				all = append(all, m) // of a process that stands still
 			}
 			return err
 		}

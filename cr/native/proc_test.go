@@ -21,6 +21,15 @@ func TestParseMaps(t *testing.T) {
 	}
 }
 
+// TestMapsOfRunning: what is told twice because it changed is taken once.
+func TestMapsOfRunning(t *testing.T) {
+	m, err := parseMaps([]byte("00400000-00404000 r-xp 00001000 fe:00 42 /a\n" +
+		"00402000-00406000 r-xp 00003000 fe:00 42 /a\n00405000-00406000 rw-p 00000000 00:00 0 \n"))
+	if err != nil || len(m) != 2 || m[1].start != 0x404000 || m[1].end != 0x406000 || m[1].offset != 0x5000 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 func TestParseFdinfo(t *testing.T) {
 	for _, c := range []struct {
 		in   string
@@ -74,7 +83,22 @@ func fuzzProc(f *testing.F, name string, parse func(p []byte)) {
 	f.Fuzz(func(t *testing.T, p []byte) { parse(p) })
 }
 
-func FuzzMaps(f *testing.F)   { fuzzProc(f, "maps", func(p []byte) { parseMaps(p) }) }
+func FuzzMaps(f *testing.F) {
+	p, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(p[:min(len(p), 8<<10)])
+	f.Fuzz(func(t *testing.T, p []byte) {
+		all, _ := parseMaps(p)
+		for i := range all {
+			if all[i].start > all[i].end || i > 0 && all[i].start < all[i-1].end {
+				t.Fatalf("%+v", all)
+			}
+		}
+	})
+}
+
 func FuzzSmaps(f *testing.F)  { fuzzProc(f, "smaps", func(p []byte) { parseSmaps(p) }) }
 func FuzzStat(f *testing.F)   { fuzzProc(f, "stat", func(p []byte) { parseStat(p) }) }
 func FuzzStatus(f *testing.F) { fuzzProc(f, "status", func(p []byte) { parseStatus(p) }) }
