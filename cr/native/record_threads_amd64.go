@@ -42,7 +42,7 @@ func (v vdsoRange) has(addr uint64) bool { return addr >= v.start && addr < v.en
 // imaged.
 const (
 	stepLimit = 2000
-	stepWait  = 100 * time.Millisecond
+	stepWait  = 500 * time.Millisecond
 )
 
 // errMidway says that a thread does not get there.
@@ -87,7 +87,11 @@ func step(tid int) (regs, error) {
 		s, err := waitStop(tid, stepWait)
 		switch {
 		case err != nil:
-			// It sleeps in a system call, as no thread does that is being born.
+			// It sleeps in a system call, as no thread does that is being born, or
+			// the processor has no time for it. Either way it has to stand again.
+			if interrupt(tid) == nil {
+				waitStop(tid, stopLimit)
+			}
 			return regs{}, errMidway
 		case s.exited:
 			return regs{}, errMidway // or the process was killed, which shows later

@@ -3,7 +3,9 @@ package native
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -95,12 +97,25 @@ func (st *standstill) ask(tid int) (bool, error) {
 		if _, e := parsedProc(tid, "stat", parseStat); e != nil || isZombie(tid) {
 			return false, nil
 		}
+		if tracedByUs(tid) {
+			return false, fmt.Errorf("%w: thread %d is still being let go", ErrBusy, tid)
+		}
 		return false, fmt.Errorf("attaching to thread %d: %w", tid, err)
 	}
 	if err := interrupt(tid); err != nil && !errors.Is(err, unix.ESRCH) {
 		return true, fmt.Errorf("stopping thread %d: %w", tid, err)
 	}
 	return true, nil
+}
+
+// tracedByUs tells whether the tracer of a thread is a thread of this process.
+func tracedByUs(tid int) bool {
+	s, err := parsedProc(tid, "status", parseStatus)
+	if err != nil || s.tracer == 0 {
+		return false
+	}
+	_, err = os.Stat("/proc/self/task/" + strconv.Itoa(s.tracer))
+	return err == nil
 }
 
 // await waits until a thread that was asked has stopped; false if it has ended.

@@ -295,7 +295,8 @@ func reapThread(tid int, limit time.Duration) error {
 	for {
 		code, _, err := waitid(tid, unix.WEXITED)
 		switch {
-		case errors.Is(err, unix.ECHILD), err == nil && code != 0:
+		// The kernel reports stops of what is traced whether asked for or not.
+		case errors.Is(err, unix.ECHILD), err == nil && code != 0 && code != cldTrapped && code != cldStopped:
 			return nil
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return fmt.Errorf("waiting for the end of %d: %w", tid, err)
