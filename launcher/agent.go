@@ -68,6 +68,9 @@ type agent struct {
 	sums   *ckpt.DestSum       // adds up the ranks' Dests
 	begun  bool                // ranks were started
 
+	quit     chan struct{} // closed when killed is set
+	restored chan struct{} // closed when the head says that all ranks are
+
 	images   images
 	imagings sync.WaitGroup // copies and images in the making
 	left     sync.WaitGroup // ranks of which something is still to be told
@@ -124,7 +127,7 @@ func closeOnExec() {
 func newAgent(index, fd int, conn *oob.Conn) *agent {
 	a := &agent{
 		index: int32(index), fd: fd, conn: conn, head: newQueue(conn), out: newWindow(outputWindow),
-		spawner: make(chan func()), gone: make(chan struct{}),
+		spawner: make(chan func()), gone: make(chan struct{}), quit: make(chan struct{}), restored: make(chan struct{}),
 		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{}, copies: map[int]bool{},
 		images: images{tracers: map[string]Tracer{}, disk: turns{free: writeShares}, memory: memory{free: freeMemory}},
 	}
@@ -200,6 +203,11 @@ func (a *agent) obey(m *oob.Msg) error {
 			a.sums = ckpt.NewDestSum(len(a.order.Ranks))
 			a.spawnAll()
 		}
+	case oob.Start:
+		if m.To != oob.AgentAddr(int(a.index)) {
+			return fmt.Errorf("a Start for rank %d, which is not the head's to send", m.To)
+		}
+		close(a.restored)
 	case oob.Ping:
 		a.head.send(oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(int(a.index)), To: oob.Head, A: m.A})
 	case oob.Output:
@@ -273,7 +281,10 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 func (a *agent) signalAll(sig syscall.Signal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.killed = a.killed || sig == syscall.SIGKILL
+	if sig == syscall.SIGKILL && !a.killed {
+		a.killed = true
+		close(a.quit)
+	}
 	for _, r := range a.ranks {
 		r.kill(sig)
 		if sig == syscall.SIGKILL {

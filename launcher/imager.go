@@ -94,11 +94,18 @@ type RestoreOptions struct {
 	Hold                       bool   // leave it stopped by SIGSTOP, for a debugger
 }
 
-// Restored is a process that was made from an image.
+// Restored is a process that was made from an image. Until Go it takes no step
+// and changes no file.
 type Restored struct {
 	PID    int
 	Unread []byte // bytes from its agent that it had not read; to be sent before anything else
 	Note   string // what was out of the ordinary, or ""
+
+	// Go lets it go; after an error nothing of it is left. End ends and reaps it.
+	// One of them is called.
+	Go, End func() error
+	// Close, if there is one, is called when it has been reaped.
+	Close func() error
 }
 
 // FilesPolicy says what a restart does with the files that the program was

@@ -30,12 +30,14 @@ type fakeImager struct {
 	write chan error    // what Write returns; it waits for it or for Cancel
 	pids  chan int      // of copies
 	made  chan RestoreOptions
+	went  chan int // ranks let go
 }
 
 func newFakeImager() *fakeImager {
 	return &fakeImager{
 		asked: make(chan CaptureOptions, 10), done: make(chan int, 10), let: make(chan struct{}, 10),
 		write: make(chan error, 10), pids: make(chan int, 10), made: make(chan RestoreOptions, 10),
+		went: make(chan int, 10),
 	}
 }
 
@@ -57,7 +59,10 @@ func (f *fakeImager) Restore(o RestoreOptions) (*Restored, error) {
 	if o.Hold {
 		syscall.Kill(cmd.Process.Pid, syscall.SIGSTOP)
 	}
-	return &Restored{PID: cmd.Process.Pid, Unread: []byte("unread")}, nil
+	return &Restored{
+		PID: cmd.Process.Pid, Unread: []byte("unread"), Go: func() error { f.went <- o.Rank; return nil },
+		End: func() error { cmd.Process.Kill(); cmd.Wait(); return nil },
+	}, nil
 }
 
 func must[T any](v T, err error) T {
@@ -421,6 +426,15 @@ func TestRestore(t *testing.T) {
 			t.Errorf("base %q", o.Base(3))
 		}
 	}
+	if len(b.f.went) > 0 {
+		t.Error("let go before the head has said that all are restored")
+	}
+	b.send(oob.Msg{Kind: oob.Start, From: oob.Head, To: oob.AgentAddr(0)})
+	for range 2 {
+		if m := b.until(oob.Spawn); m.A != uint64(m.From) { // spawnRuns, spawnHeld
+			t.Errorf("%+v", m)
+		}
+	}
 	syscall.Kill(b.pids[1], syscall.SIGCONT)
 	if m := b.until(oob.Spawn); m.From != 1 || m.A != spawnFree {
 		t.Errorf("%+v", m)
@@ -445,6 +459,9 @@ func TestRestoreFails(t *testing.T) {
 		t.Errorf("%+v %s", m, m.Data)
 	}
 	b.over()
+	if len(b.f.went) > 0 {
+		t.Error("the other rank has gone on")
+	}
 }
 
 func TestTurns(t *testing.T) {

@@ -269,14 +269,20 @@ func (inc *incarnation) reach(rank int, p phase) int {
 
 func (inc *incarnation) spawned(rank, pid int, how uint64) {
 	r := &inc.ranks[rank]
-	if how != spawnRuns {
+	if how == spawnHeld || how == spawnFree {
 		inc.holding(rank, pid, how == spawnHeld)
 	}
 	if how == spawnFree {
 		return
 	}
-	r.pid = pid
-	r.link.pids = append(r.link.pids, pid)
+	if r.pid != pid { // not told when it was restored
+		r.pid = pid
+		r.link.pids = append(r.link.pids, pid)
+	}
+	if how == spawnWaits {
+		inc.restored(rank)
+		return
+	}
 	if inc.reach(rank, phaseSpawned) == len(inc.ranks) {
 		inc.h.state = "running"
 		inc.h.verbose("ranks started: %d", len(inc.ranks))
@@ -350,7 +356,7 @@ func (inc *incarnation) end(v verdict, polite bool) {
 	if inc.ending == nil {
 		inc.ending = &v
 		inc.h.state = "ending"
-		if polite && !(v.died && inc.h.restarts < inc.h.opt.Restarts) {
+		if polite && !inc.back.waits() && !(v.died && inc.h.restarts < inc.h.opt.Restarts) {
 			inc.signal(syscall.SIGTERM)
 			inc.signal(syscall.SIGCONT)
 			inc.h.after(endGrace, inc.kill)

@@ -193,20 +193,29 @@ func (t nativeTracer) Restore(o RestoreOptions) (*Restored, error) {
 	}
 	r, err := t.Tracer.Restore(native.RestoreOptions{
 		Rank: o.Rank, Image: o.Image, BasePath: o.Base, Program: o.Program,
-		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, OOB: o.OOB, Files: files, Tag: o.Tag, Hold: o.Hold,
+		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, OOB: o.OOB, Files: files, Tag: o.Tag, Wait: true, Hold: o.Hold,
 	})
 	if err != nil {
-		var e *native.RestoreError
-		if errors.As(err, &e) { // who it is the head says
-			err = fmt.Errorf("%s: %w", e.Image, e.Err)
-		}
-		return nil, err
+		return nil, notWho(err)
 	}
-	back := &Restored{PID: r.PID, Unread: r.Unread}
+	back := &Restored{
+		PID: r.PID, Unread: r.Unread,
+		Go: func() error { return notWho(r.Go()) }, End: func() error { return notWho(r.End()) },
+		Close: r.Close,
+	}
 	if r.Moved != "" {
 		back.Note = "the kernel's clock functions were replaced: " + r.Moved
 	}
 	return back, nil
+}
+
+// notWho leaves out of an error of a restore whose it is: the head says that.
+func notWho(err error) error {
+	var e *native.RestoreError
+	if errors.As(err, &e) {
+		return fmt.Errorf("%s: %w", e.Image, e.Err)
+	}
+	return err
 }
 
 type nativeTarget struct{ *native.Target }

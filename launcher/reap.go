@@ -148,6 +148,9 @@ func (a *agent) bury(r *rankProc) {
 	status := wait4(r.pid)
 	r.reaped = true
 	r.mu.Unlock()
+	if r.buried != nil {
+		r.buried()
+	}
 	if r.in != nil {
 		r.in.close()
 	}

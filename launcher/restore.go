@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -17,8 +18,10 @@ const backendSelf = "self"
 // oobFD is the number of a rank's stream to its agent, there.
 const oobFD = 3
 
-// restore makes a rank from its image. It is told of its new life by a second
-// Start, behind whatever it had not read of its old one.
+// restore makes a rank from its image and, when all ranks of the job are made,
+// lets it go: before, it takes no step and none of its files is changed. It is
+// told of its new life by a second Start, behind whatever it had not read of its
+// old one.
 func (a *agent) restore(r *rankProc, p *pipes) error {
 	start := a.order.Start[r.rank]
 	start.Host = a.order.Host
@@ -36,7 +39,11 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	if err != nil {
 		return err
 	}
-	r.pid, r.note = back.PID, back.Note
+	a.head.send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: spawnWaits, B: uint64(back.PID)})
+	if err := a.whenAll(back); err != nil {
+		return err
+	}
+	r.pid, r.note, r.buried = back.PID, back.Note, back.Close
 	if err := writeAll(r.socket, back.Unread); err != nil {
 		syscall.Kill(r.pid, syscall.SIGKILL)
 		wait4(r.pid)
@@ -50,11 +57,24 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	return nil
 }
 
+// whenAll lets a rank go when all are restored, or ends it if the job ends before.
+func (a *agent) whenAll(back *Restored) error {
+	select {
+	case <-a.restored:
+		return back.Go()
+	case <-a.quit:
+		return errors.Join(errEnded, back.End())
+	}
+}
+
+var errEnded = errors.New("the job was ended before all ranks were restored")
+
 // A of Spawn.
 const (
-	spawnRuns = iota // the rank runs
-	spawnHeld        // it waits for a debugger
-	spawnFree        // it waits no longer
+	spawnRuns  = iota // the rank runs
+	spawnHeld         // it waits for a debugger
+	spawnFree         // it waits no longer
+	spawnWaits        // it is restored, and waits for all others to be
 )
 
 // watchHeld tells the head when a held rank goes on: no limit of time counts

@@ -19,8 +19,9 @@ type rankProc struct {
 	in     *inputPipe // rank 0 with standard input
 	held   uint64     // A of its Spawn: 1 if it waits for a debugger
 
-	restored bool   // made from an image: what it says of another incarnation is dropped
-	note     string // what was out of the ordinary then
+	restored bool         // made from an image: what it says of another incarnation is dropped
+	note     string       // what was out of the ordinary then
+	buried   func() error // to be called when it is reaped; may be nil
 	imaging  imaging
 
 	mu     sync.Mutex

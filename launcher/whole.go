@@ -145,6 +145,25 @@ type restarting struct {
 	timer *time.Timer
 	limit time.Duration
 	held  map[int]bool // ranks that wait for a debugger: while there are any no time counts
+
+	made map[int]bool // ranks that are restored
+	let  bool         // all are, and were let go
+}
+
+// waits reports whether ranks, as far as there are any, stand before their first step.
+func (r *restarting) waits() bool { return r.timer != nil && !r.let }
+
+// restored notes that a rank is, and lets all go when all are. That none goes
+// before leaves the user's files and terminal alone if one cannot be restored.
+func (inc *incarnation) restored(rank int) {
+	inc.back.made[rank] = true
+	inc.cameOn()
+	if inc.ending != nil || inc.back.let || len(inc.back.made) < len(inc.ranks) {
+		return
+	}
+	inc.back.let = true
+	inc.h.verbose("ranks restored: %d", len(inc.ranks))
+	inc.everyone(oob.Msg{Kind: oob.Start})
 }
 
 const (
@@ -158,7 +177,7 @@ func (inc *incarnation) expectBack() {
 		most += im.Raw
 	}
 	inc.back.limit = comeBackLimit + time.Duration(most/slowestRead)*time.Second
-	inc.back.held = map[int]bool{}
+	inc.back.held, inc.back.made = map[int]bool{}, map[int]bool{}
 	inc.back.timer = inc.h.after(inc.back.limit, inc.notBack)
 }
 
@@ -179,19 +198,23 @@ func (inc *incarnation) notBack() {
 func (inc *incarnation) missing() string {
 	var late []int
 	for rank := range inc.ranks {
-		if inc.ranks[rank].phase < phaseUp {
+		if inc.ranks[rank].phase < phaseUp && (inc.back.let || !inc.back.made[rank]) {
 			late = append(late, rank)
 		}
 	}
 	is := map[phase]string{
-		phaseNone: "is not restored yet", phaseSpawned: "is restored and has not spoken since",
+		phaseNone: "is not restored yet", phaseSpawned: "was let go and has not spoken since",
 		phaseGreeted: "has not told its address", phaseAddress: "has not connected to the others",
 	}
 	if len(late) == 0 {
 		return "some have ended already"
 	}
 	first := late[0]
-	return fmt.Sprintf("%s (rank %d %s)", rankList(late), first, is[inc.ranks[first].phase])
+	how := is[inc.ranks[first].phase]
+	if inc.back.made[first] && inc.ranks[first].phase == phaseNone {
+		how = "is restored and was not let go by its agent"
+	}
+	return fmt.Sprintf("%s (rank %d %s)", rankList(late), first, how)
 }
 
 // cameOn notes that a rank has brought the restart forward.

@@ -28,6 +28,16 @@ func backAgain(np int) *incarnation {
 // somebody is being debugged.
 func TestNotBack(t *testing.T) {
 	inc := backAgain(3)
+	for rank := range 2 {
+		inc.restored(rank)
+	}
+	if text := inc.missing(); text != "rank 2 (rank 2 is not restored yet)" || inc.back.let {
+		t.Errorf("%s; let go: %v", text, inc.back.let)
+	}
+	inc.restored(2)
+	if !inc.back.let {
+		t.Error("not let go when all are restored")
+	}
 	for rank, p := range []phase{phaseUp, phaseSpawned, phaseNone} {
 		for q := phaseSpawned; q <= p; q++ {
 			inc.reach(rank, q)
@@ -42,7 +52,7 @@ func TestNotBack(t *testing.T) {
 	if inc.ending == nil {
 		t.Fatal("not given up")
 	}
-	for _, want := range []string{"ranks 1-2", "rank 1 is restored and has not spoken since", "1m0s"} {
+	for _, want := range []string{"ranks 1-2", "rank 1 was let go and has not spoken since", "1m0s"} {
 		if !strings.Contains(inc.ending.text, want) {
 			t.Errorf("%q lacks %q", inc.ending.text, want)
 		}

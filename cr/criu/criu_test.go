@@ -432,6 +432,9 @@ func TestReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := r.Go(); err != nil {
+		t.Fatal(err)
+	}
 	again := &child{pid: r.PID, agent: ours, reader: bufio.NewReader(ours)}
 	if got := again.ask(t, "c"); got != "c 2" {
 		t.Errorf("restored, it goes on with %q", got)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	criu "github.com/checkpoint-restore/go-criu/v8"
+	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/launcher"
@@ -47,7 +48,7 @@ func (t *tracer) restore(o launcher.RestoreOptions) (*launcher.Restored, error) 
 	if err := st.cut(o.Tag); err != nil {
 		return nil, err
 	}
-	opts := restoreOptions(int(s.images.Fd()), int(s.work.Fd()), o.Hold, os.Geteuid() != 0)
+	opts := restoreOptions(int(s.images.Fd()), int(s.work.Fd()), true, os.Geteuid() != 0)
 	watch := &restoreWatch{pid: st.PID}
 	err = s.call(t.do, inherited(st, [3]int{o.Stdin, o.Stdout, o.Stderr}, o.OOB), func(c *criu.Criu) error {
 		return c.Restore(opts, watch)
@@ -55,7 +56,21 @@ func (t *tracer) restore(o launcher.RestoreOptions) (*launcher.Restored, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, s.log(restoreLog))
 	}
-	return &launcher.Restored{PID: watch.pid, Unread: st.Unread}, nil
+	back := &launcher.Restored{PID: watch.pid, Unread: st.Unread}
+	back.Go = func() error {
+		if o.Hold {
+			return nil // it stays stopped for a debugger
+		}
+		return unix.Kill(back.PID, unix.SIGCONT)
+	}
+	back.End = func() error {
+		if err := unix.Kill(-back.PID, unix.SIGKILL); err != nil {
+			return err
+		}
+		_, err := unix.Wait4(back.PID, nil, 0, nil)
+		return err
+	}
+	return back, nil
 }
 
 // restoreWatch is told by criu which process it made.

@@ -38,6 +38,7 @@ func (d *descriptors) open(s *State) (err error) {
 	defer func() {
 		if err != nil {
 			d.Close()
+			d.unlock()
 		}
 	}()
 	files := slices.Clone(s.Files)
@@ -75,6 +76,17 @@ func (d *descriptors) Close() {
 		unix.Close(fd)
 	}
 	d.own = nil
+}
+
+// shed closes what is not needed any more when the process has inherited all.
+func (d *descriptors) shed() {
+	d.own = slices.DeleteFunc(d.own, func(fd int) bool {
+		needed := slices.ContainsFunc(d.cuts, func(c cut) bool { return c.fd == fd })
+		if !needed {
+			unix.Close(fd)
+		}
+		return !needed
+	})
 }
 
 // keep notes a descriptor for Close.

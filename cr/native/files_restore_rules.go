@@ -74,11 +74,13 @@ func openFlags(flags int) int {
 type reopener struct {
 	policy FilesPolicy
 	tag    string
-	locked map[[2]uint64]bool // device and inode of files locked by an earlier descriptor
+	locked map[[2]uint64]bool // device and inode of files locked for an earlier descriptor
+	locks  []*fileLock
 	cuts   []cut
+	copies []string // made here
 }
 
-// cut is a file longer than it was.
+// cut is a file to be brought back to its length.
 type cut struct {
 	path string
 	fd   int
@@ -168,25 +170,31 @@ func (o *reopener) unchanged(f *File, st *unix.Stat_t) error {
 }
 
 // lock takes the file for this process, so that no other restart writes it as
-// well, and notes what there is to cut off. The lock lives as long as the
-// program's descriptor.
+// well, and notes what there is to cut off.
 func (o *reopener) lock(fd int, f *File, st *unix.Stat_t) error {
 	id := [2]uint64{st.Dev, st.Ino}
 	if o.locked[id] {
 		return nil // by another descriptor of the same process
 	}
-	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
+	l, err := lockFile(st.Dev, st.Ino)
+	if err != nil {
+		if errors.Is(err, errLocked) {
 			return fileError(f.Path, "end that one, or use -files copy to write to a copy, or -files keep to share it",
-				"another rank or another restart writes to it: it is locked")
+				"another rank or another restart writes to it: %w", err)
 		}
 		return fileError(f.Path, "use -files copy or -files keep where files cannot be locked", "locking it: %w", err)
 	}
-	o.locked[id] = true
-	if st.Size > f.Size {
-		o.cuts = append(o.cuts, cut{f.Path, fd, f.Size})
-	}
+	o.locked[id], o.locks = true, append(o.locks, l)
+	o.cuts = append(o.cuts, cut{f.Path, fd, f.Size})
 	return nil
+}
+
+// unlock gives up the locks.
+func (o *reopener) unlock() {
+	for _, l := range o.locks {
+		l.give()
+	}
+	o.locks = nil
 }
 
 // place sets flags and offset of a newly opened descriptor.
@@ -244,6 +252,7 @@ func (o *reopener) copyOf(fd int, f *File, st *unix.Stat_t) (int, error) {
 	if err := unix.Flock(int(out.Fd()), unix.LOCK_EX); err != nil {
 		return -1, fileError(path, remedy, "locking it: %w", err)
 	}
+	o.copies = append(o.copies, path)
 	have, err := out.Seek(0, io.SeekEnd)
 	if err != nil {
 		return -1, fileError(path, remedy, "%w", err)
@@ -256,6 +265,15 @@ func (o *reopener) copyOf(fd int, f *File, st *unix.Stat_t) (int, error) {
 		return -1, fileError(path, remedy, "%w", err)
 	}
 	return copied, nil
+}
+
+// removeCopies removes the copies that nobody has written to, because the
+// restart failed: none of the ranks that share them has gone on.
+func (o *reopener) removeCopies() {
+	for _, path := range o.copies {
+		os.Remove(path)
+	}
+	o.copies = nil
 }
 
 // copyRange appends the bytes from to end of the file path to out.
@@ -280,6 +298,13 @@ func copyRange(out *os.File, path string, from, end int64) error {
 func (o *reopener) cutAll() error {
 	const remedy = "make room or rights for it, or use -files copy|keep"
 	for _, c := range o.cuts {
+		var st unix.Stat_t
+		if err := unix.Fstat(c.fd, &st); err != nil {
+			return fileError(c.path, remedy, "%w", err)
+		}
+		if st.Size <= c.to {
+			continue
+		}
 		kept, err := keepTail(c, o.tag)
 		if err != nil {
 			return fileError(c.path, remedy, "keeping what it holds beyond %d bytes: %w", c.to, err)

@@ -61,7 +61,7 @@ func openAll(t *testing.T, policy FilesPolicy, content map[string]string, files 
 	}
 	err := d.open(s)
 	if err == nil {
-		t.Cleanup(d.Close)
+		t.Cleanup(func() { d.Close(); d.unlock() })
 	}
 	return d, err
 }
@@ -99,7 +99,12 @@ func TestReopenWritable(t *testing.T) {
 	if got := read(t, path+".gorun-abc-tail"); got != " and after" {
 		t.Errorf("the tail holds %q", got)
 	}
-	d.Close()
+	if fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil || unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		t.Error("the program cannot lock its own file")
+	} else {
+		unix.Close(fd)
+	}
+	d.unlock()
 	if _, err := openAll(t, FilesRefuse, nil, f); err != nil {
 		t.Errorf("after the first has gone: %v", err)
 	}

@@ -27,6 +27,9 @@ type RestoreOptions struct {
 	Files FilesPolicy // what happens to files open for writing
 	Tag   string      // names copies and kept tails of output files, e.g. the incarnation in hex
 
+	// Wait: the process is made and stands before its first step, having changed no
+	// file, until Restored.Go or End decides.
+	Wait      bool
 	Hold      bool        // leave the process stopped by SIGSTOP, for a debugger; SIGCONT lets it go on
 	CloneLock sync.Locker // held while the process is born; may be nil
 }
@@ -39,6 +42,35 @@ type Restored struct {
 	Unread []byte
 	// Moved tells why the kernel's clock functions were replaced, "" if they were not.
 	Moved string
+
+	decide func(goOn bool) error // nil once it is decided
+	unlock func()
+}
+
+// Close gives up the locks on the process's output files, when it has ended.
+// Without it they go with this process, or when another restore here meets them.
+func (r *Restored) Close() error {
+	if r.unlock != nil {
+		r.unlock()
+	}
+	return nil
+}
+
+// Go lets a process go that was made with Wait. Only now the files that it goes
+// on in are cut to the length that they had. After an error, a RestoreError,
+// nothing of the process is left.
+func (r *Restored) Go() error { return r.settle(true) }
+
+// End ends a process that was made with Wait and reaps it, and removes what was
+// made for it. After Go it does nothing.
+func (r *Restored) End() error { return r.settle(false) }
+
+func (r *Restored) settle(goOn bool) error {
+	f := r.decide
+	if r.decide = nil; f == nil {
+		return nil
+	}
+	return f(goOn)
 }
 
 // RestoreError is what Restore returns. Nothing of the process is left then;

@@ -19,16 +19,63 @@ import (
 // process in a process group of its own, and dies with the Tracer.
 func (t *Tracer) Restore(o RestoreOptions) (*Restored, error) {
 	r := &restore{o: o}
-	defer r.close()
-	err := r.prepare()
-	if err == nil && !t.pick().do(func() { err = r.run() }) {
-		err = errClosed
-	}
+	th, err := t.make(r)
 	if err != nil {
+		r.close()
+		r.files.unlock()
+		r.files.removeCopies()
 		return nil, &RestoreError{o.Rank, o.Image, err}
 	}
 	t.given.Store(r.pid, r.streams())
-	return &Restored{PID: r.pid, Unread: r.state.Unread, Moved: r.why}, nil
+	r.shed()
+	back := &Restored{PID: r.pid, Unread: r.state.Unread, Moved: r.why}
+	for _, l := range r.files.locks {
+		l.of(r.pid)
+	}
+	back.unlock = r.files.unlock
+	back.decide = func(goOn bool) error {
+		defer r.close()
+		if !th.do(func() { err = r.settle(goOn) }) {
+			err = errClosed // and so it has ended
+		}
+		if err != nil || !goOn {
+			t.given.Delete(r.pid)
+			r.files.unlock()
+		}
+		if err != nil {
+			return &RestoreError{o.Rank, o.Image, err}
+		}
+		return nil
+	}
+	if o.Wait {
+		return back, nil
+	}
+	if err := back.Go(); err != nil {
+		return nil, err
+	}
+	return back, nil
+}
+
+// make makes the process, which stands then, traced by the thread returned.
+func (t *Tracer) make(r *restore) (*traceThread, error) {
+	err := r.prepare()
+	if err != nil {
+		return nil, err
+	}
+	th := t.pick()
+	if !th.do(func() { err = r.run() }) {
+		err = errClosed
+	}
+	return th, err
+}
+
+// settle lets the process go, or ends it. It is called on the thread that traces.
+func (r *restore) settle(goOn bool) error {
+	if !goOn {
+		r.files.removeCopies()
+		return endTraced(r.pid)
+	}
+	return r.undone(r.release())
 }
 
 // streams tells the launcher's streams, which Attach cannot see where the
@@ -112,6 +159,14 @@ func enoughFiles(n int) error {
 	return nil
 }
 
+// shed closes what only the making of the process needed.
+func (r *restore) shed() {
+	r.files.shed()
+	r.maps.Close()
+	r.images.Close()
+	r.images, r.windows, r.filled = nil, nil, nil
+}
+
 func (r *restore) close() {
 	r.files.Close()
 	r.maps.Close()
@@ -126,7 +181,11 @@ func (r *restore) run() error {
 	if err := r.exec(); err != nil {
 		return err
 	}
-	err := r.become()
+	return r.undone(r.become())
+}
+
+// undone ends what there is of the process after an error.
+func (r *restore) undone(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -187,10 +246,10 @@ func splitStrings(p []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(p), "\x00"), "\x00")
 }
 
-// become turns the fresh process into the one that was imaged and lets it go.
+// become turns the fresh process into the one that was imaged, to be released.
 func (r *restore) become() error {
 	steps := []func() error{
-		r.takeOver, r.build, r.fill, r.protect, r.awaken, r.files.cutAll, r.release,
+		r.takeOver, r.build, r.fill, r.protect, r.awaken,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -303,6 +362,10 @@ func (r *restore) release() error {
 		return err
 	}
 	if err := r.setThreads(); err != nil {
+		return err
+	}
+	// A process that has been killed meanwhile was found out by this.
+	if err := r.files.cutAll(); err != nil {
 		return err
 	}
 	if !r.o.Hold {

@@ -40,7 +40,7 @@ type Kind uint8
 
 const (
 	Hello   Kind = 1 + iota // both ways, first: A..B version range; Data: JSON of HelloInfo
-	Start                   // head>rank: Data is JSON of StartConfig; to a rank that runs already: it was restored from a whole-process image
+	Start                   // head>rank: Data is JSON of StartConfig; to a rank that runs already: it was restored from a whole-process image. To an agent, without data: all ranks of the job are restored, let go yours
 	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
 	Peers                   // head>rank: Data is JSON [][...] of all addresses, indexed by rank
 	Up                      // rank>head: connected to the job, Init returns
