@@ -67,6 +67,9 @@ const settable = unix.O_APPEND | unix.O_NONBLOCK | unix.O_DIRECT | unix.O_NOATIM
 // openFlags are the flags with which a file is opened again.
 func openFlags(flags int) int {
 	const once = unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_ASYNC
+	if flags&unix.O_TMPFILE == unix.O_TMPFILE { // it holds O_DIRECTORY
+		flags &^= unix.O_TMPFILE
+	}
 	return flags&^once | unix.O_NOCTTY | unix.O_CLOEXEC
 }
 

@@ -242,6 +242,35 @@ func TestReopenDeleted(t *testing.T) {
 	}
 }
 
+// A file that never had a name comes back like one that has lost it.
+func TestReopenNameless(t *testing.T) {
+	dir := t.TempDir()
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer unix.Close(fd)
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_TMPFILE != unix.O_TMPFILE {
+		t.Fatalf("flags %#x, %v", flags, err)
+	}
+	f := File{FD: 5, Same: 5, Kind: FileRegular, Path: filepath.Join(dir, "#7"), Deleted: true, Inode: 77, Flags: flags, Size: 4, Mode: unix.S_IFREG | 0o600}
+	d, err := openAll(t, FilesRefuse, map[string]string{"file 5": "temp"}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, 10)
+	if n, err := unix.Read(d.here[5], p); string(p[:n]) != "temp" {
+		t.Errorf("read %q, %v", p[:n], err)
+	}
+	if _, err := unix.Write(d.here[5], p); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left there: %v", left)
+	}
+}
+
 func TestReopenPipe(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	files := []File{
