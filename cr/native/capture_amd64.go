@@ -96,9 +96,10 @@ func (g *Target) captureOn(th *traceThread, opt CaptureOptions, patient bool, pa
 	r := &recorder{state: &State{PID: g.pid, Rank: g.rank, OOB: g.oob}, patient: patient}
 	c, err := st.capture(r, opt)
 	if err == nil && c.pid == 0 {
-		c.st = st // it stands until Release
-		c.bytes, err = anonymousBytes(g.pid)
-		return c, err
+		if c.bytes, err = anonymousBytes(g.pid); err == nil {
+			c.st = st // it stands until Release
+			return c, nil
+		}
 	}
 	*paused += st.release()
 	if err == nil {
