@@ -104,7 +104,10 @@ func (h *head) run() error {
 	if err := errors.Join(h.identify(), h.openStore()); err != nil {
 		return err
 	}
-	var err error
+	err := h.noRival()
+	if err != nil {
+		return err
+	}
 	if h.control, err = h.openControl(); err != nil {
 		return err
 	}

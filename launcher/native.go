@@ -103,6 +103,21 @@ func oneWriter(states []*native.State) error {
 	return errors.Join(errs...)
 }
 
+// Outputs lists the regular files that an image has open for writing.
+func (nativeImager) Outputs(image string) ([]string, error) {
+	s, err := native.ReadState(image)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, f := range s.Files {
+		if written(&f) {
+			all = append(all, f.Path)
+		}
+	}
+	return all, nil
+}
+
 // written reports whether f is a regular file that is still there under its name
 // and may be written to.
 func written(f *native.File) bool {
