@@ -26,6 +26,10 @@ import (
 //	           -> Progress ... Written, or Failed
 //	Revert, or the rank's death: everything is given up
 //
+// With Hold the job is to end with its snapshot: the rank is not copied but stands
+// from the capture on, since what it did would be done again after the restart. It
+// dies standing when the job ends, and goes on if the attempt is given up.
+//
 // In between Ask is answered here.
 
 // images is what an agent needs to image its ranks.
@@ -214,16 +218,17 @@ func (s *shot) run() {
 		s.last = nil
 	}
 	err := s.capture()
-	close(s.free)
-	if err == nil {
-		s.say(oob.Msg{Kind: oob.Captured, A: s.copy.Bytes()})
-		var info oob.ImageInfo
-		if info, err = s.write(); err == nil {
-			s.say(oob.Msg{Kind: oob.Written, A: uint64(info.Size), Data: mustJSON(info)})
-			return
-		}
+	traced := err == nil && s.copy.PID() == 0
+	if !traced {
+		close(s.free)
 	}
-	if !s.given() && !errors.Is(err, ErrRankDied) {
+	if err == nil {
+		err = s.image()
+	}
+	if traced {
+		close(s.free)
+	}
+	if err != nil && !s.given() && !errors.Is(err, ErrRankDied) {
 		s.say(oob.Msg{Kind: oob.Failed, Data: []byte(err.Error())})
 	}
 }
@@ -251,9 +256,12 @@ func (s *shot) capture() error {
 		return err
 	}
 	opt := CaptureOptions{Seq: s.cfg.Seq, Base: s.cfg.Base, Track: s.a.order.Track && !s.cfg.Hold}
-	need := residentBytes(s.r.pid)
-	short := s.a.images.memory.promise(need)
-	opt.NoFork = short != nil
+	need, short := uint64(0), error(nil)
+	if !s.cfg.Hold {
+		need = residentBytes(s.r.pid)
+		short = s.a.images.memory.promise(need)
+	}
+	opt.NoFork = s.cfg.Hold || short != nil
 	if done := int(s.r.imaging.committed.Load()); done > 0 {
 		target.Committed(done)
 	}
@@ -271,7 +279,7 @@ func (s *shot) capture() error {
 		}
 		return err
 	}
-	s.copy = &budgeted{Copy: c, a: s.a, short: short, bytes: need}
+	s.copy = &budgeted{Copy: c, a: s.a, short: short, bytes: need, held: s.cfg.Hold}
 	return nil
 }
 
@@ -294,13 +302,55 @@ func (a *agent) attach(r *rankProc) (Target, error) {
 	return i.target, err
 }
 
-// write writes the image when it is this rank's turn, and ends the copy.
-func (s *shot) write() (info oob.ImageInfo, err error) {
+// image has the image written and tells of it, and ends the copy.
+func (s *shot) image() (err error) {
+	s.say(oob.Msg{Kind: oob.Captured, A: s.copy.Bytes()})
 	g := watchGrowth(s.r, s.copy.PID(), s.copy.bytes)
 	defer func() {
 		g.end()
 		err = errors.Join(err, s.copy.Release())
 	}()
+	info, err := s.write()
+	if err == nil && !s.cfg.Hold {
+		// What stood still until now goes on, and is counted in the pause.
+		g.end()
+		err = s.copy.Release()
+	}
+	if err != nil {
+		return err
+	}
+	info.Pause, info.Note = int64(s.copy.Pause()), cmp.Or(g.note(), s.copy.Note())
+	s.say(oob.Msg{Kind: oob.Written, A: uint64(info.Size), Data: mustJSON(info)})
+	if s.cfg.Hold {
+		s.stand()
+	}
+	return nil
+}
+
+// stand keeps the rank where it is until the attempt is given up, the job is ended
+// or the rank has been killed by somebody. Its death is not told to those who wait
+// for it before it is let go.
+func (s *shot) stand() {
+	s.is("stands until the snapshot is committed")
+	t := time.NewTicker(standPoll)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.cancel:
+			return
+		case <-t.C:
+			if st, ok := readStat(s.r.pid); !ok || st.state == 'Z' {
+				return
+			}
+		}
+	}
+}
+
+// standPoll is how often a rank that stands is looked at.
+const standPoll = 50 * time.Millisecond
+
+// write writes the image when it is this rank's turn.
+func (s *shot) write() (info oob.ImageInfo, err error) {
 	s.is("waits for its image to be written")
 	if !s.cfg.Hold {
 		select {
@@ -321,13 +371,10 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 	if err != nil {
 		return info, err
 	}
-	// What stood still until now goes on, and is counted in the pause.
-	g.end()
-	err = s.copy.Release()
 	return oob.ImageInfo{
 		File: filepath.Base(s.cfg.Path), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
-		Base: s.copy.Base(), Pause: int64(s.copy.Pause()), Note: cmp.Or(g.note(), s.copy.Note()), Raw: sum.Raw,
-	}, err
+		Base: s.copy.Base(), Raw: sum.Raw,
+	}, nil
 }
 
 func (s *shot) progress() func(uint64) {
@@ -358,7 +405,8 @@ type budgeted struct {
 	Copy
 	a     *agent
 	bytes uint64
-	short error // why there is no copy; nil: there is
+	short error // why there is no copy although it would be better; nil: there is, or is to be none
+	held  bool  // the rank is to stand, which is nothing to tell of
 	once  sync.Once
 	err   error
 }
@@ -377,7 +425,10 @@ func (b *budgeted) Release() error {
 }
 
 func (b *budgeted) Note() string {
-	if b.short == nil {
+	switch {
+	case b.held && b.PID() == 0:
+		return ""
+	case b.short == nil:
 		return b.Copy.Note()
 	}
 	return fmt.Sprintf("it stood still until its image was written: %v", b.short)
