@@ -342,50 +342,68 @@ func (g *Target) unread() ([]byte, error) {
 
 var errShort = errors.New("not all could be read")
 
-// sameness finds descriptors of one open file description.
+// sameness finds descriptors of one open file description. Only those that look
+// alike are compared, by the kernel, whose order of them keeps the comparisons
+// few: a thousand descriptors of one file are looked up in ten each.
 type sameness struct {
 	pid   int
-	files []File
-	tried bool
 	kcmp  bool
+	alike map[looks][]int // the lowest descriptor of each description, in the kernel's order
 }
 
-func newSameness(pid int) *sameness { return &sameness{pid: pid, kcmp: true} }
+// looks is all that shows of a description.
+type looks struct {
+	kind       string
+	dev, inode uint64
+	offset     int64
+	flags      int
+}
+
+func newSameness(pid int) *sameness {
+	return &sameness{pid: pid, kcmp: true, alike: map[looks][]int{}}
+}
 
 // lowest gives the lowest descriptor of the same description as f's, and notes f.
+// Descriptors are to come in ascending order.
 func (s *sameness) lowest(f File) int {
-	same := f.FD
-	for i := range s.files {
-		if o := &s.files[i]; o.Same == o.FD && s.equal(o, &f) {
-			same = o.FD
-			break
-		}
+	l := looks{f.Kind, f.Dev, f.Inode, f.Offset, f.Flags &^ unix.O_CLOEXEC}
+	known := s.alike[l]
+	at, same := s.find(known, &f)
+	if same {
+		return known[at]
 	}
-	f.Same = same
-	s.files = append(s.files, f)
-	return same
+	s.alike[l] = slices.Insert(known, at, f.FD)
+	return f.FD
 }
 
-func (s *sameness) equal(a, b *File) bool {
-	if a.Kind != b.Kind || a.Dev != b.Dev || a.Inode != b.Inode || a.Offset != b.Offset {
-		return false
-	}
-	if (a.Flags^b.Flags)&^unix.O_CLOEXEC != 0 {
-		return false
-	}
-	if a.Kind == FileSocket {
-		return true // one description each
+// find looks for the description of f among those known: where it is, or belongs.
+func (s *sameness) find(known []int, f *File) (at int, same bool) {
+	if f.Kind == FileSocket {
+		return 0, len(known) > 0 // one description each
 	}
 	if s.kcmp {
-		r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.pid), uintptr(s.pid), kcmpFile, uintptr(a.FD), uintptr(b.FD), 0)
-		if e == 0 {
-			return r == 0
-		}
-		s.kcmp = false
+		at, same = slices.BinarySearchFunc(known, f.FD, s.compare)
+	}
+	if s.kcmp {
+		return at, same
 	}
 	// Without kcmp: alike in all that shows. What can be told apart by nothing
 	// else, as two epoll sets, is taken for two.
-	return a.Kind == FileRegular || a.Kind == FilePipe
+	return 0, len(known) > 0 && (f.Kind == FileRegular || f.Kind == FilePipe)
+}
+
+// compare gives the kernel's order of two descriptors' descriptions.
+func (s *sameness) compare(a, b int) int {
+	r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.pid), uintptr(s.pid), kcmpFile, uintptr(a), uintptr(b), 0)
+	switch {
+	case e != 0 || r > 2:
+		s.kcmp = false
+	case r == 1:
+		return -1
+	case r == 2:
+		return 1
+	}
+	return 0
 }
 
 const kcmpFile = 0
