@@ -96,6 +96,9 @@ func (im *imagedProgram) capture(base, seq int, opt CaptureOptions) (*Copy, imag
 	im.t.Helper()
 	opt.Base, opt.Seq, opt.Track = base, seq, true
 	c, err := im.target.Capture(opt)
+	for errors.Is(err, ErrBusy) { // deep in the kernel, and the machine is busy
+		c, err = im.target.Capture(opt)
+	}
 	if err != nil {
 		im.t.Fatal(err)
 	}

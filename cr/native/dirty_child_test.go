@@ -300,7 +300,9 @@ func (c *dirtyChild) move(first, n int, flags uintptr) {
 	}
 	size := uintptr(n) * PageSize
 	if err := c.call(unix.SYS_MREMAP, pageAt(first), size, size, flags, pageAt(to)); err != nil {
-		return // more than one mapping
+		c.mmap(first, n) // more than one mapping, some of which may have been moved
+		c.mmap(to, n)
+		return
 	}
 	for i := range n {
 		c.mapped[to+i] = true
@@ -334,6 +336,7 @@ func forkAndWait() int {
 	pid, _, _ := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if pid == 0 {
 		syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0)
+		syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, 1<<32-1, 0) // whoever waits for the program's end sees it
 		for {
 			syscall.RawSyscall(unix.SYS_PPOLL, 0, 0, 0)
 		}
