@@ -271,6 +271,7 @@ type procStat struct {
 	comm  string
 	state byte
 	ppid  int
+	nice  int
 	mm    MM // without Brk
 }
 
@@ -296,6 +297,11 @@ func parseStat(p []byte) (procStat, error) {
 		return v
 	}
 	s.ppid = int(num(4))
+	nice, e := strconv.Atoi(f[19-3])
+	if e != nil {
+		return s, badProc("stat", p)
+	}
+	s.nice = nice
 	s.mm = MM{
 		StartCode: num(26), EndCode: num(27), StartStack: num(28), StartData: num(45), EndData: num(46),
 		StartBrk: num(47), ArgStart: num(48), ArgEnd: num(49), EnvStart: num(50), EnvEnd: num(51),
@@ -311,6 +317,8 @@ type procStatus struct {
 	anon    uint64 // bytes in anonymous pages, swapped ones included
 	uid     int
 	threads int
+
+	noNewPrivs bool
 }
 
 // parseStatus parses /proc/PID/status.
@@ -332,6 +340,8 @@ func parseStatus(p []byte) (procStatus, error) {
 		case "Uid":
 			real, _, _ := strings.Cut(value, "\t")
 			s.uid, err = strconv.Atoi(real)
+		case "NoNewPrivs":
+			s.noNewPrivs = value == "1"
 		case "Seccomp", "Seccomp_filters":
 			s.seccomp += value + " "
 		case "RssAnon", "VmSwap":

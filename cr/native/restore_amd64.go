@@ -368,6 +368,9 @@ func (r *restore) release() error {
 	if err := r.files.cutAll(); err != nil {
 		return err
 	}
+	if err := r.setAttributes(); err != nil {
+		return err
+	}
 	if !r.o.Hold {
 		if err := r.nudge(); err != nil {
 			return err

@@ -69,6 +69,15 @@ func (s *State) validProcess() error {
 		return fmt.Errorf("base %d, clocks %d and %d", s.Base, s.Mono, s.Boottime)
 	case len(s.Actions) != 0 && len(s.Actions) != numSignals:
 		return fmt.Errorf("%d signal actions", len(s.Actions))
+	case len(s.Limits) > numLimits:
+		return fmt.Errorf("%d resource limits", len(s.Limits))
+	case s.Nice < -20 || s.Nice > 19:
+		return fmt.Errorf("priority %d", s.Nice)
+	}
+	for i, l := range s.Limits {
+		if l.Soft > l.Hard {
+			return fmt.Errorf("resource limit %d: %d of %d", i, l.Soft, l.Hard)
+		}
 	}
 	if err := validPath(s.Exe); err != nil {
 		return fmt.Errorf("executable: %w", err)

@@ -37,7 +37,21 @@ type State struct {
 	Actions []SigAction `json:"actions"` // signals 1 to 64
 	Shared  []SigInfo   `json:"shared,omitempty"`
 	Files   []File      `json:"files"`
+
+	// What the program may have asked for; images of before have none of it.
+	Limits     []Limit `json:"limits,omitempty"` // by resource, RLIMIT_CPU first
+	Nice       int     `json:"nice,omitempty"`
+	NoNewPrivs bool    `json:"no_new_privs,omitempty"`
 }
+
+// Limit is a resource limit.
+type Limit struct {
+	Soft uint64 `json:"soft"`
+	Hard uint64 `json:"hard"`
+}
+
+// numLimits is the number of resources that the kernel limits.
+const numLimits = 16
 
 // MM is the layout that prctl PR_SET_MM_MAP takes.
 type MM struct {

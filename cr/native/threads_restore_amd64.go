@@ -19,6 +19,9 @@ func (r *restore) processCalls() []call {
 		nameCall(s.Comm),
 		r.layoutCall(),
 	}
+	if s.NoNewPrivs { // before there are other threads, which inherit it
+		calls = append(calls, call{what: "no_new_privs", nr: unix.SYS_PRCTL, args: [6]uint64{unix.PR_SET_NO_NEW_PRIVS, 1}})
+	}
 	for i, a := range s.Actions {
 		sig := unix.Signal(i + 1)
 		if sig == unix.SIGKILL || sig == unix.SIGSTOP {

@@ -68,6 +68,7 @@ var deeds = map[string]func(){
 	"deleted":  deleted,
 	"log":      logfile,
 	"pipe":     pipe,
+	"modest":   modest,
 	"events":   events,
 	"inotify":  inotify,
 	"itimer":   itimer,
@@ -212,6 +213,18 @@ func logfile() {
 	fail(err)
 	f.WriteString("twelve bytes")
 	keep = append(keep, f)
+}
+
+// modest asks for less than it could have.
+func modest() {
+	fail(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 100, Max: 200}))
+	fail(syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}))
+	fail(syscall.Setpriority(syscall.PRIO_PROCESS, os.Getpid(), 7))
+	const noNewPrivs = 38
+	_, _, e := syscall.AllThreadsSyscall(syscall.SYS_PRCTL, noNewPrivs, 1, 0)
+	if e != 0 {
+		fail(e)
+	}
 }
 
 func pipe() {
