@@ -100,6 +100,7 @@ type Restored struct {
 	PID    int
 	Unread []byte // bytes from its agent that it had not read; to be sent before anything else
 	Note   string // what was out of the ordinary, or ""
+	Warn   string // what the user is to be told in any case, or ""
 
 	// Go lets it go; after an error nothing of it is left. End ends and reaps it.
 	// One of them is called.

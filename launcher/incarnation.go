@@ -223,7 +223,11 @@ func (inc *incarnation) ofRank(rank int, m *oob.Msg) {
 	switch m.Kind {
 	case oob.Spawn:
 		inc.spawned(rank, int(m.B), m.A)
-		if len(m.Data) > 0 {
+		switch {
+		case len(m.Data) == 0:
+		case m.A == spawnWaits:
+			inc.h.say("rank %d: %s", rank, m.Data)
+		default:
 			inc.h.verbose("rank %d: %s", rank, m.Data)
 		}
 	case oob.Exit:

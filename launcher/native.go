@@ -214,7 +214,7 @@ func (t nativeTracer) Restore(o RestoreOptions) (*Restored, error) {
 		return nil, notWho(err)
 	}
 	back := &Restored{
-		PID: r.PID, Unread: r.Unread,
+		PID: r.PID, Unread: r.Unread, Warn: strings.Join(r.Notes, "; "),
 		Go: func() error { return notWho(r.Go()) }, End: func() error { return notWho(r.End()) },
 		Close: r.Close,
 	}

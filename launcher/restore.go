@@ -39,7 +39,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	if err != nil {
 		return err
 	}
-	a.head.send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: spawnWaits, B: uint64(back.PID)})
+	a.head.send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: spawnWaits, B: uint64(back.PID), Data: []byte(back.Warn)})
 	if err := a.whenAll(back); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -72,6 +73,9 @@ func (a *agent) spawnAll() {
 func (a *agent) begin(r *rankProc, start func(*pipes)) {
 	p := &pipes{}
 	if err := p.open(a.order.Stdin && r.rank == 0); err != nil {
+		if errors.Is(err, syscall.EMFILE) {
+			err = fmt.Errorf("%w (raise the limit with ulimit -n, or use more -agents)", err)
+		}
 		a.failed(r, err)
 		return
 	}

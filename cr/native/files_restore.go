@@ -60,6 +60,9 @@ func (d *descriptors) open(s *State) (err error) {
 		}
 		fd, err := d.make(f)
 		if err != nil {
+			if errors.Is(err, unix.EMFILE) && !errors.Is(err, ErrFiles) {
+				err = fmt.Errorf("%w (%s)", err, moreFiles)
+			}
 			if !errors.Is(err, ErrFiles) {
 				err = fmt.Errorf("%w: descriptor %d (%s): %w", ErrFiles, f.FD, f.Kind, err)
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,8 +24,9 @@ type FilesPolicy int
 // The policies.
 const (
 	// FilesRefuse reopens a file under a lock, cuts it to the length it had and
-	// keeps what it cuts off in a file beside it. A file that is missing, shorter,
-	// replaced or already locked is an error.
+	// keeps what it cuts off in a file beside it. A file that is missing, shorter or
+	// already locked is an error. Another file of that name, at least as long, is
+	// taken for the one that was open, and noted.
 	FilesRefuse FilesPolicy = iota
 	// FilesCopy opens a copy of the file, of the length that it had, and leaves the
 	// file alone.
@@ -73,6 +75,9 @@ func openFlags(flags int) int {
 	return flags&^once | unix.O_NOCTTY | unix.O_CLOEXEC
 }
 
+// moreFiles is the remedy for EMFILE.
+const moreFiles = "an agent has the files of all its ranks open while it restores them: raise the limit with ulimit -n, or use more -agents"
+
 // reopener opens the regular files of one process again.
 type reopener struct {
 	policy FilesPolicy
@@ -81,6 +86,7 @@ type reopener struct {
 	locks  []*fileLock
 	cuts   []cut
 	copies []string // made here
+	notes  []string // what the user ought to know
 }
 
 // cut is a file to be brought back to its length.
@@ -118,6 +124,8 @@ func (o *reopener) failed(f *File, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fileError(f.Path, "put it back, or restart from another snapshot", "it is missing: %w", err)
+	case errors.Is(err, unix.EMFILE):
+		return fileError(f.Path, moreFiles, "%w", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fileError(f.Path, "give this user access to it", "%w", err)
 	}
@@ -159,15 +167,17 @@ func (o *reopener) check(fd int, f *File) (int, error) {
 	return fd, o.place(fd, f, false)
 }
 
-// unchanged checks that the file still is the one that was open, and holds at
-// least what it held.
+// unchanged checks that the file holds at least what the one held that was open.
+// It need not be that one: files come back from a backup, and snapshots go to
+// other machines.
 func (o *reopener) unchanged(f *File, st *unix.Stat_t) error {
-	if f.Inode != 0 && st.Ino != f.Inode {
-		return fileError(f.Path, "put the file back that was there, or use -files keep to go on with this one", "it has been replaced")
-	}
 	if st.Size < f.Size {
 		return fileError(f.Path, "put back what it held, or use -files keep to go on with it as it is",
 			"it has %d bytes, when it was imaged it had %d", st.Size, f.Size)
+	}
+	note := f.Path + " is another file than the one that was open, of the same name and not shorter: it is taken for that one"
+	if f.Inode != 0 && st.Ino != f.Inode && !slices.Contains(o.notes, note) {
+		o.notes = append(o.notes, note)
 	}
 	return nil
 }

@@ -143,10 +143,10 @@ func TestReopenRefused(t *testing.T) {
 		}{
 			{"shorter", func() { os.Truncate(path, 3) }, "it has 3 bytes", true, false},
 			{"missing", func() { os.Remove(path) }, "missing", false, false},
-			{"replaced", func() {
-				write(t, path+"2", "other content")
+			{"replaced by a shorter one", func() {
+				write(t, path+"2", "other")
 				os.Rename(path+"2", path)
-			}, "replaced", true, true},
+			}, "it has 5 bytes", true, false},
 			{"a folder", func() { os.Remove(path); os.Mkdir(path, 0o755) }, "", false, false},
 			{"a pipe", func() { os.Remove(path); unix.Mkfifo(path, 0o644) }, "", false, false},
 		} {
@@ -166,6 +166,36 @@ func TestReopenRefused(t *testing.T) {
 				t.Errorf("%s, copy: %v", c.name, err)
 			}
 		}
+	}
+}
+
+// A file that came back from a backup is taken, and cut like the old one.
+func TestReopenReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	write(t, path, "before")
+	f := imaged(t, 5, path, unix.O_WRONLY)
+	again := f
+	again.FD, again.Same = 6, 6
+	write(t, path+"2", "before and after")
+	if err := os.Rename(path+"2", path); err != nil {
+		t.Fatal(err)
+	}
+	d, err := openAll(t, FilesRefuse, nil, f, again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.notes) != 1 || !strings.Contains(d.notes[0], path+" is another file") {
+		t.Errorf("notes %q", d.notes)
+	}
+	if err := d.cutAll(); err != nil || read(t, path) != "before" {
+		t.Errorf("it holds %q, %v", read(t, path), err)
+	}
+}
+
+func TestReopenTooMany(t *testing.T) {
+	f := File{FD: 5, Path: "/data/in"}
+	if err := new(reopener).failed(&f, unix.EMFILE); !strings.Contains(err.Error(), "ulimit -n") {
+		t.Error(err)
 	}
 }
 

@@ -42,6 +42,8 @@ type Restored struct {
 	Unread []byte
 	// Moved tells why the kernel's clock functions were replaced, "" if they were not.
 	Moved string
+	// Notes tell which open files are not the ones that they were.
+	Notes []string
 
 	decide func(goOn bool) error // nil once it is decided
 	unlock func()

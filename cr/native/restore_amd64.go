@@ -28,7 +28,7 @@ func (t *Tracer) Restore(o RestoreOptions) (*Restored, error) {
 	}
 	t.given.Store(r.pid, r.streams())
 	r.shed()
-	back := &Restored{PID: r.pid, Unread: r.state.Unread, Moved: r.why}
+	back := &Restored{PID: r.pid, Unread: r.state.Unread, Moved: r.why, Notes: r.files.notes}
 	for _, l := range r.files.locks {
 		l.of(r.pid)
 	}
@@ -154,7 +154,7 @@ func enoughFiles(n int) error {
 		return err
 	}
 	if uint64(n) > lim.Max {
-		return fmt.Errorf("%w: descriptors up to %d, the limit here is %d (raise it: ulimit -Hn)", ErrFiles, n-1, lim.Max)
+		return fmt.Errorf("%w: descriptors up to %d, the limit here is %d (raise it: ulimit -n, as root beyond ulimit -Hn)", ErrFiles, n-1, lim.Max)
 	}
 	return nil
 }

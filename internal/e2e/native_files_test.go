@@ -61,7 +61,7 @@ func TestNativeFiles(t *testing.T) {
 				return nil
 			}
 			return os.Chown(p, nobody, nobody)
-		}, "replaced", []string{"-files", "keep"}},
+		}, "", nil},
 		{"a folder now", func(p string) error {
 			if err := os.Remove(p); err != nil {
 				return err
@@ -99,6 +99,9 @@ func TestNativeFiles(t *testing.T) {
 			}
 			holds(t, plain, written(20))
 			holds(t, filepath.Join(dir, "added"), written(20))
+			if got := strings.Contains(errs, plain+" is another file"); got != (c.name == "replaced") {
+				t.Errorf("told of another file: %v\n%s", got, errs)
+			}
 			if c.name == "longer" {
 				holds(t, theOnly(t, plain+".gorun-*"), strings.TrimPrefix(written(15), written(10)))
 			}
