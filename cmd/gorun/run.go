@@ -89,7 +89,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.IntVar(&o.FullEvery, "ckpt-full-every", launcher.DefaultFullEvery, "every `N`th image of a whole process is full, the others hold what has\nchanged since the one before; 1: all are full")
 	fs.Var(&o.signal, "ckpt-on-signal", "checkpoint and stop when gorun gets this `signal` (USR1, TERM, ...)")
 	fs.IntVar(&o.Restarts, "restarts", 0, "start the job again from its newest snapshot up to `N` times when a rank or agent dies")
-	fs.StringVar(&o.files, "files", string(launcher.FilesRefuse), "when whole processes are restarted, `what` becomes of the files they were\nwriting to; refuse: they go on where they stood, and what was written since\nis kept in a file beside, but not if several ranks or another job write\nthere; copy: they go on in a copy; keep: in the file as it is now")
+	fs.StringVar(&o.files, "files", string(launcher.FilesRefuse), "when whole processes are restarted, `what` becomes of the files they were\nwriting to; refuse: they go on where they stood, and what was written since\nis moved to FILE.gorun-...-tail, one for each restart, which nothing prunes;\nrefused if FILE is missing or shorter, or several ranks, this job (if it still\nruns here) or another restart write to it; copy: they go on in a copy,\nFILE.gorun-...; keep: in the file as it is now")
 	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job; 0: all")
 	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)")
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
