@@ -10,8 +10,8 @@ import (
 )
 
 // borrowedSize is what injected calls need of the program's memory for their
-// results. It lies at the main thread's fs_base, where every Go program has
-// memory of a thread's own, and is put back before any thread runs.
+// results. It lies at a thread's fs_base, where every Go program has memory of that
+// thread's own, and is put back before any thread runs.
 const borrowedSize = 32
 
 // scratch is a place in the stopped program for the results of system calls.
@@ -142,29 +142,18 @@ func (st *standstill) recordThreads(r *recorder) error {
 			return fmt.Errorf("thread %d: %w", tid, err)
 		}
 	}
-	leader, err := getRegs(st.g.pid)
-	if err != nil {
-		return err
-	}
-	s, err := borrow(r.mem, leader.Fs_base)
-	if err != nil {
-		return err
-	}
 	for _, tid := range st.tids {
-		t, e := st.recordThread(r, tid, s)
-		if e != nil {
-			err = fmt.Errorf("thread %d: %w", tid, e)
-			break
+		t, err := st.recordThread(tid)
+		if err != nil {
+			return fmt.Errorf("thread %d: %w", tid, err)
 		}
 		r.state.Threads = append(r.state.Threads, t)
 	}
-	if e := s.giveBack(); err == nil {
-		err = e
-	}
-	return err
+	return st.askThreads(r)
 }
 
-func (st *standstill) recordThread(r *recorder, tid int, s *scratch) (Thread, error) {
+// recordThread notes what the kernel tells of a thread.
+func (st *standstill) recordThread(tid int) (Thread, error) {
 	t := Thread{TID: tid}
 	var err error
 	if t.XState, err = getXState(tid); err != nil {
@@ -173,34 +162,76 @@ func (st *standstill) recordThread(r *recorder, tid int, s *scratch) (Thread, er
 	if t.Pending, err = pendingSignals(tid, false); err != nil {
 		return t, fmt.Errorf("pending signals: %w", err)
 	}
-	in, err := begin(tid, r.text)
-	if err != nil {
-		return t, err
-	}
-	own := mend(in.own, false)
-	t.Regs, t.Mask = regBytes(&own), in.mask
-	_, err = in.call(unix.SYS_SIGALTSTACK, 0, s.addr)
-	if err == nil {
-		var p [24]byte
-		err = s.read(p[:])
-		t.AltStack = [3]uint64{le.Uint64(p[:]), uint64(le.Uint32(p[8:])), le.Uint64(p[16:])}
-	}
-	if e := in.end(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return t, fmt.Errorf("signal stack: %w", err)
-	}
 	if comm, err := os.ReadFile(st.g.task(tid) + "/comm"); err == nil {
 		t.Comm = string(bytes.TrimSuffix(comm, []byte{'\n'}))
 	}
-	return t, r.handlerOutside(t, own.Rsp)
+	return t, nil
+}
+
+// askThreads lets all threads ask the kernel for their signal stacks, at the same
+// time: what takes long is to wake them up. Each borrows memory of its own.
+func (st *standstill) askThreads(r *recorder) error {
+	asked := make([]*injector, 0, len(st.tids))
+	borrowed := make([]*scratch, 0, len(st.tids))
+	var failed error
+	fail := func(err error) bool {
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return err != nil
+	}
+	for _, tid := range st.tids {
+		in, err := begin(tid, r.text)
+		if fail(err) {
+			break
+		}
+		asked = append(asked, in)
+		s, err := borrow(r.mem, in.own.Fs_base)
+		if fail(err) {
+			break
+		}
+		borrowed = append(borrowed, s)
+		if fail(in.start(unix.SYS_SIGALTSTACK, 0, s.addr)) {
+			borrowed = borrowed[:len(borrowed)-1]
+			break
+		}
+	}
+	// Whoever was sent off is brought back, whatever happens to others.
+	for i := range borrowed {
+		fail(asked[i].enter())
+	}
+	for i, s := range borrowed {
+		_, err := asked[i].finish()
+		if fail(err) {
+			continue
+		}
+		fail(r.noteThread(&r.state.Threads[i], asked[i], s))
+	}
+	for _, s := range borrowed {
+		fail(s.giveBack())
+	}
+	for _, in := range asked {
+		fail(in.end())
+	}
+	return failed
+}
+
+// noteThread completes a thread's entry.
+func (r *recorder) noteThread(t *Thread, in *injector, s *scratch) error {
+	var p [24]byte
+	if err := s.read(p[:]); err != nil {
+		return err
+	}
+	own := mend(in.own, false)
+	t.Regs, t.Mask = regBytes(&own), in.mask
+	t.AltStack = [3]uint64{le.Uint64(p[:]), uint64(le.Uint32(p[8:])), le.Uint64(p[16:])}
+	return r.handlerOutside(t, own.Rsp)
 }
 
 // handlerOutside checks that a thread that runs a signal handler was not
 // interrupted in the vdso: it would return there. What the handler was called
 // with lies on its signal stack.
-func (r *recorder) handlerOutside(t Thread, sp uint64) error {
+func (r *recorder) handlerOutside(t *Thread, sp uint64) error {
 	lo, size := t.AltStack[0], t.AltStack[2]
 	if sp < lo || sp >= lo+size || r.vdso.start == 0 {
 		return nil

@@ -190,6 +190,8 @@ func letGo(th *traceThread, tid int, leader bool) {
 					sig = s.sig
 				}
 				done = detach(tid, sig) == nil
+			default: // it runs, or its stop was seen before
+				done = detach(tid, 0) == nil
 			}
 		})
 		if done || !open {

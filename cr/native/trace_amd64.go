@@ -293,10 +293,17 @@ func isZombie(tid int) bool {
 func reapThread(tid int, limit time.Duration) error {
 	var b backoff
 	for {
-		code, _, err := waitid(tid, unix.WEXITED)
+		// The kernel reports stops of what is traced whether asked for or not: they
+		// are left to whom they concern.
+		code, _, err := waitid(tid, unix.WEXITED|unix.WNOWAIT)
+		if err == nil && code != 0 && code != cldTrapped && code != cldStopped {
+			_, _, err = waitid(tid, unix.WEXITED)
+			if err == nil {
+				return nil
+			}
+		}
 		switch {
-		// The kernel reports stops of what is traced whether asked for or not.
-		case errors.Is(err, unix.ECHILD), err == nil && code != 0 && code != cldTrapped && code != cldStopped:
+		case errors.Is(err, unix.ECHILD):
 			return nil
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return fmt.Errorf("waiting for the end of %d: %w", tid, err)
