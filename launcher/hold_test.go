@@ -3,6 +3,7 @@ package launcher
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -129,5 +130,18 @@ func TestHeldAndKilled(t *testing.T) {
 	b := heldBench(t)
 	syscall.Kill(b.pids[0], syscall.SIGKILL)
 	b.until(oob.Exit)
+	b.over()
+}
+
+// An agent answers for a rank that was stopped.
+func TestStoppedRank(t *testing.T) {
+	b := newBench(t, 1, "sleep 1000", nil)
+	b.until(oob.Spawn)
+	syscall.Kill(b.pids[0], syscall.SIGSTOP)
+	inState(t, b.pids[0], 'T')
+	b.order(oob.Ask, 3, 0, nil)
+	if m := b.until(oob.Where); m.From != 0 || m.Attempt != 3 || !strings.Contains(string(m.Data), "kill -CONT") {
+		t.Errorf("%+v", m)
+	}
 	b.over()
 }

@@ -100,6 +100,9 @@ func (a *agent) onImage(r *rankProc, m *oob.Msg) bool {
 	case oob.Open, oob.Revert, oob.Ask:
 		s := r.imaging.of(m)
 		if s == nil {
+			if m.Kind == oob.Ask && a.stoppedRank(r, m) {
+				return true
+			}
 			return false
 		}
 		switch m.Kind {
@@ -115,6 +118,20 @@ func (a *agent) onImage(r *rankProc, m *oob.Msg) bool {
 		r.imaging.committed.Store(int64(m.A))
 	}
 	return false
+}
+
+// stoppedRank answers for a rank that somebody has stopped, and which therefore
+// cannot say itself what holds up a checkpoint.
+func (a *agent) stoppedRank(r *rankProc, m *oob.Msg) bool {
+	st, ok := readStat(r.pid)
+	if !ok || st.state != 'T' {
+		return false
+	}
+	a.head.send(oob.Msg{
+		Kind: oob.Where, From: int32(r.rank), To: oob.Head, Incarnation: m.Incarnation, Attempt: m.Attempt,
+		Data: fmt.Appendf(nil, "is stopped (process %d; kill -CONT %d lets it go on)", r.pid, r.pid),
+	})
+	return true
 }
 
 // of returns the image being made in the attempt of a frame, nil if none is.
