@@ -133,6 +133,49 @@ func TestNativeFilesGoneOn(t *testing.T) {
 	}
 }
 
+// TestNativeFilesFailed restarts where the image of the last rank is damaged: no
+// rank has said anything then, and no file was cut.
+func TestNativeFilesFailed(t *testing.T) {
+	h := nativeHouse(t)
+	first, dir := h.stage(&scene{name: "files", np: 2})
+	schema := first.checkpoint()
+	h.signal(dir, "go")
+	first.ended()
+	img := theOnly(t, filepath.Join(filepath.Dir(schema), "*1.img"))
+	b, err := os.ReadFile(img)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(img, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := h.gorun("restart", schema)
+	if code == 0 || out != "" || !strings.Contains(errs, "rank 1 could not be restored") {
+		t.Errorf("exit %d\n%s\n%s", code, out, errs)
+	}
+	for _, name := range []string{"plain", "added"} {
+		holds(t, filepath.Join(dir, name), written(20))
+	}
+	if tails, _ := filepath.Glob(filepath.Join(dir, "*.gorun-*")); len(tails) > 0 {
+		t.Errorf("left: %v", tails)
+	}
+}
+
+// TestNativeFilesRunning restarts a job that still runs.
+func TestNativeFilesRunning(t *testing.T) {
+	h := nativeHouse(t)
+	first, dir := h.stage(&scene{name: "files", np: 2})
+	schema := first.checkpoint()
+	_, errs, code := h.gorun("restart", schema)
+	if code == 0 || !strings.Contains(errs, "still running") || !strings.Contains(errs, "gorun kill") || !strings.Contains(errs, dir) {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	h.signal(dir, "go")
+	first.ended()
+	holds(t, filepath.Join(dir, "plain"), written(20))
+}
+
 // TestNativeFilesShared restarts where somebody else writes to the same file:
 // another restart, or another rank.
 func TestNativeFilesShared(t *testing.T) {
