@@ -69,6 +69,7 @@ var deeds = map[string]func(){
 	"log":      logfile,
 	"pipe":     pipe,
 	"modest":   modest,
+	"count":    func() { go count() },
 	"events":   events,
 	"inotify":  inotify,
 	"itimer":   itimer,
@@ -213,6 +214,14 @@ func logfile() {
 	fail(err)
 	f.WriteString("twelve bytes")
 	keep = append(keep, f)
+}
+
+// count says how far it has come, all the time.
+func count() {
+	for i := 0; ; i++ {
+		fmt.Println("count", i)
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // modest asks for less than it could have.
