@@ -48,6 +48,18 @@ func begin(tid int, text uint64) (*injector, error) {
 // call executes system call nr with up to six arguments. A failure of the call
 // itself is a unix.Errno; ErrDied if the thread was killed meanwhile.
 func (in *injector) call(nr uint64, args ...uint64) (uint64, error) {
+	if err := in.start(nr, args...); err != nil {
+		return 0, err
+	}
+	if err := in.enter(); err != nil {
+		return 0, err
+	}
+	return in.finish()
+}
+
+// start sends the thread into system call nr. With enter and finish after it, a
+// call can be under way in several threads at once.
+func (in *injector) start(nr uint64, args ...uint64) error {
 	r := in.own
 	r.Rip, r.Rax, r.Orig_rax = in.text, nr, ^uint64(0)
 	for i, p := range []*uint64{&r.Rdi, &r.Rsi, &r.Rdx, &r.R10, &r.R8, &r.R9} {
@@ -57,12 +69,23 @@ func (in *injector) call(nr uint64, args ...uint64) (uint64, error) {
 		}
 	}
 	if err := setRegs(in.tid, &r); err != nil {
-		return 0, in.broken("setting registers", err)
+		return in.broken("setting registers", err)
 	}
-	for range 2 { // entry, exit
-		if err := in.toSyscallStop(); err != nil {
-			return 0, err
-		}
+	return in.resume(0)
+}
+
+// enter waits until the thread is about to execute the call, and lets it.
+func (in *injector) enter() error {
+	if err := in.awaitSyscall(); err != nil {
+		return err
+	}
+	return in.resume(0)
+}
+
+// finish waits for the end of the call and gives its result.
+func (in *injector) finish() (uint64, error) {
+	if err := in.awaitSyscall(); err != nil {
+		return 0, err
 	}
 	r, err := getRegs(in.tid)
 	if err != nil {
@@ -74,15 +97,18 @@ func (in *injector) call(nr uint64, args ...uint64) (uint64, error) {
 	return r.Rax, nil
 }
 
-// toSyscallStop resumes the thread until it stands at the entry or exit of a
-// system call. Of signals only SIGSTOP can come in between, and a stop of the
-// whole process; both are passed on, the thread then stops when it is detached.
-func (in *injector) toSyscallStop() error {
-	sig := 0
+func (in *injector) resume(sig int) error {
+	if err := resumeToSyscall(in.tid, sig); err != nil {
+		return in.broken("resuming", err)
+	}
+	return nil
+}
+
+// awaitSyscall waits until the thread stands at the entry or exit of a system
+// call. Of signals only SIGSTOP can come in between, and a stop of the whole
+// process; both are passed on, the thread then stops when it is detached.
+func (in *injector) awaitSyscall() error {
 	for {
-		if err := resumeToSyscall(in.tid, sig); err != nil {
-			return in.broken("resuming", err)
-		}
 		s, err := waitStop(in.tid, callLimit)
 		switch {
 		case err != nil:
@@ -92,8 +118,12 @@ func (in *injector) toSyscallStop() error {
 		case s.syscall():
 			return nil
 		}
-		if sig = 0; s.delivery() {
+		sig := 0
+		if s.delivery() {
 			sig = s.sig
+		}
+		if err := in.resume(sig); err != nil {
+			return err
 		}
 	}
 }
