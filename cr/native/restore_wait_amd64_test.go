@@ -1,0 +1,64 @@
+package native
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestRestoreWait makes a process that waits: it says nothing and cuts no file
+// before it is let go, and nothing is left if it is ended.
+func TestRestoreWait(t *testing.T) {
+	tr := newTrip(t, build(t, "trip", "default"))
+	path := filepath.Join(tr.dir, "log")
+	tr.start("200", "400", path)
+	walk := func(n int) { // it needs leave for each step
+		unix.Write(tr.agent, bytes.Repeat([]byte("."), n))
+		for range n {
+			tr.next("step ")
+		}
+	}
+	walk(10)
+	img := tr.image(CaptureOptions{})
+	walk(5)
+	tr.kill()
+	grown := read(t, path)
+	wait := func(o *RestoreOptions) { o.Wait = true }
+
+	back := tr.restore(img, wait)
+	if err := errors.Join(back.End(), back.End()); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(back.PID, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("it has been ended: %v", err)
+	}
+	tr.kill()
+
+	back = tr.restore(img, wait)
+	syscall.Kill(back.PID, syscall.SIGKILL)
+	var e *RestoreError
+	if err := back.Go(); !errors.As(err, &e) {
+		t.Errorf("it has been killed: %v", err)
+	}
+	tr.kill()
+	tails, _ := filepath.Glob(path + ".gorun-*")
+	if read(t, path) != grown || len(tails) > 0 {
+		t.Errorf("a process that was not let go has changed its file, or left %v", tails)
+	}
+
+	back = tr.restore(img, wait)
+	if err := back.Go(); err != nil {
+		t.Fatal(err)
+	}
+	unix.Write(tr.agent, bytes.Repeat([]byte("."), 190))
+	tr.next("sum ")
+	if tail, err := os.ReadFile(path + ".gorun-tag-tail"); err != nil || !strings.HasSuffix(grown, string(tail)) || len(tail) == 0 {
+		t.Errorf("the tail is %q: %v", tail, err)
+	}
+}
