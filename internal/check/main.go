@@ -34,15 +34,16 @@ type part struct {
 }
 
 var parts = []part{
-	{"vet", "gofmt, go vet, modules tidy", 100 * time.Second, vet},
-	{"unit", "unit, property, transcript and end-to-end tests, Examples", 170 * time.Second, unit},
-	{"race", "the packages with shared memory under the race detector", 170 * time.Second, race},
-	{"sim", "the protocol simulator and its mutants", 140 * time.Second, sim},
-	{"kills", "random kill -9 of ranks, agents and head, restart, compare", 270 * time.Second, kills},
-	{"ports", "images between amd64, arm64 and s390x", 45 * time.Second, ports},
-	{"fuzz", "each fuzz target for thousands of inputs", 110 * time.Second, fuzz},
-	{"go125", "the older of the two supported Go versions", 120 * time.Second, older},
-	{"bench", "benchmarks run and print", 75 * time.Second, bench},
+	{"vet", "gofmt, go vet, modules tidy", 85 * time.Second, vet},
+	{"unit", "unit, property, transcript and end-to-end tests, Examples", 220 * time.Second, unit},
+	{"race", "the packages with shared memory under the race detector", 140 * time.Second, race},
+	{"sim", "the protocol simulator and its mutants", 100 * time.Second, sim},
+	{"kills", "random kill -9 of ranks, agents and head, restart, compare", 170 * time.Second, kills},
+	{"whole", "images of whole processes: every situation, cycles of kill and restart", 270 * time.Second, whole},
+	{"ports", "images between amd64, arm64 and s390x", 25 * time.Second, ports},
+	{"fuzz", "each fuzz target for thousands of inputs", 60 * time.Second, fuzz},
+	{"go125", "the older of the two supported Go versions", 90 * time.Second, older},
+	{"bench", "benchmarks run and print", 40 * time.Second, bench},
 }
 
 func main() {

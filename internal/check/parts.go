@@ -36,7 +36,7 @@ func vet(r *runner) error {
 }
 
 func unit(r *runner) error {
-	if err := r.sh(nil, "go", "test", "./..."); err != nil {
+	if err := r.sh(nil, "go", "test", "-skip=^TestNative", "./..."); err != nil { // those are part whole
 		return err
 	}
 	for _, dir := range nested {
@@ -68,7 +68,16 @@ func kills(r *runner) error {
 	if r.ci {
 		n = "200"
 	}
-	return r.sh([]string{"GORUN_KILLS=" + n}, "go", "test", "./internal/e2e", "-count=1", "-timeout=20m", "-v", "-run=Kill")
+	return r.sh([]string{"GORUN_KILLS=" + n}, "go", "test", "./internal/e2e", "-count=1", "-timeout=20m", "-v", "-run=Kill", "-skip=^TestNative")
+}
+
+// whole runs as an ordinary user what root runs for everybody.
+func whole(r *runner) error {
+	cycles, cycles64 := "5", "1"
+	if r.ci {
+		cycles, cycles64 = "100", "5"
+	}
+	return r.sh([]string{"GORUN_CYCLES=" + cycles, "GORUN_CYCLES64=" + cycles64}, "go", "test", "./internal/e2e", "-count=1", "-timeout=20m", "-v", "-run=^TestNative")
 }
 
 func ports(r *runner) error {
@@ -123,7 +132,7 @@ func older(r *runner) error {
 		fmt.Println("skipped: Go 1.25.4 cannot be had here")
 		return nil
 	}
-	return r.sh(env, "go", "test", "-short", "./rpi/...", "./mpi/...", "./cr/...", "./bookmarks/...", "./internal/...", "./launcher/...", "./cmd/...")
+	return r.sh(env, "go", "test", "-short", "-skip=^TestNative", "./rpi/...", "./mpi/...", "./cr/...", "./bookmarks/...", "./internal/...", "./launcher/...", "./cmd/...")
 }
 
 func bench(r *runner) error {
