@@ -193,18 +193,14 @@ func sameThreads(t *testing.T, s *State) map[uint64]Thread {
 
 // TestClockBehind restores on a machine whose clock is behind the image's.
 func TestClockBehind(t *testing.T) {
-	program := build(t, "trip", "default")
-	args := []string{"150", "300"}
-	sum, log := undisturbed(t, program, args...)
-	tr := newTrip(t, program)
+	sum, log := undisturbed(t)
+	tr := newTrip(t, build(t, "trip", "default"))
 	path := filepath.Join(tr.dir, "log")
-	tr.start(append(args, path)...)
+	tr.start(append(tripArgs, path)...)
 	const ahead = 500e9
 	// The second time the stub of the first is part of the image.
 	for i := range 3 {
-		for range 20 {
-			tr.next("step ")
-		}
+		tr.steps(30, 20)
 		img := rewrite(t, tr.image(CaptureOptions{}), func(s *State) {
 			s.Mono += ahead
 			s.Boottime += 2 * ahead
@@ -214,6 +210,7 @@ func TestClockBehind(t *testing.T) {
 			t.Errorf("restore %d: moved: %q", i, r.Moved)
 		}
 	}
+	tr.steps(200, 0)
 	if got := tr.next("sum "); got != sum {
 		t.Errorf("the sum is %s, undisturbed it is %s", got, sum)
 	}

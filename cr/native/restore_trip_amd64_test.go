@@ -4,6 +4,7 @@ package native
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -217,6 +218,7 @@ func (tr *trip) tryRestore(path string, change ...func(*RestoreOptions)) (*Resto
 	}
 	tr.pid = r.PID
 	tr.attach()
+	unix.Write(tr.agent, r.Unread)
 	return r, nil
 }
 
@@ -229,63 +231,119 @@ func (tr *trip) next(prefix string) string {
 		select {
 		case line, ok := <-tr.lines:
 			if !ok {
-				tr.t.Fatalf("the program ended before it said %q; last it said %q", prefix, tail(tr.seen))
+				tr.t.Fatalf("the program ended before it said %q; last it said\n%s", prefix, strings.Join(tail(tr.seen), "\n"))
 			}
 			tr.seen = append(tr.seen, line)
-			if strings.HasPrefix(line, "failed") || strings.HasPrefix(line, "fatal") || strings.HasPrefix(line, "panic") {
+			if strings.HasPrefix(line, "failed") {
 				tr.t.Fatalf("%q", tail(tr.seen))
 			}
 			if rest, ok := strings.CutPrefix(line, prefix); ok {
 				return rest
 			}
 		case <-limit.C:
-			dump, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", tr.pid))
-			tr.t.Fatalf("nothing that begins with %q in %v; last it said %q\n%s", prefix, tripLimit, tail(tr.seen), dump)
+			tr.t.Fatalf("nothing that begins with %q in %v; last it said %q\n%s", prefix, tripLimit, tail(tr.seen), tr.stacks())
 		}
 	}
 }
 
-func tail(lines []string) []string { return lines[max(0, len(lines)-5):] }
+// stacks makes a program that hangs tell where it is, and ends it.
+func (tr *trip) stacks() string {
+	var b strings.Builder
+	tids, _ := threadsOf(tr.pid)
+	for _, tid := range tids {
+		for _, name := range []string{"stat", "syscall"} {
+			p, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/%s", tr.pid, tid, name))
+			fmt.Fprintf(&b, "%s: %s", name, p)
+		}
+	}
+	syscall.Kill(tr.pid, syscall.SIGQUIT)
+	limit := time.NewTimer(tripLimit)
+	defer limit.Stop()
+	for {
+		select {
+		case line, ok := <-tr.lines:
+			if !ok {
+				return b.String()
+			}
+			fmt.Fprintln(&b, line)
+		case <-limit.C:
+			return b.String() + "and it does not end on SIGQUIT"
+		}
+	}
+}
 
-// undisturbed is what the program says at the end if nobody images it, and its log.
-func undisturbed(t testing.TB, program string, args ...string) (sum, log string) {
+// tail gives the last lines, and if the program died of something, what it said
+// of that.
+func tail(lines []string) []string {
+	for i, line := range lines {
+		for _, last := range []string{"fatal error", "panic", "runtime:", "unexpected fault", "SIG"} {
+			if strings.HasPrefix(line, last) {
+				return lines[max(0, i-2):min(len(lines), i+40)]
+			}
+		}
+	}
+	return lines[max(0, len(lines)-5):]
+}
+
+// tripArgs let the program work for about a second.
+var tripArgs = []string{"200", "400"}
+
+// undisturbed is what the program says at the end if nobody images it, and its
+// log. All builds of it say the same.
+func undisturbed(t testing.TB) (sum, log string) {
 	t.Helper()
-	tr := newTrip(t, program)
-	path := filepath.Join(tr.dir, "log")
-	tr.start(append(args, path)...)
-	sum = tr.next("sum ")
-	return sum, read(t, path)
+	calm.Do(func() {
+		tr := newTrip(t, build(t, "trip", "default"))
+		path := filepath.Join(tr.dir, "log")
+		tr.start(append(tripArgs, path)...)
+		tr.steps(200, 0)
+		calm.sum, calm.log = tr.next("sum "), read(t, path)
+	})
+	if calm.sum == "" {
+		t.Fatal("the undisturbed program failed")
+	}
+	return calm.sum, calm.log
+}
+
+// steps gives leave for n more steps and waits until some of them are done.
+func (tr *trip) steps(n, wait int) {
+	tr.t.Helper()
+	unix.Write(tr.agent, bytes.Repeat([]byte("."), n))
+	for range wait {
+		tr.next("step ")
+	}
+}
+
+var calm struct {
+	sync.Once
+	sum, log string
 }
 
 func TestRoundTrips(t *testing.T) {
 	for how := range builds {
 		t.Run(how, func(t *testing.T) {
 			cycles := 10
-			if how != "default" {
+			if how != "default" || os.Getenv(programsVar) != "" {
 				cycles = 3
 			}
-			program := build(t, "trip", how)
-			args := []string{"400", "1200"}
-			sum, log := undisturbed(t, program, args...)
-
-			tr := newTrip(t, program)
+			sum, log := undisturbed(t)
+			tr := newTrip(t, build(t, "trip", how))
 			path := filepath.Join(tr.dir, "log")
-			tr.start(append(args, path)...)
+			tr.start(append(tripArgs, path)...)
 			for range cycles {
-				for range 20 {
-					tr.next("step ")
-				}
+				tr.steps(18, 12)
 				img := tr.image(CaptureOptions{})
-				tr.next("step ") // it lives on, and what it does now is undone
+				tr.steps(1, 1) // it lives on, and what it does now is undone
 				tr.kill()
 				if r := tr.restore(img); r.Moved != "" {
 					t.Error(r.Moved)
 				}
 				fmt.Fprintln(tr.stdin, "hello")
 				tr.next("stdin hello")
-				unix.Write(tr.agent, []byte("hello"))
+				unix.Write(tr.agent, []byte("hello\n"))
 				tr.next("agent hello")
 			}
+			tr.steps(200, 0)
 			if got := tr.next("sum "); got != sum {
 				t.Errorf("the sum is %s, undisturbed it is %s", got, sum)
 			}

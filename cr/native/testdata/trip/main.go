@@ -1,6 +1,7 @@
 // Command trip computes something with everything that a Go program may have
 // going at once. However often it is imaged, killed and restored, what it prints
-// at the end must be what it prints undisturbed.
+// at the end must be what it prints undisturbed. For each step it needs leave, so
+// that it does not run ahead of the test.
 package main
 
 import (
@@ -41,6 +42,7 @@ func main() {
 	last := start
 	sum := uint64(0)
 	for i := range steps {
+		<-leave
 		sum = sum*31 + churn(uint64(i))
 		sum += pipe.through(uint64(i))
 		fmt.Fprintf(log, "step %d %x\n", i, sum)
@@ -210,8 +212,13 @@ func echo() {
 	}
 }
 
-// agent answers what comes on descriptor 3, in a blocking read.
+// leave has an entry for each step that may be done.
+var leave = make(chan bool, 1<<16)
+
+// agent obeys what comes on descriptor 3, in a blocking read: a dot is leave for
+// a step, anything else is answered when its line is complete.
 func agent() {
+	var line []byte
 	var p [100]byte
 	for {
 		n, err := syscall.Read(3, p[:])
@@ -221,6 +228,16 @@ func agent() {
 		if err != nil || n == 0 {
 			return
 		}
-		fmt.Printf("agent %s\n", p[:n])
+		for _, c := range p[:n] {
+			switch c {
+			case '.':
+				leave <- true
+			case '\n':
+				fmt.Printf("agent %s\n", line)
+				line = line[:0]
+			default:
+				line = append(line, c)
+			}
+		}
 	}
 }
