@@ -26,9 +26,6 @@ func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
 	}
 	th := g.tracer.pick()
 	var paused time.Duration
-	if opt.Track || opt.Base > 0 {
-		paused = g.lookAhead(th)
-	}
 	for try := 1; ; try++ {
 		var c *Copy
 		var err error

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -34,13 +33,10 @@ func (s *pageSet) fill(first, last int, in bool) {
 // that the next image builds on. The zero value, and nil, know of none: the
 // image is full.
 type changes struct {
-	// followed are the regions whose pages are followed, and written, one list
-	// for each time that was looked, the pages that were written since then, or
-	// came into being, or under watch. Each list is sorted and free of overlaps.
-	followed []extent
-	written  [][]extent
-	// protected is how many bytes were protected by the last look.
-	protected uint64
+	// followed are the regions whose pages are followed, and written the pages that
+	// were written since then, or came into being, or under watch. Both are sorted
+	// and free of overlaps.
+	followed, written []extent
 }
 
 // unchanged sets in pages those of the window that hold what they held then, as
@@ -52,9 +48,7 @@ func (c *changes) unchanged(window uint64, pages *pageSet) {
 		return
 	}
 	mark(c.followed, window, pages, true)
-	for _, w := range c.written {
-		mark(w, window, pages, false)
-	}
+	mark(c.written, window, pages, false)
 }
 
 // mark puts the pages of the window that lie in extents into the set, or takes
@@ -81,17 +75,6 @@ func appendExtent(extents []extent, e extent) []extent {
 		return extents
 	}
 	return append(extents, e)
-}
-
-// union makes one list of several.
-func union(lists [][]extent) []extent {
-	all := slices.Concat(lists...)
-	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
-	var one []extent
-	for _, e := range all {
-		one = appendExtent(one, e)
-	}
-	return one
 }
 
 // followable tells whether writes to a mapping can be told from one another:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -66,11 +65,7 @@ func TestNothingIsFollowedTwice(t *testing.T) {
 	if c := snap(p, &tr, 2, 3); changedIn(c, addr, pages) != 1 || isUnchanged(c, addr+77*PageSize) {
 		t.Error("one page was written")
 	}
-	// What looking ahead finds counts, even though the page is not written again.
 	p.ask("poke", 78)
-	if err := tr.ahead(p.pid); err != nil {
-		t.Fatal(err)
-	}
 	p.ask("poke", 79)
 	if c := snap(p, &tr, 3, 4); changedIn(c, addr, pages) != 2 || isUnchanged(c, addr+78*PageSize) || isUnchanged(c, addr+79*PageSize) {
 		t.Error("two pages were written")
@@ -303,10 +298,7 @@ func TestUnchangedAcrossWindows(t *testing.T) {
 	page := func(n uint64) uint64 { return w + n*PageSize }
 	c := &changes{
 		followed: []extent{{page(0), page(3)}, {page(1000), page(2 * windowPages)}, {page(3*windowPages - 1), page(3*windowPages + 1)}},
-		written: [][]extent{
-			{{page(1), page(2)}, {page(1020), page(1030)}, {page(5000), page(6000)}},
-			{{page(2*windowPages - 1), page(2 * windowPages)}},
-		},
+		written:  []extent{{page(1), page(2)}, {page(1020), page(1030)}, {page(2*windowPages - 1), page(2 * windowPages)}, {page(5000), page(6000)}},
 	}
 	for n, want := range map[uint64]bool{
 		0: true, 1: false, 2: true, 3: false, 999: false, 1000: true, 1019: true, 1020: false, 1023: false, 1024: false, 1029: false,
@@ -319,13 +311,6 @@ func TestUnchangedAcrossWindows(t *testing.T) {
 	}
 	if isUnchanged(nil, w) || isUnchanged(&changes{}, w) {
 		t.Error("something is unchanged since nothing")
-	}
-}
-
-func TestUnion(t *testing.T) {
-	got := union([][]extent{{{10, 20}, {40, 50}}, nil, {{0, 5}, {15, 30}, {50, 60}}, {{42, 44}}})
-	if want := []extent{{0, 5}, {10, 30}, {40, 60}}; !reflect.DeepEqual(got, want) {
-		t.Error(got)
 	}
 }
 

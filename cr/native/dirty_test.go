@@ -128,13 +128,7 @@ func TestFollowedMemory(t *testing.T) {
 			defer m.tr.Close()
 			m.p.ask("seed", seed)
 			for range 30 {
-				m.p.tell("do", 1+r.IntN(60))
-				for range r.IntN(3) { // while it runs
-					if err := m.tr.ahead(m.p.pid); err != nil {
-						t.Error(err)
-					}
-				}
-				m.p.answer("do")
+				m.p.ask("do", 1+r.IntN(60))
 				next := m.capture(m.p.stop(m.tr.begun))
 				if r.IntN(5) > 0 { // committed
 					m.tr.commit(m.seq)
@@ -151,21 +145,19 @@ func TestFollowedMemory(t *testing.T) {
 }
 
 // BenchmarkFollow measures what following 1 GB adds to a pause: taking it up,
-// and finding nothing, 5 %, and everything written; and the same where it was
-// looked ahead. It is the time of the processor, whatever else runs.
+// and finding nothing, 5 %, and everything written. It is the time of the
+// processor, whatever else runs.
 func BenchmarkFollow(b *testing.B) {
 	needFollow(b)
-	for _, ahead := range []bool{false, true} {
-		for _, x := range []struct {
-			name  string
-			touch int // every n-th page between captures
-		}{{"begin", -1}, {"0%", 0}, {"5%", 20}, {"50%", 2}, {"100%", 1}} {
-			b.Run(fmt.Sprintf("ahead=%v/%s", ahead, x.name), func(b *testing.B) { benchFollow(b, ahead, x.touch) })
-		}
+	for _, x := range []struct {
+		name  string
+		touch int // every n-th page between captures
+	}{{"begin", -1}, {"0%", 0}, {"5%", 20}, {"50%", 2}, {"100%", 1}} {
+		b.Run(x.name, func(b *testing.B) { benchFollow(b, x.touch) })
 	}
 }
 
-func benchFollow(b *testing.B, ahead bool, touch int) {
+func benchFollow(b *testing.B, touch int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	p := startDirtyProgram(b)
@@ -173,25 +165,12 @@ func benchFollow(b *testing.B, ahead bool, touch int) {
 	var tr tracker
 	defer func() { tr.Close() }()
 	snap(p, &tr, 0, 1)
-	var before, paused []time.Duration
+	var paused []time.Duration
 	for range b.N {
 		if touch < 0 {
 			tr.Close()
 		} else if touch > 0 {
 			p.ask("touch", touch)
-		}
-		if ahead {
-			if !tr.begun {
-				if err := tr.begin(p.stop(false)); err != nil {
-					b.Fatal(err)
-				}
-				p.resume()
-			}
-			start := threadTime(b)
-			if err := tr.ahead(p.pid); err != nil {
-				b.Fatal(err)
-			}
-			before = append(before, threadTime(b)-start)
 		}
 		s := p.stop(tr.begun)
 		start := threadTime(b)
@@ -203,10 +182,6 @@ func benchFollow(b *testing.B, ahead bool, touch int) {
 	}
 	slices.Sort(paused)
 	b.ReportMetric(float64(paused[len(paused)/2].Microseconds())/1e3, "ms-pause")
-	if ahead {
-		slices.Sort(before)
-		b.ReportMetric(float64(before[len(before)/2].Microseconds())/1e3, "ms-before")
-	}
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -267,6 +267,65 @@ func TestRestoreChain(t *testing.T) {
 	}
 }
 
+// TestChainWhileBusy images a program that computes on two threads and collects
+// garbage without end, and checks that each chain holds the memory of the copy,
+// page by page.
+func TestChainWhileBusy(t *testing.T) {
+	tr := newTrip(t, build(t, "trip", "default"))
+	tr.start("1000000", "1000000", filepath.Join(tr.dir, "log"))
+	path := func(seq int) string { return filepath.Join(tr.dir, strconv.Itoa(seq)) }
+	base := 0
+	for seq := 1; seq <= 25; seq++ {
+		tr.steps(4, 3)
+		c, err := tr.target.Capture(CaptureOptions{Base: base, Seq: seq, Track: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Release()
+		truth := ownMemory(t, c.PID())
+		m := image.LocalMeta()
+		m.Seq = seq
+		if _, err := c.Write(path(seq), m, image.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Release(); err != nil {
+			t.Error(err)
+		}
+		compareChain(t, path(seq), path, truth)
+		tr.target.Committed(seq)
+		if base = seq; seq%10 == 0 {
+			base = 0
+		}
+	}
+}
+
+// compareChain checks that a chain resolves to the memory given.
+func compareChain(t *testing.T, path string, basePath func(int) string, truth map[uint64][]byte) {
+	t.Helper()
+	images, err := openChain(path, 0, basePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer images.Close()
+	windows, _, err := images.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := &pageMap{pages: map[uint64][]byte{}}
+	if err := images.fill(restored, windows); err != nil {
+		t.Fatal(err)
+	}
+	for addr, p := range truth {
+		got, ok := restored.pages[addr]
+		if !ok {
+			got = zeroPage[:]
+		}
+		if !bytes.Equal(got, p) {
+			t.Fatalf("%s, a chain of %d: page %x is not as it was", path, len(images), addr)
+		}
+	}
+}
+
 // programsVar names a folder with programs that were built before.
 const programsVar = "GORUN_TEST_NATIVE_PROGRAMS"
 
