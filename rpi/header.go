@@ -10,12 +10,13 @@ type Kind uint8
 const (
 	Eager     Kind = 1 + iota // a whole message; payload Len bytes
 	EagerSync                 // the same, and the sender waits for an Ack carrying Req
-	RTS                       // announces a message of Len bytes (rendezvous); Req is the sender's request
+	RTS                       // announces a message of Len bytes (rendezvous); Req is the sender's request, Off the key with FlagDirect
 	CTS                       // go-ahead: Req is the sender's request, Off the receiver's, Len the bytes wanted
 	Data                      // Len payload bytes of a message at Off; Req is the receiver's request
 	Direct                    // the same, but the bytes were written straight into the receiver's memory
 	Ack                       // a synchronous eager send was matched; Req is the sender's request
 	Poison                    // the communicator Ctx has failed at the sender; Off is a Poison code
+	Fin                       // the receiver has read Off bytes of a published message itself and reads no more; Req is the sender's request
 )
 
 // HeaderSize is the size in bytes of a frame's header on the wire.
@@ -99,7 +100,7 @@ func (h *Header) Decode(p []byte) bool {
 		return h.Len <= MaxFrame
 	case Data:
 		return h.Len <= MaxData
-	case RTS, CTS, Direct, Ack, Poison:
+	case RTS, CTS, Direct, Ack, Poison, Fin:
 		return true
 	}
 	return false
@@ -107,8 +108,9 @@ func (h *Header) Decode(p []byte) bool {
 
 // Flags of a header.
 const (
-	FlagDirect uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter)
+	FlagDirect uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter); RTS: the same, Off is the key (see DirectReader)
 	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it
+	FlagPull                     // CTS: the receiver reads the first part itself and says so with Fin
 )
 
 // Codes of a Poison frame, in Off: why the communicator failed.

@@ -94,6 +94,10 @@ type Sink interface {
 	// End says that the payload of the frame last begun by this peer is there.
 	// It follows every Begin without error, also of frames without payload.
 	End(peer int)
+	// Deliver is Begin, the copy of the payload and End at one go, for a frame
+	// of which all bytes are in memory. len(payload) is h.PayloadLen(); neither
+	// header nor payload is kept. Errors as Begin's.
+	Deliver(peer int, h *Header, payload []byte) error
 	// Sent gives back the payload of a Held frame.
 	Sent(peer int, ref Ref)
 	// Writable says that a peer that was Full may be tried again.
@@ -135,7 +139,29 @@ type DirectWriter interface {
 	Write(peer int, key uint64, off uint64, src []byte) bool
 }
 
-// MaxDirect is the largest segment of a direct write in bytes.
+// DirectReader is implemented by modules that can also copy out of a published
+// buffer of a peer. Both sides of a long message then copy at the same time: the
+// engine publishes the source as well (RTS, FlagDirect and its key in Off), the
+// receiver reads the first part in segments of at most MaxDirect bytes while
+// the sender writes the other, and a Fin frame tells the sender how far that
+// came and that it was the last read. Publish is as before: its key serves the
+// peer's Read and Write alike. No Read is begun after Quiesce, and after
+// Restart all keys are void, which the engine knows; each other key is
+// withdrawn once. The peer may have ended, or withdrawn the buffer: Read then
+// returns false, or true with bytes that the engine will not use, but it never
+// harms this process.
+type DirectReader interface {
+	DirectWriter
+	// DirectMin is the length in bytes from which on a message is worth a
+	// direct copy; a shorter one is sent as Data frames.
+	DirectMin() int
+	// Read copies len(dst) bytes from offset off of the buffer that the peer
+	// published under key to dst. It is complete on return, or did not happen
+	// (false), and then dst may hold anything.
+	Read(peer int, key, off uint64, dst []byte) bool
+}
+
+// MaxDirect is the largest segment of a direct read or write in bytes.
 const MaxDirect = 1 << 20
 
 // SlotPublisher is implemented by modules with memory that several peers read

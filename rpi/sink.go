@@ -17,6 +17,16 @@ func (s *sink) Begin(peer int, h *Header) ([]byte, error) {
 
 func (s *sink) End(peer int) { s.e.end(&s.e.peers[peer]) }
 
+func (s *sink) Deliver(peer int, h *Header, payload []byte) error {
+	dst, err := s.Begin(peer, h)
+	if err != nil {
+		return err
+	}
+	copy(dst, payload)
+	s.e.end(&s.e.peers[peer])
+	return nil
+}
+
 func (s *sink) Sent(peer int, ref Ref) {
 	if r := s.e.lookup(uint64(ref)); r != nil && r.held > 0 {
 		r.held--

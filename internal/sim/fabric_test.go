@@ -23,6 +23,15 @@ func (b *inbox) End(int)           { b.whole = append(b.whole, string(b.dst)) }
 func (b *inbox) Sent(int, rpi.Ref) {}
 func (b *inbox) Writable(int)      {}
 func (b *inbox) Down(int, error)   {}
+func (b *inbox) Deliver(peer int, h *rpi.Header, payload []byte) error {
+	dst, err := b.Begin(peer, h)
+	if err != nil {
+		return err
+	}
+	copy(dst, payload)
+	b.End(peer)
+	return nil
+}
 
 // TestSlots publishes one frame for several readers. After Quiesce every
 // reader's next Poll has it in private memory, in order with what was sent, and

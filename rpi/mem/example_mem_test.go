@@ -48,7 +48,13 @@ func (p *printer) Begin(_ int, h *rpi.Header) ([]byte, error) {
 	p.payload = make([]byte, h.PayloadLen())
 	return p.payload, nil
 }
-func (p *printer) End(peer int)           { fmt.Printf("from %d: %.5s\n", peer, p.payload) }
+func (p *printer) End(peer int) { fmt.Printf("from %d: %.5s\n", peer, p.payload) }
+func (p *printer) Deliver(peer int, h *rpi.Header, payload []byte) error {
+	dst, err := p.Begin(peer, h)
+	copy(dst, payload)
+	p.End(peer)
+	return err
+}
 func (p *printer) Sent(int, rpi.Ref)      {}
 func (p *printer) Writable(peer int)      { fmt.Println("room at", peer) }
 func (p *printer) Down(peer int, _ error) { fmt.Println(peer, "is gone") }

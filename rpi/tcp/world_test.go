@@ -65,6 +65,16 @@ func (s *sink) End(peer int) {
 	}
 }
 
+func (s *sink) Deliver(peer int, h *rpi.Header, payload []byte) error {
+	dst, err := s.Begin(peer, h)
+	if err != nil {
+		return err
+	}
+	copy(dst, payload)
+	s.End(peer)
+	return nil
+}
+
 func (s *sink) Sent(peer int, ref rpi.Ref) {
 	s.sent[ref]++
 	if s.onSent != nil {
