@@ -53,6 +53,7 @@ type Job struct {
 	Image string
 
 	start   atomic.Pointer[oob.StartConfig] // of the present incarnation
+	nodes   atomic.Pointer[[]int]           // of it, see Nodes
 	link    Link
 	close   func() error
 	lost    func(error)
@@ -81,7 +82,7 @@ func New(c Config) *Job {
 		link: c.Link, close: c.Close, lost: c.Lost,
 		finalized: make(chan struct{}), ended: make(chan struct{}),
 	}
-	j.start.Store(&c.Start)
+	j.enter(&c.Start)
 	j.points.init()
 	if j.lost == nil {
 		j.lost = func(error) { os.Exit(1) }
