@@ -57,9 +57,12 @@ func start(ctx context.Context, world *bench.World, args ...string) (*process, e
 }
 
 func (p *process) read(out io.Reader) {
-	s := bufio.NewScanner(out)
-	for s.Scan() {
-		p.lines <- s.Text()
+	for r := bufio.NewReader(out); ; { // not a Scanner: 64 ranks make long lines
+		line, err := r.ReadString('\n')
+		if err != nil {
+			break
+		}
+		p.lines <- strings.TrimSuffix(line, "\n")
 	}
 	close(p.lines)
 	p.cmd.Wait()

@@ -52,11 +52,12 @@ type rank struct {
 	c      *mpi.Comm
 	memory []uint64
 	rate   atomic.Int64
+	rated  chan struct{} // capacity 1: there is a rate
 	clock  clock
 }
 
 func plain(c *mpi.Comm, bytes int) error {
-	r := &rank{c: c, memory: make([]uint64, bytes/8)}
+	r := &rank{c: c, memory: make([]uint64, bytes/8), rated: make(chan struct{}, 1)}
 	noise(r.memory, uint64(c.Rank())+1)
 	go r.rewrite()
 	lines := make(chan string)
@@ -129,6 +130,10 @@ func (r *rank) round(o *order) error {
 	}
 	if n := all[0].Rate; n >= 0 {
 		r.rate.Store(n)
+		select {
+		case r.rated <- struct{}{}:
+		default:
+		}
 	}
 	next, before := (r.c.Rank()+1)%r.c.Size(), (r.c.Rank()+r.c.Size()-1)%r.c.Size()
 	var out, in [8]byte
@@ -151,6 +156,10 @@ func (r *rank) dirty(n int) {
 func (r *rank) rewrite() {
 	at := 0
 	for last := time.Now(); ; {
+		if r.rate.Load() == 0 { // 64 ranks that look each millisecond leave no CPU for anything else
+			<-r.rated
+			last = time.Now()
+		}
 		time.Sleep(time.Millisecond)
 		now := time.Now()
 		todo := int(now.Sub(last).Seconds() * float64(r.rate.Load()) * (1 << 20) / 4096)
