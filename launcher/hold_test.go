@@ -15,7 +15,7 @@ import (
 // does in everything else.
 type standing struct{ *fakeImager }
 
-func (s standing) Attach(pid, rank, oob int) (Target, error) {
+func (s standing) Attach(pid, rank, oob int, _ [3]int) (Target, error) {
 	return &standingTarget{fakeTarget{s.fakeImager, pid}}, nil
 }
 
@@ -47,16 +47,11 @@ func (c *standingCopy) Release() error {
 // to the moment when its image is written.
 func heldBench(t *testing.T) *bench {
 	t.Helper()
-	b := newBench(t, 1, "sleep 1000", nil)
-	b.a.images.tracers["fake"] = standing{b.f}
-	b.a.images.memory.free = func() uint64 { return 1 } // no matter
+	b := newBenchOf(t, 1, "sleep 1000", func(a *agent, f *fakeImager) {
+		a.images.tracers["fake"] = standing{f}
+		a.images.memory.free = func() uint64 { return 1 } // no matter
+	}, nil)
 	b.until(oob.Spawn)
-	b.a.mu.Lock()
-	i := &b.a.ranks[0].imaging
-	b.a.mu.Unlock()
-	i.mu.Lock()
-	i.target = nil // of the back-end before
-	i.mu.Unlock()
 	cfg := capture(1, 0)
 	cfg.Hold = true
 	b.order(oob.Capture, 1, 0, cfg)

@@ -48,8 +48,9 @@ type Fact struct {
 // Tracer images and restores the children of one process.
 type Tracer interface {
 	// Attach prepares the imaging of a running child; oob is the number of its
-	// descriptor to this process.
-	Attach(pid, rank, oob int) (Target, error)
+	// descriptor to this process, std are the descriptors here of what it was
+	// given as 0, 1 and 2.
+	Attach(pid, rank, oob int, std [3]int) (Target, error)
 	Restore(RestoreOptions) (*Restored, error)
 	Close()
 }

@@ -65,6 +65,7 @@ type imaging struct {
 	dead      bool  // the rank has ended
 	now       *shot // the newest; nil before the first
 	target    Target
+	unfit     error        // why there is no target
 	committed atomic.Int64 // the newest snapshot that is
 }
 
@@ -268,7 +269,7 @@ func (s *shot) capture() error {
 	case <-time.After(holdLimit):
 		return fmt.Errorf("it has not read within %v what its agent had begun to send", holdLimit)
 	}
-	target, err := s.a.attach(s.r)
+	target, err := s.r.imaging.attached()
 	if err != nil {
 		return err
 	}
@@ -300,23 +301,33 @@ func (s *shot) capture() error {
 	return nil
 }
 
-// attach returns a rank as a target. It is made as soon as the rank is started:
-// what its standard streams are then is not its own.
-func (a *agent) attach(r *rankProc) (Target, error) {
-	tracer, err := a.images.tracer(a.order.Imager)
-	if err != nil {
-		return nil, err
+// attach makes a target of a rank that was just started, as long as the streams it
+// was given are at hand. If it cannot be, that is told when it matters.
+func (a *agent) attach(r *rankProc, p *pipes) {
+	if a.order.Imager == "" {
+		return
 	}
 	i := &r.imaging
+	tracer, err := a.images.tracer(a.order.Imager)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.dead {
+	if err == nil {
+		i.target, err = tracer.Attach(r.pid, r.rank, oobFD, [3]int{p.stdin, p.theirs[1], p.theirs[2]})
+	}
+	i.unfit = err
+}
+
+// attached returns the rank as a target.
+func (i *imaging) attached() (Target, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.dead:
 		return nil, ErrRankDied
+	case i.target == nil && i.unfit == nil:
+		return nil, errors.New("its agent was not told by which back-end it is to be imaged")
 	}
-	if i.target == nil {
-		i.target, err = tracer.Attach(r.pid, r.rank, oobFD)
-	}
-	return i.target, err
+	return i.target, i.unfit
 }
 
 // image has the image written and tells of it, and ends the copy.

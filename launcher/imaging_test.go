@@ -41,8 +41,10 @@ func newFakeImager() *fakeImager {
 	}
 }
 
-func (f *fakeImager) Attach(pid, rank, oob int) (Target, error) { return &fakeTarget{f, pid}, nil }
-func (f *fakeImager) Close()                                    {}
+func (f *fakeImager) Attach(pid, rank, oob int, _ [3]int) (Target, error) {
+	return &fakeTarget{f, pid}, nil
+}
+func (f *fakeImager) Close() {}
 
 func (f *fakeImager) Restore(o RestoreOptions) (*Restored, error) {
 	f.made <- o
@@ -137,6 +139,12 @@ type bench struct {
 // newBench starts an agent with np ranks that run a shell's script.
 func newBench(t *testing.T, np int, script string, change func(*order)) *bench {
 	t.Helper()
+	return newBenchOf(t, np, script, func(*agent, *fakeImager) {}, change)
+}
+
+// newBenchOf does the same with an agent that prepare changes before it runs.
+func newBenchOf(t *testing.T, np int, script string, prepare func(*agent, *fakeImager), change func(*order)) *bench {
+	t.Helper()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -147,6 +155,7 @@ func newBench(t *testing.T, np int, script string, change func(*order)) *bench {
 	b := &bench{t: t, f: newFakeImager(), head: must(oob.NewConn(ours)), ends: make(chan error, 1)}
 	b.a = newAgent(0, theirs, must(oob.NewConn(theirs)))
 	b.a.images.tracers["fake"] = b.f
+	prepare(b.a, b.f)
 	go func() { b.ends <- b.a.run() }()
 	o := order{Imager: "fake", Track: true}
 	o.SpawnConfig = oob.SpawnConfig{Program: "/bin/sh", Args: []string{"sh", "-c", script}, Start: map[int]oob.StartConfig{}}
@@ -359,8 +368,9 @@ func TestRankDiesWhileImaged(t *testing.T) {
 
 // Where two would not fit into memory the rank stands still, and it is said.
 func TestNoMemoryToCopy(t *testing.T) {
-	b := newBench(t, 1, "sleep 1000", nil)
-	b.a.images.memory.free = func() uint64 { return 1 }
+	b := newBenchOf(t, 1, "sleep 1000", func(a *agent, _ *fakeImager) {
+		a.images.memory.free = func() uint64 { return 1 }
+	}, nil)
 	b.until(oob.Spawn)
 	b.order(oob.Capture, 1, 0, capture(1, 0))
 	if o := <-b.f.asked; !o.NoFork {
@@ -439,7 +449,9 @@ func TestRestore(t *testing.T) {
 	if m := b.until(oob.Spawn); m.From != 1 || m.A != spawnFree {
 		t.Errorf("%+v", m)
 	}
+	b.a.mu.Lock()
 	r := b.a.ranks[0]
+	b.a.mu.Unlock()
 	b.a.up(r, oob.Msg{Kind: oob.Ready, Incarnation: 6})
 	b.a.up(r, oob.Msg{Kind: oob.Ready, Incarnation: 7, A: 5})
 	if m := b.until(oob.Ready); m.A != 5 {

@@ -193,8 +193,8 @@ func savedPages(path string) (n uint64, err error) {
 
 type nativeTracer struct{ *native.Tracer }
 
-func (t nativeTracer) Attach(pid, rank, oob int) (Target, error) {
-	g, err := t.Tracer.Attach(pid, rank, oob)
+func (t nativeTracer) Attach(pid, rank, oob int, std [3]int) (Target, error) {
+	g, err := t.Tracer.Attach(pid, rank, oob, std)
 	if err != nil {
 		return nil, plainly(err)
 	}

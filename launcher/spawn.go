@@ -135,9 +135,7 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 		r.out.Add(1)
 		go a.copyOutput(r, stream, os.NewFile(uintptr(p.ours[stream]), "rank output"))
 	}
-	if a.order.Imager != "" {
-		a.attach(r) // if it cannot be, that is told when it matters
-	}
+	a.attach(r, p)
 	late := false
 	a.born(func() {
 		a.ranks[int32(r.rank)], a.pids[r.pid] = r, r

@@ -86,7 +86,7 @@ func newTracer(t *testing.T, b *Backend) launcher.Tracer {
 
 func attach(t *testing.T, b *Backend, c *child) launcher.Target {
 	t.Helper()
-	g, err := newTracer(t, b).Attach(c.pid, 2, 3)
+	g, err := newTracer(t, b).Attach(c.pid, 2, 3, [3]int{-1, -1, -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (t *tracer) do(f func()) {
 }
 
 // Attach names a rank. It touches nothing.
-func (t *tracer) Attach(pid, rank, oob int) (launcher.Target, error) {
+func (t *tracer) Attach(pid, rank, oob int, _ [3]int) (launcher.Target, error) {
 	return &target{b: t.b, pid: pid, rank: rank, oob: oob}, nil
 }
 

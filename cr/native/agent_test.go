@@ -36,7 +36,7 @@ func agentMain(program string) {
 	}
 	var target *Target
 	if err == nil {
-		target, err = tr.Attach(c.Process.Pid, 0, -1)
+		target, err = attachTo(tr, c.Process.Pid, 0, -1)
 	}
 	var held *Copy
 	if err == nil {

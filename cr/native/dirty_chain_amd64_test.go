@@ -81,7 +81,7 @@ func newImagedProgram(t *testing.T) *imagedProgram {
 	t.Cleanup(tr.Close)
 	im := &imagedProgram{t: t, p: startDirtyProgram(t), dir: t.TempDir()}
 	var err error
-	if im.target, err = tr.Attach(im.p.pid, 3, -1); err != nil {
+	if im.target, err = attachTo(tr, im.p.pid, 3, -1); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { im.target.Close() })
@@ -226,7 +226,7 @@ func benchIncremental(b *testing.B, track, chained bool, touch int) {
 	tr := NewTracer(1)
 	defer tr.Close()
 	p := startDirtyProgram(b)
-	g, err := tr.Attach(p.pid, 0, -1)
+	g, err := attachTo(tr, p.pid, 0, -1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func benchGrowth(b *testing.B, rate int) {
 	tr := NewTracer(1)
 	defer tr.Close()
 	p := startDirtyProgram(b)
-	g, err := tr.Attach(p.pid, 0, -1)
+	g, err := attachTo(tr, p.pid, 0, -1)
 	if err != nil {
 		b.Fatal(err)
 	}

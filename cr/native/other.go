@@ -20,7 +20,7 @@ func Features() []Feature { return nil }
 type Target struct{}
 
 // Attach fails.
-func (t *Tracer) Attach(pid, rank, oob int) (*Target, error) {
+func (t *Tracer) Attach(pid, rank, oob int, std [3]int) (*Target, error) {
 	return nil, &Error{Op: "attach", Rank: rank, PID: pid, Err: errArch}
 }
 

@@ -26,7 +26,6 @@ func (t *Tracer) Restore(o RestoreOptions) (*Restored, error) {
 		r.files.removeCopies()
 		return nil, &RestoreError{o.Rank, o.Image, err}
 	}
-	t.given.Store(r.pid, r.streams())
 	r.shed()
 	back := &Restored{PID: r.pid, Unread: r.state.Unread, Moved: r.why, Notes: r.files.notes}
 	for _, l := range r.files.locks {
@@ -39,7 +38,6 @@ func (t *Tracer) Restore(o RestoreOptions) (*Restored, error) {
 			err = errClosed // and so it has ended
 		}
 		if err != nil || !goOn {
-			t.given.Delete(r.pid)
 			r.files.unlock()
 		}
 		if err != nil {
@@ -76,19 +74,6 @@ func (r *restore) settle(goOn bool) error {
 		return endTraced(r.pid)
 	}
 	return r.undone(r.release())
-}
-
-// streams tells the launcher's streams, which Attach cannot see where the
-// program has put files of its own in their place.
-func (r *restore) streams() [3]fileID {
-	var all [3]fileID
-	for i, fd := range r.files.given {
-		var st unix.Stat_t
-		if fd >= 0 && unix.Fstat(fd, &st) == nil {
-			all[i] = fileID{st.Dev, st.Ino}
-		}
-	}
-	return all
 }
 
 // restore is one restore in progress.

@@ -206,8 +206,12 @@ func TestRestoreOdd(t *testing.T) {
 	tr.kill()
 
 	tr = newTrip(t, tr.program)
-	tr.start("redirect")
-	tr.next("ready")
+	std, oob := tr.streams()
+	tr.spawn(std, oob, "redirect")
+	closeAll(oob)
+	tr.next("ready") // what it has as standard error now is its own
+	tr.attach(std)
+	closeAll(std[0], std[1])
 	for range 2 {
 		img = tr.image(CaptureOptions{})
 		tr.kill()

@@ -129,6 +129,14 @@ func (tr *trip) streams() (std [3]int, oob int) {
 func (tr *trip) start(args ...string) {
 	tr.t.Helper()
 	std, oob := tr.streams()
+	defer closeAll(std[0], std[1], oob)
+	tr.spawn(std, oob, args...)
+	tr.attach(std)
+}
+
+// spawn starts the process with these streams.
+func (tr *trip) spawn(std [3]int, oob int, args ...string) {
+	tr.t.Helper()
 	var err error
 	tr.tracer.Do(func() {
 		tr.pid, err = syscall.ForkExec(tr.program, append([]string{tr.program}, args...), &syscall.ProcAttr{
@@ -137,11 +145,9 @@ func (tr *trip) start(args ...string) {
 			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 		})
 	})
-	closeAll(std[0], std[1], oob)
 	if err != nil {
 		tr.t.Fatal(err)
 	}
-	tr.attach()
 }
 
 func closeAll(fds ...int) {
@@ -150,10 +156,10 @@ func closeAll(fds ...int) {
 	}
 }
 
-func (tr *trip) attach() {
+func (tr *trip) attach(std [3]int) {
 	tr.t.Helper()
 	var err error
-	if tr.target, err = tr.tracer.Attach(tr.pid, 0, 3); err != nil {
+	if tr.target, err = tr.tracer.Attach(tr.pid, 0, 3, std); err != nil {
 		tr.t.Fatal(err)
 	}
 }
@@ -210,14 +216,14 @@ func (tr *trip) tryRestore(path string, change ...func(*RestoreOptions)) (*Resto
 		f(&o)
 	}
 	r, err := tr.tracer.Restore(o)
-	closeAll(std[0], std[1], oob)
+	defer closeAll(std[0], std[1], oob)
 	if err != nil {
 		tr.stdin.Close()
 		closeAll(tr.agent)
 		return nil, err
 	}
 	tr.pid = r.PID
-	tr.attach()
+	tr.attach(std)
 	unix.Write(tr.agent, r.Unread)
 	return r, nil
 }

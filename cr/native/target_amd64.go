@@ -17,7 +17,7 @@ type Target struct {
 	tracer         *Tracer
 	pid, rank, oob int
 	pidfd          int
-	stdio          [3]fileID // what 0, 1 and 2 were when it was attached
+	stdio          [3]fileID // what it was given as 0, 1 and 2
 	text           uint64    // where a syscall instruction was the last time
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs
@@ -28,10 +28,10 @@ type Target struct {
 type fileID struct{ dev, inode uint64 }
 
 // Attach prepares the imaging of process pid; oob is the number of its
-// descriptor to this process, -1 if it has none. The process is not disturbed.
-// To be called soon after the process was started: the files that its
-// descriptors 0, 1 and 2 refer to by then count as given by the launcher.
-func (t *Tracer) Attach(pid, rank, oob int) (*Target, error) {
+// descriptor to this process, -1 if it has none. std are the descriptors here of
+// what it was given as 0, 1 and 2, negative for none: what the program has there
+// by now may be its own. The process is not disturbed.
+func (t *Tracer) Attach(pid, rank, oob int, std [3]int) (*Target, error) {
 	g := &Target{tracer: t, pid: pid, rank: rank, oob: oob}
 	var err error
 	if g.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
@@ -40,12 +40,11 @@ func (t *Tracer) Attach(pid, rank, oob int) (*Target, error) {
 		}
 		return nil, g.wrap("attach", err)
 	}
-	if given, ok := t.given.LoadAndDelete(pid); ok {
-		g.stdio = given.([3]fileID) // the program may have put others in their place
-		return g, nil
-	}
-	for i := range g.stdio {
-		g.stdio[i], _ = statFile(pid, i) // closed ones are no file
+	for i, fd := range std {
+		var st unix.Stat_t
+		if fd >= 0 && unix.Fstat(fd, &st) == nil {
+			g.stdio[i] = fileID{st.Dev, st.Ino}
+		}
 	}
 	return g, nil
 }

@@ -19,7 +19,6 @@ type Tracer struct {
 	quit    chan struct{}
 	close   sync.Once
 	ended   sync.WaitGroup
-	given   sync.Map // pid of a restored process -> [3]fileID, until Attach
 }
 
 // traceThread is one locked OS thread; it runs one function at a time.

@@ -80,13 +80,25 @@ func startVictim(t testing.TB, tr *Tracer, attr *syscall.SysProcAttr, what ...st
 	}
 	v.pid = v.cmd.Process.Pid
 	t.Cleanup(v.end)
-	if v.target, err = tr.Attach(v.pid, 7, 3); err != nil {
+	if v.target, err = attachTo(tr, v.pid, 7, 3); err != nil {
 		t.Fatal(err)
 	}
 	if line := v.line(); line != "ready" {
 		t.Fatal(line)
 	}
 	return v
+}
+
+// attachTo attaches to a program whose streams are what it was given.
+func attachTo(tr *Tracer, pid, rank, oob int) (*Target, error) {
+	std := [3]int{-1, -1, -1}
+	for i := range std {
+		if fd, err := unix.Open(fdPath(pid, i), unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+			std[i] = fd
+			defer unix.Close(fd)
+		}
+	}
+	return tr.Attach(pid, rank, oob, std)
 }
 
 func (v *victim) end() {
