@@ -5,12 +5,13 @@
 //	gorun -np 2 ./benchmarks/netpipe                  ping-pong
 //	gorun -np 2 ./benchmarks/netpipe -stream          one direction
 //	gorun -np 2 ./benchmarks/netpipe -bidir           both directions at once
+//	gorun -np 2 ./benchmarks/netpipe -window          one direction, 64 messages under way
 //	gorun -np 2 ./benchmarks/netpipe -dirty           a word of each cache line is rewritten before a send
 //	gorun -np 2 ./benchmarks/netpipe -integrity       every byte is checked, nothing is timed
 //	gorun -np 2 ./benchmarks/netpipe -rate            messages per second at 8 bytes
 //
 // -o FILE writes NetPIPE's output format: size in bytes, throughput in Mbit/s
-// and time in seconds a line. -csv prints what benchmarks/peers and
+// and time in seconds a line. -csv prints what benchmarks/compare and
 // benchmarks/plot read instead of the table:
 //
 //	mode,bytes,seconds,low,high
@@ -58,6 +59,7 @@ func parse(args []string) (*options, error) {
 	f := flag.NewFlagSet("netpipe", flag.ContinueOnError)
 	modes := map[string]*bool{
 		"stream":    f.Bool("stream", false, "send in one direction only"),
+		"window":    f.Bool("window", false, "send in one direction, 64 messages under way"),
 		"bidir":     f.Bool("bidir", false, "send in both directions at once"),
 		"integrity": f.Bool("integrity", false, "check every byte instead of timing"),
 		"rate":      f.Bool("rate", false, "messages per second at 8 bytes (or -sizes): windows of 64 and blocking sends"),

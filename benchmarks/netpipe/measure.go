@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/gorun-mpi/gorun/benchmarks/internal/repeat"
 	"github.com/gorun-mpi/gorun/benchmarks/internal/stats"
 	"github.com/gorun-mpi/gorun/mpi"
 )
@@ -19,31 +20,16 @@ type measurement struct {
 // batch, which answers when it is ready: the clock starts with both at work.
 func (p *pair) measure(kind pattern, size int, o *options) (measurement, error) {
 	m := measurement{kind: kind, size: size}
-	batch := o.time / time.Duration(o.batches)
-	count, took := 1, time.Duration(0)
-	for { // also warms up caches, connections and the peer
-		var err error
-		if took, err = p.lead(kind, size, count); err != nil {
-			return m, err
-		}
-		if took >= batch/4 || count >= maxCount {
-			break
-		}
-		count *= 2
+	var err error
+	m.times, m.count, err = repeat.Batches(o.time, o.batches, func(count int) (time.Duration, error) { return p.lead(kind, size, count) })
+	if err != nil {
+		return m, err
 	}
-	m.count = max(1, min(maxCount, int(float64(count)*float64(batch)/float64(took))))
-	for range o.batches {
-		took, err := p.lead(kind, size, m.count)
-		if err != nil {
-			return m, err
-		}
-		m.times = append(m.times, took.Seconds()/float64(m.count*kind.legs))
+	for i := range m.times {
+		m.times[i] /= float64(kind.legs)
 	}
 	return m, p.tell(0)
 }
-
-// maxCount bounds the repetitions in a batch.
-const maxCount = 1 << 24
 
 // lead runs and times one batch on rank 0.
 func (p *pair) lead(kind pattern, size, count int) (time.Duration, error) {

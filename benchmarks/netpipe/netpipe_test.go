@@ -57,7 +57,7 @@ func TestPatterns(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						if len(m.times) != o.batches || m.count < 1 || !(m.seconds() > 0) {
+						if len(m.times) < 1 || len(m.times) > o.batches || m.count < 1 || !(m.seconds() > 0) {
 							return fmt.Errorf("%d bytes: %d batches of %d, %g s", size, len(m.times), m.count, m.seconds())
 						}
 					}

@@ -78,7 +78,7 @@ var (
 	stream   = pattern{"stream", runStream, 1, 1}
 	bidir    = pattern{"bidir", runBidir, 1, 2}
 	window   = pattern{"window", runWindow, 1, 1}
-	patterns = map[string]pattern{"pingpong": pingpong, "stream": stream, "bidir": bidir}
+	patterns = map[string]pattern{"pingpong": pingpong, "stream": stream, "bidir": bidir, "window": window}
 )
 
 func runPingPong(p *pair, size, n int) error {

@@ -1,0 +1,9 @@
+// Empty does nothing on all ranks: what remains is the start and the end of a
+// job.
+package main
+
+import "github.com/gorun-mpi/gorun/mpi"
+
+func main() {
+	mpi.Run(func(*mpi.Comm) error { return nil })
+}

@@ -1,0 +1,34 @@
+// Package repeat decides how often something short is repeated to be timed.
+package repeat
+
+import "time"
+
+// maxCount bounds the repetitions in a batch.
+const maxCount = 1 << 24
+
+// Batches calls lead, which does something count times and returns how long
+// that took, so that the given number of batches take about total altogether,
+// and returns the seconds of one repetition in each batch. The calls before
+// that find the count also warm up caches, connections and peers. What turns
+// out to take twice as long is ended with fewer batches.
+func Batches(total time.Duration, batches int, lead func(count int) (time.Duration, error)) (seconds []float64, count int, err error) {
+	batch := total / time.Duration(batches)
+	count, took := 1, time.Duration(0)
+	for {
+		if took, err = lead(count); err != nil {
+			return nil, 0, err
+		}
+		if took >= batch/4 || count >= maxCount {
+			break
+		}
+		count *= 2
+	}
+	count = max(1, min(maxCount, int(float64(count)*float64(batch)/float64(took))))
+	for spent := time.Duration(0); len(seconds) < batches && spent < 2*total; spent += took {
+		if took, err = lead(count); err != nil {
+			return nil, 0, err
+		}
+		seconds = append(seconds, took.Seconds()/float64(count))
+	}
+	return seconds, count, nil
+}
