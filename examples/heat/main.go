@@ -11,6 +11,8 @@
 // with a digest over the bits of the final temperatures, which depends neither
 // on the number of ranks nor on the architecture. With -log FILE rank 0 keeps a
 // file open and adds the temperature of one of its points every -every steps.
+// With -times two lines before the result tell how long the steps took, and how
+// much of that was not computation.
 package main
 
 import (
@@ -33,6 +35,7 @@ type options struct {
 	png      string // file for the picture; "": none
 	log      string // file for a line now and then; "": none
 	every    int    // steps from one line to the next
+	times    bool
 }
 
 // maxEdge bounds the plate: rank 0 gathers n*n temperatures of 8 bytes.
@@ -45,6 +48,7 @@ func main() {
 	flag.StringVar(&o.png, "png", "", "write a picture of the final temperatures to `FILE`")
 	flag.StringVar(&o.log, "log", "", "follow one of rank 0's points in `FILE`")
 	flag.IntVar(&o.every, "every", 100, "steps between two lines of -log")
+	flag.BoolVar(&o.times, "times", false, "also print how long the steps took")
 	flag.Parse()
 	if o.n < 1 || o.n > maxEdge || o.steps < 0 || o.every < 1 || flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "heat: -n must be within 1..%d, -steps not negative and -every positive, and there are no other arguments\n", maxEdge)
@@ -61,6 +65,11 @@ func heat(c *mpi.Comm, o options, out io.Writer) error {
 	}
 	if err := p.run(o); err != nil {
 		return err
+	}
+	if o.times {
+		if err := p.clock.Print(c, out); err != nil {
+			return err
+		}
 	}
 	field, err := p.gather()
 	if err != nil || c.Rank() != 0 {
@@ -84,10 +93,14 @@ func (p *plate) run(o options) (err error) {
 		}
 		defer func() { err = errors.Join(err, log.Close()) }()
 	}
+	p.clock.Start()
+	defer p.clock.Stop()
 	for step := 1; step <= o.steps; step++ {
+		p.clock.Leave()
 		if err := p.exchange(); err != nil {
 			return err
 		}
+		p.clock.Return()
 		p.step()
 		if log != nil && step%o.every == 0 {
 			if _, err := fmt.Fprintf(log, "%d %v\n", step, p.line(1)[p.cols/2]); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/gorun-mpi/gorun/examples/internal/clock"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -33,6 +34,7 @@ type plate struct {
 	sends      [4][]float64 // outermost columns, packed: west and east
 	recvs      [4][]float64 // columns of the neighbours: west and east
 	requests   []mpi.Request
+	clock      clock.Clock
 }
 
 // hot is the temperature of the upper edge.

@@ -61,7 +61,7 @@ func newSystem(c *mpi.Comm, rows *block, starts []int) (*system, error) {
 func (s *system) dot(x, y []float64) (float64, error) {
 	var a accumulator
 	a.addDot(x, y)
-	v, err := sums(s.c, &a)
+	v, err := s.sums(&a)
 	if err != nil {
 		return 0, err
 	}
@@ -142,7 +142,7 @@ func (s *system) step(u *solution) error {
 	var rz, rr accumulator
 	rz.addDot(u.r, s.w)
 	rr.addDot(u.r, u.r)
-	v, err := sums(s.c, &rz, &rr)
+	v, err := s.sums(&rz, &rr)
 	if err != nil {
 		return err
 	}

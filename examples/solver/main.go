@@ -15,7 +15,9 @@
 //
 // with a digest over the bits of the solution: it depends on the matrix, -iters
 // and -tol, but neither on the number of ranks nor on the architecture, nor on
-// how often the job was stopped and restarted in between.
+// how often the job was stopped and restarted in between. With -times two lines
+// before the result tell how long the iterations since the start took, and how
+// much of that was not computation.
 package main
 
 import (
@@ -42,6 +44,7 @@ type options struct {
 	iters   int           // iterations at most
 	tol     float64       // relative residual that ends the iteration
 	slow    time.Duration // pause after each iteration
+	times   bool
 }
 
 func main() {
@@ -51,6 +54,7 @@ func main() {
 	flag.IntVar(&o.iters, "iters", 10000, "at most `N` iterations")
 	flag.Float64Var(&o.tol, "tol", 1e-10, "stop when the residual has fallen to this part of the right-hand side; 0: do all -iters")
 	flag.DurationVar(&o.slow, "slow", 0, "pause after each iteration, to watch a short run")
+	flag.BoolVar(&o.times, "times", false, "also print how long the iterations took")
 	flag.Parse()
 	if err := o.check(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "solver:", err)
@@ -112,6 +116,7 @@ func solve(c *mpi.Comm, o options, stdout, progress io.Writer) error {
 		return err
 	}
 	meter := newMeter(c, progress)
+	s.a.clock.Start()
 	for u.iteration < o.iters && (o.tol == 0 || s.residual(u) > o.tol) {
 		if err := state.Point(); err != nil {
 			return err
@@ -122,7 +127,13 @@ func solve(c *mpi.Comm, o options, stdout, progress io.Writer) error {
 		meter.show(u.iteration, s.residual(u))
 		time.Sleep(o.slow)
 	}
+	s.a.clock.Stop()
 	meter.done()
+	if o.times {
+		if err := s.a.clock.Print(c, stdout); err != nil {
+			return err
+		}
+	}
 	residual, err := s.trueResidual(u)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/gorun-mpi/gorun/examples/internal/clock"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -26,6 +27,7 @@ type operator struct {
 	inner    []int32 // rows that need nothing of others
 	outer    []int32 // the other ones
 	requests []mpi.Request
+	clock    clock.Clock
 }
 
 // neighbour is another rank that shares entries with this one.
@@ -106,6 +108,7 @@ func (a *operator) vector() []float64 { return make([]float64, a.rows+a.halo) }
 // apply sets y = A x; x has room for the halo, which is fetched. Rows that
 // need nothing of others are computed while the messages travel.
 func (a *operator) apply(y, x []float64) error {
+	a.clock.Leave()
 	a.requests = a.requests[:0]
 	for i := range a.peers {
 		n := &a.peers[i]
@@ -126,10 +129,13 @@ func (a *operator) apply(y, x []float64) error {
 		}
 		a.requests = append(a.requests, r)
 	}
+	a.clock.Return()
 	a.multiply(y, x, a.inner)
+	a.clock.Leave()
 	if _, err := mpi.Waitall(a.requests); err != nil {
 		return err
 	}
+	a.clock.Return()
 	a.multiply(y, x, a.outer)
 	return nil
 }

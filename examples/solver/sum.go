@@ -129,15 +129,17 @@ func (a *accumulator) magnitude() [nonfinite]int64 {
 }
 
 // sums adds the accumulators of all ranks and returns the values.
-func sums(c *mpi.Comm, parts ...*accumulator) ([]float64, error) {
+func (s *system) sums(parts ...*accumulator) ([]float64, error) {
 	const w = len(accumulator{})
 	all := make([]int64, 0, w*len(parts))
 	for _, a := range parts {
 		all = append(all, a[:]...)
 	}
-	if err := mpi.AllreduceInPlace(c, all, mpi.Sum[int64]()); err != nil {
+	s.a.clock.Leave()
+	if err := mpi.AllreduceInPlace(s.c, all, mpi.Sum[int64]()); err != nil {
 		return nil, err
 	}
+	s.a.clock.Return()
 	values := make([]float64, len(parts))
 	for i := range values {
 		a := accumulator(all[i*w:])
