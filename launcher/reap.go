@@ -142,6 +142,7 @@ func (a *agent) await(r *rankProc, d *death) {
 // bury ends what is left of a dead rank's group, reaps the rank and tells the
 // head, after what the rank said last.
 func (a *agent) bury(r *rankProc) {
+	r.imaging.giveUp()      // its copy is in the group
 	r.kill(syscall.SIGKILL) // the group: its number is the rank's as long as the body is there
 	a.endImaging(r)
 	r.mu.Lock()

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -265,13 +265,12 @@ func (st *standstill) fork(c *Copy, in *injector, opt CaptureOptions) error {
 }
 
 // dropOrphans ends a copy that was born to a process that was killed before it
-// could tell its child's number. It is the only process traced by this thread
-// whose stop nobody has seen yet.
+// could tell its child's number. Its stop is one that nobody has seen yet.
 func (st *standstill) dropOrphans() {
 	var b backoff
 	for {
 		pid, err := takeAnyStop()
-		if pid != 0 && !slices.Contains(st.tids, pid) {
+		if pid != 0 && st.isOrphan(pid) {
 			unix.Kill(pid, unix.SIGKILL)
 			reapThread(pid, killLimit)
 			return
@@ -280,4 +279,18 @@ func (st *standstill) dropOrphans() {
 			return
 		}
 	}
+}
+
+// isOrphan tells a copy of the process from all else that stops before the calling
+// thread: only a copy is a child of this process, traced by this thread and born
+// since the process stands, while the thread did nothing else.
+func (st *standstill) isOrphan(pid int) bool {
+	const tick = int64(time.Second / 100) // of /proc
+	s, err := parsedProc(pid, "stat", parseStat)
+	if err != nil || s.ppid != os.Getpid() || pid == st.g.pid {
+		return false
+	}
+	begun := now(unix.CLOCK_BOOTTIME) - int64(time.Since(st.since))
+	status, err := parsedProc(pid, "status", parseStatus)
+	return err == nil && status.tracer == unix.Gettid() && status.group == pid && int64(s.start) >= begun/tick
 }

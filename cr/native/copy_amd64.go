@@ -40,7 +40,7 @@ type Copy struct {
 func (c *Copy) prepare() error {
 	s, err := waitStop(c.pid, stopLimit)
 	if err == nil && s.exited {
-		err = errCopyDied
+		return copyDied(s)
 	}
 	if err != nil {
 		return fmt.Errorf("the copy: %w", err)
@@ -65,7 +65,15 @@ func (c *Copy) prepare() error {
 
 // errCopyDied says that somebody killed the copy: the kernel for want of
 // memory, or a user.
-var errCopyDied = errors.New("the copy of the process was killed (out of memory?)")
+var errCopyDied = errors.New("the copy of the process was killed")
+
+// copyDied tells how the copy ended.
+func copyDied(s stop) error {
+	if s.killed && s.status == int(unix.SIGKILL) {
+		return fmt.Errorf("%w (out of memory?)", errCopyDied)
+	}
+	return fmt.Errorf("%w: it %v", errCopyDied, s)
+}
 
 // anonymousBytes is how much memory of its own a process has.
 func anonymousBytes(pid int) (uint64, error) {

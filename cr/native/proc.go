@@ -272,7 +272,8 @@ type procStat struct {
 	state byte
 	ppid  int
 	nice  int
-	mm    MM // without Brk
+	start uint64 // since boot, in ticks
+	mm    MM     // without Brk
 }
 
 // parseStat parses /proc/PID/stat. The name may hold any character.
@@ -301,7 +302,7 @@ func parseStat(p []byte) (procStat, error) {
 	if e != nil {
 		return s, badProc("stat", p)
 	}
-	s.nice = nice
+	s.nice, s.start = nice, num(22)
 	s.mm = MM{
 		StartCode: num(26), EndCode: num(27), StartStack: num(28), StartData: num(45), EndData: num(46),
 		StartBrk: num(47), ArgStart: num(48), ArgEnd: num(49), EnvStart: num(50), EnvEnd: num(51),
@@ -312,6 +313,8 @@ func parseStat(p []byte) (procStat, error) {
 // procStatus is what is needed of /proc/PID/status.
 type procStatus struct {
 	umask   int
+	group   int  // the process that a thread belongs to
+	ended   bool // a zombie, or about to vanish
 	tracer  int
 	seccomp string // mode and number of filters
 	anon    uint64 // bytes in anonymous pages, swapped ones included
@@ -333,6 +336,10 @@ func parseStatus(p []byte) (procStatus, error) {
 			var v int64
 			v, err = strconv.ParseInt(value, 8, 32)
 			s.umask = int(v)
+		case "State":
+			s.ended = strings.HasPrefix(value, "Z") || strings.HasPrefix(value, "X")
+		case "Tgid":
+			s.group, err = strconv.Atoi(value)
 		case "TracerPid":
 			s.tracer, err = strconv.Atoi(value)
 		case "Threads":

@@ -23,7 +23,7 @@ func (g *Target) check() error {
 		return err
 	}
 	if status.tracer != 0 {
-		return refuse("detach the debugger", "process %d traces it", status.tracer)
+		return refuseTracer(status.tracer)
 	}
 	own, err := ownSeccomp()
 	if err != nil {
@@ -53,6 +53,10 @@ func (g *Target) check() error {
 		}
 	}
 	return nil
+}
+
+func refuseTracer(pid int) error {
+	return refuse("detach the debugger", "process %d traces it", pid)
 }
 
 // ownSeccomp is what /proc tells of this process: children inherit it.

@@ -87,20 +87,8 @@ func (st *standstill) stopThese(tids []int, seen map[int]bool) error {
 
 // ask attaches to a thread and asks it to stop; false if it has ended.
 func (st *standstill) ask(tid int) (bool, error) {
-	err := seize(tid, traceOptions)
-	switch {
-	case err == nil:
-	case errors.Is(err, unix.ESRCH):
-		return false, nil
-	default:
-		// The kernel says so of threads that are ending, too.
-		if _, e := parsedProc(tid, "stat", parseStat); e != nil || isZombie(tid) {
-			return false, nil
-		}
-		if tracedByUs(tid) {
-			return false, fmt.Errorf("%w: thread %d is still being let go", ErrBusy, tid)
-		}
-		return false, fmt.Errorf("attaching to thread %d: %w", tid, err)
+	if there, err := st.seize(tid); !there {
+		return false, err
 	}
 	if err := interrupt(tid); err != nil && !errors.Is(err, unix.ESRCH) {
 		return true, fmt.Errorf("stopping thread %d: %w", tid, err)
@@ -108,13 +96,42 @@ func (st *standstill) ask(tid int) (bool, error) {
 	return true, nil
 }
 
-// tracedByUs tells whether the tracer of a thread is a thread of this process.
-func tracedByUs(tid int) bool {
-	s, err := parsedProc(tid, "status", parseStatus)
-	if err != nil || s.tracer == 0 {
-		return false
+// seizeLimit bounds the time for which a thread may refuse to be attached to.
+const seizeLimit = 20 * time.Millisecond
+
+// seize attaches to a thread; false without an error if it has ended. That the
+// kernel does not permit it may mean that the thread is ending, or is traced: when
+// one looks it may be neither any more.
+func (st *standstill) seize(tid int) (bool, error) {
+	var b backoff
+	for {
+		err := seize(tid, traceOptions)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, unix.ESRCH):
+			return false, nil
+		case !errors.Is(err, unix.EPERM):
+			return false, fmt.Errorf("attaching to thread %d: %w", tid, err)
+		}
+		// By the process: the number may be that of another's thread by now.
+		s, e := parsedProc(st.g.pid, "task/"+strconv.Itoa(tid)+"/status", parseStatus)
+		switch {
+		case e != nil || s.ended:
+			return false, nil
+		case s.tracer != 0 && isOurThread(s.tracer):
+			return false, fmt.Errorf("%w: thread %d is still being let go", ErrBusy, tid)
+		case s.tracer != 0:
+			return false, refuseTracer(s.tracer)
+		case !b.sleep(seizeLimit):
+			return false, fmt.Errorf("attaching to thread %d: %w", tid, err)
+		}
 	}
-	_, err = os.Stat("/proc/self/task/" + strconv.Itoa(s.tracer))
+}
+
+// isOurThread tells whether a thread is one of this process.
+func isOurThread(tid int) bool {
+	_, err := os.Stat("/proc/self/task/" + strconv.Itoa(tid))
 	return err == nil
 }
 

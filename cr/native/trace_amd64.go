@@ -185,7 +185,8 @@ type stop struct {
 	sig    int // the signal; SIGTRAP|0x80 at a system call
 	event  int // PTRACE_EVENT_..., 0 for a signal's delivery and for system calls
 	exited bool
-	status int // exit code, or the signal that ended it
+	status int  // exit code, or the signal that ended it
+	killed bool // by a signal
 }
 
 // syscall tells a stop at the entry or exit of a system call.
@@ -196,7 +197,10 @@ func (s stop) syscall() bool { return s.event == 0 && s.sig == int(unix.SIGTRAP)
 func (s stop) delivery() bool { return s.event == 0 && !s.syscall() && !s.exited }
 
 func (s stop) String() string {
-	if s.exited {
+	switch {
+	case s.killed:
+		return fmt.Sprintf("ended by signal %d", s.status)
+	case s.exited:
 		return fmt.Sprintf("ended with %d", s.status)
 	}
 	return fmt.Sprintf("stopped by signal %#x, event %d", s.sig, s.event)
@@ -211,7 +215,7 @@ func peekStop(tid int) (s stop, ok bool, err error) {
 		return stop{}, false, err
 	}
 	if code != cldTrapped && code != cldStopped {
-		return stop{exited: true, status: status}, true, nil
+		return stop{exited: true, status: status, killed: code != cldExited}, true, nil
 	}
 	// A kill may have come between the two calls: look again then.
 	code, status, err = waitid(tid, unix.WSTOPPED)
@@ -223,8 +227,9 @@ func peekStop(tid int) (s stop, ok bool, err error) {
 
 // si_code of a SIGCHLD.
 const (
-	cldStopped = 5
+	cldExited  = 1
 	cldTrapped = 4
+	cldStopped = 5
 )
 
 func waitid(tid, flags int) (code, status int, err error) {

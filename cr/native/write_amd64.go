@@ -26,19 +26,24 @@ func (c *Copy) Write(path string, m image.Meta, opt image.Options) (image.Summar
 		return image.Summary{}, c.g.wrap("write", errors.New("the copy was written or released before"))
 	}
 	sum, err := c.write(path, m, opt)
-	if err != nil && c.lost() {
-		err = fmt.Errorf("%w: %v", errCopyDied, err)
+	if err != nil {
+		if lost := c.lost(); lost != nil {
+			err = fmt.Errorf("%w: %v", lost, err)
+		}
 	}
 	return sum, c.g.wrap("write", err)
 }
 
-// lost tells whether the copy has been killed, or is just ending.
-func (c *Copy) lost() bool {
+// lost tells how the copy was killed, if it was or is just ending.
+func (c *Copy) lost() error {
 	if c.pid == 0 {
-		return false
+		return nil
 	}
 	s, err := waitStop(c.pid, 20*time.Millisecond)
-	return err == nil && s.exited
+	if err != nil || !s.exited {
+		return nil
+	}
+	return copyDied(s)
 }
 
 func (c *Copy) write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
