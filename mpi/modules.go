@@ -2,5 +2,6 @@ package mpi
 
 // The transports that every program can use; adding one is one line here.
 import (
+	_ "github.com/gorun-mpi/gorun/rpi/shm"
 	_ "github.com/gorun-mpi/gorun/rpi/tcp"
 )

@@ -4,6 +4,7 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 	"github.com/gorun-mpi/gorun/launcher/local"
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/shm"
 	"github.com/gorun-mpi/gorun/rpi/tcp"
 )
 
@@ -35,7 +36,8 @@ var stores = []module{
 }
 
 // parameters lists what -param can set, by transport.
-var parameters = map[string]func() []tcp.Parameter{
+var parameters = map[string]func() []rpi.Parameter{
+	"shm": shm.Parameters,
 	"tcp": tcp.Parameters,
 }
 

@@ -12,23 +12,19 @@ import (
 )
 
 // Parameter describes one entry of Env.Params that this module understands.
-type Parameter struct {
-	Name    string // e.g. "tcp.eager"
-	Default string
-	Doc     string // one line, with the unit
-}
+type Parameter = rpi.Parameter
 
 // Parameters lists what can be set, for `gorun info`.
 func Parameters() []Parameter {
 	return []Parameter{
-		{"tcp.eager", "65536", "largest message sent without an announcement, bytes"},
-		{"tcp.sndbuf", "524288", "socket send buffer, bytes; 0: the kernel's choice"},
-		{"tcp.rcvbuf", "1048576", "socket receive buffer, bytes; 0: the kernel's choice"},
-		{"tcp.congestion", "auto", "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace, where the kernel has it"},
-		{"tcp.batch", "32768", "small frames that may wait are written from this many bytes on"},
-		{"tcp.connect_timeout", "60s", "how long a peer may take to accept a connection"},
-		{"tcp.stranger_timeout", "10s", "how long a caller may take to prove who it is"},
-		{"tcp.strangers", "256", "how many callers may be unproven at once"},
+		{Name: "tcp.eager", Default: "65536", Doc: "largest message sent without an announcement, bytes"},
+		{Name: "tcp.sndbuf", Default: "524288", Doc: "socket send buffer, bytes; 0: the kernel's choice"},
+		{Name: "tcp.rcvbuf", Default: "1048576", Doc: "socket receive buffer, bytes; 0: the kernel's choice"},
+		{Name: "tcp.congestion", Default: "auto", Doc: "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace, where the kernel has it"},
+		{Name: "tcp.batch", Default: "32768", Doc: "small frames that may wait are written from this many bytes on"},
+		{Name: "tcp.connect_timeout", Default: "60s", Doc: "how long a peer may take to accept a connection"},
+		{Name: "tcp.stranger_timeout", Default: "10s", Doc: "how long a caller may take to prove who it is"},
+		{Name: "tcp.strangers", Default: "256", Doc: "how many callers may be unproven at once"},
 	}
 }
 

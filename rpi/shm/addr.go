@@ -1,0 +1,101 @@
+package shm
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"unsafe"
+)
+
+const version = 1
+
+// Byte orders as they are named in an address.
+const (
+	littleEndian = 1
+	bigEndian    = 2
+)
+
+// nativeOrder is the byte order of this program, hence of what it writes.
+var nativeOrder = func() byte {
+	one := uint16(1)
+	if *(*byte)(unsafe.Pointer(&one)) == 1 {
+		return littleEndian
+	}
+	return bigEndian
+}()
+
+const nonceSize = 16
+
+// address is where a rank's segment is found. Published it is
+//
+//	0 version u8   1 byte order u8   2 -  4 pid u32 LE   8 descriptor u32
+//	12 size of the segment u32   16 nonce [16]   32 the machine, a string
+type address struct {
+	order   byte
+	pid, fd int
+	size    int
+	nonce   [nonceSize]byte
+	machine string
+}
+
+func (a *address) encode() []byte {
+	p := make([]byte, 32, 32+len(a.machine))
+	p[0], p[1] = version, a.order
+	binary.LittleEndian.PutUint32(p[4:], uint32(a.pid))
+	binary.LittleEndian.PutUint32(p[8:], uint32(a.fd))
+	binary.LittleEndian.PutUint32(p[12:], uint32(a.size))
+	copy(p[16:], a.nonce[:])
+	return append(p, a.machine...)
+}
+
+func decodeAddress(p []byte) (a address, err error) {
+	if len(p) < 32 {
+		return a, fmt.Errorf("address of %d bytes", len(p))
+	}
+	if p[0] != version {
+		return a, fmt.Errorf("it is of version %d, this is version %d", p[0], version)
+	}
+	a.order = p[1]
+	a.pid = int(int32(binary.LittleEndian.Uint32(p[4:])))
+	a.fd = int(int32(binary.LittleEndian.Uint32(p[8:])))
+	a.size = int(binary.LittleEndian.Uint32(p[12:]))
+	copy(a.nonce[:], p[16:])
+	a.machine = string(p[32:])
+	return a, nil
+}
+
+// What a segment begins with: it is no other file, and it was made by a rank of
+// this incarnation.
+const (
+	magic     = "gorunSHM"
+	proofSize = sha256.Size
+)
+
+// seal marks the segment of a rank.
+func (c control) seal(proof []byte) { copy(c.mem[copy(c.mem, magic):], proof) }
+
+// sealed reports whether the segment is marked so.
+func (c control) sealed(proof []byte) bool {
+	return string(c.mem[:len(magic)]) == magic && hmac.Equal(c.mem[len(magic):len(magic)+proofSize], proof)
+}
+
+// proof is what only somebody who knows the secret of the incarnation can mark
+// the segment of the rank with.
+func (m *Module) proof(rank int, nonce []byte) []byte {
+	mac := hmac.New(sha256.New, m.env.Secret)
+	fmt.Fprintf(mac, "gorun shm segment %d %d %d ", m.env.Incarnation, rank, m.env.Size)
+	mac.Write(nonce)
+	return mac.Sum(nil)
+}
+
+// check makes sure that /proc shows this process to itself, under its own number:
+// elsewhere it shows it to nobody.
+func (a *address) check() error {
+	fd, err := openSegment(a.pid, a.fd, a.size)
+	if err != nil {
+		return err
+	}
+	return os.NewSyscallError("close", closeFD(fd))
+}

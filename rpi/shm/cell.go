@@ -1,0 +1,84 @@
+package shm
+
+import (
+	"unsafe"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+const (
+	cellSize  = 64
+	inlineMax = 40 // bytes of a message that travels in one cell
+)
+
+// cell is one line of a ring. word is written last and makes the rest valid:
+//
+//	bits 0..14   the lap, so that what an earlier lap left is not taken for new
+//	bit  15      1: memory that was never written is no cell
+//	bits 16..20  the frame's kind
+//	bits 21..23  the cell's form
+//	bits 24..31  length of the payload in an inline cell
+//	bits 32..63  how many cells of the ring in the other direction are used up
+type cell struct {
+	word uint64
+	ctx  uint64
+	tag  int32
+	typ  uint32
+	body [inlineMax]byte
+}
+
+// wide is a cell in the two other forms.
+type wide struct {
+	word  uint64
+	ctx   uint64
+	tag   int32
+	typ   uint32
+	len   uint64
+	req   uint64
+	off   uint64
+	flags uint8
+	_     [3]byte
+	chunk uint32 // where in the sender's segment the payload is, or a piece of it
+	size  uint32 // of that piece, 0 if there is none
+	_     uint32
+}
+
+// Forms of a cell.
+const (
+	formInline = iota // an eager message and its payload
+	formWhole         // any frame; its payload, or the first piece, is in a chunk
+	formMore          // the next piece of the frame begun before
+)
+
+func (c *cell) wide() *wide { return (*wide)(unsafe.Pointer(c)) }
+
+func word(seq uint16, k rpi.Kind, form, n uint8, used uint32) uint64 {
+	return uint64(seq) | uint64(k)<<16 | uint64(form)<<21 | uint64(n)<<24 | uint64(used)<<32
+}
+
+// seqOf is how a cell of the lap is marked.
+func seqOf(lap uint32) uint16 { return uint16(lap) | 1<<15 }
+
+func (w *wide) put(h *rpi.Header, chunk uint32, size int) {
+	w.ctx, w.tag, w.typ = h.Ctx, h.Tag, h.Type
+	w.len, w.req, w.off, w.flags = h.Len, h.Req, h.Off, h.Flags
+	w.chunk, w.size = chunk, uint32(size)
+}
+
+func (w *wide) header(h *rpi.Header) {
+	h.Kind, h.Flags = rpi.Kind(w.word>>16&31), w.flags
+	h.Ctx, h.Tag, h.Type = w.ctx, w.tag, w.typ
+	h.Len, h.Req, h.Off = w.len, w.req, w.off
+}
+
+// payload returns the length of what follows a header, and whether a frame may
+// be so long.
+func payload(h *rpi.Header) (int, bool) {
+	switch h.Kind {
+	case rpi.Eager, rpi.EagerSync:
+		return int(h.Len), h.Len <= rpi.MaxFrame
+	case rpi.Data:
+		return int(h.Len), h.Len <= rpi.MaxData
+	}
+	return 0, true
+}

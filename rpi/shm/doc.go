@@ -1,0 +1,58 @@
+// Package shm carries frames between ranks of one machine through memory that
+// they share.
+//
+// # Memory
+//
+// Each rank makes one segment, a memfd: it has no name in any file system, so
+// nothing can be left behind, and no rank can make it shorter under another. The
+// others map it by way of /proc/PID/fd/N, which the kernel allows to processes of
+// the same user in the same namespaces, and make sure that it was made by
+// somebody who knows the secret of the incarnation. A segment is
+//
+//	control   written by its owner and, word by word, by the others
+//	    0 magic "gorunSHM", proof [32]
+//	   64 bell u32: a futex on which the owner sleeps
+//	  128 arrivals u32: counts changes of doors
+//	  192 door u64 of each rank: where its ring to the owner is
+//	      taken u32 of each rank, a line each: cells of that ring used up
+//	rings     one to each rank to whom the owner has ever sent, written by the owner
+//	pool      chunks of 2 KB and 16 KB for payloads, written by the owner
+//
+// Others map rings and pool read-only: a rank can spoil what it says itself, and
+// nobody else's words. The sizes depend on how many ranks share the machine (see
+// geometry), and memory is only taken when it is first used.
+//
+// # Rings
+//
+// A ring is an array of cells of 64 bytes, one cache line (cell.go draws them).
+// The first word of a cell is stored last, and after everything else; its lap
+// number tells the receiver, who looks at this one word, that the cell is there.
+// A small message travels in that one line, so that a message costs one transfer
+// of a line between two CPUs and nothing else. The receiver tells how many cells
+// it has used up in each cell that it sends itself, and by the counter taken
+// where it sends none: each time that it has used up a quarter of the ring, or
+// chunks. The sender looks at taken only when the ring is full or the pool empty.
+//
+// Longer payloads are copied into chunks of the sender's pool, which the cells
+// name. The frame's first cell has its header and first chunk, further ones
+// follow: the receiver copies one to its destination while the sender fills the
+// next. A frame for which there is no room is continued by Poll and Flush. A
+// chunk is free when the cell that named it is used up: only the sender keeps
+// account of it.
+//
+// A door is written when the sender opens its ring, and again when it leaves.
+//
+// # Sleep
+//
+// Who is about to sleep sets its bell to armed, and then looks at the rings once
+// more; who has sent something looks at the bell afterwards, with a full barrier
+// in between on both sides. So at least one of the two sees the other, and who
+// finds the bell armed clears it and wakes the sleeper. A rank that waits for
+// room says so in its bell; others pay nothing for it.
+//
+// # Trust
+//
+// What a peer wrote is copied before it is checked, and checked before it is used:
+// places and lengths, kinds and forms, counters. What cannot be ends the channel
+// to that peer, with ErrCorrupt.
+package shm

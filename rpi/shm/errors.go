@@ -1,0 +1,14 @@
+package shm
+
+import "errors"
+
+// What Sink.Down is told is one of these, wrapped with the peer and what was
+// found.
+var (
+	// ErrClosed: the peer has left.
+	ErrClosed = errors.New("the peer has left")
+	// ErrCorrupt: the peer wrote what no rank writes.
+	ErrCorrupt = errors.New("corrupt shared memory")
+	// ErrDied: the peer's process has ended.
+	ErrDied = errors.New("the peer's process has ended")
+)

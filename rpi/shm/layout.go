@@ -1,0 +1,117 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Offsets within the control part of a segment. See the package comment.
+const (
+	atBell     = 64  // u32: how its owner sleeps
+	atArrivals = 128 // u32: counts changes of the words at atDoors
+	atDoors    = 192 // u64 for each rank, written by it: its ring to the owner
+
+	line     = 64
+	pageSize = 4096
+)
+
+// The bell of a rank, a futex.
+const (
+	bellArmed = 1 << iota // it sleeps, or is about to: wake it when something comes
+	bellRoom              // and it also wants to know of room
+	bellWoken             // Wake was called
+)
+
+// A door is where a rank finds another's ring: its place in the segment of that
+// one in units of 64 bytes, 32 bits, the logarithm of its cells, 8 bits, and:
+const (
+	doorOpen   = 1 << 40
+	doorClosed = 1 << 41 // the rank has left; what is in the ring is the last
+)
+
+func door(at int, shift uint8) uint64 { return uint64(at/line) | uint64(shift)<<32 | doorOpen }
+
+// control is the control part of somebody's segment in a job of size ranks.
+type control struct {
+	mem  []byte
+	size int
+}
+
+func controlSize(size int) int { return pages(atTaken(size) + size*line) }
+
+func atTaken(size int) int { return (atDoors + 8*size + line - 1) / line * line }
+
+func pages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
+
+func (c control) u32(at int) *uint32 { return (*uint32)(unsafe.Pointer(&c.mem[at])) }
+func (c control) u64(at int) *uint64 { return (*uint64)(unsafe.Pointer(&c.mem[at])) }
+
+func (c control) bell() *uint32         { return c.u32(atBell) }
+func (c control) arrivals() *uint32     { return c.u32(atArrivals) }
+func (c control) door(rank int) *uint64 { return c.u64(atDoors + 8*rank) }
+
+// taken is how many cells of the ring of that rank the owner has used up.
+func (c control) taken(rank int) *uint32 { return c.u32(atTaken(c.size) + line*rank) }
+
+// change sets the rank's door and tells the owner.
+func (c control) change(rank int, word uint64) {
+	atomic.StoreUint64(c.door(rank), word)
+	atomic.AddUint32(c.arrivals(), 1)
+}
+
+// geometry is the size of rings and pool. More ranks on a machine make more
+// rings, their number grows with the square, so each becomes smaller: those of 64
+// ranks take 32 MB, if every rank sends to every other, and their pools 20.
+type geometry struct {
+	shift        uint8 // a ring has 1 << shift cells
+	small, large int   // chunks of a rank's pool
+}
+
+const (
+	smallChunk = 2 << 10
+	largeChunk = 16 << 10
+
+	minShift, maxShift = 6, 10
+	maxSmall, maxLarge = 512, 64
+)
+
+func geometryOf(local int) geometry {
+	switch {
+	case local <= 2:
+		return geometry{10, maxSmall, maxLarge}
+	case local <= 4:
+		return geometry{9, maxSmall, maxLarge}
+	case local <= 8:
+		return geometry{9, 256, 64}
+	case local <= 16:
+		return geometry{8, 256, 32}
+	case local <= 64:
+		return geometry{7, 64, 12}
+	}
+	return geometry{6, 32, 8}
+}
+
+// layout says where things are in the segment of a job of size ranks: the same in
+// all segments of the job. How many of the ranks are on the machine is not known
+// when it is made, so there is room for any number; what is not used is never
+// touched and takes no memory.
+type layout struct {
+	control int // bytes; the part that others write
+	rings   int // where rings begin
+	pool    int // where the pool begins
+	size    int
+}
+
+func layoutOf(size int) layout {
+	most := 0
+	for _, local := range []int{2, 4, 8, 16, 64, size} {
+		if local <= size {
+			most = max(most, (local-1)*cellSize<<geometryOf(local).shift)
+		}
+	}
+	l := layout{control: controlSize(size)}
+	l.rings = l.control
+	l.pool = l.rings + pages(most)
+	l.size = l.pool + maxSmall*smallChunk + maxLarge*largeChunk
+	return l
+}

@@ -1,0 +1,53 @@
+package shm
+
+// pool is a rank's chunks, pieces of its own segment in which payloads lie until
+// the receiver has copied them. Only the sender keeps account of them: a chunk is
+// free again when the ring of its receiver is used up beyond the cell that
+// named it. The one freed last is used first, for it is in the cache.
+type pool struct {
+	mem  []byte // the segment
+	at   int    // where the chunks begin: first the small, then the large
+	cut  uint16 // chunks from this number on are large
+	free [2][]uint16
+}
+
+func (p *pool) init(mem []byte, at int, g geometry) {
+	*p = pool{mem: mem, at: at, cut: uint16(g.small)}
+	for i := g.small + g.large - 1; i >= 0; i-- {
+		p.put(uint16(i))
+	}
+}
+
+// get takes a chunk for n bytes, or the first piece of them.
+func (p *pool) get(n int) (id uint16, ok bool) {
+	class := 1
+	if n <= smallChunk && len(p.free[0]) > 0 {
+		class = 0
+	}
+	free := p.free[class]
+	k := len(free) - 1
+	if k < 0 {
+		return 0, false
+	}
+	p.free[class] = free[:k]
+	return free[k], true
+}
+
+func (p *pool) put(id uint16) {
+	class := 0
+	if id >= p.cut {
+		class = 1
+	}
+	p.free[class] = append(p.free[class], id)
+}
+
+// chunk returns the place of a chunk in the segment, and its size.
+func (p *pool) chunk(id uint16) (at, size int) {
+	if id < p.cut {
+		return p.at + int(id)*smallChunk, smallChunk
+	}
+	return p.at + int(p.cut)*smallChunk + int(id-p.cut)*largeChunk, largeChunk
+}
+
+// ample reports whether there are chunks of both sizes.
+func (p *pool) ample() bool { return len(p.free[0]) > 0 && len(p.free[1]) > 0 }

@@ -1,0 +1,303 @@
+package shm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// burst bounds the cells read from one peer in one Poll, so that a peer that
+// sends without end does not starve the others.
+const burst = 64
+
+// receiver is the ring from a peer to this rank. It lies in the peer's segment;
+// nothing read from it is trusted.
+type receiver struct {
+	cells []cell
+	shift uint8
+	mask  uint32
+	head  uint32  // cells used up
+	told  uint32  // the same, as the peer was told by way of taken
+	taken *uint32 // in this rank's control part
+	owes  bool    // a chunk was used up and the peer not told
+
+	frame bool   // a frame was begun and not ended
+	dst   []byte // where its next payload bytes go
+	left  int    // payload bytes to come; those beyond dst are dropped
+}
+
+// spot is where the next cell of a ring to this rank will appear: all that an
+// idle Poll looks at.
+type spot struct {
+	word *uint64
+	seq  uint16
+	peer int32
+}
+
+func cellsAt(mem []byte, at, n int) []cell {
+	return unsafe.Slice((*cell)(unsafe.Pointer(&mem[at : at+n*cellSize][0])), n)
+}
+
+// Poll delivers what has arrived and sends on what could not be sent before.
+func (m *Module) Poll() (moved bool) {
+	if atomic.LoadUint32(m.arrivals) != m.seen {
+		m.answer()
+		moved = true
+	}
+	for i := range m.spots {
+		s := &m.spots[i]
+		if uint16(atomic.LoadUint64(s.word)) == s.seq {
+			m.receive(s)
+			moved = true
+		}
+	}
+	if len(m.busy)+len(m.starved)+len(m.broken)+len(m.leaving) > 0 && m.attend() {
+		moved = true
+	}
+	return moved
+}
+
+// attend looks after what Poll need not do as a rule.
+func (m *Module) attend() (moved bool) {
+	if len(m.busy) > 0 {
+		moved = m.goOn()
+	}
+	if len(m.starved) > 0 {
+		moved = m.feed() || moved
+	}
+	for len(m.broken) > 0 {
+		peer := m.broken[0]
+		m.broken = m.broken[1:]
+		m.env.Sink.Down(peer, m.naming(peer, m.peers[peer].why))
+		moved = true
+	}
+	if len(m.leaving) > 0 {
+		moved = m.partings() || moved
+	}
+	return moved
+}
+
+// answer looks at the doors.
+func (m *Module) answer() {
+	m.seen = atomic.LoadUint32(m.arrivals)
+	for i := range m.peers {
+		p := &m.peers[i]
+		if !p.mapped || p.down {
+			continue
+		}
+		w := atomic.LoadUint64(m.ctl.door(i))
+		if w&doorOpen != 0 && p.in.cells == nil {
+			m.attach(i, w)
+		}
+		if w&doorClosed != 0 && !slices.Contains(m.leaving, i) {
+			m.leaving = append(m.leaving, i)
+		}
+	}
+}
+
+// attach begins to read the ring of a peer.
+func (m *Module) attach(peer int, w uint64) {
+	p := &m.peers[peer]
+	at, shift := int(uint32(w))*line, uint8(w>>32)
+	if shift < minShift || shift > maxShift || at < m.layout.rings || at+cellSize<<shift > m.layout.pool {
+		m.fail(peer, fmt.Errorf("%w: a ring at %d of 1<<%d cells", ErrCorrupt, at, shift))
+		return
+	}
+	p.in.cells = cellsAt(p.data, at, 1<<shift)
+	p.in.shift, p.in.mask = shift, 1<<shift-1
+	m.spots = append(m.spots, spot{&p.in.cells[0].word, seqOf(0), int32(peer)})
+}
+
+// receive delivers the cells of a ring.
+func (m *Module) receive(s *spot) {
+	peer := int(s.peer)
+	p := &m.peers[peer]
+	in := &p.in
+	seq := s.seq
+	for range burst {
+		c := &in.cells[in.head&in.mask]
+		w := atomic.LoadUint64(&c.word)
+		if uint16(w) != seq {
+			break
+		}
+		if used := uint32(w >> 32); used != p.out.used {
+			m.heard(peer, used)
+		}
+		var err error
+		if w>>16&0xff == uint64(rpi.Eager) { // and formInline
+			err = m.inline(peer, in, c, w)
+		} else {
+			err = m.wide(peer, p, c, w)
+		}
+		if err != nil {
+			m.fail(peer, err)
+		}
+		if p.down {
+			s.word, s.seq = &nowhere, 1
+			return
+		}
+		if in.head&in.mask == 0 {
+			seq = seqOf(in.head >> in.shift)
+		}
+	}
+	s.word, s.seq = &in.cells[in.head&in.mask].word, seq
+	if in.owes || in.head-in.told >= uint32(len(in.cells))/4 {
+		m.tell(p)
+	}
+}
+
+// nowhere is what a spot looks at whose peer is down.
+var nowhere uint64
+
+// tell lets the peer know how far this rank is, and wakes it if it waits for
+// that.
+func (m *Module) tell(p *peer) {
+	in := &p.in
+	in.owes, in.told = false, in.head
+	atomic.StoreUint32(in.taken, in.head)
+	if atomic.LoadUint32(p.bell)&bellRoom != 0 {
+		ring(p.bell)
+	}
+}
+
+// inline delivers a message that is in the cell.
+func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
+	n := int(w >> 24 & 0xff)
+	if n > inlineMax || in.frame {
+		return fmt.Errorf("%w: %d bytes in a cell", ErrCorrupt, n)
+	}
+	h := &m.hdr
+	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
+	h.Len, h.Req, h.Off = uint64(n), 0, 0
+	dst, err := m.env.Sink.Begin(peer, h)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if len(dst) == 8 {
+		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(c.body[:]))
+	} else {
+		copy(dst, c.body[:n])
+	}
+	in.head++
+	m.env.Sink.End(peer)
+	return nil
+}
+
+// wide delivers a frame, or a piece of one. The cell is copied first: what is
+// checked is what is used.
+func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
+	in := &p.in
+	c := *shared.wide()
+	c.word = word
+	switch form := word >> 21 & 7; {
+	case form == formWhole && !in.frame:
+		c.header(&m.hdr)
+		n, ok := payload(&m.hdr)
+		if !ok {
+			return fmt.Errorf("%w: a header of kind %d with length %d", ErrCorrupt, m.hdr.Kind, m.hdr.Len)
+		}
+		if n == 0 && c.size != 0 || n > 0 && c.size == 0 {
+			return fmt.Errorf("%w: a chunk of %d bytes for %d", ErrCorrupt, c.size, n)
+		}
+		dst, err := m.env.Sink.Begin(peer, &m.hdr)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		in.frame, in.dst, in.left = true, dst[:min(len(dst), n)], n
+	case form == formMore && in.frame && c.size > 0:
+	default:
+		return fmt.Errorf("%w: a cell of form %d", ErrCorrupt, form)
+	}
+	if c.size > 0 {
+		at, n := int(c.chunk), int(c.size)
+		if at < m.layout.pool || at > m.layout.size || n > m.layout.size-at || n > in.left {
+			return fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, n, at)
+		}
+		k := copy(in.dst, p.data[at:at+n])
+		in.dst, in.left = in.dst[k:], in.left-n
+		in.owes = true
+	}
+	in.head++
+	if in.left == 0 {
+		in.frame, in.dst = false, nil
+		m.env.Sink.End(peer)
+	} else {
+		m.tell(p) // the chunk may be needed for the rest
+	}
+	return nil
+}
+
+// fail gives a peer up; Poll tells the engine.
+func (m *Module) fail(peer int, err error) {
+	p := &m.peers[peer]
+	if p.down {
+		return
+	}
+	p.down, p.why = true, err
+	p.in.frame, p.in.dst = false, nil
+	m.giveUp(&p.out)
+	m.broken = append(m.broken, peer)
+}
+
+// partings gives the peers up who have left and of whom nothing is left to read.
+func (m *Module) partings() (moved bool) {
+	left := m.leaving[:0]
+	for _, peer := range m.leaving {
+		p := &m.peers[peer]
+		in := &p.in
+		if p.down {
+			continue
+		}
+		if in.cells != nil && uint16(atomic.LoadUint64(&in.cells[in.head&in.mask].word)) == seqOf(in.head>>in.shift) {
+			left = append(left, peer)
+			continue
+		}
+		m.fail(peer, ErrClosed)
+		moved = true
+	}
+	m.leaving = left
+	return moved
+}
+
+// Arm allows to wait unless something is there to be done. What comes from now
+// on ends Wait.
+func (m *Module) Arm() bool {
+	if len(m.busy) > 0 && m.goOn() {
+		return false // upcalls may have brought new work
+	}
+	m.clean()
+	m.bell.arm(len(m.busy)+len(m.starved) > 0)
+	if m.pending() {
+		m.bell.disarm()
+		return false
+	}
+	return true
+}
+
+// pending reports whether Poll has something to do.
+func (m *Module) pending() bool {
+	if atomic.LoadUint32(m.arrivals) != m.seen || len(m.broken)+len(m.leaving) > 0 {
+		return true
+	}
+	for i := range m.spots {
+		if s := &m.spots[i]; uint16(atomic.LoadUint64(s.word)) == s.seq {
+			return true
+		}
+	}
+	return len(m.busy)+len(m.starved) > 0 && m.eased()
+}
+
+// eased reports whether a peer has used up cells since this rank last looked.
+func (m *Module) eased() bool {
+	for i := range m.peers {
+		p := &m.peers[i]
+		if o := &p.out; (o.full || o.leased > 0) && !p.down && int32(atomic.LoadUint32(o.taken)-o.used) > 0 {
+			return true
+		}
+	}
+	return false
+}

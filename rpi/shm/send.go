@@ -1,0 +1,310 @@
+package shm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// sender is the ring from this rank to a peer. It lies in this rank's segment.
+type sender struct {
+	cells  []cell
+	shift  uint8
+	mask   uint32
+	tail   uint32   // cells filled
+	used   uint32   // of them used up by the peer, as far as is known
+	taken  *uint32  // the same, as the peer tells
+	leases []uint16 // by cell: the chunk it names and one, 0: none
+	leased int
+
+	busy bool   // a frame is under way
+	rest []byte // what is left of its payload
+	ref  rpi.Ref
+	full bool // Send has answered Full: a Writable is owed
+}
+
+// space returns how many cells can be filled.
+func (o *sender) space() uint32 { return uint32(len(o.cells)) - (o.tail - o.used) }
+
+// Send hands over a frame: its header, and up to 40 bytes of an eager message,
+// in one cell; other payloads by way of chunks. It makes no upcalls.
+func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
+	p := &m.peers[peer]
+	o := &p.out
+	if (o.busy || o.space() == 0) && !m.room(peer) {
+		return rpi.Full
+	}
+	if h.Kind != rpi.Eager || len(payload) > inlineMax || h.Flags != 0 {
+		return m.sendWide(peer, h, payload, ref, more)
+	}
+	c := &o.cells[o.tail&o.mask]
+	c.ctx, c.tag, c.typ = h.Ctx, h.Tag, h.Type
+	if len(payload) == 8 {
+		binary.NativeEndian.PutUint64(c.body[:], binary.NativeEndian.Uint64(payload))
+	} else {
+		copy(c.body[:], payload)
+	}
+	m.publish(peer, p, c, rpi.Eager, formInline, uint8(len(payload)), more)
+	return rpi.Taken
+}
+
+// publish makes a cell valid. Without more the peer is woken if it sleeps; the
+// store has then been seen before its bell is looked at.
+func (m *Module) publish(peer int, p *peer, c *cell, k rpi.Kind, form, n uint8, more bool) {
+	o := &p.out
+	w := word(seqOf(o.tail>>o.shift), k, form, n, p.in.head)
+	o.tail++
+	if more {
+		storeRelease(&c.word, w)
+		if !p.dirty {
+			p.dirty = true
+			m.dirty = append(m.dirty, peer)
+		}
+		return
+	}
+	atomic.StoreUint64(&c.word, w)
+	if atomic.LoadUint32(p.bell)&bellArmed != 0 {
+		ring(p.bell)
+	}
+}
+
+// room finds a cell where there seems to be none. Without success a Writable is
+// owed.
+func (m *Module) room(peer int) bool {
+	p := &m.peers[peer]
+	o := &p.out
+	if !p.mapped || p.down {
+		return false // and it will not be worth trying again
+	}
+	if o.cells == nil {
+		m.openRing(peer)
+		return true
+	}
+	m.learn(peer)
+	if o.busy || o.space() == 0 {
+		m.starve(peer)
+		return false
+	}
+	return true
+}
+
+// openRing makes the ring to a peer and tells it.
+func (m *Module) openRing(peer int) {
+	p := &m.peers[peer]
+	n := 1 << m.geo.shift
+	p.out.cells = cellsAt(m.mem, m.rings, n)
+	p.out.shift, p.out.mask = m.geo.shift, uint32(n-1)
+	p.out.leases = make([]uint16, n)
+	p.ctl.change(m.env.Rank, door(m.rings, m.geo.shift))
+	m.rings += n * cellSize
+}
+
+// starve notes that a Writable is owed. Whoever is to make room must know what
+// there is.
+func (m *Module) starve(peer int) {
+	p := &m.peers[peer]
+	if !p.out.full {
+		p.out.full = true
+		m.starved = append(m.starved, peer)
+	}
+	m.clean()
+}
+
+// learn asks the peer how far it is.
+func (m *Module) learn(peer int) {
+	m.heard(peer, atomic.LoadUint32(m.peers[peer].out.taken))
+}
+
+// heard notes how many cells the peer has used up, and takes back the chunks that
+// they named. What it said earlier may be heard later.
+func (m *Module) heard(peer int, used uint32) {
+	o := &m.peers[peer].out
+	n := used - o.used
+	if int32(n) <= 0 {
+		return
+	}
+	if n > o.tail-o.used {
+		m.fail(peer, fmt.Errorf("%w: it has used %d cells of %d", ErrCorrupt, n, o.tail-o.used))
+		return
+	}
+	m.free(o, used)
+}
+
+// free takes back the chunks of the cells that have been used up.
+func (m *Module) free(o *sender, used uint32) {
+	for ; o.leased > 0 && o.used != used; o.used++ {
+		lease := &o.leases[o.used&o.mask]
+		if *lease != 0 {
+			m.pool.put(*lease - 1)
+			*lease = 0
+			o.leased--
+		}
+	}
+	o.used = used
+}
+
+// giveUp ends all sending to a peer that is down.
+func (m *Module) giveUp(o *sender) {
+	m.free(o, o.tail)
+	o.busy, o.rest, o.ref, o.full = false, nil, 0, false
+}
+
+// sendWide sends a frame that takes more than an inline cell.
+func (m *Module) sendWide(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
+	p := &m.peers[peer]
+	o := &p.out
+	w := o.cells[o.tail&o.mask].wide()
+	if len(payload) == 0 {
+		w.put(h, 0, 0)
+		m.publish(peer, p, &o.cells[o.tail&o.mask], h.Kind, formWhole, 0, more)
+		return rpi.Taken
+	}
+	at, n := m.fill(o, payload)
+	if n == 0 {
+		m.starve(peer)
+		return rpi.Full
+	}
+	w.put(h, at, n)
+	rest := payload[n:]
+	m.publish(peer, p, &o.cells[o.tail&o.mask], h.Kind, formWhole, 0, more && len(rest) == 0)
+	if rest = m.push(peer, rest); len(rest) == 0 {
+		return rpi.Taken
+	}
+	o.busy, o.ref, o.rest = true, ref, rest
+	m.busy = append(m.busy, peer)
+	if ref == 0 {
+		o.rest = slices.Clone(rest)
+		return rpi.Taken
+	}
+	return rpi.Held
+}
+
+// fill copies the beginning of a payload into a chunk, which belongs to the next
+// cell of the ring. It returns where it is and how much; 0: there is none.
+func (m *Module) fill(o *sender, payload []byte) (at uint32, n int) {
+	id, ok := m.pool.get(len(payload))
+	if !ok {
+		m.reclaim()
+		if id, ok = m.pool.get(len(payload)); !ok {
+			return 0, 0
+		}
+	}
+	place, size := m.pool.chunk(id)
+	o.leases[o.tail&o.mask] = id + 1
+	o.leased++
+	return uint32(place), copy(m.mem[place:place+size], payload)
+}
+
+// push sends on what is left of a payload and returns what then is left.
+func (m *Module) push(peer int, rest []byte) []byte {
+	p := &m.peers[peer]
+	o := &p.out
+	for len(rest) > 0 {
+		if o.space() == 0 {
+			if m.learn(peer); o.space() == 0 {
+				break
+			}
+		}
+		at, n := m.fill(o, rest)
+		if n == 0 {
+			break
+		}
+		c := &o.cells[o.tail&o.mask]
+		c.wide().chunk, c.wide().size = at, uint32(n)
+		rest = rest[n:]
+		m.publish(peer, p, c, 0, formMore, 0, false)
+	}
+	return rest
+}
+
+// reclaim takes back what chunks it can.
+func (m *Module) reclaim() {
+	for i := range m.peers {
+		if m.peers[i].out.leased > 0 {
+			m.learn(i)
+		}
+	}
+}
+
+// Flush sends on frames under way and wakes those who were sent something.
+func (m *Module) Flush() bool {
+	if len(m.busy) > 0 {
+		m.goOn()
+	}
+	m.clean()
+	return len(m.busy) == 0
+}
+
+// clean wakes the peers who were sent something with more and sleep.
+func (m *Module) clean() {
+	if len(m.dirty) == 0 {
+		return
+	}
+	fence()
+	for _, peer := range m.dirty {
+		p := &m.peers[peer]
+		p.dirty = false
+		if p.mapped {
+			ring(p.bell)
+		}
+	}
+	m.dirty = m.dirty[:0]
+}
+
+// fenced is only there to be written.
+var fenced atomic.Uint32
+
+// fence returns when all stores before it have been seen.
+func fence() { fenced.Add(1) }
+
+// goOn goes on with frames under way.
+func (m *Module) goOn() (moved bool) {
+	left := m.busy[:0]
+	for _, peer := range m.busy {
+		p := &m.peers[peer]
+		o := &p.out
+		if p.down {
+			continue
+		}
+		before := len(o.rest)
+		o.rest = m.push(peer, o.rest)
+		moved = moved || len(o.rest) < before
+		if len(o.rest) > 0 {
+			left = append(left, peer)
+			continue
+		}
+		ref := o.ref
+		o.busy, o.rest, o.ref = false, nil, 0
+		if ref != 0 {
+			m.env.Sink.Sent(peer, ref)
+		}
+	}
+	m.busy = left
+	return moved
+}
+
+// feed calls Writable for the peers who can be sent something again.
+func (m *Module) feed() (moved bool) {
+	m.reclaim()
+	left := m.starved[:0]
+	for _, peer := range m.starved {
+		p := &m.peers[peer]
+		o := &p.out
+		if p.down {
+			continue
+		}
+		m.learn(peer)
+		if o.busy || o.space() == 0 || !m.pool.ample() {
+			left = append(left, peer)
+			continue
+		}
+		o.full = false
+		m.env.Sink.Writable(peer)
+		moved = true
+	}
+	m.starved = left
+	return moved
+}

@@ -1,0 +1,100 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// segmentName shows in /proc/PID/maps; whoever images processes knows it.
+const segmentName = "gorun-shm"
+
+const segmentSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// createSegment makes the memory of this rank, which has no name that could be
+// left behind, and which nobody can make shorter under those that map it.
+func createSegment(size int) (fd int, err error) {
+	fd, err = unix.MemfdCreate(segmentName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) { // Linux before 6.3
+		fd, err = unix.MemfdCreate(segmentName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return -1, os.NewSyscallError("memfd_create", err)
+	}
+	if err = unix.Ftruncate(fd, int64(size)); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, segmentSeals)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("segment of %d bytes: %w", size, err)
+	}
+	return fd, nil
+}
+
+// openSegment opens the segment of another process and makes sure that it has
+// that size and keeps it.
+func openSegment(pid, fd, size int) (int, error) {
+	path := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
+	f, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(f, &st)
+	seals, e := unix.FcntlInt(uintptr(f), unix.F_GET_SEALS, 0)
+	if err == nil && (e != nil || seals&segmentSeals != segmentSeals || st.Size != int64(size)) {
+		err = fmt.Errorf("%s is not the segment of a rank", path)
+	}
+	if err != nil {
+		unix.Close(f)
+		return -1, err
+	}
+	return f, nil
+}
+
+// machine identifies the running kernel and what this process may share with
+// others: only processes that agree in it look into each other's /proc.
+func machine() (string, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	id := strings.TrimSpace(string(boot))
+	for _, ns := range []string{"pid", "user"} {
+		s, err := os.Readlink("/proc/self/ns/" + ns)
+		if err != nil {
+			return "", err
+		}
+		id += " " + s
+	}
+	return fmt.Sprintf("%s uid:%d", id, os.Geteuid()), nil
+}
+
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// sleep waits while the word is v, for d or, if d < 0, without limit. Through the
+// scheduler, unlike the other calls: this one blocks.
+func sleep(word *uint32, v uint32, d time.Duration) {
+	var limit *unix.Timespec
+	if d >= 0 {
+		ts := unix.NsecToTimespec(int64(d))
+		limit = &ts
+	}
+	syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(v), uintptr(unsafe.Pointer(limit)), 0, 0)
+}
+
+// wake wakes whoever sleeps on the word, in any process.
+func wake(word *uint32) {
+	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
+}
+
+func closeFD(fd int) error { return unix.Close(fd) }
