@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/coll"
+
 // Allgather gives every rank the concatenation of all ranks' send, in the order
 // of ranks: len(recv) is Size() times len(send), which is the same everywhere.
 // Errors: ErrCount, ErrBuffer, ErrType, ErrComm, ErrMismatch, ErrPeerFailed,
@@ -53,7 +55,7 @@ func Allgatherv[T any](c *Comm, send, recv []T, counts, displs []int) error {
 		return err
 	}
 	copy(b.of(rp, t.Size, c.rank), sp)
-	return x.leave(x.ring(rp, b, 0))
+	return x.leave(x.allgatherv(rp, b))
 }
 
 // AllgathervInPlace is Allgatherv where each rank's contribution lies in buf
@@ -67,15 +69,68 @@ func AllgathervInPlace[T any](c *Comm, buf []T, counts, displs []int) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(x.ring(bytesOf(buf), b, 0))
+	return x.leave(x.allgatherv(bytesOf(buf), b))
 }
 
 // allgather completes p, of which this rank's block is in place.
 func (x *collective) allgather(p []byte, b blocks) error {
-	if useBruckAllgather(x.c.size, len(p)) {
-		return x.bruckAllgather(p, b.size*x.t.Size)
+	if x.c.size == 1 {
+		return nil
+	}
+	block := b.size * x.t.Size
+	switch x.choose(block).Algorithm {
+	case coll.Central:
+		return x.allgatherCentral(p, b)
+	case coll.Linear:
+		return x.allgatherLinear(p, b)
+	case coll.Bruck:
+		return x.allgatherBruck(p, block)
+	case coll.Levels:
+		return x.allgatherLevels(p, b)
 	}
 	return x.ring(p, b, 0)
+}
+
+// allgatherv is allgather with blocks of any length.
+func (x *collective) allgatherv(p []byte, b blocks) error {
+	if x.c.size == 1 {
+		return nil
+	}
+	total := 0
+	for _, k := range b.counts {
+		total += k
+	}
+	if x.choose(total*x.t.Size).Algorithm == coll.Linear {
+		return x.allgatherLinear(p, b)
+	}
+	return x.ring(p, b, 0)
+}
+
+// allgatherCentral brings all blocks to rank 0 and all of them to everybody.
+func (x *collective) allgatherCentral(p []byte, b blocks) error {
+	if x.c.rank != 0 {
+		if err := x.send(0, b.of(p, x.t.Size, x.c.rank)); err != nil {
+			return err
+		}
+		return x.recv(0, p)
+	}
+	if err := x.recvAll(p, b); err != nil {
+		return err
+	}
+	for r := 1; r < x.c.size; r++ {
+		x.put(r, p)
+	}
+	return x.run()
+}
+
+// allgatherLinear sends this rank's block to every other.
+func (x *collective) allgatherLinear(p []byte, b blocks) error {
+	own := b.of(p, x.t.Size, x.c.rank)
+	x.getAll(p, &b)
+	for d := 1; d < x.c.size; d++ {
+		x.put(x.above(d), own)
+	}
+	return x.run()
 }
 
 // ring passes blocks round: in each step a rank hands on to its right the block
@@ -93,9 +148,9 @@ func (x *collective) ring(p []byte, b blocks, shift int) error {
 	return nil
 }
 
-// bruckAllgather collects blocks in order from this rank's own upwards,
+// allgatherBruck collects blocks in order from this rank's own upwards,
 // doubling what it has in each round, and turns the result at the end.
-func (x *collective) bruckAllgather(p []byte, block int) error {
+func (x *collective) allgatherBruck(p []byte, block int) error {
 	n, me := x.c.size, x.c.rank
 	s := borrow(len(p))
 	defer s.giveBack()

@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/coll"
+
 // Allreduce combines all ranks' send, element by element, into every rank's
 // recv. All pass the same length and operator, and all get the same bits.
 // Errors: ErrCount, ErrBuffer, ErrOp, ErrType, ErrComm, ErrMismatch,
@@ -11,8 +13,7 @@ func Allreduce[T any](c *Comm, send, recv []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	copy(recv, send)
-	return x.leave(allreduce(&x, recv, op))
+	return x.leave(allreduce(&x, send, recv, op))
 }
 
 // AllreduceInPlace is Allreduce where buf holds each rank's contribution before
@@ -23,77 +24,119 @@ func AllreduceInPlace[T any](c *Comm, buf []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(allreduce(&x, buf, op))
+	return x.leave(allreduce(&x, buf, buf, op))
 }
 
-func allreduce[T any](x *collective, acc []T, op Op[T]) error {
-	n := x.c.size
-	if n == 1 {
+// allreduce combines all send into all recv, which may be the same.
+func allreduce[T any](x *collective, send, recv []T, op Op[T]) error {
+	if x.c.size == 1 {
+		copyApart(recv, send)
 		return nil
 	}
-	if useRingAllreduce(n, x.bytes, op.Commutative()) {
-		b := evenly(len(acc), n)
-		if err := ringReduceScatter(x, acc, b, op); err != nil {
+	rule := x.choose(x.bytes)
+	switch rule.Algorithm {
+	case coll.Central:
+		return allreduceCentral(x, send, recv, op)
+	case coll.Linear:
+		return allreduceLinear(x, send, recv, op)
+	case coll.Levels:
+		return allreduceLevels(x, send, recv, op)
+	case coll.Halving:
+		return allreduceHalving(x, send, recv, op, rule.Segment)
+	case coll.Pairwise:
+		return allreducePairwise(x, send, recv, op)
+	}
+	copyApart(recv, send)
+	switch {
+	case rule.Algorithm == coll.Ring && op.Commutative():
+		b := evenly(len(recv), x.c.size)
+		if err := ringReduceScatter(x, recv, b, op); err != nil {
 			return err
 		}
-		return x.ring(bytesOf(acc), b, 0)
+		return x.ring(bytesOf(recv), b, 0)
+	case rule.Algorithm == coll.Binomial:
+		x.root = 0
+		if err := reduceTree(x, recv, recv, op); err != nil {
+			return err
+		}
+		return x.bcastTree(bytesOf(recv))
 	}
-	return doubleReduce(x, acc, op)
+	return doubleReduce(x, recv, op)
 }
 
-// doubleReduce is recursive doubling: in each round pairs of neighbouring
-// ranges of ranks combine, lower with upper, both sides alike. With n no power
-// of two, the first 2*(n-2^k) ranks go in pairs: the even one lends its
-// contribution to the odd one and gets the result at the end.
-func doubleReduce[T any](x *collective, acc []T, op Op[T]) error {
-	n, me := x.c.size, x.c.rank
-	whole := 1
-	for whole*2 <= n {
-		whole *= 2
+// allreduceCentral leaves the work to rank 0.
+func allreduceCentral[T any](x *collective, send, recv []T, op Op[T]) error {
+	if x.c.rank != 0 {
+		if err := x.send(0, bytesOf(send)); err != nil {
+			return err
+		}
+		return x.recv(0, bytesOf(recv))
 	}
-	extra := n - whole // pairs among the first 2*extra ranks
-	tmp, s := borrowSlice[T](len(acc))
-	defer s.giveBack()
-	ap, tp := bytesOf(acc), bytesOf(tmp)
+	if err := foldAll(x, send, recv, op); err != nil {
+		return err
+	}
+	for r := 1; r < x.c.size; r++ {
+		x.put(r, bytesOf(recv))
+	}
+	return x.run()
+}
 
-	v := me - extra // number among the ranks that take part
-	if me < 2*extra {
-		if me%2 == 0 {
-			if err := x.send(me+1, ap); err != nil {
-				return err
-			}
-			return x.recv(me+1, ap)
-		}
-		if err := x.recv(me-1, tp); err != nil {
-			return err
-		}
-		below(acc, tmp, op)
-		v = me / 2
+// allreduceLinear gives everybody's contribution to everybody.
+func allreduceLinear[T any](x *collective, send, recv []T, op Op[T]) error {
+	n, k := x.c.size, len(send)
+	all, s := borrowSlice[T](n * k)
+	defer s.giveBack()
+	copy(all[x.c.rank*k:], send)
+	if err := x.allgatherLinear(bytesOf(all), equal(k, n)); err != nil {
+		return err
 	}
-	for bit := 1; bit < whole; bit *= 2 {
-		w := v ^ bit
-		peer := w + extra
-		if w < extra {
-			peer = 2*w + 1
-		}
-		if err := x.exchange(peer, ap, peer, tp); err != nil {
-			return err
-		}
-		if w > v {
-			op.Apply(acc, tmp)
-		} else {
-			below(acc, tmp, op)
-		}
-	}
-	if me < 2*extra {
-		return x.send(me-1, ap)
-	}
+	fold(all, k, n, op)
+	copy(recv, all[:k])
 	return nil
 }
 
-// below combines low, which comes from lower ranks, with acc, into acc; low is
-// used up.
-func below[T any](acc, low []T, op Op[T]) {
-	op.Apply(low, acc)
-	copy(acc, low)
+// allreducePairwise is a ReduceScatter in which everybody sends everybody its
+// share, and an Allgather.
+func allreducePairwise[T any](x *collective, send, recv []T, op Op[T]) error {
+	b := evenly(len(send), x.c.size)
+	lo, hi := b.at(x.c.rank)
+	if err := pairwiseReduce(x, send, recv[lo:hi], &b, op); err != nil {
+		return err
+	}
+	return x.allgatherLinear(bytesOf(recv), b)
+}
+
+// doubleReduce is recursive doubling: in each round pairs of participants (see
+// order) combine, lower with upper, both sides alike. Where two ranks are one
+// participant the lower lends its contribution to the upper and gets the result
+// at the end.
+func doubleReduce[T any](x *collective, acc []T, op Op[T]) error {
+	o, me := orderOf(x.c.size), x.c.rank
+	v, partner := o.participant(me), o.partner(me)
+	tmp, s := borrowSlice[T](len(acc))
+	defer s.giveBack()
+	ap, tp := bytesOf(acc), bytesOf(tmp)
+	if partner > me {
+		if err := x.send(partner, ap); err != nil {
+			return err
+		}
+		return x.recv(partner, ap)
+	}
+	if partner >= 0 {
+		if err := x.recv(partner, tp); err != nil {
+			return err
+		}
+		below(acc, tmp, op)
+	}
+	for bit := 1; bit < o.whole; bit *= 2 {
+		peer := o.worker(v^bit, noRoot)
+		if err := x.exchange(peer, ap, peer, tp); err != nil {
+			return err
+		}
+		combine(acc, tmp, peer < me, op)
+	}
+	if partner >= 0 {
+		return x.send(partner, ap)
+	}
+	return nil
 }

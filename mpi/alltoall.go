@@ -1,6 +1,10 @@
 package mpi
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/internal/coll"
+)
 
 // Alltoall sends block j of every rank's send to rank j, which finds rank i's
 // as block i of its recv. Both are Size() blocks of one length, the same
@@ -56,7 +60,7 @@ func Alltoallv[T any](c *Comm, send []T, scounts, sdispls []int, recv []T, rcoun
 	if err != nil {
 		return err
 	}
-	return x.leave(x.pairwise(sp, sb, rp, rb))
+	return x.leave(x.alltoallv(sp, sb, rp, rb))
 }
 
 // AlltoallvInPlace is Alltoallv where buf holds what is sent before and what
@@ -76,23 +80,79 @@ func AlltoallvInPlace[T any](c *Comm, buf []T, counts, displs []int) error {
 	defer copied.giveBack()
 	sp := copied.bytes(len(p))
 	copy(sp, p)
-	return x.leave(x.pairwise(sp, b, p, b))
+	return x.leave(x.alltoallv(sp, b, p, b))
 }
 
 func (x *collective) alltoall(sp, rp []byte, b blocks) error {
-	if block := b.size * x.t.Size; useBruckAlltoall(x.c.size, block) && block > 0 {
-		return x.bruckAlltoall(sp, rp, block)
+	if x.c.size == 1 {
+		copy(rp, sp)
+		return nil
 	}
-	return x.pairwise(sp, b, rp, b)
+	block := b.size * x.t.Size
+	switch x.choose(x.bytes).Algorithm {
+	case coll.Central:
+		return x.alltoallCentral(sp, rp, block)
+	case coll.Linear:
+		return x.alltoallLinear(sp, &b, rp, &b)
+	case coll.Bruck:
+		return x.alltoallBruck(sp, rp, block)
+	}
+	return x.pairwise(sp, &b, rp, &b)
+}
+
+func (x *collective) alltoallv(sp []byte, sb blocks, rp []byte, rb blocks) error {
+	if x.c.size > 1 && x.choose(0).Algorithm == coll.Linear {
+		return x.alltoallLinear(sp, &sb, rp, &rb)
+	}
+	return x.pairwise(sp, &sb, rp, &rb)
+}
+
+// alltoallLinear exchanges with all others at once.
+func (x *collective) alltoallLinear(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
+	me, size := x.c.rank, x.t.Size
+	copy(rb.of(rp, size, me), sb.of(sp, size, me))
+	return x.spread(sp, sb, rp, rb)
+}
+
+// alltoallCentral brings everything to rank 0, which sorts it by destination.
+func (x *collective) alltoallCentral(sp, rp []byte, block int) error {
+	n := x.c.size
+	if x.c.rank != 0 {
+		if err := x.send(0, sp); err != nil {
+			return err
+		}
+		return x.recv(0, rp)
+	}
+	row := n * block
+	s := borrow(2 * n * row)
+	defer s.giveBack()
+	in, out := s.bytes(n*row), s.bytes(2 * n * row)[n*row:]
+	for r := 1; r < n; r++ {
+		x.get(r, in[r*row:(r+1)*row])
+	}
+	if err := x.run(); err != nil {
+		return err
+	}
+	copy(in, sp)
+	for r := range n {
+		for to := range n {
+			copy(out[to*row+r*block:][:block], in[r*row+to*block:])
+		}
+	}
+	for r := 1; r < n; r++ {
+		x.put(r, out[r*row:(r+1)*row])
+	}
+	copy(rp, out[:row])
+	return x.run()
 }
 
 // pairwise exchanges in n-1 rounds, in round d with the ranks d above and
 // below.
-func (x *collective) pairwise(sp []byte, sb blocks, rp []byte, rb blocks) error {
-	n, me, size := x.c.size, x.c.rank, x.t.Size
+func (x *collective) pairwise(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
+	me, size := x.c.rank, x.t.Size
 	copy(rb.of(rp, size, me), sb.of(sp, size, me))
-	for d := 1; d < n; d++ {
-		dst, src := (me+d)%n, (me-d+n)%n
+	for d := 1; d < x.c.size; d++ {
+		dst, src := x.above(d), x.below(d)
 		if err := x.exchange(dst, sb.of(sp, size, dst), src, rb.of(rp, size, src)); err != nil {
 			return err
 		}
@@ -100,9 +160,9 @@ func (x *collective) pairwise(sp []byte, sb blocks, rp []byte, rb blocks) error 
 	return nil
 }
 
-// bruckAlltoall takes ceil(log2 n) rounds: a block that has d ranks to go
+// alltoallBruck takes ceil(log2 n) rounds: a block that has d ranks to go
 // travels 2^k ranks in round k if bit k of d is set.
-func (x *collective) bruckAlltoall(sp, rp []byte, block int) error {
+func (x *collective) alltoallBruck(sp, rp []byte, block int) error {
 	n, me := x.c.size, x.c.rank
 	work := borrow(len(sp))
 	defer work.giveBack()

@@ -1,6 +1,10 @@
 package mpi
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/gorun-mpi/gorun/internal/coll"
+)
 
 // Barrier returns when all ranks of c have called it. Errors: ErrComm,
 // ErrMismatch, ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.3)
@@ -9,17 +13,108 @@ func Barrier(c *Comm) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(x.disseminate())
+	return x.leave(x.barrier())
 }
 
-// disseminate is the dissemination barrier: in round k every rank hears from
-// the one 2^k below; after ceil(log2 n) rounds it has heard of everybody.
-func (x *collective) disseminate() error {
+func (x *collective) barrier() error {
+	if x.c.size == 1 {
+		return nil
+	}
+	switch x.choose(0).Algorithm {
+	case coll.Central:
+		return x.barrierCentral()
+	case coll.Linear:
+		none := equal(0, x.c.size)
+		return x.spread(nil, &none, nil, &none)
+	case coll.Binomial:
+		return x.barrierTree()
+	case coll.Levels:
+		return x.barrierLevels()
+	}
+	return x.disseminate(x.c.size, x.c.rank, nil)
+}
+
+// barrierCentral: all tell rank 0, which then tells all. Where ranks share
+// CPUs none has to run more than twice.
+func (x *collective) barrierCentral() error {
+	if x.c.rank != 0 {
+		if err := x.send(0, nil); err != nil {
+			return err
+		}
+		return x.recv(0, nil)
+	}
+	none := equal(0, x.c.size)
+	if err := x.recvAll(nil, none); err != nil {
+		return err
+	}
+	return x.sendAll(nil, none)
+}
+
+// barrierTree is a barrierCentral up and down the binomial tree.
+func (x *collective) barrierTree() error {
 	n, me := x.c.size, x.c.rank
+	bit := 1
+	for ; bit < n && me&bit == 0; bit *= 2 {
+		if me+bit < n {
+			x.get(me+bit, nil)
+		}
+	}
+	if err := x.run(); err != nil {
+		return err
+	}
+	if me != 0 {
+		if err := x.exchange(me-bit, nil, me-bit, nil); err != nil {
+			return err
+		}
+	}
+	for bit /= 2; bit > 0; bit /= 2 {
+		if me+bit < n {
+			x.put(me+bit, nil)
+		}
+	}
+	return x.run()
+}
+
+// disseminate is the dissemination barrier of n ranks, of which this is number
+// me: in round k each hears from the one 2^k below; after ceil(log2 n) rounds
+// it has heard of everybody. The ranks are those of the communicator, or the
+// first ones of its nodes.
+func (x *collective) disseminate(n, me int, s *nodes) error {
 	for d := 1; d < n; d *= 2 {
-		if err := x.exchange((me+d)%n, nil, (me-d+n)%n, nil); err != nil {
+		dst, src := (me+d)%n, (me-d+n)%n
+		if s != nil {
+			dst, src = s.ranks[dst][0], s.ranks[src][0]
+		}
+		if err := x.exchange(dst, nil, src, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// barrierLevels is barrierCentral on each node, and among their first ranks
+// disseminate.
+func (x *collective) barrierLevels() error {
+	s, me := x.c.coll.nodes, x.c.rank
+	if s == nil {
+		return x.barrierCentral()
+	}
+	node := s.of[me]
+	local := s.ranks[node]
+	if local[0] != me {
+		return x.exchange(local[0], nil, local[0], nil)
+	}
+	for _, r := range local[1:] {
+		x.get(r, nil)
+	}
+	if err := x.run(); err != nil {
+		return err
+	}
+	if err := x.disseminate(len(s.ranks), node, s); err != nil {
+		return err
+	}
+	for _, r := range local[1:] {
+		x.put(r, nil)
+	}
+	return x.run()
 }

@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/coll"
+
 // Bcast gives all ranks of c the content of root's buf. All pass the same
 // length and root. Errors: ErrRank, ErrType, ErrComm, ErrMismatch,
 // ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.4)
@@ -14,16 +16,44 @@ func Bcast[T any](c *Comm, buf []T, root int) error {
 }
 
 func (x *collective) bcast(p []byte) error {
-	if useScatterAllgather(x.c.size, len(p)) {
-		return x.bcastLarge(p)
+	if x.c.size == 1 {
+		return nil
 	}
-	return x.binomial(p)
+	rule := x.choose(len(p))
+	switch rule.Algorithm {
+	case coll.Linear:
+		return x.bcastLinear(p)
+	case coll.Scatter:
+		return x.bcastScatter(p)
+	case coll.Chain:
+		return x.bcastChain(p, rule.Segment)
+	case coll.Levels:
+		return x.bcastLevels(p)
+	}
+	pieces := x.pieces(len(p), rule.Segment)
+	for i := range pieces.n { // while a rank passes one on the next one comes in
+		if err := x.bcastTree(pieces.of(p, x.t.Size, i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// binomial sends p down the binomial tree of relative ranks: a rank hears from
+// bcastLinear sends p from the root to each.
+func (x *collective) bcastLinear(p []byte) error {
+	if x.c.rank != x.root {
+		return x.recv(x.root, p)
+	}
+	for d := 1; d < x.c.size; d++ {
+		x.put(x.above(d), p)
+	}
+	return x.run()
+}
+
+// bcastTree sends p down the binomial tree of relative ranks: a rank hears from
 // the one that lacks its lowest set bit, then tells those that it is lowest
 // bits short of.
-func (x *collective) binomial(p []byte) error {
+func (x *collective) bcastTree(p []byte) error {
 	n := x.c.size
 	v := (x.c.rank - x.root + n) % n
 	bit := 1
@@ -36,18 +66,16 @@ func (x *collective) binomial(p []byte) error {
 	}
 	for bit /= 2; bit > 0; bit /= 2 {
 		if v+bit < n {
-			if err := x.send((v+bit+x.root)%n, p); err != nil {
-				return err
-			}
+			x.put((v+bit+x.root)%n, p)
 		}
 	}
-	return nil
+	return x.run()
 }
 
-// bcastLarge scatters p down the tree, each rank keeping its block, and then
+// bcastScatter scatters p down the tree, each rank keeping its block, and then
 // passes the blocks round the ring: every link carries about len(p) once or
 // twice, whatever the number of ranks.
-func (x *collective) bcastLarge(p []byte) error {
+func (x *collective) bcastScatter(p []byte) error {
 	n := x.c.size
 	v := (x.c.rank - x.root + n) % n
 	blocks := evenly(len(p)/x.t.Size, n)
@@ -62,10 +90,85 @@ func (x *collective) bcastLarge(p []byte) error {
 	}
 	for bit /= 2; bit > 0; bit /= 2 {
 		if v+bit < n {
-			if err := x.send((v+bit+x.root)%n, span(v+bit, min(v+2*bit, n))); err != nil {
-				return err
-			}
+			x.put((v+bit+x.root)%n, span(v+bit, min(v+2*bit, n)))
 		}
 	}
+	if err := x.run(); err != nil {
+		return err
+	}
 	return x.ring(p, blocks, x.root)
+}
+
+// bcastChain passes p from rank to rank in pieces: while one comes in, the one
+// before goes on.
+func (x *collective) bcastChain(p []byte, segment int) error {
+	n := x.c.size
+	v := (x.c.rank - x.root + n) % n
+	from, to := x.below(1), x.above(1)
+	pieces := x.pieces(len(p), segment)
+	late := 1 // how many pieces later than it comes in one goes on
+	if v == 0 {
+		late = 0
+	}
+	for i := 0; i < pieces.n+late; i++ {
+		if v != 0 && i < pieces.n {
+			x.get(from, pieces.of(p, x.t.Size, i))
+		}
+		if v != n-1 && i >= late {
+			x.put(to, pieces.of(p, x.t.Size, i-late))
+		}
+		if err := x.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieces cuts a buffer of so many bytes into one or more of about the length of
+// a segment; 0: into one.
+func (x *collective) pieces(bytes, segment int) blocks {
+	n := 1
+	if segment > 0 && bytes > segment {
+		n = (bytes + segment - 1) / segment
+	}
+	return evenly(bytes/x.t.Size, n)
+}
+
+// bcastLevels goes from the root to one rank of each other node, down a tree of
+// nodes, and from there to the ranks of the node.
+func (x *collective) bcastLevels(p []byte) error {
+	s, me := x.c.coll.nodes, x.c.rank
+	if s == nil {
+		return x.bcastLinear(p)
+	}
+	home, node, n := s.of[x.root], s.of[me], len(s.ranks)
+	leader := func(node int) int {
+		if node == home {
+			return x.root
+		}
+		return s.ranks[node][0]
+	}
+	if leader(node) != me {
+		return x.recv(leader(node), p)
+	}
+	v := (node - home + n) % n
+	bit := 1
+	for ; bit < n && v&bit == 0; bit *= 2 {
+	}
+	if v != 0 {
+		if err := x.recv(leader(((v&^bit)+home)%n), p); err != nil {
+			return err
+		}
+	}
+	for bit /= 2; bit > 0; bit /= 2 {
+		if v+bit < n {
+			x.put(leader((v+bit+home)%n), p)
+		}
+	}
+	for _, r := range s.ranks[node] {
+		if r != me {
+			x.put(r, p)
+		}
+	}
+	return x.run()
 }

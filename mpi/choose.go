@@ -1,39 +1,107 @@
 package mpi
 
-// Which algorithm a collective uses, by number of ranks n and bytes. All ranks
-// must choose alike, so only what they agree on counts: never a local length.
-//
-//	              small                            large
-//	Bcast         binomial tree                    scatter + ring allgather       from 64 KB, 4 ranks
-//	Reduce        binomial tree                    ring reduce-scatter + gather   from 64 KB, 4 ranks, commutative
-//	Allreduce     recursive doubling               ring reduce-scatter+allgather  from 32 KB, commutative
-//	ReduceScatter recursive doubling, own block    ring reduce-scatter            from 8 KB, commutative
-//	Gather        binomial tree                    all to the root                from 8 KB a block
-//	Scatter       binomial tree                    all from the root              from 8 KB a block
-//	Allgather     Bruck, ceil(log2 n) rounds       ring, n-1 rounds               from 16 KB in all, or 2 ranks
-//	Alltoall      Bruck                            pairwise                       from 256 B a block, or to 4 ranks
-//	Scan, Exscan  doubling distances
-//	Barrier       dissemination
-//	v forms       linear from or to the root, ring (Allgatherv), pairwise (Alltoallv)
-//
-// Operators that are not commutative always take an algorithm that combines
-// neighbouring ranges of ranks in order; the order is fixed for a given number
-// of ranks, so that results are too, bit for bit.
+import (
+	"runtime"
+	"sync"
 
-func useScatterAllgather(n, bytes int) bool { return n >= 4 && bytes >= 64<<10 }
+	"github.com/gorun-mpi/gorun/internal/coll"
+)
 
-func useRingReduce(n, bytes int, commutative bool) bool {
-	return commutative && n >= 4 && bytes >= 64<<10
+// Which algorithm a collective uses is said by internal/coll's table, by what
+// all ranks agree on: never a local length. It is looked up once for each shape
+// of a communicator, with what is known when the program begins: ranks that go
+// on from images of whole processes may be in the midst of a call.
+
+// families are the names in the table of collectives that have a choice.
+var families = [kinds]string{
+	kindBarrier: "barrier", kindBcast: "bcast", kindReduce: "reduce", kindAllreduce: "allreduce",
+	kindGather: "gather", kindScatter: "scatter",
+	kindAllgather: "allgather", kindSplit: "allgather", kindAllgatherv: "allgatherv",
+	kindAlltoall: "alltoall", kindAlltoallv: "alltoallv",
+	kindScan: "scan", kindExscan: "scan",
+	kindReduceScatter: "reduce_scatter", kindReduceScatterBlock: "reduce_scatter",
 }
 
-func useRingAllreduce(n, bytes int, commutative bool) bool {
-	return commutative && n >= 2 && bytes >= 32<<10
+// chooser is what a rank knows for its choices.
+type chooser struct {
+	table   coll.Table
+	hosts   []int // of each rank of the world, numbered; nil: one for all
+	crowded bool  // more ranks than CPUs on some host
+
+	mu    sync.Mutex
+	plans map[coll.Shape]*plans
 }
 
-func useRingReduceScatter(bytes int, commutative bool) bool { return commutative && bytes >= 8<<10 }
+type plans [kinds]coll.Plan
 
-func useTree(n, block int) bool { return n > 2 && block < 8<<10 }
+// init takes the built-in table.
+func (h *chooser) init(ranks int) {
+	h.table, h.plans = coll.BuiltIn(), map[coll.Shape]*plans{}
+	h.crowded = ranks > runtime.NumCPU()
+}
 
-func useBruckAllgather(n, total int) bool { return n > 2 && total < 16<<10 }
+// plansFor returns the choices for communicators of a shape.
+func (h *chooser) plansFor(ranks, nodes int) *plans {
+	s := coll.Shape{Ranks: ranks, Nodes: nodes, Crowded: h.crowded}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.plans[s]
+	if p == nil {
+		p = new(plans)
+		for k, name := range families {
+			if name != "" {
+				p[k] = h.table.Plan(name, s)
+			}
+		}
+		h.plans[s] = p
+	}
+	return p
+}
 
-func useBruckAlltoall(n, block int) bool { return n > 4 && block < 256 }
+// choose returns the rule for this call.
+func (x *collective) choose(bytes int) *coll.Rule {
+	s := &x.c.coll
+	if s.plans == nil {
+		s.nodes = nodesOf(x.c.core)
+		s.plans = x.c.env.chooser.plansFor(x.c.size, s.nodes.count())
+	}
+	return s.plans[x.kind].For(bytes)
+}
+
+// nodes says which ranks of a communicator share a node.
+type nodes struct {
+	of    []int   // by rank: the node's number, in the order of their first ranks
+	ranks [][]int // by node, rising
+}
+
+// nodesOf returns nil if all are on one.
+func nodesOf(c *core) *nodes {
+	hosts := c.env.chooser.hosts
+	if hosts == nil {
+		return nil
+	}
+	s := &nodes{of: make([]int, c.size)}
+	number := map[int]int{}
+	for r := range c.size {
+		h := hosts[c.toWorld(r)]
+		k, ok := number[h]
+		if !ok {
+			k = len(s.ranks)
+			number[h] = k
+			s.ranks = append(s.ranks, nil)
+		}
+		s.of[r] = k
+		s.ranks[k] = append(s.ranks[k], r)
+	}
+	if len(s.ranks) == 1 {
+		return nil
+	}
+	return s
+}
+
+func (s *nodes) count() int {
+	if s == nil {
+		return 1
+	}
+	return len(s.ranks)
+}

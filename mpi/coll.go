@@ -67,32 +67,37 @@ const noRoot = -1
 
 // collState is what a communicator knows of its collectives.
 type collState struct {
-	busy chan struct{} // holds a token while a collective runs: they are a sequence
-	seq  uint64        // number of the present or last one, from 1; guarded by busy
-	// recent are the calls begun last, by sequence number modulo its length,
-	// for the watch.
+	// word is twice the number of the present or last call, from 1, plus one
+	// while it runs: collectives are a sequence, and who sets the lowest bit has
+	// all that is not atomic here.
+	word   atomic.Uint64
+	queued atomic.Int32  // goroutines that wait for another's call to end
+	turn   chan struct{} // capacity 1: it has ended
+	// recent are the calls begun last, by number modulo its length, for the
+	// watch.
 	recent  [recentCalls]recentCall
-	active  atomic.Uint64 // sequence number of the call in progress, 0 if none
-	refused atomic.Uint64 // of the last one that ended at once, its arguments being wrong
-	listed  bool          // the watch was started; guarded by busy
+	refused atomic.Uint64 // number of the last one that ended at once, its arguments being wrong
 	failed  atomic.Bool   // poisoned from here
+	listed  bool          // the watch was started
+	plans   *plans
+	nodes   *nodes     // where the ranks are; nil: on one node
+	moves   []rpi.Move // the step in progress
 }
 
-const recentCalls = 8
-
-// refusedBytes is, to the watch, the length of a call that was refused for its
-// arguments: the ranks that were given good ones wait in it for nothing.
-const refusedBytes = -2
-
-// recentCall is one call as the watch sees it: kind and sequence number, then
-// root and length.
-type recentCall struct{ what, root, bytes atomic.Uint64 }
+// running returns the number of the call in progress, 0 if there is none.
+func (s *collState) running() uint64 {
+	if w := s.word.Load(); w&1 != 0 {
+		return w >> 1
+	}
+	return 0
+}
 
 // collective is one call in progress.
 type collective struct {
 	c     *Comm
 	t     *rpi.Type
 	eng   *rpi.Engine
+	seq   uint64
 	tag   int32
 	kind  kind
 	root  int
@@ -106,58 +111,73 @@ func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (colle
 	if e := c.ready(); e != nil {
 		return collective{}, c.fail(k.String(), e)
 	}
-	if e := c.acquire(); e != nil {
+	seq, e := c.acquire()
+	if e != nil {
 		return collective{}, c.fail(k.String(), e)
 	}
 	if err == nil && k.rooted() && uint(root) >= uint(c.size) {
 		err = fmt.Errorf("%w: root %d", ErrRank, root)
 	}
 	s := &c.coll
-	s.seq++
-	x := collective{c: c, t: t, eng: c.env.eng, kind: k, root: root, bytes: bytes}
-	x.tag = int32(k)<<26 | int32(s.seq&0x3ff)<<16 | int32(x.signature())
+	x := collective{c: c, t: t, eng: c.env.eng, seq: seq, kind: k, root: root, bytes: bytes}
+	x.tag = int32(k)<<26 | int32(seq&0x3ff)<<16 | int32(x.signature())
 	if err != nil {
 		if c.size > 1 {
 			x.root, x.bytes = noRoot, refusedBytes
 			x.announce(s)
-			s.refused.Store(s.seq)
+			s.refused.Store(seq)
 			x.root, x.bytes = root, bytes
 		}
-		<-s.busy
+		s.release(seq)
 		return collective{}, c.fail(x.name(), err)
 	}
 	if c.size > 1 {
 		x.announce(s)
-		s.active.Store(s.seq)
 	}
 	return x, nil
 }
 
-func (c *Comm) acquire() error {
-	select {
-	case c.coll.busy <- struct{}{}:
-		return nil
-	default:
+// acquire begins the next call of the sequence and returns its number.
+func (c *Comm) acquire() (uint64, error) {
+	s := &c.coll
+	if w := s.word.Load(); w&1 == 0 && s.word.CompareAndSwap(w, w+3) {
+		return w>>1 + 1, nil
 	}
-	if c.view == nil {
-		c.coll.busy <- struct{}{}
-		return nil
+	var given <-chan struct{}
+	if c.view != nil {
+		given = c.ctxt.Done()
 	}
-	select {
-	case c.coll.busy <- struct{}{}:
-		return nil
-	case <-c.ctxt.Done():
-		return fmt.Errorf("%w: %w, waiting for another goroutine's collective to end", ErrDeadline, c.ctxt.Err())
+	s.queued.Add(1)
+	defer s.queued.Add(-1)
+	for {
+		if w := s.word.Load(); w&1 == 0 {
+			if s.word.CompareAndSwap(w, w+3) {
+				return w>>1 + 1, nil
+			}
+			continue
+		}
+		select {
+		case <-s.turn:
+		case <-given:
+			return 0, fmt.Errorf("%w: %w, waiting for another goroutine's collective to end", ErrDeadline, c.ctxt.Err())
+		}
+	}
+}
+
+// release ends the call.
+func (s *collState) release(seq uint64) {
+	s.word.Store(seq << 1)
+	if s.queued.Load() != 0 {
+		select {
+		case s.turn <- struct{}{}:
+		default:
+		}
 	}
 }
 
 // announce makes the call visible to the watch.
 func (x *collective) announce(s *collState) {
-	r := &s.recent[s.seq%recentCalls]
-	r.what.Store(0) // what is being changed is not compared
-	r.root.Store(uint64(int64(x.root)))
-	r.bytes.Store(uint64(int64(x.bytes)))
-	r.what.Store(s.seq<<8 | uint64(x.kind))
+	s.recent[x.seq%recentCalls].set(x.seq, x.kind, x.root, x.bytes)
 	if !s.listed {
 		s.listed = true
 		x.c.env.watch.start()
@@ -168,14 +188,13 @@ func (x *collective) announce(s *collState) {
 // different states: the communicator is of no more use, and all are told.
 func (x *collective) leave(err error) error {
 	c := x.c
-	c.coll.active.Store(0)
 	if err != nil {
 		err = x.c.fail(x.name(), err)
 		if !errors.Is(err, ErrAborted) && !errors.Is(err, ErrPoisoned) {
 			c.poison(err)
 		}
 	}
-	<-c.coll.busy
+	c.coll.release(x.seq)
 	return err
 }
 
@@ -188,7 +207,7 @@ func (x *collective) name() string {
 	if x.bytes >= 0 && x.t != nil {
 		b += fmt.Sprintf("%d %s, ", x.bytes/x.t.Size, x.t.Name)
 	}
-	return fmt.Sprintf("%scall %d)", b, x.c.coll.seq)
+	return fmt.Sprintf("%scall %d)", b, x.seq)
 }
 
 // signature hashes what all ranks must agree on.
@@ -200,75 +219,6 @@ func (x *collective) signature() uint16 {
 	h ^= h >> 32
 	h *= 0xd6e8feb86659fd93
 	return uint16(h >> 48)
-}
-
-func (x *collective) send(dst int, p []byte) error {
-	c := x.c
-	if err := x.eng.Send(c.toWorld(dst), c.ctx|1, x.tag, x.t, p, rpi.Standard, c.view); err != nil {
-		return fmt.Errorf("sending to rank %d: %w", dst, err)
-	}
-	return nil
-}
-
-// recv receives exactly p from src.
-func (x *collective) recv(src int, p []byte) error {
-	s, err := x.eng.Recv(x.c.toWorld(src), x.c.ctx|1, rpi.AnyTag, x.t, p, x.c.view)
-	return x.check(src, s, len(p), err)
-}
-
-func (x *collective) irecv(src int, p []byte) (rpi.Request, error) {
-	return x.eng.Irecv(x.c.toWorld(src), x.c.ctx|1, rpi.AnyTag, x.t, p)
-}
-
-// waitRecv ends an irecv of p from src.
-func (x *collective) waitRecv(r rpi.Request, src int, p []byte) error {
-	s, err := x.eng.Wait(r, x.c.view)
-	if err != nil {
-		x.drop(r)
-	}
-	return x.check(src, s, len(p), err)
-}
-
-// exchange sends sp to dst and receives rp from src at the same time.
-func (x *collective) exchange(dst int, sp []byte, src int, rp []byte) error {
-	r, err := x.irecv(src, rp)
-	if err != nil {
-		return fmt.Errorf("receiving from rank %d: %w", src, err)
-	}
-	if err := x.send(dst, sp); err != nil {
-		x.drop(r)
-		return err
-	}
-	return x.waitRecv(r, src, rp)
-}
-
-func (x *collective) drop(r rpi.Request) { drop(x.eng, r) }
-
-// drop gives up a receive after an error, if it is still active, so that its
-// buffer is the caller's again: a message that has begun to arrive is waited
-// for.
-func drop(e *rpi.Engine, r rpi.Request) {
-	if e.Cancel(r) == nil {
-		_, _ = e.Wait(r, nil)
-	}
-}
-
-// check compares what was received with what the call expects.
-func (x *collective) check(src int, s rpi.Status, want int, err error) error {
-	switch {
-	case err == nil && int32(s.Tag) == x.tag && s.Bytes == want:
-		return nil
-	case err != nil && !errors.Is(err, ErrTruncate) && !errors.Is(err, ErrType):
-		return fmt.Errorf("receiving from rank %d: %w", src, err)
-	}
-	other, seq := kind(s.Tag>>26), s.Tag>>16&0x3ff
-	switch {
-	case int32(s.Tag) == x.tag:
-		return fmt.Errorf("%w: rank %d has sent %d bytes, %d are expected", ErrMismatch, src, s.Bytes, want)
-	case other != x.kind || seq != int(x.tag>>16&0x3ff):
-		return fmt.Errorf("%w: rank %d is in %v, its call %d", ErrMismatch, src, other, uint64(seq)|(x.c.coll.seq&^0x3ff))
-	}
-	return fmt.Errorf("%w: rank %d is in the same call with another root, length or element type", ErrMismatch, src)
 }
 
 // poison makes the communicator fail on all its ranks.

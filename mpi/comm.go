@@ -58,7 +58,7 @@ func contextOf(parent, n uint64, colour string) uint64 {
 
 func (e *env) newComm(path string, ctx uint64, rank, size int, ranks []int) *Comm {
 	c := &Comm{core: &core{env: e, path: path, ctx: ctx, rank: rank, size: size, ranks: ranks}, codec: Gob}
-	c.coll.busy = make(chan struct{}, 1)
+	c.coll.turn = make(chan struct{}, 1)
 	e.job.RegisterContext(ctx, path)
 	if size > 1 {
 		e.watch.add(c.core)

@@ -21,6 +21,7 @@ type env struct {
 	ended       atomic.Bool // Finalize was called
 	onAbort     func(text string)
 	watch       watch
+	chooser     chooser
 }
 
 // NewWorld returns the world communicator of a rank whose job is given by
@@ -30,6 +31,7 @@ type env struct {
 func NewWorld(j *job.Job, onAbort func(text string)) *Comm {
 	e := &env{job: j, eng: j.Engine, onAbort: onAbort}
 	e.watch.init(e)
+	e.chooser.init(j.Size)
 	e.world = e.newComm("world", contextOf(0, 0, "world"), j.Rank, j.Size, nil)
 	e.self = e.newComm("self", contextOf(0, 0, "self"), 0, 1, []int{j.Rank})
 	return e.world

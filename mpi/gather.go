@@ -1,10 +1,6 @@
 package mpi
 
-import (
-	"fmt"
-
-	"github.com/gorun-mpi/gorun/rpi"
-)
+import "github.com/gorun-mpi/gorun/internal/coll"
 
 // Gather concatenates all ranks' send in root's recv, in the order of ranks:
 // len(recv) at the root is Size() times len(send), which is the same
@@ -105,7 +101,10 @@ func GathervInPlace[T any](c *Comm, buf []T, counts, displs []int, root int) err
 
 // gather brings all ranks' mine to the root's p, where the root's is in place.
 func (x *collective) gather(mine, p []byte, b blocks) error {
-	if useTree(x.c.size, len(mine)) {
+	if x.c.size == 1 {
+		return nil
+	}
+	if x.choose(len(mine)).Algorithm == coll.Binomial {
 		return x.gatherTree(mine, p)
 	}
 	if x.c.rank != x.root {
@@ -142,35 +141,4 @@ func (x *collective) gatherTree(mine, p []byte) error {
 	copy(p[x.root*block:], q[:(n-x.root)*block])
 	copy(p, q[(n-x.root)*block:])
 	return nil
-}
-
-// recvAll receives every other rank's block of p, at once.
-func (x *collective) recvAll(p []byte, b blocks) error {
-	n := x.c.size
-	hp := handlePool.Get().(*[]rpi.Request)
-	hs := (*hp)[:0]
-	var failed error
-	for i := range n {
-		if i == x.c.rank || failed != nil {
-			hs = append(hs, rpi.Request{})
-			continue
-		}
-		r, err := x.irecv(i, b.of(p, x.t.Size, i))
-		if err != nil {
-			failed = fmt.Errorf("receiving from rank %d: %w", i, err)
-		}
-		hs = append(hs, r)
-	}
-	for i, r := range hs {
-		switch {
-		case r == (rpi.Request{}):
-		case failed != nil:
-			x.drop(r)
-		default:
-			failed = x.waitRecv(r, i, b.of(p, x.t.Size, i))
-		}
-	}
-	*hp = hs
-	handlePool.Put(hp)
-	return failed
 }

@@ -57,3 +57,15 @@ func borrowSlice[T any](n int) ([]T, *scratch) {
 	s := borrow(n * int(unsafe.Sizeof(z)))
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(s.mem))), n), s
 }
+
+// same reports whether two slices of equal length are the same memory.
+func same[T any](a, b []T) bool {
+	return len(a) == 0 || unsafe.SliceData(a) == unsafe.SliceData(b)
+}
+
+// copyApart is copy, unless both are the same memory.
+func copyApart[T any](dst, src []T) {
+	if !same(dst, src) {
+		copy(dst, src)
+	}
+}

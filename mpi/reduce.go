@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/coll"
+
 // Reduce combines all ranks' send, element by element, into root's recv. All
 // pass the same length, operator and root; recv is of that length at the root
 // and not looked at elsewhere (nil will do). Errors: ErrRank, ErrCount,
@@ -16,14 +18,7 @@ func Reduce[T any](c *Comm, send, recv []T, op Op[T], root int) error {
 	if err != nil {
 		return err
 	}
-	acc, s := recv, (*scratch)(nil)
-	if c.rank != root {
-		acc, s = borrowSlice[T](len(send))
-	}
-	copy(acc, send)
-	err = reduce(&x, acc, op)
-	s.giveBack()
-	return x.leave(err)
+	return x.leave(reduce(&x, send, recv, op))
 }
 
 // ReduceInPlace is Reduce where buf is both, at the root: it holds the root's
@@ -35,14 +30,7 @@ func ReduceInPlace[T any](c *Comm, buf []T, op Op[T], root int) error {
 	if err != nil {
 		return err
 	}
-	acc, s := buf, (*scratch)(nil)
-	if c.rank != root {
-		acc, s = borrowSlice[T](len(buf))
-		copy(acc, buf)
-	}
-	err = reduce(&x, acc, op)
-	s.giveBack()
-	return x.leave(err)
+	return x.leave(reduce(&x, buf, buf, op))
 }
 
 func checkOp[T any](op Op[T]) error {
@@ -52,49 +40,98 @@ func checkOp[T any](op Op[T]) error {
 	return nil
 }
 
-// reduce combines all acc into that of the root; elsewhere acc is used up.
-func reduce[T any](x *collective, acc []T, op Op[T]) error {
-	c := x.c
-	commutes := op.Commutative()
-	if useRingReduce(c.size, x.bytes, commutes) {
-		b := evenly(len(acc), c.size)
+// reduce combines all send into the root's recv, which may be the same; other
+// ranks' recv is not used.
+func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
+	if x.c.size == 1 {
+		copy(recv, send)
+		return nil
+	}
+	rule := x.choose(x.bytes)
+	switch rule.Algorithm {
+	case coll.Central:
+		if x.c.rank != x.root {
+			return x.send(x.root, bytesOf(send))
+		}
+		return foldAll(x, send, recv, op)
+	}
+	acc := recv
+	if x.c.rank != x.root {
+		var s *scratch
+		acc, s = borrowSlice[T](len(send))
+		defer s.giveBack()
+	}
+	switch {
+	case rule.Algorithm == coll.Ring && op.Commutative():
+		copy(acc, send)
+		b := evenly(len(acc), x.c.size)
 		if err := ringReduceScatter(x, acc, b, op); err != nil {
 			return err
 		}
-		return x.collect(bytesOf(acc), b)
+		if x.c.rank != x.root {
+			return x.send(x.root, b.of(bytesOf(acc), x.t.Size, x.c.rank))
+		}
+		return x.recvAll(bytesOf(acc), b)
+	case rule.Algorithm == coll.Halving:
+		return reduceHalving(x, send, acc, op, rule.Segment)
 	}
-	if commutes || x.root == 0 {
-		return reduceTree(x, acc, op, x.root)
-	}
-	// Neighbouring ranges must be combined in order, so rank 0 does it.
-	if err := reduceTree(x, acc, op, 0); err != nil {
-		return err
-	}
-	switch c.rank {
-	case 0:
-		return x.send(x.root, bytesOf(acc))
-	case x.root:
-		return x.recv(0, bytesOf(acc))
+	pieces := x.pieces(x.bytes, rule.Segment)
+	for i := range pieces.n { // while a rank passes one on the next one comes in
+		lo, hi := pieces.at(i)
+		if err := reduceTree(x, send[lo:hi], acc[lo:hi], op); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// reduceTree combines up the binomial tree: in the round of bit b a rank whose
-// lowest bits are zero takes what the one b above it has made of its b ranks.
-func reduceTree[T any](x *collective, acc []T, op Op[T], root int) error {
-	n := x.c.size
-	v := (x.c.rank - root + n) % n
-	tmp, s := borrowSlice[T](len(acc))
+// foldAll receives all other ranks' contributions, as many elements as send, and
+// combines them all into recv.
+func foldAll[T any](x *collective, send, recv []T, op Op[T]) error {
+	n, k := x.c.size, len(send)
+	all, s := borrowSlice[T](n * k)
 	defer s.giveBack()
-	for bit := 1; bit < n; bit *= 2 {
-		if v&bit != 0 {
-			return x.send((v-bit+root)%n, bytesOf(acc))
+	if err := x.recvAll(bytesOf(all), equal(k, n)); err != nil {
+		return err
+	}
+	copy(all[x.c.rank*k:], send)
+	fold(all, k, n, op)
+	copy(recv, all[:k])
+	return nil
+}
+
+// reduceTree combines up a tree of participants (see order): a rank combines in
+// acc, which only the root has to have beyond the call, what comes to it, and
+// passes it on towards the root.
+func reduceTree[T any](x *collective, send, acc []T, op Op[T]) error {
+	o, me := orderOf(x.c.size), x.c.rank
+	v, root := o.participant(me), o.participant(x.root)
+	tmp, s := borrowSlice[T](len(send))
+	defer s.giveBack()
+	have := send
+	take := func(from int) error {
+		if err := x.recv(from, bytesOf(tmp)); err != nil {
+			return err
 		}
-		if v+bit < n {
-			if err := x.recv((v+bit+root)%n, bytesOf(tmp)); err != nil {
-				return err
-			}
-			op.Apply(acc, tmp)
+		copyApart(acc, have)
+		have = acc
+		combine(acc, tmp, from < me, op)
+		return nil
+	}
+	if partner := o.partner(me); partner >= 0 {
+		if o.worker(v, x.root) != me {
+			return x.send(partner, bytesOf(have))
+		}
+		if err := take(partner); err != nil {
+			return err
+		}
+	}
+	for bit := 1; bit < o.whole; bit *= 2 {
+		if (v^root)&bit != 0 {
+			return x.send(o.worker(v^bit, x.root), bytesOf(have))
+		}
+		if err := take(o.worker(v^bit, x.root)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -123,12 +160,4 @@ func ringReduceScatter[T any](x *collective, acc []T, b blocks, op Op[T]) error 
 		op.Apply(acc[ilo:ihi], in)
 	}
 	return nil
-}
-
-// collect brings every rank's block to the root.
-func (x *collective) collect(p []byte, b blocks) error {
-	if x.c.rank != x.root {
-		return x.send(x.root, b.of(p, x.t.Size, x.c.rank))
-	}
-	return x.recvAll(p, b)
 }

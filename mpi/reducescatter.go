@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/coll"
+
 // ReduceScatterBlock combines all ranks' send, element by element, and gives
 // rank i the i-th block of the result: len(send) is Size() times len(recv),
 // which is the same everywhere. Errors: as Allreduce. (MPI-4.1, chapter
@@ -27,7 +29,7 @@ func ReduceScatterBlockInPlace[T any](c *Comm, buf []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(reduceScatterInPlace(&x, buf, equal(k, n), op))
+	return x.leave(reduceScatter(&x, buf, buf[:k], equal(k, n), op))
 }
 
 // ReduceScatter is ReduceScatterBlock with blocks of different lengths: rank i
@@ -61,7 +63,7 @@ func ReduceScatterInPlace[T any](c *Comm, buf []T, counts []int, op Op[T]) error
 	if err != nil {
 		return err
 	}
-	return x.leave(reduceScatterInPlace(&x, buf, b, op))
+	return x.leave(reduceScatter(&x, buf, buf[:counts[c.rank]], b, op))
 }
 
 // shares checks that the counts add up to the whole buffer.
@@ -77,11 +79,36 @@ func shares(what string, c *Comm, have int, counts []int, tmp []int) (blocks, er
 	return b, compare(what, have, total)
 }
 
+// reduceScatter combines all ranks' block i of send into rank i's recv, which
+// may be the beginning of send; send is used up then.
 func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Op[T]) error {
+	if x.c.size == 1 {
+		copyApart(recv, send)
+		return nil
+	}
+	rule := x.choose(x.bytes)
+	switch rule.Algorithm {
+	case coll.Central:
+		return reduceScatterCentral(x, send, recv, b, op)
+	case coll.Pairwise, coll.Halving:
+		switch {
+		case x.c.size == 2:
+			return reduceScatterTwo(x, send, recv, b, op, rule.Segment)
+		case rule.Algorithm == coll.Pairwise:
+			return pairwiseReduce(x, send, recv, &b, op)
+		}
+		return reduceScatterHalving(x, send, recv, b, op, rule.Segment)
+	}
 	acc, s := borrowSlice[T](len(send))
 	defer s.giveBack()
 	copy(acc, send)
-	if err := combineShares(x, acc, b, op); err != nil {
+	var err error
+	if rule.Algorithm == coll.Ring && op.Commutative() {
+		err = ringReduceScatter(x, acc, b, op)
+	} else {
+		err = doubleReduce(x, acc, op)
+	}
+	if err != nil {
 		return err
 	}
 	lo, hi := b.at(x.c.rank)
@@ -89,22 +116,110 @@ func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Op[T]) err
 	return nil
 }
 
-func reduceScatterInPlace[T any](x *collective, buf []T, b blocks, op Op[T]) error {
-	if err := combineShares(x, buf, b, op); err != nil {
+// reduceScatterCentral leaves the work to rank 0.
+func reduceScatterCentral[T any](x *collective, send, recv []T, b blocks, op Op[T]) error {
+	if x.c.rank != 0 {
+		if err := x.send(0, bytesOf(send)); err != nil {
+			return err
+		}
+		return x.recv(0, bytesOf(recv))
+	}
+	acc, s := borrowSlice[T](len(send))
+	defer s.giveBack()
+	if err := foldAll(x, send, acc, op); err != nil {
 		return err
 	}
-	lo, hi := b.at(x.c.rank)
-	copy(buf, buf[lo:hi])
+	_, hi := b.at(0)
+	copy(recv, acc[:hi])
+	return x.sendAll(bytesOf(acc), b)
+}
+
+// pairwiseReduce sends every other rank its block of send, receives the others'
+// contributions to its own, all at once, and combines them.
+func pairwiseReduce[T any](x *collective, send, recv []T, b *blocks, op Op[T]) error {
+	n, me := x.c.size, x.c.rank
+	lo, hi := b.at(me)
+	k := hi - lo
+	all, s := borrowSlice[T](n * k)
+	defer s.giveBack()
+	in := equal(k, n)
+	if err := x.spread(bytesOf(send), b, bytesOf(all), &in); err != nil {
+		return err
+	}
+	copy(all[me*k:(me+1)*k], send[lo:hi])
+	fold(all, k, n, op)
+	copy(recv, all[:k])
 	return nil
 }
 
-// combineShares leaves the combination of all ranks' block i in rank i's acc.
-func combineShares[T any](x *collective, acc []T, b blocks, op Op[T]) error {
-	if x.c.size == 1 {
-		return nil
+// reduceScatterTwo is one exchange, without a copy where there need be none.
+func reduceScatterTwo[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
+	me := x.c.rank
+	lo, hi := b.at(me)
+	olo, ohi := b.at(1 - me)
+	m := &meeting[T]{peer: 1 - me, lower: me == 1, out: send[olo:ohi], own: send[lo:hi], acc: recv}
+	if overlap(bytesOf(send), bytesOf(recv)) {
+		m.acc = m.own
 	}
-	if useRingReduceScatter(x.bytes, op.Commutative()) {
-		return ringReduceScatter(x, acc, b, op)
+	err := meet(x, m, op, segment)
+	copyApart(recv, m.acc)
+	return err
+}
+
+// reduceScatterHalving is halve with the blocks in the order in which the
+// rounds leave them: participant v ends with the one whose number is v's bits
+// the other way round.
+func reduceScatterHalving[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
+	h := x.halvesOf(0)
+	defer h.mem.giveBack()
+	src, s := borrowSlice[T](len(send))
+	defer s.giveBack()
+	turned := src
+	h.at[0] = 0
+	for i := range h.whole {
+		v := reversed(i, h.whole)
+		lo, hi := h.share(&b, v)
+		h.at[i+1] = h.at[i] + copy(turned[h.at[i]:], send[lo:hi])
 	}
-	return doubleReduce(x, acc, op)
+	partner := h.partner(x.c.rank)
+	done, err := pairUp(x, &h, turned, turned, noRoot, op)
+	switch {
+	case err != nil:
+		return err
+	case done:
+		return x.recv(partner, bytesOf(recv))
+	}
+	if err := halve(x, &h, turned, turned, noRoot, op, segment); err != nil {
+		return err
+	}
+	mine := part(&h, turned, [2]int{h.lo, h.hi})
+	if partner >= 0 { // the upper of two, of whose blocks this is the second
+		lo, hi := b.at(partner)
+		if err := x.send(partner, bytesOf(mine[:hi-lo])); err != nil {
+			return err
+		}
+		mine = mine[hi-lo:]
+	}
+	copy(recv, mine)
+	return nil
+}
+
+// share is where in a buffer the blocks of a participant's ranks lie.
+func (h *halves) share(b *blocks, v int) (lo, hi int) {
+	rank := h.first(v)
+	lo, hi = b.at(rank)
+	if h.partner(rank) >= 0 {
+		_, hi = b.at(rank + 1)
+	}
+	return lo, hi
+}
+
+// reversed turns the bits of v round, of which there are as many as in whole-1.
+func reversed(v, whole int) int {
+	r := 0
+	for bit := 1; bit < whole; bit *= 2 {
+		r = r<<1 | v&1
+		v >>= 1
+	}
+	return r
 }

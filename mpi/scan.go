@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/coll"
+
 // Scan gives rank i the combination of the send of ranks 0..i, element by
 // element, in the order of ranks. All pass the same length and operator.
 // Errors: as Allreduce. (MPI-4.1, chapter 6.11.1)
@@ -33,7 +35,7 @@ func scan[T any](c *Comm, k kind, send, recv []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(scanDoubling(&x, send, recv, op))
+	return x.leave(scanRanks(&x, send, recv, op))
 }
 
 func scanInPlace[T any](c *Comm, k kind, buf []T, op Op[T]) error {
@@ -42,7 +44,67 @@ func scanInPlace[T any](c *Comm, k kind, buf []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(scanDoubling(&x, buf, buf, op))
+	return x.leave(scanRanks(&x, buf, buf, op))
+}
+
+func scanRanks[T any](x *collective, send, recv []T, op Op[T]) error {
+	if x.c.size > 1 && x.choose(x.bytes).Algorithm == coll.Central {
+		return scanCentral(x, send, recv, op)
+	}
+	return scanDoubling(x, send, recv, op)
+}
+
+// scanCentral leaves the work to rank 0, which combines in the same order as
+// scanDoubling.
+func scanCentral[T any](x *collective, send, recv []T, op Op[T]) error {
+	n, k := x.c.size, len(send)
+	if x.c.rank != 0 {
+		if err := x.send(0, bytesOf(send)); err != nil {
+			return err
+		}
+		return x.recv(0, bytesOf(recv))
+	}
+	all, s := borrowSlice[T](n * k)
+	defer s.giveBack()
+	if err := x.recvAll(bytesOf(all), equal(k, n)); err != nil {
+		return err
+	}
+	copy(all, send)
+	var exclusive []T
+	if x.kind == kindExscan {
+		var s2 *scratch
+		exclusive, s2 = borrowSlice[T](n * k)
+		defer s2.giveBack()
+	}
+	scanAll(all, exclusive, k, op)
+	if x.kind == kindExscan {
+		return x.sendAll(bytesOf(exclusive), equal(k, n))
+	}
+	copy(recv, all)
+	return x.sendAll(bytesOf(all), equal(k, n))
+}
+
+// scanAll does what the rounds of scanDoubling do for all ranks, k elements
+// each: all gets the combinations of each rank and those below it, exclusive, if
+// it is not nil, those without the rank.
+func scanAll[T any](all, exclusive []T, k int, op Op[T]) {
+	low, s := borrowSlice[T](k)
+	defer s.giveBack()
+	for d := k; d < len(all); d *= 2 {
+		for i := len(all) - k; i >= d; i -= k { // the lower one is still as the round before has left it
+			span := all[i-d : i-d+k]
+			switch {
+			case exclusive == nil:
+			case d == k:
+				copy(exclusive[i:i+k], span)
+			default:
+				copy(low, span)
+				below(exclusive[i:i+k], low, op)
+			}
+			copy(low, span)
+			below(all[i:i+k], low, op)
+		}
+	}
 }
 
 // scanDoubling passes partial results up by doubling distances: after the round

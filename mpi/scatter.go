@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/coll"
+
 // Scatter gives rank i the i-th block of root's send: len(send) at the root is
 // Size() times len(recv), which is the same everywhere; elsewhere send is not
 // looked at (nil will do). Errors: as Gather. (MPI-4.1, chapter 6.6)
@@ -98,7 +100,10 @@ func ScattervInPlace[T any](c *Comm, buf []T, counts, displs []int, root int) er
 // scatter brings the root's blocks of p to all ranks' mine; the root's own is
 // in place.
 func (x *collective) scatter(p, mine []byte, b blocks) error {
-	if useTree(x.c.size, len(mine)) {
+	if x.c.size == 1 {
+		return nil
+	}
+	if x.choose(len(mine)).Algorithm == coll.Binomial {
 		return x.scatterTree(p, mine)
 	}
 	if x.c.rank != x.root {
@@ -135,18 +140,6 @@ func (x *collective) scatterTree(p, mine []byte) error {
 	}
 	if v != 0 {
 		copy(mine, q[:block])
-	}
-	return nil
-}
-
-// sendAll sends every other rank its block of p, from the next rank on.
-func (x *collective) sendAll(p []byte, b blocks) error {
-	n := x.c.size
-	for d := 1; d < n; d++ {
-		i := (x.c.rank + d) % n
-		if err := x.send(i, b.of(p, x.t.Size, i)); err != nil {
-			return err
-		}
 	}
 	return nil
 }

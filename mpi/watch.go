@@ -147,7 +147,7 @@ func (w *watch) look() {
 	w.mu.Lock()
 	var stuck []*watched
 	for _, x := range w.comms {
-		seq := x.c.coll.active.Load()
+		seq := x.c.coll.running()
 		refused := x.c.coll.refused.Load()
 		blocked := seq != 0 && seq == x.seen && seq != x.told
 		if blocked {
@@ -188,9 +188,7 @@ func (w *watch) report(c *core) error {
 func (c *core) recent() []call {
 	var out []call
 	for i := range c.coll.recent {
-		r := &c.coll.recent[i]
-		x := call{r.what.Load(), r.root.Load(), r.bytes.Load()}
-		if x.what != 0 && r.what.Load() == x.what { // not just being changed
+		if x, ok := c.coll.recent[i].get(); ok {
 			out = append(out, x)
 		}
 	}

@@ -1,0 +1,141 @@
+// Package coll is the table of which algorithm a collective uses. It is pure
+// logic: what the algorithms do is in package mpi.
+//
+// A choice depends only on what all ranks of a communicator agree on: which
+// collective it is, the number of ranks, whether they share CPUs and nodes, and
+// the bytes that one rank contributes. It is written as rules, of which the
+// first that fits counts:
+//
+//	rule      = algorithm ["@" segment] [":" condition {"," condition}]
+//	rules     = rule {"/" rule}
+//	condition = "n=" range | "b=" range    ranks, bytes; LO-HI, -HI, LO- or one number, k and m are allowed
+//	          | "crowded" | "roomy"        more ranks than CPUs on some node, or not
+//	          | "node" | "nodes"           the communicator lies on one node, or on several
+//
+// e.g. central:crowded,n=4-,b=-2k/doubling:b=-8k/halving@64k. Bytes are those of
+// one rank's buffer; of a block in gather, scatter and allgather.
+package coll
+
+import "slices"
+
+// Algorithm is a way to carry out a collective.
+type Algorithm uint8
+
+const (
+	Central  Algorithm = 1 + iota // all to rank 0 (or the root), which does the work, and back
+	Linear                        // every rank that has something for another sends it that, all at once
+	Binomial                      // along a binomial tree
+	Doubling                      // with partners at doubling distances
+	Halving                       // shares of halving size to partners at doubling distances, and back
+	Bruck                         // doubling distances for any number of ranks, blocks travel together
+	Ring                          // from neighbour to neighbour, each a share
+	Scatter                       // shares down a tree, then round the ring
+	Chain                         // from neighbour to neighbour, everything in segments
+	Pairwise                      // with every other rank in turn
+	Levels                        // within each node, then between one rank of each
+	algorithms
+)
+
+var algorithmNames = [...]string{"", "central", "linear", "binomial", "doubling", "halving", "bruck", "ring", "scatter", "chain", "pairwise", "levels"}
+
+func (a Algorithm) String() string {
+	if a < algorithms {
+		return algorithmNames[a]
+	}
+	return "?"
+}
+
+// Collective is a family of collectives that are carried out alike.
+type Collective struct {
+	Name       string // as in "coll.NAME"
+	Algorithms []Algorithm
+	Rules      string // built in
+}
+
+// Collectives are those with a choice.
+var Collectives = []Collective{
+	{"barrier", []Algorithm{Central, Linear, Binomial, Doubling, Levels},
+		"levels:nodes/central:crowded,n=3-/doubling"},
+	{"bcast", []Algorithm{Linear, Binomial, Scatter, Chain, Levels},
+		"levels:nodes,b=-64k/linear:crowded/linear:n=-3/scatter:n=4-,b=64k-/binomial"},
+	{"reduce", []Algorithm{Central, Binomial, Halving, Ring},
+		"central:crowded,b=-1k/binomial:b=-64k/halving"},
+	{"allreduce", []Algorithm{Central, Linear, Binomial, Doubling, Halving, Pairwise, Ring, Levels},
+		"levels:nodes,b=-256/central:crowded,n=3-,b=-1k/doubling:b=-8k/halving"},
+	{"reduce_scatter", []Algorithm{Central, Doubling, Halving, Pairwise, Ring},
+		"central:crowded,n=3-,b=-16k/doubling:b=-2k/pairwise:crowded/halving"},
+	{"gather", []Algorithm{Linear, Binomial},
+		"linear:crowded/binomial:n=3-,b=-8k/linear"},
+	{"scatter", []Algorithm{Linear, Binomial},
+		"linear:crowded/binomial:n=3-,b=-8k/linear"},
+	{"allgather", []Algorithm{Central, Linear, Bruck, Ring, Levels},
+		"levels:nodes,b=-256/central:crowded,n=3-,b=-256/linear:crowded/bruck:n=3-,b=-2k/ring"},
+	{"allgatherv", []Algorithm{Linear, Ring},
+		"linear:crowded/ring"},
+	{"alltoall", []Algorithm{Central, Linear, Bruck, Pairwise},
+		"central:crowded,n=3-,b=-4k/linear:crowded/bruck:n=5-,b=-4k/pairwise"},
+	{"alltoallv", []Algorithm{Linear, Pairwise},
+		"linear:crowded/pairwise"},
+	{"scan", []Algorithm{Central, Doubling},
+		"central:crowded,n=3-,b=-256/doubling"},
+}
+
+// find returns the collective of a name, nil if there is none.
+func find(name string) *Collective {
+	for i := range Collectives {
+		if Collectives[i].Name == name {
+			return &Collectives[i]
+		}
+	}
+	return nil
+}
+
+func (c *Collective) has(a Algorithm) bool { return slices.Contains(c.Algorithms, a) }
+
+// Shape is what is known of a communicator's ranks.
+type Shape struct {
+	Ranks   int
+	Nodes   int  // on which they lie
+	Crowded bool // the job has more ranks than CPUs on some node
+}
+
+// Plan is the choice for one collective on communicators of one shape.
+type Plan []Rule
+
+// For returns the rule for a call of so many bytes; -1 counts as 0.
+func (p Plan) For(bytes int) *Rule {
+	for i := range p {
+		if r := &p[i]; bytes >= r.MinBytes && bytes <= r.MaxBytes || bytes < 0 && r.MinBytes == 0 {
+			return r
+		}
+	}
+	return &p[len(p)-1] // it has no conditions
+}
+
+// Table is a choice for all shapes.
+type Table map[string][]Rule
+
+// BuiltIn is the table of a program to which no parameters are given.
+func BuiltIn() Table {
+	t := Table{}
+	for i := range Collectives {
+		c := &Collectives[i]
+		rules, err := c.parse(c.Rules)
+		if err != nil {
+			panic("coll: " + err.Error()) // a test reads them all
+		}
+		t[c.Name] = rules
+	}
+	return t
+}
+
+// Plan picks the rules for a shape.
+func (t Table) Plan(name string, s Shape) Plan {
+	var p Plan
+	for _, r := range t[name] {
+		if r.fits(s) {
+			p = append(p, r)
+		}
+	}
+	return p
+}

@@ -1,0 +1,154 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// The messages that collectives are made of. A step is several at once: get and
+// put name them, run carries them out.
+
+// send sends p to dst.
+func (x *collective) send(dst int, p []byte) error {
+	c := x.c
+	return sending(dst, x.eng.Send(c.toWorld(dst), c.ctx|1, x.tag, x.t, p, rpi.Standard, c.view))
+}
+
+func sending(dst int, err error) error {
+	if err != nil {
+		err = fmt.Errorf("sending to rank %d: %w", dst, err)
+	}
+	return err
+}
+
+// recv receives exactly p from src.
+func (x *collective) recv(src int, p []byte) error {
+	s, err := x.eng.Recv(x.c.toWorld(src), x.c.ctx|1, rpi.AnyTag, x.t, p, x.c.view)
+	return x.check(src, &s, len(p), err)
+}
+
+// get adds to the step that exactly p comes from src.
+func (x *collective) get(src int, p []byte) {
+	s := &x.c.coll
+	s.moves = append(s.moves, rpi.Move{Peer: x.c.toWorld(src), Recv: true, Buf: p})
+}
+
+// put adds to the step that p goes to dst.
+func (x *collective) put(dst int, p []byte) {
+	s := &x.c.coll
+	s.moves = append(s.moves, rpi.Move{Peer: x.c.toWorld(dst), Buf: p})
+}
+
+// run carries the step out.
+func (x *collective) run() error {
+	c := x.c
+	moves := c.coll.moves
+	c.coll.moves = moves[:0]
+	if len(moves) == 0 {
+		return nil
+	}
+	failed, err := x.eng.Together(moves, c.ctx|1, x.tag, rpi.AnyTag, x.t, c.view)
+	var wrong error
+	for i := range moves {
+		m := &moves[i]
+		switch {
+		case wrong != nil || err != nil && i != failed:
+		case m.Recv && (err != nil || int32(m.Status.Tag) != x.tag || m.Status.Bytes != len(m.Buf)):
+			wrong = x.check(c.fromWorld(m.Peer), &m.Status, len(m.Buf), err)
+		case err != nil:
+			wrong = sending(c.fromWorld(m.Peer), err)
+		}
+		m.Buf = nil // it is the caller's
+	}
+	if wrong == nil {
+		wrong = err
+	}
+	return wrong
+}
+
+// exchange sends sp to dst and receives rp from src at the same time.
+func (x *collective) exchange(dst int, sp []byte, src int, rp []byte) error {
+	x.get(src, rp)
+	x.put(dst, sp)
+	return x.run()
+}
+
+// getAll adds that every other rank's block of p comes from it.
+func (x *collective) getAll(p []byte, b *blocks) {
+	for d := 1; d < x.c.size; d++ {
+		i := x.below(d)
+		x.get(i, b.of(p, x.t.Size, i))
+	}
+}
+
+// putAll adds that every other rank gets its block of p, from the next rank on.
+func (x *collective) putAll(p []byte, b *blocks) {
+	for d := 1; d < x.c.size; d++ {
+		i := x.above(d)
+		x.put(i, b.of(p, x.t.Size, i))
+	}
+}
+
+// spread sends every other rank its block of sp and receives that rank's into
+// its block of rp, all at once.
+func (x *collective) spread(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
+	x.getAll(rp, rb)
+	x.putAll(sp, sb)
+	return x.run()
+}
+
+// recvAll receives every other rank's block of p.
+func (x *collective) recvAll(p []byte, b blocks) error {
+	x.getAll(p, &b)
+	return x.run()
+}
+
+// sendAll sends every other rank its block of p.
+func (x *collective) sendAll(p []byte, b blocks) error {
+	x.putAll(p, &b)
+	return x.run()
+}
+
+// above and below are the ranks a distance of d < n away, counted round.
+func (x *collective) above(d int) int {
+	if r := x.c.rank + d; r < x.c.size {
+		return r
+	}
+	return x.c.rank + d - x.c.size
+}
+
+func (x *collective) below(d int) int {
+	if r := x.c.rank - d; r >= 0 {
+		return r
+	}
+	return x.c.rank - d + x.c.size
+}
+
+// drop gives up a receive after an error, if it is still active, so that its
+// buffer is the caller's again: a message that has begun to arrive is waited
+// for.
+func drop(e *rpi.Engine, r rpi.Request) {
+	if e.Cancel(r) == nil {
+		_, _ = e.Wait(r, nil)
+	}
+}
+
+// check compares what was received with what the call expects.
+func (x *collective) check(src int, s *rpi.Status, want int, err error) error {
+	switch {
+	case err == nil && int32(s.Tag) == x.tag && s.Bytes == want:
+		return nil
+	case err != nil && !errors.Is(err, ErrTruncate) && !errors.Is(err, ErrType):
+		return fmt.Errorf("receiving from rank %d: %w", src, err)
+	}
+	other, seq := kind(s.Tag>>26), s.Tag>>16&0x3ff
+	switch {
+	case int32(s.Tag) == x.tag:
+		return fmt.Errorf("%w: rank %d has sent %d bytes, %d are expected", ErrMismatch, src, s.Bytes, want)
+	case other != x.kind || seq != int(x.tag>>16&0x3ff):
+		return fmt.Errorf("%w: rank %d is in %v, its call %d", ErrMismatch, src, other, uint64(seq)|(x.seq&^0x3ff))
+	}
+	return fmt.Errorf("%w: rank %d is in the same call with another root, length or element type", ErrMismatch, src)
+}

@@ -1,0 +1,81 @@
+package rpi
+
+// Move is one message of Together.
+type Move struct {
+	Peer   int // world rank, not this one
+	Recv   bool
+	Buf    []byte
+	Status Status // of a receive, once it is over
+	r      *request
+}
+
+// Together begins all moves, in their order, and returns when all are over:
+// one call, and one taking of the lock, for a step of a collective. Sends are
+// Standard. Receives that come first are posted before anything is sent; of
+// several from one rank the first takes the first message. If something goes
+// wrong the rest is given up, or finished where it is under way, and the index
+// of what failed first is returned with its error: one of Send or Recv.
+func (e *Engine) Together(moves []Move, ctx uint64, tag, recvTag int32, t *Type, v *View) (failed int, err error) {
+	e.enter()
+	failed, err = e.together(moves, ctx, tag, recvTag, t, v)
+	e.leave()
+	return failed, err
+}
+
+func (e *Engine) together(moves []Move, ctx uint64, tag, recvTag int32, t *Type, v *View) (failed int, err error) {
+	failed = -1
+	if err = v.Err(); err != nil {
+		return failed, err
+	}
+	for i := range moves {
+		m := &moves[i]
+		if m.Recv {
+			if err = e.checkRecv(m.Peer, ctx, recvTag); err == nil {
+				m.r = e.startRecv(m.Peer, ctx, recvTag, t, m.Buf)
+			}
+		} else if err = e.checkSend(m.Peer, ctx, tag); err == nil {
+			m.r = e.startMove(m.Peer, ctx, tag, t, m.Buf)
+		}
+		if err != nil {
+			failed = i
+			break
+		}
+		if m.r != nil {
+			m.r.blocking = true
+		}
+	}
+	for i := range moves {
+		m := &moves[i]
+		r := m.r
+		m.r = nil
+		switch {
+		case r == nil:
+		case err == nil:
+			if m.Status, err = e.finish(r, v); err != nil {
+				failed = i
+			}
+		case !e.abandon(r):
+			_, _ = e.finish(r, nil)
+		}
+	}
+	return failed, err
+}
+
+// startMove begins a send; nil: the module has taken the message at once.
+func (e *Engine) startMove(dst int, ctx uint64, tag int32, t *Type, p []byte) *request {
+	pr := &e.peers[dst]
+	if dst == e.rank || len(p) > pr.eager || pr.stuck() {
+		return e.startSend(dst, ctx, tag, t, p, Standard)
+	}
+	next := e.spare()
+	e.fill(Eager, ctx, tag, t, len(p))
+	switch e.offer(pr, &e.out, p, Ref(next.id()), e.batch(pr, len(p))) {
+	case Taken:
+		return nil
+	case Held:
+		r := e.newRequest(dst, ctx, tag, t, p)
+		r.phase, r.held = phaseSent, 1
+		return r
+	}
+	return e.startSend(dst, ctx, tag, t, p, Standard) // queued
+}
