@@ -27,13 +27,14 @@ func draw(d data, title string, throughput bool) (*plot.Plot, error) {
 		return drawTimes(d, title)
 	case d.kind == byRanks:
 		return drawLines(d, empty(title, "ranks", d.points[0].what), func(p point) point { return p })
-	case throughput:
+	case throughput && d.kind == messages:
 		return drawLines(d, empty(title, "bytes", "Mbit/s"), func(p point) point {
 			p.y, p.low, p.high = p.x*8e-6/p.y, p.x*8e-6/p.high, p.x*8e-6/p.low
 			return p
 		})
 	}
-	return drawLines(d, empty(title, "bytes", "microseconds"), func(p point) point {
+	x := map[kind]string{messages: "bytes", scaling: "ranks"}[d.kind]
+	return drawLines(d, empty(title, x, "microseconds"), func(p point) point {
 		p.y, p.low, p.high = p.y*1e6, p.low*1e6, p.high*1e6
 		return p
 	})
@@ -84,8 +85,11 @@ func lines(d data, convert func(point) point) []line {
 func drawLines(d data, p *plot.Plot, convert func(point) point) (*plot.Plot, error) {
 	p.X.Scale = plot.LogScale{}
 	p.X.Tick.Marker = plot.LogTicks{Prec: -1}
-	if d.kind == messages {
-		p.X.Tick.Marker = plot.TickerFunc(byteTicks)
+	switch d.kind {
+	case messages:
+		p.X.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return powers(lo, hi, 3) })
+	case scaling:
+		p.X.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return powers(lo, hi, 1) })
 	}
 	all := lines(d, convert)
 	if len(all) == 0 {
@@ -111,15 +115,15 @@ func drawLines(d data, p *plot.Plot, convert func(point) point) (*plot.Plot, err
 	return p, nil
 }
 
-// byteTicks marks powers of two, every third of them by its name: 8, 64, 512,
+// powers marks powers of two, every so many of them by its name: 8, 64, 512,
 // 4K, ...
-func byteTicks(lo, hi float64) (ticks []plot.Tick) {
+func powers(lo, hi float64, every int) (ticks []plot.Tick) {
 	for i, v := 0, 1.0; v <= hi; i, v = i+1, v*2 {
 		if v < lo {
 			continue
 		}
 		t := plot.Tick{Value: v}
-		if i%3 == 0 {
+		if i%every == 0 {
 			unit := i / 10
 			t.Label = fmt.Sprintf("%d%s", 1<<(i%10), []string{"", "K", "M", "G", "T"}[unit])
 		}

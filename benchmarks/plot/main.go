@@ -1,12 +1,13 @@
 // Plot draws what the benchmarks measured:
 //
-//	go -C benchmarks/plot run . -o latency.svg peers.csv
+//	go -C benchmarks/plot run . -o times.svg checkpoint.csv
 //
 // It is a module of its own, so that nothing of it is a dependency of gorun. The
 // format of the picture follows from the name: svg, png or pdf. What is drawn
 // follows from the first line of the files:
 //
-//	contender,mode,bytes,seconds,low,high   messages, from benchmarks/peers
+//	contender,mode,bytes,seconds,low,high   messages, from benchmarks/compare
+//	contender,mode,ranks,seconds,low,high   anything else, from benchmarks/compare
 //	mode,bytes,seconds,low,high             messages, from benchmarks/netpipe -csv
 //	three columns of numbers                messages, NetPIPE's own output (-o of NetPIPE or of benchmarks/netpipe)
 //	case,what,seconds,low,high              times of checkpoints, from benchmarks/checkpoint

@@ -17,8 +17,10 @@ func TestRead(t *testing.T) {
 		name, text string
 		want       data
 	}{
-		{"peers", "contender,mode,bytes,seconds,low,high\ngorun,window,8,3e-6,2e-6,4e-6\n",
+		{"compare", "contender,mode,bytes,seconds,low,high\ngorun,window,8,3e-6,2e-6,4e-6\n",
 			data{messages, []point{{"gorun", "window", 8, 3e-6, 2e-6, 4e-6}}}},
+		{"collectives", "contender,mode,ranks,seconds,low,high\ngorun,barrier,16,3e-6,2e-6,4e-6\n",
+			data{scaling, []point{{"gorun", "barrier", 16, 3e-6, 2e-6, 4e-6}}}},
 		{"netpipe", "mode,bytes,seconds,low,high\npingpong,8,3e-6,2e-6,4e-6\n",
 			data{messages, []point{{"file", "pingpong", 8, 3e-6, 2e-6, 4e-6}}}},
 		{"NetPIPE", "       1 2.5   0.00000320\n\n  1024 900 0.00000910\n",
@@ -46,6 +48,7 @@ func TestPictures(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"messages": "contender,mode,bytes,seconds,low,high\ngorun,pingpong,8,3e-6,2e-6,4e-6\ngorun,pingpong,1024,4e-6,3e-6,5e-6\nmpich,pingpong,8,5e-6,5e-6,5e-6\n",
+		"scaling":  "contender,mode,ranks,seconds,low,high\ngorun,barrier,2,3e-6,2e-6,4e-6\ngorun,barrier,64,3e-5,2e-5,4e-5\n",
 		"times":    "case,what,seconds,low,high\n4 x 256 MB,pause,0.2,0.1,0.3\n64 x 1 MB,pause,0.02,0.01,0.03\n64 x 1 MB,commit,0.2,0.1,0.3\n",
 		"ranks":    bookmarks + "staggered,64,65,4032,80640,3,0\nstaggered,1024,1030,1047552,20951040,4,0.1\nsparse,64,9,500,10000,2,0\nsparse,1024,9,8000,160000,2,0\n",
 	} {

@@ -18,6 +18,7 @@ const (
 	messages kind = 1 + iota // x bytes, y seconds
 	times                    // group is the case, y seconds
 	byRanks                  // x ranks, y anything
+	scaling                  // x ranks, y seconds
 )
 
 // point is one number with the range it lies in.
@@ -74,6 +75,7 @@ func read(r io.Reader, name string) (data, error) {
 	}
 	layouts := map[string]layout{
 		"contender,mode,bytes,seconds,low,high": {kind: messages, series: 0, what: 1, x: 2, y: 3, low: 4, high: 5},
+		"contender,mode,ranks,seconds,low,high": {kind: scaling, series: 0, what: 1, x: 2, y: 3, low: 4, high: 5},
 		"mode,bytes,seconds,low,high":           {kind: messages, series: -1, what: 0, x: 1, y: 2, low: 3, high: 4},
 		"case,what,seconds,low,high":            {kind: times, series: 0, what: 1, x: -1, y: 2, low: 3, high: 4},
 	}

@@ -1,6 +1,6 @@
 // Package bench is what the drivers of the benchmarks share: building programs,
-// running them with a limit, and reading the lines that netpipe and pingpong.c
-// print.
+// running them with a limit, and reading the lines that netpipe, collectives
+// and compare/c print.
 package bench
 
 import (
@@ -30,6 +30,20 @@ func Build(dir, name, pkg string, tags ...string) (exe string, err error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	return exe, nil
+}
+
+// BuildNested compiles the command in a folder that is a module of its own.
+func BuildNested(dir, name, folder string) (exe string, err error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", strings.TrimSuffix(module, "/")).Output()
+	if err != nil {
+		return "", fmt.Errorf("where is %s: %w", module, err)
+	}
+	exe = filepath.Join(dir, name)
+	cmd := exec.Command("go", "-C", filepath.Join(strings.TrimSpace(string(root)), folder), "build", "-o", exe, ".")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", folder, err, out)
 	}
 	return exe, nil
 }
@@ -90,7 +104,8 @@ func Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 }
 
 // Output runs a command to its end, within limit, and returns what it printed
-// on standard output. What it said on standard error is part of the error.
+// on standard output, also if it fails. What it said on standard error is part
+// of the error.
 func Output(ctx context.Context, limit time.Duration, env []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -105,7 +120,7 @@ func Output(ctx context.Context, limit time.Duration, env []string, args ...stri
 		err = errors.New("interrupted")
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, tail(errs.String()))
+		return out.String(), fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, tail(errs.String()))
 	}
 	return out.String(), nil
 }
@@ -126,13 +141,14 @@ type Line struct {
 // Header is the first line of what ReadLines reads.
 const Header = "mode,bytes,seconds,low,high"
 
-// ReadLines reads the output of netpipe -csv and of pingpong.c. Lines before
+// ReadLines reads the output of netpipe -csv and its likes. Lines before
 // the header, which some launchers print, are skipped.
 func ReadLines(text string) ([]Line, error) {
 	_, rest, ok := strings.Cut(text, Header+"\n")
 	if !ok {
 		return nil, fmt.Errorf("no measurements in %q", tail(text))
 	}
+	rest = rest[:strings.LastIndexByte(rest, '\n')+1] // what was ended may have begun a line
 	records, err := csv.NewReader(strings.NewReader(rest)).ReadAll()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,194 @@
+// Compare races gorun with every MPI library that is found on the machine:
+//
+//	go run ./benchmarks/compare
+//
+// It builds the same tests for all: netpipe, collectives, an empty program and
+// examples/heat and examples/solver for gorun, started with -cr, and c/*.c,
+// which does the same, with mpicc.openmpi, mpicc.mpich and mpicc.lam. The
+// contenders take turns, another one begins each round, so that a machine that
+// is faster at one time than at another favours nobody. NetPIPE (NPopenmpi,
+// NPtcp), where it is installed, is shown beside them.
+//
+// Printed are medians over the rounds with their spread (the distance of the
+// quartiles), the median of the ratios within the rounds with its 95 %
+// confidence interval, and which of the project's targets are reached. The same
+// with plots is written to report.html in the folder -o, all single samples to
+// samples.csv; with -add, rounds are added to those that are there already.
+//
+// The tests are those of -tests: pingpong, dirty (the sender rewrites a word of
+// each cache line before each send), stream (one direction, blocking), window
+// (one direction, 64 messages of 8 bytes under way), collectives, start (start
+// to end of the empty program), heat and solver (time of an iteration, and what
+// of it is not computation). The first four are raced over each transport, the
+// others over the first.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
+)
+
+// options are what the command line asks for.
+type options struct {
+	tests      []string
+	transports []string
+	rpi        string // gorun's transports where the others use shared memory
+	peers      []string
+	sizes      []int
+	ops        string
+	opSizes    []int
+	ranks      []int // nil: each test's own
+	rounds     int
+	time       time.Duration // per size and round
+	batches    int
+	limit      time.Duration // for one program
+	out        string
+	add        bool
+	check      bool
+	short      bool
+}
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(2)
+	}
+	bench.Main("compare", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
+}
+
+// parse reads the command line.
+func parse(args []string) (*options, error) {
+	o := &options{}
+	f := flag.NewFlagSet("compare", flag.ContinueOnError)
+	tests := f.String("tests", strings.Join(testNames(), ","), "what to measure")
+	transports := f.String("transports", "shm,tcp", "what the messages go through")
+	peers := f.String("peers", "openmpi,mpich,lam,NPopenmpi,NPtcp", "whom to race with, where installed")
+	sizes := f.String("sizes", "8,64,1024,2048,4096,8192,16384,65536,262144,1048576,4194304,16777216", "sizes of messages in bytes")
+	opSizes := f.String("opsizes", "8,1048576", "sizes of collectives in bytes")
+	ranks := f.String("ranks", "", "numbers of ranks, instead of 2,4,16,64 for collectives, 2,16,64 for start, 2,8,64 for heat and solver")
+	f.StringVar(&o.rpi, "rpi", "shm,tcp", "gorun's `transports` where the others use shared memory")
+	f.StringVar(&o.ops, "ops", "barrier,allreduce,bcast,alltoall,allgather,reduce_scatter", "collectives")
+	f.IntVar(&o.rounds, "rounds", 5, "rounds in which each contender runs once; 0: only report what -add finds")
+	f.DurationVar(&o.time, "time", 50*time.Millisecond, "measured time per size and round")
+	f.IntVar(&o.batches, "batches", 5, "batches per size and round")
+	f.DurationVar(&o.limit, "limit", time.Minute, "a program that runs longer is ended, and what it measured until then counts for this round alone")
+	f.StringVar(&o.out, "o", ".gorun/compare", "`folder` for report.html and samples.csv")
+	f.BoolVar(&o.add, "add", false, "add to the samples that are in the folder")
+	f.BoolVar(&o.check, "check", false, "fail if a target is missed")
+	f.BoolVar(&o.short, "short", false, "see that everything works, within seconds; the figures mean nothing")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	o.tests, o.transports, o.peers = strings.Split(*tests, ","), strings.Split(*transports, ","), strings.Split(*peers, ",")
+	if f.NArg() > 0 || o.rounds < 0 || o.batches < 1 || o.time <= 0 {
+		return nil, fmt.Errorf("bad argument; see -help")
+	}
+	if o.short {
+		*sizes, *opSizes, o.rounds, o.time, o.batches = "8,65536", "8,65536", 1, 2*time.Millisecond, 2
+	}
+	for _, list := range []struct {
+		to   *[]int
+		text string
+	}{{&o.sizes, *sizes}, {&o.opSizes, *opSizes}, {&o.ranks, *ranks}} {
+		for text := range strings.SplitSeq(list.text, ",") {
+			if list.text == "" {
+				break
+			}
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return nil, fmt.Errorf("%q is not a positive number", text)
+			}
+			*list.to = append(*list.to, n)
+		}
+	}
+	for _, t := range o.tests {
+		if !slices.Contains(testNames(), t) {
+			return nil, fmt.Errorf("no test %q, only %s", t, strings.Join(testNames(), ", "))
+		}
+	}
+	for _, t := range o.transports {
+		if t != "shm" && t != "tcp" {
+			return nil, fmt.Errorf("no transport %q, only shm and tcp", t)
+		}
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, o *options, w io.Writer) (err error) {
+	all := samples{}
+	if o.add {
+		if all, err = readSamples(o.out); err != nil {
+			return err
+		}
+	}
+	world, err := bench.NewWorld("")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, world.Close()) }()
+	if o.rounds > 0 {
+		if err := race(ctx, world, o, all, w); err != nil {
+			return err
+		}
+	}
+	r := newReport(all)
+	r.print(w)
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		return err
+	}
+	if err := errors.Join(all.write(o.out), r.write(ctx, world, o.out, w)); err != nil {
+		return err
+	}
+	if o.check && r.missed > 0 {
+		return fmt.Errorf("%d of the targets missed", r.missed)
+	}
+	return nil
+}
+
+// race runs all rounds and adds their samples to all.
+func race(ctx context.Context, world *bench.World, o *options, all samples, w io.Writer) (err error) {
+	contenders, closing, err := assemble(ctx, world, o, w)
+	defer func() { err = errors.Join(err, closing()) }()
+	if err != nil {
+		return err
+	}
+	first := all.rounds()
+	for round := range o.rounds {
+		for _, u := range plan(o) {
+			for i := range contenders {
+				c := contenders[(i+round)%len(contenders)] // another one begins each round
+				if c.out[u.id()] {
+					continue
+				}
+				figures, err := c.measure(ctx, u)
+				for _, f := range figures {
+					all.add(f.key, c.name, first+round, f.seconds)
+				}
+				switch {
+				case err == nil:
+				case c == contenders[0] || ctx.Err() != nil:
+					return fmt.Errorf("%s: %w", c.name, err)
+				default: // a library that polls without ever sleeping may not get through with many ranks
+					fmt.Fprintf(w, "%s takes no further part in %v: %v\n", c.name, u.id(), err)
+					c.out[u.id()] = true
+				}
+			}
+		}
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.rounds)
+	}
+	return nil
+}

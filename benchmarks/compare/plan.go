@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// id names a race: one test with so many ranks.
+type id struct {
+	transport string
+	test      string
+	ranks     int
+}
+
+func (i id) String() string {
+	return fmt.Sprintf("%s on %d ranks over %s", i.test, i.ranks, i.transport)
+}
+
+// unit is what every contender runs once a round.
+type unit struct {
+	transport string
+	test      string
+	ranks     int
+	sizes     []int
+	count     int // iterations of a program
+	edge      int // and the size of its problem
+}
+
+func (u unit) id() id { return id{u.transport, u.test, u.ranks} }
+
+// test is a kind of measurement.
+type test struct {
+	name  string
+	pair  bool        // messages between two ranks
+	ranks []int       // numbers of ranks if not
+	edge  int         // of a program's problem
+	count map[int]int // its iterations, by ranks; fewer where they take longer
+	sized bool        // has sizes
+}
+
+var tests = []test{
+	{name: "pingpong", pair: true, sized: true},
+	{name: "dirty", pair: true, sized: true},
+	{name: "stream", pair: true, sized: true},
+	{name: "window", pair: true},
+	{name: "collectives", ranks: []int{2, 4, 16, 64}},
+	{name: "start", ranks: []int{2, 16, 64}},
+	{name: "heat", ranks: []int{2, 8, 64}, edge: 256, count: map[int]int{2: 3000, 8: 1000, 64: 200}},
+	{name: "solver", ranks: []int{2, 8, 64}, edge: 24, count: map[int]int{2: 300, 8: 100, 64: 30}},
+}
+
+func testNames() []string {
+	var names []string
+	for _, t := range tests {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// plan returns the units of a round.
+func plan(o *options) []unit {
+	var units []unit
+	for i, transport := range o.transports {
+		for _, t := range tests {
+			if !slices.Contains(o.tests, t.name) || i > 0 && (!t.pair || o.short && t.name != "pingpong") {
+				continue
+			}
+			for _, ranks := range t.numbers(o) {
+				u := unit{transport: transport, test: t.name, ranks: ranks, sizes: []int{8}, edge: t.edge, count: t.count[ranks]}
+				switch {
+				case t.sized:
+					u.sizes = o.sizes
+				case t.name == "collectives":
+					u.sizes = o.opSizes
+				}
+				if u.count == 0 {
+					u.count = t.count[8]
+				}
+				if o.short {
+					u.count, u.edge = 10, t.edge/2
+				}
+				units = append(units, u)
+			}
+		}
+	}
+	return units
+}
+
+// numbers returns the numbers of ranks that a test is run with.
+func (t *test) numbers(o *options) []int {
+	switch {
+	case t.pair:
+		return []int{2}
+	case o.short:
+		return t.ranks[:1]
+	case o.ranks != nil:
+		return o.ranks
+	}
+	return t.ranks
+}
