@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 const version = 1
@@ -71,6 +73,7 @@ func decodeAddress(p []byte) (a address, err error) {
 const (
 	magic     = "gorunSHM"
 	proofSize = sha256.Size
+	markSize  = len(magic) + proofSize
 )
 
 // seal marks the segment of a rank.
@@ -97,5 +100,5 @@ func (a *address) check() error {
 	if err != nil {
 		return err
 	}
-	return os.NewSyscallError("close", closeFD(fd))
+	return os.NewSyscallError("close", unix.Close(fd))
 }

@@ -17,6 +17,8 @@ type bell struct {
 	word    *uint32
 	early   bool // a Wake that found no word
 	stopped atomic.Bool
+	limit   unix.Timespec // scratch of Wait
+	late    atomic.Bool   // Wait has lasted for as long as roundEvery
 }
 
 // open gives the bell its word.
@@ -62,8 +64,8 @@ func (b *bell) arm(room bool) {
 func (b *bell) disarm() { atomic.AndUint32(b.word, bellWoken) }
 
 // Wait is rpi.Waiter's: it sleeps in the kernel until a peer has sent something,
-// Wake is called or d is over. It returns at once if that has happened since Arm,
-// or if Arm was not called.
+// Wake is called or d is over, or returns earlier. It returns at once if that has
+// happened since Arm, or if Arm was not called.
 func (b *bell) Wait(d time.Duration) {
 	b.waiting.Lock()
 	defer b.waiting.Unlock()
@@ -71,7 +73,14 @@ func (b *bell) Wait(d time.Duration) {
 		return
 	}
 	if w := atomic.LoadUint32(b.word); w&bellArmed != 0 && w&bellWoken == 0 {
-		sleep(b.word, w, d)
+		round := d < 0 || d > roundEvery
+		if round {
+			d = roundEvery
+		}
+		b.limit = unix.NsecToTimespec(int64(d))
+		if !sleep(b.word, w, &b.limit) && round {
+			b.late.Store(true)
+		}
 	}
 	atomic.SwapUint32(b.word, 0)
 }

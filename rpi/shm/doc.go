@@ -10,11 +10,12 @@
 // somebody who knows the secret of the incarnation. A segment is
 //
 //	control   written by its owner and, word by word, by the others
-//	    0 magic "gorunSHM", proof [32]
+//	    0 magic "gorunSHM", proof [32], the segment's place in the owner's memory u64
 //	   64 bell u32: a futex on which the owner sleeps
 //	  128 arrivals u32: counts changes of doors
 //	  192 door u64 of each rank: where its ring to the owner is
 //	      taken u32 of each rank, a line each: cells of that ring used up
+//	      slots of 64 bytes: buffers of the owner that a peer may copy from or to
 //	rings     one to each rank to whom the owner has ever sent, written by the owner
 //	pool      chunks of 2 KB and 16 KB for payloads, written by the owner
 //
@@ -49,6 +50,21 @@
 // in between on both sides. So at least one of the two sees the other, and who
 // finds the bell armed clears it and wakes the sleeper. A rank that waits for
 // room says so in its bell; others pay nothing for it.
+//
+// # Long messages
+//
+// The kernel copies from process to process where it may (process_vm_readv and
+// process_vm_writev): one copy instead of two. A rank publishes a buffer in a slot
+// of its control part, whose number and generation are the key. The process of a
+// peer is known by the mark of its segment, which is read along: numbers of
+// processes are used again. Where any of this is forbidden the message goes as
+// Data frames.
+//
+// # Death
+//
+// A rank that leaves says so in its doors. One that was killed is missed by those
+// who have slept for a second: its mark cannot be read. Either way the frames that
+// are whole in its ring are delivered first.
 //
 // # Trust
 //

@@ -7,6 +7,7 @@ import (
 
 // Offsets within the control part of a segment. See the package comment.
 const (
+	atBase     = 40  // u64: where in the memory of its owner the segment is
 	atBell     = 64  // u32: how its owner sleeps
 	atArrivals = 128 // u32: counts changes of the words at atDoors
 	atDoors    = 192 // u64 for each rank, written by it: its ring to the owner
@@ -37,7 +38,9 @@ type control struct {
 	size int
 }
 
-func controlSize(size int) int { return pages(atTaken(size) + size*line) }
+func controlSize(size int) int { return pages(atSlots(size) + slots*line) }
+
+func atSlots(size int) int { return atTaken(size) + size*line }
 
 func atTaken(size int) int { return (atDoors + 8*size + line - 1) / line * line }
 
@@ -52,6 +55,13 @@ func (c control) door(rank int) *uint64 { return c.u64(atDoors + 8*rank) }
 
 // taken is how many cells of the ring of that rank the owner has used up.
 func (c control) taken(rank int) *uint32 { return c.u32(atTaken(c.size) + line*rank) }
+
+func (c control) base() *uint64 { return c.u64(atBase) }
+
+// slot is where the owner says where a buffer of its is.
+func (c control) slot(i int) *slot {
+	return (*slot)(unsafe.Pointer(&c.mem[atSlots(c.size)+line*i : atSlots(c.size)+line*(i+1)][0]))
+}
 
 // change sets the rank's door and tells the owner.
 func (c control) change(rank int, word uint64) {

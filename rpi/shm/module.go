@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
@@ -24,6 +25,7 @@ type Module struct {
 	geo    geometry
 	rings  int // where the next ring of this rank goes
 	pool   pool
+	direct directory
 
 	arrivals *uint32 // in the control part
 	seen     uint32  // of arrivals
@@ -35,7 +37,6 @@ type Module struct {
 	starved []int // peers who were answered Full
 	broken  []int // peers who are to be reported
 	leaving []int // peers who have left; what is in their rings is read first
-	gone    bool  // a spot was emptied
 }
 
 // peer is what is known of another rank.
@@ -46,12 +47,21 @@ type peer struct {
 	down   bool
 	why    error // why it is not mapped, or down
 	ctl    control
-	data   []byte // its whole segment, read only
+	data   []byte  // its whole segment, read only
+	base   uintptr // of its segment in its own memory
 	bell   *uint32
 	out    sender
 	in     receiver
-	dirty  bool // in Module.dirty
+	dirty  bool  // in Module.dirty
+	end    error // it has left or died; in Module.leaving
+	access access
 }
+
+var (
+	_ rpi.LocalModule  = (*Module)(nil)
+	_ rpi.DirectReader = (*Module)(nil)
+	_ rpi.Waiter       = (*Module)(nil)
+)
 
 func init() { rpi.Register("shm", func() rpi.Module { return New() }) }
 
@@ -101,9 +111,14 @@ func (m *Module) open() (err error) {
 	}
 	m.ctl = control{m.mem[:m.layout.control], m.env.Size}
 	m.ctl.seal(m.proof(m.env.Rank, m.addr.nonce[:]))
+	*m.ctl.base() = uint64(uintptr(unsafe.Pointer(&m.mem[0])))
 	m.arrivals = m.ctl.arrivals()
 	m.rings = m.layout.rings
 	m.peers = make([]peer, m.env.Size)
+	m.direct.init()
+	if m.params.direct > 0 {
+		allow()
+	}
 	m.bell.open(m.ctl.bell())
 	return nil
 }
@@ -163,7 +178,7 @@ func (m *Module) meet(rank int) error {
 		pr.unmap()
 		return os.NewSyscallError("mmap", err)
 	}
-	pr.bell = pr.ctl.bell()
+	pr.bell, pr.base = pr.ctl.bell(), uintptr(*pr.ctl.base())
 	pr.out.taken = pr.ctl.taken(m.env.Rank)
 	pr.in.taken = m.ctl.taken(rank)
 	return nil
@@ -247,7 +262,7 @@ func (m *Module) release() {
 	if m.addr.fd >= 0 {
 		unix.Close(m.addr.fd)
 	}
-	m.addr.fd, m.mem, m.ctl, m.pool = -1, nil, control{}, pool{}
+	m.addr.fd, m.mem, m.ctl, m.pool, m.direct = -1, nil, control{}, pool{}, directory{}
 	m.peers, m.spots, m.arrivals, m.seen = nil, nil, nil, 0
-	m.dirty, m.busy, m.starved, m.broken, m.leaving, m.gone = nil, nil, nil, nil, nil, false
+	m.dirty, m.busy, m.starved, m.broken, m.leaving = nil, nil, nil, nil, nil
 }

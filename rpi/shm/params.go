@@ -13,12 +13,13 @@ import (
 func Parameters() []rpi.Parameter {
 	return []rpi.Parameter{
 		{Name: "shm.eager", Default: "65536", Doc: "largest message sent without an announcement, bytes"},
+		{Name: "shm.direct", Default: "4194304", Doc: "smallest message copied by the kernel from process to process (process_vm_readv, process_vm_writev) rather than through shared memory, bytes; 0: none"},
 	}
 }
 
 // params are the parameters, parsed.
 type params struct {
-	eager int
+	eager, direct int
 }
 
 // parseParams reads the shm.* entries over the defaults. A misspelt name is an
@@ -52,5 +53,6 @@ func parseParams(given map[string]string) (params, error) {
 		return n
 	}
 	p.eager = number("shm.eager", 0, rpi.MaxFrame)
+	p.direct = number("shm.direct", 0, 1<<40)
 	return p, first
 }

@@ -1,9 +1,7 @@
 package shm
 
 import (
-	"encoding/binary"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -38,6 +36,11 @@ type spot struct {
 	peer int32
 }
 
+// ready reports whether the next cell is there.
+func (in *receiver) ready() bool {
+	return in.cells != nil && uint16(atomic.LoadUint64(&in.cells[in.head&in.mask].word)) == seqOf(in.head>>in.shift)
+}
+
 func cellsAt(mem []byte, at, n int) []cell {
 	return unsafe.Slice((*cell)(unsafe.Pointer(&mem[at : at+n*cellSize][0])), n)
 }
@@ -56,6 +59,9 @@ func (m *Module) Poll() (moved bool) {
 		}
 	}
 	if len(m.busy)+len(m.starved)+len(m.broken)+len(m.leaving) > 0 && m.attend() {
+		moved = true
+	}
+	if m.late.Load() && m.round() {
 		moved = true
 	}
 	return moved
@@ -93,8 +99,8 @@ func (m *Module) answer() {
 		if w&doorOpen != 0 && p.in.cells == nil {
 			m.attach(i, w)
 		}
-		if w&doorClosed != 0 && !slices.Contains(m.leaving, i) {
-			m.leaving = append(m.leaving, i)
+		if w&doorClosed != 0 {
+			m.ending(i, ErrClosed)
 		}
 	}
 }
@@ -173,17 +179,10 @@ func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
 	h := &m.hdr
 	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
 	h.Len, h.Req, h.Off = uint64(n), 0, 0
-	dst, err := m.env.Sink.Begin(peer, h)
-	if err != nil {
+	if err := m.env.Sink.Deliver(peer, h, c.body[:n]); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	if len(dst) == 8 {
-		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(c.body[:]))
-	} else {
-		copy(dst, c.body[:n])
-	}
 	in.head++
-	m.env.Sink.End(peer)
 	return nil
 }
 
@@ -193,41 +192,43 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	in := &p.in
 	c := *shared.wide()
 	c.word = word
+	at, n := int(c.chunk), int(c.size)
+	if n > 0 && (at < m.layout.pool || at > m.layout.size || n > m.layout.size-at) {
+		return fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, n, at)
+	}
 	switch form := word >> 21 & 7; {
 	case form == formWhole && !in.frame:
 		c.header(&m.hdr)
-		n, ok := payload(&m.hdr)
-		if !ok {
-			return fmt.Errorf("%w: a header of kind %d with length %d", ErrCorrupt, m.hdr.Kind, m.hdr.Len)
+		all, ok := payload(&m.hdr)
+		if !ok || n > all || n == 0 && all > 0 {
+			return fmt.Errorf("%w: a header of kind %d with length %d and %d bytes", ErrCorrupt, m.hdr.Kind, m.hdr.Len, n)
 		}
-		if n == 0 && c.size != 0 || n > 0 && c.size == 0 {
-			return fmt.Errorf("%w: a chunk of %d bytes for %d", ErrCorrupt, c.size, n)
+		if n == all { // which is most often
+			if err := m.env.Sink.Deliver(peer, &m.hdr, p.data[at:at+n]); err != nil {
+				return fmt.Errorf("%w: %w", ErrCorrupt, err)
+			}
+			in.head++
+			in.owes = in.owes || n > 0
+			return nil
 		}
 		dst, err := m.env.Sink.Begin(peer, &m.hdr)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-		in.frame, in.dst, in.left = true, dst[:min(len(dst), n)], n
-	case form == formMore && in.frame && c.size > 0:
+		in.frame, in.dst, in.left = true, dst[:min(len(dst), all)], all
+	case form == formMore && in.frame && n > 0 && n <= in.left:
 	default:
-		return fmt.Errorf("%w: a cell of form %d", ErrCorrupt, form)
+		return fmt.Errorf("%w: a cell of form %d with %d bytes", ErrCorrupt, form, n)
 	}
-	if c.size > 0 {
-		at, n := int(c.chunk), int(c.size)
-		if at < m.layout.pool || at > m.layout.size || n > m.layout.size-at || n > in.left {
-			return fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, n, at)
-		}
-		k := copy(in.dst, p.data[at:at+n])
-		in.dst, in.left = in.dst[k:], in.left-n
-		in.owes = true
-	}
+	k := copy(in.dst, p.data[at:at+n])
+	in.dst, in.left = in.dst[k:], in.left-n
 	in.head++
-	if in.left == 0 {
-		in.frame, in.dst = false, nil
-		m.env.Sink.End(peer)
-	} else {
+	if in.left > 0 {
 		m.tell(p) // the chunk may be needed for the rest
+		return nil
 	}
+	in.frame, in.dst, in.owes = false, nil, true
+	m.env.Sink.End(peer)
 	return nil
 }
 
@@ -241,26 +242,6 @@ func (m *Module) fail(peer int, err error) {
 	p.in.frame, p.in.dst = false, nil
 	m.giveUp(&p.out)
 	m.broken = append(m.broken, peer)
-}
-
-// partings gives the peers up who have left and of whom nothing is left to read.
-func (m *Module) partings() (moved bool) {
-	left := m.leaving[:0]
-	for _, peer := range m.leaving {
-		p := &m.peers[peer]
-		in := &p.in
-		if p.down {
-			continue
-		}
-		if in.cells != nil && uint16(atomic.LoadUint64(&in.cells[in.head&in.mask].word)) == seqOf(in.head>>in.shift) {
-			left = append(left, peer)
-			continue
-		}
-		m.fail(peer, ErrClosed)
-		moved = true
-	}
-	m.leaving = left
-	return moved
 }
 
 // Arm allows to wait unless something is there to be done. What comes from now

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -81,15 +80,11 @@ const (
 	futexWake = 1
 )
 
-// sleep waits while the word is v, for d or, if d < 0, without limit. Through the
-// scheduler, unlike the other calls: this one blocks.
-func sleep(word *uint32, v uint32, d time.Duration) {
-	var limit *unix.Timespec
-	if d >= 0 {
-		ts := unix.NsecToTimespec(int64(d))
-		limit = &ts
-	}
-	syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(v), uintptr(unsafe.Pointer(limit)), 0, 0)
+// sleep waits while the word is v, for d. False: that time is over. Through the
+// scheduler, unlike most other calls: this one blocks.
+func sleep(word *uint32, v uint32, d *unix.Timespec) bool {
+	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(v), uintptr(unsafe.Pointer(d)), 0, 0)
+	return errno != unix.ETIMEDOUT
 }
 
 // wake wakes whoever sleeps on the word, in any process.
@@ -97,4 +92,12 @@ func wake(word *uint32) {
 	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
 }
 
-func closeFD(fd int) error { return unix.Close(fd) }
+// processVM copies between this process and another, all pieces in one call.
+func processVM(trap uintptr, pid int, local *[2]unix.Iovec, remote *[2]unix.RemoteIovec, n int) (int, syscall.Errno) {
+	for {
+		got, _, errno := syscall.Syscall6(trap, uintptr(pid), uintptr(unsafe.Pointer(local)), uintptr(n), uintptr(unsafe.Pointer(remote)), uintptr(n), 0)
+		if errno != unix.EINTR {
+			return int(got), errno
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package shm
+
+import (
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// roundEvery is how long a rank sleeps undisturbed before it looks whether its
+// peers still live. Whoever started the ranks knows sooner, as a rule.
+const roundEvery = time.Second
+
+// round looks whether the peers still live.
+func (m *Module) round() (found bool) {
+	m.late.Store(false)
+	for i := range m.peers {
+		if p := &m.peers[i]; p.mapped && !p.down && p.end == nil && !m.alive(i) {
+			m.ending(i, ErrDied)
+			found = true
+		}
+	}
+	return found
+}
+
+// alive reports whether the peer's process is there. It opens nothing: a process
+// with descriptors of others could not be imaged.
+func (m *Module) alive(peer int) bool {
+	p := &m.peers[peer]
+	if m.trusted(peer) {
+		return m.marked(peer) || atomic.LoadUint64(m.ctl.door(peer))&doorClosed != 0
+	}
+	return unix.Kill(p.addr.pid, 0) != unix.ESRCH
+}
+
+// ending notes that nothing more will come from a peer. What is in its ring is
+// read first.
+func (m *Module) ending(peer int, why error) {
+	p := &m.peers[peer]
+	if p.end == nil {
+		p.end = why
+		m.leaving = append(m.leaving, peer)
+	}
+}
+
+// partings gives the peers up who have left and of whom nothing is left to read.
+func (m *Module) partings() (moved bool) {
+	left := m.leaving[:0]
+	for _, peer := range m.leaving {
+		p := &m.peers[peer]
+		switch {
+		case p.down:
+		case p.in.ready():
+			left = append(left, peer)
+		default:
+			m.fail(peer, p.end)
+			moved = true
+		}
+	}
+	m.leaving = left
+	return moved
+}
