@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,12 +25,15 @@ func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
 	if err := g.check(); err != nil {
 		return nil, g.wrap("capture", g.explain(err))
 	}
-	th := g.tracer.pick()
 	var paused time.Duration
 	for try := 1; ; try++ {
 		var c *Copy
 		var err error
-		open := th.do(func() { c, err = g.captureOn(th, opt, try <= patience, &paused) })
+		g.tracer.stands <- struct{}{}
+		over := sync.OnceFunc(func() { <-g.tracer.stands })
+		th := g.tracer.pick()
+		open := th.do(func() { c, err = g.captureOn(th, opt, try <= patience, &paused, over) })
+		over()
 		if !open {
 			return nil, g.wrap("capture", errClosed)
 		}
@@ -84,8 +88,9 @@ func (r *recorder) has(kind string, inode uint64) bool {
 	return false
 }
 
-// captureOn does one try, on th. paused sums up for how long the process stood.
-func (g *Target) captureOn(th *traceThread, opt CaptureOptions, patient bool, paused *time.Duration) (*Copy, error) {
+// captureOn does one try, on th. paused sums up for how long the process stood;
+// over is called when it stands no longer.
+func (g *Target) captureOn(th *traceThread, opt CaptureOptions, patient bool, paused *time.Duration, over func()) (*Copy, error) {
 	st, err := g.stopAll(th)
 	if err != nil {
 		return nil, err
@@ -99,6 +104,7 @@ func (g *Target) captureOn(th *traceThread, opt CaptureOptions, patient bool, pa
 		}
 	}
 	*paused += st.release()
+	over()
 	if err == nil {
 		c.pause = *paused
 		err = c.prepare()

@@ -19,6 +19,7 @@ type Tracer struct {
 	quit    chan struct{}
 	close   sync.Once
 	ended   sync.WaitGroup
+	stands  chan struct{} // has room for as many processes as may stand still at once
 }
 
 // traceThread is one locked OS thread; it runs one function at a time.
@@ -28,10 +29,12 @@ type traceThread struct {
 	load atomic.Int32  // functions running and waiting
 }
 
-// NewTracer starts the threads, at least one. As many processes as there are
-// threads can be stopped at the same time.
+// NewTracer starts the threads, at least one, for work on as many processes at the
+// same time. To be copied, processes are stopped one for each two processors: its
+// threads and the one here take turns, and what others copy meanwhile would make
+// each stand for longer and all together no less.
 func NewTracer(threads int) *Tracer {
-	t := &Tracer{quit: make(chan struct{})}
+	t := &Tracer{quit: make(chan struct{}), stands: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))}
 	for range max(threads, 1) {
 		th := &traceThread{work: make(chan func()), quit: t.quit}
 		t.threads = append(t.threads, th)
