@@ -212,7 +212,10 @@ func (c *Copy) describeRegions(maps []mapping) {
 		}
 		r := m.region()
 		r.Empty = m.has(flagDroppable)
-		if m.lost(c.state.Exe) {
+		switch {
+		case m.transport():
+			r = Region{Start: m.start, End: m.end, Prot: m.prot, Flags: flagNoReserve}
+		case m.lost(c.state.Exe):
 			r.Path, r.Inode, r.Offset = "", 0, 0
 		}
 		c.state.Regions = append(c.state.Regions, r)

@@ -25,8 +25,8 @@
 //
 // CheckProgram tells before a job starts: cgo, race and other sanitizers, programs
 // that are not Go's. Capture refuses, as a rule before anything is stopped, and
-// names the thing and a remedy: child processes, memory shared with others (a
-// file that is only read may be mapped shared), POSIX and interval timers, as a
+// names the thing and a remedy: child processes, memory shared with others (the
+// transport's own may be, and a file that is only read may be mapped shared), POSIX and interval timers, as a
 // CPU profile has them, a seccomp filter of the program's own, a debugger, a
 // program that forbids reading its memory, descriptors that cannot be made anew
 // (inotify, signalfd, io_uring, pidfd, named pipes, devices), deleted files of more

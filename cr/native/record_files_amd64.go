@@ -96,7 +96,7 @@ func (f *File) classify(g *Target, link string, stat *unix.Stat_t) error {
 		return nil
 	}
 	switch {
-	case strings.HasPrefix(link, "socket:["):
+	case strings.HasPrefix(link, "socket:["), strings.TrimSuffix(link, " (deleted)") == transportMemory:
 		f.Kind = FileSocket
 		return nil
 	case strings.HasPrefix(link, "pipe:["):

@@ -152,9 +152,21 @@ func checkMaps(maps []mapping) error {
 	return nil
 }
 
+// transportMemory is what the transport between processes of one machine calls its
+// memory, as /proc shows it. Each rank has some and maps that of others.
+const transportMemory = "/memfd:gorun-shm"
+
+// transport tells memory through which messages go. None are in it when an image is
+// made, and after a restore the transport begins anew: it comes back as private
+// memory full of zeros, where stray reads and waits do no harm, until it is unmapped.
+func (m *mapping) transport() bool { return m.shared && m.path == transportMemory }
+
 // checkShared lets a file pass that the program only reads: mapped again, it has
 // the same content.
 func (m *mapping) checkShared() error {
+	if m.transport() {
+		return nil
+	}
 	where := fmt.Sprintf("at %#x, %d KB", m.start, (m.end-m.start)>>10)
 	const remedy = "unmap it while checkpoints are taken, map the file privately, or use -cr=self"
 	switch {
@@ -176,7 +188,8 @@ func (m *mapping) checkShared() error {
 	return nil
 }
 
-// Flags of smaps: MAP_DROPPABLE, device memory, huge pages, absent in a copy.
+// Flags of smaps: MAP_DROPPABLE, device memory, huge pages, absent in a copy,
+// MAP_NORESERVE.
 const (
 	flagDroppable = "dp"
 	flagHuge      = "ht"
@@ -185,6 +198,7 @@ const (
 	flagNoCopy    = "dc"
 	flagWipe      = "wf"
 	flagMayWrite  = "mw"
+	flagNoReserve = "nr"
 )
 
 // has tells whether the mapping has a flag of smaps.
@@ -206,7 +220,7 @@ func (m *mapping) kernels() bool {
 func (m *mapping) checkKind() error {
 	where := fmt.Sprintf("%s at %#x, %d KB", m.path, m.start, (m.end-m.start)>>10)
 	switch {
-	case m.kernels():
+	case m.kernels(), m.transport():
 		return nil
 	case m.has(flagHuge):
 		return refuse("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)

@@ -71,7 +71,8 @@ type Host struct {
 // vsyscall) are not among State.Regions. Those of the executable have State.Exe
 // as their path, whether that still has the name or not; a private mapping of
 // another file that was deleted, or is small, is anonymous here and saved whole. A shared one
-// is of a file that the program can only read, and is mapped again.
+// is of a file that the program can only read, and is mapped again. Memory that the
+// transport shares with other ranks is private here, and empty.
 type Region struct {
 	Start  uint64 `json:"start"`
 	End    uint64 `json:"end"`
@@ -121,7 +122,7 @@ const (
 	FileRegular = "file"    // reopened by its path
 	FileStdio   = "stdio"   // 0, 1 or 2 as the launcher has given it
 	FileOOB     = "oob"     // the stream to the agent
-	FileSocket  = "socket"  // comes back closed
+	FileSocket  = "socket"  // comes back closed; also memory of the transport
 	FilePipe    = "pipe"    // both ends in this process
 	FileEpoll   = "epoll"   //
 	FileEvent   = "eventfd" //
