@@ -3,6 +3,7 @@ package mpi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/gorun-mpi/gorun/rpi"
@@ -177,19 +178,66 @@ func WaitallInto(rs []Request, st []Status) error {
 	if st != nil && len(st) != len(rs) {
 		return &Error{Call: "WaitallInto", Err: fmt.Errorf("%w: %d statuses for %d requests", ErrCount, len(st), len(rs))}
 	}
-	var failed error
-	for i := range rs {
-		s, err := rs[i].Wait()
-		if st != nil {
-			st[i] = s
+	first := slices.IndexFunc(rs, func(r Request) bool { return r.r.Active() })
+	if first < 0 {
+		for i := range rs {
+			clearInto(rs, st, i, rpi.Status{})
 		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("request %d: %w", i, err))
-			if errors.Is(err, ErrDeadline) {
-				continue // still active, so still the caller's to wait for
+		return nil
+	}
+	var failures []waitFailure
+	rs[first].c.env.eng.WaitAll(len(rs),
+		func(i int) (rpi.Request, *rpi.View) {
+			if c := rs[i].c; c != nil {
+				return rs[i].r, c.view
 			}
+			return rs[i].r, nil
+		},
+		func(i int, s rpi.Status, err error) {
+			if err != nil {
+				failures = append(failures, waitFailure{i, s, err})
+				return
+			}
+			clearInto(rs, st, i, s)
+		})
+	return joinFailures(rs, st, failures)
+}
+
+// clearInto ends a request that succeeded.
+func clearInto(rs []Request, st []Status, i int, s rpi.Status) {
+	r := &rs[i]
+	if st != nil {
+		switch r.kind {
+		case reqRecv:
+			st[i] = r.c.status(s, r.t)
+		case reqNull:
+			st[i] = nullStatus
+		default:
+			st[i] = emptyStatus
 		}
-		rs[i] = Request{}
+	}
+	*r = Request{}
+}
+
+// waitFailure is what the engine says of one of several requests. It is turned
+// into our words outside the engine.
+type waitFailure struct {
+	i   int
+	st  rpi.Status
+	err error
+}
+
+func joinFailures(rs []Request, st []Status, failures []waitFailure) error {
+	var failed error
+	for _, f := range failures {
+		s, err := rs[f.i].finish(f.st, f.err)
+		if st != nil {
+			st[f.i] = s
+		}
+		failed = errors.Join(failed, fmt.Errorf("request %d: %w", f.i, err))
+		if !errors.Is(err, ErrDeadline) { // else still active, so still the caller's to wait for
+			rs[f.i] = Request{}
+		}
 	}
 	return failed
 }

@@ -34,7 +34,7 @@ func (b *background) init(cfg Config) {
 	b.kick = make(chan struct{}, 1)
 	b.tick = tick
 	// Where many ranks share a CPU a tick of each would cost more than it gives.
-	if s := spinsFor(cfg); s < 10 {
+	if cfg.crowded() {
 		b.tick = min(maxTick, tick*time.Duration(1+cfg.Size/8))
 	}
 	b.pause = b.tick

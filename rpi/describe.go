@@ -43,7 +43,10 @@ func (e *Engine) Blocked() string {
 
 func (e *Engine) blockedFor() string {
 	w := e.blocked.head
-	if w == nil {
+	switch {
+	case e.alone != nil: // the others came later
+		w = &waiter{r: e.alone}
+	case w == nil:
 		return ""
 	}
 	text := w.String()

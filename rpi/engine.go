@@ -3,7 +3,6 @@ package rpi
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 )
 
@@ -27,6 +26,7 @@ type Engine struct {
 	rank     int
 	size     int
 	modules  []Module
+	only     Module   // the one that carries all peers; nil if there are several
 	polled   []Module // modules that carry some peer
 	idle     []Module // the others; polled now and then
 	waiter   Waiter
@@ -40,7 +40,6 @@ type Engine struct {
 	taken        messageList // matched probes not yet received
 	requests     []*request
 	freeRequests *request
-	active       int
 	poisoned     map[uint64]error
 
 	out     Header  // scratch: what is being sent
@@ -54,11 +53,12 @@ type Engine struct {
 	blocked    waiterList // callers that wait, the longest first
 	freeWaiter *waiter
 	lead       leading
-	woke       bool // a follower was woken since the leader last stepped aside
+	alone      *request // what the leader waits for that is not in blocked yet
+	woke       bool     // a follower was woken since the leader last stepped aside
 	inWait     atomic.Bool
 	wantOut    atomic.Bool
 	outOfWait  chan struct{} // capacity 1: the one in Waiter.Wait has left it
-	spins      int
+	pace       pace
 	rotate     int    // WaitAny's fairness
 	misses     uint64 // see missed
 
@@ -80,32 +80,16 @@ func New(cfg Config) *Engine {
 		sent:      make([]uint64, cfg.Size),
 		received:  make([]uint64, cfg.Size),
 		outOfWait: make(chan struct{}, 1),
-		spins:     spinsFor(cfg),
+		pace:      paceFor(cfg),
 		flushes:   1,
 	}
 	e.mu.init()
-	e.table.init()
+	e.table.init(cfg.Size)
 	e.back.init(cfg)
 	for i := range e.peers {
 		e.peers[i].rank = i
 	}
 	return e
-}
-
-// spinsFor returns how often a waiting rank polls before it thinks of sleep:
-// where every rank has a CPU, for a few times as long as waking a sleeper on an
-// idle virtual CPU takes (25 to 50 us), or two ranks that answer each other
-// would both sleep each time. Where ranks share CPUs every poll takes time from
-// the rank waited for.
-func spinsFor(cfg Config) int {
-	local := cfg.Local
-	if local == 0 {
-		local = cfg.Size
-	}
-	if local > runtime.NumCPU() {
-		return 4
-	}
-	return 2000
 }
 
 // Sink returns where module i delivers.
@@ -133,7 +117,7 @@ func (e *Engine) selectModules() {
 	used := make([]bool, len(e.modules))
 	for i := range e.peers {
 		pr := &e.peers[i]
-		pr.mod, pr.direct = nil, nil
+		pr.mod, pr.direct, pr.short = nil, nil, -1
 		if i == e.rank {
 			continue
 		}
@@ -142,18 +126,24 @@ func (e *Engine) selectModules() {
 				used[k] = true
 				pr.mod, pr.bit = m, 1<<k
 				pr.eager = min(m.EagerLimit(), MaxFrame)
+				if pr.failed == nil {
+					pr.short = min(pr.eager, smallMax)
+				}
 				pr.direct, _ = m.(DirectWriter)
 				break
 			}
 		}
 	}
-	e.polled, e.idle = e.polled[:0], e.idle[:0]
+	e.only, e.polled, e.idle = nil, e.polled[:0], e.idle[:0]
 	for k, m := range e.modules {
 		if used[k] {
 			e.polled = append(e.polled, m)
 		} else {
 			e.idle = append(e.idle, m)
 		}
+	}
+	if len(e.polled) == 1 {
+		e.only = e.polled[0]
 	}
 }
 
@@ -218,9 +208,9 @@ func (e *Engine) Close() error {
 	for _, m := range e.modules {
 		errs = append(errs, m.Close())
 	}
-	e.modules, e.polled, e.idle = nil, nil, nil
+	e.modules, e.only, e.polled, e.idle = nil, nil, nil, nil
 	for i := range e.peers {
-		e.peers[i].mod, e.peers[i].direct = nil, nil
+		e.peers[i].mod, e.peers[i].direct, e.peers[i].short = nil, nil, -1
 	}
 	return errors.Join(errs...)
 }
@@ -278,26 +268,34 @@ func (e *Engine) Progress() bool {
 
 // poll makes progress on all modules. The lock is held.
 func (e *Engine) poll() bool {
-	moved := false
-	for _, m := range e.polled {
-		if m.Poll() {
-			moved = true
-		}
-	}
-	if len(e.idle) != 0 {
-		if e.polls++; e.polls%64 == 0 {
-			for _, m := range e.idle {
-				if m.Poll() {
-					moved = true
-				}
-			}
-		}
+	var moved bool
+	if e.polls++; e.only != nil && e.polls%idleEvery != 0 {
+		moved = e.only.Poll()
+	} else {
+		moved = e.pollAll()
 	}
 	if len(e.ready) != 0 || e.downs != 0 {
 		e.settle()
 	}
 	return moved
 }
+
+func (e *Engine) pollAll() bool {
+	moved := false
+	for _, m := range e.polled {
+		moved = m.Poll() || moved
+	}
+	if e.polls%idleEvery == 0 {
+		for _, m := range e.idle {
+			moved = m.Poll() || moved
+		}
+	}
+	return moved
+}
+
+// idleEvery is how many polls pass between those of modules that carry nobody:
+// a look at sockets may cost as much as a hundred looks at memory.
+const idleEvery = 4096
 
 // settle does what callbacks of modules have asked for: they run inside the
 // modules' methods and must not call back.

@@ -99,6 +99,24 @@ func ExampleEngine_WaitAny() {
 	// Output: 2 ended <nil>
 }
 
+// WaitAll enters the engine once, however many requests there are.
+func ExampleEngine_WaitAll() {
+	a, b, closeBoth := twoRanks()
+	defer closeBoth()
+	var rs [3]rpi.Request
+	for tag := range rs {
+		rs[tag], _ = a.Irecv(1, world, int32(tag), nil, make([]byte, 8))
+		b.Send(0, world, int32(tag), nil, make([]byte, 1+tag), rpi.Standard, nil)
+	}
+	a.WaitAll(len(rs),
+		func(i int) (rpi.Request, *rpi.View) { return rs[i], nil },
+		func(i int, st rpi.Status, err error) { fmt.Println(i, st.Bytes, err) })
+	// Output:
+	// 0 1 <nil>
+	// 1 2 <nil>
+	// 2 3 <nil>
+}
+
 func ExampleRequest_Active() {
 	a, _, closeBoth := twoRanks()
 	defer closeBoth()

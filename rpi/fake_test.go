@@ -114,7 +114,7 @@ func (m *fake) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more b
 		return rpi.Taken
 	}
 	fr := &fakeFrame{h: *h}
-	if m.net.hold && len(payload) > 0 {
+	if m.net.hold && len(payload) > 0 && ref != 0 {
 		fr.payload, fr.ref = payload, ref
 		to.wire[m.rank] = append(to.wire[m.rank], fr)
 		return rpi.Held

@@ -24,7 +24,10 @@ import (
 //
 // Queues and nodes are linked through themselves and used again. An empty
 // queue stays in the table, as the next message most often has the same key,
-// until the table is full; then empty ones are swept out.
+// until the table is full; then empty ones are swept out. Two shortcuts spare
+// most messages the hashing: a receive that is posted while no other is stands
+// alone, outside the table, and is earlier than all that follow; and of each
+// source the queue last used is remembered.
 
 const (
 	exact = iota
@@ -88,15 +91,20 @@ type table struct {
 	mask    uint64
 	queues  int // in the table
 	free    *queue
+	alone   *request     // posted before all others, whatever its class
+	recent  []*queue     // by source, AnySource first: the exact or byTag queue last used
+	kept    int          // unexpected messages
 	seq     uint64       // of posted receives
-	posted  [classes]int // receives posted, by class
+	listed  int          // receives in queues
+	posted  [classes]int // of them by class
 	wild    int          // sum of posted but the exact
 	indexed [classes]bool
 	last    int64 // order of the last message added at the end
 	front   int64 // and at the front: counts down
 }
 
-func (t *table) init() {
+func (t *table) init(size int) {
+	t.recent = make([]*queue, size+1)
 	t.buckets = make([]*queue, 64)
 	t.mask = uint64(len(t.buckets) - 1)
 	t.indexed[exact] = true
@@ -104,6 +112,21 @@ func (t *table) init() {
 
 // find returns the queue of a key, nil if there is none.
 func (t *table) find(k matchKey) *queue {
+	recent := t.latest(k)
+	if q := *recent; q != nil && q.key == k {
+		return q
+	}
+	q := t.search(k)
+	if q != nil {
+		*recent = q
+	}
+	return q
+}
+
+// latest is where the queue last used for the source of a key is remembered.
+func (t *table) latest(k matchKey) **queue { return &t.recent[uint32(k.srcTag>>32)+1] }
+
+func (t *table) search(k matchKey) *queue {
 	q := t.buckets[k.hash()&t.mask]
 	for q != nil && q.key != k {
 		q = q.next
@@ -128,6 +151,7 @@ func (t *table) get(k matchKey, class int) *queue {
 	q.key, q.class, q.next = k, uint8(class), *b
 	*b = q
 	t.queues++
+	*t.latest(k) = q
 	return q
 }
 
@@ -141,6 +165,7 @@ func (t *table) moreQueues() *queue {
 
 // sweep takes empty queues out and doubles the table if most are in use.
 func (t *table) sweep() {
+	clear(t.recent)
 	var live *queue
 	used := 0
 	for i, q := range t.buckets {
@@ -171,7 +196,12 @@ func (t *table) sweep() {
 
 // post puts a receive at the end of its queue.
 func (t *table) post(r *request) {
+	if t.alone == nil && t.listed == 0 {
+		t.alone = r
+		return
+	}
 	c := classOf(int(r.peer), r.tag)
+	t.listed++
 	q := t.get(makeKey(r.ctx, int(r.peer), r.tag), c)
 	t.seq++
 	r.seq = t.seq
@@ -186,7 +216,12 @@ func (t *table) post(r *request) {
 // unpost takes a posted receive out.
 func (t *table) unpost(r *request) {
 	q := r.queue
+	if q == nil {
+		t.alone = nil
+		return
+	}
 	r.queue = nil
+	t.listed--
 	q.posted.remove(r)
 	t.posted[q.class]--
 	if q.class != exact {
@@ -197,6 +232,17 @@ func (t *table) unpost(r *request) {
 // takePosted takes out the earliest posted receive that a message fits, nil if
 // there is none.
 func (t *table) takePosted(ctx uint64, src int, tag int32) *request {
+	if r := t.alone; r != nil && r.ctx == ctx && (int(r.peer) == src || r.peer == AnySource) && (r.tag == tag || r.tag == AnyTag) {
+		t.alone = nil
+		return r
+	}
+	if t.listed == 0 {
+		return nil
+	}
+	return t.takeListed(ctx, src, tag)
+}
+
+func (t *table) takeListed(ctx uint64, src int, tag int32) *request {
 	var r *request
 	if t.posted[exact] != 0 {
 		if q := t.find(makeKey(ctx, src, tag)); q != nil {
@@ -266,6 +312,7 @@ func (t *table) unexpected() []*message {
 // add puts a message that nobody waits for into the table: after all others,
 // or before them.
 func (t *table) add(m *message, front bool) {
+	t.kept++
 	if front {
 		t.front--
 		m.order = t.front
@@ -298,6 +345,7 @@ func (t *table) link(m *message, c int, front bool) {
 
 // remove takes an unexpected message out of the table.
 func (t *table) remove(m *message) {
+	t.kept--
 	for c := range m.in {
 		l := &m.in[c]
 		q := l.queue

@@ -7,20 +7,21 @@ import "errors"
 // of announced messages. So a small message overtakes a large one's data but
 // never another message's first frame, which is what matching goes by.
 type peer struct {
-	rank    int
 	mod     Module
-	direct  DirectWriter // mod, if it is one
-	bit     uint64       // of mod in Engine.dirty
-	eager   int
-	blocked bool   // Full, and not Writable since
-	listed  bool   // in Engine.ready
-	flushed uint64 // Engine.flushes when a message last went at once
-	replies replyQueue
+	rank    int
+	short   int   // longest message that may go at once; -1 if none may
+	eager   int   // longest message sent unannounced
+	failed  error // the peer has failed
 	first   requestList
+	flushed uint64       // Engine.flushes when a message last went at once
+	bit     uint64       // of mod in Engine.dirty
+	blocked bool         // Full, and not Writable since
+	listed  bool         // in Engine.ready
+	direct  DirectWriter // mod, if it is one
+	replies replyQueue
 	streams requestList
 	in      arriving
 	down    error // the channel is gone; not acted upon yet
-	failed  error // the peer has failed
 }
 
 // arriving is the frame between Begin and End.
@@ -164,7 +165,7 @@ func (e *Engine) failDowns() {
 // failPeer fails every operation that needs the peer. Whole messages of it
 // that have arrived can still be received.
 func (e *Engine) failPeer(pr *peer, cause error) {
-	pr.failed = peerFailed(pr.rank, cause)
+	pr.failed, pr.short = peerFailed(pr.rank, cause), -1
 	if e.failed != nil {
 		e.failed(pr.rank, pr.failed)
 	}

@@ -118,7 +118,7 @@ func (e *Engine) awaitMessage(src int, ctx uint64, tag int32, v *View) (*message
 		}
 		w := e.newWaiter()
 		w.probe, w.src, w.ctx, w.tag = true, int32(src), ctx, tag
-		err = e.await(w, v)
+		err = e.await(w, v, new(spell))
 		if err == nil {
 			err = w.err
 		}

@@ -9,24 +9,24 @@ import "fmt"
 // chapter 3.7)
 func (e *Engine) Irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Request, error) {
 	e.enter()
-	defer e.leave()
-	if err := e.checkRecv(src, ctx, tag); err != nil {
-		return Request{}, err
+	var h Request
+	err := e.checkRecv(src, ctx, tag)
+	if err == nil {
+		h = e.startRecv(src, ctx, tag, t, p).handle()
 	}
-	return e.startRecv(src, ctx, tag, t, p).handle(), nil
+	e.leave()
+	return h, err
 }
 
 // Recv receives a message into p. If v ends the wait first, the receive is
 // withdrawn, unless a message for it has begun to arrive: that is finished.
 // Errors: ErrRank, ErrTag, ErrTruncate (what fits is in p), ErrType,
 // ErrPeerFailed, ErrPoisoned, ErrAborted, ErrDeadline. (MPI-4.1 chapter 3.2)
-func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (Status, error) {
+func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (st Status, err error) {
 	e.enter()
-	err := e.checkRecv(src, ctx, tag)
-	if err == nil {
+	if err = e.checkRecv(src, ctx, tag); err == nil {
 		err = v.Err()
 	}
-	var st Status
 	if err == nil {
 		r := e.startRecv(src, ctx, tag, t, p)
 		r.blocking = true
@@ -37,6 +37,13 @@ func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View
 }
 
 func (e *Engine) checkRecv(src int, ctx uint64, tag int32) error {
+	if uint(src) < uint(len(e.peers)) && tag >= AnyTag && len(e.poisoned) == 0 && e.abort.Load() == nil {
+		return nil
+	}
+	return e.whyNotRecv(src, ctx, tag)
+}
+
+func (e *Engine) whyNotRecv(src int, ctx uint64, tag int32) error {
 	if a := e.abort.Load(); a != nil {
 		return a.err
 	}
@@ -46,12 +53,7 @@ func (e *Engine) checkRecv(src int, ctx uint64, tag int32) error {
 	if tag < AnyTag {
 		return fmt.Errorf("%w: receive with tag %d", ErrTag, tag)
 	}
-	if len(e.poisoned) != 0 {
-		if err := e.poisoned[ctx]; err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.poisoned[ctx]
 }
 
 func (e *Engine) startRecv(src int, ctx uint64, tag int32, t *Type, p []byte) *request {
@@ -62,10 +64,12 @@ func (e *Engine) startRecv(src int, ctx uint64, tag int32, t *Type, p []byte) *r
 		r.phase = phaseDone
 		return r
 	}
-	if m := e.table.first(ctx, src, tag); m != nil {
-		e.table.remove(m)
-		e.deliver(r, m)
-		return r
+	if e.table.kept != 0 {
+		if m := e.table.first(ctx, src, tag); m != nil {
+			e.table.remove(m)
+			e.deliver(r, m)
+			return r
+		}
 	}
 	if src >= 0 && e.peers[src].failed != nil {
 		e.complete(r, e.peers[src].failed)
@@ -120,7 +124,7 @@ func (e *Engine) deliver(r *request, m *message) {
 // accept answers an announcement with the go-ahead for a receive.
 func (e *Engine) accept(r *request, src int, h *Header) {
 	pr := &e.peers[src]
-	r.want = e.matched(r, src, h)
+	r.long, r.want = true, e.matched(r, src, h)
 	if pr.failed != nil {
 		e.complete(r, pr.failed)
 		return

@@ -37,9 +37,8 @@ type request struct {
 	queue      *queue   // posted receives
 	seq        uint64
 	ctx        uint64
-	peer       int32   // as asked for: may be AnySource
-	tag        int32   // as asked for: may be AnyTag
-	w          *waiter // who waits for it
+	peer       int32 // as asked for: may be AnySource
+	tag        int32 // as asked for: may be AnyTag
 	buf        []byte
 	typ        *Type
 	gen        uint32
@@ -48,16 +47,23 @@ type request struct {
 	recv       bool
 	blocking   bool // made by Send or Recv, not by Isend or Irecv
 	sync       bool
-	detached   bool   // nobody waits: free it when it is done
-	direct     bool   // the receiver's buffer is published (key)
-	held       int16  // frames that the module still reads from
-	peerReq    uint64 // the peer's name of its side
-	key        uint64
-	want       uint64 // bytes that travel after the go-ahead
-	moved      uint64 // of them accepted (send), arrived (receive)
-	written    uint64 // send: of them written directly; >= moved
-	status     Status // receives: Source is the sender once matched
+	detached   bool    // nobody waits: free it when it is done
+	long       bool    // announced: transfer is in use
+	held       int16   // frames that the module still reads from
+	w          *waiter // who waits for it
+	status     Status  // receives: Source is the sender once matched
 	err        error
+	transfer
+}
+
+// transfer is what only an announced message needs.
+type transfer struct {
+	direct  bool   // the receiver's buffer is published (key)
+	peerReq uint64 // the peer's name of its side
+	key     uint64
+	want    uint64 // bytes that travel after the go-ahead
+	moved   uint64 // of them accepted (send), arrived (receive)
+	written uint64 // send: of them written directly; >= moved
 }
 
 func (r *request) id() uint64 { return uint64(r.gen)<<32 | uint64(r.place) }
@@ -93,20 +99,30 @@ func (e *Engine) spare() *request {
 
 func (e *Engine) newRequest(peer int, ctx uint64, tag int32, t *Type, p []byte) *request {
 	r := e.spare()
-	e.freeRequests, r.next = r.next, nil
+	e.freeRequests = r.next
+	r.next = nil
 	r.peer, r.ctx, r.tag, r.typ, r.buf = int32(peer), ctx, tag, t, p
-	e.active++
 	return r
 }
 
+// freeRequest leaves a request as newRequest expects it: most have dirtied
+// little, and clearing all of it would take longer than the rest of the call.
 func (e *Engine) freeRequest(r *request) {
-	gen := r.gen + 1
-	if gen == 0 {
-		gen = 1
+	if r.gen++; r.gen == 0 {
+		r.gen = 1
 	}
-	*r = request{gen: gen, place: r.place, next: e.freeRequests}
-	e.freeRequests = r
-	e.active--
+	r.phase, r.blocking, r.sync, r.detached, r.held = phaseFree, false, false, false, 0
+	r.buf, r.w = nil, nil
+	if r.recv {
+		r.recv, r.status = false, Status{}
+	}
+	if r.err != nil {
+		r.err = nil
+	}
+	if r.long {
+		r.long, r.transfer = false, transfer{}
+	}
+	r.next, e.freeRequests = e.freeRequests, r
 }
 
 // complete ends an operation and wakes who waits for it.

@@ -27,11 +27,17 @@ const selfEager = 64 << 10
 // ErrPeerFailed, ErrAborted; then there is no request. (MPI-4.1 chapter 3.7)
 func (e *Engine) Isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) (Request, error) {
 	e.enter()
-	defer e.leave()
-	if err := e.checkSend(dst, ctx, tag); err != nil {
-		return Request{}, err
+	var h Request
+	var err error
+	if mode == Standard && e.sendAtOnce(dst, ctx, tag, t, p) {
+		r := e.newRequest(dst, ctx, tag, t, p)
+		r.phase = phaseDone
+		h = r.handle()
+	} else if err = e.checkSend(dst, ctx, tag); err == nil {
+		h = e.startSend(dst, ctx, tag, t, p, mode).handle()
 	}
-	return e.startSend(dst, ctx, tag, t, p, mode).handle(), nil
+	e.leave()
+	return h, err
 }
 
 // Send sends p to rank dst and returns when p may be used again or, with
@@ -40,11 +46,8 @@ func (e *Engine) Isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode S
 // Errors: those of Isend and ErrDeadline. (MPI-4.1 chapter 3.2)
 func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode, v *View) error {
 	e.enter()
-	err := e.checkSend(dst, ctx, tag)
-	if err == nil {
-		err = v.Err()
-	}
-	if err == nil {
+	var err error
+	if mode != Standard || v.done() || !e.sendAtOnce(dst, ctx, tag, t, p) {
 		err = e.send(dst, ctx, tag, t, p, mode, v)
 	}
 	e.leave()
@@ -52,27 +55,40 @@ func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode Se
 }
 
 func (e *Engine) send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode, v *View) error {
-	if dst >= 0 && mode == Standard {
-		// A message that the module takes at once needs no request.
-		pr := &e.peers[dst]
-		if dst != e.rank && len(p) <= pr.eager && !pr.stuck() {
-			r := e.spare()
-			e.fill(Eager, ctx, tag, t, len(p))
-			switch e.offer(pr, &e.out, p, Ref(r.id()), e.batch(pr, len(p))) {
-			case Taken:
-				return nil
-			case Held:
-				r = e.newRequest(dst, ctx, tag, t, p)
-				r.phase, r.held, r.blocking = phaseSent, 1, true
-				_, err := e.finish(r, v)
-				return err
-			}
-		}
+	if err := e.checkSend(dst, ctx, tag); err != nil {
+		return err
+	}
+	if err := v.Err(); err != nil {
+		return err
 	}
 	r := e.startSend(dst, ctx, tag, t, p, mode)
 	r.blocking = true
 	_, err := e.finish(r, v)
 	return err
+}
+
+// sendAtOnce sends what most messages are: short, to a peer for which nothing is
+// queued and whose module takes it. It needs no request. False: there is more to
+// it, and nothing was done.
+func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) bool {
+	if uint(dst) >= uint(len(e.peers)) || tag < 0 || len(e.poisoned) != 0 || e.abort.Load() != nil {
+		return false
+	}
+	pr := &e.peers[dst]
+	if len(p) > pr.short || pr.stuck() {
+		return false
+	}
+	e.fill(Eager, ctx, tag, t, len(p))
+	// Without a Ref the module cannot hold the payload: it copies or refuses it.
+	res := pr.mod.Send(dst, &e.out, p, 0, e.batch(pr, len(p)))
+	if res == Full {
+		pr.blocked = true
+		return false
+	}
+	if Checkpointing {
+		e.sent[dst] += HeaderSize + uint64(len(p))
+	}
+	return true
 }
 
 // checkSend says why a send cannot begin.
@@ -86,10 +102,8 @@ func (e *Engine) checkSend(dst int, ctx uint64, tag int32) error {
 	if tag < 0 {
 		return fmt.Errorf("%w: send with tag %d", ErrTag, tag)
 	}
-	if len(e.poisoned) != 0 {
-		if err := e.poisoned[ctx]; err != nil {
-			return err
-		}
+	if err := e.poisoned[ctx]; err != nil {
+		return err
 	}
 	if dst != ProcNull && dst != e.rank {
 		pr := &e.peers[dst]
@@ -168,7 +182,7 @@ func (e *Engine) sendFirst(pr *peer, r *request) {
 		return
 	}
 	pr.first.remove(r)
-	r.phase = next
+	r.phase, r.long = next, kind == RTS
 	if res == Held {
 		r.held++
 	}

@@ -92,16 +92,9 @@ const (
 	leadBackground
 )
 
-// A leader that has spun yields the CPU so often before it sleeps, and now and
-// then while it spins: the rank it waits for may have ended up on the same CPU.
-const (
-	yields     = 10
-	yieldEvery = 8
-)
-
 // await returns when w is ready, or with an error when its view ended or the
 // job was aborted. The lock is held on entry and on return, not in between.
-func (e *Engine) await(w *waiter, v *View) error {
+func (e *Engine) await(w *waiter, v *View, s *spell) error {
 	w.view = v
 	e.flush()
 	e.blocked.push(w)
@@ -114,7 +107,7 @@ func (e *Engine) await(w *waiter, v *View) error {
 		if e.lead == leadCaller {
 			e.follow(w)
 		} else {
-			e.leadFor(w, v)
+			e.leadFor(w, v, s)
 		}
 	}
 	e.handOver()
@@ -142,38 +135,56 @@ func (w *waiter) sleeps() {
 	}
 }
 
-// leadFor polls for everybody until w is ready or its wait broken. If the
-// background goroutine leads, it has to go: it finds out when it looks.
-func (e *Engine) leadFor(w *waiter, v *View) {
-	if e.lead == leadBackground && e.inWait.Load() {
-		e.waiter.Wake()
-	}
-	e.lead = leadCaller
+// leadFor polls for everybody until w is ready or its wait broken.
+func (e *Engine) leadFor(w *waiter, v *View, s *spell) {
+	e.takeLead()
 	w.leading = true
-	for spins := 0; !w.ready && e.abort.Load() == nil && !v.done(); {
-		moved := e.poll()
-		switch {
+	for !w.ready && e.abort.Load() == nil && !v.done() {
+		switch moved := e.poll(); {
 		case e.woke: // let those go on whose requests are done
 			e.woke = false
 			e.stepAside()
 		case moved:
-			spins = 0
-		default:
-			spins++
-			switch {
-			case spins > e.spins+yields:
-				w.sleeps()
-				e.sleep(-1)
-				spins = e.spins / 2
-			case e.mu.contended():
-				e.stepAside()
-			case spins > e.spins || spins%yieldEvery == 0:
-				e.waiter.Yield()
-			}
+			*s = spell{}
+		case !e.rest(s):
+			w.sleeps()
+			e.sleep(-1)
+			*s = spell{}
 		}
 	}
 	w.leading = false
 	e.lead = leadNobody
+}
+
+// takeLead makes the caller the leader. If the background goroutine is, it has
+// to go: it finds out when it looks.
+func (e *Engine) takeLead() {
+	if e.lead == leadBackground && e.inWait.Load() {
+		e.waiter.Wake()
+	}
+	e.lead = leadCaller
+}
+
+// leadAlone is the shortest wait for a request: of the only caller that waits,
+// who polls and is on no list. It ends when the request does, or without it
+// when the wait is broken or the time to sleep has come.
+func (e *Engine) leadAlone(r *request, v *View, s *spell) {
+	e.takeLead()
+	e.alone = r
+	for gen := r.gen; r.phase != phaseDone && r.gen == gen && e.abort.Load() == nil && !v.done(); {
+		switch moved := e.poll(); {
+		case e.woke:
+			e.woke = false
+			e.stepAside()
+		case moved:
+			if r.phase != phaseDone {
+				*s = spell{}
+			}
+		case !e.rest(s):
+			gen = 0
+		}
+	}
+	e.alone, e.lead = nil, leadNobody
 }
 
 // stepAside lets other callers, or the closer of the gate, get in.
@@ -279,10 +290,24 @@ func (e *Engine) finish(r *request, v *View) (Status, error) {
 	return st, err
 }
 
+// awaitRequest returns when r is done, or freed meanwhile by a Test, or with an
+// error.
 func (e *Engine) awaitRequest(r *request, v *View) error {
+	var s spell
+	gen := r.gen
+	if e.lead != leadCaller && e.blocked.head == nil {
+		e.flush()
+		e.leadAlone(r, v, &s)
+		if r.phase == phaseDone || r.gen != gen {
+			if e.blocked.head != nil || e.back.parked {
+				e.handOver()
+			}
+			return nil
+		}
+	}
 	w := e.newWaiter()
 	w.r, r.w = r, w
-	err := e.await(w, v)
+	err := e.await(w, v, &s)
 	if r.w == w { // not ended, and freed, by a Test meanwhile
 		r.w = nil
 	}
@@ -295,31 +320,57 @@ func (e *Engine) awaitRequest(r *request, v *View) error {
 // goroutine at a time may wait for a request. (MPI-4.1 chapter 3.7.3)
 func (e *Engine) Wait(h Request, v *View) (Status, error) {
 	e.enter()
-	defer e.leave()
+	if e.dirty != 0 {
+		e.flush()
+	}
+	st, err := e.wait(h, v)
+	e.leave()
+	return st, err
+}
+
+// WaitAll is Wait for n requests, one after the other, that enters the engine
+// once. Handle returns the i-th request and the view of its wait, done is given
+// what Wait would return. Both are called with the engine's lock held: they must
+// be short and must not call the engine. (MPI-4.1 chapter 3.7.5)
+func (e *Engine) WaitAll(n int, handle func(i int) (Request, *View), done func(i int, st Status, err error)) {
+	e.enter()
+	if e.dirty != 0 {
+		e.flush()
+	}
+	for i := range n {
+		st, err := e.wait(handle(i))
+		done(i, st, err)
+	}
+	e.leave()
+}
+
+func (e *Engine) wait(h Request, v *View) (Status, error) {
 	r, err := h.resolve()
 	if r == nil {
 		return emptyStatus, err
 	}
-	if e.dirty != 0 {
-		e.flush()
-	}
 	if r.phase != phaseDone {
-		if r.w != nil {
-			return Status{}, fmt.Errorf("%w: another goroutine waits for it", ErrRequest)
-		}
-		if err = v.Err(); err == nil {
-			err = e.awaitRequest(r, v)
-		}
-		if err == nil {
-			_, err = h.resolve() // another goroutine's Test may have freed it
-		}
-		if err != nil {
+		if err := e.waitFor(h, v); err != nil {
 			return Status{}, err
 		}
 	}
 	st, err := r.status, r.err
 	e.freeRequest(r)
 	return st, err
+}
+
+func (e *Engine) waitFor(h Request, v *View) error {
+	if h.r.w != nil || h.r == e.alone {
+		return fmt.Errorf("%w: another goroutine waits for it", ErrRequest)
+	}
+	if err := v.Err(); err != nil {
+		return err
+	}
+	if err := e.awaitRequest(h.r, v); err != nil {
+		return err
+	}
+	_, err := h.resolve() // another goroutine's Test may have freed it
+	return err
 }
 
 // emptyStatus is what waiting for an inactive request gives.
@@ -402,7 +453,7 @@ func (e *Engine) WaitAny(rs []Request, v *View) (int, error) {
 				h.r.w = w
 			}
 		}
-		err = e.await(w, v)
+		err = e.await(w, v, new(spell))
 		for _, h := range rs {
 			if h.r != nil && h.r.w == w {
 				h.r.w = nil
@@ -429,7 +480,7 @@ func (e *Engine) pick(rs []Request) (index, active int, err error) {
 		case r == nil:
 		case r.phase == phaseDone:
 			return i, active, nil
-		case r.w != nil:
+		case r.w != nil || r == e.alone:
 			return i, active, fmt.Errorf("%w: another goroutine waits for it", ErrRequest)
 		default:
 			active++

@@ -1,0 +1,89 @@
+package rpi
+
+import (
+	"runtime"
+	"time"
+)
+
+// pace is how a leader spends its time between polls that find nothing: it
+// polls without pause, then yields the CPU a few times, then sleeps. How long
+// a poll takes differs a hundredfold between transports, so it goes by the clock,
+// looked at every few polls.
+type pace struct {
+	spin  time.Duration
+	check int // polls between looks at the clock
+}
+
+// yields is how often a leader lets others have the CPU before it sleeps.
+const yields = 10
+
+// yieldEvery is how often it does so while it spins: the rank that it waits for
+// may have ended up on the same CPU.
+const yieldEvery = 4 * time.Microsecond
+
+// paceFor returns a pace for the ranks on this host. Where every one has a CPU a
+// leader spins for a few times as long as waking a sleeper on an idle virtual CPU
+// takes (25 to 50 us), or two ranks that answer each other would both sleep each
+// time. Where ranks share CPUs it takes its time from the rank waited for: it
+// spins for as long as an answer takes that is under way already.
+func paceFor(cfg Config) pace {
+	if cfg.crowded() {
+		return pace{spin: time.Microsecond, check: 4}
+	}
+	return pace{spin: 150 * time.Microsecond, check: 64}
+}
+
+// crowded reports whether ranks share CPUs.
+func (cfg *Config) crowded() bool {
+	local := cfg.Local
+	if local == 0 {
+		local = cfg.Size
+	}
+	return local > runtime.NumCPU()
+}
+
+// spell is the time since a leader's poll last found something.
+type spell struct {
+	polls   int
+	yields  int
+	begun   time.Time
+	yielded time.Duration // since begun, when it last yielded
+}
+
+// rest is what a leader does after a poll that found nothing. It reports false
+// when it is time to sleep.
+func (e *Engine) rest(s *spell) bool {
+	if e.mu.contended() {
+		e.stepAside()
+		return true
+	}
+	if s.polls++; s.polls < e.pace.check {
+		return true
+	}
+	s.polls = 0
+	return e.restLong(s)
+}
+
+func (e *Engine) restLong(s *spell) bool {
+	if s.yields == 0 {
+		if s.begun.IsZero() {
+			s.begun = time.Now()
+			return true
+		}
+		d := time.Since(s.begun)
+		if d < e.pace.spin {
+			if d-s.yielded > yieldEvery {
+				s.yielded = d
+				e.waiter.Yield()
+			}
+			return true
+		}
+	}
+	if s.yields == yields {
+		return false
+	}
+	s.yields++
+	s.polls = e.pace.check // and look at once
+	e.waiter.Yield()
+	return true
+}
