@@ -18,14 +18,13 @@ func TestBenchmarks(t *testing.T) {
 		t.Skip("GORUN_BENCH is not set")
 	}
 	dir := t.TempDir()
-	messages, times := filepath.Join(dir, "messages.csv"), filepath.Join(dir, "times.csv")
+	race, times := filepath.Join(dir, "race"), filepath.Join(dir, "times.csv")
 	for _, c := range []struct {
 		name string
 		args []string
 		want []string
 	}{
-		{"peers", []string{"-rounds", "2", "-time", "20ms", "-batches", "3", "-o", messages},
-			[]string{"pingpong    1048576", "8 B messages/s, 64 under way:  gorun", "8 B messages/s, blocking sends:  gorun"}},
+		{"compare", []string{"-short", "-o", race}, contenders("Messages, time one way, over shm", "Messages, time one way, over tcp", "\nreduce_scatter", "\nstart", "\nsolver outside")},
 		{"overhead", []string{"-rounds", "2", "-time", "20ms", "-batches", "3"},
 			[]string{"with / without", "  1048576", "ratios are medians over 2 rounds"}},
 		{"checkpoint", []string{"-cases", "4x16,8x1", "-rounds", "3", "-restarts", "1", "-o", times},
@@ -48,11 +47,22 @@ func TestBenchmarks(t *testing.T) {
 			}
 		}
 	}
-	for file, head := range map[string]string{messages: "contender,mode,bytes,seconds,low,high\ngorun,", times: "case,what,seconds,low,high\n4 x 16 MB,"} {
+	samples, report := filepath.Join(race, "samples.csv"), filepath.Join(race, "report.html")
+	for file, head := range map[string]string{samples: "transport,test,ranks,bytes,contender,round,seconds\nshm,", report: "<!DOCTYPE html>", times: "case,what,seconds,low,high\n4 x 16 MB,"} {
 		if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), head) {
 			t.Errorf("%s begins with %.60q, %v", filepath.Base(file), text, err)
 		}
 	}
+}
+
+// contenders adds to what is wanted those who must take part in CI, where all are
+// installed.
+func contenders(want ...string) []string {
+	want = append(want, "gorun")
+	if os.Getenv("CI") == "true" {
+		want = append(want, "openmpi", "mpich", "lam", "NPopenmpi", "NPtcp")
+	}
+	return want
 }
 
 // Netpipe's modes run between two processes over TCP; with -integrity every
@@ -69,7 +79,7 @@ func TestNetpipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []string{"-integrity", "-stream", "-bidir", "-dirty", "-rate"} {
+	for _, mode := range []string{"-integrity", "-stream", "-window", "-bidir", "-dirty", "-rate"} {
 		args := []string{world.Gorun, "-np", "2", "-rpi", "tcp", netpipe, mode, "-time", "1ms", "-batches", "1", "-sizes", "1,8192,300000"}
 		out, err := bench.Output(t.Context(), time.Minute, nil, args...)
 		if err != nil {

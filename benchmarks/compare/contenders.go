@@ -221,10 +221,10 @@ func (l *library) measure(ctx context.Context, u unit) ([]figure, error) {
 	return figures, err
 }
 
-// start times the empty program, three times.
+// start times the empty program, as often as the unit says.
 func (l *library) start(ctx context.Context, u unit, args []string) ([]figure, error) {
 	var times []float64
-	for range 3 {
+	for range u.count {
 		began := time.Now()
 		if _, err := bench.Output(ctx, l.limit, l.env[u.transport], args...); err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ type unit struct {
 	test      string
 	ranks     int
 	sizes     []int
-	count     int // iterations of a program
+	count     int // iterations of a program, or starts
 	edge      int // and the size of its problem
 }
 
@@ -34,7 +34,7 @@ type test struct {
 	pair  bool        // messages between two ranks
 	ranks []int       // numbers of ranks if not
 	edge  int         // of a program's problem
-	count map[int]int // its iterations, by ranks; fewer where they take longer
+	count map[int]int // its iterations, or starts, by ranks; fewer where they take longer
 	sized bool        // has sizes
 }
 
@@ -44,7 +44,7 @@ var tests = []test{
 	{name: "stream", pair: true, sized: true},
 	{name: "window", pair: true},
 	{name: "collectives", ranks: []int{2, 4, 16, 64}},
-	{name: "start", ranks: []int{2, 16, 64}},
+	{name: "start", ranks: []int{2, 16, 64}, count: map[int]int{2: 5, 16: 3, 64: 1}},
 	{name: "heat", ranks: []int{2, 8, 64}, edge: 256, count: map[int]int{2: 3000, 8: 1000, 64: 200}},
 	{name: "solver", ranks: []int{2, 8, 64}, edge: 24, count: map[int]int{2: 300, 8: 100, 64: 30}},
 }
@@ -66,18 +66,15 @@ func plan(o *options) []unit {
 				continue
 			}
 			for _, ranks := range t.numbers(o) {
-				u := unit{transport: transport, test: t.name, ranks: ranks, sizes: []int{8}, edge: t.edge, count: t.count[ranks]}
+				u := unit{transport: transport, test: t.name, ranks: ranks, sizes: []int{8}, edge: t.edge, count: t.repetitions(ranks)}
 				switch {
 				case t.sized:
 					u.sizes = o.sizes
 				case t.name == "collectives":
 					u.sizes = o.opSizes
 				}
-				if u.count == 0 {
-					u.count = t.count[8]
-				}
 				if o.short {
-					u.count, u.edge = 10, t.edge/2
+					u.count, u.edge = min(u.count, 10)/5, t.edge/2
 				}
 				units = append(units, u)
 			}
@@ -97,4 +94,14 @@ func (t *test) numbers(o *options) []int {
 		return o.ranks
 	}
 	return t.ranks
+}
+
+// repetitions returns the count for so many ranks, or for the next number below.
+func (t *test) repetitions(ranks int) int {
+	for n := ranks; n > 0; n-- {
+		if count, ok := t.count[n]; ok {
+			return count
+		}
+	}
+	return 1
 }
