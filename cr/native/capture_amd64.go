@@ -133,7 +133,8 @@ func (st *standstill) capture(r *recorder, opt CaptureOptions) (*Copy, error) {
 	}
 	c := &Copy{g: st.g, th: st.th, recorder: r}
 	if err := st.inLeader(r, func(in *injector, s *scratch) error {
-		if err := checkItimers(in, s); err != nil {
+		// The copy gets the memory that was borrowed as it was.
+		if err := errors.Join(checkItimers(in, s), s.giveBack()); err != nil {
 			return err
 		}
 		st.scan(r, in, opt)

@@ -103,6 +103,38 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestBorrowed: what a capture writes for its own use is in no copy.
+func TestBorrowed(t *testing.T) {
+	v := newVictim(t, newTracer(t))
+	s, _ := v.capture(CaptureOptions{})
+	r, err := regsOf(s.Threads[0].Regs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, err := openMemory(v.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	own := bytes.Repeat([]byte("own "), borrowedSize/4) // Go leaves these words alone
+	if err := mem.poke(own, r.Fs_base); err != nil {
+		t.Fatal(err)
+	}
+	c, err := v.target.Capture(CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	copied := make([]byte, borrowedSize)
+	if err := c.own.peek(copied, r.Fs_base); err != nil || !bytes.Equal(copied, own) {
+		t.Errorf("the copy holds %q, %v", copied, err)
+	}
+	if err := mem.peek(copied, r.Fs_base); err != nil || !bytes.Equal(copied, own) {
+		t.Errorf("the process holds %q, %v", copied, err)
+	}
+	v.works()
+}
+
 // compareMemory checks that an image gives back the memory of the process.
 func compareMemory(t *testing.T, pid int, path string) {
 	t.Helper()

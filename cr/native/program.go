@@ -24,10 +24,9 @@ type program struct {
 var programs sync.Map // programKey -> func() (program, error)
 
 type programKey struct {
-	dev, inode      uint64
-	size            int64
-	mtime, ctime    int64
-	mtimeNs, ctimNs int64
+	dev, inode   uint64
+	size         int64
+	mtime, ctime unix.Timespec
 }
 
 // readProgram describes the executable at path, which may be /proc/PID/exe.
@@ -41,7 +40,7 @@ func readProgram(path string) (program, error) {
 		f.Close()
 		return program{}, err
 	}
-	key := programKey{st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Ctim.Sec, st.Mtim.Nsec, st.Ctim.Nsec}
+	key := programKey{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
 	once, _ := programs.LoadOrStore(key, sync.OnceValues(func() (program, error) { return describeProgram(f) }))
 	p, err := once.(func() (program, error))()
 	f.Close()
