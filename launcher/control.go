@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/wireup"
 )
 
 // The control protocol: a client connects to control.sock, writes one request
@@ -59,7 +60,12 @@ type Status struct {
 	Snapshots   int          `json:"snapshots"`            // committed by this head
 	Last        *Report      `json:"last,omitempty"`       // of the newest checkpoint
 	Ranks       []RankStatus `json:"ranks"`
+
+	Transports *Transports `json:"transports,omitempty"` // nil: the ranks are not connected yet
 }
+
+// Transports says which transports carry the messages between which ranks.
+type Transports = wireup.Summary
 
 // RankStatus is one rank in a Status.
 type RankStatus struct {
@@ -295,7 +301,7 @@ func (h *head) status() Status {
 		Job: h.id, Incarnation: incarnationID(h.inc.id), State: h.state, PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
 		Program: h.prog.name, Args: h.opt.Args, Started: h.began, Restarts: h.restarts,
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
-		Last: h.inc.store.last,
+		Last: h.inc.store.last, Transports: h.inc.routes,
 	}
 	if n := len(h.chain); n > 0 {
 		s.Snapshot = h.chain[n-1].snap.SchemaPath()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/wireup"
 )
 
 // incarnation is one life of a job: its agents, ranks and checkpoint machine.
@@ -26,9 +26,11 @@ type incarnation struct {
 	from   *snapshot.Snapshot
 	chain  []*snapshot.Snapshot // from and what its images build on
 
-	links []*link
-	ranks []rankState
-	count [phaseExited + 1]int // ranks that have come at least so far
+	links  []*link
+	ranks  []rankState
+	wires  *wireup.Head
+	routes *wireup.Summary      // which transports carry what; nil: not known yet
+	count  [phaseExited + 1]int // ranks that have come at least so far
 
 	machine *ckpt.Head
 	timers  map[uint64]*time.Timer
@@ -52,7 +54,6 @@ type rankState struct {
 	pid   int
 	link  *link
 	hello oob.HelloInfo
-	addr  map[string][]byte
 }
 
 func newIncarnation(h *head, from *snapshot.Snapshot) (*incarnation, error) {
@@ -71,6 +72,7 @@ func newIncarnation(h *head, from *snapshot.Snapshot) (*incarnation, error) {
 	inc := &incarnation{
 		h: h, from: from, id: id, secret: secret,
 		ranks:  make([]rankState, h.opt.NP),
+		wires:  wireup.New(h.opt.NP),
 		timers: map[uint64]*time.Timer{},
 	}
 	inc.machine = ckpt.NewHead(ckpt.HeadConfig{
@@ -153,9 +155,12 @@ func (inc *incarnation) orderFor(l *link) order {
 	ord.Host = l.agent.Address()
 	ord.Stdin = from == 0 && inc.h.stdin != nil
 	ord.Interactive = isTerminal(o.Stdout) || isTerminal(o.Stderr)
+	nodes, local := inc.nodes(), inc.local(l)
 	for rank := from; rank < to; rank++ {
 		ord.Ranks = append(ord.Ranks, rank)
-		ord.Start[rank] = inc.startConfig(rank)
+		start := inc.startConfig(rank)
+		start.Nodes, start.Local = nodes, local
+		ord.Start[rank] = start
 		inc.ranks[rank].link = l
 		l.ranks = append(l.ranks, rank)
 	}
@@ -238,6 +243,8 @@ func (inc *incarnation) ofRank(rank int, m *oob.Msg) {
 		inc.greeted(rank, m)
 	case oob.Address:
 		inc.addressed(rank, m)
+	case oob.Reach:
+		inc.reaches(rank, m)
 	case oob.Up:
 		inc.up(rank)
 	case oob.AbortJob:
@@ -398,28 +405,8 @@ func (inc *incarnation) signal(sig syscall.Signal) {
 	}
 }
 
-// rankList names ranks: "rank 3", "ranks 0-3, 7".
-func rankList(ranks []int) string {
-	var b strings.Builder
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		if b.Len() > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%d", ranks[i])
-		if j > i {
-			fmt.Fprintf(&b, "-%d", ranks[j])
-		}
-		i = j + 1
-	}
-	if len(ranks) == 1 {
-		return "rank " + b.String()
-	}
-	return "ranks " + b.String()
-}
+// rankList names ranks, which are in order.
+func rankList(ranks []int) string { return wireup.Ranks(ranks) }
 
 // finished tells the head once, when no rank runs and no commit is being written.
 func (inc *incarnation) finished() {

@@ -1,8 +1,10 @@
 package launcher
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,6 +46,37 @@ type Options struct {
 
 	Stdin          io.Reader // for rank 0; nil: nothing
 	Stdout, Stderr io.Writer
+}
+
+// ParamNodes is the entry of Options.Params that says what counts as a node:
+// "hosts", the default, are machines; "agents" make every agent a node of its
+// own, so that its ranks speak with those of others as between machines.
+const ParamNodes = "job.nodes"
+
+// Parameter describes an entry of Options.Params that is the launcher's own.
+type Parameter struct {
+	Name, Default string
+	Doc           string // one line
+}
+
+// Parameters lists them, for gorun info.
+func Parameters() []Parameter {
+	return []Parameter{
+		{ParamNodes, "hosts", "what counts as a node: hosts, or agents, so that with -agents N messages on one machine go as between N"},
+	}
+}
+
+// checkParams refuses what nobody would understand.
+func checkParams(given map[string]string) error {
+	for name, value := range given {
+		switch {
+		case name == ParamNodes && value != "hosts" && value != "agents":
+			return &exitError{ExitUsage, fmt.Errorf("-param %s=%s: known are hosts and agents", name, value)}
+		case strings.HasPrefix(name, "job.") && name != ParamNodes:
+			return &exitError{ExitUsage, fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name)}
+		}
+	}
+	return nil
 }
 
 // Defaults.
@@ -94,7 +127,7 @@ func (o *Options) setDefaults() error {
 		}
 		o.Dir = dir
 	}
-	return nil
+	return checkParams(o.Params)
 }
 
 // Exit statuses of gorun's own. A rank that fails passes its own status on:

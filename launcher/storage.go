@@ -13,7 +13,6 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -208,7 +207,7 @@ func (inc *incarnation) prune() {
 func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Schema {
 	o := &inc.h.opt
 	s := snapshot.Schema{
-		Incarnation: incarnationID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: backendSelf, CR: o.CR, Transport: transportNames(o.RPI),
+		Incarnation: incarnationID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: backendSelf, CR: o.CR, Transport: strings.Join(inc.routes.Names(), ","),
 		Gate:    int64(inc.gate.so()),
 		Program: snapshot.Program{Path: inc.h.prog.name, Dir: o.Dir, Args: o.Args, Env: allowedEnv(o.Env, o.KeepEnv)},
 	}
@@ -225,13 +224,6 @@ func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Sch
 		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec, Base: im.Base, Raw: im.Raw, Pause: im.Pause})
 	}
 	return s
-}
-
-func transportNames(rpi []string) string {
-	if len(rpi) == 0 {
-		rpi = job.DefaultRPI
-	}
-	return strings.Join(rpi, ",")
 }
 
 // pointOf reads the number of the Point from the first image.

@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,22 +45,82 @@ func byteOrder(rank int, h oob.HelloInfo) string {
 	return fmt.Sprintf("rank %d is %s (%s)", rank, name, h.Arch)
 }
 
-// addressed collects the ranks' addresses and, when it has all, gives them to all.
+// addressed takes a rank's addresses; package wireup describes the exchange.
 func (inc *incarnation) addressed(rank int, m *oob.Msg) {
-	var info oob.AddressInfo
-	if err := json.Unmarshal(m.Data, &info); err != nil {
-		inc.fail(verdict{code: ExitFailed, rank: rank, text: fmt.Sprintf("rank %d: its address: %v", rank, err)})
-		return
+	reply, err := inc.wires.Address(rank, m)
+	inc.reach(rank, phaseAddress)
+	inc.wire(rank, reply, err)
+}
+
+// reaches takes how far a rank's transports reach.
+func (inc *incarnation) reaches(rank int, m *oob.Msg) {
+	reply, done, err := inc.wires.Reach(rank, m)
+	inc.cameOn()
+	if done {
+		inc.connected()
 	}
-	inc.ranks[rank].addr = info.Modules
-	if inc.reach(rank, phaseAddress) < len(inc.ranks) {
-		return
+	inc.wire(rank, reply, err)
+}
+
+// wire tells all ranks what follows, if that is known.
+func (inc *incarnation) wire(rank int, reply *oob.Msg, err error) {
+	if err != nil {
+		inc.fail(verdict{code: ExitFailed, rank: rank, text: err.Error()})
+	} else if reply != nil {
+		inc.everyone(*reply)
 	}
-	all := make([]map[string][]byte, len(inc.ranks))
-	for i := range inc.ranks {
-		all[i] = inc.ranks[i].addr
+}
+
+// connected tells the user which transports carry what.
+func (inc *incarnation) connected() {
+	s := inc.wires.Summary()
+	inc.routes = &s
+	tell := inc.h.verbose
+	if s.Unusual { // it may be as wanted, but costs a lot where it is not
+		tell = inc.h.say
 	}
-	inc.everyone(oob.Msg{Kind: oob.Peers, Data: mustJSON(all)})
+	for i, note := range s.Notes {
+		if i == mostNotes && !inc.h.opt.Verbose {
+			tell("... and %d more; gorun status lists them", len(s.Notes)-i)
+			break
+		}
+		tell("transport %s", note)
+	}
+	if len(s.Uses) > 0 {
+		inc.h.verbose("transports: %v", &s)
+	}
+}
+
+// mostNotes is how many lines about transports are told unasked.
+const mostNotes = 3
+
+// nodes tells which ranks share a node, as the ranks are told.
+func (inc *incarnation) nodes() []oob.Node {
+	numbers := map[string]int{}
+	var nodes []oob.Node
+	for i, l := range inc.links {
+		host := l.agent.Host()
+		if inc.h.opt.Params[ParamNodes] == "agents" {
+			host = fmt.Sprint(i)
+		}
+		if _, known := numbers[host]; !known {
+			numbers[host] = len(numbers)
+		}
+		from, to := share(i, len(inc.links), inc.h.opt.NP)
+		nodes = append(nodes, oob.Node{Number: numbers[host], Ranks: to - from})
+	}
+	return nodes
+}
+
+// local is the number of ranks on the machine of an agent.
+func (inc *incarnation) local(of *link) (n int) {
+	for i, l := range inc.links {
+		if l.agent.Host() == of.agent.Host() {
+			from, to := share(i, len(inc.links), inc.h.opt.NP)
+			n += to - from
+		}
+	}
+	return n
 }
 
 // everyone sends a frame to all ranks, once per agent.

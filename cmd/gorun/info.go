@@ -38,6 +38,9 @@ func info(std stdio) error {
 			}
 		}
 	}
+	for _, p := range launcher.Parameters() {
+		fmt.Fprintf(w, "parameter (-param)\t%s=%s\t%s\n", p.Name, p.Default, p.Doc)
+	}
 	fmt.Fprintf(w, "back-end (-cr)\t%s\t%s\n", portable.name, portable.doc)
 	for _, i := range launcher.Imagers() {
 		printImager(w, i)

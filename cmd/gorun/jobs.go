@@ -115,7 +115,12 @@ var statusCommand = command{
 
 func printStatus(std stdio, s *launcher.Status) error {
 	w := tabwriter.NewWriter(std.out, 0, 8, 2, ' ', 0)
-	line := func(name string, value any) { fmt.Fprintf(w, "%s:\t%v\n", name, value) }
+	line := func(name string, value any) {
+		if name != "" {
+			name += ":"
+		}
+		fmt.Fprintf(w, "%s\t%v\n", name, value)
+	}
 	line("job", s.Job)
 	line("incarnation", s.Incarnation)
 	line("state", s.State)
@@ -136,6 +141,12 @@ func printStatus(std stdio, s *launcher.Status) error {
 	}
 	if s.Last != nil {
 		line("newest checkpoint", s.Last)
+	}
+	if t := s.Transports; t != nil && len(t.Uses) > 0 {
+		line("transports", t)
+		for _, note := range t.Notes {
+			line("", note)
+		}
 	}
 	line("ranks", s.NP)
 	for _, r := range s.Ranks {

@@ -16,7 +16,7 @@ import (
 //	rank                      agent / head
 //	        <----------------- Start      of the new incarnation
 //	 Hello, Address --------->            its transports are open anew
-//	        <----------------- Peers
+//	        ...                           until all reach all, see package wireup
 //	 Up     ----------------->            the gate is open: calls go on where they were
 //	 FinalizeWant ----------->            if the program is in Finalize: this head has not heard
 //
@@ -50,16 +50,16 @@ func (d *driver) reopen(start oob.StartConfig) error {
 	case len(d.modules) == 0:
 		return errors.New("this kind of job cannot be restored")
 	}
-	t, err := reopenTransports(start, j.Engine, d.modules)
+	d.setWaiter(nil)
+	t, err := newTransports(start, j.Engine, d.modules)
 	if err != nil {
 		return err
 	}
-	d.modules = t.modules
 	hello := oob.Msg{Kind: oob.Hello, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, A: oob.VersionMin, B: oob.VersionMax}
 	if hello.Data, err = json.Marshal(self()); err != nil {
 		return err
 	}
-	addr, err := t.address(start)
+	addr, err := t.open()
 	if err != nil {
 		return err
 	}
@@ -73,23 +73,26 @@ func (d *driver) reopen(start oob.StartConfig) error {
 	d.incarnation, d.attempt, d.due = start.Incarnation, 0, nil
 	d.write = nil
 	d.joining = t
-	d.setWaiter(t.waiter)
 	return nil
 }
 
-// rejoin goes on with the program when the other ranks' addresses are known.
+// rejoin goes on until every rank knows how it reaches every other, and then with
+// the program.
 func (d *driver) rejoin(m *oob.Msg) {
 	j, t := d.j, d.joining
-	start := *j.start.Load()
-	err := t.peers(m, start)
-	if err == nil {
-		err = j.Engine.Restarted(t.modules, t.waiter)
+	answer, done, err := t.hear(m)
+	if err == nil && !done {
+		err = j.link.Send(answer)
 	}
 	if err != nil {
-		d.lostWay(start, err)
+		d.lostWay(*j.start.Load(), err)
 		return
 	}
-	d.joining = nil
+	if !done {
+		return
+	}
+	d.modules, d.joining = t.modules, nil
+	d.setWaiter(t.waiter)
 	d.open()
 	if err = j.send(oob.Msg{Kind: oob.Up}); err == nil && j.finalizing.Load() {
 		err = j.send(oob.Msg{Kind: oob.FinalizeWant})

@@ -75,6 +75,14 @@ func (w *wire) expect(t *testing.T, kind oob.Kind, incarnation uint64) oob.Msg {
 	return m
 }
 
+// connect is the rest of the exchange of addresses.
+func (w *wire) connect(t *testing.T, incarnation uint64) {
+	t.Helper()
+	w.order(oob.Msg{Kind: oob.Peers, Incarnation: incarnation, Data: []byte(`[{"mem":""},{"mem":"bWVt"}]`)})
+	w.expect(t, oob.Reach, incarnation)
+	w.order(oob.Msg{Kind: oob.Routes, Incarnation: incarnation, Data: []byte(`{}`)})
+}
+
 func startAs(t *testing.T, s oob.StartConfig) oob.Msg {
 	t.Helper()
 	data, err := json.Marshal(s)
@@ -104,7 +112,7 @@ func TestComeBack(t *testing.T) {
 	// The head begins nothing before all are up; whatever comes is not for us.
 	w.order(oob.Msg{Kind: oob.Ask, Incarnation: 2, Attempt: 1})
 	w.order(oob.Msg{Kind: oob.Peers, Incarnation: 1, Data: []byte(`[{},{}]`)})
-	w.order(oob.Msg{Kind: oob.Peers, Incarnation: 2, Data: []byte(`[{"mem":""},{"mem":"bWVt"}]`)})
+	w.connect(t, 2)
 	w.expect(t, oob.Up, 2)
 	if j.ID() != "two" || j.Incarnation() != 2 || j.Restarted() || j.Image != "" {
 		t.Errorf("job %q, incarnation %d, restarted %v", j.ID(), j.Incarnation(), j.Restarted())
@@ -127,7 +135,7 @@ func TestComeBack(t *testing.T) {
 	w.order(startAs(t, next(3)))
 	w.expect(t, oob.Hello, 3)
 	w.expect(t, oob.Address, 3)
-	w.order(oob.Msg{Kind: oob.Peers, Incarnation: 3, Data: []byte(`[{"mem":""},{"mem":"bWVt"}]`)})
+	w.connect(t, 3)
 	w.expect(t, oob.Up, 3)
 	w.expect(t, oob.FinalizeWant, 3)
 	w.order(oob.Msg{Kind: oob.FinalizeGo, Incarnation: 3})
@@ -139,9 +147,9 @@ func TestComeBack(t *testing.T) {
 // A rank that cannot go on tells the head why, in the new incarnation, and ends.
 func TestComeBackFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		early, still bool // not Ready; without modules of its own
-		change       func(*oob.StartConfig)
-		peers, want  string
+		early, still        bool // not Ready; without modules of its own
+		change              func(*oob.StartConfig)
+		peers, routes, want string
 	}{
 		"not ready":         {early: true, want: "it was not ready to be imaged but running"},
 		"another rank":      {change: func(s *oob.StartConfig) { s.Rank = 1 }, want: "the order to go on is for rank 1 of 2"},
@@ -149,7 +157,8 @@ func TestComeBackFails(t *testing.T) {
 		"another size":      {change: func(s *oob.StartConfig) { s.Size = 3 }, want: "for rank 0 of 3"},
 		"no transport":      {change: func(s *oob.StartConfig) { s.RPI = []string{"mem", "smoke"} }, want: `no transport "smoke"`},
 		"not ours":          {still: true, want: "cannot be restored"},
-		"peers unreachable": {peers: `[{"mem":""},{"smoke":"bWVt"}]`, want: "rank 1: no transport reaches it"},
+		"peers unreachable": {peers: `[{"mem":""},{"smoke":"bWVt"}]`, routes: `{}`, want: "rank 1: no transport reaches it"},
+		"one-way":           {peers: `[{"mem":""},{"mem":"bWVt"}]`, routes: `{"forgo":{"0":[{"transport":"mem","ranks":[[1,1]]}]}}`, want: "ranks that do not reach it"},
 		"peers missing":     {peers: `[{"mem":""}]`, want: "1 of 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +175,10 @@ func TestComeBackFails(t *testing.T) {
 				w.expect(t, oob.Hello, 2)
 				w.expect(t, oob.Address, 2)
 				w.order(oob.Msg{Kind: oob.Peers, Incarnation: 2, Data: []byte(c.peers)})
+			}
+			if c.routes != "" {
+				w.expect(t, oob.Reach, 2)
+				w.order(oob.Msg{Kind: oob.Routes, Incarnation: 2, Data: []byte(c.routes)})
 			}
 			m := w.expect(t, oob.Failure, 2)
 			if m.B != 0 || !strings.Contains(string(m.Data), c.want) || !strings.HasPrefix(string(m.Data), "rank 0 cannot go on from its image: ") {

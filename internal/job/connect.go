@@ -13,9 +13,6 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// DefaultRPI is the order of transports where none is asked for.
-var DefaultRPI = []string{"tcp"}
-
 // Connect makes this process a rank: of the job whose agent started it, or,
 // without one, of a job of one rank.
 //
@@ -26,7 +23,7 @@ var DefaultRPI = []string{"tcp"}
 //	        <----------------- Hello
 //	        <----------------- Start      rank, size, secret, transports
 //	 Address ---------------->            where this rank is reached
-//	        <----------------- Peers      everybody's Address
+//	        ...                           until all reach all, see package wireup
 //	 Up     ----------------->
 //
 // The job is from then on the process's own, see Default.
@@ -71,7 +68,7 @@ func join(conn *oob.Conn) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := enter(conn, start)
+	j, err := Enter(conn, start, nil)
 	if err != nil {
 		// The head shows the reason; without this it would only see an exit.
 		return nil, errors.Join(err, conn.Send(failure(start, err, false)))
@@ -94,7 +91,9 @@ func failure(start oob.StartConfig, err error, secondary bool) oob.Msg {
 	return m
 }
 
-func enter(conn *oob.Conn, start oob.StartConfig) (*Job, error) {
+// Enter makes a rank of a job: it opens the transports, learns over the link how
+// all others are reached, and returns when that is done. lost is as in Config.
+func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	switch {
 	case start.Image == "":
 	case start.Backend == backendNative:
@@ -103,29 +102,52 @@ func enter(conn *oob.Conn, start oob.StartConfig) (*Job, error) {
 		return nil, fmt.Errorf("rank %d cannot be restarted from %s: %w", start.Rank, start.Image, ErrNoBackend)
 	}
 	var running atomic.Pointer[Job]
-	t, err := openTransports(start, func(_ int, err error) {
+	e := rpi.New(rpi.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, Failed: func(_ int, err error) {
 		now := start
 		if j := running.Load(); j != nil {
 			now = *j.start.Load()
 		}
 		// Before the program can react: should it exit now, the head knows that
 		// this is a consequence. If the head is gone as well, so is this rank.
-		_ = conn.Send(failure(now, err, true))
-	})
+		_ = link.Send(failure(now, err, true))
+	}})
+	t, err := newTransports(start, e, nil)
+	if err == nil {
+		err = t.connect(link)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := t.connect(conn, start); err != nil {
-		return nil, errors.Join(err, t.close())
-	}
-	t.engine.Start()
+	e.Start()
 	up := oob.Msg{Kind: oob.Up, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation}
-	if err := conn.Send(up); err != nil {
-		return nil, errors.Join(err, t.close())
+	if err := link.Send(up); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
-	j := New(Config{Start: start, Engine: t.engine, Modules: t.modules, Waiter: t.waiter, Link: conn})
+	j := New(Config{Start: start, Engine: e, Modules: t.modules, Waiter: t.waiter, Link: link, Lost: lost})
 	running.Store(j)
 	return j, nil
+}
+
+// connect goes on until every rank knows how it reaches every other.
+func (t *transports) connect(link Link) error {
+	say, err := t.open()
+	for done := false; err == nil; {
+		if err = link.Send(say); err != nil {
+			break
+		}
+		var m oob.Msg
+		if m, err = link.Recv(); err != nil {
+			err = fmt.Errorf("rank %d: waiting for the other ranks' addresses: %w", t.start.Rank, err)
+			break
+		}
+		if say, done, err = t.hear(&m); done {
+			break
+		}
+	}
+	if err != nil {
+		return errors.Join(err, t.close())
+	}
+	return nil
 }
 
 // startOf reads what a message of kind Start says.

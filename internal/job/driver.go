@@ -94,13 +94,20 @@ func (d *driver) put(p posted) {
 	w := d.waiter
 	d.mu.Unlock()
 	token(d.ready)
-	w.Wake() // the driver may be waiting for the transports instead
+	if w != nil {
+		w.Wake() // the driver may be waiting for the transports instead
+	}
 }
 
+// setWaiter replaces the engine's waiter, nil while the transports are not open.
 func (d *driver) setWaiter(w rpi.Waiter) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	before := d.waiter
 	d.waiter = w
+	d.mu.Unlock()
+	if before != w {
+		stopWaiter(before)
+	}
 }
 
 // token leaves one token in a channel of capacity 1.
@@ -147,7 +154,7 @@ func (d *driver) handle(p *posted) {
 		d.comeBack(&p.ev.Msg)
 	case p.incarnation != d.incarnation:
 	case d.joining != nil: // the head begins nothing before all are up
-		if kind == oob.Peers {
+		if kind == oob.Peers || kind == oob.Routes {
 			d.rejoin(&p.ev.Msg)
 		}
 	case kind == oob.FinalizeGo:

@@ -125,6 +125,9 @@ func (j *Job) Finalize() error {
 		<-j.finalized
 	}
 	close(j.ended)
+	if j.driver != nil {
+		j.driver.setWaiter(nil)
+	}
 	err := j.Engine.Close()
 	if j.close != nil {
 		err = errors.Join(err, j.close())

@@ -4,84 +4,58 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/wireup"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// transports are a rank's open modules and the engine over them.
+// defaultRPI is the order of transports where none is asked for, as far as the
+// program has them.
+var defaultRPI = []string{"shm", "tcp"}
+
+// transports are a rank's modules on their way into a job: a rank's share of
+// what package wireup describes.
 type transports struct {
-	modules []rpi.Module
-	addrs   map[string][]byte
-	engine  *rpi.Engine
-	waiter  rpi.Waiter
+	start  oob.StartConfig
+	nodes  []int // by rank
+	engine *rpi.Engine
+	before []rpi.Module // of a process that was restored
+
+	order   []string     // by preference
+	tried   int          // of order
+	modules []rpi.Module // open
+	fresh   int          // modules from here on were opened in this round
+	failed  map[string]string
+	waiter  rpi.Waiter // when connected
 }
 
-// openTransports opens those that are asked for, under a new engine.
-func openTransports(start oob.StartConfig, failed func(peer int, err error)) (*transports, error) {
-	t, err := pickTransports(start, nil)
-	if err != nil {
-		return nil, err
-	}
-	t.engine = rpi.New(rpi.Config{Rank: start.Rank, Size: start.Size, Modules: t.modules, Waiter: t.waiter, Failed: failed})
-	if err := t.open(start, nil); err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-// reopenTransports opens them under an engine that has been restored with its
-// process: those that it had before are restarted, others take the place of
-// those that are not asked for any more.
-func reopenTransports(start oob.StartConfig, e *rpi.Engine, before []rpi.Module) (*transports, error) {
-	t, err := pickTransports(start, before)
-	if err != nil {
-		return nil, err
-	}
-	t.engine = e
-	if err := t.open(start, before); err != nil {
-		return nil, err
-	}
-	for _, m := range before {
-		if !slices.Contains(t.modules, m) {
-			_ = m.Close() // its descriptors lead nowhere
-		}
-	}
-	return t, nil
-}
-
-// pickTransports finds the modules by name, first among those that are there.
-func pickTransports(start oob.StartConfig, before []rpi.Module) (*transports, error) {
-	t := &transports{addrs: map[string][]byte{}}
-	names := start.RPI
-	if len(names) == 0 {
-		names = DefaultRPI
-	}
-	for _, name := range names {
-		m := named(before, name)
-		if m == nil {
-			factory, ok := rpi.Lookup(name)
-			if !ok {
-				return nil, fmt.Errorf("rank %d: -rpi %s: the program has no transport %q, it has %s", start.Rank, strings.Join(names, ","), name, strings.Join(rpi.Names(), ", "))
+// newTransports finds out which transports a rank is to open. Those that it had
+// before its process was restored will be restarted.
+func newTransports(start oob.StartConfig, e *rpi.Engine, before []rpi.Module) (*transports, error) {
+	t := &transports{start: start, nodes: nodesOf(&start), engine: e, before: before, order: start.RPI, failed: map[string]string{}}
+	if len(t.order) == 0 {
+		for _, name := range defaultRPI {
+			if _, ok := rpi.Lookup(name); ok {
+				t.order = append(t.order, name)
 			}
-			m = factory()
 		}
-		if w, ok := m.(rpi.Waiter); ok && t.waiter == nil {
-			t.waiter = w
-		}
-		t.modules = append(t.modules, m)
 	}
-	if t.waiter == nil {
-		t.waiter = rpi.NewChanWaiter()
+	for _, name := range t.order {
+		if _, ok := rpi.Lookup(name); !ok && t.had(name) == nil {
+			return nil, fmt.Errorf("rank %d: -rpi %s: the program has no transport %q, it has %s", start.Rank, strings.Join(t.order, ","), name, strings.Join(rpi.Names(), ", "))
+		}
 	}
 	return t, nil
 }
 
-func named(modules []rpi.Module, name string) rpi.Module {
-	for _, m := range modules {
+// had returns the module that the rank had, nil if none.
+func (t *transports) had(name string) rpi.Module {
+	for _, m := range t.before {
 		if m.Name() == name {
 			return m
 		}
@@ -89,65 +63,209 @@ func named(modules []rpi.Module, name string) rpi.Module {
 	return nil
 }
 
-func (t *transports) open(start oob.StartConfig, before []rpi.Module) error {
-	for i, m := range t.modules {
-		begin := m.Start
-		if slices.Contains(before, m) {
-			begin = m.Restart
-		}
-		addr, err := begin(rpi.Env{
-			Rank: start.Rank, Size: start.Size, Incarnation: start.Incarnation, Secret: start.Secret,
-			Host: start.Host, Sink: t.engine.Sink(i), Params: start.Params,
-		})
-		if err != nil {
-			t.modules = t.modules[:i]
-			return errors.Join(fmt.Errorf("rank %d: transport %s: %w", start.Rank, m.Name(), err), t.close())
-		}
-		t.addrs[m.Name()] = addr
+// open opens the next transports and returns the message with their addresses:
+// first the one that is preferred, unless it is known not to do; then, if this
+// rank lacks a peer, the rest.
+func (t *transports) open() (oob.Msg, error) {
+	t.fresh = len(t.modules)
+	until := t.tried
+	switch {
+	case t.start.Size == 1:
+	case t.tried == 0 && len(t.order) > 0 && oneNode(t.nodes):
+		until = 1
+	case t.tried == 0 || t.lacks():
+		until = len(t.order)
 	}
-	return nil
+	addrs := map[string][]byte{}
+	for ; t.tried < until; t.tried++ {
+		name := t.order[t.tried]
+		addr, err := t.openOne(name)
+		switch {
+		case err == nil:
+			addrs[name] = addr
+		case errors.Is(err, rpi.ErrUnavailable):
+			t.failed[name] = err.Error()
+		default:
+			return oob.Msg{}, errors.Join(fmt.Errorf("rank %d: transport %s: %w", t.start.Rank, name, err), t.close())
+		}
+	}
+	return t.message(oob.Address, oob.AddressInfo{Modules: addrs, Arch: runtime.GOARCH, BigEndian: BigEndian()})
 }
 
-// connect publishes this rank's addresses and learns those of the others.
-func (t *transports) connect(conn *oob.Conn, start oob.StartConfig) error {
-	m, err := t.address(start)
+func oneNode(nodes []int) bool {
+	return !slices.ContainsFunc(nodes, func(n int) bool { return n != nodes[0] })
+}
+
+func (t *transports) openOne(name string) (addr []byte, err error) {
+	env := rpi.Env{
+		Rank: t.start.Rank, Size: t.start.Size, Incarnation: t.start.Incarnation, Secret: t.start.Secret,
+		Host: t.start.Host, Sink: t.engine.Sink(len(t.modules)), Params: t.start.Params,
+	}
+	m := t.had(name)
+	if m != nil {
+		addr, err = m.Restart(env)
+	} else {
+		factory, _ := rpi.Lookup(name)
+		m = factory()
+		addr, err = m.Start(env)
+	}
 	if err == nil {
-		err = conn.Send(m)
+		t.modules = append(t.modules, m)
 	}
-	if err != nil {
-		return err
-	}
-	if m, err = conn.Recv(); err != nil {
-		return fmt.Errorf("rank %d: waiting for the other ranks' addresses: %w", start.Rank, err)
-	}
-	return t.peers(&m, start)
+	return addr, err
 }
 
-// address is the message that publishes this rank's addresses.
-func (t *transports) address(start oob.StartConfig) (oob.Msg, error) {
-	data, err := json.Marshal(oob.AddressInfo{Modules: t.addrs, Arch: runtime.GOARCH, BigEndian: BigEndian()})
-	return oob.Msg{Kind: oob.Address, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, Data: data}, err
+func (t *transports) message(kind oob.Kind, v any) (oob.Msg, error) {
+	data, err := json.Marshal(v)
+	return oob.Msg{Kind: kind, From: int32(t.start.Rank), To: oob.Head, Incarnation: t.start.Incarnation, Data: data}, err
 }
 
-// peers gives the modules the addresses of all ranks.
-func (t *transports) peers(m *oob.Msg, start oob.StartConfig) error {
+// hear goes on with a message of the head. It returns the answer, or done when
+// every rank knows how it reaches every other.
+func (t *transports) hear(m *oob.Msg) (answer oob.Msg, done bool, err error) {
+	switch m.Kind {
+	case oob.Peers:
+		if err = t.peers(m); err == nil {
+			answer, err = t.message(oob.Reach, t.reach())
+		}
+	case oob.Routes:
+		var more bool
+		if more, err = t.routes(m); err != nil {
+			break
+		}
+		if !more {
+			return answer, true, t.settle()
+		}
+		answer, err = t.open()
+	default:
+		err = fmt.Errorf("rank %d: message of kind %d where addresses were expected", t.start.Rank, m.Kind)
+	}
+	return answer, false, err
+}
+
+// peers gives the modules that were opened in this round the addresses of all
+// ranks that they may reach.
+func (t *transports) peers(m *oob.Msg) error {
 	var all []map[string][]byte
-	if m.Kind != oob.Peers {
-		return fmt.Errorf("rank %d: message of kind %d where addresses were expected", start.Rank, m.Kind)
+	if err := json.Unmarshal(m.Data, &all); err != nil || len(all) != t.start.Size {
+		return fmt.Errorf("rank %d: list of addresses: %d of %d, %w", t.start.Rank, len(all), t.start.Size, err)
 	}
-	if err := json.Unmarshal(m.Data, &all); err != nil || len(all) != start.Size {
-		return fmt.Errorf("rank %d: list of addresses: %d of %d, %w", start.Rank, len(all), start.Size, err)
-	}
-	for _, mod := range t.modules {
-		addrs := make([][]byte, start.Size)
+	for _, mod := range t.modules[t.fresh:] {
+		addrs := make([][]byte, t.start.Size)
 		for r := range all {
-			addrs[r] = all[r][mod.Name()]
+			if !t.away(mod, r) {
+				addrs[r] = all[r][mod.Name()]
+			}
 		}
 		if err := mod.Peers(addrs); err != nil {
-			return fmt.Errorf("rank %d: transport %s: %w", start.Rank, mod.Name(), err)
+			return fmt.Errorf("rank %d: transport %s: %w", t.start.Rank, mod.Name(), err)
 		}
 	}
 	return nil
+}
+
+// away reports whether a peer is on another node than a transport reaches.
+func (t *transports) away(m rpi.Module, peer int) bool {
+	_, local := m.(rpi.LocalModule)
+	return local && t.nodes[peer] != t.nodes[t.start.Rank]
+}
+
+// reach tells whom the modules of this round reach.
+func (t *transports) reach() oob.ReachInfo {
+	info := oob.ReachInfo{Order: t.order, Failed: t.failed, Left: t.tried < len(t.order)}
+	for _, m := range t.modules[t.fresh:] {
+		info.Opened = append(info.Opened, m.Name())
+		reasons := map[string][]int{}
+		for peer := range t.start.Size {
+			if peer != t.start.Rank && !m.Reaches(peer) {
+				why := t.whyNot(m, peer)
+				reasons[why] = append(reasons[why], peer)
+			}
+		}
+		for _, why := range slices.Sorted(maps.Keys(reasons)) {
+			info.Not = append(info.Not, oob.Unreached{Transport: m.Name(), Why: why, Ranks: oob.RunsOf(reasons[why])})
+		}
+	}
+	return info
+}
+
+func (t *transports) whyNot(m rpi.Module, peer int) string {
+	if t.away(m, peer) {
+		return wireup.OtherNode
+	}
+	if local, ok := m.(rpi.LocalModule); ok {
+		if err := local.Unreached(peer); err != nil {
+			return err.Error()
+		}
+	}
+	return "one of them does not have it open"
+}
+
+// routes gives up what others cannot do.
+func (t *transports) routes(m *oob.Msg) (more bool, err error) {
+	var info oob.RoutesInfo
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		return false, fmt.Errorf("rank %d: routes: %w", t.start.Rank, err)
+	}
+	for _, u := range info.Forgo[t.start.Rank] {
+		i := slices.IndexFunc(t.modules, func(m rpi.Module) bool { return m.Name() == u.Transport })
+		if i < 0 {
+			continue
+		}
+		local, ok := t.modules[i].(rpi.LocalModule)
+		if !ok {
+			return false, fmt.Errorf("rank %d: transport %s reaches ranks that do not reach it", t.start.Rank, u.Transport)
+		}
+		for _, run := range u.Ranks {
+			for peer := run[0]; peer <= run[1]; peer++ {
+				local.Forgo(peer)
+			}
+		}
+	}
+	return info.More, nil
+}
+
+// carrier is the index of the module that carries the frames to a peer, -1 if
+// there is none.
+func (t *transports) carrier(peer int) int {
+	return slices.IndexFunc(t.modules, func(m rpi.Module) bool { return m.Reaches(peer) })
+}
+
+// lacks reports whether there is a peer that no module reaches.
+func (t *transports) lacks() bool {
+	for peer := range t.start.Size {
+		if peer != t.start.Rank && t.carrier(peer) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// settle closes what nothing goes by, what is left of a former life included,
+// and gives the rest to the engine.
+func (t *transports) settle() error {
+	carries := make([]bool, len(t.modules))
+	for peer := range t.start.Size {
+		if i := t.carrier(peer); peer != t.start.Rank && i >= 0 {
+			carries[i] = true
+		}
+	}
+	kept := []rpi.Module{} // not nil, which means to the engine that nothing changes
+	for i, m := range t.modules {
+		if carries[i] {
+			kept = append(kept, m)
+		} else {
+			_ = m.Close() // it has carried nothing
+		}
+	}
+	for _, m := range t.before {
+		if !slices.Contains(t.modules, m) {
+			_ = m.Close() // its descriptors lead nowhere
+		}
+	}
+	t.modules, t.before = kept, nil
+	t.waiter = newWaiter(t.modules)
+	return t.engine.Restarted(t.modules, t.waiter)
 }
 
 func (t *transports) close() error {
@@ -155,5 +273,6 @@ func (t *transports) close() error {
 	for _, m := range t.modules {
 		errs = append(errs, m.Close())
 	}
+	t.modules = nil
 	return errors.Join(errs...)
 }

@@ -11,13 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/mem"
 )
 
 // Options of a Cluster.
@@ -25,7 +25,9 @@ type Options struct {
 	Dir        string   // where snapshots go, one folder each
 	Images     []string // by rank: restart from these
 	SparseFrom int
-	RPI        []string      // transports; nil: "mem"
+	RPI        []string // transports; nil: "mem". See also Near
+	Nodes      []int    // by rank; nil: one
+	Params     map[string]string
 	Phase      time.Duration // deadline of a phase; 0: the default
 	Auto       time.Duration // how long an auto attempt waits for Points; 0: the default
 	OnSend     func(oob.Msg) // told of what the head sends to ranks; must not block
@@ -36,6 +38,7 @@ type Cluster struct {
 	Jobs []*job.Job
 
 	opt         Options
+	secret      []byte
 	mu          sync.Mutex // guards all below
 	head        *ckpt.Head
 	incarnation uint64
@@ -44,50 +47,41 @@ type Cluster struct {
 	seq         int
 	wait        map[uint64]chan ckpt.Done
 	due         []ckpt.HeadEvent
+	wiring      *wiring  // of the present incarnation
 	revival     *revival // under way; nil: none
 	lost        []error  // by rank: why it has ended itself
 }
 
 // New starts a job of n ranks.
 func New(n int, opt Options) *Cluster {
-	c := &Cluster{opt: opt, wait: map[uint64]chan ckpt.Done{}, incarnation: 7, lost: make([]error, n)}
+	c := &Cluster{opt: opt, secret: fmt.Appendf(nil, "of cluster %d", clusters.Add(1)), wait: map[uint64]chan ckpt.Done{}, incarnation: 7, lost: make([]error, n), Jobs: make([]*job.Job, n)}
 	if opt.RPI == nil {
 		c.opt.RPI = []string{"mem"}
 	}
 	c.newHead(n)
-	fabric := mem.NewFabric(n)
-	modules, engines, addrs := make([]rpi.Module, n), make([]*rpi.Engine, n), make([][]byte, n)
-	for rank := range n {
-		if modules[rank] = fabric.Module(rank); c.opt.RPI[0] != "mem" {
-			factory, _ := rpi.Lookup(c.opt.RPI[0])
-			modules[rank] = factory()
-		}
-		engines[rank] = rpi.New(rpi.Config{Rank: rank, Size: n, Modules: modules[rank : rank+1]})
-		var err error
-		env := rpi.Env{Rank: rank, Size: n, Incarnation: c.incarnation, Sink: engines[rank].Sink(0), Secret: secret}
-		if addrs[rank], err = modules[rank].Start(env); err != nil {
-			panic(err)
-		}
+	for range n {
+		c.up = append(c.up, newPipe())
 	}
+	c.wiring = newWiring(n, func() { c.feedLocked(ckpt.HeadEvent{Type: ckpt.HvAllUp}) })
+	var all sync.WaitGroup
 	for rank := range n {
-		if err := modules[rank].Peers(addrs); err != nil {
-			panic(err)
-		}
-		engines[rank].Start()
 		start := c.start(rank, n)
 		if opt.Images != nil {
 			start.Image = opt.Images[rank]
 		}
-		down := newPipe()
-		c.up = append(c.up, down)
-		c.Jobs = append(c.Jobs, job.New(job.Config{Start: start, Engine: engines[rank], Modules: modules[rank : rank+1],
-			Waiter: modules[rank].(rpi.Waiter), Link: &link{in: down, to: c}, Lost: func(err error) { c.loses(rank, err) }}))
+		all.Go(func() {
+			j, err := job.Enter(&link{in: c.up[rank], to: c}, start, func(err error) { c.loses(rank, err) })
+			if err != nil {
+				panic(err)
+			}
+			c.Jobs[rank] = j
+		})
 	}
-	c.feed(ckpt.HeadEvent{Type: ckpt.HvAllUp})
+	all.Wait()
 	return c
 }
 
-var secret = []byte("of one process")
+var clusters atomic.Int64
 
 func (c *Cluster) newHead(n int) {
 	c.head = ckpt.NewHead(ckpt.HeadConfig{Size: n, Incarnation: c.incarnation, SparseFrom: c.opt.SparseFrom,
@@ -95,8 +89,12 @@ func (c *Cluster) newHead(n int) {
 }
 
 func (c *Cluster) start(rank, n int) oob.StartConfig {
-	return oob.StartConfig{Job: "test", Incarnation: c.incarnation, Rank: rank, Size: n, CR: "auto", Secret: secret,
-		RPI: c.opt.RPI, SparseFrom: c.opt.SparseFrom}
+	var nodes []oob.Node
+	for _, number := range c.opt.Nodes {
+		nodes = append(nodes, oob.Node{Number: number, Ranks: 1})
+	}
+	return oob.StartConfig{Job: "test", Incarnation: c.incarnation, Rank: rank, Size: n, CR: "auto", Secret: c.secret,
+		RPI: c.opt.RPI, SparseFrom: c.opt.SparseFrom, Nodes: nodes, Params: c.opt.Params}
 }
 
 // Checkpoint takes a snapshot of portable images and returns these by rank.
@@ -153,6 +151,10 @@ func (c *Cluster) folder(seq int) string { return filepath.Join(c.opt.Dir, fmt.S
 func (c *Cluster) feed(ev ckpt.HeadEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.feedLocked(ev)
+}
+
+func (c *Cluster) feedLocked(ev ckpt.HeadEvent) {
 	c.due = append(c.due, ev)
 	for len(c.due) > 0 {
 		ev := c.due[0]
@@ -263,7 +265,7 @@ func (l *link) Send(ms ...oob.Msg) error {
 		switch {
 		case m.To >= 0:
 			l.to.up[m.To].put(m)
-		case !l.to.registers(&m):
+		case !l.to.wires(&m):
 			l.to.feed(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: m})
 		}
 	}

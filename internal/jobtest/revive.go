@@ -4,20 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 
-	_ "github.com/gorun-mpi/gorun/rpi/tcp" // to be restarted over
-
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
 // revival is a whole-process restart in place.
 type revival struct {
-	id    uint64
-	rpi   []string
-	n     int // ranks that were to open their gates, then ranks that are up
-	born  bool
-	addrs []map[string][]byte
-	ready int // addresses known
+	id   uint64
+	rpi  []string
+	n    int // ranks that were to open their gates
+	born bool
 }
 
 // Revive lets all ranks meet what a process meets that was imaged and restored:
@@ -26,6 +22,13 @@ type revival struct {
 // other agents say. The program's goroutines are wherever they were. Nothing was
 // copied: the memory of the image is the present one, which has stood still.
 func (c *Cluster) Revive(rpi ...string) error { return c.ReviveFrom(oob.ModeNative, rpi...) }
+
+// Move tells on which nodes the ranks will be after the next restart.
+func (c *Cluster) Move(nodes []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opt.Nodes = nodes
+}
 
 // ReviveFrom is Revive with the attempt that makes the images in another mode:
 // auto, where it falls back.
@@ -94,7 +97,13 @@ func (c *Cluster) reborn() {
 	c.incarnation += 1000
 	c.newHead(n)
 	c.opt.RPI = r.rpi
-	*r = revival{id: r.id, born: true, addrs: make([]map[string][]byte, n)}
+	*r = revival{id: r.id, born: true}
+	c.wiring = newWiring(n, func() {
+		for _, a := range c.head.Step(ckpt.HeadEvent{Type: ckpt.HvAllUp}) {
+			c.do(a)
+		}
+		c.answer(ckpt.Done{ID: r.id})
+	})
 	for rank := range c.Jobs {
 		start := c.start(rank, n)
 		start.Image, start.Backend = "a native image", "native"
@@ -110,47 +119,4 @@ func (c *Cluster) reborn() {
 			c.up[rank].put(m)
 		}
 	}
-}
-
-// registers takes what a rank says on its way into an incarnation.
-func (c *Cluster) registers(m *oob.Msg) bool {
-	c.mu.Lock()
-	r := c.revival
-	if m.Incarnation != c.incarnation || r == nil || !r.born {
-		c.mu.Unlock()
-		return false
-	}
-	defer c.mu.Unlock()
-	switch m.Kind {
-	case oob.Hello:
-		if _, err := oob.CheckHello(m); err != nil {
-			panic(err)
-		}
-	case oob.Address:
-		var a oob.AddressInfo
-		if err := json.Unmarshal(m.Data, &a); err != nil || r.addrs[m.From] != nil {
-			panic(fmt.Sprintf("address of rank %d: %v", m.From, err))
-		}
-		r.addrs[m.From] = a.Modules
-		if r.ready++; r.ready == len(r.addrs) {
-			data, _ := json.Marshal(r.addrs)
-			for rank := range c.Jobs {
-				c.up[rank].put(oob.Msg{Kind: oob.Peers, From: oob.Head, To: int32(rank), Incarnation: c.incarnation, Data: data})
-			}
-		}
-	case oob.Up:
-		if r.n++; r.n == len(r.addrs) {
-			for _, a := range c.head.Step(ckpt.HeadEvent{Type: ckpt.HvAllUp}) {
-				c.do(a)
-			}
-			c.answer(ckpt.Done{ID: r.id})
-		}
-	case oob.Failure:
-		if m.B == 0 && c.revival != nil {
-			c.answer(ckpt.Done{ID: r.id, Err: string(m.Data)})
-		}
-	default:
-		return false
-	}
-	return true
 }

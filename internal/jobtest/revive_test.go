@@ -65,7 +65,17 @@ func until(is func() bool) {
 	}
 }
 
-var routes = [][2]string{{"mem", "mem"}, {"mem", "tcp"}, {"tcp", "tcp"}}
+// routes are transports before and after a restart. Those of several are for
+// ranks on different nodes.
+var routes = [][2]string{
+	{"mem", "mem"}, {"mem", "tcp"}, {"tcp", "mem"}, {"tcp", "tcp"},
+	{"near,tcp", "near,tcp"}, {"near,tcp", "tcp"}, {"mem", "near,tcp"},
+}
+
+// mixed reports whether a route needs several transports, before or after.
+func mixed(route [2]string) bool { return strings.Contains(route[0]+route[1], ",") }
+
+func list(route string) []string { return strings.Split(route, ",") }
 
 // TestBlockedCallsGoOn restarts a job all goroutines of which stand in calls that
 // end only afterwards: wildcard receives, synchronous sends small and large,
@@ -75,14 +85,18 @@ func TestBlockedCallsGoOn(t *testing.T) {
 	for _, route := range routes {
 		t.Run(route[0]+" to "+route[1], func(t *testing.T) {
 			const n, big = 3, 1 << 19
-			c := jobtest.New(n, jobtest.Options{Dir: t.TempDir(), RPI: route[:1]})
+			opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0])}
+			if mixed(route) {
+				opt.Nodes = []int{0, 1, 0}
+			}
+			c := jobtest.New(n, opt)
 			release := make(chan struct{})
 			wait := ranks(c, func(w *mpi.Comm) error { return blocked(w, release, big) })
 			// Rank 2 is in the collectives alone and in its sends; the others in
 			// receives and probes of what it has not sent.
 			until(func() bool { return held(c, 2) >= 5 && held(c, 0) >= 3 && held(c, 1) >= 3 })
 			for range 3 {
-				if err := c.Revive(route[1]); err != nil {
+				if err := c.Revive(list(route[1])...); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -198,7 +212,12 @@ func TestRandomRevivals(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		n := 2 + rng.IntN(4)
 		traffic := &traffic{n: n, rounds: 6 + rng.IntN(10), seed: uint64(seed)}
-		c := jobtest.New(n, jobtest.Options{Dir: t.TempDir(), RPI: route[:1], SparseFrom: rng.IntN(2)})
+		opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), SparseFrom: rng.IntN(2)}
+		if mixed(route) {
+			opt.Nodes = someNodes(rng, n)
+			opt.Params = map[string]string{"near.shy": fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))}
+		}
+		c := jobtest.New(n, opt)
 		wait := ranks(c, traffic.rank)
 		over := make(chan struct{})
 		go func() { wait(); close(over) }()
@@ -213,7 +232,10 @@ func TestRandomRevivals(t *testing.T) {
 					return traffic.calls.Load() >= at
 				}
 			})
-			err := c.Revive(route[1])
+			if mixed(route) {
+				c.Move(someNodes(rng, n))
+			}
+			err := c.Revive(list(route[1])...)
 			if err != nil && !strings.Contains(err.Error(), "all ranks have entered Finalize") {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -231,6 +253,15 @@ func TestRandomRevivals(t *testing.T) {
 }
 
 var revived atomic.Int64
+
+// someNodes puts ranks on one or two nodes.
+func someNodes(rng *rand.Rand, n int) []int {
+	nodes := make([]int, n)
+	for i := range nodes {
+		nodes[i] = rng.IntN(1 + rng.IntN(2))
+	}
+	return nodes
+}
 
 // traffic is a program whose ranks talk in several ways at once; every message
 // is known beforehand.

@@ -28,8 +28,8 @@ func AgentAddr(i int) int32 { return int32(-2 - i) }
 // Version range spoken here; the first frame on every stream is a Hello that
 // carries the sender's range in A (lowest) and B (highest).
 const (
-	VersionMin = 1
-	VersionMax = 1
+	VersionMin = 2
+	VersionMax = 2
 )
 
 // MaxMsg bounds one frame in bytes.
@@ -43,6 +43,8 @@ const (
 	Start                   // head>rank: Data is JSON of StartConfig; to a rank that runs already: it was restored from a whole-process image. To an agent, without data: all ranks of the job are restored, let go yours
 	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
 	Peers                   // head>rank: Data is JSON [][...] of all addresses, indexed by rank
+	Reach                   // rank>head: Data JSON of ReachInfo: whom it does not reach by which transport
+	Routes                  // head>rank: Data JSON of RoutesInfo: what follows from everybody's Reach
 	Up                      // rank>head: connected to the job, Init returns
 	Running                 // head>rank: all ranks are up (sent once)
 
@@ -139,6 +141,42 @@ type AddressInfo struct {
 	Modules   map[string][]byte `json:"modules"` // transport name -> address
 	Arch      string            `json:"arch"`
 	BigEndian bool              `json:"big_endian"`
+}
+
+// ReachInfo is how far the transports reach that a rank has opened since its
+// last one. The exchange is described in package wireup.
+type ReachInfo struct {
+	Order  []string          `json:"order"`            // all that it may open, by preference
+	Opened []string          `json:"opened,omitempty"` // since the last time
+	Failed map[string]string `json:"failed,omitempty"` // those that it cannot have, and why
+	Left   bool              `json:"left,omitempty"`   // there are some that it has not tried to open
+	Not    []Unreached       `json:"not,omitempty"`    // whom it does not reach by those it has opened
+}
+
+// RoutesInfo is what the ranks have to know of each other's reach.
+type RoutesInfo struct {
+	Forgo map[int][]Unreached `json:"forgo,omitempty"` // by rank: the peers that do not reach it though it reaches them
+	More  bool                `json:"more,omitempty"`  // ranks that lack a peer open what they have left, and all begin again
+}
+
+// Unreached is some ranks that a transport does not reach.
+type Unreached struct {
+	Transport string   `json:"transport"`
+	Why       string   `json:"why,omitempty"`
+	Ranks     [][2]int `json:"ranks"` // first and last of those in a row
+}
+
+// RunsOf describes ranks, which are in order, by the first and last of those in
+// a row.
+func RunsOf(ranks []int) (runs [][2]int) {
+	for _, r := range ranks {
+		if n := len(runs); n > 0 && runs[n-1][1] == r-1 {
+			runs[n-1][1] = r
+		} else {
+			runs = append(runs, [2]int{r, r})
+		}
+	}
+	return runs
 }
 
 // CaptureConfig says where and how the image of a rank is written: by the rank

@@ -1,0 +1,74 @@
+package jobtest_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+// TestTransports: which transport carries what, in jobs whose ranks all talk to
+// each other and sleep in between.
+func TestTransports(t *testing.T) {
+	for name, c := range map[string]struct {
+		rpi   []string
+		nodes []int
+		shy   string
+		want  string
+		notes []string
+	}{
+		"one node":          {rpi: []string{"near", "tcp"}, want: "near"},
+		"two nodes":         {rpi: []string{"near", "tcp"}, nodes: []int{0, 0, 1, 1}, want: "near (2 pairs of ranks), tcp (4 pairs of ranks)", notes: []string{"near: 4 pairs of ranks are on different nodes"}},
+		"a node each":       {rpi: []string{"near", "tcp"}, nodes: []int{0, 1, 2, 3}, want: "tcp", notes: []string{"near: 6 pairs of ranks are on different nodes"}},
+		"one way":           {rpi: []string{"near", "tcp"}, shy: "3>1", want: "near (5 pairs of ranks), tcp (1 pairs of ranks)", notes: []string{"near: not between rank 1 and rank 3: it is shy"}},
+		"one way, in nodes": {rpi: []string{"near", "tcp"}, nodes: []int{0, 0, 0, 1}, shy: "2>1", want: "near (2 pairs of ranks), tcp (4 pairs of ranks)", notes: []string{"near: 3 pairs of ranks are on different nodes", "near: not between rank 1 and rank 2: it is shy"}},
+		"not to be had":     {rpi: []string{"absent", "near", "tcp"}, want: "near", notes: []string{"absent: ranks 0-3 cannot use it: not available here: no such memory"}},
+		"tcp preferred":     {rpi: []string{"tcp", "near"}, nodes: []int{0, 0, 1, 1}, want: "tcp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const n = 4
+			opt := jobtest.Options{Dir: t.TempDir(), RPI: c.rpi, Nodes: c.nodes, Params: map[string]string{"near.shy": c.shy}}
+			cluster := jobtest.New(n, opt)
+			s := cluster.Transports()
+			if s.String() != c.want || !reflect.DeepEqual(s.Notes, c.notes) {
+				t.Errorf("%v, %q", &s, s.Notes)
+			}
+			nodes := c.nodes
+			if nodes == nil {
+				nodes = make([]int, n)
+			}
+			if got := cluster.Jobs[2].Nodes(); !slices.Equal(got, nodes) {
+				t.Errorf("nodes %v", got)
+			}
+			noErrors(t, ranks(cluster, func(w *mpi.Comm) error {
+				for range 100 { // around a ring: all but two ranks wait
+					if err := ring(w); err != nil {
+						return err
+					}
+				}
+				return mpi.Barrier(w)
+			})())
+			cluster.Stop()
+		})
+	}
+}
+
+// ring passes a message around all ranks.
+func ring(w *mpi.Comm) error {
+	me, n := w.Rank(), w.Size()
+	p := message(10, 7)
+	if me > 0 {
+		if _, err := mpi.Recv(w, p, me-1, 0); err != nil {
+			return err
+		}
+	}
+	if err := mpi.Send(w, p, (me+1)%n, 0); err != nil || me > 0 {
+		return err
+	}
+	if _, err := mpi.Recv(w, p, n-1, 0); err != nil {
+		return err
+	}
+	return expect(p, 7)
+}

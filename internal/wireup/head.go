@@ -1,0 +1,230 @@
+package wireup
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// OtherNode is why a transport within a node does not reach a rank.
+const OtherNode = "on different nodes"
+
+// Head collects what the ranks say of their transports and decides for each
+// pair.
+type Head struct {
+	size       int
+	order      []string // transports by preference
+	transports []*transport
+	ranks      []rank
+	reasons    []string // why one does not reach another; 0 is none
+	numbers    map[string]uint16
+	addresses  []map[string][]byte // of this round
+	got        int                 // of what all are to send
+}
+
+// rank is what is known of one.
+type rank struct {
+	left   bool // it has not opened all transports
+	failed map[string]string
+}
+
+// transport is how far one reaches.
+type transport struct {
+	name  string
+	fresh bool     // opened in this round
+	open  []bool   // by rank
+	why   []uint16 // by rank and peer: the reason why the rank does not reach the peer, 0 if it does
+}
+
+// New returns the head of a job of so many ranks.
+func New(size int) *Head {
+	return &Head{
+		size: size, ranks: make([]rank, size), reasons: []string{""}, numbers: map[string]uint16{},
+		addresses: make([]map[string][]byte, size),
+	}
+}
+
+// Address takes the addresses of a rank. When all are there it returns what is
+// to be sent to every rank.
+func (h *Head) Address(rank int, m *oob.Msg) (*oob.Msg, error) {
+	var info oob.AddressInfo
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		return nil, fmt.Errorf("rank %d: its address: %v", rank, err)
+	}
+	h.addresses[rank] = info.Modules
+	if !h.all() {
+		return nil, nil
+	}
+	for _, t := range h.transports {
+		t.fresh = false
+	}
+	return message(oob.Peers, h.addresses), nil
+}
+
+// all counts one more, and reports whether that was the last.
+func (h *Head) all() bool {
+	h.got++
+	if h.got == h.size {
+		h.got = 0
+		return true
+	}
+	return false
+}
+
+func message(kind oob.Kind, v any) *oob.Msg {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of our own types, which always can be
+	}
+	return &oob.Msg{Kind: kind, From: oob.Head, Data: data}
+}
+
+// Reach takes how far the transports of a rank reach. When all have told it
+// returns what is to be sent to every rank; done says that they are connected
+// with that. An error names two ranks that cannot be.
+func (h *Head) Reach(rank int, m *oob.Msg) (reply *oob.Msg, done bool, err error) {
+	var info oob.ReachInfo
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		return nil, false, fmt.Errorf("rank %d: its reach: %v", rank, err)
+	}
+	h.note(rank, &info)
+	if !h.all() {
+		return nil, false, nil
+	}
+	routes := oob.RoutesInfo{Forgo: h.symmetric()}
+	if a, b, ok := h.unjoined(); ok {
+		if !h.ranks[a].left && !h.ranks[b].left {
+			return nil, false, h.cannot(a, b)
+		}
+		routes.More = true
+	}
+	return message(oob.Routes, routes), !routes.More, nil
+}
+
+func (h *Head) note(r int, info *oob.ReachInfo) {
+	if h.order == nil {
+		h.order = info.Order
+	}
+	h.ranks[r].left = info.Left
+	if info.Failed != nil {
+		h.ranks[r].failed = info.Failed
+	}
+	for _, name := range info.Opened {
+		t := h.transport(name)
+		t.fresh, t.open[r] = true, true
+	}
+	for _, not := range info.Not {
+		t, number := h.transport(not.Transport), h.number(not.Why)
+		for _, run := range not.Ranks {
+			for peer := max(run[0], 0); peer <= min(run[1], h.size-1); peer++ {
+				t.why[r*h.size+peer] = number
+			}
+		}
+	}
+}
+
+func (h *Head) transport(name string) *transport {
+	for _, t := range h.transports {
+		if t.name == name {
+			return t
+		}
+	}
+	t := &transport{name: name, open: make([]bool, h.size), why: make([]uint16, h.size*h.size)}
+	h.transports = append(h.transports, t)
+	slices.SortStableFunc(h.transports, func(a, b *transport) int {
+		return slices.Index(h.order, a.name) - slices.Index(h.order, b.name)
+	})
+	return t
+}
+
+func (h *Head) number(why string) uint16 {
+	n, ok := h.numbers[why]
+	if !ok && len(h.reasons) < 1<<16 {
+		n = uint16(len(h.reasons))
+		h.numbers[why] = n
+		h.reasons = append(h.reasons, why)
+	}
+	return max(n, 1)
+}
+
+// reaches reports whether a reaches b.
+func (h *Head) reaches(t *transport, a, b int) bool {
+	return t.open[a] && t.open[b] && t.why[a*h.size+b] == 0
+}
+
+// symmetric tells, by rank, which peers do not reach it though it reaches them.
+func (h *Head) symmetric() map[int][]oob.Unreached {
+	forgo := map[int][]oob.Unreached{}
+	for _, t := range h.transports {
+		if !t.fresh {
+			continue
+		}
+		for a := range h.size {
+			var peers []int
+			for b := range h.size {
+				if a != b && h.reaches(t, a, b) && !h.reaches(t, b, a) {
+					peers = append(peers, b)
+				}
+			}
+			if peers != nil {
+				forgo[a] = append(forgo[a], oob.Unreached{Transport: t.name, Ranks: oob.RunsOf(peers)})
+			}
+		}
+	}
+	return forgo
+}
+
+// route is the transport between two ranks, nil if there is none.
+func (h *Head) route(a, b int) *transport {
+	for _, t := range h.transports {
+		if h.reaches(t, a, b) && h.reaches(t, b, a) {
+			return t
+		}
+	}
+	return nil
+}
+
+// unjoined finds two ranks without a transport, if there are any such that no
+// further one can be opened.
+func (h *Head) unjoined() (a, b int, found bool) {
+	for i := range h.size {
+		for k := range i {
+			if h.route(k, i) != nil {
+				continue
+			}
+			a, b, found = k, i, true
+			if !h.ranks[k].left && !h.ranks[i].left {
+				return a, b, true
+			}
+		}
+	}
+	return a, b, found
+}
+
+// cannot says why two ranks cannot be joined, and what to do about it.
+func (h *Head) cannot(a, b int) error {
+	var why []string
+	for _, name := range h.order {
+		why = append(why, name+": "+h.why(name, a, b))
+	}
+	remedy := "name a transport that reaches all: -rpi " + strings.Join(append(h.order, "tcp"), ",")
+	if slices.Contains(h.order, "tcp") {
+		remedy = "'gorun info' lists the transports there are"
+	}
+	return fmt.Errorf("rank %d and rank %d cannot reach each other over -rpi %s (%s): %s",
+		a, b, strings.Join(h.order, ","), strings.Join(why, "; "), remedy)
+}
+
+// why says why two ranks do not use a transport.
+func (h *Head) why(name string, a, b int) string {
+	for _, r := range []int{a, b} {
+		if text, failed := h.ranks[r].failed[name]; failed {
+			return fmt.Sprintf("rank %d cannot use it: %s", r, text)
+		}
+	}
+	t := h.transport(name)
+	return h.reasons[max(t.why[a*h.size+b], t.why[b*h.size+a])]
+}

@@ -1,0 +1,179 @@
+package wireup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Summary says which transport carries what, for people.
+type Summary struct {
+	Uses  []Use    `json:"uses"`
+	Notes []string `json:"notes,omitempty"` // why a transport that is preferred does not carry all
+	// Unusual tells that some of the notes are about more than where ranks are.
+	Unusual bool `json:"unusual,omitempty"`
+}
+
+// Use is what one transport carries.
+type Use struct {
+	Transport string `json:"transport"`
+	Pairs     int    `json:"pairs"` // of ranks
+}
+
+// Names are the transports in use, by preference.
+func (s *Summary) Names() []string {
+	var names []string
+	for _, u := range s.Uses {
+		names = append(names, u.Transport)
+	}
+	return names
+}
+
+// String is what Uses says, in one line.
+func (s *Summary) String() string {
+	if len(s.Uses) == 1 {
+		return s.Uses[0].Transport
+	}
+	var parts []string
+	for _, u := range s.Uses {
+		parts = append(parts, fmt.Sprintf("%s (%d pairs of ranks)", u.Transport, u.Pairs))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Summary is for when the ranks are connected.
+func (h *Head) Summary() Summary {
+	var s Summary
+	carried := h.carried()
+	left := h.size * (h.size - 1) / 2
+	for _, name := range h.order {
+		if n := carried[name]; n > 0 {
+			s.Uses = append(s.Uses, Use{name, n})
+			left -= n
+		}
+		if left == 0 {
+			break
+		}
+		notes, unusual := h.notes(name)
+		s.Notes = append(s.Notes, notes...)
+		s.Unusual = s.Unusual || unusual
+	}
+	return s
+}
+
+// carried counts the pairs of ranks that each transport carries.
+func (h *Head) carried() map[string]int {
+	n := map[string]int{}
+	for a := range h.size {
+		for b := range a {
+			if t := h.route(a, b); t != nil {
+				n[t.name]++
+			}
+		}
+	}
+	return n
+}
+
+// notes says why a transport does not carry all that those preferred to it left.
+func (h *Head) notes(name string) (notes []string, unusual bool) {
+	say := func(format string, args ...any) {
+		notes = append(notes, name+": "+fmt.Sprintf(format, args...))
+	}
+	for text, ranks := range h.failures(name) {
+		say("%s cannot use it: %s", Ranks(ranks), text)
+		unusual = true
+	}
+	slices.Sort(notes)
+	away, pairs := h.apart(name)
+	if away > 0 {
+		say("%d pairs of ranks are %s", away, OtherNode)
+	}
+	for len(pairs) > 0 {
+		var centre int
+		var others []int
+		centre, others, pairs = star(pairs)
+		say("not between rank %d and %s: %s", centre, Ranks(others), h.why(name, centre, others[0]))
+		unusual = true
+	}
+	return notes, unusual
+}
+
+// apart returns the pairs of ranks that both have a transport and do not reach
+// each other with it, nor with one preferred to it: how many are on different
+// nodes, and which are not.
+func (h *Head) apart(name string) (away int, pairs [][2]int) {
+	t := h.transport(name)
+	for a := range h.size {
+		for b := range a {
+			r := h.route(b, a)
+			switch {
+			case !t.open[a] || !t.open[b], r != nil && slices.Index(h.order, r.name) <= slices.Index(h.order, name):
+			case h.why(name, b, a) == OtherNode:
+				away++
+			default:
+				pairs = append(pairs, [2]int{b, a})
+			}
+		}
+	}
+	return away, pairs
+}
+
+// failures are the ranks that cannot use a transport at all, by what they say.
+func (h *Head) failures(name string) map[string][]int {
+	all := map[string][]int{}
+	for r := range h.ranks {
+		if text, failed := h.ranks[r].failed[name]; failed {
+			all[text] = append(all[text], r)
+		}
+	}
+	return all
+}
+
+// star takes the rank that is in the most pairs out of them.
+func star(pairs [][2]int) (centre int, others []int, rest [][2]int) {
+	in := map[int]int{}
+	for _, p := range pairs {
+		in[p[0]]++
+		in[p[1]]++
+	}
+	for r, n := range in {
+		if n > in[centre] || n == in[centre] && r < centre {
+			centre = r
+		}
+	}
+	for _, p := range pairs {
+		switch centre {
+		case p[0]:
+			others = append(others, p[1])
+		case p[1]:
+			others = append(others, p[0])
+		default:
+			rest = append(rest, p)
+		}
+	}
+	slices.Sort(others)
+	return centre, others, rest
+}
+
+// Ranks names ranks, which are in order: "rank 3", "ranks 0-3, 7".
+func Ranks(ranks []int) string {
+	var b strings.Builder
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%d", ranks[i])
+		if j > i {
+			fmt.Fprintf(&b, "-%d", ranks[j])
+		}
+		i = j + 1
+	}
+	if len(ranks) == 1 {
+		return "rank " + b.String()
+	}
+	return "ranks " + b.String()
+}
