@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type process struct {
 	lines  chan string // what rank 0 prints; closed at its end
 	errs   bytes.Buffer
 	ended  chan struct{}
+	status error // of gorun, once it has ended
 	once   sync.Once
 	stdin  io.WriteCloser
 	record *launcher.Record
@@ -65,7 +67,7 @@ func (p *process) read(out io.Reader) {
 		p.lines <- strings.TrimSuffix(line, "\n")
 	}
 	close(p.lines)
-	p.cmd.Wait()
+	p.status = p.cmd.Wait()
 	close(p.ended)
 }
 
@@ -78,7 +80,7 @@ func (p *process) line(word string) (string, error) {
 		case text, ok := <-p.lines:
 			if !ok {
 				<-p.ended
-				return "", fmt.Errorf("the job ended early: %s", p.errs.String())
+				return "", fmt.Errorf("the job ended early (%w): %s", cmp.Or(p.status, errWell), p.errs.String())
 			}
 			if rest, ok := strings.CutPrefix(text, word); ok {
 				return strings.TrimSpace(rest), nil
@@ -88,6 +90,9 @@ func (p *process) line(word string) (string, error) {
 		}
 	}
 }
+
+// errWell is the status of a gorun that did not fail.
+var errWell = errors.New("exit status 0")
 
 func (p *process) until(word string) error {
 	_, err := p.line(word)
