@@ -1,0 +1,46 @@
+package shm
+
+import (
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+	"golang.org/x/sys/unix"
+)
+
+// 64 ranks of which each sends all it can to every other take no more than 64 MB
+// together; two, or those that are silent, much less.
+func TestMemory(t *testing.T) {
+	for _, c := range []struct{ ranks, most int }{{2, 5 << 20}, {16, 30 << 20}, {64, 64 << 20}} {
+		w := newWorld(t, c.ranks)
+		silent := w.touched()
+		for from := range w.m {
+			for to := range w.m {
+				for _, size := range []int{1000, 5000, 8} { // until pool and ring are full
+					for h := eager(1, size); from != to && w.m[from].Send(to, &h, pattern(0, size), 1, true) != rpi.Full; {
+					}
+					w.m[from].starved = nil
+					w.m[from].peers[to].out.full = false
+				}
+			}
+			w.m[from].Flush()
+		}
+		all := w.touched()
+		t.Logf("%d ranks: %d KB silent, %d KB in an all-to-all", c.ranks, silent>>10, all>>10)
+		if all > c.most || silent > c.ranks*4*pageSize {
+			t.Errorf("%d ranks: %d bytes touched silent, %d in an all-to-all", c.ranks, silent, all)
+		}
+		w.close()
+	}
+}
+
+// touched is the memory that all segments take.
+func (w *world) touched() (sum int) {
+	for _, m := range w.m {
+		var st unix.Stat_t
+		if err := unix.Fstat(m.addr.fd, &st); err != nil {
+			w.t.Fatal(err)
+		}
+		sum += int(st.Blocks) * 512
+	}
+	return sum
+}

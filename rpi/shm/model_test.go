@@ -1,0 +1,208 @@
+package shm
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+	"pgregory.net/rapid"
+)
+
+// Ranks send frames of any size, read, flush, go to sleep and are left alone, in
+// any order: each frame arrives once, whole and in order; what was refused is
+// said to be writable; what was held is given back; and in the end pool and
+// rings are as at the beginning.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		n := rapid.IntRange(2, 4).Draw(r, "ranks")
+		w := newWorld(t, n)
+		defer w.close()
+		w.shrink(rapid.IntRange(1, 5).Draw(r, "small"), rapid.IntRange(1, 4).Draw(r, "large"))
+		m := newModel(w)
+		r.Repeat(map[string]func(*rapid.T){
+			"send": func(r *rapid.T) {
+				from := rapid.IntRange(0, n-1).Draw(r, "from")
+				to := (from + rapid.IntRange(1, n-1).Draw(r, "to")) % n
+				size := rapid.OneOf(rapid.SampledFrom(sizes), rapid.IntRange(0, 100)).Draw(r, "size")
+				m.send(r, from, to, size, rapid.Bool().Draw(r, "more"))
+			},
+			"burst": func(r *rapid.T) {
+				from := rapid.IntRange(0, n-1).Draw(r, "from")
+				for range 1 << minShift {
+					m.send(r, from, (from+1)%n, 8, true)
+				}
+			},
+			"poll":  func(r *rapid.T) { w.m[rapid.IntRange(0, n-1).Draw(r, "rank")].Poll() },
+			"flush": func(r *rapid.T) { w.m[rapid.IntRange(0, n-1).Draw(r, "rank")].Flush() },
+			"sleep": func(r *rapid.T) {
+				i := rapid.IntRange(0, n-1).Draw(r, "rank")
+				if w.m[i].Arm() {
+					m.asleep[i] = true
+				}
+			},
+			"": m.check,
+		})
+		m.finish()
+	})
+}
+
+// model is what the ranks have done, as a user sees it.
+type model struct {
+	*world
+	sent   [][]int // frames, by sender and receiver
+	come   [][]int // the same, arrived
+	full   [][]bool
+	held   int // names of frames
+	asleep []bool
+}
+
+func newModel(w *world) *model {
+	m := &model{world: w, asleep: make([]bool, len(w.m))}
+	for range w.m {
+		m.sent, m.come = append(m.sent, make([]int, len(w.m))), append(m.come, make([]int, len(w.m)))
+		m.full = append(m.full, make([]bool, len(w.m)))
+	}
+	return m
+}
+
+// shrink makes rings and pools small.
+func (w *world) shrink(small, large int) {
+	for _, m := range w.m {
+		m.geo = geometry{minShift, small, large}
+		m.pool.init(m.mem, m.layout.pool, m.geo)
+	}
+}
+
+func (m *model) send(r *rapid.T, from, to, size int, more bool) {
+	k := m.sent[from][to]
+	h := eager(k, size)
+	if size > 4 {
+		h.Kind, h.Off = rpi.Data, uint64(k)
+	}
+	p := pattern(k, size)
+	m.held++
+	switch m.m[from].Send(to, &h, p, rpi.Ref(m.held), more) {
+	case rpi.Full:
+		m.full[from][to] = true
+	case rpi.Held:
+		m.s[from].sent[rpi.Ref(m.held)]--
+		fallthrough
+	case rpi.Taken:
+		m.sent[from][to]++
+		if !more {
+			m.rouse(r, from, to)
+		}
+	}
+}
+
+// rouse checks that a sleeper was woken who was sent something at once.
+func (m *model) rouse(r *rapid.T, from, to int) {
+	if m.asleep[to] && *m.m[to].word&bellArmed != 0 {
+		r.Fatalf("rank %d sleeps, and rank %d has sent", to, from)
+	}
+	m.asleep[to] = false
+}
+
+// check looks at what has arrived so far.
+func (m *model) check(r *rapid.T) {
+	for to, s := range m.s {
+		for from, got := range s.got {
+			for _, f := range got {
+				k := int(f.h.Tag)
+				if f.h.Kind == rpi.Data {
+					k = int(f.h.Off)
+				}
+				if string(f.p) != string(pattern(k, f.h.PayloadLen())) || m.come[from][to] != k {
+					r.Fatalf("frame %d of rank %d at %d, of %d bytes, is another", k, from, to, len(f.p))
+				}
+				m.come[from][to]++
+			}
+			s.got[from] = nil
+		}
+		if len(s.downs) != 0 {
+			r.Fatal(s.downs)
+		}
+	}
+}
+
+// finish reads everything and looks whether all is as it was.
+func (m *model) finish() {
+	m.until("all delivered", func() bool {
+		done := true
+		for from := range m.m {
+			for to := range m.m {
+				m.check(nil)
+				done = done && m.come[from][to] == m.sent[from][to]
+			}
+		}
+		return done
+	})
+	for i, x := range m.m {
+		x.Poll()
+		if !x.Quiet() || len(x.starved)+len(x.busy)+len(x.dirty) != 0 {
+			m.t.Fatalf("rank %d has something to do", i)
+		}
+		x.reclaim()
+		if free := len(x.pool.free[0]) + len(x.pool.free[1]); free != x.geo.small+x.geo.large {
+			m.t.Fatalf("rank %d: %d of %d chunks", i, free, x.geo.small+x.geo.large)
+		}
+		for ref, n := range m.s[i].sent {
+			if n != 0 {
+				m.t.Fatalf("frame %d was given back %d times too often", ref, n)
+			}
+		}
+		for to := range m.m {
+			if m.full[i][to] && m.s[i].writable[to] == 0 {
+				m.t.Fatalf("rank %d was never told that %d can be sent to again", i, to)
+			}
+		}
+	}
+}
+
+// FuzzPeer lets a peer write what it likes into its ring, its door and its
+// counters: the rank gets frames that obey the rules, or Down with the reason.
+func FuzzPeer(f *testing.F) {
+	var c [cellSize]byte
+	put := func(form, n uint8, size uint32) []byte {
+		binary.NativeEndian.PutUint64(c[:], word(seqOf(0), rpi.Data, form, n, 0))
+		binary.NativeEndian.PutUint64(c[24:], 100)
+		binary.NativeEndian.PutUint32(c[52:], uint32(layoutOf(2).pool))
+		binary.NativeEndian.PutUint32(c[56:], size)
+		return append([]byte(nil), c[:]...)
+	}
+	f.Add(put(formInline, 8, 0), uint64(0), uint32(0))
+	f.Add(put(formInline, 41, 0), uint64(0), uint32(1))
+	f.Add(append(put(formWhole, 0, 60), put(formMore, 0, 40)...), uint64(0), uint32(0))
+	f.Add(append(put(formWhole, 0, 60), put(formMore, 0, 41)...), uint64(0), uint32(1<<31))
+	f.Add(put(formWhole, 0, 1<<31), uint64(1<<63), uint32(1<<32-1))
+	f.Add([]byte{}, uint64(doorOpen|5), uint32(0))
+	f.Add([]byte{}, door(layoutOf(2).pool-cellSize<<minShift, minShift), uint32(0))
+	f.Fuzz(func(t *testing.T, cells []byte, way uint64, taken uint32) {
+		w := newWorld(t, 2)
+		defer w.close()
+		w.shrink(4, 4)
+		a, b := w.m[0], w.m[1]
+		w.s[0].keep = func(h *rpi.Header) int { return h.PayloadLen() / 2 }
+		h := eager(1, 8)
+		a.Send(1, &h, make([]byte, 8), 0, false)
+		b.openRing(0)
+		at := b.layout.rings
+		if way != 0 {
+			b.peers[0].ctl.change(1, way)
+			at = int(uint32(way)) * line
+		}
+		if at >= b.layout.rings && at < b.layout.size {
+			copy(b.mem[at:], cells)
+		}
+		*b.ctl.taken(0) = taken
+		for range 5 {
+			a.Send(1, &h, make([]byte, 8), 0, false)
+			a.Arm()
+			a.Poll()
+			a.learn(1)
+		}
+		if len(w.s[0].downs[1]) > 1 {
+			t.Fatal("down more than once")
+		}
+	})
+}

@@ -1,0 +1,383 @@
+package shm
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// sizes are those at which a frame takes another way.
+var sizes = []int{0, 1, 8, 39, 40, 41, 1000, smallChunk, smallChunk + 1, largeChunk, largeChunk + 1, 100000, rpi.MaxFrame}
+
+// Frames of all kinds and sizes arrive whole and in order, in both directions.
+func TestFrames(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.close()
+	headers := []rpi.Header{
+		{Kind: rpi.RTS, Tag: 3, Type: 9, Ctx: 1 << 60, Len: 1 << 40, Req: 77},
+		{Kind: rpi.RTS, Flags: rpi.FlagDirect, Len: 1 << 30, Req: 78, Off: 1<<63 + 5},
+		{Kind: rpi.CTS, Flags: rpi.FlagDirect | rpi.FlagPull, Ctx: 1<<64 - 1, Len: 5, Req: 1<<64 - 1, Off: 6},
+		{Kind: rpi.Ack, Req: 5}, {Kind: rpi.Fin, Req: 5, Off: 8}, {Kind: rpi.Poison, Ctx: 4, Off: 2},
+		{Kind: rpi.Direct, Req: 5, Off: 1 << 20, Len: 1 << 20},
+		{Kind: rpi.EagerSync, Tag: -1 << 31, Ctx: 5, Len: 8, Req: 99},
+		{Kind: rpi.Data, Req: 5, Off: 1 << 41, Len: rpi.MaxData},
+		{Kind: rpi.Data, Flags: rpi.FlagGone, Req: 6},
+		{Kind: rpi.Eager, Tag: 1<<31 - 1, Type: 1<<32 - 1, Ctx: 1<<64 - 1, Len: 8},
+	}
+	for _, n := range sizes {
+		headers = append(headers, eager(n, n))
+	}
+	for _, pair := range [][2]int{{0, 1}, {1, 0}, {2, 1}} {
+		from, to := pair[0], pair[1]
+		for i, h := range headers {
+			w.send(from, to, h, pattern(i, h.PayloadLen()), rpi.Ref(i+1), i%3 == 0)
+		}
+		w.m[from].Flush()
+		w.until("all arrived", func() bool { return len(w.s[to].got[from]) == len(headers) })
+		for i, f := range w.s[to].got[from] {
+			if f.h != headers[i] || string(f.p) != string(pattern(i, len(f.p))) || len(f.p) != f.h.PayloadLen() {
+				t.Fatalf("frame %d of rank %d: %+v, sent %+v", i, from, f.h, headers[i])
+			}
+		}
+	}
+}
+
+// A frame too large for the pool is Held until its last byte is in a chunk, and
+// the peer takes no other meanwhile; one without a name is copied aside.
+func TestHeld(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	w.connect(0, 1)
+	h := rpi.Header{Kind: rpi.Data, Req: 5, Len: 100 << 10}
+	p := pattern(1, rpi.MaxData)
+	if r := w.m[0].Send(1, &h, p[:h.Len], 7, false); r != rpi.Taken {
+		t.Fatal(r)
+	}
+	h.Len = rpi.MaxData
+	if r := w.m[0].Send(1, &h, p, 8, false); r != rpi.Held || w.m[0].Flush() || w.m[0].Quiet() {
+		t.Fatalf("a second one: %v", r)
+	}
+	third := eager(1, 0)
+	if r := w.m[0].Send(1, &third, nil, 0, false); r != rpi.Full {
+		t.Fatal(r)
+	}
+	w.until("sent", func() bool { return w.s[0].sent[8] == 1 && w.s[0].writable[1] > 0 && w.m[0].Quiet() })
+	clear(p[:100])
+	w.until("arrived", func() bool { return len(w.s[1].got[0]) == 2 })
+	for _, f := range w.s[1].got[0] {
+		if string(f.p) != string(pattern(1, rpi.MaxData)[:len(f.p)]) {
+			t.Error("a frame differs")
+		}
+	}
+	p = pattern(2, rpi.MaxData)
+	for range 3 {
+		w.send(0, 1, h, p, 0, false)
+	}
+	clear(p)
+	w.until("arrived", func() bool { return len(w.s[1].got[0]) == 5 })
+	if string(w.s[1].got[0][4].p) != string(pattern(2, rpi.MaxData)) {
+		t.Error("a frame without a name was sent after it was given back")
+	}
+}
+
+// A sink that wants less than a frame's payload gets that much of it.
+func TestPart(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	for _, n := range sizes {
+		w.s[1].keep = func(*rpi.Header) int { return n / 3 }
+		w.s[1].got[0] = nil
+		w.send(0, 1, eager(n, n), pattern(n, n), 1, false)
+		w.send(0, 1, eager(1, 0), nil, 1, false)
+		w.until("arrived", func() bool { return len(w.s[1].got[0]) == 2 })
+		if f := w.s[1].got[0][0]; string(f.p) != string(pattern(n, n)[:n/3]) {
+			t.Errorf("%d bytes of %d differ", len(f.p), n)
+		}
+	}
+}
+
+// A ring that is full refuses, is said to be writable when it is, and loses
+// nothing; a receiver who sleeps is woken before.
+func TestFull(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	n := 0
+	for ; ; n++ {
+		h := eager(n, 8)
+		if w.m[0].Send(1, &h, pattern(n, 8), 1, true) == rpi.Full {
+			break
+		}
+		if n > 1<<maxShift {
+			t.Fatal("never full")
+		}
+	}
+	if len(w.m[0].dirty) != 0 {
+		t.Error("the receiver was not woken for what he is to read")
+	}
+	w.m[0].Poll()
+	if w.s[0].writable[1] != 0 {
+		t.Fatal("writable, and nothing was read")
+	}
+	w.until("writable", func() bool { return w.s[0].writable[1] == 1 })
+	w.until("all arrived", func() bool { return len(w.s[1].got[0]) == n })
+	for i, f := range w.s[1].got[0] {
+		check(t, f, i, 8)
+	}
+}
+
+// Rank 1 does not read, and takes all chunks of rank 0: rank 2 is served when
+// rank 1 has read.
+func TestPoolEmpty(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.close()
+	h := eager(1, 5000)
+	n := 0
+	for ; w.m[0].Send(1, &h, pattern(1, 5000), 1, false) != rpi.Full; n++ {
+	}
+	if w.m[0].Send(2, &h, pattern(1, 5000), 1, false) != rpi.Full {
+		t.Fatal("there was a chunk left")
+	}
+	w.m[2].Poll()
+	w.m[0].Poll()
+	if w.s[0].writable[2] != 0 || w.m[0].Arm() == false {
+		t.Fatal("writable, without a chunk")
+	}
+	w.m[1].Poll()
+	if w.m[0].Arm() {
+		t.Error("sleeps in spite of what was freed")
+	}
+	w.until("writable", func() bool { return w.s[0].writable[1] == 1 && w.s[0].writable[2] == 1 })
+	w.send(0, 2, h, pattern(1, 5000), 1, false)
+	w.until("arrived", func() bool { return len(w.s[2].got[0]) == 1 && len(w.s[1].got[0]) == n })
+}
+
+// Whoever sleeps is woken: by a frame, by a flush of held back ones, by room for
+// those refused, by Wake, by the end of a peer.
+func TestWakes(t *testing.T) {
+	for name, by := range map[string]func(w *world){
+		"frame": func(w *world) { w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, false) },
+		"flush": func(w *world) {
+			w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
+			w.m[1].Flush()
+		},
+		"armed": func(w *world) {
+			w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
+			w.m[1].Arm()
+		},
+		"room": func(w *world) {
+			for w.m[1].Poll() {
+			}
+		},
+		"wake":  func(w *world) { w.m[0].Wake() },
+		"close": func(w *world) { w.m[1].Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			defer func() { w.m[0].Close() }()
+			if name != "close" {
+				defer func() { w.m[1].Close() }()
+			}
+			w.connect(1, 0)
+			h := eager(1, 8)
+			for name == "room" && w.m[0].Send(1, &h, pattern(1, 8), 1, true) != rpi.Full {
+			}
+			if !w.m[0].Arm() {
+				t.Fatal("nothing to do, and may not sleep")
+			}
+			woken := make(chan struct{})
+			go func() {
+				w.m[0].Wait(time.Hour)
+				close(woken)
+			}()
+			select {
+			case <-woken:
+				t.Fatal("woken by nobody")
+			case <-time.After(time.Millisecond):
+			}
+			by(w)
+			select {
+			case <-woken:
+			case <-time.After(20 * time.Second):
+				t.Fatal("not woken")
+			}
+		})
+	}
+}
+
+// A frame that comes between Arm and Wait, or before Arm, leaves no sleeper.
+func TestNoLostWakeUp(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	w.connect(1, 0)
+	w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
+	if w.m[0].Arm() {
+		t.Fatal("may sleep in spite of a frame")
+	}
+	w.m[0].Poll()
+	if !w.m[0].Arm() {
+		t.Fatal("may not sleep")
+	}
+	w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, false)
+	w.m[0].Wait(time.Hour)
+	w.m[0].Poll()
+	w.m[0].Wake()
+	if !w.m[0].Arm() {
+		t.Fatal("may not sleep")
+	}
+	w.m[0].Wait(time.Hour)
+	if b := atomic.LoadUint32(w.m[0].word); b != 0 {
+		t.Errorf("the bell is at %d", b)
+	}
+}
+
+// Who leaves is missed after its last frame, once.
+func TestPeerCloses(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.close()
+	for i := range 50 {
+		h := eager(i, 3000)
+		w.m[1].Send(0, &h, pattern(i, 3000), 0, true)
+	}
+	w.m[1].Close()
+	w.m[1] = w.m[2]
+	w.until("missed", func() bool { return len(w.s[0].downs[1]) > 0 && len(w.s[2].downs[1]) > 0 })
+	w.poll()
+	if downs := w.s[0].downs[1]; len(downs) != 1 || !errors.Is(downs[0], ErrClosed) || !strings.Contains(downs[0].Error(), "rank 1") {
+		t.Error(downs)
+	}
+	if len(w.s[0].got[1]) != 50 {
+		t.Errorf("%d of 50 frames", len(w.s[0].got[1]))
+	}
+	h := eager(1, 8)
+	if w.m[0].Send(1, &h, pattern(1, 8), 1, false) != rpi.Full {
+		t.Error("a frame to nobody was taken")
+	}
+	if !w.m[0].Arm() || !w.m[0].Quiet() {
+		t.Error("there is still something to do")
+	}
+}
+
+// Who is not one of us is not reached, and says why.
+func TestUnreached(t *testing.T) {
+	base := descriptors(t)
+	for name, c := range map[string]struct {
+		change func(e *rpi.Env)
+		addr   func(a *address) []byte
+		want   string
+	}{
+		"secret":      {change: func(e *rpi.Env) { e.Secret = []byte("another") }, want: "does not prove"},
+		"incarnation": {change: func(e *rpi.Env) { e.Incarnation = 78 }, want: "does not prove"},
+		"rank":        {change: func(e *rpi.Env) { e.Rank = 0 }, want: "does not prove"},
+		"size":        {change: func(e *rpi.Env) { e.Size = 400 }, want: "its segment has"},
+		"short":       {addr: func(a *address) []byte { return a.encode()[:31] }, want: "address of 31 bytes"},
+		"version":     {addr: func(a *address) []byte { p := a.encode(); p[0] = 9; return p }, want: "version 9"},
+		"order":       {addr: func(a *address) []byte { a.order = 3; return a.encode() }, want: "byte order"},
+		"machine":     {addr: func(a *address) []byte { a.machine = "moon"; return a.encode() }, want: "another machine"},
+		"nobody":      {addr: func(a *address) []byte { a.pid = 1 << 30; return a.encode() }, want: "no such file"},
+		"no segment":  {addr: func(a *address) []byte { a.fd = 0; return a.encode() }, want: ""},
+		"nonce":       {addr: func(a *address) []byte { a.nonce[3]++; return a.encode() }, want: "does not prove"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := New(), New()
+			defer a.Close()
+			defer b.Close()
+			ea, eb := env(0, 3), env(1, 3)
+			if c.change != nil {
+				c.change(&eb)
+			}
+			mine, err := a.Start(ea)
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs, err := b.Start(eb)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.addr != nil {
+				their := b.addr
+				theirs = c.addr(&their)
+			}
+			if err := a.Peers([][]byte{mine, theirs, nil}); err != nil {
+				t.Fatal(err)
+			}
+			why := a.Unreached(1)
+			if a.Reaches(1) || why == nil || !strings.Contains(why.Error(), c.want) || !strings.Contains(why.Error(), "rank 1") {
+				t.Errorf("reached, or: %v", why)
+			}
+			if a.Reaches(2) || a.Unreached(2) != nil || a.Reaches(0) || a.Reaches(-1) || a.Reaches(3) {
+				t.Error("somebody without address is reached, or a reason given")
+			}
+		})
+	}
+	if n := descriptors(t); n != base {
+		t.Errorf("%d descriptors, %d before", n, base)
+	}
+}
+
+func TestForgo(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.close()
+	w.m[0].Forgo(1)
+	if w.m[0].Reaches(1) || w.m[0].Unreached(1) == nil || !w.m[0].Reaches(2) {
+		t.Error("forgone, and reached")
+	}
+	w.m[1].Forgo(0)
+	w.send(0, 2, eager(1, 100), pattern(1, 100), 0, false)
+	w.until("arrived", func() bool { return len(w.s[2].got[0]) == 1 })
+}
+
+func TestStartFails(t *testing.T) {
+	for name, change := range map[string]func(e *rpi.Env){
+		"secret": func(e *rpi.Env) { e.Secret = nil },
+		"rank":   func(e *rpi.Env) { e.Rank = 2 },
+		"param":  func(e *rpi.Env) { e.Params["shm.eagre"] = "1" },
+		"value":  func(e *rpi.Env) { e.Params["shm.eager"] = "1000000" },
+	} {
+		e := env(0, 2)
+		change(&e)
+		if _, err := New().Start(e); err == nil || errors.Is(err, rpi.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	m := New()
+	defer m.Close()
+	if _, err := m.Start(env(0, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Peers(nil); err == nil {
+		t.Error("no addresses are enough")
+	}
+}
+
+// Nothing is left when all are closed: no descriptor, no mapping.
+func TestNothingLeft(t *testing.T) {
+	fds, maps := descriptors(t), mappings(t)
+	w := newWorld(t, 5)
+	for i := range w.m {
+		w.connect(i, (i+1)%5)
+	}
+	if mappings(t) == maps {
+		t.Error("nothing is mapped")
+	}
+	w.close()
+	if n := descriptors(t); n != fds {
+		t.Errorf("%d descriptors, %d before", n, fds)
+	}
+	if n := mappings(t); n != maps {
+		t.Errorf("%d mappings, %d before", n, maps)
+	}
+}
+
+// mappings counts the segments mapped in this process.
+func mappings(t testing.TB) int {
+	b, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(b), "/memfd:"+segmentName)
+}
