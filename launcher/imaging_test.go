@@ -476,6 +476,25 @@ func TestRestoreFails(t *testing.T) {
 	}
 }
 
+// A rank that is killed while it waits for the others to be restored is told then.
+func TestRestoredAndKilled(t *testing.T) {
+	b := newBench(t, 2, "", func(o *order) {
+		for rank := range 2 {
+			o.Start[rank] = oob.StartConfig{Rank: rank, Size: 2, Incarnation: 7, Image: "good", Backend: "fake"}
+		}
+	})
+	b.until(oob.Spawn)
+	b.until(oob.Spawn)
+	syscall.Kill(b.pids[1], syscall.SIGKILL)
+	if m := b.until(oob.Exit); m.From != 1 || m.B != 0 || !strings.Contains(string(m.Data), "was killed") {
+		t.Errorf("%+v %s", m, m.Data)
+	}
+	b.over()
+	if len(b.f.went) > 0 {
+		t.Error("the other rank has gone on")
+	}
+}
+
 func TestTurns(t *testing.T) {
 	d := turns{free: 100}
 	none := make(chan struct{})

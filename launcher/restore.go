@@ -57,17 +57,30 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	return nil
 }
 
-// whenAll lets a rank go when all are restored, or ends it if the job ends before.
+// whenAll lets a rank go when all are restored, or ends it if the job ends or
+// somebody kills it before.
 func (a *agent) whenAll(back *Restored) error {
-	select {
-	case <-a.restored:
-		return back.Go()
-	case <-a.quit:
-		return errors.Join(errEnded, back.End())
+	t := time.NewTicker(standPoll)
+	defer t.Stop()
+	for {
+		select {
+		case <-a.restored:
+			return back.Go()
+		case <-a.quit:
+			return errors.Join(errEnded, back.End())
+		case <-t.C:
+			// Its threads are traced, so that only its state tells.
+			if st, ok := readStat(back.PID); !ok || st.state == 'Z' {
+				return errors.Join(errKilled, back.End())
+			}
+		}
 	}
 }
 
-var errEnded = errors.New("the job was ended before all ranks were restored")
+var (
+	errEnded  = errors.New("the job was ended before all ranks were restored")
+	errKilled = errors.New("it was killed before all ranks were restored")
+)
 
 // A of Spawn.
 const (

@@ -31,16 +31,22 @@ func TestRestoreWait(t *testing.T) {
 	grown := read(t, path)
 	wait := func(o *RestoreOptions) { o.Wait = true }
 
-	back := tr.restore(img, wait)
-	if err := errors.Join(back.End(), back.End()); err != nil {
-		t.Fatal(err)
+	for _, killed := range []bool{false, true} {
+		back := tr.restore(img, wait)
+		if killed {
+			syscall.Kill(back.PID, syscall.SIGKILL)
+			waitState(t, back.PID, 'Z') // how it shows that somebody has killed it
+		}
+		if err := errors.Join(back.End(), back.End()); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(back.PID, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("it has been ended: %v", err)
+		}
+		tr.kill()
 	}
-	if err := syscall.Kill(back.PID, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("it has been ended: %v", err)
-	}
-	tr.kill()
 
-	back = tr.restore(img, wait)
+	back := tr.restore(img, wait)
 	syscall.Kill(back.PID, syscall.SIGKILL)
 	var e *RestoreError
 	if err := back.Go(); !errors.As(err, &e) {
