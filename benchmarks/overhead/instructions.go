@@ -64,13 +64,9 @@ const limit = 2 * time.Minute
 
 var collected = regexp.MustCompile(`Collected : (\d+)`)
 
-// callgrind returns the instructions of a whole run. Collection and preemption
-// are off: when they happen depends on time, and callgrind does not survive a
-// signal at the wrong moment.
+// callgrind returns the instructions of a whole run.
 func callgrind(ctx context.Context, exe string, count, size int) (int64, error) {
-	out, err := bench.Output(ctx, limit, []string{"GOGC=off", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"},
-		"valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-fd=1",
-		exe, "-count", strconv.Itoa(count), "-size", strconv.Itoa(size))
+	out, err := underCallgrind(ctx, "/dev/null", nil, exe, "-count", strconv.Itoa(count), "-size", strconv.Itoa(size))
 	if err != nil {
 		return 0, err
 	}
@@ -79,4 +75,12 @@ func callgrind(ctx context.Context, exe string, count, size int) (int64, error) 
 		return 0, fmt.Errorf("no count of instructions in %q", out)
 	}
 	return strconv.ParseInt(m[1], 10, 64)
+}
+
+// underCallgrind runs a program and returns its output. Collection and preemption
+// are off: when they happen depends on time, and callgrind does not survive a
+// signal at the wrong moment.
+func underCallgrind(ctx context.Context, file string, flags []string, program ...string) (string, error) {
+	args := append([]string{"valgrind", "--tool=callgrind", "--callgrind-out-file=" + file, "--log-fd=1"}, flags...)
+	return bench.Output(ctx, limit, []string{"GOGC=off", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}, append(args, program...)...)
 }

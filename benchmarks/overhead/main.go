@@ -9,6 +9,11 @@
 // for each size, the median of the ratios within the rounds and its 95 %
 // confidence interval. Where valgrind is installed, the instructions of one
 // message through the library are counted in both builds, too.
+//
+//	go run ./benchmarks/overhead -profile
+//
+// counts them by function, on both sides of an 8-byte message through shared
+// memory.
 package main
 
 import (
@@ -33,6 +38,7 @@ type options struct {
 	sizes   []string
 	rpi     string
 	count   bool
+	profile bool
 	check   bool
 }
 
@@ -50,6 +56,7 @@ func main() {
 	flag.IntVar(&o.batches, "batches", 5, "batches per size and round")
 	flag.StringVar(&o.rpi, "rpi", "tcp", "transport")
 	flag.BoolVar(&o.count, "instructions", true, "count instructions with valgrind")
+	flag.BoolVar(&o.profile, "profile", false, "only count the instructions of an 8-byte message by function")
 	flag.BoolVar(&o.check, "check", false, "fail if the interval of a ratio lies above the project's target")
 	flag.Parse()
 	o.sizes = strings.Split(*sizes, ",")
@@ -62,6 +69,9 @@ func run(ctx context.Context, o *options, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
+	if o.profile {
+		return profile(ctx, world, w)
+	}
 	missed := 0
 	if o.rounds > 0 {
 		if missed, err = pingpong(ctx, world, o, w); err != nil {

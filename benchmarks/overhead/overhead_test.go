@@ -1,6 +1,7 @@
 package main
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,9 +27,37 @@ func TestBuilds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := bench.Output(t.Context(), limit, nil, exe, "-count", "100", "-size", "16384")
-		if want := "compiled in: " + strconv.FormatBool(tags == nil); err != nil || !strings.Contains(out, want) {
-			t.Errorf("built with tags %v: %q, %v; want %q", tags, out, err, want)
+		for _, transport := range []string{"mem", "shm"} {
+			out, err := bench.Output(t.Context(), limit, nil, exe, "-count", "100", "-size", "4096", "-rpi", transport)
+			if want := "compiled in: " + strconv.FormatBool(tags == nil); err != nil || !strings.Contains(out, want) {
+				t.Errorf("built with tags %v: %q, %v; want %q", tags, out, err, want)
+			}
 		}
+	}
+}
+
+// What a function calls is not its own.
+func TestReadCosts(t *testing.T) {
+	got, err := readCosts(strings.NewReader(`# callgrind format
+events: Ir
+summary: 100
+
+fl=/a/main.go
+fn=main.send
+62 30
+cfi=/a/mpi/send.go
+cfn=github.com/gorun-mpi/gorun/mpi.Send
+calls=20 14
+62 60
+62 10
+
+fn=github.com/gorun-mpi/gorun/mpi.Send
+14 55
+fi=/a/other.go
+3 5
+`))
+	want := map[string]int64{"main.send": 40, "mpi.Send": 60}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 }
