@@ -84,7 +84,7 @@ func (t *transports) open() (oob.Msg, error) {
 		case err == nil:
 			addrs[name] = addr
 		case errors.Is(err, rpi.ErrUnavailable):
-			t.failed[name] = err.Error()
+			t.failed[name] = strings.TrimPrefix(err.Error(), name+": ")
 		default:
 			return oob.Msg{}, errors.Join(fmt.Errorf("rank %d: transport %s: %w", t.start.Rank, name, err), t.close())
 		}
@@ -195,7 +195,7 @@ func (t *transports) whyNot(m rpi.Module, peer int) string {
 	}
 	if local, ok := m.(rpi.LocalModule); ok {
 		if err := local.Unreached(peer); err != nil {
-			return err.Error()
+			return strings.TrimPrefix(err.Error(), m.Name()+": ")
 		}
 	}
 	return "one of them does not have it open"

@@ -69,11 +69,12 @@ func until(is func() bool) {
 // ranks on different nodes.
 var routes = [][2]string{
 	{"mem", "mem"}, {"mem", "tcp"}, {"tcp", "mem"}, {"tcp", "tcp"},
-	{"near,tcp", "near,tcp"}, {"near,tcp", "tcp"}, {"mem", "near,tcp"},
+	{"shm", "shm"}, {"shm", "tcp"}, {"tcp", "shm"}, {"shm,tcp", "shm,tcp"},
+	{"near,tcp", "near,tcp"}, {"shm,tcp", "tcp"}, {"shm", "shm,tcp"}, {"mem", "near,shm,tcp"},
 }
 
-// mixed reports whether a route needs several transports, before or after.
-func mixed(route [2]string) bool { return strings.Contains(route[0]+route[1], ",") }
+// several reports whether ranks over these transports may be on different nodes.
+func several(transports string) bool { return strings.Contains(transports, ",") }
 
 func list(route string) []string { return strings.Split(route, ",") }
 
@@ -86,7 +87,7 @@ func TestBlockedCallsGoOn(t *testing.T) {
 		t.Run(route[0]+" to "+route[1], func(t *testing.T) {
 			const n, big = 3, 1 << 19
 			opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0])}
-			if mixed(route) {
+			if several(route[0]) {
 				opt.Nodes = []int{0, 1, 0}
 			}
 			c := jobtest.New(n, opt)
@@ -203,9 +204,9 @@ func blocked(w *mpi.Comm, release chan struct{}, big int) error {
 // TestRandomRevivals runs random traffic, with random restarts in the middle,
 // over one transport and another.
 func TestRandomRevivals(t *testing.T) {
-	schedules := 210
+	schedules := 120
 	if raceEnabled || testing.Short() {
-		schedules = 30
+		schedules = 24
 	}
 	for seed := range schedules {
 		route := routes[seed%len(routes)]
@@ -213,7 +214,7 @@ func TestRandomRevivals(t *testing.T) {
 		n := 2 + rng.IntN(4)
 		traffic := &traffic{n: n, rounds: 6 + rng.IntN(10), seed: uint64(seed)}
 		opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), SparseFrom: rng.IntN(2)}
-		if mixed(route) {
+		if several(route[0]) {
 			opt.Nodes = someNodes(rng, n)
 			opt.Params = map[string]string{"near.shy": fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))}
 		}
@@ -232,8 +233,10 @@ func TestRandomRevivals(t *testing.T) {
 					return traffic.calls.Load() >= at
 				}
 			})
-			if mixed(route) {
+			if several(route[1]) {
 				c.Move(someNodes(rng, n))
+			} else {
+				c.Move(nil)
 			}
 			err := c.Revive(list(route[1])...)
 			if err != nil && !strings.Contains(err.Error(), "all ranks have entered Finalize") {
