@@ -34,7 +34,9 @@ func (e *Engine) OpenGate() {
 		m.Continue()
 	}
 	e.failDowns()
-	e.pump()
+	if e.pump(true) {
+		e.leaveWork()
+	}
 	e.mu.open()
 }
 

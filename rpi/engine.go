@@ -117,7 +117,7 @@ func (e *Engine) selectModules() {
 	used := make([]bool, len(e.modules))
 	for i := range e.peers {
 		pr := &e.peers[i]
-		pr.mod, pr.direct, pr.short = nil, nil, -1
+		pr.mod, pr.direct, pr.reader, pr.short = nil, nil, nil, -1
 		if i == e.rank {
 			continue
 		}
@@ -130,6 +130,9 @@ func (e *Engine) selectModules() {
 					pr.short = min(pr.eager, smallMax)
 				}
 				pr.direct, _ = m.(DirectWriter)
+				if pr.reader, _ = m.(DirectReader); pr.reader != nil {
+					pr.directMin = max(pr.reader.DirectMin(), 0)
+				}
 				break
 			}
 		}
@@ -171,9 +174,7 @@ func (e *Engine) Restarted(modules []Module, waiter Waiter) error {
 		pr.blocked = false
 		e.enlist(pr)
 	}
-	for _, r := range e.requests {
-		r.direct = false
-	}
+	e.forgetDirect()
 	return nil
 }
 
@@ -210,7 +211,8 @@ func (e *Engine) Close() error {
 	}
 	e.modules, e.only, e.polled, e.idle = nil, nil, nil, nil
 	for i := range e.peers {
-		e.peers[i].mod, e.peers[i].direct, e.peers[i].short = nil, nil, -1
+		pr := &e.peers[i]
+		pr.mod, pr.direct, pr.reader, pr.short = nil, nil, nil, -1
 	}
 	return errors.Join(errs...)
 }
@@ -252,9 +254,22 @@ func (e *Engine) enter() {
 
 func (e *Engine) leave() {
 	if len(e.ready) != 0 || e.downs != 0 {
-		e.settle()
+		e.settle(true)
+		if len(e.ready) != 0 {
+			e.leaveWork()
+		}
 	}
 	e.mu.unlock()
+}
+
+// leaveWork sees to it that somebody does what a caller leaves undone.
+func (e *Engine) leaveWork() {
+	switch {
+	case e.lead == leadNobody:
+		e.wakeForBatch()
+	case e.inWait.Load():
+		e.waiter.Wake()
+	}
 }
 
 // Progress polls the modules once, flushes what was batched, and reports
@@ -275,7 +290,7 @@ func (e *Engine) poll() bool {
 		moved = e.pollAll()
 	}
 	if len(e.ready) != 0 || e.downs != 0 {
-		e.settle()
+		moved = e.settle(false) || moved
 	}
 	return moved
 }
@@ -298,15 +313,16 @@ func (e *Engine) pollAll() bool {
 const idleEvery = 4096
 
 // settle does what callbacks of modules have asked for: they run inside the
-// modules' methods and must not call back.
-func (e *Engine) settle() {
+// modules' methods and must not call back. It reports whether there is more to
+// do; brief as for pump.
+func (e *Engine) settle(brief bool) bool {
 	if e.mu.gate() {
-		return
+		return false
 	}
 	if e.downs != 0 {
 		e.failDowns()
 	}
-	e.pump()
+	return e.pump(brief)
 }
 
 // flush hands on what modules hold back, and lets the next message to each

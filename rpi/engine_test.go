@@ -57,6 +57,12 @@ var variants = []struct {
 	{"direct", func(f *fakeNet) { f.direct = true }},
 	{"fragile", func(f *fakeNet) { f.direct, f.fragile = true, 1 }},
 	{"all", func(f *fakeNet) { f.hold, f.window, f.split, f.direct, f.fragile = true, 2, true, true, 2 }},
+	{"dual", func(f *fakeNet) { f.direct, f.dual = true, true }},
+	{"dual, reads fail", func(f *fakeNet) { f.direct, f.dual, f.blind = true, true, 1 }},
+	{"dual, writes fail", func(f *fakeNet) { f.direct, f.dual, f.fragile = true, true, 1 }},
+	{"dual, all", func(f *fakeNet) {
+		f.hold, f.window, f.split, f.direct, f.dual, f.fragile, f.blind = true, 1, true, true, true, 3, 2
+	}},
 }
 
 func eachVariant(t *testing.T, n int, test func(t *testing.T, f *fakeNet, e []*rpi.Engine)) {
@@ -81,6 +87,9 @@ func TestSizes(t *testing.T) {
 		}
 		if f.direct && f.fragile < 0 && f.writes == 0 {
 			t.Error("nothing was written directly")
+		}
+		if f.dual && f.reads == 0 {
+			t.Error("nothing was read directly")
 		}
 		checkQuiet(t, f, e)
 	})

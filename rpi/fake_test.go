@@ -18,6 +18,9 @@ type fakeNet struct {
 	hold    bool // Held instead of Taken for frames with payload
 	split   bool
 	direct  bool // modules accept Publish
+	dual    bool // and are DirectReaders
+	blind   int  // direct reads that succeed before one fails; < 0: all
+	reads   int  // direct reads done
 	fragile int  // direct writes that succeed before one fails; < 0: all
 	slots   int  // slots published and not yet read by all
 	writes  int  // direct writes done
@@ -25,7 +28,7 @@ type fakeNet struct {
 }
 
 func newFakeNet(t testing.TB, n int) *fakeNet {
-	f := &fakeNet{t: t, fragile: -1}
+	f := &fakeNet{t: t, fragile: -1, blind: -1}
 	for i := range n {
 		f.modules = append(f.modules, &fake{
 			net: f, rank: i,
@@ -38,11 +41,7 @@ func newFakeNet(t testing.TB, n int) *fakeNet {
 
 // engines returns one hand-driven engine for each module.
 func (f *fakeNet) engines() []*rpi.Engine {
-	modules := make([]rpi.Module, len(f.modules))
-	for i, m := range f.modules {
-		modules[i] = m
-	}
-	e := connect(f.t, modules, true)
+	e := connect(f.t, f.asModules(), true)
 	f.t.Cleanup(func() {
 		for _, e := range e {
 			if err := e.Close(); err != nil {
@@ -51,6 +50,41 @@ func (f *fakeNet) engines() []*rpi.Engine {
 		}
 	})
 	return e
+}
+
+// asModules returns what the engines get.
+func (f *fakeNet) asModules() []rpi.Module {
+	modules := make([]rpi.Module, len(f.modules))
+	for i, m := range f.modules {
+		if modules[i] = m; f.dual {
+			modules[i] = fakeReader{m}
+		}
+	}
+	return modules
+}
+
+// fakeReader is a fake that is a rpi.DirectReader.
+type fakeReader struct{ *fake }
+
+func (m fakeReader) DirectMin() int { return 20_000 }
+
+func (m fakeReader) Read(peer int, key, off uint64, dst []byte) bool {
+	f := m.net
+	if m.quiesced {
+		f.t.Errorf("rank %d reads with the gate closed", m.rank)
+	}
+	buf := f.modules[peer].published[key]
+	if buf == nil || f.blind == 0 {
+		clear(dst)
+		return false
+	}
+	f.blind--
+	if len(dst) > rpi.MaxDirect {
+		f.t.Errorf("direct read of %d bytes", len(dst))
+	}
+	copy(dst, buf[off:])
+	f.reads++
+	return true
 }
 
 // fake is one rank's module.
@@ -220,6 +254,9 @@ func (m *fake) Withdraw(_ int, key uint64) {
 }
 
 func (m *fake) Write(peer int, key, off uint64, src []byte) bool {
+	if m.quiesced {
+		m.net.t.Errorf("rank %d writes with the gate closed", m.rank)
+	}
 	buf := m.net.modules[peer].published[key]
 	if buf == nil || m.net.fragile == 0 {
 		return false

@@ -167,8 +167,7 @@ func cutTraffic(t *testing.T, rt *rapid.T, set func(*fakeNet)) {
 	const ranks = 3
 	f := newFakeNet(t, ranks)
 	set(f)
-	modules := []rpi.Module{f.modules[0], f.modules[1], f.modules[2]}
-	e := connect(t, modules, true)
+	e := connect(t, f.asModules(), true)
 	defer func() {
 		for _, e := range e {
 			e.Close()
@@ -296,13 +295,15 @@ func restart(t testing.TB, f *fakeNet, e []*rpi.Engine) {
 	}
 }
 
-// A half-sent message resumes after a restart, direct writes or not.
+// A half-sent message resumes after a restart, with direct writes or without,
+// and with direct reads as well; the transport may be able to go on with them or
+// not.
 func TestHalfSentResumes(t *testing.T) {
-	for steps := range 12 {
-		for _, direct := range []bool{true, false} {
-			t.Run(fmt.Sprint(steps, direct), func(t *testing.T) {
+	for steps := range 16 {
+		for kind := range 6 {
+			t.Run(fmt.Sprint(steps, kind), func(t *testing.T) {
 				f := newFakeNet(t, 2)
-				f.direct, f.window = direct, 1
+				f.direct, f.dual, f.window = kind%3 > 0, kind%3 > 1, 1
 				e := f.engines()
 				in := make([]byte, 5<<20)
 				sr := must(t)(e[0].Isend(1, ctx, 1, bytesType, pattern(len(in), 1), rpi.Standard))
@@ -311,13 +312,17 @@ func TestHalfSentResumes(t *testing.T) {
 					e[i%2].Progress()
 				}
 				cut(t, e)
-				f.direct = false
+				f.direct = kind > 2
 				restart(t, f, e)
 				open(e)
 				drive(t, e, func() bool { return e[0].Done(sr) && e[1].Done(rr) })
 				if _, err := ended(t, e[1], rr); err != nil || !bytes.Equal(in, pattern(len(in), 1)) {
 					t.Fatal(err)
 				}
+				if _, err := ended(t, e[0], sr); err != nil {
+					t.Fatal(err)
+				}
+				checkQuiet(t, f, e)
 			})
 		}
 	}

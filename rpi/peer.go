@@ -7,21 +7,24 @@ import "errors"
 // of announced messages. So a small message overtakes a large one's data but
 // never another message's first frame, which is what matching goes by.
 type peer struct {
-	mod     Module
-	rank    int
-	short   int   // longest message that may go at once; -1 if none may
-	eager   int   // longest message sent unannounced
-	failed  error // the peer has failed
-	first   requestList
-	flushed uint64       // Engine.flushes when a message last went at once
-	bit     uint64       // of mod in Engine.dirty
-	blocked bool         // Full, and not Writable since
-	listed  bool         // in Engine.ready
-	direct  DirectWriter // mod, if it is one
-	replies replyQueue
-	streams requestList
-	in      arriving
-	down    error // the channel is gone; not acted upon yet
+	mod       Module
+	rank      int
+	short     int   // longest message that may go at once; -1 if none may
+	eager     int   // longest message sent unannounced
+	failed    error // the peer has failed
+	first     requestList
+	flushed   uint64       // Engine.flushes when a message last went at once
+	bit       uint64       // of mod in Engine.dirty
+	blocked   bool         // Full, and not Writable since
+	listed    bool         // in Engine.ready
+	direct    DirectWriter // mod, if it is one
+	reader    DirectReader // likewise
+	directMin int          // shortest message that it copies directly
+	replies   replyQueue
+	streams   requestList // sends under way
+	pulls     requestList // receives that read their messages themselves
+	in        arriving
+	down      error // the channel is gone; not acted upon yet
 }
 
 // arriving is the frame between Begin and End.
@@ -86,30 +89,51 @@ func (e *Engine) respond(pr *peer, r reply) {
 	e.enlist(pr)
 }
 
-// pump sends what can be sent to the peers enlisted.
-func (e *Engine) pump() {
+// pump sends what can be sent to the peers enlisted, and does the direct copies.
+// These take their time: brief, or if somebody waits for the lock, it ends after
+// one segment of them, and reports that there is more to do.
+func (e *Engine) pump(brief bool) (more bool) {
 	for i := 0; i < len(e.ready); i++ { // grows meanwhile: modules call Writable
 		pr := e.ready[i]
 		pr.listed = false
-		e.pumpPeer(pr)
+		if e.pumpPeer(pr, brief) {
+			e.enlist(pr) // after the others
+			e.ready = e.ready[:copy(e.ready, e.ready[i+1:])]
+			return true
+		}
 	}
 	e.ready = e.ready[:0]
+	return false
 }
 
-func (e *Engine) pumpPeer(pr *peer) {
-	for !pr.blocked && pr.failed == nil && pr.mod != nil {
-		if rp := pr.replies.first(); rp != nil {
+func (e *Engine) pumpPeer(pr *peer, brief bool) (more bool) {
+	for pr.failed == nil && pr.mod != nil {
+		copied := false
+		if rp := pr.replies.first(); pr.blocked {
+			// Only what needs no frame.
+		} else if rp != nil {
 			if e.sendReply(pr, rp) {
 				pr.replies.pop()
 			}
+			continue
 		} else if r := pr.first.head; r != nil {
 			e.sendFirst(pr, r)
+			continue
 		} else if r := pr.streams.head; r != nil && r.held < maxHeld {
+			if copied = r.direct; !copied {
+				e.sendData(pr, r)
+				continue
+			}
 			e.sendData(pr, r)
-		} else {
-			return
+		}
+		if copied = e.pull(pr) || copied; !copied {
+			return false
+		}
+		if brief || e.mu.contended() {
+			return true
 		}
 	}
+	return false
 }
 
 // offer gives a frame to the peer's module and counts it if it was taken.
@@ -135,15 +159,28 @@ func (e *Engine) sendReply(pr *peer, rp *reply) bool {
 			return true // failed meanwhile
 		}
 		h.Off, h.Len = r.id(), r.want
-		if pr.direct != nil && r.want > 0 && !r.direct {
-			r.key, r.direct = pr.direct.Publish(pr.rank, r.buf[:r.want])
+		if pr.direct != nil && r.want >= uint64(pr.directMin) {
+			e.publish(pr, r, r.buf[:r.want])
 		}
-		if r.direct {
+		if r.published {
 			h.Flags |= FlagDirect
-			h.Ctx = r.key
+			h.Ctx = r.mine
+		}
+		if r.split = 0; r.direct && pr.reader != nil {
+			r.split = splitOf(r.want)
+		}
+		if r.split > 0 {
+			h.Flags |= FlagPull
 		}
 	}
-	return e.offer(pr, h, nil, 0, false) != Full
+	if e.offer(pr, h, nil, 0, false) == Full {
+		return false
+	}
+	if h.Flags&FlagPull != 0 {
+		r.pulling = true
+		pr.pulls.push(r)
+	}
+	return true
 }
 
 var errChannel = errors.New("channel closed")
@@ -186,7 +223,9 @@ func (e *Engine) failPeer(pr *peer, cause error) {
 		case phasePosted:
 			e.table.unpost(r)
 		case phaseRendezvous:
-			e.withdraw(pr, r)
+			if r.pulling {
+				pr.pulls.remove(r)
+			}
 		}
 		r.held = 0
 		e.complete(r, pr.failed)

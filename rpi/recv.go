@@ -136,24 +136,18 @@ func (e *Engine) accept(r *request, src int, h *Header) {
 		e.complete(r, nil)
 		return
 	}
+	if h.Flags&FlagDirect != 0 {
+		r.direct, r.theirs = true, h.Off
+	}
 	e.respond(pr, reply{kind: CTS, req: h.Req, r: r, gen: r.gen})
 }
 
 // landed notes n more bytes of an announced message.
-func (e *Engine) landed(pr *peer, r *request, n uint64) {
+func (e *Engine) landed(r *request, n uint64) {
 	r.moved += n
 	if r.moved == r.want {
-		e.withdraw(pr, r)
 		e.complete(r, nil)
 	}
-}
-
-// withdraw ends the publication of a receive's buffer.
-func (e *Engine) withdraw(pr *peer, r *request) {
-	if r.direct && pr.direct != nil {
-		pr.direct.Withdraw(pr.rank, r.key)
-	}
-	r.direct = false
 }
 
 func givenUp(src int, tag int32) error {

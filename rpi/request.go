@@ -56,14 +56,22 @@ type request struct {
 	transfer
 }
 
-// transfer is what only an announced message needs.
+// transfer is what only an announced message needs. See direct.go for what
+// happens below split.
 type transfer struct {
-	direct  bool   // the receiver's buffer is published (key)
-	peerReq uint64 // the peer's name of its side
-	key     uint64
-	want    uint64 // bytes that travel after the go-ahead
-	moved   uint64 // of them accepted (send), arrived (receive)
-	written uint64 // send: of them written directly; >= moved
+	peerReq   uint64 // the peer's name of its side
+	want      uint64 // bytes that travel after the go-ahead
+	moved     uint64 // receive: of them arrived; send: where the frames have come to
+	end       uint64 // send: and where they end
+	written   uint64 // send: where direct writes have come to; >= moved
+	split     uint64 // below it the receiver reads, and once it has ended the sender sends what it left
+	pulled    uint64 // receive: read so far; send: where that ended
+	mine      uint64 // key of buf, if published
+	theirs    uint64 // key of the peer's buffer, if direct
+	published bool   // the peer may read or write buf
+	direct    bool   // the peer's buffer may be read or written
+	pulling   bool   // the receiver reads: Fin was not yet sent, or has not come
+	left      bool   // send: from pulled to split is to be sent when the frames have come to end
 }
 
 func (r *request) id() uint64 { return uint64(r.gen)<<32 | uint64(r.place) }
@@ -130,6 +138,9 @@ func (e *Engine) complete(r *request, err error) {
 	r.phase = phaseDone
 	if err != nil {
 		r.err = err
+	}
+	if r.published {
+		e.unpublish(e.partner(r), r)
 	}
 	if r.detached {
 		e.freeRequest(r)

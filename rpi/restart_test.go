@@ -40,10 +40,12 @@ func elsewhere(t testing.TB, e []*rpi.Engine) {
 // delivers frames in two turns, writes directly, and has another eager limit.
 func TestRestartElsewhere(t *testing.T) {
 	for steps := range 16 {
-		for kind := range 4 {
+		for kind := range 8 {
 			t.Run(fmt.Sprint(steps, kind), func(t *testing.T) {
 				f := newFakeNet(t, 2)
 				f.window, f.hold, f.split, f.direct = kind&1, kind&1 != 0, kind&2 != 0, kind&2 != 0
+				f.dual = kind&4 != 0
+				f.direct = f.direct || f.dual
 				e := f.engines()
 				ends := begin(t, e)
 				for i := range steps {

@@ -177,12 +177,21 @@ func (e *Engine) sendFirst(pr *peer, r *request) {
 	if kind != Eager {
 		e.out.Req = r.id()
 	}
+	if kind == RTS {
+		r.long = true
+		if pr.reader != nil && len(r.buf) >= pr.directMin {
+			e.publish(pr, r, r.buf)
+		}
+		if r.published {
+			e.out.Flags, e.out.Off = FlagDirect, r.mine
+		}
+	}
 	res := e.offer(pr, &e.out, payload, Ref(r.id()), e.batch(pr, len(payload)))
 	if res == Full {
 		return
 	}
 	pr.first.remove(r)
-	r.phase, r.long = next, kind == RTS
+	r.phase = next
 	if res == Held {
 		r.held++
 	}
@@ -191,7 +200,7 @@ func (e *Engine) sendFirst(pr *peer, r *request) {
 
 // settleSend completes a send of which nothing is left to do.
 func (e *Engine) settleSend(r *request) {
-	if r.phase == phaseSent && r.held == 0 {
+	if r.phase == phaseSent && r.held == 0 && !r.pulling {
 		e.complete(r, nil)
 	}
 }
@@ -199,9 +208,15 @@ func (e *Engine) settleSend(r *request) {
 // goAhead acts upon a CTS.
 func (e *Engine) goAhead(pr *peer, r *request, h *Header) {
 	r.peerReq = h.Off
-	r.want = h.Len
+	r.want, r.end = h.Len, h.Len
 	if h.Flags&FlagDirect != 0 && pr.direct != nil {
-		r.direct, r.key = true, h.Ctx
+		r.direct, r.theirs = true, h.Ctx
+	}
+	if h.Flags&FlagPull != 0 {
+		r.pulling, r.split = true, splitOf(r.want)
+		r.moved, r.written = r.split, r.split
+	} else {
+		e.unpublish(pr, r)
 	}
 	if r.want == 0 {
 		r.phase = phaseSent
@@ -215,7 +230,7 @@ func (e *Engine) goAhead(pr *peer, r *request, h *Header) {
 
 // sendData offers the next piece of an announced message.
 func (e *Engine) sendData(pr *peer, r *request) {
-	n := r.want - r.moved
+	n := r.end - r.moved
 	h := &e.out
 	*h = Header{Kind: Data, Req: r.peerReq, Off: r.moved}
 	var payload []byte
@@ -234,10 +249,8 @@ func (e *Engine) sendData(pr *peer, r *request) {
 		r.held++
 	}
 	r.moved += n
-	if r.moved == r.want {
-		pr.streams.remove(r)
-		r.phase = phaseSent
-		e.settleSend(r)
+	if r.moved == r.end {
+		e.nextRange(pr, r)
 	}
 }
 
@@ -248,8 +261,8 @@ func (e *Engine) writeDirect(pr *peer, r *request) bool {
 	if r.written > r.moved {
 		return true
 	}
-	end := min(r.moved+MaxDirect, r.want)
-	if pr.direct == nil || !pr.direct.Write(pr.rank, r.key, r.moved, r.buf[r.moved:end]) {
+	end := min(r.moved+MaxDirect, r.end)
+	if pr.direct == nil || !pr.direct.Write(pr.rank, r.theirs, r.moved, r.buf[r.moved:end]) {
 		r.direct = false
 		return false
 	}
@@ -294,6 +307,7 @@ func (e *Engine) abandon(r *request) bool {
 	switch r.phase {
 	case phaseQueued:
 		e.peers[r.peer].first.remove(r)
+		e.unpublish(&e.peers[r.peer], r)
 	case phaseAnnounced, phaseAck:
 		// The peer's go-ahead will name a request that is over and be told so.
 		if r.held != 0 {
@@ -302,6 +316,7 @@ func (e *Engine) abandon(r *request) bool {
 		if int(r.peer) == e.rank {
 			e.dropLocal(r)
 		}
+		e.unpublish(&e.peers[r.peer], r)
 	case phasePosted:
 		e.table.unpost(r)
 	default:

@@ -89,7 +89,7 @@ func (e *Engine) begin(pr *peer, h *Header) ([]byte, error) {
 	case Data, Direct:
 		r := e.lookup(h.Req)
 		if r == nil || r.phase != phaseRendezvous || r.status.Source != pr.rank ||
-			h.Off > r.want || h.Len > r.want-h.Off || h.Len > r.want-r.moved {
+			h.Off > r.want || h.Len > r.want-h.Off || h.Len > r.missing() {
 			return nil, fmt.Errorf("%w: data that nobody asked for", errCorrupt)
 		}
 		in.r = r
@@ -100,7 +100,7 @@ func (e *Engine) begin(pr *peer, h *Header) ([]byte, error) {
 		if r := e.lookup(h.Req); r != nil && (r.phase == phaseAnnounced && int(r.peer) != pr.rank || h.Len > uint64(len(r.buf))) {
 			return nil, fmt.Errorf("%w: go-ahead for another message", errCorrupt)
 		}
-	case RTS, Ack, Poison:
+	case RTS, Ack, Poison, Fin:
 	default:
 		return nil, fmt.Errorf("%w: kind %d", errCorrupt, h.Kind)
 	}
@@ -151,10 +151,12 @@ func (e *Engine) end(pr *peer) {
 		}
 	case Data, Direct:
 		if h.Flags&FlagGone != 0 {
-			e.withdraw(pr, in.r)
+			if in.r.pulling {
+				pr.pulls.remove(in.r)
+			}
 			e.complete(in.r, givenUp(pr.rank, int32(in.r.status.Tag)))
 		} else {
-			e.landed(pr, in.r, h.Len)
+			e.landed(in.r, h.Len)
 		}
 	case Ack:
 		r := e.lookup(h.Req)
@@ -166,6 +168,8 @@ func (e *Engine) end(pr *peer) {
 			r.phase = phaseSent
 			e.settleSend(r)
 		}
+	case Fin:
+		e.finished(pr, h)
 	case Poison:
 		e.poison(h.Ctx, poisonCause(pr.rank, h.Off))
 	}

@@ -141,7 +141,7 @@ func (e *Engine) leadFor(w *waiter, v *View, s *spell) {
 	w.leading = true
 	for !w.ready && e.abort.Load() == nil && !v.done() {
 		switch moved := e.poll(); {
-		case e.woke: // let those go on whose requests are done
+		case e.woke || moved && e.mu.contended(): // let those go on whose requests are done
 			e.woke = false
 			e.stepAside()
 		case moved:
@@ -179,6 +179,9 @@ func (e *Engine) leadAlone(r *request, v *View, s *spell) {
 		case moved:
 			if r.phase != phaseDone {
 				*s = spell{}
+				if e.mu.contended() {
+					e.stepAside()
+				}
 			}
 		case !e.rest(s):
 			gen = 0
