@@ -106,8 +106,8 @@ func TestReport(t *testing.T) {
 			t.Errorf("the report has no %q", want)
 		}
 	}
-	if n := strings.Count(string(page), "<svg"); n != 3 {
-		t.Errorf("%d pictures, want 3: ping-pong, heat's loop and its slow-down", n)
+	if n := strings.Count(string(page), "<svg"); n != 2 {
+		t.Errorf("%d pictures, want 2: ping-pong and heat's loop", n)
 	}
 }
 

@@ -122,7 +122,7 @@ func (r *report) plots() []plot {
 	for _, k := range r.all.keys() {
 		p := plot{transport: k.transport, test: k.test, bytes: k.bytes}
 		switch {
-		case k.test == "window":
+		case k.test == "window", strings.HasSuffix(k.test, "slow-down"): // one size; no time
 			continue
 		case slices.Contains([]string{"pingpong", "dirty", "stream"}, k.test):
 			p.bytes, p.throughput = -1, k.test == "stream"
