@@ -92,12 +92,10 @@ func child(part func(*rpi.Engine, *Module)) {
 	e.Close()
 }
 
-// withChild starts rank 1 in a process of its own, and returns the module of
-// rank 0, which delivers into s.
-func withChild(t testing.TB, part string, s rpi.Sink) *Module {
+// withChild starts rank 1 in a process of its own, and m as rank 0, which
+// delivers into s.
+func withChild(t testing.TB, part string, m *Module, s rpi.Sink) {
 	t.Helper()
-	m := New()
-	t.Cleanup(func() { m.Close() })
 	c := env(0, 2)
 	c.Sink = s
 	addr, err := m.Start(c)
@@ -145,7 +143,6 @@ func withChild(t testing.TB, part string, s rpi.Sink) *Module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
 }
 
 // A rank that is killed in the middle of a frame is missed by who sleeps; what it
@@ -153,8 +150,8 @@ func withChild(t testing.TB, part string, s rpi.Sink) *Module {
 func TestPeerDies(t *testing.T) {
 	for _, direct := range []string{"4194304", "0"} { // how it is found out
 		roundEvery = 10 * time.Millisecond
-		s := newSink(2)
-		m := withChild(t, "dies", s)
+		s, m := newSink(2), New()
+		withChild(t, "dies", m, s)
 		if direct == "0" {
 			m.peers[1].access = denied
 		}
@@ -175,6 +172,7 @@ func TestPeerDies(t *testing.T) {
 		for i, f := range s.got[1] {
 			check(t, f, i, 5000)
 		}
+		m.Close()
 		roundEvery = time.Hour
 	}
 }

@@ -134,9 +134,11 @@ func (m *Module) receive(s *spot) {
 			m.heard(peer, used)
 		}
 		var err error
-		if w>>16&0xff == uint64(rpi.Eager) { // and formInline
+		switch {
+		case p.down: // the counter cannot be
+		case w>>16&0xff == uint64(rpi.Eager): // and formInline
 			err = m.inline(peer, in, c, w)
-		} else {
+		default:
 			err = m.wide(peer, p, c, w)
 		}
 		if err != nil {
@@ -192,9 +194,13 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	in := &p.in
 	c := *shared.wide()
 	c.word = word
+	var piece []byte
 	at, n := int(c.chunk), int(c.size)
-	if n > 0 && (at < m.layout.pool || at > m.layout.size || n > m.layout.size-at) {
-		return fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, n, at)
+	if n > 0 {
+		if at < m.layout.pool || at > m.layout.size || n > m.layout.size-at {
+			return fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, n, at)
+		}
+		piece = p.data[at : at+n]
 	}
 	switch form := word >> 21 & 7; {
 	case form == formWhole && !in.frame:
@@ -204,7 +210,7 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 			return fmt.Errorf("%w: a header of kind %d with length %d and %d bytes", ErrCorrupt, m.hdr.Kind, m.hdr.Len, n)
 		}
 		if n == all { // which is most often
-			if err := m.env.Sink.Deliver(peer, &m.hdr, p.data[at:at+n]); err != nil {
+			if err := m.env.Sink.Deliver(peer, &m.hdr, piece); err != nil {
 				return fmt.Errorf("%w: %w", ErrCorrupt, err)
 			}
 			in.head++
@@ -220,7 +226,7 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	default:
 		return fmt.Errorf("%w: a cell of form %d with %d bytes", ErrCorrupt, form, n)
 	}
-	k := copy(in.dst, p.data[at:at+n])
+	k := copy(in.dst, piece)
 	in.dst, in.left = in.dst[k:], in.left-n
 	in.head++
 	if in.left > 0 {

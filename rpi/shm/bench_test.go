@@ -1,0 +1,99 @@
+package shm
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// pair is rank 0 of two, each in a process of its own.
+func pair(b *testing.B, part string) *rpi.Engine {
+	m := New()
+	e := rpi.New(rpi.Config{Rank: 0, Size: 2, Modules: []rpi.Module{m}})
+	withChild(b, part, m, e.Sink(0))
+	e.Start()
+	b.Cleanup(func() { e.Close() })
+	return e
+}
+
+// BenchmarkPingPong sends a message to a rank in another process and back, as
+// real programs do: a word of each cache line is rewritten before.
+func BenchmarkPingPong(b *testing.B) {
+	for _, n := range []int{8, 1 << 10, 8 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			e := pair(b, "echo")
+			p := make([]byte, n)
+			trip := func() {
+				for i := 0; i < n; i += line {
+					p[i]++
+				}
+				if err := e.Send(1, 1, 0, nil, p, rpi.Standard, nil); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := e.Recv(1, 1, 0, nil, p, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			trip()
+			b.SetBytes(int64(2 * n))
+			for b.Loop() {
+				trip()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/way")
+		})
+	}
+}
+
+// BenchmarkRate sends 8-byte messages in windows of 64.
+func BenchmarkRate(b *testing.B) {
+	e := pair(b, "count")
+	var p [8]byte
+	var sends [64]rpi.Request
+	for b.Loop() {
+		for i := range sends {
+			var err error
+			if sends[i], err = e.Isend(1, 1, 0, nil, p[:], rpi.Standard); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, r := range sends {
+			if _, err := e.Wait(r, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := e.Recv(1, 1, 0, nil, p[:], nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(sends)*b.N)/b.Elapsed().Seconds()/1e6, "M/s")
+}
+
+// BenchmarkFrames is the same without an engine: rings alone, between modules of
+// one process that take turns.
+func BenchmarkFrames(b *testing.B) {
+	w := newWorld(b, 2)
+	defer w.close()
+	drop := &discard{}
+	w.m[1].env.Sink = drop
+	h := eager(0, 8)
+	p := make([]byte, 8)
+	for b.Loop() {
+		for range 64 {
+			w.m[0].Send(1, &h, p, 1, true)
+		}
+		for drop.n < 64 {
+			w.m[1].Poll()
+		}
+		drop.n = 0
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(64*b.N), "ns/frame")
+}
+
+// discard is a sink that wants nothing.
+type discard struct {
+	sink
+	n int
+}
+
+func (d *discard) Deliver(int, *rpi.Header, []byte) error { d.n++; return nil }
