@@ -60,12 +60,16 @@ func statFile(pid, fd int) (fileID, *unix.Stat_t) {
 
 func fdPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
 
-// Close forgets the process, which goes on.
+// Close forgets the process, which goes on. It may be called again.
 func (g *Target) Close() error {
 	g.mu.Lock()
-	err := g.track.Close()
-	g.mu.Unlock()
-	return errors.Join(err, unix.Close(g.pidfd))
+	defer g.mu.Unlock()
+	if g.pidfd < 0 {
+		return nil
+	}
+	err := errors.Join(g.track.Close(), unix.Close(g.pidfd))
+	g.pidfd = -1
+	return err
 }
 
 // Committed tells that the snapshot seq is whole: the next Capture may build on
