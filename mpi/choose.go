@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/job"
 )
 
 // Which algorithm a collective uses is said by internal/coll's table, by what
@@ -25,7 +26,7 @@ var families = [kinds]string{
 // chooser is what a rank knows for its choices.
 type chooser struct {
 	table   coll.Table
-	hosts   []int // of each rank of the world, numbered; nil: one for all
+	hosts   []int // of each rank of the world, numbered
 	crowded bool  // more ranks than CPUs on some host
 
 	mu    sync.Mutex
@@ -34,10 +35,13 @@ type chooser struct {
 
 type plans [kinds]coll.Plan
 
-// init takes the built-in table.
-func (h *chooser) init(ranks int) {
-	h.table, h.plans = coll.BuiltIn(), map[coll.Shape]*plans{}
-	h.crowded = ranks > runtime.NumCPU()
+// init reads the table; an error names a parameter.
+func (h *chooser) init(j *job.Job) (err error) {
+	h.plans = map[coll.Shape]*plans{}
+	h.hosts = j.Nodes()
+	h.crowded = j.Size > runtime.NumCPU()
+	h.table, err = coll.BuiltIn().With(j.Params())
+	return err
 }
 
 // plansFor returns the choices for communicators of a shape.
@@ -77,9 +81,6 @@ type nodes struct {
 // nodesOf returns nil if all are on one.
 func nodesOf(c *core) *nodes {
 	hosts := c.env.chooser.hosts
-	if hosts == nil {
-		return nil
-	}
 	s := &nodes{of: make([]int, c.size)}
 	number := map[int]int{}
 	for r := range c.size {

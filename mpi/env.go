@@ -27,14 +27,25 @@ type env struct {
 // NewWorld returns the world communicator of a rank whose job is given by
 // internal/job: for mpitest, and whoever else runs ranks within a process.
 // onAbort is what Abort does there instead of leaving the process; it must not
-// return. Programs call Run, or Init and World.
+// return. It panics if the job has parameters that are wrong. Programs call
+// Run, or Init and World.
 func NewWorld(j *job.Job, onAbort func(text string)) *Comm {
+	e, err := newEnv(j, onAbort)
+	if err != nil {
+		panic(err)
+	}
+	return e.world
+}
+
+func newEnv(j *job.Job, onAbort func(text string)) (*env, error) {
 	e := &env{job: j, eng: j.Engine, onAbort: onAbort}
+	if err := e.chooser.init(j); err != nil {
+		return nil, err
+	}
 	e.watch.init(e)
-	e.chooser.init(j.Size)
 	e.world = e.newComm("world", contextOf(0, 0, "world"), j.Rank, j.Size, nil)
 	e.self = e.newComm("self", contextOf(0, 0, "self"), 0, 1, []int{j.Rank})
-	return e.world
+	return e, nil
 }
 
 // Shutdown ends what NewWorld began, without waiting for other ranks.
@@ -79,7 +90,11 @@ func Init() error {
 	if err != nil {
 		return &Error{Call: "Init", Err: err}
 	}
-	process.env.Store(NewWorld(j, nil).env)
+	e, err := newEnv(j, nil)
+	if err != nil {
+		return &Error{Call: "Init", Err: err}
+	}
+	process.env.Store(e)
 	return nil
 }
 
