@@ -42,6 +42,7 @@ type library struct {
 	// program returns a unit's program with its arguments.
 	program func(u unit) []string
 	digests map[unitKey]string // of the programs' results, by all libraries
+	clean   func() error       // ends what a program that was ended has left; nil: nothing
 }
 
 type unitKey struct {
@@ -89,7 +90,7 @@ func assemble(ctx context.Context, world *bench.World, o *options, w io.Writer) 
 			if err != nil {
 				return nil, closing, err
 			}
-			dir, closing = l.dir, l.halt
+			dir, closing, p.clean = l.dir, l.halt, l.clean
 		}
 		exe, err := p.compile(ctx, dir)
 		if err != nil {
@@ -198,6 +199,14 @@ func gorun(world *bench.World, o *options) (*library, error) {
 
 // measure runs a unit's program and returns what it measured.
 func (l *library) measure(ctx context.Context, u unit) ([]figure, error) {
+	figures, err := l.run(ctx, u)
+	if err != nil && l.clean != nil {
+		err = errors.Join(err, l.clean())
+	}
+	return figures, err
+}
+
+func (l *library) run(ctx context.Context, u unit) ([]figure, error) {
 	args := slices.Concat(l.launch[u.transport], []string{"-np", strconv.Itoa(u.ranks)}, l.program(u))
 	if u.test == "start" {
 		return l.start(ctx, u, args)

@@ -66,6 +66,9 @@ func (l *lam) run(ctx context.Context, command string) error {
 	return nil
 }
 
+// clean ends the ranks of a program whose mpirun was ended.
+func (l *lam) clean() error { return l.run(context.Background(), "lamclean") }
+
 // halt ends the daemon, also after an interrupt, and removes the session.
 func (l *lam) halt() error {
 	return errors.Join(l.run(context.Background(), "lamhalt"), os.RemoveAll(l.dir))

@@ -147,6 +147,9 @@ func run(ctx context.Context, o *options, w io.Writer) (err error) {
 	}
 	r := newReport(all)
 	r.print(w)
+	if o.short {
+		fmt.Fprintln(w, "\nThis was -short: the figures mean nothing.")
+	}
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ var sections = []section{
 
 // figureTable shows the medians of all contenders with their spread, and the ratios.
 func figureTable(s samples, x section, transport string, names []string) table {
-	t := table{Title: x.title + ", over " + transport, Head: slices.Concat(x.head, names, []string{"of openmpi", "of the best"})}
+	t := table{Title: x.title + ", over " + transport, Head: slices.Concat(x.head, names, []string{"of openmpi", "of the best", "target"})}
 	for _, k := range s.keys() {
 		if k.transport != transport || !slices.Contains(x.tests, k.test) {
 			continue
@@ -110,9 +110,25 @@ func figureTable(s samples, x section, transport string, names []string) table {
 			}
 			row = append(row, text)
 		}
+		row = append(row, wanted(s, k))
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// wanted says what the targets ask for at k, and what became of it.
+func wanted(s samples, k key) string {
+	var all []string
+	for _, x := range targets {
+		if v, ok := x.at(s, k); ok {
+			beside := x.against
+			if beside == "" {
+				beside = "best"
+			}
+			all = append(all, fmt.Sprintf("%s %g of %s", v.word, x.most, beside))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // cell shows a median and the spread of the rounds: as messages or bytes per

@@ -116,26 +116,33 @@ const (
 func (t *target) judge(s samples) []verdict {
 	var all []verdict
 	for _, k := range s.keys() {
-		if !t.holds(k) {
-			continue
+		if v, ok := t.at(s, k); ok {
+			all = append(all, v)
 		}
-		v := verdict{key: k, ratio: s.compare(k, t.against), word: missed}
-		if v.ratio.to == "" {
-			continue
-		}
-		v.worth = v.ratio.median
-		better := func(limit float64) bool { return v.worth <= limit }
-		if t.messages {
-			v.worth = 1 / v.ratio.median
-			better = func(limit float64) bool { return v.worth >= limit }
-		}
-		switch {
-		case better(t.stretch):
-			v.word = stretched
-		case better(t.most):
-			v.word = reached
-		}
-		all = append(all, v)
 	}
 	return all
+}
+
+// at returns the verdict at one key, if there is one.
+func (t *target) at(s samples, k key) (v verdict, ok bool) {
+	if !t.holds(k) {
+		return v, false
+	}
+	v = verdict{key: k, ratio: s.compare(k, t.against), word: missed}
+	if v.ratio.to == "" {
+		return v, false
+	}
+	v.worth = v.ratio.median
+	better := func(limit float64) bool { return v.worth <= limit }
+	if t.messages {
+		v.worth = 1 / v.ratio.median
+		better = func(limit float64) bool { return v.worth >= limit }
+	}
+	switch {
+	case better(t.stretch):
+		v.word = stretched
+	case better(t.most):
+		v.word = reached
+	}
+	return v, true
 }

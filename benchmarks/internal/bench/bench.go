@@ -105,14 +105,21 @@ func Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 
 // Output runs a command to its end, within limit, and returns what it printed
 // on standard output, also if it fails. What it said on standard error is part
-// of the error.
+// of the error. At the limit it is asked to end, so that an mpirun can end its
+// ranks, which lead groups of their own, and is killed 3 seconds later.
 func Output(ctx context.Context, limit time.Duration, env []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := Command(ctx, env, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	kill := cmd.Cancel
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 3 * time.Second
 	err := cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		_ = kill() // what is left of the group
+	}
 	switch {
 	case ctx.Err() == context.DeadlineExceeded:
 		err = fmt.Errorf("not finished after %v", limit)
