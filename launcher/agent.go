@@ -286,10 +286,10 @@ func (a *agent) signalAll(sig syscall.Signal) {
 		close(a.quit)
 	}
 	for _, r := range a.ranks {
-		r.kill(sig)
 		if sig == syscall.SIGKILL {
-			r.imaging.giveUp()
+			r.imaging.giveUp() // its copy is in the group
 		}
+		r.kill(sig)
 	}
 }
 
