@@ -255,7 +255,10 @@ func (r *rank) test(c *call) bool {
 		r.fails(err)
 		return false
 	}
-	if done && !c.op.send {
+	switch {
+	case done && c.op.send:
+		clear(c.buf) // it is the program's again: nobody may read it any more
+	case done:
 		r.received(c, st)
 	}
 	return done

@@ -57,6 +57,7 @@ type module struct {
 	told      []int   // dead peers reported
 	published map[uint64][]byte
 	key       uint64
+	gets      []get // mutant: direct reads under way
 	quiesced  bool
 	patience  int  // polls for which handshakes may still finish after Quiesce
 	deaf      bool // mutant: does not receive
@@ -67,6 +68,7 @@ var (
 	_ rpi.Module        = (*module)(nil)
 	_ rpi.DirectWriter  = (*module)(nil)
 	_ rpi.SlotPublisher = (*module)(nil)
+	_ rpi.DirectReader  = dualModule{}
 )
 
 var errPeerGone = errors.New("connection reset by peer")
@@ -167,6 +169,10 @@ func (m *module) Poll() bool {
 			moved = m.arriving[i].pull(m) || moved
 		}
 	}
+	for len(m.gets) > 0 && m.f.w.rng.IntN(20) == 0 {
+		m.gets[0]()
+		m.gets = m.gets[1:]
+	}
 	for len(m.downs) > 0 {
 		peer := m.downs[0]
 		m.downs = m.downs[1:]
@@ -259,7 +265,7 @@ func (m *module) Restart(env rpi.Env) ([]byte, error) {
 	m.sink = env.Sink
 	m.out = make(map[int]*conn)
 	m.sending, m.arriving, m.downs, m.told = nil, nil, nil, nil
-	m.published = make(map[uint64][]byte)
+	m.published, m.key, m.gets = make(map[uint64][]byte), 0, nil // keys are used again
 	m.quiesced = false
 	return []byte{2}, nil
 }
@@ -299,4 +305,41 @@ func (f *fabric) land(peer int, key, off uint64, src []byte) {
 		f.w.touched(peer, "a direct write lands")
 		copy(buf[off:], src)
 	}
+}
+
+// dualModule is a module that also reads published buffers.
+type dualModule struct{ *module }
+
+// get is a direct read under way, which no transport may have.
+type get func()
+
+// asModule returns what the engine is given.
+func (m *module) asModule() rpi.Module {
+	if m.f.w.plan.dual {
+		return dualModule{m}
+	}
+	return m
+}
+
+func (m dualModule) DirectMin() int { return 128 }
+
+func (m dualModule) Read(peer int, key, off uint64, dst []byte) bool {
+	w := m.f.w
+	w.touched(m.rank, "memory of a peer is read")
+	if w.rng.IntN(8) == 0 || !w.ranks[peer].alive {
+		clear(dst) // it may hold anything
+		return false
+	}
+	buf, ok := m.f.mods[peer].published[key]
+	if !ok || off+uint64(len(dst)) > uint64(len(buf)) {
+		return false
+	}
+	w.seen.reads++
+	land := func() { copy(dst, buf[off:]) }
+	if w.breaks(readsInFlight) {
+		m.gets = append(m.gets, land)
+	} else {
+		land()
+	}
+	return true
 }

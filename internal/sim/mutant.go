@@ -24,6 +24,7 @@ const (
 	drainCutShort               // 5: a rank is drained when the bookmarks are there
 	repliesWhileDraining        // 5: replies that draining causes go out, counted
 	quietWithPut                // 5: the transport is quiet with a direct write under way
+	readsInFlight               // 5: the transport says that a direct read is done when it is under way
 	slotsStay                   // 6: unread slots are not turned into private memory
 	captureBeforeReady          // 7: images are made when the first rank is ready
 	opensBeforeOthers           // 7: a rank's gate opens when its own image is made
@@ -51,7 +52,7 @@ const (
 var mutantNames = [...]string{
 	"none", "gate not taken", "gate window", "quiet with handshake", "deaf before draining",
 	"frames while closed", "flush skipped", "counts on leaving", "attempt ignored", "incarnation ignored",
-	"bookmark guessed", "reduction loses one", "drain cut short", "replies while draining", "quiet with put",
+	"bookmark guessed", "reduction loses one", "drain cut short", "replies while draining", "quiet with put", "reads in flight",
 	"slots stay", "capture before ready", "opens before others", "commit before written", "second attempt",
 	"sockets before gate", "deadlines run on", "finalize not held", "finalize in attempt", "init not held",
 	"late request taken", "armed later", "target too low", "pending not seen", "saved forgotten",

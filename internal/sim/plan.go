@@ -27,7 +27,8 @@ type plan struct {
 	batches bool // small messages are held back
 	slots   bool // some whole messages are left in shared memory
 	direct  directMode
-	landing int // a direct write under way lands in one of so many polls
+	dual    bool // it reads them, too
+	landing int  // a direct write under way lands in one of so many polls
 
 	requests []request
 	stops    bool // some requests are checkpoint-and-stop
@@ -87,6 +88,7 @@ func newPlan(rng *rand.Rand) *plan {
 	p.eager = 64 + rng.IntN(300)
 	p.window = []int{60, 200, 1000, 1 << 16}[rng.IntN(4)]
 	p.batches, p.slots, p.direct = one(2), one(2), directMode(rng.IntN(3))
+	p.dual = p.direct != noDirect && one(2)
 	p.landing = []int{2, 12, 80}[rng.IntN(3)]
 	if p.huge = p.np <= 4 && one(60); p.huge {
 		p.window = 1 << 18

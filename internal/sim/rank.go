@@ -116,7 +116,7 @@ type write struct {
 func newRank(w *world, id int) *rank {
 	r := &rank{w: w, id: id, alive: true}
 	r.mod = w.net.mods[id]
-	r.e = rpi.New(rpi.Config{Rank: id, Size: w.np, Modules: []rpi.Module{r.mod}, Manual: true})
+	r.e = rpi.New(rpi.Config{Rank: id, Size: w.np, Modules: []rpi.Module{r.mod.asModule()}, Manual: true})
 	if _, err := r.mod.Start(rpi.Env{Rank: id, Size: w.np, Incarnation: w.incarnation, Sink: r.e.Sink(0)}); err != nil {
 		w.violate("rank %d: module does not start: %v", id, err)
 	}

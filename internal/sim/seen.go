@@ -11,7 +11,7 @@ type Seen struct {
 	commits, answered, refused                                  int
 	saved, restarts, restored, revived, deaths                  int
 	closings, halfOpen, tornDown, partial, cut, batched         int
-	slots, direct, puts, deadSockets, pendingAtPoint            int
+	slots, direct, puts, reads, deadSockets, pendingAtPoint     int
 	midFrame, midCall, fellBack, stayed, incremental            int
 	finalize, deadline, storage, failedCommit, rankDied, aborts int
 }
@@ -28,7 +28,7 @@ func (s *Seen) Add(o Seen) {
 func (s *Seen) counts() []*int {
 	return []*int{
 		&s.commits, &s.answered, &s.refused, &s.saved, &s.restarts, &s.restored, &s.revived, &s.deaths,
-		&s.closings, &s.halfOpen, &s.tornDown, &s.partial, &s.cut, &s.batched, &s.slots, &s.direct, &s.puts,
+		&s.closings, &s.halfOpen, &s.tornDown, &s.partial, &s.cut, &s.batched, &s.slots, &s.direct, &s.puts, &s.reads,
 		&s.deadSockets, &s.pendingAtPoint, &s.midFrame, &s.midCall, &s.fellBack, &s.stayed, &s.incremental,
 		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
@@ -38,7 +38,7 @@ var seenNames = []string{
 	"snapshots committed", "requests answered with a snapshot", "requests refused or failed", "messages saved with an image",
 	"restarts after a death", "restarts from a snapshot", "whole processes brought back", "deaths",
 	"gates closed", "handshakes in progress at a closing gate", "handshakes torn down", "frames cut by the sender",
-	"frames cut at the receiver", "frames held back in batches", "frames in shared slots", "direct writes", "direct writes in flight",
+	"frames cut at the receiver", "frames held back in batches", "frames in shared slots", "direct writes", "direct writes in flight", "direct reads",
 	"dead sockets while imaged", "requests pending at a Point", "gates closed in the middle of an arriving frame",
 	"gates closed with a goroutine in a call", "ranks that fell back to a native image", "auto requests answered with portable images",
 	"images built on others", "attempts ended by Finalize", "attempts ended by a deadline",
