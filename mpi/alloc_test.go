@@ -82,33 +82,112 @@ func TestAllocations(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			mpitest.Run(t, 2, func(c *mpi.Comm) error {
 				b := &buffers{f(len(small)), f(len(small)), f(len(large)), f(len(large))}
-				const windows, warm, runs = 4, 300, 1000
-				var before, after runtime.MemStats
-				least := uint64(1 << 62)
-				for w := range windows {
-					for i := range warm + runs {
-						if i == warm && c.Rank() == 0 {
-							runtime.ReadMemStats(&before)
-						}
-						if err := x.call(c, b); err != nil {
-							return err
-						}
-					}
-					if c.Rank() == 0 {
-						runtime.ReadMemStats(&after)
-						least = min(least, after.Mallocs-before.Mallocs)
-					}
-					if err := mpi.Barrier(c); err != nil {
-						return err
-					}
-					if w == windows-1 && c.Rank() == 0 && least > runs/10 {
-						return fmt.Errorf("%d allocations in %d rounds", least, runs)
-					}
-				}
-				return mpi.Barrier(c)
+				return allocatesNothing(c, 300, 1000, func() error { return x.call(c, b) })
 			})
 		})
 	}
+}
+
+// allocatesNothing makes calls on all ranks, of which none but the first may
+// allocate. Rank 0 counts.
+func allocatesNothing(c *mpi.Comm, warm, runs int, call func() error) error {
+	const windows = 4
+	var before, after runtime.MemStats
+	least := uint64(1 << 62)
+	for w := range windows {
+		for i := range warm + runs {
+			if i == warm && c.Rank() == 0 {
+				runtime.ReadMemStats(&before)
+			}
+			if err := call(); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			runtime.ReadMemStats(&after)
+			least = min(least, after.Mallocs-before.Mallocs)
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+		if w == windows-1 && c.Rank() == 0 && least > uint64(runs)/10 {
+			return fmt.Errorf("%d allocations in %d rounds", least, runs)
+		}
+	}
+	return mpi.Barrier(c)
+}
+
+// Nor does any collective of buffers of a common size, on two ranks or several,
+// with as many to each CPU as there may be.
+func TestCollectivesAllocateNothing(t *testing.T) {
+	for _, n := range []int{2, 5} {
+		for _, size := range []int{1, 100, 10_000, 130_000} {
+			if testing.Short() && size > 10_000 {
+				continue
+			}
+			mpitest.Run(t, n, func(c *mpi.Comm) error {
+				a := newArguments(c, size)
+				runs := max(20, min(500, 2_000_000/(size*n)))
+				for _, x := range collectives {
+					err := allocatesNothing(c, runs/2, runs, func() error { return all(x.call(c, a), mpi.Barrier(c)) })
+					if err != nil {
+						return fmt.Errorf("%s of %d elements: %w", x.name, size, err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// arguments are buffers of k elements, or n blocks that have k together.
+type arguments struct {
+	k                int
+	send, recv       []float64
+	block, all, more []float64
+	counts           []int
+	op               mpi.Op[float64]
+}
+
+func newArguments(c *mpi.Comm, k int) *arguments {
+	n := c.Size()
+	block := max(1, k/n)
+	f := func(k int) []float64 { return make([]float64, k) }
+	return &arguments{k, f(k), f(k), f(block), f(block * n), f(block * n),
+		values2(n, func(int) int { return block }), mpi.Sum[float64]()}
+}
+
+var collectives = []struct {
+	name string
+	call func(c *mpi.Comm, a *arguments) error
+}{
+	{"Bcast", func(c *mpi.Comm, a *arguments) error { return mpi.Bcast(c, a.send, 1) }},
+	{"Reduce", func(c *mpi.Comm, a *arguments) error { return mpi.Reduce(c, a.send, a.recv, a.op, 1) }},
+	{"ReduceInPlace", func(c *mpi.Comm, a *arguments) error { return mpi.ReduceInPlace(c, a.send, a.op, 0) }},
+	{"Allreduce", func(c *mpi.Comm, a *arguments) error { return mpi.Allreduce(c, a.send, a.recv, a.op) }},
+	{"AllreduceInPlace", func(c *mpi.Comm, a *arguments) error { return mpi.AllreduceInPlace(c, a.send, a.op) }},
+	{"Scan", func(c *mpi.Comm, a *arguments) error { return mpi.Scan(c, a.send, a.recv, a.op) }},
+	{"Exscan", func(c *mpi.Comm, a *arguments) error { return mpi.Exscan(c, a.send, a.recv, a.op) }},
+	{"Gather", func(c *mpi.Comm, a *arguments) error { return mpi.Gather(c, a.block, a.all, 1) }},
+	{"Gatherv", func(c *mpi.Comm, a *arguments) error { return mpi.Gatherv(c, a.block, a.all, a.counts, nil, 0) }},
+	{"Scatter", func(c *mpi.Comm, a *arguments) error { return mpi.Scatter(c, a.all, a.block, 1) }},
+	{"Scatterv", func(c *mpi.Comm, a *arguments) error { return mpi.Scatterv(c, a.all, a.counts, nil, a.block, 0) }},
+	{"Allgather", func(c *mpi.Comm, a *arguments) error { return mpi.Allgather(c, a.block, a.all) }},
+	{"Allgatherv", func(c *mpi.Comm, a *arguments) error { return mpi.Allgatherv(c, a.block, a.all, a.counts, nil) }},
+	{"Alltoall", func(c *mpi.Comm, a *arguments) error { return mpi.Alltoall(c, a.all, a.more) }},
+	{"AlltoallInPlace", func(c *mpi.Comm, a *arguments) error { return mpi.AlltoallInPlace(c, a.all) }},
+	{"Alltoallv", func(c *mpi.Comm, a *arguments) error {
+		return mpi.Alltoallv(c, a.all, a.counts, nil, a.more, a.counts, nil)
+	}},
+	{"ReduceScatter", func(c *mpi.Comm, a *arguments) error {
+		return mpi.ReduceScatter(c, a.all, a.block, a.counts, a.op)
+	}},
+	{"ReduceScatterBlock", func(c *mpi.Comm, a *arguments) error {
+		return mpi.ReduceScatterBlock(c, a.all, a.block, a.op)
+	}},
+	{"ReduceScatterBlockInPlace", func(c *mpi.Comm, a *arguments) error {
+		return mpi.ReduceScatterBlockInPlace(c, a.all, a.op)
+	}},
 }
 
 type buffers struct{ small, small2, large, large2 []float64 }

@@ -39,34 +39,60 @@ func TestMismatch(t *testing.T) {
 		{"each takes the other for the root", 2, func(c *mpi.Comm) error { return mpi.Bcast(c, ints(1), 1-c.Rank()) }},
 		{"three wait for nobody", 3, func(c *mpi.Comm) error { return mpi.Bcast(c, ints(1), (c.Rank()+1)%3) }},
 		{"long, each the root", 2, func(c *mpi.Comm) error { return mpi.Bcast(c, ints(100_000), c.Rank()) }},
+		{"lengths that are done differently", 4, func(c *mpi.Comm) error {
+			return mpi.AllreduceInPlace(c, ints(1+c.Rank()/3*50_000), sum)
+		}},
+		{"roots of Reduce", 4, func(c *mpi.Comm) error { return mpi.ReduceInPlace(c, ints(1), sum, c.Rank()/3) }},
+		{"lengths of Alltoall", 4, func(c *mpi.Comm) error { return mpi.AlltoallInPlace(c, ints(4+c.Rank()/3*4000)) }},
+		{"lengths of ReduceScatter", 3, func(c *mpi.Comm) error {
+			return mpi.ReduceScatterBlockInPlace(c, ints(3+c.Rank()/2*30_000), sum)
+		}},
+		{"blocks of Allgather", 5, func(c *mpi.Comm) error { return mpi.AllgatherInPlace(c, ints(5+c.Rank()/4*5)) }},
+		{"Scan and Exscan", 3, func(c *mpi.Comm) error {
+			if c.Rank() == 1 {
+				return mpi.ExscanInPlace(c, ints(1), sum)
+			}
+			return mpi.ScanInPlace(c, ints(1), sum)
+		}},
 		{"Alltoallv", 2, func(c *mpi.Comm) error {
 			return mpi.Alltoallv(c, ints(2), []int{1, 1}, nil, ints(2+c.Rank()), []int{1 + c.Rank(), 1}, nil)
 		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			mpitest.Run(t, x.ranks, func(world *mpi.Comm) error {
-				c, err := world.Dup()
-				if err != nil {
-					return err
-				}
-				// Some get away with the first call; with the second at the latest all know.
-				err = x.call(c)
-				if err == nil {
-					err = mpi.Barrier(c)
-				}
-				if err := wantErr("the call", err, mpi.ErrMismatch); err != nil {
-					return err
-				}
-				if !strings.Contains(err.Error(), "same collective calls in the same order") {
-					return fmt.Errorf("no remedy: %v", err)
-				}
-				if err := wantErr("the next", mpi.Barrier(c), mpi.ErrPoisoned); err != nil {
-					return err
-				}
-				return mpi.Barrier(world) // others are not concerned
-			})
+			t.Parallel()
+			for _, v := range append(variants(), nil) {
+				mpitest.Run(t, x.ranks, func(world *mpi.Comm) error {
+					if err := mpi.SetChoice(world, v, places(x.ranks)[2]); err != nil {
+						return err
+					}
+					return mismatch(world, x.call)
+				})
+			}
 		})
 	}
+}
+
+// mismatch makes a call in which the ranks disagree.
+func mismatch(world *mpi.Comm, call func(c *mpi.Comm) error) error {
+	c, err := world.Dup()
+	if err != nil {
+		return err
+	}
+	// Some get away with the first call; with the second at the latest all know.
+	err = call(c)
+	if err == nil {
+		err = mpi.Barrier(c)
+	}
+	if err := wantErr("the call", err, mpi.ErrMismatch); err != nil {
+		return err
+	}
+	if !strings.Contains(err.Error(), "same collective calls in the same order") {
+		return fmt.Errorf("no remedy: %v", err)
+	}
+	if err := wantErr("the next", mpi.Barrier(c), mpi.ErrPoisoned); err != nil {
+		return err
+	}
+	return mpi.Barrier(world) // others are not concerned
 }
 
 // A rank whose arguments are wrong gets its error at once, and those that wait

@@ -67,8 +67,9 @@ func (a call) String() string {
 	return s
 }
 
+var watchEvery = 500 * time.Millisecond // less in tests
+
 const (
-	watchEvery = 500 * time.Millisecond
 	sayWithin  = 2 * time.Second // then a rank that does not take it is left alone
 	tagReport  = 0
 	tagVerdict = 1
