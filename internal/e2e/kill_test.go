@@ -75,6 +75,7 @@ func (v *victim) killOnce(t *testing.T, rng *rand.Rand, want *sync.Map) {
 	alone := who != "head" && rng.IntN(2) == 0
 	args := []string{"-np", strconv.Itoa(np), v.cr, "-v", "-ckpt-every", "40ms", "-keep", "3", "-agents", strconv.Itoa(1 + rng.IntN(2)),
 		"-jobid-file", filepath.Join(h.run, "id")}
+	args = append(args, carrier(t, rng)...)
 	if alone {
 		args = append(args, "-restarts", "2")
 	}
@@ -104,7 +105,7 @@ func (v *victim) killOnce(t *testing.T, rng *rand.Rand, want *sync.Map) {
 	case alone:
 		t.Fatalf("did not go on by itself: exit %d\n%s", code, p.errs)
 	default:
-		out = h.goOn(id)
+		out = h.goOn(id, carrier(t, rng)...)
 		if out == "" {
 			return // killed before the first commit
 		}
@@ -116,7 +117,7 @@ func (v *victim) killOnce(t *testing.T, rng *rand.Rand, want *sync.Map) {
 
 // goOn verifies the snapshots of a dead job and restarts the newest; "" if
 // there is none.
-func (h *house) goOn(id string) string {
+func (h *house) goOn(id string, flags ...string) string {
 	h.t.Helper()
 	schemas, _ := filepath.Glob(filepath.Join(h.ckpt, "*", "*", "schema.toml"))
 	if len(schemas) == 0 {
@@ -124,7 +125,7 @@ func (h *house) goOn(id string) string {
 		return ""
 	}
 	h.must("snapshots", "-verify", id)
-	out := h.must("restart", id)
+	out := h.must(append(append([]string{"restart"}, flags...), id)...)
 	h.clean()
 	return out
 }
@@ -153,7 +154,7 @@ func TestCheckpointRestartByHand(t *testing.T) {
 		}
 		gone(t, append(agents, ranks...)...)
 		os.Remove(file)
-		p = h.start("restart", "-jobid-file", file, schema)
+		p = h.start(append(append([]string{"restart", "-jobid-file", file}, carriers[round%len(carriers)]...), schema)...)
 	}
 	if code := p.wait(); code != 0 {
 		t.Fatalf("last restart: exit %d\n%s", code, p.errs)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	code := 1
 	if err := os.Chmod(dir, 0o755); err != nil { // other users run the programs, too
 		fmt.Fprintln(os.Stderr, err)
-	} else if err := build(dir, os.Environ(), "gorun", "solver", "heat", "ring", "subject"); err != nil {
+	} else if err := build(dir, os.Environ(), "gorun", "solver", "heat", "ring", "subject", "confine"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // packages are the programs that are no examples.
-var packages = map[string]string{"gorun": "cmd/gorun", "subject": "internal/e2e/subject"}
+var packages = map[string]string{"gorun": "cmd/gorun", "subject": "internal/e2e/subject", "confine": "internal/e2e/confine"}
 
 // build compiles commands and examples by name into dir.
 func build(dir string, env []string, names ...string) error {

@@ -12,7 +12,7 @@ import (
 )
 
 // A cycle is a checkpoint at a random instant, mostly followed by kill -9 of
-// everything and a restart. A lineage is a run with several of them, which must
+// everything and a restart, mostly over other transports. A lineage is a run with several of them, which must
 // end with the same bits as one that nobody has disturbed.
 //
 // Every third cycle takes a second, incremental snapshot and restarts from
@@ -233,7 +233,7 @@ func lineage(t *testing.T, rng *rand.Rand, l load, c *counter, all *sync.Map) {
 	t.Logf("%s on %d ranks", l.name, l.ranks)
 	log := filepath.Join(h.folder("work"), "log")
 	flags := []string{"-env", "GOMAXPROCS=2", "-ckpt-full-every", "4", "-agents", strconv.Itoa(1 + rng.IntN(2)), "-keep", "3"}
-	r := h.nativeRun(l.ranks, flags, l.args(log)...)
+	r := h.nativeRun(l.ranks, append(flags, carrier(t, rng)...), l.args(log)...)
 	for range cyclesPerRun {
 		i, ok := c.next()
 		if !ok {
@@ -280,5 +280,5 @@ func cycle(r *run, rng *rand.Rand, i int, log string, c *counter) (*run, bool) {
 		return r, true
 	}
 	r.kill()
-	return h.restart(schema), true
+	return h.restart(schema, carrier(h.t, rng)...), true
 }

@@ -79,10 +79,10 @@ func TestNativeInterval(t *testing.T) {
 func TestNativeTenTimes(t *testing.T) {
 	h := nativeHouse(t)
 	r, dir := h.stage(&scene{name: "collectives", np: 4})
-	for range 10 {
+	for round := range 10 {
 		schema := r.checkpoint()
 		r.kill()
-		r = h.restart(schema)
+		r = h.restart(schema, carriers[round%len(carriers)]...)
 	}
 	h.signal(dir, "go")
 	r.ended()
@@ -126,11 +126,11 @@ func TestNativeManyRanks(t *testing.T) {
 		t.Skip("starts 64 ranks; skipped with -short")
 	}
 	h := nativeHouse(t)
-	r, dir := h.stage(&scene{name: "ring", np: 64, flags: []string{"-agents", "2"}})
+	r, dir := h.stage(&scene{name: "ring", np: 64, flags: append(anyCarrier(t), "-agents", "2")})
 	r.checkpoint()
 	schema := r.checkpoint()
 	r.kill()
-	r = h.restart(schema, "-agents", "3")
+	r = h.restart(schema, append(anyCarrier(t), "-agents", "3")...)
 	h.signal(dir, "go")
 	r.ended()
 }

@@ -79,6 +79,7 @@ func TestNativeScenes(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			h := nativeHouse(t)
+			s.flags = append(anyCarrier(t), s.flags...)
 			first, dir := h.stage(&s)
 			schema := first.checkpoint()
 			for range s.more {
@@ -88,10 +89,10 @@ func TestNativeScenes(t *testing.T) {
 			if s.alone {
 				first.kill()
 			}
-			second := h.restart(schema)
+			second := h.restart(schema, anyCarrier(t)...)
 			schema = second.checkpoint()
 			second.kill()
-			third := h.restart(schema)
+			third := h.restart(schema, anyCarrier(t)...)
 			h.signal(dir, "go")
 			want := third.ended()
 			if !s.alone {

@@ -48,11 +48,11 @@ var scenes = map[string]func(*stage, *mpi.Comm) error{
 	"timers": timers, "gc": gc, "tight": tight, "goroutines": goroutines, "notify": notify, "child": child,
 	"conn": conn, "pipe": pipe, "stdin": stdin, "files": files, "undumpable": undumpable, "sharedmap": sharedmap,
 	"churn": churn, "asleep": asleep, "descriptors": descriptors, "stacks": stacks,
-	"heavy": heavy, "common": common,
+	"heavy": heavy, "common": common, "idle": idle,
 }
 
 // bare are the scenes that call Init and Finalize themselves.
-var bare = map[string]func(*stage) error{"init": initialise, "finalize": finalize, "finalized": finalized}
+var bare = map[string]func(*stage) error{"init": initialise, "finalize": finalize, "finalized": finalized, "hermit": hermit}
 
 func main() {
 	s := &stage{}

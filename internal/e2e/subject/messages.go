@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/gorun-mpi/gorun/mpi"
 )
@@ -172,6 +174,23 @@ func ring(s *stage, c *mpi.Comm) error {
 		}
 	}
 	return s.result(c, "round")
+}
+
+// idle: every rank waits for the next one, until standard input ends.
+func idle(s *stage, c *mpi.Comm) error {
+	next, before := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+	s.inside(c, "mpi.RecvValue[")
+	wait := func() error {
+		_, _, err := mpi.RecvValue[int](c, next, 0)
+		return err
+	}
+	if c.Rank() > 0 {
+		return errors.Join(wait(), mpi.SendValue(c, 1, before, 0))
+	}
+	return errors.Join(together(wait, func() error {
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return errors.Join(err, mpi.SendValue(c, 1, before, 0))
+	}), s.result(c, "idle"))
 }
 
 // order: what has arrived and was not received is received in the order in

@@ -289,6 +289,19 @@ func undumpable(s *stage, c *mpi.Comm) error {
 	return s.everybody(c)
 }
 
+// hermit: one rank does not let the others look into it.
+func hermit(s *stage) error {
+	first, err := s.claim("hermit")
+	if err == nil && first {
+		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
+	if err != nil {
+		return err
+	}
+	mpi.Run(func(c *mpi.Comm) error { return s.everybody(c) })
+	return nil
+}
+
 // sharedmap: memory shared through a file, which no image can hold.
 func sharedmap(s *stage, c *mpi.Comm) error {
 	f, err := os.Create(filepath.Join(s.dir, fmt.Sprint("shared", c.Rank())))
