@@ -2,9 +2,11 @@ package main
 
 import (
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
 )
@@ -59,5 +61,15 @@ fi=/a/other.go
 	want := map[string]int64{"main.send": 40, "mpi.Send": 60}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+}
+
+// A word takes some time, and not long.
+func TestBetweenProcessors(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("one processor")
+	}
+	if each := betweenProcessors(); each <= 0 || each >= time.Hour {
+		t.Errorf("a word takes %v", each)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,8 @@ import (
 )
 
 // profile prints which functions the instructions of an 8-byte message go to,
-// and what the same takes in time, in one goroutine.
+// what the same takes in time, in one goroutine, and what is added at least by
+// the way from one processor to another.
 func profile(ctx context.Context, world *bench.World, w io.Writer) error {
 	exe, err := bench.Build(world.Bin, "loop", "benchmarks/overhead/loop")
 	if err != nil {
@@ -49,8 +51,11 @@ func profile(ctx context.Context, world *bench.World, w io.Writer) error {
 	if m == nil {
 		return fmt.Errorf("no time in %q", out)
 	}
-	_, err = fmt.Fprintf(w, "both together: %s ns, everything in one processor's cache\n", m[1])
-	return err
+	fmt.Fprintf(w, "both together: %s ns, everything in one processor's cache\n", m[1])
+	if runtime.NumCPU() > 1 {
+		fmt.Fprintf(w, "a word from one processor to another: %d ns\n", betweenProcessors().Nanoseconds())
+	}
+	return nil
 }
 
 // byFunction returns the instructions of one message on one side by the
