@@ -224,6 +224,9 @@ func (l *library) run(ctx context.Context, u unit) ([]figure, error) {
 	}
 	var figures []figure
 	for _, m := range lines {
+		if !(m.Seconds > 0) {
+			return figures, fmt.Errorf("%s of %d bytes takes %g s", m.Mode, m.Bytes, m.Seconds)
+		}
 		mode := strings.TrimPrefix(m.Mode, "pingpong-") // dirty of netpipe
 		figures = append(figures, figure{key{u.transport, mode, u.ranks, m.Bytes}, m.Seconds})
 	}

@@ -32,7 +32,7 @@ static void fail(const char *why)
 	MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-static void run_tests(char *names, double seconds, int batches, char **sizes, int n)
+static void run_tests(char *names, double total, int batches, char **sizes, int n)
 {
 	int largest = 8 * ranks;
 	for (int i = 0; i < n; i++)
@@ -51,7 +51,7 @@ static void run_tests(char *names, double seconds, int batches, char **sizes, in
 		if (!t->name || (t->pair && ranks != 2))
 			fail("no such test for so many ranks");
 		for (int i = 0; i < (t->bare ? 1 : n); i++)
-			measure(t, t->bare ? 0 : atoi(sizes[i]), seconds, batches);
+			measure(t, t->bare ? 0 : atoi(sizes[i]), total, batches);
 	}
 }
 

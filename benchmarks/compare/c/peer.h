@@ -22,7 +22,8 @@ extern char *out, *in; /* as large as the largest size, and as one word for each
 /* Time that a rank spends outside its computation, and in its loop in all. */
 extern double outside, loop;
 
-void measure(const struct test *t, int size, double seconds, int batches);
+double seconds(void);
+void measure(const struct test *t, int size, double total, int batches);
 void heat(int n, int steps);
 void solver(int edge, int iters);
 

@@ -33,9 +33,23 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// A machine that does something else once does not make the batches short.
+func TestBatchesHiccup(t *testing.T) {
+	calls := 0
+	_, count, err := Batches(100*time.Millisecond, 5, func(count int) (time.Duration, error) {
+		if calls++; calls == 1 {
+			return time.Second, nil
+		}
+		return time.Duration(count) * time.Microsecond, nil
+	})
+	if err != nil || count != 20000 {
+		t.Errorf("batches of %d, %v; want 20000", count, err)
+	}
+}
+
 // An error in the first call or in a batch is handed on.
 func TestBatchesFails(t *testing.T) {
-	for _, failing := range []int{1, 8} {
+	for _, failing := range []int{1, 9, 10} {
 		calls, broken := 0, errors.New("broken")
 		_, _, err := Batches(time.Second, 3, func(count int) (time.Duration, error) {
 			if calls++; calls == failing {
