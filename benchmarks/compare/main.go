@@ -173,7 +173,7 @@ func race(ctx context.Context, world *bench.World, o *options, all samples, w io
 	for round := range o.rounds {
 		for _, u := range plan(o) {
 			for i := range contenders {
-				c := contenders[(i+round)%len(contenders)] // another one begins each round
+				c := contenders[(i+first+round)%len(contenders)] // another one begins each round
 				if c.out[u.id()] {
 					continue
 				}
