@@ -32,8 +32,13 @@ const (
 func (b *background) init(cfg Config) {
 	b.manual = cfg.Manual
 	b.kick = make(chan struct{}, 1)
+	b.keepTime(&cfg)
+}
+
+// keepTime sets the ticks. Where many ranks share a CPU a tick of each would cost
+// more than it gives.
+func (b *background) keepTime(cfg *Config) {
 	b.tick = tick
-	// Where many ranks share a CPU a tick of each would cost more than it gives.
 	if cfg.crowded() {
 		b.tick = min(maxTick, tick*time.Duration(1+cfg.Size/8))
 	}

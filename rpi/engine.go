@@ -157,7 +157,7 @@ func (e *Engine) selectModules() {
 // whatever carries them now. Without modules those stay that the engine has;
 // waiter is as in Config. Of others the Sink is Sink(i), and those that they
 // replace are for the caller to close. An error names a rank that no module
-// reaches.
+// reaches. Before Start it gives an engine the modules that New did not know yet.
 func (e *Engine) Restarted(modules []Module, waiter Waiter) error {
 	if modules != nil {
 		e.modules = modules

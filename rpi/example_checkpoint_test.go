@@ -191,6 +191,7 @@ func ExampleEngine_Restarted() {
 		if err := e.Restarted(nil, nil); err != nil { // nil: over the same modules
 			fmt.Println(err)
 		}
+		e.SetLocal(1) // each rank has come back on a host of its own
 		e.OpenGate()
 	}
 	engines[0].Send(1, world, 0, nil, []byte("again"), rpi.Standard, nil)
@@ -199,3 +200,5 @@ func ExampleEngine_Restarted() {
 	fmt.Printf("%s\n", p)
 	// Output: again
 }
+
+func ExampleEngine_SetLocal() { ExampleEngine_Restarted() }

@@ -33,6 +33,14 @@ func paceFor(cfg Config) pace {
 	return pace{spin: 150 * time.Microsecond, check: 64}
 }
 
+// SetLocal tells the number of ranks on this host, as in Config, where a restart
+// has changed it. Only the closer of the gate may call it.
+func (e *Engine) SetLocal(n int) {
+	cfg := Config{Size: e.size, Local: n}
+	e.pace = paceFor(cfg)
+	e.back.keepTime(&cfg)
+}
+
 // crowded reports whether ranks share CPUs.
 func (cfg *Config) crowded() bool {
 	local := cfg.Local

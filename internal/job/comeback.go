@@ -93,6 +93,7 @@ func (d *driver) rejoin(m *oob.Msg) {
 	}
 	d.modules, d.joining = t.modules, nil
 	d.setWaiter(t.waiter)
+	j.Engine.SetLocal(t.start.Local)
 	d.open()
 	if err = j.send(oob.Msg{Kind: oob.Up}); err == nil && j.finalizing.Load() {
 		err = j.send(oob.Msg{Kind: oob.FinalizeWant})
