@@ -144,7 +144,7 @@ func peerProgram(exe string, o *options) func(u unit) []string {
 		case "heat", "solver":
 			return []string{exe, u.test, strconv.Itoa(u.edge), strconv.Itoa(u.count)}
 		}
-		args := []string{exe, u.test, fmt.Sprint(o.time.Seconds()), strconv.Itoa(o.batches)}
+		args := []string{exe, u.test, fmt.Sprint(u.time.Seconds()), strconv.Itoa(o.batches)}
 		if u.test == "collectives" {
 			args[1] = o.ops
 		}
@@ -170,7 +170,6 @@ func gorun(world *bench.World, o *options) (*library, error) {
 			return nil, err
 		}
 	}
-	timing := []string{"-csv", "-time", o.time.String(), "-batches", strconv.Itoa(o.batches), "-sizes"}
 	return &library{
 		name: ours,
 		launch: map[string][]string{
@@ -179,7 +178,7 @@ func gorun(world *bench.World, o *options) (*library, error) {
 		},
 		limit: 5 * o.limit,
 		program: func(u unit) []string {
-			sizes := append(timing, strings.Join(texts(u.sizes), ","))
+			sizes := []string{"-csv", "-time", u.time.String(), "-batches", strconv.Itoa(o.batches), "-sizes", strings.Join(texts(u.sizes), ",")}
 			switch u.test {
 			case "start":
 				return []string{exe["start"]}

@@ -83,7 +83,7 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.rpi, "rpi", "shm,tcp", "gorun's `transports` where the others use shared memory")
 	f.StringVar(&o.ops, "ops", "barrier,allreduce,bcast,alltoall,allgather,reduce_scatter", "collectives")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds in which each contender runs once; 0: only report what -add finds")
-	f.DurationVar(&o.time, "time", 50*time.Millisecond, "measured time per size and round")
+	f.DurationVar(&o.time, "time", 50*time.Millisecond, "measured time per size and round; four times that with more ranks than CPUs")
 	f.IntVar(&o.batches, "batches", 5, "batches per size and round")
 	f.DurationVar(&o.limit, "limit", time.Minute, "a program that runs longer is ended, and what it measured until then counts for this round alone")
 	f.StringVar(&o.out, "o", ".gorun/compare", "`folder` for report.html and samples.csv")

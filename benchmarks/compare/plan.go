@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"time"
 )
 
 // id names a race: one test with so many ranks.
@@ -22,6 +24,7 @@ type unit struct {
 	test      string
 	ranks     int
 	sizes     []int
+	time      time.Duration // per size
 	count     int // iterations of a program, or starts
 	edge      int // and the size of its problem
 }
@@ -66,7 +69,10 @@ func plan(o *options) []unit {
 				continue
 			}
 			for _, ranks := range t.numbers(o) {
-				u := unit{transport: transport, test: t.name, ranks: ranks, sizes: []int{8}, edge: t.edge, count: t.repetitions(ranks)}
+				u := unit{transport: transport, test: t.name, ranks: ranks, sizes: []int{8}, time: o.time, edge: t.edge, count: t.repetitions(ranks)}
+				if ranks > runtime.NumCPU() { // they wait for each other's turns
+					u.time *= 4
+				}
 				switch {
 				case t.sized:
 					u.sizes = o.sizes
