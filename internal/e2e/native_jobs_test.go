@@ -111,7 +111,7 @@ func TestNativeTwins(t *testing.T) {
 	h := nativeHouse(t)
 	first, dir := h.stage(&scene{name: "stream", np: 3})
 	schema := first.checkpoint()
-	a, b := h.restart(schema), h.restart(schema)
+	a, b := h.restart(schema, anyCarrier(t)...), h.restart(schema, anyCarrier(t)...)
 	a.checkpoint()
 	b.checkpoint()
 	h.signal(dir, "go")
@@ -138,7 +138,7 @@ func TestNativeManyRanks(t *testing.T) {
 // TestNativeAgain kills a rank of a job that may go on by itself.
 func TestNativeAgain(t *testing.T) {
 	h := nativeHouse(t)
-	r, dir := h.stage(&scene{name: "collectives", np: 4, flags: []string{"-restarts", "3"}})
+	r, dir := h.stage(&scene{name: "collectives", np: 4, flags: append(anyCarrier(t), "-restarts", "3")})
 	r.id = r.job // its incarnations change
 	for round := range 3 {
 		r.checkpoint()

@@ -196,17 +196,45 @@ func TestIdle(t *testing.T) {
 			stdin, end := io.Pipe()
 			r := h.stageOver(stdin, flags, "idle")
 			r.inPlace(4)
-			h.eventually("waiting ranks use the processor", func() string {
-				before := r.ticks()
-				for range 250 {
-					poll()
-				}
-				if used := r.ticks() - before; used > 2 { // of 10 ms, all together, in half a second
-					return fmt.Sprintf("%d ticks", used)
-				}
-				return ""
-			})
+			r.idle()
 			end.Close()
+			r.ended()
+		})
+	}
+}
+
+// idle waits until the ranks use no processor.
+func (r *run) idle() {
+	r.h.t.Helper()
+	r.h.eventually("waiting ranks use the processor", func() string {
+		before := r.ticks()
+		for range 250 {
+			poll()
+		}
+		if used := r.ticks() - before; used > 2 { // of 10 ms, all together, in half a second
+			return fmt.Sprintf("%d ticks", used)
+		}
+		return ""
+	})
+}
+
+// TestStopped: a rank that does not answer is waited for, by ranks that use no
+// processor meanwhile, for longer than they take to look after each other.
+func TestStopped(t *testing.T) {
+	for _, flags := range carriers {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			t.Parallel()
+			h := ownHouse(t)
+			dir := h.folder("stage")
+			r := h.stageOver(nil, flags, "-dir", dir, "stream")
+			r.inPlace(4)
+			_, ranks := r.family()
+			syscall.Kill(ranks[2], syscall.SIGSTOP)
+			for range 3 {
+				r.idle()
+			}
+			h.signal(dir, "go")
+			syscall.Kill(ranks[2], syscall.SIGCONT)
 			r.ended()
 		})
 	}
