@@ -25,8 +25,8 @@ type unit struct {
 	ranks     int
 	sizes     []int
 	time      time.Duration // per size
-	count     int // iterations of a program, or starts
-	edge      int // and the size of its problem
+	count     int           // iterations of a program, or starts
+	edge      int           // and the size of its problem
 }
 
 func (u unit) id() id { return id{u.transport, u.test, u.ranks} }
