@@ -151,10 +151,8 @@ func runWindow(p *pair, size, n int) error {
 			p.requests = append(p.requests, r)
 		}
 		n -= len(p.requests)
-		for _, r := range p.requests {
-			if _, err := r.Wait(); err != nil {
-				return err
-			}
+		if err := mpi.WaitallInto(p.requests, nil); err != nil {
+			return err
 		}
 	}
 	return p.arrived()
