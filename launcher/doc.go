@@ -27,6 +27,7 @@
 // # One incarnation
 //
 //	agents greeted -> ranks spawned -> addresses collected -> peers sent
+//	  -> reach collected -> routes sent (package wireup)
 //	  -> all up -> running -> finalised -> all exited
 //
 // A restart is another incarnation: another random id and secret. A program
