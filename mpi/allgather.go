@@ -109,10 +109,7 @@ func (x *collective) allgatherv(p []byte, b blocks) error {
 // allgatherCentral brings all blocks to rank 0 and all of them to everybody.
 func (x *collective) allgatherCentral(p []byte, b blocks) error {
 	if x.c.rank != 0 {
-		if err := x.send(0, b.of(p, x.t.Size, x.c.rank)); err != nil {
-			return err
-		}
-		return x.recv(0, p)
+		return x.exchange(0, b.of(p, x.t.Size, x.c.rank), 0, p)
 	}
 	if err := x.recvAll(p, b); err != nil {
 		return err

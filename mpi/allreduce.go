@@ -67,10 +67,7 @@ func allreduce[T any](x *collective, send, recv []T, op Op[T]) error {
 // allreduceCentral leaves the work to rank 0.
 func allreduceCentral[T any](x *collective, send, recv []T, op Op[T]) error {
 	if x.c.rank != 0 {
-		if err := x.send(0, bytesOf(send)); err != nil {
-			return err
-		}
-		return x.recv(0, bytesOf(recv))
+		return x.exchange(0, bytesOf(send), 0, bytesOf(recv))
 	}
 	if err := foldAll(x, send, recv, op); err != nil {
 		return err

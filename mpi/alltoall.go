@@ -118,10 +118,7 @@ func (x *collective) alltoallLinear(sp []byte, sb *blocks, rp []byte, rb *blocks
 func (x *collective) alltoallCentral(sp, rp []byte, block int) error {
 	n := x.c.size
 	if x.c.rank != 0 {
-		if err := x.send(0, sp); err != nil {
-			return err
-		}
-		return x.recv(0, rp)
+		return x.exchange(0, sp, 0, rp)
 	}
 	row := n * block
 	s := borrow(2 * n * row)

@@ -38,10 +38,7 @@ func (x *collective) barrier() error {
 // CPUs none has to run more than twice.
 func (x *collective) barrierCentral() error {
 	if x.c.rank != 0 {
-		if err := x.send(0, nil); err != nil {
-			return err
-		}
-		return x.recv(0, nil)
+		return x.exchange(0, nil, 0, nil)
 	}
 	none := equal(0, x.c.size)
 	if err := x.recvAll(nil, none); err != nil {

@@ -13,10 +13,7 @@ func (x *collective) allgatherLevels(p []byte, b blocks) error {
 	}
 	local := s.ranks[s.of[me]]
 	if local[0] != me {
-		if err := x.send(local[0], b.of(p, size, me)); err != nil {
-			return err
-		}
-		return x.recv(local[0], p)
+		return x.exchange(local[0], b.of(p, size, me), local[0], p)
 	}
 	for _, r := range local[1:] {
 		x.get(r, b.of(p, size, r))
@@ -80,10 +77,7 @@ func allreduceLevels[T any](x *collective, send, recv []T, op Op[T]) error {
 	}
 	local := s.ranks[s.of[me]]
 	if local[0] != me {
-		if err := x.send(local[0], bytesOf(send)); err != nil {
-			return err
-		}
-		return x.recv(local[0], bytesOf(recv))
+		return x.exchange(local[0], bytesOf(send), local[0], bytesOf(recv))
 	}
 	n, k := x.c.size, len(send)
 	all, mem := borrowSlice[T](n * k)

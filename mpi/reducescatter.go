@@ -119,10 +119,7 @@ func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Op[T]) err
 // reduceScatterCentral leaves the work to rank 0.
 func reduceScatterCentral[T any](x *collective, send, recv []T, b blocks, op Op[T]) error {
 	if x.c.rank != 0 {
-		if err := x.send(0, bytesOf(send)); err != nil {
-			return err
-		}
-		return x.recv(0, bytesOf(recv))
+		return x.exchange(0, bytesOf(send), 0, bytesOf(recv))
 	}
 	acc, s := borrowSlice[T](len(send))
 	defer s.giveBack()

@@ -59,10 +59,7 @@ func scanRanks[T any](x *collective, send, recv []T, op Op[T]) error {
 func scanCentral[T any](x *collective, send, recv []T, op Op[T]) error {
 	n, k := x.c.size, len(send)
 	if x.c.rank != 0 {
-		if err := x.send(0, bytesOf(send)); err != nil {
-			return err
-		}
-		return x.recv(0, bytesOf(recv))
+		return x.exchange(0, bytesOf(send), 0, bytesOf(recv))
 	}
 	all, s := borrowSlice[T](n * k)
 	defer s.giveBack()

@@ -44,6 +44,7 @@ func (e *Engine) together(moves []Move, ctx uint64, tag, recvTag int32, t *Type,
 			m.r.blocking = true
 		}
 	}
+	e.flush() // this is a wait, even if there is nothing to wait for
 	for i := range moves {
 		m := &moves[i]
 		r := m.r
