@@ -34,7 +34,7 @@ type load struct {
 func loads(rng *rand.Rand, ranks int) load {
 	heat := func(steps int) func(log string) []string {
 		return func(log string) []string {
-			return []string{filepath.Join(bin, "heat"), "-n", "128", "-steps", strconv.Itoa(steps), "-every", strconv.Itoa(steps / logLines), "-log", log}
+			return []string{filepath.Join(bin, "heat"), "-n", "320", "-steps", strconv.Itoa(steps), "-every", strconv.Itoa(steps / logLines), "-log", log}
 		}
 	}
 	churn := func(steps int) func(log string) []string {
@@ -234,6 +234,7 @@ func lineage(t *testing.T, rng *rand.Rand, l load, c *counter, all *sync.Map) {
 	log := filepath.Join(h.folder("work"), "log")
 	flags := []string{"-env", "GOMAXPROCS=2", "-ckpt-full-every", "4", "-agents", strconv.Itoa(1 + rng.IntN(2)), "-keep", "3"}
 	r := h.nativeRun(l.ranks, append(flags, carrier(t, rng)...), l.args(log)...)
+	runs := []*run{r}
 	for range cyclesPerRun {
 		i, ok := c.next()
 		if !ok {
@@ -244,14 +245,37 @@ func lineage(t *testing.T, rng *rand.Rand, l load, c *counter, all *sync.Map) {
 			c.undo()
 			break
 		}
+		if again != r {
+			runs = append(runs, again)
+		}
 		r = again
 	}
-	if got := r.ended(); got != want.digest {
-		t.Errorf("digest %s, undisturbed %s", got, want.digest)
+	if code := r.wait(); code != 0 {
+		t.Fatalf("exit %d\n%s", code, r.errs)
+	}
+	for _, got := range results(runs) {
+		if got != want.digest {
+			t.Errorf("digest %q, undisturbed %s", got, want.digest)
+		}
 	}
 	if got, err := os.ReadFile(log); err != nil || !bytes.Equal(got, want.log) {
 		t.Errorf("the log has %d bytes in %d lines, undisturbed %d in %d, %v", len(got), bytes.Count(got, []byte("\n")), len(want.log), logLines, err)
 	}
+}
+
+// results returns the digests that the runs of a lineage have printed, "" if none
+// has. The last one prints none if the result was out before its snapshot, and
+// an earlier one if it was killed only after the result.
+func results(runs []*run) (all []string) {
+	for _, r := range runs {
+		for _, m := range resultLine.FindAllStringSubmatch(r.out.String(), -1) {
+			all = append(all, m[1])
+		}
+	}
+	if all == nil {
+		all = []string{""}
+	}
+	return all
 }
 
 // cycle is one checkpoint, and most often a kill and a restart. It returns the

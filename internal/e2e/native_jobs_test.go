@@ -57,6 +57,17 @@ func TestNativeTwoAtOnce(t *testing.T) {
 	r.ended()
 }
 
+// TestNativeAlone restarts a job of one rank, which has no transport.
+func TestNativeAlone(t *testing.T) {
+	h := nativeHouse(t)
+	r, dir := h.stage(&scene{name: "ring", np: 1})
+	schema := r.checkpoint()
+	r.kill()
+	r = h.restart(schema)
+	h.signal(dir, "go")
+	r.ended()
+}
+
 // TestNativeInterval checkpoints by the clock, many times over, chains included.
 func TestNativeInterval(t *testing.T) {
 	h := nativeHouse(t)

@@ -47,7 +47,7 @@ func (d *driver) reopen(start oob.StartConfig) error {
 		return fmt.Errorf("this is rank %d of %d, the order to go on is for rank %d of %d", j.Rank, j.Size, start.Rank, start.Size)
 	case state != ckpt.Ready || !d.closed || d.joining != nil:
 		return fmt.Errorf("it was not ready to be imaged but %v", state)
-	case len(d.modules) == 0:
+	case len(d.modules) == 0 && j.Size > 1: // a rank that is alone has none
 		return errors.New("this kind of job cannot be restored")
 	}
 	d.setWaiter(nil)
