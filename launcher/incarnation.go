@@ -159,7 +159,7 @@ func (inc *incarnation) orderFor(l *link) order {
 	for rank := from; rank < to; rank++ {
 		ord.Ranks = append(ord.Ranks, rank)
 		start := inc.startConfig(rank)
-		start.Nodes, start.Local = nodes, local
+		start.Nodes, start.Local, start.Crowded = nodes, local, inc.crowded()
 		ord.Start[rank] = start
 		inc.ranks[rank].link = l
 		l.ranks = append(l.ranks, rank)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/coll"
 )
 
 // Options say what to run and how. The zero value of a field means its default.
@@ -61,9 +62,13 @@ type Parameter struct {
 
 // Parameters lists them, for gorun info.
 func Parameters() []Parameter {
-	return []Parameter{
+	all := []Parameter{
 		{ParamNodes, "hosts", "what counts as a node: hosts, or agents, so that with -agents N messages on one machine go as between N"},
 	}
+	for _, c := range coll.Collectives {
+		all = append(all, Parameter{coll.Prefix + c.Name, c.Rules, fmt.Sprintf("algorithm by ranks, bytes and place, before those built in; known are %v", c.Algorithms)})
+	}
+	return all
 }
 
 // checkParams refuses what nobody would understand.
@@ -75,6 +80,9 @@ func checkParams(given map[string]string) error {
 		case strings.HasPrefix(name, "job.") && name != ParamNodes:
 			return &exitError{ExitUsage, fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name)}
 		}
+	}
+	if _, err := coll.BuiltIn().With(given); err != nil {
+		return &exitError{ExitUsage, err}
 	}
 	return nil
 }

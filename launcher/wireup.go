@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -121,6 +122,17 @@ func (inc *incarnation) local(of *link) (n int) {
 		}
 	}
 	return n
+}
+
+// crowded reports whether some machine has more ranks than CPUs. They are taken
+// to have as many as this one: what matters is that all ranks are told the same.
+func (inc *incarnation) crowded() bool {
+	for _, l := range inc.links {
+		if inc.local(l) > runtime.NumCPU() {
+			return true
+		}
+	}
+	return false
 }
 
 // everyone sends a frame to all ranks, once per agent.

@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"runtime"
 	"sync"
 
 	"github.com/gorun-mpi/gorun/internal/coll"
@@ -39,7 +38,7 @@ type plans [kinds]coll.Plan
 func (h *chooser) init(j *job.Job) (err error) {
 	h.plans = map[coll.Shape]*plans{}
 	h.hosts = j.Nodes()
-	h.crowded = j.Size > runtime.NumCPU()
+	h.crowded = j.Crowded()
 	h.table, err = coll.BuiltIn().With(j.Params())
 	return err
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -46,6 +48,9 @@ func TestWrongUsage(t *testing.T) {
 		"there is no signal":        {"-cr", "-ckpt-on-signal", "NOSUCH", "ls"},
 		"cannot be caught":          {"-cr", "-ckpt-on-signal", "KILL", "ls"},
 		"NAME=VALUE":                {"-param", "x", "ls"},
+		"no such collective":        {"-param", "coll.allredcue=ring", "ls"},
+		"allreduce is done by":      {"-param", "coll.allreduce=bruck", "ls"},
+		"no such file":              {"-param", "@nowhere", "ls"},
 		"tcp is named twice":        {"-rpi", "tcp,tcp", "ls"},
 		"known are auto, self":      {"-cr=blcr", "ls"},
 		"at least 1":                {"-cr", "-ckpt-full-every", "0", "ls"},
@@ -103,5 +108,26 @@ func TestCompletion(t *testing.T) {
 	cmd := exec.Command("bash", "-c", script+"\nCOMP_WORDS=(gorun re) COMP_CWORD=1; _gorun; echo ${COMPREPLY[@]}")
 	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != "restart" {
 		t.Errorf("gorun re<TAB>: %q, %v", out, err)
+	}
+}
+
+// A file sets parameters line by line.
+func TestParamFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tuned")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# tuned\n\ncoll.bcast=chain@64k:b=1m-\n  tcp.eager=8\n")
+	f := paramFlag{}
+	if err := f.Set("@" + file); err != nil || f.String() != "coll.bcast=chain@64k:b=1m- tcp.eager=8" {
+		t.Errorf("%v, %v", f, err)
+	}
+	for _, line := range []string{"nothing", "=1", "@" + file} {
+		write("tcp.eager=8\n" + line + "\n")
+		if err := f.Set("@" + file); err == nil || !strings.Contains(err.Error(), line) {
+			t.Errorf("%q: %v", line, err)
+		}
 	}
 }

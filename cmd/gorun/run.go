@@ -96,7 +96,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	fs.DurationVar(&o.Timeout, "timeout", 0, "end the job after this `duration`")
 	fs.DurationVar(&o.Heartbeat, "heartbeat", 5*time.Second, "ping agents each `duration`; one that is silent for six is lost")
-	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them); may be repeated")
+	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them), or all in a file, @FILE; may be repeated")
 	fs.Var(&o.env, "env", "set a variable of the ranks and keep it in snapshots, `NAME[=VALUE]`; may be repeated")
 	fs.BoolVar(&o.Verbose, "v", false, "tell on standard error what gorun does")
 	return o
@@ -250,12 +250,37 @@ func (f paramFlag) String() string {
 	return strings.Join(all, " ")
 }
 
+// Set takes NAME=VALUE, or @FILE with a line of that for each parameter, and
+// with empty lines and comments (#).
 func (f paramFlag) Set(s string) error {
+	if file, ok := strings.CutPrefix(s, "@"); ok {
+		return f.read(file)
+	}
 	name, value, ok := strings.Cut(s, "=")
 	if !ok || name == "" {
 		return errors.New("write NAME=VALUE")
 	}
 	f[name] = value
+	return nil
+}
+
+func (f paramFlag) read(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if line[0] == '@' {
+			return fmt.Errorf("%s: %q: a file cannot name another", file, line)
+		}
+		if err := f.Set(line); err != nil {
+			return fmt.Errorf("%s: %q: %w", file, line, err)
+		}
+	}
 	return nil
 }
 

@@ -126,8 +126,9 @@ type StartConfig struct {
 	Backend     string            `json:"backend,omitempty"` // restart: what made the image, "self" or "native"; "" is self
 	SparseFrom  int               `json:"sparse_from"`       // number of ranks from which the sparse schedule is used
 	Params      map[string]string `json:"params,omitempty"`
-	Nodes       []Node            `json:"nodes,omitempty"` // which ranks share a node, in the order of ranks; empty: all do
-	Local       int               `json:"local,omitempty"` // ranks on the machine of this rank; 0: all
+	Nodes       []Node            `json:"nodes,omitempty"`   // which ranks share a node, in the order of ranks; empty: all do
+	Local       int               `json:"local,omitempty"`   // ranks on the machine of this rank; 0: all
+	Crowded     bool              `json:"crowded,omitempty"` // some machine has more ranks than CPUs; the same for all ranks
 }
 
 // Node is some ranks in a row that share a node. Ranks of equal numbers do.

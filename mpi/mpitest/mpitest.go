@@ -109,7 +109,7 @@ func (g *group) open(n int) error {
 			return err
 		}
 		addrs[rank], modules[rank] = addr, m
-		j := job.New(job.Config{Start: oob.StartConfig{Rank: rank, Size: n, Incarnation: 1}, Engine: e, Waiter: w})
+		j := job.New(job.Config{Start: oob.StartConfig{Rank: rank, Size: n, Incarnation: 1, Crowded: n > runtime.NumCPU()}, Engine: e, Waiter: w})
 		g.jobs = append(g.jobs, j)
 		g.worlds = append(g.worlds, mpi.NewWorld(j, func(text string) {
 			g.fail(rank, errors.New(text))
