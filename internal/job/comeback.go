@@ -68,7 +68,7 @@ func (d *driver) reopen(start oob.StartConfig) error {
 	}
 	// From here on whatever any goroutine says is of the new incarnation: the
 	// agent has been greeted.
-	j.enter(&start)
+	j.start.Store(&start)
 	d.m = newMachine(start)
 	d.incarnation, d.attempt, d.due = start.Incarnation, 0, nil
 	d.write = nil

@@ -53,7 +53,8 @@ type Job struct {
 	Image string
 
 	start   atomic.Pointer[oob.StartConfig] // of the present incarnation
-	nodes   atomic.Pointer[[]int]           // of it, see Nodes
+	began   oob.StartConfig                 // of the first that this process has lived in
+	nodes   []int                           // of that, see Nodes
 	link    Link
 	close   func() error
 	lost    func(error)
@@ -82,7 +83,8 @@ func New(c Config) *Job {
 		link: c.Link, close: c.Close, lost: c.Lost,
 		finalized: make(chan struct{}), ended: make(chan struct{}),
 	}
-	j.enter(&c.Start)
+	j.start.Store(&c.Start)
+	j.began, j.nodes = c.Start, nodesOf(&c.Start)
 	j.points.init()
 	if j.lost == nil {
 		j.lost = func(error) { os.Exit(1) }

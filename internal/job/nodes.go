@@ -2,18 +2,23 @@ package job
 
 import "github.com/gorun-mpi/gorun/internal/oob"
 
-// Nodes returns, by world rank, the number of the node that the rank is on:
-// ranks with equal numbers share one. The answer belongs to the present
-// incarnation: a process that is restored from an image may find itself beside
-// other ranks. The slice is not to be changed.
-func (j *Job) Nodes() []int { return *j.nodes.Load() }
+// What ranks choose by how they work together is told to all alike, and stays as
+// it was when the program began, Init that is: in a process that goes on from an
+// image of it some ranks may be in the midst of a call, and others not have begun
+// it. Transports, which are chosen anew, go by what is true now.
 
-// enter takes the configuration of an incarnation.
-func (j *Job) enter(start *oob.StartConfig) {
-	nodes := nodesOf(start)
-	j.nodes.Store(&nodes)
-	j.start.Store(start)
-}
+// Nodes returns, by world rank, the number of the node that the rank was on when
+// the program began: ranks with equal numbers shared one. The slice is not to be
+// changed.
+func (j *Job) Nodes() []int { return j.nodes }
+
+// Params are the parameters of modules that the program began with. They are not
+// to be changed.
+func (j *Job) Params() map[string]string { return j.began.Params }
+
+// Crowded reports whether, when the program began, some machine had more ranks
+// than CPUs.
+func (j *Job) Crowded() bool { return j.began.Crowded }
 
 // nodesOf returns the node of each rank.
 func nodesOf(start *oob.StartConfig) []int {
