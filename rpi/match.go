@@ -213,6 +213,9 @@ func (t *table) post(r *request) {
 	}
 }
 
+// idle reports whether no receive is posted.
+func (t *table) idle() bool { return t.alone == nil && t.listed == 0 }
+
 // unpost takes a posted receive out.
 func (t *table) unpost(r *request) {
 	q := r.queue

@@ -1,6 +1,9 @@
 package rpi
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Module is one transport between ranks: the request progression interface.
 // A module moves whole frames in order between this rank and each peer it
@@ -96,7 +99,7 @@ type Sink interface {
 	End(peer int)
 	// Deliver is Begin, the copy of the payload and End at one go, for a frame
 	// of which all bytes are in memory. len(payload) is h.PayloadLen(); neither
-	// header nor payload is kept. Errors as Begin's.
+	// header nor payload is kept. Errors as Begin's, and Enough.
 	Deliver(peer int, h *Header, payload []byte) error
 	// Sent gives back the payload of a Held frame.
 	Sent(peer int, ref Ref)
@@ -107,6 +110,13 @@ type Sink interface {
 	// engine decides (it is one only in Running).
 	Down(peer int, err error)
 }
+
+// Enough is what Deliver returns instead of nil when it has taken a message and no
+// receive is left that waits for one: the module had better leave what else has
+// come from that peer where it is until the next Poll, by when there may be
+// receives for it, for what comes before its receive has to be kept and copied
+// twice.
+var Enough = errors.New("enough")
 
 // Waiter is where a process sleeps when nothing is left to do. At most one
 // goroutine is in Wait at a time; it does not hold the engine's lock.

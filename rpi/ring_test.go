@@ -97,12 +97,13 @@ func (m *ringModule) Poll() bool {
 			if c.turn.Load() != 2*r.turn+1 {
 				break
 			}
-			if m.sink.Deliver(from, &c.h, c.payload[:c.h.PayloadLen()]) != nil {
-				panic("refused")
-			}
+			err := m.sink.Deliver(from, &c.h, c.payload[:c.h.PayloadLen()])
 			c.turn.Store(2*r.turn + 2)
 			r.step()
 			moved = true
+			if err != nil {
+				break
+			}
 		}
 		if m.full[from] {
 			m.full[from] = false

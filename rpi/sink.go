@@ -35,6 +35,9 @@ func (s *sink) Deliver(peer int, h *Header, payload []byte) error {
 			if r.phase = phaseDone; r.w != nil || r.detached {
 				e.complete(r, nil)
 			}
+			if e.table.idle() {
+				return Enough
+			}
 			return nil
 		}
 	}

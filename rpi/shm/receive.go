@@ -19,9 +19,9 @@ type receiver struct {
 	shift uint8
 	mask  uint32
 	head  uint32  // cells used up
-	told  uint32  // the same, as the peer was told by way of taken
+	told  uint32  // the same, as the peer was told
 	taken *uint32 // in this rank's control part
-	owes  bool    // a chunk was used up and the peer not told
+	owed  int     // cells with chunks were used up and the peer not told
 
 	frame bool   // a frame was begun and not ended
 	dst   []byte // where its next payload bytes go
@@ -64,7 +64,21 @@ func (m *Module) Poll() (moved bool) {
 	if m.late.Load() && m.round() {
 		moved = true
 	}
+	if m.owing && !moved {
+		m.settle()
+	}
 	return moved
+}
+
+// settle tells the peers whose chunks have been used up. As long as something
+// moves there may be a frame to them, which would tell them as well.
+func (m *Module) settle() {
+	m.owing = false
+	for i := range m.spots {
+		if p := &m.peers[m.spots[i].peer]; p.in.owed > 0 && !p.down {
+			m.tell(p)
+		}
+	}
 }
 
 // attend looks after what Poll need not do as a rule.
@@ -141,7 +155,7 @@ func (m *Module) receive(s *spot) {
 		default:
 			err = m.wide(peer, p, c, w)
 		}
-		if err != nil {
+		if err != nil && err != rpi.Enough {
 			m.fail(peer, err)
 		}
 		if p.down {
@@ -151,10 +165,16 @@ func (m *Module) receive(s *spot) {
 		if in.head&in.mask == 0 {
 			seq = seqOf(in.head >> in.shift)
 		}
+		if err != nil {
+			break
+		}
 	}
 	s.word, s.seq = &in.cells[in.head&in.mask].word, seq
-	if in.owes || in.head-in.told >= uint32(len(in.cells))/4 {
+	switch {
+	case in.owed > m.geo.large/8 || in.head-in.told >= uint32(len(in.cells))/4:
 		m.tell(p)
+	case in.owed > 0:
+		m.owing = true
 	}
 }
 
@@ -165,7 +185,7 @@ var nowhere uint64
 // that.
 func (m *Module) tell(p *peer) {
 	in := &p.in
-	in.owes, in.told = false, in.head
+	in.owed, in.told = 0, in.head
 	atomic.StoreUint32(in.taken, in.head)
 	if atomic.LoadUint32(p.bell)&bellRoom != 0 {
 		ring(p.bell)
@@ -181,11 +201,12 @@ func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
 	h := &m.hdr
 	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
 	h.Len, h.Req, h.Off = uint64(n), 0, 0
-	if err := m.env.Sink.Deliver(peer, h, c.body[:n]); err != nil {
+	err := m.env.Sink.Deliver(peer, h, c.body[:n])
+	if err != nil && err != rpi.Enough {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	in.head++
-	return nil
+	return err
 }
 
 // wide delivers a frame, or a piece of one. The cell is copied first: what is
@@ -210,12 +231,13 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 			return fmt.Errorf("%w: a header of kind %d with length %d and %d bytes", ErrCorrupt, m.hdr.Kind, m.hdr.Len, n)
 		}
 		if n == all { // which is most often
-			if err := m.env.Sink.Deliver(peer, &m.hdr, piece); err != nil {
+			err := m.env.Sink.Deliver(peer, &m.hdr, piece)
+			if err != nil && err != rpi.Enough {
 				return fmt.Errorf("%w: %w", ErrCorrupt, err)
 			}
 			in.head++
-			in.owes = in.owes || n > 0
-			return nil
+			in.owed += min(n, 1)
+			return err
 		}
 		dst, err := m.env.Sink.Begin(peer, &m.hdr)
 		if err != nil {
@@ -229,12 +251,11 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	k := copy(in.dst, piece)
 	in.dst, in.left = in.dst[k:], in.left-n
 	in.head++
-	if in.left > 0 {
-		m.tell(p) // the chunk may be needed for the rest
-		return nil
+	in.owed++
+	if in.left == 0 {
+		in.frame, in.dst = false, nil
+		m.env.Sink.End(peer)
 	}
-	in.frame, in.dst, in.owes = false, nil, true
-	m.env.Sink.End(peer)
 	return nil
 }
 
@@ -257,6 +278,9 @@ func (m *Module) Arm() bool {
 		return false // upcalls may have brought new work
 	}
 	m.clean()
+	if m.owing {
+		m.settle()
+	}
 	m.bell.arm(len(m.busy)+len(m.starved) > 0)
 	if m.pending() {
 		m.bell.disarm()
