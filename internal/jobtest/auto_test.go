@@ -205,8 +205,10 @@ func natively(t *testing.T, c *jobtest.Cluster) {
 			t.Errorf("snapshot %d of the new incarnation: %+v", i, d)
 		}
 	}
-	if err := c.Revive("tcp"); err != nil {
-		t.Error(err)
+	for _, transport := range []string{"shm", "tcp", "shm"} {
+		if err := c.Revive(transport); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -228,8 +230,8 @@ func TestFinalizeGoesOn(t *testing.T) {
 			inFinalize++
 		}
 	}
-	for range 2 {
-		if err := c.Revive("tcp"); err != nil {
+	for _, transport := range []string{"tcp", "tcp", "shm", "shm"} {
+		if err := c.Revive(transport); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,8 +3,10 @@ package jobtest_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -202,13 +204,16 @@ func blocked(w *mpi.Comm, release chan struct{}, big int) error {
 }
 
 // TestRandomRevivals runs random traffic, with random restarts in the middle,
-// over one transport and another.
+// over one transport and another. GORUN_REVIVALS sets the number of schedules,
+// GORUN_REVIVAL_SEED that of the first.
 func TestRandomRevivals(t *testing.T) {
 	schedules := 120
 	if raceEnabled || testing.Short() {
 		schedules = 24
 	}
-	for seed := range schedules {
+	schedules = number(t, "GORUN_REVIVALS", schedules)
+	first := number(t, "GORUN_REVIVAL_SEED", 0)
+	for seed := first; seed < first+schedules; seed++ {
 		route := routes[seed%len(routes)]
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		n := 2 + rng.IntN(4)
@@ -253,6 +258,20 @@ func TestRandomRevivals(t *testing.T) {
 		revived.Add(int64(times))
 	}
 	t.Logf("%d restarts in %d schedules", revived.Load(), schedules)
+}
+
+// number is one from the environment.
+func number(t *testing.T, name string, usually int) int {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return usually
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 var revived atomic.Int64
