@@ -90,6 +90,24 @@ func BenchmarkFrames(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(64*b.N), "ns/frame")
 }
 
+// BenchmarkRing is the least that a message can cost: 8 bytes there and back
+// between two processes, without engines.
+func BenchmarkRing(b *testing.B) {
+	m, drop := New(), &discard{}
+	withChild(b, "ring", m, drop)
+	b.Cleanup(func() { m.Close() })
+	h := eager(0, 8)
+	p := make([]byte, 8)
+	for b.Loop() {
+		m.Send(1, &h, p, 1, false)
+		for drop.n == 0 {
+			m.Poll()
+		}
+		drop.n = 0
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/way")
+}
+
 // discard is a sink that wants nothing.
 type discard struct {
 	sink

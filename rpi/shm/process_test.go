@@ -52,6 +52,20 @@ var parts = map[string]func(e *rpi.Engine, m *Module){
 			}
 		}
 	},
+	"ring": func(e *rpi.Engine, m *Module) {
+		e.CloseGate()
+		drop := &discard{}
+		m.env.Sink = drop
+		h := eager(0, 8)
+		p := make([]byte, 8)
+		for !m.peers[0].down {
+			m.Poll()
+			if drop.n > 0 {
+				drop.n = 0
+				m.Send(0, &h, p, 1, false)
+			}
+		}
+	},
 	"dies": func(e *rpi.Engine, m *Module) { // in the middle of its fourth frame
 		for i := range 3 {
 			e.Send(0, 1, int32(i), nil, pattern(i, 5000), rpi.Standard, nil)

@@ -19,9 +19,9 @@ type receiver struct {
 	shift uint8
 	mask  uint32
 	head  uint32  // cells used up
-	told  uint32  // the same, as the peer was told
+	told  uint32  // the same, as the peer was told by way of taken
 	taken *uint32 // in this rank's control part
-	owed  int     // cells with chunks were used up and the peer not told
+	owes  bool    // a chunk was used up and the peer not told
 
 	frame bool   // a frame was begun and not ended
 	dst   []byte // where its next payload bytes go
@@ -64,21 +64,7 @@ func (m *Module) Poll() (moved bool) {
 	if m.late.Load() && m.round() {
 		moved = true
 	}
-	if m.owing && !moved {
-		m.settle()
-	}
 	return moved
-}
-
-// settle tells the peers whose chunks have been used up. As long as something
-// moves there may be a frame to them, which would tell them as well.
-func (m *Module) settle() {
-	m.owing = false
-	for i := range m.spots {
-		if p := &m.peers[m.spots[i].peer]; p.in.owed > 0 && !p.down {
-			m.tell(p)
-		}
-	}
 }
 
 // attend looks after what Poll need not do as a rule.
@@ -170,11 +156,8 @@ func (m *Module) receive(s *spot) {
 		}
 	}
 	s.word, s.seq = &in.cells[in.head&in.mask].word, seq
-	switch {
-	case in.owed > m.geo.large/8 || in.head-in.told >= uint32(len(in.cells))/4:
+	if in.owes || in.head-in.told >= uint32(len(in.cells))/4 {
 		m.tell(p)
-	case in.owed > 0:
-		m.owing = true
 	}
 }
 
@@ -185,7 +168,7 @@ var nowhere uint64
 // that.
 func (m *Module) tell(p *peer) {
 	in := &p.in
-	in.owed, in.told = 0, in.head
+	in.owes, in.told = false, in.head
 	atomic.StoreUint32(in.taken, in.head)
 	if atomic.LoadUint32(p.bell)&bellRoom != 0 {
 		ring(p.bell)
@@ -236,7 +219,7 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 				return fmt.Errorf("%w: %w", ErrCorrupt, err)
 			}
 			in.head++
-			in.owed += min(n, 1)
+			in.owes = in.owes || n > 0
 			return err
 		}
 		dst, err := m.env.Sink.Begin(peer, &m.hdr)
@@ -251,11 +234,12 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	k := copy(in.dst, piece)
 	in.dst, in.left = in.dst[k:], in.left-n
 	in.head++
-	in.owed++
-	if in.left == 0 {
-		in.frame, in.dst = false, nil
-		m.env.Sink.End(peer)
+	if in.left > 0 {
+		m.tell(p) // the chunk may be needed for the rest
+		return nil
 	}
+	in.frame, in.dst, in.owes = false, nil, true
+	m.env.Sink.End(peer)
 	return nil
 }
 
@@ -278,9 +262,6 @@ func (m *Module) Arm() bool {
 		return false // upcalls may have brought new work
 	}
 	m.clean()
-	if m.owing {
-		m.settle()
-	}
 	m.bell.arm(len(m.busy)+len(m.starved) > 0)
 	if m.pending() {
 		m.bell.disarm()
