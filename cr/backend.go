@@ -115,7 +115,7 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64
 	}
 	j := b.r.j
 	return &snapshot{
-		copy: c, saved: saved, path: cfg.Path, codec: codec,
+		copy: c, saved: saved, path: string(cfg.Path), codec: codec,
 		meta: image.Meta{
 			Job: j.ID(), Incarnation: fmt.Sprintf("%016x", j.Incarnation()),
 			Rank: j.Rank, Size: j.Size, Seq: cfg.Seq,

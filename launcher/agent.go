@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -30,17 +31,17 @@ const AgentFD = 3
 // launcher's own agents know of.
 type order struct {
 	oob.SpawnConfig
-	Stdin       bool     `json:"stdin"`       // rank 0 gets a pipe, Input frames follow
-	Interactive bool     `json:"interactive"` // half a line is passed on when nothing follows it soon
-	Cleanup     []string `json:"cleanup"`     // to be removed by the agent if the head dies
-	Control     string   `json:"control"`     // the job's control folder, removed in the same case
-	Host        string   `json:"host"`
+	Stdin       bool          `json:"stdin"`       // rank 0 gets a pipe, Input frames follow
+	Interactive bool          `json:"interactive"` // half a line is passed on when nothing follows it soon
+	Cleanup     exact.Strings `json:"cleanup"`     // to be removed by the agent if the head dies
+	Control     exact.String  `json:"control"`     // the job's control folder, removed in the same case
+	Host        string        `json:"host"`
 
-	Imager string                 `json:"imager,omitempty"` // the back-end that images whole processes
-	Track  bool                   `json:"track,omitempty"`  // images may build on the one before
-	Chain  map[int]map[int]string `json:"chain,omitempty"`  // restart: by rank and sequence, the images that the ranks' build on
-	Files  FilesPolicy            `json:"files,omitempty"`
-	Held   []int                  `json:"held,omitempty"` // ranks that wait for a debugger
+	Imager string                       `json:"imager,omitempty"` // the back-end that images whole processes
+	Track  bool                         `json:"track,omitempty"`  // images may build on the one before
+	Chain  map[int]map[int]exact.String `json:"chain,omitempty"`  // restart: by rank and sequence, the images that the ranks' build on
+	Files  FilesPolicy                  `json:"files,omitempty"`
+	Held   []int                        `json:"held,omitempty"` // ranks that wait for a debugger
 }
 
 // agent is one agent process: parent of its ranks, between them and the head.
@@ -320,7 +321,7 @@ func (a *agent) headGone() error {
 		errs = append(errs, removeOwn(p))
 	}
 	if a.order.Control != "" {
-		errs = append(errs, removeControl(a.order.Control))
+		errs = append(errs, removeControl(string(a.order.Control)))
 	}
 	return errors.Join(errs...)
 }

@@ -73,7 +73,7 @@ func (r *Record) Checkpoint(ctx context.Context, stop bool, timeout time.Duratio
 	if err != nil {
 		return "", err
 	}
-	return taken.Schema, nil
+	return string(taken.Schema), nil
 }
 
 // Take has the job checkpointed, waits for the commit and tells what was taken.

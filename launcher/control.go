@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/wireup"
 )
 
@@ -45,21 +46,21 @@ type doneReply struct {
 
 // Status is a running job's answer about itself.
 type Status struct {
-	Job         string       `json:"job"`
-	Incarnation string       `json:"incarnation"`
-	State       string       `json:"state"` // building, starting, running, ending
-	PID         int          `json:"pid"`
-	NP          int          `json:"np"`
-	CR          string       `json:"cr,omitempty"`
-	Program     string       `json:"program"`
-	Args        []string     `json:"args"`
-	Started     time.Time    `json:"started"`
-	Restarts    int          `json:"restarts"`
-	Checkpoint  string       `json:"checkpoint,omitempty"` // phase of the one that runs
-	Snapshot    string       `json:"snapshot,omitempty"`   // schema of the newest
-	Snapshots   int          `json:"snapshots"`            // committed by this head
-	Last        *Report      `json:"last,omitempty"`       // of the newest checkpoint
-	Ranks       []RankStatus `json:"ranks"`
+	Job         string        `json:"job"`
+	Incarnation string        `json:"incarnation"`
+	State       string        `json:"state"` // building, starting, running, ending
+	PID         int           `json:"pid"`
+	NP          int           `json:"np"`
+	CR          string        `json:"cr,omitempty"`
+	Program     exact.String  `json:"program"`
+	Args        exact.Strings `json:"args"`
+	Started     time.Time     `json:"started"`
+	Restarts    int           `json:"restarts"`
+	Checkpoint  string        `json:"checkpoint,omitempty"` // phase of the one that runs
+	Snapshot    exact.String  `json:"snapshot,omitempty"`   // schema of the newest
+	Snapshots   int           `json:"snapshots"`            // committed by this head
+	Last        *Report       `json:"last,omitempty"`       // of the newest checkpoint
+	Ranks       []RankStatus  `json:"ranks"`
 
 	Transports *Transports `json:"transports,omitempty"` // nil: the ranks are not connected yet
 }
@@ -105,11 +106,11 @@ func (h *head) openControl() (*control, error) {
 	c := &control{dir: dir, lock: lock, h: h}
 	c.rec = Record{
 		Job: h.id, Incarnation: incarnationID(name), PID: os.Getpid(), Host: hostname(), NP: h.opt.NP, Agents: h.opt.Agents,
-		CR: h.opt.CR, Program: h.prog.name, Args: h.opt.Args, Dir: h.opt.Dir, CkptDir: h.opt.CkptDir,
+		CR: h.opt.CR, Program: exact.String(h.prog.name), Args: h.opt.Args, Dir: exact.String(h.opt.Dir), CkptDir: exact.String(h.opt.CkptDir),
 		Started: h.began, Cleanup: h.prog.cleanup(), Version: Version,
 	}
 	if h.opt.From != nil {
-		c.rec.Parent = h.opt.From.SchemaPath()
+		c.rec.Parent = exact.String(h.opt.From.SchemaPath())
 	}
 	if err := errors.Join(c.rec.write(dir), c.listen()); err != nil {
 		err = errors.Join(err, c.remove())
@@ -141,7 +142,7 @@ func (c *control) listen() error {
 func (c *control) update(inc *incarnation) error {
 	c.rec.Incarnation, c.rec.Restarts = incarnationID(inc.id), c.h.restarts
 	if inc.from != nil {
-		c.rec.Parent = inc.from.SchemaPath()
+		c.rec.Parent = exact.String(inc.from.SchemaPath())
 	}
 	return c.rec.write(c.dir)
 }
@@ -299,12 +300,12 @@ func (h *head) serve(q *request, replies chan reply) {
 func (h *head) status() Status {
 	s := Status{
 		Job: h.id, Incarnation: incarnationID(h.inc.id), State: h.state, PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
-		Program: h.prog.name, Args: h.opt.Args, Started: h.began, Restarts: h.restarts,
+		Program: exact.String(h.prog.name), Args: h.opt.Args, Started: h.began, Restarts: h.restarts,
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
 		Last: h.inc.store.last, Transports: h.inc.routes,
 	}
 	if n := len(h.chain); n > 0 {
-		s.Snapshot = h.chain[n-1].snap.SchemaPath()
+		s.Snapshot = exact.String(h.chain[n-1].snap.SchemaPath())
 	}
 	for rank := range h.inc.ranks {
 		r := &h.inc.ranks[rank]

@@ -392,7 +392,7 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 		return info, image.ErrCanceled
 	}
 	s.is("has its image written by its agent")
-	sum, err := s.copy.Write(s.cfg.Path, s.meta(), image.Options{
+	sum, err := s.copy.Write(string(s.cfg.Path), s.meta(), image.Options{
 		Codec: image.Codec(s.cfg.Codec), NoFolder: true, Progress: s.progress(), Cancel: s.cancel,
 	})
 	s.a.images.disk.give(share)
@@ -400,7 +400,7 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 		return info, err
 	}
 	return oob.ImageInfo{
-		File: filepath.Base(s.cfg.Path), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
+		File: filepath.Base(string(s.cfg.Path)), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
 		Base: s.copy.Base(), Raw: sum.Raw,
 	}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -419,11 +420,11 @@ func TestRestore(t *testing.T) {
 	b := newBench(t, 2, "", func(o *order) {
 		for rank := range 2 {
 			s := o.Start[rank]
-			s.Image, s.Backend = filepath.Join(images, fmt.Sprint(rank)), "fake"
+			s.Image, s.Backend = exact.String(filepath.Join(images, fmt.Sprint(rank))), "fake"
 			o.Start[rank] = s
 		}
 		o.Held, o.Files = []int{1}, FilesCopy
-		o.Chain = map[int]map[int]string{0: {3: "three"}}
+		o.Chain = map[int]map[int]exact.String{0: {3: "three"}}
 	})
 	b.until(oob.Spawn)
 	b.until(oob.Spawn)

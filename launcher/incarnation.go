@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/internal/wireup"
 )
@@ -92,7 +93,7 @@ func newIncarnationID() (uint64, error) {
 
 // custody is the first order to an agent: what to remove if the head dies.
 func (inc *incarnation) custody() order {
-	return order{Control: inc.h.control.dir, Cleanup: inc.h.prog.cleanup()}
+	return order{Control: exact.String(inc.h.control.dir), Cleanup: inc.h.prog.cleanup()}
 }
 
 // startAgents starts the agents. The old ones go when the new ones hold custody
@@ -149,8 +150,8 @@ func (inc *incarnation) orderFor(l *link) order {
 	from, to := share(l.index, len(inc.links), o.NP)
 	ord := inc.custody()
 	ord.SpawnConfig = oob.SpawnConfig{
-		Program: inc.program(), Args: append([]string{inc.h.prog.argv0()}, o.Args...),
-		Dir: o.Dir, Env: o.Env, Start: map[int]oob.StartConfig{},
+		Program: exact.String(inc.program()), Args: append([]string{inc.h.prog.argv0()}, o.Args...),
+		Dir: exact.String(o.Dir), Env: o.Env, Start: map[int]oob.StartConfig{},
 	}
 	ord.Host = l.agent.Address()
 	ord.Stdin = from == 0 && inc.h.stdin != nil
@@ -181,7 +182,7 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params,
 	}
 	if inc.from != nil {
-		c.Image, c.Backend = inc.from.ImagePath(rank), inc.from.Schema.Backend
+		c.Image, c.Backend = exact.String(inc.from.ImagePath(rank)), inc.from.Schema.Backend
 	}
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/coll"
@@ -75,6 +76,8 @@ func Parameters() []Parameter {
 func checkParams(given map[string]string) error {
 	for name, value := range given {
 		switch {
+		case !utf8.ValidString(name + value): // they travel as text
+			return &exitError{ExitUsage, fmt.Errorf("-param %q=%q: not UTF-8", name, value)}
 		case name == ParamNodes && value != "hosts" && value != "agents":
 			return &exitError{ExitUsage, fmt.Errorf("-param %s=%s: known are hosts and agents", name, value)}
 		case strings.HasPrefix(name, "job.") && name != ParamNodes:

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // Every running job has a control folder, named by its first incarnation, with
@@ -34,22 +36,22 @@ const (
 
 // Record is what is known of a running job without asking it.
 type Record struct {
-	Job         string    `json:"job"`         // uuid
-	Incarnation string    `json:"incarnation"` // 16 hex digits
-	Parent      string    `json:"parent,omitempty"`
-	PID         int       `json:"pid"` // of the head
-	Host        string    `json:"host"`
-	NP          int       `json:"np"`
-	Agents      int       `json:"agents"`
-	CR          string    `json:"cr,omitempty"`
-	Program     string    `json:"program"`
-	Args        []string  `json:"args"`
-	Dir         string    `json:"dir"`
-	CkptDir     string    `json:"ckpt_dir,omitempty"`
-	Started     time.Time `json:"started"`
-	Restarts    int       `json:"restarts"`
-	Cleanup     []string  `json:"cleanup,omitempty"` // to be removed if the head died
-	Version     string    `json:"version"`
+	Job         string        `json:"job"`         // uuid
+	Incarnation string        `json:"incarnation"` // 16 hex digits
+	Parent      exact.String  `json:"parent,omitempty"`
+	PID         int           `json:"pid"` // of the head
+	Host        string        `json:"host"`
+	NP          int           `json:"np"`
+	Agents      int           `json:"agents"`
+	CR          string        `json:"cr,omitempty"`
+	Program     exact.String  `json:"program"`
+	Args        exact.Strings `json:"args"`
+	Dir         exact.String  `json:"dir"`
+	CkptDir     exact.String  `json:"ckpt_dir,omitempty"`
+	Started     time.Time     `json:"started"`
+	Restarts    int           `json:"restarts"`
+	Cleanup     exact.Strings `json:"cleanup,omitempty"` // to be removed if the head died
+	Version     string        `json:"version"`
 
 	folder string // the control folder
 }
@@ -293,7 +295,7 @@ func jobList(jobs []*Record) string {
 		if seen[r.Job] > 1 {
 			name = r.Incarnation + " (of " + r.Job + ")"
 		}
-		names = append(names, name+" "+filepath.Base(r.Program))
+		names = append(names, name+" "+filepath.Base(string(r.Program)))
 	}
 	return strings.Join(names, ", ")
 }

@@ -32,8 +32,8 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	r.restored = true
 	hold := slices.Contains(a.order.Held, r.rank)
 	back, err := tracer.Restore(RestoreOptions{
-		Rank: r.rank, Image: start.Image, Base: func(seq int) string { return a.order.Chain[r.rank][seq] },
-		Program: a.order.Program, Stdin: p.stdin, Stdout: p.theirs[1], Stderr: p.theirs[2], OOB: p.theirs[0],
+		Rank: r.rank, Image: string(start.Image), Base: func(seq int) string { return string(a.order.Chain[r.rank][seq]) },
+		Program: string(a.order.Program), Stdin: p.stdin, Stdout: p.theirs[1], Stderr: p.theirs[2], OOB: p.theirs[0],
 		Files: a.order.Files, Tag: incarnationID(start.Incarnation), Hold: hold,
 	})
 	if err != nil {

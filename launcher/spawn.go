@@ -155,8 +155,8 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 func (a *agent) spawn(r *rankProc, p *pipes) (err error) {
 	a.greet(r)
 	a.run1(func() {
-		r.pid, err = syscall.ForkExec(a.order.Program, a.order.Args, &syscall.ProcAttr{
-			Dir:   a.order.Dir,
+		r.pid, err = syscall.ForkExec(string(a.order.Program), a.order.Args, &syscall.ProcAttr{
+			Dir:   string(a.order.Dir),
 			Env:   append(a.order.Env[:len(a.order.Env):len(a.order.Env)], oob.EnvFD+"=3"),
 			Files: []uintptr{uintptr(p.stdin), uintptr(p.theirs[1]), uintptr(p.theirs[2]), uintptr(p.theirs[0])},
 			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},

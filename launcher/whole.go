@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -100,12 +101,12 @@ func (inc *incarnation) findChain() (err error) {
 }
 
 // chainOf lists, for some ranks, the images that theirs build on.
-func (inc *incarnation) chainOf(from, to int) map[int]map[int]string {
-	all := map[int]map[int]string{}
+func (inc *incarnation) chainOf(from, to int) map[int]map[int]exact.String {
+	all := map[int]map[int]exact.String{}
 	for rank := from; rank < to; rank++ {
-		all[rank] = map[int]string{}
+		all[rank] = map[int]exact.String{}
 		for _, s := range inc.chain[1:] {
-			all[rank][s.Schema.Sequence] = inc.from.BasePath(rank, s.Schema.Sequence)
+			all[rank][s.Schema.Sequence] = exact.String(inc.from.BasePath(rank, s.Schema.Sequence))
 		}
 	}
 	return all
@@ -267,7 +268,7 @@ func (g *gate) so() time.Duration {
 
 // A Report is what became of a checkpoint.
 type Report struct {
-	Schema   string        `json:"schema"`
+	Schema   exact.String  `json:"schema"`
 	Sequence int           `json:"sequence"`
 	Backend  string        `json:"backend"`
 	Ranks    int           `json:"ranks"`
@@ -298,7 +299,7 @@ func (r *Report) String() string {
 func (h *head) report(d *ckpt.Done) *Report {
 	s := h.chain[len(h.chain)-1].snap
 	r := &Report{
-		Schema: s.SchemaPath(), Sequence: s.Schema.Sequence, Backend: s.Schema.Backend, Ranks: s.Schema.NP,
+		Schema: exact.String(s.SchemaPath()), Sequence: s.Schema.Sequence, Backend: s.Schema.Backend, Ranks: s.Schema.NP,
 		Base: d.Base, Bytes: s.Bytes(), Pause: d.Pause, Gate: time.Duration(s.Schema.Gate), Notes: d.Notes,
 		Took: time.Since(h.waiters.byID[d.ID].began),
 	}

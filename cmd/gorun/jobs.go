@@ -7,10 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
@@ -55,13 +59,22 @@ func ps(std stdio, asJSON bool) error {
 	fmt.Fprintln(w, "JOB\tINCARNATION\tNP\tSTATE\tTIME\tRESTARTS\tPID\tPROGRAM")
 	for _, s := range all {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%v\t%d\t%d\t%s\n", s.Job, s.Incarnation, s.NP, s.State,
-			time.Since(s.Started).Round(time.Second), s.Restarts, s.PID, commandLine(s.Program, s.Args))
+			time.Since(s.Started).Round(time.Second), s.Restarts, s.PID, commandLine(string(s.Program), s.Args))
 	}
 	return w.Flush()
 }
 
 func commandLine(program string, args []string) string {
-	return strings.Join(append([]string{filepath.Base(program)}, args...), " ")
+	return strings.Join(exact.Each(append([]string{filepath.Base(program)}, args...), printable), " ")
+}
+
+// printable is s as it may be shown on a line: in quotes if there is anything in
+// it that would not show, or end the line.
+func printable(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 func printJSON(std stdio, v any) error {
@@ -124,7 +137,7 @@ func printStatus(std stdio, s *launcher.Status) error {
 	line("job", s.Job)
 	line("incarnation", s.Incarnation)
 	line("state", s.State)
-	line("program", commandLine(s.Program, s.Args))
+	line("program", commandLine(string(s.Program), s.Args))
 	line("head", fmt.Sprintf("pid %d", s.PID))
 	line("started", fmt.Sprintf("%s, %v ago", s.Started.Format(time.DateTime), time.Since(s.Started).Round(time.Second)))
 	line("restarts", s.Restarts)
@@ -137,7 +150,7 @@ func printStatus(std stdio, s *launcher.Status) error {
 		line("checkpoint running", s.Checkpoint)
 	}
 	if s.Snapshot != "" {
-		line("newest snapshot", s.Snapshot)
+		line("newest snapshot", printable(string(s.Snapshot)))
 	}
 	if s.Last != nil {
 		line("newest checkpoint", s.Last)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
@@ -55,18 +56,18 @@ type viewer struct {
 
 // row is one snapshot as it is listed.
 type row struct {
-	Job     string    `json:"job"`
-	Seq     int       `json:"sequence"`
-	Created time.Time `json:"created"`
-	NP      int       `json:"np"`
-	Backend string    `json:"backend"`
-	Bytes   int64     `json:"bytes"`
-	Bases   []int     `json:"bases,omitempty"`    // that its incremental images build on
-	Pause   int64     `json:"pause_ns,omitempty"` // the longest for which a process stood still
-	Gate    int64     `json:"gate_ns,omitempty"`  // for which no message was sent
-	Program string    `json:"program"`
-	Schema  string    `json:"schema"`
-	State   string    `json:"state,omitempty"` // of -verify: ok or damaged
+	Job     string       `json:"job"`
+	Seq     int          `json:"sequence"`
+	Created time.Time    `json:"created"`
+	NP      int          `json:"np"`
+	Backend string       `json:"backend"`
+	Bytes   int64        `json:"bytes"`
+	Bases   []int        `json:"bases,omitempty"`    // that its incremental images build on
+	Pause   int64        `json:"pause_ns,omitempty"` // the longest for which a process stood still
+	Gate    int64        `json:"gate_ns,omitempty"`  // for which no message was sent
+	Program string       `json:"program"`
+	Schema  exact.String `json:"schema"`
+	State   string       `json:"state,omitempty"` // of -verify: ok or damaged
 }
 
 // kind is "full" or tells what the snapshot builds on.
@@ -153,7 +154,7 @@ func (v *viewer) job(job string) error {
 // add lists a snapshot, verified if asked for.
 func (v *viewer) add(s *snapshot.Snapshot) (err error) {
 	r := row{Job: s.Schema.Job, Seq: s.Schema.Sequence, Created: s.Schema.Created, NP: s.Schema.NP, Backend: s.Schema.Backend,
-		Bytes: s.Bytes(), Bases: s.Schema.Bases(), Gate: s.Schema.Gate, Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: s.SchemaPath()}
+		Bytes: s.Bytes(), Bases: s.Schema.Bases(), Gate: s.Schema.Gate, Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: exact.String(s.SchemaPath())}
 	for _, im := range s.Schema.Images {
 		r.Pause = max(r.Pause, im.Pause)
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // pack writes the state and every file of the folder dir into one image.
@@ -20,7 +21,7 @@ func pack(path, dir string, st *State, m image.Meta, opt image.Options) (image.S
 		return image.Summary{}, err
 	}
 	defer w.Abort()
-	state, err := json.Marshal(st)
+	state, err := json.Marshal(st.each(exact.Escape))
 	if err != nil {
 		return image.Summary{}, err
 	}

@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // Format counts changes of State and of the sections beside it.
@@ -45,6 +47,17 @@ type State struct {
 type File struct {
 	Path string `json:"path"`
 	Size int64  `json:"size"`
+}
+
+// each returns st with what f makes of the names of files: they are bytes, and
+// JSON is UTF-8 text.
+func (st *State) each(f func(string) string) State {
+	c := *st
+	c.Program, c.Files = f(c.Program), slices.Clone(c.Files)
+	for i := range c.Files {
+		c.Files[i].Path = f(c.Files[i].Path)
+	}
+	return c
 }
 
 // record notes what must be known before criu is called.
@@ -181,6 +194,7 @@ func readState(r *image.Reader) (*State, error) {
 	if err := json.Unmarshal(buf, st); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrImage, r.Path(), err)
 	}
+	*st = st.each(exact.Unescape)
 	return st, nil
 }
 

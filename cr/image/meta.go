@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"time"
 	"unsafe"
+
+	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // HostBigEndian tells the byte order of this machine.
@@ -14,7 +16,9 @@ var HostBigEndian = func() bool {
 }()
 
 // Meta says whose image it is and where it comes from. It stands at the start
-// of the file as JSON; a reader ignores fields that it does not know.
+// of the file as JSON; a reader ignores fields that it does not know. JSON is
+// UTF-8: there a byte of Program that is not is "\u0000" and its two hexadecimal
+// digits.
 type Meta struct {
 	Format      int               `json:"format"` // of what the sections hold; the back-end's own count
 	Job         string            `json:"job"`    // uuid
@@ -47,6 +51,7 @@ func LocalMeta() Meta {
 }
 
 func (m Meta) encode() ([]byte, error) {
+	m.Program = exact.Escape(m.Program)
 	p, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -65,6 +70,7 @@ func decodeMeta(p []byte, h header) (Meta, error) {
 	if err := json.Unmarshal(p, &m); err != nil {
 		return Meta{}, fail(ErrCorrupt, "meta: %v", err)
 	}
+	m.Program = exact.Unescape(m.Program)
 	if m.BigEndian != h.bigEndian {
 		return Meta{}, fail(ErrCorrupt, "header and meta name different byte orders")
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // Kinds of sections in a native image.
@@ -76,6 +77,7 @@ func decodeState(img *image.Reader) (*State, error) {
 	if err := json.Unmarshal(p, s); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
+	*s = s.each(exact.Unescape)
 	return s, s.validate()
 }
 

@@ -10,7 +10,8 @@ const Window = 4 << 20
 const PageSize = 4096
 
 // State is what an image holds of a process beside its memory: the JSON of
-// section "state".
+// section "state", where what is not UTF-8 of a name is escaped as package exact
+// has it.
 type State struct {
 	PID      int    `json:"pid"` // when it was imaged
 	Rank     int    `json:"rank"`

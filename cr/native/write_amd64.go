@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // Write writes the image of the captured process to path. m tells whose it is;
@@ -58,7 +59,7 @@ func (c *Copy) write(path string, m image.Meta, opt image.Options) (image.Summar
 		return image.Summary{}, err
 	}
 	c.state.Base = c.base
-	state, err := json.Marshal(c.state)
+	state, err := json.Marshal(c.state.each(exact.Escape))
 	if err != nil {
 		return image.Summary{}, err
 	}

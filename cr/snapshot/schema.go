@@ -62,11 +62,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // Format is the schema format written here; 1 to Format can be read. Format 2
-// added chains, kept programs and pauses.
-const Format = 2
+// added chains, kept programs and pauses, format 3 bytes that are not UTF-8.
+const Format = 3
 
 // SchemaFile is the name of the schema within a snapshot's folder.
 const SchemaFile = "schema.toml"
@@ -103,7 +104,9 @@ type Ancestor struct {
 	Sequence    int    `toml:"sequence"`
 }
 
-// Program is what the ranks run.
+// Program is what the ranks run. TOML is UTF-8: in a schema's file a byte that is
+// not is "\u0000" and its two hexadecimal digits, of x, a byte e9 and y
+// "x\u0000e9y". Here all strings are as the operating system has them.
 type Program struct {
 	Path   string   `toml:"path"`           // absolute, of the executable
 	Digest string   `toml:"digest"`         // its SHA-256, hex
@@ -153,6 +156,13 @@ func (s *Schema) Bases() []int {
 	return bases
 }
 
+// each returns p with what f makes of the strings that users give.
+func (p Program) each(f func(string) string) Program {
+	p.Path, p.Dir = f(p.Path), f(p.Dir)
+	p.Args, p.Env = exact.Each(p.Args, f), exact.Each(p.Env, f)
+	return p
+}
+
 // ImageFile is the name of a rank's image.
 func ImageFile(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 
@@ -165,7 +175,9 @@ func (s *Schema) Encode() ([]byte, error) {
 	b.WriteString("# Snapshot of a gorun job. `gorun restart` takes this file.\n")
 	e := toml.NewEncoder(&b)
 	e.Indent = ""
-	if err := e.Encode(s); err != nil {
+	text := *s
+	text.Program = s.Program.each(exact.Escape)
+	if err := e.Encode(text); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
@@ -201,6 +213,7 @@ func ParseSchema(p []byte) (*Schema, error) {
 	if keys := md.Undecoded(); len(keys) > 0 {
 		return nil, fmt.Errorf("%w: unknown key %q", ErrSchema, keys[0].String())
 	}
+	s.Program = s.Program.each(exact.Unescape)
 	if err := s.check(); err != nil {
 		return nil, err
 	}

@@ -56,6 +56,28 @@ func TestOldSchema(t *testing.T) {
 	}
 }
 
+// What the operating system gives are bytes. The file is text all the same, and
+// of strings that are text none looks different.
+func TestSchemaBytes(t *testing.T) {
+	s := schema()
+	s.Format = Format
+	s.Program.Path, s.Program.Dir = "/x/\xe9t\xe9", "/d\xff"
+	s.Program.Args, s.Program.Env = []string{"x\xe9y", "zo\u00eb \\u0000e9", "\xe2\x82"}, []string{"N\xe9=v\xe9"}
+	p, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"x\u0000e9y"`, `"/d\u0000ff"`, `"zo\u00eb `} {
+		if unquoted := strings.ReplaceAll(want, `\u00eb`, "\u00eb"); !strings.Contains(string(p), unquoted) {
+			t.Errorf("no %s in\n%s", unquoted, p)
+		}
+	}
+	got, err := ParseSchema(p)
+	if err != nil || !reflect.DeepEqual(got, s) {
+		t.Fatalf("%v\n%+v\n%+v\n%s", err, got, s, p)
+	}
+}
+
 func TestSchemaRefusals(t *testing.T) {
 	for name, change := range map[string]func(s *Schema){
 		"format 0":        func(s *Schema) { s.Format = 0 },
@@ -101,7 +123,7 @@ func TestParseRefusals(t *testing.T) {
 		name, text string
 		want       error
 	}{
-		{"newer", "format = 3\nwhatever = [1]\n", ErrFormat},
+		{"newer", "format = 4\nwhatever = [1]\n", ErrFormat},
 		{"newer by far", strings.Replace(string(good), "format = 1", "format = 99", 1), ErrFormat},
 		{"unknown key", "surprise = 1\n" + string(good), ErrSchema},
 		{"empty", "", ErrSchema},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -162,7 +163,7 @@ func (h *Head) capture() {
 	}
 	for rank := range h.cfg.Size {
 		data, err := json.Marshal(oob.CaptureConfig{
-			Path: path.Join(a.path, ImageName(rank)), Seq: a.seq, Codec: a.codec, Hold: a.stop,
+			Path: exact.String(path.Join(a.path, ImageName(rank))), Seq: a.seq, Codec: a.codec, Hold: a.stop,
 			Mode: a.mode, Base: a.base})
 		if err != nil {
 			panic(err) // strings and numbers: cannot be

@@ -79,7 +79,7 @@ var ErrNoHead = errors.New("this program was not started with gorun")
 // goroutine.
 func New(c Config) *Job {
 	j := &Job{
-		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: c.Start.Image,
+		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: string(c.Start.Image),
 		link: c.Link, close: c.Close, lost: c.Lost,
 		finalized: make(chan struct{}), ended: make(chan struct{}),
 	}

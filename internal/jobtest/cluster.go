@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
@@ -67,7 +68,7 @@ func New(n int, opt Options) *Cluster {
 	for rank := range n {
 		start := c.start(rank, n)
 		if opt.Images != nil {
-			start.Image = opt.Images[rank]
+			start.Image = exact.String(opt.Images[rank])
 		}
 		all.Go(func() {
 			j, err := job.Enter(&link{in: c.up[rank], to: c}, start, func(err error) { c.loses(rank, err) })

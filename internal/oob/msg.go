@@ -19,6 +19,8 @@
 // theirs down, everything else up; the head forwards between agents.
 package oob
 
+import "github.com/gorun-mpi/gorun/internal/exact"
+
 // Addresses beside the ranks 0..np-1.
 const Head int32 = -1
 
@@ -122,7 +124,7 @@ type StartConfig struct {
 	Host        string            `json:"host"`
 	RPI         []string          `json:"rpi"`               // transports by preference; empty: the default
 	CR          string            `json:"cr"`                // "", "self", "auto", "native"
-	Image       string            `json:"image,omitempty"`   // restart: path of this rank's image
+	Image       exact.String      `json:"image,omitempty"`   // restart: path of this rank's image
 	Backend     string            `json:"backend,omitempty"` // restart: what made the image, "self" or "native"; "" is self
 	SparseFrom  int               `json:"sparse_from"`       // number of ranks from which the sparse schedule is used
 	Params      map[string]string `json:"params,omitempty"`
@@ -183,12 +185,12 @@ func RunsOf(ranks []int) (runs [][2]int) {
 // CaptureConfig says where and how the image of a rank is written: by the rank
 // in ModeSelf, by its agent in ModeNative.
 type CaptureConfig struct {
-	Path  string `json:"path"`
-	Seq   int    `json:"seq"`
-	Codec string `json:"codec"`          // none, snappy, zstd
-	Hold  bool   `json:"hold"`           // checkpoint and stop: the gate stays closed until Commit or Revert
-	Mode  uint64 `json:"mode,omitempty"` // ModeSelf or ModeNative
-	Base  int    `json:"base,omitempty"` // native: the snapshot that the image may build on; 0: it is full
+	Path  exact.String `json:"path"`
+	Seq   int          `json:"seq"`
+	Codec string       `json:"codec"`          // none, snappy, zstd
+	Hold  bool         `json:"hold"`           // checkpoint and stop: the gate stays closed until Commit or Revert
+	Mode  uint64       `json:"mode,omitempty"` // ModeSelf or ModeNative
+	Base  int          `json:"base,omitempty"` // native: the snapshot that the image may build on; 0: it is full
 }
 
 // ImageInfo describes one durable image; it goes into the schema.
@@ -205,10 +207,10 @@ type ImageInfo struct {
 
 // SpawnConfig tells an agent which ranks to start.
 type SpawnConfig struct {
-	Program string              `json:"program"` // absolute path
-	Args    []string            `json:"args"`
-	Dir     string              `json:"dir"`
-	Env     []string            `json:"env"`
+	Program exact.String        `json:"program"` // absolute path
+	Args    exact.Strings       `json:"args"`
+	Dir     exact.String        `json:"dir"`
+	Env     exact.Strings       `json:"env"`
 	Ranks   []int               `json:"ranks"`
 	Start   map[int]StartConfig `json:"start"`
 }

@@ -1,0 +1,88 @@
+package exact
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/quick"
+	"unicode/utf8"
+)
+
+func TestEscape(t *testing.T) {
+	for s, want := range map[string]string{
+		"":                          "",
+		"/home/zoë/\\u0000e9 \n":    "/home/zoë/\\u0000e9 \n",
+		"x\xe9y":                    "x\x00e9y",
+		"\xff\xfe":                  "\x00ff\x00fe",
+		"\xe2\x82":                  "\x00e2\x0082", // half a sequence
+		"\xed\xa0\x80":              "\x00ed\x00a0\x0080",
+		"a\x00b":                    "a\x0000b",
+		"\uFFFD":                    "\uFFFD", // what others make of a byte that is not UTF-8
+		"x\xe9" + "41\x00" + "\x00": "x\x00e941\x0000\x0000",
+	} {
+		if got := Escape(s); got != want {
+			t.Errorf("Escape(%q) = %q, want %q", s, got, want)
+		}
+		if got := Unescape(want); got != s {
+			t.Errorf("Unescape(%q) = %q, want %q", want, got, s)
+		}
+	}
+	// What no Escape has made stays as far as it is nothing.
+	for _, s := range []string{"\x00", "a\x00", "\x00g0", "\x00e", "\x00\x00"} {
+		if got := Unescape(s); got != s {
+			t.Errorf("Unescape(%q) = %q", s, got)
+		}
+	}
+}
+
+// Whatever the bytes, they come back, and what lies between is text.
+func TestAnyBytes(t *testing.T) {
+	type message struct {
+		S String         `json:"s"`
+		L Strings        `json:"l"`
+		M map[int]String `json:"m"`
+	}
+	round := func(a, b, c []byte, plain string) bool {
+		// Bytes at random are hardly ever near a sequence that is one.
+		s := string(a) + plain + string(b)
+		in := message{String(s), Strings{string(c), s, ""}, map[int]String{3: String(c)}}
+		text, err := json.Marshal(in)
+		if err != nil || !utf8.Valid(text) || !utf8.ValidString(Escape(s)) {
+			t.Logf("%q: %v", text, err)
+			return false
+		}
+		var out message
+		if err := json.Unmarshal(text, &out); err != nil {
+			t.Log(err)
+			return false
+		}
+		return reflect.DeepEqual(in, out) && Unescape(Escape(s)) == s
+	}
+	if err := quick.Check(round, &quick.Config{MaxCount: 5000}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Messages look as they would with plain strings, and none is not an empty list.
+func TestPlainStringsAreAsBefore(t *testing.T) {
+	type plain struct {
+		S string
+		L []string
+	}
+	type kept struct {
+		S String
+		L Strings
+	}
+	for _, s := range []plain{{}, {"a<b>&\u2028", []string{}}, {"zoë", []string{"-x", "", strings.Repeat("y", 99)}}} {
+		want, _ := json.Marshal(s)
+		got, err := json.Marshal(kept{String(s.S), s.L})
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s (%v), want %s", got, err, want)
+		}
+		var back kept
+		if err := json.Unmarshal(want, &back); err != nil || back.S != String(s.S) || !reflect.DeepEqual([]string(back.L), s.L) {
+			t.Errorf("%s: %+v, %v", want, back, err)
+		}
+	}
+}
