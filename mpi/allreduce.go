@@ -13,7 +13,7 @@ func Allreduce[T any](c *Comm, send, recv []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(allreduce(&x, send, recv, op))
+	return x.leave(allreduce(x, send, recv, op))
 }
 
 // AllreduceInPlace is Allreduce where buf holds each rank's contribution before
@@ -24,7 +24,7 @@ func AllreduceInPlace[T any](c *Comm, buf []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(allreduce(&x, buf, buf, op))
+	return x.leave(allreduce(x, buf, buf, op))
 }
 
 // allreduce combines all send into all recv, which may be the same.

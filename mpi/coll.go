@@ -79,6 +79,7 @@ type collState struct {
 	refused atomic.Uint64 // number of the last one that ended at once, its arguments being wrong
 	failed  atomic.Bool   // poisoned from here
 	listed  bool          // the watch was started
+	call    collective    // the one in progress
 	plans   *plans
 	nodes   *nodes     // where the ranks are; nil: on one node
 	moves   []rpi.Move // the step in progress
@@ -107,19 +108,20 @@ type collective struct {
 // enter begins a collective. err is what was found wrong with its arguments: it
 // is returned only after the call has taken its place in the sequence, so that
 // the other ranks' next messages do not fit and are noticed.
-func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (collective, error) {
+func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (*collective, error) {
 	if e := c.ready(); e != nil {
-		return collective{}, c.fail(k.String(), e)
+		return nil, c.fail(k.String(), e)
 	}
 	seq, e := c.acquire()
 	if e != nil {
-		return collective{}, c.fail(k.String(), e)
+		return nil, c.fail(k.String(), e)
 	}
 	if err == nil && k.rooted() && uint(root) >= uint(c.size) {
 		err = fmt.Errorf("%w: root %d", ErrRank, root)
 	}
 	s := &c.coll
-	x := collective{c: c, t: t, eng: c.env.eng, seq: seq, kind: k, root: root, bytes: bytes}
+	x := &s.call
+	x.c, x.t, x.eng, x.seq, x.kind, x.root, x.bytes = c, t, c.env.eng, seq, k, root, bytes
 	x.tag = int32(k)<<26 | int32(seq&0x3ff)<<16 | int32(x.signature())
 	if err != nil {
 		if c.size > 1 {
@@ -128,8 +130,9 @@ func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (colle
 			s.refused.Store(seq)
 			x.root, x.bytes = root, bytes
 		}
+		name := x.name()
 		s.release(seq)
-		return collective{}, c.fail(x.name(), err)
+		return nil, c.fail(name, err)
 	}
 	if c.size > 1 {
 		x.announce(s)

@@ -18,7 +18,7 @@ func Reduce[T any](c *Comm, send, recv []T, op Op[T], root int) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(reduce(&x, send, recv, op))
+	return x.leave(reduce(x, send, recv, op))
 }
 
 // ReduceInPlace is Reduce where buf is both, at the root: it holds the root's
@@ -30,7 +30,7 @@ func ReduceInPlace[T any](c *Comm, buf []T, op Op[T], root int) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(reduce(&x, buf, buf, op))
+	return x.leave(reduce(x, buf, buf, op))
 }
 
 func checkOp[T any](op Op[T]) error {

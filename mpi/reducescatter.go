@@ -14,7 +14,7 @@ func ReduceScatterBlock[T any](c *Comm, send, recv []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(reduceScatter(&x, send, recv, equal(len(recv), n), op))
+	return x.leave(reduceScatter(x, send, recv, equal(len(recv), n), op))
 }
 
 // ReduceScatterBlockInPlace is ReduceScatterBlock where buf holds the
@@ -29,7 +29,7 @@ func ReduceScatterBlockInPlace[T any](c *Comm, buf []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(reduceScatter(&x, buf, buf[:k], equal(k, n), op))
+	return x.leave(reduceScatter(x, buf, buf[:k], equal(k, n), op))
 }
 
 // ReduceScatter is ReduceScatterBlock with blocks of different lengths: rank i
@@ -48,7 +48,7 @@ func ReduceScatter[T any](c *Comm, send, recv []T, counts []int, op Op[T]) error
 	if err != nil {
 		return err
 	}
-	return x.leave(reduceScatter(&x, send, recv, b, op))
+	return x.leave(reduceScatter(x, send, recv, b, op))
 }
 
 // ReduceScatterInPlace is ReduceScatter where buf holds the contribution
@@ -63,7 +63,7 @@ func ReduceScatterInPlace[T any](c *Comm, buf []T, counts []int, op Op[T]) error
 	if err != nil {
 		return err
 	}
-	return x.leave(reduceScatter(&x, buf, buf[:counts[c.rank]], b, op))
+	return x.leave(reduceScatter(x, buf, buf[:counts[c.rank]], b, op))
 }
 
 // shares checks that the counts add up to the whole buffer.

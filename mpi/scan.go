@@ -35,7 +35,7 @@ func scan[T any](c *Comm, k kind, send, recv []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(scanRanks(&x, send, recv, op))
+	return x.leave(scanRanks(x, send, recv, op))
 }
 
 func scanInPlace[T any](c *Comm, k kind, buf []T, op Op[T]) error {
@@ -44,7 +44,7 @@ func scanInPlace[T any](c *Comm, k kind, buf []T, op Op[T]) error {
 	if err != nil {
 		return err
 	}
-	return x.leave(scanRanks(&x, buf, buf, op))
+	return x.leave(scanRanks(x, buf, buf, op))
 }
 
 func scanRanks[T any](x *collective, send, recv []T, op Op[T]) error {

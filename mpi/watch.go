@@ -188,8 +188,9 @@ func (w *watch) report(c *core) error {
 // recent copies the calls begun last.
 func (c *core) recent() []call {
 	var out []call
+	last := c.coll.word.Load() >> 1
 	for i := range c.coll.recent {
-		if x, ok := c.coll.recent[i].get(); ok {
+		if x, ok := c.coll.recent[i].get(last); ok {
 			out = append(out, x)
 		}
 	}

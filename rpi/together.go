@@ -80,3 +80,39 @@ func (e *Engine) startMove(dst int, ctx uint64, tag int32, t *Type, p []byte) *r
 	}
 	return e.startSend(dst, ctx, tag, t, p, Standard) // queued
 }
+
+// Exchange is Together for one message each way, with other ranks. It tells
+// whether an error is one of receiving.
+func (e *Engine) Exchange(dst int, out []byte, src int, in []byte, ctx uint64, tag, recvTag int32, t *Type, v *View) (st Status, receiving bool, err error) {
+	e.enter()
+	st, receiving, err = e.exchange(dst, out, src, in, ctx, tag, recvTag, t, v)
+	e.leave()
+	return st, receiving, err
+}
+
+func (e *Engine) exchange(dst int, out []byte, src int, in []byte, ctx uint64, tag, recvTag int32, t *Type, v *View) (st Status, receiving bool, err error) {
+	if err = v.Err(); err != nil {
+		return st, true, err
+	}
+	if err = e.checkRecv(src, ctx, recvTag); err != nil {
+		return st, true, err
+	}
+	if err = e.checkSend(dst, ctx, tag); err != nil {
+		return st, false, err
+	}
+	r := e.startRecv(src, ctx, recvTag, t, in)
+	r.blocking = true
+	s := e.startMove(dst, ctx, tag, t, out)
+	e.flush() // as in Together
+	if s != nil {
+		s.blocking = true
+		if _, err = e.finish(s, v); err != nil {
+			if !e.abandon(r) {
+				_, _ = e.finish(r, nil)
+			}
+			return st, false, err
+		}
+	}
+	st, err = e.finish(r, v)
+	return st, true, err
+}
