@@ -2,6 +2,7 @@ package shm
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -62,13 +63,18 @@ const (
 	denied
 )
 
-// DirectMin is parameter shm.direct.
-func (m *Module) DirectMin() int { return m.params.direct }
+// DirectMin is parameter shm.direct; if that is 0, no message is long enough.
+func (m *Module) DirectMin() int {
+	if m.params.direct == 0 {
+		return math.MaxInt
+	}
+	return m.params.direct
+}
 
 // Publish makes buf readable and writable for the peer, if it is worth it.
 func (m *Module) Publish(peer int, buf []byte) (key uint64, ok bool) {
 	d := &m.direct
-	if len(buf) < max(m.params.direct, 1) || len(d.free) == 0 || !m.trusted(peer) {
+	if len(buf) == 0 || len(buf) < m.DirectMin() || len(d.free) == 0 || !m.trusted(peer) {
 		return 0, false
 	}
 	i := d.free[len(d.free)-1]
@@ -176,7 +182,7 @@ func (m *Module) trusted(peer int) bool {
 	p := &m.peers[peer]
 	if p.access == untried {
 		p.access = denied
-		if m.params.direct > 0 && p.mapped && m.marked(peer) {
+		if p.mapped && m.marked(peer) {
 			p.access = granted
 		}
 	}

@@ -53,12 +53,14 @@
 //
 // # Long messages
 //
-// The kernel copies from process to process where it may (process_vm_readv and
-// process_vm_writev): one copy instead of two. A rank publishes a buffer in a slot
-// of its control part, whose number and generation are the key. The process of a
-// peer is known by the mark of its segment, which is read along: numbers of
-// processes are used again. Where any of this is forbidden the message goes as
-// Data frames.
+// They go as Data frames, piece by piece through the pool. These two copies, at
+// work at the same time and in the cache, took two thirds of the time that one
+// copy by the kernel takes, from 256 KB to 16 MB, with CPUs shared or not. So the
+// kernel copies from process to process (process_vm_readv, process_vm_writev)
+// only if parameter shm.direct asks for it. A rank then publishes a buffer in a
+// slot of its control part, whose number and generation are the key. The process
+// of a peer is known by the mark of its segment, which is read along: numbers of
+// processes are used again. What is forbidden, or fails, goes as Data frames.
 //
 // # Death
 //

@@ -13,7 +13,7 @@ import (
 func Parameters() []rpi.Parameter {
 	return []rpi.Parameter{
 		{Name: "shm.eager", Default: "65536", Doc: "largest message sent without an announcement, bytes"},
-		{Name: "shm.direct", Default: "4194304", Doc: "smallest message copied by the kernel from process to process (process_vm_readv, process_vm_writev) rather than through shared memory, bytes; 0: none"},
+		{Name: "shm.direct", Default: "0", Doc: "smallest message copied by the kernel from process to process (process_vm_readv, process_vm_writev) rather than through shared memory, bytes; 0: none, the faster choice wherever it was measured"},
 	}
 }
 
