@@ -23,7 +23,9 @@
 // are woken when what they wait for has happened. A leader that leaves wakes
 // the next. While nobody waits the background goroutine leads, but only after a
 // millisecond without a call (background.go). Ten thousand goroutines in Recv
-// so cost ten thousand sleeping goroutines and one thread.
+// so cost ten thousand sleeping goroutines and one thread. The only caller that
+// waits for a request needs none of this: it polls (leadAlone) until it is time
+// to sleep (pace.go).
 //
 // A leader that spins holds the lock and looks at its word after each poll:
 // when somebody else wants in, or the gate is to close, it steps aside. Each
@@ -52,6 +54,9 @@
 //	Data(Req=r, Off, Len) ... ->  straight into the receive's buffer, at most MaxData each
 //	  or DirectWriter.Write, then Direct(Req=r, Off, Len), at most MaxDirect each
 //	done when all is accepted     done when Len bytes are there
+//
+// Where the module is a DirectReader as well both sides copy at once, see
+// direct.go: the receiver reads the first half itself and ends that with a Fin.
 //
 // s and r name requests by place and generation, so a frame for one that is
 // over is recognised. A send given up before its CTS arrived answers that with
