@@ -22,7 +22,7 @@ const (
 // Capture makes a copy of the process as it is now, and lets it go on. Without an
 // error the copy has to be released. After an error the process is as it was.
 func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
-	if err := g.check(); err != nil {
+	if err := g.check(opt.CloneLock); err != nil {
 		return nil, g.wrap("capture", g.explain(err))
 	}
 	var paused time.Duration
@@ -134,7 +134,7 @@ func (st *standstill) capture(r *recorder, opt CaptureOptions) (*Copy, error) {
 	c := &Copy{g: st.g, th: st.th, recorder: r}
 	if err := st.inLeader(r, func(in *injector, s *scratch) error {
 		// The copy gets the memory that was borrowed as it was.
-		if err := errors.Join(checkItimers(in, s), s.giveBack()); err != nil {
+		if err := errors.Join(checkItimers(in, s), st.g.tracer.checkSecureBits(in), s.giveBack()); err != nil {
 			return err
 		}
 		st.scan(r, in, opt)

@@ -316,7 +316,6 @@ type procStatus struct {
 	group   int  // the process that a thread belongs to
 	ended   bool // a zombie, or about to vanish
 	tracer  int
-	seccomp string // mode and number of filters
 	anon    uint64 // bytes in anonymous pages, swapped ones included
 	uid     int
 	threads int
@@ -349,8 +348,6 @@ func parseStatus(p []byte) (procStatus, error) {
 			s.uid, err = strconv.Atoi(real)
 		case "NoNewPrivs":
 			s.noNewPrivs = value == "1"
-		case "Seccomp", "Seccomp_filters":
-			s.seccomp += value + " "
 		case "RssAnon", "VmSwap":
 			var n uint64
 			n, err = kilobytes(rest)

@@ -16,21 +16,15 @@ import (
 // What stands against imaging a process. All of it is looked at before anything
 // is stopped; what may have changed by then is looked at again in the standstill.
 
-// check refuses what can be seen from outside.
-func (g *Target) check() error {
+// check refuses what can be seen from outside. The lock is held while a process is
+// born.
+func (g *Target) check(lock sync.Locker) error {
 	status, err := parsedProc(g.pid, "status", parseStatus)
 	if err != nil {
 		return err
 	}
 	if status.tracer != 0 {
 		return refuseTracer(status.tracer)
-	}
-	own, err := ownSeccomp()
-	if err != nil {
-		return err
-	}
-	if status.seccomp != own {
-		return refuse("install no seccomp filter in the program", "it runs under a seccomp filter of its own")
 	}
 	mem, err := openMemory(g.pid)
 	if errors.Is(err, fs.ErrPermission) {
@@ -40,6 +34,9 @@ func (g *Target) check() error {
 		return err
 	}
 	mem.Close()
+	if err := g.checkIdentity(lock); err != nil {
+		return err
+	}
 	maps, err := parsedProc(g.pid, "maps", parseMaps)
 	if err != nil {
 		return err
@@ -58,12 +55,6 @@ func (g *Target) check() error {
 func refuseTracer(pid int) error {
 	return refuse("detach the debugger", "process %d traces it", pid)
 }
-
-// ownSeccomp is what /proc tells of this process: children inherit it.
-var ownSeccomp = sync.OnceValues(func() (string, error) {
-	s, err := parsedProc(os.Getpid(), "status", parseStatus)
-	return s.seccomp, err
-})
 
 // checkChildren refuses child processes, be they alive or not yet waited for.
 func (g *Target) checkChildren() error {

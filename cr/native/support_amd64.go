@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,18 +96,7 @@ func tryTrace() error {
 	t := NewTracer(1)
 	defer t.Close()
 	var err error
-	t.Do(func() {
-		var pid int
-		pid, err = syscall.ForkExec("/proc/self/exe", []string{"gorun"}, &syscall.ProcAttr{
-			Sys: &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL},
-		})
-		if err != nil {
-			return
-		}
-		err = tryStopped(pid)
-		unix.Kill(pid, unix.SIGKILL)
-		reapThread(pid, killLimit)
-	})
+	t.Do(func() { err = newborn("/proc/self/exe", tryStopped) })
 	return err
 }
 

@@ -19,6 +19,7 @@ type Tracer struct {
 	quit    chan struct{}
 	close   sync.Once
 	ended   sync.WaitGroup
+	births  births
 	stands  chan struct{} // has room for as many processes as may stand still at once
 }
 

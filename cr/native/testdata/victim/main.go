@@ -85,6 +85,12 @@ var deeds = map[string]func(){
 	"filemap":  filemap,
 	"seccomp":  seccomp,
 	"private":  private,
+	"bounded":  bounded,
+	"rooted":   rooted,
+	"other":    other,
+	"named":    named,
+	"fixed":    fixed,
+	"apart":    apart,
 	"chdir":    chdir,
 	"dontfork": dontfork,
 	"threads":  threads,
@@ -381,4 +387,47 @@ func chdir() {
 	fail(err)
 	fail(os.Chdir(dir))
 	fail(os.Remove(dir))
+}
+
+// bounded gives up a capability for good.
+func bounded() {
+	const dropBounding, chown = 24, 0
+	if _, _, e := syscall.AllThreadsSyscall(syscall.SYS_PRCTL, dropBounding, chown, 0); e != 0 {
+		fail(e)
+	}
+}
+
+// rooted has another root folder.
+func rooted() { fail(syscall.Chroot(os.TempDir())) }
+
+// other is another group, and can be looked at nevertheless.
+func other() {
+	fail(syscall.Setresgid(65534, 65534, 65534))
+	syscallFD(syscall.Syscall(syscall.SYS_PRCTL, 4, 1, 0))
+}
+
+// named has one thread with a host name of its own.
+func named() { onThread(func() { fail(syscall.Unshare(syscall.CLONE_NEWUTS)) }) }
+
+// fixed has set a securebit, as long as which capabilities do not come back.
+func fixed() {
+	const setSecureBits, noSetuidFixup = 28, 4
+	if _, _, e := syscall.AllThreadsSyscall(syscall.SYS_PRCTL, setSecureBits, noSetuidFixup, 0); e != 0 {
+		fail(e)
+	}
+}
+
+// apart has one thread with a working directory of its own.
+func apart() { onThread(func() { fail(syscall.Unshare(syscall.CLONE_FS)) }) }
+
+// onThread does f on a thread that lives on.
+func onThread(f func()) {
+	done := make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		f()
+		close(done)
+		select {}
+	}()
+	<-done
 }

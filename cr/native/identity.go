@@ -1,0 +1,80 @@
+package native
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// identity is who a thread is to the kernel and what it lets it do: by the name of
+// a line of /proc/PID/status, of a link in /proc/PID/ns, or "root". Nobody can give
+// a process more rights than his own, and to give it fewer, in the order in which
+// it gave them up, would be a matter of luck. So a program has to be what a
+// restored one will be: what a process is that the agent starts.
+type identity map[string]string
+
+// identityLines are the lines of status that count.
+var identityLines = []string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "Seccomp", "Seccomp_filters"}
+
+// parseIdentity parses /proc/PID/status.
+func parseIdentity(p []byte) (identity, error) {
+	id := identity{}
+	lines(p, func(line []byte) error {
+		key, value, _ := bytes.Cut(line, []byte{':'})
+		if slices.Contains(identityLines, string(key)) {
+			id[string(key)] = strings.Join(strings.Fields(string(value)), " ")
+		}
+		return nil
+	})
+	if len(id) < 4 {
+		return nil, badProc("status", p)
+	}
+	return id, nil
+}
+
+// namespaces are the names of the links that the kernel here has.
+var namespaces = sync.OnceValue(func() []string {
+	entries, _ := os.ReadDir("/proc/self/ns")
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+})
+
+// differs refuses what is not as it is in want, most telling first.
+func (id identity) differs(want identity) error {
+	const elsewhere = "a restart could not do that: start gorun that way, instead of changing it in the program, or use -cr=self"
+	is := func(name string) bool { return id[name] == want[name] }
+	switch {
+	case !is("Seccomp") || !is("Seccomp_filters"):
+		return refuse("install no seccomp filter in the program", "it runs under a seccomp filter of its own")
+	case !is("root"):
+		return refuse(elsewhere, "its root folder is %s", id["root"])
+	}
+	for _, name := range namespaces() {
+		if !is(name) {
+			return refuse(elsewhere, "it is in a namespace of its own (%s)", name)
+		}
+	}
+	for _, name := range identityLines {
+		if is(name) {
+			continue
+		}
+		what := "user or group"
+		if strings.HasPrefix(name, "Cap") {
+			what = "capabilities"
+		}
+		return refuse(elsewhere, "it has changed its %s (%s is %s, of what gorun starts %s)", what, name, id[name], want[name])
+	}
+	return nil
+}
+
+// births remembers how a process is born here.
+type births struct {
+	mu   sync.Mutex
+	born identity
+	bits int // securebits
+}

@@ -1,0 +1,162 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// identityOf looks at a thread, or at a process's first one, by its folder in /proc.
+func identityOf(dir string) (identity, error) {
+	p, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		return nil, err
+	}
+	id, err := parseIdentity(p)
+	if err != nil {
+		return nil, err
+	}
+	links := []string{"root"}
+	for _, name := range namespaces() {
+		links = append(links, "ns/"+name)
+	}
+	for _, name := range links {
+		link, err := os.Readlink(dir + "/" + name)
+		if err != nil {
+			return nil, err
+		}
+		id[path.Base(name)] = link
+	}
+	return id, nil
+}
+
+// asBorn gives what a process is that is started by the executable of process pid, as a
+// restore does it. All ranks of an agent have the same.
+func (t *Tracer) asBorn(pid int, lock sync.Locker) (identity, error) {
+	b := &t.births
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.born != nil {
+		return b.born, nil
+	}
+	if lock != nil {
+		lock.Lock()
+		defer lock.Unlock()
+	}
+	var err error
+	open := t.pick().do(func() {
+		err = newborn(fmt.Sprintf("/proc/%d/exe", pid), func(pid int) error {
+			if s, err := waitStop(pid, 10*time.Second); err != nil || s.exited {
+				return errors.Join(err, fmt.Errorf("it %v", s))
+			}
+			var err error
+			b.born, err = identityOf("/proc/" + strconv.Itoa(pid))
+			return err
+		})
+		b.bits = secureBits()
+	})
+	if !open {
+		err = errClosed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting the program once more, to see what it is born with: %w", err)
+	}
+	return b.born, nil
+}
+
+// newborn starts an executable, stopped before its first instruction, lets look
+// have a look at it, and ends it. It runs on a traceThread.
+func newborn(exe string, look func(pid int) error) error {
+	pid, err := syscall.ForkExec(exe, []string{"gorun"}, &syscall.ProcAttr{
+		Sys: &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return err
+	}
+	err = look(pid)
+	unix.Kill(pid, unix.SIGKILL)
+	reapThread(pid, killLimit)
+	return err
+}
+
+// secureBits are those of this process that an exec leaves: only a thread itself is
+// told them.
+func secureBits() int {
+	const keepCaps = 1 << 4
+	bits, err := unix.PrctlRetInt(unix.PR_GET_SECUREBITS, 0, 0, 0, 0)
+	if err != nil {
+		return 0
+	}
+	return bits &^ keepCaps
+}
+
+// checkIdentity refuses a process one of whose threads is somebody else than what
+// the agent starts, or has something for itself that threads share.
+func (g *Target) checkIdentity(lock sync.Locker) error {
+	want, err := g.tracer.asBorn(g.pid, lock)
+	if err != nil {
+		return err
+	}
+	tids, err := threadsOf(g.pid)
+	if err != nil {
+		return err
+	}
+	for _, tid := range tids {
+		id, err := identityOf(g.task(tid))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // the thread has ended
+		}
+		if err == nil {
+			err = id.differs(want)
+		}
+		if err == nil {
+			err = sharesAll(g.pid, tid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sharesAll refuses a thread that has left the others by unshare.
+func sharesAll(pid, tid int) error {
+	const files, fs = 2, 3 // KCMP_FILES, KCMP_FS
+	for what, name := range map[uintptr]string{files: "descriptors", fs: "a working directory and umask"} {
+		if r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(pid), uintptr(tid), what, 0, 0, 0); e == 0 && r != 0 {
+			return refuse("do without unshare", "its thread %d has %s of its own", tid, name)
+		}
+	}
+	return nil
+}
+
+// checkIdentity looks once more at the process itself, by its copy, which was born as
+// it was when it stood still.
+func (c *Copy) checkIdentity(pid int) error {
+	want, err := c.g.tracer.asBorn(pid, nil)
+	if err != nil {
+		return err
+	}
+	id, err := identityOf("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return err
+	}
+	return id.differs(want)
+}
+
+// checkSecureBits refuses securebits of the program's own.
+func (t *Tracer) checkSecureBits(in *injector) error {
+	bits, err := in.call(unix.SYS_PRCTL, unix.PR_GET_SECUREBITS)
+	if err == nil && int(bits) != t.births.bits {
+		return refuse("start gorun with them, instead of setting them in the program", "it has set securebits %#x", bits)
+	}
+	return nil
+}

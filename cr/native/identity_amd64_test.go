@@ -1,0 +1,56 @@
+package native
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestIdentity: what a program has given up for good, or done to where it lives, a
+// restart would undo. It is refused and named.
+func TestIdentity(t *testing.T) {
+	tr := newTracer(t)
+	for what, named := range map[string]string{
+		"bounded": "CapBnd",
+		"rooted":  "root folder",
+		"other":   "Gid is 65534",
+		"named":   "(uts)",
+		"fixed":   "securebits 0x4",
+		"apart":   "working directory and umask",
+	} {
+		if os.Getuid() != 0 && what != "apart" {
+			continue // may not
+		}
+		v := newVictim(t, tr, what)
+		c, err := v.target.Capture(CaptureOptions{})
+		if err == nil {
+			c.Release()
+		}
+		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) {
+			t.Errorf("%s: %v", what, err)
+		}
+		v.works()
+		v.end()
+	}
+}
+
+// TestIdentityOfCopy: what was changed after the first look is found in the copy.
+func TestIdentityOfCopy(t *testing.T) {
+	v := newVictim(t, newTracer(t))
+	c, err := v.target.Capture(CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	if err := c.checkIdentity(c.PID()); err != nil {
+		t.Error(err)
+	}
+	b := &v.target.tracer.births
+	b.born["Groups"] += "0 77777"
+	if err := c.checkIdentity(c.PID()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "77777") {
+		t.Error(err)
+	}
+}
+
+func FuzzIdentity(f *testing.F) { fuzzProc(f, "status", func(p []byte) { parseIdentity(p) }) }
