@@ -60,6 +60,7 @@ type recorder struct {
 	contents []content
 	changed  *changes // what changed since the base, nil for a full image
 	base     int
+	guards   []extent
 	note     string
 	sync     []int // descriptors of the files that the program writes to
 }

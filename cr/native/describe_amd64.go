@@ -19,7 +19,7 @@ func (c *Copy) describe(pid int) ([]mapping, error) {
 	if err := c.checkCopied(maps); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(pid int) error{c.checkIdentity, c.describeProgram, c.describeAttributes, c.describeStrings, c.describeHost, c.describeVDSO} {
+	for _, step := range []func(pid int) error{c.checkIdentity, c.describeProgram, c.describeAttributes, c.describeStrings, c.describeHost, c.describeVDSO, c.describeGuards} {
 		if err := step(pid); err != nil {
 			return nil, err
 		}

@@ -261,6 +261,7 @@ func (r *restore) protect() error {
 	if fd := r.copier.there; fd >= 0 {
 		calls = append(calls, call{what: "closing", nr: unix.SYS_CLOSE, args: [6]uint64{uint64(fd)}})
 	}
+	calls = append(calls, r.state.guardCalls()...) // before memory is locked: not there
 	for i := range r.state.Regions {
 		g := &r.state.Regions[i]
 		if r.filled[i] > 0 && g.Prot != unix.PROT_READ|unix.PROT_WRITE {

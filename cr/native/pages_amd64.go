@@ -52,17 +52,18 @@ type windowReader struct {
 	mem     *memory
 	pagemap int
 	changed *changes
+	guards  []extent
 	windows []window
 	back    *returner
 }
 
 // newReader opens what is read; pid is of the copy, or of the standing process.
 func (c *Copy) newReader(pid int, windows []window) (*windowReader, error) {
-	fd, err := unix.Open(fmt.Sprintf("/proc/%d/pagemap", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := openPagemap(pid)
 	if err != nil {
-		return nil, fmt.Errorf("page tables: %w", err)
+		return nil, err
 	}
-	return &windowReader{mem: c.memory(), pagemap: fd, changed: c.changed, windows: windows, back: newReturner(c, windows)}, nil
+	return &windowReader{mem: c.memory(), pagemap: fd, changed: c.changed, guards: c.guards, windows: windows, back: newReturner(c, windows)}, nil
 }
 
 func (wr *windowReader) close() {
@@ -104,12 +105,17 @@ func (r *runs) String() string {
 	return string(r.text)
 }
 
+// knownPages are those of a window that are not read: they are in the base, or there
+// is nothing in them.
+type knownPages struct{ kept, guards pageSet }
+
 // read packs the pages of the i-th window that have to be saved into p and lists
 // them.
 func (wr *windowReader) read(i int, p []byte) (int, string, error) {
 	w := &wr.windows[i]
-	var kept pageSet
-	wr.changed.unchanged(w.base, &kept)
+	var known knownPages
+	wr.changed.unchanged(w.base, &known.kept)
+	mark(wr.guards, w.base, &known.guards, true)
 	var out runs
 	n := 0
 	for _, pc := range w.patches {
@@ -119,7 +125,7 @@ func (wr *windowReader) read(i int, p []byte) (int, string, error) {
 		}
 		first := int((pc.start - w.base) / PageSize)
 		for _, s := range spans {
-			if n, err = wr.readSpan(w, first+s.first, s.n, pc.whole, &kept, &out, p, n); err != nil {
+			if n, err = wr.readSpan(w, first+s.first, s.n, pc.whole, &known, &out, p, n); err != nil {
 				return 0, "", err
 			}
 		}
@@ -151,11 +157,15 @@ func (wr *windowReader) spans(pc patch) ([]span, error) {
 
 // readSpan saves count pages from the first-th of the window on; n bytes of p are
 // in use. It returns how many are then.
-func (wr *windowReader) readSpan(w *window, first, count int, whole bool, kept *pageSet, out *runs, p []byte, n int) (int, error) {
+func (wr *windowReader) readSpan(w *window, first, count int, whole bool, known *knownPages, out *runs, p []byte, n int) (int, error) {
 	for end := first + count; first < end; {
+		if known.guards.has(first) {
+			first++
+			continue
+		}
 		last := first
-		in := kept.has(first)
-		for last < end && kept.has(last) == in {
+		in := known.kept.has(first)
+		for last < end && known.kept.has(last) == in && !known.guards.has(last) {
 			last++
 		}
 		if in {
@@ -166,7 +176,7 @@ func (wr *windowReader) readSpan(w *window, first, count int, whole bool, kept *
 		got := p[n : n+(last-first)*PageSize]
 		if err := wr.mem.peek(got, w.base+uint64(first)*PageSize); err != nil {
 			if !whole {
-				return 0, err
+				return 0, unreadable(err)
 			}
 			got = wr.salvage(got, w.base+uint64(first)*PageSize)
 			last = first + len(got)/PageSize

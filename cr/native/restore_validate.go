@@ -21,6 +21,7 @@ const (
 // forged one cannot make the restore allocate without bound.
 const (
 	maxRegions  = 1 << 18
+	maxExtents  = 1 << 20
 	maxThreads  = 1 << 15
 	maxFiles    = 1 << 18
 	maxFD       = 1 << 20
@@ -146,6 +147,20 @@ func (s *State) validRegions() error {
 			return fmt.Errorf("region at %#x is shared and empty", r.Start)
 		}
 		end = r.End
+	}
+	return validExtents(s.Guards)
+}
+
+// validExtents checks ranges of addresses that are kept apart from the regions they
+// lie in.
+func validExtents(all []Extent) error {
+	if len(all) > maxExtents {
+		return fmt.Errorf("%d ranges of addresses", len(all))
+	}
+	for _, e := range all {
+		if err := validRange(e.Start, e.End); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type State struct {
 	Boottime int64  `json:"boottime"`
 
 	Regions []Region    `json:"regions"`
+	Guards  []Extent    `json:"guards,omitempty"` // guard pages in them
 	VDSO    VDSO        `json:"vdso"`
 	Threads []Thread    `json:"threads"` // the leader first
 	Actions []SigAction `json:"actions"` // signals 1 to 64
@@ -85,6 +86,12 @@ type Region struct {
 	Flags  string `json:"flags,omitempty"` // VmFlags of smaps
 	// Empty regions are made anew and not filled: MAP_DROPPABLE.
 	Empty bool `json:"empty,omitempty"`
+}
+
+// Extent is a range of addresses, the end not included.
+type Extent struct {
+	Start uint64 `json:"start"`
+	End   uint64 `json:"end"`
 }
 
 // VDSO is the kernel's own code in the address space.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ func fail(err error) {
 // answer proves that the program still works: it runs a collection, starts
 // goroutines and looks at the spinning ones.
 func answer(line string) {
+	guarded()
 	runtime.GC()
 	var wg sync.WaitGroup
 	for range 10 {
@@ -85,6 +87,7 @@ var deeds = map[string]func(){
 	"filemap":  filemap,
 	"seccomp":  seccomp,
 	"private":  private,
+	"guard":    guard,
 	"bounded":  bounded,
 	"rooted":   rooted,
 	"other":    other,
@@ -430,4 +433,45 @@ func onThread(f func()) {
 		select {}
 	}()
 	<-done
+}
+
+// guard makes guard pages in memory that was written to, and in some that was not, and
+// says how it finds them when there is input.
+func guard() {
+	const install = 102
+	var all [2][]byte
+	for i := range all {
+		p, err := syscall.Mmap(-1, 0, 64<<10, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+		fail(err)
+		all[i] = p
+	}
+	for i := range all[0] {
+		all[0][i] = byte(i / 4096)
+	}
+	for _, p := range all {
+		if err := syscall.Madvise(p[4096:3*4096], install); err == syscall.EINVAL {
+			fmt.Println("no guard pages here")
+			return
+		} else {
+			fail(err)
+		}
+	}
+	guarded = func() {
+		debug.SetPanicOnFault(true)
+		for i, p := range all {
+			for at := 0; at < len(p); at += 4096 {
+				v, faults := peek(&p[at])
+				if want := byte(at / 4096 * (1 - i)); faults != (at == 4096 || at == 2*4096) || !faults && v != want {
+					fail(fmt.Errorf("page %d of memory %d: %d, fault %v", at/4096, i, v, faults))
+				}
+			}
+		}
+	}
+}
+
+var guarded = func() {}
+
+func peek(p *byte) (v byte, faults bool) {
+	defer func() { faults = recover() != nil }()
+	return *p, false
 }

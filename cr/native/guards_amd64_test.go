@@ -1,0 +1,46 @@
+package native
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestGuards: guard pages hold nothing, and are guarded again after a restart, be the
+// image full or incremental.
+func TestGuards(t *testing.T) {
+	tr := newTrip(t, build(t, "victim", "default"))
+	tr.start("guard", "4")
+	tr.next("ready")
+	if strings.HasPrefix(tr.seen[0], "no guard pages") {
+		t.Skip(tr.seen[0])
+	}
+	tr.works(1)
+	var base string
+	for i, o := range []CaptureOptions{{}, {NoFork: true}, {Track: true, Seq: 3}} {
+		img := tr.image(o)
+		if i == 2 {
+			base = img
+			tr.target.Committed(3)
+			tr.works(2)
+			img = tr.image(CaptureOptions{Track: true, Base: 3, Seq: 4})
+			if canFollow() == nil && stateOf(t, img).Base != 3 {
+				t.Fatal("the image is full")
+			}
+		}
+		tr.works(2)
+		if g := stateOf(t, img).Guards; len(g) != 2 || g[0].End-g[0].Start != 2*PageSize {
+			t.Fatalf("guard pages %x", g)
+		}
+		tr.kill()
+		tr.restore(img, func(o *RestoreOptions) { o.BasePath = func(int) string { return base } })
+		tr.works(3)
+	}
+}
+
+func TestGuardsValid(t *testing.T) {
+	for _, g := range [][]Extent{{{0x10000, 0x10000}}, {{0x10001, 0x11000}}, make([]Extent, maxExtents+1)} {
+		if err := validExtents(g); err == nil {
+			t.Errorf("%d ranges %x are accepted", len(g), g[:1])
+		}
+	}
+}
