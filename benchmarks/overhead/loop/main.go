@@ -1,10 +1,10 @@
 // Loop sends -count messages of -size bytes from one rank to another, both in
 // one goroutine, and nothing else, so that a simulator such as callgrind counts
 // the instructions of a message's whole way, the same in every run: mpi.Send,
-// matching, transport, mpi.Recv. It also prints the time of a message, which is
-// that of the same instructions without the way between two processors. A message
-// is at most 16384 bytes: a larger one would wait for its receiver, who is the
-// sender.
+// matching, transport, mpi.Recv. It also prints the time of a message, the best
+// of many, which is that of the same instructions without the way between two
+// processors. A message is at most 16384 bytes: a larger one would wait for its
+// receiver, who is the sender.
 package main
 
 import (
@@ -40,18 +40,27 @@ func loop(name string, count, size int) error {
 		return err
 	}
 	out, in := make([]byte, size), make([]byte, size)
-	start := time.Now()
-	for range count {
-		if err := send(p.worlds[0], out); err != nil {
-			return err
+	best := time.Duration(0)
+	for left := count; left > 0; left -= batch {
+		start := time.Now()
+		for range min(left, batch) {
+			if err := send(p.worlds[0], out); err != nil {
+				return err
+			}
+			if err := receive(p.worlds[1], in); err != nil {
+				return err
+			}
 		}
-		if err := receive(p.worlds[1], in); err != nil {
-			return err
+		if took := time.Since(start); left >= batch && (best == 0 || took < best) {
+			best = took
 		}
 	}
-	fmt.Printf("ns each: %.1f\n", float64(time.Since(start))/float64(max(1, count)))
+	fmt.Printf("ns each: %.1f\n", float64(best)/batch)
 	return p.close()
 }
+
+// batch is the number of messages that are timed together; the fastest counts.
+const batch = 10000
 
 // The two sides are functions of their own, by whose names they are told apart.
 
