@@ -195,9 +195,8 @@ func TestWakes(t *testing.T) {
 				close(woken)
 			}()
 			select {
-			case <-woken:
-				t.Fatal("woken by nobody")
-			case <-time.After(time.Millisecond):
+			case <-woken: // by a signal, which it may
+			case <-time.After(time.Millisecond): // so it sleeps, most likely
 			}
 			by(w)
 			select {
