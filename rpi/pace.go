@@ -17,8 +17,9 @@ type pace struct {
 // yields is how often a leader lets others have the CPU before it sleeps.
 const yields = 10
 
-// yieldEvery is how often it does so while it spins: the rank that it waits for
-// may have ended up on the same CPU.
+// yieldEvery is how often it does so while it spins, the first time as soon as
+// an answer under way would be there: the rank that it waits for may have ended
+// up on the same CPU.
 const yieldEvery = 4 * time.Microsecond
 
 // paceFor returns a pace for the ranks on this host. Where every one has a CPU a
@@ -93,7 +94,7 @@ func (e *Engine) restLong(s *spell) bool {
 		}
 		d := time.Since(s.begun)
 		if d < e.pace.spin {
-			if d-s.yielded > yieldEvery {
+			if s.yielded == 0 || d-s.yielded > yieldEvery {
 				s.yielded = d
 				e.waiter.Yield()
 			}
