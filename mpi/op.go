@@ -10,8 +10,9 @@ import (
 // combination of dst[i] and src[i], dst[i] being that of the lower ranks; the
 // slices are of equal length and do not overlap, and Apply must not keep them.
 // It must be associative. An operator that is not Commutative is combined in
-// the order of ranks; one that is may be combined in another order, the same in
-// every run with that number of ranks. (MPI-4.1, chapter 6.9.5)
+// the order of ranks; one that is may find dst and src swapped, which must not
+// change a bit of the result. Which ranks are combined with which depends on
+// their number alone. (MPI-4.1, chapter 6.9.5)
 type Op[T any] interface {
 	Apply(dst, src []T)
 	Commutative() bool
