@@ -53,6 +53,6 @@ func parseParams(given map[string]string) (params, error) {
 		return n
 	}
 	p.eager = number("shm.eager", 0, rpi.MaxFrame)
-	p.direct = number("shm.direct", 0, 1<<40)
+	p.direct = number("shm.direct", 0, 1<<30)
 	return p, first
 }
