@@ -46,7 +46,8 @@ func allreduce[T any](x *collective, send, recv []T, op Op[T]) error {
 	case coll.Pairwise:
 		return allreducePairwise(x, send, recv, op)
 	}
-	if x.c.size == 2 && !same(send, recv) && (x.c.rank == 1 || op.Commutative()) {
+	// What two ranks have to copy is what would be combined in the wrong order.
+	if rule.Algorithm == coll.Doubling && x.c.size == 2 && !same(send, recv) && (x.c.rank == 1 || op.Commutative()) {
 		if err := x.exchange(1-x.c.rank, bytesOf(send), 1-x.c.rank, bytesOf(recv)); err != nil {
 			return err
 		}
