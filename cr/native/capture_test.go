@@ -239,6 +239,8 @@ func TestRefused(t *testing.T) {
 		"seccomp":  "seccomp",
 		"private":  "may not be read",
 		"chdir":    "working directory",
+		"parent":   "another process",
+		"thread":   "of one thread",
 	} {
 		if what == "private" && os.Getuid() == 0 {
 			continue // may read it all the same

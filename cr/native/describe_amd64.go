@@ -90,6 +90,9 @@ func workingDir(pid int) (string, error) {
 	if dir, gone := strings.CutSuffix(dir, " (deleted)"); gone {
 		return "", refuse("change to a folder that exists", "its working directory %s, which was deleted", dir)
 	}
+	if _, _, ok := ofProcess(dir); ok {
+		return "", refuse("change to another folder", "its working directory %s, of a process", dir)
+	}
 	return dir, nil
 }
 

@@ -58,7 +58,12 @@ func (d *descriptors) open(s *State) (err error) {
 			d.here[f.FD] = d.here[f.Same] // made before: it is the lowest
 			continue
 		}
-		fd, err := d.make(f)
+		fd, err := -1, error(nil)
+		if s.ownProc(f) != "" {
+			fd, err = d.keep(placeholder())
+		} else {
+			fd, err = d.make(f)
+		}
 		if err != nil {
 			if errors.Is(err, unix.EMFILE) && !errors.Is(err, ErrFiles) {
 				err = fmt.Errorf("%w (%s)", err, moreFiles)

@@ -102,7 +102,7 @@ func (o *reopener) open(f *File) (int, error) {
 	fd, err := unix.Open(f.Path, openFlags(f.Flags)|unix.O_NONBLOCK, 0)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(f.Path, "/sys/fs/cgroup/") && f.Flags&unix.O_ACCMODE == unix.O_RDONLY {
-			return noLimit()
+			return placeholder() // no limit
 		}
 		return -1, o.failed(f, err)
 	}
@@ -114,10 +114,10 @@ func (o *reopener) open(f *File) (int, error) {
 	return fd, nil
 }
 
-// noLimit stands for a control group that is gone, as that of an earlier job is:
-// Go programs keep the files of theirs open, read them now and then, and take
-// one without content for no limit.
-func noLimit() (int, error) { return unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0) }
+// placeholder stands for a file without content. As that of a control group that is
+// gone, as that of an earlier job is: Go programs keep the files of theirs open, read
+// them now and then, and take one without content for no limit.
+func placeholder() (int, error) { return unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0) }
 
 // failed explains why a file cannot be opened.
 func (o *reopener) failed(f *File, err error) error {

@@ -114,6 +114,9 @@ func (f *File) classify(g *Target, link string, stat *unix.Stat_t) error {
 	case !strings.HasPrefix(link, "/") || stat == nil:
 		return refuse(remedyFor(link), "%s", nameOf(link))
 	}
+	if err := checkProc(g.pid, link); err != nil {
+		return err
+	}
 	return f.classifyPath(link, stat)
 }
 

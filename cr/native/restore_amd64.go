@@ -234,7 +234,7 @@ func splitStrings(p []byte) []string {
 // become turns the fresh process into the one that was imaged, to be released.
 func (r *restore) become() error {
 	steps := []func() error{
-		r.takeOver, r.build, r.fill, r.protect, r.awaken,
+		r.takeOver, r.build, r.openOwn, r.fill, r.protect, r.awaken,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -22,6 +23,8 @@ func main() {
 			pending()
 		case "redirect":
 			redirect()
+		case "proc":
+			proc()
 		}
 	}
 	fmt.Println("ready")
@@ -137,4 +140,43 @@ func sigmask(how int, mask uint64) {
 	if e != 0 {
 		check(e)
 	}
+}
+
+// proc has files of its own in /proc open, one of them in the middle and twice.
+func proc() {
+	open := func(name string) *os.File {
+		f, err := os.Open(name)
+		check(err)
+		return f
+	}
+	stat, dir, thread := open("/proc/self/stat"), open("/proc/self"), open(fmt.Sprintf("/proc/self/task/%d/stat", os.Getpid()))
+	memory, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
+	check(err)
+	_, err = stat.Seek(2, io.SeekStart)
+	check(err)
+	twin, err := syscall.Dup(int(stat.Fd()))
+	check(err)
+	go func() {
+		<-input
+		var p [8]byte
+		n, err := stat.Seek(0, io.SeekCurrent)
+		check(err)
+		m, err := syscall.Seek(twin, 3, io.SeekStart)
+		check(err)
+		k, err := stat.Seek(0, io.SeekCurrent)
+		check(err)
+		fmt.Println("offsets:", n, m, k)
+		mine := fmt.Sprint(os.Getpid())
+		for _, f := range []*os.File{stat, thread} {
+			text, err := io.ReadAll(io.NewSectionReader(f, 0, 100))
+			check(err)
+			fmt.Println("own:", strings.HasPrefix(string(text), mine+" "))
+		}
+		_, err = dir.ReadAt(p[:], 0) // a folder
+		names, err2 := dir.Readdirnames(-1)
+		fmt.Println("folder:", err, len(names) > 10, err2)
+		x := new(uint64)
+		_, err = memory.WriteAt([]byte{7}, int64(uintptr(unsafe.Pointer(x))))
+		fmt.Println("memory:", err, *x)
+	}()
 }

@@ -88,6 +88,8 @@ var deeds = map[string]func(){
 	"seccomp":  seccomp,
 	"private":  private,
 	"guard":    guard,
+	"parent":   func() { openProc(fmt.Sprint("/proc/", os.Getppid())) },
+	"thread":   thread,
 	"bounded":  bounded,
 	"rooted":   rooted,
 	"other":    other,
@@ -474,4 +476,24 @@ var guarded = func() {}
 func peek(p *byte) (v byte, faults bool) {
 	defer func() { faults = recover() != nil }()
 	return *p, false
+}
+
+// openProc keeps a file of a process, or of a thread, open.
+func openProc(dir string) {
+	f, err := os.Open(dir + "/stat")
+	fail(err)
+	keep = append(keep, f)
+}
+
+// thread does that with a thread that is not the first.
+func thread() {
+	tasks, err := os.ReadDir("/proc/self/task")
+	fail(err)
+	for _, t := range tasks {
+		if t.Name() != strconv.Itoa(os.Getpid()) {
+			openProc("/proc/self/task/" + t.Name())
+			return
+		}
+	}
+	fail(errors.New("there is one thread only"))
 }
