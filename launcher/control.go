@@ -270,6 +270,7 @@ func (h *head) serve(q *request, replies chan reply) {
 		s := h.status()
 		last(reply{Status: &s})
 	case "kill":
+		h.printer.hurry()
 		h.waiters.onEnd(func() { last(reply{Done: &doneReply{}}) })
 		h.finish(verdict{code: exitSignalBase + 15, rank: -1, text: "ended by gorun kill"}, !q.Now)
 	case "checkpoint":

@@ -120,6 +120,7 @@ func (h *head) run() error {
 	defer stop()
 	if h.opt.Timeout > 0 {
 		t := time.AfterFunc(h.opt.Timeout, func() {
+			h.printer.hurry()
 			h.post(func() {
 				h.finish(verdict{code: ExitTimeout, rank: -1, text: fmt.Sprintf("the job was ended: -timeout %v ran out", h.opt.Timeout)}, true)
 			})
@@ -133,7 +134,14 @@ func (h *head) run() error {
 	}
 	h.start(h.opt.From)
 	h.loop()
-	return h.printer.close()
+	h.unwatch()
+	err = h.printer.close()
+	for stream, name := range []string{1: "output", 2: "error"} {
+		if n := h.printer.dropped[stream]; n > 0 {
+			h.say("nobody has read standard %s: %d bytes for it were dropped", name, n)
+		}
+	}
+	return err
 }
 
 // identify gives the job its uuid: a new one, or that of the job that goes on.
@@ -187,8 +195,10 @@ func (h *head) after(d time.Duration, f func()) *time.Timer {
 // say tells the user something, one line, in order with the ranks' output.
 func (h *head) say(format string, args ...any) {
 	line := fmt.Sprintf("gorun: "+format+"\n", args...)
-	if h.printer == nil || !h.printer.print(printJob{rank: -1, stream: 2, data: []byte(line), credit: func(int) {}}) {
+	if h.printer == nil {
 		io.WriteString(h.opt.Stderr, line)
+	} else if !h.printer.print(printJob{rank: -1, stream: 2, data: []byte(line), credit: func(int) {}}) {
+		h.printer.lastly(line)
 	}
 }
 

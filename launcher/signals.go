@@ -47,6 +47,14 @@ func (h *head) watchSignals() (stop func()) {
 	return func() { signal.Stop(c) }
 }
 
+// unwatch has the signals that end a process end this one: nothing of the job is
+// left, it only waits for somebody to read the output.
+func (h *head) unwatch() {
+	if h.opt.HandleSignals {
+		signal.Reset(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	}
+}
+
 func (h *head) signalled(sig syscall.Signal) {
 	switch {
 	case h.inc == nil:
@@ -58,6 +66,9 @@ func (h *head) signalled(sig syscall.Signal) {
 		h.inc.signal(sig)
 		go h.suspend(h.inc.links)
 	case sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT:
+		if h.told {
+			h.printer.hurry()
+		}
 		h.told = true
 		if h.inc.count[phaseSpawned] < len(h.inc.ranks) {
 			h.finish(verdict{code: exitSignalBase + int(sig), rank: -1, text: "ended by " + signalName(sig)}, false)
@@ -90,6 +101,7 @@ func (h *head) suspend(links []*link) {
 // the second time they are killed.
 func (h *head) interrupt() {
 	if h.end != nil {
+		h.printer.hurry()
 		h.inc.kill()
 		return
 	}

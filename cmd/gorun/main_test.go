@@ -114,9 +114,18 @@ func (s *stream) wait(t *testing.T, text string, n int) {
 // start runs gorun with standard input from stdin, "-" being a pipe that stays open.
 func (h *house) start(stdin string, args ...string) *proc {
 	h.t.Helper()
+	return h.startTo(nil, stdin, args...)
+}
+
+// startTo does so with standard output to a file; with nil it is collected.
+func (h *house) startTo(out *os.File, stdin string, args ...string) *proc {
+	h.t.Helper()
 	p := &proc{h: h, cmd: exec.Command("/proc/self/exe", append([]string{asGorun}, args...)...), out: newStream(), err: newStream(), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "TMPDIR="+h.tmp, "GORUN_CKPT_DIR="+h.ckpt, markVar+"="+h.mark)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
+	if out != nil {
+		p.cmd.Stdout = out
+	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if stdin == "-" {
 		if _, err := p.cmd.StdinPipe(); err != nil {

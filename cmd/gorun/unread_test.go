@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A job can be ended while nobody reads its output.
+func TestUnreadOutput(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		end  func(h *house, p *proc)
+		code int
+	}{
+		{"^C twice", nil, func(h *house, p *proc) {
+			p.signal(syscall.SIGINT)
+			until(t, func() string { // two at once are one
+				if out := h.must("ps"); !strings.Contains(out, " ending ") {
+					return out
+				}
+				return ""
+			})
+			p.signal(syscall.SIGINT)
+		}, 130},
+		{"kill -9", nil, func(h *house, _ *proc) { h.must("kill", "-9") }, 143},
+		{"timeout", []string{"-timeout", "100ms"}, func(*house, *proc) {}, 124},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			p := h.startTo(w, "", append(c.args, "-np", "2", "sh", "-c", "trap '' INT; yes")...)
+			w.Close()
+			if c.args == nil {
+				until(t, func() string {
+					n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
+					if err != nil || n < 60_000 {
+						return fmt.Sprintf("the pipe holds %d bytes, %v", n, err)
+					}
+					return ""
+				})
+			}
+			c.end(h, p)
+			if code := p.code(); code != c.code || !strings.Contains(p.err.String(), "nobody has read standard output: ") {
+				t.Errorf("exit %d, want %d: %s", code, c.code, p.err)
+			}
+			h.nothingLeft()
+		})
+	}
+}
