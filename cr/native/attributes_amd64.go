@@ -20,17 +20,12 @@ func (c *Copy) describeAttributes(pid int) error {
 		}
 		s.Limits = append(s.Limits, Limit{lim.Cur, lim.Max})
 	}
-	stat, err := parsedProc(pid, "stat", parseStat)
-	if err != nil {
-		return err
-	}
-	s.Nice = stat.nice
 	status, err := parsedProc(pid, "status", parseStatus)
 	s.NoNewPrivs = status.noNewPrivs
 	return err
 }
 
-// setAttributes gives the process its limits and its priority. It comes last: the
+// setAttributes gives the process its limits and its threads their priorities. It comes last: the
 // restore itself may need more than the program has left itself.
 func (r *restore) setAttributes() error {
 	for resource, old := range r.state.Limits {
@@ -50,12 +45,23 @@ func (r *restore) setAttributes() error {
 			return fmt.Errorf("resource limit %d: %w", resource, err)
 		}
 	}
-	stat, err := parsedProc(r.pid, "stat", parseStat)
-	if err != nil || r.state.Nice <= stat.nice {
-		return err // without privilege nobody gets more than he has
-	}
-	for _, tid := range r.tids {
-		if err := unix.Setpriority(unix.PRIO_PROCESS, tid, r.state.Nice); err != nil && !errors.Is(err, unix.ESRCH) {
+	return r.setPriorities()
+}
+
+// priority gives that of a thread.
+func priority(tid int) (int, error) {
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+	return 20 - p, err // so the kernel has it
+}
+
+// setPriorities gives every thread its own, as far as it is permitted.
+func (r *restore) setPriorities() error {
+	for i, tid := range r.tids {
+		now, err := priority(tid)
+		if want := r.state.Threads[i].Nice; err == nil && now != want {
+			err = unix.Setpriority(unix.PRIO_PROCESS, tid, want)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 			return fmt.Errorf("priority: %w", err)
 		}
 	}

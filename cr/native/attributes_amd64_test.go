@@ -1,6 +1,9 @@
 package native
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -10,8 +13,8 @@ import (
 func TestAttributes(t *testing.T) {
 	tr, img := imagedVictim(t, "modest", "threads")
 	before := stateOf(t, img)
-	if l := before.Limits; len(l) != numLimits || l[unix.RLIMIT_NOFILE] != (Limit{100, 200}) || before.Nice != 7 || !before.NoNewPrivs {
-		t.Fatalf("limits %v, priority %d, no_new_privs %v", before.Limits, before.Nice, before.NoNewPrivs)
+	if l := before.Limits; len(l) != numLimits || l[unix.RLIMIT_NOFILE] != (Limit{100, 200}) || !before.lowered() || !before.NoNewPrivs {
+		t.Fatalf("limits %v, priority %d, no_new_privs %v", before.Limits, before.Threads[0].Nice, before.NoNewPrivs)
 	}
 	tr.restore(img)
 	tr.works(1)
@@ -21,7 +24,62 @@ func TestAttributes(t *testing.T) {
 			t.Errorf("resource limit %d is %d, was %d", i, l.Soft, before.Limits[i].Soft)
 		}
 	}
-	if after.Nice != 7 || !after.NoNewPrivs {
-		t.Errorf("priority %d, no_new_privs %v", after.Nice, after.NoNewPrivs)
+	if !after.lowered() || !after.NoNewPrivs {
+		t.Errorf("priority %d, no_new_privs %v", after.Threads[0].Nice, after.NoNewPrivs)
+	}
+}
+
+// lowered tells whether the first thread alone has a lower priority.
+func (s *State) lowered() bool {
+	for i := range s.Threads {
+		if s.Threads[i].Nice != 0 && i > 0 {
+			return false
+		}
+	}
+	return s.Threads[0].Nice == 7
+}
+
+// TestLocked: memory that is locked is locked after a restart, what was not there of it
+// as well; where it is not permitted a note says so.
+func TestLocked(t *testing.T) {
+	tr, img := imagedVictim(t, "locked")
+	before := stateOf(t, img).Locked
+	if len(before) == 0 {
+		t.Skip("no memory can be locked here")
+	}
+	if len(before) != 2 || before[0].Whole == before[1].Whole {
+		t.Fatalf("locked: %+v", before)
+	}
+	for range 2 {
+		if r := tr.restore(img); len(r.Notes) > 0 {
+			t.Error(r.Notes)
+		}
+		tr.works(1)
+		if s, err := parsedProc(tr.pid, "status", parseStatus); err != nil || s.locked != 128<<10 {
+			t.Errorf("%d bytes are locked, %v", s.locked, err)
+		}
+		img = tr.image(CaptureOptions{})
+		if after := stateOf(t, img).Locked; !slices.Equal(after, before) {
+			t.Errorf("locked: %+v, was %+v", after, before)
+		}
+		tr.kill()
+	}
+	far := rewrite(t, img, func(s *State) { s.Locked[0].Start, s.Locked[0].End = 0x10000, 0x20000 })
+	if r := tr.restore(far); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "1 of 2 regions") {
+		t.Error(r.Notes)
+	}
+	tr.works(2)
+}
+
+// TestPrivate: what others must not look at they must not after a restart.
+func TestPrivate(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("cannot be imaged without privilege")
+	}
+	tr, img := imagedVictim(t, "private")
+	tr.restore(img)
+	tr.works(1)
+	if !stateOf(t, tr.image(CaptureOptions{})).Private {
+		t.Error("others may look at it")
 	}
 }

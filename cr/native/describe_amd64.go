@@ -28,6 +28,7 @@ func (c *Copy) describe(pid int) ([]mapping, error) {
 		return nil, err
 	}
 	c.describeRegions(maps)
+	c.describeLocked(maps)
 	return maps, nil
 }
 
@@ -151,8 +152,8 @@ func (c *Copy) describeVDSO(int) error {
 	return err
 }
 
-// describeSignals asks for the handlers of all signals and for the end of the
-// data segment.
+// describeSignals asks for the handlers of all signals, for the end of the data
+// segment and for whether others may look at the process.
 func (c *Copy) describeSignals() error {
 	ask := func(in *injector, s *scratch) error {
 		brk, err := in.call(unix.SYS_BRK, 0)
@@ -160,6 +161,11 @@ func (c *Copy) describeSignals() error {
 			return err
 		}
 		c.state.MM.Brk = brk
+		dumpable, err := in.call(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE)
+		if err != nil {
+			return err
+		}
+		c.state.Private = dumpable != 1
 		for sig := range uint64(numSignals) {
 			if _, err := in.call(unix.SYS_RT_SIGACTION, sig+1, 0, s.addr, 8); err != nil {
 				return fmt.Errorf("action of signal %d: %w", sig+1, err)

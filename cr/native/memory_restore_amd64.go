@@ -261,15 +261,11 @@ func (r *restore) protect() error {
 	if fd := r.copier.there; fd >= 0 {
 		calls = append(calls, call{what: "closing", nr: unix.SYS_CLOSE, args: [6]uint64{uint64(fd)}})
 	}
-	calls = append(calls, r.state.guardCalls()...) // before memory is locked: not there
+	calls = append(calls, r.state.guardCalls()...)
 	for i := range r.state.Regions {
 		g := &r.state.Regions[i]
 		if r.filled[i] > 0 && g.Prot != unix.PROT_READ|unix.PROT_WRITE {
 			calls = append(calls, protectCall(addrs{g.Start, g.End}, uint64(g.Prot)))
-		}
-		if g.has("lo") && !g.kernels() {
-			calls = append(calls, call{what: fmt.Sprintf("locking %#x to %#x in memory", g.Start, g.End), nr: unix.SYS_MLOCK,
-				args: [6]uint64{g.Start, g.End - g.Start}})
 		}
 	}
 	if r.layout.moved && r.state.VDSO.End > 0 {
@@ -326,6 +322,11 @@ func (r *restore) clearScratch() error {
 		return err
 	}
 	in := &injector{tid: r.pid, text: text, own: r.puppet.base}
+	if r.state.Private { // from now on little can be seen of it
+		if _, err := in.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0); err != nil {
+			return fmt.Errorf("PR_SET_DUMPABLE: %w", err)
+		}
+	}
 	if _, err := in.call(unix.SYS_MUNMAP, r.layout.scratch, areaSize); err != nil {
 		return fmt.Errorf("clearing up: %w", err)
 	}

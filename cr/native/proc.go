@@ -271,7 +271,6 @@ type procStat struct {
 	comm  string
 	state byte
 	ppid  int
-	nice  int
 	start uint64 // since boot, in ticks
 	mm    MM     // without Brk
 }
@@ -298,11 +297,7 @@ func parseStat(p []byte) (procStat, error) {
 		return v
 	}
 	s.ppid = int(num(4))
-	nice, e := strconv.Atoi(f[19-3])
-	if e != nil {
-		return s, badProc("stat", p)
-	}
-	s.nice, s.start = nice, num(22)
+	s.start = num(22)
 	s.mm = MM{
 		StartCode: num(26), EndCode: num(27), StartStack: num(28), StartData: num(45), EndData: num(46),
 		StartBrk: num(47), ArgStart: num(48), ArgEnd: num(49), EnvStart: num(50), EnvEnd: num(51),
@@ -316,6 +311,7 @@ type procStatus struct {
 	group   int  // the process that a thread belongs to
 	ended   bool // a zombie, or about to vanish
 	tracer  int
+	locked  uint64 // bytes
 	anon    uint64 // bytes in anonymous pages, swapped ones included
 	uid     int
 	threads int
@@ -348,6 +344,8 @@ func parseStatus(p []byte) (procStatus, error) {
 			s.uid, err = strconv.Atoi(real)
 		case "NoNewPrivs":
 			s.noNewPrivs = value == "1"
+		case "VmLck":
+			s.locked, err = kilobytes(rest)
 		case "RssAnon", "VmSwap":
 			var n uint64
 			n, err = kilobytes(rest)

@@ -162,6 +162,9 @@ func (st *standstill) recordThread(tid int) (Thread, error) {
 	if t.Pending, err = pendingSignals(tid, false); err != nil {
 		return t, fmt.Errorf("pending signals: %w", err)
 	}
+	if t.Nice, err = priority(tid); err != nil {
+		return t, fmt.Errorf("priority: %w", err)
+	}
 	if comm, err := os.ReadFile(st.g.task(tid) + "/comm"); err == nil {
 		t.Comm = string(bytes.TrimSuffix(comm, []byte{'\n'}))
 	}

@@ -37,6 +37,9 @@ func (g *Target) check(lock sync.Locker) error {
 	if err := g.checkIdentity(lock); err != nil {
 		return err
 	}
+	if err := g.lookForLocked(status); err != nil {
+		return err
+	}
 	maps, err := parsedProc(g.pid, "maps", parseMaps)
 	if err != nil {
 		return err

@@ -234,7 +234,7 @@ func splitStrings(p []byte) []string {
 // become turns the fresh process into the one that was imaged, to be released.
 func (r *restore) become() error {
 	steps := []func() error{
-		r.takeOver, r.build, r.openOwn, r.fill, r.protect, r.awaken,
+		r.takeOver, r.build, r.openOwn, r.fill, r.protect, r.lockMemory, r.awaken,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -320,16 +320,19 @@ func (r *restore) inspect() (text uint64, err error) {
 	return findSyscall(r.puppet.mem, r.shell.maps)
 }
 
-// raiseLimits does what every Go program does when it starts: it may have as
-// many files open as its user may.
+// raiseLimits does what every Go program does when it starts: it may have as many
+// files open as its user may, and lock as much memory. The program's own limits
+// come last.
 func (r *restore) raiseLimits() error {
-	var lim unix.Rlimit
-	if err := unix.Prlimit(r.pid, unix.RLIMIT_NOFILE, nil, &lim); err != nil {
-		return fmt.Errorf("limit of open files: %w", err)
-	}
-	lim.Cur = lim.Max
-	if err := unix.Prlimit(r.pid, unix.RLIMIT_NOFILE, &lim, nil); err != nil {
-		return fmt.Errorf("limit of open files: %w", err)
+	for _, resource := range []int{unix.RLIMIT_NOFILE, unix.RLIMIT_MEMLOCK} {
+		var lim unix.Rlimit
+		if err := unix.Prlimit(r.pid, resource, nil, &lim); err != nil {
+			return fmt.Errorf("resource limit %d: %w", resource, err)
+		}
+		lim.Cur = lim.Max
+		if err := unix.Prlimit(r.pid, resource, &lim, nil); err != nil {
+			return fmt.Errorf("resource limit %d: %w", resource, err)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -72,8 +73,6 @@ func (s *State) validProcess() error {
 		return fmt.Errorf("%d signal actions", len(s.Actions))
 	case len(s.Limits) > numLimits:
 		return fmt.Errorf("%d resource limits", len(s.Limits))
-	case s.Nice < -20 || s.Nice > 19:
-		return fmt.Errorf("priority %d", s.Nice)
 	}
 	for i, l := range s.Limits {
 		if l.Soft > l.Hard {
@@ -148,7 +147,11 @@ func (s *State) validRegions() error {
 		}
 		end = r.End
 	}
-	return validExtents(s.Guards)
+	all := slices.Clone(s.Guards)
+	for _, l := range s.Locked {
+		all = append(all, l.Extent)
+	}
+	return validExtents(all)
 }
 
 // validExtents checks ranges of addresses that are kept apart from the regions they
@@ -241,6 +244,8 @@ func (s *State) validThreads() error {
 			return fmt.Errorf("thread %d: registers of %d bytes", t.TID, len(t.Regs))
 		case len(t.XState) < xstateHeader || len(t.XState) > mostXState:
 			return fmt.Errorf("thread %d: extended state of %d bytes", t.TID, len(t.XState))
+		case t.Nice < -20 || t.Nice > 19:
+			return fmt.Errorf("thread %d: priority %d", t.TID, t.Nice)
 		case len(t.Comm) > 15 || strings.Contains(t.Comm, "\x00"):
 			return fmt.Errorf("thread %d: name %.40q", t.TID, t.Comm)
 		}

@@ -34,6 +34,7 @@ type State struct {
 
 	Regions []Region    `json:"regions"`
 	Guards  []Extent    `json:"guards,omitempty"` // guard pages in them
+	Locked  []Locked    `json:"locked,omitempty"`
 	VDSO    VDSO        `json:"vdso"`
 	Threads []Thread    `json:"threads"` // the leader first
 	Actions []SigAction `json:"actions"` // signals 1 to 64
@@ -42,8 +43,8 @@ type State struct {
 
 	// What the program may have asked for; images of before have none of it.
 	Limits     []Limit `json:"limits,omitempty"` // by resource, RLIMIT_CPU first
-	Nice       int     `json:"nice,omitempty"`
 	NoNewPrivs bool    `json:"no_new_privs,omitempty"`
+	Private    bool    `json:"private,omitempty"` // PR_SET_DUMPABLE is off; imaged with privilege
 }
 
 // Limit is a resource limit.
@@ -94,6 +95,13 @@ type Extent struct {
 	End   uint64 `json:"end"`
 }
 
+// Locked is memory that mlock keeps in place. If it is whole, every page of it was
+// there.
+type Locked struct {
+	Extent
+	Whole bool `json:"whole,omitempty"`
+}
+
 // VDSO is the kernel's own code in the address space.
 type VDSO struct {
 	Start   uint64            `json:"start"`
@@ -115,6 +123,7 @@ type Thread struct {
 	AltStack [3]uint64 `json:"altstack"` // sp, flags, size
 	Pending  []SigInfo `json:"pending,omitempty"`
 	Comm     string    `json:"comm"`
+	Nice     int       `json:"nice,omitempty"` // its priority
 }
 
 // SigInfo is a pending signal: the kernel's siginfo, 128 bytes.

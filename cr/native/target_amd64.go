@@ -19,6 +19,7 @@ type Target struct {
 	pidfd          int
 	stdio          [3]fileID // what it was given as 0, 1 and 2
 	text           uint64    // where a syscall instruction was the last time
+	locked         []Locked  // memory, when it was last looked at
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs
 	track tracker

@@ -88,6 +88,7 @@ var deeds = map[string]func(){
 	"seccomp":  seccomp,
 	"private":  private,
 	"guard":    guard,
+	"locked":   locked,
 	"parent":   func() { openProc(fmt.Sprint("/proc/", os.Getppid())) },
 	"thread":   thread,
 	"bounded":  bounded,
@@ -496,4 +497,18 @@ func thread() {
 		}
 	}
 	fail(errors.New("there is one thread only"))
+}
+
+// locked locks memory, some at once and some when it is touched.
+func locked() {
+	const mlock2, onFault = 325, 1
+	for flags := range uintptr(2) {
+		p, err := syscall.Mmap(-1, 0, 64<<10, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+		fail(err)
+		p[4096*flags] = 1
+		_, _, e := syscall.Syscall(mlock2, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), flags*onFault)
+		if e != 0 && e != syscall.ENOMEM && e != syscall.EPERM {
+			fail(e)
+		}
+	}
 }
