@@ -83,6 +83,7 @@ func (w *World) Close() error { return os.RemoveAll(w.Dir) }
 // Main runs a benchmark with a context that ends on an interrupt, so that what
 // it started is ended and what it wrote is removed, and exits.
 func Main(name string, f func(ctx context.Context) error) {
+	signal.Ignore(syscall.SIGPIPE) // a reader who leaves early, as head does, leaves nothing behind
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := f(ctx)
 	stop()
