@@ -42,6 +42,7 @@ type head struct {
 	end      *verdict // the user's or the clock's reason to end the job; nil: none
 	result   *verdict // set when everything is over
 	chain    []commit // own commits, oldest first, the snapshot started from before them
+	warned   bool     // that files are written to by several ranks
 	told     bool     // by a signal to end: no restart
 	building bool     // the program is being built
 	waiters  waiters

@@ -80,6 +80,15 @@ func (nativeImager) CheckRestart(images []string, files FilesPolicy) error {
 	return oneWriter(states)
 }
 
+// Shared is oneWriter for images that were not read yet.
+func (nativeImager) Shared(images []string) error {
+	states, err := readStates(images)
+	if err != nil {
+		return err
+	}
+	return oneWriter(states)
+}
+
 // oneWriter refuses files that several ranks were writing to: each would go on
 // at a place of its own, and none may cut off what another has written.
 func oneWriter(states []*native.State) error {

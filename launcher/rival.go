@@ -42,6 +42,30 @@ func (h *head) noRival() error {
 		r.Job, r.PID, file, id)
 }
 
+// sharer is an Imager that cannot bring back files that several ranks write to.
+type sharer interface {
+	// Shared names the files that several of a job's images have open for writing;
+	// nil if there are none.
+	Shared(images []string) error
+}
+
+// sharedOutputs warns of a snapshot that cannot be restarted with -files refuse
+// because of files that several ranks write to: better now than after a death.
+// What else may be wrong with it the restart will say.
+func sharedOutputs(s *snapshot.Snapshot) string {
+	by, err := FindImager(s.Schema.Backend)
+	if err != nil {
+		return "" // portable images
+	}
+	if sh, ok := by.(sharer); ok {
+		err = sh.Shared(imagesOf(s))
+	}
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("warning: snapshot %d cannot be restarted with -files refuse, the default, also not by -restarts: %v", s.Schema.Sequence, err)
+}
+
 // firstOutput is a file that a rank of the snapshot was writing to, "" if none was.
 func firstOutput(s *snapshot.Snapshot) (string, error) {
 	by, err := FindImager(s.Schema.Backend)

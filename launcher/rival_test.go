@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,17 +18,46 @@ type writerImager struct {
 
 func (w *writerImager) Name() string                           { return "writer" }
 func (w *writerImager) Outputs(image string) ([]string, error) { return w.files, nil }
+func (w *writerImager) Shared(images []string) error {
+	if len(w.files) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s, of %d images", w.files[0], len(images))
+}
 
-// A restart is refused while the job still runs here, by name of what it writes to.
-func TestNoRival(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+// A snapshot that cannot be restarted because of what its ranks write to is told of
+// when it is taken.
+func TestSharedOutputs(t *testing.T) {
 	w := &writerImager{}
+	w.register(t)
+	s := &snapshot.Snapshot{Schema: &snapshot.Schema{Sequence: 7, NP: 2, Backend: "writer", Images: make([]snapshot.Image, 2)}}
+	if warn := sharedOutputs(s); warn != "" {
+		t.Errorf("nothing is shared: %q", warn)
+	}
+	w.files = []string{"/data/log"}
+	if warn := sharedOutputs(s); !strings.Contains(warn, "snapshot 7") || !strings.Contains(warn, "/data/log, of 2 images") {
+		t.Errorf("%q", warn)
+	}
+	s.Schema.Backend = backendSelf
+	if warn := sharedOutputs(s); warn != "" {
+		t.Errorf("portable images: %q", warn)
+	}
+}
+
+// register makes w known while the test runs.
+func (w *writerImager) register(t *testing.T) {
 	imagers.Lock()
 	before := imagers.all
 	imagers.all = append(before[:len(before):len(before)], w)
 	imagers.Unlock()
 	t.Cleanup(func() { imagers.Lock(); imagers.all = before; imagers.Unlock() })
+}
 
+// A restart is refused while the job still runs here, by name of what it writes to.
+func TestNoRival(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	w := &writerImager{}
+	w.register(t)
 	from := &snapshot.Snapshot{Schema: &snapshot.Schema{Job: "job-1", NP: 2, Backend: "writer", Images: make([]snapshot.Image, 2)}}
 	h := &head{id: "job-1", opt: Options{From: from, Files: FilesRefuse}}
 	try := func(record *Record) error {

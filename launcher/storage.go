@@ -37,6 +37,7 @@ type pending struct {
 type commit struct {
 	snap *snapshot.Snapshot
 	hold *snapshot.Hold // keeps it from being pruned; nil: it may go
+	warn string         // why it is of no use as things are, or ""
 }
 
 // openStore opens the catalogue of snapshots and takes hold of the one that
@@ -59,7 +60,7 @@ func (h *head) openStore() error {
 		if err != nil {
 			return err
 		}
-		h.chain = []commit{{from, hold}}
+		h.chain = []commit{{snap: from, hold: hold}}
 	}
 	return nil
 }
@@ -146,7 +147,7 @@ func (inc *incarnation) discard(seq int) {
 func (inc *incarnation) commit(a *ckpt.HeadAction) {
 	h, seq, images := inc.h, a.Seq, a.Images
 	p := inc.store.pending[seq]
-	schema := inc.schema(a.Mode, images)
+	schema, warned := inc.schema(a.Mode, images), h.warned
 	work(inc, func() (c commit, err error) {
 		if schema.Program.Digest, err = h.prog.sum(); err != nil {
 			return c, err
@@ -160,6 +161,9 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 			return c, err
 		}
 		c.snap, c.hold, err = p.Commit(schema)
+		if err == nil && !warned && h.opt.Files == FilesRefuse {
+			c.warn = sharedOutputs(c.snap)
+		}
 		return c, err
 	}, func(c commit, err error) {
 		if err != nil {
@@ -182,6 +186,10 @@ func (h *head) committed(c commit) {
 	h.chain = append(h.chain, c)
 	h.commits++
 	h.verbose("checkpoint: committed %s", c.snap.SchemaPath())
+	if c.warn != "" {
+		h.warned = true
+		h.say("%s", c.warn)
+	}
 }
 
 // prune removes old snapshots, and what crashes left, after a commit.

@@ -133,11 +133,16 @@ func checkRestart(s *snapshot.Snapshot, files FilesPolicy) error {
 	if s.ProgramPath() == "" {
 		return fmt.Errorf("%s: its executable was not kept with it, without which images of whole processes cannot go on", s.SchemaPath())
 	}
+	return by.CheckRestart(imagesOf(s), files)
+}
+
+// imagesOf lists the images of a snapshot by rank.
+func imagesOf(s *snapshot.Snapshot) []string {
 	images := make([]string, s.Schema.NP)
 	for rank := range images {
 		images[rank] = s.ImagePath(rank)
 	}
-	return by.CheckRestart(images, files)
+	return images
 }
 
 // restarting watches that ranks come back: whoever brings the start-up forward
@@ -297,7 +302,8 @@ func (r *Report) String() string {
 
 // report describes the snapshot that was committed last.
 func (h *head) report(d *ckpt.Done) *Report {
-	s := h.chain[len(h.chain)-1].snap
+	c := h.chain[len(h.chain)-1]
+	s := c.snap
 	r := &Report{
 		Schema: exact.String(s.SchemaPath()), Sequence: s.Schema.Sequence, Backend: s.Schema.Backend, Ranks: s.Schema.NP,
 		Base: d.Base, Bytes: s.Bytes(), Pause: d.Pause, Gate: time.Duration(s.Schema.Gate), Notes: d.Notes,
@@ -305,6 +311,9 @@ func (h *head) report(d *ckpt.Done) *Report {
 	}
 	for _, im := range s.Schema.Images {
 		r.Memory += im.Raw
+	}
+	if c.warn != "" {
+		r.Notes = append(r.Notes, c.warn)
 	}
 	return r
 }
