@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -53,7 +54,9 @@ func (h *head) restart(v *verdict) {
 }
 
 // FromSnapshot completes the options of a restart: the job, its size, program,
-// arguments and environment come from the snapshot. program may name another
+// arguments and environment come from the snapshot, and as far as the options do not
+// say otherwise its transports (RPI may be empty and not nil: the default) and
+// parameters. program may name another
 // executable or folder, followed by other arguments.
 func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
 	whole := s.Schema.Backend != backendSelf
@@ -74,6 +77,13 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
 	p := &s.Schema.Program
 	o.From, o.NP = s, s.Schema.NP
 	o.Program, o.Args = p.Path, p.Args
+	if o.RPI == nil {
+		o.RPI = s.Schema.RPI
+	}
+	params := map[string]string{}
+	maps.Copy(params, s.Schema.Params)
+	maps.Copy(params, o.Params)
+	o.Params = params
 	if whole {
 		o.Program, o.Name = s.ProgramPath(), p.Path
 	} else if len(program) > 0 {

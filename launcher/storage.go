@@ -3,6 +3,8 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,7 +54,7 @@ func (h *head) openStore() error {
 	}
 	if h.opt.CR != "" {
 		if err := writable(h.opt.CkptDir); err != nil {
-			h.say("warning: checkpoints will fail: %v: make it writable, or choose another with -ckpt-dir", err)
+			h.say("warning: checkpoints will fail, no snapshot can be stored in %s: %v; choose another folder with -ckpt-dir", h.opt.CkptDir, err)
 		}
 	}
 	if from := h.opt.From; from != nil {
@@ -69,15 +71,21 @@ func (h *head) openStore() error {
 // snapshots can be stored. It makes nothing: a job may never need the folder.
 func writable(dir string) error {
 	for {
-		err := unix.Access(dir, unix.W_OK|unix.X_OK)
-		if err == nil {
-			return nil
-		}
-		if parent := filepath.Dir(dir); err == unix.ENOENT && parent != dir {
-			dir = parent
+		st, err := os.Stat(dir)
+		parent := filepath.Dir(dir)
+		switch {
+		case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)) && parent != dir:
+			dir = parent // would be made
 			continue
+		case err != nil:
+			return err
+		case !st.IsDir():
+			return fmt.Errorf("%s is not a folder", dir)
 		}
-		return fmt.Errorf("%s: %w", dir, err)
+		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			return fmt.Errorf("%s is not writable: %w", dir, err)
+		}
+		return nil
 	}
 }
 
@@ -216,6 +224,7 @@ func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Sch
 	o := &inc.h.opt
 	s := snapshot.Schema{
 		Incarnation: incarnationID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: backendSelf, CR: o.CR, Transport: strings.Join(inc.routes.Names(), ","),
+		RPI: o.RPI, Params: keptParams(o.Params),
 		Gate:    int64(inc.gate.so()),
 		Program: snapshot.Program{Path: inc.h.prog.name, Dir: o.Dir, Args: o.Args, Env: allowedEnv(o.Env, o.KeepEnv)},
 	}
@@ -232,6 +241,18 @@ func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Sch
 		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec, Base: im.Base, Raw: im.Raw, Pause: im.Pause})
 	}
 	return s
+}
+
+// keptParams picks what a snapshot keeps of a job's parameters: all but those that
+// say where its ranks are, which a restart is told anew.
+func keptParams(params map[string]string) map[string]string {
+	kept := map[string]string{}
+	for name, value := range params {
+		if !strings.HasPrefix(name, "job.") {
+			kept[name] = value
+		}
+	}
+	return kept
 }
 
 // pointOf reads the number of the Point from the first image.

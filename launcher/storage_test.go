@@ -3,6 +3,7 @@ package launcher
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -19,7 +20,18 @@ func TestWritable(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := writable(filepath.Join(file, "below")); err == nil {
-		t.Error("a folder below a file is writable")
+	for _, dir := range []string{file, filepath.Join(file, "below")} {
+		if err := writable(dir); err == nil || err.Error() != file+" is not a folder" {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if os.Getuid() == 0 {
+		return // may write anywhere
+	}
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := writable(deep); err == nil || !strings.Contains(err.Error(), dir+" is not writable: ") {
+		t.Error(err)
 	}
 }

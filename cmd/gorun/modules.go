@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/gorun-mpi/gorun/launcher"
 	"github.com/gorun-mpi/gorun/launcher/local"
 	"github.com/gorun-mpi/gorun/rpi"
@@ -39,6 +42,29 @@ var stores = []module{
 var parameters = map[string]func() []rpi.Parameter{
 	"shm": shm.Parameters,
 	"tcp": tcp.Parameters,
+}
+
+// checkParams says what is wrong with the parameters of transports, so that not
+// every rank has to; the launcher knows the others.
+func checkParams(given map[string]string) error {
+	known := map[string]bool{}
+	for _, list := range parameters {
+		for _, p := range list() {
+			known[p.Name] = true
+		}
+	}
+	for _, p := range launcher.Parameters() {
+		known[p.Name] = true
+	}
+	for name := range given {
+		if !known[name] {
+			return fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name)
+		}
+	}
+	if err := errors.Join(shm.CheckParams(given), tcp.CheckParams(given)); err != nil {
+		return fmt.Errorf("-param: %w", err)
+	}
+	return nil
 }
 
 // transports are the names that -rpi knows.

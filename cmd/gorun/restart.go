@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/launcher"
@@ -23,11 +25,16 @@ The program, its arguments, the number of ranks and the variables that were kept
 come from the snapshot. Of back-end self, PROGRAM names another executable,
 rebuilt or of another architecture; without args it gets those of the snapshot.
 Whole processes go on in the executable that was kept with the snapshot. The
-number of ranks cannot be changed; -rpi and -param can.
+number of ranks cannot be changed. The transports that were asked for with -rpi
+and the parameters come from the snapshot, too, each as far as it is not given
+anew; -agents and the parameter job.nodes do not.
 
-All images are checked before anything is started. The snapshot stays, and may
-be restarted any number of times, also at the same time. The job keeps its id;
-an incarnation's id tells its restarts apart.
+Before anything is started the table of every image is checked, and of whole
+processes what they need of the machine and of their output files; the rest of an
+image is checked as it is read, and no rank takes a step before all ranks are
+restored. 'gorun snapshots -verify' reads everything. The snapshot stays, and may
+be restarted any number of times, also at the same time. The job keeps its id; an
+incarnation's id tells its restarts apart.
 
 -debug holds a rank of a snapshot of whole processes before it goes on and tells
 its process id: attach a debugger to it (dlv attach PID), or let it go on with
@@ -79,6 +86,10 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		}
 		if err := opt.check(fs); err != nil {
 			return usage(std, "%v", err)
+		}
+		if unknown := slices.DeleteFunc(slices.Clone(s.Schema.RPI), func(name string) bool { return contains(transports(), name) }); opt.RPI == nil && len(unknown) > 0 {
+			fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
+			opt.RPI = []string{}
 		}
 		if err := launcher.FromSnapshot(&opt.Options, s, program); err != nil {
 			return failed(std, err)

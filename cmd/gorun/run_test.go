@@ -37,6 +37,8 @@ func TestExitStatus(t *testing.T) {
 		{"wrong flag", []string{"-nosuch", "ls"}, 2, "-nosuch"},
 		{"not a Go program", []string{"-cr=native", "ls"}, 126, "-cr=native: "},
 		{"needs -cr", []string{"-ckpt-every", "1s", "ls"}, 2, "-ckpt-every needs -cr"},
+		{"a parameter's value", []string{"-np", "3", "-param", "tcp.eager=many", "ls"}, 2, "tcp.eager"},
+		{"no such parameter", []string{"-param", "eager=1", "ls"}, 2, "-param eager: no such parameter"},
 		{"transport", []string{"-rpi", "carrier-pigeon", "ls"}, 2, "known are shm, tcp"},
 		{"MPI", rank("plain"), 0, ""},
 		{"no Finalize", rank("no-finalize"), 1, "rank 1 exited with status 0 without calling Finalize"},

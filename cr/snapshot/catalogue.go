@@ -281,6 +281,9 @@ func loadByFile(path string) (*Snapshot, error) {
 		return &Snapshot{filepath.Dir(path), schema}, nil
 	}
 	s, err := Load(filepath.Dir(path))
+	if errors.Is(err, ErrNotCommitted) && filepath.Ext(path) != ".img" {
+		return nil, fmt.Errorf("%s: %w: it is neither a schema nor an image of one", path, ErrNotFound)
+	}
 	if err != nil {
 		return nil, err
 	}

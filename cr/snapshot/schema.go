@@ -66,7 +66,8 @@ import (
 )
 
 // Format is the schema format written here; 1 to Format can be read. Format 2
-// added chains, kept programs and pauses, format 3 bytes that are not UTF-8.
+// added chains, kept programs and pauses, format 3 parameters, the
+// transports that were asked for, and bytes that are not UTF-8.
 const Format = 3
 
 // SchemaFile is the name of the schema within a snapshot's folder.
@@ -80,21 +81,23 @@ const maxRanks = 1 << 20
 
 // Schema describes one snapshot: what ran, how it was spread, and the images.
 type Schema struct {
-	Format      int         `toml:"format"`
-	Job         string      `toml:"job"`         // uuid; the same for all restarts
-	Incarnation string      `toml:"incarnation"` // of the run that took it
-	Sequence    int         `toml:"sequence"`
-	Created     time.Time   `toml:"created"`
-	NP          int         `toml:"np"`
-	Backend     string      `toml:"backend"`       // "self", "native"
-	CR          string      `toml:"cr,omitempty"`  // what the job was asked to use: "auto" or a back-end
-	Transport   string      `toml:"transport"`     // in use when it was taken
-	Point       uint64      `toml:"point"`         // number of the Point, self only
-	Gate        int64       `toml:"gate,omitzero"` // ns for which no message was sent
-	Lineage     []Ancestor  `toml:"lineage,omitempty"`
-	Program     Program     `toml:"program"`
-	Placement   []Placement `toml:"placement"`
-	Images      []Image     `toml:"images"` // by rank
+	Format      int               `toml:"format"`
+	Job         string            `toml:"job"`         // uuid; the same for all restarts
+	Incarnation string            `toml:"incarnation"` // of the run that took it
+	Sequence    int               `toml:"sequence"`
+	Created     time.Time         `toml:"created"`
+	NP          int               `toml:"np"`
+	Backend     string            `toml:"backend"`       // "self", "native"
+	CR          string            `toml:"cr,omitempty"`  // what the job was asked to use: "auto" or a back-end
+	Transport   string            `toml:"transport"`     // in use when it was taken
+	RPI         []string          `toml:"rpi,omitempty"` // what the job was asked to use, by preference; none: the default
+	Point       uint64            `toml:"point"`         // number of the Point, self only
+	Gate        int64             `toml:"gate,omitzero"` // ns for which no message was sent
+	Lineage     []Ancestor        `toml:"lineage,omitempty"`
+	Params      map[string]string `toml:"params,omitempty"` // of modules, by name, as the job was given them
+	Program     Program           `toml:"program"`
+	Placement   []Placement       `toml:"placement"`
+	Images      []Image           `toml:"images"` // by rank
 }
 
 // Ancestor is a snapshot from which a run was restarted. A schema lists the

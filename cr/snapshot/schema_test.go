@@ -12,6 +12,7 @@ func schema() *Schema {
 	return &Schema{
 		Format: 1, Job: jobA, Incarnation: "aa", Sequence: 4, Created: time.Date(2026, 11, 21, 8, 0, 0, 5e6, time.UTC), NP: 2,
 		Backend: "self", Transport: "tcp", Point: 9, Gate: 3e7, Lineage: []Ancestor{{"bb", 1}, {"cc", 2}},
+		RPI: []string{"tcp", "shm"}, Params: map[string]string{"tcp.eager": "1024", "coll.bcast": "8:4k:linear \"x\""},
 		Program:   Program{Path: "/x/solver", Digest: strings.Repeat("0f", 32), Kept: true, Dir: "/x", Args: []string{"-a", "'\"\n[[["}, Env: []string{"K=v=w"}},
 		Placement: []Placement{{0, 0, "n0"}, {1, 1, "n1"}},
 		Images: []Image{
@@ -37,7 +38,7 @@ func TestSchemaRoundTrip(t *testing.T) {
 // programs: none of their keys are there.
 func TestOldSchema(t *testing.T) {
 	s := schema()
-	s.Format, s.Gate, s.Program.Kept = 1, 0, false
+	s.Format, s.Gate, s.Program.Kept, s.RPI, s.Params = 1, 0, false, nil, nil
 	for i := range s.Images {
 		s.Images[i].Base, s.Images[i].Raw, s.Images[i].Pause = 0, 0, 0
 	}
@@ -45,7 +46,7 @@ func TestOldSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"base", "raw", "pause", "gate", "kept"} {
+	for _, key := range []string{"base", "raw", "pause", "gate", "kept", "rpi", "params"} {
 		if strings.Contains(string(p), key+" =") {
 			t.Errorf("%s in\n%s", key, p)
 		}

@@ -76,6 +76,14 @@ func ExampleParameters() {
 
 // A misspelt parameter is an error; a machine that lacks something is
 // rpi.ErrUnavailable, and another transport takes over.
+func ExampleCheckParams() {
+	fmt.Println(shm.CheckParams(map[string]string{"shm.eager": "4096", "other.eager": "x"}))
+	fmt.Println(shm.CheckParams(map[string]string{"shm.eager": "many"}) != nil)
+	// Output:
+	// <nil>
+	// true
+}
+
 func ExampleModule_Start() {
 	e := env(0, nil)
 	e.Params = map[string]string{"shm.eagre": "4096"}

@@ -22,6 +22,13 @@ type params struct {
 	eager, direct int
 }
 
+// CheckParams says what is wrong with the shm.* entries of a job's parameters, nil
+// if nothing is.
+func CheckParams(given map[string]string) error {
+	_, err := parseParams(given)
+	return err
+}
+
 // parseParams reads the shm.* entries over the defaults. A misspelt name is an
 // error: a parameter that silently does nothing costs somebody a day.
 func parseParams(given map[string]string) (params, error) {

@@ -64,6 +64,14 @@ func ExampleParameters() {
 }
 
 // A misspelt parameter is an error.
+func ExampleCheckParams() {
+	fmt.Println(tcp.CheckParams(map[string]string{"tcp.eager": "4096", "other.eager": "x"}))
+	fmt.Println(tcp.CheckParams(map[string]string{"tcp.eager": "many"}) != nil)
+	// Output:
+	// <nil>
+	// true
+}
+
 func ExampleModule_Start() {
 	m := tcp.New()
 	e := env(0, nil)

@@ -47,6 +47,13 @@ func (p *params) settle(host netip.Addr) {
 	}
 }
 
+// CheckParams says what is wrong with the tcp.* entries of a job's parameters, nil
+// if nothing is.
+func CheckParams(given map[string]string) error {
+	_, err := parseParams(given)
+	return err
+}
+
 // parseParams reads the tcp.* entries over the defaults. A misspelt name is an
 // error: a parameter that silently does nothing costs somebody a day.
 func parseParams(given map[string]string) (params, error) {
