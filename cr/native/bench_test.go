@@ -29,6 +29,13 @@ func BenchmarkCapture(b *testing.B) {
 	}
 }
 
+// BenchmarkMappings does so for a program of ten thousand mappings, whose changes are
+// followed or not.
+func BenchmarkMappings(b *testing.B) {
+	b.Run("full", func(b *testing.B) { benchCapture(b, []string{"maps"}, CaptureOptions{}) })
+	b.Run("followed", func(b *testing.B) { benchCapture(b, []string{"maps"}, CaptureOptions{Track: true}) })
+}
+
 func benchCapture(b *testing.B, what []string, opt CaptureOptions) {
 	tr := NewTracer(2)
 	defer tr.Close()

@@ -234,7 +234,7 @@ func (st *standstill) scan(r *recorder, in *injector, opt CaptureOptions) {
 	g := st.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	changed, err := g.track.scan(stopped{pid: g.pid, pidfd: g.pidfd, syscall: in.call}, opt.Base, opt.Seq)
+	changed, err := g.track.scan(stopped{pid: g.pid, pidfd: g.pidfd, maps: r.maps, syscall: in.call}, opt.Base, opt.Seq)
 	if changed != nil && opt.Base > 0 {
 		r.changed, r.base = changed, opt.Base
 	} else if err != nil && opt.Base > 0 {

@@ -23,11 +23,13 @@ type tracker struct {
 	// was lost would be missing.
 	since, committed int
 	regions          []pageRegion
+	before           []extent // the regions that were looked at
 }
 
 // stopped is a process that stands still, as far as a tracker needs it.
 type stopped struct {
 	pid, pidfd int
+	maps       []mapping // as they are now; nil: to be read
 	// syscall makes the process make a system call.
 	syscall func(nr uint64, args ...uint64) (uint64, error)
 }
@@ -44,7 +46,7 @@ func (t *tracker) scan(p stopped, base, seq int) (*changes, error) {
 		return nil, err
 	}
 	c := &changes{}
-	if err := t.look(p.pid, c); err != nil {
+	if err := t.look(p, c); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -114,39 +116,81 @@ func takeUserfault(p stopped) (u userfault, err error) {
 
 // look goes through all regions, notes what has changed in those that are
 // followed already, and begins to follow the others.
-func (t *tracker) look(pid int, c *changes) error {
-	maps, err := parsedProc(pid, "maps", parseMaps)
-	if err != nil {
-		return fmt.Errorf("follow writes to memory: %w", err)
+func (t *tracker) look(p stopped, c *changes) error {
+	maps := p.maps
+	if maps == nil {
+		var err error
+		if maps, err = parsedProc(p.pid, "maps", parseMaps); err != nil {
+			return fmt.Errorf("follow writes to memory: %w", err)
+		}
 	}
 	// Opened anew: if the process has executed another program meanwhile, the old
 	// one would tell of the memory it had, where nothing is written any more.
-	pagemap, err := unix.Open(fmt.Sprintf("/proc/%d/pagemap", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	pagemap, err := unix.Open(fmt.Sprintf("/proc/%d/pagemap", p.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("follow writes to memory: page tables: %w", err)
 	}
 	defer unix.Close(pagemap)
-	var written []extent
+	var regions []extent
 	for i := range maps {
-		if !followable(&maps[i]) {
-			continue
-		}
-		e := extent{maps[i].start, maps[i].end}
-		found, err := protect(pagemap, e, t.regions, nil)
-		if err == errNotFollowed {
-			// Mapped, or moved here, since the last time, all of it or a part.
-			found, err = t.follow(pagemap, e)
-			written = appendExtent(written, e)
-		}
-		if err != nil {
-			return fmt.Errorf("follow writes to memory at %#x-%#x: %w", e.start, e.end, err)
-		}
-		c.followed = append(c.followed, e)
-		for _, f := range found {
-			written = appendExtent(written, f)
+		if followable(&maps[i]) {
+			regions = append(regions, extent{maps[i].start, maps[i].end})
 		}
 	}
-	c.written = written
+	before := t.before
+	t.before = regions
+	for len(regions) > 0 {
+		n := crowd(regions, &before)
+		if err := t.lookAt(pagemap, regions[:n], c); err != nil {
+			return err
+		}
+		regions = regions[n:]
+	}
+	return nil
+}
+
+// crowdSize bounds what is asked for at once.
+const crowdSize = 256 << 10
+
+// crowd tells how many regions from the first on are asked for at once: small ones
+// that touch, since of ten thousand each question counts, and were there before.
+// What of before lies in front of them is dropped.
+func crowd(regions []extent, before *[]extent) int {
+	n := 0
+	for ; n < len(regions) && regions[n].end-regions[0].start <= crowdSize; n++ {
+		for len(*before) > 0 && (*before)[0].start < regions[n].start {
+			*before = (*before)[1:]
+		}
+		known := len(*before) > 0 && (*before)[0] == regions[n]
+		if !known || n > 0 && regions[n].start != regions[n-1].end {
+			break
+		}
+	}
+	return max(n, 1)
+}
+
+// lookAt looks at regions that touch. If not all of them were followed up to now it
+// is not known what has changed in any.
+func (t *tracker) lookAt(pagemap int, regions []extent, c *changes) error {
+	all := extent{regions[0].start, regions[len(regions)-1].end}
+	found, err := protect(pagemap, all, t.regions, nil)
+	if err == errNotFollowed {
+		// Mapped, or moved here, since the last time, all of it or a part.
+		c.written = appendExtent(c.written, all)
+		for _, e := range regions {
+			if found, err = t.follow(pagemap, e); err != nil {
+				all = e
+				break
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("follow writes to memory at %#x-%#x: %w", all.start, all.end, err)
+	}
+	c.followed = append(c.followed, all)
+	for _, f := range found {
+		c.written = appendExtent(c.written, f)
+	}
 	return nil
 }
 

@@ -54,7 +54,7 @@ func lines(p []byte, f func(line []byte) error) error {
 
 // parseMaps parses /proc/PID/maps; the mappings come in order and do not overlap.
 func parseMaps(p []byte) ([]mapping, error) {
-	var all []mapping
+	all := make([]mapping, 0, bytes.Count(p, []byte{'\n'})+1)
 	err := lines(p, func(line []byte) error {
 		m, err := parseMapping(line)
 		if err == nil {

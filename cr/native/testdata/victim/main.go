@@ -88,6 +88,7 @@ var deeds = map[string]func(){
 	"seccomp":  seccomp,
 	"private":  private,
 	"guard":    guard,
+	"maps":     mappings,
 	"locked":   locked,
 	"parent":   func() { openProc(fmt.Sprint("/proc/", os.Getppid())) },
 	"thread":   thread,
@@ -509,6 +510,19 @@ func locked() {
 		_, _, e := syscall.Syscall(mlock2, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), flags*onFault)
 		if e != 0 && e != syscall.ENOMEM && e != syscall.EPERM {
 			fail(e)
+		}
+	}
+}
+
+// mappings makes ten thousand.
+func mappings() {
+	const n = 10_000
+	p, err := syscall.Mmap(-1, 0, n*4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	fail(err)
+	for i := range n {
+		p[i*4096] = byte(i)
+		if i%2 == 0 {
+			fail(syscall.Mprotect(p[i*4096:(i+1)*4096], syscall.PROT_READ))
 		}
 	}
 }
