@@ -44,8 +44,8 @@ func (s *State) lowered() bool {
 func TestLocked(t *testing.T) {
 	tr, img := imagedVictim(t, "locked")
 	before := stateOf(t, img).Locked
-	if len(before) == 0 {
-		t.Skip("no memory can be locked here")
+	if len(before) < 2 {
+		t.Skip("too little memory can be locked here (ulimit -l)")
 	}
 	if len(before) != 2 || before[0].Whole == before[1].Whole {
 		t.Fatalf("locked: %+v", before)

@@ -26,12 +26,13 @@
 // CheckProgram tells before a job starts: cgo, race and other sanitizers, programs
 // that are not Go's. Capture refuses, as a rule before anything is stopped, and
 // names the thing and a remedy: child processes, memory shared with others (the
-// transport's own may be, and a file that is only read may be mapped shared), POSIX and interval timers, as a
-// CPU profile has them, a user, capabilities, a seccomp filter, a root folder or
-// namespaces other than those of what the agent starts, a debugger, a program that forbids reading its memory, descriptors that cannot be made anew
-// (inotify, signalfd, io_uring, pidfd, named pipes, devices, another process's files in /proc), deleted files of more
-// than 64 MB, a deleted working directory, huge pages. Connections of the program's
-// own come back closed.
+// transport's own may be, and a file that is only read may be mapped shared), POSIX
+// and interval timers, as a CPU profile has them, a user, capabilities, a seccomp
+// filter, a root folder or namespaces other than those of what the agent starts, a
+// debugger, a program that forbids reading its memory, descriptors that cannot be
+// made anew (inotify, signalfd, io_uring, pidfd, named pipes, devices, another
+// process's files in /proc), deleted files of more than 64 MB, a deleted working
+// directory, huge pages. Connections of the program's own come back closed.
 //
 // After every error the process goes on as if nothing had been tried.
 //
