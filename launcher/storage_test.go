@@ -31,6 +31,7 @@ func TestWritable(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
+	defer os.Chmod(dir, 0o700)
 	if err := writable(deep); err == nil || !strings.Contains(err.Error(), dir+" is not writable: ") {
 		t.Error(err)
 	}

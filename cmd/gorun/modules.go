@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gorun-mpi/gorun/launcher"
 	"github.com/gorun-mpi/gorun/launcher/local"
@@ -45,7 +46,7 @@ var parameters = map[string]func() []rpi.Parameter{
 }
 
 // checkParams says what is wrong with the parameters of transports, so that not
-// every rank has to; the launcher knows the others.
+// every rank has to; the launcher speaks of its own, job.* and coll.*.
 func checkParams(given map[string]string) error {
 	known := map[string]bool{}
 	for _, list := range parameters {
@@ -53,11 +54,8 @@ func checkParams(given map[string]string) error {
 			known[p.Name] = true
 		}
 	}
-	for _, p := range launcher.Parameters() {
-		known[p.Name] = true
-	}
 	for name := range given {
-		if !known[name] {
+		if of, _, _ := strings.Cut(name, "."); !known[name] && of != "coll" && of != "job" {
 			return fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name)
 		}
 	}
