@@ -30,9 +30,9 @@ and the parameters come from the snapshot, too, each as far as it is not given
 anew; -agents and the parameter job.nodes do not.
 
 Before anything is started the table of every image is checked, and of whole
-processes what they need of the machine and of their output files; the rest of an
-image is checked as it is read, and no rank takes a step before all ranks are
-restored. 'gorun snapshots -verify' reads everything. The snapshot stays, and may
+processes what they need of the machine and whether several write to one file; the
+rest of an image is checked as it is read, and its files are, and no rank takes a
+step before all ranks are restored. 'gorun snapshots -verify' reads everything. The snapshot stays, and may
 be restarted any number of times, also at the same time. The job keeps its id; an
 incarnation's id tells its restarts apart.
 

@@ -264,8 +264,11 @@ func (c *Catalogue) findPath(spec string) (s *Snapshot, ok bool, err error) {
 		s, err := (&Catalogue{root: filepath.Clean(up)}).Latest(base)
 		return s, true, err
 	}
-	if _, isSeq := parseSeq(base); isSeq || strings.ContainsRune(spec, filepath.Separator) {
+	if _, isSeq := parseSeq(base); isSeq {
 		return nil, true, fmt.Errorf("%s: %w", spec, ErrNotCommitted)
+	}
+	if strings.ContainsRune(spec, filepath.Separator) {
+		return nil, true, fmt.Errorf("%s: %w: a folder without %s", spec, ErrNotFound, SchemaFile)
 	}
 	return nil, false, nil
 }

@@ -381,7 +381,7 @@ func TestFind(t *testing.T) {
 		{"0", nil, ErrAmbiguous}, {"", nil, ErrNotFound}, {"ffff", nil, ErrNotFound}, {"0a11/3", nil, ErrNotCommitted},
 		{"0a11/9", nil, ErrNotFound}, {"0a11/x", nil, ErrNotFound}, {"0a11/01", nil, ErrNotFound}, {"0a11/-1", nil, ErrNotFound},
 		{unfinished.Dir, nil, ErrNotCommitted}, {"/no/such/thing", nil, ErrNotFound}, {"./nothing", nil, ErrNotFound},
-		{loose, nil, ErrNotFound},
+		{loose, nil, ErrNotFound}, {filepath.Dir(loose) + "/", nil, ErrNotFound},
 	} {
 		got, err := c.Find(x.spec)
 		if !errors.Is(err, x.err) || (x.err == nil && err != nil) {
