@@ -93,11 +93,20 @@ func TestNoCopy(t *testing.T) {
 		attr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
 	v := startVictim(t, tr, attr, "16", "spin")
-	one := unix.Rlimit{Cur: 1, Max: 1}
-	if err := unix.Prlimit(v.pid, unix.RLIMIT_NPROC, &one, nil); err != nil {
+	var before unix.Rlimit
+	err := unix.Prlimit(v.pid, unix.RLIMIT_NPROC, nil, &before)
+	if err == nil {
+		one := unix.Rlimit{Cur: 1, Max: before.Max}
+		err = unix.Prlimit(v.pid, unix.RLIMIT_NPROC, &one, nil)
+	}
+	if err != nil {
 		t.Skip(err) // a root of few rights; TestUnprivileged does without
 	}
 	c, err := v.target.Capture(CaptureOptions{})
+	// As soon as it runs again it may want a thread.
+	if err := unix.Prlimit(v.pid, unix.RLIMIT_NPROC, &before, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
