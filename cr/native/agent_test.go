@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,9 +127,12 @@ func TestUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self := filepath.Join(dir, "capture.test")
-	tmp := filepath.Join(dir, "nobody-captures")
-	if err := errors.Join(copyExecutable(self), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody)); err != nil {
+	tmp, err := os.MkdirTemp(dir, "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := tmp + ".test"
+	if err := errors.Join(copyExecutable(self), os.Chown(tmp, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.v", "-test.run=^Test("+
