@@ -16,6 +16,9 @@ func (c *Copy) describe(pid int) ([]mapping, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(maps) == 0 { // it is just ending
+		return nil, errCopyDied
+	}
 	if err := c.checkCopied(maps); err != nil {
 		return nil, err
 	}
