@@ -1,9 +1,11 @@
 package mpi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -192,12 +194,29 @@ func (x *collective) announce(s *collState) {
 func (x *collective) leave(err error) error {
 	c := x.c
 	if err != nil {
+		if errors.Is(err, ErrCanceled) {
+			err = x.reason(err)
+		}
 		err = x.c.fail(x.name(), err)
 		if !errors.Is(err, ErrAborted) && !errors.Is(err, ErrPoisoned) {
 			c.poison(err)
 		}
 	}
 	c.coll.release(x.seq)
+	return err
+}
+
+// reason is why a rank has given its message up, which is all that err tells: its
+// own call has failed, and it is about to let everybody know.
+func (x *collective) reason(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	v := rpi.NewView(ctx, x.eng)
+	defer v.Stop()
+	const never = 0 // no collective has this tag
+	if _, told := x.eng.Recv(rpi.AnySource, x.c.ctx|1, never, nil, nil, v); errors.Is(told, ErrPoisoned) || errors.Is(told, ErrAborted) {
+		return told
+	}
 	return err
 }
 
