@@ -14,8 +14,9 @@ type pace struct {
 	check int // polls between looks at the clock
 }
 
-// yields is how often a leader lets others have the CPU before it sleeps.
-const yields = 10
+// yields is how often a leader lets others have the CPU before it sleeps: where
+// the others are as far as it is, all of them together cost less than one sleep.
+const yields = 60
 
 // yieldEvery is how often it does so while it spins, the first time as soon as
 // an answer under way would be there: the rank that it waits for may have ended
@@ -23,15 +24,15 @@ const yields = 10
 const yieldEvery = 4 * time.Microsecond
 
 // paceFor returns a pace for the ranks on this host. Where every one has a CPU a
-// leader spins for a few times as long as waking a sleeper on an idle virtual CPU
-// takes (25 to 50 us), or two ranks that answer each other would both sleep each
-// time. Where ranks share CPUs it takes its time from the rank waited for: it
-// spins for as long as an answer takes that is under way already.
+// leader spins for as long as the ranks of a program that computes between its
+// messages commonly differ: waking a sleeper on an idle virtual CPU takes 25 to
+// 50 us, each time. Where ranks share CPUs it takes its time from the rank waited
+// for: it spins for as long as an answer takes that is under way already.
 func paceFor(cfg Config) pace {
 	if cfg.crowded() {
 		return pace{spin: time.Microsecond, check: 4}
 	}
-	return pace{spin: 150 * time.Microsecond, check: 64}
+	return pace{spin: 2 * time.Millisecond, check: 64}
 }
 
 // SetLocal tells the number of ranks on this host, as in Config, where a restart
