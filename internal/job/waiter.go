@@ -88,7 +88,11 @@ func (l *lookout) run() {
 		select {
 		case <-l.due:
 		case <-l.over:
+		}
+		select {
+		case <-l.over: // also if both were: the wake-up of stop may have been used up
 			return
+		default:
 		}
 		l.in.Wait(-1)
 		// In this order: whoever still finds it posted is woken.
