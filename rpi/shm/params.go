@@ -1,11 +1,6 @@
 package shm
 
 import (
-	"fmt"
-	"sort"
-	"strconv"
-	"strings"
-
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -29,37 +24,11 @@ func CheckParams(given map[string]string) error {
 	return err
 }
 
-// parseParams reads the shm.* entries over the defaults. A misspelt name is an
-// error: a parameter that silently does nothing costs somebody a day.
+// parseParams reads the shm.* entries over the defaults.
 func parseParams(given map[string]string) (params, error) {
-	values := map[string]string{}
-	for _, p := range Parameters() {
-		values[p.Name] = p.Default
-	}
-	var unknown []string
-	for name, v := range given {
-		if !strings.HasPrefix(name, "shm.") {
-			continue
-		}
-		if _, known := values[name]; !known {
-			unknown = append(unknown, name)
-		}
-		values[name] = v
-	}
-	if len(unknown) > 0 {
-		sort.Strings(unknown)
-		return params{}, fmt.Errorf("shm: unknown parameter %s", strings.Join(unknown, ", "))
-	}
-	var p params
-	var first error
-	number := func(name string, lo, hi int) int {
-		n, err := strconv.Atoi(values[name])
-		if (err != nil || n < lo || n > hi) && first == nil {
-			first = fmt.Errorf("shm: parameter %s=%q: want a number from %d to %d", name, values[name], lo, hi)
-		}
-		return n
-	}
-	p.eager = number("shm.eager", 0, rpi.MaxFrame)
-	p.direct = number("shm.direct", 0, 1<<30)
-	return p, first
+	s := rpi.NewSettings("shm", Parameters(), given)
+	return params{
+		eager:  s.Number("shm.eager", 0, rpi.MaxFrame),
+		direct: s.Number("shm.direct", 0, 1<<30),
+	}, s.Err()
 }

@@ -1,11 +1,7 @@
 package tcp
 
 import (
-	"fmt"
 	"net/netip"
-	"sort"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
@@ -54,51 +50,17 @@ func CheckParams(given map[string]string) error {
 	return err
 }
 
-// parseParams reads the tcp.* entries over the defaults. A misspelt name is an
-// error: a parameter that silently does nothing costs somebody a day.
+// parseParams reads the tcp.* entries over the defaults.
 func parseParams(given map[string]string) (params, error) {
-	values := map[string]string{}
-	for _, p := range Parameters() {
-		values[p.Name] = p.Default
-	}
-	var names []string
-	for name, v := range given {
-		if !strings.HasPrefix(name, "tcp.") {
-			continue
-		}
-		if _, known := values[name]; !known {
-			names = append(names, name)
-		}
-		values[name] = v
-	}
-	if len(names) > 0 {
-		sort.Strings(names)
-		return params{}, fmt.Errorf("tcp: unknown parameter %s", strings.Join(names, ", "))
-	}
-
-	var p params
-	var first error
-	number := func(name string, lo, hi int) int {
-		n, err := strconv.Atoi(values[name])
-		if (err != nil || n < lo || n > hi) && first == nil {
-			first = fmt.Errorf("tcp: parameter %s=%q: want a number from %d to %d", name, values[name], lo, hi)
-		}
-		return n
-	}
-	duration := func(name string) time.Duration {
-		d, err := time.ParseDuration(values[name])
-		if (err != nil || d <= 0) && first == nil {
-			first = fmt.Errorf("tcp: parameter %s=%q: want a duration such as 10s", name, values[name])
-		}
-		return d
-	}
-	p.eager = number("tcp.eager", 0, rpi.MaxFrame)
-	p.sndbuf = number("tcp.sndbuf", 0, 1<<30)
-	p.rcvbuf = number("tcp.rcvbuf", 0, 1<<30)
-	p.batch = number("tcp.batch", 0, batchMax)
-	p.connectTimeout = duration("tcp.connect_timeout")
-	p.strangerTimeout = duration("tcp.stranger_timeout")
-	p.congestion = values["tcp.congestion"]
-	p.strangers = number("tcp.strangers", 1, 1<<16)
-	return p, first
+	s := rpi.NewSettings("tcp", Parameters(), given)
+	return params{
+		eager:           s.Number("tcp.eager", 0, rpi.MaxFrame),
+		sndbuf:          s.Number("tcp.sndbuf", 0, 1<<30),
+		rcvbuf:          s.Number("tcp.rcvbuf", 0, 1<<30),
+		batch:           s.Number("tcp.batch", 0, batchMax),
+		connectTimeout:  s.Duration("tcp.connect_timeout"),
+		strangerTimeout: s.Duration("tcp.stranger_timeout"),
+		congestion:      s.Text("tcp.congestion"),
+		strangers:       s.Number("tcp.strangers", 1, 1<<16),
+	}, s.Err()
 }
