@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -147,7 +148,7 @@ func (a *agent) spawnerThread() {
 
 // hello is the greeting of this process in the role given.
 func hello(role string) oob.Msg {
-	h := oob.HelloInfo{Role: role, PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: bigEndian(), Library: Version}
+	h := oob.HelloInfo{Role: role, PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: endian.Big, Library: Version}
 	return oob.Msg{Kind: oob.Hello, A: oob.VersionMin, B: oob.VersionMax, Data: mustJSON(h)}
 }
 

@@ -2,7 +2,6 @@ package launcher
 
 import (
 	"bytes"
-	"encoding/binary"
 	"os"
 	"strconv"
 	"strings"
@@ -10,11 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// bigEndian reports the byte order of this machine.
-func bigEndian() bool {
-	return binary.NativeEndian.Uint16([]byte{0, 1}) == 1
-}
 
 // procStat is what is used of /proc/PID/stat.
 type procStat struct {

@@ -51,6 +51,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun-mpi/gorun/benchmarks/internal/arguments"
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
 )
 
@@ -74,14 +75,7 @@ func (j job) String() string { return fmt.Sprintf("%d x %d MB", j.ranks, j.mb) }
 func (j job) bytes() int { return j.ranks * j.mb << 20 }
 
 func main() {
-	o, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(0)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "checkpoint:", err)
-		os.Exit(2)
-	}
+	o := arguments.Parse("checkpoint", parse)
 	bench.Main("checkpoint", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
 }
 

@@ -16,7 +16,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -26,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun-mpi/gorun/benchmarks/internal/arguments"
 	"github.com/gorun-mpi/gorun/benchmarks/internal/repeat"
 	"github.com/gorun-mpi/gorun/benchmarks/internal/stats"
 	"github.com/gorun-mpi/gorun/mpi"
@@ -41,14 +41,7 @@ type options struct {
 }
 
 func main() {
-	o, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(0)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "collectives:", err)
-		os.Exit(2)
-	}
+	o := arguments.Parse("collectives", parse)
 	mpi.Run(func(c *mpi.Comm) error { return collectives(c, o, os.Stdout) })
 }
 

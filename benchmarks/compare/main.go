@@ -35,6 +35,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun-mpi/gorun/benchmarks/internal/arguments"
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
 )
 
@@ -59,14 +60,7 @@ type options struct {
 }
 
 func main() {
-	o, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(0)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(2)
-	}
+	o := arguments.Parse("compare", parse)
 	bench.Main("compare", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
 }
 

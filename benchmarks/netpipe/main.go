@@ -21,12 +21,12 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/gorun-mpi/gorun/benchmarks/internal/arguments"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -42,14 +42,7 @@ type options struct {
 }
 
 func main() {
-	o, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(0)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "netpipe:", err)
-		os.Exit(2)
-	}
+	o := arguments.Parse("netpipe", parse)
 	mpi.Run(func(c *mpi.Comm) error { return netpipe(c, o) })
 }
 

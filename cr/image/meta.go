@@ -4,16 +4,13 @@ import (
 	"encoding/json"
 	"runtime"
 	"time"
-	"unsafe"
 
+	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // HostBigEndian tells the byte order of this machine.
-var HostBigEndian = func() bool {
-	x := uint16(1)
-	return *(*byte)(unsafe.Pointer(&x)) == 0
-}()
+var HostBigEndian = endian.Big
 
 // Meta says whose image it is and where it comes from. It stands at the start
 // of the file as JSON; a reader ignores fields that it does not know. JSON is

@@ -7,8 +7,8 @@ import (
 	"os"
 	"runtime"
 	"sync/atomic"
-	"unsafe"
 
+	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -78,7 +78,7 @@ func join(conn *oob.Conn) (*Job, error) {
 
 // self is what a rank says of itself.
 func self() oob.HelloInfo {
-	return oob.HelloInfo{Role: "rank", PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: BigEndian()}
+	return oob.HelloInfo{Role: "rank", PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: endian.Big}
 }
 
 // failure tells the head of an error that ends this rank, secondary if it only
@@ -162,10 +162,4 @@ func startOf(m *oob.Msg) (start oob.StartConfig, err error) {
 		return start, fmt.Errorf("start configuration: rank %d of %d", start.Rank, start.Size)
 	}
 	return start, nil
-}
-
-// BigEndian reports the byte order of this machine.
-func BigEndian() bool {
-	x := uint16(1)
-	return *(*byte)(unsafe.Pointer(&x)) == 0
 }

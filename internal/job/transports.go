@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/internal/wireup"
 	"github.com/gorun-mpi/gorun/rpi"
@@ -89,7 +90,7 @@ func (t *transports) open() (oob.Msg, error) {
 			return oob.Msg{}, errors.Join(fmt.Errorf("rank %d: transport %s: %w", t.start.Rank, name, err), t.close())
 		}
 	}
-	return t.message(oob.Address, oob.AddressInfo{Modules: addrs, Arch: runtime.GOARCH, BigEndian: BigEndian()})
+	return t.message(oob.Address, oob.AddressInfo{Modules: addrs, Arch: runtime.GOARCH, BigEndian: endian.Big})
 }
 
 func oneNode(nodes []int) bool {

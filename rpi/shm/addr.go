@@ -6,27 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 const version = 1
-
-// Byte orders as they are named in an address.
-const (
-	littleEndian = 1
-	bigEndian    = 2
-)
-
-// nativeOrder is the byte order of this program, hence of what it writes.
-var nativeOrder = func() byte {
-	one := uint16(1)
-	if *(*byte)(unsafe.Pointer(&one)) == 1 {
-		return littleEndian
-	}
-	return bigEndian
-}()
 
 const nonceSize = 16
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
 )
@@ -94,7 +95,7 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 
 func (m *Module) open() (err error) {
 	m.layout = layoutOf(m.env.Size)
-	m.addr = address{order: nativeOrder, pid: os.Getpid(), fd: -1, size: m.layout.size}
+	m.addr = address{order: endian.Name, pid: os.Getpid(), fd: -1, size: m.layout.size}
 	rand.Read(m.addr.nonce[:])
 	if m.addr.machine, err = machine(); err != nil {
 		return err
@@ -155,7 +156,7 @@ func (m *Module) meet(rank int) error {
 	switch {
 	case a.machine != m.addr.machine:
 		return fmt.Errorf("it is on another machine, in another container or of another user (%s; this is %s)", a.machine, m.addr.machine)
-	case a.order != nativeOrder:
+	case a.order != endian.Name:
 		return errors.New("it has another byte order")
 	case a.size != m.layout.size:
 		return fmt.Errorf("its segment has %d bytes, this rank's %d", a.size, m.layout.size)

@@ -4,25 +4,19 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"unsafe"
 
+	"github.com/gorun-mpi/gorun/internal/endian"
 	"golang.org/x/sys/unix"
 )
 
 // Byte orders as they are named on the wire.
 const (
-	littleEndian = 1
-	bigEndian    = 2
+	littleEndian = endian.NameLittle
+	bigEndian    = endian.NameBig
 )
 
 // nativeOrder is the byte order of this machine, hence of our payloads.
-var nativeOrder = func() byte {
-	one := uint16(1)
-	if *(*byte)(unsafe.Pointer(&one)) == 1 {
-		return littleEndian
-	}
-	return bigEndian
-}()
+var nativeOrder = endian.Name
 
 // address is where a rank listens. Published it is
 //
