@@ -108,7 +108,7 @@ func (p *plate) exchange() error {
 	if err != nil {
 		return err
 	}
-	if _, err := mpi.Waitall(p.requests); err != nil {
+	if err := mpi.WaitallInto(p.requests, nil); err != nil {
 		return err
 	}
 	for i := range p.rows {
@@ -151,17 +151,22 @@ func (p *plate) begin(transfers ...transfer) error {
 }
 
 // step computes the next temperatures. Each product is rounded by itself, so
-// that no compiler fuses it with the sum.
+// that no compiler fuses it with the sum. A point's left neighbour is the point
+// before and its right one the next, so each is loaded once.
 func (p *plate) step() {
 	w := p.cols + 2
 	for i := 1; i <= p.rows; i++ {
-		up := p.now[(i-1)*w : i*w]
-		here := p.now[i*w : (i+1)*w]
-		down := p.now[(i+1)*w : (i+2)*w]
-		to := p.next[i*w : (i+1)*w]
-		for j := 1; j <= p.cols; j++ {
-			around := (up[j] + down[j]) + (here[j-1] + here[j+1])
-			to[j] = here[j] + float64(diffusion*(around-float64(4*here[j])))
+		up, down := p.line(i-1), p.line(i+1)
+		right := p.now[i*w+2:][:p.cols]
+		to := p.next[i*w+1:][:p.cols]
+		before, here := p.now[i*w], p.now[i*w+1]
+		up, down = up[:len(to)], down[:len(to)]
+		right = right[:len(to)]
+		for j := range to {
+			after := right[j]
+			around := (up[j] + down[j]) + (before + after)
+			to[j] = here + float64(diffusion*(around-float64(4*here)))
+			before, here = here, after
 		}
 	}
 	// The frame at the plate's edge is the same in both; the rest is fetched.

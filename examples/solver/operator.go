@@ -132,7 +132,7 @@ func (a *operator) apply(y, x []float64) error {
 	a.clock.Return()
 	a.multiply(y, x, a.inner)
 	a.clock.Leave()
-	if _, err := mpi.Waitall(a.requests); err != nil {
+	if err := mpi.WaitallInto(a.requests, nil); err != nil {
 		return err
 	}
 	a.clock.Return()
