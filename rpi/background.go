@@ -1,6 +1,9 @@
 package rpi
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // background is the goroutine that makes progress while the program computes.
 //
@@ -14,11 +17,12 @@ import "time"
 type background struct {
 	manual  bool
 	tick    time.Duration
-	pause   time.Duration // until the next tick, from tick to maxTick
-	epoch   uint64        // counts calls
-	seen    uint64        // epoch at the last tick
-	batched bool          // something was batched since the last tick
-	parked  bool          // sleeping on kick alone
+	pause   time.Duration // until the next tick, from tick to most
+	most    time.Duration
+	epoch   uint64 // counts calls
+	seen    uint64 // epoch at the last tick
+	batched bool   // something was batched since the last tick
+	parked  bool   // sleeping on kick alone
 	closing bool
 	kick    chan struct{} // capacity 1
 	done    chan struct{}
@@ -35,12 +39,13 @@ func (b *background) init(cfg Config) {
 	b.keepTime(&cfg)
 }
 
-// keepTime sets the ticks. Where many ranks share a CPU a tick of each would cost
-// more than it gives.
+// keepTime sets the ticks. Each takes a CPU from somebody for about 10 us; ranks
+// that share one with many others do everything less often.
 func (b *background) keepTime(cfg *Config) {
-	b.tick = tick
+	b.tick, b.most = tick, maxTick
 	if cfg.crowded() {
-		b.tick = min(maxTick, tick*time.Duration(1+cfg.Size/8))
+		b.tick = min(maxTick, tick*time.Duration(1+cfg.local()/8))
+		b.most = maxTick * time.Duration(max(1, cfg.local()/(4*runtime.NumCPU())))
 	}
 	b.pause = b.tick
 }
@@ -124,7 +129,7 @@ func (e *Engine) tick() (did ticked, pause time.Duration) {
 	if b.closing {
 		return ended, 0
 	}
-	b.pause = min(2*b.pause, max(maxTick, b.tick))
+	b.pause = min(2*b.pause, b.most)
 	if b.batched || last == b.epoch {
 		b.pause = b.tick
 	}

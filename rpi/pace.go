@@ -27,10 +27,10 @@ const yieldEvery = 4 * time.Microsecond
 // leader spins for as long as the ranks of a program that computes between its
 // messages commonly differ: waking a sleeper on an idle virtual CPU takes 25 to
 // 50 us, each time. Where ranks share CPUs it takes its time from the rank waited
-// for: it spins for as long as an answer takes that is under way already.
+// for, so it yields at once: that returns at once where nobody else has work.
 func paceFor(cfg Config) pace {
 	if cfg.crowded() {
-		return pace{spin: time.Microsecond, check: 4}
+		return pace{check: 1}
 	}
 	return pace{spin: 2 * time.Millisecond, check: 64}
 }
@@ -53,12 +53,13 @@ const (
 )
 
 // crowded reports whether ranks share CPUs.
-func (cfg *Config) crowded() bool {
-	local := cfg.Local
-	if local == 0 {
-		local = cfg.Size
+func (cfg *Config) crowded() bool { return cfg.local() > runtime.NumCPU() }
+
+func (cfg *Config) local() int {
+	if cfg.Local == 0 {
+		return cfg.Size
 	}
-	return local > runtime.NumCPU()
+	return cfg.Local
 }
 
 // spell is the time since a leader's poll last found something.
@@ -88,7 +89,7 @@ func (e *Engine) rest(s *spell) bool {
 }
 
 func (e *Engine) restLong(s *spell) bool {
-	if s.yields == 0 {
+	if s.yields == 0 && e.pace.spin > 0 {
 		if s.begun.IsZero() {
 			s.begun = time.Now()
 			return true

@@ -8,8 +8,8 @@ import (
 // A restart that puts ranks closer together, or further apart, changes how they
 // wait.
 func TestSetLocal(t *testing.T) {
-	many := runtime.NumCPU() + 1
-	e := New(Config{Size: 8 * many, Local: 1})
+	many := 8 * runtime.NumCPU()
+	e := New(Config{Size: many, Local: 1})
 	alone, ticks := e.pace, e.back.tick
 	e.SetLocal(many)
 	if e.pace.spin >= alone.spin || e.back.tick <= ticks {
