@@ -52,7 +52,7 @@ func RecvObject(c *Comm, ptr any, src, tag int) (Status, error) {
 		return st, err
 	}
 	buf := make([]byte, st.Bytes)
-	r, err := m.imrecv("RecvObject", objectType, nil, buf)
+	r, err := m.imrecv(opRecvObject, objectType, nil, buf)
 	if err != nil {
 		return st, err
 	}

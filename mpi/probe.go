@@ -30,7 +30,7 @@ func (c *Comm) Probe(src, tag int) (Status, error) {
 	if err != nil {
 		return Status{}, c.failPeer("Probe", "source", src, tag, err)
 	}
-	return c.status(s, nil), nil
+	return c.status(s, 0), nil
 }
 
 // Iprobe is Probe that does not wait: ok tells whether there is a message.
@@ -49,7 +49,7 @@ func (c *Comm) Iprobe(src, tag int) (status Status, ok bool, err error) {
 	if !ok {
 		return Status{}, false, nil
 	}
-	return c.status(s, nil), true, nil
+	return c.status(s, 0), true, nil
 }
 
 // Mprobe waits like Probe and takes the message, so that no other receive can
@@ -69,7 +69,7 @@ func (c *Comm) mprobe(call string, src, tag int) (Message, Status, error) {
 	if err != nil {
 		return Message{}, Status{}, c.failPeer(call, "source", src, tag, err)
 	}
-	st := c.status(s, nil)
+	st := c.status(s, 0)
 	return Message{m: m, c: c, status: st}, st, nil
 }
 
@@ -88,7 +88,7 @@ func (c *Comm) Improbe(src, tag int) (message Message, status Status, ok bool, e
 	if !ok {
 		return Message{}, Status{}, false, nil
 	}
-	st := c.status(s, nil)
+	st := c.status(s, 0)
 	return Message{m: m, c: c, status: st}, st, true, nil
 }
 
@@ -108,24 +108,25 @@ func Mrecv[T any](m Message, buf []T) (Status, error) {
 // (MPI-4.1, chapter 3.8.3)
 func Imrecv[T any](m Message, buf []T) (Request, error) {
 	t, err := elem[T]()
-	return m.imrecv("Imrecv", t, err, bytesOf(buf))
+	return m.imrecv(opImrecv, t, err, bytesOf(buf))
 }
 
-func (m Message) imrecv(call string, t *rpi.Type, err error, p []byte) (Request, error) {
+func (m Message) imrecv(op operation, t *rpi.Type, err error, p []byte) (Request, error) {
 	if err == nil && m.c == nil {
 		err = fmt.Errorf("%w: no message: use what Mprobe or Improbe returned", ErrRequest)
 	}
 	if err == nil && m.null {
-		return Request{c: m.c, call: call, kind: reqNull, peer: ProcNull, tag: AnyTag}, nil
+		return Request{c: m.c, peer: ProcNull, tag: AnyTag}, nil
 	}
 	var r rpi.Request
 	if err == nil {
 		r, err = m.c.env.eng.Imrecv(m.m, t, p)
 	}
 	if err != nil {
-		return Request{}, m.c.failPeer(call, "source", m.status.Source, m.status.Tag, err)
+		return Request{}, m.c.failPeer(operations[op], "source", m.status.Source, m.status.Tag, err)
 	}
-	return Request{r: r, c: m.c, t: t, call: call, kind: reqRecv, peer: int32(m.status.Source), tag: int32(m.status.Tag)}, nil
+	r.Note = note(op, t)
+	return Request{r, m.c, int32(m.status.Source), int32(m.status.Tag)}, nil
 }
 
 // RecvAlloc receives a message of any length into a slice that it allocates.
@@ -141,7 +142,7 @@ func RecvAlloc[T any](c *Comm, src, tag int) ([]T, Status, error) {
 		return nil, st, err
 	}
 	buf := make([]T, st.Bytes/t.Size)
-	r, err := m.imrecv("RecvAlloc", t, nil, bytesOf(buf))
+	r, err := m.imrecv(opRecvAlloc, t, nil, bytesOf(buf))
 	if err != nil {
 		return nil, st, err
 	}

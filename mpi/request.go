@@ -14,103 +14,139 @@ import (
 // that was completed and waited for is gone; another Wait or Test of it is
 // ErrRequest, never somebody else's message. (MPI-4.1, chapter 3.7)
 type Request struct {
-	r    rpi.Request
-	c    *Comm
-	t    *rpi.Type
-	call string
-	peer int32
+	r    rpi.Request // its Note: see note
+	c    *Comm       // nil: inactive
+	peer int32       // as asked for; ProcNull: nothing is to be done
 	tag  int32
-	kind reqKind
 }
 
-type reqKind uint8
+// A Request has no more than four words, which the compiler keeps in registers. What
+// is written to memory field by field and copied as a whole at once cannot be
+// copied before it has got there: behind the messages sent before, whose cache
+// lines are with the receiver.
+
+// operation is the call that made a request.
+type operation uint32
 
 const (
-	reqNone reqKind = iota // inactive
-	reqNull                // from or to ProcNull: complete
-	reqSend
-	reqRecv
+	opIsend operation = iota
+	opIssend
+	opIrecv
+	opImrecv
+	opRecvAlloc
+	opRecvObject
 )
+
+var operations = [...]string{"Isend", "Issend", "Irecv", "Imrecv", "RecvAlloc", "RecvObject"}
+
+// noteBits is the room for the operation in a note; the rest is the size of an
+// element, 0 if it is larger than that.
+const noteBits = 3
+
+func note(op operation, t *rpi.Type) uint32 {
+	n := uint32(op)
+	if size := uint64(t.Size); size < 1<<(32-noteBits) {
+		n |= uint32(size) << noteBits
+	}
+	return n
+}
+
+func (r *Request) op() operation { return operation(r.r.Note & (1<<noteBits - 1)) }
+
+// receives reports whether it is a receive, which has a status.
+func (r *Request) receives() bool { return r.op() >= opIrecv }
+
+// status is that of a receive.
+func (r *Request) status(s rpi.Status) Status {
+	size := int(r.r.Note >> noteBits)
+	if size == 0 {
+		size = sizeOf(s.Type)
+	}
+	return r.c.status(s, size)
+}
 
 // Isend begins Send; buf belongs to the library until the request completes.
 // Errors at the call: ErrRank, ErrTag, ErrType, ErrComm; later ones come with
 // the request. (MPI-4.1, chapter 3.7.2)
 func Isend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 	t, err := elem[T]()
-	return c.isend("Isend", t, err, bytesOf(buf), dst, tag, rpi.Standard)
+	return c.isend(opIsend, t, err, bytesOf(buf), dst, tag)
 }
 
 // Issend begins Ssend; see Isend. (MPI-4.1, chapter 3.7.2)
 func Issend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 	t, err := elem[T]()
-	return c.isend("Issend", t, err, bytesOf(buf), dst, tag, rpi.Synchronous)
+	return c.isend(opIssend, t, err, bytesOf(buf), dst, tag)
 }
 
 // Irecv begins Recv; buf belongs to the library until the request completes.
 // Errors: as Isend. (MPI-4.1, chapter 3.7.2)
 func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 	t, err := elem[T]()
-	return c.irecv("Irecv", t, err, bytesOf(buf), src, tag)
+	return c.irecv(t, err, bytesOf(buf), src, tag)
 }
 
-func (c *Comm) isend(call string, t *rpi.Type, err error, p []byte, dst, tag int, mode rpi.SendMode) (Request, error) {
+func (c *Comm) isend(op operation, t *rpi.Type, err error, p []byte, dst, tag int) (Request, error) {
 	if err == nil {
 		err = c.checkSend(dst, tag)
 	}
-	req := Request{c: c, t: t, call: call, kind: reqSend, peer: int32(dst), tag: int32(tag)}
-	if err == nil && dst == ProcNull {
-		req.kind = reqNull
-		return req, nil
-	}
-	if err == nil {
-		req.r, err = c.env.eng.Isend(c.toWorld(dst), c.ctx, int32(tag), t, p, mode)
+	var r rpi.Request
+	if err == nil && dst != ProcNull {
+		mode := rpi.Standard
+		if op == opIssend {
+			mode = rpi.Synchronous
+		}
+		r, err = c.env.eng.Isend(c.toWorld(dst), c.ctx, int32(tag), t, p, mode)
 	}
 	if err != nil {
-		return Request{}, c.failPeer(call, "destination", dst, tag, err)
+		return Request{}, c.failPeer(operations[op], "destination", dst, tag, err)
 	}
-	return req, nil
+	r.Note = uint32(op)
+	return Request{r, c, int32(dst), int32(tag)}, nil
 }
 
-func (c *Comm) irecv(call string, t *rpi.Type, err error, p []byte, src, tag int) (Request, error) {
+func (c *Comm) irecv(t *rpi.Type, err error, p []byte, src, tag int) (Request, error) {
 	if err == nil {
 		err = c.checkRecv(src, tag)
 	}
-	req := Request{c: c, t: t, call: call, kind: reqRecv, peer: int32(src), tag: int32(tag)}
-	if err == nil && src == ProcNull {
-		req.kind = reqNull
-		return req, nil
-	}
-	if err == nil {
-		req.r, err = c.env.eng.Irecv(c.source(src), c.ctx, int32(tag), t, p)
+	var r rpi.Request
+	if err == nil && src != ProcNull {
+		r, err = c.env.eng.Irecv(c.source(src), c.ctx, int32(tag), t, p)
 	}
 	if err != nil {
-		return Request{}, c.failPeer(call, "source", src, tag, err)
+		return Request{}, c.failPeer("Irecv", "source", src, tag, err)
 	}
-	return req, nil
+	r.Note = note(opIrecv, t)
+	return Request{r, c, int32(src), int32(tag)}, nil
 }
 
 // finish turns the engine's result into ours.
 func (r *Request) finish(s rpi.Status, err error) (Status, error) {
 	st := emptyStatus
-	if r.kind == reqRecv {
-		st = r.c.status(s, r.t)
+	if r.receives() {
+		st = r.status(s)
 	}
 	if err == nil {
 		return st, nil
 	}
+	return st, r.fail(operations[r.op()], err)
+}
+
+// fail is Comm.failPeer for a call about the request.
+func (r *Request) fail(call string, err error) error {
 	role := "destination"
-	if r.kind == reqRecv {
+	if r.receives() {
 		role = "source"
 	}
-	return st, r.c.failPeer(r.call, role, int(r.peer), int(r.tag), err)
+	return r.c.failPeer(call, role, int(r.peer), int(r.tag), err)
 }
 
 // idle returns the status of a request that needs no engine.
 func (r *Request) idle() (Status, bool) {
-	switch r.kind {
-	case reqNone:
+	switch {
+	case r.c == nil:
 		return emptyStatus, true
-	case reqNull:
+	case r.peer == ProcNull:
 		return nullStatus, true
 	}
 	return Status{}, false
@@ -153,14 +189,15 @@ func (r Request) Done() bool {
 // returns its message. Sends cannot be cancelled: ErrRequest. (MPI-4.1, chapter
 // 3.8.4)
 func (r Request) Cancel() error {
-	switch r.kind {
-	case reqNone, reqNull:
+	if _, ok := r.idle(); ok {
 		return nil
-	case reqSend:
-		return r.c.failPeer("Cancel of "+r.call, "destination", int(r.peer), int(r.tag), fmt.Errorf("%w: sends cannot be cancelled", ErrRequest))
 	}
-	if err := r.c.env.eng.Cancel(r.r); err != nil {
-		return r.c.failPeer("Cancel of "+r.call, "source", int(r.peer), int(r.tag), err)
+	err := fmt.Errorf("%w: sends cannot be cancelled", ErrRequest)
+	if r.receives() {
+		err = r.c.env.eng.Cancel(r.r)
+	}
+	if err != nil {
+		return r.fail("Cancel of "+operations[r.op()], err)
 	}
 	return nil
 }
@@ -207,13 +244,9 @@ func WaitallInto(rs []Request, st []Status) error {
 func clearInto(rs []Request, st []Status, i int, s rpi.Status) {
 	r := &rs[i]
 	if st != nil {
-		switch r.kind {
-		case reqRecv:
-			st[i] = r.c.status(s, r.t)
-		case reqNull:
-			st[i] = nullStatus
-		default:
-			st[i] = emptyStatus
+		var idle bool
+		if st[i], idle = r.idle(); !idle {
+			st[i], _ = r.finish(s, nil)
 		}
 	}
 	*r = Request{}
@@ -285,7 +318,7 @@ func Testany(rs []Request) (index int, status Status, ok bool, err error) {
 	active := false
 	for i := range rs {
 		switch {
-		case rs[i].kind == reqNone:
+		case rs[i].c == nil:
 		case rs[i].Done():
 			st, err := rs[i].Wait()
 			rs[i] = Request{}
@@ -307,7 +340,7 @@ func Testsome(rs []Request) ([]int, []Status, error) {
 		failed error
 	)
 	for i := range rs {
-		if rs[i].kind == reqNone || !rs[i].Done() {
+		if rs[i].c == nil || !rs[i].Done() {
 			continue
 		}
 		st, err := rs[i].Wait()
@@ -330,10 +363,11 @@ func waitAny(call string, rs []Request) (int, error) {
 	var first *Request
 	for i := range rs {
 		switch {
-		case rs[i].kind == reqNull:
+		case rs[i].c == nil:
+		case rs[i].peer == ProcNull:
 			handlePool.Put(hp)
 			return i, nil
-		case rs[i].kind != reqNone && first == nil:
+		case first == nil:
 			first = &rs[i]
 		}
 		handles = append(handles, rs[i].r)

@@ -42,6 +42,29 @@ func TestInactiveRequests(t *testing.T) {
 	}
 }
 
+// The status of a request counts elements of any size, also of those too large for
+// a request to remember.
+func TestCountOfRequests(t *testing.T) {
+	type huge [1 << 29]byte
+	mpitest.Run(t, 1, func(c *mpi.Comm) error {
+		return all(countOf[huge](c, 0), countOf[[1 << 28]uint16](c, 0), countOf[[1<<29 - 1]byte](c, 0), countOf[[3]int32](c, 5), countOf[byte](c, 7))
+	})
+}
+
+func countOf[T any](c *mpi.Comm, n int) error {
+	r, err := mpi.Irecv(c, make([]T, n), 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := mpi.Send(c, make([]T, n), 0, 0); err != nil {
+		return err
+	}
+	if st, err := r.Wait(); st.Count != n || err != nil {
+		return fmt.Errorf("%T: %+v, %v", *new([0]T), st, err)
+	}
+	return nil
+}
+
 // receives posts receives of tags 0..n-1 from rank 1.
 func receives(c *mpi.Comm, n int) ([]mpi.Request, [][]int, error) {
 	rs, bufs := make([]mpi.Request, n), make([][]int, n)

@@ -89,9 +89,9 @@ func (c *Comm) recv(call string, t *rpi.Type, err error, p []byte, src, tag int)
 	}
 	s, err := c.env.eng.Recv(c.source(src), c.ctx, int32(tag), t, p, c.view)
 	if err != nil {
-		return c.status(s, t), c.failPeer(call, "source", src, tag, err)
+		return c.status(s, t.Size), c.failPeer(call, "source", src, tag, err)
 	}
-	return c.status(s, t), nil
+	return c.status(s, t.Size), nil
 }
 
 func (c *Comm) sendrecv(call string, st, rt *rpi.Type, err error, sp []byte, dst, stag int, rp []byte, src, rtag int) (Status, error) {
@@ -119,9 +119,9 @@ func (c *Comm) sendrecv(call string, st, rt *rpi.Type, err error, sp []byte, dst
 	s, err := e.Wait(r, c.view)
 	if err != nil {
 		drop(e, r)
-		return c.status(s, rt), c.failPeer(call, "source", src, rtag, err)
+		return c.status(s, rt.Size), c.failPeer(call, "source", src, rtag, err)
 	}
-	return c.status(s, rt), nil
+	return c.status(s, rt.Size), nil
 }
 
 // source is the engine's name for the source of a receive.

@@ -41,15 +41,15 @@ func CountOf[T any](s Status) int {
 	return s.Bytes / t.Size
 }
 
-// status translates what the engine found. t is nil after a probe, where only
-// the sender's kind of number tells the size of an element.
-func (c *core) status(s rpi.Status, t *rpi.Type) Status {
+// status translates what the engine found. An element has so many bytes; 0 after
+// a probe, where only the sender's kind of number tells.
+func (c *core) status(s rpi.Status, size int) Status {
 	out := Status{Source: c.fromWorld(s.Source), Tag: s.Tag, Bytes: s.Bytes, Count: Undefined}
-	switch {
-	case t != nil:
-		out.Count = s.Bytes / t.Size
-	case s.Type > 0 && s.Type < uint32(len(basics)):
-		out.Count = s.Bytes / basics[s.Type].Size
+	if size == 0 && s.Type < uint32(len(basics)) {
+		size = basics[s.Type].Size
+	}
+	if size != 0 {
+		out.Count = s.Bytes / size
 	}
 	return out
 }

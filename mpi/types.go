@@ -64,6 +64,22 @@ func describe(rt reflect.Type) (*rpi.Type, error) {
 	return d.t, d.err
 }
 
+// sizeOf returns the size of an element of the type with that ID, 0 if there is no
+// such type here.
+func sizeOf(id uint32) int {
+	size := 0
+	if id < uint32(len(basics)) {
+		size = basics[id].Size
+	}
+	composite.Range(func(_, d any) bool {
+		if t := d.(described).t; t != nil && t.ID == id {
+			size = t.Size
+		}
+		return size == 0
+	})
+	return size
+}
+
 // appendLayout describes the memory of one element in words that do not depend
 // on names: kinds at offsets, arrays with their length, the size at the end.
 // Types of equal layout may be sent as each other.

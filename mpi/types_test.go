@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/gorun-mpi/gorun/rpi"
 	"pgregory.net/rapid"
 )
 
@@ -162,6 +163,16 @@ func BenchmarkElem(b *testing.B) {
 	for range b.N {
 		if _, err := elem[float64](); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// More than four words, or fields, and every Isend would wait for the stores of
+// the one before.
+func TestRequestFitsRegisters(t *testing.T) {
+	for _, rt := range []reflect.Type{reflect.TypeFor[Request](), reflect.TypeFor[rpi.Request]()} {
+		if rt.Size() > 32 || rt.NumField() > 4 {
+			t.Errorf("%v has %d bytes in %d fields", rt, rt.Size(), rt.NumField())
 		}
 	}
 }

@@ -7,6 +7,9 @@ package rpi
 type Request struct {
 	r   *request
 	gen uint32
+
+	// Note is the caller's own: 0 at first, and the engine does not look at it.
+	Note uint32
 }
 
 // Active reports whether the handle was made by an operation. It does not tell
@@ -76,7 +79,7 @@ type transfer struct {
 
 func (r *request) id() uint64 { return uint64(r.gen)<<32 | uint64(r.place) }
 
-func (r *request) handle() Request { return Request{r, r.gen} }
+func (r *request) handle() Request { return Request{r: r, gen: r.gen} }
 
 // lookup returns the request named by id, nil if that one is over.
 func (e *Engine) lookup(id uint64) *request {
