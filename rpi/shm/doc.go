@@ -37,9 +37,10 @@
 // Longer payloads are copied into chunks of the sender's pool, which the cells
 // name. The frame's first cell has its header and first chunk, further ones
 // follow: the receiver copies one to its destination while the sender fills the
-// next. A frame for which there is no room is continued by Poll and Flush. A
-// chunk is free when the cell that named it is used up: only the sender keeps
-// account of it.
+// next, from 8 KB on. Large pieces are moved in a way that does not fetch what
+// they overwrite, where the processor has one. A frame for which there is no room
+// is continued by Poll and Flush. A chunk is free when the cell that named it is
+// used up: only the sender keeps account of it.
 //
 // A door is written when the sender opens its ring, and again when it leaves.
 //
@@ -49,7 +50,8 @@
 // more; who has sent something looks at the bell afterwards, with a full barrier
 // in between on both sides. So at least one of the two sees the other, and who
 // finds the bell armed clears it and wakes the sleeper. A rank that waits for
-// room says so in its bell; others pay nothing for it.
+// room says so in its bell; others pay nothing for it. Who makes room pays for the
+// barrier only when nothing is left to do: who sleeps by then is woken.
 //
 // # Long messages
 //

@@ -34,6 +34,7 @@ type Module struct {
 	hdr      rpi.Header
 
 	dirty   []int // peers who were sent something and not woken for it
+	told    []int // peers who were told of room and may not have been woken for it
 	busy    []int // peers with a frame of which a part is still the caller's
 	starved []int // peers who were answered Full
 	broken  []int // peers who are to be reported
@@ -54,6 +55,7 @@ type peer struct {
 	out    sender
 	in     receiver
 	dirty  bool  // in Module.dirty
+	told   bool  // in Module.told
 	end    error // it has left or died; in Module.leaving
 	access access
 }
@@ -265,5 +267,5 @@ func (m *Module) release() {
 	}
 	m.addr.fd, m.mem, m.ctl, m.pool, m.direct = -1, nil, control{}, pool{}, directory{}
 	m.peers, m.spots, m.arrivals, m.seen = nil, nil, nil, 0
-	m.dirty, m.busy, m.starved, m.broken, m.leaving = nil, nil, nil, nil, nil
+	m.dirty, m.told, m.busy, m.starved, m.broken, m.leaving = nil, nil, nil, nil, nil, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // sizes are those at which a frame takes another way.
-var sizes = []int{0, 1, 8, 39, 40, 41, 1000, smallChunk, smallChunk + 1, largeChunk, largeChunk + 1, 100000, rpi.MaxFrame}
+var sizes = []int{0, 1, 8, 39, 40, 41, 1000, smallChunk, smallChunk + 1, 2*smallChunk + 1, 4*smallChunk + 1, largeChunk, largeChunk + 1, 100000, rpi.MaxFrame}
 
 // Frames of all kinds and sizes arrive whole and in order, in both directions.
 func TestFrames(t *testing.T) {
@@ -135,11 +135,11 @@ func TestFull(t *testing.T) {
 func TestPoolEmpty(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.close()
-	h := eager(1, 5000)
+	h := eager(1, 9000)
 	n := 0
-	for ; w.m[0].Send(1, &h, pattern(1, 5000), 1, false) != rpi.Full; n++ {
+	for ; w.m[0].Send(1, &h, pattern(1, 9000), 1, false) != rpi.Full; n++ {
 	}
-	if w.m[0].Send(2, &h, pattern(1, 5000), 1, false) != rpi.Full {
+	if w.m[0].Send(2, &h, pattern(1, 9000), 1, false) != rpi.Full {
 		t.Fatal("there was a chunk left")
 	}
 	w.m[2].Poll()
@@ -152,8 +152,28 @@ func TestPoolEmpty(t *testing.T) {
 		t.Error("sleeps in spite of what was freed")
 	}
 	w.until("writable", func() bool { return w.s[0].writable[1] == 1 && w.s[0].writable[2] == 1 })
-	w.send(0, 2, h, pattern(1, 5000), 1, false)
+	w.send(0, 2, h, pattern(1, 9000), 1, false)
 	w.until("arrived", func() bool { return len(w.s[2].got[0]) == 1 && len(w.s[1].got[0]) == n })
+}
+
+// A rank is told of room while it arms its bell, and neither sees the other: it is
+// woken by the next poll that finds nothing.
+func TestRoomAtLast(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	h := eager(1, 1000)
+	w.m[0].Send(1, &h, pattern(1, 1000), 0, false)
+	for len(w.s[1].got[0]) == 0 {
+		w.m[1].Poll()
+	}
+	w.m[0].bell.arm(true)
+	if w.m[1].Poll(); *w.m[0].word&bellArmed != 0 {
+		t.Error("it sleeps")
+	}
+	w.m[0].bell.arm(true)
+	if w.m[1].Poll(); *w.m[0].word&bellArmed == 0 {
+		t.Error("woken for nothing")
+	}
 }
 
 // Whoever sleeps is woken: by a frame, by a flush of held back ones, by room for

@@ -61,6 +61,9 @@ func (m *Module) Poll() (moved bool) {
 	if len(m.busy)+len(m.starved)+len(m.broken)+len(m.leaving) > 0 && m.attend() {
 		moved = true
 	}
+	if !moved {
+		m.assure()
+	}
 	if m.late.Load() && m.round() {
 		moved = true
 	}
@@ -157,22 +160,43 @@ func (m *Module) receive(s *spot) {
 	}
 	s.word, s.seq = &in.cells[in.head&in.mask].word, seq
 	if in.owes || in.head-in.told >= uint32(len(in.cells))/4 {
-		m.tell(p)
+		m.tell(peer, p)
 	}
 }
 
 // nowhere is what a spot looks at whose peer is down.
 var nowhere uint64
 
-// tell lets the peer know how far this rank is, and wakes it if it waits for
-// that.
-func (m *Module) tell(p *peer) {
+// tell lets the peer know how far this rank is, and wakes it if it sleeps until it
+// knows. If it is just about to, that is left to assure: a barrier here would wait
+// until the payload is written.
+func (m *Module) tell(peer int, p *peer) {
 	in := &p.in
 	in.owes, in.told = false, in.head
-	atomic.StoreUint32(in.taken, in.head)
+	storeRelease32(in.taken, in.head)
 	if atomic.LoadUint32(p.bell)&bellRoom != 0 {
 		ring(p.bell)
 	}
+	if !p.told {
+		p.told = true
+		m.told = append(m.told, peer)
+	}
+}
+
+// assure wakes those who were told of room and slept before they could see it.
+func (m *Module) assure() {
+	if len(m.told) == 0 {
+		return
+	}
+	fence()
+	for _, peer := range m.told {
+		p := &m.peers[peer]
+		p.told = false
+		if p.mapped && atomic.LoadUint32(p.bell)&bellRoom != 0 {
+			ring(p.bell)
+		}
+	}
+	m.told = m.told[:0]
 }
 
 // inline delivers a message that is in the cell.
@@ -231,11 +255,11 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	default:
 		return fmt.Errorf("%w: a cell of form %d with %d bytes", ErrCorrupt, form, n)
 	}
-	k := copy(in.dst, piece)
+	k := move(in.dst, piece)
 	in.dst, in.left = in.dst[k:], in.left-n
 	in.head++
 	if in.left > 0 {
-		m.tell(p) // the chunk may be needed for the rest
+		m.tell(peer, p) // the chunk may be needed for the rest
 		return nil
 	}
 	in.frame, in.dst, in.owes = false, nil, true
@@ -262,6 +286,7 @@ func (m *Module) Arm() bool {
 		return false // upcalls may have brought new work
 	}
 	m.clean()
+	m.assure()
 	m.bell.arm(len(m.busy)+len(m.starved) > 0)
 	if m.pending() {
 		m.bell.disarm()

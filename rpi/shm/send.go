@@ -20,10 +20,11 @@ type sender struct {
 	leases []uint16 // by cell: the chunk it names and one, 0: none
 	leased int
 
-	busy bool   // a frame is under way
-	rest []byte // what is left of its payload
-	ref  rpi.Ref
-	full bool // Send has answered Full: a Writable is owed
+	busy  bool   // a frame is under way
+	rest  []byte // what is left of its payload
+	piece int    // how much of it goes into a chunk
+	ref   rpi.Ref
+	full  bool // Send has answered Full: a Writable is owed
 }
 
 // space returns how many cells can be filled.
@@ -69,6 +70,16 @@ func (m *Module) publish(peer int, p *peer, c *cell, k rpi.Kind, form, n uint8, 
 	if atomic.LoadUint32(p.bell)&bellArmed != 0 {
 		ring(p.bell)
 	}
+}
+
+// show makes a cell valid that is followed by others of its frame. It wakes a
+// peer that has slept for a while; who sends the last one makes sure.
+func (p *peer) show(c *cell, k rpi.Kind, form uint8) {
+	o := &p.out
+	w := word(seqOf(o.tail>>o.shift), k, form, 0, p.in.head)
+	o.tail++
+	storeRelease(&c.word, w)
+	ring(p.bell)
 }
 
 // room finds a cell where there seems to be none. Without success a Writable is
@@ -156,20 +167,25 @@ func (m *Module) giveUp(o *sender) {
 func (m *Module) sendWide(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
 	p := &m.peers[peer]
 	o := &p.out
-	w := o.cells[o.tail&o.mask].wide()
+	c := &o.cells[o.tail&o.mask]
 	if len(payload) == 0 {
-		w.put(h, 0, 0)
-		m.publish(peer, p, &o.cells[o.tail&o.mask], h.Kind, formWhole, 0, more)
+		c.wide().put(h, 0, 0)
+		m.publish(peer, p, c, h.Kind, formWhole, 0, more)
 		return rpi.Taken
 	}
+	o.piece = pieceOf(len(payload))
 	at, n := m.fill(o, payload)
 	if n == 0 {
 		m.starve(peer)
 		return rpi.Full
 	}
-	w.put(h, at, n)
+	c.wide().put(h, at, n)
 	rest := payload[n:]
-	m.publish(peer, p, &o.cells[o.tail&o.mask], h.Kind, formWhole, 0, more && len(rest) == 0)
+	if len(rest) == 0 {
+		m.publish(peer, p, c, h.Kind, formWhole, 0, more)
+		return rpi.Taken
+	}
+	p.show(c, h.Kind, formWhole)
 	if rest = m.push(peer, rest); len(rest) == 0 {
 		return rpi.Taken
 	}
@@ -182,20 +198,24 @@ func (m *Module) sendWide(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, 
 	return rpi.Held
 }
 
-// fill copies the beginning of a payload into a chunk, which belongs to the next
+// fill copies the next piece of a payload into a chunk, which belongs to the next
 // cell of the ring. It returns where it is and how much; 0: there is none.
 func (m *Module) fill(o *sender, payload []byte) (at uint32, n int) {
-	id, ok := m.pool.get(len(payload))
+	n = min(len(payload), o.piece)
+	id, ok := m.pool.get(n)
 	if !ok {
 		m.reclaim()
-		if id, ok = m.pool.get(len(payload)); !ok {
+		if id, ok = m.pool.get(n); !ok {
 			return 0, 0
 		}
 	}
-	place, size := m.pool.chunk(id)
+	place, _ := m.pool.chunk(id)
 	o.leases[o.tail&o.mask] = id + 1
 	o.leased++
-	return uint32(place), copy(m.mem[place:place+size], payload)
+	if n < largeChunk { // it is likely to be in this processor's cache still
+		return uint32(place), copy(m.mem[place:], payload[:n])
+	}
+	return uint32(place), move(m.mem[place:], payload[:n])
 }
 
 // push sends on what is left of a payload and returns what then is left.
@@ -214,9 +234,14 @@ func (m *Module) push(peer int, rest []byte) []byte {
 		}
 		c := &o.cells[o.tail&o.mask]
 		c.wide().chunk, c.wide().size = at, uint32(n)
-		rest = rest[n:]
-		m.publish(peer, p, c, 0, formMore, 0, false)
+		if rest = rest[n:]; len(rest) == 0 {
+			m.publish(peer, p, c, 0, formMore, 0, false)
+			return nil
+		}
+		p.show(c, 0, formMore)
 	}
+	fence()
+	ring(p.bell)
 	return rest
 }
 

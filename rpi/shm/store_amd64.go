@@ -6,3 +6,8 @@ package shm
 //
 //go:noescape
 func storeRelease(p *uint64, v uint64)
+
+// storeRelease32 is the same for a shorter word.
+//
+//go:noescape
+func storeRelease32(p *uint32, v uint32)
