@@ -3,7 +3,6 @@ package mpi
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/gorun-mpi/gorun/rpi"
@@ -87,7 +86,7 @@ func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 }
 
 func (c *Comm) isend(op operation, t *rpi.Type, err error, p []byte, dst, tag int) (Request, error) {
-	if err == nil {
+	if err == nil && !c.plain(dst, tag) {
 		err = c.checkSend(dst, tag)
 	}
 	var r rpi.Request
@@ -106,7 +105,7 @@ func (c *Comm) isend(op operation, t *rpi.Type, err error, p []byte, dst, tag in
 }
 
 func (c *Comm) irecv(t *rpi.Type, err error, p []byte, src, tag int) (Request, error) {
-	if err == nil {
+	if err == nil && !c.plain(src, tag) {
 		err = c.checkRecv(src, tag)
 	}
 	var r rpi.Request
@@ -215,41 +214,41 @@ func WaitallInto(rs []Request, st []Status) error {
 	if st != nil && len(st) != len(rs) {
 		return &Error{Call: "WaitallInto", Err: fmt.Errorf("%w: %d statuses for %d requests", ErrCount, len(st), len(rs))}
 	}
-	first := slices.IndexFunc(rs, func(r Request) bool { return r.r.Active() })
-	if first < 0 {
-		for i := range rs {
-			clearInto(rs, st, i, rpi.Status{})
-		}
+	first := 0
+	for first < len(rs) && !rs[first].r.Active() {
+		clearInto(rs, st, first, rpi.Status{})
+		first++
+	}
+	if first == len(rs) {
 		return nil
 	}
 	var failures []waitFailure
-	rs[first].c.env.eng.WaitAll(len(rs),
-		func(i int) (rpi.Request, *rpi.View) {
-			if c := rs[i].c; c != nil {
-				return rs[i].r, c.view
-			}
-			return rs[i].r, nil
-		},
-		func(i int, s rpi.Status, err error) {
-			if err != nil {
-				failures = append(failures, waitFailure{i, s, err})
-				return
-			}
-			clearInto(rs, st, i, s)
-		})
+	waits := rs[first].c.env.eng.BeginWaits()
+	for i := first; i < len(rs); i++ {
+		var v *rpi.View
+		if c := rs[i].c; c != nil {
+			v = c.view
+		}
+		s, err := waits.Wait(rs[i].r, v)
+		if err != nil {
+			failures = append(failures, waitFailure{i, s, err})
+			continue
+		}
+		clearInto(rs, st, i, s)
+	}
+	waits.End()
 	return joinFailures(rs, st, failures)
 }
 
 // clearInto ends a request that succeeded.
 func clearInto(rs []Request, st []Status, i int, s rpi.Status) {
-	r := &rs[i]
 	if st != nil {
 		var idle bool
-		if st[i], idle = r.idle(); !idle {
-			st[i], _ = r.finish(s, nil)
+		if st[i], idle = rs[i].idle(); !idle {
+			st[i], _ = rs[i].finish(s, nil)
 		}
 	}
-	*r = Request{}
+	rs[i] = Request{}
 }
 
 // waitFailure is what the engine says of one of several requests. It is turned

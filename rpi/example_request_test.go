@@ -99,8 +99,8 @@ func ExampleEngine_WaitAny() {
 	// Output: 2 ended <nil>
 }
 
-// WaitAll enters the engine once, however many requests there are.
-func ExampleEngine_WaitAll() {
+// A row of waits enters the engine once, however many requests there are.
+func ExampleEngine_BeginWaits() {
 	a, b, closeBoth := twoRanks()
 	defer closeBoth()
 	var rs [3]rpi.Request
@@ -108,9 +108,12 @@ func ExampleEngine_WaitAll() {
 		rs[tag], _ = a.Irecv(1, world, int32(tag), nil, make([]byte, 8))
 		b.Send(0, world, int32(tag), nil, make([]byte, 1+tag), rpi.Standard, nil)
 	}
-	a.WaitAll(len(rs),
-		func(i int) (rpi.Request, *rpi.View) { return rs[i], nil },
-		func(i int, st rpi.Status, err error) { fmt.Println(i, st.Bytes, err) })
+	waits := a.BeginWaits()
+	for i, r := range rs {
+		st, err := waits.Wait(r, nil)
+		fmt.Println(i, st.Bytes, err)
+	}
+	waits.End()
 	// Output:
 	// 0 1 <nil>
 	// 1 2 <nil>

@@ -112,15 +112,22 @@ func (t *table) init(size int) {
 
 // find returns the queue of a key, nil if there is none.
 func (t *table) find(k matchKey) *queue {
-	recent := t.latest(k)
-	if q := *recent; q != nil && q.key == k {
+	if q := t.again(k); q != nil {
 		return q
 	}
 	q := t.search(k)
 	if q != nil {
-		*recent = q
+		*t.latest(k) = q
 	}
 	return q
+}
+
+// again returns the queue of a key if it is the one last used.
+func (t *table) again(k matchKey) *queue {
+	if q := *t.latest(k); q != nil && q.key == k {
+		return q
+	}
+	return nil
 }
 
 // latest is where the queue last used for the source of a key is remembered.
@@ -200,15 +207,18 @@ func (t *table) post(r *request) {
 		t.alone = r
 		return
 	}
-	c := classOf(int(r.peer), r.tag)
+	k := makeKey(r.ctx, int(r.peer), r.tag)
+	q := t.again(k)
+	if q == nil {
+		q = t.get(k, classOf(int(r.peer), r.tag))
+	}
 	t.listed++
-	q := t.get(makeKey(r.ctx, int(r.peer), r.tag), c)
 	t.seq++
 	r.seq = t.seq
 	r.queue = q
 	q.posted.push(r)
-	t.posted[c]++
-	if c != exact {
+	t.posted[q.class]++
+	if q.class != exact {
 		t.wild++
 	}
 }
@@ -241,6 +251,18 @@ func (t *table) takePosted(ctx uint64, src int, tag int32) *request {
 	}
 	if t.listed == 0 {
 		return nil
+	}
+	if t.wild == 0 {
+		if q := t.again(makeKey(ctx, src, tag)); q != nil {
+			r := q.posted.head
+			if r != nil {
+				q.posted.shift()
+				r.queue = nil
+				t.listed--
+				t.posted[exact]--
+			}
+			return r
+		}
 	}
 	return t.takeListed(ctx, src, tag)
 }

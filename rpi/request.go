@@ -46,7 +46,7 @@ type request struct {
 	typ        *Type
 	gen        uint32
 	place      uint32
-	phase      phase
+	phase      phase // this and the next six are cleared by one store
 	recv       bool
 	blocking   bool // made by Send or Recv, not by Isend or Irecv
 	sync       bool
@@ -96,16 +96,20 @@ func (e *Engine) lookup(id uint64) *request {
 // spare returns the request that newRequest will return next.
 func (e *Engine) spare() *request {
 	if e.freeRequests == nil {
-		slab := make([]request, 32)
-		for i := range slab {
-			r := &slab[i]
-			r.gen, r.place = 1, uint32(len(e.requests))
-			r.next = e.freeRequests
-			e.freeRequests = r
-			e.requests = append(e.requests, r)
-		}
+		e.moreRequests()
 	}
 	return e.freeRequests
+}
+
+func (e *Engine) moreRequests() {
+	slab := make([]request, 32)
+	for i := range slab {
+		r := &slab[i]
+		r.gen, r.place = 1, uint32(len(e.requests))
+		r.next = e.freeRequests
+		e.freeRequests = r
+		e.requests = append(e.requests, r)
+	}
 }
 
 func (e *Engine) newRequest(peer int, ctx uint64, tag int32, t *Type, p []byte) *request {
@@ -122,17 +126,17 @@ func (e *Engine) freeRequest(r *request) {
 	if r.gen++; r.gen == 0 {
 		r.gen = 1
 	}
-	r.phase, r.blocking, r.sync, r.detached, r.held = phaseFree, false, false, false, 0
-	r.buf, r.w = nil, nil
 	if r.recv {
-		r.recv, r.status = false, Status{}
+		r.status = Status{}
 	}
 	if r.err != nil {
 		r.err = nil
 	}
 	if r.long {
-		r.long, r.transfer = false, transfer{}
+		r.transfer = transfer{}
 	}
+	r.phase, r.recv, r.blocking, r.sync, r.detached, r.long, r.held = phaseFree, false, false, false, false, false, 0
+	r.buf, r.w = nil, nil
 	r.next, e.freeRequests = e.freeRequests, r
 }
 
@@ -176,6 +180,17 @@ func (l *requestList) push(r *request) {
 		l.head = r
 	}
 	l.tail = r
+}
+
+// shift removes the first.
+func (l *requestList) shift() {
+	r := l.head
+	if l.head = r.next; l.head != nil {
+		l.head.prev = nil
+	} else {
+		l.tail = nil
+	}
+	r.next = nil
 }
 
 func (l *requestList) remove(r *request) {

@@ -192,9 +192,11 @@ func BenchmarkRing(b *testing.B) {
 }
 
 func waitEach(b *testing.B, e *rpi.Engine, rs []rpi.Request) {
-	e.WaitAll(len(rs), func(i int) (rpi.Request, *rpi.View) { return rs[i], nil }, func(_ int, _ rpi.Status, err error) {
-		if err != nil {
+	waits := e.BeginWaits()
+	defer waits.End()
+	for _, r := range rs {
+		if _, err := waits.Wait(r, nil); err != nil {
 			b.Fatal(err)
 		}
-	})
+	}
 }

@@ -79,8 +79,9 @@ func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) b
 		return false
 	}
 	e.fill(Eager, ctx, tag, t, len(p))
+	more := pr.flushed == e.flushes && e.dirty&pr.bit != 0 || e.batch(pr, len(p))
 	// Without a Ref the module cannot hold the payload: it copies or refuses it.
-	res := pr.mod.Send(dst, &e.out, p, 0, e.batch(pr, len(p)))
+	res := pr.mod.Send(dst, &e.out, p, 0, more)
 	if res == Full {
 		pr.blocked = true
 		return false

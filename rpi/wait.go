@@ -331,21 +331,25 @@ func (e *Engine) Wait(h Request, v *View) (Status, error) {
 	return st, err
 }
 
-// WaitAll is Wait for n requests, one after the other, that enters the engine
-// once. Handle returns the i-th request and the view of its wait, done is given
-// what Wait would return. Both are called with the engine's lock held: they must
-// be short and must not call the engine. (MPI-4.1 chapter 3.7.5)
-func (e *Engine) WaitAll(n int, handle func(i int) (Request, *View), done func(i int, st Status, err error)) {
+// Waits is a row of waits that enters the engine once. Between BeginWaits and End
+// the engine's lock is held while no Wait lasts: the caller must be short and must
+// not call the engine otherwise. (MPI-4.1 chapter 3.7.5)
+type Waits struct{ e *Engine }
+
+// BeginWaits begins a row of waits.
+func (e *Engine) BeginWaits() Waits {
 	e.enter()
 	if e.dirty != 0 {
 		e.flush()
 	}
-	for i := range n {
-		st, err := e.wait(handle(i))
-		done(i, st, err)
-	}
-	e.leave()
+	return Waits{e}
 }
+
+// Wait is Engine.Wait.
+func (w Waits) Wait(h Request, v *View) (Status, error) { return w.e.wait(h, v) }
+
+// End ends the row.
+func (w Waits) End() { w.e.leave() }
 
 func (e *Engine) wait(h Request, v *View) (Status, error) {
 	r, err := h.resolve()
