@@ -48,6 +48,7 @@ func (e *Engine) Quiesce() {
 	for _, m := range e.modules {
 		m.Quiesce()
 	}
+	e.saveBoards()
 }
 
 // Step makes receive progress, sends on what the modules have accepted, and

@@ -41,6 +41,9 @@ type Engine struct {
 	requests     []*request
 	freeRequests *request
 	poisoned     map[uint64]error
+	boards       []ownBoard       // see team.go
+	teams        map[uint64]*Team // by context, until all members have given them up
+	turns        []*Team          // those with a turn that a caller waits for
 
 	out     Header  // scratch: what is being sent
 	ready   []*peer // may have something to send and a module that takes it
@@ -54,6 +57,7 @@ type Engine struct {
 	freeWaiter *waiter
 	lead       leading
 	alone      *request // what the leader waits for that is not in blocked yet
+	turnAlone  *Team    // or the team whose turn it is in
 	woke       bool     // a follower was woken since the leader last stepped aside
 	inWait     atomic.Bool
 	wantOut    atomic.Bool
@@ -175,6 +179,7 @@ func (e *Engine) Restarted(modules []Module, waiter Waiter) error {
 		e.enlist(pr)
 	}
 	e.forgetDirect()
+	e.moveTeams()
 	return nil
 }
 
@@ -210,6 +215,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, m.Close())
 	}
 	e.modules, e.only, e.polled, e.idle = nil, nil, nil, nil
+	e.turns, e.teams = nil, nil // their boards are gone
 	for i := range e.peers {
 		pr := &e.peers[i]
 		pr.mod, pr.direct, pr.reader, pr.short = nil, nil, nil, -1
@@ -288,6 +294,9 @@ func (e *Engine) poll() bool {
 		moved = e.only.Poll()
 	} else {
 		moved = e.pollAll()
+	}
+	if len(e.turns) != 0 {
+		moved = e.pollTurns() || moved
 	}
 	if len(e.ready) != 0 || e.downs != 0 {
 		moved = e.settle(false) || moved

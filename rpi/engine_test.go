@@ -632,31 +632,3 @@ func TestCorruptFrames(t *testing.T) {
 		}
 	}
 }
-
-// One message for several readers, in the order of the other messages.
-func TestSlots(t *testing.T) {
-	f := newFakeNet(t, 3)
-	e := f.engines()
-	if err := e[0].Send(1, ctx, 0, bytesType, []byte{1}, rpi.Standard, nil); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := e[0].Publish([]int{1, 2}, ctx, 0, bytesType, []byte{2}); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if ok, err := e[0].Publish([]int{0, 2}, ctx, 0, bytesType, nil); ok || err != nil {
-		t.Fatal("a slot for oneself:", ok, err)
-	}
-	in := make([]byte, 1)
-	for _, want := range []byte{1, 2} {
-		if _, err := e[1].Recv(0, ctx, 0, bytesType, in, nil); err != nil || in[0] != want {
-			t.Fatal(in, err)
-		}
-	}
-	if f.slots != 1 {
-		t.Fatal("the slot is not there for the other reader")
-	}
-	if _, err := e[2].Recv(0, ctx, 0, bytesType, in, nil); err != nil || in[0] != 2 || f.slots != 0 {
-		t.Fatal(in, err, f.slots)
-	}
-	checkQuiet(t, f, e)
-}

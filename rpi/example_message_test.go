@@ -55,27 +55,6 @@ func ExampleEngine_Recv_errors() {
 	// true
 }
 
-// Where no module shares memory with all the readers Publish has done nothing,
-// and the message is sent to each.
-func ExampleEngine_Publish() {
-	a, b, closeBoth := twoRanks()
-	defer closeBoth()
-	readers, msg := []int{1}, []byte("all")
-	shared, err := a.Publish(readers, world, 0, nil, msg)
-	fmt.Println(shared, err)
-	if !shared {
-		for _, r := range readers {
-			a.Send(r, world, 0, nil, msg, rpi.Standard, nil)
-		}
-	}
-	p := make([]byte, 3)
-	b.Recv(0, world, 0, nil, p, nil)
-	fmt.Printf("%s\n", p)
-	// Output:
-	// false <nil>
-	// all
-}
-
 // A collective that one rank gives up cannot go on at the others either.
 func ExampleEngine_Poison() {
 	a, b, closeBoth := twoRanks()

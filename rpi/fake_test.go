@@ -8,9 +8,8 @@ import (
 
 // fakeNet is a network in one goroutine whose modules can do all that the
 // interface allows: refuse frames (window), keep payloads until they are
-// delivered (hold), deliver a frame in two turns (split), write into published
-// buffers (direct) and publish one frame for several readers (slots). It is
-// also the shortest example of a module.
+// delivered (hold), deliver a frame in two turns (split) and write into published
+// buffers (direct). It is also the shortest example of a module.
 type fakeNet struct {
 	t       testing.TB
 	modules []*fake
@@ -22,7 +21,6 @@ type fakeNet struct {
 	blind   int  // direct reads that succeed before one fails; < 0: all
 	reads   int  // direct reads done
 	fragile int  // direct writes that succeed before one fails; < 0: all
-	slots   int  // slots published and not yet read by all
 	writes  int  // direct writes done
 	lost    func(from, to int, h *rpi.Header) bool
 }
@@ -107,16 +105,13 @@ type fake struct {
 type fakeFrame struct {
 	h       rpi.Header
 	payload []byte
-	ref     rpi.Ref   // Held
-	slot    *fakeSlot // published
+	ref     rpi.Ref // Held
 }
 
 type begunFrame struct {
 	frame *fakeFrame
 	dst   []byte
 }
-
-type fakeSlot struct{ unread int }
 
 func (m *fake) Name() string { return "fake" }
 
@@ -205,11 +200,6 @@ func (m *fake) finish(from int, b *begunFrame) {
 	if ref := b.frame.ref; ref != 0 {
 		sender.notes = append(sender.notes, func() { sender.sink.Sent(m.rank, ref) })
 	}
-	if s := b.frame.slot; s != nil {
-		if s.unread--; s.unread == 0 {
-			m.net.slots--
-		}
-	}
 	if m.starved[from] {
 		m.starved[from] = false
 		sender.notes = append(sender.notes, func() { sender.sink.Writable(m.rank) })
@@ -268,18 +258,6 @@ func (m *fake) Write(peer int, key, off uint64, src []byte) bool {
 	copy(buf[off:], src)
 	m.net.writes++
 	return true
-}
-
-// PublishSlot makes a fake a rpi.SlotPublisher: one slot, read once by each.
-func (m *fake) PublishSlot(readers []int, h *rpi.Header, payload []byte) rpi.SendResult {
-	s := &fakeSlot{unread: len(readers)}
-	m.net.slots++
-	shared := append([]byte(nil), payload...)
-	for _, r := range readers {
-		to := m.net.modules[r]
-		to.wire[m.rank] = append(to.wire[m.rank], &fakeFrame{h: *h, payload: shared, slot: s})
-	}
-	return rpi.Taken
 }
 
 // drive lets all engines go on until done.

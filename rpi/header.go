@@ -17,6 +17,7 @@ const (
 	Ack                       // a synchronous eager send was matched; Req is the sender's request
 	Poison                    // the communicator Ctx has failed at the sender; Off is a Poison code
 	Fin                       // the receiver has read Off bytes of a published message itself and reads no more; Req is the sender's request
+	Line                      // line Off of a team of context Ctx, payload Len bytes (see Team)
 )
 
 // HeaderSize is the size in bytes of a frame's header on the wire.
@@ -55,7 +56,7 @@ type Header struct {
 // PayloadLen returns how many payload bytes follow the header on a stream.
 func (h *Header) PayloadLen() int {
 	switch h.Kind {
-	case Eager, EagerSync, Data:
+	case Eager, EagerSync, Data, Line:
 		return int(h.Len)
 	}
 	return 0
@@ -65,7 +66,7 @@ func (h *Header) PayloadLen() int {
 // frame counts what was written past the stream as well.
 func (h *Header) Counted() uint64 {
 	switch h.Kind {
-	case Eager, EagerSync, Data, Direct:
+	case Eager, EagerSync, Data, Direct, Line:
 		return HeaderSize + h.Len
 	}
 	return HeaderSize
@@ -96,7 +97,7 @@ func (h *Header) Decode(p []byte) bool {
 	h.Req = binary.LittleEndian.Uint64(p[32:])
 	h.Off = binary.LittleEndian.Uint64(p[40:])
 	switch h.Kind {
-	case Eager, EagerSync:
+	case Eager, EagerSync, Line:
 		return h.Len <= MaxFrame
 	case Data:
 		return h.Len <= MaxData
@@ -109,8 +110,9 @@ func (h *Header) Decode(p []byte) bool {
 // Flags of a header.
 const (
 	FlagDirect uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter); RTS: the same, Off is the key (see DirectReader)
-	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it
+	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it; Line: the sender has given the team up
 	FlagPull                     // CTS: the receiver reads the first part itself and says so with Fin
+	FlagApart                    // Line: the sender does not reach the boards of all members
 )
 
 // Codes of a Poison frame, in Off: why the communicator failed.

@@ -174,13 +174,27 @@ type DirectReader interface {
 // MaxDirect is the largest segment of a direct read or write in bytes.
 const MaxDirect = 1 << 20
 
-// SlotPublisher is implemented by modules with memory that several peers read
-// in place (flags and slices of a shared-memory collective). A publication is
-// one frame with several readers, counted once for each. Frame by frame it
-// behaves as if it had been sent to every reader with Send; after Quiesce the
-// module's Poll turns unread publications into ordinary frames, that is, into
-// the engine's private memory, so that the slots are empty at the cut.
-type SlotPublisher interface {
-	// PublishSlot makes one frame readable for all the readers.
-	PublishSlot(readers []int, h *Header, payload []byte) SendResult
+// Boards is implemented by modules with memory of each rank that others can read
+// in place: teams (see Engine.OpenTeam) are made of it. A board is written by its
+// owner alone.
+type Boards interface {
+	// Boards returns how many boards each rank has, and of how many bytes (see
+	// BoardSize) a team should use them.
+	Boards() (n, size int)
+	// Board returns this rank's board i, at the start of a line of memory, all
+	// zeros at first. It may have more bytes than are used of it.
+	Board(i int) []byte
+	// PeerBoard returns the peer's board i for reading, nil where it is not
+	// reached. If one rank reaches another's boards, so does that one.
+	PeerBoard(peer, i int) []byte
+	// Ring wakes those of the peers that sleep or are about to. What the caller
+	// stored before is seen by whoever is about to sleep and not woken, if it
+	// looks after Arm.
+	Ring(peers []int)
+	// Asleep reports whether Ring would wake the peer.
+	Asleep(peer int) bool
+	// Ask marks board i of a peer; Asked reports whether some peer has marked
+	// this rank's board i since it was last called. Marks may be lost in a restart.
+	Ask(peer, i int)
+	Asked(i int) bool
 }

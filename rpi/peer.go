@@ -21,6 +21,7 @@ type peer struct {
 	reader    DirectReader // likewise
 	directMin int          // shortest message that it copies directly
 	replies   replyQueue
+	lines     []lineTo    // members of teams to whom lines are sent
 	streams   requestList // sends under way
 	pulls     requestList // receives that read their messages themselves
 	in        arriving
@@ -33,6 +34,7 @@ type arriving struct {
 	begun bool
 	r     *request // whose operation it belongs to
 	m     *message // or where an unexpected payload goes
+	seat  *seat    // or on whose mirror a line goes
 	posts uint64   // Engine.posts at Begin
 }
 
@@ -115,6 +117,8 @@ func (e *Engine) pumpPeer(pr *peer, brief bool) (more bool) {
 			if e.sendReply(pr, rp) {
 				pr.replies.pop()
 			}
+			continue
+		} else if len(pr.lines) != 0 && e.sendLine(pr) {
 			continue
 		} else if r := pr.first.head; r != nil {
 			e.sendFirst(pr, r)
@@ -238,6 +242,7 @@ func (e *Engine) failPeer(pr *peer, cause error) {
 		}
 		w = next
 	}
+	e.failTeams(pr)
 }
 
 // needs reports whether r cannot end without the peer.

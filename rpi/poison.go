@@ -77,6 +77,7 @@ func (e *Engine) poison(ctx uint64, cause error) {
 		}
 		w = next
 	}
+	e.poisonTeam(ctx, err)
 }
 
 // refused ends a send whose message the peer has dropped.

@@ -82,7 +82,7 @@ func (s *sink) Down(peer int, err error) {
 // into the buffer of the receive that it fits.
 func (e *Engine) begin(pr *peer, h *Header) ([]byte, error) {
 	in := &pr.in
-	in.h, in.begun, in.r, in.m = *h, true, nil, nil
+	in.h, in.begun, in.r, in.m, in.seat = *h, true, nil, nil, nil
 	switch h.Kind {
 	case Eager, EagerSync:
 		if h.Len > MaxFrame {
@@ -103,6 +103,8 @@ func (e *Engine) begin(pr *peer, h *Header) ([]byte, error) {
 		if r := e.lookup(h.Req); r != nil && (r.phase == phaseAnnounced && int(r.peer) != pr.rank || h.Len > uint64(len(r.buf))) {
 			return nil, fmt.Errorf("%w: go-ahead for another message", errCorrupt)
 		}
+	case Line:
+		return e.beginLine(pr, in)
 	case RTS, Ack, Poison, Fin:
 	default:
 		return nil, fmt.Errorf("%w: kind %d", errCorrupt, h.Kind)
@@ -175,6 +177,8 @@ func (e *Engine) end(pr *peer) {
 		e.finished(pr, h)
 	case Poison:
 		e.poison(h.Ctx, poisonCause(pr.rank, h.Off))
+	case Line:
+		e.endLine(in)
 	}
 	in.r, in.m = nil, nil
 }

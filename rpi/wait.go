@@ -13,7 +13,8 @@ type waiter struct {
 	woken      chan struct{} // capacity 1; followers sleep on it
 	view       *View
 	since      time.Time // when it first slept
-	r          *request  // what for; nil: see probe and any
+	r          *request  // what for; nil: see team, probe and any
+	team       *Team     // for whose turn
 	probe      bool
 	any        int // of how many requests (WaitAny)
 	src        int32
@@ -239,7 +240,7 @@ func (e *Engine) arm() bool {
 			return false
 		}
 	}
-	return true
+	return len(e.turns) == 0 || e.mu.gate() || e.armTurns()
 }
 
 // handOver finds a new leader if there is none.

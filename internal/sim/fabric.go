@@ -65,10 +65,9 @@ type module struct {
 }
 
 var (
-	_ rpi.Module        = (*module)(nil)
-	_ rpi.DirectWriter  = (*module)(nil)
-	_ rpi.SlotPublisher = (*module)(nil)
-	_ rpi.DirectReader  = dualModule{}
+	_ rpi.Module       = (*module)(nil)
+	_ rpi.DirectWriter = (*module)(nil)
+	_ rpi.DirectReader = dualModule{}
 )
 
 var errPeerGone = errors.New("connection reset by peer")
@@ -134,21 +133,6 @@ func (m *module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 		return rpi.Taken
 	}
 	return c.offer(h, payload, ref)
-}
-
-// PublishSlot leaves one frame for several readers. The engine does not use it
-// yet; one reader's slot is what Send fills.
-func (m *module) PublishSlot(readers []int, h *rpi.Header, payload []byte) rpi.SendResult {
-	for _, r := range readers {
-		if c := m.conn(r); c.state != connOpen || !c.idle() {
-			return rpi.Full
-		}
-	}
-	for _, r := range readers {
-		m.wake(m.conn(r))
-		m.conn(r).publish(h, payload)
-	}
-	return rpi.Taken
 }
 
 func (m *module) Flush() bool {

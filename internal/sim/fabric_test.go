@@ -33,9 +33,9 @@ func (b *inbox) Deliver(peer int, h *rpi.Header, payload []byte) error {
 	return nil
 }
 
-// TestSlots publishes one frame for several readers. After Quiesce every
+// TestSlots leaves a frame in a slot of each of two readers. After Quiesce a
 // reader's next Poll has it in private memory, in order with what was sent, and
-// the slots are empty.
+// the slot is empty.
 func TestSlots(t *testing.T) {
 	w := &world{rng: rand.New(rand.NewPCG(1, 2)), np: 3, plan: &plan{np: 3, agents: 1, eager: 100, window: 1000}}
 	w.net = newFabric(w)
@@ -66,11 +66,12 @@ func TestSlots(t *testing.T) {
 	send(1, "first")
 	send(2, "first")
 	settle(func() bool { return len(boxes[1].whole)+len(boxes[2].whole) == 2 })
-	if res := m.PublishSlot([]int{1, 2}, h, []byte("slots")); res != rpi.Taken {
-		t.Fatalf("PublishSlot: %v, %v, %v", res, m.conn(1), m.conn(2))
-	}
-	if res := m.PublishSlot([]int{1, 2}, h, []byte("again")); res != rpi.Full {
-		t.Fatalf("PublishSlot over unread slots: %v", res)
+	for _, c := range []*conn{m.conn(1), m.conn(2)} {
+		if !c.idle() {
+			t.Fatal(c)
+		}
+		m.wake(c)
+		c.publish(h, []byte("slots"))
 	}
 	send(1, "after")
 	for i, want := range [][]string{1: {"first", "slots"}, 2: {"first", "slots"}} {

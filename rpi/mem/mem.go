@@ -55,6 +55,7 @@ type Module struct {
 	inbox  inbox
 	batch  []item
 	open   []int // scratch: peers to be told that there is room
+	shared atomic.Pointer[plates]
 }
 
 // inbox is what others have sent to a rank.
@@ -226,7 +227,7 @@ func (m *Module) Quiet() bool { return true }
 // Continue has nothing to do.
 func (m *Module) Continue() {}
 
-// Restart forgets what is in the inbox.
+// Restart forgets what is in the inbox and on the boards.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	b := &m.inbox
 	b.mu.Lock()
@@ -234,6 +235,7 @@ func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	clear(b.queued)
 	clear(b.starved)
 	b.mu.Unlock()
+	m.shared.Store(nil)
 	return m.Start(env)
 }
 

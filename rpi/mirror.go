@@ -1,0 +1,159 @@
+package rpi
+
+import (
+	"fmt"
+	"slices"
+)
+
+// lineTo names a member to whom this rank's lines are sent.
+type lineTo struct {
+	t *Team
+	i int
+}
+
+// mirror makes a member one that does not reach this rank's board, nor this rank
+// its: lines are sent.
+func (t *Team) mirror(i int) {
+	s := &t.seats[i]
+	if !s.mirror {
+		s.board, s.base, s.mirror = newMirror(pieceOf(t.size)), 0, true
+	}
+	s.base = 0
+	s.told, s.bye = max(s.known, 1)-1, false
+	t.apart++
+	pr := &t.e.peers[s.rank]
+	if to := (lineTo{t, i}); !slices.Contains(pr.lines, to) {
+		pr.lines = append(pr.lines, to)
+	}
+	t.e.enlist(pr)
+}
+
+// sendLine offers the next line that the peer has not been sent, if there is
+// one.
+func (e *Engine) sendLine(pr *peer) bool {
+	for _, to := range pr.lines {
+		t := to.t
+		s := &t.seats[to.i]
+		h := &e.out
+		*h = Header{Kind: Line, Ctx: t.ctx}
+		switch {
+		case s.told < t.turn:
+			n := s.told + 1
+			if n+boardDepth <= t.turn { // it has posted later ones since
+				n = t.turn - boardDepth + 1
+			}
+			l := t.own.at(n)
+			size := int(l.size &^ lineApart)
+			if l.size&lineApart != 0 {
+				h.Flags = FlagApart
+			}
+			h.Off, h.Tag, h.Len = n, l.tag, uint64(size)
+			if e.offer(pr, h, t.own.payload(l, n, size), 0, false) != Full {
+				s.told = n
+			}
+		case t.closed && !s.bye:
+			h.Flags, h.Off = FlagGone, t.turn+1
+			s.bye = e.offer(pr, h, nil, 0, false) != Full
+		default:
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// beginLine returns where the payload of an arriving line goes.
+func (e *Engine) beginLine(pr *peer, in *arriving) ([]byte, error) {
+	h := &in.h
+	t := e.teams[h.Ctx]
+	if t == nil { // given up since
+		return nil, nil
+	}
+	i := slices.Index(t.members, pr.rank)
+	if i < 0 || h.Off == 0 || h.Off > t.turn+boardDepth || h.Len > uint64(pieceOf(t.size)) {
+		return nil, fmt.Errorf("%w: line %d of %d bytes", errCorrupt, h.Off, h.Len)
+	}
+	s := &t.seats[i]
+	if !s.mirror { // it does not reach this rank's board
+		t.direct = slices.DeleteFunc(t.direct, func(r int) bool { return r == pr.rank })
+		t.mirror(i)
+	}
+	in.seat = s
+	if h.Flags&FlagGone != 0 || s.at(h.Off).number() >= h.Off || h.Len == 0 {
+		return nil, nil
+	}
+	return s.payload(s.at(h.Off), h.Off, int(h.Len)), nil
+}
+
+// endLine puts an arrived line on the mirror, unless it is there.
+func (e *Engine) endLine(in *arriving) {
+	h, s := &in.h, in.seat
+	if in.seat = nil; s == nil || !s.mirror {
+		return
+	}
+	if h.Flags&FlagGone != 0 {
+		s.left = true
+		return
+	}
+	if l := s.at(h.Off); l.number() < h.Off {
+		l.tag, l.size = h.Tag, uint32(h.Len)
+		if h.Flags&FlagApart != 0 {
+			l.size |= lineApart
+		}
+		l.post(h.Off)
+		s.known = max(s.known, h.Off)
+	}
+}
+
+// saveBoards keeps what is on this rank's boards: the memory of modules is no
+// part of an image.
+func (e *Engine) saveBoards() {
+	for _, t := range e.teams {
+		if t.home == nil {
+			continue
+		}
+		if t.saved.lines == nil {
+			t.saved = newMirror(t.own.piece)
+		}
+		t.own.copyTo(&t.saved, t.used)
+	}
+}
+
+// moveTeams gives the teams the boards of the modules that there are now.
+func (e *Engine) moveTeams() {
+	if len(e.teams) == 0 {
+		return
+	}
+	home := e.homeOfBoards()
+	for i := range e.peers {
+		e.peers[i].lines = e.peers[i].lines[:0]
+	}
+	for _, t := range e.teams {
+		t.move(home)
+		t.settle()
+		if t.home != nil {
+			t.home.Ring(t.direct) // they may have looked before it was there
+		}
+	}
+}
+
+// move puts this rank's lines on its board of another module.
+func (t *Team) move(home Boards) {
+	was := t.own
+	if t.home != nil {
+		was = t.saved
+	}
+	t.home, t.own, t.saved = nil, was, board{}
+	if was.lines == nil {
+		t.own = newMirror(pieceOf(t.size))
+	}
+	if home == nil {
+		return
+	}
+	if n, _ := home.Boards(); t.slot >= n || len(home.Board(t.slot)) < t.size {
+		return
+	}
+	to := boardIn(home.Board(t.slot), t.own.piece)
+	t.own.copyTo(&to, t.used)
+	t.home, t.saved, t.own = home, t.own, to
+}

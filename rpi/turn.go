@@ -1,0 +1,425 @@
+package rpi
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Turn is what a member does in one turn of a team.
+type Turn struct {
+	Tag int32 // of this rank's line, and of every line that it reads
+	// Send is this rank's payload: as it is or, if SendStride is not 0, the SendLen
+	// bytes at each multiple of it. At most Team.Piece bytes together.
+	Send                []byte
+	SendStride, SendLen int
+	Need                Need
+	One                 int // a place in the team
+	// Want is the length in bytes of the payload of every line that is read, of
+	// which Len from Off on are copied to Into[i*Stride:] for the member at place
+	// i, with FromOne to Into.
+	Want     int
+	Off, Len int
+	Into     []byte
+	Stride   int
+}
+
+// Need says who reads whom in a turn.
+type Need uint8
+
+const (
+	Everybody Need = iota // everybody reads all lines, also its own
+	FromOne               // all others read One's line
+	ToOne                 // One reads all lines, also its own
+)
+
+// progress is the turn that a member is in.
+type progress struct {
+	x       Turn
+	busy    bool
+	posted  bool // this rank's line; until then it waits for room
+	all     bool // everybody waits for all
+	done    bool
+	flagged bool // a line said that its writer does not reach all
+	first   int  // the place of the first member waited for
+	count   int  // of how many in order, the last one's followed by the first
+	next    int  // how many are there
+	st      Status
+	err     error
+	w       *waiter
+}
+
+// Take takes the team's next turn. The status is that of a line with another tag
+// or length than x says, if one was read, else it has what x says; its Source
+// is a place in the team. Whoever looks at that need not look at the lines.
+// Errors: ErrPoisoned, ErrPeerFailed, ErrAborted, ErrDeadline. After an error the
+// team is of no more use.
+func (e *Engine) Take(t *Team, x *Turn, v *View) (Status, error) {
+	e.enter()
+	st, err := e.takeTurn(t, x, v)
+	e.leave()
+	return st, err
+}
+
+func (e *Engine) takeTurn(t *Team, x *Turn, v *View) (Status, error) {
+	if e.abort.Load() != nil || v.done() {
+		return Status{}, e.broken(v)
+	}
+	if len(e.poisoned) != 0 && e.poisoned[t.ctx] != nil {
+		return Status{}, e.poisoned[t.ctx]
+	}
+	if err := t.begin(x); err != nil {
+		return Status{}, err
+	}
+	if e.dirty != 0 {
+		e.flush()
+	}
+	p := &t.now
+	if !t.advance() {
+		e.awaitTurn(t, v)
+	}
+	p.busy = false
+	p.x.Send, p.x.Into = nil, nil
+	return p.st, p.err
+}
+
+// length returns how many bytes the turn sends.
+func (x *Turn) length() int {
+	n := len(x.Send)
+	if x.SendStride <= 0 || n == 0 {
+		return n
+	}
+	last := (n - 1) / x.SendStride
+	return last*x.SendLen + min(x.SendLen, n-last*x.SendStride)
+}
+
+// write copies what the turn sends.
+func (x *Turn) write(dst []byte) {
+	if x.SendStride <= 0 {
+		copy(dst, x.Send)
+		return
+	}
+	for at := 0; at < len(x.Send); at += x.SendStride {
+		dst = dst[copy(dst, x.Send[at:min(at+x.SendLen, len(x.Send))]):]
+	}
+}
+
+// begin begins a turn, or says what is wrong with it.
+func (t *Team) begin(x *Turn) error {
+	p := &t.now
+	switch {
+	case !t.joined || t.closed || p.busy:
+		return fmt.Errorf("%w: a turn of a team that is not joined, or closed, or in a turn", ErrRequest)
+	case x.length() > t.own.piece || x.SendStride < 0 || x.SendLen < 0 || x.SendLen > x.SendStride:
+		return fmt.Errorf("%w: %d bytes in a line of at most %d", ErrTruncate, x.length(), t.own.piece)
+	case x.Len > 0 && !x.fits(len(t.seats)):
+		return fmt.Errorf("%w: %d bytes from %d on of %d, to %d at every %d", ErrTruncate, x.Len, x.Off, x.Want, len(x.Into), x.Stride)
+	}
+	*p = progress{
+		x: *x, busy: true, all: x.Need == Everybody || (t.turn+1)%allEvery == 0,
+		st: Status{Source: t.me, Tag: int(x.Tag), Bytes: x.Want},
+	}
+	switch {
+	case p.all || x.Need == ToOne && x.One == t.me:
+		p.first, p.count = t.me+1, len(t.seats)
+	case x.Need == FromOne && x.One != t.me:
+		p.first, p.count = x.One, 1
+	}
+	return nil
+}
+
+// fits reports whether what is to be copied is there, and has a place.
+func (x *Turn) fits(size int) bool {
+	if x.Need == FromOne {
+		size = 1
+	}
+	return x.Off >= 0 && x.Off <= x.Want-x.Len && x.Stride >= 0 && (size-1)*x.Stride+x.Len <= len(x.Into)
+}
+
+// wants reports whether the turn is for this rank to read that member's line.
+func (t *Team) wants(i int) bool {
+	switch x := &t.now.x; x.Need {
+	case FromOne:
+		return i == x.One && i != t.me
+	case ToOne:
+		return t.me == x.One
+	}
+	return true
+}
+
+// advance does what can be done of the turn now, and reports whether it is over.
+func (t *Team) advance() bool {
+	p := &t.now
+	if p.done || p.posted {
+		return p.done || t.read()
+	}
+	if !t.room() {
+		return p.done
+	}
+	t.post()
+	t.read()
+	t.tell()
+	return p.done
+}
+
+// room reports whether this rank may post its line.
+func (t *Team) room() bool {
+	p := &t.now
+	n := t.turn + 1
+	if n <= t.floor+boardBulks-1 || n <= boardBulks || p.x.length() <= lineBody {
+		return true
+	}
+	need := n - boardBulks + 1
+	for ; p.next < len(t.seats); p.next++ {
+		s := &t.seats[p.next]
+		if p.next != t.me && !s.has(n-1) && !s.has(need) {
+			if t.dead != 0 && t.e.peers[s.rank].failed != nil {
+				t.fail(t.e.peers[s.rank].failed)
+			}
+			return false
+		}
+	}
+	t.floor = n - 1
+	for i := range t.seats {
+		if i != t.me {
+			t.floor = min(t.floor, t.seats[i].known)
+		}
+	}
+	p.next = 0
+	return true
+}
+
+// has reports whether the member has posted a line.
+func (s *seat) has(n uint64) bool {
+	if s.known >= n {
+		return true
+	}
+	if s.at(n).number() < s.base+n {
+		return false
+	}
+	s.known = n
+	return true
+}
+
+// post posts this rank's line.
+func (t *Team) post() {
+	p := &t.now
+	x := &p.x
+	n := t.turn + 1
+	l := t.own.at(n)
+	size := x.length()
+	l.tag, l.size = x.Tag, uint32(size)
+	if t.apart != 0 {
+		l.size |= lineApart
+	}
+	if size > lineBody {
+		t.used |= 1 << (n % boardBulks)
+		x.write(t.own.long(n))
+	} else {
+		x.write(l.body[:])
+	}
+	l.post(t.base + n)
+	t.turn, p.posted = n, true
+	if t.apart != 0 {
+		for i := range t.seats {
+			if t.seats[i].mirror {
+				t.e.enlist(&t.e.peers[t.members[i]])
+			}
+		}
+	}
+}
+
+// read reads the lines that are there, and reports whether the turn is over.
+func (t *Team) read() bool {
+	p := &t.now
+	n := t.turn
+	for p.next < p.count {
+		i := p.first + p.next
+		if i >= len(t.seats) {
+			i -= len(t.seats)
+		}
+		s := &t.seats[i]
+		l := s.at(n)
+		switch w := l.number(); {
+		case w < s.base+n:
+			if t.dead != 0 {
+				t.miss()
+			}
+			return p.done
+		case w > s.base+n:
+			return t.fail(spoilt(s.rank))
+		}
+		size := l.size
+		p.flagged = p.flagged || size&lineApart != 0
+		size &^= lineApart
+		if int(size) > t.own.piece {
+			return t.fail(spoilt(s.rank))
+		}
+		if p.next++; !t.wants(i) {
+			continue
+		}
+		if x := &p.x; l.tag != x.Tag || int(size) != x.Want {
+			p.st.Source, p.st.Tag, p.st.Bytes = i, int(l.tag), int(size)
+			p.done = true
+			return true
+		} else if x.Len > 0 {
+			to := x.Into
+			if x.Need != FromOne {
+				to = to[i*x.Stride:]
+			}
+			copy(to[:x.Len], s.payload(l, n, int(size))[x.Off:])
+		}
+	}
+	if p.all {
+		t.floor, t.over = n, t.over || p.flagged
+	}
+	p.done = true
+	return true
+}
+
+// tell wakes those who sleep because of the line just posted. Where all wait
+// for all it is the last one who posts that sees all lines. Where a rank does
+// not reach all, it cannot know who is the last.
+func (t *Team) tell() {
+	p := &t.now
+	switch {
+	case t.home == nil:
+	case t.home.Asked(t.slot), t.apart != 0, p.all && p.done, !p.all && p.x.Need == FromOne && p.x.One == t.me:
+		t.home.Ring(t.direct)
+	case !p.all && p.x.Need == ToOne && p.x.One != t.me:
+		if one := t.members[p.x.One]; t.home.Asleep(one) && t.complete() {
+			t.home.Ring(t.members[p.x.One : p.x.One+1])
+		}
+	}
+}
+
+// complete reports whether all lines of the turn are there.
+func (t *Team) complete() bool {
+	for i := range t.seats {
+		if !t.seats[i].has(t.turn) {
+			return false
+		}
+	}
+	return true
+}
+
+// miss fails the turn if a line that is still needed is that of a rank that has
+// failed.
+func (t *Team) miss() {
+	p := &t.now
+	for k := p.next; k < p.count; k++ {
+		s := &t.seats[(p.first+k)%len(t.seats)]
+		if s.rank == t.e.rank {
+			continue
+		}
+		if err := t.e.peers[s.rank].failed; err != nil && !s.has(t.turn) {
+			t.fail(err)
+			return
+		}
+	}
+}
+
+func spoilt(rank int) error {
+	return peerFailed(rank, fmt.Errorf("%w: a line that cannot be", errCorrupt))
+}
+
+// fail ends the turn with an error.
+func (t *Team) fail(err error) bool {
+	t.now.err, t.now.st, t.now.done = err, Status{}, true
+	return true
+}
+
+// awaitTurn waits for the end of a turn.
+func (e *Engine) awaitTurn(t *Team, v *View) {
+	var s spell
+	p := &t.now
+	e.flush()
+	e.turns = append(e.turns, t)
+	if e.lead != leadCaller && e.blocked.head == nil {
+		e.leadTurn(t, v, &s)
+		if p.done {
+			if e.blocked.head != nil || e.back.parked {
+				e.handOver()
+			}
+			return
+		}
+	}
+	w := e.newWaiter()
+	w.team, p.w = t, w
+	if err := e.await(w, v, &s); err != nil {
+		t.fail(err)
+		e.endTurn(t)
+	}
+	p.w = nil
+	e.freeWaiting(w)
+}
+
+// leadTurn is the wait for a turn of the only caller that waits: see leadAlone.
+func (e *Engine) leadTurn(t *Team, v *View, s *spell) {
+	e.takeLead()
+	e.turnAlone = t
+	for p := &t.now; !p.done && e.abort.Load() == nil && !v.done(); {
+		switch moved := e.poll(); {
+		case e.woke:
+			e.woke = false
+			e.stepAside()
+		case moved:
+			if !p.done {
+				*s = spell{}
+				if e.mu.contended() {
+					e.stepAside()
+				}
+			}
+			continue
+		case !e.rest(s):
+			e.turnAlone, e.lead = nil, leadNobody
+			return
+		}
+	}
+	e.turnAlone, e.lead = nil, leadNobody
+}
+
+// pollTurns goes on with the turns that callers wait for.
+func (e *Engine) pollTurns() (moved bool) {
+	if e.mu.gate() {
+		return false
+	}
+	for i := 0; i < len(e.turns); {
+		if t := e.turns[i]; t.advance() {
+			e.endTurn(t)
+			moved = true
+			continue
+		}
+		i++
+	}
+	return moved
+}
+
+// armTurns lets this rank sleep unless a line has come. What comes from now on
+// wakes it.
+func (e *Engine) armTurns() bool {
+	for _, t := range e.turns {
+		for p := &t.now; ; {
+			lag := p.next
+			if !p.posted && lag < len(t.seats) && !t.seats[lag].mirror && t.home != nil {
+				t.home.Ask(t.members[lag], t.seats[lag].slot)
+			}
+			if t.advance() {
+				return false
+			}
+			if p.posted || p.next == lag {
+				break
+			}
+		}
+	}
+	return len(e.ready) == 0
+}
+
+// endTurn tells who waits for a turn that it is over.
+func (e *Engine) endTurn(t *Team) {
+	if i := slices.Index(e.turns, t); i >= 0 {
+		e.turns = slices.Delete(e.turns, i, i+1)
+	}
+	if w := t.now.w; w != nil && !w.ready {
+		e.satisfy(w)
+	}
+}
