@@ -21,7 +21,7 @@ import (
 // who reads a higher one that its writer goes by other rules.
 const (
 	boardDepth = 64
-	boardBulks = 4
+	boardBulks = 2
 	lineBody   = 48
 	lineSize   = 64
 	boardHead  = (boardDepth + 1) * lineSize

@@ -9,16 +9,15 @@ import (
 
 // Boards are small, so that payloads of several pieces are common.
 const (
-	boards    = 4
-	piece     = 4 << 10
-	boardSize = 65*64 + 4*piece
+	boards = 4
+	piece  = 4 << 10
 )
 
 var _ rpi.Boards = (*Module)(nil)
 
 // plates are the boards of a rank.
 type plates struct {
-	mem   [boards][boardSize / 8]uint64
+	mem   [boards][]uint64
 	asked [boards]atomic.Bool
 }
 
@@ -27,7 +26,11 @@ func (m *Module) plates() *plates {
 	if p := m.shared.Load(); p != nil {
 		return p
 	}
-	m.shared.CompareAndSwap(nil, new(plates))
+	p := new(plates)
+	for i := range p.mem {
+		p.mem[i] = make([]uint64, rpi.BoardSize(piece)/8)
+	}
+	m.shared.CompareAndSwap(nil, p)
 	return m.shared.Load()
 }
 
@@ -36,7 +39,8 @@ func (m *Module) Boards() (n, size int) { return boards, rpi.BoardSize(piece) }
 
 // Board returns this rank's board i.
 func (m *Module) Board(i int) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(&m.plates().mem[i])), boardSize)
+	words := m.plates().mem[i]
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
 }
 
 // PeerBoard returns the peer's board i.

@@ -10,6 +10,7 @@ const (
 	atBase     = 40  // u64: where in the memory of its owner the segment is
 	atBell     = 64  // u32: how its owner sleeps
 	atArrivals = 128 // u32: counts changes of the words at atDoors
+	atAsked    = 144 // u32 for each board: a peer waits for its owner's next line
 	atDoors    = 192 // u64 for each rank, written by it: its ring to the owner
 
 	line     = 64
@@ -63,18 +64,22 @@ func (c control) slot(i int) *slot {
 	return (*slot)(unsafe.Pointer(&c.mem[atSlots(c.size)+line*i : atSlots(c.size)+line*(i+1)][0]))
 }
 
+func (c control) asked(board int) *uint32 { return c.u32(atAsked + 4*board) }
+
 // change sets the rank's door and tells the owner.
 func (c control) change(rank int, word uint64) {
 	atomic.StoreUint64(c.door(rank), word)
 	atomic.AddUint32(c.arrivals(), 1)
 }
 
-// geometry is the size of rings and pool. More ranks on a machine make more
-// rings, their number grows with the square, so each becomes smaller: those of 64
-// ranks take 32 MB, if every rank sends to every other, and their pools 20.
+// geometry is the size of rings, pool and boards. More ranks on a machine make
+// more rings, their number grows with the square, so each becomes smaller: those of
+// 64 ranks take 32 MB, if every rank sends to every other, their pools 20, and
+// their boards, if all are used, 18.
 type geometry struct {
 	shift        uint8 // a ring has 1 << shift cells
 	small, large int   // chunks of a rank's pool
+	piece        int   // the longest payload on a board
 }
 
 const (
@@ -88,17 +93,17 @@ const (
 func geometryOf(local int) geometry {
 	switch {
 	case local <= 2:
-		return geometry{10, maxSmall, maxLarge}
+		return geometry{10, maxSmall, maxLarge, maxPiece}
 	case local <= 4:
-		return geometry{9, maxSmall, maxLarge}
+		return geometry{9, maxSmall, maxLarge, maxPiece}
 	case local <= 8:
-		return geometry{9, 256, 64}
+		return geometry{9, 256, 64, maxPiece}
 	case local <= 16:
-		return geometry{8, 256, 32}
+		return geometry{8, 256, 32, maxPiece}
 	case local <= 64:
-		return geometry{7, 64, 12}
+		return geometry{7, 64, 12, 16 << 10}
 	}
-	return geometry{6, 32, 8}
+	return geometry{6, 32, 8, 4 << 10}
 }
 
 // layout says where things are in the segment of a job of size ranks: the same in
@@ -107,6 +112,7 @@ func geometryOf(local int) geometry {
 // touched and takes no memory.
 type layout struct {
 	control int // bytes; the part that others write
+	boards  int // where boards begin
 	rings   int // where rings begin
 	pool    int // where the pool begins
 	size    int
@@ -120,7 +126,8 @@ func layoutOf(size int) layout {
 		}
 	}
 	l := layout{control: controlSize(size)}
-	l.rings = l.control
+	l.boards = l.control
+	l.rings = l.boards + boards*boardStride()
 	l.pool = l.rings + pages(most)
 	l.size = l.pool + maxSmall*smallChunk + maxLarge*largeChunk
 	return l

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// 64 ranks of which each sends all it can to every other take no more than 64 MB
-// together; two, or those that are silent, much less.
+// 64 ranks of which each sends all it can to every other and uses all its boards
+// take no more than 64 MB together; two, or those that are silent, much less.
 func TestMemory(t *testing.T) {
 	for _, c := range []struct{ ranks, most int }{{2, 5 << 20}, {16, 30 << 20}, {64, 64 << 20}} {
 		w := newWorld(t, c.ranks)
@@ -23,6 +23,14 @@ func TestMemory(t *testing.T) {
 				}
 			}
 			w.m[from].Flush()
+		}
+		for _, m := range w.m {
+			for i := range boards {
+				_, size := m.Boards()
+				for b := m.Board(i)[:size]; len(b) > 0; b = b[min(len(b), pageSize):] {
+					b[0] = 1
+				}
+			}
 		}
 		all := w.touched()
 		t.Logf("%d ranks: %d KB silent, %d KB in an all-to-all", c.ranks, silent>>10, all>>10)
