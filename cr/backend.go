@@ -85,18 +85,12 @@ func (r *Registry) claimed() error {
 		ErrMismatch, r.j.Rank, strings.Join(lost, ", "))
 }
 
-// noCollective refuses a cut that goes through a collective: the restarted
-// program could not say which of its calls the half that was saved belongs to.
-func (r *Registry) noCollective(saved []rpi.Saved, point uint64) error {
+// noCollective refuses a cut that goes through a collective's messages.
+func (r *Registry) noCollective(saved []rpi.Saved) error {
 	for _, m := range saved {
-		if m.Ctx&1 == 0 {
-			continue
+		if m.Ctx&1 != 0 {
+			return r.j.ThroughCollective(m.Ctx, m.Source, true)
 		}
-		path, ok := r.j.ContextPath(m.Ctx)
-		if !ok {
-			path = "a communicator that was freed"
-		}
-		return fmt.Errorf("a collective on %s lies before Point %d on rank %d and after it here: call it on the same side of the Point on all ranks", path, point, m.Source)
 	}
 	return nil
 }
@@ -106,7 +100,7 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64
 	if err != nil {
 		return nil, err
 	}
-	if err := b.r.noCollective(saved, point); err != nil {
+	if err := b.r.noCollective(saved); err != nil {
 		return nil, err
 	}
 	c, err := b.r.reg.Copy()

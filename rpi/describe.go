@@ -30,6 +30,9 @@ func (e *Engine) pending() []string {
 			all = append(all, w.String())
 		}
 	}
+	for _, t := range e.turns {
+		all = append(all, t.String())
+	}
 	return all
 }
 
@@ -46,6 +49,8 @@ func (e *Engine) blockedFor() string {
 	switch {
 	case e.alone != nil: // the others came later
 		w = &waiter{r: e.alone}
+	case e.turnAlone != nil:
+		w = &waiter{team: e.turnAlone}
 	case w == nil:
 		return ""
 	}
@@ -80,6 +85,8 @@ func (w *waiter) String() string {
 		return w.r.String()
 	case w.r != nil:
 		return "Wait for " + w.r.String()
+	case w.team != nil:
+		return w.team.String()
 	case w.probe:
 		return "Probe(" + where(int(w.src), w.tag, w.ctx, "source") + ")"
 	}

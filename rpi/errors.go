@@ -25,6 +25,21 @@ var (
 // something that cannot be.
 var errCorrupt = errors.New("rpi: corrupt frame")
 
+// CutError is what Saved returns when one member of a team has taken a turn that
+// another has not: the cut goes through a collective.
+type CutError struct {
+	Ctx   uint64 // of the team
+	Rank  int    // a member other than this rank
+	Ahead bool   // it is the one that has
+}
+
+func (e *CutError) Error() string {
+	if e.Ahead {
+		return fmt.Sprintf("rpi: rank %d has taken a turn of context %#x that this rank has not", e.Rank, e.Ctx)
+	}
+	return fmt.Sprintf("rpi: this rank has taken a turn of context %#x that rank %d has not", e.Ctx, e.Rank)
+}
+
 func truncated(got uint64, room int, src int, tag int32) error {
 	return fmt.Errorf("%w: %d bytes from rank %d with tag %d, room for %d", ErrTruncate, got, src, tag, room)
 }

@@ -8,9 +8,13 @@ import (
 // Saved returns copies of the messages that have arrived and were not received,
 // in order of arrival. A message whose sender still waits for something cannot
 // be saved: its announcement has arrived but not its bytes, or it is
-// synchronous. That is an error which names it. Saved is for the closer of the
-// gate.
+// synchronous. That is an error which names it. So is a team of which another member
+// has taken more or fewer turns than this rank, a CutError. Saved is for the closer
+// of the gate.
 func (e *Engine) Saved() ([]Saved, error) {
+	if err := e.evenTurns(); err != nil {
+		return nil, err
+	}
 	var all []Saved
 	for _, m := range e.table.unexpected() {
 		if m.h.Kind != Eager {

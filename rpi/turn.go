@@ -423,3 +423,31 @@ func (e *Engine) endTurn(t *Team) {
 		e.satisfy(w)
 	}
 }
+
+// String describes the turn in progress.
+func (t *Team) String() string {
+	p := &t.now
+	n, what, next := t.turn, "line", p.first+p.next
+	if !p.posted {
+		n, what, next = n+1, "room", p.next
+	}
+	return fmt.Sprintf("turn %d of %d ranks, for the %s of rank %d (tag %d, ctx %#x)", n, len(t.seats), what, t.members[next%len(t.seats)], p.x.Tag, t.ctx)
+}
+
+// evenTurns returns a CutError if some member of a team has taken another number
+// of turns than this rank.
+func (e *Engine) evenTurns() error {
+	for _, t := range e.teams {
+		if !t.joined || t.closed {
+			continue
+		}
+		for i := range t.seats {
+			s := &t.seats[i]
+			ahead := s.at(t.turn+1).number() > s.base+t.turn
+			if i != t.me && (ahead || t.turn > 0 && s.at(t.turn).number() < s.base+t.turn) {
+				return &CutError{t.ctx, s.rank, ahead}
+			}
+		}
+	}
+	return nil
+}

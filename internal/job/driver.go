@@ -280,6 +280,9 @@ func (d *driver) capture(data []byte) {
 		return
 	}
 	saved, err := d.j.Engine.Saved()
+	if cut := (*rpi.CutError)(nil); errors.As(err, &cut) {
+		err = d.j.ThroughCollective(cut.Ctx, cut.Rank, cut.Ahead)
+	}
 	if err != nil {
 		fail(err)
 		return

@@ -149,3 +149,20 @@ func (j *Job) announce(n uint64, o origin) {
 	}
 	j.driver.tell(o, ev)
 }
+
+// ThroughCollective says why a cut at the present Point is refused: a collective
+// of a context lies before it on one rank, this one or the other, and after it on
+// the other. The restarted program could not say which of its calls the half that
+// was saved belongs to.
+func (j *Job) ThroughCollective(ctx uint64, rank int, ahead bool) error {
+	path, ok := j.ContextPath(ctx)
+	if !ok {
+		path = "a communicator that was freed"
+	}
+	before, after := "here", fmt.Sprintf("on rank %d", rank)
+	if ahead {
+		before, after = after, before
+	}
+	return fmt.Errorf("a collective on %s lies before Point %d %s and after it %s: call it on the same side of the Point on all ranks",
+		path, j.points.standing(), before, after)
+}
