@@ -16,7 +16,7 @@ type lineTo struct {
 func (t *Team) mirror(i int) {
 	s := &t.seats[i]
 	if !s.mirror {
-		s.board, s.base, s.mirror = newMirror(pieceOf(t.size)), 0, true
+		s.board, s.base, s.mirror = newMirror(t.piece), 0, true
 	}
 	s.base = 0
 	s.told, s.bye = max(s.known, 1)-1, false
@@ -70,7 +70,7 @@ func (e *Engine) beginLine(pr *peer, in *arriving) ([]byte, error) {
 		return nil, nil
 	}
 	i := slices.Index(t.members, pr.rank)
-	if i < 0 || h.Off == 0 || h.Off > t.turn+boardDepth || h.Len > uint64(pieceOf(t.size)) {
+	if i < 0 || h.Off == 0 || h.Off > t.turn+boardDepth || h.Len > uint64(t.piece) {
 		return nil, fmt.Errorf("%w: line %d of %d bytes", errCorrupt, h.Off, h.Len)
 	}
 	s := &t.seats[i]
@@ -113,7 +113,7 @@ func (e *Engine) saveBoards() {
 			continue
 		}
 		if t.saved.lines == nil {
-			t.saved = newMirror(t.own.piece)
+			t.saved = newMirror(t.piece)
 		}
 		t.own.copyTo(&t.saved, t.used)
 	}
@@ -145,15 +145,17 @@ func (t *Team) move(home Boards) {
 	}
 	t.home, t.own, t.saved = nil, was, board{}
 	if was.lines == nil {
-		t.own = newMirror(pieceOf(t.size))
+		t.own = newMirror(t.piece)
 	}
-	if home == nil {
+	var mem []byte
+	if home != nil {
+		mem = home.Board(t.slot)
+	}
+	if len(mem) < t.size {
+		t.own.long(0) // its seat has a copy of where that is
 		return
 	}
-	if n, _ := home.Boards(); t.slot >= n || len(home.Board(t.slot)) < t.size {
-		return
-	}
-	to := boardIn(home.Board(t.slot), t.own.piece)
+	to := boardIn(mem, t.piece)
 	t.own.copyTo(&to, t.used)
 	t.home, t.saved, t.own = home, t.own, to
 }

@@ -42,6 +42,7 @@ type Team struct {
 	slot    int   // its number among this rank's boards
 	base    uint64
 	size    int // bytes of the boards
+	piece   int // bytes of the longest payload
 	seats   []seat
 	direct  []int // world ranks of the members that read this rank's board
 	apart   int   // the number of the others
@@ -107,6 +108,7 @@ type ownBoard struct {
 func (e *Engine) OpenTeam(ctx uint64, members []int, me int) (t *Team, at Place, ok bool) {
 	e.enter()
 	defer e.leave()
+	e.forgetGone()
 	home := e.homeOfBoards()
 	if home == nil || e.abort.Load() != nil || len(members) < 2 || e.teams[ctx] != nil {
 		return nil, at, false
@@ -124,12 +126,12 @@ func (e *Engine) OpenTeam(ctx uint64, members []int, me int) (t *Team, at Place,
 	own := &e.boards[slot]
 	t = &Team{
 		e: e, ctx: ctx, members: slices.Clone(members), me: me, home: home,
-		slot: slot, size: size, base: own.base, seats: make([]seat, len(members)),
+		slot: slot, size: size, piece: pieceOf(size), base: own.base, seats: make([]seat, len(members)),
 	}
 	for i, rank := range members {
 		t.seats[i].rank = rank
 	}
-	t.own = boardIn(home.Board(slot), pieceOf(size))
+	t.own = boardIn(home.Board(slot), t.piece)
 	own.team = t
 	if e.teams == nil {
 		e.teams = make(map[uint64]*Team)
@@ -155,7 +157,8 @@ func (e *Engine) JoinTeam(t *Team, places []Place) error {
 		t.seats[i].base = a.Base
 		t.size = min(t.size, int(a.Size))
 	}
-	t.own.piece = pieceOf(t.size)
+	t.piece = pieceOf(t.size)
+	t.own.piece = t.piece
 	t.joined = true
 	t.settle()
 	return nil
@@ -185,7 +188,7 @@ func (e *Engine) CloseTeam(t *Team) {
 }
 
 // Piece returns the longest payload in bytes that a line may have.
-func (t *Team) Piece() int { return t.own.piece }
+func (t *Team) Piece() int { return t.piece }
 
 // Over reports whether the team had better be given up, because some member no
 // longer reaches all boards. All members are told the same after the same turn.
@@ -213,21 +216,27 @@ func (e *Engine) peerBoard(home Boards, rank, i int) []byte {
 	return home.PeerBoard(rank, i)
 }
 
-// freeBoard returns the number of a board of which nobody reads any more, -1 if
-// there is none.
+// freeBoard returns the number of a board of which nobody reads, -1 if there is
+// none.
 func (e *Engine) freeBoard(n int) int {
 	for len(e.boards) < n {
 		e.boards = append(e.boards, ownBoard{})
 	}
 	for i := range n {
-		if t := e.boards[i].team; t != nil && t.closed && t.gone() {
-			e.forget(t)
-		}
 		if e.boards[i].team == nil {
 			return i
 		}
 	}
 	return -1
+}
+
+// forgetGone forgets the teams that all members have given up.
+func (e *Engine) forgetGone() {
+	for _, t := range e.teams {
+		if t.closed && t.gone() {
+			e.forget(t)
+		}
+	}
 }
 
 // gone reports whether all members have given the team up.
@@ -271,7 +280,7 @@ func (t *Team) settle() {
 			t.mirror(i)
 			continue
 		}
-		s.board, s.mirror = boardIn(mem, pieceOf(t.size)), false
+		s.board, s.mirror = boardIn(mem, t.piece), false
 		t.direct = append(t.direct, s.rank)
 	}
 }

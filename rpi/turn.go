@@ -109,8 +109,8 @@ func (t *Team) begin(x *Turn) error {
 	switch {
 	case !t.joined || t.closed || p.busy:
 		return fmt.Errorf("%w: a turn of a team that is not joined, or closed, or in a turn", ErrRequest)
-	case x.length() > t.own.piece || x.SendStride < 0 || x.SendLen < 0 || x.SendLen > x.SendStride:
-		return fmt.Errorf("%w: %d bytes in a line of at most %d", ErrTruncate, x.length(), t.own.piece)
+	case x.length() > t.piece || x.SendStride < 0 || x.SendLen < 0 || x.SendLen > x.SendStride:
+		return fmt.Errorf("%w: %d bytes in a line of at most %d", ErrTruncate, x.length(), t.piece)
 	case x.Len > 0 && !x.fits(len(t.seats)):
 		return fmt.Errorf("%w: %d bytes from %d on of %d, to %d at every %d", ErrTruncate, x.Len, x.Off, x.Want, len(x.Into), x.Stride)
 	}
@@ -251,7 +251,7 @@ func (t *Team) read() bool {
 		size := l.size
 		p.flagged = p.flagged || size&lineApart != 0
 		size &^= lineApart
-		if int(size) > t.own.piece {
+		if int(size) > t.piece {
 			return t.fail(spoilt(s.rank))
 		}
 		if p.next++; !t.wants(i) {

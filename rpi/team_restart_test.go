@@ -1,0 +1,243 @@
+//go:build !gorun_nocr
+
+package rpi_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/mem"
+	"github.com/gorun-mpi/gorun/rpi/shm"
+	"github.com/gorun-mpi/gorun/rpi/tcp"
+)
+
+// network makes the modules of a rank.
+type network func(rank int) []rpi.Module
+
+// halves is a shm that reaches ranks of the same parity only.
+type halves struct {
+	*shm.Module
+	rank int
+}
+
+func (m *halves) Reaches(peer int) bool {
+	return peer%2 == m.rank%2 && m.Module.Reaches(peer)
+}
+
+// shy is a mem whose rank 0 believes that it does not reach rank 1.
+type shy struct {
+	*mem.Module
+	rank int
+}
+
+func (m *shy) Reaches(peer int) bool {
+	return m.rank+peer != 1 && m.Module.Reaches(peer)
+}
+
+// networks are transports under a team, by name.
+func networks(n int) map[string]network {
+	overMem := func(wrap func(m *mem.Module, rank int) []rpi.Module) network {
+		f := mem.NewFabric(n)
+		return func(rank int) []rpi.Module { return wrap(f.Module(rank).(*mem.Module), rank) }
+	}
+	return map[string]network{
+		"mem":      overMem(func(m *mem.Module, _ int) []rpi.Module { return []rpi.Module{m} }),
+		"shm":      func(int) []rpi.Module { return []rpi.Module{shm.New()} },
+		"tcp":      func(int) []rpi.Module { return []rpi.Module{tcp.New()} },
+		"shm, tcp": func(rank int) []rpi.Module { return []rpi.Module{&halves{shm.New(), rank}, tcp.New()} },
+		"mem, tcp": overMem(func(m *mem.Module, rank int) []rpi.Module { return []rpi.Module{&shy{m, rank}, tcp.New()} }),
+		"tcp, mem": overMem(func(m *mem.Module, rank int) []rpi.Module { return []rpi.Module{m, tcp.New()} }),
+	}
+}
+
+// brief is a Waiter that looks after the other module as well.
+type brief struct{ rpi.Waiter }
+
+func (w brief) Wait(time.Duration) { w.Waiter.Wait(100 * time.Microsecond) }
+
+var incarnation atomic.Uint64
+
+// startModules starts a network and returns the modules of each rank.
+func startModules(t testing.TB, e []*rpi.Engine, make_ network) [][]rpi.Module {
+	t.Helper()
+	modules := make([][]rpi.Module, len(e))
+	addrs := make([][][]byte, 2)
+	secret := fmt.Appendf(nil, "secret %d of a test, long enough", incarnation.Add(1))
+	for i := range e {
+		modules[i] = make_(i)
+		for k, m := range modules[i] {
+			addr, err := m.Start(rpi.Env{Rank: i, Size: len(e), Incarnation: incarnation.Load(), Secret: secret, Sink: e[i].Sink(k)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			addrs[k] = append(addrs[k], addr)
+		}
+	}
+	for i := range e {
+		for k, m := range modules[i] {
+			if err := m.Peers(addrs[k]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return modules
+}
+
+// move gives engines whose gates are closed the modules of another network.
+func move(t testing.TB, e []*rpi.Engine, was [][]rpi.Module, to network) [][]rpi.Module {
+	t.Helper()
+	is := startModules(t, e, to)
+	for i := range e {
+		var w rpi.Waiter
+		if len(is[i]) > 1 {
+			w = brief{is[i][0].(rpi.Waiter)}
+		}
+		if err := e[i].Restarted(is[i], w); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range was[i] {
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return is
+}
+
+// Ranks take turns while they are moved from one transport to another, again and
+// again. Those that do not reach all boards are found out by all after the same
+// turn.
+func TestTurnsGoOnElsewhere(t *testing.T) {
+	const n, turns = 5, 600
+	for _, route := range [][]string{
+		{"mem"}, {"shm"}, {"tcp"}, {"shm, tcp"}, {"mem, tcp"},
+		{"tcp", "mem"}, {"tcp", "shm"}, {"shm, tcp", "mem", "tcp"}, {"shm", "mem, tcp", "mem", "shm, tcp", "tcp"},
+	} {
+		t.Run(fmt.Sprint(route), func(t *testing.T) {
+			e := memEngines(t, n, false)
+			teams := joinTeam(t, e, ctx)
+			var wg sync.WaitGroup
+			var left, taken atomic.Int64
+			over := make([]int, n)
+			for me := range e {
+				left.Add(1)
+				wg.Go(func() {
+					defer left.Add(-1)
+					over[me] = -1
+					for turn := range turns {
+						if err := aTurn(e[me], teams[me], me, n, turn); err != nil {
+							t.Errorf("rank %d, turn %d: %v", me, turn, err)
+							e[me].Abort(err)
+							return
+						}
+						taken.Add(1)
+						if teams[me].Over() && over[me] < 0 {
+							over[me] = turn
+						}
+					}
+				})
+			}
+			var modules [][]rpi.Module
+			for k, until := 0, int64(0); left.Load() == n; k++ {
+				until += int64(k % 7 * 10)
+				waitUntil(func() bool { return taken.Load() >= until || left.Load() < n })
+				cut(t, e)
+				if modules == nil {
+					modules = make([][]rpi.Module, n)
+				}
+				modules = move(t, e, modules, networks(n)[route[k%len(route)]])
+				open(e)
+			}
+			wg.Wait()
+			t.Log(over)
+			if slices.Min(over) != slices.Max(over) {
+				t.Error("over after", over)
+			}
+			cut(t, e)
+			for _, e := range e {
+				// What was not sent at the cut cannot be told from what was not posted.
+				if _, err := e.Saved(); err != nil && over[0] < 0 {
+					t.Error(err)
+				}
+			}
+			open(e)
+			for _, e := range e {
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A team is given up, and its board used by another, over any transport.
+func TestBoardsAreUsedAgain(t *testing.T) {
+	const n = 3
+	for _, route := range []string{"", "shm", "mem"} {
+		e := memEngines(t, n, false)
+		if route != "" {
+			cut(t, e)
+			move(t, e, make([][]rpi.Module, n), networks(n)[route])
+			open(e)
+		}
+		for k := range 40 { // more than there are boards
+			teams := joinTeam(t, e, uint64(ctx+k))
+			var wg sync.WaitGroup
+			for me := range e {
+				wg.Go(func() {
+					for turn := range 10 * k {
+						if err := aTurn(e[me], teams[me], me, n, turn); err != nil {
+							t.Errorf("team %d, rank %d, turn %d: %v", k, me, turn, err)
+							e[me].Abort(err)
+							return
+						}
+					}
+					e[me].CloseTeam(teams[me])
+				})
+			}
+			wg.Wait()
+		}
+		for _, e := range e {
+			e.Close()
+		}
+	}
+}
+
+// A cut that lies before a turn on one rank and after it on another is refused
+// on both.
+func TestCutThroughTurn(t *testing.T) {
+	e := memJob(t, 3)
+	teams := joinTeam(t, e, ctx)
+	var done sync.WaitGroup
+	done.Go(func() { aTurn(e[0], teams[0], 0, 3, 0) })
+	waitUntil(func() bool { return e[0].Blocked() != "" })
+	t.Log(e[0].Blocked())
+	cut(t, e)
+	for i := range e {
+		var c *rpi.CutError
+		if _, err := e[i].Saved(); !errors.As(err, &c) || c.Ctx != ctx || c.Rank != map[int]int{0: 1, 1: 0, 2: 0}[i] || c.Ahead != (i != 0) {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	}
+	if p := e[0].Closer().Pending(); len(p) != 1 {
+		t.Error(p)
+	}
+	open(e)
+	for i := 1; i < 3; i++ {
+		done.Go(func() { aTurn(e[i], teams[i], i, 3, 0) })
+	}
+	done.Wait()
+	cut(t, e)
+	for i := range e {
+		if _, err := e[i].Saved(); err != nil {
+			t.Error(err)
+		}
+	}
+	open(e)
+}
