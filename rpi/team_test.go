@@ -2,11 +2,17 @@ package rpi_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"pgregory.net/rapid"
 )
 
 // joinTeam makes one team of all engines, as package mpi does by messages.
@@ -83,4 +89,273 @@ func aTurn(e *rpi.Engine, team *rpi.Team, me, n, turn int) error {
 		}
 	}
 	return nil
+}
+
+// A turn ends with an error when a rank whose line it needs fails, and only then.
+func TestTurnPeerFails(t *testing.T) {
+	const n = 3
+	e := memEngines(t, n, false)
+	teams := joinTeam(t, e, ctx)
+	var wg sync.WaitGroup
+	for me := range 2 {
+		wg.Go(func() {
+			if err := aTurn(e[me], teams[me], me, n, 0); !errors.Is(err, rpi.ErrPeerFailed) { // Everybody
+				t.Errorf("rank %d: %v", me, err)
+			}
+			for one := range 2 {
+				if _, err := e[me].Take(teams[me], &rpi.Turn{Need: rpi.FromOne, One: one}, nil); err != nil {
+					t.Errorf("rank %d: %v", me, err)
+				}
+			}
+			_, err := e[me].Take(teams[me], &rpi.Turn{Need: rpi.ToOne, One: 0}, nil)
+			if me == 0 != errors.Is(err, rpi.ErrPeerFailed) {
+				t.Errorf("rank %d: %v", me, err)
+			}
+		})
+	}
+	waitUntil(func() bool { return e[0].Blocked() != "" && e[1].Blocked() != "" })
+	e[2].Close()
+	wg.Wait()
+	for me := range 2 {
+		e[me].Close()
+	}
+}
+
+// What ends other waits ends that for a turn.
+func TestTurnGivenUp(t *testing.T) {
+	const n = 3
+	for name, c := range map[string]struct {
+		want error
+		end  func(e *rpi.Engine, cancel func())
+	}{
+		"deadline": {rpi.ErrDeadline, func(_ *rpi.Engine, cancel func()) { cancel() }},
+		"abort":    {rpi.ErrAborted, func(e *rpi.Engine, _ func()) { e.Abort(nil) }},
+		"poison":   {rpi.ErrPoisoned, func(e *rpi.Engine, _ func()) { e.Poison(ctx, nil, rpi.ErrType) }},
+	} {
+		for _, beside := range []bool{false, true} { // another caller leads
+			t.Run(fmt.Sprint(name, beside), func(t *testing.T) {
+				e := memJob(t, n)
+				teams := joinTeam(t, e, ctx)
+				given, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if beside {
+					r := must(t)(e[0].Irecv(1, ctx, 0, bytesType, nil))
+					go e[0].Wait(r, nil)
+					waitUntil(func() bool { return e[0].Blocked() != "" })
+				}
+				v := rpi.NewView(given, e[0])
+				defer v.Stop()
+				done := make(chan error)
+				go func() {
+					_, err := e[0].Take(teams[0], &rpi.Turn{}, v)
+					done <- err
+				}()
+				waitUntil(func() bool { return strings.Contains(strings.Join(e[0].Pending(), " "), "turn 1") })
+				c.end(e[0], cancel)
+				if err := <-done; !errors.Is(err, c.want) {
+					t.Error(err)
+				}
+				if _, err := e[0].Take(teams[0], &rpi.Turn{}, v); !errors.Is(err, c.want) {
+					t.Error("the next:", err)
+				}
+				if beside {
+					e[0].Abort(nil)
+				}
+			})
+		}
+	}
+}
+
+// Who waits for a turn sleeps.
+func TestTurnSleeps(t *testing.T) {
+	const n = 3
+	e := memJob(t, n)
+	teams := joinTeam(t, e, ctx)
+	done := make(chan error)
+	go func() { done <- aTurn(e[0], teams[0], 0, n, 0) }()
+	waitUntil(func() bool { return strings.Contains(e[0].Blocked(), " for ") })
+	for me := 1; me < n; me++ {
+		go func() { done <- aTurn(e[me], teams[me], me, n, 0) }()
+	}
+	for range n {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Ranks are late now and then, so that others sleep, run ahead and wait for room:
+// nobody sleeps for ever.
+func TestTurnsOfLaggards(t *testing.T) {
+	const n, turns = 4, 2000
+	e := memJob(t, n)
+	teams := joinTeam(t, e, ctx)
+	var wg sync.WaitGroup
+	for me := range n {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(me), 1))
+			into := make([]byte, n*teams[me].Piece())
+			late := time.NewTicker(20 * time.Microsecond)
+			defer late.Stop()
+			for turn := range turns {
+				if rng.IntN(40) == 0 {
+					for range rng.IntN(10) {
+						<-late.C
+					}
+				}
+				// One sends long payloads to all, then all send long ones to it.
+				size := []int{0, 100, teams[me].Piece()}[turn/100%3]
+				x := &rpi.Turn{Tag: 7, Need: rpi.FromOne, One: turn / 200 % n, Want: size, Len: size, Into: into, Stride: size}
+				if turn/20%4 == 3 {
+					x.Need = rpi.ToOne
+				}
+				if x.One == me || x.Need == rpi.ToOne {
+					x.Send = into[:size]
+				}
+				if st, err := e[me].Take(teams[me], x, nil); err != nil || st.Bytes != size {
+					t.Errorf("rank %d, turn %d: %+v, %v", me, turn, st, err)
+					e[me].Abort(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Turns of all kinds, sizes and strips do what they say.
+func TestTurnsModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(2, 5).Draw(rt, "ranks")
+		e := memEngines(t, n, false)
+		teams := joinTeam(t, e, ctx)
+		most := teams[0].Piece()
+		var script []rpi.Turn
+		for range rapid.IntRange(1, 90).Draw(rt, "turns") {
+			x := rpi.Turn{Need: rpi.Need(rapid.IntRange(0, 2).Draw(rt, "need")), One: rapid.IntRange(0, n-1).Draw(rt, "one")}
+			if rapid.Bool().Draw(rt, "strips") {
+				blocks := rapid.IntRange(1, n).Draw(rt, "blocks")
+				x.SendLen = rapid.IntRange(1, min(most/blocks, 2000)).Draw(rt, "strip")
+				x.SendStride = x.SendLen + rapid.IntRange(0, 100).Draw(rt, "gap")
+				x.Want = blocks * x.SendLen
+			} else {
+				x.Want = rapid.OneOf(rapid.IntRange(0, 60), rapid.IntRange(0, most)).Draw(rt, "size")
+			}
+			x.Off = rapid.IntRange(0, x.Want).Draw(rt, "off")
+			x.Len = rapid.IntRange(0, x.Want-x.Off).Draw(rt, "len")
+			x.Stride = x.Len + rapid.IntRange(0, 9).Draw(rt, "stride")
+			script = append(script, x)
+		}
+		var wg sync.WaitGroup
+		errs := make([]error, n)
+		for me := range n {
+			wg.Go(func() {
+				for k := range script {
+					if errs[me] = play(e[me], teams[me], script[k], me, n, k); errs[me] != nil {
+						e[me].Abort(nil)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, e := range e {
+			e.Close()
+		}
+		for me, err := range errs {
+			if err != nil {
+				rt.Errorf("rank %d: %v", me, err)
+			}
+		}
+	})
+}
+
+// sends returns what a rank has for a turn, and what of it is sent.
+func sends(x *rpi.Turn, rank, turn int) (buf, sent []byte) {
+	if x.SendStride == 0 {
+		buf = pattern(x.Want, rank+turn)
+		return buf, buf
+	}
+	buf = pattern((x.Want/x.SendLen-1)*x.SendStride+x.SendLen, rank+turn)
+	for at := 0; at < len(buf); at += x.SendStride {
+		sent = append(sent, buf[at:at+x.SendLen]...)
+	}
+	return buf, sent
+}
+
+// play takes a turn and compares what has come with what the model says.
+func play(e *rpi.Engine, team *rpi.Team, x rpi.Turn, me, n, turn int) error {
+	x.Tag = int32(turn)
+	x.Into = make([]byte, (n-1)*x.Stride+x.Len)
+	want := make([]byte, len(x.Into))
+	if x.Need != rpi.FromOne || x.One == me {
+		x.Send, _ = sends(&x, me, turn)
+	}
+	for i := range n {
+		at := i * x.Stride
+		switch {
+		case x.Need == rpi.FromOne && (i != x.One || i == me), x.Need == rpi.ToOne && me != x.One:
+			continue
+		case x.Need == rpi.FromOne:
+			at = 0
+		}
+		_, sent := sends(&x, i, turn)
+		copy(want[at:at+x.Len], sent[x.Off:])
+	}
+	st, err := e.Take(team, &x, nil)
+	if err != nil || st.Tag != turn || st.Bytes != x.Want || !bytes.Equal(x.Into, want) {
+		return fmt.Errorf("turn %d: %+v: %+v, %w", turn, x, st, err)
+	}
+	return nil
+}
+
+// A line of another call, or of another length, is told with whose it is; a turn
+// that cannot be is refused.
+func TestTurnsDiffer(t *testing.T) {
+	e := memJob(t, 2)
+	teams := joinTeam(t, e, ctx)
+	for k, x := range []rpi.Turn{{Tag: 5, Send: make([]byte, 3), Want: 3}, {Tag: 6, Send: make([]byte, 4), Want: 4}} {
+		var wg sync.WaitGroup
+		wg.Go(func() { e[1].Take(teams[1], &x, nil) })
+		st, err := e[0].Take(teams[0], &rpi.Turn{Tag: 6, Send: make([]byte, 3), Want: 3}, nil)
+		if err != nil || st != (rpi.Status{Source: 1, Tag: 5 + k, Bytes: 3 + k}) {
+			t.Errorf("%+v, %v", st, err)
+		}
+		wg.Wait()
+	}
+	for _, x := range []rpi.Turn{
+		{Send: make([]byte, teams[0].Piece()+1)}, {Want: 5, Off: 3, Len: 3, Into: make([]byte, 100)}, {Want: 5, Off: -1, Len: 3, Into: make([]byte, 100)},
+		{Want: 5, Len: 5, Stride: 5, Into: make([]byte, 9)}, {Send: make([]byte, 9), SendStride: 3, SendLen: 4}, {SendStride: -1},
+	} {
+		if _, err := e[0].Take(teams[0], &x, nil); !errors.Is(err, rpi.ErrTruncate) {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+	e[0].CloseTeam(teams[0])
+	if _, err := e[0].Take(teams[0], &rpi.Turn{}, nil); !errors.Is(err, rpi.ErrRequest) {
+		t.Error(err)
+	}
+}
+
+// A turn allocates nothing.
+func TestTurnAllocates(t *testing.T) {
+	e := memJob(t, 2)
+	teams := joinTeam(t, e, ctx)
+	const turns = 500
+	done := make(chan struct{})
+	x := [2]rpi.Turn{}
+	for i := range x {
+		x[i] = rpi.Turn{Send: make([]byte, 8), Want: 8, Len: 8, Into: make([]byte, 16), Stride: 8}
+	}
+	turn := func(me int) { e[me].Take(teams[me], &x[me], nil) }
+	go func() {
+		defer close(done)
+		for range turns + 1 {
+			turn(1)
+		}
+	}()
+	if n := testing.AllocsPerRun(turns, func() { turn(0) }); n != 0 {
+		t.Error(n, "allocations")
+	}
+	<-done
 }

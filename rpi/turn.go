@@ -357,7 +357,11 @@ func (e *Engine) awaitTurn(t *Team, v *View) {
 func (e *Engine) leadTurn(t *Team, v *View, s *spell) {
 	e.takeLead()
 	e.turnAlone = t
-	for p := &t.now; !p.done && e.abort.Load() == nil && !v.done(); {
+	p := &t.now
+	if e.pace.spin == 0 && e.yieldFor(t) {
+		e.endTurn(t)
+	}
+	for !p.done && e.abort.Load() == nil && !v.done() {
 		switch moved := e.poll(); {
 		case e.woke:
 			e.woke = false
@@ -376,6 +380,24 @@ func (e *Engine) leadTurn(t *Team, v *View, s *spell) {
 		}
 	}
 	e.turnAlone, e.lead = nil, leadNobody
+}
+
+// yieldsFirst is how often a rank that shares its CPU lets others have it before
+// it polls, which with many ranks costs more than the turn of each.
+const yieldsFirst = 4
+
+// yieldFor lets other ranks have the CPU, whose lines the turn waits for.
+func (e *Engine) yieldFor(t *Team) bool {
+	for range yieldsFirst {
+		if len(e.ready) != 0 || e.mu.contended() {
+			return false
+		}
+		e.waiter.Yield()
+		if t.advance() {
+			return true
+		}
+	}
+	return false
 }
 
 // pollTurns goes on with the turns that callers wait for.
