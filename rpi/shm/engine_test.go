@@ -11,7 +11,7 @@ import (
 )
 
 // Engines over this module: every rank exchanges messages of all protocols with
-// every other, while gates are closed, counts compared and the channels found
+// every other and takes turns, while gates are closed, counts compared and the channels found
 // empty, from before the first connection on.
 func TestEnginesWithCheckpoints(t *testing.T) {
 	if !rpi.Checkpointing {
@@ -40,7 +40,7 @@ func TestEnginesWithCheckpoints(t *testing.T) {
 	}
 
 	var wg sync.WaitGroup
-	errs := make(chan error, n)
+	errs := make(chan error, 2*n)
 	for i, e := range engines {
 		wg.Add(1)
 		go func() {
@@ -53,6 +53,7 @@ func TestEnginesWithCheckpoints(t *testing.T) {
 			}
 		}()
 	}
+	takeTurns(t, engines, 100, &wg, errs)
 	for range checkpoints {
 		cut(t, engines)
 	}

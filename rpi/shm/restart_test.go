@@ -46,7 +46,7 @@ func petrify(t *testing.T, m *Module) {
 }
 
 // Engines come back from images again and again while their callers are in the
-// middle of messages of all protocols; whoever wakes or waits need not know.
+// middle of messages of all protocols and of turns; whoever wakes or waits need not know.
 func TestEnginesComeBack(t *testing.T) {
 	const n, rounds, restarts = 4, 25, 10
 	fds, maps := descriptors(t), mappings(t)
@@ -79,7 +79,7 @@ func TestEnginesComeBack(t *testing.T) {
 	}
 	introduce()
 	var callers, wakers sync.WaitGroup
-	errs := make(chan error, n)
+	errs := make(chan error, 2*n)
 	stop := make(chan struct{})
 	for i, e := range engines {
 		e.Start()
@@ -103,6 +103,7 @@ func TestEnginesComeBack(t *testing.T) {
 			}
 		})
 	}
+	takeTurns(t, engines, 100, &callers, errs)
 	for k := range restarts {
 		open := closeAll(t, engines)
 		for i, m := range modules {

@@ -1,0 +1,123 @@
+package shm
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// takeTurns lets each engine take turns of a team, beside what else it does.
+func takeTurns(t *testing.T, engines []*rpi.Engine, turns int, callers *sync.WaitGroup, errs chan<- error) {
+	t.Helper()
+	n := len(engines)
+	members := make([]int, n)
+	for i := range members {
+		members[i] = i
+	}
+	teams, places := make([]*rpi.Team, n), make([]rpi.Place, n)
+	for i, e := range engines {
+		var ok bool
+		if teams[i], places[i], ok = e.OpenTeam(3, members, i); !ok {
+			t.Fatalf("rank %d has no board", i)
+		}
+	}
+	for i, e := range engines {
+		if err := e.JoinTeam(teams[i], places); err != nil {
+			t.Fatal(err)
+		}
+		callers.Go(func() {
+			for turn := range turns {
+				if err := takeTurn(e, teams[i], i, n, turn); err != nil {
+					errs <- fmt.Errorf("rank %d, turn %d: %w", i, turn, err)
+					for _, e := range engines {
+						e.Abort(err)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// takeTurn takes a turn whose kind and size follow from its number.
+func takeTurn(e *rpi.Engine, team *rpi.Team, rank, n, turn int) error {
+	size := []int{0, 8, 48, 5000, team.Piece()}[turn/3%5]
+	x := &rpi.Turn{
+		Tag: int32(turn), Need: rpi.Need(turn % 3), One: turn / 9 % n,
+		Want: size, Len: size, Stride: size, Into: make([]byte, n*size),
+	}
+	if x.Need != rpi.FromOne || x.One == rank {
+		x.Send = pattern(turn*n+rank, size)
+	}
+	st, err := e.Take(team, x, nil)
+	if err != nil || st.Tag != turn || st.Bytes != size {
+		return fmt.Errorf("%+v, %w", st, err)
+	}
+	for i := range n {
+		from := i
+		switch {
+		case x.Need == rpi.FromOne && (i > 0 || x.One == rank), x.Need == rpi.ToOne && x.One != rank:
+			continue
+		case x.Need == rpi.FromOne:
+			from = x.One
+		}
+		if !bytes.Equal(x.Into[i*size:(i+1)*size], pattern(turn*n+from, size)) {
+			return fmt.Errorf("another payload from %d", from)
+		}
+	}
+	return nil
+}
+
+// A board is where every other rank of the machine sees it, and the same for all.
+func TestBoards(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.close()
+	n, size := w.m[0].Boards()
+	for i := range n {
+		own := w.m[0].Board(i)
+		if len(own) < size {
+			t.Fatalf("board %d has %d bytes, %d are used", i, len(own), size)
+		}
+		own[0], own[size-1] = byte(i+1), byte(i+2)
+	}
+	for i := range n {
+		for _, m := range w.m[1:] {
+			if p := m.PeerBoard(0, i); p[0] != byte(i+1) || p[size-1] != byte(i+2) || len(p) != len(w.m[0].Board(i)) {
+				t.Errorf("board %d is another", i)
+			}
+		}
+	}
+	for _, i := range []int{-1, n} {
+		if w.m[0].Board(i) != nil || w.m[1].PeerBoard(0, i) != nil {
+			t.Errorf("there is a board %d", i)
+		}
+	}
+	w.m[1].Forgo(0)
+	if w.m[1].PeerBoard(0, 0) != nil || w.m[1].PeerBoard(1, 0) != nil {
+		t.Error("a board of a rank that is not reached")
+	}
+}
+
+// Whoever is about to sleep is rung once; a mark is seen once.
+func TestRingAndAsk(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.close()
+	if w.m[0].Asleep(1) {
+		t.Error("it is awake")
+	}
+	if !w.m[1].Arm() || !w.m[0].Asleep(1) {
+		t.Error("it is about to sleep")
+	}
+	w.m[0].Ring([]int{1, 2})
+	w.m[1].Wait(-1) // returns at once
+	if w.m[0].Asleep(1) {
+		t.Error("it was rung")
+	}
+	w.m[0].Ask(1, 2)
+	if w.m[1].Asked(1) || !w.m[1].Asked(2) || w.m[1].Asked(2) || w.m[2].Asked(2) {
+		t.Error("one mark on one board of one rank")
+	}
+}
