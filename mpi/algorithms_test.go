@@ -17,7 +17,7 @@ func variants() []map[string]string {
 	for _, c := range coll.Collectives {
 		most = max(most, len(c.Algorithms))
 	}
-	var all []map[string]string
+	all := []map[string]string{shared(""), shared("@1k")}
 	for i := range most {
 		v := map[string]string{}
 		for _, c := range coll.Collectives {
@@ -29,6 +29,17 @@ func variants() []map[string]string {
 		all = append(all, v)
 	}
 	return all
+}
+
+// shared is the table that uses memory that all ranks see wherever it can.
+func shared(segment string) map[string]string {
+	v := map[string]string{}
+	for _, c := range coll.Collectives {
+		if slices.Contains(c.Algorithms, coll.Shared) {
+			v[coll.Prefix+c.Name] = coll.Shared.String() + segment
+		}
+	}
+	return v
 }
 
 // places say on which node each of n ranks is: all on one, in blocks, by turns.

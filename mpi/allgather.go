@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/coll"
+import (
+	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/rpi"
+)
 
 // Allgather gives every rank the concatenation of all ranks' send, in the order
 // of ranks: len(recv) is Size() times len(send), which is the same everywhere.
@@ -78,7 +81,13 @@ func (x *collective) allgather(p []byte, b blocks) error {
 		return nil
 	}
 	block := b.size * x.t.Size
-	switch x.choose(block).Algorithm {
+	rule, err := x.choose(block)
+	if err != nil {
+		return err
+	}
+	switch rule.Algorithm {
+	case coll.Shared:
+		return x.allgatherShared(p, block, rule.Segment)
 	case coll.Central:
 		return x.allgatherCentral(p, b)
 	case coll.Linear:
@@ -100,7 +109,11 @@ func (x *collective) allgatherv(p []byte, b blocks) error {
 	for _, k := range b.counts {
 		total += k
 	}
-	if x.choose(total*x.t.Size).Algorithm == coll.Linear {
+	rule, err := x.choose(total * x.t.Size)
+	if err != nil {
+		return err
+	}
+	if rule.Algorithm == coll.Linear {
 		return x.allgatherLinear(p, b)
 	}
 	return x.ring(p, b, 0)
@@ -128,6 +141,14 @@ func (x *collective) allgatherLinear(p []byte, b blocks) error {
 		x.put(x.above(d), own)
 	}
 	return x.run()
+}
+
+// allgatherShared: all read all.
+func (x *collective) allgatherShared(p []byte, block, segment int) error {
+	own := p[x.c.rank*block:][:block]
+	return strips(1, block, x.piece(segment), func(off, k int) error {
+		return x.take(rpi.Turn{Need: rpi.Everybody, Send: own[off : off+k], Want: k, Len: k, Into: p[off:], Stride: block})
+	})
 }
 
 // ring passes blocks round: in each step a rank hands on to its right the block

@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/coll"
+import (
+	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/rpi"
+)
 
 // Allreduce combines all ranks' send, element by element, into every rank's
 // recv. All pass the same length and operator, and all get the same bits.
@@ -33,8 +36,13 @@ func allreduce[T any](x *collective, send, recv []T, op Op[T]) error {
 		copyApart(recv, send)
 		return nil
 	}
-	rule := x.choose(x.bytes)
+	rule, err := x.choose(x.bytes)
+	if err != nil {
+		return err
+	}
 	switch rule.Algorithm {
+	case coll.Shared:
+		return allreduceShared(x, send, recv, op, rule.Segment)
 	case coll.Central:
 		return allreduceCentral(x, send, recv, op)
 	case coll.Linear:
@@ -98,6 +106,72 @@ func allreduceLinear[T any](x *collective, send, recv []T, op Op[T]) error {
 	fold(all, k, n, op)
 	copy(recv, all[:k])
 	return nil
+}
+
+// allreduceShared: of short buffers everybody combines everything; of long ones
+// everybody a share of each piece, and all read the results.
+func allreduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
+	if x.c.size*x.bytes <= min(foldAlone, x.piece(segment)) {
+		return foldShared(x, send, recv, op, rpi.Everybody, 0)
+	}
+	return shareOut(x, send, recv, op, rpi.Everybody, segment)
+}
+
+// foldAlone is how many bytes of all ranks together one combines sooner than
+// several share the work and tell each other.
+const foldAlone = 4 << 10
+
+// foldShared combines all contributions into recv, in whoever reads them: all, or
+// the root.
+func foldShared[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, one int) error {
+	turn := rpi.Turn{Need: need, One: one, Send: bytesOf(send), Want: x.bytes}
+	if need == rpi.ToOne && x.c.rank != one {
+		return x.take(turn)
+	}
+	n, k := x.c.size, len(send)
+	all, s := borrowSlice[T](n * k)
+	defer s.giveBack()
+	turn.Len, turn.Into, turn.Stride = x.bytes, bytesOf(all), x.bytes
+	if err := x.take(turn); err != nil {
+		return err
+	}
+	fold(all, k, n, op)
+	copy(recv, all[:k])
+	return nil
+}
+
+// shareOut combines all send, piece by piece: everybody a share of it, which it
+// takes from the boards of all. The results go to all ranks' recv, or to the
+// root's.
+func shareOut[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, segment int) error {
+	n, me, size := x.c.size, x.c.rank, x.t.Size
+	all, s := borrowSlice[T](max(x.piece(segment)/(n*size), 1) * n)
+	defer s.giveBack()
+	reads := need == rpi.Everybody || me == x.root
+	return strips(1, len(send), len(all), func(off, k int) error {
+		share := (k + n - 1) / n // the last ones may be shorter: what they post is padded
+		lo, hi := min(me*share, k), min((me+1)*share, k)
+		err := x.take(rpi.Turn{Need: rpi.Everybody, Send: bytesOf(send[off : off+k]), Want: k * size,
+			Off: lo * size, Len: (hi - lo) * size, Into: bytesOf(all), Stride: (hi - lo) * size})
+		if err != nil {
+			return err
+		}
+		fold(all, hi-lo, n, op)
+		turn := rpi.Turn{Need: need, One: x.root, Send: bytesOf(all[:share]), Want: share * size}
+		if !reads {
+			return x.take(turn)
+		}
+		into := all[:n*share]
+		if k == n*share {
+			into = recv[off : off+k]
+		}
+		turn.Len, turn.Into, turn.Stride = share*size, bytesOf(into), share*size
+		if err := x.take(turn); err != nil {
+			return err
+		}
+		copyApart(recv[off:off+k], into[:k])
+		return nil
+	})
 }
 
 // allreducePairwise is a ReduceScatter in which everybody sends everybody its

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/rpi"
 )
 
 // Alltoall sends block j of every rank's send to rank j, which finds rank i's
@@ -89,7 +90,13 @@ func (x *collective) alltoall(sp, rp []byte, b blocks) error {
 		return nil
 	}
 	block := b.size * x.t.Size
-	switch x.choose(x.bytes).Algorithm {
+	rule, err := x.choose(x.bytes)
+	if err != nil {
+		return err
+	}
+	switch rule.Algorithm {
+	case coll.Shared:
+		return x.alltoallShared(sp, rp, block, rule.Segment)
 	case coll.Central:
 		return x.alltoallCentral(sp, rp, block)
 	case coll.Linear:
@@ -101,10 +108,26 @@ func (x *collective) alltoall(sp, rp []byte, b blocks) error {
 }
 
 func (x *collective) alltoallv(sp []byte, sb blocks, rp []byte, rb blocks) error {
-	if x.c.size > 1 && x.choose(0).Algorithm == coll.Linear {
-		return x.alltoallLinear(sp, &sb, rp, &rb)
+	if x.c.size > 1 {
+		rule, err := x.choose(0)
+		if err != nil {
+			return err
+		}
+		if rule.Algorithm == coll.Linear {
+			return x.alltoallLinear(sp, &sb, rp, &rb)
+		}
 	}
 	return x.pairwise(sp, &sb, rp, &rb)
+}
+
+// alltoallShared: each posts what is next for everybody, and takes its own of
+// all.
+func (x *collective) alltoallShared(sp, rp []byte, block, segment int) error {
+	n, me := x.c.size, x.c.rank
+	return strips(n, block, x.piece(segment), func(off, k int) error {
+		return x.take(rpi.Turn{Need: rpi.Everybody, Send: sp[off:], SendStride: block, SendLen: k,
+			Want: n * k, Off: me * k, Len: k, Into: rp[off:], Stride: block})
+	})
 }
 
 // alltoallLinear exchanges with all others at once.

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/rpi"
 )
 
 // Barrier returns when all ranks of c have called it. Errors: ErrComm,
@@ -20,7 +21,13 @@ func (x *collective) barrier() error {
 	if x.c.size == 1 {
 		return nil
 	}
-	switch x.choose(0).Algorithm {
+	rule, err := x.choose(0)
+	if err != nil {
+		return err
+	}
+	switch rule.Algorithm {
+	case coll.Shared:
+		return x.take(rpi.Turn{Need: rpi.Everybody})
 	case coll.Central:
 		return x.barrierCentral()
 	case coll.Linear:
@@ -89,29 +96,21 @@ func (x *collective) disseminate(n, me int, s *nodes) error {
 	return nil
 }
 
-// barrierLevels is barrierCentral on each node, and among their first ranks
-// disseminate.
+// barrierLevels: on each node all tell the first rank, which goes on when the
+// first ranks of all nodes have met.
 func (x *collective) barrierLevels() error {
-	s, me := x.c.coll.nodes, x.c.rank
+	s := x.c.coll.nodes
 	if s == nil {
 		return x.barrierCentral()
 	}
-	node := s.of[me]
-	local := s.ranks[node]
-	if local[0] != me {
-		return x.exchange(local[0], nil, local[0], nil)
+	if !x.leads() {
+		return x.follow(nil, nil)
 	}
-	for _, r := range local[1:] {
-		x.get(r, nil)
-	}
-	if err := x.run(); err != nil {
+	if err := x.collect(nil, nil); err != nil {
 		return err
 	}
-	if err := x.disseminate(len(s.ranks), node, s); err != nil {
+	if err := x.disseminate(len(s.ranks), s.of[x.c.rank], s); err != nil {
 		return err
 	}
-	for _, r := range local[1:] {
-		x.put(r, nil)
-	}
-	return x.run()
+	return x.handOut(nil)
 }

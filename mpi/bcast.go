@@ -19,8 +19,13 @@ func (x *collective) bcast(p []byte) error {
 	if x.c.size == 1 {
 		return nil
 	}
-	rule := x.choose(len(p))
+	rule, err := x.choose(len(p))
+	if err != nil {
+		return err
+	}
 	switch rule.Algorithm {
+	case coll.Shared:
+		return x.bcastShared(p, x.root, rule.Segment)
 	case coll.Linear:
 		return x.bcastLinear(p)
 	case coll.Scatter:
@@ -149,7 +154,7 @@ func (x *collective) bcastLevels(p []byte) error {
 		return s.ranks[node][0]
 	}
 	if leader(node) != me {
-		return x.recv(leader(node), p)
+		return x.hear(p, leader(node))
 	}
 	v := (node - home + n) % n
 	bit := 1
@@ -165,10 +170,5 @@ func (x *collective) bcastLevels(p []byte) error {
 			x.put(leader((v+bit+home)%n), p)
 		}
 	}
-	for _, r := range s.ranks[node] {
-		if r != me {
-			x.put(r, p)
-		}
-	}
-	return x.run()
+	return x.handOut(p)
 }

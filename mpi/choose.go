@@ -61,14 +61,23 @@ func (h *chooser) plansFor(ranks, nodes int) *plans {
 	return p
 }
 
-// choose returns the rule for this call.
-func (x *collective) choose(bytes int) *coll.Rule {
+// choose returns the rule for this call. An error is one of the call: the ranks
+// of a node talk to each other before they are a team.
+func (x *collective) choose(bytes int) (*coll.Rule, error) {
 	s := &x.c.coll
 	if s.plans == nil {
 		s.nodes = nodesOf(x.c.core)
 		s.plans = x.c.env.chooser.plansFor(x.c.size, s.nodes.count())
 	}
-	return s.plans[x.kind].For(bytes)
+	r := s.plans[x.kind].For(bytes)
+	if r.Algorithm != coll.Shared && r.Algorithm != coll.Levels {
+		return r, nil
+	}
+	ok, err := x.joined()
+	if err == nil && r.Algorithm == coll.Shared && !(ok && s.nodes == nil && x.c.size*x.t.Size <= s.team.Piece()) {
+		r = s.plans[x.kind].Instead(bytes)
+	}
+	return r, err
 }
 
 // nodes says which ranks of a communicator share a node.

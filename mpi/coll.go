@@ -83,7 +83,8 @@ type collState struct {
 	listed  bool          // the watch was started
 	call    collective    // the one in progress
 	plans   *plans
-	nodes   *nodes     // where the ranks are; nil: on one node
+	nodes   *nodes // where the ranks are; nil: on one node
+	team    team
 	moves   []rpi.Move // the step in progress
 }
 

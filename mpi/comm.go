@@ -249,6 +249,7 @@ func (c *Comm) Free() error {
 	if c.freed.Swap(true) {
 		return c.fail("Free", fmt.Errorf("%w: freed twice", ErrComm))
 	}
+	c.leaveTeam()
 	c.env.eng.FreeContext(c.ctx)
 	c.env.eng.FreeContext(c.ctx | 1)
 	c.env.job.ReleaseContext(c.ctx)

@@ -104,7 +104,13 @@ func (x *collective) gather(mine, p []byte, b blocks) error {
 	if x.c.size == 1 {
 		return nil
 	}
-	if x.choose(len(mine)).Algorithm == coll.Binomial {
+	rule, err := x.choose(len(mine))
+	switch {
+	case err != nil:
+		return err
+	case rule.Algorithm == coll.Shared:
+		return x.gatherShared(mine, p, x.root, rule.Segment)
+	case rule.Algorithm == coll.Binomial:
 		return x.gatherTree(mine, p)
 	}
 	if x.c.rank != x.root {

@@ -2,54 +2,108 @@ package mpi
 
 // Collectives of short messages where a communicator lies on several nodes: one
 // rank of each node, its first, speaks for it. Long messages need no such care:
-// their algorithms exchange most with neighbours.
+// their algorithms exchange most with neighbours. Within a node they go through
+// shared memory, if its ranks are a team, as messages if they are not.
 
-// allgatherLevels collects the blocks of p on each node, exchanges them among
-// the nodes' first ranks and hands all of p on.
-func (x *collective) allgatherLevels(p []byte, b blocks) error {
-	s, me, size := x.c.coll.nodes, x.c.rank, x.t.Size
-	if s == nil {
-		return x.allgatherCentral(p, b)
+// local are the ranks of this one's node, the first of which leads.
+func (x *collective) local() []int {
+	s := x.c.coll.nodes
+	return s.ranks[s.of[x.c.rank]]
+}
+
+func (x *collective) leads() bool { return x.local()[0] == x.c.rank }
+
+// collect gives the leader mine of all ranks of its node, one after the other in
+// p.
+func (x *collective) collect(mine, p []byte) error {
+	if x.c.coll.team.Team != nil {
+		return x.gatherShared(mine, p, 0, 0)
 	}
-	local := s.ranks[s.of[me]]
-	if local[0] != me {
-		return x.exchange(local[0], b.of(p, size, me), local[0], p)
-	}
-	for _, r := range local[1:] {
-		x.get(r, b.of(p, size, r))
-	}
-	if err := x.run(); err != nil {
-		return err
-	}
-	if err := x.amongNodes(p, b); err != nil {
-		return err
-	}
-	for _, r := range local[1:] {
-		x.put(r, p)
+	k := copy(p, mine)
+	for i, r := range x.local()[1:] {
+		x.get(r, p[(i+1)*k:(i+2)*k])
 	}
 	return x.run()
 }
 
-// amongNodes exchanges the nodes' blocks of p among their first ranks.
-func (x *collective) amongNodes(p []byte, b blocks) error {
+// handOut gives p to all other ranks of the node, and carries the step out that
+// may have begun.
+func (x *collective) handOut(p []byte) error {
+	t := &x.c.coll.team
+	if t.Team != nil {
+		if err := x.run(); err != nil {
+			return err
+		}
+		return x.bcastShared(p, t.place, 0)
+	}
+	for _, r := range x.local() {
+		if r != x.c.rank {
+			x.put(r, p)
+		}
+	}
+	return x.run()
+}
+
+// follow is collect and then handOut for those who do not lead.
+func (x *collective) follow(mine, p []byte) error {
+	leader := x.local()[0]
+	if x.c.coll.team.Team == nil {
+		return x.exchange(leader, mine, leader, p)
+	}
+	if err := x.gatherShared(mine, nil, 0, 0); err != nil {
+		return err
+	}
+	return x.bcastShared(p, 0, 0)
+}
+
+// hear is handOut for one who gets p from a leader.
+func (x *collective) hear(p []byte, leader int) error {
+	t := &x.c.coll.team
+	if t.Team == nil {
+		return x.recv(leader, p)
+	}
+	return x.bcastShared(p, t.placeOf(leader), 0)
+}
+
+// allgatherLevels collects the blocks of p on each node, exchanges them among
+// the nodes' first ranks and hands all of p on.
+func (x *collective) allgatherLevels(p []byte, b blocks) error {
 	s, size := x.c.coll.nodes, x.t.Size
-	block := b.size * size
+	if s == nil {
+		return x.allgatherCentral(p, b)
+	}
+	mine := b.of(p, size, x.c.rank)
+	if !x.leads() {
+		return x.follow(mine, p)
+	}
+	if err := x.allgatherLeaders(mine, p); err != nil {
+		return err
+	}
+	return x.handOut(p)
+}
+
+// allgatherLeaders collects mine of all ranks of the node, exchanges them among
+// the nodes' first ranks and puts them into p in the order of ranks.
+func (x *collective) allgatherLeaders(mine, p []byte) error {
+	s, block, node := x.c.coll.nodes, len(mine), x.c.coll.nodes.of[x.c.rank]
 	mem := borrow(len(p))
 	defer mem.giveBack()
 	packed := mem.bytes(len(p)) // node after node
-	node := s.of[x.c.rank]
-	from, own := 0, packed[:0]
+	begin := 0
+	for _, ranks := range s.ranks[:node] {
+		begin += len(ranks) * block
+	}
+	own := packed[begin:][:len(s.ranks[node])*block]
+	if err := x.collect(mine, own); err != nil {
+		return err
+	}
+	begin = 0
 	for k, ranks := range s.ranks {
-		part := packed[from : from+len(ranks)*block]
-		from += len(part)
+		end := begin + len(ranks)*block
 		if k != node {
-			x.get(ranks[0], part)
-			continue
+			x.get(ranks[0], packed[begin:end])
 		}
-		own = part
-		for i, r := range ranks {
-			copy(part[i*block:], b.of(p, size, r))
-		}
+		begin = end
 	}
 	for k, ranks := range s.ranks {
 		if k != node {
@@ -61,7 +115,7 @@ func (x *collective) amongNodes(p []byte, b blocks) error {
 	}
 	for _, ranks := range s.ranks {
 		for _, r := range ranks {
-			copy(b.of(p, size, r), packed[:block])
+			copy(p[r*block:][:block], packed)
 			packed = packed[block:]
 		}
 	}
@@ -71,32 +125,19 @@ func (x *collective) amongNodes(p []byte, b blocks) error {
 // allreduceLevels collects all contributions on the nodes' first ranks, which
 // combine them all alike and hand the result on.
 func allreduceLevels[T any](x *collective, send, recv []T, op Op[T]) error {
-	s, me := x.c.coll.nodes, x.c.rank
-	if s == nil {
+	if x.c.coll.nodes == nil {
 		return allreduceCentral(x, send, recv, op)
 	}
-	local := s.ranks[s.of[me]]
-	if local[0] != me {
-		return x.exchange(local[0], bytesOf(send), local[0], bytesOf(recv))
+	if !x.leads() {
+		return x.follow(bytesOf(send), bytesOf(recv))
 	}
 	n, k := x.c.size, len(send)
 	all, mem := borrowSlice[T](n * k)
 	defer mem.giveBack()
-	b := equal(k, n)
-	copy(all[me*k:], send)
-	for _, r := range local[1:] {
-		x.get(r, b.of(bytesOf(all), x.t.Size, r))
-	}
-	if err := x.run(); err != nil {
-		return err
-	}
-	if err := x.amongNodes(bytesOf(all), b); err != nil {
+	if err := x.allgatherLeaders(bytesOf(send), bytesOf(all)); err != nil {
 		return err
 	}
 	fold(all, k, n, op)
 	copy(recv, all[:k])
-	for _, r := range local[1:] {
-		x.put(r, bytesOf(recv))
-	}
-	return x.run()
+	return x.handOut(bytesOf(recv))
 }

@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/coll"
+import (
+	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/rpi"
+)
 
 // Reduce combines all ranks' send, element by element, into root's recv. All
 // pass the same length, operator and root; recv is of that length at the root
@@ -47,8 +50,13 @@ func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
 		copy(recv, send)
 		return nil
 	}
-	rule := x.choose(x.bytes)
+	rule, err := x.choose(x.bytes)
+	if err != nil {
+		return err
+	}
 	switch rule.Algorithm {
+	case coll.Shared:
+		return reduceShared(x, send, recv, op, rule.Segment)
 	case coll.Central:
 		if x.c.rank != x.root {
 			return x.send(x.root, bytesOf(send))
@@ -84,6 +92,18 @@ func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
 	}
 	return nil
 }
+
+// reduceShared: the root combines short buffers by itself; of long ones everybody
+// a share.
+func reduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
+	if x.c.size*x.bytes <= min(foldByOne, x.piece(segment)) {
+		return foldShared(x, send, recv, op, rpi.ToOne, x.root)
+	}
+	return shareOut(x, send, recv, op, rpi.ToOne, segment)
+}
+
+// foldByOne is foldAlone where only one combines.
+const foldByOne = 32 << 10
 
 // foldAll receives all other ranks' contributions, as many elements as send, and
 // combines them all into recv.

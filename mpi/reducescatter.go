@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/coll"
+import (
+	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/rpi"
+)
 
 // ReduceScatterBlock combines all ranks' send, element by element, and gives
 // rank i the i-th block of the result: len(send) is Size() times len(recv),
@@ -86,8 +89,13 @@ func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Op[T]) err
 		copyApart(recv, send)
 		return nil
 	}
-	rule := x.choose(x.bytes)
+	rule, err := x.choose(x.bytes)
+	if err != nil {
+		return err
+	}
 	switch rule.Algorithm {
+	case coll.Shared:
+		return reduceScatterShared(x, send, recv, b, op, rule.Segment)
 	case coll.Central:
 		return reduceScatterCentral(x, send, recv, b, op)
 	case coll.Pairwise, coll.Halving:
@@ -102,7 +110,6 @@ func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Op[T]) err
 	acc, s := borrowSlice[T](len(send))
 	defer s.giveBack()
 	copy(acc, send)
-	var err error
 	if rule.Algorithm == coll.Ring && op.Commutative() {
 		err = ringReduceScatter(x, acc, b, op)
 	} else {
@@ -129,6 +136,40 @@ func reduceScatterCentral[T any](x *collective, send, recv []T, b blocks, op Op[
 	_, hi := b.at(0)
 	copy(recv, acc[:hi])
 	return x.sendAll(bytesOf(acc), b)
+}
+
+// reduceScatterShared: everybody takes its own block from the boards of all, which
+// post the same part of all blocks at once. The result may lie where send does: it
+// never goes beyond what was posted.
+func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
+	n, me, size := x.c.size, x.c.rank, x.t.Size
+	longest := 0
+	for i := range n {
+		lo, hi := b.at(i)
+		longest = max(longest, hi-lo)
+	}
+	most := x.piece(segment) / size
+	all, s := borrowSlice[T](most)
+	defer s.giveBack()
+	return strips(n, longest, most, func(off, k int) error {
+		own := min(max(len(recv)-off, 0), k)
+		turn := rpi.Turn{Need: rpi.Everybody, Want: n * k * size, Off: me * k * size, Len: own * size, Into: bytesOf(all), Stride: own * size}
+		if b.counts == nil {
+			turn.Send, turn.SendStride, turn.SendLen = bytesOf(send[off:]), longest*size, k*size
+		} else { // blocks that are shorter are padded
+			for i := range n {
+				lo, hi := b.at(i)
+				copy(all[i*k:(i+1)*k], send[min(lo+off, hi):min(lo+off+k, hi)])
+			}
+			turn.Send = bytesOf(all[:n*k])
+		}
+		if err := x.take(turn); err != nil || own == 0 {
+			return err
+		}
+		fold(all, own, n, op)
+		copy(recv[off:], all[:own])
+		return nil
+	})
 }
 
 // pairwiseReduce sends every other rank its block of send, receives the others'

@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/coll"
+import (
+	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/rpi"
+)
 
 // Scan gives rank i the combination of the send of ranks 0..i, element by
 // element, in the order of ranks. All pass the same length and operator.
@@ -48,7 +51,16 @@ func scanInPlace[T any](c *Comm, k kind, buf []T, op Op[T]) error {
 }
 
 func scanRanks[T any](x *collective, send, recv []T, op Op[T]) error {
-	if x.c.size > 1 && x.choose(x.bytes).Algorithm == coll.Central {
+	if x.c.size == 1 {
+		return scanDoubling(x, send, recv, op)
+	}
+	rule, err := x.choose(x.bytes)
+	switch {
+	case err != nil:
+		return err
+	case rule.Algorithm == coll.Shared:
+		return scanShared(x, send, recv, op, rule.Segment)
+	case rule.Algorithm == coll.Central:
 		return scanCentral(x, send, recv, op)
 	}
 	return scanDoubling(x, send, recv, op)
@@ -102,6 +114,39 @@ func scanAll[T any](all, exclusive []T, k int, op Op[T]) {
 			below(all[i:i+k], low, op)
 		}
 	}
+}
+
+// scanShared: everybody reads all contributions and combines its own result.
+func scanShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
+	n, me, size := x.c.size, x.c.rank, x.t.Size
+	most := x.piece(segment) / size
+	all, s := borrowSlice[T](n * min(most, len(send)))
+	defer s.giveBack()
+	return strips(1, len(send), most, func(off, k int) error {
+		err := x.take(rpi.Turn{Need: rpi.Everybody, Send: bytesOf(send[off : off+k]), Want: k * size,
+			Len: k * size, Into: bytesOf(all), Stride: k * size})
+		if err == nil && scanOne(all, k, me, x.kind == kindExscan, op) {
+			copy(recv[off:], all[me*k:(me+1)*k])
+		}
+		return err
+	})
+}
+
+// scanOne does what the rounds of scanDoubling do for one rank: it leaves the
+// result at the rank's place in all, k elements each, and uses up those below. It
+// reports whether there is one.
+func scanOne[T any](all []T, k, me int, exclusive bool, op Op[T]) bool {
+	at := func(r int) []T { return all[r*k : (r+1)*k] }
+	for d := 1; d <= me; d *= 2 {
+		for r := me; r >= d; r -= 2 * d {
+			if exclusive && r == me && d == 1 {
+				copy(at(me), at(me-1))
+			} else {
+				below(at(r), at(r-d), op)
+			}
+		}
+	}
+	return me > 0 || !exclusive
 }
 
 // scanDoubling passes partial results up by doubling distances: after the round

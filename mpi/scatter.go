@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/coll"
+import (
+	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/rpi"
+)
 
 // Scatter gives rank i the i-th block of root's send: len(send) at the root is
 // Size() times len(recv), which is the same everywhere; elsewhere send is not
@@ -103,13 +106,32 @@ func (x *collective) scatter(p, mine []byte, b blocks) error {
 	if x.c.size == 1 {
 		return nil
 	}
-	if x.choose(len(mine)).Algorithm == coll.Binomial {
+	rule, err := x.choose(len(mine))
+	switch {
+	case err != nil:
+		return err
+	case rule.Algorithm == coll.Shared:
+		return x.scatterShared(p, mine, rule.Segment)
+	case rule.Algorithm == coll.Binomial:
 		return x.scatterTree(p, mine)
 	}
 	if x.c.rank != x.root {
 		return x.recv(x.root, mine)
 	}
 	return x.sendAll(p, b)
+}
+
+// scatterShared: the root posts what is next for each, and each takes its own.
+func (x *collective) scatterShared(p, mine []byte, segment int) error {
+	n, me, block := x.c.size, x.c.rank, len(mine)
+	return strips(n, block, x.piece(segment), func(off, k int) error {
+		turn := rpi.Turn{Need: rpi.FromOne, One: x.root, Want: n * k, Off: me * k, Len: k, Into: mine[off : off+k]}
+		if me == x.root {
+			turn.Send, turn.SendStride, turn.SendLen = p[off:], block, k
+			turn.Into, turn.Len = nil, 0
+		}
+		return x.take(turn)
+	})
 }
 
 // scatterTree is gatherTree backwards: a rank that has blocks from its own

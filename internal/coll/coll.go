@@ -33,10 +33,11 @@ const (
 	Chain                         // from neighbour to neighbour, everything in segments
 	Pairwise                      // with every other rank in turn
 	Levels                        // within each node, then between one rank of each
+	Shared                        // through memory that all ranks see; it has no messages
 	algorithms
 )
 
-var algorithmNames = [...]string{"", "central", "linear", "binomial", "doubling", "halving", "bruck", "ring", "scatter", "chain", "pairwise", "levels"}
+var algorithmNames = [...]string{"", "central", "linear", "binomial", "doubling", "halving", "bruck", "ring", "scatter", "chain", "pairwise", "levels", "shared"}
 
 func (a Algorithm) String() string {
 	if a < algorithms {
@@ -54,29 +55,29 @@ type Collective struct {
 
 // Collectives are those with a choice.
 var Collectives = []Collective{
-	{"barrier", []Algorithm{Central, Linear, Binomial, Doubling, Levels},
+	{"barrier", []Algorithm{Central, Linear, Binomial, Doubling, Levels, Shared},
 		"levels:nodes/linear:crowded,n=3-6/central:crowded,n=7-/doubling"},
-	{"bcast", []Algorithm{Linear, Binomial, Scatter, Chain, Levels},
+	{"bcast", []Algorithm{Linear, Binomial, Scatter, Chain, Levels, Shared},
 		"levels:nodes,b=-64k/linear:crowded,n=-6/linear:roomy,n=-3/scatter:roomy,n=4-,b=64k-/binomial"},
-	{"reduce", []Algorithm{Central, Binomial, Halving, Ring},
+	{"reduce", []Algorithm{Central, Binomial, Halving, Ring, Shared},
 		"central:crowded,b=-1k/binomial:b=-64k/halving"},
-	{"allreduce", []Algorithm{Central, Linear, Binomial, Doubling, Halving, Pairwise, Ring, Levels},
+	{"allreduce", []Algorithm{Central, Linear, Binomial, Doubling, Halving, Pairwise, Ring, Levels, Shared},
 		"levels:nodes,b=-256/linear:crowded,n=3-6,b=-256/central:crowded,n=3-,b=-1k/doubling:b=-8k/halving"},
-	{"reduce_scatter", []Algorithm{Central, Doubling, Halving, Pairwise, Ring},
+	{"reduce_scatter", []Algorithm{Central, Doubling, Halving, Pairwise, Ring, Shared},
 		"pairwise:crowded,n=3-6/central:crowded,n=7-,b=-16k/doubling:b=-2k/pairwise:crowded/halving"},
-	{"gather", []Algorithm{Linear, Binomial},
+	{"gather", []Algorithm{Linear, Binomial, Shared},
 		"linear:crowded/binomial:n=3-,b=-8k/linear"},
-	{"scatter", []Algorithm{Linear, Binomial},
+	{"scatter", []Algorithm{Linear, Binomial, Shared},
 		"linear:crowded/binomial:n=3-,b=-8k/linear"},
-	{"allgather", []Algorithm{Central, Linear, Bruck, Ring, Levels},
+	{"allgather", []Algorithm{Central, Linear, Bruck, Ring, Levels, Shared},
 		"levels:nodes,b=-256/central:crowded,n=7-,b=-256/linear:crowded,n=-6/linear:crowded,b=-4k/bruck:n=3-,b=-2k/ring"},
 	{"allgatherv", []Algorithm{Linear, Ring},
 		"linear:crowded/ring"},
-	{"alltoall", []Algorithm{Central, Linear, Bruck, Pairwise},
+	{"alltoall", []Algorithm{Central, Linear, Bruck, Pairwise, Shared},
 		"central:crowded,n=7-,b=-4k/linear:crowded,n=-6/linear:crowded,b=-64k/bruck:n=5-,b=-4k/pairwise"},
 	{"alltoallv", []Algorithm{Linear, Pairwise},
 		"linear:crowded/pairwise"},
-	{"scan", []Algorithm{Central, Doubling},
+	{"scan", []Algorithm{Central, Doubling, Shared},
 		"central:crowded,n=3-,b=-256/doubling"},
 }
 
@@ -103,9 +104,15 @@ type Shape struct {
 type Plan []Rule
 
 // For returns the rule for a call of so many bytes; -1 counts as 0.
-func (p Plan) For(bytes int) *Rule {
+func (p Plan) For(bytes int) *Rule { return p.pick(bytes, true) }
+
+// Instead returns the rule for ranks that have no memory that all of them see.
+func (p Plan) Instead(bytes int) *Rule { return p.pick(bytes, false) }
+
+func (p Plan) pick(bytes int, shared bool) *Rule {
 	for i := range p {
-		if r := &p[i]; bytes >= r.MinBytes && bytes <= r.MaxBytes || bytes < 0 && r.MinBytes == 0 {
+		r := &p[i]
+		if (shared || r.Algorithm != Shared) && (bytes >= r.MinBytes && bytes <= r.MaxBytes || bytes < 0 && r.MinBytes == 0) {
 			return r
 		}
 	}
