@@ -63,14 +63,20 @@ var lengths = rapid.OneOf(rapid.IntRange(0, 20), rapid.SampledFrom([]int{256, 10
 
 func ranks(t *rapid.T) int { return rapid.IntRange(1, 9).Draw(t, "ranks") }
 
-// property checks f on random numbers of ranks; on subcommunicators too.
+// property checks f on random numbers of ranks, with messages and through shared
+// memory; on subcommunicators too.
 func property(t *testing.T, draw func(t *rapid.T, n int) func(c *mpi.Comm) error) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := ranks(rt)
 		f := draw(rt, n)
-		mpitest.Run(drawn{t, rt}, n, f)
+		table := rapid.SampledFrom(tables).Draw(rt, "table")
+		mpitest.Run(drawn{t, rt}, n, func(c *mpi.Comm) error { return all(mpi.SetChoice(c, table, nil), f(c)) })
 	})
 }
+
+// tables are the one that is built in, and those that use shared memory for
+// everything.
+var tables = []map[string]string{nil, shared(""), shared("@1k")}
 
 // drawn is the test of one random case: it fails that case.
 type drawn struct {
@@ -286,9 +292,12 @@ func TestReductionsAreDeterministic(t *testing.T) {
 	for _, k := range []int{3, 20_000} {
 		for _, n := range []int{3, 4, 7} {
 			var first []float64
-			for range 5 {
+			for i := range 6 {
 				sums := make([][]float64, n)
 				mpitest.Run(t, n, func(c *mpi.Comm) error {
+					if err := mpi.SetChoice(c, tables[i%len(tables)], nil); err != nil {
+						return err
+					}
 					send := values(k, c.Rank()+1, func(i int) float64 { return 1 / float64(i+3) })
 					sums[c.Rank()] = make([]float64, k)
 					return mpi.Allreduce(c, send, sums[c.Rank()], mpi.Sum[float64]())

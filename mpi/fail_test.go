@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,12 +61,12 @@ func TestMismatch(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			for _, v := range append(variants(), nil) {
+			for i, v := range slices.Concat(variants(), tables) {
 				mpitest.Run(t, x.ranks, func(world *mpi.Comm) error {
-					if err := mpi.SetChoice(world, v, places(x.ranks)[2]); err != nil {
+					if err := mpi.SetChoice(world, v, places(x.ranks)[max(i%4-1, 0)]); err != nil {
 						return err
 					}
-					return mismatch(world, x.call)
+					return mismatch(world, i%2 == 0, x.call)
 				})
 			}
 		})
@@ -73,13 +74,19 @@ func TestMismatch(t *testing.T) {
 }
 
 // mismatch makes a call in which the ranks disagree.
-func mismatch(world *mpi.Comm, call func(c *mpi.Comm) error) error {
+// fresh: it is the communicator's first.
+func mismatch(world *mpi.Comm, fresh bool, call func(c *mpi.Comm) error) error {
 	c, err := world.Dup()
 	if err != nil {
 		return err
 	}
 	// Some get away with the first call; with the second at the latest all know.
-	err = call(c)
+	if !fresh {
+		err = mpi.Barrier(c) // which the others' next may come to
+	}
+	if err == nil {
+		err = call(c)
+	}
 	if err == nil {
 		err = mpi.Barrier(c)
 	}
@@ -120,20 +127,34 @@ func TestRefusedOnOneRank(t *testing.T) {
 	} {
 		for bad := range 2 {
 			t.Run(fmt.Sprint(x.name, bad), func(t *testing.T) {
-				mpitest.Run(t, 3, func(world *mpi.Comm) error {
-					c, err := world.Dup()
-					if err != nil {
-						return err
-					}
-					want := mpi.ErrMismatch
-					if c.Rank() == bad {
-						want = x.refused
-					}
-					return wantErr("the call", x.call(c, bad), want)
-				})
+				for _, table := range tables {
+					mpitest.Run(t, 3, func(world *mpi.Comm) error {
+						c, err := oneInUse(world, table)
+						if err != nil {
+							return err
+						}
+						want := mpi.ErrMismatch
+						if c.Rank() == bad {
+							want = x.refused
+						}
+						return wantErr("the call", x.call(c, bad), want)
+					})
+				}
 			})
 		}
 	}
+}
+
+// oneInUse returns a communicator that has worked with a table already.
+func oneInUse(world *mpi.Comm, table map[string]string) (*mpi.Comm, error) {
+	if err := mpi.SetChoice(world, table, nil); err != nil {
+		return nil, err
+	}
+	c, err := world.Dup()
+	if err != nil {
+		return nil, err
+	}
+	return c, mpi.Barrier(c)
 }
 
 // Where all ranks make the same mistake the communicator stays of use.
@@ -224,32 +245,36 @@ func second[T any](_ T, _ mpi.Status, err error) error { return err }
 
 // A collective that is cancelled on one rank fails on all, and for good.
 func TestCancelledCollective(t *testing.T) {
-	mpitest.Run(t, 4, func(world *mpi.Comm) error {
-		c, err := world.Dup()
-		if err != nil {
+	for _, table := range tables {
+		mpitest.Run(t, 4, func(world *mpi.Comm) error { return cancelled(world, table) })
+	}
+}
+
+func cancelled(world *mpi.Comm, table map[string]string) error {
+	c, err := oneInUse(world, table)
+	if err != nil {
+		return err
+	}
+	switch c.Rank() {
+	case 0: // never calls
+		_, _, err := mpi.RecvValue[bool](world, 3, 0)
+		return all(err, wantErr("late", mpi.Barrier(c), mpi.ErrPoisoned), wantErr("p2p", mpi.Send(c, []int{1}, 1, 0), mpi.ErrPoisoned))
+	case 3:
+		ctx, cancel := context.WithCancel(context.Background())
+		entered := make(chan struct{})
+		go func() {
+			<-entered
+			cancel()
+		}()
+		close(entered)
+		err := mpi.Barrier(c.WithContext(ctx))
+		if err := all(wantErr("cancelled", err, mpi.ErrDeadline), wantErr("why", err, context.Canceled)); err != nil {
 			return err
 		}
-		switch c.Rank() {
-		case 0: // never calls
-			_, _, err := mpi.RecvValue[bool](world, 3, 0)
-			return all(err, wantErr("late", mpi.Barrier(c), mpi.ErrPoisoned), wantErr("p2p", mpi.Send(c, []int{1}, 1, 0), mpi.ErrPoisoned))
-		case 3:
-			ctx, cancel := context.WithCancel(context.Background())
-			entered := make(chan struct{})
-			go func() {
-				<-entered
-				cancel()
-			}()
-			close(entered)
-			err := mpi.Barrier(c.WithContext(ctx))
-			if err := all(wantErr("cancelled", err, mpi.ErrDeadline), wantErr("why", err, context.Canceled)); err != nil {
-				return err
-			}
-			return mpi.SendValue(world, true, 0, 0)
-		}
-		err = mpi.Barrier(c)
-		return all(wantErr("elsewhere", err, mpi.ErrPoisoned), wantErr("class", err, mpi.ErrDeadline))
-	})
+		return mpi.SendValue(world, true, 0, 0)
+	}
+	err = mpi.Barrier(c)
+	return all(wantErr("elsewhere", err, mpi.ErrPoisoned), wantErr("class", err, mpi.ErrDeadline))
 }
 
 func TestOthersAreAborted(t *testing.T) {

@@ -23,6 +23,7 @@ type team struct {
 	*rpi.Team          // nil: it uses messages
 	ranks     []int    // of the communicator, by place; nil: the same
 	place     int      // this rank's
+	history   uint16   // hash of the calls of the team, see take
 	turn      rpi.Turn // the one in progress
 	again     uint64   // number of the call from which on it may try to join
 	pause     uint64   // how many calls it has waited for that
@@ -50,6 +51,7 @@ func (x *collective) joined() (bool, error) {
 			return false, err
 		}
 	}
+	t.history = t.history*31 + x.signature()
 	return t.Team != nil, nil
 }
 
@@ -79,7 +81,7 @@ func (x *collective) join() error {
 	ok = err == nil && !slices.ContainsFunc(places, func(p rpi.Place) bool { return p.Board < 0 })
 	if ok {
 		if err = x.eng.JoinTeam(open, places); err == nil {
-			t.Team, t.pause = open, 0
+			t.Team, t.pause, t.history = open, 0, 0
 			return nil
 		}
 	}
@@ -160,15 +162,17 @@ func (c *core) leaveTeam() {
 	}
 }
 
-// take takes a turn, in which all members must be of one mind.
+// take takes a turn, in which all members must be of one mind. Not everybody reads
+// everybody's line in each of them: a disagreement that nobody has seen shows in
+// the tags of all later calls.
 func (x *collective) take(turn rpi.Turn) error {
 	t := &x.c.coll.team
+	turn.Tag = x.tag&^0xffff | int32(t.history)
 	t.turn = turn
-	t.turn.Tag = x.tag
 	s, err := x.eng.Take(t.Team, &t.turn, x.c.view)
 	t.turn = rpi.Turn{} // the buffers are the caller's
-	if err == nil && (int32(s.Tag) != x.tag || s.Bytes != turn.Want) {
-		err = x.check(t.rank(s.Source), &s, turn.Want, nil)
+	if err == nil && (int32(s.Tag) != turn.Tag || s.Bytes != turn.Want) {
+		err = x.differs(t.rank(s.Source), &s, turn.Tag, turn.Want)
 	}
 	return err
 }

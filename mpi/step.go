@@ -150,11 +150,16 @@ func (x *collective) check(src int, s *rpi.Status, want int, err error) error {
 	case err != nil && !errors.Is(err, ErrTruncate) && !errors.Is(err, ErrType):
 		return fmt.Errorf("receiving from rank %d: %w", src, err)
 	}
+	return x.differs(src, s, x.tag, want)
+}
+
+// differs says how another rank's part does not fit to this one's.
+func (x *collective) differs(src int, s *rpi.Status, tag int32, want int) error {
 	other, seq := kind(s.Tag>>26), s.Tag>>16&0x3ff
 	switch {
-	case int32(s.Tag) == x.tag:
+	case int32(s.Tag) == tag:
 		return fmt.Errorf("%w: rank %d has sent %d bytes, %d are expected", ErrMismatch, src, s.Bytes, want)
-	case other != x.kind || seq != int(x.tag>>16&0x3ff):
+	case other != x.kind || seq != int(tag>>16&0x3ff):
 		return fmt.Errorf("%w: rank %d is in %v, its call %d", ErrMismatch, src, other, uint64(seq)|(x.seq&^0x3ff))
 	}
 	return fmt.Errorf("%w: rank %d is in the same call with another root, length or element type", ErrMismatch, src)
