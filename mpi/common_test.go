@@ -30,7 +30,7 @@ func onComms(c *mpi.Comm, f func(*mpi.Comm) error) error {
 		return err
 	}
 	for _, x := range []*mpi.Comm{c, dup, half, back, c.Self()} {
-		if err := f(x); err != nil {
+		if err := all(mpi.Barrier(x), f(x)); err != nil {
 			return fmt.Errorf("on %v: %w", x, err)
 		}
 	}

@@ -37,8 +37,9 @@ const (
 )
 
 // joined reports whether this rank's node has a team. The first call that wants
-// one makes it, of the messages of an ordinary collective; that it is over is
-// known to all members before the same call. So all decide alike.
+// one makes it, of the messages of an ordinary collective; not one with a root,
+// which need not wait for everybody. That it is over is known to all members
+// before the same call. So all decide alike.
 func (x *collective) joined() (bool, error) {
 	t := &x.c.coll.team
 	if t.Team != nil && t.Over() {
@@ -46,7 +47,7 @@ func (x *collective) joined() (bool, error) {
 		t.Team = nil
 		t.rest(x.seq)
 	}
-	if t.Team == nil && x.seq >= t.again {
+	if t.Team == nil && x.seq >= t.again && !x.kind.rooted() {
 		if err := x.join(); err != nil {
 			return false, err
 		}

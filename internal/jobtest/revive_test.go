@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/coll"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
 	"github.com/gorun-mpi/gorun/mpi"
 )
@@ -218,10 +219,10 @@ func TestRandomRevivals(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		n := 2 + rng.IntN(4)
 		traffic := &traffic{n: n, rounds: 6 + rng.IntN(10), seed: uint64(seed)}
-		opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), SparseFrom: rng.IntN(2)}
+		opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), SparseFrom: rng.IntN(2), Params: someTable(rng)}
 		if several(route[0]) {
 			opt.Nodes = someNodes(rng, n)
-			opt.Params = map[string]string{"near.shy": fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))}
+			opt.Params["near.shy"] = fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))
 		}
 		c := jobtest.New(n, opt)
 		wait := ranks(c, traffic.rank)
@@ -238,12 +239,16 @@ func TestRandomRevivals(t *testing.T) {
 					return traffic.calls.Load() >= at
 				}
 			})
-			if several(route[1]) {
+			to := route[1]
+			if times%2 == 1 && rng.IntN(2) == 0 { // and back
+				to = route[0]
+			}
+			if several(to) {
 				c.Move(someNodes(rng, n))
 			} else {
 				c.Move(nil)
 			}
-			err := c.Revive(list(route[1])...)
+			err := c.Revive(list(to)...)
 			if err != nil && !strings.Contains(err.Error(), "all ranks have entered Finalize") {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -276,6 +281,25 @@ func number(t *testing.T, name string, usually int) int {
 
 var revived atomic.Int64
 
+// someTable makes the choices of collectives: those that are built in, or shared
+// memory for everything, all at once or in pieces.
+func someTable(rng *rand.Rand) map[string]string {
+	table := map[string]string{}
+	text := []string{"", "shared", "shared@1k", "levels/shared"}[rng.IntN(4)]
+	for _, c := range coll.Collectives {
+		switch has := func(a coll.Algorithm) bool { return slices.Contains(c.Algorithms, a) }; {
+		case text == "" || !has(coll.Shared):
+		case strings.HasPrefix(text, "levels") && !has(coll.Levels):
+			table[coll.Prefix+c.Name] = "shared"
+		case strings.HasPrefix(text, "levels"):
+			table[coll.Prefix+c.Name] = "levels:nodes/shared"
+		default:
+			table[coll.Prefix+c.Name] = text
+		}
+	}
+	return table
+}
+
 // someNodes puts ranks on one or two nodes.
 func someNodes(rng *rand.Rand, n int) []int {
 	nodes := make([]int, n)
@@ -294,7 +318,7 @@ type traffic struct {
 }
 
 func (x *traffic) rank(w *mpi.Comm) error {
-	ways := []func(*mpi.Comm, int) error{x.collective, x.exchange, x.wild, x.probed}
+	ways := []func(*mpi.Comm, int) error{x.collective, x.exchange, x.wild, x.probed, x.reduced, x.moved}
 	errs := make([]error, len(ways))
 	var wg sync.WaitGroup
 	for i, way := range ways {
@@ -347,6 +371,81 @@ func (x *traffic) collective(c *mpi.Comm, round int) error {
 		return err
 	}
 	return expect(p, round)
+}
+
+// reduced: collectives in which ranks combine what they have.
+func (x *traffic) reduced(c *mpi.Comm, round int) error {
+	n, me := x.n, c.Rank()
+	k := 1 + x.size(round, 4)/40
+	sum := mpi.Sum[int32]()
+	sumOf := func(i, ranks int) int32 { return int32(ranks*i*31 + ranks*(ranks-1)/2) } // of element i of so many messages
+	got := make([]int32, k)
+	if err := mpi.Scan(c, message(k, me), got, sum); err != nil {
+		return err
+	}
+	for i, s := range got {
+		if s != sumOf(i, me+1) {
+			return fmt.Errorf("sum %d up to this rank is %d, not %d", i, s, sumOf(i, me+1))
+		}
+	}
+	if err := mpi.Reduce(c, message(k, me), got, sum, round%n); err != nil {
+		return err
+	}
+	for i, s := range got {
+		if me == round%n && s != sumOf(i, n) {
+			return fmt.Errorf("sum %d at the root is %d, not %d", i, s, sumOf(i, n))
+		}
+	}
+	if err := mpi.ReduceScatterBlock(c, message(k*n, me), got, sum); err != nil {
+		return err
+	}
+	for i, s := range got {
+		if s != sumOf(me*k+i, n) {
+			return fmt.Errorf("sum %d of this rank's block is %d, not %d", i, s, sumOf(me*k+i, n))
+		}
+	}
+	return nil
+}
+
+// moved: collectives in which ranks give each other what they have.
+func (x *traffic) moved(c *mpi.Comm, round int) error {
+	n, me := x.n, c.Rank()
+	k := x.size(round, 5) / 40
+	var send []int32
+	for to := range n {
+		send = append(send, message(k, 100*me+to)...)
+	}
+	got, mine := make([]int32, n*k), make([]int32, k)
+	if err := mpi.Alltoall(c, send, got); err != nil {
+		return err
+	}
+	for from := range n {
+		if err := expect(got[from*k:(from+1)*k], 100*from+me); err != nil {
+			return err
+		}
+	}
+	if err := mpi.Scatter(c, send, mine, round%n); err != nil {
+		return err
+	}
+	if err := expect(mine, 100*(round%n)+me); err != nil {
+		return err
+	}
+	clear(got)
+	if err := mpi.Allgather(c, mine, got); err != nil {
+		return err
+	}
+	if err := mpi.Gather(c, mine, send, round%n); err != nil {
+		return err
+	}
+	for from := range n {
+		if err := expect(got[from*k:(from+1)*k], 100*(round%n)+from); err != nil {
+			return err
+		}
+	}
+	if me == round%n && !slices.Equal(send, got) {
+		return fmt.Errorf("the root has gathered something else than all ranks")
+	}
+	return nil
 }
 
 func (x *traffic) exchange(c *mpi.Comm, round int) error {

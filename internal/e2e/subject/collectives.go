@@ -15,6 +15,9 @@ func collectives(s *stage, c *mpi.Comm) error {
 		if comms[i], err = c.Dup(); err != nil {
 			return err
 		}
+		if err := mpi.Barrier(comms[i]); err != nil { // which makes it a team, if it can be one
+			return err
+		}
 	}
 	last := c.Size() - 1
 	sum := make([]float64, 1000)
