@@ -64,4 +64,10 @@
 //
 // Messages of a rank to itself touch no module. Messages of any length work;
 // only the pieces are bounded.
+//
+// # Teams
+//
+// Where modules have memory that peers can read in place (Boards), collectives
+// need no messages: ranks are members of a team and take turns, see Team. A turn
+// is waited for like a request, by whoever leads.
 package rpi

@@ -41,7 +41,7 @@ type Module interface {
 	Arm() bool
 	// Quiesce is called when the gate has closed: from now on no connection is
 	// begun; handshakes in progress are finished or torn down. Frames that
-	// wait in shared slots are turned into private memory by Poll.
+	// wait in memory shared with peers are turned into private memory by Poll.
 	Quiesce()
 	// Quiet reports whether, after Quiesce, no handshake and no direct write
 	// is in progress and every accepted byte has left.

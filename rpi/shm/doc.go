@@ -13,13 +13,15 @@
 //	    0 magic "gorunSHM", proof [32], the segment's place in the owner's memory u64
 //	   64 bell u32: a futex on which the owner sleeps
 //	  128 arrivals u32: counts changes of doors
+//	  144 asked u32 of each board: a peer waits for the owner's next line
 //	  192 door u64 of each rank: where its ring to the owner is
 //	      taken u32 of each rank, a line each: cells of that ring used up
 //	      slots of 64 bytes: buffers of the owner that a peer may copy from or to
+//	boards    8 of up to 69 KB for teams (see rpi.Boards), written by the owner
 //	rings     one to each rank to whom the owner has ever sent, written by the owner
 //	pool      chunks of 2 KB and 16 KB for payloads, written by the owner
 //
-// Others map rings and pool read-only: a rank can spoil what it says itself, and
+// Others map boards, rings and pool read-only: a rank can spoil what it says itself, and
 // nobody else's words. The sizes depend on how many ranks share the machine (see
 // geometry), and memory is only taken when it is first used.
 //
