@@ -110,7 +110,7 @@ func (h *Header) Decode(p []byte) bool {
 // Flags of a header.
 const (
 	FlagDirect uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter); RTS: the same, Off is the key (see DirectReader)
-	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it; Line: the sender has given the team up
+	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it; Line: the sender has given the team up (with FlagApart: and forgotten it)
 	FlagPull                     // CTS: the receiver reads the first part itself and says so with Fin
 	FlagApart                    // Line: the sender does not reach the boards of all members
 )

@@ -67,6 +67,9 @@ func (e *Engine) beginLine(pr *peer, in *arriving) ([]byte, error) {
 	h := &in.h
 	t := e.teams[h.Ctx]
 	if t == nil { // given up since
+		if h.Flags == FlagGone { // who says so waits to hear the same
+			e.respond(pr, reply{kind: Line, flags: FlagGone | FlagApart, ctx: h.Ctx, off: h.Off})
+		}
 		return nil, nil
 	}
 	i := slices.Index(t.members, pr.rank)
@@ -121,10 +124,13 @@ func (e *Engine) saveBoards() {
 
 // moveTeams gives the teams the boards of the modules that there are now.
 func (e *Engine) moveTeams() {
-	if len(e.teams) == 0 {
-		return
-	}
 	home := e.homeOfBoards()
+	for i, own := range e.boards {
+		if home != nil && own.bye != 0 && home.Board(i) != nil { // others may not have seen it
+			b := boardIn(home.Board(i), 0)
+			b.lines[boardDepth].post(own.bye)
+		}
+	}
 	for i := range e.peers {
 		e.peers[i].lines = e.peers[i].lines[:0]
 	}

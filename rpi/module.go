@@ -182,7 +182,8 @@ type Boards interface {
 	// BoardSize) a team should use them.
 	Boards() (n, size int)
 	// Board returns this rank's board i, at the start of a line of memory, all
-	// zeros at first. It may have more bytes than are used of it.
+	// zeros at first. It may have more bytes than are used of it. nil: there is
+	// none with that number.
 	Board(i int) []byte
 	// PeerBoard returns the peer's board i for reading, nil where it is not
 	// reached. If one rank reaches another's boards, so does that one.

@@ -99,6 +99,7 @@ func (a *Place) Decode(p []byte) {
 type ownBoard struct {
 	team *Team
 	base uint64 // for the next team
+	bye  uint64 // the last farewell on it
 }
 
 // OpenTeam prepares a team of the members (world ranks, this one at place me) for
@@ -180,6 +181,7 @@ func (e *Engine) CloseTeam(t *Team) {
 		return
 	}
 	t.own.lines[boardDepth].post(last)
+	e.boards[t.slot].bye = last
 	for i := range t.seats {
 		if t.seats[i].mirror {
 			e.enlist(&e.peers[t.members[i]])
@@ -247,7 +249,7 @@ func (t *Team) gone() bool {
 		case i == t.me || t.e.peers[s.rank].failed != nil:
 		case s.mirror && !(s.left && s.bye):
 			return false
-		case !s.mirror && s.lines[boardDepth].number() <= s.base:
+		case !s.mirror && !s.left && s.lines[boardDepth].number() <= s.base:
 			return false
 		}
 	}

@@ -241,3 +241,48 @@ func TestCutThroughTurn(t *testing.T) {
 	}
 	open(e)
 }
+
+// Wherever a restart finds a team that its members are giving up, its boards
+// become free.
+func TestTeamsEndElsewhere(t *testing.T) {
+	const n = 3
+	for _, route := range []string{"mem", "shm", "tcp"} {
+		e := memEngines(t, n, false)
+		modules := make([][]rpi.Module, n)
+		restart := func(to string) {
+			cut(t, e)
+			modules = move(t, e, modules, networks(n)[to])
+			open(e)
+		}
+		for k := range 4 * 8 { // as many as there are boards, for each way
+			teams := joinTeam(t, e, uint64(ctx+k))
+			var wg sync.WaitGroup
+			for me := range e {
+				wg.Go(func() {
+					for turn := range 10 {
+						if err := aTurn(e[me], teams[me], me, n, turn); err != nil {
+							t.Error(err)
+							e[me].Abort(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			for i := range n {
+				if k%4 == i {
+					restart(route)
+				}
+				e[i].CloseTeam(teams[i])
+			}
+			if k%4 == 3 { // the first has seen that all are gone, and forgotten it
+				e[0].OpenTeam(ctx-1, []int{0, 1, 2}, 0)
+				restart(route)
+			}
+			restart("shm")
+		}
+		for _, e := range e {
+			e.Close()
+		}
+	}
+}

@@ -39,13 +39,16 @@ func (m *Module) Boards() (n, size int) { return boards, rpi.BoardSize(piece) }
 
 // Board returns this rank's board i.
 func (m *Module) Board(i int) []byte {
+	if uint(i) >= boards {
+		return nil
+	}
 	words := m.plates().mem[i]
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
 }
 
 // PeerBoard returns the peer's board i.
 func (m *Module) PeerBoard(peer, i int) []byte {
-	if !m.Reaches(peer) || uint(i) >= boards {
+	if !m.Reaches(peer) {
 		return nil
 	}
 	return m.fabric.modules[peer].Board(i)
