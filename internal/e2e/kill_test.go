@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -75,7 +76,7 @@ func (v *victim) killOnce(t *testing.T, rng *rand.Rand, want *sync.Map) {
 	alone := who != "head" && rng.IntN(2) == 0
 	args := []string{"-np", strconv.Itoa(np), v.cr, "-v", "-ckpt-every", "40ms", "-keep", "3", "-agents", strconv.Itoa(1 + rng.IntN(2)),
 		"-jobid-file", filepath.Join(h.run, "id")}
-	args = append(args, carrier(t, rng)...)
+	args = slices.Concat(args, carrier(t, rng), algorithms(t, rng))
 	if alone {
 		args = append(args, "-restarts", "2")
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -233,7 +234,8 @@ func lineage(t *testing.T, rng *rand.Rand, l load, c *counter, all *sync.Map) {
 	t.Logf("%s on %d ranks", l.name, l.ranks)
 	log := filepath.Join(h.folder("work"), "log")
 	flags := []string{"-env", "GOMAXPROCS=2", "-ckpt-full-every", "4", "-agents", strconv.Itoa(1 + rng.IntN(2)), "-keep", "3"}
-	r := h.nativeRun(l.ranks, append(flags, carrier(t, rng)...), l.args(log)...)
+	flags = slices.Concat(flags, carrier(t, rng), algorithms(t, rng))
+	r := h.nativeRun(l.ranks, flags, l.args(log)...)
 	runs := []*run{r}
 	for range cyclesPerRun {
 		i, ok := c.next()

@@ -285,16 +285,14 @@ var revived atomic.Int64
 // memory for everything, all at once or in pieces.
 func someTable(rng *rand.Rand) map[string]string {
 	table := map[string]string{}
-	text := []string{"", "shared", "shared@1k", "levels/shared"}[rng.IntN(4)]
+	text := []string{"", "shared", "shared@1k"}[rng.IntN(3)]
 	for _, c := range coll.Collectives {
-		switch has := func(a coll.Algorithm) bool { return slices.Contains(c.Algorithms, a) }; {
-		case text == "" || !has(coll.Shared):
-		case strings.HasPrefix(text, "levels") && !has(coll.Levels):
-			table[coll.Prefix+c.Name] = "shared"
-		case strings.HasPrefix(text, "levels"):
-			table[coll.Prefix+c.Name] = "levels:nodes/shared"
-		default:
-			table[coll.Prefix+c.Name] = text
+		if text == "" || !slices.Contains(c.Algorithms, coll.Shared) {
+			continue
+		}
+		table[coll.Prefix+c.Name] = text
+		if slices.Contains(c.Algorithms, coll.Levels) {
+			table[coll.Prefix+c.Name] += "/levels:nodes"
 		}
 	}
 	return table
