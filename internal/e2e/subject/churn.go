@@ -42,7 +42,11 @@ func churn(s *stage, c *mpi.Comm) (err error) {
 		if err != nil {
 			return err
 		}
-		names[fmt.Sprint(sum%64)] += got
+		all, err := digestOfAll(c, sum, step)
+		if err != nil {
+			return err
+		}
+		names[fmt.Sprint(sum%64)] += got ^ all
 		state = rebuild(state, got+names[fmt.Sprint(got%64)])
 		if log != nil && step%s.every == 0 {
 			if _, err := fmt.Fprintf(log, "%d %x\n", step, sum); err != nil {
@@ -55,6 +59,29 @@ func churn(s *stage, c *mpi.Comm) (err error) {
 		return err
 	}
 	return s.result(c, total)
+}
+
+// digestOfAll makes something of all ranks' values, by collectives of one word and
+// now and then by those of many.
+func digestOfAll(c *mpi.Comm, v uint64, step int) (uint64, error) {
+	all := []uint64{v}
+	if err := mpi.AllreduceInPlace(c, all, mpi.BXor[uint64]()); err != nil || step%25 != 0 {
+		return all[0], err
+	}
+	n := c.Size()
+	long := noise(n*(2000+step%7*1000), v)
+	got := make([]uint64, len(long))
+	err := errors.Join(
+		mpi.Bcast(c, long[:step], step%n),
+		mpi.Allreduce(c, long, got, mpi.Sum[uint64]()),
+		mpi.Alltoall(c, got, long),
+		mpi.Barrier(c),
+		mpi.Scan(c, long[:step%100], got[:step%100], mpi.Sum[uint64]()),
+		mpi.ReduceScatterBlock(c, got, long[:len(got)/n], mpi.BXor[uint64]()))
+	for _, x := range long {
+		all[0] = all[0]*31 + x
+	}
+	return all[0], err
 }
 
 // rebuild returns a new tree of another shape with other values.
