@@ -234,6 +234,10 @@ func WaitallInto(rs []Request, st []Status) error {
 			failures = append(failures, waitFailure{i, s, err})
 			continue
 		}
+		if st == nil {
+			rs[i] = Request{}
+			continue
+		}
 		clearInto(rs, st, i, s)
 	}
 	waits.End()
