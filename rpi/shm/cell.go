@@ -8,16 +8,17 @@ import (
 
 const (
 	cellSize  = 64
-	inlineMax = 40 // bytes of a message that travels in one cell
+	inlineMax = 40 // bytes of messages that travel in one cell
+	mostAlike = 31 // of them
 )
 
 // cell is one line of a ring. word is written last and makes the rest valid:
 //
 //	bits 0..14   the lap, so that what an earlier lap left is not taken for new
 //	bit  15      1: memory that was never written is no cell
-//	bits 16..20  the frame's kind
+//	bits 16..20  the frame's kind; in an inline cell, how many messages there are
 //	bits 21..23  the cell's form
-//	bits 24..31  length of the payload in an inline cell
+//	bits 24..31  length of each message in an inline cell
 //	bits 32..63  how many cells of the ring in the other direction are used up
 type cell struct {
 	word uint64
@@ -45,13 +46,15 @@ type wide struct {
 
 // Forms of a cell.
 const (
-	formInline = iota // an eager message and its payload
+	formInline = iota // eager messages and their payloads, of the same envelope and length
 	formWhole         // any frame; its payload, or the first piece, is in a chunk
 	formMore          // the next piece of the frame begun before
+	formOpen          // formInline, and messages may be added as long as no cell follows
 )
 
 func (c *cell) wide() *wide { return (*wide)(unsafe.Pointer(c)) }
 
+// word makes one; in an inline cell k is the number of messages.
 func word(seq uint16, k rpi.Kind, form, n uint8, used uint32) uint64 {
 	return uint64(seq) | uint64(k)<<16 | uint64(form)<<21 | uint64(n)<<24 | uint64(used)<<32
 }

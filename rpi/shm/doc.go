@@ -31,10 +31,17 @@
 // The first word of a cell is stored last, and after everything else; its lap
 // number tells the receiver, who looks at this one word, that the cell is there.
 // A small message travels in that one line, so that a message costs one transfer
-// of a line between two CPUs and nothing else. The receiver tells how many cells
-// it has used up in each cell that it sends itself, and by the counter taken
-// where it sends none: each time that it has used up a quarter of the ring, or
-// chunks. The sender looks at taken only when the ring is full or the pool empty.
+// of a line between two CPUs and nothing else. Messages that the engine says may wait
+// share a cell if they have the same envelope and length: the sender adds to
+// the cell that it filled last for as long as there is room and no other frame
+// follows. They do not wait in fact: a receiver who has read that cell looks at its
+// word as well as at the next one's. But one who is behind fetches one line for all
+// of them, and the sender need not get a line from it for each.
+//
+// The receiver tells how many cells it has used up in each cell that it sends
+// itself, and by the counter taken where it sends none: each time that it has used
+// up a quarter of the ring, or chunks. The sender looks at taken only when the ring
+// is full or the pool empty.
 //
 // Longer payloads are copied into chunks of the sender's pool, which the cells
 // name. The frame's first cell has its header and first chunk, further ones

@@ -19,12 +19,22 @@ func TestModel(t *testing.T) {
 		defer w.close()
 		w.shrink(rapid.IntRange(1, 5).Draw(r, "small"), rapid.IntRange(1, 4).Draw(r, "large"))
 		m := newModel(w)
+		for i, s := range w.s {
+			n := 0
+			s.enough = func() bool { n++; return n%(i+2) == 0 }
+		}
 		r.Repeat(map[string]func(*rapid.T){
 			"send": func(r *rapid.T) {
 				from := rapid.IntRange(0, n-1).Draw(r, "from")
 				to := (from + rapid.IntRange(1, n-1).Draw(r, "to")) % n
 				size := rapid.OneOf(rapid.SampledFrom(sizes), rapid.IntRange(0, 100)).Draw(r, "size")
 				m.send(r, from, to, size, rapid.Bool().Draw(r, "more"))
+			},
+			"alike": func(r *rapid.T) {
+				from, size := rapid.IntRange(0, n-1).Draw(r, "from"), rapid.IntRange(2, inlineMax).Draw(r, "size")
+				for range rapid.IntRange(1, 30).Draw(r, "count") {
+					m.sendAlike(r, from, (from+1)%n, size, rapid.Bool().Draw(r, "more"))
+				}
 			},
 			"burst": func(r *rapid.T) {
 				from := rapid.IntRange(0, n-1).Draw(r, "from")
@@ -79,7 +89,24 @@ func (m *model) send(r *rapid.T, from, to, size int, more bool) {
 	if size > 4 {
 		h.Kind, h.Off = rpi.Data, uint64(k)
 	}
+	m.offer(r, from, to, h, pattern(k, size), more)
+}
+
+// alike is the tag of messages whose number is in their first two bytes.
+const alike = -1
+
+func (m *model) sendAlike(r *rapid.T, from, to, size int, more bool) {
+	k := m.sent[from][to]
+	m.offer(r, from, to, eager(alike, size), numbered(k, size), more)
+}
+
+func numbered(k, size int) []byte {
 	p := pattern(k, size)
+	binary.NativeEndian.PutUint16(p, uint16(k))
+	return p
+}
+
+func (m *model) offer(r *rapid.T, from, to int, h rpi.Header, p []byte, more bool) {
 	m.held++
 	switch m.m[from].Send(to, &h, p, rpi.Ref(m.held), more) {
 	case rpi.Full:
@@ -109,10 +136,16 @@ func (m *model) check(r *rapid.T) {
 		for from, got := range s.got {
 			for _, f := range got {
 				k := int(f.h.Tag)
-				if f.h.Kind == rpi.Data {
+				want := pattern(k, f.h.PayloadLen())
+				switch {
+				case k == alike:
+					k = int(binary.NativeEndian.Uint16(f.p))
+					want = numbered(k, f.h.PayloadLen())
+				case f.h.Kind == rpi.Data:
 					k = int(f.h.Off)
+					want = pattern(k, f.h.PayloadLen())
 				}
-				if string(f.p) != string(pattern(k, f.h.PayloadLen())) || m.come[from][to] != k {
+				if string(f.p) != string(want) || m.come[from][to] != k {
 					r.Fatalf("frame %d of rank %d at %d, of %d bytes, is another", k, from, to, len(f.p))
 				}
 				m.come[from][to]++
@@ -172,6 +205,9 @@ func FuzzPeer(f *testing.F) {
 	}
 	f.Add(put(formInline, 8, 0), uint64(0), uint32(0))
 	f.Add(put(formInline, 41, 0), uint64(0), uint32(1))
+	f.Add(put(formOpen, 8, 0), uint64(0), uint32(0))
+	f.Add(put(formOpen, 1, 0), uint64(0), uint32(0))
+	f.Add(append(put(formOpen, 0, 0), put(formWhole, 0, 60)...), uint64(0), uint32(0))
 	f.Add(append(put(formWhole, 0, 60), put(formMore, 0, 40)...), uint64(0), uint32(0))
 	f.Add(append(put(formWhole, 0, 60), put(formMore, 0, 41)...), uint64(0), uint32(1<<31))
 	f.Add(put(formWhole, 0, 1<<31), uint64(1<<63), uint32(1<<32-1))

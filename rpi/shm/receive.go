@@ -19,6 +19,7 @@ type receiver struct {
 	shift uint8
 	mask  uint32
 	head  uint32  // cells used up
+	part  int     // of the next one, messages delivered
 	told  uint32  // the same, as the peer was told by way of taken
 	taken *uint32 // in this rank's control part
 	owes  bool    // a chunk was used up and the peer not told
@@ -28,17 +29,37 @@ type receiver struct {
 	left  int    // payload bytes to come; those beyond dst are dropped
 }
 
-// spot is where the next cell of a ring to this rank will appear: all that an
-// idle Poll looks at.
+// spot is where the next message from a peer will appear: all that an idle Poll
+// looks at.
 type spot struct {
-	word *uint64
-	seq  uint16
+	word *uint64 // of the next cell
+	seq  uint16  // that it will have
 	peer int32
+	open *uint64 // word of the cell before, if messages may be added to it; else nil
+	last uint64  // what it was
+}
+
+// news reports whether there is a next message.
+func (s *spot) news() bool {
+	return uint16(atomic.LoadUint64(s.word)) == s.seq || s.open != nil && atomic.LoadUint64(s.open) != s.last
 }
 
 // ready reports whether the next cell is there.
 func (in *receiver) ready() bool {
-	return in.cells != nil && uint16(atomic.LoadUint64(&in.cells[in.head&in.mask].word)) == seqOf(in.head>>in.shift)
+	return in.cells != nil && in.valid(in.head) && (!in.drained(atomic.LoadUint64(in.wordOf(in.head))) || in.valid(in.head+1))
+}
+
+func (in *receiver) wordOf(at uint32) *uint64 { return &in.cells[at&in.mask].word }
+
+// valid reports whether the cell at that place of the ring is filled.
+func (in *receiver) valid(at uint32) bool {
+	return uint16(atomic.LoadUint64(in.wordOf(at))) == seqOf(at>>in.shift)
+}
+
+// drained reports whether all messages of the next cell are delivered, and more may
+// come there: its word is w.
+func (in *receiver) drained(w uint64) bool {
+	return in.part != 0 && w>>21&7 == formOpen && w>>16&31 == uint64(in.part)
 }
 
 func cellsAt(mem []byte, at, n int) []cell {
@@ -52,8 +73,7 @@ func (m *Module) Poll() (moved bool) {
 		moved = true
 	}
 	for i := range m.spots {
-		s := &m.spots[i]
-		if uint16(atomic.LoadUint64(s.word)) == s.seq {
+		if s := &m.spots[i]; s.news() {
 			m.receive(s)
 			moved = true
 		}
@@ -118,7 +138,7 @@ func (m *Module) attach(peer int, w uint64) {
 	}
 	p.in.cells = cellsAt(p.data, at, 1<<shift)
 	p.in.shift, p.in.mask = shift, 1<<shift-1
-	m.spots = append(m.spots, spot{&p.in.cells[0].word, seqOf(0), int32(peer)})
+	m.spots = append(m.spots, spot{word: p.in.wordOf(0), seq: seqOf(0), peer: int32(peer)})
 }
 
 // receive delivers the cells of a ring.
@@ -126,42 +146,67 @@ func (m *Module) receive(s *spot) {
 	peer := int(s.peer)
 	p := &m.peers[peer]
 	in := &p.in
-	seq := s.seq
 	for range burst {
 		c := &in.cells[in.head&in.mask]
 		w := atomic.LoadUint64(&c.word)
-		if uint16(w) != seq {
+		if uint16(w) != seqOf(in.head>>in.shift) {
 			break
 		}
 		if used := uint32(w >> 32); used != p.out.used {
-			m.heard(peer, used)
+			if m.heard(peer, used); p.down { // it cannot be
+				break
+			}
 		}
 		var err error
-		switch {
-		case p.down: // the counter cannot be
-		case w>>16&0xff == uint64(rpi.Eager): // and formInline
+		switch w >> 21 & 7 {
+		case formInline, formOpen:
 			err = m.inline(peer, in, c, w)
 		default:
 			err = m.wide(peer, p, c, w)
 		}
-		if err != nil && err != rpi.Enough {
-			m.fail(peer, err)
-		}
-		if p.down {
-			s.word, s.seq = &nowhere, 1
-			return
-		}
-		if in.head&in.mask == 0 {
-			seq = seqOf(in.head >> in.shift)
-		}
 		if err != nil {
+			if err != rpi.Enough {
+				m.fail(peer, err)
+			}
+			break
+		}
+		if in.drained(w) && !in.pass(c, w) {
 			break
 		}
 	}
-	s.word, s.seq = &in.cells[in.head&in.mask].word, seq
+	if p.down {
+		*s = spot{word: &nowhere, seq: 1, peer: s.peer}
+		return
+	}
+	in.look(s)
 	if in.owes || in.head-in.told >= uint32(len(in.cells))/4 {
 		m.tell(peer, p)
 	}
+}
+
+// pass goes on to the next cell if there is one: then nothing is added to c any more,
+// whose messages were delivered up to word w.
+func (in *receiver) pass(c *cell, w uint64) bool {
+	if !in.valid(in.head + 1) {
+		return false
+	}
+	if atomic.LoadUint64(&c.word) == w {
+		in.head, in.part = in.head+1, 0
+	}
+	return true
+}
+
+// look sets where the next message will appear.
+func (in *receiver) look(s *spot) {
+	at := in.head
+	s.open = nil
+	if in.part != 0 {
+		if w := atomic.LoadUint64(in.wordOf(at)); in.drained(w) {
+			s.open, s.last = in.wordOf(at), w
+			at++
+		}
+	}
+	s.word, s.seq = in.wordOf(at), seqOf(at>>in.shift)
 }
 
 // nowhere is what a spot looks at whose peer is down.
@@ -199,21 +244,29 @@ func (m *Module) assure() {
 	m.told = m.told[:0]
 }
 
-// inline delivers a message that is in the cell.
+// inline delivers the messages in a cell.
 func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
-	n := int(w >> 24 & 0xff)
-	if n > inlineMax || in.frame {
-		return fmt.Errorf("%w: %d bytes in a cell", ErrCorrupt, n)
+	n, count := int(w>>24&0xff), int(w>>16&31)
+	if n*count > inlineMax || in.frame || count <= in.part && !in.drained(w) {
+		return fmt.Errorf("%w: %d messages of %d bytes in a cell", ErrCorrupt, count, n)
 	}
 	h := &m.hdr
 	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
 	h.Len, h.Req, h.Off = uint64(n), 0, 0
-	err := m.env.Sink.Deliver(peer, h, c.body[:n])
-	if err != nil && err != rpi.Enough {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	for in.part < count {
+		err := m.env.Sink.Deliver(peer, h, c.body[in.part*n:][:n])
+		if err != nil && err != rpi.Enough {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		if in.part++; in.part == count && w>>21&7 == formInline {
+			in.head, in.part = in.head+1, 0
+			return err
+		}
+		if err != nil {
+			return err
+		}
 	}
-	in.head++
-	return err
+	return nil
 }
 
 // wide delivers a frame, or a piece of one. The cell is copied first: what is
@@ -231,6 +284,8 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 		piece = p.data[at : at+n]
 	}
 	switch form := word >> 21 & 7; {
+	case in.part != 0:
+		return fmt.Errorf("%w: a cell that was another", ErrCorrupt)
 	case form == formWhole && !in.frame:
 		c.header(&m.hdr)
 		all, ok := payload(&m.hdr)
@@ -301,7 +356,7 @@ func (m *Module) pending() bool {
 		return true
 	}
 	for i := range m.spots {
-		if s := &m.spots[i]; uint16(atomic.LoadUint64(s.word)) == s.seq {
+		if m.spots[i].news() {
 			return true
 		}
 	}

@@ -19,6 +19,7 @@ type sender struct {
 	taken  *uint32  // the same, as the peer tells
 	leases []uint16 // by cell: the chunk it names and one, 0: none
 	leased int
+	open   envelope // of the cell filled last, if messages may be added to it
 
 	busy  bool   // a frame is under way
 	rest  []byte // what is left of its payload
@@ -27,17 +28,37 @@ type sender struct {
 	full  bool // Send has answered Full: a Writable is owed
 }
 
+// envelope is what the messages in a cell have in common.
+type envelope struct {
+	ctx   uint64
+	tag   int32
+	typ   uint32
+	len   int
+	count int // of messages there; 0: there is no such cell
+}
+
+// holds reports whether a message belongs into the open cell.
+func (v *envelope) holds(h *rpi.Header, n int) bool {
+	return v.count != 0 && v.len == n && v.tag == h.Tag && v.ctx == h.Ctx && v.typ == h.Type && h.Kind == rpi.Eager && h.Flags == 0
+}
+
 // space returns how many cells can be filled.
 func (o *sender) space() uint32 { return uint32(len(o.cells)) - (o.tail - o.used) }
 
 // Send hands over a frame: its header, and up to 40 bytes of an eager message,
-// in one cell; other payloads by way of chunks. It makes no upcalls.
+// in one cell; other payloads by way of chunks. Messages that may wait share a cell
+// if they are alike. It makes no upcalls.
 func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
 	p := &m.peers[peer]
 	o := &p.out
+	if o.open.holds(h, len(payload)) {
+		m.add(peer, p, payload, more)
+		return rpi.Taken
+	}
 	if (o.busy || o.space() == 0) && !m.room(peer) {
 		return rpi.Full
 	}
+	o.open.count = 0
 	if h.Kind != rpi.Eager || len(payload) > inlineMax || h.Flags != 0 {
 		return m.sendWide(peer, h, payload, ref, more)
 	}
@@ -48,16 +69,48 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 	} else {
 		copy(c.body[:], payload)
 	}
-	m.publish(peer, p, c, rpi.Eager, formInline, uint8(len(payload)), more)
+	form := uint8(formInline)
+	if more && 2*len(payload) <= inlineMax {
+		o.open = envelope{h.Ctx, h.Tag, h.Type, len(payload), 1}
+		form = formOpen
+	}
+	m.publish(peer, p, c, 1, form, uint8(len(payload)), more)
 	return rpi.Taken
 }
 
-// publish makes a cell valid. Without more the peer is woken if it sleeps; the
-// store has then been seen before its bell is looked at.
+// add puts a message into the open cell. The receiver sees it at once, as it would
+// in a cell of its own, and a receiver that is behind has fewer lines to fetch.
+func (m *Module) add(peer int, p *peer, payload []byte, more bool) {
+	o := &p.out
+	n, k := o.open.len, o.open.count
+	at := o.tail - 1
+	c := &o.cells[at&o.mask]
+	if n == 8 {
+		binary.NativeEndian.PutUint64(c.body[k*8:], binary.NativeEndian.Uint64(payload))
+	} else {
+		copy(c.body[k*n:], payload)
+	}
+	k++
+	form := uint8(formOpen)
+	if !more || (k+1)*n > inlineMax || k == mostAlike {
+		form, k = formInline, 0
+	}
+	w := word(seqOf(at>>o.shift), rpi.Kind(o.open.count+1), form, uint8(n), p.in.head)
+	o.open.count = k
+	m.put(peer, p, c, w, more)
+}
+
+// publish makes the next cell valid. In an inline one k is the number of messages.
 func (m *Module) publish(peer int, p *peer, c *cell, k rpi.Kind, form, n uint8, more bool) {
 	o := &p.out
 	w := word(seqOf(o.tail>>o.shift), k, form, n, p.in.head)
 	o.tail++
+	m.put(peer, p, c, w, more)
+}
+
+// put stores the word of a cell. Without more the peer is woken if it sleeps; the
+// store has then been seen before its bell is looked at.
+func (m *Module) put(peer int, p *peer, c *cell, w uint64, more bool) {
 	if more {
 		storeRelease(&c.word, w)
 		if !p.dirty {
@@ -160,6 +213,7 @@ func (m *Module) free(o *sender, used uint32) {
 // giveUp ends all sending to a peer that is down.
 func (m *Module) giveUp(o *sender) {
 	m.free(o, o.tail)
+	o.open.count = 0
 	o.busy, o.rest, o.ref, o.full = false, nil, 0, false
 }
 

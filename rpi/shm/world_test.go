@@ -27,6 +27,7 @@ type sink struct {
 
 	keep    func(h *rpi.Header) int // how much of a payload is wanted; nil: all
 	refuse  error                   // Begin's answer
+	enough  func() bool             // whether Deliver asks for a pause; nil: never
 	onSent  func(peer int, ref rpi.Ref)
 	onWrite func(peer int)
 	onEnd   func(peer int)
@@ -72,6 +73,9 @@ func (s *sink) Deliver(peer int, h *rpi.Header, payload []byte) error {
 	}
 	copy(dst, payload)
 	s.End(peer)
+	if s.enough != nil && s.enough() {
+		return rpi.Enough
+	}
 	return nil
 }
 

@@ -1,0 +1,142 @@
+package shm
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// row is messages of one envelope from rank 0 to rank 1.
+type row struct {
+	*world
+	n int // sent
+}
+
+func (r *row) send(count, size int, more bool) {
+	r.t.Helper()
+	h := eager(alike, size)
+	for range count {
+		if got := r.m[0].Send(1, &h, numbered(r.n, 41)[:size], 0, more); got != rpi.Taken {
+			r.t.Fatal(got)
+		}
+		r.n++
+	}
+}
+
+// cells returns how many have been filled.
+func (r *row) cells() int { return int(r.m[0].peers[1].out.tail) }
+
+// arrived checks that all have arrived in order, and that nothing is left.
+func (r *row) arrived() {
+	r.t.Helper()
+	r.m[1].Poll()
+	got := r.s[1].got[0]
+	if len(got) != r.n || r.m[1].pending() {
+		r.t.Fatalf("%d of %d arrived", len(got), r.n)
+	}
+	for i, f := range got {
+		if f.h.Tag == alike && string(f.p) != string(numbered(i, 41)[:len(f.p)]) {
+			r.t.Fatalf("message %d is another", i)
+		}
+	}
+}
+
+// Messages that may wait share cells if they are alike, and are there at once all
+// the same, also where the receiver has read what was in the cell before.
+func TestAlike(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	r := &row{world: w}
+	want := func(cells int) {
+		t.Helper()
+		if r.cells() != cells {
+			t.Fatalf("%d messages took %d cells, not %d", r.n, r.cells(), cells)
+		}
+		r.arrived()
+	}
+	r.send(12, 8, true)
+	want(3)
+	r.send(1, 8, true) // into the cell that was read
+	want(3)
+	r.send(3, 8, true)
+	want(4)
+	r.send(1, 8, false) // the last
+	want(4)
+	r.send(1, 8, true)
+	want(5)
+	r.send(2, 9, true) // longer
+	want(6)
+	r.send(2, 8, true)
+	want(7)
+	for _, h := range []rpi.Header{{Kind: rpi.Ack, Req: 5}, {Kind: rpi.Eager, Tag: 1, Ctx: 5, Len: 8}, {Kind: rpi.EagerSync, Tag: alike, Ctx: 5, Len: 8}, {Kind: rpi.Eager, Tag: alike, Ctx: 6, Len: 41}} {
+		before := r.cells()
+		w.send(0, 1, h, numbered(r.n, 41)[:h.PayloadLen()], 0, true)
+		r.n++
+		want(before + 1)
+		r.send(2, 8, true)
+		want(before + 2)
+	}
+	before := r.cells()
+	r.send(5, 21, true) // two of them would be too long
+	want(before + 5)
+}
+
+// A receiver who has enough leaves the rest of a cell for the next Poll, and a peer
+// that has left is missed only when all was read.
+func TestAlikeOneByOne(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	r := &row{world: w}
+	w.s[1].enough = func() bool { return true }
+	r.send(7, 8, true)
+	w.m[0].Close()
+	for i := range r.n {
+		if len(w.s[1].got[0]) != i || !w.m[1].pending() || len(w.s[1].downs) != 0 {
+			t.Fatalf("after %d: %d arrived, pending %v, %v", i, len(w.s[1].got[0]), w.m[1].pending(), w.s[1].downs)
+		}
+		w.m[1].Poll()
+	}
+	w.m[1].Poll()
+	w.m[1].Poll()
+	if len(w.s[1].got[0]) != r.n || len(w.s[1].downs[0]) != 1 {
+		t.Errorf("%d of %d arrived, %v", len(w.s[1].got[0]), r.n, w.s[1].downs)
+	}
+}
+
+// While one side adds to a cell the other reads it.
+func TestAlikeAtOnce(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.close()
+	const n = 50_000
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r := rand.New(rand.NewPCG(1, 2))
+		for k := range n {
+			h := eager(alike, 2+r.IntN(3)/2*6)
+			if r.IntN(50) == 0 {
+				h.Kind, h.Req = rpi.EagerSync, 1
+			}
+			for w.m[0].Send(1, &h, numbered(k, 41)[:h.Len], 0, r.IntN(20) > 0) == rpi.Full {
+				w.m[0].Poll()
+				runtime.Gosched()
+			}
+		}
+		w.m[0].Flush()
+	}()
+	for k := 0; k < n; {
+		if !w.m[1].Poll() {
+			runtime.Gosched()
+		}
+		for _, f := range w.s[1].got[0] {
+			if string(f.p) != string(numbered(k, 41)[:len(f.p)]) {
+				t.Fatalf("message %d is another", k)
+			}
+			k++
+		}
+		w.s[1].got[0] = nil
+	}
+	<-done
+}
