@@ -178,9 +178,10 @@ const MaxDirect = 1 << 20
 // in place: teams (see Engine.OpenTeam) are made of it. A board is written by its
 // owner alone.
 type Boards interface {
-	// Boards returns how many boards each rank has, and of how many bytes (see
-	// BoardSize) a team should use them.
-	Boards() (n, size int)
+	// Boards returns how many bytes (see BoardSize) of each of this rank's boards
+	// a team should use, those first that it should use first. The slice stays the
+	// module's.
+	Boards() []int
 	// Board returns this rank's board i, at the start of a line of memory, all
 	// zeros at first. It may have more bytes than are used of it. nil: there is
 	// none with that number.

@@ -119,12 +119,12 @@ func (e *Engine) OpenTeam(ctx uint64, members []int, me int) (t *Team, at Place,
 			return nil, at, false
 		}
 	}
-	n, size := home.Boards()
-	slot := e.freeBoard(n)
+	sizes := home.Boards()
+	slot := e.freeBoard(len(sizes))
 	if slot < 0 {
 		return nil, at, false
 	}
-	own := &e.boards[slot]
+	own, size := &e.boards[slot], sizes[slot]
 	t = &Team{
 		e: e, ctx: ctx, members: slices.Clone(members), me: me, home: home,
 		slot: slot, size: size, piece: pieceOf(size), base: own.base, seats: make([]seat, len(members)),

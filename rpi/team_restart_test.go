@@ -114,7 +114,7 @@ func move(t testing.TB, e []*rpi.Engine, was [][]rpi.Module, to network) [][]rpi
 // again. Those that do not reach all boards are found out by all after the same
 // turn.
 func TestTurnsGoOnElsewhere(t *testing.T) {
-	const n, turns = 5, 600
+	const n, turns = 5, 300
 	for _, route := range [][]string{
 		{"mem"}, {"shm"}, {"tcp"}, {"shm, tcp"}, {"mem, tcp"},
 		{"tcp", "mem"}, {"tcp", "shm"}, {"shm, tcp", "mem", "tcp"}, {"shm", "mem, tcp", "mem", "shm, tcp", "tcp"},

@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -34,8 +35,10 @@ func (m *Module) plates() *plates {
 	return m.shared.Load()
 }
 
+var sizes = slices.Repeat([]int{rpi.BoardSize(piece)}, boards)
+
 // Boards tells that each rank has four boards, for pieces of 4 KB.
-func (m *Module) Boards() (n, size int) { return boards, rpi.BoardSize(piece) }
+func (m *Module) Boards() []int { return sizes }
 
 // Board returns this rank's board i.
 func (m *Module) Board(i int) []byte {

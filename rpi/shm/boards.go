@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/rpi"
@@ -9,26 +10,47 @@ import (
 // Boards are for teams, see rpi.Engine. They lie between the control part and the
 // rings, at the same places in every segment; how much of each is used depends
 // on how many ranks share the machine.
+//
+// The first is the largest: most programs need no other, and long messages in
+// large pieces take fewer turns.
 const (
-	boards   = 8
-	maxPiece = 32 << 10
+	boards        = 8
+	maxPiece      = 32 << 10
+	maxFirstPiece = 128 << 10
 )
 
 var _ rpi.Boards = (*Module)(nil)
 
-func boardStride() int { return pages(rpi.BoardSize(maxPiece)) }
+// boardRoom is the memory that board i has, and where it is among them.
+func boardRoom(i int) (at, size int) {
+	size = pages(rpi.BoardSize(maxFirstPiece))
+	if i > 0 {
+		at = size
+		size = pages(rpi.BoardSize(maxPiece))
+		at += (i - 1) * size
+	}
+	return at, size
+}
+
+// boardSizes is how much of each is used.
+func (g *geometry) boardSizes() []int {
+	sizes := slices.Repeat([]int{rpi.BoardSize(g.piece)}, boards)
+	sizes[0] = rpi.BoardSize(g.firstPiece)
+	return sizes
+}
 
 // board returns board i of a segment.
 func (l *layout) board(segment []byte, i int) []byte {
 	if segment == nil || uint(i) >= boards {
 		return nil
 	}
-	at := l.boards + i*boardStride()
-	return segment[at : at+boardStride() : at+boardStride()]
+	at, size := boardRoom(i)
+	at += l.boards
+	return segment[at : at+size : at+size]
 }
 
-// Boards tells how many boards each rank has, and of what size.
-func (m *Module) Boards() (n, size int) { return boards, rpi.BoardSize(m.geo.piece) }
+// Boards tells how much is used of each board.
+func (m *Module) Boards() []int { return m.boardSizes }
 
 // Board returns this rank's board i.
 func (m *Module) Board(i int) []byte { return m.layout.board(m.mem, i) }

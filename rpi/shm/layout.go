@@ -79,7 +79,8 @@ func (c control) change(rank int, word uint64) {
 type geometry struct {
 	shift        uint8 // a ring has 1 << shift cells
 	small, large int   // chunks of a rank's pool
-	piece        int   // the longest payload on a board
+	firstPiece   int   // the longest payload on the first board
+	piece        int   // on another
 }
 
 const (
@@ -93,17 +94,17 @@ const (
 func geometryOf(local int) geometry {
 	switch {
 	case local <= 2:
-		return geometry{10, maxSmall, maxLarge, maxPiece}
+		return geometry{10, maxSmall, maxLarge, maxFirstPiece, maxPiece}
 	case local <= 4:
-		return geometry{9, maxSmall, maxLarge, maxPiece}
+		return geometry{9, maxSmall, maxLarge, maxFirstPiece, maxPiece}
 	case local <= 8:
-		return geometry{9, 256, 64, maxPiece}
+		return geometry{9, 256, 64, maxFirstPiece, maxPiece}
 	case local <= 16:
-		return geometry{8, 256, 32, maxPiece}
+		return geometry{8, 256, 32, maxFirstPiece, 16 << 10}
 	case local <= 64:
-		return geometry{7, 64, 12, 16 << 10}
+		return geometry{7, 64, 12, 64 << 10, 8 << 10}
 	}
-	return geometry{6, 32, 8, 4 << 10}
+	return geometry{6, 32, 8, 16 << 10, 2 << 10}
 }
 
 // layout says where things are in the segment of a job of size ranks: the same in
@@ -127,7 +128,8 @@ func layoutOf(size int) layout {
 	}
 	l := layout{control: controlSize(size)}
 	l.boards = l.control
-	l.rings = l.boards + boards*boardStride()
+	at, _ := boardRoom(boards)
+	l.rings = l.boards + at
 	l.pool = l.rings + pages(most)
 	l.size = l.pool + maxSmall*smallChunk + maxLarge*largeChunk
 	return l

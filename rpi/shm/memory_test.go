@@ -25,8 +25,7 @@ func TestMemory(t *testing.T) {
 			w.m[from].Flush()
 		}
 		for _, m := range w.m {
-			for i := range boards {
-				_, size := m.Boards()
+			for i, size := range m.Boards() {
 				for b := m.Board(i)[:size]; len(b) > 0; b = b[min(len(b), pageSize):] {
 					b[0] = 1
 				}

@@ -78,7 +78,7 @@ func newModel(w *world) *model {
 // shrink makes rings and pools small.
 func (w *world) shrink(small, large int) {
 	for _, m := range w.m {
-		m.geo = geometry{shift: minShift, small: small, large: large, piece: maxPiece}
+		m.geo = geometry{shift: minShift, small: small, large: large, firstPiece: maxFirstPiece, piece: maxPiece}
 		m.pool.init(m.mem, m.layout.pool, m.geo)
 	}
 }

@@ -16,17 +16,18 @@ import (
 // Module is the transport of one rank. It is the rank's rpi.Waiter, too.
 type Module struct {
 	bell
-	env    rpi.Env
-	params params
-	addr   address
-	mem    []byte // the whole segment of this rank
-	ctl    control
-	peers  []peer
-	layout layout
-	geo    geometry
-	rings  int // where the next ring of this rank goes
-	pool   pool
-	direct directory
+	env        rpi.Env
+	params     params
+	addr       address
+	mem        []byte // the whole segment of this rank
+	ctl        control
+	peers      []peer
+	layout     layout
+	geo        geometry
+	boardSizes []int
+	rings      int // where the next ring of this rank goes
+	pool       pool
+	direct     directory
 
 	arrivals *uint32 // in the control part
 	seen     uint32  // of arrivals
@@ -147,6 +148,7 @@ func (m *Module) Peers(addrs [][]byte) error {
 		}
 	}
 	m.geo = geometryOf(local)
+	m.boardSizes = m.geo.boardSizes()
 	m.pool.init(m.mem, m.layout.pool, m.geo)
 	return nil
 }

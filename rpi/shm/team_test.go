@@ -75,15 +75,16 @@ func takeTurn(e *rpi.Engine, team *rpi.Team, rank, n, turn int) error {
 func TestBoards(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.close()
-	n, size := w.m[0].Boards()
-	for i := range n {
+	sizes := w.m[0].Boards()
+	n := len(sizes)
+	for i, size := range sizes {
 		own := w.m[0].Board(i)
 		if len(own) < size {
 			t.Fatalf("board %d has %d bytes, %d are used", i, len(own), size)
 		}
 		own[0], own[size-1] = byte(i+1), byte(i+2)
 	}
-	for i := range n {
+	for i, size := range sizes {
 		for _, m := range w.m[1:] {
 			if p := m.PeerBoard(0, i); p[0] != byte(i+1) || p[size-1] != byte(i+2) || len(p) != len(w.m[0].Board(i)) {
 				t.Errorf("board %d is another", i)
