@@ -298,10 +298,13 @@ func (e *Engine) failTeams(pr *peer) {
 	}
 }
 
-// poisonTeam fails the turn of the team of a context.
+// poisonTeam fails the turn of the team of a context, unless all lines are there:
+// whoever has failed since has ended it, too.
 func (e *Engine) poisonTeam(ctx uint64, err error) {
 	if t := e.teams[ctx]; t != nil && t.now.busy && !t.now.done {
-		t.fail(err)
+		if !t.now.posted || !t.read() {
+			t.fail(err)
+		}
 		e.endTurn(t)
 	}
 }

@@ -359,3 +359,21 @@ func TestTurnAllocates(t *testing.T) {
 	}
 	<-done
 }
+
+// A turn of which all lines are there ends well, also if it is poisoned before
+// its caller has seen that.
+func TestPoisonAfterTurn(t *testing.T) {
+	for range 200 {
+		e := memJob(t, 2)
+		teams := joinTeam(t, e, ctx)
+		done := make(chan error)
+		go func() { done <- aTurn(e[0], teams[0], 0, 2, 0) }()
+		if err := aTurn(e[1], teams[1], 1, 2, 0); err != nil {
+			t.Fatal(err)
+		}
+		e[1].Poison(ctx, []int{0, 1}, rpi.ErrType)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
