@@ -18,7 +18,7 @@ func (r *row) send(count, size int, more bool) {
 	r.t.Helper()
 	h := eager(alike, size)
 	for range count {
-		if got := r.m[0].Send(1, &h, numbered(r.n, 41)[:size], 0, more); got != rpi.Taken {
+		if got := r.m[0].Send(1, &h, numbered(r.n, 97)[:size], 0, more); got != rpi.Taken {
 			r.t.Fatal(got)
 		}
 		r.n++
@@ -37,7 +37,7 @@ func (r *row) arrived() {
 		r.t.Fatalf("%d of %d arrived", len(got), r.n)
 	}
 	for i, f := range got {
-		if f.h.Tag == alike && string(f.p) != string(numbered(i, 41)[:len(f.p)]) {
+		if f.h.Tag == alike && string(f.p) != string(numbered(i, 97)[:len(f.p)]) {
 			r.t.Fatalf("message %d is another", i)
 		}
 	}
@@ -70,9 +70,9 @@ func TestAlike(t *testing.T) {
 	want(6)
 	r.send(2, 8, true)
 	want(7)
-	for _, h := range []rpi.Header{{Kind: rpi.Ack, Req: 5}, {Kind: rpi.Eager, Tag: 1, Ctx: 5, Len: 8}, {Kind: rpi.EagerSync, Tag: alike, Ctx: 5, Len: 8}, {Kind: rpi.Eager, Tag: alike, Ctx: 6, Len: 41}} {
+	for _, h := range []rpi.Header{{Kind: rpi.Ack, Req: 5}, {Kind: rpi.Eager, Tag: 1, Ctx: 5, Len: 8}, {Kind: rpi.EagerSync, Tag: alike, Ctx: 5, Len: 8}, {Kind: rpi.Eager, Tag: alike, Ctx: 6, Len: 97}} {
 		before := r.cells()
-		w.send(0, 1, h, numbered(r.n, 41)[:h.PayloadLen()], 0, true)
+		w.send(0, 1, h, numbered(r.n, 97)[:h.PayloadLen()], 0, true)
 		r.n++
 		want(before + 1)
 		r.send(2, 8, true)
@@ -116,10 +116,13 @@ func TestAlikeAtOnce(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for k := range n {
 			h := eager(alike, 2+r.IntN(3)/2*6)
-			if r.IntN(50) == 0 {
+			switch r.IntN(50) {
+			case 0:
 				h.Kind, h.Req = rpi.EagerSync, 1
+			case 1:
+				h.Len = 41 + r.Uint64N(pairMax-40) // in two cells
 			}
-			for w.m[0].Send(1, &h, numbered(k, 41)[:h.Len], 0, r.IntN(20) > 0) == rpi.Full {
+			for w.m[0].Send(1, &h, numbered(k, pairMax)[:h.Len], 0, r.IntN(20) > 0) == rpi.Full {
 				w.m[0].Poll()
 				runtime.Gosched()
 			}
@@ -131,7 +134,7 @@ func TestAlikeAtOnce(t *testing.T) {
 			runtime.Gosched()
 		}
 		for _, f := range w.s[1].got[0] {
-			if string(f.p) != string(numbered(k, 41)[:len(f.p)]) {
+			if string(f.p) != string(numbered(k, pairMax)[:len(f.p)]) {
 				t.Fatalf("message %d is another", k)
 			}
 			k++

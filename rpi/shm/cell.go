@@ -8,8 +8,10 @@ import (
 
 const (
 	cellSize  = 64
-	inlineMax = 40 // bytes of messages that travel in one cell
-	mostAlike = 31 // of them
+	inlineMax = 40                  // bytes of messages that travel in one cell
+	mostAlike = 31                  // of them
+	restMax   = 56                  // bytes of what is in a second one
+	pairMax   = inlineMax + restMax // bytes of a message that travels in two
 )
 
 // cell is one line of a ring. word is written last and makes the rest valid:
@@ -18,7 +20,7 @@ const (
 //	bit  15      1: memory that was never written is no cell
 //	bits 16..20  the frame's kind; in an inline cell, how many messages there are
 //	bits 21..23  the cell's form
-//	bits 24..31  length of each message in an inline cell
+//	bits 24..31  length of each message in an inline cell, or of that in a pair
 //	bits 32..63  how many cells of the ring in the other direction are used up
 type cell struct {
 	word uint64
@@ -28,7 +30,14 @@ type cell struct {
 	body [inlineMax]byte
 }
 
-// wide is a cell in the two other forms.
+// rest is the second cell of a pair. Its word has the lap, too: what else could be
+// there might be taken for the word of a later one.
+type rest struct {
+	word uint64
+	body [restMax]byte
+}
+
+// wide is a cell in the other forms.
 type wide struct {
 	word  uint64
 	ctx   uint64
@@ -50,7 +59,11 @@ const (
 	formWhole         // any frame; its payload, or the first piece, is in a chunk
 	formMore          // the next piece of the frame begun before
 	formOpen          // formInline, and messages may be added as long as no cell follows
+	formPair          // an eager message, of whose payload the rest is in the next cell
+	formRest          // this next one
 )
+
+func (c *cell) rest() *rest { return (*rest)(unsafe.Pointer(c)) }
 
 func (c *cell) wide() *wide { return (*wide)(unsafe.Pointer(c)) }
 

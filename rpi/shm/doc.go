@@ -31,7 +31,8 @@
 // The first word of a cell is stored last, and after everything else; its lap
 // number tells the receiver, who looks at this one word, that the cell is there.
 // A small message travels in that one line, so that a message costs one transfer
-// of a line between two CPUs and nothing else. Messages that the engine says may wait
+// of a line between two CPUs and nothing else; one of up to 96 bytes takes the next
+// line as well, which is written before. Messages that the engine says may wait
 // share a cell if they have the same envelope and length: the sender adds to
 // the cell that it filled last for as long as there is room and no other frame
 // follows. They do not wait in fact: a receiver who has read that cell looks at its

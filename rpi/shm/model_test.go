@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
@@ -86,7 +87,7 @@ func (w *world) shrink(small, large int) {
 func (m *model) send(r *rapid.T, from, to, size int, more bool) {
 	k := m.sent[from][to]
 	h := eager(k, size)
-	if size > 4 {
+	if size > 4 && size&1 == 0 {
 		h.Kind, h.Off = rpi.Data, uint64(k)
 	}
 	m.offer(r, from, to, h, pattern(k, size), more)
@@ -208,6 +209,12 @@ func FuzzPeer(f *testing.F) {
 	f.Add(put(formOpen, 8, 0), uint64(0), uint32(0))
 	f.Add(put(formOpen, 1, 0), uint64(0), uint32(0))
 	f.Add(append(put(formOpen, 0, 0), put(formWhole, 0, 60)...), uint64(0), uint32(0))
+	pair := put(formPair, 96, 0)
+	binary.NativeEndian.PutUint64(pair, word(seqOf(0), rpi.Eager, formPair, 96, 0))
+	f.Add(append(pair, put(formRest, 0, 0)...), uint64(0), uint32(2))
+	f.Add(bytes.Repeat(pair, 1<<minShift), uint64(0), uint32(0))
+	f.Add(append(put(formWhole, 0, 60), pair...), uint64(0), uint32(0))
+	f.Add(put(formPair, 97, 0), uint64(0), uint32(0))
 	f.Add(append(put(formWhole, 0, 60), put(formMore, 0, 40)...), uint64(0), uint32(0))
 	f.Add(append(put(formWhole, 0, 60), put(formMore, 0, 41)...), uint64(0), uint32(1<<31))
 	f.Add(put(formWhole, 0, 1<<31), uint64(1<<63), uint32(1<<32-1))

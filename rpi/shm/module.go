@@ -33,6 +33,7 @@ type Module struct {
 	seen     uint32  // of arrivals
 	spots    []spot  // the rings to this rank
 	hdr      rpi.Header
+	both     [pairMax]byte // a message that came in two cells
 
 	dirty   []int // peers who were sent something and not woken for it
 	told    []int // peers who were told of room and may not have been woken for it

@@ -161,6 +161,8 @@ func (m *Module) receive(s *spot) {
 		switch w >> 21 & 7 {
 		case formInline, formOpen:
 			err = m.inline(peer, in, c, w)
+		case formPair:
+			err = m.pair(peer, in, c, w)
 		default:
 			err = m.wide(peer, p, c, w)
 		}
@@ -267,6 +269,25 @@ func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
 		}
 	}
 	return nil
+}
+
+// pair delivers a message that is in two cells.
+func (m *Module) pair(peer int, in *receiver, c *cell, w uint64) error {
+	n := int(w >> 24 & 0xff)
+	if n <= inlineMax || n > pairMax || in.frame || in.part != 0 || w>>16&31 != uint64(rpi.Eager) {
+		return fmt.Errorf("%w: %d bytes in two cells", ErrCorrupt, n)
+	}
+	h := &m.hdr
+	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
+	h.Len, h.Req, h.Off = uint64(n), 0, 0
+	copy(m.both[:], c.body[:])
+	copy(m.both[inlineMax:], in.cells[(in.head+1)&in.mask].rest().body[:])
+	err := m.env.Sink.Deliver(peer, h, m.both[:n])
+	if err != nil && err != rpi.Enough {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	in.head += 2
+	return err
 }
 
 // wide delivers a frame, or a piece of one. The cell is copied first: what is
