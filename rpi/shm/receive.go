@@ -172,7 +172,7 @@ func (m *Module) receive(s *spot) {
 			}
 			break
 		}
-		if in.drained(w) && !in.pass(c, w) {
+		if in.part != 0 && in.drained(w) && !in.pass(c, w) {
 			break
 		}
 	}
@@ -203,12 +203,21 @@ func (in *receiver) look(s *spot) {
 	at := in.head
 	s.open = nil
 	if in.part != 0 {
-		if w := atomic.LoadUint64(in.wordOf(at)); in.drained(w) {
-			s.open, s.last = in.wordOf(at), w
-			at++
-		}
+		at += in.lookBehind(s)
 	}
 	s.word, s.seq = in.wordOf(at), seqOf(at>>in.shift)
+}
+
+// lookBehind is look for a cell of which some messages are delivered: if all are, a
+// message may appear there or in the next one.
+func (in *receiver) lookBehind(s *spot) uint32 {
+	word := in.wordOf(in.head)
+	w := atomic.LoadUint64(word)
+	if !in.drained(w) {
+		return 0
+	}
+	s.open, s.last = word, w
+	return 1
 }
 
 // nowhere is what a spot looks at whose peer is down.
@@ -246,7 +255,7 @@ func (m *Module) assure() {
 	m.told = m.told[:0]
 }
 
-// inline delivers the messages in a cell.
+// inline delivers the messages in a cell, one as a rule.
 func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
 	n, count := int(w>>24&0xff), int(w>>16&31)
 	if n*count > inlineMax || in.frame || count <= in.part && !in.drained(w) {
@@ -255,8 +264,23 @@ func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
 	h := &m.hdr
 	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
 	h.Len, h.Req, h.Off = uint64(n), 0, 0
+	if in.part == 0 && w>>16&0xff == formInline<<5|1 {
+		err := m.env.Sink.Deliver(peer, h, c.body[:n])
+		if err != nil && err != rpi.Enough {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		in.head++
+		return err
+	}
+	return m.several(peer, in, c, w)
+}
+
+// several delivers what was not yet delivered of a cell that has, or may come to
+// have, several messages. The header is in m.hdr.
+func (m *Module) several(peer int, in *receiver, c *cell, w uint64) error {
+	n, count := int(w>>24&0xff), int(w>>16&31)
 	for in.part < count {
-		err := m.env.Sink.Deliver(peer, h, c.body[in.part*n:][:n])
+		err := m.env.Sink.Deliver(peer, &m.hdr, c.body[in.part*n:][:n])
 		if err != nil && err != rpi.Enough {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
