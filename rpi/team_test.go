@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/mem"
 	"pgregory.net/rapid"
 )
 
@@ -221,6 +222,50 @@ func TestTurnsOfLaggards(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Who waits for room while another caller sleeps for all is woken, too.
+func TestRoomBesideSleeper(t *testing.T) {
+	const n, size = 2, 1000
+	f := mem.NewFabric(n)
+	modules := []rpi.Module{f.Module(0), f.Module(1)}
+	e := connect(t, modules, false)
+	teams := joinTeam(t, e, ctx)
+	r := must(t)(e[0].Irecv(1, ctx, 0, bytesType, nil))
+	received, sent := make(chan error), make(chan error)
+	go func() {
+		_, err := e[0].Wait(r, nil)
+		received <- err
+	}()
+	waitUntil(func() bool { return e[0].Blocked() != "" && modules[1].(rpi.Boards).Asleep(0) })
+	turn := rpi.Turn{Need: rpi.FromOne, One: 0, Want: size}
+	go func() {
+		x := turn
+		x.Send = make([]byte, size)
+		var err error
+		for k := 0; k < 3 && err == nil; k++ {
+			_, err = e[0].Take(teams[0], &x, nil)
+		}
+		sent <- err
+	}()
+	waitUntil(func() bool { return strings.Contains(strings.Join(e[0].Pending(), " "), "room") })
+	for range 2 {
+		if _, err := e[1].Take(teams[1], &turn, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	if err := e[1].Send(0, ctx, 0, bytesType, nil, rpi.Standard, nil); err != nil {
+		t.Error(err)
+	}
+	if err := <-received; err != nil {
+		t.Error(err)
+	}
+	for _, e := range e {
+		e.Close()
+	}
 }
 
 // Turns of all kinds, sizes and strips do what they say.

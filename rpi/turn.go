@@ -343,6 +343,9 @@ func (e *Engine) awaitTurn(t *Team, v *View) {
 			return
 		}
 	}
+	if !p.posted && e.inWait.Load() {
+		e.waiter.Wake() // who sleeps for all callers has not asked for room
+	}
 	w := e.newWaiter()
 	w.team, p.w = t, w
 	if err := e.await(w, v, &s); err != nil {
