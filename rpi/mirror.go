@@ -18,7 +18,6 @@ func (t *Team) mirror(i int) {
 	if !s.mirror {
 		s.board, s.base, s.mirror = newMirror(t.piece), 0, true
 	}
-	s.base = 0
 	s.told, s.bye = max(s.known, 1)-1, false
 	t.apart++
 	pr := &t.e.peers[s.rank]
@@ -109,8 +108,10 @@ func (e *Engine) endLine(in *arriving) {
 }
 
 // saveBoards keeps what is on this rank's boards: the memory of modules is no
-// part of an image.
+// part of an image. Teams that are seen to have ended must not live on in one: their
+// lines would be sent to members that know of another team by then.
 func (e *Engine) saveBoards() {
+	e.forgetGone()
 	for _, t := range e.teams {
 		if t.home == nil {
 			continue

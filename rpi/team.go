@@ -61,7 +61,8 @@ const allEvery = boardDepth / 2
 // seat is a member as this rank sees it.
 type seat struct {
 	board         // its own, or a mirror of it
-	base   uint64 // of its lines' numbers
+	from   uint64 // base of its lines' numbers on its own board
+	base   uint64 // and here: 0 on a mirror
 	rank   int
 	slot   int    // the number of its board
 	known  uint64 // a turn whose line it has posted
@@ -155,7 +156,7 @@ func (e *Engine) JoinTeam(t *Team, places []Place) error {
 			return fmt.Errorf("%w: rank %d says that its board is number %d of %d bytes from %d", errCorrupt, t.members[i], a.Board, a.Size, a.Base)
 		}
 		t.seats[i].slot = int(a.Board)
-		t.seats[i].base = a.Base
+		t.seats[i].from = a.Base
 		t.size = min(t.size, int(a.Size))
 	}
 	t.piece = pieceOf(t.size)
@@ -282,7 +283,7 @@ func (t *Team) settle() {
 			t.mirror(i)
 			continue
 		}
-		s.board, s.mirror = boardIn(mem, t.piece), false
+		s.board, s.base, s.mirror = boardIn(mem, t.piece), s.from, false
 		t.direct = append(t.direct, s.rank)
 	}
 }

@@ -286,3 +286,70 @@ func TestTeamsEndElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// A team whose lines are numbered from a base comes back to boards from mirrors.
+func TestBoardsAfterMirrors(t *testing.T) {
+	const n = 3
+	e := memEngines(t, n, false)
+	modules := make([][]rpi.Module, n)
+	for k := range 2 { // the second one's boards are used again
+		teams := joinTeam(t, e, uint64(ctx+k))
+		for part, to := range []string{"tcp", "shm", "shm"} {
+			takeTurns(t, e, teams, 10*part, 10*part+10)
+			cut(t, e)
+			modules = move(t, e, modules, networks(n)[to])
+			open(e)
+		}
+		for i := range n {
+			e[i].CloseTeam(teams[i])
+		}
+	}
+	for _, e := range e {
+		e.Close()
+	}
+}
+
+// takeTurns lets all ranks take some turns.
+func takeTurns(t *testing.T, e []*rpi.Engine, teams []*rpi.Team, from, to int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for me := range e {
+		wg.Go(func() {
+			for turn := from; turn < to; turn++ {
+				if err := aTurn(e[me], teams[me], me, len(e), turn); err != nil {
+					t.Errorf("rank %d, turn %d: %v", me, turn, err)
+					e[me].Abort(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A restart finds a rank about to join a team, others not yet, in whose place there
+// was another: that one's lines are no longer sent.
+func TestTeamAfterTeamElsewhere(t *testing.T) {
+	const n = 3
+	e := memEngines(t, n, false)
+	teams := joinTeam(t, e, ctx)
+	takeTurns(t, e, teams, 0, 100)
+	for i := range n {
+		e[i].CloseTeam(teams[i])
+	}
+	if _, _, ok := e[0].OpenTeam(ctx, []int{0, 1, 2}, 0); !ok {
+		t.Error("no board")
+	}
+	cut(t, e)
+	move(t, e, make([][]rpi.Module, n), networks(n)["tcp"])
+	open(e)
+	for i := 1; i < n; i++ {
+		go e[i].Send(0, ctx, 1, bytesType, nil, rpi.Standard, nil)
+		if _, err := e[0].Recv(i, ctx, 1, bytesType, nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, e := range e {
+		e.Close()
+	}
+}
