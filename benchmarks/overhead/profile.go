@@ -19,8 +19,8 @@ import (
 )
 
 // profile prints which functions the instructions of an 8-byte message go to,
-// what the same takes in time, in one goroutine, and what is added at least by
-// the way from one processor to another.
+// what the same takes in time, in one goroutine, alone and in a stream, and what is
+// added at least by the way from one processor to another.
 func profile(ctx context.Context, world *bench.World, w io.Writer) error {
 	exe, err := bench.Build(world.Bin, "loop", "benchmarks/overhead/loop")
 	if err != nil {
@@ -52,6 +52,12 @@ func profile(ctx context.Context, world *bench.World, w io.Writer) error {
 		return fmt.Errorf("no time in %q", out)
 	}
 	fmt.Fprintf(w, "both together: %s ns, everything in one processor's cache\n", m[1])
+	if out, err = bench.Output(ctx, limit, nil, exe, "-rpi", "shm", "-window", "-count", "5000000"); err != nil {
+		return err
+	}
+	for _, m := range regexp.MustCompile(`(.*): (\S+) ns each`).FindAllStringSubmatch(out, -1) {
+		fmt.Fprintf(w, "in windows of 64, %s: %s ns\n", m[1], m[2])
+	}
 	if runtime.NumCPU() > 1 {
 		fmt.Fprintf(w, "a word from one processor to another: %d ns\n", betweenProcessors().Nanoseconds())
 	}

@@ -25,8 +25,9 @@ func main() {
 	count := flag.Int("count", 1000, "messages")
 	size := flag.Int("size", 8, "bytes in each")
 	name := flag.String("rpi", "mem", "transport, mem or shm: tcp would wait for the other side")
+	windows := flag.Bool("window", false, "instead time the calls of windows of 64 messages, from the first rank to the second")
 	flag.Parse()
-	if err := loop(*name, *count, *size); err != nil {
+	if err := loop(*name, *count, *size, *windows); err != nil {
 		fmt.Fprintln(os.Stderr, "loop:", err)
 		os.Exit(1)
 	}
@@ -34,12 +35,18 @@ func main() {
 }
 
 // loop sends and receives count messages.
-func loop(name string, count, size int) error {
+func loop(name string, count, size int, windows bool) error {
 	p, err := newPair(name)
 	if err != nil {
 		return err
 	}
 	out, in := make([]byte, size), make([]byte, size)
+	if windows {
+		if err := window(p, count, out, in); err != nil {
+			return err
+		}
+		return p.close()
+	}
 	best := time.Duration(0)
 	for left := count; left > 0; left -= batch {
 		start := time.Now()
