@@ -373,36 +373,53 @@ func TestDamagedImageIsNoMismatch(t *testing.T) {
 	}
 }
 
-// A snapshot through a collective could not be restarted: it must not commit.
+// A snapshot through a collective could not be restarted: it must not commit,
+// whether the collective is one of messages or a turn of a team.
 func TestCollectiveAcrossThePoint(t *testing.T) {
-	err, errs := attempt(t, 3, func(c *mpi.Comm, ready func(), over func() bool) error {
-		r, x := cr.On(c), []int{0}
-		if err := r.Register("x", &x); err != nil {
+	for name, call := range map[string]func(c *mpi.Comm, x []int) error{
+		"message": func(c *mpi.Comm, x []int) error { return mpi.Gather(c, x, make([]int, 3), 1) },
+		"turn":    func(c *mpi.Comm, x []int) error { return mpi.Bcast(c, x, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err, errs := attempt(t, 3, func(c *mpi.Comm, ready func(), over func() bool) error { return across(c, call, ready, over) })
+			if err == nil || !strings.Contains(err.Error(), "a collective on world") {
+				t.Errorf("the attempt ended with %v", err)
+			}
+			noErrors(t, errs)
+		})
+	}
+}
+
+// across makes a call, in which rank 0 waits for nobody, before a Point on rank 0
+// and after it on the others.
+func across(c *mpi.Comm, call func(c *mpi.Comm, x []int) error, ready func(), over func() bool) error {
+	r, x := cr.On(c), []int{0}
+	if err := r.Register("x", &x); err != nil {
+		return err
+	}
+	for range 2 { // the calls are turns of odd numbers then: in those divisible by 32 all wait for all
+		if err := mpi.Barrier(c); err != nil {
 			return err
 		}
-		ready()
-		for all := []bool{false}; !all[0]; {
-			if c.Rank() != 0 {
-				if err := r.Point(); err != nil {
-					return err
-				}
-			}
-			if err := mpi.Bcast(c, x, 0); err != nil {
-				return err
-			}
-			if c.Rank() == 0 {
-				if err := r.Point(); err != nil {
-					return err
-				}
-			}
-			if err := mpi.Allreduce(c, []bool{over()}, all, mpi.LAnd[bool]()); err != nil {
+	}
+	ready()
+	for all := []bool{false}; !all[0]; {
+		if c.Rank() != 0 {
+			if err := r.Point(); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
-	if err == nil || !strings.Contains(err.Error(), "a collective on world") {
-		t.Errorf("the attempt ended with %v", err)
+		if err := call(c, x); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			if err := r.Point(); err != nil {
+				return err
+			}
+		}
+		if err := mpi.Allreduce(c, []bool{over()}, all, mpi.LAnd[bool]()); err != nil {
+			return err
+		}
 	}
-	noErrors(t, errs)
+	return nil
 }

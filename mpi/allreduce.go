@@ -108,18 +108,28 @@ func allreduceLinear[T any](x *collective, send, recv []T, op Op[T]) error {
 	return nil
 }
 
-// allreduceShared: of short buffers everybody combines everything; of long ones
-// everybody a share of each piece, and all read the results.
+// allreduceShared: of short buffers everybody combines everything, or rank 0 does
+// and all read its result; of long ones everybody combines a share of each piece.
 func allreduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
-	if x.c.size*x.bytes <= min(foldAlone, x.piece(segment)) {
+	switch all := x.c.size * x.bytes; {
+	case all <= min(foldAlone, x.piece(segment)):
 		return foldShared(x, send, recv, op, rpi.Everybody, 0)
+	case all <= foldByOne && x.bytes <= x.piece(segment):
+		if err := foldShared(x, send, recv, op, rpi.ToOne, 0); err != nil {
+			return err
+		}
+		return x.bcastShared(bytesOf(recv), 0, segment)
 	}
 	return shareOut(x, send, recv, op, rpi.Everybody, segment)
 }
 
-// foldAlone is how many bytes of all ranks together one combines sooner than
-// several share the work and tell each other.
-const foldAlone = 4 << 10
+// Up to foldAlone bytes of all ranks together are combined sooner by everybody
+// than by one who then tells all, and up to foldByOne sooner by one than by all
+// who share the work.
+const (
+	foldAlone = 2 << 10
+	foldByOne = 64 << 10
+)
 
 // foldShared combines all contributions into recv, in whoever reads them: all, or
 // the root.
@@ -141,37 +151,46 @@ func foldShared[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, o
 }
 
 // shareOut combines all send, piece by piece: everybody a share of it, which it
-// takes from the boards of all. The results go to all ranks' recv, or to the
-// root's.
+// takes from the boards of all, and posts with the next piece. The results go to
+// all ranks' recv, or to the root's.
 func shareOut[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, segment int) error {
 	n, me, size := x.c.size, x.c.rank, x.t.Size
-	all, s := borrowSlice[T](max(x.piece(segment)/(n*size), 1) * n)
+	most := max(x.piece(segment)/((n+1)*size), 1) * n
+	all, s := borrowSlice[T](most)
 	defer s.giveBack()
 	reads := need == rpi.Everybody || me == x.root
-	return strips(1, len(send), len(all), func(off, k int) error {
-		share := (k + n - 1) / n // the last ones may be shorter: what they post is padded
-		lo, hi := min(me*share, k), min((me+1)*share, k)
-		err := x.take(rpi.Turn{Need: rpi.Everybody, Send: bytesOf(send[off : off+k]), Want: k * size,
-			Off: lo * size, Len: (hi - lo) * size, Into: bytesOf(all), Stride: (hi - lo) * size})
-		if err != nil {
-			return err
+	share, before := 0, 0 // of the piece before: the last shares may be shorter, and are padded
+	for off := 0; ; off += most {
+		k := min(max(len(send)-off, 0), most)
+		turn := rpi.Turn{Need: rpi.Everybody, Tail: bytesOf(all[:share]), Want: (k + share) * size}
+		next := (k + n - 1) / n
+		lo, hi := min(me*next, k), min((me+1)*next, k)
+		if k > 0 {
+			turn.Send = bytesOf(send[off : off+k])
+			turn.Off, turn.Len, turn.Into, turn.Stride = lo*size, (hi-lo)*size, bytesOf(all), (hi-lo)*size
+		} else {
+			turn.Need, turn.One = need, x.root
 		}
-		fold(all, hi-lo, n, op)
-		turn := rpi.Turn{Need: need, One: x.root, Send: bytesOf(all[:share]), Want: share * size}
-		if !reads {
-			return x.take(turn)
+		padded := before < n*share // only in the last piece, after which all is free
+		switch {
+		case !reads || share == 0:
+		case padded:
+			turn.TailLen, turn.TailInto = share*size, bytesOf(all)
+		default:
+			turn.TailLen, turn.TailInto = share*size, bytesOf(recv[off-most:][:before])
 		}
-		into := all[:n*share]
-		if k == n*share {
-			into = recv[off : off+k]
-		}
-		turn.Len, turn.Into, turn.Stride = share*size, bytesOf(into), share*size
 		if err := x.take(turn); err != nil {
 			return err
 		}
-		copyApart(recv[off:off+k], into[:k])
-		return nil
-	})
+		if reads && padded {
+			copy(recv[off-most:], all[:before])
+		}
+		if k == 0 {
+			return nil
+		}
+		fold(all, hi-lo, n, op)
+		share, before = next, k
+	}
 }
 
 // allreducePairwise is a ReduceScatter in which everybody sends everybody its

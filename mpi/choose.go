@@ -74,7 +74,7 @@ func (x *collective) choose(bytes int) (*coll.Rule, error) {
 		return r, nil
 	}
 	ok, err := x.joined()
-	if err == nil && r.Algorithm == coll.Shared && !(ok && s.nodes == nil && x.c.size*x.t.Size <= s.team.Piece()) {
+	if err == nil && r.Algorithm == coll.Shared && !(ok && s.nodes == nil && x.leastPiece() <= s.team.Piece()) {
 		r = s.plans[x.kind].Instead(bytes)
 	}
 	return r, err

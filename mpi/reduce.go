@@ -96,14 +96,11 @@ func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
 // reduceShared: the root combines short buffers by itself; of long ones everybody
 // a share.
 func reduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
-	if x.c.size*x.bytes <= min(foldByOne, x.piece(segment)) {
+	if x.c.size*x.bytes <= foldByOne && x.bytes <= x.piece(segment) {
 		return foldShared(x, send, recv, op, rpi.ToOne, x.root)
 	}
 	return shareOut(x, send, recv, op, rpi.ToOne, segment)
 }
-
-// foldByOne is foldAlone where only one combines.
-const foldByOne = 32 << 10
 
 // foldAll receives all other ranks' contributions, as many elements as send, and
 // combines them all into recv.

@@ -178,15 +178,17 @@ func (x *collective) take(turn rpi.Turn) error {
 	return err
 }
 
-// piece is how many bytes go in a turn at most; no fewer than an element for
-// each rank.
+// piece is how many bytes go in a turn at most.
 func (x *collective) piece(segment int) int {
 	most := x.c.coll.team.Piece()
 	if segment > 0 {
-		most = min(most, max(segment, x.c.size*x.t.Size))
+		most = min(most, max(segment, x.leastPiece()))
 	}
 	return most
 }
+
+// leastPiece is an element for each rank, and one more.
+func (x *collective) leastPiece() int { return (x.c.size + 1) * x.t.Size }
 
 // strips are pieces of n blocks at once, of which each has so many bytes: f is
 // called with the part of every block whose turn it is, at least once.

@@ -66,9 +66,12 @@ func TestTurns(t *testing.T) {
 func aTurn(e *rpi.Engine, team *rpi.Team, me, n, turn int) error {
 	sizes := []int{0, 8, 48, 49, 1000, team.Piece()}
 	size := sizes[turn/3%len(sizes)]
-	x := &rpi.Turn{Tag: int32(turn), Need: rpi.Need(turn % 3), One: turn / 7 % n, Want: size, Len: size, Stride: size, Into: make([]byte, n*size)}
+	tail := size * (turn % 5) / 5
+	x := &rpi.Turn{Tag: int32(turn), Need: rpi.Need(turn % 3), One: turn / 7 % n, Want: size, Len: size, Stride: size, Into: make([]byte, n*size),
+		TailLen: tail, TailInto: make([]byte, n*tail)}
 	if x.Need != rpi.FromOne || x.One == me {
 		x.Send = pattern(size, me+turn)
+		x.Send, x.Tail = x.Send[:size-tail], x.Send[size-tail:]
 	}
 	st, err := e.Take(team, x, nil)
 	if err != nil || st.Tag != turn || st.Bytes != size {
@@ -87,6 +90,12 @@ func aTurn(e *rpi.Engine, team *rpi.Team, me, n, turn int) error {
 		}
 		if !bytes.Equal(got, pattern(size, i+turn)) {
 			return fmt.Errorf("another payload from %d", i)
+		}
+		if x.Need == rpi.FromOne {
+			i = 0
+		}
+		if !bytes.Equal(x.TailInto[i*tail:][:tail], got[size-tail:]) {
+			return fmt.Errorf("another tail from %d", i)
 		}
 	}
 	return nil

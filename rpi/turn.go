@@ -9,9 +9,11 @@ import (
 type Turn struct {
 	Tag int32 // of this rank's line, and of every line that it reads
 	// Send is this rank's payload: as it is or, if SendStride is not 0, the SendLen
-	// bytes at each multiple of it. At most Team.Piece bytes together.
+	// bytes at each multiple of it. Tail comes after it. At most Team.Piece bytes
+	// together. What is copied may overwrite them.
 	Send                []byte
 	SendStride, SendLen int
+	Tail                []byte
 	Need                Need
 	One                 int // a place in the team
 	// Want is the length in bytes of the payload of every line that is read, of
@@ -21,6 +23,10 @@ type Turn struct {
 	Off, Len int
 	Into     []byte
 	Stride   int
+	// TailLen is how many bytes at the end of each are copied to
+	// TailInto[i*TailLen:], with FromOne to TailInto.
+	TailLen  int
+	TailInto []byte
 }
 
 // Need says who reads whom in a turn.
@@ -78,28 +84,42 @@ func (e *Engine) takeTurn(t *Team, x *Turn, v *View) (Status, error) {
 		e.awaitTurn(t, v)
 	}
 	p.busy = false
-	p.x.Send, p.x.Into = nil, nil
+	p.x.Send, p.x.Tail, p.x.Into, p.x.TailInto = nil, nil, nil, nil
 	return p.st, p.err
 }
 
 // length returns how many bytes the turn sends.
 func (x *Turn) length() int {
 	n := len(x.Send)
-	if x.SendStride <= 0 || n == 0 {
-		return n
+	if x.SendStride > 0 && n > 0 {
+		last := (n - 1) / x.SendStride
+		n = last*x.SendLen + min(x.SendLen, n-last*x.SendStride)
 	}
-	last := (n - 1) / x.SendStride
-	return last*x.SendLen + min(x.SendLen, n-last*x.SendStride)
+	return n + len(x.Tail)
 }
 
 // write copies what the turn sends.
 func (x *Turn) write(dst []byte) {
 	if x.SendStride <= 0 {
-		copy(dst, x.Send)
-		return
+		dst = dst[copy(dst, x.Send):]
+	} else {
+		for at := 0; at < len(x.Send); at += x.SendStride {
+			dst = dst[copy(dst, x.Send[at:min(at+x.SendLen, len(x.Send))]):]
+		}
 	}
-	for at := 0; at < len(x.Send); at += x.SendStride {
-		dst = dst[copy(dst, x.Send[at:min(at+x.SendLen, len(x.Send))]):]
+	copy(dst, x.Tail)
+}
+
+// keep copies what is wanted of the payload of the member at place i.
+func (x *Turn) keep(i int, payload []byte) {
+	if x.Need == FromOne {
+		i = 0
+	}
+	if x.Len > 0 {
+		copy(x.Into[i*x.Stride:][:x.Len], payload[x.Off:])
+	}
+	if x.TailLen > 0 {
+		copy(x.TailInto[i*x.TailLen:][:x.TailLen], payload[len(payload)-x.TailLen:])
 	}
 }
 
@@ -111,7 +131,7 @@ func (t *Team) begin(x *Turn) error {
 		return fmt.Errorf("%w: a turn of a team that is not joined, or closed, or in a turn", ErrRequest)
 	case x.length() > t.piece || x.SendStride < 0 || x.SendLen < 0 || x.SendLen > x.SendStride:
 		return fmt.Errorf("%w: %d bytes in a line of at most %d", ErrTruncate, x.length(), t.piece)
-	case x.Len > 0 && !x.fits(len(t.seats)):
+	case !x.fits(len(t.seats)):
 		return fmt.Errorf("%w: %d bytes from %d on of %d, to %d at every %d", ErrTruncate, x.Len, x.Off, x.Want, len(x.Into), x.Stride)
 	}
 	*p = progress{
@@ -132,7 +152,8 @@ func (x *Turn) fits(size int) bool {
 	if x.Need == FromOne {
 		size = 1
 	}
-	return x.Off >= 0 && x.Off <= x.Want-x.Len && x.Stride >= 0 && (size-1)*x.Stride+x.Len <= len(x.Into)
+	return (x.Len == 0 || x.Len > 0 && x.Off >= 0 && x.Off <= x.Want-x.Len && x.Stride >= 0 && (size-1)*x.Stride+x.Len <= len(x.Into)) &&
+		x.TailLen >= 0 && x.TailLen <= x.Want && size*x.TailLen <= len(x.TailInto)
 }
 
 // wants reports whether the turn is for this rank to read that member's line.
@@ -257,16 +278,14 @@ func (t *Team) read() bool {
 		if p.next++; !t.wants(i) {
 			continue
 		}
-		if x := &p.x; l.tag != x.Tag || int(size) != x.Want {
+		x := &p.x
+		if l.tag != x.Tag || int(size) != x.Want {
 			p.st.Source, p.st.Tag, p.st.Bytes = i, int(l.tag), int(size)
 			p.done = true
 			return true
-		} else if x.Len > 0 {
-			to := x.Into
-			if x.Need != FromOne {
-				to = to[i*x.Stride:]
-			}
-			copy(to[:x.Len], s.payload(l, n, int(size))[x.Off:])
+		}
+		if x.Len > 0 || x.TailLen > 0 {
+			x.keep(i, s.payload(l, n, int(size)))
 		}
 	}
 	if p.all {

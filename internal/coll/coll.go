@@ -33,7 +33,7 @@ const (
 	Chain                         // from neighbour to neighbour, everything in segments
 	Pairwise                      // with every other rank in turn
 	Levels                        // within each node, then between one rank of each
-	Shared                        // through memory that all ranks see; it has no messages
+	Shared                        // through memory that all ranks see, without messages; else the next rule counts
 	algorithms
 )
 
@@ -56,29 +56,29 @@ type Collective struct {
 // Collectives are those with a choice.
 var Collectives = []Collective{
 	{"barrier", []Algorithm{Central, Linear, Binomial, Doubling, Levels, Shared},
-		"levels:nodes/linear:crowded,n=3-6/central:crowded,n=7-/doubling"},
+		"levels:nodes/shared/linear:crowded,n=3-6/central:crowded,n=7-/doubling"},
 	{"bcast", []Algorithm{Linear, Binomial, Scatter, Chain, Levels, Shared},
-		"levels:nodes,b=-64k/linear:crowded,n=-6/linear:roomy,n=-3/scatter:roomy,n=4-,b=64k-/binomial"},
+		"levels:nodes,b=-64k/shared:b=-16k/shared:crowded,n=7-/linear:crowded,n=-6/linear:roomy,n=-3/scatter:roomy,n=4-,b=64k-/binomial"},
 	{"reduce", []Algorithm{Central, Binomial, Halving, Ring, Shared},
-		"central:crowded,b=-1k/binomial:b=-64k/halving"},
+		"central:crowded,b=-1k/shared:crowded,n=3-,b=256k-/binomial:b=-64k/halving"},
 	{"allreduce", []Algorithm{Central, Linear, Binomial, Doubling, Halving, Pairwise, Ring, Levels, Shared},
-		"levels:nodes,b=-256/linear:crowded,n=3-6,b=-256/central:crowded,n=3-,b=-1k/doubling:b=-8k/halving"},
+		"levels:nodes,b=-256/doubling:n=2,b=-256/shared:b=-16k/shared:crowded,n=3-6,b=-64k/shared:crowded,n=7-/linear:crowded,n=3-6,b=-256/central:crowded,n=3-,b=-1k/doubling:b=-8k/halving"},
 	{"reduce_scatter", []Algorithm{Central, Doubling, Halving, Pairwise, Ring, Shared},
-		"pairwise:crowded,n=3-6/central:crowded,n=7-,b=-16k/doubling:b=-2k/pairwise:crowded/halving"},
+		"central:crowded,n=33-,b=-8k/shared:b=-16k/shared:crowded,n=3-,b=-256k/shared:crowded,n=33-/pairwise:crowded,n=3-6/central:crowded,n=7-,b=-16k/doubling:b=-2k/pairwise:crowded/halving"},
 	{"gather", []Algorithm{Linear, Binomial, Shared},
 		"linear:crowded/binomial:n=3-,b=-8k/linear"},
 	{"scatter", []Algorithm{Linear, Binomial, Shared},
 		"linear:crowded/binomial:n=3-,b=-8k/linear"},
 	{"allgather", []Algorithm{Central, Linear, Bruck, Ring, Levels, Shared},
-		"levels:nodes,b=-256/central:crowded,n=7-,b=-256/linear:crowded,n=-6/linear:crowded,b=-4k/bruck:n=3-,b=-2k/ring"},
+		"levels:nodes,b=-256/shared:b=-64k/shared:crowded,n=7-/central:crowded,n=7-,b=-256/linear:crowded,n=-6/linear:crowded,b=-4k/bruck:n=3-,b=-2k/ring"},
 	{"allgatherv", []Algorithm{Linear, Ring},
 		"linear:crowded/ring"},
 	{"alltoall", []Algorithm{Central, Linear, Bruck, Pairwise, Shared},
-		"central:crowded,n=7-,b=-4k/linear:crowded,n=-6/linear:crowded,b=-64k/bruck:n=5-,b=-4k/pairwise"},
+		"shared:b=-128k/shared:crowded,n=33-/central:crowded,n=7-,b=-4k/linear:crowded,n=-6/linear:crowded,b=-64k/bruck:n=5-,b=-4k/pairwise"},
 	{"alltoallv", []Algorithm{Linear, Pairwise},
 		"linear:crowded/pairwise"},
 	{"scan", []Algorithm{Central, Doubling, Shared},
-		"central:crowded,n=3-,b=-256/doubling"},
+		"shared:crowded,n=3-,b=-256/central:crowded,n=3-,b=-256/doubling"},
 }
 
 // find returns the collective of a name, nil if there is none.

@@ -13,7 +13,7 @@ func TestBuiltIn(t *testing.T) {
 		if got := Format(rules); got != c.Rules {
 			t.Errorf("%s: %s is read as %s", c.Name, c.Rules, got)
 		}
-		if last := rules[len(rules)-1]; last != (Rule{Algorithm: last.Algorithm, Segment: last.Segment, MaxRanks: noLimit, MaxBytes: noLimit}) {
+		if last := rules[len(rules)-1]; last.Algorithm == Shared || last != (Rule{Algorithm: last.Algorithm, Segment: last.Segment, MaxRanks: noLimit, MaxBytes: noLimit}) {
 			t.Errorf("%s: the last rule has conditions: %v", c.Name, last)
 		}
 	}
@@ -41,6 +41,10 @@ func TestChoice(t *testing.T) {
 		if got := table.Plan("allreduce", x.shape).For(x.bytes).Algorithm; got != x.want {
 			t.Errorf("%v of %d bytes: %v, want %v", x.shape, x.bytes, got, x.want)
 		}
+	}
+	plan := append(Plan{{Algorithm: Shared, MaxBytes: noLimit}}, table.Plan("allreduce", Shape{5, 1, false})...)
+	if a, b := plan.For(1024).Algorithm, plan.Instead(1024).Algorithm; a != Shared || b != Ring {
+		t.Errorf("%v where memory is shared, %v where it is not", a, b)
 	}
 	builtIn := BuiltIn().Plan("allreduce", Shape{Ranks: 3, Nodes: 1})
 	if got := table.Plan("allreduce", Shape{Ranks: 3, Nodes: 1}); Format(got) != Format(builtIn) {
