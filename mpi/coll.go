@@ -11,10 +11,11 @@ import (
 )
 
 // Collectives are made of ordinary messages in the communicator's second
-// context. All messages of one call carry the same tag, and receives take any
-// tag from the expected partner and compare: a rank that is in another call, or
-// in the same with another root, length or type, is found out by its first
-// message.
+// context, or of turns of a team (shared.go). All messages of one call carry the
+// same tag, and receives take any tag from the expected partner and compare: a
+// rank that is in another call, or in the same with another root, length or
+// type, is found out by its first message. So with turns, whose hash is also of
+// the calls before.
 //
 //	bits 30..26 kind | 25..16 sequence number on the communicator | 15..0 hash of (root, bytes, type)
 //
