@@ -126,7 +126,8 @@ func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (*coll
 	s := &c.coll
 	x := &s.call
 	x.c, x.t, x.eng, x.seq, x.kind, x.root, x.bytes = c, t, c.env.eng, seq, k, root, bytes
-	x.tag = int32(k)<<26 | int32(seq&0x3ff)<<16 | int32(x.signature())
+	sign := x.signature()
+	x.tag = int32(k)<<26 | int32(seq&0x3ff)<<16 | int32(sign)
 	if err != nil {
 		if c.size > 1 {
 			x.root, x.bytes = noRoot, refusedBytes
@@ -141,6 +142,7 @@ func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (*coll
 	if c.size > 1 {
 		x.announce(s)
 	}
+	s.team.history = (s.team.history*31+uint16(k))*31 + sign
 	return x, nil
 }
 

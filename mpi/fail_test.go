@@ -73,6 +73,19 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
+// Turns find out by their tags what ranks have disagreed about in messages.
+func TestMismatchBeforeTurn(t *testing.T) {
+	table := map[string]string{"coll.barrier": "shared", "coll.scatter": "linear"}
+	mpitest.Run(t, 3, func(world *mpi.Comm) error {
+		if err := mpi.SetChoice(world, table, nil); err != nil {
+			return err
+		}
+		return mismatch(world, false, func(c *mpi.Comm) error {
+			return mpi.Scatter(c, make([]int, 3), make([]int, 1), c.Rank()/2*2)
+		})
+	})
+}
+
 // mismatch makes a call in which the ranks disagree.
 // fresh: it is the communicator's first.
 func mismatch(world *mpi.Comm, fresh bool, call func(c *mpi.Comm) error) error {

@@ -23,7 +23,7 @@ type team struct {
 	*rpi.Team          // nil: it uses messages
 	ranks     []int    // of the communicator, by place; nil: the same
 	place     int      // this rank's
-	history   uint16   // hash of the calls of the team, see take
+	history   uint16   // hash of all calls of the communicator, see take
 	turn      rpi.Turn // the one in progress
 	again     uint64   // number of the call from which on it may try to join
 	pause     uint64   // how many calls it has waited for that
@@ -52,7 +52,6 @@ func (x *collective) joined() (bool, error) {
 			return false, err
 		}
 	}
-	t.history = t.history*31 + x.signature()
 	return t.Team != nil, nil
 }
 
@@ -82,7 +81,7 @@ func (x *collective) join() error {
 	ok = err == nil && !slices.ContainsFunc(places, func(p rpi.Place) bool { return p.Board < 0 })
 	if ok {
 		if err = x.eng.JoinTeam(open, places); err == nil {
-			t.Team, t.pause, t.history = open, 0, 0
+			t.Team, t.pause = open, 0
 			return nil
 		}
 	}
@@ -164,8 +163,8 @@ func (c *core) leaveTeam() {
 }
 
 // take takes a turn, in which all members must be of one mind. Not everybody reads
-// everybody's line in each of them: a disagreement that nobody has seen shows in
-// the tags of all later calls.
+// everybody's line in each of them, nor are messages of other calls seen: a
+// disagreement that nobody has seen shows in the tags of all later turns.
 func (x *collective) take(turn rpi.Turn) error {
 	t := &x.c.coll.team
 	turn.Tag = x.tag&^0xffff | int32(t.history)
