@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // victim is what is killed at random: a run of about half a second, which is
@@ -37,7 +39,7 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		n = 2
 	}
-	killMany(t, &selfVictim, count(t, "GORUN_KILLS", n))
+	killMany(t, &selfVictim, testenv.Number(t, "GORUN_KILLS", n))
 }
 
 func killMany(t *testing.T, v *victim, n int) {

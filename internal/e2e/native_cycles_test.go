@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // A cycle is a checkpoint at a random instant, mostly followed by kill -9 of
@@ -114,7 +116,7 @@ func (r *run) try() (schema string, ok bool) {
 // TestNativeCycles checkpoints, kills and restarts heat and churn at random
 // instants. GORUN_CYCLES sets the number of cycles.
 func TestNativeCycles(t *testing.T) {
-	n := count(t, "GORUN_CYCLES", cyclesPerRun)
+	n := testenv.Number(t, "GORUN_CYCLES", cyclesPerRun)
 	cycles(t, n, func(rng *rand.Rand) int { return 4 + rng.IntN(5) })
 }
 
@@ -124,22 +126,8 @@ func TestNativeCycles64(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts 64 ranks; skipped with -short")
 	}
-	n := count(t, "GORUN_CYCLES64", 1)
+	n := testenv.Number(t, "GORUN_CYCLES64", 1)
 	cycles(t, n, func(*rand.Rand) int { return 64 })
-}
-
-// count is a number from the environment.
-func count(t *testing.T, name string, usually int) int {
-	t.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return usually
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // seed is random, or what the environment says.

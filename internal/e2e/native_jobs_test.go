@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // nativeVictim is heat, in memory enough that there is time to be killed while
@@ -28,7 +30,7 @@ func TestNativeKill(t *testing.T) {
 	if testing.Short() {
 		n = 2
 	}
-	killMany(t, &nativeVictim, count(t, "GORUN_NATIVE_KILLS", n))
+	killMany(t, &nativeVictim, testenv.Number(t, "GORUN_NATIVE_KILLS", n))
 }
 
 // TestNativeTwoAtOnce asks many times at once.

@@ -3,10 +3,8 @@ package jobtest_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/coll"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -212,8 +211,8 @@ func TestRandomRevivals(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		schedules = 24
 	}
-	schedules = number(t, "GORUN_REVIVALS", schedules)
-	first := number(t, "GORUN_REVIVAL_SEED", 0)
+	schedules = testenv.Number(t, "GORUN_REVIVALS", schedules)
+	first := testenv.Number(t, "GORUN_REVIVAL_SEED", 0)
 	for seed := first; seed < first+schedules; seed++ {
 		route := routes[seed%len(routes)]
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
@@ -263,20 +262,6 @@ func TestRandomRevivals(t *testing.T) {
 		revived.Add(int64(times))
 	}
 	t.Logf("%d restarts in %d schedules", revived.Load(), schedules)
-}
-
-// number is one from the environment.
-func number(t *testing.T, name string, usually int) int {
-	t.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return usually
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 var revived atomic.Int64
