@@ -2,12 +2,11 @@ package rpi_test
 
 import (
 	"fmt"
-	"runtime"
-	"slices"
-	"sync"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
+	"github.com/gorun-mpi/gorun/rpi/mem"
 )
 
 // BenchmarkSelf is the engine alone: a message to the own rank, received by a
@@ -161,26 +160,9 @@ func BenchmarkOverhead(b *testing.B) {
 	})
 }
 
-// BenchmarkCollect is a garbage collection while a hundred ranks wait.
+// BenchmarkCollect is a garbage collection while a hundred ranks sleep.
 func BenchmarkCollect(b *testing.B) {
 	const n = 100
-	e := memJob(b, n)
-	var wg sync.WaitGroup
-	for _, e := range e {
-		wg.Go(func() {
-			if _, err := e.Recv(rpi.AnySource, 0, 0, bytesType, nil, nil); err != nil {
-				b.Error(err)
-			}
-		})
-	}
-	waitUntil(func() bool { return !slices.ContainsFunc(e, func(e *rpi.Engine) bool { return e.Blocked() == "" }) })
-	for b.Loop() {
-		runtime.GC()
-	}
-	for i := range e {
-		if err := e[i].Send((i+1)%n, 0, 0, bytesType, nil, rpi.Standard, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-	wg.Wait()
+	f := mem.NewFabric(n)
+	moduletest.Collect(b, n, func(rank int) *mem.Module { return f.Module(rank).(*mem.Module) })
 }

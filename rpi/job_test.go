@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 	"github.com/gorun-mpi/gorun/rpi/mem"
 )
 
 var (
-	bytesType = &rpi.Type{ID: 8, Size: 1, Name: "uint8"}
+	bytesType = moduletest.Bytes
 	int32Type = &rpi.Type{ID: 5, Size: 4, Name: "int32"}
 )
 
@@ -39,20 +40,7 @@ func memEngines(t testing.TB, n int, manual bool) []*rpi.Engine {
 // connect makes one engine for each module.
 func connect(t testing.TB, modules []rpi.Module, manual bool) []*rpi.Engine {
 	t.Helper()
-	n := len(modules)
-	engines, addrs := make([]*rpi.Engine, n), make([][]byte, n)
-	for i, m := range modules {
-		engines[i] = rpi.New(rpi.Config{Rank: i, Size: n, Modules: []rpi.Module{m}, Manual: manual})
-		var err error
-		if addrs[i], err = m.Start(rpi.Env{Rank: i, Size: n, Sink: engines[i].Sink(0)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, m := range modules {
-		if err := m.Peers(addrs); err != nil {
-			t.Fatal(err)
-		}
-		engines[i].Start()
-	}
-	return engines
+	return moduletest.NewJob(t, len(modules), func(rank int) rpi.Module { return modules[rank] }, moduletest.Options{
+		Config: func(c *rpi.Config) { c.Manual = manual },
+	}).Engines
 }

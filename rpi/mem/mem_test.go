@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 	"github.com/gorun-mpi/gorun/rpi/mem"
 )
 
@@ -14,33 +15,14 @@ import (
 func job(t testing.TB, n int) []*rpi.Engine {
 	t.Helper()
 	f := mem.NewFabric(n)
-	engines := make([]*rpi.Engine, n)
-	addrs := make([][]byte, n)
-	for i := range engines {
-		m := f.Module(i)
-		engines[i] = rpi.New(rpi.Config{Rank: i, Size: n, Modules: []rpi.Module{m}, Waiter: f.Waiter(i)})
-		var err error
-		if addrs[i], err = m.Start(rpi.Env{Rank: i, Size: n, Sink: engines[i].Sink(0)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, e := range engines {
-		if err := f.Module(i).Peers(addrs); err != nil {
-			t.Fatal(err)
-		}
-		e.Start()
-	}
-	t.Cleanup(func() {
-		for _, e := range engines {
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-		}
+	j := moduletest.NewJob(t, n, f.Module, moduletest.Options{
+		Config: func(c *rpi.Config) { c.Waiter = f.Waiter(c.Rank) },
 	})
-	return engines
+	t.Cleanup(j.Close)
+	return j.Engines
 }
 
-var bytesType = &rpi.Type{ID: 8, Size: 1, Name: "uint8"}
+var bytesType = moduletest.Bytes
 
 func TestPingPong(t *testing.T) {
 	e := job(t, 2)
@@ -97,19 +79,7 @@ func TestFull(t *testing.T) {
 }
 
 func TestPeerCloses(t *testing.T) {
-	f := mem.NewFabric(2)
-	addrs := [][]byte{{1}, {1}}
-	var e [2]*rpi.Engine
-	for i := range e {
-		e[i] = rpi.New(rpi.Config{Rank: i, Size: 2, Modules: []rpi.Module{f.Module(i)}})
-		if _, err := f.Module(i).Start(rpi.Env{Sink: e[i].Sink(0)}); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Module(i).Peers(addrs); err != nil {
-			t.Fatal(err)
-		}
-		e[i].Start()
-	}
+	e := moduletest.NewJob(t, 2, mem.NewFabric(2).Module, moduletest.Options{}).Engines
 	defer e[0].Close()
 	r, err := e[0].Irecv(1, 2, 0, bytesType, nil)
 	if err != nil {

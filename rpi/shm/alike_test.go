@@ -15,30 +15,30 @@ type row struct {
 }
 
 func (r *row) send(count, size int, more bool) {
-	r.t.Helper()
+	r.T.Helper()
 	h := eager(alike, size)
 	for range count {
-		if got := r.m[0].Send(1, &h, numbered(r.n, 97)[:size], 0, more); got != rpi.Taken {
-			r.t.Fatal(got)
+		if got := r.M[0].Send(1, &h, numbered(r.n, 97)[:size], 0, more); got != rpi.Taken {
+			r.T.Fatal(got)
 		}
 		r.n++
 	}
 }
 
 // cells returns how many have been filled.
-func (r *row) cells() int { return int(r.m[0].peers[1].out.tail) }
+func (r *row) cells() int { return int(r.M[0].peers[1].out.tail) }
 
 // arrived checks that all have arrived in order, and that nothing is left.
 func (r *row) arrived() {
-	r.t.Helper()
-	r.m[1].Poll()
-	got := r.s[1].got[0]
-	if len(got) != r.n || r.m[1].pending() {
-		r.t.Fatalf("%d of %d arrived", len(got), r.n)
+	r.T.Helper()
+	r.M[1].Poll()
+	got := r.S[1].Got[0]
+	if len(got) != r.n || r.M[1].pending() {
+		r.T.Fatalf("%d of %d arrived", len(got), r.n)
 	}
 	for i, f := range got {
-		if f.h.Tag == alike && string(f.p) != string(numbered(i, 97)[:len(f.p)]) {
-			r.t.Fatalf("message %d is another", i)
+		if f.Tag == alike && string(f.Payload) != string(numbered(i, 97)[:len(f.Payload)]) {
+			r.T.Fatalf("message %d is another", i)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func (r *row) arrived() {
 // the same, also where the receiver has read what was in the cell before.
 func TestAlike(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	r := &row{world: w}
 	want := func(cells int) {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestAlike(t *testing.T) {
 	want(7)
 	for _, h := range []rpi.Header{{Kind: rpi.Ack, Req: 5}, {Kind: rpi.Eager, Tag: 1, Ctx: 5, Len: 8}, {Kind: rpi.EagerSync, Tag: alike, Ctx: 5, Len: 8}, {Kind: rpi.Eager, Tag: alike, Ctx: 6, Len: 97}} {
 		before := r.cells()
-		w.send(0, 1, h, numbered(r.n, 97)[:h.PayloadLen()], 0, true)
+		w.Send(0, 1, h, numbered(r.n, 97)[:h.PayloadLen()], 0, true)
 		r.n++
 		want(before + 1)
 		r.send(2, 8, true)
@@ -87,28 +87,28 @@ func TestAlike(t *testing.T) {
 // that has left is missed only when all was read.
 func TestAlikeOneByOne(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	r := &row{world: w}
-	w.s[1].enough = func() bool { return true }
+	w.S[1].Enough = func() bool { return true }
 	r.send(7, 8, true)
-	w.m[0].Close()
+	w.M[0].Close()
 	for i := range r.n {
-		if len(w.s[1].got[0]) != i || !w.m[1].pending() || len(w.s[1].downs) != 0 {
-			t.Fatalf("after %d: %d arrived, pending %v, %v", i, len(w.s[1].got[0]), w.m[1].pending(), w.s[1].downs)
+		if len(w.S[1].Got[0]) != i || !w.M[1].pending() || len(w.S[1].Downs) != 0 {
+			t.Fatalf("after %d: %d arrived, pending %v, %v", i, len(w.S[1].Got[0]), w.M[1].pending(), w.S[1].Downs)
 		}
-		w.m[1].Poll()
+		w.M[1].Poll()
 	}
-	w.m[1].Poll()
-	w.m[1].Poll()
-	if len(w.s[1].got[0]) != r.n || len(w.s[1].downs[0]) != 1 {
-		t.Errorf("%d of %d arrived, %v", len(w.s[1].got[0]), r.n, w.s[1].downs)
+	w.M[1].Poll()
+	w.M[1].Poll()
+	if len(w.S[1].Got[0]) != r.n || len(w.S[1].Downs[0]) != 1 {
+		t.Errorf("%d of %d arrived, %v", len(w.S[1].Got[0]), r.n, w.S[1].Downs)
 	}
 }
 
 // While one side adds to a cell the other reads it.
 func TestAlikeAtOnce(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	const n = 50_000
 	done := make(chan struct{})
 	go func() {
@@ -122,24 +122,24 @@ func TestAlikeAtOnce(t *testing.T) {
 			case 1:
 				h.Len = 41 + r.Uint64N(pairMax-40) // in two cells
 			}
-			for w.m[0].Send(1, &h, numbered(k, pairMax)[:h.Len], 0, r.IntN(20) > 0) == rpi.Full {
-				w.m[0].Poll()
+			for w.M[0].Send(1, &h, numbered(k, pairMax)[:h.Len], 0, r.IntN(20) > 0) == rpi.Full {
+				w.M[0].Poll()
 				runtime.Gosched()
 			}
 		}
-		w.m[0].Flush()
+		w.M[0].Flush()
 	}()
 	for k := 0; k < n; {
-		if !w.m[1].Poll() {
+		if !w.M[1].Poll() {
 			runtime.Gosched()
 		}
-		for _, f := range w.s[1].got[0] {
-			if string(f.p) != string(numbered(k, pairMax)[:len(f.p)]) {
+		for _, f := range w.S[1].Got[0] {
+			if string(f.Payload) != string(numbered(k, pairMax)[:len(f.Payload)]) {
 				t.Fatalf("message %d is another", k)
 			}
 			k++
 		}
-		w.s[1].got[0] = nil
+		w.S[1].Got[0] = nil
 	}
 	<-done
 }

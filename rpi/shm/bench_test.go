@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
 // pair is rank 0 of two, each in a process of its own.
@@ -73,17 +74,17 @@ func BenchmarkRate(b *testing.B) {
 // one process that take turns.
 func BenchmarkFrames(b *testing.B) {
 	w := newWorld(b, 2)
-	defer w.close()
+	defer w.Close()
 	drop := &discard{}
-	w.m[1].env.Sink = drop
+	w.M[1].env.Sink = drop
 	h := eager(0, 8)
 	p := make([]byte, 8)
 	for b.Loop() {
 		for range 64 {
-			w.m[0].Send(1, &h, p, 1, true)
+			w.M[0].Send(1, &h, p, 1, true)
 		}
 		for drop.n < 64 {
-			w.m[1].Poll()
+			w.M[1].Poll()
 		}
 		drop.n = 0
 	}
@@ -107,6 +108,9 @@ func BenchmarkRing(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/way")
 }
+
+// BenchmarkCollect is a garbage collection while 16 ranks of a process sleep.
+func BenchmarkCollect(b *testing.B) { moduletest.Collect(b, 16, build) }
 
 // discard is a sink that wants nothing.
 type discard struct {

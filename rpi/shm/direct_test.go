@@ -14,8 +14,8 @@ func smallDirect(e *rpi.Env) { e.Params["shm.direct"] = "1" }
 // withdrawn.
 func TestDirect(t *testing.T) {
 	w := newWorld(t, 3, smallDirect)
-	defer w.close()
-	a, b := w.m[0], w.m[1]
+	defer w.Close()
+	a, b := w.M[0], w.M[1]
 	buf := pattern(1, 1<<20)
 	key, ok := b.Publish(0, buf)
 	if !ok {
@@ -55,8 +55,8 @@ func TestDirect(t *testing.T) {
 
 func TestPublishManyAndNone(t *testing.T) {
 	w := newWorld(t, 2, smallDirect)
-	defer w.close()
-	m := w.m[0]
+	defer w.Close()
+	m := w.M[0]
 	var keys []uint64
 	for range slots {
 		if key, ok := m.Publish(1, make([]byte, 10)); ok {
@@ -87,8 +87,8 @@ func TestPublishManyAndNone(t *testing.T) {
 // Withdraw waits for a write under way, but not for one of a process that ended.
 func TestWithdrawWaits(t *testing.T) {
 	w := newWorld(t, 2, smallDirect)
-	defer w.close()
-	m := w.m[0]
+	defer w.Close()
+	m := w.M[0]
 	key, ok := m.Publish(1, make([]byte, 10))
 	if !ok {
 		t.Skip("this machine does not allow it")
@@ -119,8 +119,8 @@ func TestWithdrawWaits(t *testing.T) {
 // Slots that a peer spoiled lead nowhere.
 func TestSpoiledSlot(t *testing.T) {
 	w := newWorld(t, 2, smallDirect)
-	defer w.close()
-	a, b := w.m[0], w.m[1]
+	defer w.Close()
+	a, b := w.M[0], w.M[1]
 	key, ok := b.Publish(0, make([]byte, 100))
 	if !ok {
 		t.Skip("this machine does not allow it")

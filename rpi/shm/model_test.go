@@ -17,12 +17,12 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(r, "ranks")
 		w := newWorld(t, n)
-		defer w.close()
-		w.shrink(rapid.IntRange(1, 5).Draw(r, "small"), rapid.IntRange(1, 4).Draw(r, "large"))
+		defer w.Close()
+		shrink(w, rapid.IntRange(1, 5).Draw(r, "small"), rapid.IntRange(1, 4).Draw(r, "large"))
 		m := newModel(w)
-		for i, s := range w.s {
+		for i, s := range w.S {
 			n := 0
-			s.enough = func() bool { n++; return n%(i+2) == 0 }
+			s.Enough = func() bool { n++; return n%(i+2) == 0 }
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"send": func(r *rapid.T) {
@@ -43,11 +43,11 @@ func TestModel(t *testing.T) {
 					m.send(r, from, (from+1)%n, 8, true)
 				}
 			},
-			"poll":  func(r *rapid.T) { w.m[rapid.IntRange(0, n-1).Draw(r, "rank")].Poll() },
-			"flush": func(r *rapid.T) { w.m[rapid.IntRange(0, n-1).Draw(r, "rank")].Flush() },
+			"poll":  func(r *rapid.T) { w.M[rapid.IntRange(0, n-1).Draw(r, "rank")].Poll() },
+			"flush": func(r *rapid.T) { w.M[rapid.IntRange(0, n-1).Draw(r, "rank")].Flush() },
 			"sleep": func(r *rapid.T) {
 				i := rapid.IntRange(0, n-1).Draw(r, "rank")
-				if w.m[i].Arm() {
+				if w.M[i].Arm() {
 					m.asleep[i] = true
 				}
 			},
@@ -68,17 +68,17 @@ type model struct {
 }
 
 func newModel(w *world) *model {
-	m := &model{world: w, asleep: make([]bool, len(w.m))}
-	for range w.m {
-		m.sent, m.come = append(m.sent, make([]int, len(w.m))), append(m.come, make([]int, len(w.m)))
-		m.full = append(m.full, make([]bool, len(w.m)))
+	m := &model{world: w, asleep: make([]bool, len(w.M))}
+	for range w.M {
+		m.sent, m.come = append(m.sent, make([]int, len(w.M))), append(m.come, make([]int, len(w.M)))
+		m.full = append(m.full, make([]bool, len(w.M)))
 	}
 	return m
 }
 
 // shrink makes rings and pools small.
-func (w *world) shrink(small, large int) {
-	for _, m := range w.m {
+func shrink(w *world, small, large int) {
+	for _, m := range w.M {
 		m.geo = geometry{shift: minShift, small: small, large: large, firstPiece: maxFirstPiece, piece: maxPiece}
 		m.pool.init(m.mem, m.layout.pool, m.geo)
 	}
@@ -109,11 +109,11 @@ func numbered(k, size int) []byte {
 
 func (m *model) offer(r *rapid.T, from, to int, h rpi.Header, p []byte, more bool) {
 	m.held++
-	switch m.m[from].Send(to, &h, p, rpi.Ref(m.held), more) {
+	switch m.M[from].Send(to, &h, p, rpi.Ref(m.held), more) {
 	case rpi.Full:
 		m.full[from][to] = true
 	case rpi.Held:
-		m.s[from].sent[rpi.Ref(m.held)]--
+		m.S[from].Returned[rpi.Ref(m.held)]--
 		fallthrough
 	case rpi.Taken:
 		m.sent[from][to]++
@@ -125,7 +125,7 @@ func (m *model) offer(r *rapid.T, from, to int, h rpi.Header, p []byte, more boo
 
 // rouse checks that a sleeper was woken who was sent something at once.
 func (m *model) rouse(r *rapid.T, from, to int) {
-	if m.asleep[to] && *m.m[to].word&bellArmed != 0 {
+	if m.asleep[to] && *m.M[to].word&bellArmed != 0 {
 		r.Fatalf("rank %d sleeps, and rank %d has sent", to, from)
 	}
 	m.asleep[to] = false
@@ -133,61 +133,61 @@ func (m *model) rouse(r *rapid.T, from, to int) {
 
 // check looks at what has arrived so far.
 func (m *model) check(r *rapid.T) {
-	for to, s := range m.s {
-		for from, got := range s.got {
+	for to, s := range m.S {
+		for from, got := range s.Got {
 			for _, f := range got {
-				k := int(f.h.Tag)
-				want := pattern(k, f.h.PayloadLen())
+				k := int(f.Tag)
+				want := pattern(k, f.PayloadLen())
 				switch {
 				case k == alike:
-					k = int(binary.NativeEndian.Uint16(f.p))
-					want = numbered(k, f.h.PayloadLen())
-				case f.h.Kind == rpi.Data:
-					k = int(f.h.Off)
-					want = pattern(k, f.h.PayloadLen())
+					k = int(binary.NativeEndian.Uint16(f.Payload))
+					want = numbered(k, f.PayloadLen())
+				case f.Kind == rpi.Data:
+					k = int(f.Off)
+					want = pattern(k, f.PayloadLen())
 				}
-				if string(f.p) != string(want) || m.come[from][to] != k {
-					r.Fatalf("frame %d of rank %d at %d, of %d bytes, is another", k, from, to, len(f.p))
+				if string(f.Payload) != string(want) || m.come[from][to] != k {
+					r.Fatalf("frame %d of rank %d at %d, of %d bytes, is another", k, from, to, len(f.Payload))
 				}
 				m.come[from][to]++
 			}
-			s.got[from] = nil
+			s.Got[from] = nil
 		}
-		if len(s.downs) != 0 {
-			r.Fatal(s.downs)
+		if len(s.Downs) != 0 {
+			r.Fatal(s.Downs)
 		}
 	}
 }
 
 // finish reads everything and looks whether all is as it was.
 func (m *model) finish() {
-	m.until("all delivered", func() bool {
+	m.Until("all delivered", func() bool {
 		done := true
-		for from := range m.m {
-			for to := range m.m {
+		for from := range m.M {
+			for to := range m.M {
 				m.check(nil)
 				done = done && m.come[from][to] == m.sent[from][to]
 			}
 		}
 		return done
 	})
-	for i, x := range m.m {
+	for i, x := range m.M {
 		x.Poll()
 		if !x.Quiet() || len(x.starved)+len(x.busy)+len(x.dirty) != 0 {
-			m.t.Fatalf("rank %d has something to do", i)
+			m.T.Fatalf("rank %d has something to do", i)
 		}
 		x.reclaim()
 		if free := len(x.pool.free[0]) + len(x.pool.free[1]); free != x.geo.small+x.geo.large {
-			m.t.Fatalf("rank %d: %d of %d chunks", i, free, x.geo.small+x.geo.large)
+			m.T.Fatalf("rank %d: %d of %d chunks", i, free, x.geo.small+x.geo.large)
 		}
-		for ref, n := range m.s[i].sent {
+		for ref, n := range m.S[i].Returned {
 			if n != 0 {
-				m.t.Fatalf("frame %d was given back %d times too often", ref, n)
+				m.T.Fatalf("frame %d was given back %d times too often", ref, n)
 			}
 		}
-		for to := range m.m {
-			if m.full[i][to] && m.s[i].writable[to] == 0 {
-				m.t.Fatalf("rank %d was never told that %d can be sent to again", i, to)
+		for to := range m.M {
+			if m.full[i][to] && m.S[i].Room[to] == 0 {
+				m.T.Fatalf("rank %d was never told that %d can be sent to again", i, to)
 			}
 		}
 	}
@@ -222,10 +222,10 @@ func FuzzPeer(f *testing.F) {
 	f.Add([]byte{}, door(layoutOf(2).pool-cellSize<<minShift, minShift), uint32(0))
 	f.Fuzz(func(t *testing.T, cells []byte, way uint64, taken uint32) {
 		w := newWorld(t, 2)
-		defer w.close()
-		w.shrink(4, 4)
-		a, b := w.m[0], w.m[1]
-		w.s[0].keep = func(h *rpi.Header) int { return h.PayloadLen() / 2 }
+		defer w.Close()
+		shrink(w, 4, 4)
+		a, b := w.M[0], w.M[1]
+		w.S[0].Keep = func(h *rpi.Header) int { return h.PayloadLen() / 2 }
 		h := eager(1, 8)
 		a.Send(1, &h, make([]byte, 8), 0, false)
 		b.openRing(0)
@@ -244,7 +244,7 @@ func FuzzPeer(f *testing.F) {
 			a.Poll()
 			a.learn(1)
 		}
-		if len(w.s[0].downs[1]) > 1 {
+		if len(w.S[0].Downs[1]) > 1 {
 			t.Fatal("down more than once")
 		}
 	})

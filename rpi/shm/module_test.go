@@ -17,7 +17,7 @@ var sizes = []int{0, 1, 8, 39, 40, 41, 95, 96, 97, 1000, smallChunk, smallChunk 
 // Frames of all kinds and sizes arrive whole and in order, in both directions.
 func TestFrames(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
+	defer w.Close()
 	headers := []rpi.Header{
 		{Kind: rpi.RTS, Tag: 3, Type: 9, Ctx: 1 << 60, Len: 1 << 40, Req: 77},
 		{Kind: rpi.RTS, Flags: rpi.FlagDirect, Len: 1 << 30, Req: 78, Off: 1<<63 + 5},
@@ -35,13 +35,13 @@ func TestFrames(t *testing.T) {
 	for _, pair := range [][2]int{{0, 1}, {1, 0}, {2, 1}} {
 		from, to := pair[0], pair[1]
 		for i, h := range headers {
-			w.send(from, to, h, pattern(i, h.PayloadLen()), rpi.Ref(i+1), i%3 == 0)
+			w.Send(from, to, h, pattern(i, h.PayloadLen()), rpi.Ref(i+1), i%3 == 0)
 		}
-		w.m[from].Flush()
-		w.until("all arrived", func() bool { return len(w.s[to].got[from]) == len(headers) })
-		for i, f := range w.s[to].got[from] {
-			if f.h != headers[i] || string(f.p) != string(pattern(i, len(f.p))) || len(f.p) != f.h.PayloadLen() {
-				t.Fatalf("frame %d of rank %d: %+v, sent %+v", i, from, f.h, headers[i])
+		w.M[from].Flush()
+		w.Until("all arrived", func() bool { return len(w.S[to].Got[from]) == len(headers) })
+		for i, f := range w.S[to].Got[from] {
+			if f.Header != headers[i] || string(f.Payload) != string(pattern(i, len(f.Payload))) || len(f.Payload) != f.PayloadLen() {
+				t.Fatalf("frame %d of rank %d: %+v, sent %+v", i, from, f.Header, headers[i])
 			}
 		}
 	}
@@ -51,36 +51,36 @@ func TestFrames(t *testing.T) {
 // the peer takes no other meanwhile; one without a name is copied aside.
 func TestHeld(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.connect(0, 1)
+	defer w.Close()
+	w.Connect(0, 1)
 	h := rpi.Header{Kind: rpi.Data, Req: 5, Len: 100 << 10}
 	p := pattern(1, rpi.MaxData)
-	if r := w.m[0].Send(1, &h, p[:h.Len], 7, false); r != rpi.Taken {
+	if r := w.M[0].Send(1, &h, p[:h.Len], 7, false); r != rpi.Taken {
 		t.Fatal(r)
 	}
 	h.Len = rpi.MaxData
-	if r := w.m[0].Send(1, &h, p, 8, false); r != rpi.Held || w.m[0].Flush() || w.m[0].Quiet() {
+	if r := w.M[0].Send(1, &h, p, 8, false); r != rpi.Held || w.M[0].Flush() || w.M[0].Quiet() {
 		t.Fatalf("a second one: %v", r)
 	}
 	third := eager(1, 0)
-	if r := w.m[0].Send(1, &third, nil, 0, false); r != rpi.Full {
+	if r := w.M[0].Send(1, &third, nil, 0, false); r != rpi.Full {
 		t.Fatal(r)
 	}
-	w.until("sent", func() bool { return w.s[0].sent[8] == 1 && w.s[0].writable[1] > 0 && w.m[0].Quiet() })
+	w.Until("sent", func() bool { return w.S[0].Returned[8] == 1 && w.S[0].Room[1] > 0 && w.M[0].Quiet() })
 	clear(p[:100])
-	w.until("arrived", func() bool { return len(w.s[1].got[0]) == 2 })
-	for _, f := range w.s[1].got[0] {
-		if string(f.p) != string(pattern(1, rpi.MaxData)[:len(f.p)]) {
+	w.Until("arrived", func() bool { return len(w.S[1].Got[0]) == 2 })
+	for _, f := range w.S[1].Got[0] {
+		if string(f.Payload) != string(pattern(1, rpi.MaxData)[:len(f.Payload)]) {
 			t.Error("a frame differs")
 		}
 	}
 	p = pattern(2, rpi.MaxData)
 	for range 3 {
-		w.send(0, 1, h, p, 0, false)
+		w.Send(0, 1, h, p, 0, false)
 	}
 	clear(p)
-	w.until("arrived", func() bool { return len(w.s[1].got[0]) == 5 })
-	if string(w.s[1].got[0][4].p) != string(pattern(2, rpi.MaxData)) {
+	w.Until("arrived", func() bool { return len(w.S[1].Got[0]) == 5 })
+	if string(w.S[1].Got[0][4].Payload) != string(pattern(2, rpi.MaxData)) {
 		t.Error("a frame without a name was sent after it was given back")
 	}
 }
@@ -88,15 +88,15 @@ func TestHeld(t *testing.T) {
 // A sink that wants less than a frame's payload gets that much of it.
 func TestPart(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	for _, n := range sizes {
-		w.s[1].keep = func(*rpi.Header) int { return n / 3 }
-		w.s[1].got[0] = nil
-		w.send(0, 1, eager(n, n), pattern(n, n), 1, false)
-		w.send(0, 1, eager(1, 0), nil, 1, false)
-		w.until("arrived", func() bool { return len(w.s[1].got[0]) == 2 })
-		if f := w.s[1].got[0][0]; string(f.p) != string(pattern(n, n)[:n/3]) {
-			t.Errorf("%d bytes of %d differ", len(f.p), n)
+		w.S[1].Keep = func(*rpi.Header) int { return n / 3 }
+		w.S[1].Got[0] = nil
+		w.Send(0, 1, eager(n, n), pattern(n, n), 1, false)
+		w.Send(0, 1, eager(1, 0), nil, 1, false)
+		w.Until("arrived", func() bool { return len(w.S[1].Got[0]) == 2 })
+		if f := w.S[1].Got[0][0]; string(f.Payload) != string(pattern(n, n)[:n/3]) {
+			t.Errorf("%d bytes of %d differ", len(f.Payload), n)
 		}
 	}
 }
@@ -105,27 +105,27 @@ func TestPart(t *testing.T) {
 // nothing; a receiver who sleeps is woken before.
 func TestFull(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	n := 0
 	for ; ; n++ {
 		h := eager(n, 8)
-		if w.m[0].Send(1, &h, pattern(n, 8), 1, true) == rpi.Full {
+		if w.M[0].Send(1, &h, pattern(n, 8), 1, true) == rpi.Full {
 			break
 		}
 		if n > 1<<maxShift {
 			t.Fatal("never full")
 		}
 	}
-	if len(w.m[0].dirty) != 0 {
+	if len(w.M[0].dirty) != 0 {
 		t.Error("the receiver was not woken for what he is to read")
 	}
-	w.m[0].Poll()
-	if w.s[0].writable[1] != 0 {
+	w.M[0].Poll()
+	if w.S[0].Room[1] != 0 {
 		t.Fatal("writable, and nothing was read")
 	}
-	w.until("writable", func() bool { return w.s[0].writable[1] == 1 })
-	w.until("all arrived", func() bool { return len(w.s[1].got[0]) == n })
-	for i, f := range w.s[1].got[0] {
+	w.Until("writable", func() bool { return w.S[0].Room[1] == 1 })
+	w.Until("all arrived", func() bool { return len(w.S[1].Got[0]) == n })
+	for i, f := range w.S[1].Got[0] {
 		check(t, f, i, 8)
 	}
 }
@@ -134,44 +134,44 @@ func TestFull(t *testing.T) {
 // rank 1 has read.
 func TestPoolEmpty(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
+	defer w.Close()
 	h := eager(1, 9000)
 	n := 0
-	for ; w.m[0].Send(1, &h, pattern(1, 9000), 1, false) != rpi.Full; n++ {
+	for ; w.M[0].Send(1, &h, pattern(1, 9000), 1, false) != rpi.Full; n++ {
 	}
-	if w.m[0].Send(2, &h, pattern(1, 9000), 1, false) != rpi.Full {
+	if w.M[0].Send(2, &h, pattern(1, 9000), 1, false) != rpi.Full {
 		t.Fatal("there was a chunk left")
 	}
-	w.m[2].Poll()
-	w.m[0].Poll()
-	if w.s[0].writable[2] != 0 || w.m[0].Arm() == false {
+	w.M[2].Poll()
+	w.M[0].Poll()
+	if w.S[0].Room[2] != 0 || w.M[0].Arm() == false {
 		t.Fatal("writable, without a chunk")
 	}
-	w.m[1].Poll()
-	if w.m[0].Arm() {
+	w.M[1].Poll()
+	if w.M[0].Arm() {
 		t.Error("sleeps in spite of what was freed")
 	}
-	w.until("writable", func() bool { return w.s[0].writable[1] == 1 && w.s[0].writable[2] == 1 })
-	w.send(0, 2, h, pattern(1, 9000), 1, false)
-	w.until("arrived", func() bool { return len(w.s[2].got[0]) == 1 && len(w.s[1].got[0]) == n })
+	w.Until("writable", func() bool { return w.S[0].Room[1] == 1 && w.S[0].Room[2] == 1 })
+	w.Send(0, 2, h, pattern(1, 9000), 1, false)
+	w.Until("arrived", func() bool { return len(w.S[2].Got[0]) == 1 && len(w.S[1].Got[0]) == n })
 }
 
 // A rank is told of room while it arms its bell, and neither sees the other: it is
 // woken by the next poll that finds nothing.
 func TestRoomAtLast(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	h := eager(1, 1000)
-	w.m[0].Send(1, &h, pattern(1, 1000), 0, false)
-	for len(w.s[1].got[0]) == 0 {
-		w.m[1].Poll()
+	w.M[0].Send(1, &h, pattern(1, 1000), 0, false)
+	for len(w.S[1].Got[0]) == 0 {
+		w.M[1].Poll()
 	}
-	w.m[0].bell.arm(true)
-	if w.m[1].Poll(); *w.m[0].word&bellArmed != 0 {
+	w.M[0].bell.arm(true)
+	if w.M[1].Poll(); *w.M[0].word&bellArmed != 0 {
 		t.Error("it sleeps")
 	}
-	w.m[0].bell.arm(true)
-	if w.m[1].Poll(); *w.m[0].word&bellArmed == 0 {
+	w.M[0].bell.arm(true)
+	if w.M[1].Poll(); *w.M[0].word&bellArmed == 0 {
 		t.Error("woken for nothing")
 	}
 }
@@ -180,38 +180,38 @@ func TestRoomAtLast(t *testing.T) {
 // those refused, by Wake, by the end of a peer.
 func TestWakes(t *testing.T) {
 	for name, by := range map[string]func(w *world){
-		"frame": func(w *world) { w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, false) },
+		"frame": func(w *world) { w.M[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, false) },
 		"flush": func(w *world) {
-			w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
-			w.m[1].Flush()
+			w.M[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
+			w.M[1].Flush()
 		},
 		"armed": func(w *world) {
-			w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
-			w.m[1].Arm()
+			w.M[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
+			w.M[1].Arm()
 		},
 		"room": func(w *world) {
-			for w.m[1].Poll() {
+			for w.M[1].Poll() {
 			}
 		},
-		"wake":  func(w *world) { w.m[0].Wake() },
-		"close": func(w *world) { w.m[1].Close() },
+		"wake":  func(w *world) { w.M[0].Wake() },
+		"close": func(w *world) { w.M[1].Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)
-			defer func() { w.m[0].Close() }()
+			defer func() { w.M[0].Close() }()
 			if name != "close" {
-				defer func() { w.m[1].Close() }()
+				defer func() { w.M[1].Close() }()
 			}
-			w.connect(1, 0)
+			w.Connect(1, 0)
 			h := eager(1, 8)
-			for name == "room" && w.m[0].Send(1, &h, pattern(1, 8), 1, true) != rpi.Full {
+			for name == "room" && w.M[0].Send(1, &h, pattern(1, 8), 1, true) != rpi.Full {
 			}
-			if !w.m[0].Arm() {
+			if !w.M[0].Arm() {
 				t.Fatal("nothing to do, and may not sleep")
 			}
 			woken := make(chan struct{})
 			go func() {
-				w.m[0].Wait(time.Hour)
+				w.M[0].Wait(time.Hour)
 				close(woken)
 			}()
 			select {
@@ -231,25 +231,25 @@ func TestWakes(t *testing.T) {
 // A frame that comes between Arm and Wait, or before Arm, leaves no sleeper.
 func TestNoLostWakeUp(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.connect(1, 0)
-	w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
-	if w.m[0].Arm() {
+	defer w.Close()
+	w.Connect(1, 0)
+	w.M[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, true)
+	if w.M[0].Arm() {
 		t.Fatal("may sleep in spite of a frame")
 	}
-	w.m[0].Poll()
-	if !w.m[0].Arm() {
+	w.M[0].Poll()
+	if !w.M[0].Arm() {
 		t.Fatal("may not sleep")
 	}
-	w.m[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, false)
-	w.m[0].Wait(time.Hour)
-	w.m[0].Poll()
-	w.m[0].Wake()
-	if !w.m[0].Arm() {
+	w.M[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, false)
+	w.M[0].Wait(time.Hour)
+	w.M[0].Poll()
+	w.M[0].Wake()
+	if !w.M[0].Arm() {
 		t.Fatal("may not sleep")
 	}
-	w.m[0].Wait(time.Hour)
-	if b := atomic.LoadUint32(w.m[0].word); b != 0 {
+	w.M[0].Wait(time.Hour)
+	if b := atomic.LoadUint32(w.M[0].word); b != 0 {
 		t.Errorf("the bell is at %d", b)
 	}
 }
@@ -257,26 +257,26 @@ func TestNoLostWakeUp(t *testing.T) {
 // Who leaves is missed after its last frame, once.
 func TestPeerCloses(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
+	defer w.Close()
 	for i := range 50 {
 		h := eager(i, 3000)
-		w.m[1].Send(0, &h, pattern(i, 3000), 0, true)
+		w.M[1].Send(0, &h, pattern(i, 3000), 0, true)
 	}
-	w.m[1].Close()
-	w.m[1] = w.m[2]
-	w.until("missed", func() bool { return len(w.s[0].downs[1]) > 0 && len(w.s[2].downs[1]) > 0 })
-	w.poll()
-	if downs := w.s[0].downs[1]; len(downs) != 1 || !errors.Is(downs[0], ErrClosed) || !strings.Contains(downs[0].Error(), "rank 1") {
+	w.M[1].Close()
+	w.M[1] = w.M[2]
+	w.Until("missed", func() bool { return len(w.S[0].Downs[1]) > 0 && len(w.S[2].Downs[1]) > 0 })
+	w.Poll()
+	if downs := w.S[0].Downs[1]; len(downs) != 1 || !errors.Is(downs[0], ErrClosed) || !strings.Contains(downs[0].Error(), "rank 1") {
 		t.Error(downs)
 	}
-	if len(w.s[0].got[1]) != 50 {
-		t.Errorf("%d of 50 frames", len(w.s[0].got[1]))
+	if len(w.S[0].Got[1]) != 50 {
+		t.Errorf("%d of 50 frames", len(w.S[0].Got[1]))
 	}
 	h := eager(1, 8)
-	if w.m[0].Send(1, &h, pattern(1, 8), 1, false) != rpi.Full {
+	if w.M[0].Send(1, &h, pattern(1, 8), 1, false) != rpi.Full {
 		t.Error("a frame to nobody was taken")
 	}
-	if !w.m[0].Arm() || !w.m[0].Quiet() {
+	if !w.M[0].Arm() || !w.M[0].Quiet() {
 		t.Error("there is still something to do")
 	}
 }
@@ -340,14 +340,14 @@ func TestUnreached(t *testing.T) {
 
 func TestForgo(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
-	w.m[0].Forgo(1)
-	if w.m[0].Reaches(1) || w.m[0].Unreached(1) == nil || !w.m[0].Reaches(2) {
+	defer w.Close()
+	w.M[0].Forgo(1)
+	if w.M[0].Reaches(1) || w.M[0].Unreached(1) == nil || !w.M[0].Reaches(2) {
 		t.Error("forgone, and reached")
 	}
-	w.m[1].Forgo(0)
-	w.send(0, 2, eager(1, 100), pattern(1, 100), 0, false)
-	w.until("arrived", func() bool { return len(w.s[2].got[0]) == 1 })
+	w.M[1].Forgo(0)
+	w.Send(0, 2, eager(1, 100), pattern(1, 100), 0, false)
+	w.Until("arrived", func() bool { return len(w.S[2].Got[0]) == 1 })
 }
 
 func TestStartFails(t *testing.T) {
@@ -377,13 +377,13 @@ func TestStartFails(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	fds, maps := descriptors(t), mappings(t)
 	w := newWorld(t, 5)
-	for i := range w.m {
-		w.connect(i, (i+1)%5)
+	for i := range w.M {
+		w.Connect(i, (i+1)%5)
 	}
 	if mappings(t) == maps {
 		t.Error("nothing is mapped")
 	}
-	w.close()
+	w.Close()
 	if n := descriptors(t); n != fds {
 		t.Errorf("%d descriptors, %d before", n, fds)
 	}

@@ -171,7 +171,7 @@ func TestPeerDies(t *testing.T) {
 		if direct == "0" {
 			m.peers[1].access = denied
 		}
-		for begin := time.Now(); len(s.downs[1]) == 0; {
+		for begin := time.Now(); len(s.Downs[1]) == 0; {
 			if !m.Poll() && m.Arm() {
 				m.Wait(-1)
 			}
@@ -179,18 +179,18 @@ func TestPeerDies(t *testing.T) {
 				t.Fatal("not missed")
 			}
 		}
-		if err := s.downs[1][0]; !errors.Is(err, ErrDied) {
+		if err := s.Downs[1][0]; !errors.Is(err, ErrDied) {
 			t.Error(err)
 		}
-		if len(s.got[1]) < 3 {
-			t.Fatalf("%d of 3 frames", len(s.got[1]))
+		if len(s.Got[1]) < 3 {
+			t.Fatalf("%d of 3 frames", len(s.Got[1]))
 		}
-		for i, f := range s.got[1][:3] {
+		for i, f := range s.Got[1][:3] {
 			check(t, f, i, 5000)
 		}
-		for _, f := range s.got[1][3:] {
-			if f.h.Kind != rpi.Data || !bytes.Equal(f.p, make([]byte, 1<<20)) {
-				t.Errorf("a frame of kind %d with %d bytes", f.h.Kind, len(f.p))
+		for _, f := range s.Got[1][3:] {
+			if f.Kind != rpi.Data || !bytes.Equal(f.Payload, make([]byte, 1<<20)) {
+				t.Errorf("a frame of kind %d with %d bytes", f.Kind, len(f.Payload))
 			}
 		}
 		m.Close()

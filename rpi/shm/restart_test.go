@@ -3,13 +3,10 @@
 package shm
 
 import (
-	"fmt"
-	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 	"golang.org/x/sys/unix"
 )
 
@@ -45,142 +42,25 @@ func petrify(t *testing.T, m *Module) {
 	unix.Close(pair[1])
 }
 
-// Engines come back from images again and again while their callers are in the
-// middle of messages of all protocols and of turns; whoever wakes or waits need not know.
 func TestEnginesComeBack(t *testing.T) {
-	const n, rounds, restarts = 4, 25, 10
-	fds, maps := descriptors(t), mappings(t)
-	engines, modules, addrs := make([]*rpi.Engine, n), make([]*Module, n), make([][]byte, n)
-	start := func(i, incarnation int, begin func(rpi.Env) ([]byte, error)) {
-		e := env(i, n)
-		e.Sink, e.Incarnation, e.Secret = engines[i].Sink(0), uint64(incarnation), fmt.Append(nil, "secret ", incarnation)
-		e.Params["shm.direct"] = "100000"
-		var err error
-		if addrs[i], err = begin(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	introduce := func() {
-		for i, m := range modules {
-			if err := m.Peers(addrs); err != nil {
-				t.Fatal(err)
-			}
-			for j := range n {
-				if err := m.Unreached(j); err != nil || j != i && !m.Reaches(j) {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	for i := range n {
-		modules[i] = New()
-		engines[i] = rpi.New(rpi.Config{Rank: i, Size: n, Modules: []rpi.Module{modules[i]}})
-		start(i, 0, modules[i].Start)
-	}
-	introduce()
-	var callers, wakers sync.WaitGroup
-	errs := make(chan error, 2*n)
-	stop := make(chan struct{})
-	for i, e := range engines {
-		e.Start()
-		callers.Go(func() {
-			if err := exchange(e, i, n, rounds); err != nil {
-				errs <- fmt.Errorf("rank %d: %w", i, err)
-				for _, e := range engines {
-					e.Abort(err)
-				}
-			}
-		})
-		wakers.Go(func() {
-			for tick := time.NewTicker(100 * time.Microsecond); ; {
-				modules[i].Wake()
-				select {
-				case <-stop:
-					tick.Stop()
-					return
-				case <-tick.C:
-				}
-			}
-		})
-	}
-	takeTurns(t, engines, 100, &callers, errs)
-	for k := range restarts {
-		open := closeAll(t, engines)
-		for i, m := range modules {
-			petrify(t, m)
-			m.Poll() // as the engine may, once more
-			start(i, k+1, m.Restart)
-		}
-		introduce()
-		for _, e := range engines {
-			if err := e.Restarted(nil, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		open()
-	}
-	callers.Wait()
-	close(stop)
-	wakers.Wait()
-	select {
-	case err := <-errs:
-		t.Fatal(err)
-	default:
-	}
-	for _, e := range engines {
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := descriptors(t); n != fds {
-		t.Errorf("%d descriptors before, %d after", fds, n)
-	}
-	if n := mappings(t); n != maps {
-		t.Errorf("%d mappings before, %d after", maps, n)
+	before := mappings(t)
+	moduletest.ComeBack(t, build, func(m *Module) {
+		petrify(t, m)
+		m.Poll() // as the engine may, once more
+	}, moduletest.Options{Env: moduletest.With("shm.direct", "100000")}, func(j *job) { takeTurns(j, 100) })
+	if after := mappings(t); after != before {
+		t.Errorf("%d mappings before, %d after", before, after)
 	}
 }
 
-// A Wait that comes while the module restarts returns, and one that comes
-// afterwards is woken: by Wake, also by one that met no memory.
 func TestWaitAndWakeRaceWithRestart(t *testing.T) {
 	m := New()
-	if _, err := m.Start(env(0, 1)); err != nil {
-		t.Fatal(err)
-	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				m.waking.Lock()
-				if m.word != nil {
-					m.arm(false)
-				}
-				m.waking.Unlock()
-				m.Wait(-1) // somebody wakes
-			}
+	moduletest.WaitAndWake(t, m, func() {
+		m.waking.Lock()
+		if m.word != nil {
+			m.arm(false)
 		}
-	}()
-	for k := range 200 {
-		m.Wake()
-		e := env(0, 1)
-		e.Incarnation = uint64(k)
-		if _, err := m.Restart(e); err != nil {
-			t.Fatal(err)
-		}
-		m.Wake()
-	}
-	close(stop)
-	for {
-		m.Wake()
-		select {
-		case <-stopped:
-			m.Close()
-			return
-		default:
-		}
-	}
+		m.waking.Unlock()
+		m.Wait(-1)
+	})
 }

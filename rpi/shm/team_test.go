@@ -3,41 +3,37 @@ package shm
 import (
 	"bytes"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
 // takeTurns lets each engine take turns of a team, beside what else it does.
-func takeTurns(t *testing.T, engines []*rpi.Engine, turns int, callers *sync.WaitGroup, errs chan<- error) {
-	t.Helper()
-	n := len(engines)
+func takeTurns(j *job, turns int) {
+	j.T.Helper()
+	n := len(j.Engines)
 	members := make([]int, n)
 	for i := range members {
 		members[i] = i
 	}
 	teams, places := make([]*rpi.Team, n), make([]rpi.Place, n)
-	for i, e := range engines {
+	for i, e := range j.Engines {
 		var ok bool
 		if teams[i], places[i], ok = e.OpenTeam(3, members, i); !ok {
-			t.Fatalf("rank %d has no board", i)
+			j.T.Fatalf("rank %d has no board", i)
 		}
 	}
-	for i, e := range engines {
+	for i, e := range j.Engines {
 		if err := e.JoinTeam(teams[i], places); err != nil {
-			t.Fatal(err)
+			j.T.Fatal(err)
 		}
-		callers.Go(func() {
+		j.Go(i, func(e *rpi.Engine) error {
 			for turn := range turns {
 				if err := takeTurn(e, teams[i], i, n, turn); err != nil {
-					errs <- fmt.Errorf("rank %d, turn %d: %w", i, turn, err)
-					for _, e := range engines {
-						e.Abort(err)
-					}
-					return
+					return fmt.Errorf("turn %d: %w", turn, err)
 				}
 			}
+			return nil
 		})
 	}
 }
@@ -74,30 +70,30 @@ func takeTurn(e *rpi.Engine, team *rpi.Team, rank, n, turn int) error {
 // A board is where every other rank of the machine sees it, and the same for all.
 func TestBoards(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
-	sizes := w.m[0].Boards()
+	defer w.Close()
+	sizes := w.M[0].Boards()
 	n := len(sizes)
 	for i, size := range sizes {
-		own := w.m[0].Board(i)
+		own := w.M[0].Board(i)
 		if len(own) < size {
 			t.Fatalf("board %d has %d bytes, %d are used", i, len(own), size)
 		}
 		own[0], own[size-1] = byte(i+1), byte(i+2)
 	}
 	for i, size := range sizes {
-		for _, m := range w.m[1:] {
-			if p := m.PeerBoard(0, i); p[0] != byte(i+1) || p[size-1] != byte(i+2) || len(p) != len(w.m[0].Board(i)) {
+		for _, m := range w.M[1:] {
+			if p := m.PeerBoard(0, i); p[0] != byte(i+1) || p[size-1] != byte(i+2) || len(p) != len(w.M[0].Board(i)) {
 				t.Errorf("board %d is another", i)
 			}
 		}
 	}
 	for _, i := range []int{-1, n} {
-		if w.m[0].Board(i) != nil || w.m[1].PeerBoard(0, i) != nil {
+		if w.M[0].Board(i) != nil || w.M[1].PeerBoard(0, i) != nil {
 			t.Errorf("there is a board %d", i)
 		}
 	}
-	w.m[1].Forgo(0)
-	if w.m[1].PeerBoard(0, 0) != nil || w.m[1].PeerBoard(1, 0) != nil {
+	w.M[1].Forgo(0)
+	if w.M[1].PeerBoard(0, 0) != nil || w.M[1].PeerBoard(1, 0) != nil {
 		t.Error("a board of a rank that is not reached")
 	}
 }
@@ -105,20 +101,20 @@ func TestBoards(t *testing.T) {
 // Whoever is about to sleep is rung once; a mark is seen once.
 func TestRingAndAsk(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
-	if w.m[0].Asleep(1) {
+	defer w.Close()
+	if w.M[0].Asleep(1) {
 		t.Error("it is awake")
 	}
-	if !w.m[1].Arm() || !w.m[0].Asleep(1) {
+	if !w.M[1].Arm() || !w.M[0].Asleep(1) {
 		t.Error("it is about to sleep")
 	}
-	w.m[0].Ring([]int{1, 2})
-	w.m[1].Wait(-1) // returns at once
-	if w.m[0].Asleep(1) {
+	w.M[0].Ring([]int{1, 2})
+	w.M[1].Wait(-1) // returns at once
+	if w.M[0].Asleep(1) {
 		t.Error("it was rung")
 	}
-	w.m[0].Ask(1, 2)
-	if w.m[1].Asked(1) || !w.m[1].Asked(2) || w.m[1].Asked(2) || w.m[2].Asked(2) {
+	w.M[0].Ask(1, 2)
+	if w.M[1].Asked(1) || !w.M[1].Asked(2) || w.M[1].Asked(2) || w.M[2].Asked(2) {
 		t.Error("one mark on one board of one rank")
 	}
 }

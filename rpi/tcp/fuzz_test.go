@@ -21,18 +21,18 @@ func FuzzFrames(f *testing.F) {
 			p = p[:8<<10]
 		}
 		w := newWorld(t, 2)
-		defer w.close()
-		w.connect(1, 0)
-		w.s[0].keep = func(h *rpi.Header) int { return h.PayloadLen() / (int(part%4) + 1) }
-		fd := w.m[1].conns[0].fd
+		defer w.Close()
+		w.Connect(1, 0)
+		w.S[0].Keep = func(h *rpi.Header) int { return h.PayloadLen() / (int(part%4) + 1) }
+		fd := w.M[1].conns[0].fd
 		for size := int(piece)%256 + 1; len(p) > 0; p = p[min(size, len(p)):] {
 			unix.Write(fd, p[:min(size, len(p))])
-			w.m[0].Poll()
+			w.M[0].Poll()
 		}
-		w.m[1].Close()
-		w.m[1] = w.m[0]
-		w.until("down", func() bool { return len(w.s[0].downs[1]) > 0 })
-		if len(w.s[0].downs[1]) != 1 || len(w.m[0].conns) != 0 {
+		w.M[1].Close()
+		w.M[1] = w.M[0]
+		w.Until("down", func() bool { return len(w.S[0].Downs[1]) > 0 })
+		if len(w.S[0].Downs[1]) != 1 || len(w.M[0].conns) != 0 {
 			t.Fatal("not ended cleanly")
 		}
 	})
@@ -47,18 +47,18 @@ func FuzzCaller(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.0\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, p []byte) {
 		w := newWorld(t, 3)
-		defer w.close()
-		fd := call(t, w.addr[0])
+		defer w.Close()
+		fd := call(t, w.Addrs[0])
 		unix.Write(fd, p)
 		for range 5 {
-			w.m[0].Poll()
+			w.M[0].Poll()
 		}
-		if len(w.m[0].conns) != 0 {
+		if len(w.M[0].conns) != 0 {
 			t.Fatal("got in")
 		}
 		unix.Close(fd)
-		w.until("gone", func() bool { return len(w.m[0].guests) == 0 })
-		if len(w.s[0].downs) != 0 {
+		w.Until("gone", func() bool { return len(w.M[0].guests) == 0 })
+		if len(w.S[0].Downs) != 0 {
 			t.Fatal("a caller has harmed a rank")
 		}
 	})
@@ -72,17 +72,17 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("SSH-2.0-OpenSSH_9.9\r\n"))
 	f.Fuzz(func(t *testing.T, p []byte) {
 		w := newWorld(t, 2)
-		defer w.close()
-		m := w.m[0]
+		defer w.Close()
+		m := w.M[0]
 		h := eager(0, 0)
 		m.Send(1, &h, nil, 0, false)
 		// Take the call in place of module 1.
-		other := w.m[1]
+		other := w.M[1]
 		defer func() { other.Close() }()
 		lfd := other.lfd
 		var fd int
-		w.m[1] = m
-		w.until("called", func() bool {
+		w.M[1] = m
+		w.Until("called", func() bool {
 			var err error
 			fd, _, err = unix.Accept4(lfd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 			return err == nil
@@ -98,7 +98,7 @@ func FuzzAnswer(f *testing.F) {
 		// Told to come later it calls again: there must be nobody any more.
 		other.Close()
 		other = New()
-		w.until("ended", func() bool { return len(w.s[0].downs[1]) > 0 })
+		w.Until("ended", func() bool { return len(w.S[0].Downs[1]) > 0 })
 	})
 }
 

@@ -34,11 +34,11 @@ func call(t testing.TB, addr []byte) int {
 }
 
 // hear polls until the stranger has got n bytes or the end of the connection.
-func (w *world) hear(fd, n int) []byte {
-	w.t.Helper()
+func hear(w *world, fd, n int) []byte {
+	w.T.Helper()
 	p := make([]byte, n)
 	have := 0
-	w.until("an answer", func() bool {
+	w.Until("an answer", func() bool {
 		k, err := unix.Read(fd, p[have:])
 		if k > 0 {
 			have += k
@@ -61,15 +61,15 @@ func greeting0(change func(*hello)) []byte {
 
 func TestHandshakeByHand(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
-	fd := call(t, w.addr[0])
+	defer w.Close()
+	fd := call(t, w.Addrs[0])
 	defer unix.Close(fd)
 	hi := greeting0(nil)
 	for _, b := range hi { // in the smallest pieces
 		unix.Write(fd, []byte{b})
-		w.poll()
+		w.Poll()
 	}
-	answer := w.hear(fd, verdictSize+answerSize)
+	answer := hear(w, fd, verdictSize+answerSize)
 	if c, err := decodeVerdict(answer[:verdictSize]); c != codeGo || err != nil {
 		t.Fatal(c, err)
 	}
@@ -78,13 +78,13 @@ func TestHandshakeByHand(t *testing.T) {
 		t.Fatal("the acceptor's proof")
 	}
 	for _, b := range prove(secret, labelInitiator, hi, nonce) {
-		if len(w.m[0].conns) != 0 {
+		if len(w.M[0].conns) != 0 {
 			t.Fatal("accepted before the proof was complete")
 		}
 		unix.Write(fd, []byte{b})
-		w.poll()
+		w.Poll()
 	}
-	if c, err := decodeVerdict(w.hear(fd, verdictSize)); c != codeGo || err != nil {
+	if c, err := decodeVerdict(hear(w, fd, verdictSize)); c != codeGo || err != nil {
 		t.Fatal(c, err)
 	}
 	f := make([]byte, rpi.HeaderSize+3)
@@ -92,13 +92,13 @@ func TestHandshakeByHand(t *testing.T) {
 	h.Encode(f)
 	copy(f[rpi.HeaderSize:], pattern(4, 3))
 	unix.Write(fd, f)
-	w.until("frame", func() bool { return len(w.s[0].got[1]) == 1 })
-	check(t, w.s[0].got[1][0], 4, 3)
+	w.Until("frame", func() bool { return len(w.S[0].Got[1]) == 1 })
+	check(t, w.S[0].Got[1][0], 4, 3)
 }
 
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
+	defer w.Close()
 	for name, c := range map[string]struct {
 		change func(*hello)
 		want   code
@@ -113,36 +113,36 @@ func TestRefusals(t *testing.T) {
 		"size":        {func(h *hello) { h.size = 4 }, codeRank},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fd := call(t, w.addr[0])
+			fd := call(t, w.Addrs[0])
 			defer unix.Close(fd)
 			unix.Write(fd, greeting0(c.change))
-			got := w.hear(fd, verdictSize+1) // the verdict, and the end
+			got := hear(w, fd, verdictSize+1) // the verdict, and the end
 			if len(got) != verdictSize || code(got[7]) != c.want {
 				t.Fatalf("answer %q, want %v", got, c.want)
 			}
 		})
 	}
-	if len(w.m[0].guests) != 0 {
+	if len(w.M[0].guests) != 0 {
 		t.Fatal("guests left")
 	}
 }
 
 func TestWrongProof(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
-	fd := call(t, w.addr[0])
+	defer w.Close()
+	fd := call(t, w.Addrs[0])
 	defer unix.Close(fd)
 	unix.Write(fd, greeting0(nil))
-	answer := w.hear(fd, verdictSize+answerSize)
+	answer := hear(w, fd, verdictSize+answerSize)
 	// The acceptor's own proof played back is none.
 	unix.Write(fd, answer[verdictSize+nonceSize:])
-	if got := w.hear(fd, verdictSize+1); len(got) != verdictSize || code(got[7]) != codeProof {
+	if got := hear(w, fd, verdictSize+1); len(got) != verdictSize || code(got[7]) != codeProof {
 		t.Fatalf("answer %q", got)
 	}
-	if len(w.s[0].downs) != 0 || len(w.m[0].conns) != 0 || w.m[0].peers[1].state != idle {
+	if len(w.S[0].Downs) != 0 || len(w.M[0].conns) != 0 || w.M[0].peers[1].state != idle {
 		t.Fatal("a stranger has done rank 1 harm")
 	}
-	w.connect(1, 0)
+	w.Connect(1, 0)
 }
 
 // Modules that do not belong together: the initiator learns why, the acceptor
@@ -159,7 +159,7 @@ func TestStrangersAmongRanks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 3)
-			defer w.close()
+			defer w.Close()
 			e := env(1, 3)
 			c.change(&e)
 			s := newSink(e.Size)
@@ -171,24 +171,24 @@ func TestStrangersAmongRanks(t *testing.T) {
 			defer m.Close()
 			addrs := make([][]byte, e.Size)
 			target := 2
-			addrs[target] = w.addr[target]
+			addrs[target] = w.Addrs[target]
 			if name == "rank" { // meant for another rank
-				addrs[target] = w.addr[1]
+				addrs[target] = w.Addrs[1]
 			}
 			if err := m.Peers(addrs); err != nil {
 				t.Fatal(err)
 			}
 			h := eager(0, 0)
 			m.Send(target, &h, nil, 0, false)
-			w.until("refused", func() bool { m.Poll(); return len(s.downs[target]) > 0 })
-			err := s.downs[target][0]
+			w.Until("refused", func() bool { m.Poll(); return len(s.Downs[target]) > 0 })
+			err := s.Downs[target][0]
 			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "rank 2") {
 				t.Fatal(err)
 			}
-			w.poll()
-			for i := range w.s {
-				if len(w.s[i].downs) > 0 || len(w.m[i].conns) > 0 {
-					t.Fatalf("rank %d was touched: %v", i, w.s[i].downs)
+			w.Poll()
+			for i := range w.S {
+				if len(w.S[i].Downs) > 0 || len(w.M[i].conns) > 0 {
+					t.Fatalf("rank %d was touched: %v", i, w.S[i].Downs)
 				}
 			}
 		})
@@ -197,15 +197,15 @@ func TestStrangersAmongRanks(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.m[1].Close()
-	w.m[1] = w.m[0]
+	defer w.Close()
+	w.M[1].Close()
+	w.M[1] = w.M[0]
 	h := eager(0, 0)
-	if w.m[0].Send(1, &h, nil, 0, false) != rpi.Full {
+	if w.M[0].Send(1, &h, nil, 0, false) != rpi.Full {
 		t.Fatal("taken")
 	}
-	w.until("down", func() bool { return len(w.s[0].downs[1]) > 0 })
-	if err := w.s[0].downs[1][0]; !errors.Is(err, unix.ECONNREFUSED) {
+	w.Until("down", func() bool { return len(w.S[0].Downs[1]) > 0 })
+	if err := w.S[0].Downs[1][0]; !errors.Is(err, unix.ECONNREFUSED) {
 		t.Fatal(err)
 	}
 }
@@ -213,43 +213,43 @@ func TestNobodyListens(t *testing.T) {
 // A peer that never answers is given up by the clock, in Wait.
 func TestNoAnswer(t *testing.T) {
 	w := newWorld(t, 2, with("tcp.connect_timeout", "5ms"))
-	defer w.close()
-	m, h := w.m[0], eager(0, 0)
+	defer w.Close()
+	m, h := w.M[0], eager(0, 0)
 	m.Send(1, &h, nil, 0, false)
-	for len(w.s[0].downs[1]) == 0 { // rank 1 is not polled
+	for len(w.S[0].Downs[1]) == 0 { // rank 1 is not polled
 		if !m.Poll() && m.Arm() {
 			m.Wait(10 * time.Second)
 		}
 	}
-	if err := w.s[0].downs[1][0]; !errors.Is(err, ErrNoAnswer) {
+	if err := w.S[0].Downs[1][0]; !errors.Is(err, ErrNoAnswer) {
 		t.Fatal(err)
 	}
 }
 
 func TestSilenceAndGarbage(t *testing.T) {
 	w := newWorld(t, 2, with("tcp.stranger_timeout", "5ms"))
-	defer w.close()
-	m := w.m[0]
-	silent := call(t, w.addr[0])
+	defer w.Close()
+	m := w.M[0]
+	silent := call(t, w.Addrs[0])
 	defer unix.Close(silent)
-	noisy := call(t, w.addr[0])
+	noisy := call(t, w.Addrs[0])
 	defer unix.Close(noisy)
 	unix.Write(noisy, []byte("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: a browser that is lost\r\n\r\n"))
-	if got := w.hear(noisy, 1); len(got) != 0 {
+	if got := hear(w, noisy, 1); len(got) != 0 {
 		t.Fatalf("garbage was answered with %q", got)
 	}
-	w.until("the silent one is in", func() bool { return len(m.guests) == 1 })
+	w.Until("the silent one is in", func() bool { return len(m.guests) == 1 })
 	for len(m.guests) > 0 {
 		if !m.Poll() && m.Arm() {
 			m.Wait(10 * time.Second)
 		}
 	}
-	w.connect(1, 0)
+	w.Connect(1, 0)
 }
 
 func TestCrowdOfStrangers(t *testing.T) {
 	w := newWorld(t, 2, with("tcp.strangers", "8"))
-	defer w.close()
+	defer w.Close()
 	before := descriptors(t)
 	var fds []int
 	defer func() {
@@ -258,28 +258,28 @@ func TestCrowdOfStrangers(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		fds = append(fds, call(t, w.addr[0]))
-		w.poll()
+		fds = append(fds, call(t, w.Addrs[0]))
+		w.Poll()
 	}
-	w.until("all seen", func() bool { return len(w.m[0].guests) == 8 && !w.m[0].Poll() })
+	w.Until("all seen", func() bool { return len(w.M[0].guests) == 8 && !w.M[0].Poll() })
 	if n := descriptors(t) - before - len(fds); n != 8 {
 		t.Fatalf("%d descriptors for strangers", n)
 	}
-	w.connect(1, 0)
-	w.connect(0, 1)
+	w.Connect(1, 0)
+	w.Connect(0, 1)
 }
 
 // Whoever begins when, one connection survives, and no frame is lost.
 func TestSimultaneousConnect(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, 2)
-		defer w.close()
+		defer w.Close()
 		const frames = 5
 		var next [2]int
 		steps := rapid.SliceOfN(rapid.IntRange(0, 3), 0, 60).Draw(rt, "steps")
 		send := func(rank int) {
 			h := eager(next[rank], 3)
-			if next[rank] < frames && w.m[rank].Send(1-rank, &h, pattern(next[rank], 3), 0, false) == rpi.Taken {
+			if next[rank] < frames && w.M[rank].Send(1-rank, &h, pattern(next[rank], 3), 0, false) == rpi.Taken {
 				next[rank]++
 			}
 		}
@@ -287,23 +287,23 @@ func TestSimultaneousConnect(t *testing.T) {
 			if s < 2 {
 				send(s)
 			} else {
-				w.m[s-2].Poll()
+				w.M[s-2].Poll()
 			}
 		}
-		w.until("all arrived", func() bool {
+		w.Until("all arrived", func() bool {
 			send(0)
 			send(1)
-			return len(w.s[0].got[1]) == frames && len(w.s[1].got[0]) == frames
+			return len(w.S[0].Got[1]) == frames && len(w.S[1].Got[0]) == frames
 		})
-		for rank, m := range w.m {
-			for i, f := range w.s[rank].got[1-rank] {
+		for rank, m := range w.M {
+			for i, f := range w.S[rank].Got[1-rank] {
 				check(t, f, i, 3)
 			}
-			if len(m.conns) != 1 || m.attempts != 0 || len(w.s[rank].downs) != 0 {
-				rt.Fatalf("rank %d: %d connections, %d attempts, %v", rank, len(m.conns), m.attempts, w.s[rank].downs)
+			if len(m.conns) != 1 || m.attempts != 0 || len(w.S[rank].Downs) != 0 {
+				rt.Fatalf("rank %d: %d connections, %d attempts, %v", rank, len(m.conns), m.attempts, w.S[rank].Downs)
 			}
 		}
-		w.until("no guests left", func() bool { return len(w.m[0].guests)+len(w.m[1].guests) == 0 })
+		w.Until("no guests left", func() bool { return len(w.M[0].guests)+len(w.M[1].guests) == 0 })
 	})
 }
 
@@ -318,7 +318,7 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 			change = append(change, with("tcp.strangers", "1"))
 		}
 		w := newWorld(t, n, change...)
-		defer w.close()
+		defer w.Close()
 		sent := make([][]uint64, n)
 		count := make([][]int, n)
 		wish := make([][]bool, n)
@@ -330,7 +330,7 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 		try := func(from, to, size int) {
 			h := eager(count[from][to], sizes[size])
 			wish[from][to] = true
-			if w.m[from].Send(to, &h, pattern(count[from][to], sizes[size]), 9, size == 1) != rpi.Full {
+			if w.M[from].Send(to, &h, pattern(count[from][to], sizes[size]), 9, size == 1) != rpi.Full {
 				sent[from][to] += h.Counted()
 				count[from][to]++
 			}
@@ -341,7 +341,7 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 				try(from, to, rapid.IntRange(0, len(sizes)-1).Draw(rt, "size"))
 			}
 			for range rapid.IntRange(0, 2).Draw(rt, "polls") {
-				w.m[rapid.IntRange(0, n-1).Draw(rt, "who")].Poll()
+				w.M[rapid.IntRange(0, n-1).Draw(rt, "who")].Poll()
 			}
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "checkpoints") {
@@ -350,18 +350,18 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 			}
 			for _, i := range rapid.Permutation(seq(n)).Draw(rt, "closing") {
 				closed[i] = true
-				w.m[i].Quiesce()
+				w.M[i].Quiesce()
 				for range rapid.IntRange(0, 3).Draw(rt, "between") {
 					act()
 				}
 			}
 			drained := func(i int) bool {
 				for j := range n {
-					if w.s[i].received[j] != sent[j][i] {
+					if w.S[i].Received[j] != sent[j][i] {
 						return false
 					}
 				}
-				return w.m[i].Quiet()
+				return w.M[i].Quiet()
 			}
 			// A rank that is ready is not polled any more until all are.
 			ready := make([]bool, n)
@@ -369,8 +369,8 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 			for begin := time.Now(); waiting > 0; {
 				for i := range n {
 					if !ready[i] {
-						w.m[i].Poll()
-						if w.m[i].Quiet() && drained(i) {
+						w.M[i].Poll()
+						if w.M[i].Quiet() && drained(i) {
 							ready[i] = true
 							waiting--
 						}
@@ -383,26 +383,26 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 			// Captured here: nothing moves, nobody is half connected.
 			for i := range n {
 				for range 3 {
-					w.m[i].Poll()
+					w.M[i].Poll()
 				}
-				if !drained(i) || w.m[i].attempts+len(w.m[i].guests) != 0 {
+				if !drained(i) || w.M[i].attempts+len(w.M[i].guests) != 0 {
 					rt.Fatalf("rank %d is not at rest", i)
 				}
 				for j := range n {
-					if (w.m[i].peers[j].state == up) != (w.m[j].peers[i].state == up) {
+					if (w.M[i].peers[j].state == up) != (w.M[j].peers[i].state == up) {
 						rt.Fatalf("ranks %d and %d disagree about their connection", i, j)
 					}
 				}
 			}
 			for i := range n {
 				closed[i] = false
-				w.m[i].Continue()
+				w.M[i].Continue()
 			}
 			// What was torn down comes up again by itself.
-			w.until("connected again", func() bool {
+			w.Until("connected again", func() bool {
 				for i := range n {
 					for j := range n {
-						if wish[i][j] && w.m[i].peers[j].state != up {
+						if wish[i][j] && w.M[i].peers[j].state != up {
 							return false
 						}
 					}
@@ -412,12 +412,12 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 		}
 		for i := range n {
 			for j := range n {
-				for k, f := range w.s[j].got[i] {
-					check(t, f, k, f.h.PayloadLen())
+				for k, f := range w.S[j].Got[i] {
+					check(t, f, k, f.PayloadLen())
 				}
 			}
-			if len(w.s[i].downs) > 0 {
-				rt.Fatalf("rank %d: %v", i, w.s[i].downs)
+			if len(w.S[i].Downs) > 0 {
+				rt.Fatalf("rank %d: %v", i, w.S[i].Downs)
 			}
 		}
 	})
@@ -435,29 +435,29 @@ func seq(n int) []int {
 // Wait from sleeping, and is served afterwards.
 func TestCallerDuringQuiesce(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.m[0].Quiesce()
+	defer w.Close()
+	w.M[0].Quiesce()
 	h := eager(1, 1)
-	w.m[1].Send(0, &h, []byte{1}, 0, false)
+	w.M[1].Send(0, &h, []byte{1}, 0, false)
 	for range 100 {
-		w.poll()
+		w.Poll()
 	}
-	if !w.m[0].Quiet() || w.m[1].Quiet() {
+	if !w.M[0].Quiet() || w.M[1].Quiet() {
 		t.Fatal("the caller is not at rest, the called one is")
 	}
 	begin := time.Now()
-	w.m[0].Wait(20 * time.Millisecond)
+	w.M[0].Wait(20 * time.Millisecond)
 	if time.Since(begin) < 20*time.Millisecond {
 		t.Fatal("a caller kept Wait from sleeping")
 	}
-	w.m[1].Quiesce()
-	if !w.m[1].Quiet() {
+	w.M[1].Quiesce()
+	if !w.M[1].Quiet() {
 		t.Fatal("an attempt without proof was not torn down")
 	}
-	w.m[0].Continue()
-	w.m[1].Continue()
-	w.until("connected", func() bool { return len(w.m[0].conns) == 1 && len(w.m[1].conns) == 1 })
-	if w.s[1].writable[0] != 1 {
+	w.M[0].Continue()
+	w.M[1].Continue()
+	w.Until("connected", func() bool { return len(w.M[0].conns) == 1 && len(w.M[1].conns) == 1 })
+	if w.S[1].Room[0] != 1 {
 		t.Fatal("Writable is owed")
 	}
 }

@@ -30,7 +30,7 @@ func TestFrames(t *testing.T) {
 	for _, host := range []string{"", "127.0.0.1", "::1"} {
 		t.Run("host="+host, func(t *testing.T) {
 			w := newWorld(t, 2, func(e *rpi.Env) { e.Host = host })
-			defer w.close()
+			defer w.Close()
 			for from := range 2 {
 				held := 0
 				for i, n := range sizes {
@@ -38,17 +38,17 @@ func TestFrames(t *testing.T) {
 					if n > rpi.MaxFrame {
 						head.Kind = rpi.Data
 					}
-					if w.send(from, 1-from, head, pattern(i, n), rpi.Ref(i+1), false) == rpi.Held {
+					if w.Send(from, 1-from, head, pattern(i, n), rpi.Ref(i+1), false) == rpi.Held {
 						held++
 					}
 				}
-				w.until("all arrived", func() bool { return len(w.s[1-from].got[from]) == len(sizes) })
+				w.Until("all arrived", func() bool { return len(w.S[1-from].Got[from]) == len(sizes) })
 				for i, n := range sizes {
-					check(t, w.s[1-from].got[from][i], i, n)
+					check(t, w.S[1-from].Got[from][i], i, n)
 				}
-				w.until("all given back", func() bool { return len(w.s[from].sent) == held })
+				w.Until("all given back", func() bool { return len(w.S[from].Returned) == held })
 			}
-			if a, b := len(w.m[0].conns), len(w.m[1].conns); a != 1 || b != 1 {
+			if a, b := len(w.M[0].conns), len(w.M[1].conns); a != 1 || b != 1 {
 				t.Fatalf("%d and %d connections for one pair", a, b)
 			}
 		})
@@ -57,14 +57,14 @@ func TestFrames(t *testing.T) {
 
 func TestControlFramesHaveNoPayload(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	kinds := []rpi.Kind{rpi.RTS, rpi.CTS, rpi.Direct, rpi.Ack, rpi.Poison}
 	for _, k := range kinds {
-		w.send(0, 1, rpi.Header{Kind: k, Len: 1 << 40, Req: 3, Off: 1 << 50}, nil, 0, false)
+		w.Send(0, 1, rpi.Header{Kind: k, Len: 1 << 40, Req: 3, Off: 1 << 50}, nil, 0, false)
 	}
-	w.until("all arrived", func() bool { return len(w.s[1].got[0]) == len(kinds) })
+	w.Until("all arrived", func() bool { return len(w.S[1].Got[0]) == len(kinds) })
 	for i, k := range kinds {
-		if f := w.s[1].got[0][i]; f.h.Kind != k || f.h.Len != 1<<40 || f.h.Off != 1<<50 || len(f.p) != 0 {
+		if f := w.S[1].Got[0][i]; f.Kind != k || f.Len != 1<<40 || f.Off != 1<<50 || len(f.Payload) != 0 {
 			t.Fatalf("%+v", f)
 		}
 	}
@@ -74,16 +74,16 @@ func TestControlFramesHaveNoPayload(t *testing.T) {
 // begins where it should.
 func TestTruncated(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.s[1].keep = func(h *rpi.Header) int { return h.PayloadLen() / 3 }
+	defer w.Close()
+	w.S[1].Keep = func(h *rpi.Header) int { return h.PayloadLen() / 3 }
 	sizes := []int{9, 2000, 9000, 100000, 7, 250000, 300}
 	for i, n := range sizes {
-		w.send(0, 1, eager(i, n), pattern(i, n), rpi.Ref(i+1), i%2 == 0)
+		w.Send(0, 1, eager(i, n), pattern(i, n), rpi.Ref(i+1), i%2 == 0)
 	}
-	w.until("all arrived", func() bool { return len(w.s[1].got[0]) == len(sizes) })
+	w.Until("all arrived", func() bool { return len(w.S[1].Got[0]) == len(sizes) })
 	for i, n := range sizes {
-		f := w.s[1].got[0][i]
-		if string(f.p) != string(pattern(i, n)[:n/3]) {
+		f := w.S[1].Got[0][i]
+		if string(f.Payload) != string(pattern(i, n)[:n/3]) {
 			t.Fatalf("frame %d", i)
 		}
 	}
@@ -91,28 +91,28 @@ func TestTruncated(t *testing.T) {
 
 func TestBatchWaitsForFlush(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.connect(0, 1)
+	defer w.Close()
+	w.Connect(0, 1)
 	for i := range 100 {
 		h := eager(i, 8)
-		if w.m[0].Send(1, &h, pattern(i, 8), 0, true) != rpi.Taken {
+		if w.M[0].Send(1, &h, pattern(i, 8), 0, true) != rpi.Taken {
 			t.Fatal("not taken")
 		}
 	}
 	for range 100 {
-		w.m[1].Poll()
+		w.M[1].Poll()
 	}
-	if n := len(w.s[1].got[0]); n != 0 {
+	if n := len(w.S[1].Got[0]); n != 0 {
 		t.Fatalf("%d frames left before Flush", n)
 	}
-	if w.m[0].Arm() {
+	if w.M[0].Arm() {
 		t.Fatal("Arm allows to wait with bytes held back")
 	}
-	if !w.m[0].Flush() || !w.m[0].Arm() {
+	if !w.M[0].Flush() || !w.M[0].Arm() {
 		t.Fatal("a hundred small frames do not fit into a socket")
 	}
-	w.until("all arrived", func() bool { return len(w.s[1].got[0]) == 100 })
-	for i, f := range w.s[1].got[0] {
+	w.Until("all arrived", func() bool { return len(w.S[1].Got[0]) == 100 })
+	for i, f := range w.S[1].Got[0] {
 		check(t, f, i, 8)
 	}
 }
@@ -122,30 +122,30 @@ func TestBatchWaitsForFlush(t *testing.T) {
 func TestFlood(t *testing.T) {
 	for _, n := range []int{8, 4000, 200000} {
 		w := newWorld(t, 2)
-		w.connect(0, 1)
+		w.Connect(0, 1)
 		count := 0
 		for {
 			h := eager(count, n)
-			if w.m[0].Send(1, &h, pattern(count, n), rpi.Ref(count+1), false) == rpi.Full {
+			if w.M[0].Send(1, &h, pattern(count, n), rpi.Ref(count+1), false) == rpi.Full {
 				break
 			}
 			if count++; count > 1e6 {
 				t.Fatal("never full")
 			}
 		}
-		if c := w.m[0].conns[0]; len(c.out.buf) > 4*batchMax {
+		if c := w.M[0].conns[0]; len(c.out.buf) > 4*batchMax {
 			t.Fatalf("output buffer grew to %d bytes", len(c.out.buf))
 		}
-		if w.s[0].writable[1] != 1 || w.m[0].Flush() { // one from connecting
+		if w.S[0].Room[1] != 1 || w.M[0].Flush() { // one from connecting
 			t.Fatal("writable while the peer does not read")
 		}
-		w.until("writable", func() bool { return w.s[0].writable[1] == 2 })
-		w.until("all arrived", func() bool { return len(w.s[1].got[0]) == count })
-		for i, f := range w.s[1].got[0] {
+		w.Until("writable", func() bool { return w.S[0].Room[1] == 2 })
+		w.Until("all arrived", func() bool { return len(w.S[1].Got[0]) == count })
+		for i, f := range w.S[1].Got[0] {
 			check(t, f, i, n)
 		}
-		w.until("flushed", w.m[0].Flush)
-		w.close()
+		w.Until("flushed", w.M[0].Flush)
+		w.Close()
 	}
 }
 
@@ -163,7 +163,7 @@ func TestOrder(t *testing.T) {
 			size = rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(0, 20000))
 		}
 		w := newWorld(t, n, change...)
-		defer w.close()
+		defer w.Close()
 		type want struct{ tag, n int }
 		sent := make([][][]want, n)
 		for i := range sent {
@@ -182,7 +182,7 @@ func TestOrder(t *testing.T) {
 				ref = 0
 			}
 			h := eager(i, k)
-			switch w.m[from].Send(to, &h, pattern(i, k), ref, rapid.Bool().Draw(rt, "more")) {
+			switch w.M[from].Send(to, &h, pattern(i, k), ref, rapid.Bool().Draw(rt, "more")) {
 			case rpi.Held:
 				if ref == 0 {
 					rt.Fatal("held without a reference")
@@ -193,17 +193,17 @@ func TestOrder(t *testing.T) {
 				sent[from][to] = append(sent[from][to], want{i, k})
 			}
 			for range rapid.IntRange(0, 3).Draw(rt, "polls") {
-				w.m[rapid.IntRange(0, n-1).Draw(rt, "who")].Poll()
+				w.M[rapid.IntRange(0, n-1).Draw(rt, "who")].Poll()
 			}
 		}
-		w.until("all arrived", func() bool {
+		w.Until("all arrived", func() bool {
 			for from := range n {
 				for to := range n {
-					if len(w.s[to].got[from]) < len(sent[from][to]) {
+					if len(w.S[to].Got[from]) < len(sent[from][to]) {
 						return false
 					}
 				}
-				if len(w.s[from].sent) < len(held[from]) {
+				if len(w.S[from].Returned) < len(held[from]) {
 					return false
 				}
 			}
@@ -211,11 +211,11 @@ func TestOrder(t *testing.T) {
 		})
 		for from := range n {
 			for to := range n {
-				for i, f := range w.s[to].got[from] {
+				for i, f := range w.S[to].Got[from] {
 					check(t, f, sent[from][to][i].tag, sent[from][to][i].n)
 				}
 			}
-			for ref, times := range w.s[from].sent {
+			for ref, times := range w.S[from].Returned {
 				if times != 1 || !held[from][ref] {
 					rt.Fatalf("Sent(%d) %d times, held %v", ref, times, held[from][ref])
 				}
@@ -227,30 +227,30 @@ func TestOrder(t *testing.T) {
 // Upcalls may send: a pipeline of held frames that refills itself from Sent.
 func TestSendFromUpcalls(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	const frames, n = 40, 200000
 	next := 0
 	fill := func(int) {
 		for next < frames {
 			h := eager(next, n)
-			if w.m[0].Send(1, &h, pattern(next, n), rpi.Ref(next+1), false) == rpi.Full {
+			if w.M[0].Send(1, &h, pattern(next, n), rpi.Ref(next+1), false) == rpi.Full {
 				return
 			}
 			next++
 		}
 	}
-	w.s[0].onSent = func(peer int, _ rpi.Ref) { fill(peer) }
-	w.s[0].onWrite = fill
+	w.S[0].OnSent = func(peer int, _ rpi.Ref) { fill(peer) }
+	w.S[0].OnWritable = fill
 	echoed := 0
-	w.s[1].onEnd = func(int) {
+	w.S[1].OnEnd = func(int) {
 		h := rpi.Header{Kind: rpi.Ack, Req: uint64(echoed)}
-		if w.m[1].Send(0, &h, nil, 0, false) == rpi.Taken {
+		if w.M[1].Send(0, &h, nil, 0, false) == rpi.Taken {
 			echoed++
 		}
 	}
 	fill(1)
-	w.until("all arrived", func() bool { return len(w.s[1].got[0]) == frames && len(w.s[0].got[1]) == frames })
-	for i, f := range w.s[1].got[0] {
+	w.Until("all arrived", func() bool { return len(w.S[1].Got[0]) == frames && len(w.S[0].Got[1]) == frames })
+	for i, f := range w.S[1].Got[0] {
 		check(t, f, i, n)
 	}
 	if echoed != frames {
@@ -262,20 +262,20 @@ func TestSendFromUpcalls(t *testing.T) {
 func TestManyPeers(t *testing.T) {
 	const n = 20
 	w := newWorld(t, n)
-	defer w.close()
+	defer w.Close()
 	for round := range 3 {
 		for i := range n {
 			for j := range n {
 				if i != j {
-					w.send(i, j, eager(round, 100*round+i), pattern(round, 100*round+i), 0, true)
+					w.Send(i, j, eager(round, 100*round+i), pattern(round, 100*round+i), 0, true)
 				}
 			}
 		}
 	}
-	w.until("all arrived", func() bool {
+	w.Until("all arrived", func() bool {
 		for i := range n {
 			for j := range n {
-				if i != j && len(w.s[j].got[i]) < 3 {
+				if i != j && len(w.S[j].Got[i]) < 3 {
 					return false
 				}
 			}
@@ -283,11 +283,11 @@ func TestManyPeers(t *testing.T) {
 		return true
 	})
 	for i := range n {
-		if len(w.m[i].conns) != n-1 {
-			t.Fatalf("rank %d has %d connections", i, len(w.m[i].conns))
+		if len(w.M[i].conns) != n-1 {
+			t.Fatalf("rank %d has %d connections", i, len(w.M[i].conns))
 		}
 		for j := range n {
-			for round, f := range w.s[j].got[i] {
+			for round, f := range w.S[j].Got[i] {
 				check(t, f, round, 100*round+i)
 			}
 		}
@@ -296,11 +296,11 @@ func TestManyPeers(t *testing.T) {
 
 func TestNoAllocation(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.connect(0, 1)
-	w.connect(1, 0)
+	defer w.Close()
+	w.Connect(0, 1)
+	w.Connect(1, 0)
 	d := &discard{buf: make([]byte, rpi.MaxFrame)}
-	for _, m := range w.m {
+	for _, m := range w.M {
 		m.env.Sink = d
 	}
 	for _, n := range []int{8, smallMax, 200000} {
@@ -309,12 +309,12 @@ func TestNoAllocation(t *testing.T) {
 		allocs := testing.AllocsPerRun(200, func() {
 			d.ended = 0
 			for _, more := range []bool{true, true, false} {
-				for w.m[0].Send(1, &h, p, 1, more) == rpi.Full {
-					w.poll()
+				for w.M[0].Send(1, &h, p, 1, more) == rpi.Full {
+					w.Poll()
 				}
 			}
 			for d.ended < 3 {
-				w.poll()
+				w.Poll()
 			}
 		})
 		if allocs > 0 {
@@ -347,52 +347,52 @@ func (d *discard) Deliver(peer int, h *rpi.Header, payload []byte) error {
 
 func TestPeerCloses(t *testing.T) {
 	w := newWorld(t, 3)
-	defer w.close()
-	w.connect(0, 1)
-	w.connect(0, 2)
-	w.send(1, 0, eager(1, 50000), pattern(1, 50000), 1, false)
-	w.m[1].Flush()
-	w.m[1].Close()
-	w.m[1] = w.m[2] // not polled any more
-	w.until("down", func() bool { return len(w.s[0].downs[1]) > 0 })
-	w.poll()
-	err := w.s[0].downs[1][0]
-	if len(w.s[0].downs[1]) != 1 || !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "rank 1") {
-		t.Fatalf("downs %v", w.s[0].downs[1])
+	defer w.Close()
+	w.Connect(0, 1)
+	w.Connect(0, 2)
+	w.Send(1, 0, eager(1, 50000), pattern(1, 50000), 1, false)
+	w.M[1].Flush()
+	w.M[1].Close()
+	w.M[1] = w.M[2] // not polled any more
+	w.Until("down", func() bool { return len(w.S[0].Downs[1]) > 0 })
+	w.Poll()
+	err := w.S[0].Downs[1][0]
+	if len(w.S[0].Downs[1]) != 1 || !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "rank 1") {
+		t.Fatalf("downs %v", w.S[0].Downs[1])
 	}
-	check(t, w.s[0].got[1][0], 1, 50000) // what came before is not lost
+	check(t, w.S[0].Got[1][0], 1, 50000) // what came before is not lost
 	h := eager(0, 0)
-	if w.m[0].Send(1, &h, nil, 0, false) != rpi.Full || w.m[0].attempts != 0 {
+	if w.M[0].Send(1, &h, nil, 0, false) != rpi.Full || w.M[0].attempts != 0 {
 		t.Fatal("a peer that is down is tried again")
 	}
-	w.send(0, 2, eager(3, 10), pattern(3, 10), 0, false)
-	w.until("others live on", func() bool { return len(w.s[2].got[0]) == 1 })
+	w.Send(0, 2, eager(3, 10), pattern(3, 10), 0, false)
+	w.Until("others live on", func() bool { return len(w.S[2].Got[0]) == 1 })
 }
 
 // A peer that vanishes with unread bytes resets the connection; writing finds
 // it first. Down comes once, from Poll, and payloads are not touched after.
 func TestReset(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.connect(0, 1)
+	defer w.Close()
+	w.Connect(0, 1)
 	for i := range 3 {
-		w.send(0, 1, eager(i, 200000), pattern(i, 200000), rpi.Ref(i+1), false)
+		w.Send(0, 1, eager(i, 200000), pattern(i, 200000), rpi.Ref(i+1), false)
 	}
-	w.m[1].Close()
+	w.M[1].Close()
 	for i := range 20 {
 		h := eager(i, 200000)
-		w.m[0].Send(1, &h, pattern(i, 200000), rpi.Ref(100+i), false)
+		w.M[0].Send(1, &h, pattern(i, 200000), rpi.Ref(100+i), false)
 	}
-	if len(w.s[0].downs) != 0 {
+	if len(w.S[0].Downs) != 0 {
 		t.Fatal("Down from within Send")
 	}
-	w.m[1] = w.m[0]
-	w.until("down", func() bool { return len(w.s[0].downs[1]) > 0 })
-	w.poll()
-	if len(w.s[0].downs[1]) != 1 {
-		t.Fatalf("downs %v", w.s[0].downs[1])
+	w.M[1] = w.M[0]
+	w.Until("down", func() bool { return len(w.S[0].Downs[1]) > 0 })
+	w.Poll()
+	if len(w.S[0].Downs[1]) != 1 {
+		t.Fatalf("downs %v", w.S[0].Downs[1])
 	}
-	if !w.m[0].Flush() || !w.m[0].Quiet() {
+	if !w.M[0].Flush() || !w.M[0].Quiet() {
 		t.Fatal("frames of a dead peer keep the module busy")
 	}
 }
@@ -401,70 +401,70 @@ func TestReset(t *testing.T) {
 func TestWriteToDeadPeer(t *testing.T) {
 	for _, n := range []int{8, 100000} {
 		w := newWorld(t, 2)
-		w.connect(0, 1)
-		w.m[1].Close()
-		w.m[1] = New() // nobody
+		w.Connect(0, 1)
+		w.M[1].Close()
+		w.M[1] = New() // nobody
 		for r := rpi.Taken; r != rpi.Full; {
 			h := eager(1, n)
-			r = w.m[0].Send(1, &h, pattern(1, n), 0, false)
+			r = w.M[0].Send(1, &h, pattern(1, n), 0, false)
 		}
-		if w.m[0].Arm() || w.m[0].Quiet() || len(w.s[0].downs) != 0 {
+		if w.M[0].Arm() || w.M[0].Quiet() || len(w.S[0].Downs) != 0 {
 			t.Fatal("a Down is owed")
 		}
-		w.m[0].Poll()
-		w.m[0].Poll()
-		if len(w.s[0].downs[1]) != 1 || !w.m[0].Quiet() {
-			t.Fatalf("downs %v", w.s[0].downs[1])
+		w.M[0].Poll()
+		w.M[0].Poll()
+		if len(w.S[0].Downs[1]) != 1 || !w.M[0].Quiet() {
+			t.Fatalf("downs %v", w.S[0].Downs[1])
 		}
-		w.m[0].Close()
+		w.M[0].Close()
 	}
 }
 
 func TestPeerDiesWithinFrame(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	w.connect(0, 1)
+	defer w.Close()
+	w.Connect(0, 1)
 	var h [rpi.HeaderSize]byte
 	head := eager(1, 1000)
 	head.Encode(h[:])
-	unix.Write(w.m[1].conns[0].fd, append(h[:], 1, 2, 3))
-	w.m[1].Close()
-	w.m[1] = w.m[0]
-	w.until("down", func() bool { return len(w.s[0].downs[1]) > 0 })
-	if err := w.s[0].downs[1][0]; !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "middle") {
+	unix.Write(w.M[1].conns[0].fd, append(h[:], 1, 2, 3))
+	w.M[1].Close()
+	w.M[1] = w.M[0]
+	w.Until("down", func() bool { return len(w.S[0].Downs[1]) > 0 })
+	if err := w.S[0].Downs[1][0]; !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "middle") {
 		t.Fatal(err)
 	}
 }
 
 func TestCorruptStream(t *testing.T) {
-	junk := func(w *world) { unix.Write(w.m[1].conns[0].fd, pattern(9, 100)) }
+	junk := func(w *world) { unix.Write(w.M[1].conns[0].fd, pattern(9, 100)) }
 	write := func(w *world, head rpi.Header) {
 		var h [rpi.HeaderSize]byte
 		head.Encode(h[:])
-		unix.Write(w.m[1].conns[0].fd, h[:])
+		unix.Write(w.M[1].conns[0].fd, h[:])
 	}
 	long := func(w *world) { write(w, eager(1, rpi.MaxFrame+1)) }
 	data := func(w *world) { write(w, rpi.Header{Kind: rpi.Data, Len: rpi.MaxData + 1}) }
 	objection := errors.New("no such request")
 	object := func(w *world) {
-		w.s[0].refuse = objection
-		w.send(1, 0, eager(1, 1), []byte{1}, 0, false)
+		w.S[0].Refuse = objection
+		w.Send(1, 0, eager(1, 1), []byte{1}, 0, false)
 	}
 	for name, spoil := range map[string]func(*world){"junk": junk, "long": long, "data": data, "object": object} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)
-			defer w.close()
-			w.connect(0, 1)
+			defer w.Close()
+			w.Connect(0, 1)
 			spoil(w)
-			w.until("down", func() bool { return len(w.s[0].downs[1]) > 0 })
-			err := w.s[0].downs[1][0]
+			w.Until("down", func() bool { return len(w.S[0].Downs[1]) > 0 })
+			err := w.S[0].Downs[1][0]
 			if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "rank 1") {
 				t.Fatal(err)
 			}
 			if name == "object" && !errors.Is(err, objection) {
 				t.Fatal(err)
 			}
-			w.until("the other side, too", func() bool { return len(w.s[1].downs[0]) > 0 })
+			w.Until("the other side, too", func() bool { return len(w.S[1].Downs[0]) > 0 })
 		})
 	}
 }
@@ -475,14 +475,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 		w := newWorld(t, 5)
 		for i := range 5 {
 			for j := range i {
-				w.send(i, j, eager(1, 100), pattern(1, 100), 0, false)
+				w.Send(i, j, eager(1, 100), pattern(1, 100), 0, false)
 			}
 		}
 		h := eager(1, 1)
-		w.m[0].Send(4, &h, []byte{1}, 0, false) // one that is perhaps half open
-		stranger := call(t, w.addr[2])
-		w.poll()
-		w.close()
+		w.M[0].Send(4, &h, []byte{1}, 0, false) // one that is perhaps half open
+		stranger := call(t, w.Addrs[2])
+		w.Poll()
+		w.Close()
 		unix.Close(stranger)
 	}
 	if after := descriptors(t); after != before {
@@ -493,31 +493,31 @@ func TestCloseLeavesNothing(t *testing.T) {
 func TestRestart(t *testing.T) {
 	before := descriptors(t)
 	w := newWorld(t, 3)
-	w.connect(0, 1)
-	w.connect(2, 0)
-	for i, m := range w.m {
+	w.Connect(0, 1)
+	w.Connect(2, 0)
+	for i, m := range w.M {
 		m.Quiesce()
-		w.until("quiet", m.Quiet)
+		w.Until("quiet", m.Quiet)
 		e := env(i, 3)
-		e.Incarnation, e.Secret, e.Sink = 78, []byte("another"), w.s[i]
+		e.Incarnation, e.Secret, e.Sink = 78, []byte("another"), w.S[i]
 		var err error
-		if w.addr[i], err = m.Restart(e); err != nil {
+		if w.Addrs[i], err = m.Restart(e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, m := range w.m {
-		if err := m.Peers(w.addr); err != nil {
+	for _, m := range w.M {
+		if err := m.Peers(w.Addrs); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.connect(0, 1)
-	w.connect(1, 2)
-	for i, s := range w.s {
-		if len(s.downs) > 0 {
-			t.Fatalf("rank %d: %v", i, s.downs)
+	w.Connect(0, 1)
+	w.Connect(1, 2)
+	for i, s := range w.S {
+		if len(s.Downs) > 0 {
+			t.Fatalf("rank %d: %v", i, s.Downs)
 		}
 	}
-	w.close()
+	w.Close()
 	if after := descriptors(t); after != before {
 		t.Fatalf("%d descriptors before, %d after", before, after)
 	}
@@ -556,21 +556,21 @@ func TestStartRefuses(t *testing.T) {
 
 func TestPeersRefuses(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	other := append([]byte(nil), w.addr[1]...)
+	defer w.Close()
+	other := append([]byte(nil), w.Addrs[1]...)
 	other[1] = littleEndian + bigEndian - nativeOrder
 	for name, addr := range map[string][]byte{
-		"byte order": other, "empty": {}, "short": w.addr[1][:5], "version": append([]byte{9}, w.addr[1][1:]...),
+		"byte order": other, "empty": {}, "short": w.Addrs[1][:5], "version": append([]byte{9}, w.Addrs[1][1:]...),
 		"no port": append([]byte{version, nativeOrder, 0, 0}, 127, 0, 0, 1),
 	} {
-		if err := w.m[0].Peers([][]byte{w.addr[0], addr}); err == nil || !strings.Contains(err.Error(), "rank 1") {
+		if err := w.M[0].Peers([][]byte{w.Addrs[0], addr}); err == nil || !strings.Contains(err.Error(), "rank 1") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if w.m[0].Peers(w.addr[:1]) == nil {
+	if w.M[0].Peers(w.Addrs[:1]) == nil {
 		t.Error("too few addresses")
 	}
-	if !w.m[0].Reaches(1) || w.m[0].Reaches(0) || w.m[0].Reaches(2) || w.m[0].Reaches(-1) {
+	if !w.M[0].Reaches(1) || w.M[0].Reaches(0) || w.M[0].Reaches(2) || w.M[0].Reaches(-1) {
 		t.Error("Reaches")
 	}
 }
@@ -580,7 +580,7 @@ func TestPeersRefuses(t *testing.T) {
 // goroutine of the same process.
 func TestWaitLosesNothing(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
+	defer w.Close()
 	const rounds = 2000
 	var locks [2]sync.Mutex
 	var asked [2]atomic.Int64 // requests from the other goroutine, by Wake
@@ -589,14 +589,14 @@ func TestWaitLosesNothing(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			m, s := w.m[rank], w.s[rank]
+			m, s := w.M[rank], w.S[rank]
 			h := eager(0, 8)
 			done, sentBack := 0, int64(0)
 			for done < rounds || sentBack < rounds {
 				locks[rank].Lock()
 				for m.Poll() {
 				}
-				done = len(s.got[1-rank])
+				done = len(s.Got[1-rank])
 				for sentBack < asked[rank].Load() && m.Send(1-rank, &h, pattern(0, 8), 0, false) != rpi.Full {
 					sentBack++
 				}
@@ -613,7 +613,7 @@ func TestWaitLosesNothing(t *testing.T) {
 			defer wg.Done()
 			for range rounds {
 				asked[rank].Add(1)
-				w.m[rank].Wake()
+				w.M[rank].Wake()
 			}
 		}()
 	}
@@ -622,8 +622,8 @@ func TestWaitLosesNothing(t *testing.T) {
 
 func TestWaitReturns(t *testing.T) {
 	w := newWorld(t, 2)
-	defer w.close()
-	m := w.m[0]
+	defer w.Close()
+	m := w.M[0]
 	m.Wait(0)
 	m.Wait(time.Microsecond)
 	for range 3 { // a Wake before Wait, coalesced
@@ -638,13 +638,13 @@ func TestWaitReturns(t *testing.T) {
 	<-done
 	m.Poll()
 	// Data that arrived while nobody waited.
-	w.connect(1, 0)
-	w.send(1, 0, eager(1, 8), pattern(1, 8), 0, false)
+	w.Connect(1, 0)
+	w.Send(1, 0, eager(1, 8), pattern(1, 8), 0, false)
 	m.Wait(-1)
 	if m.Arm() {
 		t.Fatal("Arm allows to wait although Wait has learned something")
 	}
-	w.until("arrived", func() bool { return len(w.s[0].got[1]) == 1 })
+	w.Until("arrived", func() bool { return len(w.S[0].Got[1]) == 1 })
 	// Close gets the waiter out.
 	done = make(chan bool)
 	for m.Poll() {

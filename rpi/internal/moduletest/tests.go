@@ -1,0 +1,147 @@
+package moduletest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// Waits is a module that is its rank's Waiter as well.
+type Waits interface {
+	rpi.Module
+	rpi.Waiter
+}
+
+// Checkpoints tests engines over modules of a kind: every rank exchanges messages of
+// all protocols with every other, while gates are closed, counts compared and the
+// channels found empty, from before the first connection on. beside, if not nil,
+// begins what else the job does meanwhile.
+func Checkpoints[Module rpi.Module](t *testing.T, build func(rank int) Module, beside func(*Job[Module])) {
+	if !rpi.Checkpointing {
+		t.Skip("built without checkpointing")
+	}
+	const n, rounds, checkpoints = 4, 25, 12
+	before := Descriptors(t)
+	j := NewJob(t, n, build, Options{})
+	j.Exchange(rounds)
+	if beside != nil {
+		beside(j)
+	}
+	for range checkpoints {
+		j.CloseGates()()
+	}
+	j.Wait()
+	j.CloseGates()()
+	j.Close()
+	if after := Descriptors(t); after != before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// ComeBack tests that engines come back from images again and again while their
+// callers are in the middle of messages of all protocols and of what beside, if not
+// nil, begins; whoever wakes or waits need not know. petrify makes of a module's
+// descriptors and memory what they are in a process that was restored from an image.
+func ComeBack[Module Waits](t *testing.T, build func(rank int) Module, petrify func(Module), opt Options, beside func(*Job[Module])) {
+	const n, rounds, restarts = 4, 25, 10
+	before := Descriptors(t)
+	j := NewJob(t, n, build, opt)
+	j.Exchange(rounds)
+	calm := disturb(j.Modules)
+	if beside != nil {
+		beside(j)
+	}
+	for range restarts {
+		j.restart(petrify)
+	}
+	j.Wait()
+	calm()
+	j.Close()
+	if after := Descriptors(t); after != before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// restart takes a job to its next incarnation.
+func (j *Job[Module]) restart(petrify func(Module)) {
+	j.T.Helper()
+	open := j.CloseGates()
+	j.incarnation++
+	for i, m := range j.Modules {
+		petrify(m)
+		j.begin(i, m.Restart)
+	}
+	j.meet()
+	for _, e := range j.Engines {
+		if err := e.Restarted(nil, nil); err != nil {
+			j.T.Fatal(err)
+		}
+	}
+	open()
+}
+
+// disturb wakes each module again and again, until calm is called.
+func disturb[Module Waits](modules []Module) (calm func()) {
+	var wakers sync.WaitGroup
+	stop := make(chan struct{})
+	for _, m := range modules {
+		wakers.Go(func() {
+			tick := time.NewTicker(100 * time.Microsecond)
+			defer tick.Stop()
+			for {
+				m.Wake()
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+				}
+			}
+		})
+	}
+	return func() {
+		close(stop)
+		wakers.Wait()
+	}
+}
+
+// WaitAndWake tests that a Wait that comes while the module restarts returns, and
+// that one that comes afterwards is woken: by Wake, also by one that met a module
+// in between. wait waits, as an engine does; somebody wakes.
+func WaitAndWake(t *testing.T, m Waits, wait func()) {
+	if _, err := m.Start(Env(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				wait()
+			}
+		}
+	}()
+	for k := range 200 {
+		m.Wake()
+		e := Env(0, 1)
+		e.Incarnation = uint64(k)
+		if _, err := m.Restart(e); err != nil {
+			t.Fatal(err)
+		}
+		m.Wake()
+	}
+	close(stop)
+	for {
+		m.Wake()
+		select {
+		case <-stopped:
+			m.Close()
+			return
+		default:
+		}
+	}
+}
