@@ -191,7 +191,7 @@ func TestBoardsAreUsedAgain(t *testing.T) {
 			var wg sync.WaitGroup
 			for me := range e {
 				wg.Go(func() {
-					for turn := range 10 * k {
+					for turn := range 3 * k {
 						if err := aTurn(e[me], teams[me], me, n, turn); err != nil {
 							t.Errorf("team %d, rank %d, turn %d: %v", k, me, turn, err)
 							e[me].Abort(err)
