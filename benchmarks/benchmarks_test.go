@@ -29,6 +29,7 @@ func TestBenchmarks(t *testing.T) {
 			[]string{"with / without", "  1048576", "ratios are medians over 2 rounds"}},
 		{"checkpoint", []string{"-cases", "4x16,8x1", "-rounds", "3", "-restarts", "1", "-o", times},
 			[]string{"4 x 16 MB", "8 x 1 MB", "gate / copy warm", "restart"}},
+		{"floor", []string{"-procs", "2,5", "-batches", "2"}, []string{"barrier of 5 processes", "ping-pong of a word", "copy of 8192 bytes"}},
 		{"bookmarks", []string{"-staggered", "64,1024", "-sparse", "64,1000"}, []string{"staggered", "sparse, 6 neighbours"}},
 	} {
 		exe, err := bench.Build(dir, c.name, "benchmarks/"+c.name)
