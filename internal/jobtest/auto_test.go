@@ -172,7 +172,9 @@ func TestAutoChooses(t *testing.T) {
 				t.Errorf("portable images: %+v", d)
 			}
 			x.over.Store(true)
-			noErrors(t, wait())
+			if err := wait(); err != nil {
+				t.Fatal(err)
+			}
 			c.Stop()
 			x.check(t, n)
 			if d.Err != "" {
@@ -186,7 +188,9 @@ func TestAutoChooses(t *testing.T) {
 			again := newStepper(n)
 			again.register = true
 			again.over.Store(true)
-			noErrors(t, ranks(c, again.rank)())
+			if err := ranks(c, again.rank)(); err != nil {
+				t.Fatal(err)
+			}
 			c.Stop()
 			again.check(t, n)
 		})
@@ -236,7 +240,9 @@ func TestFinalizeGoesOn(t *testing.T) {
 		}
 	}
 	close(release)
-	noErrors(t, wait())
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
 	c.Stop()
 }
 

@@ -51,6 +51,7 @@ type Cluster struct {
 	wiring      *wiring  // of the present incarnation
 	revival     *revival // under way; nil: none
 	lost        []error  // by rank: why it has ended itself
+	timers      []*time.Timer
 }
 
 // New starts a job of n ranks.
@@ -144,6 +145,11 @@ func (c *Cluster) Stop() {
 		j.Fail(rpi.ErrAborted)
 		c.up[i].close()
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.timers {
+		t.Stop()
+	}
 }
 
 func (c *Cluster) folder(seq int) string { return filepath.Join(c.opt.Dir, fmt.Sprint(seq)) }
@@ -178,11 +184,11 @@ func (c *Cluster) do(a ckpt.HeadAction) {
 	case ckpt.HactTimer:
 		ev := ckpt.HeadEvent{Type: ckpt.HvTimeout, Timer: a.Timer}
 		h := c.head
-		time.AfterFunc(time.Duration(a.Millis)*time.Millisecond, func() {
+		c.timers = append(c.timers, time.AfterFunc(time.Duration(a.Millis)*time.Millisecond, func() {
 			if c.current(h) {
 				c.feed(ev)
 			}
-		})
+		}))
 	case ckpt.HactFolder:
 		c.seq++
 		ev := ckpt.HeadEvent{Type: ckpt.HvFolder, Folder: c.folder(c.seq), Seq: c.seq}

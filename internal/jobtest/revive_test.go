@@ -16,29 +16,54 @@ import (
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
-// ranks runs f as every rank of the cluster, Finalize included.
-func ranks(c *jobtest.Cluster, f func(*mpi.Comm) error) (wait func() []error) {
-	errs := make([]error, len(c.Jobs))
-	var wg sync.WaitGroup
+// ranks runs f as every rank of the cluster, Finalize included. Who waits learns of
+// the first error at once: the other ranks may wait for that one for ever.
+func ranks(c *jobtest.Cluster, f func(*mpi.Comm) error) (wait func() error) {
+	all := newGroup()
 	for i, j := range c.Jobs {
-		wg.Go(func() {
+		all.Go(func() error {
 			world := mpi.NewWorld(j, func(text string) { panic(text) })
 			defer mpi.Shutdown(world)
-			if errs[i] = f(world); errs[i] == nil {
-				errs[i] = j.Finalize()
+			err := f(world)
+			if err == nil {
+				err = j.Finalize()
 			}
+			if err != nil {
+				return fmt.Errorf("rank %d: %w", i, err)
+			}
+			return nil
 		})
 	}
-	return func() []error { wg.Wait(); return errs }
+	return sync.OnceValue(all.Wait)
 }
 
-func noErrors(t *testing.T, errs []error) {
-	t.Helper()
-	for rank, err := range errs {
-		if err != nil {
-			t.Errorf("rank %d: %v", rank, err)
+// group is goroutines that wait for each other.
+type group struct {
+	running sync.WaitGroup
+	failed  chan error
+}
+
+func newGroup() *group { return &group{failed: make(chan error, 1)} }
+
+// Go starts one of them.
+func (g *group) Go(f func() error) {
+	g.running.Go(func() {
+		if err := f(); err != nil {
+			select {
+			case g.failed <- err:
+			default: // it is not the first
+			}
 		}
-	}
+	})
+}
+
+// Wait returns the first error as soon as there is one, or nil when all are done.
+func (g *group) Wait() error {
+	go func() {
+		g.running.Wait()
+		close(g.failed)
+	}()
+	return <-g.failed
 }
 
 // message is data in which a mistake shows.
@@ -104,7 +129,9 @@ func TestBlockedCallsGoOn(t *testing.T) {
 				}
 			}
 			close(release)
-			noErrors(t, wait())
+			if err := wait(); err != nil {
+				t.Fatal(err)
+			}
 			c.Stop()
 		})
 	}
@@ -227,17 +254,21 @@ func TestRandomRevivals(t *testing.T) {
 		wait := ranks(c, traffic.rank)
 		over := make(chan struct{})
 		go func() { wait(); close(over) }()
+		isOver := func() bool {
+			select {
+			case <-over:
+				return true
+			default:
+				return false
+			}
+		}
 		times := 0
 		for range 1 + rng.IntN(4) {
 			at := traffic.calls.Load() + rng.Int64N(int64(30*n))
-			until(func() bool {
-				select {
-				case <-over:
-					return true
-				default:
-					return traffic.calls.Load() >= at
-				}
-			})
+			until(func() bool { return isOver() || traffic.calls.Load() >= at })
+			if isOver() && wait() != nil {
+				break // the ranks that have not failed may never be ready for a restart
+			}
 			to := route[1]
 			if times%2 == 1 && rng.IntN(2) == 0 { // and back
 				to = route[0]
@@ -255,8 +286,8 @@ func TestRandomRevivals(t *testing.T) {
 				times++
 			}
 		}
-		if noErrors(t, wait()); t.Failed() {
-			t.Fatalf("seed %d, %d ranks, %v", seed, n, route)
+		if err := wait(); err != nil {
+			t.Fatalf("seed %d, %d ranks, %v: %v", seed, n, route, err)
 		}
 		c.Stop()
 		revived.Add(int64(times))
@@ -302,30 +333,23 @@ type traffic struct {
 
 func (x *traffic) rank(w *mpi.Comm) error {
 	ways := []func(*mpi.Comm, int) error{x.collective, x.exchange, x.wild, x.probed, x.reduced, x.moved}
-	errs := make([]error, len(ways))
-	var wg sync.WaitGroup
+	all := newGroup()
 	for i, way := range ways {
 		c, err := w.Dup()
 		if err != nil {
 			return err
 		}
-		wg.Go(func() {
+		all.Go(func() error {
 			for round := range x.rounds {
 				x.calls.Add(1)
 				if err := way(c, round); err != nil {
-					errs[i] = fmt.Errorf("way %d, round %d: %w", i, round, err)
-					return
+					return fmt.Errorf("way %d, round %d: %w", i, round, err)
 				}
 			}
+			return nil
 		})
 	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return all.Wait()
 }
 
 func (x *traffic) size(round, way int) int {

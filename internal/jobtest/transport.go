@@ -27,9 +27,15 @@ func init() {
 	rpi.Register("absent", func() rpi.Module { return absent{} })
 }
 
-var fabrics struct {
+// fabrics are those in which not all ranks have taken their place yet.
+var fabrics = struct {
 	sync.Mutex
-	all map[string]*mem.Fabric
+	all map[string]*fabric
+}{all: map[string]*fabric{}}
+
+type fabric struct {
+	*mem.Fabric
+	missing int
 }
 
 // memory is package mem for those who find each other by a secret. Each
@@ -55,13 +61,15 @@ func (m *memory) startIn(name string, env rpi.Env) ([]byte, error) {
 	key := fmt.Sprintf("%s %s %d", name, env.Secret, env.Incarnation)
 	fabrics.Lock()
 	defer fabrics.Unlock()
-	if fabrics.all == nil {
-		fabrics.all = map[string]*mem.Fabric{}
+	f := fabrics.all[key]
+	if f == nil {
+		f = &fabric{mem.NewFabric(env.Size), env.Size}
+		fabrics.all[key] = f
 	}
-	if fabrics.all[key] == nil {
-		fabrics.all[key] = mem.NewFabric(env.Size)
+	if f.missing--; f.missing == 0 {
+		delete(fabrics.all, key)
 	}
-	m.Module = fabrics.all[key].Module(env.Rank).(*mem.Module)
+	m.Module = f.Module(env.Rank).(*mem.Module)
 	m.waiter.Store(m.Module.ChanWaiter)
 	return m.Module.Start(env)
 }
