@@ -85,8 +85,8 @@ func (h *Header) Encode(p []byte) {
 	binary.LittleEndian.PutUint64(p[40:], h.Off)
 }
 
-// Decode reads the header from p and reports whether it can be one: a known
-// kind, and a payload no longer than MaxFrame or, of Data, MaxData.
+// Decode reads the header from p, which has at least HeaderSize bytes, and reports
+// whether it is Valid.
 func (h *Header) Decode(p []byte) bool {
 	_ = p[HeaderSize-1]
 	h.Kind, h.Flags = Kind(p[0]), p[1]
@@ -96,6 +96,12 @@ func (h *Header) Decode(p []byte) bool {
 	h.Len = binary.LittleEndian.Uint64(p[24:])
 	h.Req = binary.LittleEndian.Uint64(p[32:])
 	h.Off = binary.LittleEndian.Uint64(p[40:])
+	return h.Valid()
+}
+
+// Valid reports whether there can be such a frame: it is of a known kind, and its
+// payload is no longer than MaxFrame or, of Data, MaxData.
+func (h *Header) Valid() bool {
 	switch h.Kind {
 	case Eager, EagerSync, Line:
 		return h.Len <= MaxFrame

@@ -86,15 +86,3 @@ func (w *wide) header(h *rpi.Header) {
 	h.Ctx, h.Tag, h.Type = w.ctx, w.tag, w.typ
 	h.Len, h.Req, h.Off = w.len, w.req, w.off
 }
-
-// payload returns the length of what follows a header, and whether a frame may
-// be so long.
-func payload(h *rpi.Header) (int, bool) {
-	switch h.Kind {
-	case rpi.Eager, rpi.EagerSync:
-		return int(h.Len), h.Len <= rpi.MaxFrame
-	case rpi.Data:
-		return int(h.Len), h.Len <= rpi.MaxData
-	}
-	return 0, true
-}

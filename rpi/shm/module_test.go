@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
 // sizes are those at which a frame takes another way.
 var sizes = []int{0, 1, 8, 39, 40, 41, 95, 96, 97, 1000, smallChunk, smallChunk + 1, 2*smallChunk + 1, 4*smallChunk + 1, largeChunk, largeChunk + 1, 100000, rpi.MaxFrame}
+
+func TestKinds(t *testing.T) { moduletest.Kinds(t, build) }
 
 // Frames of all kinds and sizes arrive whole and in order, in both directions.
 func TestFrames(t *testing.T) {

@@ -333,8 +333,8 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 		return fmt.Errorf("%w: a cell that was another", ErrCorrupt)
 	case form == formWhole && !in.frame:
 		c.header(&m.hdr)
-		all, ok := payload(&m.hdr)
-		if !ok || n > all || n == 0 && all > 0 {
+		all := m.hdr.PayloadLen()
+		if !m.hdr.Valid() || n > all || n == 0 && all > 0 {
 			return fmt.Errorf("%w: a header of kind %d with length %d and %d bytes", ErrCorrupt, m.hdr.Kind, m.hdr.Len, n)
 		}
 		if n == all { // which is most often

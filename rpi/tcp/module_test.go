@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
+
+func TestKinds(t *testing.T) { moduletest.Kinds(t, build) }
 
 var (
 	_ rpi.Module = (*Module)(nil)

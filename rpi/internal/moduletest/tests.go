@@ -1,6 +1,8 @@
 package moduletest
 
 import (
+	"bytes"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +14,29 @@ import (
 type Waits interface {
 	rpi.Module
 	rpi.Waiter
+}
+
+// Kinds tests that frames of all kinds arrive as they were sent, with payloads of all
+// the lengths that a module may treat in ways of their own.
+func Kinds[Module rpi.Module](t *testing.T, build func(rank int) Module) {
+	w := NewWorld(t, 2, build)
+	defer w.Close()
+	for kind := rpi.Eager; (&rpi.Header{Kind: kind}).Valid(); kind++ {
+		for _, n := range []int{0, 1, 8, 40, 41, 96, 97, 460, 2048, 2049, 70_000, rpi.MaxFrame} {
+			h := rpi.Header{Kind: kind, Flags: rpi.FlagApart, Tag: -3, Type: 9, Ctx: 1 << 63, Len: uint64(n), Req: 11, Off: 1 << 40}
+			payload := Pattern(n, h.PayloadLen())
+			got := &w.S[1].Got[0]
+			before := len(*got)
+			w.Send(0, 1, h, payload, 1, false)
+			w.Until(fmt.Sprintf("kind %d of %d bytes arrived", kind, n), func() bool { return len(*got) > before || len(w.S[1].Downs) > 0 })
+			if err := w.S[1].Downs[0]; err != nil {
+				t.Fatalf("kind %d of %d bytes: %v", kind, n, err)
+			}
+			if f := (*got)[before]; f.Header != h || !bytes.Equal(f.Payload, payload) {
+				t.Errorf("kind %d of %d bytes: %+v, or the payload differs", kind, n, f.Header)
+			}
+		}
+	}
 }
 
 // Checkpoints tests engines over modules of a kind: every rank exchanges messages of
