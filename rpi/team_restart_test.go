@@ -242,6 +242,29 @@ func TestCutThroughTurn(t *testing.T) {
 	open(e)
 }
 
+// A poisoned context is of no more use, so it does not matter where the members of
+// its team are: nothing of it can be in an image.
+func TestCutThroughPoisonedTurn(t *testing.T) {
+	e := memJob(t, 2)
+	teams := joinTeam(t, e, ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := aTurn(e[0], teams[0], 0, 2, 0); !errors.Is(err, rpi.ErrPoisoned) {
+			t.Error(err)
+		}
+	})
+	waitUntil(func() bool { return e[0].Blocked() != "" })
+	e[1].Poison(ctx, []int{0, 1}, rpi.ErrDeadline)
+	done.Wait()
+	cut(t, e)
+	for i := range e {
+		if _, err := e[i].Saved(); err != nil {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	}
+	open(e)
+}
+
 // Wherever a restart finds a team that its members are giving up, its boards
 // become free.
 func TestTeamsEndElsewhere(t *testing.T) {

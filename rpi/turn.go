@@ -478,11 +478,11 @@ func (t *Team) String() string {
 	return fmt.Sprintf("turn %d of %d ranks, for the %s of rank %d (tag %d, ctx %#x)", n, len(t.seats), what, t.members[next%len(t.seats)], p.x.Tag, t.ctx)
 }
 
-// evenTurns returns a CutError if some member of a team has taken another number
-// of turns than this rank.
+// evenTurns returns a CutError if some member of a team that is of use has taken
+// another number of turns than this rank.
 func (e *Engine) evenTurns() error {
 	for _, t := range e.teams {
-		if !t.joined || t.closed {
+		if !t.joined || t.closed || e.poisoned[t.ctx] != nil {
 			continue
 		}
 		for i := range t.seats {
