@@ -141,16 +141,17 @@ func ExampleHeader() {
 	announce := rpi.Header{Kind: rpi.RTS, Len: 1 << 30} // the length of the message, not of the frame
 	fmt.Println(announce.PayloadLen(), announce.Counted())
 
-	fmt.Println(got.Decode(bytes.Repeat([]byte{0xff}, rpi.HeaderSize))) // no such kind
+	fmt.Println(got.Decode(bytes.Repeat([]byte{0xff}, rpi.HeaderSize)), got.Valid()) // no such kind
 	// Output:
 	// true true
 	// hello counts 53 bytes
 	// 0 48
-	// false
+	// false false
 }
 
 func ExampleHeader_Encode()     { ExampleHeader() }
 func ExampleHeader_Decode()     { ExampleHeader() }
+func ExampleHeader_Valid()      { ExampleHeader() }
 func ExampleHeader_PayloadLen() { ExampleHeader() }
 func ExampleHeader_Counted()    { ExampleHeader() }
 
