@@ -17,7 +17,7 @@ const (
 	Ack                       // a synchronous eager send was matched; Req is the sender's request
 	Poison                    // the communicator Ctx has failed at the sender; Off is a Poison code
 	Fin                       // the receiver has read Off bytes of a published message itself and reads no more; Req is the sender's request
-	Line                      // line Off of a team of context Ctx, payload Len bytes (see Team)
+	Line                      // line Off of a team of context Ctx, payload Len bytes; Req tells the team from earlier ones (see Team)
 )
 
 // HeaderSize is the size in bytes of a frame's header on the wire.
@@ -116,7 +116,7 @@ func (h *Header) Valid() bool {
 // Flags of a header.
 const (
 	FlagDirect uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter); RTS: the same, Off is the key (see DirectReader)
-	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it; Line: the sender has given the team up (with FlagApart: and forgotten it)
+	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it; Line: the sender has given the team up (with FlagApart: and forgotten it; Req is the receiver's own)
 	FlagPull                     // CTS: the receiver reads the first part itself and says so with Fin
 	FlagApart                    // Line: the sender does not reach the boards of all members
 )

@@ -34,7 +34,7 @@ func (e *Engine) sendLine(pr *peer) bool {
 		t := to.t
 		s := &t.seats[to.i]
 		h := &e.out
-		*h = Header{Kind: Line, Ctx: t.ctx}
+		*h = Header{Kind: Line, Ctx: t.ctx, Req: t.id()}
 		switch {
 		case s.told < t.turn:
 			n := s.told + 1
@@ -61,18 +61,26 @@ func (e *Engine) sendLine(pr *peer) bool {
 	return false
 }
 
-// beginLine returns where the payload of an arriving line goes.
+// beginLine returns where the payload of an arriving line goes. A line names its
+// writer's board and where on it the team begins (Req), so one of an earlier team
+// of the context, sent or answered late because of a restart, is no line of this.
 func (e *Engine) beginLine(pr *peer, in *arriving) ([]byte, error) {
 	h := &in.h
 	t := e.teams[h.Ctx]
-	if t == nil { // given up since
-		if h.Flags == FlagGone { // who says so waits to hear the same
-			e.respond(pr, reply{kind: Line, flags: FlagGone | FlagApart, ctx: h.Ctx, off: h.Off})
+	if h.Flags == FlagGone|FlagApart { // to this rank's own farewell
+		if i := t.placeOf(pr.rank); i >= 0 && h.Req == t.id() {
+			t.seats[i].left = true
 		}
 		return nil, nil
 	}
-	i := slices.Index(t.members, pr.rank)
-	if i < 0 || h.Off == 0 || h.Off > t.turn+boardDepth || h.Len > uint64(t.piece) {
+	i := t.placeOf(pr.rank)
+	if i < 0 || !t.admits(i, h) {
+		if h.Flags == FlagGone { // who says so waits to hear the same
+			e.respond(pr, reply{kind: Line, flags: FlagGone | FlagApart, ctx: h.Ctx, req: h.Req})
+		}
+		return nil, nil
+	}
+	if h.Off == 0 || h.Off > t.turn+boardDepth || h.Len > uint64(t.piece) {
 		return nil, fmt.Errorf("%w: line %d of %d bytes", errCorrupt, h.Off, h.Len)
 	}
 	s := &t.seats[i]
@@ -85,6 +93,42 @@ func (e *Engine) beginLine(pr *peer, in *arriving) ([]byte, error) {
 		return nil, nil
 	}
 	return s.payload(s.at(h.Off), h.Off, int(h.Len)), nil
+}
+
+// placeOf returns the place of a rank in the team, -1 if it has none, or there is
+// no team.
+func (t *Team) placeOf(rank int) int {
+	if t == nil {
+		return -1
+	}
+	return slices.Index(t.members, rank)
+}
+
+// admits reports whether a line is of this team. While it is not joined, what others
+// have as places is not known: then the lines that come last are its lines, if any.
+func (t *Team) admits(i int, h *Header) bool {
+	s := &t.seats[i]
+	if s.id() == h.Req {
+		return true
+	}
+	if t.joined || !s.mirror || h.Flags&FlagGone != 0 {
+		return false
+	}
+	t.seat(i, int(h.Req%boardDepth), h.Req/boardDepth*boardDepth)
+	return true
+}
+
+// seat says where a member's lines are. If that is news, what its mirror has is of
+// another team.
+func (t *Team) seat(i, slot int, from uint64) {
+	s := &t.seats[i]
+	if s.slot == slot && s.from == from {
+		return
+	}
+	s.slot, s.from = slot, from
+	if s.mirror {
+		s.board, s.known, s.left = newMirror(t.piece), 0, false
+	}
 }
 
 // endLine puts an arrived line on the mirror, unless it is there.

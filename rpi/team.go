@@ -23,7 +23,8 @@ import (
 //   - A member whose board this rank does not reach, as after a restart on
 //     several machines, has a mirror here, filled by frames of kind Line that the
 //     member sends to exactly those that do not reach it. They say what is on
-//     a board, so they may be sent again, and are not taken twice.
+//     a board, and which team it was then for, so they may be sent again, and
+//     late, and are not taken twice, nor for another team's.
 //   - A line says whether its writer reaches all boards (lineApart). When a turn
 //     in which all waited for all has shown that one does not, all members know
 //     the same: the team is over (Team.Over), and its owner goes over to
@@ -96,6 +97,12 @@ func (a *Place) Decode(p []byte) {
 	a.Base = binary.LittleEndian.Uint64(p[8:])
 }
 
+// id is what tells a member's team from those that it was in before.
+func (s *seat) id() uint64 { return s.from | uint64(s.slot) }
+
+// id is that of this rank's own place.
+func (t *Team) id() uint64 { return t.base | uint64(t.slot) }
+
 // ownBoard is one of this rank's boards.
 type ownBoard struct {
 	team *Team
@@ -121,7 +128,7 @@ func (e *Engine) OpenTeam(ctx uint64, members []int, me int) (t *Team, at Place,
 		}
 	}
 	sizes := home.Boards()
-	slot := e.freeBoard(len(sizes))
+	slot := e.freeBoard(min(len(sizes), boardDepth))
 	if slot < 0 {
 		return nil, at, false
 	}
@@ -152,11 +159,10 @@ func (e *Engine) JoinTeam(t *Team, places []Place) error {
 		return fmt.Errorf("%w: %d places of %d", errCorrupt, len(places), len(t.seats))
 	}
 	for i, a := range places {
-		if a.Board < 0 || int(a.Size) < BoardSize(lineSize) || a.Base%boardDepth != 0 {
+		if a.Board < 0 || a.Board >= boardDepth || int(a.Size) < BoardSize(lineSize) || a.Base%boardDepth != 0 {
 			return fmt.Errorf("%w: rank %d says that its board is number %d of %d bytes from %d", errCorrupt, t.members[i], a.Board, a.Size, a.Base)
 		}
-		t.seats[i].slot = int(a.Board)
-		t.seats[i].from = a.Base
+		t.seat(i, int(a.Board), a.Base)
 		t.size = min(t.size, int(a.Size))
 	}
 	t.piece = pieceOf(t.size)

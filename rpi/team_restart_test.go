@@ -376,3 +376,53 @@ func TestTeamAfterTeamElsewhere(t *testing.T) {
 		e.Close()
 	}
 }
+
+// Lines and farewells of an earlier team of the context, which a restart has made
+// late, are not taken for those of the present one, joined or about to be.
+func TestLinesOfAnEarlierTeam(t *testing.T) {
+	const n = 3
+	members := []int{0, 1, 2}
+	wrong := pattern(48, 99)
+	late := func(e *rpi.Engine, flags uint8, p []byte) {
+		h := rpi.Header{Kind: rpi.Line, Flags: flags, Ctx: ctx, Off: 1, Len: uint64(len(p)), Req: 5*64 | 3}
+		if err := e.Sink(0).Deliver(1, &h, p); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, to := range []string{"shm", "tcp"} {
+		e := memEngines(t, n, false)
+		teams, places := make([]*rpi.Team, n), make([]rpi.Place, n)
+		for i := range e {
+			teams[i], places[i], _ = e[i].OpenTeam(ctx, members, i)
+		}
+		for i := 1; i < n; i++ {
+			if err := e[i].JoinTeam(teams[i], places); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cut(t, e)
+		move(t, e, make([][]rpi.Module, n), networks(n)[to])
+		for _, flags := range []uint8{0, rpi.FlagGone, rpi.FlagGone | rpi.FlagApart} {
+			p := wrong
+			if flags != 0 {
+				p = nil
+			}
+			late(e[0], flags, p) // about to join
+			late(e[2], flags, p) // joined
+		}
+		open(e)
+		if err := e[0].JoinTeam(teams[0], places); err != nil {
+			t.Fatal(err)
+		}
+		takeTurns(t, e, teams, 0, 100)
+		for i := range e {
+			if over := teams[i].Over(); over != (to == "tcp") {
+				t.Errorf("over %s, rank %d: team over: %v", to, i, over)
+			}
+			e[i].CloseTeam(teams[i])
+		}
+		for _, e := range e {
+			e.Close()
+		}
+	}
+}
