@@ -12,13 +12,16 @@ import (
 // Ranks send frames of any size, read, flush, go to sleep and are left alone, in
 // any order: each frame arrives once, whole and in order; what was refused is
 // said to be writable; what was held is given back; and in the end pool and
-// rings are as at the beginning.
+// rings are as at the beginning. So also where laps and counts of cells begin anew.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(r, "ranks")
 		w := newWorld(t, n)
 		defer w.Close()
 		shrink(w, rapid.IntRange(1, 5).Draw(r, "small"), rapid.IntRange(1, 4).Draw(r, "large"))
+		if rapid.Bool().Draw(r, "old") {
+			age(w, -uint32(rapid.IntRange(0, 5<<minShift).Draw(r, "cells left")))
+		}
 		m := newModel(w)
 		for i, s := range w.S {
 			n := 0
@@ -81,6 +84,27 @@ func shrink(w *world, small, large int) {
 	for _, m := range w.M {
 		m.geo = geometry{shift: minShift, small: small, large: large, firstPiece: maxFirstPiece, piece: maxPiece}
 		m.pool.init(m.mem, m.layout.pool, m.geo)
+	}
+}
+
+// age lets so many cells of each ring have been used up already.
+func age(w *world, cells uint32) {
+	for from, a := range w.M {
+		for to, b := range w.M {
+			if from == to {
+				continue
+			}
+			w.Connect(from, to)
+			out, in := &a.peers[to].out, &b.peers[from].in
+			clear(out.cells)
+			out.tail, out.used = cells, cells
+			in.head, in.told, *in.taken = cells, cells, cells
+			for i := range b.spots {
+				if s := &b.spots[i]; int(s.peer) == from {
+					in.look(s)
+				}
+			}
+		}
 	}
 }
 
