@@ -11,6 +11,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -22,6 +24,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -111,7 +114,9 @@ func run(ctx context.Context, o *options, w io.Writer) error {
 // in each batch.
 func (t task) measure(ctx context.Context) (times []float64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends those that are left
+	defer cancel()
+	runtime.LockOSThread() // with which the processes end
+	defer runtime.UnlockOSThread()
 	fd, err := unix.MemfdCreate("floor", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
@@ -125,32 +130,36 @@ func (t task) measure(ctx context.Context) (times []float64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var out io.ReadCloser
-	var started []*exec.Cmd
+	var out bytes.Buffer
+	ended, started := make(chan error, t.Procs), 0
 	for t.Rank = range t.Procs {
 		c := exec.CommandContext(ctx, self)
 		c.Env = append(os.Environ(), variable+"="+t.String())
 		c.Stderr, c.ExtraFiles = os.Stderr, []*os.File{mem}
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if t.Rank == 0 {
-			if out, err = c.StdoutPipe(); err != nil {
-				return nil, err
-			}
+			c.Stdout = &out
 		}
 		if err = c.Start(); err != nil {
+			cancel()
 			break
 		}
-		started = append(started, c)
+		started++
+		go func() {
+			err := c.Wait()
+			ended <- err
+			if err != nil { // the others wait for it, and do nothing else
+				cancel()
+			}
+		}()
 	}
-	if err == nil {
-		times, err = readTimes(out)
+	for range started {
+		err = cmp.Or(err, <-ended)
 	}
 	if err != nil {
-		cancel()
+		return nil, err
 	}
-	for _, c := range started {
-		err = errors.Join(err, c.Wait())
-	}
-	return times, err
+	return readTimes(&out)
 }
 
 func readTimes(r io.Reader) (times []float64, err error) {
