@@ -7,10 +7,7 @@ import (
 	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
-type (
-	world = moduletest.World[*Module]
-	sink  = moduletest.Sink
-)
+type world = moduletest.World[*Module]
 
 var (
 	env         = moduletest.Env
