@@ -80,10 +80,26 @@ func TestMismatchBeforeTurn(t *testing.T) {
 		if err := mpi.SetChoice(world, table, nil); err != nil {
 			return err
 		}
-		return mismatch(world, false, func(c *mpi.Comm) error {
-			return mpi.Scatter(c, make([]int, 3), make([]int, 1), c.Rank()/2*2)
-		})
+		return mismatch(world, false, scatterOfTwo)
 	})
+	mpitest.Run(t, 3, func(world *mpi.Comm) error {
+		c, err := oneInUse(world, table)
+		if err != nil {
+			return err
+		}
+		if err := scatterOfTwo(c); err != nil {
+			return err
+		}
+		if err := mpi.Barrier(c); err == nil || !strings.Contains(err.Error(), "or one before") {
+			return fmt.Errorf("Barrier after another call that differed: %v", err)
+		}
+		return nil
+	})
+}
+
+// scatterOfTwo is a Scatter of which rank 2 of three takes itself for the root.
+func scatterOfTwo(c *mpi.Comm) error {
+	return mpi.Scatter(c, make([]int, 3), make([]int, 1), c.Rank()/2*2)
 }
 
 // mismatch makes a call in which the ranks disagree.

@@ -153,7 +153,8 @@ func (x *collective) check(src int, s *rpi.Status, want int, err error) error {
 	return x.differs(src, s, x.tag, want)
 }
 
-// differs says how another rank's part does not fit to this one's.
+// differs says how another rank's part does not fit to this one's. The tag of a turn
+// tells of earlier calls, too.
 func (x *collective) differs(src int, s *rpi.Status, tag int32, want int) error {
 	other, seq := kind(s.Tag>>26), s.Tag>>16&0x3ff
 	switch {
@@ -161,6 +162,8 @@ func (x *collective) differs(src int, s *rpi.Status, tag int32, want int) error 
 		return fmt.Errorf("%w: rank %d has sent %d bytes, %d are expected", ErrMismatch, src, s.Bytes, want)
 	case other != x.kind || seq != int(tag>>16&0x3ff):
 		return fmt.Errorf("%w: rank %d is in %v, its call %d", ErrMismatch, src, other, uint64(seq)|(x.seq&^0x3ff))
+	case tag != x.tag:
+		return fmt.Errorf("%w: rank %d has made this call, or one before, with another root, length or element type", ErrMismatch, src)
 	}
 	return fmt.Errorf("%w: rank %d is in the same call with another root, length or element type", ErrMismatch, src)
 }
