@@ -15,7 +15,7 @@ const (
 // handed to the module with more set, which may hold them back. They leave when
 // the module's buffer is full, with the next larger frame, whenever this rank
 // waits (any Wait, Recv, Test, Probe, even if satisfied at once), and at the
-// latest by the background goroutine's next tick, within about 1 ms.
+// latest by the background goroutine's next tick: see background.keepTime.
 const smallMax = 4 << 10
 
 // selfEager is the longest message to itself that a rank copies aside when no
