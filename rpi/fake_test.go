@@ -98,7 +98,9 @@ type fake struct {
 	published map[uint64][]byte
 	key       uint64
 	quiesced  bool
-	flushed   int // calls of Flush
+	flushed   int    // calls of Flush
+	flushing  func() // called by Flush
+	arming    func() // called by Arm
 	more      []bool
 }
 
@@ -153,7 +155,13 @@ func (m *fake) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more b
 	return rpi.Taken
 }
 
-func (m *fake) Flush() bool { m.flushed++; return true }
+func (m *fake) Flush() bool {
+	m.flushed++
+	if m.flushing != nil {
+		m.flushing()
+	}
+	return true
+}
 
 // Poll takes one turn for each peer: it begins a frame, or finishes one.
 func (m *fake) Poll() bool {
@@ -206,7 +214,13 @@ func (m *fake) finish(from int, b *begunFrame) {
 	}
 }
 
-func (m *fake) Arm() bool { return true }
+func (m *fake) Arm() bool {
+	if m.arming != nil {
+		m.arming()
+		return false
+	}
+	return true
+}
 
 func (m *fake) Quiesce() { m.quiesced = true }
 

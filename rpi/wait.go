@@ -97,8 +97,9 @@ const (
 // job was aborted. The lock is held on entry and on return, not in between.
 func (e *Engine) await(w *waiter, v *View, s *spell) error {
 	w.view = v
-	e.flush()
-	e.blocked.push(w)
+	if e.flush(); !w.ready { // a send may be over with that
+		e.blocked.push(w)
+	}
 	for !w.ready {
 		if err := e.broken(v); err != nil {
 			e.blocked.remove(w)
@@ -148,8 +149,10 @@ func (e *Engine) leadFor(w *waiter, v *View, s *spell) {
 		case moved:
 			*s = spell{}
 		case !e.rest(s):
-			w.sleeps()
-			e.sleep(-1)
+			if e.flush(); !w.ready { // who sleeps is not told of that
+				w.sleeps()
+				e.sleep(-1)
+			}
 			*s = spell{}
 		}
 	}
