@@ -43,11 +43,12 @@ const (
 	kindReduceScatter
 	kindReduceScatterBlock
 	kindSplit
+	kindFinalize // none, but the end of all that come before it
 	kinds
 )
 
 var kindNames = [32]string{"?", "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Gatherv", "Scatter", "Scatterv",
-	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split"}
+	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Finalize"}
 
 func (k kind) String() string {
 	if k < kinds {

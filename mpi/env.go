@@ -113,13 +113,22 @@ func Finalize() error {
 		return &Error{Call: "Finalize", Err: ErrInit}
 	}
 	process.done = true
-	e.ended.Store(true)
+	e.finalizing()
 	err := e.job.Finalize()
 	e.watch.stop() // not before: other ranks may still disagree
 	if err != nil {
 		return &Error{Call: "Finalize", Err: err}
 	}
 	return nil
+}
+
+// finalizing ends what calls can do, but for the watch: other ranks may be in calls
+// that this one never made.
+func (e *env) finalizing() {
+	e.ended.Store(true)
+	if e.world.size > 1 {
+		e.watch.start()
+	}
 }
 
 // World returns the communicator of all ranks of the job, nil before Init.

@@ -131,6 +131,40 @@ func mismatch(world *mpi.Comm, fresh bool, call func(c *mpi.Comm) error) error {
 	return mpi.Barrier(world) // others are not concerned
 }
 
+// Who waits for ranks that are in Finalize, after a call that was another for
+// them or without it, is told.
+func TestMismatchBeforeFinalize(t *testing.T) {
+	for name, call := range map[string]func(c *mpi.Comm) error{
+		"another root": func(c *mpi.Comm) error {
+			return mpi.ReduceInPlace(c, make([]int, 1), mpi.Sum[int](), c.Rank()/2)
+		},
+		"no call": func(c *mpi.Comm) error {
+			if c.Rank() == 2 {
+				return nil
+			}
+			return mpi.ReduceInPlace(c, make([]int, 1), mpi.Sum[int](), 0)
+		},
+	} {
+		for _, first := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, first), func(t *testing.T) {
+				mpitest.Run(t, 3, func(c *mpi.Comm) error {
+					if !first {
+						if err := mpi.Barrier(c); err != nil {
+							return err
+						}
+					}
+					err := call(c)
+					mpi.Finalizing(c)
+					if c.Rank() == 0 {
+						return wantErr("the call", err, mpi.ErrMismatch)
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
 // A rank whose arguments are wrong gets its error at once, and those that wait
 // for it in the call are told although it calls nothing further.
 func TestRefusedOnOneRank(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 // twice a second and costs the calls themselves a few stores:
 //
 //	member, blocked in the same call at two looks,
-//	or whose call was refused for its arguments      --report-->  rank 0 of the communicator
+//	or whose call was refused for its arguments,
+//	or who was in Finalize at two looks              --report-->  rank 0 of the communicator
 //	rank 0, if two reports differ about one call     --verdict->  all members, and poisons it
 //
 // Reports and verdicts travel in a context of their own and are drained at each
@@ -33,6 +34,7 @@ type watch struct {
 	comms    map[uint64]*watched
 	verdicts map[uint64]error // why a communicator was poisoned
 	started  bool
+	ended    bool // the last look was in Finalize
 	quit     chan struct{}
 	done     chan struct{}
 
@@ -45,6 +47,7 @@ type watched struct {
 	seen    uint64 // call in progress at the last look
 	told    uint64 // call that was reported
 	refused uint64 // call that was reported as refused
+	left    bool   // it was reported that no more calls come
 	reports map[int][]call
 }
 
@@ -54,6 +57,9 @@ type call struct{ what, root, bytes uint64 }
 func (a call) seq() uint64 { return a.what >> 8 }
 
 func (a call) String() string {
+	if kind(a.what) == kindFinalize {
+		return "Finalize"
+	}
 	s := fmt.Sprintf("call %d, %v", a.seq(), kind(a.what))
 	if int64(a.bytes) == refusedBytes {
 		return s + ", whose arguments were wrong there"
@@ -147,6 +153,8 @@ func (w *watch) run() {
 func (w *watch) look() {
 	w.mu.Lock()
 	var stuck []*watched
+	ends := w.ended
+	w.ended = w.env.ended.Load()
 	for _, x := range w.comms {
 		seq := x.c.coll.running()
 		refused := x.c.coll.refused.Load()
@@ -154,7 +162,9 @@ func (w *watch) look() {
 		if blocked {
 			x.told = seq
 		}
-		if blocked || refused != x.refused {
+		leaves := ends && !x.left && x.c.size > 1
+		x.left = x.left || leaves
+		if blocked || leaves || refused != x.refused {
 			stuck = append(stuck, x)
 		}
 		x.refused = refused
@@ -164,7 +174,7 @@ func (w *watch) look() {
 	for _, x := range stuck {
 		if err := w.report(x.c); errors.Is(err, rpi.ErrDeadline) {
 			w.mu.Lock()
-			x.told = 0 // to be said again: the time may have passed while this process was an image
+			x.told, x.left = 0, false // to be said again: the time may have passed while this process was an image
 			w.mu.Unlock()
 		}
 	}
@@ -193,6 +203,9 @@ func (c *core) recent() []call {
 		if x, ok := c.coll.recent[i].get(last); ok {
 			out = append(out, x)
 		}
+	}
+	if root := int64(noRoot); c.env.ended.Load() {
+		out = append(out, call{(last+1)<<8 | uint64(kindFinalize), uint64(root), uint64(root)})
 	}
 	return out
 }
