@@ -83,6 +83,43 @@ func TestAlike(t *testing.T) {
 	want(before + 5)
 }
 
+// A message that comes into a cell while the receiver delivers those that were there
+// is delivered, too, although the next cell has been filled by then.
+func TestAlikeMeanwhile(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.Close()
+	r := &row{world: w}
+	w.S[1].OnEnd = func(int) {
+		if r.n == 2 {
+			r.send(1, 8, true) // into the same cell
+			r.send(2, 9, true) // and into the next
+		}
+	}
+	r.send(2, 8, true)
+	r.arrived()
+	if r.n != 5 || r.cells() != 2 {
+		t.Errorf("%d messages in %d cells", r.n, r.cells())
+	}
+}
+
+// Both cells of a message in two have the mark of their lap: what is left of an
+// earlier lap in the second one might some day be taken for a later one's.
+func TestPairIsMarked(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.Close()
+	age(w, 1<<minShift<<7)
+	r := &row{world: w}
+	before := r.cells()
+	r.send(1, pairMax, false)
+	in := &w.M[1].peers[0].in
+	for at := before; at < r.cells(); at++ {
+		if !in.valid(uint32(at)) {
+			t.Errorf("cell %d of %d is not marked", at-before, r.cells()-before)
+		}
+	}
+	r.arrived()
+}
+
 // A receiver who has enough leaves the rest of a cell for the next Poll, and a peer
 // that has left is missed only when all was read.
 func TestAlikeOneByOne(t *testing.T) {

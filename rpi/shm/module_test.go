@@ -160,22 +160,27 @@ func TestPoolEmpty(t *testing.T) {
 }
 
 // A rank is told of room while it arms its bell, and neither sees the other: it is
-// woken by the next poll that finds nothing.
+// woken by the next poll that finds nothing, or when the other is about to sleep.
 func TestRoomAtLast(t *testing.T) {
-	w := newWorld(t, 2)
-	defer w.Close()
-	h := eager(1, 1000)
-	w.M[0].Send(1, &h, pattern(1, 1000), 0, false)
-	for len(w.S[1].Got[0]) == 0 {
-		w.M[1].Poll()
-	}
-	w.M[0].bell.arm(true)
-	if w.M[1].Poll(); *w.M[0].word&bellArmed != 0 {
-		t.Error("it sleeps")
-	}
-	w.M[0].bell.arm(true)
-	if w.M[1].Poll(); *w.M[0].word&bellArmed == 0 {
-		t.Error("woken for nothing")
+	for name, rest := range map[string]func(*Module){
+		"poll": func(m *Module) { m.Poll() },
+		"arm":  func(m *Module) { m.Arm() },
+	} {
+		w := newWorld(t, 2)
+		defer w.Close()
+		h := eager(1, 1000)
+		w.M[0].Send(1, &h, pattern(1, 1000), 0, false)
+		for len(w.S[1].Got[0]) == 0 {
+			w.M[1].Poll()
+		}
+		w.M[0].bell.arm(true)
+		if rest(w.M[1]); *w.M[0].word&bellArmed != 0 {
+			t.Errorf("%s: it sleeps", name)
+		}
+		w.M[0].bell.arm(true)
+		if rest(w.M[1]); *w.M[0].word&bellArmed == 0 {
+			t.Errorf("%s: woken for nothing", name)
+		}
 	}
 }
 
