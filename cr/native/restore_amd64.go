@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -174,10 +175,21 @@ func (r *restore) undone(err error) error {
 	if err == nil {
 		return nil
 	}
-	if s, ok, e := peekStop(r.pid); e == nil && ok && s.exited && !errors.Is(err, ErrDied) {
+	if !errors.Is(err, ErrDied) && r.dies(err) {
 		err = fmt.Errorf("%w (killed, for want of memory?): %w", ErrDied, err)
 	}
 	return errors.Join(err, endTraced(r.pid))
+}
+
+// dies reports whether an error comes from the end of the process: a kill is not
+// done at once, and its memory is gone before its end can be seen.
+func (r *restore) dies(err error) bool {
+	limit := 20 * time.Millisecond
+	if errors.Is(err, io.ErrShortWrite) || errors.Is(err, unix.ESRCH) {
+		limit = callLimit
+	}
+	s, e := waitStop(r.pid, limit)
+	return e == nil && s.exited
 }
 
 // exec starts the program, stopped before its first instruction.

@@ -141,6 +141,9 @@ func TestRestoreKilled(t *testing.T) {
 		<-killed
 		if err != nil {
 			failed++
+			if !errors.Is(err, ErrDied) {
+				t.Errorf("round %d: the error does not tell that the process was killed: %v", round, err)
+			}
 		} else {
 			tr.kill()
 			_ = r
