@@ -139,9 +139,14 @@ func foldShared[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, o
 		return x.take(turn)
 	}
 	n, k := x.c.size, len(send)
+	turn.Len = x.bytes
+	if turn.Combine = combiner(op, x.bytes); turn.Combine != nil {
+		turn.Into = bytesOf(recv)
+		return x.take(turn)
+	}
 	all, s := borrowSlice[T](n * k)
 	defer s.giveBack()
-	turn.Len, turn.Into, turn.Stride = x.bytes, bytesOf(all), x.bytes
+	turn.Into, turn.Stride = bytesOf(all), x.bytes
 	if err := x.take(turn); err != nil {
 		return err
 	}
@@ -158,6 +163,7 @@ func shareOut[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, seg
 	most := max(x.piece(segment)/((n+1)*size), 1) * n
 	all, s := borrowSlice[T](most)
 	defer s.giveBack()
+	where := combiner(op, min(len(send), most)/n*size)
 	reads := need == rpi.Everybody || me == x.root
 	share, before := 0, 0 // of the piece before: the last shares may be shorter, and are padded
 	for off := 0; ; off += most {
@@ -166,8 +172,8 @@ func shareOut[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, seg
 		next := (k + n - 1) / n
 		lo, hi := min(me*next, k), min((me+1)*next, k)
 		if k > 0 {
-			turn.Send = bytesOf(send[off : off+k])
-			turn.Off, turn.Len, turn.Into, turn.Stride = lo*size, (hi-lo)*size, bytesOf(all), (hi-lo)*size
+			turn.Send, turn.Own = bytesOf(send[off:off+k]), true
+			turn.Off, turn.Len, turn.Into, turn.Stride, turn.Combine = lo*size, (hi-lo)*size, bytesOf(all), (hi-lo)*size, where
 		} else {
 			turn.Need, turn.One = need, x.root
 		}
@@ -188,7 +194,9 @@ func shareOut[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, seg
 		if k == 0 {
 			return nil
 		}
-		fold(all, hi-lo, n, op)
+		if where == nil {
+			fold(all, hi-lo, n, op)
+		}
 		share, before = next, k
 	}
 }

@@ -126,7 +126,7 @@ func (x *collective) alltoallShared(sp, rp []byte, block, segment int) error {
 	n, me := x.c.size, x.c.rank
 	return strips(n, block, x.piece(segment), func(off, k int) error {
 		return x.take(rpi.Turn{Need: rpi.Everybody, Send: sp[off:], SendStride: block, SendLen: k,
-			Want: n * k, Off: me * k, Len: k, Into: rp[off:], Stride: block})
+			Want: n * k, Off: me * k, Len: k, Own: true, Into: rp[off:], Stride: block})
 	})
 }
 

@@ -149,13 +149,18 @@ func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T
 		longest = max(longest, hi-lo)
 	}
 	most := x.piece(segment) / size
+	where := combiner(op, min(longest, most/n)*size)
 	all, s := borrowSlice[T](most)
 	defer s.giveBack()
 	return strips(n, longest, most, func(off, k int) error {
 		own := min(max(len(recv)-off, 0), k)
 		turn := rpi.Turn{Need: rpi.Everybody, Want: n * k * size, Off: me * k * size, Len: own * size, Into: bytesOf(all), Stride: own * size}
+		if turn.Combine = where; where != nil && own > 0 {
+			turn.Into = bytesOf(recv[off:])
+		}
 		if b.counts == nil {
 			turn.Send, turn.SendStride, turn.SendLen = bytesOf(send[off:]), longest*size, k*size
+			turn.Own = true
 		} else { // blocks that are shorter are padded
 			for i := range n {
 				lo, hi := b.at(i)
@@ -163,7 +168,7 @@ func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T
 			}
 			turn.Send = bytesOf(all[:n*k])
 		}
-		if err := x.take(turn); err != nil || own == 0 {
+		if err := x.take(turn); err != nil || own == 0 || where != nil {
 			return err
 		}
 		fold(all, own, n, op)

@@ -94,13 +94,12 @@ func (l *line) number() uint64 { return atomic.LoadUint64(&l.word) }
 // sees it, and whatever the caller then reads is read after that.
 func (l *line) post(n uint64) { atomic.StoreUint64(&l.word, n) }
 
-// copyTo writes the lines, and those payloads whose places are named by the bits
-// of used, to another board, whose readers may be looking on.
-func (b *board) copyTo(to *board, used uint8) {
-	for n := range uint64(boardBulks) {
-		if used&(1<<n) != 0 {
-			copy(to.long(n), b.long(n))
-		}
+// copyTo writes the lines, and of the payloads too long for one those of the lines
+// named, to another board, whose readers may be looking on.
+func (b *board) copyTo(to *board, longs []uint64) {
+	for _, n := range longs {
+		size := b.at(n).size &^ lineApart
+		copy(to.long(n), b.long(n)[:size])
 	}
 	for i := range b.lines {
 		if l, was := &to.lines[i], &b.lines[i]; was.number() != 0 {

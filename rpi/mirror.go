@@ -17,8 +17,9 @@ func (t *Team) mirror(i int) {
 	s := &t.seats[i]
 	if !s.mirror {
 		s.board, s.base, s.mirror = newMirror(t.piece), 0, true
+		t.readAgain()
 	}
-	s.told, s.bye = max(s.known, 1)-1, false
+	s.told, s.bye = max(s.known, t.floor, 1)-1, false
 	t.apart++
 	pr := &t.e.peers[s.rank]
 	if to := (lineTo{t, i}); !slices.Contains(pr.lines, to) {
@@ -163,8 +164,19 @@ func (e *Engine) saveBoards() {
 		if t.saved.lines == nil {
 			t.saved = newMirror(t.piece)
 		}
-		t.own.copyTo(&t.saved, t.used)
+		t.own.copyTo(&t.saved, t.unread())
 	}
+}
+
+// unread returns this rank's lines with long payloads that somebody may still read.
+func (t *Team) unread() []uint64 {
+	var longs []uint64
+	for _, n := range t.longs {
+		if n != 0 && n >= t.floor {
+			longs = append(longs, n)
+		}
+	}
+	return longs
 }
 
 // moveTeams gives the teams the boards of the modules that there are now.
@@ -207,6 +219,6 @@ func (t *Team) move(home Boards) {
 		return
 	}
 	to := boardIn(mem, t.piece)
-	t.own.copyTo(&to, t.used)
+	t.own.copyTo(&to, t.unread())
 	t.home, t.saved, t.own = home, t.own, to
 }

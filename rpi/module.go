@@ -199,4 +199,6 @@ type Boards interface {
 	// this rank's board i since it was last called. Marks may be lost in a restart.
 	Ask(peer, i int)
 	Asked(i int) bool
+	// Copy is copy, to or from a board.
+	Copy(to, from []byte) int
 }

@@ -18,8 +18,10 @@ import (
 //     all, whatever the turn is for. That leaves room for lines without asking.
 //   - Nothing is ever in flight: a reader that has read line n did so before its
 //     gate closed, and then the writer's memory says that it posted it. So with
-//     the gate closed each member keeps a copy of its own board, writes it back
-//     to the board that it has after a restart, and everyone goes on reading.
+//     the gate closed each member keeps a copy of its own board, but for long
+//     payloads that nobody reads any more, writes it back to the board that it
+//     has after a restart, and everyone goes on reading. Who combines lines (see
+//     Turn.Combine) needs them all at once and looks for all of them again.
 //   - A member whose board this rank does not reach, as after a restart on
 //     several machines, has a mirror here, filled by frames of kind Line that the
 //     member sends to exactly those that do not reach it. They say what is on
@@ -38,9 +40,9 @@ type Team struct {
 	me      int
 	home    Boards // whose board own is; nil: it is private memory
 	own     board
-	used    uint8 // its places for long payloads that were used, a bit each
-	saved   board // own, as it was when the gate had closed
-	slot    int   // its number among this rank's boards
+	saved   board              // own, as it was when the gate had closed
+	longs   [boardBulks]uint64 // the last lines with long payloads
+	slot    int                // its number among this rank's boards
 	base    uint64
 	size    int // bytes of the boards
 	piece   int // bytes of the longest payload
@@ -54,6 +56,7 @@ type Team struct {
 	turn    uint64 // the last one whose line is posted
 	floor   uint64 // all members have posted this one
 	now     progress
+	parts   [][]byte // scratch
 }
 
 // allEvery is how often everybody waits for all.
@@ -292,6 +295,7 @@ func (t *Team) settle() {
 		s.board, s.base, s.mirror = boardIn(mem, t.piece), s.from, false
 		t.direct = append(t.direct, s.rank)
 	}
+	t.readAgain()
 }
 
 // failTeams fails the turns that cannot end without the peer.

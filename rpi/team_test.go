@@ -66,6 +66,9 @@ func TestTurns(t *testing.T) {
 func aTurn(e *rpi.Engine, team *rpi.Team, me, n, turn int) error {
 	sizes := []int{0, 8, 48, 49, 1000, team.Piece()}
 	size := sizes[turn/3%len(sizes)]
+	if turn%6 == 3 {
+		return sharesTurn(e, team, me, n, turn, size)
+	}
 	tail := size * (turn % 5) / 5
 	x := &rpi.Turn{Tag: int32(turn), Need: rpi.Need(turn % 3), One: turn / 7 % n, Want: size, Len: size, Stride: size, Into: make([]byte, n*size),
 		TailLen: tail, TailInto: make([]byte, n*tail)}
@@ -73,9 +76,26 @@ func aTurn(e *rpi.Engine, team *rpi.Team, me, n, turn int) error {
 		x.Send = pattern(size, me+turn)
 		x.Send, x.Tail = x.Send[:size-tail], x.Send[size-tail:]
 	}
+	if turn%4 == 1 && x.Need != rpi.FromOne {
+		x.Combine = sequence{}
+	}
 	st, err := e.Take(team, x, nil)
 	if err != nil || st.Tag != turn || st.Bytes != size {
 		return fmt.Errorf("%+v, %w", st, err)
+	}
+	if x.Combine != nil {
+		want := make([]byte, size)
+		if x.Need == rpi.Everybody || x.One == me {
+			var parts [][]byte
+			for i := range n {
+				parts = append(parts, pattern(size, i+turn))
+			}
+			x.Combine.Combine(want, parts)
+		}
+		if !bytes.Equal(x.Into[:size], want) {
+			return errors.New("combined to something else")
+		}
+		return nil
 	}
 	for i := range n {
 		got := x.Into[i*size : (i+1)*size]
@@ -99,6 +119,50 @@ func aTurn(e *rpi.Engine, team *rpi.Team, me, n, turn int) error {
 		}
 	}
 	return nil
+}
+
+// sharesTurn takes a turn in which everybody reads its own share of all lines, whole
+// or in strips, and copies or combines what it reads.
+func sharesTurn(e *rpi.Engine, team *rpi.Team, me, n, turn, size int) error {
+	k := size / n
+	buf := func(rank int) []byte { return pattern(n*k+7*n, rank+turn) }
+	share := func(rank int) []byte { return buf(rank)[me*k:][:k] }
+	x := &rpi.Turn{Tag: int32(turn), Send: buf(me)[:n*k], Want: n * k, Off: me * k, Len: k, Own: true, Into: make([]byte, n*k), Stride: k}
+	if turn%4 < 2 {
+		x.Send, x.SendStride, x.SendLen = buf(me), k+7, k
+		share = func(rank int) []byte { return buf(rank)[me*(k+7):][:k] }
+	}
+	var parts [][]byte
+	for i := range n {
+		parts = append(parts, share(i))
+	}
+	want := bytes.Join(parts, nil)
+	if turn%12 == 3 {
+		x.Combine = sequence{}
+		clear(want)
+		x.Combine.Combine(want[:k], parts)
+	}
+	st, err := e.Take(team, x, nil)
+	if err != nil || st.Tag != turn || st.Bytes != x.Want {
+		return fmt.Errorf("%+v, %w", st, err)
+	}
+	if !bytes.Equal(x.Into, want) {
+		return errors.New("other shares")
+	}
+	return nil
+}
+
+// sequence is a Combiner that tells in which order it was given what.
+type sequence struct{}
+
+func (sequence) Combine(dst []byte, parts [][]byte) {
+	for i := range dst {
+		sum := byte(0)
+		for _, p := range parts {
+			sum = sum*31 + p[i]
+		}
+		dst[i] = sum
+	}
 }
 
 // A turn ends with an error when a rank whose line it needs fails, and only then.
@@ -298,6 +362,9 @@ func TestTurnsModel(t *testing.T) {
 			x.Off = rapid.IntRange(0, x.Want).Draw(rt, "off")
 			x.Len = rapid.IntRange(0, x.Want-x.Off).Draw(rt, "len")
 			x.Stride = x.Len + rapid.IntRange(0, 9).Draw(rt, "stride")
+			if x.Need != rpi.FromOne && rapid.Bool().Draw(rt, "combined") {
+				x.Combine = sequence{}
+			}
 			script = append(script, x)
 		}
 		var wg sync.WaitGroup
@@ -345,6 +412,7 @@ func play(e *rpi.Engine, team *rpi.Team, x rpi.Turn, me, n, turn int) error {
 	if x.Need != rpi.FromOne || x.One == me {
 		x.Send, _ = sends(&x, me, turn)
 	}
+	var parts [][]byte
 	for i := range n {
 		at := i * x.Stride
 		switch {
@@ -354,7 +422,12 @@ func play(e *rpi.Engine, team *rpi.Team, x rpi.Turn, me, n, turn int) error {
 			at = 0
 		}
 		_, sent := sends(&x, i, turn)
-		copy(want[at:at+x.Len], sent[x.Off:])
+		if parts = append(parts, sent[x.Off:][:x.Len]); x.Combine == nil {
+			copy(want[at:at+x.Len], sent[x.Off:])
+		}
+	}
+	if x.Combine != nil && len(parts) > 0 {
+		x.Combine.Combine(want[:x.Len], parts)
 	}
 	st, err := e.Take(team, &x, nil)
 	if err != nil || st.Tag != turn || st.Bytes != x.Want || !bytes.Equal(x.Into, want) {
@@ -380,6 +453,9 @@ func TestTurnsDiffer(t *testing.T) {
 	for _, x := range []rpi.Turn{
 		{Send: make([]byte, teams[0].Piece()+1)}, {Want: 5, Off: 3, Len: 3, Into: make([]byte, 100)}, {Want: 5, Off: -1, Len: 3, Into: make([]byte, 100)},
 		{Want: 5, Len: 5, Stride: 5, Into: make([]byte, 9)}, {Send: make([]byte, 9), SendStride: 3, SendLen: 4}, {SendStride: -1},
+		{Want: 5, Len: 5, Into: make([]byte, 4), Combine: sequence{}}, {Send: make([]byte, 5), Want: 5, Off: 3, Len: 2, Stride: 2, Own: true},
+		{Send: make([]byte, 4), Want: 5, Off: 3, Len: 2, Into: make([]byte, 9), Own: true}, {Need: rpi.FromOne, Want: 5, Len: 5, Into: make([]byte, 9), Own: true},
+		{Need: rpi.FromOne, Want: 5, Len: 5, Into: make([]byte, 9), Combine: sequence{}},
 	} {
 		if _, err := e[0].Take(teams[0], &x, nil); !errors.Is(err, rpi.ErrTruncate) {
 			t.Errorf("%+v: %v", x, err)

@@ -23,6 +23,12 @@ type Turn struct {
 	Off, Len int
 	Into     []byte
 	Stride   int
+	// Own says that nobody else reads these Len bytes of this rank's line: they are
+	// taken from Send, where they lie in one piece, and are not posted.
+	Own bool
+	// Combine, if it is not nil, makes one of what would be copied, of Len bytes,
+	// in Into. Not with FromOne.
+	Combine Combiner
 	// TailLen is how many bytes at the end of each are copied to
 	// TailInto[i*TailLen:], with FromOne to TailInto.
 	TailLen  int
@@ -37,6 +43,15 @@ const (
 	FromOne               // all others read One's line
 	ToOne                 // One reads all lines, also its own
 )
+
+// Combiner makes one of the contributions of several members.
+type Combiner interface {
+	// Combine makes dst of parts of the same length, one of each member by place,
+	// which it must neither change nor keep. It is called with the engine's lock
+	// held, as the boards that it reads are there only then: it must be short and
+	// must not call the engine.
+	Combine(dst []byte, parts [][]byte)
+}
 
 // progress is the turn that a member is in.
 type progress struct {
@@ -84,7 +99,7 @@ func (e *Engine) takeTurn(t *Team, x *Turn, v *View) (Status, error) {
 		e.awaitTurn(t, v)
 	}
 	p.busy = false
-	p.x.Send, p.x.Tail, p.x.Into, p.x.TailInto = nil, nil, nil, nil
+	p.x.Send, p.x.Tail, p.x.Into, p.x.TailInto, p.x.Combine = nil, nil, nil, nil, nil
 	return p.st, p.err
 }
 
@@ -98,29 +113,100 @@ func (x *Turn) length() int {
 	return n + len(x.Tail)
 }
 
-// write copies what the turn sends.
-func (x *Turn) write(dst []byte) {
-	if x.SendStride <= 0 {
-		dst = dst[copy(dst, x.Send):]
-	} else {
-		for at := 0; at < len(x.Send); at += x.SendStride {
-			dst = dst[copy(dst, x.Send[at:min(at+x.SendLen, len(x.Send))]):]
-		}
+// own returns what this rank wants of its own line, where it lies in Send; nil:
+// nothing, or not in one piece.
+func (x *Turn) own() []byte {
+	at, end := x.Off, len(x.Send)
+	if x.SendStride > 0 && x.SendLen > 0 {
+		at = x.Off/x.SendLen*x.SendStride + x.Off%x.SendLen
+		end = min(end, x.Off/x.SendLen*x.SendStride+x.SendLen)
 	}
-	copy(dst, x.Tail)
+	if at+x.Len > end {
+		return nil
+	}
+	return x.Send[at : at+x.Len]
+}
+
+// write copies what the turn sends.
+func (t *Team) write(dst []byte) {
+	x := &t.now.x
+	none := -1
+	switch {
+	case x.Len == 0:
+	case x.Own && x.SendStride > 0 && x.Len == x.SendLen:
+		none = x.Off / x.SendLen * x.SendStride
+	case x.Own && x.SendStride == 0:
+		t.copy(dst, x.Send[:x.Off])
+		t.copy(dst[x.Off+x.Len:], x.Send[x.Off+x.Len:])
+		t.copy(dst[len(x.Send):], x.Tail)
+		return
+	}
+	if x.SendStride <= 0 {
+		dst = dst[t.copy(dst, x.Send):]
+	}
+	for at := 0; at < len(x.Send) && x.SendStride > 0; at += x.SendStride {
+		if at == none {
+			dst = dst[x.SendLen:]
+			continue
+		}
+		dst = dst[t.copy(dst, x.Send[at:min(at+x.SendLen, len(x.Send))]):]
+	}
+	t.copy(dst, x.Tail)
 }
 
 // keep copies what is wanted of the payload of the member at place i.
-func (x *Turn) keep(i int, payload []byte) {
+func (t *Team) keep(i int, payload []byte) {
+	x := &t.now.x
+	at := i
 	if x.Need == FromOne {
-		i = 0
+		at = 0
 	}
-	if x.Len > 0 {
-		copy(x.Into[i*x.Stride:][:x.Len], payload[x.Off:])
+	if x.Len > 0 && x.Combine == nil {
+		from, to := payload[x.Off:][:x.Len], x.Into[at*x.Stride:][:x.Len]
+		if i == t.me {
+			if own := x.own(); own != nil && (x.Own || &own[0] == &to[0]) {
+				from = own
+			}
+		}
+		if &from[0] != &to[0] {
+			t.copy(to, from)
+		}
 	}
 	if x.TailLen > 0 {
-		copy(x.TailInto[i*x.TailLen:][:x.TailLen], payload[len(payload)-x.TailLen:])
+		t.copy(x.TailInto[at*x.TailLen:][:x.TailLen], payload[len(payload)-x.TailLen:])
 	}
+}
+
+// combine combines what is wanted of all payloads.
+func (t *Team) combine() {
+	x := &t.now.x
+	parts := t.parts[:0]
+	for i := range t.seats {
+		s := &t.seats[i]
+		parts = append(parts, s.payload(s.at(t.turn), t.turn, x.Want)[x.Off:x.Off+x.Len])
+	}
+	if x.Own {
+		parts[t.me] = x.own()
+	}
+	x.Combine.Combine(x.Into[:x.Len], parts)
+	clear(parts)
+	t.parts = parts
+}
+
+// readAgain makes the turn in progress look for all lines again, if it needs them
+// all at once: a member has another board, on which what was there may not be yet.
+func (t *Team) readAgain() {
+	if p := &t.now; p.posted && !p.done && p.x.Combine != nil {
+		p.next = 0
+	}
+}
+
+// copy copies to or from a board.
+func (t *Team) copy(dst, src []byte) int {
+	if t.home == nil || len(src) <= lineBody {
+		return copy(dst, src)
+	}
+	return t.home.Copy(dst, src)
 }
 
 // begin begins a turn, or says what is wrong with it.
@@ -152,8 +238,21 @@ func (x *Turn) fits(size int) bool {
 	if x.Need == FromOne {
 		size = 1
 	}
-	return (x.Len == 0 || x.Len > 0 && x.Off >= 0 && x.Off <= x.Want-x.Len && x.Stride >= 0 && (size-1)*x.Stride+x.Len <= len(x.Into)) &&
-		x.TailLen >= 0 && x.TailLen <= x.Want && size*x.TailLen <= len(x.TailInto)
+	if x.TailLen < 0 || x.TailLen > x.Want || size*x.TailLen > len(x.TailInto) {
+		return false
+	}
+	if x.Combine != nil {
+		size = 1
+	}
+	switch {
+	case x.Len == 0:
+		return true
+	case x.Len < 0 || x.Off < 0 || x.Off > x.Want-x.Len || x.Stride < 0 || (size-1)*x.Stride+x.Len > len(x.Into):
+		return false
+	case x.Need == FromOne:
+		return x.Combine == nil && !x.Own
+	}
+	return !x.Own || x.own() != nil
 }
 
 // wants reports whether the turn is for this rank to read that member's line.
@@ -233,10 +332,10 @@ func (t *Team) post() {
 		l.size |= lineApart
 	}
 	if size > lineBody {
-		t.used |= 1 << (n % boardBulks)
-		x.write(t.own.long(n))
+		t.longs[n%boardBulks] = n
+		t.write(t.own.long(n))
 	} else {
-		x.write(l.body[:])
+		t.write(l.body[:])
 	}
 	l.post(t.base + n)
 	t.turn, p.posted = n, true
@@ -285,8 +384,11 @@ func (t *Team) read() bool {
 			return true
 		}
 		if x.Len > 0 || x.TailLen > 0 {
-			x.keep(i, s.payload(l, n, int(size)))
+			t.keep(i, s.payload(l, n, int(size)))
 		}
+	}
+	if x := &p.x; x.Combine != nil && x.Len > 0 && t.wants(t.me) {
+		t.combine()
 	}
 	if p.all {
 		t.floor, t.over = n, t.over || p.flagged

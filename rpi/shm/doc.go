@@ -17,7 +17,7 @@
 //	  192 door u64 of each rank: where its ring to the owner is
 //	      taken u32 of each rank, a line each: cells of that ring used up
 //	      slots of 64 bytes: buffers of the owner that a peer may copy from or to
-//	boards    8 of up to 260 KB for teams (see rpi.Boards), written by the owner
+//	boards    8 of up to 516 KB for teams (see rpi.Boards), written by the owner
 //	rings     one to each rank to whom the owner has ever sent, written by the owner
 //	pool      chunks of 2 KB and 16 KB for payloads, written by the owner
 //
