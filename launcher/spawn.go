@@ -73,9 +73,6 @@ func (a *agent) spawnAll() {
 func (a *agent) begin(r *rankProc, start func(*pipes)) {
 	p := &pipes{}
 	if err := p.open(a.order.Stdin && r.rank == 0); err != nil {
-		if errors.Is(err, syscall.EMFILE) {
-			err = fmt.Errorf("%w (raise the limit with ulimit -n, or use more -agents)", err)
-		}
 		a.failed(r, err)
 		return
 	}
@@ -102,9 +99,18 @@ func (a *agent) start(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 
 // failed tells the head that a rank could not be started.
 func (a *agent) failed(r *rankProc, err error) {
-	a.head.send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(ExitCannotExec) << 8, Data: []byte(err.Error())})
+	a.head.send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(ExitCannotExec) << 8, Data: []byte(withRemedy(err).Error())})
 	a.left.Done()
 	a.oneLess()
+}
+
+// withRemedy says what to do about it where the agent itself lacks something,
+// whatever it was about to open.
+func withRemedy(err error) error {
+	if errors.Is(err, syscall.EMFILE) {
+		return fmt.Errorf("%w (raise the limit with ulimit -n, or use more -agents)", err)
+	}
+	return err
 }
 
 // enter starts one rank and then all that belongs to it.

@@ -1,0 +1,22 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Whatever an agent was about to open when it ran out of descriptors, the error
+// says what to do; others stay as they are.
+func TestWithRemedy(t *testing.T) {
+	for _, err := range []error{syscall.EMFILE, fmt.Errorf("./solver: %w", syscall.EMFILE)} {
+		if got := withRemedy(err); !errors.Is(got, syscall.EMFILE) || !strings.Contains(got.Error(), "ulimit -n") {
+			t.Errorf("%v has become %v", err, got)
+		}
+	}
+	if got := withRemedy(syscall.ENOEXEC); got != syscall.ENOEXEC {
+		t.Error(got)
+	}
+}
