@@ -184,7 +184,7 @@ func (r *restore) undone(err error) error {
 // dies reports whether an error comes from the end of the process: a kill is not
 // done at once, and its memory is gone before its end can be seen.
 func (r *restore) dies(err error) bool {
-	limit := 20 * time.Millisecond
+	limit := 200 * time.Millisecond
 	if errors.Is(err, io.ErrShortWrite) || errors.Is(err, unix.ESRCH) {
 		limit = callLimit
 	}
