@@ -225,6 +225,10 @@ func WaitallInto(rs []Request, st []Status) error {
 	var failures []waitFailure
 	waits := rs[first].c.env.eng.BeginWaits()
 	for i := first; i < len(rs); i++ {
+		if st == nil && waits.Done(rs[i].r) {
+			rs[i] = Request{}
+			continue
+		}
 		var v *rpi.View
 		if c := rs[i].c; c != nil {
 			v = c.view

@@ -33,6 +33,10 @@ const (
 	maxTick = 8 * tick
 )
 
+// manyCalls are so many from one tick to the next that what each of them costs
+// matters.
+const manyCalls = 1000
+
 func (b *background) init(cfg Config) {
 	b.manual = cfg.Manual
 	b.kick = make(chan struct{}, 1)
@@ -119,6 +123,9 @@ func (e *Engine) tick() (did ticked, pause time.Duration) {
 	}
 	if e.dirty != 0 {
 		e.flush()
+	}
+	if b.epoch-last > manyCalls {
+		e.mu.loosen()
 	}
 	if e.lead == leadCaller && (e.inWait.Load() || last == b.epoch) {
 		b.parked = true

@@ -260,17 +260,17 @@ func (e *Engine) enter() {
 
 func (e *Engine) leave() {
 	if len(e.ready) != 0 || e.downs != 0 {
-		e.settle(true)
-		if len(e.ready) != 0 {
-			e.leaveWork()
-		}
+		e.leaveWork()
 	}
 	e.mu.unlock()
 }
 
-// leaveWork sees to it that somebody does what a caller leaves undone.
+// leaveWork does what callbacks have asked for, and sees to it that somebody does what
+// the caller leaves undone of it.
 func (e *Engine) leaveWork() {
+	e.settle(true)
 	switch {
+	case len(e.ready) == 0:
 	case e.lead == leadNobody:
 		e.wakeForBatch()
 	case e.inWait.Load():
@@ -310,6 +310,7 @@ func (e *Engine) pollAll() bool {
 		moved = m.Poll() || moved
 	}
 	if e.polls%idleEvery == 0 {
+		e.mu.loosen()
 		for _, m := range e.idle {
 			moved = m.Poll() || moved
 		}

@@ -11,24 +11,33 @@ import (
 // out, and then *acquires* the lock: whoever was inside has left when close
 // returns, and what the lock protects is exact until open.
 //
-//	bit 0     held
-//	bit 1     gate closed (or closing)
-//	bits 2..  callers that wait, in units of lockWaiter
+//	bit 0      held
+//	bit 32     gate closed (or closing)
+//	bits 33..  callers that wait, in units of lockWaiter
 //
 // Callers wait for the lock and for the gate in the same way: counted in the
 // word, asleep on the one token of retry. Whoever lets go and sees somebody
 // counted leaves a token; who takes it tries again and, having got in, leaves
 // the next one when it goes. A token left for nobody causes one look in vain.
+//
+// Who lets go clears the held half and then looks at the other one, who waits
+// changes that and then looks whether the lock is held, and one of them has to
+// see what the other did. A processor may look before its store is seen, so that
+// takes a barrier on both sides: an atomic operation. Where nobody has waited for a
+// while it is left out of letting go, which is frequent: the first who is about to
+// sleep puts a barrier into all threads (see order), and from then on it is in its
+// place.
 type gateLock struct {
-	word  atomic.Uint32
+	word  atomic.Uint64
+	loose atomic.Bool   // letting go has no barrier
 	retry chan struct{} // capacity 1
 	left  chan struct{} // capacity 1; for the closer: look again
 }
 
 const (
 	lockHeld   = 1
-	lockGate   = 2
-	lockWaiter = 4
+	lockGate   = 1 << 32
+	lockWaiter = 1 << 33
 
 	lockSpins = 60 // looks before a caller sleeps; sections inside are short
 )
@@ -46,6 +55,7 @@ func (l *gateLock) lock() {
 
 func (l *gateLock) lockSlow() {
 	l.word.Add(lockWaiter)
+	announced := false
 	for spins := 0; ; spins++ {
 		w := l.word.Load()
 		if w&(lockHeld|lockGate) == 0 {
@@ -58,6 +68,11 @@ func (l *gateLock) lockSlow() {
 			if spins == lockSpins/2 {
 				runtime.Gosched()
 			}
+			continue
+		}
+		if !announced { // and look once more
+			announced = true
+			l.tighten()
 			continue
 		}
 		<-l.retry
@@ -78,14 +93,24 @@ func (l *gateLock) tryLock() bool {
 }
 
 func (l *gateLock) unlock() {
-	if w := l.word.Add(^uint32(lockHeld - 1)); w != 0 {
-		l.notify(w)
+	if !canSettle || !l.loose.Load() {
+		l.unlockTight()
+	} else if letGo(&l.word) != 0 {
+		l.notify()
+	}
+}
+
+func (l *gateLock) unlockTight() {
+	if l.word.Add(^uint64(lockHeld-1)) != 0 {
+		l.notify()
 	}
 }
 
 // notify passes a free lock on: to the closer before anybody else.
-func (l *gateLock) notify(w uint32) {
-	if w&lockGate != 0 {
+//
+//go:noinline
+func (l *gateLock) notify() {
+	if w := l.word.Load(); w&lockGate != 0 {
 		token(l.left)
 	} else if w >= lockWaiter {
 		token(l.retry)
@@ -95,6 +120,23 @@ func (l *gateLock) notify(w uint32) {
 // contended tells the holder that somebody wants to get in.
 func (l *gateLock) contended() bool { return l.word.Load() != lockHeld }
 
+// loosen leaves out the barrier from now on, if that is possible. The holder calls it
+// now and then. Those who wait already have been seen by then.
+func (l *gateLock) loosen() {
+	if canSettle && !l.loose.Load() && order.ready() {
+		l.loose.Store(true)
+	}
+}
+
+// tighten returns when whoever has let go is seen to have, and whoever lets go from
+// now on sees what the caller did before. Another who is in here meanwhile need not
+// be waited for: it gets the lock itself and sees everything when it lets go.
+func (l *gateLock) tighten() {
+	if canSettle && l.loose.Swap(false) {
+		order.settle()
+	}
+}
+
 // gate reports whether the gate is closed or about to be.
 func (l *gateLock) gate() bool { return Checkpointing && l.word.Load()&lockGate != 0 }
 
@@ -102,6 +144,7 @@ func (l *gateLock) gate() bool { return Checkpointing && l.word.Load()&lockGate 
 // closer's until open. There is one closer at a time.
 func (l *gateLock) close() {
 	l.word.Or(lockGate)
+	l.tighten()
 	for {
 		w := l.word.Load()
 		if w&lockHeld == 0 {
@@ -116,8 +159,8 @@ func (l *gateLock) close() {
 
 // open gives the lock back and lets callers in again.
 func (l *gateLock) open() {
-	if w := l.word.Add(^uint32(lockHeld + lockGate - 1)); w != 0 {
-		l.notify(w)
+	if l.word.Add(^uint64(lockHeld+lockGate-1)) != 0 {
+		l.notify()
 	}
 }
 

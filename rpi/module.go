@@ -1,9 +1,6 @@
 package rpi
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Module is one transport between ranks: the request progression interface.
 // A module moves whole frames in order between this rank and each peer it
@@ -116,7 +113,17 @@ type Sink interface {
 // come from that peer where it is until the next Poll, by when there may be
 // receives for it, for what comes before its receive has to be kept and copied
 // twice.
-var Enough = errors.New("enough")
+var Enough error = enough{}
+
+// IsEnough reports whether err is Enough, by a single comparison.
+func IsEnough(err error) bool {
+	_, is := err.(enough)
+	return is
+}
+
+type enough struct{}
+
+func (enough) Error() string { return "enough" }
 
 // Waiter is where a process sleeps when nothing is left to do. At most one
 // goroutine is in Wait at a time; it does not hold the engine's lock.

@@ -352,6 +352,17 @@ func (e *Engine) BeginWaits() Waits {
 // Wait is Engine.Wait.
 func (w Waits) Wait(h Request, v *View) (Status, error) { return w.e.wait(h, v) }
 
+// Done ends an operation that has succeeded, if it has, as Wait does, for those who do
+// not need its status. It reports false where only Wait can tell.
+func (w Waits) Done(h Request) bool {
+	r := h.r
+	if r == nil || r.gen != h.gen || r.phase != phaseDone || r.err != nil {
+		return false
+	}
+	w.e.freeRequest(r)
+	return true
+}
+
 // End ends the row.
 func (w Waits) End() { w.e.leave() }
 

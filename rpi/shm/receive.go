@@ -167,7 +167,7 @@ func (m *Module) receive(s *spot) {
 			err = m.wide(peer, p, c, w)
 		}
 		if err != nil {
-			if err != rpi.Enough {
+			if !rpi.IsEnough(err) {
 				m.fail(peer, err)
 			}
 			break
@@ -266,7 +266,7 @@ func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
 	h.Len, h.Req, h.Off = uint64(n), 0, 0
 	if in.part == 0 && w>>16&0xff == formInline<<5|1 {
 		err := m.env.Sink.Deliver(peer, h, c.body[:n])
-		if err != nil && err != rpi.Enough {
+		if err != nil && !rpi.IsEnough(err) {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		in.head++
@@ -281,7 +281,7 @@ func (m *Module) several(peer int, in *receiver, c *cell, w uint64) error {
 	n, count := int(w>>24&0xff), int(w>>16&31)
 	for in.part < count {
 		err := m.env.Sink.Deliver(peer, &m.hdr, c.body[in.part*n:][:n])
-		if err != nil && err != rpi.Enough {
+		if err != nil && !rpi.IsEnough(err) {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		if in.part++; in.part == count && w>>21&7 == formInline {
@@ -307,7 +307,7 @@ func (m *Module) pair(peer int, in *receiver, c *cell, w uint64) error {
 	copy(m.both[:], c.body[:])
 	copy(m.both[inlineMax:], in.cells[(in.head+1)&in.mask].rest().body[:])
 	err := m.env.Sink.Deliver(peer, h, m.both[:n])
-	if err != nil && err != rpi.Enough {
+	if err != nil && !rpi.IsEnough(err) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	in.head += 2
@@ -339,7 +339,7 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 		}
 		if n == all { // which is most often
 			err := m.env.Sink.Deliver(peer, &m.hdr, piece)
-			if err != nil && err != rpi.Enough {
+			if err != nil && !rpi.IsEnough(err) {
 				return fmt.Errorf("%w: %w", ErrCorrupt, err)
 			}
 			in.head++
