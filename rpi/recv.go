@@ -10,7 +10,10 @@ import "fmt"
 func (e *Engine) Irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Request, error) {
 	e.enter()
 	var h Request
-	err := e.checkRecv(src, ctx, tag)
+	var err error
+	if !e.plainRecv(src, tag) {
+		err = e.checkRecv(src, ctx, tag)
+	}
 	if err == nil {
 		h = e.startRecv(src, ctx, tag, t, p).handle()
 	}
@@ -37,10 +40,15 @@ func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View
 }
 
 func (e *Engine) checkRecv(src int, ctx uint64, tag int32) error {
-	if uint(src) < uint(len(e.peers)) && tag >= AnyTag && len(e.poisoned) == 0 && e.abort.Load() == nil {
+	if e.plainRecv(src, tag) {
 		return nil
 	}
 	return e.whyNotRecv(src, ctx, tag)
+}
+
+// plainRecv reports whether nothing speaks against a receive from another rank.
+func (e *Engine) plainRecv(src int, tag int32) bool {
+	return uint(src) < uint(len(e.peers)) && tag >= AnyTag && len(e.poisoned) == 0 && e.abort.Load() == nil
 }
 
 func (e *Engine) whyNotRecv(src int, ctx uint64, tag int32) error {
