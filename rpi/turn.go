@@ -368,7 +368,7 @@ func (t *Team) read() bool {
 		case w > s.base+n:
 			return t.fail(spoilt(s.rank))
 		}
-		size := l.size
+		tag, size := l.tag, l.size
 		p.flagged = p.flagged || size&lineApart != 0
 		size &^= lineApart
 		if int(size) > t.piece {
@@ -378,8 +378,8 @@ func (t *Team) read() bool {
 			continue
 		}
 		x := &p.x
-		if l.tag != x.Tag || int(size) != x.Want {
-			p.st.Source, p.st.Tag, p.st.Bytes = i, int(l.tag), int(size)
+		if tag != x.Tag || int(size) != x.Want {
+			p.st.Source, p.st.Tag, p.st.Bytes = i, int(tag), int(size)
 			p.done = true
 			return true
 		}
