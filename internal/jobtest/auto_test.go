@@ -148,12 +148,14 @@ func TestAutoChooses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			c := jobtest.New(n, jobtest.Options{Dir: dir, Auto: 50 * time.Millisecond})
+			opt := jobtest.Options{Dir: dir, Auto: time.Hour}
 			x := newStepper(n)
 			x.register, x.pending = want.register, want.pending
 			if want.away {
+				opt.Auto = 50 * time.Millisecond
 				x.away = make(chan struct{})
 			}
+			c := jobtest.New(n, opt)
 			wait := ranks(c, x.rank)
 			x.started.Wait()
 			d := c.Take(oob.ModeAuto, false)
