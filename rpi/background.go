@@ -21,7 +21,8 @@ type background struct {
 	most    time.Duration
 	epoch   uint64 // counts calls
 	seen    uint64 // epoch at the last tick
-	batched bool   // something was batched since the last tick
+	left    bool   // the last tick found a batch that its caller had left
+	soon    bool   // something is to be done soon
 	parked  bool   // sleeping on kick alone
 	closing bool
 	kick    chan struct{} // capacity 1
@@ -54,11 +55,20 @@ func (b *background) keepTime(cfg *Config) {
 	b.pause = b.tick
 }
 
-// wakeForBatch makes the background goroutine tick soon enough for a batch
-// that has begun.
+// wakeForBatch makes the background goroutine tick, for a batch that has begun: soon,
+// if the last one was left to it. Most programs flush theirs themselves, by a wait.
 func (e *Engine) wakeForBatch() {
+	if e.back.left {
+		e.wakeSoon()
+	} else {
+		e.wakeBackground()
+	}
+}
+
+// wakeSoon makes the background goroutine tick soon.
+func (e *Engine) wakeSoon() {
 	b := &e.back
-	b.batched = true
+	b.soon = true
 	if b.pause > b.tick {
 		b.pause = b.tick
 		token(b.kick)
@@ -84,10 +94,18 @@ func (e *Engine) wakeBackground() {
 func (e *Engine) runBackground() {
 	b := &e.back
 	defer close(b.done)
-	timer := time.NewTimer(b.tick)
+	pause := b.tick
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
-		did, pause := e.tick()
+		did := goOn
+		// Who is inside does what is due. To wait for that one would make it step
+		// aside, and its goroutine might go on on the thread that came to look, on the
+		// CPU of another rank.
+		if e.mu.tryLock() {
+			did, pause = e.tick()
+			e.mu.unlock()
+		}
 		switch did {
 		case ended:
 			return
@@ -111,17 +129,15 @@ const (
 	ended
 )
 
-// tick does what is due and returns the time until the next one.
+// tick does what is due and returns the time until the next one. The lock is held.
 func (e *Engine) tick() (did ticked, pause time.Duration) {
 	b := &e.back
-	e.mu.lock()
-	defer e.mu.unlock()
 	last := b.seen
 	b.seen = b.epoch
 	if b.closing {
 		return ended, 0
 	}
-	if e.dirty != 0 {
+	if b.left = e.dirty != 0; b.left {
 		e.flush()
 	}
 	if b.epoch-last > manyCalls {
@@ -137,10 +153,10 @@ func (e *Engine) tick() (did ticked, pause time.Duration) {
 		return ended, 0
 	}
 	b.pause = min(2*b.pause, b.most)
-	if b.batched || last == b.epoch {
+	if b.left || b.soon || last == b.epoch {
 		b.pause = b.tick
 	}
-	b.batched = false
+	b.soon = false
 	return did, b.pause
 }
 

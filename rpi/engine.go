@@ -272,7 +272,7 @@ func (e *Engine) leaveWork() {
 	switch {
 	case len(e.ready) == 0:
 	case e.lead == leadNobody:
-		e.wakeForBatch()
+		e.wakeSoon()
 	case e.inWait.Load():
 		e.waiter.Wake()
 	}
