@@ -94,7 +94,7 @@ func (e *Engine) wakeBackground() {
 func (e *Engine) runBackground() {
 	b := &e.back
 	defer close(b.done)
-	pause := b.tick
+	pause, most := b.tick, b.most
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -102,8 +102,9 @@ func (e *Engine) runBackground() {
 		// Who is inside does what is due. To wait for that one would make it step
 		// aside, and its goroutine might go on on the thread that came to look, on the
 		// CPU of another rank.
-		if e.mu.tryLock() {
+		if pause = min(2*pause, most); e.mu.tryLock() {
 			did, pause = e.tick()
+			most = b.most
 			e.mu.unlock()
 		}
 		switch did {
