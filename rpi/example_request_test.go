@@ -120,6 +120,28 @@ func ExampleEngine_BeginWaits() {
 	// 2 3 <nil>
 }
 
+// Who needs no status ends what is over at once, and waits for the rest.
+func ExampleWaits_Done() {
+	a, _, closeBoth := twoRanks()
+	defer closeBoth()
+	sent, _ := a.Isend(1, world, 0, nil, nil, rpi.Standard) // short, so it is over
+	open, _ := a.Irecv(1, world, 0, nil, nil)
+	waits := a.BeginWaits()
+	fmt.Println(waits.Done(sent), waits.Done(open))
+	fmt.Println(waits.Done(sent)) // stale: Wait would say so
+	waits.End()
+	a.Cancel(open)
+	// Output:
+	// true false
+	// false
+}
+
+// A module that delivers stops where the engine has enough for now.
+func ExampleIsEnough() {
+	fmt.Println(rpi.IsEnough(rpi.Enough), rpi.IsEnough(nil), rpi.IsEnough(rpi.ErrRank))
+	// Output: true false false
+}
+
 func ExampleRequest_Active() {
 	a, _, closeBoth := twoRanks()
 	defer closeBoth()

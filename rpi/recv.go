@@ -12,7 +12,7 @@ func (e *Engine) Irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Reque
 	var h Request
 	var err error
 	if !e.plainRecv(src, tag) {
-		err = e.checkRecv(src, ctx, tag)
+		err = e.whyNotRecv(src, ctx, tag)
 	}
 	if err == nil {
 		h = e.startRecv(src, ctx, tag, t, p).handle()
