@@ -211,16 +211,28 @@ func (x *collective) leave(err error) error {
 	return err
 }
 
+// reasonWithin is how long a rank waits to hear why another has given up.
+const reasonWithin = 10 * time.Second
+
 // reason is why a rank has given its message up, which is all that err tells: its
-// own call has failed, and it is about to let everybody know.
+// own call has failed, and it is about to let everybody know. Who has a deadline
+// waits no longer than that.
 func (x *collective) reason(err error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	deadline := x.c.ctxt
+	if deadline == nil {
+		deadline = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(deadline, reasonWithin)
 	defer cancel()
 	v := rpi.NewView(ctx, x.eng)
 	defer v.Stop()
 	const never = 0 // no collective has this tag
-	if _, told := x.eng.Recv(rpi.AnySource, x.c.ctx|1, never, nil, nil, v); errors.Is(told, ErrPoisoned) || errors.Is(told, ErrAborted) {
+	_, told := x.eng.Recv(rpi.AnySource, x.c.ctx|1, never, nil, nil, v)
+	switch {
+	case errors.Is(told, ErrPoisoned), errors.Is(told, ErrAborted):
 		return told
+	case deadline.Err() != nil:
+		return fmt.Errorf("%w, after %w", told, err)
 	}
 	return err
 }

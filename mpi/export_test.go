@@ -1,6 +1,13 @@
 package mpi
 
-import "time"
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
 
 func init() { watchEvery = 50 * time.Millisecond }
 
@@ -19,4 +26,31 @@ func SetChoice(world *Comm, params map[string]string, hosts []int) error {
 		h.hosts = hosts
 	}
 	return err
+}
+
+// GiveUp is what a rank does whose part of a collective, a long message to dst, ends
+// at a deadline, but that it lets nobody know why. dst calls SeeGivenUp.
+func GiveUp(c *Comm, dst int) error {
+	eng, to := c.env.eng, c.toWorld(dst)
+	ctx, cancel := context.WithCancel(context.Background())
+	v := rpi.NewView(ctx, eng)
+	failed := make(chan error)
+	go func() {
+		failed <- eng.Send(to, c.ctx|1, 0, &basics[reflect.Uint8], make([]byte, 1<<20), rpi.Standard, v)
+	}()
+	_, err := eng.Recv(to, c.ctx, 0, nil, nil, nil)
+	cancel()
+	if e := <-failed; !errors.Is(e, ErrDeadline) {
+		return errors.Join(err, e, errors.New("the message was not given up"))
+	}
+	return errors.Join(err, eng.Send(to, c.ctx, 0, nil, nil, rpi.Standard, nil))
+}
+
+// SeeGivenUp returns when a message has come from src that src has given up.
+func SeeGivenUp(c *Comm, src int) error {
+	eng, from := c.env.eng, c.toWorld(src)
+	_, seen := eng.Probe(from, c.ctx|1, rpi.AnyTag, nil)
+	told := eng.Send(from, c.ctx, 0, nil, nil, rpi.Standard, nil)
+	_, given := eng.Recv(from, c.ctx, 0, nil, nil, nil)
+	return errors.Join(seen, told, given)
 }

@@ -340,6 +340,27 @@ func cancelled(world *mpi.Comm, table map[string]string) error {
 	return all(wantErr("elsewhere", err, mpi.ErrPoisoned), wantErr("class", err, mpi.ErrDeadline))
 }
 
+// A rank whose partner has given up, and does not say why, waits for the reason
+// until its own deadline and no longer.
+func TestDeadlineWhileWaitingForReason(t *testing.T) {
+	mpitest.Run(t, 2, func(world *mpi.Comm) error {
+		c, err := oneInUse(world, nil)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			return all(mpi.GiveUp(c, 0), mpi.Barrier(world))
+		}
+		if err := mpi.SeeGivenUp(c, 1); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		err = mpi.Bcast(c.WithContext(ctx), make([]byte, 1<<20), 1)
+		return all(wantErr("Bcast", err, mpi.ErrDeadline), wantErr("why", err, mpi.ErrCanceled), mpi.Barrier(world))
+	})
+}
+
 func TestOthersAreAborted(t *testing.T) {
 	rec := &recorder{TB: t}
 	blocked := make([]error, 3)
