@@ -75,13 +75,14 @@ func (e *Engine) beginLine(pr *peer, in *arriving) ([]byte, error) {
 		return nil, nil
 	}
 	i := t.placeOf(pr.rank)
-	if i < 0 || !t.admits(i, h) {
-		if h.Flags == FlagGone { // who says so waits to hear the same
-			e.respond(pr, reply{kind: Line, flags: FlagGone | FlagApart, ctx: h.Ctx, req: h.Req})
-		}
+	known := i >= 0 && t.seats[i].id() == h.Req
+	if !known && h.Flags == FlagGone { // who says so waits to hear the same
+		e.respond(pr, reply{kind: Line, flags: FlagGone | FlagApart, ctx: h.Ctx, req: h.Req})
+	}
+	if !known && !t.learns(i, h) {
 		return nil, nil
 	}
-	if h.Off == 0 || h.Off > t.turn+boardDepth || h.Len > uint64(t.piece) {
+	if h.Off == 0 || h.Off > t.turn+boardDepth && t.joined || h.Len > uint64(t.piece) {
 		return nil, fmt.Errorf("%w: line %d of %d bytes", errCorrupt, h.Off, h.Len)
 	}
 	s := &t.seats[i]
@@ -105,14 +106,11 @@ func (t *Team) placeOf(rank int) int {
 	return slices.Index(t.members, rank)
 }
 
-// admits reports whether a line is of this team. While it is not joined, what others
-// have as places is not known: then the lines that come last are its lines, if any.
-func (t *Team) admits(i int, h *Header) bool {
-	s := &t.seats[i]
-	if s.id() == h.Req {
-		return true
-	}
-	if t.joined || !s.mirror || h.Flags&FlagGone != 0 {
+// learns reports whether a line from another place than is known of a member may be
+// of this team. While the team is not joined, what others have as places is not
+// known: then what comes last is of it, farewells too, if anything is.
+func (t *Team) learns(i int, h *Header) bool {
+	if i < 0 || t.joined || !t.seats[i].mirror {
 		return false
 	}
 	t.seat(i, int(h.Req%boardDepth), h.Req/boardDepth*boardDepth)
@@ -126,9 +124,9 @@ func (t *Team) seat(i, slot int, from uint64) {
 	if s.slot == slot && s.from == from {
 		return
 	}
-	s.slot, s.from = slot, from
+	s.slot, s.from, s.known, s.left = slot, from, 0, false
 	if s.mirror {
-		s.board, s.known, s.left = newMirror(t.piece), 0, false
+		s.board = newMirror(t.piece)
 	}
 }
 

@@ -62,6 +62,9 @@ type Team struct {
 // allEvery is how often everybody waits for all.
 const allEvery = boardDepth / 2
 
+// nowhere is the base of a member's lines while it is not known: none has it.
+const nowhere = 1 << 63
+
 // seat is a member as this rank sees it.
 type seat struct {
 	board         // its own, or a mirror of it
@@ -141,7 +144,7 @@ func (e *Engine) OpenTeam(ctx uint64, members []int, me int) (t *Team, at Place,
 		slot: slot, size: size, piece: pieceOf(size), base: own.base, seats: make([]seat, len(members)),
 	}
 	for i, rank := range members {
-		t.seats[i].rank = rank
+		t.seats[i].rank, t.seats[i].from = rank, nowhere
 	}
 	t.own = boardIn(home.Board(slot), t.piece)
 	own.team = t
@@ -186,12 +189,12 @@ func (e *Engine) CloseTeam(t *Team) {
 	t.closed = true
 	last := t.base + t.turn + 1
 	e.boards[t.slot].base = last/boardDepth*boardDepth + boardDepth
-	if !t.joined {
+	t.own.lines[boardDepth].post(last)
+	e.boards[t.slot].bye = last
+	if !t.joined { // here; others may have, and wait for the farewell
 		e.forget(t)
 		return
 	}
-	t.own.lines[boardDepth].post(last)
-	e.boards[t.slot].bye = last
 	for i := range t.seats {
 		if t.seats[i].mirror {
 			e.enlist(&e.peers[t.members[i]])

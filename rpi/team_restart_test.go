@@ -426,3 +426,100 @@ func TestLinesOfAnEarlierTeam(t *testing.T) {
 		}
 	}
 }
+
+// A restart finds one rank about to join a team that another then gives up at once:
+// no board is kept for it, wherever the members are.
+func TestTeamEndsWhileItIsJoined(t *testing.T) {
+	const n = 3
+	e := memEngines(t, n, false)
+	for k := range uint64(2) { // the second time the boards are used again
+		teams, places := make([]*rpi.Team, n), make([]rpi.Place, n)
+		for i := range e {
+			teams[i], places[i], _ = e[i].OpenTeam(ctx+k, []int{0, 1, 2}, i)
+		}
+		join := func(i int) {
+			if err := e[i].JoinTeam(teams[i], places); err != nil {
+				t.Fatal(err)
+			}
+		}
+		join(1)
+		join(2)
+		cut(t, e)
+		modules := move(t, e, make([][]rpi.Module, n), networks(n)["shm, tcp"]) // 1 is elsewhere
+		open(e)
+		e[1].CloseTeam(teams[1])
+		hearAll(t, e)
+		join(0)
+		e[0].CloseTeam(teams[0])
+		e[2].CloseTeam(teams[2])
+		hearAll(t, e)
+		hearAll(t, e) // the answers
+		allFree(t, e[0], 8, []int{0, 2}, 0)
+		allFree(t, e[2], 8, []int{0, 2}, 1)
+		cut(t, e)
+		move(t, e, modules, networks(n)["shm"])
+		open(e)
+	}
+	for _, e := range e {
+		e.Close()
+	}
+}
+
+// allFree fails the test unless the rank can open as many teams as it has boards.
+func allFree(t *testing.T, e *rpi.Engine, boards int, members []int, me int) {
+	t.Helper()
+	var all []*rpi.Team
+	for range boards {
+		team, _, ok := e.OpenTeam(ctx+10+uint64(len(all)), members, me)
+		if !ok {
+			t.Fatalf("member %d has %d boards left of %d", me, len(all), boards)
+		}
+		all = append(all, team)
+	}
+	for _, team := range all {
+		e.CloseTeam(team)
+	}
+}
+
+// Who gives a team up before it has joined it tells those who have.
+func TestTeamThatOneDoesNotJoin(t *testing.T) {
+	const n = 3
+	e := memJob(t, n)
+	teams, places := make([]*rpi.Team, n), make([]rpi.Place, n)
+	for i := range e {
+		teams[i], places[i], _ = e[i].OpenTeam(ctx, []int{0, 1, 2}, i)
+	}
+	for i := 1; i < n; i++ {
+		if err := e[i].JoinTeam(teams[i], places); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range e {
+		e[i].CloseTeam(teams[i])
+	}
+	for i := range e {
+		allFree(t, e[i], 4, []int{0, 1, 2}, i)
+	}
+}
+
+// hearAll lets each rank hear what the others have sent it so far.
+func hearAll(t *testing.T, e []*rpi.Engine) {
+	t.Helper()
+	for from := range e {
+		for to := range e {
+			if from == to {
+				continue
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := e[from].Send(to, ctx, 1, bytesType, nil, rpi.Standard, nil); err != nil {
+					t.Error(err)
+				}
+			})
+			if _, err := e[to].Recv(from, ctx, 1, bytesType, nil, nil); err != nil {
+				t.Error(err)
+			}
+			wg.Wait()
+		}
+	}
+}
