@@ -26,7 +26,7 @@ import (
 // takes a barrier on both sides: an atomic operation. Where nobody has waited for a
 // while it is left out of letting go, which is frequent: the first who is about to
 // sleep puts a barrier into all threads (see order), and from then on it is in its
-// place.
+// place. TestLockModel goes through all that can happen.
 type gateLock struct {
 	word  atomic.Uint64
 	loose atomic.Bool   // letting go has no barrier
@@ -106,11 +106,13 @@ func (l *gateLock) unlockTight() {
 	}
 }
 
-// notify passes a free lock on: to the closer before anybody else.
+// notify passes a free lock on: to the closer before anybody else. It looks by an
+// atomic operation: the plain store that has let go must be seen before the token is,
+// of which there may be one already.
 //
 //go:noinline
 func (l *gateLock) notify() {
-	if w := l.word.Load(); w&lockGate != 0 {
+	if w := l.word.Add(0); w&lockGate != 0 {
 		token(l.left)
 	} else if w >= lockWaiter {
 		token(l.retry)
@@ -129,11 +131,15 @@ func (l *gateLock) loosen() {
 }
 
 // tighten returns when whoever has let go is seen to have, and whoever lets go from
-// now on sees what the caller did before. Another who is in here meanwhile need not
-// be waited for: it gets the lock itself and sees everything when it lets go.
+// now on sees what the caller did before. Another who is in here meanwhile does not
+// wait for that, and may be asleep when it is seen that the lock is free: the caller,
+// who may not be able to get in itself, passes it on.
 func (l *gateLock) tighten() {
 	if canSettle && l.loose.Swap(false) {
 		order.settle()
+		if l.word.Load()&lockHeld == 0 {
+			l.notify()
+		}
 	}
 }
 
