@@ -59,19 +59,19 @@ func main() {
 
 // heat is the program of one rank.
 func heat(c *mpi.Comm, o options, out io.Writer) error {
-	p, err := newPlate(c, o.n)
+	r, err := newRank(c, o.n)
 	if err != nil {
 		return err
 	}
-	if err := p.run(o); err != nil {
+	if err := r.run(o); err != nil {
 		return err
 	}
 	if o.times {
-		if err := p.clock.Print(c, out); err != nil {
+		if err := r.clock.Print(c, out); err != nil {
 			return err
 		}
 	}
-	field, err := p.gather()
+	field, err := r.gather()
 	if err != nil || c.Rank() != 0 {
 		return err
 	}
@@ -85,25 +85,25 @@ func heat(c *mpi.Comm, o options, out io.Writer) error {
 }
 
 // run does the steps.
-func (p *plate) run(o options) (err error) {
+func (r *rank) run(o options) (err error) {
 	var log *os.File
-	if o.log != "" && p.c.Rank() == 0 {
+	if o.log != "" && r.c.Rank() == 0 {
 		if log, err = os.Create(o.log); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, log.Close()) }()
 	}
-	p.clock.Start()
-	defer p.clock.Stop()
+	r.clock.Start()
+	defer r.clock.Stop()
 	for step := 1; step <= o.steps; step++ {
-		p.clock.Leave()
-		if err := p.exchange(); err != nil {
+		r.clock.Leave()
+		if err := r.exchange(); err != nil {
 			return err
 		}
-		p.clock.Return()
-		p.step()
+		r.clock.Return()
+		r.Step()
 		if log != nil && step%o.every == 0 {
-			if _, err := fmt.Fprintf(log, "%d %v\n", step, p.line(1)[p.cols/2]); err != nil {
+			if _, err := fmt.Fprintf(log, "%d %v\n", step, r.Line(1)[r.Cols/2]); err != nil {
 				return err
 			}
 		}

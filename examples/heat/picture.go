@@ -6,6 +6,8 @@ import (
 	"image/color"
 	"image/png"
 	"os"
+
+	"github.com/gorun-mpi/gorun/examples/heat/plate"
 )
 
 // writePicture draws the field of n x n temperatures, black over red and yellow
@@ -13,7 +15,7 @@ import (
 func writePicture(name string, field []float64, n int) error {
 	img := image.NewPaletted(image.Rect(0, 0, n, n), glow())
 	for i, v := range field {
-		img.Pix[i] = uint8(min(max(v/hot, 0), 1) * 255)
+		img.Pix[i] = uint8(min(max(v/plate.Hot, 0), 1) * 255)
 	}
 	f, err := os.Create(name)
 	if err != nil {
@@ -22,7 +24,7 @@ func writePicture(name string, field []float64, n int) error {
 	return errors.Join(png.Encode(f, img), f.Close())
 }
 
-// glow returns the colours of temperatures from 0 to hot.
+// glow returns the colours of temperatures from 0 to plate.Hot.
 func glow() color.Palette {
 	p := make(color.Palette, 256)
 	for i := range p {
