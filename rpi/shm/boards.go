@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/gorun-mpi/gorun/internal/move"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -64,7 +65,7 @@ func (m *Module) PeerBoard(peer, i int) []byte {
 }
 
 // Copy is copy, the fastest way that there is.
-func (m *Module) Copy(to, from []byte) int { return move(to, from) }
+func (m *Module) Copy(to, from []byte) int { return move.Bytes(to, from) }
 
 // Ring wakes those of the peers that sleep.
 func (m *Module) Ring(peers []int) {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/gorun-mpi/gorun/internal/move"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -355,7 +356,7 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	default:
 		return fmt.Errorf("%w: a cell of form %d with %d bytes", ErrCorrupt, form, n)
 	}
-	k := move(in.dst, piece)
+	k := move.Bytes(in.dst, piece)
 	in.dst, in.left = in.dst[k:], in.left-n
 	in.head++
 	if in.left > 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/gorun-mpi/gorun/internal/move"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -289,7 +290,7 @@ func (m *Module) fill(o *sender, payload []byte) (at uint32, n int) {
 	if n < largeChunk { // it is likely to be in this processor's cache still
 		return uint32(place), copy(m.mem[place:], payload[:n])
 	}
-	return uint32(place), move(m.mem[place:], payload[:n])
+	return uint32(place), move.Bytes(m.mem[place:], payload[:n])
 }
 
 // push sends on what is left of a payload and returns what then is left.

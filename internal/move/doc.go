@@ -1,0 +1,2 @@
+// Package move copies what lies in memory that processes share.
+package move

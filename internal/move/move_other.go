@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package move
+
+// Bytes is copy.
+func Bytes(dst, src []byte) int { return copy(dst, src) }
