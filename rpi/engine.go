@@ -121,7 +121,7 @@ func (e *Engine) selectModules() {
 	used := make([]bool, len(e.modules))
 	for i := range e.peers {
 		pr := &e.peers[i]
-		pr.mod, pr.direct, pr.reader, pr.short = nil, nil, nil, -1
+		pr.mod, pr.shortcut, pr.direct, pr.reader, pr.short = nil, nil, nil, nil, -1
 		if i == e.rank {
 			continue
 		}
@@ -133,6 +133,7 @@ func (e *Engine) selectModules() {
 				if pr.failed == nil {
 					pr.short = min(pr.eager, smallMax)
 				}
+				pr.shortcut, _ = m.(Shortcut)
 				pr.direct, _ = m.(DirectWriter)
 				if pr.reader, _ = m.(DirectReader); pr.reader != nil {
 					pr.directMin = max(pr.reader.DirectMin(), 0)
@@ -218,7 +219,7 @@ func (e *Engine) Close() error {
 	e.turns, e.teams = nil, nil // their boards are gone
 	for i := range e.peers {
 		pr := &e.peers[i]
-		pr.mod, pr.direct, pr.reader, pr.short = nil, nil, nil, -1
+		pr.mod, pr.shortcut, pr.direct, pr.reader, pr.short = nil, nil, nil, nil, -1
 	}
 	return errors.Join(errs...)
 }

@@ -209,3 +209,23 @@ type Boards interface {
 	// Copy is copy, to or from a board.
 	Copy(to, from []byte) int
 }
+
+// Shortcut is implemented by modules whose short messages can do without a header of
+// the engine's and without upcalls. Both methods are for plain Eager messages; what
+// they do not take goes the long way, so each may refuse whatever it likes.
+type Shortcut interface {
+	// SendShort is Send, with the result Taken, of a message without flags. False:
+	// nothing was done, and Send is to be called.
+	SendShort(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool
+	// TakeShort is a Poll for a caller who waits for one message. If the next frame
+	// of the peer is a message of that context, tag and type and no longer than buf,
+	// it is copied there, and is as if it had been delivered: its length is returned.
+	// Otherwise nothing is delivered: TakeNone says that a Poll would find nothing
+	// to do, TakeOther that the caller had better poll.
+	TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int
+}
+
+const (
+	TakeNone  = -1
+	TakeOther = -2
+)

@@ -8,6 +8,7 @@ import "errors"
 // never another message's first frame, which is what matching goes by.
 type peer struct {
 	mod       Module
+	shortcut  Shortcut // mod, if it is one
 	rank      int
 	short     int   // longest message that may go at once; -1 if none may
 	eager     int   // longest message sent unannounced

@@ -27,16 +27,25 @@ func (e *Engine) Irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Reque
 // ErrPeerFailed, ErrPoisoned, ErrAborted, ErrDeadline. (MPI-4.1 chapter 3.2)
 func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (st Status, err error) {
 	e.enter()
-	if err = e.checkRecv(src, ctx, tag); err == nil {
-		err = v.Err()
-	}
-	if err == nil {
-		r := e.startRecv(src, ctx, tag, t, p)
-		r.blocking = true
-		st, err = e.finish(r, v)
+	if n := e.recvShort(src, ctx, tag, t, p, v); n >= 0 {
+		st = Status{Source: src, Tag: int(tag), Bytes: n, Type: t.ID}
+	} else {
+		st, err = e.recv(src, ctx, tag, t, p, v)
 	}
 	e.leave()
 	return st, err
+}
+
+func (e *Engine) recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (Status, error) {
+	if err := e.checkRecv(src, ctx, tag); err != nil {
+		return Status{}, err
+	}
+	if err := v.Err(); err != nil {
+		return Status{}, err
+	}
+	r := e.startRecv(src, ctx, tag, t, p)
+	r.blocking = true
+	return e.finish(r, v)
 }
 
 func (e *Engine) checkRecv(src int, ctx uint64, tag int32) error {

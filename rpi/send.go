@@ -78,13 +78,14 @@ func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) b
 	if len(p) > pr.short || pr.stuck() {
 		return false
 	}
-	e.fill(Eager, ctx, tag, t, len(p))
 	more := pr.flushed == e.flushes && e.dirty&pr.bit != 0 || e.batch(pr, len(p))
-	// Without a Ref the module cannot hold the payload: it copies or refuses it.
-	res := pr.mod.Send(dst, &e.out, p, 0, more)
-	if res == Full {
-		pr.blocked = true
-		return false
+	if pr.shortcut == nil || !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more) {
+		e.fill(Eager, ctx, tag, t, len(p))
+		// Without a Ref the module cannot hold the payload: it copies or refuses it.
+		if pr.mod.Send(dst, &e.out, p, 0, more) == Full {
+			pr.blocked = true
+			return false
+		}
 	}
 	if Checkpointing {
 		e.sent[dst] += HeaderSize + uint64(len(p))
@@ -122,10 +123,7 @@ func (e *Engine) checkSend(dst int, ctx uint64, tag int32) error {
 func (e *Engine) fill(k Kind, ctx uint64, tag int32, t *Type, n int) {
 	h := &e.out
 	h.Kind, h.Flags, h.Tag, h.Ctx, h.Len = k, 0, tag, ctx, uint64(n)
-	h.Req, h.Off, h.Type = 0, 0, 0
-	if t != nil {
-		h.Type = t.ID
-	}
+	h.Req, h.Off, h.Type = 0, 0, t.id()
 }
 
 // batch tells whether a message of n bytes may be held back; see smallMax.

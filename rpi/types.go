@@ -18,6 +18,14 @@ type Type struct {
 	Swap func(p []byte)
 }
 
+// id is what the header of a message says of its type.
+func (t *Type) id() uint32 {
+	if t == nil {
+		return 0
+	}
+	return t.ID
+}
+
 // Status tells what a receive or probe has found. Source is a world rank here.
 type Status struct {
 	Source int

@@ -142,8 +142,15 @@ func TestAlikeOneByOne(t *testing.T) {
 	}
 }
 
-// While one side adds to a cell the other reads it.
+// While one side adds to a cell the other reads it, by Poll or by the shortcut where
+// that can do it.
 func TestAlikeAtOnce(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		alikeAtOnce(t, short)
+	}
+}
+
+func alikeAtOnce(t *testing.T, short bool) {
 	w := newWorld(t, 2)
 	defer w.Close()
 	const n = 50_000
@@ -167,7 +174,17 @@ func TestAlikeAtOnce(t *testing.T) {
 		w.M[0].Flush()
 	}()
 	for k := 0; k < n; {
-		if !w.M[1].Poll() {
+		buf, took := make([]byte, pairMax), rpi.TakeOther
+		if h := eager(alike, 0); short {
+			took = w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, buf)
+		}
+		switch {
+		case took >= 0:
+			if string(buf[:took]) != string(numbered(k, pairMax)[:took]) {
+				t.Fatalf("message %d is another", k)
+			}
+			k++
+		case took == rpi.TakeNone || !w.M[1].Poll():
 			runtime.Gosched()
 		}
 		for _, f := range w.S[1].Got[0] {

@@ -46,7 +46,12 @@ func TestModel(t *testing.T) {
 					m.send(r, from, (from+1)%n, 8, true)
 				}
 			},
-			"poll":  func(r *rapid.T) { w.M[rapid.IntRange(0, n-1).Draw(r, "rank")].Poll() },
+			"poll": func(r *rapid.T) { w.M[rapid.IntRange(0, n-1).Draw(r, "rank")].Poll() },
+			"take": func(r *rapid.T) {
+				to := rapid.IntRange(0, n-1).Draw(r, "rank")
+				from := (to + rapid.IntRange(1, n-1).Draw(r, "from")) % n
+				m.take(r, from, to, rapid.Bool().Draw(r, "alike"), rapid.SampledFrom(sizes).Draw(r, "room"))
+			},
 			"flush": func(r *rapid.T) { w.M[rapid.IntRange(0, n-1).Draw(r, "rank")].Flush() },
 			"sleep": func(r *rapid.T) {
 				i := rapid.IntRange(0, n-1).Draw(r, "rank")
@@ -144,6 +149,25 @@ func (m *model) offer(r *rapid.T, from, to int, h rpi.Header, p []byte, more boo
 		if !more {
 			m.rouse(r, from, to)
 		}
+	}
+}
+
+// take receives the next message by the shortcut, if it is one that it takes.
+func (m *model) take(r *rapid.T, from, to int, like bool, room int) {
+	k := m.come[from][to]
+	h, want := eager(k, 0), pattern
+	if like {
+		h, want = eager(alike, 0), numbered
+	}
+	buf := make([]byte, room)
+	n := m.M[to].TakeShort(from, h.Ctx, h.Tag, h.Type, buf)
+	switch {
+	case n >= 0 && string(buf[:n]) != string(want(k, n)):
+		r.Fatalf("message %d of rank %d, of %d bytes, is another", k, from, n)
+	case n >= 0:
+		m.come[from][to]++
+	case n == rpi.TakeNone && m.M[to].Poll():
+		r.Fatal("nothing to take, and a poll moved")
 	}
 }
 
@@ -265,6 +289,7 @@ func FuzzPeer(f *testing.F) {
 		for range 5 {
 			a.Send(1, &h, make([]byte, 8), 0, false)
 			a.Arm()
+			a.TakeShort(1, h.Ctx, h.Tag, h.Type, make([]byte, 8))
 			a.Poll()
 			a.learn(1)
 		}

@@ -21,6 +21,7 @@ type receiver struct {
 	mask  uint32
 	head  uint32  // cells used up
 	part  int     // of the next one, messages delivered
+	spot  int     // its place in Module.spots
 	told  uint32  // the same, as the peer was told by way of taken
 	taken *uint32 // in this rank's control part
 	owes  bool    // a chunk was used up and the peer not told
@@ -139,6 +140,7 @@ func (m *Module) attach(peer int, w uint64) {
 	}
 	p.in.cells = cellsAt(p.data, at, 1<<shift)
 	p.in.shift, p.in.mask = shift, 1<<shift-1
+	p.in.spot = len(m.spots)
 	m.spots = append(m.spots, spot{word: p.in.wordOf(0), seq: seqOf(0), peer: int32(peer)})
 }
 
@@ -182,10 +184,13 @@ func (m *Module) receive(s *spot) {
 		return
 	}
 	in.look(s)
-	if in.owes || in.head-in.told >= uint32(len(in.cells))/4 {
+	if in.behind() {
 		m.tell(peer, p)
 	}
 }
+
+// behind reports whether the peer should be told how far this rank is.
+func (in *receiver) behind() bool { return in.owes || in.head-in.told >= uint32(len(in.cells))/4 }
 
 // pass goes on to the next cell if there is one: then nothing is added to c any more,
 // whose messages were delivered up to word w.

@@ -38,11 +38,6 @@ type envelope struct {
 	count int // of messages there; 0: there is no such cell
 }
 
-// holds reports whether a message belongs into the open cell.
-func (v *envelope) holds(h *rpi.Header, n int) bool {
-	return v.count != 0 && v.len == n && v.tag == h.Tag && v.ctx == h.Ctx && v.typ == h.Type && h.Kind == rpi.Eager && h.Flags == 0
-}
-
 // space returns how many cells can be filled.
 func (o *sender) space() uint32 { return uint32(len(o.cells)) - (o.tail - o.used) }
 
@@ -50,37 +45,56 @@ func (o *sender) space() uint32 { return uint32(len(o.cells)) - (o.tail - o.used
 // one cell, up to 96 bytes in two; other payloads by way of chunks. Messages that
 // may wait share a cell if they are alike. It makes no upcalls.
 func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
-	p := &m.peers[peer]
-	o := &p.out
-	if o.open.holds(h, len(payload)) {
-		m.add(peer, p, payload, more)
+	plain := h.Kind == rpi.Eager && h.Flags == 0
+	if plain && m.SendShort(peer, h.Ctx, h.Tag, h.Type, payload, more) {
 		return rpi.Taken
 	}
-	if (o.busy || o.space() == 0) && !m.room(peer) {
-		return rpi.Full
-	}
-	o.open.count = 0
-	if h.Kind != rpi.Eager || len(payload) > inlineMax || h.Flags != 0 {
-		if h.Kind == rpi.Eager && h.Flags == 0 && len(payload) <= pairMax && o.space() > 1 {
-			m.sendPair(peer, h, payload, more)
+	o := &m.peers[peer].out
+	if o.busy || o.space() == 0 {
+		if !m.room(peer) {
+			return rpi.Full
+		}
+		if plain && m.SendShort(peer, h.Ctx, h.Tag, h.Type, payload, more) {
 			return rpi.Taken
 		}
-		return m.sendWide(peer, h, payload, ref, more)
+	}
+	o.open.count = 0
+	if plain && len(payload) <= pairMax && o.space() > 1 {
+		m.sendPair(peer, h, payload, more)
+		return rpi.Taken
+	}
+	return m.sendWide(peer, h, payload, ref, more)
+}
+
+// SendShort sends an eager message that has room in one cell, which may be that of
+// the message before it.
+func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool {
+	p := &m.peers[peer]
+	o := &p.out
+	if v := &o.open; v.count != 0 && v.len == len(payload) && v.tag == tag && v.ctx == ctx && v.typ == typ {
+		m.add(peer, p, payload, more)
+		return true
+	}
+	if len(payload) > inlineMax || o.busy || o.space() == 0 {
+		return false
 	}
 	c := &o.cells[o.tail&o.mask]
-	c.ctx, c.tag, c.typ = h.Ctx, h.Tag, h.Type
+	c.ctx, c.tag, c.typ = ctx, tag, typ
 	if len(payload) == 8 {
 		binary.NativeEndian.PutUint64(c.body[:], binary.NativeEndian.Uint64(payload))
 	} else {
 		copy(c.body[:], payload)
 	}
+	o.open.count = 0
 	form := uint8(formInline)
 	if more && 2*len(payload) <= inlineMax {
-		o.open = envelope{h.Ctx, h.Tag, h.Type, len(payload), 1}
+		o.open = envelope{ctx, tag, typ, len(payload), 1}
 		form = formOpen
 	}
-	m.publish(peer, p, c, 1, form, uint8(len(payload)), more)
-	return rpi.Taken
+	w := word(seqOf(o.tail>>o.shift), 1, form, uint8(len(payload)), p.in.head)
+	o.tail++
+	m.put(peer, p, c, w, more)
+	return true
 }
 
 // add puts a message into the open cell. The receiver sees it at once, as it would

@@ -1,0 +1,122 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// TakeShort takes the next message of a peer, if it is of that envelope and has room
+// in buf. All that is not just as expected, also what is corrupt, is left to Poll.
+func (m *Module) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int {
+	p := &m.peers[peer]
+	in := &p.in
+	if in.cells == nil {
+		return m.nothing()
+	}
+	s := &m.spots[in.spot]
+	w := atomic.LoadUint64(s.word)
+	if uint16(w) != s.seq || in.frame {
+		return m.nothing()
+	}
+	c := (*cell)(unsafe.Pointer(s.word))
+	n := int(w >> 24 & 0xff)
+	if w>>16&0xff != formInline<<5|1 || in.part != 0 || n > inlineMax {
+		return m.takeOdd(peer, p, s, ctx, tag, typ, buf)
+	}
+	if c.ctx != ctx || c.tag != tag || c.typ != typ || n > len(buf) {
+		return rpi.TakeOther
+	}
+	if n == 8 {
+		*(*[8]byte)(buf) = *(*[8]byte)(c.body[:])
+	} else {
+		copy(buf, c.body[:n])
+	}
+	in.head++
+	s.word, s.seq = in.wordOf(in.head), seqOf(in.head>>in.shift)
+	if p.out.leased > 0 {
+		m.heard(peer, uint32(w>>32))
+	}
+	if in.behind() {
+		m.tell(peer, p)
+	}
+	return n
+}
+
+// takeOdd is TakeShort for a message that shares its cell, or whose payload is in a
+// chunk.
+func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ uint32, buf []byte) int {
+	in := &p.in
+	c := &in.cells[in.head&in.mask]
+	w := atomic.LoadUint64(&c.word)
+	n := rpi.TakeOther
+	switch form := w >> 21 & 7; {
+	case in.drained(w):
+	case form == formInline || form == formOpen:
+		n = in.takeInline(c, w, ctx, tag, typ, buf)
+	case form == formWhole && in.part == 0 && rpi.Kind(w>>16&31) == rpi.Eager:
+		n = m.takeWhole(p, c, ctx, tag, typ, buf)
+	}
+	if n >= 0 {
+		in.look(s)
+		if p.out.leased > 0 {
+			m.heard(peer, uint32(w>>32))
+		}
+		if in.behind() {
+			m.tell(peer, p)
+		}
+	}
+	return n
+}
+
+// nothing says whether Poll would do something, when the peer asked for has sent
+// nothing.
+func (m *Module) nothing() int {
+	if atomic.LoadUint32(m.arrivals) != m.seen || m.late.Load() ||
+		len(m.busy)+len(m.starved)+len(m.broken)+len(m.leaving) > 0 {
+		return rpi.TakeOther
+	}
+	for i := range m.spots {
+		if m.spots[i].news() {
+			return rpi.TakeOther
+		}
+	}
+	m.assure()
+	return rpi.TakeNone
+}
+
+// takeInline takes one message out of a cell that is its own or shared.
+func (in *receiver) takeInline(c *cell, w uint64, ctx uint64, tag int32, typ uint32, buf []byte) int {
+	n, count := int(w>>24&0xff), int(w>>16&31)
+	if n*count > inlineMax || count <= in.part || n > len(buf) || c.ctx != ctx || c.tag != tag || c.typ != typ {
+		return rpi.TakeOther
+	}
+	if n == 8 {
+		*(*[8]byte)(buf) = *(*[8]byte)(c.body[8*in.part:])
+	} else {
+		copy(buf, c.body[n*in.part:][:n])
+	}
+	if in.part++; in.part == count && w>>21&7 == formInline {
+		in.head, in.part = in.head+1, 0
+	}
+	return n
+}
+
+// takeWhole takes a message whose payload is in one chunk.
+func (m *Module) takeWhole(p *peer, shared *cell, ctx uint64, tag int32, typ uint32, buf []byte) int {
+	c := *shared.wide()
+	at, n := int(c.chunk), int(c.size)
+	if c.ctx != ctx || c.tag != tag || c.typ != typ || c.flags != 0 || c.len != uint64(n) || n > len(buf) {
+		return rpi.TakeOther
+	}
+	if n > 0 {
+		if at < m.layout.pool || n > m.layout.size-at {
+			return rpi.TakeOther
+		}
+		copy(buf, p.data[at:][:n])
+		p.in.owes = true
+	}
+	p.in.head++
+	return n
+}

@@ -1,0 +1,70 @@
+package shm
+
+import (
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// The shortcut takes what is in one cell, in a part of one, or in one chunk, if it is
+// just what was asked for, and nothing else.
+func TestTakeShort(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.Close()
+	a, b := w.M[0], w.M[1]
+	take := func(tag, room int) int {
+		h := eager(tag, 0)
+		buf := make([]byte, room)
+		n := b.TakeShort(0, h.Ctx, h.Tag, h.Type, buf)
+		if n >= 0 && string(buf[:n]) != string(pattern(tag, n)) {
+			t.Errorf("message %d is another", tag)
+		}
+		return n
+	}
+	want := func(what string, got, want int) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %d, not %d", what, got, want)
+		}
+	}
+	want("no ring yet", take(1, 8), rpi.TakeNone)
+	w.Connect(0, 1)
+	want("an empty ring", take(1, 8), rpi.TakeNone)
+	send := func(tag, n int, more bool) { t.Helper(); w.Send(0, 1, eager(tag, n), pattern(tag, n), 0, more) }
+	for _, n := range []int{0, 1, 8, 40, 97, 1000, 8 << 10} {
+		send(n, n, false)
+		want("another tag", take(n+1, n), rpi.TakeOther)
+		if n > 0 {
+			want("too little room", take(n, n-1), rpi.TakeOther)
+		}
+		want("just as long", take(n, n), n)
+		want("nothing left", take(n, n), rpi.TakeNone)
+	}
+	for range 7 {
+		send(7, 8, true)
+	}
+	for range 7 {
+		want("of several in a cell", take(7, 100), 8)
+	}
+	want("an open cell without more", take(7, 8), rpi.TakeNone)
+	send(7, 8, true)
+	for want("in the open cell", take(7, 8), rpi.TakeOther); b.Poll(); {
+	}
+	for _, h := range []rpi.Header{{Kind: rpi.EagerSync, Tag: 7, Ctx: 5, Len: 8}, {Kind: rpi.Eager, Tag: 7, Ctx: 5, Len: pairMax}, {Kind: rpi.Eager, Tag: 7, Ctx: 5, Len: largeChunk + 1}, {Kind: rpi.Eager, Flags: rpi.FlagGone, Tag: 7, Ctx: 5, Len: 8}} {
+		w.Send(0, 1, h, pattern(7, int(h.Len)), 0, false)
+		want("a frame of another kind", take(7, rpi.MaxFrame), rpi.TakeOther)
+		w.Until("polled", func() bool { return !b.pending() })
+	}
+	w.Send(2, 1, eager(7, 8), pattern(7, 8), 0, false)
+	want("from another rank", take(7, 8), rpi.TakeOther)
+	w.Until("polled", func() bool { return !b.pending() })
+	a.Poll()
+	for range 10 << maxShift { // the sender hears what was used
+		send(7, 8, false)
+		want("lap after lap", take(7, 8), 8)
+	}
+	if n := len(b.told); n != 0 {
+		take(7, 8)
+		want("told, and not assured", len(b.told), 0)
+	}
+}

@@ -1,0 +1,185 @@
+package rpi_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// fakeShort is a fake that is a rpi.Shortcut.
+type fakeShort struct {
+	*fake
+	sent, taken, looked int
+	meanwhile           func() // called where nothing has come
+}
+
+func (m *fakeShort) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool {
+	if len(payload) > 8 {
+		return false
+	}
+	m.sent++
+	h := rpi.Header{Kind: rpi.Eager, Ctx: ctx, Tag: tag, Type: typ, Len: uint64(len(payload))}
+	return m.Send(peer, &h, payload, 0, more) == rpi.Taken
+}
+
+func (m *fakeShort) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int {
+	m.looked++
+	for from, wire := range m.wire {
+		if len(wire) != 0 && from != peer {
+			return rpi.TakeOther
+		}
+	}
+	if len(m.wire[peer]) == 0 {
+		if m.meanwhile != nil {
+			m.meanwhile()
+		}
+		return rpi.TakeNone
+	}
+	f := m.wire[peer][0]
+	if f.h.Kind != rpi.Eager || f.h.Ctx != ctx || f.h.Tag != tag || f.h.Type != typ || len(f.payload) > len(buf) {
+		return rpi.TakeOther
+	}
+	m.wire[peer] = m.wire[peer][1:]
+	m.taken++
+	return copy(buf, f.payload)
+}
+
+// shortcuts returns the engines of n ranks over modules with a shortcut.
+func shortcuts(t *testing.T, n int) (*fakeNet, []*fakeShort, []*rpi.Engine) {
+	net := newFakeNet(t, n)
+	var short []*fakeShort
+	var modules []rpi.Module
+	for _, m := range net.modules {
+		short = append(short, &fakeShort{fake: m})
+		modules = append(modules, short[len(short)-1])
+	}
+	e := connect(t, modules, true)
+	t.Cleanup(func() {
+		for _, e := range e {
+			e.Close()
+		}
+	})
+	return net, short, e
+}
+
+// What a receive finds is the same by the shortcut as without: order, length, type,
+// errors, and the counters that bookmarks consist of.
+func TestShortcut(t *testing.T) {
+	_, short, e := shortcuts(t, 3)
+	send := func(from int, tag int32, typ *rpi.Type, text string) {
+		t.Helper()
+		if err := e[from].Send(1, 5, tag, typ, []byte(text), rpi.Standard, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recv := func(src int, tag int32, typ *rpi.Type, room, short int, taken *fakeShort) (string, rpi.Status, error) {
+		t.Helper()
+		before, buf := taken.taken, make([]byte, room)
+		st, err := e[1].Recv(src, 5, tag, typ, buf, nil)
+		if n := taken.taken - before; n != short {
+			t.Errorf("%d messages went by the shortcut, not %d", n, short)
+		}
+		return string(buf[:min(st.Bytes, room)]), st, err
+	}
+	a, b := &rpi.Type{ID: 1, Size: 1, Name: "a"}, &rpi.Type{ID: 2, Size: 1, Name: "b"}
+	want := func(text string, st rpi.Status, err error) func(string, rpi.Status, error) {
+		return func(gotText string, got rpi.Status, gotErr error) {
+			t.Helper()
+			if gotText != text || got != st || !errors.Is(gotErr, err) {
+				t.Errorf("%q %v %v, not %q %v %v", gotText, got, gotErr, text, st, err)
+			}
+		}
+	}
+	send(0, 3, a, "one")
+	want("one", rpi.Status{Source: 0, Tag: 3, Bytes: 3, Type: 1}, nil)(recv(0, 3, a, 8, 1, short[1]))
+	send(0, 3, a, "two")
+	want("two", rpi.Status{Source: 0, Tag: 3, Bytes: 3, Type: 1}, nil)(recv(rpi.AnySource, 3, a, 8, 0, short[1]))
+	send(0, 3, a, "three")
+	want("three", rpi.Status{Source: 0, Tag: 3, Bytes: 5, Type: 1}, nil)(recv(0, rpi.AnyTag, a, 8, 0, short[1]))
+	send(0, 3, a, "four")
+	want("four", rpi.Status{Source: 0, Tag: 3, Bytes: 4, Type: 1}, nil)(recv(0, 3, nil, 8, 0, short[1]))
+	send(0, 3, a, "five")
+	want("", rpi.Status{Source: 0, Tag: 3, Bytes: 4, Type: 1}, rpi.ErrType)(recv(0, 3, b, 0, 0, short[1]))
+	send(0, 3, a, "six")
+	want("si", rpi.Status{Source: 0, Tag: 3, Bytes: 3, Type: 1}, rpi.ErrTruncate)(recv(0, 3, a, 2, 0, short[1]))
+	send(0, 3, a, "seven is long")
+	want("seven is long", rpi.Status{Source: 0, Tag: 3, Bytes: 13, Type: 1}, nil)(recv(0, 3, a, 20, 1, short[1]))
+
+	send(0, 4, a, "eight") // is overtaken by what has another tag, and found later
+	send(0, 3, a, "nine")
+	want("nine", rpi.Status{Source: 0, Tag: 3, Bytes: 4, Type: 1}, nil)(recv(0, 3, a, 8, 0, short[1]))
+	send(0, 4, a, "ten")
+	want("eight", rpi.Status{Source: 0, Tag: 4, Bytes: 5, Type: 1}, nil)(recv(0, 4, a, 8, 0, short[1]))
+	want("ten", rpi.Status{Source: 0, Tag: 4, Bytes: 3, Type: 1}, nil)(recv(0, 4, a, 8, 1, short[1]))
+
+	first := make([]byte, 8) // a receive that was posted before has the first message
+	r, err := e[1].Irecv(0, 5, 3, a, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(0, 3, a, "eleven")
+	send(0, 3, a, "twelve")
+	want("twelve", rpi.Status{Source: 0, Tag: 3, Bytes: 6, Type: 1}, nil)(recv(0, 3, a, 8, 0, short[1]))
+	if _, err := e[1].Wait(r, nil); err != nil || string(first[:6]) != "eleven" {
+		t.Errorf("%q %v", first, err)
+	}
+	if sent, got := e[0].Sent(), e[1].Received(); sent[1] != got[0] || sent[1] == 0 {
+		t.Errorf("sent %v, received %v", sent, got)
+	}
+	if short[0].sent == 0 {
+		t.Error("nothing was sent by the shortcut")
+	}
+}
+
+// Who takes message after message from one rank serves the others, too.
+func TestShortcutIsFair(t *testing.T) {
+	net, short, e := shortcuts(t, 3)
+	typ := &rpi.Type{ID: 1, Size: 1, Name: "a"}
+	if err := e[2].Send(1, 5, 9, typ, []byte("x"), rpi.Standard, nil); err != nil {
+		t.Fatal(err)
+	}
+	held := net.modules[1].wire[2]
+	for i := range 1000 {
+		e[0].Send(1, 5, 3, typ, []byte("y"), rpi.Standard, nil)
+		if i < 10 { // rank 2's arrives later
+			net.modules[1].wire[2] = nil
+		} else if i == 10 {
+			net.modules[1].wire[2] = held
+		}
+		if _, err := e[1].Recv(0, 5, 3, typ, make([]byte, 8), nil); err != nil {
+			t.Fatal(err)
+		}
+		if i > 10 && len(net.modules[1].wire[2]) == 0 {
+			break
+		}
+	}
+	if short[1].taken == 0 || len(net.modules[1].wire[2]) != 0 {
+		t.Errorf("%d by the shortcut, %d of another rank left", short[1].taken, len(net.modules[1].wire[2]))
+	}
+}
+
+// Where nothing comes the wait goes on as others do: it lets those in who want to get
+// in, and ends with its view.
+func TestShortcutGivesUp(t *testing.T) {
+	_, short, e := shortcuts(t, 2)
+	typ := &rpi.Type{ID: 1, Size: 1, Name: "a"}
+	closed := make(chan struct{})
+	short[1].meanwhile = func() {
+		short[1].meanwhile = nil
+		go func() {
+			e[1].CloseGate()
+			e[0].Send(1, 5, 3, typ, []byte("late"), rpi.Standard, nil)
+			e[1].OpenGate()
+			close(closed)
+		}()
+	}
+	buf := make([]byte, 8)
+	st, err := e[1].Recv(0, 5, 3, typ, buf, nil)
+	if <-closed; err != nil || string(buf[:st.Bytes]) != "late" {
+		t.Errorf("%q %v", buf, err)
+	}
+	if short[1].looked > 2000 {
+		t.Errorf("it looked %d times", short[1].looked)
+	}
+}
