@@ -3,6 +3,7 @@ package rpi
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // lineTo names a member to whom this rank's lines are sent.
@@ -58,6 +59,34 @@ func (e *Engine) sendLine(pr *peer) bool {
 			continue
 		}
 		return true
+	}
+	return false
+}
+
+// AtPoint is Pending for a rank whose program agrees to be saved here. It waits until
+// this rank's lines have left, which is soon, for who is to get them lives: before that
+// a member may not know how far this rank is, and a cut that goes through no turn look
+// to it as if it did (CutError).
+func (e *Engine) AtPoint() []string {
+	for e.linesLeft() && e.abort.Load() == nil {
+		if !e.Progress() {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	return e.Pending()
+}
+
+// linesLeft reports whether there are lines that members without sight of this rank's
+// board are to get and no module has taken yet.
+func (e *Engine) linesLeft() bool {
+	e.enter()
+	defer e.leave()
+	for i := range e.peers {
+		for _, to := range e.peers[i].lines {
+			if e.peers[i].failed == nil && to.t.seats[to.i].told < to.t.turn {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -242,6 +242,56 @@ func TestCutThroughTurn(t *testing.T) {
 	open(e)
 }
 
+// whilePolled is a fake during whose polls something else goes on.
+type whilePolled struct {
+	*fake
+	do func()
+}
+
+func (m whilePolled) Poll() bool { m.do(); return m.fake.Poll() }
+
+// A rank whose lines nobody waits for may not have sent them all where boards are not
+// in sight. Once it has, the cut behind the same turn of all is one.
+func TestCutBehindLinesNotSent(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		e := memEngines(t, 2, true)
+		teams := joinTeam(t, e, ctx)
+		f := newFakeNet(t, 2)
+		f.window = 1
+		atPoint := false
+		cut(t, e)
+		move(t, e, make([][]rpi.Module, 2), func(rank int) []rpi.Module {
+			return []rpi.Module{whilePolled{f.modules[rank], func() {
+				if rank == 1 && atPoint {
+					e[0].Progress()
+				}
+			}}}
+		})
+		open(e)
+		for turn := range 3 {
+			for i := range e {
+				if _, err := e[i].Take(teams[i], &rpi.Turn{Need: rpi.FromOne, Tag: int32(turn)}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if waits {
+			atPoint = true
+			e[1].AtPoint()
+			atPoint = false
+		}
+		cut(t, e)
+		var through *rpi.CutError
+		if _, err := e[0].Saved(); errors.As(err, &through) == waits {
+			t.Errorf("waits: %v; %v", waits, err)
+		}
+		open(e)
+		for _, e := range e {
+			e.Close()
+		}
+	}
+}
+
 // A poisoned context is of no more use, so it does not matter where the members of
 // its team are: nothing of it can be in an image.
 func TestCutThroughPoisonedTurn(t *testing.T) {

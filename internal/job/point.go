@@ -140,7 +140,7 @@ func (j *Job) announce(n uint64, o origin) {
 		err = b.Before()
 	}
 	if err == nil {
-		if pending := j.Engine.Pending(); len(pending) > 0 {
+		if pending := j.Engine.AtPoint(); len(pending) > 0 {
 			err = fmt.Errorf("%d request(s) pending at Point %d: %s: complete them before cr.Point", len(pending), n, strings.Join(pending, ", "))
 		}
 	}
