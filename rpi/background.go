@@ -91,10 +91,11 @@ func (e *Engine) wakeBackground() {
 	}
 }
 
-func (e *Engine) runBackground() {
+// runBackground begins with the times that there were at the start: to read them here
+// would take the lock.
+func (e *Engine) runBackground(pause, most time.Duration) {
 	b := &e.back
 	defer close(b.done)
-	pause, most := b.tick, b.most
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {

@@ -35,6 +35,20 @@ func elsewhere(t testing.TB, e []*rpi.Engine) {
 	}
 }
 
+// A restart may come before the background goroutine has done anything.
+func TestLocalRightAfterStart(t *testing.T) {
+	for range 20 {
+		for _, e := range memEngines(t, 2, false) {
+			e.CloseGate()
+			e.SetLocal(8)
+			e.OpenGate()
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // Whatever was begun over one transport ends over another, wherever the cut
 // goes through it: the one before accepts one frame at a time, keeps payloads,
 // delivers frames in two turns, writes directly, and has another eager limit.
