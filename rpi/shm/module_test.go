@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
+	"golang.org/x/sys/unix"
 )
 
 // sizes are those at which a frame takes another way.
@@ -378,6 +379,25 @@ func TestStartFails(t *testing.T) {
 	}
 	if err := m.Peers(nil); err == nil {
 		t.Error("no addresses are enough")
+	}
+}
+
+// Where the limit on files is too low for a segment, the error says so, and another
+// transport takes over.
+func TestFileLimit(t *testing.T) {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: pageSize, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := New().Start(env(0, 2))
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, rpi.ErrUnavailable) || !strings.Contains(err.Error(), "ulimit -f") {
+		t.Error(err)
 	}
 }
 

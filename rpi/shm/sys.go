@@ -31,6 +31,9 @@ func createSegment(size int) (fd int, err error) {
 	}
 	if err != nil {
 		unix.Close(fd)
+		if errors.Is(err, unix.EFBIG) {
+			err = fmt.Errorf("%w: raise the limit on files (ulimit -f), which counts for memory that is shared", err)
+		}
 		return -1, fmt.Errorf("segment of %d bytes: %w", size, err)
 	}
 	return fd, nil
