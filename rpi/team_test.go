@@ -3,9 +3,11 @@ package rpi_test
 import (
 	"bytes"
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -156,12 +158,10 @@ func sharesTurn(e *rpi.Engine, team *rpi.Team, me, n, turn, size int) error {
 type sequence struct{}
 
 func (sequence) Combine(dst []byte, parts [][]byte) {
-	for i := range dst {
-		sum := byte(0)
-		for _, p := range parts {
-			sum = sum*31 + p[i]
-		}
-		dst[i] = sum
+	clear(dst)
+	for i, p := range parts {
+		k := i % max(len(p), 1)
+		subtle.XORBytes(dst, dst, slices.Concat(p[k:], p[:k])) // each turned by its place
 	}
 }
 

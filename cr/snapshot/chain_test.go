@@ -320,6 +320,7 @@ func TestPruneBesideUnreadable(t *testing.T) {
 func TestRandomChains(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel() // most of it is waiting for the disk
 			r := rand.New(rand.NewPCG(seed, 1))
 			c := catalogue(t)
 			held := map[int]*Hold{}
