@@ -2,130 +2,143 @@ package main
 
 import (
 	"fmt"
-	"log"
-	"os"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
-	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/benchmarks/internal/repeat"
 )
 
-// variable of the environment tells a process its task.
-const variable = "GORUN_FLOOR"
-
-// The memory that the processes share: a flag for each, a line apart, then a
-// buffer for each of the first two.
-const (
-	line      = 64
-	mostProcs = 1024
-	mostBytes = 1 << 20
-	memory    = mostProcs*line + 2*mostBytes
-)
-
-// task is what one process has to do.
-type task struct {
-	Rank, Procs    int
-	Bytes          int // of a copy; -1: a barrier
-	Batches, Count int
+// work is something that all processes do again and again.
+type work struct {
+	times int                     // that it is done in one repetition
+	start func(s *shared) doing   // prepares a process
+	room  func(t task) (area int) // bytes of shared buffers that it takes; nil: few
 }
 
-func (t task) String() string {
-	return fmt.Sprint(t.Rank, t.Procs, t.Bytes, t.Batches, t.Count)
+// doing is the work of one process.
+type doing struct {
+	do    func()       // all processes call it equally often
+	check func() error // whether what was done so far is right
 }
+
+var works = map[string]work{
+	"barrier":          {times: 1, start: startBarrier},
+	"copy":             {times: 2, start: startCopy, room: func(t task) int { return 2 * t.Bytes }},
+	"stream, 1 a line": {times: window, start: func(s *shared) doing { return startStream(s, 1) }},
+	"stream, 7 a line": {times: window, start: func(s *shared) doing { return startStream(s, perLine) }},
+	"bcast, yielding":  {times: 1, start: startYielding},
+	"bcast, sleeping":  {times: 1, start: startSleeping},
+	"alltoall":         {times: 1, start: startAlltoall, room: func(t task) int { return 2 * t.Procs * t.Piece }},
+	"bcast":            {times: 1, start: startBcast, room: func(t task) int { return slots * t.Piece }},
+	"allreduce, parts": {times: 1, start: startParts, room: func(t task) int { return 2 * (t.Procs + 1) * t.Piece }},
+	"allreduce, chain": {times: 1, start: startChain, room: func(t task) int { return 2 * t.Bytes }},
+	"heat":             {times: 1, start: startHeat},
+	"heat, alone":      {times: 1, start: startAlone},
+}
+
+// tries are done and checked before anything is measured.
+const tries = 20
 
 // process is the program of one process. The first one prints the times.
-func process(text string) {
-	var t task
-	if _, err := fmt.Sscan(text, &t.Rank, &t.Procs, &t.Bytes, &t.Batches, &t.Count); err != nil {
-		log.Fatalf("%s=%q: %v", variable, text, err)
+func process(text string, out io.Writer) error {
+	t, err := parseTask(text)
+	if err != nil {
+		return err
 	}
+	w, ok := works[t.Work]
+	if !ok {
+		return fmt.Errorf("no work %q", t.Work)
+	}
+	s, err := share(t)
+	if err != nil {
+		return err
+	}
+	d := w.start(s)
+	debug.SetGCPercent(-1)
+	runtime.LockOSThread()
+	s.batch(d.do, tries)
+	if err := d.check(); err != nil {
+		return fmt.Errorf("%s, process %d: %w", t.Work, t.Rank, err)
+	}
+	if t.Rank > 0 {
+		s.follow(d.do)
+		return nil
+	}
+	var outside []float64
+	all, _, err := repeat.Batches(t.Time, t.Batches, func(count int) (time.Duration, error) {
+		took, out := s.lead(d.do, count)
+		outside = append(outside, out.Seconds()/float64(count))
+		return took, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.tell(0)
+	outside = outside[len(outside)-len(all):] // the first ones found the count
+	for i := range all {
+		fmt.Fprintln(out, all[i]/float64(w.times), outside[i]/float64(w.times))
+	}
+	return nil
+}
+
+// tell gives all others the number of repetitions.
+func (s *shared) tell(count int) {
+	s.set(told, uint64(count))
+	s.meet()
+}
+
+// lead runs a batch and returns what the slowest process took, and the mean time
+// of all outside computation.
+func (s *shared) lead(do func(), count int) (slowest, outside time.Duration) {
+	s.tell(count)
+	s.batch(do, count)
+	for rank := range s.Procs {
+		slowest = max(slowest, time.Duration(atomic.LoadUint64(s.word(rank, took))))
+		outside += time.Duration(atomic.LoadUint64(s.word(rank, spent)))
+	}
+	return slowest, outside / time.Duration(s.Procs)
+}
+
+// follow is what the others do until they are told 0.
+func (s *shared) follow(do func()) {
+	for {
+		s.meet()
+		count := atomic.LoadUint64(s.word(0, told))
+		if count == 0 {
+			return
+		}
+		s.batch(do, int(count))
+	}
+}
+
+// batch lets all processes begin at once; when it returns the times of all are
+// known.
+func (s *shared) batch(do func(), count int) {
+	s.outside = 0
+	s.meet()
+	began := time.Now()
+	for range count {
+		do()
+	}
+	s.set(took, uint64(time.Since(began)))
+	s.set(spent, uint64(s.outside))
+	s.meet()
+}
+
+// share maps the memory that the processes have in common.
+func share(t task) (*shared, error) {
 	mem, err := unix.Mmap(3, 0, memory, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		log.Fatal(err)
+		return nil, err
 	}
 	seen, err := unix.Mmap(3, 0, memory, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		log.Fatal(err)
+		return nil, err
 	}
-	debug.SetGCPercent(-1)
-	runtime.LockOSThread()
-	s := &shared{task: t, mem: mem, seen: seen, private: make([]byte, max(t.Bytes, 0)), crowded: t.Procs > runtime.NumCPU()}
-	s.meet() // all have come
-	for range t.Batches {
-		begin := time.Now()
-		for range t.Count {
-			if t.Bytes < 0 {
-				s.meet()
-			} else {
-				s.pass()
-			}
-		}
-		took := time.Since(begin).Seconds() / float64(t.Count)
-		if t.Bytes >= 0 {
-			took /= 2
-		}
-		if t.Rank == 0 {
-			fmt.Fprintln(os.Stdout, took)
-		}
-	}
-}
-
-// shared is the memory as one process sees it.
-type shared struct {
-	task
-	mem     []byte
-	seen    []byte // the same, read only: others' buffers
-	private []byte
-	crowded bool
-	now     uint64 // what this process's flag was set to last
-}
-
-func (s *shared) flag(rank int) *uint64 { return (*uint64)(unsafe.Pointer(&s.mem[rank*line])) }
-
-// raise sets this process's flag to the next number.
-func (s *shared) raise() {
-	s.now++
-	atomic.StoreUint64(s.flag(s.Rank), s.now)
-}
-
-// await returns when a process has set its flag to n.
-func (s *shared) await(rank int, n uint64) {
-	f := s.flag(rank)
-	for looks := 1; atomic.LoadUint64(f) < n; looks++ {
-		// Two processes may be on one CPU, though there are others.
-		if s.crowded || looks%1000 == 0 {
-			syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		}
-	}
-}
-
-// meet returns when all processes have called it.
-func (s *shared) meet() {
-	s.raise()
-	for k := 1; k < s.Procs; k++ {
-		s.await((s.Rank+k)%s.Procs, s.now)
-	}
-}
-
-func (s *shared) buffer(mem []byte, rank int) []byte {
-	at := mostProcs*line + rank*mostBytes
-	return mem[at : at+s.Bytes]
-}
-
-// pass is a message to the other process and its answer.
-func (s *shared) pass() {
-	if s.Rank == 1 {
-		s.await(0, s.now+1)
-		copy(s.private, s.buffer(s.seen, 0))
-	}
-	copy(s.buffer(s.mem, s.Rank), s.private)
-	s.raise()
-	if s.Rank == 0 {
-		s.await(1, s.now)
-		copy(s.private, s.buffer(s.seen, 1))
-	}
+	return &shared{task: t, mem: mem, seen: seen, crowded: t.Procs > runtime.NumCPU()}, nil
 }
