@@ -2,6 +2,7 @@ package rpi
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -9,21 +10,25 @@ import (
 //
 // It ticks while the program is in and out of the library: it then only flushes
 // batches. The ticks come less and less often while there are none, for each of
-// them costs a wake-up of a thread. After a tick without a call it leads, that
-// is, it sleeps in the Waiter and serves what arrives; the next caller that
+// them wakes a thread, twice, and stops a rank for some 40 us on a virtual CPU. So
+// a program that begins to compute for long after having called for a while is
+// noticed later by as long as that at most. After a tick without a call it leads,
+// that is, it sleeps in the Waiter and serves what arrives; the next caller that
 // waits takes the lead from it at the price of one Wake. While a caller leads it
 // parks, until that one leaves with nobody to hand over to. So neither a
 // ping-pong nor an idle rank wakes it.
 type background struct {
 	manual  bool
 	tick    time.Duration
-	pause   time.Duration // until the next tick, from tick to most
-	most    time.Duration
-	epoch   uint64 // counts calls
-	seen    uint64 // epoch at the last tick
-	left    bool   // the last tick found a batch that its caller had left
-	soon    bool   // something is to be done soon
-	parked  bool   // sleeping on kick alone
+	hold    time.Duration // the longest pause while batches begin
+	most    time.Duration // the longest one at all
+	pause   atomic.Int64  // until the next tick, from tick to most
+	epoch   uint64        // counts calls
+	seen    uint64        // epoch at the last tick
+	began   bool          // a batch began since then
+	left    bool          // the last tick found a batch that its caller had left
+	soon    bool          // something is to be done soon
+	parked  bool          // sleeping on kick alone
 	closing bool
 	kick    chan struct{} // capacity 1
 	done    chan struct{}
@@ -31,7 +36,8 @@ type background struct {
 
 const (
 	tick    = time.Millisecond
-	maxTick = 8 * tick
+	maxHold = 8 * tick
+	maxTick = 64 * tick
 )
 
 // manyCalls are so many from one tick to the next that what each of them costs
@@ -44,21 +50,28 @@ func (b *background) init(cfg Config) {
 	b.keepTime(&cfg)
 }
 
-// keepTime sets the ticks. Each takes a CPU from somebody for about 10 us; ranks
-// that share one with many others do everything less often.
+// keepTime sets the ticks. Ranks that share a CPU with many others do everything
+// less often.
 func (b *background) keepTime(cfg *Config) {
-	b.tick, b.most = tick, maxTick
+	b.tick, b.hold = tick, maxHold
 	if cfg.crowded() {
-		b.tick = min(maxTick, tick*time.Duration(1+cfg.local()/8))
-		b.most = maxTick * time.Duration(max(1, cfg.local()/(4*runtime.NumCPU())))
+		b.tick = min(maxHold, tick*time.Duration(1+cfg.local()/8))
+		b.hold *= time.Duration(max(1, cfg.local()/(4*runtime.NumCPU())))
 	}
-	b.pause = b.tick
+	b.most = max(maxTick, b.hold)
+	b.pause.Store(int64(b.tick))
 }
 
+// paused is the time until the next tick.
+func (b *background) paused() time.Duration { return time.Duration(b.pause.Load()) }
+
 // wakeForBatch makes the background goroutine tick, for a batch that has begun: soon,
-// if the last one was left to it. Most programs flush theirs themselves, by a wait.
+// if the last one was left to it or the next tick may be far. Most programs flush
+// theirs themselves, by a wait.
 func (e *Engine) wakeForBatch() {
-	if e.back.left {
+	b := &e.back
+	b.began = true
+	if b.left || b.paused() > b.hold {
 		e.wakeSoon()
 	} else {
 		e.wakeBackground()
@@ -69,8 +82,8 @@ func (e *Engine) wakeForBatch() {
 func (e *Engine) wakeSoon() {
 	b := &e.back
 	b.soon = true
-	if b.pause > b.tick {
-		b.pause = b.tick
+	if b.paused() > b.tick {
+		b.pause.Store(int64(b.tick))
 		token(b.kick)
 	}
 	e.wakeBackground()
@@ -91,22 +104,24 @@ func (e *Engine) wakeBackground() {
 	}
 }
 
-// runBackground begins with the times that there were at the start: to read them here
-// would take the lock.
-func (e *Engine) runBackground(pause, most time.Duration) {
+// runBackground begins with the longest pause that there was at the start: to read it
+// here would take the lock.
+func (e *Engine) runBackground(most time.Duration) {
 	b := &e.back
 	defer close(b.done)
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(b.paused())
 	defer timer.Stop()
 	for {
 		did := goOn
 		// Who is inside does what is due. To wait for that one would make it step
 		// aside, and its goroutine might go on on the thread that came to look, on the
 		// CPU of another rank.
-		if pause = min(2*pause, most); e.mu.tryLock() {
-			did, pause = e.tick()
+		if e.mu.tryLock() {
+			did = e.tick()
 			most = b.most
 			e.mu.unlock()
+		} else {
+			b.pause.Store(int64(min(2*b.paused(), most)))
 		}
 		switch did {
 		case ended:
@@ -114,7 +129,7 @@ func (e *Engine) runBackground(pause, most time.Duration) {
 		case parked:
 			<-b.kick
 		}
-		timer.Reset(pause)
+		timer.Reset(b.paused())
 		select {
 		case <-timer.C:
 		case <-b.kick:
@@ -131,13 +146,13 @@ const (
 	ended
 )
 
-// tick does what is due and returns the time until the next one. The lock is held.
-func (e *Engine) tick() (did ticked, pause time.Duration) {
+// tick does what is due and sets the time until the next one. The lock is held.
+func (e *Engine) tick() (did ticked) {
 	b := &e.back
 	last := b.seen
 	b.seen = b.epoch
 	if b.closing {
-		return ended, 0
+		return ended
 	}
 	if b.left = e.dirty != 0; b.left {
 		e.flush()
@@ -152,14 +167,19 @@ func (e *Engine) tick() (did ticked, pause time.Duration) {
 		e.leadBackground()
 	}
 	if b.closing {
-		return ended, 0
+		return ended
 	}
-	b.pause = min(2*b.pause, b.most)
+	most := b.most
+	if b.began {
+		most = b.hold
+	}
+	pause := min(2*b.paused(), most)
 	if b.left || b.soon || last == b.epoch {
-		b.pause = b.tick
+		pause = b.tick
 	}
-	b.soon = false
-	return did, b.pause
+	b.pause.Store(int64(pause))
+	b.began, b.soon = false, false
+	return did
 }
 
 // leadBackground serves what arrives until a caller takes over, something was
