@@ -77,6 +77,7 @@ var watchEvery = 500 * time.Millisecond // less in tests
 
 const (
 	sayWithin  = 2 * time.Second // then a rank that does not take it is left alone
+	sayBriefly = 50 * time.Millisecond
 	tagReport  = 0
 	tagVerdict = 1
 )
@@ -192,7 +193,7 @@ func (w *watch) report(c *core) error {
 	for _, x := range calls {
 		words = append(words, x.what, x.root, x.bytes)
 	}
-	return w.say([]int{c.toWorld(0)}, tagReport, &basics[reflect.Uint64], bytesOf(words))
+	return w.say(c.toWorld(0), tagReport, &basics[reflect.Uint64], bytesOf(words), sayWithin)
 }
 
 // recent copies the calls begun last.
@@ -259,9 +260,18 @@ func (w *watch) verdict(c *core, cause error) {
 	w.mu.Lock()
 	w.verdicts[c.ctx] = passedOn(class, text)
 	w.mu.Unlock()
-	// A rank that cannot be told is dead or about to be; the job's end will tell
-	// the others.
-	_ = w.say(c.members(), tagVerdict, &basics[reflect.Uint8], p)
+	// A rank that cannot be told is dead or about to be, then the job's end will tell
+	// the others, or it takes nothing. A caller whose deadline has passed waits for no
+	// such rank, which gets to know the class of the error all the same.
+	within := sayWithin
+	if errors.Is(cause, ErrDeadline) {
+		within = sayBriefly
+	}
+	var told sync.WaitGroup
+	for _, r := range c.members() {
+		told.Go(func() { _ = w.say(r, tagVerdict, &basics[reflect.Uint8], p, within) })
+	}
+	told.Wait()
 }
 
 func passedOn(class int, text string) error {
@@ -281,17 +291,13 @@ type verdictError struct {
 func (e *verdictError) Error() string   { return "communicator failed: " + e.text }
 func (e *verdictError) Unwrap() []error { return e.is }
 
-// say sends to each of some ranks, as far as they take it in time.
-func (w *watch) say(world []int, tag int32, t *rpi.Type, p []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), sayWithin)
+// say sends to a rank of the world, if it takes it in time.
+func (w *watch) say(world int, tag int32, t *rpi.Type, p []byte, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	v := rpi.NewView(ctx, w.env.eng)
 	defer v.Stop()
-	var errs []error
-	for _, r := range world {
-		errs = append(errs, w.env.eng.Send(r, watchContext, tag, t, p, rpi.Standard, v))
-	}
-	return errors.Join(errs...)
+	return w.env.eng.Send(world, watchContext, tag, t, p, rpi.Standard, v)
 }
 
 // drain hears what has arrived. It probes and then receives, under a lock of its
