@@ -22,9 +22,10 @@
 // sleeps in the Waiter, for all. The others sleep on a channel of their own and
 // are woken when what they wait for has happened. A leader that leaves wakes
 // the next. While nobody waits the background goroutine leads, but only after one
-// of its ticks, of a millisecond or more, without a call (background.go). Ten thousand goroutines in Recv
-// so cost ten thousand sleeping goroutines and one thread. The only caller that
-// waits for a request needs none of this: it polls (leadAlone) until it is time
+// of its ticks, of a millisecond or more, without a call (background.go). Ten
+// thousand goroutines in Recv so cost ten thousand sleeping goroutines and one
+// thread. The only caller that waits for a request needs none of this: it polls
+// (leadAlone) until it is time
 // to sleep (pace.go).
 //
 // A leader that spins holds the lock and looks at its word after each poll:
