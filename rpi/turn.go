@@ -285,13 +285,13 @@ func (t *Team) advance() bool {
 func (t *Team) room() bool {
 	p := &t.now
 	n := t.turn + 1
-	if n <= t.floor+boardBulks-1 || n <= boardBulks || p.x.length() <= lineBody {
+	need := n - boardBulks + 1 // who has posted that has read what is in the place
+	if need <= t.floor || n <= boardBulks || p.x.length() <= lineBody {
 		return true
 	}
-	need := n - boardBulks + 1
 	for ; p.next < len(t.seats); p.next++ {
 		s := &t.seats[p.next]
-		if p.next != t.me && !s.has(n-1) && !s.has(need) {
+		if p.next != t.me && !s.has(need) {
 			if t.dead != 0 && t.e.peers[s.rank].failed != nil {
 				t.fail(t.e.peers[s.rank].failed)
 			}
