@@ -35,8 +35,11 @@ const (
 // Boards.Boards gives the number.
 func BoardSize(piece int) int { return boardHead + boardBulks*piece }
 
-// pieceOf returns how long a piece may be on a board of so many bytes.
-func pieceOf(size int) int { return (size - boardHead) / boardBulks &^ (lineSize - 1) }
+// pieceOf returns how long a piece may be on a board of so many bytes. Where a rank
+// does not reach the board it travels as one frame.
+func pieceOf(size int) int {
+	return min((size-boardHead)/boardBulks&^(lineSize-1), MaxFrame)
+}
 
 type line struct {
 	word uint64

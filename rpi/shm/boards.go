@@ -13,30 +13,27 @@ import (
 // on how many ranks share the machine.
 //
 // The first is the largest: most programs need no other, and long messages in
-// large pieces take fewer turns.
+// large pieces take fewer turns. Each has whole pages, at most so many:
 const (
-	boards        = 8
-	maxPiece      = 32 << 10
-	maxFirstPiece = 256 << 10
+	boards    = 8
+	mostFirst = 130 // two pieces of 256 KB
+	mostOther = 18  // two of 32 KB
 )
 
 var _ rpi.Boards = (*Module)(nil)
 
 // boardRoom is the memory that board i has, and where it is among them.
 func boardRoom(i int) (at, size int) {
-	size = pages(rpi.BoardSize(maxFirstPiece))
-	if i > 0 {
-		at = size
-		size = pages(rpi.BoardSize(maxPiece))
-		at += (i - 1) * size
+	if i == 0 {
+		return 0, mostFirst * pageSize
 	}
-	return at, size
+	return (mostFirst + (i-1)*mostOther) * pageSize, mostOther * pageSize
 }
 
 // boardSizes is how much of each is used.
 func (g *geometry) boardSizes() []int {
-	sizes := slices.Repeat([]int{rpi.BoardSize(g.piece)}, boards)
-	sizes[0] = rpi.BoardSize(g.firstPiece)
+	sizes := slices.Repeat([]int{g.other * pageSize}, boards)
+	sizes[0] = g.first * pageSize
 	return sizes
 }
 

@@ -74,13 +74,12 @@ func (c control) change(rank int, word uint64) {
 
 // geometry is the size of rings, pool and boards. More ranks on a machine make
 // more rings, their number grows with the square, so each becomes smaller: those of
-// 64 ranks take 32 MB, if every rank sends to every other, their pools 20, and
-// their boards, if all are used, 18.
+// 64 ranks take 16 MB, if every rank sends to every other, their pools 20, and
+// their boards, if all are used, 27, as long messages in large pieces take fewer turns.
 type geometry struct {
 	shift        uint8 // a ring has 1 << shift cells
 	small, large int   // chunks of a rank's pool
-	firstPiece   int   // the longest payload on the first board
-	piece        int   // on another
+	first, other int   // pages of a board
 }
 
 const (
@@ -94,17 +93,17 @@ const (
 func geometryOf(local int) geometry {
 	switch {
 	case local <= 2:
-		return geometry{10, maxSmall, maxLarge, maxFirstPiece, maxPiece}
+		return geometry{10, maxSmall, maxLarge, mostFirst, mostOther}
 	case local <= 4:
-		return geometry{9, maxSmall, maxLarge, maxFirstPiece, maxPiece}
+		return geometry{9, maxSmall, maxLarge, mostFirst, mostOther}
 	case local <= 8:
-		return geometry{9, 256, 64, maxFirstPiece, maxPiece}
+		return geometry{9, 256, 64, mostFirst, mostOther}
 	case local <= 16:
-		return geometry{8, 256, 32, maxFirstPiece, 16 << 10}
+		return geometry{8, 256, 32, mostFirst, 10}
 	case local <= 64:
-		return geometry{7, 64, 12, 64 << 10, 8 << 10}
+		return geometry{6, 64, 12, 88, 3}
 	}
-	return geometry{6, 32, 8, 16 << 10, 2 << 10}
+	return geometry{6, 32, 8, 10, 3}
 }
 
 // layout says where things are in the segment of a job of size ranks: the same in

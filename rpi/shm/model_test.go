@@ -87,7 +87,7 @@ func newModel(w *world) *model {
 // shrink makes rings and pools small.
 func shrink(w *world, small, large int) {
 	for _, m := range w.M {
-		m.geo = geometry{shift: minShift, small: small, large: large, firstPiece: maxFirstPiece, piece: maxPiece}
+		m.geo = geometry{shift: minShift, small: small, large: large, first: mostFirst, other: mostOther}
 		m.pool.init(m.mem, m.layout.pool, m.geo)
 	}
 }
