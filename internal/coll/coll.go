@@ -74,7 +74,7 @@ var Collectives = []Collective{
 	{"allgatherv", []Algorithm{Linear, Ring},
 		"linear:crowded/ring"},
 	{"alltoall", []Algorithm{Central, Linear, Bruck, Pairwise, Shared},
-		"shared:b=-128k/shared:crowded,n=3-6,b=-1m/shared:crowded,n=7-24,b=-256k/shared:crowded,n=25-/central:crowded,n=7-,b=-4k/linear:crowded,n=-24/linear:crowded,b=-64k/bruck:n=5-,b=-4k/pairwise"},
+		"shared:b=-128k/shared:crowded,n=3-24,b=-1m/shared:crowded,n=25-/central:crowded,n=7-,b=-4k/linear:crowded,n=-24/linear:crowded,b=-64k/bruck:n=5-,b=-4k/pairwise"},
 	{"alltoallv", []Algorithm{Linear, Pairwise},
 		"linear:crowded/pairwise"},
 	{"scan", []Algorithm{Central, Doubling, Shared},
