@@ -193,6 +193,9 @@ func (x *collective) leastPiece() int { return (x.c.size + 1) * x.t.Size }
 // called with the part of every block whose turn it is, at least once.
 func strips(n, bytes, most int, f func(off, k int) error) error {
 	step := max(most/n, 1)
+	if turns := (bytes + step - 1) / step; turns > 1 { // whole lines of memory each, if that takes no more turns
+		step = min(step, ((bytes+turns-1)/turns+63)&^63)
+	}
 	for off := 0; ; off += step {
 		if err := f(off, min(step, bytes-off)); err != nil || off+step >= bytes {
 			return err
