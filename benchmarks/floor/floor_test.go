@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // small are tasks of all kinds.
 func small(t *testing.T) (all []task) {
-	o, err := parse([]string{"-procs", "2,4", "-sizes", "9000", "-bulk", "4096", "-pieces", "512,4096", "-edge", "16", "-time", "1ms", "-batches", "3"})
+	o, err := parse([]string{"-procs", "4", "-sizes", "9000", "-bulk", "4096", "-pieces", "512", "-edge", "16", "-time", "1ms", "-batches", "3"})
 	if err != nil {
 		t.Fatal(err)
 	}
