@@ -36,6 +36,7 @@ type Module struct {
 	both     [pairMax]byte // a message that came in two cells
 
 	dirty   []int // peers who were sent something and not woken for it
+	owing   []int // peers who are to be told of room, if no cell has told them
 	told    []int // peers who were told of room and may not have been woken for it
 	busy    []int // peers with a frame of which a part is still the caller's
 	starved []int // peers who were answered Full
@@ -270,5 +271,5 @@ func (m *Module) release() {
 	}
 	m.addr.fd, m.mem, m.ctl, m.pool, m.direct = -1, nil, control{}, pool{}, directory{}
 	m.peers, m.spots, m.arrivals, m.seen = nil, nil, nil, 0
-	m.dirty, m.told, m.busy, m.starved, m.broken, m.leaving = nil, nil, nil, nil, nil, nil
+	m.dirty, m.owing, m.told, m.busy, m.starved, m.broken, m.leaving = nil, nil, nil, nil, nil, nil, nil
 }

@@ -25,6 +25,7 @@ type receiver struct {
 	told  uint32  // the same, as the peer was told by way of taken
 	taken *uint32 // in this rank's control part
 	owes  bool    // a chunk was used up and the peer not told
+	owing bool    // in Module.owing
 
 	frame bool   // a frame was begun and not ended
 	dst   []byte // where its next payload bytes go
@@ -84,6 +85,7 @@ func (m *Module) Poll() (moved bool) {
 		moved = true
 	}
 	if !moved {
+		m.settleUp()
 		m.assure()
 	}
 	if m.late.Load() && m.round() {
@@ -392,6 +394,7 @@ func (m *Module) Arm() bool {
 		return false // upcalls may have brought new work
 	}
 	m.clean()
+	m.settleUp()
 	m.assure()
 	m.bell.arm(len(m.busy)+len(m.starved) > 0)
 	if m.pending() {

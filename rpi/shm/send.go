@@ -146,6 +146,7 @@ func (m *Module) publish(peer int, p *peer, c *cell, k rpi.Kind, form, n uint8, 
 // put stores the word of a cell. Without more the peer is woken if it sleeps; the
 // store has then been seen before its bell is looked at.
 func (m *Module) put(peer int, p *peer, c *cell, w uint64, more bool) {
+	p.in.owes = false
 	if more {
 		storeRelease(&c.word, w)
 		if !p.dirty {

@@ -63,8 +63,11 @@ func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ 
 		if p.out.leased > 0 {
 			m.heard(peer, uint32(w>>32))
 		}
-		if in.behind() {
+		if in.head-in.told >= uint32(len(in.cells))/4 {
 			m.tell(peer, p)
+		} else if in.owes && !in.owing {
+			in.owing = true
+			m.owing = append(m.owing, peer)
 		}
 	}
 	return n
@@ -82,6 +85,7 @@ func (m *Module) nothing() int {
 			return rpi.TakeOther
 		}
 	}
+	m.settleUp()
 	m.assure()
 	return rpi.TakeNone
 }
@@ -119,4 +123,16 @@ func (m *Module) takeWhole(p *peer, shared *cell, ctx uint64, tag int32, typ uin
 	}
 	p.in.head++
 	return n
+}
+
+// settleUp tells those peers how far this rank is whose chunks TakeShort has used up.
+// That can wait until there is nothing else to do: an answer tells it by the way.
+func (m *Module) settleUp() {
+	for _, peer := range m.owing {
+		p := &m.peers[peer]
+		if p.in.owing = false; p.in.owes && !p.down {
+			m.tell(peer, p)
+		}
+	}
+	m.owing = m.owing[:0]
 }

@@ -68,3 +68,46 @@ func TestTakeShort(t *testing.T) {
 		want("told, and not assured", len(b.told), 0)
 	}
 }
+
+// The sender of a chunk that was taken learns that it may use it again: by an answer, or
+// when there is nothing else to do. Only where neither comes for long is it told at once.
+func TestTakeShortTells(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.Close()
+	a, b := w.M[0], w.M[1]
+	h := eager(1, 1000)
+	pass := func() {
+		t.Helper()
+		w.Send(0, 1, h, pattern(1, 1000), 0, false)
+		if n := b.TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 1000)); n != 1000 {
+			t.Fatal(n)
+		}
+	}
+	w.Connect(0, 1)
+	for name, rest := range map[string]func(){
+		"nothing to take": func() { b.TakeShort(0, h.Ctx, h.Tag, h.Type, nil) },
+		"poll":            func() { b.Poll() },
+		"sleep":           func() { b.Arm() },
+		"answer":          func() { answer := eager(2, 8); w.Send(1, 0, answer, pattern(2, 8), 0, false); a.Poll() },
+	} {
+		for range 3 {
+			pass()
+		}
+		rest()
+		if name != "answer" {
+			a.learn(1)
+		} else if told := b.peers[0].in.told; b.TakeShort(0, h.Ctx, h.Tag, h.Type, nil) != rpi.TakeNone || b.peers[0].in.told != told {
+			t.Error("told by the answer, and once more")
+		}
+		if n := a.peers[1].out.leased; n != 0 {
+			t.Errorf("%s: %d chunks are out", name, n)
+		}
+		for b.Poll() {
+		}
+	}
+	for range 10 * len(b.peers[0].in.cells) {
+		if pass(); len(b.owing) > 1 {
+			t.Fatalf("%d notes for one peer", len(b.owing))
+		}
+	}
+}
