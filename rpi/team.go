@@ -28,9 +28,9 @@ import (
 //     a board, and which team it was then for, so they may be sent again, and
 //     late, and are not taken twice, nor for another team's.
 //   - A line says whether its writer reaches all boards (lineApart). When a turn
-//     in which all waited for all has shown that one does not, all members know
+//     in which all read all lines has shown that one does not, all members know
 //     the same: the team is over (Team.Over), and its owner goes over to
-//     messages when it next can.
+//     messages when it next can. Of an empty turn not everybody reads all.
 //
 // Team is for one goroutine at a time.
 type Team struct {
@@ -52,6 +52,7 @@ type Team struct {
 	dead    int   // the number of those that have failed
 	joined  bool
 	closed  bool
+	spent   bool // a turn has failed
 	over    bool
 	turn    uint64 // the last one whose line is posted
 	floor   uint64 // all members have posted this one

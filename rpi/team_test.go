@@ -173,17 +173,20 @@ func TestTurnPeerFails(t *testing.T) {
 	var wg sync.WaitGroup
 	for me := range 2 {
 		wg.Go(func() {
-			if err := aTurn(e[me], teams[me], me, n, 0); !errors.Is(err, rpi.ErrPeerFailed) { // Everybody
-				t.Errorf("rank %d: %v", me, err)
-			}
 			for one := range 2 {
 				if _, err := e[me].Take(teams[me], &rpi.Turn{Need: rpi.FromOne, One: one}, nil); err != nil {
 					t.Errorf("rank %d: %v", me, err)
 				}
 			}
 			_, err := e[me].Take(teams[me], &rpi.Turn{Need: rpi.ToOne, One: 0}, nil)
-			if me == 0 != errors.Is(err, rpi.ErrPeerFailed) {
+			if me == 1 && err == nil {
+				_, err = e[me].Take(teams[me], &rpi.Turn{}, nil) // Everybody
+			}
+			if !errors.Is(err, rpi.ErrPeerFailed) {
 				t.Errorf("rank %d: %v", me, err)
+			}
+			if _, err := e[me].Take(teams[me], &rpi.Turn{}, nil); !errors.Is(err, rpi.ErrRequest) {
+				t.Errorf("rank %d goes on: %v", me, err)
 			}
 		})
 	}
@@ -440,8 +443,8 @@ func play(e *rpi.Engine, team *rpi.Team, x rpi.Turn, me, n, turn int) error {
 // that cannot be is refused.
 func TestTurnsDiffer(t *testing.T) {
 	e := memJob(t, 2)
-	teams := joinTeam(t, e, ctx)
 	for k, x := range []rpi.Turn{{Tag: 5, Send: make([]byte, 3), Want: 3}, {Tag: 6, Send: make([]byte, 4), Want: 4}} {
+		teams := joinTeam(t, e, ctx+1+uint64(k))
 		var wg sync.WaitGroup
 		wg.Go(func() { e[1].Take(teams[1], &x, nil) })
 		st, err := e[0].Take(teams[0], &rpi.Turn{Tag: 6, Send: make([]byte, 3), Want: 3}, nil)
@@ -449,7 +452,11 @@ func TestTurnsDiffer(t *testing.T) {
 			t.Errorf("%+v, %v", st, err)
 		}
 		wg.Wait()
+		if _, err := e[0].Take(teams[0], &rpi.Turn{}, nil); !errors.Is(err, rpi.ErrRequest) {
+			t.Errorf("it goes on: %v", err)
+		}
 	}
+	teams := joinTeam(t, e, ctx)
 	for _, x := range []rpi.Turn{
 		{Send: make([]byte, teams[0].Piece()+1)}, {Want: 5, Off: 3, Len: 3, Into: make([]byte, 100)}, {Want: 5, Off: -1, Len: 3, Into: make([]byte, 100)},
 		{Want: 5, Len: 5, Stride: 5, Into: make([]byte, 9)}, {Send: make([]byte, 9), SendStride: 3, SendLen: 4}, {SendStride: -1},
