@@ -17,6 +17,10 @@ type Config struct {
 	// ErrPeerFailed because of it. It is called with the engine's lock held: it
 	// must be short and must not call the engine. nil: nobody is told.
 	Failed func(peer int, err error)
+	// Apart is called, with the engine's lock held, where this rank seems to share a
+	// CPU with somebody while there is one for each rank: it should move the calling
+	// thread to another. nil: the rank stays where it is.
+	Apart func()
 }
 
 // Engine is one rank's message engine. Its methods may be called by any number
@@ -31,6 +35,7 @@ type Engine struct {
 	idle     []Module // the others; polled now and then
 	waiter   Waiter
 	failed   func(peer int, err error)
+	apart    func()
 	peers    []peer
 	sent     []uint64
 	received []uint64
@@ -63,6 +68,7 @@ type Engine struct {
 	wantOut    atomic.Bool
 	outOfWait  chan struct{} // capacity 1: the one in Waiter.Wait has left it
 	pace       pace
+	neighbour  neighbour
 	rotate     int    // WaitAny's fairness
 	misses     uint64 // see missed
 
@@ -80,6 +86,7 @@ func New(cfg Config) *Engine {
 		modules:   cfg.Modules,
 		waiter:    pickWaiter(cfg.Modules, cfg.Waiter),
 		failed:    cfg.Failed,
+		apart:     cfg.Apart,
 		peers:     make([]peer, cfg.Size),
 		sent:      make([]uint64, cfg.Size),
 		received:  make([]uint64, cfg.Size),

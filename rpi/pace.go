@@ -99,6 +99,7 @@ func (e *Engine) restLong(s *spell) bool {
 			if s.yielded == 0 || d-s.yielded > yieldEvery {
 				s.yielded = d
 				e.waiter.Yield()
+				e.lookAround(s, d)
 			}
 			return true
 		}
@@ -110,4 +111,12 @@ func (e *Engine) restLong(s *spell) bool {
 	s.polls = e.pace.check // and look at once
 	e.waiter.Yield()
 	return true
+}
+
+// lookAround is called after a yield that began so long after the spell.
+func (e *Engine) lookAround(s *spell, began time.Duration) {
+	ended := time.Since(s.begun)
+	if e.apart != nil && e.neighbour.yielded(ended-began, s.begun.Add(ended)) {
+		e.apart()
+	}
 }
