@@ -93,7 +93,9 @@ func (r *rank) run(o options) (err error) {
 		}
 		defer func() { err = errors.Join(err, log.Close()) }()
 	}
-	r.clock.Start()
+	if err := r.clock.Start(r.c); err != nil {
+		return err
+	}
 	defer r.clock.Stop()
 	for step := 1; step <= o.steps; step++ {
 		r.clock.Leave()

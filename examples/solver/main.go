@@ -116,7 +116,9 @@ func solve(c *mpi.Comm, o options, stdout, progress io.Writer) error {
 		return err
 	}
 	meter := newMeter(c, progress)
-	s.a.clock.Start()
+	if err := s.a.clock.Start(c); err != nil {
+		return err
+	}
 	for u.iteration < o.iters && (o.tol == 0 || s.residual(u) > o.tol) {
 		if err := state.Point(); err != nil {
 			return err

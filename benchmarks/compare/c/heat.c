@@ -133,6 +133,7 @@ void heat(int size, int steps)
 {
 	n = size;
 	new_plate();
+	MPI_Barrier(MPI_COMM_WORLD);
 	double began = seconds();
 	for (int i = 0; i < steps; i++) {
 		double left = seconds();

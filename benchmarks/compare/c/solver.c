@@ -277,6 +277,7 @@ void solver(int n, int iters)
 	new_operator();
 	start();
 	outside = 0;
+	MPI_Barrier(MPI_COMM_WORLD);
 	double began = seconds();
 	for (int i = 0; i < iters; i++)
 		step();

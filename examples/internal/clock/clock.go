@@ -18,8 +18,13 @@ type Clock struct {
 	outside time.Duration
 }
 
-// Start begins the loop, with computation.
-func (c *Clock) Start() { c.began, c.outside = time.Now(), 0 }
+// Start begins the loop, with computation, on all ranks together: how long after
+// another a rank came to it belongs to the start of the program.
+func (c *Clock) Start(comm *mpi.Comm) error {
+	err := mpi.Barrier(comm)
+	c.began, c.outside = time.Now(), 0
+	return err
+}
 
 // Leave ends computation: what follows is messages.
 func (c *Clock) Leave() { c.left = time.Now() }

@@ -14,7 +14,9 @@ func TestClock(t *testing.T) {
 	var out bytes.Buffer
 	mpitest.Run(t, 3, func(c *mpi.Comm) error {
 		var k Clock
-		k.Start()
+		if err := k.Start(c); err != nil {
+			return err
+		}
 		for range 10 {
 			k.Leave()
 			if err := mpi.Barrier(c); err != nil {
