@@ -24,6 +24,7 @@ type Module struct {
 	peers      []peer
 	layout     layout
 	geo        geometry
+	lends      bool // a pool has a chunk for each rank, and more: see settleUp
 	boardSizes []int
 	rings      int // where the next ring of this rank goes
 	pool       pool
@@ -150,6 +151,7 @@ func (m *Module) Peers(addrs [][]byte) error {
 		}
 	}
 	m.geo = geometryOf(local)
+	m.lends = local <= m.geo.large
 	m.boardSizes = m.geo.boardSizes()
 	m.pool.init(m.mem, m.layout.pool, m.geo)
 	return nil

@@ -50,7 +50,7 @@ func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ 
 	in := &p.in
 	c := &in.cells[in.head&in.mask]
 	w := atomic.LoadUint64(&c.word)
-	n := rpi.TakeOther
+	n, owed := rpi.TakeOther, in.owes
 	switch form := w >> 21 & 7; {
 	case in.drained(w):
 	case form == formInline || form == formOpen:
@@ -63,9 +63,10 @@ func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ 
 		if p.out.leased > 0 {
 			m.heard(peer, uint32(w>>32))
 		}
-		if in.head-in.told >= uint32(len(in.cells))/4 {
+		switch {
+		case owed, in.owes && !m.lends, in.head-in.told >= uint32(len(in.cells))/4:
 			m.tell(peer, p)
-		} else if in.owes && !in.owing {
+		case in.owes && !in.owing:
 			in.owing = true
 			m.owing = append(m.owing, peer)
 		}
@@ -125,8 +126,10 @@ func (m *Module) takeWhole(p *peer, shared *cell, ctx uint64, tag int32, typ uin
 	return n
 }
 
-// settleUp tells those peers how far this rank is whose chunks TakeShort has used up.
-// That can wait until there is nothing else to do: an answer tells it by the way.
+// settleUp tells those peers how far this rank is of whom TakeShort has used up a chunk.
+// That can wait until there is nothing else to do: an answer tells it by the way. But
+// who goes on without either may compute for long, so no more than one chunk is kept of
+// any peer, and none where there are fewer chunks of a kind than ranks that may do so.
 func (m *Module) settleUp() {
 	for _, peer := range m.owing {
 		p := &m.peers[peer]

@@ -109,5 +109,30 @@ func TestTakeShortTells(t *testing.T) {
 		if pass(); len(b.owing) > 1 {
 			t.Fatalf("%d notes for one peer", len(b.owing))
 		}
+		if a.learn(1); a.peers[1].out.leased > 1 {
+			t.Fatalf("%d chunks are out, and nobody waits for anything", a.peers[1].out.leased)
+		}
+	}
+}
+
+// Where there are more ranks than chunks of a kind, a rank that takes a message and then
+// computes keeps none of them from its sender, who has others to send to.
+func TestTakeShortKeepsNothing(t *testing.T) {
+	for _, ranks := range []int{16, 17} {
+		w := newWorld(t, ranks)
+		a := w.M[0]
+		h := eager(1, 8<<10)
+		for to := 1; to < ranks; to++ {
+			w.Connect(0, to)
+			w.Send(0, to, h, pattern(1, 8<<10), 0, false)
+			if n := w.M[to].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 8<<10)); n != 8<<10 {
+				t.Fatal(n)
+			}
+		}
+		a.reclaim()
+		if n := len(a.pool.free[1]); n == 0 || n < a.geo.large && !a.lends {
+			t.Errorf("of %d ranks one has %d chunks of %d left", ranks, n, a.geo.large)
+		}
+		w.Close()
 	}
 }
