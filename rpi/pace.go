@@ -12,6 +12,7 @@ import (
 type pace struct {
 	spin  time.Duration
 	check int // polls between looks at the clock
+	short int // looks by the shortcut (see recvShort) before that, a few microseconds
 }
 
 // yields is how often a leader lets others have the CPU before it sleeps: where
@@ -30,9 +31,9 @@ const yieldEvery = 4 * time.Microsecond
 // for, so it yields at once: that returns at once where nobody else has work.
 func paceFor(cfg Config) pace {
 	if cfg.crowded() {
-		return pace{check: 1}
+		return pace{check: 1, short: 1}
 	}
-	return pace{spin: 2 * time.Millisecond, check: 64}
+	return pace{spin: 2 * time.Millisecond, check: 64, short: 512}
 }
 
 // SetLocal tells the number of ranks on this host, as in Config, where a restart

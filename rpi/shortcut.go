@@ -6,10 +6,8 @@ package rpi
 // but what other ranks do. What is not as simple as that, or takes longer, goes on as
 // every receive does, as if there had been no attempt.
 
-const (
-	shortLooks = 512 // a few microseconds
-	shortTurns = 64  // how many receives may pass without a poll
-)
+// shortTurns is how many receives may pass without a poll.
+const shortTurns = 64
 
 // recvShort receives a message, if it can, and returns its length, else a negative
 // number.
@@ -27,7 +25,7 @@ func (e *Engine) recvShort(src int, ctx uint64, tag int32, t *Type, p []byte, v 
 	e.polls++
 	e.flush()
 	n := pr.shortcut.TakeShort(src, ctx, tag, t.ID, p)
-	for looks := 1; n == TakeNone && looks < shortLooks && !e.mu.contended(); looks++ {
+	for looks := 1; n == TakeNone && looks < e.pace.short && !e.mu.contended(); looks++ {
 		n = pr.shortcut.TakeShort(src, ctx, tag, t.ID, p)
 	}
 	if Checkpointing && n >= 0 {
