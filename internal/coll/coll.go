@@ -64,7 +64,7 @@ var Collectives = []Collective{
 	{"allreduce", []Algorithm{Central, Linear, Binomial, Doubling, Halving, Pairwise, Ring, Levels, Shared},
 		"levels:nodes,b=-256/doubling:n=2,b=-256/shared:b=-16k/shared:crowded,n=3-/linear:crowded,n=3-6,b=-256/central:crowded,n=3-,b=-1k/doubling:b=-8k/halving"},
 	{"reduce_scatter", []Algorithm{Central, Doubling, Halving, Pairwise, Ring, Shared},
-		"central:crowded,n=33-,b=-8k/shared:b=-16k/shared:crowded,n=3-/pairwise:crowded,n=3-6/central:crowded,n=7-,b=-16k/doubling:b=-2k/pairwise:crowded/halving"},
+		"central:crowded,n=33-,b=-8k/pairwise:n=2,b=-256/shared:b=-16k/shared:crowded,n=3-/pairwise:crowded,n=3-6/central:crowded,n=7-,b=-16k/doubling:b=-2k/pairwise:crowded/halving"},
 	{"gather", []Algorithm{Linear, Binomial, Shared},
 		"linear:crowded/binomial:n=3-,b=-8k/linear"},
 	{"scatter", []Algorithm{Linear, Binomial, Shared},
