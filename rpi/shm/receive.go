@@ -85,7 +85,6 @@ func (m *Module) Poll() (moved bool) {
 		moved = true
 	}
 	if !moved {
-		m.settleUp()
 		m.assure()
 	}
 	if m.late.Load() && m.round() {
@@ -247,8 +246,10 @@ func (m *Module) tell(peer int, p *peer) {
 	}
 }
 
-// assure wakes those who were told of room and slept before they could see it.
+// assure tells those whom TakeShort has left to be told, and wakes those who were told of
+// room and slept before they could see it.
 func (m *Module) assure() {
+	m.settleUp()
 	if len(m.told) == 0 {
 		return
 	}
@@ -394,7 +395,6 @@ func (m *Module) Arm() bool {
 		return false // upcalls may have brought new work
 	}
 	m.clean()
-	m.settleUp()
 	m.assure()
 	m.bell.arm(len(m.busy)+len(m.starved) > 0)
 	if m.pending() {

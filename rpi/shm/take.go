@@ -86,7 +86,6 @@ func (m *Module) nothing() int {
 			return rpi.TakeOther
 		}
 	}
-	m.settleUp()
 	m.assure()
 	return rpi.TakeNone
 }
