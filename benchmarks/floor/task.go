@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -54,8 +54,8 @@ type times struct{ all, outside []float64 }
 
 // measure starts the task's processes and waits for what they measure.
 func (t task) measure(ctx context.Context) (m *times, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx) // by the first that fails: the others wait for it, and do nothing else
+	defer cancel(nil)
 	runtime.LockOSThread() // with which the processes end
 	defer runtime.UnlockOSThread()
 	fd, err := unix.MemfdCreate("floor", unix.MFD_CLOEXEC)
@@ -72,7 +72,7 @@ func (t task) measure(ctx context.Context) (m *times, err error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	ended, started := make(chan error, t.Procs), 0
+	var started sync.WaitGroup
 	for t.Rank = range t.Procs {
 		c := exec.CommandContext(ctx, self)
 		c.Env = append(os.Environ(), variable+"="+t.String())
@@ -81,23 +81,18 @@ func (t task) measure(ctx context.Context) (m *times, err error) {
 		if t.Rank == 0 {
 			c.Stdout = &out
 		}
-		if err = c.Start(); err != nil {
-			cancel()
+		if err := c.Start(); err != nil {
+			cancel(err)
 			break
 		}
-		started++
-		go func() {
-			err := c.Wait()
-			ended <- err
-			if err != nil { // the others wait for it, and do nothing else
-				cancel()
+		started.Go(func() {
+			if err := c.Wait(); err != nil {
+				cancel(err)
 			}
-		}()
+		})
 	}
-	for range started {
-		err = cmp.Or(err, <-ended)
-	}
-	if err != nil {
+	started.Wait()
+	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	return readTimes(&out)
