@@ -31,6 +31,7 @@ type incarnation struct {
 	ranks  []rankState
 	wires  *wireup.Head
 	routes *wireup.Summary      // which transports carry what; nil: not known yet
+	later  bool                 // the user knows that something was denied since then
 	count  [phaseExited + 1]int // ranks that have come at least so far
 
 	machine *ckpt.Head
@@ -245,7 +246,11 @@ func (inc *incarnation) ofRank(rank int, m *oob.Msg) {
 	case oob.Address:
 		inc.addressed(rank, m)
 	case oob.Reach:
-		inc.reaches(rank, m)
+		if inc.routes == nil {
+			inc.reaches(rank, m)
+		} else {
+			inc.denied(rank, m)
+		}
 	case oob.Up:
 		inc.up(rank)
 	case oob.AbortJob:

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -89,6 +90,26 @@ func (inc *incarnation) connected() {
 	}
 	if len(s.Uses) > 0 {
 		inc.h.verbose("transports: %v", &s)
+	}
+}
+
+// denied tells the user, once, that a parameter can no longer be heeded. Which ranks find
+// that out after the first is in gorun status.
+func (inc *incarnation) denied(rank int, m *oob.Msg) {
+	notes, err := inc.wires.Late(rank, m)
+	if err != nil || len(notes) == 0 {
+		return
+	}
+	tell := inc.h.say
+	if inc.later {
+		tell = inc.h.verbose
+	}
+	inc.later = true
+	s := *inc.routes
+	s.Notes = append(slices.Clip(s.Notes), notes...)
+	inc.routes = &s
+	for _, note := range notes {
+		tell("transport %s", note)
 	}
 }
 

@@ -80,6 +80,11 @@ type Env struct {
 	Host        string // address to listen on and to be reached at; "" is loopback
 	Sink        Sink
 	Params      map[string]string // module parameters, keys "tcp.eager", ...
+	// Denied is told what a parameter asks for and this machine, or what this process
+	// may do on it, does not allow with a peer: once, in Peers or, with the engine's
+	// lock held, when it ceases to be allowed. The error names the parameter and
+	// the remedy. nil: nobody is told.
+	Denied func(peer int, err error)
 }
 
 // Sink is what a module tells the engine. All calls are made from within the

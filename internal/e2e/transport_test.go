@@ -80,9 +80,12 @@ func TestUnreachable(t *testing.T) {
 // TestConfined: what the kernel denies to one rank or to all costs nothing but
 // time. It is told where the next transport has to help.
 func TestConfined(t *testing.T) {
+	const direct = "-param=shm.direct=65536"
+	const heed = "cannot heed shm.direct: process_vm_readv: operation not permitted; let the filter of system calls (seccomp) allow it"
 	for _, c := range []struct {
 		name  string
 		what  []string
+		flags []string
 		says  string
 		never string
 		fails string // with -rpi shm
@@ -92,6 +95,8 @@ func TestConfined(t *testing.T) {
 		{name: "size", what: []string{"fsize"}, says: "transport shm: ranks 0-3 cannot use it: not available here: segment of", fails: "file too large"},
 		{name: "copies, everywhere", what: []string{"direct"}, never: "transport"},
 		{name: "copies, at one rank", what: []string{"-claim", "", "direct"}, never: "transport"},
+		{name: "copies that are wanted, everywhere", what: []string{"direct"}, flags: []string{direct}, says: "transport shm: at ranks 0-3 it " + heed, never: "more"},
+		{name: "copies that are wanted, at one rank", what: []string{"-claim", "", "direct"}, flags: []string{direct}, says: " it " + heed, never: "at ranks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +110,7 @@ func TestConfined(t *testing.T) {
 				}
 				return append(what, program...)
 			}
-			out, errs, code := h.gorun(append([]string{"-np", "4"}, confined("a")...)...)
+			out, errs, code := h.gorun(slices.Concat([]string{"-np", "4"}, c.flags, confined("a"))...)
 			if code != 0 || !strings.Contains(errs, c.says) || c.never != "" && strings.Contains(errs, c.never) {
 				t.Fatalf("exit %d: %s", code, errs)
 			}
@@ -115,6 +120,41 @@ func TestConfined(t *testing.T) {
 			_, errs, code = h.gorun(append([]string{"-np", "4", "-rpi", "shm"}, confined("b")...)...)
 			if (code == 0) != (c.fails == "") || !strings.Contains(errs, c.fails) {
 				t.Errorf("-rpi shm: exit %d: %s", code, errs)
+			}
+		})
+	}
+}
+
+// TestConfinedLater: a program that forbids itself copies from process to process goes
+// on without, and none of its ranks takes another for dead. Who has asked for such
+// copies is told once.
+func TestConfinedLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags []string
+		told  int
+	}{
+		"usual":  {nil, 0},
+		"wanted": {[]string{"-param", "shm.direct=65536"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := ownHouse(t)
+			stdin, line := io.Pipe()
+			r := h.stageOver(stdin, c.flags, "confined")
+			var status string
+			for _, here := range []int{4, 8} { // before and after
+				r.inPlace(here)
+				for range 3 { // longer than they take to look after each other
+					r.idle()
+				}
+				status = h.must("status", r.id)
+				fmt.Fprintln(line)
+			}
+			line.Close()
+			r.ended()
+			const words = " it can no longer heed shm.direct: process_vm_"
+			if told := strings.Count(r.errs.String(), words); told != c.told || (strings.Count(status, words) > 0) != (c.told > 0) {
+				t.Errorf("told %d times:\n%s\n%s", told, r.errs, status)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func (d *driver) reopen(start oob.StartConfig) error {
 		return errors.New("this kind of job cannot be restored")
 	}
 	d.setWaiter(nil)
-	t, err := newTransports(start, j.Engine, d.modules)
+	t, err := newTransports(j.link, start, j.Engine, d.modules)
 	if err != nil {
 		return err
 	}

@@ -113,9 +113,9 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 		// this is a consequence. If the head is gone as well, so is this rank.
 		_ = link.Send(failure(now, err, true))
 	}})
-	t, err := newTransports(start, e, nil)
+	t, err := newTransports(link, start, e, nil)
 	if err == nil {
-		err = t.connect(link)
+		err = t.connect()
 	}
 	if err != nil {
 		return nil, err
@@ -131,14 +131,14 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 }
 
 // connect goes on until every rank knows how it reaches every other.
-func (t *transports) connect(link Link) error {
+func (t *transports) connect() error {
 	say, err := t.open()
 	for done := false; err == nil; {
-		if err = link.Send(say); err != nil {
+		if err = t.link.Send(say); err != nil {
 			break
 		}
 		var m oob.Msg
-		if m, err = link.Recv(); err != nil {
+		if m, err = t.link.Recv(); err != nil {
 			err = fmt.Errorf("rank %d: waiting for the other ranks' addresses: %w", t.start.Rank, err)
 			break
 		}

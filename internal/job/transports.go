@@ -22,6 +22,7 @@ var defaultRPI = []string{"shm", "tcp"}
 // transports are a rank's modules on their way into a job: a rank's share of
 // what package wireup describes.
 type transports struct {
+	link   Link
 	start  oob.StartConfig
 	nodes  []int // by rank
 	engine *rpi.Engine
@@ -32,13 +33,16 @@ type transports struct {
 	modules []rpi.Module // open
 	fresh   int          // modules from here on were opened in this round
 	failed  map[string]string
-	waiter  rpi.Waiter // when connected
+	denied  []oob.Unreached // in this round
+	settled bool
+	late    bool       // what was denied since then was told
+	waiter  rpi.Waiter // when settled
 }
 
 // newTransports finds out which transports a rank is to open. Those that it had
 // before its process was restored will be restarted.
-func newTransports(start oob.StartConfig, e *rpi.Engine, before []rpi.Module) (*transports, error) {
-	t := &transports{start: start, nodes: nodesOf(&start), engine: e, before: before, order: start.RPI, failed: map[string]string{}}
+func newTransports(link Link, start oob.StartConfig, e *rpi.Engine, before []rpi.Module) (*transports, error) {
+	t := &transports{link: link, start: start, nodes: nodesOf(&start), engine: e, before: before, order: start.RPI, failed: map[string]string{}}
 	if len(t.order) == 0 {
 		for _, name := range defaultRPI {
 			if _, ok := rpi.Lookup(name); ok {
@@ -101,6 +105,7 @@ func (t *transports) openOne(name string) (addr []byte, err error) {
 	env := rpi.Env{
 		Rank: t.start.Rank, Size: t.start.Size, Incarnation: t.start.Incarnation, Secret: t.start.Secret,
 		Host: t.start.Host, Sink: t.engine.Sink(len(t.modules)), Params: t.start.Params,
+		Denied: func(peer int, err error) { t.deny(name, peer, err) },
 	}
 	m := t.had(name)
 	if m != nil {
@@ -173,7 +178,8 @@ func (t *transports) away(m rpi.Module, peer int) bool {
 
 // reach tells whom the modules of this round reach.
 func (t *transports) reach() oob.ReachInfo {
-	info := oob.ReachInfo{Order: t.order, Failed: t.failed, Left: t.tried < len(t.order)}
+	info := oob.ReachInfo{Order: t.order, Failed: t.failed, Left: t.tried < len(t.order), Denied: t.denied}
+	t.denied = nil
 	for _, m := range t.modules[t.fresh:] {
 		info.Opened = append(info.Opened, m.Name())
 		reasons := map[string][]int{}
@@ -200,6 +206,22 @@ func (t *transports) whyNot(m rpi.Module, peer int) string {
 		}
 	}
 	return "one of them does not have it open"
+}
+
+// deny takes what a transport says of a parameter that it cannot heed with a peer.
+// What it finds out when the job runs is told for one of the peers: all have the same
+// cause, as a rule.
+func (t *transports) deny(name string, peer int, err error) {
+	one := []oob.Unreached{{Transport: name, Why: err.Error(), Ranks: [][2]int{{peer, peer}}}}
+	switch {
+	case !t.settled:
+		t.denied = append(t.denied, one...)
+	case !t.late:
+		t.late = true
+		if m, err := t.message(oob.Reach, oob.ReachInfo{Denied: one}); err == nil {
+			_ = t.link.Send(m) // if the head is gone so is this rank, and there is nobody to tell
+		}
+	}
 }
 
 // routes gives up what others cannot do.
@@ -264,7 +286,7 @@ func (t *transports) settle() error {
 			_ = m.Close() // its descriptors lead nowhere
 		}
 	}
-	t.modules, t.before = kept, nil
+	t.modules, t.before, t.settled = kept, nil, true
 	t.waiter = newWaiter(t.modules)
 	return t.engine.Restarted(t.modules, t.waiter)
 }

@@ -45,7 +45,7 @@ const (
 	Start                   // head>rank: Data is JSON of StartConfig; to a rank that runs already: it was restored from a whole-process image. To an agent, without data: all ranks of the job are restored, let go yours
 	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
 	Peers                   // head>rank: Data is JSON [][...] of all addresses, indexed by rank
-	Reach                   // rank>head: Data JSON of ReachInfo: whom it does not reach by which transport
+	Reach                   // rank>head: Data JSON of ReachInfo: whom it does not reach by which transport; later what else it is denied
 	Routes                  // head>rank: Data JSON of RoutesInfo: what follows from everybody's Reach
 	Up                      // rank>head: connected to the job, Init returns
 	Running                 // head>rank: all ranks are up (sent once)
@@ -154,6 +154,7 @@ type ReachInfo struct {
 	Failed map[string]string `json:"failed,omitempty"` // those that it cannot have, and why
 	Left   bool              `json:"left,omitempty"`   // there are some that it has not tried to open
 	Not    []Unreached       `json:"not,omitempty"`    // whom it does not reach by those it has opened
+	Denied []Unreached       `json:"denied,omitempty"` // whom it reaches otherwise than a parameter asks for
 }
 
 // RoutesInfo is what the ranks have to know of each other's reach.

@@ -37,6 +37,9 @@ type transport struct {
 	fresh bool     // opened in this round
 	open  []bool   // by rank
 	why   []uint16 // by rank and peer: the reason why the rank does not reach the peer, 0 if it does
+	// denied is the reason, by rank and peer, why a parameter cannot be heeded between them,
+	// 0 if there is none; nil: all can be.
+	denied []uint16
 }
 
 // New returns the head of a job of so many ranks.
@@ -117,11 +120,23 @@ func (h *Head) note(r int, info *oob.ReachInfo) {
 		t.fresh, t.open[r] = true, true
 	}
 	for _, not := range info.Not {
-		t, number := h.transport(not.Transport), h.number(not.Why)
-		for _, run := range not.Ranks {
-			for peer := max(run[0], 0); peer <= min(run[1], h.size-1); peer++ {
-				t.why[r*h.size+peer] = number
-			}
+		h.mark(h.transport(not.Transport).why, r, &not)
+	}
+	for _, d := range info.Denied {
+		t := h.transport(d.Transport)
+		if t.denied == nil {
+			t.denied = make([]uint16, h.size*h.size)
+		}
+		h.mark(t.denied, r, &d)
+	}
+}
+
+// mark notes a reason of rank r.
+func (h *Head) mark(why []uint16, r int, u *oob.Unreached) {
+	number := h.number(u.Why)
+	for _, run := range u.Ranks {
+		for peer := max(run[0], 0); peer <= min(run[1], h.size-1); peer++ {
+			why[r*h.size+peer] = number
 		}
 	}
 }

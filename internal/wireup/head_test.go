@@ -17,6 +17,7 @@ type world struct {
 	nodes  []int
 	failed map[string]map[int]string  // by transport and rank
 	broken map[string]map[[2]int]bool // from, to
+	denied map[[2]int]bool            // to shm, from, to
 }
 
 // run goes through the exchange. It returns, by rank, the transports to each
@@ -76,6 +77,9 @@ func (w *world) run(t *testing.T) (h *Head, views [][]string, rounds int, err er
 						why = "it has none"
 					case w.broken[name][[2]int{r, peer}]:
 						why = "it is shy"
+					}
+					if name == "shm" && w.denied[[2]int{r, peer}] {
+						info.Denied = append(info.Denied, oob.Unreached{Transport: name, Why: "it: no", Ranks: oob.RunsOf([]int{peer})})
 					}
 					if why == "" {
 						if views[r][peer] == "" {
@@ -145,6 +149,19 @@ func TestRoutes(t *testing.T) {
 			failed: map[string]map[int]string{"shm": {1: "no memory"}}}, rounds: 2,
 			routes: "-ts t-t st-", text: "shm (1 pairs of ranks), tcp (2 pairs of ranks)",
 			notes: []string{"shm: rank 1 cannot use it: no memory"}},
+		"denied everywhere": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
+			denied: map[[2]int]bool{{0, 1}: true, {0, 2}: true, {1, 0}: true, {1, 2}: true, {2, 0}: true, {2, 1}: true}}, rounds: 1,
+			routes: "-ss s-s ss-", text: "shm", notes: []string{"shm: at ranks 0-2 it cannot heed it: no"}},
+		"denied at one": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
+			denied: map[[2]int]bool{{1, 0}: true, {1, 2}: true}}, rounds: 1,
+			routes: "-ss s-s ss-", text: "shm", notes: []string{"shm: at rank 1 it cannot heed it: no"}},
+		"denied with one": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
+			denied: map[[2]int]bool{{0, 1}: true, {2, 1}: true}}, rounds: 1,
+			routes: "-ss s-s ss-", text: "shm", notes: []string{"shm: between rank 1 and ranks 0, 2 it cannot heed it: no"}},
+		"denied where it carries nothing": {world: world{order: both, first: 2, nodes: []int{0, 0, 1},
+			denied: map[[2]int]bool{{0, 2}: true, {2, 0}: true}}, rounds: 1,
+			routes: "-st s-t tt-", text: "shm (1 pairs of ranks), tcp (2 pairs of ranks)",
+			notes: []string{"shm: 2 pairs of ranks are on different nodes"}, usual: true},
 		"shm across nodes": {world: world{order: both[:1], first: 1, nodes: []int{0, 0, 1}},
 			err: "rank 0 and rank 2 cannot reach each other over -rpi shm (shm: on different nodes): name a transport that reaches all: -rpi shm,tcp"},
 		"shm nowhere": {world: world{order: both[:1], first: 1, nodes: []int{0, 0},
@@ -191,6 +208,9 @@ func TestNonsense(t *testing.T) {
 		t.Error(err)
 	}
 	if _, _, err := h.Reach(1, &oob.Msg{Data: []byte("{")}); err == nil || !strings.Contains(err.Error(), "rank 1") {
+		t.Error(err)
+	}
+	if _, err := h.Late(1, &oob.Msg{Data: []byte("{")}); err == nil || !strings.Contains(err.Error(), "rank 1") {
 		t.Error(err)
 	}
 }

@@ -50,15 +50,19 @@ func (h *Head) Summary() Summary {
 		if n := carried[name]; n > 0 {
 			s.Uses = append(s.Uses, Use{name, n})
 			left -= n
+			s.add(h.denials(name))
 		}
 		if left == 0 {
 			break
 		}
-		notes, unusual := h.notes(name)
-		s.Notes = append(s.Notes, notes...)
-		s.Unusual = s.Unusual || unusual
+		s.add(h.notes(name))
 	}
 	return s
+}
+
+func (s *Summary) add(notes []string, unusual bool) {
+	s.Notes = append(s.Notes, notes...)
+	s.Unusual = s.Unusual || unusual
 }
 
 // carried counts the pairs of ranks that each transport carries.

@@ -3,8 +3,6 @@ package shm
 import (
 	"bytes"
 	"math"
-	"os"
-	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -53,15 +51,6 @@ func (d *directory) init() {
 		d.free[i] = uint8(slots - 1 - i)
 	}
 }
-
-// access is whether this rank gets at the memory of a peer's process.
-type access uint8
-
-const (
-	untried access = iota
-	granted
-	denied
-)
 
 // DirectMin is parameter shm.direct; if that is 0, no message is long enough.
 func (m *Module) DirectMin() int {
@@ -165,35 +154,8 @@ func (m *Module) transfer(trap uintptr, peer int, at uintptr, p []byte, check bo
 	}
 	got, errno := processVM(trap, pr.addr.pid, &d.local, &d.remote, n)
 	d.local[0].Base = nil // not to keep the user's memory alive
+	if forbidden(errno) {
+		m.deny(peer, trap, errno)
+	}
 	return errno == 0 && got == want && (!check || bytes.Equal(d.mark[:], pr.ctl.mem[:markSize]))
-}
-
-// marked reports whether the peer's process is there and is the one whose segment
-// is mapped.
-func (m *Module) marked(peer int) bool {
-	d := &m.direct
-	return m.transfer(unix.SYS_PROCESS_VM_READV, peer, m.peers[peer].base, d.mark[:], false) &&
-		bytes.Equal(d.mark[:], m.peers[peer].ctl.mem[:markSize])
-}
-
-// trusted reports whether this rank gets at the peer's memory. It tries it once:
-// a kernel, a container or a policy may forbid it.
-func (m *Module) trusted(peer int) bool {
-	p := &m.peers[peer]
-	if p.access == untried {
-		p.access = denied
-		if p.mapped && m.marked(peer) {
-			p.access = granted
-		}
-	}
-	return p.access == granted && !p.down
-}
-
-// allow lets the other ranks at this process's memory where Linux asks for leave
-// (Yama in its mode 1). The leave is for all processes of the user, as it is
-// where there is no Yama; nobody can say which will be the ranks.
-func allow() {
-	if mode, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(mode)) == "1" {
-		_ = unix.Prctl(unix.PR_SET_PTRACER, unix.PR_SET_PTRACER_ANY, 0, 0, 0)
-	}
 }

@@ -72,13 +72,15 @@
 // only if parameter shm.direct asks for it. A rank then publishes a buffer in a
 // slot of its control part, whose number and generation are the key. The process
 // of a peer is known by the mark of its segment, which is read along: numbers of
-// processes are used again. What is forbidden, or fails, goes as Data frames.
+// processes are used again. What is forbidden, or fails, goes as Data frames; what
+// is forbidden, at the start or later, is told once.
 //
 // # Death
 //
 // A rank that leaves says so in its doors. One that was killed is missed by those
-// who have slept for a second: its mark cannot be read. Either way the frames that
-// are whole in its ring are delivered first.
+// who have slept for a second: its mark cannot be read, or, for a rank that may not
+// read it, its process is not there. Either way the frames that are whole in its
+// ring are delivered first.
 //
 // # Trust
 //

@@ -27,11 +27,13 @@ func (m *Module) round() (found bool) {
 // alive reports whether the peer's process is there. It opens nothing: a process
 // with descriptors of others could not be imaged.
 func (m *Module) alive(peer int) bool {
-	p := &m.peers[peer]
-	if m.trusted(peer) {
-		return m.marked(peer) || atomic.LoadUint64(m.ctl.door(peer))&doorClosed != 0
+	switch {
+	case m.trusted(peer) && m.marked(peer), atomic.LoadUint64(m.ctl.door(peer))&doorClosed != 0:
+		return true
+	case m.trusted(peer): // else this rank was denied the look just now, or has been
+		return false
 	}
-	return unix.Kill(p.addr.pid, 0) != unix.ESRCH
+	return unix.Kill(m.peers[peer].addr.pid, 0) != unix.ESRCH
 }
 
 // ending notes that nothing more will come from a peer. What is in its ring is

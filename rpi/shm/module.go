@@ -148,6 +148,9 @@ func (m *Module) Peers(addrs [][]byte) error {
 		if pr.why == nil {
 			pr.mapped = true
 			local++
+			if m.params.direct > 0 {
+				m.trusted(i) // what is denied is told now
+			}
 		}
 	}
 	m.geo = geometryOf(local)

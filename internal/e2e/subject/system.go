@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/internal/e2e/seccomp"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -299,6 +300,43 @@ func hermit(s *stage) error {
 		return err
 	}
 	mpi.Run(func(c *mpi.Comm) error { return s.everybody(c) })
+	return nil
+}
+
+// confined: when it has begun, the program forbids itself to look into the memory of
+// other processes. Before and after, all wait for rank 0, which reads a line.
+func confined(s *stage, c *mpi.Comm) error {
+	in := bufio.NewReader(os.Stdin)
+	wait := func() error {
+		err := s.pairs(c)
+		s.here(c.Rank())
+		if c.Rank() == 0 {
+			_, e := in.ReadString('\n')
+			err = errors.Join(err, e)
+		}
+		return errors.Join(err, mpi.Barrier(c))
+	}
+	if err := wait(); err != nil {
+		return err
+	}
+	if err := seccomp.Deny(unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV); err != nil {
+		return err
+	}
+	return errors.Join(wait(), s.everybody(c))
+}
+
+// pairs exchanges a large message with each other rank, one after the other.
+func (s *stage) pairs(c *mpi.Comm) error {
+	for step := 1; step < c.Size(); step++ {
+		to, from := (c.Rank()+step)%c.Size(), (c.Rank()-step+c.Size())%c.Size()
+		recv := make([]uint64, large)
+		if _, err := mpi.Sendrecv(c, noise(large, uint64(c.Rank())), to, 7, recv, from, 7); err != nil {
+			return err
+		}
+		if err := same(recv, uint64(from)); err != nil {
+			return fmt.Errorf("from rank %d: %w", from, err)
+		}
+	}
 	return nil
 }
 

@@ -1,0 +1,113 @@
+package shm
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// access is whether this rank gets at the memory of a peer's process. A kernel, a
+// container or a policy may forbid it, from the start or at any time later: a
+// program may confine itself when it has read its input.
+type access uint8
+
+const (
+	untried access = iota
+	granted
+	denied
+)
+
+// trusted reports whether this rank gets at the peer's memory. It tries it once.
+func (m *Module) trusted(peer int) bool {
+	p := &m.peers[peer]
+	if p.access == untried && p.mapped {
+		p.access = granted
+		m.try(peer)
+	}
+	return p.access == granted && !p.down
+}
+
+// try finds out whether both calls are allowed, which a filter may forbid one by one,
+// and whether the mark can be read.
+func (m *Module) try(peer int) {
+	p, d := &m.peers[peer], &m.direct
+	for _, trap := range []uintptr{unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV} {
+		if _, errno := processVM(trap, p.addr.pid, &d.local, &d.remote, 0); errno != 0 {
+			m.deny(peer, trap, errno)
+			return
+		}
+	}
+	if !m.marked(peer) {
+		p.access = denied
+	}
+}
+
+// marked reports whether the peer's process is there and is the one whose segment
+// is mapped.
+func (m *Module) marked(peer int) bool {
+	d := &m.direct
+	return m.transfer(unix.SYS_PROCESS_VM_READV, peer, m.peers[peer].base, d.mark[:], false) &&
+		bytes.Equal(d.mark[:], m.peers[peer].ctl.mem[:markSize])
+}
+
+// forbidden reports whether an error says that something is not allowed, unlike
+// those that say that the process or its memory is not there.
+func forbidden(errno syscall.Errno) bool {
+	return errno == unix.EPERM || errno == unix.EACCES || errno == unix.ENOSYS
+}
+
+// deny notes that this rank does not get at the peer's memory. That is told where
+// parameter shm.direct asks for more.
+func (m *Module) deny(peer int, trap uintptr, errno syscall.Errno) {
+	p := &m.peers[peer]
+	if p.access == denied {
+		return
+	}
+	p.access = denied
+	if m.params.direct == 0 || m.env.Denied == nil {
+		return
+	}
+	call := "process_vm_readv"
+	if trap == unix.SYS_PROCESS_VM_WRITEV {
+		call = "process_vm_writev"
+	}
+	m.env.Denied(peer, fmt.Errorf("shm.direct: %s: %w; %s, or leave the parameter out: messages go through shared memory", call, errno, m.remedy(peer, trap, errno)))
+}
+
+// remedy says what to do about a call that is denied. Without anything to copy it
+// succeeds if it is only that process which this one may not look into.
+func (m *Module) remedy(peer int, trap uintptr, errno syscall.Errno) string {
+	_, alone := processVM(trap, m.peers[peer].addr.pid, &m.direct.local, &m.direct.remote, 0)
+	mode := yama()
+	switch {
+	case errno == unix.ENOSYS:
+		return "run it on a kernel with CONFIG_CROSS_MEMORY_ATTACH"
+	case alone != 0:
+		return "let the filter of system calls (seccomp) allow it, as that of a container or of the program itself"
+	case mode != "" && mode != "0" && mode != "1":
+		return "set /proc/sys/kernel/yama/ptrace_scope to 1 or 0, it is " + mode
+	}
+	return "let the ranks look into each other's memory (PR_SET_DUMPABLE, one user, no further capabilities)"
+}
+
+// allow lets the other ranks at this process's memory where Linux asks for leave
+// (Yama in its mode 1). The leave is for all processes of the user, as it is
+// where there is no Yama; nobody can say which will be the ranks.
+func allow() {
+	if yama() == "1" {
+		_ = unix.Prctl(unix.PR_SET_PTRACER, unix.PR_SET_PTRACER_ANY, 0, 0, 0)
+	}
+}
+
+// yama is the mode of Yama, "" if there is none.
+func yama() string {
+	mode, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(mode))
+}
