@@ -53,7 +53,17 @@ func note(op operation, t *rpi.Type) uint32 {
 func (r *Request) op() operation { return operation(r.r.Note & (1<<noteBits - 1)) }
 
 // receives reports whether it is a receive, which has a status.
-func (r *Request) receives() bool { return r.op() >= opIrecv }
+func (r *Request) receives() bool { return r.op().receives() }
+
+func (op operation) receives() bool { return op >= opIrecv }
+
+// role is what the other rank is to the operation.
+func (op operation) role() string {
+	if op.receives() {
+		return "source"
+	}
+	return "destination"
+}
 
 // status is that of a receive.
 func (r *Request) status(s rpi.Status) Status {
@@ -69,54 +79,79 @@ func (r *Request) status(s rpi.Status) Status {
 // the request. (MPI-4.1, chapter 3.7.2)
 func Isend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 	t, err := elem[T]()
-	return c.isend(opIsend, t, err, bytesOf(buf), dst, tag)
+	if err != nil {
+		return c.refused(opIsend, dst, tag, err)
+	}
+	return c.isend(opIsend, t, bytesOf(buf), dst, tag)
 }
 
 // Issend begins Ssend; see Isend. (MPI-4.1, chapter 3.7.2)
 func Issend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 	t, err := elem[T]()
-	return c.isend(opIssend, t, err, bytesOf(buf), dst, tag)
+	if err != nil {
+		return c.refused(opIssend, dst, tag, err)
+	}
+	return c.isend(opIssend, t, bytesOf(buf), dst, tag)
 }
 
 // Irecv begins Recv; buf belongs to the library until the request completes.
 // Errors: as Isend. (MPI-4.1, chapter 3.7.2)
 func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 	t, err := elem[T]()
-	return c.irecv(t, err, bytesOf(buf), src, tag)
+	if err != nil {
+		return c.refused(opIrecv, src, tag, err)
+	}
+	return c.irecv(t, bytesOf(buf), src, tag)
 }
 
-func (c *Comm) isend(op operation, t *rpi.Type, err error, p []byte, dst, tag int) (Request, error) {
-	if err == nil && !c.plain(dst, tag) {
-		err = c.checkSend(dst, tag)
-	}
-	var r rpi.Request
-	if err == nil && dst != ProcNull {
-		mode := rpi.Standard
-		if op == opIssend {
-			mode = rpi.Synchronous
+// As many arguments as there are registers for, and what is not as simple as most calls
+// apart, makes half the difference of these functions.
+
+func (c *Comm) isend(op operation, t *rpi.Type, p []byte, dst, tag int) (Request, error) {
+	if !c.plain(dst, tag) {
+		if err := c.checkSend(dst, tag); err != nil || dst == ProcNull {
+			return c.refused(op, dst, tag, err)
 		}
-		r, err = c.env.eng.Isend(c.toWorld(dst), c.ctx, int32(tag), t, p, mode)
 	}
+	k := c.core
+	r, err := k.env.eng.Isend(k.toWorld(dst), k.ctx, int32(tag), t, p, op.mode())
 	if err != nil {
-		return Request{}, c.failPeer(operations[op], "destination", dst, tag, err)
+		return c.refused(op, dst, tag, err)
 	}
 	r.Note = uint32(op)
 	return Request{r, c, int32(dst), int32(tag)}, nil
 }
 
-func (c *Comm) irecv(t *rpi.Type, err error, p []byte, src, tag int) (Request, error) {
-	if err == nil && !c.plain(src, tag) {
-		err = c.checkRecv(src, tag)
+// mode of a send.
+func (op operation) mode() rpi.SendMode {
+	if op == opIssend {
+		return rpi.Synchronous
 	}
-	var r rpi.Request
-	if err == nil && src != ProcNull {
-		r, err = c.env.eng.Irecv(c.source(src), c.ctx, int32(tag), t, p)
+	return rpi.Standard
+}
+
+func (c *Comm) irecv(t *rpi.Type, p []byte, src, tag int) (Request, error) {
+	if !c.plain(src, tag) {
+		if err := c.checkRecv(src, tag); err != nil || src == ProcNull {
+			return c.refused(opIrecv, src, tag, err)
+		}
 	}
+	k := c.core
+	r, err := k.env.eng.Irecv(k.source(src), k.ctx, int32(tag), t, p)
 	if err != nil {
-		return Request{}, c.failPeer("Irecv", "source", src, tag, err)
+		return c.refused(opIrecv, src, tag, err)
 	}
 	r.Note = note(opIrecv, t)
 	return Request{r, c, int32(src), int32(tag)}, nil
+}
+
+// refused is the result of a call that could not begin, or, without an error, need not:
+// with ProcNull.
+func (c *Comm) refused(op operation, peer, tag int, err error) (Request, error) {
+	if err == nil {
+		return Request{rpi.Request{Note: uint32(op)}, c, int32(peer), int32(tag)}, nil
+	}
+	return Request{}, c.failPeer(operations[op], op.role(), peer, tag, err)
 }
 
 // finish turns the engine's result into ours.
@@ -133,11 +168,7 @@ func (r *Request) finish(s rpi.Status, err error) (Status, error) {
 
 // fail is Comm.failPeer for a call about the request.
 func (r *Request) fail(call string, err error) error {
-	role := "destination"
-	if r.receives() {
-		role = "source"
-	}
-	return r.c.failPeer(call, role, int(r.peer), int(r.tag), err)
+	return r.c.failPeer(call, r.op().role(), int(r.peer), int(r.tag), err)
 }
 
 // idle returns the status of a request that needs no engine.

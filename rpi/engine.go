@@ -96,6 +96,7 @@ func New(cfg Config) *Engine {
 	}
 	e.mu.init()
 	e.table.init(cfg.Size)
+	e.freeRequests = e.moreRequests()
 	e.back.init(cfg)
 	for i := range e.peers {
 		e.peers[i].rank = i

@@ -245,26 +245,43 @@ func (t *table) unpost(r *request) {
 // takePosted takes out the earliest posted receive that a message fits, nil if
 // there is none.
 func (t *table) takePosted(ctx uint64, src int, tag int32) *request {
-	if r := t.alone; r != nil && r.ctx == ctx && (int(r.peer) == src || r.peer == AnySource) && (r.tag == tag || r.tag == AnyTag) {
+	if r := t.alone; r != nil && r.fits(ctx, src, tag) {
 		t.alone = nil
 		return r
 	}
 	if t.listed == 0 {
 		return nil
 	}
-	if t.wild == 0 {
-		if q := t.again(makeKey(ctx, src, tag)); q != nil {
-			r := q.posted.head
-			if r != nil {
-				q.posted.shift()
-				r.queue = nil
-				t.listed--
-				t.posted[exact]--
-			}
-			return r
+	if q := t.onlyQueue(ctx, src, tag); q != nil {
+		r := q.posted.head
+		if r != nil {
+			t.takeFirst(q)
 		}
+		return r
 	}
 	return t.takeListed(ctx, src, tag)
+}
+
+// fits reports whether a message is for the receive.
+func (r *request) fits(ctx uint64, src int, tag int32) bool {
+	return r.ctx == ctx && (int(r.peer) == src || r.peer == AnySource) && (r.tag == tag || r.tag == AnyTag)
+}
+
+// onlyQueue returns the queue of the only receives that a message can fit but for the one
+// that stands alone, if that is known without a search, else nil.
+func (t *table) onlyQueue(ctx uint64, src int, tag int32) *queue {
+	if t.wild != 0 {
+		return nil
+	}
+	return t.again(makeKey(ctx, src, tag))
+}
+
+// takeFirst takes out the first receive of a queue in the class exact.
+func (t *table) takeFirst(q *queue) {
+	q.posted.head.queue = nil
+	q.posted.shift()
+	t.listed--
+	t.posted[exact]--
 }
 
 func (t *table) takeListed(ctx uint64, src int, tag int32) *request {

@@ -113,6 +113,16 @@ type Sink interface {
 	Down(peer int, err error)
 }
 
+// AlikeSink is implemented by sinks that take messages of one envelope and length at one
+// go.
+type AlikeSink interface {
+	// DeliverAlike is Deliver for count Eager frames with the same header, whose
+	// payloads follow one another. It takes those, from the first on, of which that is
+	// simple, and returns how many; the rest is for Deliver. If enough is true that had
+	// better wait, as after Enough.
+	DeliverAlike(peer int, h *Header, payloads []byte, count int) (taken int, enough bool)
+}
+
 // Enough is what Deliver returns instead of nil when it has taken a message and no
 // receive is left that waits for one: the module had better leave what else has
 // come from that peer where it is until the next Poll, by when there may be

@@ -67,7 +67,7 @@ func (e *Engine) Imrecv(h Message, t *Type, p []byte) (Request, error) {
 	}
 	m := h.m
 	if m == nil {
-		return e.startRecv(ProcNull, 0, AnyTag, t, p).handle(), nil
+		return e.startRecv(e.newRequest(ProcNull, 0, AnyTag, t, p)).handle(), nil
 	}
 	if m.gen != h.gen || !m.taken {
 		return Request{}, fmt.Errorf("%w: the message was received already", ErrRequest)

@@ -9,16 +9,19 @@ import "fmt"
 // chapter 3.7)
 func (e *Engine) Irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Request, error) {
 	e.enter()
-	var h Request
-	var err error
+	r := e.freeRequests
+	e.takeRequest(r)
+	r.is(src, ctx, tag, t, p)
 	if !e.plainRecv(src, tag) {
-		err = e.whyNotRecv(src, ctx, tag)
+		if err := e.whyNotRecv(src, ctx, tag); err != nil {
+			e.freeRequest(r)
+			e.leave()
+			return Request{}, err
+		}
 	}
-	if err == nil {
-		h = e.startRecv(src, ctx, tag, t, p).handle()
-	}
+	h := e.startRecv(r).handle()
 	e.leave()
-	return h, err
+	return h, nil
 }
 
 // Recv receives a message into p. If v ends the wait first, the receive is
@@ -43,7 +46,7 @@ func (e *Engine) recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View
 	if err := v.Err(); err != nil {
 		return Status{}, err
 	}
-	r := e.startRecv(src, ctx, tag, t, p)
+	r := e.startRecv(e.newRequest(src, ctx, tag, t, p))
 	r.blocking = true
 	return e.finish(r, v)
 }
@@ -73,22 +76,23 @@ func (e *Engine) whyNotRecv(src int, ctx uint64, tag int32) error {
 	return e.poisoned[ctx]
 }
 
-func (e *Engine) startRecv(src int, ctx uint64, tag int32, t *Type, p []byte) *request {
-	r := e.newRequest(src, ctx, tag, t, p)
+// startRecv begins a receive that checkRecv found possible.
+func (e *Engine) startRecv(r *request) *request {
 	r.recv = true
+	src := int(r.peer)
 	if src == ProcNull {
 		r.status = Status{Source: ProcNull, Tag: AnyTag}
 		r.phase = phaseDone
 		return r
 	}
 	if e.table.kept != 0 {
-		if m := e.table.first(ctx, src, tag); m != nil {
+		if m := e.table.first(r.ctx, src, r.tag); m != nil {
 			e.table.remove(m)
 			e.deliver(r, m)
 			return r
 		}
 	}
-	if src >= 0 && e.peers[src].failed != nil {
+	if uint(src) < uint(len(e.peers)) && e.peers[src].failed != nil {
 		e.complete(r, e.peers[src].failed)
 		return r
 	}

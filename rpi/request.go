@@ -93,31 +93,38 @@ func (e *Engine) lookup(id uint64) *request {
 	return nil
 }
 
-// spare returns the request that newRequest will return next.
-func (e *Engine) spare() *request {
-	if e.freeRequests == nil {
-		e.moreRequests()
-	}
-	return e.freeRequests
-}
-
-func (e *Engine) moreRequests() {
+// moreRequests returns a list of new ones.
+func (e *Engine) moreRequests() *request {
 	slab := make([]request, 32)
 	for i := range slab {
 		r := &slab[i]
 		r.gen, r.place = 1, uint32(len(e.requests))
-		r.next = e.freeRequests
-		e.freeRequests = r
+		if i+1 < len(slab) {
+			r.next = &slab[i+1]
+		}
 		e.requests = append(e.requests, r)
 	}
+	return &slab[0]
 }
 
 func (e *Engine) newRequest(peer int, ctx uint64, tag int32, t *Type, p []byte) *request {
-	r := e.spare()
-	e.freeRequests = r.next
-	r.next = nil
-	r.peer, r.ctx, r.tag, r.typ, r.buf = int32(peer), ctx, tag, t, p
+	r := e.freeRequests
+	e.takeRequest(r)
+	r.is(peer, ctx, tag, t, p)
 	return r
+}
+
+// takeRequest takes the first of the free requests, of which there is one always. It and
+// is are so short that the compiler puts them in place.
+func (e *Engine) takeRequest(r *request) {
+	if r.next == nil {
+		r.next = e.moreRequests()
+	}
+	e.freeRequests = r.next
+}
+
+func (r *request) is(peer int, ctx uint64, tag int32, t *Type, p []byte) {
+	r.peer, r.ctx, r.tag, r.typ, r.buf = int32(peer), ctx, tag, t, p
 }
 
 // freeRequest leaves a request as newRequest expects it: most have dirtied

@@ -27,17 +27,21 @@ const selfEager = 64 << 10
 // ErrPeerFailed, ErrAborted; then there is no request. (MPI-4.1 chapter 3.7)
 func (e *Engine) Isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) (Request, error) {
 	e.enter()
-	var h Request
-	var err error
+	r := e.freeRequests
+	e.takeRequest(r)
+	r.is(dst, ctx, tag, t, p)
 	if mode == Standard && e.sendAtOnce(dst, ctx, tag, t, p) {
-		r := e.newRequest(dst, ctx, tag, t, p)
 		r.phase = phaseDone
-		h = r.handle()
-	} else if err = e.checkSend(dst, ctx, tag); err == nil {
-		h = e.startSend(dst, ctx, tag, t, p, mode).handle()
+	} else if err := e.checkSend(dst, ctx, tag); err != nil {
+		e.freeRequest(r)
+		e.leave()
+		return Request{}, err
+	} else {
+		e.startSend(r, mode)
 	}
+	h := r.handle()
 	e.leave()
-	return h, err
+	return h, nil
 }
 
 // Send sends p to rank dst and returns when p may be used again or, with
@@ -61,7 +65,7 @@ func (e *Engine) send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode Se
 	if err := v.Err(); err != nil {
 		return err
 	}
-	r := e.startSend(dst, ctx, tag, t, p, mode)
+	r := e.startSend(e.newRequest(dst, ctx, tag, t, p), mode)
 	r.blocking = true
 	_, err := e.finish(r, v)
 	return err
@@ -79,18 +83,21 @@ func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) b
 		return false
 	}
 	more := pr.flushed == e.flushes && e.dirty&pr.bit != 0 || e.batch(pr, len(p))
-	if pr.shortcut == nil || !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more) {
-		e.fill(Eager, ctx, tag, t, len(p))
-		// Without a Ref the module cannot hold the payload: it copies or refuses it.
-		if pr.mod.Send(dst, &e.out, p, 0, more) == Full {
-			pr.blocked = true
-			return false
-		}
+	if (pr.shortcut == nil || !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more)) && !e.sendWhole(pr, ctx, tag, t, p, more) {
+		return false
 	}
 	if Checkpointing {
 		e.sent[dst] += HeaderSize + uint64(len(p))
 	}
 	return true
+}
+
+// sendWhole is sendAtOnce by a frame with a header.
+func (e *Engine) sendWhole(pr *peer, ctx uint64, tag int32, t *Type, p []byte, more bool) bool {
+	e.fill(Eager, ctx, tag, t, len(p))
+	// Without a Ref the module cannot hold the payload: it copies or refuses it.
+	pr.blocked = pr.mod.Send(pr.rank, &e.out, p, 0, more) == Full
+	return !pr.blocked
 }
 
 // checkSend says why a send cannot begin.
@@ -143,10 +150,9 @@ func (e *Engine) batch(pr *peer, n int) bool {
 }
 
 // startSend begins a send that checkSend found possible.
-func (e *Engine) startSend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) *request {
-	r := e.newRequest(dst, ctx, tag, t, p)
+func (e *Engine) startSend(r *request, mode SendMode) *request {
 	r.sync = mode == Synchronous
-	switch {
+	switch dst := int(r.peer); {
 	case dst == ProcNull:
 		r.phase = phaseDone
 	case dst == e.rank:

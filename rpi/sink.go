@@ -54,6 +54,40 @@ func (s *sink) Deliver(peer int, h *Header, payload []byte) error {
 	return nil
 }
 
+// DeliverAlike looks once for receives that wait for just that.
+func (s *sink) DeliverAlike(peer int, h *Header, payloads []byte, count int) (taken int, enough bool) {
+	e := s.e
+	if uint(peer) >= uint(len(e.received)) || peer == e.rank {
+		return 0, false
+	}
+	q := e.table.onlyQueue(h.Ctx, peer, h.Tag)
+	if a := e.table.alone; q == nil || a != nil && a.fits(h.Ctx, peer, h.Tag) {
+		return 0, false
+	}
+	n := int(h.Len)
+	st := Status{Source: peer, Tag: int(h.Tag), Bytes: n, Type: h.Type}
+	for ; taken < count; taken++ {
+		r := q.posted.head
+		if r == nil || n > len(r.buf) || r.typ != nil && r.typ.ID != h.Type {
+			break
+		}
+		e.table.takeFirst(q)
+		if n == 8 {
+			*(*[8]byte)(r.buf) = *(*[8]byte)(payloads[8*taken:])
+		} else {
+			copy(r.buf, payloads[n*taken:][:n])
+		}
+		r.status = st
+		if r.phase = phaseDone; r.w != nil || r.detached {
+			e.complete(r, nil)
+		}
+	}
+	if Checkpointing {
+		e.received[peer] += uint64(taken) * (HeaderSize + h.Len)
+	}
+	return taken, taken > 0 && e.table.idle()
+}
+
 func (s *sink) Sent(peer int, ref Ref) {
 	if r := s.e.lookup(uint64(ref)); r != nil && r.held > 0 {
 		r.held--

@@ -31,7 +31,7 @@ func (e *Engine) together(moves []Move, ctx uint64, tag, recvTag int32, t *Type,
 		m := &moves[i]
 		if m.Recv {
 			if err = e.checkRecv(m.Peer, ctx, recvTag); err == nil {
-				m.r = e.startRecv(m.Peer, ctx, recvTag, t, m.Buf)
+				m.r = e.startRecv(e.newRequest(m.Peer, ctx, recvTag, t, m.Buf))
 			}
 		} else if err = e.checkSend(m.Peer, ctx, tag); err == nil {
 			m.r = e.startMove(m.Peer, ctx, tag, t, m.Buf)
@@ -66,9 +66,9 @@ func (e *Engine) together(moves []Move, ctx uint64, tag, recvTag int32, t *Type,
 func (e *Engine) startMove(dst int, ctx uint64, tag int32, t *Type, p []byte) *request {
 	pr := &e.peers[dst]
 	if dst == e.rank || len(p) > pr.eager || pr.stuck() {
-		return e.startSend(dst, ctx, tag, t, p, Standard)
+		return e.startSend(e.newRequest(dst, ctx, tag, t, p), Standard)
 	}
-	next := e.spare()
+	next := e.freeRequests
 	e.fill(Eager, ctx, tag, t, len(p))
 	switch e.offer(pr, &e.out, p, Ref(next.id()), e.batch(pr, len(p))) {
 	case Taken:
@@ -78,7 +78,7 @@ func (e *Engine) startMove(dst int, ctx uint64, tag int32, t *Type, p []byte) *r
 		r.phase, r.held = phaseSent, 1
 		return r
 	}
-	return e.startSend(dst, ctx, tag, t, p, Standard) // queued
+	return e.startSend(e.newRequest(dst, ctx, tag, t, p), Standard) // queued
 }
 
 // Exchange is Together for one message each way, with other ranks. It tells
@@ -100,7 +100,7 @@ func (e *Engine) exchange(dst int, out []byte, src int, in []byte, ctx uint64, t
 	if err = e.checkSend(dst, ctx, tag); err != nil {
 		return st, false, err
 	}
-	r := e.startRecv(src, ctx, recvTag, t, in)
+	r := e.startRecv(e.newRequest(src, ctx, recvTag, t, in))
 	r.blocking = true
 	s := e.startMove(dst, ctx, tag, t, out)
 	e.flush() // as in Together

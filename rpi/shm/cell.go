@@ -53,6 +53,12 @@ type wide struct {
 	_     uint32
 }
 
+// Where the fields of a cell's word begin, of those that are changed in place.
+const (
+	countShift = 16
+	formShift  = 21
+)
+
 // Forms of a cell.
 const (
 	formInline = iota // eager messages and their payloads, of the same envelope and length

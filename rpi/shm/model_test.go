@@ -26,6 +26,9 @@ func TestModel(t *testing.T) {
 		for i, s := range w.S {
 			n := 0
 			s.Enough = func() bool { n++; return n%(i+2) == 0 }
+			if i > 0 {
+				s.Alike = func() int { n++; return n % 6 }
+			}
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"send": func(r *rapid.T) {

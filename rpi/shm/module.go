@@ -34,6 +34,7 @@ type Module struct {
 	seen     uint32  // of arrivals
 	spots    []spot  // the rings to this rank
 	hdr      rpi.Header
+	alike    rpi.AlikeSink // env.Sink, if it is one
 	both     [pairMax]byte // a message that came in two cells
 
 	dirty   []int // peers who were sent something and not woken for it
@@ -92,6 +93,7 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 		return nil, err
 	}
 	m.env, m.params = env, params
+	m.alike, _ = env.Sink.(rpi.AlikeSink)
 	if err := m.open(); err != nil {
 		m.release()
 		return nil, fmt.Errorf("shm: %w: %w", rpi.ErrUnavailable, err)

@@ -288,6 +288,20 @@ func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
 // have, several messages. The header is in m.hdr.
 func (m *Module) several(peer int, in *receiver, c *cell, w uint64) error {
 	n, count := int(w>>24&0xff), int(w>>16&31)
+	if m.alike != nil && count > in.part+1 {
+		taken, enough := m.alike.DeliverAlike(peer, &m.hdr, c.body[in.part*n:count*n], count-in.part)
+		in.part += taken
+		over := in.part == count && w>>21&7 == formInline
+		if over {
+			in.head, in.part = in.head+1, 0
+		}
+		if enough {
+			return rpi.Enough
+		}
+		if over {
+			return nil
+		}
+	}
 	for in.part < count {
 		err := m.env.Sink.Deliver(peer, &m.hdr, c.body[in.part*n:][:n])
 		if err != nil && !rpi.IsEnough(err) {

@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -20,7 +19,7 @@ type sender struct {
 	taken  *uint32  // the same, as the peer tells
 	leases []uint16 // by cell: the chunk it names and one, 0: none
 	leased int
-	open   envelope // of the cell filled last, if messages may be added to it
+	open   openCell // the one filled last, if messages may be added to it
 
 	busy  bool   // a frame is under way
 	rest  []byte // what is left of its payload
@@ -29,13 +28,16 @@ type sender struct {
 	full  bool // Send has answered Full: a Writable is owed
 }
 
-// envelope is what the messages in a cell have in common.
-type envelope struct {
-	ctx   uint64
-	tag   int32
-	typ   uint32
-	len   int
-	count int // of messages there; 0: there is no such cell
+// openCell is a cell to which messages may be added that are like those there.
+type openCell struct {
+	size int // of each in bytes, and one; 0: there is no such cell
+	ctx  uint64
+	tag  int32
+	typ  uint32
+	cell *cell
+	at   uint32 // where in its body the next one goes
+	left uint32 // how many may be added, that one included
+	word uint64 // the cell's, as if the ring in the other direction were unused
 }
 
 // space returns how many cells can be filled.
@@ -58,7 +60,7 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 			return rpi.Taken
 		}
 	}
-	o.open.count = 0
+	o.open.size = 0
 	if plain && len(payload) <= pairMax && o.space() > 1 {
 		m.sendPair(peer, h, payload, more)
 		return rpi.Taken
@@ -71,8 +73,14 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool {
 	p := &m.peers[peer]
 	o := &p.out
-	if v := &o.open; v.count != 0 && v.len == len(payload) && v.tag == tag && v.ctx == ctx && v.typ == typ {
-		m.add(peer, p, payload, more)
+	if v := &o.open; v.size == len(payload)+1 && v.tag == tag && v.ctx == ctx && v.typ == typ {
+		w := v.add(payload, more) | uint64(p.in.head)<<32
+		if !more || !p.dirty {
+			m.put(peer, p, v.cell, w, more)
+			return true
+		}
+		p.in.owes = false
+		storeRelease(&v.cell.word, w)
 		return true
 	}
 	if len(payload) > inlineMax || o.busy || o.space() == 0 {
@@ -81,42 +89,49 @@ func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload 
 	c := &o.cells[o.tail&o.mask]
 	c.ctx, c.tag, c.typ = ctx, tag, typ
 	if len(payload) == 8 {
-		binary.NativeEndian.PutUint64(c.body[:], binary.NativeEndian.Uint64(payload))
+		*(*[8]byte)(c.body[:]) = *(*[8]byte)(payload)
 	} else {
 		copy(c.body[:], payload)
 	}
-	o.open.count = 0
-	form := uint8(formInline)
-	if more && 2*len(payload) <= inlineMax {
-		o.open = envelope{ctx, tag, typ, len(payload), 1}
-		form = formOpen
-	}
-	w := word(seqOf(o.tail>>o.shift), 1, form, uint8(len(payload)), p.in.head)
+	w := word(seqOf(o.tail>>o.shift), 1, formInline, uint8(len(payload)), 0)
 	o.tail++
-	m.put(peer, p, c, w, more)
+	o.open.size = 0
+	if more && 2*len(payload) <= inlineMax {
+		w |= formOpen << formShift
+		o.open = openCell{len(payload) + 1, ctx, tag, typ, c, uint32(len(payload)), fellows[len(payload)], w}
+	}
+	m.put(peer, p, c, w|uint64(p.in.head)<<32, more)
 	return true
 }
 
-// add puts a message into the open cell. The receiver sees it at once, as it would
-// in a cell of its own, and a receiver that is behind has fewer lines to fetch.
-func (m *Module) add(peer int, p *peer, payload []byte, more bool) {
-	o := &p.out
-	n, k := o.open.len, o.open.count
-	at := o.tail - 1
-	c := &o.cells[at&o.mask]
-	if n == 8 {
-		binary.NativeEndian.PutUint64(c.body[k*8:], binary.NativeEndian.Uint64(payload))
+// fellows is how many messages may be added to one of that length.
+var fellows = func() (n [inlineMax/2 + 1]uint32) {
+	for size := range n {
+		n[size] = mostAlike - 1
+		if size > 0 {
+			n[size] = uint32(min(inlineMax/size, mostAlike) - 1)
+		}
+	}
+	return n
+}()
+
+// add puts a message into the cell and returns its word. The receiver sees it at once,
+// as it would in a cell of its own, and a receiver that is behind has fewer lines to
+// fetch.
+func (v *openCell) add(payload []byte, more bool) uint64 {
+	at := v.at
+	if len(payload) == 8 && at <= inlineMax-8 {
+		*(*[8]byte)(v.cell.body[at:]) = *(*[8]byte)(payload)
 	} else {
-		copy(c.body[k*n:], payload)
+		copy(v.cell.body[at:], payload)
 	}
-	k++
-	form := uint8(formOpen)
-	if !more || (k+1)*n > inlineMax || k == mostAlike {
-		form, k = formInline, 0
+	v.at += uint32(len(payload))
+	v.word += 1 << countShift
+	if v.left--; v.left == 0 || !more {
+		v.size = 0
+		return v.word &^ (formOpen << formShift)
 	}
-	w := word(seqOf(at>>o.shift), rpi.Kind(o.open.count+1), form, uint8(n), p.in.head)
-	o.open.count = k
-	m.put(peer, p, c, w, more)
+	return v.word
 }
 
 // sendPair sends a message in two cells. In three it was slower than by way of a
@@ -249,7 +264,7 @@ func (m *Module) free(o *sender, used uint32) {
 // giveUp ends all sending to a peer that is down.
 func (m *Module) giveUp(o *sender) {
 	m.free(o, o.tail)
-	o.open.count = 0
+	o.open.size = 0
 	o.busy, o.rest, o.ref, o.full = false, nil, 0, false
 }
 

@@ -53,6 +53,7 @@ type Sink struct {
 	Keep       func(h *rpi.Header) int // how much of a payload is wanted; nil: all
 	Refuse     error                   // Begin's answer
 	Enough     func() bool             // whether Deliver asks for a pause; nil: never
+	Alike      func() int              // how many DeliverAlike takes at most; nil: none
 	OnSent     func(peer int, ref rpi.Ref)
 	OnWritable func(peer int)
 	OnEnd      func(peer int)
@@ -109,6 +110,21 @@ func (s *Sink) Deliver(peer int, h *rpi.Header, payload []byte) error {
 		return rpi.Enough
 	}
 	return nil
+}
+
+// DeliverAlike is Deliver for some of the frames.
+func (s *Sink) DeliverAlike(peer int, h *rpi.Header, payloads []byte, count int) (taken int, enough bool) {
+	if s.Alike == nil || s.Refuse != nil {
+		return 0, false
+	}
+	n := h.PayloadLen()
+	if len(payloads) != n*count {
+		panic("payloads of another length")
+	}
+	for most := min(count, s.Alike()); taken < most && !enough; taken++ {
+		enough = rpi.IsEnough(s.Deliver(peer, h, payloads[taken*n:][:n]))
+	}
+	return taken, enough
 }
 
 // Sent counts in Returned.
