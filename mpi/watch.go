@@ -73,10 +73,12 @@ func (a call) String() string {
 	return s
 }
 
-var watchEvery = 500 * time.Millisecond // less in tests
+var (
+	watchEvery = 500 * time.Millisecond // less in tests
+	sayWithin  = 2 * time.Second        // then a rank that does not take it is left alone; more in tests
+)
 
 const (
-	sayWithin  = 2 * time.Second // then a rank that does not take it is left alone
 	sayBriefly = 50 * time.Millisecond
 	tagReport  = 0
 	tagVerdict = 1
