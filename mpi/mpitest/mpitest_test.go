@@ -75,11 +75,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	for range 20 {
 		mpitest.Run(t, 4, mpi.Barrier)
 	}
-	for tries := 0; runtime.NumGoroutine() > before; tries++ {
-		if tries > 1_000_000 {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-		}
+	for runtime.NumGoroutine() > before { // for ever if one is
 		runtime.Gosched()
 	}
 }
