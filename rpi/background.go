@@ -25,7 +25,7 @@ type background struct {
 	pause   atomic.Int64  // until the next tick, from tick to most
 	epoch   uint64        // counts calls
 	seen    uint64        // epoch at the last tick
-	began   bool          // a batch began since then
+	began   atomic.Bool   // a batch began since then
 	left    bool          // the last tick found a batch that its caller had left
 	soon    bool          // something is to be done soon
 	parked  bool          // sleeping on kick alone
@@ -70,7 +70,9 @@ func (b *background) paused() time.Duration { return time.Duration(b.pause.Load(
 // theirs themselves, by a wait.
 func (e *Engine) wakeForBatch() {
 	b := &e.back
-	b.began = true
+	if !b.began.Load() {
+		b.began.Store(true)
+	}
 	if b.left || b.paused() > b.hold {
 		e.wakeSoon()
 	} else {
@@ -104,9 +106,9 @@ func (e *Engine) wakeBackground() {
 	}
 }
 
-// runBackground begins with the longest pause that there was at the start: to read it
+// runBackground begins with the longest pauses that there were at the start: to read them
 // here would take the lock.
-func (e *Engine) runBackground(most time.Duration) {
+func (e *Engine) runBackground(hold, most time.Duration) {
 	b := &e.back
 	defer close(b.done)
 	timer := time.NewTimer(b.paused())
@@ -118,10 +120,10 @@ func (e *Engine) runBackground(most time.Duration) {
 		// CPU of another rank.
 		if e.mu.tryLock() {
 			did = e.tick()
-			most = b.most
+			hold, most = b.hold, b.most
 			e.mu.unlock()
 		} else {
-			b.pause.Store(int64(min(2*b.paused(), most)))
+			b.pause.Store(int64(b.later(hold, most)))
 		}
 		switch did {
 		case ended:
@@ -135,6 +137,15 @@ func (e *Engine) runBackground(most time.Duration) {
 		case <-b.kick:
 		}
 	}
+}
+
+// later is the pause after one in which nothing was to be done, or nothing could be: a
+// batch that has begun may be left by whoever was inside.
+func (b *background) later(hold, most time.Duration) time.Duration {
+	if b.began.Load() {
+		most = hold
+	}
+	return min(2*b.paused(), most)
 }
 
 // ticked is what the background goroutine does after a tick.
@@ -169,16 +180,13 @@ func (e *Engine) tick() (did ticked) {
 	if b.closing {
 		return ended
 	}
-	most := b.most
-	if b.began {
-		most = b.hold
-	}
-	pause := min(2*b.paused(), most)
+	pause := b.later(b.hold, b.most)
 	if b.left || b.soon || last == b.epoch {
 		pause = b.tick
 	}
 	b.pause.Store(int64(pause))
-	b.began, b.soon = false, false
+	b.began.Store(false)
+	b.soon = false
 	return did
 }
 

@@ -27,6 +27,14 @@ func TestTicks(t *testing.T) {
 	if pause := tick(); pause != b.hold {
 		t.Errorf("%v after more of them, not %v", pause, b.hold)
 	}
+	b.began.Store(true)
+	if pause := b.later(b.hold, b.most); pause != b.hold {
+		t.Errorf("%v while a batch may be left by whoever is inside, not %v", pause, b.hold)
+	}
+	b.began.Store(false)
+	if pause := b.later(b.hold, b.most); pause != 2*b.hold {
+		t.Errorf("%v while somebody is inside, not %v", pause, 2*b.hold)
+	}
 	for want := 2 * b.hold; want <= b.most; want *= 2 {
 		if pause := tick(); pause != want {
 			t.Errorf("%v without batches, not %v", pause, want)

@@ -121,7 +121,7 @@ func (e *Engine) Start() {
 	e.mu.unlock()
 	if !e.back.manual {
 		e.back.done = make(chan struct{})
-		go e.runBackground(e.back.most)
+		go e.runBackground(e.back.hold, e.back.most)
 	}
 }
 

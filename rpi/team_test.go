@@ -474,6 +474,56 @@ func TestTurnsDiffer(t *testing.T) {
 	}
 }
 
+// A member that has not joined, and whose board is another team's by now, has not failed
+// for those who have: they wait until they are told why.
+func TestTurnWithoutWhoHasNotJoined(t *testing.T) {
+	e := memJob(t, 3)
+	members := []int{0, 1}
+	var places []rpi.Place
+	var teams []*rpi.Team
+	for i := range members {
+		team, at, ok := e[i].OpenTeam(ctx, members, i)
+		if !ok {
+			t.Fatal("no board")
+		}
+		teams, places = append(teams, team), append(places, at)
+	}
+	e[0].CloseTeam(teams[0])
+	const other = ctx + 1
+	var pair [2]*rpi.Team
+	var at [2]rpi.Place
+	for i, r := range []int{0, 2} {
+		var ok bool
+		if pair[i], at[i], ok = e[r].OpenTeam(other, []int{0, 2}, i); !ok {
+			t.Fatal("no board")
+		}
+	}
+	if at[0].Board != places[0].Board {
+		t.Fatal("the board is not used again")
+	}
+	done := make(chan error, 2)
+	for i, r := range []int{0, 2} {
+		if err := e[r].JoinTeam(pair[i], at[:]); err != nil {
+			t.Fatal(err)
+		}
+		go func() { done <- aTurn(e[r], pair[i], i, 2, 0) }()
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e[1].JoinTeam(teams[1], places); err != nil {
+		t.Fatal(err)
+	}
+	go func() { done <- aTurn(e[1], teams[1], 1, 2, 0) }()
+	waitUntil(func() bool { return e[1].Blocked() != "" || len(done) > 0 })
+	e[0].Poison(ctx, members, rpi.ErrDeadline)
+	if err := <-done; !errors.Is(err, rpi.ErrPoisoned) || !errors.Is(err, rpi.ErrDeadline) || errors.Is(err, rpi.ErrPeerFailed) {
+		t.Error(err)
+	}
+}
+
 // A turn allocates nothing.
 func TestTurnAllocates(t *testing.T) {
 	e := memJob(t, 2)

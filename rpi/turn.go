@@ -315,12 +315,16 @@ func (s *seat) has(n uint64) bool {
 	if s.known >= n {
 		return true
 	}
-	if s.at(n).number() < s.base+n {
+	if s.at(n).number() != s.base+n {
 		return false
 	}
 	s.known = n
 	return true
 }
+
+// absent reports whether the member has given the team up without having joined it. Its
+// board may be another team's by now; why it did so is told by other ways.
+func (s *seat) absent() bool { return s.lines[boardDepth].number() > s.base }
 
 // post posts this rank's line.
 func (t *Team) post() {
@@ -366,7 +370,7 @@ func (t *Team) read() bool {
 		s := &t.seats[i]
 		l := s.at(n)
 		switch w := l.number(); {
-		case w < s.base+n:
+		case w < s.base+n, w > s.base+n && s.absent():
 			if t.dead != 0 {
 				t.miss()
 			}

@@ -181,7 +181,7 @@ func (m *Module) receive(s *spot) {
 		}
 	}
 	if p.down {
-		*s = spot{word: &nowhere, seq: 1, peer: s.peer}
+		s.shut()
 		return
 	}
 	in.look(s)
@@ -189,6 +189,9 @@ func (m *Module) receive(s *spot) {
 		m.tell(peer, p)
 	}
 }
+
+// shut makes it a ring in which nothing comes any more.
+func (s *spot) shut() { *s = spot{word: &nowhere, seq: 1, peer: s.peer} }
 
 // behind reports whether the peer should be told how far this rank is.
 func (in *receiver) behind() bool { return in.owes || in.head-in.told >= uint32(len(in.cells))/4 }

@@ -28,6 +28,9 @@ func (m *Module) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []by
 	if c.ctx != ctx || c.tag != tag || c.typ != typ || n > len(buf) {
 		return rpi.TakeOther
 	}
+	if p.out.leased > 0 && !m.believe(peer, p, w) {
+		return rpi.TakeOther
+	}
 	if n == 8 {
 		*(*[8]byte)(buf) = *(*[8]byte)(c.body[:])
 	} else {
@@ -35,13 +38,20 @@ func (m *Module) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []by
 	}
 	in.head++
 	s.word, s.seq = in.wordOf(in.head), seqOf(in.head>>in.shift)
-	if p.out.leased > 0 {
-		m.heard(peer, uint32(w>>32))
-	}
 	if in.behind() {
 		m.tell(peer, p)
 	}
 	return n
+}
+
+// believe hears what a cell says of this rank's own, and reports whether it can be. If
+// not, nothing more is taken of the peer.
+func (m *Module) believe(peer int, p *peer, w uint64) bool {
+	m.heard(peer, uint32(w>>32))
+	if p.down {
+		m.spots[p.in.spot].shut()
+	}
+	return !p.down
 }
 
 // takeOdd is TakeShort for a message that shares its cell, or whose payload is in a
@@ -51,6 +61,9 @@ func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ 
 	c := &in.cells[in.head&in.mask]
 	w := atomic.LoadUint64(&c.word)
 	n, owed := rpi.TakeOther, in.owes
+	if p.out.leased > 0 && !m.believe(peer, p, w) {
+		return n
+	}
 	switch form := w >> 21 & 7; {
 	case in.drained(w):
 	case form == formInline || form == formOpen:
@@ -60,9 +73,6 @@ func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ 
 	}
 	if n >= 0 {
 		in.look(s)
-		if p.out.leased > 0 {
-			m.heard(peer, uint32(w>>32))
-		}
 		switch {
 		case owed, in.owes && !m.lends, in.head-in.told >= uint32(len(in.cells))/4:
 			m.tell(peer, p)

@@ -1,6 +1,8 @@
 package shm
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
@@ -134,5 +136,32 @@ func TestTakeShortKeepsNothing(t *testing.T) {
 			t.Errorf("of %d ranks one has %d chunks of %d left", ranks, n, a.geo.large)
 		}
 		w.Close()
+	}
+}
+
+// From a peer that says what cannot be nothing is taken any more, not even what it says it
+// with.
+func TestTakeShortOfCorrupt(t *testing.T) {
+	for _, n := range []int{8, 1000} {
+		w := newWorld(t, 2)
+		a, b := w.M[0], w.M[1]
+		w.Connect(0, 1)
+		w.Connect(1, 0)
+		w.Send(1, 0, eager(1, 1000), pattern(1, 1000), 0, false) // a chunk that is out
+		h := eager(2, n)
+		w.Send(0, 1, h, pattern(2, n), 0, false)
+		o := &a.peers[1].out
+		atomic.AddUint64(&o.cells[(o.tail-1)&o.mask].word, 1000<<32)
+		for range 2 {
+			if got := b.TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got >= 0 {
+				t.Errorf("%d bytes of a message that says that more was used than there was", got)
+			}
+		}
+		b.Poll()
+		if d := w.S[1].Downs[0]; len(d) != 1 || !errors.Is(d[0], ErrCorrupt) {
+			t.Errorf("told: %v", d)
+		}
+		a.Close()
+		b.Close()
 	}
 }
