@@ -143,11 +143,12 @@ func (x *collective) allgatherLinear(p []byte, b blocks) error {
 	return x.run()
 }
 
-// allgatherShared: all read all.
+// allgatherShared: all read all, or what one has gathered.
 func (x *collective) allgatherShared(p []byte, block, segment int) error {
 	own := p[x.c.rank*block:][:block]
+	once := x.c.size >= gatherersOnce && x.once(block, allgatherOnce)
 	return strips(1, block, x.piece(segment), func(off, k int) error {
-		return x.take(rpi.Turn{Need: rpi.Everybody, Send: own[off : off+k], Want: k, Len: k, Into: p[off:], Stride: block})
+		return x.take(rpi.Turn{Need: rpi.Everybody, Once: once, Send: own[off : off+k], Want: k, Len: k, Into: p[off:], Stride: block})
 	})
 }
 

@@ -108,9 +108,12 @@ func allreduceLinear[T any](x *collective, send, recv []T, op Op[T]) error {
 	return nil
 }
 
-// allreduceShared: of short buffers everybody combines everything, or rank 0 does
-// and all read its result; of long ones everybody combines a share of each piece.
+// allreduceShared: short buffers are combined by one rank for all, or by everybody, or
+// by rank 0, which then tells all; of long ones everybody combines a share of each piece.
 func allreduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
+	if c := combinesOnce(x, op, allreduceOnce); c != nil {
+		return foldOnce(x, send, recv, 0, c)
+	}
 	switch all := x.c.size * x.bytes; {
 	case all <= min(foldAlone, x.piece(segment)):
 		return foldShared(x, send, recv, op, rpi.Everybody, 0)

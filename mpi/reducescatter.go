@@ -138,11 +138,15 @@ func reduceScatterCentral[T any](x *collective, send, recv []T, b blocks, op Op[
 	return x.sendAll(bytesOf(acc), b)
 }
 
-// reduceScatterShared: everybody takes its own block from the boards of all, which
-// post the same part of all blocks at once. The result may lie where send does: it
+// reduceScatterShared: one rank combines what is short. Of the rest everybody takes its
+// own block from the boards of all, which post the same part of all blocks at once. The result may lie where send does: it
 // never goes beyond what was posted.
 func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
 	n, me, size := x.c.size, x.c.rank, x.t.Size
+	if c := combinesOnce(x, op, reduceScatterOnce); c != nil {
+		lo, _ := b.at(me)
+		return foldOnce(x, send, recv, lo, c)
+	}
 	longest := 0
 	for i := range n {
 		lo, hi := b.at(i)

@@ -13,7 +13,8 @@ import (
 //	 0 word u64      base + n, stored last
 //	 8 tag  i32
 //	12 size u32      bytes of payload; the highest bit: see lineApart
-//	16 body [48]byte
+//	16 body [44]byte
+//	60 told u32      1 + the place of who has what all want of the turn, 0: see Team.told; stored later
 //
 // All is in the host's byte order. Numbers at one place only ever rise, also
 // when another team uses the board after this one, whose base is higher. So
@@ -22,7 +23,7 @@ import (
 const (
 	boardDepth = 64
 	boardBulks = 2
-	lineBody   = 48
+	lineBody   = 44
 	lineSize   = 64
 	boardHead  = (boardDepth + 1) * lineSize
 
@@ -46,6 +47,7 @@ type line struct {
 	tag  int32
 	size uint32
 	body [lineBody]byte
+	told uint32
 }
 
 // board is a board's memory; the zero value is none.
@@ -106,7 +108,7 @@ func (b *board) copyTo(to *board, longs []uint64) {
 	}
 	for i := range b.lines {
 		if l, was := &to.lines[i], &b.lines[i]; was.number() != 0 {
-			l.tag, l.size, l.body = was.tag, was.size, was.body
+			l.tag, l.size, l.body, l.told = was.tag, was.size, was.body, 0
 			l.post(was.number())
 		}
 	}

@@ -55,6 +55,9 @@ func FuzzBoard(f *testing.F) {
 	f.Add(line(2, 7, 0, ""), uint8(0), uint16(0))
 	f.Add(line(0, 7, 0, ""), uint8(0), uint16(0))
 	f.Add(line(1<<63, 7, 0, ""), uint8(1), uint16(0))
+	for told := range byte(4) {
+		f.Add(line(1, 7, 5, string(append(make([]byte, 44), told))), uint8(3), uint16(5))
+	}
 	f.Fuzz(func(t *testing.T, data []byte, need uint8, want uint16) {
 		fabric := mem.NewFabric(2)
 		m := &painted{fabric.Module(0).(*mem.Module), make([]byte, len(fabric.Module(1).(*mem.Module).Board(0)))}
@@ -70,6 +73,7 @@ func FuzzBoard(f *testing.F) {
 			t.Log("there is none")
 		}
 		x := &rpi.Turn{Tag: 7, Need: rpi.Need(need % 3), One: int(need) % 3 % 2, Want: int(want), Len: int(want), Into: make([]byte, 2*int(want)), Stride: int(want)}
+		x.Once = x.Need == rpi.Everybody && need != 0
 		if x.Send = make([]byte, min(int(want), teams[0].Piece())); x.Need == rpi.FromOne {
 			x.Send = nil
 		}

@@ -21,7 +21,7 @@ import (
 //     the gate closed each member keeps a copy of its own board, but for long
 //     payloads that nobody reads any more, writes it back to the board that it
 //     has after a restart, and everyone goes on reading. Who combines lines (see
-//     Turn.Combine) needs them all at once and looks for all of them again.
+//     Turn.Combine, Turn.Once) needs them all at once and looks for all of them again.
 //   - A member whose board this rank does not reach, as after a restart on
 //     several machines, has a mirror here, filled by frames of kind Line that the
 //     member sends to exactly those that do not reach it. They say what is on
@@ -30,7 +30,8 @@ import (
 //   - A line says whether its writer reaches all boards (lineApart). When a turn
 //     in which all read all lines has shown that one does not, all members know
 //     the same: the team is over (Team.Over), and its owner goes over to
-//     messages when it next can. Of an empty turn not everybody reads all.
+//     messages when it next can. Of an empty turn, and of one that is put together
+//     once (Turn.Once), not everybody reads all.
 //
 // Team is for one goroutine at a time.
 type Team struct {

@@ -1,7 +1,9 @@
 package rpi_test
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
@@ -16,22 +18,44 @@ type posters struct {
 
 func (m *posters) PeerBoard(peer, i int) []byte { return m.boards[peer] }
 
-// A turn without payload is over when a member has gone on from it, if it was in the same.
+// line is what a test puts on a board as that of the first turn.
+type line struct {
+	tag        int32
+	size, told uint32
+}
+
+func (l line) on(board []byte, turn uint64) {
+	b := board[64*turn:]
+	binary.NativeEndian.PutUint64(b, turn)
+	binary.NativeEndian.PutUint32(b[8:], uint32(l.tag))
+	binary.NativeEndian.PutUint32(b[12:], l.size)
+	binary.NativeEndian.PutUint32(b[60:], l.told)
+}
+
+// A turn without payload, or that is put together once, is over when another member that
+// was in the same tells it, and what all want is taken from where it says.
 func TestOutrun(t *testing.T) {
-	const n, me, tag = 5, 1, 7
+	const n, me, tag, apart = 5, 1, 7, 1 << 31
 	for _, c := range []struct {
-		name       string
-		who        int
-		tag        int32
-		size, last uint32
-		over       bool
+		name  string
+		who   int // 0 is the member before this one
+		line  line
+		bytes int // that are wanted
+		over  bool
 	}{
-		{"the member before", 0, tag, 0, 2, true},
-		{"who does not reach all", 0, tag, 1 << 31, 2, true},
-		{"one before that", 4, tag, 0, 2, true},
-		{"who has not gone on", 0, tag, 0, 1, false},
-		{"who was in another turn", 0, tag + 1, 0, 2, false},
-		{"whose line is not empty", 0, tag, 8, 2, false},
+		{"the member before", 0, line{tag, 0, 1}, 0, true},
+		{"who does not reach all", 0, line{tag, apart, 1}, 0, true},
+		{"one before that", 4, line{tag, 0, 1}, 0, true},
+		{"who has not come to its end", 0, line{tag, 0, 0}, 0, false},
+		{"who was in another turn", 0, line{tag + 1, 0, 1}, 0, false},
+		{"whose line is not empty", 0, line{tag, 8, 1}, 0, false},
+		{"who names nobody", 0, line{tag, 0, n + 1}, 0, false},
+		{"who has it", 0, line{tag, 8, 1}, 8, true},
+		{"who knows who has it", 4, line{tag, 8, 3}, 8, true},
+		{"who does not know yet", 4, line{tag, 8, 0}, 8, false},
+		{"who was in one of another length", 0, line{tag, 9, 1}, 8, false},
+		{"who names nobody, of a payload", 0, line{tag, 8, n + 1}, 8, false},
+		{"of a long payload", 0, line{tag, 100, 4}, 100, true},
 	} {
 		fabric := mem.NewFabric(n)
 		modules := make([]rpi.Module, n)
@@ -45,18 +69,41 @@ func TestOutrun(t *testing.T) {
 		modules[me] = m
 		e := connect(t, modules, false)
 		teams := joinTeam(t, e, ctx)
-		for turn := range c.last {
-			b := m.boards[c.who][64*(turn+1):]
-			binary.NativeEndian.PutUint64(b, uint64(turn+1))
-			binary.NativeEndian.PutUint32(b[8:], uint32(c.tag))
-			binary.NativeEndian.PutUint32(b[12:], c.size)
+		c.line.on(m.boards[c.who], 1)
+		want := pattern(n*c.bytes, 3)
+		if k := int(c.line.told) - 1; 0 <= k && k < n {
+			at := 65*64 + teams[me].Piece() // the second place for long payloads
+			if c.bytes > 44 {
+				at += (c.bytes + 63) &^ 63
+			}
+			copy(m.boards[k][at:], want)
 		}
-		st, err := takeOrGiveUp(e[me], teams[me], &rpi.Turn{Tag: tag})
-		if over := err == nil && st.Tag == tag && st.Bytes == 0; over != c.over {
+		x := &rpi.Turn{Tag: tag, Once: true, Send: make([]byte, c.bytes), Want: c.bytes, Len: c.bytes, Stride: c.bytes, Into: make([]byte, n*c.bytes)}
+		st, err := takeOrGiveUp(e[me], teams[me], x)
+		if over := err == nil && st.Tag == tag && st.Bytes == c.bytes && bytes.Equal(x.Into, want); over != c.over {
 			t.Errorf("%s: %+v, %v", c.name, st, err)
 		}
 		for _, e := range e {
 			e.Close()
+		}
+	}
+}
+
+// What cannot be put together once for all is refused.
+func TestNotOnce(t *testing.T) {
+	e := memJob(t, 2)
+	teams := joinTeam(t, e, ctx)
+	buf := make([]byte, 8)
+	for _, x := range []rpi.Turn{
+		{Need: rpi.FromOne, Want: 8, Len: 8, Into: buf},
+		{Need: rpi.ToOne, Want: 8, Len: 8, Into: make([]byte, 16), Stride: 8},
+		{Send: buf, Want: 8, Len: 4, Into: buf, Stride: 4},
+		{Send: buf, Want: 8, Len: 4, Into: buf, Own: true, Combine: sequence{}},
+		{Send: buf, Want: 8, Len: 8, Into: make([]byte, 16), Stride: 8, TailLen: 1, TailInto: buf},
+	} {
+		x.Once = true
+		if _, err := takeOrGiveUp(e[0], teams[0], &x); err == nil || errors.Is(err, rpi.ErrDeadline) {
+			t.Errorf("%+v: %v", x, err)
 		}
 	}
 }

@@ -3,11 +3,9 @@ package rpi_test
 import (
 	"bytes"
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,13 +64,17 @@ func TestTurns(t *testing.T) {
 
 // aTurn takes a turn whose kind and size follow from its number.
 func aTurn(e *rpi.Engine, team *rpi.Team, me, n, turn int) error {
-	sizes := []int{0, 8, 48, 49, 1000, team.Piece()}
+	sizes := []int{0, 8, 44, 45, 1000, team.Piece()}
 	size := sizes[turn/3%len(sizes)]
 	if turn%6 == 3 {
 		return sharesTurn(e, team, me, n, turn, size)
 	}
+	once := turn%12 == 0 // and is there room?
 	tail := size * (turn % 5) / 5
-	x := &rpi.Turn{Tag: int32(turn), Need: rpi.Need(turn % 3), One: turn / 7 % n, Want: size, Len: size, Stride: size, Into: make([]byte, n*size),
+	if once {
+		tail = 0
+	}
+	x := &rpi.Turn{Tag: int32(turn), Need: rpi.Need(turn % 3), One: turn / 7 % n, Once: once, Want: size, Len: size, Stride: size, Into: make([]byte, n*size),
 		TailLen: tail, TailInto: make([]byte, n*tail)}
 	if x.Need != rpi.FromOne || x.One == me {
 		x.Send = pattern(size, me+turn)
@@ -124,25 +126,35 @@ func aTurn(e *rpi.Engine, team *rpi.Team, me, n, turn int) error {
 }
 
 // sharesTurn takes a turn in which everybody reads its own share of all lines, whole
-// or in strips, and copies or combines what it reads.
+// or in strips, and copies or combines what it reads; or one combines all lines.
 func sharesTurn(e *rpi.Engine, team *rpi.Team, me, n, turn, size int) error {
 	k := size / n
 	buf := func(rank int) []byte { return pattern(n*k+7*n, rank+turn) }
-	share := func(rank int) []byte { return buf(rank)[me*k:][:k] }
+	stride := k
 	x := &rpi.Turn{Tag: int32(turn), Send: buf(me)[:n*k], Want: n * k, Off: me * k, Len: k, Own: true, Into: make([]byte, n*k), Stride: k}
 	if turn%4 < 2 {
-		x.Send, x.SendStride, x.SendLen = buf(me), k+7, k
-		share = func(rank int) []byte { return buf(rank)[me*(k+7):][:k] }
+		stride += 7
+		x.Send, x.SendStride, x.SendLen = buf(me), stride, k
 	}
-	var parts [][]byte
-	for i := range n {
-		parts = append(parts, share(i))
+	var parts, lines [][]byte
+	for rank := range n {
+		parts, lines = append(parts, buf(rank)[me*stride:][:k]), append(lines, nil)
+		for i := range n {
+			lines[rank] = append(lines[rank], buf(rank)[i*stride:][:k]...)
+		}
 	}
 	want := bytes.Join(parts, nil)
-	if turn%12 == 3 {
+	switch turn % 12 {
+	case 3:
 		x.Combine = sequence{}
 		clear(want)
 		x.Combine.Combine(want[:k], parts)
+	case 9:
+		x.Combine, x.Once, x.Own = sequence{}, true, false
+		all := make([]byte, n*k)
+		x.Combine.Combine(all, lines)
+		clear(want)
+		copy(want, all[x.Off:][:k])
 	}
 	st, err := e.Take(team, x, nil)
 	if err != nil || st.Tag != turn || st.Bytes != x.Want {
@@ -159,9 +171,10 @@ type sequence struct{}
 
 func (sequence) Combine(dst []byte, parts [][]byte) {
 	clear(dst)
-	for i, p := range parts {
-		k := i % max(len(p), 1)
-		subtle.XORBytes(dst, dst, slices.Concat(p[k:], p[:k])) // each turned by its place
+	for _, p := range parts {
+		for i := range dst {
+			dst[i] = 3*dst[i] + p[i]
+		}
 	}
 }
 
@@ -364,10 +377,15 @@ func TestTurnsModel(t *testing.T) {
 			}
 			x.Off = rapid.IntRange(0, x.Want).Draw(rt, "off")
 			x.Len = rapid.IntRange(0, x.Want-x.Off).Draw(rt, "len")
-			x.Stride = x.Len + rapid.IntRange(0, 9).Draw(rt, "stride")
 			if x.Need != rpi.FromOne && rapid.Bool().Draw(rt, "combined") {
 				x.Combine = sequence{}
 			}
+			if x.Need == rpi.Everybody && rapid.Bool().Draw(rt, "once") {
+				if x.Once = true; x.Combine == nil {
+					x.Off, x.Len = 0, x.Want
+				}
+			}
+			x.Stride = x.Len + rapid.IntRange(0, 9).Draw(rt, "stride")
 			script = append(script, x)
 		}
 		var wg sync.WaitGroup
@@ -425,12 +443,19 @@ func play(e *rpi.Engine, team *rpi.Team, x rpi.Turn, me, n, turn int) error {
 			at = 0
 		}
 		_, sent := sends(&x, i, turn)
-		if parts = append(parts, sent[x.Off:][:x.Len]); x.Combine == nil {
-			copy(want[at:at+x.Len], sent[x.Off:])
+		if !x.Once {
+			sent = sent[x.Off:][:x.Len]
+		}
+		if parts = append(parts, sent); x.Combine == nil {
+			copy(want[at:at+x.Len], sent)
 		}
 	}
 	if x.Combine != nil && len(parts) > 0 {
-		x.Combine.Combine(want[:x.Len], parts)
+		all := make([]byte, len(parts[0]))
+		if x.Combine.Combine(all, parts); x.Once {
+			all = all[x.Off:][:x.Len]
+		}
+		copy(want, all)
 	}
 	st, err := e.Take(team, &x, nil)
 	if err != nil || st.Tag != turn || st.Bytes != x.Want || !bytes.Equal(x.Into, want) {

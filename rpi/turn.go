@@ -29,6 +29,11 @@ type Turn struct {
 	// Combine, if it is not nil, makes one of what would be copied, of Len bytes,
 	// in Into. Not with FromOne.
 	Combine Combiner
+	// Once says that one member may put together what all want, if there is room for
+	// it: the combination of all whole payloads, of which each takes its part, or the
+	// payloads themselves, of which all take all. All say so, with Everybody, and
+	// neither with Own nor TailLen.
+	Once bool
 	// TailLen is how many bytes at the end of each are copied to
 	// TailInto[i*TailLen:], with FromOne to TailInto.
 	TailLen  int
@@ -179,18 +184,18 @@ func (t *Team) keep(i int, payload []byte) {
 	}
 }
 
-// combine combines what is wanted of all payloads.
-func (t *Team) combine() {
+// combine combines as many bytes from off on of all payloads.
+func (t *Team) combine(dst []byte, off int) {
 	x := &t.now.x
 	parts := t.parts[:0]
 	for i := range t.seats {
 		s := &t.seats[i]
-		parts = append(parts, s.payload(s.at(t.turn), t.turn, x.Want)[x.Off:x.Off+x.Len])
+		parts = append(parts, s.payload(s.at(t.turn), t.turn, x.Want)[off:off+len(dst)])
 	}
 	if x.Own {
 		parts[t.me] = x.own()
 	}
-	x.Combine.Combine(x.Into[:x.Len], parts)
+	x.Combine.Combine(dst, parts)
 	clear(parts)
 	t.parts = parts
 }
@@ -198,7 +203,7 @@ func (t *Team) combine() {
 // readAgain makes the turn in progress look for all lines again, if it needs them
 // all at once: a member has another board, on which what was there may not be yet.
 func (t *Team) readAgain() {
-	if p := &t.now; p.posted && !p.done && p.x.Combine != nil {
+	if p := &t.now; p.posted && !p.done && (p.x.Combine != nil || p.x.Once) {
 		p.next = 0
 	}
 }
@@ -226,6 +231,7 @@ func (t *Team) begin(x *Turn) error {
 		x: *x, busy: true, all: x.Need == Everybody || (t.turn+1)%allEvery == 0,
 		st: Status{Source: t.me, Tag: int(x.Tag), Bytes: x.Want},
 	}
+	p.x.Once = t.pools(x)
 	switch {
 	case p.all || x.Need == ToOne && x.One == t.me:
 		p.first, p.count = t.me+1, len(t.seats)
@@ -247,6 +253,8 @@ func (x *Turn) fits(size int) bool {
 		size = 1
 	}
 	switch {
+	case x.Once && !x.common():
+		return false
 	case x.Len == 0:
 		return true
 	case x.Len < 0 || x.Off < 0 || x.Off > x.Want-x.Len || x.Stride < 0 || (size-1)*x.Stride+x.Len > len(x.Into):
@@ -333,7 +341,7 @@ func (t *Team) post() {
 	n := t.turn + 1
 	l := t.own.at(n)
 	size := x.length()
-	l.tag, l.size = x.Tag, uint32(size)
+	l.tag, l.size, l.told = x.Tag, uint32(size), 0
 	if t.apart != 0 {
 		l.size |= lineApart
 	}
@@ -358,9 +366,10 @@ func (t *Team) post() {
 func (t *Team) read() bool {
 	p := &t.now
 	n := t.turn
-	if t.empty() && t.outrun() {
-		t.floor, p.done = n, true
-		return true
+	if t.early() {
+		if place := t.hears(); place >= 0 {
+			return t.have(place)
+		}
 	}
 	for p.next < p.count {
 		i := p.first + p.next
@@ -393,48 +402,24 @@ func (t *Team) read() bool {
 			p.done = true
 			return true
 		}
-		if x.Len > 0 || x.TailLen > 0 {
+		if !x.Once && (x.Len > 0 || x.TailLen > 0) {
 			t.keep(i, s.payload(l, n, int(size)))
 		}
 	}
-	if x := &p.x; x.Combine != nil && x.Len > 0 && t.wants(t.me) {
-		t.combine()
+	t.over = t.over || p.all && p.flagged && !t.early()
+	switch x := &p.x; {
+	case x.Once:
+		return t.have(t.together())
+	case t.early():
+		return t.have(t.me)
+	case x.Combine != nil && x.Len > 0 && t.wants(t.me):
+		t.combine(x.Into[:x.Len], x.Off)
 	}
 	if p.all {
-		t.floor, t.over = n, t.over || p.flagged && !t.empty()
+		t.floor = n
 	}
 	p.done = true
 	return true
-}
-
-// empty reports whether the turn is over as soon as all have posted. Not everybody
-// learns then who does not reach whom.
-func (t *Team) empty() bool {
-	x := &t.now.x
-	return x.Need == Everybody && x.Want == 0 && t.turn%allEvery != 0
-}
-
-// outrunBy is how many members are looked at for that.
-const outrunBy = 3
-
-// outrun reports whether one of the members before this one, who may just have had this
-// CPU, has gone on from the same empty turn: it knows that all have posted. To read
-// one line is much less than to read all, where they have got out of the cache.
-func (t *Team) outrun() bool {
-	for k := range min(outrunBy, len(t.seats)-1) {
-		i := t.me - 1 - k
-		if i < 0 {
-			i += len(t.seats)
-		}
-		s := &t.seats[i]
-		if s.at(t.turn+1).number() != s.base+t.turn+1 {
-			continue
-		}
-		if l := s.at(t.turn); l.number() == s.base+t.turn && l.tag == t.now.x.Tag && l.size&^lineApart == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // tell wakes those who sleep because of the line just posted. Where all wait

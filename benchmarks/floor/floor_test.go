@@ -83,7 +83,10 @@ func TestMeasure(t *testing.T) {
 
 // The checks see what is wrong.
 func TestChecks(t *testing.T) {
-	for _, work := range []string{"copy", "stream, 7 a line", "alltoall", "bcast", "allreduce, parts", "allreduce, chain", "heat"} {
+	for _, work := range append(wordWorks(), "copy", "stream, 7 a line", "alltoall", "bcast", "allreduce, parts", "allreduce, chain", "heat") {
+		if wordOps[strings.Split(work, ",")[0]].none {
+			continue
+		}
 		s := &shared{task: task{Work: work, Procs: 4, Rank: 1, Bytes: 1024, Piece: 512, Edge: 16}, mem: make([]byte, buffers+1<<20)}
 		s.seen = s.mem
 		d := works[work].start(s)

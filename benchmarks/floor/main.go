@@ -12,6 +12,11 @@
 //	bcast      one of N processes sets a word and the others wait for it, another
 //	           one each time; they look again and again, or they sleep and it
 //	           wakes them
+//	words      collectives in which each of N processes has a word for all, or one
+//	           for each, and the barrier in the same way: it writes them where all
+//	           see them, and each reads those of all (each), or the first process puts
+//	           together what all want (one), or whoever is the first to see all words,
+//	           and where that is goes from process to process (first)
 //	bulk       alltoall, bcast and allreduce of N processes with buffers of -bulk
 //	           bytes: what others need is copied into memory that all see and
 //	           out of it, as much of it at once as is fastest. To reduce, each

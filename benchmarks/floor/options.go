@@ -85,6 +85,7 @@ var tests = []test{
 	{"copy", nil, copies},
 	{"stream", nil, plain("stream, 1 a line", "stream, 7 a line")},
 	{"bcast", []int{2, 4, 16, 64}, plain("bcast, yielding", "bcast, sleeping")},
+	{"words", []int{4, 16, 64}, plain(wordWorks()...)},
 	{"bulk", []int{16, 64}, longs},
 	{"heat", []int{2, 8, 64}, plain("heat", "heat, alone")},
 }

@@ -50,10 +50,15 @@ func (s *shared) set(which int, n uint64) { atomic.StoreUint64(s.word(s.Rank, wh
 // await returns when a word has come to n.
 func (s *shared) await(word *uint64, n uint64) {
 	for looks := 1; atomic.LoadUint64(word) < n; looks++ {
-		// Two processes may be on one CPU, though there are others.
-		if s.crowded || looks%1000 == 0 {
-			syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		}
+		s.rest(looks)
+	}
+}
+
+// rest is what a process does that has looked so often in vain.
+func (s *shared) rest(looks int) {
+	// Two processes may be on one CPU, though there are others.
+	if s.crowded || looks%1000 == 0 {
+		syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 }
 

@@ -1,0 +1,121 @@
+package rpi
+
+import "sync/atomic"
+
+// A turn can be over for a member that has not read all lines: another one that was
+// in the same turn has, and tells it (told). To read one line is much less than to
+// read all, where they have got out of the cache. So it is with turns without
+// payload, and with those that are put together once (Turn.Once): whoever is the
+// first to see all lines does that, on its board, and all tell on whose it is.
+//
+// What is told is no part of a line's state: the board that a rank has after a
+// restart, and a mirror, tell nothing, and all lines are read.
+
+// early reports whether others may tell that the turn is over. Not everybody
+// learns then who does not reach whom.
+func (t *Team) early() bool {
+	x := &t.now.x
+	return x.Need == Everybody && (x.Want == 0 || x.Once) && t.turn%allEvery != 0
+}
+
+// toldBy is how many members are looked at for that.
+const toldBy = 3
+
+// hears returns the place of a member that has what all want of the turn, if one of the
+// members before this one tells it, who may just have had this CPU; else -1.
+func (t *Team) hears() int {
+	for k := range min(toldBy, len(t.seats)-1) {
+		i := t.me - 1 - k
+		if i < 0 {
+			i += len(t.seats)
+		}
+		if place := t.told(i); place >= 0 {
+			return place
+		}
+	}
+	return -1
+}
+
+// told returns the place that the member at place i tells, if it was in the same turn
+// and what it tells of is in sight; else -1.
+func (t *Team) told(i int) int {
+	x, s := &t.now.x, &t.seats[i]
+	l := s.at(t.turn)
+	if l.number() != s.base+t.turn || l.tag != x.Tag || int(l.size&^lineApart) != x.Want {
+		return -1
+	}
+	place := int(atomic.LoadUint32(&l.told)) - 1
+	if uint(place) >= uint(len(t.seats)) || x.Once && t.seats[place].mirror {
+		return -1
+	}
+	return place
+}
+
+// have ends a turn of which the member at that place has what all want.
+func (t *Team) have(place int) bool {
+	if x := &t.now.x; x.Once {
+		pool := t.pool(place)
+		switch k := x.Len; {
+		case k == 0:
+		case x.Combine != nil:
+			copy(x.Into[:k], pool[x.Off:])
+		case x.Stride == k:
+			copy(x.Into, pool)
+		default:
+			for i := range t.seats {
+				copy(x.Into[i*x.Stride:][:k], pool[i*k:])
+			}
+		}
+	}
+	t.floor, t.now.done = t.turn, true
+	atomic.StoreUint32(&t.own.at(t.turn).told, uint32(place+1))
+	return true
+}
+
+// together returns the place of who has put the turn together, when all lines are there:
+// this rank, if it does not hear of another.
+func (t *Team) together() int {
+	if place := t.hears(); place >= 0 {
+		return place
+	}
+	x, pool := &t.now.x, t.pool(t.me)
+	if x.Combine != nil {
+		t.combine(pool, 0)
+		return t.me
+	}
+	for i := range t.seats {
+		s := &t.seats[i]
+		copy(pool[i*x.Want:], s.payload(s.at(t.turn), t.turn, x.Want))
+	}
+	return t.me
+}
+
+// common reports whether what all want can be put together once.
+func (x *Turn) common() bool {
+	return x.Need == Everybody && !x.Own && x.TailLen == 0 && (x.Combine != nil || x.Len == x.Want)
+}
+
+// pool is where on a member's board the turn is put together: behind the payload of its
+// line, if that is long. When all have posted this line nobody reads any more what
+// was there, and there comes nothing else before all have posted the next one.
+func (t *Team) pool(place int) []byte {
+	from, to := t.now.x.pool(len(t.seats))
+	return t.seats[place].long(t.turn)[from:to]
+}
+
+// pool is where that is in the place for a long payload.
+func (x *Turn) pool(members int) (from, to int) {
+	if x.Want > lineBody {
+		from = (x.Want + lineSize - 1) &^ (lineSize - 1)
+	}
+	if x.Combine != nil {
+		members = 1
+	}
+	return from, from + members*x.Want
+}
+
+// pools reports whether the turn is put together once: there must be room for it.
+func (t *Team) pools(x *Turn) bool {
+	_, end := x.pool(len(t.seats))
+	return x.Once && x.Want > 0 && x.Want <= t.piece && end <= t.piece
+}
