@@ -255,7 +255,8 @@ func (t *table) takePosted(ctx uint64, src int, tag int32) *request {
 	if q := t.onlyQueue(ctx, src, tag); q != nil {
 		r := q.posted.head
 		if r != nil {
-			t.takeFirst(q)
+			r.queue = nil
+			t.taken(q, r.next, 1)
 		}
 		return r
 	}
@@ -276,12 +277,16 @@ func (t *table) onlyQueue(ctx uint64, src int, tag int32) *queue {
 	return t.again(makeKey(ctx, src, tag))
 }
 
-// takeFirst takes out the first receive of a queue in the class exact.
-func (t *table) takeFirst(q *queue) {
-	q.posted.head.queue = nil
-	q.posted.shift()
-	t.listed--
-	t.posted[exact]--
+// taken notes that n receives were taken out of a queue in the class exact, and that
+// first is now the first.
+func (t *table) taken(q *queue, first *request, n int) {
+	if q.posted.head = first; first != nil {
+		first.prev = nil
+	} else {
+		q.posted.tail = nil
+	}
+	t.listed -= n
+	t.posted[exact] -= n
 }
 
 func (t *table) takeListed(ctx uint64, src int, tag int32) *request {

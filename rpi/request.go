@@ -189,17 +189,6 @@ func (l *requestList) push(r *request) {
 	l.tail = r
 }
 
-// shift removes the first.
-func (l *requestList) shift() {
-	r := l.head
-	if l.head = r.next; l.head != nil {
-		l.head.prev = nil
-	} else {
-		l.tail = nil
-	}
-	r.next = nil
-}
-
 func (l *requestList) remove(r *request) {
 	if r.prev != nil {
 		r.prev.next = r.next

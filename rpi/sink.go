@@ -64,14 +64,12 @@ func (s *sink) DeliverAlike(peer int, h *Header, payloads []byte, count int) (ta
 	if a := e.table.alone; q == nil || a != nil && a.fits(h.Ctx, peer, h.Tag) {
 		return 0, false
 	}
-	n := int(h.Len)
-	st := Status{Source: peer, Tag: int(h.Tag), Bytes: n, Type: h.Type}
-	for ; taken < count; taken++ {
-		r := q.posted.head
-		if r == nil || n > len(r.buf) || r.typ != nil && r.typ.ID != h.Type {
-			break
-		}
-		e.table.takeFirst(q)
+	n, typ := int(h.Len), h.Type
+	st := Status{Source: peer, Tag: int(h.Tag), Bytes: n, Type: typ}
+	r := q.posted.head
+	for ; taken < count && r != nil && n <= len(r.buf) && (r.typ == nil || r.typ.ID == typ); taken++ {
+		next := r.next
+		r.queue = nil
 		if n == 8 {
 			*(*[8]byte)(r.buf) = *(*[8]byte)(payloads[8*taken:])
 		} else {
@@ -81,7 +79,9 @@ func (s *sink) DeliverAlike(peer int, h *Header, payloads []byte, count int) (ta
 		if r.phase = phaseDone; r.w != nil || r.detached {
 			e.complete(r, nil)
 		}
+		r = next
 	}
+	e.table.taken(q, r, taken)
 	if Checkpointing {
 		e.received[peer] += uint64(taken) * (HeaderSize + h.Len)
 	}
