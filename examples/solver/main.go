@@ -23,6 +23,7 @@ package main
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/examples/solver/cg"
 	"github.com/gorun-mpi/gorun/mpi"
 	"golang.org/x/term"
 )
@@ -73,8 +75,8 @@ func (o *options) check(args []string) error {
 		return fmt.Errorf("unexpected argument %q", args[0])
 	case o.matrix != "" && o.poisson != 0:
 		return fmt.Errorf("-matrix and -poisson exclude each other")
-	case o.poisson < 0 || o.poisson > maxPoisson:
-		return fmt.Errorf("-poisson %d is not within 1..%d", o.poisson, maxPoisson)
+	case o.poisson < 0 || o.poisson > cg.MaxPoisson:
+		return fmt.Errorf("-poisson %d is not within 1..%d", o.poisson, cg.MaxPoisson)
 	case o.iters < 0:
 		return fmt.Errorf("-iters %d is negative", o.iters)
 	case !(o.tol >= 0):
@@ -84,7 +86,7 @@ func (o *options) check(args []string) error {
 }
 
 // read reads the matrix that was asked for.
-func (o *options) read() (*block, error) {
+func (o *options) read() (*cg.Block, error) {
 	if o.matrix == "" {
 		return readMatrix(bytes.NewReader(tower))
 	}
@@ -106,43 +108,67 @@ func solve(c *mpi.Comm, o options, stdout, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := newSystem(c, rows, starts)
+	s, m, err := prepare(c, rows, starts)
 	if err != nil {
 		return err
 	}
-	u := s.start()
+	u := s.Start()
 	state := cr.On(c)
-	if err := u.register(state, s); err != nil {
+	if err := register(state, s, u); err != nil {
 		return err
 	}
 	meter := newMeter(c, progress)
-	if err := s.a.clock.Start(c); err != nil {
+	if err := m.clock.Start(c); err != nil {
 		return err
 	}
-	for u.iteration < o.iters && (o.tol == 0 || s.residual(u) > o.tol) {
+	for u.Iteration < o.iters && (o.tol == 0 || s.Residual(u) > o.tol) {
 		if err := state.Point(); err != nil {
 			return err
 		}
-		if err := s.step(u); err != nil {
+		if err := s.Step(u); err != nil {
 			return err
 		}
-		meter.show(u.iteration, s.residual(u))
+		meter.show(u.Iteration, s.Residual(u))
 		time.Sleep(o.slow)
 	}
-	s.a.clock.Stop()
+	m.clock.Stop()
 	meter.done()
 	if o.times {
-		if err := s.a.clock.Print(c, stdout); err != nil {
+		if err := m.clock.Print(c, stdout); err != nil {
 			return err
 		}
 	}
-	residual, err := s.trueResidual(u)
+	residual, err := s.TrueResidual(u)
 	if err != nil {
 		return err
 	}
-	hex, err := digest(c, u.x)
+	hex, err := digest(c, u.X)
 	if err == nil && c.Rank() == 0 {
-		_, err = fmt.Fprintf(stdout, "result solver n=%d iters=%d residual=%.3e digest=%s\n", rows.n, u.iteration, residual, hex)
+		_, err = fmt.Fprintf(stdout, "result solver n=%d iters=%d residual=%.3e digest=%s\n", rows.N, u.Iteration, residual, hex)
 	}
 	return err
+}
+
+// prepare makes the system of the rows that this rank has.
+func prepare(c *mpi.Comm, rows *cg.Block, starts []int) (*cg.System, *messages, error) {
+	a, err := cg.NewOperator(rows, starts)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &messages{c: c, neighbours: a.Neighbours}
+	s, err := cg.NewSystem(a, m)
+	return s, m, err
+}
+
+// register names the state to the checkpointer. After a restart u holds on
+// return what it held at the checkpoint.
+func register(state *cr.Registry, s *cg.System, u *cg.Solution) error {
+	err := errors.Join(
+		state.Register("iteration", &u.Iteration),
+		state.Register("x", &u.X), state.Register("r", &u.R), state.Register("p", &u.P),
+		state.Register("rz", &u.RZ), state.Register("rr", &u.RR))
+	if err != nil {
+		return err
+	}
+	return s.Check(u)
 }

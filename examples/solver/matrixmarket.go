@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/gorun-mpi/gorun/examples/solver/cg"
 )
 
 // The Matrix Market exchange format, coordinate real symmetric:
@@ -29,7 +31,7 @@ const maxLine = 4096
 const maxRows = math.MaxInt32
 
 // readMatrix reads a whole matrix.
-func readMatrix(r io.Reader) (*block, error) {
+func readMatrix(r io.Reader) (*cg.Block, error) {
 	in := lines{r: bufio.NewReaderSize(r, maxLine)}
 	b, err := in.matrix()
 	if err != nil {
@@ -50,7 +52,7 @@ type entry struct {
 	value    float64
 }
 
-func (in *lines) matrix() (*block, error) {
+func (in *lines) matrix() (*cg.Block, error) {
 	if err := in.banner(); err != nil {
 		return nil, err
 	}
@@ -188,7 +190,7 @@ func (in *lines) fields() ([][]byte, error) {
 }
 
 // assemble mirrors the entries and sorts them by row and column.
-func assemble(n int, entries []entry) (*block, error) {
+func assemble(n int, entries []entry) (*cg.Block, error) {
 	all := slices.Grow(entries, len(entries))
 	for _, e := range entries {
 		if e.row != e.col {
@@ -201,16 +203,16 @@ func assemble(n int, entries []entry) (*block, error) {
 		}
 		return int(a.col) - int(b.col)
 	})
-	b := &block{n: n, ptr: make([]int, n+1), col: make([]int32, len(all)), val: make([]float64, len(all))}
+	b := &cg.Block{N: n, Ptr: make([]int, n+1), Col: make([]int32, len(all)), Val: make([]float64, len(all))}
 	for k, e := range all {
 		if k > 0 && all[k-1].row == e.row && all[k-1].col == e.col {
 			return nil, fmt.Errorf("entry (%d, %d) is there twice", max(e.row, e.col)+1, min(e.row, e.col)+1)
 		}
-		b.col[k], b.val[k] = e.col, e.value
-		b.ptr[e.row+1]++
+		b.Col[k], b.Val[k] = e.col, e.value
+		b.Ptr[e.row+1]++
 	}
 	for i := range n {
-		b.ptr[i+1] += b.ptr[i]
+		b.Ptr[i+1] += b.Ptr[i]
 	}
 	return b, nil
 }

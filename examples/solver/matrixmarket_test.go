@@ -25,7 +25,7 @@ func TestReadMatrix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(b.n, b.ptr, b.col, b.val)
+	got := fmt.Sprint(b.N, b.Ptr, b.Col, b.Val)
 	want := "3 [0 2 5 7] [0 1 0 1 2 1 2] [4 -1.5 -1.5 5 -0.25 -0.25 6]"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -80,16 +80,16 @@ func FuzzReadMatrix(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if b.n < 1 || len(b.ptr) != b.n+1 || b.ptr[b.n] != len(b.col) || len(b.col) != len(b.val) {
-			t.Fatalf("malformed: n %d, %d pointers, %d columns, %d values", b.n, len(b.ptr), len(b.col), len(b.val))
+		if b.N < 1 || len(b.Ptr) != b.N+1 || b.Ptr[b.N] != len(b.Col) || len(b.Col) != len(b.Val) {
+			t.Fatalf("malformed: n %d, %d pointers, %d columns, %d values", b.N, len(b.Ptr), len(b.Col), len(b.Val))
 		}
 		at := make(map[[2]int32]float64)
-		for i := range b.n {
-			for k := b.ptr[i]; k < b.ptr[i+1]; k++ {
-				if k > b.ptr[i] && b.col[k] <= b.col[k-1] {
+		for i := range b.N {
+			for k := b.Ptr[i]; k < b.Ptr[i+1]; k++ {
+				if k > b.Ptr[i] && b.Col[k] <= b.Col[k-1] {
 					t.Fatalf("row %d is not ascending", i)
 				}
-				at[[2]int32{int32(i), b.col[k]}] = b.val[k]
+				at[[2]int32{int32(i), b.Col[k]}] = b.Val[k]
 			}
 		}
 		for p, v := range at {

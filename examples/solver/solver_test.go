@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/examples/solver/cg"
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )
@@ -74,19 +75,19 @@ func TestSolutionIsOnes(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		s, err := newSystem(c, rows, starts)
+		s, _, err := prepare(c, rows, starts)
 		if err != nil {
 			return err
 		}
-		u := s.start()
-		for s.residual(u) > 1e-13 {
-			if err := s.step(u); err != nil {
+		u := s.Start()
+		for s.Residual(u) > 1e-13 {
+			if err := s.Step(u); err != nil {
 				return err
 			}
 		}
-		for i, x := range u.x {
+		for i, x := range u.X {
 			if math.Abs(x-1) > 1e-11 {
-				return fmt.Errorf("row %d is %v", rows.first+i, x)
+				return fmt.Errorf("row %d is %v", rows.First+i, x)
 			}
 		}
 		return nil
@@ -120,13 +121,13 @@ func TestIndefinite(t *testing.T) {
 		t.Fatal(err)
 	}
 	mpitest.Run(t, 1, func(c *mpi.Comm) error {
-		s, err := newSystem(c, b, []int{0, 2})
+		s, _, err := prepare(c, b, []int{0, 2})
 		if err != nil {
 			return err
 		}
-		u := s.start()
+		u := s.Start()
 		for range 3 {
-			if err = s.step(u); err != nil {
+			if err = s.Step(u); err != nil {
 				break
 			}
 		}
@@ -144,13 +145,13 @@ func TestForeignState(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		s, err := newSystem(c, rows, starts)
+		s, _, err := prepare(c, rows, starts)
 		if err != nil {
 			return err
 		}
-		u := s.start()
-		u.x = u.x[1:]
-		if err := u.check(s); err == nil || !strings.Contains(err.Error(), "not the same problem") {
+		u := s.Start()
+		u.X = u.X[1:]
+		if err := s.Check(u); err == nil || !strings.Contains(err.Error(), "not the same problem") {
 			return fmt.Errorf("7 of 8 rows: %v", err)
 		}
 		return nil
@@ -159,7 +160,7 @@ func TestForeignState(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for _, o := range []options{
-		{matrix: "a.mtx", poisson: 3}, {poisson: -1}, {poisson: maxPoisson + 1}, {iters: -1}, {tol: math.NaN()}, {tol: -1},
+		{matrix: "a.mtx", poisson: 3}, {poisson: -1}, {poisson: cg.MaxPoisson + 1}, {iters: -1}, {tol: math.NaN()}, {tol: -1},
 	} {
 		if o.check(nil) == nil {
 			t.Errorf("%+v was accepted", o)

@@ -4,54 +4,67 @@
 #include <stdint.h>
 #include <string.h>
 
+/* carry leaves 32 bits in each digit but the highest one, which has the sign. */
+static void carry(accumulator *a)
+{
+	int64_t carry = 0;
+	for (int i = 0; i < DIGITS - 1; i++) {
+		int64_t t = a->d[i] + carry;
+		a->d[i] = t & 0xffffffff;
+		carry = t >> 32;
+	}
+	a->d[DIGITS - 1] += carry;
+}
+
+/* odd returns the mantissa of a term that is subnormal, or counts one that is not finite. */
+static int64_t odd(accumulator *a, uint64_t word)
+{
+	if (word >> 52 & 0x7ff) {
+		a->d[NONFINITE]++;
+		return 0;
+	}
+	return (word & ((1ull << 52) - 1)) << 1;
+}
+
 static void add(accumulator *a, double x)
 {
 	uint64_t word;
 	memcpy(&word, &x, 8);
-	int exponent = word >> 52 & 0x7ff;
-	uint64_t mantissa = word & ((1ull << 52) - 1);
-	if (exponent == 0x7ff) {
-		a->d[NONFINITE]++;
-		return;
-	}
-	if (exponent == 0)
-		exponent = 1;
-	else
-		mantissa |= 1ull << 52;
-	unsigned shift = exponent - 1, k = shift / 32, o = shift % 32;
-	uint64_t low = mantissa << o, high = o ? mantissa >> (64 - o) : 0;
-	int64_t sign = word >> 63 ? -1 : 1;
-	a->d[k] += sign * (int64_t)(low & 0xffffffff);
-	a->d[k + 1] += sign * (int64_t)(low >> 32);
-	a->d[k + 2] += sign * (int64_t)high;
+	unsigned exponent = word >> 52 & 0x7ff, k = exponent / 32, o = exponent % 32;
+	int64_t mantissa = (word & ((1ull << 52) - 1)) | 1ull << 52;
+	if (exponent - 1 >= 0x7ff - 1)
+		mantissa = odd(a, word);
+	int64_t sign = (int64_t)word >> 63;
+	mantissa = (mantissa ^ sign) - sign;
+	a->d[k] += (uint64_t)mantissa << o & 0xffffffff;
+	a->d[k + 1] += mantissa >> (32 - o);
 }
 
 void add_dot(accumulator *a, const double *x, const double *y, int n)
 {
-	for (int i = 0; i < n; i++)
-		add(a, x[i] * y[i]);
-}
-
-static int negative(const accumulator *a)
-{
-	int64_t carry = 0;
-	for (int i = 0; i < DIGITS; i++)
-		carry = (a->d[i] + carry) >> 32;
-	return carry < 0;
+	for (int done = 0; done < n;) {
+		int few = n - done < TERMS ? n : done + TERMS;
+		for (; done < few; done++)
+			add(a, x[done] * y[done]);
+		carry(a);
+	}
 }
 
 /* value returns the sum rounded to the nearest double. */
-double value(const accumulator *a)
+double value(const accumulator *sum)
 {
-	if (a->d[NONFINITE])
+	if (sum->d[NONFINITE])
 		return NAN;
-	int64_t sign = negative(a) ? -1 : 1, carry = 0;
-	uint64_t d[DIGITS + 2] = {0}; /* two zeros below the lowest digit */
-	for (int i = 0; i < DIGITS; i++) {
-		int64_t t = sign * a->d[i] + carry;
-		d[i + 2] = t & 0xffffffff;
-		carry = t >> 32;
+	accumulator a = *sum;
+	carry(&a);
+	int negative = a.d[DIGITS - 1] < 0;
+	if (negative) {
+		for (int i = 0; i < DIGITS; i++)
+			a.d[i] = -a.d[i];
+		carry(&a);
 	}
+	uint64_t d[DIGITS + 2] = {0}; /* two zeros below the lowest digit */
+	memcpy(d + 2, a.d, DIGITS * sizeof *d);
 	int top = DIGITS + 1;
 	while (top >= 2 && d[top] == 0)
 		top--;
@@ -64,5 +77,6 @@ double value(const accumulator *a)
 	int sticky = (rest & 0xffffffff) != 0;
 	for (int i = top - 3; i >= 0; i--)
 		sticky |= d[i] != 0;
-	return sign * ldexp((double)(v | (unsigned)sticky), 32 * (top - 3) - shift - 1074);
+	double x = ldexp((double)(v | (unsigned)sticky), 32 * (top - 3) - shift - 1075);
+	return negative ? -x : x;
 }

@@ -186,7 +186,7 @@ static double dot(const double *x, const double *y)
 	return v;
 }
 
-static double *x, *r, *p, *b, *w; /* as in examples/solver/cg.go */
+static double *x, *r, *p, *b, *w; /* as in examples/solver/cg/cg.go */
 static double bb, bz, rz, rr;
 
 /* The diagonal is the same in every row. */

@@ -1,25 +1,25 @@
-package main
+package cg
 
-// poisson is the 27-point operator on a cube of n^3 points, as in the HPCG
+// Poisson is the 27-point operator on a cube of n^3 points, as in the HPCG
 // benchmark: 26 on the diagonal, -1 for each neighbour of the point, corners
 // included. Its value is n.
-type poisson int
+type Poisson int
 
-// maxPoisson keeps row numbers within 32 bits.
-const maxPoisson = 1024
+// MaxPoisson keeps row numbers within 32 bits.
+const MaxPoisson = 1024
 
-func (p poisson) rows() int { return int(p) * int(p) * int(p) }
+func (p Poisson) Rows() int { return int(p) * int(p) * int(p) }
 
 // point returns the coordinates of a row's point.
-func (p poisson) point(row int) (x, y, z int) {
+func (p Poisson) point(row int) (x, y, z int) {
 	n := int(p)
 	return row % n, row / n % n, row / (n * n)
 }
 
 // near returns the range of coordinates at distance one of i, within the cube.
-func (p poisson) near(i int) (lo, hi int) { return max(i-1, 0), min(i+1, int(p)-1) }
+func (p Poisson) near(i int) (lo, hi int) { return max(i-1, 0), min(i+1, int(p)-1) }
 
-func (p poisson) nonzeros(row int) int {
+func (p Poisson) Nonzeros(row int) int {
 	count := 1
 	x, y, z := p.point(row)
 	for _, i := range [...]int{x, y, z} {
@@ -29,12 +29,12 @@ func (p poisson) nonzeros(row int) int {
 	return count
 }
 
-// block builds rows [first, last).
-func (p poisson) block(first, last int) *block {
+// Block builds rows [first, last).
+func (p Poisson) Block(first, last int) *Block {
 	n := int(p)
-	b := &block{n: p.rows(), first: first, ptr: make([]int, 1, last-first+1)}
-	b.col = make([]int32, 0, 27*(last-first))
-	b.val = make([]float64, 0, 27*(last-first))
+	b := &Block{N: p.Rows(), First: first, Ptr: make([]int, 1, last-first+1)}
+	b.Col = make([]int32, 0, 27*(last-first))
+	b.Val = make([]float64, 0, 27*(last-first))
 	for row := first; row < last; row++ {
 		x, y, z := p.point(row)
 		x0, x1 := p.near(x)
@@ -47,11 +47,11 @@ func (p poisson) block(first, last int) *block {
 					if col == row {
 						v = 26
 					}
-					b.col, b.val = append(b.col, int32(col)), append(b.val, v)
+					b.Col, b.Val = append(b.Col, int32(col)), append(b.Val, v)
 				}
 			}
 		}
-		b.ptr = append(b.ptr, len(b.col))
+		b.Ptr = append(b.Ptr, len(b.Col))
 	}
 	return b
 }

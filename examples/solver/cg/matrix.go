@@ -1,43 +1,43 @@
-package main
+package cg
 
 import (
 	"fmt"
 	"sort"
 )
 
-// block is some consecutive rows of a symmetric matrix of n rows, compressed:
-// row i of the block is row first+i of the matrix and has the entries
-// ptr[i] <= k < ptr[i+1], in columns col[k], ascending, with values val[k].
-type block struct {
-	n     int
-	first int
-	ptr   []int
-	col   []int32
-	val   []float64
+// Block is some consecutive rows of a symmetric matrix of N rows, compressed:
+// row i of the block is row First+i of the matrix and has the entries
+// Ptr[i] <= k < Ptr[i+1], in columns Col[k], ascending, with values Val[k].
+type Block struct {
+	N     int
+	First int
+	Ptr   []int
+	Col   []int32
+	Val   []float64
 }
 
-func (b *block) rows() int { return len(b.ptr) - 1 }
+func (b *Block) rows() int { return len(b.Ptr) - 1 }
 
-// part returns rows [first, last) of b as a block of its own, sharing memory.
-func (b *block) part(first, last int) *block {
-	lo, hi := b.ptr[first-b.first], b.ptr[last-b.first]
-	p := &block{n: b.n, first: first, ptr: make([]int, last-first+1), col: b.col[lo:hi], val: b.val[lo:hi]}
-	for i := range p.ptr {
-		p.ptr[i] = b.ptr[first-b.first+i] - lo
+// Part returns rows [first, last) of b as a block of its own, sharing memory.
+func (b *Block) Part(first, last int) *Block {
+	lo, hi := b.Ptr[first-b.First], b.Ptr[last-b.First]
+	p := &Block{N: b.N, First: first, Ptr: make([]int, last-first+1), Col: b.Col[lo:hi], Val: b.Val[lo:hi]}
+	for i := range p.Ptr {
+		p.Ptr[i] = b.Ptr[first-b.First+i] - lo
 	}
 	return p
 }
 
 // diagonal returns the diagonal entries of the rows. Preconditioning divides by
 // them, and a positive definite matrix has none that is not positive.
-func (b *block) diagonal() ([]float64, error) {
+func (b *Block) diagonal() ([]float64, error) {
 	d := make([]float64, b.rows())
 	for i := range d {
-		row := b.first + i
-		cols := b.col[b.ptr[i]:b.ptr[i+1]]
+		row := b.First + i
+		cols := b.Col[b.Ptr[i]:b.Ptr[i+1]]
 		k := sort.Search(len(cols), func(k int) bool { return int(cols[k]) >= row })
 		if k < len(cols) && int(cols[k]) == row {
-			d[i] = b.val[b.ptr[i]+k]
+			d[i] = b.Val[b.Ptr[i]+k]
 		}
 		if !(d[i] > 0) {
 			return nil, fmt.Errorf("the diagonal entry of row %d is %g: not a positive definite matrix", row+1, d[i])
@@ -46,10 +46,10 @@ func (b *block) diagonal() ([]float64, error) {
 	return d, nil
 }
 
-// partition cuts rows 0..n-1 into one consecutive part for each of size ranks:
+// Partition cuts rows 0..n-1 into one consecutive part for each of size ranks:
 // rank r gets rows starts[r] to starts[r+1]-1, at least one, with about the
 // same number of nonzeros each; nonzeros(i) is that of row i.
-func partition(n, size int, nonzeros func(row int) int) (starts []int, err error) {
+func Partition(n, size int, nonzeros func(row int) int) (starts []int, err error) {
 	if size > n {
 		return nil, fmt.Errorf("%d ranks for a matrix of %d rows: a rank needs at least one row", size, n)
 	}

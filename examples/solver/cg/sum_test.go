@@ -1,8 +1,9 @@
-package main
+package cg
 
 import (
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -34,18 +35,16 @@ func anyFloat() *rapid.Generator[float64] {
 	)
 }
 
+func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }
+
 // The sum is the correctly rounded one, split and merged in any way.
 func TestAccumulatorIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms := rapid.SliceOf(anyFloat()).Draw(t, "terms")
 		cut := rapid.IntRange(0, len(terms)).Draw(t, "cut")
 		var a, b accumulator
-		for _, x := range terms[:cut] {
-			a.add(x)
-		}
-		for _, x := range terms[cut:] {
-			b.add(x)
-		}
+		a.addDot(terms[:cut], ones(cut))
+		b.addDot(terms[cut:], ones(len(terms)-cut))
 		for i := range a {
 			a[i] += b[i]
 		}
@@ -56,11 +55,24 @@ func TestAccumulatorIsExact(t *testing.T) {
 	})
 }
 
+// The digits hold the largest terms there are, as many as there may be and more.
+func TestAccumulatorIsWide(t *testing.T) {
+	for _, x := range []float64{math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, -1 - 0x1p-52, 1 - 0x1p-53} {
+		for _, n := range []int{terms, 3*terms + 1} {
+			var a accumulator
+			a.addDot(slices.Repeat([]float64{x}, n), ones(n))
+			a.addDot(slices.Repeat([]float64{x}, n-1), slices.Repeat([]float64{-1}, n-1))
+			if got := a.value(); got != x {
+				t.Errorf("%d times %g less all but one is %g", n, x, got)
+			}
+		}
+	}
+}
+
 func TestAccumulatorNotFinite(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		var a accumulator
-		a.add(1)
-		a.add(x)
+		a.addDot([]float64{1, x}, ones(2))
 		if v := a.value(); !math.IsNaN(v) {
 			t.Errorf("1 + %g gives %g, want NaN", x, v)
 		}
