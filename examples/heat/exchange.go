@@ -24,26 +24,24 @@ func newRank(c *mpi.Comm, n int) (*rank, error) {
 	return &rank{Plate: p, c: c, n: n}, err
 }
 
-// neighbour is the rank in a direction; a message to or from ProcNull is none at all.
-func (r *rank) neighbour(d plate.Direction) int {
-	if n := r.Neighbours[d]; n != plate.Nobody {
-		return n
-	}
-	return mpi.ProcNull
-}
-
 // exchange fills the frame with the neighbours' edges.
 func (r *rank) exchange() error {
 	r.requests = r.requests[:0]
 	for d := range plate.Directions {
-		q, err := mpi.Irecv(r.c, r.Frame(d), r.neighbour(d), int(d.Opposite()))
+		if r.Neighbours[d] == plate.Nobody {
+			continue
+		}
+		q, err := mpi.Irecv(r.c, r.Frame(d), r.Neighbours[d], int(d.Opposite()))
 		if err != nil {
 			return err
 		}
 		r.requests = append(r.requests, q)
 	}
 	for d := range plate.Directions {
-		q, err := mpi.Isend(r.c, r.Edge(d), r.neighbour(d), int(d))
+		if r.Neighbours[d] == plate.Nobody {
+			continue
+		}
+		q, err := mpi.Isend(r.c, r.Edge(d), r.Neighbours[d], int(d))
 		if err != nil {
 			return err
 		}

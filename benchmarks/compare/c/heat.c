@@ -55,31 +55,48 @@ static void new_plate(void)
 
 static double *line(int i) { return now + i * (cols + 2) + 1; }
 
+/* pack and fill copy column j from now and to it. */
+static double *pack(double *to, int j)
+{
+	for (int i = 0; i < rows; i++)
+		to[i] = now[(i + 1) * (cols + 2) + j];
+	return to;
+}
+
+static void fill(int j, const double *from)
+{
+	for (int i = 0; i < rows; i++)
+		now[(i + 1) * (cols + 2) + j] = from[i];
+}
+
+/* edge is what the neighbour in a direction needs, frame where what it has belongs. */
+static double *edge(int d)
+{
+	switch (d) {
+	case NORTH: return line(1);
+	case SOUTH: return line(rows);
+	case WEST: return pack(sends[d], 1);
+	default: return pack(sends[d], cols);
+	}
+}
+
+static double *frame(int d) { return d == NORTH ? line(0) : d == SOUTH ? line(rows + 1) : recvs[d]; }
+
 static void exchange(void)
 {
-	int w = cols + 2;
-	for (int i = 0; i < rows; i++) {
-		sends[WEST][i] = now[(i + 1) * w + 1];
-		sends[EAST][i] = now[(i + 1) * w + cols];
-	}
-	struct { int to; double *send; int from; double *recv; int count; } t[4] = {
-		{NORTH, line(1), SOUTH, line(rows + 1), cols},
-		{SOUTH, line(rows), NORTH, line(0), cols},
-		{WEST, sends[WEST], EAST, recvs[EAST], rows},
-		{EAST, sends[EAST], WEST, recvs[WEST], rows},
-	};
 	MPI_Request r[8];
-	for (int i = 0; i < 4; i++)
-		MPI_Irecv(t[i].recv, t[i].count, MPI_DOUBLE, neighbour[t[i].from], t[i].to, MPI_COMM_WORLD, &r[i]);
-	for (int i = 0; i < 4; i++)
-		MPI_Isend(t[i].send, t[i].count, MPI_DOUBLE, neighbour[t[i].to], t[i].to, MPI_COMM_WORLD, &r[4 + i]);
-	MPI_Waitall(8, r, MPI_STATUSES_IGNORE);
-	for (int i = 0; i < rows; i++) {
-		if (neighbour[WEST] != MPI_PROC_NULL)
-			now[(i + 1) * w] = recvs[WEST][i];
-		if (neighbour[EAST] != MPI_PROC_NULL)
-			now[(i + 1) * w + cols + 1] = recvs[EAST][i];
-	}
+	int n = 0;
+	for (int d = NORTH; d <= EAST; d++)
+		if (neighbour[d] != MPI_PROC_NULL)
+			MPI_Irecv(frame(d), d <= SOUTH ? cols : rows, MPI_DOUBLE, neighbour[d], d ^ 1, MPI_COMM_WORLD, &r[n++]);
+	for (int d = NORTH; d <= EAST; d++)
+		if (neighbour[d] != MPI_PROC_NULL)
+			MPI_Isend(edge(d), d <= SOUTH ? cols : rows, MPI_DOUBLE, neighbour[d], d, MPI_COMM_WORLD, &r[n++]);
+	MPI_Waitall(n, r, MPI_STATUSES_IGNORE);
+	if (neighbour[WEST] != MPI_PROC_NULL)
+		fill(0, recvs[WEST]);
+	if (neighbour[EAST] != MPI_PROC_NULL)
+		fill(cols + 1, recvs[EAST]);
 }
 
 static void step(void)
