@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // small are tasks of all kinds.
 func small(t *testing.T) (all []task) {
-	o, err := parse([]string{"-procs", "4", "-sizes", "9000", "-bulk", "4096", "-pieces", "512", "-edge", "16", "-time", "1ms", "-batches", "3"})
+	o, err := parse([]string{"-procs", "4", "-sizes", "9000", "-bulk", "4096", "-pieces", "512", "-edge", "16", "-cube", "6", "-time", "1ms", "-batches", "3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestMeasure(t *testing.T) {
 			continue
 		}
 		for i, v := range m.all {
-			if out := m.outside[i]; !(v > 0) || out < 0 || out > v || (out > 0) != (x.Work == "heat") {
+			if out := m.outside[i]; !(v > 0) || out < 0 || out > v || (out > 0) != (x.Work == "heat" || x.Work == "solver") {
 				t.Errorf("%v: %g s, %g outside", x, v, out)
 			}
 		}
@@ -83,19 +83,26 @@ func TestMeasure(t *testing.T) {
 
 // The checks see what is wrong.
 func TestChecks(t *testing.T) {
-	for _, work := range append(wordWorks(), "copy", "stream, 7 a line", "alltoall", "bcast", "allreduce, parts", "allreduce, chain", "heat") {
+	for _, work := range append(wordWorks(), "copy", "stream, 7 a line", "alltoall", "bcast", "allreduce, parts", "allreduce, chain", "heat", "solver") {
 		if wordOps[strings.Split(work, ",")[0]].none {
 			continue
 		}
-		s := &shared{task: task{Work: work, Procs: 4, Rank: 1, Bytes: 1024, Piece: 512, Edge: 16}, mem: make([]byte, buffers+1<<20)}
+		s := &shared{task: task{Work: work, Procs: 4, Rank: 1, Bytes: 1024, Piece: 512, Edge: 16, Cube: 6}, mem: make([]byte, buffers+1<<20)}
 		s.seen = s.mem
-		d := works[work].start(s)
-		if work == "heat" { // without the edges of others
+		start := works[work].start
+		if work == "solver" { // which begins with a sum of all
+			start = func(s *shared) doing { return s.solve(alone{}) }
+		}
+		d := start(s)
+		switch work {
+		case "heat": // without the edges of others
 			p := s.newPlate()
 			for range 20 {
 				p.Step()
 			}
 			d.check = func() error { return s.isPart(p, 20) }
+		case "solver":
+			d.do()
 		}
 		if d.check() == nil {
 			t.Errorf("%s: nothing has arrived, and nobody has noticed", work)
@@ -166,7 +173,7 @@ func TestParse(t *testing.T) {
 	if got, want := names.String(), "heat, 3 processes 1\nheat, alone, 3 processes 1\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, args := range []string{"-tests x", "-procs 1", "-procs 9999", "-sizes 0", "-sizes x", "-pieces ", "-bulk 0", "-edge 99999", "-time 0s", "-batches 0", "more"} {
+	for _, args := range []string{"-tests x", "-procs 1", "-procs 9999", "-sizes 0", "-sizes x", "-pieces ", "-bulk 0", "-edge 99999", "-cube 0", "-cube 101", "-time 0s", "-batches 0", "more"} {
 		if _, err := parse(strings.Split(args, " ")); err == nil {
 			t.Errorf("%q was accepted", args)
 		}

@@ -46,9 +46,9 @@ func startHeat(s *shared) doing {
 	}, func() error { return s.isPart(p, int(steps)) }}
 }
 
-// startAlone: the same without neighbours, which is wrong and as much
+// startHeatAlone: the same without neighbours, which is wrong and as much
 // computation.
-func startAlone(s *shared) doing {
+func startHeatAlone(s *shared) doing {
 	return doing{s.newPlate().Step, func() error { return nil }}
 }
 

@@ -25,6 +25,7 @@
 //	heat       a step of examples/heat with nothing but copies and flags between
 //	           the processes, how much of it is outside computation, and the
 //	           computation alone
+//	solver     the same for an iteration of examples/solver
 //
 // With more processes than CPUs a process yields between two looks. What
 // arrives is compared with what should have before it is timed.

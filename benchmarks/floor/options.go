@@ -18,6 +18,7 @@ type options struct {
 	bulk    int   // size of long buffers
 	pieces  []int
 	edge    int // points along that of heat's plate
+	cube    int // points along an edge of solver's cube
 	time    time.Duration
 	batches int
 }
@@ -31,6 +32,7 @@ func parse(args []string) (*options, error) {
 	pieces := f.String("pieces", "65536,262144,524288,1048576", "`bytes` of long buffers that a process puts into shared memory at once")
 	f.IntVar(&o.bulk, "bulk", 1<<20, "`bytes` of long buffers")
 	f.IntVar(&o.edge, "edge", 256, "points along an edge of heat's plate")
+	f.IntVar(&o.cube, "cube", 24, "points along an edge of solver's cube")
 	f.DurationVar(&o.time, "time", 200*time.Millisecond, "measured time of each")
 	f.IntVar(&o.batches, "batches", 9, "median over `N` batches")
 	if err := f.Parse(args); err != nil {
@@ -48,7 +50,7 @@ func parse(args []string) (*options, error) {
 	}
 	o.sizes, errs[2] = numbers(*sizes, 1, mostBytes/2)
 	o.pieces, errs[3] = numbers(*pieces, 1, mostBytes)
-	if o.batches < 1 || o.time <= 0 || o.edge < 1 || o.edge > mostEdge || o.bulk < 1 || o.bulk > mostBytes/2 || f.NArg() > 0 {
+	if o.batches < 1 || o.time <= 0 || o.edge < 1 || o.edge > mostEdge || o.cube < 1 || o.cube > mostCube || o.bulk < 1 || o.bulk > mostBytes/2 || f.NArg() > 0 {
 		errs[4] = errors.New("bad argument; see -help")
 	}
 	return o, errors.Join(errs[:]...)
@@ -88,6 +90,7 @@ var tests = []test{
 	{"words", []int{4, 16, 64}, plain(wordWorks()...)},
 	{"bulk", []int{16, 64}, longs},
 	{"heat", []int{2, 8, 64}, plain("heat", "heat, alone")},
+	{"solver", []int{2, 8, 64}, plain("solver", "solver, alone")},
 }
 
 func testNames() []string {
@@ -111,17 +114,19 @@ func rows(o *options) (all []row) {
 			}
 		}
 		for _, n := range procs {
-			all = append(all, t.rows(o, task{Procs: n, Edge: o.edge, Time: o.time, Batches: o.batches})...)
+			all = append(all, t.rows(o, task{Procs: n, Edge: o.edge, Cube: o.cube, Time: o.time, Batches: o.batches})...)
 		}
 	}
 	return all
 }
 
-// plain are rows of one task each.
-func plain(works ...string) func(o *options, t task) []row {
+// plain are rows of one task each, if there is room for it.
+func plain(names ...string) func(o *options, t task) []row {
 	return func(o *options, t task) (all []row) {
-		for _, t.Work = range works {
-			all = append(all, row{fmt.Sprintf("%s, %d processes", t.Work, t.Procs), []task{t}})
+		for _, t.Work = range names {
+			if room := works[t.Work].room; room == nil || room(t) <= mostBytes {
+				all = append(all, row{fmt.Sprintf("%s, %d processes", t.Work, t.Procs), []task{t}})
+			}
 		}
 		return all
 	}

@@ -38,7 +38,9 @@ var works = map[string]work{
 	"allreduce, parts": {times: 1, start: startParts, room: func(t task) int { return 2 * (t.Procs + 1) * t.Piece }},
 	"allreduce, chain": {times: 1, start: startChain, room: func(t task) int { return 2 * t.Bytes }},
 	"heat":             {times: 1, start: startHeat},
-	"heat, alone":      {times: 1, start: startAlone},
+	"heat, alone":      {times: 1, start: startHeatAlone},
+	"solver":           {times: 1, start: startSolver, room: solverRoom},
+	"solver, alone":    {times: 1, start: startSolverAlone},
 }
 
 // tries are done and checked before anything is measured.

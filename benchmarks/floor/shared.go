@@ -79,9 +79,13 @@ func (s *shared) meet() {
 // buffer is number i of the shared buffers of a size, in mem or seen.
 func (s *shared) buffer(mem []byte, i, size int) []byte { return mem[buffers+i*size:][:size] }
 
-// asFloats is memory as numbers.
+// asFloats and asInts are memory as numbers.
 func asFloats(b []byte) []float64 {
 	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+}
+
+func asInts(b []byte) []int64 {
+	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
 
 // asBytes is numbers as memory.

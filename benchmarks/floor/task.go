@@ -25,6 +25,7 @@ type task struct {
 	Bytes   int // of a buffer
 	Piece   int // of what a process puts into shared memory at once
 	Edge    int // points along that of a plate
+	Cube    int // points along the edge of a cube
 	Time    time.Duration
 	Batches int
 	Rank    int // of the process that is told
