@@ -133,7 +133,7 @@ func TestPlan(t *testing.T) {
 	count := map[string]int{}
 	for _, u := range plan(o) {
 		count[u.transport+" "+u.test]++
-		if u.test == "heat" && (u.count != map[int]int{3: 3000, 70: 200}[u.ranks] || u.edge != 256) {
+		if u.test == "heat" && (u.count != map[int]int{3: 20000, 70: 1000}[u.ranks] || u.edge != 256) {
 			t.Errorf("%+v", u)
 		}
 	}

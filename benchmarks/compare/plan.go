@@ -48,8 +48,8 @@ var tests = []test{
 	{name: "window", pair: true},
 	{name: "collectives", ranks: []int{2, 4, 16, 64}},
 	{name: "start", ranks: []int{2, 16, 64}, count: map[int]int{2: 5, 16: 3, 64: 1}},
-	{name: "heat", ranks: []int{2, 8, 64}, edge: 256, count: map[int]int{2: 3000, 8: 1000, 64: 200}},
-	{name: "solver", ranks: []int{2, 8, 64}, edge: 24, count: map[int]int{2: 300, 8: 100, 64: 30}},
+	{name: "heat", ranks: []int{2, 8, 64}, edge: 256, count: map[int]int{2: 20000, 8: 5000, 64: 1000}},
+	{name: "solver", ranks: []int{2, 8, 64}, edge: 24, count: map[int]int{2: 3000, 8: 600, 64: 150}},
 }
 
 func testNames() []string {
