@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
@@ -57,3 +58,7 @@ func SeeGivenUp(c *Comm, src int) error {
 	_, given := eng.Recv(from, c.ctx, 0, nil, nil, nil)
 	return errors.Join(seen, told, given)
 }
+
+// AwaitsReason reports whether this rank, with whom another has given up, waits to hear
+// why: anybody might say it.
+func AwaitsReason(c *Comm) bool { return strings.Contains(c.env.eng.Blocked(), "source any") }
