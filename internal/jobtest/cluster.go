@@ -29,6 +29,7 @@ type Options struct {
 	RPI        []string // transports; nil: "mem". See also Near
 	Nodes      []int    // by rank; nil: one
 	Params     map[string]string
+	Crowded    bool          // the ranks are told that they share CPUs
 	Phase      time.Duration // deadline of a phase; 0: the default
 	Auto       time.Duration // how long an auto attempt waits for Points; 0: the default
 	OnSend     func(oob.Msg) // told of what the head sends to ranks; must not block
@@ -96,7 +97,7 @@ func (c *Cluster) start(rank, n int) oob.StartConfig {
 		nodes = append(nodes, oob.Node{Number: number, Ranks: 1})
 	}
 	return oob.StartConfig{Job: "test", Incarnation: c.incarnation, Rank: rank, Size: n, CR: "auto", Secret: c.secret,
-		RPI: c.opt.RPI, SparseFrom: c.opt.SparseFrom, Nodes: nodes, Params: c.opt.Params}
+		RPI: c.opt.RPI, SparseFrom: c.opt.SparseFrom, Nodes: nodes, Params: c.opt.Params, Crowded: c.opt.Crowded}
 }
 
 // Checkpoint takes a snapshot of portable images and returns these by rank.

@@ -246,6 +246,7 @@ func TestRandomRevivals(t *testing.T) {
 		n := 2 + rng.IntN(4)
 		traffic := &traffic{n: n, rounds: 6 + rng.IntN(10), seed: uint64(seed)}
 		opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), SparseFrom: rng.IntN(2), Params: someTable(rng)}
+		opt.Crowded = seed/len(routes)%2 == 0 // each route both ways
 		if several(route[0]) {
 			opt.Nodes = someNodes(rng, n)
 			opt.Params["near.shy"] = fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))
