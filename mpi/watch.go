@@ -106,12 +106,17 @@ func (w *watch) add(c *core) {
 	w.comms[c.ctx] = &watched{c: c}
 }
 
-// remove forgets it.
+// remove forgets it, unless a call was refused here of which the others, who may wait in
+// it, are still to be told: by the next look, or by rank 0 when they have reported.
 func (w *watch) remove(c *core) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.comms, c.ctx)
 	delete(w.verdicts, c.ctx)
+	refused := c.coll.refused.Load()
+	if x := w.comms[c.ctx]; x != nil && (refused != x.refused || refused != 0 && c.rank == 0) {
+		return
+	}
+	delete(w.comms, c.ctx)
 }
 
 // start begins to watch, at the first collective among several ranks.
