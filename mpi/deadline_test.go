@@ -48,13 +48,7 @@ func asRanks(t *testing.T, c *jobtest.Cluster, f func(*mpi.Comm) error) (wait fu
 	var running sync.WaitGroup
 	for i, j := range c.Jobs {
 		running.Go(func() {
-			world := mpi.NewWorld(j, func(text string) { panic(text) })
-			defer mpi.Shutdown(world)
-			err := f(world)
-			if err == nil {
-				err = j.Finalize()
-			}
-			if err != nil {
+			if err := jobtest.Rank(j, f); err != nil {
 				t.Errorf("rank %d: %v", i, err)
 			}
 		})

@@ -22,13 +22,7 @@ func ranks(c *jobtest.Cluster, f func(*mpi.Comm) error) (wait func() error) {
 	all := newGroup()
 	for i, j := range c.Jobs {
 		all.Go(func() error {
-			world := mpi.NewWorld(j, func(text string) { panic(text) })
-			defer mpi.Shutdown(world)
-			err := f(world)
-			if err == nil {
-				err = j.Finalize()
-			}
-			if err != nil {
+			if err := jobtest.Rank(j, f); err != nil {
 				return fmt.Errorf("rank %d: %w", i, err)
 			}
 			return nil
