@@ -4,43 +4,55 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// denials says which parameters a transport cannot heed between those that it carries.
+// denials says which parameters a transport cannot heed between those that it carries:
+// each reason once, as each has a remedy of its own. Two ranks may have one each.
 func (h *Head) denials(name string) (notes []string, unusual bool) {
 	t := h.transport(name)
 	if t.denied == nil {
 		return nil, false
 	}
-	whole := map[string][]int{} // ranks that can with nobody
-	var pairs [][2]int
+	whole := map[uint16][]int{} // ranks that can with nobody, by reason
+	pairs := map[uint16][][2]int{}
 	for r := range h.size {
 		peers, all := h.deniedTo(t, r)
 		if all {
-			why := h.reasons[t.denied[r*h.size+peers[0]]]
+			why := t.denied[r*h.size+peers[0]]
 			whole[why] = append(whole[why], r)
 			continue
 		}
 		for _, p := range peers {
-			pairs = append(pairs, [2]int{min(r, p), max(r, p)})
+			why := t.denied[r*h.size+p]
+			pairs[why] = append(pairs[why], [2]int{min(r, p), max(r, p)})
 		}
 	}
-	for why, ranks := range whole {
-		notes = append(notes, fmt.Sprintf("%s: at %s it cannot heed %s", name, Ranks(ranks), why))
-		pairs = slices.DeleteFunc(pairs, func(p [2]int) bool { return slices.Contains(ranks, p[0]) || slices.Contains(ranks, p[1]) })
+	for why, text := range h.reasons {
+		if where := places(whole[uint16(why)], pairs[uint16(why)]); where != "" {
+			notes = append(notes, fmt.Sprintf("%s: %s it cannot heed %s", name, where, text))
+		}
 	}
-	slices.Sort(notes)
+	return notes, len(notes) > 0
+}
+
+// places names ranks, and those pairs that none of them is in.
+func places(ranks []int, pairs [][2]int) string {
+	var all []string
+	if ranks != nil {
+		all = append(all, "at "+Ranks(ranks))
+	}
+	pairs = slices.DeleteFunc(pairs, func(p [2]int) bool { return slices.Contains(ranks, p[0]) || slices.Contains(ranks, p[1]) })
 	slices.SortFunc(pairs, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
 	for pairs = slices.Compact(pairs); len(pairs) > 0; {
 		var centre int
 		var others []int
 		centre, others, pairs = star(pairs)
-		why := h.reasons[max(t.denied[centre*h.size+others[0]], t.denied[others[0]*h.size+centre])]
-		notes = append(notes, fmt.Sprintf("%s: between rank %d and %s it cannot heed %s", name, centre, Ranks(others), why))
+		all = append(all, fmt.Sprintf("between rank %d and %s", centre, Ranks(others)))
 	}
-	return notes, len(notes) > 0
+	return strings.Join(all, " and ")
 }
 
 // deniedTo returns the peers of a rank with which it cannot heed a parameter, and

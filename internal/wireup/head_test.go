@@ -15,9 +15,9 @@ type world struct {
 	order  []string
 	first  int // how many of them are opened at once
 	nodes  []int
-	failed map[string]map[int]string  // by transport and rank
-	broken map[string]map[[2]int]bool // from, to
-	denied map[[2]int]bool            // to shm, from, to
+	failed map[string]map[int]string    // by transport and rank
+	broken map[string]map[[2]int]string // from, to: why
+	denied map[[2]int]string            // to shm, from, to: why
 }
 
 // run goes through the exchange. It returns, by rank, the transports to each
@@ -75,11 +75,11 @@ func (w *world) run(t *testing.T) (h *Head, views [][]string, rounds int, err er
 						why = OtherNode
 					case !slices.Contains(opened[peer], name):
 						why = "it has none"
-					case w.broken[name][[2]int{r, peer}]:
-						why = "it is shy"
+					default:
+						why = w.broken[name][[2]int{r, peer}]
 					}
-					if name == "shm" && w.denied[[2]int{r, peer}] {
-						info.Denied = append(info.Denied, oob.Unreached{Transport: name, Why: "it: no", Ranks: oob.RunsOf([]int{peer})})
+					if no := w.denied[[2]int{r, peer}]; name == "shm" && no != "" {
+						info.Denied = append(info.Denied, oob.Unreached{Transport: name, Why: "it: " + no, Ranks: oob.RunsOf([]int{peer})})
 					}
 					if why == "" {
 						if views[r][peer] == "" {
@@ -135,13 +135,17 @@ func TestRoutes(t *testing.T) {
 		"tcp first": {world: world{order: []string{"tcp", "shm"}, first: 1, nodes: []int{0, 0, 0}}, rounds: 1,
 			routes: "-tt t-t tt-", text: "tcp", usual: true},
 		"one way": {world: world{order: both, first: 1, nodes: []int{0, 0, 0, 0},
-			broken: map[string]map[[2]int]bool{"shm": {{2, 0}: true}}}, rounds: 2,
+			broken: map[string]map[[2]int]string{"shm": {{2, 0}: "it is shy"}}}, rounds: 2,
 			routes: "-sts s-ss ts-s sss-", text: "shm (5 pairs of ranks), tcp (1 pairs of ranks)",
 			notes: []string{"shm: not between rank 0 and rank 2: it is shy"}},
 		"a hermit": {world: world{order: both, first: 1, nodes: []int{0, 0, 0, 0},
-			broken: map[string]map[[2]int]bool{"shm": {{0, 2}: true, {1, 2}: true, {3, 2}: true}}}, rounds: 2,
+			broken: map[string]map[[2]int]string{"shm": {{0, 2}: "it is shy", {1, 2}: "it is shy", {3, 2}: "it is shy"}}}, rounds: 2,
 			routes: "-sts s-ts tt-t sst-", text: "shm (3 pairs of ranks), tcp (3 pairs of ranks)",
 			notes: []string{"shm: not between rank 2 and ranks 0-1, 3: it is shy"}},
+		"shy for two reasons": {world: world{order: both, first: 1, nodes: []int{0, 0, 0, 0},
+			broken: map[string]map[[2]int]string{"shm": {{0, 1}: "it is shy", {0, 2}: "it is ill", {0, 3}: "it is shy"}}}, rounds: 2,
+			routes: "-ttt t-ss ts-s tss-", text: "shm (3 pairs of ranks), tcp (3 pairs of ranks)",
+			notes: []string{"shm: not between rank 0 and ranks 1, 3: it is shy", "shm: not between rank 0 and rank 2: it is ill"}},
 		"none here": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
 			failed: map[string]map[int]string{"shm": {0: "no memory", 1: "no memory", 2: "no memory"}}}, rounds: 2,
 			routes: "-tt t-t tt-", text: "tcp", notes: []string{"shm: ranks 0-2 cannot use it: no memory"}},
@@ -150,16 +154,29 @@ func TestRoutes(t *testing.T) {
 			routes: "-ts t-t st-", text: "shm (1 pairs of ranks), tcp (2 pairs of ranks)",
 			notes: []string{"shm: rank 1 cannot use it: no memory"}},
 		"denied everywhere": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
-			denied: map[[2]int]bool{{0, 1}: true, {0, 2}: true, {1, 0}: true, {1, 2}: true, {2, 0}: true, {2, 1}: true}}, rounds: 1,
+			denied: map[[2]int]string{{0, 1}: "no", {0, 2}: "no", {1, 0}: "no", {1, 2}: "no", {2, 0}: "no", {2, 1}: "no"}}, rounds: 1,
 			routes: "-ss s-s ss-", text: "shm", notes: []string{"shm: at ranks 0-2 it cannot heed it: no"}},
 		"denied at one": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
-			denied: map[[2]int]bool{{1, 0}: true, {1, 2}: true}}, rounds: 1,
+			denied: map[[2]int]string{{1, 0}: "no", {1, 2}: "no"}}, rounds: 1,
 			routes: "-ss s-s ss-", text: "shm", notes: []string{"shm: at rank 1 it cannot heed it: no"}},
 		"denied with one": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
-			denied: map[[2]int]bool{{0, 1}: true, {2, 1}: true}}, rounds: 1,
+			denied: map[[2]int]string{{0, 1}: "no", {2, 1}: "no"}}, rounds: 1,
 			routes: "-ss s-s ss-", text: "shm", notes: []string{"shm: between rank 1 and ranks 0, 2 it cannot heed it: no"}},
+		"denied for two reasons": {world: world{order: both, first: 1, nodes: []int{0, 0, 0, 0},
+			denied: map[[2]int]string{{0, 1}: "no", {0, 2}: "never", {3, 0}: "no", {1, 2}: "no"}}, rounds: 1,
+			routes: "-sss s-ss ss-s sss-", text: "shm", notes: []string{
+				"shm: between rank 0 and ranks 1, 3 and between rank 1 and rank 2 it cannot heed it: no",
+				"shm: between rank 0 and rank 2 it cannot heed it: never"}},
+		"denied to each other for two reasons": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
+			denied: map[[2]int]string{{0, 1}: "no", {0, 2}: "no", {1, 0}: "never"}}, rounds: 1,
+			routes: "-ss s-s ss-", text: "shm", notes: []string{
+				"shm: at rank 0 it cannot heed it: no", "shm: between rank 0 and rank 1 it cannot heed it: never"}},
+		"denied at one for two reasons": {world: world{order: both, first: 1, nodes: []int{0, 0, 0},
+			denied: map[[2]int]string{{0, 1}: "no", {0, 2}: "never"}}, rounds: 1,
+			routes: "-ss s-s ss-", text: "shm", notes: []string{
+				"shm: between rank 0 and rank 1 it cannot heed it: no", "shm: between rank 0 and rank 2 it cannot heed it: never"}},
 		"denied where it carries nothing": {world: world{order: both, first: 2, nodes: []int{0, 0, 1},
-			denied: map[[2]int]bool{{0, 2}: true, {2, 0}: true}}, rounds: 1,
+			denied: map[[2]int]string{{0, 2}: "no", {2, 0}: "no"}}, rounds: 1,
 			routes: "-st s-t tt-", text: "shm (1 pairs of ranks), tcp (2 pairs of ranks)",
 			notes: []string{"shm: 2 pairs of ranks are on different nodes"}, usual: true},
 		"shm across nodes": {world: world{order: both[:1], first: 1, nodes: []int{0, 0, 1}},

@@ -92,11 +92,17 @@ func (h *Head) notes(name string) (notes []string, unusual bool) {
 	if away > 0 {
 		say("%d pairs of ranks are %s", away, OtherNode)
 	}
-	for len(pairs) > 0 {
-		var centre int
-		var others []int
-		centre, others, pairs = star(pairs)
-		say("not between rank %d and %s: %s", centre, Ranks(others), h.why(name, centre, others[0]))
+	var reasons []string
+	apart := map[string][][2]int{}
+	for _, p := range pairs {
+		why := h.why(name, p[0], p[1])
+		if apart[why] == nil {
+			reasons = append(reasons, why)
+		}
+		apart[why] = append(apart[why], p)
+	}
+	for _, why := range reasons {
+		say("not %s: %s", places(nil, apart[why]), why)
 		unusual = true
 	}
 	return notes, unusual
