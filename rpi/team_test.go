@@ -366,27 +366,7 @@ func TestTurnsModel(t *testing.T) {
 		most := teams[0].Piece()
 		var script []rpi.Turn
 		for range rapid.IntRange(1, 90).Draw(rt, "turns") {
-			x := rpi.Turn{Need: rpi.Need(rapid.IntRange(0, 2).Draw(rt, "need")), One: rapid.IntRange(0, n-1).Draw(rt, "one")}
-			if rapid.Bool().Draw(rt, "strips") {
-				blocks := rapid.IntRange(1, n).Draw(rt, "blocks")
-				x.SendLen = rapid.IntRange(1, min(most/blocks, 2000)).Draw(rt, "strip")
-				x.SendStride = x.SendLen + rapid.IntRange(0, 100).Draw(rt, "gap")
-				x.Want = blocks * x.SendLen
-			} else {
-				x.Want = rapid.OneOf(rapid.IntRange(0, 60), rapid.IntRange(0, most)).Draw(rt, "size")
-			}
-			x.Off = rapid.IntRange(0, x.Want).Draw(rt, "off")
-			x.Len = rapid.IntRange(0, x.Want-x.Off).Draw(rt, "len")
-			if x.Need != rpi.FromOne && rapid.Bool().Draw(rt, "combined") {
-				x.Combine = sequence{}
-			}
-			if x.Need == rpi.Everybody && rapid.Bool().Draw(rt, "once") {
-				if x.Once = true; x.Combine == nil {
-					x.Off, x.Len = 0, x.Want
-				}
-			}
-			x.Stride = x.Len + rapid.IntRange(0, 9).Draw(rt, "stride")
-			script = append(script, x)
+			script = append(script, drawTurn(rt, n, most))
 		}
 		var wg sync.WaitGroup
 		errs := make([]error, n)
@@ -410,6 +390,31 @@ func TestTurnsModel(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drawTurn draws a turn of n ranks whose lines have at most so many bytes.
+func drawTurn(rt *rapid.T, n, most int) rpi.Turn {
+	x := rpi.Turn{Need: rpi.Need(rapid.IntRange(0, 2).Draw(rt, "need")), One: rapid.IntRange(0, n-1).Draw(rt, "one")}
+	if rapid.Bool().Draw(rt, "strips") {
+		blocks := rapid.IntRange(1, n).Draw(rt, "blocks")
+		x.SendLen = rapid.IntRange(1, min(most/blocks, 2000)).Draw(rt, "strip")
+		x.SendStride = x.SendLen + rapid.IntRange(0, 100).Draw(rt, "gap")
+		x.Want = blocks * x.SendLen
+	} else {
+		x.Want = rapid.OneOf(rapid.IntRange(0, 60), rapid.IntRange(0, most)).Draw(rt, "size")
+	}
+	x.Off = rapid.IntRange(0, x.Want).Draw(rt, "off")
+	x.Len = rapid.IntRange(0, x.Want-x.Off).Draw(rt, "len")
+	if x.Need != rpi.FromOne && rapid.Bool().Draw(rt, "combined") {
+		x.Combine = sequence{}
+	}
+	if x.Need == rpi.Everybody && rapid.Bool().Draw(rt, "once") {
+		if x.Once = true; x.Combine == nil {
+			x.Off, x.Len = 0, x.Want
+		}
+	}
+	x.Stride = x.Len + rapid.IntRange(0, 9).Draw(rt, "stride")
+	return x
 }
 
 // sends returns what a rank has for a turn, and what of it is sent.
