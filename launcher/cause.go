@@ -76,8 +76,10 @@ func (c *causes) say(rank int, s saying) {
 	}
 }
 
-// aborted takes a rank's AbortJob.
+// aborted takes a rank's AbortJob. If the rank has met another one's death before, that
+// is what it is about, whatever the program has made of the error.
 func (c *causes) aborted(rank, code int, secondary bool, text string) {
+	secondary = secondary || c.said[rank].secondary
 	c.say(rank, saying{code, text, secondary, true})
 	v := verdict{code: exitCode(code), rank: rank, text: fmt.Sprintf("rank %d aborted the job with code %d%s", rank, code, colon(text))}
 	k := certain

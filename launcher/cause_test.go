@@ -41,6 +41,22 @@ func TestCauses(t *testing.T) {
 			inMPI(c, 0, exitStatus(1))
 			inMPI(c, 3, killedBy(11))
 		}, 139, "rank 3 was killed", true},
+		{"announced abort before cause", func(c *causes) {
+			c.failing(0, true, "peer failed: rank 3")
+			c.aborted(0, 7, false, "no bread")
+			inMPI(c, 0, exitStatus(7))
+			inMPI(c, 3, killedBy(9))
+		}, 137, "rank 3 was killed", true},
+		{"announced abort without cause", func(c *causes) {
+			c.failing(0, true, "peer failed: rank 3")
+			c.aborted(0, 7, false, "no bread")
+			inMPI(c, 0, exitStatus(7))
+		}, 7, "rank 0 gave up: no bread", true},
+		{"abort beside an announced one", func(c *causes) {
+			c.failing(0, true, "peer failed: rank 3")
+			c.aborted(0, 7, false, "no bread")
+			c.aborted(3, 42, false, "no milk")
+		}, 42, "rank 3 aborted the job with code 42: no milk", false},
 		{"unannounced consequence before cause", func(c *causes) { inMPI(c, 0, exitStatus(1)); inMPI(c, 3, killedBy(9)) }, 137, "rank 3 was killed", true},
 		{"only consequences", func(c *causes) { c.aborted(5, 1, true, "peer failed"); c.aborted(6, 2, true, "peer failed") }, 1, "rank 5 gave up: peer failed", true},
 		{"first of two", func(c *causes) { inMPI(c, 1, exitStatus(4)); inMPI(c, 2, exitStatus(5)) }, 4, "rank 1", true},
