@@ -35,7 +35,8 @@ checkpointed and stopped; 1 something failed, an agent was lost; 2 wrong usage;
 130 interrupted; 143 ended by gorun kill.
 
 -restarts counts deaths of ranks and agents. A program that ends itself with
-Abort is not started again, neither is one that was told to end by a signal.
+Abort, other than because a rank has died, is not started again, neither is one
+that was told to end by a signal.
 
 -cr=native refuses to start a program that cannot be imaged whole; with auto -v
 tells why not. gorun info tells what this machine can do.`,
@@ -92,7 +93,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.Var(&o.signal, "ckpt-on-signal", "checkpoint and stop when gorun gets this `signal` (USR1, TERM, ...)")
 	fs.IntVar(&o.Restarts, "restarts", 0, "start the job again from its newest snapshot up to `N` times when a rank or agent dies")
 	fs.StringVar(&o.files, "files", string(launcher.FilesRefuse), "when whole processes are restarted, `what` becomes of the files they were\nwriting to; refuse: they go on where they stood, and what was written since\nis moved to FILE.gorun-...-tail, one for each restart, which nothing prunes;\nrefused if FILE is missing or shorter, or several ranks, this job (if it still\nruns here) or another restart write to it; copy: they go on in a copy,\nFILE.gorun-...; keep: in the file as it is now")
-	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job; 0: all")
+	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all")
 	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them);\nbetween two ranks goes the first that reaches both ways (default shm,tcp:\nshared memory within a node, TCP between; restart: those the job was given; -rpi\ndefault: as without the flag at first); gorun status and -v tell which carries what")
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")

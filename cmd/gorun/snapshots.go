@@ -26,7 +26,7 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		verify := fs.Bool("verify", false, "read all of every image and check it")
 		prune := fs.Bool("prune", false, "remove all but the newest -keep of each job")
-		keep := fs.Int("keep", 1, "how many -prune keeps, `N`")
+		keep := fs.Int("keep", 1, "how many -prune keeps of each job, `N` (default 1); those that\nthey build on stay, too")
 		asJSON := fs.Bool("json", false, "print a JSON array")
 		dir := fs.String("ckpt-dir", "", "`folder` with the snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
 		return func(args []string) int {
