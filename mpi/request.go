@@ -78,25 +78,50 @@ func (r *Request) status(s rpi.Status) Status {
 // Errors at the call: ErrRank, ErrTag, ErrType, ErrComm; later ones come with
 // the request. (MPI-4.1, chapter 3.7.2)
 func Isend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
-	t, err := elem[T]()
+	t := basic[T]()
+	if t == nil || !c.plain(dst, tag) {
+		return isendOdd(opIsend, c, buf, dst, tag)
+	}
+	k := c.core
+	r, err := k.env.eng.Isend(k.toWorld(dst), k.ctx, int32(tag), t, bytesOf(buf), rpi.Standard)
 	if err != nil {
 		return c.refused(opIsend, dst, tag, err)
 	}
-	return c.isend(opIsend, t, bytesOf(buf), dst, tag)
+	r.Note = uint32(opIsend)
+	return Request{r, c, int32(dst), int32(tag)}, nil
 }
 
 // Issend begins Ssend; see Isend. (MPI-4.1, chapter 3.7.2)
 func Issend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
-	t, err := elem[T]()
-	if err != nil {
-		return c.refused(opIssend, dst, tag, err)
-	}
-	return c.isend(opIssend, t, bytesOf(buf), dst, tag)
+	return isendOdd(opIssend, c, buf, dst, tag)
 }
 
 // Irecv begins Recv; buf belongs to the library until the request completes.
 // Errors: as Isend. (MPI-4.1, chapter 3.7.2)
 func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
+	t := basic[T]()
+	if t == nil || !c.plain(src, tag) {
+		return irecvOdd(c, buf, src, tag)
+	}
+	k := c.core
+	r, err := k.env.eng.Irecv(k.toWorld(src), k.ctx, int32(tag), t, bytesOf(buf))
+	if err != nil {
+		return c.refused(opIrecv, src, tag, err)
+	}
+	r.Note = note(opIrecv, t)
+	return Request{r, c, int32(src), int32(tag)}, nil
+}
+
+// isendOdd and irecvOdd are these calls where more than the usual is to be looked at.
+func isendOdd[T any](op operation, c *Comm, buf []T, dst, tag int) (Request, error) {
+	t, err := elem[T]()
+	if err != nil {
+		return c.refused(op, dst, tag, err)
+	}
+	return c.isend(op, t, bytesOf(buf), dst, tag)
+}
+
+func irecvOdd[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 	t, err := elem[T]()
 	if err != nil {
 		return c.refused(opIrecv, src, tag, err)
@@ -256,9 +281,10 @@ func WaitallInto(rs []Request, st []Status) error {
 	var failures []waitFailure
 	waits := rs[first].c.env.eng.BeginWaits()
 	for i := first; i < len(rs); i++ {
-		if st == nil && waits.Done(rs[i].r) {
-			rs[i] = Request{}
-			continue
+		if st == nil {
+			if i += clearDone(waits, rs[i:]); i == len(rs) {
+				break
+			}
 		}
 		var v *rpi.View
 		if c := rs[i].c; c != nil {
@@ -277,6 +303,18 @@ func WaitallInto(rs []Request, st []Status) error {
 	}
 	waits.End()
 	return joinFailures(rs, st, failures)
+}
+
+// clearDone ends the requests that have succeeded up to the first that has not, and
+// returns how many they are.
+func clearDone(waits rpi.Waits, rs []Request) int {
+	for i := range rs {
+		if !waits.Done(rs[i].r) {
+			return i
+		}
+		rs[i] = Request{}
+	}
+	return len(rs)
 }
 
 // clearInto ends a request that succeeded.

@@ -12,6 +12,13 @@ import (
 // overtake each other. Errors: ErrRank, ErrTag, ErrType, ErrComm,
 // ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 3.2.1)
 func Send[T any](c *Comm, buf []T, dst, tag int) error {
+	if t := basic[T](); t != nil && c.plain(dst, tag) {
+		k := c.core
+		if err := k.env.eng.Send(k.toWorld(dst), k.ctx, int32(tag), t, bytesOf(buf), rpi.Standard, c.view); err != nil {
+			return c.failPeer("Send", "destination", dst, tag, err)
+		}
+		return nil
+	}
 	t, err := elem[T]()
 	return c.send("Send", t, err, bytesOf(buf), dst, tag, rpi.Standard)
 }
@@ -31,6 +38,14 @@ func Ssend[T any](c *Comm, buf []T, dst, tag int) error {
 // type, and ErrCanceled if the sender gave a long message up, its deadline
 // having passed. (MPI-4.1, chapter 3.2.4)
 func Recv[T any](c *Comm, buf []T, src, tag int) (Status, error) {
+	if t := basic[T](); t != nil && c.plain(src, tag) {
+		k := c.core
+		s, err := k.env.eng.Recv(k.toWorld(src), k.ctx, int32(tag), t, bytesOf(buf), c.view)
+		if err != nil {
+			err = c.failPeer("Recv", "source", src, tag, err)
+		}
+		return c.status(s, t.Size), err
+	}
 	t, err := elem[T]()
 	return c.recv("Recv", t, err, bytesOf(buf), src, tag)
 }

@@ -35,6 +35,14 @@ type described struct {
 // compositeID marks the IDs of arrays and structs: a hash of the layout.
 const compositeID = 1 << 31
 
+// basic returns the descriptor of T if that is a kind of number, else nil.
+func basic[T any]() *rpi.Type {
+	if k := reflect.TypeFor[T]().Kind(); k <= reflect.Complex128 {
+		return &basics[k]
+	}
+	return nil
+}
+
 // elem returns the descriptor of T, or ErrType naming T.
 func elem[T any]() (*rpi.Type, error) {
 	rt := reflect.TypeFor[T]()

@@ -72,7 +72,7 @@ func (r *request) String() string {
 	if !r.blocking {
 		name = "I" + string(name[0]|0x20) + name[1:]
 	}
-	text := fmt.Sprintf("%s(%s, %d bytes)", name, where(int(r.peer), r.tag, r.ctx, side), len(r.buf))
+	text := fmt.Sprintf("%s(%s, %d bytes)", name, where(int(r.peer), r.tag, r.ctx, side), r.size)
 	if r.phase == phaseDone {
 		text += " complete, not waited for"
 	}

@@ -56,7 +56,6 @@ type Engine struct {
 	flushes uint64  // counts flushes, see batching
 	dirty   uint64  // modules (bits) that hold batched messages back
 	polls   uint64
-	posts   uint64 // counts posted receives
 
 	blocked    waiterList // callers that wait, the longest first
 	freeWaiter *waiter
@@ -100,6 +99,7 @@ func New(cfg Config) *Engine {
 	e.back.init(cfg)
 	for i := range e.peers {
 		e.peers[i].rank = i
+		e.peers[i].lose()
 	}
 	return e
 }
@@ -129,7 +129,7 @@ func (e *Engine) selectModules() {
 	used := make([]bool, len(e.modules))
 	for i := range e.peers {
 		pr := &e.peers[i]
-		pr.mod, pr.shortcut, pr.direct, pr.reader, pr.short = nil, nil, nil, nil, -1
+		pr.lose()
 		if i == e.rank {
 			continue
 		}
@@ -141,7 +141,9 @@ func (e *Engine) selectModules() {
 				if pr.failed == nil {
 					pr.short = min(pr.eager, smallMax)
 				}
-				pr.shortcut, _ = m.(Shortcut)
+				if pr.shortcut, _ = m.(Shortcut); pr.shortcut != nil && pr.failed == nil {
+					pr.open = pr.shortcut.Open(i)
+				}
 				pr.direct, _ = m.(DirectWriter)
 				if pr.reader, _ = m.(DirectReader); pr.reader != nil {
 					pr.directMin = max(pr.reader.DirectMin(), 0)
@@ -227,7 +229,7 @@ func (e *Engine) Close() error {
 	e.turns, e.teams = nil, nil // their boards are gone
 	for i := range e.peers {
 		pr := &e.peers[i]
-		pr.mod, pr.shortcut, pr.direct, pr.reader, pr.short = nil, nil, nil, nil, -1
+		pr.lose()
 	}
 	return errors.Join(errs...)
 }
@@ -268,10 +270,28 @@ func (e *Engine) enter() {
 }
 
 func (e *Engine) leave() {
-	if len(e.ready) != 0 || e.downs != 0 {
+	if left := e.exit(); left != 0 {
+		e.pass(left)
+	}
+}
+
+// exit is the part of leave that is as a rule all of it. The shortest calls spell leave
+// out: it is too long for the compiler to put it in place.
+func (e *Engine) exit() uint32 {
+	if len(e.ready)+e.downs != 0 {
+		return lockTight
+	}
+	return e.mu.drop()
+}
+
+// pass ends what exit has begun.
+//
+//go:noinline
+func (e *Engine) pass(left uint32) {
+	if left == lockTight && len(e.ready)+e.downs != 0 {
 		e.leaveWork()
 	}
-	e.mu.unlock()
+	e.mu.pass(left)
 }
 
 // leaveWork does what callbacks have asked for, and sees to it that somebody does what

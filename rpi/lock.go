@@ -39,6 +39,8 @@ const (
 	lockGate   = 1 << 32
 	lockWaiter = 1 << 33
 
+	lockTight = 1<<32 - 1 // where the upper half is asked for: the lock is held
+
 	lockSpins = 60 // looks before a caller sleeps; sections inside are short
 )
 
@@ -93,15 +95,25 @@ func (l *gateLock) tryLock() bool {
 }
 
 func (l *gateLock) unlock() {
-	if !canSettle || !l.loose.Load() {
-		l.unlockTight()
-	} else if letGo(&l.word) != 0 {
-		l.notify()
+	if left := l.drop(); left != 0 {
+		l.pass(left)
 	}
 }
 
-func (l *gateLock) unlockTight() {
-	if l.word.Add(^uint64(lockHeld-1)) != 0 {
+// drop lets go of the lock where that takes no barrier. Unless the result is zero it is
+// for pass, at once.
+func (l *gateLock) drop() uint32 {
+	if canSettle && l.loose.Load() {
+		return letGo(&l.word)
+	}
+	return lockTight
+}
+
+// pass ends what drop has begun: lets go of the lock with a barrier, and passes it on.
+//
+//go:noinline
+func (l *gateLock) pass(left uint32) {
+	if left != lockTight || l.word.Add(^uint64(lockHeld-1)) != 0 {
 		l.notify()
 	}
 }

@@ -94,10 +94,10 @@ type table struct {
 	alone   *request     // posted before all others, whatever its class
 	recent  []*queue     // by source, AnySource first: the exact or byTag queue last used
 	kept    int          // unexpected messages
-	seq     uint64       // of posted receives
+	seq     uint64       // counts posted receives
 	listed  int          // receives in queues
-	posted  [classes]int // of them by class
-	wild    int          // sum of posted but the exact
+	wild    int          // of them in others than exact ones
+	posted  [classes]int // of those by class
 	indexed [classes]bool
 	last    int64 // order of the last message added at the end
 	front   int64 // and at the front: counts down
@@ -203,6 +203,8 @@ func (t *table) sweep() {
 
 // post puts a receive at the end of its queue.
 func (t *table) post(r *request) {
+	t.seq++
+	r.seq = t.seq
 	if t.alone == nil && t.listed == 0 {
 		t.alone = r
 		return
@@ -213,13 +215,10 @@ func (t *table) post(r *request) {
 		q = t.get(k, classOf(int(r.peer), r.tag))
 	}
 	t.listed++
-	t.seq++
-	r.seq = t.seq
-	r.queue = q
 	q.posted.push(r)
-	t.posted[q.class]++
 	if q.class != exact {
 		t.wild++
+		t.posted[q.class]++
 	}
 }
 
@@ -228,17 +227,16 @@ func (t *table) idle() bool { return t.alone == nil && t.listed == 0 }
 
 // unpost takes a posted receive out.
 func (t *table) unpost(r *request) {
-	q := r.queue
-	if q == nil {
+	if r == t.alone {
 		t.alone = nil
 		return
 	}
-	r.queue = nil
+	q := t.find(makeKey(r.ctx, int(r.peer), r.tag))
 	t.listed--
 	q.posted.remove(r)
-	t.posted[q.class]--
 	if q.class != exact {
 		t.wild--
+		t.posted[q.class]--
 	}
 }
 
@@ -255,7 +253,6 @@ func (t *table) takePosted(ctx uint64, src int, tag int32) *request {
 	if q := t.onlyQueue(ctx, src, tag); q != nil {
 		r := q.posted.head
 		if r != nil {
-			r.queue = nil
 			t.taken(q, r.next, 1)
 		}
 		return r
@@ -286,12 +283,11 @@ func (t *table) taken(q *queue, first *request, n int) {
 		q.posted.tail = nil
 	}
 	t.listed -= n
-	t.posted[exact] -= n
 }
 
 func (t *table) takeListed(ctx uint64, src int, tag int32) *request {
 	var r *request
-	if t.posted[exact] != 0 {
+	if t.listed != t.wild {
 		if q := t.find(makeKey(ctx, src, tag)); q != nil {
 			r = q.posted.head
 		}

@@ -122,15 +122,15 @@ func (x *matchRun) check() {
 	if got := x.table.unexpected(); !slices.Equal(got, x.model.arrived) {
 		x.t.Fatalf("%d messages in the table, want %d in their order", len(got), len(x.model.arrived))
 	}
-	posted := 0
+	posted, wild := x.table.listed, 0
 	if x.table.alone != nil {
 		posted++
 	}
 	for _, n := range x.table.posted {
-		posted += n
+		wild += n
 	}
-	if posted != len(x.model.posted) {
-		x.t.Fatalf("%d receives posted, want %d", posted, len(x.model.posted))
+	if posted != len(x.model.posted) || wild != x.table.wild || wild > x.table.listed {
+		x.t.Fatalf("%d receives posted, want %d; %d with wildcards, and by class %d", posted, len(x.model.posted), x.table.wild, wild)
 	}
 }
 

@@ -226,7 +226,7 @@ type Boards interface {
 }
 
 // Shortcut is implemented by modules whose short messages can do without a header of
-// the engine's and without upcalls. Both methods are for plain Eager messages; what
+// the engine's and without upcalls. Its methods are for plain Eager messages; what
 // they do not take goes the long way, so each may refuse whatever it likes.
 type Shortcut interface {
 	// SendShort is Send, with the result Taken, of a message without flags. False:
@@ -238,6 +238,8 @@ type Shortcut interface {
 	// Otherwise nothing is delivered: TakeNone says that a Poll would find nothing
 	// to do, TakeOther that the caller had better poll.
 	TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int
+	// Open returns what was sent last to the peer, always the same until Restart.
+	Open(peer int) *Open
 }
 
 const (

@@ -9,6 +9,7 @@ import "errors"
 type peer struct {
 	mod       Module
 	shortcut  Shortcut // mod, if it is one
+	open      *Open    // what it sent last
 	rank      int
 	short     int   // longest message that may go at once; -1 if none may
 	eager     int   // longest message sent unannounced
@@ -36,7 +37,7 @@ type arriving struct {
 	r     *request // whose operation it belongs to
 	m     *message // or where an unexpected payload goes
 	seat  *seat    // or on whose mirror a line goes
-	posts uint64   // Engine.posts at Begin
+	posts uint64   // table.seq at Begin
 }
 
 // reply is a frame without payload that answers one.
@@ -77,6 +78,11 @@ const maxHeld = 64
 
 // stuck reports whether a new message has to queue behind others.
 func (pr *peer) stuck() bool { return pr.blocked || pr.first.head != nil }
+
+// lose makes it a peer that no module reaches.
+func (pr *peer) lose() {
+	pr.mod, pr.shortcut, pr.direct, pr.reader, pr.short, pr.open = nil, nil, nil, nil, -1, &shut
+}
 
 // enlist notes that the peer may have something to send.
 func (e *Engine) enlist(pr *peer) {
@@ -207,7 +213,7 @@ func (e *Engine) failDowns() {
 // failPeer fails every operation that needs the peer. Whole messages of it
 // that have arrived can still be received.
 func (e *Engine) failPeer(pr *peer, cause error) {
-	pr.failed, pr.short = peerFailed(pr.rank, cause), -1
+	pr.failed, pr.short, pr.open = peerFailed(pr.rank, cause), -1, &shut
 	if e.failed != nil {
 		e.failed(pr.rank, pr.failed)
 	}

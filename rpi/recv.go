@@ -12,15 +12,19 @@ func (e *Engine) Irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Reque
 	r := e.freeRequests
 	e.takeRequest(r)
 	r.is(src, ctx, tag, t, p)
-	if !e.plainRecv(src, tag) {
-		if err := e.whyNotRecv(src, ctx, tag); err != nil {
-			e.freeRequest(r)
-			e.leave()
-			return Request{}, err
-		}
+	if e.plainRecv(src, tag) && e.table.kept == 0 && e.peers[src].failed == nil {
+		e.postRecv(r)
+	} else if err := e.checkRecv(src, ctx, tag); err != nil {
+		e.freeRequest(r)
+		e.leave()
+		return Request{}, err
+	} else {
+		e.startRecv(r)
 	}
-	h := e.startRecv(r).handle()
-	e.leave()
+	h := r.handle()
+	if left := e.exit(); left != 0 {
+		e.pass(left)
+	}
 	return h, nil
 }
 
@@ -35,7 +39,9 @@ func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View
 	} else {
 		st, err = e.recv(src, ctx, tag, t, p, v)
 	}
-	e.leave()
+	if left := e.exit(); left != 0 {
+		e.pass(left)
+	}
 	return st, err
 }
 
@@ -96,10 +102,15 @@ func (e *Engine) startRecv(r *request) *request {
 		e.complete(r, e.peers[src].failed)
 		return r
 	}
-	r.phase = phasePosted
-	e.posts++
-	e.table.post(r)
+	e.postRecv(r)
 	return r
+}
+
+// postRecv begins a receive that has to wait for its message.
+func (e *Engine) postRecv(r *request) {
+	r.recv = true
+	r.phase = phasePosted
+	e.table.post(r)
 }
 
 // matched ties a receive to a message and returns how many of its bytes go

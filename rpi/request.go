@@ -36,26 +36,28 @@ const (
 // Engine.requests, and generation and place together name it to modules (Ref)
 // and to the peer (Header.Req).
 type request struct {
+	// What a send touches that is over at once.
 	next, prev *request // in queue.posted, peer.first or peer.streams; next in the free list
-	queue      *queue   // posted receives
-	seq        uint64
-	ctx        uint64
-	peer       int32 // as asked for: may be AnySource
-	tag        int32 // as asked for: may be AnyTag
-	buf        []byte
-	typ        *Type
 	gen        uint32
 	place      uint32
 	phase      phase // this and the next six are cleared by one store
 	recv       bool
 	blocking   bool // made by Send or Recv, not by Isend or Irecv
 	sync       bool
-	detached   bool    // nobody waits: free it when it is done
-	long       bool    // announced: transfer is in use
-	held       int16   // frames that the module still reads from
-	w          *waiter // who waits for it
-	status     Status  // receives: Source is the sender once matched
+	detached   bool  // nobody waits: free it when it is done
+	long       bool  // announced: transfer is in use
+	held       int16 // frames that the module still reads from
 	err        error
+	peer       int32 // as asked for: may be AnySource
+	tag        int32 // as asked for: may be AnyTag
+	ctx        uint64
+
+	size   int     // of buf in bytes
+	w      *waiter // who waits for it
+	typ    *Type
+	buf    []byte
+	seq    uint64 // posted receives
+	status Status // receives: Source is the sender once matched
 	transfer
 }
 
@@ -94,6 +96,8 @@ func (e *Engine) lookup(id uint64) *request {
 }
 
 // moreRequests returns a list of new ones.
+//
+//go:noinline
 func (e *Engine) moreRequests() *request {
 	slab := make([]request, 32)
 	for i := range slab {
@@ -124,7 +128,12 @@ func (e *Engine) takeRequest(r *request) {
 }
 
 func (r *request) is(peer int, ctx uint64, tag int32, t *Type, p []byte) {
-	r.peer, r.ctx, r.tag, r.typ, r.buf = int32(peer), ctx, tag, t, p
+	r.peer, r.ctx, r.tag, r.size, r.typ, r.buf = int32(peer), ctx, tag, len(p), t, p
+}
+
+// was makes it a send that is over. Pointers would cost more than all the rest.
+func (r *request) was(peer int, ctx uint64, tag int32, size int) {
+	r.peer, r.ctx, r.tag, r.size, r.phase = int32(peer), ctx, tag, size, phaseDone
 }
 
 // freeRequest leaves a request as newRequest expects it: most have dirtied

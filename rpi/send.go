@@ -29,18 +29,24 @@ func (e *Engine) Isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode S
 	e.enter()
 	r := e.freeRequests
 	e.takeRequest(r)
-	r.is(dst, ctx, tag, t, p)
-	if mode == Standard && e.sendAtOnce(dst, ctx, tag, t, p) {
-		r.phase = phaseDone
+	if o := e.openTo(dst); mode == Standard && o.Like(ctx, tag, t.id(), len(p)) {
+		o.Add(p)
+		e.count(dst, len(p))
+		r.was(dst, ctx, tag, len(p))
+	} else if mode == Standard && e.sendAtOnce(dst, ctx, tag, t, p) {
+		r.was(dst, ctx, tag, len(p))
 	} else if err := e.checkSend(dst, ctx, tag); err != nil {
 		e.freeRequest(r)
 		e.leave()
 		return Request{}, err
 	} else {
+		r.is(dst, ctx, tag, t, p)
 		e.startSend(r, mode)
 	}
 	h := r.handle()
-	e.leave()
+	if left := e.exit(); left != 0 {
+		e.pass(left)
+	}
 	return h, nil
 }
 
@@ -54,7 +60,9 @@ func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode Se
 	if mode != Standard || v.done() || !e.sendAtOnce(dst, ctx, tag, t, p) {
 		err = e.send(dst, ctx, tag, t, p, mode, v)
 	}
-	e.leave()
+	if left := e.exit(); left != 0 {
+		e.pass(left)
+	}
 	return err
 }
 
@@ -79,20 +87,40 @@ func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) b
 		return false
 	}
 	pr := &e.peers[dst]
+	if o := pr.open; o.Like(ctx, tag, t.id(), len(p)) {
+		o.Add(p)
+	} else if !e.sendShort(pr, ctx, tag, t, p) {
+		return false
+	}
+	e.count(dst, len(p))
+	return true
+}
+
+// openTo returns what was sent to a peer last, where messages may be added to it.
+func (e *Engine) openTo(dst int) *Open {
+	if uint(dst) < uint(len(e.peers)) && len(e.poisoned) == 0 && e.abort.Load() == nil {
+		return e.peers[dst].open
+	}
+	return &shut
+}
+
+// count counts a message of n bytes.
+func (e *Engine) count(dst, n int) {
+	if Checkpointing {
+		e.sent[dst] += HeaderSize + uint64(n)
+	}
+}
+
+// sendShort is sendAtOnce for a message that is not added to the one before.
+func (e *Engine) sendShort(pr *peer, ctx uint64, tag int32, t *Type, p []byte) bool {
 	if len(p) > pr.short || pr.stuck() {
 		return false
 	}
 	more := pr.flushed == e.flushes && e.dirty&pr.bit != 0 || e.batch(pr, len(p))
-	if (pr.shortcut == nil || !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more)) && !e.sendWhole(pr, ctx, tag, t, p, more) {
-		return false
-	}
-	if Checkpointing {
-		e.sent[dst] += HeaderSize + uint64(len(p))
-	}
-	return true
+	return pr.shortcut != nil && pr.shortcut.SendShort(pr.rank, ctx, tag, t.id(), p, more) || e.sendWhole(pr, ctx, tag, t, p, more)
 }
 
-// sendWhole is sendAtOnce by a frame with a header.
+// sendWhole is sendShort by a frame with a header.
 func (e *Engine) sendWhole(pr *peer, ctx uint64, tag int32, t *Type, p []byte, more bool) bool {
 	e.fill(Eager, ctx, tag, t, len(p))
 	// Without a Ref the module cannot hold the payload: it copies or refuses it.

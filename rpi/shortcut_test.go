@@ -10,7 +10,11 @@ import (
 // fakeShort is a fake that is a rpi.Shortcut.
 type fakeShort struct {
 	*fake
+	opening             bool // what was sent last may be added to
 	sent, taken, looked int
+	opens               [3]rpi.Open // by peer; of what was sent by the shortcut, with more
+	bodies              [3][rpi.OpenMax]byte
+	words               [3]uint64
 	meanwhile           func() // called where nothing has come
 }
 
@@ -19,9 +23,19 @@ func (m *fakeShort) SendShort(peer int, ctx uint64, tag int32, typ uint32, paylo
 		return false
 	}
 	m.sent++
+	o := &m.opens[peer]
+	if *o = (rpi.Open{}); m.opening && more && len(payload) > 0 {
+		*o = rpi.Open{
+			Size: len(payload) + 1, Ctx: ctx, Tag: tag, Type: typ,
+			Body: &m.bodies[peer], Left: uint32(rpi.OpenMax/len(payload)) - 1,
+			Word: &m.words[peer], Value: 100, Each: 2, Last: 64,
+		}
+	}
 	h := rpi.Header{Kind: rpi.Eager, Ctx: ctx, Tag: tag, Type: typ, Len: uint64(len(payload))}
 	return m.Send(peer, &h, payload, 0, more) == rpi.Taken
 }
+
+func (m *fakeShort) Open(peer int) *rpi.Open { return &m.opens[peer] }
 
 func (m *fakeShort) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int {
 	m.looked++

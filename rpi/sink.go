@@ -69,7 +69,6 @@ func (s *sink) DeliverAlike(peer int, h *Header, payloads []byte, count int) (ta
 	r := q.posted.head
 	for ; taken < count && r != nil && n <= len(r.buf) && (r.typ == nil || r.typ.ID == typ); taken++ {
 		next := r.next
-		r.queue = nil
 		if n == 8 {
 			*(*[8]byte)(r.buf) = *(*[8]byte)(payloads[8*taken:])
 		} else {
@@ -162,7 +161,7 @@ func (e *Engine) beginMessage(pr *peer, in *arriving) []byte {
 	}
 	m := e.messages.get(int(h.Len))
 	m.h, m.src = *h, pr.rank
-	in.m, in.posts = m, e.posts
+	in.m, in.posts = m, e.table.seq
 	return m.data
 }
 
@@ -225,7 +224,7 @@ func (e *Engine) endMessage(pr *peer, in *arriving) {
 	h := &in.h
 	switch m := in.m; {
 	case m != nil:
-		if in.posts != e.posts { // a receive was posted while the payload arrived
+		if in.posts != e.table.seq { // a receive was posted while the payload arrived
 			if r := e.table.takePosted(h.Ctx, pr.rank, h.Tag); r != nil {
 				e.deliver(r, m)
 				return

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
 // row is messages of one envelope from rank 0 to rank 1.
@@ -18,7 +19,7 @@ func (r *row) send(count, size int, more bool) {
 	r.T.Helper()
 	h := eager(alike, size)
 	for range count {
-		if got := r.M[0].Send(1, &h, numbered(r.n, 97)[:size], 0, more); got != rpi.Taken {
+		if got := moduletest.Offer(r.M[0], 1, &h, numbered(r.n, 97)[:size], 0, more); got != rpi.Taken {
 			r.T.Fatal(got)
 		}
 		r.n++
@@ -62,14 +63,17 @@ func TestAlike(t *testing.T) {
 	want(3)
 	r.send(3, 8, true)
 	want(4)
-	r.send(1, 8, false) // the last
-	want(4)
-	r.send(1, 8, true)
+	r.send(1, 8, false) // which may not wait
 	want(5)
-	r.send(2, 9, true) // longer
+	r.send(1, 8, true)
 	want(6)
-	r.send(2, 8, true)
+	r.send(2, 9, true) // longer
 	want(7)
+	r.send(2, 8, true)
+	want(8)
+	r.M[0].Flush() // and whoever slept was woken for what was there
+	r.send(2, 8, true)
+	want(9)
 	for _, h := range []rpi.Header{{Kind: rpi.Ack, Req: 5}, {Kind: rpi.Eager, Tag: 1, Ctx: 5, Len: 8}, {Kind: rpi.EagerSync, Tag: alike, Ctx: 5, Len: 8}, {Kind: rpi.Eager, Tag: alike, Ctx: 6, Len: 97}} {
 		before := r.cells()
 		w.Send(0, 1, h, numbered(r.n, 97)[:h.PayloadLen()], 0, true)
@@ -166,7 +170,7 @@ func alikeAtOnce(t *testing.T, short bool) {
 			case 1:
 				h.Len = 41 + r.Uint64N(pairMax-40) // in two cells
 			}
-			for w.M[0].Send(1, &h, numbered(k, pairMax)[:h.Len], 0, r.IntN(20) > 0) == rpi.Full {
+			for moduletest.Offer(w.M[0], 1, &h, numbered(k, pairMax)[:h.Len], 0, r.IntN(20) > 0) == rpi.Full {
 				w.M[0].Poll()
 				runtime.Gosched()
 			}

@@ -8,7 +8,7 @@ import (
 
 const (
 	cellSize  = 64
-	inlineMax = 40                  // bytes of messages that travel in one cell
+	inlineMax = rpi.OpenMax         // bytes of messages that travel in one cell
 	mostAlike = 31                  // of them
 	restMax   = 56                  // bytes of what is in a second one
 	pairMax   = inlineMax + restMax // bytes of a message that travels in two

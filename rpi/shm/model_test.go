@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 	"pgregory.net/rapid"
 )
 
@@ -141,7 +142,7 @@ func numbered(k, size int) []byte {
 
 func (m *model) offer(r *rapid.T, from, to int, h rpi.Header, p []byte, more bool) {
 	m.held++
-	switch m.M[from].Send(to, &h, p, rpi.Ref(m.held), more) {
+	switch moduletest.Offer(m.M[from], to, &h, p, rpi.Ref(m.held), more) {
 	case rpi.Full:
 		m.full[from][to] = true
 	case rpi.Held:

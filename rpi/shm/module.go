@@ -268,6 +268,7 @@ func (m *Module) Close() error {
 func (m *Module) release() {
 	m.bell.shut()
 	for i := range m.peers {
+		m.peers[i].out.open.Size = 0
 		m.peers[i].unmap()
 	}
 	if m.mem != nil {

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/internal/move"
+	"github.com/gorun-mpi/gorun/internal/release"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -239,7 +240,7 @@ var nowhere uint64
 func (m *Module) tell(peer int, p *peer) {
 	in := &p.in
 	in.owes, in.told = false, in.head
-	storeRelease32(in.taken, in.head)
+	release.Store32(in.taken, in.head)
 	if atomic.LoadUint32(p.bell)&bellRoom != 0 {
 		ring(p.bell)
 	}

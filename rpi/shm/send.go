@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/internal/move"
+	"github.com/gorun-mpi/gorun/internal/release"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -19,25 +20,13 @@ type sender struct {
 	taken  *uint32  // the same, as the peer tells
 	leases []uint16 // by cell: the chunk it names and one, 0: none
 	leased int
-	open   openCell // the one filled last, if messages may be added to it
+	open   rpi.Open // the one filled last
 
 	busy  bool   // a frame is under way
 	rest  []byte // what is left of its payload
 	piece int    // how much of it goes into a chunk
 	ref   rpi.Ref
 	full  bool // Send has answered Full: a Writable is owed
-}
-
-// openCell is a cell to which messages may be added that are like those there.
-type openCell struct {
-	size int // of each in bytes, and one; 0: there is no such cell
-	ctx  uint64
-	tag  int32
-	typ  uint32
-	cell *cell
-	at   uint32 // where in its body the next one goes
-	left uint32 // how many may be added, that one included
-	word uint64 // the cell's, as if the ring in the other direction were unused
 }
 
 // space returns how many cells can be filled.
@@ -60,7 +49,7 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 			return rpi.Taken
 		}
 	}
-	o.open.size = 0
+	o.open.Size = 0
 	if plain && len(payload) <= pairMax && o.space() > 1 {
 		m.sendPair(peer, h, payload, more)
 		return rpi.Taken
@@ -68,21 +57,11 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 	return m.sendWide(peer, h, payload, ref, more)
 }
 
-// SendShort sends an eager message that has room in one cell, which may be that of
-// the message before it.
+// SendShort sends an eager message that has room in one cell. Others may be added.
 func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool {
 	p := &m.peers[peer]
 	o := &p.out
-	if v := &o.open; v.size == len(payload)+1 && v.tag == tag && v.ctx == ctx && v.typ == typ {
-		w := v.add(payload, more) | uint64(p.in.head)<<32
-		if !more || !p.dirty {
-			m.put(peer, p, v.cell, w, more)
-			return true
-		}
-		p.in.owes = false
-		storeRelease(&v.cell.word, w)
-		return true
-	}
+	o.open.Size = 0
 	if len(payload) > inlineMax || o.busy || o.space() == 0 {
 		return false
 	}
@@ -93,14 +72,17 @@ func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload 
 	} else {
 		copy(c.body[:], payload)
 	}
-	w := word(seqOf(o.tail>>o.shift), 1, formInline, uint8(len(payload)), 0)
+	w := word(seqOf(o.tail>>o.shift), 1, formInline, uint8(len(payload)), p.in.head)
 	o.tail++
-	o.open.size = 0
 	if more && 2*len(payload) <= inlineMax {
 		w |= formOpen << formShift
-		o.open = openCell{len(payload) + 1, ctx, tag, typ, c, uint32(len(payload)), fellows[len(payload)], w}
+		o.open = rpi.Open{
+			Size: len(payload) + 1, Ctx: ctx, Tag: tag, Type: typ,
+			Body: &c.body, At: uint32(len(payload)), Left: fellows[len(payload)],
+			Word: &c.word, Value: w, Each: 1 << countShift, Last: formOpen << formShift,
+		}
 	}
-	m.put(peer, p, c, w|uint64(p.in.head)<<32, more)
+	m.put(peer, p, c, w, more)
 	return true
 }
 
@@ -115,24 +97,8 @@ var fellows = func() (n [inlineMax/2 + 1]uint32) {
 	return n
 }()
 
-// add puts a message into the cell and returns its word. The receiver sees it at once,
-// as it would in a cell of its own, and a receiver that is behind has fewer lines to
-// fetch.
-func (v *openCell) add(payload []byte, more bool) uint64 {
-	at := v.at
-	if len(payload) == 8 && at <= inlineMax-8 {
-		*(*[8]byte)(v.cell.body[at:]) = *(*[8]byte)(payload)
-	} else {
-		copy(v.cell.body[at:], payload)
-	}
-	v.at += uint32(len(payload))
-	v.word += 1 << countShift
-	if v.left--; v.left == 0 || !more {
-		v.size = 0
-		return v.word &^ (formOpen << formShift)
-	}
-	return v.word
-}
+// Open returns what was sent last to a peer.
+func (m *Module) Open(peer int) *rpi.Open { return &m.peers[peer].out.open }
 
 // sendPair sends a message in two cells. In three it was slower than by way of a
 // chunk, which the sender's cache has always at hand.
@@ -163,7 +129,7 @@ func (m *Module) publish(peer int, p *peer, c *cell, k rpi.Kind, form, n uint8, 
 func (m *Module) put(peer int, p *peer, c *cell, w uint64, more bool) {
 	p.in.owes = false
 	if more {
-		storeRelease(&c.word, w)
+		release.Store(&c.word, w)
 		if !p.dirty {
 			p.dirty = true
 			m.dirty = append(m.dirty, peer)
@@ -182,7 +148,7 @@ func (p *peer) show(c *cell, k rpi.Kind, form uint8) {
 	o := &p.out
 	w := word(seqOf(o.tail>>o.shift), k, form, 0, p.in.head)
 	o.tail++
-	storeRelease(&c.word, w)
+	release.Store(&c.word, w)
 	ring(p.bell)
 }
 
@@ -264,7 +230,7 @@ func (m *Module) free(o *sender, used uint32) {
 // giveUp ends all sending to a peer that is down.
 func (m *Module) giveUp(o *sender) {
 	m.free(o, o.tail)
-	o.open.size = 0
+	o.open.Size = 0
 	o.busy, o.rest, o.ref, o.full = false, nil, 0, false
 }
 
@@ -377,6 +343,7 @@ func (m *Module) clean() {
 	for _, peer := range m.dirty {
 		p := &m.peers[peer]
 		p.dirty = false
+		p.out.open.Size = 0
 		if p.mapped {
 			ring(p.bell)
 		}

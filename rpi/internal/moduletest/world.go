@@ -91,10 +91,21 @@ func (w *World[Module]) Send(from, to int, h rpi.Header, p []byte, ref rpi.Ref, 
 	w.T.Helper()
 	var r rpi.SendResult
 	w.Until("frame accepted", func() bool {
-		r = w.M[from].Send(to, &h, p, ref, more)
+		r = Offer(w.M[from], to, &h, p, ref, more)
 		return r != rpi.Full
 	})
 	return r
+}
+
+// Offer sends a frame as the engine does: where it can, it adds it to the one before.
+func Offer(m rpi.Module, to int, h *rpi.Header, p []byte, ref rpi.Ref, more bool) rpi.SendResult {
+	if s, ok := m.(rpi.Shortcut); ok && more && h.Kind == rpi.Eager && h.Flags == 0 {
+		if o := s.Open(to); o.Like(h.Ctx, h.Tag, h.Type, len(p)) {
+			o.Add(p)
+			return rpi.Taken
+		}
+	}
+	return m.Send(to, h, p, ref, more)
 }
 
 // Connect brings the channel of a pair up, by a frame that is then forgotten.

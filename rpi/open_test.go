@@ -1,0 +1,128 @@
+package rpi_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi"
+)
+
+// opened returns the first of three engines, which has sent a message to which others
+// may be added, and a function that sends more of them.
+func opened(t *testing.T) (*fakeShort, *rpi.Engine, func(tag int32, text string) (rpi.Request, error)) {
+	t.Helper()
+	_, short, e := shortcuts(t, 3)
+	short[0].opening = true
+	typ := &rpi.Type{ID: 7, Size: 1, Name: "letter"}
+	send := func(tag int32, text string) (rpi.Request, error) {
+		return e[0].Isend(1, 5, tag, typ, []byte(text), rpi.Standard)
+	}
+	for range 2 { // the first goes at once
+		if _, err := send(3, "a letter"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if short[0].sent != 2 || short[0].opens[1].Size == 0 {
+		t.Fatal("nothing was opened")
+	}
+	return short[0], e[0], send
+}
+
+// What is like the message before is added to it, as long as there is room, and is a
+// message like any other: counted, complete, to be waited for once.
+func TestAddToOpen(t *testing.T) {
+	m, e, send := opened(t)
+	before := e.Sent()[1]
+	for i := range 4 {
+		text := fmt.Sprint("letter ", i)
+		r, err := send(3, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(m.bodies[1][8*i:][:8]); got != text || m.sent != 2 {
+			t.Errorf("message %d was not added: %q", i, got)
+		}
+		word := uint64(100 + 2*(i+1))
+		if i == 3 { // the last
+			word &^= 64
+		}
+		if m.words[1] != word {
+			t.Errorf("after message %d the word is %d, not %d", i, m.words[1], word)
+		}
+		if all := e.Pending(); len(all) != 3 || all[2] != all[1] || !strings.Contains(all[2], "8 bytes) complete") {
+			t.Errorf("pending: %q", all)
+		}
+		if st, err := e.Wait(r, nil); err != nil || st != (rpi.Status{}) {
+			t.Errorf("message %d: %v %v", i, st, err)
+		}
+		if _, err := e.Wait(r, nil); !errors.Is(err, rpi.ErrRequest) {
+			t.Errorf("message %d waited for twice: %v", i, err)
+		}
+	}
+	if n := e.Sent()[1] - before; n != 4*(rpi.HeaderSize+8) {
+		t.Errorf("counted %d bytes", n)
+	}
+	if _, err := send(3, "one more"); err != nil || m.sent != 3 {
+		t.Errorf("there was no room: %v, %d", err, m.sent)
+	}
+}
+
+// Nothing is added that is not like it, and nothing for which something else counts.
+func TestNothingIsAdded(t *testing.T) {
+	typ := &rpi.Type{ID: 7, Size: 1, Name: "letter"}
+	eight := []byte("a letter")
+	for name, do := range map[string]func(m *fakeShort, e *rpi.Engine) error{
+		"another tag":     func(m *fakeShort, e *rpi.Engine) error { return e.Send(1, 5, 4, typ, eight, rpi.Standard, nil) },
+		"another context": func(m *fakeShort, e *rpi.Engine) error { return e.Send(1, 6, 3, typ, eight, rpi.Standard, nil) },
+		"another rank":    func(m *fakeShort, e *rpi.Engine) error { return e.Send(2, 5, 3, typ, eight, rpi.Standard, nil) },
+		"another length":  func(m *fakeShort, e *rpi.Engine) error { return e.Send(1, 5, 3, typ, eight[1:], rpi.Standard, nil) },
+		"no type":         func(m *fakeShort, e *rpi.Engine) error { return e.Send(1, 5, 3, nil, eight, rpi.Standard, nil) },
+		"synchronous": func(m *fakeShort, e *rpi.Engine) error {
+			_, err := e.Isend(1, 5, 3, typ, eight, rpi.Synchronous)
+			return err
+		},
+		"closed": func(m *fakeShort, e *rpi.Engine) error {
+			m.opens[1].Size = 0
+			return e.Send(1, 5, 3, typ, eight, rpi.Standard, nil)
+		},
+		"another context poisoned": func(m *fakeShort, e *rpi.Engine) error {
+			e.Poison(6, nil, errors.New("for a reason"))
+			return e.Send(1, 5, 3, typ, eight, rpi.Standard, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, e, _ := opened(t)
+			if err := do(m, e); err != nil {
+				t.Error(err)
+			}
+			if m.words[1] != 0 {
+				t.Error("something was added")
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		do   func(m *fakeShort, e *rpi.Engine)
+		want error
+	}{
+		"poisoned": {func(m *fakeShort, e *rpi.Engine) { e.Poison(5, nil, errors.New("for a reason")) }, rpi.ErrPoisoned},
+		"aborted":  {func(m *fakeShort, e *rpi.Engine) { e.Abort(errors.New("for a reason")) }, rpi.ErrAborted},
+		"peer failed": {func(m *fakeShort, e *rpi.Engine) {
+			m.sink.Down(1, errors.New("for a reason"))
+			e.Progress()
+		}, rpi.ErrPeerFailed},
+		"closed": {func(m *fakeShort, e *rpi.Engine) { e.Close() }, rpi.ErrAborted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, e, send := opened(t)
+			c.do(m, e)
+			if _, err := send(3, "a letter"); !errors.Is(err, c.want) {
+				t.Errorf("%v, not %v", err, c.want)
+			}
+			if m.words[1] != 0 {
+				t.Error("something was added")
+			}
+		})
+	}
+}
