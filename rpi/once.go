@@ -14,8 +14,8 @@ import "sync/atomic"
 // early reports whether others may tell that the turn is over. Not everybody
 // learns then who does not reach whom.
 func (t *Team) early() bool {
-	x := &t.now.x
-	return x.Need == Everybody && (x.Want == 0 || x.Once) && t.turn%allEvery != 0
+	p := &t.now
+	return p.x.Need == Everybody && (p.x.Want == 0 || p.once) && t.turn%allEvery != 0
 }
 
 // toldBy is how many members are looked at for that.
@@ -24,12 +24,16 @@ const toldBy = 3
 // hears returns the place of a member that has what all want of the turn, if one of the
 // members before this one tells it, who may just have had this CPU; else -1.
 func (t *Team) hears() int {
+	if place := t.told(t.guide); place >= 0 {
+		return place
+	}
 	for k := range min(toldBy, len(t.seats)-1) {
 		i := t.me - 1 - k
 		if i < 0 {
 			i += len(t.seats)
 		}
 		if place := t.told(i); place >= 0 {
+			t.guide = i
 			return place
 		}
 	}
@@ -39,13 +43,13 @@ func (t *Team) hears() int {
 // told returns the place that the member at place i tells, if it was in the same turn
 // and what it tells of is in sight; else -1.
 func (t *Team) told(i int) int {
-	x, s := &t.now.x, &t.seats[i]
+	x, s := t.now.x, &t.seats[i]
 	l := s.at(t.turn)
 	if l.number() != s.base+t.turn || l.tag != x.Tag || int(l.size&^lineApart) != x.Want {
 		return -1
 	}
 	place := int(atomic.LoadUint32(&l.told)) - 1
-	if uint(place) >= uint(len(t.seats)) || x.Once && t.seats[place].mirror {
+	if uint(place) >= uint(len(t.seats)) || t.now.once && t.seats[place].mirror {
 		return -1
 	}
 	return place
@@ -53,7 +57,7 @@ func (t *Team) told(i int) int {
 
 // have ends a turn of which the member at that place has what all want.
 func (t *Team) have(place int) bool {
-	if x := &t.now.x; x.Once {
+	if x := t.now.x; t.now.once {
 		pool := t.pool(place)
 		switch k := x.Len; {
 		case k == 0:
@@ -78,7 +82,7 @@ func (t *Team) together() int {
 	if place := t.hears(); place >= 0 {
 		return place
 	}
-	x, pool := &t.now.x, t.pool(t.me)
+	x, pool := t.now.x, t.pool(t.me)
 	if x.Combine != nil {
 		t.combine(pool, 0)
 		return t.me

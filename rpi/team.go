@@ -57,6 +57,8 @@ type Team struct {
 	over    bool
 	turn    uint64 // the last one whose line is posted
 	floor   uint64 // all members have posted this one
+	late    int    // the place of a member whose line was not there yet: looked at first
+	guide   int    // of who was the last to tell: asked first
 	now     progress
 	parts   [][]byte // scratch
 }

@@ -60,12 +60,14 @@ type Combiner interface {
 
 // progress is the turn that a member is in.
 type progress struct {
-	x       Turn
+	x       *Turn // the caller's
 	busy    bool
+	once    bool // x.Once, and there is room for it
 	posted  bool // this rank's line; until then it waits for room
 	all     bool // everybody waits for all
 	done    bool
 	flagged bool // a line said that its writer does not reach all
+	looked  bool // for lines, since this rank's was posted
 	first   int  // the place of the first member waited for
 	count   int  // of how many in order, the last one's followed by the first
 	next    int  // how many are there
@@ -106,7 +108,7 @@ func (e *Engine) takeTurn(t *Team, x *Turn, v *View) (Status, error) {
 	}
 	p.busy = false
 	t.spent = p.err != nil || p.st.Tag != int(x.Tag) || p.st.Bytes != x.Want
-	p.x.Send, p.x.Tail, p.x.Into, p.x.TailInto, p.x.Combine = nil, nil, nil, nil, nil
+	p.x = nil
 	return p.st, p.err
 }
 
@@ -136,7 +138,7 @@ func (x *Turn) own() []byte {
 
 // write copies what the turn sends.
 func (t *Team) write(dst []byte) {
-	x := &t.now.x
+	x := t.now.x
 	none := -1
 	switch {
 	case x.Len == 0:
@@ -163,7 +165,7 @@ func (t *Team) write(dst []byte) {
 
 // keep copies what is wanted of the payload of the member at place i.
 func (t *Team) keep(i int, payload []byte) {
-	x := &t.now.x
+	x := t.now.x
 	at := i
 	if x.Need == FromOne {
 		at = 0
@@ -186,7 +188,7 @@ func (t *Team) keep(i int, payload []byte) {
 
 // combine combines as many bytes from off on of all payloads.
 func (t *Team) combine(dst []byte, off int) {
-	x := &t.now.x
+	x := t.now.x
 	parts := t.parts[:0]
 	for i := range t.seats {
 		s := &t.seats[i]
@@ -203,7 +205,7 @@ func (t *Team) combine(dst []byte, off int) {
 // readAgain makes the turn in progress look for all lines again, if it needs them
 // all at once: a member has another board, on which what was there may not be yet.
 func (t *Team) readAgain() {
-	if p := &t.now; p.posted && !p.done && (p.x.Combine != nil || p.x.Once) {
+	if p := &t.now; p.posted && !p.done && (p.x.Combine != nil || p.once) {
 		p.next = 0
 	}
 }
@@ -228,13 +230,15 @@ func (t *Team) begin(x *Turn) error {
 		return fmt.Errorf("%w: %d bytes from %d on of %d, to %d at every %d", ErrTruncate, x.Len, x.Off, x.Want, len(x.Into), x.Stride)
 	}
 	*p = progress{
-		x: *x, busy: true, all: x.Need == Everybody || (t.turn+1)%allEvery == 0,
+		x: x, busy: true, once: t.pools(x), all: x.Need == Everybody || (t.turn+1)%allEvery == 0,
 		st: Status{Source: t.me, Tag: int(x.Tag), Bytes: x.Want},
 	}
-	p.x.Once = t.pools(x)
 	switch {
 	case p.all || x.Need == ToOne && x.One == t.me:
 		p.first, p.count = t.me+1, len(t.seats)
+		if p.once || x.Want <= lineBody { // nothing to copy meanwhile
+			p.first = t.late
+		}
 	case x.Need == FromOne && x.One != t.me:
 		p.first, p.count = x.One, 1
 	}
@@ -267,7 +271,7 @@ func (x *Turn) fits(size int) bool {
 
 // wants reports whether the turn is for this rank to read that member's line.
 func (t *Team) wants(i int) bool {
-	switch x := &t.now.x; x.Need {
+	switch x := t.now.x; x.Need {
 	case FromOne:
 		return i == x.One && i != t.me
 	case ToOne:
@@ -337,7 +341,7 @@ func (s *seat) absent() bool { return s.lines[boardDepth].number() > s.base }
 // post posts this rank's line.
 func (t *Team) post() {
 	p := &t.now
-	x := &p.x
+	x := p.x
 	n := t.turn + 1
 	l := t.own.at(n)
 	size := x.length()
@@ -366,11 +370,12 @@ func (t *Team) post() {
 func (t *Team) read() bool {
 	p := &t.now
 	n := t.turn
-	if t.early() {
+	if p.looked && t.early() { // who has just posted is not told yet
 		if place := t.hears(); place >= 0 {
 			return t.have(place)
 		}
 	}
+	p.looked = true
 	for p.next < p.count {
 		i := p.first + p.next
 		if i >= len(t.seats) {
@@ -382,6 +387,9 @@ func (t *Team) read() bool {
 		case w < s.base+n, w > s.base+n && s.absent():
 			if t.dead != 0 {
 				t.miss()
+			}
+			if p.all {
+				t.late = i
 			}
 			return p.done
 		case w > s.base+n:
@@ -396,19 +404,19 @@ func (t *Team) read() bool {
 		if p.next++; !t.wants(i) {
 			continue
 		}
-		x := &p.x
+		x := p.x
 		if tag != x.Tag || int(size) != x.Want {
 			p.st.Source, p.st.Tag, p.st.Bytes = i, int(tag), int(size)
 			p.done = true
 			return true
 		}
-		if !x.Once && (x.Len > 0 || x.TailLen > 0) {
+		if !p.once && (x.Len > 0 || x.TailLen > 0) {
 			t.keep(i, s.payload(l, n, int(size)))
 		}
 	}
 	t.over = t.over || p.all && p.flagged && !t.early()
-	switch x := &p.x; {
-	case x.Once:
+	switch x := p.x; {
+	case p.once:
 		return t.have(t.together())
 	case t.early():
 		return t.have(t.me)
@@ -429,9 +437,12 @@ func (t *Team) tell() {
 	p := &t.now
 	switch {
 	case t.home == nil:
-	case t.home.Asked(t.slot), t.apart != 0, p.all && p.done, !p.all && p.x.Need == FromOne && p.x.One == t.me:
+	case t.apart != 0, p.all && p.done:
 		t.home.Ring(t.direct)
-	case !p.all && p.x.Need == ToOne && p.x.One != t.me:
+	case p.all: // nobody asks for room: who has seen the end of this turn knows of this line
+	case t.home.Asked(t.slot), p.x.Need == FromOne && p.x.One == t.me:
+		t.home.Ring(t.direct)
+	case p.x.Need == ToOne && p.x.One != t.me:
 		if one := t.members[p.x.One]; t.home.Asleep(one) && t.complete() {
 			t.home.Ring(t.members[p.x.One : p.x.One+1])
 		}
