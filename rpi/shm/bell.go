@@ -3,7 +3,6 @@ package shm
 import (
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -100,7 +99,7 @@ func (b *bell) Wake() {
 
 // Yield is rpi.Waiter's: peers are processes. runtime.Gosched would not give
 // them the CPU, but wake another thread of this process to look for work.
-func (b *bell) Yield() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+func (b *bell) Yield() { yield() }
 
 // ring wakes the owner of a bell that sleeps.
 func ring(word *uint32) {
