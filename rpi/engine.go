@@ -21,6 +21,9 @@ type Config struct {
 	// CPU with somebody while there is one for each rank: it should move the calling
 	// thread to another. nil: the rank stays where it is.
 	Apart func()
+	// Home is where this rank's thread goes where ranks share CPUs; its methods are called
+	// with the engine's lock held. nil: the rank stays where it is.
+	Home Home
 }
 
 // Engine is one rank's message engine. Its methods may be called by any number
@@ -36,6 +39,7 @@ type Engine struct {
 	waiter   Waiter
 	failed   func(peer int, err error)
 	apart    func()
+	home     homing
 	peers    []peer
 	sent     []uint64
 	received []uint64
@@ -86,6 +90,7 @@ func New(cfg Config) *Engine {
 		waiter:    pickWaiter(cfg.Modules, cfg.Waiter),
 		failed:    cfg.Failed,
 		apart:     cfg.Apart,
+		home:      homing{Home: cfg.Home},
 		peers:     make([]peer, cfg.Size),
 		sent:      make([]uint64, cfg.Size),
 		received:  make([]uint64, cfg.Size),

@@ -99,6 +99,9 @@ func (e *Engine) takeTurn(t *Team, x *Turn, v *View) (Status, error) {
 	if err := t.begin(x); err != nil {
 		return Status{}, err
 	}
+	if t.turn%homeEvery == 0 {
+		e.goHome()
+	}
 	if e.dirty != 0 {
 		e.flush()
 	}
@@ -552,7 +555,7 @@ func (e *Engine) yieldFor(t *Team) bool {
 		if len(e.ready) != 0 || e.mu.contended() {
 			return false
 		}
-		e.waiter.Yield()
+		e.yieldTurn()
 		if t.advance() {
 			return true
 		}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"runtime"
+	"unsafe"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"golang.org/x/sys/unix"
@@ -11,31 +12,94 @@ import (
 // to CPUs for that: a rank that finds its CPU shared goes to the one of its number, and
 // from there wherever the system wants it.
 
-// placeOf returns which of the ranks of its node a rank is.
-func placeOf(start *oob.StartConfig) (place int) {
-	nodes := nodesOf(start)
-	for _, n := range nodes[:start.Rank] {
-		if n == nodes[start.Rank] {
-			place++
-		}
-	}
-	return place
-}
-
 // moveTo moves the calling thread to the CPU of that number among those that it may
 // use, and leaves it free to go on to any of these. Where the system does not let it
 // there is nothing lost.
 func moveTo(place int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var may unix.CPUSet
-	if unix.SchedGetaffinity(0, &may) != nil || may.Count() < 2 {
-		return
+	if may, ok := mayUse(); ok {
+		there := only(&may, place%may.Count())
+		visit(&there, &may)
 	}
-	there := only(&may, place%may.Count())
-	if unix.SchedSetaffinity(0, &there) == nil {
-		_ = unix.SchedSetaffinity(0, &may)
+}
+
+// mayUse returns the CPUs that the calling thread may use, if there are several.
+func mayUse() (may unix.CPUSet, ok bool) {
+	err := unix.SchedGetaffinity(0, &may)
+	return may, err == nil && may.Count() > 1
+}
+
+// visit moves the calling thread to a CPU.
+func visit(there, may *unix.CPUSet) {
+	if unix.SchedSetaffinity(0, there) == nil {
+		_ = unix.SchedSetaffinity(0, may)
 	}
+}
+
+// home is an rpi.Home. Ranks next to each other have the same.
+type home struct {
+	rank   int
+	nodes  []int // by rank, and which of the node's ranks each is
+	places []int
+	ranks  int         // of this rank's node
+	cpu    unix.CPUSet // what it was the last time
+	was    int         // where the thread was before
+}
+
+func newHome(start *oob.StartConfig) *home {
+	h := &home{rank: start.Rank, nodes: nodesOf(start)}
+	of := map[int]int{}
+	for _, n := range h.nodes {
+		h.places = append(h.places, of[n])
+		of[n]++
+	}
+	h.ranks = of[h.nodes[h.rank]]
+	return h
+}
+
+// among returns which of so many CPUs is that of a rank of the same node.
+func (h *home) among(cpus, rank int) int { return h.places[rank] * cpus / h.ranks }
+
+func (h *home) Go() bool {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	was, ok := cpu()
+	if !ok || h.cpu.IsSet(was) {
+		return false
+	}
+	may, ok := mayUse()
+	if !ok {
+		return false
+	}
+	if h.cpu = only(&may, h.among(may.Count(), h.rank)); h.cpu.IsSet(was) {
+		return false
+	}
+	h.was = was
+	visit(&h.cpu, &may)
+	return true
+}
+
+func (h *home) Back() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var there unix.CPUSet
+	there.Set(h.was)
+	if may, ok := mayUse(); ok {
+		visit(&there, &may)
+	}
+}
+
+func (h *home) Near(rank int) bool {
+	may, ok := mayUse()
+	return !ok || h.nodes[rank] == h.nodes[h.rank] && h.among(may.Count(), rank) == h.among(may.Count(), h.rank)
+}
+
+// cpu returns where the calling thread runs.
+func cpu() (int, bool) {
+	var n uint32
+	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&n)), 0, 0)
+	return int(n), errno == 0
 }
 
 // only returns the set of the k-th of some CPUs.

@@ -3,20 +3,21 @@ package job
 import (
 	"runtime"
 	"testing"
-	"unsafe"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"golang.org/x/sys/unix"
 )
 
-func TestPlaceOf(t *testing.T) {
-	nodes := []oob.Node{{Number: 3, Ranks: 2}, {Number: 1, Ranks: 2}, {Number: 3, Ranks: 1}}
-	for rank, want := range []int{0, 1, 0, 1, 2} {
-		if got := placeOf(&oob.StartConfig{Rank: rank, Size: 5, Nodes: nodes}); got != want {
-			t.Errorf("rank %d has place %d, not %d", rank, got, want)
+// Ranks next to each other share a home, and each CPU is that of as many.
+func TestHomeOf(t *testing.T) {
+	nodes := []oob.Node{{Number: 3, Ranks: 2}, {Number: 1, Ranks: 2}, {Number: 3, Ranks: 2}}
+	for rank, want := range []int{0, 0, 0, 1, 1, 1} {
+		if got := newHome(&oob.StartConfig{Rank: rank, Size: 6, Nodes: nodes}).among(2, rank); got != want {
+			t.Errorf("rank %d has CPU %d, not %d", rank, got, want)
 		}
-		if got := placeOf(&oob.StartConfig{Rank: rank, Size: 5}); got != rank {
-			t.Errorf("on one node rank %d has place %d", rank, got)
+		h := newHome(&oob.StartConfig{Rank: rank, Size: 6})
+		if got := h.among(3, rank); got != rank/2 {
+			t.Errorf("on one node rank %d has CPU %d", rank, got)
 		}
 	}
 }
@@ -44,7 +45,7 @@ func TestMoveTo(t *testing.T) {
 	}
 	for place := range 2 * before.Count() {
 		want := only(&before, place%before.Count())
-		for moveTo(place); !want.IsSet(cpu()); moveTo(place) {
+		for moveTo(place); !want.IsSet(where(t)); moveTo(place) {
 			// the system has moved it on already
 		}
 		if unix.SchedGetaffinity(0, &after); after != before {
@@ -53,9 +54,43 @@ func TestMoveTo(t *testing.T) {
 	}
 }
 
-// cpu returns where the calling thread runs.
-func cpu() int {
-	var n uint32
-	unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&n)), 0, 0)
-	return int(n)
+// A thread that is not at home gets there, and back to where it was.
+func TestHome(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, after unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	cpus := all.Count()
+	if cpus < 2 {
+		t.Skip("there is one CPU")
+	}
+	for rank := range 2 * cpus {
+		it, other := only(&all, rank/2), rank/2+1
+		h := newHome(&oob.StartConfig{Rank: rank, Size: 2 * cpus})
+		for moveTo(other); !h.Go(); moveTo(other) {
+			// the system has moved it on already
+		}
+		was := h.was
+		for h.Back(); where(t) != was; h.Back() {
+		}
+		for !it.IsSet(where(t)) {
+			h.Go()
+		}
+		if unix.SchedGetaffinity(0, &after); after != all {
+			t.Fatal("it may not use all CPUs any more")
+		}
+		if !h.Near(rank^1) || h.Near((rank+2)%(2*cpus)) {
+			t.Errorf("rank %d of %d on %d CPUs: near %d: %v, %d: %v", rank, 2*cpus, cpus, rank^1, h.Near(rank^1), rank+2, h.Near(rank+2))
+		}
+	}
+}
+
+func where(t *testing.T) int {
+	at, ok := cpu()
+	if !ok {
+		t.Fatal("the system does not tell which CPU this is")
+	}
+	return at
 }

@@ -102,9 +102,9 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 		return nil, fmt.Errorf("rank %d cannot be restarted from %s: %w", start.Rank, start.Image, ErrNoBackend)
 	}
 	var running atomic.Pointer[Job]
-	place := placeOf(&start)
-	apart := func() { moveTo(place) }
-	e := rpi.New(rpi.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, Apart: apart, Failed: func(_ int, err error) {
+	home := newHome(&start)
+	apart := func() { moveTo(home.places[start.Rank]) }
+	e := rpi.New(rpi.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, Apart: apart, Home: home, Failed: func(_ int, err error) {
 		now := start
 		if j := running.Load(); j != nil {
 			now = *j.start.Load()
