@@ -12,7 +12,7 @@ const (
 	allreduceOnce     = 64 << 10
 	reduceScatterOnce = 16 << 10
 	allgatherOnce     = 4 << 10
-	gatherersOnce     = 32
+	gatherersOnce     = 16
 )
 
 // once reports whether each posts so few bytes.
