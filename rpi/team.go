@@ -57,8 +57,11 @@ type Team struct {
 	over    bool
 	turn    uint64 // the last one whose line is posted
 	floor   uint64 // all members have posted this one
-	late    int    // the place of a member whose line was not there yet: looked at first
-	guide   int    // of who was the last to tell: asked first
+	order   []int  // the members' places, as they are looked at: see near.go
+	near    int    // how many of them share this rank's CPU
+	late    int    // which of these was the last one waited for: looked at first
+	guide   int    // the place of who was the last to tell: asked first
+	spins   spins
 	now     progress
 	parts   [][]byte // scratch
 }
@@ -151,6 +154,7 @@ func (e *Engine) OpenTeam(ctx uint64, members []int, me int) (t *Team, at Place,
 		t.seats[i].rank, t.seats[i].from = rank, nowhere
 	}
 	t.own = boardIn(home.Board(slot), t.piece)
+	t.arrange()
 	own.team = t
 	if e.teams == nil {
 		e.teams = make(map[uint64]*Team)

@@ -68,8 +68,9 @@ type progress struct {
 	done    bool
 	flagged bool // a line said that its writer does not reach all
 	looked  bool // for lines, since this rank's was posted
-	first   int  // the place of the first member waited for
-	count   int  // of how many in order, the last one's followed by the first
+	near    bool // members are looked at in Team.order: see Team.waitedFor
+	first   int  // the place of the first member waited for, or where in that order it is
+	count   int  // of how many
 	next    int  // how many are there
 	st      Status
 	err     error
@@ -239,7 +240,7 @@ func (t *Team) begin(x *Turn) error {
 	switch {
 	case p.all || x.Need == ToOne && x.One == t.me:
 		p.first, p.count = t.me+1, len(t.seats)
-		if p.once || x.Want <= lineBody { // nothing to copy meanwhile
+		if p.near = p.all && (p.once || x.Want <= lineBody); p.near { // else there is something to copy meanwhile
 			p.first = t.late
 		}
 	case x.Need == FromOne && x.One != t.me:
@@ -380,10 +381,7 @@ func (t *Team) read() bool {
 	}
 	p.looked = true
 	for p.next < p.count {
-		i := p.first + p.next
-		if i >= len(t.seats) {
-			i -= len(t.seats)
-		}
+		i := t.waitedFor(p.next)
 		s := &t.seats[i]
 		l := s.at(n)
 		switch w := l.number(); {
@@ -391,9 +389,7 @@ func (t *Team) read() bool {
 			if t.dead != 0 {
 				t.miss()
 			}
-			if p.all {
-				t.late = i
-			}
+			t.comesLate(p.next)
 			return p.done
 		case w > s.base+n:
 			return t.fail(spoilt(s.rank))
@@ -467,7 +463,7 @@ func (t *Team) complete() bool {
 func (t *Team) miss() {
 	p := &t.now
 	for k := p.next; k < p.count; k++ {
-		s := &t.seats[(p.first+k)%len(t.seats)]
+		s := &t.seats[t.waitedFor(k)]
 		if s.rank == t.e.rank {
 			continue
 		}
@@ -555,6 +551,9 @@ func (e *Engine) yieldFor(t *Team) bool {
 		if len(e.ready) != 0 || e.mu.contended() {
 			return false
 		}
+		if t.lookOn() {
+			return true
+		}
 		e.yieldTurn()
 		if t.advance() {
 			return true
@@ -612,9 +611,11 @@ func (e *Engine) endTurn(t *Team) {
 // String describes the turn in progress.
 func (t *Team) String() string {
 	p := &t.now
-	n, what, next := t.turn, "line", p.first+p.next
-	if !p.posted {
-		n, what, next = n+1, "room", p.next
+	n, what, next := t.turn, "room", p.next
+	if p.posted && p.next < p.count {
+		what, next = "line", t.waitedFor(p.next)
+	} else if !p.posted {
+		n++
 	}
 	return fmt.Sprintf("turn %d of %d ranks, for the %s of rank %d (tag %d, ctx %#x)", n, len(t.seats), what, t.members[next%len(t.seats)], p.x.Tag, t.ctx)
 }

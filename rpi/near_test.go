@@ -1,0 +1,56 @@
+//go:build !gorun_nocr
+
+package rpi
+
+import (
+	"slices"
+	"testing"
+)
+
+// halves are homes of which each is that of half of the ranks.
+type halves struct{ rank, size int }
+
+func (h halves) Go() bool           { return false }
+func (h halves) Back()              {}
+func (h halves) Near(rank int) bool { return rank*2/h.size == h.rank*2/h.size }
+
+// Those who share a CPU are looked at first, from the one on whose line came late the last
+// time, then the others, each once.
+func TestOrderOfLooks(t *testing.T) {
+	members := []int{7, 0, 3, 5, 2, 6, 1, 4}
+	for me, rank := range members {
+		for _, home := range []Home{nil, halves{rank, 8}} {
+			team := &Team{e: &Engine{home: homing{Home: home}}, members: members, me: me, seats: make([]seat, len(members))}
+			team.arrange()
+			near := 7
+			if home != nil {
+				near = 3
+			}
+			if team.near != near {
+				t.Fatalf("rank %d: %d are near", rank, team.near)
+			}
+			for late := range near {
+				team.now = progress{near: true, first: team.late}
+				var looked []int
+				for k := range members {
+					looked = append(looked, members[team.waitedFor(k)])
+				}
+				if looked[0] != members[team.order[late]] || looked[7] != rank {
+					t.Errorf("rank %d: looks at %v", rank, looked)
+				}
+				for k, other := range looked {
+					if home != nil && (k < near) != (home.Near(other) && other != rank) {
+						t.Errorf("rank %d: looks at %v", rank, looked)
+					}
+				}
+				slices.Sort(looked)
+				if !slices.Equal(looked, []int{0, 1, 2, 3, 4, 5, 6, 7}) {
+					t.Errorf("rank %d: looks at %v", rank, looked)
+				}
+				if team.comesLate(1 % near); near > 1 && team.late != (late+1)%near {
+					t.Errorf("rank %d: %d comes late, not %d", rank, team.late, (late+1)%near)
+				}
+			}
+		}
+	}
+}
