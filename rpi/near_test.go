@@ -54,3 +54,48 @@ func TestOrderOfLooks(t *testing.T) {
 		}
 	}
 }
+
+// Who is the last on its CPU looks on for the others, and after it has done so in vain not
+// in each turn; who is not the last does not.
+func TestLooksOn(t *testing.T) {
+	team := &Team{e: &Engine{}, members: []int{0, 1}, order: []int{1, 0}, seats: make([]seat, 2), own: newMirror(lineSize), joined: true}
+	other := newMirror(lineSize)
+	team.seats[0].board, team.seats[1].board = team.own, other
+	turn := func(there bool) (over bool) {
+		if err := team.begin(&Turn{}); err != nil {
+			t.Fatal(err)
+		}
+		team.post()
+		if there {
+			other.at(team.turn).post(team.turn)
+		}
+		if over = team.lookOn(); !over {
+			other.at(team.turn).post(team.turn)
+			if !team.read() {
+				t.Fatal("a turn is not over when all lines are there")
+			}
+		}
+		team.now.busy = false
+		return over
+	}
+	if !turn(true) || !turn(true) {
+		t.Error("it does not look on")
+	}
+	for _, pause := range []int{1, 3, 7, 15, 31, 63, 63} {
+		if turn(false) {
+			t.Error("a turn is over without a line")
+		}
+		for i := range pause {
+			if turn(true) {
+				t.Errorf("it looks on %d turns after having done so in vain, not %d", i+1, pause+1)
+			}
+		}
+	}
+	if !turn(true) || !turn(true) {
+		t.Error("it does not look on again")
+	}
+	team.near = 1
+	if turn(true) {
+		t.Error("it looks on for one who shares its CPU")
+	}
+}
