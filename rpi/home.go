@@ -33,8 +33,8 @@ type Home interface {
 const (
 	homeEvery   = 64                    // turns between looks, and of a trial
 	homePause   = 10 * time.Millisecond // until it may move again; doubled each time
-	homeLast    = time.Second
-	awayPause   = 4 * homeLast // the same where somebody did not yield
+	homeLast    = 80 * time.Millisecond
+	awayPause   = 4 * time.Second // the same where somebody did not yield
 	awayLast    = 16 * awayPause
 	strangerRan = time.Millisecond // longer than all ranks together take to yield
 )
