@@ -1,5 +1,3 @@
-//go:build !gorun_nocr
-
 package rpi
 
 import (
