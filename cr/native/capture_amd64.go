@@ -26,6 +26,7 @@ func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
 		return nil, g.wrap("capture", g.explain(err))
 	}
 	var paused time.Duration
+	var letting time.Time // since when a thread is waited for that would not stop before
 	for try := 1; ; try++ {
 		var c *Copy
 		var err error
@@ -39,6 +40,16 @@ func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
 		}
 		if err == nil {
 			return c, nil
+		}
+		if errors.Is(err, errLettingGo) { // nothing was tried: it has to be given processor time first
+			if letting.IsZero() {
+				letting = time.Now()
+			}
+			if time.Since(letting) < stopLimit {
+				try--
+				time.Sleep(5 * time.Millisecond)
+				continue
+			}
 		}
 		if !errors.Is(err, ErrBusy) || try == tries {
 			return nil, g.wrap("capture", g.explain(err))

@@ -436,6 +436,40 @@ func waitState(t *testing.T, pid int, state byte) {
 	}
 }
 
+// TestLettingGo: a thread that is still being let go, as it would not stop at an attempt
+// before, is waited for.
+func TestLettingGo(t *testing.T) {
+	v := newVictim(t, newTracer(t), "spin", "churn", "16")
+	before := NewTracer(1)
+	defer before.Close()
+	var err error
+	before.Do(func() { err = seize(v.pid, traceOptions) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c *Copy
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		c, err = v.target.Capture(CaptureOptions{Seq: 1})
+		done <- err
+	}()
+	b := backoff{}
+	for len(done) == 0 && b.sleep(300*time.Millisecond) { // many times as long as all tries
+	}
+	before.Do(func() { err = interrupt(v.pid) })
+	if err != nil {
+		t.Error(err)
+	}
+	letGo(before.threads[0], v.pid, true)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	v.works()
+	v.write(c)
+	v.works()
+}
+
 // TestKilled: a rank that dies at any moment is reported as dead, and nothing of
 // it is left.
 func TestKilled(t *testing.T) {

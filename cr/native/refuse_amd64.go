@@ -23,7 +23,7 @@ func (g *Target) check(lock sync.Locker) error {
 	if err != nil {
 		return err
 	}
-	if status.tracer != 0 {
+	if status.tracer != 0 && !isOurThread(status.tracer) { // ours are letting it go
 		return refuseTracer(status.tracer)
 	}
 	mem, err := openMemory(g.pid)

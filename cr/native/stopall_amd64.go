@@ -96,6 +96,10 @@ func (st *standstill) ask(tid int) (bool, error) {
 	return true, nil
 }
 
+// errLettingGo says that a thread which would not stop in time, at an attempt before,
+// is not let go yet.
+var errLettingGo = fmt.Errorf("%w: it is still being let go", ErrBusy)
+
 // seizeLimit bounds the time for which a thread may refuse to be attached to.
 const seizeLimit = 20 * time.Millisecond
 
@@ -120,7 +124,7 @@ func (st *standstill) seize(tid int) (bool, error) {
 		case e != nil || s.ended:
 			return false, nil
 		case s.tracer != 0 && isOurThread(s.tracer):
-			return false, fmt.Errorf("%w: thread %d is still being let go", ErrBusy, tid)
+			return false, fmt.Errorf("%w: thread %d", errLettingGo, tid)
 		case s.tracer != 0:
 			return false, refuseTracer(s.tracer)
 		case !b.sleep(seizeLimit):
