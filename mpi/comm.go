@@ -28,8 +28,9 @@ type Comm struct {
 // core is what all views of a communicator share.
 type core struct {
 	env   *env
-	path  string // how it was made, for people
-	ctx   uint64 // how it was made, for messages; lowest bit 0
+	eng   *rpi.Engine // env.eng
+	path  string      // how it was made, for people
+	ctx   uint64      // how it was made, for messages; lowest bit 0
 	rank  int
 	size  int
 	ranks []int // world rank by rank; nil: the same
@@ -57,7 +58,7 @@ func contextOf(parent, n uint64, colour string) uint64 {
 }
 
 func (e *env) newComm(path string, ctx uint64, rank, size int, ranks []int) *Comm {
-	c := &Comm{core: &core{env: e, path: path, ctx: ctx, rank: rank, size: size, ranks: ranks}, codec: Gob}
+	c := &Comm{core: &core{env: e, eng: e.eng, path: path, ctx: ctx, rank: rank, size: size, ranks: ranks}, codec: Gob}
 	c.coll.turn = make(chan struct{}, 1)
 	e.job.RegisterContext(ctx, path)
 	if size > 1 {

@@ -78,12 +78,12 @@ func (r *Request) status(s rpi.Status) Status {
 // Errors at the call: ErrRank, ErrTag, ErrType, ErrComm; later ones come with
 // the request. (MPI-4.1, chapter 3.7.2)
 func Isend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
-	t := basic[T]()
+	t := basic((*T)(nil))
 	if t == nil || !c.plain(dst, tag) {
 		return isendOdd(opIsend, c, buf, dst, tag)
 	}
 	k := c.core
-	r, err := k.env.eng.Isend(k.toWorld(dst), k.ctx, int32(tag), t, bytesOf(buf), rpi.Standard)
+	r, err := k.eng.Isend(k.toWorld(dst), k.ctx, int32(tag), t, bytesOf(buf), rpi.Standard)
 	if err != nil {
 		return c.refused(opIsend, dst, tag, err)
 	}
@@ -99,12 +99,12 @@ func Issend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 // Irecv begins Recv; buf belongs to the library until the request completes.
 // Errors: as Isend. (MPI-4.1, chapter 3.7.2)
 func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
-	t := basic[T]()
+	t := basic((*T)(nil))
 	if t == nil || !c.plain(src, tag) {
 		return irecvOdd(c, buf, src, tag)
 	}
 	k := c.core
-	r, err := k.env.eng.Irecv(k.toWorld(src), k.ctx, int32(tag), t, bytesOf(buf))
+	r, err := k.eng.Irecv(k.toWorld(src), k.ctx, int32(tag), t, bytesOf(buf))
 	if err != nil {
 		return c.refused(opIrecv, src, tag, err)
 	}
@@ -139,7 +139,7 @@ func (c *Comm) isend(op operation, t *rpi.Type, p []byte, dst, tag int) (Request
 		}
 	}
 	k := c.core
-	r, err := k.env.eng.Isend(k.toWorld(dst), k.ctx, int32(tag), t, p, op.mode())
+	r, err := k.eng.Isend(k.toWorld(dst), k.ctx, int32(tag), t, p, op.mode())
 	if err != nil {
 		return c.refused(op, dst, tag, err)
 	}
@@ -162,7 +162,7 @@ func (c *Comm) irecv(t *rpi.Type, p []byte, src, tag int) (Request, error) {
 		}
 	}
 	k := c.core
-	r, err := k.env.eng.Irecv(k.source(src), k.ctx, int32(tag), t, p)
+	r, err := k.eng.Irecv(k.source(src), k.ctx, int32(tag), t, p)
 	if err != nil {
 		return c.refused(opIrecv, src, tag, err)
 	}

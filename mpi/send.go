@@ -12,9 +12,9 @@ import (
 // overtake each other. Errors: ErrRank, ErrTag, ErrType, ErrComm,
 // ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 3.2.1)
 func Send[T any](c *Comm, buf []T, dst, tag int) error {
-	if t := basic[T](); t != nil && c.plain(dst, tag) {
+	if t := basic((*T)(nil)); t != nil && c.plain(dst, tag) {
 		k := c.core
-		if err := k.env.eng.Send(k.toWorld(dst), k.ctx, int32(tag), t, bytesOf(buf), rpi.Standard, c.view); err != nil {
+		if err := k.eng.Send(k.toWorld(dst), k.ctx, int32(tag), t, bytesOf(buf), rpi.Standard, c.view); err != nil {
 			return c.failPeer("Send", "destination", dst, tag, err)
 		}
 		return nil
@@ -38,9 +38,9 @@ func Ssend[T any](c *Comm, buf []T, dst, tag int) error {
 // type, and ErrCanceled if the sender gave a long message up, its deadline
 // having passed. (MPI-4.1, chapter 3.2.4)
 func Recv[T any](c *Comm, buf []T, src, tag int) (Status, error) {
-	if t := basic[T](); t != nil && c.plain(src, tag) {
+	if t := basic((*T)(nil)); t != nil && c.plain(src, tag) {
 		k := c.core
-		s, err := k.env.eng.Recv(k.toWorld(src), k.ctx, int32(tag), t, bytesOf(buf), c.view)
+		s, err := k.eng.Recv(k.toWorld(src), k.ctx, int32(tag), t, bytesOf(buf), c.view)
 		if err != nil {
 			err = c.failPeer("Recv", "source", src, tag, err)
 		}
