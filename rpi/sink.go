@@ -1,6 +1,10 @@
 package rpi
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/internal/move"
+)
 
 // sink is the engine as module i sees it.
 type sink struct {
@@ -31,10 +35,10 @@ func (s *sink) Deliver(peer int, h *Header, payload []byte) error {
 				if len(payload) == 8 && len(r.buf) >= 8 { // which spares a call
 					*(*[8]byte)(r.buf) = *(*[8]byte)(payload)
 				} else {
-					copy(r.buf, payload)
+					move.Bytes(r.buf, payload)
 				}
 			} else {
-				copy(r.buf[:e.matched(r, peer, h)], payload)
+				move.Bytes(r.buf[:e.matched(r, peer, h)], payload)
 			}
 			if r.phase = phaseDone; r.w != nil || r.detached {
 				e.complete(r, nil)
@@ -49,7 +53,7 @@ func (s *sink) Deliver(peer int, h *Header, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	copy(dst, payload)
+	move.Bytes(dst, payload)
 	s.e.end(&s.e.peers[peer])
 	return nil
 }

@@ -2,8 +2,33 @@ package move
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"testing"
 )
+
+// Bytes is copy, whatever the length, the places and what there is room for.
+func TestBytesAnywhere(t *testing.T) {
+	const most = 20 << 10
+	r := rand.New(rand.NewPCG(1, 2))
+	src, got, want := make([]byte, most), make([]byte, most), make([]byte, most)
+	for i := range src {
+		src[i] = byte(r.Uint32())
+	}
+	for range 20000 {
+		n := r.IntN(most/2) >> r.IntN(10)
+		to, at, room := r.IntN(most-n), r.IntN(most-n), n
+		if r.IntN(4) == 0 {
+			room = r.IntN(n + 1)
+		}
+		if k := Bytes(got[to:to+room], src[at:at+n]); k != room {
+			t.Fatalf("%d of %d bytes, there is room for %d", k, n, room)
+		}
+		copy(want[to:to+room], src[at:at+n])
+		if !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes from %d to %d differ", room, at, to)
+		}
+	}
+}
 
 // Bytes is copy, whatever lengths and alignments are, and touches nothing else.
 func TestBytes(t *testing.T) {

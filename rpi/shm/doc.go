@@ -21,8 +21,11 @@
 //	rings     one to each rank to whom the owner has ever sent, written by the owner
 //	pool      chunks of 2 KB and 16 KB for payloads, written by the owner
 //
-// Others map boards, rings and pool read-only: a rank can spoil what it says itself, and
-// nobody else's words. The sizes depend on how many ranks share the machine (see
+// Others map boards and rings read-only: a rank can spoil what it says itself, and
+// nobody else's words. They map the pool once more, writable although nobody writes
+// another's, and read frames of up to 64 KB there, which takes 0.6 to 1 of the time: a
+// line goes to its only reader for good, instead of being there as well. So a stray
+// pointer may spoil a payload of another's, as it may one that was received. The sizes depend on how many ranks share the machine (see
 // geometry), and memory is only taken when it is first used.
 //
 // # Rings

@@ -55,6 +55,7 @@ type peer struct {
 	why    error // why it is not mapped, or down
 	ctl    control
 	data   []byte  // its whole segment, read only
+	pool   []byte  // the last part of it once more, writable though nobody writes it: see payload
 	base   uintptr // of its segment in its own memory
 	bell   *uint32
 	out    sender
@@ -192,6 +193,10 @@ func (m *Module) meet(rank int) error {
 		pr.unmap()
 		return os.NewSyscallError("mmap", err)
 	}
+	if pr.pool, err = unix.Mmap(fd, int64(m.layout.pool), a.size-m.layout.pool, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		pr.unmap()
+		return os.NewSyscallError("mmap", err)
+	}
 	pr.bell, pr.base = pr.ctl.bell(), uintptr(*pr.ctl.base())
 	pr.out.taken = pr.ctl.taken(m.env.Rank)
 	pr.in.taken = m.ctl.taken(rank)
@@ -199,7 +204,7 @@ func (m *Module) meet(rank int) error {
 }
 
 func (p *peer) unmap() {
-	for _, mem := range [][]byte{p.ctl.mem, p.data} {
+	for _, mem := range [][]byte{p.ctl.mem, p.data, p.pool} {
 		if mem != nil {
 			unix.Munmap(mem)
 		}

@@ -31,6 +31,7 @@ type receiver struct {
 	frame bool   // a frame was begun and not ended
 	dst   []byte // where its next payload bytes go
 	left  int    // payload bytes to come; those beyond dst are dropped
+	long  bool   // its payload has more than mostOwned bytes
 }
 
 // spot is where the next message from a peer will appear: all that an idle Poll
@@ -353,7 +354,10 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 		if at < m.layout.pool || at > m.layout.size || n > m.layout.size-at {
 			return fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, n, at)
 		}
-		piece = p.data[at : at+n]
+		if word>>21&7 == formWhole {
+			in.long = c.len > mostOwned
+		}
+		piece = m.payload(p, at, n)
 	}
 	switch form := word >> 21 & 7; {
 	case in.part != 0:

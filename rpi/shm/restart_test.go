@@ -30,6 +30,7 @@ func petrify(t *testing.T, m *Module) {
 	for i := range m.peers {
 		lay(m.peers[i].ctl.mem, unix.PROT_READ|unix.PROT_WRITE)
 		lay(m.peers[i].data, unix.PROT_READ)
+		lay(m.peers[i].pool, unix.PROT_READ|unix.PROT_WRITE)
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

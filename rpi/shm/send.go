@@ -283,9 +283,6 @@ func (m *Module) fill(o *sender, payload []byte) (at uint32, n int) {
 	place, _ := m.pool.chunk(id)
 	o.leases[o.tail&o.mask] = id + 1
 	o.leased++
-	if n < largeChunk { // it is likely to be in this processor's cache still
-		return uint32(place), copy(m.mem[place:], payload[:n])
-	}
 	return uint32(place), move.Bytes(m.mem[place:], payload[:n])
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/gorun-mpi/gorun/internal/move"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -128,7 +129,8 @@ func (m *Module) takeWhole(p *peer, shared *cell, ctx uint64, tag int32, typ uin
 		if at < m.layout.pool || n > m.layout.size-at {
 			return rpi.TakeOther
 		}
-		copy(buf, p.data[at:][:n])
+		p.in.long = false
+		move.Bytes(buf, m.payload(p, at, n))
 		p.in.owes = true
 	}
 	p.in.head++
