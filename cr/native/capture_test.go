@@ -286,12 +286,11 @@ func TestRefusedLate(t *testing.T) {
 
 // TestTraced: a program in a debugger is left to it.
 func TestTraced(t *testing.T) {
-	v, debugger := newVictim(t, newTracer(t)), newTracer(t)
-	debugger.Do(func() {
-		if err := seize(v.pid, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	v, debugger := newVictim(t, newTracer(t), "debugged"), newVictim(t, newTracer(t))
+	fmt.Fprintln(debugger.in, "debug", v.pid)
+	if line := debugger.line(); line != "attached" {
+		t.Fatal(line)
+	}
 	if _, err := v.target.Capture(CaptureOptions{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "debugger") {
 		t.Error(err)
 	}

@@ -37,8 +37,30 @@ func main() {
 	fmt.Println("ready")
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
+		if pid, ok := strings.CutPrefix(in.Text(), "debug "); ok {
+			attach(pid)
+			continue
+		}
 		answer(in.Text())
 	}
+}
+
+// attach attaches to a process, as a debugger does, until this one ends.
+func attach(pid string) {
+	runtime.LockOSThread()
+	n, err := strconv.Atoi(pid)
+	fail(err)
+	const seize = 0x4206
+	if _, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, seize, uintptr(n), 0, 0, 0, 0); errno != 0 {
+		fail(errno)
+	}
+	fmt.Println("attached")
+}
+
+// debugged lets any process attach to this one.
+func debugged() {
+	const setPtracer, anyone = 0x59616d61, ^uintptr(0)
+	syscall.RawSyscall(syscall.SYS_PRCTL, setPtracer, anyone, 0) // EINVAL: nobody is kept from it
 }
 
 func fail(err error) {
@@ -103,6 +125,7 @@ var deeds = map[string]func(){
 	"threads":  threads,
 	"births":   func() { go births() },
 	"dirty":    func() { go dirtyAll() },
+	"debugged": debugged,
 }
 
 // spin is a loop without calls, which only a signal can interrupt.
