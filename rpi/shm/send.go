@@ -34,13 +34,14 @@ func (o *sender) space() uint32 { return uint32(len(o.cells)) - (o.tail - o.used
 
 // Send hands over a frame: its header, and up to 40 bytes of an eager message, in
 // one cell, up to 96 bytes in two; other payloads by way of chunks. Messages that
-// may wait share a cell if they are alike. It makes no upcalls.
+// may wait share a cell if they are alike: see Open. It makes no upcalls.
 func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
 	plain := h.Kind == rpi.Eager && h.Flags == 0
 	if plain && m.SendShort(peer, h.Ctx, h.Tag, h.Type, payload, more) {
 		return rpi.Taken
 	}
 	o := &m.peers[peer].out
+	o.open.Size = 0
 	if o.busy || o.space() == 0 {
 		if !m.room(peer) {
 			return rpi.Full
@@ -49,7 +50,6 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 			return rpi.Taken
 		}
 	}
-	o.open.Size = 0
 	if plain && len(payload) <= pairMax && o.space() > 1 {
 		m.sendPair(peer, h, payload, more)
 		return rpi.Taken
