@@ -15,21 +15,16 @@ func TestUnreadOutput(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
-		end  func(h *house, p *proc)
+		end  func(t *testing.T, h *house, p *proc)
 		code int
 	}{
-		{"^C twice", nil, func(h *house, p *proc) {
+		{"^C twice", nil, func(t *testing.T, _ *house, p *proc) {
 			p.signal(syscall.SIGINT)
-			until(t, func() string { // two at once are one
-				if out := h.must("ps"); !strings.Contains(out, " ending ") {
-					return out
-				}
-				return ""
-			})
+			p.err.wait(t, "once more kills them", 1) // two at once are one
 			p.signal(syscall.SIGINT)
 		}, 130},
-		{"kill -9", nil, func(h *house, _ *proc) { h.must("kill", "-9") }, 143},
-		{"timeout", []string{"-timeout", "100ms"}, func(*house, *proc) {}, 124},
+		{"kill -9", nil, func(_ *testing.T, h *house, _ *proc) { h.must("kill", "-9") }, 143},
+		{"timeout", []string{"-timeout", "100ms"}, func(*testing.T, *house, *proc) {}, 124},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -39,7 +34,7 @@ func TestUnreadOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			// One rank: what has come then is of one that heeds no ^C, and of two the other may be about to begin.
+			// One rank: of two one may be about to begin when the output is the other's.
 			p := h.startTo(w, "", append(c.args, "-np", "1", "sh", "-c", "trap '' INT; yes")...)
 			w.Close()
 			if c.args == nil {
@@ -51,7 +46,7 @@ func TestUnreadOutput(t *testing.T) {
 					return ""
 				})
 			}
-			c.end(h, p)
+			c.end(t, h, p)
 			if code := p.code(); code != c.code || !strings.Contains(p.err.String(), "nobody has read standard output: ") {
 				t.Errorf("exit %d, want %d: %s", code, c.code, p.err)
 			}
