@@ -13,7 +13,7 @@ import (
 // petrify makes of a module's memory what it is in a process that was restored
 // from an image: zeros, of this process alone, and a descriptor that leads
 // nowhere.
-func petrify(t *testing.T, m *Module) {
+func petrify(t testing.TB, m *Module) {
 	t.Helper()
 	m.waking.Lock()
 	defer m.waking.Unlock()

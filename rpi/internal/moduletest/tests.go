@@ -79,7 +79,9 @@ func ComeBack[Module Waits](t *testing.T, build func(rank int) Module, petrify f
 		beside(j)
 	}
 	for range restarts {
-		j.restart(petrify)
+		open := j.CloseGates()
+		j.Restart(petrify)
+		open()
 	}
 	j.Wait()
 	calm()
@@ -89,10 +91,10 @@ func ComeBack[Module Waits](t *testing.T, build func(rank int) Module, petrify f
 	}
 }
 
-// restart takes a job to its next incarnation.
-func (j *Job[Module]) restart(petrify func(Module)) {
+// Restart takes a job whose gates are closed to its next incarnation, by way of images:
+// see ComeBack.
+func (j *Job[Module]) Restart(petrify func(Module)) {
 	j.T.Helper()
-	open := j.CloseGates()
 	j.incarnation++
 	for i, m := range j.Modules {
 		petrify(m)
@@ -104,7 +106,6 @@ func (j *Job[Module]) restart(petrify func(Module)) {
 			j.T.Fatal(err)
 		}
 	}
-	open()
 }
 
 // disturb wakes each module again and again, until calm is called.
