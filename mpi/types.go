@@ -36,7 +36,7 @@ type described struct {
 const compositeID = 1 << 31
 
 // basic returns the descriptor of T, of which p is a nil pointer, if T is one of the
-// kinds of numbers by its own name; else nil. The next call's lock waits for all loads
+// types that most messages are of; else nil. The next call's lock waits for all loads
 // before it, and this takes two, one after the other, where reflection takes five.
 func basic(p any) *rpi.Type {
 	switch p.(type) {

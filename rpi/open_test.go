@@ -1,10 +1,13 @@
 package rpi_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -86,6 +89,19 @@ func TestNothingIsAdded(t *testing.T) {
 		"closed": func(m *fakeShort, e *rpi.Engine) error {
 			m.opens[1].Size = 0
 			return e.Send(1, 5, 3, typ, eight, rpi.Standard, nil)
+		},
+		"after the deadline": func(m *fakeShort, e *rpi.Engine) error {
+			past, cancel := context.WithDeadline(t.Context(), time.Time{})
+			defer cancel()
+			v := rpi.NewView(past, e)
+			defer v.Close()
+			for v.Err() == nil { // it fires by itself
+				runtime.Gosched()
+			}
+			if err := e.Send(1, 5, 3, typ, eight, rpi.Standard, v); !errors.Is(err, rpi.ErrDeadline) {
+				return fmt.Errorf("%v, not %v", err, rpi.ErrDeadline)
+			}
+			return nil
 		},
 		"another context poisoned": func(m *fakeShort, e *rpi.Engine) error {
 			e.Poison(6, nil, errors.New("for a reason"))

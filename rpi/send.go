@@ -57,7 +57,10 @@ func (e *Engine) Isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode S
 func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode, v *View) error {
 	e.enter()
 	var err error
-	if mode != Standard || v.done() || !e.sendAtOnce(dst, ctx, tag, t, p) {
+	if o := e.openTo(dst); mode == Standard && o.Like(ctx, tag, t.id(), len(p)) && !v.done() {
+		o.Add(p)
+		e.count(dst, len(p))
+	} else if mode != Standard || v.done() || !e.sendAtOnce(dst, ctx, tag, t, p) {
 		err = e.send(dst, ctx, tag, t, p, mode, v)
 	}
 	if left := e.exit(); left != 0 {
@@ -79,17 +82,19 @@ func (e *Engine) send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode Se
 	return err
 }
 
-// sendAtOnce sends what most messages are: short, to a peer for which nothing is
-// queued and whose module takes it. It needs no request. False: there is more to
-// it, and nothing was done.
+// sendAtOnce sends what most messages are that are not added to the one before: short, to
+// a peer for which nothing is queued and whose module takes it. It needs no request.
+// False: there is more to it, and nothing was done.
 func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) bool {
 	if uint(dst) >= uint(len(e.peers)) || tag < 0 || len(e.poisoned) != 0 || e.abort.Load() != nil {
 		return false
 	}
 	pr := &e.peers[dst]
-	if o := pr.open; o.Like(ctx, tag, t.id(), len(p)) {
-		o.Add(p)
-	} else if !e.sendShort(pr, ctx, tag, t, p) {
+	if len(p) > pr.short || pr.stuck() {
+		return false
+	}
+	more := pr.flushed == e.flushes && e.dirty&pr.bit != 0 || e.batch(pr, len(p))
+	if (pr.shortcut == nil || !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more)) && !e.sendWhole(pr, ctx, tag, t, p, more) {
 		return false
 	}
 	e.count(dst, len(p))
@@ -111,16 +116,7 @@ func (e *Engine) count(dst, n int) {
 	}
 }
 
-// sendShort is sendAtOnce for a message that is not added to the one before.
-func (e *Engine) sendShort(pr *peer, ctx uint64, tag int32, t *Type, p []byte) bool {
-	if len(p) > pr.short || pr.stuck() {
-		return false
-	}
-	more := pr.flushed == e.flushes && e.dirty&pr.bit != 0 || e.batch(pr, len(p))
-	return pr.shortcut != nil && pr.shortcut.SendShort(pr.rank, ctx, tag, t.id(), p, more) || e.sendWhole(pr, ctx, tag, t, p, more)
-}
-
-// sendWhole is sendShort by a frame with a header.
+// sendWhole is sendAtOnce by a frame with a header.
 func (e *Engine) sendWhole(pr *peer, ctx uint64, tag int32, t *Type, p []byte, more bool) bool {
 	e.fill(Eager, ctx, tag, t, len(p))
 	// Without a Ref the module cannot hold the payload: it copies or refuses it.
