@@ -34,8 +34,8 @@ const (
 	homeEvery   = 64                    // turns between looks, and of a trial
 	homePause   = 10 * time.Millisecond // until it may move again; doubled each time
 	homeLast    = 80 * time.Millisecond
-	awayPause   = 4 * time.Second // the same where somebody did not yield
-	awayLast    = 16 * awayPause
+	awayPause   = 40 * time.Millisecond // the same where somebody did not yield, as all do while they begin; four times as long each time
+	awayLast    = 64 * time.Second
 	strangerRan = time.Millisecond // longer than all ranks together take to yield
 )
 
@@ -63,7 +63,7 @@ func (h *homing) yielded(took time.Duration, now time.Time) {
 	}
 	h.Back()
 	h.trial = false
-	h.pause = min(max(2*h.pause, awayPause), awayLast)
+	h.pause = min(max(4*h.pause, awayPause), awayLast)
 	h.next = now.Add(h.pause)
 }
 

@@ -70,8 +70,8 @@ func TestHoming(t *testing.T) {
 	}
 	r = newRoamer()
 	r.away = true
-	looks, backs := r.takes(100*time.Second, long) // at 0, 4, 12, 28, 60 s
-	if looks != 5 || backs != looks || !r.away {
+	looks, backs := r.takes(100*time.Second, long) // at 0, 0.04, 0.4, 1.6, 7, 27, 91 s
+	if looks != 7 || backs != looks || !r.away {
 		t.Errorf("beside a stranger: %d moves and %d ways back in 100 s, away: %v", looks, backs, r.away)
 	}
 }
