@@ -6,7 +6,8 @@ import "sync/atomic"
 // in the same turn has, and tells it (told). To read one line is much less than to
 // read all, where they have got out of the cache. So it is with turns without
 // payload, and with those that are put together once (Turn.Once): whoever is the
-// first to see all lines does that, on its board, and all tell on whose it is.
+// first to see all lines does that, on its board, and all tell on whose it is. It
+// stands in their lines, so that who looks for lines finds it, too.
 //
 // What is told is no part of a line's state: the board that a rank has after a
 // restart, and a mirror, tell nothing, and all lines are read.
@@ -48,6 +49,12 @@ func (t *Team) told(i int) int {
 	if l.number() != s.base+t.turn || l.tag != x.Tag || int(l.size&^lineApart) != x.Want {
 		return -1
 	}
+	return t.place(l)
+}
+
+// place returns the place that a line of this turn, of which the rest was looked at, tells if
+// what it tells of is in sight; else -1.
+func (t *Team) place(l *line) int {
 	place := int(atomic.LoadUint32(&l.told)) - 1
 	if uint(place) >= uint(len(t.seats)) || t.now.once && t.seats[place].mirror {
 		return -1

@@ -374,7 +374,8 @@ func (t *Team) post() {
 func (t *Team) read() bool {
 	p := &t.now
 	n := t.turn
-	if p.looked && t.early() { // who has just posted is not told yet
+	early := t.early()
+	if p.looked && early { // who has just posted is not told yet
 		if place := t.hears(); place >= 0 {
 			return t.have(place)
 		}
@@ -408,6 +409,12 @@ func (t *Team) read() bool {
 			p.st.Source, p.st.Tag, p.st.Bytes = i, int(tag), int(size)
 			p.done = true
 			return true
+		}
+		if early {
+			if place := t.place(l); place >= 0 {
+				t.guide = i
+				return t.have(place)
+			}
 		}
 		if !p.once && (x.Len > 0 || x.TailLen > 0) {
 			t.keep(i, s.payload(l, n, int(size)))
