@@ -76,11 +76,13 @@ func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload 
 	o.tail++
 	if more && 2*len(payload) <= inlineMax {
 		w |= formOpen << formShift
-		o.open = rpi.Open{
-			Size: len(payload) + 1, Ctx: ctx, Tag: tag, Type: typ,
-			Body: &c.body, At: uint32(len(payload)), Left: fellows[len(payload)],
-			Word: &c.word, Value: w, Each: 1 << countShift, Last: formOpen << formShift,
-		}
+		// Field by field: as a whole it would be put together in memory and then copied,
+		// which waits for the stores above, to a line that the peer has.
+		f := &o.open
+		f.Size, f.Ctx, f.Tag, f.Type = len(payload)+1, ctx, tag, typ
+		f.At, f.Left = uint32(len(payload)), fellows[len(payload)]
+		f.Value, f.Each, f.Last = w, 1<<countShift, formOpen<<formShift
+		f.Body, f.Word = &c.body, &c.word
 	}
 	m.put(peer, p, c, w, more)
 	return true
