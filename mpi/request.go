@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -48,6 +49,12 @@ func note(op operation, t *rpi.Type) uint32 {
 		n |= uint32(size) << noteBits
 	}
 	return n
+}
+
+// noteOf is note for a basic type.
+func noteOf[T any](op operation) uint32 {
+	var z T
+	return uint32(op) | uint32(unsafe.Sizeof(z))<<noteBits
 }
 
 func (r *Request) op() operation { return operation(r.r.Note & (1<<noteBits - 1)) }
@@ -108,7 +115,7 @@ func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 	if err != nil {
 		return c.refused(opIrecv, src, tag, err)
 	}
-	r.Note = note(opIrecv, t)
+	r.Note = noteOf[T](opIrecv)
 	return Request{r, c, int32(src), int32(tag)}, nil
 }
 
@@ -282,7 +289,9 @@ func WaitallInto(rs []Request, st []Status) error {
 	waits := rs[first].c.env.eng.BeginWaits()
 	for i := first; i < len(rs); i++ {
 		if st == nil {
-			if i += clearDone(waits, rs[i:]); i == len(rs) {
+			done := waits.Done(&rs[i].r, unsafe.Sizeof(rs[i]), len(rs)-i)
+			clear(rs[i : i+done])
+			if i += done; i == len(rs) {
 				break
 			}
 		}
@@ -303,18 +312,6 @@ func WaitallInto(rs []Request, st []Status) error {
 	}
 	waits.End()
 	return joinFailures(rs, st, failures)
-}
-
-// clearDone ends the requests that have succeeded up to the first that has not, and
-// returns how many they are.
-func clearDone(waits rpi.Waits, rs []Request) int {
-	for i := range rs {
-		if !waits.Done(rs[i].r) {
-			return i
-		}
-		rs[i] = Request{}
-	}
-	return len(rs)
 }
 
 // clearInto ends a request that succeeded.

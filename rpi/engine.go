@@ -41,6 +41,8 @@ type Engine struct {
 	apart    func()
 	home     homing
 	peers    []peer
+	plain    int  // see judge
+	someDown bool // some peer has failed
 	sent     []uint64
 	received []uint64
 
@@ -106,7 +108,23 @@ func New(cfg Config) *Engine {
 		e.peers[i].rank = i
 		e.peers[i].lose()
 	}
+	e.judge()
 	return e
+}
+
+// judge sets plain, which tells the calls that are made most often that nothing speaks
+// against a message to or from a rank below it: no rank has failed, no context is
+// poisoned, the job was not aborted. Whoever changes that calls it.
+//
+// These calls are in two parts. In the first, which does what most of them need, nothing
+// is called but at the end, and the end of all else is a call, too: so the compiler
+// keeps everything in registers, where it would put every argument into memory and
+// fetch it again for a call in the middle, even for one that is hardly ever made.
+func (e *Engine) judge() {
+	e.plain = len(e.peers)
+	if e.someDown || len(e.poisoned) != 0 || e.abort.Load() != nil {
+		e.plain = 0
+	}
 }
 
 // Sink returns where module i delivers.
@@ -253,6 +271,7 @@ func (e *Engine) Abort(err error) {
 		return
 	}
 	rouseAll := func() {
+		e.judge()
 		for w := e.blocked.head; w != nil; w = w.next {
 			e.rouse(w)
 		}

@@ -3,6 +3,7 @@ package rpi_test
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -124,16 +125,18 @@ func ExampleEngine_BeginWaits() {
 func ExampleWaits_Done() {
 	a, _, closeBoth := twoRanks()
 	defer closeBoth()
-	sent, _ := a.Isend(1, world, 0, nil, nil, rpi.Standard) // short, so it is over
-	open, _ := a.Irecv(1, world, 0, nil, nil)
+	var rs [3]rpi.Request
+	rs[0], _ = a.Isend(1, world, 0, nil, nil, rpi.Standard) // short, so it is over
+	rs[1], _ = a.Isend(1, world, 0, nil, nil, rpi.Standard)
+	rs[2], _ = a.Irecv(1, world, 0, nil, nil)
 	waits := a.BeginWaits()
-	fmt.Println(waits.Done(sent), waits.Done(open))
-	fmt.Println(waits.Done(sent)) // stale: Wait would say so
+	fmt.Println(waits.Done(&rs[0], unsafe.Sizeof(rs[0]), len(rs)))
+	fmt.Println(waits.Done(&rs[0], unsafe.Sizeof(rs[0]), 1)) // stale: Wait would say so
 	waits.End()
-	a.Cancel(open)
+	a.Cancel(rs[2])
 	// Output:
-	// true false
-	// false
+	// 2
+	// 0
 }
 
 // A module that delivers stops where the engine has enough for now.

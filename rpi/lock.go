@@ -50,10 +50,14 @@ func (l *gateLock) init() {
 }
 
 func (l *gateLock) lock() {
-	if !l.word.CompareAndSwap(0, lockHeld) {
+	if !l.enter() {
 		l.lockSlow()
 	}
 }
+
+// enter takes the lock if nobody is inside or waits, and the gate is open. Who is told
+// that it did not goes on by lockSlow.
+func (l *gateLock) enter() bool { return l.word.CompareAndSwap(0, lockHeld) }
 
 func (l *gateLock) lockSlow() {
 	l.word.Add(lockWaiter)

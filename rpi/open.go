@@ -46,5 +46,17 @@ func (o *Open) Add(p []byte) {
 	release.Store(o.Word, o.Value)
 }
 
+// Add8 is Add for a message of 8 bytes.
+func (o *Open) Add8(p []byte) {
+	*(*[8]byte)(o.Body[o.At:]) = *(*[8]byte)(p)
+	o.At += 8
+	o.Value += o.Each
+	if o.Left--; o.Left == 0 {
+		o.Size = 0
+		o.Value &^= o.Last
+	}
+	release.Store(o.Word, o.Value)
+}
+
 // shut is the Open of a peer that has none.
 var shut Open

@@ -72,6 +72,27 @@ func TestAddToOpen(t *testing.T) {
 	}
 }
 
+// There is no end to the sends that nobody has waited for.
+func TestManyAreAdded(t *testing.T) {
+	_, e, send := opened(t)
+	before := len(e.Pending())
+	rs := make([]rpi.Request, 500)
+	for i := range rs {
+		var err error
+		if rs[i], err = send(3, "a letter"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(e.Pending()) - before; n != len(rs) {
+		t.Errorf("%d are pending, not %d", n, len(rs))
+	}
+	for i, r := range rs {
+		if _, err := e.Wait(r, nil); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+}
+
 // Nothing is added that is not like it, and nothing for which something else counts.
 func TestNothingIsAdded(t *testing.T) {
 	typ := &rpi.Type{ID: 7, Size: 1, Name: "letter"}

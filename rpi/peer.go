@@ -214,6 +214,8 @@ func (e *Engine) failDowns() {
 // that have arrived can still be received.
 func (e *Engine) failPeer(pr *peer, cause error) {
 	pr.failed, pr.short, pr.open = peerFailed(pr.rank, cause), -1, &shut
+	e.someDown = true
+	e.judge()
 	if e.failed != nil {
 		e.failed(pr.rank, pr.failed)
 	}

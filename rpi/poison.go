@@ -34,6 +34,7 @@ func (e *Engine) FreeContext(ctx uint64) {
 	e.enter()
 	defer e.leave()
 	delete(e.poisoned, ctx)
+	e.judge()
 	e.dropUnexpected(ctx, nil)
 }
 
@@ -47,6 +48,7 @@ func (e *Engine) poison(ctx uint64, cause error) {
 	}
 	err := fmt.Errorf("%w: %w", ErrPoisoned, cause)
 	e.poisoned[ctx] = err
+	e.judge()
 	e.dropUnexpected(ctx, err)
 	for _, r := range e.requests {
 		if r.ctx != ctx {

@@ -8,7 +8,45 @@ import "fmt"
 // and ErrPeerFailed come from Wait or Test. A nil t takes any type. (MPI-4.1
 // chapter 3.7)
 func (e *Engine) Irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Request, error) {
-	e.enter()
+	if !e.mu.enter() { // see plain for why it is written like this
+		return e.irecvLate(src, ctx, tag, t, p)
+	}
+	r := e.freeRequests
+	if uint(src) < uint(e.plain) && tag >= 0 && r.next != nil && e.table.kept == 0 {
+		if q := e.table.recent[src+1]; q != nil && q.key.ctx == ctx && q.key.srcTag == uint64(src)<<32|uint64(tag) {
+			e.back.epoch++
+			e.table.seq++
+			e.table.listed++
+			r.peer, r.ctx, r.tag, r.size, r.seq = int32(src), ctx, tag, len(p), e.table.seq
+			r.phase, r.recv = phasePosted, true
+			next, tail := r.next, q.posted.tail
+			r.typ, r.buf, r.prev, r.next, q.posted.tail, e.freeRequests = t, p, tail, nil, r, next
+			if tail != nil {
+				tail.next = r
+			} else {
+				q.posted.head = r
+			}
+			h := r.handle()
+			left := e.exit()
+			if left == 0 {
+				return h, nil
+			}
+			e.pass(left)
+			return h, nil
+		}
+	}
+	return e.irecv(src, ctx, tag, t, p)
+}
+
+// irecvLate is Irecv for who did not get in at once.
+func (e *Engine) irecvLate(src int, ctx uint64, tag int32, t *Type, p []byte) (Request, error) {
+	e.mu.lockSlow()
+	return e.irecv(src, ctx, tag, t, p)
+}
+
+// irecv is Irecv with the lock held.
+func (e *Engine) irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Request, error) {
+	e.back.epoch++
 	r := e.freeRequests
 	e.takeRequest(r)
 	r.is(src, ctx, tag, t, p)

@@ -139,21 +139,23 @@ func (r *request) was(peer int, ctx uint64, tag int32, size int) {
 // freeRequest leaves a request as newRequest expects it: most have dirtied
 // little, and clearing all of it would take longer than the rest of the call.
 func (e *Engine) freeRequest(r *request) {
+	r.reset(e.freeRequests)
+	e.freeRequests = r
+}
+
+// reset makes it a free one, before the others that are.
+func (r *request) reset(others *request) {
 	if r.gen++; r.gen == 0 {
 		r.gen = 1
 	}
 	if r.recv {
 		r.status = Status{}
 	}
-	if r.err != nil {
-		r.err = nil
-	}
 	if r.long {
 		r.transfer = transfer{}
 	}
 	r.phase, r.recv, r.blocking, r.sync, r.detached, r.long, r.held = phaseFree, false, false, false, false, false, 0
-	r.buf, r.w = nil, nil
-	r.next, e.freeRequests = e.freeRequests, r
+	r.err, r.w, r.buf, r.next = nil, nil, nil, others
 }
 
 // complete ends an operation and wakes who waits for it.

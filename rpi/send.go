@@ -26,7 +26,38 @@ const selfEager = 64 << 10
 // waited for or tested complete. Errors: ErrRank, ErrTag, ErrPoisoned,
 // ErrPeerFailed, ErrAborted; then there is no request. (MPI-4.1 chapter 3.7)
 func (e *Engine) Isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) (Request, error) {
-	e.enter()
+	if !e.mu.enter() { // see plain for why it is written like this
+		return e.isendLate(dst, ctx, tag, t, p, mode)
+	}
+	r := e.freeRequests
+	if uint(dst) < uint(e.plain) && r.next != nil && mode == Standard {
+		if o := e.peers[dst].open; len(p) == 8 && o.Like(ctx, tag, t.id(), 8) {
+			e.back.epoch++
+			e.freeRequests = r.next
+			o.Add8(p)
+			e.count(dst, 8)
+			r.was(dst, ctx, tag, 8)
+			h := r.handle()
+			left := e.exit()
+			if left == 0 {
+				return h, nil
+			}
+			e.pass(left)
+			return h, nil
+		}
+	}
+	return e.isend(dst, ctx, tag, t, p, mode)
+}
+
+// isendLate is Isend for who did not get in at once.
+func (e *Engine) isendLate(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) (Request, error) {
+	e.mu.lockSlow()
+	return e.isend(dst, ctx, tag, t, p, mode)
+}
+
+// isend is Isend with the lock held.
+func (e *Engine) isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) (Request, error) {
+	e.back.epoch++
 	r := e.freeRequests
 	e.takeRequest(r)
 	if o := e.openTo(dst); mode == Standard && o.Like(ctx, tag, t.id(), len(p)) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+	"unsafe"
 )
 
 // waiter is one caller that waits: for a request, for any of several, or for a
@@ -352,15 +353,24 @@ func (e *Engine) BeginWaits() Waits {
 // Wait is Engine.Wait.
 func (w Waits) Wait(h Request, v *View) (Status, error) { return w.e.wait(h, v) }
 
-// Done ends an operation that has succeeded, if it has, as Wait does, for those who do
-// not need its status. It reports false where only Wait can tell.
-func (w Waits) Done(h Request) bool {
-	r := h.r
-	if r == nil || r.gen != h.gen || r.phase != phaseDone || r.err != nil {
-		return false
+// Done ends operations that have succeeded, as Wait does, for those who do not need
+// their statuses: n of them one after the other, up to the first of which only Wait can
+// tell, and returns how many. Their handles are parts of values of the caller's own that
+// lie side by side and have so many bytes each; first is that of the first.
+func (w Waits) Done(first *Request, bytes uintptr, n int) int {
+	free := w.e.freeRequests
+	done := 0
+	for ; done < n; done++ {
+		h := (*Request)(unsafe.Add(unsafe.Pointer(first), uintptr(done)*bytes))
+		r := h.r
+		if r == nil || r.gen != h.gen || r.phase != phaseDone || r.err != nil {
+			break
+		}
+		r.reset(free)
+		free = r
 	}
-	w.e.freeRequest(r)
-	return true
+	w.e.freeRequests = free
+	return done
 }
 
 // End ends the row.
