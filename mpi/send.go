@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -42,9 +43,9 @@ func Recv[T any](c *Comm, buf []T, src, tag int) (Status, error) {
 		k := c.core
 		s, err := k.eng.Recv(k.toWorld(src), k.ctx, int32(tag), t, bytesOf(buf), c.view)
 		if err != nil {
-			err = c.failPeer("Recv", "source", src, tag, err)
+			return c.status(s, t.Size), c.failPeer("Recv", "source", src, tag, err)
 		}
-		return c.status(s, t.Size), err
+		return Status{Source: src, Tag: s.Tag, Bytes: s.Bytes, Count: s.Bytes / int(unsafe.Sizeof(*new(T)))}, nil
 	}
 	t, err := elem[T]()
 	return c.recv("Recv", t, err, bytesOf(buf), src, tag)

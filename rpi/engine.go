@@ -391,10 +391,12 @@ func (e *Engine) settle(brief bool) bool {
 // flush hands on what modules hold back, and lets the next message to each
 // peer go at once.
 func (e *Engine) flush() {
-	e.flushes++
-	if e.dirty == 0 {
-		return
+	if e.flushes++; e.dirty != 0 {
+		e.flushDirty()
 	}
+}
+
+func (e *Engine) flushDirty() {
 	for k, m := range e.modules {
 		if e.dirty&(1<<k) != 0 {
 			m.Flush()

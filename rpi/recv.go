@@ -70,16 +70,34 @@ func (e *Engine) irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Reque
 // withdrawn, unless a message for it has begun to arrive: that is finished.
 // Errors: ErrRank, ErrTag, ErrTruncate (what fits is in p), ErrType,
 // ErrPeerFailed, ErrPoisoned, ErrAborted, ErrDeadline. (MPI-4.1 chapter 3.2)
-func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (st Status, err error) {
-	e.enter()
+func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (Status, error) {
+	if !e.mu.enter() { // see plain for why it is written like this
+		return e.recvLate(src, ctx, tag, t, p, v)
+	}
 	if n := e.recvShort(src, ctx, tag, t, p, v); n >= 0 {
-		st = Status{Source: src, Tag: int(tag), Bytes: n, Type: t.ID}
-	} else {
-		st, err = e.recv(src, ctx, tag, t, p, v)
-	}
-	if left := e.exit(); left != 0 {
+		e.back.epoch++
+		st := Status{Source: src, Tag: int(tag), Bytes: n, Type: t.ID}
+		left := e.exit()
+		if left == 0 {
+			return st, nil
+		}
 		e.pass(left)
+		return st, nil
 	}
+	return e.recvOdd(src, ctx, tag, t, p, v)
+}
+
+// recvLate is Recv for who did not get in at once.
+func (e *Engine) recvLate(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (Status, error) {
+	e.mu.lockSlow()
+	return e.recvOdd(src, ctx, tag, t, p, v)
+}
+
+// recvOdd is Recv with the lock held.
+func (e *Engine) recvOdd(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) (Status, error) {
+	e.back.epoch++
+	st, err := e.recv(src, ctx, tag, t, p, v)
+	e.leave()
 	return st, err
 }
 

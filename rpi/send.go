@@ -86,7 +86,39 @@ func (e *Engine) isend(dst int, ctx uint64, tag int32, t *Type, p []byte, mode S
 // message is given up, unless it is under way already: then Send finishes it.
 // Errors: those of Isend and ErrDeadline. (MPI-4.1 chapter 3.2)
 func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode, v *View) error {
-	e.enter()
+	if !e.mu.enter() { // see plain for why it is written like this
+		return e.sendLate(dst, ctx, tag, t, p, mode, v)
+	}
+	if uint(dst) >= uint(e.plain) || tag < 0 || mode != Standard || v != nil && v.fired.Load() {
+		return e.sendOdd(dst, ctx, tag, t, p, mode, v)
+	}
+	pr := &e.peers[dst]
+	if o := pr.open; len(p) == 8 && o.Like(ctx, tag, t.id(), 8) {
+		o.Add8(p)
+	} else if o.Size != 0 || pr.shortcut == nil || len(p) > pr.short || pr.blocked || pr.first.head != nil {
+		return e.sendOdd(dst, ctx, tag, t, p, mode, v)
+	} else if more := e.holdBack(pr); !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more) {
+		return e.sendLong(pr, ctx, tag, t, p, more, v)
+	}
+	e.back.epoch++
+	e.count(dst, len(p))
+	left := e.exit()
+	if left == 0 {
+		return nil
+	}
+	e.pass(left)
+	return nil
+}
+
+// sendLate is Send for who did not get in at once.
+func (e *Engine) sendLate(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode, v *View) error {
+	e.mu.lockSlow()
+	return e.sendOdd(dst, ctx, tag, t, p, mode, v)
+}
+
+// sendOdd is Send with the lock held.
+func (e *Engine) sendOdd(dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode, v *View) error {
+	e.back.epoch++
 	var err error
 	if o := e.openTo(dst); mode == Standard && o.Like(ctx, tag, t.id(), len(p)) && !v.done() {
 		o.Add(p)
@@ -94,9 +126,19 @@ func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode Se
 	} else if mode != Standard || v.done() || !e.sendAtOnce(dst, ctx, tag, t, p) {
 		err = e.send(dst, ctx, tag, t, p, mode, v)
 	}
-	if left := e.exit(); left != 0 {
-		e.pass(left)
+	e.leave()
+	return err
+}
+
+// sendLong is sendOdd for what has no room in a cell.
+func (e *Engine) sendLong(pr *peer, ctx uint64, tag int32, t *Type, p []byte, more bool, v *View) (err error) {
+	e.back.epoch++
+	if e.sendWhole(pr, ctx, tag, t, p, more) {
+		e.count(pr.rank, len(p))
+	} else {
+		err = e.send(pr.rank, ctx, tag, t, p, Standard, v)
 	}
+	e.leave()
 	return err
 }
 
@@ -124,7 +166,7 @@ func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) b
 	if len(p) > pr.short || pr.stuck() {
 		return false
 	}
-	more := pr.flushed == e.flushes && e.dirty&pr.bit != 0 || e.batch(pr, len(p))
+	more := e.holdBack(pr)
 	if (pr.shortcut == nil || !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more)) && !e.sendWhole(pr, ctx, tag, t, p, more) {
 		return false
 	}
@@ -188,20 +230,25 @@ func (e *Engine) fill(k Kind, ctx uint64, tag int32, t *Type, n int) {
 	h.Req, h.Off, h.Type = 0, 0, t.id()
 }
 
-// batch tells whether a message of n bytes may be held back; see smallMax.
-func (e *Engine) batch(pr *peer, n int) bool {
-	if n > smallMax {
-		return false
-	}
+// holdBack tells whether a small message may be held back; see smallMax.
+func (e *Engine) holdBack(pr *peer) bool {
 	if pr.flushed != e.flushes {
 		pr.flushed = e.flushes
 		return false
 	}
 	if e.dirty&pr.bit == 0 {
-		e.dirty |= pr.bit
-		e.wakeForBatch()
+		e.beginBatch(pr)
 	}
 	return true
+}
+
+// batch is holdBack for a message of n bytes.
+func (e *Engine) batch(pr *peer, n int) bool { return n <= smallMax && e.holdBack(pr) }
+
+//go:noinline
+func (e *Engine) beginBatch(pr *peer) {
+	e.dirty |= pr.bit
+	e.wakeForBatch()
 }
 
 // startSend begins a send that checkSend found possible.

@@ -12,18 +12,17 @@ const shortTurns = 64
 // recvShort receives a message, if it can, and returns its length, else a negative
 // number.
 func (e *Engine) recvShort(src int, ctx uint64, tag int32, t *Type, p []byte, v *View) int {
-	if !e.plainRecv(src, tag) || tag < 0 || t == nil || !e.unburdened() || v.done() {
+	if uint(src) >= uint(e.plain) || tag < 0 || t == nil || !e.unburdened() || v != nil && v.fired.Load() {
 		return TakeOther
 	}
 	pr := &e.peers[src]
-	if pr.shortcut == nil {
-		return TakeOther
-	}
-	if (e.polls+1)%shortTurns == 0 { // others may have sent something
+	if pr.shortcut == nil || (e.polls+1)%shortTurns == 0 { // others may have sent something
 		return TakeOther
 	}
 	e.polls++
-	e.flush()
+	if e.flushes++; e.dirty != 0 {
+		e.flushDirty()
+	}
 	n := pr.shortcut.TakeShort(src, ctx, tag, t.ID, p)
 	for looks := 1; n == TakeNone && looks < e.pace.short && !e.mu.contended(); looks++ {
 		n = pr.shortcut.TakeShort(src, ctx, tag, t.ID, p)
