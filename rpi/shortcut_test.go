@@ -1,8 +1,11 @@
 package rpi_test
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -211,6 +214,79 @@ func TestShortcutYields(t *testing.T) {
 		}
 		if _, err := e[1].Recv(0, 5, 3, typ, make([]byte, 8), nil); err != nil || short[1].looked != most {
 			t.Errorf("%d ranks on the machine: %d looks, %v", local, short[1].looked, err)
+		}
+	}
+}
+
+// What is not a short message that may go at once does not go by the shortcut.
+func TestSendStaysBehind(t *testing.T) {
+	typ := &rpi.Type{ID: 1, Size: 1, Name: "a"}
+	soon := func(e *rpi.Engine) *rpi.View {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		t.Cleanup(cancel)
+		v := rpi.NewView(ctx, e)
+		t.Cleanup(func() { v.Close() })
+		return v
+	}
+	for name, c := range map[string]struct {
+		tag  int32
+		mode rpi.SendMode
+		want error
+		sent int // frames in all
+		do   func(net *fakeNet, e *rpi.Engine)
+	}{
+		"behind another": {3, rpi.Standard, rpi.ErrDeadline, 1, func(net *fakeNet, e *rpi.Engine) {
+			net.window = 1
+			for range 2 { // the second finds no room
+				e.Isend(1, 5, 3, typ, []byte("before"), rpi.Standard)
+			}
+			net.modules[1].wire[0] = nil // there is room again, but the engine was not told
+		}},
+		"synchronous":  {3, rpi.Synchronous, rpi.ErrDeadline, 1, func(*fakeNet, *rpi.Engine) {}},
+		"no tag":       {-5, rpi.Standard, rpi.ErrTag, 0, func(*fakeNet, *rpi.Engine) {}},
+		"not too late": {3, rpi.Standard, nil, 1, func(*fakeNet, *rpi.Engine) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			net, _, e := shortcuts(t, 2)
+			c.do(net, e[0])
+			if err := e[0].Send(1, 5, c.tag, typ, []byte("a letter"), c.mode, soon(e[0])); !errors.Is(err, c.want) {
+				t.Errorf("%v, not %v", err, c.want)
+			}
+			if n := len(net.modules[0].more); n != c.sent {
+				t.Errorf("%d frames were sent, not %d", n, c.sent)
+			}
+		})
+	}
+	t.Run("a receive too late", func(t *testing.T) {
+		_, _, e := shortcuts(t, 2)
+		v := soon(e[1])
+		for v.Err() == nil { // it fires by itself
+			runtime.Gosched()
+		}
+		e[0].Send(1, 5, 3, typ, []byte("a letter"), rpi.Standard, nil)
+		if _, err := e[1].Recv(0, 5, 3, typ, make([]byte, 8), v); !errors.Is(err, rpi.ErrDeadline) {
+			t.Error("received:", err)
+		}
+	})
+}
+
+// Messages of any length are added to what is open, by Send and by Isend.
+func TestOthersAreAdded(t *testing.T) {
+	for _, text := range []string{"x", "four", "twelve bytes", "twenty bytes of text"} {
+		_, short, e := shortcuts(t, 2)
+		short[0].opening = true
+		typ := &rpi.Type{ID: 1, Size: 1, Name: "a"}
+		short[0].opens[1] = rpi.Open{
+			Size: len(text) + 1, Ctx: 5, Tag: 3, Type: 1, Body: &short[0].bodies[1], Left: 2, Word: &short[0].words[1], Each: 2,
+		}
+		if err := e[0].Send(1, 5, 3, typ, []byte(text), rpi.Standard, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e[0].Isend(1, 5, 3, typ, []byte(text), rpi.Standard); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(short[0].bodies[1][:2*len(text)]); short[0].sent != 0 || got != text+text || short[0].words[1] != 4 {
+			t.Errorf("%q is open, word %d, %d were sent otherwise", got, short[0].words[1], short[0].sent)
 		}
 	}
 }
