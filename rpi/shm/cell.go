@@ -18,7 +18,7 @@ const (
 //
 //	bits 0..14   the lap, so that what an earlier lap left is not taken for new
 //	bit  15      1: memory that was never written is no cell
-//	bits 16..20  the frame's kind; in an inline cell, how many messages there are
+//	bits 16..20  the frame's kind; in forms of messages alone, how many there are
 //	bits 21..23  the cell's form
 //	bits 24..31  length of each message in an inline cell, or of that in a pair
 //	bits 32..63  how many cells of the ring in the other direction are used up
@@ -67,9 +67,13 @@ const (
 	formOpen          // formInline, and messages may be added as long as no cell follows
 	formPair          // an eager message, of whose payload the rest is in the next cell
 	formRest          // this next one
+	formLone          // an eager message, of which one chunk holds the whole payload
+	formHalf          // formLone, but the second half of the payload is still being written
 )
 
 func (c *cell) rest() *rest { return (*rest)(unsafe.Pointer(c)) }
+
+func (c *cell) lone() *lone { return (*lone)(unsafe.Pointer(c)) }
 
 func (c *cell) wide() *wide { return (*wide)(unsafe.Pointer(c)) }
 

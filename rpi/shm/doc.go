@@ -48,9 +48,13 @@
 // is full or the pool empty.
 //
 // Longer payloads are copied into chunks of the sender's pool, which the cells
-// name. The frame's first cell has its header and first chunk, further ones
-// follow: the receiver copies one to its destination while the sender fills the
-// next, from 8 KB on. Large pieces are moved in a way that does not fetch what
+// name. A message of up to 8 KB has one, and its cell nothing but envelope, place
+// and length. If the receiver has used up all else, and so most likely waits, one
+// from 2 KB on is shown when its first half is there: the receiver copies that while
+// the sender writes the second, and then changes the form in the word of the cell. Of
+// any other frame the first cell has the header and the first chunk, further ones
+// follow, and the receiver copies one to its destination while the sender fills the
+// next. Large pieces are moved in a way that does not fetch what
 // they overwrite, where the processor has one. A frame for which there is no room
 // is continued by Poll and Flush. A chunk is free when the cell that named it is
 // used up: only the sender keeps account of it.

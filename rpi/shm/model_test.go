@@ -44,6 +44,11 @@ func TestModel(t *testing.T) {
 					m.sendAlike(r, from, (from+1)%n, size, rapid.Bool().Draw(r, "more"))
 				}
 			},
+			"half": func(r *rapid.T) {
+				from := rapid.IntRange(0, n-1).Draw(r, "from")
+				to := (from + rapid.IntRange(1, n-1).Draw(r, "to")) % n
+				m.sendHalf(r, from, to, rapid.SampledFrom([]int{leastHalved + 1, 4001, mostLone - 1}).Draw(r, "size"))
+			},
 			"burst": func(r *rapid.T) {
 				from := rapid.IntRange(0, n-1).Draw(r, "from")
 				for range 1 << minShift {
@@ -124,6 +129,29 @@ func (m *model) send(r *rapid.T, from, to, size int, more bool) {
 		h.Kind, h.Off = rpi.Data, uint64(k)
 	}
 	m.offer(r, from, to, h, pattern(k, size), more)
+}
+
+// sendHalf sends a message and lets the receiver look before its second half is there.
+func (m *model) sendHalf(r *rapid.T, from, to, size int) {
+	o := &m.M[from].peers[to].out
+	tail := o.tail
+	m.send(r, from, to, size, false)
+	if o.busy || o.tail != tail+1 || o.cells[tail&o.mask].word>>formShift&7 != formLone {
+		return // it took another way
+	}
+	whole := halve(m.M[from], to)
+	for range rapid.IntRange(0, 3).Draw(r, "looks") {
+		if rapid.Bool().Draw(r, "poll") {
+			m.M[to].Poll()
+		} else {
+			m.take(r, from, to, false, size)
+		}
+		m.check(r)
+		if m.come[from][to] == m.sent[from][to] {
+			r.Fatalf("half a message of rank %d has arrived", from)
+		}
+	}
+	whole()
 }
 
 // alike is the tag of messages whose number is in their first two bytes.
@@ -270,6 +298,16 @@ func FuzzPeer(f *testing.F) {
 	f.Add(append(put(formWhole, 0, 60), put(formMore, 0, 40)...), uint64(0), uint32(0))
 	f.Add(append(put(formWhole, 0, 60), put(formMore, 0, 41)...), uint64(0), uint32(1<<31))
 	f.Add(put(formWhole, 0, 1<<31), uint64(1<<63), uint32(1<<32-1))
+	lone := func(form uint8, n uint32) []byte {
+		cell := put(form, 0, 0)
+		binary.NativeEndian.PutUint64(cell, word(seqOf(0), 1, form, 0, 0))
+		binary.NativeEndian.PutUint32(cell[28:], n)
+		binary.NativeEndian.PutUint32(cell[24:], uint32(layoutOf(2).pool))
+		return cell
+	}
+	f.Add(lone(formLone, 8), uint64(0), uint32(0))
+	f.Add(append(lone(formHalf, mostLone), lone(formLone, mostLone+1)...), uint64(0), uint32(0))
+	f.Add(append(put(formWhole, 0, 60), lone(formHalf, 1)...), uint64(0), uint32(0))
 	f.Add([]byte{}, uint64(doorOpen|5), uint32(0))
 	f.Add([]byte{}, door(layoutOf(2).pool-cellSize<<minShift, minShift), uint32(0))
 	f.Fuzz(func(t *testing.T, cells []byte, way uint64, taken uint32) {

@@ -22,6 +22,7 @@ type receiver struct {
 	mask  uint32
 	head  uint32  // cells used up
 	part  int     // of the next one, messages delivered
+	half  uint64  // its word, if only half of its payload was there; else 0
 	spot  int     // its place in Module.spots
 	told  uint32  // the same, as the peer was told by way of taken
 	taken *uint32 // in this rank's control part
@@ -51,6 +52,9 @@ func (s *spot) news() bool {
 
 // ready reports whether the next cell is there.
 func (in *receiver) ready() bool {
+	if in.half != 0 {
+		return atomic.LoadUint64(in.wordOf(in.head)) != in.half
+	}
 	return in.cells != nil && in.valid(in.head) && (!in.drained(atomic.LoadUint64(in.wordOf(in.head))) || in.valid(in.head+1))
 }
 
@@ -163,12 +167,17 @@ func (m *Module) receive(s *spot) {
 				break
 			}
 		}
+		in.half = 0
 		var err error
 		switch w >> 21 & 7 {
 		case formInline, formOpen:
 			err = m.inline(peer, in, c, w)
 		case formPair:
 			err = m.pair(peer, in, c, w)
+		case formLone:
+			err = m.lone(peer, p, c, w)
+		case formHalf:
+			err = in.halved(w)
 		default:
 			err = m.wide(peer, p, c, w)
 		}
@@ -214,7 +223,10 @@ func (in *receiver) pass(c *cell, w uint64) bool {
 func (in *receiver) look(s *spot) {
 	at := in.head
 	s.open = nil
-	if in.part != 0 {
+	if in.half != 0 {
+		s.open, s.last = in.wordOf(at), in.half
+		at++
+	} else if in.part != 0 {
 		at += in.lookBehind(s)
 	}
 	s.word, s.seq = in.wordOf(at), seqOf(at>>in.shift)

@@ -32,9 +32,8 @@ type sender struct {
 // space returns how many cells can be filled.
 func (o *sender) space() uint32 { return uint32(len(o.cells)) - (o.tail - o.used) }
 
-// Send hands over a frame: its header, and up to 40 bytes of an eager message, in
-// one cell, up to 96 bytes in two; other payloads by way of chunks. Messages that
-// may wait share a cell if they are alike: see Open. It makes no upcalls.
+// Send hands over a frame: a plain eager message as SendShort does, if it can, others
+// with a header, and payloads by way of chunks. It makes no upcalls.
 func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
 	plain := h.Kind == rpi.Eager && h.Flags == 0
 	if plain && m.SendShort(peer, h.Ctx, h.Tag, h.Type, payload, more) {
@@ -50,20 +49,17 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 			return rpi.Taken
 		}
 	}
-	if plain && len(payload) <= pairMax && o.space() > 1 {
-		m.sendPair(peer, h, payload, more)
-		return rpi.Taken
-	}
 	return m.sendWide(peer, h, payload, ref, more)
 }
 
-// SendShort sends an eager message that has room in one cell. Others may be added.
+// SendShort sends an eager message: up to 40 bytes in one cell, up to 96 bytes in two, up
+// to 8 KB by way of a chunk. Those that may wait share a cell if they are alike: see Open.
 func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool {
 	p := &m.peers[peer]
 	o := &p.out
 	o.open.Size = 0
 	if len(payload) > inlineMax || o.busy || o.space() == 0 {
-		return false
+		return !o.busy && o.space() != 0 && m.sendLonger(peer, ctx, tag, typ, payload, more)
 	}
 	c := &o.cells[o.tail&o.mask]
 	c.ctx, c.tag, c.typ = ctx, tag, typ
@@ -102,9 +98,21 @@ var fellows = func() (n [inlineMax/2 + 1]uint32) {
 // Open returns what was sent last to a peer.
 func (m *Module) Open(peer int) *rpi.Open { return &m.peers[peer].out.open }
 
+// sendLonger is SendShort for what has no room in one cell.
+func (m *Module) sendLonger(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool {
+	switch n := len(payload); {
+	case n > mostLone:
+		return false
+	case n <= pairMax && m.peers[peer].out.space() > 1:
+		m.sendPair(peer, ctx, tag, typ, payload, more)
+		return true
+	}
+	return m.sendLone(peer, ctx, tag, typ, payload, more)
+}
+
 // sendPair sends a message in two cells. In three it was slower than by way of a
 // chunk, which the sender's cache has always at hand.
-func (m *Module) sendPair(peer int, h *rpi.Header, payload []byte, more bool) {
+func (m *Module) sendPair(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) {
 	p := &m.peers[peer]
 	o := &p.out
 	next := o.tail + 1
@@ -112,7 +120,7 @@ func (m *Module) sendPair(peer int, h *rpi.Header, payload []byte, more bool) {
 	r.word = word(seqOf(next>>o.shift), 0, formRest, 0, 0)
 	copy(r.body[:], payload[inlineMax:])
 	c := &o.cells[o.tail&o.mask]
-	c.ctx, c.tag, c.typ = h.Ctx, h.Tag, h.Type
+	c.ctx, c.tag, c.typ = ctx, tag, typ
 	copy(c.body[:], payload)
 	m.publish(peer, p, c, rpi.Eager, formPair, uint8(len(payload)), more)
 	o.tail++

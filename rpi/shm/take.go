@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/move"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -25,12 +24,15 @@ func (m *Module) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []by
 	for looks := 0; uint16(w) != s.seq && looks < quickLooks; looks++ {
 		w = atomic.LoadUint64(s.word)
 	}
-	if uint16(w) != s.seq || in.frame {
+	if uint16(w) != s.seq || in.frame || in.half != 0 {
 		return m.nothing()
 	}
 	c := (*cell)(unsafe.Pointer(s.word))
 	n := int(w >> 24 & 0xff)
 	if w>>16&0xff != formInline<<5|1 || in.part != 0 || n > inlineMax {
+		if (w&^half)>>16&0xff == formLone<<5|1 && in.part == 0 {
+			return m.takeLone(peer, p, s, c, w, ctx, tag, typ, buf)
+		}
 		return m.takeOdd(peer, p, s, ctx, tag, typ, buf)
 	}
 	if c.ctx != ctx || c.tag != tag || c.typ != typ || n > len(buf) {
@@ -62,13 +64,12 @@ func (m *Module) believe(peer int, p *peer, w uint64) bool {
 	return !p.down
 }
 
-// takeOdd is TakeShort for a message that shares its cell, or whose payload is in a
-// chunk.
+// takeOdd is TakeShort for a message that shares its cell, or that is in two.
 func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ uint32, buf []byte) int {
 	in := &p.in
 	c := &in.cells[in.head&in.mask]
 	w := atomic.LoadUint64(&c.word)
-	n, owed := rpi.TakeOther, in.owes
+	n := rpi.TakeOther
 	if p.out.leased > 0 && !m.believe(peer, p, w) {
 		return n
 	}
@@ -76,17 +77,13 @@ func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ 
 	case in.drained(w):
 	case form == formInline || form == formOpen:
 		n = in.takeInline(c, w, ctx, tag, typ, buf)
-	case form == formWhole && in.part == 0 && rpi.Kind(w>>16&31) == rpi.Eager:
-		n = m.takeWhole(p, c, ctx, tag, typ, buf)
+	case form == formPair && in.part == 0:
+		n = in.takePair(c, w, ctx, tag, typ, buf)
 	}
 	if n >= 0 {
 		in.look(s)
-		switch {
-		case owed, in.owes && !m.lends, in.head-in.told >= uint32(len(in.cells))/4:
+		if in.behind() {
 			m.tell(peer, p)
-		case in.owes && !in.owing:
-			in.owing = true
-			m.owing = append(m.owing, peer)
 		}
 	}
 	return n
@@ -125,22 +122,15 @@ func (in *receiver) takeInline(c *cell, w uint64, ctx uint64, tag int32, typ uin
 	return n
 }
 
-// takeWhole takes a message whose payload is in one chunk.
-func (m *Module) takeWhole(p *peer, shared *cell, ctx uint64, tag int32, typ uint32, buf []byte) int {
-	c := *shared.wide()
-	at, n := int(c.chunk), int(c.size)
-	if c.ctx != ctx || c.tag != tag || c.typ != typ || c.flags != 0 || c.len != uint64(n) || n > len(buf) {
+// takePair takes a message that is in two cells.
+func (in *receiver) takePair(c *cell, w uint64, ctx uint64, tag int32, typ uint32, buf []byte) int {
+	n := int(w >> 24 & 0xff)
+	if n <= inlineMax || n > pairMax || w>>16&31 != uint64(rpi.Eager) || n > len(buf) || c.ctx != ctx || c.tag != tag || c.typ != typ {
 		return rpi.TakeOther
 	}
-	if n > 0 {
-		if at < m.layout.pool || n > m.layout.size-at {
-			return rpi.TakeOther
-		}
-		p.in.long = false
-		move.Bytes(buf, m.payload(p, at, n))
-		p.in.owes = true
-	}
-	p.in.head++
+	copy(buf, c.body[:])
+	copy(buf[inlineMax:n], in.cells[(in.head+1)&in.mask].rest().body[:])
+	in.head += 2
 	return n
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// The shortcut takes what is in one cell, in a part of one, or in one chunk, if it is
+// The shortcut takes what is in a part of a cell, in one, in two or in one chunk, if it is
 // just what was asked for, and nothing else.
 func TestTakeShort(t *testing.T) {
 	w := newWorld(t, 3)
@@ -33,7 +33,7 @@ func TestTakeShort(t *testing.T) {
 	w.Connect(0, 1)
 	want("an empty ring", take(1, 8), rpi.TakeNone)
 	send := func(tag, n int, more bool) { t.Helper(); w.Send(0, 1, eager(tag, n), pattern(tag, n), 0, more) }
-	for _, n := range []int{0, 1, 8, 40, 97, 1000, 8 << 10} {
+	for _, n := range []int{0, 1, 8, 40, 41, 96, 97, 1000, 8 << 10} {
 		send(n, n, false)
 		want("another tag", take(n+1, n), rpi.TakeOther)
 		if n > 0 {
@@ -52,7 +52,7 @@ func TestTakeShort(t *testing.T) {
 	send(7, 8, true)
 	for want("in the open cell", take(7, 8), rpi.TakeOther); b.Poll(); {
 	}
-	for _, h := range []rpi.Header{{Kind: rpi.EagerSync, Tag: 7, Ctx: 5, Len: 8}, {Kind: rpi.Eager, Tag: 7, Ctx: 5, Len: pairMax}, {Kind: rpi.Eager, Tag: 7, Ctx: 5, Len: largeChunk + 1}, {Kind: rpi.Eager, Flags: rpi.FlagGone, Tag: 7, Ctx: 5, Len: 8}} {
+	for _, h := range []rpi.Header{{Kind: rpi.EagerSync, Tag: 7, Ctx: 5, Len: 8}, {Kind: rpi.EagerSync, Tag: 7, Ctx: 5, Len: pairMax}, {Kind: rpi.Eager, Tag: 7, Ctx: 5, Len: largeChunk + 1}, {Kind: rpi.Eager, Flags: rpi.FlagGone, Tag: 7, Ctx: 5, Len: 8}} {
 		w.Send(0, 1, h, pattern(7, int(h.Len)), 0, false)
 		want("a frame of another kind", take(7, rpi.MaxFrame), rpi.TakeOther)
 		w.Until("polled", func() bool { return !b.pending() })
