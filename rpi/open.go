@@ -2,8 +2,8 @@ package rpi
 
 import "github.com/gorun-mpi/gorun/internal/release"
 
-// OpenMax is the most bytes of payload that an Open takes together.
-const OpenMax = 40
+// OpenMax is how long the memory is that an Open lies in.
+const OpenMax = 64
 
 // Open is what a module sent last to a peer while messages may be added to that: short
 // ones that are just like it but for their payload, and that may wait. The engine adds
@@ -15,7 +15,7 @@ type Open struct {
 	Ctx   uint64
 	Tag   int32
 	Type  uint32
-	Body  *[OpenMax]byte // where payloads go, one behind the other
+	Body  *[OpenMax]byte // where payloads go, one behind the other, and what else there is before
 	At    uint32         // where the next one goes
 	Left  uint32         // how many may be added; At + Left x (Size - 1) <= OpenMax
 	Word  *uint64        // says how many there are; stored last

@@ -30,7 +30,7 @@ func (m *fakeShort) SendShort(peer int, ctx uint64, tag int32, typ uint32, paylo
 	if *o = (rpi.Open{}); m.opening && more && len(payload) > 0 {
 		*o = rpi.Open{
 			Size: len(payload) + 1, Ctx: ctx, Tag: tag, Type: typ,
-			Body: &m.bodies[peer], Left: uint32(rpi.OpenMax/len(payload)) - 1,
+			Body: &m.bodies[peer], Left: uint32(40/len(payload)) - 1,
 			Word: &m.words[peer], Value: 100, Each: 2, Last: 64,
 		}
 	}

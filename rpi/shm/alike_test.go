@@ -57,23 +57,23 @@ func TestAlike(t *testing.T) {
 		}
 		r.arrived()
 	}
-	r.send(12, 8, true)
-	want(3)
+	r.send(11, 8, true) // five with their envelope, then seven without it
+	want(2)
 	r.send(1, 8, true) // into the cell that was read
-	want(3)
+	want(2)
 	r.send(3, 8, true)
-	want(4)
+	want(3)
 	r.send(1, 8, false) // which may not wait
-	want(5)
+	want(4)
 	r.send(1, 8, true)
+	want(5)
+	r.send(6, 9, true) // longer
 	want(6)
-	r.send(2, 9, true) // longer
-	want(7)
 	r.send(2, 8, true)
-	want(8)
+	want(7)
 	r.M[0].Flush() // and whoever slept was woken for what was there
 	r.send(2, 8, true)
-	want(9)
+	want(8)
 	for _, h := range []rpi.Header{{Kind: rpi.Ack, Req: 5}, {Kind: rpi.Eager, Tag: 1, Ctx: 5, Len: 8}, {Kind: rpi.EagerSync, Tag: alike, Ctx: 5, Len: 8}, {Kind: rpi.Eager, Tag: alike, Ctx: 6, Len: 97}} {
 		before := r.cells()
 		w.Send(0, 1, h, numbered(r.n, 97)[:h.PayloadLen()], 0, true)
@@ -83,8 +83,49 @@ func TestAlike(t *testing.T) {
 		want(before + 2)
 	}
 	before := r.cells()
-	r.send(5, 21, true) // two of them would be too long
+	r.send(4, 28, true) // longer than two that come with their envelope
+	want(before + 2)
+	before = r.cells()
+	r.send(5, 29, true) // two of them would be too long
 	want(before + 5)
+}
+
+// A cell without an envelope has that of the last one that was open, whatever came
+// between and however it was received; where that is another, or there was none, it has
+// its own.
+func TestAlikeAgain(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		w := newWorld(t, 2)
+		w.Send(0, 1, eager(9, 0), nil, 0, false) // which has the ring attached
+		w.M[1].Poll()
+		taken := 0
+		for i, s := range []struct {
+			tag        int32
+			more, also bool
+		}{{3, true, false}, {3, false, false}, {4, false, false}, {3, true, true}, {4, true, false}, {3, true, false}, {3, true, true}} {
+			o := &w.M[0].peers[1].out
+			h, text, before := eager(int(s.tag), 8), string(numbered(i, 8)), o.tail
+			w.Send(0, 1, h, []byte(text), 0, s.more)
+			w.M[0].Flush() // nothing is added
+			if word := o.cells[before&o.mask].word; o.tail != before+1 || word&alsoBit != 0 != s.also {
+				t.Errorf("message %d: %d cells, word %#x", i, o.tail-before, word)
+			}
+			if buf := make([]byte, 8); short && w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, buf) == 8 {
+				if taken++; string(buf) != text {
+					t.Errorf("message %d: took %q", i, buf)
+				}
+				continue
+			}
+			w.M[1].Poll()
+			if f := w.S[1].Got[0][1+i-taken]; f.Tag != s.tag || f.Ctx != h.Ctx || f.Type != h.Type || string(f.Payload) != text {
+				t.Errorf("message %d: %+v", i, f)
+			}
+		}
+		if short != (taken > 2) {
+			t.Errorf("%d were taken", taken)
+		}
+		w.Close()
+	}
 }
 
 // A message that comes into a cell while the receiver delivers those that were there

@@ -8,7 +8,8 @@ import (
 
 const (
 	cellSize  = 64
-	inlineMax = rpi.OpenMax         // bytes of messages that travel in one cell
+	inlineMax = 40                  // bytes of messages that travel in one cell
+	alsoMax   = 56                  // where their envelope is that of those before
 	mostAlike = 31                  // of them
 	restMax   = 56                  // bytes of what is in a second one
 	pairMax   = inlineMax + restMax // bytes of a message that travels in two
@@ -20,7 +21,8 @@ const (
 //	bit  15      1: memory that was never written is no cell
 //	bits 16..20  the frame's kind; in forms of messages alone, how many there are
 //	bits 21..23  the cell's form
-//	bits 24..31  length of each message in an inline cell, or of that in a pair
+//	bits 24..30  length of each message in an inline cell, or of that in a pair
+//	bit  31      1: the envelope of the messages is that of the last cell that was open
 //	bits 32..63  how many cells of the ring in the other direction are used up
 type cell struct {
 	word uint64
@@ -28,6 +30,19 @@ type cell struct {
 	tag  int32
 	typ  uint32
 	body [inlineMax]byte
+}
+
+// label is the envelope of messages: what they are matched by.
+type label struct {
+	ctx uint64
+	tag int32
+	typ uint32
+}
+
+// also is an inline cell without an envelope.
+type also struct {
+	word uint64
+	body [alsoMax]byte
 }
 
 // rest is the second cell of a pair. Its word has the lap, too: what else could be
@@ -57,7 +72,19 @@ type wide struct {
 const (
 	countShift = 16
 	formShift  = 21
+	alsoBit    = 1 << 31
 )
+
+// hasRoom returns how many bytes of messages there are room for in an inline cell of that
+// word, and lengthOf that of each.
+func hasRoom(w uint64) int {
+	if w&alsoBit != 0 {
+		return alsoMax
+	}
+	return inlineMax
+}
+
+func lengthOf(w uint64) int { return int(w >> 24 & 0x7f) }
 
 // Forms of a cell.
 const (
@@ -70,6 +97,11 @@ const (
 	formLone          // an eager message, of which one chunk holds the whole payload
 	formHalf          // formLone, but the second half of the payload is still being written
 )
+
+// bytes is all of it. Messages are in the last of them.
+func (c *cell) bytes() *[cellSize]byte { return (*[cellSize]byte)(unsafe.Pointer(c)) }
+
+func (c *cell) also() *also { return (*also)(unsafe.Pointer(c)) }
 
 func (c *cell) rest() *rest { return (*rest)(unsafe.Pointer(c)) }
 

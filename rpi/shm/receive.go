@@ -22,6 +22,7 @@ type receiver struct {
 	mask  uint32
 	head  uint32  // cells used up
 	part  int     // of the next one, messages delivered
+	last  label   // see address
 	half  uint64  // its word, if only half of its payload was there; else 0
 	spot  int     // its place in Module.spots
 	told  uint32  // the same, as the peer was told by way of taken
@@ -283,14 +284,14 @@ func (m *Module) assure() {
 
 // inline delivers the messages in a cell, one as a rule.
 func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
-	n, count := int(w>>24&0xff), int(w>>16&31)
-	if n*count > inlineMax || in.frame || count <= in.part && !in.drained(w) {
+	n, count := lengthOf(w), int(w>>16&31)
+	if n*count > hasRoom(w) || in.frame || count <= in.part && !in.drained(w) {
 		return fmt.Errorf("%w: %d messages of %d bytes in a cell", ErrCorrupt, count, n)
 	}
 	h := &m.hdr
-	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
-	h.Len, h.Req, h.Off = uint64(n), 0, 0
-	if in.part == 0 && w>>16&0xff == formInline<<5|1 {
+	h.Kind, h.Flags, h.Len, h.Req, h.Off = rpi.Eager, 0, uint64(n), 0, 0
+	if w>>16&0xff == formInline<<5|1 && w&alsoBit == 0 && in.part == 0 {
+		h.Tag, h.Type, h.Ctx = c.tag, c.typ, c.ctx
 		err := m.env.Sink.Deliver(peer, h, c.body[:n])
 		if err != nil && !rpi.IsEnough(err) {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -298,15 +299,26 @@ func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
 		in.head++
 		return err
 	}
+	in.address(c, w)
+	h.Tag, h.Type, h.Ctx = in.last.tag, in.last.typ, in.last.ctx
 	return m.several(peer, in, c, w)
+}
+
+// address sets last, the envelope of messages in a cell that is or was open: that which is
+// in it, or the one of the last such cell.
+func (in *receiver) address(c *cell, w uint64) {
+	if w&alsoBit == 0 {
+		in.last = label{c.ctx, c.tag, c.typ}
+	}
 }
 
 // several delivers what was not yet delivered of a cell that has, or may come to
 // have, several messages. The header is in m.hdr.
 func (m *Module) several(peer int, in *receiver, c *cell, w uint64) error {
-	n, count := int(w>>24&0xff), int(w>>16&31)
+	n, count := lengthOf(w), int(w>>16&31)
+	body := c.bytes()[cellSize-hasRoom(w):]
 	if m.alike != nil && count > in.part+1 {
-		taken, enough := m.alike.DeliverAlike(peer, &m.hdr, c.body[in.part*n:count*n], count-in.part)
+		taken, enough := m.alike.DeliverAlike(peer, &m.hdr, body[in.part*n:count*n], count-in.part)
 		in.part += taken
 		over := in.part == count && w>>21&7 == formInline
 		if over {
@@ -320,7 +332,7 @@ func (m *Module) several(peer int, in *receiver, c *cell, w uint64) error {
 		}
 	}
 	for in.part < count {
-		err := m.env.Sink.Deliver(peer, &m.hdr, c.body[in.part*n:][:n])
+		err := m.env.Sink.Deliver(peer, &m.hdr, body[in.part*n:][:n])
 		if err != nil && !rpi.IsEnough(err) {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}

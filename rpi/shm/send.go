@@ -20,7 +20,8 @@ type sender struct {
 	taken  *uint32  // the same, as the peer tells
 	leases []uint16 // by cell: the chunk it names and one, 0: none
 	leased int
-	open   rpi.Open // the one filled last
+	open   rpi.Open // the one filled last; its envelope stays when it is closed
+	opened bool     // some one was open
 
 	busy  bool   // a frame is under way
 	rest  []byte // what is left of its payload
@@ -62,6 +63,10 @@ func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload 
 		return !o.busy && o.space() != 0 && m.sendLonger(peer, ctx, tag, typ, payload, more)
 	}
 	c := &o.cells[o.tail&o.mask]
+	if more && o.opened && 2*len(payload) <= alsoMax && o.open.Ctx == ctx && o.open.Tag == tag && o.open.Type == typ {
+		m.sendAlso(peer, c, payload)
+		return true
+	}
 	c.ctx, c.tag, c.typ = ctx, tag, typ
 	if len(payload) == 8 {
 		*(*[8]byte)(c.body[:]) = *(*[8]byte)(payload)
@@ -72,28 +77,52 @@ func (m *Module) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload 
 	o.tail++
 	if more && 2*len(payload) <= inlineMax {
 		w |= formOpen << formShift
-		// Field by field: as a whole it would be put together in memory and then copied,
-		// which waits for the stores above, to a line that the peer has.
 		f := &o.open
-		f.Size, f.Ctx, f.Tag, f.Type = len(payload)+1, ctx, tag, typ
-		f.At, f.Left = uint32(len(payload)), fellows[len(payload)]
-		f.Value, f.Each, f.Last = w, 1<<countShift, formOpen<<formShift
-		f.Body, f.Word = &c.body, &c.word
+		f.Ctx, f.Tag, f.Type, o.opened = ctx, tag, typ, true
+		o.begin(c, w, len(payload))
 	}
 	m.put(peer, p, c, w, more)
 	return true
 }
 
-// fellows is how many messages may be added to one of that length.
-var fellows = func() (n [inlineMax/2 + 1]uint32) {
-	for size := range n {
-		n[size] = mostAlike - 1
-		if size > 0 {
-			n[size] = uint32(min(inlineMax/size, mostAlike) - 1)
-		}
+// sendAlso sends the first message of a cell whose envelope is that of what was open last:
+// so there is room for more of them.
+func (m *Module) sendAlso(peer int, c *cell, payload []byte) {
+	p := &m.peers[peer]
+	o := &p.out
+	if a := c.also(); len(payload) == 8 {
+		*(*[8]byte)(a.body[:]) = *(*[8]byte)(payload)
+	} else {
+		copy(a.body[:], payload)
+	}
+	w := word(seqOf(o.tail>>o.shift), 1, formOpen, uint8(len(payload)), p.in.head) | alsoBit
+	o.tail++
+	o.begin(c, w, len(payload))
+	m.put(peer, p, c, w, true)
+}
+
+// begin makes it the open cell, in which there is one message of n bytes. Field by field:
+// as a whole it would be put together in memory and then copied, which waits for the
+// stores to the cell, whose line the peer has.
+func (o *sender) begin(c *cell, w uint64, n int) {
+	f := &o.open
+	room := hasRoom(w)
+	f.Size, f.At, f.Left = n+1, uint32(cellSize-room+n), fellows[w>>31&1][n]
+	f.Value, f.Each, f.Last = w, 1<<countShift, formOpen<<formShift
+	f.Body, f.Word = c.bytes(), &c.word
+}
+
+// fellows is how many messages may be added to one of that length, in cells with and
+// without an envelope.
+var fellows = [2][alsoMax/2 + 1]uint32{fellowsIn(inlineMax), fellowsIn(alsoMax)}
+
+func fellowsIn(room int) (n [alsoMax/2 + 1]uint32) {
+	n[0] = mostAlike - 1
+	for size := 1; 2*size <= room; size++ {
+		n[size] = uint32(min(room/size, mostAlike) - 1)
 	}
 	return n
-}()
+}
 
 // Open returns what was sent last to a peer.
 func (m *Module) Open(peer int) *rpi.Open { return &m.peers[peer].out.open }

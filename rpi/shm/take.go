@@ -107,14 +107,19 @@ func (m *Module) nothing() int {
 
 // takeInline takes one message out of a cell that is its own or shared.
 func (in *receiver) takeInline(c *cell, w uint64, ctx uint64, tag int32, typ uint32, buf []byte) int {
-	n, count := int(w>>24&0xff), int(w>>16&31)
-	if n*count > inlineMax || count <= in.part || n > len(buf) || c.ctx != ctx || c.tag != tag || c.typ != typ {
+	n, count := lengthOf(w), int(w>>16&31)
+	if n*count > hasRoom(w) || count <= in.part || n > len(buf) {
 		return rpi.TakeOther
 	}
+	in.address(c, w)
+	if e := &in.last; e.ctx != ctx || e.tag != tag || e.typ != typ {
+		return rpi.TakeOther
+	}
+	body := c.bytes()[cellSize-hasRoom(w):]
 	if n == 8 {
-		*(*[8]byte)(buf) = *(*[8]byte)(c.body[8*in.part:])
+		*(*[8]byte)(buf) = *(*[8]byte)(body[8*in.part:])
 	} else {
-		copy(buf, c.body[n*in.part:][:n])
+		copy(buf, body[n*in.part:][:n])
 	}
 	if in.part++; in.part == count && w>>21&7 == formInline {
 		in.head, in.part = in.head+1, 0
