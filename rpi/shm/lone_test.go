@@ -360,3 +360,35 @@ func refused(w *world, name string) {
 	}
 	w.Close()
 }
+
+// What follows half a message is not taken in its stead.
+func TestAfterHalf(t *testing.T) {
+	w := newWorld(t, 2)
+	w.Connect(0, 1)
+	w.Send(0, 1, eager(1, leastHalved), pattern(1, leastHalved), 0, false)
+	halve(w.M[0], 1)
+	w.M[1].Poll()
+	h := eager(2, 8)
+	w.Send(0, 1, h, pattern(2, 8), 0, false)
+	if n := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 8)); n != rpi.TakeOther {
+		t.Errorf("taken: %d", n)
+	}
+	refused(w, "a cell after half a message")
+}
+
+// Two cells have a message of a length for which there is room there, and not in one.
+func TestPairOfCorrupt(t *testing.T) {
+	for _, n := range []uint8{0, 8, inlineMax, pairMax + 1, 255} {
+		w := newWorld(t, 2)
+		w.Connect(0, 1)
+		h := eager(1, pairMax)
+		w.Send(0, 1, h, pattern(1, pairMax), 0, false)
+		o := &w.M[0].peers[1].out
+		c := &o.cells[(o.tail-2)&o.mask]
+		c.word = word(uint16(c.word), rpi.Eager, formPair, n, 0)
+		if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 1000)); got != rpi.TakeOther {
+			t.Errorf("%d bytes: %d were taken", n, got)
+		}
+		refused(w, "a pair")
+	}
+}
