@@ -39,7 +39,7 @@ func TestLone(t *testing.T) {
 	a, b := w.M[0], w.M[1]
 	w.Connect(0, 1)
 	w.Connect(1, 0)
-	free := len(a.pool.free[0]) + len(a.pool.free[1])
+	free := int(a.pool.free[0].n) + int(a.pool.free[1].n)
 	for _, more := range []bool{false, true} {
 		for _, n := range loneSizes {
 			for _, send := range []func(h rpi.Header, p []byte){
@@ -64,7 +64,7 @@ func TestLone(t *testing.T) {
 				}
 				w.Send(1, 0, eager(1, 0), nil, 0, false)
 				a.Poll()
-				if a.peers[1].out.leased != 0 || len(a.pool.free[0])+len(a.pool.free[1]) != free {
+				if a.peers[1].out.leased != 0 || int(a.pool.free[0].n)+int(a.pool.free[1].n) != free {
 					t.Fatalf("%d bytes: %d chunks are out", n, a.peers[1].out.leased)
 				}
 			}

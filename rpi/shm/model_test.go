@@ -257,7 +257,7 @@ func (m *model) finish() {
 			m.T.Fatalf("rank %d has something to do", i)
 		}
 		x.reclaim()
-		if free := len(x.pool.free[0]) + len(x.pool.free[1]); free != x.geo.small+x.geo.large {
+		if free := int(x.pool.free[0].n) + int(x.pool.free[1].n); free != x.geo.small+x.geo.large {
 			m.T.Fatalf("rank %d: %d of %d chunks", i, free, x.geo.small+x.geo.large)
 		}
 		for ref, n := range m.S[i].Returned {

@@ -3,12 +3,12 @@ package shm
 // pool is a rank's chunks, pieces of its own segment in which payloads lie until
 // the receiver has copied them. Only the sender keeps account of them: a chunk is
 // free again when the ring of its receiver is used up beyond the cell that
-// named it. The one freed last is used first, for it is in the cache.
+// named it.
 type pool struct {
 	mem  []byte // the segment
 	at   int    // where the chunks begin: first the small, then the large
 	cut  uint16 // chunks from this number on are large
-	free [2][]uint16
+	free [2]chunks
 }
 
 func (p *pool) init(mem []byte, at int, g geometry) {
@@ -16,6 +16,30 @@ func (p *pool) init(mem []byte, at int, g geometry) {
 	for i := g.small + g.large - 1; i >= 0; i-- {
 		p.put(uint16(i))
 	}
+}
+
+// chunks are free ones, in the order in which they became free.
+type chunks struct {
+	ids   [maxSmall]uint16 // in a ring
+	first uint32
+	n     uint32
+}
+
+func (c *chunks) add(id uint16) {
+	c.ids[(c.first+c.n)%maxSmall] = id
+	c.n++
+}
+
+// newest and oldest take one out, of which there is one.
+func (c *chunks) newest() uint16 {
+	c.n--
+	return c.ids[(c.first+c.n)%maxSmall]
+}
+
+func (c *chunks) oldest() uint16 {
+	id := c.ids[c.first%maxSmall]
+	c.first, c.n = c.first+1, c.n-1
+	return id
 }
 
 // pieceOf is how much of a payload of n bytes goes into a chunk. The receiver
@@ -28,27 +52,41 @@ func pieceOf(n int) int {
 	return largeChunk
 }
 
-// get takes a chunk for n bytes.
+// get takes a chunk for a message of n bytes, the one freed last: it is in the cache.
 func (p *pool) get(n int) (id uint16, ok bool) {
-	class := 1
-	if n <= smallChunk && len(p.free[0]) > 0 {
-		class = 0
-	}
-	free := p.free[class]
-	k := len(free) - 1
-	if k < 0 {
+	free := p.fit(n)
+	if free.n == 0 {
 		return 0, false
 	}
-	p.free[class] = free[:k]
-	return free[k], true
+	return free.newest(), true
+}
+
+// getOld takes a chunk for a piece of n bytes, the one freed first: its lines have come
+// back from the receiver's cache to one that both have, by themselves. To get them from
+// there while the receiver reads the pieces before took more than twice as long for 32 to
+// 256 KB on an EPYC 9004. A message in one chunk takes 1.1 to 1.3 of the time so.
+func (p *pool) getOld(n int) (id uint16, ok bool) {
+	free := p.fit(n)
+	if free.n == 0 {
+		return 0, false
+	}
+	return free.oldest(), true
+}
+
+// fit returns the free chunks of the size for n bytes.
+func (p *pool) fit(n int) *chunks {
+	if n <= smallChunk && p.free[0].n > 0 {
+		return &p.free[0]
+	}
+	return &p.free[1]
 }
 
 func (p *pool) put(id uint16) {
-	class := 0
-	if id >= p.cut {
-		class = 1
+	if id < p.cut {
+		p.free[0].add(id)
+	} else {
+		p.free[1].add(id)
 	}
-	p.free[class] = append(p.free[class], id)
 }
 
 // chunk returns the place of a chunk in the segment, and its size.
@@ -79,4 +117,4 @@ func (m *Module) payload(p *peer, at, n int) []byte {
 }
 
 // ample reports whether there are chunks of both sizes.
-func (p *pool) ample() bool { return len(p.free[0]) > 0 && len(p.free[1]) > 0 }
+func (p *pool) ample() bool { return p.free[0].n > 0 && p.free[1].n > 0 }

@@ -312,10 +312,10 @@ func (m *Module) sendWide(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, 
 // cell of the ring. It returns where it is and how much; 0: there is none.
 func (m *Module) fill(o *sender, payload []byte) (at uint32, n int) {
 	n = min(len(payload), o.piece)
-	id, ok := m.pool.get(n)
+	id, ok := m.pool.getOld(n)
 	if !ok {
 		m.reclaim()
-		if id, ok = m.pool.get(n); !ok {
+		if id, ok = m.pool.getOld(n); !ok {
 			return 0, 0
 		}
 	}

@@ -132,7 +132,7 @@ func TestTakeShortKeepsNothing(t *testing.T) {
 			}
 		}
 		a.reclaim()
-		if n := len(a.pool.free[1]); n == 0 || n < a.geo.large && !a.lends {
+		if n := int(a.pool.free[1].n); n == 0 || n < a.geo.large && !a.lends {
 			t.Errorf("of %d ranks one has %d chunks of %d left", ranks, n, a.geo.large)
 		}
 		w.Close()
