@@ -165,7 +165,7 @@ func (e *Engine) selectModules() {
 					pr.short = min(pr.eager, smallMax)
 				}
 				if pr.shortcut, _ = m.(Shortcut); pr.shortcut != nil && pr.failed == nil {
-					pr.open = pr.shortcut.Open(i)
+					pr.open, pr.short = pr.shortcut.Open(i), min(pr.eager, shortMax)
 				}
 				pr.direct, _ = m.(DirectWriter)
 				if pr.reader, _ = m.(DirectReader); pr.reader != nil {

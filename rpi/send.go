@@ -18,6 +18,9 @@ const (
 // latest by the background goroutine's next tick: see background.keepTime.
 const smallMax = 4 << 10
 
+// shortMax is the longest message in bytes that is offered to a module's shortcut.
+const shortMax = 8 << 10
+
 // selfEager is the longest message to itself that a rank copies aside when no
 // receive is posted.
 const selfEager = 64 << 10
@@ -97,7 +100,7 @@ func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode Se
 		o.Add8(p)
 	} else if o.Size != 0 || pr.shortcut == nil || len(p) > pr.short || pr.blocked || pr.first.head != nil {
 		return e.sendOdd(dst, ctx, tag, t, p, mode, v)
-	} else if more := e.holdBack(pr); !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more) {
+	} else if more := e.batch(pr, len(p)); !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more) {
 		return e.sendLong(pr, ctx, tag, t, p, more, v)
 	}
 	e.back.epoch++
@@ -166,7 +169,7 @@ func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) b
 	if len(p) > pr.short || pr.stuck() {
 		return false
 	}
-	more := e.holdBack(pr)
+	more := e.batch(pr, len(p))
 	if (pr.shortcut == nil || !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more)) && !e.sendWhole(pr, ctx, tag, t, p, more) {
 		return false
 	}
