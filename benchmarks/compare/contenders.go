@@ -29,7 +29,7 @@ const ours = "gorun"
 type contender struct {
 	name    string
 	measure func(ctx context.Context, u unit) ([]figure, error) // with an error, what was measured before it
-	out     map[id]bool                                         // where it takes no further part
+	failed  map[id]int                                          // how often it has
 }
 
 // library runs programs on several ranks.
@@ -103,7 +103,7 @@ func assemble(ctx context.Context, world *bench.World, o *options, w io.Writer) 
 }
 
 func newContender(name string, measure func(ctx context.Context, u unit) ([]figure, error)) *contender {
-	return &contender{name: name, measure: measure, out: map[id]bool{}}
+	return &contender{name: name, measure: measure, failed: map[id]int{}}
 }
 
 // missing says which of the tools is not installed; "": none.

@@ -156,6 +156,11 @@ func run(ctx context.Context, o *options, w io.Writer) (err error) {
 	return nil
 }
 
+// mostFailures is how often a library may fail in a test before it is left out. A start
+// may fail by chance; but one that polls without ever sleeping may never get through
+// with many ranks.
+const mostFailures = 2
+
 // race runs all rounds and adds their samples to all.
 func race(ctx context.Context, world *bench.World, o *options, all samples, w io.Writer) (err error) {
 	contenders, closing, err := assemble(ctx, world, o, w)
@@ -168,7 +173,7 @@ func race(ctx context.Context, world *bench.World, o *options, all samples, w io
 		for _, u := range plan(o) {
 			for i := range contenders {
 				c := contenders[(i+first+round)%len(contenders)] // another one begins each round
-				if c.out[u.id()] {
+				if c.failed[u.id()] == mostFailures {
 					continue
 				}
 				figures, err := c.measure(ctx, u)
@@ -179,9 +184,13 @@ func race(ctx context.Context, world *bench.World, o *options, all samples, w io
 				case err == nil:
 				case c == contenders[0] || ctx.Err() != nil:
 					return fmt.Errorf("%s: %w", c.name, err)
-				default: // a library that polls without ever sleeping may not get through with many ranks
-					fmt.Fprintf(w, "%s takes no further part in %v: %v\n", c.name, u.id(), err)
-					c.out[u.id()] = true
+				default:
+					c.failed[u.id()]++
+					then := "goes on"
+					if c.failed[u.id()] == mostFailures {
+						then = "takes no further part"
+					}
+					fmt.Fprintf(w, "%s %s in %v: %v\n", c.name, then, u.id(), err)
 				}
 			}
 		}
