@@ -96,12 +96,24 @@ func (e *Engine) Send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode Se
 		return e.sendOdd(dst, ctx, tag, t, p, mode, v)
 	}
 	pr := &e.peers[dst]
-	if o := pr.open; len(p) == 8 && o.Like(ctx, tag, t.id(), 8) {
+	if o := pr.open; o.Size != 0 {
+		if len(p) != 8 || !o.Like(ctx, tag, t.id(), 8) {
+			return e.sendOdd(dst, ctx, tag, t, p, mode, v)
+		}
 		o.Add8(p)
-	} else if o.Size != 0 || pr.shortcut == nil || len(p) > pr.short || pr.blocked || pr.first.head != nil {
-		return e.sendOdd(dst, ctx, tag, t, p, mode, v)
-	} else if more := e.batch(pr, len(p)); !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more) {
-		return e.sendLong(pr, ctx, tag, t, p, more, v)
+	} else {
+		if pr.shortcut == nil || len(p) > pr.short || pr.blocked || pr.first.head != nil {
+			return e.sendOdd(dst, ctx, tag, t, p, mode, v)
+		}
+		more := false
+		if pr.flushed != e.flushes && len(p) <= smallMax { // as batch does
+			pr.flushed = e.flushes
+		} else {
+			more = e.batch(pr, len(p))
+		}
+		if !pr.shortcut.SendShort(dst, ctx, tag, t.id(), p, more) {
+			return e.sendLong(pr, ctx, tag, t, p, more, v)
+		}
 	}
 	e.back.epoch++
 	e.count(dst, len(p))
