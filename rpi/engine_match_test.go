@@ -163,6 +163,73 @@ func TestManyReceives(t *testing.T) {
 	}
 }
 
+// Receives that are like one before them are not earlier than others that were posted
+// before them.
+func TestReceivesInOrder(t *testing.T) {
+	for name, other := range map[string]struct {
+		src int
+		tag int32
+	}{"any source": {rpi.AnySource, 0}, "any tag": {1, rpi.AnyTag}, "both": {rpi.AnySource, rpi.AnyTag}} {
+		t.Run(name, func(t *testing.T) {
+			e := newFakeNet(t, 3).engines()
+			var bufs [5][1]byte
+			var rs [5]rpi.Request
+			for i := range rs {
+				src, tag := 1, int32(0)
+				if i == 2 {
+					src, tag = other.src, other.tag
+				}
+				rs[i] = must(t)(e[0].Irecv(src, 5, tag, nil, bufs[i][:]))
+			}
+			for i, r := range rs {
+				if err := e[1].Send(0, 5, 0, nil, []byte{byte(i)}, rpi.Standard, nil); err != nil {
+					t.Fatal(err)
+				}
+				if e[0].Progress(); !e[0].Done(r) || bufs[i][0] != byte(i) {
+					t.Fatalf("message %d went to another receive than that one", i)
+				}
+			}
+		})
+	}
+}
+
+// A receive that is posted while its message arrives gets it, also if it is like one
+// before it.
+func TestReceiveAmidstItsMessage(t *testing.T) {
+	net := newFakeNet(t, 2)
+	e := net.engines()
+	var rs [3]rpi.Request
+	var bufs [3][8]byte
+	post := func(i int) { rs[i] = must(t)(e[0].Irecv(1, 5, 0, nil, bufs[i][:])) }
+	send := func(text string) {
+		t.Helper()
+		if err := e[1].Send(0, 5, 0, nil, []byte(text), rpi.Standard, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	post(0)
+	post(1) // which leaves a queue behind
+	for range 2 {
+		send("a letter")
+	}
+	for e[0].Progress() {
+	}
+	net.split = true
+	send("a letter")
+	e[0].Progress() // its first part
+	if net.modules[0].begun[1] == nil {
+		t.Fatal("it has arrived")
+	}
+	post(2)
+	for e[0].Progress() {
+	}
+	for i, r := range rs {
+		if !e[0].Done(r) || string(bufs[i][:]) != "a letter" {
+			t.Errorf("receive %d: %q", i, bufs[i])
+		}
+	}
+}
+
 // A receive like many before it is refused, or fails, once something speaks against it.
 func TestReceiveTooLate(t *testing.T) {
 	reason := errors.New("for a reason")

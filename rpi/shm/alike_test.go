@@ -102,9 +102,16 @@ func TestAlikeAgain(t *testing.T) {
 		for i, s := range []struct {
 			tag        int32
 			more, also bool
-		}{{3, true, false}, {3, false, false}, {4, false, false}, {3, true, true}, {4, true, false}, {3, true, false}, {3, true, true}} {
+			ctx        uint64
+			typ        uint32
+		}{
+			{3, true, false, 5, 0}, {3, false, false, 5, 0}, {4, false, false, 5, 0}, {3, true, true, 5, 0},
+			{4, true, false, 5, 0}, {3, true, false, 5, 0}, {3, true, true, 5, 0},
+			{3, true, false, 5, 1}, {3, true, false, 6, 1}, {3, true, true, 6, 1}, {3, true, false, 6, 0},
+		} {
 			o := &w.M[0].peers[1].out
 			h, text, before := eager(int(s.tag), 8), string(numbered(i, 8)), o.tail
+			h.Ctx, h.Type = s.ctx, s.typ
 			w.Send(0, 1, h, []byte(text), 0, s.more)
 			w.M[0].Flush() // nothing is added
 			if word := o.cells[before&o.mask].word; o.tail != before+1 || word&alsoBit != 0 != s.also {

@@ -77,6 +77,60 @@ func TestLone(t *testing.T) {
 	}
 }
 
+// A message of another envelope, or for which there is not enough room, is left where it
+// is, in whatever form it came, and a poll delivers it.
+func TestTakesOnlyItsOwn(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.Close()
+	w.Connect(0, 1)
+	type question struct {
+		ctx  uint64
+		tag  int32
+		typ  uint32
+		room int
+	}
+	for _, n := range []int{8, inlineMax + 1, pairMax, pairMax + 1, leastHalved, mostLone} {
+		for _, more := range []bool{false, true} {
+			h := eager(7, n)
+			h.Type = 3
+			w.Send(0, 1, h, pattern(7, n), 0, more)
+			for _, q := range []question{{h.Ctx + 1, 7, 3, n}, {h.Ctx, 8, 3, n}, {h.Ctx, 7, 4, n}, {h.Ctx, 7, 3, n - 1}} {
+				if got := w.M[1].TakeShort(0, q.ctx, q.tag, q.typ, make([]byte, q.room)); got != rpi.TakeOther {
+					t.Errorf("%d bytes: asked for %+v, took %d", n, q, got)
+				}
+			}
+			w.S[1].Got[0] = nil
+			w.M[1].Poll()
+			if got := w.S[1].Got[0]; len(got) != 1 || got[0].Header != h || string(got[0].Payload) != string(pattern(7, n)) {
+				t.Fatalf("%d bytes did not arrive: %v", n, got)
+			}
+		}
+	}
+}
+
+// A peer that is found to be corrupt while a chunk for a message to it is looked for gets
+// none, and those that it had are free.
+func TestLoneToCorrupt(t *testing.T) {
+	w := newWorld(t, 3)
+	defer w.Close()
+	shrink(w, 5, 3)
+	w.Connect(0, 1)
+	a := w.M[0]
+	free := a.pool.free[0].n + a.pool.free[1].n
+	for a.SendShort(1, 5, 1, 0, pattern(1, 1000), true) {
+	}
+	if a.peers[1].out.space() == 0 || a.pool.free[0].n+a.pool.free[1].n != 0 {
+		t.Fatal("there are chunks left")
+	}
+	atomic.StoreUint32(a.peers[1].out.taken, a.peers[1].out.tail+1)
+	if a.SendShort(1, 5, 1, 0, pattern(1, 1000), true) {
+		t.Error("a message to it was taken")
+	}
+	if a.peers[1].out.leased != 0 || a.pool.free[0].n+a.pool.free[1].n != free {
+		t.Errorf("%d chunks are out", a.peers[1].out.leased)
+	}
+}
+
 // A message of which one half is there is not there: nobody takes it, nobody is
 // disturbed or kept from sleep by it, what is in other rings passes, and the rank that
 // sleeps is woken by the other half.
@@ -329,23 +383,27 @@ func TestLoneOfCorrupt(t *testing.T) {
 	}
 }
 
-// Nor can it come where messages of another cell are expected.
+// Nor can it come where messages of another cell are expected, all of which were
+// delivered or not.
 func TestLoneInAnOpenCell(t *testing.T) {
 	for _, bit := range []uint64{0, half} {
-		w := newWorld(t, 2)
-		w.Connect(0, 1)
-		for range 2 {
-			w.Send(0, 1, eager(2, 8), pattern(2, 8), 0, true)
+		for _, all := range []bool{false, true} {
+			w := newWorld(t, 2)
+			w.Connect(0, 1)
+			for range 2 {
+				w.Send(0, 1, eager(2, 8), pattern(2, 8), 0, true)
+			}
+			w.S[1].Enough = func() bool { return !all }
+			w.M[1].Poll()
+			o := &w.M[0].peers[1].out
+			c := &o.cells[(o.tail-1)&o.mask]
+			c.lone().place = uint64(w.M[0].layout.pool) | leastHalved<<32
+			atomic.StoreUint64(&c.word, word(uint16(c.word), 1, formLone, 0, 0)|bit)
+			if n := w.M[1].TakeShort(0, 5, 2, 0, make([]byte, mostLone)); n >= 0 {
+				t.Errorf("%d bytes", n)
+			}
+			refused(w, "an open cell")
 		}
-		w.M[1].Poll()
-		o := &w.M[0].peers[1].out
-		c := &o.cells[(o.tail-1)&o.mask]
-		c.lone().place = uint64(w.M[0].layout.pool) | leastHalved<<32
-		atomic.StoreUint64(&c.word, word(uint16(c.word), 1, formLone, 0, 0)|bit)
-		if n := w.M[1].TakeShort(0, 5, 2, 0, make([]byte, mostLone)); n >= 0 {
-			t.Errorf("%d bytes", n)
-		}
-		refused(w, "an open cell")
 	}
 }
 
@@ -376,18 +434,25 @@ func TestAfterHalf(t *testing.T) {
 	refused(w, "a cell after half a message")
 }
 
-// Two cells have a message of a length for which there is room there, and not in one.
+// Two cells have one eager message, of a length for which there is room there, and not in
+// one.
 func TestPairOfCorrupt(t *testing.T) {
-	for _, n := range []uint8{0, 8, inlineMax, pairMax + 1, 255} {
+	for _, c := range []struct {
+		kind rpi.Kind
+		n    uint8
+	}{
+		{rpi.Eager, 0}, {rpi.Eager, 8}, {rpi.Eager, inlineMax}, {rpi.Eager, pairMax + 1}, {rpi.Eager, 255},
+		{0, pairMax}, {rpi.EagerSync, pairMax}, {31, pairMax},
+	} {
 		w := newWorld(t, 2)
 		w.Connect(0, 1)
 		h := eager(1, pairMax)
 		w.Send(0, 1, h, pattern(1, pairMax), 0, false)
 		o := &w.M[0].peers[1].out
-		c := &o.cells[(o.tail-2)&o.mask]
-		c.word = word(uint16(c.word), rpi.Eager, formPair, n, 0)
+		first := &o.cells[(o.tail-2)&o.mask]
+		first.word = word(uint16(first.word), c.kind, formPair, c.n, 0)
 		if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 1000)); got != rpi.TakeOther {
-			t.Errorf("%d bytes: %d were taken", n, got)
+			t.Errorf("kind %d, %d bytes: %d were taken", c.kind, c.n, got)
 		}
 		refused(w, "a pair")
 	}
