@@ -68,7 +68,7 @@ func (m *Module) deny(peer int, trap uintptr, errno syscall.Errno) {
 		return
 	}
 	p.access = denied
-	if m.params.direct == 0 || m.env.Denied == nil {
+	if m.params.direct <= 0 || m.env.Denied == nil {
 		return
 	}
 	call := "process_vm_readv"

@@ -54,16 +54,24 @@ func (d *directory) init() {
 
 // DirectMin is parameter shm.direct; if that is 0, no message is long enough.
 func (m *Module) DirectMin() int {
-	if m.params.direct == 0 {
+	switch m.params.direct {
+	case directNever:
 		return math.MaxInt
+	case directApart:
+		return apartMin
 	}
 	return m.params.direct
+}
+
+// worth reports whether the kernel had better copy a message to or from the peer.
+func (m *Module) worth(peer, n int) bool {
+	return n >= m.DirectMin() && (m.params.direct != directApart || m.peers[peer].in.apart.far(m.now()))
 }
 
 // Publish makes buf readable and writable for the peer, if it is worth it.
 func (m *Module) Publish(peer int, buf []byte) (key uint64, ok bool) {
 	d := &m.direct
-	if len(buf) == 0 || len(buf) < m.DirectMin() || len(d.free) == 0 || !m.trusted(peer) {
+	if len(buf) == 0 || !m.worth(peer, len(buf)) || len(d.free) == 0 || !m.trusted(peer) {
 		return 0, false
 	}
 	i := d.free[len(d.free)-1]

@@ -75,14 +75,15 @@
 // # Long messages
 //
 // They go as Data frames, piece by piece through the pool. These two copies, at
-// work at the same time and in the cache, took two thirds of the time that one
-// copy by the kernel takes, from 256 KB to 16 MB, with CPUs shared or not. So the
+// work at the same time and in the cache, take two thirds of the time that one
+// copy by the kernel takes, from 256 KB to 16 MB, with CPUs shared or not; but where
+// two ranks have no cache in common, seven times as long. So the
 // kernel copies from process to process (process_vm_readv, process_vm_writev)
-// only if parameter shm.direct asks for it. A rank then publishes a buffer in a
+// where that is seen (apart.go), or as parameter shm.direct asks for it. A rank then publishes a buffer in a
 // slot of its control part, whose number and generation are the key. The process
 // of a peer is known by the mark of its segment, which is read along: numbers of
 // processes are used again. What is forbidden, or fails, goes as Data frames; what
-// is forbidden, at the start or later, is told once.
+// is forbidden, at the start or later, is told once to who has asked for it.
 //
 // # Death
 //

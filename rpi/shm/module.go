@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/internal/endian"
@@ -18,6 +19,7 @@ type Module struct {
 	bell
 	env        rpi.Env
 	params     params
+	now        func() time.Time
 	addr       address
 	mem        []byte // the whole segment of this rank
 	ctl        control
@@ -75,7 +77,7 @@ var (
 func init() { rpi.Register("shm", func() rpi.Module { return New() }) }
 
 // New returns a module that is not started.
-func New() *Module { return &Module{addr: address{fd: -1}} }
+func New() *Module { return &Module{addr: address{fd: -1}, now: time.Now} }
 
 // Name returns "shm".
 func (m *Module) Name() string { return "shm" }

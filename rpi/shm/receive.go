@@ -30,6 +30,8 @@ type receiver struct {
 	owes  bool    // a chunk was used up and the peer not told
 	owing bool    // in Module.owing
 
+	apart apart
+
 	frame bool   // a frame was begun and not ended
 	dst   []byte // where its next payload bytes go
 	left  int    // payload bytes to come; those beyond dst are dropped
@@ -410,7 +412,14 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	default:
 		return fmt.Errorf("%w: a cell of form %d with %d bytes", ErrCorrupt, form, n)
 	}
-	k := move.Bytes(in.dst, piece)
+	var k int
+	if in.apart.timed(n) {
+		begin := m.now()
+		k = move.Bytes(in.dst, piece)
+		in.apart.took(begin, m.now())
+	} else {
+		k = move.Bytes(in.dst, piece)
+	}
 	in.dst, in.left = in.dst[k:], in.left-n
 	in.head++
 	if in.left > 0 {
