@@ -235,8 +235,9 @@ type Shortcut interface {
 	// TakeShort is a Poll for a caller who waits for one message. If the next frame
 	// of the peer is a message of that context, tag and type and no longer than buf,
 	// it is copied there, and is as if it had been delivered: its length is returned.
-	// Otherwise nothing is delivered, though buf may hold a part of it: TakeNone says
-	// that a Poll would find nothing to do, TakeOther that the caller had better poll.
+	// Otherwise nothing is delivered: TakeNone says that a Poll would find nothing to do,
+	// TakeOther that the caller had better poll, TakePart that buf holds a part of the
+	// message, all of which a Poll will deliver when the rest is there.
 	TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int
 	// Open returns what was sent last to the peer, always the same until Restart.
 	Open(peer int) *Open
@@ -245,4 +246,5 @@ type Shortcut interface {
 const (
 	TakeNone  = -1
 	TakeOther = -2
+	TakePart  = -3
 )

@@ -83,6 +83,8 @@ func (e *Engine) Recv(src int, ctx uint64, tag int32, t *Type, p []byte, v *View
 		}
 		e.pass(left)
 		return st, nil
+	} else if n == TakePart {
+		v = nil // the message has begun to arrive, in p: without it p would be spoilt
 	}
 	return e.recvOdd(src, ctx, tag, t, p, v)
 }

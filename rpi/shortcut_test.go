@@ -18,7 +18,8 @@ type fakeShort struct {
 	opens               [3]rpi.Open // by peer; of what was sent by the shortcut, with more
 	bodies              [3][rpi.OpenMax]byte
 	words               [3]uint64
-	meanwhile           func() // called where nothing has come
+	meanwhile           func()           // called where nothing has come
+	part                func(buf []byte) // called, once, to put a part of a message there
 }
 
 func (m *fakeShort) SendShort(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool {
@@ -42,6 +43,11 @@ func (m *fakeShort) Open(peer int) *rpi.Open { return &m.opens[peer] }
 
 func (m *fakeShort) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int {
 	m.looked++
+	if part := m.part; part != nil {
+		m.part = nil
+		part(buf)
+		return rpi.TakePart
+	}
 	for from, wire := range m.wire {
 		if len(wire) != 0 && from != peer {
 			return rpi.TakeOther
@@ -195,6 +201,34 @@ func TestShortcutGivesUp(t *testing.T) {
 	st, err := e[1].Recv(0, 5, 3, typ, buf, nil)
 	if <-closed; err != nil || string(buf[:st.Bytes]) != "late" {
 		t.Errorf("%q %v", buf, err)
+	}
+}
+
+// A receive that has a part of its message in its buffer is not withdrawn: that would be
+// a buffer that is neither as it was nor a message.
+func TestShortcutFinishes(t *testing.T) {
+	_, short, e := shortcuts(t, 2)
+	typ := &rpi.Type{ID: 1, Size: 1, Name: "a"}
+	ctx, cancel := context.WithCancel(context.Background())
+	v := rpi.NewView(ctx, e[1])
+	defer v.Stop()
+	e[0].Send(1, 5, 3, typ, []byte("whole"), rpi.Standard, nil)
+	late := short[1].wire[0]
+	short[1].wire[0] = nil
+	short[1].part = func(buf []byte) {
+		copy(buf, "who")
+		for cancel(); v.Err() == nil; {
+			runtime.Gosched()
+		}
+		short[1].wire[0] = late
+	}
+	buf := []byte("........was.")
+	st, err := e[1].Recv(0, 5, 3, typ, buf, v)
+	if err != nil || st.Bytes != 5 || string(buf) != "whole...was." {
+		t.Errorf("%q %+v %v", buf, st, err)
+	}
+	if _, err := e[1].Recv(0, 5, 3, typ, buf, v); !errors.Is(err, rpi.ErrDeadline) {
+		t.Errorf("the next one: %v", err)
 	}
 }
 

@@ -112,8 +112,8 @@ func (in *receiver) halved(w uint64) error {
 // halfLooks is how often a receiver looks for the second half: a few microseconds.
 const halfLooks = 10000
 
-// takeLone is TakeShort for such a message. If only half of it comes it is left to Poll,
-// although that half may be in buf.
+// takeLone is TakeShort for such a message. If only half of it comes that is in buf, and
+// the message is left to Poll.
 func (m *Module) takeLone(peer int, p *peer, s *spot, c *cell, w, ctx uint64, tag int32, typ uint32, buf []byte) int {
 	in := &p.in
 	if c.ctx != ctx || c.tag != tag || c.typ != typ {
@@ -132,7 +132,7 @@ func (m *Module) takeLone(peer int, p *peer, s *spot, c *cell, w, ctx uint64, ta
 		move.Bytes(buf, payload[:k])
 		for looks := 0; atomic.LoadUint64(&c.word) != w&^half; looks++ {
 			if looks == halfLooks {
-				return rpi.TakeOther
+				return rpi.TakePart
 			}
 		}
 		buf, payload = buf[k:], payload[k:]

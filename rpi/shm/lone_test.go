@@ -189,7 +189,7 @@ func TestHalf(t *testing.T) {
 			w.Send(0, 1, h, pattern(7, n), 0, false)
 			whole := halve(w.M[0], 1)
 			for range 2 {
-				if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got != rpi.TakeOther {
+				if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got != rpi.TakePart {
 					t.Errorf("half a message was taken: %d", got)
 				}
 			}
