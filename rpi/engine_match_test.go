@@ -193,6 +193,29 @@ func TestReceivesInOrder(t *testing.T) {
 	}
 }
 
+// Receives that are alike but for their contexts get the messages of their own ones.
+func TestReceivesOfContexts(t *testing.T) {
+	e := newFakeNet(t, 2).engines()
+	contexts := []uint64{5, 5, 6, 5, 6}
+	bufs := make([][1]byte, len(contexts))
+	for i, ctx := range contexts {
+		must(t)(e[0].Irecv(1, ctx, 0, nil, bufs[i][:]))
+	}
+	for i := range contexts {
+		i = len(contexts) - 1 - i
+		if err := e[1].Send(0, contexts[i], 0, nil, []byte{byte(contexts[i])}, rpi.Standard, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for e[0].Progress() {
+	}
+	for i, ctx := range contexts {
+		if bufs[i][0] != byte(ctx) {
+			t.Errorf("receive %d of context %d has got a message of context %d", i, ctx, bufs[i][0])
+		}
+	}
+}
+
 // A receive that is posted while its message arrives gets it, also if it is like one
 // before it.
 func TestReceiveAmidstItsMessage(t *testing.T) {

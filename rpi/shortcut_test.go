@@ -276,6 +276,14 @@ func TestSendStaysBehind(t *testing.T) {
 			}
 			net.modules[1].wire[0] = nil // there is room again, but the engine was not told
 		}},
+		"behind another that may go": {3, rpi.Standard, rpi.ErrDeadline, 2, func(net *fakeNet, e *rpi.Engine) {
+			net.window = 1
+			for range 2 {
+				e.Isend(1, 5, 3, typ, []byte("before"), rpi.Standard)
+			}
+			net.modules[1].wire[0] = nil
+			net.modules[0].sink.Writable(1)
+		}},
 		"synchronous":  {3, rpi.Synchronous, rpi.ErrDeadline, 1, func(*fakeNet, *rpi.Engine) {}},
 		"no tag":       {-5, rpi.Standard, rpi.ErrTag, 0, func(*fakeNet, *rpi.Engine) {}},
 		"not too late": {3, rpi.Standard, nil, 1, func(*fakeNet, *rpi.Engine) {}},

@@ -1,7 +1,9 @@
 package rpi_test
 
 import (
+	"errors"
 	"testing"
+	"unsafe"
 
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -53,6 +55,68 @@ func TestFlushEndsWait(t *testing.T) {
 			}
 			if who := e.Blocked(); who != "" {
 				t.Error("still waiting:", who)
+			}
+		})
+	}
+}
+
+// A row of operations ends before the first of which only Wait can tell: one that goes on,
+// that has failed, that there is none of, or whose handle is stale, also where another
+// operation has its place by now; and that one is left as it is.
+func TestWaitsStop(t *testing.T) {
+	for name, c := range map[string]struct {
+		stop func(t *testing.T, e *rpi.Engine) rpi.Request
+		want error
+	}{
+		"inactive": {func(*testing.T, *rpi.Engine) rpi.Request { return rpi.Request{} }, nil},
+		"failed": {func(t *testing.T, e *rpi.Engine) rpi.Request {
+			r := must(t)(e.Irecv(1, 5, 0, nil, nil))
+			if err := e.Cancel(r); err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}, rpi.ErrCanceled},
+		"stale": {func(t *testing.T, e *rpi.Engine) rpi.Request {
+			r := must(t)(e.Isend(1, 5, 0, nil, nil, rpi.Standard))
+			if _, err := e.Wait(r, nil); err != nil {
+				t.Fatal(err)
+			}
+			other := must(t)(e.Isend(1, 5, 0, nil, nil, rpi.Standard)) // most likely in its place
+			t.Cleanup(func() {
+				if _, err := e.Wait(other, nil); err != nil {
+					t.Error("another operation:", err)
+				}
+			})
+			return r
+		}, rpi.ErrRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newFakeNet(t, 2).engines()[0]
+			type own struct { // of which the handles are parts
+				_ [3]int32
+				r rpi.Request
+				_ bool
+			}
+			var rs [7]own
+			for i := range rs {
+				if i == 3 {
+					rs[i].r = c.stop(t, e)
+				} else {
+					rs[i].r = must(t)(e.Isend(1, 5, 0, nil, nil, rpi.Standard))
+				}
+			}
+			waits := e.BeginWaits()
+			done := waits.Done(&rs[0].r, unsafe.Sizeof(rs[0]), len(rs))
+			_, err := waits.Wait(rs[3].r, nil)
+			left := waits.Done(&rs[4].r, unsafe.Sizeof(rs[0]), len(rs)-4)
+			waits.End()
+			if done != 3 || !errors.Is(err, c.want) || left != 3 {
+				t.Errorf("%d are over, then %v, then %d", done, err, left)
+			}
+			for i := range rs {
+				if _, err := e.Wait(rs[i].r, nil); i != 3 && !errors.Is(err, rpi.ErrRequest) {
+					t.Errorf("request %d was waited for twice: %v", i, err)
+				}
 			}
 		})
 	}
