@@ -32,24 +32,19 @@ func (o *Open) Like(ctx uint64, tag int32, typ uint32, size int) bool {
 // Add adds a message. The receiver sees it at once, as it would one by itself, and a
 // receiver that is behind has fewer lines to fetch.
 func (o *Open) Add(p []byte) {
-	if len(p) == 8 { // which spares a call
-		*(*[8]byte)(o.Body[o.At:]) = *(*[8]byte)(p)
-	} else {
-		copy(o.Body[o.At:], p)
-	}
-	o.At += uint32(len(p))
-	o.Value += o.Each
-	if o.Left--; o.Left == 0 {
-		o.Size = 0
-		o.Value &^= o.Last
-	}
-	release.Store(o.Word, o.Value)
+	copy(o.Body[o.At:], p)
+	o.added(len(p))
 }
 
-// Add8 is Add for a message of 8 bytes.
+// Add8 is Add for a message of 8 bytes, which spares a call.
 func (o *Open) Add8(p []byte) {
 	*(*[8]byte)(o.Body[o.At:]) = *(*[8]byte)(p)
-	o.At += 8
+	o.added(8)
+}
+
+// added says that the next payload is there, of n bytes.
+func (o *Open) added(n int) {
+	o.At += uint32(n)
 	o.Value += o.Each
 	if o.Left--; o.Left == 0 {
 		o.Size = 0

@@ -245,25 +245,20 @@ func (e *Engine) fill(k Kind, ctx uint64, tag int32, t *Type, n int) {
 	h.Req, h.Off, h.Type = 0, 0, t.id()
 }
 
-// holdBack tells whether a small message may be held back; see smallMax.
-func (e *Engine) holdBack(pr *peer) bool {
+// batch tells whether a message of n bytes may be held back; see smallMax.
+func (e *Engine) batch(pr *peer, n int) bool {
+	if n > smallMax {
+		return false
+	}
 	if pr.flushed != e.flushes {
 		pr.flushed = e.flushes
 		return false
 	}
 	if e.dirty&pr.bit == 0 {
-		e.beginBatch(pr)
+		e.dirty |= pr.bit
+		e.wakeForBatch()
 	}
 	return true
-}
-
-// batch is holdBack for a message of n bytes.
-func (e *Engine) batch(pr *peer, n int) bool { return n <= smallMax && e.holdBack(pr) }
-
-//go:noinline
-func (e *Engine) beginBatch(pr *peer) {
-	e.dirty |= pr.bit
-	e.wakeForBatch()
 }
 
 // startSend begins a send that checkSend found possible.

@@ -50,6 +50,11 @@ type unitKey struct {
 	edge, count int
 }
 
+// lamLinks makes LAM's programs find their functions before they begin. MPI_Init passes
+// the kernel an address from an empty place on its stack, for no bytes, and the kernel
+// looks at it (EFAULT): what finding a function leaves there makes 2 starts of 3 fail.
+const lamLinks = "LD_BIND_NOW=1"
+
 // peers are other libraries, by the names of their commands in Debian. Where
 // they do not choose the transport that is asked for by themselves, a flag does.
 var peers = []library{
@@ -60,8 +65,8 @@ var peers = []library{
 	{name: "mpich", mpicc: "mpicc.mpich", launch: map[string][]string{"shm": {"mpirun.mpich"}, "tcp": {"mpirun.mpich"}},
 		env: map[string][]string{"tcp": {"UCX_TLS=tcp,self"}}},
 	{name: "lam", mpicc: "mpicc.lam", launch: map[string][]string{
-		"shm": {"mpirun.lam", "-ssi", "rpi", "usysv"},
-		"tcp": {"mpirun.lam", "-ssi", "rpi", "tcp"},
+		"shm": {"mpirun.lam", "-x", lamLinks, "-ssi", "rpi", "usysv"},
+		"tcp": {"mpirun.lam", "-x", lamLinks, "-ssi", "rpi", "tcp"},
 	}},
 }
 
