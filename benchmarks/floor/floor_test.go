@@ -188,7 +188,7 @@ func TestRoom(t *testing.T) {
 	}
 	for _, r := range rows(o) {
 		work := r.tasks[0].Work
-		if want := map[string]int{"alltoall": 2, "bcast": 3, "allreduce, parts": 1, "allreduce, chain": 3}[work]; len(r.tasks) != want {
+		if want := map[string]int{"alltoall": 2, "alltoall, kernel": 1, "bcast": 3, "allreduce, parts": 1, "allreduce, chain": 3}[work]; len(r.tasks) != want {
 			t.Errorf("%s: %d sizes of pieces, want %d", work, len(r.tasks), want)
 		}
 	}

@@ -21,7 +21,8 @@
 //	           bytes: what others need is copied into memory that all see and
 //	           out of it, as much of it at once as is fastest. To reduce, each
 //	           process adds its part of what all have written, or all that it has
-//	           to what the process before it has left (a chain)
+//	           to what the process before it has left (a chain). Alltoall also by
+//	           one copy of the kernel's, from process to process
 //	heat       a step of examples/heat with nothing but copies and flags between
 //	           the processes, how much of it is outside computation, and the
 //	           computation alone

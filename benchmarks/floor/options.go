@@ -160,5 +160,9 @@ func longs(o *options, t task) (all []row) {
 			all = append(all, r)
 		}
 	}
+	if kernelCopies() && t.Bytes%(8*t.Procs) == 0 {
+		t.Work, t.Piece = "alltoall, kernel", 0
+		all = append(all, row{fmt.Sprintf("alltoall by the kernel of %d KB, %d processes", t.Bytes>>10, t.Procs), []task{t}})
+	}
 	return all
 }

@@ -34,6 +34,7 @@ var works = map[string]work{
 	"bcast, yielding":  {times: 1, start: startYielding},
 	"bcast, sleeping":  {times: 1, start: startSleeping},
 	"alltoall":         {times: 1, start: startAlltoall, room: func(t task) int { return 2 * t.Procs * t.Piece }},
+	"alltoall, kernel": {times: 1, start: startKernelAlltoall},
 	"bcast":            {times: 1, start: startBcast, room: func(t task) int { return slots * t.Piece }},
 	"allreduce, parts": {times: 1, start: startParts, room: func(t task) int { return 2 * (t.Procs + 1) * t.Piece }},
 	"allreduce, chain": {times: 1, start: startChain, room: func(t task) int { return 2 * t.Bytes }},
