@@ -50,7 +50,7 @@ func (e *Engine) irecv(src int, ctx uint64, tag int32, t *Type, p []byte) (Reque
 	r := e.freeRequests
 	e.takeRequest(r)
 	r.is(src, ctx, tag, t, p)
-	if e.plainRecv(src, tag) && e.table.kept == 0 && e.peers[src].failed == nil {
+	if e.plainRecv(src, tag) && e.table.kept == 0 {
 		e.postRecv(r)
 	} else if err := e.checkRecv(src, ctx, tag); err != nil {
 		e.freeRequest(r)
@@ -124,7 +124,7 @@ func (e *Engine) checkRecv(src int, ctx uint64, tag int32) error {
 
 // plainRecv reports whether nothing speaks against a receive from another rank.
 func (e *Engine) plainRecv(src int, tag int32) bool {
-	return uint(src) < uint(len(e.peers)) && tag >= AnyTag && len(e.poisoned) == 0 && e.abort.Load() == nil
+	return uint(src) < uint(e.plain) && tag >= AnyTag
 }
 
 func (e *Engine) whyNotRecv(src int, ctx uint64, tag int32) error {

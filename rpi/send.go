@@ -174,7 +174,7 @@ func (e *Engine) send(dst int, ctx uint64, tag int32, t *Type, p []byte, mode Se
 // a peer for which nothing is queued and whose module takes it. It needs no request.
 // False: there is more to it, and nothing was done.
 func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) bool {
-	if uint(dst) >= uint(len(e.peers)) || tag < 0 || len(e.poisoned) != 0 || e.abort.Load() != nil {
+	if uint(dst) >= uint(e.plain) || tag < 0 {
 		return false
 	}
 	pr := &e.peers[dst]
@@ -191,7 +191,7 @@ func (e *Engine) sendAtOnce(dst int, ctx uint64, tag int32, t *Type, p []byte) b
 
 // openTo returns what was sent to a peer last, where messages may be added to it.
 func (e *Engine) openTo(dst int) *Open {
-	if uint(dst) < uint(len(e.peers)) && len(e.poisoned) == 0 && e.abort.Load() == nil {
+	if uint(dst) < uint(e.plain) {
 		return e.peers[dst].open
 	}
 	return &shut
