@@ -20,7 +20,7 @@ type backend struct{ r *Registry }
 
 func (b *backend) Ready() error {
 	if len(b.r.reg.Names()) == 0 {
-		return job.ErrNoBackend
+		return job.ErrNothing
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ type RankAction struct {
 	Type    RankActionType
 	Attempt uint32  // to be copied to the events that answer
 	Msg     oob.Msg // ActSend
-	N       uint64  // ActRunTo: the Point to stop at; ActCommitted: sequence number
+	N       uint64  // ActArm: oob.ModeSelf, or ModeAuto where whole processes can be imaged instead; ActRunTo: the Point to stop at; ActCommitted: sequence number
 	Data    []byte  // ActCapture: JSON of oob.CaptureConfig; ActReverted: why
 }
 

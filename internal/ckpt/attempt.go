@@ -109,7 +109,7 @@ func (h *Head) enter(p phase) {
 	a.asked, a.where = false, nil
 	switch p {
 	case phasePoints:
-		h.tellAll(oob.Msg{Kind: oob.Prepare, A: a.wanted})
+		h.tellAll(oob.Msg{Kind: oob.Prepare, A: h.firstChoice()})
 	case phaseTarget:
 		h.tellAll(oob.Msg{Kind: oob.Target, A: a.point})
 	case phasePlace:

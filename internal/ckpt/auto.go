@@ -56,6 +56,15 @@ func (h *Head) trying() bool {
 	return a.phase < phasePlace && a.wanted == oob.ModeAuto && h.cfg.NativeErr == ""
 }
 
+// firstChoice is what the ranks are told that the stop at a Point is for: ModeAuto
+// where it may be left out, so that one with nothing to save says so at once.
+func (h *Head) firstChoice() uint64 {
+	if h.trying() {
+		return oob.ModeAuto
+	}
+	return oob.ModeSelf
+}
+
 // pointless is called when not all ranks will stop at the Point.
 func (h *Head) pointless(why string) {
 	if h.trying() {
@@ -99,7 +108,7 @@ func (h *Head) failed(rank int, m *oob.Msg) {
 	case a.phase == phaseCommitting:
 	case preparing && a.mode == oob.ModeNative:
 	case preparing && h.trying() && m.B == nothingToPrepare:
-		h.fallBack("") // an ordinary program without package cr: nothing to wonder at
+		h.fallBack("") // an ordinary program that registers nothing: nothing to wonder at
 	case preparing:
 		h.pointless(why)
 	default:

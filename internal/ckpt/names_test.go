@@ -97,6 +97,9 @@ func sayAction(a RankAction) string {
 		return fmt.Sprintf("-> %s: %s", party(a.Msg.To), say(a.Msg))
 	}
 	s := actionNames[a.Type]
+	if a.Type == ActArm && a.N != 0 {
+		s += " " + modeNames[a.N]
+	}
 	if a.Type == ActRunTo || a.Type == ActCommitted {
 		s += fmt.Sprint(" ", a.N)
 	}

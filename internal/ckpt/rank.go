@@ -196,7 +196,7 @@ func (r *Rank) begin(m *oob.Msg) {
 	}
 	if m.Kind == oob.Prepare {
 		r.state = Preparing
-		r.act(RankAction{Type: ActArm})
+		r.act(RankAction{Type: ActArm, N: m.A})
 		return
 	}
 	r.native = true

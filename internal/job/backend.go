@@ -10,7 +10,8 @@ import (
 // Backend images a rank from within, standing at a Point. Package cr provides
 // the portable one; mpi does not import it.
 type Backend interface {
-	// Ready says what is missing before this rank can be imaged, nil if nothing.
+	// Ready says what is missing before this rank can be imaged, nil if nothing. It
+	// is called on any goroutine.
 	Ready() error
 	// Before runs on the program's goroutine, at the Point, gate open.
 	Before() error
@@ -39,8 +40,11 @@ type Snapshot interface {
 // NewBackend is set by package cr when a program imports it.
 var NewBackend func(*Job) Backend
 
-// ErrNoBackend says that a program cannot be imaged.
+// ErrNoBackend says that a program cannot be imaged at a Point.
 var ErrNoBackend = errors.New("the program registers no state: import github.com/gorun-mpi/gorun/cr, call cr.Register for what must be saved and cr.Point in its loop")
+
+// ErrNothing says that a program has nothing to save although it could have.
+var ErrNothing = errors.New("the program has registered nothing: call cr.Register for what must be saved, before the first cr.Point, and cr.Point in its loop")
 
 // Backend returns the rank's portable back-end, made on first use; nil in a
 // program that does not import package cr.
@@ -51,6 +55,15 @@ func (j *Job) Backend() Backend {
 		j.backend.b = NewBackend(j)
 	}
 	return j.backend.b
+}
+
+// lacks says what is missing before this rank can be imaged at a Point.
+func (j *Job) lacks() error {
+	b := j.Backend()
+	if b == nil {
+		return ErrNoBackend
+	}
+	return b.Ready()
 }
 
 // Of is set by package mpi: the job a *mpi.Comm belongs to.

@@ -217,7 +217,7 @@ func (d *driver) do(a ckpt.RankAction) {
 			j.lost(fmt.Errorf("rank %d: lost the launcher: %w", j.Rank, err))
 		}
 	case ckpt.ActArm:
-		d.arm()
+		d.arm(a.N)
 	case ckpt.ActRunTo:
 		j.points.runTo(a.N)
 	case ckpt.ActCloseGate:
@@ -249,11 +249,16 @@ func (d *driver) do(a ckpt.RankAction) {
 // origin is the attempt that the newest action belongs to.
 func (d *driver) origin() origin { return origin{d.incarnation, d.attempt} }
 
-// arm does not ask whether anything is registered: a program that has just begun
-// may be about to.
-func (d *driver) arm() {
-	if d.j.Backend() == nil {
-		d.answer(unable(ErrNoBackend))
+// arm asks whether anything is registered only where there is another way to go on:
+// a program that has just begun may be about to register, and one that was
+// restarted is.
+func (d *driver) arm(mode uint64) {
+	err := d.j.lacks()
+	if errors.Is(err, ErrNothing) && (mode != oob.ModeAuto || d.j.Restarted()) {
+		err = nil
+	}
+	if err != nil {
+		d.answer(unable(err))
 		return
 	}
 	d.answer(ckpt.RankEvent{Type: ckpt.EvArmed, N: d.j.points.arm(d.origin())})
@@ -262,7 +267,7 @@ func (d *driver) arm() {
 // unable says why the rank cannot be imaged at a Point.
 func unable(err error) ckpt.RankEvent {
 	ev := ckpt.RankEvent{Type: ckpt.EvUnable, Err: err.Error()}
-	if errors.Is(err, ErrNoBackend) {
+	if errors.Is(err, ErrNoBackend) || errors.Is(err, ErrNothing) {
 		ev.N = 1
 	}
 	return ev
@@ -363,8 +368,16 @@ func (d *driver) where() (text string, waits uint64) {
 	if d.closed {
 		blocked = d.j.Engine.Closer().Blocked
 	}
-	if s := blocked(); s != "" {
-		return s, 1
+	text = blocked()
+	if text != "" {
+		waits = 1
+	} else {
+		text = "computing outside the library"
 	}
-	return "computing outside the library", 0
+	if d.m.State() == ckpt.Preparing {
+		if err := d.j.lacks(); err != nil {
+			text += "; " + err.Error()
+		}
+	}
+	return text, waits
 }
