@@ -138,7 +138,7 @@ func (h *head) run() error {
 	h.unwatch()
 	err = h.printer.close()
 	for stream, name := range []string{1: "output", 2: "error"} {
-		if n := h.printer.dropped[stream]; n > 0 {
+		if n := h.printer.streams[stream].dropped; n > 0 {
 			h.say("nobody has read standard %s: %d bytes for it were dropped", name, n)
 		}
 	}
@@ -193,7 +193,7 @@ func (h *head) after(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() { h.post(f) })
 }
 
-// say tells the user something, one line, in order with the ranks' output.
+// say tells the user something, one line, in order with the ranks' output (see printer).
 func (h *head) say(format string, args ...any) {
 	line := fmt.Sprintf("gorun: "+format+"\n", args...)
 	if h.printer == nil {

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,15 +17,23 @@ func (s silent) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// slow is a reader who takes his time for each write.
+// slow is a reader who takes his time for each little piece.
 type slow struct {
 	every time.Duration
 	got   bytes.Buffer
 }
 
 func (s *slow) Write(p []byte) (int, error) {
-	<-time.After(s.every)
+	<-time.After(s.every * time.Duration((len(p)+hurriedPiece-1)/hurriedPiece))
 	return s.got.Write(p)
+}
+
+// dropped is how many bytes of each stream were.
+func dropped(p *printer) (n [3]int) {
+	for i := range p.streams {
+		n[i] = p.streams[i].dropped
+	}
+	return n
 }
 
 // Output that nobody reads is waited for, until somebody is in a hurry: then it is
@@ -46,19 +55,42 @@ func TestUnreadOutput(t *testing.T) {
 		if credit != 0 {
 			t.Errorf("credit for %d bytes that nobody has read", credit)
 		}
+		if errs.Len() > 0 {
+			t.Errorf("%q overtakes what was printed before", &errs)
+		}
 		p.hurry()
 		p.hurry()
+		synctest.Wait()
+		if errs.String() != "an error\n" {
+			t.Errorf("errors %q: they wait for output that nobody reads", &errs)
+		}
 		if err := p.close(); err != nil {
 			t.Error(err)
 		}
-		if credit != len("hangswaitsan error\n") || p.dropped != [3]int{1: 10} || errs.String() != "an error\n" {
-			t.Errorf("credit %d, dropped %v, errors %q", credit, p.dropped, &errs)
+		if credit != len("hangswaitsan error\n") || dropped(p) != [3]int{1: 10} || errs.String() != "an error\n" {
+			t.Errorf("credit %d, dropped %v, errors %q", credit, dropped(p), &errs)
 		}
 		p.lastly("last words\n")
 		if !strings.HasSuffix(errs.String(), "last words\n") {
 			t.Errorf("errors %q", &errs)
 		}
 	})
+}
+
+// While nobody is in a hurry both streams come out in the order of printing.
+func TestStreamsInOrder(t *testing.T) {
+	var all bytes.Buffer // not to be written to by two at a time
+	p := newPrinter(&all, &all, false)
+	want := ""
+	for i := range 1000 {
+		line := fmt.Sprintln(i)
+		p.print(printJob{stream: 1 + i*i/7%2, data: []byte(line), credit: func(int) {}})
+		want += line
+	}
+	p.close()
+	if all.String() != want {
+		t.Errorf("printed out of order: %q", &all)
+	}
 }
 
 // Standard error may go the same way.
@@ -72,8 +104,8 @@ func TestUnreadErrors(t *testing.T) {
 		}
 		p.hurry()
 		p.close()
-		if p.dropped != [3]int{1: 1, 2: 1} {
-			t.Errorf("dropped %v", p.dropped)
+		if dropped(p) != [3]int{1: 1, 2: 1} {
+			t.Errorf("dropped %v", dropped(p))
 		}
 		p.lastly("nobody hears this")
 
@@ -85,18 +117,20 @@ func TestUnreadErrors(t *testing.T) {
 	})
 }
 
-// A reader who takes his time gets everything, however long.
+// A reader who takes his time gets everything, however long, also if it comes in
+// one piece and only a little is read at a time.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := slow{every: unreadGrace * 9 / 10}
 		p := newPrinter(&out, &out, false)
 		p.hurry()
+		line := strings.Repeat("x", 3*hurriedPiece) + "\n"
 		for range 20 {
-			p.print(printJob{stream: 1, data: []byte("line\n"), credit: func(int) {}})
+			p.print(printJob{stream: 1, data: []byte(line), credit: func(int) {}})
 		}
 		p.close()
-		if want := strings.Repeat("line\n", 20); out.got.String() != want || p.dropped != [3]int{} {
-			t.Errorf("%d bytes of %d came, dropped %v", out.got.Len(), len(want), p.dropped)
+		if want := strings.Repeat(line, 20); out.got.String() != want || dropped(p) != [3]int{} {
+			t.Errorf("%d bytes of %d came, dropped %v", out.got.Len(), len(want), dropped(p))
 		}
 	})
 }

@@ -98,10 +98,11 @@ func (h *head) suspend(links []*link) {
 }
 
 // interrupt ends the job: the first time the ranks get the signal and a moment,
-// the second time they are killed.
+// the second time they are killed. Neither waits for whoever reads the output, nor
+// does what is said of it.
 func (h *head) interrupt() {
+	h.printer.hurry()
 	if h.end != nil {
-		h.printer.hurry()
 		h.inc.kill()
 		return
 	}

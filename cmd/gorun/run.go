@@ -24,8 +24,9 @@ first (go build, CGO_ENABLED=0) and the executable removed when the job ends.
 Standard input goes to rank 0. Output comes line by line. The first ^C asks all
 ranks to end, the second kills them. SIGHUP, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
 SIGTSTP and SIGCONT are passed on to all ranks. The end waits for whoever reads the
-output; after a second ^C or SIGTERM, gorun kill or -timeout it does not, and what
-nobody has read within a second or two is dropped, which is told.
+output; after ^C, a second SIGTERM, gorun kill or -timeout it does not: what nobody
+has read within a second or two is dropped, which is told, and what goes to standard
+error does not wait for standard output.
 
 Exit status: that of the first rank that failed (its exit status, the code of
 its Abort, or 128 plus the number of the signal that killed it), which is named
