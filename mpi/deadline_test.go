@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -68,6 +69,90 @@ func fillAndGiveUp(w, side *mpi.Comm) error {
 	}
 	if err := mpi.Barrier(side.WithContext(ctx)); !errors.Is(err, mpi.ErrDeadline) {
 		return fmt.Errorf("Barrier: %v", err)
+	}
+	return nil
+}
+
+// late runs receive as rank 0 with a view whose context is done while a long message
+// of rank 1, which has been announced, cannot be sent: receive gets it all the same.
+func late(t *testing.T, receive func(c *mpi.Comm, done context.CancelFunc) error) {
+	c := jobtest.New(2, jobtest.Options{Dir: t.TempDir(), RPI: []string{"shm"}})
+	announced, shut := make(chan struct{}), make(chan struct{})
+	wait := asRanks(t, c, func(w *mpi.Comm) error {
+		if w.Rank() == 1 {
+			r, err := mpi.Isend(w, long(), 0, 0)
+			close(announced)
+			if err != nil {
+				return err
+			}
+			<-shut
+			_, err = r.Wait()
+			return err
+		}
+		<-shut
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		if err := receive(w.WithContext(ctx), cancel); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	<-announced
+	c.Jobs[1].Engine.CloseGate()
+	close(shut)
+	time.Sleep(60 * time.Millisecond)
+	c.Jobs[1].Engine.OpenGate()
+	wait()
+	c.Stop()
+}
+
+func long() []int32 {
+	p := make([]int32, 1<<18)
+	for i := range p {
+		p[i] = int32(i)
+	}
+	return p
+}
+
+// What a matched probe has taken is received although the deadline passes: the
+// buffer is the caller's after the call, and there is no other way to the message.
+func TestMatchedBeforeDeadline(t *testing.T) {
+	late(t, func(c *mpi.Comm, done context.CancelFunc) error {
+		m, st, err := c.Mprobe(1, 0)
+		if err != nil {
+			return err
+		}
+		done()
+		buf := make([]int32, st.Bytes/4)
+		if _, err := mpi.Mrecv(m, buf); err != nil {
+			return err
+		}
+		return whole(buf)
+	})
+	late(t, func(c *mpi.Comm, _ context.CancelFunc) error {
+		buf, _, err := mpi.RecvAlloc[int32](c, 1, 0)
+		if err != nil {
+			return err
+		}
+		return whole(buf)
+	})
+}
+
+// The message that a Sendrecv receives is not lost when the deadline passes while it
+// is on its way.
+func TestSendrecvAtDeadline(t *testing.T) {
+	late(t, func(c *mpi.Comm, _ context.CancelFunc) error {
+		buf := make([]int32, 1<<18)
+		if _, err := mpi.Sendrecv(c, buf[:0], mpi.ProcNull, 0, buf, 1, 0); err != nil {
+			return err
+		}
+		return whole(buf)
+	})
+}
+
+func whole(p []int32) error {
+	if !slices.Equal(p, long()) {
+		return errors.New("the message is not whole")
 	}
 	return nil
 }

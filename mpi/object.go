@@ -52,11 +52,7 @@ func RecvObject(c *Comm, ptr any, src, tag int) (Status, error) {
 		return st, err
 	}
 	buf := make([]byte, st.Bytes)
-	r, err := m.imrecv(opRecvObject, objectType, nil, buf)
-	if err != nil {
-		return st, err
-	}
-	if st, err = r.Wait(); err != nil {
+	if st, err = m.mrecv(opRecvObject, objectType, nil, buf); err != nil {
 		return st, err
 	}
 	if err := c.codec.Decode(bytes.NewReader(buf), ptr); err != nil {

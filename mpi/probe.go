@@ -96,11 +96,21 @@ func (c *Comm) Improbe(src, tag int) (message Message, status Status, ok bool, e
 // ErrType, ErrPeerFailed, ErrRequest if the message was received before.
 // (MPI-4.1, chapter 3.8.3)
 func Mrecv[T any](m Message, buf []T) (Status, error) {
-	r, err := Imrecv(m, buf)
+	t, err := elem[T]()
+	return m.mrecv(opMrecv, t, err, bytesOf(buf))
+}
+
+// mrecv waits for the end whatever becomes of the view that the message was probed
+// with: the message is on its way, and p is the caller's again when this returns.
+func (m Message) mrecv(op operation, t *rpi.Type, err error, p []byte) (Status, error) {
+	r, err := m.imrecv(op, t, err, p)
 	if err != nil {
 		return Status{}, err
 	}
-	return r.Wait()
+	if st, ok := r.idle(); ok {
+		return st, nil
+	}
+	return r.finish(r.c.env.eng.Wait(r.r, nil))
 }
 
 // Imrecv begins to receive a message that a matched probe has taken; buf
@@ -142,12 +152,7 @@ func RecvAlloc[T any](c *Comm, src, tag int) ([]T, Status, error) {
 		return nil, st, err
 	}
 	buf := make([]T, st.Bytes/t.Size)
-	r, err := m.imrecv(opRecvAlloc, t, nil, bytesOf(buf))
-	if err != nil {
-		return nil, st, err
-	}
-	st, err = r.Wait()
-	if err != nil {
+	if st, err = m.mrecv(opRecvAlloc, t, nil, bytesOf(buf)); err != nil {
 		return nil, st, err
 	}
 	return buf, st, nil

@@ -33,11 +33,12 @@ const (
 	opIssend
 	opIrecv
 	opImrecv
+	opMrecv
 	opRecvAlloc
 	opRecvObject
 )
 
-var operations = [...]string{"Isend", "Issend", "Irecv", "Imrecv", "RecvAlloc", "RecvObject"}
+var operations = [...]string{"Isend", "Issend", "Irecv", "Imrecv", "Mrecv", "RecvAlloc", "RecvObject"}
 
 // noteBits is the room for the operation in a note; the rest is the size of an
 // element, 0 if it is larger than that.

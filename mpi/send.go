@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -133,6 +134,11 @@ func (c *Comm) sendrecv(call string, st, rt *rpi.Type, err error, sp []byte, dst
 		return Status{}, err
 	}
 	s, err := e.Wait(r, c.view)
+	if errors.Is(err, ErrDeadline) && e.Cancel(r) == nil {
+		if late, lerr := e.Wait(r, nil); !errors.Is(lerr, ErrCanceled) { // it was on its way
+			s, err = late, lerr
+		}
+	}
 	if err != nil {
 		drop(e, r)
 		return c.status(s, rt.Size), c.failPeer(call, "source", src, rtag, err)
