@@ -18,6 +18,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -82,7 +83,7 @@ type agent struct {
 // AgentMain is the whole life of an agent; it returns the process's exit status.
 func AgentMain(args []string) int {
 	if err := agentMain(args); err != nil {
-		fmt.Fprintln(os.Stderr, "gorun agent:", err)
+		fmt.Fprintln(os.Stderr, "gorun agent:", nofile.Explain(err, nofile.OfAgent(1), moreAgents))
 		return ExitFailed
 	}
 	return 0

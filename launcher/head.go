@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/nofile"
 )
 
 // Version is the release of gorun.
@@ -59,7 +60,7 @@ func Run(opt Options) int {
 	h := &head{opt: opt, began: time.Now(), events: make(chan func(), 256), done: make(chan struct{}), own: map[int]bool{}, state: "starting"}
 	err := h.run()
 	if err != nil {
-		h.say("%v", err)
+		h.say("%v", h.withRemedy(err))
 		var e *exitError
 		if errors.As(err, &e) {
 			return e.code
@@ -73,14 +74,17 @@ func Run(opt Options) int {
 }
 
 // verdictOf ends a job with an error.
-func verdictOf(err error) verdict {
-	v := verdict{code: ExitFailed, rank: -1, text: err.Error()}
+func (h *head) verdictOf(err error) verdict {
+	v := verdict{code: ExitFailed, rank: -1, text: h.withRemedy(err).Error()}
 	var e *exitError
 	if errors.As(err, &e) {
 		v.code = e.code
 	}
 	return v
 }
+
+// withRemedy says what to do about it where the head lacks files.
+func (h *head) withRemedy(err error) error { return nofile.Explain(err, h.opt.files(), "") }
 
 // exitError is an error with an exit status of its own.
 type exitError struct {
@@ -91,7 +95,7 @@ type exitError struct {
 func (e *exitError) Unwrap() error { return e.error }
 
 func (h *head) run() error {
-	if err := h.opt.setDefaults(); err != nil {
+	if err := errors.Join(h.opt.setDefaults(), h.opt.enoughFiles()); err != nil {
 		return err
 	}
 	// The ranks of an agent that dies come to this process, to be reaped here.
@@ -168,7 +172,7 @@ func (h *head) loop() {
 	// What must not be left is removed while agents stand by to do it if this
 	// process is killed meanwhile.
 	if err := errors.Join(h.prog.remove(), h.control.remove()); err != nil {
-		h.say("%v", err)
+		h.say("%v", h.withRemedy(err))
 	}
 	for _, inc := range h.lives {
 		inc.dismiss()
@@ -216,13 +220,14 @@ func (h *head) start(from *snapshot.Snapshot) {
 	old := h.inc
 	inc, err := newIncarnation(h, from)
 	if err != nil {
-		h.result = &verdict{code: ExitFailed, rank: -1, text: err.Error()}
+		v := h.verdictOf(err)
+		h.result = &v
 		return
 	}
 	h.inc = inc
 	h.lives = append(h.lives, inc)
 	if err := inc.startAgents(old); err != nil {
-		inc.end(verdict{code: ExitFailed, rank: -1, text: err.Error()}, false)
+		inc.end(h.verdictOf(err), false)
 		return
 	}
 	if h.prog.built() || !h.prog.isSource() {
@@ -239,7 +244,7 @@ func (h *head) start(from *snapshot.Snapshot) {
 		h.post(func() {
 			h.building = false
 			if err != nil {
-				h.inc.end(verdict{code: ExitFailed, rank: -1, text: err.Error()}, false)
+				h.inc.end(h.verdictOf(err), false)
 				return
 			}
 			h.inc.order()

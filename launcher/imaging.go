@@ -247,7 +247,7 @@ func (s *shot) run() {
 		close(s.free)
 	}
 	if err != nil && !s.given() && !errors.Is(err, ErrRankDied) {
-		s.say(oob.Msg{Kind: oob.Failed, Data: []byte(err.Error())})
+		s.say(oob.Msg{Kind: oob.Failed, Data: []byte(s.a.withRemedy(err).Error())})
 	}
 }
 

@@ -128,7 +128,7 @@ func (inc *incarnation) order() {
 		inc.h.prog.hold(inc.program())
 	}
 	if err := errors.Join(inc.imageable(), inc.findChain()); err != nil {
-		inc.end(verdictOf(err), false)
+		inc.end(inc.h.verdictOf(err), false)
 		return
 	}
 	for _, l := range inc.links {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/nofile"
 )
 
 // Options say what to run and how. The zero value of a field means its default.
@@ -96,6 +97,25 @@ const (
 	defaultSparseFrom = 16
 	DefaultFullEvery  = 8
 )
+
+// perAgent is how many ranks the agent with the most of them has.
+func (o *Options) perAgent() int { return (o.NP + o.Agents - 1) / o.Agents }
+
+// files is how many descriptors gorun and its agents need, about.
+func (o *Options) files() int { return max(nofile.OfHead(o.Agents), nofile.OfAgent(o.perAgent())) }
+
+// enoughFiles refuses to begin a job for which they certainly do not suffice.
+func (o *Options) enoughFiles() error {
+	least := max(12+2*o.Agents, 12+4*o.perAgent())
+	if nofile.Limit() >= uint64(least) {
+		return nil
+	}
+	or := ""
+	if o.perAgent() > 1 {
+		or = moreAgents
+	}
+	return fmt.Errorf("%d ranks cannot be run: %s", o.NP, nofile.Remedy(o.files(), or))
+}
 
 func (o *Options) setDefaults() error {
 	if o.NP < 1 {

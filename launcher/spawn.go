@@ -1,12 +1,12 @@
 package launcher
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"syscall"
 
+	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -99,19 +99,18 @@ func (a *agent) start(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 
 // failed tells the head that a rank could not be started.
 func (a *agent) failed(r *rankProc, err error) {
-	a.head.send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(ExitCannotExec) << 8, Data: []byte(withRemedy(err).Error())})
+	a.head.send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(ExitCannotExec) << 8, Data: []byte(a.withRemedy(err).Error())})
 	a.left.Done()
 	a.oneLess()
 }
 
-// withRemedy says what to do about it where the agent itself lacks something,
+// withRemedy says what to do about it where the agent itself lacks files,
 // whatever it was about to open.
-func withRemedy(err error) error {
-	if errors.Is(err, syscall.EMFILE) {
-		return fmt.Errorf("%w (raise the limit with ulimit -n, or use more -agents)", err)
-	}
-	return err
+func (a *agent) withRemedy(err error) error {
+	return nofile.Explain(err, nofile.OfAgent(len(a.order.Ranks)), moreAgents)
 }
+
+const moreAgents = "use more -agents"
 
 // enter starts one rank and then all that belongs to it.
 func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) error) error {

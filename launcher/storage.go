@@ -107,7 +107,7 @@ func (inc *incarnation) beginFolder() {
 	h := inc.h
 	work(inc, func() (*snapshot.Pending, error) { return h.cat.Begin(h.id) }, func(p *snapshot.Pending, err error) {
 		if err != nil {
-			inc.step(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: err.Error()})
+			inc.step(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: h.withRemedy(err).Error()})
 			return
 		}
 		if inc.store.pending == nil {
@@ -175,7 +175,7 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 		return c, err
 	}, func(c commit, err error) {
 		if err != nil {
-			inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitFailed, Err: err.Error()})
+			inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitFailed, Err: h.withRemedy(err).Error()})
 			return
 		}
 		delete(inc.store.pending, seq)

@@ -16,6 +16,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
@@ -110,6 +111,7 @@ func failed(std stdio, err error) int {
 	if err == nil {
 		return launcher.ExitOK
 	}
+	err = nofile.Explain(err, nofile.OfHead(1), "")
 	fmt.Fprintln(std.err, "gorun:", strings.TrimPrefix(err.Error(), "gorun: "))
 	return launcher.ExitFailed
 }

@@ -45,6 +45,7 @@ type house struct {
 	t              *testing.T
 	run, tmp, ckpt string
 	mark           string
+	nofile         int // how many files gorun may have open; 0: as many as the test
 }
 
 func newHouse(t *testing.T) *house {
@@ -120,7 +121,7 @@ func (h *house) start(stdin string, args ...string) *proc {
 // startTo does so with standard output to a file; with nil it is collected.
 func (h *house) startTo(out *os.File, stdin string, args ...string) *proc {
 	h.t.Helper()
-	p := &proc{h: h, cmd: exec.Command("/proc/self/exe", append([]string{asGorun}, args...)...), out: newStream(), err: newStream(), done: make(chan struct{})}
+	p := &proc{h: h, cmd: h.command(args), out: newStream(), err: newStream(), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "TMPDIR="+h.tmp, "GORUN_CKPT_DIR="+h.ckpt, markVar+"="+h.mark)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	if out != nil {
@@ -145,6 +146,15 @@ func (h *house) startTo(out *os.File, stdin string, args ...string) *proc {
 	}()
 	h.t.Cleanup(func() { p.cmd.Process.Kill(); <-p.done })
 	return p
+}
+
+func (h *house) command(args []string) *exec.Cmd {
+	args = append([]string{asGorun}, args...)
+	if h.nofile == 0 {
+		return exec.Command("/proc/self/exe", args...)
+	}
+	limit := fmt.Sprintf(`ulimit -n %d; exec "$0" "$@"`, h.nofile)
+	return exec.Command("sh", append([]string{"-c", limit, self(h.t)}, args...)...)
 }
 
 // code waits for the end and returns the exit status, 128+n for a signal.

@@ -75,8 +75,9 @@ func openFlags(flags int) int {
 	return flags&^once | unix.O_NOCTTY | unix.O_CLOEXEC
 }
 
-// moreFiles is the remedy for EMFILE.
-const moreFiles = "an agent has the files of all its ranks open while it restores them: raise the limit with ulimit -n, or use more -agents"
+// moreFiles is why descriptors may not suffice for a restart; the remedy is added
+// where the limit is known.
+const moreFiles = "an agent has the files of all its ranks open while it restores them"
 
 // reopener opens the regular files of one process again.
 type reopener struct {

@@ -194,7 +194,7 @@ func TestReopenReplaced(t *testing.T) {
 
 func TestReopenTooMany(t *testing.T) {
 	f := File{FD: 5, Path: "/data/in"}
-	if err := new(reopener).failed(&f, unix.EMFILE); !strings.Contains(err.Error(), "ulimit -n") {
+	if err := new(reopener).failed(&f, unix.EMFILE); !errors.Is(err, unix.EMFILE) || !strings.Contains(err.Error(), "an agent has") {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -336,6 +337,7 @@ func (d *driver) startWriting() {
 			ev.Info, err = json.Marshal(info)
 		}
 		if err != nil {
+			err = nofile.Explain(err, nofile.OfRank(d.j.Size), "")
 			ev = ckpt.RankEvent{Type: ckpt.EvFailed, Err: err.Error()}
 		}
 		d.tell(w.origin, ev)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/internal/wireup"
 	"github.com/gorun-mpi/gorun/rpi"
@@ -85,6 +86,7 @@ func (t *transports) open() (oob.Msg, error) {
 	for ; t.tried < until; t.tried++ {
 		name := t.order[t.tried]
 		addr, err := t.openOne(name)
+		err = nofile.Explain(err, nofile.OfRank(t.start.Size), "")
 		switch {
 		case err == nil:
 			addrs[name] = addr
@@ -201,7 +203,7 @@ func (t *transports) whyNot(m rpi.Module, peer int) string {
 		return wireup.OtherNode
 	}
 	if local, ok := m.(rpi.LocalModule); ok {
-		if err := local.Unreached(peer); err != nil {
+		if err := nofile.Explain(local.Unreached(peer), nofile.OfRank(t.start.Size), ""); err != nil {
 			return strings.TrimPrefix(err.Error(), m.Name()+": ")
 		}
 	}

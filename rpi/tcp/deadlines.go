@@ -42,7 +42,7 @@ func (m *Module) overdue(peer int, now time.Time) {
 		if p.attempt != nil {
 			p.attempt.drop(idle)
 		}
-		m.give(peer, fmt.Errorf("%w by %v within %v", ErrNoAnswer, p.addr.ip, m.params.connectTimeout))
+		m.give(peer, fmt.Errorf("%w by %v within %v: the rank is stopped, cut off, or may open no more files (ulimit -n)", ErrNoAnswer, p.addr.ip, m.params.connectTimeout))
 		return
 	}
 	m.alarm(p.deadline)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -253,7 +254,7 @@ func (m *Module) report() {
 // give gives a peer up that could not be connected; the next Poll says so.
 func (m *Module) give(peer int, err error) {
 	p := &m.peers[peer]
-	p.state, p.err, p.wanted = down, err, false
+	p.state, p.err, p.wanted = down, nofile.Explain(err, nofile.OfRank(m.env.Size), ""), false
 	m.failed = append(m.failed, peer)
 }
 
