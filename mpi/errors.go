@@ -45,7 +45,7 @@ var remedies = []struct {
 
 // Error is what the calls of this package return: the class is in Err.
 type Error struct {
-	Call string // the function, with peer, tag or root, e.g. "Recv(source 3, tag 7)"
+	Call string // the function, with peer, tag or root, e.g. "Recv(source 3, tag 7)", "Wait of Irecv(source 3, tag 7)"
 	Comm string // the communicator's path
 	Rank int    // the calling rank in it
 	Size int    // its number of ranks

@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -103,6 +104,51 @@ func TestErrorText(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// enders are the calls that end a request, or a single one of several.
+var enders = map[string]func(rs []mpi.Request) error{
+	"Wait":     func(rs []mpi.Request) error { _, err := rs[0].Wait(); return err },
+	"Test":     func(rs []mpi.Request) error { _, _, err := rs[0].Test(); return err },
+	"Waitall":  func(rs []mpi.Request) error { _, err := mpi.Waitall(rs); return err },
+	"Waitany":  func(rs []mpi.Request) error { _, _, err := mpi.Waitany(rs); return err },
+	"Waitsome": func(rs []mpi.Request) error { _, _, err := mpi.Waitsome(rs); return err },
+	"Testall":  func(rs []mpi.Request) error { _, _, err := mpi.Testall(rs); return err },
+	"Testany":  func(rs []mpi.Request) error { _, _, _, err := mpi.Testany(rs); return err },
+	"Testsome": func(rs []mpi.Request) error { _, _, err := mpi.Testsome(rs); return err },
+	"Cancel":   func(rs []mpi.Request) error { return rs[0].Cancel() },
+}
+
+// TestRequestErrors: the call that fails is named first, then the one that made the
+// request.
+func TestRequestErrors(t *testing.T) {
+	for call, end := range enders {
+		mpitest.Run(t, 1, func(c *mpi.Comm) error {
+			r, err := mpi.Irecv(c, []int{0}, 0, 7)
+			if err != nil {
+				return err
+			}
+			if err := mpi.Send(c, []int{1, 2, 3}, 0, 7); err != nil {
+				return err
+			}
+			says := "mpi: " + call + " of Irecv(source 0, tag 7) on world, rank 0 of 1: "
+			if call == "Testall" {
+				says = strings.Replace(says, call, "Waitall", 1) // which it is when all are complete
+			}
+			if call == "Cancel" {
+				r.Wait()
+			} else if err := end([]mpi.Request{r}); !errors.Is(err, mpi.ErrTruncate) || !strings.Contains(err.Error(), says) {
+				return fmt.Errorf("%s: %v", call, err)
+			}
+			if call == "Waitany" || call == "Waitsome" {
+				says = "mpi: " + call + " on world, rank 0 of 1: " // one of several is not a request
+			}
+			if err := end([]mpi.Request{r}); !errors.Is(err, mpi.ErrRequest) || !strings.Contains(err.Error(), says) {
+				return fmt.Errorf("%s of a stale request: %v", call, err)
+			}
+			return nil
+		})
+	}
 }
 
 func TestTruncation(t *testing.T) {

@@ -110,7 +110,11 @@ func (m Message) mrecv(op operation, t *rpi.Type, err error, p []byte) (Status, 
 	if st, ok := r.idle(); ok {
 		return st, nil
 	}
-	return r.finish(r.c.env.eng.Wait(r.r, nil))
+	s, err := r.c.env.eng.Wait(r.r, nil)
+	if err != nil {
+		err = r.c.failPeer(operations[op], op.role(), int(r.peer), int(r.tag), err)
+	}
+	return r.outcome(s), err
 }
 
 // Imrecv begins to receive a message that a matched probe has taken; buf

@@ -187,21 +187,22 @@ func (c *Comm) refused(op operation, peer, tag int, err error) (Request, error) 
 	return Request{}, c.failPeer(operations[op], op.role(), peer, tag, err)
 }
 
-// finish turns the engine's result into ours.
-func (r *Request) finish(s rpi.Status, err error) (Status, error) {
-	st := emptyStatus
+// outcome is the engine's status as ours.
+func (r *Request) outcome(s rpi.Status) Status {
 	if r.receives() {
-		st = r.status(s)
+		return r.status(s)
 	}
-	if err == nil {
-		return st, nil
-	}
-	return st, r.fail(operations[r.op()], err)
+	return emptyStatus
 }
 
-// fail is Comm.failPeer for a call about the request.
+// failed is the result of a call that was to end the request.
+func (r *Request) failed(call string, s rpi.Status, err error) (Status, error) {
+	return r.outcome(s), r.fail(call, err)
+}
+
+// fail is Comm.failPeer for a call about the request: "Wait of Irecv(source 1, tag 7)".
 func (r *Request) fail(call string, err error) error {
-	return r.c.failPeer(call, r.op().role(), int(r.peer), int(r.tag), err)
+	return r.c.failPeer(call+" of "+operations[r.op()], r.op().role(), int(r.peer), int(r.tag), err)
 }
 
 // idle returns the status of a request that needs no engine.
@@ -223,7 +224,24 @@ func (r Request) Wait() (Status, error) {
 	if st, ok := r.idle(); ok {
 		return st, nil
 	}
-	return r.finish(r.c.env.eng.Wait(r.r, r.c.view))
+	s, err := r.c.env.eng.Wait(r.r, r.c.view)
+	if err != nil {
+		return r.failed("Wait", s, err)
+	}
+	return r.outcome(s), nil
+}
+
+// end is Wait on behalf of another call. Wait itself does without: what it is called
+// would be passed on each time.
+func (r *Request) end(call string) (Status, error) {
+	if st, ok := r.idle(); ok {
+		return st, nil
+	}
+	s, err := r.c.env.eng.Wait(r.r, r.c.view)
+	if err != nil {
+		return r.failed(call, s, err)
+	}
+	return r.outcome(s), nil
 }
 
 // Test reports whether the request is complete and, if so, ends it like Wait.
@@ -233,11 +251,14 @@ func (r Request) Test() (status Status, done bool, err error) {
 		return st, true, nil
 	}
 	s, done, err := r.c.env.eng.Test(r.r)
-	if !done && err == nil {
+	switch {
+	case err != nil:
+		status, err = r.failed("Test", s, err)
+		return status, true, err
+	case !done:
 		return Status{}, false, nil
 	}
-	st, err := r.finish(s, err)
-	return st, true, err
+	return r.outcome(s), true, nil
 }
 
 // Done reports whether the request is complete, without ending it. (MPI-4.1,
@@ -260,7 +281,7 @@ func (r Request) Cancel() error {
 		err = r.c.env.eng.Cancel(r.r)
 	}
 	if err != nil {
-		return r.fail("Cancel of "+operations[r.op()], err)
+		return r.fail("Cancel", err)
 	}
 	return nil
 }
@@ -320,7 +341,7 @@ func clearInto(rs []Request, st []Status, i int, s rpi.Status) {
 	if st != nil {
 		var idle bool
 		if st[i], idle = rs[i].idle(); !idle {
-			st[i], _ = rs[i].finish(s, nil)
+			st[i] = rs[i].outcome(s)
 		}
 	}
 	rs[i] = Request{}
@@ -337,7 +358,7 @@ type waitFailure struct {
 func joinFailures(rs []Request, st []Status, failures []waitFailure) error {
 	var failed error
 	for _, f := range failures {
-		s, err := rs[f.i].finish(f.st, f.err)
+		s, err := rs[f.i].failed("Waitall", f.st, f.err)
 		if st != nil {
 			st[f.i] = s
 		}
@@ -357,7 +378,7 @@ func Waitany(rs []Request) (int, Status, error) {
 	if i < 0 {
 		return Undefined, emptyStatus, err
 	}
-	st, err := rs[i].Wait()
+	st, err := rs[i].end("Waitany")
 	rs[i] = Request{}
 	return i, st, err
 }
@@ -370,7 +391,7 @@ func Waitsome(rs []Request) ([]int, []Status, error) {
 	if i < 0 {
 		return nil, nil, err
 	}
-	return Testsome(rs)
+	return endSome("Waitsome", rs)
 }
 
 // Testall reports whether all requests are complete; if so it clears them and
@@ -394,7 +415,7 @@ func Testany(rs []Request) (index int, status Status, ok bool, err error) {
 		switch {
 		case rs[i].c == nil:
 		case rs[i].Done():
-			st, err := rs[i].Wait()
+			st, err := rs[i].end("Testany")
 			rs[i] = Request{}
 			return i, st, true, err
 		default:
@@ -407,7 +428,10 @@ func Testany(rs []Request) (index int, status Status, ok bool, err error) {
 // Testsome clears all requests that are complete and returns their indices and
 // statuses. The error joins those of the requests that failed. (MPI-4.1,
 // chapter 3.7.5)
-func Testsome(rs []Request) ([]int, []Status, error) {
+func Testsome(rs []Request) ([]int, []Status, error) { return endSome("Testsome", rs) }
+
+// endSome ends all requests that are complete.
+func endSome(call string, rs []Request) ([]int, []Status, error) {
 	var (
 		done   []int
 		sts    []Status
@@ -417,7 +441,7 @@ func Testsome(rs []Request) ([]int, []Status, error) {
 		if rs[i].c == nil || !rs[i].Done() {
 			continue
 		}
-		st, err := rs[i].Wait()
+		st, err := rs[i].end(call)
 		rs[i] = Request{}
 		done, sts = append(done, i), append(sts, st)
 		if err != nil {
