@@ -77,7 +77,7 @@ func fillAndGiveUp(w, side *mpi.Comm) error {
 // of rank 1, which has been announced, cannot be sent: receive gets it all the same.
 func late(t *testing.T, receive func(c *mpi.Comm, done context.CancelFunc) error) {
 	c := jobtest.New(2, jobtest.Options{Dir: t.TempDir(), RPI: []string{"shm"}})
-	announced, shut := make(chan struct{}), make(chan struct{})
+	announced, shut, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	wait := asRanks(t, c, func(w *mpi.Comm) error {
 		if w.Rank() == 1 {
 			r, err := mpi.Isend(w, long(), 0, 0)
@@ -90,6 +90,7 @@ func late(t *testing.T, receive func(c *mpi.Comm, done context.CancelFunc) error
 			return err
 		}
 		<-shut
+		defer close(over)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
 		if err := receive(w.WithContext(ctx), cancel); err != nil {
@@ -100,7 +101,10 @@ func late(t *testing.T, receive func(c *mpi.Comm, done context.CancelFunc) error
 	<-announced
 	c.Jobs[1].Engine.CloseGate()
 	close(shut)
-	time.Sleep(60 * time.Millisecond)
+	select {
+	case <-over: // too early, or it did not get so far in the time that it had
+	case <-time.After(60 * time.Millisecond):
+	}
 	c.Jobs[1].Engine.OpenGate()
 	wait()
 	c.Stop()
