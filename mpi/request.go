@@ -218,8 +218,8 @@ func (r *Request) idle() (Status, bool) {
 
 // Wait returns when the request is complete, and ends it: the buffer is the
 // caller's again. Errors: those of the operation; ErrRequest if it was ended
-// before; ErrDeadline of a view, after which the request is still active.
-// (MPI-4.1, chapter 3.7.3)
+// before; ErrDeadline of a view, after which the request is still active, and
+// Test ends it, if need be after Cancel. (MPI-4.1, chapter 3.7.3)
 func (r Request) Wait() (Status, error) {
 	if st, ok := r.idle(); ok {
 		return st, nil
