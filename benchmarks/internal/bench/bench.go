@@ -26,12 +26,7 @@ const module = "github.com/gorun-mpi/gorun/"
 // The working directory must be within the module.
 func Build(dir, name, pkg string, tags ...string) (exe string, err error) {
 	exe = filepath.Join(dir, name)
-	cmd := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", exe, module+pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
-	}
-	return exe, nil
+	return exe, build(dir, pkg, "build", "-tags", strings.Join(tags, ","), "-o", exe, module+pkg)
 }
 
 // BuildNested compiles the command in a folder that is a module of its own.
@@ -41,11 +36,23 @@ func BuildNested(dir, name, folder string) (exe string, err error) {
 		return "", fmt.Errorf("where is %s: %w", module, err)
 	}
 	exe = filepath.Join(dir, name)
-	cmd := exec.Command("go", "-C", filepath.Join(strings.TrimSpace(string(root)), folder), "build", "-o", exe, ".")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w\n%s", folder, err, out)
+	return exe, build(dir, folder, "-C", filepath.Join(strings.TrimSpace(string(root)), folder), "build", "-o", exe, ".")
+}
+
+// build runs the go command. What it makes on the way is below dir, and removed
+// also where an interrupt ends the command before it does that itself.
+func build(dir, what string, args ...string) (err error) {
+	tmp, err := os.MkdirTemp(dir, "build-")
+	if err != nil {
+		return err
 	}
-	return exe, nil
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTMPDIR="+tmp)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", what, err, out)
+	}
+	return nil
 }
 
 // World is a folder of its own for programs, control sockets and snapshots. Its

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,6 +19,31 @@ func TestReadLines(t *testing.T) {
 	for _, text := range []string{"", "hello\n", Header + "\na,b,c,d,e\n", Header + "\nx,1,2,3\n", Header + "\nx,1,2,3,y\n"} {
 		if _, err := ReadLines(text); err == nil {
 			t.Errorf("%q was accepted", text)
+		}
+	}
+}
+
+// A compiler that is ended before it has removed its folder leaves none, neither
+// in the folder of the programs nor in that of temporary files.
+func TestBuildInterrupted(t *testing.T) {
+	tools, dir, tmp := t.TempDir(), t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\n[ $1 = list ] && exec pwd\nmkdir ${GOTMPDIR:-$TMPDIR}/go-build1 && kill -INT $$\n"
+	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	t.Setenv("TMPDIR", tmp)
+	t.Setenv("GOTMPDIR", "")
+	_, one := Build(dir, "gorun", "cmd/gorun")
+	_, other := BuildNested(dir, "plot", "benchmarks/plot")
+	for _, err := range []error{one, other} {
+		if err == nil || !strings.Contains(err.Error(), "signal: interrupt") {
+			t.Errorf("error %v", err)
+		}
+	}
+	for _, dir := range []string{dir, tmp} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left %v, %v", left, err)
 		}
 	}
 }
