@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -21,6 +22,15 @@ func TestParse(t *testing.T) {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q was accepted", args)
 		}
+	}
+}
+
+// Nothing is built or measured for figures that cannot be written.
+func TestNowhereToWrite(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no compiler
+	out := filepath.Join(t.TempDir(), "none", "times.csv")
+	if err := run(t.Context(), &options{out: out}, io.Discard); err == nil || !strings.Contains(err.Error(), out) {
+		t.Error(err)
 	}
 }
 

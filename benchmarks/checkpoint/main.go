@@ -112,6 +112,11 @@ func parse(args []string) (*options, error) {
 }
 
 func run(ctx context.Context, o *options, w io.Writer) (err error) {
+	if o.out != "" {
+		if err := arguments.Writable(o.out); err != nil {
+			return err
+		}
+	}
 	world, err := bench.NewWorld(o.dir)
 	if err != nil {
 		return err

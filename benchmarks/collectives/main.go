@@ -60,12 +60,13 @@ func parse(args []string) (*options, error) {
 	if f.NArg() > 0 || o.batches < 1 || o.time <= 0 {
 		return nil, fmt.Errorf("bad argument; see -help")
 	}
-	for _, name := range strings.Split(*names, ",") {
-		i := slices.IndexFunc(ops, func(p op) bool { return p.name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("no collective %q, only %s", name, strings.Join(opNames(), ", "))
-		}
-		o.ops = append(o.ops, ops[i])
+	known := opNames()
+	chosen, err := arguments.Names("collective", *names, known)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range chosen {
+		o.ops = append(o.ops, ops[slices.Index(known, name)])
 	}
 	for _, text := range strings.Split(*sizes, ",") {
 		size, err := strconv.Atoi(text)

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
@@ -142,9 +144,30 @@ func TestPlan(t *testing.T) {
 	if !reflect.DeepEqual(count, want) {
 		t.Errorf("%v, want %v", count, want)
 	}
-	for _, args := range [][]string{{"-tests", "x"}, {"-transports", "udp"}, {"-sizes", "8,x"}, {"-sizes", "0"}, {"-ranks", "-1"}, {"-rounds", "-1"}, {"-batches", "0"}, {"-time", "0s"}, {"extra"}} {
+	for _, args := range [][]string{{"-peers", ""}, {"-peers", "lam,NPtcp"}, {"-rounds", "0", "-add"}} {
+		if _, err := parse(args); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	for _, args := range [][]string{{"-tests", "x"}, {"-transports", "udp"}, {"-sizes", "8,x"}, {"-sizes", "0"}, {"-ranks", "-1"}, {"-rounds", "-1"}, {"-batches", "0"}, {"-time", "0s"}, {"extra"},
+		{"-peers", "openmpi,mvapich"}, {"-ops", "scan"}, {"-rounds", "0"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q was accepted", args)
+		}
+	}
+}
+
+// Nothing is built or measured for a report that cannot be written.
+func TestNowhereToWrite(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no compiler
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(filepath.Join(dir, reportFile), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for out, want := range map[string]error{file: syscall.ENOTDIR, dir: syscall.EISDIR} {
+		if err := run(t.Context(), &options{out: out, rounds: 1}, io.Discard); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", out, err, want)
 		}
 	}
 }

@@ -30,7 +30,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -70,12 +70,12 @@ func parse(args []string) (*options, error) {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	tests := f.String("tests", strings.Join(testNames(), ","), "what to measure")
 	transports := f.String("transports", "shm,tcp", "what the messages go through")
-	peers := f.String("peers", "openmpi,mpich,lam,NPopenmpi,NPtcp", "whom to race with, where installed")
+	peers := f.String("peers", strings.Join(peerNames(), ","), "whom to race with, where installed")
 	sizes := f.String("sizes", "8,64,1024,2048,4096,8192,16384,65536,262144,1048576,4194304,16777216", "sizes of messages in bytes")
 	opSizes := f.String("opsizes", "8,1048576", "sizes of collectives in bytes")
 	ranks := f.String("ranks", "", "numbers of ranks, instead of 2,4,16,64 for collectives, 2,16,64 for start, 2,8,64 for heat and solver")
 	f.StringVar(&o.rpi, "rpi", "shm,tcp", "gorun's `transports` where the others use shared memory")
-	f.StringVar(&o.ops, "ops", "barrier,allreduce,bcast,alltoall,allgather,reduce_scatter", "collectives")
+	f.StringVar(&o.ops, "ops", strings.Join(collectiveTests, ","), "collectives")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds in which each contender runs once; 0: only report what -add finds")
 	f.DurationVar(&o.time, "time", 50*time.Millisecond, "measured time per size and round; four times that with more ranks than CPUs")
 	f.IntVar(&o.batches, "batches", 5, "batches per size and round")
@@ -87,7 +87,6 @@ func parse(args []string) (*options, error) {
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	o.tests, o.transports, o.peers = strings.Split(*tests, ","), strings.Split(*transports, ","), strings.Split(*peers, ",")
 	if f.NArg() > 0 || o.rounds < 0 || o.batches < 1 || o.time <= 0 {
 		return nil, fmt.Errorf("bad argument; see -help")
 	}
@@ -109,17 +108,17 @@ func parse(args []string) (*options, error) {
 			*list.to = append(*list.to, n)
 		}
 	}
-	for _, t := range o.tests {
-		if !slices.Contains(testNames(), t) {
-			return nil, fmt.Errorf("no test %q, only %s", t, strings.Join(testNames(), ", "))
-		}
+	if o.rounds == 0 && !o.add {
+		return nil, fmt.Errorf("-rounds 0 only reports what -add finds, and there is no -add")
 	}
-	for _, t := range o.transports {
-		if t != "shm" && t != "tcp" {
-			return nil, fmt.Errorf("no transport %q, only shm and tcp", t)
-		}
+	var errs [4]error
+	o.tests, errs[0] = arguments.Names("test", *tests, testNames())
+	o.transports, errs[1] = arguments.Names("transport", *transports, transportOrder)
+	if *peers != "" {
+		o.peers, errs[2] = arguments.Names("peer", *peers, peerNames())
 	}
-	return o, nil
+	_, errs[3] = arguments.Names("collective", o.ops, collectiveTests)
+	return o, errors.Join(errs[:]...)
 }
 
 func run(ctx context.Context, o *options, w io.Writer) (err error) {
@@ -128,6 +127,12 @@ func run(ctx context.Context, o *options, w io.Writer) (err error) {
 		if all, err = readSamples(o.out); err != nil {
 			return err
 		}
+	}
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		return err
+	}
+	if err := arguments.Writable(filepath.Join(o.out, samplesFile), filepath.Join(o.out, reportFile)); err != nil {
+		return err
 	}
 	world, err := bench.NewWorld("")
 	if err != nil {
@@ -143,9 +148,6 @@ func run(ctx context.Context, o *options, w io.Writer) (err error) {
 	r.print(w)
 	if o.short {
 		fmt.Fprintln(w, "\nThis was -short: the figures mean nothing.")
-	}
-	if err := os.MkdirAll(o.out, 0o777); err != nil {
-		return err
 	}
 	if err := errors.Join(all.write(o.out), r.write(ctx, world, o.out, w)); err != nil {
 		return err

@@ -33,7 +33,7 @@ type report struct {
 func newReport(all samples) *report {
 	all.derive()
 	r := &report{all: all}
-	for _, name := range slices.Concat([]string{ours}, peerNames(), references) {
+	for _, name := range append([]string{ours}, peerNames()...) {
 		if all.has(name) {
 			r.names = append(r.names, name)
 		}
@@ -51,12 +51,13 @@ func newReport(all samples) *report {
 	return r
 }
 
+// peerNames are all whom gorun can race with.
 func peerNames() []string {
 	var names []string
 	for _, p := range peers {
 		names = append(names, p.name)
 	}
-	return names
+	return append(names, references...)
 }
 
 // has reports whether a contender took part in anything.
@@ -81,6 +82,8 @@ func (r *report) print(w io.Writer) {
 //go:embed report.html
 var page string
 
+const reportFile = "report.html"
+
 // picture is a plot in the report.
 type picture struct {
 	Title string
@@ -102,7 +105,7 @@ func (r *report) write(ctx context.Context, world *bench.World, dir string, w io
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(dir, "report.html")
+	name := filepath.Join(dir, reportFile)
 	fmt.Fprintf(w, "\n%s\n", name)
 	return os.WriteFile(name, b.Bytes(), 0o666)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gorun-mpi/gorun/benchmarks/internal/arguments"
 )
 
 // options are what the command line asks for.
@@ -39,12 +41,7 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	}
 	var errs [5]error
-	o.tests = strings.Split(*names, ",")
-	for _, name := range o.tests {
-		if !slices.Contains(testNames(), name) {
-			errs[0] = fmt.Errorf("no test %q, only %s", name, strings.Join(testNames(), ", "))
-		}
-	}
+	o.tests, errs[0] = arguments.Names("test", *names, testNames())
 	if *procs != "" {
 		o.procs, errs[1] = numbers(*procs, 2, mostProcs)
 	}

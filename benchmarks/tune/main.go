@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun-mpi/gorun/benchmarks/internal/arguments"
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
 	"github.com/gorun-mpi/gorun/internal/coll"
 )
@@ -38,22 +40,18 @@ type options struct {
 }
 
 func main() {
-	o, err := parse(os.Args[1:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "tune:", err)
-		os.Exit(2)
-	}
+	o := arguments.Parse("tune", parse)
 	bench.Main("tune", func(ctx context.Context) error { return tune(ctx, o) })
 }
 
 // measured are the collectives that benchmarks/collectives has.
-const measured = "barrier,allreduce,bcast,alltoall,allgather,reduce_scatter"
+var measured = []string{"barrier", "allreduce", "bcast", "alltoall", "allgather", "reduce_scatter"}
 
 func parse(args []string) (*options, error) {
 	o := &options{}
 	f := flag.NewFlagSet("tune", flag.ContinueOnError)
 	ranks := f.String("ranks", "2,4,16", "numbers of ranks, rising, separated by `commas`")
-	ops := f.String("ops", measured, "collectives, separated by `commas`")
+	ops := f.String("ops", strings.Join(measured, ","), "collectives, separated by `commas`")
 	sizes := f.String("sizes", "8,128,1024,8192,65536,1048576", "bytes of a rank's whole buffer, rising, separated by `commas`")
 	f.IntVar(&o.rounds, "rounds", 3, "medians over `N` rounds")
 	f.DurationVar(&o.time, "time", 50*time.Millisecond, "measured time for each size, in each round")
@@ -66,12 +64,11 @@ func parse(args []string) (*options, error) {
 	if f.NArg() > 0 || o.rounds < 1 || o.time <= 0 || o.slack < 0 {
 		return nil, fmt.Errorf("bad argument; see -help")
 	}
-	o.ops = strings.Split(*ops, ",")
-	var err error
-	if o.ranks, err = numbers(*ranks, 2); err == nil {
-		o.sizes, err = numbers(*sizes, 8)
-	}
-	return o, err
+	var errs [3]error
+	o.ops, errs[0] = arguments.Names("collective", *ops, measured)
+	o.ranks, errs[1] = numbers(*ranks, 2)
+	o.sizes, errs[2] = numbers(*sizes, 8)
+	return o, errors.Join(errs[:]...)
 }
 
 // numbers reads a list that rises.
@@ -88,6 +85,11 @@ func numbers(text string, least int) ([]int, error) {
 }
 
 func tune(ctx context.Context, o *options) error {
+	if o.file != "" {
+		if err := arguments.Writable(o.file); err != nil {
+			return err
+		}
+	}
 	world, err := bench.NewWorld("")
 	if err != nil {
 		return err
@@ -123,9 +125,6 @@ func tune(ctx context.Context, o *options) error {
 func measure(ctx context.Context, o *options, gorun, program, op string, n int) (*timing, error) {
 	t := &timing{op: op, ranks: n, seconds: map[contender]map[int][]float64{}}
 	all := contenders(op)
-	if all == nil {
-		return nil, fmt.Errorf("no collective %q with a choice", op)
-	}
 	for range o.rounds {
 		for _, c := range all {
 			args := []string{gorun, "-np", strconv.Itoa(n), "-cr", "-param", coll.Prefix + op + "=" + c.String()}

@@ -2,12 +2,46 @@ package main
 
 import (
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/coll"
 )
+
+// TestMain is the command itself where a test has started it.
+func TestMain(m *testing.M) {
+	if os.Getenv("TUNE_COMMAND") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// Help is no failure, wrong flags are told from others, and a file that cannot
+// be written is found before anything is built.
+func TestStatus(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "none", "tuned")
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"-h"}, 0, "-slack"},
+		{[]string{"-ops", "bcast,scan"}, 2, `tune: no collective "scan", only ` + strings.Join(measured, ", ")},
+		{[]string{"-o", file}, 1, "tune: open " + file},
+	} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], c.args...)
+		cmd.Env = append(os.Environ(), "TUNE_COMMAND=1", "PATH=")
+		out, _ := cmd.CombinedOutput()
+		if status := cmd.ProcessState.ExitCode(); status != c.status || !strings.Contains(string(out), c.says) {
+			t.Errorf("%q ends with %d and says\n%s", c.args, status, out)
+		}
+	}
+}
 
 // timingOf makes times of a few contenders; all others are slow.
 func timingOf(op string, ranks int, times map[coll.Algorithm][]float64, sizes []int) *timing {
@@ -51,9 +85,14 @@ func TestParse(t *testing.T) {
 	if o, err := parse([]string{"-ranks", "2,8", "-sizes", "8,64"}); err != nil || len(o.ranks) != 2 || o.sizes[1] != 64 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	for _, args := range [][]string{{"-ranks", "1"}, {"-ranks", "4,2"}, {"-sizes", "x"}, {"-rounds", "0"}, {"more"}} {
+	for _, args := range [][]string{{"-ranks", "1"}, {"-ranks", "4,2"}, {"-sizes", "x"}, {"-rounds", "0"}, {"more"}, {"-ops", "scan"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q was accepted", args)
+		}
+	}
+	for _, op := range measured {
+		if len(contenders(op)) < 2 {
+			t.Errorf("%s has no choice", op)
 		}
 	}
 }

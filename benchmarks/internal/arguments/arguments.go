@@ -5,7 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
+	"strings"
 )
 
 // Parse returns what parse makes of the command line. It ends the process where
@@ -20,4 +23,40 @@ func Parse[T any](name string, parse func(args []string) (T, error)) T {
 		os.Exit(2)
 	}
 	return o
+}
+
+// Names splits a list at its commas; it has only names that are known for what
+// they name.
+func Names(what, list string, known []string) ([]string, error) {
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("no %s %q, only %s", what, name, strings.Join(known, ", "))
+		}
+	}
+	return names, nil
+}
+
+// Writable finds out whether files can be written, before what is written there
+// is measured. What they hold stays, and what is not there is not there after it.
+func Writable(files ...string) error {
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+			continue // who reads a pipe would take it for the end
+		}
+		_, err := os.Lstat(name)
+		ours := errors.Is(err, fs.ErrNotExist)
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return err
+		}
+		err = f.Close()
+		if ours {
+			err = errors.Join(err, os.Remove(name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
