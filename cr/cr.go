@@ -26,8 +26,9 @@
 // Point costs an atomic increment when no checkpoint is wanted.
 //
 // Variables are registered before the first Point, but not necessarily at once:
-// while a rank has registered none, Points or not, -cr=auto takes whole processes;
-// -cr=self waits for a Point, and refuses one where nothing is registered.
+// while a rank has registered none, Points or not, -cr=auto takes whole processes,
+// the first time after a wait of seconds; -cr=self waits for a Point, and refuses one
+// where nothing is registered.
 //
 // In a program that was started without gorun everything here works and no
 // checkpoint is ever taken.

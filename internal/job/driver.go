@@ -36,6 +36,7 @@ type driver struct {
 	flushing bool // EvFlushed is owed
 	draining bool // EvProgress is wanted
 	settled  bool // Ready: nothing may arrive any more
+	awaited  bool // a checkpoint has waited for the program to register something
 
 	write *writer // the image on its way to storage, nil if none
 }
@@ -250,13 +251,13 @@ func (d *driver) do(a ckpt.RankAction) {
 // origin is the attempt that the newest action belongs to.
 func (d *driver) origin() origin { return origin{d.incarnation, d.attempt} }
 
-// arm asks whether anything is registered only where there is another way to go on:
-// a program that has just begun may be about to register, and one that was
-// restarted is.
+// arm refuses for want of anything registered only where there is another way to go
+// on, and not the first time: a program that has just begun may be about to register,
+// and one that was restarted is.
 func (d *driver) arm(mode uint64) {
 	err := d.j.lacks()
-	if errors.Is(err, ErrNothing) && (mode != oob.ModeAuto || d.j.Restarted()) {
-		err = nil
+	if errors.Is(err, ErrNothing) && (mode != oob.ModeAuto || d.j.Restarted() || !d.awaited) {
+		err, d.awaited = nil, true
 	}
 	if err != nil {
 		d.answer(unable(err))

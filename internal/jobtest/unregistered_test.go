@@ -14,24 +14,27 @@ import (
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
-// TestNothingToSave: a program that could register state and has not says so at
-// once where whole processes will do; where they will not it is waited for, and
-// what it lacks is said.
+// TestNothingToSave: a program that could register state and has not is waited for
+// once, as it may be about to; then it says so at once where whole processes will do.
+// Where they will not it is waited for, and what it lacks is said.
 func TestNothingToSave(t *testing.T) {
-	d := takeOfIdle(t, oob.ModeAuto, jobtest.Options{Auto: 50 * time.Millisecond})
-	if d.Err != "" || d.Mode != oob.ModeNative || d.Notes != nil {
-		t.Errorf("not at once: %+v", d)
+	d := takeOfIdle(t, []uint64{oob.ModeAuto, oob.ModeAuto}, jobtest.Options{Auto: 50 * time.Millisecond})
+	if d[0].Err != "" || d[0].Mode != oob.ModeNative || d[0].Notes == nil {
+		t.Errorf("not waited for: %+v", d[0])
 	}
-	d = takeOfIdle(t, oob.ModeSelf, jobtest.Options{Phase: 50 * time.Millisecond})
+	if d[1].Err != "" || d[1].Mode != oob.ModeNative || d[1].Notes != nil {
+		t.Errorf("not at once: %+v", d[1])
+	}
+	d = takeOfIdle(t, []uint64{oob.ModeSelf}, jobtest.Options{Phase: 50 * time.Millisecond})
 	for _, says := range []string{"has not reached Point 1", "registered nothing", "call cr.Register"} {
-		if !strings.Contains(d.Err, says) {
+		if !strings.Contains(d[0].Err, says) {
 			t.Errorf("portable images: %+v, without %q", d, says)
 		}
 	}
 }
 
-// takeOfIdle takes a snapshot of ranks that do nothing.
-func takeOfIdle(t *testing.T, mode uint64, opt jobtest.Options) ckpt.Done {
+// takeOfIdle takes snapshots of ranks that do nothing.
+func takeOfIdle(t *testing.T, modes []uint64, opt jobtest.Options) (all []ckpt.Done) {
 	opt.Dir = t.TempDir()
 	c := jobtest.New(2, opt)
 	defer c.Stop()
@@ -40,20 +43,22 @@ func takeOfIdle(t *testing.T, mode uint64, opt jobtest.Options) ckpt.Done {
 		<-over
 		return nil
 	})
-	d := c.Take(mode, false)
+	for _, mode := range modes {
+		all = append(all, c.Take(mode, false))
+	}
 	close(over)
 	if err := wait(); err != nil {
 		t.Error(err)
 	}
-	return d
+	return all
 }
 
 // TestRegistersLater: who asks for portable images before the program has
-// registered gets them when it has; so does who asks for any, if the program was
-// restarted from such.
+// registered gets them when it has; so does who asks for any, if it has just begun or
+// was restarted from such.
 func TestRegistersLater(t *testing.T) {
 	var images []string
-	for _, mode := range []uint64{oob.ModeSelf, oob.ModeAuto} {
+	for _, mode := range []uint64{oob.ModeAuto, oob.ModeSelf, oob.ModeAuto} {
 		var once sync.Once
 		asked, dir := make(chan struct{}), t.TempDir()
 		c := jobtest.New(1, jobtest.Options{Dir: dir, Images: images, Auto: time.Hour, OnSend: func(m oob.Msg) {
@@ -91,6 +96,8 @@ func TestRegistersLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Stop()
-		images = []string{filepath.Join(dir, "1", ckpt.ImageName(0))}
+		if mode == oob.ModeSelf {
+			images = []string{filepath.Join(dir, "1", ckpt.ImageName(0))}
+		}
 	}
 }
