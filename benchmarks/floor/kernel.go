@@ -3,14 +3,19 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// kernelCopies reports whether the system copies from process to process: a filter
-// may forbid it.
+// kernelCopies reports whether the system copies from process to process: a filter may
+// forbid it, or yama to all but administrators (2) or to everybody (3).
 func kernelCopies() bool {
+	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope") // not there: no yama
+	if s := strings.TrimSpace(string(scope)); s == "2" || s == "3" {
+		return false
+	}
 	from, to := make([]byte, 1), make([]byte, 1)
 	return fetch(os.Getpid(), to, uintptr(unsafe.Pointer(&from[0]))) == nil
 }
