@@ -38,18 +38,19 @@ func TestCheckProgram(t *testing.T) {
 		}
 		return path
 	}
-	const victim, withC = "./testdata/victim", "./testdata/withc"
+	// As little as can be: each way to build it compiles all that it imports anew.
+	const bare, withC = "./testdata/bare", "./testdata/withc"
 	for _, c := range []struct{ name, path, refused string }{
-		{"default", build("default", victim, "CGO_ENABLED=1"), ""},
-		{"no cgo", build("nocgo", victim, "CGO_ENABLED=0"), ""},
-		{"stripped", build("stripped", victim, "CGO_ENABLED=1", "-ldflags=-s -w"), ""},
-		{"position-independent", build("pie", victim, "CGO_ENABLED=0", "-buildmode=pie"), ""},
-		{"trimmed", build("trimmed", victim, "CGO_ENABLED=0", "-trimpath", "-buildvcs=false"), ""},
+		{"default", build("default", bare, "CGO_ENABLED=1"), ""},
+		{"no cgo", build("nocgo", bare, "CGO_ENABLED=0"), ""},
+		{"stripped", build("stripped", bare, "CGO_ENABLED=1", "-ldflags=-s -w"), ""},
+		{"position-independent", build("pie", bare, "CGO_ENABLED=0", "-buildmode=pie"), ""},
+		{"trimmed", build("trimmed", bare, "CGO_ENABLED=0", "-trimpath", "-buildvcs=false"), ""},
 		{"cgo", build("cgo", withC, "CGO_ENABLED=1"), "cgo"},
 		{"stripped cgo", build("cgos", withC, "CGO_ENABLED=1", "-ldflags=-s -w"), "cgo"},
 		{"static cgo", build("static", withC, "CGO_ENABLED=1", "-ldflags=-s -w -linkmode=external -extldflags=-static"), "cgo"},
-		{"race", build("race", victim, "CGO_ENABLED=1", "-race"), "race"},
-		{"arm64", build("arm64", victim, "CGO_ENABLED=0 GOARCH=arm64"), "AARCH64"},
+		{"race", build("race", bare, "CGO_ENABLED=1", "-race"), "race"},
+		{"arm64", build("arm64", bare, "CGO_ENABLED=0 GOARCH=arm64"), "AARCH64"},
 		{"C", "/bin/ls", "not a Go program"},
 		{"script", text, "no executable"},
 		{"nothing", filepath.Join(dir, "nothing"), "no such file"},

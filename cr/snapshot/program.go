@@ -307,7 +307,11 @@ func removeUnless(path string, needed func() bool) (stays bool, err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil || needed() {
 		return true, nil
 	}
-	return false, explain(os.Remove(path))
+	err = os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil // its writer has, after it was opened here
+	}
+	return false, explain(err)
 }
 
 // namesProgram tells whether a snapshot of the job has kept the program, or may

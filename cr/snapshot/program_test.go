@@ -335,6 +335,25 @@ func TestHalfCopyOfACrash(t *testing.T) {
 	}
 }
 
+// TestRemovedByItsWriter: a copy that its writer gives up goes between the look of
+// a sweep and its hand.
+func TestRemovedByItsWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "copy"+partSuffix)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	stays, err := removeUnless(path, func() bool {
+		if looks++; looks == 2 { // opened and locked
+			os.Remove(path)
+		}
+		return false
+	})
+	if !stays || err != nil || looks != 2 {
+		t.Error(stays, err, looks)
+	}
+}
+
 func TestConcurrentKeeping(t *testing.T) {
 	c := catalogue(t)
 	path, digest := program(t, strings.Repeat("program", 10000))

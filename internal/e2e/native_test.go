@@ -212,6 +212,24 @@ func (h *house) up(p *proc, file string) *run {
 	return r
 }
 
+// pid is the process of a rank. Its agent's children are in no certain order.
+func (r *run) pid(rank int) int {
+	r.h.t.Helper()
+	var status struct {
+		Ranks []struct{ Rank, PID int }
+	}
+	if err := json.Unmarshal([]byte(r.h.must("status", "-json", r.id)), &status); err != nil {
+		r.h.t.Fatal(err)
+	}
+	for _, of := range status.Ranks {
+		if of.Rank == rank {
+			return of.PID
+		}
+	}
+	r.h.t.Fatalf("gorun status does not list rank %d: %+v", rank, status)
+	return 0
+}
+
 // nextFile names a file for a job's id that is not used yet.
 func (h *house) nextFile() string {
 	f, err := os.CreateTemp(h.run, "id-")

@@ -195,8 +195,7 @@ func TestKilledInStream(t *testing.T) {
 			r := h.stageOver(nil, flags, "-dir", h.folder("stage"), "stream")
 			r.inPlace(4)
 			h.shares(r)
-			_, ranks := r.family()
-			syscall.Kill(ranks[1], syscall.SIGKILL)
+			syscall.Kill(r.pid(1), syscall.SIGKILL)
 			if code := r.wait(); code != 128+int(syscall.SIGKILL) || !strings.Contains(r.errs.String(), "rank 1 was killed by signal 9") {
 				t.Errorf("exit %d: %s", code, r.errs)
 			}
@@ -268,13 +267,12 @@ func TestStopped(t *testing.T) {
 			dir := h.folder("stage")
 			r := h.stageOver(nil, flags, "-dir", dir, "stream")
 			r.inPlace(4)
-			_, ranks := r.family()
-			syscall.Kill(ranks[2], syscall.SIGSTOP)
+			syscall.Kill(r.pid(2), syscall.SIGSTOP)
 			for range 3 {
 				r.idle()
 			}
 			h.signal(dir, "go")
-			syscall.Kill(ranks[2], syscall.SIGCONT)
+			syscall.Kill(r.pid(2), syscall.SIGCONT)
 			r.ended()
 		})
 	}

@@ -1,0 +1,4 @@
+// Command bare is Go and nothing else.
+package main
+
+func main() { println(1) }
