@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +82,7 @@ type collState struct {
 	// watch.
 	recent  [recentCalls]recentCall
 	refused atomic.Uint64 // number of the last one that ended at once, its arguments being wrong
-	failed  atomic.Bool   // poisoned from here
+	failed  sync.Once     // to poison it from here
 	listed  bool          // the watch was started
 	call    collective    // the one in progress
 	plans   *plans
@@ -260,15 +261,16 @@ func (x *collective) signature() uint16 {
 	return uint16(h >> 48)
 }
 
-// poison makes the communicator fail on all its ranks.
+// poison makes the communicator fail on all its ranks. It has failed here when the
+// call returns, also if a caller and the watch find the cause at the same time: what
+// the program calls next must be told of it.
 func (c *core) poison(cause error) {
-	if c.coll.failed.Swap(true) {
-		return
-	}
-	c.env.watch.verdict(c, cause)
-	m := c.members()
-	c.env.eng.Poison(c.ctx|1, m, cause)
-	c.env.eng.Poison(c.ctx, m, cause)
+	c.coll.failed.Do(func() {
+		c.env.watch.verdict(c, cause)
+		m := c.members()
+		c.env.eng.Poison(c.ctx|1, m, cause)
+		c.env.eng.Poison(c.ctx, m, cause)
+	})
 }
 
 // compare returns an error if two lengths that one call needs differ.

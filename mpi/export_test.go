@@ -32,6 +32,13 @@ func SetChoice(world *Comm, params map[string]string, hosts []int) error {
 	return err
 }
 
+// Poison makes a communicator fail, and reports what calls on it get from then on.
+func Poison(c *Comm, cause error) error {
+	c.poison(cause)
+	_, _, err := c.env.eng.Iprobe(rpi.AnySource, c.ctx|1, rpi.AnyTag)
+	return err
+}
+
 // GiveUp is what a rank does whose part of a collective, a long message to dst, ends
 // at a deadline, but that it lets nobody know why. dst calls SeeGivenUp.
 func GiveUp(c *Comm, dst int) error {

@@ -132,6 +132,31 @@ func mismatch(world *mpi.Comm, fresh bool, call func(c *mpi.Comm) error) error {
 	return mpi.Barrier(world) // others are not concerned
 }
 
+// Several find out what is wrong at the same time, as a caller and the watch may.
+// None goes on before the communicator has failed.
+func TestPoisonedOnReturn(t *testing.T) {
+	mpitest.Run(t, 2, func(world *mpi.Comm) error {
+		for range 400 {
+			c, err := world.Dup()
+			if err != nil {
+				return err
+			}
+			start, told := make(chan bool), make(chan error)
+			for range 4 {
+				go func() {
+					<-start
+					told <- wantErr("the next call", mpi.Poison(c, mpi.ErrMismatch), mpi.ErrPoisoned)
+				}()
+			}
+			close(start)
+			if err := errors.Join(<-told, <-told, <-told, <-told); err != nil {
+				return err
+			}
+		}
+		return mpi.Barrier(world)
+	})
+}
+
 // Who waits for ranks that are in Finalize, after a call that was another for
 // them or without it, is told.
 func TestMismatchBeforeFinalize(t *testing.T) {

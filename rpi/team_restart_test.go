@@ -131,7 +131,11 @@ func move(t testing.TB, e []*rpi.Engine, was [][]rpi.Module, to network) [][]rpi
 // again. Those that do not reach all boards are found out by all after the same
 // turn.
 func TestTurnsGoOnElsewhere(t *testing.T) {
-	const n, turns = 5, 300
+	const n = 5
+	turns := 120
+	if testing.Short() {
+		turns = 40
+	}
 	for _, route := range [][]string{
 		{"mem"}, {"shm"}, {"tcp"}, {"shm, tcp"}, {"mem, tcp"},
 		{"tcp", "mem"}, {"tcp", "shm"}, {"shm, tcp", "mem", "tcp"}, {"shm", "mem, tcp", "mem", "shm, tcp", "tcp"},
@@ -196,6 +200,10 @@ func TestTurnsGoOnElsewhere(t *testing.T) {
 // A team is given up, and its board used by another, over any transport.
 func TestBoardsAreUsedAgain(t *testing.T) {
 	const n = 3
+	uses := 40 // more than there are boards
+	if testing.Short() {
+		uses = 14
+	}
 	for _, route := range []string{"", "shm", "mem"} {
 		e := memEngines(t, n, false)
 		if route != "" {
@@ -203,7 +211,7 @@ func TestBoardsAreUsedAgain(t *testing.T) {
 			move(t, e, make([][]rpi.Module, n), networks(n)[route])
 			open(e)
 		}
-		for k := range 40 { // more than there are boards
+		for k := range uses {
 			teams := joinTeam(t, e, uint64(ctx+k))
 			var wg sync.WaitGroup
 			for me := range e {

@@ -197,6 +197,9 @@ func TestEveryBitFlipIsDetected(t *testing.T) {
 	}
 	for i := range p {
 		for bit := range 8 {
+			if testing.Short() && bit != i%8 {
+				continue
+			}
 			p[i] ^= 1 << bit
 			err := check(p)
 			if err == nil {

@@ -228,9 +228,9 @@ func blocked(w *mpi.Comm, release chan struct{}, big int) error {
 // over one transport and another. GORUN_REVIVALS sets the number of schedules,
 // GORUN_REVIVAL_SEED that of the first.
 func TestRandomRevivals(t *testing.T) {
-	schedules := 120
+	schedules := 48
 	if raceEnabled || testing.Short() {
-		schedules = 24
+		schedules = 12
 	}
 	schedules = testenv.Number(t, "GORUN_REVIVALS", schedules)
 	first := testenv.Number(t, "GORUN_REVIVAL_SEED", 0)
