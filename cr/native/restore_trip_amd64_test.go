@@ -328,7 +328,7 @@ var calm struct {
 func TestRoundTrips(t *testing.T) {
 	for how := range builds {
 		t.Run(how, func(t *testing.T) {
-			cycles := 10
+			cycles := 6
 			if how != "default" || os.Getenv(programsVar) != "" {
 				cycles = 3
 			}

@@ -35,8 +35,11 @@ func vet(r *runner) error {
 	return nil
 }
 
+// others are tests that parts of their own run: whole and kills.
+const others = "^TestNative|^TestKill$"
+
 func unit(r *runner) error {
-	if err := r.sh(nil, "go", "test", "-skip=^TestNative", "./..."); err != nil { // those are part whole
+	if err := r.sh(nil, "go", "test", "-skip="+others, "./..."); err != nil {
 		return err
 	}
 	for _, dir := range nested {
@@ -58,28 +61,17 @@ func race(r *runner) error {
 }
 
 func sim(r *runner) error {
-	schedules := "5000"
-	if r.ci {
-		schedules = "100000"
-	}
-	return r.sh(nil, "go", "test", "./internal/sim", "-count=1", "-timeout=20m", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+schedules)
+	return r.sh(nil, "go", "test", "./internal/sim", "-count=1", "-timeout=1h", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 50000, 100000))
 }
 
 func kills(r *runner) error {
-	n := "20"
-	if r.ci {
-		n = "200"
-	}
-	return r.sh([]string{"GORUN_KILLS=" + n}, "go", "test", "./internal/e2e", "-count=1", "-timeout=20m", "-v", "-run=Kill", "-skip=^TestNative")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 100, 200)}, "go", "test", "./internal/e2e", "-count=1", "-timeout=1h", "-v", "-run=^TestKill$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
-	cycles, cycles64 := "5", "1"
-	if r.ci {
-		cycles, cycles64 = "100", "5"
-	}
-	return r.sh([]string{"GORUN_CYCLES=" + cycles, "GORUN_CYCLES64=" + cycles64}, "go", "test", "./internal/e2e", "-count=1", "-timeout=20m", "-v", "-run=^TestNative")
+	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 40, 100), "GORUN_CYCLES64=" + r.times(1, 3, 5)},
+		"go", "test", "./internal/e2e", "-count=1", "-timeout=1h", "-v", "-run=^TestNative")
 }
 
 func ports(r *runner) error {
@@ -93,10 +85,7 @@ func ports(r *runner) error {
 
 // fuzz runs every fuzz target it finds, each for a number of inputs.
 func fuzz(r *runner) error {
-	count := "2000x" // not a time: go test reports a deadline that ends a worker as a failure
-	if r.ci {
-		count = "10000x"
-	}
+	count := r.times(2000, 5000, 50000) + "x" // not a time: go test reports a deadline that ends a worker as a failure
 	found := 0
 	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -138,7 +127,10 @@ func older(r *runner) error {
 		return err
 	}
 	// Part whole images programs of that version; gorun itself may be of either.
-	return r.sh(env, "go", "test", "-short", "-skip=^TestNative", "./rpi/...", "./mpi/...", "./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./bookmarks/...", "./internal/...", "./launcher/...", "./cmd/...")
+	if err := r.sh(env, "go", "test", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/...", "./internal/jobtest", "./launcher/..."); err != nil {
+		return err
+	}
+	return r.sh(env, "go", "test", "-short", "./internal/e2e", "-run=^(TestKill|TestCheckpointRestartByHand)$")
 }
 
 func bench(r *runner) error {

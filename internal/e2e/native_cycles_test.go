@@ -49,9 +49,9 @@ func loads(rng *rand.Rand, ranks int) load {
 	case ranks > 8:
 		return load{"heat", ranks, heat(600)}
 	case rng.IntN(3) == 0:
-		return load{"churn", ranks, churn(2000)}
+		return load{"churn", ranks, churn(1000)}
 	}
-	return load{"heat", ranks, heat(8000)}
+	return load{"heat", ranks, heat(4000)}
 }
 
 // calm is what an undisturbed run leaves behind.
