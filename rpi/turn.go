@@ -349,15 +349,16 @@ func (t *Team) post() {
 	n := t.turn + 1
 	l := t.own.at(n)
 	size := x.length()
-	l.tag, l.size, l.told = x.Tag, uint32(size), 0
-	if t.apart != 0 {
-		l.size |= lineApart
-	}
 	if size > lineBody {
 		t.longs[n%boardBulks] = n
 		t.write(t.own.long(n))
 	} else {
 		t.write(l.body[:])
+	}
+	// The line comes last: whoever looks at it takes it away, again and again.
+	l.tag, l.size, l.told = x.Tag, uint32(size), 0
+	if t.apart != 0 {
+		l.size |= lineApart
 	}
 	l.post(t.base + n)
 	t.turn, p.posted = n, true

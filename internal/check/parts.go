@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +23,7 @@ func vet(r *runner) error {
 	if err := r.sh(nil, "go", "vet", "./..."); err != nil {
 		return err
 	}
-	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./..."); err != nil {
+	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./rpi/...", "./mpi", "./benchmarks/overhead/..."); err != nil {
 		return err
 	}
 	if err := r.sh(nil, "go", "mod", "tidy", "-diff"); err != nil {
@@ -39,11 +41,11 @@ func vet(r *runner) error {
 const others = "^TestNative|^TestKill$"
 
 func unit(r *runner) error {
-	if err := r.sh(nil, "go", "test", "-skip="+others, "./..."); err != nil {
+	if err := r.sh(nil, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
 		return err
 	}
 	for _, dir := range nested {
-		if err := r.sh(nil, "go", "-C", dir, "test", "./..."); err != nil {
+		if err := r.sh(nil, "go", "-C", dir, "test", "-vet=off", "./..."); err != nil {
 			return err
 		}
 	}
@@ -54,24 +56,24 @@ func race(r *runner) error {
 	if ok, err := r.need("gcc", "the race detector links C"); !ok {
 		return err
 	}
-	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-race", "-short",
+	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-vet=off", "-race", "-short",
 		"./rpi/...", "./mpi/...", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
 		// not cr/native: it works on other processes, for minutes under the detector
 		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./launcher/...")
 }
 
 func sim(r *runner) error {
-	return r.sh(nil, "go", "test", "./internal/sim", "-count=1", "-timeout=1h", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 50000, 100000))
+	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", "-timeout=1h", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 50000, 100000))
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 100, 200)}, "go", "test", "./internal/e2e", "-count=1", "-timeout=1h", "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 100, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout=1h", "-v", "-run=^TestKill$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
 	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 40, 100), "GORUN_CYCLES64=" + r.times(1, 3, 5)},
-		"go", "test", "./internal/e2e", "-count=1", "-timeout=1h", "-v", "-run=^TestNative")
+		"go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout=1h", "-v", "-run=^TestNative")
 }
 
 func ports(r *runner) error {
@@ -80,14 +82,45 @@ func ports(r *runner) error {
 			return err
 		}
 	}
-	return r.sh([]string{"GORUN_PORTS=1"}, "go", "test", "./internal/e2e", "-count=1", "-v", "-run=Architectures|ByteOrders")
+	return r.sh([]string{"GORUN_PORTS=1"}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", "-v", "-run=Architectures|ByteOrders")
 }
 
-// fuzz runs every fuzz target it finds, each for a number of inputs.
+// fuzz runs every fuzz target it finds, each for a number of inputs. Each package is
+// built once.
 func fuzz(r *runner) error {
-	count := r.times(2000, 5000, 50000) + "x" // not a time: go test reports a deadline that ends a worker as a failure
-	found := 0
-	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+	tmp, err := os.MkdirTemp("", "gorun-fuzz-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	targets, err := fuzzTargets()
+	if err == nil && len(targets) == 0 {
+		err = fmt.Errorf("no fuzz targets found")
+	}
+	if err != nil {
+		return err
+	}
+	exe := filepath.Join(tmp, "fuzz.test")
+	for _, dir := range slices.Sorted(maps.Keys(targets)) {
+		if err := r.sh(nil, "go", "test", "-c", "-vet=off", "-fuzz=Fuzz", "-o", exe, "./"+dir); err != nil {
+			return err
+		}
+		for _, name := range targets[dir] {
+			fmt.Println(dir, name)
+			// Not for a time: a deadline that ends a worker is reported as a failure.
+			if err := r.in(dir, os.Stdout, nil, exe, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 5000, 50000)+"x",
+				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fuzzTargets returns the names of all targets by folder.
+func fuzzTargets() (map[string][]string, error) {
+	found := map[string][]string{}
+	return found, filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -96,22 +129,13 @@ func fuzz(r *runner) error {
 			return err
 		}
 		for line := range strings.Lines(string(src)) {
-			rest, ok := strings.CutPrefix(line, "func Fuzz")
-			if !ok {
-				continue
-			}
-			name, _, _ := strings.Cut(rest, "(")
-			found++
-			if err := r.sh(nil, "go", "test", "./"+filepath.Dir(path), "-run=^$", "-fuzz=^Fuzz"+name+"$", "-fuzztime="+count, "-fuzzminimizetime=20x"); err != nil {
-				return err
+			if rest, ok := strings.CutPrefix(line, "func Fuzz"); ok {
+				name, _, _ := strings.Cut(rest, "(")
+				found[filepath.Dir(path)] = append(found[filepath.Dir(path)], "Fuzz"+name)
 			}
 		}
 		return nil
 	})
-	if err == nil && found == 0 {
-		err = fmt.Errorf("no fuzz targets found")
-	}
-	return err
 }
 
 func older(r *runner) error {
@@ -127,12 +151,12 @@ func older(r *runner) error {
 		return err
 	}
 	// Part whole images programs of that version; gorun itself may be of either.
-	if err := r.sh(env, "go", "test", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/...", "./internal/jobtest", "./launcher/..."); err != nil {
+	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/...", "./internal/jobtest", "./launcher/..."); err != nil {
 		return err
 	}
-	return r.sh(env, "go", "test", "-short", "./internal/e2e", "-run=^(TestKill|TestCheckpointRestartByHand)$")
+	return r.sh(env, "go", "test", "-vet=off", "-short", "./internal/e2e", "-run=^(TestKill|TestCheckpointRestartByHand)$")
 }
 
 func bench(r *runner) error {
-	return r.sh([]string{"GORUN_BENCH=1"}, "go", "test", "./benchmarks", "-count=1", "-v", "-run=Benchmarks")
+	return r.sh([]string{"GORUN_BENCH=1"}, "go", "test", "-vet=off", "./benchmarks", "-count=1", "-v", "-run=Benchmarks")
 }

@@ -26,6 +26,10 @@ type lone struct {
 	place uint64 // where in the sender's segment the payload is, 32 bits, and its length
 }
 
+func (l *lone) put(ctx uint64, tag int32, typ uint32, place uint64) {
+	l.ctx, l.tag, l.typ, l.place = ctx, tag, typ, place
+}
+
 // half is the bit that tells formHalf from formLone.
 const half = 1 << formShift
 
@@ -52,17 +56,19 @@ func (m *Module) sendLone(peer int, ctx uint64, tag int32, typ uint32, payload [
 	o.leases[i] = id + 1
 	o.leased++
 	c := &o.cells[i]
-	to, l := m.mem[at:], c.lone()
-	l.ctx, l.tag, l.typ = ctx, tag, typ
-	l.place = uint64(at) | uint64(len(payload))<<32
+	to, place := m.mem[at:], uint64(at)|uint64(len(payload))<<32
 	w := word(seqOf(o.tail>>o.shift), 1, formLone, 0, p.in.head)
 	if k := halfOf(len(payload)); len(payload) >= leastHalved && o.used == o.tail && !more {
 		move.Bytes(to, payload[:k])
+		c.lone().put(ctx, tag, typ, place)
 		release.Store(&c.word, w|half)
 		ring(p.bell)
-		to, payload = to[k:], payload[k:]
+		move.Bytes(to[k:], payload[k:])
+	} else {
+		// The cell comes last: whoever looks at it takes its line away, again and again.
+		move.Bytes(to, payload)
+		c.lone().put(ctx, tag, typ, place)
 	}
-	move.Bytes(to, payload)
 	o.tail++
 	m.put(peer, p, c, w, more)
 	return true
