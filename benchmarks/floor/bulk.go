@@ -66,7 +66,7 @@ func startAlltoall(s *shared) doing {
 	}}
 }
 
-// slots are how many pieces the root of a bcast may be ahead.
+// slots are how many pieces who sends them may be ahead.
 const slots = 4
 
 // startBcast: the root writes, the others take.

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // small are tasks of all kinds.
 func small(t *testing.T) (all []task) {
-	o, err := parse([]string{"-procs", "4", "-sizes", "9000", "-bulk", "4096", "-pieces", "512", "-edge", "16", "-cube", "6", "-time", "1ms", "-batches", "3"})
+	o, err := parse([]string{"-procs", "4", "-sizes", "9000,16384", "-bulk", "4096", "-pieces", "512", "-edge", "16", "-cube", "6", "-time", "1ms", "-batches", "3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestMeasure(t *testing.T) {
 
 // The checks see what is wrong.
 func TestChecks(t *testing.T) {
-	for _, work := range append(wordWorks(), "copy", "stream, 7 a line", "alltoall", "bcast", "allreduce, parts", "allreduce, chain", "heat", "solver") {
+	for _, work := range append(wordWorks(), "copy", "pieces", "pieces, dirty", "stream, 7 a line", "alltoall", "bcast", "allreduce, parts", "allreduce, chain", "heat", "solver") {
 		if wordOps[strings.Split(work, ",")[0]].none {
 			continue
 		}

@@ -6,7 +6,9 @@
 //	           are set
 //	pingpong   one process sets a word, the other answers, time one way
 //	copy       the same, and before it a process copies so many bytes into memory
-//	           that both see, and the other copies them out
+//	           that both see, and the other copies them out; in pieces, of which
+//	           one is copied out while the next is copied in, of the length that is
+//	           fastest; and so after a word of each line was rewritten (dirty)
 //	stream     one process writes words into lines, with one word or seven to a
 //	           line, the other takes them out and says so every 64; time of a word
 //	bcast      one of N processes sets a word and the others wait for it, another

@@ -136,12 +136,29 @@ func word(_ *options, t task) []row {
 }
 
 func copies(o *options, t task) (all []row) {
-	t.Work = "copy"
 	for _, t.Bytes = range o.sizes {
+		t.Work, t.Piece = "copy", 0
 		all = append(all, row{fmt.Sprintf("copy of %d bytes", t.Bytes), []task{t}})
+		for _, t.Work = range []string{"pieces", "pieces, dirty"} {
+			r := row{name: fmt.Sprintf("copy of %d bytes in %s", t.Bytes, t.Work)}
+			for t.Piece = leastPiece; t.Piece <= mostPiece && t.Piece < t.Bytes; t.Piece *= 2 {
+				if t.Bytes%t.Piece == 0 {
+					r.tasks = append(r.tasks, t)
+				}
+			}
+			if r.tasks != nil {
+				all = append(all, r)
+			}
+		}
 	}
 	return all
 }
+
+// Pieces in which copies go.
+const (
+	leastPiece = 4 << 10
+	mostPiece  = 256 << 10
+)
 
 // longs are rows of tasks with all pieces that there is room for.
 func longs(o *options, t task) (all []row) {

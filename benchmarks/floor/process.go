@@ -29,6 +29,8 @@ type doing struct {
 var works = map[string]work{
 	"barrier":          {times: 1, start: startBarrier},
 	"copy":             {times: 2, start: startCopy, room: func(t task) int { return 2 * t.Bytes }},
+	"pieces":           {times: 2, start: func(s *shared) doing { return startPieces(s, false) }, room: piecesRoom},
+	"pieces, dirty":    {times: 2, start: func(s *shared) doing { return startPieces(s, true) }, room: piecesRoom},
 	"stream, 1 a line": {times: window, start: func(s *shared) doing { return startStream(s, 1) }},
 	"stream, 7 a line": {times: window, start: func(s *shared) doing { return startStream(s, perLine) }},
 	"bcast, yielding":  {times: 1, start: startYielding},
