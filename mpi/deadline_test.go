@@ -17,7 +17,7 @@ import (
 // the reason: only then does the other take anything again.
 func TestDeadlineBesideFullChannel(t *testing.T) {
 	c := jobtest.New(2, jobtest.Options{Dir: t.TempDir(), RPI: []string{"shm"}})
-	begun, shut, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	begun, shut, over, opened := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	wait := asRanks(t, c, func(w *mpi.Comm) error {
 		side, err := w.Dup()
 		if err != nil {
@@ -28,7 +28,7 @@ func TestDeadlineBesideFullChannel(t *testing.T) {
 		}
 		if w.Rank() == 1 {
 			close(begun)
-			<-over
+			<-opened // before Finalize, which opens the gate as well
 			return nil
 		}
 		defer close(over)
@@ -40,6 +40,7 @@ func TestDeadlineBesideFullChannel(t *testing.T) {
 	close(shut)
 	<-over
 	c.Jobs[1].Engine.OpenGate()
+	close(opened)
 	wait()
 	c.Stop()
 }
