@@ -19,6 +19,12 @@ func TestDeadlineBesideFullChannel(t *testing.T) {
 	c := jobtest.New(2, jobtest.Options{Dir: t.TempDir(), RPI: []string{"shm"}})
 	begun, shut, over, opened := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	wait := asRanks(t, c, func(w *mpi.Comm) error {
+		begin := sync.OnceFunc(func() { close(begun) })
+		if w.Rank() == 1 {
+			defer begin()
+		} else {
+			defer close(over)
+		}
 		side, err := w.Dup()
 		if err != nil {
 			return err
@@ -27,11 +33,10 @@ func TestDeadlineBesideFullChannel(t *testing.T) {
 			return err
 		}
 		if w.Rank() == 1 {
-			close(begun)
+			begin()
 			<-opened // before Finalize, which opens the gate as well
 			return nil
 		}
-		defer close(over)
 		<-shut
 		return fillAndGiveUp(w, side)
 	})
@@ -56,6 +61,7 @@ func asRanks(t *testing.T, c *jobtest.Cluster, f func(*mpi.Comm) error) (wait fu
 				for _, other := range c.Jobs { // who may wait for it
 					other.Engine.Abort(err)
 				}
+				j.Finalize() // which all must want
 			}
 		})
 	}
@@ -102,7 +108,9 @@ func late(t *testing.T, within time.Duration, receive func(c *mpi.Comm, done con
 		defer cancel()
 		err := receive(w.WithContext(ctx), cancel)
 		if errors.Is(err, mpi.ErrDeadline) && again != nil {
-			return again(w)
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			return again(w.WithContext(ctx))
 		}
 		return err
 	})

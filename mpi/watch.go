@@ -269,7 +269,8 @@ func (w *watch) verdict(c *core, cause error) {
 	w.mu.Unlock()
 	// A rank that cannot be told is dead or about to be, then the job's end will tell
 	// the others, or it takes nothing. A caller whose deadline has passed waits for no
-	// such rank, which gets to know the class of the error all the same.
+	// such rank, which gets to know the class of the error all the same; but for as long
+	// as the watch does that has begun to tell another cause.
 	within := sayWithin
 	if errors.Is(cause, ErrDeadline) {
 		within = sayBriefly

@@ -39,9 +39,10 @@ func TestCheckProgram(t *testing.T) {
 		return path
 	}
 	// As little as can be: each way to build it compiles all that it imports anew.
-	const bare, withC = "./testdata/bare", "./testdata/withc"
+	const bare, large, withC = "./testdata/bare", "./testdata/victim", "./testdata/withc"
 	for _, c := range []struct{ name, path, refused string }{
 		{"default", build("default", bare, "CGO_ENABLED=1"), ""},
+		{"large", build("large", large, "CGO_ENABLED=0"), ""},
 		{"no cgo", build("nocgo", bare, "CGO_ENABLED=0"), ""},
 		{"stripped", build("stripped", bare, "CGO_ENABLED=1", "-ldflags=-s -w"), ""},
 		{"position-independent", build("pie", bare, "CGO_ENABLED=0", "-buildmode=pie"), ""},

@@ -8,7 +8,7 @@
 //
 // With CI=true the random parts go on for longer, a missing optional tool is a failure
 // instead of a skip, and the time is bounded: a part fails that is not over when the
-// budgets of all of them are used up.
+// budgets of all of them are used up, but for -full.
 package main
 
 import (
@@ -107,6 +107,7 @@ type runner struct {
 	ci, full bool
 	env      []string
 	cmd      *exec.Cmd
+	tmp      string // to be removed
 }
 
 // times chooses how often something random is done: by whoever tries his change, in
@@ -130,6 +131,7 @@ func (r *runner) stopOnSignal() {
 		if cmd := r.cmd; cmd != nil && cmd.Process != nil {
 			cmd.Process.Signal(s)
 		}
+		os.RemoveAll(r.tmp)
 		os.Exit(1)
 	}()
 }

@@ -26,6 +26,9 @@ func vet(r *runner) error {
 	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./rpi/...", "./mpi", "./benchmarks/overhead/..."); err != nil {
 		return err
 	}
+	if err := r.sh(nil, "go", "vet", "-tags", "race", "./rpi", "./internal/jobtest"); err != nil { // files beside the race detector
+		return err
+	}
 	if err := r.sh(nil, "go", "mod", "tidy", "-diff"); err != nil {
 		return err
 	}
@@ -63,17 +66,17 @@ func race(r *runner) error {
 }
 
 func sim(r *runner) error {
-	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", "-timeout=1h", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 50000, 100000))
+	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 50000, 100000))
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 100, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout=1h", "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 100, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=^TestKill$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
 	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 40, 100), "GORUN_CYCLES64=" + r.times(1, 3, 5)},
-		"go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout=1h", "-v", "-run=^TestNative")
+		"go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=^TestNative")
 }
 
 func ports(r *runner) error {
@@ -93,6 +96,7 @@ func fuzz(r *runner) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
+	r.tmp = tmp
 	targets, err := fuzzTargets()
 	if err == nil && len(targets) == 0 {
 		err = fmt.Errorf("no fuzz targets found")
@@ -147,7 +151,7 @@ func older(r *runner) error {
 		fmt.Println("skipped: Go 1.25.4 cannot be had here")
 		return nil
 	}
-	if err := r.sh(env, "go", "build", "./..."); err != nil {
+	if err := r.sh(env, "go", "vet", "./..."); err != nil {
 		return err
 	}
 	// Part whole images programs of that version; gorun itself may be of either.

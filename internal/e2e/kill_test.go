@@ -148,7 +148,7 @@ func TestCheckpointRestartByHand(t *testing.T) {
 			t.Fatalf("round %d: printed schema: %v", round, err)
 		}
 		agents, ranks := p.family()
-		syscall.Kill(ranks[round%len(ranks)], syscall.SIGKILL)
+		syscall.Kill(h.pid(id, round%len(ranks)), syscall.SIGKILL)
 		if code := p.wait(); code != 128+int(syscall.SIGKILL) {
 			t.Fatalf("round %d: exit %d after a rank was killed\n%s", round, code, p.errs)
 		}

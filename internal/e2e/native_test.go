@@ -212,21 +212,21 @@ func (h *house) up(p *proc, file string) *run {
 	return r
 }
 
-// pid is the process of a rank. Its agent's children are in no certain order.
-func (r *run) pid(rank int) int {
-	r.h.t.Helper()
+// pid is the process of a rank of a job. Its agent's children are in no certain order.
+func (h *house) pid(job string, rank int) int {
+	h.t.Helper()
 	var status struct {
 		Ranks []struct{ Rank, PID int }
 	}
-	if err := json.Unmarshal([]byte(r.h.must("status", "-json", r.id)), &status); err != nil {
-		r.h.t.Fatal(err)
+	if err := json.Unmarshal([]byte(h.must("status", "-json", job)), &status); err != nil {
+		h.t.Fatal(err)
 	}
 	for _, of := range status.Ranks {
-		if of.Rank == rank {
+		if of.Rank == rank && of.PID > 0 {
 			return of.PID
 		}
 	}
-	r.h.t.Fatalf("gorun status does not list rank %d: %+v", rank, status)
+	h.t.Fatalf("gorun status does not list rank %d: %+v", rank, status)
 	return 0
 }
 

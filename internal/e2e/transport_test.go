@@ -195,7 +195,7 @@ func TestKilledInStream(t *testing.T) {
 			r := h.stageOver(nil, flags, "-dir", h.folder("stage"), "stream")
 			r.inPlace(4)
 			h.shares(r)
-			syscall.Kill(r.pid(1), syscall.SIGKILL)
+			syscall.Kill(h.pid(r.id, 1), syscall.SIGKILL)
 			if code := r.wait(); code != 128+int(syscall.SIGKILL) || !strings.Contains(r.errs.String(), "rank 1 was killed by signal 9") {
 				t.Errorf("exit %d: %s", code, r.errs)
 			}
@@ -267,12 +267,12 @@ func TestStopped(t *testing.T) {
 			dir := h.folder("stage")
 			r := h.stageOver(nil, flags, "-dir", dir, "stream")
 			r.inPlace(4)
-			syscall.Kill(r.pid(2), syscall.SIGSTOP)
+			syscall.Kill(h.pid(r.id, 2), syscall.SIGSTOP)
 			for range 3 {
 				r.idle()
 			}
 			h.signal(dir, "go")
-			syscall.Kill(r.pid(2), syscall.SIGCONT)
+			syscall.Kill(h.pid(r.id, 2), syscall.SIGCONT)
 			r.ended()
 		})
 	}
