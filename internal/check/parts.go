@@ -40,8 +40,8 @@ func vet(r *runner) error {
 	return nil
 }
 
-// others are tests that parts of their own run: whole and kills.
-const others = "^TestNative|^TestKill$"
+// others are tests that parts of their own run: whole, kills and sim.
+const others = "^TestNative|^TestKill$|^TestMutants$|^TestSchedules$"
 
 func unit(r *runner) error {
 	if err := r.sh(nil, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
@@ -66,16 +66,16 @@ func race(r *runner) error {
 }
 
 func sim(r *runner) error {
-	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 50000, 100000))
+	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 30000, 100000))
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 100, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 60, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=^TestKill$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
-	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 40, 100), "GORUN_CYCLES64=" + r.times(1, 3, 5)},
+	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 30, 100), "GORUN_CYCLES64=" + r.times(1, 2, 5)},
 		"go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=^TestNative")
 }
 
@@ -112,7 +112,7 @@ func fuzz(r *runner) error {
 		for _, name := range targets[dir] {
 			fmt.Println(dir, name)
 			// Not for a time: a deadline that ends a worker is reported as a failure.
-			if err := r.in(dir, os.Stdout, nil, exe, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 5000, 50000)+"x",
+			if err := r.in(dir, os.Stdout, nil, exe, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 3000, 50000)+"x",
 				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache")); err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("sim.schedules", 2000, "number of schedules; CI runs 50,000")
+	schedules = flag.Int("sim.schedules", 2000, "number of schedules; CI runs 30,000")
 	seed      = flag.Uint64("sim.seed", 0, "replay this seed with a transcript")
 	mutant    = flag.String("sim.mutant", "", "replay with the rule of this name broken")
 )
