@@ -66,6 +66,31 @@ func TestLooseLock(t *testing.T) {
 	}
 }
 
+// A gate is opened once: what a second time does to the lock nobody would find out.
+func TestOpenedTwice(t *testing.T) {
+	var l gateLock
+	l.init()
+	l.close()
+	l.open()
+	for _, held := range []bool{false, true} {
+		if held {
+			l.lock()
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("held %v: opened twice", held)
+				}
+			}()
+			l.open()
+		}()
+	}
+	l.unlock()
+	if l.word.Load() != 0 {
+		t.Errorf("the lock is %#x", l.word.Load())
+	}
+}
+
 // Where the system refuses, from the beginning or later, barriers stay in their
 // places.
 func TestRefusedBarriers(t *testing.T) {

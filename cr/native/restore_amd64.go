@@ -377,7 +377,8 @@ func (r *restore) release() error {
 		}
 		return r.detach()
 	}
-	// The signal is there before the first thread runs: none gets past it.
+	// The signal is there before the first thread runs: none gets past it, or further
+	// than to the beginning of a handler, if another signal was on its way.
 	if err := unix.Kill(r.pid, unix.SIGSTOP); err != nil {
 		return fmt.Errorf("holding the process: %w", err)
 	}
