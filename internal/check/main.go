@@ -122,6 +122,9 @@ func (r *runner) times(here, ci, full int) string {
 	return strconv.Itoa(here)
 }
 
+// limit is the flag that ends tests which hang.
+func (r *runner) limit() string { return "-timeout=" + r.times(20, 20, 180) + "m" }
+
 // stopOnSignal hands an interrupt on to the command that is running.
 func (r *runner) stopOnSignal() {
 	c := make(chan os.Signal, 1)

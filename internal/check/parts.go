@@ -44,7 +44,7 @@ func vet(r *runner) error {
 const others = "^TestNative|^TestKill$|^TestMutants$|^TestSchedules$"
 
 func unit(r *runner) error {
-	if err := r.sh(nil, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
+	if err := r.sh([]string{"GORUN_REVIVALS=" + r.times(48, 48, 120)}, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
 		return err
 	}
 	for _, dir := range nested {
@@ -66,17 +66,17 @@ func race(r *runner) error {
 }
 
 func sim(r *runner) error {
-	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 30000, 100000))
+	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", r.limit(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 30000, 100000))
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 60, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 60, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestKill$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
 	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 30, 100), "GORUN_CYCLES64=" + r.times(1, 2, 5)},
-		"go", "test", "-vet=off", "./internal/e2e", "-count=1", "-timeout="+r.times(20, 20, 180)+"m", "-v", "-run=^TestNative")
+		"go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestNative")
 }
 
 func ports(r *runner) error {
@@ -155,6 +155,9 @@ func older(r *runner) error {
 		return err
 	}
 	// Part whole images programs of that version; gorun itself may be of either.
+	if r.full {
+		return r.sh(env, "go", "test", "-vet=off", "-short", "-skip="+others, "./...")
+	}
 	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/...", "./internal/jobtest", "./launcher/..."); err != nil {
 		return err
 	}
