@@ -29,11 +29,11 @@ func TestBenchmarks(t *testing.T) {
 			[]string{"with / without", "  1048576", "ratios are medians over 2 rounds"}},
 		{"checkpoint", []string{"-cases", "4x16,8x1", "-rounds", "3", "-restarts", "1", "-o", times},
 			[]string{"4 x 16 MB", "8 x 1 MB", "gate / copy warm", "restart"}},
-		{"floor", []string{"-procs", "2,5", "-batches", "2", "-time", "2ms", "-bulk", "5120", "-pieces", "1280,5120"},
+		{"lab/floor", []string{"-procs", "2,5", "-batches", "2", "-time", "2ms", "-bulk", "5120", "-pieces", "1280,5120"},
 			[]string{"barrier, 5 processes", "ping-pong of a word", "copy of 8192 bytes", "alltoall of 5 KB, 5 processes, pieces of ", "of it outside computation"}},
 		{"bookmarks", []string{"-staggered", "64,1024", "-sparse", "64,1000"}, []string{"staggered", "sparse, 6 neighbours"}},
 	} {
-		exe, err := bench.Build(dir, c.name, "benchmarks/"+c.name)
+		exe, err := bench.Build(dir, filepath.Base(c.name), "benchmarks/"+c.name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,9 @@
-// Package bookmarks finds out, without a marker in any channel, when nothing is
-// in flight between the ranks of a job.
+// Package bookmarks finds out when nothing is in flight between the ranks of a job. It needs no marker in any
+// channel.
 //
-// Every rank counts for each peer the bytes it has sent and received since the
-// job started. When all have stopped sending they tell each other the *sent*
-// counts, the bookmarks, and receive until the received counts are equal:
+// Every rank counts, for each peer, the bytes it has sent and received since the job started. When all have
+// stopped sending, they tell each other the *sent* counts, the bookmarks. Then they receive until the received
+// counts are equal:
 //
 //	rank 0                               rank 1
 //	sent to 1: 480 ---- bookmark 480 --->
@@ -11,14 +11,12 @@
 //	received from 1: 96  = 96: drained   received from 0: 432, 48 missing
 //	                     (in flight) ==> received from 0: 480  = 480: drained
 //
-// The bookmarks go round in one of two ways. Staggered: each rank walks round
-// the others in a circle, one distinct partner a step, so that no rank is
-// swamped (Partner). Sparse: only ranks that ever talked exchange; each has
-// been told how many senders it has.
+// The bookmarks are exchanged in one of two ways. In a staggered exchange each rank meets all others in turn,
+// one distinct partner a step, so no rank is swamped (Partner). In a sparse exchange only ranks that ever
+// talked exchange bookmarks; each has been told how many senders it has.
 //
-// Everything here is pure: no clock, no I/O, no goroutines. Memory is
-// proportional to the number of peers talked to, never to the square of the
-// number of ranks.
+// Everything here is pure: no clock, no I/O, no goroutines. Memory is proportional to the number of peers
+// talked to, never to the square of the number of ranks.
 package bookmarks
 
 import "slices"
@@ -29,12 +27,11 @@ type Count struct {
 	Bytes uint64
 }
 
-// Counts are the counts of one rank in ascending order of peers; a peer that
-// is not listed counts zero.
+// Counts are the counts of one rank, in ascending order of peers. A peer that is not listed counts zero.
 type Counts []Count
 
-// FromSlice returns the counts that by lists by rank, without those of rank
-// self, whose messages to itself never enter a channel.
+// FromSlice returns the counts in by, indexed by rank. It leaves out rank self: its messages to itself never
+// enter a channel.
 func FromSlice(by []uint64, self int) Counts {
 	n := 0
 	for peer, b := range by {

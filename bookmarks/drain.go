@@ -2,23 +2,21 @@ package bookmarks
 
 import "fmt"
 
-// Drain tells when everything that was sent to this rank has been received.
+// Drain tells when everything sent to this rank has been received.
 type Drain struct {
 	rank     int
 	expected Counts
-	open     Counts // peers of whom bytes are missing, and how many
+	open     Counts // by peer: how many bytes are missing
 	started  bool
 }
 
-// NewDrain returns the drain of a rank to which its peers sent expected, see
-// Exchange.Expected.
+// NewDrain returns the drain of a rank to which its peers have sent expected (see Exchange.Expected).
 func NewDrain(rank int, expected Counts) *Drain {
 	return &Drain{rank: rank, expected: expected, open: append(Counts(nil), expected...)}
 }
 
-// Update compares with what has been received, by rank, and reports whether
-// nothing is missing. More received than sent is an ErrProtocol that names
-// both sides. recv is borrowed for the call.
+// Update compares expected with what has been received, by rank, and reports whether nothing is missing. If
+// more was received than sent it returns an ErrProtocol that names both sides. recv is borrowed for the call.
 func (d *Drain) Update(recv []uint64) (bool, error) {
 	left := d.open[:0]
 	for _, c := range d.open {
@@ -31,8 +29,8 @@ func (d *Drain) Update(recv []uint64) (bool, error) {
 		}
 	}
 	d.open = left
-	// Peers that were even are looked at when it starts and when it is over:
-	// often enough to find a wrong count, seldom enough for many ranks.
+	// Peers without missing bytes are checked at the start and at the end. That is often enough to find a wrong
+	// count, and seldom enough for many ranks.
 	if !d.started || len(left) == 0 {
 		d.started = true
 		if err := d.check(recv); err != nil {
@@ -61,8 +59,8 @@ func (d *Drain) excess(peer int, have, want uint64) error {
 	return fmt.Errorf("%w: rank %d has received %d bytes from rank %d, which has sent %d", ErrProtocol, d.rank, have, peer, want)
 }
 
-// Missing returns how many bytes of which peers are missing, as of the last
-// Update. It is valid until the next one.
+// Missing returns how many bytes are missing from each peer, as of the last Update. It is valid until the next
+// Update.
 func (d *Drain) Missing() Counts { return d.open }
 
 // Waiting says in words what is missing, "" if nothing.

@@ -14,9 +14,8 @@ type Mark struct {
 	Sent     uint64
 }
 
-// Exchange is one rank's part in one exchange of bookmarks. Its driver sends
-// what Next returns, hands what arrives to Deliver, and calls Next again after
-// each Deliver, until Done.
+// Exchange is one rank's part in one exchange of bookmarks. Its driver sends what Next returns, and passes what
+// arrives to Deliver. It calls Next again after each Deliver, until Done.
 type Exchange struct {
 	rank, np int
 	sent     Counts // final; belongs to the Exchange
@@ -39,8 +38,8 @@ func Staggered(rank, np int, sent Counts) *Exchange {
 	return &Exchange{rank: rank, np: np, sent: sent}
 }
 
-// Sparse returns the exchange between ranks that talked only. It is done when
-// Senders was called and so many bookmarks have come.
+// Sparse returns the exchange between ranks that have talked. It is done when Senders was called and that many
+// bookmarks have come.
 func Sparse(rank, np int, sent Counts) *Exchange {
 	return &Exchange{rank: rank, np: np, sent: sent, sparse: true, senders: -1}
 }
@@ -54,8 +53,8 @@ func (x *Exchange) Senders(n int) error {
 	return x.overflow()
 }
 
-// Next returns the next bookmark to send. It is false if there is none now:
-// either something must arrive first, or this rank's part is done.
+// Next returns the next bookmark to send. It returns false if there is none now: something must arrive first,
+// or this rank's part is done.
 func (x *Exchange) Next() (Mark, bool) {
 	if x.sparse {
 		if x.next == len(x.sent) {
@@ -123,9 +122,8 @@ func (x *Exchange) Deliver(from int, sent uint64) error {
 	return x.overflow()
 }
 
-// known records that the peer's bookmark has come, and says if it had before.
-// Few senders are searched in the list itself: a million ranks with six
-// neighbours each need no million maps.
+// known records that the peer's bookmark has come, and reports whether it had come before. If senders are few
+// it searches the list itself: a million ranks with six neighbours each need no million maps.
 func (x *Exchange) known(from int) bool {
 	const few = 32
 	if x.seen == nil && x.taken < few {

@@ -1,10 +1,9 @@
 package bookmarks
 
-// The staggered schedule is a round-robin tournament: in step s the ranks i and
-// j meet for which i + j = s (mod m), m = np for an odd number of ranks and
-// np-1 for an even one. With an odd number the rank that would meet itself
-// pauses; with an even one it meets the last rank, which stands outside the
-// circle. So every pair meets exactly once and nobody meets two in one step.
+// The staggered schedule is a round-robin tournament. Let m be np if np is odd, and np-1 if it is even. In step
+// s the ranks i and j meet for which i + j = s (mod m). If np is odd, the rank that would meet itself pauses.
+// If np is even, it meets the last rank, which stands outside the circle. So every pair meets exactly once, and
+// no rank meets two others in one step.
 
 // Steps returns the number of steps in which np ranks all meet.
 func Steps(np int) int {
@@ -17,9 +16,9 @@ func Steps(np int) int {
 	return np
 }
 
-// Partner returns whom the rank meets in a step, 0 <= step < Steps(np), and
-// which of the two sends first: always the lower one, while the other receives
-// first. The peer is -1 if the rank pauses in this step.
+// Partner returns the peer that the rank meets in a step, 0 <= step < Steps(np), and whether the rank sends
+// first. The lower of the two sends first; the other receives first. The peer is -1 if the rank pauses in this
+// step.
 func Partner(rank, np, step int) (peer int, sendFirst bool) {
 	m := Steps(np)
 	if np%2 == 0 && rank == np-1 {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/oob"
-	"github.com/gorun-mpi/gorun/rpi"
 )
 
 // backend lets the checkpoint goroutine of a rank reach its Registry.
@@ -25,8 +25,7 @@ func (b *backend) Ready() error {
 	return nil
 }
 
-// Before also gets the memory for the copy, while the gate is still open and
-// messages flow.
+// Before also gets the memory for the copy. The gate is still open then, and messages flow.
 func (b *backend) Before() error {
 	if err := b.r.call(&b.r.checkpoint); err != nil {
 		return err
@@ -36,29 +35,42 @@ func (b *backend) Before() error {
 
 func (b *backend) After() error { return b.r.call(&b.r.cont) }
 
-// FirstPoint gives the saved messages to the engine. Not earlier: what the
-// program sends itself while it sets up must not meet them.
+// FirstPoint gives the saved messages to the engine. It does so no earlier, because messages that the program
+// sends to itself during set-up must not meet them.
 func (b *backend) FirstPoint() error {
 	r := b.r
-	r.mu.Lock()
-	err := r.open()
-	if err == nil {
-		err = r.claimed()
-	}
-	if err == nil {
-		r.j.Engine.Inject(r.restore.Messages())
-		err = r.restore.Close()
-		r.restore = nil
-	}
-	r.mu.Unlock()
-	if err != nil {
-		return err
+	if err := r.takeUp(); err != nil {
+		r.j.FailRestart(err)
+		return r.named(err)
 	}
 	return r.call(&r.restart)
 }
 
-// claimed checks that the program has taken up everything the image holds.
+// takeUp ends the restart: the program has taken all that the image holds.
+func (r *Registry) takeUp() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.claimed(); err != nil {
+		return err
+	}
+	r.j.Engine.Inject(r.restore.Messages())
+	err := r.restore.Close()
+	r.restore = nil
+	return err
+}
+
+func (b *backend) Claimed() error {
+	b.r.mu.Lock()
+	defer b.r.mu.Unlock()
+	return b.r.claimed()
+}
+
+// claimed checks that the program has taken everything that the image holds. It tells the user which other
+// variables the program has registered. Caller holds mu.
 func (r *Registry) claimed() error {
+	if err := r.open(); err != nil {
+		return err
+	}
 	var lost []string
 	for _, name := range r.restore.Unclaimed() {
 		lost = append(lost, fmt.Sprintf("variable %q", name))
@@ -78,15 +90,25 @@ func (r *Registry) claimed() error {
 			lost = append(lost, fmt.Sprintf("communicator %s with saved messages", path))
 		}
 	}
+	fresh := ""
+	if len(r.fresh) > 0 {
+		fresh = fmt.Sprintf("%q", r.fresh)
+	}
 	if lost == nil {
+		if fresh != "" {
+			fmt.Fprintf(os.Stderr, "rank %d: not in the image, and left as the program has set them: %s\n", r.j.Rank, fresh)
+		}
 		return nil
 	}
-	return fmt.Errorf("%w: rank %d: at the first Point the program has not claimed: %s: register the variables and create the communicators before it, as in the run that was saved",
-		ErrMismatch, r.j.Rank, strings.Join(lost, ", "))
+	if fresh != "" {
+		fresh = "; it has registered what the image does not hold: " + fresh
+	}
+	return fmt.Errorf("%w: the program has not claimed by its first Point: %s%s: register the variables and create the communicators before it, as in the run that was saved",
+		ErrMismatch, strings.Join(lost, ", "), fresh)
 }
 
 // noCollective refuses a cut that goes through a collective's messages.
-func (r *Registry) noCollective(saved []rpi.Saved) error {
+func (r *Registry) noCollective(saved []engine.Saved) error {
 	for _, m := range saved {
 		if m.Ctx&1 != 0 {
 			return r.j.ThroughCollective(m.Ctx, m.Source, true)
@@ -95,7 +117,7 @@ func (r *Registry) noCollective(saved []rpi.Saved) error {
 	return nil
 }
 
-func (b *backend) Capture(cfg oob.CaptureConfig, saved []rpi.Saved, point uint64) (job.Snapshot, error) {
+func (b *backend) Capture(cfg oob.CaptureConfig, saved []engine.Saved, point uint64) (job.Snapshot, error) {
 	codec, err := image.ParseCodec(cfg.Codec)
 	if err != nil {
 		return nil, err
@@ -127,14 +149,14 @@ func program() string {
 	return p
 }
 
-// smallImage is the size in bytes below which one goroutine writes an image: the
-// others would only take processors from ranks that compute.
+// smallImage is the size in bytes below which one goroutine writes an image. More would only take processors
+// from ranks that compute.
 const smallImage = 16 << 20
 
 // snapshot is a copied state on its way to its file.
 type snapshot struct {
 	copy  *self.Copy
-	saved []rpi.Saved
+	saved []engine.Saved
 	meta  image.Meta
 	path  string
 	codec image.Codec
@@ -148,8 +170,7 @@ func (s *snapshot) Bytes() uint64 {
 	return n
 }
 
-// Write leaves the folder's fsync to the commit, which makes all names durable
-// at once.
+// Write leaves the folder's fsync to the commit, which makes all names durable at once.
 func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.ImageInfo, error) {
 	opt := image.Options{Codec: s.codec, NoFolder: true}
 	if s.Bytes() < smallImage {

@@ -3,35 +3,39 @@
 //
 //	var iter int
 //	x := make([]float64, n)
-//	cr.Register("iter", &iter)
-//	cr.Register("x", &x)
+//	for name, state := range map[string]any{"iter": &iter, "x": &x} {
+//		if err := cr.Register(name, state); err != nil {
+//			return err
+//		}
+//	}
 //	for ; iter < iters; iter++ {
-//		cr.Point()
+//		if err := cr.Point(); err != nil {
+//			return err
+//		}
 //		... compute and communicate ...
 //	}
 //
-// After a restart the program runs from the top. Register hands the saved
-// values back, so the loop goes on from the saved counter; communicators are
-// made again by the same calls in the same order; messages that had been sent
-// before the checkpoint and not yet received are there again from the first
-// Point on.
+// After a restart the program runs from the top. Register gives the saved values back, so the loop goes on from
+// the saved counter. The same calls in the same order make the communicators again. Messages that were sent
+// before the checkpoint and not yet received are there from the first Point on.
 //
-// The contract: all ranks call Point equally often, and the k-th Points of all
-// ranks form a cut: a rank may run ahead of another, but no message that is
-// sent after the sender's k-th Point is received before the receiver's k-th
-// Point. A loop with one Point per iteration that exchanges messages within the
-// iteration keeps it. A collective call is on the same side of a Point on all
-// its ranks: after a restart communicators count their collectives from 1 again.
-// No request may be pending at a Point, and one goroutine at a time calls it.
-// Point costs an atomic increment when no checkpoint is wanted.
+// A program that does not fit its image cannot go on. After ErrMismatch every later call of this package and of
+// mpi fails, and so does Finalize. The program must claim all that the image holds. It may register a variable
+// that the image does not hold, such as a new one.
 //
-// Variables are registered before the first Point, but not necessarily at once:
-// while a rank has registered none, Points or not, -cr=auto takes whole processes,
-// the first time after a wait of seconds; -cr=self waits for a Point, and refuses one
-// where nothing is registered.
+// The contract is that all ranks call Point equally often, and that the k-th Points of all ranks form a cut. A
+// rank may run ahead of another. But a message that is sent after the sender's k-th Point must not be received
+// before the receiver's k-th Point. A loop keeps the contract if it has one Point per iteration and exchanges
+// messages within the iteration. A collective call is on the same side of a Point on all its ranks: after a
+// restart communicators count their collectives from 1 again. No request may be pending at a Point. One
+// goroutine at a time calls Point. Point costs an atomic increment when no checkpoint is wanted.
 //
-// In a program that was started without gorun everything here works and no
-// checkpoint is ever taken.
+// Variables are registered before the first Point, but not necessarily at once. While a rank has registered
+// none,
+// -cr=auto takes native images, whether the program calls Point or not; the first time it waits some seconds. -cr=self
+// waits for a Point, and refuses one where nothing is registered.
+//
+// In a program that was started without gorun everything here works, and no checkpoint is ever taken.
 package cr
 
 import (
@@ -48,20 +52,20 @@ import (
 var (
 	// ErrNotInitialized is returned before mpi.Init.
 	ErrNotInitialized = errors.New("cr: mpi.Init has not been called")
-	// ErrMismatch says that the program and the image it is restarted from do
-	// not fit: a name, a type or a communicator is missing on one side.
+	// ErrMismatch says that the program and the image it is restarted from do not fit. A type differs, or the
+	// program does not claim a variable or a communicator of the image. All later calls fail, too.
 	ErrMismatch = errors.New("cr: program and image do not fit")
 )
 
-// Registry is the registered state of one rank. A process has one of its own,
-// which the package-level functions use; On gives that of one rank where ranks
-// are goroutines (package mpi/mpitest).
+// Registry is the registered state of one rank. A process has one of its own, which the package-level functions
+// use. Where ranks are goroutines (package mpi/mpitest), On returns the Registry of one rank.
 type Registry struct {
 	j   *job.Job
 	reg self.Registry
 
 	mu         sync.Mutex
 	restore    *self.Restore // the image's content until the first Point
+	fresh      []string      // variables that the image does not hold
 	checkpoint []func() error
 	cont       []func() error
 	restart    []func() error
@@ -84,14 +88,19 @@ func own() (*Registry, error) {
 // On returns the registry of the rank that c belongs to.
 func On(c *mpi.Comm) *Registry { return of(job.Of(c)) }
 
-// Register makes *ptr part of every image of this rank under the given name,
-// and, after a restart, sets it to the saved value at once. It takes pointers
-// to numbers, booleans, strings, arrays, slices, maps and structs of these. The
-// memory stays the program's; it is read at Points only. A slice may be
-// replaced or resized between Points.
+// Register makes *ptr part of every image of this rank, under the given name. After a restart it sets *ptr to
+// the saved value at once. The memory stays the program's, and is read at Points only. A slice may be replaced
+// or resized between Points.
 //
-// Errors: a name registered twice, a kind that cannot be saved, and, after a
-// restart, ErrMismatch if the image has no variable of that name and type.
+// Register takes pointers to booleans, numbers, strings, and to arrays, slices, maps and structs of these, with
+// unexported fields. Other types (pointers, interfaces, channels, functions) can be registered if they have
+// MarshalBinary and UnmarshalBinary, and so can types that contain them. time.Time is an example.
+//
+// After a restart, a variable that the image does not hold stays as it is, and the user is told at the first
+// Point. If the image holds a variable that the program does not register, that Point returns ErrMismatch.
+//
+// Errors: a name registered twice; a type that cannot be saved; after a restart, ErrMismatch if the image has a
+// variable of that name and another type.
 func Register(name string, ptr any) error {
 	r, err := own()
 	if err != nil {
@@ -110,6 +119,22 @@ func (r *Registry) Register(name string, ptr any) error {
 	if !r.j.Restarted() {
 		return nil
 	}
+	if err := r.j.Misfit(); err != nil {
+		return r.named(err)
+	}
+	if err := r.fill(name, ptr); err != nil {
+		r.j.FailRestart(err)
+		return r.named(err)
+	}
+	return nil
+}
+
+// named puts the rank before a misfit. The misfit itself does not name it, because the errors of mpi in which
+// it is told again do.
+func (r *Registry) named(err error) error { return fmt.Errorf("rank %d: %w", r.j.Rank, err) }
+
+// fill sets a variable to what the image holds. Caller holds mu.
+func (r *Registry) fill(name string, ptr any) error {
 	if err := r.open(); err != nil {
 		return err
 	}
@@ -117,10 +142,13 @@ func (r *Registry) Register(name string, ptr any) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, self.ErrMissing), errors.Is(err, self.ErrType):
-		return fmt.Errorf("%w: rank %d: %w", ErrMismatch, r.j.Rank, err)
+	case errors.Is(err, self.ErrMissing):
+		r.fresh = append(r.fresh, name)
+		return nil
+	case errors.Is(err, self.ErrType):
+		return fmt.Errorf("%w: %w", ErrMismatch, err)
 	}
-	return fmt.Errorf("rank %d: %w", r.j.Rank, err) // the image cannot be read
+	return err // the image cannot be read
 }
 
 // open reads the image that this rank was restarted from. Caller holds mu.
@@ -130,7 +158,7 @@ func (r *Registry) open() error {
 	}
 	img, err := self.Open(r.j.Image)
 	if err != nil {
-		return fmt.Errorf("rank %d: %w", r.j.Rank, err)
+		return err
 	}
 	if m := img.Meta(); m.Rank != r.j.Rank || m.Size != r.j.Size {
 		return fmt.Errorf("%w: %s is the image of rank %d of %d, this is rank %d of %d", ErrMismatch, r.j.Image, m.Rank, m.Size, r.j.Rank, r.j.Size)
@@ -139,10 +167,9 @@ func (r *Registry) open() error {
 	return nil
 }
 
-// Point marks a place where the program may be stopped for an image; see the
-// package comment for what it promises. It returns an error only if the job is
-// ending, or at the first Point after a restart if program and image do not
-// fit.
+// Point marks a place where the program may be stopped for an image. The package comment states the contract.
+// Point returns an error only if the job is ending, or if program and image do not fit. The first Point after a
+// restart finds that out.
 func Point() error {
 	j := job.Default()
 	if j == nil {
@@ -163,22 +190,21 @@ func Restarted() bool {
 // Restarted is the package-level Restarted for one rank.
 func (r *Registry) Restarted() bool { return r.j.Restarted() }
 
-// OnCheckpoint adds a function that runs at the Point, on the goroutine that
-// called it, before an image is made: to flush files, say. It must not send or
-// receive. An error ends the attempt with that text; the job goes on.
+// OnCheckpoint adds a function that runs at the Point before an image is made, on the goroutine that called
+// Point. It may flush files, for example. It must not send or receive. An error ends the attempt with that
+// text, and the job goes on.
 func OnCheckpoint(f func() error) error {
 	return with(func(r *Registry) { r.OnCheckpoint(f) })
 }
 
-// OnContinue adds a function that runs after an image was made, or the attempt
-// given up, before Point returns in the same process. Point returns its error.
+// OnContinue adds a function that runs after an image was made or the attempt was given up, before Point
+// returns in the same process. Point returns its error.
 func OnContinue(f func() error) error {
 	return with(func(r *Registry) { r.OnContinue(f) })
 }
 
-// OnRestart adds a function that runs within the first Point after a restart,
-// when registered values are back: to reopen files, say. Point returns its
-// error.
+// OnRestart adds a function that runs within the first Point after a restart, when registered values are back.
+// It may reopen files, for example. Point returns its error.
 func OnRestart(f func() error) error {
 	return with(func(r *Registry) { r.OnRestart(f) })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/world"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -26,11 +27,7 @@ func ranks(c *jobtest.Cluster, f func(*mpi.Comm) error) func() []error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			world := mpi.NewWorld(j, func(text string) { panic(text) })
-			defer mpi.Shutdown(world)
-			if errs[i] = f(world); errs[i] == nil {
-				errs[i] = j.Finalize()
-			}
+			errs[i] = world.Rank(j, f)
 		}()
 	}
 	return func() []error { wg.Wait(); return errs }
@@ -279,7 +276,9 @@ func TestCallbacks(t *testing.T) {
 	}
 }
 
-func TestProgramAndImageDoNotFit(t *testing.T) {
+// ringImages takes a snapshot of the ring on two ranks.
+func ringImages(t *testing.T) []string {
+	t.Helper()
 	asked, armed, onArmed := gatekeeper()
 	c := jobtest.New(2, jobtest.Options{Dir: t.TempDir(), OnSend: onArmed})
 	sums := make([]int, 2)
@@ -296,13 +295,17 @@ func TestProgramAndImageDoNotFit(t *testing.T) {
 	}
 	noErrors(t, wait())
 	c.Stop()
+	return images
+}
 
+func TestProgramAndImageDoNotFit(t *testing.T) {
+	images := ringImages(t)
 	i, f, s := 0, 0.0, []int{}
 	for name, try := range map[string]struct {
 		program func(r *cr.Registry, c *mpi.Comm) error
 		says    string
 	}{
-		"other name": {func(r *cr.Registry, c *mpi.Comm) error { return r.Register("nothing", &i) }, "nothing"},
+		"other name": {func(r *cr.Registry, c *mpi.Comm) error { return errors.Join(r.Register("nothing", &i), r.Point()) }, "nothing"},
 		"other type": {func(r *cr.Registry, c *mpi.Comm) error { return r.Register("iter", &f) }, "float64"},
 		"missing":    {func(r *cr.Registry, c *mpi.Comm) error { return errors.Join(r.Register("iter", &i), r.Point()) }, "trail"},
 		"no communicator": {func(r *cr.Registry, c *mpi.Comm) error {

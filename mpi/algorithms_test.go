@@ -51,10 +51,9 @@ func places(n int) [][]int {
 	return [][]int{one, blocks, turns}
 }
 
-// Every algorithm gives what the plain loops of the model do, on any number of
-// ranks, for short and long buffers of lengths that do not divide, for operators
-// that commute and one that does not, in place and not, and on communicators
-// whose ranks are some of the world's in another order.
+// Every algorithm gives the result of the plain loops of the model. The cases: any number of ranks; short and
+// long buffers, of lengths that do not divide; operators that commute and one that does not; in place and not;
+// communicators of some of the world's ranks in another order.
 func TestAlgorithms(t *testing.T) {
 	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 32, 64}
 	if testing.Short() {

@@ -2,13 +2,12 @@ package mpi
 
 import (
 	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Allgather gives every rank the concatenation of all ranks' send, in the order
-// of ranks: len(recv) is Size() times len(send), which is the same everywhere.
-// Errors: ErrCount, ErrBuffer, ErrType, ErrComm, ErrMismatch, ErrPeerFailed,
-// ErrDeadline. (MPI-4.1, chapter 6.7)
+// Allgather gives every rank the concatenation of all ranks' send, in the order of ranks. len(recv) is Size()
+// times len(send), which is the same everywhere. Errors: ErrCount, ErrBuffer, ErrType, ErrComm, ErrMismatch,
+// ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.7)
 func Allgather[T any](c *Comm, send, recv []T) error {
 	return allgather(c, kindAllgather, send, recv)
 }
@@ -25,9 +24,8 @@ func allgather[T any](c *Comm, k kind, send, recv []T) error {
 	return x.leave(x.allgather(rp, b))
 }
 
-// AllgatherInPlace is Allgather where each rank's contribution lies in buf
-// already, at its place: elements Rank()*k to (Rank()+1)*k, k = len(buf)/Size().
-// Errors: as Allgather. (MPI-4.1, chapter 6.7)
+// AllgatherInPlace is Allgather where each rank's contribution already lies at its place in buf: elements
+// Rank()*k to (Rank()+1)*k, where k = len(buf)/Size(). Errors: as Allgather. (MPI-4.1, chapter 6.7)
 func AllgatherInPlace[T any](c *Comm, buf []T) error {
 	t, err := elem[T]()
 	n := max(c.Size(), 1)
@@ -40,10 +38,9 @@ func AllgatherInPlace[T any](c *Comm, buf []T) error {
 	return x.leave(x.allgather(p, equal(k, n)))
 }
 
-// Allgatherv is Allgather of contributions of different lengths: rank i's has
-// counts[i] elements and goes to recv[displs[i]:]. With displs nil they follow
-// each other. counts is the same on all ranks. Errors: as Allgather. (MPI-4.1,
-// chapter 6.7)
+// Allgatherv is Allgather of contributions of different lengths. Rank i's has counts[i] elements and goes to
+// recv[displs[i]:]. If displs is nil, they follow each other. counts is the same on all ranks. Errors: as
+// Allgather. (MPI-4.1, chapter 6.7)
 func Allgatherv[T any](c *Comm, send, recv []T, counts, displs []int) error {
 	t, err := elem[T]()
 	sp, rp := bytesOf(send), bytesOf(recv)
@@ -61,8 +58,8 @@ func Allgatherv[T any](c *Comm, send, recv []T, counts, displs []int) error {
 	return x.leave(x.allgatherv(rp, b))
 }
 
-// AllgathervInPlace is Allgatherv where each rank's contribution lies in buf
-// already, at its place. Errors: as Allgather. (MPI-4.1, chapter 6.7)
+// AllgathervInPlace is Allgatherv where each rank's contribution already lies at its place in buf. Errors: as
+// Allgather. (MPI-4.1, chapter 6.7)
 func AllgathervInPlace[T any](c *Comm, buf []T, counts, displs []int) error {
 	t, err := elem[T]()
 	tmp, s := borrowSlice[int](c.Size())
@@ -75,7 +72,7 @@ func AllgathervInPlace[T any](c *Comm, buf []T, counts, displs []int) error {
 	return x.leave(x.allgatherv(bytesOf(buf), b))
 }
 
-// allgather completes p, of which this rank's block is in place.
+// allgather fills p, where this rank's block is in place already.
 func (x *collective) allgather(p []byte, b blocks) error {
 	if x.c.size == 1 {
 		return nil
@@ -119,7 +116,7 @@ func (x *collective) allgatherv(p []byte, b blocks) error {
 	return x.ring(p, b, 0)
 }
 
-// allgatherCentral brings all blocks to rank 0 and all of them to everybody.
+// allgatherCentral sends all blocks to rank 0, which sends the result to everybody.
 func (x *collective) allgatherCentral(p []byte, b blocks) error {
 	if x.c.rank != 0 {
 		return x.exchange(0, b.of(p, x.t.Size, x.c.rank), 0, p)
@@ -143,17 +140,17 @@ func (x *collective) allgatherLinear(p []byte, b blocks) error {
 	return x.run()
 }
 
-// allgatherShared: all read all, or what one has gathered.
+// allgatherShared makes everybody read all blocks, or the result that one rank has put together.
 func (x *collective) allgatherShared(p []byte, block, segment int) error {
 	own := p[x.c.rank*block:][:block]
 	once := x.c.size >= gatherersOnce && x.once(block, allgatherOnce)
 	return strips(1, block, x.piece(segment), func(off, k int) error {
-		return x.take(rpi.Turn{Need: rpi.Everybody, Once: once, Send: own[off : off+k], Want: k, Len: k, Into: p[off:], Stride: block})
+		return x.take(engine.Turn{Need: engine.Everybody, Once: once, Send: own[off : off+k], Want: k, Len: k, Into: p[off:], Stride: block})
 	})
 }
 
-// ring passes blocks round: in each step a rank hands on to its right the block
-// that came last from its left. Block i belongs to the rank i above shift.
+// ring passes blocks round. In each step a rank passes to its right the block that last came from its left.
+// Block i belongs to the rank i above shift.
 func (x *collective) ring(p []byte, b blocks, shift int) error {
 	n, size := x.c.size, x.t.Size
 	right, left := (x.c.rank+1)%n, (x.c.rank-1+n)%n
@@ -167,8 +164,8 @@ func (x *collective) ring(p []byte, b blocks, shift int) error {
 	return nil
 }
 
-// allgatherBruck collects blocks in order from this rank's own upwards,
-// doubling what it has in each round, and turns the result at the end.
+// allgatherBruck collects blocks in order from this rank's own upwards. Each round doubles what the rank has.
+// At the end it rotates the result.
 func (x *collective) allgatherBruck(p []byte, block int) error {
 	n, me := x.c.size, x.c.rank
 	s := borrow(len(p))

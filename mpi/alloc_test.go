@@ -88,8 +88,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// allocatesNothing makes calls on all ranks, of which none but the first may
-// allocate. Rank 0 counts, and says when a window was without.
+// allocatesNothing makes calls on all ranks. Only the first rank may allocate. Rank 0 counts, and says when a
+// window was without allocations.
 func allocatesNothing(c *mpi.Comm, warm, runs int, call func() error) error {
 	const windows = 20
 	var before, after runtime.MemStats

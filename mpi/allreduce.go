@@ -2,32 +2,21 @@ package mpi
 
 import (
 	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Allreduce combines all ranks' send, element by element, into every rank's
-// recv. All pass the same length and operator, and all get the same bits.
-// Errors: ErrCount, ErrBuffer, ErrOp, ErrType, ErrComm, ErrMismatch,
+// Allreduce combines all ranks' send, element by element, into every rank's recv. All pass the same length and
+// operator, and all get the same bits. Errors: ErrCount, ErrBuffer, ErrOp, ErrType, ErrComm, ErrMismatch,
 // ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.9.6)
 func Allreduce[T any](c *Comm, send, recv []T, op Op[T]) error {
-	t, err := elem[T]()
-	sp, rp := bytesOf(send), bytesOf(recv)
-	x, err := c.enter(kindAllreduce, noRoot, t, len(sp), first(err, checkOp(op), compare("recv", len(recv), len(send)), apart(sp, rp)))
-	if err != nil {
-		return err
-	}
-	return x.leave(allreduce(x, send, recv, op))
+	err := first(compare("recv", len(recv), len(send)), apart(bytesOf(send), bytesOf(recv)))
+	return reduction(c, kindAllreduce, noRoot, send, recv, op, err, allreduce)
 }
 
-// AllreduceInPlace is Allreduce where buf holds each rank's contribution before
-// and the result after. Errors: as Allreduce. (MPI-4.1, chapter 6.9.6)
+// AllreduceInPlace is Allreduce where buf holds the rank's contribution before and the result after. Errors: as
+// Allreduce. (MPI-4.1, chapter 6.9.6)
 func AllreduceInPlace[T any](c *Comm, buf []T, op Op[T]) error {
-	t, err := elem[T]()
-	x, err := c.enter(kindAllreduce, noRoot, t, len(bytesOf(buf)), first(err, checkOp(op)))
-	if err != nil {
-		return err
-	}
-	return x.leave(allreduce(x, buf, buf, op))
+	return reduction(c, kindAllreduce, noRoot, buf, buf, op, nil, allreduce)
 }
 
 // allreduce combines all send into all recv, which may be the same.
@@ -54,7 +43,7 @@ func allreduce[T any](x *collective, send, recv []T, op Op[T]) error {
 	case coll.Pairwise:
 		return allreducePairwise(x, send, recv, op)
 	}
-	// What two ranks have to copy is what would be combined in the wrong order.
+	// Of two ranks, only one that would combine in the wrong order has to copy.
 	if rule.Algorithm == coll.Doubling && x.c.size == 2 && !same(send, recv) && (x.c.rank == 1 || op.Commutative()) {
 		if err := x.exchange(1-x.c.rank, bytesOf(send), 1-x.c.rank, bytesOf(recv)); err != nil {
 			return err
@@ -108,42 +97,40 @@ func allreduceLinear[T any](x *collective, send, recv []T, op Op[T]) error {
 	return nil
 }
 
-// allreduceShared: short buffers are combined by one rank for all, or by everybody, or
-// by rank 0, which then tells all; of long ones everybody combines a share of each piece.
+// allreduceShared combines short buffers on one rank for all, or on every rank, or on rank 0, which then sends
+// the result to all. Of long buffers each rank combines a share of each piece.
 func allreduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
-	if c := combinesOnce(x, op, allreduceOnce); c != nil {
+	if c := x.combinesOnce(allreduceOnce); c != nil {
 		return foldOnce(x, send, recv, 0, c)
 	}
 	switch all := x.c.size * x.bytes; {
 	case all <= min(foldAlone, x.piece(segment)):
-		return foldShared(x, send, recv, op, rpi.Everybody, 0)
+		return foldShared(x, send, recv, op, engine.Everybody, 0)
 	case all <= foldByOne && x.bytes <= x.piece(segment):
-		if err := foldShared(x, send, recv, op, rpi.ToOne, 0); err != nil {
+		if err := foldShared(x, send, recv, op, engine.ToOne, 0); err != nil {
 			return err
 		}
 		return x.bcastShared(bytesOf(recv), 0, segment)
 	}
-	return shareOut(x, send, recv, op, rpi.Everybody, segment)
+	return shareOut(x, send, recv, op, engine.Everybody, segment)
 }
 
-// Up to foldAlone bytes of all ranks together are combined sooner by everybody
-// than by one who then tells all, and up to foldByOne sooner by one than by all
-// who share the work.
+// Up to foldAlone bytes of all ranks together, it is faster that every rank combines everything. Up to
+// foldByOne bytes, it is faster that one rank combines for all than that they share the work.
 const (
 	foldAlone = 2 << 10
 	foldByOne = 64 << 10
 )
 
-// foldShared combines all contributions into recv, in whoever reads them: all, or
-// the root.
-func foldShared[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, one int) error {
-	turn := rpi.Turn{Need: need, One: one, Send: bytesOf(send), Want: x.bytes}
-	if need == rpi.ToOne && x.c.rank != one {
+// foldShared combines all contributions into recv, on the ranks that need names: all, or one.
+func foldShared[T any](x *collective, send, recv []T, op Op[T], need engine.Need, one int) error {
+	turn := engine.Turn{Need: need, One: one, Send: bytesOf(send), Want: x.bytes}
+	if need == engine.ToOne && x.c.rank != one {
 		return x.take(turn)
 	}
 	n, k := x.c.size, len(send)
 	turn.Len = x.bytes
-	if turn.Combine = combiner(op, x.bytes); turn.Combine != nil {
+	if turn.Combine = x.combiner(x.bytes); turn.Combine != nil {
 		turn.Into = bytesOf(recv)
 		return x.take(turn)
 	}
@@ -158,20 +145,19 @@ func foldShared[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, o
 	return nil
 }
 
-// shareOut combines all send, piece by piece: everybody a share of it, which it
-// takes from the boards of all, and posts with the next piece. The results go to
-// all ranks' recv, or to the root's.
-func shareOut[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, segment int) error {
+// shareOut combines all send, piece by piece. Each rank takes a share of the piece from all boards, combines
+// it, and posts the result with the next piece. The results go to all ranks' recv, or to the root's.
+func shareOut[T any](x *collective, send, recv []T, op Op[T], need engine.Need, segment int) error {
 	n, me, size := x.c.size, x.c.rank, x.t.Size
 	most := max(x.piece(segment)/((n+1)*size), 1) * n
 	all, s := borrowSlice[T](most)
 	defer s.giveBack()
-	where := combiner(op, min(len(send), most)/n*size)
-	reads := need == rpi.Everybody || me == x.root
+	where := x.combiner(min(len(send), most) / n * size)
+	reads := need == engine.Everybody || me == x.root
 	share, before := 0, 0 // of the piece before: the last shares may be shorter, and are padded
 	for off := 0; ; off += most {
 		k := min(max(len(send)-off, 0), most)
-		turn := rpi.Turn{Need: rpi.Everybody, Tail: bytesOf(all[:share]), Want: (k + share) * size}
+		turn := engine.Turn{Need: engine.Everybody, Tail: bytesOf(all[:share]), Want: (k + share) * size}
 		next := (k + n - 1) / n
 		lo, hi := min(me*next, k), min((me+1)*next, k)
 		if k > 0 {
@@ -204,8 +190,7 @@ func shareOut[T any](x *collective, send, recv []T, op Op[T], need rpi.Need, seg
 	}
 }
 
-// allreducePairwise is a ReduceScatter in which everybody sends everybody its
-// share, and an Allgather.
+// allreducePairwise is a ReduceScatter in which every rank sends every other rank its share, then an Allgather.
 func allreducePairwise[T any](x *collective, send, recv []T, op Op[T]) error {
 	b := evenly(len(send), x.c.size)
 	lo, hi := b.at(x.c.rank)
@@ -215,10 +200,9 @@ func allreducePairwise[T any](x *collective, send, recv []T, op Op[T]) error {
 	return x.allgatherLinear(bytesOf(recv), b)
 }
 
-// doubleReduce is recursive doubling: in each round pairs of participants (see
-// order) combine, lower with upper, both sides alike. Where two ranks are one
-// participant the lower lends its contribution to the upper and gets the result
-// at the end.
+// doubleReduce is recursive doubling. In each round pairs of participants (see order) combine, lower with
+// upper, both sides alike. Where two ranks are one participant, the lower gives its contribution to the upper
+// and gets the result at the end.
 func doubleReduce[T any](x *collective, acc []T, op Op[T]) error {
 	o, me := orderOf(x.c.size), x.c.rank
 	v, partner := o.participant(me), o.partner(me)

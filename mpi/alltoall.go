@@ -4,12 +4,11 @@ import (
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Alltoall sends block j of every rank's send to rank j, which finds rank i's
-// as block i of its recv. Both are Size() blocks of one length, the same
-// everywhere. Errors: as Allgather. (MPI-4.1, chapter 6.8)
+// Alltoall sends block j of every rank's send to rank j. There block i of recv is the one from rank i. Both
+// buffers hold Size() blocks of one length, the same everywhere. Errors: as Allgather. (MPI-4.1, chapter 6.8)
 func Alltoall[T any](c *Comm, send, recv []T) error {
 	t, err := elem[T]()
 	sp, rp := bytesOf(send), bytesOf(recv)
@@ -40,11 +39,9 @@ func AlltoallInPlace[T any](c *Comm, buf []T) error {
 	return x.leave(x.alltoall(sp, p, equal(k, n)))
 }
 
-// Alltoallv is Alltoall with blocks of any length: scounts[j] elements from
-// send[sdispls[j]:] go to rank j, and rcounts[i] elements of rank i to
-// recv[rdispls[i]:]. With displacements nil the blocks follow each other. What
-// one rank sends another must be what that one expects. Errors: as Allgather.
-// (MPI-4.1, chapter 6.8)
+// Alltoallv is Alltoall with blocks of any length. scounts[j] elements from send[sdispls[j]:] go to rank j, and
+// rcounts[i] elements of rank i go to recv[rdispls[i]:]. If displacements are nil, the blocks follow each
+// other. A rank must send what the receiver expects. Errors: as Allgather. (MPI-4.1, chapter 6.8)
 func Alltoallv[T any](c *Comm, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int) error {
 	t, err := elem[T]()
 	sp, rp := bytesOf(send), bytesOf(recv)
@@ -64,9 +61,8 @@ func Alltoallv[T any](c *Comm, send []T, scounts, sdispls []int, recv []T, rcoun
 	return x.leave(x.alltoallv(sp, sb, rp, rb))
 }
 
-// AlltoallvInPlace is Alltoallv where buf holds what is sent before and what
-// was received after: as much is sent to each rank as is received from it.
-// Errors: as Allgather. (MPI-4.1, chapter 6.8)
+// AlltoallvInPlace is Alltoallv where buf holds what is sent before and what was received after. A rank sends
+// each rank as much as it receives from it. Errors: as Allgather. (MPI-4.1, chapter 6.8)
 func AlltoallvInPlace[T any](c *Comm, buf []T, counts, displs []int) error {
 	t, err := elem[T]()
 	p := bytesOf(buf)
@@ -120,12 +116,12 @@ func (x *collective) alltoallv(sp []byte, sb blocks, rp []byte, rb blocks) error
 	return x.pairwise(sp, &sb, rp, &rb)
 }
 
-// alltoallShared: each posts what is next for everybody, and takes its own of
-// all.
+// alltoallShared cuts the blocks into strips. In each turn a rank posts the strip for everybody, and takes its
+// own strips from all.
 func (x *collective) alltoallShared(sp, rp []byte, block, segment int) error {
 	n, me := x.c.size, x.c.rank
 	return strips(n, block, x.piece(segment), func(off, k int) error {
-		return x.take(rpi.Turn{Need: rpi.Everybody, Send: sp[off:], SendStride: block, SendLen: k,
+		return x.take(engine.Turn{Need: engine.Everybody, Send: sp[off:], SendStride: block, SendLen: k,
 			Want: n * k, Off: me * k, Len: k, Own: true, Into: rp[off:], Stride: block})
 	})
 }
@@ -166,8 +162,7 @@ func (x *collective) alltoallCentral(sp, rp []byte, block int) error {
 	return x.run()
 }
 
-// pairwise exchanges in n-1 rounds, in round d with the ranks d above and
-// below.
+// pairwise exchanges in n-1 rounds. In round d the partners are the ranks d above and d below.
 func (x *collective) pairwise(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
 	me, size := x.c.rank, x.t.Size
 	copy(rb.of(rp, size, me), sb.of(sp, size, me))
@@ -180,8 +175,8 @@ func (x *collective) pairwise(sp []byte, sb *blocks, rp []byte, rb *blocks) erro
 	return nil
 }
 
-// alltoallBruck takes ceil(log2 n) rounds: a block that has d ranks to go
-// travels 2^k ranks in round k if bit k of d is set.
+// alltoallBruck takes ceil(log2 n) rounds. A block with d ranks to go travels 2^k ranks in round k, if bit k of
+// d is set.
 func (x *collective) alltoallBruck(sp, rp []byte, block int) error {
 	n, me := x.c.size, x.c.rank
 	work := borrow(len(sp))
@@ -209,7 +204,7 @@ func (x *collective) alltoallBruck(sp, rp []byte, block int) error {
 			}
 		}
 	}
-	for d := range n { // what had d to go came from d below
+	for d := range n { // the block that had d ranks to go came from the rank d below
 		src := (me - d + n) % n
 		copy(rp[src*block:(src+1)*block], q[d*block:(d+1)*block])
 	}

@@ -4,7 +4,7 @@ import (
 	"reflect"
 
 	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // Barrier returns when all ranks of c have called it. Errors: ErrComm,
@@ -27,7 +27,7 @@ func (x *collective) barrier() error {
 	}
 	switch rule.Algorithm {
 	case coll.Shared:
-		return x.take(rpi.Turn{Need: rpi.Everybody})
+		return x.take(engine.Turn{Need: engine.Everybody})
 	case coll.Central:
 		return x.barrierCentral()
 	case coll.Linear:
@@ -41,8 +41,8 @@ func (x *collective) barrier() error {
 	return x.disseminate(x.c.size, x.c.rank, nil)
 }
 
-// barrierCentral: all tell rank 0, which then tells all. Where ranks share
-// CPUs none has to run more than twice.
+// barrierCentral makes all ranks tell rank 0, which then tells all. Where ranks share CPUs, none has to run
+// more than twice.
 func (x *collective) barrierCentral() error {
 	if x.c.rank != 0 {
 		return x.exchange(0, nil, 0, nil)
@@ -79,10 +79,9 @@ func (x *collective) barrierTree() error {
 	return x.run()
 }
 
-// disseminate is the dissemination barrier of n ranks, of which this is number
-// me: in round k each hears from the one 2^k below; after ceil(log2 n) rounds
-// it has heard of everybody. The ranks are those of the communicator, or the
-// first ones of its nodes.
+// disseminate is the dissemination barrier of n ranks; this one is number me. In round k each rank hears from
+// the one 2^k below. After ceil(log2 n) rounds it has heard of everybody. The ranks are those of the
+// communicator, or the first ones of its nodes.
 func (x *collective) disseminate(n, me int, s *nodes) error {
 	for d := 1; d < n; d *= 2 {
 		dst, src := (me+d)%n, (me-d+n)%n
@@ -96,8 +95,7 @@ func (x *collective) disseminate(n, me int, s *nodes) error {
 	return nil
 }
 
-// barrierLevels: on each node all tell the first rank, which goes on when the
-// first ranks of all nodes have met.
+// barrierLevels makes the ranks of each node tell their leader. The leaders meet and then tell their ranks.
 func (x *collective) barrierLevels() error {
 	s := x.c.coll.nodes
 	if s == nil {

@@ -36,7 +36,7 @@ func (x *collective) bcast(p []byte) error {
 		return x.bcastLevels(p)
 	}
 	pieces := x.pieces(len(p), rule.Segment)
-	for i := range pieces.n { // while a rank passes one on the next one comes in
+	for i := range pieces.n { // while a rank passes one piece on, the next one arrives
 		if err := x.bcastTree(pieces.of(p, x.t.Size, i)); err != nil {
 			return err
 		}
@@ -55,9 +55,8 @@ func (x *collective) bcastLinear(p []byte) error {
 	return x.run()
 }
 
-// bcastTree sends p down the binomial tree of relative ranks: a rank hears from
-// the one that lacks its lowest set bit, then tells those that it is lowest
-// bits short of.
+// bcastTree sends p down the binomial tree of relative ranks. A rank receives from the one whose number lacks
+// its lowest set bit. Then it sends to the ranks whose numbers have one more bit set, below that one.
 func (x *collective) bcastTree(p []byte) error {
 	n := x.c.size
 	v := (x.c.rank - x.root + n) % n
@@ -77,9 +76,8 @@ func (x *collective) bcastTree(p []byte) error {
 	return x.run()
 }
 
-// bcastScatter scatters p down the tree, each rank keeping its block, and then
-// passes the blocks round the ring: every link carries about len(p) once or
-// twice, whatever the number of ranks.
+// bcastScatter scatters p down the tree. Each rank keeps its block, and then passes blocks round the ring.
+// Every link carries about len(p) once or twice, whatever the number of ranks.
 func (x *collective) bcastScatter(p []byte) error {
 	n := x.c.size
 	v := (x.c.rank - x.root + n) % n
@@ -104,14 +102,13 @@ func (x *collective) bcastScatter(p []byte) error {
 	return x.ring(p, blocks, x.root)
 }
 
-// bcastChain passes p from rank to rank in pieces: while one comes in, the one
-// before goes on.
+// bcastChain passes p from rank to rank in pieces. A rank receives one piece while it sends the one before.
 func (x *collective) bcastChain(p []byte, segment int) error {
 	n := x.c.size
 	v := (x.c.rank - x.root + n) % n
 	from, to := x.below(1), x.above(1)
 	pieces := x.pieces(len(p), segment)
-	late := 1 // how many pieces later than it comes in one goes on
+	late := 1 // a piece is sent this many pieces after it was received
 	if v == 0 {
 		late = 0
 	}
@@ -129,8 +126,8 @@ func (x *collective) bcastChain(p []byte, segment int) error {
 	return nil
 }
 
-// pieces cuts a buffer of so many bytes into one or more of about the length of
-// a segment; 0: into one.
+// pieces cuts a buffer of so many bytes into pieces of about the length of a segment. If segment is 0, there is
+// one piece.
 func (x *collective) pieces(bytes, segment int) blocks {
 	n := 1
 	if segment > 0 && bytes > segment {
@@ -139,8 +136,8 @@ func (x *collective) pieces(bytes, segment int) blocks {
 	return evenly(bytes/x.t.Size, n)
 }
 
-// bcastLevels goes from the root to one rank of each other node, down a tree of
-// nodes, and from there to the ranks of the node.
+// bcastLevels sends p from the root to one rank of each other node, down a tree of nodes. From there p goes to
+// the ranks of the node.
 func (x *collective) bcastLevels(p []byte) error {
 	s, me := x.c.coll.nodes, x.c.rank
 	if s == nil {

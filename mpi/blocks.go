@@ -11,7 +11,7 @@ type blocks struct {
 	displs []int
 }
 
-// evenly shares total elements out over n ranks, as equally as can be.
+// evenly divides total elements among n ranks, as equally as possible.
 func evenly(total, n int) blocks { return blocks{n: n, total: total} }
 
 // equal gives each of n ranks size elements.
@@ -42,9 +42,9 @@ func (b *blocks) span(p []byte, size, lo, hi int) []byte {
 	return p[from*size : to*size]
 }
 
-// explicit checks the counts and displacements of a call of the v family: one
-// for each of n ranks, every block within a buffer of length have. Without
-// displs the blocks are adjacent; room for n numbers is taken from tmp then.
+// explicit checks the counts and displacements of a call of the v family: there is one for each of n ranks, and
+// every block lies within a buffer of length have. If displs is nil, the blocks are adjacent. Their n
+// displacements are then stored in tmp.
 func explicit(what string, n, have int, counts, displs []int, tmp []int) (blocks, error) {
 	if len(counts) != n || (displs != nil && len(displs) != n) {
 		return blocks{}, fmt.Errorf("%w: %d counts and %d displacements of %s for %d ranks", ErrCount, len(counts), len(displs), what, n)

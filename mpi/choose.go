@@ -7,10 +7,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/job"
 )
 
-// Which algorithm a collective uses is said by internal/coll's table, by what
-// all ranks agree on: never a local length. It is looked up once for each shape
-// of a communicator, with what is known when the program begins: ranks that go
-// on from images of whole processes may be in the midst of a call.
+// The table of internal/coll tells which algorithm a collective uses. The choice depends only on what all ranks
+// agree on, never on a local length. It is made once for each shape of a communicator, from what is known when
+// the program begins: after a restart from native images, ranks may be in the middle of a call.
 
 // families are the names in the table of collectives that have a choice.
 var families = [kinds]string{
@@ -22,7 +21,7 @@ var families = [kinds]string{
 	kindReduceScatter: "reduce_scatter", kindReduceScatterBlock: "reduce_scatter",
 }
 
-// chooser is what a rank knows for its choices.
+// chooser is what a rank chooses its algorithms by.
 type chooser struct {
 	table   coll.Table
 	hosts   []int // of each rank of the world, numbered
@@ -61,8 +60,8 @@ func (h *chooser) plansFor(ranks, nodes int) *plans {
 	return p
 }
 
-// choose returns the rule for this call. An error is one of the call: the ranks
-// of a node talk to each other before they are a team.
+// choose returns the rule for this call. An error is the call's own error: the ranks of a node exchange
+// messages to make a team.
 func (x *collective) choose(bytes int) (*coll.Rule, error) {
 	s := &x.c.coll
 	if s.plans == nil {

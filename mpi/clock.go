@@ -4,9 +4,8 @@ import "time"
 
 var clockStart = time.Now()
 
-// Wtime returns seconds since some moment in this process's past, unaffected by
-// changes of the system's clock. Clocks of different ranks have nothing to do
-// with each other. (MPI-4.1, chapter 9.6)
+// Wtime returns seconds since some moment in this process's past. Changes of the system's clock do not affect
+// it. Clocks of different ranks are unrelated. (MPI-4.1, chapter 9.6)
 func Wtime() float64 { return time.Since(clockStart).Seconds() }
 
 // Wtick returns the resolution of Wtime in seconds. (MPI-4.1, chapter 9.6)

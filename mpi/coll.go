@@ -8,22 +8,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Collectives are made of ordinary messages in the communicator's second
-// context, or of turns of a team (shared.go). All messages of one call carry the
-// same tag, and receives take any tag from the expected partner and compare: a
-// rank that is in another call, or in the same with another root, length or
-// type, is found out by its first message. So with turns, whose hash is also of
-// the calls before.
+// A collective is made of ordinary messages in the communicator's second context, or of turns of a team
+// (shared.go). All messages of one call carry the same tag. A receive takes any tag from the expected partner
+// and compares it. So the first message of a rank that disagrees shows it: one that is in another call, or
+// gives another root, length, type or operator. The tag of a turn hashes the earlier calls as well.
 //
-//	bits 30..26 kind | 25..16 sequence number on the communicator | 15..0 hash of (root, bytes, type)
+//	bits 30..26 kind | 25..16 sequence number on the communicator | 15..0 hash of (root, bytes, type, operator)
 //
-// Where no message would ever arrive, package-private watch (watch.go)
-// compares what blocked ranks are in.
+// Where no message would ever arrive, the watch (watch.go) compares the calls in which ranks are blocked.
 
-// kind names a collective; normal and in-place form are the same.
+// kind names a collective. The normal and the in-place form have the same kind.
 type kind uint8
 
 const (
@@ -44,12 +41,13 @@ const (
 	kindReduceScatter
 	kindReduceScatterBlock
 	kindSplit
+	kindDup      // has no messages
 	kindFinalize // none, but the end of all that come before it
 	kinds
 )
 
 var kindNames = [32]string{"?", "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Gatherv", "Scatter", "Scatterv",
-	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Finalize"}
+	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Dup", "Finalize"}
 
 func (k kind) String() string {
 	if k < kinds {
@@ -58,7 +56,7 @@ func (k kind) String() string {
 	return "?"
 }
 
-// rooted reports whether one rank plays another part than the rest.
+// rooted reports whether one rank, the root, plays another part than the rest.
 func (k kind) rooted() bool {
 	switch k {
 	case kindBcast, kindReduce, kindGather, kindGatherv, kindScatter, kindScatterv:
@@ -67,33 +65,45 @@ func (k kind) rooted() bool {
 	return false
 }
 
+// carries reports whether the elements of a call are the program's.
+func (k kind) carries() bool {
+	switch k {
+	case kindBarrier, kindSplit, kindDup, kindFinalize:
+		return false
+	}
+	return true
+}
+
 // noRoot is the root of collectives that have none.
 const noRoot = -1
 
-// collState is what a communicator knows of its collectives.
+// collState is the state of a communicator's collectives.
 type collState struct {
-	// word is twice the number of the present or last call, from 1, plus one
-	// while it runs: collectives are a sequence, and who sets the lowest bit has
-	// all that is not atomic here.
+	// word is twice the number of the present or last call, counted from 1, plus one while the call runs.
+	// Collectives are a sequence. The goroutine that sets the lowest bit owns all fields here that are not
+	// atomic.
 	word   atomic.Uint64
 	queued atomic.Int32  // goroutines that wait for another's call to end
-	turn   chan struct{} // capacity 1: it has ended
-	// recent are the calls begun last, by number modulo its length, for the
-	// watch.
+	turn   chan struct{} // capacity 1: that call has ended
+	// recent holds, for the watch, the calls begun last. Its index is the call number modulo its length.
 	recent  [recentCalls]recentCall
-	refused atomic.Uint64 // number of the last one that ended at once, its arguments being wrong
+	refused atomic.Uint64 // number of the last call that ended at once because its arguments were wrong
 	failed  sync.Once     // to poison it from here
 	listed  bool          // the watch was started
 	call    collective    // the one in progress
 	plans   *plans
 	nodes   *nodes // where the ranks are; nil: on one node
 	team    team
-	moves   []rpi.Move // the step in progress
+	moves   []engine.Move // the step in progress
 }
 
-// running returns the number of the call in progress, 0 if there is none.
-func (s *collState) running() uint64 {
-	if w := s.word.Load(); w&1 != 0 {
+// waited returns the number of the call in progress, or of the last call if that was a Dup; else 0.
+func (s *collState) waited() uint64 {
+	w := s.word.Load()
+	if w&1 != 0 {
+		return w >> 1
+	}
+	if x, ok := s.recent[w>>1%recentCalls].get(w >> 1); ok && kind(x.what) == kindDup {
 		return w >> 1
 	}
 	return 0
@@ -102,19 +112,25 @@ func (s *collState) running() uint64 {
 // collective is one call in progress.
 type collective struct {
 	c     *Comm
-	t     *rpi.Type
-	eng   *rpi.Engine
+	t     *engine.Type
+	eng   *engine.Engine
 	seq   uint64
 	tag   int32
 	kind  kind
 	root  int
-	bytes int // length that all ranks must agree on, -1 if there is none
+	op    uint8      // code of the operator; 0: none
+	own   predefined // the operator, in a reduction by one of this package
+	bytes int        // length that all ranks must agree on; -1: none
 }
 
-// enter begins a collective. err is what was found wrong with its arguments: it
-// is returned only after the call has taken its place in the sequence, so that
-// the other ranks' next messages do not fit and are noticed.
-func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (*collective, error) {
+// enter begins a collective without an operator.
+func (c *Comm) enter(k kind, root int, t *engine.Type, bytes int, err error) (*collective, error) {
+	return c.begin(k, root, t, bytes, noOp, err)
+}
+
+// begin begins a collective. err is what is wrong with its arguments. It is returned only after the call has
+// taken its place in the sequence: then the other ranks' next messages do not fit, and they notice.
+func (c *Comm) begin(k kind, root int, t *engine.Type, bytes int, op uint8, err error) (*collective, error) {
 	if e := c.ready(); e != nil {
 		return nil, c.fail(k.String(), e)
 	}
@@ -123,11 +139,11 @@ func (c *Comm) enter(k kind, root int, t *rpi.Type, bytes int, err error) (*coll
 		return nil, c.fail(k.String(), e)
 	}
 	if err == nil && k.rooted() && uint(root) >= uint(c.size) {
-		err = fmt.Errorf("%w: root %d", ErrRank, root)
+		err = fmt.Errorf("%w: root %d", errRoot, root)
 	}
 	s := &c.coll
 	x := &s.call
-	x.c, x.t, x.eng, x.seq, x.kind, x.root, x.bytes = c, t, c.env.eng, seq, k, root, bytes
+	x.c, x.t, x.eng, x.seq, x.kind, x.root, x.op, x.bytes = c, t, c.env.eng, seq, k, root, op, bytes
 	sign := x.signature()
 	x.tag = int32(k)<<26 | int32(seq&0x3ff)<<16 | int32(sign)
 	if err != nil {
@@ -195,29 +211,39 @@ func (x *collective) announce(s *collState) {
 	}
 }
 
-// leave ends the call. Whatever went wrong within it has left the ranks in
-// different states: the communicator is of no more use, and all are told.
+// leave ends the call. An error within it leaves the ranks in different states. So leave then poisons the
+// communicator and tells all ranks.
 func (x *collective) leave(err error) error {
 	c := x.c
 	if err != nil {
 		if errors.Is(err, ErrCanceled) {
 			err = x.reason(err)
 		}
-		err = x.c.fail(x.name(), err)
+		err = x.late(x.c.fail(x.name(), err))
 		if !errors.Is(err, ErrAborted) && !errors.Is(err, ErrPoisoned) {
 			c.poison(err)
+			c.env.watch.tell(c.ctx)
 		}
 	}
 	c.coll.release(x.seq)
 	return err
 }
 
-// reasonWithin is how long a rank waits to hear why another has given up.
+// late adds the end of this call's own context to an error that says that another rank gave up. Where both
+// deadlines are the same, chance decides which comes first.
+func (x *collective) late(err error) error {
+	var e *Error
+	if ctx := x.c.ctxt; ctx != nil && ctx.Err() != nil && errors.Is(err, ErrGaveUp) && errors.As(err, &e) {
+		e.Err = fmt.Errorf("%w: %w; %w", ErrDeadline, context.Cause(ctx), e.Err)
+	}
+	return err
+}
+
+// reasonWithin is how long a rank waits to learn why another has given up.
 const reasonWithin = 10 * time.Second
 
-// reason is why a rank has given its message up, which is all that err tells: its
-// own call has failed, and it is about to let everybody know. Who has a deadline
-// waits no longer than that.
+// reason waits for the reason why another rank has given a message up. err tells only that it has: the call
+// failed there, and that rank is about to tell everybody why. A call with a deadline waits no longer than that.
 func (x *collective) reason(err error) error {
 	deadline := x.c.ctxt
 	if deadline == nil {
@@ -225,10 +251,10 @@ func (x *collective) reason(err error) error {
 	}
 	ctx, cancel := context.WithTimeout(deadline, reasonWithin)
 	defer cancel()
-	v := rpi.NewView(ctx, x.eng)
+	v := engine.NewView(ctx, x.eng)
 	defer v.Stop()
 	const never = 0 // no collective has this tag
-	_, told := x.eng.Recv(rpi.AnySource, x.c.ctx|1, never, nil, nil, v)
+	_, told := x.eng.Recv(engine.AnySource, x.c.ctx|1, never, nil, nil, v)
 	switch {
 	case errors.Is(told, ErrPoisoned), errors.Is(told, ErrAborted):
 		return told
@@ -238,13 +264,13 @@ func (x *collective) reason(err error) error {
 	return err
 }
 
-// name is the call in words.
+// name describes the call for errors.
 func (x *collective) name() string {
 	b := x.kind.String() + "("
 	if x.kind.rooted() {
 		b += fmt.Sprintf("root %d, ", x.root)
 	}
-	if x.bytes >= 0 && x.t != nil {
+	if x.bytes >= 0 && x.t != nil && x.kind.carries() {
 		b += fmt.Sprintf("%d %s, ", x.bytes/x.t.Size, x.t.Name)
 	}
 	return fmt.Sprintf("%scall %d)", b, x.seq)
@@ -252,7 +278,7 @@ func (x *collective) name() string {
 
 // signature hashes what all ranks must agree on.
 func (x *collective) signature() uint16 {
-	h := uint64(x.root+1)*0x9e3779b97f4a7c15 ^ uint64(x.bytes+1)*0xc2b2ae3d27d4eb4f
+	h := uint64(x.root+1)*0x9e3779b97f4a7c15 ^ uint64(x.bytes+1)*0xc2b2ae3d27d4eb4f ^ uint64(x.op)*0xbf58476d1ce4e5b9
 	if x.t != nil {
 		h ^= uint64(x.t.ID) * 0x165667b19e3779f9
 	}
@@ -261,9 +287,8 @@ func (x *collective) signature() uint16 {
 	return uint16(h >> 48)
 }
 
-// poison makes the communicator fail on all its ranks. It has failed here when the
-// call returns, also if a caller and the watch find the cause at the same time: what
-// the program calls next must be told of it.
+// poison makes the communicator fail on all its ranks. When poison returns, it has failed here, even if a
+// caller and the watch find the cause at the same time: the program's next call must be told the cause.
 func (c *core) poison(cause error) {
 	c.coll.failed.Do(func() {
 		c.env.watch.verdict(c, cause)

@@ -9,28 +9,29 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Comm is a communicator: an ordered group of ranks with messages of its own,
-// that no receive on another communicator can take. (MPI-4.1, chapter 7)
+// Comm is a communicator: an ordered group of ranks with messages of its own. No receive on another
+// communicator can take them. (MPI-4.1, chapter 7)
 //
 // A Comm may be a view of another (WithContext, WithCodec): it is the same
 // communicator with another setting.
 type Comm struct {
 	*core
-	view  *rpi.View       // cancellation; nil: none
-	ctxt  context.Context // what view follows
-	of    *Comm           // whose view this is: keeps an outer one's cancellation alive
+	view  *engine.View    // cancellation; nil: none
+	ctxt  context.Context // the context that view follows
+	of    *Comm           // the Comm that this is a view of: keeps its cancellation alive
 	codec Codec
 }
 
 // core is what all views of a communicator share.
 type core struct {
 	env   *env
-	eng   *rpi.Engine // env.eng
-	path  string      // how it was made, for people
-	ctx   uint64      // how it was made, for messages; lowest bit 0
+	eng   *engine.Engine // env.eng
+	path  string         // how it was made, for people
+	ctx   uint64         // how it was made, for messages; lowest bit 0
+	from  uint64         // ctx of the communicator that it was made of
 	rank  int
 	size  int
 	ranks []int // world rank by rank; nil: the same
@@ -57,8 +58,8 @@ func contextOf(parent, n uint64, colour string) uint64 {
 	return x &^ 1
 }
 
-func (e *env) newComm(path string, ctx uint64, rank, size int, ranks []int) *Comm {
-	c := &Comm{core: &core{env: e, eng: e.eng, path: path, ctx: ctx, rank: rank, size: size, ranks: ranks}, codec: Gob}
+func (e *env) newComm(path string, ctx, from uint64, rank, size int, ranks []int) *Comm {
+	c := &Comm{core: &core{env: e, eng: e.eng, path: path, ctx: ctx, from: from, rank: rank, size: size, ranks: ranks}, codec: Gob}
 	c.coll.turn = make(chan struct{}, 1)
 	e.job.RegisterContext(ctx, path)
 	if size > 1 {
@@ -70,8 +71,8 @@ func (e *env) newComm(path string, ctx uint64, rank, size int, ranks []int) *Com
 // ready reports why no call may be made on c, nil if it may.
 func (c *Comm) ready() error {
 	switch {
-	case c == nil || c.core == nil:
-		return fmt.Errorf("%w: it is nil (before Init, or this rank is not a member)", ErrComm)
+	case c.none():
+		return fmt.Errorf("%w: there is none (nil, before Init, or this rank is not a member)", ErrComm)
 	case c.freed.Load():
 		return fmt.Errorf("%w: %s was freed", ErrComm, c.path)
 	case c.env.ended.Load():
@@ -80,10 +81,13 @@ func (c *Comm) ready() error {
 	return nil
 }
 
+// none reports whether c is no communicator: nil, or a Comm that this package has not made.
+func (c *Comm) none() bool { return c == nil || c.core == nil }
+
 // Rank returns the calling rank's number in c, 0..Size()-1; Undefined if c is
 // nil. (MPI-4.1, chapter 7.4.1)
 func (c *Comm) Rank() int {
-	if c == nil {
+	if c.none() {
 		return Undefined
 	}
 	return c.rank
@@ -92,7 +96,7 @@ func (c *Comm) Rank() int {
 // Size returns the number of ranks in c, 0 if c is nil. (MPI-4.1, chapter
 // 7.4.1)
 func (c *Comm) Size() int {
-	if c == nil {
+	if c.none() {
 		return 0
 	}
 	return c.size
@@ -101,7 +105,7 @@ func (c *Comm) Size() int {
 // String returns the creation path of c, e.g. "world", "world/2", "world/3:1"
 // for colour 1 of the third operation on the world.
 func (c *Comm) String() string {
-	if c == nil {
+	if c.none() {
 		return "no communicator"
 	}
 	return c.path
@@ -113,7 +117,7 @@ func (c *Comm) WorldRank(rank int) int {
 	if rank == ProcNull {
 		return ProcNull
 	}
-	if c == nil || rank < 0 || rank >= c.size {
+	if c.none() || rank < 0 || rank >= c.size {
 		return Undefined
 	}
 	return c.toWorld(rank)
@@ -125,7 +129,7 @@ func (c *Comm) FromWorld(world int) int {
 	switch {
 	case world == ProcNull:
 		return ProcNull
-	case c == nil || world < 0 || world >= c.env.job.Size:
+	case c.none() || world < 0 || world >= c.env.job.Size:
 		return Undefined
 	}
 	return c.fromWorld(world)
@@ -168,30 +172,29 @@ func (c *core) members() []int {
 // Self returns the communicator of the calling rank alone. (MPI-4.1, chapter
 // 7.2.4)
 func (c *Comm) Self() *Comm {
-	if c == nil {
+	if c.none() {
 		return nil
 	}
 	return c.env.self
 }
 
-// Dup returns a new communicator of the same ranks in the same order, whose
-// messages are apart from those of c. All ranks of c call it; it does not wait
-// for them. (MPI-4.1, chapter 7.4.2)
+// Dup returns a new communicator of the same ranks in the same order. Its messages are separate from those of
+// c. All ranks of c call it, in the same order as its collectives. It does not wait for them. (MPI-4.1, chapter
+// 7.4.2)
 func (c *Comm) Dup() (*Comm, error) {
-	if err := c.ready(); err != nil {
-		return nil, c.fail("Dup", err)
+	x, err := c.enter(kindDup, noRoot, nil, -1, nil)
+	if err != nil {
+		return nil, err
 	}
 	n := c.children.Add(1)
-	d := c.env.newComm(fmt.Sprintf("%s/%d", c.path, n), contextOf(c.ctx, n, "dup"), c.rank, c.size, c.ranks)
+	d := c.env.newComm(fmt.Sprintf("%s/%d", c.path, n), contextOf(c.ctx, n, "dup"), c.ctx, c.rank, c.size, c.ranks)
 	d.codec = c.codec
-	return d, nil
+	return d, x.leave(nil)
 }
 
-// Split makes one communicator for each colour, of the ranks that gave it, in
-// the order of their keys and, where keys are equal, of their ranks in c. A
-// rank that gives the colour Undefined gets nil. All ranks of c call it.
-// Colours are not negative; other errors are those of Allgather. (MPI-4.1,
-// chapter 7.4.2)
+// Split makes one communicator for each colour, of the ranks that gave it. Their order is that of their keys
+// and, where keys are equal, of their ranks in c. A rank that gives the colour Undefined gets nil. All ranks of
+// c call it. Colours are not negative. Other errors are those of Allgather. (MPI-4.1, chapter 7.4.2)
 func (c *Comm) Split(color, key int) (*Comm, error) {
 	if err := c.ready(); err != nil {
 		return nil, c.fail("Split", err)
@@ -225,7 +228,7 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 		}
 	}
 	name := fmt.Sprint(color)
-	d := c.env.newComm(fmt.Sprintf("%s/%d:%s", c.path, n, name), contextOf(c.ctx, n, name), rank, len(mine), world)
+	d := c.env.newComm(fmt.Sprintf("%s/%d:%s", c.path, n, name), contextOf(c.ctx, n, name), c.ctx, rank, len(mine), world)
 	d.codec = c.codec
 	return d, nil
 }
@@ -236,10 +239,9 @@ type splitChoice struct {
 	Op         uint64 // how many communicators were made of the parent
 }
 
-// Free gives the communicator up: later calls on it return ErrComm, messages
-// that nobody received are dropped. Requests begun before are completed as
-// usual. Every rank calls it, when it needs c no more; it waits for nobody. The
-// world and self cannot be freed. (MPI-4.1, chapter 7.4.3)
+// Free gives the communicator up. Later calls on it return ErrComm, and messages that nobody has received are
+// dropped. Requests begun before are completed as usual. Every rank calls it when it no longer needs c; it
+// waits for nobody. The world and self cannot be freed. (MPI-4.1, chapter 7.4.3)
 func (c *Comm) Free() error {
 	if err := c.ready(); err != nil {
 		return c.fail("Free", err)
@@ -250,6 +252,7 @@ func (c *Comm) Free() error {
 	if c.freed.Swap(true) {
 		return c.fail("Free", fmt.Errorf("%w: freed twice", ErrComm))
 	}
+	c.env.close(c.core)
 	c.leaveTeam()
 	c.env.eng.FreeContext(c.ctx)
 	c.env.eng.FreeContext(c.ctx | 1)
@@ -258,23 +261,28 @@ func (c *Comm) Free() error {
 	return nil
 }
 
-// WithContext returns a view of c whose blocking calls end with ErrDeadline,
-// wrapping ctx.Err(), once ctx is done. A message that is on its way by then is
-// finished all the same. A collective that ends so poisons the communicator:
-// its calls return ErrPoisoned on every rank from then on. The view takes no
-// resources beyond c's and need not be freed.
+// WithContext returns a view of c whose blocking calls end with ErrDeadline, wrapping ctx.Err(), once ctx is
+// done. A message already on its way is finished first. A collective that ends so poisons the communicator: the
+// other ranks' part in it, and all calls from then on, return ErrPoisoned and ErrGaveUp on every rank, and name
+// the rank that gave up. The view takes no resources beyond c's and need not be freed. A nil ctx is never done.
 func (c *Comm) WithContext(ctx context.Context) *Comm {
-	if c == nil || ctx.Done() == nil {
+	if c.none() || ctx == nil || ctx.Done() == nil {
 		return c
 	}
-	v := rpi.NewView(ctx, c.env.eng)
+	v := engine.NewView(ctx, c.env.eng)
 	d := &Comm{core: c.core, view: v, ctxt: ctx, codec: c.codec}
-	runtime.AddCleanup(d, func(v *rpi.View) { v.Close() }, v)
+	runtime.AddCleanup(d, func(v *engine.View) { v.Close() }, v)
 	return d
 }
 
 // WithCodec returns a view of c whose SendObject and RecvObject use the codec
-// instead of Gob. All ranks must use the same.
+// instead of Gob; nil is Gob. All ranks must use the same.
 func (c *Comm) WithCodec(codec Codec) *Comm {
+	if c.none() {
+		return c
+	}
+	if codec == nil {
+		codec = Gob
+	}
 	return &Comm{core: c.core, view: c.view, ctxt: c.ctxt, of: c, codec: codec}
 }

@@ -37,7 +37,7 @@ func onComms(c *mpi.Comm, f func(*mpi.Comm) error) error {
 	return errors.Join(dup.Free(), half.Free(), back.Free())
 }
 
-// values makes n elements of which each depends on its index and the seed.
+// values makes n elements. Each depends on its index and the seed.
 func values[T any](n, seed int, of func(int) T) []T {
 	v := make([]T, n)
 	for i := range v {

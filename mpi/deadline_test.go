@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/internal/world"
 	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )
 
 // A collective ends at its deadline although another rank takes nothing, not even
@@ -56,12 +60,12 @@ func asRanks(t *testing.T, c *jobtest.Cluster, f func(*mpi.Comm) error) (wait fu
 	var running sync.WaitGroup
 	for i, j := range c.Jobs {
 		running.Go(func() {
-			if err := jobtest.Rank(j, f); err != nil {
+			if err := world.Rank(j, f); err != nil {
 				t.Errorf("rank %d: %v", i, err)
 				for _, other := range c.Jobs { // who may wait for it
 					other.Engine.Abort(err)
 				}
-				j.Finalize() // which all must want
+				j.Finalize(0, nil) // which all must want
 			}
 		})
 	}
@@ -84,10 +88,10 @@ func fillAndGiveUp(w, side *mpi.Comm) error {
 	return nil
 }
 
-// late runs receive as rank 0 with a view whose context is done while a long message
-// of rank 1, which has been announced, cannot be sent: receive gets it all the same.
-// The context is done when receive says so, or at a deadline that is mostly later than
-// the message has been matched; where it is not, again gets the message.
+// late runs receive as rank 0. A long message of rank 1 has been announced and cannot be sent yet. The context
+// of the view that receive uses is done meanwhile, and receive gets the message all the same. The context ends
+// when receive says so, or at a deadline. The deadline is mostly later than the match. Where it is not, again
+// gets the message.
 func late(t *testing.T, within time.Duration, receive func(c *mpi.Comm, done context.CancelFunc) error, again func(c *mpi.Comm) error) {
 	c := jobtest.New(2, jobtest.Options{Dir: t.TempDir(), RPI: []string{"shm"}})
 	announced, shut, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -134,8 +138,8 @@ func long() []int32 {
 	return p
 }
 
-// What a matched probe has taken is received although the deadline passes: the
-// buffer is the caller's after the call, and there is no other way to the message.
+// A message that a matched probe has taken is received although the deadline passes. The buffer belongs to the
+// caller after the call, and there is no other way to the message.
 func TestMatchedBeforeDeadline(t *testing.T) {
 	late(t, time.Hour, func(c *mpi.Comm, done context.CancelFunc) error {
 		m, st, err := c.Mprobe(1, 0)
@@ -177,4 +181,181 @@ func whole(p []int32) error {
 		return errors.New("the message is not whole")
 	}
 	return nil
+}
+
+func TestDeadline(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		view := c.WithContext(over)
+		_, err := mpi.Recv(view, []int{0}, 1-c.Rank(), 0)
+		if err := all(wantErr("Recv", err, mpi.ErrDeadline), wantErr("Recv", err, context.Canceled)); err != nil {
+			return err
+		}
+		_, err = view.Probe(1-c.Rank(), 0)
+		if err := wantErr("Probe", err, mpi.ErrDeadline); err != nil {
+			return err
+		}
+		// A receive that gives up does not take a message that comes later.
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			_, err := mpi.Recv(c.WithContext(ctx), []int{0}, 1-c.Rank(), 0)
+			done <- err
+		}()
+		cancel()
+		if err := all(wantErr("blocked Recv", <-done, mpi.ErrDeadline), mpi.Barrier(c)); err != nil {
+			return err
+		}
+		other := 1 - c.Rank()
+		got := []int{0}
+		if _, err = mpi.Sendrecv(c, []int{7}, other, 0, got, other, 0); err != nil || got[0] != 7 {
+			return fmt.Errorf("%v %w", got, err)
+		}
+		return nil
+	})
+}
+
+// A Sendrecv that gives up has given its buffer back: a later message is for another receive.
+func TestSendrecvGivesUp(t *testing.T) {
+	for _, n := range []int{1, 100_000} {
+		mpitest.Run(t, 2, func(c *mpi.Comm) error {
+			if c.Rank() == 1 {
+				_, err := mpi.Recv(c, []int{0}, 0, 0)
+				return all(err,
+					mpi.SendValue(c, true, 0, 1), // cancel now
+					second(mpi.RecvValue[bool](c, 0, 2)),
+					mpi.Send(c, values(n, 1, func(i int) int { return i }), 0, 3))
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			told := make(chan error, 1)
+			go func() {
+				told <- second(mpi.RecvValue[bool](c, 1, 1))
+				cancel()
+			}()
+			given, later := make([]int, n), make([]int, n)
+			_, err := mpi.Sendrecv(c.WithContext(ctx), []int{1}, 1, 0, given, 1, 3)
+			if err := all(wantErr("Sendrecv", err, mpi.ErrDeadline), <-told, mpi.SendValue(c, true, 1, 2)); err != nil {
+				return err
+			}
+			_, err = mpi.Recv(c, later, 1, 3)
+			return all(err, want("given up", given, make([]int, n)), want("later", later, values(n, 1, func(i int) int { return i })))
+		})
+	}
+}
+
+func second[T any](_ T, _ mpi.Status, err error) error { return err }
+
+// A collective that is cancelled on one rank fails on all, and for good.
+func TestCancelledCollective(t *testing.T) {
+	for _, table := range tables {
+		mpitest.Run(t, 4, func(world *mpi.Comm) error { return cancelled(world, table) })
+	}
+}
+
+func cancelled(world *mpi.Comm, table map[string]string) error {
+	c, err := oneInUse(world, table)
+	if err != nil {
+		return err
+	}
+	switch c.Rank() {
+	case 0: // never calls
+		_, _, err := mpi.RecvValue[bool](world, 3, 0)
+		return all(err, follows("late", mpi.Barrier(c)), follows("p2p", mpi.Send(c, []int{1}, 1, 0)))
+	case 3:
+		ctx, cancel := context.WithCancel(context.Background())
+		entered := make(chan struct{})
+		go func() {
+			<-entered
+			cancel()
+		}()
+		close(entered)
+		err := mpi.Barrier(c.WithContext(ctx))
+		if err := all(wantErr("cancelled", err, mpi.ErrDeadline), wantErr("why", err, context.Canceled)); err != nil {
+			return err
+		}
+		_, pending := mpi.Recv(c, []int{0}, 0, 0)
+		return all(follows("Send", mpi.Send(c, []int{1}, 1, 0)), follows("Recv", pending), follows("Barrier", mpi.Barrier(c)),
+			mpi.SendValue(world, true, 0, 0))
+	}
+	return all(follows("elsewhere", mpi.Barrier(c)), follows("Send", mpi.Send(c, []int{1}, 1, 0)))
+}
+
+// follows looks at the error of a call on a communicator on which rank 3 has given a
+// collective up: it names that rank, and is none of what befell it alone.
+func follows(what string, err error) error {
+	if errors.Is(err, mpi.ErrDeadline) || errors.Is(err, context.Canceled) || !strings.Contains(fmt.Sprint(err), "rank 3") {
+		return fmt.Errorf("%s: %v", what, err)
+	}
+	return all(wantErr(what, err, mpi.ErrPoisoned), wantErr(what, err, mpi.ErrGaveUp))
+}
+
+// Where the deadlines of all pass at the same time, each has its own error although it
+// hears of another's first.
+func TestDeadlineOfAll(t *testing.T) {
+	mpitest.Run(t, 3, func(world *mpi.Comm) error {
+		c, err := oneInUse(world, nil)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 2 { // never calls
+			return mpi.Barrier(world)
+		}
+		if c.Rank() == 1 {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			err = mpi.Barrier(c.WithContext(ctx))
+		} else {
+			ctx := &unnoticed{Context: context.Background()}
+			view := c.WithContext(ctx)
+			ctx.over = true
+			if err = mpi.Barrier(view); !errors.Is(err, mpi.ErrGaveUp) {
+				return fmt.Errorf("it has not heard of rank 1: %w", err)
+			}
+		}
+		return all(wantErr("Barrier", err, mpi.ErrDeadline), wantErr("Barrier", err, context.Canceled), mpi.Barrier(world))
+	})
+}
+
+// unnoticed is a context whose end nobody is told of.
+type unnoticed struct {
+	context.Context
+	over bool
+}
+
+func (u *unnoticed) Done() <-chan struct{} { return make(chan struct{}) }
+
+func (u *unnoticed) Err() error {
+	if u.over {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A rank whose partner has given up, and does not say why, waits for the reason
+// until its own context ends and no longer.
+func TestDeadlineWhileWaitingForReason(t *testing.T) {
+	mpitest.Run(t, 2, func(world *mpi.Comm) error {
+		c, err := oneInUse(world, nil)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			return all(mpi.GiveUp(c, 0), mpi.Barrier(world))
+		}
+		if err := mpi.SeeGivenUp(c, 1); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			for ctx.Err() == nil && !mpi.AwaitsReason(c) {
+				runtime.Gosched()
+			}
+			cancel()
+		}()
+		err = mpi.Bcast(c.WithContext(ctx), make([]byte, 1<<20), 1)
+		return all(wantErr("Bcast", err, mpi.ErrDeadline), wantErr("why", err, mpi.ErrCanceled), mpi.Barrier(world))
+	})
 }

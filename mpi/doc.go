@@ -1,10 +1,9 @@
-// Package mpi passes messages between the ranks of a parallel job, as the MPI
-// standard (version 4.1, cited here by chapter) defines it, in Go's terms.
+// Package mpi passes messages between the ranks of a parallel job. It follows the MPI standard, version 4.1, in
+// Go's terms. The comments cite the standard by chapter.
 //
 // # A program
 //
-// A program is started once per rank by gorun; started without it, it is a job
-// of one rank.
+// gorun starts a program once per rank. A program started without gorun is a job of one rank.
 //
 //	func main() {
 //		mpi.Run(func(c *mpi.Comm) error {
@@ -19,39 +18,33 @@
 //
 // # Buffers
 //
-// Messages are slices of any element of fixed size: numbers, complex numbers,
-// booleans, and arrays and structs of those without pointers. Everything else
-// is refused at the call with ErrType. The order of arguments is MPI's: what is
-// sent, what is received, then where to. Calls whose result takes the place of
-// their input have names that end in InPlace.
+// Messages are slices. Their elements may be of any type of fixed size: numbers, complex numbers, booleans, and
+// arrays and structs of those without pointers. A call with any other type returns ErrType. The order of
+// arguments is MPI's: what is sent, what is received, then the rank. Calls whose result replaces their input
+// have names that end in InPlace.
 //
-// A buffer given to a blocking call is the caller's again when the call
-// returns; one given to Isend, Issend, Irecv or Imrecv belongs to the library
-// until the request has completed. Nothing is copied that need not be, and on
-// the steady path nothing is allocated.
+// A buffer given to a blocking call belongs to the caller again when the call returns. A buffer given to Isend,
+// Issend, Irecv or Imrecv belongs to the library until the request has completed. The library copies only where
+// it must. In the steady state it allocates nothing.
 //
-// Three levels, from fast to easy: slices (Send, Recv), single values
-// (SendValue, RecvValue), any Go value through a codec (SendObject,
-// RecvObject).
+// There are three levels, from fast to easy: slices (Send, Recv), single values (SendValue, RecvValue), and any
+// Go value through a codec (SendObject, RecvObject).
 //
 // # Errors
 //
-// Every call returns an error that names the call, the peer, the tag and the
-// communicator; errors.Is tells its class (ErrTruncate, ErrRank, ...). Go
-// programs handle errors, so there is no error handler: return the error from
-// the function given to Run and the whole job ends with it.
+// Every call returns an error that names the call, the peer, the tag and the communicator. errors.Is tells its
+// class (ErrTruncate, ErrRank, ...). There is no error handler. A program returns the error from the function
+// given to Run, and the whole job ends with it.
 //
 // # Goroutines
 //
-// Any number of goroutines may be in calls at once (MPI_THREAD_MULTIPLE,
-// chapter 11.6). Collective calls on one communicator are an ordered sequence,
-// the same on all its ranks: a second one waits for the first. Goroutines that
-// want collectives of their own take a Dup each.
+// Any number of goroutines may be in calls at once (MPI_THREAD_MULTIPLE, chapter 11.6). Collective calls on one
+// communicator are an ordered sequence, the same on all its ranks: a second one waits for the first. Goroutines
+// that want collectives of their own take a Dup each.
 //
 // # Communicators
 //
-// A communicator's messages carry a 64-bit context, the hash of how it was
-// made: parent, number of the operation on the parent, colour. All ranks
-// compute it alike without talking, and so does a restarted program. The lowest
-// bit separates point-to-point messages (0) from those of collectives (1).
+// A communicator's messages carry a 64-bit context. It is the hash of how the communicator was made: parent,
+// number of the operation on the parent, colour. All ranks compute it alike without talking, and so does a
+// restarted program. The lowest bit separates point-to-point messages (0) from those of collectives (1).
 package mpi

@@ -5,36 +5,26 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/job"
-	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// env is one rank: its job, and the communicators that every job has. A
-// process started by gorun has one, a test that runs ranks as goroutines many.
+// env is one rank: its job, and the communicators that every job has. A process started by gorun has one env. A
+// test that runs ranks as goroutines has one for each.
 type env struct {
 	job         *job.Job
-	eng         *rpi.Engine
+	eng         *engine.Engine
 	world, self *Comm
 	ended       atomic.Bool // Finalize was called
 	onAbort     func(text string)
 	watch       watch
 	chooser     chooser
-}
-
-// NewWorld returns the world communicator of a rank whose job is given by
-// internal/job: for mpitest, and whoever else runs ranks within a process.
-// onAbort is what Abort does there instead of leaving the process; it must not
-// return. It panics if the job has parameters that are wrong. Programs call
-// Run, or Init and World.
-func NewWorld(j *job.Job, onAbort func(text string)) *Comm {
-	e, err := newEnv(j, onAbort)
-	if err != nil {
-		panic(err)
-	}
-	return e.world
+	freed       atomic.Uint64 // accounts of communicators that were freed
+	freedFailed atomic.Bool   // one of them had failed
 }
 
 func newEnv(j *job.Job, onAbort func(text string)) (*env, error) {
@@ -43,31 +33,48 @@ func newEnv(j *job.Job, onAbort func(text string)) (*env, error) {
 		return nil, err
 	}
 	e.watch.init(e)
-	e.world = e.newComm("world", contextOf(0, 0, "world"), j.Rank, j.Size, nil)
-	e.self = e.newComm("self", contextOf(0, 0, "self"), 0, 1, []int{j.Rank})
+	e.world = e.newComm("world", contextOf(0, 0, "world"), 0, j.Rank, j.Size, nil)
+	e.self = e.newComm("self", contextOf(0, 0, "self"), 0, 0, 1, []int{j.Rank})
 	return e, nil
 }
 
-// Shutdown ends what NewWorld began, without waiting for other ranks.
-// Finalize does it for the world of Init.
-func Shutdown(world *Comm) { world.env.shutdown() }
-
+// shutdown ends what newEnv began, without waiting for other ranks.
 func (e *env) shutdown() {
 	e.ended.Store(true)
 	e.watch.stop()
 }
 
-// JobOf returns the job that a communicator belongs to, for the other packages
-// of this module.
-func JobOf(c *Comm) *job.Job { return c.env.job }
-
 func init() {
 	job.Of = func(comm any) *job.Job {
-		if c, ok := comm.(*Comm); ok && c != nil {
-			return JobOf(c)
+		if c, ok := comm.(*Comm); ok && !c.none() {
+			return c.env.job
 		}
 		return nil
 	}
+	job.NewWorld = func(j *job.Job, onAbort func(text string)) (any, error) {
+		e, err := newEnv(j, onAbort)
+		if err != nil {
+			return nil, err
+		}
+		return e.world, nil
+	}
+	job.Left = func(world any) error { return world.(*Comm).env.left() }
+	job.Finalize = func(world any) error {
+		e := world.(*Comm).env
+		if err := e.left(); err != nil {
+			return err
+		}
+		return e.finalize()
+	}
+	job.Account = func(world any) uint64 { return world.(*Comm).env.account() }
+	job.Settle = func(world any) error {
+		w := world.(*Comm)
+		if err := w.env.settle(); err != nil {
+			return w.fail("Finalize", err)
+		}
+		return nil
+	}
+	job.Shutdown = func(world any) { world.(*Comm).env.shutdown() }
 }
 
 // process is the rank that this process is, after Init.
@@ -77,9 +84,9 @@ var process struct {
 	done bool // Finalize was called
 }
 
-// Init makes this process a rank of the job it was started in and returns when
-// it can talk to all others. A program started without gorun becomes a job of
-// one rank. It may be called once; Run calls it. (MPI-4.1, chapter 11.2.1)
+// Init makes this process a rank of the job it was started in. It returns when the rank can talk to all others.
+// A program started without gorun becomes a job of one rank. Init may be called once; Run calls it. (MPI-4.1,
+// chapter 11.2.1)
 func Init() error {
 	process.Lock()
 	defer process.Unlock()
@@ -102,9 +109,13 @@ func Init() error {
 // (MPI-4.1, chapter 11.2.2)
 func Initialized() bool { return process.env.Load() != nil }
 
-// Finalize waits until every rank has called it and ends communication; calls
-// made afterwards return ErrInit. All requests must be complete. A process that
-// exits without it has failed, whatever its status. (MPI-4.1, chapter 11.2.2)
+// Finalize waits until every rank has called it, and ends communication. Calls made afterwards return ErrInit.
+//
+// If a request was begun and not ended by Wait, Test or their like, Finalize returns ErrPending, even if the
+// request is complete. It does the same if a matched probe took a message that was not received. The program
+// may end them and call Finalize again. If ranks have disagreed about collective calls, and no call has told
+// them, they get ErrMismatch. A process that exits without Finalize has failed, whatever its status. (MPI-4.1,
+// chapter 11.2.2)
 func Finalize() error {
 	process.Lock()
 	defer process.Unlock()
@@ -112,18 +123,46 @@ func Finalize() error {
 	if e == nil || process.done {
 		return &Error{Call: "Finalize", Err: ErrInit}
 	}
+	if err := e.left(); err != nil {
+		return err
+	}
 	process.done = true
+	return e.finalize()
+}
+
+// leftShown is how many of the requests left over an error shows.
+const leftShown = 4
+
+// left returns an error if the program has begun operations and not ended them: nobody knows whether their
+// messages were sent or received.
+func (e *env) left() error {
+	all := e.eng.Left()
+	if len(all) == 0 {
+		return nil
+	}
+	text := strings.Join(all[:min(len(all), leftShown)], ", ")
+	if len(all) > leftShown {
+		text += ", ..."
+	}
+	return e.world.fail("Finalize", fmt.Errorf("%w: %d: %s", ErrPending, len(all), text))
+}
+
+// finalize waits for the other ranks and ends communication.
+func (e *env) finalize() error {
 	e.finalizing()
-	err := e.job.Finalize()
-	e.watch.stop() // not before: other ranks may still disagree
+	err := e.job.Finalize(e.account(), e.settle)
+	e.watch.stop() // only now: other ranks may disagree until the end
+	if err == nil {
+		err = e.watch.untold()
+	}
 	if err != nil {
-		return &Error{Call: "Finalize", Err: err}
+		return e.world.fail("Finalize", err)
 	}
 	return nil
 }
 
-// finalizing ends what calls can do, but for the watch: other ranks may be in calls
-// that this one never made.
+// finalizing makes calls fail from now on. The watch goes on: other ranks may be in calls that this one never
+// made.
 func (e *env) finalizing() {
 	e.ended.Store(true)
 	if e.world.size > 1 {
@@ -144,53 +183,65 @@ func World() *Comm {
 // (MPI-4.1, chapter 7.2.4)
 func Self() *Comm { return World().Self() }
 
-// Run is a whole program: Init, f with the world communicator, Finalize. If f
-// returns an error or panics, "rank N: ..." is printed on standard error and
-// the whole job ends with a status that is not zero; Run does not return then.
-// An error that only follows from another rank's end (ErrPeerFailed,
-// ErrAborted) is reported as such and does not hide the first cause.
+// Run is a whole program: Init, then f with the world communicator, then Finalize. If f returns an error,
+// panics or calls runtime.Goexit, Run prints "rank N: ..." on standard error and ends the whole job with a
+// status that is not zero. It does not return then. ErrPeerFailed and ErrAborted only follow from another
+// rank's end: they are reported as such and do not hide the first cause.
 func Run(f func(*Comm) error) {
 	if err := Init(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	w := World()
+	returned := false
 	defer func() {
 		if v := recover(); v != nil {
-			w.env.die(1, panicText(v), false)
+			w.env.die(1, panicText(v), job.Panicked)
+		} else if !returned { // nothing else would end the process
+			w.env.die(1, "runtime.Goexit has ended the function given to Run", job.Decided)
 		}
 	}()
 	err := f(w)
+	returned = true
 	if err == nil {
 		err = Finalize()
 	}
 	if err != nil {
-		w.env.die(1, err.Error(), errors.Is(err, ErrPeerFailed) || errors.Is(err, ErrAborted))
+		why := job.Decided
+		if errors.Is(err, ErrPeerFailed) || errors.Is(err, ErrAborted) {
+			why = job.Follows
+		}
+		w.env.die(1, err.Error(), why)
 	}
 }
 
-// Abort ends all ranks of the job; the launcher exits with the given status
-// (1..255; others count as 1). It does not return. (MPI-4.1, chapter 9.7)
+// Abort ends all ranks of the job. The launcher exits with the given status, 1 to 255; other numbers count as
+// 1. Abort does not return. (MPI-4.1, chapter 9.7)
 func Abort(c *Comm, code int) {
 	if code < 1 || code > 255 {
 		code = 1
 	}
-	if c == nil {
+	if c.none() {
+		c = World() // which communicator it is makes no difference
+	}
+	if c.none() {
 		fmt.Fprintf(os.Stderr, "Abort was called with status %d\n", code)
 		os.Exit(code)
 	}
-	c.env.die(code, fmt.Sprintf("Abort was called with status %d", code), false)
+	c.env.die(code, fmt.Sprintf("Abort was called with status %d", code), job.Decided)
 }
 
-// die tells the user and the head, and leaves the process. In a test that runs
-// ranks as goroutines it ends this rank's goroutine and fails the others.
-func (e *env) die(code int, text string, secondary bool) {
+// die tells the user and the head, and ends the process. In a test that runs ranks as goroutines it ends this
+// rank's goroutine and makes the other ranks fail.
+func (e *env) die(code int, text string, why job.Ending) {
 	if e.onAbort != nil {
 		e.onAbort(text)
 	}
-	fmt.Fprintf(os.Stderr, "rank %d: %s\n", e.job.Rank, text)
-	// Without a launcher there is nobody to tell; the status below is all.
-	_ = e.job.Abort(code, text, secondary)
+	name := fmt.Sprintf("rank %d: ", e.job.Rank)
+	text = strings.TrimPrefix(text, name) // many programs begin their errors with it
+	fmt.Fprintf(os.Stderr, "%s%s\n", name, text)
+	// Without a launcher there is nobody to tell. The status below is all.
+	_ = e.job.Abort(code, text, why)
 	os.Exit(code)
 }
 

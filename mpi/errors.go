@@ -5,29 +5,37 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // Classes of errors, for errors.Is. (MPI-4.1, chapter 9.4)
 var (
-	ErrTruncate   = rpi.ErrTruncate   // the message was longer than the buffer; what fits was delivered
-	ErrRank       = rpi.ErrRank       // no such rank (or root) in the communicator
-	ErrTag        = rpi.ErrTag        // tag out of range
-	ErrType       = rpi.ErrType       // element type refused, or sender's and receiver's differ
-	ErrRequest    = rpi.ErrRequest    // the request is completed and gone, or of the wrong kind
-	ErrPeerFailed = rpi.ErrPeerFailed // the other rank has died
-	ErrAborted    = rpi.ErrAborted    // the job is being ended
-	ErrCanceled   = rpi.ErrCanceled   // the receive was cancelled
-	ErrPoisoned   = rpi.ErrPoisoned   // a collective on this communicator has failed, here or elsewhere
-	ErrDeadline   = rpi.ErrDeadline   // the context of WithContext is done; wraps its error
+	ErrTruncate   = engine.ErrTruncate   // the message was longer than the buffer; what fits was delivered
+	ErrRank       = engine.ErrRank       // no such rank or root in the communicator
+	ErrTag        = engine.ErrTag        // tag out of range
+	ErrType       = engine.ErrType       // element type refused, or sender's and receiver's differ
+	ErrRequest    = engine.ErrRequest    // the request is completed and gone, or of the wrong kind
+	ErrPeerFailed = engine.ErrPeerFailed // the other rank has died
+	ErrAborted    = engine.ErrAborted    // the job is being ended
+	ErrCanceled   = engine.ErrCanceled   // the receive was cancelled
+	ErrPoisoned   = engine.ErrPoisoned   // a collective on this communicator has failed, here or elsewhere
+	ErrDeadline   = engine.ErrDeadline   // the context of the call's own WithContext is done; wraps its error
+	ErrGaveUp     = engine.ErrGaveUp     // wrapped by ErrPoisoned where the context of a rank in a collective was done; the text names the rank
 
 	ErrComm     = errors.New("invalid communicator")
 	ErrCount    = errors.New("wrong length of a buffer")
 	ErrBuffer   = errors.New("buffers overlap")
-	ErrOp       = errors.New("invalid operator")
+	ErrOp       = errors.New("invalid operator") // also one that has panicked
 	ErrMismatch = errors.New("ranks disagree about the collective call")
+	ErrPending  = errors.New("requests are left over")
 	ErrInit     = errors.New("library not initialised or already finalised")
 )
+
+// errRoot is ErrRank for the root of a collective.
+var errRoot = fmt.Errorf("%w", ErrRank)
+
+// errMade is ErrMismatch for a call that makes a communicator.
+var errMade = fmt.Errorf("%w", ErrMismatch)
 
 // remedies say what to do about a class of error.
 var remedies = []struct {
@@ -37,15 +45,17 @@ var remedies = []struct {
 	{ErrMismatch, "all ranks must make the same collective calls in the same order, with matching root, lengths and types"},
 	{ErrTruncate, "receive into a longer slice, or use RecvAlloc"},
 	{ErrTag, "tags are 0..MaxTag, in receives also AnyTag"},
+	{errRoot, "the root is one of the ranks 0..Size()-1, the same on all"},
 	{ErrRank, "ranks are 0..Size()-1, or ProcNull, in receives also AnySource"},
 	{ErrPoisoned, "give the communicator up and make a new one from its parent"},
 	{ErrRequest, "complete each request once; Waitall and its like clear what they have completed"},
+	{ErrPending, "end each request by Wait, Test or their like, and receive what a matched probe has taken, before Finalize"},
 	{ErrBuffer, "use the InPlace form"},
 }
 
-// Error is what the calls of this package return: the class is in Err.
+// Error is what the calls of this package return. Err holds the class.
 type Error struct {
-	Call string // the function, with peer, tag or root, e.g. "Recv(source 3, tag 7)", "Wait of Irecv(source 3, tag 7)"
+	Call string // the function with peer, tag or root: "Recv(source 3, tag 7)", "Wait of Irecv(source 3, tag 7)"
 	Comm string // the communicator's path
 	Rank int    // the calling rank in it
 	Size int    // its number of ranks
@@ -62,8 +72,10 @@ func (e *Error) Error() string {
 	fmt.Fprintf(&b, ": %v", e.Err)
 	for _, r := range remedies {
 		if errors.Is(e.Err, r.class) {
-			b.WriteString("; ")
-			b.WriteString(r.text)
+			if !strings.HasSuffix(b.String(), r.text) { // another rank's error may end with it already
+				b.WriteString("; ")
+				b.WriteString(r.text)
+			}
 			break
 		}
 	}
@@ -76,9 +88,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // fail wraps err for a call on c, which may be nil.
 func (c *Comm) fail(call string, err error) error {
 	var already *Error
-	if errors.As(err, &already) {
+	if errors.As(err, &already) && (err == error(already) || !errors.Is(err, ErrPoisoned)) {
 		return err
-	}
+	} // else it is of the earlier call that has poisoned the communicator
 	e := &Error{Call: call, Err: err}
 	if c != nil && c.core != nil {
 		e.Comm, e.Rank, e.Size = c.path, c.rank, c.size

@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )
 
-// What is wrong with the arguments is found at the call, on one rank alone.
+// Wrong arguments are found at the call, on one rank alone.
 func TestArguments(t *testing.T) {
 	type linked struct {
 		Next *linked
@@ -25,6 +26,7 @@ func TestArguments(t *testing.T) {
 		}
 		c, one := world, []int{1}
 		recv := func(_ any, err error) error { return err }
+		recv2 := func(_, _ any, err error) error { return err }
 		sum := mpi.Sum[int]()
 		for _, x := range []struct {
 			name  string
@@ -51,6 +53,19 @@ func TestArguments(t *testing.T) {
 			{"nil comm AllgatherInPlace", mpi.ErrComm, mpi.AllgatherInPlace(nil, one)},
 			{"nil comm Dup", mpi.ErrComm, recv((*mpi.Comm)(nil).Dup())},
 			{"nil comm Free", mpi.ErrComm, (*mpi.Comm)(nil).Free()},
+			{"zero comm Send", mpi.ErrComm, mpi.Send(&mpi.Comm{}, one, 0, 0)},
+			{"zero comm Barrier", mpi.ErrComm, mpi.Barrier(&mpi.Comm{})},
+			{"zero comm Gatherv", mpi.ErrComm, mpi.Gatherv(&mpi.Comm{}, one, nil, nil, nil, 0)},
+			{"zero comm Scatterv", mpi.ErrComm, mpi.ScattervInPlace(&mpi.Comm{}, one, nil, nil, 0)},
+			{"zero comm ReduceScatter", mpi.ErrComm, mpi.ReduceScatter(&mpi.Comm{}, one, one, []int{1}, sum)},
+			{"zero comm Alltoallv", mpi.ErrComm, mpi.Alltoallv(&mpi.Comm{}, one, []int{1}, nil, one, []int{1}, nil)},
+			{"zero comm Split", mpi.ErrComm, recv((&mpi.Comm{}).Split(0, 0))},
+			{"zero comm Free", mpi.ErrComm, (&mpi.Comm{}).Free()},
+			{"zero comm Mprobe", mpi.ErrComm, recv2((&mpi.Comm{}).Mprobe(0, 0))},
+			{"nil comm WithCodec", mpi.ErrComm, mpi.SendObject((*mpi.Comm)(nil).WithCodec(mpi.Gob), 1, 0, 0)},
+			{"zero comm WithContext", mpi.ErrComm, mpi.Send((&mpi.Comm{}).WithContext(ended()), one, 0, 0)},
+			{"zero comm RecvObject", mpi.ErrComm, recv(mpi.RecvObject(&mpi.Comm{}, new(int), 0, 0))},
+			{"no function", mpi.ErrOp, mpi.AllreduceInPlace(c, one, mpi.OpFunc[int](nil, true))},
 			{"freed Send", mpi.ErrComm, mpi.Send(freed, one, 0, 0)},
 			{"freed Barrier", mpi.ErrComm, mpi.Barrier(freed)},
 			{"freed Free", mpi.ErrComm, freed.Free()},
@@ -194,7 +209,7 @@ func TestTruncation(t *testing.T) {
 					st, err := r.Wait()
 					want := values(n+1, 0, func(i int) int32 { return int32(i) })
 					want[n-1], want[n] = 0, 0
-					return all(wantErr("cut", err, mpi.ErrTruncate), wantStatus(st, 1, 2, n), wantSlice("what fits", buf, want))
+					return all(wantErr("cut", err, mpi.ErrTruncate), wantStatus(st, 1, 2, n-1), wantSlice("what fits", buf, want))
 				})
 			})
 		}
@@ -231,6 +246,60 @@ func TestTypeMismatch(t *testing.T) {
 		s := []same{{}}
 		if _, err := mpi.Recv(c, s, 1, 0); err != nil || s[0].A != 3 {
 			return fmt.Errorf("a type of the same layout: %v %w", s, err)
+		}
+		return nil
+	})
+}
+
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// A value that is no communicator has no ranks, and neither have its views.
+func TestNoComm(t *testing.T) {
+	for _, c := range []*mpi.Comm{nil, {}} {
+		for _, v := range []*mpi.Comm{c, c.WithCodec(nil), c.WithContext(ended()), c.Self()} {
+			if v.Rank() != mpi.Undefined || v.Size() != 0 || v.WorldRank(0) != mpi.Undefined || v.FromWorld(0) != mpi.Undefined {
+				t.Errorf("rank %d of %d, in the world %d, of the world %d", v.Rank(), v.Size(), v.WorldRank(0), v.FromWorld(0))
+			}
+			if got := v.String(); got != "no communicator" {
+				t.Errorf("it is called %q", got)
+			}
+		}
+	}
+}
+
+// A nil setting of a view is the setting that every communicator has.
+func TestNilView(t *testing.T) {
+	mpitest.Run(t, 1, func(c *mpi.Comm) error {
+		c = c.WithCodec(jsonCodec{}).WithCodec(nil).WithContext(nil) //nolint:staticcheck // nil is allowed here
+		if err := mpi.SendObject(c, "a", 0, 0); err != nil {
+			return err
+		}
+		var s string
+		if _, err := mpi.RecvObject(c, &s, 0, 0); err != nil || s != "a" {
+			return fmt.Errorf("%q %w", s, err)
+		}
+		return nil
+	})
+}
+
+// Remedies speak of what was wrong, and types have names.
+func TestErrorWords(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		if err := mpi.Bcast(c, []int{0}, 2); err == nil || strings.Contains(err.Error(), "ProcNull") || !strings.Contains(err.Error(), "root is one of") {
+			return fmt.Errorf("a wrong root: %v", err)
+		}
+		if c.Rank() == 1 {
+			return all(mpi.Send(c, []float64{1}, 0, 0), mpi.SendObject(c, 1, 0, 1), mpi.Send(c, []point{{}}, 0, 2))
+		}
+		for tag, name := range []string{"float64", "an object", "struct"} {
+			_, err := mpi.Recv(c, []int64{0}, 1, tag)
+			if err == nil || !strings.Contains(err.Error(), "sent "+name) || !strings.Contains(err.Error(), "wants int64") {
+				return fmt.Errorf("%s: %v", name, err)
+			}
 		}
 		return nil
 	})

@@ -66,7 +66,7 @@ func ExampleRecv_truncated() {
 		fmt.Println(buf, st.Count, errors.Is(err, mpi.ErrTruncate))
 		return nil
 	})
-	// Output: [1 2] 3 true
+	// Output: [1 2] 2 true
 }
 
 func ExampleRecvAlloc() {

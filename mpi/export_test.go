@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 func init() {
@@ -35,33 +35,33 @@ func SetChoice(world *Comm, params map[string]string, hosts []int) error {
 // Poison makes a communicator fail, and reports what calls on it get from then on.
 func Poison(c *Comm, cause error) error {
 	c.poison(cause)
-	_, _, err := c.env.eng.Iprobe(rpi.AnySource, c.ctx|1, rpi.AnyTag)
+	_, _, err := c.env.eng.Iprobe(engine.AnySource, c.ctx|1, engine.AnyTag)
 	return err
 }
 
-// GiveUp is what a rank does whose part of a collective, a long message to dst, ends
-// at a deadline, but that it lets nobody know why. dst calls SeeGivenUp.
+// GiveUp makes this rank's part of a collective, a long message to dst, end at a deadline. Unlike a collective
+// it does not tell the others why. dst calls SeeGivenUp.
 func GiveUp(c *Comm, dst int) error {
 	eng, to := c.env.eng, c.toWorld(dst)
 	ctx, cancel := context.WithCancel(context.Background())
-	v := rpi.NewView(ctx, eng)
+	v := engine.NewView(ctx, eng)
 	failed := make(chan error)
 	go func() {
-		failed <- eng.Send(to, c.ctx|1, 0, &basics[reflect.Uint8], make([]byte, 1<<20), rpi.Standard, v)
+		failed <- eng.Send(to, c.ctx|1, 0, &basics[reflect.Uint8], make([]byte, 1<<20), engine.Standard, v)
 	}()
 	_, err := eng.Recv(to, c.ctx, 0, nil, nil, nil)
 	cancel()
 	if e := <-failed; !errors.Is(e, ErrDeadline) {
 		return errors.Join(err, e, errors.New("the message was not given up"))
 	}
-	return errors.Join(err, eng.Send(to, c.ctx, 0, nil, nil, rpi.Standard, nil))
+	return errors.Join(err, eng.Send(to, c.ctx, 0, nil, nil, engine.Standard, nil))
 }
 
 // SeeGivenUp returns when a message has come from src that src has given up.
 func SeeGivenUp(c *Comm, src int) error {
 	eng, from := c.env.eng, c.toWorld(src)
-	_, seen := eng.Probe(from, c.ctx|1, rpi.AnyTag, nil)
-	told := eng.Send(from, c.ctx, 0, nil, nil, rpi.Standard, nil)
+	_, seen := eng.Probe(from, c.ctx|1, engine.AnyTag, nil)
+	told := eng.Send(from, c.ctx, 0, nil, nil, engine.Standard, nil)
 	_, given := eng.Recv(from, c.ctx, 0, nil, nil, nil)
 	return errors.Join(seen, told, given)
 }
@@ -69,3 +69,13 @@ func SeeGivenUp(c *Comm, src int) error {
 // AwaitsReason reports whether this rank, with whom another has given up, waits to hear
 // why: anybody might say it.
 func AwaitsReason(c *Comm) bool { return strings.Contains(c.env.eng.Blocked(), "source any") }
+
+// MostTeam sets of how many ranks a team is made, and returns what sets it back.
+func MostTeam(n int) (undo func()) {
+	before := mostTeam
+	mostTeam = n
+	return func() { mostTeam = before }
+}
+
+// InTeam reports whether the ranks of a communicator's node are a team.
+func InTeam(c *Comm) bool { return c.coll.team.Team != nil }

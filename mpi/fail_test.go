@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +13,8 @@ import (
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )
 
-// Ranks that do not make the same collective call get ErrMismatch, on all
-// sides that are in it, be it by the first message or by the watch.
+// Ranks that do not make the same collective call all get ErrMismatch, from the first message or from the
+// watch.
 func TestMismatch(t *testing.T) {
 	sum := mpi.Sum[int]()
 	ints := func(n int) []int { return make([]int, n) }
@@ -55,6 +54,14 @@ func TestMismatch(t *testing.T) {
 				return mpi.ExscanInPlace(c, ints(1), sum)
 			}
 			return mpi.ScanInPlace(c, ints(1), sum)
+		}},
+		{"operators", 3, func(c *mpi.Comm) error { return mpi.AllreduceInPlace(c, ints(1), sumOrMax(c)) }},
+		{"operators of long buffers", 4, func(c *mpi.Comm) error { return mpi.AllreduceInPlace(c, ints(50_000), sumOrMax(c)) }},
+		{"operators of Reduce", 3, func(c *mpi.Comm) error { return mpi.ReduceInPlace(c, ints(1), sumOrMax(c), 0) }},
+		{"operators of Scan", 3, func(c *mpi.Comm) error { return mpi.ScanInPlace(c, ints(1), sumOrMax(c)) }},
+		{"operators of ReduceScatter", 2, func(c *mpi.Comm) error { return mpi.ReduceScatterBlockInPlace(c, ints(4), sumOrMax(c)) }},
+		{"operators that commute or not", 2, func(c *mpi.Comm) error {
+			return mpi.AllreduceInPlace(c, ints(1), mpi.OpFunc(sum.Apply, c.Rank() == 0))
 		}},
 		{"Alltoallv", 2, func(c *mpi.Comm) error {
 			return mpi.Alltoallv(c, ints(2), []int{1, 1}, nil, ints(2+c.Rank()), []int{1 + c.Rank(), 1}, nil)
@@ -98,7 +105,7 @@ func TestMismatchBeforeTurn(t *testing.T) {
 	})
 }
 
-// scatterOfTwo is a Scatter of which rank 2 of three takes itself for the root.
+// scatterOfTwo is a Scatter of three ranks. Rank 2 takes itself for the root, the others take rank 0.
 func scatterOfTwo(c *mpi.Comm) error {
 	return mpi.Scatter(c, make([]int, 3), make([]int, 1), c.Rank()/2*2)
 }
@@ -126,8 +133,12 @@ func mismatch(world *mpi.Comm, fresh bool, call func(c *mpi.Comm) error) error {
 	if !strings.Contains(err.Error(), "same collective calls in the same order") {
 		return fmt.Errorf("no remedy: %v", err)
 	}
-	if err := wantErr("the next", mpi.Barrier(c), mpi.ErrPoisoned); err != nil {
+	next := mpi.Barrier(c)
+	if err := wantErr("the next", next, mpi.ErrPoisoned); err != nil {
 		return err
+	}
+	if !strings.HasPrefix(next.Error(), "mpi: Barrier(") {
+		return fmt.Errorf("the next call's error does not name it: %v", next)
 	}
 	return mpi.Barrier(world) // others are not concerned
 }
@@ -157,8 +168,7 @@ func TestPoisonedOnReturn(t *testing.T) {
 	})
 }
 
-// Who waits for ranks that are in Finalize, after a call that was another for
-// them or without it, is told.
+// A rank that waits for ranks in Finalize is told. They made another call before Finalize, or none.
 func TestMismatchBeforeFinalize(t *testing.T) {
 	for name, call := range map[string]func(c *mpi.Comm) error{
 		"another root": func(c *mpi.Comm) error {
@@ -191,9 +201,8 @@ func TestMismatchBeforeFinalize(t *testing.T) {
 	}
 }
 
-// A rank whose arguments are wrong gets its error at once, and those that wait
-// for it in the call are told although it calls nothing further, or gives the
-// communicator up.
+// A rank whose arguments are wrong gets its error at once. The ranks that wait for it in the call are told,
+// even if it makes no further call, or frees the communicator.
 func TestRefusedOnOneRank(t *testing.T) {
 	sum := mpi.Sum[int]()
 	for _, x := range []struct {
@@ -269,132 +278,6 @@ func twoLooks(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 1100*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func TestDeadline(t *testing.T) {
-	mpitest.Run(t, 2, func(c *mpi.Comm) error {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		view := c.WithContext(over)
-		_, err := mpi.Recv(view, []int{0}, 1-c.Rank(), 0)
-		if err := all(wantErr("Recv", err, mpi.ErrDeadline), wantErr("Recv", err, context.Canceled)); err != nil {
-			return err
-		}
-		_, err = view.Probe(1-c.Rank(), 0)
-		if err := wantErr("Probe", err, mpi.ErrDeadline); err != nil {
-			return err
-		}
-		// A receive that gives up does not take a message that comes later.
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		done := make(chan error, 1)
-		go func() {
-			_, err := mpi.Recv(c.WithContext(ctx), []int{0}, 1-c.Rank(), 0)
-			done <- err
-		}()
-		cancel()
-		if err := all(wantErr("blocked Recv", <-done, mpi.ErrDeadline), mpi.Barrier(c)); err != nil {
-			return err
-		}
-		other := 1 - c.Rank()
-		got := []int{0}
-		if _, err = mpi.Sendrecv(c, []int{7}, other, 0, got, other, 0); err != nil || got[0] != 7 {
-			return fmt.Errorf("%v %w", got, err)
-		}
-		return nil
-	})
-}
-
-// A Sendrecv that gives up has given its buffer back: what comes later is for
-// another receive.
-func TestSendrecvGivesUp(t *testing.T) {
-	for _, n := range []int{1, 100_000} {
-		mpitest.Run(t, 2, func(c *mpi.Comm) error {
-			if c.Rank() == 1 {
-				_, err := mpi.Recv(c, []int{0}, 0, 0)
-				return all(err,
-					mpi.SendValue(c, true, 0, 1), // cancel now
-					second(mpi.RecvValue[bool](c, 0, 2)),
-					mpi.Send(c, values(n, 1, func(i int) int { return i }), 0, 3))
-			}
-			ctx, cancel := context.WithCancel(context.Background())
-			told := make(chan error, 1)
-			go func() {
-				told <- second(mpi.RecvValue[bool](c, 1, 1))
-				cancel()
-			}()
-			given, later := make([]int, n), make([]int, n)
-			_, err := mpi.Sendrecv(c.WithContext(ctx), []int{1}, 1, 0, given, 1, 3)
-			if err := all(wantErr("Sendrecv", err, mpi.ErrDeadline), <-told, mpi.SendValue(c, true, 1, 2)); err != nil {
-				return err
-			}
-			_, err = mpi.Recv(c, later, 1, 3)
-			return all(err, want("given up", given, make([]int, n)), want("later", later, values(n, 1, func(i int) int { return i })))
-		})
-	}
-}
-
-func second[T any](_ T, _ mpi.Status, err error) error { return err }
-
-// A collective that is cancelled on one rank fails on all, and for good.
-func TestCancelledCollective(t *testing.T) {
-	for _, table := range tables {
-		mpitest.Run(t, 4, func(world *mpi.Comm) error { return cancelled(world, table) })
-	}
-}
-
-func cancelled(world *mpi.Comm, table map[string]string) error {
-	c, err := oneInUse(world, table)
-	if err != nil {
-		return err
-	}
-	switch c.Rank() {
-	case 0: // never calls
-		_, _, err := mpi.RecvValue[bool](world, 3, 0)
-		return all(err, wantErr("late", mpi.Barrier(c), mpi.ErrPoisoned), wantErr("p2p", mpi.Send(c, []int{1}, 1, 0), mpi.ErrPoisoned))
-	case 3:
-		ctx, cancel := context.WithCancel(context.Background())
-		entered := make(chan struct{})
-		go func() {
-			<-entered
-			cancel()
-		}()
-		close(entered)
-		err := mpi.Barrier(c.WithContext(ctx))
-		if err := all(wantErr("cancelled", err, mpi.ErrDeadline), wantErr("why", err, context.Canceled)); err != nil {
-			return err
-		}
-		return mpi.SendValue(world, true, 0, 0)
-	}
-	err = mpi.Barrier(c)
-	return all(wantErr("elsewhere", err, mpi.ErrPoisoned), wantErr("class", err, mpi.ErrDeadline))
-}
-
-// A rank whose partner has given up, and does not say why, waits for the reason
-// until its own context ends and no longer.
-func TestDeadlineWhileWaitingForReason(t *testing.T) {
-	mpitest.Run(t, 2, func(world *mpi.Comm) error {
-		c, err := oneInUse(world, nil)
-		if err != nil {
-			return err
-		}
-		if c.Rank() == 1 {
-			return all(mpi.GiveUp(c, 0), mpi.Barrier(world))
-		}
-		if err := mpi.SeeGivenUp(c, 1); err != nil {
-			return err
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		go func() {
-			for ctx.Err() == nil && !mpi.AwaitsReason(c) {
-				runtime.Gosched()
-			}
-			cancel()
-		}()
-		err = mpi.Bcast(c.WithContext(ctx), make([]byte, 1<<20), 1)
-		return all(wantErr("Bcast", err, mpi.ErrDeadline), wantErr("why", err, mpi.ErrCanceled), mpi.Barrier(world))
-	})
 }
 
 func TestOthersAreAborted(t *testing.T) {

@@ -1,13 +1,12 @@
 package mpi
 
-// The order in which a reduction combines the contributions of n ranks: one and
-// the same in Reduce, Allreduce and ReduceScatter, whatever the algorithm (but
-// Ring) and wherever the ranks are, so that results are the same bits.
+// order is the order in which a reduction combines the contributions of n ranks. It is the same in Reduce,
+// Allreduce and ReduceScatter, for every algorithm but Ring, and wherever the ranks are. So results have the
+// same bits.
 //
-// Of the n ranks 2^k take part, the largest power of two. The first 2*(n-2^k)
-// ranks go in pairs, each of which is one participant; the others are one each.
-// Participants then combine in a tree: 0 with 1, 2 with 3, ..., then their
-// results, lower with upper. Ranges that are combined are neighbours: an
+// There are 2^k participants, the largest power of two that is not above n. The first 2*(n-2^k) ranks go in
+// pairs, and each pair is one participant. Each other rank is one participant. Participants combine in a tree:
+// 0 with 1, 2 with 3, and so on; then their results, lower with upper. Only adjacent ranges are combined, so an
 // operator need not be commutative.
 type order struct {
 	whole int // participants
@@ -22,7 +21,7 @@ func orderOf(n int) order {
 	return order{whole, n - whole}
 }
 
-// participant returns which one a rank belongs to.
+// participant returns the participant that a rank belongs to.
 func (o order) participant(rank int) int {
 	if rank < 2*o.extra {
 		return rank / 2
@@ -30,7 +29,7 @@ func (o order) participant(rank int) int {
 	return rank - o.extra
 }
 
-// first is the lowest rank of participant v.
+// first returns the lowest rank of participant v.
 func (o order) first(v int) int {
 	if v < o.extra {
 		return 2 * v
@@ -38,8 +37,8 @@ func (o order) first(v int) int {
 	return v + o.extra
 }
 
-// worker is the rank that acts for participant v: of a pair root, if it is one
-// of them, else the upper.
+// worker returns the rank that acts for participant v. For a pair that is root, if root is in it, else the
+// upper rank.
 func (o order) worker(v, root int) int {
 	switch {
 	case v >= o.extra:
@@ -50,7 +49,7 @@ func (o order) worker(v, root int) int {
 	return 2*v + 1
 }
 
-// partner is the other of a pair, -1 if the rank is not in one.
+// partner returns the other rank of a pair, or -1 if the rank is in none.
 func (o order) partner(rank int) int {
 	if rank < 2*o.extra {
 		return rank ^ 1
@@ -58,8 +57,8 @@ func (o order) partner(rank int) int {
 	return -1
 }
 
-// fold combines the contributions of all ranks, k elements each, one after the
-// other in all, into the first k.
+// fold combines the contributions of all ranks into the first k elements. The contributions, k elements each,
+// lie one after the other in all.
 func fold[T any](all []T, k, n int, op Op[T]) {
 	o := orderOf(n)
 	at := func(rank int) []T { return all[rank*k : (rank+1)*k] }
@@ -73,15 +72,14 @@ func fold[T any](all []T, k, n int, op Op[T]) {
 	}
 }
 
-// below combines low, which comes from lower ranks, with acc, into acc; low is
-// used up.
+// below combines low with acc, into acc. low comes from lower ranks, and is used up.
 func below[T any](acc, low []T, op Op[T]) {
 	op.Apply(low, acc)
 	copy(acc, low)
 }
 
-// combine combines what came from another range of ranks, lower or upper, into
-// acc; came is used up.
+// combine combines came with acc, into acc. came is from a neighbouring range of ranks, lower or upper, and is
+// used up.
 func combine[T any](acc, came []T, lower bool, op Op[T]) {
 	if lower {
 		below(acc, came, op)

@@ -1,23 +1,21 @@
 package mpi
 
-// Reductions of long buffers by recursive halving, after Rabenseifner: in each
-// round two participants (see order) at twice the distance of the round before
-// combine what they have in common, each one half of it, and so go on with half
-// as much. Neighbours go first: they exchange most, and are likely to share a
-// node. Ranges are combined in the order of ranks, as in a tree.
+// Reductions of long buffers by recursive halving, after Rabenseifner. In each round two participants (see
+// order) combine what they have in common, each of them one half, and go on with that half. The distance
+// between them doubles from round to round. Neighbours go first: they exchange most, and are likely to be on
+// one node. Ranges are combined in the order of ranks, as in a tree.
 
-// halves is one rank's part in it.
+// halves is one rank's part in such a reduction.
 type halves struct {
 	order
 	v   int   // the participant that this rank acts for
 	at  []int // where the shares of the participants begin, and the end
-	lo  int   // shares that are this one's: [lo, hi)
+	lo  int   // this rank's shares: [lo, hi)
 	hi  int
 	mem *scratch
 }
 
-// halvesOf begins with everything. The shares are equal but for an element;
-// the caller may set others.
+// halvesOf begins with everything. The shares are equal, give or take an element. The caller may set others.
 func (x *collective) halvesOf(total int) halves {
 	o := orderOf(x.c.size)
 	at, mem := borrowSlice[int](o.whole + 1)
@@ -28,8 +26,7 @@ func (x *collective) halvesOf(total int) halves {
 	return halves{order: o, v: o.participant(x.c.rank), at: at, hi: o.whole, mem: mem}
 }
 
-// split returns the half that this rank keeps in the round of a bit, and the
-// one that goes to its partner.
+// split returns the half that this rank keeps in the round of a bit, and the half that goes to its partner.
 func (h *halves) split(bit int) (keep, give [2]int) {
 	mid := (h.lo + h.hi) / 2
 	keep, give = [2]int{h.lo, mid}, [2]int{mid, h.hi}
@@ -41,9 +38,8 @@ func (h *halves) split(bit int) (keep, give [2]int) {
 
 func part[T any](h *halves, p []T, r [2]int) []T { return p[h.at[r[0]]:h.at[r[1]]] }
 
-// pairUp is what the first ranks do where their number is no power of two: one
-// of a pair acts for both from then on, and goes on with the combination of
-// both in acc. It reports whether this rank is done.
+// pairUp makes participants of pairs where the number of ranks is no power of two. One rank of a pair acts for
+// both from then on. It goes on with the combination of both in acc. pairUp reports whether this rank is done.
 func pairUp[T any](x *collective, h *halves, send, acc []T, root int, op Op[T]) (done bool, err error) {
 	me, partner := x.c.rank, h.partner(x.c.rank)
 	switch {
@@ -69,8 +65,7 @@ func pairUp[T any](x *collective, h *halves, send, acc []T, root int, op Op[T]) 
 	return false, nil
 }
 
-// halve combines until one share is left in acc. The first round takes the
-// contributions from where they are.
+// halve combines until one share is left in acc. The first round takes the contributions from where they lie.
 func halve[T any](x *collective, h *halves, send, acc []T, root int, op Op[T], segment int) error {
 	for bit := 1; bit < h.whole; bit *= 2 {
 		keep, give := h.split(bit)
@@ -90,13 +85,13 @@ func halve[T any](x *collective, h *halves, send, acc []T, root int, op Op[T], s
 // meeting is one round with one partner.
 type meeting[T any] struct {
 	peer  int
-	lower bool // its ranks are the lower ones
-	out   []T  // what it gets
-	own   []T  // what is combined with what it sends
-	acc   []T  // into this; it may be own
+	lower bool // the partner's ranks are the lower ones
+	out   []T  // what the partner gets
+	own   []T  // what is combined with what the partner sends
+	acc   []T  // the result; it may be own
 }
 
-// meet exchanges and combines, in segments that stay in the cache meanwhile.
+// meet exchanges and combines in segments, which stay in the cache meanwhile.
 func meet[T any](x *collective, m *meeting[T], op Op[T], segment int) error {
 	pieces := x.pieces(max(len(m.out), len(m.own))*x.t.Size, segment).n
 	outs, owns := evenly(len(m.out), pieces), evenly(len(m.own), pieces)
@@ -131,7 +126,7 @@ func meet[T any](x *collective, m *meeting[T], op Op[T], segment int) error {
 	return nil
 }
 
-// double is halve backwards: everybody gets all shares of acc.
+// double is halve backwards: every rank gets all shares of acc.
 func double[T any](x *collective, h *halves, acc []T) error {
 	for bit := h.whole / 2; bit > 0; bit /= 2 {
 		all := h.parent(bit)
@@ -149,7 +144,7 @@ func double[T any](x *collective, h *halves, acc []T) error {
 	return nil
 }
 
-// parent is the range that the round of a bit has split.
+// parent returns the range that was split in the round of a bit.
 func (h *halves) parent(bit int) [2]int {
 	lo, hi := 0, h.whole
 	for b := 1; b < bit; b *= 2 {
@@ -189,7 +184,7 @@ func allreduceHalving[T any](x *collective, send, recv []T, op Op[T], segment in
 	return nil
 }
 
-// reduceHalving is halve, then the shares go up a tree to the root.
+// reduceHalving is halve. Then the shares go up a tree to the root.
 func reduceHalving[T any](x *collective, send, acc []T, op Op[T], segment int) error {
 	h := x.halvesOf(len(send))
 	defer h.mem.giveBack()

@@ -1,11 +1,10 @@
 package mpi
 
-// Collectives of short messages where a communicator lies on several nodes: one
-// rank of each node, its first, speaks for it. Long messages need no such care:
-// their algorithms exchange most with neighbours. Within a node they go through
-// shared memory, if its ranks are a team, as messages if they are not.
+// Collectives of short messages on several nodes. The first rank of each node, its leader, speaks for it.
+// Within a node they use the team, if there is one, else messages. Long messages do without leaders: their
+// algorithms exchange most with neighbouring ranks anyway.
 
-// local are the ranks of this one's node, the first of which leads.
+// local returns the ranks of this rank's node. The first one leads.
 func (x *collective) local() []int {
 	s := x.c.coll.nodes
 	return s.ranks[s.of[x.c.rank]]
@@ -13,8 +12,7 @@ func (x *collective) local() []int {
 
 func (x *collective) leads() bool { return x.local()[0] == x.c.rank }
 
-// collect gives the leader mine of all ranks of its node, one after the other in
-// p.
+// collect copies mine of all ranks of the node to their leader's p, one after the other.
 func (x *collective) collect(mine, p []byte) error {
 	if x.c.coll.team.Team != nil {
 		return x.gatherShared(mine, p, 0, 0)
@@ -26,8 +24,7 @@ func (x *collective) collect(mine, p []byte) error {
 	return x.run()
 }
 
-// handOut gives p to all other ranks of the node, and carries the step out that
-// may have begun.
+// handOut copies the leader's p to all other ranks of the node. It also carries out a step that has begun.
 func (x *collective) handOut(p []byte) error {
 	t := &x.c.coll.team
 	if t.Team != nil {
@@ -44,7 +41,7 @@ func (x *collective) handOut(p []byte) error {
 	return x.run()
 }
 
-// follow is collect and then handOut for those who do not lead.
+// follow is collect and then handOut for ranks that do not lead.
 func (x *collective) follow(mine, p []byte) error {
 	leader := x.local()[0]
 	if x.c.coll.team.Team == nil {
@@ -56,7 +53,7 @@ func (x *collective) follow(mine, p []byte) error {
 	return x.bcastShared(p, 0, 0)
 }
 
-// hear is handOut for one who gets p from a leader.
+// hear is handOut for a rank that gets p from a leader.
 func (x *collective) hear(p []byte, leader int) error {
 	t := &x.c.coll.team
 	if t.Team == nil {
@@ -65,8 +62,8 @@ func (x *collective) hear(p []byte, leader int) error {
 	return x.bcastShared(p, t.placeOf(leader), 0)
 }
 
-// allgatherLevels collects the blocks of p on each node, exchanges them among
-// the nodes' first ranks and hands all of p on.
+// allgatherLevels collects the blocks of p on each node, exchanges them among the leaders, and hands all of p
+// out.
 func (x *collective) allgatherLevels(p []byte, b blocks) error {
 	s, size := x.c.coll.nodes, x.t.Size
 	if s == nil {
@@ -82,8 +79,8 @@ func (x *collective) allgatherLevels(p []byte, b blocks) error {
 	return x.handOut(p)
 }
 
-// allgatherLeaders collects mine of all ranks of the node, exchanges them among
-// the nodes' first ranks and puts them into p in the order of ranks.
+// allgatherLeaders collects mine of all ranks of the node, exchanges them among the leaders, and puts them into
+// p in the order of ranks.
 func (x *collective) allgatherLeaders(mine, p []byte) error {
 	s, block, node := x.c.coll.nodes, len(mine), x.c.coll.nodes.of[x.c.rank]
 	mem := borrow(len(p))
@@ -122,8 +119,8 @@ func (x *collective) allgatherLeaders(mine, p []byte) error {
 	return nil
 }
 
-// allreduceLevels collects all contributions on the nodes' first ranks, which
-// combine them all alike and hand the result on.
+// allreduceLevels collects all contributions on the leaders. All leaders combine them alike and hand the result
+// out.
 func allreduceLevels[T any](x *collective, send, recv []T, op Op[T]) error {
 	if x.c.coll.nodes == nil {
 		return allreduceCentral(x, send, recv, op)

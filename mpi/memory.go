@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// bytesOf is the memory of buf. No element type that elem accepts holds
-// pointers, so the collector need not know what the bytes are.
+// bytesOf returns the memory of buf. Element types that elem accepts hold no pointers, so the garbage collector
+// need not know what the bytes are.
 func bytesOf[T any](buf []T) []byte {
 	var z T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*int(unsafe.Sizeof(z)))

@@ -1,6 +1,6 @@
 package mpi
 
-// The transports that every program can use; adding one is one line here.
+// The transports that every program can use. A new one is one line here.
 import (
 	_ "github.com/gorun-mpi/gorun/rpi/shm"
 	_ "github.com/gorun-mpi/gorun/rpi/tcp"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // Codec turns any Go value into bytes and back. Decode gets a pointer. Both
@@ -26,9 +26,8 @@ type gobCodec struct{}
 func (gobCodec) Encode(w io.Writer, v any) error   { return gob.NewEncoder(w).Encode(v) }
 func (gobCodec) Decode(r io.Reader, ptr any) error { return gob.NewDecoder(r).Decode(ptr) }
 
-// objectType marks messages that a codec has made, so that a Recv of numbers
-// does not take one for numbers. Its ID collides with no kind of number.
-var objectType = &rpi.Type{ID: 0x60b, Size: 1, Name: "object", Swap: func([]byte) {}}
+// objectType marks messages made by a codec. So a Recv of numbers does not take one for numbers.
+var objectType = &engine.Type{ID: engine.ObjectType, Size: 1, Name: "object", Swap: func([]byte) {}}
 
 // SendObject sends any Go value that the codec of c can encode (Gob unless
 // WithCodec says otherwise). Errors: as Send; those of the codec.
@@ -40,12 +39,12 @@ func SendObject(c *Comm, v any, dst, tag int) error {
 	if err := c.codec.Encode(&b, v); err != nil {
 		return c.failPeer("SendObject", "destination", dst, tag, fmt.Errorf("encoding a %T: %w", v, err))
 	}
-	return c.send("SendObject", objectType, nil, b.Bytes(), dst, tag, rpi.Standard)
+	return c.send("SendObject", objectType, nil, b.Bytes(), dst, tag, engine.Standard)
 }
 
-// RecvObject receives a value sent with SendObject into *ptr. The status counts
-// encoded bytes. Errors: as Recv but ErrTruncate; ErrType if the message is
-// not an object; those of the codec, which may leave *ptr half filled.
+// RecvObject receives a value sent with SendObject into *ptr. The status counts encoded bytes. Errors: as Recv
+// except ErrTruncate; ErrType if the message is not an object; those of the codec, which may leave *ptr half
+// filled.
 func RecvObject(c *Comm, ptr any, src, tag int) (Status, error) {
 	m, st, err := c.mprobe("RecvObject", src, tag)
 	if err != nil || m.null {

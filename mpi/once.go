@@ -1,13 +1,13 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/rpi"
+import "github.com/gorun-mpi/gorun/internal/engine"
 
-// Where ranks share CPUs, what is short is put together by one of them, the first
-// that sees all of it, and the others read the result (see rpi.Turn.Once). To read
-// the lines of all takes each of many ranks longer than the rest of the turn.
+// Where ranks share CPUs, one rank puts short data together: the first that sees all of it. The others read the
+// result (see engine.Turn.Once). If each of many ranks read all lines, that would take longer than the rest of
+// the turn.
 
-// Up to so many bytes of all ranks together that is faster, but to gather only from
-// so many ranks on: what each reads is as much.
+// This is faster up to so many bytes of all ranks together. A gather needs a number of ranks as well, because
+// there each reads as much either way.
 const (
 	allreduceOnce     = 64 << 10
 	reduceScatterOnce = 16 << 10
@@ -15,23 +15,23 @@ const (
 	gatherersOnce     = 16
 )
 
-// once reports whether each posts so few bytes.
+// once reports whether a call in which each rank posts so many bytes is put together by one rank.
 func (x *collective) once(bytes, most int) bool {
 	return x.c.env.chooser.crowded && bytes > 0 && bytes*x.c.size <= most && bytes <= x.c.coll.team.Piece()
 }
 
-// combinesOnce returns what combines all contributions to a call if one rank does it
-// for all; else nil. Operators of programs are called elsewhere (see combiner).
-func combinesOnce[T any](x *collective, op Op[T], most int) rpi.Combiner {
-	if p, ok := op.(predefined); ok && x.once(x.bytes, most) {
-		return p
+// combinesOnce returns a function that combines all contributions, if one rank is to do it for all; else nil.
+// Operators of programs are not called there (see combiner).
+func (x *collective) combinesOnce(most int) engine.Combiner {
+	if x.own != nil && x.once(x.bytes, most) {
+		return x.own
 	}
 	return nil
 }
 
-// foldOnce combines all send, and takes what belongs into recv from element off on.
-func foldOnce[T any](x *collective, send, recv []T, off int, c rpi.Combiner) error {
+// foldOnce combines all send. It copies the result from element off on to recv.
+func foldOnce[T any](x *collective, send, recv []T, off int, c engine.Combiner) error {
 	into := bytesOf(recv)
-	return x.take(rpi.Turn{Need: rpi.Everybody, Once: true, Combine: c, Send: bytesOf(send), Want: x.bytes,
+	return x.take(engine.Turn{Need: engine.Everybody, Once: true, Combine: c, Send: bytesOf(send), Want: x.bytes,
 		Off: off * x.t.Size, Len: len(into), Into: into})
 }

@@ -6,20 +6,19 @@ import (
 	"unsafe"
 )
 
-// Op is an operator of a reduction. Apply replaces each dst[i] by the
-// combination of dst[i] and src[i], dst[i] being that of the lower ranks; the
-// slices are of equal length and do not overlap, and Apply must not keep them.
-// It must be associative. An operator that is not Commutative is combined in
-// the order of ranks; one that is may find dst and src swapped, which must not
-// change a bit of the result. Which ranks are combined with which depends on
-// their number alone. (MPI-4.1, chapter 6.9.5)
+// Op is an operator of a reduction. Apply replaces each dst[i] by the combination of dst[i] and src[i], where
+// dst[i] comes from the lower ranks. The slices are of equal length and do not overlap. Apply must not keep
+// them, and must be associative.
+//
+// An operator that is not Commutative is combined in the order of ranks. One that is may find dst and src
+// swapped, which must not change a bit of the result. Which ranks are combined with which depends on their
+// number alone. (MPI-4.1, chapter 6.9.5)
 type Op[T any] interface {
 	Apply(dst, src []T)
 	Commutative() bool
 }
 
-// OpFunc makes an operator of a function on blocks, see Op. (MPI-4.1, chapter
-// 6.9.5, MPI_Op_create)
+// OpFunc makes an operator of a function on blocks, see Op. (MPI-4.1, chapter 6.9.5, MPI_Op_create)
 func OpFunc[T any](apply func(dst, src []T), commutative bool) Op[T] {
 	return opFunc[T]{apply, commutative}
 }
@@ -47,7 +46,7 @@ type Number interface {
 	Real | ~complex64 | ~complex128
 }
 
-// commutes is what the predefined operators have in common.
+// commutes is embedded in the predefined operators: all are commutative.
 type commutes struct{}
 
 func (commutes) Commutative() bool { return true }
@@ -73,19 +72,19 @@ func Sum[T Number]() Op[T] { return sum[T]{} }
 // Prod multiplies.
 func Prod[T Number]() Op[T] { return prod[T]{} }
 
-// Max takes the larger; NaN if one is NaN.
+// Max takes the larger value; NaN if one of them is NaN.
 func Max[T Real]() Op[T] { return maximum[T]{} }
 
-// Min takes the smaller; NaN if one is NaN.
+// Min takes the smaller value; NaN if one of them is NaN.
 func Min[T Real]() Op[T] { return minimum[T]{} }
 
-// LAnd is true where all are.
+// LAnd is true where all values are.
 func LAnd[T ~bool]() Op[T] { return lAnd[T]{} }
 
-// LOr is true where one is.
+// LOr is true where at least one value is.
 func LOr[T ~bool]() Op[T] { return lOr[T]{} }
 
-// LXor is true where an odd number is.
+// LXor is true where an odd number of values are.
 func LXor[T ~bool]() Op[T] { return lXor[T]{} }
 
 // BAnd is the bitwise and.
@@ -97,19 +96,18 @@ func BOr[T Integer]() Op[T] { return bOr[T]{} }
 // BXor is the bitwise exclusive or.
 func BXor[T Integer]() Op[T] { return bXor[T]{} }
 
-// ValueLoc is a value and where it is: a rank, an index, as the program likes.
-// (MPI-4.1, chapter 6.9.4)
+// ValueLoc is a value and its place: a rank, an index, or what the program likes. (MPI-4.1, chapter 6.9.4)
 type ValueLoc[T any] struct {
 	Value T
 	Loc   int
 }
 
-// MaxLoc takes the largest value and its place, the lowest place of equal ones.
-// (MPI-4.1, chapter 6.9.4)
+// MaxLoc takes the largest value and its place. Of equal values it takes the lowest place. (MPI-4.1, chapter
+// 6.9.4)
 func MaxLoc[T Real]() Op[ValueLoc[T]] { return maxLoc[T]{} }
 
-// MinLoc takes the smallest value and its place, the lowest place of equal
-// ones. (MPI-4.1, chapter 6.9.4)
+// MinLoc takes the smallest value and its place. Of equal values it takes the lowest place. (MPI-4.1, chapter
+// 6.9.4)
 func MinLoc[T Real]() Op[ValueLoc[T]] { return minLoc[T]{} }
 
 func (sum[T]) Apply(dst, src []T) {
@@ -132,9 +130,8 @@ func (prod[T]) Apply(dst, src []T) {
 	}
 }
 
-// Complex products are spelled out: the conversions keep the compiler from
-// fusing a product and a sum, which it does on some architectures and not on
-// others, so that a result has the same bits on all of them.
+// Complex products are spelled out. The conversions keep the compiler from fusing a product and a sum, which it
+// does on some architectures and not on others. So a result has the same bits on all of them.
 
 func mulComplex64(dst, src []complex64) {
 	for i, b := range src {
@@ -154,7 +151,7 @@ func mulComplex128(dst, src []complex128) {
 	}
 }
 
-// viewAs looks at elements by their underlying type.
+// viewAs returns elements as elements of their underlying type.
 func viewAs[U, T any](p []T) []U {
 	return unsafe.Slice((*U)(unsafe.Pointer(unsafe.SliceData(p))), len(p))
 }
@@ -209,8 +206,7 @@ func (bXor[T]) Apply(dst, src []T) {
 	}
 }
 
-// A NaN orders below every number (cmp.Compare), so that the choice does not
-// depend on the order of ranks.
+// A NaN orders below every number (cmp.Compare), so the choice does not depend on the order of ranks.
 
 func (maxLoc[T]) Apply(dst, src []ValueLoc[T]) {
 	for i, s := range src {

@@ -4,32 +4,43 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Contributions that lie on the boards of a team are combined where they are, if
-// the operator is one of this package's: others may take long, or call the
-// library, and get copies. So do short ones, which are copied as they come.
+// Contributions on the boards of a team are combined where they lie, without a copy. This needs an operator of
+// this package: a program's operator may take long, or call the library, so it gets copies. Short contributions
+// are copied as they arrive.
 
-// combineFrom is the length in bytes from which on a contribution is not short.
+// combineFrom is the smallest length in bytes of a contribution that is not short.
 const combineFrom = 1 << 10
 
-// combiner returns what combines contributions of so many bytes where they are;
-// nil: nothing does.
-func combiner[T any](op Op[T], bytes int) rpi.Combiner {
-	if p, ok := op.(predefined); ok && bytes >= combineFrom {
-		return p
+// combiner returns a function that combines contributions of so many bytes where they lie, or nil if they are
+// to be copied.
+func (x *collective) combiner(bytes int) engine.Combiner {
+	if x.own != nil && bytes >= combineFrom {
+		return x.own
 	}
 	return nil
 }
 
 // predefined are the operators of this package.
 type predefined interface {
-	rpi.Combiner
-	predefined()
+	engine.Combiner
+	number() uint8 // of the operator
 }
 
-func (commutes) predefined() {}
+func (sum[T]) number() uint8     { return 0 }
+func (prod[T]) number() uint8    { return 1 }
+func (maximum[T]) number() uint8 { return 2 }
+func (minimum[T]) number() uint8 { return 3 }
+func (lAnd[T]) number() uint8    { return 4 }
+func (lOr[T]) number() uint8     { return 5 }
+func (lXor[T]) number() uint8    { return 6 }
+func (bAnd[T]) number() uint8    { return 7 }
+func (bOr[T]) number() uint8     { return 8 }
+func (bXor[T]) number() uint8    { return 9 }
+func (maxLoc[T]) number() uint8  { return 10 }
+func (minLoc[T]) number() uint8  { return 11 }
 
 func (o sum[T]) Combine(dst []byte, parts [][]byte)     { combineParts(dst, parts, Op[T](o)) }
 func (o prod[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Op[T](o)) }
@@ -50,7 +61,7 @@ func (o minLoc[T]) Combine(dst []byte, parts [][]byte) {
 	combineParts(dst, parts, Op[ValueLoc[T]](o))
 }
 
-// joiner is an operator that combines several contributions at one go.
+// joiner is an operator that can combine several contributions at once.
 type joiner[T any] interface {
 	join2(dst, a, b []T)
 	join4(dst, a, b, c, d []T)
@@ -63,7 +74,7 @@ func (sum[T]) join2(dst, a, b []T) {
 	}
 }
 
-// The conversions keep the compiler from fusing anything.
+// The conversions keep the compiler from fusing operations.
 func (sum[T]) join4(dst, a, b, c, d []T) {
 	a, b, c, d = a[:len(dst)], b[:len(dst)], c[:len(dst)], d[:len(dst)]
 	for i := range dst {
@@ -71,11 +82,11 @@ func (sum[T]) join4(dst, a, b, c, d []T) {
 	}
 }
 
-// stretch is how many bytes of each contribution are combined at once: what lies
-// between stays in the nearest cache.
+// stretch is how many bytes of each contribution are combined at once. Intermediate results then stay in the
+// nearest cache.
 const stretch = 4 << 10
 
-// combineParts is fold of contributions that lie anywhere.
+// combineParts is fold for contributions that lie anywhere.
 func combineParts[T any](dst []byte, parts [][]byte, op Op[T]) {
 	var z T
 	to := viewOf[T](dst)
@@ -93,22 +104,22 @@ func combineParts[T any](dst []byte, parts [][]byte, op Op[T]) {
 	}
 }
 
-// folding is a stretch of all contributions, from element off on.
+// folding is the same stretch of all contributions. It begins at element off.
 type folding[T any] struct {
 	order
 	parts [][]byte
 	off   int
 	op    Op[T]
-	join  joiner[T] // nil: op has none
+	join  joiner[T] // nil: op is no joiner
 }
 
-// part is what rank contributes to a stretch of n elements.
+// part returns rank's contribution to a stretch of n elements.
 func (f *folding[T]) part(rank, n int) []T {
 	return viewOf[T](f.parts[rank])[f.off : f.off+n]
 }
 
-// fold combines the contributions of so many participants from v on. tmp has room
-// for as many elements for each level of their tree but the lowest.
+// fold combines the contributions of count participants, from v on. tmp has room for n elements for each level
+// of their tree but the lowest.
 func (f *folding[T]) fold(dst, tmp []T, v, count int) {
 	n, rank := len(dst), f.first(v)
 	single := f.join != nil && v >= f.extra
@@ -134,7 +145,7 @@ func (f *folding[T]) fold(dst, tmp []T, v, count int) {
 	}
 }
 
-// viewOf looks at bytes as elements.
+// viewOf returns bytes as a slice of elements.
 func viewOf[T any](p []byte) []T {
 	var z T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(p))), len(p)/int(unsafe.Sizeof(z)))

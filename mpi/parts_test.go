@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // Contributions that are combined where they lie give the bits that fold gives, for
@@ -23,7 +25,7 @@ func TestCombineParts(t *testing.T) {
 			for _, op := range []Op[float64]{Sum[float64](), Prod[float64](), Max[float64]()} {
 				want, got := slices.Clone(all), make([]float64, k)
 				fold(want, k, n, op)
-				if combiner(op, combineFrom).Combine(bytesOf(got), parts); !slices.Equal(got, want[:k]) {
+				if combinerOf(op).Combine(bytesOf(got), parts); !slices.Equal(got, want[:k]) {
 					t.Fatalf("%d contributions of %d elements, %T", n, k, op)
 				}
 			}
@@ -31,11 +33,16 @@ func TestCombineParts(t *testing.T) {
 	}
 }
 
+func combinerOf[T any](op Op[T]) engine.Combiner {
+	own, _ := codeOf(op)
+	return (&collective{own: own}).combiner(combineFrom)
+}
+
 // Operators of programs are called outside the engine.
 func TestCombinerOfOthers(t *testing.T) {
 	type wrapped struct{ Op[int] }
 	for _, op := range []Op[int]{OpFunc(func(dst, src []int) {}, true), wrapped{Sum[int]()}} {
-		if combiner(op, combineFrom) != nil {
+		if combinerOf(op) != nil {
 			t.Errorf("%T is combined within the engine", op)
 		}
 	}

@@ -3,22 +3,21 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Message is a message that a matched probe has taken out of the queue: only
-// Mrecv or Imrecv, from any goroutine, can receive it, and must. (MPI-4.1,
-// chapter 3.8.2)
+// Message is a message that a matched probe has taken out of the queue. Only Mrecv or Imrecv can receive it,
+// from any goroutine, and one of them must. (MPI-4.1, chapter 3.8.2)
 type Message struct {
-	m      rpi.Message
+	m      engine.Message
 	c      *Comm
 	status Status
 	null   bool // from ProcNull
 }
 
-// Probe waits until a message of src (or AnySource) under tag (or AnyTag) can
-// be received, and tells its sender, tag and length. Errors: ErrRank, ErrTag,
-// ErrComm, ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 3.8.1)
+// Probe waits until a message of src (or AnySource) with tag (or AnyTag) can be received. It returns its
+// sender, tag and length. Errors: ErrRank, ErrTag, ErrComm, ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter
+// 3.8.1)
 func (c *Comm) Probe(src, tag int) (Status, error) {
 	if err := c.checkRecv(src, tag); err != nil {
 		return Status{}, c.failPeer("Probe", "source", src, tag, err)
@@ -33,8 +32,7 @@ func (c *Comm) Probe(src, tag int) (Status, error) {
 	return c.status(s, 0), nil
 }
 
-// Iprobe is Probe that does not wait: ok tells whether there is a message.
-// (MPI-4.1, chapter 3.8.1)
+// Iprobe is Probe without waiting: ok tells whether there is a message. (MPI-4.1, chapter 3.8.1)
 func (c *Comm) Iprobe(src, tag int) (status Status, ok bool, err error) {
 	if err := c.checkRecv(src, tag); err != nil {
 		return Status{}, false, c.failPeer("Iprobe", "source", src, tag, err)
@@ -52,8 +50,8 @@ func (c *Comm) Iprobe(src, tag int) (status Status, ok bool, err error) {
 	return c.status(s, 0), true, nil
 }
 
-// Mprobe waits like Probe and takes the message, so that no other receive can
-// have it between the probe and the receive. (MPI-4.1, chapter 3.8.2)
+// Mprobe waits like Probe and takes the message, so no other receive can take it between the probe and the
+// receive. (MPI-4.1, chapter 3.8.2)
 func (c *Comm) Mprobe(src, tag int) (Message, Status, error) {
 	return c.mprobe("Mprobe", src, tag)
 }
@@ -73,7 +71,7 @@ func (c *Comm) mprobe(call string, src, tag int) (Message, Status, error) {
 	return Message{m: m, c: c, status: st}, st, nil
 }
 
-// Improbe is Mprobe that does not wait. (MPI-4.1, chapter 3.8.2)
+// Improbe is Mprobe without waiting. (MPI-4.1, chapter 3.8.2)
 func (c *Comm) Improbe(src, tag int) (message Message, status Status, ok bool, err error) {
 	if err := c.checkRecv(src, tag); err != nil {
 		return Message{}, Status{}, false, c.failPeer("Improbe", "source", src, tag, err)
@@ -100,9 +98,9 @@ func Mrecv[T any](m Message, buf []T) (Status, error) {
 	return m.mrecv(opMrecv, t, err, bytesOf(buf))
 }
 
-// mrecv waits for the end whatever becomes of the view that the message was probed
-// with: the message is on its way, and p is the caller's again when this returns.
-func (m Message) mrecv(op operation, t *rpi.Type, err error, p []byte) (Status, error) {
+// mrecv waits for the end, even if the context of the probe's view is done: the message is on its way, and p
+// belongs to the caller again when mrecv returns.
+func (m Message) mrecv(op operation, t *engine.Type, err error, p []byte) (Status, error) {
 	r, err := m.imrecv(op, t, err, p)
 	if err != nil {
 		return Status{}, err
@@ -112,27 +110,26 @@ func (m Message) mrecv(op operation, t *rpi.Type, err error, p []byte) (Status, 
 	}
 	s, err := r.c.env.eng.Wait(r.r, nil)
 	if err != nil {
-		err = r.c.failPeer(operations[op], op.role(), int(r.peer), int(r.tag), err)
+		return r.outcomeOf(s, err), r.c.failPeer(operations[op], op.role(), int(r.peer), int(r.tag), err)
 	}
-	return r.outcome(s), err
+	return r.outcome(s), nil
 }
 
-// Imrecv begins to receive a message that a matched probe has taken; buf
-// belongs to the library until the request completes. Errors: as Mrecv.
-// (MPI-4.1, chapter 3.8.3)
+// Imrecv begins to receive a message that a matched probe has taken. buf belongs to the library until the
+// request completes. Errors: as Mrecv. (MPI-4.1, chapter 3.8.3)
 func Imrecv[T any](m Message, buf []T) (Request, error) {
 	t, err := elem[T]()
 	return m.imrecv(opImrecv, t, err, bytesOf(buf))
 }
 
-func (m Message) imrecv(op operation, t *rpi.Type, err error, p []byte) (Request, error) {
+func (m Message) imrecv(op operation, t *engine.Type, err error, p []byte) (Request, error) {
 	if err == nil && m.c == nil {
 		err = fmt.Errorf("%w: no message: use what Mprobe or Improbe returned", ErrRequest)
 	}
 	if err == nil && m.null {
 		return Request{c: m.c, peer: ProcNull, tag: AnyTag}, nil
 	}
-	var r rpi.Request
+	var r engine.Request
 	if err == nil {
 		r, err = m.c.env.eng.Imrecv(m.m, t, p)
 	}
@@ -143,9 +140,8 @@ func (m Message) imrecv(op operation, t *rpi.Type, err error, p []byte) (Request
 	return Request{r, m.c, int32(m.status.Source), int32(m.status.Tag)}, nil
 }
 
-// RecvAlloc receives a message of any length into a slice that it allocates.
-// Errors: as Recv but ErrTruncate; ErrType also if the length is no whole
-// number of elements. (MPI-4.1, chapter 3.8.3)
+// RecvAlloc receives a message of any length into a slice that it allocates. Errors: as Recv except
+// ErrTruncate; ErrType also if the length is no whole number of elements. (MPI-4.1, chapter 3.8.3)
 func RecvAlloc[T any](c *Comm, src, tag int) ([]T, Status, error) {
 	t, err := elem[T]()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -31,8 +32,24 @@ var programs = map[string]func(){
 	"example Self":  ExampleSelf,
 	"example Abort": ExampleAbort,
 	"error":         func() { mpi.Run(func(*mpi.Comm) error { return errors.New("no bread") }) },
+	"own name":      func() { mpi.Run(func(*mpi.Comm) error { return errors.New("rank 0: no butter") }) },
 	"panic":         func() { mpi.Run(func(*mpi.Comm) error { panic("no milk") }) },
-	"abort":         func() { mpi.Run(func(c *mpi.Comm) error { mpi.Abort(c, 42); return nil }) },
+	"goexit":        func() { mpi.Run(func(*mpi.Comm) error { runtime.Goexit(); return nil }) },
+	"left over": func() {
+		mpi.Run(func(c *mpi.Comm) error {
+			_, err := mpi.Isend(c, make([]byte, 8<<20), 0, 7)
+			return err
+		})
+	},
+	"ended late": func() {
+		mpi.Init()
+		r, err := mpi.Irecv(mpi.World(), []int{0}, 0, 7)
+		fmt.Println(err, errors.Is(mpi.Finalize(), mpi.ErrPending), mpi.SendValue(mpi.World(), 1, 0, 7))
+		_, err = r.Wait()
+		fmt.Println(err, mpi.Finalize(), errors.Is(mpi.Finalize(), mpi.ErrInit))
+	},
+	"abort":     func() { mpi.Run(func(c *mpi.Comm) error { mpi.Abort(c, 42); return nil }) },
+	"abort nil": func() { mpi.Run(func(*mpi.Comm) error { mpi.Abort(nil, 42); return nil }) },
 	"wrong order": func() {
 		fmt.Println(mpi.Initialized(), mpi.World() == nil, mpi.Self() == nil,
 			errors.Is(mpi.Finalize(), mpi.ErrInit), errors.Is(mpi.Barrier(mpi.World()), mpi.ErrComm))
@@ -63,8 +80,13 @@ func TestProcess(t *testing.T) {
 		{"example Self", 0, "alone: true\n", ""},
 		{"example Abort", 42, "", "rank 0: Abort"},
 		{"error", 1, "", "rank 0: no bread"},
+		{"own name", 1, "", "rank 0: no butter"},
 		{"panic", 1, "", "rank 0: panic: no milk"},
+		{"goexit", 1, "", "rank 0: runtime.Goexit has ended"},
+		{"left over", 1, "", "rank 0: mpi: Finalize on world, rank 0 of 1: requests are left over: 1: Isend(destination 0, tag 7"},
+		{"ended late", 0, "<nil> true <nil>\n<nil> <nil> true\n", ""},
 		{"abort", 42, "", "rank 0: Abort was called with status 42"},
+		{"abort nil", 42, "", "rank 0: Abort was called with status 42"},
 		{"wrong order", 0, "false true true true true\n<nil> true true\n<nil> true true true\n", ""},
 	} {
 		t.Run(x.program, func(t *testing.T) {

@@ -2,19 +2,19 @@ package mpi
 
 import "sync/atomic"
 
-// recentCall is one call as the watch sees it, in one word, because each store
-// is part of the price of every collective: from the top
+// recentCall is one call as the watch sees it. It is one word, because each store is part of the price of every
+// collective. From the top:
 //
 //	12 bits call number | 5 kind | 15 root + 1 | 32 length + 2
 //
-// What needs more bits is compared as far as it is there.
+// Of a number that needs more bits, only those that fit are compared.
 type recentCall struct{ word atomic.Uint64 }
 
 // recentCalls is how many calls are remembered.
 const recentCalls = 8
 
-// refusedBytes is, to the watch, the length of a call that was refused for its
-// arguments: the ranks that were given good ones wait in it for nothing.
+// refusedBytes is the length that stands for a call refused for its arguments. Ranks that were given good
+// arguments wait in that call in vain.
 const refusedBytes = -2
 
 const (
@@ -27,8 +27,8 @@ func (r *recentCall) set(seq uint64, k kind, root, bytes int) {
 	r.word.Store(seq&recentSeq<<52 | uint64(k)<<47 | uint64(root+1)&recentRoot<<32 | uint64(bytes+2)&recentBytes)
 }
 
-// get returns a copy, unless there is none; last is a call number not much
-// smaller than that of the call, nor by 4096 larger.
+// get returns a copy of the call, if there is one. last is the number of a call begun at about the same time:
+// it is at most a little smaller than the call's own number, and less than 4096 larger.
 func (r *recentCall) get(last uint64) (call, bool) {
 	w := r.word.Load()
 	if w == 0 {

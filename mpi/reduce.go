@@ -2,49 +2,27 @@ package mpi
 
 import (
 	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Reduce combines all ranks' send, element by element, into root's recv. All
-// pass the same length, operator and root; recv is of that length at the root
-// and not looked at elsewhere (nil will do). Errors: ErrRank, ErrCount,
-// ErrBuffer, ErrOp, ErrType, ErrComm, ErrMismatch, ErrPeerFailed, ErrDeadline.
-// (MPI-4.1, chapter 6.9.1)
+// Reduce combines all ranks' send, element by element, into root's recv. All pass the same length, operator and
+// root. At the root recv has that length. Elsewhere it is ignored and may be nil. Errors: ErrRank, ErrCount,
+// ErrBuffer, ErrOp, ErrType, ErrComm, ErrMismatch, ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.9.1)
 func Reduce[T any](c *Comm, send, recv []T, op Op[T], root int) error {
-	t, err := elem[T]()
-	sp := bytesOf(send)
-	err = first(err, checkOp(op))
+	var err error
 	if c.Rank() == root {
-		err = first(err, compare("recv", len(recv), len(send)), apart(sp, bytesOf(recv)))
+		err = first(compare("recv", len(recv), len(send)), apart(bytesOf(send), bytesOf(recv)))
 	}
-	x, err := c.enter(kindReduce, root, t, len(sp), err)
-	if err != nil {
-		return err
-	}
-	return x.leave(reduce(x, send, recv, op))
+	return reduction(c, kindReduce, root, send, recv, op, err, reduce)
 }
 
-// ReduceInPlace is Reduce where buf is both, at the root: it holds the root's
-// contribution before and the result after. Elsewhere buf is only read. Errors:
-// as Reduce. (MPI-4.1, chapter 6.9.1)
+// ReduceInPlace is Reduce where the root's buf holds its contribution before and the result after. Elsewhere
+// buf is only read. Errors: as Reduce. (MPI-4.1, chapter 6.9.1)
 func ReduceInPlace[T any](c *Comm, buf []T, op Op[T], root int) error {
-	t, err := elem[T]()
-	x, err := c.enter(kindReduce, root, t, len(bytesOf(buf)), first(err, checkOp(op)))
-	if err != nil {
-		return err
-	}
-	return x.leave(reduce(x, buf, buf, op))
+	return reduction(c, kindReduce, root, buf, buf, op, nil, reduce)
 }
 
-func checkOp[T any](op Op[T]) error {
-	if op == nil {
-		return ErrOp
-	}
-	return nil
-}
-
-// reduce combines all send into the root's recv, which may be the same; other
-// ranks' recv is not used.
+// reduce combines all send into the root's recv, which may be the same slice. Other ranks' recv is not used.
 func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
 	if x.c.size == 1 {
 		copy(recv, send)
@@ -84,7 +62,7 @@ func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
 		return reduceHalving(x, send, acc, op, rule.Segment)
 	}
 	pieces := x.pieces(x.bytes, rule.Segment)
-	for i := range pieces.n { // while a rank passes one on the next one comes in
+	for i := range pieces.n { // while a rank passes one piece on, the next one arrives
 		lo, hi := pieces.at(i)
 		if err := reduceTree(x, send[lo:hi], acc[lo:hi], op); err != nil {
 			return err
@@ -93,17 +71,15 @@ func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
 	return nil
 }
 
-// reduceShared: the root combines short buffers by itself; of long ones everybody
-// a share.
+// reduceShared combines short buffers on the root. Of long buffers every rank combines a share.
 func reduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
 	if x.c.size*x.bytes <= foldByOne && x.bytes <= x.piece(segment) {
-		return foldShared(x, send, recv, op, rpi.ToOne, x.root)
+		return foldShared(x, send, recv, op, engine.ToOne, x.root)
 	}
-	return shareOut(x, send, recv, op, rpi.ToOne, segment)
+	return shareOut(x, send, recv, op, engine.ToOne, segment)
 }
 
-// foldAll receives all other ranks' contributions, as many elements as send, and
-// combines them all into recv.
+// foldAll receives all other ranks' contributions, each as long as send, and combines them all into recv.
 func foldAll[T any](x *collective, send, recv []T, op Op[T]) error {
 	n, k := x.c.size, len(send)
 	all, s := borrowSlice[T](n * k)
@@ -117,9 +93,8 @@ func foldAll[T any](x *collective, send, recv []T, op Op[T]) error {
 	return nil
 }
 
-// reduceTree combines up a tree of participants (see order): a rank combines in
-// acc, which only the root has to have beyond the call, what comes to it, and
-// passes it on towards the root.
+// reduceTree combines up a tree of participants (see order). A rank combines what it receives in acc, and sends
+// the result towards the root. Only the root needs acc after the call.
 func reduceTree[T any](x *collective, send, acc []T, op Op[T]) error {
 	o, me := orderOf(x.c.size), x.c.rank
 	v, root := o.participant(me), o.participant(x.root)
@@ -154,9 +129,8 @@ func reduceTree[T any](x *collective, send, acc []T, op Op[T]) error {
 	return nil
 }
 
-// ringReduceScatter leaves the combination of all ranks' block i in rank i's
-// acc; the other blocks of acc are used up. Block i starts at the rank above i
-// and goes once round, so its order depends on n alone.
+// ringReduceScatter leaves the combination of all ranks' block i in rank i's acc. The other blocks of acc are
+// used up. Block i starts at the rank above i and goes once round, so its order depends on n alone.
 func ringReduceScatter[T any](x *collective, acc []T, b blocks, op Op[T]) error {
 	n, me := x.c.size, x.c.rank
 	longest := 0

@@ -2,71 +2,56 @@ package mpi
 
 import (
 	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// ReduceScatterBlock combines all ranks' send, element by element, and gives
-// rank i the i-th block of the result: len(send) is Size() times len(recv),
-// which is the same everywhere. Errors: as Allreduce. (MPI-4.1, chapter
-// 6.10.1)
+// ReduceScatterBlock combines all ranks' send, element by element, and gives rank i the i-th block of the
+// result. len(send) is Size() times len(recv), which is the same everywhere. Errors: as Allreduce. (MPI-4.1,
+// chapter 6.10.1)
 func ReduceScatterBlock[T any](c *Comm, send, recv []T, op Op[T]) error {
-	t, err := elem[T]()
-	sp, rp := bytesOf(send), bytesOf(recv)
-	n := c.Size()
-	x, err := c.enter(kindReduceScatterBlock, noRoot, t, len(sp), first(err, checkOp(op), compare("send", len(send), n*len(recv)), apart(sp, rp)))
-	if err != nil {
-		return err
-	}
-	return x.leave(reduceScatter(x, send, recv, equal(len(recv), n), op))
+	b := equal(len(recv), c.Size())
+	err := first(compare("send", len(send), c.Size()*len(recv)), apart(bytesOf(send), bytesOf(recv)))
+	return reduction(c, kindReduceScatterBlock, noRoot, send, recv, op, err, func(x *collective, send, recv []T, op Op[T]) error {
+		return reduceScatter(x, send, recv, b, op)
+	})
 }
 
-// ReduceScatterBlockInPlace is ReduceScatterBlock where buf holds the
-// contribution before, and in its first len(buf)/Size() elements the result
-// after; the rest of buf is used up. Errors: as Allreduce. (MPI-4.1, chapter
-// 6.10.1)
+// ReduceScatterBlockInPlace is ReduceScatterBlock where buf holds the contribution before. After the call its
+// first len(buf)/Size() elements are the result, and the rest is used up. Errors: as Allreduce. (MPI-4.1,
+// chapter 6.10.1)
 func ReduceScatterBlockInPlace[T any](c *Comm, buf []T, op Op[T]) error {
-	t, err := elem[T]()
 	n := max(c.Size(), 1)
 	k := len(buf) / n
-	x, err := c.enter(kindReduceScatterBlock, noRoot, t, len(bytesOf(buf)), first(err, checkOp(op), compare("buf", len(buf), k*n)))
-	if err != nil {
-		return err
-	}
-	return x.leave(reduceScatter(x, buf, buf[:k], equal(k, n), op))
+	return reduction(c, kindReduceScatterBlock, noRoot, buf, buf[:k], op, compare("buf", len(buf), k*n), func(x *collective, send, recv []T, op Op[T]) error {
+		return reduceScatter(x, send, recv, equal(k, n), op)
+	})
 }
 
-// ReduceScatter is ReduceScatterBlock with blocks of different lengths: rank i
-// gets counts[i] elements. counts is the same on all ranks. Errors: as
-// Allreduce. (MPI-4.1, chapter 6.10.2)
+// ReduceScatter is ReduceScatterBlock with blocks of different lengths: rank i gets counts[i] elements. counts
+// is the same on all ranks. Errors: as Allreduce. (MPI-4.1, chapter 6.10.2)
 func ReduceScatter[T any](c *Comm, send, recv []T, counts []int, op Op[T]) error {
-	t, err := elem[T]()
-	sp, rp := bytesOf(send), bytesOf(recv)
 	tmp, s := borrowSlice[int](c.Size())
 	defer s.giveBack()
-	b, berr := shares("send", c, len(send), counts, tmp)
-	if berr == nil && c.ready() == nil {
-		berr = compare("recv", len(recv), counts[c.rank])
+	b, err := shares("send", c, len(send), counts, tmp)
+	if err == nil && c.ready() == nil {
+		err = compare("recv", len(recv), counts[c.rank])
 	}
-	x, err := c.enter(kindReduceScatter, noRoot, t, len(sp), first(err, checkOp(op), berr, apart(sp, rp)))
-	if err != nil {
-		return err
-	}
-	return x.leave(reduceScatter(x, send, recv, b, op))
+	err = first(err, apart(bytesOf(send), bytesOf(recv)))
+	return reduction(c, kindReduceScatter, noRoot, send, recv, op, err, func(x *collective, send, recv []T, op Op[T]) error {
+		return reduceScatter(x, send, recv, b, op)
+	})
 }
 
-// ReduceScatterInPlace is ReduceScatter where buf holds the contribution
-// before, and in its first counts[Rank()] elements the result after; the rest
-// of buf is used up. Errors: as Allreduce. (MPI-4.1, chapter 6.10.2)
+// ReduceScatterInPlace is ReduceScatter where buf holds the contribution before. After the call its first
+// counts[Rank()] elements are the result, and the rest is used up. Errors: as Allreduce. (MPI-4.1, chapter
+// 6.10.2)
 func ReduceScatterInPlace[T any](c *Comm, buf []T, counts []int, op Op[T]) error {
-	t, err := elem[T]()
 	tmp, s := borrowSlice[int](c.Size())
 	defer s.giveBack()
-	b, berr := shares("buf", c, len(buf), counts, tmp)
-	x, err := c.enter(kindReduceScatter, noRoot, t, len(bytesOf(buf)), first(err, checkOp(op), berr))
-	if err != nil {
-		return err
-	}
-	return x.leave(reduceScatter(x, buf, buf[:counts[c.rank]], b, op))
+	b, err := shares("buf", c, len(buf), counts, tmp)
+	return reduction(c, kindReduceScatter, noRoot, buf, buf, op, err, func(x *collective, send, recv []T, op Op[T]) error {
+		return reduceScatter(x, send, recv[:counts[c.rank]], b, op)
+	})
 }
 
 // shares checks that the counts add up to the whole buffer.
@@ -82,8 +67,8 @@ func shares(what string, c *Comm, have int, counts []int, tmp []int) (blocks, er
 	return b, compare(what, have, total)
 }
 
-// reduceScatter combines all ranks' block i of send into rank i's recv, which
-// may be the beginning of send; send is used up then.
+// reduceScatter combines all ranks' block i of send into rank i's recv. recv may be the beginning of send; then
+// send is used up.
 func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Op[T]) error {
 	if x.c.size == 1 {
 		copyApart(recv, send)
@@ -138,12 +123,12 @@ func reduceScatterCentral[T any](x *collective, send, recv []T, b blocks, op Op[
 	return x.sendAll(bytesOf(acc), b)
 }
 
-// reduceScatterShared: one rank combines what is short. Of the rest everybody takes its
-// own block from the boards of all, which post the same part of all blocks at once. The result may lie where send does: it
-// never goes beyond what was posted.
+// reduceScatterShared combines short buffers on one rank. Otherwise all ranks post the same part of all blocks
+// at once, and each takes its own block from all boards. recv may be the beginning of send: it never grows
+// beyond what was posted.
 func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
 	n, me, size := x.c.size, x.c.rank, x.t.Size
-	if c := combinesOnce(x, op, reduceScatterOnce); c != nil {
+	if c := x.combinesOnce(reduceScatterOnce); c != nil {
 		lo, _ := b.at(me)
 		return foldOnce(x, send, recv, lo, c)
 	}
@@ -153,19 +138,19 @@ func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T
 		longest = max(longest, hi-lo)
 	}
 	most := x.piece(segment) / size
-	where := combiner(op, min(longest, most/n)*size)
+	where := x.combiner(min(longest, most/n) * size)
 	all, s := borrowSlice[T](most)
 	defer s.giveBack()
 	return strips(n, longest, most, func(off, k int) error {
 		own := min(max(len(recv)-off, 0), k)
-		turn := rpi.Turn{Need: rpi.Everybody, Want: n * k * size, Off: me * k * size, Len: own * size, Into: bytesOf(all), Stride: own * size}
+		turn := engine.Turn{Need: engine.Everybody, Want: n * k * size, Off: me * k * size, Len: own * size, Into: bytesOf(all), Stride: own * size}
 		if turn.Combine = where; where != nil && own > 0 {
 			turn.Into = bytesOf(recv[off:])
 		}
 		if b.counts == nil {
 			turn.Send, turn.SendStride, turn.SendLen = bytesOf(send[off:]), longest*size, k*size
 			turn.Own = true
-		} else { // blocks that are shorter are padded
+		} else { // shorter blocks are padded
 			for i := range n {
 				lo, hi := b.at(i)
 				copy(all[i*k:(i+1)*k], send[min(lo+off, hi):min(lo+off+k, hi)])
@@ -181,8 +166,8 @@ func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T
 	})
 }
 
-// pairwiseReduce sends every other rank its block of send, receives the others'
-// contributions to its own, all at once, and combines them.
+// pairwiseReduce sends every other rank its block of send. At the same time it receives the others'
+// contributions to its own block, and then combines them.
 func pairwiseReduce[T any](x *collective, send, recv []T, b *blocks, op Op[T]) error {
 	n, me := x.c.size, x.c.rank
 	lo, hi := b.at(me)
@@ -199,7 +184,7 @@ func pairwiseReduce[T any](x *collective, send, recv []T, b *blocks, op Op[T]) e
 	return nil
 }
 
-// reduceScatterTwo is one exchange, without a copy where there need be none.
+// reduceScatterTwo is one exchange between two ranks. It copies only where it must.
 func reduceScatterTwo[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
 	me := x.c.rank
 	lo, hi := b.at(me)
@@ -213,9 +198,8 @@ func reduceScatterTwo[T any](x *collective, send, recv []T, b blocks, op Op[T], 
 	return err
 }
 
-// reduceScatterHalving is halve with the blocks in the order in which the
-// rounds leave them: participant v ends with the one whose number is v's bits
-// the other way round.
+// reduceScatterHalving is halve with the blocks in the order in which the rounds leave them: participant v ends
+// with the block whose number is v with its bits reversed.
 func reduceScatterHalving[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
 	h := x.halvesOf(0)
 	defer h.mem.giveBack()
@@ -240,7 +224,7 @@ func reduceScatterHalving[T any](x *collective, send, recv []T, b blocks, op Op[
 		return err
 	}
 	mine := part(&h, turned, [2]int{h.lo, h.hi})
-	if partner >= 0 { // the upper of two, of whose blocks this is the second
+	if partner >= 0 { // the upper rank of a pair: its block is the second of the two
 		lo, hi := b.at(partner)
 		if err := x.send(partner, bytesOf(mine[:hi-lo])); err != nil {
 			return err
@@ -251,7 +235,7 @@ func reduceScatterHalving[T any](x *collective, send, recv []T, b blocks, op Op[
 	return nil
 }
 
-// share is where in a buffer the blocks of a participant's ranks lie.
+// share returns where in a buffer the blocks of a participant's ranks lie.
 func (h *halves) share(b *blocks, v int) (lo, hi int) {
 	rank := h.first(v)
 	lo, hi = b.at(rank)
@@ -261,7 +245,7 @@ func (h *halves) share(b *blocks, v int) (lo, hi int) {
 	return lo, hi
 }
 
-// reversed turns the bits of v round, of which there are as many as in whole-1.
+// reversed returns v with its bits in reverse order. It has as many bits as whole-1.
 func reversed(v, whole int) int {
 	r := 0
 	for bit := 1; bit < whole; bit *= 2 {

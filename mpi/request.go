@@ -6,24 +6,22 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Request is a send or receive in progress; copies of it are the same request.
-// The zero Request is inactive: it is complete, with an empty status. A request
-// that was completed and waited for is gone; another Wait or Test of it is
-// ErrRequest, never somebody else's message. (MPI-4.1, chapter 3.7)
+// Request is a send or receive in progress. Copies of it are the same request. The zero Request is inactive: it
+// is complete, with an empty status. A request that was completed and waited for is gone: another Wait or Test
+// of it returns ErrRequest, never another request's message. (MPI-4.1, chapter 3.7)
 type Request struct {
-	r    rpi.Request // its Note: see note
-	c    *Comm       // nil: inactive
-	peer int32       // as asked for; ProcNull: nothing is to be done
+	r    engine.Request // its Note: see note
+	c    *Comm          // nil: inactive
+	peer int32          // as the program named it; ProcNull: nothing is to be done
 	tag  int32
 }
 
-// A Request has no more than four words, which the compiler keeps in registers. What
-// is written to memory field by field and copied as a whole at once cannot be
-// copied before it has got there: behind the messages sent before, whose cache
-// lines are with the receiver.
+// A Request has no more than four words, which the compiler keeps in registers. A larger one would be written
+// to memory field by field and then copied as a whole. That copy must wait until the fields have reached the
+// cache. They queue behind the messages sent before, whose cache lines the receiver holds.
 
 // operation is the call that made a request.
 type operation uint32
@@ -40,11 +38,11 @@ const (
 
 var operations = [...]string{"Isend", "Issend", "Irecv", "Imrecv", "Mrecv", "RecvAlloc", "RecvObject"}
 
-// noteBits is the room for the operation in a note; the rest is the size of an
-// element, 0 if it is larger than that.
+// noteBits is the number of bits for the operation in a note. The rest is the size of an element, or 0 if it
+// does not fit.
 const noteBits = 3
 
-func note(op operation, t *rpi.Type) uint32 {
+func note(op operation, t *engine.Type) uint32 {
 	n := uint32(op)
 	if size := uint64(t.Size); size < 1<<(32-noteBits) {
 		n |= uint32(size) << noteBits
@@ -60,12 +58,12 @@ func noteOf[T any](op operation) uint32 {
 
 func (r *Request) op() operation { return operation(r.r.Note & (1<<noteBits - 1)) }
 
-// receives reports whether it is a receive, which has a status.
+// receives reports whether it is a receive. Only a receive has a status.
 func (r *Request) receives() bool { return r.op().receives() }
 
 func (op operation) receives() bool { return op >= opIrecv }
 
-// role is what the other rank is to the operation.
+// role names the part that the other rank plays.
 func (op operation) role() string {
 	if op.receives() {
 		return "source"
@@ -73,25 +71,24 @@ func (op operation) role() string {
 	return "destination"
 }
 
-// status is that of a receive.
-func (r *Request) status(s rpi.Status) Status {
+// size returns the size of an element of a receive whose message was of type id.
+func (r *Request) size(id uint32) int {
 	size := int(r.r.Note >> noteBits)
 	if size == 0 {
-		size = sizeOf(s.Type)
+		size = sizeOf(id)
 	}
-	return r.c.status(s, size)
+	return size
 }
 
-// Isend begins Send; buf belongs to the library until the request completes.
-// Errors at the call: ErrRank, ErrTag, ErrType, ErrComm; later ones come with
-// the request. (MPI-4.1, chapter 3.7.2)
+// Isend begins Send. buf belongs to the library until the request completes. Errors at the call: ErrRank,
+// ErrTag, ErrType, ErrComm. Later errors come with the request. (MPI-4.1, chapter 3.7.2)
 func Isend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 	t := basic((*T)(nil))
 	if t == nil || !c.plain(dst, tag) {
 		return isendOdd(opIsend, c, buf, dst, tag)
 	}
 	k := c.core
-	r, err := k.eng.Isend(k.toWorld(dst), k.ctx, int32(tag), t, bytesOf(buf), rpi.Standard)
+	r, err := k.eng.Isend(k.toWorld(dst), k.ctx, int32(tag), t, bytesOf(buf), engine.Standard)
 	if err != nil {
 		return c.refused(opIsend, dst, tag, err)
 	}
@@ -104,8 +101,8 @@ func Issend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 	return isendOdd(opIssend, c, buf, dst, tag)
 }
 
-// Irecv begins Recv; buf belongs to the library until the request completes.
-// Errors: as Isend. (MPI-4.1, chapter 3.7.2)
+// Irecv begins Recv. buf belongs to the library until the request completes. Errors: as Isend. (MPI-4.1,
+// chapter 3.7.2)
 func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 	t := basic((*T)(nil))
 	if t == nil || !c.plain(src, tag) {
@@ -120,7 +117,7 @@ func Irecv[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 	return Request{r, c, int32(src), int32(tag)}, nil
 }
 
-// isendOdd and irecvOdd are these calls where more than the usual is to be looked at.
+// isendOdd and irecvOdd are these calls in the cases that are not plain.
 func isendOdd[T any](op operation, c *Comm, buf []T, dst, tag int) (Request, error) {
 	t, err := elem[T]()
 	if err != nil {
@@ -137,10 +134,10 @@ func irecvOdd[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 	return c.irecv(t, bytesOf(buf), src, tag)
 }
 
-// As many arguments as there are registers for, and what is not as simple as most calls
-// apart, makes half the difference of these functions.
+// These functions take no more arguments than there are registers, and leave unusual cases to other functions.
+// That makes them twice as fast.
 
-func (c *Comm) isend(op operation, t *rpi.Type, p []byte, dst, tag int) (Request, error) {
+func (c *Comm) isend(op operation, t *engine.Type, p []byte, dst, tag int) (Request, error) {
 	if !c.plain(dst, tag) {
 		if err := c.checkSend(dst, tag); err != nil || dst == ProcNull {
 			return c.refused(op, dst, tag, err)
@@ -156,14 +153,14 @@ func (c *Comm) isend(op operation, t *rpi.Type, p []byte, dst, tag int) (Request
 }
 
 // mode of a send.
-func (op operation) mode() rpi.SendMode {
+func (op operation) mode() engine.SendMode {
 	if op == opIssend {
-		return rpi.Synchronous
+		return engine.Synchronous
 	}
-	return rpi.Standard
+	return engine.Standard
 }
 
-func (c *Comm) irecv(t *rpi.Type, p []byte, src, tag int) (Request, error) {
+func (c *Comm) irecv(t *engine.Type, p []byte, src, tag int) (Request, error) {
 	if !c.plain(src, tag) {
 		if err := c.checkRecv(src, tag); err != nil || src == ProcNull {
 			return c.refused(opIrecv, src, tag, err)
@@ -178,26 +175,34 @@ func (c *Comm) irecv(t *rpi.Type, p []byte, src, tag int) (Request, error) {
 	return Request{r, c, int32(src), int32(tag)}, nil
 }
 
-// refused is the result of a call that could not begin, or, without an error, need not:
-// with ProcNull.
+// refused is the result of a call that could not begin. Without an error it is the result of a call with
+// ProcNull, which need not begin.
 func (c *Comm) refused(op operation, peer, tag int, err error) (Request, error) {
 	if err == nil {
-		return Request{rpi.Request{Note: uint32(op)}, c, int32(peer), int32(tag)}, nil
+		return Request{engine.Request{Note: uint32(op)}, c, int32(peer), int32(tag)}, nil
 	}
 	return Request{}, c.failPeer(operations[op], op.role(), peer, tag, err)
 }
 
-// outcome is the engine's status as ours.
-func (r *Request) outcome(s rpi.Status) Status {
+// outcome returns the engine's status as a Status.
+func (r *Request) outcome(s engine.Status) Status {
 	if r.receives() {
-		return r.status(s)
+		return r.c.status(s, r.size(s.Type))
 	}
 	return emptyStatus
 }
 
-// failed is the result of a call that was to end the request.
-func (r *Request) failed(call string, s rpi.Status, err error) (Status, error) {
-	return r.outcome(s), r.fail(call, err)
+// outcomeOf is outcome after an error.
+func (r *Request) outcomeOf(s engine.Status, err error) Status {
+	if r.receives() {
+		return r.c.failed(s, r.size(s.Type), err)
+	}
+	return emptyStatus
+}
+
+// failed is the result of a call that should have ended the request.
+func (r *Request) failed(call string, s engine.Status, err error) (Status, error) {
+	return r.outcomeOf(s, err), r.fail(call, err)
 }
 
 // fail is Comm.failPeer for a call about the request: "Wait of Irecv(source 1, tag 7)".
@@ -216,10 +221,9 @@ func (r *Request) idle() (Status, bool) {
 	return Status{}, false
 }
 
-// Wait returns when the request is complete, and ends it: the buffer is the
-// caller's again. Errors: those of the operation; ErrRequest if it was ended
-// before; ErrDeadline of a view, after which the request is still active, and
-// Test ends it, if need be after Cancel. (MPI-4.1, chapter 3.7.3)
+// Wait returns when the request is complete, and ends it: the buffer belongs to the caller again. Errors: those
+// of the operation; ErrRequest if the request was ended before; ErrDeadline of a view. After ErrDeadline the
+// request is still active. Test ends it, after Cancel if need be. (MPI-4.1, chapter 3.7.3)
 func (r Request) Wait() (Status, error) {
 	if st, ok := r.idle(); ok {
 		return st, nil
@@ -231,8 +235,7 @@ func (r Request) Wait() (Status, error) {
 	return r.outcome(s), nil
 }
 
-// end is Wait on behalf of another call. Wait itself does without: what it is called
-// would be passed on each time.
+// end is Wait on behalf of another call. Wait does not use it, because passing the call's name costs time.
 func (r *Request) end(call string) (Status, error) {
 	if st, ok := r.idle(); ok {
 		return st, nil
@@ -268,10 +271,9 @@ func (r Request) Done() bool {
 	return ok || r.c.env.eng.Done(r.r)
 }
 
-// Cancel withdraws a receive that no message has matched yet: its Wait then
-// returns ErrCanceled. A receive that is matched already goes on, and Wait
-// returns its message. Sends cannot be cancelled: ErrRequest. (MPI-4.1, chapter
-// 3.8.4)
+// Cancel withdraws a receive that no message has matched yet. Its Wait then returns ErrCanceled. A receive that
+// is already matched goes on, and Wait returns its message. Sends cannot be cancelled: ErrRequest. (MPI-4.1,
+// chapter 3.8.4)
 func (r Request) Cancel() error {
 	if _, ok := r.idle(); ok {
 		return nil
@@ -293,15 +295,15 @@ func Waitall(rs []Request) ([]Status, error) {
 	return st, WaitallInto(rs, st)
 }
 
-// WaitallInto is Waitall that allocates nothing: the statuses go to st, which
-// is as long as rs, or nil where nobody needs them. (MPI-4.1, chapter 3.7.5)
+// WaitallInto is Waitall without allocation. The statuses go to st, which is as long as rs, or nil if nobody
+// needs them. (MPI-4.1, chapter 3.7.5)
 func WaitallInto(rs []Request, st []Status) error {
 	if st != nil && len(st) != len(rs) {
 		return &Error{Call: "WaitallInto", Err: fmt.Errorf("%w: %d statuses for %d requests", ErrCount, len(st), len(rs))}
 	}
 	first := 0
 	for first < len(rs) && !rs[first].r.Active() {
-		clearInto(rs, st, first, rpi.Status{})
+		clearInto(rs, st, first, engine.Status{})
 		first++
 	}
 	if first == len(rs) {
@@ -317,7 +319,7 @@ func WaitallInto(rs []Request, st []Status) error {
 				break
 			}
 		}
-		var v *rpi.View
+		var v *engine.View
 		if c := rs[i].c; c != nil {
 			v = c.view
 		}
@@ -337,7 +339,7 @@ func WaitallInto(rs []Request, st []Status) error {
 }
 
 // clearInto ends a request that succeeded.
-func clearInto(rs []Request, st []Status, i int, s rpi.Status) {
+func clearInto(rs []Request, st []Status, i int, s engine.Status) {
 	if st != nil {
 		var idle bool
 		if st[i], idle = rs[i].idle(); !idle {
@@ -347,11 +349,10 @@ func clearInto(rs []Request, st []Status, i int, s rpi.Status) {
 	rs[i] = Request{}
 }
 
-// waitFailure is what the engine says of one of several requests. It is turned
-// into our words outside the engine.
+// waitFailure is the engine's error for one of several requests. It becomes an Error outside the engine.
 type waitFailure struct {
 	i   int
-	st  rpi.Status
+	st  engine.Status
 	err error
 }
 
@@ -363,16 +364,16 @@ func joinFailures(rs []Request, st []Status, failures []waitFailure) error {
 			st[f.i] = s
 		}
 		failed = errors.Join(failed, fmt.Errorf("request %d: %w", f.i, err))
-		if !errors.Is(err, ErrDeadline) { // else still active, so still the caller's to wait for
+		if !errors.Is(err, ErrDeadline) { // after ErrDeadline the request is still active, and the caller may wait for it
 			rs[f.i] = Request{}
 		}
 	}
 	return failed
 }
 
-// Waitany waits until one of the requests is complete, clears it and returns
-// its index and status; Undefined if none is active. No request is passed over
-// for ever while others complete. (MPI-4.1, chapter 3.7.5)
+// Waitany waits until one of the requests is complete, clears it, and returns its index and status. The index
+// is Undefined if none is active. No request is passed over for ever while others complete. (MPI-4.1, chapter
+// 3.7.5)
 func Waitany(rs []Request) (int, Status, error) {
 	i, err := waitAny("Waitany", rs)
 	if i < 0 {
@@ -383,9 +384,9 @@ func Waitany(rs []Request) (int, Status, error) {
 	return i, st, err
 }
 
-// Waitsome waits until at least one request is complete, then clears all that
-// are, and returns their indices and statuses: none if none is active. The
-// error joins those of the requests that failed. (MPI-4.1, chapter 3.7.5)
+// Waitsome waits until at least one request is complete. It clears all that are complete, and returns their
+// indices and statuses. It returns none if none is active. The error joins those of the requests that failed.
+// (MPI-4.1, chapter 3.7.5)
 func Waitsome(rs []Request) ([]int, []Status, error) {
 	i, err := waitAny("Waitsome", rs)
 	if i < 0 {
@@ -394,8 +395,8 @@ func Waitsome(rs []Request) ([]int, []Status, error) {
 	return endSome("Waitsome", rs)
 }
 
-// Testall reports whether all requests are complete; if so it clears them and
-// returns their statuses, else it leaves them all. (MPI-4.1, chapter 3.7.5)
+// Testall reports whether all requests are complete. If so it clears them and returns their statuses. Otherwise
+// it leaves them all. (MPI-4.1, chapter 3.7.5)
 func Testall(rs []Request) ([]Status, bool, error) {
 	for _, r := range rs {
 		if !r.Done() {
@@ -406,9 +407,8 @@ func Testall(rs []Request) ([]Status, bool, error) {
 	return st, true, err
 }
 
-// Testany looks for one complete request, clears it and returns its index and
-// status. Without one ok is false; if none is active ok is true and the index
-// Undefined. (MPI-4.1, chapter 3.7.5)
+// Testany looks for one complete request, clears it, and returns its index and status. If none is complete, ok
+// is false. If none is active, ok is true and the index is Undefined. (MPI-4.1, chapter 3.7.5)
 func Testany(rs []Request) (index int, status Status, ok bool, err error) {
 	active := false
 	for i := range rs {
@@ -452,11 +452,11 @@ func endSome(call string, rs []Request) ([]int, []Status, error) {
 }
 
 // handlePool holds the engine's handles of the requests of one wait.
-var handlePool = sync.Pool{New: func() any { return new([]rpi.Request) }}
+var handlePool = sync.Pool{New: func() any { return new([]engine.Request) }}
 
 // waitAny returns the index of a complete request, -1 if none is active.
 func waitAny(call string, rs []Request) (int, error) {
-	hp := handlePool.Get().(*[]rpi.Request)
+	hp := handlePool.Get().(*[]engine.Request)
 	handles := (*hp)[:0]
 	var first *Request
 	for i := range rs {

@@ -2,12 +2,11 @@ package mpi
 
 import (
 	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Scan gives rank i the combination of the send of ranks 0..i, element by
-// element, in the order of ranks. All pass the same length and operator.
-// Errors: as Allreduce. (MPI-4.1, chapter 6.11.1)
+// Scan gives rank i the combination of the send of ranks 0..i, element by element, in the order of ranks. All
+// pass the same length and operator. Errors: as Allreduce. (MPI-4.1, chapter 6.11.1)
 func Scan[T any](c *Comm, send, recv []T, op Op[T]) error {
 	return scan(c, kindScan, send, recv, op)
 }
@@ -15,39 +14,24 @@ func Scan[T any](c *Comm, send, recv []T, op Op[T]) error {
 // ScanInPlace is Scan where buf holds the contribution before and the result
 // after. Errors: as Allreduce. (MPI-4.1, chapter 6.11.1)
 func ScanInPlace[T any](c *Comm, buf []T, op Op[T]) error {
-	return scanInPlace(c, kindScan, buf, op)
+	return reduction(c, kindScan, noRoot, buf, buf, op, nil, scanRanks)
 }
 
-// Exscan gives rank i the combination of the send of ranks 0..i-1; on rank 0
-// recv is left alone. Errors: as Allreduce. (MPI-4.1, chapter 6.11.2)
+// Exscan gives rank i the combination of the send of ranks 0..i-1. Rank 0's recv is left as it is. Errors: as
+// Allreduce. (MPI-4.1, chapter 6.11.2)
 func Exscan[T any](c *Comm, send, recv []T, op Op[T]) error {
 	return scan(c, kindExscan, send, recv, op)
 }
 
-// ExscanInPlace is Exscan where buf holds the contribution before and the
-// result after; on rank 0 it is left alone. Errors: as Allreduce. (MPI-4.1,
-// chapter 6.11.2)
+// ExscanInPlace is Exscan where buf holds the contribution before and the result after. Rank 0's buf is left as
+// it is. Errors: as Allreduce. (MPI-4.1, chapter 6.11.2)
 func ExscanInPlace[T any](c *Comm, buf []T, op Op[T]) error {
-	return scanInPlace(c, kindExscan, buf, op)
+	return reduction(c, kindExscan, noRoot, buf, buf, op, nil, scanRanks)
 }
 
 func scan[T any](c *Comm, k kind, send, recv []T, op Op[T]) error {
-	t, err := elem[T]()
-	sp, rp := bytesOf(send), bytesOf(recv)
-	x, err := c.enter(k, noRoot, t, len(sp), first(err, checkOp(op), compare("recv", len(recv), len(send)), apart(sp, rp)))
-	if err != nil {
-		return err
-	}
-	return x.leave(scanRanks(x, send, recv, op))
-}
-
-func scanInPlace[T any](c *Comm, k kind, buf []T, op Op[T]) error {
-	t, err := elem[T]()
-	x, err := c.enter(k, noRoot, t, len(bytesOf(buf)), first(err, checkOp(op)))
-	if err != nil {
-		return err
-	}
-	return x.leave(scanRanks(x, buf, buf, op))
+	err := first(compare("recv", len(recv), len(send)), apart(bytesOf(send), bytesOf(recv)))
+	return reduction(c, k, noRoot, send, recv, op, err, scanRanks)
 }
 
 func scanRanks[T any](x *collective, send, recv []T, op Op[T]) error {
@@ -66,8 +50,7 @@ func scanRanks[T any](x *collective, send, recv []T, op Op[T]) error {
 	return scanDoubling(x, send, recv, op)
 }
 
-// scanCentral leaves the work to rank 0, which combines in the same order as
-// scanDoubling.
+// scanCentral leaves the work to rank 0. Rank 0 combines in the same order as scanDoubling.
 func scanCentral[T any](x *collective, send, recv []T, op Op[T]) error {
 	n, k := x.c.size, len(send)
 	if x.c.rank != 0 {
@@ -93,14 +76,14 @@ func scanCentral[T any](x *collective, send, recv []T, op Op[T]) error {
 	return x.sendAll(bytesOf(all), equal(k, n))
 }
 
-// scanAll does what the rounds of scanDoubling do for all ranks, k elements
-// each: all gets the combinations of each rank and those below it, exclusive, if
-// it is not nil, those without the rank.
+// scanAll does for all ranks what the rounds of scanDoubling do; each rank has k elements. all then holds, for
+// each rank, the combination of it and the ranks below. exclusive, if not nil, holds that of the ranks below
+// alone.
 func scanAll[T any](all, exclusive []T, k int, op Op[T]) {
 	low, s := borrowSlice[T](k)
 	defer s.giveBack()
 	for d := k; d < len(all); d *= 2 {
-		for i := len(all) - k; i >= d; i -= k { // the lower one is still as the round before has left it
+		for i := len(all) - k; i >= d; i -= k { // the lower rank's elements are still those of the round before
 			span := all[i-d : i-d+k]
 			switch {
 			case exclusive == nil:
@@ -116,14 +99,14 @@ func scanAll[T any](all, exclusive []T, k int, op Op[T]) {
 	}
 }
 
-// scanShared: everybody reads all contributions and combines its own result.
+// scanShared makes every rank read all contributions and combine its own result.
 func scanShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
 	n, me, size := x.c.size, x.c.rank, x.t.Size
 	most := x.piece(segment) / size
 	all, s := borrowSlice[T](n * min(most, len(send)))
 	defer s.giveBack()
 	return strips(1, len(send), most, func(off, k int) error {
-		err := x.take(rpi.Turn{Need: rpi.Everybody, Send: bytesOf(send[off : off+k]), Want: k * size,
+		err := x.take(engine.Turn{Need: engine.Everybody, Send: bytesOf(send[off : off+k]), Want: k * size,
 			Len: k * size, Into: bytesOf(all), Stride: k * size})
 		if err == nil && scanOne(all, k, me, x.kind == kindExscan, op) {
 			copy(recv[off:], all[me*k:(me+1)*k])
@@ -132,9 +115,8 @@ func scanShared[T any](x *collective, send, recv []T, op Op[T], segment int) err
 	})
 }
 
-// scanOne does what the rounds of scanDoubling do for one rank: it leaves the
-// result at the rank's place in all, k elements each, and uses up those below. It
-// reports whether there is one.
+// scanOne does for one rank what the rounds of scanDoubling do. It leaves the result at the rank's place in
+// all, k elements each, and uses up those below. It reports whether there is a result.
 func scanOne[T any](all []T, k, me int, exclusive bool, op Op[T]) bool {
 	at := func(r int) []T { return all[r*k : (r+1)*k] }
 	for d := 1; d <= me; d *= 2 {
@@ -149,10 +131,9 @@ func scanOne[T any](all []T, k, me int, exclusive bool, op Op[T]) bool {
 	return me > 0 || !exclusive
 }
 
-// scanDoubling passes partial results up by doubling distances: after the round
-// of distance d a rank's range holds the combination of itself and the 2d-1
-// ranks below it, and result that of those below it alone (and itself, for
-// Scan). send and recv may be the same slice.
+// scanDoubling passes partial results up by doubling distances. After the round of distance d a rank's range
+// holds the combination of itself and the 2d-1 ranks below it. result holds that of the ranks below alone, and
+// for Scan of the rank itself, too. send and recv may be the same slice.
 func scanDoubling[T any](x *collective, send, recv []T, op Op[T]) error {
 	n, me := x.c.size, x.c.rank
 	span, s1 := borrowSlice[T](len(send))

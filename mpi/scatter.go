@@ -2,106 +2,35 @@ package mpi
 
 import (
 	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Scatter gives rank i the i-th block of root's send: len(send) at the root is
-// Size() times len(recv), which is the same everywhere; elsewhere send is not
-// looked at (nil will do). Errors: as Gather. (MPI-4.1, chapter 6.6)
+// Scatter gives rank i the i-th block of root's send. At the root len(send) is Size() times len(recv), which is
+// the same everywhere. Elsewhere send is ignored and may be nil. Errors: as Gather. (MPI-4.1, chapter 6.6)
 func Scatter[T any](c *Comm, send, recv []T, root int) error {
-	t, err := elem[T]()
-	sp, rp := bytesOf(send), bytesOf(recv)
-	if c.Rank() == root {
-		err = first(err, compare("send", len(send), c.Size()*len(recv)), apart(sp, rp))
-	}
-	x, err := c.enter(kindScatter, root, t, len(rp), err)
-	if err != nil {
-		return err
-	}
-	b := equal(len(recv), c.size)
-	if c.rank == root {
-		copy(rp, b.of(sp, t.Size, root))
-	}
-	return x.leave(x.scatter(sp, rp, b))
+	return portions(c, kindScatter, recv, send, root)
 }
 
-// ScatterInPlace is Scatter where, at the root, buf is all blocks, of which its
-// own stays at its place; elsewhere buf receives the block. Errors: as Gather.
-// (MPI-4.1, chapter 6.6)
+// ScatterInPlace is Scatter where the root's buf is all blocks, and its own block stays at its place. Elsewhere
+// buf receives the block. Errors: as Gather. (MPI-4.1, chapter 6.6)
 func ScatterInPlace[T any](c *Comm, buf []T, root int) error {
-	t, err := elem[T]()
-	p := bytesOf(buf)
-	n, k := max(c.Size(), 1), len(buf)
-	if c.Rank() == root {
-		k /= n
-		err = first(err, compare("buf", len(buf), k*n))
-	}
-	b := equal(k, n)
-	rp := p
-	if c.Rank() == root && err == nil {
-		rp = b.of(p, t.Size, root)
-	}
-	x, err := c.enter(kindScatter, root, t, len(rp), err)
-	if err != nil {
-		return err
-	}
-	return x.leave(x.scatter(p, rp, b))
+	return portionsInPlace(c, kindScatter, buf, root)
 }
 
-// Scatterv is Scatter of blocks of different lengths: rank i gets counts[i]
-// elements, from send[displs[i]:]; with displs nil they follow each other.
-// send, counts and displs are looked at by the root alone. Errors: as Gather.
+// Scatterv is Scatter of blocks of different lengths. Rank i gets counts[i] elements from send[displs[i]:]. If
+// displs is nil, the blocks follow each other. Only the root reads send, counts and displs. Errors: as Gather.
 // (MPI-4.1, chapter 6.6)
 func Scatterv[T any](c *Comm, send []T, counts, displs []int, recv []T, root int) error {
-	t, err := elem[T]()
-	sp, rp := bytesOf(send), bytesOf(recv)
-	tmp, s := borrowSlice[int](c.Size())
-	defer s.giveBack()
-	var b blocks
-	if c.Rank() == root {
-		var berr error
-		if b, berr = explicit("send", c.Size(), len(send), counts, displs, tmp); berr == nil {
-			berr = compare("recv", len(recv), counts[root])
-		}
-		err = first(err, berr, apart(sp, rp))
-	}
-	x, err := c.enter(kindScatterv, root, t, -1, err)
-	if err != nil {
-		return err
-	}
-	if c.rank != root {
-		return x.leave(x.recv(root, rp))
-	}
-	copy(rp, b.of(sp, t.Size, root))
-	return x.leave(x.sendAll(sp, b))
+	return portionsv(c, kindScatterv, recv, send, counts, displs, root)
 }
 
-// ScattervInPlace is Scatterv where, at the root, buf is all blocks, of which
-// its own stays at its place; elsewhere buf receives the block. Errors: as
-// Gather. (MPI-4.1, chapter 6.6)
+// ScattervInPlace is Scatterv where the root's buf is all blocks, and its own block stays at its place.
+// Elsewhere buf receives the block. Errors: as Gather. (MPI-4.1, chapter 6.6)
 func ScattervInPlace[T any](c *Comm, buf []T, counts, displs []int, root int) error {
-	t, err := elem[T]()
-	p := bytesOf(buf)
-	tmp, s := borrowSlice[int](c.Size())
-	defer s.giveBack()
-	var b blocks
-	if c.Rank() == root {
-		var berr error
-		b, berr = explicit("buf", c.Size(), len(buf), counts, displs, tmp)
-		err = first(err, berr)
-	}
-	x, err := c.enter(kindScatterv, root, t, -1, err)
-	if err != nil {
-		return err
-	}
-	if c.rank != root {
-		return x.leave(x.recv(root, p))
-	}
-	return x.leave(x.sendAll(p, b))
+	return portionsvInPlace(c, kindScatterv, buf, counts, displs, root)
 }
 
-// scatter brings the root's blocks of p to all ranks' mine; the root's own is
-// in place.
+// scatter copies the root's blocks of p to all ranks' mine. The root's own block is in place.
 func (x *collective) scatter(p, mine []byte, b blocks) error {
 	if x.c.size == 1 {
 		return nil
@@ -121,11 +50,11 @@ func (x *collective) scatter(p, mine []byte, b blocks) error {
 	return x.sendAll(p, b)
 }
 
-// scatterShared: the root posts what is next for each, and each takes its own.
+// scatterShared cuts the blocks into strips. The root posts a strip for each rank, and each rank takes its own.
 func (x *collective) scatterShared(p, mine []byte, segment int) error {
 	n, me, block := x.c.size, x.c.rank, len(mine)
 	return strips(n, block, x.piece(segment), func(off, k int) error {
-		turn := rpi.Turn{Need: rpi.FromOne, One: x.root, Want: n * k, Off: me * k, Len: k, Into: mine[off : off+k]}
+		turn := engine.Turn{Need: engine.FromOne, One: x.root, Want: n * k, Off: me * k, Len: k, Into: mine[off : off+k]}
 		if me == x.root {
 			turn.Send, turn.SendStride, turn.SendLen = p[off:], block, k
 			turn.Into, turn.Len = nil, 0
@@ -134,8 +63,8 @@ func (x *collective) scatterShared(p, mine []byte, segment int) error {
 	})
 }
 
-// scatterTree is gatherTree backwards: a rank that has blocks from its own
-// upwards hands the upper half of them to the rank they begin with.
+// scatterTree is gatherTree backwards. A rank has blocks from its own upwards. It passes the upper half of them
+// to the rank that they begin with.
 func (x *collective) scatterTree(p, mine []byte) error {
 	n, block := x.c.size, len(mine)
 	v := (x.c.rank - x.root + n) % n

@@ -4,16 +4,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// The messages that collectives are made of. A step is several at once: get and
-// put name them, run carries them out.
+// The messages that collectives are made of. A step is several messages at once: get and put add them, run
+// carries the step out.
 
 // send sends p to dst.
 func (x *collective) send(dst int, p []byte) error {
 	c := x.c
-	return sending(dst, x.eng.Send(c.toWorld(dst), c.ctx|1, x.tag, x.t, p, rpi.Standard, c.view))
+	return sending(dst, x.eng.Send(c.toWorld(dst), c.ctx|1, x.tag, x.t, p, engine.Standard, c.view))
 }
 
 func sending(dst int, err error) error {
@@ -25,20 +25,20 @@ func sending(dst int, err error) error {
 
 // recv receives exactly p from src.
 func (x *collective) recv(src int, p []byte) error {
-	s, err := x.eng.Recv(x.c.toWorld(src), x.c.ctx|1, rpi.AnyTag, x.t, p, x.c.view)
+	s, err := x.eng.Recv(x.c.toWorld(src), x.c.ctx|1, engine.AnyTag, x.t, p, x.c.view)
 	return x.check(src, &s, len(p), err)
 }
 
-// get adds to the step that exactly p comes from src.
+// get adds to the step a receive of exactly p from src.
 func (x *collective) get(src int, p []byte) {
 	s := &x.c.coll
-	s.moves = append(s.moves, rpi.Move{Peer: x.c.toWorld(src), Recv: true, Buf: p})
+	s.moves = append(s.moves, engine.Move{Peer: x.c.toWorld(src), Recv: true, Buf: p})
 }
 
-// put adds to the step that p goes to dst.
+// put adds to the step a send of p to dst.
 func (x *collective) put(dst int, p []byte) {
 	s := &x.c.coll
-	s.moves = append(s.moves, rpi.Move{Peer: x.c.toWorld(dst), Buf: p})
+	s.moves = append(s.moves, engine.Move{Peer: x.c.toWorld(dst), Buf: p})
 }
 
 // run carries the step out.
@@ -49,7 +49,7 @@ func (x *collective) run() error {
 	if len(moves) == 0 {
 		return nil
 	}
-	failed, err := x.eng.Together(moves, c.ctx|1, x.tag, rpi.AnyTag, x.t, c.view)
+	failed, err := x.eng.Together(moves, c.ctx|1, x.tag, engine.AnyTag, x.t, c.view)
 	var wrong error
 	for i := range moves {
 		m := &moves[i]
@@ -60,7 +60,7 @@ func (x *collective) run() error {
 		case err != nil:
 			wrong = sending(c.fromWorld(m.Peer), err)
 		}
-		m.Buf = nil // it is the caller's
+		m.Buf = nil // it belongs to the caller
 	}
 	if wrong == nil {
 		wrong = err
@@ -68,11 +68,11 @@ func (x *collective) run() error {
 	return wrong
 }
 
-// exchange sends sp to dst and receives rp from src at the same time: a step of
-// two, for less.
+// exchange sends sp to dst and receives rp from src at the same time. It does what a step of two messages does,
+// and costs less.
 func (x *collective) exchange(dst int, sp []byte, src int, rp []byte) error {
 	c := x.c
-	s, received, err := x.eng.Exchange(c.toWorld(dst), sp, c.toWorld(src), rp, c.ctx|1, x.tag, rpi.AnyTag, x.t, c.view)
+	s, received, err := x.eng.Exchange(c.toWorld(dst), sp, c.toWorld(src), rp, c.ctx|1, x.tag, engine.AnyTag, x.t, c.view)
 	switch {
 	case err != nil && !received:
 		return sending(dst, err)
@@ -82,7 +82,7 @@ func (x *collective) exchange(dst int, sp []byte, src int, rp []byte) error {
 	return nil
 }
 
-// getAll adds that every other rank's block of p comes from it.
+// getAll adds to the step the receives of every other rank's block of p.
 func (x *collective) getAll(p []byte, b *blocks) {
 	for d := 1; d < x.c.size; d++ {
 		i := x.below(d)
@@ -90,7 +90,7 @@ func (x *collective) getAll(p []byte, b *blocks) {
 	}
 }
 
-// putAll adds that every other rank gets its block of p, from the next rank on.
+// putAll adds to the step the sends of every other rank's block of p. It begins with the next higher rank.
 func (x *collective) putAll(p []byte, b *blocks) {
 	for d := 1; d < x.c.size; d++ {
 		i := x.above(d)
@@ -98,8 +98,7 @@ func (x *collective) putAll(p []byte, b *blocks) {
 	}
 }
 
-// spread sends every other rank its block of sp and receives that rank's into
-// its block of rp, all at once.
+// spread sends every other rank its block of sp, and receives that rank's block of rp, all at once.
 func (x *collective) spread(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
 	x.getAll(rp, rb)
 	x.putAll(sp, sb)
@@ -118,7 +117,7 @@ func (x *collective) sendAll(p []byte, b blocks) error {
 	return x.run()
 }
 
-// above and below are the ranks a distance of d < n away, counted round.
+// above and below return the rank at distance d < n, modulo n.
 func (x *collective) above(d int) int {
 	if r := x.c.rank + d; r < x.c.size {
 		return r
@@ -133,17 +132,16 @@ func (x *collective) below(d int) int {
 	return x.c.rank - d + x.c.size
 }
 
-// drop gives up a receive after an error, if it is still active, so that its
-// buffer is the caller's again: a message that has begun to arrive is waited
-// for.
-func drop(e *rpi.Engine, r rpi.Request) {
+// drop gives up a receive after an error, if it is still active, so that its buffer belongs to the caller
+// again. It waits for a message that has begun to arrive.
+func drop(e *engine.Engine, r engine.Request) {
 	if e.Cancel(r) == nil {
 		_, _ = e.Wait(r, nil)
 	}
 }
 
 // check compares what was received with what the call expects.
-func (x *collective) check(src int, s *rpi.Status, want int, err error) error {
+func (x *collective) check(src int, s *engine.Status, want int, err error) error {
 	switch {
 	case err == nil && int32(s.Tag) == x.tag && s.Bytes == want:
 		return nil
@@ -153,9 +151,9 @@ func (x *collective) check(src int, s *rpi.Status, want int, err error) error {
 	return x.differs(src, s, x.tag, want)
 }
 
-// differs says how another rank's part does not fit to this one's. The tag of a turn
-// tells of earlier calls, too.
-func (x *collective) differs(src int, s *rpi.Status, tag int32, want int) error {
+// differs says in what another rank's call differs from this one's. The tag of a turn also depends on earlier
+// calls.
+func (x *collective) differs(src int, s *engine.Status, tag int32, want int) error {
 	other, seq := kind(s.Tag>>26), s.Tag>>16&0x3ff
 	switch {
 	case int32(s.Tag) == tag:
@@ -163,7 +161,7 @@ func (x *collective) differs(src int, s *rpi.Status, tag int32, want int) error 
 	case other != x.kind || seq != int(tag>>16&0x3ff):
 		return fmt.Errorf("%w: rank %d is in %v, its call %d", ErrMismatch, src, other, uint64(seq)|(x.seq&^0x3ff))
 	case tag != x.tag:
-		return fmt.Errorf("%w: rank %d has made this call, or one before, with another root, length or element type", ErrMismatch, src)
+		return fmt.Errorf("%w: rank %d has made this call, or one before, with another root, length, element type or operator", ErrMismatch, src)
 	}
-	return fmt.Errorf("%w: rank %d is in the same call with another root, length or element type", ErrMismatch, src)
+	return fmt.Errorf("%w: rank %d is in the same call with another root, length, element type or operator", ErrMismatch, src)
 }

@@ -7,38 +7,34 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// basics are the descriptors of the kinds of numbers, by reflect.Kind, which is
-// their ID. int, uint and uintptr have 8 bytes on every machine we run on.
-var basics = func() (b [reflect.Complex128 + 1]rpi.Type) {
+// basics are the descriptors of numeric kinds. The index is the reflect.Kind, which is also the descriptor's
+// ID. int, uint and uintptr have 8 bytes on every machine that gorun runs on.
+var basics = func() (b [reflect.Complex128 + 1]engine.Type) {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[bool](),
 		reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](), reflect.TypeFor[int64](),
 		reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[uintptr](),
 		reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[complex64](), reflect.TypeFor[complex128](),
 	} {
-		b[t.Kind()] = rpi.Type{ID: uint32(t.Kind()), Size: int(t.Size()), Name: t.Kind().String(), Swap: each(int(t.Size()), swapOne(t))}
+		b[t.Kind()] = engine.Type{ID: uint32(t.Kind()), Size: int(t.Size()), Name: t.Kind().String(), Swap: each(int(t.Size()), swapOne(t))}
 	}
 	return
 }()
 
-// composite holds what is known of arrays and structs, by reflect.Type.
+// composite caches descriptors of arrays and structs.
 var composite sync.Map // reflect.Type -> described
 
 type described struct {
-	t   *rpi.Type
+	t   *engine.Type
 	err error
 }
 
-// compositeID marks the IDs of arrays and structs: a hash of the layout.
-const compositeID = 1 << 31
-
-// basic returns the descriptor of T, of which p is a nil pointer, if T is one of the
-// types that most messages are of; else nil. The next call's lock waits for all loads
-// before it, and this takes two, one after the other, where reflection takes five.
-func basic(p any) *rpi.Type {
+// basic returns the descriptor of T if T is one of the most frequent types; else nil. p is a nil pointer to T.
+// The next call's lock waits for all loads before it: basic takes two dependent loads, reflection takes five.
+func basic(p any) *engine.Type {
 	switch p.(type) {
 	case *byte:
 		return &basics[reflect.Uint8]
@@ -63,7 +59,7 @@ func basic(p any) *rpi.Type {
 }
 
 // elem returns the descriptor of T, or ErrType naming T.
-func elem[T any]() (*rpi.Type, error) {
+func elem[T any]() (*engine.Type, error) {
 	rt := reflect.TypeFor[T]()
 	if k := rt.Kind(); k <= reflect.Complex128 {
 		return &basics[k], nil
@@ -71,28 +67,27 @@ func elem[T any]() (*rpi.Type, error) {
 	return describe(rt)
 }
 
-func describe(rt reflect.Type) (*rpi.Type, error) {
+func describe(rt reflect.Type) (*engine.Type, error) {
 	if d, ok := composite.Load(rt); ok {
 		return d.(described).t, d.(described).err
 	}
 	layout, err := appendLayout(nil, rt, 0)
 	if err == nil && rt.Size() == 0 {
-		err = fmt.Errorf("has no size")
+		err = fmt.Errorf("%v has no size", rt)
 	}
 	d := described{err: err}
 	if err != nil {
-		d.err = fmt.Errorf("%w: %v cannot be sent: %w; use SendObject, or a type of fixed size without pointers", ErrType, rt, err)
+		d.err = fmt.Errorf("%w: %v cannot be sent: elements must have a fixed size and no pointers, but %w; use SendObject or []byte", ErrType, rt, err)
 	} else {
 		h := fnv.New32a()
 		h.Write(layout)
-		d.t = &rpi.Type{ID: h.Sum32() | compositeID, Size: int(rt.Size()), Name: rt.String(), Swap: each(int(rt.Size()), swapOne(rt))}
+		d.t = &engine.Type{ID: h.Sum32() | engine.LayoutType, Size: int(rt.Size()), Name: rt.String(), Swap: each(int(rt.Size()), swapOne(rt))}
 	}
 	composite.Store(rt, d)
 	return d.t, d.err
 }
 
-// sizeOf returns the size of an element of the type with that ID, 0 if there is no
-// such type here.
+// sizeOf returns the size of an element of the type with that ID, or 0 if this process knows no such type.
 func sizeOf(id uint32) int {
 	size := 0
 	if id < uint32(len(basics)) {
@@ -107,9 +102,8 @@ func sizeOf(id uint32) int {
 	return size
 }
 
-// appendLayout describes the memory of one element in words that do not depend
-// on names: kinds at offsets, arrays with their length, the size at the end.
-// Types of equal layout may be sent as each other.
+// appendLayout describes the memory of one element in words that do not depend on names: kinds at offsets,
+// arrays with their length, the size at the end. Types of equal layout may be sent as each other.
 func appendLayout(b []byte, rt reflect.Type, off uintptr) ([]byte, error) {
 	var err error
 	switch k := rt.Kind(); {
@@ -132,14 +126,13 @@ func appendLayout(b []byte, rt reflect.Type, off uintptr) ([]byte, error) {
 		}
 		b = append(b, '}')
 	default:
-		return nil, fmt.Errorf("%v is a %v", rt, k)
+		return nil, fmt.Errorf("%v refers to other memory", rt)
 	}
 	b = append(b, '/')
 	return strconv.AppendUint(b, uint64(rt.Size()), 10), err
 }
 
-// swapOne returns what converts one element between byte orders, nil if there
-// is nothing to do.
+// swapOne returns a function that converts one element between byte orders, or nil if there is nothing to do.
 func swapOne(rt reflect.Type) func(p []byte) {
 	switch rt.Kind() {
 	case reflect.Bool, reflect.Int8, reflect.Uint8:

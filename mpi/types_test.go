@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"pgregory.net/rapid"
 )
 
@@ -60,7 +60,7 @@ func TestTypeIDs(t *testing.T) {
 			Y int8
 		}](t),
 	} {
-		if id&compositeID == 0 || seen[id] != "" {
+		if id&engine.LayoutType == 0 || seen[id] != "" {
 			t.Errorf("%s and %q have the ID %#x", name, seen[id], id)
 		}
 		seen[id] = name
@@ -82,6 +82,33 @@ func TestRefusedTypes(t *testing.T) {
 	for _, err := range []error{refused[string](), refused[*int](), refused[map[int]int](), refused[func()](), refused[chan int](), refused[any](), refused[unsafe.Pointer](), refused[struct{}](), refused[[0]int]()} {
 		if !errors.Is(err, ErrType) {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// The text says what elements must be, not what a string is.
+func TestRefusedText(t *testing.T) {
+	const want = "string cannot be sent: elements must have a fixed size and no pointers, but string refers to other memory; use SendObject or []byte"
+	if err := refused[string](); !strings.HasSuffix(err.Error(), want) {
+		t.Error(err)
+	}
+}
+
+// Errors name no elements where the program gives none.
+func TestCollectiveName(t *testing.T) {
+	choice, err := elem[splitChoice]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, x := range map[string]*collective{
+		"Split(call 1)":                  {kind: kindSplit, t: choice, bytes: choice.Size, seq: 1},
+		"Barrier(call 2)":                {kind: kindBarrier, t: &basics[reflect.Uint8], seq: 2},
+		"Dup(call 3)":                    {kind: kindDup, bytes: -1, seq: 3},
+		"Bcast(root 1, 2 uint8, call 4)": {kind: kindBcast, root: 1, t: &basics[reflect.Uint8], bytes: 2, seq: 4},
+		"Allgather(0 uint8, call 5)":     {kind: kindAllgather, t: &basics[reflect.Uint8], seq: 5},
+	} {
+		if got := x.name(); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
@@ -170,7 +197,7 @@ func BenchmarkElem(b *testing.B) {
 // More than four words, or fields, and every Isend would wait for the stores of
 // the one before.
 func TestRequestFitsRegisters(t *testing.T) {
-	for _, rt := range []reflect.Type{reflect.TypeFor[Request](), reflect.TypeFor[rpi.Request]()} {
+	for _, rt := range []reflect.Type{reflect.TypeFor[Request](), reflect.TypeFor[engine.Request]()} {
 		if rt.Size() > 32 || rt.NumField() > 4 {
 			t.Errorf("%v has %d bytes in %d fields", rt, rt.Size(), rt.NumField())
 		}

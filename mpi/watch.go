@@ -6,33 +6,40 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// The watch finds collectives that would hang because the ranks disagree, e.g.
-// two that each take the other for the root. It looks at the communicators
-// twice a second and costs the calls themselves a few stores:
+// The watch finds collectives that would hang because the ranks disagree: for example, two ranks that each take
+// the other for the root. It looks at the communicators twice a second. The calls themselves pay a few stores
+// for it.
 //
-//	member, blocked in the same call at two looks,
-//	or whose call was refused for its arguments,
-//	or who was in Finalize at two looks              --report-->  rank 0 of the communicator
-//	rank 0, if two reports differ about one call     --verdict->  all members, and poisons it
+// A member reports to rank 0 of the communicator when one of these holds:
 //
-// Reports and verdicts travel in a context of their own and are drained at each
-// look, so that none stays behind.
+//   - It was blocked in the same call at two looks, or made no call after a Dup, which waits for nobody.
+//   - One of these holds on a communicator made of this one.
+//   - Its call was refused for its arguments.
+//   - It was in Finalize at two looks.
+//
+// Rank 0 compares the reports with each other and with its own calls. If two differ about one call, it sends a
+// verdict to all members, and poisons the communicator. If that call makes a communicator, all communicators
+// made of this one are poisoned, too: some ranks wait there for others that do not know of it.
+//
+// Reports and verdicts travel in a context of their own. Each look receives all that has arrived, so none stays
+// behind.
 //
 //	report   tag 0, u64s: incarnation (born), context, then (what, root, bytes) of the calls begun last
 //	verdict  tag 1, bytes: incarnation u64, context u64, class u8, text
 type watch struct {
 	env  *env
-	born uint64 // incarnation in which the program began, the same in all ranks
+	born uint64 // incarnation in which the program began; the same on all ranks
 
 	mu       sync.Mutex
 	comms    map[uint64]*watched
-	verdicts map[uint64]error // why a communicator was poisoned
+	verdicts map[uint64]*verdict // why a communicator was poisoned
 	started  bool
 	ended    bool // the last look was in Finalize
 	quit     chan struct{}
@@ -41,13 +48,13 @@ type watch struct {
 	draining sync.Mutex
 }
 
-// watched is a communicator, and what its rank 0 has been told.
+// watched is a communicator, with what this rank has reported of it, and on rank 0 what others have reported.
 type watched struct {
 	c       *core
-	seen    uint64 // call in progress at the last look
+	seen    uint64 // call in which others might have waited at the last look
 	told    uint64 // call that was reported
 	refused uint64 // call that was reported as refused
-	left    bool   // it was reported that no more calls come
+	left    bool   // it was reported that no more calls will come
 	reports map[int][]call
 }
 
@@ -75,7 +82,7 @@ func (a call) String() string {
 
 var (
 	watchEvery = 500 * time.Millisecond // less in tests
-	sayWithin  = 2 * time.Second        // then a rank that does not take it is left alone; more in tests
+	sayWithin  = 2 * time.Second        // how long say waits for a rank that does not take its message; more in tests
 )
 
 const (
@@ -86,28 +93,28 @@ const (
 
 var watchContext = contextOf(0, 0, "watch")
 
-// classes are the errors that a verdict can carry to other ranks.
-var classes = []error{ErrMismatch, ErrPeerFailed, ErrDeadline, ErrTruncate, ErrType}
+// classes are the errors that a verdict can carry to other ranks. ErrDeadline becomes ErrGaveUp there.
+var classes = []error{errMade, ErrMismatch, ErrPeerFailed, ErrDeadline, ErrTruncate, ErrType, ErrOp}
 
 func (w *watch) init(e *env) {
-	// A process that is restored as a whole goes on with its calls: what was said
-	// of them in the incarnation before is still true. One that begins anew from a
-	// portable image must not believe what that holds.
+	// A process restored from a native image goes on with its calls, so verdicts of an earlier incarnation are
+	// still true. A process that begins anew from a portable image must not believe verdicts that the image
+	// holds.
 	w.env, w.born = e, e.job.Incarnation()
 	w.comms = map[uint64]*watched{}
-	w.verdicts = map[uint64]error{}
+	w.verdicts = map[uint64]*verdict{}
 	e.job.RegisterContext(watchContext, "the watch over collectives")
 }
 
-// add makes a communicator known.
+// add begins to look at a communicator.
 func (w *watch) add(c *core) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.comms[c.ctx] = &watched{c: c}
 }
 
-// remove forgets it, unless a call was refused here of which the others, who may wait in
-// it, are still to be told: by the next look, or by rank 0 when they have reported.
+// remove forgets a communicator. It keeps one in which a call was refused here: the others may wait in that
+// call and are still to be told. The next look does that, or rank 0 once they have reported.
 func (w *watch) remove(c *core) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +126,20 @@ func (w *watch) remove(c *core) {
 	delete(w.comms, c.ctx)
 }
 
-// start begins to watch, at the first collective among several ranks.
+// cores returns the rank's communicators.
+func (w *watch) cores() []*core {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []*core
+	for _, x := range w.comms {
+		if !x.c.freed.Load() { // not yet removed, see remove
+			all = append(all, x.c)
+		}
+	}
+	return all
+}
+
+// start begins the looks, at the first collective among several ranks.
 func (w *watch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,28 +147,28 @@ func (w *watch) start() {
 		return
 	}
 	w.started, w.quit, w.done = true, make(chan struct{}), make(chan struct{})
-	go w.run()
+	go w.run(w.quit)
 }
 
 // stop ends the watch and waits for it.
 func (w *watch) stop() {
 	w.mu.Lock()
-	started := w.started
-	w.started = true // for good
+	quit := w.quit
+	w.started, w.quit = true, nil // for good
 	w.mu.Unlock()
-	if started && w.quit != nil {
-		close(w.quit)
+	if quit != nil {
+		close(quit)
 		<-w.done
 	}
 }
 
-func (w *watch) run() {
+func (w *watch) run(quit <-chan struct{}) {
 	defer close(w.done)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-w.quit:
+		case <-quit:
 			return
 		case <-tick.C:
 			w.look()
@@ -156,15 +176,19 @@ func (w *watch) run() {
 	}
 }
 
-// look reports calls that have not moved since the last look, and hears what
-// others report.
+// look reports calls that have not moved since the last look, and receives what others report.
 func (w *watch) look() {
 	w.mu.Lock()
 	var stuck []*watched
 	ends := w.ended
 	w.ended = w.env.ended.Load()
+	add := func(x *watched) {
+		if !slices.Contains(stuck, x) {
+			stuck = append(stuck, x)
+		}
+	}
 	for _, x := range w.comms {
-		seq := x.c.coll.running()
+		seq := x.c.coll.waited()
 		refused := x.c.coll.refused.Load()
 		blocked := seq != 0 && seq == x.seen && seq != x.told
 		if blocked {
@@ -173,23 +197,26 @@ func (w *watch) look() {
 		leaves := ends && !x.left && x.c.size > 1
 		x.left = x.left || leaves
 		if blocked || leaves || refused != x.refused {
-			stuck = append(stuck, x)
+			add(x)
+		}
+		for p := w.comms[x.c.from]; blocked && p != nil; p = w.comms[p.c.from] {
+			add(p)
 		}
 		x.refused = refused
 		x.seen = seq
 	}
 	w.mu.Unlock()
 	for _, x := range stuck {
-		if err := w.report(x.c); errors.Is(err, rpi.ErrDeadline) {
+		if err := w.report(x.c); errors.Is(err, engine.ErrDeadline) {
 			w.mu.Lock()
-			x.told, x.left = 0, false // to be said again: the time may have passed while this process was an image
+			x.told, x.left = 0, false // report again: the time may have passed while this process was an image
 			w.mu.Unlock()
 		}
 	}
 	w.drain()
 }
 
-// report tells rank 0 of the communicator the calls begun last.
+// report tells rank 0 of the communicator which calls this rank began last.
 func (w *watch) report(c *core) error {
 	calls := c.recent()
 	if c.rank == 0 {
@@ -203,7 +230,7 @@ func (w *watch) report(c *core) error {
 	return w.say(c.toWorld(0), tagReport, &basics[reflect.Uint64], bytesOf(words), sayWithin)
 }
 
-// recent copies the calls begun last.
+// recent returns copies of the calls begun last.
 func (c *core) recent() []call {
 	var out []call
 	last := c.coll.word.Load() >> 1
@@ -218,18 +245,22 @@ func (c *core) recent() []call {
 	return out
 }
 
-// compare holds a member's calls against what others have reported.
+// compare compares a member's calls with those that others have reported.
 func (w *watch) compare(ctx uint64, world int, calls []call) {
 	w.mu.Lock()
 	x := w.comms[ctx]
-	if x == nil { // freed here, or made by the others only
+	if x == nil { // freed here, or made by other ranks only
 		w.mu.Unlock()
 		return
 	}
+	rank := x.c.fromWorld(world)
 	var err error
+	if rank != 0 {
+		err = differ(rank, calls, 0, x.c.recent())
+	}
 	for other, theirs := range x.reports {
 		if other != world && err == nil {
-			err = differ(x.c.fromWorld(world), calls, x.c.fromWorld(other), theirs)
+			err = differ(rank, calls, x.c.fromWorld(other), theirs)
 		}
 	}
 	if x.reports == nil {
@@ -239,16 +270,85 @@ func (w *watch) compare(ctx uint64, world int, calls []call) {
 	w.mu.Unlock()
 	if err != nil {
 		x.c.poison(err)
+		w.poisonBelow(ctx, err)
 	}
 }
 
-// differ compares calls of equal number.
+// poisonBelow poisons all communicators made of this one, and those made of them, if err says that the ranks
+// disagree about a call that makes a communicator.
+func (w *watch) poisonBelow(ctx uint64, err error) {
+	if !errors.Is(err, errMade) {
+		return
+	}
+	w.mu.Lock()
+	var below []*core
+	for _, x := range w.comms {
+		for p := x; p != nil; p = w.comms[p.c.from] {
+			if p.c.from == ctx {
+				below = append(below, x.c)
+				break
+			}
+		}
+	}
+	w.mu.Unlock()
+	for _, c := range below {
+		c.poison(err)
+	}
+}
+
+// differ returns an error if two ranks' calls of equal number differ.
 func differ(a int, as []call, b int, bs []call) error {
+	x, y, ok := firstDifference(as, bs)
+	if !ok {
+		return nil
+	}
+	class := ErrMismatch
+	if kind(x.what) == kindDup || kind(y.what) == kindDup {
+		class = errMade
+	}
+	return fmt.Errorf("%w: rank %d is in %v, rank %d in %v", class, a, x, b, y)
+}
+
+func firstDifference(as, bs []call) (x, y call, ok bool) {
 	for _, x := range as {
 		for _, y := range bs {
 			if x.seq() == y.seq() && x != y {
-				return fmt.Errorf("%w: rank %d is in %v, rank %d in %v", ErrMismatch, a, x, b, y)
+				return x, y, true
 			}
+		}
+	}
+	return call{}, call{}, false
+}
+
+// conclude notes why a communicator has failed.
+func (w *watch) conclude(ctx uint64, class int, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.verdicts[ctx] == nil {
+		w.verdicts[ctx] = passedOn(class, text)
+	}
+}
+
+// tell returns the verdict on a communicator, or nil if there is none. It notes that the program now knows of
+// the failure.
+func (w *watch) tell(ctx uint64) *verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := w.verdicts[ctx]
+	if v != nil {
+		v.told = true
+	}
+	return v
+}
+
+// untold returns a disagreement that the program does not know of, or nil. The program knows of a call whose
+// arguments were wrong here.
+func (w *watch) untold() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ctx, v := range w.verdicts {
+		if x := w.comms[ctx]; x != nil && !v.told && x.c.coll.refused.Load() == 0 && errors.Is(v, ErrMismatch) {
+			return v
 		}
 	}
 	return nil
@@ -264,13 +364,10 @@ func (w *watch) verdict(c *core, cause error) {
 	}
 	text := cause.Error()
 	p = append(append(p, byte(class)), text...)
-	w.mu.Lock()
-	w.verdicts[c.ctx] = passedOn(class, text)
-	w.mu.Unlock()
-	// A rank that cannot be told is dead or about to be, then the job's end will tell
-	// the others, or it takes nothing. A caller whose deadline has passed waits for no
-	// such rank, which gets to know the class of the error all the same; but for as long
-	// as the watch does that has begun to tell another cause.
+	w.conclude(c.ctx, class, text)
+	// A rank that cannot be told has died, is about to die, or takes nothing. If it dies, the end of the job
+	// tells the others. A caller whose deadline has passed waits for no such rank: that rank still learns the
+	// class of the error. But it does wait while the watch tells another cause.
 	within := sayWithin
 	if errors.Is(cause, ErrDeadline) {
 		within = sayBriefly
@@ -282,40 +379,46 @@ func (w *watch) verdict(c *core, cause error) {
 	told.Wait()
 }
 
-func passedOn(class int, text string) error {
-	err := &verdictError{text: text, is: []error{ErrPoisoned}}
-	if class < len(classes) {
-		err.is = append(err.is, classes[class])
+// passedOn is a failure of a collective as another rank sees it, or as this rank sees it later.
+func passedOn(class int, text string) *verdict {
+	v := &verdict{text: "communicator failed: " + text, is: []error{ErrPoisoned}}
+	switch {
+	case class >= len(classes):
+	case classes[class] == ErrDeadline: // the deadline of another rank, or of an earlier call
+		v.is = append(v.is, ErrGaveUp)
+	default:
+		v.is = append(v.is, classes[class])
 	}
-	return err
+	return v
 }
 
-// verdictError is a failure of a collective, as seen on another rank or later.
-type verdictError struct {
+// verdict is an error that another rank has told, or that is known from before.
+type verdict struct {
 	text string
 	is   []error
+	told bool // the program has been given it
 }
 
-func (e *verdictError) Error() string   { return "communicator failed: " + e.text }
-func (e *verdictError) Unwrap() []error { return e.is }
+func (e *verdict) Error() string   { return e.text }
+func (e *verdict) Unwrap() []error { return e.is }
 
-// say sends to a rank of the world, if it takes it in time.
-func (w *watch) say(world int, tag int32, t *rpi.Type, p []byte, within time.Duration) error {
+// say sends to a rank of the world. It fails if that rank does not take the message in time.
+func (w *watch) say(world int, tag int32, t *engine.Type, p []byte, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	v := rpi.NewView(ctx, w.env.eng)
+	v := engine.NewView(ctx, w.env.eng)
 	defer v.Stop()
-	return w.env.eng.Send(world, watchContext, tag, t, p, rpi.Standard, v)
+	return w.env.eng.Send(world, watchContext, tag, t, p, engine.Standard, v)
 }
 
-// drain hears what has arrived. It probes and then receives, under a lock of its
-// own, rather than with a matched probe: a message taken out of the queue and
-// not yet received would be in the way of a checkpoint that begins in between.
+// drain receives what has arrived. It probes and then receives, under a lock of its own. A matched probe would
+// not do: a message taken out of the queue and not yet received would be in the way of a checkpoint that begins
+// in between.
 func (w *watch) drain() {
 	w.draining.Lock()
 	defer w.draining.Unlock()
 	for {
-		s, ok, err := w.env.eng.Iprobe(rpi.AnySource, watchContext, rpi.AnyTag)
+		s, ok, err := w.env.eng.Iprobe(engine.AnySource, watchContext, engine.AnyTag)
 		if err != nil || !ok {
 			return
 		}
@@ -332,12 +435,14 @@ func (w *watch) drain() {
 	}
 }
 
-func (w *watch) hear(s rpi.Status, p []byte) {
+func (w *watch) hear(s engine.Status, p []byte) {
 	if s.Tag == tagVerdict {
 		if len(p) > 8 {
-			w.mu.Lock()
-			w.verdicts[binary.NativeEndian.Uint64(p)] = passedOn(int(p[8]), string(p[9:]))
-			w.mu.Unlock()
+			ctx, class, text := binary.NativeEndian.Uint64(p), int(p[8]), string(p[9:])
+			w.conclude(ctx, class, text)
+			if class < len(classes) {
+				w.poisonBelow(ctx, &verdict{text: text, is: []error{classes[class]}})
+			}
 		}
 		return
 	}
@@ -349,12 +454,10 @@ func (w *watch) hear(s rpi.Status, p []byte) {
 	w.compare(ctx, s.Source, calls)
 }
 
-// explain adds to ErrPoisoned why, if a verdict has come.
+// explain adds the verdict, if there is one, to ErrPoisoned.
 func (e *env) explain(ctx uint64, err error) error {
 	e.watch.drain()
-	e.watch.mu.Lock()
-	defer e.watch.mu.Unlock()
-	if v := e.watch.verdicts[ctx]; v != nil {
+	if v := e.watch.tell(ctx); v != nil {
 		return v
 	}
 	return err

@@ -2,7 +2,7 @@ package rpi
 
 import "encoding/binary"
 
-// Kind says what a frame is.
+// Kind tells what a frame is.
 type Kind uint8
 
 // The frames that travel between two ranks. All of them are counted in the
@@ -16,21 +16,21 @@ const (
 	Direct                    // the same, but the bytes were written straight into the receiver's memory
 	Ack                       // a synchronous eager send was matched; Req is the sender's request
 	Poison                    // the communicator Ctx has failed at the sender; Off is a Poison code
-	Fin                       // the receiver has read Off bytes of a published message itself and reads no more; Req is the sender's request
-	Line                      // line Off of a team of context Ctx, payload Len bytes; Req tells the team from earlier ones (see Team)
+	Fin                       // the receiver has read Off bytes of a published message itself and will read no more; Req is the sender's request
+	Line                      // line Off of a team of context Ctx, payload Len bytes; Req tells the team from earlier ones (see internal/team)
 )
 
 // HeaderSize is the size in bytes of a frame's header on the wire.
 const HeaderSize = 48
 
-// MaxFrame is the longest message in bytes that travels as one frame. A longer
-// one is announced (RTS) and travels as Data frames that each name request and
-// offset, so that a half-sent message can be finished over another transport.
+// MaxFrame is the longest message in bytes that travels as one frame. A longer one is announced (RTS) and
+// travels as Data frames. Each names its request and offset, so a half-sent message can be finished over
+// another transport.
 const MaxFrame = 256 << 10
 
-// MaxData is the largest payload of a Data frame in bytes. Those have their
-// place in the receiver's buffer, so they may be larger than what may have to
-// be kept: each is one write to a socket, and fewer are faster.
+// MaxData is the largest payload of a Data frame in bytes. It exceeds MaxFrame, because a Data frame has its
+// place in the receiver's buffer and never has to be kept. Each is one write to a socket, and fewer writes are
+// faster.
 const MaxData = 1 << 20
 
 // Header is the head of every frame. On the wire it is little-endian:
@@ -40,8 +40,8 @@ const MaxData = 1 << 20
 //	2 -     u16   16 ctx  u64
 //	4 tag   i32
 //
-// The payload that follows is in the sender's native byte order; a job whose
-// ranks differ in byte order is refused at start.
+// The payload that follows is in the sender's byte order. A job whose ranks differ in byte order is refused at
+// start.
 type Header struct {
 	Kind  Kind
 	Flags uint8
@@ -62,8 +62,8 @@ func (h *Header) PayloadLen() int {
 	return 0
 }
 
-// Counted returns what the frame adds to the bookmarks, in bytes. A Direct
-// frame counts what was written past the stream as well.
+// Counted returns what the frame adds to the bookmarks, in bytes. For a Direct frame that includes the bytes
+// written past the stream.
 func (h *Header) Counted() uint64 {
 	switch h.Kind {
 	case Eager, EagerSync, Data, Direct, Line:
@@ -85,8 +85,7 @@ func (h *Header) Encode(p []byte) {
 	binary.LittleEndian.PutUint64(p[40:], h.Off)
 }
 
-// Decode reads the header from p, which has at least HeaderSize bytes, and reports
-// whether it is Valid.
+// Decode reads the header from p, which has at least HeaderSize bytes. It reports whether the header is Valid.
 func (h *Header) Decode(p []byte) bool {
 	_ = p[HeaderSize-1]
 	h.Kind, h.Flags = Kind(p[0]), p[1]
@@ -99,8 +98,8 @@ func (h *Header) Decode(p []byte) bool {
 	return h.Valid()
 }
 
-// Valid reports whether there can be such a frame: it is of a known kind, and its
-// payload is no longer than MaxFrame or, of Data, MaxData.
+// Valid reports whether there can be such a frame. It must be of a known kind. Its payload must be no longer
+// than MaxFrame, or MaxData for a Data frame.
 func (h *Header) Valid() bool {
 	switch h.Kind {
 	case Eager, EagerSync, Line:
@@ -115,18 +114,8 @@ func (h *Header) Valid() bool {
 
 // Flags of a header.
 const (
-	FlagDirect uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter); RTS: the same, Off is the key (see DirectReader)
-	FlagGone                     // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it; Line: the sender has given the team up (with FlagApart: and forgotten it; Req is the receiver's own)
-	FlagPull                     // CTS: the receiver reads the first part itself and says so with Fin
-	FlagApart                    // Line: the sender does not reach the boards of all members
-)
-
-// Codes of a Poison frame, in Off: why the communicator failed.
-const (
-	PoisonOther uint64 = iota
-	PoisonDeadline
-	PoisonTruncate
-	PoisonType
-	PoisonPeer
-	PoisonAbort
+	FlagDirect   uint8 = 1 << iota // CTS: the buffer is published, Ctx is the key (see DirectWriter); RTS: the same, Off is the key (see DirectReader)
+	FlagGone                       // Data: the sender has given the message up; CTS, Ack: the receiver has dropped it; Line: the sender has given the team up (with FlagMirrored: and forgotten it; Req is the receiver's own)
+	FlagPull                       // CTS: the receiver reads the first part itself and says so with Fin
+	FlagMirrored                   // Line: the sender does not reach the boards of all members
 )

@@ -2,23 +2,20 @@ package rpi
 
 import "errors"
 
-// ErrUnavailable is wrapped by Module.Start and Restart where this machine, or
-// what this process may do on it, lacks something that the transport needs. The
-// next transport by preference then takes its place; any other error, such as
-// that of a parameter, ends the rank.
+// ErrUnavailable is wrapped by the errors of Module.Start and Restart if the transport needs something that
+// this machine lacks, or that this process may not use. The next transport by preference then takes its place.
+// Any other error ends the rank, for example that of a parameter.
 var ErrUnavailable = errors.New("not available here")
 
-// LocalModule is implemented by modules that carry frames between ranks of one
-// node only. Peers tells such a module the addresses of the ranks of its node
-// and nil for all others. Two ranks use it if each reaches the other: after
-// Peers all ranks tell one another whom they do not reach.
+// LocalModule is implemented by modules that carry frames only between ranks of one node. Peers tells such a
+// module the addresses of the ranks of its node, and nil for all others. Two ranks use it if each reaches the
+// other: after Peers all ranks tell one another which ranks they do not reach.
 type LocalModule interface {
 	Module
-	// Unreached says why Reaches reports false for a peer whose address is
-	// known; nil if it reports true.
+	// Unreached says why Reaches reports false for a peer whose address is known. It returns nil if Reaches
+	// reports true.
 	Unreached(peer int) error
-	// Forgo makes Reaches report false: the peer does not reach this rank. It
-	// is called, if at all, after Peers and before the first frame, without the
-	// engine's lock.
+	// Forgo makes Reaches report false, because the peer does not reach this rank. It may be called after Peers
+	// and before the first frame, without the engine's lock.
 	Forgo(peer int)
 }

@@ -11,8 +11,8 @@ var registry struct {
 	factories map[string]func() Module
 }
 
-// Register makes a transport known under the name used with -rpi. Transports
-// call it from init; a later registration of the same name replaces the first.
+// Register makes a transport known under the name used with -rpi. Transports call it from init. A later
+// registration of the same name replaces the first.
 func Register(name string, factory func() Module) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -25,7 +25,7 @@ func Register(name string, factory func() Module) {
 	registry.factories[name] = factory
 }
 
-// Lookup returns what makes a module of the named transport.
+// Lookup returns the function that makes a module of the named transport.
 func Lookup(name string) (factory func() Module, ok bool) {
 	registry.Lock()
 	defer registry.Unlock()

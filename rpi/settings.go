@@ -8,17 +8,15 @@ import (
 	"time"
 )
 
-// Settings are the values of a module's parameters: the defaults, and over them
-// what Env.Params gives.
+// Settings are the values of a module's parameters. Env.Params overrides the defaults.
 type Settings struct {
 	module string
 	values map[string]string
 	err    error
 }
 
-// NewSettings reads the entries of given whose names begin with the module's
-// name and a dot. A misspelt one is an error: a parameter that silently does
-// nothing costs somebody a day.
+// NewSettings reads the entries of given whose names begin with the module's name and a dot. A misspelt name is
+// an error: a parameter that silently does nothing costs somebody a day.
 func NewSettings(module string, known []Parameter, given map[string]string) *Settings {
 	s := &Settings{module: module, values: make(map[string]string, len(known))}
 	for _, p := range known {
@@ -41,7 +39,7 @@ func NewSettings(module string, known []Parameter, given map[string]string) *Set
 	return s
 }
 
-// Err is the first thing found wrong so far, nil if nothing was.
+// Err returns the first error found so far, or nil.
 func (s *Settings) Err() error { return s.err }
 
 // Text returns a value as it is.

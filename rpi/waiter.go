@@ -15,7 +15,12 @@ type ChanWaiter struct {
 func NewChanWaiter() *ChanWaiter { return &ChanWaiter{woken: make(chan struct{}, 1)} }
 
 // Wake makes the present or the next Wait return.
-func (w *ChanWaiter) Wake() { token(w.woken) }
+func (w *ChanWaiter) Wake() {
+	select {
+	case w.woken <- struct{}{}:
+	default:
+	}
+}
 
 // Yield lets other goroutines run.
 func (w *ChanWaiter) Yield() { runtime.Gosched() }

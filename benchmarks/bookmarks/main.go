@@ -1,18 +1,17 @@
-// Command bookmarks measures the exchange of bookmarks in jobs far larger than
-// this machine: the shipped code of every rank runs, only the network between
-// them is simulated. A bookmark is on its way for one round, or for up to
-// -jitter more; a rank takes one in a round. It prints, and writes with -csv,
-// for each run
+// Command bookmarks measures the exchange of bookmarks in jobs far larger than this machine. The shipped code
+// of every rank runs; only the network between them is simulated. A bookmark travels for one round, or for up
+// to -jitter rounds more. A rank takes one bookmark in a round. The command prints these figures for each run,
+// and writes them with
+// -csv:
 //
 //	rounds     until the last rank is done
 //	messages   bookmarks, and in the sparse schedule those of the reduction
 //	bytes      of all of them on the out-of-band channel
 //	queue      the most bookmarks that waited at one rank at one time
 //
-// The rows: the staggered schedule, in which every rank meets every other; the
-// sparse one with six neighbours, as in a three-dimensional grid; and, for
-// comparison, the sparse one in a job in which everybody talked to everybody,
-// where nothing keeps a rank from being swamped.
+// There are three rows. In the staggered schedule every rank meets every other. The first sparse row has six
+// neighbours, as in a three-dimensional grid. The second is for comparison: everybody has talked to everybody,
+// and nothing keeps a rank from being swamped.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Checkpoint measures what a checkpoint and a restart take, beside the speed of
-// the memory and of the disk in the same run:
+// Checkpoint measures what a checkpoint and a restart take. The same run measures the speed of the memory and
+// of the disk:
 //
 //	go run ./benchmarks/checkpoint                    4 ranks of 256 MB and 64 ranks of 1 MB
 //	go run ./benchmarks/checkpoint -cases 8x64,2x512
 //
-// It runs the program in load under gorun, asks for checkpoints one after the
-// other, and prints, as medians with quartiles over them:
+// It runs the program in load under gorun and takes checkpoints one after the other. It prints medians and
+// quartiles of
 //
 //	points      request to all ranks standing at a common Point
 //	gate        gates closed to gates opened again: nobody may send
@@ -16,9 +16,8 @@
 //	raw write   the same bytes written to files on the same disk and fsynced
 //	restart     gorun restart to the first messages
 //
-// With -cr=native it images whole processes of the program in plain, which
-// knows nothing of checkpoints, and prints for 1 rank of 16 MB, 256 MB and 1 GB,
-// 4 of 256 MB and 64 of 16 MB
+// With -cr=native it takes native images of the program in plain, which knows nothing of checkpoints. The cases
+// are 1 rank of 16 MB, 256 MB and 1 GB, 4 of 256 MB and 64 of 16 MB. It prints
 //
 //	pause        the longest that a rank was stopped, as the system reports it
 //	seen         the same as rank 0 sees it, which looks at the clock in a loop
@@ -28,13 +27,12 @@
 //	restart      kill -9 of everything to the first message after the restart
 //	beside data  what the image of a rank holds beyond the program's memory
 //
-// and for 1 rank of 1 GB what an incremental image has (5 % of the pages
-// rewritten), and by how much memory grows while a program is written behind
-// that rewrites 400 MB/s.
+// For 1 rank of 1 GB it also prints what an incremental image holds if 5 % of the pages were rewritten. It
+// prints how much memory grows if the program rewrites 400 MB/s while its image is written.
 //
-// The copies and the raw write are done between checkpoints, by as many writers
-// as ranks and as many copiers as CPUs, while the job stands still. The first
-// checkpoint of a job has to get memory for its copy and is printed apart.
+// The copies and the raw write are done between checkpoints, while the job stands still. There are as many
+// writers as ranks and as many copiers as CPUs. The first checkpoint of a job has to get memory for its copy
+// and is printed separately.
 //
 // -o FILE writes case,what,seconds,low,high for benchmarks/plot.
 package main

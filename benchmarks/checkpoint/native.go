@@ -143,8 +143,7 @@ func (p *process) watched(ctx context.Context, j job, all *figures) error {
 	return nil
 }
 
-// longestGap is the longest of the gaps that lie in a span of time at least in
-// part.
+// longestGap returns the longest of the gaps that overlap a span of time.
 func longestGap(text string, from, to time.Time) (longest time.Duration, err error) {
 	for _, word := range strings.Fields(text) {
 		at, length, ok := strings.Cut(word, ":")
@@ -160,8 +159,7 @@ func longestGap(text string, from, to time.Time) (longest time.Duration, err err
 	return longest, nil
 }
 
-// growth measures by how much memory grows while a program that writes is
-// written behind.
+// growth measures how much memory grows while the image of a program that writes is written.
 func (p *process) growth(ctx context.Context, j job, rounds int, all *figures) error {
 	if _, err := p.tell(fmt.Sprintf("rate %d", dirtyRate), "rate"); err != nil {
 		return err

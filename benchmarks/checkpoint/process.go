@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
-	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
 )
 
 // limit is how long any one step may take before the benchmark gives up.
@@ -34,7 +34,7 @@ type process struct {
 	status error // of gorun, once it has ended
 	once   sync.Once
 	stdin  io.WriteCloser
-	record *launcher.Record
+	record *control.Record
 }
 
 // start begins gorun with args.
@@ -138,7 +138,7 @@ func (p *process) checkpoint(ctx context.Context) (*checkpointed, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	start := time.Now()
-	schema, err := record.Checkpoint(ctx, false, limit, func(now launcher.Progress) {
+	schema, err := record.Checkpoint(ctx, false, limit, func(now control.Progress) {
 		if _, ok := began[now.Phase]; !ok {
 			began[now.Phase] = time.Since(start)
 		}
@@ -178,11 +178,11 @@ func (p *process) tell(command, answer string) (string, error) {
 }
 
 // find finds the job's record: the job whose head is this process.
-func (p *process) find() (*launcher.Record, error) {
+func (p *process) find() (*control.Record, error) {
 	if p.record != nil {
 		return p.record, nil
 	}
-	jobs, err := launcher.Jobs()
+	jobs, err := control.Jobs()
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,11 @@
 //	gorun -np 16 ./benchmarks/collectives
 //	gorun -np 4 ./benchmarks/collectives -ops allreduce,bcast -sizes 8,1048576
 //
-// Each is called again and again, as often as fits into a given time; counted is
-// the time of the slowest rank, and the median over several batches. The size
-// is that of the largest buffer that a rank passes: in alltoall, allgather and
-// reduce_scatter it is divided among the ranks, of whom each has 8 bytes at
-// least. Numbers are float64, reductions are sums, and the root of bcast is
-// another rank each time, so that none runs ahead of the others.
+// Each collective is called as often as fits into a given time. The time of the slowest rank counts, and the
+// median over several batches. The size is that of the largest buffer that a rank passes. In alltoall,
+// allgather and reduce_scatter it is divided among the ranks, and each rank has at least 8 bytes. Numbers are
+// float64, and reductions are sums. The root of bcast is another rank each time, so that none runs ahead of the
+// others.
 //
 // -csv prints what benchmarks/compare reads instead of the table:
 //

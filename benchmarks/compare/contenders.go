@@ -50,9 +50,9 @@ type unitKey struct {
 	edge, count int
 }
 
-// lamLinks makes LAM's programs find their functions before they begin. MPI_Init passes
-// the kernel an address from an empty place on its stack, for no bytes, and the kernel
-// looks at it (EFAULT): what finding a function leaves there makes 2 starts of 3 fail.
+// lamLinks makes LAM's programs find their functions before they begin. MPI_Init passes the kernel an address
+// from an unused place on its stack, for no bytes, and the kernel looks at it (EFAULT). A search for a function
+// leaves values there that make 2 starts of 3 fail.
 const lamLinks = "LD_BIND_NOW=1"
 
 // peers are other libraries, by the names of their commands in Debian. Where

@@ -2,25 +2,27 @@
 //
 //	go run ./benchmarks/compare
 //
-// It builds the same tests for all: netpipe, collectives, an empty program and
-// examples/heat and examples/solver for gorun, started with -cr, and c/*.c,
-// which does the same, with mpicc.openmpi, mpicc.mpich and mpicc.lam. The
-// contenders take turns, another one begins each round, so that a machine that
-// is faster at one time than at another favours nobody. NetPIPE (NPopenmpi,
-// NPtcp), where it is installed, is shown beside them.
+// It builds the same tests for all. For gorun these are netpipe, collectives, an empty program, examples/heat
+// and examples/solver, started with -cr. For the others c/*.c does the same, with mpicc.openmpi, mpicc.mpich
+// and mpicc.lam. The contenders take turns, and another one begins each round. So a machine that is faster at
+// one time than at another favours nobody. NetPIPE (NPopenmpi, NPtcp), if installed, is shown beside them.
 //
-// Printed are medians over the rounds with their spread (the distance of the
-// quartiles), the median of the ratios within the rounds with its 95 %
-// confidence interval, and which of the project's targets are reached. The same
-// with plots is written to report.html in the folder -o, all single samples to
-// samples.csv; with -add, rounds are added to those that are there already.
+// It prints medians over the rounds with their spread (the distance of the quartiles). It prints the median of
+// the ratios within the rounds with its 95 % confidence interval, and which of the project's targets are
+// reached. The same with plots goes to report.html in the folder -o, and all single samples to samples.csv.
+// With -add, rounds are added to those that are there already.
 //
-// The tests are those of -tests: pingpong, dirty (the sender rewrites a word of
-// each cache line before each send), stream (one direction, blocking), window
-// (one direction, 64 messages of 8 bytes under way), collectives, start (start
-// to end of the empty program), heat and solver (time of an iteration, and what
-// of it is not computation). The first four are raced over each transport, the
-// others over the first.
+// The tests are those of -tests:
+//
+//   - pingpong
+//   - dirty: the sender rewrites a word of each cache line before each send
+//   - stream: one direction, blocking
+//   - window: one direction, 64 messages of 8 bytes under way
+//   - collectives
+//   - start: from the start to the end of the empty program
+//   - heat and solver: time of an iteration, and the part of it that is not computation
+//
+// The first four are raced over each transport, the others over the first.
 package main
 
 import (

@@ -8,8 +8,8 @@ import (
 // integrityRounds is how many different messages of a size travel each way.
 const integrityRounds = 16
 
-// integrity sends messages to and fro whose every byte depends on its place, on
-// the size, on the round and on the sender, and checks them on arrival.
+// integrity sends messages to and fro and checks them on arrival. Every byte depends on its place, on the size,
+// on the round and on the sender.
 func integrity(p *pair, o *options, w io.Writer) error {
 	for _, size := range o.sizes {
 		for round := range integrityRounds {

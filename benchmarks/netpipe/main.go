@@ -1,6 +1,6 @@
-// Netpipe measures messages between two ranks in the manner of NetPIPE: sizes
-// from 1 byte to 64 MB with a perturbation around each, as many repetitions as
-// fit into a given time, and medians over several batches of them.
+// Netpipe measures messages between two ranks in the manner of NetPIPE. Sizes go from 1 byte to 64 MB, with a
+// perturbation around each. There are as many repetitions as fit into a given time, and medians over several
+// batches of them.
 //
 //	gorun -np 2 ./benchmarks/netpipe                  ping-pong
 //	gorun -np 2 ./benchmarks/netpipe -stream          one direction

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// ladder returns NetPIPE's sizes from lo to hi: powers of two and the values
-// half-way between them, each with its neighbours at distance perturb, which
-// show what depends on alignment or on a round size.
+// ladder returns NetPIPE's sizes from lo to hi: powers of two and the values half-way between them. Each comes
+// with its neighbours at distance perturb, which show effects of alignment or of a round size.
 func ladder(lo, hi, perturb int) []int {
 	var sizes []int
 	add := func(size int) {

@@ -1,14 +1,12 @@
-// Overhead measures what it costs that a job can be checkpointed: the same
-// ping-pong, under gorun -cr, built once as it is and once with the build tag
-// gorun_nocr, which leaves the gate and the bookmarks' counters out:
+// Overhead measures the cost of being ready for a checkpoint. It runs the same ping-pong under gorun -cr in two
+// builds: as it is, and with the build tag gorun_nocr, which leaves out the gate and the bookmarks' counters:
 //
 //	go run ./benchmarks/overhead
 //
-// The builds run in turn, many rounds, with a second copy of the first one as a
-// control: what it differs from itself is the noise of the machine. Printed is,
-// for each size, the median of the ratios within the rounds and its 95 %
-// confidence interval. Where valgrind is installed, the instructions of one
-// message through the library are counted in both builds, too.
+// The builds run in turn, for many rounds. A second copy of the first build is the control: the difference
+// between the two copies is the noise of the machine. For each size it prints the median of the ratios within
+// the rounds and its 95 % confidence interval. If valgrind is installed, it also counts the instructions of one
+// message through the library, in both builds.
 //
 //	go run ./benchmarks/overhead -profile
 //

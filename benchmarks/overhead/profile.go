@@ -18,9 +18,9 @@ import (
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
 )
 
-// profile prints which functions the instructions of an 8-byte message go to,
-// what the same takes in time, in one goroutine, alone and in a stream, and what is
-// added at least by the way from one processor to another.
+// profile prints the functions in which the instructions of an 8-byte message are spent. It prints how long the
+// same takes in one goroutine, alone and in a stream. It also prints the least time that the way from one
+// processor to another adds.
 func profile(ctx context.Context, world *bench.World, w io.Writer) error {
 	exe, err := bench.Build(world.Bin, "loop", "benchmarks/overhead/loop")
 	if err != nil {

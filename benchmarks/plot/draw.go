@@ -57,8 +57,8 @@ type line struct {
 	plotter.YErrors
 }
 
-// lines sorts the points into lines. A logarithm needs numbers above zero: what
-// is not is left out, as a ping-pong of no bytes is from a throughput.
+// lines sorts the points into lines. A logarithm needs numbers above zero. Other points are left out, for
+// example a ping-pong of no bytes from a throughput.
 func lines(d data, convert func(point) point) []line {
 	var all []line
 	several := slices.ContainsFunc(d.points, func(p point) bool { return p.what != d.points[0].what })

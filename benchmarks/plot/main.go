@@ -2,9 +2,8 @@
 //
 //	go -C benchmarks/plot run . -o times.svg checkpoint.csv
 //
-// It is a module of its own, so that nothing of it is a dependency of gorun. The
-// format of the picture follows from the name: svg, png or pdf. What is drawn
-// follows from the first line of the files:
+// It is a module of its own, so that gorun does not depend on what it needs. The file's name gives the format
+// of the picture: svg, png or pdf. The first line of the files tells what to draw:
 //
 //	contender,mode,bytes,seconds,low,high   messages, from benchmarks/compare
 //	contender,mode,ranks,seconds,low,high   anything else, from benchmarks/compare

@@ -80,8 +80,8 @@ func (t *timing) contribution(size int) int {
 	return size
 }
 
-// best returns the contender for each size. What the size before has is kept
-// unless another is faster by more than slack.
+// best returns the contender for each size. It keeps the contender of the size before, unless another is faster
+// by more than slack.
 func (t *timing) best(slack float64) []contender {
 	all := contenders(t.op)
 	var chosen []contender

@@ -11,10 +11,10 @@ import (
 	criu "github.com/checkpoint-restore/go-criu/v8"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
-// target is a running rank, a launcher.Target.
+// target is a running rank, a whole.Target.
 type target struct {
 	b              *Backend
 	pid, rank, oob int
@@ -26,7 +26,7 @@ func (g *target) Committed(int) {}
 // Close has nothing to let go of.
 func (g *target) Close() error { return nil }
 
-// files is a rank's state in criu's files, a launcher.Copy.
+// files is a rank's state in criu's files, a whole.Copy.
 type files struct {
 	s     *session
 	st    *State
@@ -35,19 +35,19 @@ type files struct {
 }
 
 // Capture stops the rank, lets criu write all of it and lets it go on. After an
-// error it goes on as well, unless the error is launcher.ErrRankDied.
-func (g *target) Capture(launcher.CaptureOptions) (launcher.Copy, error) {
-	c, err := g.capture()
+// error it goes on as well, unless the error is whole.ErrDied.
+func (g *target) Capture(opt whole.CaptureOptions) (whole.Copy, error) {
+	c, err := g.capture(opt.Stands)
 	if err != nil {
 		if ended(g.pid) {
-			return nil, fmt.Errorf("rank %d: %w", g.rank, launcher.ErrRankDied)
+			return nil, whole.ErrDied
 		}
-		return nil, fmt.Errorf("rank %d: %w: %w", g.rank, ErrDump, err)
+		return nil, fmt.Errorf("%w: %w", ErrDump, err)
 	}
 	return c, nil
 }
 
-func (g *target) capture() (_ *files, err error) {
+func (g *target) capture(stands func()) (_ *files, err error) {
 	st, err := record(g.pid, g.rank, g.oob)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (g *target) capture() (_ *files, err error) {
 	if err != nil {
 		return nil, err
 	}
-	watch := &dumpWatch{st: st}
+	watch := &dumpWatch{st: st, stands: stands}
 	err = s.call(here, nil, func(c *criu.Criu) error {
 		err := c.Dump(opts, watch)
 		watch.pause = time.Since(watch.begin)
@@ -91,11 +91,12 @@ func here(f func()) { f() }
 // dumpWatch is told by criu how far a dump is.
 type dumpWatch struct {
 	criu.NoNotify
-	st    *State
-	begin time.Time
-	pause time.Duration
-	froze bool
-	err   error
+	st     *State
+	stands func() // called while the process stands; nil: nobody wants to know
+	begin  time.Time
+	pause  time.Duration
+	froze  bool
+	err    error
 }
 
 // PreDump is called before anything is stopped.
@@ -107,6 +108,9 @@ func (w *dumpWatch) PreDump() error {
 // PostDump is called when all is written and the process still stands.
 func (w *dumpWatch) PostDump() error {
 	w.froze = true
+	if w.stands != nil {
+		w.stands()
+	}
 	w.err = w.st.freeze()
 	return w.err
 }

@@ -22,7 +22,7 @@ var (
 	ErrImage       = errors.New("not an image of this back-end")
 )
 
-// Backend is the back-end with one criu command, a launcher.Imager.
+// Backend is the back-end with one criu command, a whole.Imager.
 type Backend struct {
 	// Command is the criu to call: a name to be looked up, or a path; "" is "criu".
 	Command string

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // backend is one whose criu is this binary in the role given.
@@ -74,7 +74,7 @@ func spawn(t *testing.T) *child {
 	return c
 }
 
-func newTracer(t *testing.T, b *Backend) launcher.Tracer {
+func newTracer(t *testing.T, b *Backend) whole.Tracer {
 	t.Helper()
 	tr, err := b.NewTracer(1)
 	if err != nil {
@@ -84,7 +84,7 @@ func newTracer(t *testing.T, b *Backend) launcher.Tracer {
 	return tr
 }
 
-func attach(t *testing.T, b *Backend, c *child) launcher.Target {
+func attach(t *testing.T, b *Backend, c *child) whole.Target {
 	t.Helper()
 	g, err := newTracer(t, b).Attach(c.pid, 2, 3, [3]int{-1, -1, -1})
 	if err != nil {
@@ -212,7 +212,7 @@ func TestRoundTrip(t *testing.T) {
 	if _, err := c.log.WriteString("twelve bytes"); err != nil {
 		t.Fatal(err)
 	}
-	cp, err := attach(t, b, c).Capture(launcher.CaptureOptions{})
+	cp, err := attach(t, b, c).Capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // ends are descriptors for a rank that comes back, and our ends of two of them.
-func ends(t *testing.T) (o launcher.RestoreOptions, agent, out *os.File) {
+func ends(t *testing.T) (o whole.RestoreOptions, agent, out *os.File) {
 	t.Helper()
 	agent, theirs := pair(t)
 	out, in, err := os.Pipe()
@@ -273,7 +273,7 @@ func ends(t *testing.T) (o launcher.RestoreOptions, agent, out *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { out.Close(); in.Close(); null.Close() })
-	return launcher.RestoreOptions{Rank: 2, Stdin: int(null.Fd()), Stdout: int(in.Fd()), Stderr: 2, OOB: int(theirs.Fd())}, agent, out
+	return whole.RestoreOptions{Rank: 2, Stdin: int(null.Fd()), Stdout: int(in.Fd()), Stderr: 2, OOB: int(theirs.Fd())}, agent, out
 }
 
 func expect(t *testing.T, f *os.File, want string) {
@@ -285,7 +285,7 @@ func expect(t *testing.T, f *os.File, want string) {
 }
 
 // empty releases the copy and looks for leftovers.
-func empty(t *testing.T, b *Backend, cp launcher.Copy) {
+func empty(t *testing.T, b *Backend, cp whole.Copy) {
 	t.Helper()
 	if cp != nil {
 		for range 2 {
@@ -327,8 +327,8 @@ func TestUnread(t *testing.T) {
 func TestDumpFails(t *testing.T) {
 	b := backend(t, "failing")
 	c := spawn(t)
-	_, err := attach(t, b, c).Capture(launcher.CaptureOptions{})
-	if !errors.Is(err, ErrDump) || !strings.Contains(err.Error(), "rank 2: ") || !strings.Contains(err.Error(), "Error (criu/x.c:12): Can't lookup mount=42") {
+	_, err := attach(t, b, c).Capture(whole.CaptureOptions{})
+	if !errors.Is(err, ErrDump) || !strings.Contains(err.Error(), "Error (criu/x.c:12): Can't lookup mount=42") {
 		t.Error(err)
 	}
 	if got := c.ask(t, "a"); got != "a 1" {
@@ -336,7 +336,7 @@ func TestDumpFails(t *testing.T) {
 	}
 	empty(t, b, nil)
 	c.end(t)
-	if _, err := attach(t, b, c).Capture(launcher.CaptureOptions{}); !errors.Is(err, launcher.ErrRankDied) {
+	if _, err := attach(t, b, c).Capture(whole.CaptureOptions{}); !errors.Is(err, whole.ErrDied) {
 		t.Errorf("of a dead process: %v", err)
 	}
 	empty(t, b, nil)
@@ -413,7 +413,7 @@ func TestReal(t *testing.T) {
 	tr := newTracer(t, b)
 	c := spawn(t)
 	c.ask(t, "a")
-	cp, err := attach(t, b, c).Capture(launcher.CaptureOptions{})
+	cp, err := attach(t, b, c).Capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

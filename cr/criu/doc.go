@@ -3,9 +3,12 @@
 // library. It is a module of its own, so that what it depends on reaches nobody
 // who does not ask for it:
 //
-//	cd cr/criu && go build ./cmd/gorun-criu
+//	git clone https://github.com/gorun-mpi/gorun
+//	cd gorun/cr/criu && go install ./cmd/gorun-criu
 //
-// makes a gorun that knows the back-end.
+// installs a gorun that knows the back-end. It is installed from a checkout: the
+// module takes gorun from the folders around it (replace in go.mod), which go
+// install PACKAGE@VERSION refuses.
 //
 // What CRIU costs compared with cr/native: it wants root, or CAP_CHECKPOINT_RESTORE
 // with CAP_SYS_PTRACE; the rank stands still until all of its memory has been

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // What the launcher asks of a back-end.
-var _ launcher.Imager = (*Backend)(nil)
+var _ whole.Imager = (*Backend)(nil)
 
 // Name is what -cr takes and what stands in images.
 func (b *Backend) Name() string { return Name }
@@ -19,13 +19,13 @@ func (b *Backend) Doc() string {
 }
 
 // Features is empty: 'criu check' tells all there is.
-func (b *Backend) Features() []launcher.Feature { return nil }
+func (b *Backend) Features() []whole.Feature { return nil }
 
 // CheckProgram has no objection: criu images C as well.
 func (b *Backend) CheckProgram(string) error { return nil }
 
 // CheckRestart says why the images of a job cannot go on here.
-func (b *Backend) CheckRestart(images []string, files launcher.FilesPolicy) error {
+func (b *Backend) CheckRestart(images []string, files whole.FilesPolicy) error {
 	if err := b.Supported(); err != nil {
 		return err
 	}
@@ -49,24 +49,24 @@ func (b *Backend) CheckRestart(images []string, files launcher.FilesPolicy) erro
 }
 
 // Describe tells what an image holds.
-func (b *Backend) Describe(path string) ([]launcher.Fact, error) {
+func (b *Backend) Describe(path string) ([]whole.Fact, error) {
 	st, err := ReadState(path)
 	if err != nil {
 		return nil, err
 	}
-	facts := []launcher.Fact{
+	facts := []whole.Fact{
 		{Name: "process id", Value: fmt.Sprint(st.PID)},
 		{Name: "program", Value: st.Program},
 	}
 	for _, f := range st.Files {
-		facts = append(facts, launcher.Fact{Name: "output file", Value: fmt.Sprintf("%s, %d bytes", f.Path, f.Size)})
+		facts = append(facts, whole.Fact{Name: "output file", Value: fmt.Sprintf("%s, %d bytes", f.Path, f.Size)})
 	}
 	return facts, nil
 }
 
 // NewTracer returns what an agent works with. All processes are made by one
 // thread, that lives as long as the tracer.
-func (b *Backend) NewTracer(int) (launcher.Tracer, error) {
+func (b *Backend) NewTracer(int) (whole.Tracer, error) {
 	t := &tracer{b: b, work: make(chan func())}
 	go func() {
 		runtime.LockOSThread()
@@ -91,7 +91,7 @@ func (t *tracer) do(f func()) {
 }
 
 // Attach names a rank. It touches nothing.
-func (t *tracer) Attach(pid, rank, oob int, _ [3]int) (launcher.Target, error) {
+func (t *tracer) Attach(pid, rank, oob int, _ [3]int) (whole.Target, error) {
 	return &target{b: t.b, pid: pid, rank: rank, oob: oob}, nil
 }
 

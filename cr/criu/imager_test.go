@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // images writes one image for each state.
@@ -46,19 +46,19 @@ func TestCheckRestart(t *testing.T) {
 	}
 	writes := mine
 	writes.Files = []File{{Path: log, Size: 3}}
-	if err := b.CheckRestart(images(t, writes, mine), launcher.FilesRefuse); err != nil {
+	if err := b.CheckRestart(images(t, writes, mine), whole.FilesRefuse); err != nil {
 		t.Error(err)
 	}
 	for want, err := range map[string]error{
-		"ranks 0 and 1 write to " + log:          b.CheckRestart(images(t, writes, writes), launcher.FilesRefuse),
-		"rank 0: criu opens files where":         b.CheckRestart(images(t, mine), launcher.FilesCopy),
-		"rank 0: criu takes the program from wh": b.CheckRestart(images(t, State{PID: freePID}), launcher.FilesRefuse),
+		"ranks 0 and 1 write to " + log:          b.CheckRestart(images(t, writes, writes), whole.FilesRefuse),
+		"rank 0: criu opens files where":         b.CheckRestart(images(t, mine), whole.FilesCopy),
+		"rank 0: criu takes the program from wh": b.CheckRestart(images(t, State{PID: freePID}), whole.FilesRefuse),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := backend(t, "broken").CheckRestart(images(t, mine), launcher.FilesRefuse); !errors.Is(err, ErrUnsupported) {
+	if err := backend(t, "broken").CheckRestart(images(t, mine), whole.FilesRefuse); !errors.Is(err, ErrUnsupported) {
 		t.Error(err)
 	}
 }
@@ -66,7 +66,7 @@ func TestCheckRestart(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	var b Backend
 	facts, err := b.Describe(images(t, State{PID: 7, Program: "/bin/heat", Files: []File{{Path: "/log", Size: 3}}})[0])
-	want := []launcher.Fact{{Name: "process id", Value: "7"}, {Name: "program", Value: "/bin/heat"}, {Name: "output file", Value: "/log, 3 bytes"}}
+	want := []whole.Fact{{Name: "process id", Value: "7"}, {Name: "program", Value: "/bin/heat"}, {Name: "output file", Value: "/log, 3 bytes"}}
 	if err != nil || len(facts) != len(want) {
 		t.Fatalf("%v, %v", facts, err)
 	}

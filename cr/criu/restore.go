@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // Restore makes a process of an image, a child of this one. On error nothing is
 // left of it.
-func (t *tracer) Restore(o launcher.RestoreOptions) (*launcher.Restored, error) {
+func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
 	r, err := t.restore(o)
 	if err != nil {
-		return nil, fmt.Errorf("rank %d: %w: %w", o.Rank, ErrRestore, err)
+		return nil, fmt.Errorf("%w: %w", ErrRestore, err)
 	}
 	return r, nil
 }
 
-func (t *tracer) restore(o launcher.RestoreOptions) (*launcher.Restored, error) {
+func (t *tracer) restore(o whole.RestoreOptions) (*whole.Restored, error) {
 	r, err := image.Open(o.Image)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (t *tracer) restore(o launcher.RestoreOptions) (*launcher.Restored, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, s.log(restoreLog))
 	}
-	back := &launcher.Restored{PID: watch.pid, Unread: st.Unread}
+	back := &whole.Restored{PID: watch.pid, Unread: st.Unread}
 	back.Go = func() error {
 		if o.Hold {
 			return nil // it stays stopped for a debugger
@@ -86,8 +86,8 @@ func (w *restoreWatch) PostRestore(pid int32) error {
 }
 
 // check finds early, and in plainer words than criu's, what is in the way.
-func (st *State) check(files launcher.FilesPolicy) error {
-	if files != launcher.FilesRefuse && files != "" {
+func (st *State) check(files whole.FilesPolicy) error {
+	if files != whole.FilesRefuse && files != "" {
 		return fmt.Errorf("criu opens files where they were and at the sizes they had: -files=%s cannot be done with it", files)
 	}
 	if _, err := os.Stat("/proc/" + strconv.Itoa(st.PID)); err == nil {

@@ -18,13 +18,13 @@ const packSize = 256 << 10
 
 // output is the file behind a Writer: it places blocks and writes them.
 //
-// Where the file system allows it, it writes past the page cache (O_DIRECT):
-// that takes no processor time from the program that computes on, no memory
-// for cached pages, and on the disks measured it is as fast as the disk. There
-// it writes one block at a time, since a file that grows takes only one direct
-// write at a time anyway. Where O_DIRECT is refused (tmpfs of older kernels,
-// network file systems) it writes through the cache and tells the kernel after
-// each block to begin writing it back; Summary.Direct tells which it was.
+// Where the file system allows it, output writes past the page cache (O_DIRECT). That takes no processor time
+// from the computing program, and no memory for cached pages. On the disks measured it is as fast as the disk.
+// There it writes one block at a time, because a growing file takes only one direct write at a time anyway.
+//
+// Some file systems refuse O_DIRECT, such as tmpfs of older kernels and network file systems. There output
+// writes through the cache, and tells the kernel after each block to begin writing it back. Summary.Direct
+// tells which it was.
 type output struct {
 	f *os.File
 
@@ -65,8 +65,8 @@ func createOutput(path string, noDirect bool) (*output, error) {
 	return o, err
 }
 
-// put stores p as block b and sets b.off. bounce is a page-aligned buffer of
-// the caller with room for p and a page, used where p cannot be written directly.
+// put stores p as block b and sets b.off. bounce is a page-aligned buffer of the caller with room for p and a
+// page. It is used where p cannot be written directly.
 func (o *output) put(b *block, p, bounce []byte) error {
 	if len(p) < packBelow {
 		return o.putSmall(b, p)
@@ -115,8 +115,7 @@ func (o *output) flushPack() error {
 	return err
 }
 
-// write writes p at off, a multiple of a page. Up to the next multiple it
-// writes zeros as well, which belong to nobody.
+// write writes p at off, a multiple of a page. It fills the last page with zeros.
 func (o *output) write(p []byte, off int64, bounce []byte) error {
 	if !o.direct.Load() {
 		return o.writeCached(p, off)
@@ -134,7 +133,7 @@ func (o *output) write(p []byte, off int64, bounce []byte) error {
 	_, err := o.f.WriteAt(p, off)
 	o.wr.Unlock()
 	if pe, ok := err.(*os.PathError); ok && pe.Err == unix.EINVAL {
-		// The flag was taken at open, the write is refused: from here on cached.
+		// The open took the flag, and the write is refused: use the cache from here on.
 		if err := o.leaveDirect(); err != nil {
 			return err
 		}
@@ -147,7 +146,7 @@ func (o *output) writeCached(p []byte, off int64) error {
 	if _, err := o.f.WriteAt(p, off); err != nil {
 		return err
 	}
-	// Only a hint to begin early; Sync is what makes it durable, and reports.
+	// This is only a hint to begin early. Sync makes the data durable, and reports errors.
 	_ = unix.SyncFileRange(int(o.f.Fd()), off, int64(len(p)), unix.SYNC_FILE_RANGE_WRITE)
 	return nil
 }

@@ -3,13 +3,11 @@ package image
 // fillFunc gives a section's bytes in p, and its type.
 type fillFunc = func(p []byte) (n int, typ string, err error)
 
-// SectionFill adds a section whose bytes, at most most of them, a worker gets by
-// calling fill, before Commit returns: for data that need not be held before
-// they are written. most may be up to four times the block size. The buffer
-// holds anything before fill has written to it; its first n bytes become the
-// section and typ its type. With n 0 and no type there is no such section in the
-// image. Several workers call the fills of different sections at once; an error
-// ends the image.
+// SectionFill adds a section of at most most bytes. Before Commit returns, a worker calls fill to get the
+// bytes. So data need not be held before they are written. most may be up to four times the block size. The
+// content of the buffer is arbitrary until fill writes to it. Its first n bytes become the section, and typ its
+// type. If n is 0 and typ is empty, the image has no such section. Several workers call the fills of different
+// sections at once. An error ends the image.
 func (w *Writer) SectionFill(name, kind string, most int, fill func(p []byte) (n int, typ string, err error)) error {
 	if len(name) > maxName || len(kind) > maxKind || most < 0 || most > runBlocks*w.opt.BlockSize {
 		return w.wrap(name, fail(ErrTooLarge, "name, kind or size"))
@@ -21,8 +19,8 @@ func (w *Writer) SectionFill(name, kind string, most int, fill func(p []byte) (n
 	return w.queue(job{s: s, fill: fill, most: most})
 }
 
-// fillSection calls fill and gives the section its blocks. Until Commit has seen
-// the workers end, only the worker that has the job looks at them.
+// fillSection calls fill and gives the section its blocks. Until Commit has seen the workers end, only the
+// worker that has the job reads them.
 func (j *job) fillSection(buf []byte) error {
 	n, typ, err := j.fill(buf[:j.most:j.most])
 	if err != nil {

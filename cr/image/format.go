@@ -1,7 +1,6 @@
-// Package image is the file that holds one rank's part of a snapshot. It is
-// versioned and describes itself: a reader needs no program and no library
-// other than this package to list what an image holds, to check it and to take
-// single variables out of it.
+// Package image is the file that holds one rank's part of a snapshot. The file is versioned and describes
+// itself. A reader needs this package alone to list what an image holds, to check it, and to take single
+// variables out of it.
 //
 //	+--------------------+ 0
 //	| header   32 bytes  |  magic, version, byte order of the payload, length
@@ -34,17 +33,15 @@
 //	 block size u32                         20 codec u8, zero x3
 //	 block count u32, then blocks
 //
-// Every number of the container is little-endian; the payload of the sections
-// is in the order that the header names. A section is a run of bytes cut into
-// blocks of one size, the last may be shorter. Each block is stored by itself:
-// as it is, compressed, or, where all its bytes are zero, not at all.
+// Every number of the container is little-endian. The payload of the sections is in the order that the header
+// names. A section is a run of bytes cut into blocks of one size; the last block may be shorter. Each block is
+// stored by itself: as it is, or compressed. A block of zeros is not stored at all.
 //
-// What kind and type of a section mean is the matter of who writes it: package
-// cr/self documents what portable images hold.
+// The writer of a section gives its kind and type their meaning. Package cr/self documents what portable images
+// hold.
 //
-// An image is written under a name that ends in ".part" and gets its own name
-// when it is complete and on the disk: a half-written one can be told by its
-// name.
+// An image is written under a name that ends in ".part". It gets its own name when it is complete and on the
+// disk. So the name tells that an image is half-written.
 package image
 
 import (
@@ -71,8 +68,8 @@ const (
 	orderBig    = 'b'
 )
 
-// Caps on what a reader accepts, so that a damaged or forged file cannot make it
-// allocate more than a small multiple of the file's own size.
+// Caps on what a reader accepts. They keep a damaged or forged file from making it allocate more than a small
+// multiple of the file's own size.
 const (
 	maxMeta     = 64 << 20
 	maxTable    = 1 << 30
@@ -116,8 +113,8 @@ func (h header) encode() []byte {
 	return p
 }
 
-// decodeHeader tells by the magic whether p begins an image at all, by the
-// version whether it is one that can be read, and only then trusts the rest.
+// decodeHeader tells by the magic whether p begins an image at all. It tells by the version whether it can read
+// the image. Only then does it trust the rest.
 func decodeHeader(p []byte) (header, error) {
 	if len(p) < len(magic) || string(p[:len(magic)]) != magic {
 		if len(p) < len(magic) && string(p) == magic[:len(p)] {
@@ -128,8 +125,8 @@ func decodeHeader(p []byte) (header, error) {
 	if len(p) < headerSize {
 		return header{}, fail(ErrTruncated, "%d bytes, the header has %d", len(p), headerSize)
 	}
-	// A header of another version may look different from here on, but a
-	// damaged version number should be called damage.
+	// A header of another version may look different from here on, but a damaged version number should be
+	// called damage.
 	sumOK := le.Uint32(p[28:]) == checksum(p[:28])
 	h := header{version: le.Uint16(p[8:]), metaLen: le.Uint32(p[12:]), metaSum: le.Uint32(p[16:])}
 	if h.version > Version && sumOK {

@@ -12,10 +12,9 @@ import (
 // HostBigEndian tells the byte order of this machine.
 var HostBigEndian = endian.Big
 
-// Meta says whose image it is and where it comes from. It stands at the start
-// of the file as JSON; a reader ignores fields that it does not know. JSON is
-// UTF-8: there a byte of Program that is not is "\u0000" and its two hexadecimal
-// digits.
+// Meta says which job and rank an image belongs to, and where it was made. It stands at the start of the file
+// as JSON. A reader ignores fields that it does not know. JSON is UTF-8, so a byte of Program that is not UTF-8
+// is written as "\u0000" and its two hexadecimal digits.
 type Meta struct {
 	Format      int               `json:"format"` // of what the sections hold; the back-end's own count
 	Job         string            `json:"job"`    // uuid

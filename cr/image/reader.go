@@ -171,9 +171,8 @@ func (r *Reader) Lookup(kind, name string) (Section, bool) {
 	return r.sections[i].describe(), true
 }
 
-// ReadSection fills p, which has exactly the section's size, with its bytes in
-// the order of the image. Several goroutines read and expand blocks. After an
-// error p holds nothing of use.
+// ReadSection fills p, whose length is exactly the section's size, with the section's bytes in the order of the
+// image. Several goroutines read and expand blocks. After an error the content of p is useless.
 func (r *Reader) ReadSection(kind, name string, p []byte) error {
 	i, ok := r.byName[[2]string{kind, name}]
 	if !ok {
@@ -188,8 +187,8 @@ func (r *Reader) ReadSection(kind, name string, p []byte) error {
 	})
 }
 
-// each calls f for every block of the sections, n being its length, from
-// several goroutines, and returns the first error with the section's name.
+// each calls f for every block of the sections, from several goroutines; n is the block's length. It returns
+// the first error, with the section's name.
 func (r *Reader) each(sections []*section, f func(s *section, b, n int) error) error {
 	total := 0
 	for _, s := range sections {

@@ -8,7 +8,7 @@ import (
 // Section describes one section of an image.
 type Section struct {
 	Name   string
-	Kind   string // what the bytes are, in the words of the back-end
+	Kind   string // what kind of bytes they are; the back-end defines the names
 	Type   string // type of the variable, "" if there is none
 	Size   uint64 // bytes when read
 	Stored uint64 // bytes in the file
@@ -74,8 +74,8 @@ func encodeTable(sections []*section) []byte {
 	return p
 }
 
-// cursor takes numbers and strings off a table; once something is missing, bad
-// stays set and all that follows is zero.
+// cursor takes numbers and strings off a table. Once something is missing, bad stays set and all that follows
+// is zero.
 type cursor struct {
 	p   []byte
 	bad bool
@@ -112,8 +112,7 @@ func (c *cursor) u64() uint64 {
 	return 0
 }
 
-// decodeTable reads the table; blocks must lie between dataStart and dataEnd
-// and must not overlap.
+// decodeTable reads the table. Blocks must lie between dataStart and dataEnd and must not overlap.
 func decodeTable(p []byte, dataStart, dataEnd uint64) ([]*section, error) {
 	c := &cursor{p: p}
 	n := c.u32()

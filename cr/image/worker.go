@@ -93,8 +93,8 @@ func (w *Writer) store(j job, e *encoder, buf []byte) error {
 	return flush(j.n)
 }
 
-// storePlain writes blocks first to end of the run in one piece. Small blocks go
-// one by one: they are placed only when their pack is written.
+// storePlain writes blocks first to end of the run in one piece. Small blocks go one by one, because they are
+// placed only when their pack is written.
 func (w *Writer) storePlain(j job, first, end int, buf []byte) error {
 	size := int(j.s.blockSize)
 	data := j.data[first*size : min(end*size, len(j.data))]

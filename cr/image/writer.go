@@ -16,8 +16,8 @@ import (
 // DefaultBlockSize is the block size where Options names none.
 const DefaultBlockSize = 1 << 20
 
-// runBlocks is how many blocks a worker takes at once; neighbours that are
-// stored as they are go out in one write.
+// runBlocks is how many blocks a worker takes at once. Neighbours that are stored as they are go out in one
+// write.
 const runBlocks = 4
 
 // Options says how an image is written. The zero value is good.
@@ -135,17 +135,15 @@ func (w *Writer) start() error {
 	return nil
 }
 
-// Section adds a section with the bytes p, which must stay as they are until
-// Commit or Abort has returned. Kind and name together must be new. The bytes
-// are written by other goroutines; a failure is reported by a later call.
+// Section adds a section with the bytes p, which must not change until Commit or Abort has returned. Kind and
+// name together must be new. Other goroutines write the bytes, so a later call reports a failure.
 func (w *Writer) Section(name, kind, typ string, p []byte) error {
 	return w.add(name, kind, typ, uint64(len(p)), func(off uint64, n int) job {
 		return job{data: p[off : off+uint64(n)]}
 	})
 }
 
-// SectionFrom adds a section of size bytes that are read from r, by several
-// goroutines, before Commit returns.
+// SectionFrom adds a section of size bytes. Several goroutines read them from r before Commit returns.
 func (w *Writer) SectionFrom(name, kind, typ string, size uint64, r io.ReaderAt) error {
 	return w.add(name, kind, typ, size, func(uint64, int) job { return job{src: r} })
 }
@@ -195,8 +193,8 @@ func (w *Writer) queue(j job) error {
 	}
 }
 
-// Commit waits for the workers, writes the table, waits until all of it is on
-// the disk and gives the file its name. If it fails the partial file is gone.
+// Commit waits for the workers, writes the table, waits until all of it is on the disk, and gives the file its
+// name. If it fails, the partial file is removed.
 func (w *Writer) Commit() (Summary, error) {
 	if w.closed {
 		return Summary{}, w.wrap("", ErrClosed)

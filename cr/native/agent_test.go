@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // agentVar makes this test binary an agent that captures a program and waits to
@@ -21,7 +23,7 @@ import (
 const agentVar = "GORUN_TEST_NATIVE_AGENT"
 
 func agentMain(program string) {
-	tr := NewTracer(1)
+	tr := newTracer(1)
 	c := exec.Command(program, "16")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	_, err1 := c.StdinPipe()
@@ -33,13 +35,13 @@ func agentMain(program string) {
 	if err == nil {
 		_, err = bufio.NewReader(out).ReadString('\n')
 	}
-	var target *Target
+	var target *target
 	if err == nil {
 		target, err = attachTo(tr, c.Process.Pid, 0, -1)
 	}
-	var held *Copy
+	var held *captured
 	if err == nil {
-		held, err = target.Capture(CaptureOptions{NoFork: os.Getenv(agentVar+"_STAND") != ""})
+		held, err = target.capture(whole.CaptureOptions{NoFork: os.Getenv(agentVar+"_STAND") != ""})
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -85,7 +87,7 @@ func TestAgentKilled(t *testing.T) {
 // TestNoCopy: where no copy can be made, the process stands still until its
 // image is written, and that is said.
 func TestNoCopy(t *testing.T) {
-	tr := newTracer(t)
+	tr := testTracer(t)
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
 		// Root may have as many processes as it likes.
@@ -101,7 +103,7 @@ func TestNoCopy(t *testing.T) {
 	if err != nil {
 		t.Skip(err) // a root of few rights; TestUnprivileged does without
 	}
-	c, err := v.target.Capture(CaptureOptions{})
+	c, err := v.target.capture(whole.CaptureOptions{})
 	// As soon as it runs again it may want a thread.
 	if err := unix.Prlimit(v.pid, unix.RLIMIT_NPROC, &before, nil); err != nil {
 		t.Fatal(err)
@@ -136,7 +138,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.v", "-test.run=^Test("+
-		"Supported|Inject|Capture|Memory|Refused|Files|CopyHoldsNothing|Killed|AgentKilled|NoCopy)$")
+		"Supported|Inject|Capture|Memory|Refused|Files|CopyHoldsNothing|Killed|AgentKilled|NoCopy|StopsAll|EndingThreads|Headless)$")
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, programsVar+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
@@ -144,7 +146,7 @@ func TestUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if n := strings.Count(string(out), "--- PASS: Test"); n != 10 {
+	if n := strings.Count(string(out), "--- PASS: Test"); n != 13 {
 		t.Errorf("%d tests passed:\n%s", n, out)
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // describeAttributes notes what a program may have asked of the kernel for the
 // process as a whole. A copy has inherited it.
-func (c *Copy) describeAttributes(pid int) error {
+func (c *captured) describeAttributes(pid int) error {
 	s := c.state
 	for resource := range numLimits {
 		var lim unix.Rlimit
@@ -20,8 +22,8 @@ func (c *Copy) describeAttributes(pid int) error {
 		}
 		s.Limits = append(s.Limits, Limit{lim.Cur, lim.Max})
 	}
-	status, err := parsedProc(pid, "status", parseStatus)
-	s.NoNewPrivs = status.noNewPrivs
+	status, err := proc.Parsed(pid, "status", proc.ParseStatus)
+	s.NoNewPrivs = status.NoNewPrivs
 	return err
 }
 

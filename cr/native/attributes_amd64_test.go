@@ -2,11 +2,15 @@ package native
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestAttributes: what a program has denied itself it is denied after a restart.
@@ -18,7 +22,7 @@ func TestAttributes(t *testing.T) {
 	}
 	tr.restore(img)
 	tr.works(1)
-	after := stateOf(t, tr.image(CaptureOptions{}))
+	after := stateOf(t, tr.image(whole.CaptureOptions{}))
 	for i, l := range after.Limits {
 		if l.Soft != before.Limits[i].Soft {
 			t.Errorf("resource limit %d is %d, was %d", i, l.Soft, before.Limits[i].Soft)
@@ -44,6 +48,42 @@ func (s *State) lowered() bool {
 	return n == 1
 }
 
+// TestPlaced: where a program has bound a thread, what it has registered and what it is
+// to its orphans and to the kernel that wants memory, it is after a restart.
+func TestPlaced(t *testing.T) {
+	tr, img := imagedVictim(t, "placed", "threads")
+	check := func(img string) *State {
+		t.Helper()
+		s := stateOf(t, img)
+		bound := slices.DeleteFunc(slices.Clone(s.Threads), func(th Thread) bool { return !slices.Equal(th.CPUs, []byte{1}) })
+		if runtime.NumCPU() > 1 && len(bound) != 1 || !s.Subreaper || s.Membarrier&membarrierPrivate == 0 || s.OOMAdj == nil || *s.OOMAdj != 777 {
+			t.Errorf("%d threads are bound, subreaper %v, membarrier %#x, oom_score_adj %v", len(bound), s.Subreaper, s.Membarrier, s.OOMAdj)
+		}
+		return s
+	}
+	s := check(img)
+	if r := tr.restore(img); r.Warn != "" {
+		t.Error(r.Warn)
+	}
+	tr.works(1)
+	check(tr.image(whole.CaptureOptions{}))
+	tr.kill()
+	far := rewrite(t, img, func(s *State) { s.Threads[0].CPUs = append(make([]byte, 500), 1) })
+	if r := tr.restore(far); strings.Contains(r.Warn, "; ") || !strings.Contains(r.Warn, "processors") {
+		t.Error(r.Warn)
+	}
+	tr.works(2)
+	if plain := stateOf(t, imagedPath(t)); plain.Subreaper || plain.Membarrier != 0 || plain.OOMAdj != nil || plain.Threads[0].CPUs != nil || len(s.Threads) < 20 {
+		t.Errorf("of a program that has asked for nothing: %+v", plain)
+	}
+}
+
+// imagedPath is the image of a victim that does nothing.
+func imagedPath(t *testing.T) string {
+	_, img := imagedVictim(t)
+	return img
+}
+
 // TestLocked: memory that is locked is locked after a restart, what was not there of it
 // as well; where it is not permitted a note says so.
 func TestLocked(t *testing.T) {
@@ -56,22 +96,22 @@ func TestLocked(t *testing.T) {
 		t.Fatalf("locked: %+v", before)
 	}
 	for range 2 {
-		if r := tr.restore(img); len(r.Notes) > 0 {
-			t.Error(r.Notes)
+		if r := tr.restore(img); r.Warn != "" {
+			t.Error(r.Warn)
 		}
 		tr.works(1)
-		if s, err := parsedProc(tr.pid, "status", parseStatus); err != nil || s.locked != 128<<10 {
-			t.Errorf("%d bytes are locked, %v", s.locked, err)
+		if s, err := proc.Parsed(tr.pid, "status", proc.ParseStatus); err != nil || s.Locked != 128<<10 {
+			t.Errorf("%d bytes are locked, %v", s.Locked, err)
 		}
-		img = tr.image(CaptureOptions{})
+		img = tr.image(whole.CaptureOptions{})
 		if after := stateOf(t, img).Locked; !slices.Equal(after, before) {
 			t.Errorf("locked: %+v, was %+v", after, before)
 		}
 		tr.kill()
 	}
 	far := rewrite(t, img, func(s *State) { s.Locked[0].Start, s.Locked[0].End = 0x10000, 0x20000 })
-	if r := tr.restore(far); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "1 of 2 regions") {
-		t.Error(r.Notes)
+	if r := tr.restore(far); strings.Contains(r.Warn, "; ") || !strings.Contains(r.Warn, "1 of 2 regions") {
+		t.Error(r.Warn)
 	}
 	tr.works(2)
 }
@@ -84,7 +124,7 @@ func TestPrivate(t *testing.T) {
 	tr, img := imagedVictim(t, "private")
 	tr.restore(img)
 	tr.works(1)
-	if !stateOf(t, tr.image(CaptureOptions{})).Private {
+	if !stateOf(t, tr.image(whole.CaptureOptions{})).Private {
 		t.Error("others may look at it")
 	}
 }

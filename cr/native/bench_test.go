@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // BenchmarkCapture reports, for programs that have touched some megabytes, for
@@ -23,7 +24,7 @@ func BenchmarkCapture(b *testing.B) {
 				if load != "idle" {
 					what = append(what, load)
 				}
-				benchCapture(b, what, CaptureOptions{})
+				benchCapture(b, what, whole.CaptureOptions{})
 			})
 		}
 	}
@@ -32,12 +33,12 @@ func BenchmarkCapture(b *testing.B) {
 // BenchmarkMappings does so for a program of ten thousand mappings, whose changes are
 // followed or not.
 func BenchmarkMappings(b *testing.B) {
-	b.Run("full", func(b *testing.B) { benchCapture(b, []string{"maps"}, CaptureOptions{}) })
-	b.Run("followed", func(b *testing.B) { benchCapture(b, []string{"maps"}, CaptureOptions{Track: true}) })
+	b.Run("full", func(b *testing.B) { benchCapture(b, []string{"maps"}, whole.CaptureOptions{}) })
+	b.Run("followed", func(b *testing.B) { benchCapture(b, []string{"maps"}, whole.CaptureOptions{Track: true}) })
 }
 
-func benchCapture(b *testing.B, what []string, opt CaptureOptions) {
-	tr := NewTracer(2)
+func benchCapture(b *testing.B, what []string, opt whole.CaptureOptions) {
+	tr := newTracer(2)
 	defer tr.Close()
 	v := newVictim(b, tr, what...)
 	defer v.end()
@@ -48,7 +49,7 @@ func benchCapture(b *testing.B, what []string, opt CaptureOptions) {
 	b.ResetTimer()
 	for range b.N {
 		start := time.Now()
-		c, err := v.target.Capture(opt)
+		c, err := v.target.capture(opt)
 		if err != nil {
 			b.Fatal(err)
 		}

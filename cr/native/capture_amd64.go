@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // tries is how often a capture stops the process anew because a thread stood
@@ -21,14 +24,22 @@ const (
 
 // Capture makes a copy of the process as it is now, and lets it go on. Without an
 // error the copy has to be released. After an error the process is as it was.
-func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
-	if err := g.check(opt.CloneLock); err != nil {
-		return nil, g.wrap("capture", g.explain(err))
+func (g *target) Capture(opt whole.CaptureOptions) (whole.Copy, error) {
+	c, err := g.capture(opt)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (g *target) capture(opt whole.CaptureOptions) (*captured, error) {
+	if err := g.check(); err != nil {
+		return nil, g.explain(err)
 	}
 	var paused time.Duration
 	var letting time.Time // since when a thread is waited for that would not stop before
 	for try := 1; ; try++ {
-		var c *Copy
+		var c *captured
 		var err error
 		g.tracer.stands <- struct{}{}
 		over := sync.OnceFunc(func() { <-g.tracer.stands })
@@ -36,7 +47,7 @@ func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
 		open := th.do(func() { c, err = g.captureOn(th, opt, try <= patience, &paused, over) })
 		over()
 		if !open {
-			return nil, g.wrap("capture", errClosed)
+			return nil, errClosed
 		}
 		if err == nil {
 			return c, nil
@@ -52,7 +63,7 @@ func (g *Target) Capture(opt CaptureOptions) (*Copy, error) {
 			}
 		}
 		if !errors.Is(err, ErrBusy) || try == tries {
-			return nil, g.wrap("capture", g.explain(err))
+			return nil, g.explain(err)
 		}
 		time.Sleep(time.Duration(try) * 200 * time.Microsecond)
 	}
@@ -63,7 +74,7 @@ var errClosed = errors.New("the tracer was closed")
 // recorder gathers what is known of the process only while it stands still.
 type recorder struct {
 	state    *State
-	maps     []mapping
+	maps     []proc.Mapping
 	mem      *memory
 	text     uint64 // address of a syscall instruction
 	vdso     vdsoRange
@@ -102,13 +113,16 @@ func (r *recorder) has(kind string, inode uint64) bool {
 
 // captureOn does one try, on th. paused sums up for how long the process stood;
 // over is called when it stands no longer.
-func (g *Target) captureOn(th *traceThread, opt CaptureOptions, patient bool, paused *time.Duration, over func()) (*Copy, error) {
+func (g *target) captureOn(th *traceThread, opt whole.CaptureOptions, patient bool, paused *time.Duration, over func()) (*captured, error) {
 	st, err := g.stopAll(th)
 	if err != nil {
 		return nil, err
 	}
 	r := &recorder{state: &State{PID: g.pid, Rank: g.rank, OOB: g.oob}, patient: patient}
 	c, err := st.capture(r, opt)
+	if err == nil && opt.Stands != nil {
+		opt.Stands()
+	}
 	if err == nil && c.pid == 0 {
 		if c.bytes, err = anonymousBytes(g.pid); err == nil {
 			c.st = st // it stands until Release
@@ -134,7 +148,7 @@ func (g *Target) captureOn(th *traceThread, opt CaptureOptions, patient bool, pa
 
 // capture records the process and makes the copy. The process is still stopped
 // when it returns.
-func (st *standstill) capture(r *recorder, opt CaptureOptions) (*Copy, error) {
+func (st *standstill) capture(r *recorder, opt whole.CaptureOptions) (*captured, error) {
 	steps := []func(*recorder) error{
 		st.recordMemory, st.recordThreads, st.recordChecks, st.recordFiles, st.recordRest,
 	}
@@ -143,10 +157,10 @@ func (st *standstill) capture(r *recorder, opt CaptureOptions) (*Copy, error) {
 			return nil, err
 		}
 	}
-	c := &Copy{g: st.g, th: st.th, recorder: r}
+	c := &captured{g: st.g, th: st.th, recorder: r}
 	if err := st.inLeader(r, func(in *injector, s *scratch) error {
 		// The copy gets the memory that was borrowed as it was.
-		if err := errors.Join(checkItimers(in, s), st.g.tracer.checkSecureBits(in), s.giveBack()); err != nil {
+		if err := errors.Join(checkItimers(in, s), r.askSubreaper(in, s), s.giveBack()); err != nil {
 			return err
 		}
 		st.scan(r, in, opt)
@@ -166,7 +180,7 @@ func (st *standstill) capture(r *recorder, opt CaptureOptions) (*Copy, error) {
 // recordMemory opens the memory and notes how it is laid out.
 func (st *standstill) recordMemory(r *recorder) error {
 	var err error
-	if r.maps, err = parsedProc(st.g.pid, "maps", parseMaps); err != nil {
+	if r.maps, err = proc.Parsed(st.g.pid, "maps", proc.ParseMaps); err != nil {
 		return err
 	}
 	if err := checkMaps(r.maps); err != nil {
@@ -176,8 +190,8 @@ func (st *standstill) recordMemory(r *recorder) error {
 		return err
 	}
 	for _, m := range r.maps {
-		if m.path == "[vdso]" {
-			r.vdso = vdsoRange{m.start, m.end}
+		if m.Path == "[vdso]" {
+			r.vdso = vdsoRange{m.Start, m.End}
 		}
 	}
 	r.text, err = st.g.findText(r.mem, r.maps)
@@ -185,7 +199,7 @@ func (st *standstill) recordMemory(r *recorder) error {
 }
 
 // findText finds a syscall instruction, most often where it was the last time.
-func (g *Target) findText(m *memory, maps []mapping) (uint64, error) {
+func (g *target) findText(m *memory, maps []proc.Mapping) (uint64, error) {
 	var p [2]byte
 	if g.text != 0 && m.peek(p[:], g.text) == nil && bytes.Equal(p[:], syscallInsn) {
 		return g.text, nil
@@ -213,6 +227,7 @@ func (st *standstill) recordRest(r *recorder) error {
 	if r.state.Shared, err = pendingSignals(st.g.pid, true); err != nil {
 		return fmt.Errorf("pending signals: %w", err)
 	}
+	r.state.OOMAdj = st.g.oomAdj
 	r.state.Mono, r.state.Boottime = now(unix.CLOCK_MONOTONIC), now(unix.CLOCK_BOOTTIME)
 	return nil
 }
@@ -238,7 +253,7 @@ func (st *standstill) inLeader(r *recorder, f func(*injector, *scratch) error) e
 
 // scan asks which pages have not changed since the base, and has changes
 // followed from now on. Where that fails the image is full.
-func (st *standstill) scan(r *recorder, in *injector, opt CaptureOptions) {
+func (st *standstill) scan(r *recorder, in *injector, opt whole.CaptureOptions) {
 	if !opt.Track && opt.Base == 0 {
 		return
 	}
@@ -263,11 +278,7 @@ func (r *recorder) addNote(s string) {
 // fork makes the copy: a child of this process, stopped and traced from its
 // first moment. The program itself sees neither a child nor a signal. Where no
 // copy can be had, the process stands still until its image is written.
-func (st *standstill) fork(c *Copy, in *injector, opt CaptureOptions) error {
-	if l := opt.CloneLock; l != nil {
-		l.Lock()
-		defer l.Unlock()
-	}
+func (st *standstill) fork(c *captured, in *injector, opt whole.CaptureOptions) error {
 	pid, err := in.call(unix.SYS_CLONE, unix.CLONE_PARENT|unix.CLONE_PTRACE|uint64(unix.SIGCHLD), 0, 0, 0, 0)
 	switch {
 	case err == nil:
@@ -276,7 +287,7 @@ func (st *standstill) fork(c *Copy, in *injector, opt CaptureOptions) error {
 	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EAGAIN):
 		c.addNote(fmt.Sprintf("imaged while it stood still: no copy could be made (%v)", err))
 		return nil
-	case errors.Is(err, ErrDied):
+	case errors.Is(err, whole.ErrDied):
 		st.dropOrphans()
 		return err
 	}
@@ -305,11 +316,11 @@ func (st *standstill) dropOrphans() {
 // since the process stands, while the thread did nothing else.
 func (st *standstill) isOrphan(pid int) bool {
 	const tick = int64(time.Second / 100) // of /proc
-	s, err := parsedProc(pid, "stat", parseStat)
-	if err != nil || s.ppid != os.Getpid() || pid == st.g.pid {
+	s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+	if err != nil || s.Ppid != os.Getpid() || pid == st.g.pid {
 		return false
 	}
 	begun := now(unix.CLOCK_BOOTTIME) - int64(time.Since(st.since))
-	status, err := parsedProc(pid, "status", parseStatus)
-	return err == nil && status.tracer == unix.Gettid() && status.group == pid && int64(s.start) >= begun/tick
+	status, err := proc.Parsed(pid, "status", proc.ParseStatus)
+	return err == nil && status.Tracer == unix.Gettid() && status.Group == pid && int64(s.Start) >= begun/tick
 }

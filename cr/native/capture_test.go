@@ -18,10 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
-func newTracer(t testing.TB) *Tracer {
-	tr := NewTracer(2)
+func testTracer(t testing.TB) *tracer {
+	tr := newTracer(2)
 	t.Cleanup(tr.Close)
 	return tr
 }
@@ -29,9 +31,9 @@ func newTracer(t testing.TB) *Tracer {
 // TestCapture images a program that spins, collects garbage and asks for the
 // time, again and again: it goes on each time.
 func TestCapture(t *testing.T) {
-	v := newVictim(t, newTracer(t), "spin", "churn", "16")
+	v := newVictim(t, testTracer(t), "spin", "churn", "16")
 	for seq := range 5 {
-		c, err := v.target.Capture(CaptureOptions{Seq: seq + 1})
+		c, err := v.target.capture(whole.CaptureOptions{Seq: seq + 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +81,8 @@ func checkState(t *testing.T, v *victim, s *State) {
 // image, page by page.
 func TestMemory(t *testing.T) {
 	for _, what := range [][]string{{"3"}, {"spin", "20", "many"}, {"readonly", "pipe"}} {
-		v := newVictim(t, newTracer(t), what...)
-		c, err := v.target.Capture(CaptureOptions{NoFork: true})
+		v := newVictim(t, testTracer(t), what...)
+		c, err := v.target.capture(whole.CaptureOptions{NoFork: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,8 +107,8 @@ func TestMemory(t *testing.T) {
 
 // TestBorrowed: what a capture writes for its own use is in no copy.
 func TestBorrowed(t *testing.T) {
-	v := newVictim(t, newTracer(t))
-	s, _ := v.capture(CaptureOptions{})
+	v := newVictim(t, testTracer(t))
+	s, _ := v.capture(whole.CaptureOptions{})
 	r, err := regsOf(s.Threads[0].Regs)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +122,7 @@ func TestBorrowed(t *testing.T) {
 	if err := mem.poke(own, r.Fs_base); err != nil {
 		t.Fatal(err)
 	}
-	c, err := v.target.Capture(CaptureOptions{})
+	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,8 +206,8 @@ func compareMemory(t *testing.T, pid int, path string) {
 }
 
 func TestManyGoroutines(t *testing.T) {
-	v := newVictim(t, newTracer(t), "many", "spin", "threads")
-	s, _ := v.capture(CaptureOptions{})
+	v := newVictim(t, testTracer(t), "many", "spin", "threads")
+	s, _ := v.capture(whole.CaptureOptions{})
 	if len(s.Threads) < 20 {
 		t.Errorf("%d threads", len(s.Threads))
 	}
@@ -214,9 +216,9 @@ func TestManyGoroutines(t *testing.T) {
 
 // TestBirths images a program whose threads come and go all the time.
 func TestBirths(t *testing.T) {
-	v := newVictim(t, newTracer(t), "births", "births")
+	v := newVictim(t, testTracer(t), "births", "births")
 	for range 5 {
-		v.capture(CaptureOptions{})
+		v.capture(whole.CaptureOptions{})
 		v.works()
 	}
 }
@@ -224,7 +226,7 @@ func TestBirths(t *testing.T) {
 // TestRefused: what cannot be imaged is named, with a remedy, and the program
 // goes on.
 func TestRefused(t *testing.T) {
-	tr := newTracer(t)
+	tr := testTracer(t)
 	for what, named := range map[string]string{
 		"child":    "child process",
 		"zombie":   "was not waited for",
@@ -246,11 +248,11 @@ func TestRefused(t *testing.T) {
 			continue // may read it all the same
 		}
 		v := newVictim(t, tr, what)
-		c, err := v.target.Capture(CaptureOptions{})
+		c, err := v.target.capture(whole.CaptureOptions{})
 		if err == nil {
 			c.Release()
 		}
-		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) || !strings.Contains(err.Error(), "rank 7") {
+		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%s: %v", what, err)
 		}
 		v.works()
@@ -260,13 +262,13 @@ func TestRefused(t *testing.T) {
 
 // TestRefusedLate: what only the copy shows is refused when it is to be written.
 func TestRefusedLate(t *testing.T) {
-	tr := newTracer(t)
+	tr := testTracer(t)
 	for what, named := range map[string]string{
 		"dontfork": "MADV_DONTFORK",
 		"filemap":  "shared mapping",
 	} {
 		v := newVictim(t, tr, what)
-		c, err := v.target.Capture(CaptureOptions{})
+		c, err := v.target.capture(whole.CaptureOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,12 +288,12 @@ func TestRefusedLate(t *testing.T) {
 
 // TestTraced: a program in a debugger is left to it.
 func TestTraced(t *testing.T) {
-	v, debugger := newVictim(t, newTracer(t), "debugged"), newVictim(t, newTracer(t))
+	v, debugger := newVictim(t, testTracer(t), "debugged"), newVictim(t, testTracer(t))
 	fmt.Fprintln(debugger.in, "debug", v.pid)
 	if line := debugger.line(); line != "attached" {
 		t.Fatal(line)
 	}
-	if _, err := v.target.Capture(CaptureOptions{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "debugger") {
+	if _, err := v.target.capture(whole.CaptureOptions{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "debugger") {
 		t.Error(err)
 	}
 }
@@ -302,12 +304,12 @@ func (s *State) filesOf(kind string) []File {
 }
 
 func TestFiles(t *testing.T) {
-	v := newVictim(t, newTracer(t), "log", "deleted", "pipe", "events")
+	v := newVictim(t, testTracer(t), "log", "deleted", "pipe", "events")
 	if _, err := v.oob.WriteString("not read yet"); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the first has taken nothing away
-		s, r := v.capture(CaptureOptions{})
+		s, r := v.capture(whole.CaptureOptions{})
 		if string(s.Unread) != "not read yet" {
 			t.Errorf("unread %q", s.Unread)
 		}
@@ -376,7 +378,7 @@ func checkEvents(t *testing.T, s *State) {
 	for _, ep := range s.filesOf(FileEpoll) {
 		if len(ep.Epoll) == 2 && ep.Epoll[0].Data&^(1<<32-1) == 0 {
 			w := ep.Epoll
-			slices.SortFunc(w, func(a, b Watch) int { return int(a.Data) - int(b.Data) })
+			slices.SortFunc(w, func(a, b proc.Watch) int { return int(a.Data) - int(b.Data) })
 			if w[0].FD == ev[0].FD && w[0].Data&0xffffffff == 77 && w[1].FD == tm[0].FD && w[1].Data&0xffffffff == 78 {
 				return
 			}
@@ -387,13 +389,13 @@ func checkEvents(t *testing.T, s *State) {
 
 // TestCopyHoldsNothing: the peers of a rank see it die although its copy lives.
 func TestCopyHoldsNothing(t *testing.T) {
-	v := newVictim(t, newTracer(t), "16")
-	c, err := v.target.Capture(CaptureOptions{})
+	v := newVictim(t, testTracer(t), "16")
+	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Release()
-	if fds, err := numbersIn(fmt.Sprintf("/proc/%d/fd", c.PID())); err != nil || len(fds) > 0 {
+	if fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", c.PID())); err != nil || len(fds) > 0 {
 		t.Errorf("the copy has descriptors %v, %v", fds, err)
 	}
 	v.cmd.Process.Kill()
@@ -407,11 +409,11 @@ func TestCopyHoldsNothing(t *testing.T) {
 // TestStopped: a process that was stopped by a signal is imaged, and remains
 // stopped until it is told to go on.
 func TestStopped(t *testing.T) {
-	v := newVictim(t, newTracer(t), "spin", "births") // a thread may be half born then
+	v := newVictim(t, testTracer(t), "spin", "births") // a thread may be half born then
 	for range 5 {
 		unix.Kill(v.pid, unix.SIGSTOP)
 		waitState(t, v.pid, 'T')
-		v.capture(CaptureOptions{})
+		v.capture(whole.CaptureOptions{})
 		waitState(t, v.pid, 'T')
 		unix.Kill(v.pid, unix.SIGCONT)
 		v.works()
@@ -422,15 +424,15 @@ func waitState(t *testing.T, pid int, state byte) {
 	t.Helper()
 	b := backoff{}
 	for {
-		s, err := parsedProc(pid, "stat", parseStat)
+		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.state == state {
+		if s.State == state {
 			return
 		}
 		if !b.sleep(10 * time.Second) {
-			t.Fatalf("process is in state %c", s.state)
+			t.Fatalf("process is in state %c", s.State)
 		}
 	}
 }
@@ -438,19 +440,19 @@ func waitState(t *testing.T, pid int, state byte) {
 // TestLettingGo: a thread that is still being let go, as it would not stop at an attempt
 // before, is waited for.
 func TestLettingGo(t *testing.T) {
-	v := newVictim(t, newTracer(t), "spin", "churn", "16")
-	before := NewTracer(1)
+	v := newVictim(t, testTracer(t), "spin", "churn", "16")
+	before := newTracer(1)
 	defer before.Close()
 	var err error
 	before.Do(func() { err = seize(v.pid, traceOptions) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c *Copy
+	var c *captured
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		c, err = v.target.Capture(CaptureOptions{Seq: 1})
+		c, err = v.target.capture(whole.CaptureOptions{Seq: 1})
 		done <- err
 	}()
 	b := backoff{}
@@ -472,7 +474,7 @@ func TestLettingGo(t *testing.T) {
 // TestKilled: a rank that dies at any moment is reported as dead, and nothing of
 // it is left.
 func TestKilled(t *testing.T) {
-	tr := newTracer(t)
+	tr := testTracer(t)
 	died, lived := 0, 0
 	for i := range 30 {
 		v := newVictim(t, tr, "spin", "threads", "4")
@@ -483,7 +485,7 @@ func TestKilled(t *testing.T) {
 			unix.Nanosleep(&pause, nil)
 			v.cmd.Process.Kill()
 		})
-		c, err := v.target.Capture(CaptureOptions{NoFork: i%4 == 3})
+		c, err := v.target.capture(whole.CaptureOptions{NoFork: i%4 == 3})
 		switch {
 		case err == nil:
 			lived++
@@ -491,7 +493,7 @@ func TestKilled(t *testing.T) {
 				v.write(c)
 			}
 			c.Release()
-		case errors.Is(err, ErrDied):
+		case errors.Is(err, whole.ErrDied):
 			died++
 		default:
 			t.Error(err)
@@ -511,7 +513,7 @@ func TestKilled(t *testing.T) {
 // ownChildren lists the children of this process.
 func ownChildren(t *testing.T) []string {
 	var all []string
-	tids, err := threadsOf(os.Getpid())
+	tids, err := proc.Threads(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -525,8 +527,8 @@ func ownChildren(t *testing.T) []string {
 // TestCopyKilled: when the kernel or somebody ends the copy, its image fails and
 // the program goes on.
 func TestCopyKilled(t *testing.T) {
-	v := newVictim(t, newTracer(t), "16")
-	c, err := v.target.Capture(CaptureOptions{})
+	v := newVictim(t, testTracer(t), "16")
+	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -540,13 +542,13 @@ func TestCopyKilled(t *testing.T) {
 		t.Error(err)
 	}
 	v.works()
-	v.capture(CaptureOptions{})
+	v.capture(whole.CaptureOptions{})
 }
 
 // TestCanceled: an image that is given up leaves nothing.
 func TestCanceled(t *testing.T) {
-	v := newVictim(t, newTracer(t), "64")
-	c, err := v.target.Capture(CaptureOptions{})
+	v := newVictim(t, testTracer(t), "64")
+	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -575,8 +577,8 @@ func TestCanceled(t *testing.T) {
 
 // TestGivenBack: what was read of the copy is not kept.
 func TestGivenBack(t *testing.T) {
-	v := newVictim(t, newTracer(t), "256", "dirty")
-	c, err := v.target.Capture(CaptureOptions{})
+	v := newVictim(t, testTracer(t), "256", "dirty")
+	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -584,22 +586,22 @@ func TestGivenBack(t *testing.T) {
 	if _, err := c.Write(filepath.Join(t.TempDir(), "image"), image.LocalMeta(), image.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := parsedProc(c.PID(), "status", parseStatus)
-	if err != nil || s.anon > 16<<20 {
-		t.Errorf("the copy has %d bytes still, %v", s.anon, err)
+	s, err := proc.Parsed(c.PID(), "status", proc.ParseStatus)
+	if err != nil || s.Anon > 16<<20 {
+		t.Errorf("the copy has %d bytes still, %v", s.Anon, err)
 	}
 	v.works()
 }
 
 // TestAtOnce captures several processes at the same time.
 func TestAtOnce(t *testing.T) {
-	tr := newTracer(t)
+	tr := testTracer(t)
 	var wg sync.WaitGroup
 	for range 6 {
 		v := newVictim(t, tr, "spin", "4")
 		wg.Go(func() {
 			for range 5 {
-				c, err := v.target.Capture(CaptureOptions{})
+				c, err := v.target.capture(whole.CaptureOptions{})
 				if err != nil {
 					t.Error(err)
 					return

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// CheckProgram says why the executable at path cannot be imaged, nil if nothing
+// checkProgram says why the executable at path cannot be imaged, nil if nothing
 // speaks against it. What counts is what is in it: a plain go build with cgo
 // enabled, but without a package that uses it, is as good as a stripped or a
 // position-independent one.
-func CheckProgram(path string) error {
+func checkProgram(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, notELF(err))

@@ -12,10 +12,10 @@ import (
 )
 
 func TestSupported(t *testing.T) {
-	if err := Supported(); err != nil {
+	if err := supported(); err != nil {
 		t.Error(err)
 	}
-	for _, f := range Features() {
+	for _, f := range features() {
 		t.Log(f.Name, f.Err)
 	}
 }
@@ -59,7 +59,7 @@ func TestCheckProgram(t *testing.T) {
 		if c.path == "" {
 			continue
 		}
-		err := CheckProgram(c.path)
+		err := checkProgram(c.path)
 		switch {
 		case c.refused == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)

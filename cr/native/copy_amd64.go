@@ -9,18 +9,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // killLimit bounds the wait for the end of a killed copy, whose memory the
 // kernel has to take down first.
 const killLimit = 30 * time.Second
 
-// Copy is a captured process: a stopped child of this one that shares the
+// captured is a captured process: a stopped child of this one that shares the
 // program's memory page by page until the program writes to it. It never runs.
 // Without a copy it is the process itself, which stands still.
-type Copy struct {
+type captured struct {
 	*recorder
-	g     *Target
+	g     *target
 	th    *traceThread // the one that traces it
 	pid   int          // 0: the process itself stands still
 	own   *memory      // the copy's
@@ -37,10 +40,28 @@ type Copy struct {
 // prepare closes the descriptors of the new copy: as long as it held the rank's
 // sockets, its peers would not see the rank die. It runs on the tracing thread,
 // when the program goes on already.
-func (c *Copy) prepare() error {
+func (c *captured) prepare() error { return c.blame(c.strip()) }
+
+// blame says of a failure that comes from the copy's death that it does: the process
+// lives on, and whole.ErrDied is said of it alone.
+func (c *captured) blame(err error) error {
+	if err == nil || c.pid == 0 {
+		return err
+	}
+	if s, e := waitStop(c.pid, 20*time.Millisecond); e == nil && s.exited {
+		return fmt.Errorf("%w: %v", copyDied(s), err)
+	}
+	if errors.Is(err, whole.ErrDied) || errors.Is(err, unix.ESRCH) { // it is just ending
+		return fmt.Errorf("%w: %v", errCopyDied, err)
+	}
+	return err
+}
+
+// strip is what prepare does.
+func (c *captured) strip() error {
 	s, err := waitStop(c.pid, stopLimit)
 	if err == nil && s.exited {
-		return copyDied(s)
+		err = whole.ErrDied
 	}
 	if err != nil {
 		return fmt.Errorf("the copy: %w", err)
@@ -77,19 +98,19 @@ func copyDied(s stop) error {
 
 // anonymousBytes is how much memory of its own a process has.
 func anonymousBytes(pid int) (uint64, error) {
-	s, err := parsedProc(pid, "status", parseStatus)
-	return s.anon, err
+	s, err := proc.Parsed(pid, "status", proc.ParseStatus)
+	return s.Anon, err
 }
 
 // PID is the copy's, 0 if the process itself stands still instead.
-func (c *Copy) PID() int { return c.pid }
+func (c *captured) PID() int { return c.pid }
 
 // Bytes is how much memory the image will hold, at most.
-func (c *Copy) Bytes() uint64 { return c.bytes }
+func (c *captured) Bytes() uint64 { return c.bytes }
 
 // Pause is for how long the process stood still, from the first thread's stop
 // to the last one's going on.
-func (c *Copy) Pause() time.Duration {
+func (c *captured) Pause() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.st != nil {
@@ -99,14 +120,14 @@ func (c *Copy) Pause() time.Duration {
 }
 
 // Base is the sequence of the snapshot that the image builds on, 0 if it is full.
-func (c *Copy) Base() int { return c.base }
+func (c *captured) Base() int { return c.base }
 
 // Note tells what the user ought to know of how the image was made, or nothing.
-func (c *Copy) Note() string { return c.note }
+func (c *captured) Note() string { return c.note }
 
 // Release ends the copy, or lets the process go on if there is none. It may be
 // called more than once, not while Write runs.
-func (c *Copy) Release() error {
+func (c *captured) Release() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.released {
@@ -125,7 +146,7 @@ func (c *Copy) Release() error {
 	// It is our child and nobody has reaped it: the number is still its.
 	unix.Kill(c.pid, unix.SIGKILL)
 	if err := reapThread(c.pid, killLimit); err != nil {
-		return c.g.wrap("end the copy", err)
+		return fmt.Errorf("ending the copy: %w", err)
 	}
 	return nil
 }

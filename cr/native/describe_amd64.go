@@ -6,13 +6,16 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // describe completes the state with what the copy tells as well as the process
 // did, and which therefore can be read when the process goes on already. pid is
 // the copy's.
-func (c *Copy) describe(pid int) ([]mapping, error) {
-	maps, err := parsedProc(pid, "smaps", parseSmaps)
+func (c *captured) describe(pid int) ([]proc.Mapping, error) {
+	maps, err := proc.Parsed(pid, "smaps", proc.ParseSmaps)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +40,9 @@ func (c *Copy) describe(pid int) ([]mapping, error) {
 
 // checkCopied refuses what the kernel leaves out of copies, and kinds of memory
 // that show only here.
-func (c *Copy) checkCopied(maps []mapping) error {
+func (c *captured) checkCopied(maps []proc.Mapping) error {
 	for i := range maps {
-		if err := maps[i].checkKind(); err != nil {
+		if err := checkKind(&maps[i]); err != nil {
 			return err
 		}
 	}
@@ -47,26 +50,26 @@ func (c *Copy) checkCopied(maps []mapping) error {
 	// followed.
 	next := 0
 	for i := range c.maps {
-		for at := c.maps[i].start; at < c.maps[i].end; at = maps[next].end {
-			for next < len(maps) && maps[next].end <= at {
+		for at := c.maps[i].Start; at < c.maps[i].End; at = maps[next].End {
+			for next < len(maps) && maps[next].End <= at {
 				next++
 			}
-			if next == len(maps) || maps[next].start > at {
-				return refuse("do without MADV_DONTFORK", "memory at %#x, %d KB, that is not copied", at, (c.maps[i].end-at)>>10)
+			if next == len(maps) || maps[next].Start > at {
+				return refuse("do without MADV_DONTFORK", "memory at %#x, %d KB, that is not copied", at, (c.maps[i].End-at)>>10)
 			}
 		}
 	}
 	return nil
 }
 
-func (c *Copy) describeProgram(pid int) error {
+func (c *captured) describeProgram(pid int) error {
 	s := c.state
 	exe := fmt.Sprintf("/proc/%d/exe", pid)
-	p, err := readProgram(exe)
+	p, err := goruntime.ReadProgram(exe)
 	if err != nil {
 		return fmt.Errorf("the executable: %w", err)
 	}
-	s.BuildID, s.ExeSum = p.buildID, p.sum
+	s.BuildID, s.ExeSum = p.BuildID, p.Sum
 	if s.Exe, err = os.Readlink(exe); err != nil {
 		return err
 	}
@@ -74,14 +77,14 @@ func (c *Copy) describeProgram(pid int) error {
 	if s.Dir, err = workingDir(pid); err != nil {
 		return err
 	}
-	stat, err := parsedProc(pid, "stat", parseStat)
+	stat, err := proc.Parsed(pid, "stat", proc.ParseStat)
 	if err != nil {
 		return err
 	}
-	s.MM = stat.mm
+	s.MM = stat.Mm
 	s.Comm = s.Threads[0].Comm
-	status, err := parsedProc(pid, "status", parseStatus)
-	s.Umask = status.umask
+	status, err := proc.Parsed(pid, "status", proc.ParseStatus)
+	s.Umask = status.Umask
 	return err
 }
 
@@ -100,9 +103,9 @@ func workingDir(pid int) (string, error) {
 	return dir, nil
 }
 
-func (c *Copy) describeStrings(pid int) error {
+func (c *captured) describeStrings(pid int) error {
 	for name, to := range map[string]*[]byte{"cmdline": &c.state.Cmdline, "environ": &c.state.Environ, "auxv": &c.state.Auxv} {
-		p, err := procFile(pid, name)
+		p, err := proc.Read(pid, name)
 		if err != nil {
 			return err
 		}
@@ -111,7 +114,7 @@ func (c *Copy) describeStrings(pid int) error {
 	return nil
 }
 
-func (c *Copy) describeHost(int) error {
+func (c *captured) describeHost(int) error {
 	h, err := localHost()
 	if err != nil {
 		return err
@@ -133,15 +136,15 @@ func xsaveInUse(x []byte) uint64 {
 	return le.Uint64(x[header:])
 }
 
-func (c *Copy) describeVDSO(int) error {
+func (c *captured) describeVDSO(int) error {
 	v := &c.state.VDSO
 	for i := range c.maps {
 		m := &c.maps[i]
 		switch {
-		case m.path == "[vdso]":
-			v.Start, v.End = m.start, m.end
-		case strings.HasPrefix(m.path, "[vvar"):
-			v.VVar = append(v.VVar, m.region())
+		case m.Path == "[vdso]":
+			v.Start, v.End = m.Start, m.End
+		case strings.HasPrefix(m.Path, "[vvar"):
+			v.VVar = append(v.VVar, regionOf(m))
 		}
 	}
 	if v.Start == 0 {
@@ -155,9 +158,10 @@ func (c *Copy) describeVDSO(int) error {
 	return err
 }
 
-// describeSignals asks for the handlers of all signals, for the end of the data
-// segment and for whether others may look at the process.
-func (c *Copy) describeSignals() error {
+// describeSignals asks for the handlers of all signals and for what else a process
+// alone is told: the end of its data segment, whether others may look at it, its
+// securebits, and what it has registered for membarrier.
+func (c *captured) describeSignals() error {
 	ask := func(in *injector, s *scratch) error {
 		brk, err := in.call(unix.SYS_BRK, 0)
 		if err != nil {
@@ -169,6 +173,12 @@ func (c *Copy) describeSignals() error {
 			return err
 		}
 		c.state.Private = dumpable != 1
+		if err := c.g.tracer.checkSecureBits(in); err != nil {
+			return err
+		}
+		if c.state.Membarrier, err = membarriers(in); err != nil {
+			return err
+		}
 		for sig := range uint64(numSignals) {
 			if _, err := in.call(unix.SYS_RT_SIGACTION, sig+1, 0, s.addr, 8); err != nil {
 				return fmt.Errorf("action of signal %d: %w", sig+1, err)
@@ -192,7 +202,7 @@ func (c *Copy) describeSignals() error {
 
 // inject runs f with the copy, or the standing process, ready to make system
 // calls. It runs on the tracing thread.
-func (c *Copy) inject(f func(*injector, *scratch) error) error {
+func (c *captured) inject(f func(*injector, *scratch) error) error {
 	if c.pid == 0 {
 		return c.st.inLeader(c.recorder, f)
 	}
@@ -208,7 +218,7 @@ func (c *Copy) inject(f func(*injector, *scratch) error) error {
 }
 
 // memory is what the image is read from.
-func (c *Copy) memory() *memory {
+func (c *captured) memory() *memory {
 	if c.pid == 0 {
 		return c.mem
 	}
@@ -216,28 +226,28 @@ func (c *Copy) memory() *memory {
 }
 
 // describeRegions notes the mappings of the image.
-func (c *Copy) describeRegions(maps []mapping) {
+func (c *captured) describeRegions(maps []proc.Mapping) {
 	for i := range maps {
 		m := &maps[i]
-		if m.kernels() {
+		if m.Kernels() {
 			continue
 		}
-		r := m.region()
-		r.Empty = m.has(flagDroppable)
+		r := regionOf(m)
+		r.Empty = m.Has(flagDroppable)
 		switch {
-		case m.transport():
-			r = Region{Start: m.start, End: m.end, Prot: m.prot, Flags: flagNoReserve}
-		case m.lost(c.state.Exe):
+		case transport(m):
+			r = Region{Start: m.Start, End: m.End, Prot: m.Prot, Flags: flagNoReserve}
+		case lost(m, c.state.Exe):
 			r.Path, r.Inode, r.Offset = "", 0, 0
 		}
 		c.state.Regions = append(c.state.Regions, r)
 	}
 }
 
-func (m *mapping) region() Region {
+func regionOf(m *proc.Mapping) Region {
 	return Region{
-		Start: m.start, End: m.end, Prot: m.prot, Shared: m.shared, Path: m.path,
-		Offset: m.offset, Inode: m.inode, Flags: m.flags,
+		Start: m.Start, End: m.End, Prot: m.Prot, Shared: m.Shared, Path: m.Path,
+		Offset: m.Offset, Inode: m.Inode, Flags: m.Flags,
 	}
 }
 
@@ -248,7 +258,7 @@ const wholeFile = 8 << 20
 // be had again: it was deleted, or another machine has another version of it, as
 // of the loader that position-independent programs start with. The executable is
 // kept with the snapshot; what is larger is data that the program brings itself.
-func (m *mapping) lost(exe string) bool {
-	small := !m.shared && !m.anonymous() && m.end-m.start <= wholeFile
-	return m.path != exe && (m.deleted || small)
+func lost(m *proc.Mapping, exe string) bool {
+	small := !m.Shared && !m.Anonymous() && m.End-m.Start <= wholeFile
+	return m.Path != exe && (m.Deleted || small)
 }

@@ -3,6 +3,8 @@ package native
 import (
 	"slices"
 	"strings"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // extent is a range of addresses, the end not included.
@@ -80,9 +82,9 @@ func appendExtent(extents []extent, e extent) []extent {
 // followable tells whether writes to a mapping can be told from one another:
 // private memory of no file. What is only reserved, without any access, is left
 // out: Go programs reserve much, and map anew what they take of it.
-func followable(m *mapping) bool {
-	if m.shared || !m.anonymous() || m.prot == 0 {
+func followable(m *proc.Mapping) bool {
+	if m.Shared || !m.Anonymous() || m.Prot == 0 {
 		return false
 	}
-	return m.path == "" || m.path == "[heap]" || m.path == "[stack]" || strings.HasPrefix(m.path, "[anon:")
+	return m.Path == "" || m.Path == "[heap]" || m.Path == "[stack]" || strings.HasPrefix(m.Path, "[anon:")
 }

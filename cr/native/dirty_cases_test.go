@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // needFollow skips where the kernel cannot follow writes.
@@ -184,13 +186,13 @@ func TestReservedMemory(t *testing.T) {
 
 func pageTables(t *testing.T, pid int) uint64 {
 	t.Helper()
-	text, err := procFile(pid, "status")
+	text, err := proc.Read(pid, "status")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "VmPTE:")
 	line, _, _ := strings.Cut(rest, "\n")
-	n, err := kilobytes([]byte(line))
+	n, err := proc.Kilobytes([]byte(line))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +207,7 @@ func TestHugePages(t *testing.T) {
 	defer tr.Close()
 	addr := uint64(p.ask("huge", 8))
 	const pages = 8 << 20 / PageSize
-	smaps, err := procFile(p.pid, "smaps")
+	smaps, err := proc.Read(p.pid, "smaps")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +328,7 @@ func TestFollowable(t *testing.T) {
 		"7ffd00000000-7ffd00002000 r--p 00000000 00:00 0                          [vvar]":           false,
 		"00500000-00600000 rw-p 00100000 fe:00 42                                 /bin/solver":      false,
 	} {
-		m, err := parseMapping([]byte(line))
+		m, err := proc.ParseMapping([]byte(line))
 		if err != nil || followable(&m) != want {
 			t.Errorf("%s: %v %v", line, !want, err)
 		}

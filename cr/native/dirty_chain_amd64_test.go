@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // pageMap is memory that a chain of images is restored into.
@@ -41,19 +43,19 @@ func ownMemory(t *testing.T, pid int) map[uint64][]byte {
 		t.Fatal(err)
 	}
 	defer mem.Close()
-	maps, err := parsedProc(pid, "maps", parseMaps)
+	maps, err := proc.Parsed(pid, "maps", proc.ParseMaps)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &pageMap{pages: map[uint64][]byte{}}
 	for i := range maps {
 		r := &maps[i]
-		if r.kernels() || r.shared {
+		if r.Kernels() || r.Shared {
 			continue
 		}
 		for _, run := range presentPages(t, pid, r) {
-			buf := make([]byte, run.n*PageSize)
-			start := r.start + uint64(run.first)*PageSize
+			buf := make([]byte, run.N*PageSize)
+			start := r.Start + uint64(run.First)*PageSize
 			if _, err := mem.ReadAt(buf, int64(start)); err != nil {
 				continue // memory without access that was never used
 			}
@@ -67,20 +69,20 @@ func ownMemory(t *testing.T, pid int) map[uint64][]byte {
 type imagedProgram struct {
 	t      *testing.T
 	p      *dirtyProgram
-	target *Target
+	target *target
 	dir    string
 }
 
 func newImagedProgram(t *testing.T) *imagedProgram {
 	t.Helper()
-	if err := Supported(); err != nil {
+	if err := supported(); err != nil {
 		t.Skip(err)
 	}
 	needFollow(t)
-	if err := CheckProgram("/proc/self/exe"); err != nil {
+	if err := checkProgram("/proc/self/exe"); err != nil {
 		t.Skip(err) // the program is this one, which the race detector is built into
 	}
-	tr := NewTracer(1)
+	tr := newTracer(1)
 	t.Cleanup(tr.Close)
 	im := &imagedProgram{t: t, p: startDirtyProgram(t), dir: t.TempDir()}
 	var err error
@@ -95,12 +97,12 @@ func (im *imagedProgram) path(seq int) string { return filepath.Join(im.dir, str
 
 // capture writes the image seq, which is to build on base, and checks that the
 // chain holds the memory of the copy.
-func (im *imagedProgram) capture(base, seq int, opt CaptureOptions) (*Copy, image.Summary) {
+func (im *imagedProgram) capture(base, seq int, opt whole.CaptureOptions) (*captured, image.Summary) {
 	im.t.Helper()
 	opt.Base, opt.Seq, opt.Track = base, seq, true
-	c, err := im.target.Capture(opt)
+	c, err := im.target.capture(opt)
 	for errors.Is(err, ErrBusy) { // deep in the kernel, and the machine is busy
-		c, err = im.target.Capture(opt)
+		c, err = im.target.capture(opt)
 	}
 	if err != nil {
 		im.t.Fatal(err)
@@ -172,7 +174,7 @@ func TestChainOfImages(t *testing.T) {
 				im.p.ask("do", 1+r.IntN(60))
 				im.p.ask("alone", 0)
 				im.p.tell("quietly", r.IntN(60))
-				c, _ := im.capture(base, seq, CaptureOptions{NoFork: r.IntN(6) == 0})
+				c, _ := im.capture(base, seq, whole.CaptureOptions{NoFork: r.IntN(6) == 0})
 				im.p.answer("quietly")
 				if c.Base() != base && c.Base() != 0 || c.Base() == 0 && base != 0 && c.Note() == "" {
 					t.Errorf("image %d builds on %d instead of %d: %q", seq, c.Base(), base, c.Note())
@@ -198,10 +200,10 @@ func TestChainOfImages(t *testing.T) {
 func TestIncrementalSize(t *testing.T) {
 	im := newImagedProgram(t)
 	im.p.ask("noise", 256)
-	_, full := im.capture(0, 1, CaptureOptions{})
+	_, full := im.capture(0, 1, whole.CaptureOptions{})
 	im.target.Committed(1)
 	im.p.ask("touch", 20)
-	_, part := im.capture(1, 2, CaptureOptions{})
+	_, part := im.capture(1, 2, whole.CaptureOptions{})
 	t.Logf("full %d, incremental %d bytes: %.2f %%", full.Size, part.Size, 100*float64(part.Size)/float64(full.Size))
 	if part.Size*100 > full.Size*8 {
 		t.Errorf("the incremental image has %d bytes, the full one %d", part.Size, full.Size)
@@ -226,7 +228,7 @@ func BenchmarkIncremental(b *testing.B) {
 
 func benchIncremental(b *testing.B, track, chained bool, touch int) {
 	needFollow(b)
-	tr := NewTracer(1)
+	tr := newTracer(1)
 	defer tr.Close()
 	p := startDirtyProgram(b)
 	g, err := attachTo(tr, p.pid, 0, -1)
@@ -243,7 +245,7 @@ func benchIncremental(b *testing.B, track, chained bool, touch int) {
 		if touch > 0 {
 			p.ask("touch", touch)
 		}
-		c, err := g.Capture(CaptureOptions{Base: base, Seq: seq, Track: track})
+		c, err := g.capture(whole.CaptureOptions{Base: base, Seq: seq, Track: track})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // BenchmarkGrowth reports how much more memory than the program alone the
@@ -20,7 +22,7 @@ func BenchmarkGrowth(b *testing.B) {
 }
 
 func benchGrowth(b *testing.B, rate int) {
-	tr := NewTracer(1)
+	tr := newTracer(1)
 	defer tr.Close()
 	p := startDirtyProgram(b)
 	g, err := attachTo(tr, p.pid, 0, -1)
@@ -37,7 +39,7 @@ func benchGrowth(b *testing.B, rate int) {
 	for range b.N {
 		alone := memoryOf(b, p.pid, "Pss:")
 		start := time.Now()
-		c, err := g.Capture(CaptureOptions{})
+		c, err := g.capture(whole.CaptureOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -74,13 +76,13 @@ func benchGrowth(b *testing.B, rate int) {
 
 // memoryOf sums a line of smaps_rollup.
 func memoryOf(b *testing.B, pid int, key string) uint64 {
-	text, err := procFile(pid, "smaps_rollup")
+	text, err := proc.Read(pid, "smaps_rollup")
 	if err != nil {
 		b.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, key); ok {
-			n, err := kilobytes([]byte(rest))
+			n, err := proc.Kilobytes([]byte(rest))
 			if err != nil {
 				b.Fatal(err)
 			}

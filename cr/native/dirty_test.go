@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // dirtyModel is a chain of images of the program, as hashes of pages.
@@ -43,28 +45,28 @@ func (m *dirtyModel) capture(s stopped) map[uint64]uint64 {
 	} else {
 		m.partial++
 	}
-	maps, err := parsedProc(s.pid, "maps", parseMaps)
+	maps, err := proc.Parsed(s.pid, "maps", proc.ParseMaps)
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	next := map[uint64]uint64{}
 	for i := range maps {
-		if r := &maps[i]; r.prot != 0 && !r.shared && r.anonymous() && (r.path == "" || r.path[0] != '[' || followable(r)) {
+		if r := &maps[i]; r.Prot != 0 && !r.Shared && r.Anonymous() && (r.Path == "" || r.Path[0] != '[' || followable(r)) {
 			m.region(r, c, next)
 		}
 	}
 	return next
 }
 
-func (m *dirtyModel) region(r *mapping, c *changes, next map[uint64]uint64) {
+func (m *dirtyModel) region(r *proc.Mapping, c *changes, next map[uint64]uint64) {
 	m.t.Helper()
 	for _, run := range presentPages(m.t, m.p.pid, r) {
-		buf := make([]byte, run.n*PageSize)
-		start := r.start + uint64(run.first)*PageSize
+		buf := make([]byte, run.N*PageSize)
+		start := r.Start + uint64(run.First)*PageSize
 		if _, err := m.p.mem.ReadAt(buf, int64(start)); err != nil {
 			m.t.Fatalf("%x: %v", start, err)
 		}
-		for i := range run.n {
+		for i := range run.N {
 			m.page(start+uint64(i)*PageSize, buf[i*PageSize:(i+1)*PageSize], c, next)
 		}
 	}
@@ -100,18 +102,18 @@ func (m *dirtyModel) sum(p []byte) uint64 {
 }
 
 // presentPages lists the pages of a mapping that are there.
-func presentPages(t testing.TB, pid int, r *mapping) []span {
+func presentPages(t testing.TB, pid int, r *proc.Mapping) []proc.Span {
 	t.Helper()
-	buf := make([]byte, (r.end-r.start)/PageSize*8)
+	buf := make([]byte, (r.End-r.Start)/PageSize*8)
 	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.ReadAt(buf, int64(r.start/PageSize*8)); err != nil {
+	if _, err := f.ReadAt(buf, int64(r.Start/PageSize*8)); err != nil {
 		t.Fatal(err)
 	}
-	return ownPages(buf)
+	return proc.OwnPages(buf)
 }
 
 // TestFollowedMemory lets a program do everything to its memory that changes it,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // tracker follows which pages of a process change between captures. The zero
@@ -29,7 +31,7 @@ type tracker struct {
 // stopped is a process that stands still, as far as a tracker needs it.
 type stopped struct {
 	pid, pidfd int
-	maps       []mapping // as they are now; nil: to be read
+	maps       []proc.Mapping // as they are now; nil: to be read
 	// syscall makes the process make a system call.
 	syscall func(nr uint64, args ...uint64) (uint64, error)
 }
@@ -120,7 +122,7 @@ func (t *tracker) look(p stopped, c *changes) error {
 	maps := p.maps
 	if maps == nil {
 		var err error
-		if maps, err = parsedProc(p.pid, "maps", parseMaps); err != nil {
+		if maps, err = proc.Parsed(p.pid, "maps", proc.ParseMaps); err != nil {
 			return fmt.Errorf("follow writes to memory: %w", err)
 		}
 	}
@@ -134,7 +136,7 @@ func (t *tracker) look(p stopped, c *changes) error {
 	var regions []extent
 	for i := range maps {
 		if followable(&maps[i]) {
-			regions = append(regions, extent{maps[i].start, maps[i].end})
+			regions = append(regions, extent{maps[i].Start, maps[i].End})
 		}
 	}
 	before := t.before

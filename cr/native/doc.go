@@ -19,11 +19,11 @@
 // and nothing is kept twice for longer than it takes.
 //
 // Where no copy can be made (no memory, too many processes) the process stands
-// still until its image is written; Copy.Note says so.
+// still until its image is written; whole.Copy.Note says so.
 //
 // # What cannot be imaged
 //
-// CheckProgram tells before a job starts: cgo, race and other sanitizers, programs
+// Imager.CheckProgram tells before a job starts: cgo, race and other sanitizers, programs
 // that are not Go's. Capture refuses, as a rule before anything is stopped, and
 // names the thing and a remedy: child processes, memory shared with others (the
 // transport's own may be, and a file that is only read may be mapped shared), POSIX

@@ -3,6 +3,8 @@ package native
 import (
 	"fmt"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 func TestNamesInProc(t *testing.T) {
@@ -37,7 +39,7 @@ func TestOwnProcFiles(t *testing.T) {
 	tr.start("proc")
 	tr.next("ready")
 	for range 2 {
-		img := tr.image(CaptureOptions{})
+		img := tr.image(whole.CaptureOptions{})
 		tr.kill()
 		tr.restore(img)
 	}

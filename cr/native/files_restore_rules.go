@@ -11,52 +11,13 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // ErrFiles is wrapped where a file that the program had open cannot be had again
 // as it was.
 var ErrFiles = errors.New("an open file cannot be had again")
-
-// FilesPolicy says what a restore does with regular files that the program had
-// open for writing.
-type FilesPolicy int
-
-// The policies.
-const (
-	// FilesRefuse reopens a file under a lock, cuts it to the length it had and
-	// keeps what it cuts off in a file beside it. A file that is missing, shorter or
-	// already locked is an error. Another file of that name, at least as long, is
-	// taken for the one that was open, and noted.
-	FilesRefuse FilesPolicy = iota
-	// FilesCopy opens a copy of the file, of the length that it had, and leaves the
-	// file alone.
-	FilesCopy
-	// FilesKeep opens the file as it is, whatever its length and whoever writes it.
-	FilesKeep
-)
-
-// String is the policy's name.
-func (p FilesPolicy) String() string {
-	switch p {
-	case FilesRefuse:
-		return "refuse"
-	case FilesCopy:
-		return "copy"
-	case FilesKeep:
-		return "keep"
-	}
-	return "policy " + strconv.Itoa(int(p))
-}
-
-// ParseFilesPolicy turns the name of a policy into one.
-func ParseFilesPolicy(name string) (FilesPolicy, error) {
-	for p := FilesRefuse; p <= FilesKeep; p++ {
-		if p.String() == name {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("unknown policy for open files %q (refuse, copy or keep)", name)
-}
 
 // fileError says which file cannot be had again, why, and what to do.
 func fileError(path, remedy, why string, args ...any) error {
@@ -81,12 +42,13 @@ const moreFiles = "an agent has the files of all its ranks open while it restore
 
 // reopener opens the regular files of one process again.
 type reopener struct {
-	policy FilesPolicy
+	policy whole.FilesPolicy
 	tag    string
 	locked map[[2]uint64]bool // device and inode of files locked for an earlier descriptor
 	locks  []*fileLock
 	cuts   []cut
 	copies []string // made here
+	tails  []string // kept of what was cut
 	notes  []string // what the user ought to know
 }
 
@@ -147,7 +109,7 @@ func (o *reopener) check(fd int, f *File) (int, error) {
 		return fd, o.place(fd, f, st.Mode&unix.S_IFMT == unix.S_IFCHR)
 	}
 	writes := f.Flags&unix.O_ACCMODE != unix.O_RDONLY
-	if writes && o.policy == FilesCopy {
+	if writes && o.policy == whole.FilesCopy {
 		copied, err := o.copyOf(fd, f, &st)
 		if err != nil {
 			return fd, err
@@ -155,12 +117,12 @@ func (o *reopener) check(fd int, f *File) (int, error) {
 		unix.Close(fd)
 		return copied, o.place(copied, f, false)
 	}
-	if o.policy != FilesKeep {
+	if o.policy != whole.FilesKeep {
 		if err := o.unchanged(f, &st); err != nil {
 			return fd, err
 		}
 	}
-	if writes && o.policy == FilesRefuse {
+	if writes && o.policy == whole.FilesRefuse {
 		if err := o.lock(fd, f, &st); err != nil {
 			return fd, err
 		}
@@ -323,6 +285,7 @@ func (o *reopener) cutAll() error {
 		if err != nil {
 			return fileError(c.path, remedy, "keeping what it holds beyond %d bytes: %w", c.to, err)
 		}
+		o.tails = append(o.tails, kept)
 		if err := unix.Ftruncate(c.fd, c.to); err != nil {
 			return fileError(c.path, remedy, "cutting it to %d bytes (the rest is in %s): %w", c.to, kept, err)
 		}

@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // imaged describes the file path as an image would, with the offset at its end.
@@ -41,7 +43,7 @@ func read(t testing.TB, path string) string {
 }
 
 // openAll opens what a state has; it is closed with the test.
-func openAll(t *testing.T, policy FilesPolicy, content map[string]string, files ...File) (*descriptors, error) {
+func openAll(t *testing.T, policy whole.FilesPolicy, content map[string]string, files ...File) (*descriptors, error) {
 	t.Helper()
 	d := &descriptors{
 		reopener: reopener{policy: policy, tag: "abc"},
@@ -75,7 +77,7 @@ func TestReopenWritable(t *testing.T) {
 	twin := f
 	twin.FD = 7 // of 5
 	write(t, path, "before and after")
-	d, err := openAll(t, FilesRefuse, nil, f, second, twin)
+	d, err := openAll(t, whole.FilesRefuse, nil, f, second, twin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestReopenWritable(t *testing.T) {
 	if read(t, path) != "before and after" {
 		t.Error("cut before the process can go on")
 	}
-	if _, err := openAll(t, FilesRefuse, nil, f); err == nil || !strings.Contains(err.Error(), "-files copy") || !strings.Contains(err.Error(), path) {
+	if _, err := openAll(t, whole.FilesRefuse, nil, f); err == nil || !strings.Contains(err.Error(), "-files copy") || !strings.Contains(err.Error(), path) {
 		t.Errorf("a second process opens it: %v", err)
 	}
 	if err := d.cutAll(); err != nil {
@@ -96,8 +98,8 @@ func TestReopenWritable(t *testing.T) {
 	if got := read(t, path); got != "before+1+2" {
 		t.Errorf("the file holds %q", got)
 	}
-	if got := read(t, path+".gorun-abc-tail"); got != " and after" {
-		t.Errorf("the tail holds %q", got)
+	if got := read(t, path+".gorun-abc-tail"); got != " and after" || len(d.tails) != 1 || d.tails[0] != path+".gorun-abc-tail" {
+		t.Errorf("the tail holds %q, known are %q", got, d.tails)
 	}
 	if fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil || unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
 		t.Error("the program cannot lock its own file")
@@ -105,7 +107,7 @@ func TestReopenWritable(t *testing.T) {
 		unix.Close(fd)
 	}
 	d.unlock()
-	if _, err := openAll(t, FilesRefuse, nil, f); err != nil {
+	if _, err := openAll(t, whole.FilesRefuse, nil, f); err != nil {
 		t.Errorf("after the first has gone: %v", err)
 	}
 }
@@ -116,7 +118,7 @@ func TestReopenReadOnly(t *testing.T) {
 	f := imaged(t, 5, path, unix.O_RDONLY|unix.O_NONBLOCK)
 	f.Offset = 4
 	for range 2 { // nothing is locked
-		d, err := openAll(t, FilesRefuse, nil, f)
+		d, err := openAll(t, whole.FilesRefuse, nil, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,14 +157,14 @@ func TestReopenRefused(t *testing.T) {
 			write(t, path, "content")
 			f := imaged(t, 9, path, flags)
 			c.change()
-			_, err := openAll(t, FilesRefuse, nil, f)
+			_, err := openAll(t, whole.FilesRefuse, nil, f)
 			if !errors.Is(err, ErrFiles) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "(") {
 				t.Errorf("%s: %v, want one that says %q", c.name, err, c.want)
 			}
-			if _, err := openAll(t, FilesKeep, nil, f); (err == nil) != c.keep {
+			if _, err := openAll(t, whole.FilesKeep, nil, f); (err == nil) != c.keep {
 				t.Errorf("%s, keep: %v", c.name, err)
 			}
-			if _, err := openAll(t, FilesCopy, nil, f); flags == unix.O_RDWR && (err == nil) != c.copies {
+			if _, err := openAll(t, whole.FilesCopy, nil, f); flags == unix.O_RDWR && (err == nil) != c.copies {
 				t.Errorf("%s, copy: %v", c.name, err)
 			}
 		}
@@ -180,7 +182,7 @@ func TestReopenReplaced(t *testing.T) {
 	if err := os.Rename(path+"2", path); err != nil {
 		t.Fatal(err)
 	}
-	d, err := openAll(t, FilesRefuse, nil, f, again)
+	d, err := openAll(t, whole.FilesRefuse, nil, f, again)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +207,7 @@ func TestReopenCopy(t *testing.T) {
 	f := imaged(t, 5, path, unix.O_WRONLY)
 	f.Offset = 2
 	write(t, path, "shared and more")
-	d, err := openAll(t, FilesCopy, nil, f)
+	d, err := openAll(t, whole.FilesCopy, nil, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +220,7 @@ func TestReopenCopy(t *testing.T) {
 	}
 	// Another rank had it open a little later, when it was longer.
 	f.Size, f.Offset = 8, 8
-	if d, err = openAll(t, FilesCopy, nil, f); err != nil {
+	if d, err = openAll(t, whole.FilesCopy, nil, f); err != nil {
 		t.Fatal(err)
 	}
 	unix.Write(d.here[5], []byte("YY"))
@@ -233,7 +235,7 @@ func TestReopenKeep(t *testing.T) {
 	f := imaged(t, 5, path, unix.O_WRONLY)
 	write(t, path, "12345678")
 	for range 2 {
-		d, err := openAll(t, FilesKeep, nil, f)
+		d, err := openAll(t, whole.FilesKeep, nil, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +254,7 @@ func TestReopenDeleted(t *testing.T) {
 	f := File{FD: 5, Same: 5, Kind: FileRegular, Path: filepath.Join(dir, "gone"), Deleted: true, Inode: 77, Flags: unix.O_RDWR, Offset: 3, Size: 6, Mode: unix.S_IFREG | 0o640}
 	g := f
 	g.FD, g.Same, g.Flags, g.Offset = 6, 6, unix.O_RDONLY, 0
-	d, err := openAll(t, FilesRefuse, map[string]string{"file 5": "secret"}, f, g)
+	d, err := openAll(t, whole.FilesRefuse, map[string]string{"file 5": "secret"}, f, g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +269,7 @@ func TestReopenDeleted(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("left there: %v", left)
 	}
-	if _, err := openAll(t, FilesRefuse, nil, f); !errors.Is(err, ErrFiles) {
+	if _, err := openAll(t, whole.FilesRefuse, nil, f); !errors.Is(err, ErrFiles) {
 		t.Errorf("without its content: %v", err)
 	}
 }
@@ -285,7 +287,7 @@ func TestReopenNameless(t *testing.T) {
 		t.Fatalf("flags %#x, %v", flags, err)
 	}
 	f := File{FD: 5, Same: 5, Kind: FileRegular, Path: filepath.Join(dir, "#7"), Deleted: true, Inode: 77, Flags: flags, Size: 4, Mode: unix.S_IFREG | 0o600}
-	d, err := openAll(t, FilesRefuse, map[string]string{"file 5": "temp"}, f)
+	d, err := openAll(t, whole.FilesRefuse, map[string]string{"file 5": "temp"}, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +311,7 @@ func TestReopenPipe(t *testing.T) {
 		{FD: 7, Same: 6, Kind: FilePipe, Pipe: 9, Flags: unix.O_WRONLY | unix.O_NONBLOCK},
 		{FD: 8, Same: 8, Kind: FilePipe, Pipe: 10, Flags: unix.O_RDONLY}, // the writer is gone
 	}
-	d, err := openAll(t, FilesRefuse, map[string]string{"pipe 5": long, "pipe 8": "last words"}, files...)
+	d, err := openAll(t, whole.FilesRefuse, map[string]string{"pipe 5": long, "pipe 8": "last words"}, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,13 +344,13 @@ func TestReopenPipe(t *testing.T) {
 }
 
 func TestReopenOthers(t *testing.T) {
-	d, err := openAll(t, FilesRefuse, nil,
+	d, err := openAll(t, whole.FilesRefuse, nil,
 		File{FD: 0, Same: 0, Kind: FileStdio},
 		File{FD: 4, Same: 2, Kind: FileStdio},
 		File{FD: 5, Same: 5, Kind: FileEvent, Count: 7, Flags: unix.O_RDWR | unix.O_NONBLOCK},
-		File{FD: 6, Same: 6, Kind: FileTimer, Count: 3, Timer: &Timer{Clock: 1, Value: 3600e9, Interval: 5e9}, Flags: unix.O_RDWR | unix.O_NONBLOCK},
+		File{FD: 6, Same: 6, Kind: FileTimer, Count: 3, Timer: &proc.Timer{Clock: 1, Value: 3600e9, Interval: 5e9}, Flags: unix.O_RDWR | unix.O_NONBLOCK},
 		File{FD: 7, Same: 7, Kind: FileSocket, Flags: unix.O_RDWR | unix.O_NONBLOCK},
-		File{FD: 8, Same: 8, Kind: FileEpoll, Epoll: []Watch{{FD: 5}}},
+		File{FD: 8, Same: 8, Kind: FileEpoll, Epoll: []proc.Watch{{FD: 5}}},
 		File{FD: 9, Same: 9, Kind: FileRegular, Path: "/dev/null", Mode: unix.S_IFCHR, Flags: unix.O_RDWR},
 		File{FD: 10, Same: 10, Kind: FileRegular, Path: t.TempDir(), Mode: unix.S_IFDIR, Flags: unix.O_RDONLY | unix.O_DIRECTORY},
 	)
@@ -378,21 +380,7 @@ func TestReopenOthers(t *testing.T) {
 	if _, _, err := unix.Accept(d.here[7]); err != unix.EINVAL {
 		t.Errorf("socket: %v", err)
 	}
-	if _, err := openAll(t, FilesRefuse, nil, File{FD: 3, Same: 3, Kind: FileOOB}); err == nil {
+	if _, err := openAll(t, whole.FilesRefuse, nil, File{FD: 3, Same: 3, Kind: FileOOB}); err == nil {
 		t.Error("without a stream to the agent")
-	}
-}
-
-func TestFilesPolicy(t *testing.T) {
-	for p := FilesRefuse; p <= FilesKeep; p++ {
-		if q, err := ParseFilesPolicy(p.String()); q != p || err != nil {
-			t.Errorf("%v: %v, %v", p, q, err)
-		}
-	}
-	if _, err := ParseFilesPolicy("shred"); err == nil {
-		t.Error("an unknown policy is taken")
-	}
-	if s := FilesPolicy(9).String(); s != "policy "+strconv.Itoa(9) {
-		t.Error(s)
 	}
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // describeGuards notes the guard pages.
-func (c *Copy) describeGuards(pid int) error {
+func (c *captured) describeGuards(pid int) error {
 	pagemap, err := openPagemap(pid)
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package native
 import (
 	"strings"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestGuards: guard pages hold nothing, and are guarded again after a restart, be the
@@ -16,13 +18,13 @@ func TestGuards(t *testing.T) {
 	}
 	tr.works(1)
 	var base string
-	for i, o := range []CaptureOptions{{}, {NoFork: true}, {Track: true, Seq: 3}} {
+	for i, o := range []whole.CaptureOptions{{}, {NoFork: true}, {Track: true, Seq: 3}} {
 		img := tr.image(o)
 		if i == 2 {
 			base = img
 			tr.target.Committed(3)
 			tr.works(2)
-			img = tr.image(CaptureOptions{Track: true, Base: 3, Seq: 4})
+			img = tr.image(whole.CaptureOptions{Track: true, Base: 3, Seq: 4})
 			if canFollow() == nil && stateOf(t, img).Base != 3 {
 				t.Fatal("the image is full")
 			}
@@ -32,7 +34,7 @@ func TestGuards(t *testing.T) {
 			t.Fatalf("guard pages %x", g)
 		}
 		tr.kill()
-		tr.restore(img, func(o *RestoreOptions) { o.BasePath = func(int) string { return base } })
+		tr.restore(img, func(o *whole.RestoreOptions) { o.Base = func(int) string { return base } })
 		tr.works(3)
 	}
 }

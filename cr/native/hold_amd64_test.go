@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestKilledStanding captures a program that prints, without a copy, and kills it
@@ -16,7 +17,7 @@ func TestKilledStanding(t *testing.T) {
 	tr := newTrip(t, build(t, "victim", "default"))
 	tr.start("count")
 	tr.next("count 20")
-	c, err := tr.target.Capture(CaptureOptions{NoFork: true})
+	c, err := tr.target.capture(whole.CaptureOptions{NoFork: true})
 	if err != nil {
 		t.Fatal(err)
 	}

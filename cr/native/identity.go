@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // identity is who a thread is to the kernel and what it lets it do: by the name of
@@ -21,7 +23,7 @@ var identityLines = []string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff
 // parseIdentity parses /proc/PID/status.
 func parseIdentity(p []byte) (identity, error) {
 	id := identity{}
-	lines(p, func(line []byte) error {
+	proc.Lines(p, func(line []byte) error {
 		key, value, _ := bytes.Cut(line, []byte{':'})
 		if slices.Contains(identityLines, string(key)) {
 			id[string(key)] = strings.Join(strings.Fields(string(value)), " ")
@@ -29,7 +31,7 @@ func parseIdentity(p []byte) (identity, error) {
 		return nil
 	})
 	if len(id) < 4 {
-		return nil, badProc("status", p)
+		return nil, proc.Bad("status", p)
 	}
 	return id, nil
 }

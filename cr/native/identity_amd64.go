@@ -3,15 +3,15 @@ package native
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // identityOf looks at a thread, or at a process's first one, by its folder in /proc.
@@ -40,16 +40,12 @@ func identityOf(dir string) (identity, error) {
 
 // asBorn gives what a process is that is started by the executable of process pid, as a
 // restore does it. All ranks of an agent have the same.
-func (t *Tracer) asBorn(pid int, lock sync.Locker) (identity, error) {
+func (t *tracer) asBorn(pid int) (identity, error) {
 	b := &t.births
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.born != nil {
 		return b.born, nil
-	}
-	if lock != nil {
-		lock.Lock()
-		defer lock.Unlock()
 	}
 	var err error
 	open := t.pick().do(func() {
@@ -100,31 +96,34 @@ func secureBits() int {
 
 // checkIdentity refuses a process one of whose threads is somebody else than what
 // the agent starts, or has something for itself that threads share.
-func (g *Target) checkIdentity(lock sync.Locker) error {
-	want, err := g.tracer.asBorn(g.pid, lock)
+func (g *target) checkIdentity() error {
+	want, err := g.tracer.asBorn(g.pid)
 	if err != nil {
 		return err
 	}
-	tids, err := threadsOf(g.pid)
+	tids, err := proc.Threads(g.pid)
 	if err != nil {
 		return err
 	}
 	for _, tid := range tids {
-		id, err := identityOf(g.task(tid))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-			continue // the thread has ended
-		}
-		if err == nil {
-			err = id.differs(want)
-		}
-		if err == nil {
-			err = sharesAll(g.pid, tid)
-		}
-		if err != nil {
+		if err := g.checkThread(tid, want); err != nil && !g.ending(tid) {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkThread looks at one thread. One that is ending may be shown without anything,
+// and has nothing in common with the others any more.
+func (g *target) checkThread(tid int, want identity) error {
+	id, err := identityOf(g.task(tid))
+	if err == nil {
+		err = id.differs(want)
+	}
+	if err == nil {
+		err = sharesAll(g.pid, tid)
+	}
+	return err
 }
 
 // sharesAll refuses a thread that has left the others by unshare.
@@ -140,8 +139,8 @@ func sharesAll(pid, tid int) error {
 
 // checkIdentity looks once more at the process itself, by its copy, which was born as
 // it was when it stood still.
-func (c *Copy) checkIdentity(pid int) error {
-	want, err := c.g.tracer.asBorn(pid, nil)
+func (c *captured) checkIdentity(pid int) error {
+	want, err := c.g.tracer.asBorn(pid)
 	if err != nil {
 		return err
 	}
@@ -153,7 +152,7 @@ func (c *Copy) checkIdentity(pid int) error {
 }
 
 // checkSecureBits refuses securebits of the program's own.
-func (t *Tracer) checkSecureBits(in *injector) error {
+func (t *tracer) checkSecureBits(in *injector) error {
 	bits, err := in.call(unix.SYS_PRCTL, unix.PR_GET_SECUREBITS)
 	if err == nil && int(bits) != t.births.bits {
 		return refuse("start gorun with them, instead of setting them in the program", "it has set securebits %#x", bits)

@@ -3,14 +3,18 @@ package native
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestIdentity: what a program has given up for good, or done to where it lives, a
 // restart would undo. It is refused and named.
 func TestIdentity(t *testing.T) {
-	tr := newTracer(t)
+	tr := testTracer(t)
 	for what, named := range map[string]string{
 		"bounded": "CapBnd",
 		"rooted":  "root folder",
@@ -23,8 +27,9 @@ func TestIdentity(t *testing.T) {
 			continue // may not
 		}
 		v := newVictim(t, tr, what)
-		c, err := v.target.Capture(CaptureOptions{})
-		if err == nil {
+		c, err := v.target.capture(whole.CaptureOptions{})
+		if err == nil { // securebits only the process itself tells: its copy is asked
+			_, err = c.Write(filepath.Join(t.TempDir(), "image"), image.LocalMeta(), image.Options{})
 			c.Release()
 		}
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) {
@@ -37,8 +42,8 @@ func TestIdentity(t *testing.T) {
 
 // TestIdentityOfCopy: what was changed after the first look is found in the copy.
 func TestIdentityOfCopy(t *testing.T) {
-	v := newVictim(t, newTracer(t))
-	c, err := v.target.Capture(CaptureOptions{})
+	v := newVictim(t, testTracer(t))
+	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,4 +58,11 @@ func TestIdentityOfCopy(t *testing.T) {
 	}
 }
 
-func FuzzIdentity(f *testing.F) { fuzzProc(f, "status", func(p []byte) { parseIdentity(p) }) }
+func FuzzIdentity(f *testing.F) {
+	own, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(own)
+	f.Fuzz(func(t *testing.T, p []byte) { parseIdentity(p) })
+}

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // syscallInsn is the instruction "syscall".
@@ -46,7 +49,7 @@ func begin(tid int, text uint64) (*injector, error) {
 }
 
 // call executes system call nr with up to six arguments. A failure of the call
-// itself is a unix.Errno; ErrDied if the thread was killed meanwhile.
+// itself is a unix.Errno; whole.ErrDied if the thread was killed meanwhile.
 func (in *injector) call(nr uint64, args ...uint64) (uint64, error) {
 	if err := in.start(nr, args...); err != nil {
 		return 0, err
@@ -114,7 +117,7 @@ func (in *injector) awaitSyscall() error {
 		case err != nil:
 			return err
 		case s.exited:
-			return ErrDied
+			return whole.ErrDied
 		case s.syscall():
 			return nil
 		}
@@ -130,7 +133,7 @@ func (in *injector) awaitSyscall() error {
 
 func (in *injector) broken(what string, err error) error {
 	if err == unix.ESRCH {
-		return ErrDied
+		return whole.ErrDied
 	}
 	return fmt.Errorf("system call in thread %d: %s: %w", in.tid, what, err)
 }
@@ -182,14 +185,14 @@ func mend(r regs, living bool) regs {
 }
 
 // findSyscall looks for a syscall instruction in the executable regions.
-func findSyscall(m *memory, maps []mapping) (uint64, error) {
+func findSyscall(m *memory, maps []proc.Mapping) (uint64, error) {
 	buf := make([]byte, 64<<10)
 	for _, r := range maps {
-		if r.prot&unix.PROT_EXEC == 0 || r.path == "[vsyscall]" {
+		if r.Prot&unix.PROT_EXEC == 0 || r.Path == "[vsyscall]" {
 			continue
 		}
-		for at := r.start; at < r.end; at += uint64(len(buf)) - 1 {
-			p := buf[:min(uint64(len(buf)), r.end-at)]
+		for at := r.Start; at < r.End; at += uint64(len(buf)) - 1 {
+			p := buf[:min(uint64(len(buf)), r.End-at)]
 			if err := m.peek(p, at); err != nil {
 				break // beyond the end of the file
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // Memory that mlock keeps from being swapped out. A copy does not inherit that, and
@@ -17,29 +19,29 @@ const (
 )
 
 // lookForLocked notes what the process has locked by now.
-func (g *Target) lookForLocked(status procStatus) error {
+func (g *target) lookForLocked(status proc.Status) error {
 	g.locked = nil
-	if status.locked == 0 {
+	if status.Locked == 0 {
 		return nil
 	}
-	maps, err := parsedProc(g.pid, "smaps", parseSmaps)
+	maps, err := proc.Parsed(g.pid, "smaps", proc.ParseSmaps)
 	if err != nil {
 		return err
 	}
 	for i := range maps {
-		if m := &maps[i]; m.has(flagLocked) && !m.kernels() {
-			whole := m.anonymous() && m.own == m.end-m.start
-			g.locked = append(g.locked, Locked{Extent{m.start, m.end}, whole})
+		if m := &maps[i]; m.Has(flagLocked) && !m.Kernels() {
+			whole := m.Anonymous() && m.Own == m.End-m.Start
+			g.locked = append(g.locked, Locked{Extent{m.Start, m.End}, whole})
 		}
 	}
 	return nil
 }
 
 // describeLocked notes what of it is still mapped: neighbours may be one mapping now.
-func (c *Copy) describeLocked(maps []mapping) {
+func (c *captured) describeLocked(maps []proc.Mapping) {
 	for _, l := range c.g.locked {
 		for i := range maps {
-			start, end := max(l.Start, maps[i].start), min(l.End, maps[i].end)
+			start, end := max(l.Start, maps[i].Start), min(l.End, maps[i].End)
 			if start < end {
 				c.state.Locked = append(c.state.Locked, Locked{Extent{start, end}, l.Whole})
 			}

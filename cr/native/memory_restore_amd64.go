@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // Not in x/sys/unix.
@@ -310,12 +312,12 @@ func (r *restore) buildBridge() error {
 // clearScratch unmaps the memory from which calls were made: the last call is
 // made from the program's own text, or the kernel's.
 func (r *restore) clearScratch() error {
-	now, err := parsedProc(r.pid, "maps", parseMaps)
+	now, err := proc.Parsed(r.pid, "maps", proc.ParseMaps)
 	if err != nil {
 		return err
 	}
-	now = slices.DeleteFunc(now, func(m mapping) bool {
-		return m.start >= r.layout.scratch && m.start < r.layout.scratch+areaSize
+	now = slices.DeleteFunc(now, func(m proc.Mapping) bool {
+		return m.Start >= r.layout.scratch && m.Start < r.layout.scratch+areaSize
 	})
 	text, err := findSyscall(r.puppet.mem, now)
 	if err != nil {

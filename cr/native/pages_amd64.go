@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // patch is the part of a mapping that lies in one window.
@@ -24,17 +26,17 @@ type window struct {
 }
 
 // windowsOf lists the windows that may hold pages to be saved, by address.
-func windowsOf(maps []mapping, exe string) []window {
+func windowsOf(maps []proc.Mapping, exe string) []window {
 	var all []window
 	for i := range maps {
 		m := &maps[i]
-		whole := m.lost(exe)
-		if m.kernels() || m.shared || m.has(flagDroppable) || m.own == 0 && !whole {
+		whole := lost(m, exe)
+		if m.Kernels() || m.Shared || m.Has(flagDroppable) || m.Own == 0 && !whole {
 			continue
 		}
-		for at := m.start; at < m.end; {
+		for at := m.Start; at < m.End; {
 			base := at &^ (Window - 1)
-			p := patch{at, min(m.end, base+Window), whole, m.anonymous()}
+			p := patch{at, min(m.End, base+Window), whole, m.Anonymous()}
 			if n := len(all); n > 0 && all[n-1].base == base {
 				all[n-1].patches = append(all[n-1].patches, p)
 			} else {
@@ -58,7 +60,7 @@ type windowReader struct {
 }
 
 // newReader opens what is read; pid is of the copy, or of the standing process.
-func (c *Copy) newReader(pid int, windows []window) (*windowReader, error) {
+func (c *captured) newReader(pid int, windows []window) (*windowReader, error) {
 	fd, err := openPagemap(pid)
 	if err != nil {
 		return nil, err
@@ -125,7 +127,7 @@ func (wr *windowReader) read(i int, p []byte) (int, string, error) {
 		}
 		first := int((pc.start - w.base) / PageSize)
 		for _, s := range spans {
-			if n, err = wr.readSpan(w, first+s.first, s.n, pc.whole, &known, &out, p, n); err != nil {
+			if n, err = wr.readSpan(w, first+s.First, s.N, pc.whole, &known, &out, p, n); err != nil {
 				return 0, "", err
 			}
 		}
@@ -135,10 +137,10 @@ func (wr *windowReader) read(i int, p []byte) (int, string, error) {
 }
 
 // spans lists the pages of a patch that are there, counted from its start.
-func (wr *windowReader) spans(pc patch) ([]span, error) {
+func (wr *windowReader) spans(pc patch) ([]proc.Span, error) {
 	pages := int((pc.end - pc.start) / PageSize)
 	if pc.whole {
-		return []span{{0, pages}}, nil
+		return []proc.Span{{First: 0, N: pages}}, nil
 	}
 	var buf [windowPages * 8]byte
 	p := buf[:pages*8]
@@ -152,7 +154,7 @@ func (wr *windowReader) spans(pc patch) ([]span, error) {
 		}
 		got += n
 	}
-	return ownPages(p), nil
+	return proc.OwnPages(p), nil
 }
 
 // readSpan saves count pages from the first-th of the window on; n bytes of p are

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // maxContent bounds what is kept of one deleted file, which has to be read while
@@ -20,7 +22,7 @@ const maxContent = 64 << 20
 // kernel knows of them: offsets, counts, settings and sets, what lies in pipes and
 // in files without a name. They are shared with the copy, so it has to be now.
 func (st *standstill) recordFiles(r *recorder) error {
-	fds, err := numbersIn(fmt.Sprintf("/proc/%d/fd", st.g.pid))
+	fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", st.g.pid))
 	if err != nil {
 		return fmt.Errorf("descriptors: %w", err)
 	}
@@ -50,15 +52,15 @@ func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
 	if err != nil {
 		return f, err
 	}
-	p, err := procFile(pid, "fdinfo/"+strconv.Itoa(fd))
+	p, err := proc.Read(pid, "fdinfo/"+strconv.Itoa(fd))
 	if err != nil {
 		return f, err
 	}
-	in, err := parseFdinfo(p)
+	in, err := proc.ParseFDInfo(p)
 	if err != nil {
 		return f, err
 	}
-	f.Flags = in.flags
+	f.Flags = in.Flags
 	id, stat := statFile(pid, fd)
 	if stat != nil {
 		f.Dev, f.Inode, f.Mode = id.dev, id.inode, stat.Mode
@@ -68,16 +70,16 @@ func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
 	}
 	switch f.Kind {
 	case FileRegular:
-		f.Offset = in.pos
+		f.Offset = in.Pos
 	case FileEvent:
-		f.Count, f.Sema = in.count, in.sema
+		f.Count, f.Sema = in.Count, in.Sema
 	case FileTimer:
-		f.Count, f.Timer = in.count, in.timer
+		f.Count, f.Timer = in.Count, in.Timer
 		if f.Timer == nil {
 			return f, refuse("use time.Timer", "a timerfd whose setting this kernel does not show")
 		}
 	case FileEpoll:
-		f.Epoll = in.watch
+		f.Epoll = in.Watch
 	}
 	if f.Kind != FileStdio {
 		f.Same = known.lowest(f)
@@ -86,7 +88,7 @@ func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
 }
 
 // classify finds the kind of a descriptor by its name in /proc and its type.
-func (f *File) classify(g *Target, link string, stat *unix.Stat_t) error {
+func (f *File) classify(g *target, link string, stat *unix.Stat_t) error {
 	if f.FD == g.oob {
 		f.Kind = FileOOB
 		return nil
@@ -123,7 +125,7 @@ func (f *File) classify(g *Target, link string, stat *unix.Stat_t) error {
 // given tells which of the launcher's streams the descriptor is, or is another
 // one of, -1 if none. A regular file or /dev/null may well have been opened by the
 // program itself, too.
-func (g *Target) given(f *File, link string) int {
+func (g *target) given(f *File, link string) int {
 	if f.Inode == 0 {
 		return -1
 	}
@@ -200,7 +202,7 @@ func (f *File) written() bool {
 
 // holdForSync keeps a descriptor of the file, best one that shares nothing with
 // the program's, whose locks it would hold.
-func (r *recorder) holdForSync(g *Target, fd int) {
+func (r *recorder) holdForSync(g *target, fd int) {
 	path := fdPath(g.pid, fd)
 	for _, flags := range []int{unix.O_RDONLY, unix.O_WRONLY} {
 		if held, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err == nil {
@@ -242,7 +244,7 @@ func (st *standstill) keepContent(r *recorder, f *File) error {
 }
 
 // fileContent reads a deleted file whole.
-func (g *Target) fileContent(f *File) ([]byte, error) {
+func (g *target) fileContent(f *File) ([]byte, error) {
 	if f.Size > maxContent {
 		return nil, refuse("give it a name, or keep it smaller", "the deleted file %s of %d MB", f.Path, f.Size>>20)
 	}
@@ -269,7 +271,7 @@ func (g *Target) fileContent(f *File) ([]byte, error) {
 
 // pipeContent copies what lies in a pipe and leaves it there. From the end for
 // writing /proc opens the other, unless it is somebody else's pipe.
-func (g *Target) pipeContent(f *File) ([]byte, error) {
+func (g *target) pipeContent(f *File) ([]byte, error) {
 	var rd int
 	var err error
 	if f.Flags&unix.O_ACCMODE == unix.O_RDONLY {
@@ -322,7 +324,7 @@ func (g *Target) pipeContent(f *File) ([]byte, error) {
 }
 
 // unread copies the bytes that wait in the process's socket to its agent.
-func (g *Target) unread() ([]byte, error) {
+func (g *target) unread() ([]byte, error) {
 	if g.oob < 0 {
 		return nil, nil
 	}

@@ -149,6 +149,9 @@ func (st *standstill) recordThreads(r *recorder) error {
 		}
 		r.state.Threads = append(r.state.Threads, t)
 	}
+	if err := st.noteProcessors(r); err != nil {
+		return err
+	}
 	return st.askThreads(r)
 }
 

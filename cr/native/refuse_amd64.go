@@ -8,23 +8,26 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // What stands against imaging a process. All of it is looked at before anything
 // is stopped; what may have changed by then is looked at again in the standstill.
 
-// check refuses what can be seen from outside. The lock is held while a process is
-// born.
-func (g *Target) check(lock sync.Locker) error {
-	status, err := parsedProc(g.pid, "status", parseStatus)
+// check refuses what can be seen from outside.
+func (g *target) check() error {
+	status, err := proc.Parsed(g.pid, "status", proc.ParseStatus)
 	if err != nil {
 		return err
 	}
-	if status.tracer != 0 && !isOurThread(status.tracer) { // ours are letting it go
-		return refuseTracer(status.tracer)
+	if status.Tracer != 0 && !isOurThread(status.Tracer) { // ours are letting it go
+		return refuseTracer(status.Tracer)
+	}
+	if status.Ended {
+		return errLeaderEnded
 	}
 	mem, err := openMemory(g.pid)
 	if errors.Is(err, fs.ErrPermission) {
@@ -34,13 +37,13 @@ func (g *Target) check(lock sync.Locker) error {
 		return err
 	}
 	mem.Close()
-	if err := g.checkIdentity(lock); err != nil {
+	if err := g.checkIdentity(); err != nil {
 		return err
 	}
-	if err := g.lookForLocked(status); err != nil {
+	if err := errors.Join(g.lookForLocked(status), g.lookForOOMAdj()); err != nil {
 		return err
 	}
-	maps, err := parsedProc(g.pid, "maps", parseMaps)
+	maps, err := proc.Parsed(g.pid, "maps", proc.ParseMaps)
 	if err != nil {
 		return err
 	}
@@ -60,8 +63,8 @@ func refuseTracer(pid int) error {
 }
 
 // checkChildren refuses child processes, be they alive or not yet waited for.
-func (g *Target) checkChildren() error {
-	tids, err := threadsOf(g.pid)
+func (g *target) checkChildren() error {
+	tids, err := proc.Threads(g.pid)
 	if err != nil {
 		return err
 	}
@@ -83,23 +86,23 @@ func (g *Target) checkChildren() error {
 func refuseChild(pid string, n int) error {
 	name := "?"
 	id, _ := strconv.Atoi(pid)
-	stat, err := parsedProc(id, "stat", parseStat)
+	stat, err := proc.Parsed(id, "stat", proc.ParseStat)
 	if err == nil {
-		name = stat.comm
+		name = stat.Comm
 	}
 	more := ""
 	if n > 1 {
 		more = fmt.Sprintf(" and %d more", n-1)
 	}
-	if stat.state == 'Z' {
+	if stat.State == 'Z' {
 		return refuse("call Wait on every command that was started", "its child process %s (%s)%s has ended and was not waited for", pid, name, more)
 	}
 	return refuse("run commands to their end between checkpoints, or use -cr=self", "it has a child process %s (%s)%s", pid, name, more)
 }
 
 // checkTimers refuses timers made by timer_create, as a CPU profile has them.
-func (g *Target) checkTimers() error {
-	p, err := procFile(g.pid, "timers")
+func (g *target) checkTimers() error {
+	p, err := proc.Read(g.pid, "timers")
 	if errors.Is(err, fs.ErrNotExist) && !g.ended() {
 		return nil // the kernel does not tell
 	}
@@ -133,13 +136,13 @@ func checkItimers(in *injector, s *scratch) error {
 }
 
 // checkMaps refuses memory that is shared with others or of a strange kind.
-func checkMaps(maps []mapping) error {
+func checkMaps(maps []proc.Mapping) error {
 	for i := range maps {
 		m := &maps[i]
-		if !m.shared {
+		if !m.Shared {
 			continue
 		}
-		if err := m.checkShared(); err != nil {
+		if err := refuseShared(m); err != nil {
 			return err
 		}
 	}
@@ -153,31 +156,31 @@ const transportMemory = "/memfd:gorun-shm"
 // transport tells memory through which messages go. None are in it when an image is
 // made, and after a restore the transport begins anew: it comes back as private
 // memory full of zeros, where stray reads and waits do no harm, until it is unmapped.
-func (m *mapping) transport() bool { return m.shared && m.path == transportMemory }
+func transport(m *proc.Mapping) bool { return m.Shared && m.Path == transportMemory }
 
-// checkShared lets a file pass that the program only reads: mapped again, it has
+// refuseShared lets a file pass that the program only reads: mapped again, it has
 // the same content.
-func (m *mapping) checkShared() error {
-	if m.transport() {
+func refuseShared(m *proc.Mapping) error {
+	if transport(m) {
 		return nil
 	}
-	where := fmt.Sprintf("at %#x, %d KB", m.start, (m.end-m.start)>>10)
+	where := fmt.Sprintf("at %#x, %d KB", m.Start, (m.End-m.Start)>>10)
 	const remedy = "unmap it while checkpoints are taken, map the file privately, or use -cr=self"
 	switch {
-	case strings.HasPrefix(m.path, "/SYSV"):
+	case strings.HasPrefix(m.Path, "/SYSV"):
 		return refuse(remedy, "System V shared memory %s", where)
-	case strings.HasPrefix(m.path, "/memfd:"):
-		return refuse(remedy, "shared memory %s %s", strings.TrimPrefix(m.path, "/memfd:"), where)
-	case strings.HasPrefix(m.path, "anon_inode:"):
-		return refuse(remedyFor(m.path), "shared memory of the kind %s %s", strings.Trim(strings.TrimPrefix(m.path, "anon_inode:"), "[]"), where)
-	case m.path == "" || strings.HasPrefix(m.path, "/dev/zero"):
+	case strings.HasPrefix(m.Path, "/memfd:"):
+		return refuse(remedy, "shared memory %s %s", strings.TrimPrefix(m.Path, "/memfd:"), where)
+	case strings.HasPrefix(m.Path, "anon_inode:"):
+		return refuse(remedyFor(m.Path), "shared memory of the kind %s %s", strings.Trim(strings.TrimPrefix(m.Path, "anon_inode:"), "[]"), where)
+	case m.Path == "" || strings.HasPrefix(m.Path, "/dev/zero"):
 		return refuse(remedy, "anonymous shared memory %s", where)
-	case m.deleted:
-		return refuse(remedy, "the shared mapping of the deleted file %s %s", m.path, where)
-	case strings.HasPrefix(m.path, "/dev/"):
-		return refuse(remedy, "the mapping of the device %s %s", m.path, where)
-	case m.prot&unix.PROT_WRITE != 0:
-		return refuse(remedy, "the shared mapping of the file %s %s", m.path, where)
+	case m.Deleted:
+		return refuse(remedy, "the shared mapping of the deleted file %s %s", m.Path, where)
+	case strings.HasPrefix(m.Path, "/dev/"):
+		return refuse(remedy, "the mapping of the device %s %s", m.Path, where)
+	case m.Prot&unix.PROT_WRITE != 0:
+		return refuse(remedy, "the shared mapping of the file %s %s", m.Path, where)
 	}
 	return nil
 }
@@ -195,34 +198,19 @@ const (
 	flagNoReserve = "nr"
 )
 
-// has tells whether the mapping has a flag of smaps.
-func (m *mapping) has(flag string) bool {
-	for f := range strings.FieldsSeq(m.flags) {
-		if f == flag {
-			return true
-		}
-	}
-	return false
-}
-
-// kernels tells the mappings that the kernel makes by itself.
-func (m *mapping) kernels() bool {
-	return m.path == "[vdso]" || m.path == "[vsyscall]" || strings.HasPrefix(m.path, "[vvar")
-}
-
 // checkKind refuses what only the flags of smaps tell.
-func (m *mapping) checkKind() error {
-	where := fmt.Sprintf("%s at %#x, %d KB", m.path, m.start, (m.end-m.start)>>10)
+func checkKind(m *proc.Mapping) error {
+	where := fmt.Sprintf("%s at %#x, %d KB", m.Path, m.Start, (m.End-m.Start)>>10)
 	switch {
-	case m.kernels(), m.transport():
+	case m.Kernels(), transport(m):
 		return nil
-	case m.has(flagHuge):
+	case m.Has(flagHuge):
 		return refuse("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)
-	case m.has(flagDevice), m.has(flagRaw):
+	case m.Has(flagDevice), m.Has(flagRaw):
 		return refuse("unmap it while checkpoints are taken", "a mapping of device memory %s", where)
-	case m.shared && m.has(flagMayWrite):
+	case m.Shared && m.Has(flagMayWrite):
 		return refuse("open the file for reading only", "the shared mapping %s", where)
-	case m.has(flagWipe) && !m.has(flagDroppable):
+	case m.Has(flagWipe) && !m.Has(flagDroppable):
 		return refuse("do without MADV_WIPEONFORK", "memory %s that is not copied", where)
 	}
 	return nil
@@ -230,8 +218,8 @@ func (m *mapping) checkKind() error {
 
 // checkFiles refuses descriptors of unknown kinds. A descriptor closed meanwhile
 // is no matter; all are looked at again in the standstill.
-func (g *Target) checkFiles() error {
-	fds, err := numbersIn(fmt.Sprintf("/proc/%d/fd", g.pid))
+func (g *target) checkFiles() error {
+	fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", g.pid))
 	if err != nil {
 		return fmt.Errorf("descriptors: %w", err)
 	}

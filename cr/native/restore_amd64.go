@@ -9,54 +9,67 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // Restore starts a process that goes on from an image. It is a child of this
-// process in a process group of its own, and dies with the Tracer.
-func (t *Tracer) Restore(o RestoreOptions) (*Restored, error) {
+// process in a process group of its own, and dies with the tracer.
+// It stands before its first step, having changed no file, until Go or End decides.
+// Only Go cuts the files that the process goes on in to the length that they had.
+func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
 	r := &restore{o: o}
+	failed := func(err error) error { return fmt.Errorf("%s: %w", o.Image, err) }
 	th, err := t.make(r)
 	if err != nil {
 		r.close()
 		r.files.unlock()
 		r.files.removeCopies()
-		return nil, &RestoreError{o.Rank, o.Image, err}
+		return nil, failed(err)
 	}
 	r.shed()
-	back := &Restored{PID: r.pid, Unread: r.state.Unread, Moved: r.why, Notes: r.files.notes}
+	back := &whole.Restored{PID: r.pid, Unread: r.state.Unread, Warn: strings.Join(r.files.notes, "; ")}
+	if r.why != "" {
+		back.Note = "the kernel's clock functions were replaced: " + r.why
+	}
 	for _, l := range r.files.locks {
 		l.of(r.pid)
 	}
-	back.unlock = r.files.unlock
-	back.decide = func(goOn bool) error {
+	// The locks on the process's output files are held until it has ended.
+	back.Close = func() error { r.files.unlock(); return nil }
+	decided := false
+	decide := func(goOn bool) error {
+		if decided {
+			return nil
+		}
+		decided = true
 		defer r.close()
 		if !th.do(func() { err = r.settle(goOn) }) {
 			err = errClosed // and so it has ended
 		}
+		back.Tails = r.files.tails
 		if err != nil || !goOn {
 			r.files.unlock()
 		}
 		if err != nil {
-			return &RestoreError{o.Rank, o.Image, err}
+			return failed(err)
 		}
 		return nil
 	}
-	if o.Wait {
-		return back, nil
-	}
-	if err := back.Go(); err != nil {
-		return nil, err
-	}
+	back.Go = func() error { return decide(true) }
+	back.End = func() error { return decide(false) }
 	return back, nil
 }
 
 // make makes the process, which stands then, traced by the thread returned.
-func (t *Tracer) make(r *restore) (*traceThread, error) {
+func (t *tracer) make(r *restore) (*traceThread, error) {
 	err := r.prepare()
 	if err != nil {
 		return nil, err
@@ -79,7 +92,7 @@ func (r *restore) settle(goOn bool) error {
 
 // restore is one restore in progress.
 type restore struct {
-	o       RestoreOptions
+	o       whole.RestoreOptions
 	images  chain
 	state   *State
 	windows []windowPlan
@@ -99,7 +112,10 @@ type restore struct {
 
 // prepare does all that can fail without a process.
 func (r *restore) prepare() (err error) {
-	if r.images, err = openChain(r.o.Image, r.o.Rank, r.o.BasePath); err != nil {
+	if !slices.Contains(whole.FilesPolicies, string(r.o.Files)) {
+		return fmt.Errorf("unknown policy for open files %q (known are %s)", r.o.Files, strings.Join(whole.FilesPolicies, ", "))
+	}
+	if r.images, err = openChain(r.o.Image, r.o.Rank, r.o.Base); err != nil {
 		return err
 	}
 	r.state = r.images[0].state
@@ -162,7 +178,7 @@ func (r *restore) close() {
 	}
 }
 
-// run makes the process. It is called on a thread of the Tracer.
+// run makes the process. It is called on a thread of the tracer.
 func (r *restore) run() error {
 	if err := r.exec(); err != nil {
 		return err
@@ -175,8 +191,8 @@ func (r *restore) undone(err error) error {
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, ErrDied) && r.dies(err) {
-		err = fmt.Errorf("%w (killed, for want of memory?): %w", ErrDied, err)
+	if !errors.Is(err, whole.ErrDied) && r.dies(err) {
+		err = fmt.Errorf("%w (killed, for want of memory?): %w", whole.ErrDied, err)
 	}
 	return errors.Join(err, endTraced(r.pid))
 }
@@ -204,10 +220,6 @@ func (r *restore) exec() error {
 	argv := splitStrings(s.Cmdline)
 	if len(argv) == 0 {
 		argv = []string{s.Exe}
-	}
-	if l := r.o.CloneLock; l != nil {
-		l.Lock()
-		defer l.Unlock()
 	}
 	pid, err := syscall.ForkExec(r.o.Program, argv, attr)
 	if errors.Is(err, fs.ErrPermission) {
@@ -246,7 +258,7 @@ func splitStrings(p []byte) []string {
 // become turns the fresh process into the one that was imaged, to be released.
 func (r *restore) become() error {
 	steps := []func() error{
-		r.takeOver, r.build, r.openOwn, r.fill, r.protect, r.lockMemory, r.awaken,
+		r.takeOver, r.build, r.openOwn, r.fill, r.protect, r.lockMemory, r.awaken, r.bind, r.setOOMAdj,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -264,7 +276,7 @@ func (r *restore) takeOver() error {
 	case err != nil:
 		return err
 	case s.exited:
-		return fmt.Errorf("starting %s: %w", r.o.Program, ErrDied)
+		return fmt.Errorf("starting %s: %w", r.o.Program, whole.ErrDied)
 	}
 	if err := setOptions(r.pid, traceOptions); err != nil {
 		return fmt.Errorf("tracing the new process: %w", err)
@@ -309,15 +321,15 @@ func (r *restore) takeOver() error {
 // inspect reads the layout of the fresh process and finds a system call
 // instruction in it.
 func (r *restore) inspect() (text uint64, err error) {
-	if r.shell.maps, err = parsedProc(r.pid, "maps", parseMaps); err != nil {
+	if r.shell.maps, err = proc.Parsed(r.pid, "maps", proc.ParseMaps); err != nil {
 		return 0, err
 	}
 	for _, m := range r.shell.maps {
 		switch {
-		case m.path == "[vdso]":
-			r.shell.vdso.Start, r.shell.vdso.End = m.start, m.end
-		case strings.HasPrefix(m.path, "[vvar"):
-			r.shell.vdso.VVar = append(r.shell.vdso.VVar, Region{Start: m.start, End: m.end})
+		case m.Path == "[vdso]":
+			r.shell.vdso.Start, r.shell.vdso.End = m.Start, m.End
+		case strings.HasPrefix(m.Path, "[vvar"):
+			r.shell.vdso.VVar = append(r.shell.vdso.VVar, Region{Start: m.Start, End: m.End})
 		}
 	}
 	if v := &r.shell.vdso; v.End > 0 {
@@ -386,7 +398,7 @@ func (r *restore) release() error {
 		return err
 	}
 	if s, err := waitStop(r.pid, callLimit); err != nil || s.exited {
-		return fmt.Errorf("holding the process: %w", cmp.Or(err, ErrDied))
+		return fmt.Errorf("holding the process: %w", cmp.Or(err, whole.ErrDied))
 	}
 	return r.nudge()
 }
@@ -422,7 +434,7 @@ func (r *restore) detach() error {
 // other threads, which hold up the leader's end.
 func endTraced(pid int) error {
 	const limit = 10 * time.Second
-	tids, err := threadsOf(pid)
+	tids, err := proc.Threads(pid)
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("ending process %d: %w", pid, err)
 	}

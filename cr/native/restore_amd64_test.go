@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // rewrite copies an image with a changed state.
@@ -73,7 +75,7 @@ func imagedVictim(t testing.TB, what ...string) (*trip, string) {
 	tr := newTrip(t, build(t, "victim", "default"))
 	tr.start(what...)
 	tr.next("ready")
-	img := tr.image(CaptureOptions{})
+	img := tr.image(whole.CaptureOptions{})
 	tr.kill()
 	return tr, img
 }
@@ -91,11 +93,11 @@ func (tr *trip) works(n int) {
 func TestRestoreExactly(t *testing.T) {
 	tr, img := imagedVictim(t, "8", "log", "pipe", "events", "deleted", "threads", "readonly", "spin", "churn")
 	before := stateOf(t, img)
-	r := tr.restore(img, func(o *RestoreOptions) { o.Hold = true })
-	if s, err := parsedProc(r.PID, "stat", parseStat); err != nil || s.state != 'T' {
-		t.Errorf("held, it is in state %c, %v", s.state, err)
+	r := tr.restore(img, func(o *whole.RestoreOptions) { o.Hold = true })
+	if s, err := proc.Parsed(r.PID, "stat", proc.ParseStat); err != nil || s.State != 'T' {
+		t.Errorf("held, it is in state %c, %v", s.State, err)
 	}
-	after := stateOf(t, tr.image(CaptureOptions{}))
+	after := stateOf(t, tr.image(whole.CaptureOptions{}))
 	threads, were := sameThreads(t, after), sameThreads(t, before)
 	for base, th := range threads {
 		if signalled(t, before)[base] && inHandler(t, &th) {
@@ -176,10 +178,10 @@ func sameFiles(s *State) []File {
 		}
 		if f.Timer != nil {
 			// It runs on.
-			f.Timer = &Timer{Clock: f.Timer.Clock, Interval: f.Timer.Interval}
+			f.Timer = &proc.Timer{Clock: f.Timer.Clock, Interval: f.Timer.Interval}
 		}
 		// The kernel lists them in the order of its own addresses.
-		slices.SortFunc(f.Epoll, func(a, b Watch) int { return a.FD - b.FD })
+		slices.SortFunc(f.Epoll, func(a, b proc.Watch) int { return a.FD - b.FD })
 	}
 	return all
 }
@@ -208,8 +210,8 @@ func TestHeldWithSignals(t *testing.T) {
 		}
 	})
 	before := sameThreads(t, stateOf(t, img))
-	r := tr.restore(img, func(o *RestoreOptions) { o.Hold = true })
-	after := sameThreads(t, stateOf(t, tr.image(CaptureOptions{})))
+	r := tr.restore(img, func(o *whole.RestoreOptions) { o.Hold = true })
+	after := sameThreads(t, stateOf(t, tr.image(whole.CaptureOptions{})))
 	if len(after) != len(before) || len(before) == 0 {
 		t.Errorf("%d threads, there were %d", len(after), len(before))
 	}
@@ -261,13 +263,13 @@ func TestClockBehind(t *testing.T) {
 	// The second time the stub of the first is part of the image.
 	for i := range 3 {
 		tr.steps(30, 20)
-		img := rewrite(t, tr.image(CaptureOptions{}), func(s *State) {
+		img := rewrite(t, tr.image(whole.CaptureOptions{}), func(s *State) {
 			s.Mono += ahead
 			s.Boottime += 2 * ahead
 		})
 		tr.kill()
-		if r := tr.restore(img); !strings.Contains(r.Moved, "behind") {
-			t.Errorf("restore %d: moved: %q", i, r.Moved)
+		if r := tr.restore(img); !strings.Contains(r.Note, "behind") {
+			t.Errorf("restore %d: moved: %q", i, r.Note)
 		}
 	}
 	tr.steps(200, 0)
@@ -289,15 +291,15 @@ func TestOtherKernel(t *testing.T) {
 		func(s *State) { s.VDSO.VVar = s.VDSO.VVar[1:] },
 	} {
 		r := tr.restore(rewrite(t, img, change))
-		if r.Moved == "" {
+		if r.Note == "" {
 			t.Errorf("change %d: not moved", i)
 		}
 		tr.works(1)
 		// And on, from an image that holds the jumps.
-		again := tr.image(CaptureOptions{})
+		again := tr.image(whole.CaptureOptions{})
 		tr.kill()
-		if r := tr.restore(again); r.Moved != "" {
-			t.Errorf("change %d, second restore: %s", i, r.Moved)
+		if r := tr.restore(again); r.Note != "" {
+			t.Errorf("change %d, second restore: %s", i, r.Note)
 		}
 		tr.works(2)
 		tr.kill()

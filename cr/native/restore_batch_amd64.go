@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // batchCode gives the first byte of the code in restore_batch_amd64.s.
@@ -153,7 +155,7 @@ func awaitSelfStop(tid int) error {
 	case err != nil:
 		return err
 	case s.exited:
-		return ErrDied
+		return whole.ErrDied
 	case !s.delivery() || s.sig != int(unix.SIGSTOP):
 		return fmt.Errorf("thread %d: %v", tid, s)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // BenchmarkRestore restores a program that has touched some megabytes, with its
@@ -33,7 +34,7 @@ func benchRestore(b *testing.B, mb string, codec image.Codec) {
 	tr.codec = codec
 	tr.start(mb)
 	tr.next("ready")
-	img := tr.image(CaptureOptions{})
+	img := tr.image(whole.CaptureOptions{})
 	raw := rawBytes(b, img)
 	var took, answered, cpu time.Duration
 	b.ResetTimer()
@@ -90,7 +91,7 @@ func BenchmarkRestoreMany(b *testing.B) {
 			tr := newTrip(b, build(b, "victim", "default"))
 			tr.start("16")
 			tr.next("ready")
-			img := tr.image(CaptureOptions{})
+			img := tr.image(whole.CaptureOptions{})
 			null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 			if err != nil {
 				b.Fatal(err)
@@ -107,13 +108,13 @@ func BenchmarkRestoreMany(b *testing.B) {
 			b.ResetTimer()
 			var took time.Duration
 			for range b.N {
-				tracer := NewTracer(threads)
+				tracer := newTracer(threads)
 				since := time.Now()
 				var all sync.WaitGroup
 				pids := make([]int, ranks)
 				for i := range ranks {
 					all.Go(func() {
-						r, err := tracer.Restore(RestoreOptions{Image: img, Program: tr.program, Stdin: int(in.Fd()), Stdout: fd, Stderr: fd, OOB: fd})
+						r, err := tracer.Restore(whole.RestoreOptions{Image: img, Program: tr.program, Stdin: int(in.Fd()), Stdout: fd, Stderr: fd, OOB: fd})
 						if err != nil {
 							b.Error(err)
 							return

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // addrs is a range of addresses.
@@ -83,7 +85,7 @@ func (r *Region) has(flag string) bool {
 
 // shell is the address space of the fresh process that the image is put into.
 type shell struct {
-	maps []mapping
+	maps []proc.Mapping
 	vdso VDSO // without Symbols and Sum if there is none
 }
 
@@ -132,7 +134,7 @@ func (s *State) layOut(sh *shell, scratch uint64, bridge bool) (layout, error) {
 	size := block.end - block.start
 	used := s.taken(false)
 	for _, m := range sh.maps {
-		used = append(used, addrs{m.start, m.end})
+		used = append(used, addrs{m.Start, m.End})
 	}
 	if bridge || !sh.vdso.fitsPlace(&s.VDSO) {
 		at, ok := gap(mergeAddrs(s.taken(true)), size+bridgeCode)

@@ -2,7 +2,9 @@
 
 package native
 
+import "github.com/gorun-mpi/gorun/cr/whole"
+
 // Restore starts a process that goes on from an image.
-func (t *Tracer) Restore(o RestoreOptions) (*Restored, error) {
-	return nil, &RestoreError{Rank: o.Rank, Image: o.Image, Err: errArch}
+func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
+	return nil, errArch
 }

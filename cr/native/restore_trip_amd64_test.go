@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // tripLimit is the deadline for whatever a program is to say next.
@@ -71,11 +73,11 @@ func build(t testing.TB, program, how string) string {
 // trip is a program on its way through images. It is used by one goroutine.
 type trip struct {
 	t       testing.TB
-	tracer  *Tracer
+	tracer  *tracer
 	program string
 	dir     string
 	pid     int
-	target  *Target
+	target  *target
 	lines   chan string
 	stdin   *os.File
 	agent   int // our end of its descriptor 3
@@ -87,12 +89,12 @@ type trip struct {
 // newTrip prepares; start starts.
 func newTrip(t testing.TB, program string) *trip {
 	t.Helper()
-	if err := Supported(); err != nil {
+	if err := supported(); err != nil {
 		t.Skip(err)
 	}
 	// What this process was started with by mistake is nothing to the program.
 	unix.CloseRange(3, 1<<31, unix.CLOSE_RANGE_CLOEXEC)
-	tr := &trip{t: t, tracer: NewTracer(2), program: program, dir: t.TempDir(), agent: -1}
+	tr := &trip{t: t, tracer: newTracer(2), program: program, dir: t.TempDir(), agent: -1}
 	t.Cleanup(func() {
 		tr.kill()
 		tr.tracer.Close()
@@ -159,7 +161,7 @@ func closeAll(fds ...int) {
 func (tr *trip) attach(std [3]int) {
 	tr.t.Helper()
 	var err error
-	if tr.target, err = tr.tracer.Attach(tr.pid, 0, 3, std); err != nil {
+	if tr.target, err = tr.tracer.attach(tr.pid, 0, 3, std); err != nil {
 		tr.t.Fatal(err)
 	}
 }
@@ -178,11 +180,11 @@ func (tr *trip) kill() {
 }
 
 // image captures the process and writes its image.
-func (tr *trip) image(o CaptureOptions) string {
+func (tr *trip) image(o whole.CaptureOptions) string {
 	tr.t.Helper()
 	tr.images++
 	path := filepath.Join(tr.dir, fmt.Sprintf("rank0-%d.img", tr.images))
-	c, err := tr.target.Capture(o)
+	c, err := tr.target.capture(o)
 	if err != nil {
 		tr.t.Fatal(err)
 	}
@@ -198,8 +200,8 @@ func (tr *trip) image(o CaptureOptions) string {
 	return path
 }
 
-// restore starts the process again from an image.
-func (tr *trip) restore(path string, change ...func(*RestoreOptions)) *Restored {
+// restore starts the process again from an image, and lets it go.
+func (tr *trip) restore(path string, change ...func(*whole.RestoreOptions)) *whole.Restored {
 	tr.t.Helper()
 	r, err := tr.tryRestore(path, change...)
 	if err != nil {
@@ -208,15 +210,34 @@ func (tr *trip) restore(path string, change ...func(*RestoreOptions)) *Restored 
 	return r
 }
 
-func (tr *trip) tryRestore(path string, change ...func(*RestoreOptions)) (*Restored, error) {
+// tryRestore is restore that may fail.
+func (tr *trip) tryRestore(path string, change ...func(*whole.RestoreOptions)) (*whole.Restored, error) {
+	tr.t.Helper()
+	return tr.make(path, true, change...)
+}
+
+// stand makes the process of an image, which stands until Go or End.
+func (tr *trip) stand(path string) *whole.Restored {
+	tr.t.Helper()
+	r, err := tr.make(path, false)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	return r
+}
+
+func (tr *trip) make(path string, goOn bool, change ...func(*whole.RestoreOptions)) (*whole.Restored, error) {
 	tr.t.Helper()
 	std, oob := tr.streams()
-	o := RestoreOptions{Image: path, Program: tr.program, Stdin: std[0], Stdout: std[1], Stderr: std[2], OOB: oob, Tag: "tag"}
+	o := whole.RestoreOptions{Image: path, Program: tr.program, Stdin: std[0], Stdout: std[1], Stderr: std[2], OOB: oob, Tag: "tag", Files: whole.FilesRefuse}
 	for _, f := range change {
 		f(&o)
 	}
-	r, err := tr.tracer.Restore(o)
 	defer closeAll(std[0], std[1], oob)
+	r, err := tr.tracer.Restore(o)
+	if err == nil && goOn {
+		err = r.Go()
+	}
 	if err != nil {
 		tr.stdin.Close()
 		closeAll(tr.agent)
@@ -255,7 +276,7 @@ func (tr *trip) next(prefix string) string {
 // stacks makes a program that hangs tell where it is, and ends it.
 func (tr *trip) stacks() string {
 	var b strings.Builder
-	tids, _ := threadsOf(tr.pid)
+	tids, _ := proc.Threads(tr.pid)
 	for _, tid := range tids {
 		for _, name := range []string{"stat", "syscall"} {
 			p, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/%s", tr.pid, tid, name))
@@ -338,11 +359,11 @@ func TestRoundTrips(t *testing.T) {
 			tr.start(append(tripArgs, path)...)
 			for range cycles {
 				tr.steps(18, 12)
-				img := tr.image(CaptureOptions{})
+				img := tr.image(whole.CaptureOptions{})
 				tr.steps(1, 1) // it lives on, and what it does now is undone
 				tr.kill()
-				if r := tr.restore(img); r.Moved != "" {
-					t.Error(r.Moved)
+				if r := tr.restore(img); r.Note != "" {
+					t.Error(r.Note)
 				}
 				fmt.Fprintln(tr.stdin, "hello")
 				tr.next("stdin hello")

@@ -37,6 +37,8 @@ const (
 	regsSize    = 27 * 8 // struct user_regs_struct
 	sigInfoSize = 128
 	numSignals  = 64
+	// a mask of processors; the kernel has at most so many
+	maxProcessors = 8192
 	// what XSAVE writes at least: the legacy area and the header behind it
 	xstateHeader = 576
 )
@@ -73,6 +75,10 @@ func (s *State) validProcess() error {
 		return fmt.Errorf("%d signal actions", len(s.Actions))
 	case len(s.Limits) > numLimits:
 		return fmt.Errorf("%d resource limits", len(s.Limits))
+	case s.Membarrier&^membarrierAll != 0:
+		return fmt.Errorf("membarrier registrations %#x", s.Membarrier)
+	case s.OOMAdj != nil && (*s.OOMAdj < -1000 || *s.OOMAdj > 1000):
+		return fmt.Errorf("oom_score_adj %d", *s.OOMAdj)
 	}
 	for i, l := range s.Limits {
 		if l.Soft > l.Hard {
@@ -246,6 +252,8 @@ func (s *State) validThreads() error {
 			return fmt.Errorf("thread %d: extended state of %d bytes", t.TID, len(t.XState))
 		case t.Nice < -20 || t.Nice > 19:
 			return fmt.Errorf("thread %d: priority %d", t.TID, t.Nice)
+		case len(t.CPUs) > maxProcessors/8:
+			return fmt.Errorf("thread %d: mask of %d processors", t.TID, 8*len(t.CPUs))
 		case len(t.Comm) > 15 || strings.Contains(t.Comm, "\x00"):
 			return fmt.Errorf("thread %d: name %.40q", t.TID, t.Comm)
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // wholeState is a state in which everything occurs.
@@ -18,7 +20,7 @@ func wholeState() *State {
 	s.Cmdline, s.Environ = []byte("program\x00-v\x00"), []byte("A=1\x00")
 	s.Auxv = make([]byte, 64)
 	s.OOB = 3
-	s.MM = MM{StartCode: 0x400000, EndCode: 0x500000}
+	s.MM = proc.MM{StartCode: 0x400000, EndCode: 0x500000}
 	s.VDSO = VDSO{Start: 0x7ffff7fc3000, End: 0x7ffff7fc5000, Symbols: map[string]uint64{"__vdso_time": 0x900},
 		VVar: []Region{{Start: 0x7ffff7fbd000, End: 0x7ffff7fc1000}, {Start: 0x7ffff7fc1000, End: 0x7ffff7fc3000}}}
 	info := make(SigInfo, sigInfoSize)
@@ -31,8 +33,8 @@ func wholeState() *State {
 		{FD: 3, Kind: FileOOB, Same: 3},
 		{FD: 4, Kind: FileRegular, Same: 4, Path: "/tmp/log", Offset: 12, Size: 12},
 		{FD: 5, Kind: FileRegular, Same: 4, Path: "/tmp/log", Offset: 12, Size: 12},
-		{FD: 6, Kind: FileEpoll, Same: 6, Epoll: []Watch{{FD: 8, Events: 1, Data: 2}}},
-		{FD: 8, Kind: FileTimer, Same: 8, Timer: &Timer{Clock: 1}},
+		{FD: 6, Kind: FileEpoll, Same: 6, Epoll: []proc.Watch{{FD: 8, Events: 1, Data: 2}}},
+		{FD: 8, Kind: FileTimer, Same: 8, Timer: &proc.Timer{Clock: 1}},
 	}
 	return s
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestRestoreWait makes a process that waits: it says nothing and cuts no file
@@ -25,14 +27,13 @@ func TestRestoreWait(t *testing.T) {
 		}
 	}
 	walk(10)
-	img := tr.image(CaptureOptions{})
+	img := tr.image(whole.CaptureOptions{})
 	walk(5)
 	tr.kill()
 	grown := read(t, path)
-	wait := func(o *RestoreOptions) { o.Wait = true }
 
 	for _, killed := range []bool{false, true} {
-		back := tr.restore(img, wait)
+		back := tr.stand(img)
 		if killed {
 			syscall.Kill(back.PID, syscall.SIGKILL)
 			waitState(t, back.PID, 'Z') // how it shows that somebody has killed it
@@ -46,10 +47,9 @@ func TestRestoreWait(t *testing.T) {
 		tr.kill()
 	}
 
-	back := tr.restore(img, wait)
+	back := tr.stand(img)
 	syscall.Kill(back.PID, syscall.SIGKILL)
-	var e *RestoreError
-	if err := back.Go(); !errors.As(err, &e) {
+	if err := back.Go(); err == nil || !strings.Contains(err.Error(), img) {
 		t.Errorf("it has been killed: %v", err)
 	}
 	tr.kill()
@@ -58,7 +58,7 @@ func TestRestoreWait(t *testing.T) {
 		t.Errorf("a process that was not let go has changed its file, or left %v", tails)
 	}
 
-	back = tr.restore(img, wait)
+	back = tr.stand(img)
 	if err := back.Go(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,14 +14,14 @@ const groupWindows = 16
 // on then need not copy pages before it writes to them, and what it has copied
 // already is not kept twice any longer.
 type returner struct {
-	c      *Copy
+	c      *captured
 	groups [][]extent     // what each group of windows gives back
 	left   []atomic.Int32 // windows of each that are not read yet
 	ready  chan int
 	done   chan struct{}
 }
 
-func newReturner(c *Copy, windows []window) *returner {
+func newReturner(c *captured, windows []window) *returner {
 	if c.pid == 0 {
 		return nil // the process itself
 	}

@@ -1,5 +1,7 @@
 package native
 
+import "github.com/gorun-mpi/gorun/cr/native/internal/proc"
+
 // Format counts changes of State and of the sections beside it.
 const Format = 1
 
@@ -13,24 +15,24 @@ const PageSize = 4096
 // section "state", where what is not UTF-8 of a name is escaped as package exact
 // has it.
 type State struct {
-	PID      int    `json:"pid"` // when it was imaged
-	Rank     int    `json:"rank"`
-	OOB      int    `json:"oob"`               // number of the descriptor to the agent
-	Unread   []byte `json:"unread,omitempty"`  // bytes that had arrived there and were not yet read
-	Base     int    `json:"base,omitempty"`    // sequence of the snapshot that holds the pages marked b
-	BuildID  string `json:"build_id"`          // Go build id of the executable
-	Exe      string `json:"exe"`               // its path then
-	ExeSum   string `json:"exe_sum,omitempty"` // SHA-256, hex
-	Dir      string `json:"dir"`
-	Umask    int    `json:"umask"`
-	Comm     string `json:"comm"`
-	Cmdline  []byte `json:"cmdline"` // as in /proc/PID/cmdline
-	Environ  []byte `json:"environ"`
-	Auxv     []byte `json:"auxv"`
-	MM       MM     `json:"mm"`
-	Host     Host   `json:"host"`
-	Mono     int64  `json:"mono"` // CLOCK_MONOTONIC when it was stopped, ns
-	Boottime int64  `json:"boottime"`
+	PID      int     `json:"pid"` // when it was imaged
+	Rank     int     `json:"rank"`
+	OOB      int     `json:"oob"`               // number of the descriptor to the agent
+	Unread   []byte  `json:"unread,omitempty"`  // bytes that had arrived there and were not yet read
+	Base     int     `json:"base,omitempty"`    // sequence of the snapshot that holds the pages marked b
+	BuildID  string  `json:"build_id"`          // Go build id of the executable
+	Exe      string  `json:"exe"`               // its path then
+	ExeSum   string  `json:"exe_sum,omitempty"` // SHA-256, hex
+	Dir      string  `json:"dir"`
+	Umask    int     `json:"umask"`
+	Comm     string  `json:"comm"`
+	Cmdline  []byte  `json:"cmdline"` // as in /proc/PID/cmdline
+	Environ  []byte  `json:"environ"`
+	Auxv     []byte  `json:"auxv"`
+	MM       proc.MM `json:"mm"`
+	Host     Host    `json:"host"`
+	Mono     int64   `json:"mono"` // CLOCK_MONOTONIC when it was stopped, ns
+	Boottime int64   `json:"boottime"`
 
 	Regions []Region    `json:"regions"`
 	Guards  []Extent    `json:"guards,omitempty"` // guard pages in them
@@ -45,6 +47,9 @@ type State struct {
 	Limits     []Limit `json:"limits,omitempty"` // by resource, RLIMIT_CPU first
 	NoNewPrivs bool    `json:"no_new_privs,omitempty"`
 	Private    bool    `json:"private,omitempty"` // PR_SET_DUMPABLE is off; imaged with privilege
+	Subreaper  bool    `json:"subreaper,omitempty"`
+	Membarrier uint64  `json:"membarrier,omitempty"`    // registrations, as MEMBARRIER_CMD_GET_REGISTRATIONS tells them
+	OOMAdj     *int    `json:"oom_score_adj,omitempty"` // if it is not that of the agent
 }
 
 // Limit is a resource limit.
@@ -56,11 +61,14 @@ type Limit struct {
 // numLimits is the number of resources that the kernel limits.
 const numLimits = 16
 
-// MM is the layout that prctl PR_SET_MM_MAP takes.
-type MM struct {
-	StartCode, EndCode, StartData, EndData, StartBrk, Brk, StartStack uint64
-	ArgStart, ArgEnd, EnvStart, EnvEnd                                uint64
-}
+// Registrations for membarrier(2), which are also the commands that make them.
+const (
+	membarrierGlobal  = 1 << 2
+	membarrierPrivate = 1 << 4
+	membarrierCore    = 1 << 6
+	membarrierRseq    = 1 << 8
+	membarrierAll     = membarrierGlobal | membarrierPrivate | membarrierCore | membarrierRseq
+)
 
 // Host is what the image expects of the machine it goes on on.
 type Host struct {
@@ -124,6 +132,7 @@ type Thread struct {
 	Pending  []SigInfo `json:"pending,omitempty"`
 	Comm     string    `json:"comm"`
 	Nice     int       `json:"nice,omitempty"` // its priority
+	CPUs     []byte    `json:"cpus,omitempty"` // the processors it is bound to, as a mask; none: those of the agent
 }
 
 // SigInfo is a pending signal: the kernel's siginfo, 128 bytes.
@@ -164,21 +173,6 @@ type File struct {
 	Count   uint64 `json:"count,omitempty"`   // eventfd; timerfd: ticks
 	Sema    bool   `json:"sema,omitempty"`    // eventfd with EFD_SEMAPHORE
 
-	Timer *Timer  `json:"timer,omitempty"`
-	Epoll []Watch `json:"epoll,omitempty"`
-}
-
-// Timer is the setting of a timerfd, in nanoseconds.
-type Timer struct {
-	Clock    int   `json:"clock"`
-	Flags    int   `json:"flags"`
-	Value    int64 `json:"value"`
-	Interval int64 `json:"interval"`
-}
-
-// Watch is one descriptor in an epoll set.
-type Watch struct {
-	FD     int    `json:"fd"`
-	Events uint32 `json:"events"`
-	Data   uint64 `json:"data"`
+	Timer *proc.Timer  `json:"timer,omitempty"`
+	Epoll []proc.Watch `json:"epoll,omitempty"`
 }

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // standstill is a process all of whose threads are stopped and traced by the
 // calling traceThread, or on the way there or back.
 type standstill struct {
-	g    *Target
+	g    *target
 	th   *traceThread
 	tids []int // stopped threads, the leader first
 	// stuck threads are attached and were asked to stop, but did not in time.
@@ -25,42 +27,62 @@ type standstill struct {
 // stopAll stops every thread of the process, those that are born meanwhile
 // included. After an error all of them run again.
 // It runs on th.
-func (g *Target) stopAll(th *traceThread) (*standstill, error) {
+func (g *target) stopAll(th *traceThread) (*standstill, error) {
 	st := &standstill{g: g, th: th, since: time.Now()}
-	seen := make(map[int]bool)
-	for {
-		tids, err := threadsOf(g.pid)
-		if err == nil {
-			tids = slices.DeleteFunc(tids, func(tid int) bool { return seen[tid] })
-			if len(tids) == 0 && len(st.tids) > 0 {
-				break
-			}
-			err = st.stopThese(tids, seen)
-		}
-		if err != nil {
-			st.release()
-			return nil, fmt.Errorf("stopping its threads: %w", err)
-		}
-		if len(tids) == 0 {
-			return nil, ErrDied
-		}
+	if err := st.stopEach(); err != nil {
+		st.release()
+		return nil, fmt.Errorf("stopping its threads: %w", err)
 	}
 	// The leader has the process's number.
 	i := slices.Index(st.tids, g.pid)
 	if i < 0 {
 		st.release()
-		return nil, refuse("let the main thread live on", "its first thread has ended while others run")
+		return nil, errLeaderEnded
 	}
 	st.tids[0], st.tids[i] = st.tids[i], st.tids[0]
 	return st, nil
 }
 
+// listThreads is threadsOf; a test replaces it.
+var listThreads = proc.Threads
+
+// stopEach stops threads until none is left that runs. Where a thread ends while
+// the kernel lists them it passes others over: that a list holds no thread that runs
+// proves nothing, but that the kernel counts as many as stand does.
+func (st *standstill) stopEach() error {
+	var b backoff
+	for {
+		tids, err := listThreads(st.g.pid)
+		if err != nil {
+			return err
+		}
+		stood := len(st.tids)
+		if err := st.stopThese(slices.DeleteFunc(tids, func(tid int) bool { return slices.Contains(st.tids, tid) })); err != nil {
+			return err
+		}
+		count, err := proc.CountThreads(st.g.pid)
+		switch {
+		case err != nil:
+			return err
+		case count == len(st.tids):
+			return nil
+		case stood < len(st.tids):
+			continue
+		case isZombie(st.g.pid): // it counts, and stands never
+			return errLeaderEnded // or the process has, which shows soon
+		case !b.sleep(stopLimit):
+			return fmt.Errorf("%w: of %d threads %d stand", ErrBusy, count, stood)
+		}
+	}
+}
+
+var errLeaderEnded = refuse("let the main thread live on", "its first thread has ended while others run")
+
 // stopThese asks all of them to stop before it waits for the first.
-func (st *standstill) stopThese(tids []int, seen map[int]bool) error {
+func (st *standstill) stopThese(tids []int) error {
 	var asked []int
 	var failed error
 	for _, tid := range tids {
-		seen[tid] = true
 		there, err := st.ask(tid)
 		if there {
 			asked = append(asked, tid)
@@ -119,14 +141,14 @@ func (st *standstill) seize(tid int) (bool, error) {
 			return false, fmt.Errorf("attaching to thread %d: %w", tid, err)
 		}
 		// By the process: the number may be that of another's thread by now.
-		s, e := parsedProc(st.g.pid, "task/"+strconv.Itoa(tid)+"/status", parseStatus)
+		s, e := proc.Parsed(st.g.pid, "task/"+strconv.Itoa(tid)+"/status", proc.ParseStatus)
 		switch {
-		case e != nil || s.ended:
+		case e != nil || s.Ended:
 			return false, nil
-		case s.tracer != 0 && isOurThread(s.tracer):
+		case s.Tracer != 0 && isOurThread(s.Tracer):
 			return false, fmt.Errorf("%w: thread %d", errLettingGo, tid)
-		case s.tracer != 0:
-			return false, refuseTracer(s.tracer)
+		case s.Tracer != 0:
+			return false, refuseTracer(s.Tracer)
 		case !b.sleep(seizeLimit):
 			return false, fmt.Errorf("attaching to thread %d: %w", tid, err)
 		}

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
-// Supported says why processes cannot be imaged on this machine, nil if they
+// supported says why processes cannot be imaged on this machine, nil if they
 // can. The first call tries what matters on a process of its own.
-func Supported() error { return supported() }
+func supported() error { return tried() }
 
-var supported = sync.OnceValue(func() error {
+var tried = sync.OnceValue(func() error {
 	for _, need := range []struct {
 		what string
 		try  func() error
@@ -32,14 +34,14 @@ var supported = sync.OnceValue(func() error {
 	return nil
 })
 
-// Features lists what this machine offers beyond what is needed.
-func Features() []Feature {
-	return []Feature{
-		{"incremental images (userfaultfd, PAGEMAP_SCAN)", canFollow()},
-		{"same open files told apart (kcmp)", tryKcmp()},
-		{"child processes known by /proc", tryFile("/proc/thread-self/children")},
-		{"POSIX timers known by /proc", tryFile("/proc/self/timers")},
-		{"time namespaces", tryFile("/proc/self/ns/time")},
+// features lists what this machine offers beyond what is needed.
+func features() []whole.Feature {
+	return []whole.Feature{
+		{Name: "incremental images (userfaultfd, PAGEMAP_SCAN)", Err: canFollow()},
+		{Name: "same open files told apart (kcmp)", Err: tryKcmp()},
+		{Name: "child processes known by /proc", Err: tryFile("/proc/thread-self/children")},
+		{Name: "POSIX timers known by /proc", Err: tryFile("/proc/self/timers")},
+		{Name: "time namespaces", Err: tryFile("/proc/self/ns/time")},
 	}
 }
 
@@ -93,7 +95,7 @@ func tryPagemap() error {
 // tryTrace starts this program once more, stopped before its first instruction,
 // looks at it as a capture does and ends it.
 func tryTrace() error {
-	t := NewTracer(1)
+	t := newTracer(1)
 	defer t.Close()
 	var err error
 	t.Do(func() { err = newborn("/proc/self/exe", tryStopped) })

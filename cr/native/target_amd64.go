@@ -4,22 +4,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
-// Target is a running process that may be imaged: a child of this one. It is not
+// target is a running process that may be imaged: a child of this one. It is not
 // for concurrent use; different Targets are captured independently.
-type Target struct {
-	tracer         *Tracer
+type target struct {
+	tracer         *tracer
 	pid, rank, oob int
 	pidfd          int
 	stdio          [3]fileID // what it was given as 0, 1 and 2
 	text           uint64    // where a syscall instruction was the last time
 	locked         []Locked  // memory, when it was last looked at
+	oomAdj         *int      // if it is not the agent's, when it was last looked at
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs
 	track tracker
@@ -32,14 +37,22 @@ type fileID struct{ dev, inode uint64 }
 // descriptor to this process, -1 if it has none. std are the descriptors here of
 // what it was given as 0, 1 and 2, negative for none: what the program has there
 // by now may be its own. The process is not disturbed.
-func (t *Tracer) Attach(pid, rank, oob int, std [3]int) (*Target, error) {
-	g := &Target{tracer: t, pid: pid, rank: rank, oob: oob}
+func (t *tracer) Attach(pid, rank, oob int, std [3]int) (whole.Target, error) {
+	g, err := t.attach(pid, rank, oob, std)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func (t *tracer) attach(pid, rank, oob int, std [3]int) (*target, error) {
+	g := &target{tracer: t, pid: pid, rank: rank, oob: oob}
 	var err error
 	if g.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
 		if errors.Is(err, unix.ESRCH) {
-			err = ErrDied
+			err = whole.ErrDied
 		}
-		return nil, g.wrap("attach", err)
+		return nil, err
 	}
 	for i, fd := range std {
 		var st unix.Stat_t
@@ -62,7 +75,7 @@ func statFile(pid, fd int) (fileID, *unix.Stat_t) {
 func fdPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
 
 // Close forgets the process, which goes on. It may be called again.
-func (g *Target) Close() error {
+func (g *target) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.pidfd < 0 {
@@ -75,7 +88,7 @@ func (g *Target) Close() error {
 
 // Committed tells that the snapshot seq is whole: the next Capture may build on
 // it.
-func (g *Target) Committed(seq int) {
+func (g *target) Committed(seq int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.track.commit(seq)
@@ -83,7 +96,7 @@ func (g *Target) Committed(seq int) {
 
 // getfd takes a copy of a descriptor of the process. It shares the open file
 // description, locks included.
-func (g *Target) getfd(fd int) (int, error) {
+func (g *target) getfd(fd int) (int, error) {
 	n, err := unix.PidfdGetfd(g.pidfd, fd, 0)
 	if err != nil {
 		return -1, fmt.Errorf("descriptor %d: %w", fd, err)
@@ -92,19 +105,28 @@ func (g *Target) getfd(fd int) (int, error) {
 }
 
 // ended tells whether the process has ended, or is just ending, be it reaped or
-// not. It has no live thread once its leader is a zombie.
-func (g *Target) ended() bool {
+// not. It may live on without its first thread.
+func (g *target) ended() bool {
 	fds := []unix.PollFd{{Fd: int32(g.pidfd), Events: unix.POLLIN}}
 	if n, _ := unix.Poll(fds, 0); n > 0 {
 		return true
 	}
-	s, err := parsedProc(g.pid, "stat", parseStat)
-	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && (s.state == 'Z' || s.state == 'X')
+	if !g.ending(g.pid) {
+		return false
+	}
+	tids, err := proc.Threads(g.pid)
+	return err != nil || !slices.ContainsFunc(tids, func(tid int) bool { return !g.ending(tid) })
+}
+
+// ending tells whether a thread has ended, or is about to.
+func (g *target) ending(tid int) bool {
+	s, err := proc.Parsed(g.pid, "task/"+strconv.Itoa(tid)+"/stat", proc.ParseStat)
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && s.Ending()
 }
 
 // explain turns the failures that a dying process causes, which can be of any
-// kind, into ErrDied: a kill is not done at once.
-func (g *Target) explain(err error) error {
+// kind, into whole.ErrDied: a kill is not done at once.
+func (g *target) explain(err error) error {
 	var b backoff
 	for err != nil && !g.ended() {
 		if !b.sleep(20 * time.Millisecond) {
@@ -112,19 +134,12 @@ func (g *Target) explain(err error) error {
 		}
 	}
 	if err != nil {
-		return ErrDied
+		return whole.ErrDied
 	}
 	return nil
 }
 
-func (g *Target) wrap(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &Error{Op: op, Rank: g.rank, PID: g.pid, Err: err}
-}
-
 // task is the folder of a thread in /proc.
-func (g *Target) task(tid int) string {
+func (g *target) task(tid int) string {
 	return "/proc/" + strconv.Itoa(g.pid) + "/task/" + strconv.Itoa(tid)
 }

@@ -1,49 +1,8 @@
 package native
 
 import (
-	"errors"
 	"fmt"
 )
-
-// The Go runtime keeps the kernel's id of each thread in the field procid of its
-// struct m, to send preemption signals to it; after a restore it must be the new
-// id. Where the field lies is found by its content, so that no table of Go
-// versions is needed.
-
-// Where the runtime keeps what leads there.
-const (
-	tlsG   = 8     // g is the word below the thread's fs_base
-	gM     = 0x30  // of g.m
-	mStart = 0x100 // procid lies within so many bytes of m
-)
-
-// errProcID is the reason where the field cannot be told.
-var errProcID = errors.New("the Go runtime's note of a thread's id was not found where it should be")
-
-// procIDOffset finds the one offset at which the start of every thread's m holds
-// that thread's id.
-func procIDOffset(ms [][]byte, tids []int) (int, error) {
-	found := -1
-	for off := 0; off+8 <= mStart; off += 8 {
-		all := true
-		for i, m := range ms {
-			if le.Uint64(m[off:]) != uint64(tids[i]) {
-				all = false
-				break
-			}
-		}
-		switch {
-		case all && found >= 0:
-			return 0, fmt.Errorf("%w: words %#x and %#x both hold it", errProcID, found, off)
-		case all:
-			found = off
-		}
-	}
-	if found < 0 {
-		return 0, errProcID
-	}
-	return found, nil
-}
 
 // renumber puts the new process and thread ids into a pending signal that the
 // process sent to itself.

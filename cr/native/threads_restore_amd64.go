@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
 )
 
 const cloneFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD |
@@ -22,6 +24,10 @@ func (r *restore) processCalls() []call {
 	if s.NoNewPrivs { // before there are other threads, which inherit it
 		calls = append(calls, call{what: "no_new_privs", nr: unix.SYS_PRCTL, args: [6]uint64{unix.PR_SET_NO_NEW_PRIVS, 1}})
 	}
+	if s.Subreaper {
+		calls = append(calls, call{what: "child subreaper", nr: unix.SYS_PRCTL, args: [6]uint64{unix.PR_SET_CHILD_SUBREAPER, 1}})
+	}
+	calls = append(calls, s.membarrierCalls()...)
 	for i, a := range s.Actions {
 		sig := unix.Signal(i + 1)
 		if sig == unix.SIGKILL || sig == unix.SIGSTOP {
@@ -185,10 +191,10 @@ func (r *restore) mendIDs() error {
 		}
 		olds[i] = t.TID
 		if addrs[i], ms[i], err = r.threadM(regs.Fs_base); err != nil {
-			return fmt.Errorf("%w: thread %d: %w", errProcID, t.TID, err)
+			return fmt.Errorf("%w: thread %d: %w", goruntime.ErrProcID, t.TID, err)
 		}
 	}
-	off, err := procIDOffset(ms, olds)
+	off, err := goruntime.ProcIDOffset(ms, olds)
 	if err != nil {
 		return err
 	}
@@ -202,15 +208,15 @@ func (r *restore) mendIDs() error {
 
 // threadM finds the runtime's struct m of a thread and reads its start.
 func (r *restore) threadM(fsBase uint64) (uint64, []byte, error) {
-	g, err := r.puppet.mem.word(fsBase - tlsG)
+	g, err := r.puppet.mem.word(fsBase - goruntime.TlsG)
 	if err != nil {
 		return 0, nil, err
 	}
-	m, err := r.puppet.mem.word(g + gM)
+	m, err := r.puppet.mem.word(g + goruntime.GM)
 	if err != nil {
 		return 0, nil, err
 	}
-	p := make([]byte, mStart)
+	p := make([]byte, goruntime.MStart)
 	return m, p, r.puppet.mem.peek(p, m)
 }
 

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // The requests of ptrace(2) as functions. All of them are to be called on the
@@ -289,8 +291,8 @@ func waitStop(tid int, limit time.Duration) (stop, error) {
 
 // isZombie tells whether a thread has ended, be it reported or not.
 func isZombie(tid int) bool {
-	s, err := parsedProc(tid, "stat", parseStat)
-	return err == nil && (s.state == 'Z' || s.state == 'X')
+	s, err := proc.Parsed(tid, "stat", proc.ParseStat)
+	return err == nil && (s.State == 'Z' || s.State == 'X')
 }
 
 // reapThread takes the status of a thread or process that has ended, and waits

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // echoer starts a process that waits for input and ends it with the test.
@@ -31,7 +33,7 @@ func echoer(t *testing.T) int {
 }
 
 func TestInject(t *testing.T) {
-	tr := NewTracer(1)
+	tr := newTracer(1)
 	defer tr.Close()
 	pid := echoer(t)
 	mem, err := openMemory(pid)
@@ -39,7 +41,7 @@ func TestInject(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mem.Close()
-	maps, err := parsedProc(pid, "maps", parseMaps)
+	maps, err := proc.Parsed(pid, "maps", proc.ParseMaps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestInject(t *testing.T) {
 			t.Log(time.Since(start))
 		}
 	})
-	if s, err := parsedProc(pid, "stat", parseStat); err != nil || s.ppid != os.Getpid() || s.comm != "cat" {
+	if s, err := proc.Parsed(pid, "stat", proc.ParseStat); err != nil || s.Ppid != os.Getpid() || s.Comm != "cat" {
 		t.Error(s, err)
 	}
 }

@@ -9,16 +9,19 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // transportMappings lists what a process has mapped of shared transport memory.
-func transportMappings(t *testing.T, pid int) []mapping {
+func transportMappings(t *testing.T, pid int) []proc.Mapping {
 	t.Helper()
-	maps, err := parsedProc(pid, "maps", parseMaps)
+	maps, err := proc.Parsed(pid, "maps", proc.ParseMaps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(maps, func(m mapping) bool { return !m.transport() })
+	return slices.DeleteFunc(maps, func(m proc.Mapping) bool { return !transport(&m) })
 }
 
 // TestTransportMemory images a process with shared memory of the transport, of its
@@ -45,10 +48,10 @@ func TestTransportMemory(t *testing.T) {
 	if len(shared) != 2 || ours[0] != 7 {
 		t.Fatalf("the program has mapped %+v, the first byte is %d", shared, ours[0])
 	}
-	img := tr.image(CaptureOptions{Seq: 1, Track: true})
+	img := tr.image(whole.CaptureOptions{Seq: 1, Track: true})
 	tr.works(1)
 	tr.target.Committed(1)
-	above := tr.image(CaptureOptions{Base: 1, Seq: 2, Track: true})
+	above := tr.image(whole.CaptureOptions{Base: 1, Seq: 2, Track: true})
 	checkShared(t, stateOf(t, img), shared)
 	tr.works(2)
 	if now := transportMappings(t, tr.pid); len(now) != 2 || ours[0] != 7 {
@@ -56,7 +59,7 @@ func TestTransportMemory(t *testing.T) {
 	}
 	for _, path := range []string{img, above} {
 		tr.kill()
-		tr.restore(path, func(o *RestoreOptions) { o.BasePath = func(int) string { return img } })
+		tr.restore(path, func(o *whole.RestoreOptions) { o.Base = func(int) string { return img } })
 		if now := transportMappings(t, tr.pid); len(now) != 0 {
 			t.Errorf("restored, it has mapped %+v", now)
 		}
@@ -67,16 +70,16 @@ func TestTransportMemory(t *testing.T) {
 		}
 	}
 	checkPrivate(t, tr.pid, shared)
-	checkShared(t, stateOf(t, tr.image(CaptureOptions{})), shared)
+	checkShared(t, stateOf(t, tr.image(whole.CaptureOptions{})), shared)
 }
 
 // checkShared looks how an image describes shared memory, and whether it is small.
-func checkShared(t *testing.T, s *State, shared []mapping) {
+func checkShared(t *testing.T, s *State, shared []proc.Mapping) {
 	t.Helper()
 	for _, m := range shared {
-		i := slices.IndexFunc(s.Regions, func(r Region) bool { return r.Start <= m.start && m.end <= r.End })
-		if i < 0 || s.Regions[i].Shared || s.Regions[i].Path != "" || s.Regions[i].Prot != m.prot {
-			t.Errorf("memory at %#x is not described", m.start)
+		i := slices.IndexFunc(s.Regions, func(r Region) bool { return r.Start <= m.Start && m.End <= r.End })
+		if i < 0 || s.Regions[i].Shared || s.Regions[i].Path != "" || s.Regions[i].Prot != m.Prot {
+			t.Errorf("memory at %#x is not described", m.Start)
 		}
 	}
 	for _, f := range s.Files {
@@ -88,7 +91,7 @@ func checkShared(t *testing.T, s *State, shared []mapping) {
 
 // checkPrivate looks whether a process has private memory of zeros there, which can
 // be written to.
-func checkPrivate(t *testing.T, pid int, shared []mapping) {
+func checkPrivate(t *testing.T, pid int, shared []proc.Mapping) {
 	t.Helper()
 	mem, err := openMemory(pid)
 	if err != nil {
@@ -97,13 +100,13 @@ func checkPrivate(t *testing.T, pid int, shared []mapping) {
 	defer mem.Close()
 	for _, m := range shared {
 		p := make([]byte, PageSize)
-		for _, at := range []uint64{m.start, m.start + (m.end-m.start)/8&^(PageSize-1), m.end - PageSize} {
+		for _, at := range []uint64{m.Start, m.Start + (m.End-m.Start)/8&^(PageSize-1), m.End - PageSize} {
 			if err := mem.peek(p, at); err != nil || !bytes.Equal(p, blankPage[:]) {
 				t.Errorf("memory at %#x: %v, %x", at, err, p[:8])
 			}
 		}
 		for _, b := range []byte{7, 0} {
-			if err := mem.poke([]byte{b}, m.start); err != nil {
+			if err := mem.poke([]byte{b}, m.Start); err != nil {
 				t.Error(err)
 			}
 		}

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestMain removes the program that the tests image.
@@ -48,17 +50,17 @@ type victim struct {
 	oob    *os.File // our end of descriptor 3 there
 	in     io.WriteCloser
 	out    *bufio.Reader
-	target *Target
+	target *target
 	asked  int
 }
 
 // newVictim starts the program; it is ended with the test.
-func newVictim(t testing.TB, tr *Tracer, what ...string) *victim {
+func newVictim(t testing.TB, tr *tracer, what ...string) *victim {
 	t.Helper()
 	return startVictim(t, tr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, what...)
 }
 
-func startVictim(t testing.TB, tr *Tracer, attr *syscall.SysProcAttr, what ...string) *victim {
+func startVictim(t testing.TB, tr *tracer, attr *syscall.SysProcAttr, what ...string) *victim {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -90,7 +92,7 @@ func startVictim(t testing.TB, tr *Tracer, attr *syscall.SysProcAttr, what ...st
 }
 
 // attachTo attaches to a program whose streams are what it was given.
-func attachTo(tr *Tracer, pid, rank, oob int) (*Target, error) {
+func attachTo(tr *tracer, pid, rank, oob int) (*target, error) {
 	std := [3]int{-1, -1, -1}
 	for i := range std {
 		if fd, err := unix.Open(fdPath(pid, i), unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
@@ -98,7 +100,7 @@ func attachTo(tr *Tracer, pid, rank, oob int) (*Target, error) {
 			defer unix.Close(fd)
 		}
 	}
-	return tr.Attach(pid, rank, oob, std)
+	return tr.attach(pid, rank, oob, std)
 }
 
 func (v *victim) end() {
@@ -131,22 +133,22 @@ func (v *victim) works() {
 		}
 	}
 	// No thread may be left stopped or traced.
-	tids, err := threadsOf(v.pid)
+	tids, err := proc.Threads(v.pid)
 	if err != nil {
 		v.t.Fatal(err)
 	}
 	for _, tid := range tids {
-		s, err := parsedProc(tid, "status", parseStatus)
-		if err == nil && s.tracer != 0 {
+		s, err := proc.Parsed(tid, "status", proc.ParseStatus)
+		if err == nil && s.Tracer != 0 {
 			v.t.Errorf("thread %d is still traced", tid)
 		}
 	}
 }
 
 // capture images the program and returns what the image holds.
-func (v *victim) capture(opt CaptureOptions) (*State, *image.Reader) {
+func (v *victim) capture(opt whole.CaptureOptions) (*State, *image.Reader) {
 	v.t.Helper()
-	c, err := v.target.Capture(opt)
+	c, err := v.target.capture(opt)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func (v *victim) capture(opt CaptureOptions) (*State, *image.Reader) {
 	return v.write(c)
 }
 
-func (v *victim) write(c *Copy) (*State, *image.Reader) {
+func (v *victim) write(c *captured) (*State, *image.Reader) {
 	v.t.Helper()
 	path := filepath.Join(v.t.TempDir(), "image")
 	if _, err := c.Write(path, image.LocalMeta(), image.Options{}); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,36 +17,19 @@ import (
 // of the copy is given back, so that the program that goes on beside it need not
 // keep two of everything for longer than it takes. Files that the program was
 // writing to are on the disk when Write returns without an error.
-func (c *Copy) Write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
+func (c *captured) Write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
 	c.mu.Lock()
 	again := c.written || c.released
 	c.written = true
 	c.mu.Unlock()
 	if again {
-		return image.Summary{}, c.g.wrap("write", errors.New("the copy was written or released before"))
+		return image.Summary{}, errors.New("the copy was written or released before")
 	}
 	sum, err := c.write(path, m, opt)
-	if err != nil {
-		if lost := c.lost(); lost != nil {
-			err = fmt.Errorf("%w: %v", lost, err)
-		}
-	}
-	return sum, c.g.wrap("write", err)
+	return sum, c.blame(err)
 }
 
-// lost tells how the copy was killed, if it was or is just ending.
-func (c *Copy) lost() error {
-	if c.pid == 0 {
-		return nil
-	}
-	s, err := waitStop(c.pid, 20*time.Millisecond)
-	if err != nil || !s.exited {
-		return nil
-	}
-	return copyDied(s)
-}
-
-func (c *Copy) write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
+func (c *captured) write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
 	synced := c.syncFiles()
 	defer synced()
 	pid := c.pid
@@ -63,7 +45,7 @@ func (c *Copy) write(path string, m image.Meta, opt image.Options) (image.Summar
 	if err != nil {
 		return image.Summary{}, err
 	}
-	m.Backend, m.Format, m.BuildID = "native", Format, c.state.BuildID
+	m.Backend, m.Format, m.BuildID = Name, Format, c.state.BuildID
 	opt.BlockSize = max(opt.BlockSize, image.DefaultBlockSize) // a window is four of them
 	windows := windowsOf(maps, c.state.Exe)
 	r, err := c.newReader(pid, windows)
@@ -98,7 +80,7 @@ func (c *Copy) write(path string, m image.Meta, opt image.Options) (image.Summar
 
 // syncFiles begins to bring the program's files to the disk; the function
 // returned waits until they are there.
-func (c *Copy) syncFiles() func() error {
+func (c *captured) syncFiles() func() error {
 	done := make(chan error, 1)
 	go func() {
 		var err error
@@ -113,7 +95,7 @@ func (c *Copy) syncFiles() func() error {
 }
 
 // sections writes the small ones.
-func (c *Copy) sections(w *image.Writer, state []byte) error {
+func (c *captured) sections(w *image.Writer, state []byte) error {
 	if err := w.Section(nameState, kindProcess, "json", state); err != nil {
 		return err
 	}

@@ -10,14 +10,12 @@ import (
 // hugePage is the size and alignment that the kernel backs with one huge page.
 const hugePage = 2 << 20
 
-// arena is memory outside the Go heap that holds a copy while it is written:
-// the collector neither scans nor counts it, and it is backed by huge pages
-// where the kernel has them (without, it is the same memory, only slower to
-// touch first).
+// arena is memory outside the Go heap that holds a copy while it is written. The garbage collector neither
+// scans nor counts it. Huge pages back it where the kernel has them. Without them it is only slower to touch
+// first.
 //
-// After a copy is released its pages are kept, but marked with MADV_FREE: the
-// kernel may take them back at any moment when memory is short; what it has not
-// taken needs no clearing when the next copy comes, which is then as fast as
+// When a copy is released its pages are kept, but marked with MADV_FREE: the kernel may take them back at any
+// moment when memory is short. Pages that it has not taken need no clearing, so the next copy is as fast as
 // memory.
 type arena struct {
 	whole []byte // as mapped

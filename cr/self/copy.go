@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // Copy is the state of all registered variables at one moment.
@@ -37,9 +37,8 @@ type piece struct {
 	p   *plan
 }
 
-// Prepare gets the memory that a Copy of the present variables needs, so that
-// Copy itself need not wait for the kernel to clear it. Like Copy it reads the
-// variables: the program must stand at a Point. It may be left out.
+// Prepare gets the memory that a Copy of the present variables needs. Then Copy need not wait until the kernel
+// has cleared it. Like Copy it reads the variables, so the program must stand at a Point. The call is optional.
 func (r *Registry) Prepare() error {
 	streams, err := r.encode()
 	if err != nil {
@@ -55,10 +54,9 @@ func (r *Registry) Prepare() error {
 	return err
 }
 
-// Copy copies all variables. This is the pause that the program sees; nothing
-// of them may be written meanwhile. Large data of fixed size is copied by
-// several goroutines at the speed of memory, everything else is encoded. The
-// copy holds memory until Release.
+// Copy copies all variables. This is the pause that the program sees. Nothing may write to the variables
+// meanwhile. Several goroutines copy large data of fixed size at the speed of memory. Everything else is
+// encoded. The copy holds memory until Release.
 func (r *Registry) Copy() (*Copy, error) {
 	streams, err := r.encode()
 	if err != nil {
@@ -131,8 +129,7 @@ func layout(streams []*varStream) (offsets []int, n int) {
 	return offsets, n
 }
 
-// lay puts the small bytes of the stream where they belong and returns the
-// pieces that go between them.
+// lay puts the small bytes of the stream in their places, and returns the pieces that go between them.
 func (s *stream) lay(dst []byte) []piece {
 	var pieces []piece
 	from := 0
@@ -146,8 +143,8 @@ func (s *stream) lay(dst []byte) []piece {
 	return pieces
 }
 
-// copyPieces copies with as many goroutines as processors, each taking the next
-// stretch of up to stretch bytes.
+// copyPieces copies with as many goroutines as processors. Each takes the next stretch of at most stretch
+// bytes.
 func copyPieces(pieces []piece, swap bool) {
 	const stretch = 4 << 20
 	var parts []piece
@@ -214,13 +211,11 @@ func (r *Registry) giveArena(a *arena) {
 // Bytes is what the copy holds, in bytes.
 func (c *Copy) Bytes() uint64 { return c.bytes }
 
-// Write writes the image path with the copy and the messages and returns when
-// it is on the disk; the program may compute meanwhile. msgs and their data must
-// not change until then. meta's Format, Backend and BigEndian are filled in.
-// progress (may be nil) is called with the bytes done so far, one call at a
-// time; closing cancel (may be nil) gives up, with image.ErrCanceled. After an
-// error nothing is left in the folder.
-func (c *Copy) Write(path string, meta image.Meta, msgs []rpi.Saved, opt image.Options, progress func(uint64), cancel <-chan struct{}) (image.Summary, error) {
+// Write writes the image path with the copy and the messages. It returns when the image is on the disk. The
+// program may compute meanwhile. msgs and their data must not change until then. Write fills in meta's Format,
+// Backend and BigEndian. It calls progress, if not nil, with the bytes done so far, one call at a time. Closing
+// cancel, if not nil, makes it give up with image.ErrCanceled. After an error nothing is left in the folder.
+func (c *Copy) Write(path string, meta image.Meta, msgs []engine.Saved, opt image.Options, progress func(uint64), cancel <-chan struct{}) (image.Summary, error) {
 	meta.Format, meta.Backend, meta.BigEndian = Format, Backend, image.HostBigEndian != c.swap
 	opt.Progress, opt.Cancel = progress, cancel
 	w, err := image.Create(path, meta, opt)

@@ -31,8 +31,8 @@ func (r *reading) take(n int, what string) ([]byte, error) {
 	return p, nil
 }
 
-// length reads a length; each of the things counted takes at least unit bytes of
-// the stream, so that a damaged length cannot ask for more memory than there is data.
+// length reads a length. Each of the counted things takes at least unit bytes of the stream, so a damaged
+// length cannot ask for more memory than there is data.
 func (r *reading) length(unit int, what string) (n int, isNil bool, err error) {
 	p, err := r.take(8, what)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *reading) fixed(p *plan, dst unsafe.Pointer, n int) error {
 	return nil
 }
 
-// unit is the least that a value of type p takes in the stream.
+// unit returns the smallest size that a value of type p takes in the stream.
 func unit(p *plan) int {
 	if p.op == opFixed {
 		return int(p.size)
@@ -154,9 +154,8 @@ func (r *reading) slice(p *plan, dst unsafe.Pointer, root bool) error {
 	return r.elements(p.elem, v.UnsafePointer(), n)
 }
 
-// room gives the slice v the length n: in its own memory if it has that much,
-// which for a slice within another value means its length, not its capacity,
-// for what lies behind its end may belong to a neighbour.
+// room gives the slice v the length n, in its own memory if that is large enough. For a slice within another
+// value its length counts, not its capacity: the memory behind its end may belong to a neighbour.
 func room(v reflect.Value, n int, root bool) {
 	have := v.Len()
 	if root {
@@ -185,7 +184,7 @@ func (r *reading) mapping(p *plan, dst unsafe.Pointer) error {
 	}
 	fresh := reflect.MakeMapWithSize(p.t, n)
 	for range n {
-		// New ones each time: what a slice within a value points at is the map's.
+		// New ones each time: the map keeps what a slice within a value points at.
 		key, val := reflect.New(p.key.t), reflect.New(p.elem.t)
 		if err := r.value(p.key, key.UnsafePointer(), false); err != nil {
 			return err

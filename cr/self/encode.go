@@ -13,8 +13,8 @@ const (
 	nilLength = ^uint64(0)
 	maxDepth  = 1000
 
-	// bigPiece is the size from which fixed data is not copied when it is met
-	// but noted, and copied afterwards by several goroutines.
+	// bigPiece is the size from which fixed data is not copied at once. Its place is noted, and several
+	// goroutines copy it afterwards.
 	bigPiece = 64 << 10
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // write writes an image of the registry and of one message into dir.
@@ -22,7 +22,7 @@ func write(dir string, r *self.Registry) string {
 	}
 	defer c.Release()
 	path := filepath.Join(dir, "rank-0.img")
-	msgs := []rpi.Saved{{Ctx: 1, Source: 2, Tag: 7, Data: []byte("unreceived")}}
+	msgs := []engine.Saved{{Ctx: 1, Source: 2, Tag: 7, Data: []byte("unreceived")}}
 	if _, err := c.Write(path, image.LocalMeta(), msgs, image.Options{Codec: image.Snappy}, nil, nil); err != nil {
 		log.Fatal(err)
 	}

@@ -5,17 +5,16 @@ import (
 	"math"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // messageHead is the length of what stands before a message's bytes.
 const messageHead = 32
 
-// encodeMessages writes the section of messages. The bytes of a message stay in
-// the order in which they came; foreign says that this is not the image's
-// order, as with a message that was restored elsewhere and is still not
-// received. otherOrder: the image is not in the order of this machine.
-func encodeMessages(msgs []rpi.Saved, order order, otherOrder bool) []byte {
+// encodeMessages writes the section of messages. The bytes of a message stay in the order in which they came.
+// foreign says that this is not the image's order: the message was restored on another machine and is still not
+// received. otherOrder says that the image is not in the order of this machine.
+func encodeMessages(msgs []engine.Saved, order order, otherOrder bool) []byte {
 	n := 8
 	for _, m := range msgs {
 		n += messageHead + len(m.Data)
@@ -39,7 +38,7 @@ func encodeMessages(msgs []rpi.Saved, order order, otherOrder bool) []byte {
 }
 
 // decodeMessages reads the section; the messages keep p.
-func decodeMessages(p []byte, order order, otherOrder bool) ([]rpi.Saved, error) {
+func decodeMessages(p []byte, order order, otherOrder bool) ([]engine.Saved, error) {
 	bad := func(what string) error {
 		return fmt.Errorf("%w: saved messages: %s", image.ErrCorrupt, what)
 	}
@@ -51,7 +50,7 @@ func decodeMessages(p []byte, order order, otherOrder bool) ([]rpi.Saved, error)
 	if n > uint64(len(p)/messageHead) {
 		return nil, bad("count")
 	}
-	msgs := make([]rpi.Saved, 0, n)
+	msgs := make([]engine.Saved, 0, n)
 	for i := range n {
 		if len(p) < messageHead {
 			return nil, bad(fmt.Sprint("message ", i, " is cut off"))
@@ -61,7 +60,7 @@ func decodeMessages(p []byte, order order, otherOrder bool) ([]rpi.Saved, error)
 			return nil, bad(fmt.Sprint("message ", i))
 		}
 		end := messageHead + int(size)
-		msgs = append(msgs, rpi.Saved{
+		msgs = append(msgs, engine.Saved{
 			Ctx: order.Uint64(p), Source: int(source), Tag: int32(order.Uint32(p[12:])), Type: order.Uint32(p[16:]),
 			Foreign: (foreign == 1) != otherOrder, Data: p[messageHead:end:end],
 		})

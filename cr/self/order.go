@@ -61,8 +61,8 @@ func swapFixed(p *plan, b []byte) {
 	}
 }
 
-// checkBools makes sure that no byte that Go takes for a bool is anything but 0
-// or 1: a program that met one would behave in undefined ways.
+// checkBools makes sure that every byte that Go takes for a bool is 0 or 1. Any other would make a program
+// behave in undefined ways.
 func checkBools(p *plan, b []byte) error {
 	if !p.hasBool {
 		return nil

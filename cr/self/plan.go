@@ -60,8 +60,8 @@ func planOf(t reflect.Type) (*plan, error) {
 	return p, nil
 }
 
-// compile looks through t. busy holds the types being looked through, so that
-// one that contains itself (through a slice or map) finds its own plan.
+// compile looks through t. busy holds the types being looked through, so a type that contains itself, through a
+// slice or map, finds its own plan.
 func compile(t reflect.Type, busy map[reflect.Type]*plan) (*plan, error) {
 	if p := busy[t]; p != nil {
 		return p, nil

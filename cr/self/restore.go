@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // Restore gives the variables of an image back. Its methods may be called by
@@ -15,7 +15,7 @@ import (
 type Restore struct {
 	r     *image.Reader
 	swap  bool // the image is of the other byte order
-	msgs  []rpi.Saved
+	msgs  []engine.Saved
 	names []string
 
 	mu     sync.Mutex
@@ -85,17 +85,15 @@ func (s *Restore) Unclaimed() []string {
 	return left
 }
 
-// Messages are those that had arrived, in order of arrival within each source
-// and context. Foreign is set on those whose bytes are not in this machine's
-// order. The caller owns them.
-func (s *Restore) Messages() []rpi.Saved { return s.msgs }
+// Messages returns the messages that had arrived, in order of arrival within each source and context. Foreign
+// is set on those whose bytes are not in this machine's order. The caller owns them.
+func (s *Restore) Messages() []engine.Saved { return s.msgs }
 
 // Close closes the image.
 func (s *Restore) Close() error { return s.r.Close() }
 
-// Fill sets *ptr to what was saved under the name. Errors: ErrMissing, ErrType
-// (naming both types), ErrKind, and those of a damaged image, after which *ptr
-// may be half filled.
+// Fill sets *ptr to the value saved under the name. Errors: ErrMissing, ErrType (naming both types), ErrKind,
+// and those of a damaged image. After the latter *ptr may be half filled.
 func (s *Restore) Fill(name string, ptr any) error {
 	v, err := describe(name, ptr)
 	if err != nil {

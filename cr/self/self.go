@@ -1,7 +1,6 @@
-// Package self writes and reads portable images: the variables that a program
-// has registered by name, and the messages that had arrived and were not yet
-// received. Such an image may be restored by a program built anew, on another
-// architecture, of the other byte order.
+// Package self writes and reads portable images. An image holds the variables that a program has registered by
+// name, and the messages that had arrived and were not yet received. A rebuilt program may restore it, on
+// another architecture and with the other byte order.
 //
 // # What an image holds
 //
@@ -26,34 +25,27 @@
 //	array, struct   elements, fields, in order
 //	binary    length u64, what MarshalBinary returned
 //
-// Fixed are bool, numbers, complex numbers, and arrays and structs of nothing
-// else. Their memory is the same on all 64-bit platforms of Go: numbers aligned
-// to their size (complex ones to half of it), int and uint of 8 bytes, structs
-// padded to their largest alignment. Bits are kept as they are, those of NaNs
-// included.
+// Fixed are bool, numbers, complex numbers, and arrays and structs of these. Their memory is the same on all
+// 64-bit platforms of Go. Numbers are aligned to their size, complex ones to half of it. int and uint have 8
+// bytes. Structs are padded to their largest alignment. Bits are kept as they are, those of NaNs included.
 //
 // # Types
 //
-// A section carries the variable's type in words that mean the same everywhere:
-// kinds and field names, named types by what they are made of, int as int64:
-// "[]float64", "map[string]int64", "struct{A int64; B []string}". A type that
-// contains itself says "^n" for the n-th type outwards. On restore this string
-// must be equal, else the error names variable and both types.
+// A section carries the variable's type in words that mean the same everywhere: kinds and field names, named
+// types by what they are made of, int as int64. Examples are "[]float64", "map[string]int64" and "struct{A
+// int64; B []string}". A type that contains itself says "^n" for the n-th type outwards. On restore this string
+// must be equal. Otherwise the error names the variable and both types.
 //
-// Structs are saved with their unexported fields. Not saved, and refused by
-// Register, are pointers, interfaces, channels, functions and uintptr: they mean
-// nothing in another process. A type that has such a thing inside but offers
-// MarshalBinary and UnmarshalBinary (time.Time does) is saved by these, as
-// "binary(time.Time)".
+// Structs are saved with their unexported fields. Register refuses pointers, interfaces, channels, functions
+// and uintptr, because they mean nothing in another process. If a type contains one of them but has
+// MarshalBinary and UnmarshalBinary, as time.Time has, these save it, as "binary(time.Time)".
 //
 // # Slices
 //
-// A slice comes back with its length. Its memory is used again where its
-// capacity suffices; for slices within other values, where their present length
-// does, so that rows cut from one array stay rows of it. Apart from that,
-// variables that share memory when they are saved do not share it afterwards
-// unless the program has made it so before it registers them. Maps are made
-// anew.
+// A slice comes back with its length. Its memory is reused if its capacity suffices. For a slice within another
+// value its present length must suffice, so that rows cut from one array stay rows of it. Otherwise variables
+// that share memory when they are saved do not share it after a restart. A program that wants this makes them
+// share it before it registers them. Maps are made anew.
 package self
 
 import (

@@ -13,11 +13,11 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // save writes an image of the registry and opens it again.
-func save(t testing.TB, r *Registry, msgs []rpi.Saved, opt image.Options) *Restore {
+func save(t testing.TB, r *Registry, msgs []engine.Saved, opt image.Options) *Restore {
 	t.Helper()
 	c, err := r.Copy()
 	if err != nil {
@@ -364,7 +364,7 @@ func TestArenaIsUsedAgain(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	both(t, func(t *testing.T, r *Registry) {
-		in := []rpi.Saved{
+		in := []engine.Saved{
 			{Ctx: 1 << 60, Source: 3, Tag: 7, Type: 13, Data: []byte("abc")},
 			{Ctx: 2, Source: 0, Tag: -5, Type: 1 << 31, Foreign: true, Data: []byte{}},
 			{Ctx: 1 << 60, Source: 3, Tag: 7, Type: 13, Data: make([]byte, 100_000)},
@@ -385,7 +385,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestForeignMachineSeesForeignMessages(t *testing.T) {
-	in := []rpi.Saved{{Ctx: 1, Source: 1, Data: []byte{1}}, {Ctx: 1, Source: 1, Foreign: true, Data: []byte{2}}}
+	in := []engine.Saved{{Ctx: 1, Source: 1, Data: []byte{1}}, {Ctx: 1, Source: 1, Foreign: true, Data: []byte{2}}}
 	// What a machine of the other order writes, natively.
 	p := encodeMessages(in, byteOrder(!image.HostBigEndian), false)
 	out, err := decodeMessages(p, byteOrder(!image.HostBigEndian), true)

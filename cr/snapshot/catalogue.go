@@ -15,14 +15,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// Catalogue is the folder that holds the snapshots of many jobs. It relies on
-// nothing in memory: any number of processes may use the same folder.
+// Catalogue is the folder that holds the snapshots of many jobs. It keeps no state in memory that matters: any
+// number of processes may use the same folder.
 type Catalogue struct {
 	root     string
 	programs sync.Map // kept programs that were read: path -> programState
 }
 
-// Snapshot is one that is committed.
+// Snapshot is a committed snapshot.
 type Snapshot struct {
 	Dir    string // absolute
 	Schema *Schema
@@ -97,8 +97,7 @@ func (c *Catalogue) sequences(job string) ([]int, error) {
 	return seqs, nil
 }
 
-// parseSeq reads a sequence number as folders are named: no sign, no zero in
-// front.
+// parseSeq reads a sequence number as folders are named: without a sign and without leading zeros.
 func parseSeq(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && n > 0 && strconv.Itoa(n) == s
@@ -108,9 +107,8 @@ func (c *Catalogue) dir(job string, seq int) string {
 	return filepath.Join(c.JobDir(job), strconv.Itoa(seq))
 }
 
-// List returns the committed snapshots of a job, oldest first. Those whose
-// schema cannot be read are left out and reported in the error, beside the
-// others.
+// List returns the committed snapshots of a job, oldest first. It leaves out those whose schema cannot be read.
+// The error, returned beside the others, reports them.
 func (c *Catalogue) List(job string) ([]*Snapshot, error) {
 	seqs, err := c.sequences(job)
 	if err != nil {
@@ -132,7 +130,7 @@ func (c *Catalogue) List(job string) ([]*Snapshot, error) {
 }
 
 // Load reads the snapshot in the folder dir. Errors: ErrNotFound,
-// ErrNotCommitted, those of ReadSchema.
+// ErrNotCommitted, ErrMisplaced, those of ReadSchema.
 func Load(dir string) (*Snapshot, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -148,13 +146,23 @@ func Load(dir string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{abs, s}, nil
+	return placed(abs, s)
 }
 
-// Latest is the newest committed snapshot of a job: the one with the highest
-// number, whatever the clocks said, over all restarts of it. One whose schema
-// is damaged is an error, not passed over: going on from an older one is the
-// user's choice.
+// placed returns the snapshot of a schema in the folder dir. In a job's folder its place finds it, so its
+// schema must name that job and that number. Elsewhere the folder may have any name.
+func placed(dir string, s *Schema) (*Snapshot, error) {
+	job := filepath.Base(filepath.Dir(dir))
+	seq, ok := parseSeq(filepath.Base(dir))
+	if ok && checkJob(job) == nil && (job != s.Job || seq != s.Sequence) {
+		return nil, fmt.Errorf("%s: %w: it is snapshot %d of job %s: put it where it belongs, or into a folder that is no job's", dir, ErrMisplaced, s.Sequence, s.Job)
+	}
+	return &Snapshot{dir, s}, nil
+}
+
+// Latest returns the newest committed snapshot of a job: the one with the highest number, whatever the clocks
+// said, over all its restarts. If its schema is damaged, Latest returns an error and does not pass it over. The
+// user chooses whether to go on from an older one.
 func (c *Catalogue) Latest(job string) (*Snapshot, error) {
 	seqs, err := c.sequences(job)
 	if err != nil {
@@ -170,9 +178,9 @@ func (c *Catalogue) Latest(job string) (*Snapshot, error) {
 	return nil, fmt.Errorf("job %s in %s: %w", job, c.root, ErrNotFound)
 }
 
-// LatestOf is the newest snapshot that the given run of a job has taken, or
-// else parent, the one it was restarted from (0: none). Two restarts that run
-// side by side each find their own.
+// LatestOf returns the newest snapshot that the given incarnation of a job has taken. If it has taken none,
+// that is parent, the snapshot it was restarted from (0: none). Two restarts that run side by side each find
+// their own.
 func (c *Catalogue) LatestOf(job, incarnation string, parent int) (*Snapshot, error) {
 	all, err := c.List(job)
 	for _, s := range slices.Backward(all) {
@@ -190,35 +198,59 @@ func (c *Catalogue) LatestOf(job, incarnation string, parent int) (*Snapshot, er
 //
 //	PATH            of a schema, of a snapshot's folder, of an image in it, or of a
 //	                job's folder (its newest)
-//	latest          the newest of all jobs, by the time of their commit
+//	latest          the newest of all jobs that have not ended well since, by the
+//	                time of their commit
 //	JOB             newest of the job; the id may be shortened as long as it is unique
 //	JOB/SEQ         that one; also JOB/latest
 //
-// Errors: ErrNotFound, ErrAmbiguous naming the candidates, ErrNotCommitted,
-// ErrSchema, ErrFormat.
+// Errors: ErrNotFound, ErrAmbiguous naming the candidates, ErrFinished if all jobs
+// have ended well, ErrNotCommitted, ErrMisplaced, ErrSchema, ErrFormat.
 func (c *Catalogue) Find(spec string) (*Snapshot, error) {
+	s, _, err := c.find(spec)
+	return s, err
+}
+
+// Candidates is Find for a restart. Where spec means the newest snapshot of a job, its older ones follow, the
+// newest first. They serve when the newest is damaged. Those whose schema cannot be read are left out.
+func (c *Catalogue) Candidates(spec string) ([]*Snapshot, error) {
+	s, newest, err := c.find(spec)
+	if err != nil || !newest {
+		return []*Snapshot{s}, err
+	}
+	home := &Catalogue{root: filepath.Dir(filepath.Dir(s.Dir))}
+	all, _ := home.List(s.Schema.Job)
+	all = slices.DeleteFunc(all, func(x *Snapshot) bool { return x.Schema.Sequence >= s.Schema.Sequence })
+	slices.Reverse(all)
+	return append([]*Snapshot{s}, all...), nil
+}
+
+// find also reports whether spec means the newest snapshot of a job.
+func (c *Catalogue) find(spec string) (s *Snapshot, newest bool, err error) {
 	if spec == "" {
-		return nil, fmt.Errorf("%q: %w", spec, ErrNotFound)
+		return nil, false, fmt.Errorf("%q: %w", spec, ErrNotFound)
 	}
 	if spec == "latest" {
-		return c.latestOfAll()
+		s, err = c.latestOfAll()
+		return s, true, err
 	}
-	if s, ok, err := c.findPath(spec); ok {
-		return s, err
+	if s, newest, ok, err := c.findPath(spec); ok {
+		return s, newest, err
 	}
 	prefix, seq, hasSeq := strings.Cut(spec, "/")
 	job, err := c.FindJob(prefix)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !hasSeq || seq == "latest" {
-		return c.Latest(job)
+		s, err = c.Latest(job)
+		return s, true, err
 	}
 	n, ok := parseSeq(seq)
 	if !ok {
-		return nil, fmt.Errorf("%q: %w: %q is not a sequence number", spec, ErrNotFound, seq)
+		return nil, false, fmt.Errorf("%q: %w: %q is not a sequence number", spec, ErrNotFound, seq)
 	}
-	return Load(c.dir(job, n))
+	s, err = Load(c.dir(job, n))
+	return s, false, err
 }
 
 // FindJob completes a shortened job id.
@@ -237,51 +269,50 @@ func (c *Catalogue) FindJob(prefix string) (string, error) {
 	return jobs[0], nil
 }
 
-// findPath treats spec as a path; ok is false if there is nothing of this name,
-// or something that has to do with no snapshot while its name could be an id.
-func (c *Catalogue) findPath(spec string) (s *Snapshot, ok bool, err error) {
+// findPath treats spec as a path. newest is as in find. ok is false if nothing has this name. It is also false
+// if the name could be an id, and what has the name belongs to no snapshot.
+func (c *Catalogue) findPath(spec string) (s *Snapshot, newest, ok bool, err error) {
 	abs, err := filepath.Abs(spec)
 	if err != nil {
-		return nil, false, nil
+		return nil, false, false, nil
 	}
 	st, err := os.Stat(abs)
 	if err != nil {
 		if filepath.IsAbs(spec) || strings.HasPrefix(spec, ".") {
-			return nil, true, fmt.Errorf("%s: %w: %w", spec, ErrNotFound, err)
+			return nil, false, true, fmt.Errorf("%s: %w: %w", spec, ErrNotFound, err)
 		}
-		return nil, false, nil
+		return nil, false, false, nil
 	}
 	if !st.IsDir() {
 		s, err := loadByFile(abs)
-		return s, true, err
+		return s, false, true, err
 	}
 	if s, err := Load(abs); !errors.Is(err, ErrNotCommitted) {
-		return s, true, err
+		return s, false, true, err
 	}
 	// Without a schema: a job's folder, or an unfinished snapshot's, or neither.
 	up, base := filepath.Split(abs)
 	if id, err := uuid.Parse(base); err == nil && id.String() == base {
 		s, err := (&Catalogue{root: filepath.Clean(up)}).Latest(base)
-		return s, true, err
+		return s, true, true, err
 	}
 	if _, isSeq := parseSeq(base); isSeq {
-		return nil, true, fmt.Errorf("%s: %w", spec, ErrNotCommitted)
+		return nil, false, true, fmt.Errorf("%s: %w", spec, ErrNotCommitted)
 	}
 	if strings.ContainsRune(spec, filepath.Separator) {
-		return nil, true, fmt.Errorf("%s: %w: a folder without %s", spec, ErrNotFound, SchemaFile)
+		return nil, false, true, fmt.Errorf("%s: %w: a folder without %s", spec, ErrNotFound, SchemaFile)
 	}
-	return nil, false, nil
+	return nil, false, false, nil
 }
 
-// loadByFile loads a snapshot by its schema, whatever that is called, or by one
-// of its images.
+// loadByFile loads a snapshot by its schema, whatever the file's name, or by one of its images.
 func loadByFile(path string) (*Snapshot, error) {
 	if filepath.Ext(path) == ".toml" {
 		schema, err := ReadSchema(path)
 		if err != nil {
 			return nil, err
 		}
-		return &Snapshot{filepath.Dir(path), schema}, nil
+		return placed(filepath.Dir(path), schema)
 	}
 	s, err := Load(filepath.Dir(path))
 	if errors.Is(err, ErrNotCommitted) && filepath.Ext(path) != ".img" {
@@ -303,20 +334,39 @@ func (c *Catalogue) latestOfAll() (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	var newest []*Snapshot
+	var open, finished []*Snapshot // the newest of each job
 	var bad []error
 	for _, job := range jobs {
 		s, err := c.Latest(job)
+		ended := false
 		if err == nil {
-			newest = append(newest, s)
-		} else if !errors.Is(err, ErrNotFound) {
+			ended, err = s.Finished()
+		}
+		switch {
+		case ended:
+			finished = append(finished, s)
+		case err == nil:
+			open = append(open, s)
+		case !errors.Is(err, ErrNotFound):
 			bad = append(bad, err)
 		}
 	}
-	if len(newest) == 0 {
-		return nil, errors.Join(append(bad, fmt.Errorf("in %s: %w", c.root, ErrNotFound))...)
+	if s := newestOf(open); s != nil {
+		return s, nil
 	}
-	return slices.MaxFunc(newest, func(a, b *Snapshot) int {
+	err = fmt.Errorf("in %s: %w", c.root, ErrNotFound)
+	if s := newestOf(finished); s != nil {
+		err = fmt.Errorf("latest: %w: the newest snapshot is %d of job %s; to go on from it all the same, name it: %s", ErrFinished, s.Schema.Sequence, s.Schema.Job, s.Schema.Job)
+	}
+	return nil, errors.Join(append(bad, err)...)
+}
+
+// newestOf returns the snapshot that was committed last, or nil if there is none.
+func newestOf(all []*Snapshot) *Snapshot {
+	if len(all) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(all, func(a, b *Snapshot) int {
 		return cmp.Or(a.Schema.Created.Compare(b.Schema.Created), cmp.Compare(a.Schema.Job, b.Schema.Job))
-	}), nil
+	})
 }

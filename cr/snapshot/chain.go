@@ -9,16 +9,15 @@ import (
 	"strconv"
 )
 
-// link is a snapshot of a chain with the ranks whose images it is needed for.
+// link is a snapshot of a chain, with the ranks whose images need it.
 type link struct {
 	*Snapshot
 	ranks []int
 }
 
-// Chain returns the snapshot and all those that its images build on, directly or
-// through others, the newest first: alone if it is full. It lies beside the
-// snapshot, in the job's folder. Errors: ErrChain that names the missing one and
-// who needs it.
+// Chain returns the snapshot and all snapshots that its images build on, directly or through others, the newest
+// first. A full snapshot is returned alone. The others lie beside it, in the job's folder. The error is
+// ErrChain. It names the missing snapshot and the one that needs it.
 func (s *Snapshot) Chain() ([]*Snapshot, error) {
 	links, err := s.links()
 	if err != nil {
@@ -31,8 +30,8 @@ func (s *Snapshot) Chain() ([]*Snapshot, error) {
 	return all, nil
 }
 
-// BasePath is the path of a rank's image in the snapshot seq of the same job, for
-// one that builds on it.
+// BasePath returns the path of a rank's image in the snapshot seq of the same job, for an image that builds on
+// it.
 func (s *Snapshot) BasePath(rank, seq int) string {
 	return filepath.Join(s.baseDir(seq), ImageFile(rank))
 }
@@ -41,8 +40,8 @@ func (s *Snapshot) baseDir(seq int) string {
 	return filepath.Join(filepath.Dir(s.Dir), strconv.Itoa(seq))
 }
 
-// links walks down the chain. A base is always older than what builds on it, so
-// that taking the newest of the open ones meets each snapshot once.
+// links walks down the chain. A base is always older than the images that build on it. So taking the newest of
+// the open ones meets each snapshot once.
 func (s *Snapshot) links() ([]link, error) {
 	at := link{s, make([]int, s.Schema.NP)}
 	for rank := range at.ranks {
@@ -74,8 +73,8 @@ func (s *Snapshot) links() ([]link, error) {
 	}
 }
 
-// fits checks that images of s may build on this one. Only an image of the same
-// run does: after a restart the first one is full.
+// fits checks that images of s may build on this snapshot. Only an image of the same incarnation may: after a
+// restart the first one is full.
 func (base *Snapshot) fits(s *Snapshot, seq int, ranks []int) error {
 	b, t := base.Schema, s.Schema
 	for _, c := range []struct {

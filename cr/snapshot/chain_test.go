@@ -102,7 +102,7 @@ func TestBrokenChain(t *testing.T) {
 		}, ErrFormat, "newer gorun"},
 		"another in its place": {func(c *Catalogue, all []*Snapshot) error {
 			return errors.Join(os.RemoveAll(all[0].Dir), os.CopyFS(all[0].Dir, os.DirFS(all[3].Dir)))
-		}, ErrSchema, "sequence is 4"},
+		}, ErrMisplaced, "it is snapshot 4"},
 		"of another run": {func(c *Catalogue, all []*Snapshot) error {
 			return edit(all[0], func(s *Schema) { s.Incarnation = "other" })
 		}, ErrSchema, "incarnation is other"},
@@ -311,6 +311,29 @@ func TestPruneBesideUnreadable(t *testing.T) {
 		done, err := c.Prune(jobA, 1)
 		if !reflect.DeepEqual(done, want) || err == nil || !strings.Contains(err.Error(), all[1].SchemaPath()) {
 			t.Errorf("%s: %+v %v", text, done, err)
+		}
+	}
+}
+
+// An image on which several snapshots build is named once.
+func TestPruneOfDamagedChain(t *testing.T) {
+	c, all := chain(t)
+	for _, s := range all {
+		for rank := range s.Schema.NP {
+			if err := os.WriteFile(s.ImagePath(rank), []byte("damaged"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	done, err := c.Prune(jobA, 1)
+	if err == nil || done.Removed != nil {
+		t.Fatal(done, err)
+	}
+	for _, s := range all {
+		for rank := range s.Schema.NP {
+			if n := strings.Count(err.Error(), s.ImagePath(rank)); n != 1 {
+				t.Errorf("%s is named %d times: %v", s.ImagePath(rank), n, err)
+			}
 		}
 	}
 }

@@ -77,6 +77,68 @@ func ExampleCatalogue_Find() {
 	// Output: 3 3 2 3 3 true
 }
 
+func ExampleCatalogue_Candidates() {
+	c, remove := three()
+	defer remove()
+	for _, spec := range []string{"latest", "8a6e/3"} {
+		all, err := c.Candidates(spec)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(len(all), "the newest is", all[0].Schema.Sequence)
+	}
+	// Output:
+	// 3 the newest is 3
+	// 1 the newest is 3
+}
+
+func ExampleSnapshot_Finish() {
+	c, remove := three()
+	defer remove()
+	s, _ := c.Find("latest")
+	fmt.Println(s.Finish()) // by the run that took it
+	ended, err := s.Finished()
+	fmt.Println(ended, err)
+	_, err = c.Find("latest")
+	fmt.Println(errors.Is(err, snapshot.ErrFinished))
+	// Output:
+	// <nil>
+	// true <nil>
+	// true
+}
+
+func ExampleSnapshot_Finished() { ExampleSnapshot_Finish() }
+
+func ExampleCatalogue_Tails() {
+	c, remove := three()
+	defer remove()
+	path := filepath.Join(c.Root(), "log.gorun-0123456789abcdef-tail") // left by a restart beside log
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), c.AddTail(job, path)); err != nil {
+		log.Fatal(err)
+	}
+	all, err := c.Tails(job)
+	fmt.Println(len(all), err)
+	gone, err := c.RemoveTails(job)
+	fmt.Println(len(gone), err)
+	// Output:
+	// 1 <nil>
+	// 1 <nil>
+}
+
+func ExampleCatalogue_AddTail()     { ExampleCatalogue_Tails() }
+func ExampleCatalogue_RemoveTails() { ExampleCatalogue_Tails() }
+
+func ExampleCatalogue_Remove() {
+	c, remove := three()
+	defer remove()
+	fmt.Println(c.Remove(job))
+	jobs, err := c.Jobs()
+	fmt.Println(len(jobs), err)
+	// Output:
+	// <nil>
+	// 0 <nil>
+}
+
 func ExampleCatalogue_List() {
 	c, remove := three()
 	defer remove()
@@ -117,6 +179,14 @@ func ExampleCatalogue_Prune() {
 	// Output:
 	// [1 2] <nil>
 	// 4
+}
+
+func ExampleCatalogue_PruneChecked() {
+	c, remove := three()
+	defer remove()
+	pruned, err := c.PruneChecked(job, 2)
+	fmt.Println(pruned.Removed, err)
+	// Output: [1] <nil>
 }
 
 func ExampleCatalogue_SweepAll() {
@@ -330,7 +400,7 @@ func ExampleReadSchema() {
 	again, err := snapshot.ParseSchema(text)
 	fmt.Println(again.Sequence, again.Transport, err)
 
-	_, err = snapshot.ParseSchema([]byte("format = 4"))
+	_, err = snapshot.ParseSchema([]byte("format = 5"))
 	fmt.Println(errors.Is(err, snapshot.ErrFormat)) // of a newer gorun
 	_, err = snapshot.ParseSchema([]byte("format = 1"))
 	fmt.Println(errors.Is(err, snapshot.ErrSchema)) // everything else is missing

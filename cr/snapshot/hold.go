@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold keeps a snapshot, those it builds on and its kept program from being
-// pruned while it lives, in this process or, once this one is dead, no more.
+// Hold keeps a snapshot, those it builds on and its kept program from being pruned. It ends with Release, or
+// with the process.
 type Hold struct{ files []*os.File }
 
-// Hold protects the snapshot for the restart that uses it. Errors: ErrNotFound
-// if it was pruned meanwhile, those of Chain. On a read-only file system nothing
-// can be pruned, nor locked if the lock's file is missing: the Hold is then
-// empty. A kept program that is missing is left for Check to report.
+// Hold protects the snapshot for the restart that uses it. Errors: ErrNotFound if it was pruned meanwhile,
+// those of Chain. On a read-only file system nothing can be pruned, and nothing can be locked if the lock's
+// file is missing. The Hold is then empty. If a kept program is missing, Check reports it.
 func (s *Snapshot) Hold() (*Hold, error) {
-	// This one first: from then on Prune spares what it builds on, too.
+	// This one first: from then on Prune also spares what it builds on.
 	h := &Hold{}
 	if err := h.add(s); err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (h *Hold) add(s *Snapshot) error {
 	case err != nil:
 		return err
 	}
-	// It may have gone between its being found and being locked.
+	// Prune may have removed it after it was found and before it was locked.
 	if _, err := os.Lstat(s.SchemaPath()); err != nil {
 		f.Close()
 		return fmt.Errorf("%s: %w: it has been removed", s.Dir, ErrNotFound)

@@ -12,10 +12,9 @@ import (
 // lockFile is the name of the lock within a job's and a snapshot's folder.
 const lockFile = "lock"
 
-// flock takes a lock on the file path, which it creates if need be. how is
-// unix.LOCK_EX or LOCK_SH, with LOCK_NB; busy says that another holds it. The
-// lock lives as long as the file is open; Go opens files close-on-exec, so no
-// child inherits it.
+// flock takes a lock on the file path, which it creates if need be. how is unix.LOCK_EX or LOCK_SH, with
+// LOCK_NB. busy says that another holds it. The lock lives as long as the file is open. Go opens files
+// close-on-exec, so no child inherits it.
 func flock(path string, how int) (f *os.File, busy bool, err error) {
 	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {

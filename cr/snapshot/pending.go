@@ -20,9 +20,9 @@ import (
 // sequenceFile holds the highest sequence number that was ever given out.
 const sequenceFile = "sequence"
 
-// Pending is a snapshot being written. It holds the lock of its folder until
-// Commit or Discard, one of which must be called; if the process dies instead,
-// the folder becomes a leftover. Its methods are not for concurrent use.
+// Pending is a snapshot being written. It holds the lock of its folder until Commit or Discard. One of these
+// must be called. If the process dies instead, the folder becomes a leftover. Its methods are not for
+// concurrent use.
 type Pending struct {
 	Dir  string // where the images go, absolute
 	Job  string
@@ -35,9 +35,8 @@ type Pending struct {
 	step    func(done string) error // tests: called after each step of a commit
 }
 
-// Begin makes the folder of a new snapshot of a job, under a number that no
-// snapshot of the job ever had, whatever was pruned and whichever restarts of
-// the job run at the same time.
+// Begin makes the folder of a new snapshot of a job. No snapshot of the job ever had its number. That holds
+// whatever was pruned, and for any number of restarts of the job that run at the same time.
 func (c *Catalogue) Begin(job string) (*Pending, error) {
 	if err := checkJob(job); err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
@@ -65,8 +64,7 @@ func checkJob(job string) error {
 	return nil
 }
 
-// begin runs with the job's lock held, so that nobody sweeps the folder between
-// its making and its locking.
+// begin runs with the job's lock held, so nobody sweeps the folder before it is locked.
 func (c *Catalogue) begin(job string) (*Pending, error) {
 	dir := c.JobDir(job)
 	seq, err := c.highest(job)
@@ -111,8 +109,8 @@ func (c *Catalogue) begin(job string) (*Pending, error) {
 	return p, nil
 }
 
-// highest is the highest number ever given out: the file says it, and the
-// folders, should somebody have removed the file.
+// highest returns the highest number ever given out. The file says it, and so do the folders if somebody has
+// removed the file.
 func (c *Catalogue) highest(job string) (int, error) {
 	high := 0
 	b, err := os.ReadFile(filepath.Join(c.JobDir(job), sequenceFile))
@@ -132,12 +130,10 @@ func (c *Catalogue) highest(job string) (int, error) {
 // ImagePath is where a rank writes its image.
 func (p *Pending) ImagePath(rank int) string { return filepath.Join(p.Dir, ImageFile(rank)) }
 
-// Commit makes the snapshot valid. Format, Job and Sequence of the schema are
-// filled in, and whether the program is kept; the images, durable by now, must
-// exist with the sizes it says, and so must all that they build on. The Hold
-// protects the new snapshot and its chain from being pruned until it is
-// released. After an error nothing is committed or, if making it durable failed,
-// nothing can be relied on: call Discard.
+// Commit makes the snapshot valid. It fills in the schema's Format, Job and Sequence, and whether the program
+// is kept. The images must be durable, and must exist with the sizes that the schema says. So must all that
+// they build on. The Hold protects the new snapshot and its chain from being pruned until it is released. After
+// an error nothing is committed. If making it durable failed, nothing can be relied on. Call Discard then.
 func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 	if p.lock == nil {
 		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, ErrEnded)
@@ -220,8 +216,8 @@ func checkFile(path string, im Image) error {
 	return nil
 }
 
-// Discard removes all that was written, the schema first. The number stays used.
-// After Commit or Discard it does nothing.
+// Discard removes all that was written, the schema first. The number stays used. After Commit or Discard it
+// does nothing.
 func (p *Pending) Discard() error {
 	if p.lock == nil {
 		return nil
@@ -241,8 +237,7 @@ func (p *Pending) Discard() error {
 	return nil
 }
 
-// remove removes a snapshot's folder such that a crash on the way leaves a
-// folder without a schema.
+// remove removes a snapshot's folder. A crash on the way leaves a folder without a schema.
 func remove(dir string) error {
 	err := os.Remove(filepath.Join(dir, SchemaFile))
 	if err == nil {

@@ -26,10 +26,9 @@ func (s *Snapshot) ProgramPath() string {
 
 func programPath(jobDir, digest string) string { return filepath.Join(jobDir, programsDir, digest) }
 
-// KeepProgram stores the executable path, whose SHA-256 must be digest, beside
-// the job's snapshots, once for each digest. /proc/PID/exe as the path takes what
-// the process really runs. It stays at least until Commit, which writes into the
-// schema that it is kept, or Discard.
+// KeepProgram stores the executable path beside the job's snapshots, once for each digest. digest must be its
+// SHA-256. With /proc/PID/exe as the path it stores what the process really runs. The program stays at least
+// until Discard, or until Commit, which writes into the schema that it is kept.
 func (p *Pending) KeepProgram(path, digest string) error {
 	if p.lock == nil {
 		return fmt.Errorf("keep the program of %s: %w", p.Dir, ErrEnded)
@@ -43,8 +42,8 @@ func (p *Pending) KeepProgram(path, digest string) error {
 	return nil
 }
 
-// KeepProgram is Pending.KeepProgram for a job that has no snapshot yet: the
-// program stays while the Hold lives. The job's folder is made if need be.
+// KeepProgram is Pending.KeepProgram for a job that has no snapshot yet. The program stays while the Hold
+// lives. The job's folder is made if need be.
 func (c *Catalogue) KeepProgram(job, path, digest string) (*Hold, error) {
 	return c.keepProgram(job, path, digest, nil)
 }
@@ -90,9 +89,8 @@ func (k *keeper) keep(job, path string) (*os.File, error) {
 	return f, err
 }
 
-// install returns the kept program, locked for use. Where there is none, or a
-// damaged one, part takes its place; without part it is nil. The job's lock
-// keeps Prune away, and others that do the same.
+// install returns the kept program, locked for use. If it is missing or damaged, part takes its place. Without
+// part install then returns nil. The job's lock keeps Prune away, and others that do the same.
 func (k *keeper) install(part *os.File) (*os.File, error) {
 	l, err := lockJob(k.jobDir)
 	if err != nil {
@@ -130,8 +128,8 @@ func (k *keeper) install(part *os.File) (*os.File, error) {
 	return lockProgram(path) // opened for reading: nobody can run what is open for writing
 }
 
-// isWhole tells whether f is the kept program. It is read once, and again only
-// after a change: a job does this with every snapshot.
+// isWhole tells whether f is the kept program. It reads the file once, and again only after a change: a job
+// asks with every snapshot.
 func (k *keeper) isWhole(f *os.File) bool {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {
@@ -162,8 +160,8 @@ func (k *keeper) did(step string) error {
 	return k.step(step)
 }
 
-// copy makes a durable copy under a name of its own, checked against the digest
-// as it was read back, and locks it.
+// copy makes a durable copy under a name of its own and locks it. It reads the copy back and checks it against
+// the digest.
 func (k *keeper) copy(path string) (_ *os.File, err error) {
 	from, err := os.Open(path)
 	if err != nil {
@@ -257,10 +255,9 @@ func (s *Snapshot) checkProgram() error {
 		s.Schema.Sequence, path, withoutPath(err), s.Schema.Program.Path)
 }
 
-// sweepPrograms removes the kept programs of a job that are neither used nor
-// named by a snapshot, and what crashes left of others. Where a schema cannot be
-// read, which may name any, it removes only the latter. The caller holds the
-// job's lock.
+// sweepPrograms removes the kept programs of a job that are neither used nor named by a snapshot, and what
+// crashes left of others. If a schema cannot be read, it removes only the latter, because that schema may name
+// any program. The caller holds the job's lock.
 func (c *Catalogue) sweepPrograms(job string) (gone []string, err error) {
 	dir := filepath.Join(c.JobDir(job), programsDir)
 	es, err := os.ReadDir(dir)
@@ -289,9 +286,9 @@ func (c *Catalogue) sweepPrograms(job string) (gone []string, err error) {
 	return gone, errors.Join(errs...)
 }
 
-// removeUnless removes a program unless it is needed or somebody has locked it.
-// That it is not needed is seen before, so that none is locked that may be used,
-// and after: its user may have committed a snapshot and died meanwhile.
+// removeUnless removes a program unless it is needed or somebody has locked it. It asks twice whether it is
+// needed. The first time keeps it from locking a program that may be used. The second time is for a user that
+// has committed a snapshot and died meanwhile.
 func removeUnless(path string, needed func() bool) (stays bool, err error) {
 	if needed() {
 		return true, nil

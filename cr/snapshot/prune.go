@@ -17,19 +17,36 @@ type Pruned struct {
 	Removed  []int    // sequence numbers
 	InUse    []int    // kept although old: a running job or restart holds them
 	Needed   []int    // kept although old: images of later ones build on them
+	Intact   []int    // kept although old: the newest that is intact, because those after it are damaged
 	Programs []string // paths of kept programs that nobody refers to any more, removed
 }
 
-// Prune removes the snapshots of a job but for the newest keep, which must be
-// at least 1. Those that somebody holds stay, those that any one builds on that
-// stays, and those whose schema cannot be read, which the error names.
+// Prune removes the snapshots of a job except the newest keep, which must be at least 1. A snapshot also stays
+// if somebody holds it, if one that stays builds on it, or if its schema cannot be read. The error names the
+// latter. The newest intact one stays as well: Prune reads snapshots, the newest first, until one verifies. If
+// none does, nothing is removed.
 func (c *Catalogue) Prune(job string, keep int) (Pruned, error) {
+	return c.prune(job, keep, func(s *Snapshot) error { return s.Verify(nil) })
+}
+
+// PruneChecked is Prune for the head of a job that has just written the newest snapshot. It looks at images
+// with Check, and does not read them again.
+func (c *Catalogue) PruneChecked(job string, keep int) (Pruned, error) {
+	return c.prune(job, keep, (*Snapshot).Check)
+}
+
+func (c *Catalogue) prune(job string, keep int, intact func(*Snapshot) error) (Pruned, error) {
 	var done Pruned
 	if keep < 1 {
 		return done, fmt.Errorf("prune job %s: at least one snapshot is kept, not %d", job, keep)
 	}
 	if _, err := os.Stat(c.JobDir(job)); err != nil {
 		return done, fmt.Errorf("prune job %s: %w", job, ErrNotFound)
+	}
+	// Before the lock is taken: reading takes long, and checkpoints need the lock.
+	whole, err := c.newestIntact(job, keep, intact)
+	if err != nil {
+		return done, fmt.Errorf("prune job %s: %w", job, err)
 	}
 	l, err := lockJob(c.JobDir(job))
 	if err != nil {
@@ -40,17 +57,71 @@ func (c *Catalogue) Prune(job string, keep int) (Pruned, error) {
 	if err != nil {
 		return done, fmt.Errorf("prune job %s: %w", job, err)
 	}
-	p := &pruner{c: c, keep: keep, needed: map[int]bool{}}
-	// The newest first: what a crash leaves has all that it builds on.
+	p := &pruner{c: c, keep: keep, whole: whole, needed: map[int]bool{}}
+	// The newest first: then a crash leaves no snapshot without its base.
 	for _, seq := range slices.Backward(seqs) {
 		p.prune(c.dir(job, seq), seq)
 	}
 	p.Programs, err = c.sweepPrograms(job)
 	p.errs = append(p.errs, err)
-	for _, list := range [][]int{p.Removed, p.InUse, p.Needed} {
+	for _, list := range [][]int{p.Removed, p.InUse, p.Needed, p.Intact} {
 		slices.Sort(list)
 	}
 	return p.Pruned, errors.Join(p.errs...)
+}
+
+// newestIntact returns the number of the newest intact snapshot. It returns 0 if there are no more than are
+// kept anyway. No lock is held meanwhile: if another Prune has removed what was listed, it looks again.
+func (c *Catalogue) newestIntact(job string, keep int, intact func(*Snapshot) error) (int, error) {
+	for {
+		all, err := c.List(job)
+		if len(all) <= keep {
+			return 0, nil
+		}
+		errs, removed := []error{err}, false
+		for _, s := range slices.Backward(all) {
+			err := intact(s)
+			if err == nil {
+				return s.Schema.Sequence, nil
+			}
+			errs = append(errs, err)
+			_, gone := os.Lstat(s.SchemaPath())
+			removed = removed || errors.Is(gone, fs.ErrNotExist)
+		}
+		if !removed {
+			return 0, fmt.Errorf("none of its snapshots is intact, and nothing was removed: %w", distinct(errs))
+		}
+	}
+}
+
+// distinct joins errors. What several snapshots say of an image that they build on is told once.
+func distinct(errs []error) error {
+	var all []error
+	seen := map[string]bool{}
+	for _, err := range errs {
+		for _, part := range parts(err) {
+			if text := part.Error(); !seen[text] {
+				seen[text] = true
+				all = append(all, part)
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
+// parts takes apart what errors.Join has joined.
+func parts(err error) (all []error) {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	for _, e := range joined.Unwrap() {
+		all = append(all, parts(e)...)
+	}
+	return all
 }
 
 // pruner goes through the snapshots of a job, the newest first.
@@ -58,8 +129,9 @@ type pruner struct {
 	Pruned
 	c       *Catalogue
 	keep    int          // how many more stay for their age
+	whole   int          // stays as it is intact
 	needed  map[int]bool // what those that stay build on
-	unknown bool         // one was met that may build on anything
+	unknown bool         // one was met that may build on any other
 	errs    []error
 }
 
@@ -70,12 +142,14 @@ func (p *pruner) prune(dir string, seq int) {
 		return
 	case err != nil:
 		p.errs = append(p.errs, err)
-		// A damaged one can never be restored. One that only this gorun or this
-		// user cannot read can, by another: nothing older goes.
+		// A damaged schema can never be restored. A schema that only this gorun or this user cannot read may be
+		// restored by another. Then nothing older is removed.
 		p.unknown = p.unknown || !errors.Is(err, ErrSchema)
 		return
 	case p.keep > 0:
 		p.keep--
+	case seq == p.whole:
+		p.Intact = append(p.Intact, seq)
 	case p.unknown, p.needed[seq]:
 		p.Needed = append(p.Needed, seq)
 	default:
@@ -95,9 +169,9 @@ func (p *pruner) prune(dir string, seq int) {
 	}
 }
 
-// removeUnlessHeld removes a snapshot's folder, unless somebody writes or uses
-// it, or it is not such a folder (any more): its writer may have committed and
-// died before the lock was got. The caller holds the job's lock.
+// removeUnlessHeld removes a snapshot's folder, unless somebody writes or uses it. It looks again whether it is
+// such a folder: its writer may have committed and died before the lock was taken. The caller holds the job's
+// lock.
 func removeUnlessHeld(dir string, such func(dir string) bool) (busy bool, err error) {
 	f, busy, err := flock(filepath.Join(dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if busy || err != nil {
@@ -110,9 +184,8 @@ func removeUnlessHeld(dir string, such func(dir string) bool) (busy bool, err er
 	return false, remove(dir)
 }
 
-// Sweep removes what crashes have left of snapshots of a job that were never
-// committed, or half removed, and of programs kept for them, and returns the
-// folders and programs. What is being written just now is locked and stays.
+// Sweep removes what crashes have left: snapshots of a job that were never committed or are half removed, and
+// programs kept for them. It returns their paths. A snapshot that is being written is locked and stays.
 func (c *Catalogue) Sweep(job string) ([]string, error) {
 	if _, err := os.Stat(c.JobDir(job)); err != nil {
 		return nil, nil

@@ -1,10 +1,12 @@
-// Package snapshot keeps the snapshots of jobs in a folder: which there are,
-// where their images lie, which of them are whole.
+// Package snapshot keeps the snapshots of jobs in a folder. It knows which snapshots there are, where their
+// images lie, and which are whole.
 //
 //	ROOT/
 //	  <job uuid>/                  one lineage: a job and all restarts of it
 //	    sequence                   the highest number ever given out
+//	    finished                   that of the newest snapshot of a run that ended well
 //	    lock                       held while numbers are given out or folders swept
+//	    tails                      what restarts have cut off output files
 //	    programs/<sha-256>         executables, kept once each for the images of whole
 //	                               processes, which can go on with no other
 //	    <seq>/                     one snapshot
@@ -15,35 +17,34 @@
 //
 // # Commit
 //
-// A snapshot is whole or absent. Begin takes a number that was never given out
-// (a number is written to the file sequence, durably, before its folder is
-// made) and locks the folder. The ranks write their images there and make them
-// durable. Commit then checks that each image exists with its size, makes the
-// folder durable, writes the schema under another name, makes it durable, gives
-// it its name and makes the folder durable again. A crash before the rename
-// leaves a folder without a schema: no snapshot. A crash after it leaves a whole
-// one.
+// A snapshot is whole or absent. Begin takes a number that was never given out, and locks the folder. It writes
+// the number to the file sequence, durably, before it makes the folder. The ranks write their images there and
+// make them durable. Commit then takes these steps:
+//
+//   - It checks that each image exists with its size.
+//   - It makes the folder durable.
+//   - It writes the schema under another name and makes it durable.
+//   - It gives the schema its name and makes the folder durable again.
+//
+// A crash before the rename leaves a folder without a schema: no snapshot. A crash after it leaves a whole one.
 //
 // # Chains
 //
-// An incremental image leaves out the pages that have not changed since an
-// earlier snapshot of the same run; the schema says since which. A snapshot is
-// therefore worth as much as those it builds on: Chain finds them, Verify reads
-// them too, a Hold holds them and Prune keeps them. Prune removes the newest
-// first, so that a crash within it leaves no snapshot without what it builds on.
+// An incremental image leaves out the pages that have not changed since an earlier snapshot of the same
+// incarnation. The schema names that snapshot. So a snapshot is worth as much as those it builds on. Chain
+// finds them, Verify reads them too, a Hold holds them, and Prune keeps them. Prune removes the newest first,
+// so a crash within it leaves no snapshot without its base.
 //
 // # Leftovers
 //
-// A folder without a schema is either being written or was left by a crash. The
-// lock tells: the kernel drops it with the process that held it, so Sweep
-// removes exactly those folders whose lock it gets. Prune and Discard remove the
-// schema first, so that a crash within them leaves a leftover and never half a
-// snapshot. Locks are of the flock kind; on a network file system they work as
-// far as it passes them on.
+// A folder without a schema is being written, or was left by a crash. The lock tells which: the kernel drops it
+// with the process that held it. So Sweep removes exactly those folders whose lock it gets. Prune and Discard
+// remove the schema first, so a crash within them leaves a leftover and never half a snapshot. Locks are of the
+// flock kind. On a network file system they work as far as it passes them on.
 //
-// Folders may be moved and copied: a schema names its images by their names
-// within its own folder. What it builds on and its executable lie beside it: of a
-// job with incremental images the job's whole folder is to be copied.
+// Folders may be moved and copied: a schema names its images by their names within its own folder. The
+// snapshots it builds on and its executable lie beside it. So copy the job's whole folder if it has incremental
+// images.
 package snapshot
 
 import (
@@ -65,10 +66,12 @@ import (
 	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
-// Format is the schema format written here; 1 to Format can be read. Format 2
-// added chains, kept programs and pauses, format 3 parameters, the
-// transports that were asked for, and bytes that are not UTF-8.
-const Format = 3
+// Format is the schema format written here. Formats 1 to Format can be read.
+//
+//   - Format 2 added chains, kept programs and pauses.
+//   - Format 3 added parameters, the transports asked for, and bytes that are not UTF-8.
+//   - Format 4 added how much of standard input was read, and the flags that a restart takes over.
+const Format = 4
 
 // SchemaFile is the name of the schema within a snapshot's folder.
 const SchemaFile = "schema.toml"
@@ -79,7 +82,7 @@ const maxSchema = 256 << 20
 // maxRanks bounds the number of ranks.
 const maxRanks = 1 << 20
 
-// Schema describes one snapshot: what ran, how it was spread, and the images.
+// Schema describes one snapshot: the program, where its ranks ran, and the images.
 type Schema struct {
 	Format      int               `toml:"format"`
 	Job         string            `toml:"job"`         // uuid; the same for all restarts
@@ -87,14 +90,16 @@ type Schema struct {
 	Sequence    int               `toml:"sequence"`
 	Created     time.Time         `toml:"created"`
 	NP          int               `toml:"np"`
-	Backend     string            `toml:"backend"`       // "self", "native"
-	CR          string            `toml:"cr,omitempty"`  // what the job was asked to use: "auto" or a back-end
-	Transport   string            `toml:"transport"`     // in use when it was taken
-	RPI         []string          `toml:"rpi,omitempty"` // what the job was asked to use, by preference; none: the default
-	Point       uint64            `toml:"point"`         // number of the Point, self only
-	Gate        int64             `toml:"gate,omitzero"` // ns for which no message was sent
+	Backend     string            `toml:"backend"`        // "self", "native"
+	CR          string            `toml:"cr,omitempty"`   // as asked for: "auto" or a back-end
+	Transport   string            `toml:"transport"`      // in use when it was taken
+	RPI         []string          `toml:"rpi,omitempty"`  // as asked for, by preference; none: the default
+	Point       uint64            `toml:"point"`          // number of the Point, self only
+	Gate        int64             `toml:"gate,omitzero"`  // ns for which no message was sent
+	Input       int64             `toml:"input,omitzero"` // bytes of standard input that rank 0 had read
 	Lineage     []Ancestor        `toml:"lineage,omitempty"`
 	Params      map[string]string `toml:"params,omitempty"` // of modules, by name, as the job was given them
+	Plan        map[string]string `toml:"plan,omitempty"`   // flags of gorun that a restart takes over, by name
 	Program     Program           `toml:"program"`
 	Placement   []Placement       `toml:"placement"`
 	Images      []Image           `toml:"images"` // by rank
@@ -107,9 +112,9 @@ type Ancestor struct {
 	Sequence    int    `toml:"sequence"`
 }
 
-// Program is what the ranks run. TOML is UTF-8: in a schema's file a byte that is
-// not is "\u0000" and its two hexadecimal digits, of x, a byte e9 and y
-// "x\u0000e9y". Here all strings are as the operating system has them.
+// Program is what the ranks run. Its strings are as the operating system has them. TOML is UTF-8, so a schema's
+// file has, for a byte that is not UTF-8, "\u0000" and two hexadecimal digits: x, the byte e9 and y are
+// "x\u0000e9y".
 type Program struct {
 	Path   string   `toml:"path"`           // absolute, of the executable
 	Digest string   `toml:"digest"`         // its SHA-256, hex
@@ -186,8 +191,8 @@ func (s *Schema) Encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ParseSchema reads a schema from bytes that nobody vouches for. Errors:
-// ErrFormat for one of a newer format, ErrSchema for anything else.
+// ParseSchema reads a schema from bytes that may be damaged or forged. Errors: ErrFormat for a newer format,
+// ErrSchema for anything else.
 func ParseSchema(p []byte) (*Schema, error) {
 	if len(p) > maxSchema {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrSchema, len(p), maxSchema)
@@ -243,8 +248,7 @@ func ReadSchema(path string) (*Schema, error) {
 	return s, nil
 }
 
-// check makes sure that a schema is complete and harmless, above all that no
-// name in it leads out of its folder.
+// check makes sure that a schema is complete and harmless. Above all, no name in it may lead out of its folder.
 func (s *Schema) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrSchema, fmt.Sprintf(format, args...))
@@ -262,8 +266,8 @@ func (s *Schema) check() error {
 		return bad("np = %d", s.NP)
 	case s.Backend == "":
 		return bad("no backend")
-	case s.Gate < 0:
-		return bad("gate = %d", s.Gate)
+	case s.Gate < 0, s.Input < 0:
+		return bad("gate = %d, input = %d", s.Gate, s.Input)
 	case s.Program.Path == "" || !isDigest(s.Program.Digest):
 		return bad("program without path or digest")
 	case len(s.Images) != s.NP:
@@ -306,9 +310,8 @@ func isDigest(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// checkNesting refuses documents that are nested deeper than any schema: a
-// recursive parser could run out of stack on them, and that is not an error that
-// can be handled. It looks at brackets, braces and dots outside of strings and
+// checkNesting refuses documents that are nested deeper than any schema. A recursive parser could run out of
+// stack on them, which a program cannot handle. It looks at brackets, braces and dots outside of strings and
 // comments.
 func checkNesting(p []byte) error {
 	const most = 16
@@ -366,6 +369,8 @@ var (
 	ErrNotFound     = errors.New("no such snapshot")
 	ErrAmbiguous    = errors.New("more than one snapshot fits")
 	ErrNotCommitted = errors.New("not committed: an attempt that was not finished, or is being written")
+	ErrMisplaced    = errors.New("this folder is another snapshot's")
+	ErrFinished     = errors.New("the job has ended well since")
 	ErrInUse        = errors.New("in use by a running restart")
 	ErrImage        = errors.New("image does not fit the schema")
 	ErrChain        = errors.New("what it builds on is missing")

@@ -38,8 +38,7 @@ func (e *ImageError) Error() string {
 	return fmt.Sprintf("rank %d: image %s: %v (%s)", e.Rank, e.Path, withoutPath(err), remedy)
 }
 
-// withoutPath is the reason of an error of the system whose text would name the
-// file again.
+// withoutPath returns an error of the system without its path: the text would name the file twice.
 func withoutPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -54,21 +53,19 @@ func (e *ImageError) Unwrap() error { return e.Err }
 // maxReported bounds how many images one error names.
 const maxReported = 10
 
-// Check looks at every image that a restart needs, those of snapshots it builds
-// on included, without reading all of it: existence, size, digest, and whether
-// it is of this rank, job, run and sequence; and at the kept program. A restart
-// does this before it starts anything; the data's sums are checked as it is read.
+// Check looks at every image that a restart needs, also those of snapshots it builds on, without reading all of
+// it: existence, size, digest, and whether rank, job, incarnation and sequence are right. It also looks at the
+// kept program. A restart does this before it starts anything. The sums of the data are checked as it is read.
 func (s *Snapshot) Check() error { return s.verify(nil, false) }
 
-// Verify is Check and reads all of every image. progress, which may be nil, is
-// called with the bytes done so far, one call at a time. The error is made of
-// *ImageError, ErrChain and ErrProgram.
+// Verify is Check, and reads all of every image. progress, if not nil, is called with the bytes done so far,
+// one call at a time. The error is made of *ImageError, ErrChain and ErrProgram.
 func (s *Snapshot) Verify(progress func(done, total int64)) error { return s.verify(progress, true) }
 
 func (s *Snapshot) verify(progress func(done, total int64), whole bool) error {
 	chain, err := s.links()
 	errs := []error{s.checkProgram(), err}
-	if err != nil { // what is here is looked at all the same
+	if err != nil { // go on: the images that are here are checked
 		chain = []link{{s, nil}}
 		for rank := range s.Schema.NP {
 			chain[0].ranks = append(chain[0].ranks, rank)

@@ -1,8 +1,7 @@
-// Command demo shows the whole product in half a minute: it builds gorun and two
-// programs, the solver, which names its state (-cr=self), and heat, which knows
-// nothing of checkpoints (-cr=native). It runs each undisturbed, runs it again
-// with checkpoints on, takes one, kills a rank with kill -9, restarts from the
-// snapshot, and compares the two results bit by bit.
+// Command demo shows the whole product in half a minute. It builds gorun and two programs: solver, which names
+// its state (-cr=self), and heat, which knows nothing of checkpoints (-cr=native). It runs each program
+// undisturbed. Then it runs it again with checkpoints on, takes one, kills a rank with kill -9, and restarts
+// from the snapshot. It compares the two results bit by bit.
 //
 //	go run ./examples/demo
 package main
@@ -64,7 +63,7 @@ func (d *demo) run(matrix string) error {
 	if err != nil {
 		return err
 	}
-	if err := native.Supported(); err != nil {
+	if err := (native.Imager{}).Supported(); err != nil {
 		say("no images of whole processes here: %v", err)
 		return nil
 	}
@@ -155,7 +154,7 @@ func await(file string, ended <-chan error) (string, error) {
 		case err := <-ended:
 			return "", fmt.Errorf("the job ended before its ranks were up: %w", err)
 		case <-tick.C:
-			if data, err := os.ReadFile(file); err == nil {
+			if data, err := os.ReadFile(file); err == nil && len(data) > 0 {
 				return strings.TrimSpace(string(data)), nil
 			}
 		}

@@ -1,5 +1,4 @@
-// Heat follows the temperature of a square plate whose upper edge is held at 100
-// degrees and whose other edges are held at 0:
+// Heat follows the temperature of a square plate. The upper edge is held at 100 degrees, the other edges at 0:
 //
 //	gorun -np 4 ./examples/heat -n 512 -steps 2000 -png plate.png
 //
@@ -8,11 +7,10 @@
 //
 //	result heat n=512 steps=2000 digest=0123456789abcdef
 //
-// with a digest over the bits of the final temperatures, which depends neither
-// on the number of ranks nor on the architecture. With -log FILE rank 0 keeps a
-// file open and adds the temperature of one of its points every -every steps.
-// With -times two lines before the result tell how long the steps took, and how
-// much of that was not computation.
+// with a digest over the bits of the final temperatures. The digest depends neither on the number of ranks nor
+// on the architecture. With -log FILE rank 0 keeps a file open, and adds the temperature of one of its points
+// every -every steps. With -times two lines before the result tell how long the steps took, and how much of
+// that was not computation.
 package main
 
 import (

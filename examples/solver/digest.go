@@ -10,9 +10,9 @@ import (
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
-// digest returns, on rank 0, the first 16 hexadecimal digits of the SHA-256 over
-// the bits of the whole vector, little-endian on any architecture. Rank 0 takes
-// one part at a time, so that it needs no memory for the whole.
+// digest returns, on rank 0, the first 16 hexadecimal digits of a SHA-256. It is taken over the bits of the
+// whole vector, little-endian on any architecture. Rank 0 takes one part at a time, so it needs no memory for
+// the whole.
 func digest(c *mpi.Comm, x []float64) (string, error) {
 	if c.Rank() != 0 {
 		return "", mpi.Send(c, x, 0, tagSolution)

@@ -1,23 +1,20 @@
-// Solver solves a sparse symmetric positive definite system of equations by
-// conjugate gradients on any number of ranks, and can be checkpointed at every
-// iteration:
+// Solver solves a sparse symmetric positive definite system of equations by conjugate gradients. It runs on any
+// number of ranks, and can be checkpointed at every iteration:
 //
 //	gorun -np 8 -cr ./examples/solver -poisson 64
 //	gorun checkpoint -stop JOB
 //	gorun restart latest
 //
-// The matrix comes from a Matrix Market file (-matrix FILE), is the 27-point
-// operator on a cube (-poisson N), or, without either, the stiffness matrix of a
-// steel lattice tower that is built in. The right-hand side is such that the
-// solution is all ones. The last line of standard output is
+// The matrix comes from a Matrix Market file (-matrix FILE), or is the 27-point operator on a cube (-poisson
+// N). Without either it is the built-in stiffness matrix of a steel lattice tower. The right-hand side is such
+// that the solution is all ones. The last line of standard output is
 //
 //	result solver n=4884 iters=190 residual=4.7e-11 digest=0123456789abcdef
 //
-// with a digest over the bits of the solution: it depends on the matrix, -iters
-// and -tol, but neither on the number of ranks nor on the architecture, nor on
-// how often the job was stopped and restarted in between. With -times two lines
-// before the result tell how long the iterations since the start took, and how
-// much of that was not computation.
+// with a digest over the bits of the solution. The digest depends on the matrix, -iters and -tol. It depends
+// neither on the number of ranks nor on the architecture, nor on how often the job was stopped and restarted.
+// With -times two lines before the result tell how long the iterations since the start took, and how much of
+// that was not computation.
 package main
 
 import (

@@ -23,10 +23,10 @@ func vet(r *runner) error {
 	if err := r.sh(nil, "go", "vet", "./..."); err != nil {
 		return err
 	}
-	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./rpi/...", "./mpi", "./benchmarks/overhead/..."); err != nil {
+	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./rpi/...", "./internal/engine", "./mpi", "./benchmarks/overhead/..."); err != nil {
 		return err
 	}
-	if err := r.sh(nil, "go", "vet", "-tags", "race", "./rpi", "./internal/jobtest"); err != nil { // files beside the race detector
+	if err := r.sh(nil, "go", "vet", "-tags", "race", "./internal/engine", "./internal/jobtest"); err != nil { // files beside the race detector
 		return err
 	}
 	if err := r.sh(nil, "go", "mod", "tidy", "-diff"); err != nil {
@@ -44,7 +44,7 @@ func vet(r *runner) error {
 const others = "^TestNative|^TestKill$|^TestMutants$|^TestSchedules$"
 
 func unit(r *runner) error {
-	if err := r.sh([]string{"GORUN_REVIVALS=" + r.times(48, 48, 120)}, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
+	if err := r.sh([]string{"GORUN_REVIVALS=" + r.times(32, 32, 120)}, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
 		return err
 	}
 	for _, dir := range nested {
@@ -60,22 +60,22 @@ func race(r *runner) error {
 		return err
 	}
 	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-vet=off", "-race", "-short",
-		"./rpi/...", "./mpi/...", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
+		"./rpi/...", "./internal/engine/...", "./internal/team/...", "./mpi/...", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
 		// not cr/native: it works on other processes, for minutes under the detector
-		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./launcher/...")
+		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./internal/joblife", "./internal/launch/...")
 }
 
 func sim(r *runner) error {
-	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", r.limit(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 30000, 100000))
+	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", r.limit(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 20000, 100000))
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 60, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 40, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestKill$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
-	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 30, 100), "GORUN_CYCLES64=" + r.times(1, 2, 5)},
+	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 16, 100), "GORUN_CYCLES64=" + r.times(1, 1, 5)},
 		"go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestNative")
 }
 
@@ -112,7 +112,7 @@ func fuzz(r *runner) error {
 		for _, name := range targets[dir] {
 			fmt.Println(dir, name)
 			// Not for a time: a deadline that ends a worker is reported as a failure.
-			if err := r.in(dir, os.Stdout, nil, exe, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 3000, 50000)+"x",
+			if err := r.in(dir, os.Stdout, nil, exe, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 2000, 50000)+"x",
 				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache")); err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func older(r *runner) error {
 	if r.full {
 		return r.sh(env, "go", "test", "-vet=off", "-short", "-skip="+others, "./...")
 	}
-	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/...", "./internal/jobtest", "./launcher/..."); err != nil {
+	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/...", "./internal/joblife", "./internal/launch/..."); err != nil {
 		return err
 	}
 	return r.sh(env, "go", "test", "-vet=off", "-short", "./internal/e2e", "-run=^(TestKill|TestCheckpointRestartByHand)$")

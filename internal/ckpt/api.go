@@ -1,25 +1,22 @@
-// Package ckpt is the checkpoint protocol as two pure state machines: Rank, one
-// in every rank, and Head, one per job. No clocks, no sockets, no goroutines:
-// events go in through Step, actions come out, and whoever drives the machine
-// carries them out in order.
+// Package ckpt is the checkpoint protocol as two pure state machines: Rank, one in every rank, and Head, one
+// per job. They have no clocks, sockets or goroutines. Events go in through Step, and actions come out. The
+// driver of the machine carries them out in order.
 //
-// Only the head decides; ranks report. A rank walks
+// Only the head decides; ranks report. A rank walks through these states:
 //
 //	Running -> Closing -> Exchanging -> Draining -> Ready -> (all ready)
 //	        -> Captured -> (all captured) -> Running
 //
-// and from any state, on the head's word (Revert), back to Running without a
-// snapshot. Messages of another incarnation or attempt are dropped.
+// When the head says Revert, a rank goes from any state back to Running, without a snapshot. Messages of
+// another incarnation or attempt are dropped.
 //
-// The self back-end has a part before it, with the gate open: Prepare arms
-// "stop at the next Point" in the same step in which the count of Points is
-// read, the head announces T = largest count + 1 (Target), ranks below T go on,
-// all stop at T (AtPoint), and only then Close follows.
+// A portable image has a part before this, with the gate open. Prepare reads the count of Points and arms "stop
+// at the next Point", in one step. The head announces T = largest count + 1 (Target). Ranks below T go on, and
+// all stop at T (AtPoint). Only then does Close follow.
 //
-// In a native attempt the agent images the rank from outside while that stands
-// in Ready; the rank learns of it by Open, or by Commit if the job is to end.
-// An auto attempt begins as one of self and becomes a native one, by Close,
-// where a rank cannot or does not stop at a Point.
+// For a native image the agent images the rank from outside, while the rank is Ready. The rank learns of it by
+// Open, or by Commit if the job is to end. An auto attempt begins as a self attempt. If a rank cannot or does
+// not stop at a Point, it becomes a native one, by Close.
 package ckpt
 
 import (
@@ -43,13 +40,11 @@ const (
 	Captured
 )
 
-// RankEvent is one input of the Rank machine. Exactly the fields that belong
-// to its Type are set.
+// RankEvent is one input of the Rank machine. Only the fields that belong to its Type are set.
 type RankEvent struct {
 	Type RankEventType
-	// Attempt is that of the action which the event answers (RankAction.Attempt);
-	// it is set in all events but EvMsg. An answer that comes when its attempt
-	// is over is dropped.
+	// Attempt is that of the action which the event answers (RankAction.Attempt). It is set in all events but
+	// EvMsg. An answer is dropped if its attempt is over.
 	Attempt uint32
 	Msg     oob.Msg  // EvMsg
 	N       uint64   // EvArmed: Points entered so far; EvAtPoint: the Point's number; EvCaptured: bytes; EvWhere: 1 if the program waits for other ranks; EvUnable: 1 if nothing is registered
@@ -65,11 +60,11 @@ type RankEventType uint8
 
 // What can happen to a rank.
 const (
-	EvMsg      RankEventType = 1 + iota // a message of the head or, a Bookmark, of another rank
+	EvMsg      RankEventType = 1 + iota // a message of the head or, if a Bookmark, of another rank
 	EvArmed                             // ActArm was done
 	EvAtPoint                           // the program stands at the Point it was stopped at
 	EvClosed                            // ActCloseGate was done: nobody is inside the library
-	EvFlushed                           // ActFlush was done: what was accepted has left, no handshake is in progress
+	EvFlushed                           // ActFlush was done: all accepted frames have left, no handshake is in progress
 	EvProgress                          // bytes were received (only after ActDrain was asked for)
 	EvCaptured                          // ActCapture was done: the copy stands, the program may go on
 	EvWriting                           // so many bytes of the image are written
@@ -91,7 +86,7 @@ type RankAction struct {
 // RankActionType names a RankAction.
 type RankActionType uint8
 
-// What a rank is told to do.
+// The actions of a rank.
 const (
 	ActSend      RankActionType = 1 + iota // send Msg (From, Incarnation, Attempt are filled in)
 	ActArm                                 // read the Point count and stop at the next Point, in one step; answer EvArmed or EvUnable
@@ -120,8 +115,8 @@ type HeadEvent struct {
 	Seq     int     // HvFolder
 }
 
-// Request asks for a checkpoint. Requests that come before the ranks are
-// captured share the running attempt; later ones coalesce into the next.
+// Request asks for a checkpoint. Requests that come before the ranks are captured share the running attempt.
+// Later ones share the next.
 type Request struct {
 	ID      uint64 // chosen by the driver; comes back in HactDone
 	Mode    uint64 // oob.ModeSelf, ModeNative or ModeAuto
@@ -156,7 +151,7 @@ type HeadAction struct {
 	Done   Done            // HactDone
 	Images []oob.ImageInfo // HactCommit: by rank
 	Seq    int             // HactCommit, HactDiscard: as in HvFolder
-	Mode   uint64          // HactCommit: what made the images, oob.ModeSelf or ModeNative
+	Mode   uint64          // HactCommit: the kind of images, oob.ModeSelf or ModeNative
 	Info   ProgressInfo    // HactProgress
 }
 
@@ -167,10 +162,10 @@ type Done struct {
 	Err  string // names rank and what was waited for
 	Stop bool   // the job is to be ended now
 
-	Mode  uint64        // what made the images, or was to: oob.ModeSelf or ModeNative
-	Pause time.Duration // native: the longest for which a rank stood still to be imaged
+	Mode  uint64        // the kind of images, made or tried: oob.ModeSelf or ModeNative
+	Pause time.Duration // native: the longest time that a rank stood still to be imaged
 	Base  int           // native: the snapshot that images of this one build on; 0: all are full
-	Notes []string      // what the user ought to know of a snapshot that was committed
+	Notes []string      // remarks for the user on a snapshot that was committed
 }
 
 // ProgressInfo is what a user waiting for a checkpoint is shown.
@@ -185,7 +180,7 @@ type ProgressInfo struct {
 // HeadActionType names a HeadAction.
 type HeadActionType uint8
 
-// What the head's driver is told to do.
+// The actions of the head's driver.
 const (
 	HactSend      HeadActionType = 1 + iota // send Msg
 	HactTimer                               // start timer Timer with Millis; time in which the job itself is imaged does not count

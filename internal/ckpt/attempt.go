@@ -27,7 +27,7 @@ type attempt struct {
 	n        uint32
 	requests []Request
 	wanted   uint64 // as asked for
-	mode     uint64 // oob.ModeSelf or ModeNative: what the images are made by, as far as is known
+	mode     uint64 // oob.ModeSelf or ModeNative: the kind of images, as far as it is known
 	codec    string
 	base     int      // native: the snapshot to build on, 0: none
 	notes    []string // for Done
@@ -71,8 +71,7 @@ func (a *attempt) add(r Request, deadline int64) {
 	a.millis = max(a.millis, deadline)
 }
 
-// begin starts an attempt for the request that has waited longest and all that
-// fit it.
+// begin starts an attempt for the oldest request, and for all others that fit it.
 func (h *Head) begin() {
 	first := h.queue[0]
 	mode, note, err := h.decide(first.Mode)
@@ -89,7 +88,7 @@ func (h *Head) begin() {
 	}
 	h.run = a
 	h.join()
-	// Asked for now, so that nobody waits for a disk with the gates closed.
+	// The folder is asked for now, so that nobody waits for a disk with the gates closed.
 	h.act(HeadAction{Type: HactFolder})
 	if a.mode == oob.ModeSelf {
 		h.enter(phasePoints)
@@ -98,7 +97,7 @@ func (h *Head) begin() {
 	}
 }
 
-// enter begins a phase: its order to the ranks, its deadline.
+// enter begins a phase: it gives the ranks their order and sets the deadline.
 func (h *Head) enter(p phase) {
 	a := h.run
 	a.phase, a.got, a.n2go = p, make([]bool, h.cfg.Size), h.cfg.Size
@@ -215,7 +214,7 @@ func (h *Head) reported(rank int, m *oob.Msg) {
 	}
 }
 
-// finished notes that the rank is through the phase; the last one ends it.
+// finished notes that the rank has finished the phase. The last rank ends the phase.
 func (h *Head) finished(rank int) {
 	a := h.run
 	if a.got[rank] {
@@ -230,7 +229,7 @@ func (h *Head) finished(rank int) {
 	h.enter(a.phase + 1)
 }
 
-// summed takes Dests; when those of all ranks are in, each is told its senders.
+// summed takes Dests. When those of all ranks have come, it tells each rank its number of senders.
 func (h *Head) summed(m *oob.Msg) {
 	_, done, err := h.dests.Add(*m)
 	if err != nil {
@@ -244,9 +243,8 @@ func (h *Head) summed(m *oob.Msg) {
 	}
 }
 
-// folder takes the answer to HactFolder. An attempt may get the one that an
-// attempt before it had asked for, which is as good. One that nobody wants any
-// more is given back.
+// folder takes the answer to HactFolder. An attempt may get a folder that an earlier attempt has asked for: it
+// is as good. A folder that nobody wants any more is given back.
 func (h *Head) folder(ev *HeadEvent) {
 	a := h.run
 	wanted := a != nil && !a.folder
@@ -263,7 +261,7 @@ func (h *Head) folder(ev *HeadEvent) {
 	}
 }
 
-// wrote notes how far a rank's image is. Whoever writes is not late.
+// wrote notes how far a rank's image is. A rank that writes is not late.
 func (h *Head) wrote(rank int, bytes uint64) {
 	a := h.run
 	if a.phase != phaseCapturing && a.phase != phaseWriting || a.written[rank] || bytes <= a.bytes[rank] {
@@ -297,7 +295,7 @@ func (h *Head) imaged(rank int, m *oob.Msg) {
 	}
 	a.written[rank] = true
 	a.unwritten--
-	a.count(rank, a.size[rank]) // packed it may be smaller: it is whole all the same
+	a.count(rank, a.size[rank]) // compressed it may be smaller: count all of it as written
 	if a.phase == phaseWriting {
 		h.finished(rank)
 	}
@@ -323,8 +321,7 @@ func (h *Head) committed(ev *HeadEvent) {
 	}
 }
 
-// fail ends the running attempt without a snapshot. The job goes on, and the
-// snapshots that were are not touched.
+// fail ends the running attempt without a snapshot. The job goes on. Earlier snapshots are not touched.
 func (h *Head) fail(why string) {
 	a := h.run
 	h.stopTimer()

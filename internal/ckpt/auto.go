@@ -8,11 +8,11 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// What becomes of a request for "auto": portable images where all ranks stop at
-// a Point within a limit, else, in the same attempt, images of whole processes.
+// A request for "auto" tries portable images first. If not all ranks stop at a Point within a limit, the same
+// attempt goes on with native images.
 
-// fits reports whether a request may share the attempt: it asks for the same,
-// or for what the attempt has turned out to make when it can no longer change.
+// fits reports whether a request may share the attempt. It may if it asks for the same kind of images, or for
+// the kind that the attempt makes and can no longer change.
 func (a *attempt) fits(r Request) bool {
 	if r.Codec != a.codec {
 		return false
@@ -21,7 +21,7 @@ func (a *attempt) fits(r Request) bool {
 	return r.Mode == a.wanted || settled && (r.Mode == a.mode || r.Mode == oob.ModeAuto && a.mode == oob.ModeSelf)
 }
 
-// join takes into the attempt what waits and fits it.
+// join adds to the attempt the waiting requests that fit it.
 func (h *Head) join() {
 	h.queue = slices.DeleteFunc(h.queue, func(r Request) bool {
 		if h.run.fits(r) {
@@ -32,7 +32,7 @@ func (h *Head) join() {
 	})
 }
 
-// decide says what a request is to be tried with first, or why it cannot be.
+// decide returns the kind of images to try first for a request, or why there can be none.
 func (h *Head) decide(wanted uint64) (mode uint64, note []string, err string) {
 	if wanted == oob.ModeNative {
 		if h.cfg.NativeErr != "" {
@@ -56,8 +56,8 @@ func (h *Head) trying() bool {
 	return a.phase < phasePlace && a.wanted == oob.ModeAuto && h.cfg.NativeErr == ""
 }
 
-// firstChoice is what the ranks are told that the stop at a Point is for: ModeAuto
-// where it may be left out, so that one with nothing to save says so at once.
+// firstChoice returns the mode that Prepare tells the ranks. It is ModeAuto where the stop may be skipped. Then
+// a rank with nothing to save says so at once.
 func (h *Head) firstChoice() uint64 {
 	if h.trying() {
 		return oob.ModeAuto
@@ -74,8 +74,8 @@ func (h *Head) pointless(why string) {
 	h.fail(h.bothWays(h.run.wanted, why))
 }
 
-// bothWays adds to the reason why there are no portable images why there are no
-// others, if they had been welcome.
+// bothWays adds, to the reason why there are no portable images, the reason why there are no native ones. It
+// does so only if native ones would have served.
 func (h *Head) bothWays(wanted uint64, why string) string {
 	if wanted == oob.ModeAuto && h.cfg.NativeErr != "" {
 		why += "; and whole processes cannot be imaged: " + h.cfg.NativeErr
@@ -83,8 +83,8 @@ func (h *Head) bothWays(wanted uint64, why string) string {
 	return why
 }
 
-// fallBack goes on natively. Ranks that have stopped stay at their Points, which
-// are as good a place as any; the order to stop ends with the closed gate.
+// fallBack goes on with native images. Ranks that have stopped stay at their Points, where they can be imaged
+// as well as anywhere. The order to stop ends when the gate closes.
 func (h *Head) fallBack(why string) {
 	a := h.run
 	a.mode = oob.ModeNative
@@ -98,8 +98,8 @@ func nativeNote(why string) string {
 	return "whole processes were imaged, because not all ranks stopped at a Point: " + why
 }
 
-// failed takes a rank's failure. One on the way to a Point, told before the rank
-// heard that the attempt goes on natively, is forgotten.
+// failed takes a rank's failure. If the rank failed on the way to a Point, before it heard that the attempt
+// goes on with native images, the failure is ignored.
 func (h *Head) failed(rank int, m *oob.Msg) {
 	a := h.run
 	preparing := m.A == failedPreparing
@@ -108,7 +108,7 @@ func (h *Head) failed(rank int, m *oob.Msg) {
 	case a.phase == phaseCommitting:
 	case preparing && a.mode == oob.ModeNative:
 	case preparing && h.trying() && m.B == nothingToPrepare:
-		h.fallBack("") // an ordinary program that registers nothing: nothing to wonder at
+		h.fallBack("") // an ordinary program that registers nothing: no remark for the user
 	case preparing:
 		h.pointless(why)
 	default:
@@ -130,15 +130,15 @@ func (a *attempt) outcome() Done {
 	return d
 }
 
-// chain is the row of native snapshots that a next one may build on: a full one
-// and what was saved of the changes since.
+// chain is the series of native snapshots that the next one may build on: a full one, and incremental ones
+// since.
 type chain struct {
 	last   int // sequence of the newest, 0: there is none to build on
 	length int
 }
 
-// begin returns the snapshot that the next one may build on. With it the agents
-// begin to note changes anew: if it is not committed, there is none any more.
+// begin returns the snapshot that the next one may build on. The agents begin to note changes anew with the
+// next one. So if it is not committed, there is nothing left to build on.
 func (c *chain) begin(fullEvery int) (base int) {
 	base = c.last
 	if c.length >= fullEvery {
@@ -148,8 +148,8 @@ func (c *chain) begin(fullEvery int) (base int) {
 	return base
 }
 
-// committed notes that the snapshot begun last is whole. An agent that could
-// not build on base has made full images; one rank that did makes it a chain.
+// committed notes that the snapshot begun last is whole. An agent that could not build on base has made full
+// images. The snapshot continues the chain if at least one rank's image builds on base.
 func (c *chain) committed(seq, base int) {
 	if base == 0 {
 		c.length = 0

@@ -9,9 +9,9 @@ import (
 )
 
 // TestHeadDecidesOnce throws random words of ranks, in and out of order, at a
-// head with an auto attempt. It falls back once at most, never after the gates
-// were ordered to close for self, captures what it has decided on, builds on
-// nothing but the last committed native snapshot, and tells the truth about it.
+// head with an auto attempt. The head falls back once at most, and never after the
+// gates were ordered to close for self. It captures what it has decided on. It builds
+// on nothing but the last committed native snapshot, and tells the truth about it.
 func TestHeadDecidesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const np = 2

@@ -20,8 +20,7 @@ func (h *Head) stopTimer() {
 	}
 }
 
-// timeout asks late ranks what they do; the second time it ends the attempt
-// and says who it was.
+// timeout asks late ranks what they do. The second time it ends the attempt and names the rank to blame.
 func (h *Head) timeout() {
 	a := h.run
 	a.timer = 0
@@ -42,9 +41,9 @@ func (h *Head) timeout() {
 	h.startTimer(h.cfg.AskMillis)
 }
 
-// lateText names the rank that the others most likely wait for: one that does
-// not even answer, else the one that is least far, of several one that does not
-// wait for others itself, the lowest of these.
+// lateText names the rank that the others most likely wait for. That is a rank that does not even answer, or
+// else the rank that is least far. If there are several, it is one that does not wait for others itself, and of
+// these the lowest.
 func (h *Head) lateText() string {
 	a := h.run
 	limit := time.Duration(h.limit()) * time.Millisecond
@@ -85,8 +84,7 @@ func (a *attempt) heard() bool {
 	return true
 }
 
-// before reports whether a rank that is at w rather holds up one at o than the
-// other way round.
+// before reports whether a rank at w is more likely to hold up a rank at o than the other way round.
 func (w whereabouts) before(o whereabouts) bool {
 	return w.state < o.state || w.state == o.state && o.waits && !w.waits
 }

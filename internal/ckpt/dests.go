@@ -9,11 +9,11 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// A Dests message says to which ranks others have sent: pairs of little-endian
-// u64 (rank, how many ranks have sent to it), and in A how many ranks it speaks
-// for. A rank's own has A 1 and every number 1.
+// A Dests message says to which ranks others have sent. Its data are pairs of little-endian u64: a rank, and
+// how many ranks have sent to it. A says for how many ranks the message speaks. In a rank's own message A is 1,
+// and every number is 1.
 
-// dests encodes a rank's own.
+// dests encodes a rank's own message.
 func dests(sent bookmarks.Counts) []byte {
 	p := make([]byte, 0, 16*len(sent))
 	for _, c := range sent {
@@ -23,9 +23,8 @@ func dests(sent bookmarks.Counts) []byte {
 	return p
 }
 
-// DestSum adds up the Dests of several ranks, in an agent those of its own
-// ranks, in the head all. One value serves for all attempts of an incarnation,
-// one after the other; what belongs to an older one is dropped.
+// DestSum adds up the Dests of several ranks: in an agent those of its own ranks, in the head all. One value
+// serves all attempts of an incarnation, one after the other. Messages of an older attempt are dropped.
 type DestSum struct {
 	ranks   int // to wait for
 	attempt uint32
@@ -37,9 +36,8 @@ type DestSum struct {
 // NewDestSum returns a sum over so many ranks.
 func NewDestSum(ranks int) *DestSum { return &DestSum{ranks: ranks} }
 
-// Add takes one message of kind Dests, of a rank or summed by somebody else.
-// When it is the last of its attempt it returns the sum, done true; the caller
-// sets From and To. A message that comes twice counts once.
+// Add takes one message of kind Dests, of a rank or already summed. If it is the last of its attempt, Add
+// returns the sum, with done true. The caller sets From and To. A message that comes twice counts once.
 func (d *DestSum) Add(m oob.Msg) (sum oob.Msg, done bool, err error) {
 	if m.Attempt < d.attempt {
 		return sum, false, nil

@@ -25,11 +25,11 @@ func Sparse(size, from int) bool { return from > 0 && size >= from }
 // ImageName is the name of a rank's image within a snapshot's folder.
 func ImageName(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 
-// Head is the protocol in the head of a job: one attempt at a time, the others
-// wait. It is not safe for concurrent use.
+// Head is the protocol in the head of a job. It runs one attempt at a time, and other requests wait. It is not
+// safe for concurrent use.
 //
-// An attempt goes through its phases in this order; each but the last two has a
-// deadline, after which the late ranks are asked what they do, and then it ends:
+// An attempt goes through these phases in order. Each but the last two has a deadline. When it passes, the late
+// ranks are asked what they do, and then the attempt ends:
 //
 //	points      Prepare to all -> Points of all          (self and auto)
 //	target      Target to all  -> AtPoint of all         (self and auto)
@@ -40,9 +40,8 @@ func ImageName(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 //	writing     Open to all    -> Written of all         (deadline moves with Progress)
 //	committing  schema, rename -> Commit to all, Done
 //
-// Committing has no deadline: whether a rename that is late happens or not
-// cannot be known, and a snapshot whose waiters were told that it failed must
-// not turn up.
+// Committing has no deadline. A late rename may or may not still happen, and nobody can know. If the waiters
+// were told that the snapshot failed, it must not turn up later.
 type Head struct {
 	cfg  HeadConfig
 	up   bool
@@ -50,6 +49,7 @@ type Head struct {
 	dead []bool
 
 	inFinalize []bool
+	account    uint64 // sum of what the ranks in Finalize have said of their calls
 	finalizing int
 
 	queue   []Request // waiting for the next attempt
@@ -135,8 +135,8 @@ func (h *Head) done(r Request, d Done) {
 	h.act(HeadAction{Type: HactDone, Done: d})
 }
 
-// request joins the running attempt if its ranks are not captured yet and it
-// would do the same; else it waits for the next one.
+// request joins the running attempt if the ranks are not captured yet and the attempt does what is asked.
+// Otherwise it waits for the next one.
 func (h *Head) request(r Request) {
 	if h.end != "" {
 		h.done(r, Done{Err: h.end})
@@ -153,13 +153,12 @@ func (h *Head) request(r Request) {
 	h.queue = append(h.queue, r)
 }
 
-// next releases the ranks from Finalize or begins the next attempt, when no
-// attempt is running.
+// next releases the ranks from Finalize or begins the next attempt. It is called when no attempt is running.
 func (h *Head) next() {
 	for h.run == nil && h.end == "" && h.up {
 		switch {
 		case h.finalizing == h.cfg.Size:
-			h.tellAll(oob.Msg{Kind: oob.FinalizeGo})
+			h.tellAll(oob.Msg{Kind: oob.FinalizeGo, A: h.account})
 			h.act(HeadAction{Type: HactFinalized})
 			h.close("the job is ending: all ranks have entered Finalize")
 		case len(h.queue) > 0:
@@ -170,7 +169,7 @@ func (h *Head) next() {
 	}
 }
 
-// close refuses what waits and whatever comes.
+// close refuses waiting and future requests.
 func (h *Head) close(why string) {
 	h.end = why
 	for _, r := range h.queue {
@@ -179,8 +178,8 @@ func (h *Head) close(why string) {
 	h.queue = nil
 }
 
-// died ends the attempt and with it the job, unless all images are written:
-// then the snapshot is worth having more than ever.
+// died ends the attempt, because the job ends. If all images are written, the attempt goes on: a snapshot is
+// now worth more than ever.
 func (h *Head) died(rank int, why string) {
 	if rank < 0 || rank >= h.cfg.Size || h.dead[rank] {
 		return
@@ -207,7 +206,7 @@ func (h *Head) message(m *oob.Msg) {
 		return
 	}
 	if m.Kind == oob.FinalizeWant {
-		h.wantsFinalize(rank)
+		h.wantsFinalize(rank, m.A)
 		return
 	}
 	if h.run != nil && m.Attempt == h.run.n {
@@ -215,11 +214,12 @@ func (h *Head) message(m *oob.Msg) {
 	}
 }
 
-func (h *Head) wantsFinalize(rank int) {
+func (h *Head) wantsFinalize(rank int, account uint64) {
 	if h.inFinalize[rank] {
 		return
 	}
 	h.inFinalize[rank] = true
+	h.account += account
 	h.finalizing++
 	if a := h.run; a != nil && (a.phase == phasePoints || a.phase == phaseTarget && !a.got[rank]) {
 		h.pointless(finalizeText(rank))

@@ -15,7 +15,7 @@ var kindNames = map[oob.Kind]string{
 	oob.Close: "close", oob.Dests: "dests", oob.Senders: "senders", oob.Bookmark: "bookmark",
 	oob.Ready: "ready", oob.Capture: "capture", oob.Captured: "captured", oob.Open: "open",
 	oob.Progress: "progress", oob.Written: "written", oob.Failed: "failed", oob.Revert: "revert",
-	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit",
+	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit", oob.Look: "look", oob.Seen: "seen",
 }
 
 var eventNames = map[RankEventType]string{

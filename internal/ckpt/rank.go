@@ -17,8 +17,7 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// Rank is the protocol in one rank. It is not safe for concurrent use: the
-// rank's out-of-band goroutine owns it.
+// Rank is the protocol in one rank. It is not safe for concurrent use. The rank's driver owns it.
 type Rank struct {
 	rank, np    int
 	incarnation uint64
@@ -36,23 +35,22 @@ type Rank struct {
 	drain    *bookmarks.Drain
 	senders  int // sparse: as announced, -1 before
 
-	// Bookmarks of the attempt early that came before our own gate was closed,
-	// perhaps even before we have heard of the attempt.
+	// Bookmarks of the attempt earlyOwner that came before this rank's gate was closed. They may come before
+	// the rank has heard of the attempt.
 	early      []bookmarks.Mark
 	earlyOwner uint32
 
 	out []RankAction // of the present Step
 }
 
-// NewRank returns the machine of one rank of an incarnation of a job of np
-// ranks. With sparse, only ranks that talked exchange bookmarks; all ranks of a
-// job and its head agree on it.
+// NewRank returns the machine of one rank of an incarnation of a job of np ranks. If sparse, only ranks that
+// have talked exchange bookmarks. All ranks of a job and its head must agree on sparse.
 func NewRank(rank, np int, incarnation uint64, sparse bool) *Rank {
 	return &Rank{rank: rank, np: np, incarnation: incarnation, sparse: sparse}
 }
 
-// State returns where the rank stands. After the gate has opened it is Running
-// although the image may still be being written.
+// State returns where the rank stands. It is Running once the gate has opened, even while the image is still
+// being written.
 func (r *Rank) State() State { return r.state }
 
 // Attempt returns the number of the newest attempt the rank has heard of, and
@@ -85,8 +83,8 @@ func (r *Rank) report(kind oob.Kind, a uint64) {
 	r.send(oob.Msg{Kind: kind, To: oob.Head, A: a})
 }
 
-// fail tells the head, once, that the attempt cannot succeed here. Nothing is
-// undone: that is the head's word to say, to all ranks alike.
+// fail tells the head, once, that the attempt cannot succeed here. It undoes nothing: the head says so to all
+// ranks alike.
 func (r *Rank) fail(why string) {
 	if r.failed {
 		return
@@ -99,15 +97,15 @@ func (r *Rank) fail(why string) {
 	r.send(m)
 }
 
-// A of Failed: what has failed is the way to the Point, and may be given up in
-// favour of a native image. B then says whether anything else was to be expected.
+// A of Failed. The rank has failed on the way to the Point, and the head may take a native image instead. B
+// says whether this was to be expected.
 const (
 	failedPreparing  = 1
 	nothingToPrepare = 1
 )
 
-// unable tells the head that there will be no stop at a Point. A gate that
-// closes for a native image has made it no matter.
+// unable tells the head that this rank will not stop at a Point. If the gate already closes for a native image,
+// it does not matter.
 func (r *Rank) unable(ev *RankEvent) {
 	if r.state != Preparing {
 		return
@@ -129,7 +127,7 @@ func (r *Rank) message(m *oob.Msg) {
 	}
 	switch m.Kind {
 	case oob.Prepare, oob.Close:
-		// Either may be the first word of a new attempt.
+		// Each of these may be the first message of a new attempt.
 		if m.Attempt > r.attempt {
 			r.begin(m)
 			return
@@ -141,8 +139,8 @@ func (r *Rank) message(m *oob.Msg) {
 	r.ordered(m)
 }
 
-// ordered acts on a message of the head in the present attempt. What does not
-// fit the state, a duplicate for one, is dropped.
+// ordered acts on a message of the head in the present attempt. A message that does not fit the state is
+// dropped, for example a duplicate.
 func (r *Rank) ordered(m *oob.Msg) {
 	switch m.Kind {
 	case oob.Target:
@@ -180,8 +178,8 @@ func (r *Rank) ordered(m *oob.Msg) {
 	}
 }
 
-// begin enters a new attempt. The head ends one before it begins the next; if
-// the end got lost, it is implied.
+// begin enters a new attempt. The head ends one attempt before it begins the next. If the message about the end
+// was lost, the beginning implies it.
 func (r *Rank) begin(m *oob.Msg) {
 	if r.live {
 		r.revert([]byte(fmt.Sprintf("attempt %d began", m.Attempt)))
@@ -208,8 +206,8 @@ func (r *Rank) close() {
 	r.act(RankAction{Type: ActCloseGate})
 }
 
-// committed ends the attempt with a snapshot. If the gate is still closed the
-// snapshot was one to stop at: nobody goes on computing, the head ends the job.
+// committed ends the attempt with a snapshot. If the gate is still closed, the job stops after this snapshot:
+// nobody goes on computing, and the head ends the job.
 func (r *Rank) committed(seq uint64) {
 	if r.state == Running || r.state == Captured || r.native && r.state == Ready {
 		r.live = false
@@ -233,7 +231,7 @@ func (r *Rank) revert(why []byte) {
 	r.exchange, r.drain = nil, nil
 }
 
-// answer takes what the driver says of an action of the present attempt.
+// answer takes the driver's answer to an action of the present attempt.
 func (r *Rank) answer(ev *RankEvent) {
 	if ev.Type == EvWhere {
 		r.send(oob.Msg{Kind: oob.Where, To: oob.Head, A: uint64(r.state), B: ev.N, Data: r.where(ev.Info)})

@@ -7,8 +7,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// flushed starts the exchange: from here to the opening of the gate the rank
-// sends nothing that counts.
+// flushed starts the exchange. Until the gate opens again, the rank sends nothing that counts.
 func (r *Rank) flushed(sent []uint64) {
 	r.state = Exchanging
 	counts := bookmarks.FromSlice(sent, r.rank)
@@ -32,9 +31,8 @@ func (r *Rank) flushed(sent []uint64) {
 	r.pump()
 }
 
-// bookmark takes a bookmark of a peer, which may be ahead of us: its gate may
-// have closed before ours, and its exchange may have begun before we have even
-// heard of the attempt.
+// bookmark takes a bookmark of a peer. The peer may be ahead: its gate may have closed before ours, and its
+// exchange may have begun before this rank has heard of the attempt.
 func (r *Rank) bookmark(m *oob.Msg) {
 	if m.Attempt < r.attempt || m.Attempt == r.attempt && !r.live {
 		return
@@ -80,8 +78,8 @@ func (r *Rank) pump() {
 	}
 }
 
-// progress compares what was received with the bookmarks. Bytes that come when
-// the rank is Ready already were sent after a bookmark: the cut is broken.
+// progress compares what was received with the bookmarks. Bytes that arrive when the rank is already Ready were
+// sent after a bookmark: then the cut is broken.
 func (r *Rank) progress(recv []uint64) {
 	done, err := r.drain.Update(recv)
 	if r.check(err) || !done || r.state != Draining {
@@ -99,8 +97,7 @@ func (r *Rank) check(err error) bool {
 	return err != nil
 }
 
-// where says in words what the rank waits for: its part in the protocol, then
-// what the program does, as the driver has found.
+// where describes what the rank waits for: its part in the protocol, then what the driver says of the program.
 func (r *Rank) where(program []byte) []byte {
 	var s string
 	switch r.state {

@@ -1,10 +1,9 @@
-// Package coll is the table of which algorithm a collective uses. It is pure
-// logic: what the algorithms do is in package mpi.
+// Package coll is the table that says which algorithm a collective uses. It is pure logic: package mpi has the
+// algorithms.
 //
-// A choice depends only on what all ranks of a communicator agree on: which
-// collective it is, the number of ranks, whether they share CPUs and nodes, and
-// the bytes that one rank contributes. It is written as rules, of which the
-// first that fits counts:
+// A choice depends only on what all ranks of a communicator agree on: the collective, the number of ranks,
+// whether they share CPUs and nodes, and the bytes that one rank contributes. A choice is written as rules. The
+// first rule that fits counts:
 //
 //	rule      = algorithm ["@" segment] [":" condition {"," condition}]
 //	rules     = rule {"/" rule}
@@ -12,8 +11,8 @@
 //	          | "crowded" | "roomy"        more ranks than CPUs on some node, or not
 //	          | "node" | "nodes"           the communicator lies on one node, or on several
 //
-// e.g. central:crowded,n=4-,b=-2k/doubling:b=-8k/halving@64k. Bytes are those of
-// one rank's buffer; of a block in gather, scatter and allgather.
+// An example is central:crowded,n=4-,b=-2k/doubling:b=-8k/halving@64k. Bytes are those of one rank's buffer. In
+// gather, scatter and allgather they are those of a block.
 package coll
 
 import "slices"
@@ -23,17 +22,17 @@ type Algorithm uint8
 
 const (
 	Central  Algorithm = 1 + iota // all to rank 0 (or the root), which does the work, and back
-	Linear                        // every rank that has something for another sends it that, all at once
+	Linear                        // every rank sends everything to its destination directly, all at once
 	Binomial                      // along a binomial tree
 	Doubling                      // with partners at doubling distances
 	Halving                       // shares of halving size to partners at doubling distances, and back
-	Bruck                         // doubling distances for any number of ranks, blocks travel together
-	Ring                          // from neighbour to neighbour, each a share
-	Scatter                       // shares down a tree, then round the ring
-	Chain                         // from neighbour to neighbour, everything in segments
+	Bruck                         // like Doubling for any number of ranks: blocks travel together
+	Ring                          // shares go from neighbour to neighbour
+	Scatter                       // shares go down a tree, then round the ring
+	Chain                         // everything goes from neighbour to neighbour, in segments
 	Pairwise                      // with every other rank in turn
-	Levels                        // within each node, then between one rank of each
-	Shared                        // through memory that all ranks see, without messages; else the next rule counts
+	Levels                        // within each node, then between the first ranks of the nodes
+	Shared                        // through shared memory, without messages; where there is none the next rule counts
 	algorithms
 )
 
@@ -53,7 +52,7 @@ type Collective struct {
 	Rules      string // built in
 }
 
-// Collectives are those with a choice.
+// Collectives are the collectives that have a choice.
 var Collectives = []Collective{
 	{"barrier", []Algorithm{Central, Linear, Binomial, Doubling, Levels, Shared},
 		"levels:nodes/shared/linear:crowded,n=3-6/central:crowded,n=7-/doubling"},
@@ -122,14 +121,14 @@ func (p Plan) pick(bytes int, shared bool) *Rule {
 // Table is a choice for all shapes.
 type Table map[string][]Rule
 
-// BuiltIn is the table of a program to which no parameters are given.
+// BuiltIn is the table of a program without parameters.
 func BuiltIn() Table {
 	t := Table{}
 	for i := range Collectives {
 		c := &Collectives[i]
 		rules, err := c.parse(c.Rules)
 		if err != nil {
-			panic("coll: " + err.Error()) // a test reads them all
+			panic("coll: " + err.Error()) // cannot happen: a test reads all rules
 		}
 		t[c.Name] = rules
 	}

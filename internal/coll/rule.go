@@ -28,8 +28,7 @@ func (r *Rule) fits(s Shape) bool {
 // Prefix is what the names of parameters begin with.
 const Prefix = "coll."
 
-// With returns a table in which the rules of the parameters "coll.NAME" go
-// before those of t.
+// With returns a table in which the rules of the parameters "coll.NAME" come before those of t.
 func (t Table) With(params map[string]string) (Table, error) {
 	all := Table{}
 	for name, rules := range t {

@@ -242,7 +242,7 @@ func digest(t testing.TB, out string) string {
 func jobID(t testing.TB, p *proc, file string) string {
 	t.Helper()
 	for {
-		if data, err := os.ReadFile(file); err == nil {
+		if data, err := os.ReadFile(file); err == nil && len(data) > 0 {
 			return strings.TrimSpace(string(data))
 		}
 		select {

@@ -126,10 +126,26 @@ func TestNativeFilesGoneOn(t *testing.T) {
 		holds(t, path, written(20))
 		holds(t, theOnly(t, path+".gorun-*"), written(20))
 	}
-	digest(t, h.must("restart", schema))
+	out, errs, code := h.gorun("restart", schema)
+	if code != 0 || digest(t, out) == "" {
+		t.Fatalf("exit %d\n%s", code, errs)
+	}
+	listed := h.must("snapshots", "-tails")
 	for _, path := range []string{plain, added} {
 		holds(t, path, written(20))
-		holds(t, theOnly(t, path+".gorun-*-tail"), tail)
+		kept := theOnly(t, path+".gorun-*-tail")
+		holds(t, kept, tail)
+		if !strings.Contains(errs, "kept in "+kept) || !strings.Contains(listed, kept+"\n") {
+			t.Errorf("%s is not told:\n%s\nnor listed:\n%s", kept, errs, listed)
+		}
+	}
+	h.must("snapshots", "-tails", "-remove")
+	if left, _ := filepath.Glob(filepath.Join(dir, "*-tail")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	h.must("snapshots", "-remove", filepath.Base(filepath.Dir(filepath.Dir(schema))))
+	if left, _ := filepath.Glob(filepath.Join(h.ckpt, "*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }
 

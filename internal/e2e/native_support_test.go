@@ -10,7 +10,7 @@ import (
 // needNative skips where whole processes cannot be imaged.
 func needNative(t testing.TB) {
 	t.Helper()
-	if err := native.Supported(); err != nil {
+	if err := (native.Imager{}).Supported(); err != nil {
 		t.Skipf("no images of whole processes on this machine: %v", err)
 	}
 }
@@ -18,7 +18,7 @@ func needNative(t testing.TB) {
 // incrementals reports whether this machine can tell which pages have changed.
 func incrementals(t testing.TB) bool {
 	t.Helper()
-	for _, f := range native.Features() {
+	for _, f := range (native.Imager{}).Features() {
 		if strings.HasPrefix(f.Name, "incremental images") {
 			if f.Err != nil {
 				t.Logf("%s: %v", f.Name, f.Err)

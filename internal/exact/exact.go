@@ -1,10 +1,9 @@
 // Package exact carries strings of the operating system through JSON and TOML.
 //
-// Names of files, arguments and environments are bytes; both formats hold UTF-8
-// text, and what is not is changed on the way without a word. Here a byte that is
-// part of no UTF-8 sequence becomes a NUL and its two hexadecimal digits, in a
-// file "\u0000e9". No such string holds a NUL of its own, so that all that are
-// UTF-8 stay as they are; a NUL would become "\u000000".
+// Names of files, arguments and environments are bytes. Both formats hold UTF-8 text, and silently change other
+// bytes. Here a byte that is part of no UTF-8 sequence becomes a NUL and its two hexadecimal digits, "\u0000e9"
+// in a file. No such string holds a NUL of its own, so strings that are UTF-8 stay as they are. A NUL would
+// become "\u000000".
 package exact
 
 import (
@@ -54,7 +53,7 @@ func Unescape(s string) string {
 	return b.String()
 }
 
-// String is a string that keeps its bytes in JSON, but as the key of a map.
+// String is a string that keeps its bytes in JSON, except as the key of a map.
 type String string
 
 // MarshalText returns the escaped string.
@@ -82,7 +81,7 @@ func (s *Strings) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Each returns what f makes of each string; of none, none.
+// Each returns the results of f for all strings; nil if there are none.
 func Each(s []string, f func(string) string) []string {
 	if s == nil {
 		return nil

@@ -8,13 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ranks that each have a CPU may begin on the same one all the same. They are not bound
-// to CPUs for that: a rank that finds its CPU shared goes to the one of its number, and
-// from there wherever the system wants it.
+// Ranks may begin on the same CPU although each could have one of its own. They are not bound to CPUs for that.
+// A rank that finds that it shares its CPU moves to the CPU of its number. From there it may go wherever the
+// system wants it.
 
-// moveTo moves the calling thread to the CPU of that number among those that it may
-// use, and leaves it free to go on to any of these. Where the system does not let it
-// there is nothing lost.
+// moveTo moves the calling thread to a CPU: the one with that number among those it may use. The thread stays
+// free to go on to any of these. If the system refuses, nothing is lost.
 func moveTo(place int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -37,10 +36,10 @@ func visit(there, may *unix.CPUSet) {
 	}
 }
 
-// home is an rpi.Home. Ranks next to each other have the same.
+// home is a pace.Home. Neighbouring ranks have the same.
 type home struct {
 	rank   int
-	nodes  []int // by rank, and which of the node's ranks each is
+	nodes  []int // by rank; places tells which of the node's ranks each is
 	places []int
 	ranks  int         // of this rank's node
 	cpu    unix.CPUSet // what it was the last time
@@ -58,7 +57,7 @@ func newHome(start *oob.StartConfig) *home {
 	return h
 }
 
-// among returns which of so many CPUs is that of a rank of the same node.
+// among returns which of so many CPUs belongs to a rank of the same node.
 func (h *home) among(cpus, rank int) int { return h.places[rank] * cpus / h.ranks }
 
 func (h *home) Go() bool {
@@ -90,7 +89,7 @@ func (h *home) Back() {
 	}
 }
 
-func (h *home) Near(rank int) bool {
+func (h *home) SharedWith(rank int) bool {
 	may, ok := mayUse()
 	return !ok || h.nodes[rank] == h.nodes[h.rank] && h.among(may.Count(), rank) == h.among(may.Count(), h.rank)
 }

@@ -45,7 +45,7 @@ func TestMoveTo(t *testing.T) {
 	}
 	for place := range 2 * before.Count() {
 		want := only(&before, place%before.Count())
-		for moveTo(place); !want.IsSet(where(t)); moveTo(place) {
+		for moveTo(place); !want.IsSet(cpuNow(t)); moveTo(place) {
 			// the system has moved it on already
 		}
 		if unix.SchedGetaffinity(0, &after); after != before {
@@ -73,21 +73,21 @@ func TestHome(t *testing.T) {
 			// the system has moved it on already
 		}
 		was := h.was
-		for h.Back(); where(t) != was; h.Back() {
+		for h.Back(); cpuNow(t) != was; h.Back() {
 		}
-		for !it.IsSet(where(t)) {
+		for !it.IsSet(cpuNow(t)) {
 			h.Go()
 		}
 		if unix.SchedGetaffinity(0, &after); after != all {
 			t.Fatal("it may not use all CPUs any more")
 		}
-		if !h.Near(rank^1) || h.Near((rank+2)%(2*cpus)) {
-			t.Errorf("rank %d of %d on %d CPUs: near %d: %v, %d: %v", rank, 2*cpus, cpus, rank^1, h.Near(rank^1), rank+2, h.Near(rank+2))
+		if !h.SharedWith(rank^1) || h.SharedWith((rank+2)%(2*cpus)) {
+			t.Errorf("rank %d of %d on %d CPUs: shared with %d: %v, %d: %v", rank, 2*cpus, cpus, rank^1, h.SharedWith(rank^1), rank+2, h.SharedWith(rank+2))
 		}
 	}
 }
 
-func where(t *testing.T) int {
+func cpuNow(t *testing.T) int {
 	at, ok := cpu()
 	if !ok {
 		t.Fatal("the system does not tell which CPU this is")

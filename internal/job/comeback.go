@@ -9,9 +9,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// How a rank goes on whose whole process was restored from an image. The image
-// holds it in Ready: the gate closed, the driver asleep, its goroutines wherever
-// they were, the reader in Recv on what is now the socket of another agent.
+// How a rank goes on after its process was restored from a native image. The image holds it in Ready. The gate
+// is closed and the driver sleeps. Goroutines are wherever they were. The reader is in Recv, on a descriptor
+// that is now the socket of another agent.
 //
 //	rank                      agent / head
 //	        <----------------- Start      of the new incarnation
@@ -20,10 +20,9 @@ import (
 //	 Up     ----------------->            the gate is open: calls go on where they were
 //	 FinalizeWant ----------->            if the program is in Finalize: this head has not heard
 //
-// All that belongs to the life before carries that one's incarnation and is
-// dropped, by everybody.
+// Everything from the earlier life carries the earlier incarnation, so everybody drops it.
 
-// backendNative is StartConfig.Backend for images of whole processes.
+// backendNative is StartConfig.Backend for native images.
 const backendNative = "native"
 
 // comeBack begins the life that a Start on a running rank announces.
@@ -66,8 +65,7 @@ func (d *driver) reopen(start oob.StartConfig) error {
 	if err := j.link.Send(hello, addr); err != nil {
 		return err
 	}
-	// From here on whatever any goroutine says is of the new incarnation: the
-	// agent has been greeted.
+	// From here on all that any goroutine says belongs to the new incarnation: the agent has been greeted.
 	j.start.Store(&start)
 	d.m = newMachine(start)
 	d.incarnation, d.attempt, d.due = start.Incarnation, 0, nil
@@ -76,8 +74,7 @@ func (d *driver) reopen(start oob.StartConfig) error {
 	return nil
 }
 
-// rejoin goes on until every rank knows how it reaches every other, and then with
-// the program.
+// rejoin goes on until every rank knows how it reaches every other. Then it lets the program go on.
 func (d *driver) rejoin(m *oob.Msg) {
 	j, t := d.j, d.joining
 	answer, done, err := t.hear(m)
@@ -96,7 +93,7 @@ func (d *driver) rejoin(m *oob.Msg) {
 	j.Engine.SetLocal(t.start.Local)
 	d.open()
 	if err = j.send(oob.Msg{Kind: oob.Up}); err == nil && j.finalizing.Load() {
-		err = j.send(oob.Msg{Kind: oob.FinalizeWant})
+		err = j.send(oob.Msg{Kind: oob.FinalizeWant, A: j.account.Load()})
 	}
 	if err != nil {
 		j.lost(fmt.Errorf("rank %d: lost the launcher: %w", j.Rank, err))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/mem"
@@ -33,7 +34,7 @@ func (w *wire) Recv() (oob.Msg, error) {
 func lonely(t *testing.T, modules bool) (j *Job, w *wire, lost chan error) {
 	t.Helper()
 	m := mem.NewFabric(2).Module(0)
-	e := rpi.New(rpi.Config{Rank: 0, Size: 2, Modules: []rpi.Module{m}})
+	e := engine.New(engine.Config{Rank: 0, Size: 2, Modules: []rpi.Module{m}})
 	if _, err := m.Start(rpi.Env{Rank: 0, Size: 2, Incarnation: 1, Sink: e.Sink(0)}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestComeBack(t *testing.T) {
 	}
 	// Finalize is entered while the rank is imaged: the next head must hear of it.
 	over := make(chan error)
-	go func() { over <- j.Finalize() }()
+	go func() { over <- j.Finalize(0, nil) }()
 	w.expect(t, oob.FinalizeWant, 2)
 	w.order(startAs(t, next(3)))
 	w.expect(t, oob.Hello, 3)

@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// Connect makes this process a rank: of the job whose agent started it, or,
-// without one, of a job of one rank.
+// Connect makes this process a rank of the job whose agent started it. Without an agent it makes a job of one
+// rank.
 //
 // Start-up, all over the inherited socket:
 //
@@ -26,7 +28,7 @@ import (
 //	        ...                           until all reach all, see package wireup
 //	 Up     ----------------->
 //
-// The job is from then on the process's own, see Default.
+// From then on the job is the process's own, see Default.
 func Connect() (*Job, error) {
 	conn, err := oob.Inherited()
 	if err != nil {
@@ -51,7 +53,7 @@ func Default() *Job { return own.Load() }
 
 func single() (*Job, error) {
 	w := rpi.NewChanWaiter()
-	e := rpi.New(rpi.Config{Rank: 0, Size: 1, Waiter: w})
+	e := engine.New(engine.Config{Rank: 0, Size: 1, Waiter: w})
 	e.Start()
 	return New(Config{Start: oob.StartConfig{Size: 1}, Engine: e, Waiter: w}), nil
 }
@@ -81,18 +83,19 @@ func self() oob.HelloInfo {
 	return oob.HelloInfo{Role: "rank", PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: endian.Big}
 }
 
-// failure tells the head of an error that ends this rank, secondary if it only
-// follows from another's.
+// failure tells the head of an error that ends this rank. It is secondary if it only follows from another's.
+// The frame says which rank this is.
 func failure(start oob.StartConfig, err error, secondary bool) oob.Msg {
-	m := oob.Msg{Kind: oob.Failure, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, Data: []byte(err.Error())}
+	text := strings.TrimPrefix(err.Error(), fmt.Sprintf("rank %d: ", start.Rank))
+	m := oob.Msg{Kind: oob.Failure, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, Data: []byte(text)}
 	if secondary {
 		m.B = 1
 	}
 	return m
 }
 
-// Enter makes a rank of a job: it opens the transports, learns over the link how
-// all others are reached, and returns when that is done. lost is as in Config.
+// Enter makes a rank of a job. It opens the transports, and learns over the link how all others are reached. It
+// returns when that is done. lost is as in Config.
 func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	switch {
 	case start.Image == "":
@@ -103,15 +106,20 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	}
 	var running atomic.Pointer[Job]
 	home := newHome(&start)
-	apart := func() { moveTo(home.places[start.Rank]) }
-	e := rpi.New(rpi.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, Apart: apart, Home: home, Failed: func(_ int, err error) {
-		now := start
+	moveOff := func() { moveTo(home.places[start.Rank]) }
+	e := engine.New(engine.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, MoveOff: moveOff, Home: home, Failed: func(_ int, err error) {
+		now, leaving := start, false
 		if j := running.Load(); j != nil {
-			now = *j.start.Load()
+			now, leaving = *j.start.Load(), j.finalizing.Load()
 		}
-		// Before the program can react: should it exit now, the head knows that
-		// this is a consequence. If the head is gone as well, so is this rank.
+		// Said before the program can react: if it exits now, the head knows that this is a consequence. If the
+		// head is gone as well, so is this rank.
 		_ = link.Send(failure(now, err, true))
+		if now.Rescue && !leaving { // in Finalize the others may have been released before
+			// The engine's lock is held, so no call returns. So the program does not clean up, print or end
+			// because of something that the restart undoes.
+			select {}
+		}
 	}})
 	t, err := newTransports(link, start, e, nil)
 	if err == nil {

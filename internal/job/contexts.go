@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// contexts knows the creation path of every live communicator by its context,
-// so that an error, or an image, can name it. Zero value is ready.
+// contexts maps the context of every live communicator to its creation path, for errors and images. The zero
+// value is ready.
 type contexts struct {
 	mu    sync.Mutex
 	paths map[uint64]string

@@ -9,19 +9,19 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// driver carries out the actions of a rank's protocol machine. It is one
-// goroutine; the reader, the writer of an image and the program only put
-// events into its inbox.
+// driver carries out the actions of a rank's protocol machine. It is one goroutine. The reader, the writer of
+// an image and the program only put events into its inbox.
 type driver struct {
 	j       *Job
 	m       *ckpt.Rank
 	modules []rpi.Module // the engine's
-	joining *transports  // restored, and waiting for the others' addresses; nil: not
+	joining *transports  // not nil: restored, and waiting for the others' addresses
 
 	mu     sync.Mutex
 	inbox  []posted
@@ -41,8 +41,8 @@ type driver struct {
 	write *writer // the image on its way to storage, nil if none
 }
 
-// origin is the attempt that something belongs to. Attempts are numbered anew in
-// every incarnation, and a process may live through several.
+// origin is the attempt that something belongs to. Every incarnation numbers its attempts anew, and a process
+// may live through several.
 type origin struct {
 	incarnation uint64
 	attempt     uint32
@@ -75,6 +75,10 @@ func (d *driver) read() {
 			d.j.lost(fmt.Errorf("rank %d: lost the launcher: %w", d.j.Rank, err))
 			return
 		}
+		if m.Kind == oob.Look {
+			go d.look(&m)
+			continue
+		}
 		d.put(posted{ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m}, m.Incarnation})
 	}
 }
@@ -87,7 +91,7 @@ func (d *driver) tell(o origin, ev ckpt.RankEvent) {
 
 func (d *driver) put(p posted) {
 	select {
-	case <-d.j.ended: // so are the transports, and with them the waiter
+	case <-d.j.ended: // then so are the transports, and the waiter with them
 		return
 	default:
 	}
@@ -101,7 +105,7 @@ func (d *driver) put(p posted) {
 	}
 }
 
-// setWaiter replaces the engine's waiter, nil while the transports are not open.
+// setWaiter replaces the engine's waiter. It is nil while the transports are not open.
 func (d *driver) setWaiter(w rpi.Waiter) {
 	d.mu.Lock()
 	before := d.waiter
@@ -154,6 +158,9 @@ func (d *driver) handle(p *posted) {
 	switch {
 	case kind == oob.Start:
 		d.comeBack(&p.ev.Msg)
+		token(d.j.noted) // an answer on its way to the former life never comes
+	case kind == oob.Input:
+		token(d.j.noted)
 	case p.incarnation != d.incarnation:
 	case d.joining != nil: // the head begins nothing before all are up
 		if kind == oob.Peers || kind == oob.Routes {
@@ -161,14 +168,16 @@ func (d *driver) handle(p *posted) {
 		}
 	case kind == oob.FinalizeGo:
 		// In its turn: the gate is open again when Finalize goes on.
-		d.j.finalizeOnce.Do(func() { close(d.j.finalized) })
+		d.j.finalizeOnce.Do(func() {
+			d.j.total = p.ev.Msg.A
+			close(d.j.finalized)
+		})
 	default:
 		d.step(p.ev)
 	}
 }
 
-// receive makes progress while the gate is closed: what peers have begun can
-// always be finished, in every state up to Ready.
+// receive makes progress while the gate is closed. Every state up to Ready can finish what peers have begun.
 func (d *driver) receive() {
 	e := d.j.Engine
 	moved := e.Step()
@@ -185,8 +194,8 @@ func (d *driver) receive() {
 	}
 }
 
-// step feeds the machine one event, carries out what it says, and then feeds
-// the answers, so that the actions of one step keep their order.
+// step feeds the machine one event and carries out its actions. Then it feeds the answers, so that the actions
+// of one step keep their order.
 func (d *driver) step(ev ckpt.RankEvent) {
 	d.due = append(d.due, ev)
 	for len(d.due) > 0 {
@@ -198,13 +207,13 @@ func (d *driver) step(ev ckpt.RankEvent) {
 	}
 }
 
-// answer queues what became of the action being carried out.
+// answer queues the outcome of the action being carried out.
 func (d *driver) answer(ev ckpt.RankEvent) {
 	ev.Attempt = d.attempt
 	d.due = append(d.due, ev)
 }
 
-// report feeds what has happened since, outside a step.
+// report feeds an event that happens outside a step.
 func (d *driver) report(ev ckpt.RankEvent) {
 	ev.Attempt = d.attempt
 	d.step(ev)
@@ -244,16 +253,15 @@ func (d *driver) do(a ckpt.RankAction) {
 		text, waits := d.where()
 		d.answer(ckpt.RankEvent{Type: ckpt.EvWhere, N: waits, Info: []byte(text)})
 	case ckpt.ActCommitted, ckpt.ActReverted:
-		// The program need not know; the head tells whoever asked.
+		// The program need not know. The head tells those who asked.
 	}
 }
 
 // origin is the attempt that the newest action belongs to.
 func (d *driver) origin() origin { return origin{d.incarnation, d.attempt} }
 
-// arm refuses for want of anything registered only where there is another way to go
-// on, and not the first time: a program that has just begun may be about to register,
-// and one that was restarted is.
+// arm may refuse because nothing is registered. It does so only if there is another way to go on, and not the
+// first time: a program that has just begun may be about to register, and a restarted one is.
 func (d *driver) arm(mode uint64) {
 	err := d.j.lacks()
 	if errors.Is(err, ErrNothing) && (mode != oob.ModeAuto || d.j.Restarted() || !d.awaited) {
@@ -287,7 +295,7 @@ func (d *driver) capture(data []byte) {
 		return
 	}
 	saved, err := d.j.Engine.Saved()
-	if cut := (*rpi.CutError)(nil); errors.As(err, &cut) {
+	if cut := (*engine.CutError)(nil); errors.As(err, &cut) {
 		err = d.j.ThroughCollective(cut.Ctx, cut.Rank, cut.Ahead)
 	}
 	if err != nil {
@@ -306,8 +314,8 @@ func (d *driver) capture(data []byte) {
 	d.answer(ckpt.RankEvent{Type: ckpt.EvCaptured, N: snap.Bytes()})
 }
 
-// open lets the program go on. Only then is the image written: before, the
-// disk and the processor belong to ranks that are still copying.
+// open lets the program go on. The image is written only then: before, the disk and the processor belong to
+// ranks that are still copying.
 func (d *driver) open() {
 	d.flushing, d.draining = false, false
 	if d.closed {
@@ -358,8 +366,8 @@ func (d *driver) discard() {
 	}
 }
 
-// where says what the rank is doing, for the error that names it, and 1 if it
-// waits for other ranks: then it is not the one to blame.
+// where describes what the rank is doing, for the error that names it. waits is 1 if it waits for other ranks:
+// then it is not the one to blame.
 func (d *driver) where() (text string, waits uint64) {
 	if n := d.j.points.standing(); n > 0 {
 		return fmt.Sprintf("standing at Point %d, protocol state %v", n, d.m.State()), 0

@@ -1,7 +1,6 @@
-// Package job is a rank's share of a job: its engine, its channel to the head,
-// and the goroutine that carries out the checkpoint protocol beside the
-// program. All state of a rank hangs off one Job; several live in one process
-// when ranks are goroutines of a test.
+// Package job is a rank's share of a job: its engine, its channel to the head, and the goroutine that carries
+// out the checkpoint protocol beside the program. All state of a rank belongs to one Job. A process has several
+// Jobs if ranks are goroutines of a test.
 //
 //	program's goroutines            checkpoint goroutine (driver)
 //	  mpi calls -> Engine  <-- gate, flush, drain --  ckpt.Rank <-> head
@@ -17,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -31,29 +31,26 @@ type Link interface {
 // Config describes a rank whose transports are already open.
 type Config struct {
 	Start  oob.StartConfig
-	Engine *rpi.Engine
-	// Modules are the engine's, which closes them. Without them the rank cannot
-	// go on from an image of its whole process.
+	Engine *engine.Engine
+	// Modules belong to the engine, which closes them. Without them the rank cannot go on from a native image.
 	Modules []rpi.Module
 	Waiter  rpi.Waiter   // the engine's
 	Close   func() error // releases the transports, and a link in memory, after Finalize; may be nil
 	Link    Link         // nil: a job without a head; no checkpoints
-	// Lost is called when the link breaks. The default ends the process: no
-	// rank outlives its head.
+	// Lost is called when the link breaks. The default ends the process, because no rank outlives its head.
 	Lost func(error)
 }
 
 // Job is one rank's share of a job.
 type Job struct {
 	Rank, Size int
-	Engine     *rpi.Engine
-	// Image is the path of the portable image that the program began from, ""
-	// if none. A process that was restored from a native image goes on with what
-	// it had begun with.
+	Engine     *engine.Engine
+	// Image is the path of the portable image that the program began from, or "". A process restored from a
+	// native image keeps the value that it began with.
 	Image string
 
 	start   atomic.Pointer[oob.StartConfig] // of the present incarnation
-	began   oob.StartConfig                 // of the first that this process has lived in
+	began   oob.StartConfig                 // of the first incarnation of this process
 	nodes   []int                           // of that, see Nodes
 	link    Link
 	close   func() error
@@ -66,13 +63,18 @@ type Job struct {
 		b Backend
 	}
 
+	misfit       atomic.Pointer[error] // see FailRestart
+	looking      atomic.Bool           // somebody waits for the engine's answer to waits
 	finalizing   atomic.Bool
 	finalizeOnce sync.Once
+	account      atomic.Uint64 // see Finalize
+	total        uint64        // sum of all accounts, once finalized is closed
 	finalized    chan struct{} // closed on FinalizeGo
+	noted        chan struct{} // holds a token when the agent has noted the first Point
 	ended        chan struct{} // closed when Finalize begins to release everything
 }
 
-// ErrNoHead is returned by what needs a launcher in a job that has none.
+// ErrNoHead is returned by calls that need a launcher in a job that has none.
 var ErrNoHead = errors.New("this program was not started with gorun")
 
 // New makes the job of one rank and, if there is a link, starts its checkpoint
@@ -81,7 +83,7 @@ func New(c Config) *Job {
 	j := &Job{
 		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: string(c.Start.Image),
 		link: c.Link, close: c.Close, lost: c.Lost,
-		finalized: make(chan struct{}), ended: make(chan struct{}),
+		finalized: make(chan struct{}), noted: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	j.start.Store(&c.Start)
 	j.began, j.nodes = c.Start, nodesOf(&c.Start)
@@ -105,58 +107,102 @@ func newMachine(s oob.StartConfig) *ckpt.Rank {
 // ID is the uuid of the job, "" without a launcher.
 func (j *Job) ID() string { return j.start.Load().Job }
 
-// Incarnation is the present one: it changes, at any moment, in a process that
-// is restored from an image.
+// Incarnation is the present one. In a process that is restored from an image it may change at any moment.
 func (j *Job) Incarnation() uint64 { return j.start.Load().Incarnation }
 
-// Restarted reports whether the program began from a portable image, and is to
-// take up what that holds.
+// Restarted reports whether the program began from a portable image, whose content it is to take.
 func (j *Job) Restarted() bool { return j.Image != "" }
 
-// Finalize waits until all ranks have called it and no checkpoint is running,
-// then releases the transports (MPI-4.1 chapter 11.2.2). The head opens it:
-// a rank that is gone could not be imaged with the others.
-func (j *Job) Finalize() error {
+// Finalize waits until all ranks have called it and no checkpoint is running. Then it releases the transports
+// (MPI-4.1 chapter 11.2.2). The head says when, because a rank that is gone could not be imaged with the
+// others. The accounts of all ranks should add up to 0. If they do not, settle is called on each rank before
+// the transports are released.
+func (j *Job) Finalize(account uint64, settle func() error) error {
+	j.account.CompareAndSwap(0, account)
 	if j.finalizing.Swap(true) {
 		return errors.New("Finalize was called twice")
 	}
+	if err := j.fits(); err != nil {
+		return err
+	}
 	if j.link != nil {
-		if err := j.send(oob.Msg{Kind: oob.FinalizeWant}); err != nil {
-			return fmt.Errorf("rank %d: Finalize: the launcher is gone: %w", j.Rank, err)
+		if err := j.send(oob.Msg{Kind: oob.FinalizeWant, A: account}); err != nil {
+			return fmt.Errorf("the launcher is gone: %w", err)
 		}
 		<-j.finalized
+	}
+	var unsettled error
+	if j.total != 0 && settle != nil {
+		unsettled = settle()
 	}
 	close(j.ended)
 	if j.driver != nil {
 		j.driver.setWaiter(nil)
 	}
-	err := j.Engine.Close()
+	err := errors.Join(unsettled, j.Engine.Close())
 	if j.close != nil {
 		err = errors.Join(err, j.close())
 	}
-	// The link stays: the process may go on computing, and must learn of the
-	// launcher's end.
+	// The link stays. The process may go on computing, and must learn of the launcher's end.
 	return err
 }
 
-// Abort tells the head to end the whole job with the exit status code, and
-// returns; the caller leaves the process. Secondary marks an error that only
-// follows from another rank's death, so that it does not hide the first cause.
-func (j *Job) Abort(code int, text string, secondary bool) error {
+// Ending is why a rank ends the whole job.
+type Ending uint64
+
+// The reasons. A restart follows if the program has not decided to end.
+const (
+	Decided  Ending = oob.AbortDecided // by an error or by Abort
+	Follows  Ending = oob.AbortFollows // from another rank's death, which is the first cause
+	Panicked Ending = oob.AbortPanic
+)
+
+// Abort tells the head to end the whole job with the exit status code, and returns. The caller has printed the
+// text, and leaves the process.
+func (j *Job) Abort(code int, text string, why Ending) error {
 	if j.link == nil {
 		return ErrNoHead
 	}
-	m := oob.Msg{Kind: oob.AbortJob, A: uint64(code), Data: []byte(text)}
-	if secondary {
-		m.B = 1
-	}
-	return j.send(m)
+	return j.send(oob.Msg{Kind: oob.AbortJob, A: uint64(code), B: uint64(why), Data: []byte(text)})
 }
 
 // Fail makes every call of this rank, now and later, return err.
 func (j *Job) Fail(err error) {
 	j.Engine.Abort(err)
 	j.points.fail(err)
+}
+
+// FailRestart ends a program that cannot go on from its portable image. Every later call and Finalize return
+// err, even if the program ignores it. Its results would look right and be wrong. err does not name the rank:
+// the calls of mpi do, and Point does.
+func (j *Job) FailRestart(err error) {
+	j.misfit.CompareAndSwap(nil, &err)
+	j.Engine.Abort(err)
+	j.points.fail(fmt.Errorf("rank %d: %w", j.Rank, err))
+}
+
+// Misfit is the first error given to FailRestart.
+func (j *Job) Misfit() error {
+	if err := j.misfit.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fits returns an error if the results of a restarted program are not those of the imaged one. Either it has
+// met an error, or it ends and has not taken all of its image.
+func (j *Job) fits() error {
+	if err := j.Misfit(); err != nil {
+		return err
+	}
+	if !j.Restarted() || j.points.begun() {
+		return nil
+	}
+	b := j.Backend()
+	if b == nil {
+		return fmt.Errorf("it was restarted from %s: %w", j.Image, ErrNoBackend)
+	}
+	return b.Claimed()
 }
 
 func (j *Job) send(m oob.Msg) error {

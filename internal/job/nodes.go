@@ -2,22 +2,18 @@ package job
 
 import "github.com/gorun-mpi/gorun/internal/oob"
 
-// What ranks choose by how they work together is told to all alike, and stays as
-// it was when the program began, Init that is: in a process that goes on from an
-// image of it some ranks may be in the midst of a call, and others not have begun
-// it. Transports, which are chosen anew, go by what is true now.
+// Ranks choose by these values how they work together. All ranks are told the same values, which stay as they
+// were at Init. After a restart from native images, some ranks may be in the middle of a call that others have
+// not begun. Transports are chosen anew, by what is true now.
 
-// Nodes returns, by world rank, the number of the node that the rank was on when
-// the program began: ranks with equal numbers shared one. The slice is not to be
-// changed.
+// Nodes returns, by world rank, the number of the node that the rank was on when the program began. Ranks with
+// equal numbers shared a node. Callers must not change the slice.
 func (j *Job) Nodes() []int { return j.nodes }
 
-// Params are the parameters of modules that the program began with. They are not
-// to be changed.
+// Params are the parameters of modules that the program began with. Callers must not change them.
 func (j *Job) Params() map[string]string { return j.began.Params }
 
-// Crowded reports whether, when the program began, some machine had more ranks
-// than CPUs.
+// Crowded reports whether some machine had more ranks than CPUs when the program began.
 func (j *Job) Crowded() bool { return j.began.Crowded }
 
 // nodesOf returns the node of each rank.

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
 // armedBit in the word of points means "stop at the next Point".
 const armedBit = 1 << 63
 
-// points counts the program's calls of Point and stops it at one of them. The
-// count and the order to stop share a word, so that reading the one and giving
-// the other is a single step: no Point can slip in between.
+// points counts the program's calls of Point and stops it at one of them. The count and the order to stop share
+// a word. So one step reads the count and gives the order, and no Point can slip in between.
 type points struct {
 	word atomic.Uint64 // count of Points entered, and armedBit
 
@@ -28,6 +28,9 @@ type points struct {
 }
 
 func (p *points) init() { p.changed = make(chan struct{}) }
+
+// begun reports whether the program has come to a Point.
+func (p *points) begun() bool { return p.word.Load()&^armedBit != 0 }
 
 // arm orders a stop at the next Point and returns how many were entered so far.
 func (p *points) arm(o origin) uint64 {
@@ -55,7 +58,7 @@ func (p *points) disarm() {
 
 func (p *points) fail(err error) {
 	p.update(func() { p.err = err })
-	p.word.Or(armedBit) // so that every later Point takes the slow way and sees it
+	p.word.Or(armedBit) // then every later Point takes the slow way and sees the error
 }
 
 func (p *points) update(f func()) {
@@ -73,9 +76,8 @@ func (p *points) standing() uint64 {
 	return p.at
 }
 
-// Point marks a place where the program may be stopped for an image. The k-th
-// Points of all ranks form a cut: every message sent before one is either
-// received before the other side's, or saved with the receiver's image.
+// Point marks a place where the program may be stopped for an image. The k-th Points of all ranks form a cut. A
+// message sent before it is either received before the other side's Point, or saved with the receiver's image.
 func (j *Job) Point() error {
 	n := j.points.word.Add(1)
 	if n == 1 || n&armedBit != 0 {
@@ -85,6 +87,14 @@ func (j *Job) Point() error {
 }
 
 func (j *Job) pointSlow(n uint64) error {
+	if n == 1 && j.began.Input {
+		// A program that runs from the top reads again the standard input that it has read up to here. Its
+		// agent can tell how much that is, and looks while the program stands here.
+		if err := j.send(oob.Msg{Kind: oob.Input}); err != nil {
+			return fmt.Errorf("rank %d: Point: the launcher is gone: %w", j.Rank, err)
+		}
+		<-j.noted
+	}
 	if n == 1 && j.Restarted() {
 		b := j.Backend()
 		if b == nil {
@@ -101,8 +111,8 @@ func (j *Job) pointSlow(n uint64) error {
 	return j.Backend().After()
 }
 
-// stopAt stands at Point n for as long as the driver wants it and reports
-// whether the program was stopped there for an image.
+// stopAt stands at Point n for as long as the driver wants. It reports whether the program was stopped there
+// for an image.
 func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 	p := &j.points
 	for {
@@ -130,8 +140,7 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 	}
 }
 
-// announce tells the driver that the program stands at Point n, or why it must
-// not be imaged there.
+// announce tells the driver that the program stands at Point n, or why it must not be imaged there.
 func (j *Job) announce(n uint64, o origin) {
 	ev := ckpt.RankEvent{Type: ckpt.EvAtPoint, N: n}
 	b := j.Backend()
@@ -150,10 +159,9 @@ func (j *Job) announce(n uint64, o origin) {
 	j.driver.tell(o, ev)
 }
 
-// ThroughCollective says why a cut at the present Point is refused: a collective
-// of a context lies before it on one rank, this one or the other, and after it on
-// the other. The restarted program could not say which of its calls the half that
-// was saved belongs to.
+// ThroughCollective explains why a cut at the present Point is refused. A collective of a context lies before
+// the cut on one of two ranks, this one or the other, and after it on the other. The restarted program could
+// not tell to which of its calls the saved half belongs.
 func (j *Job) ThroughCollective(ctx uint64, rank int, ahead bool) error {
 	path, ok := j.ContextPath(ctx)
 	if !ok {

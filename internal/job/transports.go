@@ -10,39 +10,39 @@ import (
 	"strings"
 
 	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/internal/wireup"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// defaultRPI is the order of transports where none is asked for, as far as the
-// program has them.
+// defaultRPI is the order of transports if the user names none. Only those that the program has are used.
 var defaultRPI = []string{"shm", "tcp"}
 
-// transports are a rank's modules on their way into a job: a rank's share of
-// what package wireup describes.
+// transports are a rank's modules on their way into a job. They are a rank's share of what package wireup
+// describes.
 type transports struct {
 	link   Link
 	start  oob.StartConfig
 	nodes  []int // by rank
-	engine *rpi.Engine
+	engine *engine.Engine
 	before []rpi.Module // of a process that was restored
 
 	order   []string     // by preference
-	tried   int          // of order
+	tried   int          // how many of order
 	modules []rpi.Module // open
 	fresh   int          // modules from here on were opened in this round
 	failed  map[string]string
 	denied  []oob.Unreached // in this round
 	settled bool
-	late    bool       // what was denied since then was told
-	waiter  rpi.Waiter // when settled
+	late    bool       // the head was told of a denial after the job was connected
+	waiter  rpi.Waiter // set by settle
 }
 
-// newTransports finds out which transports a rank is to open. Those that it had
-// before its process was restored will be restarted.
-func newTransports(link Link, start oob.StartConfig, e *rpi.Engine, before []rpi.Module) (*transports, error) {
+// newTransports finds out which transports a rank is to open. Those that it had before its process was restored
+// will be restarted.
+func newTransports(link Link, start oob.StartConfig, e *engine.Engine, before []rpi.Module) (*transports, error) {
 	t := &transports{link: link, start: start, nodes: nodesOf(&start), engine: e, before: before, order: start.RPI, failed: map[string]string{}}
 	if len(t.order) == 0 {
 		for _, name := range defaultRPI {
@@ -69,9 +69,8 @@ func (t *transports) had(name string) rpi.Module {
 	return nil
 }
 
-// open opens the next transports and returns the message with their addresses:
-// first the one that is preferred, unless it is known not to do; then, if this
-// rank lacks a peer, the rest.
+// open opens the next transports and returns the message with their addresses. It begins with the preferred
+// one, unless that is known not to serve. If this rank then lacks a peer, the next call opens the rest.
 func (t *transports) open() (oob.Msg, error) {
 	t.fresh = len(t.modules)
 	until := t.tried
@@ -128,8 +127,8 @@ func (t *transports) message(kind oob.Kind, v any) (oob.Msg, error) {
 	return oob.Msg{Kind: kind, From: int32(t.start.Rank), To: oob.Head, Incarnation: t.start.Incarnation, Data: data}, err
 }
 
-// hear goes on with a message of the head. It returns the answer, or done when
-// every rank knows how it reaches every other.
+// hear acts on a message of the head. It returns the answer, or done when every rank knows how it reaches every
+// other.
 func (t *transports) hear(m *oob.Msg) (answer oob.Msg, done bool, err error) {
 	switch m.Kind {
 	case oob.Peers:
@@ -172,13 +171,13 @@ func (t *transports) peers(m *oob.Msg) error {
 	return nil
 }
 
-// away reports whether a peer is on another node than a transport reaches.
+// away reports whether a peer is on a node that a transport does not reach.
 func (t *transports) away(m rpi.Module, peer int) bool {
 	_, local := m.(rpi.LocalModule)
 	return local && t.nodes[peer] != t.nodes[t.start.Rank]
 }
 
-// reach tells whom the modules of this round reach.
+// reach tells which peers the modules of this round reach.
 func (t *transports) reach() oob.ReachInfo {
 	info := oob.ReachInfo{Order: t.order, Failed: t.failed, Left: t.tried < len(t.order), Denied: t.denied}
 	t.denied = nil
@@ -210,9 +209,8 @@ func (t *transports) whyNot(m rpi.Module, peer int) string {
 	return "one of them does not have it open"
 }
 
-// deny takes what a transport says of a parameter that it cannot heed with a peer.
-// What it finds out when the job runs is told for one of the peers: all have the same
-// cause, as a rule.
+// deny notes a parameter that a transport cannot heed with a peer. After the job is connected only the first
+// such peer is reported: as a rule all have the same cause.
 func (t *transports) deny(name string, peer int, err error) {
 	one := []oob.Unreached{{Transport: name, Why: err.Error(), Ranks: [][2]int{{peer, peer}}}}
 	switch {
@@ -221,12 +219,12 @@ func (t *transports) deny(name string, peer int, err error) {
 	case !t.late:
 		t.late = true
 		if m, err := t.message(oob.Reach, oob.ReachInfo{Denied: one}); err == nil {
-			_ = t.link.Send(m) // if the head is gone so is this rank, and there is nobody to tell
+			_ = t.link.Send(m) // if the head is gone so is this rank, and nobody is left to tell
 		}
 	}
 }
 
-// routes gives up what others cannot do.
+// routes gives up the transports that peers cannot use.
 func (t *transports) routes(m *oob.Msg) (more bool, err error) {
 	var info oob.RoutesInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil {
@@ -250,8 +248,7 @@ func (t *transports) routes(m *oob.Msg) (more bool, err error) {
 	return info.More, nil
 }
 
-// carrier is the index of the module that carries the frames to a peer, -1 if
-// there is none.
+// carrier returns the index of the module that carries the frames to a peer, or -1.
 func (t *transports) carrier(peer int) int {
 	return slices.IndexFunc(t.modules, func(m rpi.Module) bool { return m.Reaches(peer) })
 }
@@ -266,8 +263,7 @@ func (t *transports) lacks() bool {
 	return false
 }
 
-// settle closes what nothing goes by, what is left of a former life included,
-// and gives the rest to the engine.
+// settle closes the modules that carry nothing, with those of a former life. It gives the rest to the engine.
 func (t *transports) settle() error {
 	carries := make([]bool, len(t.modules))
 	for peer := range t.start.Size {
@@ -275,7 +271,7 @@ func (t *transports) settle() error {
 			carries[i] = true
 		}
 	}
-	kept := []rpi.Module{} // not nil, which means to the engine that nothing changes
+	kept := []rpi.Module{} // not nil: nil tells the engine that nothing changes
 	for i, m := range t.modules {
 		if carries[i] {
 			kept = append(kept, m)

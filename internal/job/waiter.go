@@ -7,7 +7,7 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// newWaiter returns where an engine over these modules sleeps.
+// newWaiter returns the waiter in which an engine over these modules sleeps.
 func newWaiter(modules []rpi.Module) rpi.Waiter {
 	var all []rpi.Waiter
 	for _, m := range modules {
@@ -28,10 +28,9 @@ func newWaiter(modules []rpi.Module) rpi.Waiter {
 	return w
 }
 
-// jointWaiter is for modules that sleep in ways of their own, such as a word in
-// shared memory and an epoll descriptor: the engine sleeps in the first's, and a
-// lookout in each of the others', as long as the engine does. A rank that is
-// awake looks itself and is not disturbed.
+// jointWaiter is for modules that sleep in different ways, such as a word in shared memory and an epoll
+// descriptor. The engine sleeps in the first module's Waiter. While it sleeps, a lookout sleeps in each of the
+// others. A rank that is awake polls by itself and is not disturbed.
 type jointWaiter struct {
 	rpi.Waiter
 	lookouts []*lookout
@@ -45,15 +44,14 @@ func (w *jointWaiter) Wait(d time.Duration) {
 	w.Waiter.Wait(d)
 }
 
-// stop ends the lookouts. The Waiters are still open; what the engine waits for
-// from now on only the first of them tells.
+// stop ends the lookouts. The Waiters are still open. From now on only the first one wakes the engine.
 func (w *jointWaiter) stop() {
 	for _, l := range w.lookouts {
 		l.stop()
 	}
 }
 
-// stopWaiter ends what belongs to a waiter beside its module.
+// stopWaiter ends what belongs to a waiter besides its module.
 func stopWaiter(w rpi.Waiter) {
 	if j, ok := w.(*jointWaiter); ok {
 		j.stop()
@@ -63,7 +61,7 @@ func stopWaiter(w rpi.Waiter) {
 // lookout is a goroutine that sleeps in one Waiter and wakes another.
 type lookout struct {
 	in, wakes rpi.Waiter
-	posted    atomic.Bool   // it looks out, or is about to
+	posted    atomic.Bool   // it sleeps in its Waiter, or is about to
 	due       chan struct{} // capacity 1
 	over      chan struct{} // closed: it is to end
 	ended     chan struct{}
@@ -75,7 +73,7 @@ func newLookout(in, wakes rpi.Waiter) *lookout {
 	return l
 }
 
-// post makes it look out until something happens; it may be at it already.
+// post makes it look out until something happens. It may already do so.
 func (l *lookout) post() {
 	if !l.posted.Swap(true) {
 		l.due <- struct{}{}
@@ -90,12 +88,12 @@ func (l *lookout) run() {
 		case <-l.over:
 		}
 		select {
-		case <-l.over: // also if both were: the wake-up of stop may have been used up
+		case <-l.over: // also if both were ready: the wake-up of stop may have been used up
 			return
 		default:
 		}
 		l.in.Wait(-1)
-		// In this order: whoever still finds it posted is woken.
+		// In this order: a goroutine that still finds it posted is woken.
 		l.posted.Store(false)
 		l.wakes.Wake()
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
-// stepper takes steps until over is set, each with a Point, a message around a
-// ring and a sum, and leaves its result in out.
+// stepper takes steps until over is set. Each has a Point, a message around a ring and a sum. It
+// leaves its result in out.
 type stepper struct {
 	over     atomic.Bool
 	register bool
@@ -128,10 +128,9 @@ func newStepper(n int) *stepper {
 	return x
 }
 
-// TestAutoChooses: portable images where all ranks come to a Point; those of
-// whole processes where one does not, or has requests pending there, or where
-// nothing is registered. The program goes on each time, also from those images,
-// wherever they met it; and what comes after is as good as before.
+// TestAutoChooses: images are portable if all ranks come to a Point. They are of whole processes if
+// a rank does not, or has requests pending there, or if nothing is registered. The program goes on
+// each time, also from those images, wherever they met it. What comes after is as good as before.
 func TestAutoChooses(t *testing.T) {
 	const n = 3
 	for name, want := range map[string]struct {

@@ -1,24 +1,24 @@
-// Package jobtest runs whole jobs inside one process: ranks over the in-memory
-// transport, or others, and a head, the shipped protocol machine, over links in
-// memory. It is for tests of what is built on a job; commits go to a folder of
-// images without a schema. Images of whole processes are pretended: see Revive.
+// Package jobtest runs whole jobs inside one process, for tests of what is built on a job. Its ranks
+// use the in-memory transport or others. Its head is the shipped machine of a job's life, over links
+// in memory. Commits go to a folder of images without a schema. Images of whole processes are
+// simulated: see Revive.
 package jobtest
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/oob"
-	"github.com/gorun-mpi/gorun/rpi"
 )
 
 // Options of a Cluster.
@@ -26,7 +26,7 @@ type Options struct {
 	Dir        string   // where snapshots go, one folder each
 	Images     []string // by rank: restart from these
 	SparseFrom int
-	RPI        []string // transports; nil: "mem". See also Near
+	RPI        []string // transports; nil: "mem". For others see transport.go
 	Nodes      []int    // by rank; nil: one
 	Params     map[string]string
 	Crowded    bool          // the ranks are told that they share CPUs
@@ -42,14 +42,14 @@ type Cluster struct {
 	opt         Options
 	secret      []byte
 	mu          sync.Mutex // guards all below
-	head        *ckpt.Head
+	job         *joblife.Job
 	incarnation uint64
 	up          []*pipe // to the ranks
 	next        uint64
 	seq         int
 	wait        map[uint64]chan ckpt.Done
-	due         []ckpt.HeadEvent
-	wiring      *wiring  // of the present incarnation
+	due         []event
+	feeding     bool
 	revival     *revival // under way; nil: none
 	lost        []error  // by rank: why it has ended itself
 	timers      []*time.Timer
@@ -61,11 +61,12 @@ func New(n int, opt Options) *Cluster {
 	if opt.RPI == nil {
 		c.opt.RPI = []string{"mem"}
 	}
-	c.newHead(n)
 	for range n {
 		c.up = append(c.up, newPipe())
 	}
-	c.wiring = newWiring(n, func() { c.feedLocked(ckpt.HeadEvent{Type: ckpt.HvAllUp}) })
+	c.mu.Lock()
+	c.launch()
+	c.mu.Unlock()
 	var all sync.WaitGroup
 	for rank := range n {
 		start := c.start(rank, n)
@@ -85,11 +86,6 @@ func New(n int, opt Options) *Cluster {
 }
 
 var clusters atomic.Int64
-
-func (c *Cluster) newHead(n int) {
-	c.head = ckpt.NewHead(ckpt.HeadConfig{Size: n, Incarnation: c.incarnation, SparseFrom: c.opt.SparseFrom,
-		PhaseMillis: c.opt.Phase.Milliseconds(), AutoMillis: c.opt.Auto.Milliseconds(), AskMillis: 200, FullEvery: 3})
-}
 
 func (c *Cluster) start(rank, n int) oob.StartConfig {
 	var nodes []oob.Node
@@ -115,7 +111,7 @@ func (c *Cluster) Checkpoint(stop bool) (images []string, err error) {
 // Take takes a snapshot in the mode given and returns what the head says of it.
 func (c *Cluster) Take(mode uint64, stop bool) ckpt.Done {
 	id, done := c.waiter()
-	c.feed(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: id, Mode: mode, Stop: stop}})
+	c.feed(joblife.Event{Type: joblife.EvRequest, Request: ckpt.Request{ID: id, Mode: mode, Stop: stop}})
 	return <-done
 }
 
@@ -143,7 +139,7 @@ func (c *Cluster) loses(rank int, err error) {
 // Stop ends all ranks, as a launcher would by killing them.
 func (c *Cluster) Stop() {
 	for i, j := range c.Jobs {
-		j.Fail(rpi.ErrAborted)
+		j.Fail(engine.ErrAborted)
 		c.up[i].close()
 	}
 	c.mu.Lock()
@@ -154,69 +150,6 @@ func (c *Cluster) Stop() {
 }
 
 func (c *Cluster) folder(seq int) string { return filepath.Join(c.opt.Dir, fmt.Sprint(seq)) }
-
-// feed steps the head, and then with the answers to its own actions.
-func (c *Cluster) feed(ev ckpt.HeadEvent) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.feedLocked(ev)
-}
-
-func (c *Cluster) feedLocked(ev ckpt.HeadEvent) {
-	c.due = append(c.due, ev)
-	for len(c.due) > 0 {
-		ev := c.due[0]
-		c.due = c.due[1:]
-		for _, a := range c.head.Step(ev) {
-			c.do(a)
-		}
-	}
-}
-
-func (c *Cluster) do(a ckpt.HeadAction) {
-	switch a.Type {
-	case ckpt.HactSend:
-		if c.opt.OnSend != nil {
-			c.opt.OnSend(a.Msg)
-		}
-		if !c.agent(a.Msg) {
-			c.up[a.Msg.To].put(a.Msg)
-		}
-	case ckpt.HactTimer:
-		ev := ckpt.HeadEvent{Type: ckpt.HvTimeout, Timer: a.Timer}
-		h := c.head
-		c.timers = append(c.timers, time.AfterFunc(time.Duration(a.Millis)*time.Millisecond, func() {
-			if c.current(h) {
-				c.feed(ev)
-			}
-		}))
-	case ckpt.HactFolder:
-		c.seq++
-		ev := ckpt.HeadEvent{Type: ckpt.HvFolder, Folder: c.folder(c.seq), Seq: c.seq}
-		if err := os.MkdirAll(ev.Folder, 0o700); err != nil {
-			ev = ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: err.Error()}
-		}
-		c.due = append(c.due, ev)
-	case ckpt.HactCommit:
-		c.due = append(c.due, ckpt.HeadEvent{Type: ckpt.HvCommitted, Seq: a.Seq})
-	case ckpt.HactDone:
-		c.answer(a.Done)
-	}
-}
-
-func (c *Cluster) answer(d ckpt.Done) {
-	if c.revival != nil && c.revival.id == d.ID {
-		c.revival = nil
-	}
-	c.wait[d.ID] <- d
-	delete(c.wait, d.ID)
-}
-
-func (c *Cluster) current(h *ckpt.Head) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.head == h
-}
 
 // pipe is one direction of a link: unbounded, in order.
 type pipe struct {
@@ -273,8 +206,8 @@ func (l *link) Send(ms ...oob.Msg) error {
 		switch {
 		case m.To >= 0:
 			l.to.up[m.To].put(m)
-		case !l.to.wires(&m):
-			l.to.feed(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: m})
+		default:
+			l.to.hear(m)
 		}
 	}
 	return nil

@@ -3,24 +3,27 @@ package jobtest
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
 // revival is a whole-process restart in place.
 type revival struct {
-	id   uint64
-	rpi  []string
-	n    int // ranks that were to open their gates
-	born bool
+	id     uint64
+	rpi    []string
+	n      int // ranks that were to open their gates
+	born   bool
+	before uint64 // the incarnation before
 }
 
-// Revive lets all ranks meet what a process meets that was imaged and restored:
-// when a native attempt would open the gates, the order comes to go on as
-// another incarnation, over the transports given, with what another head and
-// other agents say. The program's goroutines are wherever they were. Nothing was
-// copied: the memory of the image is the present one, which has stood still.
+// Revive restarts all ranks in place, as a process is restarted that was imaged and restored. When a
+// native attempt would open the gates, the order comes to go on as another incarnation, over the
+// transports given, with what another head and other agents say. The program's goroutines are
+// wherever they were. Nothing was copied: the memory of the image is the present one, which has
+// stood still.
 func (c *Cluster) Revive(rpi ...string) error { return c.ReviveFrom(oob.ModeNative, rpi...) }
 
 // Move tells on which nodes the ranks will be after the next restart.
@@ -30,22 +33,21 @@ func (c *Cluster) Move(nodes []int) {
 	c.opt.Nodes = nodes
 }
 
-// ReviveFrom is Revive with the attempt that makes the images in another mode:
-// auto, where it falls back.
+// ReviveFrom is Revive, with another mode for the attempt that makes the images: auto, if it falls
+// back.
 func (c *Cluster) ReviveFrom(mode uint64, rpi ...string) error {
 	id, done := c.waiter()
 	c.mu.Lock()
 	c.revival = &revival{id: id, rpi: rpi}
 	c.mu.Unlock()
-	c.feed(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: id, Mode: mode}})
+	c.feed(joblife.Event{Type: joblife.EvRequest, Request: ckpt.Request{ID: id, Mode: mode}})
 	if d := <-done; d.Err != "" {
 		return fmt.Errorf("revive: %s", d.Err)
 	}
 	return nil
 }
 
-// agent is what the agents do with a message of the head: it reports whether the
-// rank does not get it.
+// agent does what agents do with a message of the head. It reports whether the rank does not get it.
 func (c *Cluster) agent(m oob.Msg) (kept bool) {
 	var cfg oob.CaptureConfig
 	switch m.Kind {
@@ -82,39 +84,46 @@ func (c *Cluster) image(m oob.Msg, cfg *oob.CaptureConfig) {
 	answer := oob.Msg{Kind: oob.Captured, From: m.To, To: oob.Head, Incarnation: m.Incarnation, Attempt: m.Attempt, A: 1}
 	written := answer
 	written.Kind, written.Data = oob.Written, fmt.Appendf(nil, `{"base":%d}`, cfg.Base)
-	c.due = append(c.due, ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: answer}, ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: written})
+	c.said(answer)
+	c.said(written)
 }
 
 // reborn begins the next incarnation.
 func (c *Cluster) reborn() {
-	r, n := c.revival, len(c.Jobs)
+	r := c.revival
 	for id := range c.wait {
 		if id != r.id {
 			c.answer(ckpt.Done{ID: id, Err: "the job was restarted"})
 		}
 	}
-	before := c.incarnation
+	r.before = c.incarnation
 	c.incarnation += 1000
-	c.newHead(n)
 	c.opt.RPI = r.rpi
-	*r = revival{id: r.id, born: true}
-	c.wiring = newWiring(n, func() {
-		for _, a := range c.head.Step(ckpt.HeadEvent{Type: ckpt.HvAllUp}) {
-			c.do(a)
-		}
-		c.answer(ckpt.Done{ID: r.id})
-	})
+	r.born = true
+	c.launch()
+}
+
+// restored tells the head that all ranks are.
+func (c *Cluster) restored() {
 	for rank := range c.Jobs {
-		start := c.start(rank, n)
+		c.said(oob.Msg{Kind: oob.Spawn, From: int32(rank), To: oob.Head, A: oob.SpawnWaits, B: uint64(os.Getpid())})
+	}
+}
+
+// letGo lets all ranks go on.
+func (c *Cluster) letGo() {
+	for rank := range c.Jobs {
+		start := c.start(rank, len(c.Jobs))
 		start.Image, start.Backend = "a native image", "native"
 		data, err := json.Marshal(start)
 		if err != nil {
 			panic(err)
 		}
-		// What was not read when the image was made comes first; what else is of
-		// the life before is no word to obey.
-		old := oob.Msg{Kind: oob.Ask, From: oob.Head, To: int32(rank), Incarnation: before, Attempt: 1}
-		stale := oob.Msg{Kind: oob.Revert, From: oob.Head, To: int32(rank), Incarnation: before, Attempt: 1}
+		// What was not read when the image was made comes first. Other orders of the life before are
+		// not obeyed.
+		old := oob.Msg{Kind: oob.Ask, From: oob.Head, To: int32(rank), Incarnation: c.revival.before, Attempt: 1}
+		stale := old
+		stale.Kind = oob.Revert
 		for _, m := range []oob.Msg{old, {Kind: oob.Start, From: oob.Head, To: int32(rank), Incarnation: start.Incarnation, Data: data}, stale} {
 			c.up[rank].put(m)
 		}

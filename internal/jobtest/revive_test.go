@@ -13,16 +13,17 @@ import (
 	"github.com/gorun-mpi/gorun/internal/coll"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
 	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/world"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
-// ranks runs f as every rank of the cluster, Finalize included. Who waits learns of
-// the first error at once: the other ranks may wait for that one for ever.
+// ranks runs f as every rank of the cluster, Finalize included. Its caller learns of the first error
+// at once: the other ranks may wait for the failed one for ever.
 func ranks(c *jobtest.Cluster, f func(*mpi.Comm) error) (wait func() error) {
 	all := newGroup()
 	for i, j := range c.Jobs {
 		all.Go(func() error {
-			if err := jobtest.Rank(j, f); err != nil {
+			if err := world.Rank(j, f); err != nil {
 				return fmt.Errorf("rank %d: %w", i, err)
 			}
 			return nil
@@ -60,7 +61,7 @@ func (g *group) Wait() error {
 	return <-g.failed
 }
 
-// message is data in which a mistake shows.
+// message is data in which a mistake is visible.
 func message(n, seed int) []int32 {
 	p := make([]int32, n)
 	for i := range p {
@@ -86,12 +87,12 @@ func until(is func() bool) {
 	}
 }
 
-// routes are transports before and after a restart. Those of several are for
-// ranks on different nodes.
+// routes are transports before and after a restart. Lists of several are for ranks on different
+// nodes.
 var routes = [][2]string{
 	{"mem", "mem"}, {"mem", "tcp"}, {"tcp", "mem"}, {"tcp", "tcp"},
 	{"shm", "shm"}, {"shm", "tcp"}, {"tcp", "shm"}, {"shm,tcp", "shm,tcp"},
-	{"near,tcp", "near,tcp"}, {"shm,tcp", "tcp"}, {"shm", "shm,tcp"}, {"mem", "near,shm,tcp"},
+	{"local,tcp", "local,tcp"}, {"shm,tcp", "tcp"}, {"shm", "shm,tcp"}, {"mem", "local,shm,tcp"},
 }
 
 // several reports whether ranks over these transports may be on different nodes.
@@ -99,10 +100,9 @@ func several(transports string) bool { return strings.Contains(transports, ",") 
 
 func list(route string) []string { return strings.Split(route, ",") }
 
-// TestBlockedCallsGoOn restarts a job all goroutines of which stand in calls that
-// end only afterwards: wildcard receives, synchronous sends small and large,
-// announced messages without a receive, probes of both kinds, a barrier, a
-// reduction, Finalize.
+// TestBlockedCallsGoOn restarts a job whose goroutines all stand in calls that end only afterwards:
+// wildcard receives, synchronous sends small and large, announced messages without a receive, probes
+// of both kinds, a barrier, a reduction, Finalize.
 func TestBlockedCallsGoOn(t *testing.T) {
 	for _, route := range routes {
 		t.Run(route[0]+" to "+route[1], func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestBlockedCallsGoOn(t *testing.T) {
 	}
 }
 
-// blocked is the program of TestBlockedCallsGoOn: only when released do the
-// ranks make the calls that end the others'.
+// blocked is the program of TestBlockedCallsGoOn. Its ranks make the calls that end the others' only
+// when released.
 func blocked(w *mpi.Comm, release chan struct{}, big int) error {
 	me := w.Rank()
 	var wg sync.WaitGroup
@@ -243,7 +243,7 @@ func TestRandomRevivals(t *testing.T) {
 		opt.Crowded = seed/len(routes)%2 == 0 // each route both ways
 		if several(route[0]) {
 			opt.Nodes = someNodes(rng, n)
-			opt.Params["near.shy"] = fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))
+			opt.Params["local.shy"] = fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))
 		}
 		c := jobtest.New(n, opt)
 		wait := ranks(c, traffic.rank)
@@ -292,8 +292,8 @@ func TestRandomRevivals(t *testing.T) {
 
 var revived atomic.Int64
 
-// someTable makes the choices of collectives: those that are built in, or shared
-// memory for everything, all at once or in pieces.
+// someTable chooses how collectives work: the built-in table, or shared memory for everything, all
+// at once or in pieces.
 func someTable(rng *rand.Rand) map[string]string {
 	table := map[string]string{}
 	text := []string{"", "shared", "shared@1k"}[rng.IntN(3)]

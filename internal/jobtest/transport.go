@@ -15,19 +15,19 @@ import (
 	"github.com/gorun-mpi/gorun/rpi/mem"
 )
 
-// The transports that a Cluster has beside those of programs:
+// A Cluster has these transports beside those of programs:
 //
 //	mem     in memory, reaches everybody
-//	near    in memory, reaches the ranks of the same node, but not those that
-//	        parameter "near.shy" lists as "0>2 3>1": rank 2 from rank 0, ...
+//	local   in memory, reaches the ranks of the same node, but not those that
+//	        parameter "local.shy" lists as "0>2 3>1": rank 2 from rank 0, ...
 //	absent  cannot be had
 func init() {
 	rpi.Register("mem", func() rpi.Module { return &memory{} })
-	rpi.Register("near", func() rpi.Module { return &near{} })
+	rpi.Register("local", func() rpi.Module { return &local{} })
 	rpi.Register("absent", func() rpi.Module { return absent{} })
 }
 
-// fabrics are those in which not all ranks have taken their place yet.
+// fabrics are those in which some ranks have not yet taken their place.
 var fabrics = struct {
 	sync.Mutex
 	all map[string]*fabric
@@ -38,8 +38,8 @@ type fabric struct {
 	missing int
 }
 
-// memory is package mem for those who find each other by a secret. Each
-// incarnation has a fabric of its own.
+// memory is package mem for ranks that find each other by a secret. Each incarnation has a fabric of
+// its own.
 type memory struct {
 	*mem.Module
 	waiter atomic.Pointer[rpi.ChanWaiter] // the Module's; Wake may come at any time
@@ -74,29 +74,28 @@ func (m *memory) startIn(name string, env rpi.Env) ([]byte, error) {
 	return m.Module.Start(env)
 }
 
-// near is a rpi.LocalModule. Its channel to a peer that it does not reach is
-// never heard of.
-type near struct {
+// local is an rpi.LocalModule. It says nothing of its channel to a peer that it does not reach.
+type local struct {
 	memory
 	env  rpi.Env
 	shun map[int]error
 }
 
-// Name returns "near".
-func (m *near) Name() string { return "near" }
+// Name returns "local".
+func (m *local) Name() string { return "local" }
 
 // Start is memory's.
-func (m *near) Start(env rpi.Env) ([]byte, error) {
+func (m *local) Start(env rpi.Env) ([]byte, error) {
 	m.begin(&env)
-	return m.startIn("near", env)
+	return m.startIn("local", env)
 }
 
 // Restart is Start.
-func (m *near) Restart(env rpi.Env) ([]byte, error) { return m.Start(env) }
+func (m *local) Restart(env rpi.Env) ([]byte, error) { return m.Start(env) }
 
-func (m *near) begin(env *rpi.Env) {
+func (m *local) begin(env *rpi.Env) {
 	m.shun = map[int]error{}
-	for _, pair := range strings.Fields(env.Params["near.shy"]) {
+	for _, pair := range strings.Fields(env.Params["local.shy"]) {
 		var from, to int
 		if _, err := fmt.Sscanf(pair, "%d>%d", &from, &to); err != nil {
 			panic(err)
@@ -110,18 +109,18 @@ func (m *near) begin(env *rpi.Env) {
 }
 
 // Reaches is memory's but for peers that are shunned.
-func (m *near) Reaches(peer int) bool { return m.shun[peer] == nil && m.memory.Reaches(peer) }
+func (m *local) Reaches(peer int) bool { return m.shun[peer] == nil && m.memory.Reaches(peer) }
 
 // Unreached says why not.
-func (m *near) Unreached(peer int) error { return m.shun[peer] }
+func (m *local) Unreached(peer int) error { return m.shun[peer] }
 
 // Forgo shuns a peer that shuns this rank.
-func (m *near) Forgo(peer int) { m.shun[peer] = errors.New("it shuns this rank") }
+func (m *local) Forgo(peer int) { m.shun[peer] = errors.New("it shuns this rank") }
 
-// deaf is the Sink of a near: what is not reached is not heard.
+// deaf is the Sink of a local module: it hears nothing of peers that are not reached.
 type deaf struct {
 	rpi.Sink
-	m *near
+	m *local
 }
 
 // Begin refuses what no rank may have sent.
@@ -132,7 +131,7 @@ func (d deaf) Begin(peer int, h *rpi.Header) ([]byte, error) {
 	return d.Sink.Begin(peer, h)
 }
 
-// Down is not heard of peers that are not reached.
+// Down hears nothing of peers that are not reached.
 func (d deaf) Down(peer int, err error) {
 	if d.m.Reaches(peer) {
 		d.Sink.Down(peer, err)

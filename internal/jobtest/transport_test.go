@@ -19,17 +19,17 @@ func TestTransports(t *testing.T) {
 		want  string
 		notes []string
 	}{
-		"one node":          {rpi: []string{"near", "tcp"}, want: "near"},
-		"two nodes":         {rpi: []string{"near", "tcp"}, nodes: []int{0, 0, 1, 1}, want: "near (2 pairs of ranks), tcp (4 pairs of ranks)", notes: []string{"near: 4 pairs of ranks are on different nodes"}},
-		"a node each":       {rpi: []string{"near", "tcp"}, nodes: []int{0, 1, 2, 3}, want: "tcp", notes: []string{"near: 6 pairs of ranks are on different nodes"}},
-		"one way":           {rpi: []string{"near", "tcp"}, shy: "3>1", want: "near (5 pairs of ranks), tcp (1 pairs of ranks)", notes: []string{"near: not between rank 1 and rank 3: it is shy"}},
-		"one way, in nodes": {rpi: []string{"near", "tcp"}, nodes: []int{0, 0, 0, 1}, shy: "2>1", want: "near (2 pairs of ranks), tcp (4 pairs of ranks)", notes: []string{"near: 3 pairs of ranks are on different nodes", "near: not between rank 1 and rank 2: it is shy"}},
-		"not to be had":     {rpi: []string{"absent", "near", "tcp"}, want: "near", notes: []string{"absent: ranks 0-3 cannot use it: not available here: no such memory"}},
-		"tcp preferred":     {rpi: []string{"tcp", "near"}, nodes: []int{0, 0, 1, 1}, want: "tcp"},
+		"one node":          {rpi: []string{"local", "tcp"}, want: "local"},
+		"two nodes":         {rpi: []string{"local", "tcp"}, nodes: []int{0, 0, 1, 1}, want: "local (2 pairs of ranks), tcp (4 pairs of ranks)", notes: []string{"local: 4 pairs of ranks are on different nodes"}},
+		"a node each":       {rpi: []string{"local", "tcp"}, nodes: []int{0, 1, 2, 3}, want: "tcp", notes: []string{"local: 6 pairs of ranks are on different nodes"}},
+		"one way":           {rpi: []string{"local", "tcp"}, shy: "3>1", want: "local (5 pairs of ranks), tcp (1 pairs of ranks)", notes: []string{"local: not between rank 1 and rank 3: it is shy"}},
+		"one way, in nodes": {rpi: []string{"local", "tcp"}, nodes: []int{0, 0, 0, 1}, shy: "2>1", want: "local (2 pairs of ranks), tcp (4 pairs of ranks)", notes: []string{"local: 3 pairs of ranks are on different nodes", "local: not between rank 1 and rank 2: it is shy"}},
+		"not to be had":     {rpi: []string{"absent", "local", "tcp"}, want: "local", notes: []string{"absent: ranks 0-3 cannot use it: not available here: no such memory"}},
+		"tcp preferred":     {rpi: []string{"tcp", "local"}, nodes: []int{0, 0, 1, 1}, want: "tcp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const n = 4
-			opt := jobtest.Options{Dir: t.TempDir(), RPI: c.rpi, Nodes: c.nodes, Params: map[string]string{"near.shy": c.shy}}
+			opt := jobtest.Options{Dir: t.TempDir(), RPI: c.rpi, Nodes: c.nodes, Params: map[string]string{"local.shy": c.shy}}
 			cluster := jobtest.New(n, opt)
 			s := cluster.Transports()
 			if s.String() != c.want || !reflect.DeepEqual(s.Notes, c.notes) {

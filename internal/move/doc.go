@@ -1,2 +1,2 @@
-// Package move copies what lies in memory that processes share.
+// Package move copies bytes in memory that processes share.
 package move

@@ -1,4 +1,4 @@
-// Package nofile says what to do when a process may have no more files open.
+// Package nofile tells the user what to do when a process may not open more files.
 package nofile
 
 import (
@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the processes of a job need, about; an agent also to image its ranks or to
-// bring them back, a rank if it speaks to all others over TCP.
+// About how many files the processes of a job need. An agent needs more to image or restore its ranks, and a
+// rank to speak to all others over TCP.
 func OfHead(agents int) int { return 20 + 2*agents }
 func OfAgent(ranks int) int { return 20 + 8*ranks }
 func OfRank(size int) int   { return 16 + size }
 
-// Limit is how many files this process may have open.
+// Limit returns how many files this process may have open.
 func Limit() uint64 {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
@@ -24,7 +24,7 @@ func Limit() uint64 {
 	return lim.Cur
 }
 
-// short is an error that says what is to be done about it.
+// short is an error that names its remedy.
 type short struct {
 	error
 	remedy string
@@ -33,8 +33,8 @@ type short struct {
 func (e *short) Error() string { return fmt.Sprintf("%v: %s", e.error, e.remedy) }
 func (e *short) Unwrap() error { return e.error }
 
-// Explain adds the remedy to an error for want of descriptors, and leaves any other.
-// About need are needed; or says what else can be done, "" if there is nothing.
+// Explain adds the remedy to an error for want of descriptors, and returns any other error as it is. need is
+// about how many are needed. or names an alternative; "" means none.
 func Explain(err error, need int, or string) error {
 	var said *short
 	if !errors.Is(err, unix.EMFILE) || errors.As(err, &said) {

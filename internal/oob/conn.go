@@ -12,22 +12,41 @@ import (
 	"time"
 )
 
+// Stream carries frames: a socket, a net.Conn, or anything else with deadlines. A call that blocks in it holds
+// no thread, and returns when the stream is closed.
+type Stream interface {
+	io.ReadWriteCloser
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
+
 // Conn is one stream of frames. Send may be called by any number of goroutines,
 // Recv by one at a time. A blocked Send or Recv holds no thread.
 type Conn struct {
-	f  *os.File
+	s  Stream
 	r  *bufio.Reader
 	mu sync.Mutex // serialises writers
 	w  []byte     // encoded and not yet written
 }
 
-// NewConn takes over a connected stream socket; Close closes it.
-func NewConn(fd int) (*Conn, error) {
+// New takes over a stream; Close closes it.
+func New(s Stream) *Conn { return &Conn{s: s, r: bufio.NewReaderSize(s, 32<<10)} }
+
+// Socket makes a stream of a connected socket's descriptor.
+func Socket(fd int) (Stream, error) {
 	if err := syscall.SetNonblock(fd, true); err != nil {
 		return nil, fmt.Errorf("oob: descriptor %d: %w", fd, err)
 	}
-	f := os.NewFile(uintptr(fd), "oob")
-	return &Conn{f: f, r: bufio.NewReaderSize(f, 32<<10)}, nil
+	return os.NewFile(uintptr(fd), "oob"), nil
+}
+
+// NewConn takes over a connected stream socket; Close closes it.
+func NewConn(fd int) (*Conn, error) {
+	s, err := Socket(fd)
+	if err != nil {
+		return nil, err
+	}
+	return New(s), nil
 }
 
 // Pair makes a connected pair of close-on-exec stream descriptors.
@@ -50,15 +69,15 @@ func (c *Conn) Send(ms ...Msg) error {
 			return err
 		}
 	}
-	_, err = c.f.Write(buf)
+	_, err = c.s.Write(buf)
 	if cap(buf) <= 1<<20 {
 		c.w = buf
 	}
 	return err
 }
 
-// Recv reads the next frame; io.EOF when the other side is gone. The data of
-// the message belongs to the caller.
+// Recv reads the next frame. It returns io.EOF when the other side is gone. The data of the message belongs to
+// the caller.
 func (c *Conn) Recv() (Msg, error) {
 	h, err := c.r.Peek(headSize)
 	if err != nil {
@@ -82,7 +101,7 @@ func (c *Conn) Recv() (Msg, error) {
 // Buffered reports whether a Recv would find bytes without reading.
 func (c *Conn) Buffered() bool { return c.r.Buffered() >= headSize }
 
-// closed maps the ways in which a peer's end shows itself to io.EOF.
+// closed maps the errors by which a peer's end shows to io.EOF.
 func closed(err error) error {
 	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.EOF
@@ -91,13 +110,13 @@ func closed(err error) error {
 }
 
 // SetReadDeadline bounds the Recv calls that follow; the zero time lifts it.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.f.SetReadDeadline(t) }
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.s.SetReadDeadline(t) }
 
 // Close closes the stream; a Recv in progress returns io.EOF.
-func (c *Conn) Close() error { return c.f.Close() }
+func (c *Conn) Close() error { return c.s.Close() }
 
-// Greet exchanges the first frames: sends ours, reads theirs, and refuses a
-// partner with which no version is shared.
+// Greet exchanges the first frames: it sends ours and reads theirs. It refuses a partner with which we share no
+// version.
 func (c *Conn) Greet(self HelloInfo, from int32) (HelloInfo, error) {
 	data, err := json.Marshal(self)
 	if err != nil {
@@ -113,8 +132,7 @@ func (c *Conn) Greet(self HelloInfo, from int32) (HelloInfo, error) {
 	return CheckHello(&m)
 }
 
-// CheckHello reads a partner's Hello and refuses one with which no version is
-// shared.
+// CheckHello reads a partner's Hello. It refuses a partner with which we share no version.
 func CheckHello(m *Msg) (HelloInfo, error) {
 	var h HelloInfo
 	if m.Kind != Hello {

@@ -7,16 +7,15 @@ import (
 	"syscall"
 )
 
-// EnvFD names, in a rank's environment, the descriptor of the socket to its
-// agent. Nothing else is passed that way; secrets come over the socket.
+// EnvFD names, in a rank's environment, the descriptor of the socket to its agent. Nothing else is passed that
+// way. Secrets come over the socket.
 const EnvFD = "GORUN_OOB_FD"
 
 // inherited is the socket that this process was started with, -1 if none.
 var inherited = -1
 
-// Before main runs, the socket is marked close-on-exec and the variable dropped:
-// a child of a rank must neither hold the socket open, which would hide the
-// rank's death, nor speak on it.
+// Before main runs, the socket is marked close-on-exec and the variable is dropped. A child of a rank must not
+// speak on the socket. It must not hold it open either: that would hide the rank's death.
 func init() {
 	v, ok := os.LookupEnv(EnvFD)
 	if !ok {
@@ -35,8 +34,8 @@ func init() {
 	inherited = fd
 }
 
-// Inherited returns the stream to the agent that started this process, nil if
-// it was started without gorun. It can be taken once.
+// Inherited returns the stream to the agent that started this process, or nil if it was started without gorun.
+// It can be taken once.
 func Inherited() (*Conn, error) {
 	if inherited < 0 {
 		return nil, nil

@@ -1,8 +1,8 @@
-// Package oob is the out-of-band channel: what head, agents and ranks say to
-// each other beside the messages of the program.
+// Package oob is the out-of-band channel. It carries everything that head, agents and ranks say to each other,
+// except the messages of the program.
 //
-// A rank inherits one connected stream socket to its agent, the agent holds one
-// stream to the head. Everything is one kind of frame, Msg:
+// A rank inherits one connected stream socket to its agent. The agent holds one stream to the head. Both carry
+// one kind of frame, Msg:
 //
 //	 0 length u32   bytes that follow, at most MaxMsg
 //	 4 kind   u8
@@ -15,8 +15,8 @@
 //	32 a u64, 40 b u64
 //	48 data
 //
-// all little-endian. Agents forward what is not for them: frames for a rank of
-// theirs down, everything else up; the head forwards between agents.
+// All numbers are little-endian. An agent forwards frames for its own ranks down, and everything else that is
+// not for it up. The head forwards between agents.
 package oob
 
 import "github.com/gorun-mpi/gorun/internal/exact"
@@ -27,11 +27,14 @@ const Head int32 = -1
 // AgentAddr is the address of agent i.
 func AgentAddr(i int) int32 { return int32(-2 - i) }
 
-// Version range spoken here; the first frame on every stream is a Hello that
-// carries the sender's range in A (lowest) and B (highest).
+// Range of versions spoken here. The first frame on every stream is a Hello that carries the sender's range in
+// A (lowest) and B (highest).
 const (
 	VersionMin = 2
-	VersionMax = 2
+	VersionMax = 3
+
+	// VersionLook is the first version in which a rank understands Look.
+	VersionLook = 3
 )
 
 // MaxMsg bounds one frame in bytes.
@@ -42,7 +45,7 @@ type Kind uint8
 
 const (
 	Hello   Kind = 1 + iota // both ways, first: A..B version range; Data: JSON of HelloInfo
-	Start                   // head>rank: Data is JSON of StartConfig; to a rank that runs already: it was restored from a whole-process image. To an agent, without data: all ranks of the job are restored, let go yours
+	Start                   // head>rank: Data JSON of StartConfig; to a running rank: it was restored. To an agent: all are restored, let yours go
 	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
 	Peers                   // head>rank: Data is JSON [][...] of all addresses, indexed by rank
 	Reach                   // rank>head: Data JSON of ReachInfo: whom it does not reach by which transport; later what else it is denied
@@ -50,17 +53,17 @@ const (
 	Up                      // rank>head: connected to the job, Init returns
 	Running                 // head>rank: all ranks are up (sent once)
 
-	FinalizeWant // rank>head: entered Finalize
-	FinalizeGo   // head>rank: everybody has, and no checkpoint runs; refused from now on
-	AbortJob     // rank>head: A exit code, B 1 if only a consequence of another rank's death, Data text
+	FinalizeWant // rank>head: entered Finalize; A the rank's account of its collective calls
+	FinalizeGo   // head>rank: everybody has, and no checkpoint runs; refused from now on; A the sum of all accounts, 0 if the ranks agree
+	AbortJob     // rank>head: A exit code, B why, see AbortDecided; Data text, which the rank has printed
 	Failure      // rank>head: B 1 secondary; Data text: an error that will end this rank
 	Ping         // head>agent, agent>head: heartbeat
 
 	// Agent's own.
-	Spawn   // head>agent: Data is JSON of SpawnConfig
-	Exit    // agent>head: From is the rank; A wait status, B pid; Data text
+	Spawn   // head>agent: Data is JSON of wire.Order, which contains SpawnConfig
+	Exit    // agent>head: From is the rank; A wait status, B pid; Data text. From the agent itself: nothing of its ranks is left, and it has said all
 	Output  // agent>head: From is the rank; A 1 stdout, 2 stderr; Data whole lines where possible
-	Input   // head>agent: standard input for rank To; empty Data: end of file
+	Input   // head>agent: standard input for rank To; empty Data: end of file. agent>head: A bytes of it that its pipe took. rank>agent and back: it stands at its first Point
 	Signal  // head>agent: A signal number for all its ranks
 	KillAll // head>agent: end every rank, then leave
 
@@ -75,7 +78,7 @@ const (
 	Bookmark // rank>rank: A bytes sent by From to To since start of the incarnation
 	Ready    // rank>head: drained
 	Capture  // head>rank: all are Ready. Data JSON of CaptureConfig. Native: for the agent, which answers in the rank's name
-	Captured // rank>head: A bytes that the image will hold
+	Captured // rank>head: A bytes that the image will hold; of the rank that has standard input Data JSON of InputState, by its agent
 	Open     // head>rank: all are Captured (or the attempt ended): gate open, go on
 	Progress // rank>head: A bytes written so far
 	Written  // rank>head: image durable; A size in bytes, Data JSON of ImageInfo
@@ -84,8 +87,24 @@ const (
 	Ask      // head>rank: what are you doing? (before a deadline is declared missed)
 	Where    // rank>head: Data the answer, e.g. "in Recv(source 3, tag 7) for 12s"
 	Commit   // head>rank: the snapshot of this attempt is committed; A sequence number
+
+	Look // head>rank: what are your goroutines waiting for? From version 3 on. A LookWaits or LookStacks, B number of the question
+	Seen // rank>head: the answer, or the agent's for a rank that is stopped. A, B as in Look, Data JSON of where.Info
+	Tail // agent>head, of a rank: Data path of the file with what its restart has cut off an output file
 	kinds
 )
+
+// A of Spawn, in which an agent speaks of a process that it has made. B is the pid there, Data a remark for the
+// user.
+const (
+	SpawnRuns  = iota // it runs
+	SpawnHeld         // it is restored and let go, and waits for a debugger
+	SpawnFree         // it waits no longer
+	SpawnWaits        // it is restored, and waits for all others to be
+)
+
+// Goodbye in B of KillAll says that the head has removed what the job has left, so the agent need not.
+const Goodbye = 1
 
 // Modes of a checkpoint attempt, in A of Prepare and Close, and in a
 // CaptureConfig.
@@ -93,6 +112,19 @@ const (
 	ModeSelf   = 1 // ranks stop at a Point and image themselves
 	ModeNative = 2 // agents image their ranks wherever they are
 	ModeAuto   = 3 // of a request only: self if the ranks can, else native
+)
+
+// B of AbortJob: why a rank ends the job.
+const (
+	AbortDecided = iota // the program says so, by an error or by Abort
+	AbortFollows        // only a consequence of another rank's death
+	AbortPanic          // the program has panicked
+)
+
+// What a Look asks for.
+const (
+	LookWaits  = 1 // calls of this library in progress
+	LookStacks = 2 // the stacks of all goroutines
 )
 
 // Msg is one frame of the out-of-band channel.
@@ -125,15 +157,17 @@ type StartConfig struct {
 	RPI         []string          `json:"rpi"`               // transports by preference; empty: the default
 	CR          string            `json:"cr"`                // "", "self", "auto", "native"
 	Image       exact.String      `json:"image,omitempty"`   // restart: path of this rank's image
-	Backend     string            `json:"backend,omitempty"` // restart: what made the image, "self" or "native"; "" is self
+	Backend     string            `json:"backend,omitempty"` // restart: the back-end that made the image, "self" or "native"; "" is self
 	SparseFrom  int               `json:"sparse_from"`       // number of ranks from which the sparse schedule is used
 	Params      map[string]string `json:"params,omitempty"`
 	Nodes       []Node            `json:"nodes,omitempty"`   // which ranks share a node, in the order of ranks; empty: all do
 	Local       int               `json:"local,omitempty"`   // ranks on the machine of this rank; 0: all
 	Crowded     bool              `json:"crowded,omitempty"` // some machine has more ranks than CPUs; the same for all ranks
+	Input       bool              `json:"input,omitempty"`   // this rank has standard input, and tells its agent when it comes to its first Point
+	Rescue      bool              `json:"rescue,omitempty"`  // a restart follows the loss of a rank: a rank that loses a peer stands still until it is ended
 }
 
-// Node is some ranks in a row that share a node. Ranks of equal numbers do.
+// Node is some consecutive ranks that share a node. Entries with equal numbers are the same node.
 type Node struct {
 	Number int `json:"node"`
 	Ranks  int `json:"ranks"`
@@ -146,32 +180,31 @@ type AddressInfo struct {
 	BigEndian bool              `json:"big_endian"`
 }
 
-// ReachInfo is how far the transports reach that a rank has opened since its
-// last one. The exchange is described in package wireup.
+// ReachInfo says how far the transports reach that a rank has opened since its last ReachInfo. Package wireup
+// describes the exchange.
 type ReachInfo struct {
-	Order  []string          `json:"order"`            // all that it may open, by preference
+	Order  []string          `json:"order"`            // all transports that it may open, by preference
 	Opened []string          `json:"opened,omitempty"` // since the last time
 	Failed map[string]string `json:"failed,omitempty"` // those that it cannot have, and why
-	Left   bool              `json:"left,omitempty"`   // there are some that it has not tried to open
-	Not    []Unreached       `json:"not,omitempty"`    // whom it does not reach by those it has opened
-	Denied []Unreached       `json:"denied,omitempty"` // whom it reaches otherwise than a parameter asks for
+	Left   bool              `json:"left,omitempty"`   // there are transports that it has not tried to open
+	Not    []Unreached       `json:"not,omitempty"`    // peers that it does not reach by those it has opened
+	Denied []Unreached       `json:"denied,omitempty"` // peers with which it cannot heed a parameter
 }
 
-// RoutesInfo is what the ranks have to know of each other's reach.
+// RoutesInfo tells the ranks what they have to know of each other's reach.
 type RoutesInfo struct {
 	Forgo map[int][]Unreached `json:"forgo,omitempty"` // by rank: the peers that do not reach it though it reaches them
-	More  bool                `json:"more,omitempty"`  // ranks that lack a peer open what they have left, and all begin again
+	More  bool                `json:"more,omitempty"`  // ranks that lack a peer open the transports they have left, and all begin again
 }
 
 // Unreached is some ranks that a transport does not reach.
 type Unreached struct {
 	Transport string   `json:"transport"`
 	Why       string   `json:"why,omitempty"`
-	Ranks     [][2]int `json:"ranks"` // first and last of those in a row
+	Ranks     [][2]int `json:"ranks"` // first and last of consecutive ranks
 }
 
-// RunsOf describes ranks, which are in order, by the first and last of those in
-// a row.
+// RunsOf describes ranks, given in order, by the first and last of each run of consecutive ones.
 func RunsOf(ranks []int) (runs [][2]int) {
 	for _, r := range ranks {
 		if n := len(runs); n > 0 && runs[n-1][1] == r-1 {
@@ -183,8 +216,8 @@ func RunsOf(ranks []int) (runs [][2]int) {
 	return runs
 }
 
-// CaptureConfig says where and how the image of a rank is written: by the rank
-// in ModeSelf, by its agent in ModeNative.
+// CaptureConfig says where and how the image of a rank is written. The rank writes it in ModeSelf, its agent in
+// ModeNative.
 type CaptureConfig struct {
 	Path  exact.String `json:"path"`
 	Seq   int          `json:"seq"`
@@ -192,6 +225,13 @@ type CaptureConfig struct {
 	Hold  bool         `json:"hold"`           // checkpoint and stop: the gate stays closed until Commit or Revert
 	Mode  uint64       `json:"mode,omitempty"` // ModeSelf or ModeNative
 	Base  int          `json:"base,omitempty"` // native: the snapshot that the image may build on; 0: it is full
+}
+
+// InputState says how much of its standard input a rank has taken. It counts what the rank was given in its
+// present life.
+type InputState struct {
+	Taken int64 `json:"taken"` // at the instant that the image shows
+	First int64 `json:"first"` // at its first Point in this life; -1: not known, or not in this life
 }
 
 // ImageInfo describes one durable image; it goes into the schema.
@@ -202,7 +242,7 @@ type ImageInfo struct {
 	Codec  string `json:"codec"`
 	Base   int    `json:"base,omitempty"`  // native: the snapshot it builds on; 0: it is full
 	Pause  int64  `json:"pause,omitempty"` // native: ns for which the process stood still
-	Note   string `json:"note,omitempty"`  // what the user ought to know, e.g. that it was imaged stopped
+	Note   string `json:"note,omitempty"`  // a remark for the user, e.g. that it was imaged stopped
 	Raw    uint64 `json:"raw,omitempty"`   // native: bytes of memory saved
 }
 

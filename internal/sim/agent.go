@@ -71,8 +71,8 @@ func (r *rank) imaged(cfg *oob.CaptureConfig) {
 	w.passes()
 	a.copying = w.now + 1
 	if w.breaks(opensBeforeOthers) {
-		r.e.OpenGate()
 		r.drv.closed = false
+		r.openGate()
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/oob"
-	"github.com/gorun-mpi/gorun/rpi"
 )
 
 // program lets the program do one thing.
@@ -23,7 +23,9 @@ func (r *rank) program() {
 		}
 	case prologue, running:
 		t := &a.threads[r.w.rng.IntN(len(a.threads))]
-		r.run(t)
+		if r.run(t); a.broken != nil {
+			return
+		}
 		for i := range a.threads {
 			if !a.threads[i].finished() {
 				return
@@ -36,7 +38,7 @@ func (r *rank) program() {
 }
 
 func (t *thread) finished() bool {
-	return t.next == len(t.ops) && t.call == nil && len(t.pending) == 0
+	return t.next == len(t.ops) && !t.calling && t.call == nil && len(t.pending) == 0
 }
 
 func (r *rank) beginRound(k int) {
@@ -86,6 +88,10 @@ func (r *rank) leave() {
 	}
 	r.app.stage, r.left = gone, true
 	r.w.logf("rank %d is gone", r.id)
+	r.w.put(int32(r.id), oob.Head, oob.Msg{Kind: oob.Exit, From: int32(r.id), To: oob.Head})
+	if slow := r.w.ranks[r.w.rng.IntN(r.w.np)]; !slow.left && r.w.head.final { // it sees our connection close
+		r.w.send(oob.Msg{Kind: oob.Failure, From: int32(slow.id), To: oob.Head, Incarnation: r.w.incarnation, B: 1})
+	}
 }
 
 // point enters the next Point, stands there or leaves it.
@@ -125,6 +131,9 @@ func (r *rank) announce() {
 	if p.target == 0 || p.told || r.e.GateClosed() {
 		return // with the gate closed it would wait for the answer
 	}
+	if !r.linesGone() {
+		return
+	}
 	p.told = true
 	ev := ckpt.RankEvent{Type: ckpt.EvAtPoint, Attempt: p.attempt, N: p.entered}
 	if !r.w.breaks(pendingNotSeen) {
@@ -137,6 +146,21 @@ func (r *rank) announce() {
 	r.drv.inbox = append(r.drv.inbox, ev)
 }
 
+// linesGone reports whether what this rank has to send has left, lines of teams among
+// it: engine.AtPoint waits for these.
+func (r *rank) linesGone() bool {
+	if r.w.breaks(linesNotAwaited) {
+		return true
+	}
+	r.e.Progress()
+	for _, c := range r.mod.out {
+		if c.refused && r.w.ranks[c.to].alive {
+			return false
+		}
+	}
+	return true
+}
+
 // run lets a goroutine take its next step. A call begins only with the gate
 // open; the engine's lock sees to that, so that a goroutine has no moment
 // between looking at the gate and being inside.
@@ -144,10 +168,10 @@ func (r *rank) run(t *thread) {
 	if r.e.GateClosed() {
 		if t.window && r.drv.closed && !r.drv.settled {
 			// Mutant: it has looked at the gate before it closed.
-			r.e.OpenGate()
+			r.openGate()
 			r.call(t)
-			r.e.CloseGate()
-			r.e.Quiesce()
+			r.closeGate()
+			r.quiesce()
 		}
 		t.window = false
 		return
@@ -162,12 +186,18 @@ func (r *rank) run(t *thread) {
 
 func (r *rank) call(t *thread) {
 	switch {
+	case t.calling:
+		r.resume()
 	case t.call != nil:
 		if r.test(t.call) {
 			t.call = nil
 		}
 	case t.next < len(t.ops):
-		r.start(t, t.ops[t.next])
+		o := t.ops[t.next]
+		r.start(t, o)
+		for r.w.plan.alike && r.another(t, o) {
+			r.start(t, t.ops[t.next])
+		}
 	case len(t.pending) > 0:
 		i := r.w.rng.IntN(len(t.pending))
 		if r.test(t.pending[i]) {
@@ -176,19 +206,38 @@ func (r *rank) call(t *thread) {
 	}
 }
 
+// another reports whether the next operation is a send to the same rank as o, which was
+// begun: then the engine does not flush in between.
+func (r *rank) another(t *thread, o op) bool {
+	if t.next == len(t.ops) || r.app.broken != nil || !o.send || o.step > 0 || r.w.rng.IntN(8) == 0 {
+		return false
+	}
+	n, ev := t.ops[t.next], r.w.prog.events
+	a, b := &ev[o.ev], &ev[n.ev]
+	return n.send && n.step == 0 && n.style == deferred && n.ev != o.ev && a.dst == b.dst
+}
+
 func (r *rank) start(t *thread, o op) {
+	if o.step > 0 {
+		r.calls(t, func() {
+			r.takeStep(&r.w.prog.steps[o.step-1])
+			t.next++
+		})
+		return
+	}
 	e := &r.w.prog.events[o.ev]
 	c := &call{op: o}
+	if r.blocks(t, o) {
+		t.next++
+		r.calls(t, func() { r.block(c, e) })
+		return
+	}
 	var err error
 	if o.send {
 		c.buf = make([]byte, e.size)
 		content(c.buf, e.id, r.salt(e))
-		mode := rpi.Standard
-		if e.sync {
-			mode = rpi.Synchronous
-		}
 		r.w.oracle.sent(e)
-		c.req, err = r.e.Isend(e.dst, e.ctx, e.tag, &elem, c.buf, mode)
+		c.req, err = r.e.Isend(e.dst, e.ctx, e.tag, &elem, c.buf, e.mode())
 		r.began(t, c, err)
 		return
 	}
@@ -217,6 +266,41 @@ func (r *rank) start(t *thread, o op) {
 		c.req, err = r.e.Irecv(o.src, e.ctx, o.tag, &elem, c.buf)
 	}
 	r.began(t, c, err)
+}
+
+// blocks reports whether a goroutine makes an operation by a call that blocks. One of
+// them at most does so: it alone is the caller.
+func (r *rank) blocks(t *thread, o op) bool {
+	return r.w.plan.calls && o.style == blocking && t == &r.app.threads[0] && r.w.rng.IntN(4) > 0
+}
+
+// block makes an operation by such a call.
+func (r *rank) block(c *call, e *event) {
+	if !c.op.send {
+		c.buf, c.post = make([]byte, r.w.largest(e.ctx, r.id)), r.post()
+		st, err := r.e.Recv(c.op.src, e.ctx, c.op.tag, &elem, c.buf, nil)
+		if err != nil {
+			r.fails(err)
+			return
+		}
+		r.received(c, st)
+		return
+	}
+	c.buf = make([]byte, e.size)
+	content(c.buf, e.id, r.salt(e))
+	r.w.oracle.sent(e)
+	if err := r.e.Send(e.dst, e.ctx, e.tag, &elem, c.buf, e.mode(), nil); err != nil {
+		r.fails(err)
+	}
+	clear(c.buf)
+}
+
+// mode is how an event is sent.
+func (e *event) mode() engine.SendMode {
+	if e.sync {
+		return engine.Synchronous
+	}
+	return engine.Standard
 }
 
 func (r *rank) post() uint64 {
@@ -274,7 +358,7 @@ func (r *rank) fails(err error) {
 }
 
 // received checks a message and adds it to the round's digest.
-func (r *rank) received(c *call, st rpi.Status) {
+func (r *rank) received(c *call, st engine.Status) {
 	w, g := r.w, r.w.prog
 	e := &g.events[c.op.ev]
 	if st.Bytes > len(c.buf) {
@@ -300,4 +384,4 @@ func (r *rank) received(c *call, st rpi.Status) {
 	}
 }
 
-var elem = rpi.Type{ID: 1, Size: 1, Name: "uint8"}
+var elem = engine.Type{ID: 1, Size: 1, Name: "uint8"}

@@ -3,13 +3,14 @@ package sim
 import (
 	"fmt"
 
+	"github.com/gorun-mpi/gorun/internal/shared"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
 // conn is a one-way connection:
 //
 //	sender: batch, rest, held -> wire (window) -> receiver: header, payload
-//	                          -> slot, read in place, before anything in the wire
+//	                          -> cells, read in place, before anything in the wire
 //	                          -> puts, direct writes under way
 //
 // A connection begins when the sender knocks (syn), is half open once the
@@ -30,7 +31,9 @@ type conn struct {
 	rd   uint64 // bytes ever read from it
 	puts []put
 	jam  bool // full for the next frame
-	slot *slot
+
+	cells []*cell
+	open  shared.Open // the last of them, if the engine may add to it
 
 	head  [rpi.HeaderSize]byte // the arriving frame
 	nhead int
@@ -51,46 +54,34 @@ const (
 	connOpen
 )
 
-// put is a direct write under way: it lands before byte `before` of the wire
-// is read.
-type put struct {
-	key, off uint64
-	data     []byte
-	before   uint64
-}
-
-type slot struct {
-	h       rpi.Header
-	payload []byte
-}
-
 func (c *conn) String() string {
-	return fmt.Sprintf("%d to %d: state %d, batch %d, rest %d, held %d, wire %d, puts %d, slot %v, frame begun %v",
-		c.from, c.to, c.state, len(c.batch), len(c.rest), len(c.held), len(c.wire), len(c.puts), c.slot != nil, c.nhead > 0 || c.body)
+	return fmt.Sprintf("%d to %d: state %d, batch %d, rest %d, held %d, wire %d, puts %d, cells %d, open %v, frame begun %v",
+		c.from, c.to, c.state, len(c.batch), len(c.rest), len(c.held), len(c.wire), len(c.puts), len(c.cells), c.open.Size != 0, c.nhead > 0 || c.body)
 }
 
 // idle reports whether nothing is under way to the receiver.
 func (c *conn) idle() bool {
-	return len(c.batch)+len(c.rest)+len(c.held)+len(c.wire) == 0 && c.slot == nil && c.nhead == 0 && !c.body
+	return len(c.batch)+len(c.rest)+len(c.held)+len(c.wire) == 0 && !c.unread() && c.nhead == 0 && !c.body
 }
 
-// atRest is idle with no handshake and no direct write: what it must be at a cut.
+// atRest is idle with no handshake, no direct write and no open cell: what it must be at
+// a cut.
 func (c *conn) atRest() bool {
-	return c.idle() && len(c.puts) == 0 && c.state != connSyn && c.state != connAccepted
+	return c.idle() && len(c.puts) == 0 && c.open.Size == 0 && c.state != connSyn && c.state != connAccepted
 }
 
 func (c *conn) sent() bool {
-	return len(c.batch)+len(c.rest)+len(c.held)+len(c.puts) == 0 && !c.refused &&
+	return len(c.batch)+len(c.rest)+len(c.held)+len(c.puts) == 0 && !c.refused && c.open.Size == 0 &&
 		(c.state == connNone || c.state == connOpen)
 }
 
 func (c *conn) received() bool {
-	return len(c.wire)+len(c.puts) == 0 && c.slot == nil && c.nhead == 0 && !c.body && c.state != connSyn
+	return len(c.wire)+len(c.puts)+len(c.cells) == 0 && c.nhead == 0 && !c.body && c.state != connSyn
 }
 
 // lost drops what was under way.
 func (c *conn) lost() {
-	c.state, c.wire, c.slot, c.puts = connNone, nil, nil, nil
+	c.state, c.wire, c.cells, c.puts = connNone, nil, nil, nil
 	c.batch, c.rest, c.held, c.nhead, c.body = nil, nil, nil, 0, false
 }
 
@@ -99,11 +90,6 @@ func appendFrame(p []byte, h *rpi.Header, payload []byte) []byte {
 	h.Encode(b[:])
 	p = append(p, b[:]...)
 	return append(p, payload...)
-}
-
-func (c *conn) publish(h *rpi.Header, payload []byte) {
-	c.slot = &slot{*h, append([]byte(nil), payload...)}
-	c.w.seen.slots++
 }
 
 // offer takes a frame as far as the window allows.
@@ -133,7 +119,7 @@ func (c *conn) offer(h *rpi.Header, payload []byte, ref rpi.Ref) rpi.SendResult 
 	return rpi.Held
 }
 
-func (c *conn) room() int { return c.w.plan.window - len(c.wire) }
+func (c *conn) room() int { return c.w.shape.window - len(c.wire) }
 
 // write puts into the wire what fits, sometimes less.
 func (c *conn) write(p []byte) int {
@@ -183,7 +169,7 @@ func (c *conn) push(m *module) bool {
 		c.state = connOpen
 	}
 	c.flush(m)
-	if len(c.puts) > 0 && c.w.rng.IntN(c.w.plan.landing) == 0 {
+	if len(c.puts) > 0 && c.w.rng.IntN(c.w.shape.landing) == 0 {
 		c.landFirst()
 	}
 	if c.refused && c.state == connOpen && c.room() > 0 && len(c.batch)+len(c.rest)+len(c.held) == 0 {
@@ -207,7 +193,7 @@ func (c *conn) pull(m *module) bool {
 		c.state = connAccepted
 		return true
 	}
-	if c.slot != nil {
+	if c.sweep(); len(c.cells) > 0 {
 		if m.quiesced && c.w.breaks(slotsStay) || !m.quiesced && rng.IntN(2) == 0 {
 			return false
 		}
@@ -225,10 +211,11 @@ func (c *conn) pull(m *module) bool {
 	}
 	c.w.touched(m.rank, "a frame is received")
 	p := c.wire[:n]
-	c.rd += uint64(n)
-	for len(p) > 0 {
-		p = c.parse(m, p)
+	for enough := false; len(p) > 0 && !enough; {
+		p, enough = c.parse(m, p)
 	}
+	n -= len(p)
+	c.rd += uint64(n)
 	if c.wire = c.wire[n:]; len(c.wire) == 0 {
 		c.wire = nil
 	}
@@ -238,36 +225,22 @@ func (c *conn) pull(m *module) bool {
 	return true
 }
 
-// read takes the frame in the slot.
-func (c *conn) read(m *module) bool {
-	s := c.slot
-	c.slot = nil
-	c.w.touched(m.rank, "a slot is read")
-	dst, err := m.sink.Begin(c.from, &s.h)
-	if err != nil {
-		c.w.violate("rank %d refuses a frame of rank %d: %v", m.rank, c.from, err)
-	}
-	copy(dst, s.payload)
-	m.sink.End(c.from)
-	return true
-}
-
-// parse takes some bytes of the stream and returns the others.
-func (c *conn) parse(m *module, p []byte) []byte {
+// parse takes some bytes of the stream and returns the others, and whether the engine
+// has enough for now.
+func (c *conn) parse(m *module, p []byte) (rest []byte, enough bool) {
 	if !c.body {
+		if rest, enough, ok := c.parseWhole(m, p); ok {
+			return rest, enough
+		}
 		n := copy(c.head[c.nhead:], p)
 		c.nhead += n
 		p = p[n:]
 		if c.nhead < len(c.head) {
-			return p
+			return p, false
 		}
-		if !c.h.Decode(c.head[:]) {
-			c.w.violate("rank %d receives garbage of rank %d", m.rank, c.from)
-		}
+		c.decode(m, c.head[:])
 		dst, err := m.sink.Begin(c.from, &c.h)
-		if err != nil {
-			c.w.violate("rank %d refuses a frame of rank %d: %v", m.rank, c.from, err)
-		}
+		m.accepted(c.from, err)
 		c.nhead, c.body, c.dst, c.need = 0, true, dst, c.h.PayloadLen()
 	}
 	n := min(len(p), c.need)
@@ -278,5 +251,28 @@ func (c *conn) parse(m *module, p []byte) []byte {
 		c.body, c.dst = false, nil
 		m.sink.End(c.from)
 	}
-	return p[n:]
+	return p[n:], false
+}
+
+// parseWhole takes a frame at one go, if all of it is there.
+func (c *conn) parseWhole(m *module, p []byte) (rest []byte, enough, ok bool) {
+	if !c.w.shape.whole || c.nhead > 0 || len(p) < rpi.HeaderSize {
+		return p, false, false
+	}
+	c.decode(m, p[:rpi.HeaderSize])
+	end := rpi.HeaderSize + c.h.PayloadLen()
+	if len(p) < end {
+		return p, false, false
+	}
+	enough = m.deliver(c.from, &c.h, p[rpi.HeaderSize:end])
+	return p[end:], enough, true
+}
+
+func (c *conn) decode(m *module, head []byte) {
+	if !c.h.Decode(head) {
+		c.w.violate("rank %d receives garbage of rank %d", m.rank, c.from)
+	}
+	if c.h.Kind == rpi.Line {
+		c.line(&c.h)
+	}
 }

@@ -2,8 +2,10 @@ package sim
 
 import (
 	"slices"
+	"syscall"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -39,99 +41,43 @@ func (w *world) maybeDie() {
 }
 
 func (w *world) die(d death) {
+	h := w.head
 	w.seen.deaths++
 	switch {
-	case d.who >= 8:
+	case d.who == 9:
+		if h.job.AllSpawned() && h.verdicts == 0 {
+			w.logf("somebody ends the job")
+			w.seen.interrupted++
+			h.told = true
+			w.feed(joblife.Event{Type: joblife.EvInterrupt})
+		}
+	case d.who == 8:
 		// The launcher's head: whatever it was doing, agents end their ranks.
 		w.logf("the head dies")
-		if w.head.last != 0 && w.store.pending[w.head.last] != nil && w.rng.IntN(2) == 0 {
-			w.store.commit(w, w.head.last) // the rename was just done
+		if h.last != 0 && w.store.pending[h.last] != nil && w.rng.IntN(2) == 0 {
+			w.store.commit(w, h.last) // the rename was just done
 		}
-		w.restart()
+		w.launch(w.newest(), false)
 	case d.who >= 6:
-		a := w.rng.IntN(w.plan.agents)
-		w.logf("agent %d dies", a)
-		for _, r := range w.ranks {
-			if w.agentOf(r.id) == a {
-				r.agent.write = nil
-				w.kill(r)
-			}
+		n := h.nodes[w.rng.IntN(len(h.nodes))]
+		if n.ended {
+			return
 		}
+		h.cut = true
+		if d.who == 7 {
+			w.seen.cutLinks++
+			n.end() // it lives, until the head ends it
+			return
+		}
+		w.logf("agent %d dies", n.index)
+		n.die()
 	default:
-		w.kill(w.ranks[w.rng.IntN(w.np)])
-	}
-}
-
-// kill ends a rank's process. Its peers find their connections lost, its agent
-// tells the head; who is first is open.
-func (w *world) kill(r *rank) {
-	if !r.alive || r.left {
-		return
-	}
-	w.logf("rank %d dies", r.id)
-	r.alive = false
-	w.someoneDied = true
-	for _, m := range w.net.mods {
-		c := m.out[r.id]
-		if back := r.mod.out[m.rank]; c != nil || back != nil {
-			m.down(r.id)
+		if r := w.ranks[w.rng.IntN(w.np)]; r.alive && !r.left {
+			w.logf("rank %d dies", r.id)
+			h.killed[r.id] = true
+			r.ends(uint64(syscall.SIGKILL))
 		}
 	}
-	h := w.head
-	w.later(400, func() {
-		w.headStep(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: r.id, Err: "killed by signal 9"})
-		if !h.doomed {
-			h.doomed = true
-			w.later(100, w.afterDeath)
-		}
-	})
-}
-
-// afterDeath starts the job again, once a commit under way is over.
-func (w *world) afterDeath() {
-	if w.head.m.Busy() {
-		w.later(100, w.afterDeath)
-		return
-	}
-	w.restart()
-}
-
-// restart begins the next incarnation from the newest snapshot.
-func (w *world) restart() {
-	w.seen.restarts++
-	clear(w.store.pending) // half-written leftovers
-	images := w.store.newest()
-	if images != nil {
-		w.seen.restored++
-		w.logf("restart from a snapshot at round %d", images[0].state.round)
-	}
-	w.start(images)
-}
-
-// stopped is what follows a checkpoint-and-stop: the job has ended, and is
-// started again from this very snapshot.
-func (w *world) stopped(seq int) {
-	for _, r := range w.ranks {
-		if !r.alive {
-			return // it died in the same moment; it is being restarted anyway
-		}
-	}
-	if w.head.doomed {
-		return
-	}
-	i := slices.IndexFunc(w.store.committed, func(s snapshot) bool { return s.seq == seq })
-	images := w.store.committed[i].images
-	for _, r := range w.ranks {
-		if !r.drv.closed {
-			w.violate("rank %d goes on computing although the job is stopped", r.id)
-		}
-	}
-	if images[0].self {
-		w.seen.restored++
-		w.start(images)
-		return
-	}
-	w.revive(images)
 }
 
 // revive is the restart of whole processes from images: here they are the
@@ -145,7 +91,9 @@ func (w *world) revive(images []*image) {
 			w.violate("rank %d has sent or received since it was captured", r.id)
 		}
 	}
-	w.begin()
+	for _, r := range w.ranks {
+		r.alive, r.up, r.made = true, false, false
+	}
 	// The descriptors of before are dead; the transports may say so.
 	for _, r := range w.ranks {
 		for peer := range w.np {
@@ -155,34 +103,48 @@ func (w *world) revive(images []*image) {
 			}
 		}
 		if w.breaks(socketsBeforeGate) {
-			r.e.OpenGate()
-			r.e.CloseGate()
+			r.openGate()
+			r.closeGate()
 		}
 	}
+	w.reshape()
+	w.net.forgo()
 	for _, r := range w.ranks {
 		if _, err := r.mod.Restart(rpi.Env{Rank: r.id, Size: w.np, Incarnation: w.incarnation, Sink: r.e.Sink(0)}); err != nil {
 			w.violate("rank %d: module does not restart: %v", r.id, err)
 		}
 	}
 	for _, r := range w.ranks {
-		if err := r.e.Restarted(nil, nil); err != nil {
+		if err := r.e.Restarted(r.mod.modules(), nil); err != nil {
 			w.violate("rank %d: %v", r.id, err)
 		}
+		r.mod.spoil()
 		r.m = ckpt.NewRank(r.id, w.np, w.incarnation, w.plan.sparse)
 		r.drv, r.agent = driver{closed: true}, imager{}
 		r.points.armed = false
 		r.reviving = true
 		r.app.released = r.app.stage != starting
-		r.init()
+		w.put(int32(r.id), oob.Head, oob.Msg{Kind: oob.Spawn, From: int32(r.id), To: oob.Head, A: oob.SpawnWaits, B: 7})
+	}
+	if w.breaks(letGoAlone) {
+		w.head.nodes[0].letGo()
 	}
 }
 
-// revived lets one rank go on.
+// revived lets one rank go on: none before all are there.
 func (r *rank) revived() {
+	if !r.w.head.nodes[r.w.agentOf(r.id)].let {
+		return
+	}
+	for _, x := range r.w.ranks {
+		if !x.made {
+			r.w.violate("rank %d goes on before the head knows that rank %d is restored", r.id, x.id)
+		}
+	}
 	r.reviving = false
 	r.drv.closed = false
 	r.w.logf("rank %d goes on", r.id)
-	r.e.OpenGate()
+	r.openGate()
 	if r.app.stage == finishing && !r.w.breaks(finalizeNotRepeated) {
 		r.wantFinalize() // the head that heard it is another one
 	}
@@ -193,12 +155,15 @@ func (w *world) stale() {
 	old := w.oob
 	w.oob = outOfBand{pairs: make(map[[2]int32]*pair)}
 	n := 0
+	var late []letter
 	for _, p := range old.active {
-		for _, m := range p.msgs {
-			if n < 20 && m.Kind != oob.Up && m.Kind != oob.Running && w.rng.IntN(2) == 0 {
-				w.put(m.From, m.To, m)
-				n++
-			}
+		late = append(late, p.msgs...)
+	}
+	for _, m := range append(w.strays, late...) {
+		if n < 20 && m.Kind != oob.Up && m.Kind != oob.Running && w.rng.IntN(2) == 0 {
+			w.putLetter(m.From, m.To, m)
+			n++
 		}
 	}
+	w.strays = nil
 }

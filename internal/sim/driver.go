@@ -89,15 +89,15 @@ func (r *rank) receive() {
 		}
 	}
 	if d.closed && !d.settled && !d.flushing && w.breaks(framesWhileClosed) && w.rng.IntN(4) == 0 {
-		r.e.OpenGate() // which offers what waits
-		r.e.CloseGate()
-		r.e.Quiesce()
+		r.openGate() // which offers what waits
+		r.closeGate()
+		r.quiesce()
 	}
 	if d.draining && moved && !d.settled {
 		if w.breaks(repliesWhileDraining) {
-			r.e.OpenGate()
-			r.e.CloseGate()
-			r.e.Quiesce()
+			r.openGate()
+			r.closeGate()
+			r.quiesce()
 		}
 		r.feed(ckpt.RankEvent{Type: ckpt.EvProgress, Recv: r.counted()})
 	}
@@ -140,14 +140,19 @@ func (r *rank) act(a ckpt.RankAction) {
 		}
 	case ckpt.ActCloseGate:
 		if !w.breaks(gateNotTaken) {
-			r.e.CloseGate()
+			r.closeGate()
 		}
 		d.closed, d.settled = true, false
 		w.seen.closed(r)
 		w.logf("rank %d closes its gate", r.id)
 		r.feed(ckpt.RankEvent{Type: ckpt.EvClosed})
 	case ckpt.ActFlush:
-		r.e.Quiesce()
+		r.quiesce()
+		if w.breaks(turnAtGate) && r.caller.where == atGate && r.caller.turn {
+			r.openGate()
+			r.closeGate()
+			r.mod.Quiesce()
+		}
 		d.flushing = true
 	case ckpt.ActDrain:
 		d.draining = true
@@ -193,13 +198,14 @@ func (r *rank) open() {
 		r.points.armed = false
 	}
 	if r.w.breaks(gateNotTaken) && d.closed && !r.e.GateClosed() {
-		r.e.CloseGate()
+		r.closeGate()
 	}
-	if d.closed {
-		r.w.logf("rank %d opens its gate", r.id)
-		r.e.OpenGate()
-	}
+	was := d.closed
 	d.closed, d.flushing, d.draining, d.settled = false, false, false, false
+	if was {
+		r.w.logf("rank %d opens its gate", r.id)
+		r.openGate()
+	}
 }
 
 // capture takes the copy of what is registered, and begins to write it.
@@ -220,8 +226,8 @@ func (r *rank) capture(a ckpt.RankAction) {
 	d.write = &write{attempt: a.Attempt, img: img, seq: cfg.Seq}
 	d.copying = w.now + 1
 	if w.breaks(opensBeforeOthers) {
-		r.e.OpenGate()
 		d.closed = false
+		r.openGate()
 	}
 }
 

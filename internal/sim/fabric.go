@@ -11,8 +11,8 @@ import (
 // ordered pair that ever talked. It is a transport like any other to the
 // engine, and has everything that real ones have between them: connections made
 // on first use in three steps, small socket buffers, frames cut anywhere on both
-// sides, batching, messages left in shared slots, direct writes that are done
-// at once or under way.
+// sides, batching, messages left in shared cells, boards, direct writes that are done
+// at once or under way. See shape for which of it there is.
 type fabric struct {
 	w     *world
 	mods  []*module
@@ -24,6 +24,7 @@ func newFabric(w *world) *fabric {
 	for r := range f.mods {
 		f.mods[r] = &module{f: f, rank: r, published: make(map[uint64][]byte), out: make(map[int]*conn)}
 	}
+	f.forgo()
 	return f
 }
 
@@ -51,6 +52,11 @@ type module struct {
 	rank      int
 	sink      rpi.Sink
 	out       map[int]*conn
+	forgone   map[int]bool
+	opened    []*conn // of out: with a cell that may be open
+	plates    plates
+	before    plates // mutants: those before a restart, and their copies made too early
+	early     plates
 	sending   []*conn // of out: something to do
 	arriving  []*conn // of others' out, to us: something to do
 	downs     []int   // dead peers not yet reported
@@ -62,22 +68,23 @@ type module struct {
 	patience  int  // polls for which handshakes may still finish after Quiesce
 	deaf      bool // mutant: does not receive
 	closed    bool
+
+	// Waiting: see caller.
+	inCall bool // the rank's caller runs
+	looks  int  // polls of it until it finds nothing any more
+	armed  bool // it sleeps, and is woken by Ring
+	woken  bool
+	gone   bool // the incarnation is over: nothing moves
 }
 
-var (
-	_ rpi.Module       = (*module)(nil)
-	_ rpi.DirectWriter = (*module)(nil)
-	_ rpi.DirectReader = dualModule{}
-)
+var _ rpi.LocalModule = (*module)(nil)
 
 var errPeerGone = errors.New("connection reset by peer")
 
 func (m *module) Name() string                      { return "sim" }
 func (m *module) Start(env rpi.Env) ([]byte, error) { m.sink = env.Sink; return []byte{1}, nil }
 func (m *module) Peers([][]byte) error              { return nil }
-func (m *module) Reaches(peer int) bool             { return peer != m.rank }
 func (m *module) EagerLimit() int                   { return m.f.w.plan.eager }
-func (m *module) Arm() bool                         { return true }
 func (m *module) Close() error                      { m.closed = true; return nil }
 
 func (m *module) conn(peer int) *conn {
@@ -105,6 +112,12 @@ func (m *module) wake(c *conn) {
 func (m *module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
 	w := m.f.w
 	c := m.conn(peer)
+	if !w.breaks(openNotShut) {
+		c.shut()
+	}
+	if m.gone {
+		return rpi.Full
+	}
 	if !w.ranks[peer].alive {
 		m.down(peer)
 		c.refused = true
@@ -118,16 +131,17 @@ func (m *module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 		}
 		return rpi.Full
 	}
-	if len(c.rest) > 0 || len(c.held) > 0 || c.jam || w.rng.IntN(16) == 0 {
+	if len(c.rest) > 0 || len(c.held) > 0 || c.jam || w.rng.IntN(16) == 0 ||
+		w.breaks(linesNotAwaited) && h.Kind == rpi.Line && (w.ranks[m.rank].app.stage == atPoint || w.rng.IntN(16) > 0) {
 		c.jam = false
 		c.refused = true
 		return rpi.Full
 	}
-	if w.plan.slots && h.Kind == rpi.Eager && len(payload) <= 64 && c.idle() && w.rng.IntN(2) == 0 {
-		c.publish(h, payload)
+	if w.shape.slots && h.Kind == rpi.Eager && h.Flags == 0 && c.roomy(len(payload)) && w.rng.IntN(2) == 0 {
+		c.publish(h, payload, false)
 		return rpi.Taken
 	}
-	if more && w.plan.batches && len(c.batch) < 256 {
+	if more && w.shape.batches && len(c.batch) < 256 {
 		c.batch = appendFrame(c.batch, h, payload)
 		w.seen.batched++
 		return rpi.Taken
@@ -136,6 +150,12 @@ func (m *module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 }
 
 func (m *module) Flush() bool {
+	for _, c := range m.opened {
+		if !m.f.w.breaks(openAtGate) {
+			c.shut()
+		}
+	}
+	m.opened = m.opened[:0]
 	left := true
 	for _, c := range m.sending {
 		left = c.flush(m) && left
@@ -144,6 +164,14 @@ func (m *module) Flush() bool {
 }
 
 func (m *module) Poll() bool {
+	if m.inCall {
+		if m.looks--; m.looks < 0 {
+			return false
+		}
+	}
+	if m.gone {
+		return false
+	}
 	moved := false
 	for i := 0; i < len(m.sending); i++ {
 		moved = m.sending[i].push(m) || moved
@@ -201,6 +229,9 @@ func (m *module) down(peer int) {
 
 func (m *module) Quiesce() {
 	m.quiesced = true
+	for _, c := range m.sending { // who is inside a call when the gate closes gets to its end first
+		c.finish()
+	}
 	for _, c := range m.sending {
 		if c.state == connSyn || c.state == connAccepted {
 			m.f.w.seen.halfOpen++
@@ -224,7 +255,8 @@ func (m *module) tearDown() {
 
 func (m *module) Quiet() bool {
 	for _, c := range m.out {
-		if (c.state == connSyn || c.state == connAccepted) && !m.f.w.breaks(quietWithHandshake) || len(c.batch)+len(c.rest)+len(c.held) > 0 {
+		if (c.state == connSyn || c.state == connAccepted) && !m.f.w.breaks(quietWithHandshake) ||
+			len(c.batch)+len(c.rest)+len(c.held) > 0 {
 			return false
 		}
 		if len(c.puts) > 0 && !m.f.w.breaks(quietWithPut) {
@@ -248,82 +280,10 @@ func (m *module) Continue() {
 func (m *module) Restart(env rpi.Env) ([]byte, error) {
 	m.sink = env.Sink
 	m.out = make(map[int]*conn)
-	m.sending, m.arriving, m.downs, m.told = nil, nil, nil, nil
+	m.sending, m.arriving, m.opened, m.downs, m.told = nil, nil, nil, nil, nil
+	m.plates, m.before = plates{}, m.plates
+	m.armed, m.woken = false, false
 	m.published, m.key, m.gets = make(map[uint64][]byte), 0, nil // keys are used again
 	m.quiesced = false
 	return []byte{2}, nil
-}
-
-func (m *module) Publish(_ int, buf []byte) (uint64, bool) {
-	if m.f.w.plan.direct == noDirect || m.f.w.rng.IntN(8) == 0 {
-		return 0, false
-	}
-	m.key++
-	m.published[m.key] = buf
-	return m.key, true
-}
-
-func (m *module) Withdraw(_ int, key uint64) { delete(m.published, key) }
-
-func (m *module) Write(peer int, key, off uint64, src []byte) bool {
-	w := m.f.w
-	c := m.conn(peer)
-	if w.rng.IntN(8) == 0 || c.state != connOpen || !w.ranks[peer].alive {
-		return false
-	}
-	w.seen.direct++
-	if w.plan.direct == copyAtOnce {
-		m.f.land(peer, key, off, src)
-		return true
-	}
-	m.wake(c)
-	c.puts = append(c.puts, put{key: key, off: off, data: slices.Clone(src), before: c.wr})
-	w.seen.puts++
-	c.jam = w.rng.IntN(3) == 0
-	return true
-}
-
-// land is the moment in which a direct write changes the peer's memory.
-func (f *fabric) land(peer int, key, off uint64, src []byte) {
-	if buf, ok := f.mods[peer].published[key]; ok && f.w.ranks[peer].alive {
-		f.w.touched(peer, "a direct write lands")
-		copy(buf[off:], src)
-	}
-}
-
-// dualModule is a module that also reads published buffers.
-type dualModule struct{ *module }
-
-// get is a direct read under way, which no transport may have.
-type get func()
-
-// asModule returns what the engine is given.
-func (m *module) asModule() rpi.Module {
-	if m.f.w.plan.dual {
-		return dualModule{m}
-	}
-	return m
-}
-
-func (m dualModule) DirectMin() int { return 128 }
-
-func (m dualModule) Read(peer int, key, off uint64, dst []byte) bool {
-	w := m.f.w
-	w.touched(m.rank, "memory of a peer is read")
-	if w.rng.IntN(8) == 0 || !w.ranks[peer].alive {
-		clear(dst) // it may hold anything
-		return false
-	}
-	buf, ok := m.f.mods[peer].published[key]
-	if !ok || off+uint64(len(dst)) > uint64(len(buf)) {
-		return false
-	}
-	w.seen.reads++
-	land := func() { copy(dst, buf[off:]) }
-	if w.breaks(readsInFlight) {
-		m.gets = append(m.gets, land)
-	} else {
-		land()
-	}
-	return true
 }

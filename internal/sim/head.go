@@ -2,25 +2,47 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// head is the job's head: the shipped machine, and a driver with a clock and
-// a storage that take their time.
+// head is one run of gorun: the shipped machine of a job's life, and a driver
+// with a clock, agents and a storage that take their time.
 type head struct {
-	m       *ckpt.Head
-	up      map[int32]bool
-	timer   uint64 // 0: none runs
-	due     int64  // in head time: steps in which the job was not being imaged
+	job     *joblife.Job
+	events  []joblife.Event
+	feeding bool
+	clocks  []clock
 	todo    []task
 	asked   map[uint64]request // not answered
-	last    int                // sequence number being committed
-	final   bool
+	base    int                // incarnations begun before this job
+	lives   [][]*node          // agents
+	nodes   []*node            // of the present life
+	from    []*image           // what the next life begins from
+	whole   bool               // they are of whole processes
+
+	last    int    // sequence number being committed
+	works   int    // of the storage
+	final   bool   // the ranks were released from Finalize
 	attempt uint32 // whose cut must hold: from Prepare or Close to Open or Revert
-	doomed  bool   // a rank has died: this incarnation is to end
+
+	stopping int // the last snapshot of the job, with which it is to end
+	verdicts int
+	verdict  joblife.Verdict
+	killed   map[int]bool // ranks that have died of themselves, in this life
+	cut      bool         // an agent was lost, in this life
+	told     bool         // a user has ended the job
+	ended    bool         // gorun is about to be gone
+}
+
+// clock is a timer, due in head time: steps in which the job was not being imaged.
+type clock struct {
+	id  uint64
+	due int64
 }
 
 // task is something that the head's driver has begun.
@@ -29,22 +51,25 @@ type task struct {
 	do func()
 }
 
-func (w *world) newHead() {
+// launch is a user who runs gorun: afresh, or to restart from images.
+func (w *world) launch(images []*image, whole bool) {
 	p := w.plan
-	cfg := ckpt.HeadConfig{Size: w.np, Incarnation: w.incarnation, AutoMillis: p.auto, FullEvery: p.fullEvery,
+	cfg := joblife.Config{Size: w.np, Restarts: w.rng.IntN(4), Built: true, LikelyMillis: 150_000, ConsequenceMillis: 300_000}
+	cfg.Ckpt = ckpt.HeadConfig{AutoMillis: p.auto, FullEvery: p.fullEvery,
 		PhaseMillis: 200_000 + 20_000*int64(w.np), AskMillis: 2_000 + 2_000*int64(w.np)}
 	if p.sparse {
-		cfg.SparseFrom = 1
+		cfg.Ckpt.SparseFrom = 1
 	}
 	if p.hurry {
-		cfg.PhaseMillis, cfg.AskMillis = 1+w.rng.Int64N(1500*int64(w.np)), 1+w.rng.Int64N(500)
+		cfg.Ckpt.PhaseMillis, cfg.Ckpt.AskMillis = 1+w.rng.Int64N(1500*int64(w.np)), 1+w.rng.Int64N(500)
 	} else if p.fault != noFault {
-		cfg.PhaseMillis, cfg.AskMillis = 4_000*int64(w.np), 1_000
+		cfg.Ckpt.PhaseMillis, cfg.Ckpt.AskMillis = 4_000*int64(w.np), 1_000
 	}
-	w.head = &head{m: ckpt.NewHead(cfg), up: make(map[int32]bool), asked: make(map[uint64]request)}
-	if w.breaks(initNotHeld) {
-		w.headStep(ckpt.HeadEvent{Type: ckpt.HvAllUp})
+	if w.breaks(causeNotAwaited) {
+		cfg.LikelyMillis, cfg.ConsequenceMillis = 1, 1
 	}
+	w.head = &head{job: joblife.New(cfg), asked: make(map[uint64]request), base: w.started, from: images, whole: whole}
+	w.feed(joblife.Event{Type: joblife.EvStart})
 }
 
 func (w *world) later(steps int, do func()) {
@@ -54,19 +79,48 @@ func (w *world) later(steps int, do func()) {
 // headTurn does what is due at the head.
 func (w *world) headTurn() {
 	h := w.head
-	for i := 0; i < len(h.todo); i++ {
-		if t := h.todo[i]; t.at <= w.now {
-			h.todo = append(h.todo[:i:i], h.todo[i+1:]...)
+	for i, t := range h.todo {
+		if t.at <= w.now {
+			h.todo = slices.Delete(h.todo, i, i+1)
 			t.do()
 			return
 		}
 	}
-	if h.timer != 0 && w.now-w.frozen >= h.due {
-		t := h.timer
-		h.timer = 0
-		w.logf("head: timer %d runs out", t)
-		w.headStep(ckpt.HeadEvent{Type: ckpt.HvTimeout, Timer: t})
+	for i, c := range h.clocks {
+		if w.now-w.frozen >= c.due {
+			h.clocks = slices.Delete(h.clocks, i, i+1)
+			w.logf("head: timer %d runs out", c.id)
+			w.feed(joblife.Event{Type: joblife.EvTimeout, Timer: c.id})
+			return
+		}
 	}
+}
+
+// life is the number of the present life, for events.
+func (w *world) life() int { return w.started - w.head.base }
+
+// feed feeds the machine; what is fed meanwhile comes after its actions.
+func (w *world) feed(ev joblife.Event) {
+	h := w.head
+	h.events = append(h.events, ev)
+	if h.feeding {
+		return
+	}
+	h.feeding = true
+	for len(h.events) > 0 {
+		ev := h.events[0]
+		h.events = h.events[1:]
+		for _, a := range h.job.Step(ev) {
+			w.headDo(&a)
+		}
+		w.crossing++
+	}
+	h.feeding = false
+}
+
+// feedCkpt answers the checkpoint machine of the present life.
+func (w *world) feedCkpt(ev ckpt.HeadEvent) {
+	w.feed(joblife.Event{Type: joblife.EvCkpt, Life: w.life(), Ckpt: ev})
 }
 
 // ask is a user's request.
@@ -78,90 +132,145 @@ func (w *world) ask(q request) {
 	if w.breaks(lateRequestTaken) && w.head.final {
 		return // taken, by a head whose ranks are gone
 	}
-	w.headStep(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: r})
+	w.feed(joblife.Event{Type: joblife.EvRequest, Request: r})
 }
 
-func (w *world) toHead(m oob.Msg) {
-	if m.Incarnation != w.incarnation && w.breaks(incarnationIgnored) {
-		m.Incarnation = w.incarnation
+// toHead hands a frame over that was sent in an incarnation.
+func (w *world) toHead(m oob.Msg, began int) {
+	h := w.head
+	if w.breaks(lifeIgnored) || w.breaks(incarnationIgnored) && m.Incarnation != w.incarnation {
+		began, m.Incarnation = w.started, w.incarnation
 	}
-	if m.Kind == oob.Up {
-		if m.Incarnation == w.incarnation {
-			w.upped(m.From)
+	life := began - h.base
+	if life < 1 {
+		if m.Incarnation == 0 {
+			return // said to a head that is gone
 		}
-		return
+		life = w.life() // said by a process that has been restored since
+	}
+	if m.From >= 0 && (w.breaks(consequenceTaken) && m.B == 1) && (m.Kind == oob.Failure || m.Kind == oob.AbortJob) {
+		m.B = 0
 	}
 	if w.breaks(failureRemembered) && m.Kind == oob.Failed {
 		m.A = 0
 	}
-	w.headStep(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: m})
+	agent := int(-2 - m.From)
+	if m.From >= 0 {
+		agent = w.agentOf(int(m.From))
+	}
+	if life == w.life() && m.Kind == oob.Spawn && m.A == oob.SpawnWaits {
+		w.ranks[m.From].made = true
+	}
+	w.feed(joblife.Event{Type: joblife.EvFrame, Life: life, Agent: agent, Msg: m})
 	if w.breaks(captureBeforeReady) && m.Kind == oob.Ready || w.breaks(commitBeforeWritten) && m.Kind == oob.Written {
 		for i := range w.np {
 			m.From = int32(i)
-			w.headStep(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: m})
+			w.feedCkpt(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: m})
 		}
 	}
-	if w.breaks(finalizeInAttempt) && m.Kind == oob.FinalizeWant && w.head.m.Busy() {
+	if w.breaks(finalizeInAttempt) && m.Kind == oob.FinalizeWant && h.job.Busy() {
 		w.send(oob.Msg{Kind: oob.FinalizeGo, From: oob.Head, To: m.From, Incarnation: w.incarnation})
 	}
 }
 
-func (w *world) upped(from int32) {
+func (w *world) headDo(a *joblife.Action) {
 	h := w.head
-	if h.up[from] {
+	switch a.Type {
+	case joblife.ActBegin:
+		w.begins()
+	case joblife.ActOrder:
+		w.ordered()
+	case joblife.ActSend:
+		w.headSends(a)
+	case joblife.ActKill:
+		w.later(200, w.node(a).die)
+	case joblife.ActTimer:
+		h.clocks = append(h.clocks, clock{a.Timer, w.now - w.frozen + a.Millis})
+	case joblife.ActStopTimer:
+		h.clocks = slices.DeleteFunc(h.clocks, func(c clock) bool { return c.id == a.Timer })
+	case joblife.ActCkpt:
+		w.storage(&a.Ckpt)
+	case joblife.ActSay:
+		w.logf("head: %s", a.Text)
+	case joblife.ActChoose:
+		w.chooses(a)
+	case joblife.ActVerdict:
+		w.judged(a)
+	case joblife.ActEnd:
+		h.ended = true
+		w.later(100, w.jobOver)
+	}
+}
+
+// headSends puts a frame on its way: to one rank, to all of an agent, or to the
+// agent itself.
+func (w *world) headSends(a *joblife.Action) {
+	h, m := w.head, a.Msg
+	n := w.node(a)
+	if !n.present() {
+		if m.Kind != oob.KillAll || m.B != oob.Goodbye {
+			w.violate("head: a frame %q to an agent of a life that is over", say(m))
+		}
+		w.later(100, n.goes)
 		return
 	}
-	h.up[from] = true
-	if len(h.up) == w.np {
-		w.headStep(ckpt.HeadEvent{Type: ckpt.HvAllUp})
-		for i := range w.np {
-			w.send(oob.Msg{Kind: oob.Running, From: oob.Head, To: int32(i), Incarnation: w.incarnation})
+	if n.gone {
+		w.violate("head: a frame %q to an agent that is gone", say(m))
+	}
+	switch m.Kind {
+	case oob.Prepare, oob.Close:
+		h.attempt = m.Attempt
+	case oob.Revert, oob.Open:
+		h.attempt = 0
+	case oob.FinalizeGo:
+		h.final = true
+	case oob.Running:
+		for _, r := range n.ranks {
+			m.To = int32(r)
+			w.send(m)
 		}
+		return
+	}
+	w.send(m)
+	if w.breaks(secondAttempt) && m.Kind == oob.Open {
+		m.Kind, m.Attempt = oob.Close, m.Attempt+1
+		w.send(m)
 	}
 }
 
-func (w *world) headStep(ev ckpt.HeadEvent) {
-	h := w.head
-	for _, a := range h.m.Step(ev) {
-		if w.head != h {
-			return // restarted meanwhile
-		}
-		w.headDo(a)
+// storing counts the storage's works.
+func (w *world) storing(n int) {
+	w.head.works += n
+	if !w.breaks(commitNotAwaited) {
+		w.feed(joblife.Event{Type: joblife.EvStoring, Works: w.head.works})
 	}
-	w.crossing++
 }
 
-func (w *world) headDo(a ckpt.HeadAction) {
+// work has the storage do something, which takes its time.
+func (w *world) work(steps int, do func() ckpt.HeadEvent) {
+	life := w.life()
+	w.storing(+1)
+	w.later(steps, func() {
+		w.feed(joblife.Event{Type: joblife.EvCkpt, Life: life, Ckpt: do()})
+		w.storing(-1)
+	})
+}
+
+// storage does what the checkpoint machine wants of it.
+func (w *world) storage(a *ckpt.HeadAction) {
 	h, p := w.head, w.plan
 	switch a.Type {
-	case ckpt.HactSend:
-		switch a.Msg.Kind {
-		case oob.Prepare, oob.Close:
-			h.attempt = a.Msg.Attempt
-		case oob.Revert, oob.Open:
-			h.attempt = 0
-		}
-		w.send(a.Msg)
-		if w.breaks(secondAttempt) && a.Msg.Kind == oob.Open {
-			a.Msg.Kind, a.Msg.Attempt = oob.Close, a.Msg.Attempt+1
-			w.send(a.Msg)
-		}
-	case ckpt.HactTimer:
-		h.timer, h.due = a.Timer, w.now-w.frozen+a.Millis
-	case ckpt.HactStopTimer:
-		h.timer = 0
 	case ckpt.HactFolder:
-		w.later(40, func() {
+		w.work(40, func() ckpt.HeadEvent {
 			if p.failIO && w.rng.IntN(8) == 0 {
-				w.headStep(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: "read-only file system"})
-				return
+				return ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: "read-only file system"}
 			}
 			seq := w.store.begin()
-			w.headStep(ckpt.HeadEvent{Type: ckpt.HvFolder, Seq: seq, Folder: fmt.Sprint(seq)})
+			return ckpt.HeadEvent{Type: ckpt.HvFolder, Seq: seq, Folder: fmt.Sprint(seq)}
 		})
 	case ckpt.HactCommit:
 		h.last = a.Seq
-		w.later(60, func() { w.commit(a.Seq) })
+		w.work(60, func() ckpt.HeadEvent { return w.commit(a.Seq) })
 	case ckpt.HactDiscard:
 		w.logf("head: discards %d", a.Seq)
 		if w.breaks(discardsCommitted) && len(w.store.committed) > 0 {
@@ -170,20 +279,16 @@ func (w *world) headDo(a ckpt.HeadAction) {
 		w.store.discard(w, a.Seq)
 	case ckpt.HactDone:
 		w.done(a.Done)
-	case ckpt.HactFinalized:
-		h.final = true
 	}
 }
 
-func (w *world) commit(seq int) {
-	ev := ckpt.HeadEvent{Type: ckpt.HvCommitted}
+func (w *world) commit(seq int) ckpt.HeadEvent {
 	if w.plan.failIO && w.rng.IntN(5) == 0 {
-		ev = ckpt.HeadEvent{Type: ckpt.HvCommitFailed, Err: "input/output error"}
 		w.logf("head: commit of %d fails", seq)
-	} else {
-		w.store.commit(w, seq)
+		return ckpt.HeadEvent{Type: ckpt.HvCommitFailed, Err: "input/output error"}
 	}
-	w.headStep(ev)
+	w.store.commit(w, seq)
+	return ckpt.HeadEvent{Type: ckpt.HvCommitted}
 }
 
 // done takes the answer to a request. Where nothing went wrong, an attempt
@@ -208,7 +313,7 @@ func (w *world) done(d ckpt.Done) {
 			w.seen.stayed++
 		}
 		if d.Stop {
-			w.later(60, func() { w.stopped(d.Seq) })
+			w.later(60, func() { w.stops(d.Seq) })
 		}
 		return
 	}
@@ -216,7 +321,7 @@ func (w *world) done(d ckpt.Done) {
 	if strings.Contains(d.Err, "protocol error") {
 		w.violate("request %d: %s", d.ID, d.Err)
 	}
-	if w.plan.quiet() && !strings.Contains(d.Err, "Finalize") && !strings.Contains(d.Err, "the job ends with") {
+	if w.plan.quiet() && !strings.Contains(d.Err, "the job is ending") && !strings.Contains(d.Err, "Finalize") && !strings.Contains(d.Err, "the job ends with") {
 		w.violate("request %d failed although nothing went wrong: %s", d.ID, d.Err)
 	}
 	w.seen.note(d.Err)

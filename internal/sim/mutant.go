@@ -7,7 +7,9 @@ package sim
 type Mutant int
 
 // The rules are those of docs/design.md; S is the part that comes before them
-// with the portable back-end, N what is special to images of whole processes.
+// with the portable back-end, N what is special to images of whole processes, C are
+// those of cells and short cuts, T those of teams and of callers that sleep, L the rules
+// of the job's life (package joblife).
 const (
 	None                 Mutant = iota
 	gateNotTaken                // 1: the driver says that the gate is closed; it is open
@@ -26,6 +28,29 @@ const (
 	quietWithPut                // 5: the transport is quiet with a direct write under way
 	readsInFlight               // 5: the transport says that a direct read is done when it is under way
 	slotsStay                   // 6: unread slots are not turned into private memory
+	halfAtGate                  // 6: a gate closes before a message begun in shared memory is whole
+	halfAsWhole                 // C: a message is delivered when half of it is there
+	partDropped                 // C: a message of which a part was shown is taken for delivered
+	partAsWhole                 // C: a part is shown as the whole message, before its length is final
+	shortBlind                  // C: the short cut takes whatever message is next
+	shortTakenTwice             // C: what the short cut has taken is delivered as well
+	shortTakenUncounted         // C: what the short cut takes is not counted
+	shortSentUncounted          // C: nor what it sends
+	openNotShut                 // C: messages are added to an open cell after another frame has followed
+	openAtGate                  // C: a cell stays open when the gate closes
+	alikeOneLost                // C: of several alike one more is taken for delivered than was
+	alikeOneTwice               // C: one less
+	boardNotSaved               // T: boards are not copied when the gate has closed
+	boardSavedEarly             // T: they are copied before it closes
+	turnAtGate                  // T: a caller goes on with its turn when the gate has closed and boards are copied
+	boardStale                  // T: boards of before a restart are read after it
+	toldRestored                // T: what was told of a turn before a restart is told again after it
+	ringForgotten               // T: who sees the end of a turn does not always wake those who sleep
+	askForgotten                // T: who waits for room on a board does not say so
+	wakeLost                    // T: a caller that sleeps is not woken when its request is done
+	linesUnnamed                // T: a line does not say of which team it is
+	linesNotAwaited             // T: a rank is saved at a Point before its lines have left, which takes long
+	apartUntold                 // T: a line does not say that its writer lacks sight of a board
 	captureBeforeReady          // 7: images are made when the first rank is ready
 	opensBeforeOthers           // 7: a rank's gate opens when its own image is made
 	commitBeforeWritten         // 7: the commit does not wait for all images
@@ -46,6 +71,14 @@ const (
 	finalizeNotRepeated         // N: a rank that comes back in Finalize does not say so again
 	revertForgets               // failed attempts: one rank is not told
 	discardsCommitted           // failed attempts: the folder removed is that of the last snapshot
+	lifeIgnored                 // L: frames of a life that is over are taken for this one's
+	reapedTooEarly              // L: an agent says of ranks that it is ending that they have ended
+	goneTooEarly                // L: an agent whose stream has ended counts as gone while its ranks live
+	commitNotAwaited            // L: a life is over although a commit is under way
+	consequenceTaken            // L: what a rank says of another's death is taken for the cause
+	causeNotAwaited             // L: a consequence does not wait for its cause
+	secondVerdict               // L: two decide that the job is over
+	letGoAlone                  // L: a restored rank goes on before all are restored
 	mutants
 )
 
@@ -53,11 +86,18 @@ var mutantNames = [...]string{
 	"none", "gate not taken", "gate window", "quiet with handshake", "deaf before draining",
 	"frames while closed", "flush skipped", "counts on leaving", "attempt ignored", "incarnation ignored",
 	"bookmark guessed", "reduction loses one", "drain cut short", "replies while draining", "quiet with put", "reads in flight",
-	"slots stay", "capture before ready", "opens before others", "commit before written", "second attempt",
+	"slots stay", "half at gate", "half as whole", "part dropped", "part as whole", "short blind", "short taken twice",
+	"short taken uncounted", "short sent uncounted",
+	"open not shut", "open at gate", "alike one lost", "alike one twice",
+	"board not saved", "board saved early", "turn at gate", "board stale",
+	"told restored", "ring forgotten", "ask forgotten", "wake lost", "lines unnamed", "lines not awaited", "apart untold",
+	"capture before ready", "opens before others", "commit before written", "second attempt",
 	"sockets before gate", "deadlines run on", "finalize not held", "finalize in attempt", "init not held",
 	"late request taken", "armed later", "target too low", "pending not seen", "saved forgotten",
 	"points stay armed", "failure remembered", "base not committed", "finalize not repeated",
 	"revert forgets", "discards committed",
+	"life ignored", "reaped too early", "gone too early", "commit not awaited", "consequence taken", "cause not awaited",
+	"second verdict", "let go alone",
 }
 
 func (m Mutant) String() string { return mutantNames[m] }

@@ -3,7 +3,7 @@ package sim
 import (
 	"bytes"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // oracle knows of every message whether it was sent and received, and in which
@@ -12,9 +12,11 @@ type oracle struct {
 	w     *world
 	order []uint64 // by event: when it was sent; 0: not yet
 	got   []bool
-	clock uint64
-	sends [][]int // by rank, in order of sending
-	gets  [][]int
+
+	entered []int // by step: how many members have begun it
+	clock   uint64
+	sends   [][]int // by rank, in order of sending
+	gets    [][]int
 }
 
 // match is a receive that is over: what it asked for and what it got.
@@ -28,7 +30,7 @@ type match struct {
 
 func newOracle(w *world) oracle {
 	n := len(w.prog.events)
-	return oracle{w: w, order: make([]uint64, n), got: make([]bool, n), sends: make([][]int, w.np), gets: make([][]int, w.np)}
+	return oracle{w: w, order: make([]uint64, n), got: make([]bool, n), entered: make([]int, len(w.prog.steps)), sends: make([][]int, w.np), gets: make([][]int, w.np)}
 }
 
 // of returns what the rank has sent and received, without its prologue's.
@@ -66,7 +68,7 @@ func (o *oracle) sent(e *event) {
 }
 
 // received checks one message that the program got.
-func (o *oracle) received(r *rank, e *event, c *call, st rpi.Status, buf []byte) {
+func (o *oracle) received(r *rank, e *event, c *call, st engine.Status, buf []byte) {
 	w := o.w
 	switch {
 	case o.order[e.id] == 0:

@@ -13,12 +13,14 @@ type outOfBand struct {
 }
 
 type pair struct {
-	msgs []oob.Msg
+	msgs []letter
 	on   bool // in active
 	slow int  // of so many turns it takes one; 0: each
 }
 
-func (w *world) put(from, to int32, m oob.Msg) {
+func (w *world) put(from, to int32, m oob.Msg) { w.putLetter(from, to, letter{m, w.started}) }
+
+func (w *world) putLetter(from, to int32, m letter) {
 	o := &w.oob
 	p := o.pairs[[2]int32{from, to}]
 	if p == nil {
@@ -68,13 +70,13 @@ func (w *world) deliver() {
 		o.active[i] = o.active[len(o.active)-1]
 		o.active = o.active[:len(o.active)-1]
 	}
-	w.arrive(m)
+	w.arrive(m.Msg, m.began)
 	if w.rng.IntN(64) == 0 {
-		w.arrive(m) // twice: must be harmless
+		w.arrive(m.Msg, m.began) // twice: must be harmless
 	}
 }
 
-func (w *world) arrive(m oob.Msg) {
+func (w *world) arrive(m oob.Msg, began int) {
 	if w.log != nil {
 		w.logf("%s -> %s: %s", party(m.From), party(m.To), say(m))
 	}
@@ -83,19 +85,25 @@ func (w *world) arrive(m oob.Msg) {
 		return
 	}
 	if m.To == oob.Head {
-		w.toHead(m)
+		w.toHead(m, began)
 		return
 	}
-	r := w.ranks[m.To]
-	if !r.alive || !r.up {
-		if m.Kind == oob.Revert {
-			r.intercepts(&m)
+	if m.To < oob.Head {
+		if began == w.started {
+			w.head.nodes[-2-m.To].takes(&m)
 		}
 		return
 	}
+	r := w.ranks[m.To]
 	if m.Kind == oob.Running {
 		if m.Incarnation == w.incarnation {
 			r.app.released = true
+		}
+		return
+	}
+	if !r.alive || !r.up {
+		if m.Kind == oob.Revert {
+			r.intercepts(&m)
 		}
 		return
 	}

@@ -17,18 +17,21 @@ type plan struct {
 	collective          bool
 	neighbours          bool // ranks talk to their next two only
 	huge                bool // some messages need several frames or segments
+	teams               int  // of ranks that take steps together
+	manySteps           bool
+	rooted              bool // in most steps they do not all wait for all
 	fault               fault
 
 	sparse bool
 	agents int
 
-	eager   int  // of the transport, bytes
-	window  int  // bytes that a connection holds
-	batches bool // small messages are held back
-	slots   bool // some whole messages are left in shared memory
-	direct  directMode
-	dual    bool // it reads them, too
-	landing int  // a direct write under way lands in one of so many polls
+	eager  int // of the transport, bytes
+	shape  shape
+	moves  bool // after a restart it has another shape
+	calls  bool // some messages are sent and received by calls that block
+	strict bool // such a call does not look as long as nothing wakes it
+	alone  bool // hardly any progress is made outside of calls
+	alike  bool // many messages in a row have one length
 
 	requests []request
 	stops    bool // some requests are checkpoint-and-stop
@@ -44,21 +47,15 @@ type plan struct {
 	fullEvery    int
 }
 
-// directMode says how the transport writes into published buffers.
-type directMode uint8
-
-const (
-	noDirect    directMode = iota
-	copyAtOnce             // shared memory: done on return
-	putInFlight            // remote: lands later, in order with what is sent after it
-)
-
 type request struct {
 	at   float64 // share of the program's messages received, from which on it may come
 	wait int64   // steps after that
 	mode uint64  // oob.ModeSelf ...
 	stop bool
 }
+
+// waits reports whether most receives are calls that wait for one message.
+func (p *plan) waits() bool { return p.calls && p.alone }
 
 // quiet reports whether nothing was planned that makes an attempt fail.
 func (p *plan) quiet() bool {
@@ -86,13 +83,13 @@ func newPlan(rng *rand.Rand) *plan {
 	p.prologue, p.collective, p.neighbours = !one(3), one(3), one(3)
 	p.sparse, p.agents = one(2), 1+rng.IntN(min(3, p.np))
 	p.eager = 64 + rng.IntN(300)
-	p.window = []int{60, 200, 1000, 1 << 16}[rng.IntN(4)]
-	p.batches, p.slots, p.direct = one(2), one(2), directMode(rng.IntN(3))
-	p.dual = p.direct != noDirect && one(2)
-	p.landing = []int{2, 12, 80}[rng.IntN(3)]
-	if p.huge = p.np <= 4 && one(60); p.huge {
-		p.window = 1 << 18
+	p.huge = p.np <= 4 && one(60)
+	p.calls, p.strict, p.alone, p.alike, p.moves = one(2), one(2), one(3), one(4), one(2)
+	if p.np > 1 && p.np <= 12 && one(3) {
+		p.teams = 1 + rng.IntN(2)
+		p.manySteps, p.rooted = p.np <= 5 && one(6), one(3)
 	}
+	p.shape = newShape(rng, p)
 	p.draw(rng, one)
 	return p
 }
@@ -125,6 +122,22 @@ func (p *plan) draw(rng *rand.Rand, one func(int) bool) {
 	slices.SortFunc(p.requests, func(a, b request) int { return cmp.Compare(a.at, b.at) })
 	p.lateInit = one(4)
 	p.slowCopy = one(4)
+	if p.teams > 0 && one(2) {
+		p.tour(rng)
+	}
+}
+
+// tour lets whole processes come back again and again, each time over another
+// transport, and soon be asked for something else.
+func (p *plan) tour(rng *rand.Rand) {
+	p.requests, p.stops, p.moves, p.deaths, p.fault = nil, true, true, 0, noFault
+	next := []uint64{oob.ModeSelf, oob.ModeSelf, oob.ModeNative, oob.ModeAuto}
+	for range 2 + rng.IntN(3) {
+		at := rng.Float64() - 0.1
+		p.requests = append(p.requests, request{at: at, wait: rng.Int64N(100 * int64(p.np)), mode: oob.ModeNative, stop: true},
+			request{at: at, wait: rng.Int64N(40 * int64(p.np)), mode: next[rng.IntN(len(next))], stop: rng.IntN(4) == 0})
+	}
+	slices.SortStableFunc(p.requests, func(a, b request) int { return cmp.Compare(a.at, b.at) })
 }
 
 func (p *plan) String() string {

@@ -19,8 +19,10 @@ type program struct {
 	np, threads, rounds int
 	events              []event
 	// ops lists by rank, round+1 (0 is the prologue) and goroutine.
-	ops [][][][]op
-	acc [][]uint64 // by rank and round: what it must be when the round begins; last: the result
+	ops   [][][][]op
+	teams []team
+	steps []step
+	acc   [][]uint64 // by rank and round: what it must be when the round begins; last: the result
 }
 
 // family says which receives a message is for.
@@ -61,6 +63,7 @@ const (
 
 type op struct {
 	ev    int
+	step  int // one more than its number; 0: an event
 	send  bool
 	style style
 	src   int // receives: as asked for
@@ -90,6 +93,7 @@ func newProgram(rng *rand.Rand, p *plan) *program {
 	if p.prologue {
 		g.ring()
 	}
+	g.makeTeams(rng, p)
 	var late []int // events to be received in a later round
 	for k := range g.rounds {
 		late = g.round(rng, p, k, late)
@@ -131,7 +135,15 @@ func (g *program) round(rng *rand.Rand, p *plan, k int, late []int) []int {
 	if p.collective && rng.IntN(2) == 0 {
 		g.dissemination(rng, p, k)
 	}
-	for range 1 + rng.IntN(p.density) {
+	g.together(rng, p, k)
+	for i := range 1 + rng.IntN(p.density) {
+		if i%4 == 1 {
+			g.together(rng, p, k)
+		}
+		if p.alike && g.np > 1 && rng.IntN(2) == 0 {
+			g.burst(rng, p, k)
+			continue
+		}
 		e := g.event(rng, p, k)
 		g.events = append(g.events, e)
 		g.sendOf(rng, &g.events[e.id])
@@ -145,6 +157,28 @@ func (g *program) round(rng *rand.Rand, p *plan, k int, late []int) []int {
 	}
 	g.mixed(k, first)
 	return still
+}
+
+// burst is several messages of one envelope and most often of one length.
+func (g *program) burst(rng *rand.Rand, p *plan, k int) {
+	t := rng.IntN(g.threads)
+	e := event{src: rng.IntN(g.np), sround: k, rround: k, ctx: context(famExact, k), tag: int32(t*8 + rng.IntN(g.threads)), size: 8 << rng.IntN(2)}
+	e.dst = (e.src + 1 + rng.IntN(g.np-1)) % g.np
+	posted := style(rng.IntN(3)) // most often all receives are posted early
+	size := e.size
+	for range 2 + rng.IntN(10) {
+		e.id = len(g.events)
+		if e.size = size; rng.IntN(8) == 0 {
+			e.size = 100 // which is not alike
+		}
+		g.events = append(g.events, e)
+		g.add(e.src, k, g.sender(rng, &e), op{ev: e.id, send: true, style: deferred})
+		o := op{ev: e.id, src: e.src, tag: e.tag}
+		if posted != blocking {
+			o.style = deferred
+		}
+		g.add(e.dst, k, g.receiver(&e), o)
+	}
 }
 
 func (g *program) event(rng *rand.Rand, p *plan, k int) event {
@@ -166,6 +200,9 @@ func (g *program) event(rng *rand.Rand, p *plan, k int) event {
 	}
 	if p.huge && rng.IntN(20) == 0 {
 		e.size = 300_000 + rng.IntN(900_000)
+	}
+	if p.waits() && rng.IntN(4) > 0 {
+		e.fam, e.size = famExact, 8+rng.IntN(150)
 	}
 	e.sync = rng.IntN(6) == 0
 	if e.src == e.dst {
@@ -219,7 +256,14 @@ func (g *program) receive(rng *rand.Rand, p *plan, e *event) {
 	if e.fam == famTag || e.fam == famAny {
 		o.tag = wild
 	}
-	switch rng.IntN(6) {
+	n := 6
+	if p.calls {
+		n = 12
+	}
+	if p.waits() {
+		n = 40
+	}
+	switch rng.IntN(n) {
 	case 0:
 		o.style = probed
 	case 1:
@@ -305,6 +349,11 @@ func (g *program) result() {
 			arriving[e.rround] = append(arriving[e.rround], i)
 		}
 	}
+	steps := make([][]step, g.rounds)
+	for i := range g.steps {
+		s := g.steps[i]
+		steps[s.round] = append(steps[s.round], s)
+	}
 	for k := range g.rounds {
 		for r := range g.np {
 			g.acc[r][k+1] = nextRound(g.acc[r][k])
@@ -312,6 +361,12 @@ func (g *program) result() {
 		for _, i := range arriving[k] {
 			e := &g.events[i]
 			g.acc[e.dst][k+1] += g.digest(e)
+		}
+		for i := range steps[k] {
+			s := &steps[k][i]
+			for place, r := range g.teams[s.team].members {
+				g.acc[r][k+1] += g.gain(s, place)
+			}
 		}
 	}
 }

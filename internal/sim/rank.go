@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -15,13 +16,17 @@ type rank struct {
 	up    bool // in the job: Init has returned
 	left  bool // has passed Finalize
 
+	stands   bool // has lost a peer, and waits for the restart
+	made     bool // the head knows that it is restored
+	reaped   bool // its agent has told of its end
 	reviving bool // come back from an image, not yet going on
 
-	e   *rpi.Engine
+	e   *engine.Engine
 	mod *module
 	m   *ckpt.Rank
 
 	app    app
+	caller caller
 	points points
 	drv    driver
 	agent  imager // its agent
@@ -33,6 +38,7 @@ type app struct {
 	saved
 	stage    stage
 	threads  []thread
+	teams    []member
 	sum      uint64 // of the digests received in this round
 	released bool   // Init has returned
 	broken   error  // a call failed because a peer died: the program stops there
@@ -75,19 +81,20 @@ type points struct {
 type thread struct {
 	ops     []op
 	next    int
+	calling bool    // it is the rank's caller
 	call    *call   // the one it is blocked in
 	pending []*call // started, to be completed at the end of the round
 	over    []*call // to be completed at the end of the next round
 	found   bool    // a probe has found the message of ops[next]
-	st      rpi.Status
-	mprobe  rpi.Message
+	st      engine.Status
+	mprobe  engine.Message
 	window  bool // mutant: has passed the gate's check, and calls whatever happens now
 }
 
 // call is one operation under way.
 type call struct {
 	op   op
-	req  rpi.Request
+	req  engine.Request
 	buf  []byte
 	post uint64
 }
@@ -116,7 +123,7 @@ type write struct {
 func newRank(w *world, id int) *rank {
 	r := &rank{w: w, id: id, alive: true}
 	r.mod = w.net.mods[id]
-	r.e = rpi.New(rpi.Config{Rank: id, Size: w.np, Modules: []rpi.Module{r.mod.asModule()}, Manual: true})
+	r.e = engine.New(engine.Config{Rank: id, Size: w.np, Local: 1 << 20, Modules: r.mod.modules(), Manual: true})
 	if _, err := r.mod.Start(rpi.Env{Rank: id, Size: w.np, Incarnation: w.incarnation, Sink: r.e.Sink(0)}); err != nil {
 		w.violate("rank %d: module does not start: %v", id, err)
 	}
@@ -124,22 +131,31 @@ func newRank(w *world, id int) *rank {
 	r.m = ckpt.NewRank(id, w.np, w.incarnation, w.plan.sparse)
 	r.app.history = make(map[uint64][]match)
 	r.app.threads = make([]thread, w.plan.threads)
+	r.app.teams = make([]member, len(w.prog.teams))
 	return r
 }
 
 // init enters the job; the program begins when the head says that all have.
 func (r *rank) init() {
 	r.up = true
+	r.w.send(oob.Msg{Kind: oob.Hello, From: int32(r.id), To: oob.Head, Incarnation: r.w.incarnation, A: oob.VersionMin, B: oob.VersionMax, Data: []byte("{}")})
 	r.w.send(oob.Msg{Kind: oob.Up, From: int32(r.id), To: oob.Head, Incarnation: r.w.incarnation})
 }
 
 // step does one small thing, chosen at random.
 func (r *rank) step() {
+	if r.w.breaks(boardSavedEarly) && r.w.rng.IntN(32) == 0 && !r.e.GateClosed() {
+		r.mod.early = r.mod.plates.remember()
+	}
 	if r.agent.busy() && r.w.rng.IntN(3) == 0 {
 		r.agent.turn(r)
 		return
 	}
 	if !r.alive || r.left {
+		return
+	}
+	if r.app.broken != nil && !r.stands && r.w.rng.IntN(16) == 0 {
+		r.givesUp()
 		return
 	}
 	if r.reviving {
@@ -158,11 +174,14 @@ func (r *rank) step() {
 	case 0:
 		r.drive()
 	case 1:
-		if !r.e.GateClosed() {
+		switch {
+		case r.e.GateClosed():
+			r.drive()
+		case r.caller.where == nowhere && (!r.w.plan.alone || r.w.rng.IntN(16) == 0): // else who leads makes progress for all
 			r.e.Progress()
-			return
+		default:
+			r.program()
 		}
-		r.drive()
 	default:
 		r.program()
 	}

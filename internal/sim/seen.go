@@ -12,7 +12,11 @@ type Seen struct {
 	saved, restarts, restored, revived, deaths                  int
 	closings, halfOpen, tornDown, partial, cut, batched         int
 	slots, direct, puts, reads, deadSockets, pendingAtPoint     int
+	calls, whole, enough, short, taken, halves, parts, alike    int
+	teams, turns, stepsByMessage, over, rings, asks, lines      int
+	midSleep, midTurn                                           int
 	midFrame, midCall, fellBack, stayed, incremental            int
+	again, interrupted, cutLinks, gaveUp                        int
 	finalize, deadline, storage, failedCommit, rankDied, aborts int
 }
 
@@ -29,7 +33,10 @@ func (s *Seen) counts() []*int {
 	return []*int{
 		&s.commits, &s.answered, &s.refused, &s.saved, &s.restarts, &s.restored, &s.revived, &s.deaths,
 		&s.closings, &s.halfOpen, &s.tornDown, &s.partial, &s.cut, &s.batched, &s.slots, &s.direct, &s.puts, &s.reads,
+		&s.calls, &s.whole, &s.enough, &s.short, &s.taken, &s.halves, &s.parts, &s.alike,
+		&s.teams, &s.turns, &s.stepsByMessage, &s.over, &s.rings, &s.asks, &s.lines, &s.midSleep, &s.midTurn,
 		&s.deadSockets, &s.pendingAtPoint, &s.midFrame, &s.midCall, &s.fellBack, &s.stayed, &s.incremental,
+		&s.again, &s.interrupted, &s.cutLinks, &s.gaveUp,
 		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
 }
@@ -38,10 +45,14 @@ var seenNames = []string{
 	"snapshots committed", "requests answered with a snapshot", "requests refused or failed", "messages saved with an image",
 	"restarts after a death", "restarts from a snapshot", "whole processes brought back", "deaths",
 	"gates closed", "handshakes in progress at a closing gate", "handshakes torn down", "frames cut by the sender",
-	"frames cut at the receiver", "frames held back in batches", "frames in shared slots", "direct writes", "direct writes in flight", "direct reads",
+	"frames cut at the receiver", "frames held back in batches", "messages left in cells", "direct writes", "direct writes in flight", "direct reads",
+	"calls that may block", "frames delivered at one go", "times that the engine had enough", "messages sent by the short cut", "messages taken by the short cut",
+	"messages shown by halves", "parts taken", "messages delivered with others alike",
+	"teams made", "turns of teams", "steps by messages", "teams that were over", "sleepers rung", "times that room was asked for", "lines that came as frames",
+	"gates closed with a caller asleep", "gates closed in the middle of a turn",
 	"dead sockets while imaged", "requests pending at a Point", "gates closed in the middle of an arriving frame",
 	"gates closed with a goroutine in a call", "ranks that fell back to a native image", "auto requests answered with portable images",
-	"images built on others", "attempts ended by Finalize", "attempts ended by a deadline",
+	"images built on others", "lives begun again by the head", "jobs ended by a user", "streams to agents cut", "ranks that gave up after a death", "attempts ended by Finalize", "attempts ended by a deadline",
 	"attempts ended by storage", "commits failed", "attempts ended by a death", "attempts given up by a rank",
 }
 
@@ -60,6 +71,12 @@ func (s *Seen) closed(r *rank) {
 		if c.body || c.nhead > 0 {
 			s.midFrame++
 			break
+		}
+	}
+	if r.caller.where == atGate {
+		s.midSleep++
+		if r.caller.turn {
+			s.midTurn++
 		}
 	}
 	for i := range r.app.threads {

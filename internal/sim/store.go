@@ -2,9 +2,10 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // image is one rank's image. The portable kind holds what a program registers
@@ -14,7 +15,7 @@ type image struct {
 	rank     int
 	self     bool
 	state    saved
-	messages []rpi.Saved
+	messages []engine.Saved
 	sent     []uint64 // the engine's counts at the cut
 	recv     []uint64
 	sends    []int // events this rank has sent, in order, and received: the oracle's
@@ -31,8 +32,9 @@ type store struct {
 }
 
 type snapshot struct {
-	seq    int
-	images []*image
+	seq         int
+	incarnation uint64 // whose
+	images      []*image
 }
 
 func (s *store) begin() int {
@@ -53,7 +55,7 @@ func (s *store) commit(w *world, seq int) {
 	if len(f) != w.np {
 		w.violate("snapshot %d is committed with %d of %d images", seq, len(f), w.np)
 	}
-	snap := snapshot{seq: seq, images: make([]*image, w.np)}
+	snap := snapshot{seq: seq, incarnation: w.incarnation, images: make([]*image, w.np)}
 	for r, img := range f {
 		snap.images[r] = img
 	}
@@ -102,6 +104,9 @@ func (w *world) imageOf(r *rank, self bool) (*image, error) {
 	}
 	var err error
 	img.messages, err = r.e.Saved()
+	if cut := (*engine.CutError)(nil); errors.As(err, &cut) && w.hopeful(r) {
+		w.violate("rank %d is saved at a Point, and its team is in the middle of a turn: %v", r.id, err)
+	}
 	return img, err
 }
 

@@ -14,7 +14,8 @@ var kindNames = map[oob.Kind]string{
 	oob.Close: "close", oob.Dests: "dests", oob.Senders: "senders", oob.Bookmark: "bookmark",
 	oob.Ready: "ready", oob.Capture: "capture", oob.Captured: "captured", oob.Open: "open",
 	oob.Progress: "progress", oob.Written: "written", oob.Failed: "failed", oob.Revert: "revert",
-	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit",
+	oob.Hello: "hello", oob.Spawn: "spawned", oob.Exit: "exit", oob.Failure: "failing", oob.AbortJob: "abort", oob.KillAll: "kill", oob.Signal: "signal", oob.Start: "let go",
+	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit", oob.Look: "look", oob.Seen: "seen",
 }
 
 func party(i int32) string {

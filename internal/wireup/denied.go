@@ -9,14 +9,14 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// denials says which parameters a transport cannot heed between those that it carries:
-// each reason once, as each has a remedy of its own. Two ranks may have one each.
+// denials says which parameters a transport cannot heed between the ranks that it carries. It gives each reason
+// once, because each has its own remedy. Two ranks may have one reason each.
 func (h *Head) denials(name string) (notes []string, unusual bool) {
 	t := h.transport(name)
 	if t.denied == nil {
 		return nil, false
 	}
-	whole := map[uint16][]int{} // ranks that can with nobody, by reason
+	whole := map[uint16][]int{} // by reason: ranks that it denies with all peers
 	pairs := map[uint16][][2]int{}
 	for r := range h.size {
 		peers, all := h.deniedTo(t, r)
@@ -38,7 +38,7 @@ func (h *Head) denials(name string) (notes []string, unusual bool) {
 	return notes, len(notes) > 0
 }
 
-// places names ranks, and those pairs that none of them is in.
+// places names ranks, and those pairs that contain none of them.
 func places(ranks []int, pairs [][2]int) string {
 	var all []string
 	if ranks != nil {
@@ -55,8 +55,8 @@ func places(ranks []int, pairs [][2]int) string {
 	return strings.Join(all, " and ")
 }
 
-// deniedTo returns the peers of a rank with which it cannot heed a parameter, and
-// whether these are all that the transport carries for it, for the same reason.
+// deniedTo returns the peers with which a rank cannot heed a parameter. all reports whether the transport
+// carries no other peers for that rank, and the reason is the same for all.
 func (h *Head) deniedTo(t *transport, r int) (peers []int, all bool) {
 	all = true
 	for p := range h.size {
@@ -72,8 +72,7 @@ func (h *Head) deniedTo(t *transport, r int) (peers []int, all bool) {
 	return peers, all && len(peers) > 0
 }
 
-// Late takes what a rank has found out since the ranks are connected, and says it for
-// people.
+// Late takes what a rank has found out after the ranks were connected. It returns it as text for people.
 func (h *Head) Late(rank int, m *oob.Msg) (notes []string, err error) {
 	var info oob.ReachInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil {

@@ -1,6 +1,5 @@
-// Package wireup is how the ranks of a job agree which transport carries what
-// between which of them: the head's share, pure logic. A rank's share is in
-// package job.
+// Package wireup lets the ranks of a job agree which transport carries what between which of them. It is the
+// head's share, and pure logic. A rank's share is in package job.
 //
 //	rank                          head
 //	 Address  -------------->            of the transports it has opened
@@ -10,11 +9,10 @@
 //	                                     open more of them and begin again with Address
 //	 Up       -------------->
 //
-// Two ranks use the first transport, by preference, by which each reaches the
-// other. A failure that only one of them sees, such as memory of the other that
-// it must not map, is told to the other, which forgoes the transport for this
-// peer: a choice that the two made by themselves could differ.
+// Two ranks use the first transport, by preference, by which each reaches the other. Sometimes only one of them
+// sees a failure: it must not map the other's memory, for example. Then the other is told, and forgoes the
+// transport for this peer. If the two chose by themselves, they could differ.
 //
-// Ranks of a job on one node open the transport that they prefer, and others
-// only if that does not join everybody; one that nobody needs costs nothing.
+// Ranks of a job on one node open the transport that they prefer. They open others only if that one does not
+// join everybody. A transport that nobody needs costs nothing.
 package wireup

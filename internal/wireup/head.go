@@ -9,36 +9,35 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// OtherNode is why a transport within a node does not reach a rank.
+// OtherNode is the reason why a transport within a node does not reach a rank.
 const OtherNode = "on different nodes"
 
-// Head collects what the ranks say of their transports and decides for each
-// pair.
+// Head collects what the ranks say about their transports, and decides for each pair.
 type Head struct {
 	size       int
 	order      []string // transports by preference
 	transports []*transport
 	ranks      []rank
-	reasons    []string // why one does not reach another; 0 is none
+	reasons    []string // why a rank does not reach another, by number; 0 is no reason
 	numbers    map[string]uint16
 	addresses  []map[string][]byte // of this round
-	got        int                 // of what all are to send
+	got        int                 // how many ranks have sent this round's message
 }
 
-// rank is what is known of one.
+// rank describes one rank.
 type rank struct {
 	left   bool // it has not opened all transports
 	failed map[string]string
 }
 
-// transport is how far one reaches.
+// transport tells how far one transport reaches.
 type transport struct {
 	name  string
 	fresh bool     // opened in this round
 	open  []bool   // by rank
 	why   []uint16 // by rank and peer: the reason why the rank does not reach the peer, 0 if it does
-	// denied is the reason, by rank and peer, why a parameter cannot be heeded between them,
-	// 0 if there is none; nil: all can be.
+	// denied is, by rank and peer, the reason why a parameter cannot be heeded between them; 0 if it can. nil:
+	// all can be heeded.
 	denied []uint16
 }
 
@@ -50,8 +49,7 @@ func New(size int) *Head {
 	}
 }
 
-// Address takes the addresses of a rank. When all are there it returns what is
-// to be sent to every rank.
+// Address takes the addresses of a rank. When all have come, it returns the message for every rank.
 func (h *Head) Address(rank int, m *oob.Msg) (*oob.Msg, error) {
 	var info oob.AddressInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil {
@@ -80,14 +78,13 @@ func (h *Head) all() bool {
 func message(kind oob.Kind, v any) *oob.Msg {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of our own types, which always can be
+		panic(err) // cannot happen: these are our own types
 	}
 	return &oob.Msg{Kind: kind, From: oob.Head, Data: data}
 }
 
-// Reach takes how far the transports of a rank reach. When all have told it
-// returns what is to be sent to every rank; done says that they are connected
-// with that. An error names two ranks that cannot be.
+// Reach takes how far the transports of a rank reach. When all have told, it returns the message for every
+// rank. done reports that this message connects them. An error names two ranks that cannot be connected.
 func (h *Head) Reach(rank int, m *oob.Msg) (reply *oob.Msg, done bool, err error) {
 	var info oob.ReachInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil {
@@ -170,7 +167,7 @@ func (h *Head) reaches(t *transport, a, b int) bool {
 	return t.open[a] && t.open[b] && t.why[a*h.size+b] == 0
 }
 
-// symmetric tells, by rank, which peers do not reach it though it reaches them.
+// symmetric returns, by rank, the peers that do not reach it although it reaches them.
 func (h *Head) symmetric() map[int][]oob.Unreached {
 	forgo := map[int][]oob.Unreached{}
 	for _, t := range h.transports {
@@ -192,7 +189,7 @@ func (h *Head) symmetric() map[int][]oob.Unreached {
 	return forgo
 }
 
-// route is the transport between two ranks, nil if there is none.
+// route returns the transport between two ranks, or nil.
 func (h *Head) route(a, b int) *transport {
 	for _, t := range h.transports {
 		if h.reaches(t, a, b) && h.reaches(t, b, a) {
@@ -202,8 +199,7 @@ func (h *Head) route(a, b int) *transport {
 	return nil
 }
 
-// unjoined finds two ranks without a transport, if there are any such that no
-// further one can be opened.
+// unjoined finds two ranks without a transport between them, preferably two that can open no further one.
 func (h *Head) unjoined() (a, b int, found bool) {
 	for i := range h.size {
 		for k := range i {
@@ -219,7 +215,7 @@ func (h *Head) unjoined() (a, b int, found bool) {
 	return a, b, found
 }
 
-// cannot says why two ranks cannot be joined, and what to do about it.
+// cannot returns the error about two ranks that cannot be connected, with the remedy.
 func (h *Head) cannot(a, b int) error {
 	var why []string
 	for _, name := range h.order {

@@ -9,8 +9,8 @@ import (
 // Summary says which transport carries what, for people.
 type Summary struct {
 	Uses  []Use    `json:"uses"`
-	Notes []string `json:"notes,omitempty"` // why a transport that is preferred does not carry all
-	// Unusual tells that some of the notes are about more than where ranks are.
+	Notes []string `json:"notes,omitempty"` // why a preferred transport does not carry everything
+	// Unusual tells that some notes are about more than the nodes that ranks are on.
 	Unusual bool `json:"unusual,omitempty"`
 }
 
@@ -29,7 +29,7 @@ func (s *Summary) Names() []string {
 	return names
 }
 
-// String is what Uses says, in one line.
+// String returns Uses in one line.
 func (s *Summary) String() string {
 	if len(s.Uses) == 1 {
 		return s.Uses[0].Transport
@@ -41,7 +41,7 @@ func (s *Summary) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Summary is for when the ranks are connected.
+// Summary returns the outcome, once the ranks are connected.
 func (h *Head) Summary() Summary {
 	var s Summary
 	carried := h.carried()
@@ -78,7 +78,7 @@ func (h *Head) carried() map[string]int {
 	return n
 }
 
-// notes says why a transport does not carry all that those preferred to it left.
+// notes says why a transport does not carry everything that the transports preferred to it have left.
 func (h *Head) notes(name string) (notes []string, unusual bool) {
 	say := func(format string, args ...any) {
 		notes = append(notes, name+": "+fmt.Sprintf(format, args...))
@@ -108,9 +108,8 @@ func (h *Head) notes(name string) (notes []string, unusual bool) {
 	return notes, unusual
 }
 
-// apart returns the pairs of ranks that both have a transport and do not reach
-// each other with it, nor with one preferred to it: how many are on different
-// nodes, and which are not.
+// apart returns the pairs of ranks that both have a transport and reach each other neither with it nor with one
+// preferred to it. Pairs on different nodes are only counted, in away.
 func (h *Head) apart(name string) (away int, pairs [][2]int) {
 	t := h.transport(name)
 	for a := range h.size {
@@ -128,7 +127,7 @@ func (h *Head) apart(name string) (away int, pairs [][2]int) {
 	return away, pairs
 }
 
-// failures are the ranks that cannot use a transport at all, by what they say.
+// failures returns the ranks that cannot use a transport at all, by their reasons.
 func (h *Head) failures(name string) map[string][]int {
 	all := map[string][]int{}
 	for r := range h.ranks {
@@ -139,7 +138,7 @@ func (h *Head) failures(name string) map[string][]int {
 	return all
 }
 
-// star takes the rank that is in the most pairs out of them.
+// star removes from the pairs the rank that is in most of them.
 func star(pairs [][2]int) (centre int, others []int, rest [][2]int) {
 	in := map[int]int{}
 	for _, p := range pairs {
@@ -165,7 +164,7 @@ func star(pairs [][2]int) (centre int, others []int, rest [][2]int) {
 	return centre, others, rest
 }
 
-// Ranks names ranks, which are in order: "rank 3", "ranks 0-3, 7".
+// Ranks names ranks, given in order: "rank 3", "ranks 0-3, 7".
 func Ranks(ranks []int) string {
 	var b strings.Builder
 	for i := 0; i < len(ranks); {

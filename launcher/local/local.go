@@ -1,5 +1,5 @@
-// Package local is the resource manager of one machine: agents are children of
-// the head, each in a process group of its own, and speak over a socket pair.
+// Package local is the resource manager of one machine. Agents are children of the head, each in a
+// process group of its own, and speak over a socket pair.
 package local
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"syscall"
 
+	"github.com/gorun-mpi/gorun/internal/launch/orphans"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/launcher"
 )
@@ -21,6 +22,9 @@ func (Manager) Name() string { return "local" }
 // Start runs this program again as an agent, with the socket as descriptor
 // launcher.AgentFD. The group of its own keeps a terminal's ^C for the head.
 func (Manager) Start(i, n int) (launcher.Agent, error) {
+	if err := orphans.Adopt(); err != nil {
+		return nil, err
+	}
 	ours, theirs, err := oob.Pair()
 	if err != nil {
 		return nil, err
@@ -33,33 +37,38 @@ func (Manager) Start(i, n int) (launcher.Agent, error) {
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{f}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	if err := orphans.Start(cmd); err != nil {
 		syscall.Close(ours)
 		return nil, fmt.Errorf("agent %d: %w", i, err)
 	}
-	conn, err := oob.NewConn(ours)
+	stream, err := oob.Socket(ours)
 	if err != nil {
 		cmd.Process.Kill()
-		cmd.Wait()
+		orphans.Wait(cmd)
 		return nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
 	}
-	return &agent{cmd: cmd, conn: conn, host: host}, nil
+	return &agent{cmd: cmd, stream: stream, host: host}, nil
 }
 
 type agent struct {
-	cmd  *exec.Cmd
-	conn *oob.Conn
-	host string
+	cmd    *exec.Cmd
+	stream oob.Stream
+	host   string
 }
 
-func (a *agent) Conn() *oob.Conn { return a.conn }
-func (a *agent) PID() int        { return a.cmd.Process.Pid }
-func (a *agent) Host() string    { return a.host }
-func (a *agent) Address() string { return "" }
-func (a *agent) Kill() error     { return a.cmd.Process.Kill() }
-func (a *agent) Wait() error     { return a.cmd.Wait() }
-func (a *agent) Local() bool     { return true }
+func (a *agent) Stream() oob.Stream { return a.stream }
+func (a *agent) PID() int           { return a.cmd.Process.Pid }
+func (a *agent) Host() string       { return a.host }
+func (a *agent) Address() string    { return "" }
+func (a *agent) Kill() error        { return a.cmd.Process.Kill() }
+
+// Wait waits for the agent, and ends the orphans that it has left to this process.
+func (a *agent) Wait() error {
+	err := orphans.Wait(a.cmd)
+	orphans.Bury()
+	return err
+}

@@ -1,5 +1,5 @@
-// Package mpitest runs MPI programs under `go test`: the ranks are goroutines of
-// the test's process, over an in-memory transport.
+// Package mpitest runs MPI programs under `go test`. The ranks are goroutines of the test's process, and
+// messages stay in memory.
 //
 //	func TestSum(t *testing.T) {
 //		mpitest.Run(t, 4, func(c *mpi.Comm) error {
@@ -14,10 +14,10 @@
 //		})
 //	}
 //
-// A rank that returns an error, panics, calls t.FailNow or mpi.Abort fails the
-// test, which names it, and ends the others: their calls return
-// mpi.ErrAborted. Nothing is left running afterwards. Code under test must take
-// its communicator from the function's argument: mpi.World is the process's.
+// A rank fails the test if it returns an error, leaves requests over, panics, or calls t.FailNow or mpi.Abort.
+// The test names the rank and ends the others: their calls return mpi.ErrAborted. Nothing is left running
+// afterwards, except the goroutines of ranks that hang outside the library: nothing can end these. Code under
+// test must take its communicator from the function's argument: mpi.World is the process's.
 package mpitest
 
 import (
@@ -25,36 +25,62 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/where"
+	"github.com/gorun-mpi/gorun/internal/world"
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/mem"
 )
 
-// Run runs f on n ranks and returns when all have ended. If a rank fails, the
-// test fails and ends, as by t.FailNow.
+// Run runs f on n ranks and returns when all have ended. If a rank fails, the test fails and ends, as by
+// t.FailNow. A little before the timeout of go test -timeout, Run ends ranks that hang, and tells what each was
+// waiting for.
 func Run(t testing.TB, n int, f func(c *mpi.Comm) error) {
 	t.Helper()
-	failures, err := run(n, f)
+	report(t, n, f, patience(t))
+}
+
+// RunWithin is Run with a time limit of its own. After the limit, calls of the library fail. A rank that hangs
+// elsewhere has another second to end. Then the test fails without it, and its goroutine is left behind.
+func RunWithin(t testing.TB, limit time.Duration, n int, f func(c *mpi.Comm) error) {
+	t.Helper()
+	if left := patience(t); left > 0 {
+		limit = min(limit, left)
+	}
+	report(t, n, f, limit)
+}
+
+func report(t testing.TB, n int, f func(c *mpi.Comm) error, limit time.Duration) {
+	t.Helper()
+	failures, err := run(n, f, limit)
 	if err != nil {
 		t.Errorf("mpitest: %v", err)
 	}
 	for _, x := range failures {
-		t.Errorf("rank %d of %d: %v", x.rank, n, x.err)
+		if x.rank < 0 {
+			t.Errorf("mpitest: %v", x.err)
+		} else {
+			t.Errorf("rank %d of %d: %v", x.rank, n, x.err)
+		}
 	}
 	if err != nil || len(failures) > 0 {
 		t.FailNow()
 	}
 }
 
-// Example runs f on n ranks in a testable example: a rank that fails prints why
-// on standard output, where it spoils the expected output.
+// Example runs f on n ranks in a testable example. A rank that fails prints why on standard output, so the
+// output differs from the expected one.
 func Example(n int, f func(c *mpi.Comm) error) {
-	failures, err := run(n, f)
+	failures, err := run(n, f, 0)
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -63,9 +89,9 @@ func Example(n int, f func(c *mpi.Comm) error) {
 	}
 }
 
-// failure is how a rank ended that did not end well.
+// failure tells how a rank failed.
 type failure struct {
-	rank int
+	rank int // -1: all ranks, because they hang
 	err  error
 }
 
@@ -73,18 +99,20 @@ type failure struct {
 type group struct {
 	jobs   []*job.Job
 	worlds []*mpi.Comm
+	doing  []atomic.Int64 // by rank: the number of its first goroutine; 0: none yet; -1: it has returned
 
 	mu     sync.Mutex
 	failed []failure
 }
 
-// run returns the failures that are not only consequences of others, in the
-// order in which they happened.
-func run(n int, f func(c *mpi.Comm) error) ([]failure, error) {
+// run returns the failures in the order in which they happened, without those that only follow from others.
+// After limit, if it is not 0, the ranks count as hung. If some do not end even then, their goroutines and what
+// all ranks use are left behind.
+func run(n int, f func(c *mpi.Comm) error, limit time.Duration) ([]failure, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%d ranks", n)
 	}
-	g := &group{}
+	g := &group{doing: make([]atomic.Int64, n)}
 	if err := g.open(n); err != nil {
 		return nil, err
 	}
@@ -92,7 +120,14 @@ func run(n int, f func(c *mpi.Comm) error) ([]failure, error) {
 	for rank := range n {
 		wg.Go(func() { g.rank(rank, f) })
 	}
-	wg.Wait()
+	over := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(over)
+	}()
+	if !g.wait(limit, over) {
+		return g.failures(), nil
+	}
 	return g.failed, g.close()
 }
 
@@ -103,7 +138,7 @@ func (g *group) open(n int) error {
 	for rank := range n {
 		w := fabric.Waiter(rank)
 		m := fabric.Module(rank)
-		e := rpi.New(rpi.Config{Rank: rank, Size: n, Modules: []rpi.Module{m}, Waiter: w})
+		e := engine.New(engine.Config{Rank: rank, Size: n, Modules: []rpi.Module{m}, Waiter: w})
 		addr, err := m.Start(rpi.Env{Rank: rank, Size: n, Incarnation: 1, Sink: e.Sink(0)})
 		if err != nil {
 			return err
@@ -111,10 +146,14 @@ func (g *group) open(n int) error {
 		addrs[rank], modules[rank] = addr, m
 		j := job.New(job.Config{Start: oob.StartConfig{Rank: rank, Size: n, Incarnation: 1, Crowded: n > runtime.NumCPU()}, Engine: e, Waiter: w})
 		g.jobs = append(g.jobs, j)
-		g.worlds = append(g.worlds, mpi.NewWorld(j, func(text string) {
+		c, err := world.New(j, func(text string) {
 			g.fail(rank, errors.New(text))
 			runtime.Goexit()
-		}))
+		})
+		if err != nil {
+			return err
+		}
+		g.worlds = append(g.worlds, c)
 	}
 	for rank, m := range modules {
 		if err := m.Peers(addrs); err != nil {
@@ -128,6 +167,8 @@ func (g *group) open(n int) error {
 // rank runs f and notes how it ended.
 func (g *group) rank(rank int, f func(c *mpi.Comm) error) {
 	returned := false
+	g.doing[rank].Store(int64(where.Self()))
+	defer g.doing[rank].Store(-1)
 	defer func() {
 		switch v := recover(); {
 		case v != nil:
@@ -138,12 +179,15 @@ func (g *group) rank(rank int, f func(c *mpi.Comm) error) {
 	}()
 	err := f(g.worlds[rank])
 	returned = true
+	if err == nil {
+		err = world.Left(g.worlds[rank])
+	}
 	if err != nil {
 		g.fail(rank, err)
 	}
 }
 
-// fail notes a failure, unless it follows from another's, and ends the others.
+// fail notes a failure, unless it follows from another rank's, and ends the others.
 func (g *group) fail(rank int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,21 +197,50 @@ func (g *group) fail(rank int, err error) {
 		}
 	}
 	g.failed = append(g.failed, failure{rank, err})
+	why := fmt.Errorf("%w: rank %d failed: %w", engine.ErrAborted, rank, err)
+	if rank < 0 {
+		why = fmt.Errorf("%w: the test hangs", engine.ErrAborted)
+	}
 	for other, j := range g.jobs {
 		if other != rank {
-			j.Fail(fmt.Errorf("%w: rank %d failed: %w", rpi.ErrAborted, rank, err))
+			j.Fail(why)
 		}
 	}
 }
 
+// failures returns what was noted so far. Ranks that are left behind may fail later.
+func (g *group) failures() []failure {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.failed)
+}
+
 // close releases everything, once all ranks have ended.
 func (g *group) close() error {
+	var account uint64
 	for _, w := range g.worlds {
-		mpi.Shutdown(w)
+		account += world.Account(w)
 	}
-	errs := make([]error, len(g.jobs))
+	errs := make([]error, len(g.jobs)+1)
+	if account != 0 && len(g.failed) == 0 {
+		errs[len(g.jobs)] = g.settle()
+	}
+	for _, w := range g.worlds {
+		world.Shutdown(w)
+	}
 	for i, j := range g.jobs {
-		errs[i] = j.Finalize()
+		errs[i] = j.Finalize(0, nil)
 	}
 	return errors.Join(errs...)
+}
+
+// settle returns an error if the ranks disagree about collective calls.
+func (g *group) settle() error {
+	var all sync.WaitGroup
+	found := make([]error, len(g.worlds))
+	for i, w := range g.worlds {
+		all.Go(func() { found[i] = world.Settle(w) })
+	}
+	all.Wait()
+	return found[0] // all say the same
 }

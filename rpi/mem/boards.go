@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/shared"
 )
 
 // Boards are small, so that payloads of several pieces are common.
@@ -14,7 +14,7 @@ const (
 	piece  = 4 << 10
 )
 
-var _ rpi.Boards = (*Module)(nil)
+var _ shared.Boards = (*Module)(nil)
 
 // plates are the boards of a rank.
 type plates struct {
@@ -29,13 +29,13 @@ func (m *Module) plates() *plates {
 	}
 	p := new(plates)
 	for i := range p.mem {
-		p.mem[i] = make([]uint64, rpi.BoardSize(piece)/8)
+		p.mem[i] = make([]uint64, shared.BoardSize(piece)/8)
 	}
 	m.shared.CompareAndSwap(nil, p)
 	return m.shared.Load()
 }
 
-var sizes = slices.Repeat([]int{rpi.BoardSize(piece)}, boards)
+var sizes = slices.Repeat([]int{shared.BoardSize(piece)}, boards)
 
 // Boards tells that each rank has four boards, for pieces of 4 KB.
 func (m *Module) Boards() []int { return sizes }

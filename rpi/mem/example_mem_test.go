@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/mem"
 )
@@ -11,11 +12,11 @@ import (
 // Two ranks in one process, each an engine over its end of the fabric.
 func ExampleNewFabric() {
 	fabric := mem.NewFabric(2)
-	var engines [2]*rpi.Engine
+	var engines [2]*engine.Engine
 	var addrs [2][]byte
 	for rank := range engines {
 		m := fabric.Module(rank)
-		engines[rank] = rpi.New(rpi.Config{
+		engines[rank] = engine.New(engine.Config{
 			Rank: rank, Size: 2, Modules: []rpi.Module{m}, Waiter: fabric.Waiter(rank),
 		})
 		var err error
@@ -31,7 +32,7 @@ func ExampleNewFabric() {
 		defer e.Close()
 	}
 
-	go engines[0].Send(1, 1, 0, nil, []byte("hello"), rpi.Standard, nil)
+	go engines[0].Send(1, 1, 0, nil, []byte("hello"), engine.Standard, nil)
 	p := make([]byte, 5)
 	st, err := engines[1].Recv(0, 1, 0, nil, p, nil)
 	fmt.Printf("%s from %d %v\n", p, st.Source, err)

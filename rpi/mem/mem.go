@@ -1,14 +1,12 @@
-// Package mem is a transport between ranks that are goroutines of one process:
-// for tests, and for programs under mpi/mpitest. Frames are copied into the
-// receiver's inbox, in the order in which they were sent.
+// Package mem is a transport between ranks that are goroutines of one process. It serves tests, and programs
+// under mpi/mpitest. Frames are copied into the receiver's inbox in the order in which they were sent.
 //
 //	fabric := mem.NewFabric(n)
-//	m := fabric.Module(rank)         // give it to rpi.New; it is its own Waiter
+//	m := fabric.Module(rank)         // give it to an engine; it is its own Waiter
 //
-// An inbox has room for windowBytes from each peer; a sender that finds no room
-// is told when there is some again. So senders meet every answer of
-// rpi.SendResult but Held. The transport is not registered by name: ranks in
-// processes of their own cannot use it.
+// An inbox has room for windowBytes from each peer. A sender that finds no room is told when there is room
+// again. So senders meet every answer of rpi.SendResult except Held. The transport is not registered by name,
+// because ranks in different processes cannot use it.
 package mem
 
 import (
@@ -90,7 +88,7 @@ func (b *inbox) init(n int) {
 	b.starved = make([]bool, n)
 }
 
-// put adds an item; the lock is held, which put releases.
+// put adds an item. The caller holds the lock, and put releases it.
 func (m *Module) put(it item) {
 	b := &m.inbox
 	b.items = append(b.items, it)
@@ -184,8 +182,7 @@ func (m *Module) deliver(it *item) {
 	}
 }
 
-// giveBack returns the buffers of a delivered batch and tells senders that
-// found no room.
+// giveBack returns the buffers of a delivered batch. It tells senders that found no room.
 func (m *Module) giveBack() {
 	b := &m.inbox
 	m.open = m.open[:0]
@@ -221,7 +218,7 @@ func (m *Module) Arm() bool {
 // Quiesce has nothing to do: there are no handshakes.
 func (m *Module) Quiesce() {}
 
-// Quiet is always true: what was accepted is in the receiver's inbox.
+// Quiet is always true: accepted frames are in the receiver's inbox.
 func (m *Module) Quiet() bool { return true }
 
 // Continue has nothing to do.

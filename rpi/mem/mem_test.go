@@ -6,17 +6,17 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"github.com/gorun-mpi/gorun/rpi/mem"
 )
 
 // job makes n connected engines.
-func job(t testing.TB, n int) []*rpi.Engine {
+func job(t testing.TB, n int) []*engine.Engine {
 	t.Helper()
 	f := mem.NewFabric(n)
 	j := moduletest.NewJob(t, n, f.Module, moduletest.Options{
-		Config: func(c *rpi.Config) { c.Waiter = f.Waiter(c.Rank) },
+		Config: func(c *engine.Config) { c.Waiter = f.Waiter(c.Rank) },
 	})
 	t.Cleanup(j.Close)
 	return j.Engines
@@ -35,11 +35,11 @@ func TestPingPong(t *testing.T) {
 			if err != nil || st.Bytes != size || st.Source != 0 || st.Tag != 5 {
 				t.Error(st, err)
 			}
-			if err := e[1].Send(0, 2, 6, bytesType, in, rpi.Standard, nil); err != nil {
+			if err := e[1].Send(0, 2, 6, bytesType, in, engine.Standard, nil); err != nil {
 				t.Error(err)
 			}
 		})
-		if err := e[0].Send(1, 2, 5, bytesType, out, rpi.Standard, nil); err != nil {
+		if err := e[0].Send(1, 2, 5, bytesType, out, engine.Standard, nil); err != nil {
 			t.Fatal(err)
 		}
 		in := make([]byte, size)
@@ -61,7 +61,7 @@ func TestFull(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		for range n {
-			if err := e[0].Send(1, 2, 0, bytesType, p, rpi.Standard, nil); err != nil {
+			if err := e[0].Send(1, 2, 0, bytesType, p, engine.Standard, nil); err != nil {
 				done <- err
 				return
 			}
@@ -88,7 +88,7 @@ func TestPeerCloses(t *testing.T) {
 	if err := e[1].Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e[0].Wait(r, nil); !errors.Is(err, rpi.ErrPeerFailed) {
+	if _, err := e[0].Wait(r, nil); !errors.Is(err, engine.ErrPeerFailed) {
 		t.Fatal(err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is forbidden is told once, where a parameter asks for it, and with the remedy; a
-// peer that this rank may not look at is not dead.
+// What is forbidden is told once, with the remedy, if a parameter asks for it. A peer that this
+// rank may not look at is not dead.
 func TestDenied(t *testing.T) {
 	var told []error
 	w := newWorld(t, 2, smallDirect, func(e *rpi.Env) {

@@ -14,7 +14,7 @@ const version = 1
 
 const nonceSize = 16
 
-// address is where a rank's segment is found. Published it is
+// address is where a rank's segment is found. As published it is
 //
 //	0 version u8   1 byte order u8   2 -  4 pid u32 LE   8 descriptor u32
 //	12 size of the segment u32   16 nonce [16]   32 the machine, a string
@@ -52,24 +52,24 @@ func decodeAddress(p []byte) (a address, err error) {
 	return a, nil
 }
 
-// What a segment begins with: it is no other file, and it was made by a rank of
-// this incarnation.
+// A segment begins with a magic, which tells it from other files, and a proof that a rank of this
+// incarnation made it. Together they are its mark.
 const (
 	magic     = "gorunSHM"
 	proofSize = sha256.Size
 	markSize  = len(magic) + proofSize
 )
 
-// seal marks the segment of a rank.
+// seal writes the mark of a segment.
 func (c control) seal(proof []byte) { copy(c.mem[copy(c.mem, magic):], proof) }
 
-// sealed reports whether the segment is marked so.
+// sealed reports whether the segment has the mark with that proof.
 func (c control) sealed(proof []byte) bool {
 	return string(c.mem[:len(magic)]) == magic && hmac.Equal(c.mem[len(magic):len(magic)+proofSize], proof)
 }
 
-// proof is what only somebody who knows the secret of the incarnation can mark
-// the segment of the rank with.
+// proof returns the proof of a rank's segment. Only a process that knows the secret of the
+// incarnation can make it.
 func (m *Module) proof(rank int, nonce []byte) []byte {
 	mac := hmac.New(sha256.New, m.env.Secret)
 	fmt.Fprintf(mac, "gorun shm segment %d %d %d ", m.env.Incarnation, rank, m.env.Size)
@@ -77,8 +77,8 @@ func (m *Module) proof(rank int, nonce []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// check makes sure that /proc shows this process to itself, under its own number:
-// elsewhere it shows it to nobody.
+// check makes sure that /proc shows this process to itself under its own pid. If it does not, it
+// shows the process to nobody.
 func (a *address) check() error {
 	fd, err := openSegment(a.pid, a.fd, a.size)
 	if err != nil {

@@ -5,8 +5,9 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/shared"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
 // row is messages of one envelope from rank 0 to rank 1.
@@ -44,8 +45,8 @@ func (r *row) arrived() {
 	}
 }
 
-// Messages that may wait share cells if they are alike, and are there at once all
-// the same, also where the receiver has read what was in the cell before.
+// Messages that may wait share cells if they are alike. They are there at once all the same, also
+// where the receiver has read what was in the cell before.
 func TestAlike(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -90,9 +91,8 @@ func TestAlike(t *testing.T) {
 	want(before + 5)
 }
 
-// A cell without an envelope has that of the last one that was open, whatever came
-// between and however it was received; where that is another, or there was none, it has
-// its own.
+// A cell without an envelope has that of the last cell that was open, whatever came between and
+// however that was received. If the envelope is another, or there was none, the cell has its own.
 func TestAlikeAgain(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		w := newWorld(t, 2)
@@ -135,8 +135,8 @@ func TestAlikeAgain(t *testing.T) {
 	}
 }
 
-// A message that comes into a cell while the receiver delivers those that were there
-// is delivered, too, although the next cell has been filled by then.
+// A message that comes into a cell while the receiver delivers that cell is delivered as well,
+// although the next cell has been filled by then.
 func TestAlikeMeanwhile(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -154,8 +154,8 @@ func TestAlikeMeanwhile(t *testing.T) {
 	}
 }
 
-// Both cells of a message in two have the mark of their lap: what is left of an
-// earlier lap in the second one might some day be taken for a later one's.
+// Both cells of a pair have the mark of their lap. What an earlier lap left in the second one
+// might otherwise be taken for a later cell.
 func TestPairIsMarked(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -172,8 +172,8 @@ func TestPairIsMarked(t *testing.T) {
 	r.arrived()
 }
 
-// A receiver who has enough leaves the rest of a cell for the next Poll, and a peer
-// that has left is missed only when all was read.
+// A receiver that has enough leaves the rest of a cell for the next Poll. A peer that has left is
+// missed only when all was read.
 func TestAlikeOneByOne(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -194,8 +194,7 @@ func TestAlikeOneByOne(t *testing.T) {
 	}
 }
 
-// While one side adds to a cell the other reads it, by Poll or by the shortcut where
-// that can do it.
+// While one side adds to a cell the other reads it, by Poll or, where it can, by the shortcut.
 func TestAlikeAtOnce(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		alikeAtOnce(t, short)
@@ -226,7 +225,7 @@ func alikeAtOnce(t *testing.T, short bool) {
 		w.M[0].Flush()
 	}()
 	for k := 0; k < n; {
-		buf, took := make([]byte, pairMax), rpi.TakeOther
+		buf, took := make([]byte, pairMax), shared.TakeOther
 		if h := eager(alike, 0); short {
 			took = w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, buf)
 		}
@@ -236,7 +235,7 @@ func alikeAtOnce(t *testing.T, short bool) {
 				t.Fatalf("message %d is another", k)
 			}
 			k++
-		case took == rpi.TakeNone || !w.M[1].Poll():
+		case took == shared.TakeNone || !w.M[1].Poll():
 			runtime.Gosched()
 		}
 		for _, f := range w.S[1].Got[0] {

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
-// Who sees that large chunks take long to copy has the kernel copy long messages, for a
-// while; one copy that took long does not count, nor does one message that is short.
+// A rank that sees large chunks take long to copy has the kernel copy long messages, for a while.
+// One slow copy does not count, and short messages are not affected.
 func TestApart(t *testing.T) {
 	for _, c := range []struct {
 		name   string

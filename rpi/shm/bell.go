@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bell is where this rank sleeps: rpi.Waiter over the word in its control part.
-// The zero value is a bell without a word: Wait returns at once.
+// bell is where this rank sleeps: rpi.Waiter over the word in its control part. The zero value is
+// a bell without a word, whose Wait returns at once.
 type bell struct {
 	waiting sync.Mutex // held in Wait
 	waking  sync.Mutex // guards word against being unmapped under Wake
 	word    *uint32
-	early   bool // a Wake that found no word
+	early   bool // Wake was called when there was no word
 	stopped atomic.Bool
 	limit   unix.Timespec // scratch of Wait
 	late    atomic.Bool   // Wait has lasted for as long as roundEvery
@@ -43,9 +43,8 @@ func (b *bell) shut() {
 	b.word = nil
 }
 
-// arm announces that this rank is about to sleep; room says that it then also
-// wants to be told of room. Whatever is looked at afterwards will be followed by
-// a wake-up if it changes.
+// arm announces that this rank is about to sleep. With room it wants to be told of room as well.
+// If what is looked at afterwards changes, a wake-up follows.
 func (b *bell) arm(room bool) {
 	set := uint32(bellArmed)
 	if room {
@@ -59,12 +58,12 @@ func (b *bell) arm(room bool) {
 	}
 }
 
-// disarm takes that back.
+// disarm takes arm back.
 func (b *bell) disarm() { atomic.AndUint32(b.word, bellWoken) }
 
-// Wait is rpi.Waiter's: it sleeps in the kernel until a peer has sent something,
-// Wake is called or d is over, or returns earlier. It returns at once if that has
-// happened since Arm, or if Arm was not called.
+// Wait sleeps in the kernel until a peer has sent something, Wake is called or d is over, or
+// returns earlier. It returns at once if one of them has happened since Arm, or if Arm was not
+// called.
 func (b *bell) Wait(d time.Duration) {
 	b.waiting.Lock()
 	defer b.waiting.Unlock()
@@ -84,7 +83,7 @@ func (b *bell) Wait(d time.Duration) {
 	atomic.SwapUint32(b.word, 0)
 }
 
-// Wake is rpi.Waiter's.
+// Wake ends Wait, or the next one.
 func (b *bell) Wake() {
 	b.waking.Lock()
 	defer b.waking.Unlock()
@@ -97,11 +96,11 @@ func (b *bell) Wake() {
 	}
 }
 
-// Yield is rpi.Waiter's: peers are processes. runtime.Gosched would not give
-// them the CPU, but wake another thread of this process to look for work.
+// Yield lets other processes have the CPU, as peers are processes. runtime.Gosched would instead
+// wake another thread of this process to look for work.
 func (b *bell) Yield() { yield() }
 
-// ring wakes the owner of a bell that sleeps.
+// ring wakes the owner of a bell if it sleeps.
 func ring(word *uint32) {
 	if w := atomic.LoadUint32(word); w&bellArmed != 0 && w&bellWoken == 0 &&
 		atomic.CompareAndSwapUint32(word, w, 0) {

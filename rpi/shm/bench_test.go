@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
 // pair is rank 0 of two, each in a process of its own.
-func pair(b *testing.B, part string) *rpi.Engine {
+func pair(b *testing.B, part string) *engine.Engine {
 	m := New()
-	e := rpi.New(rpi.Config{Rank: 0, Size: 2, Modules: []rpi.Module{m}})
+	e := engine.New(engine.Config{Rank: 0, Size: 2, Modules: []rpi.Module{m}})
 	withChild(b, part, m, e.Sink(0))
 	e.Start()
 	b.Cleanup(func() { e.Close() })
@@ -29,7 +30,7 @@ func BenchmarkPingPong(b *testing.B) {
 				for i := 0; i < n; i += line {
 					p[i]++
 				}
-				if err := e.Send(1, 1, 0, nil, p, rpi.Standard, nil); err != nil {
+				if err := e.Send(1, 1, 0, nil, p, engine.Standard, nil); err != nil {
 					b.Fatal(err)
 				}
 				if _, err := e.Recv(1, 1, 0, nil, p, nil); err != nil {
@@ -50,11 +51,11 @@ func BenchmarkPingPong(b *testing.B) {
 func BenchmarkRate(b *testing.B) {
 	e := pair(b, "count")
 	var p [8]byte
-	var sends [64]rpi.Request
+	var sends [64]engine.Request
 	for b.Loop() {
 		for i := range sends {
 			var err error
-			if sends[i], err = e.Isend(1, 1, 0, nil, p[:], rpi.Standard); err != nil {
+			if sends[i], err = e.Isend(1, 1, 0, nil, p[:], engine.Standard); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -119,3 +120,73 @@ type discard struct {
 }
 
 func (d *discard) Deliver(int, *rpi.Header, []byte) error { d.n++; return nil }
+
+// BenchmarkTake sends a message and takes it by the shortcut, between modules of one
+// process that take turns: the instructions of both sides.
+func BenchmarkTake(b *testing.B) {
+	for _, n := range []int{8, 32, 64, 1 << 10} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := newWorld(b, 2)
+			defer w.Close()
+			h := eager(0, n)
+			p := make([]byte, n)
+			for b.Loop() {
+				for w.M[0].Send(1, &h, p, 0, false) == rpi.Full {
+					w.M[0].Poll()
+				}
+				if w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, p) < 0 {
+					w.M[1].Poll() // the ring is new
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkInTurn sends and receives messages between two ranks of one process that alternate. It
+// measures what both sides do, without the caches and the system.
+func BenchmarkInTurn(b *testing.B) {
+	j := moduletest.NewJob(b, 2, build, moduletest.Options{Config: func(c *engine.Config) { c.Manual = true }})
+	defer j.Close()
+	a, c := j.Engines[0], j.Engines[1]
+	check := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, n := range []int{8, 64, 1 << 10, 4 << 10} {
+		p := make([]byte, n)
+		b.Run(fmt.Sprint("message/", n), func(b *testing.B) {
+			for b.Loop() {
+				check(a.Send(1, 1, 0, moduletest.Bytes, p, engine.Standard, nil))
+				_, err := c.Recv(0, 1, 0, moduletest.Bytes, p, nil)
+				check(err)
+				check(c.Send(0, 1, 0, moduletest.Bytes, p, engine.Standard, nil))
+				_, err = a.Recv(1, 1, 0, moduletest.Bytes, p, nil)
+				check(err)
+			}
+		})
+	}
+	for _, n := range []int{8, 1 << 10} {
+		p := make([]byte, n)
+		var out, in [32]engine.Request
+		b.Run(fmt.Sprint("window/", n), func(b *testing.B) {
+			for b.Loop() {
+				var err error
+				for i := range in {
+					in[i], err = c.Irecv(0, 1, 0, moduletest.Bytes, p)
+					check(err)
+				}
+				for i := range out {
+					out[i], err = a.Isend(1, 1, 0, moduletest.Bytes, p, engine.Standard)
+					check(err)
+				}
+				for i := range out {
+					_, err = a.Wait(out[i], nil)
+					check(err)
+					_, err = c.Wait(in[i], nil)
+					check(err)
+				}
+			}
+		})
+	}
+}

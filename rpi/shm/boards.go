@@ -5,24 +5,24 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/internal/move"
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/shared"
 )
 
-// Boards are for teams, see rpi.Engine. They lie between the control part and the
-// rings, at the same places in every segment; how much of each is used depends
-// on how many ranks share the machine.
+// Boards are for teams, see package team. They lie between the control part and the rings, at the
+// same places in every segment. How much of each is used depends on how many ranks share the
+// machine.
 //
-// The first is the largest: most programs need no other, and long messages in
-// large pieces take fewer turns. Each has whole pages, at most so many:
+// The first board is the largest. Most programs need no other, and long messages take fewer turns
+// in large pieces. Each board has whole pages, at most:
 const (
 	boards    = 8
 	mostFirst = 130 // two pieces of 256 KB
 	mostOther = 18  // two of 32 KB
 )
 
-var _ rpi.Boards = (*Module)(nil)
+var _ shared.Boards = (*Module)(nil)
 
-// boardRoom is the memory that board i has, and where it is among them.
+// boardRoom returns where board i is among the boards, and how much memory it has.
 func boardRoom(i int) (at, size int) {
 	if i == 0 {
 		return 0, mostFirst * pageSize
@@ -30,7 +30,7 @@ func boardRoom(i int) (at, size int) {
 	return (mostFirst + (i-1)*mostOther) * pageSize, mostOther * pageSize
 }
 
-// boardSizes is how much of each is used.
+// boardSizes returns how much of each board is used.
 func (g *geometry) boardSizes() []int {
 	sizes := slices.Repeat([]int{g.other * pageSize}, boards)
 	sizes[0] = g.first * pageSize
@@ -47,27 +47,27 @@ func (l *layout) board(segment []byte, i int) []byte {
 	return segment[at : at+size : at+size]
 }
 
-// Boards tells how much is used of each board.
+// Boards returns how many bytes of each board are used.
 func (m *Module) Boards() []int { return m.boardSizes }
 
 // Board returns this rank's board i.
 func (m *Module) Board(i int) []byte { return m.layout.board(m.mem, i) }
 
-// PeerBoard returns the peer's board i, which is mapped for reading.
+// PeerBoard returns the peer's board i, mapped read-only.
 func (m *Module) PeerBoard(peer, i int) []byte {
-	if !m.Reaches(peer) {
+	if !m.Reaches(peer) || !m.join(peer) {
 		return nil
 	}
 	return m.layout.board(m.peers[peer].data, i)
 }
 
-// Copy is copy, the fastest way that there is.
+// Copy is copy in the fastest way there is.
 func (m *Module) Copy(to, from []byte) int { return move.Bytes(to, from) }
 
-// Ring wakes those of the peers that sleep.
+// Ring wakes those peers that sleep.
 func (m *Module) Ring(peers []int) {
 	for _, peer := range peers {
-		if p := &m.peers[peer]; p.mapped && atomic.LoadUint32(p.bell)&bellArmed != 0 {
+		if p := &m.peers[peer]; m.join(peer) && atomic.LoadUint32(p.bell)&bellArmed != 0 {
 			ring(p.bell)
 		}
 	}
@@ -76,12 +76,12 @@ func (m *Module) Ring(peers []int) {
 // Asleep reports whether the peer sleeps or is about to.
 func (m *Module) Asleep(peer int) bool {
 	p := &m.peers[peer]
-	return p.mapped && atomic.LoadUint32(p.bell)&bellArmed != 0
+	return m.join(peer) && atomic.LoadUint32(p.bell)&bellArmed != 0
 }
 
 // Ask marks board i of a peer.
 func (m *Module) Ask(peer, i int) {
-	if p := &m.peers[peer]; p.mapped && uint(i) < boards {
+	if p := &m.peers[peer]; m.join(peer) && uint(i) < boards {
 		atomic.StoreUint32(p.ctl.asked(i), 1)
 	}
 }

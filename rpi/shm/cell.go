@@ -9,30 +9,28 @@ import (
 const (
 	cellSize  = 64
 	inlineMax = 40                  // bytes of messages that travel in one cell
-	alsoMax   = 56                  // where their envelope is that of those before
-	mostAlike = 31                  // of them
-	restMax   = 56                  // bytes of what is in a second one
-	pairMax   = inlineMax + restMax // bytes of a message that travels in two
+	alsoMax   = 56                  // the same, in a cell that leaves the envelope out
+	mostAlike = 31                  // messages in one cell
+	restMax   = 56                  // bytes in the second cell of a pair
+	pairMax   = inlineMax + restMax // bytes of a message that travels in two cells
 )
 
-// cell is one line of a ring. word is written last and makes the rest valid:
+// cell is one line of a ring. Its word is written last and makes the rest valid:
 //
-//	bits 0..14   the lap, so that what an earlier lap left is not taken for new
+//	bits 0..14   the lap: what an earlier lap left is not taken for new
 //	bit  15      1: memory that was never written is no cell
-//	bits 16..20  the frame's kind; in forms of messages alone, how many there are
+//	bits 16..20  the frame's kind; in a cell of messages alone, their number
 //	bits 21..23  the cell's form
-//	bits 24..30  length of each message in an inline cell, or of that in a pair
-//	bit  31      1: the envelope of the messages is that of the last cell that was open
+//	bits 24..30  the length of each message in an inline cell, or of the one in a pair
+//	bit  31      1: the messages have the envelope of the last cell that was open
 //	bits 32..63  how many cells of the ring in the other direction are used up
 type cell struct {
 	word uint64
-	ctx  uint64
-	tag  int32
-	typ  uint32
+	label
 	body [inlineMax]byte
 }
 
-// label is the envelope of messages: what they are matched by.
+// label is the envelope of a message: what it is matched by.
 type label struct {
 	ctx uint64
 	tag int32
@@ -45,8 +43,8 @@ type also struct {
 	body [alsoMax]byte
 }
 
-// rest is the second cell of a pair. Its word has the lap, too: what else could be
-// there might be taken for the word of a later one.
+// rest is the second cell of a pair. Its word has the lap as well: a later lap might take anything
+// else there for a cell's word.
 type rest struct {
 	word uint64
 	body [restMax]byte
@@ -63,20 +61,20 @@ type wide struct {
 	off   uint64
 	flags uint8
 	_     [3]byte
-	chunk uint32 // where in the sender's segment the payload is, or a piece of it
-	size  uint32 // of that piece, 0 if there is none
+	chunk uint32 // where the payload, or a piece of it, is in the sender's segment
+	size  uint32 // bytes of it; 0: none
 	_     uint32
 }
 
-// Where the fields of a cell's word begin, of those that are changed in place.
+// Where those fields of a cell's word begin that are changed in place.
 const (
 	countShift = 16
 	formShift  = 21
 	alsoBit    = 1 << 31
 )
 
-// hasRoom returns how many bytes of messages there are room for in an inline cell of that
-// word, and lengthOf that of each.
+// hasRoom returns how many bytes of messages fit into an inline cell with that word. lengthOf
+// returns the length of each.
 func hasRoom(w uint64) int {
 	if w&alsoBit != 0 {
 		return alsoMax
@@ -86,19 +84,24 @@ func hasRoom(w uint64) int {
 
 func lengthOf(w uint64) int { return int(w >> 24 & 0x7f) }
 
+// formOf returns the form of a cell with that word, countOf its number of messages.
+func formOf(w uint64) uint64 { return w >> formShift & 7 }
+
+func countOf(w uint64) int { return int(w >> countShift & 31) }
+
 // Forms of a cell.
 const (
-	formInline = iota // eager messages and their payloads, of the same envelope and length
+	formInline = iota // eager messages of the same envelope and length, with their payloads
 	formWhole         // any frame; its payload, or the first piece, is in a chunk
 	formMore          // the next piece of the frame begun before
-	formOpen          // formInline, and messages may be added as long as no cell follows
-	formPair          // an eager message, of whose payload the rest is in the next cell
-	formRest          // this next one
-	formLone          // an eager message, of which one chunk holds the whole payload
-	formHalf          // formLone, but the second half of the payload is still being written
+	formOpen          // formInline, and messages may be added until a cell follows
+	formPair          // an eager message; the rest of its payload is in the next cell
+	formRest          // that next cell
+	formLone          // an eager message; one chunk holds its payload
+	formHalf          // formLone, while the second half of the payload is being written
 )
 
-// bytes is all of it. Messages are in the last of them.
+// bytes is the whole cell. Messages are at its end.
 func (c *cell) bytes() *[cellSize]byte { return (*[cellSize]byte)(unsafe.Pointer(c)) }
 
 func (c *cell) also() *also { return (*also)(unsafe.Pointer(c)) }
@@ -109,12 +112,12 @@ func (c *cell) lone() *lone { return (*lone)(unsafe.Pointer(c)) }
 
 func (c *cell) wide() *wide { return (*wide)(unsafe.Pointer(c)) }
 
-// word makes one; in an inline cell k is the number of messages.
+// word makes a cell's word. In an inline cell k is the number of messages.
 func word(seq uint16, k rpi.Kind, form, n uint8, used uint32) uint64 {
 	return uint64(seq) | uint64(k)<<16 | uint64(form)<<21 | uint64(n)<<24 | uint64(used)<<32
 }
 
-// seqOf is how a cell of the lap is marked.
+// seqOf is the low half-word that marks cells of a lap.
 func seqOf(lap uint32) uint16 { return uint16(lap) | 1<<15 }
 
 func (w *wide) put(h *rpi.Header, chunk uint32, size int) {

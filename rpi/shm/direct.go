@@ -13,10 +13,10 @@ import (
 //
 //	bit  0       published
 //	bits 1..31   how many of the peer's writes are under way
-//	bits 32..63  generation: of the key, too
+//	bits 32..63  generation, also of the key
 //
-// Who writes counts itself in first and out afterwards, so Withdraw knows when
-// no write can land any more. Only one peer knows the key of a slot.
+// A writer counts itself in first and out afterwards. So Withdraw knows when no write can land any
+// more. Only one peer knows the key of a slot.
 type slot struct {
 	word uint64
 	addr uint64 // in the owner's memory
@@ -25,12 +25,12 @@ type slot struct {
 }
 
 const (
-	slots         = 128 // of a rank; a buffer for which there is none is not published
+	slots         = 128 // of a rank; without a free one a buffer is not published
 	slotPublished = 1
 	slotWriter    = 2
 )
 
-// published is what a rank knows of a slot of its own.
+// published is what a rank knows of one of its own slots.
 type published struct {
 	buf  unsafe.Pointer // keeps it where it is
 	peer int
@@ -52,7 +52,7 @@ func (d *directory) init() {
 	}
 }
 
-// DirectMin is parameter shm.direct; if that is 0, no message is long enough.
+// DirectMin is parameter shm.direct. If that is 0, no message is long enough.
 func (m *Module) DirectMin() int {
 	switch m.params.direct {
 	case directNever:
@@ -63,12 +63,12 @@ func (m *Module) DirectMin() int {
 	return m.params.direct
 }
 
-// worth reports whether the kernel had better copy a message to or from the peer.
+// worth reports whether the kernel should copy a message of n bytes to or from the peer.
 func (m *Module) worth(peer, n int) bool {
 	return n >= m.DirectMin() && (m.params.direct != directApart || m.peers[peer].in.apart.far(m.now()))
 }
 
-// Publish makes buf readable and writable for the peer, if it is worth it.
+// Publish makes buf readable and writable for the peer, if that is worth it.
 func (m *Module) Publish(peer int, buf []byte) (key uint64, ok bool) {
 	d := &m.direct
 	if len(buf) == 0 || !m.worth(peer, len(buf)) || len(d.free) == 0 || !m.trusted(peer) {
@@ -84,8 +84,8 @@ func (m *Module) Publish(peer int, buf []byte) (key uint64, ok bool) {
 	return gen<<32 | uint64(i), true
 }
 
-// Withdraw ends Publish. A write that the peer has under way is waited for: it
-// is one copy, and it ends if the peer does.
+// Withdraw ends Publish. It waits for a write that the peer has under way: that is one copy, and
+// it ends if the peer ends.
 func (m *Module) Withdraw(peer int, key uint64) {
 	i := int(uint32(key))
 	if i >= slots || m.direct.of[i].buf == nil {
@@ -118,7 +118,7 @@ func (m *Module) Write(peer int, key, off uint64, src []byte) bool {
 			break
 		}
 	}
-	// The number of a process that has ended may be another's by now.
+	// The pid of a process that has ended may be another's by now.
 	ok := m.marked(peer) && m.transfer(unix.SYS_PROCESS_VM_WRITEV, peer, at, src, false)
 	atomic.AddUint64(&s.word, ^uint64(slotWriter-1))
 	return ok
@@ -145,8 +145,8 @@ func (m *Module) find(peer int, key, off uint64, n int) (*slot, uintptr) {
 	return s, uintptr(addr + off)
 }
 
-// transfer copies between p and the peer's memory. With check it reads the mark
-// of the peer's segment in the same call, which tells that it was that process.
+// transfer copies between p and the peer's memory. With check the same call reads the mark of the
+// peer's segment, which tells whether it was that process.
 func (m *Module) transfer(trap uintptr, peer int, at uintptr, p []byte, check bool) bool {
 	d := &m.direct
 	pr := &m.peers[peer]

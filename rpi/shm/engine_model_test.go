@@ -9,16 +9,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"pgregory.net/rapid"
 )
 
-// Engines over shared memory send messages of all protocols, in windows that share
-// cells and mixed with others, post and cancel receives, sleep, are left alone, stop
-// for checkpoints and come back from images, in any order: each message arrives once
-// and whole, in a receive that it fits and that ends with the right error; none overtakes
-// another; nobody sleeps on for whom there is something; and what was sent was received.
+// Engines over shared memory do anything in any order: they send messages of all protocols, in
+// windows that share cells and mixed with others, post and cancel receives, sleep, are left alone,
+// stop for checkpoints and come back from images. Each message arrives once and whole, in a
+// receive that it fits and that ends with the right error. None overtakes another. Nobody sleeps
+// on who has something to receive. What was sent was received.
 func TestEnginesMatch(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		m := newMatching(t, r)
@@ -46,7 +46,7 @@ func TestEnginesMatch(t *testing.T) {
 type matching struct {
 	*moduletest.Job[*narrow]
 	begun  []*operation // all
-	ended  int          // of them, canceled ones apart
+	ended  int          // of them, without canceled ones
 	sent   []*message
 	posted []*receive
 	counts [3][3]int // of messages, by sender and receiver
@@ -70,16 +70,16 @@ func (n *narrow) Peers(addrs [][]byte) error {
 // envelope is what decides which message a receive gets, and whether it likes it.
 type envelope struct {
 	ctx uint64
-	tag int32     // AnyTag: any
-	typ *rpi.Type // nil: any
+	tag int32        // AnyTag: any
+	typ *engine.Type // nil: any
 }
 
 // operation is a call of a rank, and how it ended.
 type operation struct {
 	rank    int
-	request rpi.Request
+	request engine.Request
 	over    bool
-	status  rpi.Status
+	status  engine.Status
 	err     error
 }
 
@@ -101,17 +101,17 @@ type receive struct {
 }
 
 func (v *receive) fits(x *message) bool {
-	return v.rank == x.to && v.ctx == x.ctx && (v.from == rpi.AnySource || v.from == x.rank) && (v.tag == rpi.AnyTag || v.tag == x.tag)
+	return v.rank == x.to && v.ctx == x.ctx && (v.from == engine.AnySource || v.from == x.rank) && (v.tag == engine.AnyTag || v.tag == x.tag)
 }
 
-var matchingTypes = []*rpi.Type{moduletest.Bytes, {ID: 4, Size: 1, Name: "int8"}}
+var matchingTypes = []*engine.Type{moduletest.Bytes, {ID: 4, Size: 1, Name: "int8"}}
 
 func newMatching(t *testing.T, r *rapid.T) *matching {
 	m := &matching{}
 	build := func(int) *narrow { return &narrow{New(), rapid.Bool().Draw(r, "small")} }
 	m.Job = moduletest.NewJob(t, rapid.IntRange(2, 3).Draw(r, "ranks"), build, moduletest.Options{
 		Env:    moduletest.With("shm.eager", rapid.SampledFrom([]string{"3000", "65536"}).Draw(r, "eager")),
-		Config: func(c *rpi.Config) { c.Manual = true },
+		Config: func(c *engine.Config) { c.Manual = true },
 	})
 	return m
 }
@@ -134,7 +134,7 @@ func (m *matching) window(r *rapid.T) {
 	from, to, env := m.rank(r, "from"), m.rank(r, "to"), m.envelope(r)
 	size := rapid.IntRange(0, inlineMax/2+1).Draw(r, "size")
 	for range rapid.IntRange(1, 90).Draw(r, "count") {
-		m.send(r, from, to, env, size, rpi.Standard)
+		m.send(r, from, to, env, size, engine.Standard)
 	}
 }
 
@@ -143,14 +143,14 @@ func (m *matching) mix(r *rapid.T) {
 	from, to, env := m.rank(r, "from"), m.rank(r, "to"), m.envelope(r)
 	for range rapid.IntRange(1, 30).Draw(r, "count") {
 		size := rapid.SampledFrom([]int{8, 8, 8, 8, 8, 8, 0, 2, 30, inlineMax + 1, pairMax + 1, 5000, 40_000, 70_000}).Draw(r, "size")
-		mode := rapid.SampledFrom([]rpi.SendMode{9: rpi.Synchronous}).Draw(r, "mode")
+		mode := rapid.SampledFrom([]engine.SendMode{9: engine.Synchronous}).Draw(r, "mode")
 		for range rapid.SampledFrom([]int{1, 2, 5}).Draw(r, "alike") {
 			m.send(r, from, to, env, size, mode)
 		}
 	}
 }
 
-func (m *matching) send(r *rapid.T, from, to int, env envelope, size int, mode rpi.SendMode) {
+func (m *matching) send(r *rapid.T, from, to int, env envelope, size int, mode engine.SendMode) {
 	k := m.counts[from][to]
 	m.counts[from][to]++
 	x := &message{envelope: env, to: to, number: k, payload: pattern(k, size)}
@@ -162,7 +162,7 @@ func (m *matching) send(r *rapid.T, from, to int, env envelope, size int, mode r
 	m.begin(r, &x.operation, from, request, err)
 }
 
-func (m *matching) begin(r *rapid.T, o *operation, rank int, request rpi.Request, err error) {
+func (m *matching) begin(r *rapid.T, o *operation, rank int, request engine.Request, err error) {
 	need(r, err)
 	o.rank, o.request = rank, request
 	m.begun = append(m.begun, o)
@@ -177,9 +177,9 @@ func need(r *rapid.T, err error) {
 
 // post posts receives that are alike, some with wildcards, too little room or another type.
 func (m *matching) post(r *rapid.T) {
-	at, from, env := m.rank(r, "at"), rapid.IntRange(rpi.AnySource, len(m.Engines)-1).Draw(r, "from"), m.envelope(r)
+	at, from, env := m.rank(r, "at"), rapid.IntRange(engine.AnySource, len(m.Engines)-1).Draw(r, "from"), m.envelope(r)
 	if rapid.IntRange(0, 5).Draw(r, "any tag") == 5 {
-		env.tag = rpi.AnyTag
+		env.tag = engine.AnyTag
 	}
 	if rapid.IntRange(0, 5).Draw(r, "any type") == 5 {
 		env.typ = nil
@@ -238,16 +238,16 @@ func (m *matching) test(r *rapid.T) {
 		e := m.Engines[o.rank]
 		if o.status, o.over, o.err = e.Test(o.request); !o.over {
 			need(r, o.err)
-		} else if _, _, err := e.Test(o.request); !errors.Is(err, rpi.ErrRequest) {
+		} else if _, _, err := e.Test(o.request); !errors.Is(err, engine.ErrRequest) {
 			r.Fatalf("a stale handle: %v", err)
-		} else if !errors.Is(o.err, rpi.ErrCanceled) {
+		} else if !errors.Is(o.err, engine.ErrCanceled) {
 			m.ended++
 		}
 	}
 }
 
-// checkpoint drains all channels, now and then takes the job to its next incarnation, and
-// lets it go on. What was counted as sent and as received is the same before and after.
+// checkpoint drains all channels, sometimes takes the job to its next incarnation, and lets it go
+// on. What was counted as sent and as received is the same before and after.
 func (m *matching) checkpoint(r *rapid.T) {
 	if rapid.Bool().Draw(r, "not now") {
 		return
@@ -295,10 +295,10 @@ func (m *matching) differ() error {
 	return nil
 }
 
-// check looks whether messages can be added only to the cell that was filled last, else
-// they would overtake, while nothing else is on its way to that peer, and only if a flush
-// is due, which closes the cell; and whether a rank that sleeps although a message is there
-// will be woken by such a flush, as nothing else would wake it.
+// check looks for two mistakes. Messages may be added only to the cell that was filled last, else
+// they would overtake others. Nothing else may be on its way to that peer, and a flush must be due,
+// which closes the cell. A rank that sleeps although a message is there must be woken by such a
+// flush, as nothing else would wake it.
 func (m *matching) check(r *rapid.T) {
 	for from, a := range m.Modules {
 		for to, b := range m.Modules {
@@ -341,7 +341,7 @@ func (m *matching) finish(r *rapid.T) {
 // probe receives what no receive was posted for.
 func (m *matching) probe(r *rapid.T, at int, ctx uint64) {
 	for {
-		status, ok, err := m.Engines[at].Iprobe(rpi.AnySource, ctx, rpi.AnyTag)
+		status, ok, err := m.Engines[at].Iprobe(engine.AnySource, ctx, engine.AnyTag)
 		need(r, err)
 		if !ok {
 			return
@@ -350,14 +350,14 @@ func (m *matching) probe(r *rapid.T, at int, ctx uint64) {
 	}
 }
 
-// assign finds out which message each receive got, first those whose number is in the
-// buffer: of what is then left messages that look alike are as good as one another, but
-// for their order. Error and payload are those of this message.
+// assign finds out which message each receive got. It begins with those whose number is in the
+// buffer. Of the rest, messages that look alike are as good as one another, but for their order.
+// Error and payload must be those of the message.
 func (m *matching) assign(r *rapid.T, numbers bool) {
 	for _, v := range m.posted {
 		st := v.status
-		known := min(len(v.buf), st.Bytes) >= 2 && !errors.Is(v.err, rpi.ErrType)
-		if errors.Is(v.err, rpi.ErrCanceled) || known != numbers {
+		known := min(len(v.buf), st.Bytes) >= 2 && !errors.Is(v.err, engine.ErrType)
+		if errors.Is(v.err, engine.ErrCanceled) || known != numbers {
 			continue
 		}
 		i := slices.IndexFunc(m.sent, func(x *message) bool {
@@ -373,19 +373,19 @@ func (m *matching) assign(r *rapid.T, numbers bool) {
 		var want error
 		switch {
 		case v.typ != nil && v.typ != x.typ:
-			want = rpi.ErrType
+			want = engine.ErrType
 		case k < len(x.payload):
-			want = rpi.ErrTruncate
+			want = engine.ErrTruncate
 		}
-		if !errors.Is(v.err, want) || want != rpi.ErrType && string(v.buf[:k]) != string(x.payload[:k]) {
+		if !errors.Is(v.err, want) || want != engine.ErrType && string(v.buf[:k]) != string(x.payload[:k]) {
 			r.Fatalf("receive %d of %d bytes ended with %v, not %v, or the payload differs: %+v", v.order, len(v.buf), v.err, want, st)
 		}
 		x.by = v
 	}
 }
 
-// inOrder checks that no message overtook another: an earlier one of the same rank that
-// fits the receive as well, so also in its context, went to one posted before.
+// inOrder checks that no message overtook another: an earlier message of the same rank and context
+// that fits the receive as well went to a receive posted before.
 func (m *matching) inOrder(r *rapid.T) {
 	for _, x := range m.sent {
 		for _, y := range m.sent {

@@ -3,10 +3,10 @@ package shm
 import (
 	"testing"
 
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 )
 
-// Engines over this module, which take turns beside.
+// Engines over this module, whose ranks also take turns of a team.
 func TestEnginesWithCheckpoints(t *testing.T) {
 	moduletest.Checkpoints(t, build, func(j *job) { takeTurns(j, 100) })
 }

@@ -2,8 +2,7 @@ package shm
 
 import "errors"
 
-// What Sink.Down is told is one of these, wrapped with the peer and what was
-// found.
+// Sink.Down is told one of these errors, wrapped with the peer and what was found.
 var (
 	// ErrClosed: the peer has left.
 	ErrClosed = errors.New("the peer has left")

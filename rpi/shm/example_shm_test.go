@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/shm"
 )
@@ -41,12 +42,12 @@ func twoModules(sinks [2]rpi.Sink) (ends [2]*shm.Module) {
 
 // Two engines exchange a message through memory.
 func ExampleNew() {
-	var engines [2]*rpi.Engine
+	var engines [2]*engine.Engine
 	addrs := make([][]byte, 2)
 	var modules [2]*shm.Module
 	for rank := range engines {
 		modules[rank] = shm.New()
-		engines[rank] = rpi.New(rpi.Config{Rank: rank, Size: 2, Modules: []rpi.Module{modules[rank]}})
+		engines[rank] = engine.New(engine.Config{Rank: rank, Size: 2, Modules: []rpi.Module{modules[rank]}})
 		defer engines[rank].Close()
 		var err error
 		if addrs[rank], err = modules[rank].Start(env(rank, engines[rank].Sink(0))); err != nil {
@@ -60,7 +61,7 @@ func ExampleNew() {
 		e.Start()
 	}
 	sent := make(chan error)
-	go func() { sent <- engines[0].Send(1, 1, 0, nil, []byte("through memory"), rpi.Standard, nil) }()
+	go func() { sent <- engines[0].Send(1, 1, 0, nil, []byte("through memory"), engine.Standard, nil) }()
 	p := make([]byte, 32)
 	st, err := engines[1].Recv(0, 1, 0, nil, p, nil)
 	fmt.Printf("%s %v %v\n", p[:st.Bytes], err, <-sent)
@@ -123,7 +124,7 @@ func ExampleModule_Unreached() {
 	}
 	m.Peers([][]byte{addr, theirs})
 	fmt.Println(m.Reaches(1), m.Unreached(1))
-	// Output: false shm: rank 1: what is at its address does not prove to be of this job
+	// Output: false shm: rank 1: its segment does not prove that it belongs to this job
 }
 
 func ExampleModule_Reaches() { ExampleModule_Unreached() }

@@ -19,21 +19,21 @@ const (
 
 // The bell of a rank, a futex.
 const (
-	bellArmed = 1 << iota // it sleeps, or is about to: wake it when something comes
-	bellRoom              // and it also wants to know of room
+	bellArmed = 1 << iota // the rank sleeps or is about to: wake it when something comes
+	bellRoom              // wake it when there is room, too
 	bellWoken             // Wake was called
 )
 
-// A door is where a rank finds another's ring: its place in the segment of that
-// one in units of 64 bytes, 32 bits, the logarithm of its cells, 8 bits, and:
+// A door tells a rank where another's ring to it is: the place in that rank's segment in units of
+// 64 bytes (32 bits), the logarithm of the number of cells (8 bits), and these bits:
 const (
 	doorOpen   = 1 << 40
-	doorClosed = 1 << 41 // the rank has left; what is in the ring is the last
+	doorClosed = 1 << 41 // the rank has left: nothing more comes into the ring
 )
 
 func door(at int, shift uint8) uint64 { return uint64(at/line) | uint64(shift)<<32 | doorOpen }
 
-// control is the control part of somebody's segment in a job of size ranks.
+// control is the control part of a segment in a job of size ranks.
 type control struct {
 	mem  []byte
 	size int
@@ -59,7 +59,7 @@ func (c control) taken(rank int) *uint32 { return c.u32(atTaken(c.size) + line*r
 
 func (c control) base() *uint64 { return c.u64(atBase) }
 
-// slot is where the owner says where a buffer of its is.
+// slot returns the owner's i-th slot for a published buffer.
 func (c control) slot(i int) *slot {
 	return (*slot)(unsafe.Pointer(&c.mem[atSlots(c.size)+line*i : atSlots(c.size)+line*(i+1)][0]))
 }
@@ -72,10 +72,10 @@ func (c control) change(rank int, word uint64) {
 	atomic.AddUint32(c.arrivals(), 1)
 }
 
-// geometry is the size of rings, pool and boards. More ranks on a machine make
-// more rings, their number grows with the square, so each becomes smaller: those of
-// 64 ranks take 16 MB, if every rank sends to every other, their pools 20, and
-// their boards, if all are used, 27, as long messages in large pieces take fewer turns.
+// geometry is the size of rings, pool and boards. The number of rings on a machine grows with the
+// square of the number of ranks, so each becomes smaller. If every one of 64 ranks sends to every
+// other, their rings take 16 MB, and their pools 20 MB. Their boards take 27 MB if all are used,
+// as long messages in large pieces take fewer turns.
 type geometry struct {
 	shift        uint8 // a ring has 1 << shift cells
 	small, large int   // chunks of a rank's pool
@@ -106,10 +106,9 @@ func geometryOf(local int) geometry {
 	return geometry{6, 32, 8, 10, 3}
 }
 
-// layout says where things are in the segment of a job of size ranks: the same in
-// all segments of the job. How many of the ranks are on the machine is not known
-// when it is made, so there is room for any number; what is not used is never
-// touched and takes no memory.
+// layout says where things are in a segment of a job of size ranks. It is the same in all segments
+// of the job. The number of ranks on the machine is not known when the segment is made, so there
+// is room for any number. Unused room is never touched and takes no memory.
 type layout struct {
 	control int // bytes; the part that others write
 	boards  int // where boards begin

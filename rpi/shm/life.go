@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roundEvery is how long a rank sleeps undisturbed before it looks whether its
-// peers still live. Whoever started the ranks knows sooner, as a rule. Tests have
-// other ideas.
+// roundEvery is how long a rank sleeps undisturbed before it looks whether its peers still live.
+// What started the ranks knows sooner, as a rule. Tests set another time.
 var roundEvery = time.Second
 
 // round looks whether the peers still live.
@@ -24,20 +23,19 @@ func (m *Module) round() (found bool) {
 	return found
 }
 
-// alive reports whether the peer's process is there. It opens nothing: a process
-// with descriptors of others could not be imaged.
+// alive reports whether the peer's process is there. It opens no descriptor: a process that holds
+// descriptors of other processes could not be imaged.
 func (m *Module) alive(peer int) bool {
 	switch {
 	case m.trusted(peer) && m.marked(peer), atomic.LoadUint64(m.ctl.door(peer))&doorClosed != 0:
 		return true
-	case m.trusted(peer): // else this rank was denied the look just now, or has been
+	case m.trusted(peer): // gone; where the look is denied, the peer is not trusted any more
 		return false
 	}
 	return unix.Kill(m.peers[peer].addr.pid, 0) != unix.ESRCH
 }
 
-// ending notes that nothing more will come from a peer. What is in its ring is
-// read first.
+// ending notes that nothing more will come from a peer. Its ring is read to the end first.
 func (m *Module) ending(peer int, why error) {
 	p := &m.peers[peer]
 	if p.end == nil {
@@ -46,7 +44,7 @@ func (m *Module) ending(peer int, why error) {
 	}
 }
 
-// partings gives the peers up who have left and of whom nothing is left to read.
+// partings gives up the peers that have left and of which nothing is left to read.
 func (m *Module) partings() (moved bool) {
 	left := m.leaving[:0]
 	for _, peer := range m.leaving {

@@ -9,12 +9,15 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// Most messages of some length are plain ones whose payload is in one chunk. They need
-// no header, and who waits for one takes it straight from there.
+// Most messages of some length are plain, and one chunk holds their payload. They need no header,
+// and a caller that waits takes the payload straight from the chunk.
 
+// With the other gains of a lone cell, showing halves takes 0.93 of the time at 2 KB and 0.6 to
+// 0.75 at 4 KB (EPYC 9004), but 1.12 to 1.16 at 1 KB (7003). On an Intel Xeon it takes 0.9 at 8
+// KB, but 1.05 at 4 KB and 1.18 at 2 KB.
 const (
-	mostLone    = largeChunk / 2 // bytes of the longest
-	leastHalved = 2 << 10        // of the shortest that is shown when half of it is there
+	mostLone    = largeChunk / 2 // bytes of the longest lone message
+	leastHalved = 2 << 10        // of the shortest that is shown by halves
 )
 
 // lone is a cell of formLone or formHalf.
@@ -23,7 +26,7 @@ type lone struct {
 	ctx   uint64
 	tag   int32
 	typ   uint32
-	place uint64 // where in the sender's segment the payload is, 32 bits, and its length
+	place uint64 // low half: where the payload is in the sender's segment; high half: its length
 }
 
 func (l *lone) put(ctx uint64, tag int32, typ uint32, place uint64) {
@@ -33,12 +36,12 @@ func (l *lone) put(ctx uint64, tag int32, typ uint32, place uint64) {
 // half is the bit that tells formHalf from formLone.
 const half = 1 << formShift
 
-// halfOf is how much of a payload of n bytes is there at formHalf.
+// halfOf is how many of n bytes are there at formHalf.
 func halfOf(n int) int { return min(n, (n/2+line-1)&^(line-1)) }
 
-// sendLone sends an eager message by way of one chunk. False: there is none. A receiver
-// who has used up all else is likely to wait: it copies the first half of a longer
-// payload while the sender fills in the second. If it sleeps it is woken before that.
+// sendLone sends an eager message in one chunk. It reports false if there is no chunk. A receiver
+// that has used up all other cells is likely to wait: it copies the first half of a longer payload
+// while the sender writes the second. If it sleeps, it is woken before that.
 func (m *Module) sendLone(peer int, ctx uint64, tag int32, typ uint32, payload []byte, more bool) bool {
 	id, ok := m.pool.get(len(payload))
 	if !ok {
@@ -65,7 +68,7 @@ func (m *Module) sendLone(peer int, ctx uint64, tag int32, typ uint32, payload [
 		ring(p.bell)
 		move.Bytes(to[k:], payload[k:])
 	} else {
-		// The cell comes last: whoever looks at it takes its line away, again and again.
+		// The cell comes last: a receiver that looks at it takes its line away, again and again.
 		move.Bytes(to, payload)
 		c.lone().put(ctx, tag, typ, place)
 	}
@@ -74,39 +77,8 @@ func (m *Module) sendLone(peer int, ctx uint64, tag int32, typ uint32, payload [
 	return true
 }
 
-// lonely returns the payload of such a cell, nil if there can be none. What is checked
-// is what is used: its place is read once.
-func (m *Module) lonely(p *peer, c *cell) []byte {
-	place := atomic.LoadUint64(&c.lone().place)
-	at, n := int(uint32(place)), int(place>>32)
-	if n == 0 || n > mostLone || at < m.layout.pool || n > m.layout.size-at {
-		return nil
-	}
-	p.in.long = false
-	return m.payload(p, at, n)
-}
-
-// lone delivers a message.
-func (m *Module) lone(peer int, p *peer, c *cell, w uint64) error {
-	in := &p.in
-	payload := m.lonely(p, c)
-	if payload == nil || w>>16&31 != 1 || in.frame || in.part != 0 {
-		return fmt.Errorf("%w: %d bytes in a chunk", ErrCorrupt, len(payload))
-	}
-	h := &m.hdr
-	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
-	h.Len, h.Req, h.Off = uint64(len(payload)), 0, 0
-	err := m.env.Sink.Deliver(peer, h, payload)
-	if err != nil && !rpi.IsEnough(err) {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	in.head++
-	in.owes = true
-	return err
-}
-
-// halved leaves a message of which one half is there until the other is, which changes
-// the word of its cell: the sender is writing it. No cell can follow before.
+// halved leaves a message of which one half is there. The sender is writing the other half and
+// then changes the word of the cell. No cell can follow before.
 func (in *receiver) halved(w uint64) error {
 	if in.frame || in.part != 0 || in.valid(in.head+1) && atomic.LoadUint64(in.wordOf(in.head)) == w {
 		return fmt.Errorf("%w: half a message", ErrCorrupt)
@@ -118,36 +90,22 @@ func (in *receiver) halved(w uint64) error {
 // halfLooks is how often a receiver looks for the second half: a few microseconds.
 const halfLooks = 10000
 
-// takeLone is TakeShort for such a message. If only half of it comes that is in buf, and
-// the message is left to Poll.
-func (m *Module) takeLone(peer int, p *peer, s *spot, c *cell, w, ctx uint64, tag int32, typ uint32, buf []byte) int {
-	in := &p.in
-	if c.ctx != ctx || c.tag != tag || c.typ != typ {
-		return rpi.TakeOther
-	}
-	if p.out.leased > 0 && !m.believe(peer, p, w) {
-		return rpi.TakeOther
-	}
-	payload := m.lonely(p, c)
-	n := len(payload)
-	if n == 0 || n > len(buf) {
-		return rpi.TakeOther
-	}
+// takeChunk copies the payload of cell c, whose word is w, for a caller that waits for it. It
+// reports false if only half of it comes in time: that half is in buf, and the message is left to
+// Poll.
+func takeChunk(c *cell, w uint64, payload, buf []byte) bool {
 	if w&half != 0 {
-		k := halfOf(n)
+		k := halfOf(len(payload))
 		move.Bytes(buf, payload[:k])
 		for looks := 0; atomic.LoadUint64(&c.word) != w&^half; looks++ {
 			if looks == halfLooks {
-				return rpi.TakePart
+				return false
 			}
 		}
 		buf, payload = buf[k:], payload[k:]
 	}
 	move.Bytes(buf, payload)
-	in.head++
-	s.word, s.seq = in.wordOf(in.head), seqOf(in.head>>in.shift)
-	m.owe(peer, p)
-	return n
+	return true
 }
 
 // owe notes that TakeShort has used up a chunk of the peer's: see settleUp.

@@ -7,14 +7,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/shared"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
 var loneSizes = []int{pairMax + 1, 1000, smallChunk - 1, smallChunk, smallChunk + 1, 4095, 4096, 4097, mostLone - 1, mostLone}
 
-// halve makes of the message sent last one of which the second half is being written. It
-// returns how to end that.
+// halve turns the message sent last into one whose second half is being written. It returns how to
+// end that.
 func halve(m *Module, peer int) (whole func()) {
 	o := &m.peers[peer].out
 	word := &o.cells[(o.tail-1)&o.mask].word
@@ -31,8 +32,8 @@ func takes(t testing.TB, m *Module, from int, h rpi.Header, want []byte) {
 	}
 }
 
-// A plain message of up to 8 KB takes one cell and one chunk, is taken from there or
-// delivered, and the chunk is free when the sender hears of it.
+// A plain message of up to 8 KB takes one cell and one chunk. It is taken from there or delivered,
+// and the chunk is free when the sender hears of it.
 func TestLone(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -77,8 +78,8 @@ func TestLone(t *testing.T) {
 	}
 }
 
-// A message of another envelope, or for which there is not enough room, is left where it
-// is, in whatever form it came, and a poll delivers it.
+// A message with another envelope, or for which there is not enough room, is left where it is, in
+// whatever form it came. A poll delivers it.
 func TestTakesOnlyItsOwn(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -95,7 +96,7 @@ func TestTakesOnlyItsOwn(t *testing.T) {
 			h.Type = 3
 			w.Send(0, 1, h, pattern(7, n), 0, more)
 			for _, q := range []question{{h.Ctx + 1, 7, 3, n}, {h.Ctx, 8, 3, n}, {h.Ctx, 7, 4, n}, {h.Ctx, 7, 3, n - 1}} {
-				if got := w.M[1].TakeShort(0, q.ctx, q.tag, q.typ, make([]byte, q.room)); got != rpi.TakeOther {
+				if got := w.M[1].TakeShort(0, q.ctx, q.tag, q.typ, make([]byte, q.room)); got != shared.TakeOther {
 					t.Errorf("%d bytes: asked for %+v, took %d", n, q, got)
 				}
 			}
@@ -108,8 +109,8 @@ func TestTakesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// A peer that is found to be corrupt while a chunk for a message to it is looked for gets
-// none, and those that it had are free.
+// While a sender looks for a chunk it may find the receiver corrupt. That peer gets none, and
+// those that it had are free.
 func TestLoneToCorrupt(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.Close()
@@ -131,9 +132,8 @@ func TestLoneToCorrupt(t *testing.T) {
 	}
 }
 
-// A message of which one half is there is not there: nobody takes it, nobody is
-// disturbed or kept from sleep by it, what is in other rings passes, and the rank that
-// sleeps is woken by the other half.
+// A message of which one half is there is not there. Nobody takes it, and nobody is disturbed or
+// kept from sleep by it. What is in other rings passes. The other half wakes the rank that sleeps.
 func TestHalf(t *testing.T) {
 	for _, n := range []int{leastHalved, mostLone} {
 		for name, end := range map[string]func(w *world, h rpi.Header, whole func()){
@@ -146,7 +146,7 @@ func TestHalf(t *testing.T) {
 				if w.M[1].Poll() || w.M[1].pending() {
 					t.Error("half a message is something to do")
 				}
-				if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got != rpi.TakeNone {
+				if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got != shared.TakeNone {
 					t.Errorf("half a message polled, and taken: %d", got)
 				}
 				w.Send(2, 1, eager(8, 8), pattern(8, 8), 0, false)
@@ -155,7 +155,7 @@ func TestHalf(t *testing.T) {
 					t.Error("half a message is in the way of another rank's")
 				}
 				whole()
-				if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got != rpi.TakeOther {
+				if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got != shared.TakeOther {
 					t.Errorf("the second half has come, and: %d", got)
 				}
 				w.M[1].Poll()
@@ -189,7 +189,7 @@ func TestHalf(t *testing.T) {
 			w.Send(0, 1, h, pattern(7, n), 0, false)
 			whole := halve(w.M[0], 1)
 			for range 2 {
-				if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got != rpi.TakePart {
+				if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, n)); got != shared.TakePart {
 					t.Errorf("half a message was taken: %d", got)
 				}
 			}
@@ -205,8 +205,8 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// A rank that leaves, or is lost, in the midst of a message is missed, and what it sent
-// before has arrived.
+// A rank that leaves, or is lost, in the middle of a message is missed. What it sent before has
+// arrived.
 func TestHalfAtTheEnd(t *testing.T) {
 	for _, why := range []error{ErrClosed, ErrDied} {
 		w := newWorld(t, 2)
@@ -233,7 +233,7 @@ func TestHalfAtTheEnd(t *testing.T) {
 	}
 }
 
-// After a restart no half is left, of what was one half there before.
+// After a restart no half message is left.
 func TestHalfForgotten(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -276,8 +276,8 @@ func TestHalfForgotten(t *testing.T) {
 	}
 }
 
-// Two ranks at work at the same time pass messages to and fro, of which the second half
-// is written while the first is read: by the shortcut, by polls and by both in turns.
+// Two ranks that run at the same time pass messages to and fro, and the second half of each is
+// written while the first is read: by the shortcut, by polls, and by both alternately.
 func TestHalvesTogether(t *testing.T) {
 	rounds := 3000
 	if testing.Short() {
@@ -301,7 +301,7 @@ func TestHalvesTogether(t *testing.T) {
 					}
 					continue
 				}
-				n := rpi.TakeNone
+				n := shared.TakeNone
 				for n < 0 && len(s.Got[1-me]) == 0 {
 					if i%3 != 0 {
 						n = m.TakeShort(1-me, h.Ctx, h.Tag, h.Type, buf)
@@ -334,7 +334,7 @@ func TestHalvesTogether(t *testing.T) {
 	}
 }
 
-// What cannot be in such a cell is neither taken nor delivered, and ends the channel.
+// Impossible content of such a cell is neither taken nor delivered, and ends the channel.
 func TestLoneOfCorrupt(t *testing.T) {
 	place := func(at, n int) func(*Module, []cell) {
 		return func(_ *Module, c []cell) { c[0].lone().place = uint64(uint32(at)) | uint64(n)<<32 }
@@ -383,7 +383,7 @@ func TestLoneOfCorrupt(t *testing.T) {
 	}
 }
 
-// Nor can it come where messages of another cell are expected, all of which were
+// Such a cell cannot come where messages of another cell are expected, whether all of those were
 // delivered or not.
 func TestLoneInAnOpenCell(t *testing.T) {
 	for _, bit := range []uint64{0, half} {
@@ -407,7 +407,7 @@ func TestLoneInAnOpenCell(t *testing.T) {
 	}
 }
 
-// refused checks that rank 1 gives rank 0 up for what it says.
+// refused checks that rank 1 gives rank 0 up because of what that says.
 func refused(w *world, name string) {
 	w.T.Helper()
 	for range 3 {
@@ -419,7 +419,7 @@ func refused(w *world, name string) {
 	w.Close()
 }
 
-// What follows half a message is not taken in its stead.
+// What follows half a message is not taken instead of it.
 func TestAfterHalf(t *testing.T) {
 	w := newWorld(t, 2)
 	w.Connect(0, 1)
@@ -428,14 +428,14 @@ func TestAfterHalf(t *testing.T) {
 	w.M[1].Poll()
 	h := eager(2, 8)
 	w.Send(0, 1, h, pattern(2, 8), 0, false)
-	if n := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 8)); n != rpi.TakeOther {
+	if n := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 8)); n != shared.TakeOther {
 		t.Errorf("taken: %d", n)
 	}
 	refused(w, "a cell after half a message")
 }
 
-// Two cells have one eager message, of a length for which there is room there, and not in
-// one.
+// A pair of cells has one eager message, of a length for which there is room in two cells and not
+// in one.
 func TestPairOfCorrupt(t *testing.T) {
 	for _, c := range []struct {
 		kind rpi.Kind
@@ -451,7 +451,7 @@ func TestPairOfCorrupt(t *testing.T) {
 		o := &w.M[0].peers[1].out
 		first := &o.cells[(o.tail-2)&o.mask]
 		first.word = word(uint16(first.word), c.kind, formPair, c.n, 0)
-		if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 1000)); got != rpi.TakeOther {
+		if got := w.M[1].TakeShort(0, h.Ctx, h.Tag, h.Type, make([]byte, 1000)); got != shared.TakeOther {
 			t.Errorf("kind %d, %d bytes: %d were taken", c.kind, c.n, got)
 		}
 		refused(w, "a pair")

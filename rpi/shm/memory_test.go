@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// 64 ranks of which each sends all it can to every other and uses all its boards
-// take no more than 64 MB together; two, or those that are silent, much less.
+// 64 ranks take no more than 64 MB together if each sends all it can to every other and uses all
+// its boards. Two ranks, or silent ones, take much less.
 func TestMemory(t *testing.T) {
 	for _, c := range []struct{ ranks, most int }{{2, 5 << 20}, {16, 30 << 20}, {64, 64 << 20}} {
 		w := newWorld(t, c.ranks)

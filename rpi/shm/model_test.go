@@ -5,15 +5,16 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/shared"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 	"pgregory.net/rapid"
 )
 
-// Ranks send frames of any size, read, flush, go to sleep and are left alone, in
-// any order: each frame arrives once, whole and in order; what was refused is
-// said to be writable; what was held is given back; and in the end pool and
-// rings are as at the beginning. So also where laps and counts of cells begin anew.
+// Ranks send frames of any size, read, flush, go to sleep and are left alone, in any order. Each
+// frame arrives once, whole and in order. A peer that refused is said to be writable. What was
+// held is given back. In the end pool and rings are as at the beginning, also where laps and
+// counts of cells wrap around.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(r, "ranks")
@@ -198,12 +199,12 @@ func (m *model) take(r *rapid.T, from, to int, like bool, room int) {
 		r.Fatalf("message %d of rank %d, of %d bytes, is another", k, from, n)
 	case n >= 0:
 		m.come[from][to]++
-	case n == rpi.TakeNone && m.M[to].Poll():
+	case n == shared.TakeNone && m.M[to].Poll():
 		r.Fatal("nothing to take, and a poll moved")
 	}
 }
 
-// rouse checks that a sleeper was woken who was sent something at once.
+// rouse checks that a sleeper was woken if it was sent something at once.
 func (m *model) rouse(r *rapid.T, from, to int) {
 	if m.asleep[to] && *m.M[to].word&bellArmed != 0 {
 		r.Fatalf("rank %d sleeps, and rank %d has sent", to, from)
@@ -273,8 +274,8 @@ func (m *model) finish() {
 	}
 }
 
-// FuzzPeer lets a peer write what it likes into its ring, its door and its
-// counters: the rank gets frames that obey the rules, or Down with the reason.
+// FuzzPeer lets a peer write what it likes into its ring, its door and its counters. The rank gets
+// frames that obey the rules, or Down with the reason.
 func FuzzPeer(f *testing.F) {
 	var c [cellSize]byte
 	put := func(form, n uint8, size uint32) []byte {

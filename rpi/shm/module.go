@@ -10,11 +10,12 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/shared"
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
 )
 
-// Module is the transport of one rank. It is the rank's rpi.Waiter, too.
+// Module is the transport of one rank. It is the rank's rpi.Waiter as well.
 type Module struct {
 	bell
 	env        rpi.Env
@@ -26,7 +27,7 @@ type Module struct {
 	peers      []peer
 	layout     layout
 	geo        geometry
-	lends      bool // a pool has a chunk for each rank, and more: see settleUp
+	lends      bool // a pool has a large chunk for each rank here: see settleUp
 	boardSizes []int
 	rings      int // where the next ring of this rank goes
 	pool       pool
@@ -36,35 +37,36 @@ type Module struct {
 	seen     uint32  // of arrivals
 	spots    []spot  // the rings to this rank
 	hdr      rpi.Header
-	alike    rpi.AlikeSink // env.Sink, if it is one
-	both     [pairMax]byte // a message that came in two cells
+	alike    shared.AlikeSink // env.Sink, if it is one
+	both     [pairMax]byte    // a message that came in a pair of cells
 
-	dirty   []int // peers who were sent something and not woken for it
-	owing   []int // peers who are to be told of room, if no cell has told them
-	told    []int // peers who were told of room and may not have been woken for it
-	busy    []int // peers with a frame of which a part is still the caller's
-	starved []int // peers who were answered Full
-	broken  []int // peers who are to be reported
-	leaving []int // peers who have left; what is in their rings is read first
+	dirty   []int // peers that were sent something and not yet woken for it
+	owing   []int // peers to be told of room, unless a cell has told them
+	told    []int // peers that were told of room and perhaps not woken for it
+	busy    []int // peers to which a frame is under way
+	starved []int // peers to which Send answered Full
+	broken  []int // peers whose failure is not yet reported
+	leaving []int // peers that have left or died, while their rings are read
 }
 
 // peer is what is known of another rank.
 type peer struct {
 	addr   address
 	known  bool // has an address
+	reach  bool // its memory is mapped, or can be at its first use: see join
 	mapped bool
 	down   bool
 	why    error // why it is not mapped, or down
 	ctl    control
 	data   []byte  // its whole segment, read only
-	pool   []byte  // the last part of it once more, writable though nobody writes it: see payload
-	base   uintptr // of its segment in its own memory
+	pool   []byte  // its pool, mapped once more, writable though nobody writes it: see payload
+	base   uintptr // where its segment is in its own memory
 	bell   *uint32
 	out    sender
 	in     receiver
 	dirty  bool  // in Module.dirty
 	told   bool  // in Module.told
-	end    error // it has left or died; in Module.leaving
+	end    error // why it is in Module.leaving: it has left or died
 	access access
 }
 
@@ -82,8 +84,8 @@ func New() *Module { return &Module{addr: address{fd: -1}, now: time.Now} }
 // Name returns "shm".
 func (m *Module) Name() string { return "shm" }
 
-// Start makes this rank's segment. The error wraps rpi.ErrUnavailable where a
-// process cannot have one that others see.
+// Start makes this rank's segment. The error wraps rpi.ErrUnavailable where this process cannot
+// have a segment that others see.
 func (m *Module) Start(env rpi.Env) ([]byte, error) {
 	if len(env.Secret) == 0 {
 		return nil, errors.New("shm: no secret to authenticate peers with")
@@ -96,7 +98,7 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 		return nil, err
 	}
 	m.env, m.params = env, params
-	m.alike, _ = env.Sink.(rpi.AlikeSink)
+	m.alike, _ = env.Sink.(shared.AlikeSink)
 	if err := m.open(); err != nil {
 		m.release()
 		return nil, fmt.Errorf("shm: %w: %w", rpi.ErrUnavailable, err)
@@ -135,12 +137,22 @@ func (m *Module) open() (err error) {
 	return nil
 }
 
-// Peers maps the segments of the other ranks of this machine.
+// mapAtOnce is the largest number of ranks on a machine that map each other when they start. Most
+// pairs of a larger number never talk to each other. A thousand ranks would map three million
+// pieces, which takes a minute, and as long again when they end. So each rank then only makes sure
+// that it could map a peer, and maps it with the first message to or from it. Tests set another
+// number.
+var mapAtOnce = 64
+
+// Peers maps the segments of the other ranks of this machine, or prepares for that.
 func (m *Module) Peers(addrs [][]byte) error {
 	if len(addrs) != m.env.Size {
 		return fmt.Errorf("shm: %d addresses for %d ranks", len(addrs), m.env.Size)
 	}
-	local := 1
+	local, meet := 1, m.meet
+	if here(addrs) > mapAtOnce {
+		meet = m.sight
+	}
 	for i, p := range addrs {
 		if p == nil || i == m.env.Rank {
 			continue
@@ -148,14 +160,11 @@ func (m *Module) Peers(addrs [][]byte) error {
 		pr := &m.peers[i]
 		pr.known = true
 		if pr.addr, pr.why = decodeAddress(p); pr.why == nil {
-			pr.why = m.meet(i)
+			pr.why = meet(i)
 		}
 		if pr.why == nil {
-			pr.mapped = true
+			pr.reach = true
 			local++
-			if m.params.direct > 0 {
-				m.trusted(i) // what is denied is told now
-			}
 		}
 	}
 	m.geo = geometryOf(local)
@@ -163,76 +172,6 @@ func (m *Module) Peers(addrs [][]byte) error {
 	m.boardSizes = m.geo.boardSizes()
 	m.pool.init(m.mem, m.layout.pool, m.geo)
 	return nil
-}
-
-// meet maps the segment of a peer.
-func (m *Module) meet(rank int) error {
-	pr := &m.peers[rank]
-	a := &pr.addr
-	switch {
-	case a.machine != m.addr.machine:
-		return fmt.Errorf("it is on another machine, in another container or of another user (%s; this is %s)", a.machine, m.addr.machine)
-	case a.order != endian.Name:
-		return errors.New("it has another byte order")
-	case a.size != m.layout.size:
-		return fmt.Errorf("its segment has %d bytes, this rank's %d", a.size, m.layout.size)
-	}
-	fd, err := openSegment(a.pid, a.fd, a.size)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	mem, err := unix.Mmap(fd, 0, m.layout.control, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return os.NewSyscallError("mmap", err)
-	}
-	pr.ctl = control{mem, m.env.Size}
-	if !pr.ctl.sealed(m.proof(rank, a.nonce[:])) {
-		pr.unmap()
-		return errors.New("what is at its address does not prove to be of this job")
-	}
-	if pr.data, err = unix.Mmap(fd, 0, a.size, unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		pr.unmap()
-		return os.NewSyscallError("mmap", err)
-	}
-	if pr.pool, err = unix.Mmap(fd, int64(m.layout.pool), a.size-m.layout.pool, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		pr.unmap()
-		return os.NewSyscallError("mmap", err)
-	}
-	pr.bell, pr.base = pr.ctl.bell(), uintptr(*pr.ctl.base())
-	pr.out.taken = pr.ctl.taken(m.env.Rank)
-	pr.in.taken = m.ctl.taken(rank)
-	return nil
-}
-
-func (p *peer) unmap() {
-	for _, mem := range [][]byte{p.ctl.mem, p.data, p.pool} {
-		if mem != nil {
-			unix.Munmap(mem)
-		}
-	}
-	*p = peer{addr: p.addr, known: p.known, down: p.down, why: p.why}
-}
-
-// Reaches reports whether the peer's memory is mapped here.
-func (m *Module) Reaches(peer int) bool {
-	return peer >= 0 && peer < len(m.peers) && m.peers[peer].mapped
-}
-
-// Unreached says why Reaches reports false for a peer whose address is known.
-func (m *Module) Unreached(peer int) error {
-	if p := &m.peers[peer]; p.known && !p.mapped {
-		return m.naming(peer, p.why)
-	}
-	return nil
-}
-
-// Forgo makes Reaches report false.
-func (m *Module) Forgo(peer int) {
-	p := &m.peers[peer]
-	p.why = errors.New("it does not reach this rank")
-	p.mapped = false
-	p.unmap()
 }
 
 // EagerLimit is parameter shm.eager.
@@ -251,16 +190,15 @@ func (m *Module) Quiet() bool { return m.Flush() && len(m.broken) == 0 }
 // Continue has nothing to do.
 func (m *Module) Continue() {}
 
-// Restart forgets everything and starts anew. After a whole-process image what
-// is mapped is memory of this process alone, and what the descriptor leads to is
-// nothing.
+// Restart forgets everything and starts anew. After a restart from an image of the whole process,
+// the mapped memory belongs to this process alone and the descriptor leads nowhere.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	m.release()
 	return m.Start(env)
 }
 
-// Close tells the peers that this rank leaves, and lets go of all memory. What
-// it has sent they still find.
+// Close tells the peers that this rank leaves, and gives all memory back. Peers still find what it
+// has sent.
 func (m *Module) Close() error {
 	for i := range m.peers {
 		if p := &m.peers[i]; p.mapped {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 	"golang.org/x/sys/unix"
 )
 
@@ -51,8 +51,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A frame too large for the pool is Held until its last byte is in a chunk, and
-// the peer takes no other meanwhile; one without a name is copied aside.
+// A frame too large for the pool is Held until its last byte is in a chunk. The peer takes no
+// other frame meanwhile. A frame without a name is copied aside.
 func TestHeld(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -105,8 +105,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A ring that is full refuses, is said to be writable when it is, and loses
-// nothing; a receiver who sleeps is woken before.
+// A full ring refuses, is said to be writable when it is, and loses nothing. A receiver that
+// sleeps is woken before.
 func TestFull(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -160,8 +160,8 @@ func TestPoolEmpty(t *testing.T) {
 	w.Until("arrived", func() bool { return len(w.S[2].Got[0]) == 1 && len(w.S[1].Got[0]) == n })
 }
 
-// A rank is told of room while it arms its bell, and neither sees the other: it is
-// woken by the next poll that finds nothing, or when the other is about to sleep.
+// A rank is told of room while it arms its bell, and neither sees the other. It is woken by the
+// next poll that finds nothing, or when the other is about to sleep.
 func TestRoomAtLast(t *testing.T) {
 	for name, rest := range map[string]func(*Module){
 		"poll": func(m *Module) { m.Poll() },
@@ -185,8 +185,8 @@ func TestRoomAtLast(t *testing.T) {
 	}
 }
 
-// Whoever sleeps is woken: by a frame, by a flush of held back ones, by room for
-// those refused, by Wake, by the end of a peer.
+// A sleeper is woken by a frame, by a flush of frames held back, by room for refused ones, by
+// Wake, and by the end of a peer.
 func TestWakes(t *testing.T) {
 	for name, by := range map[string]func(w *world){
 		"frame": func(w *world) { w.M[1].Send(0, &rpi.Header{Kind: rpi.Ack}, nil, 0, false) },
@@ -263,7 +263,7 @@ func TestNoLostWakeUp(t *testing.T) {
 	}
 }
 
-// Who leaves is missed after its last frame, once.
+// A rank that leaves is missed once, after its last frame.
 func TestPeerCloses(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.Close()
@@ -290,7 +290,7 @@ func TestPeerCloses(t *testing.T) {
 	}
 }
 
-// Who is not one of us is not reached, and says why.
+// A stranger is not reached, and Unreached says why.
 func TestUnreached(t *testing.T) {
 	base := descriptors(t)
 	for name, c := range map[string]struct {

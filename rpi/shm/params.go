@@ -4,7 +4,7 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// Parameters lists what can be set, for `gorun info`.
+// Parameters lists the parameters of this transport, for `gorun info`.
 func Parameters() []rpi.Parameter {
 	return []rpi.Parameter{
 		{Name: "shm.eager", Default: "65536", Doc: "largest message sent without an announcement, bytes"},

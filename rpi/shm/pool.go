@@ -1,9 +1,8 @@
 package shm
 
-// pool is a rank's chunks, pieces of its own segment in which payloads lie until
-// the receiver has copied them. Only the sender keeps account of them: a chunk is
-// free again when the ring of its receiver is used up beyond the cell that
-// named it.
+// pool is a rank's chunks: pieces of its own segment in which payloads lie until the receiver has
+// copied them. Only the sender keeps account of them. A chunk is free again when its receiver has
+// used up the cell that named it.
 type pool struct {
 	mem  []byte // the segment
 	at   int    // where the chunks begin: first the small, then the large
@@ -18,7 +17,7 @@ func (p *pool) init(mem []byte, at int, g geometry) {
 	}
 }
 
-// chunks are free ones, in the order in which they became free.
+// chunks are free chunks, in the order in which they became free.
 type chunks struct {
 	ids   [maxSmall]uint16 // in a ring
 	first uint32
@@ -30,7 +29,7 @@ func (c *chunks) add(id uint16) {
 	c.n++
 }
 
-// newest and oldest take one out, of which there is one.
+// newest and oldest take one chunk out. There must be one.
 func (c *chunks) newest() uint16 {
 	c.n--
 	return c.ids[(c.first+c.n)%maxSmall]
@@ -42,9 +41,9 @@ func (c *chunks) oldest() uint16 {
 	return id
 }
 
-// pieceOf is how much of a payload of n bytes goes into a chunk. The receiver
-// copies one piece while the sender fills the next; but each costs as much as 1 to
-// 2 KB do, so that streams of 8 KB were slower in pieces.
+// pieceOf is how much of a payload of n bytes goes into one chunk. The receiver copies one piece
+// while the sender fills the next. Each piece costs as much as 1 to 2 KB do: streams of 8 KB were
+// slower in pieces.
 func pieceOf(n int) int {
 	if n <= largeChunk {
 		return largeChunk / 2
@@ -52,7 +51,7 @@ func pieceOf(n int) int {
 	return largeChunk
 }
 
-// get takes a chunk for a message of n bytes, the one freed last: it is in the cache.
+// get takes a chunk for a message of n bytes: the one freed last, which is in the cache.
 func (p *pool) get(n int) (id uint16, ok bool) {
 	free := p.fit(n)
 	if free.n == 0 {
@@ -61,10 +60,10 @@ func (p *pool) get(n int) (id uint16, ok bool) {
 	return free.newest(), true
 }
 
-// getOld takes a chunk for a piece of n bytes, the one freed first: its lines have come
-// back from the receiver's cache to one that both have, by themselves. To get them from
-// there while the receiver reads the pieces before took more than twice as long for 32 to
-// 256 KB on an EPYC 9004. A message in one chunk takes 1.1 to 1.3 of the time so.
+// getOld takes a chunk for a piece of n bytes: the one freed first. By then its lines have gone
+// from the receiver's cache to one that both ranks have. Fetching them from the receiver's cache,
+// while it reads the pieces before, took more than twice as long for 32 to 256 KB (EPYC 9004). A
+// message in a single chunk takes 1.1 to 1.3 of the time with the oldest chunk: see get.
 func (p *pool) getOld(n int) (id uint16, ok bool) {
 	free := p.fit(n)
 	if free.n == 0 {
@@ -97,17 +96,20 @@ func (p *pool) chunk(id uint16) (at, size int) {
 	return p.at + int(p.cut)*smallChunk + int(id-p.cut)*largeChunk, largeChunk
 }
 
-// mostOwned is the longest frame whose lines its reader takes for its own.
+// mostOwned is the longest frame whose lines the reader takes for its own.
 const mostOwned = 64 << 10
 
-// payload is n bytes of a peer's pool, as they are read the fastest. A processor hands a
-// line over for good to a reader that may write it, and whoever filled it gets it back
-// without asking who else has it; a string instruction does not even fetch what it
-// holds. On an EPYC 9005, between processors that have a cache in common, both of that
-// pays from 5 KB on, and up to 2 KB it costs nothing; without one it pays at all lengths.
-// 4 KB took 1.15 of the time there, but 0.7 on an EPYC 9004, on which it pays at all
-// lengths, with a cache in common or without. But such lines are not just dropped by their reader's cache: where two exchanged so much that
-// neither cache held it, sums of 1 MB took 1.2 to 1.4 times as long.
+// payload returns n bytes of a peer's pool, mapped so that they are read the fastest.
+//
+// A processor moves a line to a reader that may write it. The rank that filled the line then gets
+// it back without asking who else has a copy, and a string instruction does not even fetch its
+// content. With a cache in common that pays from 5 KB on and costs nothing up to 2 KB; without one
+// it pays at all lengths (EPYC 9005). 4 KB took 1.15 of the time there, but 0.7 on an EPYC 9004,
+// where it pays at all lengths, with a common cache or without.
+//
+// But the reader's cache cannot just drop such lines. Sums of 1 MB took 1.2 to 1.4 times as long,
+// as neither cache held what the ranks exchanged. So longer frames are read through the read-only
+// mapping.
 func (m *Module) payload(p *peer, at, n int) []byte {
 	if p.in.long {
 		return p.data[at : at+n]

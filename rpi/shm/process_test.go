@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
 )
@@ -29,31 +30,31 @@ func TestMain(m *testing.M) {
 }
 
 // parts are what rank 1 does.
-var parts = map[string]func(e *rpi.Engine, m *Module){
-	"echo": func(e *rpi.Engine, _ *Module) {
+var parts = map[string]func(e *engine.Engine, m *Module){
+	"echo": func(e *engine.Engine, _ *Module) {
 		p := make([]byte, 1<<20)
 		for {
-			st, err := e.Recv(0, 1, rpi.AnyTag, nil, p, nil)
+			st, err := e.Recv(0, 1, engine.AnyTag, nil, p, nil)
 			if err != nil {
 				return
 			}
-			if e.Send(0, 1, int32(st.Tag), nil, p[:st.Bytes], rpi.Standard, nil) != nil {
+			if e.Send(0, 1, int32(st.Tag), nil, p[:st.Bytes], engine.Standard, nil) != nil {
 				return
 			}
 		}
 	},
-	"count": func(e *rpi.Engine, _ *Module) { // answers each 64th message
+	"count": func(e *engine.Engine, _ *Module) { // answers each 64th message
 		var p [8]byte
 		for i := 1; ; i++ {
-			if _, err := e.Recv(0, 1, rpi.AnyTag, nil, p[:], nil); err != nil {
+			if _, err := e.Recv(0, 1, engine.AnyTag, nil, p[:], nil); err != nil {
 				return
 			}
-			if i%64 == 0 && e.Send(0, 1, 0, nil, p[:], rpi.Standard, nil) != nil {
+			if i%64 == 0 && e.Send(0, 1, 0, nil, p[:], engine.Standard, nil) != nil {
 				return
 			}
 		}
 	},
-	"ring": func(e *rpi.Engine, m *Module) {
+	"ring": func(e *engine.Engine, m *Module) {
 		e.CloseGate()
 		drop := &discard{}
 		m.env.Sink = drop
@@ -67,9 +68,9 @@ var parts = map[string]func(e *rpi.Engine, m *Module){
 			}
 		}
 	},
-	"dies": func(e *rpi.Engine, m *Module) { // in the middle of a frame, its fourth or a later one
+	"dies": func(e *engine.Engine, m *Module) { // in the middle of a frame, its fourth or a later one
 		for i := range 3 {
-			e.Send(0, 1, int32(i), nil, pattern(i, 5000), rpi.Standard, nil)
+			e.Send(0, 1, int32(i), nil, pattern(i, 5000), engine.Standard, nil)
 		}
 		e.CloseGate()
 		h := rpi.Header{Kind: rpi.Data, Len: 1 << 20}
@@ -81,9 +82,9 @@ var parts = map[string]func(e *rpi.Engine, m *Module){
 }
 
 // child is rank 1 of two: it says its address, and is told that of rank 0.
-func child(part func(*rpi.Engine, *Module)) {
+func child(part func(*engine.Engine, *Module)) {
 	m := New()
-	e := rpi.New(rpi.Config{Rank: 1, Size: 2, Modules: []rpi.Module{m}})
+	e := engine.New(engine.Config{Rank: 1, Size: 2, Modules: []rpi.Module{m}})
 	c := env(1, 2)
 	c.Sink = e.Sink(0)
 	addr, err := m.Start(c)
@@ -161,8 +162,8 @@ func withChild(t testing.TB, part string, m *Module, s rpi.Sink) {
 	}
 }
 
-// A rank that is killed in the middle of a frame is missed by who sleeps; what it
-// had sent before is delivered.
+// A rank that is killed in the middle of a frame is missed by a peer that sleeps. What it had sent
+// before is delivered.
 func TestPeerDies(t *testing.T) {
 	for _, direct := range []string{"4194304", "0"} { // how it is found out
 		roundEvery = 10 * time.Millisecond

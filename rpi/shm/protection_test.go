@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of what another rank says a rank can write the payloads alone, and those where they
-// are mapped a second time.
+// Of another rank's memory a rank can write only the payloads, and those only where they are
+// mapped a second time.
 func TestProtection(t *testing.T) {
 	w := newWorld(t, 2)
 	m := w.M[0]
@@ -33,7 +33,7 @@ func TestProtection(t *testing.T) {
 	}
 }
 
-// writable asks the kernel, which writes what is in a pipe where it may.
+// writable asks the kernel whether memory can be written: it reads from a pipe into it.
 func writable(t *testing.T, p []byte) bool {
 	t.Helper()
 	var ends [2]int

@@ -14,38 +14,37 @@ import (
 // sends without end does not starve the others.
 const burst = 64
 
-// receiver is the ring from a peer to this rank. It lies in the peer's segment;
-// nothing read from it is trusted.
+// receiver is the ring from a peer to this rank. It lies in the peer's segment. Nothing read from
+// it is trusted.
 type receiver struct {
 	cells []cell
 	shift uint8
 	mask  uint32
 	head  uint32  // cells used up
-	part  int     // of the next one, messages delivered
-	last  label   // see address
-	half  uint64  // its word, if only half of its payload was there; else 0
+	part  int     // messages of the next cell that were delivered
+	last  label   // envelope of the last cell that was open
+	half  uint64  // word of the next cell, if only half of its payload was there; else 0
 	spot  int     // its place in Module.spots
-	told  uint32  // the same, as the peer was told by way of taken
+	told  uint32  // head, as the peer was last told by taken
 	taken *uint32 // in this rank's control part
-	owes  bool    // a chunk was used up and the peer not told
+	owes  bool    // a chunk was used up and the peer was not told
 	owing bool    // in Module.owing
 
 	apart apart
 
-	frame bool   // a frame was begun and not ended
+	frame bool   // a frame has begun and not ended
 	dst   []byte // where its next payload bytes go
 	left  int    // payload bytes to come; those beyond dst are dropped
 	long  bool   // its payload has more than mostOwned bytes
 }
 
-// spot is where the next message from a peer will appear: all that an idle Poll
-// looks at.
+// spot is where the next message from a peer will appear. An idle Poll looks at nothing else.
 type spot struct {
-	word *uint64 // of the next cell
-	seq  uint16  // that it will have
+	word *uint64 // the word of the next cell
+	seq  uint16  // the mark that it will have
 	peer int32
-	open *uint64 // word of the cell before, if messages may be added to it; else nil
-	last uint64  // what it was
+	open *uint64 // the word of the cell before, if messages may be added there; else nil
+	last uint64  // what that word was
 }
 
 // news reports whether there is a next message.
@@ -68,17 +67,17 @@ func (in *receiver) valid(at uint32) bool {
 	return uint16(atomic.LoadUint64(in.wordOf(at))) == seqOf(at>>in.shift)
 }
 
-// drained reports whether all messages of the next cell are delivered, and more may
-// come there: its word is w.
+// drained reports whether all messages of the next cell, whose word is w, are delivered and more
+// may come there.
 func (in *receiver) drained(w uint64) bool {
-	return in.part != 0 && w>>21&7 == formOpen && w>>16&31 == uint64(in.part)
+	return in.part != 0 && formOf(w) == formOpen && countOf(w) == in.part
 }
 
 func cellsAt(mem []byte, at, n int) []cell {
 	return unsafe.Slice((*cell)(unsafe.Pointer(&mem[at : at+n*cellSize][0])), n)
 }
 
-// Poll delivers what has arrived and sends on what could not be sent before.
+// Poll delivers what has arrived and continues frames under way.
 func (m *Module) Poll() (moved bool) {
 	if atomic.LoadUint32(m.arrivals) != m.seen {
 		m.answer()
@@ -102,7 +101,7 @@ func (m *Module) Poll() (moved bool) {
 	return moved
 }
 
-// attend looks after what Poll need not do as a rule.
+// attend does what is rarely needed in Poll.
 func (m *Module) attend() (moved bool) {
 	if len(m.busy) > 0 {
 		moved = m.goOn()
@@ -122,16 +121,16 @@ func (m *Module) attend() (moved bool) {
 	return moved
 }
 
-// answer looks at the doors.
+// answer looks at the doors: a peer has opened its ring, or leaves.
 func (m *Module) answer() {
 	m.seen = atomic.LoadUint32(m.arrivals)
 	for i := range m.peers {
 		p := &m.peers[i]
-		if !p.mapped || p.down {
+		if !p.reach || p.down {
 			continue
 		}
 		w := atomic.LoadUint64(m.ctl.door(i))
-		if w&doorOpen != 0 && p.in.cells == nil {
+		if w&doorOpen != 0 && p.in.cells == nil && m.join(i) {
 			m.attach(i, w)
 		}
 		if w&doorClosed != 0 {
@@ -172,13 +171,9 @@ func (m *Module) receive(s *spot) {
 		}
 		in.half = 0
 		var err error
-		switch w >> 21 & 7 {
-		case formInline, formOpen:
-			err = m.inline(peer, in, c, w)
-		case formPair:
-			err = m.pair(peer, in, c, w)
-		case formLone:
-			err = m.lone(peer, p, c, w)
+		switch formOf(w) {
+		case formInline, formOpen, formPair, formLone:
+			err = m.messages(peer, p, c, w)
 		case formHalf:
 			err = in.halved(w)
 		default:
@@ -204,14 +199,14 @@ func (m *Module) receive(s *spot) {
 	}
 }
 
-// shut makes it a ring in which nothing comes any more.
+// shut makes s the spot of a ring in which nothing comes any more.
 func (s *spot) shut() { *s = spot{word: &nowhere, seq: 1, peer: s.peer} }
 
-// behind reports whether the peer should be told how far this rank is.
+// behind reports whether the peer should be told how much this rank has used up.
 func (in *receiver) behind() bool { return in.owes || in.head-in.told >= uint32(len(in.cells))/4 }
 
-// pass goes on to the next cell if there is one: then nothing is added to c any more,
-// whose messages were delivered up to word w.
+// pass steps to the next cell if it is there: then nothing is added any more to c, whose messages
+// were delivered up to word w.
 func (in *receiver) pass(c *cell, w uint64) bool {
 	if !in.valid(in.head + 1) {
 		return false
@@ -222,7 +217,7 @@ func (in *receiver) pass(c *cell, w uint64) bool {
 	return true
 }
 
-// look sets where the next message will appear.
+// look sets s to where the next message will appear.
 func (in *receiver) look(s *spot) {
 	at := in.head
 	s.open = nil
@@ -235,8 +230,13 @@ func (in *receiver) look(s *spot) {
 	s.word, s.seq = in.wordOf(at), seqOf(at>>in.shift)
 }
 
-// lookBehind is look for a cell of which some messages are delivered: if all are, a
-// message may appear there or in the next one.
+// lookNext is look if nothing was taken of the next cell and the one before is not open.
+func (in *receiver) lookNext(s *spot) {
+	s.word, s.seq = in.wordOf(in.head), seqOf(in.head>>in.shift)
+}
+
+// lookBehind is look for a cell of which some messages are delivered. If all are, a message may
+// appear there or in the next cell.
 func (in *receiver) lookBehind(s *spot) uint32 {
 	word := in.wordOf(in.head)
 	w := atomic.LoadUint64(word)
@@ -247,12 +247,12 @@ func (in *receiver) lookBehind(s *spot) uint32 {
 	return 1
 }
 
-// nowhere is what a spot looks at whose peer is down.
+// nowhere is what the spot of a peer that is down looks at.
 var nowhere uint64
 
-// tell lets the peer know how far this rank is, and wakes it if it sleeps until it
-// knows. If it is just about to, that is left to assure: a barrier here would wait
-// until the payload is written.
+// tell tells the peer how many cells this rank has used up, and wakes it if it sleeps until it
+// knows. A peer that is just falling asleep is left to assure: a barrier here would wait until the
+// payload is written.
 func (m *Module) tell(peer int, p *peer) {
 	in := &p.in
 	in.owes, in.told = false, in.head
@@ -266,8 +266,8 @@ func (m *Module) tell(peer int, p *peer) {
 	}
 }
 
-// assure tells those whom TakeShort has left to be told, and wakes those who were told of
-// room and slept before they could see it.
+// assure tells the peers that TakeShort has left untold. It also wakes those that were told of
+// room and fell asleep before they could see it.
 func (m *Module) assure() {
 	m.settleUp()
 	if len(m.told) == 0 {
@@ -284,92 +284,8 @@ func (m *Module) assure() {
 	m.told = m.told[:0]
 }
 
-// inline delivers the messages in a cell, one as a rule.
-func (m *Module) inline(peer int, in *receiver, c *cell, w uint64) error {
-	n, count := lengthOf(w), int(w>>16&31)
-	if n*count > hasRoom(w) || in.frame || count <= in.part && !in.drained(w) {
-		return fmt.Errorf("%w: %d messages of %d bytes in a cell", ErrCorrupt, count, n)
-	}
-	h := &m.hdr
-	h.Kind, h.Flags, h.Len, h.Req, h.Off = rpi.Eager, 0, uint64(n), 0, 0
-	if w>>16&0xff == formInline<<5|1 && w&alsoBit == 0 && in.part == 0 {
-		h.Tag, h.Type, h.Ctx = c.tag, c.typ, c.ctx
-		err := m.env.Sink.Deliver(peer, h, c.body[:n])
-		if err != nil && !rpi.IsEnough(err) {
-			return fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		in.head++
-		return err
-	}
-	in.address(c, w)
-	h.Tag, h.Type, h.Ctx = in.last.tag, in.last.typ, in.last.ctx
-	return m.several(peer, in, c, w)
-}
-
-// address sets last, the envelope of messages in a cell that is or was open: that which is
-// in it, or the one of the last such cell.
-func (in *receiver) address(c *cell, w uint64) {
-	if w&alsoBit == 0 {
-		in.last = label{c.ctx, c.tag, c.typ}
-	}
-}
-
-// several delivers what was not yet delivered of a cell that has, or may come to
-// have, several messages. The header is in m.hdr.
-func (m *Module) several(peer int, in *receiver, c *cell, w uint64) error {
-	n, count := lengthOf(w), int(w>>16&31)
-	body := c.bytes()[cellSize-hasRoom(w):]
-	if m.alike != nil && count > in.part+1 {
-		taken, enough := m.alike.DeliverAlike(peer, &m.hdr, body[in.part*n:count*n], count-in.part)
-		in.part += taken
-		over := in.part == count && w>>21&7 == formInline
-		if over {
-			in.head, in.part = in.head+1, 0
-		}
-		if enough {
-			return rpi.Enough
-		}
-		if over {
-			return nil
-		}
-	}
-	for in.part < count {
-		err := m.env.Sink.Deliver(peer, &m.hdr, body[in.part*n:][:n])
-		if err != nil && !rpi.IsEnough(err) {
-			return fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		if in.part++; in.part == count && w>>21&7 == formInline {
-			in.head, in.part = in.head+1, 0
-			return err
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pair delivers a message that is in two cells.
-func (m *Module) pair(peer int, in *receiver, c *cell, w uint64) error {
-	n := int(w >> 24 & 0xff)
-	if n <= inlineMax || n > pairMax || in.frame || in.part != 0 || w>>16&31 != uint64(rpi.Eager) {
-		return fmt.Errorf("%w: %d bytes in two cells", ErrCorrupt, n)
-	}
-	h := &m.hdr
-	h.Kind, h.Flags, h.Tag, h.Type, h.Ctx = rpi.Eager, 0, c.tag, c.typ, c.ctx
-	h.Len, h.Req, h.Off = uint64(n), 0, 0
-	copy(m.both[:], c.body[:])
-	copy(m.both[inlineMax:], in.cells[(in.head+1)&in.mask].rest().body[:])
-	err := m.env.Sink.Deliver(peer, h, m.both[:n])
-	if err != nil && !rpi.IsEnough(err) {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	in.head += 2
-	return err
-}
-
-// wide delivers a frame, or a piece of one. The cell is copied first: what is
-// checked is what is used.
+// wide delivers a frame, or a piece of one. It copies the cell first: what is checked is what is
+// used.
 func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	in := &p.in
 	c := *shared.wide()
@@ -380,21 +296,21 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 		if at < m.layout.pool || at > m.layout.size || n > m.layout.size-at {
 			return fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, n, at)
 		}
-		if word>>21&7 == formWhole {
+		if formOf(word) == formWhole {
 			in.long = c.len > mostOwned
 		}
 		piece = m.payload(p, at, n)
 	}
-	switch form := word >> 21 & 7; {
+	switch form := formOf(word); {
 	case in.part != 0:
-		return fmt.Errorf("%w: a cell that was another", ErrCorrupt)
+		return fmt.Errorf("%w: a cell that changed after it was read in part", ErrCorrupt)
 	case form == formWhole && !in.frame:
 		c.header(&m.hdr)
 		all := m.hdr.PayloadLen()
 		if !m.hdr.Valid() || n > all || n == 0 && all > 0 {
 			return fmt.Errorf("%w: a header of kind %d with length %d and %d bytes", ErrCorrupt, m.hdr.Kind, m.hdr.Len, n)
 		}
-		if n == all { // which is most often
+		if n == all { // as for most frames
 			err := m.env.Sink.Deliver(peer, &m.hdr, piece)
 			if err != nil && !rpi.IsEnough(err) {
 				return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -431,7 +347,7 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	return nil
 }
 
-// fail gives a peer up; Poll tells the engine.
+// fail gives a peer up. Poll tells the engine.
 func (m *Module) fail(peer int, err error) {
 	p := &m.peers[peer]
 	if p.down {
@@ -443,8 +359,7 @@ func (m *Module) fail(peer int, err error) {
 	m.broken = append(m.broken, peer)
 }
 
-// Arm allows to wait unless something is there to be done. What comes from now
-// on ends Wait.
+// Arm allows this rank to sleep unless there is something to do. What comes from now on ends Wait.
 func (m *Module) Arm() bool {
 	if len(m.busy) > 0 && m.goOn() {
 		return false // upcalls may have brought new work

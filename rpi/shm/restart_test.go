@@ -6,13 +6,12 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"golang.org/x/sys/unix"
 )
 
-// petrify makes of a module's memory what it is in a process that was restored
-// from an image: zeros, of this process alone, and a descriptor that leads
-// nowhere.
+// petrify turns a module's memory into what it is in a process restored from an image: zeros that
+// belong to this process alone, and a descriptor that leads nowhere.
 func petrify(t testing.TB, m *Module) {
 	t.Helper()
 	m.waking.Lock()
@@ -52,6 +51,11 @@ func TestEnginesComeBack(t *testing.T) {
 	if after := mappings(t); after != before {
 		t.Errorf("%d mappings before, %d after", before, after)
 	}
+}
+
+func TestEnginesComeBackMappedLate(t *testing.T) {
+	mapLate(t)
+	TestEnginesComeBack(t)
 }
 
 func TestWaitAndWakeRaceWithRestart(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segmentName shows in /proc/PID/maps; whoever images processes knows it.
+// segmentName shows in /proc/PID/maps. The code that images processes knows it.
 const segmentName = "gorun-shm"
 
 const segmentSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// createSegment makes the memory of this rank, which has no name that could be
-// left behind, and which nobody can make shorter under those that map it.
+// createSegment makes the memory of this rank. It has no name that could be left behind, and
+// nobody can make it shorter under a process that maps it.
 func createSegment(size int) (fd int, err error) {
 	fd, err = unix.MemfdCreate(segmentName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
 	if errors.Is(err, unix.EINVAL) { // Linux before 6.3
@@ -39,8 +39,8 @@ func createSegment(size int) (fd int, err error) {
 	return fd, nil
 }
 
-// openSegment opens the segment of another process and makes sure that it has
-// that size and keeps it.
+// openSegment opens the segment of another process and makes sure that it has that size and keeps
+// it.
 func openSegment(pid, fd, size int) (int, error) {
 	path := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
 	f, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -60,8 +60,8 @@ func openSegment(pid, fd, size int) (int, error) {
 	return f, nil
 }
 
-// machine identifies the running kernel and what this process may share with
-// others: only processes that agree in it look into each other's /proc.
+// machine identifies the running kernel and the namespaces and user of this process. Only
+// processes that agree in it can use each other's /proc.
 func machine() (string, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -83,14 +83,14 @@ const (
 	futexWake = 1
 )
 
-// sleep waits while the word is v, for d. False: that time is over. Through the
-// scheduler, unlike most other calls: this one blocks.
+// sleep waits while the word is v, at most for d. It reports false if that time is over. Unlike
+// most calls here it goes through the scheduler, as it blocks.
 func sleep(word *uint32, v uint32, d *unix.Timespec) bool {
 	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(v), uintptr(unsafe.Pointer(d)), 0, 0)
 	return errno != unix.ETIMEDOUT
 }
 
-// wake wakes whoever sleeps on the word, in any process.
+// wake wakes a sleeper on the word, in any process.
 func wake(word *uint32) {
 	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
 }

@@ -4,15 +4,16 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/shared"
 )
 
-// quickLooks is how often TakeShort looks again at once, which takes little longer than to
-// find that nothing else has come either, and sees what comes several times as soon.
+// quickLooks is how often TakeShort looks again at once. That takes little longer than to find
+// that nothing else has come either, and it sees several times as soon what comes. With it, and
+// with fewer calls in Send and Recv, 8 bytes took 121 instead of 143 ns one way (EPYC 9004).
 const quickLooks = 16
 
-// TakeShort takes the next message of a peer, if it is of that envelope and has room
-// in buf. All that is not just as expected, also what is corrupt, is left to Poll.
+// TakeShort takes the next message of a peer if it has that envelope and fits into buf. It leaves
+// to Poll all that is not just as expected, also what is corrupt.
 func (m *Module) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int {
 	p := &m.peers[peer]
 	in := &p.in
@@ -28,34 +29,72 @@ func (m *Module) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []by
 		return m.nothing()
 	}
 	c := (*cell)(unsafe.Pointer(s.word))
-	n := int(w >> 24 & 0xff)
-	if w>>16&0xff != formInline<<5|1 || in.part != 0 || n > inlineMax {
-		if (w&^half)>>16&0xff == formLone<<5|1 && in.part == 0 {
-			return m.takeLone(peer, p, s, c, w, ctx, tag, typ, buf)
-		}
-		return m.takeOdd(peer, p, s, ctx, tag, typ, buf)
+	l, payload := in.plain(c, w)
+	if l == nil {
+		return m.takeOdd(peer, p, s, label{ctx, tag, typ}, buf)
 	}
-	if c.ctx != ctx || c.tag != tag || c.typ != typ || n > len(buf) {
-		return rpi.TakeOther
-	}
-	if p.out.leased > 0 && !m.believe(peer, p, w) {
-		return rpi.TakeOther
+	n := len(payload)
+	if l.ctx != ctx || l.tag != tag || l.typ != typ || n > len(buf) || p.out.leased > 0 && !m.believe(peer, p, w) {
+		return shared.TakeOther
 	}
 	if n == 8 {
-		*(*[8]byte)(buf) = *(*[8]byte)(c.body[:])
+		*(*[8]byte)(buf) = *(*[8]byte)(payload)
 	} else {
-		copy(buf, c.body[:n])
+		copy(buf, payload)
 	}
 	in.head++
-	s.word, s.seq = in.wordOf(in.head), seqOf(in.head>>in.shift)
+	in.lookNext(s)
 	if in.behind() {
 		m.tell(peer, p)
 	}
 	return n
 }
 
-// believe hears what a cell says of this rank's own, and reports whether it can be. If
-// not, nothing more is taken of the peer.
+// takeOdd is TakeShort for all but plain cells.
+func (m *Module) takeOdd(peer int, p *peer, s *spot, want label, buf []byte) int {
+	in := &p.in
+	c := &in.cells[in.head&in.mask]
+	w := atomic.LoadUint64(&c.word)
+	if p.out.leased > 0 && !m.believe(peer, p, w) {
+		return shared.TakeOther
+	}
+	l, payloads, count := m.decodeOdd(p, c, w)
+	if count <= 0 || *l != want {
+		return shared.TakeOther
+	}
+	n := len(payloads)
+	if count > 1 || formOf(w) == formPair {
+		n = lengthOf(w)
+	}
+	switch {
+	case n > len(buf):
+		return shared.TakeOther
+	case formOf(w) >= formLone:
+		if !takeChunk(c, w, payloads, buf) {
+			return shared.TakePart
+		}
+	case formOf(w) == formPair:
+		in.join(buf[:n], payloads)
+	case n == 8:
+		*(*[8]byte)(buf) = *(*[8]byte)(payloads)
+	default:
+		copy(buf, payloads[:n])
+	}
+	if in.advance(w, 1); in.part == 0 && s.open == nil {
+		in.lookNext(s)
+	} else {
+		in.look(s)
+	}
+	if formOf(w) >= formLone {
+		m.owe(peer, p)
+	} else if in.behind() {
+		m.tell(peer, p)
+	}
+	return n
+}
+
+// believe notes what a cell says of this rank's own cells, and reports whether it can be. If not,
+// nothing more is taken from the peer.
 func (m *Module) believe(peer int, p *peer, w uint64) bool {
 	m.heard(peer, uint32(w>>32))
 	if p.down {
@@ -64,85 +103,25 @@ func (m *Module) believe(peer int, p *peer, w uint64) bool {
 	return !p.down
 }
 
-// takeOdd is TakeShort for a message that shares its cell, or that is in two.
-func (m *Module) takeOdd(peer int, p *peer, s *spot, ctx uint64, tag int32, typ uint32, buf []byte) int {
-	in := &p.in
-	c := &in.cells[in.head&in.mask]
-	w := atomic.LoadUint64(&c.word)
-	n := rpi.TakeOther
-	if p.out.leased > 0 && !m.believe(peer, p, w) {
-		return n
-	}
-	switch form := w >> 21 & 7; {
-	case in.drained(w):
-	case form == formInline || form == formOpen:
-		n = in.takeInline(c, w, ctx, tag, typ, buf)
-	case form == formPair && in.part == 0:
-		n = in.takePair(c, w, ctx, tag, typ, buf)
-	}
-	if n >= 0 {
-		in.look(s)
-		if in.behind() {
-			m.tell(peer, p)
-		}
-	}
-	return n
-}
-
-// nothing says whether Poll would do something, when the peer asked for has sent
-// nothing.
+// nothing is TakeShort's answer when the peer has sent nothing: whether Poll would do something.
 func (m *Module) nothing() int {
 	if atomic.LoadUint32(m.arrivals) != m.seen || m.late.Load() ||
 		len(m.busy)+len(m.starved)+len(m.broken)+len(m.leaving) > 0 {
-		return rpi.TakeOther
+		return shared.TakeOther
 	}
 	for i := range m.spots {
 		if m.spots[i].news() {
-			return rpi.TakeOther
+			return shared.TakeOther
 		}
 	}
 	m.assure()
-	return rpi.TakeNone
+	return shared.TakeNone
 }
 
-// takeInline takes one message out of a cell that is its own or shared.
-func (in *receiver) takeInline(c *cell, w uint64, ctx uint64, tag int32, typ uint32, buf []byte) int {
-	n, count := lengthOf(w), int(w>>16&31)
-	if n*count > hasRoom(w) || count <= in.part || n > len(buf) {
-		return rpi.TakeOther
-	}
-	in.address(c, w)
-	if e := &in.last; e.ctx != ctx || e.tag != tag || e.typ != typ {
-		return rpi.TakeOther
-	}
-	body := c.bytes()[cellSize-hasRoom(w):]
-	if n == 8 {
-		*(*[8]byte)(buf) = *(*[8]byte)(body[8*in.part:])
-	} else {
-		copy(buf, body[n*in.part:][:n])
-	}
-	if in.part++; in.part == count && w>>21&7 == formInline {
-		in.head, in.part = in.head+1, 0
-	}
-	return n
-}
-
-// takePair takes a message that is in two cells.
-func (in *receiver) takePair(c *cell, w uint64, ctx uint64, tag int32, typ uint32, buf []byte) int {
-	n := int(w >> 24 & 0xff)
-	if n <= inlineMax || n > pairMax || w>>16&31 != uint64(rpi.Eager) || n > len(buf) || c.ctx != ctx || c.tag != tag || c.typ != typ {
-		return rpi.TakeOther
-	}
-	copy(buf, c.body[:])
-	copy(buf[inlineMax:n], in.cells[(in.head+1)&in.mask].rest().body[:])
-	in.head += 2
-	return n
-}
-
-// settleUp tells those peers how far this rank is of whom TakeShort has used up a chunk.
-// That can wait until there is nothing else to do: an answer tells it by the way. But
-// who goes on without either may compute for long, so no more than one chunk is kept of
-// any peer, and none where there are fewer chunks of a kind than ranks that may do so.
+// settleUp tells peers how much this rank has used up, where TakeShort has used up a chunk. As a
+// rule that can wait until there is nothing else to do, as an answer tells it too. But a rank that
+// does neither may compute for long. So it keeps at most one chunk of a peer, and none if there
+// are fewer chunks of a kind than ranks that may do so.
 func (m *Module) settleUp() {
 	for _, peer := range m.owing {
 		p := &m.peers[peer]

@@ -5,11 +5,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/shared"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// The shortcut takes what is in a part of a cell, in one, in two or in one chunk, if it is
-// just what was asked for, and nothing else.
+// The shortcut takes a message in a part of a cell, in one cell, in two or in a chunk. It takes just
+// what was asked for and nothing else.
 func TestTakeShort(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.Close()
@@ -29,18 +30,18 @@ func TestTakeShort(t *testing.T) {
 			t.Errorf("%s: %d, not %d", what, got, want)
 		}
 	}
-	want("no ring yet", take(1, 8), rpi.TakeNone)
+	want("no ring yet", take(1, 8), shared.TakeNone)
 	w.Connect(0, 1)
-	want("an empty ring", take(1, 8), rpi.TakeNone)
+	want("an empty ring", take(1, 8), shared.TakeNone)
 	send := func(tag, n int, more bool) { t.Helper(); w.Send(0, 1, eager(tag, n), pattern(tag, n), 0, more) }
 	for _, n := range []int{0, 1, 8, 40, 41, 96, 97, 1000, 8 << 10} {
 		send(n, n, false)
-		want("another tag", take(n+1, n), rpi.TakeOther)
+		want("another tag", take(n+1, n), shared.TakeOther)
 		if n > 0 {
-			want("too little room", take(n, n-1), rpi.TakeOther)
+			want("too little room", take(n, n-1), shared.TakeOther)
 		}
 		want("just as long", take(n, n), n)
-		want("nothing left", take(n, n), rpi.TakeNone)
+		want("nothing left", take(n, n), shared.TakeNone)
 	}
 	for range 7 {
 		send(7, 8, true)
@@ -48,17 +49,17 @@ func TestTakeShort(t *testing.T) {
 	for range 7 {
 		want("of several in a cell", take(7, 100), 8)
 	}
-	want("an open cell without more", take(7, 8), rpi.TakeNone)
+	want("an open cell without more", take(7, 8), shared.TakeNone)
 	send(7, 8, true)
-	for want("in the open cell", take(7, 8), rpi.TakeOther); b.Poll(); {
+	for want("in the open cell", take(7, 8), shared.TakeOther); b.Poll(); {
 	}
 	for _, h := range []rpi.Header{{Kind: rpi.EagerSync, Tag: 7, Ctx: 5, Len: 8}, {Kind: rpi.EagerSync, Tag: 7, Ctx: 5, Len: pairMax}, {Kind: rpi.Eager, Tag: 7, Ctx: 5, Len: largeChunk + 1}, {Kind: rpi.Eager, Flags: rpi.FlagGone, Tag: 7, Ctx: 5, Len: 8}} {
 		w.Send(0, 1, h, pattern(7, int(h.Len)), 0, false)
-		want("a frame of another kind", take(7, rpi.MaxFrame), rpi.TakeOther)
+		want("a frame of another kind", take(7, rpi.MaxFrame), shared.TakeOther)
 		w.Until("polled", func() bool { return !b.pending() })
 	}
 	w.Send(2, 1, eager(7, 8), pattern(7, 8), 0, false)
-	want("from another rank", take(7, 8), rpi.TakeOther)
+	want("from another rank", take(7, 8), shared.TakeOther)
 	w.Until("polled", func() bool { return !b.pending() })
 	a.Poll()
 	for range 10 << maxShift { // the sender hears what was used
@@ -71,8 +72,8 @@ func TestTakeShort(t *testing.T) {
 	}
 }
 
-// The sender of a chunk that was taken learns that it may use it again: by an answer, or
-// when there is nothing else to do. Only where neither comes for long is it told at once.
+// The sender of a chunk that was taken learns that it may use it again: by an answer, or when the
+// receiver has nothing else to do. Only if neither comes for long is it told at once.
 func TestTakeShortTells(t *testing.T) {
 	w := newWorld(t, 2)
 	defer w.Close()
@@ -98,7 +99,7 @@ func TestTakeShortTells(t *testing.T) {
 		rest()
 		if name != "answer" {
 			a.learn(1)
-		} else if told := b.peers[0].in.told; b.TakeShort(0, h.Ctx, h.Tag, h.Type, nil) != rpi.TakeNone || b.peers[0].in.told != told {
+		} else if told := b.peers[0].in.told; b.TakeShort(0, h.Ctx, h.Tag, h.Type, nil) != shared.TakeNone || b.peers[0].in.told != told {
 			t.Error("told by the answer, and once more")
 		}
 		if n := a.peers[1].out.leased; n != 0 {
@@ -117,8 +118,8 @@ func TestTakeShortTells(t *testing.T) {
 	}
 }
 
-// Where there are more ranks than chunks of a kind, a rank that takes a message and then
-// computes keeps none of them from its sender, who has others to send to.
+// If there are more ranks than chunks of a kind, a rank that takes a message and then computes
+// keeps no chunk from its sender, which has others to send to.
 func TestTakeShortKeepsNothing(t *testing.T) {
 	for _, ranks := range []int{16, 17} {
 		w := newWorld(t, ranks)
@@ -139,8 +140,7 @@ func TestTakeShortKeepsNothing(t *testing.T) {
 	}
 }
 
-// From a peer that says what cannot be nothing is taken any more, not even what it says it
-// with.
+// Nothing more is taken from a peer that says what cannot be, not even the message that says it.
 func TestTakeShortOfCorrupt(t *testing.T) {
 	for _, n := range []int{8, 1000} {
 		w := newWorld(t, 2)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// takeTurns lets each engine take turns of a team, beside what else it does.
+// takeTurns lets each engine take turns of a team, beside its other calls.
 func takeTurns(j *job, turns int) {
 	j.T.Helper()
 	n := len(j.Engines)
@@ -16,7 +16,7 @@ func takeTurns(j *job, turns int) {
 	for i := range members {
 		members[i] = i
 	}
-	teams, places := make([]*rpi.Team, n), make([]rpi.Place, n)
+	teams, places := make([]*engine.Team, n), make([]engine.Place, n)
 	for i, e := range j.Engines {
 		var ok bool
 		if teams[i], places[i], ok = e.OpenTeam(3, members, i); !ok {
@@ -27,7 +27,7 @@ func takeTurns(j *job, turns int) {
 		if err := e.JoinTeam(teams[i], places); err != nil {
 			j.T.Fatal(err)
 		}
-		j.Go(i, func(e *rpi.Engine) error {
+		j.Go(i, func(e *engine.Engine) error {
 			for turn := range turns {
 				if err := takeTurn(e, teams[i], i, n, turn); err != nil {
 					return fmt.Errorf("turn %d: %w", turn, err)
@@ -39,13 +39,13 @@ func takeTurns(j *job, turns int) {
 }
 
 // takeTurn takes a turn whose kind and size follow from its number.
-func takeTurn(e *rpi.Engine, team *rpi.Team, rank, n, turn int) error {
+func takeTurn(e *engine.Engine, team *engine.Team, rank, n, turn int) error {
 	size := []int{0, 8, 48, 5000, team.Piece()}[turn/3%5]
-	x := &rpi.Turn{
-		Tag: int32(turn), Need: rpi.Need(turn % 3), One: turn / 9 % n,
+	x := &engine.Turn{
+		Tag: int32(turn), Need: engine.Need(turn % 3), One: turn / 9 % n,
 		Want: size, Len: size, Stride: size, Into: make([]byte, n*size),
 	}
-	if x.Need != rpi.FromOne || x.One == rank {
+	if x.Need != engine.FromOne || x.One == rank {
 		x.Send = pattern(turn*n+rank, size)
 	}
 	st, err := e.Take(team, x, nil)
@@ -55,9 +55,9 @@ func takeTurn(e *rpi.Engine, team *rpi.Team, rank, n, turn int) error {
 	for i := range n {
 		from := i
 		switch {
-		case x.Need == rpi.FromOne && (i > 0 || x.One == rank), x.Need == rpi.ToOne && x.One != rank:
+		case x.Need == engine.FromOne && (i > 0 || x.One == rank), x.Need == engine.ToOne && x.One != rank:
 			continue
-		case x.Need == rpi.FromOne:
+		case x.Need == engine.FromOne:
 			from = x.One
 		}
 		if !bytes.Equal(x.Into[i*size:(i+1)*size], pattern(turn*n+from, size)) {
@@ -98,7 +98,7 @@ func TestBoards(t *testing.T) {
 	}
 }
 
-// Whoever is about to sleep is rung once; a mark is seen once.
+// A rank that is about to sleep is rung once; a mark is seen once.
 func TestRingAndAsk(t *testing.T) {
 	w := newWorld(t, 3)
 	defer w.Close()

@@ -3,8 +3,8 @@ package shm
 import (
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 )
 
 type (

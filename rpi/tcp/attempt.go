@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pause is how long to wait before trying a peer again that said Later.
+// pause is how long this rank waits before it tries a peer again that said Later.
 const pause = 5 * time.Millisecond
 
 // stage is how far an attempt or a guest has come.
@@ -36,8 +36,7 @@ type attempt struct {
 	hello [helloSize]byte
 }
 
-// dial begins a connection. It makes no upcall: a failure is reported by the
-// next Poll.
+// dial begins a connection. It makes no upcall: the next Poll reports a failure.
 func (m *Module) dial(peer int) {
 	p := &m.peers[peer]
 	family, sa := sockaddr(p.addr.ip)
@@ -74,7 +73,7 @@ func (m *Module) dial(peer int) {
 	m.alarm(p.deadline)
 }
 
-// drop closes the attempt; what the peer's state is now, the caller says.
+// drop closes the attempt. s is the peer's new state.
 func (a *attempt) drop(s state) {
 	a.m.unregister(a.fd)
 	a.forget(s)
@@ -116,8 +115,8 @@ func (a *attempt) ready(uint32) bool {
 	return true
 }
 
-// step goes on as far as it can. A code other than 0 ends the attempt: Go with
-// the connection up, the others without.
+// step goes on as far as it can. A code other than 0 ends the attempt. With Go the connection is up; with the
+// others it is not.
 func (a *attempt) step() (code, error) {
 	if a.stage == connecting {
 		if err := connected(a.fd); err != nil {
@@ -173,7 +172,7 @@ func (a *attempt) verdict() (code, error) {
 	return decodeVerdict(p)
 }
 
-// connected returns what became of a non-blocking connect.
+// connected returns the outcome of a non-blocking connect.
 func connected(fd int) error {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && n != 0 {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readMax bounds the reads from one peer in one Poll, so that a peer that sends
-// without end does not starve the others.
+// readMax bounds the reads from one peer in one Poll. A peer that sends without end then does not starve the
+// others.
 const readMax = 8
 
 // conn is an established connection to a peer.
@@ -20,9 +20,8 @@ type conn struct {
 	in   input
 	out  output
 
-	// Whatever out holds, somebody will write it: the connection is on the
-	// module's dirty list, or it is blocked and EPOLLOUT is armed, or flush is
-	// on the stack.
+	// Somebody will write what out holds. Either the connection is on the module's dirty list, or it is blocked
+	// and EPOLLOUT is armed, or flush is on the stack.
 	dirty    bool
 	blocked  bool // the socket took less than it was offered
 	armed    bool // EPOLLOUT is among the events waited for; disarmed lazily
@@ -33,8 +32,8 @@ type conn struct {
 	err error // writing failed; Poll reads what is left, then calls Down
 }
 
-// established makes a connection of a descriptor whose handshake is over. The
-// bytes of first go before all frames.
+// established makes a connection of a descriptor whose handshake is over. It writes the bytes of first before
+// all frames.
 func (m *Module) established(peer, fd int, first ...byte) {
 	p := &m.peers[peer]
 	c := &conn{m: m, peer: peer, fd: fd}
@@ -89,8 +88,7 @@ func (c *conn) send(h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.S
 	return rpi.Taken
 }
 
-// sendLarge writes from the user's memory, together with what was batched
-// before it.
+// sendLarge writes from the user's memory, together with the bytes batched before.
 func (c *conn) sendLarge(h *rpi.Header, payload []byte, ref rpi.Ref) rpi.SendResult {
 	o := &c.out
 	if o.n == heldMax || !o.fits(rpi.HeaderSize) {
@@ -116,8 +114,7 @@ func (c *conn) sendLarge(h *rpi.Header, payload []byte, ref rpi.Ref) rpi.SendRes
 	return rpi.Held
 }
 
-// write writes once. It returns how many bytes, and appends to done the frames
-// that left with them.
+// write writes once. It returns how many bytes it wrote. It appends to done the frames that left with them.
 func (c *conn) write(done []rpi.Ref) (int, []rpi.Ref) {
 	var n, want int
 	var e syscall.Errno
@@ -165,8 +162,8 @@ func (c *conn) unblock() {
 	}
 }
 
-// flush writes as much as the socket takes, gives back what has left, and
-// reports whether anything moved.
+// flush writes as much as the socket takes, and gives back the payloads that have left. It reports whether
+// anything moved.
 func (c *conn) flush() (moved bool) {
 	if c.flushing || c.err != nil {
 		return false
@@ -194,8 +191,8 @@ func (c *conn) flush() (moved bool) {
 	return moved
 }
 
-// breakOff notes that nothing more can be written. What was accepted is lost
-// with the peer; what the peer has sent before can still be read.
+// breakOff notes that nothing more can be written. Accepted frames are lost with the peer. What the peer has
+// sent before can still be read.
 func (c *conn) breakOff(err error) {
 	if c.err == nil {
 		c.err = err
@@ -218,8 +215,7 @@ func (c *conn) ready(events uint32) (moved bool) {
 	return moved
 }
 
-// receive reads what has arrived and reports whether anything had, the end of
-// the connection included.
+// receive reads what has arrived. It reports whether anything had; the end of the connection counts.
 func (c *conn) receive() (moved bool) {
 	for range readMax {
 		n, more, e := c.in.read(c.fd, &c.m.vec)

@@ -1,18 +1,15 @@
 // Package tcp carries frames between ranks over TCP, one connection per pair.
 //
-// The descriptors are non-blocking and stay outside Go's network poller: they
-// are read and written by whoever calls Poll or Send with the engine's lock
-// held, which saves the hand-over between goroutines (2-20 us a message). A
-// process that has nothing left to do sleeps in Wait, one epoll descriptor over
-// all of it.
+// The descriptors are non-blocking and stay outside Go's network poller. The goroutine that calls Poll or Send,
+// with the engine's lock held, reads and writes them. That saves the switch between goroutines, 2-20 us a
+// message. A process that has nothing to do sleeps in Wait, on one epoll descriptor over all connections.
 //
 // # Connecting
 //
-// A pair is connected when one side first wants to send. Until the connection
-// is up Send answers Full, so no frame is ever accepted that a failed or
-// abandoned handshake could lose. The handshake is mutual: both ranks prove
-// that they know the secret of the incarnation before a byte of a frame is
-// taken, and no frame travels before the acceptor's verdict:
+// A pair is connected when one side first wants to send. Until the connection is up Send answers Full. So no
+// accepted frame can be lost by a failed or abandoned handshake. The handshake is mutual. Both ranks prove that
+// they know the secret of the incarnation before a byte of a frame is read. No frame travels before the
+// acceptor's verdict:
 //
 //	initiator C                                  acceptor A
 //	    | ---- hello: who, to whom, incarnation, nonce ----> |
@@ -35,20 +32,17 @@
 //
 //	proof = HMAC-SHA256(secret, label of the side || hello || nonce of A)
 //
-// When two ranks connect to one another at once, the connection begun by the
-// lower rank wins: the acceptor decides when it has verified the proof. The
-// lower rank answers Yield while an attempt of its own is under way; the higher
-// one accepts and drops its own. Since the lower rank accepts only while it has
-// no attempt, and begins none once it has accepted, exactly one survives.
+// If two ranks connect to each other at once, the connection begun by the lower rank wins. The acceptor decides
+// when it has verified the proof. The lower rank answers Yield while it has an attempt of its own. The higher
+// one accepts, and drops its own attempt. The lower rank accepts only while it has no attempt, and begins none
+// once it has accepted. So exactly one connection survives.
 //
-// An initiator may give up an attempt only until it has sent its proof; from
-// then on the acceptor alone decides, with a verdict or by closing. Quiesce
-// relies on it: attempts before the proof are torn down, callers not yet
-// accepted are told Later, and what remains is decided by the peer at its own
-// Quiesce at the latest.
+// An initiator may give up an attempt only until it has sent its proof. From then on the acceptor alone
+// decides, by a verdict or by closing. Quiesce relies on this. It tears down attempts before the proof, and
+// tells callers not yet accepted Later. The peer decides the rest, at its own Quiesce at the latest.
 //
-// A stranger costs a descriptor with a deadline; there is a limit on how many,
-// beyond which the oldest silent one makes room.
+// A stranger costs a descriptor with a deadline. Their number is limited. Beyond the limit the oldest silent
+// one makes room.
 //
 // # Frames
 //
@@ -57,7 +51,6 @@
 //
 //	| header 48 | payload h.PayloadLen() | header 48 | payload | ...
 //
-// Small frames are copied into a buffer of the connection and leave in one
-// write, alone or batched; large ones are written from the user's memory and
-// read into it. An undecodable header ends the connection.
+// Small frames are copied into a buffer of the connection and leave in one write, alone or batched. Large ones
+// are written from the user's memory, and read into it. An undecodable header ends the connection.
 package tcp

@@ -14,16 +14,14 @@ import (
 // eventsMax bounds what one look at epoll returns.
 const eventsMax = 64
 
-// endpoint is what a descriptor belongs to: the listener, the timer, a guest,
-// an attempt, a connection. ready goes on with it, and reports whether anything
-// moved.
+// endpoint is what a descriptor belongs to: the listener, the timer, a guest, an attempt, a connection. ready
+// goes on with it, and reports whether anything moved.
 type endpoint interface {
 	ready(events uint32) (moved bool)
 }
 
-// slot is what is known of a descriptor. The serial travels with its events:
-// one that was learned before the descriptor was closed, and its number used
-// again, is recognised.
+// slot describes a descriptor. Its serial travels with its events. So an old event is recognised if the
+// descriptor was closed and its number used again.
 type slot struct {
 	ep     endpoint
 	serial int32
@@ -40,14 +38,13 @@ type events struct {
 	timerAt time.Time // when tfd fires; zero: not set
 	found   [eventsMax]unix.EpollEvent
 
-	// What Wait has learned and Poll has not used: Wait fills waited only
-	// while nwaited is 0, Poll reads it only while it is not.
+	// Events that Wait has learned and Poll has not used. Wait fills waited only while nwaited is 0. Poll reads
+	// it only while nwaited is not 0.
 	waited  [eventsMax]unix.EpollEvent
 	nwaited atomic.Int32
 
-	// Wake writes the eventfd only if woken was not set, which Wait clears
-	// after it has emptied the eventfd: a Wake in between belongs to the
-	// Wait that is returning.
+	// Wake writes the eventfd only if woken was not set. Wait clears woken after it has emptied the eventfd. So
+	// a Wake in between belongs to the Wait that is returning.
 	woken   atomic.Bool
 	stopped atomic.Bool // Close or Restart wants Wait to be out
 	waiting sync.Mutex  // held in Wait
@@ -99,7 +96,7 @@ func (e *events) shut() {
 	e.nwaited.Store(0)
 }
 
-// register takes charge of a descriptor, which is closed if that fails.
+// register takes charge of a descriptor. It closes the descriptor if that fails.
 func (e *events) register(fd int, ep endpoint, mask uint32) error {
 	for fd >= len(e.slots) {
 		e.slots = append(e.slots, slot{})
@@ -113,13 +110,13 @@ func (e *events) register(fd int, ep endpoint, mask uint32) error {
 	return os.NewSyscallError("epoll_ctl", err)
 }
 
-// interest changes what is waited for.
+// interest changes the events that are waited for.
 func (e *events) interest(fd int, mask uint32) error {
 	err := unix.EpollCtl(e.epfd, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: mask, Fd: int32(fd), Pad: e.slots[fd].serial})
 	return os.NewSyscallError("epoll_ctl", err)
 }
 
-// adopt hands a descriptor on to another endpoint.
+// adopt gives a descriptor to another endpoint.
 func (e *events) adopt(fd int, ep endpoint) { e.slots[fd].ep = ep }
 
 // unregister closes a descriptor, which takes it out of epoll.
@@ -128,7 +125,7 @@ func (e *events) unregister(fd int) {
 	unix.Close(fd)
 }
 
-// look asks epoll what is ready now, and goes on with it.
+// look asks epoll which descriptors are ready, and goes on with them.
 func (e *events) look() bool {
 	for {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.epfd),
@@ -143,7 +140,7 @@ func (e *events) look() bool {
 	}
 }
 
-// learned goes on with what Wait has found.
+// learned goes on with the descriptors that Wait has found ready.
 func (e *events) learned() bool {
 	n := e.nwaited.Load()
 	if n == 0 {
@@ -164,10 +161,9 @@ func (e *events) handle(found []unix.EpollEvent) (moved bool) {
 	return moved
 }
 
-// Wait is rpi.Waiter's: it sleeps in the kernel until a descriptor is ready, a
-// deadline of a handshake has passed, Wake is called, or d is over (rounded up
-// to milliseconds). Descriptors are level-triggered: what arrived after the
-// last Poll and before Wait ends it at once.
+// Wait sleeps in the kernel until a descriptor is ready, a handshake's deadline has passed, or Wake is called.
+// It also returns when d is over, rounded up to milliseconds. Descriptors are level-triggered. So what arrives
+// after the last Poll and before Wait ends the Wait at once.
 func (e *events) Wait(d time.Duration) {
 	e.waiting.Lock()
 	defer e.waiting.Unlock()
@@ -194,11 +190,11 @@ func (e *events) Wait(d time.Duration) {
 	e.nwaited.Store(int32(n))
 }
 
-// Yield is rpi.Waiter's: peers are processes. runtime.Gosched would not give
-// them the CPU, but wake another thread of this process to look for work.
+// Yield gives the CPU to peers, which are processes. runtime.Gosched would not: it would wake another thread of
+// this process to look for work.
 func (e *events) Yield() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// Wake is rpi.Waiter's.
+// Wake implements rpi.Waiter.
 func (e *events) Wake() {
 	if e.woken.Swap(true) {
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/tcp"
 )
@@ -18,13 +19,13 @@ func env(rank int, s rpi.Sink) rpi.Env {
 }
 
 // twoRanks connects two engines of this process over the loopback interface.
-func twoRanks() (a, b *rpi.Engine) {
-	var engines [2]*rpi.Engine
+func twoRanks() (a, b *engine.Engine) {
+	var engines [2]*engine.Engine
 	var modules [2]*tcp.Module
 	addrs := make([][]byte, 2)
 	for rank := range engines {
 		modules[rank] = tcp.New()
-		engines[rank] = rpi.New(rpi.Config{Rank: rank, Size: 2, Modules: []rpi.Module{modules[rank]}})
+		engines[rank] = engine.New(engine.Config{Rank: rank, Size: 2, Modules: []rpi.Module{modules[rank]}})
 		var err error
 		if addrs[rank], err = modules[rank].Start(env(rank, engines[rank].Sink(0))); err != nil {
 			log.Fatal(err)
@@ -47,7 +48,7 @@ func ExampleNew() {
 	defer b.Close()
 
 	sent := make(chan error)
-	go func() { sent <- a.Send(1, 1, 0, nil, []byte("over the wire"), rpi.Standard, nil) }()
+	go func() { sent <- a.Send(1, 1, 0, nil, []byte("over the wire"), engine.Standard, nil) }()
 	p := make([]byte, 32)
 	st, err := b.Recv(0, 1, 0, nil, p, nil)
 	fmt.Printf("%s %v %v\n", p[:st.Bytes], err, <-sent)

@@ -19,7 +19,7 @@ const (
 	answerSize   = nonceSize + proofSize
 )
 
-// hello is the first thing that an initiator says.
+// hello is the first message of an initiator.
 type hello struct {
 	version     uint16
 	order       byte
@@ -55,7 +55,7 @@ func (h *hello) decode(p []byte) bool {
 	return true
 }
 
-// code is what an acceptor makes of a caller.
+// code is an acceptor's answer to a caller.
 type code uint8
 
 const (
@@ -101,7 +101,7 @@ func decodeVerdict(p []byte) (code, error) {
 		return 0, fmt.Errorf("%w: what answers is not a rank", ErrRefused)
 	}
 	c := code(p[7])
-	// A refusal of these two kinds explains itself better than the fields.
+	// A refusal of these two kinds explains more than the fields do.
 	if c == codeVersion || c == codeOrder {
 		return c, nil
 	}
@@ -117,15 +117,13 @@ func decodeVerdict(p []byte) (code, error) {
 	return c, nil
 }
 
-// The two sides prove themselves under different labels, so that neither proof
-// can be played back as the other.
+// The two sides prove themselves under different labels. So neither proof can be played back as the other.
 const (
 	labelAcceptor  = "gorun tcp acceptor"
 	labelInitiator = "gorun tcp initiator"
 )
 
-// prove computes a side's proof over the hello as it was sent and the
-// acceptor's nonce.
+// prove computes a side's proof over the hello as it was sent and the acceptor's nonce.
 func prove(secret []byte, label string, hello, nonce []byte) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(label))
@@ -134,8 +132,8 @@ func prove(secret []byte, label string, hello, nonce []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// examine judges a hello, before any proof. The version comes first: the other
-// fields mean what they mean in that version.
+// examine judges a hello before any proof. It checks the version first, because the other fields have the
+// meaning of that version.
 func (m *Module) examine(h *hello) code {
 	switch {
 	case h.version != version:
@@ -150,8 +148,8 @@ func (m *Module) examine(h *hello) code {
 	return codeGo
 }
 
-// decide says what becomes of the connection of a caller who has proved to be
-// rank from. See the package comment for why exactly one of two survives.
+// decide decides about the connection of a caller that has proved to be rank from. The package comment says why
+// exactly one of two connections survives.
 func (m *Module) decide(from int) code {
 	switch m.peers[from].state {
 	case up:

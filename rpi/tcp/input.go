@@ -12,12 +12,10 @@ const (
 	// batches of small frames fill it.
 	inFirst = 4 << 10
 	inMax   = 32 << 10
-	// ahead is how far a read that completes a large payload goes on: enough
-	// for the next header and a few small frames, little enough not to copy
-	// twice what ought to go straight to its destination.
+	// ahead is how far a read that completes a large payload goes on. That is enough for the next header and a
+	// few small frames. It is little enough that data for other destinations is seldom copied twice.
 	ahead = 2 << 10
-	// straight is the rest of a payload from which on a read goes directly to
-	// the destination rather than through the buffer.
+	// straight is the smallest rest of a payload that is read directly to its destination, without the buffer.
 	straight = 1 << 10
 )
 
@@ -33,7 +31,7 @@ type input struct {
 	big   bool       // the last frame was large: expect another, do not read far ahead
 }
 
-// read reads once. It returns what was read and whether there may be more.
+// read reads once. It returns how much it read, and whether there may be more.
 func (in *input) read(fd int, v *vector) (n int, more bool, e syscall.Errno) {
 	if in.buf == nil {
 		in.buf = make([]byte, inFirst)
@@ -49,8 +47,8 @@ func (in *input) read(fd int, v *vector) (n int, more bool, e syscall.Errno) {
 		in.w += n
 		return n, n == len(space), 0
 	}
-	// A large payload, and what follows it. The buffer is empty now: whatever
-	// had been read belonged to this payload.
+	// A large payload and what follows it. The buffer is empty now, because all that was read before belonged
+	// to this payload.
 	space := in.buf[in.w:]
 	if len(space) > ahead {
 		space = space[:ahead]
@@ -68,8 +66,8 @@ func (in *input) read(fd int, v *vector) (n int, more bool, e syscall.Errno) {
 	return n, n == want, 0
 }
 
-// parse hands on every frame and part of a payload that is in the buffer. An
-// error means that the stream is corrupt, or that the sink finds it so.
+// parse passes on every frame and part of a payload in the buffer. An error means that the stream is corrupt,
+// or that the sink says so.
 func (in *input) parse(peer int, sink rpi.Sink) error {
 	for {
 		if in.frame {
@@ -113,8 +111,7 @@ func (in *input) begin(peer int, sink rpi.Sink) error {
 	return nil
 }
 
-// compact brings the beginning of a header to the front, and lets the buffer
-// grow if the last read filled it.
+// compact moves the beginning of a header to the front. It lets the buffer grow if the last read filled it.
 func (in *input) compact() {
 	to := in.buf
 	if in.w == len(in.buf) && !in.big && len(in.buf) < inMax {

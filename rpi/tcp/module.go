@@ -9,8 +9,8 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// directMax is the number of connections up to which Poll reads them all; with
-// more it asks epoll which are ready.
+// directMax is the largest number of connections that Poll reads one by one. With more it asks epoll which are
+// ready.
 const directMax = 3
 
 // Module is the TCP transport of one rank. It is the rank's rpi.Waiter, too.
@@ -142,8 +142,8 @@ func (m *Module) Reaches(peer int) bool {
 // EagerLimit is parameter tcp.eager.
 func (m *Module) EagerLimit() int { return m.params.eager }
 
-// Send hands a frame to the peer's connection; without one it begins it and
-// answers Full. It makes no upcalls.
+// Send passes a frame to the peer's connection. Without a connection it begins one and answers Full. It makes
+// no upcalls.
 func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
 	p := &m.peers[peer]
 	if p.conn != nil {
@@ -215,7 +215,7 @@ func (m *Module) Poll() (moved bool) {
 	return moved
 }
 
-// pollAll reads every connection, and writes those that could not be written.
+// pollAll reads every connection. It also writes to those that were blocked.
 func (m *Module) pollAll() (moved bool) {
 	for i := 0; i < len(m.conns); {
 		c := m.conns[i]
@@ -232,7 +232,7 @@ func (m *Module) pollAll() (moved bool) {
 	return moved
 }
 
-// report calls Down for what went wrong where no upcall can be made.
+// report calls Down for failures that happened where no upcall is allowed.
 func (m *Module) report() {
 	for len(m.broken) > 0 {
 		c := m.broken[0]
@@ -251,7 +251,7 @@ func (m *Module) report() {
 	}
 }
 
-// give gives a peer up that could not be connected; the next Poll says so.
+// give gives up a peer that could not be connected. The next Poll reports it.
 func (m *Module) give(peer int, err error) {
 	p := &m.peers[peer]
 	p.state, p.err, p.wanted = down, nofile.Explain(err, nofile.OfRank(m.env.Size), ""), false
@@ -262,8 +262,8 @@ func (m *Module) naming(peer int, err error) error {
 	return fmt.Errorf("tcp: rank %d: %w", peer, err)
 }
 
-// Arm allows to wait unless Wait has learned of something, or a Down is owed.
-// What arrives from now on ends Wait. Nothing is held back meanwhile.
+// Arm allows waiting unless Wait has learned of something, or a Down is owed. What arrives from now on ends
+// Wait. Nothing is held back meanwhile.
 func (m *Module) Arm() bool {
 	if len(m.dirty) > 0 {
 		m.clean()
@@ -272,9 +272,8 @@ func (m *Module) Arm() bool {
 	return m.nwaited.Load() == 0 && len(m.broken)+len(m.failed) == 0
 }
 
-// Quiesce tears down what may be torn down: attempts that have not sent their
-// proof, and callers. An attempt that has is decided by the peer, at its own
-// Quiesce at the latest.
+// Quiesce tears down attempts that have not sent their proof, and callers. If an attempt has sent its proof,
+// the peer decides, at its own Quiesce at the latest.
 func (m *Module) Quiesce() {
 	m.quiesced = true
 	m.hush(true)
@@ -301,7 +300,7 @@ func (m *Module) Quiet() bool {
 	return m.attempts == 0 && len(m.guests) == 0 && m.Flush() && len(m.broken)+len(m.failed) == 0
 }
 
-// Continue begins again what Quiesce has torn down.
+// Continue begins anew what Quiesce has torn down.
 func (m *Module) Continue() {
 	m.quiesced = false
 	m.hush(false)
@@ -320,9 +319,8 @@ func (m *Module) Continue() {
 	}
 }
 
-// Restart forgets everything and starts anew. It closes the numbers of the old
-// descriptors: after a whole-process image they are closed already or stand for
-// the old ones.
+// Restart forgets everything and starts anew. It closes the numbers of the old descriptors. After a native
+// image these are closed already or stand for the old ones.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	m.release()
 	return m.Start(env)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
@@ -159,9 +159,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Frames of all sizes, with and without a reference, batched or not, over
-// sockets so small that every read and write is a short one, arrive whole and
-// in order, and every held payload is given back once.
+// Frames arrive whole and in order, and every held payload is given back once. The
+// frames are of all sizes, with and without a reference, batched or not. The sockets
+// are so small that every read and write is a short one.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		small := rapid.Bool().Draw(rt, "small sockets")

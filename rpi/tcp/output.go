@@ -3,16 +3,15 @@ package tcp
 import "github.com/gorun-mpi/gorun/rpi"
 
 const (
-	// smallMax is the largest payload that is copied rather than written from
-	// the user's memory: below it the copy is cheaper than a second vector.
+	// smallMax is the largest payload that is copied. Below it the copy is cheaper than a second vector. A
+	// larger one is written from the user's memory.
 	smallMax = 8 << 10
-	// writeMax bounds one write, to let the upcalls come in between. It is
-	// larger than a frame: over loopback 1 MB took 1.12 times as long in writes of
-	// 256 KB, 1.4 times in writes of 128 KB, and 256 KB in halves 2.6 times.
+	// writeMax bounds one write, so that upcalls come in between. It is larger than a frame. Over loopback, 1
+	// MB took 1.12 times as long in writes of 256 KB, and 1.4 times in writes of 128 KB. 256 KB in halves took
+	// 2.6 times as long.
 	writeMax = 2 << 20
-	// heldMax bounds the frames of one peer that wait in the user's memory: so
-	// many that the socket does not run dry between two upcalls, so few that a
-	// small message does not wait long behind them.
+	// heldMax bounds the frames of one peer that wait in the user's memory. With this many the socket does not
+	// run dry between two upcalls, and a small message does not wait long behind them.
 	heldMax = 2
 	// batchMax bounds the copied bytes that wait for one peer, unless a single
 	// frame is larger.
@@ -21,9 +20,8 @@ const (
 	outFirst = 4 << 10
 )
 
-// output is what a connection has accepted and not yet written, in order. Small
-// frames and all headers lie in buf; a held payload stays in its owner's memory
-// and knows its place between them:
+// output holds, in order, what a connection has accepted and not yet written. Small frames and all headers are
+// in buf. A held payload stays in its owner's memory, and its place between them is noted:
 //
 //	buf   r........at0........at1......w
 //	held           p0         p1
@@ -45,14 +43,14 @@ type held struct {
 
 func (o *output) at(i int) *held { return &o.held[(o.head+i)%heldMax] }
 
-// roomy reports whether it is worth telling a caller who was answered Full.
+// roomy reports whether a caller that was answered Full should be told to go on.
 func (o *output) roomy() bool { return o.n <= heldMax/2 && o.w-o.r <= batchMax/2 }
 
 // empty reports whether everything has left.
 func (o *output) empty() bool { return o.r == o.w && o.n == 0 }
 
-// fits reports whether a frame of n bytes may be copied behind what is pending.
-// One that is larger than the bound goes alone.
+// fits reports whether a frame of n bytes may be copied behind the pending ones. A frame larger than the bound
+// goes alone.
 func (o *output) fits(n int) bool {
 	return o.w-o.r+n <= batchMax || o.empty()
 }
@@ -107,8 +105,7 @@ func (o *output) absorb() {
 	o.bytes(p)
 }
 
-// gather fills v with what goes out next, writeMax bytes at most, and returns
-// how many.
+// gather fills v with what goes out next, at most writeMax bytes, and returns how many.
 func (o *output) gather(v *vector) int {
 	v.reset()
 	left, pos := writeMax, o.r
@@ -129,8 +126,7 @@ func (o *output) gather(v *vector) int {
 	return writeMax - left
 }
 
-// advance strikes the n bytes that were written and returns the frames whose
-// payload has left completely.
+// advance removes the n bytes that were written. It returns the frames whose payload has left completely.
 func (o *output) advance(n int, done []rpi.Ref) []rpi.Ref {
 	for o.n > 0 {
 		h := o.at(0)

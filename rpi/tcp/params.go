@@ -33,7 +33,7 @@ type params struct {
 	tentative                       bool   // the default will do if the kernel refuses that one
 }
 
-// settle chooses what was left to choose, knowing where this rank listens.
+// settle makes the choices that depend on where this rank listens.
 func (p *params) settle(host netip.Addr) {
 	switch {
 	case p.congestion == "auto" && host.IsLoopback():
@@ -43,8 +43,7 @@ func (p *params) settle(host netip.Addr) {
 	}
 }
 
-// CheckParams says what is wrong with the tcp.* entries of a job's parameters, nil
-// if nothing is.
+// CheckParams says what is wrong with the tcp.* entries of a job's parameters. It returns nil if nothing is.
 func CheckParams(given map[string]string) error {
 	_, err := parseParams(given)
 	return err

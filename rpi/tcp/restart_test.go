@@ -5,7 +5,7 @@ package tcp
 import (
 	"testing"
 
-	"github.com/gorun-mpi/gorun/rpi/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/moduletest"
 	"golang.org/x/sys/unix"
 )
 

@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// talk is a descriptor in a handshake: a few bytes each way, none read beyond
-// what the protocol says comes next, so that the frames after it stay in the
-// socket.
+// talk is a descriptor in a handshake. A few bytes go each way. It never reads beyond what the protocol says
+// comes next, so the frames after the handshake stay in the socket.
 type talk struct {
 	fd   int
 	out  []byte // still to be written

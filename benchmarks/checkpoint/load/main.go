@@ -1,7 +1,6 @@
-// Load is the program that benchmarks/checkpoint checkpoints: each rank
-// registers -mb megabytes that cannot be compressed, and in every iteration
-// rewrites a part of them, sends a message round the ring and adds up a number
-// over all ranks. It runs until it is ended. Rank 0 prints
+// Load is the program that benchmarks/checkpoint checkpoints. Each rank registers -mb megabytes that cannot be
+// compressed. In every iteration it rewrites a part of them, sends a message round the ring, and adds up a
+// number over all ranks. The program runs until it is ended. Rank 0 prints
 //
 //	running            when the first messages have gone round
 //	pause SECONDS      after each checkpoint: the longest that a rank stood at its Point

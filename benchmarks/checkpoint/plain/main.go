@@ -1,7 +1,6 @@
-// Plain is the program that benchmarks/checkpoint -cr=native images: it knows
-// nothing of checkpoints. Each rank holds -mb megabytes that cannot be
-// compressed, and a message goes round the ring every few milliseconds. It runs
-// until it is ended. Rank 0 prints
+// Plain is the program that benchmarks/checkpoint -cr=native images. It knows nothing of checkpoints. Each rank
+// holds -mb megabytes that cannot be compressed. A message goes round the ring every few milliseconds. The
+// program runs until it is ended. Rank 0 prints
 //
 //	running      when the first message has gone round
 //	restarted    when one has gone round in a process with another id

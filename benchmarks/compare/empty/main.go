@@ -1,5 +1,4 @@
-// Empty does nothing on all ranks: what remains is the start and the end of a
-// job.
+// Empty does nothing on all ranks. So it takes the time of the start and the end of a job.
 package main
 
 import "github.com/gorun-mpi/gorun/mpi"

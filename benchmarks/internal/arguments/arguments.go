@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Parse returns what parse makes of the command line. It ends the process where
-// help was asked for, or with status 2 and the error where there is one.
+// Parse returns what parse makes of the command line. If help was asked for, it ends the process. If there is
+// an error, it prints it and ends the process with status 2.
 func Parse[T any](name string, parse func(args []string) (T, error)) T {
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
@@ -37,12 +37,12 @@ func Names(what, list string, known []string) ([]string, error) {
 	return names, nil
 }
 
-// Writable finds out whether files can be written, before what is written there
-// is measured. What they hold stays, and what is not there is not there after it.
+// Writable finds out whether files can be written, before anything is measured for them. It changes no existing
+// file, and leaves no new one.
 func Writable(files ...string) error {
 	for _, name := range files {
 		if info, err := os.Stat(name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-			continue // who reads a pipe would take it for the end
+			continue // a reader of a pipe would take it for the end
 		}
 		_, err := os.Lstat(name)
 		ours := errors.Is(err, fs.ErrNotExist)

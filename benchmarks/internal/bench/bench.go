@@ -39,8 +39,8 @@ func BuildNested(dir, name, folder string) (exe string, err error) {
 	return exe, build(dir, folder, "-C", filepath.Join(strings.TrimSpace(string(root)), folder), "build", "-o", exe, ".")
 }
 
-// build runs the go command. What it makes on the way is below dir, and removed
-// also where an interrupt ends the command before it does that itself.
+// build runs the go command. Its temporary files are below dir. They are removed even if an interrupt ends the
+// command before it removes them itself.
 func build(dir, what string, args ...string) (err error) {
 	tmp, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
@@ -87,8 +87,8 @@ func NewWorld(parent string) (*World, error) {
 // Close removes the folder.
 func (w *World) Close() error { return os.RemoveAll(w.Dir) }
 
-// Main runs a benchmark with a context that ends on an interrupt, so that what
-// it started is ended and what it wrote is removed, and exits.
+// Main runs a benchmark and exits. On an interrupt its context ends, so that its processes are ended and its
+// files removed.
 func Main(name string, f func(ctx context.Context) error) {
 	signal.Ignore(syscall.SIGPIPE) // a reader who leaves early, as head does, leaves nothing behind
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -111,10 +111,9 @@ func Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Output runs a command to its end, within limit, and returns what it printed
-// on standard output, also if it fails. What it said on standard error is part
-// of the error. At the limit it is asked to end, so that an mpirun can end its
-// ranks, which lead groups of their own, and is killed 3 seconds later.
+// Output runs a command to its end, within limit. It returns what the command printed on standard output, even
+// if it fails. The error contains what it said on standard error. At the limit the command is asked to end, and
+// killed 3 seconds later. So an mpirun can end its ranks, which lead groups of their own.
 func Output(ctx context.Context, limit time.Duration, env []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -163,7 +162,7 @@ func ReadLines(text string) ([]Line, error) {
 	if !ok {
 		return nil, fmt.Errorf("no measurements in %q", tail(text))
 	}
-	rest = rest[:strings.LastIndexByte(rest, '\n')+1] // what was ended may have begun a line
+	rest = rest[:strings.LastIndexByte(rest, '\n')+1] // an ended program may have begun a line
 	records, err := csv.NewReader(strings.NewReader(rest)).ReadAll()
 	if err != nil {
 		return nil, err

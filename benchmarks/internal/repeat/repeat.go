@@ -6,11 +6,10 @@ import "time"
 // maxCount bounds the repetitions in a batch.
 const maxCount = 1 << 24
 
-// Batches calls lead, which does something count times and returns how long
-// that took, so that the given number of batches take about total altogether,
-// and returns the seconds of one repetition in each batch. The calls before
-// that find the count also warm up caches, connections and peers. What turns
-// out to take twice as long is ended with fewer batches.
+// Batches measures lead, which does something count times and returns how long that took. It chooses count so
+// that the given number of batches take about total. It returns the seconds of one repetition in each batch.
+// The calls that find the count also warm up caches, connections and peers. If lead turns out to take twice as
+// long, there are fewer batches.
 func Batches(total time.Duration, batches int, lead func(count int) (time.Duration, error)) (seconds []float64, count int, err error) {
 	batch := total / time.Duration(batches)
 	count, took := 1, time.Duration(0)

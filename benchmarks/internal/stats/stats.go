@@ -1,6 +1,5 @@
-// Package stats holds the few statistics that the benchmarks print: medians and
-// quantiles, and confidence intervals by bootstrap, which asks nothing of the
-// distribution of a noisy machine's timings.
+// Package stats holds the few statistics that the benchmarks print: medians, quantiles, and confidence
+// intervals by bootstrap. Bootstrap assumes nothing about the distribution of a noisy machine's timings.
 package stats
 
 import (
@@ -30,8 +29,7 @@ func Spread(v []float64) float64 {
 	return (Quantile(v, 0.75) - Quantile(v, 0.25)) / Median(v)
 }
 
-// Ratios returns a[i]/b[i]: what was measured in the same round is compared, so
-// that a drift of the machine cancels.
+// Ratios returns a[i]/b[i]. It compares measurements of the same round, so a drift of the machine cancels.
 func Ratios(a, b []float64) []float64 {
 	r := make([]float64, min(len(a), len(b)))
 	for i := range r {

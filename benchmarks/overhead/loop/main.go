@@ -1,10 +1,8 @@
-// Loop sends -count messages of -size bytes between two ranks, to and fro, both in
-// one goroutine, and nothing else, so that a simulator such as callgrind counts
-// the instructions of a message's whole way, the same in every run: mpi.Send,
-// matching, transport, mpi.Recv. It also prints the time of a message, the best
-// of many, which is that of the same instructions without the way between two
-// processors. A message is at most 16384 bytes: a larger one would wait for its
-// receiver, who is the sender.
+// Loop sends -count messages of -size bytes between two ranks, to and fro, both in one goroutine. It does
+// nothing else. So a simulator such as callgrind counts the instructions of a message's whole way, the same in
+// every run: mpi.Send, matching, transport, mpi.Recv. Loop also prints the time of a message, the best of many.
+// That is the time of the same instructions without the way between two processors. A message has at most 16384
+// bytes. A larger one would wait for its receiver, which is the sender.
 package main
 
 import (
@@ -14,8 +12,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/world"
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/mem"
@@ -31,7 +31,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "loop:", err)
 		os.Exit(1)
 	}
-	fmt.Println("checkpointing compiled in:", rpi.Checkpointing)
+	fmt.Println("checkpointing compiled in:", engine.Checkpointing)
 }
 
 // loop sends and receives count messages.
@@ -99,13 +99,15 @@ func newPair(name string) (*pair, error) {
 			}
 			modules[i] = factory()
 		}
-		e := rpi.New(rpi.Config{Rank: i, Size: len(p.jobs), Modules: modules[i : i+1], Manual: true})
+		e := engine.New(engine.Config{Rank: i, Size: len(p.jobs), Modules: modules[i : i+1], Manual: true})
 		var err error
 		if addrs[i], err = modules[i].Start(rpi.Env{Rank: i, Size: len(p.jobs), Incarnation: 1, Secret: make([]byte, 32), Sink: e.Sink(0)}); err != nil {
 			return nil, err
 		}
 		p.jobs[i] = job.New(job.Config{Start: oob.StartConfig{Rank: i, Size: len(p.jobs), Incarnation: 1}, Engine: e, Modules: modules[i : i+1]})
-		p.worlds[i] = mpi.NewWorld(p.jobs[i], func(text string) { fmt.Fprintln(os.Stderr, "loop:", text) })
+		if p.worlds[i], err = world.New(p.jobs[i], func(text string) { fmt.Fprintln(os.Stderr, "loop:", text) }); err != nil {
+			return nil, err
+		}
 	}
 	for i, m := range modules {
 		if err := m.Peers(addrs); err != nil {
@@ -119,8 +121,8 @@ func newPair(name string) (*pair, error) {
 func (p *pair) close() error {
 	var errs []error
 	for i, j := range p.jobs {
-		mpi.Shutdown(p.worlds[i])
-		errs = append(errs, j.Finalize())
+		world.Shutdown(p.worlds[i])
+		errs = append(errs, j.Finalize(0, nil))
 	}
 	return errors.Join(errs...)
 }

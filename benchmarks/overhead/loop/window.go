@@ -10,8 +10,8 @@ import (
 // windowSize is how many messages are under way at once.
 const windowSize = 64
 
-// window sends count messages in windows of 64 from rank 0 to rank 1 and prints
-// what the calls take, each the best of many.
+// window sends count messages in windows of 64 from rank 0 to rank 1. It prints the time of each call, the best
+// of many.
 func window(p *pair, count int, out, in []byte) error {
 	names := [...]string{"Irecv", "Isend", "Waitall of sends", "Waitall of receives"}
 	var best [len(names)]time.Duration

@@ -15,8 +15,7 @@ func PartOf(n, size, rank int) Part {
 	return p
 }
 
-// Put copies the points of the part, row by row, to where they are in a plate of
-// n x n points.
+// Put copies the points of the part, row by row, to their places in a plate of n x n points.
 func (p Part) Put(field []float64, n int, points []float64) {
 	for i := range p.Rows {
 		copy(field[(p.Row+i)*n+p.Col:], points[i*p.Cols:(i+1)*p.Cols])

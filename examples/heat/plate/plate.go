@@ -1,7 +1,6 @@
-// Package plate computes the temperature of a rectangle of a square plate whose
-// upper edge is held at 100 degrees and whose other edges are held at 0. It
-// knows nothing of messages: whoever has the other rectangles, and how what is
-// along their edges gets here, is the caller's business.
+// Package plate computes the temperature of a rectangle of a square plate. The plate's upper edge is held at
+// 100 degrees, the other edges at 0. The package knows nothing of messages. The caller knows who has the other
+// rectangles, and brings their edges here.
 package plate
 
 import "fmt"

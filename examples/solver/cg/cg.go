@@ -1,6 +1,6 @@
-// Package cg solves a sparse symmetric positive definite system of equations by
-// preconditioned conjugate gradients, some rows of it. It knows nothing of how
-// messages travel: whoever has the other rows is asked through Messages.
+// Package cg solves a sparse symmetric positive definite system of equations by preconditioned conjugate
+// gradients. It has some of the system's rows, and asks for the others through Messages. It knows nothing of
+// how messages travel.
 package cg
 
 import (

@@ -5,9 +5,8 @@ import (
 	"sort"
 )
 
-// Block is some consecutive rows of a symmetric matrix of N rows, compressed:
-// row i of the block is row First+i of the matrix and has the entries
-// Ptr[i] <= k < Ptr[i+1], in columns Col[k], ascending, with values Val[k].
+// Block is some consecutive rows of a symmetric matrix of N rows, compressed. Row i of the block is row First+i
+// of the matrix. Its entries are Ptr[i] <= k < Ptr[i+1], in ascending columns Col[k], with values Val[k].
 type Block struct {
 	N     int
 	First int

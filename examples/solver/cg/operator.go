@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// Operator multiplies the distributed matrix with a distributed vector. A rank
-// holds of a vector its own entries and, behind them, those of other ranks that
-// its rows refer to, the halo, ascending by row and so grouped by owner:
+// Operator multiplies the distributed matrix with a distributed vector. A rank holds its own entries of a
+// vector. Behind them it holds the halo: the entries of other ranks that its rows refer to. The halo is in
+// ascending order of rows, and so grouped by owner:
 //
 //	own entries of rank 3 | from rank 1 | from rank 2 | from rank 5
 //
-// The matrix is symmetric: I need x[j] for my row i just where the owner of row
-// j needs x[i]. So both sides know who sends what without asking.
+// The matrix is symmetric: this rank needs x[j] for its row i exactly if the owner of row j needs x[i]. So both
+// sides know who sends what without asking.
 type Operator struct {
 	Neighbours []Neighbour // ascending by rank
 	rows       int
@@ -97,9 +97,9 @@ func (a *Operator) share(at int, i int32) {
 // vector returns a vector of zeros with room for the halo.
 func (a *Operator) vector() []float64 { return make([]float64, a.rows+a.halo) }
 
-// multiply computes the given rows of y = A x, each in the order of the whole
-// matrix's columns, whoever owns them. To take three entries a turn costs fewer
-// instructions, which tells most where something else shares the processor's core.
+// multiply computes the given rows of y = A x. It takes the entries of a row in the order of the whole matrix's
+// columns, whatever ranks own them. Three entries a turn cost fewer instructions, which helps most if something
+// else shares the processor's core.
 func (a *Operator) multiply(y, x []float64, rows []int32) {
 	ptr, cols, vals := a.ptr, a.col, a.val
 	for _, i := range rows {

@@ -11,11 +11,10 @@ import (
 //	digit   0        1        2        ...  66        | 67
 //	weight  2^-1075  2^-1043  2^-1011       2^1037    | terms that are not finite
 //
-// A digit is an int64 of which one term touches 53 bits at most, so that 2^10
-// terms fit before carry leaves 32 bits in each; then 2^30 sums can be added up.
-// Integers add up to the same in any order: the dot products, and with them
-// every bit of the solution, are the same for any number of ranks, any order of
-// messages and on any architecture.
+// A digit is an int64. One term touches at most 53 of its bits, so 2^10 terms fit before a carry. carry leaves
+// 32 bits in each digit, so 2^30 sums can then be added up. Sums of integers do not depend on the order. So the
+// dot products, and with them every bit of the solution, are the same for any number of ranks, any order of
+// messages and any architecture.
 type accumulator [68]int64
 
 const (

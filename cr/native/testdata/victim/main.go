@@ -34,6 +34,11 @@ func main() {
 		}
 		do()
 	}
+	serve()
+}
+
+// serve answers, for as long as there is input.
+func serve() {
 	fmt.Println("ready")
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
@@ -95,6 +100,7 @@ var deeds = map[string]func(){
 	"log":      logfile,
 	"pipe":     pipe,
 	"modest":   modest,
+	"placed":   placed,
 	"count":    func() { go count() },
 	"events":   events,
 	"inotify":  inotify,
@@ -124,6 +130,7 @@ var deeds = map[string]func(){
 	"dontfork": dontfork,
 	"threads":  threads,
 	"births":   func() { go births() },
+	"headless": headless,
 	"dirty":    func() { go dirtyAll() },
 	"debugged": debugged,
 }
@@ -212,6 +219,22 @@ func births() {
 	}
 }
 
+// The first thread is that of main if it is to end.
+func init() {
+	if os.Args[len(os.Args)-1] == "headless" {
+		runtime.LockOSThread()
+	}
+}
+
+// headless goes on without the first thread.
+func headless() {
+	go func() {
+		serve()
+		os.Exit(0)
+	}()
+	syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+}
+
 func child() {
 	c := exec.Command("sleep", "1000")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -275,6 +298,19 @@ func modest() {
 	if e != 0 {
 		fail(e)
 	}
+}
+
+// placed binds a thread to a processor, adopts orphans, registers for membarrier and
+// is to be ended first when memory runs short.
+func placed() {
+	const setSubreaper, membarrier, registerPrivate = 36, 324, 1 << 4
+	onThread(func() {
+		first := uint64(1)
+		syscallFD(syscall.Syscall(syscall.SYS_SCHED_SETAFFINITY, 0, 8, uintptr(unsafe.Pointer(&first))))
+	})
+	syscallFD(syscall.Syscall(syscall.SYS_PRCTL, setSubreaper, 1, 0))
+	syscallFD(syscall.Syscall(membarrier, registerPrivate, 0, 0))
+	fail(os.WriteFile("/proc/self/oom_score_adj", []byte("777"), 0))
 }
 
 func pipe() {

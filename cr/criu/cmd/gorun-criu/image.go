@@ -1,1 +1,0 @@
-../../../../cmd/gorun/image.go

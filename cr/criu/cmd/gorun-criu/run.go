@@ -1,1 +1,0 @@
-../../../../cmd/gorun/run.go

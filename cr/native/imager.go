@@ -1,0 +1,212 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/wireup"
+)
+
+// Imager is the back-end, for whole.Register.
+type Imager struct{}
+
+var _ interface {
+	whole.Imager
+	whole.Outputs
+	whole.Sharer
+} = Imager{}
+
+// Name is what -cr takes and what stands in images.
+const Name = "native"
+
+// Name is that name.
+func (Imager) Name() string { return Name }
+
+// Doc is one line for gorun info.
+func (Imager) Doc() string {
+	return "whole processes: any Go program without cgo, unmodified, at any moment; no root needed"
+}
+
+// Supported says why processes cannot be imaged on this machine, nil if they can.
+func (Imager) Supported() error { return supported() }
+
+// Features lists what this machine offers beyond what is needed.
+func (Imager) Features() []whole.Feature { return features() }
+
+// CheckProgram says why the executable at path cannot be imaged, nil if nothing
+// speaks against it.
+func (Imager) CheckProgram(path string) error { return checkProgram(path) }
+
+// NewTracer returns what an agent works with: threads for work on as many processes
+// at the same time.
+func (Imager) NewTracer(threads int) (whole.Tracer, error) { return newTracer(threads), nil }
+
+// readStates reads the states of a job's images, several at a time.
+func readStates(images []string) ([]*State, error) {
+	states, errs := make([]*State, len(images)), make([]error, len(images))
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, 4)
+	for rank, path := range images {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			if states[rank], errs[rank] = ReadState(path); errs[rank] != nil {
+				errs[rank] = fmt.Errorf("rank %d: %w", rank, errs[rank])
+			}
+		})
+	}
+	wg.Wait()
+	return states, errors.Join(errs...)
+}
+
+// CheckRestart says why the images of a job cannot go on here.
+func (Imager) CheckRestart(images []string, files whole.FilesPolicy) error {
+	states, err := readStates(images)
+	if err != nil {
+		return err
+	}
+	checked := map[string]bool{} // most ranks ran on machines of one kind
+	for rank, s := range states {
+		id := fmt.Sprint(s.Host)
+		if checked[id] {
+			continue
+		}
+		checked[id] = true
+		if err := s.CheckHost(); err != nil {
+			return fmt.Errorf("rank %d: %w", rank, err)
+		}
+	}
+	if files != whole.FilesRefuse {
+		return nil
+	}
+	return oneWriter(states)
+}
+
+// Shared names the files that several of a job's images have open for writing.
+func (Imager) Shared(images []string) error {
+	states, err := readStates(images)
+	if err != nil {
+		return err
+	}
+	return oneWriter(states)
+}
+
+// oneWriter refuses files that several ranks were writing to: each would go on
+// at a place of its own, and none may cut off what another has written.
+func oneWriter(states []*State) error {
+	type file struct{ dev, inode uint64 }
+	writers, names := map[file][]int{}, map[file]string{}
+	for rank, s := range states {
+		for _, f := range s.Files {
+			id := file{f.Dev, f.Inode}
+			if f.output() && !slices.Contains(writers[id], rank) {
+				writers[id] = append(writers[id], rank)
+				names[id] = f.Path
+			}
+		}
+	}
+	var errs []error
+	for id, ranks := range writers {
+		if len(ranks) > 1 {
+			errs = append(errs, fmt.Errorf("%s was being written to by several ranks (%s), so that it cannot be brought back to what it was (use -files copy to go on in a copy of it, -files keep to go on in it as it is)", names[id], wireup.Ranks(ranks)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Outputs lists the regular files that an image has open for writing.
+func (Imager) Outputs(image string) ([]string, error) {
+	s, err := ReadState(image)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, f := range s.Files {
+		if f.output() {
+			all = append(all, f.Path)
+		}
+	}
+	return all, nil
+}
+
+// output reports whether f is a regular file that is still there under its name
+// and may be written to.
+func (f *File) output() bool {
+	return f.Kind == FileRegular && !f.Deleted && f.Flags&unix.O_ACCMODE != unix.O_RDONLY &&
+		f.Flags&unix.O_PATH == 0 && f.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
+// Describe tells what an image holds.
+func (Imager) Describe(path string) ([]whole.Fact, error) {
+	s, err := ReadState(path)
+	if err != nil {
+		return nil, err
+	}
+	saved, err := savedPages(path)
+	if err != nil {
+		return nil, err
+	}
+	var mapped uint64
+	for _, r := range s.Regions {
+		mapped += r.End - r.Start
+	}
+	base := "full"
+	if s.Base > 0 {
+		base = fmt.Sprintf("incremental, builds on snapshot %d", s.Base)
+	}
+	facts := []whole.Fact{
+		{Name: "executable", Value: s.Exe},
+		{Name: "go build id", Value: s.BuildID},
+		{Name: "process", Value: fmt.Sprintf("pid %d, %d threads, in %s", s.PID, len(s.Threads), s.Dir)},
+		{Name: "memory", Value: fmt.Sprintf("%s; %d regions with %d MB of addresses, %.1f MB saved", base, len(s.Regions), mapped>>20, float64(saved)/1e6)},
+		{Name: "linux", Value: s.Host.Kernel},
+		{Name: "processor", Value: s.Host.CPU},
+	}
+	kinds := map[string]int{}
+	for _, f := range s.Files {
+		kinds[f.Kind]++
+		if f.Kind == FileRegular {
+			facts = append(facts, whole.Fact{Name: "open file", Value: describeFile(&f)})
+		}
+	}
+	var counts []string
+	for kind, n := range kinds {
+		counts = append(counts, fmt.Sprintf("%d %s", n, kind))
+	}
+	slices.Sort(counts)
+	return append(facts, whole.Fact{Name: "descriptors", Value: strings.Join(counts, ", ")}), nil
+}
+
+func describeFile(f *File) string {
+	how := "read"
+	if f.Flags&unix.O_ACCMODE != unix.O_RDONLY {
+		how = "written"
+	}
+	if f.Deleted {
+		how += ", deleted"
+	}
+	return fmt.Sprintf("%s (descriptor %d, %s, at %d of %d)", filepath.Clean(f.Path), f.FD, how, f.Offset, f.Size)
+}
+
+// savedPages is how much memory an image holds itself.
+func savedPages(path string) (n uint64, err error) {
+	r, err := image.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	for _, s := range r.Sections() {
+		if s.Kind == "pages" {
+			n += s.Size
+		}
+	}
+	return n, nil
+}

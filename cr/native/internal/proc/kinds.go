@@ -1,0 +1,22 @@
+package proc
+
+// Timer is the setting of a timerfd, in nanoseconds.
+type Timer struct {
+	Clock    int   `json:"clock"`
+	Flags    int   `json:"flags"`
+	Value    int64 `json:"value"`
+	Interval int64 `json:"interval"`
+}
+
+// Watch is one descriptor in an epoll set.
+type Watch struct {
+	FD     int    `json:"fd"`
+	Events uint32 `json:"events"`
+	Data   uint64 `json:"data"`
+}
+
+// MM is the layout that prctl PR_SET_MM_MAP takes.
+type MM struct {
+	StartCode, EndCode, StartData, EndData, StartBrk, Brk, StartStack uint64
+	ArgStart, ArgEnd, EnvStart, EnvEnd                                uint64
+}

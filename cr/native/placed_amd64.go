@@ -1,0 +1,169 @@
+package native
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/whole"
+)
+
+// What a process and its threads may have asked of the scheduler and of the kernel's
+// other parts, and a copy of it does not have, or cannot tell.
+
+// processors gives the mask of those that a thread may run on; 0 is the caller.
+func processors(tid int) ([]byte, error) {
+	var mask [maxProcessors / 8]byte
+	n, _, e := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(tid), unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
+	if e != 0 {
+		return nil, e
+	}
+	return bytes.TrimRight(mask[:n], "\x00"), nil
+}
+
+// noteProcessors notes where each thread may run, but for those that run where all run
+// that the agent starts: on another machine, or under another batch job, these are others.
+func (st *standstill) noteProcessors(r *recorder) error {
+	here, err := processors(0)
+	if err != nil {
+		return fmt.Errorf("processors: %w", err)
+	}
+	for i, tid := range st.tids {
+		mask, err := processors(tid)
+		if err != nil {
+			return fmt.Errorf("processors of thread %d: %w", tid, err)
+		}
+		if !bytes.Equal(mask, here) {
+			r.state.Threads[i].CPUs = mask
+		}
+	}
+	return nil
+}
+
+// bind binds threads to the processors they were bound to, as far as there are any.
+func (r *restore) bind() error {
+	var free []string
+	for i, tid := range r.tids {
+		mask := r.state.Threads[i].CPUs
+		if len(mask) == 0 {
+			continue
+		}
+		_, _, e := unix.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(tid), uintptr(len(mask)), uintptr(unsafe.Pointer(&mask[0])))
+		switch e {
+		case 0:
+		case unix.EINVAL:
+			free = append(free, strconv.Itoa(tid))
+		default:
+			return fmt.Errorf("processors of thread %d: %w", tid, e)
+		}
+	}
+	if len(free) > 0 {
+		r.note("the processors that threads were bound to are not here: they may use all (threads %s)", strings.Join(free, ", "))
+	}
+	return nil
+}
+
+// note tells the user of what is not as it was.
+func (r *restore) note(text string, args ...any) {
+	r.files.notes = append(r.files.notes, fmt.Sprintf(text, args...))
+}
+
+// oomAdj reads how readily the kernel ends a process when memory runs short.
+func oomAdj(pid int) (int, error) {
+	p, err := proc.Read(pid, "oom_score_adj")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSpace(p)))
+	if err != nil {
+		return 0, proc.Bad("oom_score_adj", p)
+	}
+	return n, nil
+}
+
+// lookForOOMAdj notes the process's, if it is not that of the agent, which it was born
+// with. It is asked before the process is stopped: programs set it when they start.
+func (g *target) lookForOOMAdj() error {
+	here, err := oomAdj(os.Getpid())
+	if err != nil {
+		return err
+	}
+	n, err := oomAdj(g.pid)
+	if g.oomAdj = nil; err == nil && n != here {
+		g.oomAdj = &n
+	}
+	return err
+}
+
+// setOOMAdj gives the process its own again; less than the agent's needs privilege.
+func (r *restore) setOOMAdj() error {
+	want := r.state.OOMAdj
+	if want == nil {
+		return nil
+	}
+	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", r.pid), strconv.AppendInt(nil, int64(*want), 10), 0)
+	if errors.Is(err, os.ErrPermission) {
+		r.note("oom_score_adj is not %d as it was: %v (privilege may lower it)", *want, err)
+		return nil
+	}
+	return err
+}
+
+// askSubreaper asks whether orphans become children of the process. No copy tells.
+func (r *recorder) askSubreaper(in *injector, s *scratch) error {
+	if _, err := in.call(unix.SYS_PRCTL, unix.PR_GET_CHILD_SUBREAPER, s.addr); err != nil {
+		return fmt.Errorf("PR_GET_CHILD_SUBREAPER: %w", err)
+	}
+	var p [4]byte
+	if err := s.read(p[:]); err != nil {
+		return err
+	}
+	r.state.Subreaper = le.Uint32(p[:]) != 0
+	return nil
+}
+
+// membarrierAsk is MEMBARRIER_CMD_GET_REGISTRATIONS.
+const membarrierAsk = 1 << 9
+
+// membarriers asks what the process has registered for. Before Linux 6.3 only the use
+// of each tells, and for the global one nothing does: it is taken to be there, as it
+// only makes the process reachable.
+func membarriers(in *injector) (uint64, error) {
+	all, err := in.call(unix.SYS_MEMBARRIER, membarrierAsk)
+	switch {
+	case err == nil:
+		return all & membarrierAll, nil
+	case errors.Is(err, unix.ENOSYS):
+		return 0, nil
+	case !errors.Is(err, unix.EINVAL):
+		return 0, fmt.Errorf("membarrier: %w", err)
+	}
+	all = membarrierGlobal
+	for _, c := range []uint64{membarrierPrivate, membarrierCore, membarrierRseq} {
+		switch _, err := in.call(unix.SYS_MEMBARRIER, c>>1); {
+		case err == nil:
+			all |= c
+		case errors.Is(err, whole.ErrDied):
+			return 0, err
+		}
+	}
+	return all, nil
+}
+
+// membarrierCalls registers again.
+func (s *State) membarrierCalls() []call {
+	var calls []call
+	for c := uint64(1); c <= membarrierAll; c <<= 1 {
+		if s.Membarrier&c != 0 {
+			calls = append(calls, call{what: fmt.Sprintf("registering for membarrier %#x", c), nr: unix.SYS_MEMBARRIER, args: [6]uint64{c}})
+		}
+	}
+	return calls
+}

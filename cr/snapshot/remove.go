@@ -1,0 +1,66 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remove removes all snapshots of a job, whole or not, the programs kept for them, and the job's folder. If
+// somebody writes or holds one, nothing is removed: ErrInUse. Files that are not the catalogue's stay, and are
+// an error.
+func (c *Catalogue) Remove(job string) error {
+	if err := c.remove(job); err != nil {
+		return fmt.Errorf("remove job %s: %w", job, err)
+	}
+	return nil
+}
+
+func (c *Catalogue) remove(job string) error {
+	if err := checkJob(job); err != nil {
+		return err
+	}
+	dir := c.JobDir(job)
+	if _, err := os.Stat(dir); err != nil {
+		return ErrNotFound
+	}
+	l, err := lockJob(dir)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	seqs, err := c.sequences(job)
+	if err != nil {
+		return err
+	}
+	for _, seq := range seqs {
+		f, busy, err := flock(filepath.Join(c.dir(job, seq), lockFile), unix.LOCK_EX|unix.LOCK_NB)
+		if busy {
+			err = fmt.Errorf("%s: %w", c.dir(job, seq), ErrInUse)
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+	}
+	for _, seq := range slices.Backward(seqs) { // as in Prune: a crash leaves no chain without its base
+		if err := remove(c.dir(job, seq)); err != nil {
+			return err
+		}
+	}
+	if _, err := c.sweepPrograms(job); err != nil {
+		return err
+	}
+	// The lock's file last, and then nothing is left to be locked.
+	for _, name := range []string{programsDir, tailsFile, finishedFile, sequenceFile, lockFile, ""} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return explain(err)
+		}
+	}
+	return syncFolder(c.root)
+}

@@ -1,0 +1,154 @@
+// Package whole is the interface of back-ends that image whole processes. Back-ends
+// implement it: cr/native and cr/criu. The launcher calls it. Neither knows the
+// other. A command registers the back-ends that it has.
+package whole
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+)
+
+// Imager is a back-end. The launcher decides when; an imager knows how. Each is known
+// by its name to -cr, to the schema of a snapshot and to the images' Meta.
+type Imager interface {
+	Name() string
+	// Doc is one line for gorun info.
+	Doc() string
+	// Supported says why it cannot work on this machine, nil if it can.
+	Supported() error
+	// Features lists what of this machine it would use.
+	Features() []Feature
+	// CheckProgram says why an executable cannot be imaged, nil if nothing
+	// speaks against it.
+	CheckProgram(path string) error
+	// CheckRestart says, before anything is started, why images cannot go on on
+	// this machine; they are one job's, by rank.
+	CheckRestart(images []string, files FilesPolicy) error
+	// Describe tells what an image holds, for gorun image inspect.
+	Describe(path string) ([]Fact, error)
+	// NewTracer returns what an agent works with.
+	NewTracer(threads int) (Tracer, error)
+}
+
+// Outputs is an Imager that can tell which files a process was writing to.
+type Outputs interface {
+	// Outputs lists the regular files that an image has open for writing.
+	Outputs(image string) ([]string, error)
+}
+
+// Sharer is an Imager that cannot bring back files that several ranks write to.
+type Sharer interface {
+	// Shared names the files that several of a job's images have open for writing;
+	// nil if there are none.
+	Shared(images []string) error
+}
+
+// Feature is something that a machine has or lacks.
+type Feature struct {
+	Name string
+	Err  error // why it is not there, nil if it is
+}
+
+// Fact is one line about an image.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Tracer images and restores the children of one process.
+type Tracer interface {
+	// Attach prepares the imaging of a running child; oob is the number of its
+	// descriptor to this process, std are the descriptors here of what it was
+	// given as 0, 1 and 2.
+	Attach(pid, rank, oob int, std [3]int) (Target, error)
+	Restore(RestoreOptions) (*Restored, error)
+	Close()
+}
+
+// ErrDied is what a Target says of a process that has ended. Its parent reaps it.
+var ErrDied = errors.New("the process has ended")
+
+// Target is a rank that may be imaged. Not for concurrent use. Errors leave it to the
+// caller to say whose they are.
+type Target interface {
+	// Capture makes a copy of the process as it is now, and lets it go on. After an
+	// error the process is as it was, and nothing has to be released.
+	Capture(CaptureOptions) (Copy, error)
+	// Committed says that the snapshot seq is: the next Capture may build on it.
+	Committed(seq int)
+	Close() error
+}
+
+// CaptureOptions say how a rank is to be captured.
+type CaptureOptions struct {
+	Seq    int    // of the snapshot being taken
+	Base   int    // of the snapshot that an incremental image may build on; 0: full
+	Track  bool   // note what changes from now on, for the next image
+	NoFork bool   // no copy: the process stands still until its image is written
+	Stands func() // called while the process stands as the image shows it; may be nil
+}
+
+// Copy is a captured rank whose image has yet to be written.
+type Copy interface {
+	PID() int             // of the process that holds it, 0 if none does
+	Bytes() uint64        // of memory the image will hold, at most
+	Pause() time.Duration // for which the rank stood still so far
+	Base() int            // sequence of the snapshot it builds on; 0: full
+	Note() string         // what the user ought to know, or ""
+	Write(path string, m image.Meta, opt image.Options) (image.Summary, error)
+	// Release ends the copy, or lets the process go on if there is none.
+	Release() error
+}
+
+// RestoreOptions say how a process is made from an image.
+type RestoreOptions struct {
+	Rank                       int
+	Image                      string
+	Base                       func(seq int) string // path of this rank's image in another snapshot of the job; may be nil
+	Program                    string               // the executable kept with the snapshot
+	Stdin, Stdout, Stderr, OOB int                  // descriptors here that become 0, 1, 2 and the stream to the agent there; negative: none
+	Files                      FilesPolicy
+	Tag                        string // names what Files makes
+	Hold                       bool   // leave it stopped by SIGSTOP, for a debugger
+}
+
+// Restored is a process that was made from an image. Until Go it takes no step
+// and changes no file.
+type Restored struct {
+	PID    int
+	Unread []byte // bytes from its agent that it had not read; to be sent before anything else
+	Note   string // what was out of the ordinary, or ""
+	Warn   string // what the user is to be told in any case, or ""
+
+	// Go lets it go; after an error nothing of it is left. End ends and reaps it.
+	// One of them is called.
+	Go, End func() error
+	// Tails are the files, set by Go, with what it has cut off output files; after
+	// an error, too.
+	Tails []string
+	// Close, if there is one, is called when it has been reaped.
+	Close func() error
+}
+
+// FilesPolicy says what a restart does with the files that the program was
+// writing to.
+type FilesPolicy string
+
+// What a restart may do.
+const (
+	// FilesRefuse goes on in the file, cut to the length it had. What is cut off is
+	// kept in a file beside it. A file that is missing, shorter, or being written to
+	// by another rank or job is an error. Another file of that name, at least as
+	// long, is taken for the one that was open, and noted.
+	FilesRefuse FilesPolicy = "refuse"
+	// FilesCopy goes on in a copy of the file, of the length that it had, and leaves
+	// the file alone.
+	FilesCopy FilesPolicy = "copy"
+	// FilesKeep goes on in the file as it is, whatever its length and whoever writes it.
+	FilesKeep FilesPolicy = "keep"
+)
+
+// FilesPolicies lists them.
+var FilesPolicies = []string{string(FilesRefuse), string(FilesCopy), string(FilesKeep)}

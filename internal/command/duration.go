@@ -1,0 +1,32 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"strconv"
+	"time"
+)
+
+// durationFlag is a flag.Duration whose error says that a number alone lacks a unit.
+type durationFlag time.Duration
+
+// durationVar declares such a flag with its default value.
+func durationVar(fs *flag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
+	*p = value
+	fs.Var((*durationFlag)(p), name, usage)
+}
+
+func (f *durationFlag) String() string { return time.Duration(*f).String() }
+
+func (f *durationFlag) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		example := "10"
+		if _, err := strconv.ParseFloat(s, 64); err == nil {
+			example = s
+		}
+		return errors.New("a duration has a unit, as in " + example + "s, " + example + "m or " + example + "h")
+	}
+	*f = durationFlag(d)
+	return nil
+}

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+)
+
+var imageCommand = command{
+	name: "image", args: "inspect FILE...", short: "look into images",
+	long: "inspect reads image files, checks every checksum in them, and prints whose they are\nand what they hold.",
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		asJSON := fs.Bool("json", false, "print it as JSON")
+		return func(args []string) int {
+			if len(args) < 2 || args[0] != "inspect" {
+				return usage(std, "usage: gorun image inspect FILE...")
+			}
+			inner := flag.NewFlagSet("inspect", flag.ContinueOnError)
+			inner.SetOutput(std.err)
+			inner.BoolVar(asJSON, "json", *asJSON, "print it as JSON")
+			if err := inner.Parse(args[1:]); err != nil {
+				return spec.ExitUsage
+			}
+			code := spec.ExitOK
+			for _, path := range inner.Args() {
+				if err := inspect(std, path, *asJSON); err != nil {
+					code = failed(std, err)
+				}
+			}
+			return code
+		}
+	},
+}
+
+// inspected is what inspect prints as JSON.
+type inspected struct {
+	Path     string          `json:"path"`
+	Version  int             `json:"version"`
+	Size     int64           `json:"size"`
+	Digest   string          `json:"digest"`
+	Meta     image.Meta      `json:"meta"`
+	Process  []whole.Fact    `json:"process,omitempty"` // of a whole process
+	Sections []image.Section `json:"sections"`
+	Damage   string          `json:"damage,omitempty"`
+}
+
+func inspect(std stdio, path string, asJSON bool) error {
+	r, err := image.Open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	bad := r.Verify()
+	in := inspected{Path: path, Version: r.Version(), Size: r.Size(), Digest: r.Digest(), Meta: r.Meta(), Sections: r.Sections()}
+	if bad != nil {
+		in.Damage = bad.Error()
+	}
+	if by, err := whole.Find(in.Meta.Backend); err == nil {
+		// The sums are right, so that what cannot be read is of another version.
+		in.Process, err = by.Describe(path)
+		bad = errors.Join(bad, err)
+	}
+	if asJSON {
+		if err := printJSON(std, in); err != nil {
+			return err
+		}
+		return bad
+	}
+	if err := printImage(std, &in); err != nil {
+		return err
+	}
+	return bad
+}
+
+func printImage(std stdio, in *inspected) error {
+	w := tabwriter.NewWriter(std.out, 0, 8, 2, ' ', 0)
+	line := func(name string, value any) { fmt.Fprintf(w, "%s:\t%v\n", name, value) }
+	m := &in.Meta
+	line("image", in.Path)
+	line("format", fmt.Sprintf("version %d, back-end %s %d", in.Version, m.Backend, m.Format))
+	line("size", fmt.Sprintf("%d bytes", in.Size))
+	line("digest", in.Digest)
+	line("job", m.Job)
+	line("rank", fmt.Sprintf("%d of %d", m.Rank, m.Size))
+	line("snapshot", m.Seq)
+	order := "little-endian"
+	if m.BigEndian {
+		order = "big-endian"
+	}
+	line("written on", strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", m.Arch, order, m.Go), ", "))
+	line("created", m.Created.Local().Format(time.DateTime))
+	if m.Point > 0 {
+		line("point", m.Point)
+	}
+	for _, f := range in.Process {
+		line(f.Name, f.Value)
+	}
+	fmt.Fprintln(w, "\nNAME\tKIND\tTYPE\tSIZE\tSTORED\tZERO")
+	for _, s := range in.Sections {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.Kind, short(s.Type), s.Size, s.Stored, s.Zero)
+	}
+	return w.Flush()
+}
+
+// short cuts a type. The type of memory lists every run of pages.
+func short(typ string) string {
+	const most = 40
+	if len(typ) <= most {
+		return typ
+	}
+	return typ[:most] + "..."
+}

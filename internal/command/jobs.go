@@ -1,0 +1,209 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+)
+
+// askTimeout bounds the time in which a running job must answer a question.
+const askTimeout = 5 * time.Second
+
+var psCommand = command{
+	name: "ps", short: "list running jobs",
+	long: "Lists your jobs on this machine and removes what dead ones left behind.",
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		asJSON := fs.Bool("json", false, "print a JSON array with everything that is known")
+		return func(args []string) int {
+			if len(args) > 0 {
+				return usage(std, "ps takes no arguments; 'gorun status JOB' tells about one job")
+			}
+			return failed(std, ps(std, *asJSON))
+		}
+	},
+}
+
+func ps(std stdio, asJSON bool) error {
+	jobs, err := control.Jobs()
+	if err != nil {
+		return err
+	}
+	all := make([]*control.Status, 0, len(jobs))
+	for _, r := range jobs {
+		s, err := status(r)
+		switch {
+		case errors.Is(err, control.ErrEnded):
+			continue
+		case err != nil:
+			// The head is alive, its folder is locked, but it does not answer.
+			s = &control.Status{Job: r.Job, Incarnation: r.Incarnation, State: silence(err), PID: r.PID, NP: r.NP, CR: r.CR, Program: r.Program, Args: r.Args, Started: r.Started, Restarts: r.Restarts}
+		}
+		all = append(all, s)
+	}
+	if asJSON {
+		return printJSON(std, all)
+	}
+	w := tabwriter.NewWriter(std.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "JOB\tINCARNATION\tNP\tSTATE\tTIME\tRESTARTS\tPID\tPROGRAM")
+	for _, s := range all {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%v\t%d\t%d\t%s\n", s.Job, s.Incarnation, s.NP, s.State,
+			time.Since(s.Started).Round(time.Second), s.Restarts, s.PID, commandLine(string(s.Program), s.Args))
+	}
+	return w.Flush()
+}
+
+// silence is the state of a job that does not answer.
+func silence(err error) string {
+	if errors.Is(err, control.ErrSuspended) {
+		return "suspended"
+	}
+	return "silent"
+}
+
+func commandLine(program string, args []string) string {
+	return strings.Join(exact.Each(append([]string{filepath.Base(program)}, args...), printable), " ")
+}
+
+// printable returns s as it may be shown on a line. It is in quotes if some of it would not show, or would end
+// the line.
+func printable(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func printJSON(std stdio, v any) error {
+	enc := json.NewEncoder(std.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func status(r *control.Record) (*control.Status, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	return r.Status(ctx)
+}
+
+// withJob is the common part of status, kill and checkpoint. They take at most one argument, the beginning of a
+// job's id.
+func withJob(std stdio, args []string, f func(*control.Record) error) int {
+	if len(args) > 1 {
+		return usage(std, "one JOB at a time; flags come before it")
+	}
+	id := ""
+	if len(args) == 1 {
+		id = args[0]
+	}
+	r, err := control.FindJob(id)
+	if err != nil {
+		return failed(std, err)
+	}
+	return failed(std, f(r))
+}
+
+var statusCommand = command{
+	name: "status", args: "[JOB]", short: "tell how a running job is",
+	long: `
+Tells, for each rank, in which calls of the library its goroutines are: where the program
+has made each call, what it waits for, and for how long. If a rank does not answer within
+some seconds, status says so. gorun stacks may then tell more.
+
+JOB is the beginning of a job's id or of its incarnation's id. It may be left out when
+only one job runs.`,
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		asJSON := fs.Bool("json", false, "print it as JSON")
+		return func(args []string) int {
+			return withJob(std, args, func(r *control.Record) error {
+				ctx, cancel := context.WithTimeout(context.Background(), r.AnswerWithin()+askTimeout)
+				defer cancel()
+				s, err := r.Look(ctx)
+				if err != nil {
+					return err
+				}
+				if *asJSON {
+					return printJSON(std, s)
+				}
+				return printStatus(std, s)
+			})
+		}
+	},
+}
+
+func printStatus(std stdio, s *control.Status) error {
+	w := tabwriter.NewWriter(std.out, 0, 8, 2, ' ', 0)
+	line := func(name string, value any) {
+		if name != "" {
+			name += ":"
+		}
+		fmt.Fprintf(w, "%s\t%v\n", name, value)
+	}
+	line("job", s.Job)
+	line("incarnation", s.Incarnation)
+	line("state", s.State)
+	line("program", commandLine(string(s.Program), s.Args))
+	line("head", fmt.Sprintf("pid %d", s.PID))
+	line("started", fmt.Sprintf("%s, %v ago", s.Started.Format(time.DateTime), time.Since(s.Started).Round(time.Second)))
+	line("restarts", s.Restarts)
+	cr := s.CR
+	if cr == "" {
+		cr = "off (started without -cr)"
+	}
+	line("checkpoints", cr)
+	if s.Checkpoint != "" {
+		line("checkpoint running", s.Checkpoint)
+	}
+	if s.Snapshot != "" {
+		line("newest snapshot", printable(string(s.Snapshot)))
+	}
+	if s.Last != nil {
+		line("newest checkpoint", s.Last)
+	}
+	if t := s.Transports; t != nil && len(t.Uses) > 0 {
+		line("transports", t)
+		for _, note := range t.Notes {
+			line("", note)
+		}
+	}
+	line("ranks", s.NP)
+	for _, r := range s.Ranks {
+		fmt.Fprintf(w, "  %d\tpid %d on %s, agent %d: %s\n", r.Rank, r.PID, r.Host, r.Agent, r.State)
+		if r.Doing != "" {
+			fmt.Fprintf(w, "\t  %s\n", r.Doing)
+		}
+		for i := range r.Waits {
+			fmt.Fprintf(w, "\t  %s\n", printable(r.Waits[i].String()))
+		}
+	}
+	return w.Flush()
+}
+
+var killCommand = command{
+	name: "kill", args: "JOB", short: "end a running job",
+	long: "All ranks get SIGTERM and a second to end, then SIGKILL. Returns when nothing of the\njob runs any more. JOB is the beginning of a job's id or of its incarnation's id.",
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		now := fs.Bool("9", false, "SIGKILL at once")
+		return func(args []string) int {
+			if len(args) == 0 || args[0] == "" { // "" is every id's beginning, and what an unset variable gives
+				return usage(std, "kill: which JOB? 'gorun ps' lists them")
+			}
+			return withJob(std, args, func(r *control.Record) error {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				return r.Kill(ctx, *now)
+			})
+		}
+	},
+}

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/launcher/local"
+	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/shm"
+	"github.com/gorun-mpi/gorun/rpi/tcp"
+)
+
+// The modules of this command: one line each. Transports are linked into the
+// programs (mpi/modules.go); their parameters are listed here for info. Back-ends
+// that image whole processes are named by the main package (cmd/gorun).
+
+// managers start agents; the first is the default.
+var managers = []launcher.Manager{
+	local.Manager{},
+}
+
+// module is one line of info.
+type module struct{ name, doc string }
+
+// portable is the back-end that is linked into the programs.
+var portable = module{"self", "portable: the program registers its state and goes on from a common Point (package cr)"}
+
+// absent are back-ends that this gorun was built without, and how to have them.
+var absent = []module{
+	{"criu", "not linked into this gorun, which needs nothing beside itself: cr/criu/cmd/gorun-criu is one with it"},
+}
+
+// stores keep snapshots.
+var stores = []module{
+	{"dir", "a folder: DIR/<job>/<sequence>/schema.toml and one image a rank"},
+}
+
+// parameters lists what -param can set, by transport.
+var parameters = map[string]func() []rpi.Parameter{
+	"shm": shm.Parameters,
+	"tcp": tcp.Parameters,
+}
+
+// checkParams says what is wrong with the parameters of transports, so that not every rank has to. The launcher
+// checks its own, job.* and coll.*.
+func checkParams(given map[string]string) error {
+	known := map[string]bool{}
+	for _, list := range parameters {
+		for _, p := range list() {
+			known[p.Name] = true
+		}
+	}
+	for name := range given {
+		if of, _, _ := strings.Cut(name, "."); !known[name] && of != "coll" && of != "job" {
+			return fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name)
+		}
+	}
+	if err := errors.Join(shm.CheckParams(given), tcp.CheckParams(given)); err != nil {
+		return fmt.Errorf("-param: %w", err)
+	}
+	return nil
+}
+
+// transports are the names that -rpi knows.
+func transports() []string {
+	var names []string
+	for _, n := range rpi.Names() {
+		if n != "mem" { // goroutines of one process, for tests
+			names = append(names, n)
+		}
+	}
+	return names
+}

@@ -1,0 +1,196 @@
+package command
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+)
+
+var restartCommand = command{
+	name: "restart", args: "SNAPSHOT [-- PROGRAM [args]]",
+	short: "go on from a snapshot",
+	long: `
+SNAPSHOT is one of these:
+
+    the path of a schema or of a snapshot's folder
+    the beginning of a job's id: its newest snapshot
+    JOB/SEQUENCE
+    latest: the newest of all jobs that have not ended well since
+
+The snapshot has the program, its arguments, the number of ranks and the variables that
+were kept. The number of ranks cannot be changed. For portable images (self) PROGRAM may
+name another executable, rebuilt or for another architecture. Without args it gets those
+of the snapshot. Native images go on in the executable that was kept with the snapshot.
+
+These also come from the snapshot, unless they are given anew: -rpi and -param (but not
+the parameter job.nodes), -ckpt-every, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
+-ckpt-full-every, -keep and -restarts. -restarts counts anew. 0 turns a flag off. -agents
+does not come from the snapshot.
+
+Portable images are read and checked before anything is started. For native images gorun
+first checks the table of every image, what the images need of the machine, and whether
+several ranks write to one file. The rest of an image and its files are checked as they
+are read. No rank takes a step before all ranks are restored.
+
+If SNAPSHOT means the newest of several, all of it is read first. If it is damaged, the
+next older one is taken. The snapshot stays. It may be restarted any number of times, even
+at the same time. The job keeps its id. Each restart has an incarnation id of its own.
+
+-debug holds a rank of a snapshot with native images before it goes on, and prints its
+process id. Attach a debugger to it (dlv attach PID), or let it go on with kill -CONT PID.
+The other ranks wait for it.`,
+	setup: setupRestart,
+}
+
+func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
+	opt := commonFlags(fs)
+	np := fs.Int("np", 0, "accepted only if it is the number of `ranks` of the snapshot")
+	cr := &crFlag{}
+	debug := debugFlag{}
+	fs.Var(cr, "cr", "kind of images of further checkpoints (default: the job's; -cr=false: no checkpoints)")
+	fs.Var(&debug, "debug", "hold this `rank` for a debugger; may be repeated")
+	return func(args []string) int {
+		if len(args) == 0 {
+			return usage(std, "no SNAPSHOT was given; 'gorun snapshots' lists them\nusage: %s", lookup("restart").usage())
+		}
+		which, program := args[0], args[1:]
+		if len(program) > 0 {
+			if program[0] != "--" {
+				return usage(std, "%q after the snapshot: flags come before SNAPSHOT, another program after --", program[0])
+			}
+			if program = program[1:]; len(program) == 0 {
+				return usage(std, "no PROGRAM after --")
+			}
+		}
+		given := set(fs)
+		if _, err := control.Jobs(); err != nil { // removes what dead jobs left
+			return failed(std, err)
+		}
+		all, err := findSnapshots(opt.CkptDir, which)
+		if err != nil {
+			return failed(std, err)
+		}
+		s := all[0]
+		if given["np"] && *np != s.Schema.NP {
+			return usage(std, "-np %d: the snapshot was taken on %d ranks, and that cannot be changed", *np, s.Schema.NP)
+		}
+		opt.CR = cr.value
+		if !given["cr"] {
+			opt.CR = cmp.Or(s.Schema.CR, s.Schema.Backend)
+		}
+		if opt.CkptDir == "" {
+			opt.CkptDir = catalogueOf(s)
+		}
+		opt.Debug = debug
+		if given["env"] && s.Schema.Backend != "self" {
+			return usage(std, "-env: the environment of the ranks is part of their images and cannot be changed")
+		}
+		kept, err := takeOver(fs, s.Schema.Plan, opt.CR != "")
+		if err != nil {
+			return failed(std, fmt.Errorf("%s: flags that the job was given: %w", s.SchemaPath(), err))
+		}
+		if err := opt.check(fs); err != nil {
+			return usage(std, "%v", err)
+		}
+		if unknown := slices.DeleteFunc(slices.Clone(s.Schema.RPI), func(name string) bool { return contains(transports(), name) }); opt.RPI == nil && len(unknown) > 0 {
+			fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
+			opt.RPI = []string{}
+		}
+		s, err = spec.Sound(all, opt.Files, func(s *snapshot.Snapshot, why error) {
+			fmt.Fprintf(std.err, "gorun: snapshot %d of job %s cannot be used: %v\n", s.Schema.Sequence, s.Schema.Job, why)
+		})
+		if err != nil {
+			return failed(std, err)
+		}
+		if err := spec.FromSnapshot(&opt.Options, s, program); err != nil {
+			return failed(std, err)
+		}
+		if err := announce(s, std); err != nil {
+			return failed(std, err)
+		}
+		if len(kept) > 0 {
+			fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", strings.Join(kept, " "))
+		}
+		return launch(&opt.Options, std)
+	}
+}
+
+// announce says what a restart goes on from.
+func announce(s *snapshot.Snapshot, std stdio) error {
+	finished, err := s.Finished()
+	if err != nil {
+		return err
+	}
+	c := s.Schema
+	also := ""
+	if finished {
+		also = "; a run of this job has ended well since"
+	}
+	fmt.Fprintf(std.err, "gorun: job %s goes on from snapshot %d, taken %s ago (%s, %d ranks)%s\n", c.Job, c.Sequence, age(time.Since(c.Created)), c.Backend, c.NP, also)
+	return nil
+}
+
+// age is a duration for people.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", max(d, 0)/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}
+
+// debugFlag collects ranks.
+type debugFlag []int
+
+func (f *debugFlag) String() string { return fmt.Sprint([]int(*f)) }
+
+func (f *debugFlag) Set(s string) error {
+	rank, err := strconv.Atoi(s)
+	if err != nil || rank < 0 {
+		return errors.New("give the number of a rank")
+	}
+	*f = append(*f, rank)
+	return nil
+}
+
+// findSnapshots finds the snapshot that the user means in the folder for snapshots. Older ones that may take
+// its place follow.
+func findSnapshots(dir, which string) ([]*snapshot.Snapshot, error) {
+	root, err := ckptDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := snapshot.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Candidates(which)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return nil, fmt.Errorf("%w; 'gorun snapshots' lists them, -ckpt-dir names another folder", err)
+	}
+	return all, err
+}
+
+// catalogueOf returns the folder in which a snapshot lies as its job wrote it. It returns "" if the snapshot
+// was copied somewhere else.
+func catalogueOf(s *snapshot.Snapshot) string {
+	job := filepath.Dir(s.Dir)
+	if filepath.Base(job) != s.Schema.Job {
+		return ""
+	}
+	return filepath.Dir(job)
+}

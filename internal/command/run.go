@@ -1,0 +1,353 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/head"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+)
+
+var runCommand = command{
+	name: "run", args: "PROGRAM [args]",
+	short: "run a program; the word run may be left out",
+	long: `
+PROGRAM is looked up as in a shell. If it is a folder with a Go main package, gorun
+builds it first (go build, CGO_ENABLED=0) and removes the executable when the job ends.
+
+Standard input goes to rank 0. Output comes line by line. The first ^C asks all ranks to
+end, the second kills them. SIGHUP, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP and
+SIGCONT are passed on to all ranks.
+
+At the end gorun waits until the output is read. After ^C, a second SIGTERM, gorun kill
+or -timeout it waits for a second or two. It then drops the rest and says so. Standard
+error does not wait for standard output.
+
+Exit status: that of the first rank that failed. This is the rank's exit status, the
+code of its Abort, or 128 plus the number of the signal that killed it. Standard error
+names the rank. gorun's own statuses:
+
+    0    all ranks ended well
+    1    something failed, or an agent was lost
+    2    wrong usage
+    75   the job was checkpointed and stopped (see -ckpt-exit-status)
+    124  -timeout ran out
+    126  PROGRAM cannot be run
+    127  PROGRAM was not found
+    130  interrupted
+    143  ended by gorun kill
+
+-restarts starts the job again after deaths, not after decisions. A death is the loss of
+an agent, or of a rank before Finalize: by a signal, a panic, os.Exit (and so log.Fatal),
+or an end without Finalize. A decision is mpi.Abort, an error returned from the function
+given to mpi.Run, or an order to end the job (a signal to gorun, gorun kill, -timeout).
+The other ranks stand still until the restart. They see no error of the death.
+
+-cr=native refuses to start a program that cannot have native images. With -cr=auto, -v
+tells why a program cannot. gorun info tells what this machine can do.`,
+	setup: setupRun,
+}
+
+func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
+	opt := commonFlags(fs)
+	fs.IntVar(&opt.NP, "np", 1, "number of `ranks`")
+	fs.IntVar(&opt.NP, "n", 1, "the same as -np")
+	cr := &crFlag{}
+	fs.Var(cr, "cr", "make the job checkpointable, by one of two kinds of images\nself: portable images; the program registers its state (package cr)\nnative: images of whole processes, of any program\nauto (the same as -cr alone): self if all ranks register and soon come to a\nPoint, else native")
+	return func(args []string) int {
+		if len(args) == 0 {
+			return usage(std, "no PROGRAM was given\nusage: %s ('gorun help run' tells more)", lookup("run").usage())
+		}
+		if opt.NP < 1 {
+			return usage(std, "-np %d: a job has at least one rank", opt.NP)
+		}
+		opt.CR = cr.value
+		if err := opt.check(fs); err != nil {
+			return usage(std, "%v", err)
+		}
+		opt.Program, opt.Args = args[0], args[1:]
+		return launch(&opt.Options, std)
+	}
+}
+
+// set tells which flags were given.
+func set(fs *flag.FlagSet) map[string]bool {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return given
+}
+
+// options are the flags of run and restart.
+type options struct {
+	spec.Options
+	rpi    string
+	files  string
+	exit   int
+	signal signalFlag
+	params paramFlag
+	env    envFlag
+}
+
+// commonFlags declares the flags that run and restart share.
+func commonFlags(fs *flag.FlagSet) *options {
+	o := &options{params: paramFlag{}}
+	fs.IntVar(&o.Agents, "agents", 1, "spread the ranks over `N` agents")
+	fs.StringVar(&o.CkptDir, "ckpt-dir", "", "`folder` for snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
+	durationVar(fs, &o.CkptEvery, "ckpt-every", 0, "take a checkpoint every `duration` (30s, 10m), unless one is running")
+	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
+	fs.IntVar(&o.FullEvery, "ckpt-full-every", spec.DefaultFullEvery, "every `N`th native image is full; the others hold what has changed since\nthe one before; 1: all are full")
+	fs.Var(&o.signal, "ckpt-on-signal", "checkpoint and stop when gorun gets this `signal` (USR1, TERM, ...)")
+	fs.IntVar(&o.exit, "ckpt-exit-status", spec.ExitCheckpointed, "exit with status `N` when the job was checkpointed and stopped; a script or\nbatch system so tells it from a finished job (75 is EX_TEMPFAIL, try again later)")
+	fs.IntVar(&o.Restarts, "restarts", 0, "when a rank or agent dies, start the job again from its newest snapshot, up to `N`\ntimes")
+	fs.StringVar(&o.files, "files", string(whole.FilesRefuse), "`what` a restart from native images does with files that ranks were writing to\nrefuse: each rank goes on where it stood; what was written since is moved to\nFILE.gorun-...-tail (gorun snapshots -tails); the restart is refused if FILE is\nmissing or shorter, or if several ranks, this job (if it still runs here) or\nanother restart write to it\ncopy: it goes on in a copy, FILE.gorun-...\nkeep: it goes on in the file as it is now")
+	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all")
+	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)\n(default shm,tcp: shared memory within a node, TCP between nodes; on a restart:\nthose the job was given; -rpi default: as in a job without the flag)\ntwo ranks use the first one that reaches both ways; gorun status and -v tell\nwhich carries what")
+	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
+	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
+	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
+	durationVar(fs, &o.Heartbeat, "heartbeat", 5*time.Second, "ping agents every `duration`; an agent that misses six pings is lost; on an\noverloaded machine it may miss more, by the number of processes for each CPU")
+	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them), or those in a\nfile, @FILE; may be repeated")
+	fs.Var(&o.env, "env", "set a variable of the ranks and keep it in snapshots, `NAME[=VALUE]`; may be repeated")
+	fs.BoolVar(&o.Verbose, "v", false, "tell on standard error what gorun does")
+	return o
+}
+
+// check completes the options and refuses what does not go together.
+func (o *options) check(fs *flag.FlagSet) error {
+	given := set(fs)
+	o.Plan = plan(fs)
+	if o.CR == "" {
+		for _, name := range ckptFlags() {
+			if given[name] {
+				return fmt.Errorf("-%s needs -cr", name)
+			}
+		}
+	}
+	switch {
+	case o.Agents < 1:
+		return fmt.Errorf("-agents %d: a job has at least one", o.Agents)
+	case o.CkptEvery < 0, o.Timeout < 0, o.Heartbeat <= 0:
+		return errors.New("a duration must be positive")
+	case o.Restarts < 0, o.Keep < 0:
+		return errors.New("-restarts and -keep must not be negative")
+	case o.FullEvery < 1:
+		return fmt.Errorf("-ckpt-full-every %d: at least 1, which makes all full", o.FullEvery)
+	case o.exit < 0, o.exit > 255:
+		return fmt.Errorf("-ckpt-exit-status %d: an exit status is 0 to 255", o.exit)
+	case !contains(whole.FilesPolicies, o.files):
+		return fmt.Errorf("-files %s: known are %s", o.files, strings.Join(whole.FilesPolicies, ", "))
+	}
+	o.Files, o.CkptExit = whole.FilesPolicy(o.files), &o.exit
+	if codecs := []string{"none", "snappy", "zstd"}; !contains(codecs, o.CkptCodec) {
+		return fmt.Errorf("-ckpt-codec %s: known are %s", o.CkptCodec, strings.Join(codecs, ", "))
+	}
+	switch o.rpi {
+	case "":
+	case "default":
+		o.RPI = []string{} // on a restart, too
+	default:
+		o.RPI = strings.Split(o.rpi, ",")
+		for i, name := range o.RPI {
+			if !contains(transports(), name) {
+				return fmt.Errorf("-rpi %s: known are %s", name, strings.Join(transports(), ", "))
+			}
+			if contains(o.RPI[:i], name) {
+				return fmt.Errorf("-rpi %s: %s is named twice", o.rpi, name)
+			}
+		}
+	}
+	if err := checkParams(o.params); err != nil {
+		return err
+	}
+	o.Params, o.CkptOnSignal = o.params, syscall.Signal(o.signal)
+	o.env.apply(&o.Options)
+	dir, err := ckptDir(o.CkptDir)
+	if err != nil && o.CR != "" {
+		return err
+	}
+	o.CkptDir = dir
+	return nil
+}
+
+// ckptDir returns the folder for snapshots. The flag names it, else the environment does.
+func ckptDir(given string) (string, error) {
+	if given == "" {
+		given = os.Getenv("GORUN_CKPT_DIR")
+	}
+	if given == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("where snapshots go: %w; give -ckpt-dir or set GORUN_CKPT_DIR", err)
+		}
+		given = filepath.Join(home, ".gorun", "snapshots")
+	}
+	return filepath.Abs(given)
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// launch runs a job from this terminal.
+func launch(o *spec.Options, std stdio) int {
+	o.Manager = managers[0]
+	o.Stdin, o.Stdout, o.Stderr = std.in, std.out, std.err
+	o.HandleSignals = true
+	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
+		return failed(std, err)
+	}
+	return head.Run(*o)
+}
+
+// crFlag is -cr with an optional value.
+type crFlag struct{ value string }
+
+func (f *crFlag) String() string   { return f.value }
+func (f *crFlag) IsBoolFlag() bool { return true }
+func (f *crFlag) Optional() string { return strings.Join(crValues(), "|") }
+
+// crValues are what -cr knows beside true and false.
+func crValues() []string {
+	values := []string{spec.CRAuto, "self"}
+	for _, i := range whole.All() {
+		values = append(values, i.Name())
+	}
+	return values
+}
+
+func (f *crFlag) Set(s string) error {
+	switch {
+	case s == "true":
+		f.value = spec.CRAuto
+	case s == "false":
+		f.value = ""
+	case contains(crValues(), s):
+		f.value = s
+	case s == "criu":
+		return errors.New("this gorun was built without criu; 'gorun info' tells more")
+	default:
+		return fmt.Errorf("known are %s, written with =: -cr=self", strings.Join(crValues(), ", "))
+	}
+	return nil
+}
+
+// signalFlag is a signal by name or number.
+type signalFlag syscall.Signal
+
+func (f *signalFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	if name := unix.SignalName(syscall.Signal(*f)); name != "" {
+		return name
+	}
+	return strconv.Itoa(int(*f))
+}
+
+func (f *signalFlag) Set(s string) error {
+	sig, err := head.ParseSignal(s)
+	if err != nil {
+		return err
+	}
+	if sig == syscall.SIGKILL || sig == syscall.SIGSTOP {
+		return errors.New("this signal cannot be caught")
+	}
+	*f = signalFlag(sig)
+	return nil
+}
+
+// paramFlag collects NAME=VALUE.
+type paramFlag map[string]string
+
+func (f paramFlag) String() string {
+	var all []string
+	for k, v := range f {
+		all = append(all, k+"="+v)
+	}
+	sort.Strings(all)
+	return strings.Join(all, " ")
+}
+
+// Set takes NAME=VALUE, or @FILE with a line of that for each parameter, and
+// with empty lines and comments (#).
+func (f paramFlag) Set(s string) error {
+	if file, ok := strings.CutPrefix(s, "@"); ok {
+		return f.read(file)
+	}
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return errors.New("write NAME=VALUE")
+	}
+	f[name] = value
+	return nil
+}
+
+func (f paramFlag) read(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if line[0] == '@' {
+			return fmt.Errorf("%s: %q: a file cannot name another", file, line)
+		}
+		if err := f.Set(line); err != nil {
+			return fmt.Errorf("%s: %q: %w", file, line, err)
+		}
+	}
+	return nil
+}
+
+// envFlag collects variables for the ranks.
+type envFlag []string
+
+func (f *envFlag) String() string { return strings.Join(*f, " ") }
+
+// Set takes NAME=VALUE, or NAME for the value it has here.
+func (f *envFlag) Set(s string) error {
+	name, _, ok := strings.Cut(s, "=")
+	if name == "" {
+		return errors.New("write NAME or NAME=VALUE")
+	}
+	if !ok {
+		v, there := os.LookupEnv(name)
+		if !there {
+			return fmt.Errorf("%s is not set here; write %s=VALUE", name, name)
+		}
+		s = name + "=" + v
+	}
+	*f = append(*f, s)
+	return nil
+}
+
+func (f envFlag) apply(o *spec.Options) {
+	if len(f) > 0 && o.Env == nil {
+		o.Env = os.Environ()
+	}
+	for _, kv := range f {
+		name, _, _ := strings.Cut(kv, "=")
+		o.Env = spec.SetEnv(o.Env, kv)
+		o.KeepEnv = append(o.KeepEnv, name)
+	}
+}

@@ -1,0 +1,220 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+)
+
+var snapshotsCommand = command{
+	name: "snapshots", args: "[JOB|SNAPSHOT]", short: "list, verify, prune or remove snapshots",
+	long: `
+Lists the snapshots of a job, or of all jobs, or shows one snapshot. A list also removes
+what crashes have left of unfinished snapshots.
+
+JOB is the beginning of a job's id. SNAPSHOT is a schema, a folder, JOB/SEQ or latest, as
+in gorun restart. KIND says which earlier snapshots an incremental one builds on. -verify
+checks these as well, and -prune keeps them as long as it.
+
+-prune also keeps the newest intact snapshot. It reads snapshots, the newest first, until
+it finds an intact one. If there is none, it removes nothing. -remove JOB removes all
+snapshots of a job that is not running.
+
+-tails lists the files that restarts have left beside a job's output files, or beside
+those of all jobs. They hold what was written after the checkpoint. -tails -remove removes
+them.
+
+Exit status: 0, or 1 if a snapshot is damaged.`,
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		verify := fs.Bool("verify", false, "read all of every image and check it")
+		prune := fs.Bool("prune", false, "remove all but the newest -keep of each job")
+		keep := fs.Int("keep", 1, "how many snapshots -prune keeps of each job, `N` (default 1), beside\nthose that they build on")
+		remove := fs.Bool("remove", false, "remove all snapshots of JOB; with -tails: the tails")
+		tails := fs.Bool("tails", false, "list what restarts have cut off output files and kept in\nFILE.gorun-...-tail")
+		asJSON := fs.Bool("json", false, "print a JSON array")
+		dir := fs.String("ckpt-dir", "", "`folder` with the snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
+		return func(args []string) int {
+			if len(args) > 1 {
+				return usage(std, "one JOB or SNAPSHOT at a time; flags come before it")
+			}
+			if *prune && *keep < 1 {
+				return usage(std, "-keep %d: -prune keeps at least one", *keep)
+			}
+			if set(fs)["keep"] && !*prune {
+				return usage(std, "-keep goes with -prune")
+			}
+			if (*remove || *tails) && (*verify || *prune) {
+				return usage(std, "-remove and -tails do not go with -verify and -prune")
+			}
+			if *remove && !*tails && len(args) == 0 {
+				return usage(std, "-remove: of which JOB? 'gorun snapshots' lists them")
+			}
+			if *tails || *remove {
+				t := &remover{std: std, json: *asJSON, tails: *tails, remove: *remove}
+				return failed(std, t.run(*dir, args))
+			}
+			v := &viewer{std: std, json: *asJSON, verify: *verify, prune: *prune, keep: *keep}
+			return failed(std, v.run(*dir, args))
+		}
+	},
+}
+
+// viewer carries out one snapshots command.
+type viewer struct {
+	std                 stdio
+	json, verify, prune bool
+	keep                int
+	cat                 *snapshot.Catalogue
+	rows                []row
+}
+
+// row is one snapshot as it is listed.
+type row struct {
+	Job     string       `json:"job"`
+	Seq     int          `json:"sequence"`
+	Created time.Time    `json:"created"`
+	NP      int          `json:"np"`
+	Backend string       `json:"backend"`
+	Bytes   int64        `json:"bytes"`
+	Bases   []int        `json:"bases,omitempty"`    // snapshots that its incremental images build on
+	Pause   int64        `json:"pause_ns,omitempty"` // the longest time that a process stood still
+	Gate    int64        `json:"gate_ns,omitempty"`  // time in which no message was sent
+	Program string       `json:"program"`
+	Schema  exact.String `json:"schema"`
+	State   string       `json:"state,omitempty"` // of -verify: ok or damaged
+}
+
+// kind is "full" or tells what the snapshot builds on.
+func (r *row) kind() string {
+	if len(r.Bases) == 0 {
+		return "full"
+	}
+	return "on " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Bases)), ","), "[]")
+}
+
+func (v *viewer) run(dir string, args []string) error {
+	root, err := ckptDir(dir)
+	if err != nil {
+		return err
+	}
+	if v.cat, err = snapshot.Open(root); err != nil {
+		return err
+	}
+	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
+		return err
+	}
+	jobs, err := v.cat.Jobs()
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		job, err := v.cat.FindJob(args[0])
+		if err != nil {
+			return v.one(args[0])
+		}
+		jobs = []string{job}
+	}
+	var errs []error
+	for _, job := range jobs {
+		errs = append(errs, v.job(job))
+	}
+	return errors.Join(append(errs, v.print())...)
+}
+
+// one shows a single snapshot.
+func (v *viewer) one(spec string) error {
+	if v.prune {
+		return fmt.Errorf("%s is no job: -prune takes a job, or none for all", spec)
+	}
+	s, err := v.cat.Find(spec)
+	if err != nil {
+		return err
+	}
+	err = v.add(s)
+	return errors.Join(err, v.print())
+}
+
+// job collects the snapshots of one job.
+func (v *viewer) job(job string) error {
+	left, err := v.cat.Sweep(job)
+	errs := []error{err}
+	for _, dir := range left {
+		fmt.Fprintf(v.std.err, "gorun: removed %s, which was never finished\n", dir)
+	}
+	if v.prune {
+		done, err := v.cat.Prune(job, v.keep)
+		errs = append(errs, err)
+		for _, seq := range done.Removed {
+			fmt.Fprintf(v.std.err, "gorun: removed snapshot %d of job %s\n", seq, job)
+		}
+		for _, seq := range done.InUse {
+			fmt.Fprintf(v.std.err, "gorun: snapshot %d of job %s is in use and stays\n", seq, job)
+		}
+		for _, seq := range done.Needed {
+			fmt.Fprintf(v.std.err, "gorun: snapshot %d of job %s stays, later ones build on it\n", seq, job)
+		}
+		for _, seq := range done.Intact {
+			fmt.Fprintf(v.std.err, "gorun: snapshot %d of job %s stays, it is the newest that is intact\n", seq, job)
+		}
+		for _, path := range done.Programs {
+			fmt.Fprintf(v.std.err, "gorun: removed the program %s\n", path)
+		}
+	}
+	all, err := v.cat.List(job)
+	errs = append(errs, err)
+	for _, s := range all {
+		errs = append(errs, v.add(s))
+	}
+	return errors.Join(errs...)
+}
+
+// add lists a snapshot, verified if asked for.
+func (v *viewer) add(s *snapshot.Snapshot) (err error) {
+	r := row{Job: s.Schema.Job, Seq: s.Schema.Sequence, Created: s.Schema.Created, NP: s.Schema.NP, Backend: s.Schema.Backend,
+		Bytes: s.Bytes(), Bases: s.Schema.Bases(), Gate: s.Schema.Gate, Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: exact.String(s.SchemaPath())}
+	for _, im := range s.Schema.Images {
+		r.Pause = max(r.Pause, im.Pause)
+	}
+	if v.verify {
+		r.State = "ok"
+		if err = s.Verify(nil); err != nil {
+			r.State = "damaged"
+		}
+	}
+	v.rows = append(v.rows, r)
+	return err
+}
+
+func (v *viewer) print() error {
+	if v.json {
+		if v.rows == nil {
+			v.rows = []row{}
+		}
+		return printJSON(v.std, v.rows)
+	}
+	if len(v.rows) == 0 {
+		fmt.Fprintln(v.std.err, "gorun: there are no snapshots in", v.cat.Root())
+		return nil
+	}
+	w := tabwriter.NewWriter(v.std.out, 0, 8, 2, ' ', 0)
+	title := "JOB\tSEQ\tCREATED\tNP\tBYTES\tKIND\tPROGRAM"
+	if v.verify {
+		title += "\tSTATE"
+	}
+	fmt.Fprintln(w, title)
+	for _, r := range v.rows {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s", r.Job, r.Seq, r.Created.Local().Format(time.DateTime), r.NP, r.Bytes, r.kind(), r.Program)
+		if v.verify {
+			fmt.Fprintf(w, "\t%s", r.State)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}

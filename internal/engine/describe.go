@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Pending describes every operation that was begun and not waited for, complete
+// or not, every message held by a matched probe, and every caller that waits
+// for something else.
+func (e *Engine) Pending() []string {
+	e.mu.lock()
+	defer e.mu.unlock()
+	return e.pending()
+}
+
+func (e *Engine) pending() []string {
+	var all []string
+	for _, r := range e.requests {
+		if r.phase != phaseFree && !r.detached {
+			all = append(all, r.String())
+		}
+	}
+	all = append(all, e.held()...)
+	for w := e.blocked.head; w != nil; w = w.next {
+		if w.probe {
+			all = append(all, w.String())
+		}
+	}
+	for _, w := range e.turns {
+		all = append(all, w.t.String())
+	}
+	return all
+}
+
+// Left describes what was begun, is not ended, and nobody waits for: requests, complete or not,
+// and messages of matched probes.
+func (e *Engine) Left() []string {
+	e.mu.lock()
+	defer e.mu.unlock()
+	var all []string
+	for _, r := range e.requests {
+		if r.phase != phaseFree && !r.detached && !r.blocking && r.w == nil && r != e.alone {
+			all = append(all, r.String())
+		}
+	}
+	return append(all, e.held()...)
+}
+
+// held describes the messages of matched probes that were not received.
+func (e *Engine) held() []string {
+	var all []string
+	for m := e.taken.head; m != nil; m = m.next {
+		all = append(all, "message of a matched probe ("+where(m.src, m.h.Tag, m.h.Ctx, "source")+")")
+	}
+	return all
+}
+
+// Blocked describes what the longest waiting caller waits for, "" if nobody
+// waits.
+func (e *Engine) Blocked() string {
+	e.mu.lock()
+	defer e.mu.unlock()
+	return e.blockedFor()
+}
+
+func (e *Engine) blockedFor() string {
+	all := e.waits(1)
+	if len(all) == 0 {
+		return ""
+	}
+	text := all[0].What
+	if all[0].For > 0 {
+		text += " for " + all[0].For.Round(time.Millisecond).String()
+	}
+	return text
+}
+
+// Wait is what a caller waits for.
+type Wait struct {
+	Kind string        // Recv, Send, Wait, WaitAny, Probe or Take
+	What string        // e.g. Recv(source 0, tag 1, ctx 0x5, 8 bytes)
+	For  time.Duration // since it first slept, 0 if it has not yet
+}
+
+// Waits tells what all callers wait for, the longest wait first.
+func (e *Engine) Waits() []Wait {
+	e.mu.lock()
+	defer e.mu.unlock()
+	return e.waits(math.MaxInt)
+}
+
+// waits is Waits for so many at most.
+func (e *Engine) waits(most int) (all []Wait) {
+	add := func(w *waiter) {
+		one := Wait{Kind: w.kind(), What: w.String()}
+		if !w.since.IsZero() {
+			one.For = time.Since(w.since)
+		}
+		all = append(all, one)
+	}
+	switch {
+	case e.alone != nil: // the others came later
+		add(&waiter{r: e.alone})
+	case e.turnAlone != nil:
+		add(&waiter{team: e.turnAlone})
+	}
+	for w := e.blocked.head; w != nil && len(all) < most; w = w.next {
+		add(w)
+	}
+	return all
+}
+
+// kind is the method that a caller waits in, as far as can be told. Methods that make several
+// messages wait as Recv and Send do.
+func (w *waiter) kind() string {
+	switch {
+	case w.r != nil && !w.r.blocking:
+		return "Wait"
+	case w.r != nil && w.r.recv:
+		return "Recv"
+	case w.r != nil:
+		return "Send"
+	case w.team != nil:
+		return "Take"
+	case w.probe:
+		return "Probe"
+	}
+	return "WaitAny"
+}
+
+func (r *request) String() string {
+	name, side := "Send", "destination"
+	if r.recv {
+		name, side = "Recv", "source"
+	}
+	if r.sync {
+		name = "Ssend"
+	}
+	if !r.blocking {
+		name = "I" + string(name[0]|0x20) + name[1:]
+	}
+	text := fmt.Sprintf("%s(%s, %d bytes)", name, where(int(r.peer), r.tag, r.ctx, side), r.size)
+	if r.phase == phaseDone {
+		text += " complete, not waited for"
+	}
+	return text
+}
+
+func (w *waiter) String() string {
+	switch {
+	case w.r != nil && w.r.blocking:
+		return w.r.String()
+	case w.r != nil:
+		return "Wait for " + w.r.String()
+	case w.team != nil:
+		return w.team.String()
+	case w.probe:
+		return "Probe(" + where(int(w.src), w.tag, w.ctx, "source") + ")"
+	}
+	return fmt.Sprintf("WaitAny of %d requests", w.any)
+}
+
+func where(peer int, tag int32, ctx uint64, side string) string {
+	p, t := strconv.Itoa(peer), strconv.Itoa(int(tag))
+	switch peer {
+	case AnySource:
+		p = "any"
+	case ProcNull:
+		p = "null"
+	}
+	if tag == AnyTag {
+		t = "any"
+	}
+	return fmt.Sprintf("%s %s, tag %s, ctx %#x", side, p, t, ctx)
+}

@@ -1,0 +1,212 @@
+package engine
+
+// Request is the handle of an operation in progress: a value that may be copied. The zero Request is
+// inactive: waiting for it returns at once. A handle that was waited for is stale. Using it is
+// ErrRequest, never somebody else's operation.
+type Request struct {
+	r   *request
+	gen uint32
+
+	// Note is the caller's own: 0 at first, and the engine does not look at it.
+	Note uint32
+}
+
+// Active reports whether the handle was made by an operation. It does not tell
+// whether the operation was waited for already.
+func (r Request) Active() bool { return r.r != nil }
+
+// phase is where an operation stands.
+type phase uint8
+
+const (
+	phaseFree       phase = iota
+	phaseQueued           // send: the first frame was not accepted yet
+	phaseAnnounced        // send: RTS is out
+	phaseAck              // send: synchronous, the message is out
+	phaseStream           // send: go-ahead received, in the peer's streams
+	phaseSent             // send: all frames accepted, some still held by the module
+	phasePosted           // receive: in the match table
+	phaseMatched          // receive: the payload is arriving
+	phaseRendezvous       // receive: go-ahead queued or sent
+	phaseDone
+)
+
+// request is one operation. Requests are used again. Each keeps its place in Engine.requests.
+// Generation and place together name it to modules (Ref) and to the peer (Header.Req).
+type request struct {
+	// The fields that a send touches if it is over at once.
+	next, prev *request // in queue.posted, peer.first or peer.streams; next in the free list
+	gen        uint32
+	place      uint32
+	phase      phase // this and the next six are cleared by one store
+	recv       bool
+	blocking   bool // made by Send or Recv, not by Isend or Irecv
+	sync       bool
+	detached   bool  // nobody waits: free it when it is done
+	long       bool  // announced: transfer is in use
+	held       int16 // frames that the module still reads from
+	err        error
+	peer       int32 // as asked for: may be AnySource
+	tag        int32 // as asked for: may be AnyTag
+	ctx        uint64
+
+	size   int     // of buf in bytes
+	w      *waiter // who waits for it
+	typ    *Type
+	buf    []byte
+	seq    uint64 // posted receives
+	status Status // receives: Source is the sender once matched
+	transfer
+}
+
+// transfer has what only an announced message needs. See direct.go for what happens below split.
+type transfer struct {
+	peerReq   uint64 // the peer's name of its side
+	want      uint64 // bytes that travel after the go-ahead
+	moved     uint64 // receive: bytes that have arrived; send: where the frames have come to
+	end       uint64 // send: where the frames end
+	written   uint64 // send: where direct writes have come to; >= moved
+	split     uint64 // the receiver reads below it; the sender then sends what that left
+	pulled    uint64 // receive: read so far; send: where that ended
+	mine      uint64 // key of buf, if published
+	theirs    uint64 // key of the peer's buffer, if direct
+	published bool   // the peer may read or write buf
+	direct    bool   // the peer's buffer may be read or written
+	pulling   bool   // the receiver reads: Fin was not yet sent, or has not come
+	left      bool   // send: from pulled to split is to be sent when the frames have come to end
+}
+
+func (r *request) id() uint64 { return uint64(r.gen)<<32 | uint64(r.place) }
+
+func (r *request) handle() Request { return Request{r: r, gen: r.gen} }
+
+// lookup returns the request that id names, nil if it is over.
+func (e *Engine) lookup(id uint64) *request {
+	place := id & (1<<32 - 1)
+	if place >= uint64(len(e.requests)) {
+		return nil
+	}
+	if r := e.requests[place]; r.id() == id && r.phase != phaseFree {
+		return r
+	}
+	return nil
+}
+
+// moreRequests returns a list of new ones.
+//
+//go:noinline
+func (e *Engine) moreRequests() *request {
+	slab := make([]request, 32)
+	for i := range slab {
+		r := &slab[i]
+		r.gen, r.place = 1, uint32(len(e.requests))
+		if i+1 < len(slab) {
+			r.next = &slab[i+1]
+		}
+		e.requests = append(e.requests, r)
+	}
+	return &slab[0]
+}
+
+func (e *Engine) newRequest(peer int, ctx uint64, tag int32, t *Type, p []byte) *request {
+	r := e.freeRequests
+	e.takeRequest(r)
+	r.is(peer, ctx, tag, t, p)
+	return r
+}
+
+// takeRequest takes r, the first free request. There is always one. takeRequest and is are short
+// enough to be inlined.
+func (e *Engine) takeRequest(r *request) {
+	if r.next == nil {
+		r.next = e.moreRequests()
+	}
+	e.freeRequests = r.next
+}
+
+func (r *request) is(peer int, ctx uint64, tag int32, t *Type, p []byte) {
+	r.peer, r.ctx, r.tag, r.size, r.typ, r.buf = int32(peer), ctx, tag, len(p), t, p
+}
+
+// was makes it a send that is over. It sets no pointers, as they would cost more than all the rest.
+func (r *request) was(peer int, ctx uint64, tag int32, size int) {
+	r.peer, r.ctx, r.tag, r.size, r.phase = int32(peer), ctx, tag, size, phaseDone
+}
+
+// freeRequest leaves a request as newRequest expects it. Most operations change little of it, and
+// clearing all would take longer than the rest of the call.
+func (e *Engine) freeRequest(r *request) {
+	r.reset(e.freeRequests)
+	e.freeRequests = r
+}
+
+// reset makes it a free one, before the others that are.
+func (r *request) reset(others *request) {
+	if r.gen++; r.gen == 0 {
+		r.gen = 1
+	}
+	if r.recv {
+		r.status = Status{}
+	}
+	if r.long {
+		r.transfer = transfer{}
+	}
+	r.phase, r.recv, r.blocking, r.sync, r.detached, r.long, r.held = phaseFree, false, false, false, false, false, 0
+	r.err, r.w, r.buf, r.next = nil, nil, nil, others
+}
+
+// complete ends an operation and wakes the caller that waits for it.
+func (e *Engine) complete(r *request, err error) {
+	r.phase = phaseDone
+	if err != nil {
+		r.err = err
+	}
+	if r.published {
+		e.unpublish(e.partner(r), r)
+	}
+	if r.detached {
+		e.freeRequest(r)
+		return
+	}
+	if r.w != nil {
+		e.satisfy(r.w)
+	}
+}
+
+// resolve returns the request of a handle; nil for the zero handle.
+func (h Request) resolve() (*request, error) {
+	if h.r == nil {
+		return nil, nil
+	}
+	if h.r.gen != h.gen || h.r.phase == phaseFree {
+		return nil, ErrRequest
+	}
+	return h.r, nil
+}
+
+// requestList is a list linked through its requests.
+type requestList struct{ head, tail *request }
+
+func (l *requestList) push(r *request) {
+	r.prev, r.next = l.tail, nil
+	if l.tail != nil {
+		l.tail.next = r
+	} else {
+		l.head = r
+	}
+	l.tail = r
+}
+
+func (l *requestList) remove(r *request) {
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		l.head = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	} else {
+		l.tail = r.prev
+	}
+	r.next, r.prev = nil, nil
+}

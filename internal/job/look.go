@@ -1,0 +1,80 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/where"
+)
+
+// A rank is asked what it waits for when something is wrong. The driver may be stuck, the gate closed, or the
+// engine's lock held for good. So the reader answers, in a goroutine for each question. It waits for the engine
+// no longer than lookWithin.
+const lookWithin = 200 * time.Millisecond
+
+// look answers a question.
+func (d *driver) look(m *oob.Msg) {
+	in := &where.Info{}
+	if m.A == oob.LookStacks {
+		in.Stacks = string(where.Dump())
+	} else {
+		in = d.j.Doing(where.Calls(where.Dump()))
+	}
+	answer := oob.Msg{Kind: oob.Seen, A: m.A, B: m.B}
+	var err error
+	if answer.Data, err = json.Marshal(in); err == nil {
+		err = d.j.send(answer)
+	}
+	if err != nil {
+		d.j.lost(fmt.Errorf("rank %d: lost the launcher: %w", d.j.Rank, err))
+	}
+}
+
+// Doing tells what a rank does whose goroutines are in these calls.
+func (j *Job) Doing(calls []where.Call) *where.Info {
+	in := &where.Info{}
+	waits := j.waits()
+	in.Waits = where.Join(calls, waits)
+	switch n := j.points.standing(); {
+	case n > 0:
+		in.State = fmt.Sprintf("standing at Point %d", n)
+	case j.finalizing.Load():
+		in.State = "in Finalize"
+	case j.Engine.GateClosed():
+		in.State = "held by a checkpoint"
+	case waits == nil:
+		in.State = "its engine is busy, so that it is not known what its calls wait for"
+	case len(in.Waits) == 0:
+		in.State = where.Computing
+	}
+	return in
+}
+
+// waits asks the engine. It returns nil if the engine does not answer.
+func (j *Job) waits() []where.Wait {
+	if j.Engine.GateClosed() {
+		return nil
+	}
+	if j.looking.Swap(true) {
+		return nil // an earlier question is still waiting for the lock
+	}
+	found := make(chan []where.Wait, 1)
+	go func() {
+		all := []where.Wait{}
+		for _, w := range j.Engine.Waits() {
+			all = append(all, where.Waiting(w.Kind, w.What, w.For))
+		}
+		j.looking.Store(false)
+		found <- all
+	}()
+	limit := time.NewTimer(lookWithin)
+	defer limit.Stop()
+	select {
+	case all := <-found:
+		return all
+	case <-limit.C:
+		return nil
+	}
+}

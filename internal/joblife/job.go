@@ -1,0 +1,371 @@
+package joblife
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/wireup"
+)
+
+// Config tells the machine about its job.
+type Config struct {
+	Size      int   // ranks
+	Restarts  int   // how often a job that has lost a rank or an agent may begin again
+	Built     bool  // the program exists; otherwise EvProgram says when
+	Heartbeat int64 // milliseconds between two EvTick, for messages
+
+	// Ckpt configures the checkpoint machine of each life. Size and Incarnation are
+	// filled in.
+	Ckpt ckpt.HeadConfig
+
+	LikelyMillis, ConsequenceMillis int64 // how long a consequence waits for its cause; 0: 200, 1000
+}
+
+// Job is the machine. It is not safe for concurrent use.
+type Job struct {
+	cfg      Config
+	program  bool // it is there
+	life     *life
+	lives    []*life
+	restarts int
+	state    string
+	end      *Verdict       // the user's or the clock's reason to end the job; nil: none
+	told     syscall.Signal // the signal by which somebody has told the ranks to end: no restart; 0: none
+	choosing *Verdict       // why a restart is about to begin; nil: none is
+	verdict  *Verdict       // given; nil: not yet
+	cleaned  bool
+	ended    bool
+	works    int // operations of the storage in progress
+
+	timers map[uint64]func()
+	timer  uint64 // the newest
+	out    []Action
+}
+
+// New returns the machine of a job that has not begun.
+func New(cfg Config) *Job {
+	if cfg.LikelyMillis == 0 {
+		cfg.LikelyMillis = 200
+	}
+	if cfg.ConsequenceMillis == 0 {
+		cfg.ConsequenceMillis = 1000
+	}
+	return &Job{cfg: cfg, program: cfg.Built, state: "starting", timers: map[uint64]func(){}}
+}
+
+// Step feeds one event and returns what is to be done, in this order. The result
+// belongs to the caller.
+func (j *Job) Step(ev Event) []Action {
+	j.out = nil
+	if !j.ended {
+		j.step(&ev)
+	}
+	return j.out
+}
+
+func (j *Job) step(ev *Event) {
+	switch ev.Type {
+	case EvStart:
+		if j.life == nil {
+			j.begin(0)
+		}
+	case EvGone: // of any life
+		j.gone(ev.Life, ev.Agent)
+	case EvTimeout:
+		if f := j.timers[ev.Timer]; f != nil {
+			delete(j.timers, ev.Timer)
+			f()
+		}
+	case EvStoring:
+		j.works = ev.Works
+		j.finished()
+	case EvChosen:
+		j.chosen(ev)
+	case EvCleaned:
+		j.clean()
+	case EvRequest:
+		j.request(ev.Request)
+	case EvFinish, EvInterrupt, EvStop, EvSignal, EvProgram:
+		if j.life != nil && j.verdict == nil {
+			j.fromOutside(ev)
+		}
+	default:
+		if j.life != nil && ev.Life == j.life.n && (!j.life.closing || ev.Type == EvBegun) {
+			j.life.take(ev)
+		}
+	}
+}
+
+// fromOutside takes the events of users, signals and the builder of the program.
+func (j *Job) fromOutside(ev *Event) {
+	l := j.life
+	switch ev.Type {
+	case EvFinish:
+		j.finish(ev.Verdict, ev.Polite)
+	case EvInterrupt:
+		j.interrupt()
+	case EvStop:
+		j.told = ev.Signal
+		if l.count[Spawned] < j.cfg.Size {
+			j.finish(ev.Verdict, false)
+			return
+		}
+		l.signal(ev.Signal)
+	case EvSignal:
+		l.signal(ev.Signal)
+	case EvProgram:
+		if ev.Verdict != nil {
+			l.end(ev.Verdict, false)
+			return
+		}
+		j.program = true
+		l.order()
+	}
+}
+
+func (j *Job) act(a Action) { j.out = append(j.out, a) }
+
+func (j *Job) say(format string, args ...any) {
+	j.act(Action{Type: ActSay, Text: fmt.Sprintf(format, args...)})
+}
+
+func (j *Job) detail(format string, args ...any) {
+	j.act(Action{Type: ActSay, Detail: true, Text: fmt.Sprintf(format, args...)})
+}
+
+// after calls f in so many milliseconds, unless stop is called before.
+func (j *Job) after(millis int64, f func()) (id uint64) {
+	j.timer++
+	j.timers[j.timer] = f
+	j.act(Action{Type: ActTimer, Timer: j.timer, Millis: millis})
+	return j.timer
+}
+
+func (j *Job) stop(id uint64) {
+	if j.timers[id] != nil {
+		delete(j.timers, id)
+		j.act(Action{Type: ActStopTimer, Timer: id})
+	}
+}
+
+// begin begins a life.
+func (j *Job) begin(snapshot int) {
+	j.life = newLife(j, len(j.lives)+1)
+	j.lives = append(j.lives, j.life)
+	j.act(Action{Type: ActBegin, Life: j.life.n, Snapshot: snapshot})
+}
+
+// finish ends the job on request from outside: no restart follows.
+func (j *Job) finish(v *Verdict, polite bool) {
+	if j.end == nil {
+		j.end = v
+	}
+	j.life.end(v, polite)
+}
+
+// politeMillis is how long ranks have after ^C before they are killed.
+const politeMillis = 3000
+
+// interrupt ends the job. The first time the ranks get the signal and a moment. The second time they are
+// killed.
+func (j *Job) interrupt() {
+	l := j.life
+	if j.end != nil {
+		l.kill()
+		return
+	}
+	j.told = syscall.SIGINT
+	j.end = &Verdict{Code: SignalBase + int(syscall.SIGINT), Rank: -1, Text: "interrupted"}
+	j.state = "ending"
+	if l.ending == nil {
+		l.ending = j.end
+	}
+	if l.count[Spawned] < j.cfg.Size {
+		l.kill()
+		return
+	}
+	j.say("interrupted: the ranks end; once more kills them")
+	l.signal(syscall.SIGINT)
+	l.signal(syscall.SIGCONT)
+	l.after(politeMillis, l.kill)
+}
+
+// finished ends the present life when nothing of it runs and no commit is being written. Then it decides what
+// follows.
+func (j *Job) finished() {
+	l := j.life
+	if l == nil || l.closing || !l.begun || j.works > 0 || !l.over() {
+		return
+	}
+	l.close()
+	v := l.ending
+	if v == nil {
+		v, _ = l.causes.verdict()
+	}
+	switch {
+	case j.end != nil:
+		j.judge(j.end)
+	case v == nil:
+		j.judge(&Verdict{Rank: -1})
+	case v.Died && j.told == 0 && j.RestartsLeft():
+		j.restarts++
+		j.state = "restarting"
+		j.choosing = v
+		j.act(Action{Type: ActChoose, Life: l.n, Verdict: *v})
+	default:
+		j.judge(j.asTold(v))
+	}
+}
+
+// asTold corrects a verdict about ranks that ended by a signal passed on to them: it says that gorun was sent
+// the signal.
+func (j *Job) asTold(v *Verdict) *Verdict {
+	if j.told == 0 || v.Code != SignalBase+int(j.told) {
+		return v
+	}
+	told := *v
+	told.Text = fmt.Sprintf("ended by %s, which gorun was sent and has passed on to the ranks", SignalName(j.told))
+	return &told
+}
+
+// chosen begins the next life, unless somebody has ended the job meanwhile.
+func (j *Job) chosen(ev *Event) {
+	v := j.choosing
+	if v == nil {
+		return
+	}
+	j.choosing = nil
+	switch {
+	case j.end != nil:
+		j.judge(j.end)
+	case j.told != 0 || ev.Refused:
+		j.judge(j.asTold(v))
+	default:
+		where := "from the start"
+		if ev.Snapshot > 0 {
+			where = fmt.Sprintf("from snapshot %d", ev.Snapshot)
+		}
+		j.say("%s; restarting %s (%d of at most %d)", v.Text, where, j.restarts, j.cfg.Restarts)
+		j.begin(ev.Snapshot)
+	}
+}
+
+// judge gives the verdict.
+func (j *Job) judge(v *Verdict) {
+	if j.verdict != nil {
+		return
+	}
+	j.verdict = v
+	j.act(Action{Type: ActVerdict, Verdict: *v})
+}
+
+// clean lets all agents go. Until now each was ready to remove what the job has left, in case this process
+// died.
+func (j *Job) clean() {
+	if j.verdict == nil || j.cleaned {
+		return
+	}
+	j.cleaned = true
+	for _, l := range j.lives {
+		l.dismiss()
+	}
+	j.leave()
+}
+
+// gone takes the end of an agent of any life.
+func (j *Job) gone(life, agent int) {
+	if life < 1 || life > len(j.lives) {
+		return
+	}
+	l := j.lives[life-1]
+	if agent < 0 || agent >= len(l.links) {
+		return
+	}
+	l.gone(l.links[agent])
+	j.finished()
+	j.leave()
+}
+
+// leave reports the job's end when no agent is left.
+func (j *Job) leave() {
+	if !j.cleaned || j.ended {
+		return
+	}
+	for _, l := range j.lives {
+		for _, k := range l.links {
+			if !k.gone {
+				return
+			}
+		}
+	}
+	j.ended = true
+	j.act(Action{Type: ActEnd})
+}
+
+// State is one word for the job's state: building, starting, running, ending or restarting.
+func (j *Job) State() string { return j.state }
+
+// Restarts returns how often the job has begun again.
+func (j *Job) Restarts() int { return j.restarts }
+
+// RestartsLeft reports whether a restart would follow a death. If so, ranks are told at their start to stand
+// still when they lose a peer.
+func (j *Job) RestartsLeft() bool { return j.restarts < j.cfg.Restarts }
+
+// Life is the number of the present life, 0 before the first.
+func (j *Job) Life() int { return len(j.lives) }
+
+// Owns reports whether a rank of the present life belongs to an agent. An agent speaks for its own ranks alone.
+func (j *Job) Owns(life, agent, rank int) bool {
+	l := j.life
+	return l != nil && l.n == life && agent >= 0 && agent < len(l.links) && l.of(l.links[agent], rank)
+}
+
+// AllSpawned reports whether all ranks of the present life were started.
+func (j *Job) AllSpawned() bool { return j.life != nil && j.life.count[Spawned] == j.cfg.Size }
+
+// Steady reports whether nothing known keeps the present life from going on.
+func (j *Job) Steady() bool {
+	l := j.life
+	if l == nil || l.ending != nil || l.closing || l.leaving {
+		return false
+	}
+	v, _ := l.causes.verdict()
+	return v == nil
+}
+
+// Busy reports whether a checkpoint is being taken.
+func (j *Job) Busy() bool { return j.life != nil && j.life.ckpt != nil && j.life.ckpt.Busy() }
+
+// Idle reports whether a checkpoint would begin at once.
+func (j *Job) Idle() bool {
+	l := j.life
+	return l != nil && l.ending == nil && !l.closing && !l.leaving && l.count[Up] == j.cfg.Size && !l.ckpt.Busy()
+}
+
+// Rank describes a rank.
+type Rank struct {
+	Phase Phase
+	PID   int // on Host; 0: not known yet
+	Agent int
+	Host  string
+	Looks bool // it understands oob.Look
+}
+
+// Rank returns the description of a rank in the present life.
+func (j *Job) Rank(rank int) Rank {
+	r := &j.life.ranks[rank]
+	v := Rank{Phase: r.phase, PID: r.pid, Looks: r.looks}
+	if r.link != nil {
+		v.Agent, v.Host = r.link.index, r.link.Host
+	}
+	return v
+}
+
+// Transports returns which transports carry what, or nil before that is known.
+func (j *Job) Transports() *wireup.Summary { return j.life.routes }
+
+// goodbye is the last frame to an agent. It says that this process has removed what the job has left.
+func goodbye() oob.Msg { return oob.Msg{Kind: oob.KillAll, B: oob.Goodbye} }

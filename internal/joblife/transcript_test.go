@@ -1,0 +1,385 @@
+package joblife
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts in testdata with what happens now")
+
+// TestTranscripts plays testdata/*.txt. The first line says which job it is:
+//
+//	job of 4, agents 2, restarts 1 [, unbuilt]
+//
+// A line that begins with ">" is an event, the lines after it are what the
+// machine does then. "#" begins a comment. Frames of ranks come through their
+// own agent, of the present life, unless agent=N or life=N says otherwise; "all"
+// are all ranks.
+//
+//	start, program [error TEXT], begun [whole] [error TEXT], ordered [error TEXT]
+//	0 spawned|waits|held|free [TEXT], 0 hello [big-endian], 0 address JSON, 0 reach JSON, 0 up
+//	0 ready, 0 captured, 0 written, 0 finalize, 0 abort CODE [secondary|panic] TEXT, 0 failing [secondary] TEXT
+//	0 exit STATUS, 0 killed SIGNAL, 0 unstarted TEXT
+//	agent N done|ended|gone, tick [slow N], timeout ID, fail TEXT
+//	finish TEXT, interrupt, stop SIGNAL, signal SIGNAL, request ID [stop], folder SEQ, committed, storing N, chosen N|start|refused, cleaned
+//	state
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { play(t, file) })
+	}
+}
+
+func play(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s *script
+	var got strings.Builder
+	for n, line := range strings.Split(strings.TrimRight(string(text), "\n"), "\n") {
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			got.WriteString(line + "\n")
+		case s == nil:
+			if s, err = newScript(line); err != nil {
+				t.Fatalf("%s:%d: %v", file, n+1, err)
+			}
+			got.WriteString(line + "\n")
+		case strings.HasPrefix(line, ">"):
+			got.WriteString(line + "\n")
+			out, err := s.do(strings.Fields(line[1:]))
+			if err != nil {
+				t.Fatalf("%s:%d: %s: %v", file, n+1, line, err)
+			}
+			for _, o := range out {
+				got.WriteString("\t" + o + "\n")
+			}
+		}
+	}
+	if got.String() == string(text) {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, have := strings.Split(string(text), "\n"), strings.Split(got.String(), "\n")
+	for i := range min(len(want), len(have)) {
+		if want[i] != have[i] {
+			t.Fatalf("%s:%d:\nwant %s\ngot  %s\n\nwhole run:\n%s", file, i+1, want[i], have[i], got.String())
+		}
+	}
+	t.Fatalf("%s: want %d lines, got %d:\n%s", file, len(want), len(have), got.String())
+}
+
+// script is a job whose driver is the transcript.
+type script struct {
+	j          *Job
+	np, agents int
+}
+
+func newScript(line string) (*script, error) {
+	s := &script{}
+	var restarts int
+	if _, err := fmt.Sscanf(line, "job of %d, agents %d, restarts %d", &s.np, &s.agents, &restarts); err != nil {
+		return nil, err
+	}
+	s.j = New(Config{Size: s.np, Restarts: restarts, Built: !strings.HasSuffix(line, "unbuilt"), Heartbeat: 5000})
+	return s, nil
+}
+
+// incarnation is that of a life, in transcripts.
+func incarnation(life int) uint64 { return uint64(100 + life) }
+
+func testAgents(np, n int) (all []Agent) {
+	for i := range n {
+		a := Agent{Host: fmt.Sprintf("n%d", i), PID: 1000 + i}
+		for rank := i * np / n; rank < (i+1)*np/n; rank++ {
+			a.Ranks = append(a.Ranks, rank)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+func agentOf(rank, np, n int) int {
+	for i, a := range testAgents(np, n) {
+		for _, r := range a.Ranks {
+			if r == rank {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+func (s *script) do(w []string) ([]string, error) {
+	if w[0] == "state" {
+		var ranks []string
+		for rank := range s.np {
+			ranks = append(ranks, s.j.Rank(rank).Phase.String())
+		}
+		return []string{fmt.Sprintf("%s, life %d: %s", s.j.State(), s.j.Life(), strings.Join(ranks, ", "))}, nil
+	}
+	var out []string
+	step := func(ev Event) {
+		for _, a := range s.j.Step(ev) {
+			out = append(out, say(&a))
+		}
+	}
+	if w[0] == "all" {
+		for rank := range s.np {
+			ev, err := s.rank(rank, w[1:])
+			if err != nil {
+				return nil, err
+			}
+			step(ev)
+		}
+		return out, nil
+	}
+	ev, err := s.event(w)
+	if err == nil {
+		step(ev)
+	}
+	return out, err
+}
+
+func (s *script) event(w []string) (ev Event, err error) {
+	ev.Life = max(1, s.j.Life())
+	rest := strings.Join(w[1:], " ")
+	why := func() {
+		if _, text, ok := strings.Cut(rest, "error "); ok {
+			ev.Verdict = &Verdict{Code: Failed, Rank: -1, Text: text}
+		}
+	}
+	switch w[0] {
+	case "start":
+		ev.Type = EvStart
+	case "program":
+		ev.Type = EvProgram
+		why()
+	case "begun":
+		ev.Type = EvBegun
+		ev.Begun = Begun{Incarnation: incarnation(ev.Life), Agents: testAgents(s.np, s.agents)}
+		if strings.HasPrefix(rest, "whole") {
+			ev.Begun.Restore = 60_000
+		}
+		why()
+	case "ordered":
+		ev.Type = EvOrdered
+		why()
+	case "agent":
+		ev.Type = EvLinkEnded
+		if w[2] == "gone" {
+			ev.Type = EvGone
+		}
+		what := w[2]
+		w = options(w, &ev)
+		ev.Agent, err = strconv.Atoi(w[1])
+		if what == "done" { // its last frame
+			ev.Type, ev.Msg = EvFrame, oob.Msg{Kind: oob.Exit, From: oob.AgentAddr(ev.Agent), To: oob.Head}
+		}
+	case "tick":
+		ev.Type = EvTick
+		if len(w) > 2 {
+			ev.Slow, err = strconv.ParseFloat(w[2], 64)
+		}
+	case "timeout":
+		ev.Type = EvTimeout
+		ev.Timer, err = strconv.ParseUint(w[1], 10, 64)
+	case "fail":
+		ev.Type, ev.Polite, ev.Verdict = EvFail, true, &Verdict{Code: Failed, Rank: -1, Text: rest}
+	case "finish":
+		ev.Type, ev.Polite, ev.Verdict = EvFinish, true, &Verdict{Code: 9, Rank: -1, Text: rest}
+	case "interrupt":
+		ev.Type = EvInterrupt
+	case "stop", "signal":
+		n, _ := strconv.Atoi(w[1])
+		ev.Type, ev.Signal = EvSignal, syscall.Signal(n)
+		if w[0] == "stop" {
+			ev.Type, ev.Verdict = EvStop, &Verdict{Code: SignalBase + n, Rank: -1, Text: "ended by " + SignalName(ev.Signal)}
+		}
+	case "request":
+		ev.Type = EvRequest
+		ev.Request.ID, err = strconv.ParseUint(w[1], 10, 64)
+		ev.Request.Mode, ev.Request.Stop = oob.ModeNative, strings.HasSuffix(rest, "stop")
+	case "folder":
+		ev.Type, ev.Ckpt.Type, ev.Ckpt.Folder = EvCkpt, ckpt.HvFolder, w[1]
+		ev.Ckpt.Seq, err = strconv.Atoi(w[1])
+	case "committed":
+		ev.Type, ev.Ckpt.Type = EvCkpt, ckpt.HvCommitted
+	case "storing":
+		ev.Type = EvStoring
+		ev.Works, err = strconv.Atoi(w[1])
+	case "chosen":
+		ev.Type, ev.Refused = EvChosen, w[1] == "refused"
+		ev.Snapshot, _ = strconv.Atoi(w[1])
+	case "cleaned":
+		ev.Type = EvCleaned
+	default:
+		rank, err := strconv.Atoi(w[0])
+		if err != nil {
+			return ev, fmt.Errorf("no event %q", w[0])
+		}
+		return s.rank(rank, w[1:])
+	}
+	return ev, err
+}
+
+// options takes life= and agent= off the words.
+func options(w []string, ev *Event) []string {
+	var rest []string
+	for _, s := range w {
+		key, value, _ := strings.Cut(s, "=")
+		n, err := strconv.Atoi(value)
+		switch {
+		case err == nil && key == "life":
+			ev.Life, ev.Msg.Incarnation = n, incarnation(n)
+		case err == nil && key == "agent":
+			ev.Agent = n
+		default:
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
+// rank is a frame of a rank, or of its agent about it.
+func (s *script) rank(rank int, w []string) (Event, error) {
+	ev := Event{Type: EvFrame, Life: s.j.Life(), Agent: agentOf(rank, s.np, s.agents)}
+	m := &ev.Msg
+	m.From, m.To = int32(rank), oob.Head
+	what := w[0]
+	rest := options(w[1:], &ev)
+	number := func() uint64 {
+		if len(rest) == 0 {
+			return 0
+		}
+		n, err := strconv.Atoi(rest[0])
+		if err == nil {
+			rest = rest[1:]
+		}
+		return uint64(n)
+	}
+	if k, ok := map[string]uint64{"spawned": oob.SpawnRuns, "held": oob.SpawnHeld, "free": oob.SpawnFree, "waits": oob.SpawnWaits}[what]; ok {
+		m.Kind, m.A, m.B = oob.Spawn, k, uint64(2000+rank)
+	} else if k, ok := map[string]oob.Kind{"hello": oob.Hello, "address": oob.Address, "reach": oob.Reach, "up": oob.Up, "finalize": oob.FinalizeWant,
+		"abort": oob.AbortJob, "failing": oob.Failure, "exit": oob.Exit, "killed": oob.Exit, "unstarted": oob.Exit, "ping": oob.Ping, "ready": oob.Ready, "captured": oob.Captured, "written": oob.Written}[what]; ok {
+		m.Kind = k
+	} else {
+		return ev, fmt.Errorf("no frame %q", what)
+	}
+	switch what {
+	case "hello":
+		m.A, m.B = oob.VersionMin, oob.VersionMax
+		info := oob.HelloInfo{Role: "rank", Arch: "amd64"}
+		if len(rest) > 0 {
+			info.Arch, info.BigEndian = "s390x", true
+		}
+		m.Data = fmt.Appendf(nil, `{"role":"rank","arch":%q,"big_endian":%v}`, info.Arch, info.BigEndian)
+		return ev, nil
+	case "abort":
+		m.A = number()
+	case "exit":
+		m.A = number() << 8
+	case "killed":
+		m.A = number()
+	case "written":
+		m.Incarnation, m.Attempt, m.Data = incarnation(ev.Life), 1, []byte("{}")
+		return ev, nil
+	case "ready", "captured", "finalize":
+		m.Incarnation, m.Attempt = incarnation(ev.Life), 1
+	}
+	if len(rest) > 0 && rest[0] == "secondary" {
+		m.B, rest = 1, rest[1:]
+	} else if len(rest) > 0 && rest[0] == "panic" {
+		m.B, rest = oob.AbortPanic, rest[1:]
+	}
+	m.Data = []byte(strings.Join(rest, " "))
+	return ev, nil
+}
+
+var kindNames = map[oob.Kind]string{
+	oob.Start: "let go", oob.Peers: "peers", oob.Routes: "routes", oob.Running: "running", oob.FinalizeGo: "finalize-go",
+	oob.Ping: "ping", oob.Signal: "signal", oob.KillAll: "kill", oob.Close: "close", oob.Revert: "revert", oob.Capture: "capture", oob.Open: "open", oob.Commit: "commit",
+}
+
+// say is an action in words.
+func say(a *Action) string {
+	switch a.Type {
+	case ActBegin:
+		if a.Snapshot > 0 {
+			return fmt.Sprintf("begin life %d from snapshot %d", a.Life, a.Snapshot)
+		}
+		return fmt.Sprintf("begin life %d", a.Life)
+	case ActOrder:
+		return fmt.Sprintf("order the ranks of life %d", a.Life)
+	case ActSend:
+		kind, to := kindNames[a.Msg.Kind], ""
+		switch {
+		case kind == "":
+			kind = fmt.Sprintf("kind %d", a.Msg.Kind)
+		case a.Msg.Kind == oob.KillAll && a.Msg.B == oob.Goodbye:
+			kind = "goodbye"
+		case a.Msg.Kind == oob.Signal:
+			kind = SignalName(syscall.Signal(a.Msg.A))
+		}
+		if a.Msg.To >= 0 {
+			to = fmt.Sprintf(" for rank %d", a.Msg.To)
+		}
+		if a.Msg.Kind != oob.Capture { // package ckpt's transcripts tell
+			to += " " + string(a.Msg.Data)
+		}
+		return strings.TrimSpace(fmt.Sprintf("agent %d.%d <- %s%s", a.Life, a.Agent, kind, to))
+	case ActKill:
+		return fmt.Sprintf("end agent %d.%d", a.Life, a.Agent)
+	case ActTimer:
+		return fmt.Sprintf("timer %d: %v", a.Timer, millis(a.Millis))
+	case ActStopTimer:
+		return fmt.Sprintf("stop timer %d", a.Timer)
+	case ActCkpt:
+		c := &a.Ckpt
+		switch c.Type {
+		case ckpt.HactDone:
+			return fmt.Sprintf("request %d: %q", c.Done.ID, c.Done.Err)
+		case ckpt.HactProgress:
+			return fmt.Sprintf("checkpoint: %s, %d of %d", c.Info.Phase, c.Info.Ranks, c.Info.Size)
+		case ckpt.HactFolder:
+			return "checkpoint: folder"
+		case ckpt.HactCommit:
+			return fmt.Sprintf("checkpoint: commit %d", c.Seq)
+		}
+		return fmt.Sprintf("checkpoint: action %d", c.Type)
+	case ActConnected:
+		return "connected"
+	case ActUp:
+		return "all ranks are up"
+	case ActSay:
+		if a.Detail {
+			return fmt.Sprintf("detail %q", a.Text)
+		}
+		return fmt.Sprintf("say %q", a.Text)
+	case ActChoose:
+		return fmt.Sprintf("choose a snapshot, because %q", a.Verdict.Text)
+	case ActVerdict:
+		return fmt.Sprintf("verdict: status %d, rank %d, %q", a.Verdict.Code, a.Verdict.Rank, a.Verdict.Text)
+	case ActEnd:
+		return "end"
+	}
+	return fmt.Sprintf("action %d", a.Type)
+}

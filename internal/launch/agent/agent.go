@@ -1,0 +1,297 @@
+// Package agent is the process on each node that is the parent of its ranks. It starts, images,
+// restores and reaps them, and stands between them and the head. Package launch describes the whole.
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/stdio"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/nofile"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// agent is one agent process: the parent of its ranks, between them and the head. It passes their
+// frames on, except those that concern the image of a whole process: these it keeps, and speaks for
+// the rank itself.
+type agent struct {
+	index int32
+	head  *wire.Queue
+	conn  *oob.Conn
+	order wire.Order
+	out   *stdio.Window // output that the head has not yet written
+
+	in      *stdio.Pipe // to the rank that has standard input; nil: not here. Only the reader uses it
+	spawner chan func() // runs on the thread that is the parent of all ranks
+
+	mu     sync.Mutex
+	live   int                 // ranks to be started, or started and not yet reaped
+	ranks  map[int32]*rankProc // by rank; filled as they are started, entries stay
+	pids   map[int]*rankProc   // those not yet reaped
+	copies map[int]bool        // children that hold what is being imaged
+	unborn int                 // children expected
+	missed bool                // a sweep was left out because of unborn children
+	killed bool                // what is started from now on must end at once
+	sums   *ckpt.DestSum       // adds up the ranks' Dests
+	begun  bool                // ranks were started
+
+	quit     chan struct{} // closed when killed is set
+	restored chan struct{} // closed when the head says that all ranks are
+
+	images   images
+	imagings sync.WaitGroup // copies and images in the making
+	left     sync.WaitGroup // ranks about which something is still to be said
+	gone     chan struct{}  // closed when nothing of the ranks is left
+}
+
+// Main is the whole life of an agent; it returns the process's exit status.
+func Main(args []string) int {
+	if err := serveHead(args); err != nil {
+		fmt.Fprintln(os.Stderr, "gorun agent:", nofile.Explain(err, nofile.OfAgent(1), wire.MoreAgents))
+		return joblife.Failed
+	}
+	return 0
+}
+
+func serveHead(args []string) error {
+	if len(args) != 1 {
+		return errors.New("this verb is gorun's own: it is used to start agents")
+	}
+	index, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	// A signal from a terminal must not end or stop an agent; its ranks get it on the head's word. A
+	// handler, unlike an ignored signal, is not inherited.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+	// Orphans of ranks come to this process, not to init.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("subreaper: %w", err)
+	}
+	closeOnExec()
+	conn, err := oob.NewConn(launcher.AgentFD)
+	if err != nil {
+		return err
+	}
+	return newAgent(index, conn).run()
+}
+
+// closeOnExec keeps inherited descriptors from the ranks: the stream to the head, and whatever a
+// shell or a make had open when gorun was started. Ranks have no business with these, and could not
+// have them again after a restart elsewhere.
+func closeOnExec() {
+	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, _ := os.ReadDir("/proc/self/fd") // Linux before 5.11
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
+func newAgent(index int, conn *oob.Conn) *agent {
+	a := &agent{
+		index: int32(index), conn: conn, head: wire.NewQueue(conn), out: stdio.NewWindow(stdio.OutputWindow),
+		spawner: make(chan func()), gone: make(chan struct{}), quit: make(chan struct{}), restored: make(chan struct{}),
+		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{}, copies: map[int]bool{},
+		images: images{tracers: map[string]whole.Tracer{}, disk: turns{free: writeShares}, memory: memory{free: freeMemory}},
+	}
+	go a.spawnerThread()
+	return a
+}
+
+// spawnerThread keeps one thread for ever. A rank's parent-death signal fires when the thread that
+// started it ends, not the process.
+func (a *agent) spawnerThread() {
+	runtime.LockOSThread()
+	for f := range a.spawner {
+		f()
+	}
+}
+
+// run obeys the head until it says goodbye or is gone.
+func (a *agent) run() error {
+	h := wire.Hello("agent")
+	h.From = oob.AgentAddr(int(a.index))
+	a.head.Send(h)
+	first, err := a.conn.Recv()
+	if err != nil {
+		return err
+	}
+	if _, err := oob.CheckHello(&first); err != nil {
+		return err
+	}
+	for {
+		m, err := a.conn.Recv()
+		if err != nil {
+			return a.headGone()
+		}
+		if m.Kind == oob.KillAll && m.B == oob.Goodbye {
+			a.endAll()
+			return nil
+		}
+		if err := a.obey(&m); err != nil {
+			return errors.Join(err, a.headGone())
+		}
+	}
+}
+
+func (a *agent) obey(m *oob.Msg) error {
+	switch m.Kind {
+	case oob.Spawn:
+		a.mu.Lock()
+		err := json.Unmarshal(m.Data, &a.order)
+		a.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("order to spawn: %w", err)
+		}
+		if len(a.order.Ranks) > 0 && !a.begun {
+			a.begun = true
+			a.sums = ckpt.NewDestSum(len(a.order.Ranks))
+			a.spawnAll()
+		}
+	case oob.Start:
+		if m.To != oob.AgentAddr(int(a.index)) {
+			return fmt.Errorf("a Start for rank %d, which is not the head's to send", m.To)
+		}
+		close(a.restored)
+	case oob.Ping:
+		a.head.Send(oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(int(a.index)), To: oob.Head, A: m.A})
+	case oob.Output:
+		a.out.Give(int(m.A))
+	case oob.Input:
+		a.input(m)
+	case oob.Signal:
+		a.signalAll(syscall.Signal(m.A))
+	case oob.KillAll:
+		a.signalAll(syscall.SIGKILL)
+	default:
+		a.down(m)
+	}
+	return nil
+}
+
+// down passes a frame on to the rank that it is for, or to all ranks here if it is for this agent.
+func (a *agent) down(m *oob.Msg) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m.To != oob.AgentAddr(int(a.index)) {
+		if r := a.ranks[m.To]; r != nil && !a.onImage(r, m) && !a.speakForStopped(r, m) {
+			r.down.Send(*m)
+		}
+		return
+	}
+	for rank, r := range a.ranks {
+		c := *m
+		c.To = rank
+		r.down.Send(c)
+	}
+}
+
+// up passes a frame of a rank on. It sets From: a rank cannot speak in another's name.
+func (a *agent) up(r *rankProc, m oob.Msg) {
+	m.From = int32(r.rank)
+	if r.restored && m.Incarnation != a.order.Start[r.rank].Incarnation {
+		return // it was saying this when it was imaged
+	}
+	switch m.Kind {
+	case oob.Input:
+		a.askedForInput(r, m)
+		return
+	case oob.Captured:
+		if r.in != nil {
+			m.Data = wire.JSON(r.in.Now()) // it stands at a Point until the gate is opened
+		}
+	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.KillAll, oob.Signal, oob.Ping:
+		return // not a rank's to say
+	case oob.Dests:
+		a.mu.Lock()
+		sum, done, err := a.sums.Add(m)
+		a.mu.Unlock()
+		if done {
+			sum.From, sum.To = oob.AgentAddr(int(a.index)), oob.Head
+			a.head.Send(sum)
+		}
+		if err != nil {
+			a.head.Send(oob.Msg{Kind: oob.Failed, From: m.From, To: oob.Head, Incarnation: m.Incarnation, Attempt: m.Attempt, Data: []byte(err.Error())})
+		}
+		return
+	}
+	if m.Kind != oob.Bookmark {
+		m.To = oob.Head // only these go from rank to rank
+	}
+	a.mu.Lock()
+	peer := a.ranks[m.To]
+	a.mu.Unlock()
+	if peer != nil {
+		peer.down.Send(m)
+		return
+	}
+	a.head.Send(m)
+}
+
+func (a *agent) signalAll(sig syscall.Signal) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if sig == syscall.SIGKILL && !a.killed {
+		a.killed = true
+		close(a.quit)
+	}
+	for _, r := range a.ranks {
+		if sig == syscall.SIGKILL {
+			r.imaging.giveUp() // its copy is in the group
+		}
+		r.kill(sig)
+	}
+}
+
+// endAll kills all ranks and returns when nothing of them is left.
+func (a *agent) endAll() {
+	a.signalAll(syscall.SIGKILL)
+	a.out.Open() // nobody is to wait for a reader that is gone
+	if !a.begun {
+		return
+	}
+	select {
+	case <-a.gone:
+	case <-time.After(stuckAfter):
+		// Whatever it hangs on, the kernel ends all when this process ends.
+		fmt.Fprintf(os.Stderr, "gorun agent: the ranks here have not ended within %v of being killed\n", stuckAfter)
+	}
+}
+
+// stuckAfter is how long killed ranks may take to be gone.
+const stuckAfter = 20 * time.Second
+
+// headGone ends and removes everything after the head died.
+func (a *agent) headGone() error {
+	a.conn.Close()
+	a.endAll()
+	var errs []error
+	for _, p := range a.order.Cleanup {
+		errs = append(errs, control.RemoveOwn(p))
+	}
+	if a.order.Control != "" {
+		errs = append(errs, control.RemoveFolder(string(a.order.Control)))
+	}
+	return errors.Join(errs...)
+}

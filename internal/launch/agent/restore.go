@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// oobFD is a rank's descriptor of its stream to the agent.
+const oobFD = 3
+
+// restore makes a rank from its image, and lets it go when all ranks of the job are made. Before
+// that the rank takes no step and none of its files is changed. A second Start tells it of its new
+// life. That comes behind whatever it had not read in its old life.
+func (a *agent) restore(r *rankProc, p *pipes) error {
+	start := a.order.Start[r.rank]
+	start.Host = a.order.Host
+	tracer, err := a.images.tracer(start.Backend)
+	if err != nil {
+		return err
+	}
+	r.restored = true
+	hold := slices.Contains(a.order.Held, r.rank)
+	back, err := tracer.Restore(whole.RestoreOptions{
+		Rank: r.rank, Image: string(start.Image), Base: func(seq int) string { return string(a.order.Chain[r.rank][seq]) },
+		Program: string(a.order.Program), Stdin: p.stdin, Stdout: p.theirs[1], Stderr: p.theirs[2], OOB: p.theirs[0],
+		Files: a.order.Files, Tag: wire.ID(start.Incarnation), Hold: hold,
+	})
+	if err != nil {
+		return err
+	}
+	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: oob.SpawnWaits, B: uint64(back.PID), Data: []byte(back.Warn)})
+	err = a.whenAll(back)
+	for _, path := range back.Tails {
+		a.head.Send(oob.Msg{Kind: oob.Tail, From: int32(r.rank), To: oob.Head, Data: []byte(path)})
+	}
+	if err != nil {
+		return err
+	}
+	r.pid, r.note, r.buried = back.PID, back.Note, back.Close
+	if err := writeAll(r.socket, back.Unread); err != nil {
+		syscall.Kill(r.pid, syscall.SIGKILL)
+		proc.Wait(r.pid)
+		return err
+	}
+	r.down.Send(oob.Msg{Kind: oob.Start, From: oob.Head, To: int32(r.rank), Incarnation: start.Incarnation, Data: wire.JSON(start)})
+	if hold {
+		r.held = oob.SpawnHeld
+		go a.watchHeld(r)
+	}
+	return nil
+}
+
+// whenAll lets a rank go when all are restored. It ends the rank if before that the job ends or
+// somebody kills the rank.
+func (a *agent) whenAll(back *whole.Restored) error {
+	t := time.NewTicker(standPoll)
+	defer t.Stop()
+	for {
+		select {
+		case <-a.restored:
+			return back.Go()
+		case <-a.quit:
+			return errors.Join(errEnded, back.End())
+		case <-t.C:
+			// Its threads are traced, so that only its state tells.
+			if st, ok := proc.ReadStat(back.PID); !ok || st.State == 'Z' {
+				return errors.Join(errKilled, back.End())
+			}
+		}
+	}
+}
+
+var (
+	errEnded  = errors.New("the job was ended before all ranks were restored")
+	errKilled = errors.New("it was killed before all ranks were restored")
+)
+
+// watchHeld tells the head when a held rank goes on: no limit of time counts
+// before.
+func (a *agent) watchHeld(r *rankProc) {
+	for range time.Tick(heldPoll) {
+		r.mu.Lock()
+		stopped := !r.reaped && held(r.pid)
+		r.mu.Unlock()
+		if !stopped {
+			a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: oob.SpawnFree, B: uint64(r.pid)})
+			return
+		}
+	}
+}
+
+// heldPoll is how often a held rank is looked at. Only a process's parent is told that it goes on,
+// and not even that while it is traced.
+const heldPoll = 200 * time.Millisecond
+
+// held reports whether a process is stopped, or a debugger has it.
+func held(pid int) bool {
+	st, ok := proc.ReadStat(pid)
+	return ok && (st.State == 'T' || st.State == 't' || proc.Value(fmt.Sprintf("/proc/%d/status", pid), "TracerPid:") != 0)
+}
+
+// writeAll writes to a socket that has room.
+func writeAll(fd int, b []byte) error {
+	for len(b) > 0 {
+		n, err := unix.Write(fd, b)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("to the rank's socket: %w", err)
+		}
+		b = b[n:]
+	}
+	return nil
+}

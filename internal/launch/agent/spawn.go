@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/launch/stdio"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/nofile"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// rankProc is one rank as its agent knows it.
+type rankProc struct {
+	rank   int
+	pid    int
+	socket int // descriptor of conn
+	down   *wire.Queue
+	conn   *oob.Conn
+	in     *stdio.Pipe // rank 0 with standard input
+	held   uint64      // A of its Spawn: 1 if it waits for a debugger
+
+	restored bool         // made from an image: what it says of another incarnation is dropped
+	note     string       // what was unusual about that
+	buried   func() error // to be called when it is reaped; may be nil
+	imaging  imaging
+
+	mu     sync.Mutex
+	reaped bool // pid is no longer ours
+
+	heard chan struct{}  // closed when the rank's socket has been read to its end
+	out   sync.WaitGroup // readers of its output
+}
+
+// kill signals the rank's process group while the rank is not reaped: a dead leader that is not
+// reaped keeps the number from being used again.
+func (r *rankProc) kill(sig syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.reaped && r.pid > 0 {
+		syscall.Kill(-r.pid, sig)
+	}
+}
+
+// signal signals the rank alone.
+func (r *rankProc) signal(sig syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.reaped && r.pid > 0 {
+		syscall.Kill(r.pid, sig)
+	}
+}
+
+// spawnAll starts the ranks of the order, from their images or afresh. A rank that cannot be started
+// is an Exit with pid 0.
+func (a *agent) spawnAll() {
+	a.mu.Lock()
+	a.live = len(a.order.Ranks)
+	a.mu.Unlock()
+	a.left.Add(len(a.order.Ranks))
+	go a.sweepOrphans()
+	for _, rank := range a.order.Ranks {
+		r := &rankProc{rank: rank, heard: make(chan struct{})}
+		if start := a.order.Start[rank]; start.Image != "" && start.Backend != wire.BackendSelf {
+			a.begin(r, func(p *pipes) { go a.start(r, p, a.restore) })
+			continue
+		}
+		a.begin(r, func(p *pipes) { a.start(r, p, a.spawn) })
+	}
+}
+
+// begin makes the streams of one rank. Input for it may come from now on.
+func (a *agent) begin(r *rankProc, start func(*pipes)) {
+	p := &pipes{}
+	if err := p.open(a.order.Stdin && r.rank == 0); err != nil {
+		a.failed(r, err)
+		return
+	}
+	if p.input >= 0 {
+		in, err := stdio.NewPipe(p.input, a.order.Lines, a.ackInput)
+		if err != nil {
+			p.closeTheirs()
+			p.closeOurs()
+			a.failed(r, err)
+			return
+		}
+		r.in, a.in = in, in
+		p.input = -1
+	}
+	start(p)
+}
+
+// start starts one rank with what makes the process.
+func (a *agent) start(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) error) {
+	err := a.enter(r, p, makeIt)
+	p.closeTheirs()
+	if err != nil {
+		p.closeOurs()
+		if r.in != nil {
+			r.in.Close()
+		}
+		a.failed(r, err)
+	}
+}
+
+// failed tells the head that a rank could not be started.
+func (a *agent) failed(r *rankProc, err error) {
+	a.head.Send(oob.Msg{Kind: oob.Exit, From: int32(r.rank), To: oob.Head, A: uint64(joblife.CannotExec) << 8, Data: []byte(a.withRemedy(err).Error())})
+	a.left.Done()
+	a.oneLess()
+}
+
+// withRemedy says what to do if the agent itself lacks files, whatever it was about to open.
+func (a *agent) withRemedy(err error) error {
+	return nofile.Explain(err, nofile.OfAgent(len(a.order.Ranks)), wire.MoreAgents)
+}
+
+// enter starts one rank and then all that belongs to it.
+func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) error) error {
+	var err error
+	r.socket = p.ours[0]
+	if r.conn, err = oob.NewConn(r.socket); err != nil {
+		return err
+	}
+	p.ours[0] = -1
+	r.down = wire.NewQueue(r.conn)
+	a.expect()
+	err = makeIt(r, p)
+	var d *death
+	if err == nil {
+		if d, err = watchDeath(r.pid); err != nil {
+			syscall.Kill(r.pid, syscall.SIGKILL)
+			proc.Wait(r.pid)
+		}
+	}
+	if err != nil {
+		a.born(nil)
+		r.down.Close()
+		r.conn.Close()
+		return err
+	}
+	for stream := 1; stream <= 2; stream++ {
+		r.out.Add(1)
+		go a.copyOutput(r, stream, os.NewFile(uintptr(p.ours[stream]), "rank output"))
+	}
+	a.attach(r, p)
+	late := false
+	a.born(func() {
+		a.ranks[int32(r.rank)], a.pids[r.pid] = r, r
+		late = a.killed
+	})
+	if late {
+		r.kill(syscall.SIGKILL)
+	}
+	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: r.held, B: uint64(r.pid), Data: []byte(r.note)})
+	go a.listen(r)
+	go a.await(r, d)
+	return nil
+}
+
+// spawn starts a rank afresh. Its socket already holds the greeting and Start
+// when it begins to run, so that Init costs no round trip for them.
+func (a *agent) spawn(r *rankProc, p *pipes) (err error) {
+	a.greet(r)
+	a.run1(func() {
+		r.pid, err = syscall.ForkExec(string(a.order.Program), a.order.Args, &syscall.ProcAttr{
+			Dir:   string(a.order.Dir),
+			Env:   append(a.order.Env[:len(a.order.Env):len(a.order.Env)], oob.EnvFD+"=3"),
+			Files: []uintptr{uintptr(p.stdin), uintptr(p.theirs[1]), uintptr(p.theirs[2]), uintptr(p.theirs[0])},
+			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.order.Program, err)
+	}
+	return nil
+}
+
+// run1 runs f on the spawner thread.
+func (a *agent) run1(f func()) {
+	done := make(chan struct{})
+	a.spawner <- func() { f(); close(done) }
+	<-done
+}
+
+// greet puts the greeting and Start, which holds the secret, on the rank's socket.
+func (a *agent) greet(r *rankProc) {
+	start := a.order.Start[r.rank]
+	start.Host = a.order.Host
+	h := wire.Hello("agent")
+	h.From, h.To = oob.AgentAddr(int(a.index)), int32(r.rank)
+	r.down.Send(h, oob.Msg{Kind: oob.Start, From: oob.Head, To: int32(r.rank), Incarnation: start.Incarnation, Data: wire.JSON(start)})
+}
+
+// listen reads the rank's socket to its end.
+func (a *agent) listen(r *rankProc) {
+	defer close(r.heard)
+	for {
+		m, err := r.conn.Recv()
+		if err != nil {
+			r.down.Close()
+			r.conn.Close()
+			return
+		}
+		a.up(r, m)
+	}
+}
+
+// pipes are the descriptors of one rank: index 0 is the socket, 1 and 2 are its output streams.
+type pipes struct {
+	stdin        int // the rank's end of standard input
+	input        int // our end of it, -1 if the rank gets none
+	ours, theirs [3]int
+}
+
+func (p *pipes) open(stdin bool) (err error) {
+	*p = pipes{stdin: -1, input: -1, ours: [3]int{-1, -1, -1}, theirs: [3]int{-1, -1, -1}}
+	defer func() {
+		if err != nil {
+			p.closeOurs()
+		}
+	}()
+	if p.ours[0], p.theirs[0], err = oob.Pair(); err != nil {
+		return err
+	}
+	for i := 1; i <= 2; i++ {
+		if p.ours[i], p.theirs[i], err = pipe(); err != nil {
+			return err
+		}
+		// Only this end does not block: a rank expects blocking output.
+		if err = syscall.SetNonblock(p.ours[i], true); err != nil {
+			return err
+		}
+	}
+	if !stdin {
+		p.stdin, err = syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		return err
+	}
+	if p.stdin, p.input, err = pipe(); err != nil {
+		return err
+	}
+	return syscall.SetNonblock(p.input, true)
+}
+
+func pipe() (r, w int, err error) {
+	var fds [2]int
+	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
+		return -1, -1, fmt.Errorf("pipe: %w", err)
+	}
+	return fds[0], fds[1], nil
+}
+
+func (p *pipes) closeTheirs() { closeAll(p.stdin, p.theirs[0], p.theirs[1], p.theirs[2]) }
+func (p *pipes) closeOurs()   { closeAll(p.input, p.ours[0], p.ours[1], p.ours[2]) }
+
+func closeAll(fds ...int) {
+	for _, fd := range fds {
+		if fd >= 0 {
+			syscall.Close(fd)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/launch/stdio"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// copyOutput reads one output stream of a rank to its end.
+func (a *agent) copyOutput(r *rankProc, stream int, f *os.File) {
+	defer r.out.Done()
+	defer f.Close()
+	var lines stdio.Splitter
+	buf := make([]byte, stdio.OutputChunk)
+	emit := func(p []byte) {
+		if len(p) > 0 && a.out.Take(len(p)+stdio.FrameCost) {
+			a.head.Send(oob.Msg{Kind: oob.Output, From: int32(r.rank), To: oob.Head, A: uint64(stream), Data: p})
+		}
+	}
+	for {
+		if a.order.Interactive {
+			var t time.Time
+			if len(lines.Buf) > 0 {
+				t = time.Now().Add(stdio.PromptDelay)
+			}
+			f.SetReadDeadline(t)
+		}
+		n, err := f.Read(buf)
+		emit(lines.Feed(buf[:n]))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			emit(lines.Rest())
+			continue
+		}
+		if err != nil {
+			emit(lines.Rest())
+			return
+		}
+	}
+}
+
+// input is the agent's side of an Input frame of the head.
+func (a *agent) input(m *oob.Msg) {
+	if a.in != nil {
+		a.in.Put(m.Data)
+	}
+}
+
+func (a *agent) ackInput(n int) {
+	a.head.Send(oob.Msg{Kind: oob.Input, From: oob.AgentAddr(int(a.index)), To: oob.Head, A: uint64(n)})
+}
+
+// askedForInput answers a rank that stands at its first Point.
+func (a *agent) askedForInput(r *rankProc, m oob.Msg) {
+	if r.in != nil {
+		r.in.FirstPoint()
+	}
+	r.down.Send(oob.Msg{Kind: oob.Input, From: oob.AgentAddr(int(a.index)), To: int32(r.rank), Incarnation: m.Incarnation})
+}

@@ -1,0 +1,164 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+)
+
+// ErrEnded is wrapped by errors about a job that ended while it was asked.
+var ErrEnded = errors.New("the job has ended")
+
+// ErrSuspended is wrapped by errors about a job whose gorun is stopped, as by ^Z. It answers when it
+// is continued.
+var ErrSuspended = errors.New("the job is suspended")
+
+// suspended returns an ErrSuspended if the job's gorun is stopped.
+func (r *Record) suspended() error {
+	if st, ok := proc.ReadStat(r.PID); !ok || st.State != 'T' {
+		return nil
+	}
+	return fmt.Errorf("job %s: %w: its gorun (process %d) was stopped, as by ^Z; fg in its shell or kill -CONT %d lets it go on", r.Job, ErrSuspended, r.PID, r.PID)
+}
+
+// Progress is how far a checkpoint has come.
+type Progress = ckpt.ProgressInfo
+
+// ask sends a request and hands replies to each until the last one.
+func (r *Record) ask(ctx context.Context, q Request, each func(*Reply)) (*Reply, error) {
+	if err := r.suspended(); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(r.folder)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", r.Job, ErrEnded)
+	}
+	defer dir.Close()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketName))
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", r.Job, err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	q.Incarnation = r.Incarnation
+	if _, err := conn.Write(append(wire.JSON(q), '\n')); err != nil {
+		return nil, fmt.Errorf("job %s: %w", r.Job, err)
+	}
+	in := bufio.NewReader(conn)
+	for {
+		line, err := in.ReadBytes('\n')
+		if ctx.Err() != nil {
+			if err := r.suspended(); err != nil { // since it was asked
+				return nil, err
+			}
+			return nil, fmt.Errorf("job %s: %w", r.Job, ctx.Err())
+		}
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("job %s: %w", r.Job, ErrEnded)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", r.Job, err)
+		}
+		var p Reply
+		if err := json.Unmarshal(line, &p); err != nil {
+			return nil, fmt.Errorf("job %s: answer not understood: %w", r.Job, err)
+		}
+		if p.Error != "" {
+			return nil, fmt.Errorf("job %s: %s", r.Job, p.Error)
+		}
+		if p.Progress == nil {
+			return &p, nil
+		}
+		if each != nil {
+			each(&p)
+		}
+	}
+}
+
+// Checkpoint is Take where only the schema's path is wanted.
+func (r *Record) Checkpoint(ctx context.Context, stop bool, timeout time.Duration, progress func(Progress)) (schema string, err error) {
+	taken, err := r.Take(ctx, stop, timeout, progress)
+	if err != nil {
+		return "", err
+	}
+	return string(taken.Schema), nil
+}
+
+// Take has the job checkpointed, waits for the commit and tells what was taken.
+// Each phase of it may take timeout; 0 is the job's default.
+func (r *Record) Take(ctx context.Context, stop bool, timeout time.Duration, progress func(Progress)) (*Report, error) {
+	p, err := r.ask(ctx, Request{Verb: "checkpoint", Stop: stop, TimeoutMS: timeout.Milliseconds()}, func(p *Reply) {
+		if progress != nil {
+			progress(*p.Progress)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.Done == nil || p.Done.Report == nil {
+		return nil, fmt.Errorf("job %s: answer without a snapshot", r.Job)
+	}
+	return p.Done.Report, nil
+}
+
+// Status asks the job how it is.
+func (r *Record) Status(ctx context.Context) (*Status, error) {
+	return r.status(ctx, Request{Verb: "status"})
+}
+
+// Look asks the job for its state and what each of its ranks waits for. A rank that does not answer
+// is reported so after AnswerWithin.
+func (r *Record) Look(ctx context.Context) (*Status, error) {
+	return r.status(ctx, Request{Verb: "status", Waits: true})
+}
+
+// AnswerWithin is how long the job waits for its ranks when they are asked.
+func (r *Record) AnswerWithin() time.Duration { return LookWithin(r.NP) }
+
+// Stacks asks ranks, all if none is named, for the stacks of their goroutines.
+func (r *Record) Stacks(ctx context.Context, ranks ...int) ([]RankStacks, error) {
+	p, err := r.ask(ctx, Request{Verb: "stacks", Ranks: ranks}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return p.Stacks, nil
+}
+
+func (r *Record) status(ctx context.Context, q Request) (*Status, error) {
+	p, err := r.ask(ctx, q, nil)
+	if err != nil {
+		return nil, err
+	}
+	if p.Status == nil {
+		return nil, fmt.Errorf("job %s: answer without a status", r.Job)
+	}
+	return p.Status, nil
+}
+
+// Kill ends the job, at once or after SIGTERM and a moment, and returns when
+// nothing of it runs.
+func (r *Record) Kill(ctx context.Context, now bool) error {
+	_, err := r.ask(ctx, Request{Verb: "kill", Now: now}, nil)
+	if errors.Is(err, ErrEnded) {
+		return nil
+	}
+	return err
+}
+
+// LookWithin is how long ranks have to answer. A thousand ranks that share a CPU or two need a
+// second or two.
+func LookWithin(ranks int) time.Duration {
+	return 2*time.Second + time.Duration(ranks)*5*time.Millisecond
+}

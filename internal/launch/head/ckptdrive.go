@@ -1,0 +1,142 @@
+package head
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+)
+
+// ckptRequest is one request for a checkpoint, of a client, a signal or the timer. Its functions are
+// called in the loop, done exactly once.
+type ckptRequest struct {
+	stop     bool
+	timeout  time.Duration
+	progress func(ckpt.ProgressInfo)
+	done     func(r *control.Report, err error)
+	began    time.Time // set by request
+}
+
+// waiters are the requests that wait for the end of a checkpoint, or of the job.
+type waiters struct {
+	next uint64
+	byID map[uint64]ckptRequest
+	end  []func()
+}
+
+func (w *waiters) add(r ckptRequest) uint64 {
+	if w.byID == nil {
+		w.byID = map[uint64]ckptRequest{}
+	}
+	w.next++
+	w.byID[w.next] = r
+	return w.next
+}
+
+func (w *waiters) onEnd(f func()) { w.end = append(w.end, f) }
+
+// answer answers one request.
+func (w *waiters) answer(id uint64, rep *control.Report, err error) {
+	if r, ok := w.byID[id]; ok {
+		delete(w.byID, id)
+		r.done(rep, err)
+	}
+}
+
+// fail answers everybody.
+func (w *waiters) fail(why string) {
+	for id := range w.byID {
+		w.answer(id, nil, errors.New(why))
+	}
+	for _, f := range w.end {
+		f()
+	}
+	w.end = nil
+}
+
+// request asks the machine for a checkpoint.
+func (h *head) request(r ckptRequest) {
+	switch {
+	case h.opt.CR == "":
+		r.done(nil, errors.New("it was started without -cr and cannot be checkpointed: start it with -cr"))
+		return
+	case h.job == nil:
+		r.done(nil, errors.New("the job is ending"))
+		return
+	}
+	r.began = time.Now()
+	q := ckpt.Request{ID: h.waiters.add(r), Mode: h.opt.Mode(), Stop: r.stop, Timeout: r.timeout.Milliseconds(), Codec: h.opt.CkptCodec}
+	h.feed(joblife.Event{Type: joblife.EvRequest, Request: q})
+}
+
+// periodic is the timer's request: left out while a checkpoint runs.
+func (h *head) periodic() {
+	if !h.job.Idle() {
+		return
+	}
+	h.request(ckptRequest{done: func(_ *control.Report, err error) {
+		if err != nil && !h.job.Steady() {
+			return // the job's end is why
+		}
+		if news := h.trouble.news(err); news != "" {
+			h.say("%s", news)
+		}
+	}})
+}
+
+// trouble is why periodic checkpoints have failed since the last one that succeeded. A full disk may
+// fail hundreds, and is reported once.
+type trouble map[string]bool
+
+// news returns what to tell the user about a periodic checkpoint, "" for nothing. Errors whose ends
+// differ only in words with numbers (ranks, files, times) count as one.
+func (t *trouble) news(err error) string {
+	if err == nil {
+		over := len(*t) > 0
+		*t = nil
+		if over {
+			return "the periodic checkpoint works again"
+		}
+		return ""
+	}
+	end := err.Error()
+	end = end[strings.LastIndex(end, ": ")+1:] // how far a rank came before it differs each time
+	words := slices.DeleteFunc(strings.Fields(end), func(w string) bool { return strings.ContainsAny(w, "0123456789") })
+	kind := strings.Join(words, " ")
+	if (*t)[kind] {
+		return ""
+	}
+	if *t == nil {
+		*t = trouble{}
+	}
+	(*t)[kind] = true
+	return fmt.Sprintf("the periodic checkpoint failed, the job goes on: %v", err)
+}
+
+func (inc *incarnation) act(a *ckpt.HeadAction) {
+	switch a.Type {
+	case ckpt.HactFolder:
+		inc.beginFolder()
+	case ckpt.HactCommit:
+		inc.commit(a)
+	case ckpt.HactDiscard:
+		inc.discard(a.Seq)
+	case ckpt.HactDone:
+		inc.answered(&a.Done)
+	case ckpt.HactProgress:
+		if inc.store.phase != a.Info.Phase {
+			inc.store.phase = a.Info.Phase
+			inc.h.verbose("checkpoint: %s", a.Info.Phase)
+		}
+		for _, w := range inc.h.waiters.byID {
+			if w.progress != nil {
+				w.progress(a.Info)
+			}
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package head
+
+import (
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/joblife"
+)
+
+// The head drives the machine of package joblife, which makes every decision. The head feeds it what
+// happens, and does what it says.
+
+// verdict is why the job ends, and with which exit status.
+type verdict = joblife.Verdict
+
+// feed feeds the machine one event and does what it says. Events that come meanwhile are fed
+// afterwards.
+func (h *head) feed(ev joblife.Event) {
+	h.due = append(h.due, ev)
+	if h.stepping {
+		return
+	}
+	h.stepping = true
+	defer func() { h.stepping = false }()
+	for len(h.due) > 0 {
+		ev := h.due[0]
+		h.due = h.due[1:]
+		for _, a := range h.job.Step(ev) {
+			h.do(&a)
+		}
+	}
+}
+
+func (h *head) do(a *joblife.Action) {
+	switch a.Type {
+	case joblife.ActBegin:
+		h.begin(a.Life)
+	case joblife.ActOrder:
+		h.feed(joblife.Event{Type: joblife.EvOrdered, Life: a.Life, Verdict: h.life(a.Life).order()})
+	case joblife.ActSend:
+		inc := h.life(a.Life)
+		inc.gate.passed(a.Msg.Kind)
+		inc.links[a.Agent].out.Send(a.Msg)
+	case joblife.ActKill:
+		h.life(a.Life).links[a.Agent].agent.Kill()
+	case joblife.ActTimer:
+		h.timers[a.Timer] = h.after(time.Duration(a.Millis)*time.Millisecond, func() {
+			delete(h.timers, a.Timer)
+			h.feed(joblife.Event{Type: joblife.EvTimeout, Timer: a.Timer})
+		})
+	case joblife.ActStopTimer:
+		if t := h.timers[a.Timer]; t != nil {
+			t.Stop()
+			delete(h.timers, a.Timer)
+		}
+	case joblife.ActCkpt:
+		h.life(a.Life).act(&a.Ckpt)
+	case joblife.ActConnected:
+		h.connected()
+	case joblife.ActUp:
+		h.allUp(a.Life)
+	case joblife.ActSay:
+		if a.Detail {
+			h.verbose("%s", a.Text)
+		} else {
+			h.say("%s", a.Text)
+		}
+	case joblife.ActChoose:
+		h.choose()
+	case joblife.ActVerdict:
+		if h.result = a.Verdict; h.result == (verdict{Rank: -1}) {
+			h.finished()
+		}
+		h.clean()
+		h.feed(joblife.Event{Type: joblife.EvCleaned})
+	case joblife.ActEnd:
+		h.over = true
+	}
+}
+
+// life returns the incarnation with that number.
+func (h *head) life(n int) *incarnation { return h.lives[n-1] }
+
+// begin begins an incarnation.
+func (h *head) begin(life int) {
+	ev := joblife.Event{Type: joblife.EvBegun, Life: life}
+	inc, err := newIncarnation(h, life, h.next)
+	h.inc = inc
+	h.lives = append(h.lives, inc)
+	if err == nil {
+		err = inc.startAgents()
+	}
+	if err != nil {
+		ev.Verdict = h.verdictOf(err)
+	}
+	ev.Begun = inc.begun()
+	h.feed(ev)
+	if h.prog.IsSource() && !h.prog.Built() && !h.building && err == nil {
+		h.building = true
+		go h.build()
+	}
+}
+
+// build builds the program. It is brought to its end whatever becomes of the incarnation.
+func (h *head) build() {
+	err := h.prog.Build()
+	h.post(func() {
+		h.building = false
+		ev := joblife.Event{Type: joblife.EvProgram}
+		if err != nil {
+			ev.Verdict = h.verdictOf(err)
+		}
+		h.feed(ev)
+	})
+}
+
+// finish ends the job because the user or a command says so: no restart follows.
+func (h *head) finish(v verdict, polite bool) {
+	if h.job != nil {
+		h.feed(joblife.Event{Type: joblife.EvFinish, Verdict: &v, Polite: polite})
+	}
+}
+
+// fail ends an incarnation for a reason of the head's own.
+func (inc *incarnation) fail(v *verdict) {
+	inc.h.feed(joblife.Event{Type: joblife.EvFail, Life: inc.n, Verdict: v, Polite: true})
+}
+
+// step tells the checkpoint machine what the storage has done.
+func (inc *incarnation) step(ev ckpt.HeadEvent) {
+	inc.h.feed(joblife.Event{Type: joblife.EvCkpt, Life: inc.n, Ckpt: ev})
+}

@@ -1,0 +1,229 @@
+// Package head is the process that the user has started, one per job: it starts
+// agents, drives the machine of the job's life, commits snapshots and answers users.
+// Package launch describes the whole.
+package head
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/stdio"
+	"github.com/gorun-mpi/gorun/internal/nofile"
+)
+
+// head runs one job. Its state belongs to the goroutine that runs loop; everybody else posts
+// functions to it.
+type head struct {
+	opt     spec.Options
+	id      string // uuid of the job
+	began   time.Time
+	control *control.Server
+	printer *stdio.Printer
+	stdin   *stdio.Pump
+	prog    program.Program
+	cat     *snapshot.Catalogue
+
+	events chan func()
+	done   chan struct{} // closed when loop has ended
+
+	job      *joblife.Job // makes every decision
+	due      []joblife.Event
+	stepping bool                   // due is being worked on
+	timers   map[uint64]*time.Timer // of job
+	result   verdict                // of the job
+	over     bool                   // nothing of the job is left
+	works    int                    // of the storage, under way
+
+	inc      *incarnation // the present one
+	lives    []*incarnation
+	firstID  uint64             // of the first incarnation, until it is used
+	next     *snapshot.Snapshot // what the next incarnation begins from; nil: from the start
+	commits  int                // snapshots committed so far
+	chain    []commit           // own commits, oldest first, the snapshot started from before them
+	trouble  trouble            // of periodic checkpoints
+	warned   bool               // the user was warned that several ranks write to one file
+	told     bool               // a signal has told it to end
+	building bool               // the program is being built
+	waiters  waiters
+	stdinUp  bool // standard input is being read
+	resume   chan os.Signal
+
+	questions map[uint64]*question // that ranks are being asked, by number
+	asked     uint64               // the number of the last
+}
+
+// Run runs a job to its end and returns gorun's exit status. It has then told the user all there is
+// to know on opt.Stderr.
+func Run(opt spec.Options) int {
+	h := &head{opt: opt, began: time.Now(), events: make(chan func(), 256), done: make(chan struct{}), timers: map[uint64]*time.Timer{}, questions: map[uint64]*question{}}
+	err := h.run()
+	if err != nil {
+		h.say("%v", h.withRemedy(err))
+		return spec.StatusOf(err)
+	}
+	if h.result.Text != "" {
+		h.say("%s", h.result.Text)
+	}
+	return h.result.Code
+}
+
+// verdictOf ends a job with an error.
+func (h *head) verdictOf(err error) *verdict {
+	return &verdict{Code: spec.StatusOf(err), Rank: -1, Text: h.withRemedy(err).Error()}
+}
+
+// withRemedy says what to do about it where the head lacks files.
+func (h *head) withRemedy(err error) error { return nofile.Explain(err, h.opt.OpenFiles(), "") }
+
+func (h *head) run() error {
+	if err := errors.Join(h.opt.SetDefaults(), h.opt.EnoughFiles()); err != nil {
+		return err
+	}
+	if err := h.prog.Find(h.opt.Program, h.opt.Dir); err != nil {
+		return err
+	}
+	h.prog.Name = cmp.Or(h.opt.Name, h.prog.Name)
+	if err := errors.Join(h.writeJobID(""), h.identify(), h.openStore()); err != nil {
+		return err
+	}
+	err := h.noRival()
+	if err != nil {
+		return err
+	}
+	if h.control, err = h.openControl(); err != nil {
+		return err
+	}
+	defer h.control.Close()
+	h.printer = stdio.NewPrinter(h.opt.Stdout, h.opt.Stderr, h.opt.TagOutput)
+	if h.opt.Stdin != nil {
+		h.stdin = stdio.NewPump(h.opt.Stdin, h.inputFailed)
+		defer h.leaveInput()
+		h.sayInput()
+	}
+	stop := h.watchSignals()
+	defer stop()
+	if h.opt.Timeout > 0 {
+		t := time.AfterFunc(h.opt.Timeout, func() {
+			h.printer.Hurry()
+			h.post(h.timeIsOver)
+		})
+		defer t.Stop()
+	}
+	if h.opt.CkptEvery > 0 {
+		t := time.NewTicker(h.opt.CkptEvery)
+		defer t.Stop()
+		go h.tick(t.C, h.periodic)
+	}
+	t := time.NewTicker(h.opt.Heartbeat)
+	defer t.Stop()
+	go h.tick(t.C, func() { h.feed(joblife.Event{Type: joblife.EvTick, Life: h.job.Life(), Slow: proc.Slowness()}) })
+	h.newJob()
+	h.feed(joblife.Event{Type: joblife.EvStart})
+	h.loop()
+	h.unwatch()
+	err = h.printer.Close()
+	for stream, name := range []string{1: "output", 2: "error"} {
+		if n := h.printer.Streams[stream].Dropped; n > 0 {
+			h.say("nobody has read standard %s: %d bytes for it were dropped", name, n)
+		}
+	}
+	return err
+}
+
+// newJob makes the machine.
+func (h *head) newJob() {
+	h.next = h.opt.From
+	h.job = joblife.New(joblife.Config{
+		Size: h.opt.NP, Restarts: h.opt.Restarts, Built: h.prog.Built() || !h.prog.IsSource(), Heartbeat: h.opt.Heartbeat.Milliseconds(),
+		Ckpt: ckpt.HeadConfig{
+			SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery,
+			NativeErr: "it is not known yet whether they can be", // see imageable
+		},
+	})
+}
+
+// identify gives the job its uuid: a new one, or that of the job that goes on.
+func (h *head) identify() error {
+	if h.opt.From != nil {
+		h.id = h.opt.From.Schema.Job
+		return nil
+	}
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return err
+	}
+	h.id = id.String()
+	return nil
+}
+
+func (h *head) loop() {
+	defer close(h.done)
+	for !h.over {
+		f := <-h.events
+		f()
+	}
+	h.waiters.fail("the job has ended")
+}
+
+// clean removes what must not be left. If this process is killed meanwhile, agents do it.
+func (h *head) clean() {
+	if err := errors.Join(h.prog.Remove(), h.control.Remove()); err != nil {
+		h.say("%v", h.withRemedy(err))
+	}
+}
+
+// post hands f to the loop. It is dropped when the loop has ended.
+func (h *head) post(f func()) {
+	select {
+	case h.events <- f:
+	case <-h.done:
+	}
+}
+
+// after posts f in d; the caller may stop the timer.
+func (h *head) after(d time.Duration, f func()) *time.Timer {
+	return time.AfterFunc(d, func() { h.post(f) })
+}
+
+// say tells the user something, one line, in order with the ranks' output (see stdio.Printer).
+func (h *head) say(format string, args ...any) {
+	line := fmt.Sprintf("gorun: "+format+"\n", args...)
+	if h.printer == nil {
+		io.WriteString(h.opt.Stderr, line)
+	} else if !h.printer.Print(stdio.Piece{Rank: -1, Stream: 2, Data: []byte(line), Credit: func(int) {}}) {
+		h.printer.Lastly(line)
+	}
+}
+
+func (h *head) now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+func (h *head) verbose(format string, args ...any) {
+	if h.opt.Verbose {
+		h.say(format, args...)
+	}
+}
+
+// tick posts f at each tick.
+func (h *head) tick(c <-chan time.Time, f func()) {
+	for {
+		select {
+		case <-c:
+			h.post(f)
+		case <-h.done:
+			return
+		}
+	}
+}

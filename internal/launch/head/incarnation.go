@@ -1,0 +1,181 @@
+package head
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/stdio"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// incarnation is one life of a job: its agents, and what storage and restart need to know of it. Its
+// methods run in the head's loop.
+type incarnation struct {
+	h      *head
+	n      int // counted from 1
+	id     uint64
+	secret []byte
+	from   *snapshot.Snapshot
+	chain  []*snapshot.Snapshot // from and what its images build on
+	links  []*link
+	imager string // the back-end that can image the ranks as whole processes; "": none
+	store  storage
+	gate   gate
+	input  inputAt         // where it begins
+	took   *oob.InputState // of the newest capture of rank 0; nil: not known
+}
+
+func newIncarnation(h *head, n int, from *snapshot.Snapshot) (*incarnation, error) {
+	inc := &incarnation{h: h, n: n, from: from, id: h.firstID, secret: make([]byte, 32)}
+	h.firstID = 0
+	if _, err := rand.Read(inc.secret); err != nil {
+		return inc, fmt.Errorf("random numbers: %w", err)
+	}
+	var err error
+	if inc.id == 0 {
+		inc.id, err = newIncarnationID()
+	}
+	return inc, err
+}
+
+func newIncarnationID() (uint64, error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return 0, fmt.Errorf("random numbers: %w", err)
+	}
+	return binary.LittleEndian.Uint64(b[:]), nil
+}
+
+// custody is the first order to an agent: what to remove if the head dies.
+func (inc *incarnation) custody() wire.Order {
+	return wire.Order{Control: exact.String(inc.h.control.Dir), Cleanup: inc.h.prog.Cleanup()}
+}
+
+// startAgents starts the agents.
+func (inc *incarnation) startAgents() error {
+	n := inc.h.opt.Agents
+	for i := range n {
+		l, err := inc.startLink(i, n)
+		if err != nil {
+			return err
+		}
+		inc.links = append(inc.links, l)
+	}
+	return inc.h.recorded(inc)
+}
+
+// begun describes the agents to the machine.
+func (inc *incarnation) begun() joblife.Begun {
+	b := joblife.Begun{Incarnation: inc.id}
+	for _, l := range inc.links {
+		b.Agents = append(b.Agents, joblife.Agent{Host: l.agent.Host(), PID: l.agent.PID(), Ranks: l.ranks})
+	}
+	if inc.wholeFrom() {
+		b.Restore = inc.restoreLimit().Milliseconds()
+	}
+	return b
+}
+
+// share is the ranks of agent i of n: contiguous, as equal as can be.
+func share(i, n, np int) (from, to int) { return i * np / n, (i + 1) * np / n }
+
+// order tells every agent to start its ranks.
+func (inc *incarnation) order() *verdict {
+	if inc.h.cat != nil {
+		inc.h.prog.Hold(inc.program())
+	}
+	if err := errors.Join(inc.imageable(), inc.findChain()); err != nil {
+		return inc.h.verdictOf(err)
+	}
+	for _, l := range inc.links {
+		l.out.Send(oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(l.index), Data: wire.JSON(inc.orderFor(l))})
+	}
+	inc.feed()
+	inc.narrate(firstWord)
+	return nil
+}
+
+// orderFor is the order to one agent to start its ranks.
+func (inc *incarnation) orderFor(l *link) wire.Order {
+	o := &inc.h.opt
+	from, to := l.ranks[0], l.ranks[len(l.ranks)-1]+1
+	ord := inc.custody()
+	ord.SpawnConfig = oob.SpawnConfig{
+		Program: exact.String(inc.program()), Args: append([]string{inc.h.prog.Argv0()}, o.Args...),
+		Dir: exact.String(o.Dir), Env: o.Env, Start: map[int]oob.StartConfig{},
+	}
+	ord.Host = l.agent.Address()
+	ord.Stdin = from == 0 && inc.h.stdin != nil
+	ord.Lines = o.CR != "" && o.Mode() != oob.ModeNative && inc.h.job.RestartsLeft()
+	ord.Interactive = isTerminal(o.Stdout) || isTerminal(o.Stderr)
+	nodes, local := inc.nodes(), inc.local(l)
+	for rank := from; rank < to; rank++ {
+		ord.Ranks = append(ord.Ranks, rank)
+		start := inc.startConfig(rank)
+		start.Nodes, start.Local, start.Crowded = nodes, local, inc.crowded()
+		ord.Start[rank] = start
+	}
+	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
+	if inc.wholeFrom() {
+		ord.Chain = inc.chainOf(from, to)
+		if inc.n == 1 {
+			ord.Held = o.Debug
+		}
+	}
+	return ord
+}
+
+func (inc *incarnation) startConfig(rank int) oob.StartConfig {
+	o := &inc.h.opt
+	c := oob.StartConfig{
+		Job: inc.h.id, Incarnation: inc.id, Rank: rank, Size: o.NP, Secret: inc.secret,
+		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params, Rescue: inc.h.job.RestartsLeft(),
+		Input: rank == 0 && inc.h.stdin != nil && o.CR != "",
+	}
+	if inc.from != nil {
+		c.Image, c.Backend = exact.String(inc.from.ImagePath(rank)), inc.from.Schema.Backend
+	}
+	return c
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// message takes a frame of an agent or, through it, of a rank. It passes on output, input, answers
+// to questions and tails. All else is for the machine.
+func (inc *incarnation) message(l *link, m *oob.Msg) {
+	h := inc.h
+	switch {
+	case m.Kind == oob.Input && h.stdin != nil && inc == h.inc:
+		h.stdin.Give(int(m.A))
+	case m.Kind == oob.Captured && m.From == 0 && h.job.Owns(inc.n, l.index, 0):
+		inc.tookInput(m)
+	case m.Kind == oob.Output && h.job.Owns(inc.n, l.index, int(m.From)):
+		inc.output(l, m)
+	case m.Kind == oob.Seen && h.job.Owns(inc.n, l.index, int(m.From)):
+		inc.seen(m)
+	case m.Kind == oob.Tail && h.job.Owns(inc.n, l.index, int(m.From)):
+		inc.tail(m)
+	}
+	h.feed(joblife.Event{Type: joblife.EvFrame, Life: inc.n, Agent: l.index, Msg: *m})
+}
+
+func (inc *incarnation) output(l *link, m *oob.Msg) {
+	if m.A < 1 || m.A > 2 || len(m.Data) == 0 {
+		return
+	}
+	inc.h.printer.Print(stdio.Piece{Rank: m.From, Stream: int(m.A), Data: m.Data, Credit: func(n int) {
+		l.out.Send(oob.Msg{Kind: oob.Output, From: oob.Head, To: oob.AgentAddr(l.index), A: uint64(n)})
+	}})
+}

@@ -1,0 +1,101 @@
+package head
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/native"
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+)
+
+// writerImager is a back-end whose images have one output file each.
+type writerImager struct {
+	whole.Imager
+	files []string
+}
+
+func (w *writerImager) Name() string                           { return "writer" }
+func (w *writerImager) Outputs(image string) ([]string, error) { return w.files, nil }
+func (w *writerImager) Shared(images []string) error {
+	if len(w.files) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s, of %d images", w.files[0], len(images))
+}
+
+// A snapshot that cannot be restarted because of what its ranks write to is told of
+// when it is taken.
+func TestSharedOutputs(t *testing.T) {
+	w := writer
+	w.files = nil
+	s := &snapshot.Snapshot{Schema: &snapshot.Schema{Sequence: 7, NP: 2, Backend: "writer", Images: make([]snapshot.Image, 2)}}
+	if warn := spec.SharedOutputs(s); warn != "" {
+		t.Errorf("nothing is shared: %q", warn)
+	}
+	w.files = []string{"/data/log"}
+	if warn := spec.SharedOutputs(s); !strings.Contains(warn, "snapshot 7") || !strings.Contains(warn, "/data/log, of 2 images") {
+		t.Errorf("%q", warn)
+	}
+	s.Schema.Backend = wire.BackendSelf
+	if warn := spec.SharedOutputs(s); warn != "" {
+		t.Errorf("portable images: %q", warn)
+	}
+}
+
+// writer is registered for good: a back-end cannot be taken back.
+var writer = &writerImager{}
+
+func init() {
+	whole.Register(native.Imager{}) // the default
+	whole.Register(writer)
+}
+
+// A restart is refused while the job still runs here, by name of what it writes to.
+func TestNoRival(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	w := writer
+	w.files = nil
+	from := &snapshot.Snapshot{Schema: &snapshot.Schema{Job: "job-1", NP: 2, Backend: "writer", Images: make([]snapshot.Image, 2)}}
+	h := &head{id: "job-1", opt: spec.Options{From: from, Files: whole.FilesRefuse}}
+	try := func(record *control.Record) error {
+		t.Helper()
+		dir, lock, err := control.NewFolder(control.ControlRoot(), "life")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(filepath.Dir(dir))
+		defer lock.Close()
+		if err := record.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		return h.noRival()
+	}
+	other := &control.Record{Job: "job-1", Incarnation: "life", PID: 1}
+	if err := try(other); err != nil {
+		t.Errorf("without an output file: %v", err)
+	}
+	w.files = []string{"/data/log"}
+	err := try(other)
+	if err == nil {
+		t.Fatal("not refused")
+	}
+	for _, want := range []string{"job-1", "pid 1", "/data/log", "gorun kill job-1", "-files copy"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q lacks %q", err, want)
+		}
+	}
+	if err := try(&control.Record{Job: "job-2", PID: 1}); err != nil {
+		t.Errorf("another job: %v", err)
+	}
+	h.opt.Files = whole.FilesKeep
+	if err := try(other); err != nil {
+		t.Errorf("with -files keep: %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+package head
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// openControl makes the control folder and listens.
+func (h *head) openControl() (*control.Server, error) {
+	name, err := newIncarnationID()
+	if err != nil {
+		return nil, err
+	}
+	h.firstID = name
+	rec := control.Record{
+		Job: h.id, Incarnation: wire.ID(name), PID: os.Getpid(), Host: wire.Hostname(), NP: h.opt.NP, Agents: h.opt.Agents,
+		CR: h.opt.CR, Program: exact.String(h.prog.Name), Args: h.opt.Args, Dir: exact.String(h.opt.Dir), CkptDir: exact.String(h.opt.CkptDir),
+		Started: h.began, Cleanup: h.prog.Cleanup(), Version: launcher.Version,
+	}
+	if h.opt.From != nil {
+		rec.Parent = exact.String(h.opt.From.SchemaPath())
+	}
+	return control.Open(rec, func(q *control.Request, replies chan control.Reply) {
+		h.post(func() { h.serve(q, replies) })
+	}, h.done)
+}
+
+// recorded writes the present incarnation into the job's record.
+func (h *head) recorded(inc *incarnation) error {
+	return h.control.Update(func(r *control.Record) {
+		r.Incarnation, r.Restarts = wire.ID(inc.id), h.job.Restarts()
+		if inc.from != nil {
+			r.Parent = exact.String(inc.from.SchemaPath())
+		}
+	})
+}
+
+// serve runs one request in the loop. Exactly one reply without progress
+// follows, at the latest when the job ends.
+func (h *head) serve(q *control.Request, replies chan control.Reply) {
+	last := func(r control.Reply) {
+		select {
+		case replies <- r:
+		default: // full of progress that nobody reads: the client is gone
+		}
+	}
+	if h.inc == nil || q.Incarnation != wire.ID(h.inc.id) {
+		last(control.Reply{Error: "the job was restarted meanwhile: try again"})
+		return
+	}
+	switch q.Verb {
+	case "status":
+		if q.Waits {
+			h.statusWithWaits(func(s *control.Status) { last(control.Reply{Status: s}) })
+			return
+		}
+		s := h.status()
+		last(control.Reply{Status: &s})
+	case "stacks":
+		for _, rank := range q.Ranks {
+			if rank < 0 || rank >= h.opt.NP {
+				last(control.Reply{Error: fmt.Sprintf("there is no rank %d, they are 0 to %d", rank, h.opt.NP-1)})
+				return
+			}
+		}
+		h.stacks(q.Ranks, func(all []control.RankStacks) { last(control.Reply{Stacks: all}) })
+	case "kill":
+		h.printer.Hurry()
+		h.waiters.onEnd(func() { last(control.Reply{Done: &control.DoneReply{}}) })
+		h.finish(verdict{Code: spec.ExitSignalBase + 15, Rank: -1, Text: "ended by gorun kill"}, !q.Now)
+	case "checkpoint":
+		phase := ""
+		h.request(ckptRequest{
+			stop: q.Stop, timeout: time.Duration(q.TimeoutMS) * time.Millisecond,
+			progress: func(p ckpt.ProgressInfo) {
+				// A slow client sees every phase but fewer steps, and room is
+				// left for the outcome.
+				if n := len(replies); n < cap(replies)/2 || p.Phase != phase && n < cap(replies)-1 {
+					phase = p.Phase
+					replies <- control.Reply{Progress: &p}
+				}
+			},
+			done: func(r *control.Report, err error) {
+				if err != nil {
+					last(control.Reply{Error: err.Error()})
+					return
+				}
+				last(control.Reply{Done: &control.DoneReply{Report: r}})
+			},
+		})
+	default:
+		last(control.Reply{Error: fmt.Sprintf("verb %q is not known to version %s", q.Verb, launcher.Version)})
+	}
+}
+
+func (h *head) status() control.Status {
+	s := control.Status{
+		Job: h.id, Incarnation: wire.ID(h.inc.id), State: h.job.State(), PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
+		Program: exact.String(h.prog.Name), Args: h.opt.Args, Started: h.began, Restarts: h.job.Restarts(),
+		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
+		Last: h.inc.store.last, Transports: h.job.Transports(),
+	}
+	if n := len(h.chain); n > 0 {
+		s.Snapshot = exact.String(h.chain[n-1].snap.SchemaPath())
+	}
+	for rank := range h.opt.NP {
+		r := h.job.Rank(rank)
+		s.Ranks = append(s.Ranks, control.RankStatus{Rank: rank, PID: r.PID, Agent: r.Agent, Host: r.Host, State: r.Phase.String()})
+	}
+	return s
+}

@@ -1,0 +1,323 @@
+package head
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// storage is the state of an incarnation's snapshots. Goroutines work on the disk and post their
+// results to the loop.
+type storage struct {
+	phase   string // of the running attempt, "" without one
+	pending map[int]*pending
+	last    *control.Report // of the newest checkpoint
+}
+
+// pending is a snapshot being written.
+type pending struct {
+	*snapshot.Pending
+	keep  func() error // stores the program beside it, once
+	early bool         // keep was begun with the snapshot
+}
+
+// commit is a committed snapshot of this job's own chain: one that this head
+// took, or the one that it started from.
+type commit struct {
+	snap *snapshot.Snapshot
+	hold *snapshot.Hold // keeps it from being pruned; nil: it may go
+	warn string         // why it is of no use as things are, or ""
+
+	input inputAt
+}
+
+// openStore opens the catalogue of snapshots and takes hold of the one that
+// the job starts from.
+func (h *head) openStore() error {
+	if h.opt.CR == "" && h.opt.From == nil {
+		return nil
+	}
+	var err error
+	if h.cat, err = snapshot.Open(h.opt.CkptDir); err != nil {
+		return err
+	}
+	if h.opt.CR != "" {
+		if err := writable(h.opt.CkptDir); err != nil {
+			h.say("warning: checkpoints will fail, no snapshot can be stored in %s: %v; choose another folder with -ckpt-dir", h.opt.CkptDir, err)
+		}
+	}
+	if from := h.opt.From; from != nil {
+		hold, err := from.Hold()
+		if err != nil {
+			return err
+		}
+		h.chain = []commit{{snap: from, hold: hold, input: beginning(from)}}
+	}
+	return nil
+}
+
+// writable finds out whether snapshots can be stored, before the first checkpoint, which may be
+// hours away. It makes nothing: a job may never need the folder.
+func writable(dir string) error {
+	for {
+		st, err := os.Stat(dir)
+		parent := filepath.Dir(dir)
+		switch {
+		case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)) && parent != dir:
+			dir = parent // would be made
+			continue
+		case err != nil:
+			return err
+		case !st.IsDir():
+			return fmt.Errorf("%s is not a folder", dir)
+		}
+		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			return fmt.Errorf("%s is not writable: %w", dir, err)
+		}
+		return nil
+	}
+}
+
+// work runs f outside the loop and done, with its result, in it. The incarnation is not over before
+// that.
+func work[T any](inc *incarnation, f func() (T, error), done func(T, error)) {
+	h := inc.h
+	storing := func(n int) {
+		h.works += n
+		h.feed(joblife.Event{Type: joblife.EvStoring, Works: h.works})
+	}
+	storing(+1)
+	go func() {
+		v, err := f()
+		h.post(func() {
+			done(v, err)
+			storing(-1)
+		})
+	}()
+}
+
+func (inc *incarnation) beginFolder() {
+	h := inc.h
+	work(inc, func() (*snapshot.Pending, error) { return h.cat.Begin(h.id) }, func(p *snapshot.Pending, err error) {
+		if err != nil {
+			inc.step(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: h.withRemedy(err).Error()})
+			return
+		}
+		if inc.store.pending == nil {
+			inc.store.pending = map[int]*pending{}
+		}
+		inc.store.pending[p.Seq] = inc.keepEarly(p)
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvFolder, Folder: p.Dir, Seq: p.Seq})
+	})
+}
+
+// keepEarly has the program stored while the ranks are imaged, if it is certain
+// that their images will need it.
+func (inc *incarnation) keepEarly(s *snapshot.Pending) *pending {
+	p := &pending{Pending: s, early: inc.h.opt.Mode() == oob.ModeNative}
+	p.keep = sync.OnceValue(func() error { return inc.h.prog.Keep(s) })
+	if p.early { // an error is told by the commit
+		work(inc, func() (struct{}, error) { return struct{}{}, p.keep() }, func(struct{}, error) {})
+	}
+	return p
+}
+
+// Discard waits for what was begun.
+func (p *pending) Discard() error {
+	if p.early {
+		p.keep()
+	}
+	return p.Pending.Discard()
+}
+
+func (inc *incarnation) discard(seq int) {
+	p := inc.store.pending[seq]
+	if p == nil {
+		return
+	}
+	delete(inc.store.pending, seq)
+	work(inc, func() (struct{}, error) { return struct{}{}, p.Discard() }, func(_ struct{}, err error) {
+		if err != nil {
+			inc.h.say("%v; gorun snapshots removes it later", err)
+		}
+	})
+}
+
+// commit makes the snapshot whole. It is brought to its end, whatever happens to the ranks
+// meanwhile.
+func (inc *incarnation) commit(a *ckpt.HeadAction) {
+	h, seq, images := inc.h, a.Seq, a.Images
+	p := inc.store.pending[seq]
+	schema, warned, input := inc.schema(a.Mode, images), h.warned, inc.inputNow(a.Mode)
+	work(inc, func() (c commit, err error) {
+		if schema.Program.Digest, err = h.prog.Sum(); err != nil {
+			return c, err
+		}
+		if a.Mode == oob.ModeSelf {
+			schema.Point, err = pointOf(p.Pending, images)
+		} else {
+			err = p.keep()
+		}
+		if err != nil {
+			return c, err
+		}
+		c.snap, c.hold, err = p.Commit(schema)
+		c.input = input
+		if err == nil && !warned && h.opt.Files == whole.FilesRefuse {
+			c.warn = spec.SharedOutputs(c.snap)
+		}
+		return c, err
+	}, func(c commit, err error) {
+		if err != nil {
+			inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitFailed, Err: h.withRemedy(err).Error()})
+			return
+		}
+		delete(inc.store.pending, seq)
+		h.committed(c)
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitted})
+		inc.prune()
+	})
+}
+
+// committed makes c the newest of the chain; the one before may be pruned.
+func (h *head) committed(c commit) {
+	for i := range h.chain {
+		h.chain[i].hold.Release()
+		h.chain[i].hold = nil
+	}
+	h.chain = append(h.chain, c)
+	h.keepInput()
+	h.commits++
+	h.verbose("checkpoint: committed %s", c.snap.SchemaPath())
+	if c.warn != "" {
+		h.warned = true
+		h.say("%s", c.warn)
+	}
+}
+
+// finished notes that the job has ended well, so that "latest" no longer means it.
+func (h *head) finished() {
+	if len(h.chain) == 0 {
+		return
+	}
+	if err := h.chain[len(h.chain)-1].snap.Finish(); err != nil {
+		h.say("gorun restart latest may go on from this job although it has finished: %v", err)
+	}
+}
+
+// prune removes old snapshots, and what crashes left, after a commit.
+func (inc *incarnation) prune() {
+	h := inc.h
+	if h.opt.Keep == 0 {
+		return
+	}
+	work(inc, func() (snapshot.Pruned, error) {
+		p, err := h.cat.PruneChecked(h.id, h.opt.Keep)
+		_, serr := h.cat.Sweep(h.id)
+		return p, errors.Join(err, serr)
+	}, func(p snapshot.Pruned, err error) {
+		if err != nil {
+			h.say("-keep: %v", err)
+		}
+		h.chain = slices.DeleteFunc(h.chain, func(c commit) bool { return slices.Contains(p.Removed, c.snap.Schema.Sequence) })
+		h.keepInput()
+	})
+}
+
+// schema describes the snapshot that is being taken, without what takes time
+// to find out.
+func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Schema {
+	o := &inc.h.opt
+	s := snapshot.Schema{
+		Incarnation: wire.ID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: wire.BackendSelf, CR: o.CR, Transport: strings.Join(inc.h.job.Transports().Names(), ","),
+		RPI: o.RPI, Params: keptParams(o.Params),
+		Gate:  int64(inc.gate.so()),
+		Input: inc.inputRead(), Plan: o.Plan,
+		Program: snapshot.Program{Path: inc.h.prog.Name, Dir: o.Dir, Args: o.Args, Env: allowedEnv(o.Env, o.KeepEnv)},
+	}
+	if mode == oob.ModeNative {
+		s.Backend = spec.ImagerName(o.CR)
+	}
+	if inc.from != nil {
+		f := inc.from.Schema
+		s.Lineage = append(slices.Clone(f.Lineage), snapshot.Ancestor{Incarnation: f.Incarnation, Sequence: f.Sequence})
+	}
+	for rank, im := range images {
+		r := inc.h.job.Rank(rank)
+		s.Placement = append(s.Placement, snapshot.Placement{Rank: rank, Agent: r.Agent, Host: r.Host})
+		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec, Base: im.Base, Raw: im.Raw, Pause: im.Pause})
+	}
+	return s
+}
+
+// keptParams picks what a snapshot keeps of a job's parameters: all but those that
+// say where its ranks are, which a restart is told anew.
+func keptParams(params map[string]string) map[string]string {
+	kept := map[string]string{}
+	for name, value := range params {
+		if !strings.HasPrefix(name, "job.") {
+			kept[name] = value
+		}
+	}
+	return kept
+}
+
+// pointOf reads the number of the Point from the first image.
+func pointOf(p *snapshot.Pending, images []oob.ImageInfo) (uint64, error) {
+	r, err := image.Open(p.Dir + "/" + images[0].File)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return r.Meta().Point, nil
+}
+
+// envAllowed are the variables that a snapshot keeps: they change what a
+// program computes or prints, tell no secret and mean the same elsewhere.
+var envAllowed = []string{"LANG", "LANGUAGE", "TZ", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "OMP_NUM_THREADS"}
+
+// allowedEnv picks what a snapshot keeps of an environment; keep names more.
+func allowedEnv(env, keep []string) []string {
+	var kept []string
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(envAllowed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(keep, name) {
+			kept = append(kept, kv)
+		}
+	}
+	return kept
+}
+
+// answered answers a request. The last checkpoint of a job ends it.
+func (inc *incarnation) answered(d *ckpt.Done) {
+	h := inc.h
+	if d.Err != "" {
+		inc.store.phase = ""
+		h.verbose("checkpoint: failed: %s", d.Err)
+		h.waiters.answer(d.ID, nil, errors.New(d.Err))
+		return
+	}
+	inc.store.phase = ""
+	inc.store.last = h.report(d)
+	h.waiters.answer(d.ID, inc.store.last, nil)
+	if d.Stop {
+		h.finish(verdict{Code: *h.opt.CkptExit, Rank: -1, Text: fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: gorun restart %s", h.id, inc.store.last.Schema)}, false)
+	}
+}

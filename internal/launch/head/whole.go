@@ -1,0 +1,133 @@
+package head
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// The head's part in images of whole processes: whether they can be made, what a restart from them
+// needs, and how long it may take.
+
+// imageable finds out whether the program, which has been built by now, can be imaged from outside.
+// A job that insists on it does not start otherwise.
+func (inc *incarnation) imageable() error {
+	o := &inc.h.opt
+	name := spec.ImagerName(o.CR)
+	if name == "" {
+		return nil
+	}
+	code, err := spec.CanImage(name, inc.program())
+	if err == nil {
+		inc.imager = name
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvNative})
+		return nil
+	}
+	inc.step(ckpt.HeadEvent{Type: ckpt.HvNative, Err: err.Error()})
+	if o.CR == spec.CRAuto {
+		inc.h.verbose("whole processes cannot be imaged, only what programs register (package cr): %v", err)
+		return nil
+	}
+	return spec.WithStatus(code, fmt.Errorf("-cr=%s: %w", o.CR, err))
+}
+
+// wholeFrom reports whether an incarnation begins with images of whole processes.
+func (inc *incarnation) wholeFrom() bool {
+	return inc.from != nil && inc.from.Schema.Backend != wire.BackendSelf
+}
+
+// program is the path of what the ranks execute. An image of a whole process
+// goes on in the very executable that it was made from.
+func (inc *incarnation) program() string {
+	if inc.wholeFrom() {
+		return inc.from.ProgramPath()
+	}
+	return inc.h.prog.Path
+}
+
+// findChain finds the snapshots that the incarnation's first images build on.
+func (inc *incarnation) findChain() (err error) {
+	if inc.wholeFrom() {
+		inc.chain, err = inc.from.Chain()
+	}
+	return err
+}
+
+// chainOf lists, for some ranks, the images that their images build on.
+func (inc *incarnation) chainOf(from, to int) map[int]map[int]exact.String {
+	all := map[int]map[int]exact.String{}
+	for rank := from; rank < to; rank++ {
+		all[rank] = map[int]exact.String{}
+		for _, s := range inc.chain[1:] {
+			all[rank][s.Schema.Sequence] = exact.String(inc.from.BasePath(rank, s.Schema.Sequence))
+		}
+	}
+	return all
+}
+
+const (
+	comeBackLimit = time.Minute
+	slowestRead   = 20 << 20 // bytes a second
+)
+
+// restoreLimit is how long a restart from images of whole processes may go
+// without progress.
+func (inc *incarnation) restoreLimit() time.Duration {
+	var most uint64
+	for _, im := range inc.from.Schema.Images {
+		most += im.Raw
+	}
+	return comeBackLimit + time.Duration(most/slowestRead)*time.Second
+}
+
+// gate measures for how long nobody could send a message.
+type gate struct {
+	closed time.Time
+	took   time.Duration // of the newest attempt
+}
+
+// passed looks at a frame that the machine sends.
+func (g *gate) passed(k oob.Kind) {
+	switch k {
+	case oob.Close:
+		if g.closed.IsZero() {
+			g.closed, g.took = time.Now(), 0
+		}
+	case oob.Open, oob.Commit, oob.Revert:
+		if !g.closed.IsZero() {
+			g.took, g.closed = time.Since(g.closed), time.Time{}
+		}
+	}
+}
+
+// so is for how long the gate has been closed up to now.
+func (g *gate) so() time.Duration {
+	if !g.closed.IsZero() {
+		return time.Since(g.closed)
+	}
+	return g.took
+}
+
+// report describes the snapshot that was committed last.
+func (h *head) report(d *ckpt.Done) *control.Report {
+	c := h.chain[len(h.chain)-1]
+	s := c.snap
+	r := &control.Report{
+		Schema: exact.String(s.SchemaPath()), Sequence: s.Schema.Sequence, Backend: s.Schema.Backend, Ranks: s.Schema.NP,
+		Base: d.Base, Bytes: s.Bytes(), Pause: d.Pause, Gate: time.Duration(s.Schema.Gate), Notes: d.Notes,
+		Took: time.Since(h.waiters.byID[d.ID].began),
+	}
+	for _, im := range s.Schema.Images {
+		r.Memory += im.Raw
+	}
+	if c.warn != "" {
+		r.Notes = append(r.Notes, c.warn)
+	}
+	return r
+}

@@ -1,0 +1,81 @@
+package head
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// The gate is closed from the first order to close to the first to open, or to
+// the end of an attempt that never opens it.
+func TestGate(t *testing.T) {
+	for _, end := range []oob.Kind{oob.Open, oob.Commit, oob.Revert} {
+		var g gate
+		g.passed(oob.Close)
+		began := g.closed
+		g.passed(oob.Close)
+		if g.closed != began || g.so() <= 0 {
+			t.Errorf("closed at %v, then at %v", began, g.closed)
+		}
+		g.passed(end)
+		took := g.took
+		g.passed(oob.Commit)
+		if took <= 0 || g.took != took || g.so() != took {
+			t.Errorf("%v, then %v", took, g.took)
+		}
+	}
+}
+
+func TestCanImage(t *testing.T) {
+	if _, err := spec.CanImage("nosuch", "/bin/true"); err == nil || !strings.Contains(err.Error(), "it has: native") {
+		t.Errorf("%v", err)
+	}
+	by, err := whole.Find(whole.Default())
+	if err != nil || by.Supported() != nil {
+		t.Skip("native images do not work here")
+	}
+	if code, err := spec.CanImage(whole.Default(), "/bin/true"); code != spec.ExitCannotExec || err == nil {
+		t.Errorf("of /bin/true: %d %v", code, err)
+	}
+	h := &head{opt: spec.Options{NP: 1, CR: whole.Default()}, prog: program.Program{Path: "/bin/true"}}
+	h.newJob()
+	inc := &incarnation{h: h, n: 1}
+	if err := inc.imageable(); err == nil || spec.StatusOf(err) != spec.ExitCannotExec {
+		t.Errorf("-cr=native of /bin/true: %v", err)
+	}
+	inc.h.opt.CR = spec.CRAuto
+	if err := inc.imageable(); err != nil || inc.imager != "" {
+		t.Errorf("-cr=auto of /bin/true: %v, %q", err, inc.imager)
+	}
+}
+
+// scarce is a Manager that can start nothing.
+type scarce struct{ launcher.Manager }
+
+var errScarce = errors.New("too many open files")
+
+func (scarce) Start(int, int) (launcher.Agent, error) { return nil, errScarce }
+
+// A job whose agents cannot be started ends with the reason.
+func TestNoAgents(t *testing.T) {
+	h := &head{
+		opt:    spec.Options{NP: 2, Agents: 1, Manager: scarce{}},
+		events: make(chan func(), 16), done: make(chan struct{}),
+		control: &control.Server{Dir: filepath.Join(t.TempDir(), "root", "job")}, timers: map[uint64]*time.Timer{},
+	}
+	h.newJob()
+	h.feed(joblife.Event{Type: joblife.EvStart})
+	if !h.over || h.result.Code != spec.ExitFailed || h.result.Text != errScarce.Error() {
+		t.Errorf("over %v: %+v", h.over, h.result)
+	}
+}

@@ -1,0 +1,146 @@
+// Package proc reads what the system tells of processes, and ends children of this one.
+package proc
+
+import (
+	"bufio"
+	"bytes"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Stat is what is used of /proc/PID/stat.
+type Stat struct {
+	State byte
+	PPID  int
+}
+
+// ReadStat reads it; false if there is no such process.
+func ReadStat(pid int) (st Stat, ok bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return st, false
+	}
+	return ParseStat(b)
+}
+
+// ParseStat starts behind the program's name, which may hold any character.
+func ParseStat(b []byte) (st Stat, ok bool) {
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 {
+		return st, false
+	}
+	f := bytes.Fields(b[i+1:])
+	if len(f) < 2 {
+		return st, false
+	}
+	ppid, err := strconv.Atoi(string(f[1]))
+	return Stat{State: f[0][0], PPID: ppid}, err == nil
+}
+
+// Signal finds a signal by its name, with or without SIG, or its number.
+func Signal(s string) (syscall.Signal, bool) {
+	if n, err := strconv.Atoi(s); err == nil {
+		return syscall.Signal(n), n > 0 && n < 65
+	}
+	s = strings.ToUpper(s)
+	if !strings.HasPrefix(s, "SIG") {
+		s = "SIG" + s
+	}
+	sig := unix.SignalNum(s)
+	return sig, sig != 0
+}
+
+// Wait reaps one child that is known to have ended or to end at once.
+func Wait(pid int) syscall.WaitStatus {
+	var ws syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &ws, 0, nil)
+		if err != syscall.EINTR {
+			return ws
+		}
+	}
+}
+
+// Children lists the children of this process, dead but unreaped ones too.
+func Children() []int {
+	var pids []int
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, t := range tasks {
+		b, err := os.ReadFile("/proc/self/task/" + t.Name() + "/children")
+		if os.IsNotExist(err) {
+			if _, err := os.Stat("/proc/self/task/" + t.Name()); err == nil {
+				return childrenByScan() // a kernel without that file
+			}
+			continue // the thread ended
+		}
+		for _, f := range bytes.Fields(b) {
+			if pid, err := strconv.Atoi(string(f)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// childrenByScan does the same by looking at every process.
+func childrenByScan() []int {
+	var pids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if st, ok := ReadStat(pid); ok && st.PPID == os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Value reads a line "NAME   123 kB"; 0 if it is not there.
+func Value(file, name string) uint64 {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
+		if f := strings.Fields(s.Text()); len(f) >= 2 && f[0] == name {
+			kb, _ := strconv.ParseUint(f[1], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// Slowness is how many times as long a process takes as on an idle machine, at least 1. It is the
+// number of processes that want to run for each processor.
+func Slowness() float64 {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 1
+	}
+	return slowness(b, runtime.NumCPU())
+}
+
+// slowness uses the number of processes that want to run now, and its mean over a minute.
+func slowness(loadavg []byte, processors int) float64 {
+	f := bytes.Fields(loadavg)
+	if len(f) < 4 {
+		return 1
+	}
+	now, _, _ := strings.Cut(string(f[3]), "/")
+	most := 0.0
+	for _, s := range []string{string(f[0]), now} {
+		if n, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
+			most = max(most, n)
+		}
+	}
+	return max(1, most/float64(processors))
+}

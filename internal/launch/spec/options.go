@@ -1,0 +1,190 @@
+// Package spec is what is to be run and how: the options of a job, those that come from
+// a snapshot, and whether this machine can do it, all before anything is started.
+package spec
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/nofile"
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// Options say what to run and how. The zero value of a field means its default.
+type Options struct {
+	NP      int              // number of ranks, at least 1
+	Program string           // as the user gave it: a name in PATH, an executable, or a folder with a Go main package
+	Name    string           // what the program is called, if not by Program
+	Args    []string         // arguments after the program's name
+	Dir     string           // working folder of the ranks, default: the current one
+	Env     []string         // environment of the ranks, default: this process's
+	RPI     []string         // transports by preference, empty: the library's default
+	Agents  int              // number of agents, default 1
+	Manager launcher.Manager // starts the agents
+
+	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
+	CkptDir       string         // where snapshots go
+	CkptEvery     time.Duration  // a checkpoint this often; 0: never by itself
+	CkptCodec     string         // codec of images: none, snappy or zstd
+	FullEvery     int            // of so many images of a whole process at least one is full; 1: all are; default 8
+	CkptOnSignal  syscall.Signal // checkpoint and stop when the head gets this; 0: none
+	CkptExit      *int           // exit status of a job that was checkpointed and stopped; nil: ExitCheckpointed
+	Restarts      int            // how many times a job that lost a rank or agent is started again
+	Keep          int            // snapshots kept of this job; 0: all
+	Timeout       time.Duration  // the job is ended after this; 0: never
+	JobIDFile     string         // gets the job's id when all ranks are up
+	TagOutput     bool           // prefix lines of the ranks with [rank]
+	Verbose       bool           // say what the launcher does
+	Params        map[string]string
+	Plan          map[string]string  // kept in snapshots for whoever restarts the job, see snapshot.Schema
+	KeepEnv       []string           // names of variables that snapshots keep beside the usual ones
+	From          *snapshot.Snapshot // restart: the snapshot to start from, see FromSnapshot; nil: from the start
+	Files         whole.FilesPolicy  // restart of whole processes: what becomes of files they were writing to
+	Debug         []int              // restart of whole processes: ranks that are held for a debugger
+	Heartbeat     time.Duration      // between two pings to an agent; default 5 s
+	SparseFrom    int                // ranks from which the sparse bookmark exchange is used; 0: the default
+	HandleSignals bool               // forward this process's signals to the ranks
+
+	Stdin          io.Reader // for rank 0; nil: nothing
+	Stdout, Stderr io.Writer
+}
+
+// ParamNodes is the entry of Options.Params that says what counts as a node:
+// "hosts", the default, are machines; "agents" make every agent a node of its
+// own, so that its ranks speak with those of others as between machines.
+const ParamNodes = "job.nodes"
+
+// Parameter describes an entry of Options.Params that is the launcher's own.
+type Parameter struct {
+	Name, Default string
+	Doc           string // one line
+}
+
+// Parameters lists them, for gorun info.
+func Parameters() []Parameter {
+	all := []Parameter{
+		{ParamNodes, "hosts", "what counts as a node: hosts, or agents, so that with -agents N messages on one machine go as between N"},
+	}
+	for _, c := range coll.Collectives {
+		all = append(all, Parameter{coll.Prefix + c.Name, c.Rules, fmt.Sprintf("algorithm by ranks, bytes and place, before those built in; known are %v", c.Algorithms)})
+	}
+	return all
+}
+
+// checkParams refuses what nobody would understand.
+func checkParams(given map[string]string) error {
+	for name, value := range given {
+		switch {
+		case !utf8.ValidString(name + value): // they travel as text
+			return WithStatus(ExitUsage, fmt.Errorf("-param %q=%q: not UTF-8", name, value))
+		case name == ParamNodes && value != "hosts" && value != "agents":
+			return WithStatus(ExitUsage, fmt.Errorf("-param %s=%s: known are hosts and agents", name, value))
+		case strings.HasPrefix(name, "job.") && name != ParamNodes:
+			return WithStatus(ExitUsage, fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name))
+		}
+	}
+	if _, err := coll.BuiltIn().With(given); err != nil {
+		return WithStatus(ExitUsage, err)
+	}
+	return nil
+}
+
+// Defaults.
+const (
+	defaultHeartbeat  = 5 * time.Second
+	defaultSparseFrom = 16
+	DefaultFullEvery  = 8
+)
+
+// perAgent is how many ranks the agent with the most of them has.
+func (o *Options) perAgent() int { return (o.NP + o.Agents - 1) / o.Agents }
+
+// OpenFiles is how many descriptors gorun and its agents need, about.
+func (o *Options) OpenFiles() int { return max(nofile.OfHead(o.Agents), nofile.OfAgent(o.perAgent())) }
+
+// EnoughFiles refuses to begin a job for which they certainly do not suffice.
+func (o *Options) EnoughFiles() error {
+	least := max(12+2*o.Agents, 12+4*o.perAgent())
+	if nofile.Limit() >= uint64(least) {
+		return nil
+	}
+	or := ""
+	if o.perAgent() > 1 {
+		or = wire.MoreAgents
+	}
+	return fmt.Errorf("%d ranks cannot be run: %s", o.NP, nofile.Remedy(o.OpenFiles(), or))
+}
+
+// SetDefaults fills in what was left open, and refuses what cannot be meant.
+func (o *Options) SetDefaults() error {
+	if o.NP < 1 {
+		o.NP = 1
+	}
+	if o.Agents < 1 {
+		o.Agents = 1
+	}
+	if o.Agents > o.NP {
+		o.Agents = o.NP
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = defaultHeartbeat
+	}
+	if o.SparseFrom <= 0 {
+		o.SparseFrom = defaultSparseFrom
+	}
+	if o.FullEvery <= 0 {
+		o.FullEvery = DefaultFullEvery
+	}
+	if o.Files == "" {
+		o.Files = whole.FilesRefuse
+	}
+	if o.CkptExit == nil {
+		code := ExitCheckpointed
+		o.CkptExit = &code
+	}
+	if o.CkptCodec == "" {
+		o.CkptCodec = "none"
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
+	}
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	if o.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		o.Dir = dir
+	}
+	return checkParams(o.Params)
+}
+
+// Exit statuses of gorun's own. A rank that fails passes its own status on:
+// the exit code, or 128 plus the signal that killed it.
+const (
+	ExitOK     = 0
+	ExitFailed = 1 // gorun could not do what it was asked, or an agent was lost
+	ExitUsage  = 2 // wrong flags or arguments
+	// ExitCheckpointed is that of a job that was checkpointed and stopped, so that a
+	// script tells it from one that has finished. It is EX_TEMPFAIL of sysexits.h,
+	// "not now, try again later": what asks a batch system to run the job again.
+	ExitCheckpointed = 75
+	ExitTimeout      = 124 // -timeout ran out
+	ExitCannotExec   = 126 // PROGRAM is there but cannot be run
+	ExitNotFound     = 127 // PROGRAM was not found
+	ExitSignalBase   = 128 // plus the signal
+)

@@ -1,0 +1,72 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+)
+
+// FromSnapshot completes the options of a restart. The job, its size, program, arguments and
+// environment come from the snapshot. So do its transports (RPI may be empty and not nil: the
+// default) and parameters, unless the options name others. program may name another executable or
+// folder, followed by other arguments. The snapshot is one that Sound has returned.
+func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
+	whole := s.Schema.Backend != wire.BackendSelf
+	switch {
+	case whole && len(program) > 0:
+		return fmt.Errorf("%s holds images of whole processes: they go on in the executable that was kept with it, with the arguments they had; no other PROGRAM can be given", s.SchemaPath())
+	case !whole && len(o.Debug) > 0:
+		return errNoDebug
+	}
+	for _, rank := range o.Debug {
+		if rank < 0 || rank >= s.Schema.NP {
+			return fmt.Errorf("-debug %d: the snapshot has ranks 0 to %d", rank, s.Schema.NP-1)
+		}
+	}
+	p := &s.Schema.Program
+	o.From, o.NP = s, s.Schema.NP
+	o.Program, o.Args = p.Path, p.Args
+	if o.RPI == nil {
+		o.RPI = s.Schema.RPI
+	}
+	params := map[string]string{}
+	maps.Copy(params, s.Schema.Params)
+	maps.Copy(params, o.Params)
+	o.Params = params
+	if whole {
+		o.Program, o.Name = s.ProgramPath(), p.Path
+	} else if len(program) > 0 {
+		o.Program = program[0]
+		if len(program) > 1 {
+			o.Args = program[1:]
+		}
+	} else if _, err := os.Stat(p.Path); err != nil {
+		return fmt.Errorf("the program of the snapshot is not here (%w): name it: gorun restart SNAPSHOT -- PROGRAM", err)
+	}
+	if st, err := os.Stat(p.Dir); err == nil && st.IsDir() && len(program) == 0 {
+		o.Dir = p.Dir
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	for _, kv := range p.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		if !slices.Contains(o.KeepEnv, name) { // else set by the user for this run
+			o.KeepEnv = append(o.KeepEnv, name)
+			o.Env = SetEnv(o.Env, kv)
+		}
+	}
+	return nil
+}
+
+// SetEnv returns env with the variable of kv, NAME=VALUE, set.
+func SetEnv(env []string, kv string) []string {
+	name, _, _ := strings.Cut(kv, "=")
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	return append(env, kv)
+}

@@ -1,0 +1,124 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// CRAuto leaves the choice between portable images and those of whole processes
+// to each checkpoint.
+const CRAuto = "auto"
+
+// ImagerName is the back-end for images of whole processes that a job uses, ""
+// if it wants none.
+func ImagerName(cr string) string {
+	switch cr {
+	case "", wire.BackendSelf:
+		return ""
+	case CRAuto:
+		return whole.Default()
+	}
+	return cr
+}
+
+// Mode is how the job is to be checkpointed.
+func (o *Options) Mode() uint64 {
+	switch o.CR {
+	case wire.BackendSelf:
+		return oob.ModeSelf
+	case CRAuto:
+		return oob.ModeAuto
+	}
+	return oob.ModeNative
+}
+
+// CanImage says why a back-end cannot image a program here, and with which exit status gorun ends
+// then.
+func CanImage(name, program string) (code int, err error) {
+	by, err := whole.Find(name)
+	if err == nil {
+		err = by.Supported()
+	}
+	if err != nil {
+		return ExitFailed, err
+	}
+	return ExitCannotExec, by.CheckProgram(program)
+}
+
+// CheckRestart says why a snapshot cannot go on here, before anything is
+// started: an image is not whole, the machine lacks something, or its output
+// files are somebody's.
+func CheckRestart(s *snapshot.Snapshot, files whole.FilesPolicy) error {
+	if err := checkImages(s); err != nil {
+		return err
+	}
+	return checkMachine(s, files)
+}
+
+// checkImages says which image is damaged. The program reads portable images and begins before it
+// can know, so all of them are read ahead. Images of whole processes are read, and found to be
+// damaged, before a rank takes a step.
+func checkImages(s *snapshot.Snapshot) error {
+	if s.Schema.Backend == wire.BackendSelf {
+		return s.Verify(nil)
+	}
+	return s.Check()
+}
+
+// checkMachine says what this machine lacks for a snapshot whose images are whole.
+func checkMachine(s *snapshot.Snapshot, files whole.FilesPolicy) error {
+	if s.Schema.Backend == wire.BackendSelf {
+		return nil
+	}
+	by, err := whole.Find(s.Schema.Backend)
+	if err == nil {
+		err = by.Supported()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: its images are of back-end %s: %w", s.SchemaPath(), s.Schema.Backend, err)
+	}
+	if s.ProgramPath() == "" {
+		return fmt.Errorf("%s: its executable was not kept with it, without which images of whole processes cannot go on", s.SchemaPath())
+	}
+	return by.CheckRestart(imagesOf(s), files)
+}
+
+// imagesOf lists the images of a snapshot by rank.
+func imagesOf(s *snapshot.Snapshot) []string {
+	images := make([]string, s.Schema.NP)
+	for rank := range images {
+		images[rank] = s.ImagePath(rank)
+	}
+	return images
+}
+
+var errNoDebug = errors.New("-debug holds a rank of a snapshot of whole processes; one of back-end self starts its program anew: start gorun restart under a debugger, or let the program wait")
+
+// Sound returns the first of some snapshots, at least one, whose images are whole, if it can go on
+// on this machine. If another snapshot can take its place, all of an image is read. damaged is told
+// of the snapshots before it. If none is whole, the error says why the first is not.
+func Sound(all []*snapshot.Snapshot, files whole.FilesPolicy, damaged func(s *snapshot.Snapshot, why error)) (*snapshot.Snapshot, error) {
+	var first error
+	for i, s := range all {
+		check := checkImages
+		if len(all) > 1 {
+			check = func(s *snapshot.Snapshot) error { return s.Verify(nil) }
+		}
+		err := check(s)
+		if err == nil {
+			return s, checkMachine(s, files)
+		}
+		if i == 0 {
+			first = err
+		}
+		if len(all) > 1 {
+			damaged(s, err)
+		}
+	}
+	return nil, first
+}

@@ -1,0 +1,278 @@
+// Package stdio carries the standard input and output of ranks: agents read and feed
+// pipes, the head prints and reads, windows bound what is between them.
+package stdio
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Printer writes the ranks' output at the head, outside its loop. So the head's decisions never wait
+// for a terminal. Output appears in the order in which it was printed, also if one stream is read
+// more slowly than the other. The end of the job waits for the readers, until a user who wants the
+// job to end is in a hurry. Then neither stream waits for the other, and nobody for a reader that is
+// gone.
+type Printer struct {
+	tag bool
+
+	mu      sync.Mutex
+	cond    *sync.Cond // something below has changed
+	Streams [3]stream  // 1 standard output, 2 standard error
+	printed int        // jobs so far
+	closed  bool
+	hurried bool
+	err     error         // first failure to write
+	done    chan struct{} // closed when all is written or dropped after close
+}
+
+// stream is what one goroutine writes.
+type stream struct {
+	dst     io.Writer
+	open    int32 // 1 + the rank whose unfinished line was written last; 0: none. Only the writer uses it
+	waiting []Piece
+	busy    *Piece // is being written
+	step    int    // counts pieces that were
+	stuck   bool   // the writer hangs and was given up
+	Dropped int    // bytes
+}
+
+// Piece is something to be printed.
+type Piece struct {
+	Rank   int32 // -1: gorun itself
+	Stream int
+	Data   []byte
+	Credit func(n int) // the bytes were written
+	number int         // in the order of printing
+}
+
+// unreadGrace is how long a user in a hurry waits at least for a reader that reads nothing.
+const unreadGrace = time.Second
+
+// Output is written in pieces. Each piece that is through shows that somebody reads. In a hurry the
+// pieces are small, so that a slow reader shows it, too.
+const (
+	printPiece   = OutputChunk
+	hurriedPiece = 4 << 10 // when a little is read from a full pipe, it takes as much
+)
+
+// NewPrinter begins to print; tag puts the rank in front of each line.
+func NewPrinter(stdout, stderr io.Writer, tag bool) *Printer {
+	p := &Printer{tag: tag, Streams: [3]stream{1: {dst: stdout}, 2: {dst: stderr}}, done: make(chan struct{})}
+	p.cond = sync.NewCond(&p.mu)
+	go p.run(&p.Streams[1], &p.Streams[2])
+	go p.run(&p.Streams[2], &p.Streams[1])
+	return p
+}
+
+// Print hands output over and never waits. The agents' windows bound what is under way. It reports
+// false after Close.
+func (p *Printer) Print(j Piece) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.printed++
+	j.number = p.printed
+	s := &p.Streams[j.Stream]
+	if s.stuck {
+		s.drop(&j)
+		return true
+	}
+	s.waiting = append(s.waiting, j)
+	p.cond.Broadcast()
+	return true
+}
+
+// Close waits until everything is written, or dropped, and returns the first error.
+func (p *Printer) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.cond.Broadcast()
+	for p.Streams[1].pending() || p.Streams[2].pending() {
+		p.cond.Wait()
+	}
+	close(p.done)
+	return p.err
+}
+
+func (s *stream) pending() bool { return s.busy != nil || len(s.waiting) > 0 }
+
+// first is the number of the oldest job that is not written.
+func (s *stream) first() int {
+	switch {
+	case s.busy != nil:
+		return s.busy.number
+	case len(s.waiting) > 0:
+		return s.waiting[0].number
+	}
+	return math.MaxInt
+}
+
+// run writes a stream until close, or until its write was given up.
+func (p *Printer) run(s, other *stream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !s.stuck {
+		if len(s.waiting) == 0 || !p.hurried && other.first() < s.first() {
+			if p.closed && len(s.waiting) == 0 {
+				return
+			}
+			p.cond.Wait()
+			continue
+		}
+		j := s.waiting[0]
+		s.waiting[0] = Piece{} // it may be large
+		s.waiting = s.waiting[1:]
+		s.busy = &j
+		err := p.write(s, &j)
+		if s.stuck {
+			return
+		}
+		s.busy = nil
+		if p.err == nil {
+			p.err = err
+		}
+		j.Credit(len(j.Data) + FrameCost)
+		p.cond.Broadcast()
+	}
+}
+
+// Hurry ends the waits of one stream for the other, and drops output that nobody reads.
+func (p *Printer) Hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.hurried {
+		p.hurried = true
+		p.cond.Broadcast()
+		go p.watch()
+	}
+}
+
+func (p *Printer) watch() {
+	t := time.NewTicker(unreadGrace)
+	defer t.Stop()
+	for last := [3]int{1: -1, 2: -1}; ; {
+		select {
+		case <-t.C:
+			p.look(&last)
+		case <-p.done:
+			return
+		}
+	}
+}
+
+// look gives up the streams that were being written when it was last called, and have not moved
+// since: last is where they were.
+func (p *Printer) look(last *[3]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.Streams {
+		s := &p.Streams[i]
+		switch {
+		case s.busy == nil:
+			last[i] = -1
+		case s.step != last[i]:
+			last[i] = s.step
+		default:
+			s.giveUp()
+			p.cond.Broadcast()
+		}
+	}
+}
+
+func (s *stream) giveUp() {
+	s.stuck = true
+	s.drop(s.busy)
+	for i := range s.waiting {
+		s.drop(&s.waiting[i])
+	}
+	s.busy, s.waiting = nil, nil
+}
+
+func (s *stream) drop(j *Piece) {
+	s.Dropped += len(j.Data)
+	j.Credit(len(j.Data) + FrameCost)
+}
+
+// Lastly writes a line to standard error after Close. If a reader has gone missing, the line may be
+// lost as well.
+func (p *Printer) Lastly(line string) {
+	errs := &p.Streams[2]
+	if errs.stuck {
+		return
+	}
+	written := make(chan struct{})
+	go func() {
+		io.WriteString(errs.dst, line)
+		close(written)
+	}()
+	var limit <-chan time.Time
+	if p.Streams[1].stuck {
+		limit = time.After(unreadGrace)
+	}
+	select {
+	case <-written:
+	case <-limit:
+	}
+}
+
+// write writes whole lines. If another rank's last piece has left a line open, it ends that first:
+// lines of two ranks never share one. It lets go of the lock meanwhile.
+func (p *Printer) write(s *stream, j *Piece) error {
+	var out []byte
+	if who := s.open; who != 0 && who != j.Rank+1 {
+		out = append(out, '\n')
+		s.open = 0
+	}
+	if !p.tag || j.Rank < 0 {
+		out = append(out, j.Data...)
+	} else {
+		out = s.tagged(out, j)
+	}
+	s.open = 0
+	if last := j.Data[len(j.Data)-1]; last != '\n' {
+		s.open = j.Rank + 1
+	}
+	for len(out) > 0 && !s.stuck {
+		n := printPiece
+		if p.hurried {
+			n = hurriedPiece
+		}
+		n = min(n, len(out))
+		p.mu.Unlock()
+		_, err := s.dst.Write(out[:n])
+		p.mu.Lock()
+		if err != nil {
+			return err
+		}
+		out = out[n:]
+		s.step++
+	}
+	return nil
+}
+
+func (s *stream) tagged(out []byte, j *Piece) []byte {
+	for line := range bytes.SplitAfterSeq(j.Data, []byte("\n")) {
+		if len(line) == 0 {
+			continue
+		}
+		if s.open == 0 {
+			out = appendTag(out, j.Rank)
+		}
+		s.open = 0
+		out = append(out, line...)
+	}
+	return out
+}
+
+func appendTag(out []byte, rank int32) []byte {
+	out = append(out, '[')
+	out = strconv.AppendInt(out, int64(rank), 10)
+	return append(out, "] "...)
+}

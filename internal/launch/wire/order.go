@@ -1,0 +1,67 @@
+// Package wire is what head and agents share: how frames are queued on their stream, the order to
+// start ranks, and words that both use.
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// Order is the data of a Spawn frame: first what every agent needs, then what only gorun's own
+// agents know.
+type Order struct {
+	oob.SpawnConfig
+	Stdin       bool          `json:"stdin"`       // rank 0 gets a pipe, Input frames follow
+	Lines       bool          `json:"lines"`       // it gets them line by line, see stdio.Pipe
+	Interactive bool          `json:"interactive"` // half a line is passed on when nothing follows it soon
+	Cleanup     exact.Strings `json:"cleanup"`     // to be removed by the agent if the head dies
+	Control     exact.String  `json:"control"`     // the job's control folder, removed in the same case
+	Host        string        `json:"host"`
+
+	Imager string                       `json:"imager,omitempty"` // the back-end that images whole processes
+	Track  bool                         `json:"track,omitempty"`  // images may build on the one before
+	Chain  map[int]map[int]exact.String `json:"chain,omitempty"`  // restart: images that others build on
+	Files  whole.FilesPolicy            `json:"files,omitempty"`
+	Held   []int                        `json:"held,omitempty"` // ranks that wait for a debugger
+}
+
+// Hello is the greeting of this process in the role given.
+func Hello(role string) oob.Msg {
+	h := oob.HelloInfo{Role: role, PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: endian.Big, Library: launcher.Version}
+	return oob.Msg{Kind: oob.Hello, A: oob.VersionMin, B: oob.VersionMax, Data: JSON(h)}
+}
+
+// JSON encodes a value of gorun's own types, which cannot fail.
+func JSON(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// MoreAgents is what to do where an agent lacks files.
+const MoreAgents = "use more -agents"
+
+// BackendSelf is the back-end whose images a rank reads itself.
+const BackendSelf = "self"
+
+// ID is an incarnation as people and files name it.
+func ID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// Hostname is the name of this machine.
+func Hostname() string {
+	n, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return n
+}

@@ -1,0 +1,68 @@
+package mpi
+
+import "fmt"
+
+// What the collectives with an operator have in common: how such a call begins and ends, and what the ranks
+// must agree on about its operator.
+
+// reduction is a call with an operator. It begins the call, has steps carried out, and ends the call, even if
+// the operator panics.
+func reduction[T any](c *Comm, k kind, root int, send, recv []T, op Op[T], wrong error, steps func(x *collective, send, recv []T, op Op[T]) error) error {
+	t, err := elem[T]()
+	own, code := codeOf(op)
+	if err == nil && code == 0 {
+		err = fmt.Errorf("%w: there is none (nil)", ErrOp)
+	}
+	if err == nil {
+		err = wrong
+	}
+	x, err := c.begin(k, root, t, len(bytesOf(send)), code, err)
+	if err != nil {
+		return err
+	}
+	if x.own = own; own == nil {
+		return x.leave(guarded(x, send, recv, op, steps))
+	}
+	return x.leave(steps(x, send, recv, op))
+}
+
+// guarded carries out the steps of a call whose operator is the program's. The operator may panic, or end its
+// goroutine. Then the other ranks would wait for this one in vain, so guarded ends the call with an error on
+// all ranks.
+func guarded[T any](x *collective, send, recv []T, op Op[T], steps func(x *collective, send, recv []T, op Op[T]) error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			clear(x.c.coll.moves)
+			x.c.coll.moves = x.c.coll.moves[:0]
+			_ = x.leave(fmt.Errorf("%w: it has panicked on rank %d", ErrOp, x.c.rank)) // the caller has its panic
+		}
+	}()
+	err := steps(x, send, recv, op)
+	returned = true
+	return err
+}
+
+// A call's signature holds an operator's code. Of a program's operator it tells only whether it is commutative:
+// the same function may be written in several places, for example once for the root and once for the others.
+const (
+	noOp      = 0
+	commuting = 1
+	ordered   = 2
+	firstOwn  = 3 // first code of this package's operators
+)
+
+// codeOf returns the operator's code, and the operator itself if it is one of this package.
+func codeOf[T any](op Op[T]) (own predefined, code uint8) {
+	if own, ok := op.(predefined); ok {
+		return own, firstOwn + own.number()
+	}
+	f, ok := op.(opFunc[T])
+	switch {
+	case op == nil || ok && f.apply == nil:
+		return nil, noOp
+	case op.Commutative():
+		return nil, commuting
+	}
+	return nil, ordered
+}
