@@ -7,6 +7,7 @@
 //	agent    one per node: makes, images and reaps ranks
 //	control  the record of a running job, and the commands that ask it
 //	stdio    standard input and output of ranks, at both ends
+//	home     where keepers and agents on other nodes call the head
 //	wire     what head and agent say to each other beside frames of package oob
 //	orphans  children of this process that it has not started
 //	proc     what the system tells of processes
