@@ -36,28 +36,29 @@ func visit(there, may *unix.CPUSet) {
 	}
 }
 
-// home is a pace.Home. Neighbouring ranks have the same.
+// home is a pace.Home. Neighbouring ranks have the same. It is chosen among all ranks of the machine: ranks of two
+// nodes that are agents of one machine would else meet on the same CPU.
 type home struct {
-	rank   int
-	nodes  []int // by rank; places tells which of the node's ranks each is
-	places []int
-	ranks  int         // of this rank's node
-	cpu    unix.CPUSet // what it was the last time
-	was    int         // where the thread was before
+	rank     int
+	machines []int // by rank; places tells which of the machine's ranks each is
+	places   []int
+	ranks    int         // of this rank's machine
+	cpu      unix.CPUSet // what it was the last time
+	was      int         // where the thread was before
 }
 
 func newHome(start *oob.StartConfig) *home {
-	h := &home{rank: start.Rank, nodes: nodesOf(start)}
+	h := &home{rank: start.Rank, machines: machinesOf(start)}
 	of := map[int]int{}
-	for _, n := range h.nodes {
-		h.places = append(h.places, of[n])
-		of[n]++
+	for _, m := range h.machines {
+		h.places = append(h.places, of[m])
+		of[m]++
 	}
-	h.ranks = of[h.nodes[h.rank]]
+	h.ranks = of[h.machines[h.rank]]
 	return h
 }
 
-// among returns which of so many CPUs belongs to a rank of the same node.
+// among returns which of so many CPUs belongs to a rank of the same machine.
 func (h *home) among(cpus, rank int) int { return h.places[rank] * cpus / h.ranks }
 
 func (h *home) Go() bool {
@@ -91,7 +92,7 @@ func (h *home) Back() {
 
 func (h *home) SharedWith(rank int) bool {
 	may, ok := mayUse()
-	return !ok || h.nodes[rank] == h.nodes[h.rank] && h.among(may.Count(), rank) == h.among(may.Count(), h.rank)
+	return !ok || h.machines[rank] == h.machines[h.rank] && h.among(may.Count(), rank) == h.among(may.Count(), h.rank)
 }
 
 // cpu returns where the calling thread runs.

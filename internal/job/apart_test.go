@@ -10,6 +10,13 @@ import (
 
 // Ranks next to each other share a home, and each CPU is that of as many.
 func TestHomeOf(t *testing.T) {
+	agents := []oob.Node{{Number: 0, Ranks: 1, Machine: 1}, {Number: 1, Ranks: 1, Machine: 1}, {Number: 2, Ranks: 2, Machine: 2}}
+	for rank, want := range []int{0, 1, 0, 1} {
+		h := newHome(&oob.StartConfig{Rank: rank, Size: 4, Nodes: agents})
+		if got := h.among(2, rank); got != want {
+			t.Errorf("of nodes on one machine rank %d has CPU %d, not %d", rank, got, want)
+		}
+	}
 	nodes := []oob.Node{{Number: 3, Ranks: 2}, {Number: 1, Ranks: 2}, {Number: 3, Ranks: 2}}
 	for rank, want := range []int{0, 0, 0, 1, 1, 1} {
 		if got := newHome(&oob.StartConfig{Rank: rank, Size: 6, Nodes: nodes}).among(2, rank); got != want {

@@ -1,6 +1,10 @@
 package job
 
-import "github.com/gorun-mpi/gorun/internal/oob"
+import (
+	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
 
 // Ranks choose by these values how they work together. All ranks are told the same values, which stay as they
 // were at Init. After a restart from native images, some ranks may be in the middle of a call that others have
@@ -18,14 +22,26 @@ func (j *Job) Crowded() bool { return j.began.Crowded }
 
 // nodesOf returns the node of each rank.
 func nodesOf(start *oob.StartConfig) []int {
-	nodes := make([]int, 0, start.Size)
-	for _, n := range start.Nodes {
-		for range n.Ranks {
-			nodes = append(nodes, n.Number)
+	return perRank(start, func(n *oob.Node) int { return n.Number })
+}
+
+// machinesOf returns the machine of each rank. If the launcher does not tell, each node is one.
+func machinesOf(start *oob.StartConfig) []int {
+	if slices.ContainsFunc(start.Nodes, func(n oob.Node) bool { return n.Machine == 0 }) {
+		return nodesOf(start)
+	}
+	return perRank(start, func(n *oob.Node) int { return n.Machine - 1 })
+}
+
+func perRank(start *oob.StartConfig, number func(*oob.Node) int) []int {
+	all := make([]int, 0, start.Size)
+	for i := range start.Nodes {
+		for range start.Nodes[i].Ranks {
+			all = append(all, number(&start.Nodes[i]))
 		}
 	}
-	for len(nodes) < start.Size {
-		nodes = append(nodes, 0)
+	for len(all) < start.Size {
+		all = append(all, 0)
 	}
-	return nodes
+	return all
 }

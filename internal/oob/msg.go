@@ -171,6 +171,9 @@ type StartConfig struct {
 type Node struct {
 	Number int `json:"node"`
 	Ranks  int `json:"ranks"`
+	// Machine is the number of the machine that the node is on, from 1. Nodes that are agents may share one. 0:
+	// a launcher that does not tell.
+	Machine int `json:"machine,omitempty"`
 }
 
 // AddressInfo is a rank's answer to Start.

@@ -2,9 +2,11 @@ package tcp
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/gorun-mpi/gorun/rpi"
+	"golang.org/x/sys/unix"
 )
 
 // Parameter describes one entry of Env.Params that this module understands.
@@ -16,7 +18,7 @@ func Parameters() []Parameter {
 		{Name: "tcp.eager", Default: "65536", Doc: "largest message sent without an announcement, bytes"},
 		{Name: "tcp.sndbuf", Default: "524288", Doc: "socket send buffer, bytes; 0: the kernel's choice"},
 		{Name: "tcp.rcvbuf", Default: "1048576", Doc: "socket receive buffer, bytes; 0: the kernel's choice"},
-		{Name: "tcp.congestion", Default: "auto", Doc: "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace, where the kernel has it"},
+		{Name: "tcp.congestion", Default: "auto", Doc: "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace; between machines the kernel's default, but cubic or reno instead of bbr, which paces, where the kernel allows one of them"},
 		{Name: "tcp.batch", Default: "32768", Doc: "small frames that may wait are written from this many bytes on"},
 		{Name: "tcp.connect_timeout", Default: "60s", Doc: "how long a peer may take to accept a connection"},
 		{Name: "tcp.stranger_timeout", Default: "10s", Doc: "how long a caller may take to prove who it is"},
@@ -38,9 +40,51 @@ func (p *params) settle(host netip.Addr) {
 	switch {
 	case p.congestion == "auto" && host.IsLoopback():
 		p.congestion, p.tentative = "reno", true
-	case p.congestion == "auto", p.congestion == "kernel":
+	case p.congestion == "auto":
+		p.congestion, p.tentative = withoutPacing(), true
+	case p.congestion == "kernel":
 		p.congestion = ""
 	}
+}
+
+// unpaced are the congestion controls to use instead of bbr, by preference.
+var unpaced = []string{"cubic", "reno"}
+
+// withoutPacing returns the congestion control for connections between machines, or "" for the kernel's default.
+// That may be bbr. It sends at the rate that it has measured, and measures little of a program that sends now and
+// then: between two network namespaces 64 KB took 3.3 times as long as with reno, 1 MB 5.8 times.
+func withoutPacing() string {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	return insteadOf(congestionOf(fd), func(name string) error {
+		return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
+	})
+}
+
+// insteadOf returns what to use instead of the congestion control that the kernel has chosen, or "". try tells
+// whether the kernel allows this process to use another.
+func insteadOf(chosen string, try func(name string) error) string {
+	if !strings.HasPrefix(chosen, "bbr") {
+		return ""
+	}
+	for _, name := range unpaced {
+		if try(name) == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// congestionOf returns the congestion control of a socket, or "".
+func congestionOf(fd int) string {
+	name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(name, "\x00")
 }
 
 // CheckParams says what is wrong with the tcp.* entries of a job's parameters. It returns nil if nothing is.

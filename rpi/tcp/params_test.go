@@ -2,6 +2,8 @@ package tcp
 
 import (
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +34,7 @@ func TestCongestion(t *testing.T) {
 	for _, c := range []struct{ given, host, want string }{
 		{"auto", "127.0.0.1", "reno"},
 		{"auto", "::1", "reno"},
-		{"auto", "192.0.2.1", ""},
+		{"auto", "192.0.2.1", withoutPacing()},
 		{"kernel", "127.0.0.1", ""},
 		{"reno", "192.0.2.1", "reno"},
 	} {
@@ -50,8 +52,8 @@ func TestCongestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || strings.TrimRight(name, "\x00") != "reno" {
-		t.Errorf("in force: %q, %v", name, err)
+	if name := congestionOf(fd); name != "reno" {
+		t.Errorf("in force: %q", name)
 	}
 	// An emulator may not pass the option on: a choice of ours is not insisted on.
 	p = params{congestion: "nosuch", tentative: true}
@@ -65,5 +67,76 @@ func TestCongestion(t *testing.T) {
 	_, err = m.Start(rpi.Env{Size: 2, Secret: []byte("s"), Params: map[string]string{"tcp.congestion": "nosuch"}})
 	if err == nil || !strings.Contains(err.Error(), "nosuch") {
 		t.Errorf("an unknown one: %v", err)
+	}
+}
+
+// Between machines auto takes cubic or reno instead of bbr, whichever the kernel allows, and leaves all else alone.
+func TestInsteadOf(t *testing.T) {
+	for _, c := range []struct {
+		chosen  string
+		allowed []string
+		want    string
+	}{
+		{"cubic", []string{"reno"}, ""},
+		{"dctcp", []string{"reno", "cubic"}, ""},
+		{"", []string{"reno", "cubic"}, ""},
+		{"bbr", []string{"reno", "cubic"}, "cubic"},
+		{"bbr", []string{"reno", "bbr"}, "reno"},
+		{"bbr3", []string{"reno"}, "reno"},
+		{"bbr", nil, ""},
+	} {
+		got := insteadOf(c.chosen, func(name string) error {
+			if slices.Contains(c.allowed, name) {
+				return nil
+			}
+			return unix.EPERM
+		})
+		if got != c.want {
+			t.Errorf("instead of %s with %v: %q, want %q", c.chosen, c.allowed, got, c.want)
+		}
+	}
+}
+
+// A connection between machines is not paced at either end if the kernel lets this process choose.
+func TestNotPaced(t *testing.T) {
+	p, err := parseParams(map[string]string{"tcp.congestion": "auto"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.settle(netip.MustParseAddr("192.0.2.1"))
+	lfd, at, err := p.listen(netip.MustParseAddr("127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(lfd)
+	family, sa := sockaddr(at)
+	fd, err := p.socket(family)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Connect(fd, sa); err != nil && err != unix.EINPROGRESS {
+		t.Fatal(err)
+	}
+	poll := []unix.PollFd{{Fd: int32(lfd), Events: unix.POLLIN}}
+	for n := 0; n == 0; {
+		if n, err = unix.Poll(poll, -1); err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		}
+	}
+	other, _, err := unix.Accept4(lfd, unix.SOCK_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(other)
+	allowed, err := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+	if err != nil {
+		t.Skipf("the kernel does not tell what is allowed: %v", err)
+	}
+	choice := slices.ContainsFunc(strings.Fields(string(allowed)), func(name string) bool { return slices.Contains(unpaced, name) })
+	for _, fd := range []int{fd, other} {
+		if name := congestionOf(fd); choice && strings.HasPrefix(name, "bbr") || name == "" {
+			t.Errorf("in force: %q, allowed: %s", name, allowed)
+		}
 	}
 }

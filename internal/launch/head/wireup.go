@@ -1,7 +1,6 @@
 package head
 
 import (
-	"fmt"
 	"runtime"
 	"time"
 
@@ -31,20 +30,21 @@ func (h *head) connected() {
 // mostNotes is how many lines about transports are told unasked.
 const mostNotes = 3
 
-// nodes tells which ranks share a node, as the ranks are told.
+// nodes tells which ranks share a node and a machine, as the ranks are told.
 func (inc *incarnation) nodes() []oob.Node {
-	numbers := map[string]int{}
+	machines := map[string]int{}
 	var nodes []oob.Node
 	for i, l := range inc.links {
 		host := l.agent.Host()
-		if inc.h.opt.Params[spec.ParamNodes] == "agents" {
-			host = fmt.Sprint(i)
+		if _, known := machines[host]; !known {
+			machines[host] = len(machines)
 		}
-		if _, known := numbers[host]; !known {
-			numbers[host] = len(numbers)
+		number := machines[host]
+		if inc.h.opt.Params[spec.ParamNodes] == "agents" {
+			number = i
 		}
 		from, to := share(i, len(inc.links), inc.h.opt.NP)
-		nodes = append(nodes, oob.Node{Number: numbers[host], Ranks: to - from})
+		nodes = append(nodes, oob.Node{Number: number, Ranks: to - from, Machine: machines[host] + 1})
 	}
 	return nodes
 }
