@@ -2,6 +2,7 @@
 // downwards only:
 //
 //	head     one per job: drives the machine of the job's life (internal/joblife)
+//	hosts    on which nodes the job runs, and which rank goes where
 //	spec     what is to be run and how, and whether it can be
 //	program  what the ranks run: found, built, kept
 //	agent    one per node: makes, images and reaps ranks
