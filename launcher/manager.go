@@ -1,18 +1,62 @@
-// Package launcher is what the author of a launcher needs. A Manager starts agents on nodes, and
-// agents start the ranks. Each manager has a folder of its own here, as local has, and is listed in
-// internal/command/modules.go. Package internal/launch uses them and describes the whole.
+// Package launcher is what the author of a launcher needs. A Manager starts one keeper on each node
+// of a job, over ssh or inside a batch system's allocation. The keeper starts the agents there, and
+// agents start the ranks. Each manager has a folder of its own here, as ssh has, and is listed in
+// internal/command/modules.go. Package internal/launch uses them and describes the whole. Agents on
+// the head's own node need no keeper: launcher/local starts them.
+//
+// # How a keeper is started
+//
+//	manager          the node
+//	 client  --->    gorun __keeper DIGEST     DIGEST is that of the gorun that starts the job
+//	         <---    noise, "\ngorun keeper: ready\n"        on standard output
+//	 ticket  --->    one line, on standard input
+//	                 the keeper calls home (internal/launch/home): all else goes there
+//
+// A login may print whatever it likes before that. It is skipped, and shown if the start fails. The
+// ticket is a secret: it goes over standard input alone, never into arguments, the environment or a
+// file. Until the keeper is home, the end of its standard input ends it. From then on its connection
+// and its lease do: whatever becomes of the client that has started it.
 package launcher
 
-import "github.com/gorun-mpi/gorun/internal/oob"
+import (
+	"context"
 
-// Manager starts agents on the nodes of a job: on this machine, over ssh, or inside a batch system's
-// allocation.
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// Manager starts keepers on nodes.
 type Manager interface {
 	// Name is what the user knows it by.
 	Name() string
-	// Start starts agent i of n: gorun under AgentVerb, with the other end of the
-	// returned stream as AgentFD. The caller owns the Agent and waits for it.
-	Start(i, n int) (Agent, error)
+	// Start starts gorun under KeeperVerb on a node and gives it its ticket. It returns when the
+	// keeper has the ticket, or why there is none, with the remedy. It is called for many nodes at
+	// once. Exec does most of it.
+	Start(ctx context.Context, n Node, ticket []byte) (Process, error)
+}
+
+// Tunneler is a Manager whose keepers can reach home through the very connection that starts them,
+// where a firewall keeps them from calling.
+type Tunneler interface {
+	Manager
+	// StartThrough is Start. The node's connections to a port of its own loopback, which ticket is
+	// told, come out at a port of this machine's loopback.
+	StartThrough(ctx context.Context, n Node, port int, ticket func(port int) []byte) (Process, error)
+}
+
+// Node is where a keeper is to be started.
+type Node struct {
+	Name string // as the user gave it
+	User string // to log in as; "": as the user is known there
+	Addr string // the address to log in to; "": the name
+}
+
+// Process is what a manager has started: its own end of the keeper, such as a client of ssh.
+type Process interface {
+	// Kill ends it at once.
+	Kill() error
+	// Wait returns when it has ended, with what it has said on standard error. It may be called
+	// more than once.
+	Wait() error
 }
 
 // Stream is a connection with deadlines, as every net.Conn is.
@@ -40,8 +84,11 @@ type Agent interface {
 // Version is the release of gorun.
 const Version = "0.1.0"
 
-// AgentVerb is the hidden verb under which gorun is an agent.
-const AgentVerb = "__agent"
+// The hidden verbs under which gorun is an agent or a keeper.
+const (
+	AgentVerb  = "__agent"
+	KeeperVerb = "__keeper"
+)
 
-// AgentFD is the descriptor on which an agent finds its stream to the head.
+// AgentFD is the descriptor on which an agent finds its stream to the head, or to its keeper.
 const AgentFD = 3

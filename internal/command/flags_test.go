@@ -91,7 +91,7 @@ func TestCRFlag(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	out, _, code := say("info")
-	for _, want := range []string{"tcp.eager", "self", "criu", "zstd", "local", "dir"} {
+	for _, want := range []string{"tcp.eager", "self", "criu", "zstd", "ssh", "dir"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("info: exit %d, lacks %s:\n%s", code, want, out)
 		}

@@ -67,7 +67,7 @@ func info(std stdio) error {
 		l.line("store", s.name, s.doc)
 	}
 	for _, m := range managers {
-		l.line("resource manager", m.Name(), "")
+		l.line("manager (-manager)", m.name, m.doc)
 	}
 	return l.err
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/gorun-mpi/gorun/launcher"
-	"github.com/gorun-mpi/gorun/launcher/local"
+	"github.com/gorun-mpi/gorun/launcher/ssh"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/shm"
 	"github.com/gorun-mpi/gorun/rpi/tcp"
@@ -16,9 +16,15 @@ import (
 // programs (mpi/modules.go); their parameters are listed here for info. Back-ends
 // that image whole processes are named by the main package (cmd/gorun).
 
-// managers start agents; the first is the default.
-var managers = []launcher.Manager{
-	local.Manager{},
+// managers start keepers on other nodes.
+var managers = []manager{
+	{"ssh", "logs in to each node of -hosts", func(o *options) (launcher.Manager, error) { return ssh.New(o.ssh) }},
+}
+
+// manager is one value of -manager.
+type manager struct {
+	name, doc string
+	make      func(*options) (launcher.Manager, error)
 }
 
 // module is one line of info.

@@ -93,6 +93,7 @@ func set(fs *flag.FlagSet) map[string]bool {
 type options struct {
 	spec.Options
 	rpi    string
+	ssh    string
 	files  string
 	exit   int
 	signal signalFlag
@@ -118,6 +119,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
 	durationVar(fs, &o.Heartbeat, "heartbeat", 5*time.Second, "ping agents every `duration`; an agent that misses six pings is lost; on an\noverloaded machine it may miss more, by the number of processes for each CPU")
+	fs.StringVar(&o.ssh, "ssh", "ssh", "`command` that logs in to other nodes, with options: \"ssh -p 2222\"")
 	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them), or those in a\nfile, @FILE; may be repeated")
 	fs.Var(&o.env, "env", "set a variable of the ranks and keep it in snapshots, `NAME[=VALUE]`; may be repeated")
 	fs.BoolVar(&o.Verbose, "v", false, "tell on standard error what gorun does")
@@ -207,7 +209,6 @@ func contains(list []string, s string) bool {
 
 // launch runs a job from this terminal.
 func launch(o *spec.Options, std stdio) int {
-	o.Manager = managers[0]
 	o.Stdin, o.Stdout, o.Stderr = std.in, std.out, std.err
 	o.HandleSignals = true
 	if _, err := control.Jobs(); err != nil { // removes what dead jobs left

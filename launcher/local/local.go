@@ -1,5 +1,6 @@
-// Package local is the resource manager of one machine. Agents are children of the head, each in a
-// process group of its own, and speak over a socket pair.
+// Package local starts agents on the head's own machine. They are children of the head, each in a
+// process group of its own, and speak over a socket pair. They need no keeper and no lease: they see
+// the head's end at once.
 package local
 
 import (
@@ -13,15 +14,9 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// Manager starts agents on this machine.
-type Manager struct{}
-
-// Name returns "local".
-func (Manager) Name() string { return "local" }
-
-// Start runs this program again as an agent, with the socket as descriptor
+// Start runs this program again as agent i, with the socket as descriptor
 // launcher.AgentFD. The group of its own keeps a terminal's ^C for the head.
-func (Manager) Start(i, n int) (launcher.Agent, error) {
+func Start(i int) (launcher.Agent, error) {
 	if err := orphans.Adopt(); err != nil {
 		return nil, err
 	}

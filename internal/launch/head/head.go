@@ -22,13 +22,16 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/nofile"
+	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/launcher/local"
 )
 
 // head runs one job. Its state belongs to the goroutine that runs loop; everybody else posts
 // functions to it.
 type head struct {
 	opt     spec.Options
-	id      string // uuid of the job
+	start   func(i int) (launcher.Agent, error) // starts an agent
+	id      string                              // uuid of the job
 	began   time.Time
 	control *control.Server
 	printer *stdio.Printer
@@ -68,7 +71,7 @@ type head struct {
 // Run runs a job to its end and returns gorun's exit status. It has then told the user all there is
 // to know on opt.Stderr.
 func Run(opt spec.Options) int {
-	h := &head{opt: opt, began: time.Now(), events: make(chan func(), 256), done: make(chan struct{}), timers: map[uint64]*time.Timer{}, questions: map[uint64]*question{}}
+	h := &head{opt: opt, start: local.Start, began: time.Now(), events: make(chan func(), 256), done: make(chan struct{}), timers: map[uint64]*time.Timer{}, questions: map[uint64]*question{}}
 	err := h.run()
 	if err != nil {
 		h.say("%v", h.withRemedy(err))

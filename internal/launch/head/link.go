@@ -20,7 +20,7 @@ type link struct {
 // posted to the loop of inc.
 func (inc *incarnation) startLink(i, n int) (*link, error) {
 	h := inc.h
-	a, err := h.opt.Manager.Start(i, n)
+	a, err := h.start(i)
 	if err != nil {
 		return nil, err
 	}

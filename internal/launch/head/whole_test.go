@@ -59,17 +59,13 @@ func TestCanImage(t *testing.T) {
 	}
 }
 
-// scarce is a Manager that can start nothing.
-type scarce struct{ launcher.Manager }
-
 var errScarce = errors.New("too many open files")
-
-func (scarce) Start(int, int) (launcher.Agent, error) { return nil, errScarce }
 
 // A job whose agents cannot be started ends with the reason.
 func TestNoAgents(t *testing.T) {
 	h := &head{
-		opt:    spec.Options{NP: 2, Agents: 1, Manager: scarce{}},
+		opt:    spec.Options{NP: 2, Agents: 1},
+		start:  func(int) (launcher.Agent, error) { return nil, errScarce },
 		events: make(chan func(), 16), done: make(chan struct{}),
 		control: &control.Server{Dir: filepath.Join(t.TempDir(), "root", "job")}, timers: map[uint64]*time.Timer{},
 	}

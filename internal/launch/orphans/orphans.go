@@ -6,6 +6,7 @@ package orphans
 import (
 	"fmt"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -37,6 +38,28 @@ func Start(cmd *exec.Cmd) error {
 	}
 	return err
 }
+
+// StartHere is Start for a child that asks for a signal when its parent dies. The kernel means the
+// thread that has started it, so all such children have one thread, which stays.
+func StartHere(cmd *exec.Cmd) (err error) {
+	once.Do(func() {
+		go func() {
+			runtime.LockOSThread()
+			for f := range starter {
+				f()
+			}
+		}()
+	})
+	done := make(chan struct{})
+	starter <- func() { err = Start(cmd); close(done) }
+	<-done
+	return err
+}
+
+var (
+	once    sync.Once
+	starter = make(chan func())
+)
 
 // Wait waits for a child that Start has started.
 func Wait(cmd *exec.Cmd) error {

@@ -29,7 +29,7 @@ type Options struct {
 	Env     []string         // environment of the ranks, default: this process's
 	RPI     []string         // transports by preference, empty: the library's default
 	Agents  int              // number of agents, default 1
-	Manager launcher.Manager // starts the agents
+	Manager launcher.Manager // starts the keepers of other nodes; nil: the job is on this machine alone
 
 	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
 	CkptDir       string         // where snapshots go

@@ -1,0 +1,231 @@
+package ssh
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// TestMain makes this test a gorun: as a keeper it says so and tells what it was given.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == launcher.KeeperVerb {
+		self, err := launcher.Self()
+		if err != nil || len(os.Args) != 3 || self.Digest != os.Args[2] {
+			fmt.Println("\n" + launcher.KeeperDiffers + "digest " + self.Digest)
+			os.Exit(1)
+		}
+		fmt.Println("\n" + launcher.KeeperReady)
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		fmt.Fprintf(os.Stderr, "ticket %q from %s", line, self.Path)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// fake makes a command in the place of ssh: a script that has the options before -- in $options, the
+// host in $1 and the command in $2. Its home is a folder of its own.
+func fake(t *testing.T, script string) (m *Manager, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	path := filepath.Join(dir, "ssh")
+	text := "#!/bin/sh\nexport HOME=" + dir + "\nunset XDG_CACHE_HOME\n" +
+		"while [ \"$1\" != -- ]; do options=\"$options $1\"; shift; done; shift\n" + script + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, dir
+}
+
+// run1 starts a keeper and returns what it said.
+func run1(t *testing.T, m *Manager) (string, error) {
+	t.Helper()
+	p, err := m.Start(t.Context(), launcher.Node{Name: "b"}, []byte("the ticket"))
+	if err != nil {
+		return "", err
+	}
+	return p.Wait().Error(), nil
+}
+
+func TestStart(t *testing.T) {
+	m, dir := fake(t, `echo "$options" >$HOME/options; echo "$*" >$HOME/args; env >$HOME/env; echo Welcome; echo oops >&2; exec sh -c "$2"`)
+	said, err := run1(t, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, `ticket "the ticket\n" from /`) {
+		t.Errorf("the keeper says %q", said)
+	}
+	for _, f := range []string{"args", "env", "options"} {
+		text, err := os.ReadFile(filepath.Join(dir, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "the ticket") {
+			t.Errorf("the ticket is in the %s", f)
+		}
+		if f == "options" && !strings.Contains(string(text), "-T -x -o BatchMode=yes") {
+			t.Errorf("options are %s", text)
+		}
+	}
+}
+
+// A gorun that is not there, or is another, is copied, once.
+func TestCopied(t *testing.T) {
+	self, err := launcher.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, hide := range map[string]string{
+		"missing": "/nowhere/gorun",
+		"differs": "$HOME/other", // a script that is a keeper of another release
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, dir := fake(t, `echo login >>$HOME/logins; exec sh -c "$(printf %s "$2" | sed "s,`+self.Path+`,`+hide+`,")"`)
+			other := "#!/bin/sh\necho; echo '" + launcher.KeeperDiffers + "version 0'\n"
+			if err := os.WriteFile(filepath.Join(dir, "other"), []byte(other), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for round, logins := range []int{3, 4} {
+				if name == "differs" && round == 1 {
+					break // the other is found first again
+				}
+				said, err := run1(t, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := filepath.Join(dir, ".cache/gorun/bin", self.Digest, "gorun")
+				if !strings.Contains(said, "from "+want) {
+					t.Errorf("the keeper says %q, not that it is %s", said, want)
+				}
+				log, err := os.ReadFile(filepath.Join(dir, "logins"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := strings.Count(string(log), "login"); n != logins {
+					t.Errorf("round %d: %d logins, want %d", round, n, logins)
+				}
+			}
+			files, err := filepath.Glob(filepath.Join(dir, ".cache/gorun/bin/*/*"))
+			if err != nil || len(files) != 1 {
+				t.Errorf("left are %v, %v", files, err)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for script, want := range map[string]string{
+		`echo 'ssh: Could not resolve hostname b: Name or service not known' >&2; exit 255`:                               "no host of that name",
+		`echo 'ssh: connect to host b port 22: Connection refused' >&2; exit 255`:                                         "is its sshd running",
+		`echo 'root@b: Permission denied (publickey).' >&2; exit 255`:                                                     "ssh-copy-id b",
+		`echo 'Host key verification failed.' >&2; exit 255`:                                                              "not known here",
+		`printf '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n' >&2; exit 255`:    "ssh-keygen -R b",
+		`echo 'sh: cannot execute binary file: Exec format error' >&2; exit 126`:                                          "another kind of machine",
+		`echo; echo 'gorun keeper: missing: Linux riscv128'`:                                                              "riscv128",
+		`echo 'full disk' >&2; case "$2" in *umask*) exit 1;; *) echo; echo "gorun keeper: missing: $(uname -sm)";; esac`: "full disk",
+		`echo 'Have a nice day'`:               "Have a nice day",
+		`while :; do echo noise; done`:         "printed 64 KB",
+		`echo 'what is this' >&2; exit 3`:      "exit status 3; it said: what is this",
+		`kill -9 $$`:                           "signal: killed",
+		`echo x >>$HOME/tries; ` + refuseLogin: "MaxStartups",
+	} {
+		m, _ := fake(t, script)
+		if said, err := run1(t, m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v; want %q", script, said, err, want)
+		}
+	}
+}
+
+const refuseLogin = `echo 'kex_exchange_identification: read: Connection reset by peer' >&2; exit 255`
+
+// A login that a busy sshd has dropped is tried once more.
+func TestAgain(t *testing.T) {
+	m, _ := fake(t, `[ -e $HOME/tried ] || { touch $HOME/tried; `+refuseLogin+`; }; exec sh -c "$2"`)
+	if _, err := run1(t, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTunnel(t *testing.T) {
+	m, dir := fake(t, `echo "$options" >$HOME/options; echo 'Allocated port 4711 for remote forward to 127.0.0.1:99' >&2; exec sh -c "$2"`)
+	p, err := m.StartThrough(t.Context(), launcher.Node{Name: "b"}, 99, func(port int) []byte { return fmt.Append(nil, "port ", port) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := p.Wait().Error(); !strings.Contains(said, `ticket "port 4711\n"`) {
+		t.Error(said)
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "options")); !strings.Contains(string(text), "-R 0:127.0.0.1:99") {
+		t.Errorf("options are %s", text)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	m, _ := fake(t, `exec sleep 1000`)
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(10*time.Millisecond, func() { cancel(why) })
+	if _, err := m.Start(ctx, launcher.Node{Name: "b"}, nil); !errors.Is(err, why) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+func TestNamesOfOptions(t *testing.T) {
+	m, dir := fake(t, `touch $HOME/ran`)
+	for _, n := range []launcher.Node{{Name: "-oProxyCommand=x"}, {Name: "b", Addr: "-x"}, {Name: "b", User: "-x"}, {}} {
+		if _, err := m.Start(t.Context(), n, nil); err == nil {
+			t.Errorf("%+v was taken", n)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("ssh was run")
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for in, want := range map[string][]string{
+		"": nil, "ssh": {"ssh"}, " ssh  -p 2222 ": {"ssh", "-p", "2222"},
+		`ssh -o "ProxyCommand=nc -X 5 %h %p" ''`: {"ssh", "-o", "ProxyCommand=nc -X 5 %h %p", ""},
+		`a'b "c'd`:                               {`ab "cd`},
+	} {
+		if got, err := split(in); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+	if _, err := New(`ssh 'x`); err == nil {
+		t.Error("an open quote was taken")
+	}
+}
+
+func FuzzSplit(f *testing.F) {
+	f.Add(`ssh -o "a b" 'c'`)
+	f.Fuzz(func(t *testing.T, s string) {
+		words, err := split(s)
+		if err != nil {
+			return
+		}
+		var quoted []string
+		for _, w := range words {
+			if strings.Contains(w, "'") {
+				return
+			}
+			quoted = append(quoted, "'"+w+"'")
+		}
+		if again, err := split(strings.Join(quoted, " ")); err != nil || !slices.Equal(again, words) {
+			t.Errorf("%q: %q, then %q, %v", s, words, again, err)
+		}
+	})
+}
