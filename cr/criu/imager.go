@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -25,13 +26,13 @@ func (b *Backend) Features() []whole.Feature { return nil }
 func (b *Backend) CheckProgram(string) error { return nil }
 
 // CheckRestart says why the images of a job cannot go on here.
-func (b *Backend) CheckRestart(images []string, files whole.FilesPolicy) error {
+func (b *Backend) CheckRestart(images []image.Source, files whole.FilesPolicy) error {
 	if err := b.Supported(); err != nil {
 		return err
 	}
 	writer := map[string]int{}
-	for rank, path := range images {
-		st, err := ReadState(path)
+	for rank, src := range images {
+		st, err := readSource(src)
 		if err != nil {
 			return fmt.Errorf("rank %d: %w", rank, err)
 		}

@@ -46,19 +46,19 @@ func TestCheckRestart(t *testing.T) {
 	}
 	writes := mine
 	writes.Files = []File{{Path: log, Size: 3}}
-	if err := b.CheckRestart(images(t, writes, mine), whole.FilesRefuse); err != nil {
+	if err := b.CheckRestart(image.Paths(images(t, writes, mine)), whole.FilesRefuse); err != nil {
 		t.Error(err)
 	}
 	for want, err := range map[string]error{
-		"ranks 0 and 1 write to " + log:          b.CheckRestart(images(t, writes, writes), whole.FilesRefuse),
-		"rank 0: criu opens files where":         b.CheckRestart(images(t, mine), whole.FilesCopy),
-		"rank 0: criu takes the program from wh": b.CheckRestart(images(t, State{PID: freePID}), whole.FilesRefuse),
+		"ranks 0 and 1 write to " + log:          b.CheckRestart(image.Paths(images(t, writes, writes)), whole.FilesRefuse),
+		"rank 0: criu opens files where":         b.CheckRestart(image.Paths(images(t, mine)), whole.FilesCopy),
+		"rank 0: criu takes the program from wh": b.CheckRestart(image.Paths(images(t, State{PID: freePID})), whole.FilesRefuse),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := backend(t, "broken").CheckRestart(images(t, mine), whole.FilesRefuse); !errors.Is(err, ErrUnsupported) {
+	if err := backend(t, "broken").CheckRestart(image.Paths(images(t, mine)), whole.FilesRefuse); !errors.Is(err, ErrUnsupported) {
 		t.Error(err)
 	}
 }

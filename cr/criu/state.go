@@ -168,8 +168,10 @@ func forWriting(path string) bool {
 }
 
 // ReadState reads what the image path holds beside criu's files.
-func ReadState(path string) (*State, error) {
-	r, err := image.Open(path)
+func ReadState(path string) (*State, error) { return readSource(image.Path(path)) }
+
+func readSource(src image.Source) (*State, error) {
+	r, err := src.Open()
 	if err != nil {
 		return nil, err
 	}

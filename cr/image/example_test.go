@@ -1,12 +1,14 @@
 package image_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"os"
 	"path/filepath"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // sample writes an image with one section and returns its path.
@@ -91,3 +93,68 @@ func ExampleParseCodec() {
 	fmt.Println(err)
 	// Output: unknown codec "lz4" (none, snappy or zstd)
 }
+
+// An image may lie in a store as well as in a file.
+func ExampleNewWriter() {
+	dir, _ := os.MkdirTemp("", "image")
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	var st store.Store = store.OpenDir(dir)
+	if err := st.Begin(ctx, "job/1"); err != nil {
+		log.Fatal(err)
+	}
+	piece, err := st.Create(ctx, "job/1", "rank-0.img", store.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	w, err := image.NewWriter(piece, "rank 0", image.LocalMeta(), image.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Section("greeting", "text", "string", []byte("hello")); err != nil {
+		log.Fatal(err)
+	}
+	sum, err := w.Commit()
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	at, err := st.Open(ctx, "job/1", "rank-0.img")
+	if err != nil {
+		log.Fatal(err)
+	}
+	r, err := image.OpenPiece(at, "rank 0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	fmt.Println(len(r.Sections()), r.Digest() == sum.Digest)
+	// Output: 1 true
+}
+
+func ExampleOpenPiece() { ExampleNewWriter() }
+
+// A Source is opened when it is needed, wherever the image lies.
+func ExampleSource() {
+	dir, _ := os.MkdirTemp("", "image")
+	defer os.RemoveAll(dir)
+	path := sample(dir)
+	in := image.Piece{Context: context.Background(), Store: store.OpenDir(filepath.Dir(dir)), Set: filepath.Base(dir), Name: filepath.Base(path)}
+	for _, src := range append(image.Paths([]string{path}), in) {
+		r, err := src.Open()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(len(r.Sections()), src.String() == path)
+		r.Close()
+	}
+	// Output:
+	// 1 true
+	// 1 true
+}
+
+func ExamplePath_Open()    { ExampleSource() }
+func ExamplePath_String()  { ExampleSource() }
+func ExamplePaths()        { ExampleSource() }
+func ExamplePiece_Open()   { ExampleSource() }
+func ExamplePiece_String() { ExampleSource() }

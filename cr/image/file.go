@@ -3,10 +3,11 @@ package image
 import (
 	"os"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // packBelow is the stored size under which blocks are gathered in one page-
@@ -16,19 +17,19 @@ const packBelow = 32 << 10
 // packSize is how much is gathered.
 const packSize = 256 << 10
 
-// output is the file behind a Writer: it places blocks and writes them.
+// output is what a Writer writes to: it places blocks and writes them.
 //
-// Where the file system allows it, output writes past the page cache (O_DIRECT). That takes no processor time
-// from the computing program, and no memory for cached pages. On the disks measured it is as fast as the disk.
-// There it writes one block at a time, because a growing file takes only one direct write at a time anyway.
+// Where what is written is a file, and the file system allows it, output writes past the page cache (O_DIRECT).
+// On the disks measured that is as fast as the disk. There it writes one block at a time, because a growing file
+// takes only one direct write at a time anyway.
 //
 // Some file systems refuse O_DIRECT, such as tmpfs of older kernels and network file systems. There output
 // writes through the cache, and tells the kernel after each block to begin writing it back. Summary.Direct
 // tells which it was.
 type output struct {
-	f *os.File
-
-	direct atomic.Bool
+	w      store.Writer
+	direct directWriter // w; nil if it is none
+	f      *os.File     // behind w; nil if there is none
 
 	mu     sync.Mutex // guards placing; held while a pack is written
 	end    int64      // next free offset
@@ -44,26 +45,23 @@ type packedBlock struct {
 	at int
 }
 
-func createOutput(path string, noDirect bool) (*output, error) {
-	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL | unix.O_NOFOLLOW
-	o := &output{}
-	if !noDirect {
-		f, err := os.OpenFile(path, flags|unix.O_DIRECT, 0o600)
-		if err == nil {
-			o.f = f
-			o.direct.Store(true)
-			return o, nil
-		}
-		// Some file systems create the file and then refuse the flag.
-		if pe, ok := err.(*os.PathError); !ok || pe.Err != unix.EINVAL {
-			return nil, err
-		}
-		os.Remove(path)
-	}
-	f, err := os.OpenFile(path, flags, 0o600)
-	o.f = f
-	return o, err
+// directWriter is a store.Writer that may want whole pages, as store.PartFile.
+type directWriter interface {
+	Direct() bool
+	LeaveDirect() error
 }
+
+func newOutput(w store.Writer) *output {
+	o := &output{w: w}
+	o.direct, _ = w.(directWriter)
+	if f, ok := w.(store.Filer); ok {
+		o.f = f.File()
+	}
+	return o
+}
+
+// isDirect reports whether writes go past the page cache now.
+func (o *output) isDirect() bool { return o.direct != nil && o.direct.Direct() }
 
 // put stores p as block b and sets b.off. bounce is a page-aligned buffer of the caller with room for p and a
 // page. It is used where p cannot be written directly.
@@ -117,7 +115,7 @@ func (o *output) flushPack() error {
 
 // write writes p at off, a multiple of a page. It fills the last page with zeros.
 func (o *output) write(p []byte, off int64, bounce []byte) error {
-	if !o.direct.Load() {
+	if !o.isDirect() {
 		return o.writeCached(p, off)
 	}
 	n := int(alignUp(int64(len(p))))
@@ -130,11 +128,11 @@ func (o *output) write(p []byte, off int64, bounce []byte) error {
 		p = bounce
 	}
 	o.wr.Lock()
-	_, err := o.f.WriteAt(p, off)
+	_, err := o.w.WriteAt(p, off)
 	o.wr.Unlock()
 	if pe, ok := err.(*os.PathError); ok && pe.Err == unix.EINVAL {
 		// The open took the flag, and the write is refused: use the cache from here on.
-		if err := o.leaveDirect(); err != nil {
+		if err := o.direct.LeaveDirect(); err != nil {
 			return err
 		}
 		return o.writeCached(p, off)
@@ -143,31 +141,12 @@ func (o *output) write(p []byte, off int64, bounce []byte) error {
 }
 
 func (o *output) writeCached(p []byte, off int64) error {
-	if _, err := o.f.WriteAt(p, off); err != nil {
+	if _, err := o.w.WriteAt(p, off); err != nil || o.f == nil {
 		return err
 	}
-	// This is only a hint to begin early. Sync makes the data durable, and reports errors.
+	// This is only a hint to begin early. Commit makes the data durable, and reports errors.
 	_ = unix.SyncFileRange(int(o.f.Fd()), off, int64(len(p)), unix.SYNC_FILE_RANGE_WRITE)
 	return nil
-}
-
-func (o *output) leaveDirect() error {
-	o.direct.Store(false)
-	flags, err := unix.FcntlInt(o.f.Fd(), unix.F_GETFL, 0)
-	if err != nil {
-		return err
-	}
-	_, err = unix.FcntlInt(o.f.Fd(), unix.F_SETFL, flags&^unix.O_DIRECT)
-	return err
-}
-
-// finish cuts the file to size, after the zeros that filled the last page, and
-// waits until it is on the disk.
-func (o *output) finish(size int64) error {
-	if err := o.f.Truncate(size); err != nil {
-		return err
-	}
-	return o.f.Sync()
 }
 
 // alignedBuffer returns n bytes that begin at a page boundary.
@@ -175,20 +154,4 @@ func alignedBuffer(n int) []byte {
 	p := make([]byte, n+pageSize)
 	shift := int(-uintptr(unsafe.Pointer(&p[0])) & (pageSize - 1))
 	return p[shift : shift+n : shift+n]
-}
-
-// syncFolder makes names in a folder durable. File systems that cannot sync a
-// folder say EINVAL and need none.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		if pe, ok := err.(*os.PathError); !ok || pe.Err != unix.EINVAL {
-			return err
-		}
-	}
-	return nil
 }

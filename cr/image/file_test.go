@@ -5,28 +5,33 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // TestRefusedDirectWriteGoesOnCached provokes the refusal with an offset that
 // no direct write may have.
 func TestRefusedDirectWriteGoesOnCached(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	o, err := createOutput(path, false)
+	piece, err := store.CreateFile(path, store.Options{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer o.f.Close()
-	if !o.direct.Load() {
+	o := newOutput(piece)
+	if !o.isDirect() {
 		t.Skip("no direct writes on this file system")
 	}
 	p := data("noise", 10_000, 1)
 	if err := o.write(p, 100, alignedBuffer(16_384)); err != nil {
 		t.Fatal(err)
 	}
-	if o.direct.Load() {
+	if o.isDirect() {
 		t.Skip("this file system takes direct writes at any offset")
 	}
 	if err := o.write(p, 16_384, alignedBuffer(16_384)); err != nil {
+		t.Fatal(err)
+	}
+	if err := piece.Commit(16_384 + int64(len(p))); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(path)

@@ -47,6 +47,8 @@ package image
 import (
 	"encoding/binary"
 	"hash/crc32"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // Version is the format written by this package; it reads 1 to Version.
@@ -54,7 +56,7 @@ const Version = 1
 
 // PartSuffix ends the names of images that are being written, or whose writer
 // was killed.
-const PartSuffix = ".part"
+const PartSuffix = store.PartSuffix
 
 const (
 	magic      = "\x89gorun\r\n"

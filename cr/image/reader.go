@@ -5,13 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // Reader reads an image. Opening checks header, meta, table and their digest;
@@ -38,24 +39,24 @@ type Reader struct {
 
 // Open opens the image path.
 func Open(path string) (*Reader, error) {
-	f, err := os.Open(path)
+	f, err := store.OpenFile(path)
+	if errors.Is(err, store.ErrNotRegular) {
+		err = fail(ErrNotImage, "%w", store.ErrNotRegular)
+	}
 	if err != nil {
 		return nil, &Error{Op: "read", Path: path, Err: err}
 	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fail(ErrNotImage, "it is not a regular file")
-	}
+	return OpenPiece(f, path)
+}
+
+// OpenPiece opens an image in a store; name is for errors. Close closes the piece, which is also closed after an error here.
+func OpenPiece(piece store.Reader, name string) (*Reader, error) {
+	r, err := NewReader(piece, piece.Size(), name)
 	if err != nil {
-		f.Close()
-		return nil, &Error{Op: "read", Path: path, Err: err}
-	}
-	r, err := NewReader(f, st.Size(), path)
-	if err != nil {
-		f.Close()
+		piece.Close()
 		return nil, err
 	}
-	r.closer = f
+	r.closer = piece
 	return r, nil
 }
 
@@ -127,7 +128,7 @@ func (r *Reader) readAt(p []byte, off int64) error {
 	return err
 }
 
-// Close closes the file, if Open opened it.
+// Close closes the file, if Open opened it, or the piece.
 func (r *Reader) Close() error {
 	if r.z != nil {
 		r.z.Close()

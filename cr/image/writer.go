@@ -1,16 +1,15 @@
 package image
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // DefaultBlockSize is the block size where Options names none.
@@ -46,13 +45,13 @@ type Summary struct {
 // Writer writes one image. Section, SectionFrom and SectionFill may be called by several
 // goroutines; Commit or Abort ends it and is called once, after them.
 type Writer struct {
-	path, part string
-	opt        Options
-	out        *output
-	head       []byte // header and meta, for the digest
-	jobs       chan job
-	workers    sync.WaitGroup
-	closed     bool
+	path    string // or what it is called by in its store
+	opt     Options
+	out     *output
+	head    []byte // header and meta, for the digest
+	jobs    chan job
+	workers sync.WaitGroup
+	closed  bool
 
 	mu       sync.Mutex // guards sections, names, progress
 	sections []*section
@@ -76,14 +75,32 @@ type job struct {
 // Create begins the image path. Until Commit the file is called path with a
 // random part and PartSuffix added; its mode is 0600.
 func Create(path string, m Meta, opt Options) (*Writer, error) {
+	return begin(path, m, opt, func() (store.Writer, error) {
+		return store.CreateFile(path, store.Options{NoDirect: opt.NoDirect}, !opt.NoFolder)
+	})
+}
+
+// NewWriter begins an image that is written to out, a piece of a store; name is for errors. Commit ends the piece,
+// and so does Abort. After an error here it was given up. NoDirect and NoFolder of the options mean nothing: that
+// is said when the piece is created.
+func NewWriter(out store.Writer, name string, m Meta, opt Options) (*Writer, error) {
+	w, err := begin(name, m, opt, func() (store.Writer, error) { return out, nil })
+	if err != nil {
+		out.Abort() // begin may have done so
+	}
+	return w, err
+}
+
+// begin begins an image that is written to what open returns.
+func begin(path string, m Meta, opt Options, open func() (store.Writer, error)) (*Writer, error) {
 	w := &Writer{path: path, opt: opt, names: make(map[[2]string]bool), stop: make(chan struct{})}
-	if err := w.setup(m); err != nil {
+	if err := w.setup(m, open); err != nil {
 		return nil, w.wrap("", err)
 	}
 	return w, nil
 }
 
-func (w *Writer) setup(m Meta) error {
+func (w *Writer) setup(m Meta, open func() (store.Writer, error)) error {
 	codec, err := ParseCodec(string(w.opt.Codec))
 	if err != nil {
 		return err
@@ -104,13 +121,11 @@ func (w *Writer) setup(m Meta) error {
 	}
 	h := header{version: Version, bigEndian: m.BigEndian, metaLen: uint32(len(meta)), metaSum: checksum(meta)}
 	w.head = append(h.encode(), meta...)
-
-	var tag [4]byte
-	rand.Read(tag[:])
-	w.part = w.path + "." + hex.EncodeToString(tag[:]) + PartSuffix
-	if w.out, err = createOutput(w.part, w.opt.NoDirect); err != nil {
+	piece, err := open()
+	if err != nil {
 		return err
 	}
+	w.out = newOutput(piece)
 	w.out.end = int64(len(w.head))
 	if err := w.out.write(w.head, 0, alignedBuffer(len(w.head)+pageSize)); err != nil {
 		w.remove()
@@ -252,29 +267,14 @@ func (w *Writer) seal() (Summary, error) {
 	if err := o.write(tail, off, alignedBuffer(len(tail)+pageSize)); err != nil {
 		return Summary{}, err
 	}
-	if err := o.finish(size); err != nil {
-		return Summary{}, err
-	}
 	sum := w.summary(size, t)
-	if err := o.f.Close(); err != nil {
-		return Summary{}, err
-	}
-	if err := os.Rename(w.part, w.path); err != nil {
-		return Summary{}, err
-	}
-	if !w.opt.NoFolder {
-		if err := syncFolder(filepath.Dir(w.path)); err != nil {
-			os.Remove(w.path)
-			return Summary{}, err
-		}
-	}
-	return sum, nil
+	return sum, o.w.Commit(size)
 }
 
 func (w *Writer) summary(size int64, t trailer) Summary {
 	sum := Summary{
 		Path: w.path, Size: size, Sections: len(w.sections), Codec: w.opt.Codec,
-		Digest: hex.EncodeToString(t.digest[:]), Direct: w.out.direct.Load(),
+		Digest: hex.EncodeToString(t.digest[:]), Direct: w.out.isDirect(),
 	}
 	for _, s := range w.sections {
 		sum.Raw += s.size
@@ -292,8 +292,7 @@ func digest(head, table []byte) [32]byte {
 
 // remove drops the partial file.
 func (w *Writer) remove() error {
-	w.out.f.Close()
-	if err := os.Remove(w.part); err != nil && !os.IsNotExist(err) {
+	if err := w.out.w.Abort(); err != nil {
 		return w.wrap("", err)
 	}
 	return nil

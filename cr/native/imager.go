@@ -50,15 +50,15 @@ func (Imager) CheckProgram(path string) error { return checkProgram(path) }
 func (Imager) NewTracer(threads int) (whole.Tracer, error) { return newTracer(threads), nil }
 
 // readStates reads the states of a job's images, several at a time.
-func readStates(images []string) ([]*State, error) {
+func readStates(images []image.Source) ([]*State, error) {
 	states, errs := make([]*State, len(images)), make([]error, len(images))
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, 4)
-	for rank, path := range images {
+	for rank, src := range images {
 		wg.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			if states[rank], errs[rank] = ReadState(path); errs[rank] != nil {
+			if states[rank], errs[rank] = readSource(src); errs[rank] != nil {
 				errs[rank] = fmt.Errorf("rank %d: %w", rank, errs[rank])
 			}
 		})
@@ -68,7 +68,7 @@ func readStates(images []string) ([]*State, error) {
 }
 
 // CheckRestart says why the images of a job cannot go on here.
-func (Imager) CheckRestart(images []string, files whole.FilesPolicy) error {
+func (Imager) CheckRestart(images []image.Source, files whole.FilesPolicy) error {
 	states, err := readStates(images)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (Imager) CheckRestart(images []string, files whole.FilesPolicy) error {
 }
 
 // Shared names the files that several of a job's images have open for writing.
-func (Imager) Shared(images []string) error {
+func (Imager) Shared(images []image.Source) error {
 	states, err := readStates(images)
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func oneWriter(states []*State) error {
 }
 
 // Outputs lists the regular files that an image has open for writing.
-func (Imager) Outputs(image string) ([]string, error) {
-	s, err := ReadState(image)
+func (Imager) Outputs(src image.Source) ([]string, error) {
+	s, err := readSource(src)
 	if err != nil {
 		return nil, err
 	}

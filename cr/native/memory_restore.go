@@ -33,8 +33,10 @@ const (
 
 // ReadState reads what the image path holds of a process beside its memory,
 // and checks that it can be one.
-func ReadState(path string) (*State, error) {
-	img, err := image.Open(path)
+func ReadState(path string) (*State, error) { return readSource(image.Path(path)) }
+
+func readSource(src image.Source) (*State, error) {
+	img, err := src.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -20,15 +20,17 @@ import (
 type Catalogue struct {
 	root     string
 	programs sync.Map // kept programs that were read: path -> programState
+	open     Opener   // of stores elsewhere; nil: they are not reached
 }
 
 // Snapshot is a committed snapshot.
 type Snapshot struct {
 	Dir    string // absolute
 	Schema *Schema
+	open   Opener // of the store of its images, if that is elsewhere
 }
 
-// ImagePath is the path of a rank's image.
+// ImagePath is the path of a rank's image that lies beside the schema.
 func (s *Snapshot) ImagePath(rank int) string {
 	return filepath.Join(s.Dir, s.Schema.Images[rank].File)
 }
@@ -117,7 +119,7 @@ func (c *Catalogue) List(job string) ([]*Snapshot, error) {
 	var all []*Snapshot
 	var bad []error
 	for _, seq := range seqs {
-		s, err := Load(c.dir(job, seq))
+		s, err := c.load(c.dir(job, seq))
 		switch {
 		case err == nil:
 			all = append(all, s)
@@ -149,6 +151,19 @@ func Load(dir string) (*Snapshot, error) {
 	return placed(abs, s)
 }
 
+// Load is the function Load, for a snapshot whose images may lie in a store that the catalogue reaches.
+func (c *Catalogue) Load(dir string) (*Snapshot, error) { return c.load(dir) }
+
+func (c *Catalogue) load(dir string) (*Snapshot, error) { return c.reaching(Load(dir)) }
+
+// reaching lets a snapshot reach the stores of the catalogue.
+func (c *Catalogue) reaching(s *Snapshot, err error) (*Snapshot, error) {
+	if s != nil {
+		s.open = c.open
+	}
+	return s, err
+}
+
 // placed returns the snapshot of a schema in the folder dir. In a job's folder its place finds it, so its
 // schema must name that job and that number. Elsewhere the folder may have any name.
 func placed(dir string, s *Schema) (*Snapshot, error) {
@@ -157,7 +172,7 @@ func placed(dir string, s *Schema) (*Snapshot, error) {
 	if ok && checkJob(job) == nil && (job != s.Job || seq != s.Sequence) {
 		return nil, fmt.Errorf("%s: %w: it is snapshot %d of job %s: put it where it belongs, or into a folder that is no job's", dir, ErrMisplaced, s.Sequence, s.Job)
 	}
-	return &Snapshot{dir, s}, nil
+	return &Snapshot{Dir: dir, Schema: s}, nil
 }
 
 // Latest returns the newest committed snapshot of a job: the one with the highest number, whatever the clocks
@@ -169,7 +184,7 @@ func (c *Catalogue) Latest(job string) (*Snapshot, error) {
 		return nil, err
 	}
 	for _, seq := range slices.Backward(seqs) {
-		s, err := Load(c.dir(job, seq))
+		s, err := c.load(c.dir(job, seq))
 		if errors.Is(err, ErrNotCommitted) || errors.Is(err, ErrNotFound) {
 			continue
 		}
@@ -189,7 +204,7 @@ func (c *Catalogue) LatestOf(job, incarnation string, parent int) (*Snapshot, er
 		}
 	}
 	if parent > 0 {
-		return Load(c.dir(job, parent))
+		return c.load(c.dir(job, parent))
 	}
 	return nil, errors.Join(fmt.Errorf("run %s of job %s in %s: %w", incarnation, job, c.root, ErrNotFound), err)
 }
@@ -217,7 +232,7 @@ func (c *Catalogue) Candidates(spec string) ([]*Snapshot, error) {
 	if err != nil || !newest {
 		return []*Snapshot{s}, err
 	}
-	home := &Catalogue{root: filepath.Dir(filepath.Dir(s.Dir))}
+	home := &Catalogue{root: filepath.Dir(filepath.Dir(s.Dir)), open: c.open}
 	all, _ := home.List(s.Schema.Job)
 	all = slices.DeleteFunc(all, func(x *Snapshot) bool { return x.Schema.Sequence >= s.Schema.Sequence })
 	slices.Reverse(all)
@@ -249,7 +264,7 @@ func (c *Catalogue) find(spec string) (s *Snapshot, newest bool, err error) {
 	if !ok {
 		return nil, false, fmt.Errorf("%q: %w: %q is not a sequence number", spec, ErrNotFound, seq)
 	}
-	s, err = Load(c.dir(job, n))
+	s, err = c.load(c.dir(job, n))
 	return s, false, err
 }
 
@@ -284,16 +299,16 @@ func (c *Catalogue) findPath(spec string) (s *Snapshot, newest, ok bool, err err
 		return nil, false, false, nil
 	}
 	if !st.IsDir() {
-		s, err := loadByFile(abs)
+		s, err := c.reaching(loadByFile(abs))
 		return s, false, true, err
 	}
-	if s, err := Load(abs); !errors.Is(err, ErrNotCommitted) {
+	if s, err := c.load(abs); !errors.Is(err, ErrNotCommitted) {
 		return s, false, true, err
 	}
 	// Without a schema: a job's folder, or an unfinished snapshot's, or neither.
 	up, base := filepath.Split(abs)
 	if id, err := uuid.Parse(base); err == nil && id.String() == base {
-		s, err := (&Catalogue{root: filepath.Clean(up)}).Latest(base)
+		s, err := (&Catalogue{root: filepath.Clean(up), open: c.open}).Latest(base)
 		return s, true, true, err
 	}
 	if _, isSeq := parseSeq(base); isSeq {

@@ -31,7 +31,7 @@ func (s *Snapshot) Chain() ([]*Snapshot, error) {
 }
 
 // BasePath returns the path of a rank's image in the snapshot seq of the same job, for an image that builds on
-// it.
+// it and lies beside its schema.
 func (s *Snapshot) BasePath(rank, seq int) string {
 	return filepath.Join(s.baseDir(seq), ImageFile(rank))
 }
@@ -61,6 +61,7 @@ func (s *Snapshot) links() ([]link, error) {
 		seq := slices.Max(slices.Collect(maps.Keys(open)))
 		base, err := Load(s.baseDir(seq))
 		if err == nil {
+			base.open = s.open
 			err = base.fits(s, seq, open[seq])
 		}
 		if err != nil {
@@ -87,6 +88,7 @@ func (base *Snapshot) fits(s *Snapshot, seq int, ranks []int) error {
 		{"number of ranks", b.NP, t.NP},
 		{"back-end", b.Backend, t.Backend},
 		{"program", b.Program.Digest, t.Program.Digest},
+		{"store", b.Store, t.Store},
 	} {
 		if c.have != c.say {
 			return fmt.Errorf("%w: its %s is %v instead of %v", ErrSchema, c.what, c.have, c.say)

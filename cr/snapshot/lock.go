@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // lockFile is the name of the lock within a job's and a snapshot's folder.
-const lockFile = "lock"
+const lockFile = store.LockFile
 
 // flock takes a lock on the file path, which it creates if need be. how is unix.LOCK_EX or LOCK_SH, with
 // LOCK_NB. busy says that another holds it. The lock lives as long as the file is open. Go opens files
@@ -61,18 +63,9 @@ func explain(err error) error {
 	return fmt.Errorf("%w (%s)", err, remedy)
 }
 
-// syncFolder makes the names in a folder durable. File systems that cannot sync
-// a folder say EINVAL and need none.
+// syncFolder makes the names in a folder durable.
 func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return explain(err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
-		return explain(err)
-	}
-	return nil
+	return explain(store.SyncFolder(path))
 }
 
 // writeDurable writes the file path under another name, makes it durable and
@@ -85,7 +78,7 @@ func writeDurable(path string, data []byte) error {
 }
 
 // partSuffix ends the names of files that are not finished.
-const partSuffix = ".part"
+const partSuffix = store.PartSuffix
 
 func writePart(path string, data []byte) error {
 	f, err := os.OpenFile(path+partSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // sequenceFile holds the highest sequence number that was ever given out.
@@ -29,6 +32,10 @@ type Pending struct {
 	Seq  int
 	c    *Catalogue
 	lock *os.File
+	// Where the images go.
+	images store.Store
+	place  Place  // zero: beside the schema
+	set    string // their name in the store
 	// The program that was kept for it, locked until its schema names it.
 	program *Hold
 	digest  string
@@ -37,7 +44,10 @@ type Pending struct {
 
 // Begin makes the folder of a new snapshot of a job. No snapshot of the job ever had its number. That holds
 // whatever was pruned, and for any number of restarts of the job that run at the same time.
-func (c *Catalogue) Begin(job string) (*Pending, error) {
+func (c *Catalogue) Begin(job string) (*Pending, error) { return c.BeginIn(job, Place{}) }
+
+// BeginIn is Begin for images that go into a store elsewhere.
+func (c *Catalogue) BeginIn(job string, place Place) (*Pending, error) {
 	if err := checkJob(job); err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
@@ -50,7 +60,7 @@ func (c *Catalogue) Begin(job string) (*Pending, error) {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
 	defer l.Close()
-	p, err := c.begin(job)
+	p, err := c.begin(job, place)
 	if err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
@@ -65,13 +75,24 @@ func checkJob(job string) error {
 }
 
 // begin runs with the job's lock held, so nobody sweeps the folder before it is locked.
-func (c *Catalogue) begin(job string) (*Pending, error) {
+func (c *Catalogue) begin(job string, place Place) (*Pending, error) {
 	dir := c.JobDir(job)
+	own := store.OpenDir(c.root)
+	p := &Pending{Job: job, c: c, images: own, place: place}
+	var stores *jobStores
+	if place != (Place{}) {
+		var err error
+		if p.images, err = c.at(place); err != nil {
+			return nil, err
+		}
+		if stores, err = noteStore(dir, place); err != nil {
+			return nil, err
+		}
+	}
 	seq, err := c.highest(job)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pending{Job: job, c: c}
 	for {
 		seq++
 		if err := writeDurable(filepath.Join(dir, sequenceFile), []byte(strconv.Itoa(seq)+"\n")); err != nil {
@@ -82,7 +103,7 @@ func (c *Catalogue) begin(job string) (*Pending, error) {
 		}
 		// The lock may mean nothing on some network file systems; making the
 		// folder is exclusive everywhere.
-		err := os.Mkdir(c.dir(job, seq), 0o700)
+		err := own.Begin(context.Background(), setOf(job, seq))
 		if err == nil {
 			break
 		}
@@ -90,7 +111,10 @@ func (c *Catalogue) begin(job string) (*Pending, error) {
 			return nil, explain(err)
 		}
 	}
-	p.Seq, p.Dir = seq, c.dir(job, seq)
+	p.Seq, p.Dir, p.set = seq, c.dir(job, seq), setOf(job, seq)
+	if stores != nil {
+		p.set = stores.set(job, seq)
+	}
 	var busy bool
 	p.lock, busy, err = flock(filepath.Join(p.Dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil && busy {
@@ -127,7 +151,14 @@ func (c *Catalogue) highest(job string) (int, error) {
 	return high, err
 }
 
-// ImagePath is where a rank writes its image.
+// setOf is the name of a snapshot in the store that the catalogue's own folder is.
+func setOf(job string, seq int) string { return job + "/" + strconv.Itoa(seq) }
+
+// Images is the store that the images go into, and the name of their set there. If the store is not Shared,
+// each process that writes an image begins the set, and commits it before it says that the image is written.
+func (p *Pending) Images() (st store.Store, set string) { return p.images, p.set }
+
+// ImagePath is where a rank writes an image that goes beside the schema.
 func (p *Pending) ImagePath(rank int) string { return filepath.Join(p.Dir, ImageFile(rank)) }
 
 // Commit makes the snapshot valid. It fills in the schema's Format, Job and Sequence, and whether the program
@@ -138,9 +169,12 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 	if p.lock == nil {
 		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, ErrEnded)
 	}
-	s.Format, s.Job, s.Sequence = Format, p.Job, p.Seq
+	s.Format, s.Job, s.Sequence = FormatDir, p.Job, p.Seq
+	if p.place != (Place{}) {
+		s.Format, s.Store, s.Folder, s.Set = Format, p.place.Kind, p.place.Folder, p.set
+	}
 	s.Program.Kept = p.program != nil
-	snap, hold := &Snapshot{p.Dir, &s}, &Hold{}
+	snap, hold := &Snapshot{p.Dir, &s, p.c.open}, &Hold{}
 	path := filepath.Join(p.Dir, SchemaFile)
 	text, err := s.Encode()
 	if err != nil {
@@ -152,7 +186,7 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 	}{
 		{"chain held", func() error { return hold.addChain(snap) }},
 		{"images checked", func() error { return p.checkImages(&s) }},
-		{"folder synced", func() error { return syncFolder(p.Dir) }},
+		{"folder synced", p.syncImages},
 		{"schema written", func() error { return writePart(path, text) }},
 		{"schema renamed", func() error { return explain(os.Rename(path+partSuffix, path)) }},
 		{"schema's folder synced", func() error { return syncFolder(p.Dir) }},
@@ -194,12 +228,23 @@ func (p *Pending) checkImages(s *Schema) error {
 	if p.program != nil && s.Program.Digest != p.digest {
 		return fmt.Errorf("%w: kept is %s, the schema names %s", ErrProgram, p.digest, s.Program.Digest)
 	}
+	if !p.images.Shared() {
+		return nil // who has written an image has seen it whole and durable
+	}
 	for _, im := range s.Images {
 		if err := checkFile(filepath.Join(p.Dir, im.File), im); err != nil {
 			return &ImageError{Rank: im.Rank, Path: filepath.Join(p.Dir, im.File), Err: err}
 		}
 	}
 	return nil
+}
+
+// syncImages makes the names of the images durable.
+func (p *Pending) syncImages() error {
+	if !p.images.Shared() {
+		return nil
+	}
+	return explain(p.images.Commit(context.Background(), p.set))
 }
 
 // checkFile checks that an image is a file of the announced size.
@@ -222,19 +267,28 @@ func (p *Pending) Discard() error {
 	if p.lock == nil {
 		return nil
 	}
-	defer p.lock.Close()
-	p.lock = nil
 	p.program.Release() // a sweep takes it if no snapshot names it
-	// A sweep must not meet the folder while it is being removed.
-	l, err := lockJob(filepath.Dir(p.Dir))
-	if err == nil {
-		defer l.Close()
-		err = remove(p.Dir)
+	err := p.removeFolder()
+	if p.place != (Place{}) {
+		err = errors.Join(err, p.c.removeFar([]far{{p.place, p.set}}))
 	}
 	if err != nil {
 		return fmt.Errorf("discard %s: %w", p.Dir, err)
 	}
 	return nil
+}
+
+// removeFolder removes the folder and lets its lock go.
+func (p *Pending) removeFolder() error {
+	defer p.lock.Close()
+	defer func() { p.lock = nil }()
+	// A sweep must not meet the folder while it is being removed.
+	l, err := lockJob(filepath.Dir(p.Dir))
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return remove(p.Dir)
 }
 
 // remove removes a snapshot's folder. A crash on the way leaves a folder without a schema.

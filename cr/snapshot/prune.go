@@ -48,16 +48,27 @@ func (c *Catalogue) prune(job string, keep int, intact func(*Snapshot) error) (P
 	if err != nil {
 		return done, fmt.Errorf("prune job %s: %w", job, err)
 	}
+	p := &pruner{c: c, keep: keep, whole: whole, needed: map[int]bool{}}
+	if err := p.run(job); err != nil {
+		return done, fmt.Errorf("prune job %s: %w", job, err)
+	}
+	// Without the lock: nodes may be slow.
+	p.errs = append(p.errs, c.removeFar(p.far))
+	return p.Pruned, errors.Join(p.errs...)
+}
+
+// run goes through the snapshots with the job's lock held.
+func (p *pruner) run(job string) error {
+	c := p.c
 	l, err := lockJob(c.JobDir(job))
 	if err != nil {
-		return done, fmt.Errorf("prune job %s: %w", job, err)
+		return err
 	}
 	defer l.Close()
 	seqs, err := c.sequences(job)
 	if err != nil {
-		return done, fmt.Errorf("prune job %s: %w", job, err)
+		return err
 	}
-	p := &pruner{c: c, keep: keep, whole: whole, needed: map[int]bool{}}
 	// The newest first: then a crash leaves no snapshot without its base.
 	for _, seq := range slices.Backward(seqs) {
 		p.prune(c.dir(job, seq), seq)
@@ -67,7 +78,7 @@ func (c *Catalogue) prune(job string, keep int, intact func(*Snapshot) error) (P
 	for _, list := range [][]int{p.Removed, p.InUse, p.Needed, p.Intact} {
 		slices.Sort(list)
 	}
-	return p.Pruned, errors.Join(p.errs...)
+	return nil
 }
 
 // newestIntact returns the number of the newest intact snapshot. It returns 0 if there are no more than are
@@ -132,6 +143,7 @@ type pruner struct {
 	whole   int          // stays as it is intact
 	needed  map[int]bool // what those that stay build on
 	unknown bool         // one was met that may build on any other
+	far     []far        // images of removed ones that lie elsewhere
 	errs    []error
 }
 
@@ -156,6 +168,9 @@ func (p *pruner) prune(dir string, seq int) {
 		busy, err := removeUnlessHeld(dir, nil)
 		if err == nil && !busy {
 			p.Removed = append(p.Removed, seq)
+			if s.away() {
+				p.far = append(p.far, far{s.Place(), s.Schema.Set})
+			}
 			return
 		}
 		if err != nil {
@@ -185,11 +200,28 @@ func removeUnlessHeld(dir string, such func(dir string) bool) (busy bool, err er
 }
 
 // Sweep removes what crashes have left: snapshots of a job that were never committed or are half removed, and
-// programs kept for them. It returns their paths. A snapshot that is being written is locked and stays.
+// programs kept for them. It returns their paths. A snapshot that is being written is locked and stays. Of stores
+// elsewhere it removes what belongs to no snapshot, as far as they answer.
 func (c *Catalogue) Sweep(job string) ([]string, error) {
 	if _, err := os.Stat(c.JobDir(job)); err != nil {
 		return nil, nil
 	}
+	gone, err := c.sweep(job)
+	left, ferr := c.sweepFar(job)
+	for _, f := range left {
+		if e := c.removeFar([]far{f}); e != nil {
+			ferr = errors.Join(ferr, e)
+			continue
+		}
+		gone = append(gone, f.place.String()+": "+f.set)
+	}
+	if ferr != nil {
+		ferr = fmt.Errorf("sweep job %s: %w", job, ferr)
+	}
+	return gone, errors.Join(err, ferr)
+}
+
+func (c *Catalogue) sweep(job string) ([]string, error) {
 	l, err := lockJob(c.JobDir(job))
 	if err != nil {
 		return nil, fmt.Errorf("sweep job %s: %w", job, err)

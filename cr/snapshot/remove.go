@@ -29,6 +29,26 @@ func (c *Catalogue) remove(job string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return ErrNotFound
 	}
+	stores, err := readStores(dir)
+	if err != nil {
+		return err
+	}
+	var sets []far
+	for _, place := range stores.Places {
+		if _, err := c.at(place); err != nil {
+			return err // nobody would know of it any more
+		}
+		sets = append(sets, far{place, job + "/" + stores.Home})
+	}
+	if err := c.removeFolders(job); err != nil {
+		return err
+	}
+	return c.removeFar(sets)
+}
+
+// removeFolders removes all that the catalogue itself has of a job.
+func (c *Catalogue) removeFolders(job string) error {
+	dir := c.JobDir(job)
 	l, err := lockJob(dir)
 	if err != nil {
 		return err
@@ -57,7 +77,7 @@ func (c *Catalogue) remove(job string) error {
 		return err
 	}
 	// The lock's file last, and then nothing is left to be locked.
-	for _, name := range []string{programsDir, tailsFile, finishedFile, sequenceFile, lockFile, ""} {
+	for _, name := range []string{programsDir, tailsFile, finishedFile, storesFile, sequenceFile, lockFile, ""} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return explain(err)
 		}

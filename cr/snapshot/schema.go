@@ -7,11 +7,12 @@
 //	    finished                   that of the newest snapshot of a run that ended well
 //	    lock                       held while numbers are given out or folders swept
 //	    tails                      what restarts have cut off output files
+//	    stores                     where else images of the job were put
 //	    programs/<sha-256>         executables, kept once each for the images of whole
 //	                               processes, which can go on with no other
 //	    <seq>/                     one snapshot
 //	      schema.toml              written last: present means whole
-//	      rank-00000.img ...       one image a rank
+//	      rank-00000.img ...       one image a rank, unless they lie in a store
 //	      lock                     held exclusively by the head that writes the
 //	                               snapshot, shared by restarts that use it
 //
@@ -34,6 +35,14 @@
 // incarnation. The schema names that snapshot. So a snapshot is worth as much as those it builds on. Chain
 // finds them, Verify reads them too, a Hold holds them, and Prune keeps them. Prune removes the newest first,
 // so a crash within it leaves no snapshot without its base.
+//
+// # Stores
+//
+// Images lie beside the schema, or in a store of another kind (package store): the schema names its kind, its
+// place and the set. Such a set is called <job>/<home>/<seq>. Home is made once for each job and catalogue, so
+// that one job with two catalogues does not mix its numbers. Begin notes the store durably before anything is
+// put there. Removal goes the other way: schema, folder, then the set. What a crash or a node out of reach leaves
+// there has no folder any more, and numbers are never reused, so Sweep finds it.
 //
 // # Leftovers
 //
@@ -63,6 +72,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
@@ -71,10 +81,14 @@ import (
 //   - Format 2 added chains, kept programs and pauses.
 //   - Format 3 added parameters, the transports asked for, and bytes that are not UTF-8.
 //   - Format 4 added how much of standard input was read, and the flags that a restart takes over.
-const Format = 4
+//   - Format 5 added stores: images that lie elsewhere than beside the schema.
+const Format = 5
+
+// FormatDir is what is written for images beside the schema, so that an older gorun reads it, too.
+const FormatDir = 4
 
 // SchemaFile is the name of the schema within a snapshot's folder.
-const SchemaFile = "schema.toml"
+const SchemaFile = store.SchemaFile
 
 // maxSchema bounds a schema in bytes; that of 16,384 ranks has about 5 MB.
 const maxSchema = 256 << 20
@@ -90,13 +104,16 @@ type Schema struct {
 	Sequence    int               `toml:"sequence"`
 	Created     time.Time         `toml:"created"`
 	NP          int               `toml:"np"`
-	Backend     string            `toml:"backend"`        // "self", "native"
-	CR          string            `toml:"cr,omitempty"`   // as asked for: "auto" or a back-end
-	Transport   string            `toml:"transport"`      // in use when it was taken
-	RPI         []string          `toml:"rpi,omitempty"`  // as asked for, by preference; none: the default
-	Point       uint64            `toml:"point"`          // number of the Point, self only
-	Gate        int64             `toml:"gate,omitzero"`  // ns for which no message was sent
-	Input       int64             `toml:"input,omitzero"` // bytes of standard input that rank 0 had read
+	Backend     string            `toml:"backend"`          // "self", "native"
+	CR          string            `toml:"cr,omitempty"`     // as asked for: "auto" or a back-end
+	Transport   string            `toml:"transport"`        // in use when it was taken
+	RPI         []string          `toml:"rpi,omitempty"`    // as asked for, by preference; none: the default
+	Point       uint64            `toml:"point"`            // number of the Point, self only
+	Gate        int64             `toml:"gate,omitzero"`    // ns for which no message was sent
+	Input       int64             `toml:"input,omitzero"`   // bytes of standard input that rank 0 had read
+	Store       string            `toml:"store,omitempty"`  // the kind of store that has the images; none: they lie beside the schema
+	Folder      string            `toml:"folder,omitempty"` // the store's place
+	Set         string            `toml:"set,omitempty"`    // the images' name there
 	Lineage     []Ancestor        `toml:"lineage,omitempty"`
 	Params      map[string]string `toml:"params,omitempty"` // of modules, by name, as the job was given them
 	Plan        map[string]string `toml:"plan,omitempty"`   // flags of gorun that a restart takes over, by name
@@ -134,13 +151,14 @@ type Placement struct {
 // Image is one rank's file.
 type Image struct {
 	Rank   int    `toml:"rank"`
-	File   string `toml:"file"` // within the snapshot's folder
+	File   string `toml:"file"` // within the snapshot's folder, or its set
 	Size   int64  `toml:"size"` // bytes
 	Digest string `toml:"digest"`
 	Codec  string `toml:"codec"`
 	Base   int    `toml:"base,omitzero"`  // sequence of the snapshot that has its unchanged pages; 0: it is full
 	Raw    uint64 `toml:"raw,omitzero"`   // bytes of memory it holds, before compression
 	Pause  int64  `toml:"pause,omitzero"` // ns for which the process stood still
+	Node   string `toml:"node,omitempty"` // that wrote it into a store that lies in parts on the nodes
 }
 
 // Parent is the snapshot from which the run that took this one was restarted.
@@ -184,7 +202,7 @@ func (s *Schema) Encode() ([]byte, error) {
 	e := toml.NewEncoder(&b)
 	e.Indent = ""
 	text := *s
-	text.Program = s.Program.each(exact.Escape)
+	text.Program, text.Folder = s.Program.each(exact.Escape), exact.Escape(s.Folder)
 	if err := e.Encode(text); err != nil {
 		return nil, err
 	}
@@ -221,7 +239,7 @@ func ParseSchema(p []byte) (*Schema, error) {
 	if keys := md.Undecoded(); len(keys) > 0 {
 		return nil, fmt.Errorf("%w: unknown key %q", ErrSchema, keys[0].String())
 	}
-	s.Program = s.Program.each(exact.Unescape)
+	s.Program, s.Folder = s.Program.each(exact.Unescape), exact.Unescape(s.Folder)
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -280,6 +298,9 @@ func (s *Schema) check() error {
 			return bad("environment %.80q", kv)
 		}
 	}
+	if err := s.checkStore(); err != nil {
+		return err
+	}
 	files := make(map[string]bool, s.NP)
 	for i, im := range s.Images {
 		_, codecErr := image.ParseCodec(im.Codec)
@@ -301,6 +322,22 @@ func (s *Schema) check() error {
 		files[im.File] = true
 		if s.Placement[i].Rank != i {
 			return bad("place %d is of rank %d", i, s.Placement[i].Rank)
+		}
+	}
+	return nil
+}
+
+// checkStore checks where the images are.
+func (s *Schema) checkStore() error {
+	switch {
+	case s.Store == "" && s.Folder == "" && s.Set == "":
+		return nil
+	case s.Format < Format, s.Store == "" || len(s.Store) > 64, store.CheckSet(s.Set) != nil, strings.IndexByte(s.Folder, 0) >= 0:
+		return fmt.Errorf("%w: images in store %.80q, folder %.80q, set %.200q", ErrSchema, s.Store, s.Folder, s.Set)
+	}
+	for _, im := range s.Images {
+		if err := store.CheckPiece(im.File); err != nil {
+			return fmt.Errorf("%w: image of rank %d: %w", ErrSchema, im.Rank, err)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -122,11 +123,7 @@ func (v *verifier) run() error {
 }
 
 func (v *verifier) one(j verifyJob) error {
-	path := filepath.Join(j.s.Dir, j.im.File)
-	err := j.s.checkImage(j.im)
-	if err == nil && v.whole {
-		_, err = image.Verify(path)
-	}
+	err := j.s.checkImage(j.im, v.whole)
 	v.mu.Lock()
 	v.done += j.im.Size
 	if v.progress != nil {
@@ -134,7 +131,7 @@ func (v *verifier) one(j verifyJob) error {
 	}
 	v.mu.Unlock()
 	if err != nil {
-		return &ImageError{j.im.Rank, path, err}
+		return &ImageError{j.im.Rank, j.s.source(j.im).String(), err}
 	}
 	return nil
 }
@@ -152,20 +149,22 @@ func gather(errs []error) error {
 	return errors.Join(bad...)
 }
 
-func (s *Snapshot) checkImage(im Image) error {
-	path := filepath.Join(s.Dir, im.File)
-	if err := checkFile(path, im); err != nil {
+// Checker is what a store has besides if images can be checked where they lie. The digest and the meta are those
+// of the image. With whole, all of it is read and checked. If there are several copies, a good one suffices.
+type Checker interface {
+	Check(ctx context.Context, set, piece string, whole bool) (size int64, digest string, m image.Meta, err error)
+}
+
+func (s *Snapshot) checkImage(im Image, whole bool) error {
+	size, digest, m, err := s.look(im, whole)
+	switch {
+	case err != nil:
 		return err
+	case size != im.Size:
+		return fmt.Errorf("%w: %d bytes, the schema says %d", ErrImage, size, im.Size)
+	case digest != im.Digest:
+		return fmt.Errorf("%w: digest %s, the schema says %s", ErrImage, digest, im.Digest)
 	}
-	r, err := image.Open(path)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if r.Digest() != im.Digest {
-		return fmt.Errorf("%w: digest %s, the schema says %s", ErrImage, r.Digest(), im.Digest)
-	}
-	m := r.Meta()
 	for _, c := range []struct {
 		what      string
 		have, say any
@@ -182,4 +181,30 @@ func (s *Snapshot) checkImage(im Image) error {
 		}
 	}
 	return nil
+}
+
+// look opens an image, or has that done where it lies, and with whole reads all of it.
+func (s *Snapshot) look(im Image, whole bool) (size int64, digest string, m image.Meta, err error) {
+	if !s.away() {
+		if err := checkFile(filepath.Join(s.Dir, im.File), im); err != nil {
+			return 0, "", m, err
+		}
+	} else {
+		st, err := s.Images()
+		if err != nil {
+			return 0, "", m, err
+		}
+		if c, ok := st.(Checker); ok {
+			return c.Check(context.Background(), s.Schema.Set, im.File, whole)
+		}
+	}
+	r, err := s.source(im).Open()
+	if err != nil {
+		return 0, "", m, err
+	}
+	defer r.Close()
+	if whole {
+		err = r.Verify()
+	}
+	return r.Size(), r.Digest(), r.Meta(), err
 }

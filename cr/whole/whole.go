@@ -25,7 +25,7 @@ type Imager interface {
 	CheckProgram(path string) error
 	// CheckRestart says, before anything is started, why images cannot go on on
 	// this machine; they are one job's, by rank.
-	CheckRestart(images []string, files FilesPolicy) error
+	CheckRestart(images []image.Source, files FilesPolicy) error
 	// Describe tells what an image holds, for gorun image inspect.
 	Describe(path string) ([]Fact, error)
 	// NewTracer returns what an agent works with.
@@ -35,14 +35,14 @@ type Imager interface {
 // Outputs is an Imager that can tell which files a process was writing to.
 type Outputs interface {
 	// Outputs lists the regular files that an image has open for writing.
-	Outputs(image string) ([]string, error)
+	Outputs(image image.Source) ([]string, error)
 }
 
 // Sharer is an Imager that cannot bring back files that several ranks write to.
 type Sharer interface {
 	// Shared names the files that several of a job's images have open for writing;
 	// nil if there are none.
-	Shared(images []string) error
+	Shared(images []image.Source) error
 }
 
 // Feature is something that a machine has or lacks.

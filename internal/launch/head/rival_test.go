@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/native"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/whole"
@@ -22,8 +23,8 @@ type writerImager struct {
 }
 
 func (w *writerImager) Name() string                           { return "writer" }
-func (w *writerImager) Outputs(image string) ([]string, error) { return w.files, nil }
-func (w *writerImager) Shared(images []string) error {
+func (w *writerImager) Outputs(image.Source) ([]string, error) { return w.files, nil }
+func (w *writerImager) Shared(images []image.Source) error {
 	if len(w.files) == 0 {
 		return nil
 	}

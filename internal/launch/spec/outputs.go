@@ -35,7 +35,7 @@ func FirstOutput(s *snapshot.Snapshot) (string, error) {
 		return "", nil
 	}
 	for rank := range s.Schema.NP {
-		files, err := o.Outputs(s.ImagePath(rank))
+		files, err := o.Outputs(s.Image(rank))
 		if err != nil {
 			return "", fmt.Errorf("rank %d: %w", rank, err)
 		}

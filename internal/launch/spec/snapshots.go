@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -89,10 +90,10 @@ func checkMachine(s *snapshot.Snapshot, files whole.FilesPolicy) error {
 }
 
 // imagesOf lists the images of a snapshot by rank.
-func imagesOf(s *snapshot.Snapshot) []string {
-	images := make([]string, s.Schema.NP)
+func imagesOf(s *snapshot.Snapshot) []image.Source {
+	images := make([]image.Source, s.Schema.NP)
 	for rank := range images {
-		images[rank] = s.ImagePath(rank)
+		images[rank] = s.Image(rank)
 	}
 	return images
 }

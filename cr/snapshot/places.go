@@ -1,0 +1,240 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/exact"
+)
+
+// Place is where the images of a snapshot lie if not beside its schema: a store of this kind, and what tells it
+// from others of the kind, such as a folder.
+type Place struct {
+	Kind   string `toml:"kind"`
+	Folder string `toml:"folder"`
+}
+
+func (p Place) String() string { return p.Kind + " " + p.Folder }
+
+// Opener opens the store at a place.
+type Opener func(Place) (store.Store, error)
+
+// Stores tells the catalogue how to reach images that lie elsewhere. Without it they can be listed, and neither
+// be read nor removed. It is called before the catalogue is used.
+func (c *Catalogue) Stores(open Opener) { c.open = open }
+
+// at opens the store at a place.
+func (c *Catalogue) at(p Place) (store.Store, error) {
+	if c.open == nil {
+		return nil, fmt.Errorf("%s: %w", p, ErrStore)
+	}
+	return c.open(p)
+}
+
+// ErrStore says that images lie in a store that cannot be reached from here.
+var ErrStore = errors.New("images lie in a store that is not reached from here")
+
+// storesFile lists, within a job's folder, the stores that its images were ever put into.
+const storesFile = "stores"
+
+// maxStores bounds that file, in bytes.
+const maxStores = 1 << 20
+
+// jobStores is the content of that file. Home tells the job's sets in this catalogue from those that the same
+// job has in another catalogue, with the same numbers.
+type jobStores struct {
+	Home   string  `toml:"home"`
+	Places []Place `toml:"store"`
+}
+
+// set is the name of a snapshot in those stores.
+func (s *jobStores) set(job string, seq int) string {
+	return job + "/" + s.Home + "/" + strconv.Itoa(seq)
+}
+
+func (s *jobStores) each(f func(string) string) *jobStores {
+	t := &jobStores{Home: s.Home}
+	for _, p := range s.Places {
+		t.Places = append(t.Places, Place{p.Kind, f(p.Folder)})
+	}
+	return t
+}
+
+func readStores(jobDir string) (*jobStores, error) {
+	path := filepath.Join(jobDir, storesFile)
+	p, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &jobStores{}, nil
+	}
+	if err != nil {
+		return nil, explain(err)
+	}
+	s, err := parseStores(p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func parseStores(p []byte) (*jobStores, error) {
+	if len(p) > maxStores {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrSchema, len(p), maxStores)
+	}
+	if err := checkNesting(p); err != nil {
+		return nil, err
+	}
+	s := &jobStores{}
+	if err := toml.Unmarshal(p, s); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrSchema, err)
+	}
+	if len(s.Home) != 8 || store.CheckSet(s.Home) != nil {
+		return nil, fmt.Errorf("%w: home %.80q", ErrSchema, s.Home)
+	}
+	return s.each(exact.Unescape), nil
+}
+
+// noteStore notes durably that images of the job will be put into a place. The caller holds the job's lock.
+func noteStore(jobDir string, p Place) (*jobStores, error) {
+	s, err := readStores(jobDir)
+	if err != nil || slices.Contains(s.Places, p) {
+		return s, err
+	}
+	if s.Home == "" {
+		var b [4]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return nil, err
+		}
+		s.Home = hex.EncodeToString(b[:])
+	}
+	s.Places = append(s.Places, p)
+	var b bytes.Buffer
+	if err := toml.NewEncoder(&b).Encode(s.each(exact.Escape)); err != nil {
+		return nil, err
+	}
+	return s, writeDurable(filepath.Join(jobDir, storesFile), b.Bytes())
+}
+
+// patience bounds what a catalogue waits for in a store.
+const patience = 30 * time.Second
+
+// away reports whether the images lie in a store and not beside the schema.
+func (s *Snapshot) away() bool { return s.Schema.Store != "" }
+
+// Place is where the images lie, the zero value: beside the schema.
+func (s *Snapshot) Place() Place { return Place{s.Schema.Store, s.Schema.Folder} }
+
+// Images returns the store of images that lie elsewhere.
+func (s *Snapshot) Images() (store.Store, error) {
+	if s.open == nil {
+		return nil, fmt.Errorf("%s: %w (%s)", s.Dir, ErrStore, s.Place())
+	}
+	return s.open(s.Place())
+}
+
+// Image is where a rank's image can be read.
+func (s *Snapshot) Image(rank int) image.Source { return s.source(s.Schema.Images[rank]) }
+
+func (s *Snapshot) source(im Image) image.Source {
+	if !s.away() {
+		return image.Path(filepath.Join(s.Dir, im.File))
+	}
+	return farImage{s, im}
+}
+
+// farImage is an image in a store.
+type farImage struct {
+	s  *Snapshot
+	im Image
+}
+
+func (f farImage) Open() (*image.Reader, error) {
+	st, err := f.s.Images()
+	if err != nil {
+		return nil, &image.Error{Op: "read", Path: f.String(), Err: err}
+	}
+	// Reading has no limit of its own: the store ends what does not go on.
+	return image.Piece{Context: context.Background(), Store: st, Set: f.s.Schema.Set, Name: f.im.File}.Open()
+}
+
+// String names the image and the node that wrote it.
+func (f farImage) String() string {
+	name := f.s.Schema.Set + "/" + f.im.File
+	if f.im.Node != "" {
+		name = f.im.Node + ":" + name
+	}
+	return name
+}
+
+// far is a set in a store.
+type far struct {
+	place Place
+	set   string
+}
+
+// removeFar removes sets from their stores. What cannot be removed is an error and stays.
+func (c *Catalogue) removeFar(sets []far) error {
+	var errs []error
+	for _, f := range sets {
+		st, err := c.at(f.place)
+		if err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			err = st.Remove(ctx, f.set)
+			cancel()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("images in %s, %s: %w", f.place, f.set, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sweepFar finds sets that belong to no folder of the job any more: their snapshots were removed while a node
+// was out of reach, or by a process that died. A set is never made before the folder of its number, and no
+// number is used twice. So a set that is listed before the folders are, and has none, will never have one.
+func (c *Catalogue) sweepFar(job string) ([]far, error) {
+	stores, err := readStores(c.JobDir(job))
+	if err != nil {
+		return nil, err
+	}
+	var left []far
+	var errs []error
+	for _, place := range stores.Places {
+		st, err := c.at(place)
+		if errors.Is(err, ErrStore) {
+			continue // listed by those who can reach it
+		}
+		var sets []string
+		if err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			sets, err = st.Sets(ctx, job+"/"+stores.Home)
+			cancel()
+		}
+		if err != nil && !errors.Is(err, store.ErrUnreachable) { // named when something is to be removed there
+			errs = append(errs, fmt.Errorf("%s: %w", place, err))
+		}
+		for _, set := range sets {
+			seq, ok := parseSeq(filepath.Base(set))
+			if !ok || set != stores.set(job, seq) {
+				continue // not ours
+			}
+			if _, err := os.Lstat(c.dir(job, seq)); errors.Is(err, fs.ErrNotExist) {
+				left = append(left, far{place, set})
+			}
+		}
+	}
+	return left, errors.Join(errs...)
+}
