@@ -104,6 +104,7 @@ func (w *watch) init(e *env) {
 	w.comms = map[uint64]*watched{}
 	w.verdicts = map[uint64]*verdict{}
 	e.job.RegisterContext(watchContext, "the watch over collectives")
+	e.job.RegisterContext(accountContext, "the comparison of calls in Finalize")
 }
 
 // add begins to look at a communicator.

@@ -11,7 +11,7 @@ import "time"
 // them. One goroutine at a time closes gates. CloseGate does nothing if the gate is closed.
 func (e *Engine) CloseGate() {
 	if !Checkpointing {
-		panic("rpi: CloseGate in a program built with the tag gorun_nocr")
+		panic("engine: CloseGate in a program built with the tag gorun_nocr")
 	}
 	if e.mu.gate() {
 		return

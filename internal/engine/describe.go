@@ -20,13 +20,13 @@ func (e *Engine) pending() []string {
 	var all []string
 	for _, r := range e.requests {
 		if r.phase != phaseFree && !r.detached {
-			all = append(all, r.String())
+			all = append(all, e.describe(r))
 		}
 	}
 	all = append(all, e.held()...)
 	for w := e.blocked.head; w != nil; w = w.next {
 		if w.probe {
-			all = append(all, w.String())
+			all = append(all, e.describeWait(w))
 		}
 	}
 	for _, w := range e.turns {
@@ -43,7 +43,7 @@ func (e *Engine) Left() []string {
 	var all []string
 	for _, r := range e.requests {
 		if r.phase != phaseFree && !r.detached && !r.blocking && r.w == nil && r != e.alone {
-			all = append(all, r.String())
+			all = append(all, e.describe(r))
 		}
 	}
 	return append(all, e.held()...)
@@ -53,7 +53,7 @@ func (e *Engine) Left() []string {
 func (e *Engine) held() []string {
 	var all []string
 	for m := e.taken.head; m != nil; m = m.next {
-		all = append(all, "message of a matched probe ("+where(m.src, m.h.Tag, m.h.Ctx, "source")+")")
+		all = append(all, "message of a matched probe ("+e.where(m.src, m.h.Tag, m.h.Ctx, "source")+")")
 	}
 	return all
 }
@@ -81,7 +81,7 @@ func (e *Engine) blockedFor() string {
 // Wait is what a caller waits for.
 type Wait struct {
 	Kind string        // Recv, Send, Wait, WaitAny, Probe or Take
-	What string        // e.g. Recv(source 0, tag 1, ctx 0x5, 8 bytes)
+	What string        // e.g. Recv(source 0, tag 1, on world, 8 bytes)
 	For  time.Duration // since it first slept, 0 if it has not yet
 }
 
@@ -95,7 +95,7 @@ func (e *Engine) Waits() []Wait {
 // waits is Waits for so many at most.
 func (e *Engine) waits(most int) (all []Wait) {
 	add := func(w *waiter) {
-		one := Wait{Kind: w.kind(), What: w.String()}
+		one := Wait{Kind: w.kind(), What: e.describeWait(w)}
 		if !w.since.IsZero() {
 			one.For = time.Since(w.since)
 		}
@@ -131,7 +131,8 @@ func (w *waiter) kind() string {
 	return "WaitAny"
 }
 
-func (r *request) String() string {
+// describe says what a request is: its call, with whom, and how much.
+func (e *Engine) describe(r *request) string {
 	name, side := "Send", "destination"
 	if r.recv {
 		name, side = "Recv", "source"
@@ -142,28 +143,30 @@ func (r *request) String() string {
 	if !r.blocking {
 		name = "I" + string(name[0]|0x20) + name[1:]
 	}
-	text := fmt.Sprintf("%s(%s, %d bytes)", name, where(int(r.peer), r.tag, r.ctx, side), r.size)
+	text := fmt.Sprintf("%s(%s, %d bytes)", name, e.where(int(r.peer), r.tag, r.ctx, side), r.size)
 	if r.phase == phaseDone {
 		text += " complete, not waited for"
 	}
 	return text
 }
 
-func (w *waiter) String() string {
+// describeWait says what a caller waits for.
+func (e *Engine) describeWait(w *waiter) string {
 	switch {
 	case w.r != nil && w.r.blocking:
-		return w.r.String()
+		return e.describe(w.r)
 	case w.r != nil:
-		return "Wait for " + w.r.String()
+		return "Wait for " + e.describe(w.r)
 	case w.team != nil:
 		return w.team.String()
 	case w.probe:
-		return "Probe(" + where(int(w.src), w.tag, w.ctx, "source") + ")"
+		return "Probe(" + e.where(int(w.src), w.tag, w.ctx, "source") + ")"
 	}
 	return fmt.Sprintf("WaitAny of %d requests", w.any)
 }
 
-func where(peer int, tag int32, ctx uint64, side string) string {
+// where says with whom a message is exchanged, and on which communicator.
+func (e *Engine) where(peer int, tag int32, ctx uint64, side string) string {
 	p, t := strconv.Itoa(peer), strconv.Itoa(int(tag))
 	switch peer {
 	case AnySource:
@@ -174,5 +177,15 @@ func where(peer int, tag int32, ctx uint64, side string) string {
 	if tag == AnyTag {
 		t = "any"
 	}
-	return fmt.Sprintf("%s %s, tag %s, ctx %#x", side, p, t, ctx)
+	return fmt.Sprintf("%s %s, tag %s, %s", side, p, t, e.on(ctx))
+}
+
+// on names the communicator of a context. A context that nobody has named is told as it is.
+func (e *Engine) on(ctx uint64) string {
+	if e.names != nil {
+		if path, ok := e.names(ctx); ok {
+			return "on " + path
+		}
+	}
+	return fmt.Sprintf("ctx %#x", ctx)
 }

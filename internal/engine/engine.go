@@ -22,6 +22,9 @@ type Config struct {
 	// It is called with the engine's lock held: it must be short and must not call the engine.
 	// nil: nobody is told.
 	Failed func(peer int, err error)
+	// Name returns how the communicator of a context was made, for errors. It is called with the engine's
+	// lock held, and must not call the engine. nil: none is known.
+	Name func(ctx uint64) (path string, ok bool)
 	// MoveOff is called, with the engine's lock held, if this rank seems to share a CPU although
 	// there is one for each rank. It should move the calling thread to another CPU. nil: the rank
 	// stays.
@@ -60,6 +63,7 @@ type Engine struct {
 	idle     []rpi.Module // the others; polled now and then
 	waiter   rpi.Waiter
 	failed   func(peer int, err error)
+	names    func(ctx uint64) (string, bool)
 	peers    []peer
 	plain    int  // see judge
 	someDown bool // some peer has failed
@@ -109,6 +113,7 @@ func New(cfg Config) *Engine {
 		modules:   cfg.Modules,
 		waiter:    pickWaiter(cfg.Modules, cfg.Waiter),
 		failed:    cfg.Failed,
+		names:     cfg.Name,
 		peers:     make([]peer, cfg.Size),
 		sent:      make([]uint64, cfg.Size),
 		received:  make([]uint64, cfg.Size),

@@ -22,7 +22,7 @@ var (
 )
 
 // errCorrupt ends the connection that a frame came from: the frame names something impossible.
-var errCorrupt = errors.New("rpi: corrupt frame")
+var errCorrupt = errors.New("corrupt frame")
 
 // TruncateError is the ErrTruncate of a receive that has got a part of its message.
 type TruncateError struct {

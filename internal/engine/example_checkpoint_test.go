@@ -88,7 +88,7 @@ func ExampleEngine_Saved() {
 
 	b.Recv(0, world, 7, nil, make([]byte, 5), nil)
 	a.Wait(r, nil)
-	// Output: rpi: rank 0 waits in a send of 5 bytes (tag 7, context 0x1) that was not received
+	// Output: rank 0 waits in a send of 5 bytes (tag 7, ctx 0x1) that was not received
 }
 
 // Messages of an image come before all that arrive afterwards.

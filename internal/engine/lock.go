@@ -183,7 +183,7 @@ func (l *gateLock) close() {
 // open gives the lock back and lets callers in again. Only the closer calls it, once.
 func (l *gateLock) open() {
 	if l.word.Load()&(lockHeld|lockGate) != lockHeld|lockGate {
-		panic("rpi: a gate is opened that is not closed")
+		panic("engine: a gate is opened that is not closed")
 	}
 	if l.word.Add(^uint64(lockHeld+lockGate-1)) != 0 {
 		l.notify()

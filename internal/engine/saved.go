@@ -20,8 +20,8 @@ func (e *Engine) Saved() ([]Saved, error) {
 	var all []Saved
 	for _, m := range e.table.unexpected() {
 		if m.h.Kind != rpi.Eager {
-			return nil, fmt.Errorf("rpi: rank %d waits in a send of %d bytes (tag %d, context %#x) that was not received",
-				m.src, m.h.Len, m.h.Tag, m.h.Ctx)
+			return nil, fmt.Errorf("rank %d waits in a send of %d bytes (tag %d, %s) that was not received",
+				m.src, m.h.Len, m.h.Tag, e.on(m.h.Ctx))
 		}
 		all = append(all, Saved{
 			Ctx: m.h.Ctx, Source: m.src, Tag: m.h.Tag, Type: m.h.Type,

@@ -123,6 +123,8 @@ func (h host) Board(module shared.Boards, rank, i int) []byte {
 	return module.PeerBoard(rank, i)
 }
 
+func (h host) On(ctx uint64) string { return h.e.on(ctx) }
+
 func (h host) Enlist(rank int) { h.e.enlist(&h.e.peers[rank]) }
 
 func (h host) Offer(rank int, f *rpi.Header, payload []byte) bool {

@@ -53,9 +53,10 @@ func Default() *Job { return own.Load() }
 
 func single() (*Job, error) {
 	w := rpi.NewChanWaiter()
-	e := engine.New(engine.Config{Rank: 0, Size: 1, Waiter: w})
+	names := new(Names)
+	e := engine.New(engine.Config{Rank: 0, Size: 1, Waiter: w, Name: names.Path})
 	e.Start()
-	return New(Config{Start: oob.StartConfig{Size: 1}, Engine: e, Waiter: w}), nil
+	return New(Config{Start: oob.StartConfig{Size: 1}, Engine: e, Waiter: w, Names: names}), nil
 }
 
 func join(conn *oob.Conn) (*Job, error) {
@@ -107,7 +108,8 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	var running atomic.Pointer[Job]
 	home := newHome(&start)
 	moveOff := func() { moveTo(home.places[start.Rank]) }
-	e := engine.New(engine.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, MoveOff: moveOff, Home: home, Failed: func(_ int, err error) {
+	names := new(Names)
+	e := engine.New(engine.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, MoveOff: moveOff, Home: home, Name: names.Path, Failed: func(_ int, err error) {
 		now, leaving := start, false
 		if j := running.Load(); j != nil {
 			now, leaving = *j.start.Load(), j.finalizing.Load()
@@ -133,7 +135,7 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	if err := link.Send(up); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	j := New(Config{Start: start, Engine: e, Modules: t.modules, Waiter: t.waiter, Link: link, Lost: lost})
+	j := New(Config{Start: start, Engine: e, Modules: t.modules, Waiter: t.waiter, Names: names, Link: link, Lost: lost})
 	running.Store(j)
 	return j, nil
 }

@@ -9,6 +9,7 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -35,6 +36,7 @@ type Config struct {
 	// Modules belong to the engine, which closes them. Without them the rank cannot go on from a native image.
 	Modules []rpi.Module
 	Waiter  rpi.Waiter   // the engine's
+	Names   *Names       // those that the engine was given; nil: it was given none
 	Close   func() error // releases the transports, and a link in memory, after Finalize; may be nil
 	Link    Link         // nil: a job without a head; no checkpoints
 	// Lost is called when the link breaks. The default ends the process, because no rank outlives its head.
@@ -57,7 +59,7 @@ type Job struct {
 	lost    func(error)
 	driver  *driver
 	points  points
-	ctxs    contexts
+	names   *Names
 	backend struct {
 		sync.Mutex
 		b Backend
@@ -82,7 +84,7 @@ var ErrNoHead = errors.New("this program was not started with gorun")
 func New(c Config) *Job {
 	j := &Job{
 		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: string(c.Start.Image),
-		link: c.Link, close: c.Close, lost: c.Lost,
+		link: c.Link, close: c.Close, lost: c.Lost, names: cmp.Or(c.Names, new(Names)),
 		finalized: make(chan struct{}), noted: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	j.start.Store(&c.Start)

@@ -24,7 +24,7 @@ type CutError struct {
 
 func (e *CutError) Error() string {
 	if e.Ahead {
-		return fmt.Sprintf("rpi: rank %d has taken a turn of context %#x that this rank has not", e.Rank, e.Ctx)
+		return fmt.Sprintf("rank %d has taken a turn of context %#x that this rank has not", e.Rank, e.Ctx)
 	}
-	return fmt.Sprintf("rpi: this rank has taken a turn of context %#x that rank %d has not", e.Ctx, e.Rank)
+	return fmt.Sprintf("this rank has taken a turn of context %#x that rank %d has not", e.Ctx, e.Rank)
 }

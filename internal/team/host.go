@@ -15,6 +15,8 @@ type Host interface {
 	SharesCPU(rank int) bool
 	// Board returns the rank's board i of the module for reading, nil if it is not in reach.
 	Board(module shared.Boards, rank, i int) []byte
+	// On names the communicator of a context, for errors.
+	On(ctx uint64) string
 	// Enlist asks for SendLine when the rank can be sent something.
 	Enlist(rank int)
 	// Offer sends a frame to the rank, and reports whether it was accepted.

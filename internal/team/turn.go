@@ -384,5 +384,5 @@ func (t *Team) String() string {
 	} else if !p.posted {
 		n++
 	}
-	return fmt.Sprintf("turn %d of %d ranks, for the %s of rank %d (tag %d, ctx %#x)", n, len(t.seats), what, t.members[next%len(t.seats)], p.x.Tag, t.ctx)
+	return fmt.Sprintf("turn %d of %d ranks, for the %s of rank %d (tag %d, %s)", n, len(t.seats), what, t.members[next%len(t.seats)], p.x.Tag, t.set.host.On(t.ctx))
 }

@@ -138,13 +138,14 @@ func (g *group) open(n int) error {
 	for rank := range n {
 		w := fabric.Waiter(rank)
 		m := fabric.Module(rank)
-		e := engine.New(engine.Config{Rank: rank, Size: n, Modules: []rpi.Module{m}, Waiter: w})
+		names := new(job.Names)
+		e := engine.New(engine.Config{Rank: rank, Size: n, Modules: []rpi.Module{m}, Waiter: w, Name: names.Path})
 		addr, err := m.Start(rpi.Env{Rank: rank, Size: n, Incarnation: 1, Sink: e.Sink(0)})
 		if err != nil {
 			return err
 		}
 		addrs[rank], modules[rank] = addr, m
-		j := job.New(job.Config{Start: oob.StartConfig{Rank: rank, Size: n, Incarnation: 1, Crowded: n > runtime.NumCPU()}, Engine: e, Waiter: w})
+		j := job.New(job.Config{Start: oob.StartConfig{Rank: rank, Size: n, Incarnation: 1, Crowded: n > runtime.NumCPU()}, Engine: e, Waiter: w, Names: names})
 		g.jobs = append(g.jobs, j)
 		c, err := world.New(j, func(text string) {
 			g.fail(rank, errors.New(text))
