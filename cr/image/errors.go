@@ -3,6 +3,7 @@ package image
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 )
 
@@ -35,7 +36,11 @@ func (e *Error) Error() string {
 	if e.Section != "" {
 		s += fmt.Sprintf("section %q: ", e.Section)
 	}
-	return s + e.Err.Error() + remedy(e.Err)
+	why := e.Err.Error()
+	if p, ok := e.Err.(*fs.PathError); ok && p.Path == e.Path {
+		why = p.Err.Error()
+	}
+	return s + why + remedy(e.Err)
 }
 
 // Unwrap gives the reason.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
@@ -26,7 +27,12 @@ import (
 // Only Go cuts the files that the process goes on in to the length that they had.
 func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
 	r := &restore{o: o}
-	failed := func(err error) error { return fmt.Errorf("%s: %w", o.Image, err) }
+	failed := func(err error) error {
+		if e := (*image.Error)(nil); errors.As(err, &e) && e.Path == o.Image {
+			return err // it names the image
+		}
+		return fmt.Errorf("%s: %w", o.Image, err)
+	}
 	th, err := t.make(r)
 	if err != nil {
 		r.close()

@@ -95,6 +95,8 @@ func TestRestoreFails(t *testing.T) {
 			tr.kill()
 		case !strings.Contains(err.Error(), path) && c.name != "one bit" && c.name != "no image", c.want != nil && !errors.Is(err, c.want), !strings.Contains(err.Error(), c.text):
 			t.Errorf("%s: %v, want %v and %q", c.name, err, c.want, c.text)
+		case strings.Count(err.Error(), ".img") > 1:
+			t.Errorf("%s: the image is named twice: %v", c.name, err)
 		}
 		if left := ownChildren(t); len(left) > 0 {
 			t.Fatalf("%s: left are %v", c.name, left)

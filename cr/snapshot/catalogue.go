@@ -179,18 +179,34 @@ func placed(dir string, s *Schema) (*Snapshot, error) {
 // said, over all its restarts. If its schema is damaged, Latest returns an error and does not pass it over. The
 // user chooses whether to go on from an older one.
 func (c *Catalogue) Latest(job string) (*Snapshot, error) {
+	s, passed, err := c.readable(job)
+	if len(passed) > 0 {
+		return nil, passed[0]
+	}
+	return s, err
+}
+
+// readable returns the newest committed snapshot of a job whose schema can be read and is in its place. passed
+// says why newer ones were passed over. If there is none, the error is that of the newest.
+func (c *Catalogue) readable(job string) (s *Snapshot, passed []error, err error) {
 	seqs, err := c.sequences(job)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, seq := range slices.Backward(seqs) {
 		s, err := c.load(c.dir(job, seq))
-		if errors.Is(err, ErrNotCommitted) || errors.Is(err, ErrNotFound) {
-			continue
+		switch {
+		case err == nil:
+			return s, passed, nil
+		case errors.Is(err, ErrNotCommitted), errors.Is(err, ErrNotFound):
+		default:
+			passed = append(passed, err)
 		}
-		return s, err
 	}
-	return nil, fmt.Errorf("job %s in %s: %w", job, c.root, ErrNotFound)
+	if len(passed) > 0 {
+		return nil, nil, passed[0]
+	}
+	return nil, nil, fmt.Errorf("job %s in %s: %w", job, c.root, ErrNotFound)
 }
 
 // LatestOf returns the newest snapshot that the given incarnation of a job has taken. If it has taken none,
@@ -221,51 +237,68 @@ func (c *Catalogue) LatestOf(job, incarnation string, parent int) (*Snapshot, er
 // Errors: ErrNotFound, ErrAmbiguous naming the candidates, ErrFinished if all jobs
 // have ended well, ErrNotCommitted, ErrMisplaced, ErrSchema, ErrFormat.
 func (c *Catalogue) Find(spec string) (*Snapshot, error) {
-	s, _, err := c.find(spec)
-	return s, err
+	f, err := c.find(spec)
+	if len(f.passed) > 0 {
+		return nil, f.passed[0]
+	}
+	return f.snapshot, err
 }
 
 // Candidates is Find for a restart. Where spec means the newest snapshot of a job, its older ones follow, the
-// newest first. They serve when the newest is damaged. Those whose schema cannot be read are left out.
-func (c *Catalogue) Candidates(spec string) ([]*Snapshot, error) {
-	s, newest, err := c.find(spec)
-	if err != nil || !newest {
-		return []*Snapshot{s}, err
+// newest first. They serve when the newest is damaged. Those whose schema cannot be read, or that lie where
+// another belongs, are left out. passed says why, for those that are newer than the first candidate.
+func (c *Catalogue) Candidates(spec string) (all []*Snapshot, passed []error, err error) {
+	f, err := c.find(spec)
+	s := f.snapshot
+	if err != nil || !f.newest {
+		return []*Snapshot{s}, nil, err
 	}
 	home := &Catalogue{root: filepath.Dir(filepath.Dir(s.Dir)), open: c.open}
-	all, _ := home.List(s.Schema.Job)
+	all, _ = home.List(s.Schema.Job)
 	all = slices.DeleteFunc(all, func(x *Snapshot) bool { return x.Schema.Sequence >= s.Schema.Sequence })
 	slices.Reverse(all)
-	return append([]*Snapshot{s}, all...), nil
+	return append([]*Snapshot{s}, all...), f.passed, nil
 }
 
-// find also reports whether spec means the newest snapshot of a job.
-func (c *Catalogue) find(spec string) (s *Snapshot, newest bool, err error) {
+// found is a snapshot that was found by what a user has typed.
+type found struct {
+	snapshot *Snapshot
+	newest   bool    // this means the newest of a job
+	passed   []error // why newer ones of the job were passed over
+}
+
+// newestIn finds the newest snapshot of a job.
+func (c *Catalogue) newestIn(job string) (f found, err error) {
+	f.newest = true
+	f.snapshot, f.passed, err = c.readable(job)
+	return f, err
+}
+
+// find finds a snapshot as Find and Candidates say.
+func (c *Catalogue) find(spec string) (found, error) {
 	if spec == "" {
-		return nil, false, fmt.Errorf("%q: %w", spec, ErrNotFound)
+		return found{}, fmt.Errorf("%q: %w", spec, ErrNotFound)
 	}
 	if spec == "latest" {
-		s, err = c.latestOfAll()
-		return s, true, err
+		return c.latestOfAll()
 	}
-	if s, newest, ok, err := c.findPath(spec); ok {
-		return s, newest, err
+	if f, ok, err := c.findPath(spec); ok {
+		return f, err
 	}
 	prefix, seq, hasSeq := strings.Cut(spec, "/")
 	job, err := c.FindJob(prefix)
 	if err != nil {
-		return nil, false, err
+		return found{}, err
 	}
 	if !hasSeq || seq == "latest" {
-		s, err = c.Latest(job)
-		return s, true, err
+		return c.newestIn(job)
 	}
 	n, ok := parseSeq(seq)
 	if !ok {
-		return nil, false, fmt.Errorf("%q: %w: %q is not a sequence number", spec, ErrNotFound, seq)
+		return found{}, fmt.Errorf("%q: %w: %q is not a sequence number", spec, ErrNotFound, seq)
 	}
-	s, err = c.load(c.dir(job, n))
-	return s, false, err
+	s, err := c.load(c.dir(job, n))
+	return found{snapshot: s}, err
 }
 
 // FindJob completes a shortened job id.
@@ -284,40 +317,40 @@ func (c *Catalogue) FindJob(prefix string) (string, error) {
 	return jobs[0], nil
 }
 
-// findPath treats spec as a path. newest is as in find. ok is false if nothing has this name. It is also false
-// if the name could be an id, and what has the name belongs to no snapshot.
-func (c *Catalogue) findPath(spec string) (s *Snapshot, newest, ok bool, err error) {
+// findPath treats spec as a path. ok is false if nothing has this name. It is also false if the name could be
+// an id, and what has the name belongs to no snapshot.
+func (c *Catalogue) findPath(spec string) (f found, ok bool, err error) {
 	abs, err := filepath.Abs(spec)
 	if err != nil {
-		return nil, false, false, nil
+		return f, false, nil
 	}
 	st, err := os.Stat(abs)
 	if err != nil {
 		if filepath.IsAbs(spec) || strings.HasPrefix(spec, ".") {
-			return nil, false, true, fmt.Errorf("%s: %w: %w", spec, ErrNotFound, err)
+			return f, true, fmt.Errorf("%s: %w: %w", spec, ErrNotFound, err)
 		}
-		return nil, false, false, nil
+		return f, false, nil
 	}
 	if !st.IsDir() {
-		s, err := c.reaching(loadByFile(abs))
-		return s, false, true, err
+		f.snapshot, err = c.reaching(loadByFile(abs))
+		return f, true, err
 	}
 	if s, err := c.load(abs); !errors.Is(err, ErrNotCommitted) {
-		return s, false, true, err
+		return found{snapshot: s}, true, err
 	}
 	// Without a schema: a job's folder, or an unfinished snapshot's, or neither.
 	up, base := filepath.Split(abs)
 	if id, err := uuid.Parse(base); err == nil && id.String() == base {
-		s, err := (&Catalogue{root: filepath.Clean(up), open: c.open}).Latest(base)
-		return s, true, true, err
+		f, err := (&Catalogue{root: filepath.Clean(up), open: c.open}).newestIn(base)
+		return f, true, err
 	}
 	if _, isSeq := parseSeq(base); isSeq {
-		return nil, false, true, fmt.Errorf("%s: %w", spec, ErrNotCommitted)
+		return f, true, fmt.Errorf("%s: %w", spec, ErrNotCommitted)
 	}
 	if strings.ContainsRune(spec, filepath.Separator) {
-		return nil, false, true, fmt.Errorf("%s: %w: a folder without %s", spec, ErrNotFound, SchemaFile)
+		return f, true, fmt.Errorf("%s: %w: a folder without %s", spec, ErrNotFound, SchemaFile)
 	}
-	return nil, false, false, nil
+	return f, false, nil
 }
 
 // loadByFile loads a snapshot by its schema, whatever the file's name, or by one of its images.
@@ -344,44 +377,45 @@ func loadByFile(path string) (*Snapshot, error) {
 	return nil, fmt.Errorf("%s: %w: it is neither a schema nor an image of one", path, ErrNotFound)
 }
 
-func (c *Catalogue) latestOfAll() (*Snapshot, error) {
+func (c *Catalogue) latestOfAll() (found, error) {
 	jobs, err := c.Jobs()
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	var open, finished []*Snapshot // the newest of each job
+	var open, finished []found // the newest of each job
 	var bad []error
 	for _, job := range jobs {
-		s, err := c.Latest(job)
+		f, err := c.newestIn(job)
 		ended := false
 		if err == nil {
-			ended, err = s.Finished()
+			ended, err = f.snapshot.Finished()
 		}
 		switch {
 		case ended:
-			finished = append(finished, s)
+			finished = append(finished, f)
 		case err == nil:
-			open = append(open, s)
+			open = append(open, f)
 		case !errors.Is(err, ErrNotFound):
 			bad = append(bad, err)
 		}
 	}
-	if s := newestOf(open); s != nil {
-		return s, nil
+	if f := newestOf(open); f.snapshot != nil {
+		return f, nil
 	}
 	err = fmt.Errorf("in %s: %w", c.root, ErrNotFound)
-	if s := newestOf(finished); s != nil {
+	if s := newestOf(finished).snapshot; s != nil {
 		err = fmt.Errorf("latest: %w: the newest snapshot is %d of job %s; to go on from it all the same, name it: %s", ErrFinished, s.Schema.Sequence, s.Schema.Job, s.Schema.Job)
 	}
-	return nil, errors.Join(append(bad, err)...)
+	return found{}, errors.Join(append(bad, err)...)
 }
 
-// newestOf returns the snapshot that was committed last, or nil if there is none.
-func newestOf(all []*Snapshot) *Snapshot {
+// newestOf returns the snapshot that was committed last, if there is one.
+func newestOf(all []found) found {
 	if len(all) == 0 {
-		return nil
+		return found{}
 	}
-	return slices.MaxFunc(all, func(a, b *Snapshot) int {
-		return cmp.Or(a.Schema.Created.Compare(b.Schema.Created), cmp.Compare(a.Schema.Job, b.Schema.Job))
+	return slices.MaxFunc(all, func(a, b found) int {
+		x, y := a.snapshot.Schema, b.snapshot.Schema
+		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.Job, y.Job))
 	})
 }

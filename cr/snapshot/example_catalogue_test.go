@@ -81,7 +81,7 @@ func ExampleCatalogue_Candidates() {
 	c, remove := three()
 	defer remove()
 	for _, spec := range []string{"latest", "8a6e/3"} {
-		all, err := c.Candidates(spec)
+		all, _, err := c.Candidates(spec)
 		if err != nil {
 			log.Fatal(err)
 		}

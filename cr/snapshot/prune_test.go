@@ -147,6 +147,30 @@ func TestMisplaced(t *testing.T) {
 	if _, err := c.List(jobA); !errors.Is(err, ErrMisplaced) {
 		t.Error(err)
 	}
+	// A restart passes it over for an older one, and says why, but not if it was named by its number.
+	if _, _, err := c.Candidates(jobA); !errors.Is(err, ErrMisplaced) {
+		t.Error("there is no older one:", err)
+	}
+	commit(t, c, jobA, 1)
+	if err := os.Rename(c.dir(jobA, 2), c.dir(jobA, 3)); err != nil {
+		t.Fatal(err)
+	}
+	older := commit(t, c, jobA, 1)
+	if older.Schema.Sequence != 4 {
+		t.Fatal(older.Schema.Sequence)
+	}
+	if err := os.Rename(c.dir(jobA, 3), c.dir(jobA, 5)); err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range []string{jobA, jobA + "/latest", c.JobDir(jobA)} {
+		all, passed, err := c.Candidates(spec)
+		if err != nil || len(all) != 1 || all[0].Dir != older.Dir || len(passed) != 1 || !errors.Is(passed[0], ErrMisplaced) {
+			t.Errorf("%s: %v, passed over %v, %v", spec, all, passed, err)
+		}
+	}
+	if _, _, err := c.Candidates(jobA + "/5"); !errors.Is(err, ErrMisplaced) {
+		t.Error(err)
+	}
 	// In no job's folder it may lie anywhere.
 	if s, err := c.Find(other); err != nil || s.Schema.Job != jobB {
 		t.Error(s, err)

@@ -42,8 +42,8 @@ first checks the table of every image, what the images need of the machine, and 
 several ranks write to one file. The rest of an image and its files are checked as they
 are read. No rank takes a step before all ranks are restored.
 
-If SNAPSHOT means the newest of several, all of it is read first. If it is damaged, the
-next older one is taken. The snapshot stays. It may be restarted any number of times, even
+If SNAPSHOT means the newest of several, all of it is read first. If it is damaged, or
+lies in the folder of another, the next older one is taken. The snapshot stays. It may be restarted any number of times, even
 at the same time. The job keeps its id. Each restart has an incarnation id of its own.
 
 -debug holds a rank of a snapshot with native images before it goes on, and prints its
@@ -76,9 +76,12 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		if _, err := control.Jobs(); err != nil { // removes what dead jobs left
 			return failed(std, err)
 		}
-		all, err := findSnapshots(opt.CkptDir, which)
+		all, passed, err := findSnapshots(opt.CkptDir, which)
 		if err != nil {
 			return failed(std, err)
+		}
+		for _, why := range passed {
+			fmt.Fprintf(std.err, "gorun: passed over for an older snapshot: %v\n", why)
 		}
 		s := all[0]
 		if given["np"] && *np != s.Schema.NP {
@@ -168,21 +171,21 @@ func (f *debugFlag) Set(s string) error {
 }
 
 // findSnapshots finds the snapshot that the user means in the folder for snapshots. Older ones that may take
-// its place follow.
-func findSnapshots(dir, which string) ([]*snapshot.Snapshot, error) {
+// its place follow. passed says why newer ones were passed over.
+func findSnapshots(dir, which string) (all []*snapshot.Snapshot, passed []error, err error) {
 	root, err := ckptDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := snapshot.Open(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all, err := c.Candidates(which)
+	all, passed, err = c.Candidates(which)
 	if errors.Is(err, snapshot.ErrNotFound) {
-		return nil, fmt.Errorf("%w; 'gorun snapshots' lists them, -ckpt-dir names another folder", err)
+		return nil, nil, fmt.Errorf("%w; 'gorun snapshots' lists them, -ckpt-dir names another folder", err)
 	}
-	return all, err
+	return all, passed, err
 }
 
 // catalogueOf returns the folder in which a snapshot lies as its job wrote it. It returns "" if the snapshot

@@ -226,6 +226,14 @@ func TestRestartOfTheNewestPassesOverDamage(t *testing.T) {
 			t.Errorf("%s: exit %d, %s %s", spec, code, out, errs)
 		}
 	}
+	// The newest lies where another belongs.
+	if err := os.Rename(filepath.Dir(schema), filepath.Join(filepath.Dir(filepath.Dir(schema)), "7")); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := h.gorun("restart", id, "--", self(t), asRank, "count", "1")
+	if code != 0 || began(t, out) == 0 || !strings.Contains(errs, "passed over for an older snapshot: ") || !strings.Contains(errs, "goes on from snapshot 1,") {
+		t.Errorf("misplaced: exit %d, %s %s", code, out, errs)
+	}
 	h.nothingLeft()
 }
 

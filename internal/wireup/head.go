@@ -2,6 +2,7 @@ package wireup
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,9 @@ type Head struct {
 	reasons    []string // why a rank does not reach another, by number; 0 is no reason
 	numbers    map[string]uint16
 	addresses  []map[string][]byte // of this round
-	got        int                 // how many ranks have sent this round's message
+	awaited    oob.Kind            // what the ranks send next: Address, Reach, or 0 when they are connected
+	heard      []bool              // by rank: it has sent it
+	got        int                 // how many have
 }
 
 // rank describes one rank.
@@ -45,7 +48,7 @@ type transport struct {
 func New(size int) *Head {
 	return &Head{
 		size: size, ranks: make([]rank, size), reasons: []string{""}, numbers: map[string]uint16{},
-		addresses: make([]map[string][]byte, size),
+		addresses: make([]map[string][]byte, size), awaited: oob.Address, heard: make([]bool, size),
 	}
 }
 
@@ -55,21 +58,44 @@ func (h *Head) Address(rank int, m *oob.Msg) (*oob.Msg, error) {
 	if err := json.Unmarshal(m.Data, &info); err != nil {
 		return nil, fmt.Errorf("rank %d: its address: %v", rank, err)
 	}
+	if err := h.expects(rank, oob.Address); err != nil {
+		return nil, err
+	}
 	h.addresses[rank] = info.Modules
 	if !h.all() {
 		return nil, nil
 	}
+	h.awaited = oob.Reach
 	for _, t := range h.transports {
 		t.fresh = false
 	}
 	return message(oob.Peers, h.addresses), nil
 }
 
+// expects notes that a rank has sent a message. Each rank sends one of its kind in a round, and never before
+// the head has answered the one before. Whoever does otherwise would be counted in another's place.
+func (h *Head) expects(rank int, kind oob.Kind) error {
+	switch {
+	case h.awaited != kind:
+		return fmt.Errorf("rank %d: %w: a %s message when it is not its turn", rank, ErrOrder, names[kind])
+	case h.heard[rank]:
+		return fmt.Errorf("rank %d: %w: a second %s message", rank, ErrOrder, names[kind])
+	}
+	h.heard[rank] = true
+	return nil
+}
+
+var names = map[oob.Kind]string{oob.Address: "Address", oob.Reach: "Reach"}
+
+// ErrOrder is wrapped when a rank does not keep to the order of messages.
+var ErrOrder = errors.New("wire-up out of order")
+
 // all counts one more, and reports whether that was the last.
 func (h *Head) all() bool {
 	h.got++
 	if h.got == h.size {
 		h.got = 0
+		clear(h.heard)
 		return true
 	}
 	return false
@@ -90,6 +116,9 @@ func (h *Head) Reach(rank int, m *oob.Msg) (reply *oob.Msg, done bool, err error
 	if err := json.Unmarshal(m.Data, &info); err != nil {
 		return nil, false, fmt.Errorf("rank %d: its reach: %v", rank, err)
 	}
+	if err := h.expects(rank, oob.Reach); err != nil {
+		return nil, false, err
+	}
 	h.note(rank, &info)
 	if !h.all() {
 		return nil, false, nil
@@ -100,6 +129,10 @@ func (h *Head) Reach(rank int, m *oob.Msg) (reply *oob.Msg, done bool, err error
 			return nil, false, h.cannot(a, b)
 		}
 		routes.More = true
+	}
+	h.awaited = 0
+	if routes.More {
+		h.awaited = oob.Address
 	}
 	return message(oob.Routes, routes), !routes.More, nil
 }

@@ -2,6 +2,7 @@ package wireup
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,6 +10,44 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
+
+// TestOrder has ranks speak twice, or when it is not their turn.
+func TestOrder(t *testing.T) {
+	address, reach := &oob.Msg{Data: []byte(`{}`)}, &oob.Msg{Data: []byte(`{"order":["tcp"],"opened":["tcp"]}`)}
+	h := New(2)
+	told := func(m *oob.Msg, err error) {
+		t.Helper()
+		if m == nil || err != nil {
+			t.Fatal(m, err)
+		}
+	}
+	wrong := func(err error, text string) {
+		t.Helper()
+		if !errors.Is(err, ErrOrder) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v", err)
+		}
+	}
+	reaches := func(rank int) error {
+		_, _, err := h.Reach(rank, reach)
+		return err
+	}
+	wrong(reaches(0), "rank 0: wire-up out of order: a Reach message when it is not its turn")
+	h.Address(1, address)
+	_, err := h.Address(1, address)
+	wrong(err, "rank 1: wire-up out of order: a second Address message")
+	told(h.Address(0, address))
+	_, err = h.Address(0, address)
+	wrong(err, "not its turn")
+	h.Reach(0, reach)
+	wrong(reaches(0), "rank 0: wire-up out of order: a second Reach")
+	m, done, err := h.Reach(1, reach)
+	told(m, err)
+	if !done {
+		t.Error("not connected")
+	}
+	_, err = h.Address(0, address)
+	wrong(err, "not its turn")
+}
 
 // world is ranks whose transports reach as a test says.
 type world struct {
