@@ -16,6 +16,7 @@ type Verdict struct {
 	Text string // one line for the user; "" says nothing
 	Died bool   // a rank or agent was lost: the job may begin again; see Deaths in package launch
 	Rank int    // the rank that is the cause; -1: no rank is
+	Last int    // the snapshot with which the job was checkpointed and stopped; 0: it was not
 }
 
 // causes finds the first cause when a job breaks. Reports come from several agents in no certain order. A death

@@ -15,6 +15,7 @@ type Config struct {
 	Restarts  int   // how often a job that has lost a rank or an agent may begin again
 	Built     bool  // the program exists; otherwise EvProgram says when
 	Heartbeat int64 // milliseconds between two EvTick, for messages
+	Stopped   int   // exit status of a job that was checkpointed and stopped
 
 	// Ckpt configures the checkpoint machine of each life. Size and Incarnation are
 	// filled in.
@@ -163,6 +164,15 @@ func (j *Job) finish(v *Verdict, polite bool) {
 		j.end = v
 	}
 	j.life.end(v, polite)
+}
+
+// last ends the job with the snapshot that was asked to be its last. It is committed, so a death since then
+// changes nothing: whatever began again would only be ended.
+func (j *Job) last(seq int) {
+	if j.end != nil { // two have asked for it
+		return
+	}
+	j.finish(&Verdict{Code: j.cfg.Stopped, Rank: -1, Last: seq, Text: "the job is checkpointed and stopped"}, false)
 }
 
 // politeMillis is how long ranks have after ^C before they are killed.

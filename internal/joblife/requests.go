@@ -100,5 +100,8 @@ func (l *life) step(ev ckpt.HeadEvent) {
 		default:
 			l.act(Action{Type: ActCkpt, Ckpt: a})
 		}
+		if a.Type == ckpt.HactDone && a.Done.Stop {
+			l.j.last(a.Done.Seq)
+		}
 	}
 }

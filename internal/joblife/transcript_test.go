@@ -99,7 +99,7 @@ func newScript(line string) (*script, error) {
 	if _, err := fmt.Sscanf(line, "job of %d, agents %d, restarts %d", &s.np, &s.agents, &restarts); err != nil {
 		return nil, err
 	}
-	s.j = New(Config{Size: s.np, Restarts: restarts, Built: !strings.HasSuffix(line, "unbuilt"), Heartbeat: 5000})
+	s.j = New(Config{Size: s.np, Restarts: restarts, Built: !strings.HasSuffix(line, "unbuilt"), Heartbeat: 5000, Stopped: 75})
 	return s, nil
 }
 

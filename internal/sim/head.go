@@ -54,7 +54,7 @@ type task struct {
 // launch is a user who runs gorun: afresh, or to restart from images.
 func (w *world) launch(images []*image, whole bool) {
 	p := w.plan
-	cfg := joblife.Config{Size: w.np, Restarts: w.rng.IntN(4), Built: true, LikelyMillis: 150_000, ConsequenceMillis: 300_000}
+	cfg := joblife.Config{Size: w.np, Restarts: w.rng.IntN(4), Built: true, Stopped: 75, LikelyMillis: 150_000, ConsequenceMillis: 300_000}
 	cfg.Ckpt = ckpt.HeadConfig{AutoMillis: p.auto, FullEvery: p.fullEvery,
 		PhaseMillis: 200_000 + 20_000*int64(w.np), AskMillis: 2_000 + 2_000*int64(w.np)}
 	if p.sparse {
@@ -312,8 +312,8 @@ func (w *world) done(d ckpt.Done) {
 		if q.mode == oob.ModeAuto && d.Mode == oob.ModeSelf {
 			w.seen.stayed++
 		}
-		if d.Stop {
-			w.later(60, func() { w.stops(d.Seq) })
+		if d.Stop && h.stopping == 0 && h.verdicts == 0 {
+			h.stopping = d.Seq
 		}
 		return
 	}

@@ -12,6 +12,9 @@ import (
 // begins begins a life. Of those before nothing may be left that could act.
 func (w *world) begins() {
 	h := w.head
+	if h.stopping != 0 {
+		w.violate("a life begins after the last checkpoint, %d", h.stopping)
+	}
 	for _, r := range w.ranks {
 		if r.alive && !r.left && h.job.Life() > 1 {
 			w.violate("the next life begins while rank %d is alive", r.id)
@@ -96,6 +99,9 @@ func (w *world) judged(a *joblife.Action) {
 		w.violate("a second verdict: %s", v.Text)
 	}
 	h.verdict = *v
+	if h.stopping != 0 && !h.told && v.Last != h.stopping {
+		w.violate("the job was stopped with snapshot %d, and the verdict is of %d: %s", h.stopping, v.Last, v.Text)
+	}
 	if h.stopping == 0 && !h.told {
 		w.checkCause(v)
 	}
@@ -123,15 +129,6 @@ func (w *world) checkCause(v *joblife.Verdict) {
 	case v.Rank < 0 && !h.cut:
 		w.violate("an agent is blamed (%s), none was lost", v.Text)
 	}
-}
-
-// stops ends the job with its last snapshot.
-func (w *world) stops(seq int) {
-	h := w.head
-	if h.stopping == 0 && h.verdicts == 0 {
-		h.stopping = seq
-	}
-	w.feed(joblife.Event{Type: joblife.EvFinish, Verdict: &joblife.Verdict{Code: 75, Rank: -1, Text: "checkpointed and stopped"}})
 }
 
 // doomed reports whether ranks of this life have ended otherwise than on the

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
@@ -68,8 +69,11 @@ func (h *head) do(a *joblife.Action) {
 	case joblife.ActChoose:
 		h.choose()
 	case joblife.ActVerdict:
-		if h.result = a.Verdict; h.result == (verdict{Rank: -1}) {
+		switch h.result = a.Verdict; {
+		case h.result == verdict{Rank: -1}:
 			h.finished()
+		case h.result.Last > 0:
+			h.result.Text = fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: gorun restart %s", h.id, h.inc.store.last.Schema)
 		}
 		h.clean()
 		h.feed(joblife.Event{Type: joblife.EvCleaned})

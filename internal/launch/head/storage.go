@@ -305,7 +305,7 @@ func allowedEnv(env, keep []string) []string {
 	return kept
 }
 
-// answered answers a request. The last checkpoint of a job ends it.
+// answered answers a request.
 func (inc *incarnation) answered(d *ckpt.Done) {
 	h := inc.h
 	if d.Err != "" {
@@ -317,7 +317,4 @@ func (inc *incarnation) answered(d *ckpt.Done) {
 	inc.store.phase = ""
 	inc.store.last = h.report(d)
 	h.waiters.answer(d.ID, inc.store.last, nil)
-	if d.Stop {
-		h.finish(verdict{Code: *h.opt.CkptExit, Rank: -1, Text: fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: gorun restart %s", h.id, inc.store.last.Schema)}, false)
-	}
 }

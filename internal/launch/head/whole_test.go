@@ -47,7 +47,7 @@ func TestCanImage(t *testing.T) {
 	if code, err := spec.CanImage(whole.Default(), "/bin/true"); code != spec.ExitCannotExec || err == nil {
 		t.Errorf("of /bin/true: %d %v", code, err)
 	}
-	h := &head{opt: spec.Options{NP: 1, CR: whole.Default()}, prog: program.Program{Path: "/bin/true"}}
+	h := &head{opt: spec.Options{CkptExit: new(int), NP: 1, CR: whole.Default()}, prog: program.Program{Path: "/bin/true"}}
 	h.newJob()
 	inc := &incarnation{h: h, n: 1}
 	if err := inc.imageable(); err == nil || spec.StatusOf(err) != spec.ExitCannotExec {
@@ -64,7 +64,7 @@ var errScarce = errors.New("too many open files")
 // A job whose agents cannot be started ends with the reason.
 func TestNoAgents(t *testing.T) {
 	h := &head{
-		opt:    spec.Options{NP: 2, Agents: 1},
+		opt:    spec.Options{CkptExit: new(int), NP: 2, Agents: 1},
 		start:  func(int) (launcher.Agent, error) { return nil, errScarce },
 		events: make(chan func(), 16), done: make(chan struct{}),
 		control: &control.Server{Dir: filepath.Join(t.TempDir(), "root", "job")}, timers: map[uint64]*time.Timer{},
