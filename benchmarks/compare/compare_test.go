@@ -61,7 +61,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// What is written is read again, and rounds are added behind.
+// A written file is read again, and rounds are added behind.
 func TestSamplesAreKept(t *testing.T) {
 	dir := t.TempDir()
 	if s, err := readSamples(dir); err != nil || len(s) != 0 {
@@ -188,7 +188,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// What a program printed before it was ended counts.
+// The output of a program until it was ended counts.
 func TestEnded(t *testing.T) {
 	l := &library{limit: 1e8, launch: map[string][]string{"shm": {"/bin/sh", "-c", "printf '" + bench.Header + "\\nbarrier,0,1e-6,1e-6,1e-6\\nallreduce,8'; sleep 1000"}},
 		program: func(unit) []string { return nil }}

@@ -38,7 +38,7 @@ func TestBuilds(t *testing.T) {
 	}
 }
 
-// What a function calls is not its own.
+// The time of a called function is not the caller's own.
 func TestReadCosts(t *testing.T) {
 	got, err := readCosts(strings.NewReader(`# callgrind format
 events: Ir

@@ -92,7 +92,7 @@ func newTrip(t testing.TB, program string) *trip {
 	if err := supported(); err != nil {
 		t.Skip(err)
 	}
-	// What this process was started with by mistake is nothing to the program.
+	// The program gets nothing that this process was started with by mistake.
 	unix.CloseRange(3, 1<<31, unix.CLOSE_RANGE_CLOEXEC)
 	tr := &trip{t: t, tracer: newTracer(2), program: program, dir: t.TempDir(), agent: -1}
 	t.Cleanup(func() {

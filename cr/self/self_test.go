@@ -386,7 +386,7 @@ func TestMessages(t *testing.T) {
 
 func TestForeignMachineSeesForeignMessages(t *testing.T) {
 	in := []engine.Saved{{Ctx: 1, Source: 1, Data: []byte{1}}, {Ctx: 1, Source: 1, Foreign: true, Data: []byte{2}}}
-	// What a machine of the other order writes, natively.
+	// The file as a machine of the other byte order writes it.
 	p := encodeMessages(in, byteOrder(!image.HostBigEndian), false)
 	out, err := decodeMessages(p, byteOrder(!image.HostBigEndian), true)
 	if err != nil || !out[0].Foreign || out[1].Foreign {

@@ -54,7 +54,7 @@ func TestPruneKeepsTheNewestIntact(t *testing.T) {
 	}
 }
 
-// What the intact one builds on stays with it.
+// The snapshots that the intact one builds on stay with it.
 func TestPruneKeepsTheNewestIntactChain(t *testing.T) {
 	c := catalogue(t)
 	_, h := build(t, c, 0, 0, 0)

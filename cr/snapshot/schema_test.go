@@ -57,7 +57,7 @@ func TestOldSchema(t *testing.T) {
 	}
 }
 
-// What the operating system gives are bytes. The file is text all the same, and
+// Paths and variables of the operating system are bytes. The file is text all the same, and
 // of strings that are text none looks different.
 func TestSchemaBytes(t *testing.T) {
 	s := schema()

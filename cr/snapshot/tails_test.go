@@ -54,7 +54,7 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// What is not a tail is neither noted nor removed.
+// A file that is no tail is neither noted nor removed.
 func TestNoTails(t *testing.T) {
 	c := catalogue(t)
 	precious := filepath.Join(t.TempDir(), "precious")

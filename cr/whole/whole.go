@@ -136,7 +136,7 @@ type Restored struct {
 // writing to.
 type FilesPolicy string
 
-// What a restart may do.
+// The policies for the files of a restart.
 const (
 	// FilesRefuse goes on in the file, cut to the length it had. What is cut off is
 	// kept in a file beside it. A file that is missing, shorter, or being written to

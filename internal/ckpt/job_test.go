@@ -63,7 +63,7 @@ func (j *jobScript) print(format string, args ...any) {
 	j.out = append(j.out, fmt.Sprintf(format, args...))
 }
 
-func (j *jobScript) do(w []string) ([]string, error) {
+func (j *jobScript) Do(w []string) ([]string, error) {
 	j.out = nil
 	n := numbers(w[1:])
 	var r *jobRank

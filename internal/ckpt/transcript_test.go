@@ -2,23 +2,14 @@ package ckpt
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/transcript"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata with what happens now")
-
-// machine is what a transcript talks to: one line in, lines out.
-type machine interface {
-	do(words []string) ([]string, error)
-}
 
 // TestTranscripts plays testdata/*.txt. The first line names the machine:
 //
@@ -27,66 +18,13 @@ type machine interface {
 //	                         the head; the transcript is its ranks and its driver
 //	job of 3 [sparse]        a head and all ranks, with drivers that do as they are told
 //
-// A line that begins with ">" is an input, the lines after it are what the
-// machine does then. "#" begins a comment.
-func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { play(t, file) })
-	}
-}
-
-func play(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var m machine
-	var got strings.Builder
-	for n, line := range strings.Split(strings.TrimRight(string(text), "\n"), "\n") {
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-			got.WriteString(line + "\n")
-		case m == nil:
-			if m, err = newMachine(strings.Fields(line)); err != nil {
-				t.Fatalf("%s:%d: %v", file, n+1, err)
-			}
-			got.WriteString(line + "\n")
-		case strings.HasPrefix(line, ">"):
-			got.WriteString(line + "\n")
-			out, err := m.do(strings.Fields(line[1:]))
-			if err != nil {
-				t.Fatalf("%s:%d: %s: %v", file, n+1, line, err)
-			}
-			for _, s := range out {
-				got.WriteString("\t" + s + "\n")
-			}
-		}
-	}
-	if got.String() == string(text) {
-		return
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, have := strings.Split(string(text), "\n"), strings.Split(got.String(), "\n")
-	for i := range min(len(want), len(have)) {
-		if want[i] != have[i] {
-			t.Fatalf("%s:%d:\nwant %s\ngot  %s\n\nwhole run:\n%s", file, i+1, want[i], have[i], got.String())
-		}
-	}
-	t.Fatalf("%s: want %d lines, got %d:\n%s", file, len(want), len(have), got.String())
-}
+// Package transcript has the rest of the format.
+func TestTranscripts(t *testing.T) { transcript.Play(t, "testdata/*.txt", newMachine) }
 
 const testIncarnation = 7
 
-func newMachine(w []string) (machine, error) {
+func newMachine(line string) (transcript.Machine, error) {
+	w := strings.Fields(line)
 	n := make([]int, 0, 2)
 	full := 0
 	for _, s := range w {
@@ -218,7 +156,7 @@ type rankScript struct {
 	rank int
 }
 
-func (s *rankScript) do(w []string) ([]string, error) {
+func (s *rankScript) Do(w []string) ([]string, error) {
 	var ev RankEvent
 	if w[0] == "state" {
 		return []string{s.m.State().String()}, nil
@@ -253,7 +191,7 @@ func (s *rankScript) do(w []string) ([]string, error) {
 
 type headScript struct{ m *Head }
 
-func (s *headScript) do(w []string) ([]string, error) {
+func (s *headScript) Do(w []string) ([]string, error) {
 	var ev HeadEvent
 	if w[0] == "from" {
 		ev.Type, ev.Msg.To = HvMsg, oob.Head

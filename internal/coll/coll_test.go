@@ -52,7 +52,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// What does not make sense is refused by name.
+// Rules that make no sense are refused by name.
 func TestRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                        "no algorithm",

@@ -32,7 +32,7 @@ func TestJobIDFileIsEmptied(t *testing.T) {
 	}
 }
 
-// What -jobid-file names stays what it is: a link leads to the file that holds the id,
+// The name given to -jobid-file stays what it is: a link leads to the file that holds the id,
 // and a pipe is written to when all ranks are up.
 func TestJobIDFileIsNoFile(t *testing.T) {
 	h := newHouse(t)
@@ -68,7 +68,7 @@ func TestJobIDFileIsNoFile(t *testing.T) {
 	h.nothingLeft()
 }
 
-// Who ended the job is told, not that some rank was killed by somebody.
+// gorun says by whom the job was ended, not that some rank was killed by somebody.
 func TestToldToEnd(t *testing.T) {
 	h := newHouse(t)
 	p := h.start("-", "-np", "3", "sh", "-c", forever)
@@ -113,7 +113,7 @@ func TestDeathsAndDecisions(t *testing.T) {
 	}
 }
 
-// What ends a rank is told once, by the rank.
+// The error that ends a rank is told once, by the rank.
 func TestToldOnce(t *testing.T) {
 	h := newHouse(t)
 	for how, text := range map[string]string{"panic": "panic: boom", "error": "that will not do"} {
@@ -150,7 +150,7 @@ func TestRestartTakesThePlanOver(t *testing.T) {
 	p.err.wait(t, "(1 of at most 1)", 1)
 	h.must("kill", "-9", id)
 	p.code()
-	// What is given anew counts.
+	// A flag that is given anew counts.
 	file := filepath.Join(t.TempDir(), "id")
 	p = h.start("", "restart", "-jobid-file", file, "-ckpt-exit-status", "78", "-restarts", "0", "latest")
 	h.must("checkpoint", "-stop", h.jobID(p, file))

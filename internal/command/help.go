@@ -44,7 +44,7 @@ var versionCommand = command{
 func shortHelp() string {
 	var b strings.Builder
 	b.WriteString("gorun runs, checkpoints and restarts parallel programs.\n\n")
-	b.WriteString("  gorun [flags] PROGRAM [args]    run PROGRAM on -np ranks: an executable, or a folder with a Go main package\n\nCommands:\n")
+	b.WriteString("  gorun [flags] PROGRAM [args]    run PROGRAM on -np ranks: an executable, a folder with a Go main package, or a Go file\n\nCommands:\n")
 	for i := range commands {
 		c := &commands[i]
 		fmt.Fprintf(&b, "  %-12s %s\n", c.name, c.short)

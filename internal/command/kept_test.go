@@ -42,7 +42,7 @@ func TestRestartKeeps(t *testing.T) {
 	h.nothingLeft()
 }
 
-// What is wrong is named, not something near it.
+// Errors name the thing that is wrong, not something near it.
 func TestWrongFolders(t *testing.T) {
 	h := newHouse(t)
 	file := filepath.Join(t.TempDir(), "file")

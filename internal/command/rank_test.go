@@ -60,7 +60,7 @@ func rankMain(args []string) int {
 		if world.Rank() == 2 {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		// What the others meet is a consequence; Run would report it so.
+		// The others' errors are consequences; Run would report them so.
 		if err := mpi.Barrier(world); err != nil {
 			return 3
 		}

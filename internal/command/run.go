@@ -24,8 +24,9 @@ var runCommand = command{
 	name: "run", args: "PROGRAM [args]",
 	short: "run a program; the word run may be left out",
 	long: `
-PROGRAM is looked up as in a shell. If it is a folder with a Go main package, gorun
-builds it first (go build, CGO_ENABLED=0) and removes the executable when the job ends.
+PROGRAM is looked up as in a shell. If it is a folder with a Go main package, or
+one Go file (main.go), gorun builds it first (go build, CGO_ENABLED=0) and removes the
+executable when the job ends.
 
 Standard input goes to rank 0. Output comes line by line. The first ^C asks all ranks to
 end, the second kills them. SIGHUP, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP and

@@ -32,8 +32,8 @@ func TestExitStatus(t *testing.T) {
 		{"not found", []string{"nosuchprogram"}, 127, "not found in PATH"},
 		{"no such file", []string{"./nosuch"}, 127, "no such file"},
 		{"not executable", []string{"/etc/passwd"}, 126, "not executable"},
-		{"a Go file", []string{"./rank_test.go"}, 126, "gorun [flags] ."},
-		{"a Go file of this folder", []string{"rank_test.go"}, 126, "gorun [flags] ."},
+		{"a test", []string{"./rank_test.go"}, 126, "a test is no program"},
+		{"a test of this folder", []string{"rank_test.go"}, 126, "a test is no program"},
 		{"no program in a folder", []string{"/"}, 126, "without Go files"},
 		{"timeout", []string{"-timeout", "50ms", "-np", "2", "sleep", "1000"}, 124, "-timeout 50ms"},
 		{"wrong flag", []string{"-nosuch", "ls"}, 2, "-nosuch"},
@@ -317,6 +317,39 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// One file of package main is built and run, as by go run.
+func TestBuildFile(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one.go", "package main\n\nimport \"os\"\n\nfunc main() { println(len(os.Args), os.Args[0], os.Args[1]) }\n")
+	_, errs, code := h.gorun(filepath.Join(dir, "one.go"), "world")
+	if code != 0 || errs != "2 one world\n" {
+		t.Errorf("exit %d: %q", code, errs)
+	}
+	t.Chdir(dir) // by its name alone, too
+	if _, errs, code := h.gorun("one.go", "world"); code != 0 || errs != "2 one world\n" {
+		t.Errorf("exit %d: %q", code, errs)
+	}
+	write("one.go", "package main\n\nfunc main() { two() }\n")
+	if _, errs, code := h.gorun("./one.go"); code != 1 || !strings.Contains(errs, "one.go:3") || strings.Contains(errs, "give the folder") {
+		t.Errorf("an error: exit %d: %q", code, errs)
+	}
+	write("two.go", "package main\n\nfunc two() {}\n")
+	if _, errs, code := h.gorun("./one.go"); code != 1 || !strings.HasSuffix(errs, "give the folder: gorun [flags] "+dir+"\n") {
+		t.Errorf("one of two files: exit %d: %q", code, errs)
+	}
+	write("two.go", "package two\n")
+	if _, errs, code := h.gorun("./two.go"); code != 1 || !strings.Contains(errs, "it must hold a package main") {
+		t.Errorf("no main: exit %d: %q", code, errs)
+	}
+	h.nothingLeft()
+}
+
 // A build does not outlive its gorun: it would make the folder anew.
 func TestKilledWhileBuilding(t *testing.T) {
 	h := newHouse(t)
@@ -398,7 +431,7 @@ func TestPsStatusKill(t *testing.T) {
 	h.nothingLeft()
 }
 
-// What gorun has open beside its streams is nothing of the ranks'.
+// The ranks get none of gorun's descriptors but its streams.
 func TestNothingInherited(t *testing.T) {
 	fd, err := syscall.Dup(0) // open in every child from here on
 	if err != nil {

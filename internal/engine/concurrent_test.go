@@ -186,7 +186,7 @@ func (m flushing) Flush() bool {
 	return true
 }
 
-// What was batched leaves although the program neither waits nor sends.
+// A batch leaves although the program neither waits nor sends.
 func TestBackgroundFlushes(t *testing.T) {
 	f := newFakeNet(t, 2)
 	m := flushing{f.modules[0], make(chan bool, 1)}

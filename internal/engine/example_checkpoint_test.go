@@ -56,7 +56,7 @@ func ExampleEngine_Step()       { ExampleEngine_CloseGate() }
 func ExampleEngine_Sent()       { ExampleEngine_CloseGate() }
 func ExampleEngine_Received()   { ExampleEngine_CloseGate() }
 
-// What the closer of a gate does while bytes are missing.
+// The closer of a gate makes progress while bytes are missing.
 func ExampleEngine_WaitStep() {
 	a, b, closeBoth := twoRanks()
 	defer closeBoth()
@@ -150,7 +150,7 @@ func ExampleEngine_Blocked() {
 	// Recv(source 1, tag 7, ctx 0x1, 0 bytes)
 }
 
-// What callers ask the engine, the closer of the gate asks Closer.
+// The closer of the gate asks Closer where callers ask the engine.
 func ExampleEngine_Closer() {
 	a, b, closeBoth := twoRanks()
 	defer closeBoth()

@@ -212,7 +212,7 @@ func cutTraffic(t *testing.T, rt *rapid.T, set func(*fakeNet)) {
 	checkQuiet(t, f, e)
 }
 
-// What arrives while the gate is closed is answered when it opens.
+// A frame that arrives while the gate is closed is answered when it opens.
 func TestRepliesWait(t *testing.T) {
 	f := newFakeNet(t, 2)
 	e := f.engines()

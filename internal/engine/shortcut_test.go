@@ -88,7 +88,7 @@ func shortcuts(t *testing.T, n int) (*fakeNet, []*fakeShort, []*engine.Engine) {
 	return net, short, e
 }
 
-// What a receive finds is the same by the shortcut as without: order, length, type,
+// A receive finds the same by the shortcut as without: order, length, type,
 // errors, and the counters that bookmarks consist of.
 func TestShortcut(t *testing.T) {
 	_, short, e := shortcuts(t, 3)
@@ -253,7 +253,7 @@ func TestShortcutYields(t *testing.T) {
 	}
 }
 
-// What is not a short message that may go at once does not go by the shortcut.
+// Only a short message that may go at once goes by the shortcut.
 func TestSendStaysBehind(t *testing.T) {
 	typ := &engine.Type{ID: 1, Size: 1, Name: "a"}
 	soon := func(e *engine.Engine) *engine.View {

@@ -96,7 +96,7 @@ func TestOutrun(t *testing.T) {
 	}
 }
 
-// What cannot be put together once for all is refused.
+// A turn that cannot be put together once for all is refused.
 func TestNotOnce(t *testing.T) {
 	e := memJob(t, 2)
 	teams := joinTeam(t, e, ctx)

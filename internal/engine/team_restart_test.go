@@ -184,7 +184,7 @@ func TestTurnsGoOnElsewhere(t *testing.T) {
 			}
 			cut(t, e)
 			for _, e := range e {
-				// What was not sent at the cut cannot be told from what was not posted.
+				// A line that was not sent at the cut looks like one that was not posted.
 				if _, err := e.Saved(); err != nil && over[0] < 0 {
 					t.Error(err)
 				}

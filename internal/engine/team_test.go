@@ -213,7 +213,7 @@ func TestTurnPeerFails(t *testing.T) {
 	}
 }
 
-// What ends other waits ends that for a turn.
+// A wait for a turn ends by all that ends other waits.
 func TestTurnGivenUp(t *testing.T) {
 	const n = 3
 	for name, c := range map[string]struct {

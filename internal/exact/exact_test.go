@@ -28,7 +28,7 @@ func TestEscape(t *testing.T) {
 			t.Errorf("Unescape(%q) = %q, want %q", want, got, s)
 		}
 	}
-	// What no Escape has made stays as far as it is nothing.
+	// Unescape leaves sequences alone that Escape cannot have made.
 	for _, s := range []string{"\x00", "a\x00", "\x00g0", "\x00e", "\x00\x00"} {
 		if got := Unescape(s); got != s {
 			t.Errorf("Unescape(%q) = %q", s, got)

@@ -97,7 +97,7 @@ func next(incarnation uint64) oob.StartConfig {
 	return oob.StartConfig{Job: "two", Incarnation: incarnation, Size: 2, RPI: []string{"mem"}, Image: "image", Backend: "native"}
 }
 
-// What a rank says and hears on its way from one incarnation to the next.
+// The frames that a rank sends and gets on its way from one incarnation to the next.
 func TestComeBack(t *testing.T) {
 	j, w, _ := lonely(t, true)
 	w.ready(t, 1, 1)

@@ -1,10 +1,7 @@
 package joblife
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,16 +9,14 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/transcript"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata with what happens now")
 
 // TestTranscripts plays testdata/*.txt. The first line says which job it is:
 //
 //	job of 4, agents 2, restarts 1 [, unbuilt]
 //
-// A line that begins with ">" is an event, the lines after it are what the
-// machine does then. "#" begins a comment. Frames of ranks come through their
+// Package transcript has the rest of the format. Frames of ranks come through their
 // own agent, of the present life, unless agent=N or life=N says otherwise; "all"
 // are all ranks.
 //
@@ -32,60 +27,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts in testdata wit
 //	agent N done|ended|gone, tick [slow N], timeout ID, fail TEXT
 //	finish TEXT, interrupt, stop SIGNAL, signal SIGNAL, request ID [stop], folder SEQ, committed, storing N, chosen N|start|refused, cleaned
 //	state
-func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { play(t, file) })
-	}
-}
-
-func play(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s *script
-	var got strings.Builder
-	for n, line := range strings.Split(strings.TrimRight(string(text), "\n"), "\n") {
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-			got.WriteString(line + "\n")
-		case s == nil:
-			if s, err = newScript(line); err != nil {
-				t.Fatalf("%s:%d: %v", file, n+1, err)
-			}
-			got.WriteString(line + "\n")
-		case strings.HasPrefix(line, ">"):
-			got.WriteString(line + "\n")
-			out, err := s.do(strings.Fields(line[1:]))
-			if err != nil {
-				t.Fatalf("%s:%d: %s: %v", file, n+1, line, err)
-			}
-			for _, o := range out {
-				got.WriteString("\t" + o + "\n")
-			}
-		}
-	}
-	if got.String() == string(text) {
-		return
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, have := strings.Split(string(text), "\n"), strings.Split(got.String(), "\n")
-	for i := range min(len(want), len(have)) {
-		if want[i] != have[i] {
-			t.Fatalf("%s:%d:\nwant %s\ngot  %s\n\nwhole run:\n%s", file, i+1, want[i], have[i], got.String())
-		}
-	}
-	t.Fatalf("%s: want %d lines, got %d:\n%s", file, len(want), len(have), got.String())
-}
+func TestTranscripts(t *testing.T) { transcript.Play(t, "testdata/*.txt", newScript) }
 
 // script is a job whose driver is the transcript.
 type script struct {
@@ -93,7 +35,7 @@ type script struct {
 	np, agents int
 }
 
-func newScript(line string) (*script, error) {
+func newScript(line string) (transcript.Machine, error) {
 	s := &script{}
 	var restarts int
 	if _, err := fmt.Sscanf(line, "job of %d, agents %d, restarts %d", &s.np, &s.agents, &restarts); err != nil {
@@ -128,7 +70,7 @@ func agentOf(rank, np, n int) int {
 	return 0
 }
 
-func (s *script) do(w []string) ([]string, error) {
+func (s *script) Do(w []string) ([]string, error) {
 	if w[0] == "state" {
 		var ranks []string
 		for rank := range s.np {

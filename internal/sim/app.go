@@ -47,7 +47,7 @@ func (r *rank) beginRound(k int) {
 	for i := range a.threads {
 		t := &a.threads[i]
 		t.ops, t.next = g.ops[r.id][k+1][i], 0
-		// What was left over from the last round is due in this one.
+		// The rest of the last round is due in this one.
 		t.pending, t.over = append(t.pending, t.over...), nil
 	}
 }

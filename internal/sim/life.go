@@ -6,7 +6,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/joblife"
 )
 
-// What follows from the machine's decisions about the job's life, and what must
+// The simulator's side of the machine's decisions about the job's life, and what must
 // hold of them.
 
 // begins begins a life. Of those before nothing may be left that could act.

@@ -127,7 +127,7 @@ func ExampleModule_Name() {
 
 func ExampleModule_EagerLimit() { ExampleModule_Name() }
 
-// What was accepted is in the receiver's inbox: a gate may close at any time.
+// An accepted frame is in the receiver's inbox: a gate may close at any time.
 func ExampleModule_Quiesce() {
 	a, b := started()
 	defer a.Close()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is forbidden is told once, with the remedy, if a parameter asks for it. A peer that this
+// An access that is forbidden is told once, with the remedy, if a parameter asks for it. A peer that this
 // rank may not look at is not dead.
 func TestDenied(t *testing.T) {
 	var told []error

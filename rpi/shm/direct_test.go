@@ -10,7 +10,7 @@ import (
 
 func smallDirect(e *rpi.Env) { e.Params["shm.direct"] = "1" }
 
-// What a peer published can be read and written, within its bounds, until it is
+// A buffer that a peer has published can be read and written, within its bounds, until it is
 // withdrawn.
 func TestDirect(t *testing.T) {
 	w := newWorld(t, 3, smallDirect)

@@ -419,7 +419,7 @@ func refused(w *world, name string) {
 	w.Close()
 }
 
-// What follows half a message is not taken instead of it.
+// A message behind half a message is not taken instead of it.
 func TestAfterHalf(t *testing.T) {
 	w := newWorld(t, 2)
 	w.Connect(0, 1)

@@ -36,7 +36,7 @@ func TestMapsLate(t *testing.T) {
 	}
 }
 
-// What modules do does not depend on when they map each other.
+// Modules do the same whenever they map each other.
 func TestMappedLate(t *testing.T) {
 	mapLate(t)
 	for name, test := range map[string]func(*testing.T){

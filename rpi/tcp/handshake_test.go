@@ -398,7 +398,7 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 				closed[i] = false
 				w.M[i].Continue()
 			}
-			// What was torn down comes up again by itself.
+			// Connections that were torn down come up again by themselves.
 			w.Until("connected again", func() bool {
 				for i := range n {
 					for j := range n {

@@ -73,7 +73,7 @@ func TestControlFramesHaveNoPayload(t *testing.T) {
 	}
 }
 
-// What exceeds the buffer that Begin returned is dropped, and the next frame
+// A payload's bytes beyond the buffer that Begin returned are dropped, and the next frame
 // begins where it should.
 func TestTruncated(t *testing.T) {
 	w := newWorld(t, 2)

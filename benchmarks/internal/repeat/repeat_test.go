@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What takes a known time is repeated as often as fits.
+// A call that takes a known time is repeated as often as fits.
 func TestBatches(t *testing.T) {
 	for _, c := range []struct {
 		each           time.Duration

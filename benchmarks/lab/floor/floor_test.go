@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// What the environment tells this program in tests beside its task: one process
-// ends at once, all say that they are there, and the test itself is one that
-// only measures.
+// Variables by which a test tells this program to behave otherwise: one process
+// ends at once; all say that they are there; the test binary itself measures.
 const (
 	dying    = "GORUN_FLOOR_DYING"
 	greeting = "GORUN_FLOOR_GREETING"

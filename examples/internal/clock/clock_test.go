@@ -9,7 +9,7 @@ import (
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )
 
-// What is outside is a part of the loop.
+// The time outside of the parts belongs to the loop.
 func TestClock(t *testing.T) {
 	var out bytes.Buffer
 	mpitest.Run(t, 3, func(c *mpi.Comm) error {

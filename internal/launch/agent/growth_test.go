@@ -53,7 +53,7 @@ func until(t *testing.T, pid int, state byte) {
 	}
 }
 
-// What is free is less where a group above has a limit, and the cache is free.
+// Less is free where a group above has a limit, and the cache counts as free.
 func TestCgroups(t *testing.T) {
 	root := t.TempDir()
 	put := func(name, text string) {

@@ -393,7 +393,7 @@ func TestNoMemoryToCopy(t *testing.T) {
 	b.over()
 }
 
-// What ranks leave behind is reaped as it ends, copies and ranks are not.
+// Processes that ranks leave behind are reaped as they end, copies and ranks are not.
 func TestSweep(t *testing.T) {
 	b := newBench(t, 1, "(sleep 1000 & echo $!); sleep 1000", nil)
 	b.until(oob.Spawn)

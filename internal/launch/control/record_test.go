@@ -94,7 +94,7 @@ func TestStaleFolderWithoutRecord(t *testing.T) {
 	}
 }
 
-// What somebody else has put beside the control folders disturbs nobody.
+// Foreign files beside the control folders disturb nobody.
 func TestStrayFileInRoot(t *testing.T) {
 	root := house(t)
 	_, lock, err := NewFolder(root, "x")

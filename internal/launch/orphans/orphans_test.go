@@ -12,7 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 )
 
-// What a child leaves when it is killed comes here and is ended, in its group or out
+// Processes that a killed child leaves come here and are ended, in its group or out
 // of it; other children are not.
 func TestBury(t *testing.T) {
 	if err := Adopt(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,12 +25,15 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
 
-// Program is what the ranks run: an executable, or a folder with a Go main
-// package that is built into a temporary folder first.
+// Program is what the ranks run: an executable, or Go source that is built into
+// a temporary folder first. The source is a folder with a main package or, as
+// for go run, one file of package main.
 type Program struct {
 	Name   string // as the user gave it, absolute if it is a path
 	Path   string // what is executed
-	source string // the folder, if it is to be built
+	source string // the folder or file that is to be built, "" if there is none
+	folder string // in which it is built
+	what   string // to build there: "." or the file
 	tmp    string // temporary folder of the build
 
 	mu     sync.Mutex
@@ -41,7 +45,8 @@ type Program struct {
 }
 
 // Find looks the program up as a shell does: a name without slash in PATH,
-// anything else relative to dir. A folder is a package to build.
+// anything else relative to dir. A folder is a package to build, and so is a Go
+// file that is not executable.
 func (p *Program) Find(name, dir string) error {
 	if name == "" {
 		return spec.WithStatus(spec.ExitUsage, errors.New("no PROGRAM was given; 'gorun help' shows how"))
@@ -57,7 +62,7 @@ func (p *Program) Find(name, dir string) error {
 			return err
 		}
 	} else if st, err := os.Stat(filepath.Join(dir, name)); err == nil && !st.IsDir() && strings.HasSuffix(name, ".go") {
-		return notExecutable(name)
+		path = filepath.Join(dir, name)
 	} else {
 		return spec.WithStatus(spec.ExitNotFound, fmt.Errorf("%s: not found in PATH; for a file in this folder write ./%s", name, name))
 	}
@@ -68,45 +73,37 @@ func (p *Program) Find(name, dir string) error {
 	case err != nil:
 		return spec.WithStatus(spec.ExitCannotExec, err)
 	case st.IsDir():
-		return p.prepareBuild(path)
-	case st.Mode()&0o111 == 0:
-		return notExecutable(name)
+		return p.buildFolder(path)
+	case st.Mode()&0o111 != 0:
+	case strings.HasSuffix(name, "_test.go"):
+		return spec.WithStatus(spec.ExitCannotExec, fmt.Errorf("%s: a test is no program; 'go test' runs it, package mpi/mpitest gives it ranks", name))
+	case strings.HasSuffix(name, ".go"):
+		return p.prepareBuild(path, filepath.Dir(path), filepath.Base(path))
+	default:
+		return spec.WithStatus(spec.ExitCannotExec, fmt.Errorf("%s: not executable; 'chmod +x' it, or give the folder of its Go package", name))
 	}
 	p.Name, p.Path = path, path
 	return nil
 }
 
-// notExecutable says what to do about a file that cannot be run.
-func notExecutable(name string) error {
-	err := fmt.Errorf("%s: not executable; 'chmod +x' it, or give the folder of its Go package", name)
-	if strings.HasSuffix(name, ".go") {
-		err = fmt.Errorf("%s: a Go file is not executable; give its folder, which is built and run: gorun [flags] %s", name, folderOf(name))
+// buildFolder has the package in a folder built.
+func (p *Program) buildFolder(dir string) error {
+	if found, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(found) == 0 {
+		return spec.WithStatus(spec.ExitCannotExec, fmt.Errorf("%s: a folder without Go files; give an executable or the folder of a Go main package", dir))
 	}
-	return spec.WithStatus(spec.ExitCannotExec, err)
-}
-
-// folderOf is how the folder of a file is given as PROGRAM.
-func folderOf(name string) string {
-	dir := filepath.Dir(name)
-	if dir == "." || filepath.IsAbs(dir) || strings.HasPrefix(dir, "..") {
-		return dir
-	}
-	return "./" + dir
+	return p.prepareBuild(dir, dir, ".")
 }
 
 // prepareBuild chooses where the build goes before anything is there. So a process that has to
 // remove it can be told first.
-func (p *Program) prepareBuild(dir string) error {
-	if found, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(found) == 0 {
-		return spec.WithStatus(spec.ExitCannotExec, fmt.Errorf("%s: a folder without Go files; give an executable or the folder of a Go main package", dir))
-	}
+func (p *Program) prepareBuild(source, folder, what string) error {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return err
 	}
-	p.Name, p.source = dir, dir
+	p.Name, p.source, p.folder, p.what = source, source, folder, what
 	p.tmp = filepath.Join(os.TempDir(), control.BuildPrefix+hex.EncodeToString(b[:]))
-	p.Path = filepath.Join(p.tmp, filepath.Base(dir))
+	p.Path = filepath.Join(p.tmp, p.Argv0())
 	return nil
 }
 
@@ -122,7 +119,7 @@ func (p *Program) Built() bool {
 // Argv0 is its name as it sees it.
 func (p *Program) Argv0() string {
 	if p.IsSource() {
-		return filepath.Base(p.source)
+		return strings.TrimSuffix(filepath.Base(p.source), ".go")
 	}
 	return p.Name
 }
@@ -141,8 +138,8 @@ func (p *Program) Build() error {
 		return fmt.Errorf("building %s: %w", p.source, err)
 	}
 	var out bytes.Buffer
-	cmd := exec.Command("go", "build", "-o", p.Path, ".")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.source, &out, &out
+	cmd := exec.Command("go", "build", "-o", p.Path, p.what)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.folder, &out, &out
 	// What a killed go leaves of its own goes with the folder.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTMPDIR="+p.tmp)
 	// The build must not outlive this process: it would make the folder again that the agents have
@@ -167,12 +164,26 @@ func (p *Program) Build() error {
 	p.builds = nil
 	p.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("building %s: %w\n%s", p.source, err, bytes.TrimSpace(out.Bytes()))
+		return fmt.Errorf("building %s: %w\n%s%s", p.source, err, bytes.TrimSpace(out.Bytes()), p.moreFiles())
 	}
 	if st, err := os.Stat(p.Path); err != nil || st.Mode()&0o111 == 0 {
 		return fmt.Errorf("building %s gave no executable: it must hold a package main", p.source)
 	}
 	return nil
+}
+
+// moreFiles is what to do about a file that could not be built if its package has others: it alone
+// was given to the compiler, as by go run.
+func (p *Program) moreFiles() string {
+	if p.what == "." {
+		return ""
+	}
+	all, _ := filepath.Glob(filepath.Join(p.folder, "*.go"))
+	all = slices.DeleteFunc(all, func(f string) bool { return f == p.source || strings.HasSuffix(f, "_test.go") })
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nonly %s was compiled; if it needs the other files of its folder, give the folder: gorun [flags] %s", p.what, p.folder)
 }
 
 // cancel ends a build that runs. No build begins any more.

@@ -22,7 +22,7 @@ import (
 // Options say what to run and how. The zero value of a field means its default.
 type Options struct {
 	NP      int              // number of ranks, at least 1
-	Program string           // as the user gave it: a name in PATH, an executable, or a folder with a Go main package
+	Program string           // as the user gave it: a name in PATH, an executable, a folder with a Go main package, or a Go file
 	Name    string           // what the program is called, if not by Program
 	Args    []string         // arguments after the program's name
 	Dir     string           // working folder of the ranks, default: the current one

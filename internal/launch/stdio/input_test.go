@@ -44,7 +44,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// What is on a tape can be read, in memory and beyond it, until it is forgotten.
+// The bytes on a tape can be read, in memory and beyond it, until it is forgotten.
 func TestTape(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	rng := rand.New(rand.NewPCG(3, 4))
