@@ -84,7 +84,8 @@ type recorder struct {
 	base     int
 	guards   []extent
 	note     string
-	sync     []int // descriptors of the files that the program writes to
+	sync     []int  // descriptors of the files that the program writes to
+	given    []byte // processors that the agent gave to the process, nil: its own
 }
 
 func (r *recorder) close() {
@@ -118,7 +119,7 @@ func (g *target) captureOn(th *traceThread, opt whole.CaptureOptions, patient bo
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{state: &State{PID: g.pid, Rank: g.rank, OOB: g.oob}, patient: patient}
+	r := &recorder{state: &State{PID: g.pid, Rank: g.rank, OOB: g.oob}, patient: patient, given: opt.CPUs}
 	c, err := st.capture(r, opt)
 	if err == nil && opt.Stands != nil {
 		opt.Stands()

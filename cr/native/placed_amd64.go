@@ -28,12 +28,16 @@ func processors(tid int) ([]byte, error) {
 	return bytes.TrimRight(mask[:n], "\x00"), nil
 }
 
-// noteProcessors notes where each thread may run, but for those that run where all run
-// that the agent starts: on another machine, or under another batch job, these are others.
+// noteProcessors notes where each thread may run, but for those that run where the agent
+// has put the process, or where all run that it starts: on another machine, or under
+// another batch job, these are others.
 func (st *standstill) noteProcessors(r *recorder) error {
-	here, err := processors(0)
-	if err != nil {
-		return fmt.Errorf("processors: %w", err)
+	here := r.given
+	if here == nil {
+		var err error
+		if here, err = processors(0); err != nil {
+			return fmt.Errorf("processors: %w", err)
+		}
 	}
 	for i, tid := range st.tids {
 		mask, err := processors(tid)

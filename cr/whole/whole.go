@@ -87,6 +87,7 @@ type CaptureOptions struct {
 	Base   int    // of the snapshot that an incremental image may build on; 0: full
 	Track  bool   // note what changes from now on, for the next image
 	NoFork bool   // no copy: the process stands still until its image is written
+	CPUs   []byte // mask of those that the process was given; the image notes where a thread has others. nil: those of its parent
 	Stands func() // called while the process stands as the image shows it; may be nil
 }
 

@@ -125,6 +125,7 @@ JOB is the beginning of a job's id or of its incarnation's id. It may be left ou
 only one job runs.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		asJSON := fs.Bool("json", false, "print it as JSON")
+		verbose := fs.Bool("v", false, "tell also to which CPUs ranks are bound")
 		return func(args []string) int {
 			return withJob(std, args, func(r *control.Record) error {
 				ctx, cancel := context.WithTimeout(context.Background(), r.AnswerWithin()+askTimeout)
@@ -136,13 +137,21 @@ only one job runs.`,
 				if *asJSON {
 					return printJSON(std, s)
 				}
-				return printStatus(std, s)
+				return printStatus(std, s, *verbose)
 			})
 		}
 	},
 }
 
-func printStatus(std stdio, s *control.Status) error {
+// boundTo says where a rank may run.
+func boundTo(cpus string) string {
+	if cpus == "" {
+		return "not bound to CPUs"
+	}
+	return "bound to CPUs " + cpus
+}
+
+func printStatus(std stdio, s *control.Status, verbose bool) error {
 	w := tabwriter.NewWriter(std.out, 0, 8, 2, ' ', 0)
 	line := func(name string, value any) {
 		if name != "" {
@@ -180,6 +189,9 @@ func printStatus(std stdio, s *control.Status) error {
 	line("ranks", s.NP)
 	for _, r := range s.Ranks {
 		fmt.Fprintf(w, "  %d\tpid %d on %s, agent %d: %s\n", r.Rank, r.PID, r.Host, r.Agent, r.State)
+		if verbose {
+			fmt.Fprintf(w, "\t  %s\n", boundTo(r.CPUs))
+		}
 		if r.Doing != "" {
 			fmt.Fprintf(w, "\t  %s\n", r.Doing)
 		}

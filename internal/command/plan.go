@@ -5,15 +5,13 @@ import (
 	"slices"
 )
 
-// planFlags say when and how a job is checkpointed and started again. A job keeps in its snapshots which of
+// planFlags say how a job is placed, and when and how it is checkpointed and started again. A job keeps in its snapshots which of
 // them it was given, and a restart takes them over. So a job does in its second time slot what it did in the
 // first.
-var planFlags = []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "keep", "restarts"}
+var planFlags = append(slices.Clone(ckptFlags), "restarts", "map", "bind")
 
 // ckptFlags are the plan's flags that make no sense without -cr.
-func ckptFlags() []string {
-	return slices.DeleteFunc(slices.Clone(planFlags), func(name string) bool { return name == "restarts" })
-}
+var ckptFlags = []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "keep"}
 
 // plan returns the plan's flags that were given, by name.
 func plan(fs *flag.FlagSet) map[string]string {
@@ -27,12 +25,12 @@ func plan(fs *flag.FlagSet) map[string]string {
 }
 
 // takeOver sets the flags that the job was given and that are not given anew. It returns them as flags. Without
-// checkpoints only -restarts counts.
+// checkpoints, flags about them do not count.
 func takeOver(fs *flag.FlagSet, from map[string]string, checkpoints bool) (flags []string, err error) {
 	given := set(fs)
 	for _, name := range planFlags {
 		value, kept := from[name]
-		if !kept || given[name] || !checkpoints && name != "restarts" {
+		if !kept || given[name] || !checkpoints && slices.Contains(ckptFlags, name) {
 			continue
 		}
 		if err := fs.Set(name, value); err != nil {

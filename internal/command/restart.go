@@ -34,7 +34,7 @@ of the snapshot. Native images go on in the executable that was kept with the sn
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
--ckpt-full-every, -keep and -restarts. -restarts counts anew. 0 turns a flag off. -agents
+-ckpt-full-every, -keep, -restarts, -map and -bind. -restarts counts anew. 0 turns a flag off. -agents
 does not come from the snapshot.
 
 Portable images are read and checked before anything is started. For native images gorun

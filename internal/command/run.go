@@ -15,8 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/launch/bind"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/head"
+	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
 
@@ -93,19 +95,23 @@ func set(fs *flag.FlagSet) map[string]bool {
 // options are the flags of run and restart.
 type options struct {
 	spec.Options
-	rpi    string
-	ssh    string
-	files  string
-	exit   int
-	signal signalFlag
-	params paramFlag
-	env    envFlag
+	rpi     string
+	ssh     string
+	files   string
+	mapping string
+	bind    string
+	exit    int
+	signal  signalFlag
+	params  paramFlag
+	env     envFlag
 }
 
 // commonFlags declares the flags that run and restart share.
 func commonFlags(fs *flag.FlagSet) *options {
 	o := &options{params: paramFlag{}}
 	fs.IntVar(&o.Agents, "agents", 1, "spread the ranks over `N` agents")
+	fs.StringVar(&o.mapping, "map", "slot", "`order` in which ranks take slots\nslot: a node's slots are filled before those of the next\nnode: ranks are dealt out to the nodes in turn\nsocket, core: as slot; with -bind neighbouring ranks take different sockets, or\nneighbouring cores (as with slot and node)")
+	fs.StringVar(&o.bind, "bind", "none", "`what` of a node's CPUs each rank is bound to: none, core, socket or numa\nonly CPUs count that gorun itself may use; more ranks than cores are refused with\ncore; a restart binds anew; gorun status -v tells which rank has which CPUs")
 	fs.StringVar(&o.CkptDir, "ckpt-dir", "", "`folder` for snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
 	durationVar(fs, &o.CkptEvery, "ckpt-every", 0, "take a checkpoint every `duration` (30s, 10m), unless one is running")
 	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
@@ -132,7 +138,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 	given := set(fs)
 	o.Plan = plan(fs)
 	if o.CR == "" {
-		for _, name := range ckptFlags() {
+		for _, name := range ckptFlags {
 			if given[name] {
 				return fmt.Errorf("-%s needs -cr", name)
 			}
@@ -172,6 +178,13 @@ func (o *options) check(fs *flag.FlagSet) error {
 		}
 	}
 	if err := checkParams(o.params); err != nil {
+		return err
+	}
+	var err error
+	if o.Map, err = hosts.ParsePolicy(o.mapping); err != nil {
+		return err
+	}
+	if o.Bind, err = bind.ParseUnit(o.bind); err != nil {
 		return err
 	}
 	o.Params, o.CkptOnSignal = o.params, syscall.Signal(o.signal)

@@ -190,7 +190,7 @@ func (l *life) frame(k *link, m *oob.Msg) {
 	k.silent, k.waited = 0, 0
 	rank := int(m.From)
 	switch {
-	case m.Kind == oob.Ping || m.Kind == oob.Output || m.Kind == oob.Input || m.Kind == oob.Seen || m.Kind == oob.Tail: // the driver's
+	case m.Kind == oob.Ping || m.Kind == oob.Output || m.Kind == oob.Input || m.Kind == oob.Seen || m.Kind == oob.Tail || m.Kind == oob.Bound: // the driver's
 	case m.Incarnation != 0 && m.Incarnation != l.id:
 		// Said in an earlier life, for example by a process that was imaged while it spoke.
 	case m.Kind == oob.Exit && m.From == oob.AgentAddr(k.index):

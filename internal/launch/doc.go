@@ -5,6 +5,7 @@
 //	hosts    on which nodes the job runs, and which rank goes where
 //	spec     what is to be run and how, and whether it can be
 //	program  what the ranks run: found, built, kept
+//	bind     which CPUs each rank of a node may use
 //	agent    one per node: makes, images and reaps ranks
 //	control  the record of a running job, and the commands that ask it
 //	stdio    standard input and output of ranks, at both ends

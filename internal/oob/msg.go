@@ -88,9 +88,10 @@ const (
 	Where    // rank>head: Data the answer, e.g. "in Recv(source 3, tag 7) for 12s"
 	Commit   // head>rank: the snapshot of this attempt is committed; A sequence number
 
-	Look // head>rank: what are your goroutines waiting for? From version 3 on. A LookWaits or LookStacks, B number of the question
-	Seen // rank>head: the answer, or the agent's for a rank that is stopped. A, B as in Look, Data JSON of where.Info
-	Tail // agent>head, of a rank: Data path of the file with what its restart has cut off an output file
+	Look  // head>rank: what are your goroutines waiting for? From version 3 on. A LookWaits or LookStacks, B number of the question
+	Seen  // rank>head: the answer, or the agent's for a rank that is stopped. A, B as in Look, Data JSON of where.Info
+	Tail  // agent>head, of a rank: Data path of the file with what its restart has cut off an output file
+	Bound // agent>head, of a rank: Data the CPUs that it is bound to, as 0-3,8
 	kinds
 )
 

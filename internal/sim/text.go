@@ -15,7 +15,7 @@ var kindNames = map[oob.Kind]string{
 	oob.Ready: "ready", oob.Capture: "capture", oob.Captured: "captured", oob.Open: "open",
 	oob.Progress: "progress", oob.Written: "written", oob.Failed: "failed", oob.Revert: "revert",
 	oob.Hello: "hello", oob.Spawn: "spawned", oob.Exit: "exit", oob.Failure: "failing", oob.AbortJob: "abort", oob.KillAll: "kill", oob.Signal: "signal", oob.Start: "let go",
-	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit", oob.Look: "look", oob.Seen: "seen",
+	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit", oob.Look: "look", oob.Seen: "seen", oob.Tail: "tail", oob.Bound: "bound",
 }
 
 func party(i int32) string {

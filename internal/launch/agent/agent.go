@@ -20,6 +20,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/bind"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -50,6 +51,7 @@ type agent struct {
 	missed bool                // a sweep was left out because of unborn children
 	killed bool                // what is started from now on must end at once
 	sums   *ckpt.DestSum       // adds up the ranks' Dests
+	cpus   map[int]bind.Set    // by rank, of those that are bound; set before any is started
 	begun  bool                // ranks were started
 
 	quit     chan struct{} // closed when killed is set
@@ -221,7 +223,7 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		if r.in != nil {
 			m.Data = wire.JSON(r.in.Now()) // it stands at a Point until the gate is opened
 		}
-	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.KillAll, oob.Signal, oob.Ping:
+	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.Bound, oob.KillAll, oob.Signal, oob.Ping:
 		return // not a rank's to say
 	case oob.Dests:
 		a.mu.Lock()

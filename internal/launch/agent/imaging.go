@@ -281,7 +281,7 @@ func (s *shot) capture() error {
 	if err != nil {
 		return err
 	}
-	opt := whole.CaptureOptions{Seq: s.cfg.Seq, Base: s.cfg.Base, Track: s.a.order.Track && !s.cfg.Hold}
+	opt := whole.CaptureOptions{Seq: s.cfg.Seq, Base: s.cfg.Base, Track: s.a.order.Track && !s.cfg.Hold, CPUs: s.a.cpus[s.r.rank]}
 	need, short := uint64(0), error(nil)
 	if !s.cfg.Hold {
 		need = residentBytes(s.r.pid)

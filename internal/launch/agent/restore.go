@@ -38,6 +38,9 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	if err != nil {
 		return err
 	}
+	if err := a.bindRestored(r, back.PID); err != nil {
+		return errors.Join(err, back.End())
+	}
 	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: oob.SpawnWaits, B: uint64(back.PID), Data: []byte(back.Warn)})
 	err = a.whenAll(back)
 	for _, path := range back.Tails {

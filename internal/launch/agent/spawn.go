@@ -63,8 +63,13 @@ func (a *agent) spawnAll() {
 	a.mu.Unlock()
 	a.left.Add(len(a.order.Ranks))
 	go a.sweepOrphans()
+	unbound := a.chooseCPUs()
 	for _, rank := range a.order.Ranks {
 		r := &rankProc{rank: rank, heard: make(chan struct{})}
+		if unbound != nil {
+			a.failed(r, unbound)
+			continue
+		}
 		if start := a.order.Start[rank]; start.Image != "" && start.Backend != wire.BackendSelf {
 			a.begin(r, func(p *pipes) { go a.start(r, p, a.restore) })
 			continue
@@ -157,6 +162,7 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 		r.kill(syscall.SIGKILL)
 	}
 	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: r.held, B: uint64(r.pid), Data: []byte(r.note)})
+	a.tellCPUs(r)
 	go a.listen(r)
 	go a.await(r, d)
 	return nil
@@ -164,15 +170,16 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 
 // spawn starts a rank afresh. Its socket already holds the greeting and Start
 // when it begins to run, so that Init costs no round trip for them.
-func (a *agent) spawn(r *rankProc, p *pipes) (err error) {
+func (a *agent) spawn(r *rankProc, p *pipes) error {
 	a.greet(r)
-	a.run1(func() {
+	err := a.runOn(a.cpus[r.rank], func() (err error) {
 		r.pid, err = syscall.ForkExec(string(a.order.Program), a.order.Args, &syscall.ProcAttr{
 			Dir:   string(a.order.Dir),
 			Env:   append(a.order.Env[:len(a.order.Env):len(a.order.Env)], oob.EnvFD+"=3"),
 			Files: []uintptr{uintptr(p.stdin), uintptr(p.theirs[1]), uintptr(p.theirs[2]), uintptr(p.theirs[0])},
 			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.order.Program, err)

@@ -81,6 +81,7 @@ type RankStatus struct {
 	Agent int    `json:"agent"`
 	Host  string `json:"host"`
 	State string `json:"state"`
+	CPUs  string `json:"cpus,omitempty"`  // that it is bound to, as 0-3,8
 	Doing string `json:"doing,omitempty"` // beside its waits, or why they are not known
 	Waits []Wait `json:"waits,omitempty"` // calls of the library that its goroutines are in
 }

@@ -32,10 +32,11 @@ type incarnation struct {
 	gate   gate
 	input  inputAt         // where it begins
 	took   *oob.InputState // of the newest capture of rank 0; nil: not known
+	bound  map[int]string  // CPUs of ranks that are bound
 }
 
 func newIncarnation(h *head, n int, from *snapshot.Snapshot) (*incarnation, error) {
-	inc := &incarnation{h: h, n: n, from: from, id: h.firstID, secret: make([]byte, 32)}
+	inc := &incarnation{h: h, n: n, from: from, id: h.firstID, bound: map[int]string{}, secret: make([]byte, 32)}
 	h.firstID = 0
 	if _, err := rand.Read(inc.secret); err != nil {
 		return inc, fmt.Errorf("random numbers: %w", err)
@@ -124,6 +125,7 @@ func (inc *incarnation) orderFor(l *link) wire.Order {
 		start.Nodes, start.Local, start.Crowded = nodes, local, inc.crowded()
 		ord.Start[rank] = start
 	}
+	ord.Bind = inc.bindRule(l)
 	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
 	if inc.wholeFrom() {
 		ord.Chain = inc.chainOf(from, to)
@@ -165,6 +167,8 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 		inc.output(l, m)
 	case m.Kind == oob.Seen && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.seen(m)
+	case m.Kind == oob.Bound && h.job.Owns(inc.n, l.index, int(m.From)):
+		inc.boundTo(m)
 	case m.Kind == oob.Tail && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.tail(m)
 	}

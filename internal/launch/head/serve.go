@@ -113,7 +113,7 @@ func (h *head) status() control.Status {
 	}
 	for rank := range h.opt.NP {
 		r := h.job.Rank(rank)
-		s.Ranks = append(s.Ranks, control.RankStatus{Rank: rank, PID: r.PID, Agent: r.Agent, Host: r.Host, State: r.Phase.String()})
+		s.Ranks = append(s.Ranks, control.RankStatus{Rank: rank, PID: r.PID, Agent: r.Agent, Host: r.Host, State: r.Phase.String(), CPUs: h.inc.bound[rank]})
 	}
 	return s
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/launch/bind"
+	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/launcher"
@@ -30,6 +32,8 @@ type Options struct {
 	RPI     []string         // transports by preference, empty: the library's default
 	Agents  int              // number of agents, default 1
 	Manager launcher.Manager // starts the keepers of other nodes; nil: the job is on this machine alone
+	Map     hosts.Policy     // in which order ranks take nodes, sockets and cores
+	Bind    bind.Unit        // what of a node's CPUs each rank is bound to; "": nothing
 
 	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
 	CkptDir       string         // where snapshots go
@@ -146,6 +150,9 @@ func (o *Options) SetDefaults() error {
 	}
 	if o.Files == "" {
 		o.Files = whole.FilesRefuse
+	}
+	if o.Bind == "" {
+		o.Bind = bind.None
 	}
 	if o.CkptExit == nil {
 		code := ExitCheckpointed

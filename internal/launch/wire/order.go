@@ -11,6 +11,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/bind"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/launcher"
 )
@@ -31,6 +32,7 @@ type Order struct {
 	Chain  map[int]map[int]exact.String `json:"chain,omitempty"`  // restart: images that others build on
 	Files  whole.FilesPolicy            `json:"files,omitempty"`
 	Held   []int                        `json:"held,omitempty"` // ranks that wait for a debugger
+	Bind   *bind.Rule                   `json:"bind,omitempty"` // nil: ranks are not bound to CPUs
 }
 
 // Hello is the greeting of this process in the role given.
