@@ -21,7 +21,7 @@ import (
 // Errors of Call, each wrapped by a CallError.
 var (
 	// ErrRefused says that the home is the right one, and that the ticket is not.
-	ErrRefused = errors.New("the head refuses this ticket: it is of another job")
+	ErrRefused = errors.New("the head refuses this ticket: its token is not that of the caller it names")
 	// ErrStranger says that the wrong process answers.
 	ErrStranger = errors.New("another process answers there, or somebody between: its key is not that of the ticket")
 	// ErrVersion says that the home speaks another version of this protocol.
@@ -33,8 +33,7 @@ var (
 // Times of a call.
 const (
 	stagger  = 250 * time.Millisecond // until the next address is tried, too
-	patience = 10 * time.Second       // for one connection
-	tries    = 3                      // connections to one address, where the home drops them
+	patience = 10 * time.Second       // for one connection, and with one address that drops us
 )
 
 // CallError tells why no address of a ticket led home.
@@ -73,8 +72,9 @@ func (e *CallError) Unwrap() []error {
 
 // Call calls home. It tries the addresses of the ticket in their order, each a quarter of a second after the
 // one before, or as soon as all before have failed. The first on which the home has proved itself wins. Proofs
-// are sent on one connection at a time, so the home accepts one only, unless its answer is lost. Whatever fails,
-// the error is a *CallError. The caller owns the stream.
+// are sent on one connection at a time, so the home accepts one only, unless its answer is lost. An address that
+// drops connections is tried for ten seconds. Whatever fails, the error is a *CallError. The caller owns the
+// stream.
 func Call(ctx context.Context, t Ticket) (oob.Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &call{ticket: t, turn: make(chan struct{}, 1), results: make(chan result, len(t.Addresses))}
@@ -132,17 +132,21 @@ type result struct {
 	err    error
 }
 
-// attempt tries address i.
+// attempt tries address i. A home that has no place for us is called again.
 func (c *call) attempt(ctx context.Context, i int) {
-	for n := 1; ; n++ {
+	const first, last = 50 * time.Millisecond, time.Second
+	began := time.Now()
+	for pause := first; ; pause = min(2*pause, last) {
 		s, err := c.once(ctx, c.ticket.Addresses[i])
-		if n == tries || !errors.Is(err, ErrDropped) {
+		if !errors.Is(err, ErrDropped) || time.Since(began) > patience {
 			c.results <- result{i, s, err}
 			return
 		}
 		select {
-		case <-time.After(time.Duration(n) * (50 + rand.N[time.Duration](100)) * time.Millisecond):
+		case <-time.After(pause + rand.N(pause)):
 		case <-ctx.Done():
+			c.results <- result{i, nil, err}
+			return
 		}
 	}
 }

@@ -46,11 +46,11 @@
 //
 // A connection is a stranger's until its proof. It has Limits.Time from its first instant on, which
 // nothing prolongs, and MaxUnproved bytes. It costs one goroutine and one place of Limits.Unproved.
-// When all are taken, the one that has been there for the longest is dropped: an honest caller needs
-// some round trips, so that who would keep it out has to bring as many connections as there are places in
-// that time, again and again. Refusing the new ones would let as many idle connections as there are places keep
-// everybody out. A caller that is dropped so calls again (Call). What remains to a stranger is to make
-// the head compute handshakes.
+// When all are taken, new connections wait in the kernel until a place is free, or until the oldest has had
+// its Grace: then that is dropped. So who would keep callers out has to bring new connections faster
+// than the home drops them, with 512 places and 250 ms two thousand a second and more. If it refused
+// the new ones, 512 idle ones would do. Callers that are dropped call again (Call). What remains to
+// a stranger is to make the head compute handshakes.
 //
 // Proved callers wait for Accept, at most Limits.Waiting. More are dropped, and call again.
 //

@@ -31,7 +31,8 @@ type Config struct {
 // Limits bound what strangers can cost. Zero values stand for the defaults.
 type Limits struct {
 	Time     time.Duration // from the first instant of a connection to its proof; default 10 s
-	Unproved int           // connections without proof; default 256
+	Unproved int           // connections without proof; default 512
+	Grace    time.Duration // what each of them has for certain when others wait for its place; default 250 ms
 	Waiting  int           // proved callers that Accept has not returned; default 1,024
 }
 
@@ -40,7 +41,10 @@ func (l *Limits) defaults() {
 		l.Time = 10 * time.Second
 	}
 	if l.Unproved <= 0 {
-		l.Unproved = 256
+		l.Unproved = 512
+	}
+	if l.Grace <= 0 {
+		l.Grace = 250 * time.Millisecond
 	}
 	if l.Waiting <= 0 {
 		l.Waiting = 1024
@@ -241,7 +245,7 @@ func (h *Home) listen() {
 			return
 		}
 		if err != nil { // no descriptors or memory: a stranger may hold them
-			h.dropOldest()
+			h.dropOldest(0)
 			select {
 			case <-time.After(pause):
 			case <-h.done:
@@ -251,25 +255,41 @@ func (h *Home) listen() {
 			continue
 		}
 		pause = first
-		h.place()
 		raw := newConn(c)
-		if e := h.enter(raw); e != nil {
-			h.running.Add(1)
-			go h.hear(raw, e)
-		} else {
+		if !h.place() {
 			raw.drop()
-			<-h.places
+			return
 		}
+		e := h.enter(raw)
+		if e == nil {
+			raw.drop()
+			return
+		}
+		h.running.Add(1)
+		go h.hear(raw, e)
 	}
 }
 
-// place takes a place, that of the oldest if there is no other.
-func (h *Home) place() {
+// place takes a place, in the end that of the oldest. It reports false if the home is closed.
+func (h *Home) place() bool {
 	select {
 	case h.places <- struct{}{}:
+		return true
 	default:
-		h.dropOldest()
-		h.places <- struct{}{} // its goroutine leaves, as do those whose proof is done
+	}
+	late := time.NewTimer(0)
+	defer late.Stop()
+	for {
+		select {
+		case h.places <- struct{}{}:
+			return true
+		case <-late.C:
+			if wait := h.dropOldest(h.limits.Grace); wait > 0 {
+				late.Reset(wait)
+			} // else its goroutine leaves
+		case <-h.done:
+			return false
+		}
 	}
 }
 
@@ -284,16 +304,24 @@ func (h *Home) enter(c *conn) *list.Element {
 	return h.unproved.PushBack(c)
 }
 
-// dropOldest ends the connection that has been without proof for the longest.
-func (h *Home) dropOldest() {
+// dropOldest ends the connection that has been without proof for the longest, if it has had its time. Otherwise
+// it returns how long to wait.
+func (h *Home) dropOldest(grace time.Duration) (wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e := h.unproved.Front(); e != nil {
-		raw := h.unproved.Remove(e).(*conn)
-		raw.dropped = true
-		raw.drop()
-		h.stats.Dropped++
+	e := h.unproved.Front()
+	if e == nil {
+		return grace // all have proved who they are, and are about to leave
 	}
+	raw := e.Value.(*conn)
+	if wait = grace - time.Since(raw.since); wait > 0 {
+		return wait
+	}
+	h.unproved.Remove(e)
+	raw.dropped = true
+	raw.drop()
+	h.stats.Dropped++
+	return 0
 }
 
 // leave takes a connection off those without proof. It reports whether it is still there.
@@ -315,7 +343,7 @@ func (h *Home) count(n *int) {
 func (h *Home) hear(raw *conn, e *list.Element) {
 	defer h.running.Done()
 	defer func() { <-h.places }()
-	raw.SetDeadline(time.Now().Add(h.limits.Time))
+	raw.SetDeadline(raw.since.Add(h.limits.Time))
 	t := tls.Server(raw, h.tls)
 	c, x, err := h.claimed(t)
 	if there := h.leave(e, raw); err != nil || !there {

@@ -23,10 +23,11 @@ type conn struct {
 	proved  bool // set by the one goroutine that reads until then
 	left    int  // bytes that may still be read before
 	closing atomic.Bool
+	since   time.Time
 	dropped bool // by the home, in favour of a newer one; under its lock
 }
 
-func newConn(c net.Conn) *conn { return &conn{Conn: c, left: MaxUnproved} }
+func newConn(c net.Conn) *conn { return &conn{Conn: c, left: MaxUnproved, since: time.Now()} }
 
 func (c *conn) Read(p []byte) (int, error) {
 	if c.proved {
