@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/agent"
+	"github.com/gorun-mpi/gorun/internal/launch/keeper"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/launcher"
@@ -53,6 +54,9 @@ func Main(args []string, imagers ...whole.Imager) int {
 	}
 	if len(args) > 0 && args[0] == launcher.AgentVerb {
 		return agent.Main(args[1:])
+	}
+	if len(args) > 0 && args[0] == launcher.KeeperVerb {
+		return keeper.Main(args[1:])
 	}
 	return dispatch(args, stdio{os.Stdin, os.Stdout, os.Stderr})
 }

@@ -18,13 +18,13 @@ import (
 
 // managers start keepers on other nodes.
 var managers = []manager{
-	{"ssh", "logs in to each node of -hosts", func(o *options) (launcher.Manager, error) { return ssh.New(o.ssh) }},
+	{"ssh", "logs in to each node of -hosts", func(w *whereFlags) (launcher.Manager, error) { return ssh.New(w.ssh) }},
 }
 
 // manager is one value of -manager.
 type manager struct {
 	name, doc string
-	make      func(*options) (launcher.Manager, error)
+	make      func(*whereFlags) (launcher.Manager, error)
 }
 
 // module is one line of info.

@@ -96,7 +96,7 @@ func set(fs *flag.FlagSet) map[string]bool {
 type options struct {
 	spec.Options
 	rpi     string
-	ssh     string
+	where   whereFlags
 	files   string
 	mapping string
 	bind    string
@@ -110,6 +110,7 @@ type options struct {
 func commonFlags(fs *flag.FlagSet) *options {
 	o := &options{params: paramFlag{}}
 	fs.IntVar(&o.Agents, "agents", 1, "spread the ranks over `N` agents")
+	o.where.flags(fs)
 	fs.StringVar(&o.mapping, "map", "slot", "`order` in which ranks take slots\nslot: a node's slots are filled before those of the next\nnode: ranks are dealt out to the nodes in turn\nsocket, core: as slot; with -bind neighbouring ranks take different sockets, or\nneighbouring cores (as with slot and node)")
 	fs.StringVar(&o.bind, "bind", "none", "`what` of a node's CPUs each rank is bound to: none, core, socket or numa\nonly CPUs count that gorun itself may use; more ranks than cores are refused with\ncore; a restart binds anew; gorun status -v tells which rank has which CPUs")
 	fs.StringVar(&o.CkptDir, "ckpt-dir", "", "`folder` for snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
@@ -126,7 +127,6 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
 	durationVar(fs, &o.Heartbeat, "heartbeat", 5*time.Second, "ping agents every `duration`; an agent that misses six pings is lost; on an\noverloaded machine it may miss more, by the number of processes for each CPU")
-	fs.StringVar(&o.ssh, "ssh", "ssh", "`command` that logs in to other nodes, with options: \"ssh -p 2222\"")
 	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them), or those in a\nfile, @FILE; may be repeated")
 	fs.Var(&o.env, "env", "set a variable of the ranks and keep it in snapshots, `NAME[=VALUE]`; may be repeated")
 	fs.BoolVar(&o.Verbose, "v", false, "tell on standard error what gorun does")
@@ -189,6 +189,9 @@ func (o *options) check(fs *flag.FlagSet) error {
 	}
 	o.Params, o.CkptOnSignal = o.params, syscall.Signal(o.signal)
 	o.env.apply(&o.Options)
+	if err := o.where.apply(o, given); err != nil {
+		return err
+	}
 	dir, err := ckptDir(o.CkptDir)
 	if err != nil && o.CR != "" {
 		return err

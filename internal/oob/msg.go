@@ -92,6 +92,19 @@ const (
 	Seen  // rank>head: the answer, or the agent's for a rank that is stopped. A, B as in Look, Data JSON of where.Info
 	Tail  // agent>head, of a rank: Data path of the file with what its restart has cut off an output file
 	Bound // agent>head, of a rank: Data the CPUs that it is bound to, as 0-3,8
+
+	// Between head, keeper and agent; ranks never see them. Agents are known to a keeper by a number, A.
+	Renew    // keeper>head: A a time of its clock: it asks for its lease (package lease)
+	Grant    // head>keeper: A as in Renew. keeper>agent: A when its lease ends
+	Begin    // head>keeper: start agent A; Data JSON of wire.Agent. keeper>agent: the same
+	Begun    // keeper>head: agent A runs, B its pid
+	End      // head>keeper: end agent A
+	Ended    // keeper>head: nothing of agent A is left; Data how it ended, if not well
+	Remark   // keeper>head: Data lines for the user, which agent A has printed; -1: the keeper
+	Provide  // head>keeper: A number of the request; Data JSON of wire.Provision
+	Provided // keeper>head: A as in Provide; Data JSON of wire.Provided
+	Fetch    // keeper>head: A as in Provide, B an offset: the program from there on
+	Piece    // head>keeper: A, B as in Fetch; Data of the program, or empty if it cannot be read
 	kinds
 )
 

@@ -37,6 +37,7 @@ type agent struct {
 	head  *wire.Queue
 	conn  *oob.Conn
 	order wire.Order
+	kept  *kept         // nil: this is the head's own node
 	out   *stdio.Window // output that the head has not yet written
 
 	in      *stdio.Pipe // to the rank that has standard input; nil: not here. Only the reader uses it
@@ -73,7 +74,8 @@ func Main(args []string) int {
 }
 
 func serveHead(args []string) error {
-	if len(args) != 1 {
+	kept := len(args) == 2 && args[1] == launcher.KeeperVerb
+	if len(args) != 1 && !kept {
 		return errors.New("this verb is gorun's own: it is used to start agents")
 	}
 	index, err := strconv.Atoi(args[0])
@@ -91,6 +93,9 @@ func serveHead(args []string) error {
 	conn, err := oob.NewConn(launcher.AgentFD)
 	if err != nil {
 		return err
+	}
+	if kept {
+		return serveKept(index, conn)
 	}
 	return newAgent(index, conn).run()
 }
@@ -162,6 +167,9 @@ func (a *agent) obey(m *oob.Msg) error {
 	case oob.Spawn:
 		a.mu.Lock()
 		err := json.Unmarshal(m.Data, &a.order)
+		if a.kept != nil {
+			a.order.Env = wire.WithNodesOwn(a.order.Env, os.Environ())
+		}
 		a.mu.Unlock()
 		if err != nil {
 			return fmt.Errorf("order to spawn: %w", err)
@@ -295,5 +303,5 @@ func (a *agent) headGone() error {
 	if a.order.Control != "" {
 		errs = append(errs, control.RemoveFolder(string(a.order.Control)))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, a.kept.keeperGone())...)
 }

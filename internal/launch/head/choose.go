@@ -13,6 +13,11 @@ import (
 // if no snapshot was taken.
 func (h *head) choose() {
 	chain, tried, files := slices.Clone(h.chain), h.inc.from, h.opt.Files
+	if err := h.canPlace(); err != nil {
+		h.say("no restart: %v", err)
+		h.feed(joblife.Event{Type: joblife.EvChosen, Refused: true})
+		return
+	}
 	go func() {
 		var from *snapshot.Snapshot
 		for _, c := range slices.Backward(chain) {

@@ -30,6 +30,10 @@ func (h *head) feed(ev joblife.Event) {
 			h.do(&a)
 		}
 	}
+	if inc := h.inc; inc != nil && inc.giveUp != nil && !h.job.Steady() {
+		inc.giveUp() // the start of its agents
+		inc.giveUp = nil
+	}
 }
 
 func (h *head) do(a *joblife.Action) {
@@ -37,7 +41,7 @@ func (h *head) do(a *joblife.Action) {
 	case joblife.ActBegin:
 		h.begin(a.Life)
 	case joblife.ActOrder:
-		h.feed(joblife.Event{Type: joblife.EvOrdered, Life: a.Life, Verdict: h.life(a.Life).order()})
+		h.life(a.Life).prepare()
 	case joblife.ActSend:
 		inc := h.life(a.Life)
 		inc.gate.passed(a.Msg.Kind)
@@ -87,19 +91,19 @@ func (h *head) life(n int) *incarnation { return h.lives[n-1] }
 
 // begin begins an incarnation.
 func (h *head) begin(life int) {
-	ev := joblife.Event{Type: joblife.EvBegun, Life: life}
 	inc, err := newIncarnation(h, life, h.next)
 	h.inc = inc
 	h.lives = append(h.lives, inc)
-	if err == nil {
-		err = inc.startAgents()
-	}
 	if err != nil {
-		ev.Verdict = h.verdictOf(err)
+		inc.begun(nil, err)
+		return
 	}
-	ev.Begun = inc.begun()
-	h.feed(ev)
-	if h.prog.IsSource() && !h.prog.Built() && !h.building && err == nil {
+	inc.muster()
+}
+
+// startBuild builds the program, once, beside all else.
+func (h *head) startBuild() {
+	if h.prog.IsSource() && !h.prog.Built() && !h.building {
 		h.building = true
 		go h.build()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/fleet"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
@@ -50,6 +51,7 @@ type head struct {
 	over     bool                   // nothing of the job is left
 	works    int                    // of the storage, under way
 
+	fleet    *fleet.Fleet // its nodes; nil: this machine alone
 	inc      *incarnation // the present one
 	lives    []*incarnation
 	firstID  uint64             // of the first incarnation, until it is used
@@ -85,7 +87,7 @@ func Run(opt spec.Options) int {
 
 // verdictOf ends a job with an error.
 func (h *head) verdictOf(err error) *verdict {
-	return &verdict{Code: spec.StatusOf(err), Rank: -1, Text: h.withRemedy(err).Error()}
+	return &verdict{Code: spec.StatusOf(err), Rank: -1, Died: lostNode(err), Text: h.withRemedy(err).Error()}
 }
 
 // withRemedy says what to do about it where the head lacks files.
@@ -116,6 +118,10 @@ func (h *head) run() error {
 		defer h.leaveInput()
 		h.sayInput()
 	}
+	if err := h.openFleet(); err != nil {
+		return err
+	}
+	defer h.closeFleet()
 	stop := h.watchSignals()
 	defer stop()
 	if h.opt.Timeout > 0 {

@@ -1,11 +1,12 @@
 package head
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/term"
 
@@ -27,7 +28,8 @@ type incarnation struct {
 	from   *snapshot.Snapshot
 	chain  []*snapshot.Snapshot // from and what its images build on
 	links  []*link
-	imager string // the back-end that can image the ranks as whole processes; "": none
+	giveUp context.CancelFunc // ends the start of its agents; nil: they are started, or cannot be
+	imager string             // the back-end that can image the ranks as whole processes; "": none
 	store  storage
 	gate   gate
 	input  inputAt         // where it begins
@@ -56,79 +58,41 @@ func newIncarnationID() (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), nil
 }
 
-// custody is the first order to an agent: what to remove if the head dies.
-func (inc *incarnation) custody() wire.Order {
-	return wire.Order{Control: exact.String(inc.h.control.Dir), Cleanup: inc.h.prog.Cleanup()}
-}
-
-// startAgents starts the agents.
-func (inc *incarnation) startAgents() error {
-	n := inc.h.opt.Agents
-	for i := range n {
-		l, err := inc.startLink(i, n)
-		if err != nil {
-			return err
-		}
-		inc.links = append(inc.links, l)
-	}
-	return inc.h.recorded(inc)
-}
-
-// begun describes the agents to the machine.
-func (inc *incarnation) begun() joblife.Begun {
-	b := joblife.Begun{Incarnation: inc.id}
-	for _, l := range inc.links {
-		b.Agents = append(b.Agents, joblife.Agent{Host: l.agent.Host(), PID: l.agent.PID(), Ranks: l.ranks})
-	}
-	if inc.wholeFrom() {
-		b.Restore = inc.restoreLimit().Milliseconds()
-	}
-	return b
-}
-
-// share is the ranks of agent i of n: contiguous, as equal as can be.
-func share(i, n, np int) (from, to int) { return i * np / n, (i + 1) * np / n }
-
 // order tells every agent to start its ranks.
-func (inc *incarnation) order() *verdict {
-	if inc.h.cat != nil {
-		inc.h.prog.Hold(inc.program())
-	}
-	if err := errors.Join(inc.imageable(), inc.findChain()); err != nil {
-		return inc.h.verdictOf(err)
-	}
+func (inc *incarnation) order() {
 	for _, l := range inc.links {
 		l.out.Send(oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(l.index), Data: wire.JSON(inc.orderFor(l))})
 	}
 	inc.feed()
 	inc.narrate(firstWord)
-	return nil
 }
 
 // orderFor is the order to one agent to start its ranks.
 func (inc *incarnation) orderFor(l *link) wire.Order {
 	o := &inc.h.opt
-	from, to := l.ranks[0], l.ranks[len(l.ranks)-1]+1
-	ord := inc.custody()
+	ord := inc.custody(l)
 	ord.SpawnConfig = oob.SpawnConfig{
 		Program: exact.String(inc.program()), Args: append([]string{inc.h.prog.Argv0()}, o.Args...),
 		Dir: exact.String(o.Dir), Env: o.Env, Start: map[int]oob.StartConfig{},
 	}
+	if !l.own {
+		ord.Program, ord.Env = exact.String(l.program), wire.EnvForOthers(o.Env, o.KeepEnv)
+	}
 	ord.Host = l.agent.Address()
-	ord.Stdin = from == 0 && inc.h.stdin != nil
+	ord.Stdin = slices.Contains(l.ranks, 0) && inc.h.stdin != nil
 	ord.Lines = o.CR != "" && o.Mode() != oob.ModeNative && inc.h.job.RestartsLeft()
 	ord.Interactive = isTerminal(o.Stdout) || isTerminal(o.Stderr)
-	nodes, local := inc.nodes(), inc.local(l)
-	for rank := from; rank < to; rank++ {
+	nodes, local, crowded := inc.nodes(), inc.local(l), inc.crowded()
+	for _, rank := range l.ranks {
 		ord.Ranks = append(ord.Ranks, rank)
 		start := inc.startConfig(rank)
-		start.Nodes, start.Local, start.Crowded = nodes, local, inc.crowded()
+		start.Nodes, start.Local, start.Crowded = nodes, local, crowded
 		ord.Start[rank] = start
 	}
 	ord.Bind = inc.bindRule(l)
 	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
 	if inc.wholeFrom() {
-		ord.Chain = inc.chainOf(from, to)
+		ord.Chain = inc.chainOf(l.ranks)
 		if inc.n == 1 {
 			ord.Held = o.Debug
 		}

@@ -42,7 +42,7 @@ func (inc *incarnation) feed() {
 			inc.input = c.input
 		}
 	}
-	l := inc.links[0] // rank 0's
+	l := inc.linkOf(0)
 	h.stdin.Attach(inc.input.script, func(p []byte) { l.out.Send(oob.Msg{Kind: oob.Input, From: oob.Head, To: 0, Data: p}) })
 	h.keepInput()
 	h.startStdin()

@@ -2,6 +2,7 @@ package head
 
 import (
 	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/fleet"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/launcher"
@@ -14,27 +15,13 @@ type link struct {
 	conn  *oob.Conn
 	out   *wire.Queue
 	ranks []int // its share
-}
 
-// startLink starts agent i of n and greets it. Everything that comes from it is
-// posted to the loop of inc.
-func (inc *incarnation) startLink(i, n int) (*link, error) {
-	h := inc.h
-	a, err := h.start(i)
-	if err != nil {
-		return nil, err
-	}
-	conn := oob.New(a.Stream())
-	l := &link{index: i, agent: a, conn: conn, out: wire.NewQueue(conn)}
-	from, to := share(i, n, h.opt.NP)
-	for rank := from; rank < to; rank++ {
-		l.ranks = append(l.ranks, rank)
-	}
-	m := wire.Hello("head")
-	m.From, m.To = oob.Head, oob.AgentAddr(i)
-	l.out.Send(m, oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(i), Data: wire.JSON(inc.custody())})
-	go inc.read(l)
-	return l, nil
+	own     bool         // on the head's own machine
+	kept    *fleet.Agent // the same as agent; nil: the job is on this machine alone
+	host    string       // tells its node from others
+	machine string       // the same for nodes that share CPUs
+	cpus    int          // of the machine; 0: as many as this one
+	program string       // where the program is on its node, if that is another
 }
 
 // read posts what the agent sends, then its end, and last that nothing of it is left.

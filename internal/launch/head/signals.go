@@ -69,6 +69,10 @@ func (h *head) signalled(sig syscall.Signal) {
 		h.interrupt()
 	case sig == syscall.SIGTSTP:
 		h.passOn(sig)
+		if h.fleet != nil && h.fleet.Remote() {
+			h.say("the ranks are stopped; gorun goes on, because their nodes end them if it stops renewing their leases; kill -CONT %d lets them go on", os.Getpid())
+			return
+		}
 		go h.suspend(h.inc.links)
 	case sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT:
 		if h.told {

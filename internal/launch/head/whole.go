@@ -25,6 +25,9 @@ func (inc *incarnation) imageable() error {
 	}
 	code, err := spec.CanImage(name, inc.program())
 	if err == nil {
+		code, err = spec.ExitFailed, inc.nodesImage(name)
+	}
+	if err == nil {
 		inc.imager = name
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvNative})
 		return nil
@@ -60,9 +63,9 @@ func (inc *incarnation) findChain() (err error) {
 }
 
 // chainOf lists, for some ranks, the images that their images build on.
-func (inc *incarnation) chainOf(from, to int) map[int]map[int]exact.String {
+func (inc *incarnation) chainOf(ranks []int) map[int]map[int]exact.String {
 	all := map[int]map[int]exact.String{}
-	for rank := from; rank < to; rank++ {
+	for _, rank := range ranks {
 		all[rank] = map[int]exact.String{}
 		for _, s := range inc.chain[1:] {
 			all[rank][s.Schema.Sequence] = exact.String(inc.from.BasePath(rank, s.Schema.Sequence))

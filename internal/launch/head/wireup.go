@@ -1,6 +1,8 @@
 package head
 
 import (
+	"cmp"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -30,41 +32,47 @@ func (h *head) connected() {
 // mostNotes is how many lines about transports are told unasked.
 const mostNotes = 3
 
-// nodes tells which ranks share a node and a machine, as the ranks are told.
+// nodes tells which ranks share a node, as the ranks are told: in the order of ranks.
 func (inc *incarnation) nodes() []oob.Node {
-	machines := map[string]int{}
-	var nodes []oob.Node
+	numbers := map[string]int{}
+	of := make([]int, inc.h.opt.NP)
 	for i, l := range inc.links {
-		host := l.agent.Host()
-		if _, known := machines[host]; !known {
-			machines[host] = len(machines)
-		}
-		number := machines[host]
+		host := l.host
 		if inc.h.opt.Params[spec.ParamNodes] == "agents" {
-			number = i
+			host = fmt.Sprint(i)
 		}
-		from, to := share(i, len(inc.links), inc.h.opt.NP)
-		nodes = append(nodes, oob.Node{Number: number, Ranks: to - from, Machine: machines[host] + 1})
+		if _, known := numbers[host]; !known {
+			numbers[host] = len(numbers)
+		}
+		for _, rank := range l.ranks {
+			of[rank] = numbers[host]
+		}
+	}
+	var nodes []oob.Node
+	for i, number := range of {
+		if last := len(nodes) - 1; i > 0 && nodes[last].Number == number {
+			nodes[last].Ranks++
+		} else {
+			nodes = append(nodes, oob.Node{Number: number, Ranks: 1})
+		}
 	}
 	return nodes
 }
 
 // local is the number of ranks on the machine of an agent.
 func (inc *incarnation) local(of *link) (n int) {
-	for i, l := range inc.links {
-		if l.agent.Host() == of.agent.Host() {
-			from, to := share(i, len(inc.links), inc.h.opt.NP)
-			n += to - from
+	for _, l := range inc.links {
+		if l.machine == of.machine {
+			n += len(l.ranks)
 		}
 	}
 	return n
 }
 
-// crowded reports whether some machine has more ranks than CPUs. It assumes that each has as many
-// CPUs as this one: what matters is that all ranks are told the same.
+// crowded reports whether some machine has more ranks than CPUs.
 func (inc *incarnation) crowded() bool {
 	for _, l := range inc.links {
-		if inc.local(l) > runtime.NumCPU() {
+		if inc.local(l) > cmp.Or(l.cpus, runtime.NumCPU()) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -245,6 +246,25 @@ func (p *Program) Sum() (string, error) {
 	}
 	p.digest = hex.EncodeToString(d.Sum(nil))
 	return p.digest, nil
+}
+
+// Open returns the executable that Hold opened, and its size. The caller closes it.
+func (p *Program) Open() (*os.File, int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exe == nil {
+		return nil, 0, fmt.Errorf("program: %w", cmp.Or(p.held, os.ErrClosed))
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", p.exe.Fd()))
+	if err != nil {
+		return nil, 0, fmt.Errorf("program: %w", err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, fmt.Errorf("program: %w", err)
+	}
+	return f, st.Size(), nil
 }
 
 // Keep stores the executable that Hold opened with a snapshot.

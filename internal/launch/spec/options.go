@@ -17,6 +17,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/bind"
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/lease"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/launcher"
 )
@@ -34,6 +35,9 @@ type Options struct {
 	Manager launcher.Manager // starts the keepers of other nodes; nil: the job is on this machine alone
 	Map     hosts.Policy     // in which order ranks take nodes, sockets and cores
 	Bind    bind.Unit        // what of a node's CPUs each rank is bound to; "": nothing
+	Nodes   []hosts.Node     // where the ranks run; empty: on this machine
+	Rules   hosts.Rules      // how they are placed there
+	Lease   time.Duration    // how long a node that is not heard may act; 0: the default
 
 	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
 	CkptDir       string         // where snapshots go
@@ -109,6 +113,15 @@ const (
 	DefaultFullEvery  = 8
 )
 
+// Terms are those of the leases of nodes.
+func (o *Options) Terms() lease.Terms {
+	t := lease.DefaultTerms
+	if o.Lease > 0 {
+		t = lease.Terms{L: o.Lease, H: min(t.H, o.Lease/6)}
+	}
+	return t
+}
+
 // perAgent is how many ranks the agent with the most of them has.
 func (o *Options) perAgent() int { return (o.NP + o.Agents - 1) / o.Agents }
 
@@ -132,6 +145,9 @@ func (o *Options) EnoughFiles() error {
 func (o *Options) SetDefaults() error {
 	if o.NP < 1 {
 		o.NP = 1
+	}
+	if len(o.Nodes) > 0 {
+		o.Agents = len(o.Nodes)
 	}
 	if o.Agents < 1 {
 		o.Agents = 1
@@ -176,6 +192,11 @@ func (o *Options) SetDefaults() error {
 			return err
 		}
 		o.Dir = dir
+	}
+	if len(o.Nodes) > 0 {
+		if err := o.Terms().Check(); err != nil {
+			return WithStatus(ExitUsage, fmt.Errorf("-lease: %w", err))
+		}
 	}
 	return checkParams(o.Params)
 }

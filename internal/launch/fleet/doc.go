@@ -1,0 +1,37 @@
+// Package fleet is the head's side of its nodes, over all lives of a job: it brings them up, starts
+// agents there, grants them their leases, and knows for certain when a node cannot act any more.
+//
+//	head ── Fleet ── home ◄── keeper of b ── agents of b
+//	          │        ▲────────── agent of b, life 1
+//	          ├─ launcher.Manager: starts keepers
+//	          └─ launcher/local: agents on the head's own node, its children
+//
+// # Bringing up
+//
+// All nodes are brought up at once: the manager starts a keeper (at most 128 at the same time), the
+// keeper calls home and describes its node, which is checked: the same gorun, another machine than
+// every other node. A node that cannot be used takes the place of a spare, and without one left the
+// job does not begin: the error tells of each node what is wrong with it. A node that is the head's
+// own machine needs no keeper.
+//
+// # States of a node
+//
+//	starting ──► up ◄──► suspect ──► lost ──► fenced
+//	    └──► failed
+//
+// A node is suspect when it has asked for its lease for longer than a quarter of it ago, and lost
+// when that was half of it, or when its connection has ended. Then it is granted nothing more, its agents'
+// streams end at once, and it is never used again. It is fenced when its last lease is over, with a
+// margin (package lease). An agent's Wait returns when its keeper has said that nothing of it is
+// left, or when the node is fenced: so no life begins while ranks of the one before may act.
+//
+// # Placement
+//
+// Package hosts says which ranks go where: Pick in the first life, and Replace after losses, so that
+// ranks whose node lives stay where they are.
+//
+// # Goroutines
+//
+// Each keeper has one that reads and grants: the head's loop may be busy, grants are not to wait for
+// it. One goroutine looks for silent nodes. All state is guarded by Fleet.mu.
+package fleet

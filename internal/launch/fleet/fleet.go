@@ -1,0 +1,249 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/launch/home"
+	"github.com/gorun-mpi/gorun/internal/launch/hosts"
+	"github.com/gorun-mpi/gorun/internal/launch/keeper"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/lease"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// Config says which nodes a job has.
+type Config struct {
+	Job     string
+	NP      int
+	Nodes   []hosts.Node
+	Rules   hosts.Rules
+	Terms   lease.Terms
+	Manager launcher.Manager
+	Local   func(index int) (launcher.Agent, error) // starts an agent on the head's own node
+	Say     func(text string, detail bool)          // tells the user; detail: only with -v
+	Home    home.Config                             // its Job is filled in
+	Own     *wire.NodeInfo                          // describes the head's own node; nil: it is found out
+}
+
+// Limits of time.
+const (
+	loginsAtOnce = 128
+	upWithin     = 90 * time.Second // a node, from the login to its description
+	agentWithin  = 60 * time.Second // an agent, from the order to its call
+	leaveWithin  = 5 * time.Second  // a keeper, from the goodbye
+)
+
+// Fleet is the nodes of a job. Its methods may be called from any goroutine.
+type Fleet struct {
+	cfg    Config
+	home   *home.Home // nil: no node needs one
+	own    *wire.NodeInfo
+	logins chan struct{} // full: as many as may be
+	done   chan struct{} // closed by Close
+
+	mu     sync.Mutex
+	nodes  []*node
+	number uint64 // of the newest agent or request
+	calls  map[call]chan arrival
+	placed [][]int // ranks by node; nil: not placed yet
+	hosts  string  // the head's own address, as the nodes reach it
+}
+
+// call is somebody whose call is expected; an agent of -1 is the keeper.
+type call struct{ node, agent, life int }
+
+type arrival struct {
+	caller home.Caller
+	stream oob.Stream
+}
+
+// ErrLost is wrapped by errors that come from the loss of a node: without it another try may
+// succeed.
+var ErrLost = errors.New("the node was lost")
+
+// New opens the head's home. Up brings the nodes up.
+func New(cfg Config) (*Fleet, error) {
+	f := &Fleet{cfg: cfg, own: cfg.Own, logins: make(chan struct{}, loginsAtOnce), done: make(chan struct{}), calls: map[call]chan arrival{}}
+	var err error
+	if f.own == nil {
+		if f.own, err = keeper.Describe(true); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Home.Job = cfg.Job
+	if f.home, err = home.Listen(cfg.Home); err != nil {
+		return nil, err
+	}
+	for i, n := range cfg.Nodes {
+		f.nodes = append(f.nodes, newNode(f, i, n))
+	}
+	go f.answer()
+	go f.watch()
+	return f, nil
+}
+
+// answer hands callers to those who expect them. Nobody else is let in.
+func (f *Fleet) answer() {
+	for {
+		c, s, err := f.home.Accept()
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		to := f.calls[call{c.Node, c.Agent, c.Life}]
+		delete(f.calls, call{c.Node, c.Agent, c.Life})
+		f.mu.Unlock()
+		if to == nil {
+			s.Close()
+			continue
+		}
+		to <- arrival{c, s}
+	}
+}
+
+// expect lets somebody call, once. forget takes that back, and ends the connection of who has
+// called meanwhile.
+func (f *Fleet) expect(c call) (calls <-chan arrival, forget func()) {
+	ch := make(chan arrival, 1)
+	f.mu.Lock()
+	f.calls[c] = ch
+	f.mu.Unlock()
+	return ch, func() {
+		f.mu.Lock()
+		delete(f.calls, c)
+		f.mu.Unlock()
+		select {
+		case a := <-ch:
+			a.stream.Close()
+		default:
+		}
+	}
+}
+
+// watch looks for silent nodes until the fleet is closed.
+func (f *Fleet) watch() {
+	t := time.NewTicker(f.cfg.Terms.H / 2)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			f.look(lease.Now())
+		case <-f.done:
+			return
+		}
+	}
+}
+
+func (f *Fleet) look(now int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.nodes {
+		n.look(now)
+	}
+}
+
+// States describes the nodes.
+func (f *Fleet) States() []Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []Status
+	for i, n := range f.nodes {
+		s := Status{Name: n.Name, State: n.state.String(), Since: n.since, Own: n.own}
+		if n.info != nil {
+			s.Host, s.CPUs = n.info.Host, n.info.CPUs
+		}
+		if n.err != nil {
+			s.Why = n.err.Error()
+		}
+		if f.placed != nil {
+			s.Ranks = f.placed[i]
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Status is a node as gorun status shows it.
+type Status struct {
+	Name  string    `json:"name"`
+	Host  string    `json:"host,omitempty"` // its own name
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	Why   string    `json:"why,omitempty"` // it is not up
+	Own   bool      `json:"own,omitempty"` // the head's
+	CPUs  int       `json:"cpus,omitempty"`
+	Ranks []int     `json:"ranks,omitempty"` // of the present life
+}
+
+// Leave takes a node out: it lives, and is not used any more. The agents that it has stay.
+func (f *Fleet) Leave(number int, why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.nodes[number]
+	n.out = true
+	n.err = why
+}
+
+// CanPlace says why the ranks cannot be placed as things are.
+func (f *Fleet) CanPlace() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, err := f.place()
+	return err
+}
+
+// place says which ranks go to which node.
+func (f *Fleet) place() ([][]int, error) {
+	var states []hosts.NodeState
+	for _, n := range f.nodes {
+		s := hosts.NodeState{Node: n.Node, Up: n.usable()}
+		if n.info != nil {
+			s.Node = s.Node.WithCPUs(n.info.CPUs)
+		}
+		states = append(states, s)
+	}
+	if f.placed == nil {
+		return hosts.Pick(states, f.cfg.NP, f.cfg.Rules)
+	}
+	return hosts.Replace(states, f.placed, f.cfg.Rules)
+}
+
+// Remote reports whether any node but the head's own is in use: grants of leases depend on this
+// process.
+func (f *Fleet) Remote() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.nodes {
+		if !n.own && n.usable() {
+			return true
+		}
+	}
+	return false
+}
+
+// Close lets the keepers go, and returns when they have left or cannot be waited for any longer.
+func (f *Fleet) Close() error {
+	var wait sync.WaitGroup
+	f.mu.Lock()
+	close(f.done)
+	nodes := f.nodes
+	f.mu.Unlock()
+	var errs []error
+	var mu sync.Mutex
+	for _, n := range nodes {
+		wait.Go(func() {
+			if err := n.dismiss(); err != nil {
+				mu.Lock()
+				errs = append(errs, fmt.Errorf("node %s: %w", n.Name, err))
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	f.home.Close()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,295 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/launch/home"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// Up brings up the nodes. It returns when each is up or cannot be used. The error says why there are
+// too few for the ranks, with what is wrong with each node.
+func (f *Fleet) Up(ctx context.Context) error {
+	var wait sync.WaitGroup
+	for _, n := range f.nodes {
+		wait.Go(func() {
+			ctx, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("it was not up after %v", upWithin))
+			defer cancel()
+			if err := n.bringUp(ctx); err != nil {
+				f.mu.Lock()
+				n.fail(err)
+				f.mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.twins()
+	var errs []error
+	for _, n := range f.nodes {
+		if n.err != nil {
+			errs = append(errs, fmt.Errorf("node %s: %w", n.Name, n.err))
+		}
+	}
+	placed, err := f.place()
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for _, err := range errs {
+		f.cfg.Say(err.Error()+" (the job begins without it)", false)
+	}
+	f.placed = placed
+	return nil
+}
+
+// fail notes that the node cannot be used.
+func (n *node) fail(err error) {
+	if n.state == starting {
+		n.enter(failed)
+		n.err = err
+		close(n.ended)
+		close(n.fenced)
+	}
+}
+
+// twins refuses nodes that are one machine under several names: it would get the ranks of both.
+func (f *Fleet) twins() {
+	for i, n := range f.nodes {
+		for _, m := range f.nodes[:i] {
+			if n.usable() && m.usable() && n.info.Same(m.info) {
+				n.out, n.err = true, fmt.Errorf("it is the machine that is also named %s: name it once, with as many slots as both, as %s:2", m.Name, m.Name)
+				break
+			}
+		}
+	}
+}
+
+// bringUp starts the keeper and checks the node.
+func (n *node) bringUp(ctx context.Context) error {
+	f := n.f
+	if isOwn(ctx, n) {
+		f.mu.Lock()
+		n.own, n.info = true, f.own
+		n.enter(up)
+		f.mu.Unlock()
+		return nil
+	}
+	if f.cfg.Manager == nil {
+		return errors.New("there is no way to start anything there")
+	}
+	err := n.start(ctx, func(t home.Ticket) (launcher.Process, error) {
+		return f.cfg.Manager.Start(ctx, n.target(), wire.JSON(t))
+	})
+	var deaf *unreached
+	if tunneler, ok := f.cfg.Manager.(launcher.Tunneler); ok && errors.As(err, &deaf) && ctx.Err() == nil {
+		n.say(true, "cannot call home (%v): it goes through %s", err, f.cfg.Manager.Name())
+		port, perr := portOf(f.home.Addresses())
+		if perr != nil {
+			return errors.Join(err, perr)
+		}
+		err = n.start(ctx, func(t home.Ticket) (launcher.Process, error) {
+			return tunneler.StartThrough(ctx, n.target(), port, func(port int) []byte {
+				through := fmt.Sprintf("127.0.0.1:%d", port)
+				f.mu.Lock()
+				n.through = through
+				f.mu.Unlock()
+				t.Addresses = []string{through}
+				return wire.JSON(t)
+			})
+		})
+	}
+	return err
+}
+
+func (n *node) target() launcher.Node {
+	return launcher.Node{Name: n.Name, User: n.User, Addr: n.Addr}
+}
+
+// unreached is the error of a keeper that has ended before it was home.
+type unreached struct{ error }
+
+func (u *unreached) Unwrap() error { return u.error }
+
+// start starts the keeper in one way, and hears and checks its greeting.
+func (n *node) start(ctx context.Context, start func(home.Ticket) (launcher.Process, error)) error {
+	f := n.f
+	select {
+	case f.logins <- struct{}{}:
+		defer func() { <-f.logins }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	calls, forget := f.expect(call{n.number, home.Keeper, 0})
+	defer forget()
+	p, err := start(f.home.Ticket(n.number, home.Keeper, 0))
+	if err != nil {
+		return err
+	}
+	over := make(chan error, 1)
+	go func() { over <- p.Wait() }()
+	select {
+	case a := <-calls:
+		err = n.greet(ctx, a)
+	case err = <-over:
+		if err == nil {
+			err = errors.New("it has ended")
+		}
+		return &unreached{fmt.Errorf("the keeper has not come home: %w", err)}
+	case <-ctx.Done():
+		err = fmt.Errorf("the keeper has not come home: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		p.Kill()
+		return err
+	}
+	f.mu.Lock()
+	n.process = p
+	f.mu.Unlock()
+	return nil
+}
+
+// greet exchanges greetings with a keeper.
+func (n *node) greet(ctx context.Context, a arrival) error {
+	f := n.f
+	conn := oob.New(a.stream)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	m, err := conn.Recv()
+	if err == nil {
+		_, err = oob.CheckHello(&m)
+	}
+	var h struct {
+		Node *wire.NodeInfo `json:"node"`
+	}
+	if err == nil {
+		err = json.Unmarshal(m.Data, &h)
+	}
+	if err == nil {
+		err = n.check(h.Node)
+	}
+	if err != nil {
+		conn.Close()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	hello := wire.Hello("head")
+	hello.Data = wire.JSON(wire.Terms{LeaseMillis: f.cfg.Terms.L.Milliseconds(), BeatMillis: f.cfg.Terms.H.Milliseconds()})
+	f.mu.Lock()
+	n.conn, n.queue, n.info = conn, wire.NewQueue(conn), h.Node
+	n.address = hostOf(a.caller.Remote)
+	if n.through != "" {
+		n.address = first(h.Node.Addresses)
+	} else if f.hosts == "" {
+		f.hosts = hostOf(a.caller.Local)
+	}
+	n.queue.Send(hello)
+	f.mu.Unlock()
+	go n.read()
+	select {
+	case <-n.leased: // and not before: without a lease it may do nothing
+		return nil
+	case <-n.ended:
+		return n.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// check refuses a node that does not fit.
+func (n *node) check(info *wire.NodeInfo) error {
+	own := n.f.own
+	switch {
+	case info == nil || info.Machine == "" || info.CPUs < 1:
+		return errors.New("its keeper does not describe it")
+	case info.Arch != own.Arch:
+		return fmt.Errorf("it is of another architecture (%s) than the head (%s): all nodes of a job must be of one", info.Arch, own.Arch)
+	case info.Digest != own.Digest:
+		return fmt.Errorf("its gorun is another one (version %s) than the head's (%s): install the same", info.Version, own.Version)
+	case info.Same(own):
+		return errors.New("it is the head's own machine, under a name that this machine does not know as its own: name it localhost")
+	}
+	return nil
+}
+
+func hostOf(a net.Addr) string {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return ""
+	}
+	return ap.Addr().Unmap().String()
+}
+
+// isOwn reports whether a node is the head's own machine, as its user: by its name or address.
+func isOwn(ctx context.Context, n *node) bool {
+	if n.User != "" && n.User != os.Getenv("USER") {
+		return false
+	}
+	name := n.Name
+	if n.Addr != "" {
+		name = n.Addr
+	}
+	own := wire.Hostname()
+	short, _, _ := strings.Cut(own, ".")
+	if name == "localhost" || name == own || name == short {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return false // the manager will say what is wrong with it, or knows better
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, ip := range ips {
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == ip.Unmap().WithZone("") {
+				return true
+			}
+		}
+		if ip.IsLoopback() {
+			return true
+		}
+	}
+	return false
+}
+
+// portOf is the port of a home.
+func portOf(addresses []string) (int, error) {
+	for _, a := range addresses {
+		if _, port, err := net.SplitHostPort(a); err == nil {
+			return strconv.Atoi(port)
+		}
+	}
+	return 0, errors.New("the head's home has no address")
+}
+
+// first is the first of a node's addresses, without the length of its network's prefix.
+func first(prefixes []string) string {
+	for _, s := range prefixes {
+		if p, err := netip.ParsePrefix(s); err == nil {
+			return p.Addr().String()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package keeper
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/launch/home"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/launcher"
+)
+
+// Describe describes the node on which this process runs. Back-ends for whole processes are tried if
+// imagers is set, which takes a moment.
+func Describe(imagers bool) (*wire.NodeInfo, error) {
+	self, err := launcher.Self()
+	if err != nil {
+		return nil, err
+	}
+	machine, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, fmt.Errorf("which machine this is: %w", err)
+	}
+	n := &wire.NodeInfo{
+		Host: wire.Hostname(), Machine: strings.TrimSpace(string(machine)), Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Version: launcher.Version, Digest: self.Digest,
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err == nil {
+		n.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	for _, ns := range []string{"pid", "net"} {
+		link, err := os.Readlink("/proc/self/ns/" + ns)
+		if err != nil {
+			return nil, fmt.Errorf("which machine this is: %w", err)
+		}
+		n.Space += link + " "
+	}
+	n.Space += fmt.Sprint("uid ", os.Getuid())
+	prefixes, err := home.Addresses()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range prefixes {
+		n.Addresses = append(n.Addresses, p.String())
+	}
+	if imagers {
+		n.Imagers = map[string]string{}
+		for _, i := range whole.All() {
+			n.Imagers[i.Name()] = ""
+			if err := i.Supported(); err != nil {
+				n.Imagers[i.Name()] = err.Error()
+			}
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,188 @@
+package keeper
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// stage is a private folder with programs that this node does not have, each in a folder named by
+// its digest. It is made when it is first needed; agents know its name before that. All methods are
+// called by the keeper's loop.
+type stage struct {
+	dir      string
+	fetching map[uint64]*fetch // by number of the request
+}
+
+// fetch is a program on its way.
+type fetch struct {
+	want   wire.Provision
+	file   *os.File
+	sum    hash.Hash
+	offset int64
+	to     *wire.Queue
+	number uint64
+}
+
+func newStage() stage {
+	var b [8]byte
+	rand.Read(b[:])
+	return stage{dir: filepath.Join(os.TempDir(), fmt.Sprintf("gorun-stage-%x", b))}
+}
+
+// provide looks for what ranks need, and fetches the program if it is not there.
+func (k *keeper) provide(m *oob.Msg) {
+	var want wire.Provision
+	err := json.Unmarshal(m.Data, &want)
+	if err == nil {
+		err = checkDir(string(want.Dir))
+	}
+	path := ""
+	if err == nil {
+		path, err = k.stage.find(&want)
+	}
+	if err == nil && path == "" {
+		if err = k.stage.fetch(&fetch{want: want, sum: sha256.New(), to: k.head, number: m.A}); err == nil {
+			return
+		}
+	}
+	answer(k.head, m.A, path, err)
+}
+
+func answer(to *wire.Queue, number uint64, path string, err error) {
+	p := wire.Provided{Program: exact.String(path)}
+	if err != nil {
+		p = wire.Provided{Err: err.Error()}
+	}
+	to.Send(oob.Msg{Kind: oob.Provided, To: oob.Head, A: number, Data: wire.JSON(p)})
+}
+
+// checkDir says why ranks cannot work in a folder.
+func checkDir(dir string) error {
+	st, err := os.Stat(dir)
+	if err == nil && !st.IsDir() {
+		err = &os.PathError{Op: "chdir", Path: dir, Err: errors.New("not a folder")}
+	}
+	if err != nil {
+		return fmt.Errorf("the working folder is not there: %w; start gorun in a folder that all nodes have", err)
+	}
+	return nil
+}
+
+// find returns the path of a program here: the one that it has at the head if it is the same, or that of a copy; ""
+// if there is none.
+func (s *stage) find(want *wire.Provision) (string, error) {
+	for _, path := range []string{string(want.Program), s.path(want)} {
+		switch same, err := same(path, want); {
+		case same:
+			return path, nil
+		case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission):
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// same reports whether a file is the program.
+func same(path string, want *wire.Provision) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || st.Size() != want.Size || st.Mode()&0o111 == 0 {
+		return false, err
+	}
+	d := sha256.New()
+	if _, err := io.Copy(d, f); err != nil {
+		return false, err
+	}
+	return hex.EncodeToString(d.Sum(nil)) == want.Digest, nil
+}
+
+// path is where a copy of a program is, if there is one.
+func (s *stage) path(want *wire.Provision) string {
+	return filepath.Join(s.dir, want.Digest, filepath.Base(string(want.Program)))
+}
+
+// fetch begins to fetch a program.
+func (s *stage) fetch(f *fetch) (err error) {
+	if d, err := hex.DecodeString(f.want.Digest); err != nil || len(d) != sha256.Size || f.want.Size < 0 {
+		return fmt.Errorf("the digest of the program, %q, is none", f.want.Digest)
+	}
+	path := s.path(&f.want)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if f.file, err = os.OpenFile(fmt.Sprintf("%s.%d", path, f.number), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o700); err != nil {
+		return err
+	}
+	if s.fetching == nil {
+		s.fetching = map[uint64]*fetch{}
+	}
+	s.fetching[f.number] = f
+	f.ask()
+	return nil
+}
+
+func (f *fetch) ask() {
+	f.to.Send(oob.Msg{Kind: oob.Fetch, To: oob.Head, A: f.number, B: uint64(f.offset)})
+}
+
+// piece takes a piece of a program.
+func (s *stage) piece(m *oob.Msg) {
+	f := s.fetching[m.A]
+	if f == nil || m.B != uint64(f.offset) {
+		return
+	}
+	err := f.take(m.Data)
+	if err == nil && f.offset < f.want.Size {
+		f.ask()
+		return
+	}
+	delete(s.fetching, m.A)
+	path := s.path(&f.want)
+	if err == nil && hex.EncodeToString(f.sum.Sum(nil)) != f.want.Digest {
+		err = errors.New("it has changed meanwhile")
+	}
+	if cerr := f.file.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.file.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.file.Name())
+		err = fmt.Errorf("%s is not there and cannot be copied there: %w", f.want.Program, err)
+	}
+	answer(f.to, m.A, path, err)
+}
+
+func (f *fetch) take(p []byte) error {
+	if len(p) == 0 || f.offset+int64(len(p)) > f.want.Size {
+		return errors.New("the head cannot read it any more")
+	}
+	f.sum.Write(p)
+	f.offset += int64(len(p))
+	_, err := f.file.Write(p)
+	return err
+}
+
+// remove removes all copies.
+func (s *stage) remove() error {
+	for _, f := range s.fetching {
+		f.file.Close()
+	}
+	return os.RemoveAll(s.dir)
+}
