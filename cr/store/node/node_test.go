@@ -227,7 +227,7 @@ func TestFetchDamaged(t *testing.T) {
 
 // TestVanish has the node that is read end at every frame in turn. Another has the piece as well, or none has.
 func TestVanish(t *testing.T) {
-	data := storetest.Data(2*remote.Window, 1)
+	data := storetest.Data(3*remote.MaxRead, 1)
 	for _, second := range []bool{true, false} {
 		for at := 1; ; at++ {
 			c := newCluster(t, "a", "b", "c")
