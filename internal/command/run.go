@@ -102,6 +102,7 @@ type options struct {
 	bind    string
 	exit    int
 	signal  signalFlag
+	output  folderFlag
 	params  paramFlag
 	env     envFlag
 }
@@ -124,6 +125,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all")
 	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)\n(default shm,tcp: shared memory within a node, TCP between nodes; on a restart:\nthose the job was given; -rpi default: as in a job without the flag)\ntwo ranks use the first one that reaches both ways; gorun status and -v tell\nwhich carries what")
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
+	fs.Var(&o.output, "output-dir", "write the ranks' output to files in `folder`, rank.N.out and rank.N.err, in place of\ngorun's own output; a new job empties them, a restart goes on in them")
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
 	durationVar(fs, &o.Heartbeat, "heartbeat", 5*time.Second, "ping agents every `duration`; an agent that misses six pings is lost; on an\noverloaded machine it may miss more, by the number of processes for each CPU")
@@ -158,6 +160,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 	case !contains(whole.FilesPolicies, o.files):
 		return fmt.Errorf("-files %s: known are %s", o.files, strings.Join(whole.FilesPolicies, ", "))
 	}
+	o.OutputDir = string(o.output)
 	o.Files, o.CkptExit = whole.FilesPolicy(o.files), &o.exit
 	if codecs := []string{"none", "snappy", "zstd"}; !contains(codecs, o.CkptCodec) {
 		return fmt.Errorf("-ckpt-codec %s: known are %s", o.CkptCodec, strings.Join(codecs, ", "))
@@ -263,6 +266,23 @@ func (f *crFlag) Set(s string) error {
 	default:
 		return fmt.Errorf("known are %s, written with =: -cr=self", strings.Join(crValues(), ", "))
 	}
+	return nil
+}
+
+// folderFlag is a folder, kept as an absolute path: a restart may be begun elsewhere.
+type folderFlag string
+
+func (f *folderFlag) String() string { return string(*f) }
+
+func (f *folderFlag) Set(s string) error {
+	if s != "" { // for none
+		abs, err := filepath.Abs(s)
+		if err != nil {
+			return err
+		}
+		s = abs
+	}
+	*f = folderFlag(s)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,6 +86,71 @@ func TestOutputAndInput(t *testing.T) {
 	}
 	if got := strings.Count(p.err.String(), "] err\n"); got != 3 {
 		t.Errorf("standard error %q", p.err)
+	}
+	h.nothingLeft()
+}
+
+// With -output-dir each rank has its files, in which a restart goes on.
+func TestOutputDir(t *testing.T) {
+	h := newHouse(t)
+	dir := filepath.Join(t.TempDir(), "out")
+	holds := func(name, want string) {
+		t.Helper()
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	sh := []string{"-np", "3", "-agents", "2", "-output-dir", dir, "sh", "-c", "echo out; echo err >&2"}
+	for _, tag := range []string{"", "[1] "} { // the second job empties the files of the first
+		args := sh
+		if tag != "" {
+			args = append([]string{"-tag-output"}, sh...)
+		}
+		out, errs, code := h.gorun(args...)
+		if code != 0 || out != "" || errs != "" {
+			t.Errorf("exit %d, says %q %q", code, out, errs)
+		}
+		holds("rank.1.out", tag+"out\n")
+		holds("rank.1.err", tag+"err\n")
+	}
+	file := filepath.Join(t.TempDir(), "no folder")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := h.gorun("-output-dir", file, "true"); code != 1 || !strings.Contains(errs, "-output-dir "+file) {
+		t.Errorf("a file: exit %d, %s", code, errs)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "rank.0.out")), os.Symlink("/dev/full", filepath.Join(dir, "rank.0.out"))); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := h.gorun("-output-dir", dir, "echo", "lost")
+	if code != 1 || !strings.Contains(errs, "5 bytes of the ranks' output were lost: write "+dir+"/rank.0.out: no space left on device") {
+		t.Errorf("a full disk: exit %d, %s", code, errs)
+	}
+	h.nothingLeft()
+}
+
+// A restart goes on in the files of its job, wherever it is begun.
+func TestOutputDirRestart(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	p, id := h.countJob(limit, "-output-dir", dir)
+	h.must("checkpoint", "-stop", id)
+	p.code()
+	before, err := os.ReadFile(filepath.Join(dir, "rank.0.out"))
+	if err != nil || len(before) == 0 {
+		t.Fatal(before, err)
+	}
+	t.Chdir(t.TempDir())
+	if out, errs, code := h.gorun("restart", id, "--", self(t), asRank, "count", "1"); code != 0 || out != "" || !strings.Contains(errs, "-output-dir "+dir) {
+		t.Errorf("exit %d, %q %q", code, out, errs)
+	}
+	after, err := os.ReadFile(filepath.Join(dir, "rank.0.out"))
+	if err != nil || len(after) <= len(before) || !strings.HasPrefix(string(after), string(before)) {
+		t.Errorf("%q, %v; before the restart %q", after, err, before)
+	}
+	if out, _, code := h.gorun("restart", "-output-dir", "", id, "--", self(t), asRank, "count", "1"); code != 0 || began(t, out) == 0 {
+		t.Errorf("with none: exit %d, %q", code, out)
 	}
 	h.nothingLeft()
 }

@@ -108,11 +108,16 @@ func (h *head) run() error {
 	if err != nil {
 		return err
 	}
+	files, err := h.openOutput()
+	if err != nil {
+		return err
+	}
 	if h.control, err = h.openControl(); err != nil {
 		return err
 	}
 	defer h.control.Close()
 	h.printer = stdio.NewPrinter(h.opt.Stdout, h.opt.Stderr, h.opt.TagOutput)
+	h.printer.Files = files
 	if h.opt.Stdin != nil {
 		h.stdin = stdio.NewPump(h.opt.Stdin, h.inputFailed)
 		defer h.leaveInput()
@@ -143,7 +148,7 @@ func (h *head) run() error {
 	h.feed(joblife.Event{Type: joblife.EvStart})
 	h.loop()
 	h.unwatch()
-	err = h.printer.Close()
+	err = errors.Join(h.printer.Close(), files.Close())
 	for stream, name := range []string{1: "output", 2: "error"} {
 		if n := h.printer.Streams[stream].Dropped; n > 0 {
 			h.say("nobody has read standard %s: %d bytes for it were dropped", name, n)

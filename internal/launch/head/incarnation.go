@@ -81,7 +81,7 @@ func (inc *incarnation) orderFor(l *link) wire.Order {
 	ord.Host = l.agent.Address()
 	ord.Stdin = slices.Contains(l.ranks, 0) && inc.h.stdin != nil
 	ord.Lines = o.CR != "" && o.Mode() != oob.ModeNative && inc.h.job.RestartsLeft()
-	ord.Interactive = isTerminal(o.Stdout) || isTerminal(o.Stderr)
+	ord.Interactive = o.OutputDir == "" && (isTerminal(o.Stdout) || isTerminal(o.Stderr))
 	nodes, local, crowded := inc.nodes(), inc.local(l), inc.crowded()
 	for _, rank := range l.ranks {
 		ord.Ranks = append(ord.Ranks, rank)

@@ -16,6 +16,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/coll"
 	"github.com/gorun-mpi/gorun/internal/launch/bind"
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
+	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/lease"
 	"github.com/gorun-mpi/gorun/internal/nofile"
@@ -51,6 +52,7 @@ type Options struct {
 	Timeout       time.Duration  // the job is ended after this; 0: never
 	JobIDFile     string         // gets the job's id when all ranks are up
 	TagOutput     bool           // prefix lines of the ranks with [rank]
+	OutputDir     string         // the ranks' output goes to files in this folder; "": to Stdout and Stderr
 	Verbose       bool           // say what the launcher does
 	Params        map[string]string
 	Plan          map[string]string  // kept in snapshots for whoever restarts the job, see snapshot.Schema
@@ -126,7 +128,13 @@ func (o *Options) Terms() lease.Terms {
 func (o *Options) perAgent() int { return (o.NP + o.Agents - 1) / o.Agents }
 
 // OpenFiles is how many descriptors gorun and its agents need, about.
-func (o *Options) OpenFiles() int { return max(nofile.OfHead(o.Agents), nofile.OfAgent(o.perAgent())) }
+func (o *Options) OpenFiles() int {
+	ofHead := nofile.OfHead(o.Agents)
+	if o.OutputDir != "" {
+		ofHead += stdio.MostOpen
+	}
+	return max(ofHead, nofile.OfAgent(o.perAgent()))
+}
 
 // EnoughFiles refuses to begin a job for which they certainly do not suffice.
 func (o *Options) EnoughFiles() error {

@@ -18,6 +18,9 @@ import (
 // gone.
 type Printer struct {
 	tag bool
+	// Files, if there are any, get the ranks' output. What gorun itself says stays on its streams. It is
+	// set before anything is printed.
+	Files *Files
 
 	mu      sync.Mutex
 	cond    *sync.Cond // something below has changed
@@ -32,7 +35,7 @@ type Printer struct {
 // stream is what one goroutine writes.
 type stream struct {
 	dst     io.Writer
-	open    int32 // 1 + the rank whose unfinished line was written last; 0: none. Only the writer uses it
+	open    int32 // 1 + the rank whose unfinished line was written last to dst; 0: none. Only the writer uses it
 	waiting []Piece
 	busy    *Piece // is being written
 	step    int    // counts pieces that were
@@ -226,18 +229,26 @@ func (p *Printer) Lastly(line string) {
 // lines of two ranks never share one. It lets go of the lock meanwhile.
 func (p *Printer) write(s *stream, j *Piece) error {
 	var out []byte
-	if who := s.open; who != 0 && who != j.Rank+1 {
+	x := p.Files.of(j.Rank, j.Stream)
+	mid := s.open == j.Rank+1
+	switch {
+	case x != nil:
+		mid = x.mid
+	case s.open != 0 && !mid:
 		out = append(out, '\n')
-		s.open = 0
 	}
 	if !p.tag || j.Rank < 0 {
 		out = append(out, j.Data...)
 	} else {
-		out = s.tagged(out, j)
+		out = tagged(out, j, mid)
 	}
-	s.open = 0
-	if last := j.Data[len(j.Data)-1]; last != '\n' {
+	switch mid = j.Data[len(j.Data)-1] != '\n'; {
+	case x != nil:
+		x.mid = mid
+	case mid:
 		s.open = j.Rank + 1
+	default:
+		s.open = 0
 	}
 	for len(out) > 0 && !s.stuck {
 		n := printPiece
@@ -246,7 +257,12 @@ func (p *Printer) write(s *stream, j *Piece) error {
 		}
 		n = min(n, len(out))
 		p.mu.Unlock()
-		_, err := s.dst.Write(out[:n])
+		var err error
+		if x != nil {
+			p.Files.write(x, out[:n])
+		} else {
+			_, err = s.dst.Write(out[:n])
+		}
 		p.mu.Lock()
 		if err != nil {
 			return err
@@ -257,15 +273,16 @@ func (p *Printer) write(s *stream, j *Piece) error {
 	return nil
 }
 
-func (s *stream) tagged(out []byte, j *Piece) []byte {
+// tagged appends the lines of a piece with their tags. mid says that the first is the rest of a line.
+func tagged(out []byte, j *Piece, mid bool) []byte {
 	for line := range bytes.SplitAfterSeq(j.Data, []byte("\n")) {
 		if len(line) == 0 {
 			continue
 		}
-		if s.open == 0 {
+		if !mid {
 			out = appendTag(out, j.Rank)
 		}
-		s.open = 0
+		mid = false
 		out = append(out, line...)
 	}
 	return out
