@@ -17,8 +17,8 @@ import (
 func TestAttributes(t *testing.T) {
 	tr, img := imagedVictim(t, "modest", "threads")
 	before := stateOf(t, img)
-	if l := before.Limits; len(l) != numLimits || l[unix.RLIMIT_NOFILE] != (Limit{100, 200}) || !before.lowered() || !before.NoNewPrivs {
-		t.Fatalf("limits %v, one thread lowered %v, no_new_privs %v", before.Limits, before.lowered(), before.NoNewPrivs)
+	if l := before.Limits; len(l) != numLimits || l[unix.RLIMIT_NOFILE] != (Limit{100, 200}) || !lowered(before) || !before.NoNewPrivs {
+		t.Fatalf("limits %v, one thread lowered %v, no_new_privs %v", before.Limits, lowered(before), before.NoNewPrivs)
 	}
 	tr.restore(img)
 	tr.works(1)
@@ -28,13 +28,13 @@ func TestAttributes(t *testing.T) {
 			t.Errorf("resource limit %d is %d, was %d", i, l.Soft, before.Limits[i].Soft)
 		}
 	}
-	if !after.lowered() || !after.NoNewPrivs {
-		t.Errorf("one thread lowered %v, no_new_privs %v", after.lowered(), after.NoNewPrivs)
+	if !lowered(after) || !after.NoNewPrivs {
+		t.Errorf("one thread lowered %v, no_new_privs %v", lowered(after), after.NoNewPrivs)
 	}
 }
 
 // lowered tells whether one thread alone has a lower priority.
-func (s *State) lowered() bool {
+func lowered(s *State) bool {
 	n := 0
 	for i := range s.Threads {
 		switch s.Threads[i].Nice {

@@ -38,9 +38,9 @@ func BenchmarkMappings(b *testing.B) {
 }
 
 func benchCapture(b *testing.B, what []string, opt whole.CaptureOptions) {
-	tr := newTracer(2)
-	defer tr.Close()
-	v := newVictim(b, tr, what...)
+	threads := newPool(2)
+	defer threads.Close()
+	v := newVictim(b, newAgent(threads), what...)
 	defer v.end()
 	path := filepath.Join(b.TempDir(), "image")
 	var pauses []time.Duration

@@ -41,9 +41,9 @@ func (g *target) capture(opt whole.CaptureOptions) (*captured, error) {
 	for try := 1; ; try++ {
 		var c *captured
 		var err error
-		g.tracer.stands <- struct{}{}
-		over := sync.OnceFunc(func() { <-g.tracer.stands })
-		th := g.tracer.pick()
+		g.agent.stands <- struct{}{}
+		over := sync.OnceFunc(func() { <-g.agent.stands })
+		th := g.agent.threads.pick()
 		open := th.do(func() { c, err = g.captureOn(th, opt, try <= patience, &paused, over) })
 		over()
 		if !open {
@@ -69,15 +69,13 @@ func (g *target) capture(opt whole.CaptureOptions) (*captured, error) {
 	}
 }
 
-var errClosed = errors.New("the tracer was closed")
-
 // recorder gathers what is known of the process only while it stands still.
 type recorder struct {
 	state    *State
 	maps     []proc.Mapping
 	mem      *memory
 	text     uint64 // address of a syscall instruction
-	vdso     vdsoRange
+	vdso     extent // where the kernel's code lies
 	patient  bool
 	contents []content
 	changed  *changes // what changed since the base, nil for a full image
@@ -112,11 +110,17 @@ func (r *recorder) has(kind string, inode uint64) bool {
 	return false
 }
 
+// stand is a target that stands still.
+type stand struct {
+	standstill
+	g *target
+}
+
 // captureOn does one try, on th. paused sums up for how long the process stood;
 // over is called when it stands no longer.
 func (g *target) captureOn(th *traceThread, opt whole.CaptureOptions, patient bool, paused *time.Duration, over func()) (*captured, error) {
-	st, err := g.stopAll(th)
-	if err != nil {
+	st := &stand{g: g, standstill: standstill{proc: &g.process, th: th}}
+	if err := st.stopAll(); err != nil {
 		return nil, err
 	}
 	r := &recorder{state: &State{PID: g.pid, Rank: g.rank, OOB: g.oob}, patient: patient, given: opt.CPUs}
@@ -149,7 +153,7 @@ func (g *target) captureOn(th *traceThread, opt whole.CaptureOptions, patient bo
 
 // capture records the process and makes the copy. The process is still stopped
 // when it returns.
-func (st *standstill) capture(r *recorder, opt whole.CaptureOptions) (*captured, error) {
+func (st *stand) capture(r *recorder, opt whole.CaptureOptions) (*captured, error) {
 	steps := []func(*recorder) error{
 		st.recordMemory, st.recordThreads, st.recordChecks, st.recordFiles, st.recordRest,
 	}
@@ -179,7 +183,7 @@ func (st *standstill) capture(r *recorder, opt whole.CaptureOptions) (*captured,
 }
 
 // recordMemory opens the memory and notes how it is laid out.
-func (st *standstill) recordMemory(r *recorder) error {
+func (st *stand) recordMemory(r *recorder) error {
 	var err error
 	if r.maps, err = proc.Parsed(st.g.pid, "maps", proc.ParseMaps); err != nil {
 		return err
@@ -192,7 +196,7 @@ func (st *standstill) recordMemory(r *recorder) error {
 	}
 	for _, m := range r.maps {
 		if m.Path == "[vdso]" {
-			r.vdso = vdsoRange{m.Start, m.End}
+			r.vdso = extent{m.Start, m.End}
 		}
 	}
 	r.text, err = st.g.findText(r.mem, r.maps)
@@ -213,14 +217,14 @@ func (g *target) findText(m *memory, maps []proc.Mapping) (uint64, error) {
 }
 
 // recordChecks looks again at what may have changed since check.
-func (st *standstill) recordChecks(*recorder) error {
+func (st *stand) recordChecks(*recorder) error {
 	if err := st.g.checkChildren(); err != nil {
 		return err
 	}
 	return st.g.checkTimers()
 }
 
-func (st *standstill) recordRest(r *recorder) error {
+func (st *stand) recordRest(r *recorder) error {
 	var err error
 	if r.state.Unread, err = st.g.unread(); err != nil {
 		return err
@@ -234,7 +238,7 @@ func (st *standstill) recordRest(r *recorder) error {
 }
 
 // inLeader runs f with the main thread ready to make system calls.
-func (st *standstill) inLeader(r *recorder, f func(*injector, *scratch) error) error {
+func (st *stand) inLeader(r *recorder, f func(*injector, *scratch) error) error {
 	in, err := begin(st.g.pid, r.text)
 	if err != nil {
 		return err
@@ -254,7 +258,7 @@ func (st *standstill) inLeader(r *recorder, f func(*injector, *scratch) error) e
 
 // scan asks which pages have not changed since the base, and has changes
 // followed from now on. Where that fails the image is full.
-func (st *standstill) scan(r *recorder, in *injector, opt whole.CaptureOptions) {
+func (st *stand) scan(r *recorder, in *injector, opt whole.CaptureOptions) {
 	if !opt.Track && opt.Base == 0 {
 		return
 	}
@@ -279,7 +283,7 @@ func (r *recorder) addNote(s string) {
 // fork makes the copy: a child of this process, stopped and traced from its
 // first moment. The program itself sees neither a child nor a signal. Where no
 // copy can be had, the process stands still until its image is written.
-func (st *standstill) fork(c *captured, in *injector, opt whole.CaptureOptions) error {
+func (st *stand) fork(c *captured, in *injector, opt whole.CaptureOptions) error {
 	pid, err := in.call(unix.SYS_CLONE, unix.CLONE_PARENT|unix.CLONE_PTRACE|uint64(unix.SIGCHLD), 0, 0, 0, 0)
 	switch {
 	case err == nil:
@@ -297,7 +301,7 @@ func (st *standstill) fork(c *captured, in *injector, opt whole.CaptureOptions) 
 
 // dropOrphans ends a copy that was born to a process that was killed before it
 // could tell its child's number. Its stop is one that nobody has seen yet.
-func (st *standstill) dropOrphans() {
+func (st *stand) dropOrphans() {
 	var b backoff
 	for {
 		pid, err := takeAnyStop()
@@ -315,7 +319,7 @@ func (st *standstill) dropOrphans() {
 // isOrphan tells a copy of the process from all else that stops before the calling
 // thread: only a copy is a child of this process, traced by this thread and born
 // since the process stands, while the thread did nothing else.
-func (st *standstill) isOrphan(pid int) bool {
+func (st *stand) isOrphan(pid int) bool {
 	const tick = int64(time.Second / 100) // of /proc
 	s, err := proc.Parsed(pid, "stat", proc.ParseStat)
 	if err != nil || s.Ppid != os.Getpid() || pid == st.g.pid {

@@ -22,16 +22,16 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
-func testTracer(t testing.TB) *tracer {
-	tr := newTracer(2)
-	t.Cleanup(tr.Close)
-	return tr
+func testAgent(t testing.TB) *agent {
+	threads := newPool(2)
+	t.Cleanup(threads.Close)
+	return newAgent(threads)
 }
 
 // TestCapture images a program that spins, collects garbage and asks for the
 // time, again and again: it goes on each time.
 func TestCapture(t *testing.T) {
-	v := newVictim(t, testTracer(t), "spin", "churn", "16")
+	v := newVictim(t, testAgent(t), "spin", "churn", "16")
 	for seq := range 5 {
 		c, err := v.target.capture(whole.CaptureOptions{Seq: seq + 1})
 		if err != nil {
@@ -50,9 +50,6 @@ func TestCapture(t *testing.T) {
 // checkState checks what every image of a victim has to say.
 func checkState(t *testing.T, v *victim, s *State) {
 	t.Helper()
-	if err := s.validate(); err != nil {
-		t.Error(err)
-	}
 	if s.PID != v.pid || s.Rank != 7 || s.OOB != 3 || s.Base != 0 || s.Exe != v.cmd.Path || s.BuildID == "" || len(s.ExeSum) != 64 {
 		t.Errorf("pid %d, rank %d, oob %d, exe %s, build id %s, sum %s", s.PID, s.Rank, s.OOB, s.Exe, s.BuildID, s.ExeSum)
 	}
@@ -81,7 +78,7 @@ func checkState(t *testing.T, v *victim, s *State) {
 // image, page by page.
 func TestMemory(t *testing.T) {
 	for _, what := range [][]string{{"3"}, {"spin", "20", "many"}, {"readonly", "pipe"}} {
-		v := newVictim(t, testTracer(t), what...)
+		v := newVictim(t, testAgent(t), what...)
 		c, err := v.target.capture(whole.CaptureOptions{NoFork: true})
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +104,7 @@ func TestMemory(t *testing.T) {
 
 // TestBorrowed: what a capture writes for its own use is in no copy.
 func TestBorrowed(t *testing.T) {
-	v := newVictim(t, testTracer(t))
+	v := newVictim(t, testAgent(t))
 	s, _ := v.capture(whole.CaptureOptions{})
 	r, err := regsOf(s.Threads[0].Regs)
 	if err != nil {
@@ -171,7 +168,7 @@ func compareMemory(t *testing.T, pid int, path string) {
 		}
 		for _, run := range list {
 			for i := range run.n {
-				page := blankPage[:]
+				page := zeroPage[:]
 				if run.kind == 'd' {
 					page, data = data[:PageSize], data[PageSize:]
 				}
@@ -206,7 +203,7 @@ func compareMemory(t *testing.T, pid int, path string) {
 }
 
 func TestManyGoroutines(t *testing.T) {
-	v := newVictim(t, testTracer(t), "many", "spin", "threads")
+	v := newVictim(t, testAgent(t), "many", "spin", "threads")
 	s, _ := v.capture(whole.CaptureOptions{})
 	if len(s.Threads) < 20 {
 		t.Errorf("%d threads", len(s.Threads))
@@ -216,7 +213,7 @@ func TestManyGoroutines(t *testing.T) {
 
 // TestBirths images a program whose threads come and go all the time.
 func TestBirths(t *testing.T) {
-	v := newVictim(t, testTracer(t), "births", "births")
+	v := newVictim(t, testAgent(t), "births", "births")
 	for range 5 {
 		v.capture(whole.CaptureOptions{})
 		v.works()
@@ -226,7 +223,7 @@ func TestBirths(t *testing.T) {
 // TestRefused: what cannot be imaged is named, with a remedy, and the program
 // goes on.
 func TestRefused(t *testing.T) {
-	tr := testTracer(t)
+	tr := testAgent(t)
 	for what, named := range map[string]string{
 		"child":    "child process",
 		"zombie":   "was not waited for",
@@ -262,7 +259,7 @@ func TestRefused(t *testing.T) {
 
 // TestRefusedLate: what only the copy shows is refused when it is to be written.
 func TestRefusedLate(t *testing.T) {
-	tr := testTracer(t)
+	tr := testAgent(t)
 	for what, named := range map[string]string{
 		"dontfork": "MADV_DONTFORK",
 		"filemap":  "shared mapping",
@@ -288,7 +285,7 @@ func TestRefusedLate(t *testing.T) {
 
 // TestTraced: a program in a debugger is left to it.
 func TestTraced(t *testing.T) {
-	v, debugger := newVictim(t, testTracer(t), "debugged"), newVictim(t, testTracer(t))
+	v, debugger := newVictim(t, testAgent(t), "debugged"), newVictim(t, testAgent(t))
 	fmt.Fprintln(debugger.in, "debug", v.pid)
 	if line := debugger.line(); line != "attached" {
 		t.Fatal(line)
@@ -298,13 +295,13 @@ func TestTraced(t *testing.T) {
 	}
 }
 
-// file finds the descriptors of a kind.
-func (s *State) filesOf(kind string) []File {
+// filesOf finds the descriptors of a kind.
+func filesOf(s *State, kind string) []File {
 	return slices.DeleteFunc(slices.Clone(s.Files), func(f File) bool { return f.Kind != kind })
 }
 
 func TestFiles(t *testing.T) {
-	v := newVictim(t, testTracer(t), "log", "deleted", "pipe", "events")
+	v := newVictim(t, testAgent(t), "log", "deleted", "pipe", "events")
 	if _, err := v.oob.WriteString("not read yet"); err != nil {
 		t.Fatal(err)
 	}
@@ -313,15 +310,15 @@ func TestFiles(t *testing.T) {
 		if string(s.Unread) != "not read yet" {
 			t.Errorf("unread %q", s.Unread)
 		}
-		if got := s.filesOf(FileOOB); len(got) != 1 || got[0].FD != 3 {
+		if got := filesOf(s, FileOOB); len(got) != 1 || got[0].FD != 3 {
 			t.Errorf("stream to the agent: %+v", got)
 		}
-		if got := s.filesOf(FileStdio); len(got) != 3 || got[2].FD != 2 {
+		if got := filesOf(s, FileStdio); len(got) != 3 || got[2].FD != 2 {
 			t.Errorf("stdio: %+v", got)
 		}
 		checkRegular(t, s, r)
 		checkEvents(t, s)
-		pipe := slices.DeleteFunc(s.filesOf(FilePipe), func(f File) bool {
+		pipe := slices.DeleteFunc(filesOf(s, FilePipe), func(f File) bool {
 			_, ok := r.Lookup(kindPipe, fmt.Sprint(f.FD))
 			return !ok && f.Flags&unix.O_ACCMODE == unix.O_RDONLY || f.Flags&unix.O_CLOEXEC == 0 // not ours
 		})
@@ -345,7 +342,7 @@ func contentOf(t *testing.T, r *image.Reader, kind string, fd int) string {
 func checkRegular(t *testing.T, s *State, r *image.Reader) {
 	t.Helper()
 	var log, deleted bool
-	for _, f := range s.filesOf(FileRegular) {
+	for _, f := range filesOf(s, FileRegular) {
 		switch {
 		case strings.Contains(f.Path, "/log"):
 			log = true
@@ -366,7 +363,7 @@ func checkRegular(t *testing.T, s *State, r *image.Reader) {
 
 func checkEvents(t *testing.T, s *State) {
 	t.Helper()
-	ev, tm := s.filesOf(FileEvent), s.filesOf(FileTimer)
+	ev, tm := filesOf(s, FileEvent), filesOf(s, FileTimer)
 	// The runtime has an eventfd of its own.
 	ev = slices.DeleteFunc(ev, func(f File) bool { return f.Count != 5 })
 	if len(ev) != 2 || ev[1].Same != ev[0].FD || ev[0].Same != ev[0].FD || len(tm) != 1 {
@@ -375,7 +372,7 @@ func checkEvents(t *testing.T, s *State) {
 	if timer := tm[0].Timer; timer == nil || timer.Clock != 1 || timer.Value < 990e9 || timer.Value > 1000e9+5 {
 		t.Errorf("timer %+v", timer)
 	}
-	for _, ep := range s.filesOf(FileEpoll) {
+	for _, ep := range filesOf(s, FileEpoll) {
 		if len(ep.Epoll) == 2 && ep.Epoll[0].Data&^(1<<32-1) == 0 {
 			w := ep.Epoll
 			slices.SortFunc(w, func(a, b proc.Watch) int { return int(a.Data) - int(b.Data) })
@@ -384,12 +381,12 @@ func checkEvents(t *testing.T, s *State) {
 			}
 		}
 	}
-	t.Errorf("epoll sets %+v", s.filesOf(FileEpoll))
+	t.Errorf("epoll sets %+v", filesOf(s, FileEpoll))
 }
 
 // TestCopyHoldsNothing: the peers of a rank see it die although its copy lives.
 func TestCopyHoldsNothing(t *testing.T) {
-	v := newVictim(t, testTracer(t), "16")
+	v := newVictim(t, testAgent(t), "16")
 	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -409,7 +406,7 @@ func TestCopyHoldsNothing(t *testing.T) {
 // TestStopped: a process that was stopped by a signal is imaged, and remains
 // stopped until it is told to go on.
 func TestStopped(t *testing.T) {
-	v := newVictim(t, testTracer(t), "spin", "births") // a thread may be half born then
+	v := newVictim(t, testAgent(t), "spin", "births") // a thread may be half born then
 	for range 5 {
 		unix.Kill(v.pid, unix.SIGSTOP)
 		waitState(t, v.pid, 'T')
@@ -420,28 +417,11 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-func waitState(t *testing.T, pid int, state byte) {
-	t.Helper()
-	b := backoff{}
-	for {
-		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.State == state {
-			return
-		}
-		if !b.sleep(10 * time.Second) {
-			t.Fatalf("process is in state %c", s.State)
-		}
-	}
-}
-
 // TestLettingGo: a thread that is still being let go, as it would not stop at an attempt
 // before, is waited for.
 func TestLettingGo(t *testing.T) {
-	v := newVictim(t, testTracer(t), "spin", "churn", "16")
-	before := newTracer(1)
+	v := newVictim(t, testAgent(t), "spin", "churn", "16")
+	before := newPool(1)
 	defer before.Close()
 	var err error
 	before.Do(func() { err = seize(v.pid, traceOptions) })
@@ -458,11 +438,20 @@ func TestLettingGo(t *testing.T) {
 	b := backoff{}
 	for len(done) == 0 && b.sleep(300*time.Millisecond) { // many times as long as all tries
 	}
-	before.Do(func() { err = interrupt(v.pid) })
+	before.Do(func() {
+		var s stop
+		if err = interrupt(v.pid); err == nil {
+			s, err = waitStop(v.pid, stopLimit)
+		}
+		if err == nil && s.delivery() {
+			err = detach(v.pid, s.sig)
+		} else if err == nil {
+			err = detach(v.pid, 0)
+		}
+	})
 	if err != nil {
 		t.Error(err)
 	}
-	letGo(before.threads[0], v.pid, true)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -474,7 +463,7 @@ func TestLettingGo(t *testing.T) {
 // TestKilled: a rank that dies at any moment is reported as dead, and nothing of
 // it is left.
 func TestKilled(t *testing.T) {
-	tr := testTracer(t)
+	tr := testAgent(t)
 	died, lived := 0, 0
 	for i := range 30 {
 		v := newVictim(t, tr, "spin", "threads", "4")
@@ -510,24 +499,10 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// ownChildren lists the children of this process.
-func ownChildren(t *testing.T) []string {
-	var all []string
-	tids, err := proc.Threads(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tid := range tids {
-		p, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", tid))
-		all = append(all, strings.Fields(string(p))...)
-	}
-	return all
-}
-
 // TestCopyKilled: when the kernel or somebody ends the copy, its image fails and
 // the program goes on.
 func TestCopyKilled(t *testing.T) {
-	v := newVictim(t, testTracer(t), "16")
+	v := newVictim(t, testAgent(t), "16")
 	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -547,7 +522,7 @@ func TestCopyKilled(t *testing.T) {
 
 // TestCanceled: an image that is given up leaves nothing.
 func TestCanceled(t *testing.T) {
-	v := newVictim(t, testTracer(t), "64")
+	v := newVictim(t, testAgent(t), "64")
 	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -577,7 +552,7 @@ func TestCanceled(t *testing.T) {
 
 // TestGivenBack: what was read of the copy is not kept.
 func TestGivenBack(t *testing.T) {
-	v := newVictim(t, testTracer(t), "256", "dirty")
+	v := newVictim(t, testAgent(t), "256", "dirty")
 	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -595,7 +570,7 @@ func TestGivenBack(t *testing.T) {
 
 // TestAtOnce captures several processes at the same time.
 func TestAtOnce(t *testing.T) {
-	tr := testTracer(t)
+	tr := testAgent(t)
 	var wg sync.WaitGroup
 	for range 6 {
 		v := newVictim(t, tr, "spin", "4")

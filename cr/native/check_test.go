@@ -11,15 +11,6 @@ import (
 	"testing"
 )
 
-func TestSupported(t *testing.T) {
-	if err := supported(); err != nil {
-		t.Error(err)
-	}
-	for _, f := range features() {
-		t.Log(f.Name, f.Err)
-	}
-}
-
 // TestCheckProgram: what counts is what is linked into a program, not how it
 // might have been built.
 func TestCheckProgram(t *testing.T) {
@@ -39,7 +30,7 @@ func TestCheckProgram(t *testing.T) {
 		return path
 	}
 	// As little as can be: each way to build it compiles all that it imports anew.
-	const bare, large, withC = "./testdata/bare", "./testdata/victim", "./testdata/withc"
+	const bare, large, withC = "./internal/nativetest/testdata/bare", "./internal/nativetest/testdata/victim", "./internal/nativetest/testdata/withc"
 	for _, c := range []struct{ name, path, refused string }{
 		{"default", build("default", bare, "CGO_ENABLED=1"), ""},
 		{"large", build("large", large, "CGO_ENABLED=0"), ""},

@@ -14,10 +14,6 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
-// killLimit bounds the wait for the end of a killed copy, whose memory the
-// kernel has to take down first.
-const killLimit = 30 * time.Second
-
 // captured is a captured process: a stopped child of this one that shares the
 // program's memory page by page until the program writes to it. It never runs.
 // Without a copy it is the process itself, which stands still.
@@ -28,7 +24,7 @@ type captured struct {
 	pid   int          // 0: the process itself stands still
 	own   *memory      // the copy's
 	in    *injector    // into the copy
-	st    *standstill  // without a copy
+	st    *stand       // without a copy
 	pause time.Duration
 	bytes uint64
 

@@ -15,7 +15,7 @@ import (
 // TestCopyKilledYoung: a copy that is killed in its first moments is not taken for the
 // process, which goes on.
 func TestCopyKilledYoung(t *testing.T) {
-	tr := testTracer(t)
+	tr := testAgent(t)
 	v := newVictim(t, tr, "16", "spin", "threads")
 	v.capture(whole.CaptureOptions{}) // starts another process, to see what one is born with
 	path, own := filepath.Join(t.TempDir(), "image"), strconv.Itoa(v.pid)

@@ -97,7 +97,7 @@ func workingDir(pid int) (string, error) {
 	if dir, gone := strings.CutSuffix(dir, " (deleted)"); gone {
 		return "", refuse("change to a folder that exists", "its working directory %s, which was deleted", dir)
 	}
-	if _, _, ok := ofProcess(dir); ok {
+	if _, _, ok := proc.OfProcess(dir); ok {
 		return "", refuse("change to another folder", "its working directory %s, of a process", dir)
 	}
 	return dir, nil
@@ -173,7 +173,7 @@ func (c *captured) describeSignals() error {
 			return err
 		}
 		c.state.Private = dumpable != 1
-		if err := c.g.tracer.checkSecureBits(in); err != nil {
+		if err := c.g.agent.checkSecureBits(in); err != nil {
 			return err
 		}
 		if c.state.Membarrier, err = membarriers(in); err != nil {

@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -23,7 +24,7 @@ func needFollow(t testing.TB) {
 // snap scans the stopped program as a committed capture would, and lets it go on.
 func snap(p *dirtyProgram, tr *tracker, base, seq int) *changes {
 	p.t.Helper()
-	c, err := tr.scan(p.stop(tr.begun), base, seq)
+	c, err := tr.scan(stood(p, tr.begun), base, seq)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestLostAttempts(t *testing.T) {
 	defer tr.Close()
 	scan := func(base, seq int) *changes {
 		t.Helper()
-		c, err := tr.scan(p.stop(tr.begun), base, seq)
+		c, err := tr.scan(stood(p, tr.begun), base, seq)
 		p.resume()
 		if c == nil && base > 0 && err == nil {
 			t.Error("full, without a reason")
@@ -149,13 +150,13 @@ func TestExec(t *testing.T) {
 	p.ask("fill", 1)
 	snap(p, &tr, 0, 1)
 	p.ask("exec", 0)
-	c, err := tr.scan(p.stop(tr.begun), 1, 2)
+	c, err := tr.scan(stood(p, tr.begun), 1, 2)
 	if c != nil || err == nil {
 		t.Error(c, err)
 	}
 	p.resume()
 	tr.commit(2)
-	c, err = tr.scan(p.stop(tr.begun), 2, 3)
+	c, err = tr.scan(stood(p, tr.begun), 2, 3)
 	if c != nil || err == nil { // nothing followed yet
 		t.Error(c, err)
 	}
@@ -192,11 +193,11 @@ func pageTables(t *testing.T, pid int) uint64 {
 	}
 	_, rest, _ := strings.Cut(string(text), "VmPTE:")
 	line, _, _ := strings.Cut(rest, "\n")
-	n, err := proc.Kilobytes([]byte(line))
-	if err != nil {
+	var kilobytes uint64
+	if _, err := fmt.Sscan(line, &kilobytes); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return kilobytes << 10
 }
 
 // TestHugePages follows memory in huge pages by small ones.
@@ -249,7 +250,7 @@ func TestFollowingRefused(t *testing.T) {
 	p := startDirtyProgram(t)
 	for _, nr := range []uint64{unix.SYS_USERFAULTFD, unix.SYS_CLOSE} {
 		var tr tracker
-		s := p.stop(false)
+		s := stood(p, false)
 		whole := s.syscall
 		s.syscall = func(n uint64, args ...uint64) (uint64, error) {
 			if n == nr {
@@ -342,5 +343,14 @@ func TestOlderKernel(t *testing.T) {
 		if olderKernel(release, 6, 13) != want {
 			t.Errorf("%q: %v", release, !want)
 		}
+	}
+}
+
+// TestUnprivilegedFollowing runs the tests of following once more as an ordinary user.
+func TestUnprivilegedFollowing(t *testing.T) {
+	needFollow(t)
+	out := unprivileged(t, "^Test(FollowedMemory|Scattered|LostAttempts|Exec|HugePages)$")
+	if n := passed(out); n != 5 {
+		t.Errorf("%d tests passed:\n%s", n, out)
 	}
 }

@@ -20,7 +20,7 @@ func TestCrowd(t *testing.T) {
 		{name: "one is new", regions: []extent{{0, 4 * k}, {4 * k, 8 * k}, {8 * k, 12 * k}}, before: []extent{{0, 4 * k}, {4 * k, 6 * k}, {8 * k, 12 * k}}, want: []int{1, 1, 1}},
 		{name: "a gap", regions: []extent{{0, 4 * k}, {8 * k, 12 * k}}, before: []extent{{0, 4 * k}, {8 * k, 12 * k}}, want: []int{1, 1}},
 		{name: "gone", regions: []extent{{8 * k, 12 * k}, {12 * k, 16 * k}}, before: []extent{{0, 4 * k}, {8 * k, 12 * k}, {12 * k, 16 * k}}, want: []int{2}},
-		{name: "large", regions: []extent{{0, crowdSize}, large, {large.end, large.end + k}}, before: []extent{{0, crowdSize}, large, {large.end, large.end + k}}, want: []int{1, 1, 1}},
+		{name: "large", regions: []extent{{0, crowdSize}, large, {large.End, large.End + k}}, before: []extent{{0, crowdSize}, large, {large.End, large.End + k}}, want: []int{1, 1, 1}},
 	} {
 		var got []int
 		for regions, before := c.regions, c.before; len(regions) > 0; {

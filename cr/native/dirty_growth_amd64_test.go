@@ -22,10 +22,10 @@ func BenchmarkGrowth(b *testing.B) {
 }
 
 func benchGrowth(b *testing.B, rate int) {
-	tr := newTracer(1)
-	defer tr.Close()
+	threads := newPool(1)
+	defer threads.Close()
 	p := startDirtyProgram(b)
-	g, err := attachTo(tr, p.pid, 0, -1)
+	g, err := attachTo(newAgent(threads), p.pid, 0, -1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -82,11 +82,11 @@ func memoryOf(b *testing.B, pid int, key string) uint64 {
 	}
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, key); ok {
-			n, err := proc.Kilobytes([]byte(rest))
-			if err != nil {
+			var kilobytes uint64
+			if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
 				b.Fatal(err)
 			}
-			return n
+			return kilobytes << 10
 		}
 	}
 	b.Fatalf("no %s in smaps_rollup", key)

@@ -91,7 +91,7 @@ func (p *dirtyProgram) answer(what string) int {
 
 // stop stops all its threads. Unless it is followed already, it has a
 // userfaultfd ready then: here the program itself has opened it, beforehand.
-func (p *dirtyProgram) stop(followed bool) stopped {
+func (p *dirtyProgram) stop(followed bool) {
 	p.t.Helper()
 	if !followed {
 		p.uffd = p.ask("userfaultfd", 0)
@@ -103,14 +103,9 @@ func (p *dirtyProgram) stop(followed bool) stopped {
 	if _, err := unix.Wait4(p.pid, &ws, unix.WUNTRACED, nil); err != nil || !ws.Stopped() {
 		p.t.Fatal(ws, err)
 	}
-	return stopped{pid: p.pid, pidfd: p.pidfd, syscall: func(nr uint64, args ...uint64) (uint64, error) {
-		if nr == unix.SYS_USERFAULTFD {
-			return uint64(p.uffd), nil
-		}
-		return 0, nil
-	}}
 }
 
+// resume lets it go on.
 func (p *dirtyProgram) resume() {
 	if err := unix.Kill(p.pid, unix.SIGCONT); err != nil {
 		p.t.Fatal(err)

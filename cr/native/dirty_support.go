@@ -29,7 +29,7 @@ func tryFollowing() error {
 	default:
 		return fmt.Errorf("userfaultfd: %w", errno)
 	}
-	u := userfault{int(fd)}
+	u := userfault{FD: int(fd)}
 	defer u.Close()
 	if err := u.begin(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func followOwn(u userfault, pagemap int, e extent, mem []byte) error {
 	if err := u.register(e); err != nil {
 		return fmt.Errorf("userfaultfd: %w", err)
 	}
-	buf := make([]pageRegion, 4)
+	buf := newBuffer(4)
 	first, err := protect(pagemap, e, buf, nil)
 	if err != nil {
 		return fmt.Errorf("PAGEMAP_SCAN (Linux 6.7 or newer has it): %w", err)
@@ -66,7 +66,7 @@ func followOwn(u userfault, pagemap int, e extent, mem []byte) error {
 	if err != nil {
 		return fmt.Errorf("PAGEMAP_SCAN: %w", err)
 	}
-	if len(first) != 1 || first[0] != e || len(second) != 1 || second[0] != (extent{e.start + PageSize, e.end}) {
+	if len(first) != 1 || first[0] != e || len(second) != 1 || second[0] != (extent{e.Start + PageSize, e.End}) {
 		return fmt.Errorf("PAGEMAP_SCAN finds %v and then %v written where it should find %v and then its second page", first, second, e)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -28,8 +27,6 @@ type dirtyModel struct {
 	full, partial           int // captures
 	same, unchanged, actual int // pages: marked unchanged, and truly so
 }
-
-var zeroPage [PageSize]byte
 
 // capture takes a snapshot of the stopped program: it resolves what the image
 // would hold, and compares that with the memory.
@@ -101,21 +98,6 @@ func (m *dirtyModel) sum(p []byte) uint64 {
 	return m.hash.Sum64()
 }
 
-// presentPages lists the pages of a mapping that are there.
-func presentPages(t testing.TB, pid int, r *proc.Mapping) []proc.Span {
-	t.Helper()
-	buf := make([]byte, (r.End-r.Start)/PageSize*8)
-	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.ReadAt(buf, int64(r.Start/PageSize*8)); err != nil {
-		t.Fatal(err)
-	}
-	return proc.OwnPages(buf)
-}
-
 // TestFollowedMemory lets a program do everything to its memory that changes it,
 // takes snapshots between, some of them lost, and checks that the chain always
 // resolves to the memory as it was.
@@ -131,7 +113,7 @@ func TestFollowedMemory(t *testing.T) {
 			m.p.ask("seed", seed)
 			for range 30 {
 				m.p.ask("do", 1+r.IntN(60))
-				next := m.capture(m.p.stop(m.tr.begun))
+				next := m.capture(stood(m.p, m.tr.begun))
 				if r.IntN(5) > 0 { // committed
 					m.tr.commit(m.seq)
 					m.base, m.pages = m.seq, next
@@ -174,7 +156,7 @@ func benchFollow(b *testing.B, touch int) {
 		} else if touch > 0 {
 			p.ask("touch", touch)
 		}
-		s := p.stop(tr.begun)
+		s := stood(p, tr.begun)
 		start := threadTime(b)
 		if _, err := tr.scan(s, 0, 1); err != nil {
 			b.Fatal(err)

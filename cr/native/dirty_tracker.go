@@ -24,7 +24,7 @@ type tracker struct {
 	// Unless both are the one that is to be built on, the pages of an image that
 	// was lost would be missing.
 	since, committed int
-	regions          []pageRegion
+	answers          buffer
 	before           []extent // the regions that were looked at
 }
 
@@ -71,7 +71,7 @@ func (t *tracker) Close() error {
 		return nil
 	}
 	err := t.uffd.Close()
-	*t = tracker{committed: t.committed, regions: t.regions}
+	*t = tracker{committed: t.committed, answers: t.answers}
 	return err
 }
 
@@ -93,8 +93,8 @@ func (t *tracker) begin(p stopped) error {
 		return err
 	}
 	t.uffd, t.begun = uffd, true
-	if t.regions == nil {
-		t.regions = make([]pageRegion, maxRegionsInOneScan)
+	if t.answers == nil {
+		t.answers = newBuffer(manyRegions)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func takeUserfault(p stopped) (u userfault, err error) {
 	if err != nil {
 		return u, fmt.Errorf("open userfaultfd in process %d: %w", p.pid, err)
 	}
-	u.fd, err = unix.PidfdGetfd(p.pidfd, int(theirs), 0)
+	u.FD, err = unix.PidfdGetfd(p.pidfd, int(theirs), 0)
 	if err != nil {
 		err = fmt.Errorf("take userfaultfd over from process %d: %w", p.pid, err)
 	}
@@ -159,12 +159,12 @@ const crowdSize = 256 << 10
 // What of before lies in front of them is dropped.
 func crowd(regions []extent, before *[]extent) int {
 	n := 0
-	for ; n < len(regions) && regions[n].end-regions[0].start <= crowdSize; n++ {
-		for len(*before) > 0 && (*before)[0].start < regions[n].start {
+	for ; n < len(regions) && regions[n].End-regions[0].Start <= crowdSize; n++ {
+		for len(*before) > 0 && (*before)[0].Start < regions[n].Start {
 			*before = (*before)[1:]
 		}
 		known := len(*before) > 0 && (*before)[0] == regions[n]
-		if !known || n > 0 && regions[n].start != regions[n-1].end {
+		if !known || n > 0 && regions[n].Start != regions[n-1].End {
 			break
 		}
 	}
@@ -174,8 +174,8 @@ func crowd(regions []extent, before *[]extent) int {
 // lookAt looks at regions that touch. If not all of them were followed up to now it
 // is not known what has changed in any.
 func (t *tracker) lookAt(pagemap int, regions []extent, c *changes) error {
-	all := extent{regions[0].start, regions[len(regions)-1].end}
-	found, err := protect(pagemap, all, t.regions, nil)
+	all := extent{regions[0].Start, regions[len(regions)-1].End}
+	found, err := protect(pagemap, all, t.answers, nil)
 	if err == errNotFollowed {
 		// Mapped, or moved here, since the last time, all of it or a part.
 		c.written = appendExtent(c.written, all)
@@ -187,7 +187,7 @@ func (t *tracker) lookAt(pagemap int, regions []extent, c *changes) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("follow writes to memory at %#x-%#x: %w", all.start, all.end, err)
+		return fmt.Errorf("follow writes to memory at %#x-%#x: %w", all.Start, all.End, err)
 	}
 	c.followed = append(c.followed, all)
 	for _, f := range found {
@@ -212,7 +212,7 @@ func (t *tracker) follow(pagemap int, e extent) ([]extent, error) {
 			return nil, err
 		}
 	}
-	found, err := protect(pagemap, e, t.regions, nil)
+	found, err := protect(pagemap, e, t.answers, nil)
 	if err == errNotFollowed {
 		err = nil // mapped just now; found the next time
 	}

@@ -1,22 +1,18 @@
+// Package refusal is how native images say that a program cannot be imaged as it is
+// now: what stands against it, and what to do.
 package native
 
 import (
 	"errors"
 	"fmt"
-	"runtime"
 )
 
-// Reasons, for errors.Is.
-var (
-	// ErrUnsupported: processes cannot be imaged on this machine.
-	ErrUnsupported = errors.New("this machine cannot image processes")
-	// ErrRefused: the program cannot be imaged as it is now; the error tells
-	// what stands against it and what to do. It has not been disturbed.
-	ErrRefused = errors.New("cannot be imaged")
-	// ErrBusy: a thread could not be brought to stand at a place from which it
-	// could go on elsewhere. Another attempt may succeed.
-	ErrBusy = errors.New("a thread could not be stopped")
-)
+// ErrUnsupported: processes cannot be imaged on this machine.
+var ErrUnsupported = errors.New("this machine cannot image processes")
+
+// ErrRefused: the program cannot be imaged as it is now; the error tells what stands
+// against it and what to do. It has not been disturbed.
+var ErrRefused = errors.New("cannot be imaged")
 
 // Refusal is a thing in a program that cannot be imaged. It is an ErrRefused.
 type Refusal struct {
@@ -40,7 +36,3 @@ func (r *Refusal) Is(target error) bool { return target == ErrRefused }
 func refuse(remedy, what string, args ...any) error {
 	return &Refusal{What: fmt.Sprintf(what, args...), Remedy: remedy}
 }
-
-// errArch is the reason where the architecture has no code here.
-var errArch = fmt.Errorf("%w: native images are made on linux/amd64 only, this is %s/%s (use -cr=self)",
-	ErrUnsupported, runtime.GOOS, runtime.GOARCH)

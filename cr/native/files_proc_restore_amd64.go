@@ -13,7 +13,7 @@ import (
 func (r *restore) openOwn() error {
 	for i := range r.state.Files {
 		f := &r.state.Files[i]
-		name := r.state.ownProc(f)
+		name := ownProcFile(r.state, f)
 		if name == "" {
 			continue
 		}

@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // descriptors are the open files of the process to be: made here, inherited by
@@ -59,7 +61,7 @@ func (d *descriptors) open(s *State) (err error) {
 			continue
 		}
 		fd, err := -1, error(nil)
-		if s.ownProc(f) != "" {
+		if ownProcFile(s, f) != "" {
 			fd, err = d.keep(placeholder())
 		} else {
 			fd, err = d.make(f)
@@ -308,4 +310,12 @@ func makeTimer(f *File) (int, error) {
 		}
 	}
 	return fd, nil
+}
+
+// ownProcFile gives the name under which the process finds the file anew.
+func ownProcFile(s *State, f *File) string {
+	if f.Kind != FileRegular || f.Deleted {
+		return ""
+	}
+	return proc.OwnName(s.PID, f.Path)
 }

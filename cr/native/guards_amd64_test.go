@@ -38,11 +38,3 @@ func TestGuards(t *testing.T) {
 		tr.works(3)
 	}
 }
-
-func TestGuardsValid(t *testing.T) {
-	for _, g := range [][]Extent{{{0x10000, 0x10000}}, {{0x10001, 0x11000}}, make([]Extent, maxExtents+1)} {
-		if err := validExtents(g); err == nil {
-			t.Errorf("%d ranges %x are accepted", len(g), g[:1])
-		}
-	}
-}

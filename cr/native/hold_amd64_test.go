@@ -17,7 +17,7 @@ func TestKilledStanding(t *testing.T) {
 	tr := newTrip(t, build(t, "victim", "default"))
 	tr.start("count")
 	tr.next("count 20")
-	c, err := tr.target.capture(whole.CaptureOptions{NoFork: true})
+	c, err := tr.target.Capture(whole.CaptureOptions{NoFork: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,40 +1,20 @@
 package native
 
 import (
-	"bytes"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
-// identity is who a thread is to the kernel and what it lets it do: by the name of
-// a line of /proc/PID/status, of a link in /proc/PID/ns, or "root". Nobody can give
-// a process more rights than his own, and to give it fewer, in the order in which
-// it gave them up, would be a matter of luck. So a program has to be what a
+// identity is who a thread is to the kernel and what the kernel lets it do: by the
+// name of a line of /proc/PID/status, of a link in /proc/PID/ns, or "root".
+//
+// Nobody can give a process more rights than his own. To give it fewer, in the order
+// in which it gave them up, would be a matter of luck. So a program has to be what a
 // restored one will be: what a process is that the agent starts.
 type identity map[string]string
-
-// identityLines are the lines of status that count.
-var identityLines = []string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "Seccomp", "Seccomp_filters"}
-
-// parseIdentity parses /proc/PID/status.
-func parseIdentity(p []byte) (identity, error) {
-	id := identity{}
-	proc.Lines(p, func(line []byte) error {
-		key, value, _ := bytes.Cut(line, []byte{':'})
-		if slices.Contains(identityLines, string(key)) {
-			id[string(key)] = strings.Join(strings.Fields(string(value)), " ")
-		}
-		return nil
-	})
-	if len(id) < 4 {
-		return nil, proc.Bad("status", p)
-	}
-	return id, nil
-}
 
 // namespaces are the names of the links that the kernel here has.
 var namespaces = sync.OnceValue(func() []string {
@@ -61,7 +41,7 @@ func (id identity) differs(want identity) error {
 			return refuse(elsewhere, "it is in a namespace of its own (%s)", name)
 		}
 	}
-	for _, name := range identityLines {
+	for _, name := range proc.IdentityLines {
 		if is(name) {
 			continue
 		}
@@ -72,11 +52,4 @@ func (id identity) differs(want identity) error {
 		return refuse(elsewhere, "it has changed its %s (%s is %s, of what gorun starts %s)", what, name, id[name], want[name])
 	}
 	return nil
-}
-
-// births remembers how a process is born here.
-type births struct {
-	mu   sync.Mutex
-	born identity
-	bits int // securebits
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,10 +19,11 @@ func identityOf(dir string) (identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := parseIdentity(p)
+	known, err := proc.ParseIdentity(p)
 	if err != nil {
 		return nil, err
 	}
+	id := identity(known)
 	links := []string{"root"}
 	for _, name := range namespaces() {
 		links = append(links, "ns/"+name)
@@ -40,15 +40,15 @@ func identityOf(dir string) (identity, error) {
 
 // asBorn gives what a process is that is started by the executable of process pid, as a
 // restore does it. All ranks of an agent have the same.
-func (t *tracer) asBorn(pid int) (identity, error) {
-	b := &t.births
+func (a *agent) asBorn(pid int) (identity, error) {
+	b := &a.births
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.born != nil {
 		return b.born, nil
 	}
 	var err error
-	open := t.pick().do(func() {
+	open := a.threads.pick().do(func() {
 		err = newborn(fmt.Sprintf("/proc/%d/exe", pid), func(pid int) error {
 			if s, err := waitStop(pid, 10*time.Second); err != nil || s.exited {
 				return errors.Join(err, fmt.Errorf("it %v", s))
@@ -68,21 +68,6 @@ func (t *tracer) asBorn(pid int) (identity, error) {
 	return b.born, nil
 }
 
-// newborn starts an executable, stopped before its first instruction, lets look
-// have a look at it, and ends it. It runs on a traceThread.
-func newborn(exe string, look func(pid int) error) error {
-	pid, err := syscall.ForkExec(exe, []string{"gorun"}, &syscall.ProcAttr{
-		Sys: &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL},
-	})
-	if err != nil {
-		return err
-	}
-	err = look(pid)
-	unix.Kill(pid, unix.SIGKILL)
-	reapThread(pid, killLimit)
-	return err
-}
-
 // secureBits are those of this process that an exec leaves: only a thread itself is
 // told them.
 func secureBits() int {
@@ -97,7 +82,7 @@ func secureBits() int {
 // checkIdentity refuses a process one of whose threads is somebody else than what
 // the agent starts, or has something for itself that threads share.
 func (g *target) checkIdentity() error {
-	want, err := g.tracer.asBorn(g.pid)
+	want, err := g.agent.asBorn(g.pid)
 	if err != nil {
 		return err
 	}
@@ -140,7 +125,7 @@ func sharesAll(pid, tid int) error {
 // checkIdentity looks once more at the process itself, by its copy, which was born as
 // it was when it stood still.
 func (c *captured) checkIdentity(pid int) error {
-	want, err := c.g.tracer.asBorn(pid)
+	want, err := c.g.agent.asBorn(pid)
 	if err != nil {
 		return err
 	}
@@ -152,9 +137,9 @@ func (c *captured) checkIdentity(pid int) error {
 }
 
 // checkSecureBits refuses securebits of the program's own.
-func (t *tracer) checkSecureBits(in *injector) error {
+func (a *agent) checkSecureBits(in *injector) error {
 	bits, err := in.call(unix.SYS_PRCTL, unix.PR_GET_SECUREBITS)
-	if err == nil && int(bits) != t.births.bits {
+	if err == nil && int(bits) != a.births.bits {
 		return refuse("start gorun with them, instead of setting them in the program", "it has set securebits %#x", bits)
 	}
 	return nil

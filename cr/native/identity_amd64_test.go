@@ -14,7 +14,7 @@ import (
 // TestIdentity: what a program has given up for good, or done to where it lives, a
 // restart would undo. It is refused and named.
 func TestIdentity(t *testing.T) {
-	tr := testTracer(t)
+	tr := testAgent(t)
 	for what, named := range map[string]string{
 		"bounded": "CapBnd",
 		"rooted":  "root folder",
@@ -42,7 +42,7 @@ func TestIdentity(t *testing.T) {
 
 // TestIdentityOfCopy: what was changed after the first look is found in the copy.
 func TestIdentityOfCopy(t *testing.T) {
-	v := newVictim(t, testTracer(t))
+	v := newVictim(t, testAgent(t))
 	c, err := v.target.capture(whole.CaptureOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -51,18 +51,9 @@ func TestIdentityOfCopy(t *testing.T) {
 	if err := c.checkIdentity(c.PID()); err != nil {
 		t.Error(err)
 	}
-	b := &v.target.tracer.births
+	b := &v.target.agent.births
 	b.born["Groups"] += "0 77777"
 	if err := c.checkIdentity(c.PID()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "77777") {
 		t.Error(err)
 	}
-}
-
-func FuzzIdentity(f *testing.F) {
-	own, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(own)
-	f.Fuzz(func(t *testing.T, p []byte) { parseIdentity(p) })
 }

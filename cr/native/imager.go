@@ -25,7 +25,7 @@ var _ interface {
 } = Imager{}
 
 // Name is what -cr takes and what stands in images.
-const Name = "native"
+const Name = backend
 
 // Name is that name.
 func (Imager) Name() string { return Name }
@@ -135,13 +135,6 @@ func (Imager) Outputs(src image.Source) ([]string, error) {
 		}
 	}
 	return all, nil
-}
-
-// output reports whether f is a regular file that is still there under its name
-// and may be written to.
-func (f *File) output() bool {
-	return f.Kind == FileRegular && !f.Deleted && f.Flags&unix.O_ACCMODE != unix.O_RDONLY &&
-		f.Flags&unix.O_PATH == 0 && f.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
 // Describe tells what an image holds.

@@ -2,7 +2,6 @@ package native
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -11,77 +10,10 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
-// Kinds of sections in a native image.
-const (
-	kindProcess = "process"
-	kindPages   = "pages"
-	kindFile    = "file"
-	kindPipe    = "pipe"
-)
-
-// nameState is the section that holds State.
-const nameState = "state"
-
-// Bounds on what is read of an image as a whole.
-const (
-	maxState = 256 << 20
-	maxChain = 1 << 12
-)
-
-// ReadState reads what the image path holds of a process beside its memory,
-// and checks that it can be one.
-func ReadState(path string) (*State, error) { return readSource(image.Path(path)) }
-
-func readSource(src image.Source) (*State, error) {
-	img, err := src.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer img.Close()
-	return readState(img)
-}
-
-func readState(img *image.Reader) (*State, error) {
-	s, err := decodeState(img)
-	if err != nil {
-		return nil, &image.Error{Op: "read", Path: img.Path(), Section: nameState, Err: err}
-	}
-	return s, nil
-}
-
-func decodeState(img *image.Reader) (*State, error) {
-	m := img.Meta()
-	if m.Backend != "native" {
-		return nil, fmt.Errorf("%w: made by back-end %.20q", ErrImage, m.Backend)
-	}
-	if m.Format > Format {
-		return nil, fmt.Errorf("%w: %w: format %d of native images, this gorun reads up to %d (use the newer one that wrote it)",
-			ErrImage, image.ErrVersion, m.Format, Format)
-	}
-	if m.Arch != "amd64" || m.BigEndian {
-		return nil, fmt.Errorf("%w: of architecture %.20q; native images are restored on amd64", ErrImage, m.Arch)
-	}
-	sec, ok := img.Lookup(kindProcess, nameState)
-	if !ok {
-		return nil, fmt.Errorf("%w: %w", ErrImage, image.ErrNoSection)
-	}
-	if sec.Size > maxState {
-		return nil, fmt.Errorf("%w: state of %d bytes", ErrImage, sec.Size)
-	}
-	p := make([]byte, sec.Size)
-	if err := img.ReadSection(kindProcess, nameState, p); err != nil {
-		return nil, err
-	}
-	s := &State{}
-	if err := json.Unmarshal(p, s); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrImage, err)
-	}
-	*s = s.each(exact.Unescape)
-	return s, s.validate()
-}
+// maxChain bounds how many images may build on one another.
+const maxChain = 1 << 12
 
 // chain is an image and those it builds on, newest first.
 type chain []*layer
@@ -236,7 +168,7 @@ func (c chain) plan() (windows []windowPlan, filled map[int]int, err error) {
 		}
 		kept := pieces[:0:0]
 		for _, p := range pieces {
-			if kept, err = c[0].state.place(p, kept, filled); err != nil {
+			if kept, err = place(c[0].state, p, kept, filled); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -250,9 +182,9 @@ func (c chain) plan() (windows []windowPlan, filled map[int]int, err error) {
 
 // place cuts a piece at the borders of regions and leaves out zero pages where
 // the memory is zero anyway.
-func (s *State) place(p fillPiece, kept []fillPiece, filled map[int]int) ([]fillPiece, error) {
+func place(s *State, p fillPiece, kept []fillPiece, filled map[int]int) ([]fillPiece, error) {
 	for p.n > 0 {
-		i, ok := s.regionAt(p.addr)
+		i, ok := regionAt(s, p.addr)
 		if !ok || s.Regions[i].Shared || s.Regions[i].Empty {
 			return nil, fmt.Errorf("%w: page %#x lies in no region that is filled", ErrImage, p.addr)
 		}
@@ -270,7 +202,7 @@ func (s *State) place(p fillPiece, kept []fillPiece, filled map[int]int) ([]fill
 }
 
 // regionAt finds the region that holds addr.
-func (s *State) regionAt(addr uint64) (int, bool) {
+func regionAt(s *State, addr uint64) (int, bool) {
 	i, ok := slices.BinarySearchFunc(s.Regions, addr, func(r Region, addr uint64) int {
 		switch {
 		case r.End <= addr:
@@ -282,9 +214,6 @@ func (s *State) regionAt(addr uint64) (int, bool) {
 	})
 	return i, ok && !s.Regions[i].kernels()
 }
-
-// file says whether the region maps a file.
-func (r *Region) file() bool { return len(r.Path) > 0 && r.Path[0] == '/' }
 
 // buffers are for windows: an agent restores many processes, one after another.
 var buffers = sync.Pool{New: func() any { return new([Window]byte) }}

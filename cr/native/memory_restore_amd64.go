@@ -41,7 +41,7 @@ func (m *mappedFiles) open(s *State, program string, filled map[int]int) error {
 	inodes := make(map[string]uint64)
 	for i := range s.Regions {
 		r := &s.Regions[i]
-		if s.mapsFile(i, filled) {
+		if mapsFile(s, i, filled) {
 			if other, ok := inodes[r.Path]; ok && other != r.Inode {
 				return fmt.Errorf("%w: two files %s are mapped", ErrImage, r.Path)
 			}
@@ -91,7 +91,7 @@ func alive(path string) string { return strings.TrimSuffix(path, " (deleted)") }
 
 // mapsFile says whether region i maps its file again: not if the image holds all
 // of it.
-func (s *State) mapsFile(i int, filled map[int]int) bool {
+func mapsFile(s *State, i int, filled map[int]int) bool {
 	r := &s.Regions[i]
 	return r.file() && !r.kernels() && (r.Shared || uint64(filled[i]) < (r.End-r.Start)/PageSize)
 }
@@ -115,13 +115,13 @@ func (r *restore) build() error {
 }
 
 // kernelPages lists the regions of the kernel in the fresh process.
-func (r *restore) kernelPages() []addrs {
-	var all []addrs
+func (r *restore) kernelPages() []extent {
+	var all []extent
 	for _, v := range r.shell.vdso.VVar {
-		all = append(all, addrs{v.Start, v.End})
+		all = append(all, extent{v.Start, v.End})
 	}
 	if v := &r.shell.vdso; v.End > 0 {
-		all = append(all, addrs{v.Start, v.End})
+		all = append(all, extent{v.Start, v.End})
 	}
 	return all
 }
@@ -129,28 +129,28 @@ func (r *restore) kernelPages() []addrs {
 // clearCalls moves the kernel's pages aside and unmaps all else but the scratch.
 func (r *restore) clearCalls() []call {
 	var calls []call
-	block := r.shell.vdso.block()
+	block := block(&r.shell.vdso)
 	for _, p := range r.kernelPages() {
-		calls = append(calls, moveCall(p, r.layout.park+p.start-block.start))
+		calls = append(calls, moveCall(p, r.layout.park+p.Start-block.Start))
 	}
-	keep := mergeAddrs([]addrs{
+	keep := mergeAddrs([]extent{
 		{r.layout.scratch, r.layout.scratch + areaSize},
-		{r.layout.park, r.layout.park + block.end - block.start},
+		{r.layout.park, r.layout.park + block.End - block.Start},
 	})
 	at := uint64(0)
-	for _, k := range append(keep, addrs{endOfUser, endOfUser}) {
-		if k.start > at {
-			calls = append(calls, call{what: "clearing the address space", nr: unix.SYS_MUNMAP, args: [6]uint64{at, k.start - at}})
+	for _, k := range append(keep, extent{endOfUser, endOfUser}) {
+		if k.Start > at {
+			calls = append(calls, call{what: "clearing the address space", nr: unix.SYS_MUNMAP, args: [6]uint64{at, k.Start - at}})
 		}
-		at = max(at, k.end)
+		at = max(at, k.End)
 	}
 	return calls
 }
 
-func moveCall(p addrs, to uint64) call {
-	n := p.end - p.start
-	return call{what: fmt.Sprintf("moving the kernel's pages at %#x", p.start), nr: unix.SYS_MREMAP,
-		args: [6]uint64{p.start, n, n, mremapMayMove, to}}
+func moveCall(p extent, to uint64) call {
+	n := p.End - p.Start
+	return call{what: fmt.Sprintf("moving the kernel's pages at %#x", p.Start), nr: unix.SYS_MREMAP,
+		args: [6]uint64{p.Start, n, n, mremapMayMove, to}}
 }
 
 // regionCalls maps the image's regions. Those that are to be filled are writable
@@ -181,7 +181,7 @@ func (r *restore) mapCall(i int) (call, error) {
 	flags := uint64(mapFixed)
 	fd, offset := ^uint64(0), uint64(0)
 	switch {
-	case r.state.mapsFile(i, r.filled):
+	case mapsFile(r.state, i, r.filled):
 		if g.Shared {
 			if g.Prot&unix.PROT_WRITE != 0 {
 				return call{}, fmt.Errorf("%w: shared writable mapping of %s", ErrImage, g.Path)
@@ -239,22 +239,22 @@ func adviceCalls(g *Region) []call {
 // the bridge where they do not stand where they stood.
 func (r *restore) vdsoCalls() []call {
 	var calls []call
-	block := r.shell.vdso.block()
+	block := block(&r.shell.vdso)
 	for _, p := range r.kernelPages() {
-		from := addrs{r.layout.park + p.start - block.start, r.layout.park + p.end - block.start}
-		calls = append(calls, moveCall(from, r.layout.vdso+p.start-r.shell.vdso.Start))
+		from := extent{r.layout.park + p.Start - block.Start, r.layout.park + p.End - block.Start}
+		calls = append(calls, moveCall(from, r.layout.vdso+p.Start-r.shell.vdso.Start))
 	}
 	if r.layout.moved && r.state.VDSO.End > 0 {
 		for _, a := range r.bridgeAddrs() {
-			calls = append(calls, call{what: "memory for the clock functions", nr: unix.SYS_MMAP, args: [6]uint64{a.start, a.end - a.start,
+			calls = append(calls, call{what: "memory for the clock functions", nr: unix.SYS_MMAP, args: [6]uint64{a.Start, a.End - a.Start,
 				unix.PROT_READ | unix.PROT_WRITE, mapFixed | unix.MAP_ANONYMOUS, ^uint64(0), 0}})
 		}
 	}
 	return calls
 }
 
-func (r *restore) bridgeAddrs() []addrs {
-	return []addrs{{r.state.VDSO.Start, r.state.VDSO.End}, {r.layout.code, r.layout.code + bridgeCode}}
+func (r *restore) bridgeAddrs() []extent {
+	return []extent{{r.state.VDSO.Start, r.state.VDSO.End}, {r.layout.code, r.layout.code + bridgeCode}}
 }
 
 // protect gives what has been filled its protection, and builds the bridge.
@@ -263,11 +263,11 @@ func (r *restore) protect() error {
 	if fd := r.copier.there; fd >= 0 {
 		calls = append(calls, call{what: "closing", nr: unix.SYS_CLOSE, args: [6]uint64{uint64(fd)}})
 	}
-	calls = append(calls, r.state.guardCalls()...)
+	calls = append(calls, guardCalls(r.state)...)
 	for i := range r.state.Regions {
 		g := &r.state.Regions[i]
 		if r.filled[i] > 0 && g.Prot != unix.PROT_READ|unix.PROT_WRITE {
-			calls = append(calls, protectCall(addrs{g.Start, g.End}, uint64(g.Prot)))
+			calls = append(calls, protectCall(extent{g.Start, g.End}, uint64(g.Prot)))
 		}
 	}
 	if r.layout.moved && r.state.VDSO.End > 0 {
@@ -281,8 +281,8 @@ func (r *restore) protect() error {
 	return r.puppet.run(r.pid, calls)
 }
 
-func protectCall(a addrs, prot uint64) call {
-	return call{what: fmt.Sprintf("protecting %#x to %#x", a.start, a.end), nr: unix.SYS_MPROTECT, args: [6]uint64{a.start, a.end - a.start, prot}}
+func protectCall(a extent, prot uint64) call {
+	return call{what: fmt.Sprintf("protecting %#x to %#x", a.Start, a.End), nr: unix.SYS_MPROTECT, args: [6]uint64{a.Start, a.End - a.Start, prot}}
 }
 
 func (r *restore) buildBridge() error {
@@ -296,7 +296,7 @@ func (r *restore) buildBridge() error {
 		return fmt.Errorf("%w: %d functions of the kernel it was imaged on", ErrHost, len(old.Symbols))
 	}
 	var why []string
-	if !now.fitsPlace(old) {
+	if !fitsPlace(now, old) {
 		why = append(why, "another kernel's clock functions")
 	}
 	if !r.offset.none() {

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// windowPages is the number of pages of a window.
-const windowPages = Window / PageSize
-
 // What a run of pages in a window is.
 const (
 	runData = 'd' // in this section

@@ -1,6 +1,14 @@
 package native
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/exact"
+)
+
+// encode is what Read decodes.
+func (s *State) encode() ([]byte, error) { return json.Marshal(s.each(exact.Escape)) }
 
 // each returns s with what f makes of every name of a file, and of what the
 // program calls itself: these are bytes, and JSON is UTF-8 text.

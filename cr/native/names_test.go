@@ -11,12 +11,12 @@ import (
 // Names of files are bytes, and come back as they were; the state that is written
 // keeps its own.
 func TestNamesAreBytes(t *testing.T) {
-	s := testState(0, Region{Start: 1 << 20, End: 2 << 20, Path: "/m\xe9"})
+	s := plainState(Region{Start: 1 << 20, End: 2 << 20, Path: "/m\xe9"})
 	s.Exe, s.Dir, s.Comm = "/bin/\xe9", "/d\xff", "r\xe9"
 	s.VDSO.VVar = []Region{{Path: "\xfe"}}
 	s.Threads[0].Comm = "t\xe9"
 	s.Files = []File{{FD: 5, Path: "/log\xe9"}, {FD: 6, Path: "/zo\u00eb"}}
-	text, err := json.Marshal(s.each(exact.Escape))
+	text, err := s.encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -71,40 +70,6 @@ func (c *captured) newReader(pid int, windows []window) (*windowReader, error) {
 func (wr *windowReader) close() {
 	wr.back.close()
 	unix.Close(wr.pagemap)
-}
-
-// runs writes the type of a "pages" section.
-type runs struct {
-	text     []byte
-	kind     byte
-	first, n int
-}
-
-// add appends pages to the list; they come in order.
-func (r *runs) add(kind byte, first, n int) {
-	if r.n > 0 && r.kind == kind && r.first+r.n == first {
-		r.n += n
-		return
-	}
-	r.flush()
-	r.kind, r.first, r.n = kind, first, n
-}
-
-func (r *runs) flush() {
-	if r.n == 0 {
-		return
-	}
-	if len(r.text) > 0 {
-		r.text = append(r.text, ' ')
-	}
-	r.text = strconv.AppendInt(append(r.text, r.kind), int64(r.first), 10)
-	r.text = strconv.AppendInt(append(r.text, '+'), int64(r.n), 10)
-	r.n = 0
-}
-
-func (r *runs) String() string {
-	r.flush()
-	return string(r.text)
 }
 
 // knownPages are those of a window that are not read: they are in the base, or there

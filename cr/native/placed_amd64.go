@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +29,7 @@ func processors(tid int) ([]byte, error) {
 // noteProcessors notes where each thread may run, but for those that run where the agent
 // has put the process, or where all run that it starts: on another machine, or under
 // another batch job, these are others.
-func (st *standstill) noteProcessors(r *recorder) error {
+func (st *stand) noteProcessors(r *recorder) error {
 	here := r.given
 	if here == nil {
 		var err error
@@ -51,46 +49,8 @@ func (st *standstill) noteProcessors(r *recorder) error {
 	return nil
 }
 
-// bind binds threads to the processors they were bound to, as far as there are any.
-func (r *restore) bind() error {
-	var free []string
-	for i, tid := range r.tids {
-		mask := r.state.Threads[i].CPUs
-		if len(mask) == 0 {
-			continue
-		}
-		_, _, e := unix.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(tid), uintptr(len(mask)), uintptr(unsafe.Pointer(&mask[0])))
-		switch e {
-		case 0:
-		case unix.EINVAL:
-			free = append(free, strconv.Itoa(tid))
-		default:
-			return fmt.Errorf("processors of thread %d: %w", tid, e)
-		}
-	}
-	if len(free) > 0 {
-		r.note("the processors that threads were bound to are not here: they may use all (threads %s)", strings.Join(free, ", "))
-	}
-	return nil
-}
-
-// note tells the user of what is not as it was.
-func (r *restore) note(text string, args ...any) {
-	r.files.notes = append(r.files.notes, fmt.Sprintf(text, args...))
-}
-
 // oomAdj reads how readily the kernel ends a process when memory runs short.
-func oomAdj(pid int) (int, error) {
-	p, err := proc.Read(pid, "oom_score_adj")
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(string(bytes.TrimSpace(p)))
-	if err != nil {
-		return 0, proc.Bad("oom_score_adj", p)
-	}
-	return n, nil
-}
+func oomAdj(pid int) (int, error) { return proc.Parsed(pid, "oom_score_adj", proc.ParseNumber) }
 
 // lookForOOMAdj notes the process's, if it is not that of the agent, which it was born
 // with. It is asked before the process is stopped: programs set it when they start.
@@ -102,20 +62,6 @@ func (g *target) lookForOOMAdj() error {
 	n, err := oomAdj(g.pid)
 	if g.oomAdj = nil; err == nil && n != here {
 		g.oomAdj = &n
-	}
-	return err
-}
-
-// setOOMAdj gives the process its own again; less than the agent's needs privilege.
-func (r *restore) setOOMAdj() error {
-	want := r.state.OOMAdj
-	if want == nil {
-		return nil
-	}
-	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", r.pid), strconv.AppendInt(nil, int64(*want), 10), 0)
-	if errors.Is(err, os.ErrPermission) {
-		r.note("oom_score_adj is not %d as it was: %v (privilege may lower it)", *want, err)
-		return nil
 	}
 	return err
 }
@@ -159,15 +105,4 @@ func membarriers(in *injector) (uint64, error) {
 		}
 	}
 	return all, nil
-}
-
-// membarrierCalls registers again.
-func (s *State) membarrierCalls() []call {
-	var calls []call
-	for c := uint64(1); c <= membarrierAll; c <<= 1 {
-		if s.Membarrier&c != 0 {
-			calls = append(calls, call{what: fmt.Sprintf("registering for membarrier %#x", c), nr: unix.SYS_MEMBARRIER, args: [6]uint64{c}})
-		}
-	}
-	return calls
 }

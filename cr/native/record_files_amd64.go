@@ -21,7 +21,7 @@ const maxContent = 64 << 20
 // recordFiles notes the descriptors of the stopped process, with what only the
 // kernel knows of them: offsets, counts, settings and sets, what lies in pipes and
 // in files without a name. They are shared with the copy, so it has to be now.
-func (st *standstill) recordFiles(r *recorder) error {
+func (st *stand) recordFiles(r *recorder) error {
 	fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", st.g.pid))
 	if err != nil {
 		return fmt.Errorf("descriptors: %w", err)
@@ -33,7 +33,7 @@ func (st *standstill) recordFiles(r *recorder) error {
 		if err == nil {
 			err = st.keepContent(r, &f)
 		}
-		if err == nil && f.written() {
+		if err == nil && written(&f) {
 			r.holdForSync(st.g, fd)
 		}
 		if err != nil {
@@ -45,7 +45,7 @@ func (st *standstill) recordFiles(r *recorder) error {
 }
 
 // recordFile describes one descriptor.
-func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
+func (st *stand) recordFile(fd int, known *sameness) (File, error) {
 	pid := st.g.pid
 	f := File{FD: fd, Same: fd}
 	link, err := os.Readlink(fdPath(pid, fd))
@@ -65,7 +65,7 @@ func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
 	if stat != nil {
 		f.Dev, f.Inode, f.Mode = id.dev, id.inode, stat.Mode
 	}
-	if err := f.classify(st.g, link, stat); err != nil {
+	if err := st.g.classify(&f, link, stat); err != nil {
 		return f, err
 	}
 	switch f.Kind {
@@ -88,7 +88,7 @@ func (st *standstill) recordFile(fd int, known *sameness) (File, error) {
 }
 
 // classify finds the kind of a descriptor by its name in /proc and its type.
-func (f *File) classify(g *target, link string, stat *unix.Stat_t) error {
+func (g *target) classify(f *File, link string, stat *unix.Stat_t) error {
 	if f.FD == g.oob {
 		f.Kind = FileOOB
 		return nil
@@ -119,7 +119,16 @@ func (f *File) classify(g *target, link string, stat *unix.Stat_t) error {
 	if err := checkProc(g.pid, link); err != nil {
 		return err
 	}
-	return f.classifyPath(link, stat)
+	return classifyPath(f, link, stat)
+}
+
+// checkProc refuses what belongs to another process, or to one thread: by the time
+// of a restart its number may be anybody's.
+func checkProc(pid int, path string) error {
+	if _, _, ok := proc.OfProcess(path); ok && proc.OwnName(pid, path) == "" {
+		return refuse("close it while checkpoints are taken, and open it when it is needed", "%s, a file of another process or of one thread", path)
+	}
+	return nil
 }
 
 // given tells which of the launcher's streams the descriptor is, or is another
@@ -141,7 +150,7 @@ func (g *target) given(f *File, link string) int {
 // devices that can be opened again as they were.
 var plainDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-func (f *File) classifyPath(link string, stat *unix.Stat_t) error {
+func classifyPath(f *File, link string, stat *unix.Stat_t) error {
 	f.Kind, f.Path = FileRegular, link
 	if stat.Nlink == 0 || strings.HasPrefix(link, "/memfd:") {
 		f.Path, f.Deleted = strings.TrimSuffix(link, " (deleted)"), true
@@ -195,10 +204,7 @@ func remedyFor(link string) string {
 
 // written tells whether what the program has written to the file has to be on
 // the disk when the image is.
-func (f *File) written() bool {
-	return f.Kind == FileRegular && !f.Deleted && f.Mode&unix.S_IFMT == unix.S_IFREG &&
-		f.Flags&unix.O_ACCMODE != unix.O_RDONLY && f.Same == f.FD
-}
+func written(f *File) bool { return f.output() && f.Same == f.FD }
 
 // holdForSync keeps a descriptor of the file, best one that shares nothing with
 // the program's, whose locks it would hold.
@@ -216,7 +222,7 @@ func (r *recorder) holdForSync(g *target, fd int) {
 }
 
 // keepContent keeps what a pipe or a file without a name holds.
-func (st *standstill) keepContent(r *recorder, f *File) error {
+func (st *stand) keepContent(r *recorder, f *File) error {
 	var kind string
 	switch {
 	case f.Kind == FilePipe:

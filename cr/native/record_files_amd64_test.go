@@ -49,3 +49,11 @@ func TestSameness(t *testing.T) {
 		t.Skip("no kcmp here")
 	}
 }
+
+func TestFilesOfOthersInProc(t *testing.T) {
+	for path, refused := range map[string]bool{"/proc/7/stat": false, "/proc/8": true, "/proc/7/task/8/stat": true, "/proc/meminfo": false} {
+		if err := checkProc(7, path); (err != nil) != refused {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -4,49 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
-
-// borrowedSize is what injected calls need of the program's memory for their
-// results. It lies at a thread's fs_base, where every Go program has memory of that
-// thread's own, and is put back before any thread runs.
-const borrowedSize = 32
-
-// scratch is a place in the stopped program for the results of system calls.
-type scratch struct {
-	m    *memory
-	addr uint64
-	own  [borrowedSize]byte
-}
-
-func borrow(m *memory, addr uint64) (*scratch, error) {
-	s := &scratch{m: m, addr: addr}
-	if err := m.peek(s.own[:], addr); err != nil {
-		return nil, fmt.Errorf("thread-local memory: %w", err)
-	}
-	return s, nil
-}
-
-func (s *scratch) read(p []byte) error { return s.m.peek(p, s.addr) }
-
-func (s *scratch) giveBack() error { return s.m.poke(s.own[:], s.addr) }
-
-// vdsoRange is where the kernel's code lies in the process.
-type vdsoRange struct{ start, end uint64 }
-
-func (v vdsoRange) has(addr uint64) bool { return addr >= v.start && addr < v.end }
 
 // stepLimit is how many instructions a thread may take to get to where it can be
 // imaged.
-const (
-	stepLimit = 2000
-	stepWait  = 500 * time.Millisecond
-)
-
-// errMidway says that a thread does not get there.
-var errMidway = fmt.Errorf("%w: it stands in the kernel's code, is being born or about to end", ErrBusy)
+const stepLimit = 2000
 
 // advance lets a thread, alone, go on to where it can go on from elsewhere: out of
 // the vdso, since another machine's kernel has other instructions there, and, in
@@ -77,51 +44,24 @@ func (r *recorder) advance(tid int) error {
 	return err
 }
 
-// step executes one instruction of a thread.
-func step(tid int) (regs, error) {
-	sig := 0
-	for {
-		if err := resumeStep(tid, sig); err != nil {
-			return regs{}, err
-		}
-		s, err := waitStop(tid, stepWait)
-		switch {
-		case err != nil:
-			// It sleeps in a system call, as no thread does that is being born, or
-			// the processor has no time for it. Either way it has to stand again.
-			if interrupt(tid) == nil {
-				waitStop(tid, stopLimit)
-			}
-			return regs{}, errMidway
-		case s.exited:
-			return regs{}, errMidway // or the process was killed, which shows later
-		case s.event == 0 && s.sig == int(unix.SIGTRAP):
-			return getRegs(tid)
-		}
-		if sig = 0; s.delivery() {
-			sig = s.sig
-		}
-	}
-}
-
 // ready tells whether a thread stands where it can be imaged.
 func (r *recorder) ready(tid int, own *regs) bool {
-	return !r.vdso.has(own.Rip) && settled(r.mem, tid, own.Fs_base)
+	return !r.vdso.Has(own.Rip) && settled(r.mem, tid, own.Fs_base)
 }
 
 // settled tells whether the runtime knows the thread by its number: g, m and
 // m.procid are in place. Until a new thread has set its own fs_base, it has that
 // of the thread that made it.
 func settled(m *memory, tid int, fs uint64) bool {
-	g, err := m.word(fs - 8)
+	g, err := m.word(fs - goruntime.TlsG)
 	if err != nil || g == 0 {
 		return false
 	}
-	mach, err := m.word(g + 0x30)
+	mach, err := m.word(g + goruntime.GM)
 	if err != nil || mach == 0 {
 		return false
 	}
-	var p [0x100]byte
+	var p [goruntime.MStart]byte
 	if m.peek(p[:], mach) != nil {
 		return false
 	}
@@ -136,7 +76,7 @@ func settled(m *memory, tid int, fs uint64) bool {
 
 // recordThreads notes what is needed to make the threads anew. The leader's
 // entry comes first.
-func (st *standstill) recordThreads(r *recorder) error {
+func (st *stand) recordThreads(r *recorder) error {
 	for _, tid := range st.tids {
 		if err := r.advance(tid); err != nil {
 			return fmt.Errorf("thread %d: %w", tid, err)
@@ -156,7 +96,7 @@ func (st *standstill) recordThreads(r *recorder) error {
 }
 
 // recordThread notes what the kernel tells of a thread.
-func (st *standstill) recordThread(tid int) (Thread, error) {
+func (st *stand) recordThread(tid int) (Thread, error) {
 	t := Thread{TID: tid}
 	var err error
 	if t.XState, err = getXState(tid); err != nil {
@@ -165,7 +105,7 @@ func (st *standstill) recordThread(tid int) (Thread, error) {
 	if t.Pending, err = pendingSignals(tid, false); err != nil {
 		return t, fmt.Errorf("pending signals: %w", err)
 	}
-	if t.Nice, err = priority(tid); err != nil {
+	if t.Nice, err = proc.Nice(tid); err != nil {
 		return t, fmt.Errorf("priority: %w", err)
 	}
 	if comm, err := os.ReadFile(st.g.task(tid) + "/comm"); err == nil {
@@ -176,7 +116,7 @@ func (st *standstill) recordThread(tid int) (Thread, error) {
 
 // askThreads lets all threads ask the kernel for their signal stacks, at the same
 // time: what takes long is to wake them up. Each borrows memory of its own.
-func (st *standstill) askThreads(r *recorder) error {
+func (st *stand) askThreads(r *recorder) error {
 	asked := make([]*injector, 0, len(st.tids))
 	borrowed := make([]*scratch, 0, len(st.tids))
 	var failed error
@@ -239,7 +179,7 @@ func (r *recorder) noteThread(t *Thread, in *injector, s *scratch) error {
 // with lies on its signal stack.
 func (r *recorder) handlerOutside(t *Thread, sp uint64) error {
 	lo, size := t.AltStack[0], t.AltStack[2]
-	if sp < lo || sp >= lo+size || r.vdso.start == 0 {
+	if sp < lo || sp >= lo+size || r.vdso.Start == 0 {
 		return nil
 	}
 	p := make([]byte, lo+size-sp)
@@ -247,7 +187,7 @@ func (r *recorder) handlerOutside(t *Thread, sp uint64) error {
 		return fmt.Errorf("signal stack: %w", err)
 	}
 	for i := 0; i+8 <= len(p); i += 8 {
-		if r.vdso.has(le.Uint64(p[i:])) {
+		if r.vdso.Has(le.Uint64(p[i:])) {
 			if r.patient {
 				return fmt.Errorf("%w: thread %d handles a signal that came in the vdso", ErrBusy, t.TID)
 			}

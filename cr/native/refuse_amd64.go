@@ -58,10 +58,6 @@ func (g *target) check() error {
 	return nil
 }
 
-func refuseTracer(pid int) error {
-	return refuse("detach the debugger", "process %d traces it", pid)
-}
-
 // checkChildren refuses child processes, be they alive or not yet waited for.
 func (g *target) checkChildren() error {
 	tids, err := proc.Threads(g.pid)
@@ -233,7 +229,7 @@ func (g *target) checkFiles() error {
 		if stat != nil {
 			f.Dev, f.Inode, f.Mode = id.dev, id.inode, stat.Mode
 		}
-		if err := f.classify(g, link, stat); err != nil {
+		if err := g.classify(&f, link, stat); err != nil {
 			if _, still := os.Readlink(fdPath(g.pid, fd)); still != nil {
 				continue
 			}

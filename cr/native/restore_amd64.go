@@ -21,11 +21,11 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
-// Restore starts a process that goes on from an image. It is a child of this
+// startRestore starts a process that goes on from an image. It is a child of this
 // process in a process group of its own, and dies with the tracer.
 // It stands before its first step, having changed no file, until Go or End decides.
 // Only Go cuts the files that the process goes on in to the length that they had.
-func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
+func startRestore(t *pool, o whole.RestoreOptions) (*whole.Restored, error) {
 	r := &restore{o: o}
 	failed := func(err error) error {
 		if e := (*image.Error)(nil); errors.As(err, &e) && e.Path == o.Image {
@@ -33,7 +33,7 @@ func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
 		}
 		return fmt.Errorf("%s: %w", o.Image, err)
 	}
-	th, err := t.make(r)
+	th, err := makeOn(t, r)
 	if err != nil {
 		r.close()
 		r.files.unlock()
@@ -74,8 +74,8 @@ func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
 	return back, nil
 }
 
-// make makes the process, which stands then, traced by the thread returned.
-func (t *tracer) make(r *restore) (*traceThread, error) {
+// makeOn makes the process, which stands then, traced by the thread returned.
+func makeOn(t *pool, r *restore) (*traceThread, error) {
 	err := r.prepare()
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (r *restore) prepare() (err error) {
 	if err := r.state.CheckHost(); err != nil {
 		return err
 	}
-	if err := r.state.isProgram(r.o.Program); err != nil {
+	if err := isProgram(r.state, r.o.Program); err != nil {
 		return err
 	}
 	if r.windows, r.filled, err = r.images.plan(); err != nil {
@@ -295,13 +295,13 @@ func (r *restore) takeOver() error {
 	if err != nil {
 		return err
 	}
-	if r.offset, err = offsetFrom(r.state); err != nil {
+	if r.offset, err = offsetFrom(r.state.Mono, r.state.Boottime); err != nil {
 		return err
 	}
-	if r.state.VDSO.Busy && (!r.offset.none() || !r.shell.vdso.fitsPlace(&r.state.VDSO)) {
+	if r.state.VDSO.Busy && (!r.offset.none() || !fitsPlace(&r.shell.vdso, &r.state.VDSO)) {
 		return fmt.Errorf("%w: a signal had interrupted a thread in the kernel's clock function; here is another kernel, or the clock is behind (restart from another snapshot)", ErrHost)
 	}
-	if r.layout, err = r.state.layOut(&r.shell, areaSize, !r.offset.none()); err != nil {
+	if r.layout, err = layOut(r.state, &r.shell, areaSize, !r.offset.none()); err != nil {
 		return err
 	}
 	in, err := begin(r.pid, text)
@@ -318,7 +318,7 @@ func (r *restore) takeOver() error {
 			return fmt.Errorf("memory in the new process: %w", err)
 		}
 	}
-	if err := r.puppet.mem.poke(codeAt(batchCode()), r.layout.scratch); err != nil {
+	if err := r.puppet.mem.poke(batch(), r.layout.scratch); err != nil {
 		return err
 	}
 	return r.raiseLimits()

@@ -137,7 +137,7 @@ func TestRestoreExactly(t *testing.T) {
 		}
 	}
 	for _, th := range after.Threads {
-		if n := len(th.Pending); n == 0 || th.Pending[n-1].signal() != int(unix.SIGURG) {
+		if n := len(th.Pending); n == 0 || signalOf(th.Pending[n-1]) != int(unix.SIGURG) {
 			t.Errorf("thread %d: pending %v, the last is not SIGURG", th.TID, th.Pending)
 		}
 	}
@@ -202,11 +202,11 @@ func sameThreads(t *testing.T, s *State) map[uint64]Thread {
 // stand where they were, and the program goes on.
 func TestHeldWithSignals(t *testing.T) {
 	tr, img := imagedVictim(t, "8", "threads", "spin", "churn")
-	info := make(SigInfo, sigInfoSize)
+	info := make([]byte, sigInfoSize)
 	info[0] = byte(unix.SIGURG)
 	img = rewrite(t, img, func(s *State) {
 		for i := range s.Threads {
-			s.Threads[i].Pending = []SigInfo{info}
+			s.Threads[i].Pending = [][]byte{info}
 		}
 	})
 	before := sameThreads(t, stateOf(t, img))

@@ -3,25 +3,12 @@
 package native
 
 import (
-	"bytes"
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
-
-// batchCode gives the first byte of the code in restore_batch_amd64.s.
-func batchCode() *byte
-
-// codeAt copies code of our own from start to the two UNDEF instructions that
-// end it.
-func codeAt(start *byte) []byte {
-	const most = 512
-	p := unsafe.Slice(start, most)
-	return bytes.Clone(p[:bytes.Index(p, []byte{0x0f, 0x0b, 0x0f, 0x0b})])
-}
 
 // Layout of the scratch memory in a process being restored: code, then records
 // of calls, then what their arguments point to.

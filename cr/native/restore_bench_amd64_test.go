@@ -86,8 +86,8 @@ func rawBytes(b *testing.B, path string) uint64 {
 // BenchmarkRestoreMany restores 64 processes of 16 MB at once, as an agent does.
 func BenchmarkRestoreMany(b *testing.B) {
 	const ranks = 64
-	for _, threads := range []int{1, 2, 4, 8, 16} {
-		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+	for _, n := range []int{1, 2, 4, 8, 16} {
+		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) {
 			tr := newTrip(b, build(b, "victim", "default"))
 			tr.start("16")
 			tr.next("ready")
@@ -108,13 +108,13 @@ func BenchmarkRestoreMany(b *testing.B) {
 			b.ResetTimer()
 			var took time.Duration
 			for range b.N {
-				tracer := newTracer(threads)
+				threads := newPool(n)
 				since := time.Now()
 				var all sync.WaitGroup
 				pids := make([]int, ranks)
 				for i := range ranks {
 					all.Go(func() {
-						r, err := tracer.Restore(whole.RestoreOptions{Image: img, Program: tr.program, Stdin: int(in.Fd()), Stdout: fd, Stderr: fd, OOB: fd})
+						r, err := startRestore(threads, whole.RestoreOptions{Image: img, Program: tr.program, Stdin: int(in.Fd()), Stdout: fd, Stderr: fd, OOB: fd})
 						if err != nil {
 							b.Error(err)
 							return
@@ -125,7 +125,7 @@ func BenchmarkRestoreMany(b *testing.B) {
 				all.Wait()
 				took += time.Since(since)
 				b.StopTimer()
-				tracer.Close() // and with it the processes
+				threads.Close() // and with it the processes
 				for _, pid := range pids {
 					if pid != 0 {
 						reapThread(pid, tripLimit)

@@ -4,21 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
-// addrs is a range of addresses.
-type addrs struct{ start, end uint64 }
-
 // mergeAddrs sorts ranges and joins those that touch.
-func mergeAddrs(all []addrs) []addrs {
-	slices.SortFunc(all, func(a, b addrs) int { return cmp.Compare(a.start, b.start) })
+func mergeAddrs(all []extent) []extent {
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.Start, b.Start) })
 	merged := all[:0]
 	for _, r := range all {
-		if n := len(merged); n > 0 && r.start <= merged[n-1].end {
-			merged[n-1].end = max(merged[n-1].end, r.end)
+		if n := len(merged); n > 0 && r.Start <= merged[n-1].End {
+			merged[n-1].End = max(merged[n-1].End, r.End)
 		} else {
 			merged = append(merged, r)
 		}
@@ -31,18 +27,18 @@ const gapMargin = 1 << 20
 
 // gap finds size bytes that are free in used, which is merged: in the highest
 // gap that has room, at its upper end.
-func gap(used []addrs, size uint64) (uint64, bool) {
+func gap(used []extent, size uint64) (uint64, bool) {
 	end := uint64(endOfUser)
 	for i := len(used); i >= 0; i-- {
 		start := uint64(lowestAddress)
 		if i > 0 {
-			start = max(start, used[i-1].end)
+			start = max(start, used[i-1].End)
 		}
 		if end > start && end-start >= size+2*gapMargin {
 			return (end - gapMargin - size) &^ (PageSize - 1), true
 		}
 		if i > 0 {
-			end = min(end, used[i-1].start)
+			end = min(end, used[i-1].Start)
 		}
 	}
 	return 0, false
@@ -53,34 +49,29 @@ const growth = 1 << 30
 
 // taken lists what the image occupies, the kernel's own regions too. With room,
 // what can grow is taken to have grown.
-func (s *State) taken(room bool) []addrs {
-	var all []addrs
+func taken(s *State, room bool) []extent {
+	var all []extent
 	for i := range s.Regions {
 		r := &s.Regions[i]
 		if r.Path == "[vsyscall]" {
 			continue
 		}
-		a := addrs{r.Start, r.End}
+		a := extent{r.Start, r.End}
 		if room && r.has("gd") {
-			a.start -= min(growth, a.start)
+			a.Start -= min(growth, a.Start)
 		}
 		if room && r.Path == "[heap]" {
-			a.end += growth
+			a.End += growth
 		}
 		all = append(all, a)
 	}
 	if s.VDSO.End > 0 {
-		all = append(all, addrs{s.VDSO.Start, s.VDSO.End})
+		all = append(all, extent{s.VDSO.Start, s.VDSO.End})
 	}
 	for _, r := range s.VDSO.VVar {
-		all = append(all, addrs{r.Start, r.End})
+		all = append(all, extent{r.Start, r.End})
 	}
 	return all
-}
-
-// has says whether the region has a flag of smaps' VmFlags.
-func (r *Region) has(flag string) bool {
-	return slices.Contains(strings.Fields(r.Flags), flag)
 }
 
 // shell is the address space of the fresh process that the image is put into.
@@ -100,17 +91,17 @@ type layout struct {
 
 // block is the extent of the vdso and what lies in front of it, which have to
 // stay at the same distance from each other.
-func (v *VDSO) block() addrs {
-	b := addrs{v.Start, v.End}
+func block(v *VDSO) extent {
+	b := extent{v.Start, v.End}
 	for _, r := range v.VVar {
-		b.start = min(b.start, r.Start)
-		b.end = max(b.end, r.End)
+		b.Start = min(b.Start, r.Start)
+		b.End = max(b.End, r.End)
 	}
 	return b
 }
 
 // fitsPlace says whether the vdso v can stand where old stood.
-func (v *VDSO) fitsPlace(old *VDSO) bool {
+func fitsPlace(v, old *VDSO) bool {
 	if v.Sum != old.Sum || v.End-v.Start != old.End-old.Start || len(v.VVar) != len(old.VVar) {
 		return false
 	}
@@ -128,21 +119,21 @@ const bridgeCode = PageSize
 
 // layOut finds addresses for everything that has none yet. bridge says that the
 // old entry points of the vdso must get jumps even if its code is the same.
-func (s *State) layOut(sh *shell, scratch uint64, bridge bool) (layout, error) {
+func layOut(s *State, sh *shell, scratch uint64, bridge bool) (layout, error) {
 	l := layout{vdso: s.VDSO.Start}
-	block := sh.vdso.block()
-	size := block.end - block.start
-	used := s.taken(false)
+	block := block(&sh.vdso)
+	size := block.End - block.Start
+	used := taken(s, false)
 	for _, m := range sh.maps {
-		used = append(used, addrs{m.Start, m.End})
+		used = append(used, extent{m.Start, m.End})
 	}
-	if bridge || !sh.vdso.fitsPlace(&s.VDSO) {
-		at, ok := gap(mergeAddrs(s.taken(true)), size+bridgeCode)
+	if bridge || !fitsPlace(&sh.vdso, &s.VDSO) {
+		at, ok := gap(mergeAddrs(taken(s, true)), size+bridgeCode)
 		if !ok {
 			return l, noGap(size + bridgeCode)
 		}
-		used = append(used, addrs{at, at + size + bridgeCode})
-		l.vdso, l.code, l.moved = at+sh.vdso.Start-block.start, at+size, true
+		used = append(used, extent{at, at + size + bridgeCode})
+		l.vdso, l.code, l.moved = at+sh.vdso.Start-block.Start, at+size, true
 	}
 	for _, want := range []struct {
 		at   *uint64
@@ -154,7 +145,7 @@ func (s *State) layOut(sh *shell, scratch uint64, bridge bool) (layout, error) {
 			return l, noGap(want.size)
 		}
 		*want.at = at
-		used = append(used, addrs{at, at + want.size})
+		used = append(used, extent{at, at + want.size})
 	}
 	return l, nil
 }

@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -53,7 +51,7 @@ func TestRestoreFails(t *testing.T) {
 		{name: "policy", option: func(o *whole.RestoreOptions) { o.Files = "shred" }, text: "refuse, copy, keep"},
 		{name: "machine", change: func(s *State) { s.Host.Flags = append(s.Host.Flags, "flux") }, want: ErrHost, text: "flux"},
 		{name: "folder", change: func(s *State) { s.Dir = "/nowhere" }, want: ErrFiles, text: "/nowhere"},
-		{name: "file", change: func(s *State) { s.file(FileRegular, "log").Size++ }, want: ErrFiles, text: "-files keep"},
+		{name: "file", change: func(s *State) { fileOf(s, FileRegular, "log").Size++ }, want: ErrFiles, text: "-files keep"},
 		{name: "thread id", change: func(s *State) { s.Threads[1].TID = 1 << 22 }, want: goruntime.ErrProcID},
 		{name: "thread pointer", change: func(s *State) { s.Threads[1].Regs = make([]byte, regsSize) }, want: goruntime.ErrProcID},
 		{name: "selector", change: func(s *State) { s.Threads[2].Regs[17*8] = 0x55 }, text: "registers"},
@@ -65,8 +63,8 @@ func TestRestoreFails(t *testing.T) {
 			}
 		}, text: "layout"},
 		{name: "epoll", change: func(s *State) {
-			e := s.file(FileEpoll, "")
-			e.Epoll = append(e.Epoll, proc.Watch{FD: s.file(FileRegular, "log").FD})
+			e := fileOf(s, FileEpoll, "")
+			e.Epoll = append(e.Epoll, proc.Watch{FD: fileOf(s, FileRegular, "log").FD})
 		}, text: "epoll"},
 		{name: "mapped file", change: func(s *State) {
 			for i := range s.Regions {
@@ -106,8 +104,8 @@ func TestRestoreFails(t *testing.T) {
 	tr.works(1)
 }
 
-// file finds a descriptor by its kind and a part of its path.
-func (s *State) file(kind, part string) *File {
+// fileOf finds a descriptor by its kind and a part of its path.
+func fileOf(s *State, kind, part string) *File {
 	for i := range s.Files {
 		if f := &s.Files[i]; f.Kind == kind && strings.Contains(f.Path, part) {
 			return f
@@ -180,7 +178,7 @@ func TestRestoreUnread(t *testing.T) {
 	tr := newTrip(t, build(t, "victim", "default"))
 	tr.start()
 	tr.next("ready")
-	unix.Write(tr.agent, []byte("half a fra"))
+	unix.Write(tr.oob, []byte("half a fra"))
 	img := tr.image(whole.CaptureOptions{})
 	tr.kill()
 	if r := tr.restore(img); string(r.Unread) != "half a fra" {
@@ -289,7 +287,7 @@ func TestChainWhileBusy(t *testing.T) {
 	base := 0
 	for seq := 1; seq <= 25; seq++ {
 		tr.steps(4, 3)
-		c, err := tr.target.capture(whole.CaptureOptions{Base: base, Seq: seq, Track: true})
+		c, err := tr.target.Capture(whole.CaptureOptions{Base: base, Seq: seq, Track: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,56 +336,10 @@ func compareChain(t *testing.T, path string, basePath func(int) string, truth ma
 	}
 }
 
-// programsVar names a folder with programs that were built before.
-const programsVar = "GORUN_TEST_NATIVE_PROGRAMS"
-
-// TestRestoreUnprivileged runs the tests of restoring once more as an ordinary
-// user.
-func TestRestoreUnprivileged(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("they all run as an ordinary user")
+// TestUnprivilegedRestores runs the tests of restoring once more as an ordinary user.
+func TestUnprivilegedRestores(t *testing.T) {
+	out := unprivileged(t, "^(TestRoundTrips|TestRestoreExactly|TestRestoreFails|TestRestoreOdd|TestClockBehind|TestChainOfImages)$/^(default|[0-9])?$", "trip", "victim", "odd")
+	if n := passed(out); n != 6 || !strings.Contains(out, "PASS: TestRoundTrips/default") {
+		t.Errorf("%d tests passed:\n%s", n, out)
 	}
-	const nobody = 65534
-	for _, program := range []string{"trip", "victim", "odd"} {
-		build(t, program, "default")
-	}
-	dir, err := victimDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	self := filepath.Join(dir, "native.test")
-	if err := copyExecutable(self); err != nil {
-		t.Fatal(err)
-	}
-	tmp := filepath.Join(dir, "nobody")
-	if err := errors.Join(os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody)); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, "-test.run=^(TestRoundTrips|TestRestoreExactly|TestRestoreFails|TestRestoreOdd|TestClockBehind)$/^(default)?$", "-test.v")
-	cmd.Dir = tmp
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, programsVar+"="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if bytes.Contains(out, []byte("SKIP: TestRoundTrips")) || !bytes.Contains(out, []byte("PASS: TestRoundTrips/default")) {
-		t.Errorf("the round trips did not run:\n%s", out)
-	}
-}
-
-func copyExecutable(to string) error {
-	in, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		return err
-	}
-	return out.Close()
 }

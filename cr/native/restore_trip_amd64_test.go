@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,61 +25,18 @@ import (
 // tripLimit is the deadline for whatever a program is to say next.
 const tripLimit = 60 * time.Second
 
-// builds are the ways to build the program of the trips, by name.
-var builds = map[string]struct {
-	flags []string
-	env   []string
-}{
-	"default":  {},
-	"stripped": {flags: []string{"-ldflags=-s -w"}},
-	"pie":      {flags: []string{"-buildmode=pie"}},
-	"go1.25":   {env: []string{"GOTOOLCHAIN=go1.25.4"}},
-}
-
-var built sync.Map // name of the build -> func() (string, error)
-
-// build builds a program in testdata once.
-func build(t testing.TB, program, how string) string {
-	t.Helper()
-	if dir := os.Getenv(programsVar); dir != "" {
-		path := filepath.Join(dir, program+"-"+how)
-		if _, err := os.Stat(path); err != nil {
-			t.Skip(err)
-		}
-		return path
-	}
-	f, _ := built.LoadOrStore(program+"-"+how, sync.OnceValues(func() (string, error) {
-		dir, err := victimDir()
-		if err != nil {
-			return "", err
-		}
-		out := filepath.Join(dir, program+"-"+how)
-		b := builds[how]
-		cmd := exec.Command("go", append(append([]string{"build", "-o", out}, b.flags...), "./testdata/"+program)...)
-		cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), b.env...)
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%v: %s", err, text)
-		}
-		return out, nil
-	}))
-	path, err := f.(func() (string, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // trip is a program on its way through images. It is used by one goroutine.
 type trip struct {
 	t       testing.TB
-	tracer  *tracer
+	threads *pool
+	agent   *agent
 	program string
 	dir     string
 	pid     int
 	target  *target
 	lines   chan string
 	stdin   *os.File
-	agent   int // our end of its descriptor 3
+	oob     int // our end of its descriptor 3
 	seen    []string
 	images  int
 	codec   image.Codec
@@ -94,10 +50,11 @@ func newTrip(t testing.TB, program string) *trip {
 	}
 	// The program gets nothing that this process was started with by mistake.
 	unix.CloseRange(3, 1<<31, unix.CLOSE_RANGE_CLOEXEC)
-	tr := &trip{t: t, tracer: newTracer(2), program: program, dir: t.TempDir(), agent: -1}
+	threads := newPool(2)
+	tr := &trip{t: t, threads: threads, agent: newAgent(threads), program: program, dir: t.TempDir(), oob: -1}
 	t.Cleanup(func() {
 		tr.kill()
-		tr.tracer.Close()
+		tr.threads.Close()
 	})
 	return tr
 }
@@ -114,7 +71,7 @@ func (tr *trip) streams() (std [3]int, oob int) {
 		tr.t.Fatal(err)
 	}
 	tr.stdin = os.NewFile(uintptr(in[1]), "stdin")
-	tr.agent = pair[1]
+	tr.oob = pair[1]
 	lines := make(chan string, 1<<16)
 	tr.lines = lines
 	go func() {
@@ -140,7 +97,7 @@ func (tr *trip) start(args ...string) {
 func (tr *trip) spawn(std [3]int, oob int, args ...string) {
 	tr.t.Helper()
 	var err error
-	tr.tracer.Do(func() {
+	tr.threads.Do(func() {
 		tr.pid, err = syscall.ForkExec(tr.program, append([]string{tr.program}, args...), &syscall.ProcAttr{
 			Dir: tr.dir, Env: append(os.Environ(), "GOMAXPROCS=2", "TMPDIR="+tr.dir),
 			Files: []uintptr{uintptr(std[0]), uintptr(std[1]), uintptr(std[2]), uintptr(oob)},
@@ -161,7 +118,7 @@ func closeAll(fds ...int) {
 func (tr *trip) attach(std [3]int) {
 	tr.t.Helper()
 	var err error
-	if tr.target, err = tr.tracer.attach(tr.pid, 0, 3, std); err != nil {
+	if tr.target, err = tr.agent.Attach(tr.pid, 0, 3, std); err != nil {
 		tr.t.Fatal(err)
 	}
 }
@@ -175,7 +132,7 @@ func (tr *trip) kill() {
 	syscall.Kill(tr.pid, syscall.SIGKILL)
 	syscall.Wait4(tr.pid, nil, 0, nil)
 	tr.stdin.Close()
-	closeAll(tr.agent)
+	closeAll(tr.oob)
 	tr.pid = 0
 }
 
@@ -184,7 +141,7 @@ func (tr *trip) image(o whole.CaptureOptions) string {
 	tr.t.Helper()
 	tr.images++
 	path := filepath.Join(tr.dir, fmt.Sprintf("rank0-%d.img", tr.images))
-	c, err := tr.target.capture(o)
+	c, err := tr.target.Capture(o)
 	if err != nil {
 		tr.t.Fatal(err)
 	}
@@ -234,18 +191,18 @@ func (tr *trip) make(path string, goOn bool, change ...func(*whole.RestoreOption
 		f(&o)
 	}
 	defer closeAll(std[0], std[1], oob)
-	r, err := tr.tracer.Restore(o)
+	r, err := startRestore(tr.threads, o)
 	if err == nil && goOn {
 		err = r.Go()
 	}
 	if err != nil {
 		tr.stdin.Close()
-		closeAll(tr.agent)
+		closeAll(tr.oob)
 		return nil, err
 	}
 	tr.pid = r.PID
 	tr.attach(std)
-	unix.Write(tr.agent, r.Unread)
+	unix.Write(tr.oob, r.Unread)
 	return r, nil
 }
 
@@ -335,7 +292,7 @@ func undisturbed(t testing.TB) (sum, log string) {
 // steps gives leave for n more steps and waits until some of them are done.
 func (tr *trip) steps(n, wait int) {
 	tr.t.Helper()
-	unix.Write(tr.agent, bytes.Repeat([]byte("."), n))
+	unix.Write(tr.oob, bytes.Repeat([]byte("."), n))
 	for range wait {
 		tr.next("step ")
 	}
@@ -367,7 +324,7 @@ func TestRoundTrips(t *testing.T) {
 				}
 				fmt.Fprintln(tr.stdin, "hello")
 				tr.next("stdin hello")
-				unix.Write(tr.agent, []byte("hello\n"))
+				unix.Write(tr.oob, []byte("hello\n"))
 				tr.next("agent hello")
 			}
 			tr.steps(200, 0)

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,12 +12,6 @@ import (
 // ErrImage is wrapped where an image does not hold a process that can be
 // restored: it was damaged or forged in spite of its checksums.
 var ErrImage = errors.New("not an image of a process")
-
-// The address space of a process on amd64 with four levels of page tables.
-const (
-	lowestAddress = 0x10000 // below it nothing can be mapped without privilege
-	endOfUser     = 0x7ffffffff000
-)
 
 // Caps on what an image may ask for, far above what a process has, so that a
 // forged one cannot make the restore allocate without bound.
@@ -111,7 +106,7 @@ func validPath(path string) error {
 	return nil
 }
 
-func validPending(list []SigInfo) error {
+func validPending(list [][]byte) error {
 	if len(list) > maxPending {
 		return fmt.Errorf("%d pending signals", len(list))
 	}
@@ -119,7 +114,7 @@ func validPending(list []SigInfo) error {
 		if len(p) != sigInfoSize {
 			return fmt.Errorf("pending signal of %d bytes", len(p))
 		}
-		if n := p.signal(); n < 1 || n > numSignals {
+		if n := signalOf(p); n < 1 || n > numSignals {
 			return fmt.Errorf("pending signal %d", n)
 		}
 	}
@@ -155,14 +150,14 @@ func (s *State) validRegions() error {
 	}
 	all := slices.Clone(s.Guards)
 	for _, l := range s.Locked {
-		all = append(all, l.Extent)
+		all = append(all, l.extent)
 	}
 	return validExtents(all)
 }
 
 // validExtents checks ranges of addresses that are kept apart from the regions they
 // lie in.
-func validExtents(all []Extent) error {
+func validExtents(all []extent) error {
 	if len(all) > maxExtents {
 		return fmt.Errorf("%d ranges of addresses", len(all))
 	}
@@ -222,15 +217,6 @@ func (s *State) overlaps(start, end uint64) bool {
 		}
 	}
 	return false
-}
-
-// kernels says whether the kernel maps the region itself.
-func (r *Region) kernels() bool {
-	switch r.Path {
-	case "[vdso]", "[vsyscall]":
-		return true
-	}
-	return strings.HasPrefix(r.Path, "[vvar")
 }
 
 func (s *State) validThreads() error {
@@ -324,5 +310,5 @@ func (s *State) validFile(f *File, byFD map[int]*File) error {
 	return nil
 }
 
-// signal is the number of the signal.
-func (p SigInfo) signal() int { return int(int32(le.Uint32(p))) }
+// signalOf is the number of a pending signal.
+func signalOf(p []byte) int { return int(int32(binary.LittleEndian.Uint32(p))) }

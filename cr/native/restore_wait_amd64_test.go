@@ -21,7 +21,7 @@ func TestRestoreWait(t *testing.T) {
 	path := filepath.Join(tr.dir, "log")
 	tr.start("200", "400", path)
 	walk := func(n int) { // it needs leave for each step
-		unix.Write(tr.agent, bytes.Repeat([]byte("."), n))
+		unix.Write(tr.oob, bytes.Repeat([]byte("."), n))
 		for range n {
 			tr.next("step ")
 		}
@@ -62,7 +62,7 @@ func TestRestoreWait(t *testing.T) {
 	if err := back.Go(); err != nil {
 		t.Fatal(err)
 	}
-	unix.Write(tr.agent, bytes.Repeat([]byte("."), 190))
+	unix.Write(tr.oob, bytes.Repeat([]byte("."), 190))
 	tr.next("sum ")
 	if tail, err := os.ReadFile(path + ".gorun-tag-tail"); err != nil || !strings.HasSuffix(grown, string(tail)) || len(tail) == 0 {
 		t.Errorf("the tail is %q: %v", tail, err)

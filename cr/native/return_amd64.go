@@ -37,8 +37,8 @@ func newReturner(c *captured, windows []window) *returner {
 			if !p.private {
 				continue // the instruction for system calls is in one of those
 			}
-			if k := len(*g) - 1; k >= 0 && (*g)[k].end == p.start {
-				(*g)[k].end = p.end
+			if k := len(*g) - 1; k >= 0 && (*g)[k].End == p.start {
+				(*g)[k].End = p.end
 			} else {
 				*g = append(*g, extent{p.start, p.end})
 			}
@@ -61,7 +61,7 @@ func (r *returner) run() {
 		failed := false
 		open := r.c.th.do(func() {
 			for _, e := range r.groups[i] {
-				if _, err := r.c.in.call(unix.SYS_MUNMAP, e.start, e.end-e.start); err != nil {
+				if _, err := r.c.in.call(unix.SYS_MUNMAP, e.Start, e.End-e.Start); err != nil {
 					failed = true // the copy was killed, which its readers notice
 					return
 				}

@@ -1,15 +1,19 @@
 package native
 
-import "github.com/gorun-mpi/gorun/cr/native/internal/proc"
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+)
+
+// backend is the name of the back-end that stands in images.
+const backend = "native"
 
 // Format counts changes of State and of the sections beside it.
 const Format = 1
-
-// Window is the part of the address space that one "pages" section covers.
-const Window = 4 << 20
-
-// PageSize is the unit in which memory is saved.
-const PageSize = 4096
 
 // State is what an image holds of a process beside its memory: the JSON of
 // section "state", where what is not UTF-8 of a name is escaped as package exact
@@ -35,12 +39,12 @@ type State struct {
 	Boottime int64   `json:"boottime"`
 
 	Regions []Region    `json:"regions"`
-	Guards  []Extent    `json:"guards,omitempty"` // guard pages in them
+	Guards  []extent    `json:"guards,omitempty"` // guard pages in them
 	Locked  []Locked    `json:"locked,omitempty"`
 	VDSO    VDSO        `json:"vdso"`
 	Threads []Thread    `json:"threads"` // the leader first
 	Actions []SigAction `json:"actions"` // signals 1 to 64
-	Shared  []SigInfo   `json:"shared,omitempty"`
+	Shared  [][]byte    `json:"shared,omitempty"`
 	Files   []File      `json:"files"`
 
 	// What the program may have asked for; images of before have none of it.
@@ -97,18 +101,32 @@ type Region struct {
 	Empty bool `json:"empty,omitempty"`
 }
 
-// Extent is a range of addresses, the end not included.
-type Extent struct {
-	Start uint64 `json:"start"`
-	End   uint64 `json:"end"`
+// kernels says whether the kernel maps the region itself.
+func (r *Region) kernels() bool {
+	switch r.Path {
+	case "[vdso]", "[vsyscall]":
+		return true
+	}
+	return strings.HasPrefix(r.Path, "[vvar")
+}
+
+// file says whether the region maps a file.
+func (r *Region) file() bool { return len(r.Path) > 0 && r.Path[0] == '/' }
+
+// has says whether the region has a flag of smaps' VmFlags.
+func (r *Region) has(flag string) bool {
+	return slices.Contains(strings.Fields(r.Flags), flag)
 }
 
 // Locked is memory that mlock keeps in place. If it is whole, every page of it was
 // there.
 type Locked struct {
-	Extent
+	extent
 	Whole bool `json:"whole,omitempty"`
 }
+
+// maxVDSO bounds what is taken for the kernel's code in a process.
+const maxVDSO = 1 << 20
 
 // VDSO is the kernel's own code in the address space.
 type VDSO struct {
@@ -129,14 +147,11 @@ type Thread struct {
 	XState   []byte    `json:"xstate"` // NT_X86_XSTATE
 	Mask     uint64    `json:"mask"`
 	AltStack [3]uint64 `json:"altstack"` // sp, flags, size
-	Pending  []SigInfo `json:"pending,omitempty"`
+	Pending  [][]byte  `json:"pending,omitempty"`
 	Comm     string    `json:"comm"`
 	Nice     int       `json:"nice,omitempty"` // its priority
 	CPUs     []byte    `json:"cpus,omitempty"` // the processors it is bound to, as a mask; none: those of the agent
 }
-
-// SigInfo is a pending signal: the kernel's siginfo, 128 bytes.
-type SigInfo []byte
 
 // SigAction is the kernel's struct sigaction.
 type SigAction struct {
@@ -175,4 +190,11 @@ type File struct {
 
 	Timer *proc.Timer  `json:"timer,omitempty"`
 	Epoll []proc.Watch `json:"epoll,omitempty"`
+}
+
+// output reports whether f is a regular file that is still there under its name
+// and may be written to.
+func (f *File) output() bool {
+	return f.Kind == FileRegular && !f.Deleted && f.Flags&unix.O_ACCMODE != unix.O_RDONLY &&
+		f.Flags&unix.O_PATH == 0 && f.Mode&unix.S_IFMT == unix.S_IFREG
 }

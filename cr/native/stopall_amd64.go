@@ -16,7 +16,7 @@ import (
 // standstill is a process all of whose threads are stopped and traced by the
 // calling traceThread, or on the way there or back.
 type standstill struct {
-	g    *target
+	proc *process
 	th   *traceThread
 	tids []int // stopped threads, the leader first
 	// stuck threads are attached and were asked to stop, but did not in time.
@@ -27,20 +27,20 @@ type standstill struct {
 // stopAll stops every thread of the process, those that are born meanwhile
 // included. After an error all of them run again.
 // It runs on th.
-func (g *target) stopAll(th *traceThread) (*standstill, error) {
-	st := &standstill{g: g, th: th, since: time.Now()}
+func (st *standstill) stopAll() error {
+	st.since = time.Now()
 	if err := st.stopEach(); err != nil {
 		st.release()
-		return nil, fmt.Errorf("stopping its threads: %w", err)
+		return fmt.Errorf("stopping its threads: %w", err)
 	}
 	// The leader has the process's number.
-	i := slices.Index(st.tids, g.pid)
+	i := slices.Index(st.tids, st.proc.pid)
 	if i < 0 {
 		st.release()
-		return nil, errLeaderEnded
+		return errLeaderEnded
 	}
 	st.tids[0], st.tids[i] = st.tids[i], st.tids[0]
-	return st, nil
+	return nil
 }
 
 // listThreads is threadsOf; a test replaces it.
@@ -52,7 +52,7 @@ var listThreads = proc.Threads
 func (st *standstill) stopEach() error {
 	var b backoff
 	for {
-		tids, err := listThreads(st.g.pid)
+		tids, err := listThreads(st.proc.pid)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (st *standstill) stopEach() error {
 		if err := st.stopThese(slices.DeleteFunc(tids, func(tid int) bool { return slices.Contains(st.tids, tid) })); err != nil {
 			return err
 		}
-		count, err := proc.CountThreads(st.g.pid)
+		count, err := proc.CountThreads(st.proc.pid)
 		switch {
 		case err != nil:
 			return err
@@ -68,7 +68,7 @@ func (st *standstill) stopEach() error {
 			return nil
 		case stood < len(st.tids):
 			continue
-		case isZombie(st.g.pid): // it counts, and stands never
+		case isZombie(st.proc.pid): // it counts, and stands never
 			return errLeaderEnded // or the process has, which shows soon
 		case !b.sleep(stopLimit):
 			return fmt.Errorf("%w: of %d threads %d stand", ErrBusy, count, stood)
@@ -141,7 +141,7 @@ func (st *standstill) seize(tid int) (bool, error) {
 			return false, fmt.Errorf("attaching to thread %d: %w", tid, err)
 		}
 		// By the process: the number may be that of another's thread by now.
-		s, e := proc.Parsed(st.g.pid, "task/"+strconv.Itoa(tid)+"/status", proc.ParseStatus)
+		s, e := proc.Parsed(st.proc.pid, "task/"+strconv.Itoa(tid)+"/status", proc.ParseStatus)
 		switch {
 		case e != nil || s.Ended:
 			return false, nil
@@ -169,7 +169,7 @@ func (st *standstill) await(tid int) (bool, error) {
 		case err != nil:
 			return false, err
 		case s.exited:
-			if tid != st.g.pid {
+			if tid != st.proc.pid {
 				reapThread(tid, stopLimit)
 			}
 			return false, nil
@@ -197,7 +197,7 @@ func (st *standstill) release() time.Duration {
 	}
 	took := time.Since(st.since)
 	for _, tid := range st.stuck {
-		go letGo(st.th, tid, tid == st.g.pid)
+		go letGo(st.th, tid, tid == st.proc.pid)
 	}
 	st.tids, st.stuck = nil, nil
 	return took
@@ -207,8 +207,8 @@ func (st *standstill) release() time.Duration {
 // has done so the process does not end. The leader is left to its parent. It
 // reports false if the thread has not ended.
 func (st *standstill) reap(tid int) bool {
-	if tid == st.g.pid {
-		return st.g.ended()
+	if tid == st.proc.pid {
+		return st.proc.ended()
 	}
 	return reapThread(tid, 100*time.Millisecond) == nil
 }
@@ -242,4 +242,9 @@ func letGo(th *traceThread, tid int, leader bool) {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// refuseTracer says that somebody else traces the process.
+func refuseTracer(pid int) error {
+	return refuse("detach the debugger", "process %d traces it", pid)
 }

@@ -51,8 +51,9 @@ func tryFile(path string) error {
 }
 
 func tryKcmp() error {
+	const file = 0 // KCMP_FILE
 	pid := uintptr(os.Getpid())
-	_, _, e := unix.RawSyscall6(unix.SYS_KCMP, pid, pid, kcmpFile, 0, 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_KCMP, pid, pid, file, 0, 0, 0)
 	if e != 0 && e != unix.EBADF {
 		return e
 	}
@@ -95,7 +96,7 @@ func tryPagemap() error {
 // tryTrace starts this program once more, stopped before its first instruction,
 // looks at it as a capture does and ends it.
 func tryTrace() error {
-	t := newTracer(1)
+	t := newPool(1)
 	defer t.Close()
 	var err error
 	t.Do(func() { err = newborn("/proc/self/exe", tryStopped) })

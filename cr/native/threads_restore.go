@@ -6,13 +6,13 @@ import (
 
 // renumber puts the new process and thread ids into a pending signal that the
 // process sent to itself.
-func (p SigInfo) renumber(old, now int) SigInfo {
+func renumber(p []byte, old, now int) []byte {
 	const (
 		codeAt, pidAt = 8, 16
 		user, queue   = 0, -1
 		tkill         = -6
 	)
-	q := append(SigInfo(nil), p...)
+	q := append([]byte(nil), p...)
 	switch int32(le.Uint32(q[codeAt:])) {
 	case user, queue, tkill:
 		if int(int32(le.Uint32(q[pidAt:]))) == old {

@@ -27,7 +27,7 @@ func (r *restore) processCalls() []call {
 	if s.Subreaper {
 		calls = append(calls, call{what: "child subreaper", nr: unix.SYS_PRCTL, args: [6]uint64{unix.PR_SET_CHILD_SUBREAPER, 1}})
 	}
-	calls = append(calls, s.membarrierCalls()...)
+	calls = append(calls, membarrierCalls(s)...)
 	for i, a := range s.Actions {
 		sig := unix.Signal(i + 1)
 		if sig == unix.SIGKILL || sig == unix.SIGSTOP {
@@ -167,12 +167,12 @@ func (r *restore) threadCalls(i int) []call {
 	// A thread may send itself any signal as if the kernel had sent it.
 	for _, info := range t.Pending {
 		calls = append(calls, call{what: "pending signal", nr: unix.SYS_RT_TGSIGQUEUEINFO,
-			args: [6]uint64{uint64(r.pid), uint64(r.tids[i]), uint64(info.signal())}, data: info.renumber(r.state.PID, r.pid), at: 3, may: true})
+			args: [6]uint64{uint64(r.pid), uint64(r.tids[i]), uint64(signalOf(info))}, data: renumber(info, r.state.PID, r.pid), at: 3, may: true})
 	}
 	if i == 0 {
 		for _, info := range r.state.Shared {
 			calls = append(calls, call{what: "pending signal", nr: unix.SYS_RT_SIGQUEUEINFO,
-				args: [6]uint64{uint64(r.pid), uint64(info.signal())}, data: info.renumber(r.state.PID, r.pid), at: 2, may: true})
+				args: [6]uint64{uint64(r.pid), uint64(signalOf(info))}, data: renumber(info, r.state.PID, r.pid), at: 2, may: true})
 		}
 	}
 	return calls

@@ -1,17 +1,10 @@
 package native
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strconv"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
 // The requests of ptrace(2) as functions. All of them are to be called on the
@@ -30,11 +23,6 @@ const (
 // traceOptions are set on every thread that is attached: system call stops can
 // be told from breakpoints, and nothing traced outlives the agent.
 const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_EXITKILL
-
-// stopLimit bounds the wait for a thread to stop. Only a thread in an
-// uninterruptible system call (a hung network file system, a child between
-// vfork and exec) needs more than a few milliseconds.
-const stopLimit = 2 * time.Second
 
 // xstateRoom is room for everything the processor saves of a thread, AMX included.
 const xstateRoom = 16 << 10
@@ -155,9 +143,9 @@ func setMask(tid int, mask uint64) error {
 
 // pendingSignals lists the signals queued for a stopped thread, or for its
 // whole process, without taking them.
-func pendingSignals(tid int, shared bool) ([]SigInfo, error) {
+func pendingSignals(tid int, shared bool) ([][]byte, error) {
 	const infoSize, batch = 128, 16
-	var all []SigInfo
+	var all [][]byte
 	var buf [batch * infoSize]byte
 	for {
 		args := struct {
@@ -174,242 +162,10 @@ func pendingSignals(tid int, shared bool) ([]SigInfo, error) {
 			return nil, e
 		}
 		for i := range int(n) {
-			all = append(all, append(SigInfo(nil), buf[i*infoSize:(i+1)*infoSize]...))
+			all = append(all, append([]byte(nil), buf[i*infoSize:(i+1)*infoSize]...))
 		}
 		if n < batch {
 			return all, nil
 		}
 	}
-}
-
-// stop is why a thread does not run.
-type stop struct {
-	sig    int // the signal; SIGTRAP|0x80 at a system call
-	event  int // PTRACE_EVENT_..., 0 for a signal's delivery and for system calls
-	exited bool
-	status int  // exit code, or the signal that ended it
-	killed bool // by a signal
-}
-
-// syscall tells a stop at the entry or exit of a system call.
-func (s stop) syscall() bool { return s.event == 0 && s.sig == int(unix.SIGTRAP)|0x80 }
-
-// delivery tells the stop before a signal is given to the thread: the signal is
-// lost unless it is passed on when the thread is resumed.
-func (s stop) delivery() bool { return s.event == 0 && !s.syscall() && !s.exited }
-
-func (s stop) String() string {
-	switch {
-	case s.killed:
-		return fmt.Sprintf("ended by signal %d", s.status)
-	case s.exited:
-		return fmt.Sprintf("ended with %d", s.status)
-	}
-	return fmt.Sprintf("stopped by signal %#x, event %d", s.sig, s.event)
-}
-
-// peekStop tells whether the thread has stopped or ended; ok is false if it
-// runs. A stop is consumed, an end is not: reapThread does that. The error is
-// ECHILD if there is no such thread.
-func peekStop(tid int) (s stop, ok bool, err error) {
-	code, status, err := waitid(tid, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT)
-	if err != nil || code == 0 {
-		return stop{}, false, err
-	}
-	if code != cldTrapped && code != cldStopped {
-		return stop{exited: true, status: status, killed: code != cldExited}, true, nil
-	}
-	// A kill may have come between the two calls: look again then.
-	code, status, err = waitid(tid, unix.WSTOPPED)
-	if err != nil || code == 0 {
-		return stop{}, false, err
-	}
-	return stop{sig: status & 0xff, event: status >> 8}, true, nil
-}
-
-// si_code of a SIGCHLD.
-const (
-	cldExited  = 1
-	cldTrapped = 4
-	cldStopped = 5
-)
-
-func waitid(tid, flags int) (code, status int, err error) {
-	var info struct {
-		signo, errno, code, _ int32
-		pid, uid, status      int32
-		_                     [100]byte
-	}
-	_, _, e := unix.RawSyscall6(unix.SYS_WAITID, unix.P_PID, uintptr(tid), uintptr(unsafe.Pointer(&info)),
-		uintptr(flags|unix.WNOHANG|unix.WALL), 0, 0)
-	if e != 0 {
-		return 0, 0, e
-	}
-	return int(info.code), int(info.status), nil
-}
-
-// takeAnyStop finds a thread traced by the calling one whose stop was not seen
-// yet, 0 if there is none at the moment.
-func takeAnyStop() (tid int, err error) {
-	var info struct {
-		signo, errno, code, _ int32
-		pid                   int32
-		_                     [108]byte
-	}
-	_, _, e := unix.RawSyscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)),
-		unix.WSTOPPED|unix.WNOHANG|unix.WALL|unix.WNOTHREAD, 0, 0)
-	if e != 0 {
-		return 0, e
-	}
-	return int(info.pid), nil
-}
-
-// waitStop waits until the thread has stopped or ended, at most for limit:
-// then the error is ErrBusy. A thread that is gone altogether has ended.
-func waitStop(tid int, limit time.Duration) (stop, error) {
-	var b backoff
-	for {
-		s, ok, err := peekStop(tid)
-		switch {
-		case errors.Is(err, unix.ECHILD):
-			return stop{exited: true}, nil
-		case err != nil && !errors.Is(err, unix.EINTR):
-			return stop{}, fmt.Errorf("waiting for thread %d: %w", tid, err)
-		case ok:
-			return s, nil
-		}
-		// The leader of a process that was killed is not reported before all
-		// other threads were reaped, which may wait for us.
-		if b.long() && isZombie(tid) {
-			return stop{exited: true}, nil
-		}
-		if !b.sleep(limit) {
-			return stop{}, fmt.Errorf("%w: thread %d still runs after %v", ErrBusy, tid, limit)
-		}
-	}
-}
-
-// isZombie tells whether a thread has ended, be it reported or not.
-func isZombie(tid int) bool {
-	s, err := proc.Parsed(tid, "stat", proc.ParseStat)
-	return err == nil && (s.State == 'Z' || s.State == 'X')
-}
-
-// reapThread takes the status of a thread or process that has ended, and waits
-// for its end for at most limit.
-func reapThread(tid int, limit time.Duration) error {
-	var b backoff
-	for {
-		// The kernel reports stops of what is traced whether asked for or not: they
-		// are left to whom they concern.
-		code, _, err := waitid(tid, unix.WEXITED|unix.WNOWAIT)
-		if err == nil && code != 0 && code != cldTrapped && code != cldStopped {
-			_, _, err = waitid(tid, unix.WEXITED)
-			if err == nil {
-				return nil
-			}
-		}
-		switch {
-		case errors.Is(err, unix.ECHILD):
-			return nil
-		case err != nil && !errors.Is(err, unix.EINTR):
-			return fmt.Errorf("waiting for the end of %d: %w", tid, err)
-		}
-		if !b.sleep(limit) {
-			return fmt.Errorf("waiting for the end of %d: nothing for %v", tid, limit)
-		}
-	}
-}
-
-// backoff waits a little longer each time. The kernel has no wait for a stop
-// with a time limit; a wait without one would hang the thread with the tracee.
-// Sleeping, unlike yielding, lets the tracer run at once when its time comes,
-// even where many processes want the processor.
-type backoff struct {
-	tries int
-	since time.Time
-}
-
-// long tells that it has taken more than a moment, now and then.
-func (b *backoff) long() bool { return b.tries%16 == 15 }
-
-// sleep reports false once limit is over.
-func (b *backoff) sleep(limit time.Duration) bool {
-	b.tries++
-	if b.tries <= 12 {
-		return true
-	}
-	now := time.Now()
-	if b.since.IsZero() {
-		b.since = now
-	}
-	waited := now.Sub(b.since)
-	if waited > limit {
-		return false
-	}
-	t := unix.NsecToTimespec(int64(min(max(waited/4, 15*time.Microsecond), 2*time.Millisecond)))
-	unix.Nanosleep(&t, nil)
-	return true
-}
-
-// memory is the address space of a process. Reading and writing works whatever
-// the protection of the pages is, if the process is stopped or not.
-type memory struct{ fd int }
-
-func openMemory(pid int) (*memory, error) {
-	path := "/proc/" + strconv.Itoa(pid) + "/mem"
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return &memory{fd}, nil
-}
-
-// Close may be called again.
-func (m *memory) Close() {
-	if m != nil && m.fd >= 0 {
-		unix.Close(m.fd)
-		m.fd = -1
-	}
-}
-
-// peek fills p from addr.
-func (m *memory) peek(p []byte, addr uint64) error {
-	for len(p) > 0 {
-		n, err := unix.Pread(m.fd, p, int64(addr))
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return fmt.Errorf("reading %d bytes at %#x: %w", len(p), addr, err)
-		case n == 0:
-			return fmt.Errorf("reading %d bytes at %#x: %w", len(p), addr, io.ErrUnexpectedEOF)
-		}
-		n = max(n, 0)
-		p, addr = p[n:], addr+uint64(n)
-	}
-	return nil
-}
-
-// poke writes p at addr.
-func (m *memory) poke(p []byte, addr uint64) error {
-	for len(p) > 0 {
-		n, err := unix.Pwrite(m.fd, p, int64(addr))
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return fmt.Errorf("writing %d bytes at %#x: %w", len(p), addr, err)
-		case n == 0:
-			return fmt.Errorf("writing %d bytes at %#x: %w", len(p), addr, io.ErrShortWrite)
-		}
-		n = max(n, 0)
-		p, addr = p[n:], addr+uint64(n)
-	}
-	return nil
-}
-
-// word reads 8 bytes.
-func (m *memory) word(addr uint64) (uint64, error) {
-	var p [8]byte
-	err := m.peek(p[:], addr)
-	return le.Uint64(p[:]), err
 }

@@ -33,7 +33,7 @@ func echoer(t *testing.T) int {
 }
 
 func TestInject(t *testing.T) {
-	tr := newTracer(1)
+	tr := newPool(1)
 	defer tr.Close()
 	pid := echoer(t)
 	mem, err := openMemory(pid)

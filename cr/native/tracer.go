@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -8,34 +9,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracer owns the OS threads on which all tracing is done; an agent has one.
+// pool owns the OS threads on which all tracing is done; an agent has one.
 //
 // The kernel takes a trace request only from the very thread that has attached,
 // ends the tracing (and with PTRACE_O_EXITKILL the process) when that thread
 // ends, and counts it as the parent for a parent-death signal. The threads of a
-// tracer live until Close.
-type tracer struct {
+// pool live until Close.
+type pool struct {
 	threads []*traceThread
 	quit    chan struct{}
 	close   sync.Once
 	ended   sync.WaitGroup
-	births  births
-	stands  chan struct{} // has room for as many processes as may stand still at once
 }
+
+// errClosed says that the threads have ended.
+var errClosed = errors.New("the tracer was closed")
 
 // traceThread is one locked OS thread; it runs one function at a time.
 type traceThread struct {
 	work chan func()
-	quit chan struct{} // closed by tracer.Close
+	quit chan struct{} // closed by pool.Close
 	load atomic.Int32  // functions running and waiting
 }
 
-// NewTracer starts the threads, at least one, for work on as many processes at the
-// same time. To be copied, processes are stopped one for each two processors: its
-// threads and the one here take turns, and what others copy meanwhile would make
-// each stand for longer and all together no less.
-func newTracer(threads int) *tracer {
-	t := &tracer{quit: make(chan struct{}), stands: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))}
+// newPool starts the threads, at least one, for work on as many processes at the
+// same time.
+func newPool(threads int) *pool {
+	t := &pool{quit: make(chan struct{})}
 	for range max(threads, 1) {
 		th := &traceThread{work: make(chan func()), quit: t.quit}
 		t.threads = append(t.threads, th)
@@ -76,7 +76,7 @@ func (th *traceThread) do(f func()) bool {
 }
 
 // pick gives the thread with the least to do.
-func (t *tracer) pick() *traceThread {
+func (t *pool) pick() *traceThread {
 	best := t.threads[0]
 	for _, th := range t.threads[1:] {
 		if th.load.Load() < best.load.Load() {
@@ -88,12 +88,12 @@ func (t *tracer) pick() *traceThread {
 
 // Do runs f on one of the threads and waits. An agent starts its ranks there:
 // their parent-death signal comes when the thread that started them ends.
-func (t *tracer) Do(f func()) { t.pick().do(f) }
+func (t *pool) Do(f func()) { t.pick().do(f) }
 
 // Close ends the threads, and with them every process that is traced or was
 // started by Do with a parent-death signal. Nothing else of the tracer may be
 // in use.
-func (t *tracer) Close() {
+func (t *pool) Close() {
 	t.close.Do(func() { close(t.quit) })
 	t.ended.Wait()
 }

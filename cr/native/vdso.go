@@ -8,9 +8,6 @@ import (
 	"fmt"
 )
 
-// maxVDSO bounds what is taken for the kernel's code in a process.
-const maxVDSO = 1 << 20
-
 // readVDSO sums the bytes of a vdso up and lists the functions it offers,
 // as offsets from its start.
 func readVDSO(p []byte) (sum string, symbols map[string]uint64, err error) {

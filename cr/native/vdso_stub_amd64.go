@@ -22,9 +22,6 @@ import (
 // next image holds them; the vdso they jump to is then that image's, and stands
 // there again or is itself replaced by jumps. Offsets add up that way.
 
-// clockCode gives the first byte of the code in vdso_stub_amd64.s.
-func clockCode() *byte
-
 // clockOffset is what has to be added to the clocks of this machine, in
 // nanoseconds, so that they do not go backwards for the program.
 type clockOffset struct{ mono, boot int64 }
@@ -32,7 +29,7 @@ type clockOffset struct{ mono, boot int64 }
 func (o clockOffset) none() bool { return o == clockOffset{} }
 
 // offsetFrom compares the clocks of the image with those here and now.
-func offsetFrom(s *State) (clockOffset, error) {
+func offsetFrom(imagedMono, imagedBoot int64) (clockOffset, error) {
 	var mono, boot unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
 		return clockOffset{}, err
@@ -40,7 +37,7 @@ func offsetFrom(s *State) (clockOffset, error) {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
 		return clockOffset{}, err
 	}
-	return clockOffset{max(0, s.Mono-mono.Nano()), max(0, s.Boottime-boot.Nano())}, nil
+	return clockOffset{max(0, imagedMono-mono.Nano()), max(0, imagedBoot-boot.Nano())}, nil
 }
 
 // fallbacks are the system calls that do what functions of the vdso do.
@@ -152,12 +149,12 @@ func noFunction() []byte { return []byte{0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xf
 
 // movedClock is clock_gettime of the kernel at addr with an offset.
 func movedClock(addr uint64, off clockOffset) []byte {
-	code := codeAt(clockCode())
+	text := clock()
 	for i, v := range []uint64{addr, uint64(off.mono / 1e9), uint64(off.mono % 1e9), uint64(off.boot / 1e9), uint64(off.boot % 1e9)} {
 		mark := bytes.Repeat([]byte{byte(i + 1)}, 8)
-		for at := bytes.Index(code, mark); at >= 0; at = bytes.Index(code, mark) {
-			binary.LittleEndian.PutUint64(code[at:], v)
+		for at := bytes.Index(text, mark); at >= 0; at = bytes.Index(text, mark) {
+			binary.LittleEndian.PutUint64(text[at:], v)
 		}
 	}
-	return code
+	return text
 }

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/exact"
 )
 
 // Write writes the image of the captured process to path. m tells whose it is;
@@ -41,11 +39,11 @@ func (c *captured) write(path string, m image.Meta, opt image.Options) (image.Su
 		return image.Summary{}, err
 	}
 	c.state.Base = c.base
-	state, err := json.Marshal(c.state.each(exact.Escape))
+	text, err := c.state.encode()
 	if err != nil {
 		return image.Summary{}, err
 	}
-	m.Backend, m.Format, m.BuildID = Name, Format, c.state.BuildID
+	m.Backend, m.Format, m.BuildID = backend, Format, c.state.BuildID
 	opt.BlockSize = max(opt.BlockSize, image.DefaultBlockSize) // a window is four of them
 	windows := windowsOf(maps, c.state.Exe)
 	r, err := c.newReader(pid, windows)
@@ -57,7 +55,7 @@ func (c *captured) write(path string, m image.Meta, opt image.Options) (image.Su
 	if err != nil {
 		return image.Summary{}, err
 	}
-	if err := c.sections(w, state); err != nil {
+	if err := c.sections(w, text); err != nil {
 		w.Abort()
 		return image.Summary{}, err
 	}
@@ -95,8 +93,8 @@ func (c *captured) syncFiles() func() error {
 }
 
 // sections writes the small ones.
-func (c *captured) sections(w *image.Writer, state []byte) error {
-	if err := w.Section(nameState, kindProcess, "json", state); err != nil {
+func (c *captured) sections(w *image.Writer, text []byte) error {
+	if err := w.Section(nameState, kindProcess, "json", text); err != nil {
 		return err
 	}
 	for i := range c.contents {

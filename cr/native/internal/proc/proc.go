@@ -20,8 +20,8 @@ const pageSize = 4096
 // errProc is wrapped by the errors of the parsers.
 var errProc = errors.New("unexpected content in /proc")
 
-// Bad is the error of a parser, with the beginning of what it does not understand.
-func Bad(what string, line []byte) error {
+// bad is the error of a parser, with the beginning of what it does not understand.
+func bad(what string, line []byte) error {
 	return fmt.Errorf("%w: %s: %.80q", errProc, what, line)
 }
 
@@ -57,8 +57,8 @@ func (m *Mapping) Kernels() bool {
 	return m.Path == "[vdso]" || m.Path == "[vsyscall]" || strings.HasPrefix(m.Path, "[vvar")
 }
 
-// Lines calls f for each line of p, without its end.
-func Lines(p []byte, f func(line []byte) error) error {
+// eachLine calls f for each line of p, without its end.
+func eachLine(p []byte, f func(line []byte) error) error {
 	for len(p) > 0 {
 		line, rest, _ := bytes.Cut(p, []byte{'\n'})
 		if err := f(line); err != nil {
@@ -72,7 +72,7 @@ func Lines(p []byte, f func(line []byte) error) error {
 // ParseMaps parses /proc/PID/maps; the mappings come in order and do not overlap.
 func ParseMaps(p []byte) ([]Mapping, error) {
 	all := make([]Mapping, 0, bytes.Count(p, []byte{'\n'})+1)
-	err := Lines(p, func(line []byte) error {
+	err := eachLine(p, func(line []byte) error {
 		m, err := ParseMapping(line)
 		if err == nil {
 			all = appendMapping(all, m)
@@ -109,10 +109,10 @@ func ParseMapping(line []byte) (Mapping, error) {
 		rest = r
 		return string(f)
 	}
-	bad := false
+	broken := false
 	hex := func(s string) uint64 {
 		v, err := strconv.ParseUint(s, 16, 64)
-		bad = bad || err != nil
+		broken = broken || err != nil
 		return v
 	}
 	m.Start, m.End = hex(field('-')), hex(field(' '))
@@ -120,8 +120,8 @@ func ParseMapping(line []byte) (Mapping, error) {
 	m.Offset = hex(field(' '))
 	major, minor := hex(field(':')), hex(field(' '))
 	inode, err := strconv.ParseUint(field(' '), 10, 64)
-	if bad || err != nil || len(perms) != 4 || m.End < m.Start || m.Start%pageSize != 0 || m.End%pageSize != 0 {
-		return m, Bad("mapping", line)
+	if broken || err != nil || len(perms) != 4 || m.End < m.Start || m.Start%pageSize != 0 || m.End%pageSize != 0 {
+		return m, bad("mapping", line)
 	}
 	for i, bit := range []int{unix.PROT_READ, unix.PROT_WRITE, unix.PROT_EXEC} {
 		if perms[i] == "rwx"[i] {
@@ -140,7 +140,7 @@ func ParseMapping(line []byte) (Mapping, error) {
 // ParseSmaps parses /proc/PID/smaps.
 func ParseSmaps(p []byte) ([]Mapping, error) {
 	var all []Mapping
-	err := Lines(p, func(line []byte) error {
+	err := eachLine(p, func(line []byte) error {
 		key, value, ok := bytes.Cut(line, []byte{':'})
 		if !ok || bytes.ContainsAny(key, " -") {
 			m, err := ParseMapping(line)
@@ -150,16 +150,16 @@ func ParseSmaps(p []byte) ([]Mapping, error) {
 			return err
 		}
 		if len(all) == 0 {
-			return Bad("field before the first mapping", line)
+			return bad("field before the first mapping", line)
 		}
 		m := &all[len(all)-1]
 		switch string(key) {
 		case "VmFlags":
 			m.Flags = string(bytes.TrimSpace(value))
 		case "Anonymous", "Swap":
-			n, err := Kilobytes(value)
+			n, err := kilobytes(value)
 			if err != nil {
-				return Bad("size", line)
+				return bad("size", line)
 			}
 			m.Own += n
 		}
@@ -168,8 +168,8 @@ func ParseSmaps(p []byte) ([]Mapping, error) {
 	return all, err
 }
 
-// Kilobytes parses "  12 kB".
-func Kilobytes(p []byte) (uint64, error) {
+// kilobytes parses "  12 kB".
+func kilobytes(p []byte) (uint64, error) {
 	n, err := strconv.ParseUint(string(bytes.TrimSuffix(bytes.TrimSpace(p), []byte(" kB"))), 10, 54)
 	return n << 10, err
 }
@@ -196,7 +196,7 @@ func ParseFDInfo(p []byte) (FDInfo, error) {
 		return in.Timer
 	}
 	var flagged bool
-	err := Lines(p, func(line []byte) error {
+	err := eachLine(p, func(line []byte) error {
 		key, rest, ok := bytes.Cut(line, []byte{':'})
 		if !ok {
 			return nil
@@ -236,12 +236,12 @@ func ParseFDInfo(p []byte) (FDInfo, error) {
 			in.target, err = strconv.Atoi(value)
 		}
 		if err != nil {
-			return Bad("descriptor", line)
+			return bad("descriptor", line)
 		}
 		return nil
 	})
 	if err == nil && !flagged {
-		err = Bad("descriptor without flags", p)
+		err = bad("descriptor without flags", p)
 	}
 	return in, err
 }
@@ -300,19 +300,19 @@ func ParseStat(p []byte) (Stat, error) {
 	var s Stat
 	open, end := bytes.IndexByte(p, '('), bytes.LastIndexByte(p, ')')
 	if open < 0 || end < open {
-		return s, Bad("stat", p)
+		return s, bad("stat", p)
 	}
 	s.Comm = string(p[open+1 : end])
 	f := strings.Fields(string(p[end+1:]))
 	if len(f) < 50 || len(f[0]) != 1 {
-		return s, Bad("stat", p)
+		return s, bad("stat", p)
 	}
 	s.State = f[0][0]
 	var err error
 	num := func(n int) uint64 { // n as in proc(5)
 		v, e := strconv.ParseUint(f[n-3], 10, 64)
 		if e != nil {
-			err = Bad("stat", p)
+			err = bad("stat", p)
 		}
 		return v
 	}
@@ -353,7 +353,7 @@ type Status struct {
 // ParseStatus parses /proc/PID/status.
 func ParseStatus(p []byte) (Status, error) {
 	var s Status
-	err := Lines(p, func(line []byte) error {
+	err := eachLine(p, func(line []byte) error {
 		key, rest, _ := bytes.Cut(line, []byte{':'})
 		value := strings.TrimSpace(string(rest))
 		var err error
@@ -376,14 +376,14 @@ func ParseStatus(p []byte) (Status, error) {
 		case "NoNewPrivs":
 			s.NoNewPrivs = value == "1"
 		case "VmLck":
-			s.Locked, err = Kilobytes(rest)
+			s.Locked, err = kilobytes(rest)
 		case "RssAnon", "VmSwap":
 			var n uint64
-			n, err = Kilobytes(rest)
+			n, err = kilobytes(rest)
 			s.Anon += n
 		}
 		if err != nil {
-			return Bad("status", line)
+			return bad("status", line)
 		}
 		return nil
 	})
@@ -416,6 +416,21 @@ func OwnPages(p []byte) []Span {
 		}
 	}
 	return runs
+}
+
+// ParseNumber parses a file that holds one number, as oom_score_adj does.
+func ParseNumber(p []byte) (int, error) {
+	n, err := strconv.Atoi(string(bytes.TrimSpace(p)))
+	if err != nil {
+		return 0, bad("number", p)
+	}
+	return n, nil
+}
+
+// Nice gives the priority of a thread, from -20 to 19.
+func Nice(tid int) (int, error) {
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+	return 20 - p, err // so the kernel has it
 }
 
 // Read reads /proc/PID/name whole.

@@ -1,0 +1,39 @@
+package native
+
+import (
+	"strconv"
+)
+
+// runs writes the type of a "pages" section.
+type runs struct {
+	text     []byte
+	kind     byte
+	first, n int
+}
+
+// add appends pages to the list; they come in order.
+func (r *runs) add(kind byte, first, n int) {
+	if r.n > 0 && r.kind == kind && r.first+r.n == first {
+		r.n += n
+		return
+	}
+	r.flush()
+	r.kind, r.first, r.n = kind, first, n
+}
+
+func (r *runs) flush() {
+	if r.n == 0 {
+		return
+	}
+	if len(r.text) > 0 {
+		r.text = append(r.text, ' ')
+	}
+	r.text = strconv.AppendInt(append(r.text, r.kind), int64(r.first), 10)
+	r.text = strconv.AppendInt(append(r.text, '+'), int64(r.n), 10)
+	r.n = 0
+}
+
+func (r *runs) String() string {
+	r.flush()
+	return string(r.text)
+}
