@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -53,7 +54,7 @@ func agentMain(program string) {
 
 // TestAgentKilled: copies, and ranks that stand still, die with their agent.
 func TestAgentKilled(t *testing.T) {
-	program := build(t, "victim", "default")
+	program := nativetest.Build(t, "victim", "default")
 	for _, stand := range []string{"", "1"} {
 		c := exec.Command("/proc/self/exe")
 		c.Env = append(os.Environ(), agentVar+"="+program, agentVar+"_STAND="+stand)
@@ -95,17 +96,17 @@ func TestNoCopy(t *testing.T) {
 	}
 	v := startVictim(t, tr, attr, "16", "spin")
 	var before unix.Rlimit
-	err := unix.Prlimit(v.pid, unix.RLIMIT_NPROC, nil, &before)
+	err := unix.Prlimit(v.PID, unix.RLIMIT_NPROC, nil, &before)
 	if err == nil {
 		one := unix.Rlimit{Cur: 1, Max: before.Max}
-		err = unix.Prlimit(v.pid, unix.RLIMIT_NPROC, &one, nil)
+		err = unix.Prlimit(v.PID, unix.RLIMIT_NPROC, &one, nil)
 	}
 	if err != nil {
 		t.Skip(err) // a root of few rights; TestUnprivileged does without
 	}
 	c, err := v.target.capture(whole.CaptureOptions{})
 	// As soon as it runs again it may want a thread.
-	if err := unix.Prlimit(v.pid, unix.RLIMIT_NPROC, &before, nil); err != nil {
+	if err := unix.Prlimit(v.PID, unix.RLIMIT_NPROC, &before, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err != nil {
@@ -115,13 +116,13 @@ func TestNoCopy(t *testing.T) {
 		t.Errorf("copy %d, note %q", c.PID(), c.Note())
 	}
 	v.write(c)
-	v.works()
+	v.Works()
 }
 
 // TestUnprivileged runs the tests of capturing once more as an ordinary user.
 func TestUnprivileged(t *testing.T) {
-	out := unprivileged(t, "^Test(Capture|Memory|Refused|Files|CopyHoldsNothing|Killed|AgentKilled|NoCopy|EndingThreads|Headless)$", "victim")
-	if n := passed(out); n != 10 {
+	out := nativetest.Unprivileged(t, "^Test(Capture|Memory|Refused|Files|CopyHoldsNothing|Killed|AgentKilled|NoCopy|EndingThreads|Headless)$", "victim")
+	if n := nativetest.Passed(out); n != 10 {
 		t.Errorf("%d tests passed:\n%s", n, out)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestAttributes(t *testing.T) {
 	tr, img := imagedVictim(t, "modest", "threads")
 	before := stateOf(t, img)
-	if l := before.Limits; len(l) != numLimits || l[unix.RLIMIT_NOFILE] != (Limit{100, 200}) || !lowered(before) || !before.NoNewPrivs {
+	if l := before.Limits; len(l) != state.NumLimits || l[unix.RLIMIT_NOFILE] != (state.Limit{Soft: 100, Hard: 200}) || !lowered(before) || !before.NoNewPrivs {
 		t.Fatalf("limits %v, one thread lowered %v, no_new_privs %v", before.Limits, lowered(before), before.NoNewPrivs)
 	}
 	tr.restore(img)
@@ -34,7 +35,7 @@ func TestAttributes(t *testing.T) {
 }
 
 // lowered tells whether one thread alone has a lower priority.
-func lowered(s *State) bool {
+func lowered(s *state.State) bool {
 	n := 0
 	for i := range s.Threads {
 		switch s.Threads[i].Nice {
@@ -52,11 +53,11 @@ func lowered(s *State) bool {
 // to its orphans and to the kernel that wants memory, it is after a restart.
 func TestPlaced(t *testing.T) {
 	tr, img := imagedVictim(t, "placed", "threads")
-	check := func(img string) *State {
+	check := func(img string) *state.State {
 		t.Helper()
 		s := stateOf(t, img)
-		bound := slices.DeleteFunc(slices.Clone(s.Threads), func(th Thread) bool { return !slices.Equal(th.CPUs, []byte{1}) })
-		if runtime.NumCPU() > 1 && len(bound) != 1 || !s.Subreaper || s.Membarrier&membarrierPrivate == 0 || s.OOMAdj == nil || *s.OOMAdj != 777 {
+		bound := slices.DeleteFunc(slices.Clone(s.Threads), func(th state.Thread) bool { return !slices.Equal(th.CPUs, []byte{1}) })
+		if runtime.NumCPU() > 1 && len(bound) != 1 || !s.Subreaper || s.Membarrier&state.MembarrierPrivate == 0 || s.OOMAdj == nil || *s.OOMAdj != 777 {
 			t.Errorf("%d threads are bound, subreaper %v, membarrier %#x, oom_score_adj %v", len(bound), s.Subreaper, s.Membarrier, s.OOMAdj)
 		}
 		return s
@@ -68,7 +69,7 @@ func TestPlaced(t *testing.T) {
 	tr.works(1)
 	check(tr.image(whole.CaptureOptions{}))
 	tr.kill()
-	far := rewrite(t, img, func(s *State) { s.Threads[0].CPUs = append(make([]byte, 500), 1) })
+	far := rewrite(t, img, func(s *state.State) { s.Threads[0].CPUs = append(make([]byte, 500), 1) })
 	if r := tr.restore(far); strings.Contains(r.Warn, "; ") || !strings.Contains(r.Warn, "processors") {
 		t.Error(r.Warn)
 	}
@@ -109,7 +110,7 @@ func TestLocked(t *testing.T) {
 		}
 		tr.kill()
 	}
-	far := rewrite(t, img, func(s *State) { s.Locked[0].Start, s.Locked[0].End = 0x10000, 0x20000 })
+	far := rewrite(t, img, func(s *state.State) { s.Locked[0].Start, s.Locked[0].End = 0x10000, 0x20000 })
 	if r := tr.restore(far); strings.Contains(r.Warn, "; ") || !strings.Contains(r.Warn, "1 of 2 regions") {
 		t.Error(r.Warn)
 	}

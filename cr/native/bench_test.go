@@ -41,7 +41,7 @@ func benchCapture(b *testing.B, what []string, opt whole.CaptureOptions) {
 	threads := newPool(2)
 	defer threads.Close()
 	v := newVictim(b, newAgent(threads), what...)
-	defer v.end()
+	defer v.End()
 	path := filepath.Join(b.TempDir(), "image")
 	var pauses []time.Duration
 	var returned, wrote time.Duration

@@ -10,7 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -71,16 +74,16 @@ func (g *target) capture(opt whole.CaptureOptions) (*captured, error) {
 
 // recorder gathers what is known of the process only while it stands still.
 type recorder struct {
-	state    *State
+	state    *state.State
 	maps     []proc.Mapping
 	mem      *memory
-	text     uint64 // address of a syscall instruction
-	vdso     extent // where the kernel's code lies
+	text     uint64       // address of a syscall instruction
+	vdso     pages.Extent // where the kernel's code lies
 	patient  bool
 	contents []content
-	changed  *changes // what changed since the base, nil for a full image
+	changed  *dirty.Changes // what changed since the base, nil for a full image
 	base     int
-	guards   []extent
+	guards   []pages.Extent
 	note     string
 	sync     []int  // descriptors of the files that the program writes to
 	given    []byte // processors that the agent gave to the process, nil: its own
@@ -123,7 +126,7 @@ func (g *target) captureOn(th *traceThread, opt whole.CaptureOptions, patient bo
 	if err := st.stopAll(); err != nil {
 		return nil, err
 	}
-	r := &recorder{state: &State{PID: g.pid, Rank: g.rank, OOB: g.oob}, patient: patient, given: opt.CPUs}
+	r := &recorder{state: &state.State{PID: g.pid, Rank: g.rank, OOB: g.oob}, patient: patient, given: opt.CPUs}
 	c, err := st.capture(r, opt)
 	if err == nil && opt.Stands != nil {
 		opt.Stands()
@@ -196,7 +199,7 @@ func (st *stand) recordMemory(r *recorder) error {
 	}
 	for _, m := range r.maps {
 		if m.Path == "[vdso]" {
-			r.vdso = extent{m.Start, m.End}
+			r.vdso = pages.Extent{Start: m.Start, End: m.End}
 		}
 	}
 	r.text, err = st.g.findText(r.mem, r.maps)
@@ -265,7 +268,7 @@ func (st *stand) scan(r *recorder, in *injector, opt whole.CaptureOptions) {
 	g := st.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	changed, err := g.track.scan(stopped{pid: g.pid, pidfd: g.pidfd, maps: r.maps, syscall: in.call}, opt.Base, opt.Seq)
+	changed, err := g.track.Scan(dirty.Process{PID: g.pid, Pidfd: g.pidfd, Maps: r.maps, Syscall: in.call}, opt.Base, opt.Seq)
 	if changed != nil && opt.Base > 0 {
 		r.changed, r.base = changed, opt.Base
 	} else if err != nil && opt.Base > 0 {

@@ -18,7 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -37,26 +41,26 @@ func TestCapture(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v.works()
+		v.Works()
 		if c.Bytes() < 16<<20 || c.Pause() <= 0 || c.Base() != 0 || c.Note() != "" {
 			t.Errorf("%d bytes, pause %v, base %d, note %q", c.Bytes(), c.Pause(), c.Base(), c.Note())
 		}
 		s, _ := v.write(c)
-		v.works()
+		v.Works()
 		checkState(t, v, s)
 	}
 }
 
 // checkState checks what every image of a victim has to say.
-func checkState(t *testing.T, v *victim, s *State) {
+func checkState(t *testing.T, v *victim, s *state.State) {
 	t.Helper()
-	if s.PID != v.pid || s.Rank != 7 || s.OOB != 3 || s.Base != 0 || s.Exe != v.cmd.Path || s.BuildID == "" || len(s.ExeSum) != 64 {
+	if s.PID != v.PID || s.Rank != 7 || s.OOB != 3 || s.Base != 0 || s.Exe != v.Cmd.Path || s.BuildID == "" || len(s.ExeSum) != 64 {
 		t.Errorf("pid %d, rank %d, oob %d, exe %s, build id %s, sum %s", s.PID, s.Rank, s.OOB, s.Exe, s.BuildID, s.ExeSum)
 	}
-	if want := strings.Join(v.cmd.Args, "\x00") + "\x00"; string(s.Cmdline) != want {
+	if want := strings.Join(v.Cmd.Args, "\x00") + "\x00"; string(s.Cmdline) != want {
 		t.Errorf("arguments %q, want %q", s.Cmdline, want)
 	}
-	if dir, _ := os.Getwd(); s.Dir != dir || s.Mono == 0 || s.VDSO.Start == 0 || s.Comm != filepath.Base(v.cmd.Path) || s.MM.StartStack == 0 {
+	if dir, _ := os.Getwd(); s.Dir != dir || s.Mono == 0 || s.VDSO.Start == 0 || s.Comm != filepath.Base(v.Cmd.Path) || s.MM.StartStack == 0 {
 		t.Errorf("folder %s, clock %d, vdso %#x, name %s, layout %+v", s.Dir, s.Mono, s.VDSO.Start, s.Comm, s.MM)
 	}
 	if s.Host.Kernel == "" || s.Host.XSave == 0 || len(s.Actions) != 64 || s.Actions[int(unix.SIGURG)-1].Handler == 0 {
@@ -88,7 +92,7 @@ func TestMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareMemory(t, v.pid, path)
+		compareMemory(t, v.PID, path)
 		if c.PID() != 0 || c.Pause() <= 0 {
 			t.Errorf("pid %d, pause %v", c.PID(), c.Pause())
 		}
@@ -98,7 +102,7 @@ func TestMemory(t *testing.T) {
 		if over := sum.Size - int64(c.Bytes()); over > 1<<20 {
 			t.Errorf("image of %d bytes for %d of memory", sum.Size, c.Bytes())
 		}
-		v.works()
+		v.Works()
 	}
 }
 
@@ -110,7 +114,7 @@ func TestBorrowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem, err := openMemory(v.pid)
+	mem, err := openMemory(v.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +135,7 @@ func TestBorrowed(t *testing.T) {
 	if err := mem.peek(copied, r.Fs_base); err != nil || !bytes.Equal(copied, own) {
 		t.Errorf("the process holds %q, %v", copied, err)
 	}
-	v.works()
+	v.Works()
 }
 
 // compareMemory checks that an image gives back the memory of the process.
@@ -142,7 +146,7 @@ func compareMemory(t *testing.T, pid int, path string) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	s, err := ReadState(path)
+	s, err := state.Read(image.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,13 +157,13 @@ func compareMemory(t *testing.T, pid int, path string) {
 	defer m.Close()
 	saved := make(map[uint64][]byte)
 	for _, sec := range r.Sections() {
-		if sec.Kind != kindPages {
+		if sec.Kind != state.KindPages {
 			continue
 		}
 		var base uint64
 		fmt.Sscanf(sec.Name, "%x", &base)
-		list, n, err := parseRuns(sec.Type)
-		if err != nil || uint64(n)*PageSize != sec.Size {
+		list, n, err := pages.ParseRuns(sec.Type)
+		if err != nil || uint64(n)*pages.Size != sec.Size {
 			t.Fatalf("window %s: %s, %v", sec.Name, sec.Type, err)
 		}
 		data := make([]byte, sec.Size)
@@ -167,24 +171,24 @@ func compareMemory(t *testing.T, pid int, path string) {
 			t.Fatal(err)
 		}
 		for _, run := range list {
-			for i := range run.n {
-				page := zeroPage[:]
-				if run.kind == 'd' {
-					page, data = data[:PageSize], data[PageSize:]
+			for i := range run.N {
+				page := nativetest.ZeroPage[:]
+				if run.Kind == 'd' {
+					page, data = data[:pages.Size], data[pages.Size:]
 				}
-				saved[base+uint64(run.first+i)*PageSize] = page
+				saved[base+uint64(run.First+i)*pages.Size] = page
 			}
 		}
 	}
-	now, page := make([]byte, PageSize), make([]byte, PageSize)
-	different, pages := 0, 0
+	now, page := make([]byte, pages.Size), make([]byte, pages.Size)
+	different, looked := 0, 0
 	for _, reg := range s.Regions {
 		file, _ := os.Open(reg.Path)
-		for at := reg.Start; at < reg.End; at += PageSize {
+		for at := reg.Start; at < reg.End; at += pages.Size {
 			if m.peek(now, at) != nil {
 				continue // beyond the end of a file
 			}
-			pages++
+			looked++
 			clear(page)
 			if p, ok := saved[at]; ok {
 				copy(page, p)
@@ -197,8 +201,8 @@ func compareMemory(t *testing.T, pid int, path string) {
 		}
 		file.Close()
 	}
-	if different > 0 || pages < 500 {
-		t.Errorf("%d of %d pages differ", different, pages)
+	if different > 0 || looked < 500 {
+		t.Errorf("%d of %d pages differ", different, looked)
 	}
 }
 
@@ -208,7 +212,7 @@ func TestManyGoroutines(t *testing.T) {
 	if len(s.Threads) < 20 {
 		t.Errorf("%d threads", len(s.Threads))
 	}
-	v.works()
+	v.Works()
 }
 
 // TestBirths images a program whose threads come and go all the time.
@@ -216,7 +220,7 @@ func TestBirths(t *testing.T) {
 	v := newVictim(t, testAgent(t), "births", "births")
 	for range 5 {
 		v.capture(whole.CaptureOptions{})
-		v.works()
+		v.Works()
 	}
 }
 
@@ -249,11 +253,11 @@ func TestRefused(t *testing.T) {
 		if err == nil {
 			c.Release()
 		}
-		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) {
+		if !errors.Is(err, refusal.ErrRefused) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%s: %v", what, err)
 		}
-		v.works()
-		v.end()
+		v.Works()
+		v.End()
 	}
 }
 
@@ -271,38 +275,38 @@ func TestRefusedLate(t *testing.T) {
 		}
 		dir := t.TempDir()
 		_, err = c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{})
-		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) {
+		if !errors.Is(err, refusal.ErrRefused) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if left, _ := os.ReadDir(dir); len(left) > 0 {
 			t.Errorf("%v left", left)
 		}
 		c.Release()
-		v.works()
-		v.end()
+		v.Works()
+		v.End()
 	}
 }
 
 // TestTraced: a program in a debugger is left to it.
 func TestTraced(t *testing.T) {
 	v, debugger := newVictim(t, testAgent(t), "debugged"), newVictim(t, testAgent(t))
-	fmt.Fprintln(debugger.in, "debug", v.pid)
-	if line := debugger.line(); line != "attached" {
+	fmt.Fprintln(debugger.In, "debug", v.PID)
+	if line := debugger.Line(); line != "attached" {
 		t.Fatal(line)
 	}
-	if _, err := v.target.capture(whole.CaptureOptions{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "debugger") {
+	if _, err := v.target.capture(whole.CaptureOptions{}); !errors.Is(err, refusal.ErrRefused) || !strings.Contains(err.Error(), "debugger") {
 		t.Error(err)
 	}
 }
 
 // filesOf finds the descriptors of a kind.
-func filesOf(s *State, kind string) []File {
-	return slices.DeleteFunc(slices.Clone(s.Files), func(f File) bool { return f.Kind != kind })
+func filesOf(s *state.State, kind string) []state.File {
+	return slices.DeleteFunc(slices.Clone(s.Files), func(f state.File) bool { return f.Kind != kind })
 }
 
 func TestFiles(t *testing.T) {
 	v := newVictim(t, testAgent(t), "log", "deleted", "pipe", "events")
-	if _, err := v.oob.WriteString("not read yet"); err != nil {
+	if _, err := v.OOB.WriteString("not read yet"); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the first has taken nothing away
@@ -310,22 +314,22 @@ func TestFiles(t *testing.T) {
 		if string(s.Unread) != "not read yet" {
 			t.Errorf("unread %q", s.Unread)
 		}
-		if got := filesOf(s, FileOOB); len(got) != 1 || got[0].FD != 3 {
+		if got := filesOf(s, state.FileOOB); len(got) != 1 || got[0].FD != 3 {
 			t.Errorf("stream to the agent: %+v", got)
 		}
-		if got := filesOf(s, FileStdio); len(got) != 3 || got[2].FD != 2 {
+		if got := filesOf(s, state.FileStdio); len(got) != 3 || got[2].FD != 2 {
 			t.Errorf("stdio: %+v", got)
 		}
 		checkRegular(t, s, r)
 		checkEvents(t, s)
-		pipe := slices.DeleteFunc(filesOf(s, FilePipe), func(f File) bool {
-			_, ok := r.Lookup(kindPipe, fmt.Sprint(f.FD))
+		pipe := slices.DeleteFunc(filesOf(s, state.FilePipe), func(f state.File) bool {
+			_, ok := r.Lookup(state.KindPipe, fmt.Sprint(f.FD))
 			return !ok && f.Flags&unix.O_ACCMODE == unix.O_RDONLY || f.Flags&unix.O_CLOEXEC == 0 // not ours
 		})
-		if len(pipe) != 2 || pipe[0].Pipe != pipe[1].Pipe || pipe[0].Pipe == 0 || contentOf(t, r, kindPipe, pipe[0].FD) != "in the pipe" {
+		if len(pipe) != 2 || pipe[0].Pipe != pipe[1].Pipe || pipe[0].Pipe == 0 || contentOf(t, r, state.KindPipe, pipe[0].FD) != "in the pipe" {
 			t.Errorf("pipe: %+v", pipe)
 		}
-		v.works()
+		v.Works()
 	}
 }
 
@@ -339,10 +343,10 @@ func contentOf(t *testing.T, r *image.Reader, kind string, fd int) string {
 	return string(p)
 }
 
-func checkRegular(t *testing.T, s *State, r *image.Reader) {
+func checkRegular(t *testing.T, s *state.State, r *image.Reader) {
 	t.Helper()
 	var log, deleted bool
-	for _, f := range filesOf(s, FileRegular) {
+	for _, f := range filesOf(s, state.FileRegular) {
 		switch {
 		case strings.Contains(f.Path, "/log"):
 			log = true
@@ -351,7 +355,7 @@ func checkRegular(t *testing.T, s *State, r *image.Reader) {
 			}
 		case f.Deleted:
 			deleted = true
-			if got := contentOf(t, r, kindFile, f.FD); got != "no name, but content" || f.Offset != int64(len(got)) || strings.Contains(f.Path, "(") {
+			if got := contentOf(t, r, state.KindFile, f.FD); got != "no name, but content" || f.Offset != int64(len(got)) || strings.Contains(f.Path, "(") {
 				t.Errorf("deleted file: %+v, %q", f, got)
 			}
 		}
@@ -361,18 +365,18 @@ func checkRegular(t *testing.T, s *State, r *image.Reader) {
 	}
 }
 
-func checkEvents(t *testing.T, s *State) {
+func checkEvents(t *testing.T, s *state.State) {
 	t.Helper()
-	ev, tm := filesOf(s, FileEvent), filesOf(s, FileTimer)
+	ev, tm := filesOf(s, state.FileEvent), filesOf(s, state.FileTimer)
 	// The runtime has an eventfd of its own.
-	ev = slices.DeleteFunc(ev, func(f File) bool { return f.Count != 5 })
+	ev = slices.DeleteFunc(ev, func(f state.File) bool { return f.Count != 5 })
 	if len(ev) != 2 || ev[1].Same != ev[0].FD || ev[0].Same != ev[0].FD || len(tm) != 1 {
 		t.Fatalf("eventfds %+v, timers %+v", ev, tm)
 	}
 	if timer := tm[0].Timer; timer == nil || timer.Clock != 1 || timer.Value < 990e9 || timer.Value > 1000e9+5 {
 		t.Errorf("timer %+v", timer)
 	}
-	for _, ep := range filesOf(s, FileEpoll) {
+	for _, ep := range filesOf(s, state.FileEpoll) {
 		if len(ep.Epoll) == 2 && ep.Epoll[0].Data&^(1<<32-1) == 0 {
 			w := ep.Epoll
 			slices.SortFunc(w, func(a, b proc.Watch) int { return int(a.Data) - int(b.Data) })
@@ -381,7 +385,7 @@ func checkEvents(t *testing.T, s *State) {
 			}
 		}
 	}
-	t.Errorf("epoll sets %+v", filesOf(s, FileEpoll))
+	t.Errorf("epoll sets %+v", filesOf(s, state.FileEpoll))
 }
 
 // TestCopyHoldsNothing: the peers of a rank see it die although its copy lives.
@@ -395,8 +399,8 @@ func TestCopyHoldsNothing(t *testing.T) {
 	if fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", c.PID())); err != nil || len(fds) > 0 {
 		t.Errorf("the copy has descriptors %v, %v", fds, err)
 	}
-	v.cmd.Process.Kill()
-	if n, err := v.oob.Read(make([]byte, 1)); n > 0 || err == nil {
+	v.Cmd.Process.Kill()
+	if n, err := v.OOB.Read(make([]byte, 1)); n > 0 || err == nil {
 		t.Errorf("read %d, %v", n, err)
 	}
 	// And it can be written although the program has gone.
@@ -408,12 +412,12 @@ func TestCopyHoldsNothing(t *testing.T) {
 func TestStopped(t *testing.T) {
 	v := newVictim(t, testAgent(t), "spin", "births") // a thread may be half born then
 	for range 5 {
-		unix.Kill(v.pid, unix.SIGSTOP)
-		waitState(t, v.pid, 'T')
+		unix.Kill(v.PID, unix.SIGSTOP)
+		nativetest.WaitState(t, v.PID, 'T')
 		v.capture(whole.CaptureOptions{})
-		waitState(t, v.pid, 'T')
-		unix.Kill(v.pid, unix.SIGCONT)
-		v.works()
+		nativetest.WaitState(t, v.PID, 'T')
+		unix.Kill(v.PID, unix.SIGCONT)
+		v.Works()
 	}
 }
 
@@ -424,7 +428,7 @@ func TestLettingGo(t *testing.T) {
 	before := newPool(1)
 	defer before.Close()
 	var err error
-	before.Do(func() { err = seize(v.pid, traceOptions) })
+	before.Do(func() { err = seize(v.PID, traceOptions) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,13 +444,13 @@ func TestLettingGo(t *testing.T) {
 	}
 	before.Do(func() {
 		var s stop
-		if err = interrupt(v.pid); err == nil {
-			s, err = waitStop(v.pid, stopLimit)
+		if err = interrupt(v.PID); err == nil {
+			s, err = waitStop(v.PID, stopLimit)
 		}
 		if err == nil && s.delivery() {
-			err = detach(v.pid, s.sig)
+			err = detach(v.PID, s.sig)
 		} else if err == nil {
-			err = detach(v.pid, 0)
+			err = detach(v.PID, 0)
 		}
 	})
 	if err != nil {
@@ -455,9 +459,9 @@ func TestLettingGo(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	v.works()
+	v.Works()
 	v.write(c)
-	v.works()
+	v.Works()
 }
 
 // TestKilled: a rank that dies at any moment is reported as dead, and nothing of
@@ -472,7 +476,7 @@ func TestKilled(t *testing.T) {
 		wg.Go(func() {
 			pause := unix.NsecToTimespec(rand.Int64N(12e6))
 			unix.Nanosleep(&pause, nil)
-			v.cmd.Process.Kill()
+			v.Cmd.Process.Kill()
 		})
 		c, err := v.target.capture(whole.CaptureOptions{NoFork: i%4 == 3})
 		switch {
@@ -488,13 +492,13 @@ func TestKilled(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
-		v.end()
-		if v.cmd.ProcessState == nil || v.cmd.ProcessState.String() != "signal: killed" {
-			t.Errorf("ended by %v", v.cmd.ProcessState)
+		v.End()
+		if v.Cmd.ProcessState == nil || v.Cmd.ProcessState.String() != "signal: killed" {
+			t.Errorf("ended by %v", v.Cmd.ProcessState)
 		}
 	}
 	t.Logf("%d died, %d lived long enough", died, lived)
-	if pids := ownChildren(t); len(pids) > 0 {
+	if pids := nativetest.OwnChildren(t); len(pids) > 0 {
 		t.Errorf("children %v are left", pids)
 	}
 }
@@ -516,7 +520,7 @@ func TestCopyKilled(t *testing.T) {
 	if err := c.Release(); err != nil {
 		t.Error(err)
 	}
-	v.works()
+	v.Works()
 	v.capture(whole.CaptureOptions{})
 }
 
@@ -547,7 +551,7 @@ func TestCanceled(t *testing.T) {
 	if _, err := c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{}); err == nil {
 		t.Error("what was given back was written again")
 	}
-	v.works()
+	v.Works()
 }
 
 // TestGivenBack: what was read of the copy is not kept.
@@ -565,7 +569,7 @@ func TestGivenBack(t *testing.T) {
 	if err != nil || s.Anon > 16<<20 {
 		t.Errorf("the copy has %d bytes still, %v", s.Anon, err)
 	}
-	v.works()
+	v.Works()
 }
 
 // TestAtOnce captures several processes at the same time.
@@ -586,7 +590,7 @@ func TestAtOnce(t *testing.T) {
 				}
 				c.Release()
 			}
-			v.works()
+			v.Works()
 		})
 	}
 	wg.Wait()

@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 )
 
 // checkProgram says why the executable at path cannot be imaged, nil if nothing
@@ -37,14 +39,14 @@ const remedySelf = "build it as a Go program, or use -cr=self"
 
 func notELF(err error) error {
 	if format := (*elf.FormatError)(nil); errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return refuse("name the compiled program", "it is no executable of this system: %v", err)
+		return refusal.New("name the compiled program", "it is no executable of this system: %v", err)
 	}
 	return err
 }
 
 func checkMachine(f *elf.File) error {
 	if f.Machine != elf.EM_X86_64 || f.Class != elf.ELFCLASS64 {
-		return refuse("build it with GOARCH=amd64", "it is built for %s", f.Machine)
+		return refusal.New("build it with GOARCH=amd64", "it is built for %s", f.Machine)
 	}
 	return nil
 }
@@ -53,7 +55,7 @@ func checkMachine(f *elf.File) error {
 func checkLibraries(f *elf.File) error {
 	libs, err := f.DynString(elf.DT_NEEDED)
 	if err == nil && len(libs) > 0 {
-		return refuse("build it with CGO_ENABLED=0, or use -cr=self", "it needs the shared library %s", libs[0])
+		return refusal.New("build it with CGO_ENABLED=0, or use -cr=self", "it needs the shared library %s", libs[0])
 	}
 	return nil
 }
@@ -62,7 +64,7 @@ func checkLibraries(f *elf.File) error {
 func checkBuild(path string) error {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
-		return refuse(remedySelf, "it is not a Go program")
+		return refusal.New(remedySelf, "it is not a Go program")
 	}
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
@@ -70,13 +72,13 @@ func checkBuild(path string) error {
 	}
 	switch {
 	case settings["GOARCH"] != "" && settings["GOARCH"] != "amd64":
-		return refuse("build it with GOARCH=amd64", "it is built for %s", settings["GOARCH"])
+		return refusal.New("build it with GOARCH=amd64", "it is built for %s", settings["GOARCH"])
 	case settings["-race"] == "true":
-		return refuse("build it without -race", "it is built with the race detector")
+		return refusal.New("build it without -race", "it is built with the race detector")
 	case settings["-msan"] == "true", settings["-asan"] == "true":
-		return refuse("build it without -msan and -asan", "it is built with a sanitizer")
+		return refusal.New("build it without -msan and -asan", "it is built with a sanitizer")
 	case settings["-buildmode"] != "" && !slices.Contains([]string{"exe", "pie"}, settings["-buildmode"]):
-		return refuse("build it with -buildmode=exe or pie", "it is built with -buildmode=%s", settings["-buildmode"])
+		return refusal.New("build it with -buildmode=exe or pie", "it is built with -buildmode=%s", settings["-buildmode"])
 	}
 	return checkCgo(path)
 }
@@ -99,7 +101,7 @@ func checkCgo(path string) error {
 			return fmt.Errorf("table of functions: %w", err)
 		}
 		if found {
-			return refuse("build it with CGO_ENABLED=0, or use -cr=self", "it holds C code (cgo)")
+			return refusal.New("build it with CGO_ENABLED=0, or use -cr=self", "it holds C code (cgo)")
 		}
 	}
 	return nil

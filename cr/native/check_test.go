@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 )
 
 // TestCheckProgram: what counts is what is linked into a program, not how it
@@ -56,7 +58,7 @@ func TestCheckProgram(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
 			t.Errorf("%s: %v, want it to name %q", c.name, err, c.refused)
-		case err != nil && c.name != "nothing" && !errors.Is(err, ErrRefused):
+		case err != nil && c.name != "nothing" && !errors.Is(err, refusal.ErrRefused):
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -18,7 +19,7 @@ func TestCopyKilledYoung(t *testing.T) {
 	tr := testAgent(t)
 	v := newVictim(t, tr, "16", "spin", "threads")
 	v.capture(whole.CaptureOptions{}) // starts another process, to see what one is born with
-	path, own := filepath.Join(t.TempDir(), "image"), strconv.Itoa(v.pid)
+	path, own := filepath.Join(t.TempDir(), "image"), strconv.Itoa(v.PID)
 	stop, stopped := make(chan bool), make(chan bool)
 	go func() {
 		defer close(stopped)
@@ -28,7 +29,7 @@ func TestCopyKilledYoung(t *testing.T) {
 				return
 			default:
 			}
-			for _, pid := range ownChildren(t) {
+			for _, pid := range nativetest.OwnChildren(t) {
 				if n, err := strconv.Atoi(pid); err == nil && pid != own {
 					unix.Kill(n, unix.SIGKILL)
 				}
@@ -50,7 +51,7 @@ func TestCopyKilledYoung(t *testing.T) {
 		if err != nil && (errors.Is(err, whole.ErrDied) || !errors.Is(err, errCopyDied)) {
 			t.Error(err)
 		}
-		v.works()
+		v.Works()
 	}
 	close(stop)
 	<-stopped

@@ -9,6 +9,9 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/cr/native/internal/vdso"
 )
 
 // describe completes the state with what the copy tells as well as the process
@@ -55,7 +58,7 @@ func (c *captured) checkCopied(maps []proc.Mapping) error {
 				next++
 			}
 			if next == len(maps) || maps[next].Start > at {
-				return refuse("do without MADV_DONTFORK", "memory at %#x, %d KB, that is not copied", at, (c.maps[i].End-at)>>10)
+				return refusal.New("do without MADV_DONTFORK", "memory at %#x, %d KB, that is not copied", at, (c.maps[i].End-at)>>10)
 			}
 		}
 	}
@@ -95,10 +98,10 @@ func workingDir(pid int) (string, error) {
 		return "", err
 	}
 	if dir, gone := strings.CutSuffix(dir, " (deleted)"); gone {
-		return "", refuse("change to a folder that exists", "its working directory %s, which was deleted", dir)
+		return "", refusal.New("change to a folder that exists", "its working directory %s, which was deleted", dir)
 	}
 	if _, _, ok := proc.OfProcess(dir); ok {
-		return "", refuse("change to another folder", "its working directory %s, of a process", dir)
+		return "", refusal.New("change to another folder", "its working directory %s, of a process", dir)
 	}
 	return dir, nil
 }
@@ -115,7 +118,7 @@ func (c *captured) describeStrings(pid int) error {
 }
 
 func (c *captured) describeHost(int) error {
-	h, err := localHost()
+	h, err := state.LocalHost()
 	if err != nil {
 		return err
 	}
@@ -150,10 +153,10 @@ func (c *captured) describeVDSO(int) error {
 	if v.Start == 0 {
 		return nil
 	}
-	p := make([]byte, min(v.End-v.Start, maxVDSO))
+	p := make([]byte, min(v.End-v.Start, state.MaxVDSO))
 	err := c.memory().peek(p, v.Start)
 	if err == nil {
-		v.Sum, v.Symbols, err = readVDSO(p)
+		v.Sum, v.Symbols, err = vdso.Read(p)
 	}
 	return err
 }
@@ -179,7 +182,7 @@ func (c *captured) describeSignals() error {
 		if c.state.Membarrier, err = membarriers(in); err != nil {
 			return err
 		}
-		for sig := range uint64(numSignals) {
+		for sig := range uint64(state.NumSignals) {
 			if _, err := in.call(unix.SYS_RT_SIGACTION, sig+1, 0, s.addr, 8); err != nil {
 				return fmt.Errorf("action of signal %d: %w", sig+1, err)
 			}
@@ -187,7 +190,7 @@ func (c *captured) describeSignals() error {
 			if err := s.read(p[:]); err != nil {
 				return err
 			}
-			c.state.Actions = append(c.state.Actions, SigAction{
+			c.state.Actions = append(c.state.Actions, state.SigAction{
 				Handler: le.Uint64(p[:]), Flags: le.Uint64(p[8:]), Restorer: le.Uint64(p[16:]), Mask: le.Uint64(p[24:]),
 			})
 		}
@@ -236,7 +239,7 @@ func (c *captured) describeRegions(maps []proc.Mapping) {
 		r.Empty = m.Has(flagDroppable)
 		switch {
 		case transport(m):
-			r = Region{Start: m.Start, End: m.End, Prot: m.Prot, Flags: flagNoReserve}
+			r = state.Region{Start: m.Start, End: m.End, Prot: m.Prot, Flags: flagNoReserve}
 		case lost(m, c.state.Exe):
 			r.Path, r.Inode, r.Offset = "", 0, 0
 		}
@@ -244,8 +247,8 @@ func (c *captured) describeRegions(maps []proc.Mapping) {
 	}
 }
 
-func regionOf(m *proc.Mapping) Region {
-	return Region{
+func regionOf(m *proc.Mapping) state.Region {
+	return state.Region{
 		Start: m.Start, End: m.End, Prot: m.Prot, Shared: m.Shared, Path: m.Path,
 		Offset: m.Offset, Inode: m.Inode, Flags: m.Flags,
 	}

@@ -9,13 +9,16 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // imagedProgram is a program of which one image after the other is written.
 type imagedProgram struct {
 	t      *testing.T
-	p      *dirtyProgram
+	p      *nativetest.Writer
 	target *target
 	dir    string
 }
@@ -25,7 +28,7 @@ func newImagedProgram(t *testing.T) *imagedProgram {
 	if err := supported(); err != nil {
 		t.Skip(err)
 	}
-	if err := canFollow(); err != nil {
+	if err := dirty.Supported(); err != nil {
 		t.Skip(err)
 	}
 	if err := checkProgram("/proc/self/exe"); err != nil {
@@ -33,11 +36,11 @@ func newImagedProgram(t *testing.T) *imagedProgram {
 	}
 	threads := newPool(1)
 	t.Cleanup(threads.Close)
-	im := &imagedProgram{t: t, p: startDirtyProgram(t), dir: t.TempDir()}
+	im := &imagedProgram{t: t, p: nativetest.StartWriter(t), dir: t.TempDir()}
 	var err error
-	std, closeAll := streamsOf(im.p.pid)
+	std, closeAll := nativetest.StreamsOf(im.p.PID)
 	defer closeAll()
-	if im.target, err = newAgent(threads).Attach(im.p.pid, 3, -1, std); err != nil {
+	if im.target, err = newAgent(threads).Attach(im.p.PID, 3, -1, std); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { im.target.Close() })
@@ -61,9 +64,9 @@ func (im *imagedProgram) capture(base, seq int, opt whole.CaptureOptions) (whole
 	defer c.Release()
 	pid := c.PID()
 	if opt.NoFork {
-		pid = im.p.pid
+		pid = im.p.PID
 	}
-	truth := ownMemory(im.t, pid)
+	truth := nativetest.OwnMemory(im.t, pid)
 	m := image.LocalMeta()
 	m.Job, m.Incarnation, m.Rank, m.Size, m.Seq = "j", "i", 3, 4, seq
 	sum, err := c.Write(im.path(seq), m, image.Options{})
@@ -85,21 +88,21 @@ func (im *imagedProgram) compare(seq int, truth map[uint64][]byte) {
 	if err != nil {
 		im.t.Fatal(err)
 	}
-	restored := &pageMap{pages: map[uint64][]byte{}}
+	restored := &nativetest.PageMap{Pages: map[uint64][]byte{}}
 	if err := chain.fill(restored, windows); err != nil {
 		im.t.Fatal(err)
 	}
 	for addr, p := range truth {
-		got, ok := restored.pages[addr]
+		got, ok := restored.Pages[addr]
 		if !ok {
-			got = zeroPage[:]
+			got = nativetest.ZeroPage[:]
 		}
 		if !bytes.Equal(got, p) {
 			im.t.Fatalf("image %d, a chain of %d: page %x is not restored (there: %v)", seq, len(chain), addr, ok)
 		}
 	}
-	for addr, p := range restored.pages {
-		if _, ok := truth[addr]; !ok && !bytes.Equal(p, zeroPage[:]) && !im.ofFile(chain[0].state, addr) {
+	for addr, p := range restored.Pages {
+		if _, ok := truth[addr]; !ok && !bytes.Equal(p, nativetest.ZeroPage[:]) && !im.ofFile(chain[0].state, addr) {
 			im.t.Fatalf("image %d, a chain of %d: page %x was given back and comes back with content", seq, len(chain), addr)
 		}
 	}
@@ -107,7 +110,7 @@ func (im *imagedProgram) compare(seq int, truth map[uint64][]byte) {
 
 // ofFile tells whether the page belongs to a file, whose content is saved where
 // the file may be gone.
-func (im *imagedProgram) ofFile(s *State, addr uint64) bool {
+func (im *imagedProgram) ofFile(s *state.State, addr uint64) bool {
 	i, ok := regionAt(s, addr)
 	return ok && s.Regions[i].Path != "" && s.Regions[i].Path[0] == '/'
 }
@@ -119,14 +122,14 @@ func TestChainOfImages(t *testing.T) {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(seed), 9))
 			im := newImagedProgram(t)
-			im.p.ask("seed", 100+seed)
+			im.p.Ask("seed", 100+seed)
 			base, partial := 0, 0
 			for seq := 1; seq <= 12; seq++ {
-				im.p.ask("do", 1+r.IntN(60))
-				im.p.ask("alone", 0)
-				im.p.tell("quietly", r.IntN(60))
+				im.p.Ask("do", 1+r.IntN(60))
+				im.p.Ask("alone", 0)
+				im.p.Tell("quietly", r.IntN(60))
 				c, _ := im.capture(base, seq, whole.CaptureOptions{NoFork: r.IntN(6) == 0})
-				im.p.answer("quietly")
+				im.p.Answer("quietly")
 				if c.Base() != base && c.Base() != 0 || c.Base() == 0 && base != 0 && c.Note() == "" {
 					t.Errorf("image %d builds on %d instead of %d: %q", seq, c.Base(), base, c.Note())
 				}
@@ -150,10 +153,10 @@ func TestChainOfImages(t *testing.T) {
 // than 8 % of the full one, bookkeeping included.
 func TestIncrementalSize(t *testing.T) {
 	im := newImagedProgram(t)
-	im.p.ask("noise", 256)
+	im.p.Ask("noise", 256)
 	_, full := im.capture(0, 1, whole.CaptureOptions{})
 	im.target.Committed(1)
-	im.p.ask("touch", 20)
+	im.p.Ask("touch", 20)
 	_, part := im.capture(1, 2, whole.CaptureOptions{})
 	t.Logf("full %d, incremental %d bytes: %.2f %%", full.Size, part.Size, 100*float64(part.Size)/float64(full.Size))
 	if part.Size*100 > full.Size*8 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
@@ -24,20 +25,20 @@ func BenchmarkGrowth(b *testing.B) {
 func benchGrowth(b *testing.B, rate int) {
 	threads := newPool(1)
 	defer threads.Close()
-	p := startDirtyProgram(b)
-	g, err := attachTo(newAgent(threads), p.pid, 0, -1)
+	p := nativetest.StartWriter(b)
+	g, err := attachTo(newAgent(threads), p.PID, 0, -1)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer g.Close()
-	p.ask("noise", 1<<10)
+	p.Ask("noise", 1<<10)
 	if rate > 0 {
-		p.ask("busy", rate)
+		p.Ask("busy", rate)
 	}
 	var growth, private, took float64
 	path := filepath.Join(b.TempDir(), "image")
 	for range b.N {
-		alone := memoryOf(b, p.pid, "Pss:")
+		alone := memoryOf(b, p.PID, "Pss:")
 		start := time.Now()
 		c, err := g.capture(whole.CaptureOptions{})
 		if err != nil {
@@ -57,7 +58,7 @@ func benchGrowth(b *testing.B, rate int) {
 				}
 				done = true
 			case <-time.After(20 * time.Millisecond):
-				most = max(most, memoryOf(b, p.pid, "Pss:")+memoryOf(b, c.PID(), "Pss:"))
+				most = max(most, memoryOf(b, p.PID, "Pss:")+memoryOf(b, c.PID(), "Pss:"))
 				dirty = max(dirty, memoryOf(b, c.PID(), "Private_Dirty:"))
 			}
 		}

@@ -1,38 +1,27 @@
-// Package refusal is how native images say that a program cannot be imaged as it is
-// now: what stands against it, and what to do.
 package native
 
 import (
-	"errors"
 	"fmt"
+	"runtime"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
-// ErrUnsupported: processes cannot be imaged on this machine.
-var ErrUnsupported = errors.New("this machine cannot image processes")
+// Reasons, for errors.Is.
+var (
+	// ErrUnsupported: processes cannot be imaged on this machine.
+	ErrUnsupported = refusal.ErrUnsupported
+	// ErrRefused: the program cannot be imaged as it is now; the error tells what stands
+	// against it and what to do. It has not been disturbed.
+	ErrRefused = refusal.ErrRefused
+	// ErrHost: this machine lacks what the image needs.
+	ErrHost = state.ErrHost
+	// ErrImage: an image does not hold a process that can be restored. It was damaged or
+	// forged in spite of its checksums.
+	ErrImage = state.ErrImage
+)
 
-// ErrRefused: the program cannot be imaged as it is now; the error tells what stands
-// against it and what to do. It has not been disturbed.
-var ErrRefused = errors.New("cannot be imaged")
-
-// Refusal is a thing in a program that cannot be imaged. It is an ErrRefused.
-type Refusal struct {
-	What   string // the thing, by name
-	Remedy string // what the user can do about it
-}
-
-// Error names the thing and the remedy.
-func (r *Refusal) Error() string {
-	s := ErrRefused.Error() + ": " + r.What
-	if r.Remedy != "" {
-		s += " (" + r.Remedy + ")"
-	}
-	return s
-}
-
-// Is makes a Refusal an ErrRefused.
-func (r *Refusal) Is(target error) bool { return target == ErrRefused }
-
-// refuse makes a Refusal; what is a format for args.
-func refuse(remedy, what string, args ...any) error {
-	return &Refusal{What: fmt.Sprintf(what, args...), Remedy: remedy}
-}
+// errArch is the reason where the architecture has no code here.
+var errArch = fmt.Errorf("%w: native images are made on linux/amd64 only, this is %s/%s (use -cr=self)",
+	ErrUnsupported, runtime.GOOS, runtime.GOARCH)

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestOwnProcFiles: a process that had files of its own in /proc open has those of
 // the new one, twice in a row.
 func TestOwnProcFiles(t *testing.T) {
-	tr := newTrip(t, build(t, "odd", "default"))
+	tr := newTrip(t, nativetest.Build(t, "odd", "default"))
 	tr.start("proc")
 	tr.next("ready")
 	for range 2 {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // openOwn makes the process open the files in /proc that are its own. At their
@@ -44,7 +46,7 @@ func (r *restore) openOwn() error {
 }
 
 // dupCall puts what is open as fd where f belongs.
-func dupCall(fd int, f *File) call {
+func dupCall(fd int, f *state.File) call {
 	return call{what: fmt.Sprintf("descriptor %d", f.FD), nr: unix.SYS_DUP3,
 		args: [6]uint64{uint64(fd), uint64(f.FD), uint64(f.Flags & unix.O_CLOEXEC)}}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // descriptors are the open files of the process to be: made here, inherited by
@@ -34,7 +35,7 @@ type descriptors struct {
 }
 
 // open makes all descriptors of the process. After an error nothing is open.
-func (d *descriptors) open(s *State) (err error) {
+func (d *descriptors) open(s *state.State) (err error) {
 	d.here, d.pipes, d.deleted = make(map[int]int), make(map[uint64]int), make(map[uint64]int)
 	d.inodes, d.locked = make(map[uint64][]int), make(map[[2]uint64]bool)
 	defer func() {
@@ -44,11 +45,11 @@ func (d *descriptors) open(s *State) (err error) {
 		}
 	}()
 	files := slices.Clone(s.Files)
-	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.FD, b.FD) })
+	slices.SortFunc(files, func(a, b state.File) int { return cmp.Compare(a.FD, b.FD) })
 	for i := range files {
 		f := &files[i]
 		switch {
-		case f.Kind == FilePipe:
+		case f.Kind == state.FilePipe:
 			d.inodes[f.Pipe] = append(d.inodes[f.Pipe], f.FD)
 		case f.Deleted:
 			d.inodes[f.Inode] = append(d.inodes[f.Inode], f.FD)
@@ -56,7 +57,7 @@ func (d *descriptors) open(s *State) (err error) {
 	}
 	for i := range files {
 		f := &files[i]
-		if f.Same != f.FD && f.Kind != FileStdio {
+		if f.Same != f.FD && f.Kind != state.FileStdio {
 			d.here[f.FD] = d.here[f.Same] // made before: it is the lowest
 			continue
 		}
@@ -108,30 +109,30 @@ func (d *descriptors) keep(fd int, err error) (int, error) {
 }
 
 // make makes one descriptor.
-func (d *descriptors) make(f *File) (int, error) {
+func (d *descriptors) make(f *state.File) (int, error) {
 	var fd int
 	var err error
 	switch f.Kind {
-	case FileRegular:
+	case state.FileRegular:
 		if f.Deleted {
 			return d.makeDeleted(f)
 		}
 		return d.keep(d.reopener.open(f))
-	case FileStdio:
+	case state.FileStdio:
 		fd, err = d.standard(f.Same)
-	case FileOOB:
+	case state.FileOOB:
 		if fd = d.oob; fd < 0 {
 			err = errors.New("no stream to the agent was given")
 		}
-	case FileSocket:
+	case state.FileSocket:
 		fd, err = d.keep(deadSocket())
-	case FilePipe:
+	case state.FilePipe:
 		fd, err = d.makePipe(f)
-	case FileEvent:
+	case state.FileEvent:
 		fd, err = d.keep(makeEvent(f))
-	case FileTimer:
+	case state.FileTimer:
 		fd, err = d.keep(makeTimer(f))
-	case FileEpoll:
+	case state.FileEpoll:
 		return d.keep(unix.EpollCreate1(unix.EPOLL_CLOEXEC)) // has no flags
 	default:
 		err = errors.New("unknown kind")
@@ -175,7 +176,7 @@ func reopen(fd, flags int) (int, error) {
 
 // makePipe makes the end of a pipe, and with the first end the pipe with what
 // it held. Where only one end is in the process, the other is closed.
-func (d *descriptors) makePipe(f *File) (int, error) {
+func (d *descriptors) makePipe(f *state.File) (int, error) {
 	pipe, ok := d.pipes[f.Pipe]
 	if !ok {
 		var ends [2]int
@@ -194,7 +195,7 @@ func (d *descriptors) makePipe(f *File) (int, error) {
 
 // refill writes what a pipe held; fds are its descriptors in the process.
 func (d *descriptors) refill(w int, fds []int) error {
-	content, err := d.contentOf(kindPipe, fds)
+	content, err := d.contentOf(state.KindPipe, fds)
 	if errors.Is(err, errNoContent) || len(content) == 0 {
 		return nil
 	}
@@ -226,11 +227,11 @@ func (d *descriptors) contentOf(kind string, fds []int) ([]byte, error) {
 }
 
 // makeDeleted makes a file without a name that holds what the deleted one held.
-func (d *descriptors) makeDeleted(f *File) (int, error) {
+func (d *descriptors) makeDeleted(f *state.File) (int, error) {
 	const remedy = "make room, or restart from another snapshot"
 	made, ok := d.deleted[f.Inode]
 	if !ok {
-		content, err := d.contentOf(kindFile, d.inodes[f.Inode])
+		content, err := d.contentOf(state.KindFile, d.inodes[f.Inode])
 		if err != nil {
 			return -1, fileError(f.Path, remedy, "it was deleted: %w", err)
 		}
@@ -266,7 +267,7 @@ func nameless(dir string) (int, error) {
 	return unix.MemfdCreate("deleted", unix.MFD_CLOEXEC)
 }
 
-func makeEvent(f *File) (int, error) {
+func makeEvent(f *state.File) (int, error) {
 	flags := unix.EFD_CLOEXEC | unix.EFD_NONBLOCK
 	if f.Sema {
 		flags |= unix.EFD_SEMAPHORE
@@ -288,7 +289,7 @@ const setTicks = 0x40085400
 
 // makeTimer makes a timer that goes on where it stood: the kernel tells the time
 // that is left, whatever way it was set.
-func makeTimer(f *File) (int, error) {
+func makeTimer(f *state.File) (int, error) {
 	fd, err := unix.TimerfdCreate(f.Timer.Clock, unix.TFD_CLOEXEC)
 	if err != nil {
 		return -1, err
@@ -313,8 +314,8 @@ func makeTimer(f *File) (int, error) {
 }
 
 // ownProcFile gives the name under which the process finds the file anew.
-func ownProcFile(s *State, f *File) string {
-	if f.Kind != FileRegular || f.Deleted {
+func ownProcFile(s *state.State, f *state.File) string {
+	if f.Kind != state.FileRegular || f.Deleted {
 		return ""
 	}
 	return proc.OwnName(s.PID, f.Path)

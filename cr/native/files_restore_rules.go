@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -60,7 +61,7 @@ type cut struct {
 }
 
 // open opens f, which is not deleted, as it was.
-func (o *reopener) open(f *File) (int, error) {
+func (o *reopener) open(f *state.File) (int, error) {
 	// Nonblocking, so that a pipe that now has the name cannot hold us.
 	fd, err := unix.Open(f.Path, openFlags(f.Flags)|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -83,7 +84,7 @@ func (o *reopener) open(f *File) (int, error) {
 func placeholder() (int, error) { return unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0) }
 
 // failed explains why a file cannot be opened.
-func (o *reopener) failed(f *File, err error) error {
+func (o *reopener) failed(f *state.File, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fileError(f.Path, "put it back, or restart from another snapshot", "it is missing: %w", err)
@@ -97,7 +98,7 @@ func (o *reopener) failed(f *File, err error) error {
 
 // check applies the rules to the file opened as fd, and returns the descriptor
 // that the program gets; it closes nothing but what it replaces.
-func (o *reopener) check(fd int, f *File) (int, error) {
+func (o *reopener) check(fd int, f *state.File) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return fd, o.failed(f, err)
@@ -133,7 +134,7 @@ func (o *reopener) check(fd int, f *File) (int, error) {
 // unchanged checks that the file holds at least what the one held that was open.
 // It need not be that one: files come back from a backup, and snapshots go to
 // other machines.
-func (o *reopener) unchanged(f *File, st *unix.Stat_t) error {
+func (o *reopener) unchanged(f *state.File, st *unix.Stat_t) error {
 	if st.Size < f.Size {
 		return fileError(f.Path, "put back what it held, or use -files keep to go on with it as it is",
 			"it has %d bytes, when it was imaged it had %d", st.Size, f.Size)
@@ -147,7 +148,7 @@ func (o *reopener) unchanged(f *File, st *unix.Stat_t) error {
 
 // lock takes the file for this process, so that no other restart writes it as
 // well, and notes what there is to cut off.
-func (o *reopener) lock(fd int, f *File, st *unix.Stat_t) error {
+func (o *reopener) lock(fd int, f *state.File, st *unix.Stat_t) error {
 	id := [2]uint64{st.Dev, st.Ino}
 	if o.locked[id] {
 		return nil // by another descriptor of the same process
@@ -174,7 +175,7 @@ func (o *reopener) unlock() {
 }
 
 // place sets flags and offset of a newly opened descriptor.
-func (o *reopener) place(fd int, f *File, device bool) error {
+func (o *reopener) place(fd int, f *state.File, device bool) error {
 	if f.Flags&unix.O_PATH != 0 {
 		return nil
 	}
@@ -213,10 +214,10 @@ func virtual(path string) bool {
 
 // copyOf opens the copy of a file and brings it to the length that the file had.
 // The ranks of a job that write one file share one copy.
-func (o *reopener) copyOf(fd int, f *File, st *unix.Stat_t) (int, error) {
+func (o *reopener) copyOf(fd int, f *state.File, st *unix.Stat_t) (int, error) {
 	const remedy = "make room or rights for a copy beside it, or use -files keep"
 	if st.Size < f.Size {
-		return -1, o.unchanged(&File{Path: f.Path, Size: f.Size}, st)
+		return -1, o.unchanged(&state.File{Path: f.Path, Size: f.Size}, st)
 	}
 	path := f.Path + ".gorun-" + o.tag
 	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, fs.FileMode(st.Mode&0o777))

@@ -13,17 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // imaged describes the file path as an image would, with the offset at its end.
-func imaged(t *testing.T, fd int, path string, flags int) File {
+func imaged(t *testing.T, fd int, path string, flags int) state.File {
 	t.Helper()
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
 		t.Fatal(err)
 	}
-	return File{FD: fd, Same: fd, Kind: FileRegular, Path: path, Flags: flags, Offset: st.Size, Size: st.Size, Inode: st.Ino, Mode: st.Mode}
+	return state.File{FD: fd, Same: fd, Kind: state.FileRegular, Path: path, Flags: flags, Offset: st.Size, Size: st.Size, Inode: st.Ino, Mode: st.Mode}
 }
 
 func write(t testing.TB, path, content string) {
@@ -43,7 +44,7 @@ func read(t testing.TB, path string) string {
 }
 
 // openAll opens what a state has; it is closed with the test.
-func openAll(t *testing.T, policy whole.FilesPolicy, content map[string]string, files ...File) (*descriptors, error) {
+func openAll(t *testing.T, policy whole.FilesPolicy, content map[string]string, files ...state.File) (*descriptors, error) {
 	t.Helper()
 	d := &descriptors{
 		reopener: reopener{policy: policy, tag: "abc"},
@@ -58,7 +59,7 @@ func openAll(t *testing.T, policy whole.FilesPolicy, content map[string]string, 
 	}
 	s := testState(0)
 	s.Files, s.OOB = files, 3
-	if err := s.validate(); err != nil {
+	if err := s.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	err := d.open(s)
@@ -195,7 +196,7 @@ func TestReopenReplaced(t *testing.T) {
 }
 
 func TestReopenTooMany(t *testing.T) {
-	f := File{FD: 5, Path: "/data/in"}
+	f := state.File{FD: 5, Path: "/data/in"}
 	if err := new(reopener).failed(&f, unix.EMFILE); !errors.Is(err, unix.EMFILE) || !strings.Contains(err.Error(), "an agent has") {
 		t.Error(err)
 	}
@@ -251,7 +252,7 @@ func TestReopenKeep(t *testing.T) {
 
 func TestReopenDeleted(t *testing.T) {
 	dir := t.TempDir()
-	f := File{FD: 5, Same: 5, Kind: FileRegular, Path: filepath.Join(dir, "gone"), Deleted: true, Inode: 77, Flags: unix.O_RDWR, Offset: 3, Size: 6, Mode: unix.S_IFREG | 0o640}
+	f := state.File{FD: 5, Same: 5, Kind: state.FileRegular, Path: filepath.Join(dir, "gone"), Deleted: true, Inode: 77, Flags: unix.O_RDWR, Offset: 3, Size: 6, Mode: unix.S_IFREG | 0o640}
 	g := f
 	g.FD, g.Same, g.Flags, g.Offset = 6, 6, unix.O_RDONLY, 0
 	d, err := openAll(t, whole.FilesRefuse, map[string]string{"file 5": "secret"}, f, g)
@@ -286,7 +287,7 @@ func TestReopenNameless(t *testing.T) {
 	if err != nil || flags&unix.O_TMPFILE != unix.O_TMPFILE {
 		t.Fatalf("flags %#x, %v", flags, err)
 	}
-	f := File{FD: 5, Same: 5, Kind: FileRegular, Path: filepath.Join(dir, "#7"), Deleted: true, Inode: 77, Flags: flags, Size: 4, Mode: unix.S_IFREG | 0o600}
+	f := state.File{FD: 5, Same: 5, Kind: state.FileRegular, Path: filepath.Join(dir, "#7"), Deleted: true, Inode: 77, Flags: flags, Size: 4, Mode: unix.S_IFREG | 0o600}
 	d, err := openAll(t, whole.FilesRefuse, map[string]string{"file 5": "temp"}, f)
 	if err != nil {
 		t.Fatal(err)
@@ -305,11 +306,11 @@ func TestReopenNameless(t *testing.T) {
 
 func TestReopenPipe(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
-	files := []File{
-		{FD: 5, Same: 5, Kind: FilePipe, Pipe: 9, Flags: unix.O_RDONLY | unix.O_NONBLOCK},
-		{FD: 6, Same: 6, Kind: FilePipe, Pipe: 9, Flags: unix.O_WRONLY | unix.O_NONBLOCK},
-		{FD: 7, Same: 6, Kind: FilePipe, Pipe: 9, Flags: unix.O_WRONLY | unix.O_NONBLOCK},
-		{FD: 8, Same: 8, Kind: FilePipe, Pipe: 10, Flags: unix.O_RDONLY}, // the writer is gone
+	files := []state.File{
+		{FD: 5, Same: 5, Kind: state.FilePipe, Pipe: 9, Flags: unix.O_RDONLY | unix.O_NONBLOCK},
+		{FD: 6, Same: 6, Kind: state.FilePipe, Pipe: 9, Flags: unix.O_WRONLY | unix.O_NONBLOCK},
+		{FD: 7, Same: 6, Kind: state.FilePipe, Pipe: 9, Flags: unix.O_WRONLY | unix.O_NONBLOCK},
+		{FD: 8, Same: 8, Kind: state.FilePipe, Pipe: 10, Flags: unix.O_RDONLY}, // the writer is gone
 	}
 	d, err := openAll(t, whole.FilesRefuse, map[string]string{"pipe 5": long, "pipe 8": "last words"}, files...)
 	if err != nil {
@@ -345,14 +346,14 @@ func TestReopenPipe(t *testing.T) {
 
 func TestReopenOthers(t *testing.T) {
 	d, err := openAll(t, whole.FilesRefuse, nil,
-		File{FD: 0, Same: 0, Kind: FileStdio},
-		File{FD: 4, Same: 2, Kind: FileStdio},
-		File{FD: 5, Same: 5, Kind: FileEvent, Count: 7, Flags: unix.O_RDWR | unix.O_NONBLOCK},
-		File{FD: 6, Same: 6, Kind: FileTimer, Count: 3, Timer: &proc.Timer{Clock: 1, Value: 3600e9, Interval: 5e9}, Flags: unix.O_RDWR | unix.O_NONBLOCK},
-		File{FD: 7, Same: 7, Kind: FileSocket, Flags: unix.O_RDWR | unix.O_NONBLOCK},
-		File{FD: 8, Same: 8, Kind: FileEpoll, Epoll: []proc.Watch{{FD: 5}}},
-		File{FD: 9, Same: 9, Kind: FileRegular, Path: "/dev/null", Mode: unix.S_IFCHR, Flags: unix.O_RDWR},
-		File{FD: 10, Same: 10, Kind: FileRegular, Path: t.TempDir(), Mode: unix.S_IFDIR, Flags: unix.O_RDONLY | unix.O_DIRECTORY},
+		state.File{FD: 0, Same: 0, Kind: state.FileStdio},
+		state.File{FD: 4, Same: 2, Kind: state.FileStdio},
+		state.File{FD: 5, Same: 5, Kind: state.FileEvent, Count: 7, Flags: unix.O_RDWR | unix.O_NONBLOCK},
+		state.File{FD: 6, Same: 6, Kind: state.FileTimer, Count: 3, Timer: &proc.Timer{Clock: 1, Value: 3600e9, Interval: 5e9}, Flags: unix.O_RDWR | unix.O_NONBLOCK},
+		state.File{FD: 7, Same: 7, Kind: state.FileSocket, Flags: unix.O_RDWR | unix.O_NONBLOCK},
+		state.File{FD: 8, Same: 8, Kind: state.FileEpoll, Epoll: []proc.Watch{{FD: 5}}},
+		state.File{FD: 9, Same: 9, Kind: state.FileRegular, Path: "/dev/null", Mode: unix.S_IFCHR, Flags: unix.O_RDWR},
+		state.File{FD: 10, Same: 10, Kind: state.FileRegular, Path: t.TempDir(), Mode: unix.S_IFDIR, Flags: unix.O_RDONLY | unix.O_DIRECTORY},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -380,7 +381,7 @@ func TestReopenOthers(t *testing.T) {
 	if _, _, err := unix.Accept(d.here[7]); err != unix.EINVAL {
 		t.Errorf("socket: %v", err)
 	}
-	if _, err := openAll(t, whole.FilesRefuse, nil, File{FD: 3, Same: 3, Kind: FileOOB}); err == nil {
+	if _, err := openAll(t, whole.FilesRefuse, nil, state.File{FD: 3, Same: 3, Kind: state.FileOOB}); err == nil {
 		t.Error("without a stream to the agent")
 	}
 }

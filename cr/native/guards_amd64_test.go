@@ -4,13 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestGuards: guard pages hold nothing, and are guarded again after a restart, be the
 // image full or incremental.
 func TestGuards(t *testing.T) {
-	tr := newTrip(t, build(t, "victim", "default"))
+	tr := newTrip(t, nativetest.Build(t, "victim", "default"))
 	tr.start("guard", "4")
 	tr.next("ready")
 	if strings.HasPrefix(tr.seen[0], "no guard pages") {
@@ -25,12 +28,12 @@ func TestGuards(t *testing.T) {
 			tr.target.Committed(3)
 			tr.works(2)
 			img = tr.image(whole.CaptureOptions{Track: true, Base: 3, Seq: 4})
-			if canFollow() == nil && stateOf(t, img).Base != 3 {
+			if dirty.Supported() == nil && stateOf(t, img).Base != 3 {
 				t.Fatal("the image is full")
 			}
 		}
 		tr.works(2)
-		if g := stateOf(t, img).Guards; len(g) != 2 || g[0].End-g[0].Start != 2*PageSize {
+		if g := stateOf(t, img).Guards; len(g) != 2 || g[0].End-g[0].Start != 2*pages.Size {
 			t.Fatalf("guard pages %x", g)
 		}
 		tr.kill()

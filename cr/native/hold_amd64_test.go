@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestKilledStanding captures a program that prints, without a copy, and kills it
 // where it stands: what it goes on to print when restored has no gap and no repeat.
 func TestKilledStanding(t *testing.T) {
-	tr := newTrip(t, build(t, "victim", "default"))
+	tr := newTrip(t, nativetest.Build(t, "victim", "default"))
 	tr.start("count")
 	tr.next("count 20")
 	c, err := tr.target.Capture(whole.CaptureOptions{NoFork: true})

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 )
 
 // identity is who a thread is to the kernel and what the kernel lets it do: by the
@@ -32,13 +33,13 @@ func (id identity) differs(want identity) error {
 	is := func(name string) bool { return id[name] == want[name] }
 	switch {
 	case !is("Seccomp") || !is("Seccomp_filters"):
-		return refuse("install no seccomp filter in the program", "it runs under a seccomp filter of its own")
+		return refusal.New("install no seccomp filter in the program", "it runs under a seccomp filter of its own")
 	case !is("root"):
-		return refuse(elsewhere, "its root folder is %s", id["root"])
+		return refusal.New(elsewhere, "its root folder is %s", id["root"])
 	}
 	for _, name := range namespaces() {
 		if !is(name) {
-			return refuse(elsewhere, "it is in a namespace of its own (%s)", name)
+			return refusal.New(elsewhere, "it is in a namespace of its own (%s)", name)
 		}
 	}
 	for _, name := range proc.IdentityLines {
@@ -49,7 +50,7 @@ func (id identity) differs(want identity) error {
 		if strings.HasPrefix(name, "Cap") {
 			what = "capabilities"
 		}
-		return refuse(elsewhere, "it has changed its %s (%s is %s, of what gorun starts %s)", what, name, id[name], want[name])
+		return refusal.New(elsewhere, "it has changed its %s (%s is %s, of what gorun starts %s)", what, name, id[name], want[name])
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 )
 
 // identityOf looks at a thread, or at a process's first one, by its folder in /proc.
@@ -116,7 +117,7 @@ func sharesAll(pid, tid int) error {
 	const files, fs = 2, 3 // KCMP_FILES, KCMP_FS
 	for what, name := range map[uintptr]string{files: "descriptors", fs: "a working directory and umask"} {
 		if r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(pid), uintptr(tid), what, 0, 0, 0); e == 0 && r != 0 {
-			return refuse("do without unshare", "its thread %d has %s of its own", tid, name)
+			return refusal.New("do without unshare", "its thread %d has %s of its own", tid, name)
 		}
 	}
 	return nil
@@ -140,7 +141,7 @@ func (c *captured) checkIdentity(pid int) error {
 func (a *agent) checkSecureBits(in *injector) error {
 	bits, err := in.call(unix.SYS_PRCTL, unix.PR_GET_SECUREBITS)
 	if err == nil && int(bits) != a.births.bits {
-		return refuse("start gorun with them, instead of setting them in the program", "it has set securebits %#x", bits)
+		return refusal.New("start gorun with them, instead of setting them in the program", "it has set securebits %#x", bits)
 	}
 	return nil
 }

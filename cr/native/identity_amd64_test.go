@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -32,11 +33,11 @@ func TestIdentity(t *testing.T) {
 			_, err = c.Write(filepath.Join(t.TempDir(), "image"), image.LocalMeta(), image.Options{})
 			c.Release()
 		}
-		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), named) {
+		if !errors.Is(err, refusal.ErrRefused) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%s: %v", what, err)
 		}
-		v.works()
-		v.end()
+		v.Works()
+		v.End()
 	}
 }
 
@@ -53,7 +54,7 @@ func TestIdentityOfCopy(t *testing.T) {
 	}
 	b := &v.target.agent.births
 	b.born["Groups"] += "0 77777"
-	if err := c.checkIdentity(c.PID()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "77777") {
+	if err := c.checkIdentity(c.PID()); !errors.Is(err, refusal.ErrRefused) || !strings.Contains(err.Error(), "77777") {
 		t.Error(err)
 	}
 }

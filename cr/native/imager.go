@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/wireup"
 )
@@ -25,7 +26,7 @@ var _ interface {
 } = Imager{}
 
 // Name is what -cr takes and what stands in images.
-const Name = backend
+const Name = state.Backend
 
 // Name is that name.
 func (Imager) Name() string { return Name }
@@ -50,15 +51,15 @@ func (Imager) CheckProgram(path string) error { return checkProgram(path) }
 func (Imager) NewTracer(threads int) (whole.Tracer, error) { return newTracer(threads), nil }
 
 // readStates reads the states of a job's images, several at a time.
-func readStates(images []image.Source) ([]*State, error) {
-	states, errs := make([]*State, len(images)), make([]error, len(images))
+func readStates(images []image.Source) ([]*state.State, error) {
+	states, errs := make([]*state.State, len(images)), make([]error, len(images))
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, 4)
 	for rank, src := range images {
 		wg.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			if states[rank], errs[rank] = readSource(src); errs[rank] != nil {
+			if states[rank], errs[rank] = state.Read(src); errs[rank] != nil {
 				errs[rank] = fmt.Errorf("rank %d: %w", rank, errs[rank])
 			}
 		})
@@ -101,13 +102,13 @@ func (Imager) Shared(images []image.Source) error {
 
 // oneWriter refuses files that several ranks were writing to: each would go on
 // at a place of its own, and none may cut off what another has written.
-func oneWriter(states []*State) error {
+func oneWriter(states []*state.State) error {
 	type file struct{ dev, inode uint64 }
 	writers, names := map[file][]int{}, map[file]string{}
 	for rank, s := range states {
 		for _, f := range s.Files {
 			id := file{f.Dev, f.Inode}
-			if f.output() && !slices.Contains(writers[id], rank) {
+			if f.Output() && !slices.Contains(writers[id], rank) {
 				writers[id] = append(writers[id], rank)
 				names[id] = f.Path
 			}
@@ -124,13 +125,13 @@ func oneWriter(states []*State) error {
 
 // Outputs lists the regular files that an image has open for writing.
 func (Imager) Outputs(src image.Source) ([]string, error) {
-	s, err := readSource(src)
+	s, err := state.Read(src)
 	if err != nil {
 		return nil, err
 	}
 	var all []string
 	for _, f := range s.Files {
-		if f.output() {
+		if f.Output() {
 			all = append(all, f.Path)
 		}
 	}
@@ -139,7 +140,7 @@ func (Imager) Outputs(src image.Source) ([]string, error) {
 
 // Describe tells what an image holds.
 func (Imager) Describe(path string) ([]whole.Fact, error) {
-	s, err := ReadState(path)
+	s, err := state.Read(image.Path(path))
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (Imager) Describe(path string) ([]whole.Fact, error) {
 	kinds := map[string]int{}
 	for _, f := range s.Files {
 		kinds[f.Kind]++
-		if f.Kind == FileRegular {
+		if f.Kind == state.FileRegular {
 			facts = append(facts, whole.Fact{Name: "open file", Value: describeFile(&f)})
 		}
 	}
@@ -178,7 +179,7 @@ func (Imager) Describe(path string) ([]whole.Fact, error) {
 	return append(facts, whole.Fact{Name: "descriptors", Value: strings.Join(counts, ", ")}), nil
 }
 
-func describeFile(f *File) string {
+func describeFile(f *state.File) string {
 	how := "read"
 	if f.Flags&unix.O_ACCMODE != unix.O_RDONLY {
 		how = "written"

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -204,5 +205,5 @@ func findSyscall(m *memory, maps []proc.Mapping) (uint64, error) {
 			}
 		}
 	}
-	return 0, refuse("", "its text holds no system call")
+	return 0, refusal.New("", "its text holds no system call")
 }

@@ -1,7 +1,9 @@
 package native
 
 import (
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // Memory that mlock keeps from being swapped out. A copy does not inherit that, and
@@ -24,7 +26,7 @@ func (g *target) lookForLocked(status proc.Status) error {
 	for i := range maps {
 		if m := &maps[i]; m.Has(flagLocked) && !m.Kernels() {
 			whole := m.Anonymous() && m.Own == m.End-m.Start
-			g.locked = append(g.locked, Locked{extent{m.Start, m.End}, whole})
+			g.locked = append(g.locked, state.Locked{Extent: pages.Extent{Start: m.Start, End: m.End}, Whole: whole})
 		}
 	}
 	return nil
@@ -36,7 +38,7 @@ func (c *captured) describeLocked(maps []proc.Mapping) {
 		for i := range maps {
 			start, end := max(l.Start, maps[i].Start), min(l.End, maps[i].End)
 			if start < end {
-				c.state.Locked = append(c.state.Locked, Locked{extent{start, end}, l.Whole})
+				c.state.Locked = append(c.state.Locked, state.Locked{Extent: pages.Extent{Start: start, End: end}, Whole: l.Whole})
 			}
 		}
 	}

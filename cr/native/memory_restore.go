@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // maxChain bounds how many images may build on one another.
@@ -21,8 +23,8 @@ type chain []*layer
 // layer is one image of a chain with the pages it names.
 type layer struct {
 	img     *image.Reader
-	state   *State
-	windows map[uint64][]pageRun
+	state   *state.State
+	windows map[uint64][]pages.Run
 	data    map[uint64]int // pages of data in each window's section
 }
 
@@ -54,7 +56,7 @@ func openChain(path string, rank int, basePath func(seq int) string) (c chain, e
 		}
 		if below == "" {
 			return c, &image.Error{Op: "read", Path: path,
-				Err: fmt.Errorf("%w: it builds on snapshot %d, which is not at hand", ErrImage, l.state.Base)}
+				Err: fmt.Errorf("%w: it builds on snapshot %d, which is not at hand", state.ErrImage, l.state.Base)}
 		}
 		path = below
 	}
@@ -64,17 +66,17 @@ func openChain(path string, rank int, basePath func(seq int) string) (c chain, e
 func (c chain) admit(l *layer, rank int) error {
 	m := l.img.Meta()
 	if m.Rank != rank {
-		return fmt.Errorf("%w: it is of rank %d, not %d", ErrImage, m.Rank, rank)
+		return fmt.Errorf("%w: it is of rank %d, not %d", state.ErrImage, m.Rank, rank)
 	}
 	if len(c) > 1 {
 		upper := c[len(c)-2]
 		um := upper.img.Meta()
 		if m.Job != um.Job || m.Seq != upper.state.Base || m.Seq >= um.Seq {
-			return fmt.Errorf("%w: snapshot %d of job %s, where %d of job %s was wanted", ErrImage, m.Seq, m.Job, upper.state.Base, um.Job)
+			return fmt.Errorf("%w: snapshot %d of job %s, where %d of job %s was wanted", state.ErrImage, m.Seq, m.Job, upper.state.Base, um.Job)
 		}
 	}
 	var err error
-	if l.state, err = decodeState(l.img); err != nil {
+	if l.state, err = state.Decode(l.img); err != nil {
 		return err
 	}
 	return l.list()
@@ -82,21 +84,21 @@ func (c chain) admit(l *layer, rank int) error {
 
 // list reads the types of all "pages" sections.
 func (l *layer) list() error {
-	l.windows, l.data = make(map[uint64][]pageRun), make(map[uint64]int)
+	l.windows, l.data = make(map[uint64][]pages.Run), make(map[uint64]int)
 	for _, s := range l.img.Sections() {
-		if s.Kind != kindPages {
+		if s.Kind != state.KindPages {
 			continue
 		}
-		base, err := parseWindow(s.Name)
+		base, err := pages.ParseWindow(s.Name)
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrImage, err)
+			return fmt.Errorf("%w: %w", state.ErrImage, err)
 		}
-		runs, data, err := parseRuns(s.Type)
-		if err == nil && s.Size != uint64(data)*PageSize {
+		runs, data, err := pages.ParseRuns(s.Type)
+		if err == nil && s.Size != uint64(data)*pages.Size {
 			err = fmt.Errorf("%d pages are named, %d bytes are there", data, s.Size)
 		}
 		if err != nil {
-			return fmt.Errorf("%w: window %s: %w", ErrImage, s.Name, err)
+			return fmt.Errorf("%w: window %s: %w", state.ErrImage, s.Name, err)
 		}
 		l.windows[base], l.data[base] = runs, data
 	}
@@ -122,25 +124,25 @@ type fillPiece struct {
 // that an image calls unchanged and its base does not name are absent.
 func (c chain) pieces(window uint64) ([]fillPiece, error) {
 	var all []fillPiece
-	err := c.resolve(window, 0, 0, windowPages, &all)
+	err := c.resolve(window, 0, 0, pages.PerWindow, &all)
 	return all, err
 }
 
 // resolve adds what the chain from depth on says of n pages of the window.
 func (c chain) resolve(window uint64, depth, first, n int, all *[]fillPiece) error {
 	if depth == len(c) {
-		return fmt.Errorf("%w: pages at %#x are said to be in an image below the last", ErrImage, window)
+		return fmt.Errorf("%w: pages at %#x are said to be in an image below the last", state.ErrImage, window)
 	}
 	for _, r := range c[depth].windows[window] {
-		from, to := max(r.first, first), min(r.first+r.n, first+n)
+		from, to := max(r.First, first), min(r.First+r.N, first+n)
 		if from >= to {
 			continue
 		}
-		p := fillPiece{addr: window + uint64(from)*PageSize, n: to - from, layer: depth, data: r.data + from - r.first}
-		switch r.kind {
-		case runZero:
+		p := fillPiece{addr: window + uint64(from)*pages.Size, n: to - from, layer: depth, data: r.Data + from - r.First}
+		switch r.Kind {
+		case pages.Zero:
 			p.layer, p.data = -1, 0
-		case runBase:
+		case pages.Base:
 			if err := c.resolve(window, depth+1, from, to-from, all); err != nil {
 				return err
 			}
@@ -182,19 +184,19 @@ func (c chain) plan() (windows []windowPlan, filled map[int]int, err error) {
 
 // place cuts a piece at the borders of regions and leaves out zero pages where
 // the memory is zero anyway.
-func place(s *State, p fillPiece, kept []fillPiece, filled map[int]int) ([]fillPiece, error) {
+func place(s *state.State, p fillPiece, kept []fillPiece, filled map[int]int) ([]fillPiece, error) {
 	for p.n > 0 {
 		i, ok := regionAt(s, p.addr)
 		if !ok || s.Regions[i].Shared || s.Regions[i].Empty {
-			return nil, fmt.Errorf("%w: page %#x lies in no region that is filled", ErrImage, p.addr)
+			return nil, fmt.Errorf("%w: page %#x lies in no region that is filled", state.ErrImage, p.addr)
 		}
 		q := p
-		q.n = int(min(uint64(p.n), (s.Regions[i].End-p.addr)/PageSize))
+		q.n = int(min(uint64(p.n), (s.Regions[i].End-p.addr)/pages.Size))
 		filled[i] += q.n
-		if q.layer >= 0 || s.Regions[i].file() {
+		if q.layer >= 0 || s.Regions[i].OfFile() {
 			kept = append(kept, q)
 		}
-		p.addr += uint64(q.n) * PageSize
+		p.addr += uint64(q.n) * pages.Size
 		p.data += q.n
 		p.n -= q.n
 	}
@@ -202,8 +204,8 @@ func place(s *State, p fillPiece, kept []fillPiece, filled map[int]int) ([]fillP
 }
 
 // regionAt finds the region that holds addr.
-func regionAt(s *State, addr uint64) (int, bool) {
-	i, ok := slices.BinarySearchFunc(s.Regions, addr, func(r Region, addr uint64) int {
+func regionAt(s *state.State, addr uint64) (int, bool) {
+	i, ok := slices.BinarySearchFunc(s.Regions, addr, func(r state.Region, addr uint64) int {
 		switch {
 		case r.End <= addr:
 			return -1
@@ -212,15 +214,15 @@ func regionAt(s *State, addr uint64) (int, bool) {
 		}
 		return 0
 	})
-	return i, ok && !s.Regions[i].kernels()
+	return i, ok && !s.Regions[i].Kernels()
 }
 
 // buffers are for windows: an agent restores many processes, one after another.
-var buffers = sync.Pool{New: func() any { return new([Window]byte) }}
+var buffers = sync.Pool{New: func() any { return new([pages.Window]byte) }}
 
 // writer puts bytes into the memory of the process being restored.
 type writer interface {
-	poke(p []byte, addr uint64) error
+	Poke(p []byte, addr uint64) error
 }
 
 // fill writes all windows from several goroutines. Every block is checked
@@ -232,7 +234,7 @@ func (c chain) fill(to writer, windows []windowPlan) error {
 	var first error
 	work := func() {
 		defer wg.Done()
-		buf := buffers.Get().(*[Window]byte)
+		buf := buffers.Get().(*[pages.Window]byte)
 		defer buffers.Put(buf)
 		for {
 			i := int(next.Add(1)) - 1
@@ -270,13 +272,13 @@ func (c chain) fillWindow(to writer, w *windowPlan, buf []byte) error {
 					data = buf
 					clear(data)
 				} else {
-					data = buf[:c[layer].data[w.base]*PageSize]
-					if err := c[layer].img.ReadSection(kindPages, name, data); err != nil {
+					data = buf[:c[layer].data[w.base]*pages.Size]
+					if err := c[layer].img.ReadSection(state.KindPages, name, data); err != nil {
 						return err
 					}
 				}
 			}
-			if err := to.poke(data[p.data*PageSize:][:p.n*PageSize], p.addr); err != nil {
+			if err := to.Poke(data[p.data*pages.Size:][:p.n*pages.Size], p.addr); err != nil {
 				return fmt.Errorf("filling memory: %w", err)
 			}
 		}

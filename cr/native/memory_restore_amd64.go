@@ -11,7 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/cr/native/internal/vdso"
 )
 
 // Not in x/sys/unix.
@@ -33,7 +36,7 @@ type mappedFiles struct {
 
 // open opens them. Of files other than the executable it is insisted that they
 // are the same, unless all that was mapped of them is in the image.
-func (m *mappedFiles) open(s *State, program string, filled map[int]int) error {
+func (m *mappedFiles) open(s *state.State, program string, filled map[int]int) error {
 	m.first = 3
 	for i := range s.Files {
 		m.first = max(m.first, s.Files[i].FD+1)
@@ -43,7 +46,7 @@ func (m *mappedFiles) open(s *State, program string, filled map[int]int) error {
 		r := &s.Regions[i]
 		if mapsFile(s, i, filled) {
 			if other, ok := inodes[r.Path]; ok && other != r.Inode {
-				return fmt.Errorf("%w: two files %s are mapped", ErrImage, r.Path)
+				return fmt.Errorf("%w: two files %s are mapped", state.ErrImage, r.Path)
 			}
 			inodes[r.Path] = r.Inode
 		}
@@ -58,7 +61,7 @@ func (m *mappedFiles) open(s *State, program string, filled map[int]int) error {
 	return nil
 }
 
-func (m *mappedFiles) openOne(s *State, path string, inode uint64, program string) (int, error) {
+func (m *mappedFiles) openOne(s *state.State, path string, inode uint64, program string) (int, error) {
 	const remedy = "put back the file that was there; native images of programs that map files of their own need them"
 	if alive(path) == alive(s.Exe) {
 		fd, err := unix.Open(program, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -91,9 +94,9 @@ func alive(path string) string { return strings.TrimSuffix(path, " (deleted)") }
 
 // mapsFile says whether region i maps its file again: not if the image holds all
 // of it.
-func mapsFile(s *State, i int, filled map[int]int) bool {
+func mapsFile(s *state.State, i int, filled map[int]int) bool {
 	r := &s.Regions[i]
-	return r.file() && !r.kernels() && (r.Shared || uint64(filled[i]) < (r.End-r.Start)/PageSize)
+	return r.OfFile() && !r.Kernels() && (r.Shared || uint64(filled[i]) < (r.End-r.Start)/pages.Size)
 }
 
 // build makes the process empty its address space and map, open and start
@@ -115,13 +118,13 @@ func (r *restore) build() error {
 }
 
 // kernelPages lists the regions of the kernel in the fresh process.
-func (r *restore) kernelPages() []extent {
-	var all []extent
+func (r *restore) kernelPages() []pages.Extent {
+	var all []pages.Extent
 	for _, v := range r.shell.vdso.VVar {
-		all = append(all, extent{v.Start, v.End})
+		all = append(all, pages.Extent{Start: v.Start, End: v.End})
 	}
 	if v := &r.shell.vdso; v.End > 0 {
-		all = append(all, extent{v.Start, v.End})
+		all = append(all, pages.Extent{Start: v.Start, End: v.End})
 	}
 	return all
 }
@@ -133,12 +136,12 @@ func (r *restore) clearCalls() []call {
 	for _, p := range r.kernelPages() {
 		calls = append(calls, moveCall(p, r.layout.park+p.Start-block.Start))
 	}
-	keep := mergeAddrs([]extent{
-		{r.layout.scratch, r.layout.scratch + areaSize},
-		{r.layout.park, r.layout.park + block.End - block.Start},
+	keep := mergeAddrs([]pages.Extent{
+		{Start: r.layout.scratch, End: r.layout.scratch + areaSize},
+		{Start: r.layout.park, End: r.layout.park + block.End - block.Start},
 	})
 	at := uint64(0)
-	for _, k := range append(keep, extent{endOfUser, endOfUser}) {
+	for _, k := range append(keep, pages.Extent{Start: pages.EndOfUser, End: pages.EndOfUser}) {
 		if k.Start > at {
 			calls = append(calls, call{what: "clearing the address space", nr: unix.SYS_MUNMAP, args: [6]uint64{at, k.Start - at}})
 		}
@@ -147,7 +150,7 @@ func (r *restore) clearCalls() []call {
 	return calls
 }
 
-func moveCall(p extent, to uint64) call {
+func moveCall(p pages.Extent, to uint64) call {
 	n := p.End - p.Start
 	return call{what: fmt.Sprintf("moving the kernel's pages at %#x", p.Start), nr: unix.SYS_MREMAP,
 		args: [6]uint64{p.Start, n, n, mremapMayMove, to}}
@@ -160,7 +163,7 @@ func (r *restore) regionCalls() ([]call, error) {
 	s := r.state
 	for i := range s.Regions {
 		g := &s.Regions[i]
-		if g.kernels() {
+		if g.Kernels() {
 			continue
 		}
 		c, err := r.mapCall(i)
@@ -184,23 +187,23 @@ func (r *restore) mapCall(i int) (call, error) {
 	case mapsFile(r.state, i, r.filled):
 		if g.Shared {
 			if g.Prot&unix.PROT_WRITE != 0 {
-				return call{}, fmt.Errorf("%w: shared writable mapping of %s", ErrImage, g.Path)
+				return call{}, fmt.Errorf("%w: shared writable mapping of %s", state.ErrImage, g.Path)
 			}
 			flags = unix.MAP_SHARED | unix.MAP_FIXED_NOREPLACE
 		}
 		j, _ := slices.BinarySearch(r.maps.paths, g.Path)
 		fd, offset = uint64(r.maps.first+j), g.Offset
 	case g.Shared:
-		return call{}, fmt.Errorf("%w: shared memory at %#x", ErrImage, g.Start)
-	case g.Empty && g.has("dp"):
+		return call{}, fmt.Errorf("%w: shared memory at %#x", state.ErrImage, g.Start)
+	case g.Empty && g.Has("dp"):
 		flags = flags&^unix.MAP_PRIVATE | mapDroppable | unix.MAP_ANONYMOUS
 	default:
 		flags |= unix.MAP_ANONYMOUS
 	}
-	if g.has("gd") {
+	if g.Has("gd") {
 		flags |= unix.MAP_GROWSDOWN
 	}
-	if g.has("nr") {
+	if g.Has("nr") {
 		flags |= unix.MAP_NORESERVE
 	}
 	return call{what: fmt.Sprintf("mapping %#x to %#x %s", g.Start, g.End, g.Path), nr: unix.SYS_MMAP,
@@ -219,12 +222,12 @@ var advices = []struct {
 
 // adviceCalls repeats what the program has told the kernel of a region, and its
 // name. Kernels without these go on without.
-func adviceCalls(g *Region) []call {
+func adviceCalls(g *state.Region) []call {
 	var calls []call
 	size := g.End - g.Start
 	for _, a := range advices {
 		// What is droppable has these two by its nature.
-		if g.has(a.flag) && !(g.Empty && (a.flag == "dd" || a.flag == "wf")) {
+		if g.Has(a.flag) && !(g.Empty && (a.flag == "dd" || a.flag == "wf")) {
 			calls = append(calls, call{what: "advice", nr: unix.SYS_MADVISE, args: [6]uint64{g.Start, size, a.advice}, may: true})
 		}
 	}
@@ -241,7 +244,7 @@ func (r *restore) vdsoCalls() []call {
 	var calls []call
 	block := block(&r.shell.vdso)
 	for _, p := range r.kernelPages() {
-		from := extent{r.layout.park + p.Start - block.Start, r.layout.park + p.End - block.Start}
+		from := pages.Extent{Start: r.layout.park + p.Start - block.Start, End: r.layout.park + p.End - block.Start}
 		calls = append(calls, moveCall(from, r.layout.vdso+p.Start-r.shell.vdso.Start))
 	}
 	if r.layout.moved && r.state.VDSO.End > 0 {
@@ -253,8 +256,8 @@ func (r *restore) vdsoCalls() []call {
 	return calls
 }
 
-func (r *restore) bridgeAddrs() []extent {
-	return []extent{{r.state.VDSO.Start, r.state.VDSO.End}, {r.layout.code, r.layout.code + bridgeCode}}
+func (r *restore) bridgeAddrs() []pages.Extent {
+	return []pages.Extent{{Start: r.state.VDSO.Start, End: r.state.VDSO.End}, {Start: r.layout.code, End: r.layout.code + bridgeCode}}
 }
 
 // protect gives what has been filled its protection, and builds the bridge.
@@ -267,7 +270,7 @@ func (r *restore) protect() error {
 	for i := range r.state.Regions {
 		g := &r.state.Regions[i]
 		if r.filled[i] > 0 && g.Prot != unix.PROT_READ|unix.PROT_WRITE {
-			calls = append(calls, protectCall(extent{g.Start, g.End}, uint64(g.Prot)))
+			calls = append(calls, protectCall(pages.Extent{Start: g.Start, End: g.End}, uint64(g.Prot)))
 		}
 	}
 	if r.layout.moved && r.state.VDSO.End > 0 {
@@ -281,32 +284,32 @@ func (r *restore) protect() error {
 	return r.puppet.run(r.pid, calls)
 }
 
-func protectCall(a extent, prot uint64) call {
+func protectCall(a pages.Extent, prot uint64) call {
 	return call{what: fmt.Sprintf("protecting %#x to %#x", a.Start, a.End), nr: unix.SYS_MPROTECT, args: [6]uint64{a.Start, a.End - a.Start, prot}}
 }
 
 func (r *restore) buildBridge() error {
 	old, now := &r.state.VDSO, &r.shell.vdso
 	same := now.Sum == old.Sum
-	b, err := bridgeTo(old, r.layout.vdso, now.Symbols, same, r.offset, r.layout.code)
+	b, err := vdso.BridgeTo(old, r.layout.vdso, now.Symbols, same, r.offset, r.layout.code)
 	if err != nil {
 		return err
 	}
-	if len(b.code) > bridgeCode {
-		return fmt.Errorf("%w: %d functions of the kernel it was imaged on", ErrHost, len(old.Symbols))
+	if len(b.Code) > bridgeCode {
+		return fmt.Errorf("%w: %d functions of the kernel it was imaged on", state.ErrHost, len(old.Symbols))
 	}
 	var why []string
 	if !fitsPlace(now, old) {
 		why = append(why, "another kernel's clock functions")
 	}
-	if !r.offset.none() {
-		why = append(why, "this machine's clock is behind by "+strconv.FormatInt(max(r.offset.mono, r.offset.boot)/1e9, 10)+" s")
+	if !r.offset.None() {
+		why = append(why, "this machine's clock is behind by "+strconv.FormatInt(max(r.offset.Mono, r.offset.Boot)/1e9, 10)+" s")
 	}
 	r.why = strings.Join(why, "; ")
-	if err := r.puppet.mem.poke(b.jumps, old.Start); err != nil {
+	if err := r.puppet.mem.poke(b.Jumps, old.Start); err != nil {
 		return err
 	}
-	return r.puppet.mem.poke(b.code, r.layout.code)
+	return r.puppet.mem.poke(b.Code, r.layout.code)
 }
 
 // clearScratch unmaps the memory from which calls were made: the last call is

@@ -4,6 +4,9 @@ package native
 
 import (
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/pagemap"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 )
 
 // pageCopier fills the memory of the process. Pages of anonymous memory it has
@@ -11,20 +14,20 @@ import (
 // of touching and then writing them; what that does not do it writes.
 type pageCopier struct {
 	mem   *memory
-	there int       // the userfaultfd in the process, -1 without one
-	here  userfault // and in this one
+	there int               // the userfaultfd in the process, -1 without one
+	here  pagemap.Userfault // and in this one
 }
 
 // copierCall opens a userfaultfd in the process.
 func (r *restore) copierCall() call {
-	r.copier = pageCopier{mem: r.puppet.mem, there: -1, here: userfault{FD: -1}}
-	return call{what: "userfaultfd", nr: unix.SYS_USERFAULTFD, args: [6]uint64{fillFlags}, may: true,
+	r.copier = pageCopier{mem: r.puppet.mem, there: -1, here: pagemap.Userfault{FD: -1}}
+	return call{what: "userfaultfd", nr: unix.SYS_USERFAULTFD, args: [6]uint64{pagemap.FillFlags}, may: true,
 		done: func(fd uint64) { r.copier.there = int(fd) }}
 }
 
 // join takes the userfaultfd over and registers what is to be filled. A kernel
 // that does not let us is no failure.
-func (c *pageCopier) join(pid int, regions []extent) {
+func (c *pageCopier) join(pid int, regions []pages.Extent) {
 	if c.there < 0 {
 		return
 	}
@@ -37,14 +40,14 @@ func (c *pageCopier) join(pid int, regions []extent) {
 	if err != nil {
 		return
 	}
-	u := userfault{FD: fd}
-	if u.beginFilling() != nil {
+	u := pagemap.Userfault{FD: fd}
+	if u.BeginFilling() != nil {
 		u.Close()
 		return
 	}
 	c.here = u
 	for _, e := range regions {
-		u.registerEmpty(e) // where it fails, filling will
+		u.RegisterEmpty(e) // where it fails, filling will
 	}
 }
 
@@ -56,10 +59,10 @@ func (c *pageCopier) leave() {
 	c.here.FD = -1
 }
 
-// poke writes whole pages.
-func (c *pageCopier) poke(p []byte, addr uint64) error {
+// Poke writes whole pages.
+func (c *pageCopier) Poke(p []byte, addr uint64) error {
 	if c.here.FD >= 0 {
-		n, _ := c.here.fill(p, addr) // the rest is written
+		n, _ := c.here.Fill(p, addr) // the rest is written
 		p, addr = p[n:], addr+uint64(n)
 	}
 	return c.mem.poke(p, addr)
@@ -67,11 +70,11 @@ func (c *pageCopier) poke(p []byte, addr uint64) error {
 
 // copied lists the regions that are filled with copied pages: memory of no file,
 // except where the program has asked for large pages, which only a touch brings.
-func (r *restore) copied() []extent {
-	var all []extent
+func (r *restore) copied() []pages.Extent {
+	var all []pages.Extent
 	for i := range r.state.Regions {
-		if g := &r.state.Regions[i]; r.filled[i] > 0 && !mapsFile(r.state, i, r.filled) && !g.has("hg") {
-			all = append(all, extent{g.Start, g.End})
+		if g := &r.state.Regions[i]; r.filled[i] > 0 && !mapsFile(r.state, i, r.filled) && !g.Has("hg") {
+			all = append(all, pages.Extent{Start: g.Start, End: g.End})
 		}
 	}
 	return all

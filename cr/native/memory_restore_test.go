@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // fakeMemory takes what a restore writes.
@@ -19,18 +21,18 @@ type fakeMemory struct {
 	bytes map[uint64]byte // one byte for each page
 }
 
-func (m *fakeMemory) poke(p []byte, addr uint64) error {
+func (m *fakeMemory) Poke(p []byte, addr uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bytes == nil {
 		m.bytes = make(map[uint64]byte)
 	}
-	for ; len(p) > 0; p, addr = p[PageSize:], addr+PageSize {
+	for ; len(p) > 0; p, addr = p[pages.Size:], addr+pages.Size {
 		if _, twice := m.bytes[addr]; twice {
 			return fmt.Errorf("page %#x is written twice", addr)
 		}
 		m.bytes[addr] = p[0]
-		if p[PageSize-1] != p[0] {
+		if p[pages.Size-1] != p[0] {
 			return errors.New("pages are shifted")
 		}
 	}
@@ -38,20 +40,20 @@ func (m *fakeMemory) poke(p []byte, addr uint64) error {
 }
 
 // testState is a valid state with the regions given.
-func testState(base int, regions ...Region) *State {
-	return &State{
+func testState(base int, regions ...state.Region) *state.State {
+	return &state.State{
 		PID: 100, Base: base, Exe: "/bin/program", Dir: "/", Regions: regions,
-		Threads: []Thread{{TID: 100, Regs: make([]byte, regsSize), XState: make([]byte, xstateHeader)}},
+		Threads: []state.Thread{{TID: 100, Regs: make([]byte, state.RegsSize), XState: make([]byte, state.XStateHeader)}},
 	}
 }
 
 // writeImage writes an image with the windows given: for each the type and one
 // byte for every page of data.
-func writeImage(t *testing.T, seq int, s *State, windows map[uint64][2]string) string {
+func writeImage(t *testing.T, seq int, s *state.State, windows map[uint64][2]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), fmt.Sprintf("rank0-%d.img", seq))
 	m := image.LocalMeta()
-	m.Backend, m.Format, m.Job, m.Seq, m.Arch = "native", Format, "job", seq, "amd64"
+	m.Backend, m.Format, m.Job, m.Seq, m.Arch = "native", state.Format, "job", seq, "amd64"
 	w, err := image.Create(path, m, image.Options{NoDirect: true, NoFolder: true})
 	if err != nil {
 		t.Fatal(err)
@@ -60,15 +62,15 @@ func writeImage(t *testing.T, seq int, s *State, windows map[uint64][2]string) s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Section(nameState, kindProcess, "", p); err != nil {
+	if err := w.Section(state.SectionName, state.KindProcess, "", p); err != nil {
 		t.Fatal(err)
 	}
 	for base, c := range windows {
 		var data []byte
 		for _, b := range []byte(c[1]) {
-			data = append(data, bytes.Repeat([]byte{b}, PageSize)...)
+			data = append(data, bytes.Repeat([]byte{b}, pages.Size)...)
 		}
-		if err := w.Section(fmt.Sprintf("%012x", base), kindPages, c[0], data); err != nil {
+		if err := w.Section(fmt.Sprintf("%012x", base), state.KindPages, c[0], data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,10 +81,10 @@ func writeImage(t *testing.T, seq int, s *State, windows map[uint64][2]string) s
 }
 
 func TestChain(t *testing.T) {
-	const a, b = 0xc000000000, 0xc000000000 + Window
-	regions := []Region{
+	const a, b = 0xc000000000, 0xc000000000 + pages.Window
+	regions := []state.Region{
 		{Start: 0x400000, End: 0x404000, Prot: 3, Path: "/bin/program"},
-		{Start: a, End: b + 2*Window, Prot: 3},
+		{Start: a, End: b + 2*pages.Window, Prot: 3},
 	}
 	paths := map[int]string{
 		1: writeImage(t, 1, testState(0, regions...), map[uint64][2]string{
@@ -130,7 +132,7 @@ func TestChain(t *testing.T) {
 }
 
 func TestChainRefused(t *testing.T) {
-	region := Region{Start: 0xc000000000, End: 0xc000002000, Prot: 3}
+	region := state.Region{Start: 0xc000000000, End: 0xc000002000, Prot: 3}
 	window := func(typ, data string) map[uint64][2]string {
 		return map[uint64][2]string{0xc000000000: {typ, data}}
 	}
@@ -148,8 +150,8 @@ func TestChainRefused(t *testing.T) {
 		{"below the last", writeImage(t, 2, testState(0, region), window("b0+1", "")), "", 0, "below the last"},
 		{"too little data", writeImage(t, 2, testState(0, region), window("d0+2", "A")), "", 0, "2 pages are named"},
 		{"outside", writeImage(t, 2, testState(0, region), window("d1+2", "AB")), "", 0, "in no region"},
-		{"empty region", writeImage(t, 2, testState(0, Region{Start: region.Start, End: region.End, Empty: true}), window("d0+1", "A")), "", 0, "in no region"},
-		{"state", writeImage(t, 2, &State{}, nil), "", 0, "process id 0"},
+		{"empty region", writeImage(t, 2, testState(0, state.Region{Start: region.Start, End: region.End, Empty: true}), window("d0+1", "A")), "", 0, "in no region"},
+		{"state", writeImage(t, 2, &state.State{}, nil), "", 0, "process id 0"},
 	} {
 		images, err := openChain(c.path, c.rank, func(int) string { return c.base })
 		if err == nil {
@@ -173,10 +175,10 @@ func TestReadStateOfOthers(t *testing.T) {
 	if _, err := w.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadState(path); !errors.Is(err, ErrImage) {
+	if _, err := state.Read(image.Path(path)); !errors.Is(err, state.ErrImage) {
 		t.Errorf("an image of another back-end: %v", err)
 	}
-	if _, err := ReadState(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := state.Read(image.Path(filepath.Join(t.TempDir(), "none"))); err == nil {
 		t.Error("an image that is not there")
 	}
 }

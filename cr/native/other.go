@@ -12,5 +12,13 @@ func supported() error { return errArch }
 // features lists nothing.
 func features() []whole.Feature { return nil }
 
-// Attach fails.
-func (t *tracer) Attach(pid, rank, oob int, std [3]int) (whole.Target, error) { return nil, errArch }
+// tracer fails in everything.
+type tracer struct{}
+
+func newTracer(int) whole.Tracer { return tracer{} }
+
+func (tracer) Attach(pid, rank, oob int, std [3]int) (whole.Target, error) { return nil, errArch }
+
+func (tracer) Restore(whole.RestoreOptions) (*whole.Restored, error) { return nil, errArch }
+
+func (tracer) Close() {}

@@ -8,6 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pagemap"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 )
 
@@ -34,8 +37,8 @@ func windowsOf(maps []proc.Mapping, exe string) []window {
 			continue
 		}
 		for at := m.Start; at < m.End; {
-			base := at &^ (Window - 1)
-			p := patch{at, min(m.End, base+Window), whole, m.Anonymous()}
+			base := at &^ (pages.Window - 1)
+			p := patch{at, min(m.End, base+pages.Window), whole, m.Anonymous()}
 			if n := len(all); n > 0 && all[n-1].base == base {
 				all[n-1].patches = append(all[n-1].patches, p)
 			} else {
@@ -52,15 +55,15 @@ func windowsOf(maps []proc.Mapping, exe string) []window {
 type windowReader struct {
 	mem     *memory
 	pagemap int
-	changed *changes
-	guards  []extent
+	changed *dirty.Changes
+	guards  []pages.Extent
 	windows []window
 	back    *returner
 }
 
 // newReader opens what is read; pid is of the copy, or of the standing process.
 func (c *captured) newReader(pid int, windows []window) (*windowReader, error) {
-	fd, err := openPagemap(pid)
+	fd, err := pagemap.Open(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -74,23 +77,23 @@ func (wr *windowReader) close() {
 
 // knownPages are those of a window that are not read: they are in the base, or there
 // is nothing in them.
-type knownPages struct{ kept, guards pageSet }
+type knownPages struct{ kept, guards pages.Set }
 
 // read packs the pages of the i-th window that have to be saved into p and lists
 // them.
 func (wr *windowReader) read(i int, p []byte) (int, string, error) {
 	w := &wr.windows[i]
 	var known knownPages
-	wr.changed.unchanged(w.base, &known.kept)
-	mark(wr.guards, w.base, &known.guards, true)
-	var out runs
+	wr.changed.Unchanged(w.base, &known.kept)
+	pages.Mark(wr.guards, w.base, &known.guards, true)
+	var out pages.List
 	n := 0
 	for _, pc := range w.patches {
 		spans, err := wr.spans(pc)
 		if err != nil {
 			return 0, "", err
 		}
-		first := int((pc.start - w.base) / PageSize)
+		first := int((pc.start - w.base) / pages.Size)
 		for _, s := range spans {
 			if n, err = wr.readSpan(w, first+s.First, s.N, pc.whole, &known, &out, p, n); err != nil {
 				return 0, "", err
@@ -103,14 +106,14 @@ func (wr *windowReader) read(i int, p []byte) (int, string, error) {
 
 // spans lists the pages of a patch that are there, counted from its start.
 func (wr *windowReader) spans(pc patch) ([]proc.Span, error) {
-	pages := int((pc.end - pc.start) / PageSize)
+	count := int((pc.end - pc.start) / pages.Size)
 	if pc.whole {
-		return []proc.Span{{First: 0, N: pages}}, nil
+		return []proc.Span{{First: 0, N: count}}, nil
 	}
-	var buf [windowPages * 8]byte
-	p := buf[:pages*8]
+	var buf [pages.PerWindow * 8]byte
+	p := buf[:count*8]
 	for got := 0; got < len(p); {
-		n, err := unix.Pread(wr.pagemap, p[got:], int64(pc.start/PageSize*8)+int64(got))
+		n, err := unix.Pread(wr.pagemap, p[got:], int64(pc.start/pages.Size*8)+int64(got))
 		if err == unix.EINTR {
 			continue
 		}
@@ -124,29 +127,29 @@ func (wr *windowReader) spans(pc patch) ([]proc.Span, error) {
 
 // readSpan saves count pages from the first-th of the window on; n bytes of p are
 // in use. It returns how many are then.
-func (wr *windowReader) readSpan(w *window, first, count int, whole bool, known *knownPages, out *runs, p []byte, n int) (int, error) {
+func (wr *windowReader) readSpan(w *window, first, count int, whole bool, known *knownPages, out *pages.List, p []byte, n int) (int, error) {
 	for end := first + count; first < end; {
-		if known.guards.has(first) {
+		if known.guards.Has(first) {
 			first++
 			continue
 		}
 		last := first
-		in := known.kept.has(first)
-		for last < end && known.kept.has(last) == in && !known.guards.has(last) {
+		in := known.kept.Has(first)
+		for last < end && known.kept.Has(last) == in && !known.guards.Has(last) {
 			last++
 		}
 		if in {
-			out.add('b', first, last-first)
+			out.Add('b', first, last-first)
 			first = last
 			continue
 		}
-		got := p[n : n+(last-first)*PageSize]
-		if err := wr.mem.peek(got, w.base+uint64(first)*PageSize); err != nil {
+		got := p[n : n+(last-first)*pages.Size]
+		if err := wr.mem.peek(got, w.base+uint64(first)*pages.Size); err != nil {
 			if !whole {
 				return 0, unreadable(err)
 			}
-			got = wr.salvage(got, w.base+uint64(first)*PageSize)
-			last = first + len(got)/PageSize
+			got = wr.salvage(got, w.base+uint64(first)*pages.Size)
+			last = first + len(got)/pages.Size
 			end = last
 		}
 		n += pack(got, first, out)
@@ -157,31 +160,31 @@ func (wr *windowReader) readSpan(w *window, first, count int, whole bool, known 
 
 // salvage reads pages of a file up to its end.
 func (wr *windowReader) salvage(p []byte, addr uint64) []byte {
-	for at := 0; at < len(p); at += PageSize {
-		if wr.mem.peek(p[at:at+PageSize], addr+uint64(at)) != nil {
+	for at := 0; at < len(p); at += pages.Size {
+		if wr.mem.peek(p[at:at+pages.Size], addr+uint64(at)) != nil {
 			return p[:at]
 		}
 	}
 	return p
 }
 
-var blankPage [PageSize]byte
+var blankPage [pages.Size]byte
 
 // pack moves the pages in p that are not zero to its front, lists all of them,
 // and returns how many bytes are left.
-func pack(p []byte, first int, out *runs) int {
+func pack(p []byte, first int, out *pages.List) int {
 	n := 0
-	for at := 0; at < len(p); at += PageSize {
-		page := p[at : at+PageSize]
+	for at := 0; at < len(p); at += pages.Size {
+		page := p[at : at+pages.Size]
 		if bytes.Equal(page, blankPage[:]) {
-			out.add('z', first+at/PageSize, 1)
+			out.Add('z', first+at/pages.Size, 1)
 			continue
 		}
 		if n != at {
 			copy(p[n:], page)
 		}
-		n += PageSize
-		out.add('d', first+at/PageSize, 1)
+		n += pages.Size
+		out.Add('d', first+at/pages.Size, 1)
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -18,7 +19,7 @@ import (
 
 // processors gives the mask of those that a thread may run on; 0 is the caller.
 func processors(tid int) ([]byte, error) {
-	var mask [maxProcessors / 8]byte
+	var mask [state.MaxProcessors / 8]byte
 	n, _, e := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(tid), unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
 	if e != 0 {
 		return nil, e
@@ -89,14 +90,14 @@ func membarriers(in *injector) (uint64, error) {
 	all, err := in.call(unix.SYS_MEMBARRIER, membarrierAsk)
 	switch {
 	case err == nil:
-		return all & membarrierAll, nil
+		return all & state.MembarrierAll, nil
 	case errors.Is(err, unix.ENOSYS):
 		return 0, nil
 	case !errors.Is(err, unix.EINVAL):
 		return 0, fmt.Errorf("membarrier: %w", err)
 	}
-	all = membarrierGlobal
-	for _, c := range []uint64{membarrierPrivate, membarrierCore, membarrierRseq} {
+	all = state.MembarrierGlobal
+	for _, c := range []uint64{state.MembarrierPrivate, state.MembarrierCore, state.MembarrierRseq} {
 		switch _, err := in.call(unix.SYS_MEMBARRIER, c>>1); {
 		case err == nil:
 			all |= c

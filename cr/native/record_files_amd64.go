@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // maxContent bounds what is kept of one deleted file, which has to be read while
@@ -45,9 +47,9 @@ func (st *stand) recordFiles(r *recorder) error {
 }
 
 // recordFile describes one descriptor.
-func (st *stand) recordFile(fd int, known *sameness) (File, error) {
+func (st *stand) recordFile(fd int, known *sameness) (state.File, error) {
 	pid := st.g.pid
-	f := File{FD: fd, Same: fd}
+	f := state.File{FD: fd, Same: fd}
 	link, err := os.Readlink(fdPath(pid, fd))
 	if err != nil {
 		return f, err
@@ -69,52 +71,52 @@ func (st *stand) recordFile(fd int, known *sameness) (File, error) {
 		return f, err
 	}
 	switch f.Kind {
-	case FileRegular:
+	case state.FileRegular:
 		f.Offset = in.Pos
-	case FileEvent:
+	case state.FileEvent:
 		f.Count, f.Sema = in.Count, in.Sema
-	case FileTimer:
+	case state.FileTimer:
 		f.Count, f.Timer = in.Count, in.Timer
 		if f.Timer == nil {
-			return f, refuse("use time.Timer", "a timerfd whose setting this kernel does not show")
+			return f, refusal.New("use time.Timer", "a timerfd whose setting this kernel does not show")
 		}
-	case FileEpoll:
+	case state.FileEpoll:
 		f.Epoll = in.Watch
 	}
-	if f.Kind != FileStdio {
+	if f.Kind != state.FileStdio {
 		f.Same = known.lowest(f)
 	}
 	return f, nil
 }
 
 // classify finds the kind of a descriptor by its name in /proc and its type.
-func (g *target) classify(f *File, link string, stat *unix.Stat_t) error {
+func (g *target) classify(f *state.File, link string, stat *unix.Stat_t) error {
 	if f.FD == g.oob {
-		f.Kind = FileOOB
+		f.Kind = state.FileOOB
 		return nil
 	}
 	if i := g.given(f, link); i >= 0 {
-		f.Kind, f.Path, f.Same = FileStdio, link, i
+		f.Kind, f.Path, f.Same = state.FileStdio, link, i
 		return nil
 	}
 	switch {
 	case strings.HasPrefix(link, "socket:["), strings.TrimSuffix(link, " (deleted)") == transportMemory:
-		f.Kind = FileSocket
+		f.Kind = state.FileSocket
 		return nil
 	case strings.HasPrefix(link, "pipe:["):
-		f.Kind, f.Pipe = FilePipe, f.Inode
+		f.Kind, f.Pipe = state.FilePipe, f.Inode
 		return nil
 	case link == "anon_inode:[eventpoll]":
-		f.Kind = FileEpoll
+		f.Kind = state.FileEpoll
 		return nil
 	case link == "anon_inode:[eventfd]":
-		f.Kind = FileEvent
+		f.Kind = state.FileEvent
 		return nil
 	case link == "anon_inode:[timerfd]":
-		f.Kind = FileTimer
+		f.Kind = state.FileTimer
 		return nil
 	case !strings.HasPrefix(link, "/") || stat == nil:
-		return refuse(remedyFor(link), "%s", nameOf(link))
+		return refusal.New(remedyFor(link), "%s", nameOf(link))
 	}
 	if err := checkProc(g.pid, link); err != nil {
 		return err
@@ -126,7 +128,7 @@ func (g *target) classify(f *File, link string, stat *unix.Stat_t) error {
 // of a restart its number may be anybody's.
 func checkProc(pid int, path string) error {
 	if _, _, ok := proc.OfProcess(path); ok && proc.OwnName(pid, path) == "" {
-		return refuse("close it while checkpoints are taken, and open it when it is needed", "%s, a file of another process or of one thread", path)
+		return refusal.New("close it while checkpoints are taken, and open it when it is needed", "%s, a file of another process or of one thread", path)
 	}
 	return nil
 }
@@ -134,7 +136,7 @@ func checkProc(pid int, path string) error {
 // given tells which of the launcher's streams the descriptor is, or is another
 // one of, -1 if none. A regular file or /dev/null may well have been opened by the
 // program itself, too.
-func (g *target) given(f *File, link string) int {
+func (g *target) given(f *state.File, link string) int {
 	if f.Inode == 0 {
 		return -1
 	}
@@ -150,8 +152,8 @@ func (g *target) given(f *File, link string) int {
 // devices that can be opened again as they were.
 var plainDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-func classifyPath(f *File, link string, stat *unix.Stat_t) error {
-	f.Kind, f.Path = FileRegular, link
+func classifyPath(f *state.File, link string, stat *unix.Stat_t) error {
+	f.Kind, f.Path = state.FileRegular, link
 	if stat.Nlink == 0 || strings.HasPrefix(link, "/memfd:") {
 		f.Path, f.Deleted = strings.TrimSuffix(link, " (deleted)"), true
 	}
@@ -160,16 +162,16 @@ func classifyPath(f *File, link string, stat *unix.Stat_t) error {
 		f.Size = stat.Size
 	case unix.S_IFDIR:
 		if f.Deleted {
-			return refuse("close it", "the open folder %s, which was deleted", f.Path)
+			return refusal.New("close it", "the open folder %s, which was deleted", f.Path)
 		}
 	case unix.S_IFCHR:
 		if !slices.Contains(plainDevices, link) && !strings.HasPrefix(link, "/dev/pts/") {
-			return refuse("close the device while checkpoints are taken", "the device %s", link)
+			return refusal.New("close the device while checkpoints are taken", "the device %s", link)
 		}
 	case unix.S_IFIFO:
-		return refuse("use a pipe, or close it while checkpoints are taken", "the named pipe %s", link)
+		return refusal.New("use a pipe, or close it while checkpoints are taken", "the named pipe %s", link)
 	default:
-		return refuse("close it while checkpoints are taken", "%s, a file of mode %#o", link, stat.Mode)
+		return refusal.New("close it while checkpoints are taken", "%s, a file of mode %#o", link, stat.Mode)
 	}
 	return nil
 }
@@ -204,7 +206,7 @@ func remedyFor(link string) string {
 
 // written tells whether what the program has written to the file has to be on
 // the disk when the image is.
-func written(f *File) bool { return f.output() && f.Same == f.FD }
+func written(f *state.File) bool { return f.Output() && f.Same == f.FD }
 
 // holdForSync keeps a descriptor of the file, best one that shares nothing with
 // the program's, whose locks it would hold.
@@ -222,13 +224,13 @@ func (r *recorder) holdForSync(g *target, fd int) {
 }
 
 // keepContent keeps what a pipe or a file without a name holds.
-func (st *stand) keepContent(r *recorder, f *File) error {
+func (st *stand) keepContent(r *recorder, f *state.File) error {
 	var kind string
 	switch {
-	case f.Kind == FilePipe:
-		kind = kindPipe
+	case f.Kind == state.FilePipe:
+		kind = state.KindPipe
 	case f.Deleted:
-		kind = kindFile
+		kind = state.KindFile
 	default:
 		return nil
 	}
@@ -238,7 +240,7 @@ func (st *stand) keepContent(r *recorder, f *File) error {
 	// The section is named by the lowest descriptor, whatever its end.
 	c := content{kind: kind, name: strconv.Itoa(f.FD), inode: f.Inode}
 	var err error
-	if kind == kindPipe {
+	if kind == state.KindPipe {
 		c.data, err = st.g.pipeContent(f)
 	} else {
 		c.data, err = st.g.fileContent(f)
@@ -250,14 +252,14 @@ func (st *stand) keepContent(r *recorder, f *File) error {
 }
 
 // fileContent reads a deleted file whole.
-func (g *target) fileContent(f *File) ([]byte, error) {
+func (g *target) fileContent(f *state.File) ([]byte, error) {
 	if f.Size > maxContent {
-		return nil, refuse("give it a name, or keep it smaller", "the deleted file %s of %d MB", f.Path, f.Size>>20)
+		return nil, refusal.New("give it a name, or keep it smaller", "the deleted file %s of %d MB", f.Path, f.Size>>20)
 	}
 	// Opening it again leaves the program's offset alone.
 	fd, err := unix.Open(fdPath(g.pid, f.FD), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, refuse("let this user read it", "the deleted file %s, which cannot be read: %v", f.Path, err)
+		return nil, refusal.New("let this user read it", "the deleted file %s, which cannot be read: %v", f.Path, err)
 	}
 	defer unix.Close(fd)
 	p := make([]byte, f.Size)
@@ -277,7 +279,7 @@ func (g *target) fileContent(f *File) ([]byte, error) {
 
 // pipeContent copies what lies in a pipe and leaves it there. From the end for
 // writing /proc opens the other, unless it is somebody else's pipe.
-func (g *target) pipeContent(f *File) ([]byte, error) {
+func (g *target) pipeContent(f *state.File) ([]byte, error) {
 	var rd int
 	var err error
 	if f.Flags&unix.O_ACCMODE == unix.O_RDONLY {
@@ -376,7 +378,7 @@ func newSameness(pid int) *sameness {
 
 // lowest gives the lowest descriptor of the same description as f's, and notes f.
 // Descriptors are to come in ascending order.
-func (s *sameness) lowest(f File) int {
+func (s *sameness) lowest(f state.File) int {
 	l := looks{f.Kind, f.Dev, f.Inode, f.Offset, f.Flags &^ unix.O_CLOEXEC}
 	known := s.alike[l]
 	at, same := s.find(known, &f)
@@ -388,8 +390,8 @@ func (s *sameness) lowest(f File) int {
 }
 
 // find looks for the description of f among those known: where it is, or belongs.
-func (s *sameness) find(known []int, f *File) (at int, same bool) {
-	if f.Kind == FileSocket {
+func (s *sameness) find(known []int, f *state.File) (at int, same bool) {
+	if f.Kind == state.FileSocket {
 		return 0, len(known) > 0 // one description each
 	}
 	if s.kcmp {
@@ -400,7 +402,7 @@ func (s *sameness) find(known []int, f *File) (at int, same bool) {
 	}
 	// Without kcmp: alike in all that shows. What can be told apart by nothing
 	// else, as two epoll sets, is taken for two.
-	return 0, len(known) > 0 && (f.Kind == FileRegular || f.Kind == FilePipe)
+	return 0, len(known) > 0 && (f.Kind == state.FileRegular || f.Kind == state.FilePipe)
 }
 
 // compare gives the kernel's order of two descriptors' descriptions.

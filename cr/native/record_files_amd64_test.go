@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // TestSameness tells apart what was opened twice and what was duplicated, among
@@ -38,11 +40,11 @@ func TestSameness(t *testing.T) {
 		}
 	}
 	for _, fd := range fds {
-		if got := s.lowest(File{FD: fd, Kind: FileRegular, Inode: 1}); got != first[fd] {
+		if got := s.lowest(state.File{FD: fd, Kind: state.FileRegular, Inode: 1}); got != first[fd] {
 			t.Errorf("descriptor %d is the same as %d, want %d", fd, got, first[fd])
 		}
 	}
-	if got := s.lowest(File{FD: fds[1], Kind: FileRegular, Inode: 1, Offset: 5}); got != fds[1] {
+	if got := s.lowest(state.File{FD: fds[1], Kind: state.FileRegular, Inode: 1, Offset: 5}); got != fds[1] {
 		t.Errorf("of another offset, and the same as %d", got)
 	}
 	if !s.kcmp {

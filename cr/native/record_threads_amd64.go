@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // stepLimit is how many instructions a thread may take to get to where it can be
@@ -96,8 +97,8 @@ func (st *stand) recordThreads(r *recorder) error {
 }
 
 // recordThread notes what the kernel tells of a thread.
-func (st *stand) recordThread(tid int) (Thread, error) {
-	t := Thread{TID: tid}
+func (st *stand) recordThread(tid int) (state.Thread, error) {
+	t := state.Thread{TID: tid}
 	var err error
 	if t.XState, err = getXState(tid); err != nil {
 		return t, fmt.Errorf("vector registers: %w", err)
@@ -163,7 +164,7 @@ func (st *stand) askThreads(r *recorder) error {
 }
 
 // noteThread completes a thread's entry.
-func (r *recorder) noteThread(t *Thread, in *injector, s *scratch) error {
+func (r *recorder) noteThread(t *state.Thread, in *injector, s *scratch) error {
 	var p [24]byte
 	if err := s.read(p[:]); err != nil {
 		return err
@@ -177,7 +178,7 @@ func (r *recorder) noteThread(t *Thread, in *injector, s *scratch) error {
 // handlerOutside checks that a thread that runs a signal handler was not
 // interrupted in the vdso: it would return there. What the handler was called
 // with lies on its signal stack.
-func (r *recorder) handlerOutside(t *Thread, sp uint64) error {
+func (r *recorder) handlerOutside(t *state.Thread, sp uint64) error {
 	lo, size := t.AltStack[0], t.AltStack[2]
 	if sp < lo || sp >= lo+size || r.vdso.Start == 0 {
 		return nil

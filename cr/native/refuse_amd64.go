@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // What stands against imaging a process. All of it is looked at before anything
@@ -31,7 +33,7 @@ func (g *target) check() error {
 	}
 	mem, err := openMemory(g.pid)
 	if errors.Is(err, fs.ErrPermission) {
-		return refuse("do not switch PR_SET_DUMPABLE off, and let the executable be readable", "its memory may not be read")
+		return refusal.New("do not switch PR_SET_DUMPABLE off, and let the executable be readable", "its memory may not be read")
 	}
 	if err != nil {
 		return err
@@ -91,9 +93,9 @@ func refuseChild(pid string, n int) error {
 		more = fmt.Sprintf(" and %d more", n-1)
 	}
 	if stat.State == 'Z' {
-		return refuse("call Wait on every command that was started", "its child process %s (%s)%s has ended and was not waited for", pid, name, more)
+		return refusal.New("call Wait on every command that was started", "its child process %s (%s)%s has ended and was not waited for", pid, name, more)
 	}
-	return refuse("run commands to their end between checkpoints, or use -cr=self", "it has a child process %s (%s)%s", pid, name, more)
+	return refusal.New("run commands to their end between checkpoints, or use -cr=self", "it has a child process %s (%s)%s", pid, name, more)
 }
 
 // checkTimers refuses timers made by timer_create, as a CPU profile has them.
@@ -111,7 +113,7 @@ func (g *target) checkTimers() error {
 	return nil
 }
 
-var errTimers = refuse("stop the CPU profile while checkpoints are taken, use time.Timer instead of timer_create and setitimer",
+var errTimers = refusal.New("stop the CPU profile while checkpoints are taken, use time.Timer instead of timer_create and setitimer",
 	"it has timers of its own")
 
 // checkItimers refuses timers made by setitimer; only the process itself can look.
@@ -164,19 +166,19 @@ func refuseShared(m *proc.Mapping) error {
 	const remedy = "unmap it while checkpoints are taken, map the file privately, or use -cr=self"
 	switch {
 	case strings.HasPrefix(m.Path, "/SYSV"):
-		return refuse(remedy, "System V shared memory %s", where)
+		return refusal.New(remedy, "System V shared memory %s", where)
 	case strings.HasPrefix(m.Path, "/memfd:"):
-		return refuse(remedy, "shared memory %s %s", strings.TrimPrefix(m.Path, "/memfd:"), where)
+		return refusal.New(remedy, "shared memory %s %s", strings.TrimPrefix(m.Path, "/memfd:"), where)
 	case strings.HasPrefix(m.Path, "anon_inode:"):
-		return refuse(remedyFor(m.Path), "shared memory of the kind %s %s", strings.Trim(strings.TrimPrefix(m.Path, "anon_inode:"), "[]"), where)
+		return refusal.New(remedyFor(m.Path), "shared memory of the kind %s %s", strings.Trim(strings.TrimPrefix(m.Path, "anon_inode:"), "[]"), where)
 	case m.Path == "" || strings.HasPrefix(m.Path, "/dev/zero"):
-		return refuse(remedy, "anonymous shared memory %s", where)
+		return refusal.New(remedy, "anonymous shared memory %s", where)
 	case m.Deleted:
-		return refuse(remedy, "the shared mapping of the deleted file %s %s", m.Path, where)
+		return refusal.New(remedy, "the shared mapping of the deleted file %s %s", m.Path, where)
 	case strings.HasPrefix(m.Path, "/dev/"):
-		return refuse(remedy, "the mapping of the device %s %s", m.Path, where)
+		return refusal.New(remedy, "the mapping of the device %s %s", m.Path, where)
 	case m.Prot&unix.PROT_WRITE != 0:
-		return refuse(remedy, "the shared mapping of the file %s %s", m.Path, where)
+		return refusal.New(remedy, "the shared mapping of the file %s %s", m.Path, where)
 	}
 	return nil
 }
@@ -201,13 +203,13 @@ func checkKind(m *proc.Mapping) error {
 	case m.Kernels(), transport(m):
 		return nil
 	case m.Has(flagHuge):
-		return refuse("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)
+		return refusal.New("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)
 	case m.Has(flagDevice), m.Has(flagRaw):
-		return refuse("unmap it while checkpoints are taken", "a mapping of device memory %s", where)
+		return refusal.New("unmap it while checkpoints are taken", "a mapping of device memory %s", where)
 	case m.Shared && m.Has(flagMayWrite):
-		return refuse("open the file for reading only", "the shared mapping %s", where)
+		return refusal.New("open the file for reading only", "the shared mapping %s", where)
 	case m.Has(flagWipe) && !m.Has(flagDroppable):
-		return refuse("do without MADV_WIPEONFORK", "memory %s that is not copied", where)
+		return refusal.New("do without MADV_WIPEONFORK", "memory %s that is not copied", where)
 	}
 	return nil
 }
@@ -224,7 +226,7 @@ func (g *target) checkFiles() error {
 		if err != nil || strings.HasPrefix(link, "socket:[") {
 			continue
 		}
-		f := File{FD: fd, Same: fd}
+		f := state.File{FD: fd, Same: fd}
 		id, stat := statFile(g.pid, fd)
 		if stat != nil {
 			f.Dev, f.Inode, f.Mode = id.dev, id.inode, stat.Mode

@@ -17,7 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/code"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/cr/native/internal/vdso"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -100,7 +103,7 @@ func (r *restore) settle(goOn bool) error {
 type restore struct {
 	o       whole.RestoreOptions
 	images  chain
-	state   *State
+	state   *state.State
 	windows []windowPlan
 	filled  map[int]int // pages to be written, by region
 	files   descriptors
@@ -111,7 +114,7 @@ type restore struct {
 	shell  shell
 	layout layout
 	copier pageCopier
-	offset clockOffset
+	offset vdso.Offset
 	why    string // of the bridge
 	tids   []int  // in the order of state.Threads
 }
@@ -295,13 +298,13 @@ func (r *restore) takeOver() error {
 	if err != nil {
 		return err
 	}
-	if r.offset, err = offsetFrom(r.state.Mono, r.state.Boottime); err != nil {
+	if r.offset, err = vdso.OffsetFrom(r.state.Mono, r.state.Boottime); err != nil {
 		return err
 	}
-	if r.state.VDSO.Busy && (!r.offset.none() || !fitsPlace(&r.shell.vdso, &r.state.VDSO)) {
-		return fmt.Errorf("%w: a signal had interrupted a thread in the kernel's clock function; here is another kernel, or the clock is behind (restart from another snapshot)", ErrHost)
+	if r.state.VDSO.Busy && (!r.offset.None() || !fitsPlace(&r.shell.vdso, &r.state.VDSO)) {
+		return fmt.Errorf("%w: a signal had interrupted a thread in the kernel's clock function; here is another kernel, or the clock is behind (restart from another snapshot)", state.ErrHost)
 	}
-	if r.layout, err = layOut(r.state, &r.shell, areaSize, !r.offset.none()); err != nil {
+	if r.layout, err = layOut(r.state, &r.shell, areaSize, !r.offset.None()); err != nil {
 		return err
 	}
 	in, err := begin(r.pid, text)
@@ -318,7 +321,7 @@ func (r *restore) takeOver() error {
 			return fmt.Errorf("memory in the new process: %w", err)
 		}
 	}
-	if err := r.puppet.mem.poke(batch(), r.layout.scratch); err != nil {
+	if err := r.puppet.mem.poke(code.Batch(), r.layout.scratch); err != nil {
 		return err
 	}
 	return r.raiseLimits()
@@ -335,7 +338,7 @@ func (r *restore) inspect() (text uint64, err error) {
 		case m.Path == "[vdso]":
 			r.shell.vdso.Start, r.shell.vdso.End = m.Start, m.End
 		case strings.HasPrefix(m.Path, "[vvar"):
-			r.shell.vdso.VVar = append(r.shell.vdso.VVar, Region{Start: m.Start, End: m.End})
+			r.shell.vdso.VVar = append(r.shell.vdso.VVar, state.Region{Start: m.Start, End: m.End})
 		}
 	}
 	if v := &r.shell.vdso; v.End > 0 {
@@ -343,7 +346,7 @@ func (r *restore) inspect() (text uint64, err error) {
 		if err := r.puppet.mem.peek(code, v.Start); err != nil {
 			return 0, err
 		}
-		if v.Sum, v.Symbols, err = readVDSO(code); err != nil {
+		if v.Sum, v.Symbols, err = vdso.Read(code); err != nil {
 			return 0, err
 		}
 	}

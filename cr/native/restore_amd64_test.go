@@ -17,12 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // rewrite copies an image with a changed state.
-func rewrite(t testing.TB, path string, change func(*State)) string {
+func rewrite(t testing.TB, path string, change func(*state.State)) string {
 	t.Helper()
 	r, err := image.Open(path)
 	if err != nil {
@@ -40,8 +43,8 @@ func rewrite(t testing.TB, path string, change func(*State)) string {
 		if err := r.ReadSection(s.Kind, s.Name, p); err != nil {
 			t.Fatal(err)
 		}
-		if s.Kind == kindProcess {
-			var state State
+		if s.Kind == state.KindProcess {
+			var state state.State
 			if err := json.Unmarshal(p, &state); err != nil {
 				t.Fatal(err)
 			}
@@ -60,9 +63,9 @@ func rewrite(t testing.TB, path string, change func(*State)) string {
 	return out
 }
 
-func stateOf(t testing.TB, path string) *State {
+func stateOf(t testing.TB, path string) *state.State {
 	t.Helper()
-	s, err := ReadState(path)
+	s, err := state.Read(image.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +75,7 @@ func stateOf(t testing.TB, path string) *State {
 // imagedVictim runs the victim, images it and ends it.
 func imagedVictim(t testing.TB, what ...string) (*trip, string) {
 	t.Helper()
-	tr := newTrip(t, build(t, "victim", "default"))
+	tr := newTrip(t, nativetest.Build(t, "victim", "default"))
 	tr.start(what...)
 	tr.next("ready")
 	img := tr.image(whole.CaptureOptions{})
@@ -137,7 +140,7 @@ func TestRestoreExactly(t *testing.T) {
 		}
 	}
 	for _, th := range after.Threads {
-		if n := len(th.Pending); n == 0 || signalOf(th.Pending[n-1]) != int(unix.SIGURG) {
+		if n := len(th.Pending); n == 0 || state.SignalOf(th.Pending[n-1]) != int(unix.SIGURG) {
 			t.Errorf("thread %d: pending %v, the last is not SIGURG", th.TID, th.Pending)
 		}
 	}
@@ -149,11 +152,11 @@ func TestRestoreExactly(t *testing.T) {
 
 // sameRegions lists what has to come back of the memory. The name of a mapped
 // file is now that of the kept program; neighbours may have grown together.
-func sameRegions(s *State) []string {
+func sameRegions(s *state.State) []string {
 	var all []string
 	for _, r := range s.Regions {
 		name := r.Path
-		if r.file() {
+		if r.OfFile() {
 			name = "file"
 		}
 		line := fmt.Sprintf("%x %d %v %s %x %v", r.End, r.Prot, r.Shared, name, r.Offset, r.Empty)
@@ -164,16 +167,16 @@ func sameRegions(s *State) []string {
 	return all
 }
 
-func sameFiles(s *State) []File {
+func sameFiles(s *state.State) []state.File {
 	all := slices.Clone(s.Files)
 	for i := range all {
 		f := &all[i]
 		f.Inode, f.Dev, f.Pipe = 0, 0, 0
 		f.Flags &^= 0x8000 // O_LARGEFILE, which open adds to all
-		if f.Kind == FileStdio || f.Deleted {
+		if f.Kind == state.FileStdio || f.Deleted {
 			f.Path, f.Mode = "", 0
 		}
-		if f.Kind == FileSocket || f.Kind == FileOOB {
+		if f.Kind == state.FileSocket || f.Kind == state.FileOOB {
 			f.Mode = 0
 		}
 		if f.Timer != nil {
@@ -187,8 +190,8 @@ func sameFiles(s *State) []File {
 }
 
 // sameThreads lists threads by their thread pointer, which tells them apart.
-func sameThreads(t *testing.T, s *State) map[uint64]Thread {
-	all := make(map[uint64]Thread)
+func sameThreads(t *testing.T, s *state.State) map[uint64]state.Thread {
+	all := make(map[uint64]state.Thread)
 	for _, th := range s.Threads {
 		base := baseOf(t, &th)
 		th.TID, th.Pending = 0, nil
@@ -202,9 +205,9 @@ func sameThreads(t *testing.T, s *State) map[uint64]Thread {
 // stand where they were, and the program goes on.
 func TestHeldWithSignals(t *testing.T) {
 	tr, img := imagedVictim(t, "8", "threads", "spin", "churn")
-	info := make([]byte, sigInfoSize)
+	info := make([]byte, state.SigInfoSize)
 	info[0] = byte(unix.SIGURG)
-	img = rewrite(t, img, func(s *State) {
+	img = rewrite(t, img, func(s *state.State) {
 		for i := range s.Threads {
 			s.Threads[i].Pending = [][]byte{info}
 		}
@@ -227,7 +230,7 @@ func TestHeldWithSignals(t *testing.T) {
 }
 
 // signalled are those threads for which a signal was on its way.
-func signalled(t *testing.T, s *State) map[uint64]bool {
+func signalled(t *testing.T, s *state.State) map[uint64]bool {
 	all := map[uint64]bool{}
 	for _, th := range s.Threads {
 		all[baseOf(t, &th)] = len(th.Pending) > 0
@@ -236,7 +239,7 @@ func signalled(t *testing.T, s *State) map[uint64]bool {
 }
 
 // inHandler reports whether a thread stands on the stack of its handlers.
-func inHandler(t *testing.T, th *Thread) bool {
+func inHandler(t *testing.T, th *state.Thread) bool {
 	r, err := regsOf(th.Regs)
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +248,7 @@ func inHandler(t *testing.T, th *Thread) bool {
 }
 
 // baseOf is where a thread's own memory is, by which it is known again.
-func baseOf(t *testing.T, th *Thread) uint64 {
+func baseOf(t *testing.T, th *state.Thread) uint64 {
 	r, err := regsOf(th.Regs)
 	if err != nil {
 		t.Fatal(err)
@@ -256,14 +259,14 @@ func baseOf(t *testing.T, th *Thread) uint64 {
 // TestClockBehind restores on a machine whose clock is behind the image's.
 func TestClockBehind(t *testing.T) {
 	sum, log := undisturbed(t)
-	tr := newTrip(t, build(t, "trip", "default"))
+	tr := newTrip(t, nativetest.Build(t, "trip", "default"))
 	path := filepath.Join(tr.dir, "log")
 	tr.start(append(tripArgs, path)...)
 	const ahead = 500e9
 	// The second time the stub of the first is part of the image.
 	for i := range 3 {
 		tr.steps(30, 20)
-		img := rewrite(t, tr.image(whole.CaptureOptions{}), func(s *State) {
+		img := rewrite(t, tr.image(whole.CaptureOptions{}), func(s *state.State) {
 			s.Mono += ahead
 			s.Boottime += 2 * ahead
 		})
@@ -284,11 +287,11 @@ func TestClockBehind(t *testing.T) {
 // TestOtherKernel restores where the vdso is another one.
 func TestOtherKernel(t *testing.T) {
 	tr, img := imagedVictim(t, "4", "churn", "spin")
-	for i, change := range []func(*State){
-		func(s *State) { s.VDSO.Sum = "of another kernel" },
-		func(s *State) { s.VDSO.Sum, s.VDSO.Symbols["__vdso_new_function"] = "newer", 0 },
-		func(s *State) { s.VDSO.End += 2 * PageSize },
-		func(s *State) { s.VDSO.VVar = s.VDSO.VVar[1:] },
+	for i, change := range []func(*state.State){
+		func(s *state.State) { s.VDSO.Sum = "of another kernel" },
+		func(s *state.State) { s.VDSO.Sum, s.VDSO.Symbols["__vdso_new_function"] = "newer", 0 },
+		func(s *state.State) { s.VDSO.End += 2 * pages.Size },
+		func(s *state.State) { s.VDSO.VVar = s.VDSO.VVar[1:] },
 	} {
 		r := tr.restore(rewrite(t, img, change))
 		if r.Note == "" {
@@ -304,8 +307,8 @@ func TestOtherKernel(t *testing.T) {
 		tr.works(2)
 		tr.kill()
 	}
-	busy := rewrite(t, img, func(s *State) { s.VDSO.Sum, s.VDSO.Busy = "of another kernel", true })
-	if _, err := tr.tryRestore(busy); !errors.Is(err, ErrHost) {
+	busy := rewrite(t, img, func(s *state.State) { s.VDSO.Sum, s.VDSO.Busy = "of another kernel", true })
+	if _, err := tr.tryRestore(busy); !errors.Is(err, state.ErrHost) {
 		t.Errorf("interrupted in the other vdso: %v", err)
 	}
 }

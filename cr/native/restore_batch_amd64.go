@@ -7,13 +7,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // Layout of the scratch memory in a process being restored: code, then records
 // of calls, then what their arguments point to.
 const (
-	areaCode   = PageSize
+	areaCode   = pages.Size
 	areaCalls  = 256 << 10
 	areaData   = 512 << 10
 	areaSize   = areaCode + areaCalls + areaData

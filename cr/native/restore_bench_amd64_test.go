@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -30,7 +31,7 @@ func BenchmarkRestore(b *testing.B) {
 }
 
 func benchRestore(b *testing.B, mb string, codec image.Codec) {
-	tr := newTrip(b, build(b, "victim", "default"))
+	tr := newTrip(b, nativetest.Build(b, "victim", "default"))
 	tr.codec = codec
 	tr.start(mb)
 	tr.next("ready")
@@ -88,7 +89,7 @@ func BenchmarkRestoreMany(b *testing.B) {
 	const ranks = 64
 	for _, n := range []int{1, 2, 4, 8, 16} {
 		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) {
-			tr := newTrip(b, build(b, "victim", "default"))
+			tr := newTrip(b, nativetest.Build(b, "victim", "default"))
 			tr.start("16")
 			tr.next("ready")
 			img := tr.image(whole.CaptureOptions{})

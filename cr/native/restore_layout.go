@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // mergeAddrs sorts ranges and joins those that touch.
-func mergeAddrs(all []extent) []extent {
-	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.Start, b.Start) })
+func mergeAddrs(all []pages.Extent) []pages.Extent {
+	slices.SortFunc(all, func(a, b pages.Extent) int { return cmp.Compare(a.Start, b.Start) })
 	merged := all[:0]
 	for _, r := range all {
 		if n := len(merged); n > 0 && r.Start <= merged[n-1].End {
@@ -27,15 +29,15 @@ const gapMargin = 1 << 20
 
 // gap finds size bytes that are free in used, which is merged: in the highest
 // gap that has room, at its upper end.
-func gap(used []extent, size uint64) (uint64, bool) {
-	end := uint64(endOfUser)
+func gap(used []pages.Extent, size uint64) (uint64, bool) {
+	end := uint64(pages.EndOfUser)
 	for i := len(used); i >= 0; i-- {
-		start := uint64(lowestAddress)
+		start := uint64(pages.Lowest)
 		if i > 0 {
 			start = max(start, used[i-1].End)
 		}
 		if end > start && end-start >= size+2*gapMargin {
-			return (end - gapMargin - size) &^ (PageSize - 1), true
+			return (end - gapMargin - size) &^ (pages.Size - 1), true
 		}
 		if i > 0 {
 			end = min(end, used[i-1].Start)
@@ -49,15 +51,15 @@ const growth = 1 << 30
 
 // taken lists what the image occupies, the kernel's own regions too. With room,
 // what can grow is taken to have grown.
-func taken(s *State, room bool) []extent {
-	var all []extent
+func taken(s *state.State, room bool) []pages.Extent {
+	var all []pages.Extent
 	for i := range s.Regions {
 		r := &s.Regions[i]
 		if r.Path == "[vsyscall]" {
 			continue
 		}
-		a := extent{r.Start, r.End}
-		if room && r.has("gd") {
+		a := pages.Extent{Start: r.Start, End: r.End}
+		if room && r.Has("gd") {
 			a.Start -= min(growth, a.Start)
 		}
 		if room && r.Path == "[heap]" {
@@ -66,10 +68,10 @@ func taken(s *State, room bool) []extent {
 		all = append(all, a)
 	}
 	if s.VDSO.End > 0 {
-		all = append(all, extent{s.VDSO.Start, s.VDSO.End})
+		all = append(all, pages.Extent{Start: s.VDSO.Start, End: s.VDSO.End})
 	}
 	for _, r := range s.VDSO.VVar {
-		all = append(all, extent{r.Start, r.End})
+		all = append(all, pages.Extent{Start: r.Start, End: r.End})
 	}
 	return all
 }
@@ -77,7 +79,7 @@ func taken(s *State, room bool) []extent {
 // shell is the address space of the fresh process that the image is put into.
 type shell struct {
 	maps []proc.Mapping
-	vdso VDSO // without Symbols and Sum if there is none
+	vdso state.VDSO // without Symbols and Sum if there is none
 }
 
 // layout says where things go.
@@ -91,8 +93,8 @@ type layout struct {
 
 // block is the extent of the vdso and what lies in front of it, which have to
 // stay at the same distance from each other.
-func block(v *VDSO) extent {
-	b := extent{v.Start, v.End}
+func block(v *state.VDSO) pages.Extent {
+	b := pages.Extent{Start: v.Start, End: v.End}
 	for _, r := range v.VVar {
 		b.Start = min(b.Start, r.Start)
 		b.End = max(b.End, r.End)
@@ -101,7 +103,7 @@ func block(v *VDSO) extent {
 }
 
 // fitsPlace says whether the vdso v can stand where old stood.
-func fitsPlace(v, old *VDSO) bool {
+func fitsPlace(v, old *state.VDSO) bool {
 	if v.Sum != old.Sum || v.End-v.Start != old.End-old.Start || len(v.VVar) != len(old.VVar) {
 		return false
 	}
@@ -115,24 +117,24 @@ func fitsPlace(v, old *VDSO) bool {
 }
 
 // bridgeCode is room for the code of a bridge.
-const bridgeCode = PageSize
+const bridgeCode = pages.Size
 
 // layOut finds addresses for everything that has none yet. bridge says that the
 // old entry points of the vdso must get jumps even if its code is the same.
-func layOut(s *State, sh *shell, scratch uint64, bridge bool) (layout, error) {
+func layOut(s *state.State, sh *shell, scratch uint64, bridge bool) (layout, error) {
 	l := layout{vdso: s.VDSO.Start}
 	block := block(&sh.vdso)
 	size := block.End - block.Start
 	used := taken(s, false)
 	for _, m := range sh.maps {
-		used = append(used, extent{m.Start, m.End})
+		used = append(used, pages.Extent{Start: m.Start, End: m.End})
 	}
 	if bridge || !fitsPlace(&sh.vdso, &s.VDSO) {
 		at, ok := gap(mergeAddrs(taken(s, true)), size+bridgeCode)
 		if !ok {
 			return l, noGap(size + bridgeCode)
 		}
-		used = append(used, extent{at, at + size + bridgeCode})
+		used = append(used, pages.Extent{Start: at, End: at + size + bridgeCode})
 		l.vdso, l.code, l.moved = at+sh.vdso.Start-block.Start, at+size, true
 	}
 	for _, want := range []struct {
@@ -145,11 +147,11 @@ func layOut(s *State, sh *shell, scratch uint64, bridge bool) (layout, error) {
 			return l, noGap(want.size)
 		}
 		*want.at = at
-		used = append(used, extent{at, at + want.size})
+		used = append(used, pages.Extent{Start: at, End: at + want.size})
 	}
 	return l, nil
 }
 
 func noGap(size uint64) error {
-	return fmt.Errorf("%w: no gap of %d bytes in the address space", ErrImage, size)
+	return fmt.Errorf("%w: no gap of %d bytes in the address space", state.ErrImage, size)
 }

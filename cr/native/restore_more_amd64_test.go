@@ -17,7 +17,10 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -34,49 +37,49 @@ func TestRestoreFails(t *testing.T) {
 	if err := os.WriteFile(flipped, p, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	other := build(t, "trip", "default")
+	other := nativetest.Build(t, "trip", "default")
 	for _, c := range []struct {
 		name   string
-		change func(*State)
+		change func(*state.State)
 		option func(*whole.RestoreOptions)
 		want   error
 		text   string
 	}{
 		{name: "one bit", option: func(o *whole.RestoreOptions) { o.Image = flipped }, want: image.ErrCorrupt, text: flipped},
 		{name: "no image", option: func(o *whole.RestoreOptions) { o.Image += "x" }, want: os.ErrNotExist},
-		{name: "rank", option: func(o *whole.RestoreOptions) { o.Rank = 1 }, want: ErrImage, text: "rank 0, not 1"},
+		{name: "rank", option: func(o *whole.RestoreOptions) { o.Rank = 1 }, want: state.ErrImage, text: "rank 0, not 1"},
 		{name: "program", option: func(o *whole.RestoreOptions) { o.Program = other }, want: ErrProgram},
 		{name: "no program", option: func(o *whole.RestoreOptions) { o.Program += "x" }, want: ErrProgram},
 		{name: "descriptor", option: func(o *whole.RestoreOptions) { o.OOB = -1 }, want: ErrFiles},
 		{name: "policy", option: func(o *whole.RestoreOptions) { o.Files = "shred" }, text: "refuse, copy, keep"},
-		{name: "machine", change: func(s *State) { s.Host.Flags = append(s.Host.Flags, "flux") }, want: ErrHost, text: "flux"},
-		{name: "folder", change: func(s *State) { s.Dir = "/nowhere" }, want: ErrFiles, text: "/nowhere"},
-		{name: "file", change: func(s *State) { fileOf(s, FileRegular, "log").Size++ }, want: ErrFiles, text: "-files keep"},
-		{name: "thread id", change: func(s *State) { s.Threads[1].TID = 1 << 22 }, want: goruntime.ErrProcID},
-		{name: "thread pointer", change: func(s *State) { s.Threads[1].Regs = make([]byte, regsSize) }, want: goruntime.ErrProcID},
-		{name: "selector", change: func(s *State) { s.Threads[2].Regs[17*8] = 0x55 }, text: "registers"},
-		{name: "layout", change: func(s *State) {
+		{name: "machine", change: func(s *state.State) { s.Host.Flags = append(s.Host.Flags, "flux") }, want: state.ErrHost, text: "flux"},
+		{name: "folder", change: func(s *state.State) { s.Dir = "/nowhere" }, want: ErrFiles, text: "/nowhere"},
+		{name: "file", change: func(s *state.State) { fileOf(s, state.FileRegular, "log").Size++ }, want: ErrFiles, text: "-files keep"},
+		{name: "thread id", change: func(s *state.State) { s.Threads[1].TID = 1 << 22 }, want: goruntime.ErrProcID},
+		{name: "thread pointer", change: func(s *state.State) { s.Threads[1].Regs = make([]byte, state.RegsSize) }, want: goruntime.ErrProcID},
+		{name: "selector", change: func(s *state.State) { s.Threads[2].Regs[17*8] = 0x55 }, text: "registers"},
+		{name: "layout", change: func(s *state.State) {
 			s.Auxv = make([]byte, 1024)
 			s.Auxv[0] = 1
 			for i := range s.Auxv {
 				s.Auxv[i] = 1
 			}
 		}, text: "layout"},
-		{name: "epoll", change: func(s *State) {
-			e := fileOf(s, FileEpoll, "")
-			e.Epoll = append(e.Epoll, proc.Watch{FD: fileOf(s, FileRegular, "log").FD})
+		{name: "epoll", change: func(s *state.State) {
+			e := fileOf(s, state.FileEpoll, "")
+			e.Epoll = append(e.Epoll, proc.Watch{FD: fileOf(s, state.FileRegular, "log").FD})
 		}, text: "epoll"},
-		{name: "mapped file", change: func(s *State) {
+		{name: "mapped file", change: func(s *state.State) {
 			for i := range s.Regions {
 				if s.Regions[i].Path == s.Exe && s.Regions[i].Prot == 5 {
 					s.Regions[i].Path = "/nowhere/library"
 				}
 			}
 		}, want: ErrFiles, text: "/nowhere/library"},
-		{name: "shared memory", change: func(s *State) {
+		{name: "shared memory", change: func(s *state.State) {
 			last := s.Regions[len(s.Regions)-1].End
-			s.Regions = append(s.Regions, Region{Start: last, End: last + PageSize, Prot: 3, Shared: true})
-		}, want: ErrImage},
+			s.Regions = append(s.Regions, state.Region{Start: last, End: last + pages.Size, Prot: 3, Shared: true})
+		}, want: state.ErrImage},
 	} {
 		path := img
 		if c.change != nil {
@@ -96,7 +99,7 @@ func TestRestoreFails(t *testing.T) {
 		case strings.Count(err.Error(), ".img") > 1:
 			t.Errorf("%s: the image is named twice: %v", c.name, err)
 		}
-		if left := ownChildren(t); len(left) > 0 {
+		if left := nativetest.OwnChildren(t); len(left) > 0 {
 			t.Fatalf("%s: left are %v", c.name, left)
 		}
 	}
@@ -105,7 +108,7 @@ func TestRestoreFails(t *testing.T) {
 }
 
 // fileOf finds a descriptor by its kind and a part of its path.
-func fileOf(s *State, kind, part string) *File {
+func fileOf(s *state.State, kind, part string) *state.File {
 	for i := range s.Files {
 		if f := &s.Files[i]; f.Kind == kind && strings.Contains(f.Path, part) {
 			return f
@@ -129,7 +132,7 @@ func TestRestoreKilled(t *testing.T) {
 					return
 				default:
 				}
-				for _, pid := range ownChildren(t) {
+				for _, pid := range nativetest.OwnChildren(t) {
 					// A little later each round.
 					if n++; n > round*40 {
 						id, _ := strconv.Atoi(pid)
@@ -151,7 +154,7 @@ func TestRestoreKilled(t *testing.T) {
 			tr.kill()
 			_ = r
 		}
-		if left := ownChildren(t); len(left) > 0 {
+		if left := nativetest.OwnChildren(t); len(left) > 0 {
 			t.Fatalf("round %d (%v): left are %v", round, err, left)
 		}
 	}
@@ -175,7 +178,7 @@ func TestRestoreTwice(t *testing.T) {
 }
 
 func TestRestoreUnread(t *testing.T) {
-	tr := newTrip(t, build(t, "victim", "default"))
+	tr := newTrip(t, nativetest.Build(t, "victim", "default"))
 	tr.start()
 	tr.next("ready")
 	unix.Write(tr.oob, []byte("half a fra"))
@@ -188,7 +191,7 @@ func TestRestoreUnread(t *testing.T) {
 }
 
 func TestRestoreOdd(t *testing.T) {
-	tr := newTrip(t, build(t, "odd", "default"))
+	tr := newTrip(t, nativetest.Build(t, "odd", "default"))
 	tr.start("net")
 	tr.next("ready")
 	img := tr.image(whole.CaptureOptions{})
@@ -245,7 +248,7 @@ func TestRestoreOdd(t *testing.T) {
 // TestRestoreChain restores from incremental images.
 func TestRestoreChain(t *testing.T) {
 	sum, log := undisturbed(t)
-	tr := newTrip(t, build(t, "trip", "default"))
+	tr := newTrip(t, nativetest.Build(t, "trip", "default"))
 	path := filepath.Join(tr.dir, "log")
 	tr.start(append(tripArgs, path)...)
 	images := map[int]string{}
@@ -281,7 +284,7 @@ func TestRestoreChain(t *testing.T) {
 // garbage without end, and checks that each chain holds the memory of the copy,
 // page by page.
 func TestChainWhileBusy(t *testing.T) {
-	tr := newTrip(t, build(t, "trip", "default"))
+	tr := newTrip(t, nativetest.Build(t, "trip", "default"))
 	tr.start("1000000", "1000000", filepath.Join(tr.dir, "log"))
 	path := func(seq int) string { return filepath.Join(tr.dir, strconv.Itoa(seq)) }
 	base := 0
@@ -292,7 +295,7 @@ func TestChainWhileBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Release()
-		truth := ownMemory(t, c.PID())
+		truth := nativetest.OwnMemory(t, c.PID())
 		m := image.LocalMeta()
 		m.Seq = seq
 		if _, err := c.Write(path(seq), m, image.Options{}); err != nil {
@@ -321,14 +324,14 @@ func compareChain(t *testing.T, path string, basePath func(int) string, truth ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored := &pageMap{pages: map[uint64][]byte{}}
+	restored := &nativetest.PageMap{Pages: map[uint64][]byte{}}
 	if err := images.fill(restored, windows); err != nil {
 		t.Fatal(err)
 	}
 	for addr, p := range truth {
-		got, ok := restored.pages[addr]
+		got, ok := restored.Pages[addr]
 		if !ok {
-			got = zeroPage[:]
+			got = nativetest.ZeroPage[:]
 		}
 		if !bytes.Equal(got, p) {
 			t.Fatalf("%s, a chain of %d: page %x is not as it was", path, len(images), addr)
@@ -338,8 +341,8 @@ func compareChain(t *testing.T, path string, basePath func(int) string, truth ma
 
 // TestUnprivilegedRestores runs the tests of restoring once more as an ordinary user.
 func TestUnprivilegedRestores(t *testing.T) {
-	out := unprivileged(t, "^(TestRoundTrips|TestRestoreExactly|TestRestoreFails|TestRestoreOdd|TestClockBehind|TestChainOfImages)$/^(default|[0-9])?$", "trip", "victim", "odd")
-	if n := passed(out); n != 6 || !strings.Contains(out, "PASS: TestRoundTrips/default") {
+	out := nativetest.Unprivileged(t, "^(TestRoundTrips|TestRestoreExactly|TestRestoreFails|TestRestoreOdd|TestClockBehind|TestChainOfImages)$/^(default|[0-9])?$", "trip", "victim", "odd")
+	if n := nativetest.Passed(out); n != 6 || !strings.Contains(out, "PASS: TestRoundTrips/default") {
 		t.Errorf("%d tests passed:\n%s", n, out)
 	}
 }

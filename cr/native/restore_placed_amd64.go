@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // bind binds threads to the processors they were bound to, as far as there are any.
@@ -54,9 +56,9 @@ func (r *restore) setOOMAdj() error {
 }
 
 // membarrierCalls registers again.
-func membarrierCalls(s *State) []call {
+func membarrierCalls(s *state.State) []call {
 	var calls []call
-	for c := uint64(1); c <= membarrierAll; c <<= 1 {
+	for c := uint64(1); c <= state.MembarrierAll; c <<= 1 {
 		if s.Membarrier&c != 0 {
 			calls = append(calls, call{what: fmt.Sprintf("registering for membarrier %#x", c), nr: unix.SYS_MEMBARRIER, args: [6]uint64{c}})
 		}

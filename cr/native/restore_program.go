@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // ErrProgram is wrapped where the executable is not the one that was imaged.
@@ -12,7 +13,7 @@ var ErrProgram = errors.New("not the program that was imaged")
 
 // isProgram checks that path is the executable that was imaged: byte for byte
 // where its sum is known, since pages of its text are not in the image.
-func isProgram(s *State, path string) error {
+func isProgram(s *state.State, path string) error {
 	const remedy = "restart with the program kept beside the snapshot"
 	p, err := goruntime.ReadProgram(path)
 	switch {

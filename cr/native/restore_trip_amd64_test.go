@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
@@ -277,7 +278,7 @@ var tripArgs = []string{"200", "400"}
 func undisturbed(t testing.TB) (sum, log string) {
 	t.Helper()
 	calm.Do(func() {
-		tr := newTrip(t, build(t, "trip", "default"))
+		tr := newTrip(t, nativetest.Build(t, "trip", "default"))
 		path := filepath.Join(tr.dir, "log")
 		tr.start(append(tripArgs, path)...)
 		tr.steps(200, 0)
@@ -304,14 +305,14 @@ var calm struct {
 }
 
 func TestRoundTrips(t *testing.T) {
-	for how := range builds {
+	for how := range nativetest.Builds {
 		t.Run(how, func(t *testing.T) {
 			cycles := 6
-			if how != "default" || os.Getenv(programsVar) != "" {
+			if how != "default" || os.Getenv(nativetest.ProgramsVar) != "" {
 				cycles = 3
 			}
 			sum, log := undisturbed(t)
-			tr := newTrip(t, build(t, "trip", how))
+			tr := newTrip(t, nativetest.Build(t, "trip", how))
 			path := filepath.Join(tr.dir, "log")
 			tr.start(append(tripArgs, path)...)
 			for range cycles {

@@ -11,13 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // TestRestoreWait makes a process that waits: it says nothing and cuts no file
 // before it is let go, and nothing is left if it is ended.
 func TestRestoreWait(t *testing.T) {
-	tr := newTrip(t, build(t, "trip", "default"))
+	tr := newTrip(t, nativetest.Build(t, "trip", "default"))
 	path := filepath.Join(tr.dir, "log")
 	tr.start("200", "400", path)
 	walk := func(n int) { // it needs leave for each step
@@ -36,7 +37,7 @@ func TestRestoreWait(t *testing.T) {
 		back := tr.stand(img)
 		if killed {
 			syscall.Kill(back.PID, syscall.SIGKILL)
-			waitState(t, back.PID, 'Z') // how it shows that somebody has killed it
+			nativetest.WaitState(t, back.PID, 'Z') // how it shows that somebody has killed it
 		}
 		if err := errors.Join(back.End(), back.End()); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 )
 
 // groupWindows is how many windows are given back at a time: few enough that
@@ -15,8 +17,8 @@ const groupWindows = 16
 // already is not kept twice any longer.
 type returner struct {
 	c      *captured
-	groups [][]extent     // what each group of windows gives back
-	left   []atomic.Int32 // windows of each that are not read yet
+	groups [][]pages.Extent // what each group of windows gives back
+	left   []atomic.Int32   // windows of each that are not read yet
 	ready  chan int
 	done   chan struct{}
 }
@@ -27,7 +29,7 @@ func newReturner(c *captured, windows []window) *returner {
 	}
 	n := (len(windows) + groupWindows - 1) / groupWindows
 	r := &returner{
-		c: c, groups: make([][]extent, n), left: make([]atomic.Int32, n),
+		c: c, groups: make([][]pages.Extent, n), left: make([]atomic.Int32, n),
 		ready: make(chan int, n), done: make(chan struct{}),
 	}
 	for i, w := range windows {
@@ -40,7 +42,7 @@ func newReturner(c *captured, windows []window) *returner {
 			if k := len(*g) - 1; k >= 0 && (*g)[k].End == p.start {
 				(*g)[k].End = p.end
 			} else {
-				*g = append(*g, extent{p.start, p.end})
+				*g = append(*g, pages.Extent{Start: p.start, End: p.end})
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 )
 
 // standstill is a process all of whose threads are stopped and traced by the
@@ -76,7 +77,7 @@ func (st *standstill) stopEach() error {
 	}
 }
 
-var errLeaderEnded = refuse("let the main thread live on", "its first thread has ended while others run")
+var errLeaderEnded = refusal.New("let the main thread live on", "its first thread has ended while others run")
 
 // stopThese asks all of them to stop before it waits for the first.
 func (st *standstill) stopThese(tids []int) error {
@@ -246,5 +247,5 @@ func letGo(th *traceThread, tid int, leader bool) {
 
 // refuseTracer says that somebody else traces the process.
 func refuseTracer(pid int) error {
-	return refuse("detach the debugger", "process %d traces it", pid)
+	return refusal.New("detach the debugger", "process %d traces it", pid)
 }

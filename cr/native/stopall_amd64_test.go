@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -18,24 +19,24 @@ func TestEndingThreads(t *testing.T) {
 			t.Fatalf("look %d: %v", i, err)
 		}
 	}
-	v.works()
+	v.Works()
 }
 
 // TestHeadless: a process whose first thread has ended lives, and cannot be imaged.
 func TestHeadless(t *testing.T) {
 	v := newVictim(t, testAgent(t), "headless")
-	for b := (backoff{}); !isZombie(v.pid); {
+	for b := (backoff{}); !isZombie(v.PID); {
 		if !b.sleep(10 * time.Second) {
 			t.Fatal("its first thread lives")
 		}
 	}
 	for range 2 {
-		if _, err := v.target.capture(whole.CaptureOptions{}); !errors.Is(err, ErrRefused) || !errors.Is(err, errLeaderEnded) {
+		if _, err := v.target.capture(whole.CaptureOptions{}); !errors.Is(err, refusal.ErrRefused) || !errors.Is(err, errLeaderEnded) {
 			t.Error(err)
 		}
-		v.works()
+		v.Works()
 	}
-	unix.Kill(v.pid, unix.SIGKILL)
+	unix.Kill(v.PID, unix.SIGKILL)
 	if _, err := v.target.capture(whole.CaptureOptions{}); !errors.Is(err, whole.ErrDied) {
 		t.Error(err)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -28,7 +30,7 @@ var tried = sync.OnceValue(func() error {
 		{"ptrace of child processes", tryTrace},
 	} {
 		if err := need.try(); err != nil {
-			return fmt.Errorf("%w: %s: %w%s (use -cr=self)", ErrUnsupported, need.what, err, yamaNote(err))
+			return fmt.Errorf("%w: %s: %w%s (use -cr=self)", refusal.ErrUnsupported, need.what, err, yamaNote(err))
 		}
 	}
 	return nil
@@ -37,7 +39,7 @@ var tried = sync.OnceValue(func() error {
 // features lists what this machine offers beyond what is needed.
 func features() []whole.Feature {
 	return []whole.Feature{
-		{Name: "incremental images (userfaultfd, PAGEMAP_SCAN)", Err: canFollow()},
+		{Name: "incremental images (userfaultfd, PAGEMAP_SCAN)", Err: dirty.Supported()},
 		{Name: "same open files told apart (kcmp)", Err: tryKcmp()},
 		{Name: "child processes known by /proc", Err: tryFile("/proc/thread-self/children")},
 		{Name: "POSIX timers known by /proc", Err: tryFile("/proc/self/timers")},

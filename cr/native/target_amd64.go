@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -17,13 +19,13 @@ type target struct {
 	process
 	agent     *agent
 	rank, oob int
-	stdio     [3]fileID // what it was given as 0, 1 and 2
-	text      uint64    // where a syscall instruction was the last time
-	locked    []Locked  // memory, when it was last looked at
-	oomAdj    *int      // if it is not the agent's, when it was last looked at
+	stdio     [3]fileID      // what it was given as 0, 1 and 2
+	text      uint64         // where a syscall instruction was the last time
+	locked    []state.Locked // memory, when it was last looked at
+	oomAdj    *int           // if it is not the agent's, when it was last looked at
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs
-	track tracker
+	track dirty.Tracker
 }
 
 // fileID names an open file across processes.
@@ -71,7 +73,7 @@ func (g *target) Close() error {
 func (g *target) Committed(seq int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.track.commit(seq)
+	g.track.Commit(seq)
 }
 
 // explain turns the failures that a dying process causes, which can be of any

@@ -2,6 +2,8 @@ package native
 
 import (
 	"fmt"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // renumber puts the new process and thread ids into a pending signal that the
@@ -23,7 +25,7 @@ func renumber(p []byte, old, now int) []byte {
 }
 
 // errXState is the reason where vector registers do not fit this processor.
-var errXState = fmt.Errorf("%w: room for a thread's vector registers", ErrHost)
+var errXState = fmt.Errorf("%w: room for a thread's vector registers", state.ErrHost)
 
 // fitXState brings what XSAVE kept elsewhere into the size that it has here. The
 // components up to AVX-512 lie at the same offsets on all processors; whatever
@@ -35,7 +37,7 @@ func fitXState(saved, here []byte) ([]byte, error) {
 	}
 	used := le.Uint64(saved[componentsAt:])
 	const fixed = 0xe7 // x87, SSE, AVX, AVX-512
-	need := xstateHeader
+	need := state.XStateHeader
 	if used&^fixed != 0 {
 		return nil, errXState
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 const cloneFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD |
@@ -102,7 +103,7 @@ func (r *restore) fileCalls() []call {
 			calls = append(calls, call{what: fmt.Sprintf("descriptor %d", f.FD), nr: unix.SYS_FCNTL,
 				args: [6]uint64{uint64(f.FD), unix.F_SETFD, unix.FD_CLOEXEC}})
 		}
-		if f.Kind != FileEpoll || f.Same != f.FD {
+		if f.Kind != state.FileEpoll || f.Same != f.FD {
 			continue
 		}
 		for _, w := range f.Epoll {
@@ -114,7 +115,7 @@ func (r *restore) fileCalls() []call {
 			calls = append(calls, call{what: fmt.Sprintf("descriptor %d in the epoll set %d", w.FD, f.FD), nr: unix.SYS_EPOLL_CTL,
 				args: [6]uint64{uint64(f.FD), unix.EPOLL_CTL_ADD, uint64(w.FD)}, data: p, at: 3,
 				// Standard input may now be a file, which is always ready.
-				may: kind == FileStdio})
+				may: kind == state.FileStdio})
 		}
 	}
 	return calls
@@ -167,12 +168,12 @@ func (r *restore) threadCalls(i int) []call {
 	// A thread may send itself any signal as if the kernel had sent it.
 	for _, info := range t.Pending {
 		calls = append(calls, call{what: "pending signal", nr: unix.SYS_RT_TGSIGQUEUEINFO,
-			args: [6]uint64{uint64(r.pid), uint64(r.tids[i]), uint64(signalOf(info))}, data: renumber(info, r.state.PID, r.pid), at: 3, may: true})
+			args: [6]uint64{uint64(r.pid), uint64(r.tids[i]), uint64(state.SignalOf(info))}, data: renumber(info, r.state.PID, r.pid), at: 3, may: true})
 	}
 	if i == 0 {
 		for _, info := range r.state.Shared {
 			calls = append(calls, call{what: "pending signal", nr: unix.SYS_RT_SIGQUEUEINFO,
-				args: [6]uint64{uint64(r.pid), uint64(signalOf(info))}, data: renumber(info, r.state.PID, r.pid), at: 2, may: true})
+				args: [6]uint64{uint64(r.pid), uint64(state.SignalOf(info))}, data: renumber(info, r.state.PID, r.pid), at: 2, may: true})
 		}
 	}
 	return calls

@@ -10,7 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -41,7 +44,7 @@ func TestTransportMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(ours)
-	tr := newTrip(t, build(t, "victim", "default"))
+	tr := newTrip(t, nativetest.Build(t, "victim", "default"))
 	tr.start("shm", "peer", "4")
 	tr.next("ready")
 	shared := transportMappings(t, tr.pid)
@@ -74,10 +77,10 @@ func TestTransportMemory(t *testing.T) {
 }
 
 // checkShared looks how an image describes shared memory, and whether it is small.
-func checkShared(t *testing.T, s *State, shared []proc.Mapping) {
+func checkShared(t *testing.T, s *state.State, shared []proc.Mapping) {
 	t.Helper()
 	for _, m := range shared {
-		i := slices.IndexFunc(s.Regions, func(r Region) bool { return r.Start <= m.Start && m.End <= r.End })
+		i := slices.IndexFunc(s.Regions, func(r state.Region) bool { return r.Start <= m.Start && m.End <= r.End })
 		if i < 0 || s.Regions[i].Shared || s.Regions[i].Path != "" || s.Regions[i].Prot != m.Prot {
 			t.Errorf("memory at %#x is not described", m.Start)
 		}
@@ -99,9 +102,9 @@ func checkPrivate(t *testing.T, pid int, shared []proc.Mapping) {
 	}
 	defer mem.Close()
 	for _, m := range shared {
-		p := make([]byte, PageSize)
-		for _, at := range []uint64{m.Start, m.Start + (m.End-m.Start)/8&^(PageSize-1), m.End - PageSize} {
-			if err := mem.peek(p, at); err != nil || !bytes.Equal(p, zeroPage[:]) {
+		p := make([]byte, pages.Size)
+		for _, at := range []uint64{m.Start, m.Start + (m.End-m.Start)/8&^(pages.Size-1), m.End - pages.Size} {
+			if err := mem.peek(p, at); err != nil || !bytes.Equal(p, nativetest.ZeroPage[:]) {
 				t.Errorf("memory at %#x: %v, %x", at, err, p[:8])
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -19,12 +21,12 @@ func TestMain(m *testing.M) {
 	if program := os.Getenv(agentVar); program != "" {
 		agentMain(program)
 	}
-	runTests(m)
+	nativetest.Main(m)
 }
 
 // victim is a program that is attached to.
 type victim struct {
-	*program
+	*nativetest.Victim
 	target *target
 }
 
@@ -35,9 +37,9 @@ func newVictim(t testing.TB, a *agent, what ...string) *victim {
 
 func startVictim(t testing.TB, a *agent, attr *syscall.SysProcAttr, what ...string) *victim {
 	t.Helper()
-	v := &victim{program: startProgram(t, a.threads.Do, attr, what...)}
+	v := &victim{Victim: nativetest.StartVictim(t, a.threads.Do, attr, what...)}
 	var err error
-	if v.target, err = attachTo(a, v.pid, 7, 3); err != nil {
+	if v.target, err = attachTo(a, v.PID, 7, 3); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { v.target.Close() })
@@ -46,46 +48,46 @@ func startVictim(t testing.TB, a *agent, attr *syscall.SysProcAttr, what ...stri
 
 // attachTo attaches to a program whose streams are what it was given.
 func attachTo(a *agent, pid, rank, oob int) (*target, error) {
-	std, closeAll := streamsOf(pid)
+	std, closeAll := nativetest.StreamsOf(pid)
 	defer closeAll()
 	return a.Attach(pid, rank, oob, std)
 }
 
 // capture images the program and returns what the image holds.
-func (v *victim) capture(opt whole.CaptureOptions) (*State, *image.Reader) {
-	v.t.Helper()
+func (v *victim) capture(opt whole.CaptureOptions) (*state.State, *image.Reader) {
+	v.T.Helper()
 	c, err := v.target.capture(opt)
 	if err != nil {
-		v.t.Fatal(err)
+		v.T.Fatal(err)
 	}
 	defer c.Release()
 	return v.write(c)
 }
 
-func (v *victim) write(c *captured) (*State, *image.Reader) {
-	v.t.Helper()
-	path := filepath.Join(v.t.TempDir(), "image")
+func (v *victim) write(c *captured) (*state.State, *image.Reader) {
+	v.T.Helper()
+	path := filepath.Join(v.T.TempDir(), "image")
 	if _, err := c.Write(path, image.LocalMeta(), image.Options{}); err != nil {
-		v.t.Fatal(err)
+		v.T.Fatal(err)
 	}
 	pid := c.PID()
 	if err := c.Release(); err != nil {
-		v.t.Error(err)
+		v.T.Error(err)
 	}
 	if pid != 0 && !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-		v.t.Errorf("the copy %d is still there", pid)
+		v.T.Errorf("the copy %d is still there", pid)
 	}
 	r, err := image.Open(path)
 	if err != nil {
-		v.t.Fatal(err)
+		v.T.Fatal(err)
 	}
-	v.t.Cleanup(func() { r.Close() })
+	v.T.Cleanup(func() { r.Close() })
 	if err := r.Verify(); err != nil {
-		v.t.Error(err)
+		v.T.Error(err)
 	}
-	s, err := ReadState(path)
+	s, err := state.Read(image.Path(path))
 	if err != nil {
-		v.t.Fatal(err)
+		v.T.Fatal(err)
 	}
 	return s, r
 }

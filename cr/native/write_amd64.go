@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
 // Write writes the image of the captured process to path. m tells whose it is;
@@ -39,11 +41,11 @@ func (c *captured) write(path string, m image.Meta, opt image.Options) (image.Su
 		return image.Summary{}, err
 	}
 	c.state.Base = c.base
-	text, err := c.state.encode()
+	text, err := c.state.Encode()
 	if err != nil {
 		return image.Summary{}, err
 	}
-	m.Backend, m.Format, m.BuildID = backend, Format, c.state.BuildID
+	m.Backend, m.Format, m.BuildID = state.Backend, state.Format, c.state.BuildID
 	opt.BlockSize = max(opt.BlockSize, image.DefaultBlockSize) // a window is four of them
 	windows := windowsOf(maps, c.state.Exe)
 	r, err := c.newReader(pid, windows)
@@ -60,7 +62,7 @@ func (c *captured) write(path string, m image.Meta, opt image.Options) (image.Su
 		return image.Summary{}, err
 	}
 	for i := range windows {
-		err := w.SectionFill(fmt.Sprintf("%012x", windows[i].base), kindPages, Window, func(p []byte) (int, string, error) {
+		err := w.SectionFill(fmt.Sprintf("%012x", windows[i].base), state.KindPages, pages.Window, func(p []byte) (int, string, error) {
 			return r.read(i, p)
 		})
 		if err != nil {
@@ -94,11 +96,11 @@ func (c *captured) syncFiles() func() error {
 
 // sections writes the small ones.
 func (c *captured) sections(w *image.Writer, text []byte) error {
-	if err := w.Section(nameState, kindProcess, "json", text); err != nil {
+	if err := w.Section(state.SectionName, state.KindProcess, "json", text); err != nil {
 		return err
 	}
 	for i := range c.contents {
-		if k := &c.contents[i]; len(k.data) > 0 || k.kind == kindFile {
+		if k := &c.contents[i]; len(k.data) > 0 || k.kind == state.KindFile {
 			if err := w.Section(k.name, k.kind, "", k.data); err != nil {
 				return err
 			}

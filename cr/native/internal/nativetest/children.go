@@ -1,0 +1,62 @@
+//go:build amd64
+
+package nativetest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+)
+
+// WaitState waits until a process is in a state, as /proc shows it.
+func WaitState(t *testing.T, pid int, state byte) {
+	t.Helper()
+	for since := time.Now(); ; time.Sleep(time.Millisecond) {
+		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.State == state {
+			return
+		}
+		if time.Since(since) > 10*time.Second {
+			t.Fatalf("process is in state %c", s.State)
+		}
+	}
+}
+
+// OwnChildren lists the children of this process.
+func OwnChildren(t *testing.T) []string {
+	var all []string
+	tids, err := proc.Threads(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tid := range tids {
+		p, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", tid))
+		all = append(all, strings.Fields(string(p))...)
+	}
+	return all
+}
+
+// StreamsOf opens what a process has as 0, 1 and 2, to attach to it.
+func StreamsOf(pid int) (std [3]int, closeAll func()) {
+	for i := range std {
+		fd, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", pid, i), unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			fd = -1
+		}
+		std[i] = fd
+	}
+	return std, func() {
+		for _, fd := range std {
+			unix.Close(fd)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package state
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/exact"
+)
+
+// Encode is what Read decodes.
+func (s *State) Encode() ([]byte, error) { return json.Marshal(s.each(exact.Escape)) }
+
+// each returns s with what f makes of every name of a file, and of what the
+// program calls itself: these are bytes, and JSON is UTF-8 text.
+func (s *State) each(f func(string) string) State {
+	c := *s
+	c.Exe, c.Dir, c.Comm = f(c.Exe), f(c.Dir), f(c.Comm)
+	c.Regions, c.VDSO.VVar = slices.Clone(c.Regions), slices.Clone(c.VDSO.VVar)
+	for _, regions := range [][]Region{c.Regions, c.VDSO.VVar} {
+		for i := range regions {
+			regions[i].Path = f(regions[i].Path)
+		}
+	}
+	c.Threads, c.Files = slices.Clone(c.Threads), slices.Clone(c.Files)
+	for i := range c.Threads {
+		c.Threads[i].Comm = f(c.Threads[i].Comm)
+	}
+	for i := range c.Files {
+		c.Files[i].Path = f(c.Files[i].Path)
+	}
+	return c
+}

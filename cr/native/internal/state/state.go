@@ -1,0 +1,214 @@
+// Package state is what a native image says of a process beside its memory: the format
+// of that, how it is read and written, and what makes it valid.
+//
+// An image is a file of package image with these sections:
+//
+//	kind      name           content
+//	process   state          State, as JSON
+//	pages     00c000400000   the pages of the window that begins there; its type lists them
+//	file      7              content of the deleted file that is open as 7
+//	pipe      8              content of the pipe whose lowest descriptor is 8
+//
+// Nothing here looks at a process. Whoever reads a State may rely on Validate: numbers
+// are in their range, regions are apart from each other, descriptors exist.
+package state
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+)
+
+// Backend is the name of the back-end that stands in images.
+const Backend = "native"
+
+// Format counts changes of State and of the sections beside it.
+const Format = 1
+
+// State is what an image holds of a process beside its memory: the JSON of
+// section "state", where what is not UTF-8 of a name is escaped as package exact
+// has it.
+type State struct {
+	PID      int     `json:"pid"` // when it was imaged
+	Rank     int     `json:"rank"`
+	OOB      int     `json:"oob"`               // number of the descriptor to the agent
+	Unread   []byte  `json:"unread,omitempty"`  // bytes that had arrived there and were not yet read
+	Base     int     `json:"base,omitempty"`    // sequence of the snapshot that holds the pages marked b
+	BuildID  string  `json:"build_id"`          // Go build id of the executable
+	Exe      string  `json:"exe"`               // its path then
+	ExeSum   string  `json:"exe_sum,omitempty"` // SHA-256, hex
+	Dir      string  `json:"dir"`
+	Umask    int     `json:"umask"`
+	Comm     string  `json:"comm"`
+	Cmdline  []byte  `json:"cmdline"` // as in /proc/PID/cmdline
+	Environ  []byte  `json:"environ"`
+	Auxv     []byte  `json:"auxv"`
+	MM       proc.MM `json:"mm"`
+	Host     Host    `json:"host"`
+	Mono     int64   `json:"mono"` // CLOCK_MONOTONIC when it was stopped, ns
+	Boottime int64   `json:"boottime"`
+
+	Regions []Region       `json:"regions"`
+	Guards  []pages.Extent `json:"guards,omitempty"` // guard pages in them
+	Locked  []Locked       `json:"locked,omitempty"`
+	VDSO    VDSO           `json:"vdso"`
+	Threads []Thread       `json:"threads"` // the leader first
+	Actions []SigAction    `json:"actions"` // signals 1 to 64
+	Shared  [][]byte       `json:"shared,omitempty"`
+	Files   []File         `json:"files"`
+
+	// What the program may have asked for; images of before have none of it.
+	Limits     []Limit `json:"limits,omitempty"` // by resource, RLIMIT_CPU first
+	NoNewPrivs bool    `json:"no_new_privs,omitempty"`
+	Private    bool    `json:"private,omitempty"` // PR_SET_DUMPABLE is off; imaged with privilege
+	Subreaper  bool    `json:"subreaper,omitempty"`
+	Membarrier uint64  `json:"membarrier,omitempty"`    // registrations, as MEMBARRIER_CMD_GET_REGISTRATIONS tells them
+	OOMAdj     *int    `json:"oom_score_adj,omitempty"` // if it is not that of the agent
+}
+
+// Limit is a resource limit.
+type Limit struct {
+	Soft uint64 `json:"soft"`
+	Hard uint64 `json:"hard"`
+}
+
+// NumLimits is the number of resources that the kernel limits.
+const NumLimits = 16
+
+// Registrations for membarrier(2), which are also the commands that make them.
+const (
+	MembarrierGlobal  = 1 << 2
+	MembarrierPrivate = 1 << 4
+	MembarrierCore    = 1 << 6
+	MembarrierRseq    = 1 << 8
+	MembarrierAll     = MembarrierGlobal | MembarrierPrivate | MembarrierCore | MembarrierRseq
+)
+
+// Host is what the image expects of the machine it goes on on.
+type Host struct {
+	Kernel string   `json:"kernel"`
+	CPU    string   `json:"cpu"`
+	Flags  []string `json:"flags"` // instruction set extensions
+	XSave  uint64   `json:"xsave"` // state components in use
+}
+
+// Region is one mapping of the address space. The kernel's own (vdso, vvar,
+// vsyscall) are not among State.Regions. Those of the executable have State.Exe
+// as their path, whether that still has the name or not; a private mapping of
+// another file that was deleted, or is small, is anonymous here and saved whole. A shared one
+// is of a file that the program can only read, and is mapped again. Memory that the
+// transport shares with other ranks is private here, and empty.
+type Region struct {
+	Start  uint64 `json:"start"`
+	End    uint64 `json:"end"`
+	Prot   int    `json:"prot"`
+	Shared bool   `json:"shared,omitempty"`
+	Path   string `json:"path,omitempty"` // of a mapped file, or a name in brackets
+	Offset uint64 `json:"offset,omitempty"`
+	Inode  uint64 `json:"inode,omitempty"`
+	Flags  string `json:"flags,omitempty"` // VmFlags of smaps
+	// Empty regions are made anew and not filled: MAP_DROPPABLE.
+	Empty bool `json:"empty,omitempty"`
+}
+
+// Kernels says whether the kernel maps the region itself.
+func (r *Region) Kernels() bool {
+	switch r.Path {
+	case "[vdso]", "[vsyscall]":
+		return true
+	}
+	return strings.HasPrefix(r.Path, "[vvar")
+}
+
+// OfFile says whether the region maps a file.
+func (r *Region) OfFile() bool { return len(r.Path) > 0 && r.Path[0] == '/' }
+
+// Has says whether the region has a flag of smaps' VmFlags.
+func (r *Region) Has(flag string) bool {
+	return slices.Contains(strings.Fields(r.Flags), flag)
+}
+
+// Locked is memory that mlock keeps in place. If it is whole, every page of it was
+// there.
+type Locked struct {
+	pages.Extent
+	Whole bool `json:"whole,omitempty"`
+}
+
+// MaxVDSO bounds what is taken for the kernel's code in a process.
+const MaxVDSO = 1 << 20
+
+// VDSO is the kernel's own code in the address space.
+type VDSO struct {
+	Start   uint64            `json:"start"`
+	End     uint64            `json:"end"`
+	VVar    []Region          `json:"vvar"` // in front of it
+	Sum     string            `json:"sum"`  // SHA-256 of its bytes, hex
+	Symbols map[string]uint64 `json:"symbols"`
+	// Busy: a thread handles a signal that had interrupted it in there. It can
+	// go on only where the vdso is the same.
+	Busy bool `json:"busy,omitempty"`
+}
+
+// Thread is one thread.
+type Thread struct {
+	TID      int       `json:"tid"`
+	Regs     []byte    `json:"regs"`   // struct user_regs_struct, mended: the thread goes on with them
+	XState   []byte    `json:"xstate"` // NT_X86_XSTATE
+	Mask     uint64    `json:"mask"`
+	AltStack [3]uint64 `json:"altstack"` // sp, flags, size
+	Pending  [][]byte  `json:"pending,omitempty"`
+	Comm     string    `json:"comm"`
+	Nice     int       `json:"nice,omitempty"` // its priority
+	CPUs     []byte    `json:"cpus,omitempty"` // the processors it is bound to, as a mask; none: those of the agent
+}
+
+// SigAction is the kernel's struct sigaction.
+type SigAction struct {
+	Handler, Flags, Restorer, Mask uint64
+}
+
+// Kinds of File.
+const (
+	FileRegular = "file"    // reopened by its path
+	FileStdio   = "stdio"   // 0, 1 or 2 as the launcher has given it
+	FileOOB     = "oob"     // the stream to the agent
+	FileSocket  = "socket"  // comes back closed; also memory of the transport
+	FilePipe    = "pipe"    // both ends in this process
+	FileEpoll   = "epoll"   //
+	FileEvent   = "eventfd" //
+	FileTimer   = "timerfd" //
+)
+
+// File is one descriptor. The content of a deleted file, and that of a pipe, are
+// in the section named by the lowest descriptor of its inode.
+type File struct {
+	FD      int    `json:"fd"`
+	Kind    string `json:"kind"`
+	Same    int    `json:"same"` // the lowest descriptor of the same open file description; FD itself if it is that; of stdio the stream, 0 to 2
+	Path    string `json:"path,omitempty"`
+	Flags   int    `json:"flags"` // as in fdinfo, O_CLOEXEC included
+	Offset  int64  `json:"offset,omitempty"`
+	Size    int64  `json:"size,omitempty"` // of a regular file when it was imaged
+	Dev     uint64 `json:"dev,omitempty"`
+	Inode   uint64 `json:"inode,omitempty"`
+	Mode    uint32 `json:"mode,omitempty"`
+	Deleted bool   `json:"deleted,omitempty"` // content is in section kind "file"
+	Pipe    uint64 `json:"pipe,omitempty"`    // inode of the pipe
+	Count   uint64 `json:"count,omitempty"`   // eventfd; timerfd: ticks
+	Sema    bool   `json:"sema,omitempty"`    // eventfd with EFD_SEMAPHORE
+
+	Timer *proc.Timer  `json:"timer,omitempty"`
+	Epoll []proc.Watch `json:"epoll,omitempty"`
+}
+
+// Output reports whether f is a regular file that is still there under its name
+// and may be written to.
+func (f *File) Output() bool {
+	return f.Kind == FileRegular && !f.Deleted && f.Flags&unix.O_ACCMODE != unix.O_RDONLY &&
+		f.Flags&unix.O_PATH == 0 && f.Mode&unix.S_IFMT == unix.S_IFREG
+}

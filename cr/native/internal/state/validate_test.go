@@ -1,0 +1,132 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+)
+
+// wholeState is a state in which everything occurs.
+func wholeState() *State {
+	s := plainState(
+		Region{Start: 0x400000, End: 0x500000, Prot: 5, Path: "/bin/program"},
+		Region{Start: 0xc000000000, End: 0xc004000000, Prot: 3, Path: "[anon: Go: heap]", Flags: "rd wr nh"},
+		Region{Start: 0x7fff00000000, End: 0x7fff00021000, Prot: 3, Path: "[stack]", Flags: "rd wr gd"},
+		Region{Start: 0xffffffffff600000, End: 0xffffffffff601000, Prot: 4, Path: "[vsyscall]"},
+	)
+	s.Comm = "program"
+	s.Cmdline, s.Environ = []byte("program\x00-v\x00"), []byte("A=1\x00")
+	s.Auxv = make([]byte, 64)
+	s.OOB = 3
+	s.MM = proc.MM{StartCode: 0x400000, EndCode: 0x500000}
+	s.VDSO = VDSO{Start: 0x7ffff7fc3000, End: 0x7ffff7fc5000, Symbols: map[string]uint64{"__vdso_time": 0x900},
+		VVar: []Region{{Start: 0x7ffff7fbd000, End: 0x7ffff7fc1000}, {Start: 0x7ffff7fc1000, End: 0x7ffff7fc3000}}}
+	info := make([]byte, SigInfoSize)
+	info[0] = 10
+	s.Shared = [][]byte{info}
+	s.Threads = append(s.Threads, Thread{TID: 101, Regs: make([]byte, RegsSize), XState: make([]byte, XStateHeader), Pending: [][]byte{info}})
+	s.Actions = make([]SigAction, NumSignals)
+	s.Files = []File{
+		{FD: 0, Kind: FileStdio, Same: 0}, {FD: 1, Kind: FileStdio, Same: 1}, {FD: 7, Kind: FileStdio, Same: 2},
+		{FD: 3, Kind: FileOOB, Same: 3},
+		{FD: 4, Kind: FileRegular, Same: 4, Path: "/tmp/log", Offset: 12, Size: 12},
+		{FD: 5, Kind: FileRegular, Same: 4, Path: "/tmp/log", Offset: 12, Size: 12},
+		{FD: 6, Kind: FileEpoll, Same: 6, Epoll: []proc.Watch{{FD: 8, Events: 1, Data: 2}}},
+		{FD: 8, Kind: FileTimer, Same: 8, Timer: &proc.Timer{Clock: 1}},
+	}
+	return s
+}
+
+// plainState is a valid state with the regions given.
+func plainState(regions ...Region) *State {
+	return &State{
+		PID: 100, Exe: "/bin/program", Dir: "/", Regions: regions,
+		Threads: []Thread{{TID: 100, Regs: make([]byte, RegsSize), XState: make([]byte, XStateHeader)}},
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := wholeState().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(s *State){
+		"process id":       func(s *State) { s.PID = 0 },
+		"umask":            func(s *State) { s.Umask = 0o1000 },
+		"name":             func(s *State) { s.Comm = "much longer than this" },
+		"executable":       func(s *State) { s.Exe = "program" },
+		"folder":           func(s *State) { s.Dir = "" },
+		"auxv":             func(s *State) { s.Auxv = make([]byte, 7) },
+		"actions":          func(s *State) { s.Actions = s.Actions[1:] },
+		"layout":           func(s *State) { s.MM.EndCode = 1 },
+		"layout, kernel":   func(s *State) { s.MM.EndCode = 1 << 63 },
+		"shared signal":    func(s *State) { s.Shared[0] = s.Shared[0][1:] },
+		"signal number":    func(s *State) { s.Shared[0] = make([]byte, SigInfoSize) },
+		"unaligned":        func(s *State) { s.Regions[0].Start++ },
+		"no region":        func(s *State) { s.Regions[0].End = s.Regions[0].Start },
+		"low":              func(s *State) { s.Regions[0].Start = 0 },
+		"high":             func(s *State) { s.Regions[2].End = 1 << 47 },
+		"overlap":          func(s *State) { s.Regions[1].Start = s.Regions[0].Start },
+		"order":            func(s *State) { s.Regions[0], s.Regions[1] = s.Regions[1], s.Regions[0] },
+		"protection":       func(s *State) { s.Regions[0].Prot = 8 },
+		"offset":           func(s *State) { s.Regions[0].Offset = 1 },
+		"shared and empty": func(s *State) { s.Regions[0].Shared, s.Regions[0].Empty = true, true },
+		"vdso place":       func(s *State) { s.VDSO.Start, s.VDSO.End = 0x400000, 0x402000 },
+		"vdso size":        func(s *State) { s.VDSO.End += 1 << 30 },
+		"vdso function":    func(s *State) { s.VDSO.Symbols["x"] = 0x2000 },
+		"vvar":             func(s *State) { s.VDSO.VVar[0].Start = 0xc000000000 },
+		"vvar behind":      func(s *State) { s.VDSO.VVar[1].End = s.VDSO.End },
+		"no thread":        func(s *State) { s.Threads = nil },
+		"leader":           func(s *State) { s.Threads[0].TID = 5 },
+		"twin":             func(s *State) { s.Threads[1].TID = 100 },
+		"registers":        func(s *State) { s.Threads[1].Regs = nil },
+		"vectors":          func(s *State) { s.Threads[1].XState = make([]byte, 100) },
+		"thread's signal":  func(s *State) { s.Threads[1].Pending[0] = nil },
+		"descriptor":       func(s *State) { s.Files[0].FD = -1 },
+		"huge descriptor":  func(s *State) { s.Files[0].FD = maxFD },
+		"two descriptors":  func(s *State) { s.Files[0].FD = 1 },
+		"same as none":     func(s *State) { s.Files[5].Same = 2 },
+		"same as later":    func(s *State) { s.Files[4].Same = 5 },
+		"same of another":  func(s *State) { s.Files[5].Same = 3 },
+		"stream":           func(s *State) { s.Files[2].Same = 3 },
+		"agent":            func(s *State) { s.OOB = 9 },
+		"path":             func(s *State) { s.Files[4].Path = "log" },
+		"file offset":      func(s *State) { s.Files[4].Offset = -1 },
+		"timer":            func(s *State) { s.Files[7].Timer = nil },
+		"kind":             func(s *State) { s.Files[6].Kind = "door" },
+	} {
+		s := wholeState()
+		spoil(s)
+		if err := s.Validate(); !errors.Is(err, ErrImage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzState: a state that is not valid is refused by an error, and a valid one is
+// encoded and decoded to the same.
+func FuzzState(f *testing.F) {
+	seed, err := wholeState().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	f.Add([]byte(`{"pid":1}`))
+	f.Fuzz(func(t *testing.T, p []byte) {
+		var s, again State
+		if json.Unmarshal(p, &s) != nil || s.Validate() != nil {
+			return
+		}
+		first, err := json.Marshal(&s)
+		if err == nil {
+			err = json.Unmarshal(first, &again)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Validate(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
