@@ -180,6 +180,8 @@ func (c *call) prove(ctx context.Context, raw *conn) (*stream, error) {
 		VerifyConnection:   c.known,
 		MinVersion:         tls.VersionTLS13,
 		NextProtos:         []string{protocol},
+
+		DynamicRecordSizingDisabled: true,
 	})
 	if err := t.Handshake(); err != nil {
 		return nil, err

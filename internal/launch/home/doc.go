@@ -59,4 +59,8 @@
 // Home and caller own the streams that Accept and Call return. Close ends both directions, and waits
 // for a peer that takes nothing for no more than a tenth of a second. There is no keepalive: leases
 // tell who is gone.
+//
+// Records are of 16 KB, the most that TLS has, from the first byte on. Both ends together compute
+// 1.7 ns for a byte of bulk data, where TCP alone computes 0.4 and the two ciphers 0.5 (EPYC, loopback,
+// go test -bench Bulk). Writing several records by one call gains a twelfth of that, and is not done.
 package home

@@ -128,6 +128,8 @@ func Listen(cfg Config) (*Home, error) {
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{protocol},
 		SessionTicketsDisabled: true,
+
+		DynamicRecordSizingDisabled: true, // no small records at the start of bulk data
 	}
 	if h.addresses, err = reachable(cfg.Addresses, l.Addr().(*net.TCPAddr).Port); err != nil {
 		l.Close()
