@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/wireup"
 )
 
 // askTimeout bounds the time in which a running job must answer a question.
@@ -186,6 +187,12 @@ func printStatus(std stdio, s *control.Status, verbose bool) error {
 			line("", note)
 		}
 	}
+	if len(s.Nodes) > 0 {
+		line("nodes", len(s.Nodes))
+	}
+	for _, n := range s.Nodes {
+		fmt.Fprintf(w, "  %s\t%s\n", n.Name, nodeState(n))
+	}
 	line("ranks", s.NP)
 	for _, r := range s.Ranks {
 		fmt.Fprintf(w, "  %d\tpid %d on %s, agent %d: %s\n", r.Rank, r.PID, r.Host, r.Agent, r.State)
@@ -200,6 +207,30 @@ func printStatus(std stdio, s *control.Status, verbose bool) error {
 		}
 	}
 	return w.Flush()
+}
+
+// nodeState tells how a node is, on one line.
+func nodeState(n control.Node) string {
+	s := n.State
+	if s != "up" {
+		s += " since " + n.Since.Format(time.TimeOnly)
+	}
+	if n.Own {
+		s += ", gorun's own"
+	}
+	if n.CPUs > 0 {
+		s += fmt.Sprintf(", %d CPUs", n.CPUs)
+	}
+	switch {
+	case len(n.Ranks) > 0:
+		s += ", " + wireup.Ranks(n.Ranks)
+	case n.State == "up":
+		s += ", a spare"
+	}
+	if n.Why != "" {
+		s += ": " + n.Why
+	}
+	return printable(s)
 }
 
 var killCommand = command{

@@ -174,6 +174,13 @@ func (l *Lab) Address(node string, network int) string {
 	return fmt.Sprintf("10.%d.0.%s", 77+network, strings.TrimPrefix(node, "n"))
 }
 
+// In is the lab for a part of its test: what fails there fails the part.
+func (l *Lab) In(t testing.TB) *Lab {
+	part := *l
+	part.t = t
+	return &part
+}
+
 // Do calls node-lab.sh.
 func (l *Lab) Do(args ...string) error { return l.call("node", args) }
 

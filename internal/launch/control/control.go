@@ -68,11 +68,25 @@ type Status struct {
 	Last        *Report       `json:"last,omitempty"`       // of the newest checkpoint
 	Ranks       []RankStatus  `json:"ranks"`
 
+	Nodes []Node `json:"nodes,omitempty"` // empty: the job is on this machine alone
+
 	Transports *Transports `json:"transports,omitempty"` // nil: the ranks are not connected yet
 }
 
 // Transports says which transports carry the messages between which ranks.
 type Transports = wireup.Summary
+
+// Node is a node of the job in a Status.
+type Node struct {
+	Name  string    `json:"name"`
+	Host  string    `json:"host,omitempty"` // its own name
+	State string    `json:"state"`          // starting, failed, up, suspect, lost, fenced
+	Since time.Time `json:"since"`
+	Why   string    `json:"why,omitempty"` // it is not up
+	Own   bool      `json:"own,omitempty"` // gorun itself runs there
+	CPUs  int       `json:"cpus,omitempty"`
+	Ranks []int     `json:"ranks,omitempty"` // of the present life
+}
 
 // RankStatus is one rank in a Status.
 type RankStatus struct {

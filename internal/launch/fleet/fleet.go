@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/launch/keeper"
@@ -147,12 +148,12 @@ func (f *Fleet) look(now int64) {
 }
 
 // States describes the nodes.
-func (f *Fleet) States() []Status {
+func (f *Fleet) States() []control.Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []Status
+	var all []control.Node
 	for i, n := range f.nodes {
-		s := Status{Name: n.Name, State: n.state.String(), Since: n.since, Own: n.own}
+		s := control.Node{Name: n.Name, State: n.state.String(), Since: n.since, Own: n.own}
 		if n.info != nil {
 			s.Host, s.CPUs = n.info.Host, n.info.CPUs
 		}
@@ -165,18 +166,6 @@ func (f *Fleet) States() []Status {
 		all = append(all, s)
 	}
 	return all
-}
-
-// Status is a node as gorun status shows it.
-type Status struct {
-	Name  string    `json:"name"`
-	Host  string    `json:"host,omitempty"` // its own name
-	State string    `json:"state"`
-	Since time.Time `json:"since"`
-	Why   string    `json:"why,omitempty"` // it is not up
-	Own   bool      `json:"own,omitempty"` // the head's
-	CPUs  int       `json:"cpus,omitempty"`
-	Ranks []int     `json:"ranks,omitempty"` // of the present life
 }
 
 // Leave takes a node out: it lives, and is not used any more. The agents that it has stay.

@@ -108,6 +108,9 @@ func (h *head) status() control.Status {
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
 		Last: h.inc.store.last, Transports: h.job.Transports(),
 	}
+	if h.fleet != nil {
+		s.Nodes = h.fleet.States()
+	}
 	if n := len(h.chain); n > 0 {
 		s.Snapshot = exact.String(h.chain[n-1].snap.SchemaPath())
 	}

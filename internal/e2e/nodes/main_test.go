@@ -1,0 +1,194 @@
+package nodes
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/nodelab"
+)
+
+// patience is for what takes a moment, on a machine that has other things to do.
+const patience = time.Minute
+
+// cluster is a lab with gorun and march in its shared folder.
+type cluster struct {
+	*nodelab.Lab
+	t *testing.T
+}
+
+func newCluster(t *testing.T, nodes int) *cluster {
+	c := &cluster{nodelab.Up(t, nodes), t}
+	for name, pkg := range map[string]string{"gorun": "cmd/gorun", "march": "internal/e2e/nodes/march"} {
+		cmd := exec.Command("go", "build", "-o", c.file(name), "github.com/gorun-mpi/gorun/"+pkg)
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+		}
+	}
+	return c
+}
+
+// part runs a part of a test, after which nothing may be left on any node.
+func (c *cluster) part(name string, f func(*cluster)) {
+	c.t.Run(name, func(t *testing.T) {
+		part := &cluster{c.Lab.In(t), t}
+		f(part)
+		part.spotless()
+	})
+}
+
+// spotless waits until nothing of a job is left on any node, neither processes nor files.
+func (c *cluster) spotless() {
+	c.t.Helper()
+	c.Idle(patience, c.Nodes()...)
+	for _, n := range c.Nodes() {
+		if left := c.Exec(n, "find", "/tmp", "/dev/shm", "-mindepth", "1"); left != "" {
+			c.t.Errorf("left on %s: %s", n, left)
+		}
+	}
+}
+
+// file is a path in the shared folder.
+func (c *cluster) file(name string) string { return filepath.Join(c.Shared(), name) }
+
+// fresh is such a path of which there is no file.
+func (c *cluster) fresh(name string) string {
+	return c.file(strings.ReplaceAll(c.t.Name(), "/", "-") + "-" + name)
+}
+
+// job is a running gorun, on n1.
+type job struct {
+	c    *cluster
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	said words
+	over chan struct{}
+	err  error
+}
+
+// words is what a command writes to its standard error.
+type words struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{} // closed at the next word
+}
+
+func (w *words) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.more != nil {
+		close(w.more)
+		w.more = nil
+	}
+	return w.text.Write(p)
+}
+
+func (w *words) now() (string, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.more == nil {
+		w.more = make(chan struct{})
+	}
+	return w.text.String(), w.more
+}
+
+// start starts gorun on n1.
+func (c *cluster) start(args ...string) *job {
+	c.t.Helper()
+	return c.startWith("", args...)
+}
+
+// startWith does the same with a standard input.
+func (c *cluster) startWith(input string, args ...string) *job {
+	c.t.Helper()
+	j := &job{c: c, cmd: c.Command("n1", append([]string{c.file("gorun")}, args...)...), over: make(chan struct{})}
+	j.cmd.Stdin, j.cmd.Stdout, j.cmd.Stderr = strings.NewReader(input), &j.out, &j.said
+	if err := j.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() {
+		j.err = j.cmd.Wait()
+		close(j.over)
+	}()
+	c.t.Cleanup(func() { // a part that has failed leaves no job to the next
+		select {
+		case <-j.over:
+		default:
+			c.kill("n1", "shared/gorun -")
+			<-j.over
+		}
+	})
+	return j
+}
+
+// await waits until gorun has said something.
+func (j *job) await(text string) {
+	j.c.t.Helper()
+	limit := time.After(patience)
+	for {
+		said, more := j.said.now()
+		if strings.Contains(said, text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-j.over:
+			if said, _ = j.said.now(); !strings.Contains(said, text) {
+				j.c.t.Fatalf("gorun has ended (%v) and has not said %q:\n%s", j.err, text, said)
+			}
+			return
+		case <-limit:
+			j.c.t.Fatalf("gorun has not said %q:\n%s", text, said)
+		}
+	}
+}
+
+// end waits for the end of gorun, and returns its exit status and what it has said.
+func (j *job) end() (status int, said string) {
+	j.c.t.Helper()
+	select {
+	case <-j.over:
+	case <-time.After(2 * patience):
+		said, _ := j.said.now()
+		j.c.t.Fatalf("gorun has not ended:\n%s", said)
+	}
+	said, _ = j.said.now()
+	return j.cmd.ProcessState.ExitCode(), said
+}
+
+// well waits for a good end and returns standard output.
+func (j *job) well() string {
+	j.c.t.Helper()
+	if status, said := j.end(); status != 0 {
+		j.c.t.Fatalf("status %d:\n%s", status, said)
+	}
+	return j.out.String()
+}
+
+// kill kills with SIGKILL what has a text in its command line on a node.
+func (c *cluster) kill(node, text string) {
+	c.t.Helper()
+	c.Exec(node, "pkill", "-KILL", "-f", "--", regexp.QuoteMeta(text))
+}
+
+// sum is the result of a march.
+func (c *cluster) sum(out string) string {
+	c.t.Helper()
+	m := regexp.MustCompile(`(?m)^sum ([0-9a-f]{16})$`).FindStringSubmatch(out)
+	if m == nil {
+		c.t.Fatalf("there is no sum:\n%s", out)
+	}
+	return m[1]
+}
+
+// alone is the sum of a march of so many ranks on one machine.
+func (c *cluster) alone(np, steps string) string {
+	c.t.Helper()
+	return c.sum(c.start("-np", np, c.file("march"), "-steps", steps).well())
+}
