@@ -71,12 +71,17 @@ type Env struct {
 	Secret      []byte // shared by all ranks of the incarnation, for HMAC
 	Host        string // address to listen on and to be reached at; "" is loopback
 	Sink        Sink
+	Wide        bool              // ranks are on several machines: listen at all addresses of this one that others may reach
 	Params      map[string]string // module parameters, keys "tcp.eager", ...
 	// Denied is told that a parameter cannot be heeded with a peer: this machine, or this process's
 	// permissions, do not allow it. The call comes once, in Peers. If it ceases to be allowed later, the call
 	// comes then, with the engine's lock held. The error names the parameter and the remedy. nil: nobody is
 	// told.
 	Denied func(peer int, err error)
+	// Suspect is told once a second that nothing has come back from a peer for so long, although its machine
+	// should have answered: the way there is cut. 0: it has answered. The call comes with the engine's lock held.
+	// nil: nobody is told.
+	Suspect func(peer int, silent time.Duration)
 }
 
 // Sink is the engine's side. The module calls it only from within its own methods, thus with the engine's lock

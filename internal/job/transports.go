@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/internal/engine"
@@ -106,7 +107,7 @@ func (t *transports) openOne(name string) (addr []byte, err error) {
 	env := rpi.Env{
 		Rank: t.start.Rank, Size: t.start.Size, Incarnation: t.start.Incarnation, Secret: t.start.Secret,
 		Host: t.start.Host, Sink: t.engine.Sink(len(t.modules)), Params: t.start.Params,
-		Denied: func(peer int, err error) { t.deny(name, peer, err) },
+		Wide: t.start.Wide, Denied: func(peer int, err error) { t.deny(name, peer, err) }, Suspect: t.suspect,
 	}
 	m := t.had(name)
 	if m != nil {
@@ -222,6 +223,12 @@ func (t *transports) deny(name string, peer int, err error) {
 			_ = t.link.Send(m) // if the head is gone so is this rank, and nobody is left to tell
 		}
 	}
+}
+
+// suspect tells the head that the network to a peer seems to be cut, or no longer does.
+func (t *transports) suspect(peer int, silent time.Duration) {
+	m := oob.Msg{Kind: oob.Suspect, From: int32(t.start.Rank), To: oob.Head, Incarnation: t.start.Incarnation, A: uint64(peer), B: uint64(silent.Milliseconds())}
+	_ = t.link.Send(m) // as in deny
 }
 
 // routes gives up the transports that peers cannot use.

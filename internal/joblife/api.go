@@ -14,6 +14,11 @@
 //
 //	Verdict -> Cleaned -> goodbye to all agents -> all Gone -> End
 //
+// Two nodes that are cut from one another while the head sees both end the life by a verdict that names them.
+// Before it, LeaveOut names each agent whose node is not to be used in a later life. The driver crosses it out, and
+// places the ranks on others when it is asked to Begin. If there are too few it answers so (Begun with a Verdict).
+// A node that was left out may be used again once somebody has said that its network is mended.
+//
 // Inside a life the machine keeps two others. That of package wireup lets the ranks find how they reach each
 // other. That of package ckpt takes checkpoints. Ranks and agents speak to the machine in frames of package
 // oob. Of a life that is over, only the end of its agents still counts; other events are dropped.
@@ -83,18 +88,19 @@ type Agent struct {
 	Host  string // the node it runs on
 	PID   int    // on that host; for people
 	Ranks []int
+	Own   bool // it is on the head's own node
 }
 
 // Action is one output. Only the fields that belong to its Type are set.
 type Action struct {
 	Type     ActionType
 	Life     int             // ActBegin ... ActKill, ActCkpt: the number of the life
-	Agent    int             // ActSend, ActKill
+	Agent    int             // ActSend, ActKill, ActLeaveOut
 	Msg      oob.Msg         // ActSend
 	Timer    uint64          // ActTimer, ActStopTimer
 	Millis   int64           // ActTimer
 	Ckpt     ckpt.HeadAction // ActCkpt
-	Text     string          // ActSay
+	Text     string          // ActSay, ActLeaveOut
 	Detail   bool            // ActSay: only for users who want details
 	Verdict  Verdict         // ActChoose: why; ActVerdict
 	Snapshot int             // ActBegin: what to begin from, 0: from the start; in the first life the driver knows
@@ -118,6 +124,7 @@ const (
 	ActChoose                          // find the snapshot to restart from after Verdict; answer EvChosen
 	ActVerdict                         // the job is over, with Verdict; answer EvCleaned
 	ActEnd                             // no agent is left: no action follows
+	ActLeaveOut                        // use the node of the agent in no later life: it is cut from another, and this life ends
 )
 
 // Phase is how far a rank has come.

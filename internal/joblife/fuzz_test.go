@@ -26,6 +26,7 @@ func FuzzFrames(f *testing.F) {
 	add(oob.Msg{Kind: oob.Exit, A: 9}, oob.Msg{Kind: oob.Exit, From: 1, Data: []byte("no such file")}, oob.Msg{Kind: oob.Exit, From: oob.AgentAddr(0)})
 	add(oob.Msg{Kind: oob.AbortJob, A: 3, B: 2}, oob.Msg{Kind: oob.Failure, From: 1, B: 1}, oob.Msg{Kind: oob.Bookmark, To: 1, A: 5})
 	add(oob.Msg{Kind: oob.Up}, oob.Msg{Kind: oob.Up, From: 1}, oob.Msg{Kind: oob.FinalizeWant, Incarnation: incarnation(1)}, oob.Msg{Kind: oob.Dests, From: oob.AgentAddr(0), Incarnation: incarnation(1), Attempt: 1})
+	add(oob.Msg{Kind: oob.Suspect, A: 1, B: 15_000}, oob.Msg{Kind: oob.Suspect, A: 1}, oob.Msg{Kind: oob.Suspect, From: 1, A: 1 << 63, B: 1 << 63})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, restore := range []int64{0, 1000} {
 			j := New(Config{Size: 2, Restarts: 1, Built: true, Ckpt: ckpt.HeadConfig{SparseFrom: 2}})

@@ -21,6 +21,9 @@ type Config struct {
 	// filled in.
 	Ckpt ckpt.HeadConfig
 
+	// CutMillis is for how long nothing may pass between two nodes that both answer until one is left out; 0: 15 s.
+	CutMillis int64
+
 	LikelyMillis, ConsequenceMillis int64 // how long a consequence waits for its cause; 0: 200, 1000
 }
 
@@ -52,6 +55,9 @@ func New(cfg Config) *Job {
 	}
 	if cfg.ConsequenceMillis == 0 {
 		cfg.ConsequenceMillis = 1000
+	}
+	if cfg.CutMillis == 0 {
+		cfg.CutMillis = cutMillis
 	}
 	return &Job{cfg: cfg, program: cfg.Built, state: "starting", timers: map[uint64]func(){}}
 }

@@ -35,6 +35,7 @@ type life struct {
 	slow   float64 // how many times as long as usual things take, at the newest tick
 
 	causes   causes
+	cuts     cuts
 	grace    uint64 // until a consequence counts as the cause; 0: no timer runs
 	graceFor int64
 	own      []uint64 // timers that end with this life
@@ -234,6 +235,8 @@ func (l *life) ofRank(rank int, m *oob.Msg) {
 		}
 		l.causes.failing(rank, m.B == 1, l.j.RestartsLeft(), string(m.Data))
 		l.judge()
+	case oob.Suspect:
+		l.suspects(rank, m)
 	default:
 		l.leaving = l.leaving || m.Kind == oob.FinalizeWant
 		l.step(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: *m})

@@ -18,7 +18,7 @@ func TestLives(t *testing.T) {
 	if testing.Short() {
 		n = 300
 	}
-	var seen struct{ ends, restarts, verdicts, lost int }
+	var seen struct{ ends, restarts, lost, cuts int }
 	for seed := range uint64(n) {
 		w := newWorld(seed)
 		if err := w.run(); err != nil {
@@ -27,9 +27,10 @@ func TestLives(t *testing.T) {
 		seen.ends++
 		seen.restarts += w.restarts
 		seen.lost += w.lost
+		seen.cuts += w.cuts
 	}
-	if seen.restarts < n/20 || seen.lost < n/20 {
-		t.Errorf("of %d jobs %d restarts and %d lost agents: that tests little", n, seen.restarts, seen.lost)
+	if seen.restarts < n/20 || seen.lost < n/20 || seen.cuts < n/20 {
+		t.Errorf("of %d jobs %d restarts, %d lost agents and %d nodes left out: that tests little", n, seen.restarts, seen.lost, seen.cuts)
 	}
 }
 
@@ -46,6 +47,8 @@ type world struct {
 	timers map[uint64]bool
 
 	causes   map[int]bool // ranks that have died of themselves in this life
+	out      map[int]bool // agents whose nodes were left out in this life
+	cuts     int
 	lost     int
 	restarts int
 	verdicts int
@@ -186,7 +189,7 @@ func (w *world) outsider() {
 // nonsense is a frame that must be harmless: of another life or incarnation, of a
 // rank that is not the agent's, of nobody.
 func (w *world) nonsense() Event {
-	kinds := []oob.Kind{oob.Exit, oob.Up, oob.Spawn, oob.AbortJob, oob.Failure, oob.Hello, oob.Ready, oob.FinalizeWant, oob.Address}
+	kinds := []oob.Kind{oob.Exit, oob.Up, oob.Spawn, oob.AbortJob, oob.Failure, oob.Hello, oob.Ready, oob.FinalizeWant, oob.Address, oob.Suspect}
 	ev := Event{Type: EvFrame, Life: w.j.Life(), Agent: w.rng.IntN(3) - 1}
 	ev.Msg = oob.Msg{Kind: kinds[w.rng.IntN(len(kinds))], From: int32(w.rng.IntN(w.np)), To: oob.Head, A: w.rng.Uint64N(300), Data: []byte("nonsense")}
 	switch w.rng.IntN(3) {
@@ -270,6 +273,9 @@ func (r *testRank) step(w *world, a *testAgent) {
 	case len(w.causes) > 0 && r.phase == Up && w.one(4): // it meets the other's death
 		r.say(w, a, oob.Msg{Kind: oob.Failure, B: 1, Data: []byte("peer failed")})
 		r.end(1 << 8)
+	case r.phase == Up && !w.calm && w.one(8): // a path is cut, or mended
+		silent := []uint64{0, 10_000, 14_000, 15_000}[w.rng.IntN(4)]
+		r.say(w, a, oob.Msg{Kind: oob.Suspect, A: w.rng.Uint64N(uint64(w.np)), B: silent, Incarnation: incarnation(a.life)})
 	case r.phase == None:
 		r.phase = Spawned
 		r.say(w, a, oob.Msg{Kind: oob.Spawn, A: oob.SpawnRuns, B: 77})
@@ -334,6 +340,8 @@ func (w *world) check(a *Action) {
 		if w.outside && w.j.end != nil {
 			w.fail("life %d begins although the job was ended", a.Life)
 		}
+	case ActLeaveOut:
+		w.leftOut(a)
 	case ActVerdict:
 		if w.verdicts++; w.verdicts > 1 {
 			w.fail("a second verdict")
@@ -344,6 +352,18 @@ func (w *world) check(a *Action) {
 		if w.storing {
 			w.fail("life %d is over while something is being stored", a.Life)
 		}
+	}
+}
+
+// leftOut looks at an order to leave out a node: it comes with the end of the life, and it is never the
+// head's own: of each pair there is another.
+func (w *world) leftOut(a *Action) {
+	w.cuts++
+	w.out[a.Agent] = true
+	if l := w.j.life; a.Life != l.n || l.ending == nil {
+		w.fail("%s, and the life goes on", say(a))
+	} else if w.out[0] {
+		w.fail("%s: the nodes left out are %v of %d", say(a), w.out, len(l.links))
 	}
 }
 
@@ -406,7 +426,7 @@ func (w *world) begin(life int) {
 	if !w.calm && w.one(12) {
 		ev.Verdict = &Verdict{Code: Failed, Rank: -1, Text: "no agent"}
 	}
-	w.causes = map[int]bool{}
+	w.causes, w.out = map[int]bool{}, map[int]bool{}
 	for i, x := range ev.Begun.Agents {
 		a := &testAgent{life: life, index: i, open: true}
 		for _, rank := range x.Ranks {

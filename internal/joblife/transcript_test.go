@@ -23,6 +23,7 @@ import (
 //	start, program [error TEXT], begun [whole] [error TEXT], ordered [error TEXT]
 //	0 spawned|waits|held|free [TEXT], 0 hello [big-endian], 0 address JSON, 0 reach JSON, 0 up
 //	0 ready, 0 captured, 0 written, 0 finalize, 0 abort CODE [secondary|panic] TEXT, 0 failing [secondary] TEXT
+//	0 suspects RANK SECONDS
 //	0 exit STATUS, 0 killed SIGNAL, 0 unstarted TEXT
 //	agent N done|ended|gone, tick [slow N], timeout ID, fail TEXT
 //	finish TEXT, interrupt, stop SIGNAL, signal SIGNAL, request ID [stop], folder SEQ, committed, storing N, chosen N|start|refused, cleaned
@@ -50,7 +51,7 @@ func incarnation(life int) uint64 { return uint64(100 + life) }
 
 func testAgents(np, n int) (all []Agent) {
 	for i := range n {
-		a := Agent{Host: fmt.Sprintf("n%d", i), PID: 1000 + i}
+		a := Agent{Host: fmt.Sprintf("n%d", i), PID: 1000 + i, Own: i == 0}
 		for rank := i * np / n; rank < (i+1)*np/n; rank++ {
 			a.Ranks = append(a.Ranks, rank)
 		}
@@ -221,7 +222,7 @@ func (s *script) rank(rank int, w []string) (Event, error) {
 	if k, ok := map[string]uint64{"spawned": oob.SpawnRuns, "held": oob.SpawnHeld, "free": oob.SpawnFree, "waits": oob.SpawnWaits}[what]; ok {
 		m.Kind, m.A, m.B = oob.Spawn, k, uint64(2000+rank)
 	} else if k, ok := map[string]oob.Kind{"hello": oob.Hello, "address": oob.Address, "reach": oob.Reach, "up": oob.Up, "finalize": oob.FinalizeWant,
-		"abort": oob.AbortJob, "failing": oob.Failure, "exit": oob.Exit, "killed": oob.Exit, "unstarted": oob.Exit, "ping": oob.Ping, "ready": oob.Ready, "captured": oob.Captured, "written": oob.Written}[what]; ok {
+		"abort": oob.AbortJob, "failing": oob.Failure, "exit": oob.Exit, "killed": oob.Exit, "unstarted": oob.Exit, "ping": oob.Ping, "ready": oob.Ready, "captured": oob.Captured, "written": oob.Written, "suspects": oob.Suspect}[what]; ok {
 		m.Kind = k
 	} else {
 		return ev, fmt.Errorf("no frame %q", what)
@@ -234,6 +235,9 @@ func (s *script) rank(rank int, w []string) (Event, error) {
 			info.Arch, info.BigEndian = "s390x", true
 		}
 		m.Data = fmt.Appendf(nil, `{"role":"rank","arch":%q,"big_endian":%v}`, info.Arch, info.BigEndian)
+		return ev, nil
+	case "suspects": // a rank, seconds
+		m.A, m.B = number(), 1000*number()
 		return ev, nil
 	case "abort":
 		m.A = number()
@@ -322,6 +326,8 @@ func say(a *Action) string {
 		return fmt.Sprintf("verdict: status %d, rank %d, %q", a.Verdict.Code, a.Verdict.Rank, a.Verdict.Text)
 	case ActEnd:
 		return "end"
+	case ActLeaveOut:
+		return fmt.Sprintf("leave out the node of agent %d.%d: %s", a.Life, a.Agent, a.Text)
 	}
 	return fmt.Sprintf("action %d", a.Type)
 }

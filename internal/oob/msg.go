@@ -28,7 +28,8 @@ const Head int32 = -1
 func AgentAddr(i int) int32 { return int32(-2 - i) }
 
 // Range of versions spoken here. The first frame on every stream is a Hello that carries the sender's range in
-// A (lowest) and B (highest).
+// A (lowest) and B (highest). A kind that is sent only to who has asked for it in another frame needs no version of
+// its own.
 const (
 	VersionMin = 2
 	VersionMax = 3
@@ -105,6 +106,8 @@ const (
 	Provided // keeper>head: A as in Provide; Data JSON of wire.Provided
 	Fetch    // keeper>head: A as in Provide, B an offset: the program from there on
 	Piece    // head>keeper: A, B as in Fetch; Data of the program, or empty if it cannot be read
+
+	Suspect // rank>head: the machine of rank A has answered nothing for B milliseconds, once a second; B 0: it has answered. Only if Start says Wide
 	kinds
 )
 
@@ -177,6 +180,7 @@ type StartConfig struct {
 	Nodes       []Node            `json:"nodes,omitempty"`   // which ranks share a node, in the order of ranks; empty: all do
 	Local       int               `json:"local,omitempty"`   // ranks on the machine of this rank; 0: all
 	Crowded     bool              `json:"crowded,omitempty"` // some machine has more ranks than CPUs; the same for all ranks
+	Wide        bool              `json:"wide,omitempty"`    // ranks are on several nodes, which reach one another over networks; the head understands Suspect
 	Input       bool              `json:"input,omitempty"`   // this rank has standard input, and tells its agent when it comes to its first Point
 	Rescue      bool              `json:"rescue,omitempty"`  // a restart follows the loss of a rank: a rank that loses a peer stands still until it is ended
 }
@@ -185,8 +189,8 @@ type StartConfig struct {
 type Node struct {
 	Number int `json:"node"`
 	Ranks  int `json:"ranks"`
-	// Machine is the number of the machine that the node is on, from 1. Nodes that are agents may share one. 0:
-	// a launcher that does not tell.
+	// Machine is the number of the machine that the node is on, from 1. Nodes that are agents, or containers, may
+	// share one. 0: a launcher that does not tell.
 	Machine int `json:"machine,omitempty"`
 }
 

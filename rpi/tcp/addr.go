@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/nic"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,40 +19,66 @@ const (
 // nativeOrder is the byte order of this machine, hence of our payloads.
 var nativeOrder = endian.Name
 
-// address is where a rank listens. Published it is
+// addressVersion is that of a published address.
+const addressVersion = 2
+
+// addressMax bounds the IP addresses that a rank publishes, so that a machine with thousands of them does not make
+// the addresses of a job large.
+const addressMax = 32
+
+// address is where a rank listens: one port, at each IP address of its machine. Published it is
 //
-//	0 version u8   1 byte order u8   2 port u16 LE   4 IP, 4 or 16 bytes
+//	0 version u8   1 byte order u8   2 port u16 LE   then for each IP address
+//	0 bytes of it u8, 4 or 16   1 bits of its network u8   2 bytes of the interface's name u8   3 IP, name
 type address struct {
 	order byte
-	ip    netip.AddrPort
+	port  uint16
+	at    []nic.Address
 }
 
 func (a address) encode() []byte {
-	p := []byte{version, a.order, 0, 0}
-	binary.LittleEndian.PutUint16(p[2:], a.ip.Port())
-	return append(p, a.ip.Addr().AsSlice()...)
+	p := []byte{addressVersion, a.order, 0, 0}
+	binary.LittleEndian.PutUint16(p[2:], a.port)
+	for _, at := range a.at {
+		ip := at.IP.AsSlice()
+		p = append(p, byte(len(ip)), byte(at.Bits), byte(len(at.Interface)))
+		p = append(append(p, ip...), at.Interface...)
+	}
+	return p
 }
 
 func decodeAddress(p []byte) (address, error) {
-	if len(p) != 4+4 && len(p) != 4+16 {
+	if len(p) < 4 {
 		return address{}, fmt.Errorf("tcp: address of %d bytes", len(p))
 	}
-	if p[0] != version {
-		return address{}, fmt.Errorf("tcp: address of version %d, this is version %d", p[0], version)
-	}
-	if p[1] != littleEndian && p[1] != bigEndian {
-		return address{}, fmt.Errorf("tcp: address with byte order %d", p[1])
-	}
-	ip, _ := netip.AddrFromSlice(p[4:])
-	port := binary.LittleEndian.Uint16(p[2:])
-	if port == 0 {
+	a := address{order: p[1], port: binary.LittleEndian.Uint16(p[2:])}
+	switch {
+	case p[0] != addressVersion:
+		return address{}, fmt.Errorf("tcp: address of version %d, this is version %d", p[0], addressVersion)
+	case a.order != littleEndian && a.order != bigEndian:
+		return address{}, fmt.Errorf("tcp: address with byte order %d", a.order)
+	case a.port == 0:
 		return address{}, fmt.Errorf("tcp: address without a port")
 	}
-	return address{order: p[1], ip: netip.AddrPortFrom(ip, port)}, nil
+	for p = p[4:]; len(p) > 0; {
+		if len(p) < 3 || len(p) < 3+int(p[0])+int(p[2]) || len(a.at) == addressMax {
+			return address{}, fmt.Errorf("tcp: address with a list of IP addresses that is cut off or too long")
+		}
+		n := 3 + int(p[0])
+		ip, ok := netip.AddrFromSlice(p[3:n])
+		if !ok || ip.Is4In6() || ip.IsUnspecified() || ip.IsMulticast() || int(p[1]) > ip.BitLen() {
+			return address{}, fmt.Errorf("tcp: address with an IP address of %d bytes and %d bits that nobody can have", p[0], p[1])
+		}
+		a.at = append(a.at, nic.Address{Interface: string(p[n : n+int(p[2])]), IP: ip, Bits: int(p[1])})
+		p = p[n+int(p[2]):]
+	}
+	if len(a.at) == 0 {
+		return address{}, fmt.Errorf("tcp: address without an IP address")
+	}
+	return a, nil
 }
 
-// parseHost turns Env.Host into the address to listen on. Names are not
-// resolved here: that would link the resolver into every program.
+// parseHost reads Env.Host. Names are not resolved here: that would link the resolver into every program.
 func parseHost(host string) (netip.Addr, error) {
 	if host == "" {
 		host = "127.0.0.1"

@@ -15,6 +15,9 @@ import (
 // pause is how long this rank waits before it tries a peer again that said Later.
 const pause = 5 * time.Millisecond
 
+// roundPause is the same when all addresses of the peer were tried and some did not answer.
+const roundPause = 500 * time.Millisecond
+
 // stage is how far an attempt or a guest has come.
 type stage uint8
 
@@ -33,13 +36,62 @@ type attempt struct {
 	m     *Module
 	peer  int
 	stage stage
+	limit time.Time // by then another address is tried; zero: there is none
 	hello [helloSize]byte
 }
 
 // dial begins a connection. It makes no upcall: the next Poll reports a failure.
 func (m *Module) dial(peer int) {
 	p := &m.peers[peer]
-	family, sa := sockaddr(p.addr.ip)
+	if p.route.tries == nil {
+		ips, _ := choose(m.at, p.addr.at, m.params.networks)
+		if len(ips) == 0 {
+			m.give(peer, fmt.Errorf("%w: it has %s, this rank %s", ErrNoWay, list(p.addr.at), list(m.at)))
+			return
+		}
+		p.route = newRoute(ips, p.addr.port)
+	}
+	if p.began.IsZero() {
+		p.began = time.Now()
+	}
+	if p.deadline.IsZero() {
+		p.deadline = time.Now().Add(m.params.connectTimeout)
+	}
+	m.alarm(p.deadline)
+	for {
+		err := m.call(peer)
+		if err == nil {
+			m.expect()
+			return
+		}
+		if !p.route.failed(err) {
+			m.give(peer, p.route.err())
+			return
+		}
+	}
+}
+
+// another goes on with the peer's next address after an attempt has failed, or begins another round.
+func (m *Module) another(peer int, err error) {
+	p := &m.peers[peer]
+	if m.env.Wide && (errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ETIMEDOUT)) {
+		err = fmt.Errorf("%w: %w", errSlow, err) // a cut looks like this, and may be mended
+	}
+	switch {
+	case !p.route.failed(err):
+		m.give(peer, p.route.err())
+	case p.route.next == 0:
+		p.state, p.again = pausing, time.Now().Add(roundPause)
+		m.alarm(p.again)
+	default:
+		m.dial(peer)
+	}
+}
+
+// call begins an attempt with the address that is next.
+func (m *Module) call(peer int) error {
+	p := &m.peers[peer]
+	family, sa := sockaddr(p.route.at())
 	fd, err := m.params.socket(family)
 	if err == nil {
 		err = unix.Connect(fd, sa)
@@ -50,8 +102,7 @@ func (m *Module) dial(peer int) {
 		}
 	}
 	if err != nil {
-		m.give(peer, fmt.Errorf("connect to %v: %w", p.addr.ip, err))
-		return
+		return err
 	}
 	a := &attempt{m: m, peer: peer}
 	a.fd = fd
@@ -62,15 +113,20 @@ func (m *Module) dial(peer int) {
 	rand.Read(h.nonce[:])
 	h.encode(a.hello[:])
 	if err := m.register(fd, a, unix.EPOLLOUT); err != nil {
-		m.give(peer, err)
-		return
+		return err
 	}
 	p.state, p.attempt = dialing, a
 	m.attempts++
-	if p.deadline.IsZero() {
-		p.deadline = time.Now().Add(m.params.connectTimeout)
+	a.expect(m.limits.reach)
+	return nil
+}
+
+// expect gives the attempt so long to come further, if the peer has other addresses.
+func (a *attempt) expect(d time.Duration) {
+	if len(a.m.peers[a.peer].route.tries) > 1 {
+		a.limit = time.Now().Add(d)
+		a.m.alarm(a.limit)
 	}
-	m.alarm(p.deadline)
 }
 
 // drop closes the attempt. s is the peer's new state.
@@ -90,14 +146,18 @@ func (a *attempt) ready(uint32) bool {
 	if err == nil && c == 0 {
 		return true
 	}
-	m := a.m
+	m, final := a.m, a.stage == proving // the peer has proved itself: no other address serves better
 	switch {
 	case err != nil:
 		a.drop(idle)
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("%w during the handshake", ErrClosed)
 		}
-		m.give(a.peer, fmt.Errorf("connect to %v: %w", m.peers[a.peer].addr.ip, err))
+		if final {
+			m.give(a.peer, fmt.Errorf("connect to %v: %w", m.peers[a.peer].route.at(), err))
+		} else {
+			m.another(a.peer, err)
+		}
 	case c == codeGo:
 		a.forget(up)
 		m.established(a.peer, a.fd)
@@ -110,7 +170,11 @@ func (a *attempt) ready(uint32) bool {
 		m.alarm(p.again)
 	default:
 		a.drop(idle)
-		m.give(a.peer, fmt.Errorf("%w by %v: %v", ErrRefused, m.peers[a.peer].addr.ip, c))
+		if err = fmt.Errorf("%w by %v: %v", ErrRefused, m.peers[a.peer].route.at(), c); final {
+			m.give(a.peer, err)
+		} else {
+			m.another(a.peer, fmt.Errorf("%w: %v", ErrRefused, c))
+		}
 	}
 	return true
 }
@@ -124,6 +188,8 @@ func (a *attempt) step() (code, error) {
 		}
 		a.out = a.hello[:]
 		a.stage = hearing
+		a.m.peers[a.peer].heard = true
+		a.expect(a.m.limits.greet)
 		if err := a.m.interest(a.fd, unix.EPOLLIN); err != nil {
 			return 0, err
 		}

@@ -20,6 +20,10 @@ type conn struct {
 	in   input
 	out  output
 
+	look     bool // something may wait to be acknowledged
+	watch    watch
+	question *question // it waits for an answer; nil: there is none
+
 	// Somebody will write what out holds. Either the connection is on the module's dirty list, or it is blocked
 	// and EPOLLOUT is armed, or flush is on the stack.
 	dirty    bool
@@ -135,7 +139,7 @@ func (c *conn) write(done []rpi.Ref) (int, []rpi.Ref) {
 		return 0, done
 	}
 	done = o.advance(n, done)
-	if n < want {
+	if c.wrote(); n < want {
 		c.block()
 	}
 	return n, done
@@ -252,6 +256,7 @@ func (c *conn) lost(err error) {
 	c.err = err
 	c.unblock()
 	c.in, c.out = input{}, output{}
+	c.forget()
 	m.unregister(c.fd)
 	for i, other := range m.conns {
 		if other == c {

@@ -27,6 +27,14 @@ func (t timer) ready(uint32) bool {
 			m.overdue(i, now)
 		}
 	}
+	if m.watchAt.IsZero() {
+		return true
+	}
+	if m.watchAt.After(now) {
+		m.alarm(m.watchAt)
+	} else {
+		m.watch(now)
+	}
 	return true
 }
 
@@ -42,10 +50,19 @@ func (m *Module) overdue(peer int, now time.Time) {
 		if p.attempt != nil {
 			p.attempt.drop(idle)
 		}
-		m.give(peer, fmt.Errorf("%w by %v within %v: the rank is stopped, cut off, or may open no more files (ulimit -n)", ErrNoAnswer, p.addr.ip, m.params.connectTimeout))
+		m.give(peer, fmt.Errorf("%w by %v within %v: the rank is stopped, cut off, or may open no more files (ulimit -n)", ErrNoAnswer, &p.route, m.params.connectTimeout))
 		return
 	}
 	m.alarm(p.deadline)
+	if a := p.attempt; a != nil && a.stage < proving && !a.limit.IsZero() {
+		if a.limit.After(now) {
+			m.alarm(a.limit)
+		} else {
+			a.drop(idle)
+			m.another(peer, errSlow)
+			return
+		}
+	}
 	if p.state == pausing {
 		if p.again.After(now) {
 			m.alarm(p.again)

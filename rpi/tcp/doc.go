@@ -4,6 +4,24 @@
 // with the engine's lock held, reads and writes them. That saves the switch between goroutines, 2-20 us a
 // message. A process that has nothing to do sleeps in Wait, on one epoll descriptor over all connections.
 //
+// # Addresses
+//
+// Ranks of one machine listen at loopback. Where the ranks are on several machines (rpi.Env.Wide), each listens once
+// at all addresses of its own, and publishes those that others may reach, with their networks (package nic). The
+// address by which the launcher reached the machine comes first.
+//
+// A peer's addresses are tried one after the other until one answers as that rank: first those in the networks of
+// tcp.networks, then those in a network that both are in, then the rest. An address that refuses is followed by the
+// next at once, one that does not answer after some seconds. When all were tried in vain the error names each with
+// what came of it.
+//
+// # Cut paths
+//
+// Two machines may be cut from one another while everybody else reaches both. TCP waits a quarter of an hour for
+// that. So once a second the module asks the kernel about connections with something unacknowledged, and tells
+// (rpi.Env.Suspect) of peers whose machine has not answered for tcp.suspect. The head decides what follows. A rank
+// that is only stopped is not told of: its machine answers. watch.go has the rule.
+//
 // # Connecting
 //
 // A pair is connected when one side first wants to send. Until the connection is up Send answers Full. So no

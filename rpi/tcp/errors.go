@@ -14,4 +14,6 @@ var (
 	ErrRefused = errors.New("handshake refused")
 	// ErrNoAnswer: the peer has not accepted in time.
 	ErrNoAnswer = errors.New("no answer to the handshake")
+	// ErrNoWay: the peer has no address that this machine could call.
+	ErrNoWay = errors.New("no way to any of its addresses")
 )

@@ -3,6 +3,7 @@ package tcp
 import (
 	"bytes"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func call(t testing.TB, addr []byte) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	family, sa := sockaddr(a.ip)
+	family, sa := sockaddr(netip.AddrPortFrom(a.at[0].IP, a.port))
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		err = unix.Connect(fd, sa)

@@ -3,8 +3,11 @@ package tcp
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/nic"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -18,8 +21,11 @@ type Module struct {
 	events
 	env    rpi.Env
 	params params
-	lfd    int  // the listener
-	hushed bool // the listener is not waited for
+	lfd    int           // the listener
+	hushed bool          // the listener is not waited for
+	at     []nic.Address // where it listens, as published
+	limits limits
+	nics   func(wanted func(string, netip.Addr) bool) ([]nic.Address, error)
 
 	peers    []peer
 	conns    []*conn // the connections that are up
@@ -32,6 +38,7 @@ type Module struct {
 	broken  []*conn // connections whose writing failed; Poll calls Down
 	failed  []int   // peers that could not be connected; Poll calls Down
 
+	watchAt  time.Time // when connections are looked at; zero: not
 	quiesced bool
 	polling  bool
 	polls    uint
@@ -51,22 +58,26 @@ const (
 )
 
 type peer struct {
-	addr     address
-	known    bool // has an address
-	state    state
-	wanted   bool      // somebody was answered Full: connect, and call Writable
-	deadline time.Time // the connection is to be up by then
-	again    time.Time // pausing: the next try
-	attempt  *attempt
-	conn     *conn
-	err      error // why it is down; for the upcall
+	addr      address
+	known     bool // has an address
+	route     route
+	state     state
+	wanted    bool      // somebody was answered Full: connect, and call Writable
+	began     time.Time // the first try of the connection
+	heard     bool      // its machine has answered since
+	suspected bool      // env.Suspect was told
+	deadline  time.Time // the connection is to be up by then
+	again     time.Time // pausing: the next try
+	attempt   *attempt
+	conn      *conn
+	err       error // why it is down; for the upcall
 }
 
 func init() { rpi.Register("tcp", func() rpi.Module { return New() }) }
 
 // New returns a module that is not started.
 func New() *Module {
-	m := &Module{lfd: -1}
+	m := &Module{lfd: -1, limits: usual, nics: nic.Addresses}
 	m.epfd, m.evfd, m.tfd = -1, -1, -1
 	return m
 }
@@ -74,7 +85,8 @@ func New() *Module {
 // Name returns "tcp".
 func (m *Module) Name() string { return "tcp" }
 
-// Start listens on an ephemeral port of env.Host, an IP address.
+// Start listens on an ephemeral port: of env.Host, an IP address, or of all addresses of this machine if the ranks
+// are on several.
 func (m *Module) Start(env rpi.Env) ([]byte, error) {
 	if len(env.Secret) == 0 {
 		return nil, errors.New("tcp: no secret to authenticate peers with")
@@ -90,14 +102,17 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	params.settle(host)
+	params.settle(!env.Wide && host.IsLoopback())
 	m.env, m.params = env, params
 	m.peers = make([]peer, env.Size)
+	if m.at, err = m.places(host); err != nil {
+		return nil, err
+	}
 	if err := m.open(); err != nil {
 		m.shut()
 		return nil, fmt.Errorf("tcp: %w", err)
 	}
-	fd, bound, err := m.params.listen(host)
+	fd, port, err := m.params.listen(m.listenOn())
 	if err == nil {
 		m.lfd = fd
 		err = m.register(fd, listener{m}, 0)
@@ -110,7 +125,34 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 	m.adopt(m.tfd, timer{m})
 	m.hush(false)
 	m.stopped.Store(false)
-	return address{nativeOrder, bound}.encode(), nil
+	return address{nativeOrder, port, m.at}.encode(), nil
+}
+
+// places returns the addresses to publish.
+func (m *Module) places(host netip.Addr) ([]nic.Address, error) {
+	if !m.env.Wide {
+		return []nic.Address{{IP: host, Bits: host.BitLen()}}, nil
+	}
+	own, err := m.nics(func(name string, ip netip.Addr) bool { return anyHas(m.params.networks, name, ip) })
+	all := here(host, own)
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case err != nil:
+		return nil, fmt.Errorf("tcp: %w", err)
+	}
+	return nil, errors.New("tcp: this machine has no address that other machines could reach: its networks are down, or end at this machine as docker0 does; -param tcp.networks=NAME takes such a one")
+}
+
+// listenOn returns the address to bind to.
+func (m *Module) listenOn() netip.Addr {
+	switch six := slices.ContainsFunc(m.at, func(a nic.Address) bool { return a.IP.Is6() }); {
+	case !m.env.Wide:
+		return m.at[0].IP
+	case six:
+		return netip.IPv6Unspecified() // which takes IPv4, too
+	}
+	return netip.IPv4Unspecified()
 }
 
 // Peers learns where the other ranks listen.
@@ -130,8 +172,22 @@ func (m *Module) Peers(addrs [][]byte) error {
 			return m.naming(i, errors.New("its machine has another byte order, which a running job cannot mix"))
 		}
 		m.peers[i].addr, m.peers[i].known = a, true
+		m.deny(i)
 	}
 	return nil
+}
+
+// deny says so if tcp.networks cannot be heeded with a peer.
+func (m *Module) deny(peer int) {
+	if m.env.Denied == nil || !m.env.Wide || len(m.params.networks) == 0 {
+		return
+	}
+	theirs := m.peers[peer].addr.at
+	if _, heeded := choose(m.at, theirs, m.params.networks); !heeded {
+		ends := []string{list(m.at), list(theirs)}
+		slices.Sort(ends) // so that both ranks say the same
+		m.env.Denied(peer, fmt.Errorf("tcp.networks=%s: one has %s, the other %s; name a network that both are in", m.env.Params["tcp.networks"], ends[0], ends[1]))
+	}
 }
 
 // Reaches reports whether the peer has told an address.
@@ -290,7 +346,7 @@ func (m *Module) Quiesce() {
 		case yielded, pausing:
 			p.state = idle
 		}
-		p.deadline = time.Time{}
+		p.deadline, p.began, p.heard = time.Time{}, time.Time{}, false
 	}
 }
 
@@ -308,7 +364,8 @@ func (m *Module) Continue() {
 		p := &m.peers[i]
 		switch {
 		case p.state == dialing:
-			p.deadline = time.Now().Add(m.params.connectTimeout)
+			p.began, p.heard = time.Now(), true // it has said Go
+			p.deadline = p.began.Add(m.params.connectTimeout)
 			m.alarm(p.deadline)
 		case p.state == pausing || p.state == yielded:
 			p.state = idle
@@ -337,4 +394,5 @@ func (m *Module) release() {
 	m.lfd, m.hushed, m.quiesced = -1, false, false
 	m.peers, m.conns, m.guests, m.attempts = nil, nil, nil, 0
 	m.hot, m.dirty, m.blocked, m.broken, m.failed = nil, nil, 0, nil, nil
+	m.watchAt = time.Time{}
 }

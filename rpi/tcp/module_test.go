@@ -571,7 +571,8 @@ func TestPeersRefuses(t *testing.T) {
 	other[1] = littleEndian + bigEndian - nativeOrder
 	for name, addr := range map[string][]byte{
 		"byte order": other, "empty": {}, "short": w.Addrs[1][:5], "version": append([]byte{9}, w.Addrs[1][1:]...),
-		"no port": append([]byte{version, nativeOrder, 0, 0}, 127, 0, 0, 1),
+		"no port":    append([]byte{addressVersion, nativeOrder, 0, 0}, w.Addrs[1][4:]...),
+		"no address": w.Addrs[1][:4], "anybody's": {addressVersion, nativeOrder, 1, 1, 4, 8, 0, 0, 0, 0, 0},
 	} {
 		if err := w.M[0].Peers([][]byte{w.Addrs[0], addr}); err == nil || !strings.Contains(err.Error(), "rank 1") {
 			t.Errorf("%s: %v", name, err)

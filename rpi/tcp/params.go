@@ -1,7 +1,7 @@
 package tcp
 
 import (
-	"net/netip"
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,6 +19,8 @@ func Parameters() []Parameter {
 		{Name: "tcp.sndbuf", Default: "524288", Doc: "socket send buffer, bytes; 0: the kernel's choice"},
 		{Name: "tcp.rcvbuf", Default: "1048576", Doc: "socket receive buffer, bytes; 0: the kernel's choice"},
 		{Name: "tcp.congestion", Default: "auto", Doc: "congestion control of the sockets: a name that the kernel allows, or kernel for its default; auto: reno over loopback, which has nothing to probe for or to pace; between machines the kernel's default, but cubic or reno instead of bbr, which paces, where the kernel allows one of them"},
+		{Name: "tcp.networks", Default: "", Doc: "between machines: the networks to use, by preference, as 10.78.0.0/24 or as names of interfaces, separated by commas; two ranks use the first that both are in, or else any that works"},
+		{Name: "tcp.suspect", Default: "10s", Doc: "between machines: for how long nothing may come back from a peer before gorun is told that the network between the two is cut"},
 		{Name: "tcp.batch", Default: "32768", Doc: "small frames that may wait are written from this many bytes on"},
 		{Name: "tcp.connect_timeout", Default: "60s", Doc: "how long a peer may take to accept a connection"},
 		{Name: "tcp.stranger_timeout", Default: "10s", Doc: "how long a caller may take to prove who it is"},
@@ -30,15 +32,17 @@ func Parameters() []Parameter {
 type params struct {
 	eager, sndbuf, rcvbuf, batch    int
 	connectTimeout, strangerTimeout time.Duration
+	suspect                         time.Duration
 	strangers                       int
+	networks                        []network
 	congestion                      string // name of the kernel's; "": its default
 	tentative                       bool   // the default will do if the kernel refuses that one
 }
 
-// settle makes the choices that depend on where this rank listens.
-func (p *params) settle(host netip.Addr) {
+// settle makes the choices that depend on whether all ranks are on this machine.
+func (p *params) settle(loopback bool) {
 	switch {
-	case p.congestion == "auto" && host.IsLoopback():
+	case p.congestion == "auto" && loopback:
 		p.congestion, p.tentative = "reno", true
 	case p.congestion == "auto":
 		p.congestion, p.tentative = withoutPacing(), true
@@ -96,7 +100,7 @@ func CheckParams(given map[string]string) error {
 // parseParams reads the tcp.* entries over the defaults.
 func parseParams(given map[string]string) (params, error) {
 	s := rpi.NewSettings("tcp", Parameters(), given)
-	return params{
+	p := params{
 		eager:           s.Number("tcp.eager", 0, rpi.MaxFrame),
 		sndbuf:          s.Number("tcp.sndbuf", 0, 1<<30),
 		rcvbuf:          s.Number("tcp.rcvbuf", 0, 1<<30),
@@ -105,5 +109,13 @@ func parseParams(given map[string]string) (params, error) {
 		strangerTimeout: s.Duration("tcp.stranger_timeout"),
 		congestion:      s.Text("tcp.congestion"),
 		strangers:       s.Number("tcp.strangers", 1, 1<<16),
-	}, s.Err()
+		suspect:         s.Duration("tcp.suspect"),
+	}
+	err := s.Err()
+	if err == nil {
+		if p.networks, err = parseNetworks(s.Text("tcp.networks")); err != nil {
+			err = fmt.Errorf("tcp: parameter tcp.networks: %w", err)
+		}
+	}
+	return p, err
 }

@@ -103,31 +103,38 @@ func noDelay(fd int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 }
 
-// listen opens a listener on an ephemeral port of ip.
-func (p *params) listen(ip netip.Addr) (fd int, bound netip.AddrPort, err error) {
+// listen opens a listener on an ephemeral port of ip. That of all IPv6 addresses takes IPv4, too.
+func (p *params) listen(ip netip.Addr) (fd int, port uint16, err error) {
 	family, sa := sockaddr(netip.AddrPortFrom(ip, 0))
-	if fd, err = p.socket(family); err != nil {
-		return -1, bound, fmt.Errorf("tcp: listen on %v: %w", ip, err)
+	fd, err = p.socket(family)
+	if ip == netip.IPv6Unspecified() && errors.Is(err, unix.EAFNOSUPPORT) {
+		return p.listen(netip.IPv4Unspecified())
 	}
-	if err = unix.Bind(fd, sa); err == nil {
+	if err != nil {
+		return -1, 0, fmt.Errorf("tcp: listen on %v: %w", ip, err)
+	}
+	if family == unix.AF_INET6 && ip.IsUnspecified() {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+	}
+	if err == nil {
+		err = unix.Bind(fd, sa)
+	}
+	if err == nil {
 		err = unix.Listen(fd, unix.SOMAXCONN)
 	}
 	var name unix.Sockaddr
 	if err == nil {
 		name, err = unix.Getsockname(fd)
 	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, bound, fmt.Errorf("tcp: listen on %v: %w", ip, err)
-	}
 	switch name := name.(type) {
 	case *unix.SockaddrInet4:
-		bound = netip.AddrPortFrom(ip, uint16(name.Port))
+		return fd, uint16(name.Port), nil
 	case *unix.SockaddrInet6:
-		bound = netip.AddrPortFrom(ip, uint16(name.Port))
-	default:
-		unix.Close(fd)
-		return -1, bound, errors.New("tcp: listener of an unknown family")
+		return fd, uint16(name.Port), nil
 	}
-	return fd, bound, nil
+	unix.Close(fd)
+	if err == nil {
+		err = errors.New("a listener of an unknown family")
+	}
+	return -1, 0, fmt.Errorf("tcp: listen on %v: %w", ip, err)
 }

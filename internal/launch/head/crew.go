@@ -111,7 +111,7 @@ func (inc *incarnation) begun(links []*link, err error) {
 	}
 	ev := joblife.Event{Type: joblife.EvBegun, Life: inc.n, Begun: joblife.Begun{Incarnation: inc.id}}
 	for _, l := range links {
-		ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: l.agent.Host(), PID: l.agent.PID(), Ranks: l.ranks})
+		ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: l.agent.Host(), PID: l.agent.PID(), Ranks: l.ranks, Own: l.own})
 	}
 	if inc.wholeFrom() {
 		ev.Begun.Restore = inc.restoreLimit().Milliseconds()

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -70,6 +71,8 @@ func (h *head) do(a *joblife.Action) {
 		} else {
 			h.say("%s", a.Text)
 		}
+	case joblife.ActLeaveOut:
+		h.life(a.Life).links[a.Agent].leaveOut(h, errors.New(a.Text))
 	case joblife.ActChoose:
 		h.choose()
 	case joblife.ActVerdict:

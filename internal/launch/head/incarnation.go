@@ -82,11 +82,11 @@ func (inc *incarnation) orderFor(l *link) wire.Order {
 	ord.Stdin = slices.Contains(l.ranks, 0) && inc.h.stdin != nil
 	ord.Lines = o.CR != "" && o.Mode() != oob.ModeNative && inc.h.job.RestartsLeft()
 	ord.Interactive = o.OutputDir == "" && (isTerminal(o.Stdout) || isTerminal(o.Stderr))
-	nodes, local, crowded := inc.nodes(), inc.local(l), inc.crowded()
+	nodes, local, crowded, wide := inc.nodes(), inc.local(l), inc.crowded(), inc.wide()
 	for _, rank := range l.ranks {
 		ord.Ranks = append(ord.Ranks, rank)
 		start := inc.startConfig(rank)
-		start.Nodes, start.Local, start.Crowded = nodes, local, crowded
+		start.Nodes, start.Local, start.Crowded, start.Wide = nodes, local, crowded, wide
 		ord.Start[rank] = start
 	}
 	ord.Bind = inc.bindRule(l)

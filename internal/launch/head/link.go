@@ -49,3 +49,10 @@ func (inc *incarnation) read(l *link) {
 		h.feed(joblife.Event{Type: joblife.EvGone, Life: inc.n, Agent: l.index})
 	})
 }
+
+// leaveOut crosses the node out: no later life uses it.
+func (l *link) leaveOut(h *head, why error) {
+	if l.kept != nil {
+		h.fleet.Leave(l.kept.Node, why)
+	}
+}

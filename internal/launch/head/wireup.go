@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
@@ -32,31 +33,42 @@ func (h *head) connected() {
 // mostNotes is how many lines about transports are told unasked.
 const mostNotes = 3
 
-// nodes tells which ranks share a node, as the ranks are told: in the order of ranks.
+// nodes tells which ranks share a node and a machine, as the ranks are told: in the order of ranks.
 func (inc *incarnation) nodes() []oob.Node {
-	numbers := map[string]int{}
-	of := make([]int, inc.h.opt.NP)
+	numbers, machines := map[string]int{}, map[string]int{}
+	of := make([]oob.Node, inc.h.opt.NP)
 	for i, l := range inc.links {
 		host := l.host
 		if inc.h.opt.Params[spec.ParamNodes] == "agents" {
 			host = fmt.Sprint(i)
 		}
-		if _, known := numbers[host]; !known {
-			numbers[host] = len(numbers)
-		}
 		for _, rank := range l.ranks {
-			of[rank] = numbers[host]
+			of[rank] = oob.Node{Number: number(numbers, host), Ranks: 1, Machine: number(machines, l.machine) + 1}
 		}
 	}
 	var nodes []oob.Node
-	for i, number := range of {
-		if last := len(nodes) - 1; i > 0 && nodes[last].Number == number {
+	for _, n := range of {
+		if last := len(nodes) - 1; last >= 0 && nodes[last].Number == n.Number && nodes[last].Machine == n.Machine {
 			nodes[last].Ranks++
 		} else {
-			nodes = append(nodes, oob.Node{Number: number, Ranks: 1})
+			nodes = append(nodes, n)
 		}
 	}
 	return nodes
+}
+
+// number numbers names from 0 as they come.
+func number(known map[string]int, name string) int {
+	if _, ok := known[name]; !ok {
+		known[name] = len(known)
+	}
+	return known[name]
+}
+
+// wide reports whether the ranks are on several nodes, which reach one another over networks. Nodes of one machine,
+// such as containers, count.
+func (inc *incarnation) wide() bool {
+	return slices.ContainsFunc(inc.links, func(l *link) bool { return l.host != inc.links[0].host })
 }
 
 // local is the number of ranks on the machine of an agent.
