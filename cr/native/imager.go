@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/native/internal/capture"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/wireup"
@@ -44,7 +45,7 @@ func (Imager) Features() []whole.Feature { return features() }
 
 // CheckProgram says why the executable at path cannot be imaged, nil if nothing
 // speaks against it.
-func (Imager) CheckProgram(path string) error { return checkProgram(path) }
+func (Imager) CheckProgram(path string) error { return capture.CheckProgram(path) }
 
 // NewTracer returns what an agent works with: threads for work on as many processes
 // at the same time.

@@ -1,19 +1,28 @@
 package native
 
 import (
+	"github.com/gorun-mpi/gorun/cr/native/internal/capture"
+	"github.com/gorun-mpi/gorun/cr/native/internal/restore"
+	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
+// supported says why processes cannot be imaged on this machine.
+func supported() error { return capture.Supported() }
+
+// features lists what this machine offers beyond what is needed.
+func features() []whole.Feature { return capture.Features() }
+
 // tracer is what an agent works with: captures and restores on the same threads.
 type tracer struct {
-	*pool
-	agent *agent
+	*trace.Threads
+	agent *capture.Agent
 }
 
 // newTracer starts the threads.
 func newTracer(threads int) whole.Tracer {
-	p := newPool(threads)
-	return &tracer{p, newAgent(p)}
+	p := trace.NewThreads(threads)
+	return &tracer{p, capture.New(p)}
 }
 
 // Attach prepares the imaging of a process.
@@ -27,5 +36,5 @@ func (t *tracer) Attach(pid, rank, oob int, std [3]int) (whole.Target, error) {
 
 // Restore starts a process that goes on from an image.
 func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
-	return startRestore(t.pool, o)
+	return restore.Start(t.Threads, o)
 }

@@ -1,0 +1,422 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+)
+
+// maxContent bounds what is kept of one deleted file, which has to be read while
+// the program stands still.
+const maxContent = 64 << 20
+
+// recordFiles notes the descriptors of the stopped process, with what only the
+// kernel knows of them: offsets, counts, settings and sets, what lies in pipes and
+// in files without a name. They are shared with the copy, so it has to be now.
+func (st *stand) recordFiles(r *recorder) error {
+	fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", st.g.PID))
+	if err != nil {
+		return fmt.Errorf("descriptors: %w", err)
+	}
+	slices.Sort(fds)
+	known := newSameness(st.g.PID)
+	for _, fd := range fds {
+		f, err := st.recordFile(fd, known)
+		if err == nil {
+			err = st.keepContent(r, &f)
+		}
+		if err == nil && written(&f) {
+			r.holdForSync(st.g, fd)
+		}
+		if err != nil {
+			return fmt.Errorf("descriptor %d: %w", fd, err)
+		}
+		r.state.Files = append(r.state.Files, f)
+	}
+	return nil
+}
+
+// recordFile describes one descriptor.
+func (st *stand) recordFile(fd int, known *sameness) (state.File, error) {
+	pid := st.g.PID
+	f := state.File{FD: fd, Same: fd}
+	link, err := os.Readlink(fdPath(pid, fd))
+	if err != nil {
+		return f, err
+	}
+	p, err := proc.Read(pid, "fdinfo/"+strconv.Itoa(fd))
+	if err != nil {
+		return f, err
+	}
+	in, err := proc.ParseFDInfo(p)
+	if err != nil {
+		return f, err
+	}
+	f.Flags = in.Flags
+	id, stat := statFile(pid, fd)
+	if stat != nil {
+		f.Dev, f.Inode, f.Mode = id.dev, id.inode, stat.Mode
+	}
+	if err := st.g.classify(&f, link, stat); err != nil {
+		return f, err
+	}
+	switch f.Kind {
+	case state.FileRegular:
+		f.Offset = in.Pos
+	case state.FileEvent:
+		f.Count, f.Sema = in.Count, in.Sema
+	case state.FileTimer:
+		f.Count, f.Timer = in.Count, in.Timer
+		if f.Timer == nil {
+			return f, refusal.New("use time.Timer", "a timerfd whose setting this kernel does not show")
+		}
+	case state.FileEpoll:
+		f.Epoll = in.Watch
+	}
+	if f.Kind != state.FileStdio {
+		f.Same = known.lowest(f)
+	}
+	return f, nil
+}
+
+// classify finds the kind of a descriptor by its name in /proc and its type.
+func (g *Target) classify(f *state.File, link string, stat *unix.Stat_t) error {
+	if f.FD == g.oob {
+		f.Kind = state.FileOOB
+		return nil
+	}
+	if i := g.given(f, link); i >= 0 {
+		f.Kind, f.Path, f.Same = state.FileStdio, link, i
+		return nil
+	}
+	switch {
+	case strings.HasPrefix(link, "socket:["), strings.TrimSuffix(link, " (deleted)") == transportMemory:
+		f.Kind = state.FileSocket
+		return nil
+	case strings.HasPrefix(link, "pipe:["):
+		f.Kind, f.Pipe = state.FilePipe, f.Inode
+		return nil
+	case link == "anon_inode:[eventpoll]":
+		f.Kind = state.FileEpoll
+		return nil
+	case link == "anon_inode:[eventfd]":
+		f.Kind = state.FileEvent
+		return nil
+	case link == "anon_inode:[timerfd]":
+		f.Kind = state.FileTimer
+		return nil
+	case !strings.HasPrefix(link, "/") || stat == nil:
+		return refusal.New(remedyFor(link), "%s", nameOf(link))
+	}
+	if err := checkProc(g.PID, link); err != nil {
+		return err
+	}
+	return classifyPath(f, link, stat)
+}
+
+// checkProc refuses what belongs to another process, or to one thread: by the time
+// of a restart its number may be anybody's.
+func checkProc(pid int, path string) error {
+	if _, _, ok := proc.OfProcess(path); ok && proc.OwnName(pid, path) == "" {
+		return refusal.New("close it while checkpoints are taken, and open it when it is needed", "%s, a file of another process or of one thread", path)
+	}
+	return nil
+}
+
+// given tells which of the launcher's streams the descriptor is, or is another
+// one of, -1 if none. A regular file or /dev/null may well have been opened by the
+// program itself, too.
+func (g *Target) given(f *state.File, link string) int {
+	if f.Inode == 0 {
+		return -1
+	}
+	own := f.Mode&unix.S_IFMT == unix.S_IFREG || slices.Contains(plainDevices, link)
+	for i, id := range g.stdio {
+		if id == (fileID{f.Dev, f.Inode}) && (f.FD == i || f.FD > 2 && !own) {
+			return i
+		}
+	}
+	return -1
+}
+
+// devices that can be opened again as they were.
+var plainDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+func classifyPath(f *state.File, link string, stat *unix.Stat_t) error {
+	f.Kind, f.Path = state.FileRegular, link
+	if stat.Nlink == 0 || strings.HasPrefix(link, "/memfd:") {
+		f.Path, f.Deleted = strings.TrimSuffix(link, " (deleted)"), true
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		f.Size = stat.Size
+	case unix.S_IFDIR:
+		if f.Deleted {
+			return refusal.New("close it", "the open folder %s, which was deleted", f.Path)
+		}
+	case unix.S_IFCHR:
+		if !slices.Contains(plainDevices, link) && !strings.HasPrefix(link, "/dev/pts/") {
+			return refusal.New("close the device while checkpoints are taken", "the device %s", link)
+		}
+	case unix.S_IFIFO:
+		return refusal.New("use a pipe, or close it while checkpoints are taken", "the named pipe %s", link)
+	default:
+		return refusal.New("close it while checkpoints are taken", "%s, a file of mode %#o", link, stat.Mode)
+	}
+	return nil
+}
+
+// nameOf is a descriptor of a strange kind in words.
+func nameOf(link string) string {
+	name, anon := strings.CutPrefix(link, "anon_inode:")
+	if !anon {
+		return "the descriptor " + link
+	}
+	return "a descriptor of the kind " + strings.Trim(name, "[]")
+}
+
+// remedyFor says what to do about a descriptor of a strange kind.
+func remedyFor(link string) string {
+	switch {
+	case strings.Contains(link, "inotify"), strings.Contains(link, "fanotify"):
+		return "close the file watcher while checkpoints are taken, or look at the files from time to time"
+	case strings.Contains(link, "signalfd"):
+		return "use signal.Notify"
+	case strings.Contains(link, "io_uring"):
+		return "use ordinary reads and writes"
+	case strings.Contains(link, "userfaultfd"):
+		return "do without it, or use -cr=self"
+	case strings.Contains(link, "pidfd"):
+		return "wait for child processes and release them before a checkpoint"
+	case strings.Contains(link, "perf_event"), strings.Contains(link, "bpf"):
+		return "detach the profiler"
+	}
+	return "close it while checkpoints are taken, or use -cr=self"
+}
+
+// written tells whether what the program has written to the file has to be on
+// the disk when the image is.
+func written(f *state.File) bool { return f.Output() && f.Same == f.FD }
+
+// holdForSync keeps a descriptor of the file, best one that shares nothing with
+// the program's, whose locks it would hold.
+func (r *recorder) holdForSync(g *Target, fd int) {
+	path := fdPath(g.PID, fd)
+	for _, flags := range []int{unix.O_RDONLY, unix.O_WRONLY} {
+		if held, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err == nil {
+			r.sync = append(r.sync, held)
+			return
+		}
+	}
+	if held, err := g.Getfd(fd); err == nil {
+		r.sync = append(r.sync, held)
+	}
+}
+
+// keepContent keeps what a pipe or a file without a name holds.
+func (st *stand) keepContent(r *recorder, f *state.File) error {
+	var kind string
+	switch {
+	case f.Kind == state.FilePipe:
+		kind = state.KindPipe
+	case f.Deleted:
+		kind = state.KindFile
+	default:
+		return nil
+	}
+	if r.has(kind, f.Inode) {
+		return nil
+	}
+	// The section is named by the lowest descriptor, whatever its end.
+	c := content{kind: kind, name: strconv.Itoa(f.FD), inode: f.Inode}
+	var err error
+	if kind == state.KindPipe {
+		c.data, err = st.g.pipeContent(f)
+	} else {
+		c.data, err = st.g.fileContent(f)
+	}
+	if err == nil && c.data != nil {
+		r.contents = append(r.contents, c)
+	}
+	return err
+}
+
+// fileContent reads a deleted file whole.
+func (g *Target) fileContent(f *state.File) ([]byte, error) {
+	if f.Size > maxContent {
+		return nil, refusal.New("give it a name, or keep it smaller", "the deleted file %s of %d MB", f.Path, f.Size>>20)
+	}
+	// Opening it again leaves the program's offset alone.
+	fd, err := unix.Open(fdPath(g.PID, f.FD), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, refusal.New("let this user read it", "the deleted file %s, which cannot be read: %v", f.Path, err)
+	}
+	defer unix.Close(fd)
+	p := make([]byte, f.Size)
+	n := 0
+	for n < len(p) {
+		k, err := unix.Pread(fd, p[n:], int64(n))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return nil, fmt.Errorf("deleted file %s: %w", f.Path, err)
+		}
+		if k == 0 {
+			break
+		}
+		n += max(k, 0)
+	}
+	return p[:n], nil
+}
+
+// pipeContent copies what lies in a pipe and leaves it there. From the end for
+// writing /proc opens the other, unless it is somebody else's pipe.
+func (g *Target) pipeContent(f *state.File) ([]byte, error) {
+	var rd int
+	var err error
+	if f.Flags&unix.O_ACCMODE == unix.O_RDONLY {
+		rd, err = g.Getfd(f.FD)
+	} else {
+		rd, err = unix.Open(fdPath(g.PID, f.FD), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pipe: %w", err)
+	}
+	defer unix.Close(rd)
+	waiting, err := unix.IoctlGetInt(rd, unix.TIOCINQ)
+	if err != nil || waiting == 0 {
+		return nil, err
+	}
+	size, err := unix.FcntlInt(uintptr(rd), unix.F_GETPIPE_SZ, 0)
+	if err != nil {
+		return nil, err
+	}
+	var ours [2]int
+	if err := unix.Pipe2(ours[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, err
+	}
+	defer unix.Close(ours[0])
+	defer unix.Close(ours[1])
+	if size > 64<<10 { // more than ours has
+		if _, err := unix.FcntlInt(uintptr(ours[1]), unix.F_SETPIPE_SZ, size); err != nil {
+			return nil, fmt.Errorf("a pipe of %d bytes: %w", size, err)
+		}
+	}
+	n, err := unix.Tee(rd, ours[1], size, unix.SPLICE_F_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("copying a pipe: %w", err)
+	}
+	p := make([]byte, n)
+	for at := 0; at < len(p); {
+		k, err := unix.Read(ours[0], p[at:])
+		if err != nil {
+			return nil, fmt.Errorf("copying a pipe: %w", err)
+		}
+		at += k
+	}
+	if len(p) != waiting {
+		return nil, fmt.Errorf("copying a pipe: %d bytes of %d", len(p), waiting)
+	}
+	return p, nil
+}
+
+// unread copies the bytes that wait in the process's socket to its agent.
+func (g *Target) unread() ([]byte, error) {
+	if g.oob < 0 {
+		return nil, nil
+	}
+	fd, err := g.Getfd(g.oob)
+	if err != nil {
+		return nil, fmt.Errorf("stream to the agent: %w", err)
+	}
+	defer unix.Close(fd)
+	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	p := make([]byte, n)
+	k, _, err := unix.Recvfrom(fd, p, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	if err != nil || k != n {
+		return nil, fmt.Errorf("stream to the agent: %d bytes of %d that wait there: %w", k, n, errors.Join(err, errShort))
+	}
+	return p, nil
+}
+
+var errShort = errors.New("not all could be read")
+
+// sameness finds descriptors of one open file description. Only those that look
+// alike are compared, by the kernel, whose order of them keeps the comparisons
+// few: a thousand descriptors of one file are looked up in ten each.
+type sameness struct {
+	pid   int
+	kcmp  bool
+	alike map[looks][]int // the lowest descriptor of each description, in the kernel's order
+}
+
+// looks is all that shows of a description.
+type looks struct {
+	kind       string
+	dev, inode uint64
+	offset     int64
+	flags      int
+}
+
+func newSameness(pid int) *sameness {
+	return &sameness{pid: pid, kcmp: true, alike: map[looks][]int{}}
+}
+
+// lowest gives the lowest descriptor of the same description as f's, and notes f.
+// Descriptors are to come in ascending order.
+func (s *sameness) lowest(f state.File) int {
+	l := looks{f.Kind, f.Dev, f.Inode, f.Offset, f.Flags &^ unix.O_CLOEXEC}
+	known := s.alike[l]
+	at, same := s.find(known, &f)
+	if same {
+		return known[at]
+	}
+	s.alike[l] = slices.Insert(known, at, f.FD)
+	return f.FD
+}
+
+// find looks for the description of f among those known: where it is, or belongs.
+func (s *sameness) find(known []int, f *state.File) (at int, same bool) {
+	if f.Kind == state.FileSocket {
+		return 0, len(known) > 0 // one description each
+	}
+	if s.kcmp {
+		at, same = slices.BinarySearchFunc(known, f.FD, s.compare)
+	}
+	if s.kcmp {
+		return at, same
+	}
+	// Without kcmp: alike in all that shows. What can be told apart by nothing
+	// else, as two epoll sets, is taken for two.
+	return 0, len(known) > 0 && (f.Kind == state.FileRegular || f.Kind == state.FilePipe)
+}
+
+// compare gives the kernel's order of two descriptors' descriptions.
+func (s *sameness) compare(a, b int) int {
+	r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.pid), uintptr(s.pid), kcmpFile, uintptr(a), uintptr(b), 0)
+	switch {
+	case e != 0 || r > 2:
+		s.kcmp = false
+	case r == 1:
+		return -1
+	case r == 2:
+		return 1
+	}
+	return 0
+}
+
+const kcmpFile = 0

@@ -1,0 +1,247 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
+)
+
+// What stands against imaging a process. All of it is looked at before anything
+// is stopped; what may have changed by then is looked at again in the standstill.
+
+// check refuses what can be seen from outside.
+func (g *Target) check() error {
+	status, err := proc.Parsed(g.PID, "status", proc.ParseStatus)
+	if err != nil {
+		return err
+	}
+	if status.Tracer != 0 && !trace.IsOurThread(status.Tracer) { // ours are letting it go
+		return trace.RefuseTracer(status.Tracer)
+	}
+	if status.Ended {
+		return trace.ErrLeaderEnded
+	}
+	mem, err := trace.OpenMemory(g.PID)
+	if errors.Is(err, fs.ErrPermission) {
+		return refusal.New("do not switch PR_SET_DUMPABLE off, and let the executable be readable", "its memory may not be read")
+	}
+	if err != nil {
+		return err
+	}
+	mem.Close()
+	if err := g.checkIdentity(); err != nil {
+		return err
+	}
+	if err := errors.Join(g.lookForLocked(status), g.lookForOOMAdj()); err != nil {
+		return err
+	}
+	maps, err := proc.Parsed(g.PID, "maps", proc.ParseMaps)
+	if err != nil {
+		return err
+	}
+	if _, err := workingDir(g.PID); err != nil {
+		return err
+	}
+	for _, check := range []func() error{g.checkChildren, g.checkTimers, func() error { return checkMaps(maps) }, g.checkFiles} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkChildren refuses child processes, be they alive or not yet waited for.
+func (g *Target) checkChildren() error {
+	tids, err := proc.Threads(g.PID)
+	if err != nil {
+		return err
+	}
+	for _, tid := range tids {
+		p, err := os.ReadFile(g.Task(tid) + "/children")
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+				continue // the thread has ended, or the kernel does not tell
+			}
+			return fmt.Errorf("child processes: %w", err)
+		}
+		if pids := bytes.Fields(p); len(pids) > 0 {
+			return refuseChild(string(pids[0]), len(pids))
+		}
+	}
+	return nil
+}
+
+func refuseChild(pid string, n int) error {
+	name := "?"
+	id, _ := strconv.Atoi(pid)
+	stat, err := proc.Parsed(id, "stat", proc.ParseStat)
+	if err == nil {
+		name = stat.Comm
+	}
+	more := ""
+	if n > 1 {
+		more = fmt.Sprintf(" and %d more", n-1)
+	}
+	if stat.State == 'Z' {
+		return refusal.New("call Wait on every command that was started", "its child process %s (%s)%s has ended and was not waited for", pid, name, more)
+	}
+	return refusal.New("run commands to their end between checkpoints, or use -cr=self", "it has a child process %s (%s)%s", pid, name, more)
+}
+
+// checkTimers refuses timers made by timer_create, as a CPU profile has them.
+func (g *Target) checkTimers() error {
+	p, err := proc.Read(g.PID, "timers")
+	if errors.Is(err, fs.ErrNotExist) && !g.Ended() {
+		return nil // the kernel does not tell
+	}
+	if err != nil {
+		return fmt.Errorf("timers: %w", err)
+	}
+	if len(bytes.TrimSpace(p)) > 0 {
+		return errTimers
+	}
+	return nil
+}
+
+var errTimers = refusal.New("stop the CPU profile while checkpoints are taken, use time.Timer instead of timer_create and setitimer",
+	"it has timers of its own")
+
+// checkItimers refuses timers made by setitimer; only the process itself can look.
+func checkItimers(in *trace.Injector, s *trace.Scratch) error {
+	for which := range uint64(3) {
+		if _, err := in.Call(unix.SYS_GETITIMER, which, s.Addr); err != nil {
+			return fmt.Errorf("interval timers: %w", err)
+		}
+		var p [trace.ScratchSize]byte
+		if err := s.Read(p[:]); err != nil {
+			return err
+		}
+		if p != [trace.ScratchSize]byte{} {
+			return errTimers
+		}
+	}
+	return nil
+}
+
+// checkMaps refuses memory that is shared with others or of a strange kind.
+func checkMaps(maps []proc.Mapping) error {
+	for i := range maps {
+		m := &maps[i]
+		if !m.Shared {
+			continue
+		}
+		if err := refuseShared(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transportMemory is what the transport between processes of one machine calls its
+// memory, as /proc shows it. Each rank has some and maps that of others.
+const transportMemory = "/memfd:gorun-shm"
+
+// transport tells memory through which messages go. None are in it when an image is
+// made, and after a restore the transport begins anew: it comes back as private
+// memory full of zeros, where stray reads and waits do no harm, until it is unmapped.
+func transport(m *proc.Mapping) bool { return m.Shared && m.Path == transportMemory }
+
+// refuseShared lets a file pass that the program only reads: mapped again, it has
+// the same content.
+func refuseShared(m *proc.Mapping) error {
+	if transport(m) {
+		return nil
+	}
+	where := fmt.Sprintf("at %#x, %d KB", m.Start, (m.End-m.Start)>>10)
+	const remedy = "unmap it while checkpoints are taken, map the file privately, or use -cr=self"
+	switch {
+	case strings.HasPrefix(m.Path, "/SYSV"):
+		return refusal.New(remedy, "System V shared memory %s", where)
+	case strings.HasPrefix(m.Path, "/memfd:"):
+		return refusal.New(remedy, "shared memory %s %s", strings.TrimPrefix(m.Path, "/memfd:"), where)
+	case strings.HasPrefix(m.Path, "anon_inode:"):
+		return refusal.New(remedyFor(m.Path), "shared memory of the kind %s %s", strings.Trim(strings.TrimPrefix(m.Path, "anon_inode:"), "[]"), where)
+	case m.Path == "" || strings.HasPrefix(m.Path, "/dev/zero"):
+		return refusal.New(remedy, "anonymous shared memory %s", where)
+	case m.Deleted:
+		return refusal.New(remedy, "the shared mapping of the deleted file %s %s", m.Path, where)
+	case strings.HasPrefix(m.Path, "/dev/"):
+		return refusal.New(remedy, "the mapping of the device %s %s", m.Path, where)
+	case m.Prot&unix.PROT_WRITE != 0:
+		return refusal.New(remedy, "the shared mapping of the file %s %s", m.Path, where)
+	}
+	return nil
+}
+
+// Flags of smaps: MAP_DROPPABLE, device memory, huge pages, absent in a copy,
+// MAP_NORESERVE.
+const (
+	flagDroppable = "dp"
+	flagHuge      = "ht"
+	flagDevice    = "io"
+	flagRaw       = "pf"
+	flagNoCopy    = "dc"
+	flagWipe      = "wf"
+	flagMayWrite  = "mw"
+	flagNoReserve = "nr"
+)
+
+// checkKind refuses what only the flags of smaps tell.
+func checkKind(m *proc.Mapping) error {
+	where := fmt.Sprintf("%s at %#x, %d KB", m.Path, m.Start, (m.End-m.Start)>>10)
+	switch {
+	case m.Kernels(), transport(m):
+		return nil
+	case m.Has(flagHuge):
+		return refusal.New("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)
+	case m.Has(flagDevice), m.Has(flagRaw):
+		return refusal.New("unmap it while checkpoints are taken", "a mapping of device memory %s", where)
+	case m.Shared && m.Has(flagMayWrite):
+		return refusal.New("open the file for reading only", "the shared mapping %s", where)
+	case m.Has(flagWipe) && !m.Has(flagDroppable):
+		return refusal.New("do without MADV_WIPEONFORK", "memory %s that is not copied", where)
+	}
+	return nil
+}
+
+// checkFiles refuses descriptors of unknown kinds. A descriptor closed meanwhile
+// is no matter; all are looked at again in the standstill.
+func (g *Target) checkFiles() error {
+	fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", g.PID))
+	if err != nil {
+		return fmt.Errorf("descriptors: %w", err)
+	}
+	for _, fd := range fds {
+		link, err := os.Readlink(fdPath(g.PID, fd))
+		if err != nil || strings.HasPrefix(link, "socket:[") {
+			continue
+		}
+		f := state.File{FD: fd, Same: fd}
+		id, stat := statFile(g.PID, fd)
+		if stat != nil {
+			f.Dev, f.Inode, f.Mode = id.dev, id.inode, stat.Mode
+		}
+		if err := g.classify(&f, link, stat); err != nil {
+			if _, still := os.Readlink(fdPath(g.PID, fd)); still != nil {
+				continue
+			}
+			return fmt.Errorf("descriptor %d: %w", fd, err)
+		}
+		if f.Deleted && stat.Size > maxContent {
+			_, err := g.fileContent(&f)
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+)
+
+// ErrProgram is wrapped where the executable is not the one that was imaged.
+var ErrProgram = errors.New("not the program that was imaged")
+
+// isProgram checks that path is the executable that was imaged: byte for byte
+// where its sum is known, since pages of its text are not in the image.
+func isProgram(s *state.State, path string) error {
+	const remedy = "restart with the program kept beside the snapshot"
+	p, err := goruntime.ReadProgram(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w (%s)", ErrProgram, err, remedy)
+	case s.ExeSum != "" && p.Sum != s.ExeSum, s.BuildID != "" && p.BuildID != s.BuildID:
+		return fmt.Errorf("%w: %s differs from %s as it was (%s)", ErrProgram, path, s.Exe, remedy)
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/cr/whole"
+)
+
+// ErrFiles is wrapped where a file that the program had open cannot be had again
+// as it was.
+var ErrFiles = errors.New("an open file cannot be had again")
+
+// fileError says which file cannot be had again, why, and what to do.
+func fileError(path, remedy, why string, args ...any) error {
+	return fmt.Errorf("%w: %s: %w (%s)", ErrFiles, path, fmt.Errorf(why, args...), remedy)
+}
+
+// settable are the flags of a descriptor that fcntl can change.
+const settable = unix.O_APPEND | unix.O_NONBLOCK | unix.O_DIRECT | unix.O_NOATIME
+
+// openFlags are the flags with which a file is opened again.
+func openFlags(flags int) int {
+	const once = unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_ASYNC
+	if flags&unix.O_TMPFILE == unix.O_TMPFILE { // it holds O_DIRECTORY
+		flags &^= unix.O_TMPFILE
+	}
+	return flags&^once | unix.O_NOCTTY | unix.O_CLOEXEC
+}
+
+// moreFiles is why descriptors may not suffice for a restart; the remedy is added
+// where the limit is known.
+const moreFiles = "an agent has the files of all its ranks open while it restores them"
+
+// reopener opens the regular files of one process again.
+type reopener struct {
+	policy whole.FilesPolicy
+	tag    string
+	locked map[[2]uint64]bool // device and inode of files locked for an earlier descriptor
+	locks  []*fileLock
+	cuts   []cut
+	copies []string // made here
+	tails  []string // kept of what was cut
+	notes  []string // what the user ought to know
+}
+
+// cut is a file to be brought back to its length.
+type cut struct {
+	path string
+	fd   int
+	to   int64
+}
+
+// open opens f, which is not deleted, as it was.
+func (o *reopener) open(f *state.File) (int, error) {
+	// Nonblocking, so that a pipe that now has the name cannot hold us.
+	fd, err := unix.Open(f.Path, openFlags(f.Flags)|unix.O_NONBLOCK, 0)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(f.Path, "/sys/fs/cgroup/") && f.Flags&unix.O_ACCMODE == unix.O_RDONLY {
+			return placeholder() // no limit
+		}
+		return -1, o.failed(f, err)
+	}
+	fd, err = o.check(fd, f)
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// placeholder stands for a file without content. As that of a control group that is
+// gone, as that of an earlier job is: Go programs keep the files of theirs open, read
+// them now and then, and take one without content for no limit.
+func placeholder() (int, error) { return unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0) }
+
+// failed explains why a file cannot be opened.
+func (o *reopener) failed(f *state.File, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fileError(f.Path, "put it back, or restart from another snapshot", "it is missing: %w", err)
+	case errors.Is(err, unix.EMFILE):
+		return fileError(f.Path, moreFiles, "%w", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fileError(f.Path, "give this user access to it", "%w", err)
+	}
+	return fileError(f.Path, "make it accessible as it was", "%w", err)
+}
+
+// check applies the rules to the file opened as fd, and returns the descriptor
+// that the program gets; it closes nothing but what it replaces.
+func (o *reopener) check(fd int, f *state.File) (int, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fd, o.failed(f, err)
+	}
+	if f.Mode != 0 && st.Mode&unix.S_IFMT != f.Mode&unix.S_IFMT {
+		return fd, fileError(f.Path, "put the file back that was there", "it has been replaced by something of another kind")
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || virtual(f.Path) || f.Flags&unix.O_PATH != 0 {
+		return fd, o.place(fd, f, st.Mode&unix.S_IFMT == unix.S_IFCHR)
+	}
+	writes := f.Flags&unix.O_ACCMODE != unix.O_RDONLY
+	if writes && o.policy == whole.FilesCopy {
+		copied, err := o.copyOf(fd, f, &st)
+		if err != nil {
+			return fd, err
+		}
+		unix.Close(fd)
+		return copied, o.place(copied, f, false)
+	}
+	if o.policy != whole.FilesKeep {
+		if err := o.unchanged(f, &st); err != nil {
+			return fd, err
+		}
+	}
+	if writes && o.policy == whole.FilesRefuse {
+		if err := o.lock(fd, f, &st); err != nil {
+			return fd, err
+		}
+	}
+	return fd, o.place(fd, f, false)
+}
+
+// unchanged checks that the file holds at least what the one held that was open.
+// It need not be that one: files come back from a backup, and snapshots go to
+// other machines.
+func (o *reopener) unchanged(f *state.File, st *unix.Stat_t) error {
+	if st.Size < f.Size {
+		return fileError(f.Path, "put back what it held, or use -files keep to go on with it as it is",
+			"it has %d bytes, when it was imaged it had %d", st.Size, f.Size)
+	}
+	note := f.Path + " is another file than the one that was open, of the same name and not shorter: it is taken for that one"
+	if f.Inode != 0 && st.Ino != f.Inode && !slices.Contains(o.notes, note) {
+		o.notes = append(o.notes, note)
+	}
+	return nil
+}
+
+// lock takes the file for this process, so that no other restart writes it as
+// well, and notes what there is to cut off.
+func (o *reopener) lock(fd int, f *state.File, st *unix.Stat_t) error {
+	id := [2]uint64{st.Dev, st.Ino}
+	if o.locked[id] {
+		return nil // by another descriptor of the same process
+	}
+	l, err := lockFile(st.Dev, st.Ino)
+	if err != nil {
+		if errors.Is(err, errLocked) {
+			return fileError(f.Path, "end that one, or use -files copy to write to a copy, or -files keep to share it",
+				"another rank or another restart writes to it: %w", err)
+		}
+		return fileError(f.Path, "use -files copy or -files keep where files cannot be locked", "locking it: %w", err)
+	}
+	o.locked[id], o.locks = true, append(o.locks, l)
+	o.cuts = append(o.cuts, cut{f.Path, fd, f.Size})
+	return nil
+}
+
+// unlock gives up the locks.
+func (o *reopener) unlock() {
+	for _, l := range o.locks {
+		l.give()
+	}
+	o.locks = nil
+}
+
+// place sets flags and offset of a newly opened descriptor.
+func (o *reopener) place(fd int, f *state.File, device bool) error {
+	if f.Flags&unix.O_PATH != 0 {
+		return nil
+	}
+	if err := setFlags(fd, f.Flags); err != nil {
+		return o.failed(f, err)
+	}
+	if _, err := unix.Seek(fd, f.Offset, io.SeekStart); err != nil && !device {
+		return o.failed(f, err)
+	}
+	return nil
+}
+
+// setFlags gives a descriptor the changeable flags that it had.
+func setFlags(fd, flags int) error {
+	now, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil || now&settable == flags&settable {
+		return err
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, now&^settable|flags&settable)
+	return err
+}
+
+// virtual says whether the files below path are made by the kernel and have
+// neither a size nor an identity.
+func virtual(path string) bool {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return false
+	}
+	switch int64(st.Type) {
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// copyOf opens the copy of a file and brings it to the length that the file had.
+// The ranks of a job that write one file share one copy.
+func (o *reopener) copyOf(fd int, f *state.File, st *unix.Stat_t) (int, error) {
+	const remedy = "make room or rights for a copy beside it, or use -files keep"
+	if st.Size < f.Size {
+		return -1, o.unchanged(&state.File{Path: f.Path, Size: f.Size}, st)
+	}
+	path := f.Path + ".gorun-" + o.tag
+	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, fs.FileMode(st.Mode&0o777))
+	if err != nil {
+		return -1, fileError(f.Path, remedy, "%w", err)
+	}
+	defer out.Close()
+	// The lock is held while copying only.
+	if err := unix.Flock(int(out.Fd()), unix.LOCK_EX); err != nil {
+		return -1, fileError(path, remedy, "locking it: %w", err)
+	}
+	o.copies = append(o.copies, path)
+	have, err := out.Seek(0, io.SeekEnd)
+	if err != nil {
+		return -1, fileError(path, remedy, "%w", err)
+	}
+	if err := copyRange(out, f.Path, have, f.Size); err != nil {
+		return -1, fileError(path, remedy, "copying: %w", err)
+	}
+	copied, err := unix.Open(path, openFlags(f.Flags)|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return -1, fileError(path, remedy, "%w", err)
+	}
+	return copied, nil
+}
+
+// removeCopies removes the copies that nobody has written to, because the
+// restart failed: none of the ranks that share them has gone on.
+func (o *reopener) removeCopies() {
+	for _, path := range o.copies {
+		os.Remove(path)
+	}
+	o.copies = nil
+}
+
+// copyRange appends the bytes from to end of the file path to out.
+func copyRange(out *os.File, path string, from, end int64) error {
+	if from >= end {
+		return nil
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if _, err := in.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = io.CopyN(out, in, end-from)
+	return err
+}
+
+// cutAll cuts the files that have grown since they were imaged, each after its
+// tail has been kept and is on the disk.
+func (o *reopener) cutAll() error {
+	const remedy = "make room or rights for it, or use -files copy|keep"
+	for _, c := range o.cuts {
+		var st unix.Stat_t
+		if err := unix.Fstat(c.fd, &st); err != nil {
+			return fileError(c.path, remedy, "%w", err)
+		}
+		if st.Size <= c.to {
+			continue
+		}
+		kept, err := keepTail(c, o.tag)
+		if err != nil {
+			return fileError(c.path, remedy, "keeping what it holds beyond %d bytes: %w", c.to, err)
+		}
+		o.tails = append(o.tails, kept)
+		if err := unix.Ftruncate(c.fd, c.to); err != nil {
+			return fileError(c.path, remedy, "cutting it to %d bytes (the rest is in %s): %w", c.to, kept, err)
+		}
+	}
+	return nil
+}
+
+// keepTail copies what a file holds beyond its old length to a new file beside it.
+func keepTail(c cut, tag string) (path string, err error) {
+	var out *os.File
+	for i := 1; ; i++ {
+		path = c.path + ".gorun-" + tag + "-tail"
+		if i > 1 {
+			path += strconv.Itoa(i)
+		}
+		out, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) || i == 1000 {
+			return path, err
+		}
+	}
+	defer func() {
+		out.Close()
+		if err != nil {
+			os.Remove(path)
+		}
+	}()
+	var st unix.Stat_t
+	if err := unix.Fstat(c.fd, &st); err != nil {
+		return path, err
+	}
+	if err := copyRange(out, c.path, c.to, st.Size); err != nil {
+		return path, err
+	}
+	return path, out.Sync()
+}
