@@ -122,8 +122,8 @@ func TestNoCopy(t *testing.T) {
 
 // TestUnprivileged runs the tests of capturing once more as an ordinary user.
 func TestUnprivileged(t *testing.T) {
-	out := nativetest.Unprivileged(t, "^Test(Capture|Memory|Refused|Files|CopyHoldsNothing|Killed|AgentKilled|NoCopy|EndingThreads|Headless)$", "victim")
-	if n := nativetest.Passed(out); n != 10 {
+	out := nativetest.Unprivileged(t, "^Test(Supported|Capture|Memory|Refused|Files|CopyHoldsNothing|Killed|AgentKilled|NoCopy|EndingThreads|Headless)$", "victim")
+	if n := nativetest.Passed(out); n != 11 {
 		t.Errorf("%d tests passed:\n%s", n, out)
 	}
 }

@@ -46,3 +46,11 @@ func TestStopsAll(t *testing.T) {
 	}
 	v.Works()
 }
+
+// TestUnprivileged runs these tests once more as an ordinary user.
+func TestUnprivileged(t *testing.T) {
+	out := nativetest.Unprivileged(t, "^Test(Inject|StopsAll)$", "victim")
+	if n := nativetest.Passed(out); n != 2 {
+		t.Errorf("%d tests passed:\n%s", n, out)
+	}
+}
