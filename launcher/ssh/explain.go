@@ -6,21 +6,8 @@ import (
 	"os/exec"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gorun-mpi/gorun/launcher"
 )
-
-// here is this machine's kind as uname -sm prints it.
-var here = func() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return "Linux"
-	}
-	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Machine[:])
-}()
-
-func sameMachine(there string) bool { return strings.TrimSpace(there) == here }
 
 // refusals are what ssh says, and what to do about it. The first that fits counts.
 var refusals = []struct{ says, text string }{
@@ -76,13 +63,8 @@ func explain(command string, n launcher.Node, err error) error {
 			return fmt.Errorf("%s (ssh: %s)", remedy, failed.Said)
 		}
 	}
-	switch {
-	case busy(failed.Said):
+	if busy(failed.Said) {
 		return fmt.Errorf("its sshd drops connections, twice in a row: too many at once (MaxStartups in its sshd_config), or it refuses this machine (ssh: %s)", failed.Said)
-	case failed.Differs:
-		return fmt.Errorf("the copy of gorun in its cache folder is another gorun (%s): remove ~/.cache/gorun there", failed.There)
-	case failed.Missing:
-		return errors.New("gorun was copied there and is not there: does its cache folder (~/.cache/gorun) allow programs to be run?")
 	}
 	return fmt.Errorf("ssh %s: %w", target, err)
 }

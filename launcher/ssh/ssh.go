@@ -3,14 +3,7 @@
 //	ssh -T -x -o BatchMode=yes -o ConnectTimeout=30 -- b /bin/sh -c 'SCRIPT' gorun PATH DIGEST
 //
 // No terminal is asked for, no X11 and no question: a login that would ask for a password fails. The
-// script runs gorun from the path that it has on the head's machine if it is there too, as on a
-// shared file system. Otherwise it runs the copy in the user's cache folder:
-//
-//	${XDG_CACHE_HOME:-~/.cache}/gorun/bin/DIGEST/gorun
-//
-// Where that is missing, too, gorun copies itself there through a login of its own. The copy appears
-// whole or not at all, and the keeper checks its own digest whatever it was started from. Copies of
-// other digests that are older than 30 days are removed. The folder may be removed at any time.
+// script runs gorun, which is copied to the node if it is not there (launcher.Remote).
 //
 // Nothing of gorun's is on a command line but digests, and nothing in the environment: the ticket
 // goes over standard input. ssh's own configuration counts (~/.ssh/config), and so do its keys and
@@ -20,7 +13,6 @@
 package ssh
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -52,18 +44,6 @@ func New(command string) (*Manager, error) {
 // Name returns "ssh".
 func (m *Manager) Name() string { return "ssh" }
 
-// run is the script that runs gorun: $1 is its path, "" not to try that, $2 its digest. It is one
-// line without ' and !, because the user's shell there may be any.
-const run = `for g in "$1" "${XDG_CACHE_HOME:-$HOME/.cache}/gorun/bin/$2/gorun"; do ` +
-	`if [ -n "$g" ] && [ -f "$g" ] && [ -x "$g" ]; then exec "$g" ` + launcher.KeeperVerb + ` "$2"; fi; done; ` +
-	`echo; echo "` + launcher.KeeperMissing + `$(uname -sm)"`
-
-// stage is the script that makes a copy of gorun: $1 is its digest, $2 its size, its standard input
-// the file.
-const stage = `umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/gorun/bin"; mkdir -p "$d/$1" || exit 1; t="$d/$1/.new.$$"; ` +
-	`trap "rm -f \"$t\"" 0; cat >"$t" && chmod 700 "$t" && [ "$(wc -c <"$t")" -eq "$2" ] && mv -f "$t" "$d/$1/gorun" || exit 1; ` +
-	`touch "$d/$1"; find "$d" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf {} + 2>/dev/null; exit 0`
-
 // Start logs in and starts the keeper.
 func (m *Manager) Start(ctx context.Context, n launcher.Node, ticket []byte) (launcher.Process, error) {
 	return m.start(ctx, n, nil, func([]byte) ([]byte, error) { return ticket, nil })
@@ -88,26 +68,15 @@ func (m *Manager) StartThrough(ctx context.Context, n launcher.Node, port int, t
 var allocated = regexp.MustCompile(`(?m)^Allocated port (\d{1,5}) for remote forward`)
 
 func (m *Manager) start(ctx context.Context, n launcher.Node, options []string, ticket func([]byte) ([]byte, error)) (launcher.Process, error) {
-	self, err := launcher.Self()
-	if err != nil {
-		return nil, err
-	}
-	try := func(path string) (launcher.Process, error) {
+	p, err := launcher.Remote(ctx, func(script string, args ...string) (launcher.Process, error) {
 		return again(ctx, func() (launcher.Process, error) {
-			cmd, err := m.login(n, options, run, path, self.Digest)
+			cmd, err := m.login(n, options, script, args...)
 			if err != nil {
 				return nil, err
 			}
 			return launcher.ExecAsking(ctx, cmd, ticket)
 		})
-	}
-	p, err := try(self.Path)
-	var failed *launcher.StartError
-	if errors.As(err, &failed) && (failed.Missing || failed.Differs) {
-		if err = m.copySelf(ctx, n, self, failed); err == nil {
-			p, err = try("")
-		}
-	}
+	}, func(script string, args ...string) (*exec.Cmd, error) { return m.login(n, nil, script, args...) })
 	if err != nil {
 		return nil, explain(m.command[0], n, err)
 	}
@@ -140,28 +109,6 @@ func (m *Manager) login(n launcher.Node, options []string, script string, args .
 		words = append(words, quote(a))
 	}
 	return exec.Command(m.command[0], append(argv, "--", host, strings.Join(words, " "))...), nil
-}
-
-// copySelf copies the gorun that runs to a node, unless that is of another kind.
-func (m *Manager) copySelf(ctx context.Context, n launcher.Node, self launcher.Executable, there *launcher.StartError) error {
-	if there.Missing && !sameMachine(there.There) {
-		return fmt.Errorf("it is another kind of machine (%s) than this one (%s): all nodes of a job must be of one kind", there.There, here)
-	}
-	cmd, err := m.login(n, nil, stage, self.Digest, fmt.Sprint(self.Size))
-	if err != nil {
-		return err
-	}
-	f, err := launcher.Open()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var said bytes.Buffer
-	cmd.Stdin, cmd.Stderr = f, &said
-	if err := launcher.Client(ctx, cmd); err != nil {
-		return fmt.Errorf("gorun is not there and could not be copied there: %w: %s", err, strings.TrimSpace(said.String()))
-	}
-	return nil
 }
 
 // again tries once more where a busy sshd has refused a login.

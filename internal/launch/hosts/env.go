@@ -92,7 +92,8 @@ func named(name, slots string) (Node, error) {
 }
 
 // fromSlurm asks for the names of the allocation's nodes, as only Slurm knows its lists for sure.
-// A node has as many slots as tasks, if the user has asked for tasks, else as CPUs.
+// A node has as many slots as tasks. Where the user has not said how many tasks there are, Slurm has
+// derived them from CPUs.
 func fromSlurm(getenv func(string) string, run func(string, ...string) ([]byte, error)) ([]Node, error) {
 	nodelist := getenv("SLURM_JOB_NODELIST")
 	if nodelist == "" {
@@ -102,9 +103,9 @@ func fromSlurm(getenv func(string) string, run func(string, ...string) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("scontrol show hostnames %s: %w", nodelist, err)
 	}
-	variable := "SLURM_JOB_CPUS_PER_NODE"
-	if getenv("SLURM_NTASKS") != "" || getenv("SLURM_NTASKS_PER_NODE") != "" {
-		variable = "SLURM_TASKS_PER_NODE"
+	variable := "SLURM_TASKS_PER_NODE"
+	if getenv(variable) == "" {
+		variable = "SLURM_JOB_CPUS_PER_NODE"
 	}
 	names := strings.Fields(string(out))
 	slots, err := parseCounts(getenv(variable), len(names))

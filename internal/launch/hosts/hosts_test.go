@@ -162,8 +162,8 @@ func TestFromEnv(t *testing.T) {
 	}{
 		{&surroundings{}, "", ""},
 		{slurm(), SourceSlurm, "n1:10, n2:1, n3:1"},
-		{slurm("SLURM_NTASKS="), SourceSlurm, "n1:16, n2:16, n3:8"},
-		{slurm("SLURM_NTASKS=", "SLURM_NTASKS_PER_NODE=4", "SLURM_TASKS_PER_NODE=4(x3)"), SourceSlurm, "n1:4, n2:4, n3:4"},
+		{slurm("SLURM_TASKS_PER_NODE="), SourceSlurm, "n1:16, n2:16, n3:8"},
+		{slurm("SLURM_NTASKS=", "SLURM_TASKS_PER_NODE=4(x3)"), SourceSlurm, "n1:4, n2:4, n3:4"}, // sbatch -N 3 -c 4 --exclusive
 		{slurm("PBS_NODEFILE=/nodes"), SourceSlurm, "n1:10, n2:1, n3:1"},
 		{&surroundings{env: map[string]string{"PBS_NODEFILE": "/nodes"}, files: map[string]string{"/nodes": "c1\nc1\nc2\nc2\n"}}, SourcePBS, "c1:2, c2:2"},
 		{&surroundings{env: map[string]string{"PBS_NODEFILE": "/nodes"}, files: map[string]string{"/nodes": "c1\nc2\n"}}, SourcePBS, "c1:1, c2:1"},
@@ -186,7 +186,7 @@ func TestFromEnv(t *testing.T) {
 		{slurm("SLURM_TASKS_PER_NODE=10,1"), "nodes of Slurm: SLURM_TASKS_PER_NODE=10,1: 2 numbers for 3 nodes"},
 		{slurm("SLURM_TASKS_PER_NODE=1(x4)"), "nodes of Slurm: SLURM_TASKS_PER_NODE=1(x4): more numbers than the 3 nodes"},
 		{slurm("SLURM_TASKS_PER_NODE=1(x3"), `nodes of Slurm: SLURM_TASKS_PER_NODE=1(x3: "1(x3": want COUNT(xNODES)`},
-		{slurm("SLURM_TASKS_PER_NODE="), "nodes of Slurm: SLURM_TASKS_PER_NODE=: "},
+		{slurm("SLURM_TASKS_PER_NODE=", "SLURM_JOB_CPUS_PER_NODE="), "nodes of Slurm: SLURM_JOB_CPUS_PER_NODE=: "},
 		{&surroundings{env: map[string]string{"PBS_NODEFILE": "/gone"}}, "nodes of PBS_NODEFILE: open /gone: "},
 		{&surroundings{env: map[string]string{"PE_HOSTFILE": "/pe"}, files: map[string]string{"/pe": "n1\n"}}, "nodes of PE_HOSTFILE: /pe:1: "},
 		{&surroundings{env: map[string]string{"LSB_MCPU_HOSTS": "a 1 b"}}, "nodes of LSB_MCPU_HOSTS: "},
@@ -261,7 +261,7 @@ func FuzzFromEnv(f *testing.F) {
 	f.Add("n1", "n1", "1(x99999999)", "", "a")
 	f.Fuzz(func(t *testing.T, list, names, tasks, pe, lsf string) {
 		for _, s := range []*surroundings{
-			{env: map[string]string{"SLURM_JOB_ID": "1", "SLURM_NTASKS": "1", "SLURM_JOB_NODELIST": list, "SLURM_TASKS_PER_NODE": tasks},
+			{env: map[string]string{"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": list, "SLURM_TASKS_PER_NODE": tasks},
 				runs: map[string]string{"scontrol show hostnames " + list: names}},
 			{env: map[string]string{"PE_HOSTFILE": "/pe"}, files: map[string]string{"/pe": pe}},
 			{env: map[string]string{"LSB_MCPU_HOSTS": lsf}},
