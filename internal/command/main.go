@@ -124,5 +124,5 @@ func failed(std stdio, err error) int {
 	}
 	err = nofile.Explain(err, nofile.OfHead(1), "")
 	fmt.Fprintln(std.err, "gorun:", strings.TrimPrefix(err.Error(), "gorun: "))
-	return spec.ExitFailed
+	return spec.StatusOf(err)
 }

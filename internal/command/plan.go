@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// planFlags say how a job is placed, when and how it is checkpointed and started again, and where its output
+// planFlags say how a job is called and placed, when and how it is checkpointed and started again, and where its output
 // goes. A job keeps in its snapshots which of them it was given, and a restart takes them over. So a job does in
 // its second time slot what it did in the first.
-var planFlags = append(slices.Clone(ckptFlags), "restarts", "map", "bind", "output-dir")
+var planFlags = append(slices.Clone(ckptFlags), "restarts", "map", "bind", "output-dir", "name")
 
 // ckptFlags are the plan's flags that make no sense without -cr.
 var ckptFlags = []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "keep"}

@@ -80,52 +80,75 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		if err != nil {
 			return failed(std, err)
 		}
-		for _, why := range passed {
-			fmt.Fprintf(std.err, "gorun: passed over for an older snapshot: %v\n", why)
-		}
+		tellPassed(std, passed)
 		s := all[0]
-		if given["np"] && *np != s.Schema.NP {
-			return usage(std, "-np %d: the snapshot was taken on %d ranks, and that cannot be changed", *np, s.Schema.NP)
-		}
 		opt.CR = cr.value
 		if !given["cr"] {
 			opt.CR = cmp.Or(s.Schema.CR, s.Schema.Backend)
 		}
-		if opt.CkptDir == "" {
-			opt.CkptDir = catalogueOf(s)
-		}
 		opt.Debug = debug
-		if given["env"] && s.Schema.Backend != "self" {
-			return usage(std, "-env: the environment of the ranks is part of their images and cannot be changed")
+		if !given["np"] {
+			*np = s.Schema.NP
 		}
-		kept, err := takeOver(fs, s.Schema.Plan, opt.CR != "")
-		if err != nil {
-			return failed(std, fmt.Errorf("%s: flags that the job was given: %w", s.SchemaPath(), err))
-		}
-		if err := opt.check(fs); err != nil {
-			return usage(std, "%v", err)
-		}
-		if unknown := slices.DeleteFunc(slices.Clone(s.Schema.RPI), func(name string) bool { return contains(transports(), name) }); opt.RPI == nil && len(unknown) > 0 {
-			fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
-			opt.RPI = []string{}
-		}
-		s, err = spec.Sound(all, opt.Files, func(s *snapshot.Snapshot, why error) {
-			fmt.Fprintf(std.err, "gorun: snapshot %d of job %s cannot be used: %v\n", s.Schema.Sequence, s.Schema.Job, why)
-		})
-		if err != nil {
-			return failed(std, err)
-		}
-		if err := spec.FromSnapshot(&opt.Options, s, program); err != nil {
-			return failed(std, err)
-		}
-		if err := announce(s, std); err != nil {
-			return failed(std, err)
-		}
-		if len(kept) > 0 {
-			fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", strings.Join(kept, " "))
-		}
-		return launch(&opt.Options, std)
+		return opt.goOn(fs, std, all, *np, program)
 	}
+}
+
+// tellPassed says why newer snapshots were passed over.
+func tellPassed(std stdio, passed []error) {
+	for _, why := range passed {
+		fmt.Fprintf(std.err, "gorun: passed over for an older snapshot: %v\n", why)
+	}
+}
+
+// goOn restarts a job from the first of some snapshots that is sound. np is the number of ranks that the user
+// expects. program is another executable, with arguments; nil: the snapshot's.
+func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, np int, program []string) int {
+	s := all[0]
+	if np != s.Schema.NP {
+		return usage(std, "-np %d: the snapshot was taken on %d ranks, and that cannot be changed", np, s.Schema.NP)
+	}
+	if opt.CkptDir == "" {
+		opt.CkptDir = catalogueOf(s)
+	}
+	if s.Schema.Backend != "self" && !kept(s, opt.env) {
+		return usage(std, "-env: the environment of the ranks is part of their images and cannot be changed")
+	}
+	taken, err := takeOver(fs, s.Schema.Plan, opt.CR != "")
+	if err != nil {
+		return failed(std, fmt.Errorf("%s: flags that the job was given: %w", s.SchemaPath(), err))
+	}
+	if err := opt.check(fs); err != nil {
+		return usage(std, "%v", err)
+	}
+	if unknown := slices.DeleteFunc(slices.Clone(s.Schema.RPI), func(name string) bool { return contains(transports(), name) }); opt.RPI == nil && len(unknown) > 0 {
+		fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
+		opt.RPI = []string{}
+	}
+	s, err = spec.Sound(all, opt.Files, func(s *snapshot.Snapshot, why error) {
+		fmt.Fprintf(std.err, "gorun: snapshot %d of job %s cannot be used: %v\n", s.Schema.Sequence, s.Schema.Job, why)
+	})
+	if err != nil {
+		return failed(std, err)
+	}
+	if opt.restartLatest && s.Schema.Backend != "self" {
+		program = nil // it is the same one, and kept with the snapshot
+	}
+	if err := spec.FromSnapshot(&opt.Options, s, program); err != nil {
+		return failed(std, err)
+	}
+	if err := announce(s, std); err != nil {
+		return failed(std, err)
+	}
+	if len(taken) > 0 {
+		fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", strings.Join(taken, " "))
+	}
+	return launch(&opt.Options, std)
+}
+
+// kept reports whether variables were given to the job as they are given now.
+func kept(s *snapshot.Snapshot, env envFlag) bool {
+	return !slices.ContainsFunc(env, func(kv string) bool { return !slices.Contains(s.Schema.Program.Env, kv) })
 }
 
 // announce says what a restart goes on from.

@@ -68,6 +68,7 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 	fs.IntVar(&opt.NP, "np", 1, "number of `ranks`")
 	fs.IntVar(&opt.NP, "n", 1, "the same as -np")
 	cr := &crFlag{}
+	fs.BoolVar(&opt.restartLatest, "restart-latest", false, "go on from the newest snapshot of a job with the same -name, PROGRAM, arguments and\nworking folder that has not ended well; if there is none, begin")
 	fs.Var(cr, "cr", "make the job checkpointable, by one of two kinds of images\nself: portable images; the program registers its state (package cr)\nnative: images of whole processes, of any program\nauto (the same as -cr alone): self if all ranks register and soon come to a\nPoint, else native")
 	return func(args []string) int {
 		if len(args) == 0 {
@@ -76,9 +77,24 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 		if opt.NP < 1 {
 			return usage(std, "-np %d: a job has at least one rank", opt.NP)
 		}
+		if err := nameJob(fs); err != nil {
+			return failed(std, err)
+		}
 		opt.CR = cr.value
 		if err := opt.check(fs); err != nil {
 			return usage(std, "%v", err)
+		}
+		if opt.restartLatest {
+			all, err := opt.latest(std, args)
+			if err != nil {
+				return failed(std, err)
+			}
+			if len(all) > 0 {
+				if given := set(fs); !given["np"] && !given["n"] {
+					opt.NP = all[0].Schema.NP
+				}
+				return opt.goOn(fs, std, all, opt.NP, args)
+			}
 		}
 		opt.Program, opt.Args = args[0], args[1:]
 		return launch(&opt.Options, std)
@@ -101,10 +117,14 @@ type options struct {
 	mapping string
 	bind    string
 	exit    int
+	name    string
+	requeue bool
 	signal  signalFlag
 	output  folderFlag
 	params  paramFlag
 	env     envFlag
+
+	restartLatest bool // of run only
 }
 
 // commonFlags declares the flags that run and restart share.
@@ -126,6 +146,8 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)\n(default shm,tcp: shared memory within a node, TCP between nodes; on a restart:\nthose the job was given; -rpi default: as in a job without the flag)\ntwo ranks use the first one that reaches both ways; gorun status and -v tell\nwhich carries what")
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
 	fs.Var(&o.output, "output-dir", "write the ranks' output to files in `folder`, rank.N.out and rank.N.err, in place of\ngorun's own output; a new job empties them, a restart goes on in them")
+	fs.StringVar(&o.name, "name", "", "`name` by which -restart-latest knows the job; within Slurm slurm-$SLURM_JOB_ID if it\nis not given; a restart keeps it")
+	fs.BoolVar(&o.requeue, "requeue", false, "have Slurm run the batch job again (scontrol requeue) when the job was checkpointed\nand stopped; a script that ends with status 75 can do the same")
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
 	durationVar(fs, &o.Heartbeat, "heartbeat", 5*time.Second, "ping agents every `duration`; an agent that misses six pings is lost; on an\noverloaded machine it may miss more, by the number of processes for each CPU")
@@ -145,6 +167,12 @@ func (o *options) check(fs *flag.FlagSet) error {
 				return fmt.Errorf("-%s needs -cr", name)
 			}
 		}
+	}
+	if err := o.checkLatest(); err != nil {
+		return err
+	}
+	if o.requeue {
+		o.Stopped = requeueJob
 	}
 	switch {
 	case o.Agents < 1:

@@ -82,6 +82,11 @@ func Run(opt spec.Options) int {
 	if h.result.Text != "" {
 		h.say("%s", h.result.Text)
 	}
+	if h.result.Last > 0 && h.opt.Stopped != nil {
+		if err := h.opt.Stopped(); err != nil {
+			h.say("%v", err)
+		}
+	}
 	return h.result.Code
 }
 

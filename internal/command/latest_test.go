@@ -1,0 +1,151 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// again runs the line of a script: it begins the job or goes on with it, until it is checkpointed and stopped. It
+// returns what gorun said.
+func (h *house) again(args ...string) string {
+	h.t.Helper()
+	p, id := h.countJob(limit, append([]string{"-restart-latest"}, args...)...)
+	h.must("checkpoint", "-stop", id)
+	if code := p.code(); code != 75 {
+		h.t.Fatalf("stopped: exit %d, %s", code, p.err)
+	}
+	h.nothingLeft()
+	return p.err.String()
+}
+
+const (
+	begins = "the job begins: there is no snapshot of an unfinished one"
+	goesOn = "goes on from snapshot "
+)
+
+// TestRestartLatest: the same line begins a job and goes on with it. Another name, other arguments or another
+// folder make another job, and so does the end of the first.
+func TestRestartLatest(t *testing.T) {
+	h := newHouse(t)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{nil, begins + " with this program"},
+		{nil, goesOn + "1,"},
+		{nil, goesOn + "2,"},
+		{[]string{"-name", "other"}, begins + " named other with"},
+		{[]string{"-name", "other"}, goesOn + "1,"}, // older than those of the first
+		{[]string{"-cr=self", "-name", "other"}, goesOn + "2,"},
+	} {
+		if said := h.again(c.args...); !strings.Contains(said, c.says) {
+			t.Fatalf("%v: %s\nwant %s", c.args, said, c.says)
+		}
+	}
+	if _, errs, code := h.gorun("-np", "3", "-cr", "-restart-latest", self(t), asRank, "count", "1"); code != 0 || !strings.Contains(errs, begins) {
+		t.Errorf("other arguments: exit %d, %s", code, errs)
+	}
+	if _, errs, code := h.gorun("-np", "2", "-cr", "-restart-latest", self(t), asRank, "count", fmt.Sprint(limit)); code != 2 || !strings.Contains(errs, "cannot be changed") {
+		t.Errorf("other ranks: exit %d, %s", code, errs)
+	}
+	t.Chdir(t.TempDir())
+	if said := h.again(); !strings.Contains(said, begins) {
+		t.Errorf("another folder: %s", said)
+	}
+	if out, errs, code := h.gorun("restart", "latest", "--", self(t), asRank, "count", "1"); code != 0 {
+		t.Fatalf("exit %d, %s %s", code, out, errs)
+	}
+	if said := h.again(); !strings.Contains(said, begins) {
+		t.Errorf("the job has ended well: %s", said)
+	}
+}
+
+// TestRestartLatestNative: native images go on in the executable that was kept with them, which the line names
+// all the same. The kind of images is what the line says now.
+func TestRestartLatestNative(t *testing.T) {
+	if cgo() {
+		t.Skip("this test is built with cgo")
+	}
+	h := newHouse(t)
+	for i, kind := range []string{"-cr=native", "-cr=native", "-cr=self"} {
+		if said := h.again(kind, "-env", "GORUN_TEST_KEPT=kept"); i > 0 && !strings.Contains(said, fmt.Sprintf("%s%d,", goesOn, i)) {
+			t.Fatalf("%s: %s", kind, said)
+		}
+	}
+	line := []string{"-np", "3", "-cr", "-restart-latest", "-env", "GORUN_TEST_KEPT=other", self(t), asRank, "count", fmt.Sprint(limit)}
+	h.again("-cr=native", "-env", "GORUN_TEST_KEPT=kept")
+	if _, errs, code := h.gorun(line...); code != 2 || !strings.Contains(errs, "-env: ") {
+		t.Errorf("another environment: exit %d, %s", code, errs)
+	}
+}
+
+// TestRestartLatestNotWhole: a job of which nothing whole is left does not begin anew by itself. The error names
+// the image. One whose schema nobody can read is passed over, and told.
+func TestRestartLatestNotWhole(t *testing.T) {
+	h := newHouse(t)
+	h.again()
+	images, err := filepath.Glob(filepath.Join(h.ckpt, "*", "1", "rank-00001.img"))
+	if err != nil || len(images) != 1 {
+		t.Fatal(images, err)
+	}
+	if err := os.Truncate(images[0], 100); err != nil {
+		t.Fatal(err)
+	}
+	line := []string{"-np", "3", "-cr", "-restart-latest", self(t), asRank, "count", fmt.Sprint(limit)}
+	if _, errs, code := h.gorun(line...); code != 1 || !strings.Contains(errs, images[0]) {
+		t.Errorf("truncated image: exit %d, %s", code, errs)
+	}
+	schema := filepath.Join(filepath.Dir(images[0]), "schema.toml")
+	if err := os.WriteFile(schema, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := h.again(); !strings.Contains(said, "passes over a job that cannot be read") || !strings.Contains(said, schema) || !strings.Contains(said, begins) {
+		t.Errorf("damaged schema: %s", said)
+	}
+}
+
+// TestRequeue: within Slurm the batch job's number is the job's name, and -requeue has it run again.
+func TestRequeue(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"$*\" >>" + dir + "/asked\n[ ! -e " + dir + "/refuse ] || { echo 'Requested operation is presently disabled' >&2; exit 1; }\n"
+	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	if _, errs, code := h.gorun("-cr", "-requeue", "true"); code != 2 || !strings.Contains(errs, "SLURM_JOB_ID is not set") {
+		t.Errorf("without Slurm: exit %d, %s", code, errs)
+	}
+	t.Setenv("SLURM_JOB_ID", "7")
+	if _, errs, code := h.gorun("-requeue", "true"); code != 2 || !strings.Contains(errs, "-requeue needs -cr") {
+		t.Errorf("without -cr: exit %d, %s", code, errs)
+	}
+	if said := h.again("-requeue"); !strings.Contains(said, begins+" named slurm-7") {
+		t.Errorf("begin: %s", said)
+	}
+	if said := h.again("-requeue"); !strings.Contains(said, goesOn+"1,") {
+		t.Errorf("after the requeue: %s", said)
+	}
+	if asked, err := os.ReadFile(filepath.Join(dir, "asked")); err != nil || string(asked) != "requeue 7\nrequeue 7\n" {
+		t.Errorf("scontrol was asked %q, %v", asked, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "refuse"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := h.again("-requeue"); !strings.Contains(said, "scontrol requeue 7: exit status 1: Requested operation is presently disabled") {
+		t.Errorf("refused: %s", said)
+	}
+	t.Setenv("SLURM_JOB_ID", "8")
+	if said := h.again(); !strings.Contains(said, begins+" named slurm-8") {
+		t.Errorf("another batch job: %s", said)
+	}
+	if out := h.must("-np", "2", "-requeue", "-cr", self(t), asRank, "count", "1"); !strings.Contains(out, "begins at") {
+		t.Errorf("a job that ends well: %s", out)
+	}
+	if asked, err := os.ReadFile(filepath.Join(dir, "asked")); err != nil || strings.Count(string(asked), "\n") != 3 {
+		t.Errorf("scontrol was asked %q, %v", asked, err)
+	}
+}
