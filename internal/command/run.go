@@ -58,6 +58,13 @@ or an end without Finalize. A decision is mpi.Abort, an error returned from the 
 given to mpi.Run, or an order to end the job (a signal to gorun, gorun kill, -timeout).
 The other ranks stand still until the restart. They see no error of the death.
 
+-restart-latest makes one line of a script begin a job and, whenever the script runs
+again, go on with it from its newest snapshot. It is the same job if name, PROGRAM,
+arguments and working folder are the same and it has not ended well. -name gives the name.
+Within Slurm it is slurm-$SLURM_JOB_ID if none is given: a job that is requeued keeps that
+number, and another one begins anew. Images that are damaged are an error, not a reason to
+begin anew. docs/slurm.md has complete scripts.
+
 -cr=native refuses to start a program that cannot have native images. With -cr=auto, -v
 tells why a program cannot. gorun info tells what this machine can do.`,
 	setup: setupRun,

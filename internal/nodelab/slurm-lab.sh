@@ -12,6 +12,7 @@ SLURM_CPUS=${SLURM_CPUS:-16}       # what each node is said to have
 SLURMD_TIMEOUT=${SLURMD_TIMEOUT:-30} # seconds after which a silent node is down; Slurm's default is 300
 KILL_WAIT=${KILL_WAIT:-5}          # seconds from SIGTERM to SIGKILL; Slurm's default is 30
 CRED_EXPIRE=${CRED_EXPIRE:-10}     # seconds; a job that is requeued waits a second longer than that. Slurm's default is 120
+GRACE=${GRACE:-30}                 # seconds that a preempted job has from SIGTERM on
 here=$(cd "$(dirname "$0")" && pwd)
 S=$LAB_DIR/slurm
 
@@ -26,7 +27,8 @@ usage: slurm-lab.sh COMMAND
   wait JOBID STATE [S]  until the job is in the state (at most S seconds, default 120); prints how long
   demo                  an srun, the signal before the time limit, a requeue, a node that fails
   status                sinfo, squeue
-SLURMD_TIMEOUT, KILL_WAIT, CRED_EXPIRE and SLURM_CPUS in the environment of up go into slurm.conf.
+Jobs of partition urgent preempt those of partition lab, which is the default.
+SLURMD_TIMEOUT, KILL_WAIT, CRED_EXPIRE, GRACE and SLURM_CPUS in the environment of up go into slurm.conf.
 TEXT
 }
 
@@ -85,7 +87,11 @@ configure() {
 		InactiveLimit=0
 		MessageTimeout=10
 		NodeName=n[1-$n] CPUs=$SLURM_CPUS RealMemory=1000 State=UNKNOWN
-		PartitionName=lab Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+		PreemptType=preempt/partition_prio
+		PreemptMode=REQUEUE
+		SlurmctldParameters=preempt_send_user_signal
+		PartitionName=lab Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=$GRACE
+		PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 	TEXT
 }
 
