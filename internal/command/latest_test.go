@@ -107,19 +107,68 @@ func TestRestartLatestNotWhole(t *testing.T) {
 	}
 }
 
-// TestRequeue: within Slurm the batch job's number is the job's name, and -requeue has it run again.
-func TestRequeue(t *testing.T) {
-	h := newHouse(t)
-	dir := t.TempDir()
-	script := "#!/bin/sh\necho \"$*\" >>" + dir + "/asked\n[ ! -e " + dir + "/refuse ] || { echo 'Requested operation is presently disabled' >&2; exit 1; }\n"
+// inAllocation makes this process one of a batch job of Slurm that has this node, with so many tasks. Slurm's
+// scontrol is a script: it writes to the file asked, and fails where there is a file refuse.
+func inAllocation(t *testing.T, job string, tasks int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	script := `#!/bin/sh
+[ "$1 $2" != "show hostnames" ] || { echo "$3"; exit; }
+echo "$*" >>` + dir + `/asked
+[ ! -e ` + dir + `/refuse ] || { echo 'Requested operation is presently disabled' >&2; exit 1; }
+`
 	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("SLURM_JOB_ID", job)
+	t.Setenv("SLURM_JOB_NODELIST", own)
+	t.Setenv("SLURM_TASKS_PER_NODE", fmt.Sprint(tasks))
+	return dir
+}
+
+// TestAllocation: a job in a batch job needs no flag to run where, and as many times, as that says.
+func TestAllocation(t *testing.T) {
+	h := newHouse(t)
+	inAllocation(t, "7", 3)
+	if out := h.must("echo", "here"); out != "here\nhere\nhere\n" {
+		t.Errorf("without flags: %q", out)
+	}
+	if out := h.must("-manager", "local", "echo", "here"); out != "here\n" {
+		t.Errorf("-manager local: %q", out)
+	}
+	if out := h.must("-np", "4", "-oversubscribe", "echo", "here"); strings.Count(out, "here") != 4 {
+		t.Errorf("-oversubscribe: %q", out)
+	}
+	for want, args := range map[string][]string{
+		"not enough slots: 4 ranks": {"-np", "4", "true"},
+		"known are ssh, slurm, ":    {"-manager", "pigeon", "true"},
+		"-agents is for one":        {"-agents", "2", "true"},
+		"leave out -hosts":          {"-manager", "local", "-hosts", "a", "true"},
+		"-lease needs nodes":        {"-manager", "local", "-lease", "20s", "true"},
+	} {
+		if _, errs, code := h.gorun(args...); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit %d, %q; want %q", args, code, errs, want)
+		}
+	}
+	t.Setenv("SLURM_TASKS_PER_NODE", "x")
+	if _, errs, code := h.gorun("true"); code == 0 || !strings.Contains(errs, "SLURM_TASKS_PER_NODE=x: ") || !strings.Contains(errs, "-manager local") {
+		t.Errorf("not understood: exit %d, %q", code, errs)
+	}
+}
+
+// TestRequeue: within Slurm the batch job's number is the job's name, and -requeue has it run again.
+func TestRequeue(t *testing.T) {
+	h := newHouse(t)
+	t.Setenv("SLURM_JOB_ID", "")
 	if _, errs, code := h.gorun("-cr", "-requeue", "true"); code != 2 || !strings.Contains(errs, "SLURM_JOB_ID is not set") {
 		t.Errorf("without Slurm: exit %d, %s", code, errs)
 	}
-	t.Setenv("SLURM_JOB_ID", "7")
+	dir := inAllocation(t, "7", 3)
 	if _, errs, code := h.gorun("-requeue", "true"); code != 2 || !strings.Contains(errs, "-requeue needs -cr") {
 		t.Errorf("without -cr: exit %d, %s", code, errs)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/launcher/slurm"
 	"github.com/gorun-mpi/gorun/launcher/ssh"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/shm"
@@ -19,6 +20,7 @@ import (
 // managers start keepers on other nodes.
 var managers = []manager{
 	{"ssh", "logs in to each node of -hosts", func(w *whereFlags) (launcher.Manager, error) { return ssh.New(w.ssh) }},
+	{"slurm", "runs a step on each node of the allocation; the default inside one", func(*whereFlags) (launcher.Manager, error) { return slurm.Manager{}, nil }},
 }
 
 // manager is one value of -manager.

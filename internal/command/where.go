@@ -1,10 +1,13 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,13 +26,13 @@ type whereFlags struct {
 }
 
 func (w *whereFlags) flags(fs *flag.FlagSet) {
-	fs.StringVar(&w.hosts, "hosts", "", "run on these `nodes`: a,b:4,user@c; a number is that of the slots, else the node's\nCPUs count; each is reached by ssh, without a password")
+	fs.StringVar(&w.hosts, "hosts", "", "run on these `nodes`: a,b:4,user@c; a number is that of the slots, else the node's\nCPUs count; each is reached by ssh, without a password\n(default: the nodes of the batch job that gorun runs in, if there is one)")
 	fs.StringVar(&w.hostfile, "hostfile", "", "run on the nodes that a `file` lists, as Open MPI and MPICH write it")
 	fs.BoolVar(&w.over, "oversubscribe", false, "a node may have more ranks than slots")
 	fs.IntVar(&w.spares, "spares", 0, "keep `N` nodes without ranks, to take the place of nodes that are lost (-restarts)")
 	fs.BoolVar(&w.shrink, "shrink-to-fit", false, "without a spare the ranks of a lost node go to free slots of the others (-restarts)")
 	durationVar(fs, &w.lease, "lease", lease.DefaultTerms.L, "a node that gorun cannot hear is given up: its ranks end, without fail, after this\n`duration`")
-	fs.StringVar(&w.manager, "manager", managers[0].name, "`what` starts gorun on other nodes: "+strings.Join(managerNames(), ", "))
+	fs.StringVar(&w.manager, "manager", "", "`what` starts gorun on other nodes: "+strings.Join(managerNames(), ", ")+" (default slurm inside an\nallocation of Slurm, else ssh); local: nothing does, the job is on this machine alone\nalso where a batch system names nodes")
 	fs.StringVar(&w.ssh, "ssh", "ssh", "`command` that logs in to other nodes, with options: \"ssh -p 2222\"")
 }
 
@@ -37,15 +40,23 @@ func managerNames() (names []string) {
 	for _, m := range managers {
 		names = append(names, m.name)
 	}
-	return names
+	return append(names, localOnly)
 }
 
-// needNodes are flags that mean something only where nodes are named.
-var needNodes = []string{"oversubscribe", "spares", "shrink-to-fit", "lease", "manager", "ssh"}
+// localOnly is the value of -manager that makes gorun pass over what a batch system says.
+const localOnly = "local"
 
-// apply puts the flags into the options.
+// needNodes are flags that mean something only where nodes are named.
+var needNodes = []string{"oversubscribe", "spares", "shrink-to-fit", "lease", "ssh"}
+
+// apply puts the flags, or what a batch system says, into the options.
 func (w *whereFlags) apply(o *options, given map[string]bool) (err error) {
+	if w.manager != "" && !contains(managerNames(), w.manager) {
+		return fmt.Errorf("-manager %s: known are %s", w.manager, strings.Join(managerNames(), ", "))
+	}
 	switch {
+	case w.manager == localOnly && (given["hosts"] || given["hostfile"]):
+		return errors.New("-manager local is for this machine alone: leave out -hosts and -hostfile")
 	case given["hosts"] && given["hostfile"]:
 		return errors.New("-hosts and -hostfile both name the nodes: give one of them")
 	case given["hosts"]:
@@ -61,17 +72,22 @@ func (w *whereFlags) apply(o *options, given map[string]bool) (err error) {
 		if o.Nodes, err = hosts.ParseFile(f, w.hostfile); err != nil {
 			return fmt.Errorf("-hostfile: %w", err)
 		}
-	default:
+	case w.manager != localOnly:
+		if o.Nodes, err = allocated(); err != nil {
+			return err
+		}
+	}
+	if len(o.Nodes) == 0 {
 		for _, name := range needNodes {
 			if given[name] {
-				return fmt.Errorf("-%s needs nodes: name them with -hosts or -hostfile", name)
+				return fmt.Errorf("-%s needs nodes: name them with -hosts or -hostfile, or run gorun in a batch job", name)
 			}
 		}
 		return nil
 	}
 	switch {
 	case given["agents"]:
-		return errors.New("-agents is for one machine: with -hosts or -hostfile each node has one")
+		return errors.New("-agents is for one machine: where nodes are named each has one (-manager local is for this machine alone)")
 	case w.spares < 0:
 		return fmt.Errorf("-spares %d: a number of nodes is wanted", w.spares)
 	case w.lease < lease.Shortest:
@@ -79,11 +95,54 @@ func (w *whereFlags) apply(o *options, given map[string]bool) (err error) {
 	}
 	o.Rules = hosts.Rules{Policy: o.Map, Oversubscribe: hosts.Oversubscribe(w.over), Spares: w.spares, Shrink: w.shrink}
 	o.Lease = w.lease
-	for _, m := range managers {
-		if m.name == w.manager {
-			o.Manager, err = m.make(w)
-			return err
+	if !given["np"] && !given["n"] {
+		o.NP = rankForEachSlot(o.Nodes, w.spares)
+	}
+	name := w.manager
+	if name == "" {
+		name = "ssh"
+		if os.Getenv("SLURM_JOB_ID") != "" {
+			name = "slurm"
 		}
 	}
-	return fmt.Errorf("-manager %s: known are %s", w.manager, strings.Join(managerNames(), ", "))
+	for _, m := range managers {
+		if m.name == name {
+			o.Manager, err = m.make(w)
+		}
+	}
+	return err
+}
+
+// rankForEachSlot is how many ranks a job has that does not say it: as many as slots of nodes that are no spares,
+// if all are given, else 1.
+func rankForEachSlot(nodes []hosts.Node, spares int) int {
+	work := nodes[:max(len(nodes)-spares, 0)]
+	if slices.ContainsFunc(work, func(n hosts.Node) bool { return !n.SlotsGiven }) {
+		return 1
+	}
+	return max(hosts.DefaultNP(work), 1)
+}
+
+// allocated returns the nodes that a batch system has given to this process; none if there is no such.
+func allocated() ([]hosts.Node, error) {
+	nodes, source, err := hosts.FromEnv(os.Getenv, os.ReadFile, func(name string, args ...string) ([]byte, error) {
+		cmd := exec.Command(name, args...)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err != nil && said.Len() > 0 {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+		}
+		return out, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w (-manager local is for this machine alone)", err)
+	}
+	for i := range nodes {
+		// Slurm may call a node by another name than it has itself.
+		if source == hosts.SourceSlurm && nodes[i].Name == os.Getenv("SLURMD_NODENAME") {
+			nodes[i].Addr = "127.0.0.1"
+		}
+	}
+	return nodes, nil
 }
