@@ -284,10 +284,11 @@ func (k *keeper) obey(m *oob.Msg) error {
 	return nil
 }
 
-// leave ends everything on this node that is the job's.
+// farewell is how long the head may take to be told that nothing is left.
+const farewell = 200 * time.Millisecond
+
+// leave ends everything on this node that is the job's, and tells the head if that is there.
 func (k *keeper) leave() error {
-	k.conn.Close()
-	k.head.Close()
 	k.mu.Lock()
 	for _, g := range k.agents {
 		g.kill()
@@ -298,5 +299,12 @@ func (k *keeper) leave() error {
 		k.ended(<-k.done)
 	}
 	orphans.Bury()
-	return k.stage.remove()
+	err := k.stage.remove()
+	k.head.Close()
+	select {
+	case <-k.head.Done:
+	case <-time.After(farewell):
+	}
+	k.conn.Close()
+	return err
 }
