@@ -35,7 +35,8 @@ of the snapshot. Native images go on in the executable that was kept with the sn
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
 -ckpt-full-every, -keep, -restarts, -map, -bind and -output-dir. -restarts counts anew.
-0 turns a flag off, '' -output-dir. -agents does not come from the snapshot.
+0 turns a flag off, '' -output-dir. Where the ranks run (-agents, -hosts and their like)
+does not come from the snapshot.
 
 Portable images are read and checked before anything is started. For native images gorun
 first checks the table of every image, what the images need of the machine, and whether

@@ -2,6 +2,8 @@
 // downwards only:
 //
 //	head     one per job: drives the machine of the job's life (internal/joblife)
+//	fleet    the head's nodes over all lives: their keepers, agents and leases
+//	keeper   one on each node but the head's own: starts agents there, ends what they leave
 //	hosts    on which nodes the job runs, and which rank goes where
 //	spec     what is to be run and how, and whether it can be
 //	program  what the ranks run: found, built, kept
@@ -14,22 +16,25 @@
 //	orphans  children of this process that it has not started
 //	proc     what the system tells of processes
 //
-// Head and agent know nothing of each other but frames. The author of a manager, which starts agents
-// on nodes, needs package launcher alone.
+// Head and agent know nothing of each other but frames. The author of a manager, which starts
+// keepers on nodes, needs package launcher alone.
 //
 //	gorun (head) ── control.sock ── gorun checkpoint, ps, status, kill
 //	  │  one event loop: every decision is made here
-//	  ├─ stream ─ agent 0 (own process, own group)
+//	  ├─ socket ─ agent 0 (own process, own group)
 //	  │             ├─ socket, pipes ─ rank 0 (own group)
 //	  │             └─ socket, pipes ─ rank 1
-//	  └─ stream ─ agent 1
-//	                ├─ ...
+//	  │                                                         another node
+//	  ├─ TLS ─ keeper ── socket (ticket, lease) ─┐
+//	  └─ TLS ─────────────────────────────────── agent 1
+//	                                              ├─ ...
 //
-// The head is the process that the user started. It starts agents through a resource manager (a
-// launcher.Manager; launcher/local starts them on this machine). Each agent is the parent of its
-// ranks. It starts them, passes on frames of the out-of-band channel, collects their output and
-// knows how they died. All between head and agents is frames of package oob on one stream, output
-// and standard input included.
+// The head is the process that the user started. Agents on its own node are its children
+// (launcher/local). On any other node a manager (launcher.Manager: launcher/ssh and others) has
+// started a keeper, which starts the agents there. Each agent is the parent of its ranks. It starts
+// them, passes on frames of the out-of-band channel, collects their output and knows how they died.
+// All between head and agents is frames of package oob on one stream, output and standard input
+// included. A job without other nodes has no keeper, no TLS and no lease.
 //
 // # Who ends whom
 //
@@ -39,8 +44,16 @@
 // The head dies, in whatever way: every agent sees the end of its stream, kills its ranks' groups,
 // reaps, removes the job's control folder and leaves.
 //
-// An agent dies: the kernel kills its ranks (parent-death signal). The head is a subreaper: it reaps
-// them and ends what is left of their groups.
+// An agent dies: the kernel kills its ranks (parent-death signal). Its parent, the head or a keeper,
+// is a subreaper: it reaps them and ends what is left of their groups.
+//
+// A keeper dies: its agents see the end of their sockets and leave as if the head were dead.
+//
+// A node falls silent: nobody can tell its ranks to end, so they end by themselves. Keeper and agents
+// hold a lease of the head, and the kernel kills them when it is over (package lease). The head waits
+// for that time and a margin before it calls the agents gone, so before their ranks run elsewhere.
+//
+// The head falls silent, or the network between does: the same, seen from the node.
 //
 // # Deaths
 //

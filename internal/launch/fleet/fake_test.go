@@ -30,6 +30,8 @@ type world struct {
 	ctx   context.Context // of bringing up
 	nodes map[string]*machine
 
+	keepers sync.WaitGroup
+
 	mu   sync.Mutex
 	said []string
 }
@@ -81,12 +83,10 @@ func (w *world) Start(ctx context.Context, n launcher.Node, ticket []byte) (laun
 	if err := json.Unmarshal(ticket, &t); err != nil {
 		return nil, err
 	}
-	go func() {
+	w.keepers.Go(func() {
 		defer close(m.ended)
-		if err := m.keep(t); err != nil {
-			w.t.Errorf("keeper of %s: %v", n.Name, err)
-		}
-	}()
+		m.keep(t)
+	})
 	return &client{over: m.ended}, nil
 }
 
@@ -110,7 +110,7 @@ func (c *client) Wait() error {
 	return nil
 }
 
-// keep is a keeper's life.
+// keep is a keeper's life. Its errors show at the other side.
 func (m *machine) keep(t home.Ticket) error {
 	s, err := home.Call(context.Background(), t)
 	if err != nil {
@@ -224,6 +224,7 @@ func (w *world) fleet(np int, rules hosts.Rules) (*Fleet, error) {
 		if err := f.Close(); err != nil {
 			w.t.Error(err)
 		}
+		w.keepers.Wait()
 	})
 	return f, f.Up(w.ctx)
 }
