@@ -22,8 +22,8 @@ type cluster struct {
 	t *testing.T
 }
 
-func newCluster(t *testing.T, nodes int) *cluster {
-	c := &cluster{nodelab.Up(t, nodes), t}
+func newCluster(t *testing.T, nodes int, opts ...nodelab.Option) *cluster {
+	c := &cluster{nodelab.Up(t, nodes, opts...), t}
 	for name, pkg := range map[string]string{"gorun": "cmd/gorun", "march": "internal/e2e/nodes/march"} {
 		cmd := exec.Command("go", "build", "-o", c.file(name), "github.com/gorun-mpi/gorun/"+pkg)
 		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/nodelab"
 )
 
-// TestNodes runs jobs over four nodes.
+// TestNodes runs jobs over four nodes, which are on two networks.
 func TestNodes(t *testing.T) {
-	c := newCluster(t, 4)
+	c := newCluster(t, 4, nodelab.Networks(2))
 	c.part("sum", (*cluster).sums)
 	c.part("errors", (*cluster).errors)
 	c.part("copied", (*cluster).copied)
@@ -26,6 +28,9 @@ func TestNodes(t *testing.T) {
 	c.part("firewall", (*cluster).firewall)
 	c.part("cut off", (*cluster).cutOff)
 	c.part("power cut", (*cluster).powerCut)
+	c.part("networks", (*cluster).networks)
+	c.part("detour", (*cluster).detour)
+	c.part("pair cut", (*cluster).pairCut)
 }
 
 // sums: ranks on four nodes compute what they do on one.
@@ -190,7 +195,7 @@ func (c *cluster) kills(v victim) {
 // firewall: where keepers and agents cannot call home they go through ssh.
 func (c *cluster) firewall() {
 	c.Exec("n1", "nft", "add table inet f; add chain inet f in { type filter hook input priority 0; }; "+
-		"add rule inet f in iifname eth0 tcp flags & (syn | ack) == syn tcp dport != 22 drop")
+		"add rule inet f in iifname != lo tcp flags & (syn | ack) == syn tcp dport != 22 drop")
 	defer c.Exec("n1", "nft", "delete table inet f")
 	j := c.start("-v", "-hosts", "n2:1,n3:1", "-np", "2", c.file("march"), "-steps", "5")
 	out := j.well()

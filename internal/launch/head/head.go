@@ -167,7 +167,7 @@ func (h *head) newJob() {
 	h.next = h.opt.From
 	h.job = joblife.New(joblife.Config{
 		Size: h.opt.NP, Restarts: h.opt.Restarts, Built: h.prog.Built() || !h.prog.IsSource(), Heartbeat: h.opt.Heartbeat.Milliseconds(),
-		Stopped: *h.opt.CkptExit,
+		Stopped: *h.opt.CkptExit, CutMillis: h.opt.Terms().L.Milliseconds(),
 		Ckpt: ckpt.HeadConfig{
 			SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery,
 			NativeErr: "it is not known yet whether they can be", // see imageable
