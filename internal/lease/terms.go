@@ -39,7 +39,10 @@ const settle = 1000
 // length is L in milliseconds.
 func (t Terms) length() int64 { return t.L.Milliseconds() }
 
-// fence is how long after a grant the holder cannot act any more, by the granter's clock.
+// Fence is how long after a grant the holder can still act, by the granter's clock. One
+// who takes a granter's place waits as long from when that one could grant nothing more.
+func (t Terms) Fence() time.Duration { return time.Duration(t.fence()) * time.Millisecond }
+
 func (t Terms) fence() int64 {
 	l := t.length()
 	return l + (l+drift-1)/drift + settle

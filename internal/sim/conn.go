@@ -158,8 +158,21 @@ func (c *conn) flush(m *module) bool {
 	return len(c.batch)+len(c.rest)+len(c.held) == 0
 }
 
+// knock begins a handshake, at the address that is known. Who is there now refuses, if
+// it is not the peer.
+func (c *conn) knock(m *module) {
+	if m.known[c.to] != c.w.places[c.to] {
+		m.down(c.to)
+		return
+	}
+	c.state = connSyn
+}
+
 // push is the sender's progress.
 func (c *conn) push(m *module) bool {
+	if c.w.cut(c.from, c.to) {
+		return false
+	}
 	if !c.w.ranks[c.to].alive {
 		m.down(c.to)
 		return false
@@ -189,6 +202,9 @@ func (c *conn) landFirst() {
 // pull is the receiver's progress: some of what is there.
 func (c *conn) pull(m *module) bool {
 	rng := c.w.rng
+	if c.w.cut(c.from, c.to) {
+		return false
+	}
 	if c.state == connSyn && rng.IntN(2) == 0 {
 		c.state = connAccepted
 		return true

@@ -42,6 +42,9 @@ func (w *world) maybeDie() {
 
 func (w *world) die(d death) {
 	h := w.head
+	if h.waits > 0 {
+		return // nobody of its own can die
+	}
 	w.seen.deaths++
 	switch {
 	case d.who == 9:
@@ -57,7 +60,7 @@ func (w *world) die(d death) {
 		if h.last != 0 && w.store.pending[h.last] != nil && w.rng.IntN(2) == 0 {
 			w.store.commit(w, h.last) // the rename was just done
 		}
-		w.launch(w.newest(), false)
+		w.succeeded(w.newest())
 	case d.who >= 6:
 		n := h.nodes[w.rng.IntN(len(h.nodes))]
 		if n.ended {

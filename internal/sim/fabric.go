@@ -22,7 +22,7 @@ type fabric struct {
 func newFabric(w *world) *fabric {
 	f := &fabric{w: w, mods: make([]*module, w.np), conns: make(map[[2]int]*conn)}
 	for r := range f.mods {
-		f.mods[r] = &module{f: f, rank: r, published: make(map[uint64][]byte), out: make(map[int]*conn)}
+		f.mods[r] = &module{f: f, rank: r, known: w.places, published: make(map[uint64][]byte), out: make(map[int]*conn)}
 	}
 	f.forgo()
 	return f
@@ -53,6 +53,7 @@ type module struct {
 	sink      rpi.Sink
 	out       map[int]*conn
 	forgone   map[int]bool
+	known     []place // of all ranks, as this one was told
 	opened    []*conn // of out: with a cell that may be open
 	plates    plates
 	before    plates // mutants: those before a restart, and their copies made too early
@@ -119,7 +120,9 @@ func (m *module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 		return rpi.Full
 	}
 	if !w.ranks[peer].alive {
-		m.down(peer)
+		if !w.cut(m.rank, peer) {
+			m.down(peer)
+		}
 		c.refused = true
 		return rpi.Full
 	}
@@ -127,7 +130,7 @@ func (m *module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 	if c.state != connOpen {
 		c.refused = true
 		if c.state == connNone && !m.quiesced {
-			c.state = connSyn
+			c.knock(m)
 		}
 		return rpi.Full
 	}
@@ -270,7 +273,7 @@ func (m *module) Continue() {
 	m.quiesced = false
 	for _, c := range m.sending { // who was refused is on this list
 		if c.refused && c.state == connNone {
-			c.state = connSyn
+			c.knock(m)
 			m.wake(c)
 		}
 	}
@@ -279,6 +282,9 @@ func (m *module) Continue() {
 // Restart forgets all connections: the process is another one.
 func (m *module) Restart(env rpi.Env) ([]byte, error) {
 	m.sink = env.Sink
+	if !m.f.w.breaks(oldAddress) {
+		m.known = m.f.w.places
+	}
 	m.out = make(map[int]*conn)
 	m.sending, m.arriving, m.opened, m.downs, m.told = nil, nil, nil, nil, nil
 	m.plates, m.before = plates{}, m.plates

@@ -37,6 +37,8 @@ type head struct {
 	cut      bool         // an agent was lost, in this life
 	told     bool         // a user has ended the job
 	ended    bool         // gorun is about to be gone
+	took     bool         // it has taken the place of another, which may live
+	waits    int64        // until then, by its clock, for what that one has started; 0: it does not
 }
 
 // clock is a timer, due in head time: steps in which the job was not being imaged.
@@ -51,8 +53,9 @@ type task struct {
 	do func()
 }
 
-// launch is a user who runs gorun: afresh, or to restart from images.
-func (w *world) launch(images []*image, whole bool) {
+// launch is a user who runs gorun: afresh, or to restart from images; perhaps while the
+// head before is still there, or what it has started (took).
+func (w *world) launch(images []*image, whole, took bool) {
 	p := w.plan
 	cfg := joblife.Config{Size: w.np, Restarts: w.rng.IntN(4), Built: true, Stopped: 75, LikelyMillis: 150_000, ConsequenceMillis: 300_000}
 	cfg.Ckpt = ckpt.HeadConfig{AutoMillis: p.auto, FullEvery: p.fullEvery,
@@ -69,6 +72,20 @@ func (w *world) launch(images []*image, whole bool) {
 		cfg.LikelyMillis, cfg.ConsequenceMillis = 1, 1
 	}
 	w.head = &head{job: joblife.New(cfg), asked: make(map[uint64]request), base: w.started, from: images, whole: whole}
+	if !took || len(w.machines) == 0 {
+		w.headStarts()
+		return
+	}
+	w.head.took, w.head.waits = true, w.headNow()+1
+	if !w.breaks(takenTooSoon) {
+		w.head.waits = w.headNow() + terms.Fence().Milliseconds()
+	}
+}
+
+// headStarts lets the head begin, on the machines that answer.
+func (w *world) headStarts() {
+	w.head.waits = 0
+	w.keepers()
 	w.feed(joblife.Event{Type: joblife.EvStart})
 }
 
@@ -79,6 +96,10 @@ func (w *world) later(steps int, do func()) {
 // headTurn does what is due at the head.
 func (w *world) headTurn() {
 	h := w.head
+	if h.waits > 0 && w.headNow() >= h.waits {
+		w.headStarts()
+		return
+	}
 	for i, t := range h.todo {
 		if t.at <= w.now {
 			h.todo = slices.Delete(h.todo, i, i+1)
@@ -183,7 +204,7 @@ func (w *world) headDo(a *joblife.Action) {
 	case joblife.ActSend:
 		w.headSends(a)
 	case joblife.ActKill:
-		w.later(200, w.node(a).die)
+		w.later(200, w.node(a).killed)
 	case joblife.ActTimer:
 		h.clocks = append(h.clocks, clock{a.Timer, w.now - w.frozen + a.Millis})
 	case joblife.ActStopTimer:
@@ -211,7 +232,7 @@ func (w *world) headSends(a *joblife.Action) {
 		if m.Kind != oob.KillAll || m.B != oob.Goodbye {
 			w.violate("head: a frame %q to an agent of a life that is over", say(m))
 		}
-		w.later(100, n.goes)
+		w.later(100, n.leaves)
 		return
 	}
 	if n.gone {

@@ -16,7 +16,7 @@ func (w *world) begins() {
 		w.violate("a life begins after the last checkpoint, %d", h.stopping)
 	}
 	for _, r := range w.ranks {
-		if r.alive && !r.left && h.job.Life() > 1 {
+		if r.alive && !r.left && (h.job.Life() > 1 || h.took) {
 			w.violate("the next life begins while rank %d is alive", r.id)
 		}
 	}
@@ -29,7 +29,7 @@ func (w *world) begins() {
 		ev.Begun.Restore = 5_000_000
 	}
 	for i := range w.plan.agents {
-		n := &node{w: w, index: i, life: w.life()}
+		n := &node{w: w, index: i, life: w.life(), m: w.choose()}
 		for r := range w.np {
 			if w.agentOf(r) == i {
 				n.ranks = append(n.ranks, r)
@@ -39,6 +39,7 @@ func (w *world) begins() {
 		ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: "host", PID: 1 + i, Ranks: n.ranks})
 	}
 	h.lives = append(h.lives, h.nodes)
+	w.settle()
 	w.feed(ev)
 }
 
@@ -49,6 +50,13 @@ func (w *world) ordered() {
 		w.revive(h.from)
 	} else {
 		w.start(h.from)
+	}
+	for _, m := range w.machines {
+		if m.ended { // since the head has chosen it
+			for _, r := range m.ranks() {
+				r.ends(0)
+			}
+		}
 	}
 	w.feed(joblife.Event{Type: joblife.EvOrdered, Life: w.life()})
 	if w.breaks(initNotHeld) {
@@ -156,7 +164,7 @@ func (w *world) jobOver() {
 	case h.stopping != 0:
 		w.stopped(h.stopping)
 	default:
-		w.launch(w.newest(), false)
+		w.launch(w.newest(), false, false)
 	}
 }
 
@@ -168,12 +176,12 @@ func (w *world) stopped(seq int) {
 	images := snap.images
 	if images[0].self {
 		w.seen.restored++
-		w.launch(images, false)
+		w.launch(images, false, false)
 		return
 	}
 	if w.head.doomed() || snap.incarnation != w.incarnation { // what stands for the images has been touched
-		w.launch(w.newest(), false)
+		w.launch(w.newest(), false, false)
 		return
 	}
-	w.launch(images, true)
+	w.launch(images, true, false)
 }

@@ -9,7 +9,8 @@ type Mutant int
 // The rules are those of docs/design.md; S is the part that comes before them
 // with the portable back-end, N what is special to images of whole processes, C are
 // those of cells and short cuts, T those of teams and of callers that sleep, L the rules
-// of the job's life (package joblife).
+// of the job's life (package joblife), M those of machines and their leases (package
+// lease).
 const (
 	None                 Mutant = iota
 	gateNotTaken                // 1: the driver says that the gate is closed; it is open
@@ -79,6 +80,11 @@ const (
 	causeNotAwaited             // L: a consequence does not wait for its cause
 	secondVerdict               // L: two decide that the job is over
 	letGoAlone                  // L: a restored rank goes on before all are restored
+	leaseNotAwaited             // M: a machine that is lost counts as fenced at once
+	frozenOutlives              // M: a frozen machine's lease does not end it; what it was doing, it does later
+	takenTooSoon                // M: a head that takes another's place does not wait for that one's leases
+	twoHeads                    // M: a head whose place was taken goes on granting
+	oldAddress                  // M: a restored rank looks for the others where they were
 	mutants
 )
 
@@ -98,6 +104,7 @@ var mutantNames = [...]string{
 	"revert forgets", "discards committed",
 	"life ignored", "reaped too early", "gone too early", "commit not awaited", "consequence taken", "cause not awaited",
 	"second verdict", "let go alone",
+	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address",
 }
 
 func (m Mutant) String() string { return mutantNames[m] }

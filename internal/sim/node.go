@@ -16,10 +16,11 @@ type node struct {
 	index int
 	life  int // of its job
 	ranks []int
-	ended bool // its stream
-	dead  bool // it, and its ranks
-	gone  bool // and the head was told
-	let   bool // restored ranks may go
+	m     *machine // nil: the head's own
+	ended bool     // its stream
+	dead  bool     // it, and its ranks
+	gone  bool     // and the head was told
+	let   bool     // restored ranks may go
 }
 
 // node is the agent that an action is for.
@@ -47,10 +48,14 @@ func (w *world) nodesTurn() {
 func (n *node) turn() {
 	switch {
 	case n.dead && !n.ended:
-		n.end()
+		if n.m == nil || !n.m.off && n.m.up { // else no end of a stream gets here
+			n.end()
+		}
 	case n.dead && !n.gone:
-		n.goes()
-	case !n.ended && n.idle():
+		if n.m == nil || n.m.speaks() { // its keeper says so
+			n.goes()
+		}
+	case !n.ended && (n.m == nil || n.m.speaks()) && n.idle():
 		n.ended = true
 		n.w.logf("agent %d has nothing left to do", n.index)
 		bye := oob.Msg{Kind: oob.Exit, From: oob.AgentAddr(n.index), To: oob.Head}
@@ -92,6 +97,26 @@ func (n *node) die() {
 	n.dead = true
 	for _, r := range n.ranks {
 		n.w.ranks[r].ends(0)
+	}
+}
+
+// killed is die, by way of its keeper, as soon as that can be told.
+func (n *node) killed() {
+	switch {
+	case n.m == nil || n.m.hears():
+		n.die()
+	case !n.gone:
+		n.w.later(200, n.killed)
+	}
+}
+
+// leaves is goes, for an agent of a life that is over.
+func (n *node) leaves() {
+	switch {
+	case n.m == nil || n.m.hears() && n.m.speaks():
+		n.goes()
+	case !n.gone:
+		n.w.later(100, n.leaves)
 	}
 }
 
@@ -149,16 +174,15 @@ func (r *rank) ends(status uint64) {
 	w.logf("rank %d ends, status %d", r.id, status)
 	r.alive = false
 	r.agent = imager{}
-	n := w.head.nodes[w.agentOf(r.id)]
 	if h := w.head; h.stopping == 0 || h.doomed() { // else it is what its image stands for
 		w.someoneDied = true
 		for _, m := range w.net.mods {
-			if m.out[r.id] != nil || r.mod.out[m.rank] != nil {
+			if (m.out[r.id] != nil || r.mod.out[m.rank] != nil) && !w.cut(m.rank, r.id) {
 				m.down(r.id)
 			}
 		}
 	}
-	if status != 0 && !n.ended && !r.reaped {
+	if status != 0 && !r.reaped && w.head.waits == 0 && !w.head.nodes[w.agentOf(r.id)].ended {
 		w.put(int32(r.id), oob.Head, oob.Msg{Kind: oob.Exit, From: int32(r.id), To: oob.Head, A: status})
 	}
 }

@@ -13,9 +13,10 @@ type outOfBand struct {
 }
 
 type pair struct {
-	msgs []letter
-	on   bool // in active
-	slow int  // of so many turns it takes one; 0: each
+	from, to int32
+	msgs     []letter
+	on       bool // in active
+	slow     int  // of so many turns it takes one; 0: each
 }
 
 func (w *world) put(from, to int32, m oob.Msg) { w.putLetter(from, to, letter{m, w.started}) }
@@ -24,7 +25,7 @@ func (w *world) putLetter(from, to int32, m letter) {
 	o := &w.oob
 	p := o.pairs[[2]int32{from, to}]
 	if p == nil {
-		p = &pair{}
+		p = &pair{from: from, to: to}
 		if w.rng.IntN(6) == 0 {
 			p.slow = 2 + w.rng.IntN(60)
 		}
@@ -63,6 +64,9 @@ func (w *world) deliver() {
 	if p.slow > 0 && w.rng.IntN(p.slow) != 0 {
 		return
 	}
+	if !w.reaches(p.from, p.to) {
+		return
+	}
 	m := p.msgs[0]
 	p.msgs = p.msgs[1:]
 	if len(p.msgs) == 0 {
@@ -89,7 +93,7 @@ func (w *world) arrive(m oob.Msg, began int) {
 		return
 	}
 	if m.To < oob.Head {
-		if began == w.started {
+		if began == w.started && w.head.waits == 0 {
 			w.head.nodes[-2-m.To].takes(&m)
 		}
 		return

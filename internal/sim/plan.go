@@ -45,6 +45,9 @@ type plan struct {
 	unregistered bool  // no rank can be imaged at a Point; all requests are auto
 	auto         int64 // steps that an auto attempt waits for Points
 	fullEvery    int
+
+	machines int // besides the head's; agents are on any of them
+	troubles int // of machines
 }
 
 type request struct {
@@ -59,7 +62,7 @@ func (p *plan) waits() bool { return p.calls && p.alone }
 
 // quiet reports whether nothing was planned that makes an attempt fail.
 func (p *plan) quiet() bool {
-	return p.deaths == 0 && !p.hurry && !p.failIO && !p.aborts && p.fault == noFault
+	return p.deaths == 0 && p.troubles == 0 && !p.hurry && !p.failIO && !p.aborts && p.fault == noFault
 }
 
 func newPlan(rng *rand.Rand) *plan {
@@ -92,6 +95,16 @@ func newPlan(rng *rand.Rand) *plan {
 	p.shape = newShape(rng, p)
 	p.draw(rng, one)
 	return p
+}
+
+// spread puts the agents of some schedules on several machines. It has its own dice, so
+// that the others are what they would be without machines.
+func (p *plan) spread(rng *rand.Rand) {
+	if rng.IntN(3) > 0 {
+		return
+	}
+	p.machines, p.troubles = 1+rng.IntN(5), rng.IntN(5)
+	p.slowCopy = false // or all leases would run out
 }
 
 // draw plans the checkpoints and what goes wrong.

@@ -17,6 +17,7 @@ type Seen struct {
 	midSleep, midTurn                                           int
 	midFrame, midCall, fellBack, stayed, incremental            int
 	again, interrupted, cutLinks, gaveUp                        int
+	troubles, expired, lostMachines, thawed, succeeded          int
 	finalize, deadline, storage, failedCommit, rankDied, aborts int
 }
 
@@ -37,6 +38,7 @@ func (s *Seen) counts() []*int {
 		&s.teams, &s.turns, &s.stepsByMessage, &s.over, &s.rings, &s.asks, &s.lines, &s.midSleep, &s.midTurn,
 		&s.deadSockets, &s.pendingAtPoint, &s.midFrame, &s.midCall, &s.fellBack, &s.stayed, &s.incremental,
 		&s.again, &s.interrupted, &s.cutLinks, &s.gaveUp,
+		&s.troubles, &s.expired, &s.lostMachines, &s.thawed, &s.succeeded,
 		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
 }
@@ -52,7 +54,8 @@ var seenNames = []string{
 	"gates closed with a caller asleep", "gates closed in the middle of a turn",
 	"dead sockets while imaged", "requests pending at a Point", "gates closed in the middle of an arriving frame",
 	"gates closed with a goroutine in a call", "ranks that fell back to a native image", "auto requests answered with portable images",
-	"images built on others", "lives begun again by the head", "jobs ended by a user", "streams to agents cut", "ranks that gave up after a death", "attempts ended by Finalize", "attempts ended by a deadline",
+	"images built on others", "lives begun again by the head", "jobs ended by a user", "streams to agents cut", "ranks that gave up after a death",
+	"troubles of machines", "leases that ran out", "machines lost", "machines thawed in time", "heads that took another's place", "attempts ended by Finalize", "attempts ended by a deadline",
 	"attempts ended by storage", "commits failed", "attempts ended by a death", "attempts given up by a rank",
 }
 

@@ -1,6 +1,6 @@
 // Package sim runs whole jobs in one process, from a seed. It runs the shipped code of every rank
 // and of the head: the engine (internal/engine), the bookmarks, and the machines of the checkpoint
-// (internal/ckpt) and of the job's life (internal/joblife). Network, out-of-band channel and storage
+// (internal/ckpt) and of the job's life (internal/joblife), the rules of leases (internal/lease). Network, out-of-band channel and storage
 // do whatever real ones may do. The results of the programs are known beforehand.
 //
 //	program --- engine --- fabric: half-open connections, full sockets, cut frames,
@@ -10,10 +10,14 @@
 //	 callers  ckpt.Rank --- out-of-band network: any speed, any order between pairs
 //	              |
 //	        joblife.Job --- storage: slow, failing; agents
+//	              |
+//	       lease.Granter --- links that are cut, one way too, or slow --- lease.Holder: machines
+//	                         that lose power, freeze, come back
 //
 // Each step of a schedule picks at random who moves: a goroutine of a program makes one call, a
 // transport receives a few bytes, one message arrives, one piece of an image is written. Requests
-// come at any time. Ranks, agents and the head die at any time. Deadlines expire. A job that has
+// come at any time. Ranks, agents and the head die at any time. In some schedules agents are on several
+// machines with leases, and the head may turn out to be one of two. Deadlines expire. A job that has
 // died, or was stopped, starts again from its newest snapshot, as the next incarnation, over a
 // transport that may offer more or less (see shape). What must hold is checked all the while: see
 // violate's callers.
@@ -64,7 +68,13 @@ type world struct {
 	incarnation uint64
 	started     int // incarnations
 
-	head   *head
+	head      *head
+	machines  []*machine
+	headClock drifting
+	places    []place   // by rank
+	troubles  []trouble // still to come
+	repairs   []task
+
 	ranks  []*rank
 	agents []*ckpt.DestSum
 	net    *fabric
@@ -124,6 +134,7 @@ func Run(o Options) (seen Seen, err error) {
 		w.abandon(err == nil)
 	}()
 	w.plan = newPlan(w.rng)
+	w.plan.spread(rand.New(rand.NewPCG(o.Seed, 0xc1c1)))
 	w.np, w.shape = w.plan.np, w.plan.shape
 	w.logf("seed %d: %v", o.Seed, w.plan)
 	w.prog = newProgram(w.rng, w.plan)
@@ -131,8 +142,10 @@ func Run(o Options) (seen Seen, err error) {
 	w.store.pending = make(map[int]map[int]*image)
 	w.asks = w.plan.requests
 	w.planDeaths()
+	w.newMachines()
+	w.planTroubles()
 	w.measure()
-	w.launch(nil, false)
+	w.launch(nil, false, false)
 	for !w.over {
 		w.step()
 	}
@@ -225,6 +238,7 @@ func (w *world) step() {
 	}
 	w.headTurn()
 	w.nodesTurn()
+	w.machinesTurn()
 	if w.now >= w.askAt {
 		w.maybeAsk()
 	}
@@ -238,6 +252,9 @@ func (w *world) step() {
 	}
 	r := w.ranks[w.rng.IntN(w.np)]
 	if s := w.speed[r.id]; s > 0 && w.rng.IntN(8) < s {
+		return
+	}
+	if !r.acts() {
 		return
 	}
 	r.step()
