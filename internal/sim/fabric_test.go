@@ -37,7 +37,7 @@ func (b *inbox) Deliver(peer int, h *rpi.Header, payload []byte) error {
 // reader's next Poll has it in private memory, in order with what was sent, and
 // the slot is empty.
 func TestSlots(t *testing.T) {
-	w := &world{rng: rand.New(rand.NewPCG(1, 2)), np: 3, plan: &plan{np: 3, agents: 1, eager: 100}, shape: shape{window: 1000, nodes: 1}}
+	w := &world{rng: rand.New(rand.NewPCG(1, 2)), np: 3, places: make([]place, 3), plan: &plan{np: 3, agents: 1, eager: 100}, shape: shape{window: 1000, nodes: 1}}
 	w.net = newFabric(w)
 	boxes := make([]*inbox, w.np)
 	for i, m := range w.net.mods {
@@ -95,7 +95,7 @@ func TestSlots(t *testing.T) {
 // Withdraw.
 func TestDirectWrites(t *testing.T) {
 	for _, mode := range []directMode{copyAtOnce, putInFlight} {
-		w := &world{rng: rand.New(rand.NewPCG(3, 4)), np: 2, plan: &plan{np: 2, agents: 1, eager: 100}, shape: shape{window: 1000, nodes: 1, direct: mode, landing: 3}}
+		w := &world{rng: rand.New(rand.NewPCG(3, 4)), np: 2, places: make([]place, 2), plan: &plan{np: 2, agents: 1, eager: 100}, shape: shape{window: 1000, nodes: 1, direct: mode, landing: 3}}
 		w.net = newFabric(w)
 		for i, m := range w.net.mods {
 			w.ranks = append(w.ranks, &rank{w: w, id: i, alive: true})
