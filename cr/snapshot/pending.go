@@ -36,6 +36,7 @@ type Pending struct {
 	images store.Store
 	place  Place  // zero: beside the schema
 	set    string // their name in the store
+	nodes  []string
 	// The program that was kept for it, locked until its schema names it.
 	program *Hold
 	digest  string
@@ -44,10 +45,10 @@ type Pending struct {
 
 // Begin makes the folder of a new snapshot of a job. No snapshot of the job ever had its number. That holds
 // whatever was pruned, and for any number of restarts of the job that run at the same time.
-func (c *Catalogue) Begin(job string) (*Pending, error) { return c.BeginIn(job, Place{}) }
+func (c *Catalogue) Begin(job string) (*Pending, error) { return c.BeginIn(job, Place{}, nil) }
 
-// BeginIn is Begin for images that go into a store elsewhere.
-func (c *Catalogue) BeginIn(job string, place Place) (*Pending, error) {
+// BeginIn is Begin for images that go into a store elsewhere, in parts to some nodes.
+func (c *Catalogue) BeginIn(job string, place Place, nodes []string) (*Pending, error) {
 	if err := checkJob(job); err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
@@ -60,7 +61,7 @@ func (c *Catalogue) BeginIn(job string, place Place) (*Pending, error) {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
 	defer l.Close()
-	p, err := c.begin(job, place)
+	p, err := c.begin(job, place, nodes)
 	if err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
@@ -75,17 +76,17 @@ func checkJob(job string) error {
 }
 
 // begin runs with the job's lock held, so nobody sweeps the folder before it is locked.
-func (c *Catalogue) begin(job string, place Place) (*Pending, error) {
+func (c *Catalogue) begin(job string, place Place, nodes []string) (*Pending, error) {
 	dir := c.JobDir(job)
 	own := store.OpenDir(c.root)
-	p := &Pending{Job: job, c: c, images: own, place: place}
+	p := &Pending{Job: job, c: c, images: own, place: place, nodes: nodes}
 	var stores *jobStores
 	if place != (Place{}) {
 		var err error
-		if p.images, err = c.at(place); err != nil {
+		if p.images, err = c.at(place, nodes); err != nil {
 			return nil, err
 		}
-		if stores, err = noteStore(dir, place); err != nil {
+		if stores, err = noteStore(dir, place, nodes); err != nil {
 			return nil, err
 		}
 	}
@@ -270,7 +271,7 @@ func (p *Pending) Discard() error {
 	p.program.Release() // a sweep takes it if no snapshot names it
 	err := p.removeFolder()
 	if p.place != (Place{}) {
-		err = errors.Join(err, p.c.removeFar([]far{{p.place, p.set}}))
+		err = errors.Join(err, p.c.removeFar([]far{{p.place, p.set, p.nodes}}))
 	}
 	if err != nil {
 		return fmt.Errorf("discard %s: %w", p.Dir, err)

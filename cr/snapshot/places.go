@@ -30,19 +30,34 @@ type Place struct {
 
 func (p Place) String() string { return p.Kind + " " + p.Folder }
 
-// Opener opens the store at a place.
-type Opener func(Place) (store.Store, error)
+// Opener opens the store at a place. nodes are those that are known to have had parts of it.
+type Opener func(p Place, nodes []string) (store.Store, error)
 
 // Stores tells the catalogue how to reach images that lie elsewhere. Without it they can be listed, and neither
 // be read nor removed. It is called before the catalogue is used.
 func (c *Catalogue) Stores(open Opener) { c.open = open }
 
 // at opens the store at a place.
-func (c *Catalogue) at(p Place) (store.Store, error) {
+func (c *Catalogue) at(p Place, nodes []string) (store.Store, error) {
 	if c.open == nil {
 		return nil, fmt.Errorf("%s: %w", p, ErrStore)
 	}
-	return c.open(p)
+	return c.open(p, nodes)
+}
+
+// Through has the snapshot reach its images by another opener than that of the catalogue which found it.
+func (s *Snapshot) Through(open Opener) { s.open = open }
+
+// Nodes are those that wrote the images, in order, none if these lie beside the schema.
+func (s *Snapshot) Nodes() []string {
+	var all []string
+	for _, im := range s.Schema.Images {
+		if im.Node != "" {
+			all = append(all, im.Node)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // ErrStore says that images lie in a store that cannot be reached from here.
@@ -57,8 +72,9 @@ const maxStores = 1 << 20
 // jobStores is the content of that file. Home tells the job's sets in this catalogue from those that the same
 // job has in another catalogue, with the same numbers.
 type jobStores struct {
-	Home   string  `toml:"home"`
-	Places []Place `toml:"store"`
+	Home   string   `toml:"home"`
+	Nodes  []string `toml:"nodes"` // that were ever part of the job
+	Places []Place  `toml:"store"`
 }
 
 // set is the name of a snapshot in those stores.
@@ -67,7 +83,7 @@ func (s *jobStores) set(job string, seq int) string {
 }
 
 func (s *jobStores) each(f func(string) string) *jobStores {
-	t := &jobStores{Home: s.Home}
+	t := &jobStores{Home: s.Home, Nodes: exact.Each(s.Nodes, f)}
 	for _, p := range s.Places {
 		t.Places = append(t.Places, Place{p.Kind, f(p.Folder)})
 	}
@@ -108,11 +124,15 @@ func parseStores(p []byte) (*jobStores, error) {
 }
 
 // noteStore notes durably that images of the job will be put into a place. The caller holds the job's lock.
-func noteStore(jobDir string, p Place) (*jobStores, error) {
+func noteStore(jobDir string, p Place, nodes []string) (*jobStores, error) {
 	s, err := readStores(jobDir)
-	if err != nil || slices.Contains(s.Places, p) {
+	fresh := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return slices.Contains(s.Nodes, n) })
+	if err != nil || slices.Contains(s.Places, p) && len(fresh) == 0 {
 		return s, err
 	}
+	s.Nodes = append(s.Nodes, fresh...)
+	slices.Sort(s.Nodes)
+	s.Nodes = slices.Compact(s.Nodes)
 	if s.Home == "" {
 		var b [4]byte
 		if _, err := rand.Read(b[:]); err != nil {
@@ -120,7 +140,9 @@ func noteStore(jobDir string, p Place) (*jobStores, error) {
 		}
 		s.Home = hex.EncodeToString(b[:])
 	}
-	s.Places = append(s.Places, p)
+	if !slices.Contains(s.Places, p) {
+		s.Places = append(s.Places, p)
+	}
 	var b bytes.Buffer
 	if err := toml.NewEncoder(&b).Encode(s.each(exact.Escape)); err != nil {
 		return nil, err
@@ -142,7 +164,7 @@ func (s *Snapshot) Images() (store.Store, error) {
 	if s.open == nil {
 		return nil, fmt.Errorf("%s: %w (%s)", s.Dir, ErrStore, s.Place())
 	}
-	return s.open(s.Place())
+	return s.open(s.Place(), s.Nodes())
 }
 
 // Image is where a rank's image can be read.
@@ -183,13 +205,14 @@ func (f farImage) String() string {
 type far struct {
 	place Place
 	set   string
+	nodes []string // that may have some of it
 }
 
 // removeFar removes sets from their stores. What cannot be removed is an error and stays.
 func (c *Catalogue) removeFar(sets []far) error {
 	var errs []error
 	for _, f := range sets {
-		st, err := c.at(f.place)
+		st, err := c.at(f.place, f.nodes)
 		if err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			err = st.Remove(ctx, f.set)
@@ -213,7 +236,7 @@ func (c *Catalogue) sweepFar(job string) ([]far, error) {
 	var left []far
 	var errs []error
 	for _, place := range stores.Places {
-		st, err := c.at(place)
+		st, err := c.at(place, stores.Nodes)
 		if errors.Is(err, ErrStore) {
 			continue // listed by those who can reach it
 		}
@@ -232,7 +255,7 @@ func (c *Catalogue) sweepFar(job string) ([]far, error) {
 				continue // not ours
 			}
 			if _, err := os.Lstat(c.dir(job, seq)); errors.Is(err, fs.ErrNotExist) {
-				left = append(left, far{place, set})
+				left = append(left, far{place, set, stores.Nodes})
 			}
 		}
 	}

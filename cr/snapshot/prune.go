@@ -169,7 +169,7 @@ func (p *pruner) prune(dir string, seq int) {
 		if err == nil && !busy {
 			p.Removed = append(p.Removed, seq)
 			if s.away() {
-				p.far = append(p.far, far{s.Place(), s.Schema.Set})
+				p.far = append(p.far, far{s.Place(), s.Schema.Set, s.Nodes()})
 			}
 			return
 		}

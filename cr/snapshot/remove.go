@@ -35,10 +35,10 @@ func (c *Catalogue) remove(job string) error {
 	}
 	var sets []far
 	for _, place := range stores.Places {
-		if _, err := c.at(place); err != nil {
+		if _, err := c.at(place, stores.Nodes); err != nil {
 			return err // nobody would know of it any more
 		}
-		sets = append(sets, far{place, job + "/" + stores.Home})
+		sets = append(sets, far{place, job + "/" + stores.Home, stores.Nodes})
 	}
 	if err := c.removeFolders(job); err != nil {
 		return err

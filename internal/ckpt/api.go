@@ -111,7 +111,8 @@ type HeadEvent struct {
 	Rank    int     // HvDied
 	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative: why
 	Timer   uint64  // HvTimeout: the timer's id, as in HactTimer
-	Folder  string  // HvFolder: where images go
+	Store   string  // HvFolder: the store that images go into, by its name; "": a folder
+	Folder  string  // HvFolder: where images go, the folder or the set in the store
 	Seq     int     // HvFolder
 }
 

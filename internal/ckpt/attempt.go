@@ -40,6 +40,7 @@ type attempt struct {
 	point uint64 // largest count, then the Point all stop at
 
 	folder    bool // HactFolder was answered
+	store     string
 	path      string
 	seq       int
 	images    []oob.ImageInfo
@@ -162,7 +163,7 @@ func (h *Head) capture() {
 	}
 	for rank := range h.cfg.Size {
 		data, err := json.Marshal(oob.CaptureConfig{
-			Path: exact.String(path.Join(a.path, ImageName(rank))), Seq: a.seq, Codec: a.codec, Hold: a.stop,
+			Store: a.store, Path: exact.String(path.Join(a.path, ImageName(rank))), Seq: a.seq, Codec: a.codec, Hold: a.stop,
 			Mode: a.mode, Base: a.base})
 		if err != nil {
 			panic(err) // strings and numbers: cannot be
@@ -250,7 +251,7 @@ func (h *Head) folder(ev *HeadEvent) {
 	wanted := a != nil && !a.folder
 	switch {
 	case ev.Type == HvFolder && wanted:
-		a.folder, a.path, a.seq = true, ev.Folder, ev.Seq
+		a.folder, a.store, a.path, a.seq = true, ev.Store, ev.Folder, ev.Seq
 		if a.phase == phasePlace || a.phase == phaseFolder {
 			h.enter(a.phase + 1)
 		}

@@ -42,7 +42,8 @@ var absent = []module{
 
 // stores keep snapshots.
 var stores = []module{
-	{"dir", "a folder: DIR/<job>/<sequence>/schema.toml and one image a rank"},
+	{"dir", "a folder that all nodes see: DIR/<job>/<sequence>/schema.toml and one image a rank"},
+	{"node", "a folder of each node: images on the node that wrote them (-ckpt-local); the rest as in dir"},
 }
 
 // parameters lists what -param can set, by transport.

@@ -11,7 +11,7 @@ import (
 var planFlags = append(slices.Clone(ckptFlags), "restarts", "map", "bind", "output-dir", "name")
 
 // ckptFlags are the plan's flags that make no sense without -cr.
-var ckptFlags = []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "keep"}
+var ckptFlags = []string{"ckpt-every", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "ckpt-local", "keep"}
 
 // plan returns the plan's flags that were given, by name.
 func plan(fs *flag.FlagSet) map[string]string {

@@ -28,7 +28,7 @@ func (r *remover) run(dir string, args []string) error {
 	if err != nil {
 		return err
 	}
-	if r.cat, err = snapshot.Open(root); err != nil {
+	if r.cat, err = openCatalogue(root); err != nil {
 		return err
 	}
 	jobs, err := r.cat.Jobs()

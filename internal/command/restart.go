@@ -126,10 +126,11 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
 		opt.RPI = []string{}
 	}
-	s, err = spec.Sound(all, opt.Files, func(s *snapshot.Snapshot, why error) {
+	if s.Place() != (snapshot.Place{}) && len(opt.Nodes) > 0 {
+		opt.Older = all[1:] // which is whole is told when the nodes are up
+	} else if s, err = spec.Sound(all, opt.Files, func(s *snapshot.Snapshot, why error) {
 		fmt.Fprintf(std.err, "gorun: snapshot %d of job %s cannot be used: %v\n", s.Schema.Sequence, s.Schema.Job, why)
-	})
-	if err != nil {
+	}); err != nil {
 		return failed(std, err)
 	}
 	if opt.restartLatest && s.Schema.Backend != "self" {
@@ -201,7 +202,7 @@ func findSnapshots(dir, which string) (all []*snapshot.Snapshot, passed []error,
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := snapshot.Open(root)
+	c, err := openCatalogue(root)
 	if err != nil {
 		return nil, nil, err
 	}

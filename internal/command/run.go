@@ -143,6 +143,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.mapping, "map", "slot", "`order` in which ranks take slots\nslot: a node's slots are filled before those of the next\nnode: ranks are dealt out to the nodes in turn\nsocket, core: as slot; with -bind neighbouring ranks take different sockets, or\nneighbouring cores (as with slot and node)")
 	fs.StringVar(&o.bind, "bind", "none", "`what` of a node's CPUs each rank is bound to: none, core, socket or numa\nonly CPUs count that gorun itself may use; more ranks than cores are refused with\ncore; a restart binds anew; gorun status -v tells which rank has which CPUs")
 	fs.StringVar(&o.CkptDir, "ckpt-dir", "", "`folder` for snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
+	fs.StringVar(&o.CkptLocal, "ckpt-local", "", "write images to this `folder` of the node that each rank is on; -ckpt-dir has the\nrest; %n in it is the node's name; a restart fetches an image from the node that\nhas it")
 	durationVar(fs, &o.CkptEvery, "ckpt-every", 0, "take a checkpoint every `duration` (30s, 10m), unless one is running")
 	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
 	fs.IntVar(&o.FullEvery, "ckpt-full-every", spec.DefaultFullEvery, "every `N`th native image is full; the others hold what has changed since\nthe one before; 1: all are full")
@@ -187,6 +188,8 @@ func (o *options) check(fs *flag.FlagSet) error {
 		return fmt.Errorf("-agents %d: a job has at least one", o.Agents)
 	case o.CkptEvery < 0, o.Timeout < 0, o.Heartbeat <= 0:
 		return errors.New("a duration must be positive")
+	case o.CkptLocal != "" && checkLocal(o.CkptLocal) != nil:
+		return fmt.Errorf("-ckpt-local: %w", checkLocal(o.CkptLocal))
 	case o.Restarts < 0, o.Keep < 0:
 		return errors.New("-restarts and -keep must not be negative")
 	case o.FullEvery < 1:

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/wireup"
 )
 
 var snapshotsCommand = command{
@@ -26,6 +29,11 @@ checks these as well, and -prune keeps them as long as it.
 -prune also keeps the newest intact snapshot. It reads snapshots, the newest first, until
 it finds an intact one. If there is none, it removes nothing. -remove JOB removes all
 snapshots of a job that is not running.
+
+IMAGES tells which nodes have which ranks' images, if these lie on the nodes
+(-ckpt-local). This command reads and removes only those of this machine; it names the
+nodes that it does not reach. What is left there goes when a job that has these nodes
+prunes its snapshots (-keep).
 
 -tails lists the files that restarts have left beside a job's output files, or beside
 those of all jobs. They hold what was written after the checkpoint. -tails -remove removes
@@ -77,18 +85,20 @@ type viewer struct {
 
 // row is one snapshot as it is listed.
 type row struct {
-	Job     string       `json:"job"`
-	Seq     int          `json:"sequence"`
-	Created time.Time    `json:"created"`
-	NP      int          `json:"np"`
-	Backend string       `json:"backend"`
-	Bytes   int64        `json:"bytes"`
-	Bases   []int        `json:"bases,omitempty"`    // snapshots that its incremental images build on
-	Pause   int64        `json:"pause_ns,omitempty"` // the longest time that a process stood still
-	Gate    int64        `json:"gate_ns,omitempty"`  // time in which no message was sent
-	Program string       `json:"program"`
-	Schema  exact.String `json:"schema"`
-	State   string       `json:"state,omitempty"` // of -verify: ok or damaged
+	Job     string           `json:"job"`
+	Seq     int              `json:"sequence"`
+	Created time.Time        `json:"created"`
+	NP      int              `json:"np"`
+	Backend string           `json:"backend"`
+	Bytes   int64            `json:"bytes"`
+	Bases   []int            `json:"bases,omitempty"`    // snapshots that its incremental images build on
+	Pause   int64            `json:"pause_ns,omitempty"` // the longest time that a process stood still
+	Gate    int64            `json:"gate_ns,omitempty"`  // time in which no message was sent
+	Place   string           `json:"place,omitempty"`    // of images that do not lie beside the schema: node and a folder
+	Nodes   map[string][]int `json:"nodes,omitempty"`    // which node has written the images of which ranks there
+	Program string           `json:"program"`
+	Schema  exact.String     `json:"schema"`
+	State   string           `json:"state,omitempty"` // of -verify: ok or damaged
 }
 
 // kind is "full" or tells what the snapshot builds on.
@@ -99,12 +109,24 @@ func (r *row) kind() string {
 	return "on " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Bases)), ","), "[]")
 }
 
+// images tells which node has which ranks' images.
+func (r *row) images() string {
+	if r.Place == "" {
+		return "beside the schema"
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(r.Nodes)) {
+		all = append(all, name+": "+wireup.Ranks(r.Nodes[name]))
+	}
+	return strings.Join(all, "; ") + " (" + r.Place + ")"
+}
+
 func (v *viewer) run(dir string, args []string) error {
 	root, err := ckptDir(dir)
 	if err != nil {
 		return err
 	}
-	if v.cat, err = snapshot.Open(root); err != nil {
+	if v.cat, err = openCatalogue(root); err != nil {
 		return err
 	}
 	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
@@ -181,6 +203,15 @@ func (v *viewer) add(s *snapshot.Snapshot) (err error) {
 		Bytes: s.Bytes(), Bases: s.Schema.Bases(), Gate: s.Schema.Gate, Program: commandLine(s.Schema.Program.Path, s.Schema.Program.Args), Schema: exact.String(s.SchemaPath())}
 	for _, im := range s.Schema.Images {
 		r.Pause = max(r.Pause, im.Pause)
+		if im.Node != "" {
+			if r.Nodes == nil {
+				r.Nodes = map[string][]int{}
+			}
+			r.Nodes[im.Node] = append(r.Nodes[im.Node], im.Rank)
+		}
+	}
+	if s.Place() != (snapshot.Place{}) {
+		r.Place = s.Place().String()
 	}
 	if v.verify {
 		r.State = "ok"
@@ -205,12 +236,19 @@ func (v *viewer) print() error {
 	}
 	w := tabwriter.NewWriter(v.std.out, 0, 8, 2, ' ', 0)
 	title := "JOB\tSEQ\tCREATED\tNP\tBYTES\tKIND\tPROGRAM"
+	far := slices.ContainsFunc(v.rows, func(r row) bool { return r.Place != "" })
+	if far {
+		title += "\tIMAGES"
+	}
 	if v.verify {
 		title += "\tSTATE"
 	}
 	fmt.Fprintln(w, title)
 	for _, r := range v.rows {
 		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s", r.Job, r.Seq, r.Created.Local().Format(time.DateTime), r.NP, r.Bytes, r.kind(), r.Program)
+		if far {
+			fmt.Fprintf(w, "\t%s", r.images())
+		}
 		if v.verify {
 			fmt.Fprintf(w, "\t%s", r.State)
 		}

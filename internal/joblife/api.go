@@ -81,6 +81,7 @@ type Begun struct {
 	Incarnation uint64
 	Agents      []Agent
 	Restore     int64 // milliseconds without progress after which a restart from native images is given up; 0: it is none
+	Fetched     bool  // images come from other nodes: a rank that cannot be started could perhaps be from another snapshot
 }
 
 // Agent is an agent that was started, and its share of the ranks.

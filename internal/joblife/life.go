@@ -32,7 +32,9 @@ type life struct {
 	clocks map[uint64]uint64 // its timers: our ids
 	early  []early
 	back   back
-	slow   float64 // how many times as long as usual things take, at the newest tick
+	// its images come from other nodes
+	fetched bool
+	slow    float64 // how many times as long as usual things take, at the newest tick
 
 	causes   causes
 	cuts     cuts
@@ -137,7 +139,7 @@ func (l *life) begins(ev *Event) {
 	cfg := l.j.cfg.Ckpt
 	cfg.Size, cfg.Incarnation = l.j.cfg.Size, l.id
 	l.ckpt = ckpt.NewHead(cfg)
-	l.back.limit = ev.Begun.Restore
+	l.back.limit, l.fetched = ev.Begun.Restore, ev.Begun.Fetched
 	if ev.Verdict != nil {
 		l.end(ev.Verdict, false)
 		return
@@ -292,7 +294,7 @@ func (l *life) exited(rank int, status syscall.WaitStatus, text string) {
 	l.j.detail("rank %d has ended, %s", rank, describe(status))
 	switch {
 	case text == "":
-	case l.back.limit > 0: // perhaps another snapshot can be restored
+	case l.back.limit > 0 || l.fetched: // perhaps another snapshot can be restored
 		l.causes.set(certain, Verdict{Code: Failed, Rank: rank, Died: true, Text: fmt.Sprintf("rank %d could not be restored: %s", rank, text)})
 	default:
 		l.causes.set(certain, Verdict{Code: CannotExec, Rank: rank, Text: fmt.Sprintf("rank %d could not be started: %s", rank, text)})

@@ -106,6 +106,8 @@ const (
 	Provided // keeper>head: A as in Provide; Data JSON of wire.Provided
 	Fetch    // keeper>head: A as in Provide, B an offset: the program from there on
 	Piece    // head>keeper: A, B as in Fetch; Data of the program, or empty if it cannot be read
+	Folder   // head>keeper: Data a folder of local images there; in Files it is the store A
+	Files    // head>keeper and agent>head, and back: Data a frame of package remote (cr/store/remote)
 
 	Suspect // rank>head: the machine of rank A has answered nothing for B milliseconds, once a second; B 0: it has answered. Only if Start says Wide
 	kinds
@@ -173,7 +175,7 @@ type StartConfig struct {
 	Host        string            `json:"host"`
 	RPI         []string          `json:"rpi"`               // transports by preference; empty: the default
 	CR          string            `json:"cr"`                // "", "self", "auto", "native"
-	Image       exact.String      `json:"image,omitempty"`   // restart: path of this rank's image
+	Image       exact.String      `json:"image,omitempty"`   // restart: path of this rank's image, filled in by its agent (wire.Order.Images)
 	Backend     string            `json:"backend,omitempty"` // restart: the back-end that made the image, "self" or "native"; "" is self
 	SparseFrom  int               `json:"sparse_from"`       // number of ranks from which the sparse schedule is used
 	Params      map[string]string `json:"params,omitempty"`
@@ -238,9 +240,10 @@ func RunsOf(ranks []int) (runs [][2]int) {
 }
 
 // CaptureConfig says where and how the image of a rank is written. The rank writes it in ModeSelf, its agent in
-// ModeNative.
+// ModeNative. The head names a store and a piece, SET/PIECE, which the agent makes a path of its node.
 type CaptureConfig struct {
-	Path  exact.String `json:"path"`
+	Path  exact.String `json:"path"`            // of a file of this node, or within a store
+	Store string       `json:"store,omitempty"` // by its name in the agent's order (wire.Order); "": Path is a file
 	Seq   int          `json:"seq"`
 	Codec string       `json:"codec"`          // none, snappy, zstd
 	Hold  bool         `json:"hold"`           // checkpoint and stop: the gate stays closed until Commit or Revert

@@ -67,9 +67,7 @@ func (s *Store) Fetch(ctx context.Context, set, piece string, proof Proof, progr
 	case !errors.Is(err, fs.ErrNotExist):
 		errs = append(errs, fmt.Errorf("%s: %w", s.Node, err))
 	}
-	others := *s
-	others.Here = Local{}
-	have, _, err := others.holders(ctx, set, piece)
+	have, err := s.others(ctx, set, piece)
 	if err != nil {
 		return Fetched{}, errors.Join(append(errs, err)...)
 	}
@@ -87,6 +85,17 @@ func (s *Store) Fetch(ctx context.Context, set, piece string, proof Proof, progr
 		}
 	}
 	return Fetched{}, fmt.Errorf("%s/%s: %w", set, piece, errors.Join(errs...))
+}
+
+// others returns the other nodes that have a piece.
+func (s *Store) others(ctx context.Context, set, piece string) ([]Peer, error) {
+	if f, ok := s.Peers.(Finder); ok {
+		return f.Find(ctx, set, piece)
+	}
+	others := *s
+	others.Here = Local{}
+	have, _, err := others.holders(ctx, set, piece)
+	return have, err
 }
 
 // have checks the copy of this node.

@@ -79,6 +79,65 @@ func OpenLocal(folder string) (Local, error) {
 	return Local{store.OpenDir(folder)}, nil
 }
 
+// Offer is a folder as a node offers it to others. It is opened with each call, and not before.
+type Offer string
+
+var _ remote.Served = Offer("")
+
+// Open is Local's.
+func (o Offer) Open(ctx context.Context, set, piece string) (store.Reader, error) {
+	l, err := OpenLocal(string(o))
+	if err != nil {
+		return nil, err
+	}
+	return l.Open(ctx, set, piece)
+}
+
+// Stat is Local's.
+func (o Offer) Stat(ctx context.Context, set, piece string) (store.Info, error) {
+	l, err := OpenLocal(string(o))
+	if err != nil {
+		return store.Info{}, err
+	}
+	return l.Stat(ctx, set, piece)
+}
+
+// List is Local's.
+func (o Offer) List(ctx context.Context, set string) ([]store.Info, error) {
+	l, err := OpenLocal(string(o))
+	if err != nil {
+		return nil, err
+	}
+	return l.List(ctx, set)
+}
+
+// Sets is Local's.
+func (o Offer) Sets(ctx context.Context, prefix string) ([]string, error) {
+	l, err := OpenLocal(string(o))
+	if err != nil {
+		return nil, err
+	}
+	return l.Sets(ctx, prefix)
+}
+
+// Remove is Local's.
+func (o Offer) Remove(ctx context.Context, set string) error {
+	l, err := OpenLocal(string(o))
+	if err != nil {
+		return err
+	}
+	return l.Remove(ctx, set)
+}
+
+// Check is Local's.
+func (o Offer) Check(ctx context.Context, set, piece string, whole bool) (int64, string, image.Meta, error) {
+	l, err := OpenLocal(string(o))
+	if err != nil {
+		return 0, "", image.Meta{}, err
+	}
+	return l.Check(ctx, set, piece, whole)
+}
+
 // Commit makes the names durable in the set's folder and in those above it, which Begin may have made.
 func (l Local) Commit(ctx context.Context, set string) error {
 	if err := l.Dir.Commit(ctx, set); err != nil {

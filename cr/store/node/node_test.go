@@ -87,7 +87,7 @@ func (c *cluster) connect(n string) *remote.Client {
 		}
 	}
 	client := remote.NewClient(sender(up))
-	server := remote.NewServer(map[string]remote.Served{Kind: c.folders[n]}, sender(down))
+	server := remote.NewServer(func(string) remote.Served { return c.folders[n] }, sender(down))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

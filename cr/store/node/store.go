@@ -30,6 +30,12 @@ type Peers interface {
 	Peers() (reached []Peer, unreachable []string)
 }
 
+// Finder is what Peers have besides if somebody else asks the nodes for them.
+type Finder interface {
+	// Find returns the other nodes that have a piece. Errors are those of a Stat.
+	Find(ctx context.Context, set, piece string) ([]Peer, error)
+}
+
 // Alone is Peers without any; the nodes named are known and cannot be asked.
 type Alone []string
 

@@ -35,7 +35,7 @@ type call struct {
 	alive  chan struct{}
 }
 
-// NewClient returns a client. send sends a frame, may block, and must not keep the frame.
+// NewClient returns a client. send sends a frame, which is its own from then on, and may block.
 func NewClient(send func([]byte) error) *Client {
 	return &Client{send: send, silence: Silence, calls: map[uint32]*call{}, credit: Window, room: make(chan struct{})}
 }

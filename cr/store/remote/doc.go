@@ -49,7 +49,7 @@
 // # Trust
 //
 // Who may connect is decided below. A client's names are checked (store.CheckSet, CheckPiece), so they lead
-// nowhere but into the stores that the server was given. A server's answers are checked for length and sum. That
+// nowhere but into the stores that the server has for it. A server's answers are checked for length and sum. That
 // they are the right bytes is for the reader to check by a digest it has from elsewhere.
 //
 // A frame that is none, or of another sum, is ErrFrame: whoever drives ends the stream.

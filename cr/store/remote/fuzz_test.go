@@ -30,7 +30,7 @@ func resealed(p []byte) []byte {
 // again.
 func FuzzServer(f *testing.F) {
 	seeds(f)
-	s := NewServer(map[string]Served{"node": dir{store.OpenDir(f.TempDir())}}, func([]byte) error { return nil })
+	s := NewServer(named(map[string]Served{"node": dir{store.OpenDir(f.TempDir())}}), func([]byte) error { return nil })
 	f.Cleanup(func() { s.Close(); s.done.Wait() })
 	f.Fuzz(func(t *testing.T, p []byte) {
 		s.Handle(p)

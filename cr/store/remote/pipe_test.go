@@ -33,12 +33,17 @@ type link struct {
 	damage func(frame []byte, toServer bool) []byte // nil: drop it
 }
 
+// named finds stores in a map.
+func named(stores map[string]Served) func(string) Served {
+	return func(name string) Served { return stores[name] }
+}
+
 // connect serves stores over a pipe.
 func connect(t testing.TB, stores map[string]Served) *link {
 	l := &link{}
 	l.ends[0], l.ends[1] = net.Pipe()
 	l.client = NewClient(l.sender(l.ends[0], true))
-	l.server = NewServer(stores, l.sender(l.ends[1], false))
+	l.server = NewServer(named(stores), l.sender(l.ends[1], false))
 	l.over.Go(func() { l.err[0] = pump(l.ends[0], l.client.Handle); l.client.Close(io.EOF); l.ends[0].Close() })
 	l.over.Go(func() { l.err[1] = pump(l.ends[1], l.server.Handle); l.server.Close(); l.ends[1].Close() })
 	t.Cleanup(l.close)
@@ -204,7 +209,7 @@ func TestFlip(t *testing.T) {
 // TestGreed asks for more than a server gives.
 func TestGreed(t *testing.T) {
 	block := make(chan struct{})
-	s := NewServer(nil, func([]byte) error { <-block; return nil })
+	s := NewServer(named(nil), func([]byte) error { <-block; return nil })
 	defer func() { close(block); s.Close(); s.done.Wait() }()
 	took := 0
 	for err := error(nil); err == nil; took++ {

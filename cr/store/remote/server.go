@@ -32,7 +32,7 @@ type Checked struct {
 
 // Server answers one client.
 type Server struct {
-	stores map[string]Served
+	find   func(name string) Served
 	send   func([]byte) error
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -52,10 +52,11 @@ type handle struct {
 	closed bool
 }
 
-// NewServer returns a server of some stores, by name. send sends a frame and may block; if it fails the server
-// goes on, as its owner will Close it.
-func NewServer(stores map[string]Served, send func([]byte) error) *Server {
-	s := &Server{stores: stores, send: send, work: make(chan request, maxPending), handles: map[uint32]*handle{}}
+// NewServer returns a server. find returns a store by the name that a client uses, nil if there is none. send
+// sends a frame, which is its own from then on, and may block; if it fails the server goes on, as its owner will
+// Close it.
+func NewServer(find func(name string) Served, send func([]byte) error) *Server {
+	s := &Server{find: find, send: send, work: make(chan request, maxPending), handles: map[uint32]*handle{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for range workers {
 		s.done.Go(func() {
@@ -154,7 +155,7 @@ func (s *Server) do(r *request) ([]byte, error) {
 	if r.op == opRead {
 		return s.read(r)
 	}
-	st := s.stores[r.store]
+	st := s.find(r.store)
 	if st == nil {
 		return nil, fmt.Errorf("store %.80q: %w", r.store, fs.ErrNotExist)
 	}

@@ -59,6 +59,7 @@ type agent struct {
 	restored chan struct{} // closed when the head says that all ranks are
 
 	images   images
+	places   *places
 	imagings sync.WaitGroup // copies and images in the making
 	left     sync.WaitGroup // ranks about which something is still to be said
 	gone     chan struct{}  // closed when nothing of the ranks is left
@@ -122,6 +123,7 @@ func newAgent(index int, conn *oob.Conn) *agent {
 		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{}, copies: map[int]bool{},
 		images: images{tracers: map[string]whole.Tracer{}, disk: turns{free: writeShares}, memory: memory{free: freeMemory}},
 	}
+	a.places = newPlaces(a.head, index)
 	go a.spawnerThread()
 	return a
 }
@@ -188,6 +190,8 @@ func (a *agent) obey(m *oob.Msg) error {
 		a.head.Send(oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(int(a.index)), To: oob.Head, A: m.A})
 	case oob.Output:
 		a.out.Give(int(m.A))
+	case oob.Files:
+		return a.places.far.Handle(m.Data)
 	case oob.Input:
 		a.input(m)
 	case oob.Signal:
@@ -231,7 +235,9 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		if r.in != nil {
 			m.Data = wire.JSON(r.in.Now()) // it stands at a Point until the gate is opened
 		}
-	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.Bound, oob.KillAll, oob.Signal, oob.Ping:
+	case oob.Written:
+		m = a.selfWritten(r, m)
+	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.Bound, oob.Files, oob.KillAll, oob.Signal, oob.Ping:
 		return // not a rank's to say
 	case oob.Dests:
 		a.mu.Lock()

@@ -96,6 +96,10 @@ type shot struct {
 func (a *agent) onImage(r *rankProc, m *oob.Msg) bool {
 	switch m.Kind {
 	case oob.Capture:
+		if cfg, ok := selfConfig(m); ok {
+			a.capturesItself(r, m, cfg)
+			return true
+		}
 		var cfg oob.CaptureConfig
 		if err := json.Unmarshal(m.Data, &cfg); err != nil || cfg.Mode != oob.ModeNative {
 			return false
@@ -408,15 +412,22 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 		return info, image.ErrCanceled
 	}
 	s.is("has its image written by its agent")
-	sum, err := s.copy.Write(string(s.cfg.Path), s.meta(), image.Options{
-		Codec: image.Codec(s.cfg.Codec), NoFolder: true, Progress: s.progress(), Cancel: s.cancel,
-	})
+	file, written, err := s.a.writeTo(&s.cfg)
+	var sum image.Summary
+	if err == nil {
+		sum, err = s.copy.Write(file, s.meta(), image.Options{
+			Codec: image.Codec(s.cfg.Codec), NoFolder: true, Progress: s.progress(), Cancel: s.cancel,
+		})
+	}
+	if err == nil {
+		err = written()
+	}
 	s.a.images.disk.give(share)
 	if err != nil {
 		return info, err
 	}
 	return oob.ImageInfo{
-		File: filepath.Base(string(s.cfg.Path)), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
+		File: filepath.Base(file), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
 		Base: s.copy.Base(), Raw: sum.Raw,
 	}, nil
 }

@@ -161,7 +161,7 @@ func newBenchOf(t *testing.T, np int, script string, prepare func(*agent, *fakeI
 	b.a.images.tracers["fake"] = b.f
 	prepare(b.a, b.f)
 	go func() { b.ends <- b.a.run() }()
-	o := wire.Order{Imager: "fake", Track: true}
+	o := wire.Order{Imager: "fake", Track: true, Images: map[int][]wire.Image{}}
 	o.SpawnConfig = oob.SpawnConfig{Program: "/bin/sh", Args: []string{"sh", "-c", script}, Start: map[int]oob.StartConfig{}}
 	for rank := range np {
 		o.Ranks = append(o.Ranks, rank)
@@ -423,11 +423,12 @@ func TestRestore(t *testing.T) {
 	b := newBench(t, 2, "", func(o *wire.Order) {
 		for rank := range 2 {
 			s := o.Start[rank]
-			s.Image, s.Backend = exact.String(filepath.Join(images, fmt.Sprint(rank))), "fake"
+			s.Backend = "fake"
 			o.Start[rank] = s
+			o.Images[rank] = []wire.Image{{Seq: 5, Path: exact.String(filepath.Join(images, fmt.Sprint(rank)))}}
 		}
 		o.Held, o.Files = []int{1}, whole.FilesCopy
-		o.Chain = map[int]map[int]exact.String{0: {3: "three"}}
+		o.Images[0] = append(o.Images[0], wire.Image{Seq: 3, Path: "three"})
 	})
 	b.until(oob.Spawn)
 	b.until(oob.Spawn)
@@ -468,8 +469,9 @@ func TestRestore(t *testing.T) {
 // the head's word.
 func TestRestoreFails(t *testing.T) {
 	b := newBench(t, 2, "", func(o *wire.Order) {
-		o.Start[0] = oob.StartConfig{Rank: 0, Size: 2, Incarnation: 7, Image: "bad", Backend: "fake"}
-		o.Start[1] = oob.StartConfig{Rank: 1, Size: 2, Incarnation: 7, Image: "good", Backend: "fake"}
+		o.Start[0] = oob.StartConfig{Rank: 0, Size: 2, Incarnation: 7, Backend: "fake"}
+		o.Start[1] = oob.StartConfig{Rank: 1, Size: 2, Incarnation: 7, Backend: "fake"}
+		o.Images[0], o.Images[1] = []wire.Image{{Path: "bad"}}, []wire.Image{{Path: "good"}}
 	})
 	if m := b.until(oob.Exit); m.From != 0 || m.B != 0 || !strings.Contains(string(m.Data), "the image is bad") {
 		t.Errorf("%+v %s", m, m.Data)
@@ -484,7 +486,8 @@ func TestRestoreFails(t *testing.T) {
 func TestRestoredAndKilled(t *testing.T) {
 	b := newBench(t, 2, "", func(o *wire.Order) {
 		for rank := range 2 {
-			o.Start[rank] = oob.StartConfig{Rank: rank, Size: 2, Incarnation: 7, Image: "good", Backend: "fake"}
+			o.Start[rank] = oob.StartConfig{Rank: rank, Size: 2, Incarnation: 7, Backend: "fake"}
+			o.Images[rank] = []wire.Image{{Path: "good"}}
 		}
 	})
 	b.until(oob.Spawn)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -25,13 +26,17 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	start := a.order.Start[r.rank]
 	start.Host = a.order.Host
 	tracer, err := a.images.tracer(start.Backend)
+	if err == nil {
+		err = a.bring(r)
+	}
 	if err != nil {
 		return err
 	}
+	start.Image = exact.String(r.image)
 	r.restored = true
 	hold := slices.Contains(a.order.Held, r.rank)
 	back, err := tracer.Restore(whole.RestoreOptions{
-		Rank: r.rank, Image: string(start.Image), Base: func(seq int) string { return string(a.order.Chain[r.rank][seq]) },
+		Rank: r.rank, Image: r.image, Base: func(seq int) string { return r.images[seq] },
 		Program: string(a.order.Program), Stdin: p.stdin, Stdout: p.theirs[1], Stderr: p.theirs[2], OOB: p.theirs[0],
 		Files: a.order.Files, Tag: wire.ID(start.Incarnation), Hold: hold,
 	})

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
@@ -28,6 +30,9 @@ type rankProc struct {
 	note     string       // what was unusual about that
 	buried   func() error // to be called when it is reaped; may be nil
 	imaging  imaging
+	image    string                       // restart: path of its image
+	images   map[int]string               // restart: of its image and those that it builds on, by snapshot
+	written  atomic.Pointer[func() error] // makes the image durable that the rank is writing
 
 	mu     sync.Mutex
 	reaped bool // pid is no longer ours
@@ -70,8 +75,12 @@ func (a *agent) spawnAll() {
 			a.failed(r, unbound)
 			continue
 		}
-		if start := a.order.Start[rank]; start.Image != "" && start.Backend != wire.BackendSelf {
-			a.begin(r, func(p *pipes) { go a.start(r, p, a.restore) })
+		if images := a.order.Images[rank]; len(images) > 0 {
+			makeIt := a.restore
+			if a.order.Start[rank].Backend == wire.BackendSelf {
+				makeIt = a.spawnFrom
+			}
+			a.begin(r, func(p *pipes) { go a.start(r, p, makeIt) })
 			continue
 		}
 		a.begin(r, func(p *pipes) { a.start(r, p, a.spawn) })
@@ -168,6 +177,14 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 	return nil
 }
 
+// spawnFrom starts a rank afresh that takes its state from an image.
+func (a *agent) spawnFrom(r *rankProc, p *pipes) error {
+	if err := a.bring(r); err != nil {
+		return err
+	}
+	return a.spawn(r, p)
+}
+
 // spawn starts a rank afresh. Its socket already holds the greeting and Start
 // when it begins to run, so that Init costs no round trip for them.
 func (a *agent) spawn(r *rankProc, p *pipes) error {
@@ -197,7 +214,7 @@ func (a *agent) run1(f func()) {
 // greet puts the greeting and Start, which holds the secret, on the rank's socket.
 func (a *agent) greet(r *rankProc) {
 	start := a.order.Start[r.rank]
-	start.Host = a.order.Host
+	start.Host, start.Image = a.order.Host, exact.String(r.image)
 	h := wire.Hello("agent")
 	h.From, h.To = oob.AgentAddr(int(a.index)), int32(r.rank)
 	r.down.Send(h, oob.Msg{Kind: oob.Start, From: oob.Head, To: int32(r.rank), Incarnation: start.Incarnation, Data: wire.JSON(start)})

@@ -49,6 +49,7 @@ type node struct {
 	process  launcher.Process // nil: none was started
 	conn     *oob.Conn        // to the keeper; nil: there is none
 	queue    *wire.Queue      // to conn
+	files    files            // on the node; made with queue
 	granter  *lease.Granter
 	granted  time.Time // the last time
 	agents   map[uint64]*Agent
@@ -123,6 +124,10 @@ func (n *node) take(m *oob.Msg) {
 		}
 	case oob.Fetch:
 		n.fetch(m)
+	case oob.Files:
+		if err := n.files.client.Handle(m.Data); err != nil {
+			n.lose(err)
+		}
 	case oob.Provided:
 		if r, ok := n.requests[m.A]; ok {
 			delete(n.requests, m.A)
@@ -184,6 +189,7 @@ func (n *node) lose(why error) {
 	n.enter(lost)
 	close(n.ended)
 	n.conn.Close()
+	n.files.client.Close(why)
 	for _, a := range n.agents {
 		if a.stream != nil {
 			a.stream.Close()

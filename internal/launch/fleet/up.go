@@ -200,6 +200,7 @@ func (n *node) greet(ctx context.Context, a arrival) error {
 	} else if f.hosts == "" {
 		f.hosts = hostOf(a.caller.Local)
 	}
+	n.files = newFiles(n.queue)
 	n.queue.Send(hello)
 	f.mu.Unlock()
 	go n.read()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/fleet"
@@ -60,10 +61,17 @@ func (inc *incarnation) muster() {
 		if inc.n == 1 {
 			err = h.fleet.Up(ctx)
 		}
+		from := h.opt.From
+		if err == nil && inc.n == 1 && from != nil && from.Place() != (snapshot.Place{}) {
+			from, err = h.sound()
+		}
 		if err == nil {
 			agents, err = h.fleet.Begin(ctx, inc.n)
 		}
 		h.post(func() {
+			if err == nil && inc.n == 1 {
+				err = inc.beginFrom(from)
+			}
 			var links []*link
 			for i, a := range agents {
 				l := &link{index: i, agent: a, kept: a, own: a.Own, ranks: a.Ranks, host: a.Info.Machine + a.Info.Space, machine: a.Info.Machine, cpus: a.Info.CPUs}
@@ -116,6 +124,7 @@ func (inc *incarnation) begun(links []*link, err error) {
 	if inc.wholeFrom() {
 		ev.Begun.Restore = inc.restoreLimit().Milliseconds()
 	}
+	ev.Begun.Fetched = inc.from != nil && inc.from.Place() != (snapshot.Place{})
 	if err != nil {
 		ev.Verdict = h.verdictOf(err)
 	}

@@ -89,10 +89,10 @@ func (inc *incarnation) orderFor(l *link) wire.Order {
 		start.Nodes, start.Local, start.Crowded, start.Wide = nodes, local, crowded, wide
 		ord.Start[rank] = start
 	}
+	ord.Images, ord.Stores = inc.imagesFor(l.ranks), inc.storesFor(l)
 	ord.Bind = inc.bindRule(l)
 	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
 	if inc.wholeFrom() {
-		ord.Chain = inc.chainOf(l.ranks)
 		if inc.n == 1 {
 			ord.Held = o.Debug
 		}
@@ -108,7 +108,7 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 		Input: rank == 0 && inc.h.stdin != nil && o.CR != "",
 	}
 	if inc.from != nil {
-		c.Image, c.Backend = exact.String(inc.from.ImagePath(rank)), inc.from.Schema.Backend
+		c.Backend = inc.from.Schema.Backend
 	}
 	return c
 }
@@ -133,6 +133,9 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 		inc.seen(m)
 	case m.Kind == oob.Bound && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.boundTo(m)
+	case m.Kind == oob.Files:
+		inc.files(l, m)
+		return
 	case m.Kind == oob.Tail && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.tail(m)
 	}

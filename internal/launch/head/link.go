@@ -1,6 +1,7 @@
 package head
 
 import (
+	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/fleet"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -16,12 +17,13 @@ type link struct {
 	out   *wire.Queue
 	ranks []int // its share
 
-	own     bool         // on the head's own machine
-	kept    *fleet.Agent // the same as agent; nil: the job is on this machine alone
-	host    string       // tells its node from others
-	machine string       // the same for nodes that share CPUs
-	cpus    int          // of the machine; 0: as many as this one
-	program string       // where the program is on its node, if that is another
+	own     bool           // on the head's own machine
+	kept    *fleet.Agent   // the same as agent; nil: the job is on this machine alone
+	host    string         // tells its node from others
+	machine string         // the same for nodes that share CPUs
+	cpus    int            // of the machine; 0: as many as this one
+	files   *remote.Server // of images on other nodes; nil: the agent has asked for none
+	program string         // where the program is on its node, if that is another
 }
 
 // read posts what the agent sends, then its end, and last that nothing of it is left.
@@ -46,6 +48,9 @@ func (inc *incarnation) read(l *link) {
 	h.post(func() {
 		l.conn.Close()
 		l.out.Close()
+		if l.files != nil {
+			l.files.Close()
+		}
 		h.feed(joblife.Event{Type: joblife.EvGone, Life: inc.n, Agent: l.index})
 	})
 }

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,6 +58,12 @@ func (h *head) openStore() error {
 	var err error
 	if h.cat, err = snapshot.Open(h.opt.CkptDir); err != nil {
 		return err
+	}
+	h.cat.Stores(h.openPlace)
+	for _, s := range append(h.opt.Older, h.opt.From) {
+		if s != nil {
+			s.Through(h.openPlace)
+		}
 	}
 	if h.opt.CR != "" {
 		if err := writable(h.opt.CkptDir); err != nil {
@@ -115,7 +122,7 @@ func work[T any](inc *incarnation, f func() (T, error), done func(T, error)) {
 
 func (inc *incarnation) beginFolder() {
 	h := inc.h
-	work(inc, func() (*snapshot.Pending, error) { return h.cat.Begin(h.id) }, func(p *snapshot.Pending, err error) {
+	work(inc, func() (*snapshot.Pending, error) { return h.cat.BeginIn(h.id, h.place(), h.nodeNames()) }, func(p *snapshot.Pending, err error) {
 		if err != nil {
 			inc.step(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: h.withRemedy(err).Error()})
 			return
@@ -124,7 +131,7 @@ func (inc *incarnation) beginFolder() {
 			inc.store.pending = map[int]*pending{}
 		}
 		inc.store.pending[p.Seq] = inc.keepEarly(p)
-		inc.step(ckpt.HeadEvent{Type: ckpt.HvFolder, Folder: p.Dir, Seq: p.Seq})
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvFolder, Store: wire.StoreTo, Folder: setOf(p), Seq: p.Seq})
 	})
 }
 
@@ -262,9 +269,17 @@ func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Sch
 	for rank, im := range images {
 		r := inc.h.job.Rank(rank)
 		s.Placement = append(s.Placement, snapshot.Placement{Rank: rank, Agent: r.Agent, Host: r.Host})
-		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec, Base: im.Base, Raw: im.Raw, Pause: im.Pause})
+		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec, Base: im.Base, Raw: im.Raw, Pause: im.Pause, Node: inc.wroteOn(r.Agent)})
 	}
 	return s
+}
+
+// wroteOn is the node on which an agent writes images, "" if all nodes see them.
+func (inc *incarnation) wroteOn(agent int) string {
+	if inc.h.opt.CkptLocal == "" {
+		return ""
+	}
+	return inc.links[agent].agent.Host()
 }
 
 // keptParams picks what a snapshot keeps of a job's parameters: all but those that
@@ -281,7 +296,8 @@ func keptParams(params map[string]string) map[string]string {
 
 // pointOf reads the number of the Point from the first image.
 func pointOf(p *snapshot.Pending, images []oob.ImageInfo) (uint64, error) {
-	r, err := image.Open(p.Dir + "/" + images[0].File)
+	st, set := p.Images()
+	r, err := image.Piece{Context: context.Background(), Store: st, Set: set, Name: images[0].File}.Open()
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
@@ -62,21 +63,10 @@ func (inc *incarnation) findChain() (err error) {
 	return err
 }
 
-// chainOf lists, for some ranks, the images that their images build on.
-func (inc *incarnation) chainOf(ranks []int) map[int]map[int]exact.String {
-	all := map[int]map[int]exact.String{}
-	for _, rank := range ranks {
-		all[rank] = map[int]exact.String{}
-		for _, s := range inc.chain[1:] {
-			all[rank][s.Schema.Sequence] = exact.String(inc.from.BasePath(rank, s.Schema.Sequence))
-		}
-	}
-	return all
-}
-
 const (
 	comeBackLimit = time.Minute
 	slowestRead   = 20 << 20 // bytes a second
+	slowestFetch  = 1 << 20  // from another node
 )
 
 // restoreLimit is how long a restart from images of whole processes may go
@@ -86,7 +76,11 @@ func (inc *incarnation) restoreLimit() time.Duration {
 	for _, im := range inc.from.Schema.Images {
 		most += im.Raw
 	}
-	return comeBackLimit + time.Duration(most/slowestRead)*time.Second
+	slowest := uint64(slowestRead)
+	if inc.from.Place() != (snapshot.Place{}) {
+		slowest = slowestFetch
+	}
+	return comeBackLimit + time.Duration(most/slowest)*time.Second
 }
 
 // gate measures for how long nobody could send a message.

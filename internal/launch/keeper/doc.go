@@ -17,6 +17,8 @@
 //	Begin 7  --->                 starts agent 7       Begin  ---> with its ticket: it calls home
 //	       <---  Begun 7
 //	       <---  Remark 7         what the agent prints on standard error
+//	Folder 0 --->                 a folder of local images
+//	Files    <-->                 what is read there, see package remote
 //	End 7    --->                 kills it
 //	       <---  Ended 7          nothing of it is left, whatever became of it
 //	KillAll (goodbye)  --->       leaves

@@ -124,6 +124,7 @@ type keeper struct {
 	info  *wire.NodeInfo
 	done  chan uint64 // numbers of agents of which nothing is left
 	stage stage
+	files *files
 
 	mu     sync.Mutex
 	holder *lease.Holder
@@ -132,7 +133,9 @@ type keeper struct {
 }
 
 func newKeeper(conn *oob.Conn, info *wire.NodeInfo) *keeper {
-	return &keeper{conn: conn, head: wire.NewQueue(conn), info: info, done: make(chan uint64, 16), agents: map[uint64]*agent{}, stage: newStage()}
+	k := &keeper{conn: conn, head: wire.NewQueue(conn), info: info, done: make(chan uint64, 16), agents: map[uint64]*agent{}, stage: newStage()}
+	k.files = newFiles(k.head)
+	return k
 }
 
 // run obeys the head until it says goodbye, is gone, or gives no lease any more.
@@ -280,6 +283,10 @@ func (k *keeper) obey(m *oob.Msg) error {
 		k.provide(m)
 	case oob.Piece:
 		k.stage.piece(m)
+	case oob.Folder:
+		k.files.folder(m)
+	case oob.Files:
+		return k.files.server.Handle(m.Data)
 	}
 	return nil
 }
@@ -289,6 +296,7 @@ const farewell = 200 * time.Millisecond
 
 // leave ends everything on this node that is the job's, and tells the head if that is there.
 func (k *keeper) leave() error {
+	k.files.server.Close()
 	k.mu.Lock()
 	for _, g := range k.agents {
 		g.kill()

@@ -42,6 +42,7 @@ type Options struct {
 
 	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
 	CkptDir       string         // where snapshots go
+	CkptLocal     string         // a folder on each node that the images go into instead, see node.Expand; "": they go beside their schemas
 	CkptEvery     time.Duration  // a checkpoint this often; 0: never by itself
 	CkptCodec     string         // codec of images: none, snappy or zstd
 	FullEvery     int            // of so many images of a whole process at least one is full; 1: all are; default 8
@@ -56,14 +57,15 @@ type Options struct {
 	OutputDir     string         // the ranks' output goes to files in this folder; "": to Stdout and Stderr
 	Verbose       bool           // say what the launcher does
 	Params        map[string]string
-	Plan          map[string]string  // kept in snapshots for whoever restarts the job, see snapshot.Schema
-	KeepEnv       []string           // names of variables that snapshots keep beside the usual ones
-	From          *snapshot.Snapshot // restart: the snapshot to start from, see FromSnapshot; nil: from the start
-	Files         whole.FilesPolicy  // restart of whole processes: what becomes of files they were writing to
-	Debug         []int              // restart of whole processes: ranks that are held for a debugger
-	Heartbeat     time.Duration      // between two pings to an agent; default 5 s
-	SparseFrom    int                // ranks from which the sparse bookmark exchange is used; 0: the default
-	HandleSignals bool               // forward this process's signals to the ranks
+	Plan          map[string]string    // kept in snapshots for whoever restarts the job, see snapshot.Schema
+	KeepEnv       []string             // names of variables that snapshots keep beside the usual ones
+	Older         []*snapshot.Snapshot // restart: may take the place of From if its images, on nodes that are not up yet, are not whole
+	From          *snapshot.Snapshot   // restart: the snapshot to start from, see FromSnapshot; nil: from the start
+	Files         whole.FilesPolicy    // restart of whole processes: what becomes of files they were writing to
+	Debug         []int                // restart of whole processes: ranks that are held for a debugger
+	Heartbeat     time.Duration        // between two pings to an agent; default 5 s
+	SparseFrom    int                  // ranks from which the sparse bookmark exchange is used; 0: the default
+	HandleSignals bool                 // forward this process's signals to the ranks
 
 	Stdin          io.Reader // for rank 0; nil: nothing
 	Stdout, Stderr io.Writer

@@ -27,13 +27,42 @@ type Order struct {
 	Control     exact.String  `json:"control"`     // the job's control folder, removed in the same case
 	Host        string        `json:"host"`
 
-	Imager string                       `json:"imager,omitempty"` // the back-end that images whole processes
-	Track  bool                         `json:"track,omitempty"`  // images may build on the one before
-	Chain  map[int]map[int]exact.String `json:"chain,omitempty"`  // restart: images that others build on
-	Files  whole.FilesPolicy            `json:"files,omitempty"`
-	Held   []int                        `json:"held,omitempty"` // ranks that wait for a debugger
-	Bind   *bind.Rule                   `json:"bind,omitempty"` // nil: ranks are not bound to CPUs
+	Imager string            `json:"imager,omitempty"` // the back-end that images whole processes
+	Track  bool              `json:"track,omitempty"`  // images may build on the one before
+	Stores map[string]Store  `json:"stores,omitempty"` // that images go into and come from, by name
+	Nodes  []string          `json:"nodes,omitempty"`  // other nodes that have parts of a store
+	Images map[int][]Image   `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
+	Files  whole.FilesPolicy `json:"files,omitempty"`
+	Held   []int             `json:"held,omitempty"` // ranks that wait for a debugger
+	Bind   *bind.Rule        `json:"bind,omitempty"` // nil: ranks are not bound to CPUs
 }
+
+// Store is a store as an agent opens it.
+type Store struct {
+	Kind   string       `json:"kind"`   // "dir" or "node"
+	Folder exact.String `json:"folder"` // on the agent's node
+	Node   string       `json:"node"`   // the agent's, for kind node
+}
+
+// Image is an image of one rank. It is a file, or a piece of a store.
+type Image struct {
+	Seq    int          `json:"seq"`             // of its snapshot
+	Path   exact.String `json:"path,omitempty"`  // of the file
+	Store  string       `json:"store,omitempty"` // by its name in Order.Stores
+	Set    string       `json:"set,omitempty"`
+	Piece  string       `json:"piece,omitempty"`
+	Digest string       `json:"digest,omitempty"`
+	Node   string       `json:"node,omitempty"` // that wrote it
+}
+
+// Names of stores in orders.
+const (
+	StoreTo   = "to"   // where further images go
+	StoreFrom = "from" // where the images lie that a life begins with
+)
+
+// StoreAt is the name of the part of a store that one node has, in what an agent asks the head.
+func StoreAt(name, node string) string { return name + "@" + node }
 
 // Hello is the greeting of this process in the role given.
 func Hello(role string) oob.Msg {

@@ -1,0 +1,82 @@
+package nodes
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLocal takes snapshots whose images stay on the nodes: no file system is shared but for the program.
+func TestLocal(t *testing.T) {
+	c := newCluster(t, 3)
+	for _, cr := range []string{"self", "native"} {
+		c.part(cr, func(c *cluster) { c.local(cr) })
+	}
+}
+
+// jobAt is a march whose images stay on the nodes.
+func (c *cluster) jobAt(dir, cr, nodes, end string, more ...string) *job {
+	args := append([]string{"-v", "-hosts", nodes, "-np", "4", "-cr=" + cr, "-ckpt-dir", filepath.Join(dir, "snapshots"), "-ckpt-local", filepath.Join(dir, "images", "%n")}, more...)
+	return c.start(append(args, c.file("march"), "-end", end)...)
+}
+
+// stop takes a snapshot of the running job, and ends it.
+func (c *cluster) stop(j *job, dir string) (schema string) {
+	c.t.Helper()
+	j.await("all 4 ranks are up")
+	schema = strings.TrimSpace(c.Exec("n1", c.file("gorun"), "checkpoint", "-stop"))
+	if status, said := j.end(); status != 75 {
+		c.t.Fatalf("checkpoint -stop: status %d: %s", status, said)
+	}
+	return schema
+}
+
+// images lists the images that a node has.
+func (c *cluster) images(node, dir string) string {
+	return c.Exec(node, "find", filepath.Dir(dir), "-path", dir+"/*.img", "-printf", "%f ")
+}
+
+func (c *cluster) local(cr string) {
+	end, dir := c.fresh("end"), filepath.Join(c.Local(), cr)
+	want := c.alone("4", "100")
+	first := c.stop(c.jobAt(dir, cr, "n1:2,n2:2", end), dir)
+	job := filepath.Base(filepath.Dir(filepath.Dir(first)))
+	for node, n := range map[string]int{"n1": 2, "n2": 2, "n3": 0} {
+		if got := c.images(node, dir); len(strings.Fields(got)) != n {
+			c.t.Errorf("%s has the images %q, %d are wanted", node, got, n)
+		}
+	}
+	out := c.Exec("n1", c.file("gorun"), "snapshots", "-ckpt-dir", filepath.Join(dir, "snapshots"))
+	if !strings.Contains(out, "n1: ranks 0-1; n2: ranks 2-3 (node "+dir+"/images/%n)") {
+		c.t.Errorf("gorun snapshots: %s", out)
+	}
+
+	// Elsewhere: n3 has nothing, and n2 gets the ranks that n1 had.
+	flags := []string{"-ckpt-dir", filepath.Join(dir, "snapshots"), "-v"}
+	j := c.start(append(append([]string{"restart", "-hosts", "n2:2,n3:2,n1:2"}, flags...), first)...)
+	c.stop(j, dir)
+	if got := strings.Fields(c.images("n3", dir)); len(got) != 4 {
+		c.t.Errorf("n3 has %q, and not two images that it has fetched and two of its own", got)
+	}
+
+	// Without n3 the second snapshot is not whole. The first is.
+	c.Kill("n3")
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	j = c.start(append(append([]string{"restart", "-hosts", "n1:2,n2:2"}, flags...), job)...)
+	if got := c.sum(j.well()); got != want {
+		c.t.Errorf("sum %s, undisturbed %s", got, want)
+	}
+	if _, said := j.end(); !strings.Contains(said, "snapshot 2 of job "+job+" cannot be used") || !strings.Contains(said, "n3") {
+		c.t.Errorf("not told that n3 is missed: %s", said)
+	}
+	c.Start("n3")
+
+	// What n3 has is removed by a job that has n3.
+	status, said := c.start("snapshots", "-ckpt-dir", filepath.Join(dir, "snapshots"), "-remove", job).end()
+	if status == 0 || !strings.Contains(said, "n2, n3") {
+		c.t.Errorf("nodes that are not reached are not named: %d, %s", status, said)
+	}
+}

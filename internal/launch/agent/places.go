@@ -1,0 +1,216 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sync"
+
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/cr/store/remote"
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// Where images lie. The head names stores and pieces. The agent makes paths of its node of them, for back-ends
+// and for ranks, which know of files only. In a store that lies in parts on the nodes it begins and commits sets
+// for what is written here, and before a restart it fetches what is not here. The head passes on what the agent
+// asks other nodes.
+
+// places are the stores of an agent's order.
+type places struct {
+	far *remote.Client // the head, in stores of other nodes
+
+	mu    sync.Mutex
+	open  map[string]store.Store // by the name in the order
+	lists map[[2]string][]store.Info
+}
+
+func newPlaces(head *wire.Queue, index int) *places {
+	return &places{
+		open: map[string]store.Store{}, lists: map[[2]string][]store.Info{},
+		far: remote.NewClient(func(p []byte) error {
+			head.Send(oob.Msg{Kind: oob.Files, From: oob.AgentAddr(index), To: oob.Head, Data: p})
+			return nil
+		}),
+	}
+}
+
+// store opens a store of the order.
+func (a *agent) store(name string) (store.Store, error) {
+	p := a.places
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if st := p.open[name]; st != nil {
+		return st, nil
+	}
+	w, ok := a.order.Stores[name]
+	var st store.Store
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("the head's order names no store %q", name)
+	case w.Kind == store.KindDir:
+		st = store.OpenDir(string(w.Folder))
+	case w.Kind == node.Kind:
+		here, err := node.OpenLocal(string(w.Folder))
+		if err != nil {
+			return nil, err
+		}
+		st = &node.Store{Node: w.Node, Here: here, Peers: others{p, name, w.Node}}
+	default:
+		return nil, fmt.Errorf("images in a store of kind %q, which this gorun does not know: is it older than the head's?", w.Kind)
+	}
+	p.open[name] = st
+	return st, nil
+}
+
+// others finds the nodes that have a piece, by way of the head.
+type others struct {
+	*places
+	name string // of the store
+	node string // this one
+}
+
+// Peers is not asked where Find is.
+func (o others) Peers() ([]node.Peer, []string) { return nil, nil }
+
+// Find asks the head, once for each set.
+func (o others) Find(ctx context.Context, set, piece string) ([]node.Peer, error) {
+	key := [2]string{o.name, set}
+	o.mu.Lock()
+	all, ok := o.lists[key]
+	o.mu.Unlock()
+	if !ok {
+		var err error
+		if all, err = o.far.Store(o.name).List(ctx, set); err != nil {
+			return nil, err
+		}
+		o.mu.Lock()
+		o.lists[key] = all
+		o.mu.Unlock()
+	}
+	var have []node.Peer
+	for _, info := range all {
+		if info.Name == piece && info.Node != o.node {
+			have = append(have, node.Peer{Node: info.Node, Files: o.far.Store(wire.StoreAt(o.name, info.Node))})
+		}
+	}
+	if len(have) == 0 {
+		return nil, fmt.Errorf("%s/%s: no other node that answers has it: %w", set, piece, fs.ErrNotExist)
+	}
+	return have, nil
+}
+
+// writeTo makes ready for the image of a rank. written is called when it is whole.
+func (a *agent) writeTo(cfg *oob.CaptureConfig) (file string, written func() error, err error) {
+	if cfg.Store == "" {
+		return string(cfg.Path), func() error { return nil }, nil
+	}
+	st, err := a.store(cfg.Store)
+	if err != nil {
+		return "", nil, err
+	}
+	set, piece := path.Split(string(cfg.Path))
+	set = path.Clean(set)
+	at, ok := st.(store.Pather)
+	if !ok {
+		return "", nil, fmt.Errorf("images in a store of kind %q cannot be written as files", st.Kind())
+	}
+	if file, err = at.Path(set, piece); err != nil || st.Shared() {
+		return file, func() error { return nil }, err
+	}
+	ctx := context.Background()
+	if err := st.Begin(ctx, set); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", nil, err
+	}
+	return file, func() error { return st.Commit(ctx, set) }, nil
+}
+
+// capturesItself passes a Capture on to a rank that images itself, with the path of its image. It does not
+// wait for the disk: the agent is locked.
+func (a *agent) capturesItself(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
+	c := *m
+	go func() {
+		file, written, err := a.writeTo(&cfg)
+		if err != nil {
+			a.head.Send(oob.Msg{
+				Kind: oob.Failed, From: int32(r.rank), To: oob.Head, Incarnation: c.Incarnation, Attempt: c.Attempt,
+				Data: []byte(a.withRemedy(err).Error()),
+			})
+			return
+		}
+		r.written.Store(&written)
+		cfg.Store, cfg.Path = "", exact.String(file)
+		c.Data = wire.JSON(cfg)
+		r.down.Send(c)
+	}()
+}
+
+// selfWritten makes the image durable that a rank says it has written, its name included. What the head gets to hear is returned.
+func (a *agent) selfWritten(r *rankProc, m oob.Msg) oob.Msg {
+	if written := r.written.Load(); written != nil {
+		if err := (*written)(); err != nil {
+			m.Kind, m.A, m.B, m.Data = oob.Failed, 0, 0, []byte(a.withRemedy(err).Error())
+		}
+	}
+	return m
+}
+
+// bring makes sure that the images of a rank are here.
+func (a *agent) bring(r *rankProc) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-a.quit:
+			cancel(errEnded)
+		case <-ctx.Done():
+		}
+	}()
+	r.images = map[int]string{}
+	for i, im := range a.order.Images[r.rank] {
+		file, err := a.bringOne(ctx, &im)
+		if err != nil {
+			return fmt.Errorf("its image of snapshot %d: %w", im.Seq, err)
+		}
+		r.images[im.Seq] = file
+		if i == 0 {
+			r.image = file
+		}
+	}
+	return nil
+}
+
+func (a *agent) bringOne(ctx context.Context, im *wire.Image) (string, error) {
+	if im.Store == "" {
+		return string(im.Path), nil
+	}
+	st, err := a.store(im.Store)
+	if err != nil {
+		return "", err
+	}
+	if n, ok := st.(*node.Store); ok {
+		if _, err := n.Fetch(ctx, im.Set, im.Piece, node.Image(im.Digest), nil); err != nil {
+			if im.Node != "" && im.Node != n.Node {
+				err = fmt.Errorf("%w (node %s has written it)", err, im.Node)
+			}
+			return "", err
+		}
+	}
+	at, ok := st.(store.Pather)
+	if !ok {
+		return "", fmt.Errorf("images in a store of kind %q cannot be read as files", st.Kind())
+	}
+	return at.Path(im.Set, im.Piece)
+}
+
+// selfConfig reads a Capture for a rank that images itself; ok is false if it is nothing of the kind.
+func selfConfig(m *oob.Msg) (cfg oob.CaptureConfig, ok bool) {
+	err := json.Unmarshal(m.Data, &cfg)
+	return cfg, err == nil && cfg.Mode != oob.ModeNative && cfg.Store != ""
+}

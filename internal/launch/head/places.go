@@ -1,0 +1,208 @@
+package head
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/cr/store/remote"
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// Where images lie, as the head sees it: beside their schemas, or in folders of the nodes. Those of other nodes
+// are reached through their keepers. Agents ask the head for what they lack, and it passes that on.
+
+// place is where the job's images go; the zero value: beside their schemas.
+func (h *head) place() snapshot.Place {
+	if h.opt.CkptLocal == "" {
+		return snapshot.Place{}
+	}
+	return snapshot.Place{Kind: node.Kind, Folder: h.opt.CkptLocal}
+}
+
+// ownName is the name of the head's node, "" if the job has no part in it.
+func (h *head) ownName() string {
+	if h.fleet == nil {
+		return wire.Hostname()
+	}
+	return h.fleet.OwnName()
+}
+
+// nodeNames are the nodes of the job.
+func (h *head) nodeNames() []string {
+	if h.fleet == nil {
+		return []string{wire.Hostname()}
+	}
+	return h.fleet.Names()
+}
+
+// openPlace is the catalogue's way to images that do not lie beside their schemas.
+func (h *head) openPlace(p snapshot.Place, known []string) (store.Store, error) {
+	return h.openWithout(p, known, "")
+}
+
+// openWithout leaves out one node.
+func (h *head) openWithout(p snapshot.Place, known []string, without string) (*node.Store, error) {
+	if p.Kind != node.Kind {
+		return nil, fmt.Errorf("%s: %w: this gorun does not know the kind", p, snapshot.ErrStore)
+	}
+	own := h.ownName()
+	s := &node.Store{Node: own, Peers: &keepers{h, p.Folder, known, without}}
+	if own == "" || own == without {
+		return s, nil
+	}
+	folder, err := node.Expand(p.Folder, own)
+	if err == nil {
+		s.Here, err = node.OpenLocal(folder)
+	}
+	return s, err
+}
+
+// keepers are the nodes but the head's own.
+type keepers struct {
+	h       *head
+	folder  string
+	known   []string // nodes that may have had parts of it before
+	without string
+}
+
+// Peers asks the fleet.
+func (k *keepers) Peers() (reached []node.Peer, unreachable []string) {
+	var all []string
+	if f := k.h.fleet; f != nil {
+		reached, unreachable = f.Files(func(name string) (string, error) { return node.Expand(k.folder, name) })
+		all = f.Names()
+	}
+	reached = slices.DeleteFunc(reached, func(p node.Peer) bool { return p.Node == k.without })
+	own := k.h.ownName()
+	for _, name := range k.known {
+		if name != own && !slices.Contains(all, name) && !slices.Contains(unreachable, name) {
+			unreachable = append(unreachable, name)
+		}
+	}
+	return reached, unreachable
+}
+
+// storesFor names the stores of a life to an agent. A folder that cannot be is the agent's error, when it is used.
+func (inc *incarnation) storesFor(l *link) map[string]wire.Store {
+	h := inc.h
+	stores := map[string]wire.Store{}
+	add := func(name string, p snapshot.Place) {
+		folder, _ := node.Expand(p.Folder, l.agent.Host())
+		stores[name] = wire.Store{Kind: p.Kind, Folder: exact.String(folder), Node: l.agent.Host()}
+	}
+	switch {
+	case h.opt.CR == "":
+	case h.opt.CkptLocal == "":
+		stores[wire.StoreTo] = wire.Store{Kind: store.KindDir, Folder: exact.String(h.cat.Root())}
+	default:
+		add(wire.StoreTo, h.place())
+	}
+	if inc.from != nil && inc.from.Place() != (snapshot.Place{}) {
+		add(wire.StoreFrom, inc.from.Place())
+	}
+	return stores
+}
+
+// imagesFor lists, for some ranks, what they begin with: their images and those that these build on.
+func (inc *incarnation) imagesFor(ranks []int) map[int][]wire.Image {
+	if inc.from == nil {
+		return nil
+	}
+	chain := inc.chain
+	if len(chain) == 0 {
+		chain = []*snapshot.Snapshot{inc.from}
+	}
+	all := map[int][]wire.Image{}
+	for _, rank := range ranks {
+		next := inc.from.Schema.Sequence
+		for _, s := range chain {
+			if s.Schema.Sequence != next {
+				continue // others build on it
+			}
+			im := s.Schema.Images[rank]
+			w := wire.Image{Seq: next, Path: exact.String(s.ImagePath(rank))}
+			if s.Place() != (snapshot.Place{}) {
+				w = wire.Image{Seq: next, Store: wire.StoreFrom, Set: s.Schema.Set, Piece: im.File, Digest: im.Digest, Node: im.Node}
+			}
+			all[rank] = append(all[rank], w)
+			next = im.Base
+		}
+	}
+	return all
+}
+
+// files answers an agent that asks for images of other nodes.
+func (inc *incarnation) files(l *link, m *oob.Msg) {
+	if l.files == nil {
+		l.files = remote.NewServer(func(name string) remote.Served { return inc.find(l, name) }, func(p []byte) error {
+			l.out.Send(oob.Msg{Kind: oob.Files, From: oob.Head, To: oob.AgentAddr(l.index), Data: p})
+			return nil
+		})
+	}
+	if err := l.files.Handle(m.Data); err != nil {
+		inc.h.say("agent %d: %v", l.index, err)
+		l.agent.Kill()
+	}
+}
+
+// find returns what an agent may ask for: the images that this life begins with, on all nodes or on one.
+func (inc *incarnation) find(l *link, name string) remote.Served {
+	name, at, one := strings.Cut(name, "@")
+	if name != wire.StoreFrom || inc.from == nil || inc.from.Place() == (snapshot.Place{}) {
+		return nil
+	}
+	s, err := inc.h.openWithout(inc.from.Place(), inc.from.Nodes(), l.agent.Host())
+	if err != nil {
+		return nil
+	}
+	if !one {
+		return s
+	}
+	if s.Here.Dir != nil && at == s.Node {
+		return s.Here
+	}
+	reached, _ := s.Peers.Peers()
+	for _, p := range reached {
+		if p.Node == at {
+			return p.Files
+		}
+	}
+	return &node.Store{Peers: node.Alone{at}} // it has left since it was found to have something
+}
+
+// sound finds the snapshot that the job begins from, where that could not be told before its nodes were up.
+func (h *head) sound() (*snapshot.Snapshot, error) {
+	return spec.Sound(append([]*snapshot.Snapshot{h.opt.From}, h.opt.Older...), h.opt.Files, func(s *snapshot.Snapshot, why error) {
+		h.say("snapshot %d of job %s cannot be used: %v", s.Schema.Sequence, s.Schema.Job, why)
+	})
+}
+
+// beginFrom changes what the first life begins from.
+func (inc *incarnation) beginFrom(s *snapshot.Snapshot) error {
+	h := inc.h
+	if s == h.opt.From {
+		return nil
+	}
+	hold, err := s.Hold()
+	if err != nil {
+		return err
+	}
+	h.chain[0].hold.Release()
+	h.opt.From, inc.from = s, s
+	h.chain[0] = commit{snap: s, hold: hold, input: beginning(s)}
+	h.say("job %s goes on from snapshot %d instead", h.id, s.Schema.Sequence)
+	return nil
+}
+
+// setOf is the set of a snapshot in the store that images go into.
+func setOf(p *snapshot.Pending) string {
+	_, set := p.Images()
+	return set
+}
