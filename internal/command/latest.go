@@ -40,7 +40,7 @@ func (o *options) latest(std stdio, args []string) (all []*snapshot.Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	c, err := snapshot.Open(root)
+	c, err := openCatalogue(root)
 	if err != nil {
 		return nil, err
 	}
