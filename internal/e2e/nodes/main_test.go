@@ -19,10 +19,10 @@ const patience = time.Minute
 // cluster is a lab with gorun and march in its shared folder.
 type cluster struct {
 	*nodelab.Lab
-	t *testing.T
+	t testing.TB
 }
 
-func newCluster(t *testing.T, nodes int, opts ...nodelab.Option) *cluster {
+func newCluster(t testing.TB, nodes int, opts ...nodelab.Option) *cluster {
 	c := &cluster{nodelab.Up(t, nodes, opts...), t}
 	for name, pkg := range map[string]string{"gorun": "cmd/gorun", "march": "internal/e2e/nodes/march"} {
 		cmd := exec.Command("go", "build", "-o", c.file(name), "github.com/gorun-mpi/gorun/"+pkg)
@@ -36,7 +36,7 @@ func newCluster(t *testing.T, nodes int, opts ...nodelab.Option) *cluster {
 
 // part runs a part of a test, after which nothing may be left on any node.
 func (c *cluster) part(name string, f func(*cluster)) {
-	c.t.Run(name, func(t *testing.T) {
+	c.t.(*testing.T).Run(name, func(t *testing.T) {
 		part := &cluster{c.Lab.In(t), t}
 		f(part)
 		part.spotless()

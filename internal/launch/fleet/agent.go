@@ -174,9 +174,11 @@ func (f *Fleet) ownAddress() string {
 }
 
 // Provide has every node that agents are on find what their ranks need, and copies the program where
-// it is not there. It returns where the program is, by agent.
-func (f *Fleet) Provide(ctx context.Context, agents []*Agent, want wire.Provision, program io.ReaderAt) ([]string, error) {
-	paths, errs := make([]string, len(agents)), make([]error, len(agents))
+// it is not there. It returns where the program is, by agent, and why the back-end for whole
+// processes does not work on some node.
+func (f *Fleet) Provide(ctx context.Context, agents []*Agent, want wire.Provision, program io.ReaderAt) (paths []string, imager, err error) {
+	paths = make([]string, len(agents))
+	errs, imagers := make([]error, len(agents)), make([]error, len(agents))
 	var wait sync.WaitGroup
 	for i, a := range agents {
 		if a.Own {
@@ -184,22 +186,26 @@ func (f *Fleet) Provide(ctx context.Context, agents []*Agent, want wire.Provisio
 			continue
 		}
 		wait.Go(func() {
-			if paths[i], errs[i] = a.node.provide(ctx, want, program); errs[i] != nil {
-				errs[i] = fmt.Errorf("node %s: %w", a.node.Name, errs[i])
+			p, err := a.node.provide(ctx, want, program)
+			if paths[i] = string(p.Program); err != nil {
+				errs[i] = fmt.Errorf("node %s: %w", a.node.Name, err)
+			}
+			if p.Imager != "" {
+				imagers[i] = fmt.Errorf("node %s: %s", a.node.Name, p.Imager)
 			}
 		})
 	}
 	wait.Wait()
-	return paths, errors.Join(errs...)
+	return paths, errors.Join(imagers...), errors.Join(errs...)
 }
 
-func (n *node) provide(ctx context.Context, want wire.Provision, program io.ReaderAt) (string, error) {
+func (n *node) provide(ctx context.Context, want wire.Provision, program io.ReaderAt) (wire.Provided, error) {
 	f := n.f
 	answer := make(chan wire.Provided, 1)
 	f.mu.Lock()
 	if n.state != up && n.state != suspect {
 		f.mu.Unlock()
-		return "", ErrLost
+		return wire.Provided{}, ErrLost
 	}
 	f.number++
 	id := f.number
@@ -210,15 +216,15 @@ func (n *node) provide(ctx context.Context, want wire.Provision, program io.Read
 	case p := <-answer:
 		switch p.Err {
 		case "":
-			return string(p.Program), nil
+			return p, nil
 		case ErrLost.Error():
-			return "", ErrLost
+			return p, ErrLost
 		}
-		return "", errors.New(p.Err)
+		return p, errors.New(p.Err)
 	case <-ctx.Done():
 		f.mu.Lock()
 		delete(n.requests, id)
 		f.mu.Unlock()
-		return "", context.Cause(ctx)
+		return wire.Provided{}, context.Cause(ctx)
 	}
 }

@@ -188,7 +188,7 @@ func (m *machine) obey(conn *oob.Conn, f *oob.Msg) error {
 		if len(f.Data) == pieceSize {
 			return conn.Send(oob.Msg{Kind: oob.Fetch, A: f.A, B: f.B + uint64(len(f.Data))})
 		}
-		return conn.Send(oob.Msg{Kind: oob.Provided, A: f.A, Data: wire.JSON(wire.Provided{Program: "/copy"})})
+		return conn.Send(oob.Msg{Kind: oob.Provided, A: f.A, Data: wire.JSON(wire.Provided{Program: "/copy", Imager: "no ptrace"})})
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func New(cfg Config) (*Fleet, error) {
 	f := &Fleet{cfg: cfg, own: cfg.Own, logins: make(chan struct{}, loginsAtOnce), done: make(chan struct{}), calls: map[call]chan arrival{}}
 	var err error
 	if f.own == nil {
-		if f.own, err = keeper.Describe(true); err != nil {
+		if f.own, err = keeper.Describe(); err != nil {
 			return nil, err
 		}
 	}

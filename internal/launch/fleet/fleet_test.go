@@ -173,16 +173,19 @@ func TestProvide(t *testing.T) {
 	}
 	agents := begin(t, f, 1, "0:[0 1] 1:[2 3]")
 	program := bytes.Repeat([]byte("0123456789abcdef"), pieceSize/8+77)
-	paths, err := f.Provide(t.Context(), agents, wire.Provision{Program: "/p", Size: int64(len(program))}, bytes.NewReader(program))
+	paths, imager, err := f.Provide(t.Context(), agents, wire.Provision{Program: "/p", Imager: "x", Size: int64(len(program))}, bytes.NewReader(program))
 	if err != nil || !slices.Equal(paths, []string{"/copy", "/copy"}) {
 		t.Fatalf("%v, %v", paths, err)
+	}
+	if imager == nil || !strings.Contains(imager.Error(), "node 203.0.113.2: no ptrace") {
+		t.Errorf("its back-end: %v", imager)
 	}
 	for name, m := range w.nodes {
 		if !bytes.Equal(m.got, program) {
 			t.Errorf("%s has another program", name)
 		}
 	}
-	if _, err := f.Provide(t.Context(), agents, wire.Provision{}, bytes.NewReader(nil)); err == nil || !strings.Contains(err.Error(), "node 203.0.113.1: the disk is full") {
+	if _, _, err := f.Provide(t.Context(), agents, wire.Provision{}, bytes.NewReader(nil)); err == nil || !strings.Contains(err.Error(), "node 203.0.113.1: the disk is full") {
 		t.Errorf("a full disk: %v", err)
 	}
 }

@@ -203,7 +203,7 @@ func (n *node) lose(why error) {
 	if n.f.closing() {
 		wait = 0 // it was let go
 	} else {
-		n.say(false, "is lost: %v; last renewal %s, its ranks have ended by %s", why, n.granted.Format(time.TimeOnly), time.Now().Add(wait).Format(time.TimeOnly))
+		n.say(false, "is lost: %v; last renewal %s, whatever ran there has ended by %s", why, n.granted.Format(time.TimeOnly), time.Now().Add(wait).Format(time.TimeOnly))
 	}
 	go n.fence(wait)
 }

@@ -3,13 +3,13 @@ package head
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/fleet"
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -138,20 +138,11 @@ func (inc *incarnation) begun(links []*link, err error) {
 // them start.
 func (inc *incarnation) prepare() {
 	h := inc.h
-	ordered := func(err error) {
-		ev := joblife.Event{Type: joblife.EvOrdered, Life: inc.n}
-		if err != nil {
-			ev.Verdict = h.verdictOf(err)
-		} else {
-			inc.order()
-		}
-		h.feed(ev)
-	}
 	if h.cat != nil || h.fleet != nil {
 		h.prog.Hold(inc.program())
 	}
-	if err := errors.Join(inc.imageable(), inc.findChain()); err != nil || h.fleet == nil {
-		ordered(err)
+	if h.fleet == nil {
+		inc.ordered(errors.Join(inc.imageable(nil), inc.findChain()))
 		return
 	}
 	var agents []*fleet.Agent
@@ -161,37 +152,54 @@ func (inc *incarnation) prepare() {
 	ctx, cancel := context.WithCancel(context.Background())
 	inc.giveUp = cancel
 	go func() {
-		paths, err := inc.provide(ctx, agents)
+		paths, imager, err := inc.provide(ctx, agents)
 		h.post(func() {
 			cancel()
 			inc.giveUp = nil
 			if err == nil && !h.job.Steady() {
 				err = errEnding
 			}
-			for i, l := range inc.links {
-				l.program = paths[i]
+			if err == nil {
+				err = errors.Join(inc.imageable(imager), inc.findChain())
 			}
-			ordered(err)
+			for i, path := range paths {
+				inc.links[i].program = path
+			}
+			inc.ordered(err)
 		})
 	}()
 }
 
 var errEnding = errors.New("the job is ending")
 
-// provide has the nodes find the program and the working folder.
-func (inc *incarnation) provide(ctx context.Context, agents []*fleet.Agent) ([]string, error) {
-	prog := &inc.h.prog
-	digest, err := prog.Sum()
+// ordered has the agents start their ranks, unless there is a reason not to, and tells the machine.
+func (inc *incarnation) ordered(err error) {
+	ev := joblife.Event{Type: joblife.EvOrdered, Life: inc.n}
 	if err != nil {
-		return make([]string, len(agents)), err
+		ev.Verdict = inc.h.verdictOf(err)
+	} else {
+		inc.order()
 	}
-	f, size, err := prog.Open()
+	inc.h.feed(ev)
+}
+
+// provide has the nodes find the program and the working folder. It returns where the program is, by
+// link, and why a node cannot image whole processes.
+func (inc *incarnation) provide(ctx context.Context, agents []*fleet.Agent) (paths []string, imager, err error) {
+	h := inc.h
+	digest, err := h.prog.Sum()
 	if err != nil {
-		return make([]string, len(agents)), err
+		return nil, nil, err
+	}
+	f, size, err := h.prog.Open()
+	if err != nil {
+		return nil, nil, err
 	}
 	defer f.Close()
-	want := wire.Provision{Program: exact.String(inc.program()), Digest: digest, Size: size, Dir: exact.String(inc.h.opt.Dir)}
-	return inc.h.fleet.Provide(ctx, agents, want, f)
+	want := wire.Provision{
+		Program: exact.String(inc.program()), Digest: digest, Size: size, Dir: exact.String(h.opt.Dir), Imager: spec.ImagerName(h.opt.CR),
+	}
+	return h.fleet.Provide(ctx, agents, want, f)
 }
 
 // custody is the first order to an agent: what to remove if the head dies. Agents on other nodes
@@ -210,19 +218,6 @@ func (inc *incarnation) linkOf(rank int) *link {
 			if r == rank {
 				return l
 			}
-		}
-	}
-	return nil
-}
-
-// nodesImage says which node cannot image whole processes.
-func (inc *incarnation) nodesImage(name string) error {
-	for _, l := range inc.links {
-		if l.kept == nil {
-			continue
-		}
-		if why := l.kept.Info.Imagers[name]; why != "" {
-			return fmt.Errorf("node %s: %s", l.agent.Host(), why)
 		}
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 // needs, and how long it may take.
 
 // imageable finds out whether the program, which has been built by now, can be imaged from outside.
-// A job that insists on it does not start otherwise.
-func (inc *incarnation) imageable() error {
+// A job that insists on it does not start otherwise. elsewhere says why it cannot on another node.
+func (inc *incarnation) imageable(elsewhere error) error {
 	o := &inc.h.opt
 	name := spec.ImagerName(o.CR)
 	if name == "" {
@@ -26,7 +26,7 @@ func (inc *incarnation) imageable() error {
 	}
 	code, err := spec.CanImage(name, inc.program())
 	if err == nil {
-		code, err = spec.ExitFailed, inc.nodesImage(name)
+		code, err = spec.ExitFailed, elsewhere
 	}
 	if err == nil {
 		inc.imager = name

@@ -50,11 +50,11 @@ func TestCanImage(t *testing.T) {
 	h := &head{opt: spec.Options{CkptExit: new(int), NP: 1, CR: whole.Default()}, prog: program.Program{Path: "/bin/true"}}
 	h.newJob()
 	inc := &incarnation{h: h, n: 1}
-	if err := inc.imageable(); err == nil || spec.StatusOf(err) != spec.ExitCannotExec {
+	if err := inc.imageable(nil); err == nil || spec.StatusOf(err) != spec.ExitCannotExec {
 		t.Errorf("-cr=native of /bin/true: %v", err)
 	}
 	inc.h.opt.CR = spec.CRAuto
-	if err := inc.imageable(); err != nil || inc.imager != "" {
+	if err := inc.imageable(nil); err != nil || inc.imager != "" {
 		t.Errorf("-cr=auto of /bin/true: %v, %q", err, inc.imager)
 	}
 }

@@ -8,15 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// Describe describes the node on which this process runs. Back-ends for whole processes are tried if
-// imagers is set, which takes a moment.
-func Describe(imagers bool) (*wire.NodeInfo, error) {
+// Describe describes the node on which this process runs.
+func Describe() (*wire.NodeInfo, error) {
 	self, err := launcher.Self()
 	if err != nil {
 		return nil, err
@@ -47,15 +45,6 @@ func Describe(imagers bool) (*wire.NodeInfo, error) {
 	}
 	for _, p := range prefixes {
 		n.Addresses = append(n.Addresses, p.String())
-	}
-	if imagers {
-		n.Imagers = map[string]string{}
-		for _, i := range whole.All() {
-			n.Imagers[i.Name()] = ""
-			if err := i.Supported(); err != nil {
-				n.Imagers[i.Name()] = err.Error()
-			}
-		}
 	}
 	return n, nil
 }

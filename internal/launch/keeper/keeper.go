@@ -80,7 +80,7 @@ type described struct {
 }
 
 func describe() described {
-	info, err := Describe(true)
+	info, err := Describe()
 	return described{info, err}
 }
 

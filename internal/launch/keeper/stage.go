@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -57,15 +58,30 @@ func (k *keeper) provide(m *oob.Msg) {
 			return
 		}
 	}
-	answer(k.head, m.A, path, err)
+	answer(k.head, m.A, &want, path, err)
 }
 
-func answer(to *wire.Queue, number uint64, path string, err error) {
-	p := wire.Provided{Program: exact.String(path)}
+func answer(to *wire.Queue, number uint64, want *wire.Provision, path string, err error) {
+	p := wire.Provided{Program: exact.String(path), Imager: supported(want.Imager)}
 	if err != nil {
 		p = wire.Provided{Err: err.Error()}
 	}
 	to.Send(oob.Msg{Kind: oob.Provided, To: oob.Head, A: number, Data: wire.JSON(p)})
+}
+
+// supported says why a back-end for whole processes does not work here.
+func supported(imager string) string {
+	if imager == "" {
+		return ""
+	}
+	by, err := whole.Find(imager)
+	if err == nil {
+		err = by.Supported()
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // checkDir says why ranks cannot work in a folder.
@@ -166,7 +182,7 @@ func (s *stage) piece(m *oob.Msg) {
 		os.Remove(f.file.Name())
 		err = fmt.Errorf("%s is not there and cannot be copied there: %w", f.want.Program, err)
 	}
-	answer(f.to, m.A, path, err)
+	answer(f.to, m.A, &f.want, path, err)
 }
 
 func (f *fetch) take(p []byte) error {

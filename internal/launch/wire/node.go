@@ -12,16 +12,15 @@ import (
 // NodeInfo is what a keeper tells of its node in its Hello. The head describes its own node by one,
 // too.
 type NodeInfo struct {
-	Host      string            `json:"host"` // its own name, for people
-	Machine   string            `json:"machine"`
-	Space     string            `json:"space"` // namespaces of processes and network, and the user
-	Kernel    string            `json:"kernel"`
-	Arch      string            `json:"arch"`
-	CPUs      int               `json:"cpus"`
-	Version   string            `json:"version"`             // of gorun
-	Digest    string            `json:"digest"`              // of its executable
-	Addresses []string          `json:"addresses,omitempty"` // with the lengths of their networks' prefixes
-	Imagers   map[string]string `json:"imagers,omitempty"`   // of back-ends for whole processes: why they do not work there, "" if they do
+	Host      string   `json:"host"` // its own name, for people
+	Machine   string   `json:"machine"`
+	Space     string   `json:"space"` // namespaces of processes and network, and the user
+	Kernel    string   `json:"kernel"`
+	Arch      string   `json:"arch"`
+	CPUs      int      `json:"cpus"`
+	Version   string   `json:"version"`             // of gorun
+	Digest    string   `json:"digest"`              // of its executable
+	Addresses []string `json:"addresses,omitempty"` // with the lengths of their networks' prefixes
 }
 
 // Same reports whether two descriptions are of one node: processes there see each other.
@@ -46,13 +45,15 @@ type Provision struct {
 	Program exact.String `json:"program"`
 	Digest  string       `json:"digest"` // SHA-256, hex
 	Size    int64        `json:"size"`
-	Dir     exact.String `json:"dir"` // working folder
+	Dir     exact.String `json:"dir"`              // working folder
+	Imager  string       `json:"imager,omitempty"` // the back-end that is to image the ranks
 }
 
 // Provided is the answer: where the program is there, or why it is not.
 type Provided struct {
 	Program exact.String `json:"program,omitempty"`
 	Err     string       `json:"err,omitempty"`
+	Imager  string       `json:"imager,omitempty"` // why the back-end does not work there
 }
 
 // nodesOwn are variables that mean something on one node only, or for one step of a batch system

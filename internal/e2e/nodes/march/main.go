@@ -28,6 +28,7 @@ var (
 	pause = flag.Duration("pause", time.Millisecond, "`time` between two steps")
 	log   = flag.String("log", "", "`file` that all ranks write to")
 	end   = flag.String("end", "", "`file` whose appearance ends the march; it goes on for ever before that, the sum is that of -steps")
+	empty = flag.Bool("empty", false, "only Init and Finalize")
 	exit  = flag.Int("exit", 0, "`status` with which the last rank exits")
 )
 
@@ -37,6 +38,9 @@ func main() {
 }
 
 func march(c *mpi.Comm) error {
+	if *empty {
+		return nil
+	}
 	var step, sum uint64
 	if err := errors.Join(cr.Register("step", &step), cr.Register("sum", &sum)); err != nil {
 		return err
