@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"runtime"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // gateLock is the engine's lock, with the checkpoint gate as a bit of the same word. A caller
 // enters by one compare-and-swap from zero, so a closed gate costs nothing to test for. The closer
@@ -41,8 +38,6 @@ const (
 	lockWaiter = 1 << 33
 
 	lockTight = 1<<32 - 1 // where the upper half is asked for: the lock is held
-
-	lockSpins = 60 // looks before a caller sleeps; sections inside are short
 )
 
 func (l *gateLock) init() {
@@ -60,20 +55,17 @@ func (l *gateLock) lock() {
 // the caller goes on with lockSlow.
 func (l *gateLock) enter() bool { return l.word.CompareAndSwap(0, lockHeld) }
 
+// lockSlow is lock for a caller that did not get in at once. It does not look again before it sleeps. 60
+// looks gained nothing: round trips of 2 goroutines of one rank took .92 of the time without them, of 4
+// goroutines .98 (EPYC, 2 CPUs in use by others, median of 20 alternations).
 func (l *gateLock) lockSlow() {
 	l.word.Add(lockWaiter)
 	announced := false
-	for spins := 0; ; spins++ {
+	for {
 		w := l.word.Load()
 		if w&(lockHeld|lockGate) == 0 {
 			if l.word.CompareAndSwap(w, w-lockWaiter+lockHeld) {
 				return
-			}
-			continue
-		}
-		if w&lockGate == 0 && spins < lockSpins {
-			if spins == lockSpins/2 {
-				runtime.Gosched()
 			}
 			continue
 		}

@@ -15,7 +15,9 @@ const (
 )
 
 // selfEager is the longest message to itself that a rank copies aside when no
-// receive is posted.
+// receive is posted. A Send of it returns before its Recv, as one to another rank
+// does: programs rely on that. It is no gain in time. With the copy a round of Isend
+// and Recv of 32 KB takes 2.0 of the time, of 8 bytes .97 (EPYC).
 const selfEager = 64 << 10
 
 // Isend begins to send p to rank dst. The engine reads p until the request is waited for or tested

@@ -48,7 +48,9 @@ const (
 	looks = 512
 
 	// yields is how often a rank yields before it sleeps. If the others are as far as this rank
-	// is, all the yields together cost less than one sleep.
+	// is, all the yields together cost less than one sleep. With 5 yields round trips of 8 bytes
+	// take 1.20 of the time on 4 ranks and 1.09 on 8, with 20 yields 1.10 and 1.15, with 200 .98
+	// and .76 while others use the CPUs (EPYC, 2 CPUs). More yields keep a CPU busy for longer.
 	yields = 60
 
 	// yieldEvery is the time between yields of a rank that spins. The first comes as soon as an
