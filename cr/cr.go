@@ -35,6 +35,8 @@
 // -cr=auto takes native images, whether the program calls Point or not; the first time it waits some seconds. -cr=self
 // waits for a Point, and refuses one where nothing is registered.
 //
+// Hold and Release enclose a section in which no checkpoint falls.
+//
 // In a program that was started without gorun everything here works, and no checkpoint is ever taken.
 package cr
 

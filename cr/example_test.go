@@ -1,6 +1,7 @@
 package cr_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -117,3 +118,48 @@ func ExampleRegistry_OnCheckpoint() {
 	fmt.Println("nothing was called: there was no checkpoint")
 	// Output: nothing was called: there was no checkpoint
 }
+
+// A file is replaced in a section in which no checkpoint falls: after a restart it would be replaced again, or
+// not at all.
+func ExampleHold() {
+	begin()
+	replace := func() error {
+		if err := cr.Hold(); err != nil {
+			return err
+		}
+		defer cr.Release()
+		fmt.Println("the file is replaced")
+		return nil
+	}
+	fmt.Println(replace())
+	// Output:
+	// the file is replaced
+	// <nil>
+}
+
+func ExampleRelease() {
+	begin()
+	// Sections nest.
+	fmt.Println(cr.Hold(), cr.Hold())
+	fmt.Println(cr.Release(), cr.Release())
+	fmt.Println(errors.Is(cr.Release(), cr.ErrNotHeld))
+	// Output:
+	// <nil> <nil>
+	// <nil> <nil>
+	// true
+}
+
+// In tests whose ranks are goroutines, each has its Registry.
+func ExampleRegistry_Hold() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		r := cr.On(c)
+		if err := r.Hold(); err != nil {
+			return err
+		}
+		return r.Release()
+	})
+	fmt.Println("held and released")
+	// Output: held and released
+}
+
+func ExampleRegistry_Release() { ExampleRegistry_Hold() }

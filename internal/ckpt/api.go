@@ -107,12 +107,13 @@ const (
 type HeadEvent struct {
 	Type    HeadEventType
 	Msg     oob.Msg // HvMsg
-	Request Request // HvRequest
+	Request Request // HvRequest; HvHold: only the ID
 	Rank    int     // HvDied
-	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative: why
+	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative: why; HvHold: who holds
 	Timer   uint64  // HvTimeout: the timer's id, as in HactTimer
 	Store   string  // HvFolder: the store that images go into, by its name; "": a folder
 	Folder  string  // HvFolder: where images go, the folder or the set in the store
+	Holder  Holder  // HvHold, HvRelease
 	Seq     int     // HvFolder
 }
 
@@ -122,7 +123,8 @@ type Request struct {
 	ID      uint64 // chosen by the driver; comes back in HactDone
 	Mode    uint64 // oob.ModeSelf, ModeNative or ModeAuto
 	Stop    bool   // end the job after the commit; nobody goes on computing
-	Timeout int64  // milliseconds for each waiting phase; 0: the default
+	Timeout int64  // milliseconds for each waiting phase, and for a release; 0: the default
+	Patient bool   // it waits for a release without limit
 	Codec   string
 }
 
@@ -140,6 +142,10 @@ const (
 	HvCommitted                             // HactCommit was done
 	HvCommitFailed                          // the same, Err why
 	HvAllUp                                 // all ranks are up: checkpoints may begin
+	HvHold                                  // a user keeps checkpoints off; answered by HactHeld
+	HvRelease                               // he does no longer
+	HvPause                                 // the ranks are stopped: no deadline counts
+	HvGoOn                                  // they go on
 	HvNative                                // whether whole processes can be imaged is known by now: Err why not
 )
 
@@ -149,7 +155,8 @@ type HeadAction struct {
 	Msg    oob.Msg         // HactSend (To set)
 	Timer  uint64          // HactTimer, HactStopTimer
 	Millis int64           // HactTimer
-	Done   Done            // HactDone
+	Done   Done            // HactDone; HactHeld: ID, and Err if it was released before
+	Holder Holder          // HactHeld
 	Images []oob.ImageInfo // HactCommit: by rank
 	Seq    int             // HactCommit, HactDiscard: as in HvFolder
 	Mode   uint64          // HactCommit: the kind of images, oob.ModeSelf or ModeNative
@@ -171,7 +178,7 @@ type Done struct {
 
 // ProgressInfo is what a user waiting for a checkpoint is shown.
 type ProgressInfo struct {
-	Phase   string // "points", "closing", "draining", "capturing", "writing", "committing"
+	Phase   string // "held", "points", "closing", "draining", "capturing", "writing", "committing"
 	Ranks   int    // ranks that have finished the phase
 	Size    int
 	Written uint64 // bytes written so far
@@ -190,6 +197,7 @@ const (
 	HactCommit                              // write the schema, rename, fsync; answer HvCommitted or HvCommitFailed
 	HactDiscard                             // remove the folder of an attempt that failed
 	HactDone                                // a request is answered
+	HactHeld                                // no checkpoint falls from now on, until HvRelease
 	HactProgress                            // tell those who wait
 	HactFinalized                           // all ranks were released from Finalize
 )

@@ -25,7 +25,7 @@ const (
 // attempt is the running attempt of the head.
 type attempt struct {
 	n        uint32
-	requests []Request
+	requests []waiting
 	wanted   uint64 // as asked for
 	mode     uint64 // oob.ModeSelf or ModeNative: the kind of images, as far as it is known
 	codec    string
@@ -52,6 +52,7 @@ type attempt struct {
 	sum       uint64   // of bytes
 
 	timer uint64 // armed; 0: none
+	left  int64  // milliseconds to be given when deadlines count again
 	asked bool
 	where map[int]whereabouts
 }
@@ -63,7 +64,7 @@ type whereabouts struct {
 	text  string
 }
 
-func (a *attempt) add(r Request, deadline int64) {
+func (a *attempt) add(r waiting, deadline int64) {
 	a.requests = append(a.requests, r)
 	a.stop = a.stop || r.Stop
 	if r.Timeout > 0 {
@@ -119,6 +120,9 @@ func (h *Head) enter(p phase) {
 		}
 	case phaseDraining:
 		h.join()
+		for i := range a.requests {
+			h.unwatch(&a.requests[i])
+		}
 		h.tellAll(oob.Msg{Kind: oob.Close, A: a.mode})
 	case phaseFolder:
 		if a.folder {
@@ -309,7 +313,7 @@ func (h *Head) committed(ev *HeadEvent) {
 		return
 	}
 	h.tellAll(oob.Msg{Kind: oob.Commit, A: uint64(a.seq)})
-	h.run = nil
+	h.run, h.last = nil, a.stop
 	d := a.outcome()
 	if a.mode == oob.ModeNative {
 		h.chain.committed(a.seq, d.Base)
@@ -325,13 +329,19 @@ func (h *Head) committed(ev *HeadEvent) {
 // fail ends the running attempt without a snapshot. The job goes on. Earlier snapshots are not touched.
 func (h *Head) fail(why string) {
 	a := h.run
+	h.drop(why)
+	for _, r := range a.requests {
+		h.done(r, Done{Err: why, Mode: a.mode})
+	}
+}
+
+// drop takes the ranks back from the running attempt. Its requests are the caller's.
+func (h *Head) drop(why string) {
+	a := h.run
 	h.stopTimer()
 	h.tellAll(oob.Msg{Kind: oob.Revert, Data: []byte(why)})
 	h.run = nil
 	if a.folder {
 		h.act(HeadAction{Type: HactDiscard, Seq: a.seq})
-	}
-	for _, r := range a.requests {
-		h.done(r, Done{Err: why, Mode: a.mode})
 	}
 }

@@ -23,8 +23,8 @@ func (a *attempt) fits(r Request) bool {
 
 // join adds to the attempt the waiting requests that fit it.
 func (h *Head) join() {
-	h.queue = slices.DeleteFunc(h.queue, func(r Request) bool {
-		if h.run.fits(r) {
+	h.queue = slices.DeleteFunc(h.queue, func(r waiting) bool {
+		if h.run.fits(r.Request) {
 			h.run.add(r, h.cfg.PhaseMillis)
 			return true
 		}

@@ -8,22 +8,40 @@ import (
 )
 
 func (h *Head) startTimer(millis int64) {
+	if h.run.left = millis; h.paused {
+		return
+	}
 	h.timer++
 	h.run.timer = h.timer
 	h.act(HeadAction{Type: HactTimer, Timer: h.timer, Millis: millis})
 }
 
 func (h *Head) stopTimer() {
+	h.run.left = 0
 	if h.run.timer != 0 {
 		h.act(HeadAction{Type: HactStopTimer, Timer: h.run.timer})
 		h.run.timer = 0
 	}
 }
 
+// pause stops the deadline of the running attempt while the ranks are suspended. Afterwards it begins anew.
+func (h *Head) pause(on bool) {
+	a := h.run
+	switch h.paused = on; {
+	case a == nil || a.left == 0:
+	case on:
+		left := a.left
+		h.stopTimer()
+		a.left = left
+	default:
+		h.startTimer(a.left)
+	}
+}
+
 // timeout asks late ranks what they do. The second time it ends the attempt and names the rank to blame.
 func (h *Head) timeout() {
 	a := h.run
-	a.timer = 0
+	a.timer, a.left = 0, 0
 	if a.asked || a.phase == phaseFolder || a.phase == phasePlace {
 		if a.phase < phasePlace {
 			h.pointless(h.lateText())

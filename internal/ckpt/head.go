@@ -52,10 +52,14 @@ type Head struct {
 	account    uint64 // sum of what the ranks in Finalize have said of their calls
 	finalizing int
 
-	queue   []Request // waiting for the next attempt
-	attempt uint32    // number of the newest
-	run     *attempt  // nil: none
-	timer   uint64    // id of the newest
+	queue   []waiting // for the next attempt
+	holds   []hold    // by rank
+	orders  [holders]order
+	paused  bool     // no deadline of an attempt counts
+	last    bool     // the job's last snapshot is committed: the ranks are about to end where they stand
+	attempt uint32   // number of the newest
+	run     *attempt // nil: none
+	timer   uint64   // id of the newest
 	dests   *DestSum
 	chain   chain
 
@@ -74,6 +78,7 @@ func NewHead(cfg HeadConfig) *Head {
 		cfg.AutoMillis = 5_000
 	}
 	return &Head{cfg: cfg, dead: make([]bool, cfg.Size), inFinalize: make([]bool, cfg.Size),
+		holds: make([]hold, cfg.Size),
 		dests: NewDestSum(cfg.Size)}
 }
 
@@ -96,9 +101,17 @@ func (h *Head) Step(ev HeadEvent) []HeadAction {
 	case HvDied:
 		h.died(ev.Rank, ev.Err)
 	case HvTimeout:
-		if h.run != nil && ev.Timer != 0 && ev.Timer == h.run.timer {
+		switch {
+		case ev.Timer == 0:
+		case h.run != nil && ev.Timer == h.run.timer:
 			h.timeout()
+		default:
+			h.impatient(ev.Timer)
 		}
+	case HvHold, HvRelease:
+		h.ordered(&ev)
+	case HvPause, HvGoOn:
+		h.pause(ev.Type == HvPause)
 	case HvFolder, HvFolderFailed:
 		h.folder(&ev)
 	case HvCommitted, HvCommitFailed:
@@ -107,6 +120,8 @@ func (h *Head) Step(ev HeadEvent) []HeadAction {
 		}
 	}
 	h.next()
+	h.grant()
+	h.watch()
 	return h.out
 }
 
@@ -130,14 +145,16 @@ func (h *Head) tellAll(m oob.Msg) {
 	}
 }
 
-func (h *Head) done(r Request, d Done) {
+func (h *Head) done(r waiting, d Done) {
+	h.unwatch(&r)
 	d.ID = r.ID
 	h.act(HeadAction{Type: HactDone, Done: d})
 }
 
 // request joins the running attempt if the ranks are not captured yet and the attempt does what is asked.
 // Otherwise it waits for the next one.
-func (h *Head) request(r Request) {
+func (h *Head) request(req Request) {
+	r := waiting{Request: req}
 	if h.end != "" {
 		h.done(r, Done{Err: h.end})
 		return
@@ -146,11 +163,14 @@ func (h *Head) request(r Request) {
 		h.done(r, Done{Err: fmt.Sprintf("there is no checkpoint mode %d", r.Mode)})
 		return
 	}
-	if a := h.run; a != nil && a.phase < phaseCapturing && a.fits(r) {
+	if a := h.run; a != nil && a.phase < phaseCapturing && a.fits(req) {
 		a.add(r, h.cfg.PhaseMillis)
 		return
 	}
 	h.queue = append(h.queue, r)
+	if h.Held() != "" {
+		h.tellHeld()
+	}
 }
 
 // next releases the ranks from Finalize or begins the next attempt. It is called when no attempt is running.
@@ -161,7 +181,7 @@ func (h *Head) next() {
 			h.tellAll(oob.Msg{Kind: oob.FinalizeGo, A: h.account})
 			h.act(HeadAction{Type: HactFinalized})
 			h.close("the job is ending: all ranks have entered Finalize")
-		case len(h.queue) > 0:
+		case len(h.queue) > 0 && h.Held() == "":
 			h.begin()
 		default:
 			return
@@ -184,7 +204,7 @@ func (h *Head) died(rank int, why string) {
 	if rank < 0 || rank >= h.cfg.Size || h.dead[rank] {
 		return
 	}
-	h.dead[rank] = true
+	h.dead[rank], h.holds[rank] = true, hold{}
 	text := fmt.Sprintf("rank %d has died", rank)
 	if why != "" {
 		text += ": " + why
@@ -205,8 +225,13 @@ func (h *Head) message(m *oob.Msg) {
 	if m.Kind != oob.Dests && (rank < 0 || rank >= h.cfg.Size || h.dead[rank]) {
 		return
 	}
-	if m.Kind == oob.FinalizeWant {
+	switch m.Kind {
+	case oob.FinalizeWant:
+		h.holds[rank] = hold{}
 		h.wantsFinalize(rank, m.A)
+		return
+	case oob.Hold, oob.Release:
+		h.holding(rank, m)
 		return
 	}
 	if h.run != nil && m.Attempt == h.run.n {

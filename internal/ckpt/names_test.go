@@ -16,6 +16,7 @@ var kindNames = map[oob.Kind]string{
 	oob.Ready: "ready", oob.Capture: "capture", oob.Captured: "captured", oob.Open: "open",
 	oob.Progress: "progress", oob.Written: "written", oob.Failed: "failed", oob.Revert: "revert",
 	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit", oob.Look: "look", oob.Seen: "seen",
+	oob.Hold: "hold", oob.Held: "held", oob.Release: "release",
 }
 
 var eventNames = map[RankEventType]string{
@@ -33,7 +34,7 @@ var actionNames = map[RankActionType]string{
 var headEventNames = map[HeadEventType]string{
 	HvRequest: "request", HvDied: "died", HvTimeout: "timeout", HvFolder: "folder",
 	HvFolderFailed: "folder-failed", HvCommitted: "committed", HvCommitFailed: "commit-failed", HvAllUp: "all-up",
-	HvNative: "native-impossible",
+	HvNative: "native-impossible", HvHold: "hold", HvRelease: "release", HvPause: "pause", HvGoOn: "go-on",
 }
 
 var modeNames = map[uint64]string{oob.ModeSelf: "self", oob.ModeNative: "native", oob.ModeAuto: "auto"}
@@ -61,7 +62,7 @@ func party(i int32) string {
 func say(m oob.Msg) string {
 	s := kindNames[m.Kind]
 	switch m.Kind {
-	case oob.Points, oob.Target, oob.AtPoint, oob.Senders, oob.Bookmark, oob.Captured, oob.Progress, oob.Written, oob.Commit:
+	case oob.Points, oob.Target, oob.AtPoint, oob.Senders, oob.Bookmark, oob.Captured, oob.Progress, oob.Written, oob.Commit, oob.Held:
 		s += fmt.Sprint(" ", m.A)
 	case oob.Prepare, oob.Close:
 		s += " " + modeNames[m.A]
@@ -129,6 +130,11 @@ func sayHead(a HeadAction) string {
 		return fmt.Sprintf("discard %d", a.Seq)
 	case HactDone:
 		return sayDone(a.Done)
+	case HactHeld:
+		if a.Done.Err != "" {
+			return fmt.Sprintf("hold %d failed: %s", a.Done.ID, a.Done.Err)
+		}
+		return fmt.Sprintf("hold %d is in force", a.Done.ID)
 	case HactFinalized:
 		return "finalized"
 	}

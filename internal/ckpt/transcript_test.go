@@ -210,6 +210,11 @@ func (s *headScript) Do(w []string) ([]string, error) {
 	switch t {
 	case HvRequest:
 		ev.Request = parseRequest(w[1:])
+	case HvHold, HvRelease: // "hold ID TEXT", "hold ID suspended TEXT", "release [suspended]"
+		ev.Request.ID = first(n)
+		if text, ok := strings.CutPrefix(ev.Err, "suspended"); ok {
+			ev.Holder, ev.Err = BySuspended, strings.TrimSpace(text)
+		}
 	case HvDied:
 		ev.Rank = int(first(n))
 	case HvTimeout:
@@ -228,7 +233,7 @@ func (s *headScript) step(ev HeadEvent) []string {
 	return out
 }
 
-// parseRequest reads "ID self|native|auto [stop] [timeout=MILLIS] [codec=NAME]".
+// parseRequest reads "ID self|native|auto [stop] [patient] [timeout=MILLIS] [codec=NAME]".
 func parseRequest(w []string) Request {
 	r := Request{ID: first(numbers(w))}
 	for _, s := range w {
@@ -238,6 +243,8 @@ func parseRequest(w []string) Request {
 			r.Mode, _ = lookup(modeNames, key)
 		case "stop":
 			r.Stop = true
+		case "patient":
+			r.Patient = true
 		case "timeout":
 			r.Timeout, _ = strconv.ParseInt(value, 10, 64)
 		case "codec":

@@ -175,6 +175,9 @@ func printStatus(std stdio, s *control.Status, verbose bool) error {
 	if s.Checkpoint != "" {
 		line("checkpoint running", s.Checkpoint)
 	}
+	if s.Held != "" {
+		line("checkpoints held off", "by "+printable(s.Held))
+	}
 	if s.Snapshot != "" {
 		line("newest snapshot", printable(string(s.Snapshot)))
 	}

@@ -41,6 +41,7 @@ var commands []command
 func init() { // help and completion list what they are in
 	commands = []command{
 		runCommand, checkpointCommand, restartCommand, psCommand, statusCommand, stacksCommand, killCommand,
+		holdCommand, releaseCommand, suspendCommand, resumeCommand,
 		snapshotsCommand, imageCommand, infoCommand, versionCommand, completionCommand, helpCommand,
 	}
 }

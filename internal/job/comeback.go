@@ -18,7 +18,8 @@ import (
 //	 Hello, Address --------->            its transports are open anew
 //	        ...                           until all reach all, see package wireup
 //	 Up     ----------------->            the gate is open: calls go on where they were
-//	 FinalizeWant ----------->            if the program is in Finalize: this head has not heard
+//	 Hold   ----------------->            if the program waits for a section to begin
+//	 FinalizeWant ----------->            if it is in Finalize: this head has not heard
 //
 // Everything from the earlier life carries the earlier incarnation, so everybody drops it.
 
@@ -92,7 +93,10 @@ func (d *driver) rejoin(m *oob.Msg) {
 	d.setWaiter(t.waiter)
 	j.Engine.SetLocal(t.start.Local)
 	d.open()
-	if err = j.send(oob.Msg{Kind: oob.Up}); err == nil && j.finalizing.Load() {
+	if err = j.send(oob.Msg{Kind: oob.Up}); err == nil {
+		err = j.holdAgain()
+	}
+	if err == nil && j.finalizing.Load() {
 		err = j.send(oob.Msg{Kind: oob.FinalizeWant, A: j.account.Load()})
 	}
 	if err != nil {

@@ -75,8 +75,12 @@ func (d *driver) read() {
 			d.j.lost(fmt.Errorf("rank %d: lost the launcher: %w", d.j.Rank, err))
 			return
 		}
-		if m.Kind == oob.Look {
+		switch {
+		case m.Kind == oob.Look:
 			go d.look(&m)
+			continue
+		case m.Kind == oob.Held && m.Incarnation == d.j.Incarnation():
+			d.j.holds.held(m.A)
 			continue
 		}
 		d.put(posted{ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m}, m.Incarnation})

@@ -59,6 +59,7 @@ type Job struct {
 	lost    func(error)
 	driver  *driver
 	points  points
+	holds   holds
 	names   *Names
 	backend struct {
 		sync.Mutex

@@ -43,6 +43,8 @@ type Event struct {
 	Polite   bool           // EvFail, EvFinish: ranks get SIGTERM and a moment first
 	Signal   syscall.Signal // EvSignal, EvStop
 	Request  ckpt.Request   // EvRequest
+	ID       uint64         // EvHold ... EvResume: chosen by the driver; comes back in ActHeld
+	Text     string         // EvHold: who holds
 	Ckpt     ckpt.HeadEvent // EvCkpt
 	Slow     float64        // EvTick: how many times longer things take than on an idle machine; at least 1
 	Works    int            // EvStoring: operations of the storage in progress
@@ -71,6 +73,10 @@ const (
 	EvSignal                         // a signal to be passed on
 	EvRequest                        // somebody wants a checkpoint
 	EvCkpt                           // answer to an ActCkpt
+	EvHold                           // somebody keeps checkpoints off; ActHeld answers when none can fall any more
+	EvRelease                        // he does so no longer; ActHeld answers
+	EvSuspend                        // all ranks are to be stopped; ActHeld answers when they are
+	EvResume                         // and to go on; ActHeld answers
 	EvStoring                        // the number of the storage's operations in progress has changed
 	EvChosen                         // answer to ActChoose
 	EvCleaned                        // answer to ActVerdict: all that the job had made for itself is removed
@@ -101,7 +107,8 @@ type Action struct {
 	Timer    uint64          // ActTimer, ActStopTimer
 	Millis   int64           // ActTimer
 	Ckpt     ckpt.HeadAction // ActCkpt
-	Text     string          // ActSay, ActLeaveOut
+	Text     string          // ActSay, ActLeaveOut; ActHeld: why not, "" if it is done
+	ID       uint64          // ActHeld: of the event
 	Detail   bool            // ActSay: only for users who want details
 	Verdict  Verdict         // ActChoose: why; ActVerdict
 	Snapshot int             // ActBegin: what to begin from, 0: from the start; in the first life the driver knows
@@ -121,6 +128,9 @@ const (
 	ActCkpt                            // a ckpt.HeadAction: a folder, a commit, a discard, an answer, progress
 	ActConnected                       // how the ranks reach each other is known: Transports
 	ActUp                              // all ranks are up
+	ActHeld                            // answer to EvHold, EvRelease, EvSuspend and EvResume
+	ActSuspended                       // the ranks are stopped: the driver's limits of time do not count
+	ActResumed                         // they do again
 	ActSay                             // tell the user Text
 	ActChoose                          // find the snapshot to restart from after Verdict; answer EvChosen
 	ActVerdict                         // the job is over, with Verdict; answer EvCleaned

@@ -59,7 +59,7 @@ func (l *life) notBack() {
 		return
 	}
 	b.late, b.still = b.late+1/l.slow, b.still+b.limit
-	if b.moved || len(b.held) > 0 {
+	if b.moved || len(b.held) > 0 || l.j.pauses.state != runs {
 		b.late, b.still = 0, 0
 	}
 	if b.moved = false; b.late < 0.99 { // below 1, because it is a sum of parts

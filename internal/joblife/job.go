@@ -42,6 +42,7 @@ type Job struct {
 	cleaned  bool
 	ended    bool
 	works    int // operations of the storage in progress
+	pauses   pauses
 
 	timers map[uint64]func()
 	timer  uint64 // the newest
@@ -88,6 +89,7 @@ func (j *Job) step(ev *Event) {
 	case EvStoring:
 		j.works = ev.Works
 		j.finished()
+		j.goOn()
 	case EvChosen:
 		j.chosen(ev)
 	case EvCleaned:
@@ -97,7 +99,10 @@ func (j *Job) step(ev *Event) {
 	case EvFinish, EvInterrupt, EvStop, EvSignal, EvProgram:
 		if j.life != nil && j.verdict == nil {
 			j.fromOutside(ev)
+			j.unpark()
 		}
+	case EvHold, EvRelease, EvSuspend, EvResume:
+		j.pause(ev)
 	default:
 		if j.life != nil && ev.Life == j.life.n && (!j.life.closing || ev.Type == EvBegun) {
 			j.life.take(ev)
@@ -120,7 +125,11 @@ func (j *Job) fromOutside(ev *Event) {
 			return
 		}
 		l.signal(ev.Signal)
+		j.wake() // else they would not notice
 	case EvSignal:
+		if ev.Signal == syscall.SIGCONT && j.pauses.state != runs {
+			return // gorun resume lets them go on
+		}
 		l.signal(ev.Signal)
 	case EvProgram:
 		if ev.Verdict != nil {
@@ -129,6 +138,20 @@ func (j *Job) fromOutside(ev *Event) {
 		}
 		j.program = true
 		l.order()
+	}
+}
+
+// pause takes the orders of users who keep checkpoints off or stop the ranks.
+func (j *Job) pause(ev *Event) {
+	switch {
+	case j.life == nil || j.verdict != nil || j.end != nil:
+		j.refuseHold(ev.ID, "the job is ending")
+	case ev.Type == EvSuspend:
+		j.suspend(ev.ID)
+	case ev.Type == EvResume:
+		j.resume(ev.ID)
+	default:
+		j.hold(ev)
 	}
 }
 
@@ -226,13 +249,20 @@ func (j *Job) finished() {
 	case v == nil:
 		j.judge(&Verdict{Rank: -1})
 	case v.Died && j.told == 0 && j.RestartsLeft():
-		j.restarts++
-		j.state = "restarting"
-		j.choosing = v
-		j.act(Action{Type: ActChoose, Life: l.n, Verdict: *v})
+		if !j.park(v) {
+			j.again(v)
+		}
 	default:
 		j.judge(j.asTold(v))
 	}
+}
+
+// again begins the job anew.
+func (j *Job) again(v *Verdict) {
+	j.restarts++
+	j.state = "restarting"
+	j.choosing = v
+	j.act(Action{Type: ActChoose, Life: j.life.n, Verdict: *v})
 }
 
 // asTold corrects a verdict about ranks that ended by a signal passed on to them: it says that gorun was sent
@@ -274,6 +304,7 @@ func (j *Job) judge(v *Verdict) {
 		return
 	}
 	j.verdict = v
+	j.endSuspension("the job is ending")
 	j.act(Action{Type: ActVerdict, Verdict: *v})
 }
 
@@ -358,7 +389,7 @@ func (j *Job) Busy() bool { return j.life != nil && j.life.ckpt != nil && j.life
 // Idle reports whether a checkpoint would begin at once.
 func (j *Job) Idle() bool {
 	l := j.life
-	return l != nil && l.ending == nil && !l.closing && !l.leaving && l.count[Up] == j.cfg.Size && !l.ckpt.Busy()
+	return l != nil && l.ending == nil && !l.closing && !l.leaving && l.count[Up] == j.cfg.Size && !l.ckpt.Busy() && l.ckpt.Held() == ""
 }
 
 // Rank describes a rank.

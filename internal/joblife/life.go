@@ -140,6 +140,7 @@ func (l *life) begins(ev *Event) {
 	cfg.Size, cfg.Incarnation = l.j.cfg.Size, l.id
 	l.ckpt = ckpt.NewHead(cfg)
 	l.back.limit, l.fetched = ev.Begun.Restore, ev.Begun.Fetched
+	l.beginHeld()
 	if ev.Verdict != nil {
 		l.end(ev.Verdict, false)
 		return
@@ -193,7 +194,11 @@ func (l *life) frame(k *link, m *oob.Msg) {
 	k.silent, k.waited = 0, 0
 	rank := int(m.From)
 	switch {
-	case m.Kind == oob.Ping || m.Kind == oob.Output || m.Kind == oob.Input || m.Kind == oob.Seen || m.Kind == oob.Tail || m.Kind == oob.Bound: // the driver's
+	case m.Kind == oob.Ping:
+		if m.A == pingStopped {
+			l.hasStopped(k)
+		}
+	case m.Kind == oob.Output || m.Kind == oob.Input || m.Kind == oob.Seen || m.Kind == oob.Tail || m.Kind == oob.Bound: // the driver's
 	case m.Incarnation != 0 && m.Incarnation != l.id:
 		// Said in an earlier life, for example by a process that was imaged while it spoke.
 	case m.Kind == oob.Exit && m.From == oob.AgentAddr(k.index):
@@ -349,6 +354,7 @@ func (l *life) end(v *Verdict, polite bool) {
 		return
 	}
 	l.j.stop(l.grace)
+	l.j.endStopping()
 	if l.ending == nil {
 		l.ending = v
 		l.j.state = "ending"

@@ -11,13 +11,14 @@ import (
 // link is one agent as the head sees it.
 type link struct {
 	Agent
-	index  int
-	silent int     // pings without any sign of life since
-	waited float64 // the same, counted in pings of an idle machine
-	ended  bool    // its stream has
-	lost   bool    // it ended before its ranks did
-	gone   bool    // nothing of it is left
-	bye    bool    // the goodbye was said
+	index   int
+	silent  int     // pings without any sign of life since
+	waited  float64 // the same, counted in pings of an idle machine
+	ended   bool    // its stream has
+	lost    bool    // it ended before its ranks did
+	gone    bool    // nothing of it is left
+	bye     bool    // the goodbye was said
+	stopped bool    // its ranks are, see pauses
 }
 
 func (k *link) name() string {
@@ -37,6 +38,7 @@ func (l *life) linkEnded(k *link) {
 		return
 	}
 	k.ended = true
+	l.hasStopped(k) // it will not say so any more
 	var missing []int
 	for _, rank := range k.Ranks {
 		if l.given && l.ranks[rank].phase != Exited {

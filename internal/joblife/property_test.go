@@ -55,7 +55,9 @@ type world struct {
 	ended    bool
 	outside  bool // a user has ended the job
 	storing  bool
-	queue    []Event // to be fed after the actions of the present step
+	orders   uint64          // of users who hold and suspend so far
+	asked    map[uint64]bool // those not answered
+	queue    []Event         // to be fed after the actions of the present step
 	feeding  bool
 }
 
@@ -79,7 +81,7 @@ type testRank struct {
 
 func newWorld(seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	w := &world{rng: rng, np: 1 + rng.IntN(4), timers: map[uint64]bool{}, causes: map[int]bool{}}
+	w := &world{rng: rng, np: 1 + rng.IntN(4), timers: map[uint64]bool{}, causes: map[int]bool{}, asked: map[uint64]bool{}}
 	w.j = New(Config{Size: w.np, Restarts: rng.IntN(3), Built: rng.IntN(4) > 0, Heartbeat: 1000})
 	return w
 }
@@ -103,6 +105,9 @@ func (w *world) run() (err error) {
 	if w.verdicts != 1 {
 		return fmt.Errorf("%d verdicts", w.verdicts)
 	}
+	if len(w.asked) > 0 {
+		return fmt.Errorf("not answered: %v", w.asked)
+	}
 	for _, a := range w.agents {
 		if !a.gone {
 			return fmt.Errorf("agent %d.%d is still there at the end", a.life, a.index)
@@ -120,6 +125,9 @@ func (w *world) step() {
 	if w.calm && w.storing {
 		w.storing = false
 		w.feed(Event{Type: EvStoring})
+	}
+	if w.calm && w.j.Suspended() {
+		w.order(EvResume)
 	}
 	switch w.rng.IntN(8) {
 	case 0, 1:
@@ -164,7 +172,9 @@ func (w *world) untold() bool {
 // outsider is a user, a signal, a storage, or nonsense.
 func (w *world) outsider() {
 	w.outside = w.outside || w.one(3)
-	switch k := w.rng.IntN(12); {
+	switch k := w.rng.IntN(16); {
+	case k >= 12:
+		w.order([]EventType{EvHold, EvRelease, EvSuspend, EvResume}[k-12])
 	case k < 3:
 		w.storing = !w.storing
 		n := 0
@@ -184,6 +194,13 @@ func (w *world) outsider() {
 	default:
 		w.feed(Event{Type: EvStop, Signal: syscall.SIGTERM, Verdict: &Verdict{Code: 143, Rank: -1, Text: "told"}})
 	}
+}
+
+// order is one of a user who holds or suspends.
+func (w *world) order(t EventType) {
+	w.orders++
+	w.asked[w.orders] = true
+	w.feed(Event{Type: t, ID: w.orders, Text: "somebody"})
 }
 
 // nonsense is a frame that must be harmless: of another life or incarnation, of a
@@ -331,7 +348,15 @@ func (w *world) check(a *Action) {
 		if a.Msg.Incarnation != 0 && a.Msg.Incarnation != incarnation(a.Life) {
 			w.fail("%s in the name of incarnation %d", say(a), a.Msg.Incarnation)
 		}
+	case ActHeld:
+		if !w.asked[a.ID] {
+			w.fail("an answer to order %d, which is not asked", a.ID)
+		}
+		delete(w.asked, a.ID)
 	case ActBegin:
+		if w.j.Suspended() {
+			w.fail("life %d begins while the job is suspended", a.Life)
+		}
 		for _, x := range w.agents {
 			if !x.allDead() && x.ordered {
 				w.fail("life %d begins while ranks of life %d may be alive", a.Life, x.life)
@@ -445,10 +470,10 @@ func (a *testAgent) take(w *world, m *oob.Msg) {
 	switch {
 	case a.dead:
 	case m.Kind == oob.Ping && !a.told:
-		w.due = append(w.due, Event{Type: EvFrame, Life: a.life, Agent: a.index, Msg: oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(a.index), To: oob.Head}})
+		w.due = append(w.due, Event{Type: EvFrame, Life: a.life, Agent: a.index, Msg: oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(a.index), To: oob.Head, A: m.A}})
 	case m.Kind == oob.KillAll && m.B == oob.Goodbye:
 		a.die()
-	case m.Kind == oob.KillAll || m.Kind == oob.Signal && m.A != uint64(syscall.SIGCONT):
+	case m.Kind == oob.KillAll || m.Kind == oob.Signal && m.A != uint64(syscall.SIGCONT) && m.A != uint64(syscall.SIGSTOP):
 		for _, r := range a.ranks {
 			if m.Kind == oob.KillAll {
 				r.end(9)

@@ -93,6 +93,8 @@ func (l *life) step(ev ckpt.HeadEvent) {
 		case ckpt.HactStopTimer:
 			l.j.stop(l.clocks[a.Timer])
 			delete(l.clocks, a.Timer)
+		case ckpt.HactHeld:
+			l.held(&a)
 		case ckpt.HactFinalized:
 			for rank := range l.ranks {
 				l.reach(rank, Final)

@@ -26,6 +26,7 @@ import (
 //	0 suspects RANK SECONDS
 //	0 exit STATUS, 0 killed SIGNAL, 0 unstarted TEXT
 //	agent N done|ended|gone, tick [slow N], timeout ID, fail TEXT
+//	hold ID TEXT, release ID, suspend ID, resume ID, agent N stopped
 //	finish TEXT, interrupt, stop SIGNAL, signal SIGNAL, request ID [stop], folder SEQ, committed, storing N, chosen N|start|refused, cleaned
 //	state
 func TestTranscripts(t *testing.T) { transcript.Play(t, "testdata/*.txt", newScript) }
@@ -134,6 +135,9 @@ func (s *script) event(w []string) (ev Event, err error) {
 		what := w[2]
 		w = options(w, &ev)
 		ev.Agent, err = strconv.Atoi(w[1])
+		if what == "stopped" { // its ranks are
+			ev.Type, ev.Msg = EvFrame, oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(ev.Agent), To: oob.Head, A: pingStopped}
+		}
 		if what == "done" { // its last frame
 			ev.Type, ev.Msg = EvFrame, oob.Msg{Kind: oob.Exit, From: oob.AgentAddr(ev.Agent), To: oob.Head}
 		}
@@ -161,6 +165,10 @@ func (s *script) event(w []string) (ev Event, err error) {
 		ev.Type = EvRequest
 		ev.Request.ID, err = strconv.ParseUint(w[1], 10, 64)
 		ev.Request.Mode, ev.Request.Stop = oob.ModeNative, strings.HasSuffix(rest, "stop")
+	case "hold", "release", "suspend", "resume":
+		ev.Type = map[string]EventType{"hold": EvHold, "release": EvRelease, "suspend": EvSuspend, "resume": EvResume}[w[0]]
+		ev.ID, err = strconv.ParseUint(w[1], 10, 64)
+		ev.Text = strings.Join(w[2:], " ")
 	case "folder":
 		ev.Type, ev.Ckpt.Type, ev.Ckpt.Folder = EvCkpt, ckpt.HvFolder, w[1]
 		ev.Ckpt.Seq, err = strconv.Atoi(w[1])
@@ -315,6 +323,15 @@ func say(a *Action) string {
 		return "connected"
 	case ActUp:
 		return "all ranks are up"
+	case ActHeld:
+		if a.Text != "" {
+			return fmt.Sprintf("answer %d: %q", a.ID, a.Text)
+		}
+		return fmt.Sprintf("answer %d: done", a.ID)
+	case ActSuspended:
+		return "no time counts"
+	case ActResumed:
+		return "time counts"
 	case ActSay:
 		if a.Detail {
 			return fmt.Sprintf("detail %q", a.Text)

@@ -110,6 +110,9 @@ const (
 	Files    // head>keeper and agent>head, and back: Data a frame of package remote (cr/store/remote)
 
 	Suspect // rank>head: the machine of rank A has answered nothing for B milliseconds, once a second; B 0: it has answered. Only if Start says Wide
+	Hold    // rank>head: keep checkpoints off. A counts the holds of this rank; Data the place in its program
+	Held    // head>rank: no checkpoint falls until Release; A as in Hold
+	Release // rank>head: checkpoints may fall again; A as in Hold
 	kinds
 )
 
@@ -183,6 +186,7 @@ type StartConfig struct {
 	Local       int               `json:"local,omitempty"`   // ranks on the machine of this rank; 0: all
 	Crowded     bool              `json:"crowded,omitempty"` // some machine has more ranks than CPUs; the same for all ranks
 	Wide        bool              `json:"wide,omitempty"`    // ranks are on several nodes, which reach one another over networks; the head understands Suspect
+	Holds       bool              `json:"holds,omitempty"`   // the head understands Hold
 	Input       bool              `json:"input,omitempty"`   // this rank has standard input, and tells its agent when it comes to its first Point
 	Rescue      bool              `json:"rescue,omitempty"`  // a restart follows the loss of a rank: a rank that loses a peer stands still until it is ended
 }

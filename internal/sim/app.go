@@ -31,6 +31,9 @@ func (r *rank) program() {
 				return
 			}
 		}
+		if a.round+1 == r.w.prog.rounds && r.holder.state == asking {
+			return // it is not yet over for that goroutine
+		}
 		r.endRound()
 	case atPoint:
 		r.point()
@@ -69,7 +72,7 @@ func (r *rank) endRound() {
 		a.stage = atPoint
 		return
 	}
-	a.stage = finishing
+	a.stage, r.holder.state = finishing, notHolding // Finalize ends a section
 	r.w.logf("rank %d enters Finalize", r.id)
 	r.wantFinalize()
 	if r.w.breaks(finalizeNotHeld) {

@@ -148,6 +148,7 @@ func (r *rank) revived() {
 	r.drv.closed = false
 	r.w.logf("rank %d goes on", r.id)
 	r.openGate()
+	r.holdAgain()
 	if r.app.stage == finishing && !r.w.breaks(finalizeNotRepeated) {
 		r.wantFinalize() // the head that heard it is another one
 	}

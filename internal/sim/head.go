@@ -342,7 +342,7 @@ func (w *world) done(d ckpt.Done) {
 	if strings.Contains(d.Err, "protocol error") {
 		w.violate("request %d: %s", d.ID, d.Err)
 	}
-	if w.plan.quiet() && !strings.Contains(d.Err, "the job is ending") && !strings.Contains(d.Err, "Finalize") && !strings.Contains(d.Err, "the job ends with") {
+	if w.plan.quiet() && !strings.Contains(d.Err, "the job is ending") && !strings.Contains(d.Err, "Finalize") && !strings.Contains(d.Err, "the job ends with") && !strings.Contains(d.Err, "held off") {
 		w.violate("request %d failed although nothing went wrong: %s", d.ID, d.Err)
 	}
 	w.seen.note(d.Err)

@@ -11,6 +11,7 @@ type Mutant int
 // those of cells and short cuts, T those of teams and of callers that sleep, L the rules
 // of the job's life (package joblife), M those of machines and their leases (package
 // lease).
+// of the job's life (package joblife), H those of sections in which no checkpoint may fall.
 const (
 	None                 Mutant = iota
 	gateNotTaken                // 1: the driver says that the gate is closed; it is open
@@ -85,6 +86,8 @@ const (
 	takenTooSoon                // M: a head that takes another's place does not wait for that one's leases
 	twoHeads                    // M: a head whose place was taken goes on granting
 	oldAddress                  // M: a restored rank looks for the others where they were
+	holdNotAwaited              // H: a rank enters its section without the head's word
+	holdNotRepeated             // H: a rank that comes back waiting for its section does not ask again
 	mutants
 )
 
@@ -105,6 +108,7 @@ var mutantNames = [...]string{
 	"life ignored", "reaped too early", "gone too early", "commit not awaited", "consequence taken", "cause not awaited",
 	"second verdict", "let go alone",
 	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address",
+	"hold not awaited", "hold not repeated",
 }
 
 func (m Mutant) String() string { return mutantNames[m] }

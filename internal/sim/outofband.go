@@ -105,6 +105,10 @@ func (w *world) arrive(m oob.Msg, began int) {
 		}
 		return
 	}
+	if m.Kind == oob.Held {
+		r.held(&m)
+		return
+	}
 	if !r.alive || !r.up {
 		if m.Kind == oob.Revert {
 			r.intercepts(&m)

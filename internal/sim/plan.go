@@ -45,6 +45,7 @@ type plan struct {
 	unregistered bool  // no rank can be imaged at a Point; all requests are auto
 	auto         int64 // steps that an auto attempt waits for Points
 	fullEvery    int
+	holds        bool // ranks have sections in which no checkpoint may fall
 
 	machines int // besides the head's; agents are on any of them
 	troubles int // of machines
@@ -126,6 +127,7 @@ func (p *plan) draw(rng *rand.Rand, one func(int) bool) {
 	p.unregistered = mode == oob.ModeAuto && one(4)
 	p.auto = 1 + rng.Int64N([]int64{300, 200_000}[rng.IntN(2)])*int64(p.np)
 	p.fullEvery = rng.IntN(4)
+	p.holds = one(3)
 	if one(3) {
 		p.deaths = 1 + rng.IntN(2)
 	}

@@ -28,6 +28,7 @@ type rank struct {
 	app    app
 	caller caller
 	points points
+	holder holder
 	drv    driver
 	agent  imager // its agent
 }
@@ -168,6 +169,10 @@ func (r *rank) step() {
 		if r.w.rng.IntN(8) == 0 {
 			r.init()
 		}
+		return
+	}
+	if r.holds() && r.w.rng.IntN(24) == 0 {
+		r.hold()
 		return
 	}
 	switch r.w.rng.IntN(4) {

@@ -18,6 +18,7 @@ type Seen struct {
 	midFrame, midCall, fellBack, stayed, incremental            int
 	again, interrupted, cutLinks, gaveUp                        int
 	troubles, expired, lostMachines, thawed, succeeded          int
+	held, heldAgain, heldOff                                    int
 	finalize, deadline, storage, failedCommit, rankDied, aborts int
 }
 
@@ -39,6 +40,7 @@ func (s *Seen) counts() []*int {
 		&s.deadSockets, &s.pendingAtPoint, &s.midFrame, &s.midCall, &s.fellBack, &s.stayed, &s.incremental,
 		&s.again, &s.interrupted, &s.cutLinks, &s.gaveUp,
 		&s.troubles, &s.expired, &s.lostMachines, &s.thawed, &s.succeeded,
+		&s.held, &s.heldAgain, &s.heldOff,
 		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
 }
@@ -55,7 +57,9 @@ var seenNames = []string{
 	"dead sockets while imaged", "requests pending at a Point", "gates closed in the middle of an arriving frame",
 	"gates closed with a goroutine in a call", "ranks that fell back to a native image", "auto requests answered with portable images",
 	"images built on others", "lives begun again by the head", "jobs ended by a user", "streams to agents cut", "ranks that gave up after a death",
-	"troubles of machines", "leases that ran out", "machines lost", "machines thawed in time", "heads that took another's place", "attempts ended by Finalize", "attempts ended by a deadline",
+	"troubles of machines", "leases that ran out", "machines lost", "machines thawed in time", "heads that took another's place",
+	"sections in which no checkpoint fell", "sections asked for again by a rank that came back", "requests held off for too long",
+	"attempts ended by Finalize", "attempts ended by a deadline",
 	"attempts ended by storage", "commits failed", "attempts ended by a death", "attempts given up by a rank",
 }
 
@@ -93,6 +97,8 @@ func (s *Seen) closed(r *rank) {
 // note counts why an attempt failed.
 func (s *Seen) note(why string) {
 	switch {
+	case strings.Contains(why, "held off"):
+		s.heldOff++
 	case strings.Contains(why, "Finalize"):
 		s.finalize++
 	case strings.Contains(why, " within "):

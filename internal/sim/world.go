@@ -320,8 +320,8 @@ func (w *world) end() {
 func (w *world) stuck() {
 	text := fmt.Sprintf("no end after %d steps; job %s, attempt under way: %v, head's timers: %v", w.now, w.head.job.State(), w.head.job.Busy(), w.head.clocks)
 	for _, r := range w.ranks {
-		text += fmt.Sprintf("\n  rank %d: alive %v, %s, round %d, protocol state %v, gate closed %v, up %v",
-			r.id, r.alive, r.where(), r.app.round, r.m.State(), r.e.GateClosed(), r.up)
+		text += fmt.Sprintf("\n  rank %d: alive %v, %s, round %d, hold %+v, protocol state %v, gate closed %v, up %v",
+			r.id, r.alive, r.where(), r.app.round, r.holder, r.m.State(), r.e.GateClosed(), r.up)
 		if !r.e.GateClosed() {
 			for _, s := range r.e.Pending() {
 				text += "\n    " + s
@@ -366,6 +366,7 @@ func (w *world) checkCut(r *rank) {
 	if !w.hopeful(r) {
 		return
 	}
+	w.checkHolds(r)
 	for _, x := range w.ranks {
 		if s := x.m.State(); s < ckpt.Ready && x.alive {
 			w.violate("rank %d is captured when rank %d is %v", r.id, x.id, s)

@@ -157,6 +157,20 @@ func (r *Record) Kill(ctx context.Context, now bool) error {
 	return err
 }
 
+// The orders of users who keep checkpoints off, or stop the ranks for a while.
+const (
+	VerbHold    = "hold"
+	VerbRelease = "release"
+	VerbSuspend = "suspend"
+	VerbResume  = "resume"
+)
+
+// Order has the job do what a verb says, and returns when it is done.
+func (r *Record) Order(ctx context.Context, verb string) error {
+	_, err := r.ask(ctx, Request{Verb: verb}, nil)
+	return err
+}
+
 // LookWithin is how long ranks have to answer. A thousand ranks that share a CPU or two need a
 // second or two.
 func LookWithin(ranks int) time.Duration {

@@ -63,6 +63,7 @@ type Status struct {
 	Started     time.Time     `json:"started"`
 	Restarts    int           `json:"restarts"`
 	Checkpoint  string        `json:"checkpoint,omitempty"` // phase of the one that runs
+	Held        string        `json:"held,omitempty"`       // who keeps checkpoints off
 	Snapshot    exact.String  `json:"snapshot,omitempty"`   // schema of the newest
 	Snapshots   int           `json:"snapshots"`            // committed by this head
 	Last        *Report       `json:"last,omitempty"`       // of the newest checkpoint

@@ -17,6 +17,7 @@ import (
 type ckptRequest struct {
 	stop     bool
 	timeout  time.Duration
+	patient  bool // it waits without limit while checkpoints are held off
 	progress func(ckpt.ProgressInfo)
 	done     func(r *control.Report, err error)
 	began    time.Time // set by request
@@ -24,9 +25,10 @@ type ckptRequest struct {
 
 // waiters are the requests that wait for the end of a checkpoint, or of the job.
 type waiters struct {
-	next uint64
-	byID map[uint64]ckptRequest
-	end  []func()
+	next   uint64
+	byID   map[uint64]ckptRequest
+	orders map[uint64]func(error)
+	end    []func()
 }
 
 func (w *waiters) add(r ckptRequest) uint64 {
@@ -53,6 +55,9 @@ func (w *waiters) fail(why string) {
 	for id := range w.byID {
 		w.answer(id, nil, errors.New(why))
 	}
+	for id := range w.orders {
+		w.answerOrder(id, why)
+	}
 	for _, f := range w.end {
 		f()
 	}
@@ -70,16 +75,20 @@ func (h *head) request(r ckptRequest) {
 		return
 	}
 	r.began = time.Now()
-	q := ckpt.Request{ID: h.waiters.add(r), Mode: h.opt.Mode(), Stop: r.stop, Timeout: r.timeout.Milliseconds(), Codec: h.opt.CkptCodec}
+	q := ckpt.Request{ID: h.waiters.add(r), Mode: h.opt.Mode(), Stop: r.stop, Timeout: r.timeout.Milliseconds(), Patient: r.patient, Codec: h.opt.CkptCodec}
 	h.feed(joblife.Event{Type: joblife.EvRequest, Request: q})
 }
 
-// periodic is the timer's request: left out while a checkpoint runs.
+// periodic is the timer's request. It is left out while a checkpoint runs, and put off to the release while
+// checkpoints are held off.
 func (h *head) periodic() {
-	if !h.job.Idle() {
+	held := h.job.Held() != "" && !h.job.Busy()
+	if !h.job.Idle() && !held || h.putOff {
 		return
 	}
-	h.request(ckptRequest{done: func(_ *control.Report, err error) {
+	h.putOff = held
+	h.request(ckptRequest{patient: true, done: func(_ *control.Report, err error) {
+		h.putOff = false
 		if err != nil && !h.job.Steady() {
 			return // the job's end is why
 		}

@@ -65,6 +65,14 @@ func (h *head) do(a *joblife.Action) {
 		h.connected()
 	case joblife.ActUp:
 		h.allUp(a.Life)
+	case joblife.ActHeld:
+		h.waiters.answerOrder(a.ID, a.Text)
+	case joblife.ActSuspended:
+		h.limit.stop()
+		h.verbose("suspended: the ranks are stopped")
+	case joblife.ActResumed:
+		h.limit.start()
+		h.verbose("resumed")
 	case joblife.ActSay:
 		if a.Detail {
 			h.verbose("%s", a.Text)

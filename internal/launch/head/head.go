@@ -63,6 +63,8 @@ type head struct {
 	told     bool               // a signal has told it to end
 	building bool               // the program is being built
 	waiters  waiters
+	limit    limit
+	putOff   bool // a periodic checkpoint waits for a release
 	stdinUp  bool // standard input is being read
 	resume   chan os.Signal
 
@@ -135,11 +137,12 @@ func (h *head) run() error {
 	stop := h.watchSignals()
 	defer stop()
 	if h.opt.Timeout > 0 {
-		t := time.AfterFunc(h.opt.Timeout, func() {
+		h.limit = limit{left: h.opt.Timeout, over: func() {
 			h.printer.Hurry()
 			h.post(h.timeIsOver)
-		})
-		defer t.Stop()
+		}}
+		h.limit.start()
+		defer h.limit.stop()
 	}
 	if h.opt.CkptEvery > 0 {
 		t := time.NewTicker(h.opt.CkptEvery)

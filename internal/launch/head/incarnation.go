@@ -104,7 +104,7 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 	o := &inc.h.opt
 	c := oob.StartConfig{
 		Job: inc.h.id, Incarnation: inc.id, Rank: rank, Size: o.NP, Secret: inc.secret,
-		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params, Rescue: inc.h.job.RestartsLeft(),
+		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params, Rescue: inc.h.job.RestartsLeft(), Holds: true,
 		Input: rank == 0 && inc.h.stdin != nil && o.CR != "",
 	}
 	if inc.from != nil {

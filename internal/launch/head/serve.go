@@ -96,6 +96,14 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 				last(control.Reply{Done: &control.DoneReply{Report: r}})
 			},
 		})
+	case control.VerbHold, control.VerbRelease, control.VerbSuspend, control.VerbResume:
+		h.order(orders[q.Verb], func(err error) {
+			if err != nil {
+				last(control.Reply{Error: err.Error()})
+				return
+			}
+			last(control.Reply{Done: &control.DoneReply{}})
+		})
 	default:
 		last(control.Reply{Error: fmt.Sprintf("verb %q is not known to version %s", q.Verb, launcher.Version)})
 	}
@@ -106,7 +114,7 @@ func (h *head) status() control.Status {
 		Job: h.id, Incarnation: wire.ID(h.inc.id), State: h.job.State(), PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
 		Program: exact.String(h.prog.Name), Args: h.opt.Args, Started: h.began, Restarts: h.job.Restarts(),
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
-		Last: h.inc.store.last, Transports: h.job.Transports(),
+		Last: h.inc.store.last, Held: h.job.Held(), Transports: h.job.Transports(),
 	}
 	if h.fleet != nil {
 		s.Nodes = h.fleet.States()

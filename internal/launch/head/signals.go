@@ -134,7 +134,7 @@ func (h *head) resumeStdin() {
 // checkpointAndStop is what -ckpt-on-signal asks for.
 func (h *head) checkpointAndStop(sig syscall.Signal) {
 	h.say("%s: checkpoint and stop", joblife.SignalName(sig))
-	h.request(ckptRequest{stop: true, done: func(_ *control.Report, err error) {
+	h.request(ckptRequest{stop: true, patient: true, done: func(_ *control.Report, err error) {
 		if err != nil {
 			h.say("the checkpoint on %s failed, the job goes on: %v", joblife.SignalName(sig), err)
 		}
