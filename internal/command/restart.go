@@ -64,6 +64,9 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		if len(args) == 0 {
 			return usage(std, "no SNAPSHOT was given; 'gorun snapshots' lists them\nusage: %s", lookup("restart").usage())
 		}
+		if status, yes := keepsPod(std); yes {
+			return status
+		}
 		which, program := args[0], args[1:]
 		if len(program) > 0 {
 			if program[0] != "--" {

@@ -65,6 +65,10 @@ Within Slurm it is slurm-$SLURM_JOB_ID if none is given: a job that is requeued 
 number, and another one begins anew. Images that are damaged are an error, not a reason to
 begin anew. docs/slurm.md has complete scripts.
 
+In a pod of a Kubernetes Indexed Job with GORUN_HEAD set, index 0 is the head, and the
+same command line is a keeper of its node in the others. docs/kubernetes.md has a
+complete manifest.
+
 -cr=native refuses to start a program that cannot have native images. With -cr=auto, -v
 tells why a program cannot. gorun info tells what this machine can do.`,
 	setup: setupRun,
@@ -81,6 +85,9 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 	return func(args []string) int {
 		if len(args) == 0 {
 			return usage(std, "no PROGRAM was given\nusage: %s ('gorun help run' tells more)", lookup("run").usage())
+		}
+		if status, yes := keepsPod(std); yes {
+			return status
 		}
 		if opt.NP < 1 {
 			return usage(std, "-np %d: a job has at least one rank", opt.NP)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/lease"
+	"github.com/gorun-mpi/gorun/launcher/kube"
 )
 
 // whereFlags are the flags that say on which nodes a job runs.
@@ -23,6 +24,7 @@ type whereFlags struct {
 	shrink, over    bool
 	lease           time.Duration
 	ssh             string
+	pod             *kube.Pod // this process is the head of a Kubernetes Job
 }
 
 func (w *whereFlags) flags(fs *flag.FlagSet) {
@@ -51,10 +53,23 @@ var needNodes = []string{"oversubscribe", "spares", "shrink-to-fit", "lease", "s
 
 // apply puts the flags, or what a batch system says, into the options.
 func (w *whereFlags) apply(o *options, given map[string]bool) (err error) {
+	if w.pod == nil {
+		if w.pod, err = kube.FromEnv(os.Getenv); err != nil {
+			return err
+		}
+		forget()
+	}
 	if w.manager != "" && !contains(managerNames(), w.manager) {
 		return fmt.Errorf("-manager %s: known are %s", w.manager, strings.Join(managerNames(), ", "))
 	}
 	switch {
+	case w.pod != nil:
+		for _, name := range []string{"hosts", "hostfile", "manager", "ssh"} {
+			if given[name] {
+				return fmt.Errorf("-%s: GORUN_HEAD is set, so the nodes are the pods of a Kubernetes Job; unset it, or leave the flag out", name)
+			}
+		}
+		o.Nodes = w.pod.Hosts()
 	case w.manager == localOnly && (given["hosts"] || given["hostfile"]):
 		return errors.New("-manager local is for this machine alone: leave out -hosts and -hostfile")
 	case given["hosts"] && given["hostfile"]:
@@ -97,6 +112,10 @@ func (w *whereFlags) apply(o *options, given map[string]bool) (err error) {
 	o.Lease = w.lease
 	if !given["np"] && !given["n"] {
 		o.NP = rankForEachSlot(o.Nodes, w.spares)
+	}
+	if w.pod != nil {
+		o.Manager = kube.Manager{Pod: w.pod}
+		return nil
 	}
 	name := w.manager
 	if name == "" {
@@ -145,4 +164,25 @@ func allocated() ([]hosts.Node, error) {
 		}
 	}
 	return nodes, nil
+}
+
+// keepsPod runs the keeper of a pod of a Kubernetes Job, if this is one and not the head's. The
+// command line is that of the head.
+func keepsPod(std stdio) (status int, yes bool) {
+	pod, err := kube.FromEnv(os.Getenv)
+	switch {
+	case err != nil:
+		return usage(std, "%v", err), true
+	case pod == nil || pod.Index == 0:
+		return 0, false
+	}
+	return pod.Keep(std.err), true
+}
+
+// forget keeps from the ranks what made this process the head of a Job: the Secret, and that there
+// is one, so that a rank may start jobs of its own.
+func forget() {
+	for _, name := range []string{"GORUN_TOKEN", "GORUN_TOKEN_FILE", "GORUN_HEAD"} {
+		os.Unsetenv(name)
+	}
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/gorun-mpi/gorun/launcher"
 )
@@ -36,3 +37,7 @@ func (p *pod) Wait() error {
 	<-p.over
 	return nil
 }
+
+// Patience is how long a job waits for its pods: they may have to be scheduled, and their image
+// fetched.
+func (m Manager) Patience() time.Duration { return 10 * time.Minute }

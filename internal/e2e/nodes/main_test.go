@@ -107,7 +107,13 @@ func (c *cluster) start(args ...string) *job {
 // startWith does the same with a standard input.
 func (c *cluster) startWith(input string, args ...string) *job {
 	c.t.Helper()
-	j := &job{c: c, cmd: c.Command("n1", append([]string{c.file("gorun")}, args...)...), over: make(chan struct{})}
+	return c.begin("n1", input, append([]string{c.file("gorun")}, args...)...)
+}
+
+// begin starts a gorun on any node, by a whole command line.
+func (c *cluster) begin(node, input string, args ...string) *job {
+	c.t.Helper()
+	j := &job{c: c, cmd: c.Command(node, args...), over: make(chan struct{})}
 	j.cmd.Stdin, j.cmd.Stdout, j.cmd.Stderr = strings.NewReader(input), &j.out, &j.said
 	if err := j.cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -120,7 +126,7 @@ func (c *cluster) startWith(input string, args ...string) *job {
 		select {
 		case <-j.over:
 		default:
-			c.kill("n1", "shared/gorun -")
+			c.kill(node, "shared/gorun ")
 			<-j.over
 		}
 	})

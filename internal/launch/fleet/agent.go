@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/launcher"
@@ -71,20 +73,16 @@ func (a *Agent) Wait() error {
 // that were started are returned with an error, too. An error that another try may overcome wraps
 // ErrLost.
 func (f *Fleet) Begin(ctx context.Context, life int) ([]*Agent, error) {
-	f.mu.Lock()
-	placed, err := f.place()
+	placed, nodes, err := f.settle(ctx)
 	if err != nil {
-		f.mu.Unlock()
 		return nil, err
 	}
-	f.placed = placed
-	f.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, agentWithin, fmt.Errorf("it has not answered within %v", agentWithin))
 	defer cancel()
 	var all []*Agent
 	for i, ranks := range placed {
 		if len(ranks) > 0 {
-			all = append(all, &Agent{Ranks: ranks, node: f.nodes[i], Node: i, ended: make(chan struct{})})
+			all = append(all, &Agent{Ranks: ranks, node: nodes[i], Node: i, ended: make(chan struct{})})
 		}
 	}
 	var wait sync.WaitGroup
@@ -102,6 +100,32 @@ func (f *Fleet) Begin(ctx context.Context, life int) ([]*Agent, error) {
 		}
 	}
 	return started, errors.Join(errs...)
+}
+
+// settle says where the ranks of a life go, and waits for nodes that are awaited.
+func (f *Fleet) settle(ctx context.Context) (placed [][]int, nodes []*node, err error) {
+	ctx, cancel := f.patient(ctx)
+	defer cancel()
+	for told := false; ; told = true {
+		f.mu.Lock()
+		if placed, err = f.place(); err == nil {
+			f.placed = placed
+		}
+		nodes = slices.Clone(f.nodes)
+		news := f.news
+		f.mu.Unlock()
+		if err == nil || f.awaited == nil || !errors.Is(err, hosts.ErrNodes) {
+			return placed, nodes, err
+		}
+		if !told {
+			f.cfg.Say(fmt.Sprintf("%v: waiting for others to come", err), false)
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("%w; %w", err, context.Cause(ctx))
+		}
+	}
 }
 
 // start starts one agent.

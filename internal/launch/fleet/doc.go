@@ -25,6 +25,9 @@
 // margin (package lease). An agent's Wait returns when its keeper has said that nothing of it is
 // left, or when the node is fenced: so no life begins while ranks of the one before may act.
 //
+// Where keepers come by themselves (Awaited), a node that is fenced begins anew, and waits for another
+// keeper to call as that node. A life that has too few nodes waits for that, too.
+//
 // # Placement
 //
 // Package hosts says which ranks go where: Pick in the first life, and Replace after losses, so that

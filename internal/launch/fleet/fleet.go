@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,28 +31,41 @@ type Config struct {
 	Own     *wire.NodeInfo                          // describes the head's own node; nil: it is found out
 }
 
+// Awaited is a launcher.Manager whose keepers come by themselves: at the start, and again in place
+// of lost ones. They make their tickets from the secret of the home.
+type Awaited interface {
+	launcher.Manager
+	Home() home.Config
+	// Patience is how long the job waits for a node.
+	Patience() time.Duration
+}
+
 // Limits of time.
 const (
 	loginsAtOnce = 128
 	upWithin     = 90 * time.Second // a node, from the login to its description
 	agentWithin  = 60 * time.Second // an agent, from the order to its call
 	leaveWithin  = 5 * time.Second  // a keeper, from the goodbye
+	sayAfter     = 30 * time.Second // without the call of a keeper that is awaited
 )
 
 // Fleet is the nodes of a job. Its methods may be called from any goroutine.
 type Fleet struct {
-	cfg    Config
-	home   *home.Home // nil: no node needs one
-	own    *wire.NodeInfo
-	logins chan struct{} // full: as many as may be
-	done   chan struct{} // closed by Close
+	cfg     Config
+	home    *home.Home // nil: no node needs one
+	own     *wire.NodeInfo
+	awaited Awaited       // nil: the manager starts the keepers
+	logins  chan struct{} // full: as many as may be
+	done    chan struct{} // closed by Close
 
 	mu     sync.Mutex
 	nodes  []*node
 	number uint64 // of the newest agent or request
 	calls  map[call]chan arrival
-	placed [][]int // ranks by node; nil: not placed yet
-	hosts  string  // the head's own address, as the nodes reach it
+	placed [][]int       // ranks by node; nil: not placed yet
+	well   bool          // the job has ended well
+	news   chan struct{} // closed and made anew when an awaited node comes or cannot come any more
+	hosts  string        // the head's own address, as the nodes reach it
 }
 
 // call is somebody whose call is expected; an agent of -1 is the keeper.
@@ -68,14 +82,18 @@ var ErrLost = errors.New("the node was lost")
 
 // New opens the head's home. Up brings the nodes up.
 func New(cfg Config) (*Fleet, error) {
-	f := &Fleet{cfg: cfg, own: cfg.Own, logins: make(chan struct{}, loginsAtOnce), done: make(chan struct{}), calls: map[call]chan arrival{}}
+	f := &Fleet{cfg: cfg, own: cfg.Own, logins: make(chan struct{}, loginsAtOnce), done: make(chan struct{}), calls: map[call]chan arrival{}, news: make(chan struct{})}
 	var err error
 	if f.own == nil {
 		if f.own, err = keeper.Describe(); err != nil {
 			return nil, err
 		}
 	}
-	cfg.Home.Job = cfg.Job
+	if a, ok := cfg.Manager.(Awaited); ok {
+		f.awaited, cfg.Home = a, a.Home()
+	} else {
+		cfg.Home.Job = cfg.Job
+	}
 	if f.home, err = home.Listen(cfg.Home); err != nil {
 		return nil, err
 	}
@@ -177,10 +195,14 @@ func (f *Fleet) Leave(number int, why error) {
 	n.err = why
 }
 
-// CanPlace says why the ranks cannot be placed as things are.
+// CanPlace says why the ranks cannot be placed as things are. Where other keepers may come, nothing
+// is in the way.
 func (f *Fleet) CanPlace() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.awaited != nil {
+		return nil
+	}
 	_, err := f.place()
 	return err
 }
@@ -214,12 +236,19 @@ func (f *Fleet) Remote() bool {
 	return false
 }
 
+// EndsWell says what keepers are told when they are let go: whether the job has ended well.
+func (f *Fleet) EndsWell(well bool) {
+	f.mu.Lock()
+	f.well = well
+	f.mu.Unlock()
+}
+
 // Close lets the keepers go, and returns when they have left or cannot be waited for any longer.
 func (f *Fleet) Close() error {
 	var wait sync.WaitGroup
 	f.mu.Lock()
 	close(f.done)
-	nodes := f.nodes
+	nodes := slices.Clone(f.nodes)
 	f.mu.Unlock()
 	var errs []error
 	var mu sync.Mutex

@@ -217,6 +217,7 @@ func (n *node) fence(wait time.Duration) {
 	n.enter(fenced)
 	n.f.mu.Unlock()
 	close(n.fenced)
+	n.f.await(n)
 }
 
 func (f *Fleet) closing() bool {
@@ -249,12 +250,16 @@ func (n *node) fetch(m *oob.Msg) {
 func (n *node) dismiss() error {
 	n.f.mu.Lock()
 	conn, process, queue := n.conn, n.process, n.queue
+	var failed uint64
+	if !n.f.well {
+		failed = 1
+	}
 	n.f.mu.Unlock()
 	limit := time.NewTimer(leaveWithin)
 	defer limit.Stop()
 	var err error
 	if conn != nil {
-		queue.Send(oob.Msg{Kind: oob.KillAll, From: oob.Head, B: oob.Goodbye})
+		queue.Send(oob.Msg{Kind: oob.KillAll, From: oob.Head, A: failed, B: oob.Goodbye})
 		select {
 		case <-n.left:
 		case <-limit.C:

@@ -23,15 +23,11 @@ import (
 // too few for the ranks, with what is wrong with each node.
 func (f *Fleet) Up(ctx context.Context) error {
 	var wait sync.WaitGroup
-	for _, n := range f.nodes {
+	for i := range f.nodes {
 		wait.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("it was not up after %v", upWithin))
+			ctx, cancel := f.patient(ctx)
 			defer cancel()
-			if err := n.bringUp(ctx); err != nil {
-				f.mu.Lock()
-				n.fail(err)
-				f.mu.Unlock()
-			}
+			f.bring(ctx, i)
 		})
 	}
 	wait.Wait()
@@ -56,6 +52,73 @@ func (f *Fleet) Up(ctx context.Context) error {
 	}
 	f.placed = placed
 	return nil
+}
+
+// patient bounds the time that a node may take to come up.
+func (f *Fleet) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := upWithin
+	if f.awaited != nil {
+		limit = f.awaited.Patience()
+	}
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not up after %v", limit))
+}
+
+// bring brings up node i. Where keepers come by themselves, one that goes before it is up is not the
+// last.
+func (f *Fleet) bring(ctx context.Context, i int) {
+	for {
+		f.mu.Lock()
+		n := f.nodes[i]
+		f.mu.Unlock()
+		err := n.bringUp(ctx)
+		f.mu.Lock()
+		if err != nil {
+			n.fail(err)
+		}
+		again := err != nil && f.awaited != nil && ctx.Err() == nil && !errors.As(err, new(*unfit))
+		if again {
+			f.nodes[i] = newNode(f, i, n.Node)
+		}
+		f.tell()
+		f.mu.Unlock()
+		if !again {
+			return
+		}
+	}
+}
+
+// await lets another keeper come in place of a fenced node's, where keepers come by themselves.
+func (f *Fleet) await(old *node) {
+	f.mu.Lock()
+	again := f.awaited != nil && !f.closing() && f.nodes[old.number] == old
+	if again {
+		f.nodes[old.number] = newNode(f, old.number, old.Node)
+	}
+	f.mu.Unlock()
+	if !again {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-f.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	f.bring(ctx, old.number)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.nodes[old.number]; n.usable() {
+		n.say(false, "is there again")
+	}
+}
+
+// tell wakes those who wait for nodes.
+func (f *Fleet) tell() {
+	close(f.news)
+	f.news = make(chan struct{})
 }
 
 // fail notes that the node cannot be used.
@@ -129,11 +192,13 @@ func (u *unreached) Unwrap() error { return u.error }
 // start starts the keeper in one way, and hears and checks its greeting.
 func (n *node) start(ctx context.Context, start func(home.Ticket) (launcher.Process, error)) error {
 	f := n.f
-	select {
-	case f.logins <- struct{}{}:
-		defer func() { <-f.logins }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if f.awaited == nil {
+		select {
+		case f.logins <- struct{}{}:
+			defer func() { <-f.logins }()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	calls, forget := f.expect(call{n.number, home.Keeper, 0})
 	defer forget()
@@ -143,6 +208,10 @@ func (n *node) start(ctx context.Context, start func(home.Ticket) (launcher.Proc
 	}
 	over := make(chan error, 1)
 	go func() { over <- p.Wait() }()
+	if f.awaited != nil {
+		late := time.AfterFunc(sayAfter, func() { n.say(false, "has not called yet") })
+		defer late.Stop()
+	}
 	select {
 	case a := <-calls:
 		err = n.greet(ctx, a)
@@ -157,6 +226,9 @@ func (n *node) start(ctx context.Context, start func(home.Ticket) (launcher.Proc
 	if err != nil {
 		p.Kill()
 		return err
+	}
+	if f.awaited != nil {
+		return p.Kill() // nothing here goes on
 	}
 	f.mu.Lock()
 	n.process = p
@@ -181,7 +253,9 @@ func (n *node) greet(ctx context.Context, a arrival) error {
 		err = json.Unmarshal(m.Data, &h)
 	}
 	if err == nil {
-		err = n.check(h.Node)
+		if err = n.check(h.Node); err != nil {
+			err = &unfit{err}
+		}
 	}
 	if err != nil {
 		conn.Close()
@@ -213,6 +287,11 @@ func (n *node) greet(ctx context.Context, a arrival) error {
 		return context.Cause(ctx)
 	}
 }
+
+// unfit is what is wrong with a node whichever keeper is there.
+type unfit struct{ error }
+
+func (u *unfit) Unwrap() error { return u.error }
 
 // check refuses a node that does not fit.
 func (n *node) check(info *wire.NodeInfo) error {

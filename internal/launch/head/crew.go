@@ -40,6 +40,7 @@ func (h *head) closeFleet() {
 	if h.fleet == nil {
 		return
 	}
+	h.fleet.EndsWell(h.result.Code == 0)
 	if err := h.fleet.Close(); err != nil {
 		h.say("%v", err)
 	}

@@ -21,7 +21,7 @@
 //	Files    <-->                 what is read there, see package remote
 //	End 7    --->                 kills it
 //	       <---  Ended 7          nothing of it is left, whatever became of it
-//	KillAll (goodbye)  --->       leaves
+//	KillAll (goodbye)  --->       leaves; A 0: the job has ended well
 //
 // Agents are its children, with a socket pair as descriptor 3. It is a subreaper, so what dead
 // agents leave comes to it: it kills and reaps that before it says Ended. The frames of ranks do not

@@ -51,10 +51,7 @@ func serve(args []string) error {
 		fmt.Printf("\n%sversion %s, digest %.16s\n", launcher.KeeperDiffers, launcher.Version, self.Digest)
 		return nil
 	}
-	// Whoever has started this process may end, or stop to read: that must not end it.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	told := Told()
 	if err := orphans.Adopt(); err != nil {
 		return err
 	}
@@ -71,6 +68,42 @@ func serve(args []string) error {
 		return d.err
 	}
 	return newKeeper(oob.New(stream), d.info).run(told)
+}
+
+// Told returns where the signals come that end a keeper.
+func Told() <-chan os.Signal {
+	// Whoever has started this process may end, or stop to read: that must not end it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	return told
+}
+
+// Errors of Keep.
+var (
+	ErrTurned = errors.New("the head has not answered") // it has no use for this keeper now
+	ErrEnded  = errors.New("ended by a signal")
+	ErrFailed = errors.New("the job has not ended well")
+)
+
+// Keep is a keeper whose call home is done: it does what the head says until the job has ended. The
+// kernel's timer stays when it returns, unless the error is ErrTurned: the process is to end, or to
+// begin anew by exec.
+func Keep(stream oob.Stream, told <-chan os.Signal) error {
+	if err := orphans.Adopt(); err != nil {
+		stream.Close()
+		return err
+	}
+	info, err := Describe()
+	if err != nil {
+		stream.Close()
+		return err
+	}
+	k := newKeeper(oob.New(stream), info)
+	if err := k.run(told); err != nil || !k.failed {
+		return err
+	}
+	return ErrFailed
 }
 
 // described is what came of describing this node.
@@ -126,6 +159,8 @@ type keeper struct {
 	stage stage
 	files *files
 
+	failed bool // the head has said goodbye, and that the job has not ended well
+
 	mu     sync.Mutex
 	holder *lease.Holder
 	timer  *lease.Timer
@@ -148,6 +183,8 @@ func (k *keeper) run(told <-chan os.Signal) error {
 	k.head.Send(h)
 	terms, err := k.terms()
 	if err != nil {
+		k.conn.Close()
+		k.head.Close()
 		return err
 	}
 	frames, ended := make(chan oob.Msg), make(chan error, 1)
@@ -174,7 +211,7 @@ func (k *keeper) terms() (lease.Terms, error) {
 	k.conn.SetReadDeadline(time.Now().Add(termsIn))
 	m, err := k.conn.Recv()
 	if err != nil {
-		return lease.Terms{}, fmt.Errorf("the head has not answered: %w", err)
+		return lease.Terms{}, fmt.Errorf("%w: %w", ErrTurned, err)
 	}
 	k.conn.SetReadDeadline(time.Time{})
 	if _, err := oob.CheckHello(&m); err != nil {
@@ -211,6 +248,7 @@ func (k *keeper) loop(terms lease.Terms, frames <-chan oob.Msg, ended <-chan err
 			k.ask()
 		case m := <-frames:
 			if m.Kind == oob.KillAll {
+				k.failed = m.A != 0
 				return nil
 			}
 			if err := k.obey(&m); err != nil {
@@ -226,7 +264,7 @@ func (k *keeper) loop(terms lease.Terms, frames <-chan oob.Msg, ended <-chan err
 		case err := <-ended:
 			return fmt.Errorf("the connection to the head has ended: %w", err)
 		case s := <-told:
-			return fmt.Errorf("ended by %s", joblife.SignalName(s.(syscall.Signal)))
+			return fmt.Errorf("%w: %s", ErrEnded, joblife.SignalName(s.(syscall.Signal)))
 		}
 	}
 }
