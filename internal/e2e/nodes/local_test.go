@@ -13,6 +13,7 @@ func TestLocal(t *testing.T) {
 	for _, cr := range []string{"self", "native"} {
 		c.part(cr, func(c *cluster) { c.local(cr) })
 	}
+	c.part("lost", (*cluster).lostImages)
 }
 
 // jobAt is a march whose images stay on the nodes.
@@ -79,4 +80,28 @@ func (c *cluster) local(cr string) {
 	if status == 0 || !strings.Contains(said, "n2, n3") {
 		c.t.Errorf("nodes that are not reached are not named: %d, %s", status, said)
 	}
+}
+
+// lostImages: the images of a node go with it. The job begins anew, as no snapshot is whole, and says why. Where
+// only a rank dies, it goes on from the images on its node.
+func (c *cluster) lostImages() {
+	end, dir := c.fresh("end"), filepath.Join(c.Local(), "lost")
+	want := c.alone("4", "100")
+	j := c.jobAt(dir, "native", "n1:2,n2:2,n3:2", end, "-spares", "1", "-restarts", "2", "-lease", "3s", "-ckpt-every", "300ms")
+	j.await("checkpoint: committed")
+	c.kill("n2", "/march")
+	j.await("restarting from snapshot")
+	j.await("ranks restored: 4")
+	c.Kill("n2")
+	j.await("restarting from the start")
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	if got := c.sum(j.well()); got != want {
+		c.t.Errorf("sum %s, undisturbed %s", got, want)
+	}
+	if _, said := j.end(); !strings.Contains(said, "cannot be used: ") || !strings.Contains(said, "a node does not answer: n2") {
+		c.t.Errorf("not told that n2 is missed: %s", said)
+	}
+	c.Start("n2")
 }
