@@ -34,9 +34,9 @@ of the snapshot. Native images go on in the executable that was kept with the sn
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
--ckpt-full-every, -keep, -restarts, -map, -bind and -output-dir. -restarts counts anew.
-0 turns a flag off, '' -output-dir. Where the ranks run (-agents, -hosts and their like)
-does not come from the snapshot.
+-ckpt-full-every, -ckpt-local, -keep, -restarts, -map, -bind and -output-dir. -restarts
+counts anew. 0 turns a flag off, '' -output-dir and -ckpt-local. Where the ranks run
+(-agents, -hosts and their like) does not come from the snapshot.
 
 Portable images are read and checked before anything is started. For native images gorun
 first checks the table of every image, what the images need of the machine, and whether
@@ -46,6 +46,10 @@ are read. No rank takes a step before all ranks are restored.
 If SNAPSHOT means the newest of several, all of it is read first. If it is damaged, or
 lies in the folder of another, the next older one is taken. The snapshot stays. It may
 be restarted any number of times, even at the same time. The job keeps its id. Each restart has an incarnation id of its own.
+
+Images on nodes (-ckpt-local) are looked for on all nodes of the restart, as soon as these
+are up. A rank whose image is on another node gets a copy of it. If an image is nowhere,
+the next older snapshot is taken; the nodes that are missed are named.
 
 -debug holds a rank of a snapshot with native images before it goes on, and prints its
 process id. Attach a debugger to it (dlv attach PID), or let it go on with kill -CONT PID.
