@@ -32,6 +32,7 @@ type StartError struct {
 	Missing bool   // there is no gorun
 	There   string // then what is there instead, for people
 	Said    string // what was printed before that, to both outputs, cut to what a person reads
+	All     string // the same with more of it, to look for what a client is known to say
 	Err     error  // how the client ended, or why it was ended; nil if it said what is there
 }
 
@@ -131,7 +132,8 @@ func (p *process) failed(ctx context.Context, noise, word string, err error) err
 	default:
 		failure.Err = errors.New("it ended without starting gorun")
 	}
-	failure.Said = brief(string(p.said.bytes()) + "\n" + noise)
+	failure.All = string(p.said.bytes()) + "\n" + noise
+	failure.Said = brief(failure.All)
 	return failure
 }
 

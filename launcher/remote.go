@@ -13,14 +13,14 @@ import (
 
 // The scripts have neither ' nor ! and are one line, because the user's shell on a node may be any.
 
-// runScript runs gorun as a keeper: $1 is its path, "" not to try that, $2 its digest.
+// runScript runs gorun as a keeper: $1 is its path, "" not to try that, $2 its digest, $3 its size.
 const runScript = `for g in "$1" "${XDG_CACHE_HOME:-$HOME/.cache}/gorun/bin/$2/gorun"; do ` +
-	`if [ -n "$g" ] && [ -f "$g" ] && [ -x "$g" ]; then exec "$g" ` + KeeperVerb + ` "$2"; fi; done; ` +
+	`if [ -n "$g" ] && [ -f "$g" ] && [ -x "$g" ] && [ "$(wc -c <"$g")" -eq "$3" ]; then exec "$g" ` + KeeperVerb + ` "$2"; fi; done; ` +
 	`echo; echo "` + KeeperMissing + `$(uname -sm)"`
 
 // copyScript makes a copy of gorun: $1 is its digest, $2 its size, its standard input the file.
 const copyScript = `umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/gorun/bin"; mkdir -p "$d/$1" || exit 1; t="$d/$1/.new.$$"; ` +
-	`trap "rm -f \"$t\"" 0; cat >"$t" && chmod 700 "$t" && [ "$(wc -c <"$t")" -eq "$2" ] && mv -f "$t" "$d/$1/gorun" || exit 1; ` +
+	`trap "rm -f \"$t\"" 0; cat >"$t" && chmod 700 "$t" && [ "$(wc -c <"$t")" -eq "$2" ] && { sync "$t" 2>/dev/null || sync; } && mv -f "$t" "$d/$1/gorun" || exit 1; ` +
 	`touch "$d/$1"; find "$d" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf {} + 2>/dev/null; exit 0`
 
 // Remote starts a keeper on a node by a command that runs a shell's script there, as ssh and srun do.
@@ -30,7 +30,8 @@ const copyScript = `umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/gorun/bin"; mk
 //	${XDG_CACHE_HOME:-~/.cache}/gorun/bin/DIGEST/gorun
 //
 // Where that is missing, too, gorun copies itself there by another such command. The copy appears
-// whole or not at all, and the keeper checks its own digest whatever it was started from. Copies of
+// whole or not at all, on the disk too, and the keeper checks its own digest whatever it was started from. A
+// file of another size is not run. Copies of
 // other digests that are older than 30 days are removed. The folder may be removed at any time.
 //
 // start runs a script with its arguments there, with Exec or ExecAsking. command makes the command that
@@ -40,7 +41,8 @@ func Remote(ctx context.Context, start func(script string, args ...string) (Proc
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(runScript, self.Path, self.Digest)
+	size := fmt.Sprint(self.Size)
+	p, err := start(runScript, self.Path, self.Digest, size)
 	var failed *StartError
 	if errors.As(err, &failed) && (failed.Missing || failed.Differs) {
 		if failed.Missing && failed.There != here {
@@ -49,7 +51,7 @@ func Remote(ctx context.Context, start func(script string, args ...string) (Proc
 		if err := copySelf(ctx, command, self); err != nil {
 			return nil, err
 		}
-		p, err = start(runScript, "", self.Digest)
+		p, err = start(runScript, "", self.Digest, size)
 	}
 	if errors.As(err, &failed) {
 		switch {

@@ -359,6 +359,9 @@ func (l *life) end(v *Verdict, polite bool) {
 		l.ending = v
 		l.j.state = "ending"
 		restarts := v.Died && l.j.RestartsLeft()
+		if restarts { // perhaps only when a lost node is certain not to act any more
+			l.j.state = "restarting"
+		}
 		if polite && l.given && !l.back.waits() && !restarts {
 			l.signal(syscall.SIGTERM)
 			l.signal(syscall.SIGCONT)

@@ -55,7 +55,7 @@ func explain(command string, n launcher.Node, err error) error {
 		target = n.User + "@" + target
 	}
 	for _, r := range refusals {
-		if strings.Contains(failed.Said, r.says) {
+		if strings.Contains(failed.All, r.says) {
 			remedy := r.text
 			if strings.Contains(remedy, "%") {
 				remedy = fmt.Sprintf(remedy, target)
@@ -63,7 +63,7 @@ func explain(command string, n launcher.Node, err error) error {
 			return fmt.Errorf("%s (ssh: %s)", remedy, failed.Said)
 		}
 	}
-	if busy(failed.Said) {
+	if busy(failed.All) {
 		return fmt.Errorf("its sshd drops connections, twice in a row: too many at once (MaxStartups in its sshd_config), or it refuses this machine (ssh: %s)", failed.Said)
 	}
 	return fmt.Errorf("ssh %s: %w", target, err)

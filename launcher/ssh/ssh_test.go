@@ -82,7 +82,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// A gorun that is not there, or is another, is copied, once.
+// A gorun that is not there, or is another, is copied, once. A copy that was cut short is made anew.
 func TestCopied(t *testing.T) {
 	self, err := launcher.Self()
 	if err != nil {
@@ -94,21 +94,27 @@ func TestCopied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, dir := fake(t, `echo login >>$HOME/logins; exec sh -c "$(printf %s "$2" | sed "s,`+self.Path+`,`+hide+`,")"`)
-			other := "#!/bin/sh\necho; echo '" + launcher.KeeperDiffers + "version 0'\n"
+			other := "#!/bin/sh\necho; echo '" + launcher.KeeperDiffers + "version 0'\nexit\n"
+			other += strings.Repeat("#", int(self.Size)-len(other)) // of the size of this one
 			if err := os.WriteFile(filepath.Join(dir, "other"), []byte(other), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			for round, logins := range []int{3, 4} {
+			copied := filepath.Join(dir, ".cache/gorun/bin", self.Digest, "gorun")
+			for round, logins := range []int{3, 4, 7} {
 				if name == "differs" && round == 1 {
 					break // the other is found first again
+				}
+				if round == 2 {
+					if err := os.Truncate(copied, 100_000); err != nil {
+						t.Fatal(err)
+					}
 				}
 				said, err := run1(t, m)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := filepath.Join(dir, ".cache/gorun/bin", self.Digest, "gorun")
-				if !strings.Contains(said, "from "+want) {
-					t.Errorf("the keeper says %q, not that it is %s", said, want)
+				if !strings.Contains(said, "from "+copied) {
+					t.Errorf("the keeper says %q, not that it is %s", said, copied)
 				}
 				log, err := os.ReadFile(filepath.Join(dir, "logins"))
 				if err != nil {
@@ -128,14 +134,14 @@ func TestCopied(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for script, want := range map[string]string{
-		`echo 'ssh: Could not resolve hostname b: Name or service not known' >&2; exit 255`:                               "no host of that name",
-		`echo 'ssh: connect to host b port 22: Connection refused' >&2; exit 255`:                                         "is its sshd running",
-		`echo 'root@b: Permission denied (publickey).' >&2; exit 255`:                                                     "ssh-copy-id b",
-		`echo 'Host key verification failed.' >&2; exit 255`:                                                              "not known here",
-		`printf '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n' >&2; exit 255`:    "ssh-keygen -R b",
-		`echo 'sh: cannot execute binary file: Exec format error' >&2; exit 126`:                                          "another kind of machine",
-		`echo; echo 'gorun keeper: missing: Linux riscv128'`:                                                              "riscv128",
-		`echo 'full disk' >&2; case "$2" in *umask*) exit 1;; *) echo; echo "gorun keeper: missing: $(uname -sm)";; esac`: "full disk",
+		`echo 'ssh: Could not resolve hostname b: Name or service not known' >&2; exit 255`:                                              "no host of that name",
+		`echo 'ssh: connect to host b port 22: Connection refused' >&2; exit 255`:                                                        "is its sshd running",
+		`echo 'root@b: Permission denied (publickey).' >&2; exit 255`:                                                                    "ssh-copy-id b",
+		`echo 'Host key verification failed.' >&2; exit 255`:                                                                             "not known here",
+		`printf '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\na\nb\nc\nd\ne\nf\nHost key verification failed.\n' >&2; exit 255`: "ssh-keygen -R b",
+		`echo 'sh: cannot execute binary file: Exec format error' >&2; exit 126`:                                                         "another kind of machine",
+		`echo; echo 'gorun keeper: missing: Linux riscv128'`:                                                                             "riscv128",
+		`echo 'full disk' >&2; case "$2" in *umask*) exit 1;; *) echo; echo "gorun keeper: missing: $(uname -sm)";; esac`:                "full disk",
 		`echo 'Have a nice day'`:               "Have a nice day",
 		`while :; do echo noise; done`:         "printed 64 KB",
 		`echo 'what is this' >&2; exit 3`:      "exit status 3; it said: what is this",
