@@ -113,4 +113,8 @@ var mutantNames = [...]string{
 
 func (m Mutant) String() string { return mutantNames[m] }
 
+// spreads reports whether a mutant is one of machines. The others are looked for without
+// machines, where schedules are shorter.
+func (m Mutant) spreads() bool { return m >= leaseNotAwaited && m <= oldAddress }
+
 func (w *world) breaks(m Mutant) bool { return w.mutant == m }

@@ -134,7 +134,9 @@ func Run(o Options) (seen Seen, err error) {
 		w.abandon(err == nil)
 	}()
 	w.plan = newPlan(w.rng)
-	w.plan.spread(rand.New(rand.NewPCG(o.Seed, 0xc1c1)))
+	if o.Mutant == None || o.Mutant.spreads() {
+		w.plan.spread(rand.New(rand.NewPCG(o.Seed, 0xc1c1)))
+	}
 	w.np, w.shape = w.plan.np, w.plan.shape
 	w.logf("seed %d: %v", o.Seed, w.plan)
 	w.prog = newProgram(w.rng, w.plan)

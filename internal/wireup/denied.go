@@ -21,12 +21,12 @@ func (h *Head) denials(name string) (notes []string, unusual bool) {
 	for r := range h.size {
 		peers, all := h.deniedTo(t, r)
 		if all {
-			why := t.denied[r*h.size+peers[0]]
+			why := h.rows.why(t.denied[r], peers[0])
 			whole[why] = append(whole[why], r)
 			continue
 		}
 		for _, p := range peers {
-			why := t.denied[r*h.size+p]
+			why := h.rows.why(t.denied[r], p)
 			pairs[why] = append(pairs[why], [2]int{min(r, p), max(r, p)})
 		}
 	}
@@ -58,18 +58,25 @@ func places(ranks []int, pairs [][2]int) string {
 // deniedTo returns the peers with which a rank cannot heed a parameter. all reports whether the transport
 // carries no other peers for that rank, and the reason is the same for all.
 func (h *Head) deniedTo(t *transport, r int) (peers []int, all bool) {
-	all = true
-	for p := range h.size {
-		if p == r || h.route(r, p) != t {
-			continue
-		}
-		number := t.denied[r*h.size+p]
-		if number != 0 {
-			peers = append(peers, p)
-		}
-		all = all && number != 0 && number == t.denied[r*h.size+peers[0]]
+	if t.denied == nil || t.denied[r] == 0 {
+		return nil, false
 	}
-	return peers, all && len(peers) > 0
+	shares, _ := h.shares(r)
+	carried := minus(shares[slices.Index(h.transports, t)], []span{{r, r}})
+	var first uint16
+	all = true
+	for _, d := range h.rows.all[t.denied[r]] {
+		for _, s := range common(carried, []span{d.span}) {
+			for p := s.first; p <= s.last; p++ {
+				peers = append(peers, p)
+			}
+			if first == 0 {
+				first = d.why
+			}
+			all = all && d.why == first
+		}
+	}
+	return peers, all && len(peers) > 0 && len(peers) == count(carried)
 }
 
 // Late takes what a rank has found out after the ranks were connected. It returns it as text for people.

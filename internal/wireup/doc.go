@@ -13,6 +13,11 @@
 // sees a failure: it must not map the other's memory, for example. Then the other is told, and forgoes the
 // transport for this peer. If the two chose by themselves, they could differ.
 //
+// The head keeps what a rank reaches as a row of runs of ranks with one reason, and each row once. Ranks of one
+// node have the same row, because a transport that joins the node ends there. So its state grows with ranks
+// and nodes, not with pairs of ranks, and it decides for rows and not for pairs. Only what is odd costs more:
+// a rank whose reach is like no other's has a row of its own.
+//
 // Ranks of a job on one node open the transport that they prefer. They open others only if that one does not
 // join everybody. A transport that nobody needs costs nothing.
 package wireup

@@ -1,9 +1,11 @@
 package wireup
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,6 +23,7 @@ type Head struct {
 	ranks      []rank
 	reasons    []string // why a rank does not reach another, by number; 0 is no reason
 	numbers    map[string]uint16
+	rows       *rows
 	addresses  []map[string][]byte // of this round
 	awaited    oob.Kind            // what the ranks send next: Address, Reach, or 0 when they are connected
 	heard      []bool              // by rank: it has sent it
@@ -36,18 +39,20 @@ type rank struct {
 // transport tells how far one transport reaches.
 type transport struct {
 	name  string
-	fresh bool     // opened in this round
-	open  []bool   // by rank
-	why   []uint16 // by rank and peer: the reason why the rank does not reach the peer, 0 if it does
-	// denied is, by rank and peer, the reason why a parameter cannot be heeded between them; 0 if it can. nil:
-	// all can be heeded.
-	denied []uint16
+	fresh bool    // opened in this round
+	open  []bool  // by rank
+	why   []int32 // by rank: the row with the reasons why it does not reach peers
+	lacks []int32 // by rank: a row of all peers with which it cannot use the transport, of those that have it open
+	// denied is, by rank, a row with the reasons why a parameter cannot be heeded with peers. nil: all can be
+	// heeded.
+	denied []int32
+	opened []span // the ranks that have it open; nil: to be found out
 }
 
 // New returns the head of a job of so many ranks.
 func New(size int) *Head {
 	return &Head{
-		size: size, ranks: make([]rank, size), reasons: []string{""}, numbers: map[string]uint16{},
+		size: size, ranks: make([]rank, size), reasons: []string{""}, numbers: map[string]uint16{}, rows: newRows(size),
 		addresses: make([]map[string][]byte, size), awaited: oob.Address, heard: make([]bool, size),
 	}
 }
@@ -147,28 +152,36 @@ func (h *Head) note(r int, info *oob.ReachInfo) {
 	}
 	for _, name := range info.Opened {
 		t := h.transport(name)
-		t.fresh, t.open[r] = true, true
+		t.fresh, t.open[r], t.opened = true, true, nil
 	}
+	by := map[string][]run{}
 	for _, not := range info.Not {
-		h.mark(h.transport(not.Transport).why, r, &not)
+		by[not.Transport] = h.reasoned(by[not.Transport], &not)
 	}
+	for name, runs := range by {
+		t := h.transport(name)
+		t.why[r] = h.rows.add(t.why[r], runs)
+	}
+	clear(by)
 	for _, d := range info.Denied {
-		t := h.transport(d.Transport)
+		by[d.Transport] = h.reasoned(by[d.Transport], &d)
+	}
+	for name, runs := range by {
+		t := h.transport(name)
 		if t.denied == nil {
-			t.denied = make([]uint16, h.size*h.size)
+			t.denied = make([]int32, h.size)
 		}
-		h.mark(t.denied, r, &d)
+		t.denied[r] = h.rows.add(t.denied[r], runs)
 	}
 }
 
-// mark notes a reason of rank r.
-func (h *Head) mark(why []uint16, r int, u *oob.Unreached) {
+// reasoned adds to runs those of u.
+func (h *Head) reasoned(runs []run, u *oob.Unreached) []run {
 	number := h.number(u.Why)
-	for _, run := range u.Ranks {
-		for peer := max(run[0], 0); peer <= min(run[1], h.size-1); peer++ {
-			why[r*h.size+peer] = number
-		}
+	for _, r := range u.Ranks {
+		runs = append(runs, run{span{r[0], r[1]}, number})
 	}
+	return runs
 }
 
 func (h *Head) transport(name string) *transport {
@@ -177,12 +190,26 @@ func (h *Head) transport(name string) *transport {
 			return t
 		}
 	}
-	t := &transport{name: name, open: make([]bool, h.size), why: make([]uint16, h.size*h.size)}
+	t := &transport{name: name, open: make([]bool, h.size), why: make([]int32, h.size), lacks: make([]int32, h.size)}
 	h.transports = append(h.transports, t)
 	slices.SortStableFunc(h.transports, func(a, b *transport) int {
 		return slices.Index(h.order, a.name) - slices.Index(h.order, b.name)
 	})
 	return t
+}
+
+// everybody is the ranks that have a transport open.
+func (t *transport) everybody() []span {
+	if t.opened == nil {
+		for r, open := range t.open {
+			if n := len(t.opened); open && n > 0 && t.opened[n-1].last == r-1 {
+				t.opened[n-1].last = r
+			} else if open {
+				t.opened = append(t.opened, span{r, r})
+			}
+		}
+	}
+	return t.opened
 }
 
 func (h *Head) number(why string) uint16 {
@@ -197,29 +224,78 @@ func (h *Head) number(why string) uint16 {
 
 // reaches reports whether a reaches b.
 func (h *Head) reaches(t *transport, a, b int) bool {
-	return t.open[a] && t.open[b] && t.why[a*h.size+b] == 0
+	return t.open[a] && t.open[b] && h.rows.why(t.why[a], b) == 0
 }
 
-// symmetric returns, by rank, the peers that do not reach it although it reaches them.
+// symmetric returns, by rank, the peers that do not reach it although it reaches them. It brings up to date
+// whom ranks lack.
 func (h *Head) symmetric() map[int][]oob.Unreached {
 	forgo := map[int][]oob.Unreached{}
 	for _, t := range h.transports {
 		if !t.fresh {
 			continue
 		}
+		oneSided := h.oneSided(t)
+		for _, a := range slices.Sorted(maps.Keys(oneSided)) {
+			forgo[a] = append(forgo[a], oob.Unreached{Transport: t.name, Ranks: oob.RunsOf(oneSided[a])})
+		}
+		lacks := make([]int32, len(h.rows.all)) // by row of reasons; 0: not known yet
 		for a := range h.size {
-			var peers []int
-			for b := range h.size {
-				if a != b && h.reaches(t, a, b) && !h.reaches(t, b, a) {
-					peers = append(peers, b)
-				}
+			if row := t.why[a]; row != 0 && lacks[row] == 0 {
+				lacks[row] = h.lack(h.rows.spans(row))
 			}
-			if peers != nil {
-				forgo[a] = append(forgo[a], oob.Unreached{Transport: t.name, Ranks: oob.RunsOf(peers)})
+			if t.lacks[a] = lacks[t.why[a]]; oneSided[a] != nil {
+				t.lacks[a] = h.lack(with(h.rows.spans(t.why[a]), oneSided[a]))
 			}
 		}
 	}
 	return forgo
+}
+
+// lack returns the row of some peers, whatever the reason.
+func (h *Head) lack(peers []span) int32 {
+	var runs []run
+	for _, s := range peers {
+		runs = append(runs, run{s, 1})
+	}
+	return h.rows.number(runs)
+}
+
+// oneSided returns, by rank, the peers that it reaches by a transport and that do not reach it. It looks at each
+// row of reasons, not at each rank: at the peers that the ranks with this row reach, and at their rows.
+func (h *Head) oneSided(t *transport) map[int][]int {
+	found := map[int][]int{}
+	sharing := map[int32][]int{}
+	for a, row := range t.why {
+		if t.open[a] {
+			sharing[row] = append(sharing[row], a)
+		}
+	}
+	for row, ranks := range sharing {
+		var last int32 // a peer's row
+		var shy []int  // of ranks, those that a peer with this row does not reach
+		for _, s := range minus(t.everybody(), h.rows.spans(row)) {
+			for b := s.first; b <= s.last; b++ {
+				if t.why[b] == 0 {
+					continue
+				}
+				if t.why[b] != last {
+					last, shy = t.why[b], nil
+					for _, a := range ranks {
+						if h.rows.why(last, a) != 0 {
+							shy = append(shy, a)
+						}
+					}
+				}
+				for _, a := range shy {
+					if a != b {
+						found[a] = append(found[a], b)
+					}
+				}
+			}
+		}
+	}
+	return found
 }
 
 // route returns the transport between two ranks, or nil.
@@ -232,16 +308,61 @@ func (h *Head) route(a, b int) *transport {
 	return nil
 }
 
+// kind is what a rank has in common with others that have the same transports to the same peers: by transport a
+// row of lacks, -1 if it is not open.
+type kind string
+
+func (h *Head) kind(r int) kind {
+	var k []byte
+	for _, t := range h.transports {
+		row := int32(-1)
+		if t.open[r] {
+			row = t.lacks[r]
+		}
+		k = binary.LittleEndian.AppendUint32(k, uint32(row))
+	}
+	return kind(k)
+}
+
+// shares returns, by transport, the peers that a rank uses it for, and those that it has none for. The rank
+// itself is in the first share, or left with the others.
+func (h *Head) shares(r int) (shares [][]span, left []span) {
+	left = []span{{0, h.size - 1}}
+	for _, t := range h.transports {
+		var reached []span
+		if t.open[r] {
+			reached = common(left, minus(t.everybody(), h.rows.spans(t.lacks[r])))
+		}
+		shares = append(shares, reached)
+		left = minus(left, reached)
+	}
+	return shares, left
+}
+
 // unjoined finds two ranks without a transport between them, preferably two that can open no further one.
 func (h *Head) unjoined() (a, b int, found bool) {
+	next := make([]int, h.size+1) // by rank: the next that can open no further transport
+	next[h.size] = h.size
+	for r := h.size - 1; r >= 0; r-- {
+		if next[r] = next[r+1]; !h.ranks[r].left {
+			next[r] = r
+		}
+	}
+	lonely := map[kind][]span{}
 	for i := range h.size {
-		for k := range i {
-			if h.route(k, i) != nil {
-				continue
+		k := h.kind(i)
+		left, known := lonely[k]
+		if !known {
+			_, left = h.shares(i)
+			lonely[k] = left
+		}
+		for _, s := range left {
+			if s.first >= i {
+				break
 			}
-			a, b, found = k, i, true
-			if !h.ranks[k].left && !h.ranks[i].left {
-				return a, b, true
+			a, b, found = s.first, i, true
+			if k := next[s.first]; !h.ranks[i].left && k <= s.last && k < i {
+				return k, i, true
 			}
 		}
 	}
@@ -270,5 +391,5 @@ func (h *Head) why(name string, a, b int) string {
 		}
 	}
 	t := h.transport(name)
-	return h.reasons[max(t.why[a*h.size+b], t.why[b*h.size+a])]
+	return h.reasons[max(h.rows.why(t.why[a], b), h.rows.why(t.why[b], a))]
 }

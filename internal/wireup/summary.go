@@ -1,6 +1,7 @@
 package wireup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,13 +68,28 @@ func (s *Summary) add(notes []string, unusual bool) {
 
 // carried counts the pairs of ranks that each transport carries.
 func (h *Head) carried() map[string]int {
-	n := map[string]int{}
-	for a := range h.size {
-		for b := range a {
-			if t := h.route(a, b); t != nil {
-				n[t.name]++
+	counts := map[kind][]int{}
+	ends := make([]int, len(h.transports)) // a pair has two
+	for r := range h.size {
+		k := h.kind(r)
+		if counts[k] == nil {
+			counts[k] = make([]int, len(h.transports))
+			shares, _ := h.shares(r)
+			self := 1 // in the first share
+			for i, share := range shares {
+				counts[k][i] = count(share)
+				if counts[k][i] > 0 {
+					counts[k][i], self = counts[k][i]-self, 0
+				}
 			}
 		}
+		for i, n := range counts[k] {
+			ends[i] += n
+		}
+	}
+	n := map[string]int{}
+	for i, t := range h.transports {
+		n[t.name] = ends[i] / 2
 	}
 	return n
 }
@@ -112,19 +128,48 @@ func (h *Head) notes(name string) (notes []string, unusual bool) {
 // preferred to it. Pairs on different nodes are only counted, in away.
 func (h *Head) apart(name string) (away int, pairs [][2]int) {
 	t := h.transport(name)
+	index := slices.Index(h.transports, t)
+	remote := h.numbers[OtherNode] // 0: nobody has given that reason
+	gone := map[kind][]span{}      // whom ranks lack that have the transport
+	seen := map[[2]int]bool{}
 	for a := range h.size {
-		for b := range a {
-			r := h.route(b, a)
-			switch {
-			case !t.open[a] || !t.open[b], r != nil && slices.Index(h.order, r.name) <= slices.Index(h.order, name):
-			case h.why(name, b, a) == OtherNode:
-				away++
-			default:
-				pairs = append(pairs, [2]int{b, a})
+		if !t.open[a] {
+			continue
+		}
+		k := h.kind(a)
+		lacked, known := gone[k]
+		if !known {
+			lacked = h.lacked(a, index)
+			gone[k] = lacked
+		}
+		away += count(lacked)
+		for _, r := range h.rows.all[t.why[a]] {
+			if r.why == remote {
+				continue
+			}
+			for _, s := range common(lacked, []span{r.span}) {
+				for b := s.first; b <= s.last; b++ {
+					if p := [2]int{min(a, b), max(a, b)}; h.why(name, p[0], p[1]) != OtherNode && !seen[p] {
+						seen[p] = true
+						pairs = append(pairs, p)
+					}
+				}
 			}
 		}
 	}
-	return away, pairs
+	slices.SortFunc(pairs, func(p, q [2]int) int { return cmp.Or(p[1]-q[1], p[0]-q[0]) })
+	return away/2 - len(pairs), pairs
+}
+
+// lacked returns the peers of a rank that have the transport of an index open, too, and are reached neither with
+// it nor with one preferred to it.
+func (h *Head) lacked(r, index int) []span {
+	shares, _ := h.shares(r)
+	lacked := h.transports[index].everybody()
+	for _, share := range shares[:index+1] {
+		lacked = minus(lacked, share)
+	}
+	return minus(lacked, []span{{r, r}})
 }
 
 // failures returns the ranks that cannot use a transport at all, by their reasons.
