@@ -128,6 +128,7 @@ echo "$*" >>` + dir + `/asked
 	t.Setenv("SLURM_JOB_ID", job)
 	t.Setenv("SLURM_JOB_NODELIST", own)
 	t.Setenv("SLURM_TASKS_PER_NODE", fmt.Sprint(tasks))
+	t.Setenv("SLURM_NTASKS", fmt.Sprint(tasks))
 	return dir
 }
 
@@ -154,6 +155,10 @@ func TestAllocation(t *testing.T) {
 		if _, errs, code := h.gorun(args...); code == 0 || !strings.Contains(errs, want) {
 			t.Errorf("%q: exit %d, %q; want %q", args, code, errs, want)
 		}
+	}
+	t.Setenv("SLURM_NTASKS", "2")
+	if out := h.must("echo", "here"); out != "here\nhere\n" {
+		t.Errorf("fewer tasks than slots: %q", out)
 	}
 	t.Setenv("SLURM_TASKS_PER_NODE", "x")
 	if _, errs, code := h.gorun("true"); code == 0 || !strings.Contains(errs, "SLURM_TASKS_PER_NODE=x: ") || !strings.Contains(errs, "-manager local") {

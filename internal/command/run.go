@@ -163,7 +163,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
 	fs.Var(&o.output, "output-dir", "write the ranks' output to files in `folder`, rank.N.out and rank.N.err, in place of\ngorun's own output; a new job empties them, a restart goes on in them")
 	fs.StringVar(&o.name, "name", "", "`name` by which -restart-latest knows the job; within Slurm slurm-$SLURM_JOB_ID if it\nis not given; a restart keeps it")
-	fs.BoolVar(&o.requeue, "requeue", false, "have Slurm run the batch job again (scontrol requeue) when the job was checkpointed\nand stopped; a script that ends with status 75 can do the same")
+	fs.BoolVar(&o.requeue, "requeue", false, "have Slurm run the batch job again (scontrol requeue) when the job was checkpointed\nand stopped, or when -restarts would go on and too few nodes are left")
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
 	durationVar(fs, &o.Heartbeat, "heartbeat", 5*time.Second, "ping agents every `duration`; an agent that misses six pings is lost; on an\noverloaded machine it may miss more, by the number of processes for each CPU")
@@ -188,7 +188,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 		return err
 	}
 	if o.requeue {
-		o.Stopped = requeueJob
+		o.Again = requeueJob
 	}
 	switch {
 	case o.Agents < 1:

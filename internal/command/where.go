@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -133,13 +134,17 @@ func (w *whereFlags) apply(o *options, given map[string]bool) (err error) {
 }
 
 // rankForEachSlot is how many ranks a job has that does not say it: as many as slots of nodes that are no spares,
-// if all are given, else 1.
+// if all are given, else 1. Slurm may have given more slots than tasks.
 func rankForEachSlot(nodes []hosts.Node, spares int) int {
 	work := nodes[:max(len(nodes)-spares, 0)]
 	if slices.ContainsFunc(work, func(n hosts.Node) bool { return !n.SlotsGiven }) {
 		return 1
 	}
-	return max(hosts.DefaultNP(work), 1)
+	np := hosts.DefaultNP(work)
+	if tasks, err := strconv.Atoi(os.Getenv("SLURM_NTASKS")); err == nil && os.Getenv("SLURM_JOB_ID") != "" {
+		np = min(np, tasks)
+	}
+	return max(np, 1)
 }
 
 // allocated returns the nodes that a batch system has given to this process; none if there is no such.

@@ -15,6 +15,7 @@ func (h *head) choose() {
 	chain, tried, files := slices.Clone(h.chain), h.inc.from, h.opt.Files
 	if err := h.canPlace(); err != nil {
 		h.say("no restart: %v", err)
+		h.short = true
 		h.feed(joblife.Event{Type: joblife.EvChosen, Refused: true})
 		return
 	}

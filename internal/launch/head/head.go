@@ -60,6 +60,7 @@ type head struct {
 	chain    []commit           // own commits, oldest first, the snapshot started from before them
 	trouble  trouble            // of periodic checkpoints
 	warned   bool               // the user was warned that several ranks write to one file
+	short    bool               // a restart had too few nodes
 	told     bool               // a signal has told it to end
 	building bool               // the program is being built
 	waiters  waiters
@@ -84,8 +85,8 @@ func Run(opt spec.Options) int {
 	if h.result.Text != "" {
 		h.say("%s", h.result.Text)
 	}
-	if h.result.Last > 0 && h.opt.Stopped != nil {
-		if err := h.opt.Stopped(); err != nil {
+	if (h.result.Last > 0 || h.short) && h.opt.Again != nil {
+		if err := h.opt.Again(); err != nil {
 			h.say("%v", err)
 		}
 	}

@@ -51,7 +51,7 @@ type Options struct {
 	Restarts      int            // how many times a job that lost a rank or agent is started again
 	Keep          int            // snapshots kept of this job; 0: all
 	Timeout       time.Duration  // the job is ended after this; 0: never
-	Stopped       func() error   // called when the job was checkpointed and stopped and nothing of it is left; nil: nothing more to do
+	Again         func() error   // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
 	JobIDFile     string         // gets the job's id when all ranks are up
 	TagOutput     bool           // prefix lines of the ranks with [rank]
 	OutputDir     string         // the ranks' output goes to files in this folder; "": to Stdout and Stderr
