@@ -39,6 +39,7 @@ type library struct {
 	launch map[string][]string // by transport, how programs are started, before the number of ranks
 	env    map[string][]string
 	limit  time.Duration
+	hosts  []string // what makes it run on the nodes of -hosts
 	// program returns a unit's program with its arguments.
 	program func(u unit) []string
 	digests map[unitKey]string // of the programs' results, by all libraries
@@ -80,6 +81,9 @@ func assemble(ctx context.Context, world *bench.World, o *options, w io.Writer) 
 		return nil, closing, err
 	}
 	us.digests = digests
+	if us.hosts, err = onNodes(ours, o.hosts); err != nil {
+		return nil, closing, err
+	}
 	all = append(all, newContender(us.name, us.measure))
 	for _, p := range peers {
 		if !slices.Contains(o.peers, p.name) {
@@ -101,10 +105,30 @@ func assemble(ctx context.Context, world *bench.World, o *options, w io.Writer) 
 		if err != nil {
 			return nil, closing, err
 		}
+		if p.hosts, err = onNodes(p.name, o.hosts); err != nil {
+			return nil, closing, err
+		}
 		p.program, p.limit, p.digests = peerProgram(exe, o), o.limit, digests
 		all = append(all, newContender(p.name, p.measure))
 	}
 	return append(all, netpipes(world, o, w)...), closing, nil
+}
+
+// onNodes returns the flags that make a library put its ranks on these nodes in turn. Open MPI must not bind: nodes of
+// a lab share their processors, and each of them would take the first.
+func onNodes(library, nodes string) ([]string, error) {
+	if nodes == "" {
+		return nil, nil
+	}
+	switch library {
+	case ours:
+		return []string{"-hosts", nodes, "-map", "node"}, nil
+	case "openmpi":
+		return []string{"--host", nodes, "--map-by", "node", "--bind-to", "none"}, nil
+	case "mpich":
+		return []string{"-hosts", nodes, "-ppn", "1"}, nil
+	}
+	return nil, fmt.Errorf("-hosts: %s cannot run on several nodes here; leave it out with -peers", library)
 }
 
 func newContender(name string, measure func(ctx context.Context, u unit) ([]figure, error)) *contender {
@@ -211,7 +235,7 @@ func (l *library) measure(ctx context.Context, u unit) ([]figure, error) {
 }
 
 func (l *library) run(ctx context.Context, u unit) ([]figure, error) {
-	args := slices.Concat(l.launch[u.transport], []string{"-np", strconv.Itoa(u.ranks)}, l.program(u))
+	args := slices.Concat(l.launch[u.transport], l.hosts, []string{"-np", strconv.Itoa(u.ranks)}, l.program(u))
 	if u.test == "start" {
 		return l.start(ctx, u, args)
 	}

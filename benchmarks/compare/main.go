@@ -45,6 +45,7 @@ import (
 type options struct {
 	tests      []string
 	transports []string
+	hosts      string // nodes to run on, with commas; "": this one
 	rpi        string // gorun's transports where the others use shared memory
 	peers      []string
 	sizes      []int
@@ -77,6 +78,7 @@ func parse(args []string) (*options, error) {
 	opSizes := f.String("opsizes", "8,1048576", "sizes of collectives in bytes")
 	ranks := f.String("ranks", "", "numbers of ranks, instead of 2,4,16,64 for collectives, 2,16,64 for start, 2,8,64 for heat and solver")
 	f.StringVar(&o.rpi, "rpi", "shm,tcp", "gorun's `transports` where the others use shared memory")
+	f.StringVar(&o.hosts, "hosts", "", "`nodes` to run on, each with a slot per rank, reached by ssh: a,b (openmpi, mpich); TMPDIR has to be a folder that all of them see")
 	f.StringVar(&o.ops, "ops", strings.Join(collectiveTests, ","), "collectives")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds in which each contender runs once; 0: only report what -add finds")
 	f.DurationVar(&o.time, "time", 50*time.Millisecond, "measured time per size and round; four times that with more ranks than CPUs")
