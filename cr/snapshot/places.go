@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
@@ -70,9 +71,11 @@ const storesFile = "stores"
 const maxStores = 1 << 20
 
 // jobStores is the content of that file. Home tells the job's sets in this catalogue from those that the same
-// job has in another catalogue, with the same numbers.
+// job has in another catalogue, with the same numbers. Folder is the inode of the job's folder: in a copy of the
+// folder it is another. What lies in the stores belongs to the original. A copy may read it, and removes nothing.
 type jobStores struct {
 	Home   string   `toml:"home"`
+	Folder string   `toml:"folder"`
 	Nodes  []string `toml:"nodes"` // that were ever part of the job
 	Places []Place  `toml:"store"`
 }
@@ -83,11 +86,33 @@ func (s *jobStores) set(job string, seq int) string {
 }
 
 func (s *jobStores) each(f func(string) string) *jobStores {
-	t := &jobStores{Home: s.Home, Nodes: exact.Each(s.Nodes, f)}
+	t := &jobStores{Home: s.Home, Folder: s.Folder, Nodes: exact.Each(s.Nodes, f)}
 	for _, p := range s.Places {
 		t.Places = append(t.Places, Place{p.Kind, f(p.Folder)})
 	}
 	return t
+}
+
+// inode is the inode of a folder.
+func inode(dir string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return "", fmt.Errorf("stat %s: %w", dir, err)
+	}
+	return strconv.FormatUint(st.Ino, 10), nil
+}
+
+// ownStores is readStores for who is about to remove something: a copy of the folder has no stores.
+func ownStores(jobDir string) (*jobStores, error) {
+	s, err := readStores(jobDir)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := inode(jobDir)
+	if err != nil || folder != s.Folder {
+		return &jobStores{}, err
+	}
+	return s, nil
 }
 
 func readStores(jobDir string) (*jobStores, error) {
@@ -125,10 +150,13 @@ func parseStores(p []byte) (*jobStores, error) {
 
 // noteStore notes durably that images of the job will be put into a place. The caller holds the job's lock.
 func noteStore(jobDir string, p Place, nodes []string) (*jobStores, error) {
-	s, err := readStores(jobDir)
+	s, err := ownStores(jobDir)
+	if err != nil {
+		return nil, err
+	}
 	fresh := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return slices.Contains(s.Nodes, n) })
-	if err != nil || slices.Contains(s.Places, p) && len(fresh) == 0 {
-		return s, err
+	if slices.Contains(s.Places, p) && len(fresh) == 0 {
+		return s, nil
 	}
 	s.Nodes = append(s.Nodes, fresh...)
 	slices.Sort(s.Nodes)
@@ -139,6 +167,9 @@ func noteStore(jobDir string, p Place, nodes []string) (*jobStores, error) {
 			return nil, err
 		}
 		s.Home = hex.EncodeToString(b[:])
+		if s.Folder, err = inode(jobDir); err != nil {
+			return nil, err
+		}
 	}
 	if !slices.Contains(s.Places, p) {
 		s.Places = append(s.Places, p)
@@ -229,7 +260,7 @@ func (c *Catalogue) removeFar(sets []far) error {
 // was out of reach, or by a process that died. A set is never made before the folder of its number, and no
 // number is used twice. So a set that is listed before the folders are, and has none, will never have one.
 func (c *Catalogue) sweepFar(job string) ([]far, error) {
-	stores, err := readStores(c.JobDir(job))
+	stores, err := ownStores(c.JobDir(job))
 	if err != nil {
 		return nil, err
 	}

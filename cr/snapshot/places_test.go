@@ -230,6 +230,49 @@ func TestPlacesPrune(t *testing.T) {
 	}
 }
 
+// TestPlacesCopied copies a job's folder. The images are the original's.
+func TestPlacesCopied(t *testing.T) {
+	n := newNodes(t, "a")
+	c, copied := n.catalogue(), n.catalogue()
+	n.commit(c, jobA)
+	n.commit(c, jobA)
+	if err := os.CopyFS(copied.JobDir(jobA), os.DirFS(c.JobDir(jobA))); err != nil {
+		t.Fatal(err)
+	}
+	n.commit(c, jobA) // of this one the copy knows nothing
+	s, err := copied.Find(jobA)
+	if err == nil {
+		err = s.Verify(nil)
+	}
+	if err != nil || s.Schema.Sequence != 2 {
+		t.Fatal(s, err)
+	}
+	if gone, err := copied.Sweep(jobA); len(gone) > 0 || err != nil {
+		t.Errorf("swept %q, %v", gone, err)
+	}
+	if done, err := copied.Prune(jobA, 1); len(done.Removed) != 1 || err != nil {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if s := n.commit(copied, jobA); s.Schema.Sequence != 3 {
+		t.Error(s.Schema.Sequence)
+	}
+	if err := copied.Remove(jobA); err != nil {
+		t.Error(err)
+	}
+	for seq := range 3 {
+		s, err := c.Find(fmt.Sprint(jobA, "/", seq+1))
+		if err == nil {
+			err = s.Verify(nil)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if left := n.files(); len(left) != 3 {
+		t.Errorf("left: %q", left)
+	}
+}
+
 // TestPlacesCrash ends the process after each step of a commit, and looks at what the next one finds.
 func TestPlacesCrash(t *testing.T) {
 	var steps []string

@@ -168,7 +168,7 @@ func (p *pruner) prune(dir string, seq int) {
 		busy, err := removeUnlessHeld(dir, nil)
 		if err == nil && !busy {
 			p.Removed = append(p.Removed, seq)
-			if s.away() {
+			if s.away() && p.owns(s) {
 				p.far = append(p.far, far{s.Place(), s.Schema.Set, s.Nodes()})
 			}
 			return
@@ -182,6 +182,15 @@ func (p *pruner) prune(dir string, seq int) {
 	for _, base := range s.Schema.Bases() {
 		p.needed[base] = true
 	}
+}
+
+// owns reports whether the images of a snapshot are this catalogue's, and not those of one that it is a copy of.
+func (p *pruner) owns(s *Snapshot) bool {
+	stores, err := ownStores(p.c.JobDir(s.Schema.Job))
+	if err != nil {
+		p.errs = append(p.errs, err)
+	}
+	return err == nil && stores.Home != "" && s.Schema.Set == stores.set(s.Schema.Job, s.Schema.Sequence)
 }
 
 // removeUnlessHeld removes a snapshot's folder, unless somebody writes or uses it. It looks again whether it is

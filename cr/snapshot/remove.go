@@ -29,7 +29,7 @@ func (c *Catalogue) remove(job string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return ErrNotFound
 	}
-	stores, err := readStores(dir)
+	stores, err := ownStores(dir)
 	if err != nil {
 		return err
 	}

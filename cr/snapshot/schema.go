@@ -44,6 +44,9 @@
 // put there. Removal goes the other way: schema, folder, then the set. What a crash or a node out of reach leaves
 // there has no folder any more, and numbers are never reused, so Sweep finds it.
 //
+// A copy of a job's folder shares the images with the original: it may be restarted, and removing from it removes
+// no image.
+//
 // # Leftovers
 //
 // A folder without a schema is being written, or was left by a crash. The lock tells which: the kernel drops it

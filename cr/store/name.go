@@ -12,8 +12,8 @@ const (
 )
 
 // CheckSet says what is wrong with the name of a set: one to four elements, joined by slashes. An element has up
-// to 128 letters, digits, dots, hyphens and underscores of ASCII, and begins with none of ".-". So no name leads out of the
-// folder of a store, whoever has sent it, and none is a hidden file or a flag.
+// to 128 letters, digits, dots, hyphens and underscores of ASCII, and begins with none of ".-". So no name leads
+// out of the folder of a store, whoever has sent it, and none is a hidden file or a flag.
 func CheckSet(set string) error {
 	depth := 0
 	for e := range strings.SplitSeq(set, "/") {

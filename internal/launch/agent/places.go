@@ -151,7 +151,8 @@ func (a *agent) capturesItself(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
 	}()
 }
 
-// selfWritten makes the image durable that a rank says it has written, its name included. What the head gets to hear is returned.
+// selfWritten makes the name of an image durable that a rank says it has written. It returns what the
+// head gets to hear.
 func (a *agent) selfWritten(r *rankProc, m oob.Msg) oob.Msg {
 	if written := r.written.Load(); written != nil {
 		if err := (*written)(); err != nil {
