@@ -20,6 +20,7 @@ func TestPods(t *testing.T) {
 	c.part("pod replaced", (*cluster).podReplaced)
 	c.part("head replaced", (*cluster).headReplaced)
 	c.part("other Secret", (*cluster).otherSecret)
+	c.part("no head", (*cluster).noHead)
 }
 
 // environment is what the pods' template sets.
@@ -157,5 +158,15 @@ func (c *cluster) otherSecret() {
 		if status, said := c.begin("n2", "", cmd...).end(); status != 2 || !strings.Contains(said, want) {
 			c.t.Errorf("%s: status %d: %s", change, status, said)
 		}
+	}
+}
+
+// noHead: a pod that waits for a head that never comes ends when it is told to.
+func (c *cluster) noHead() {
+	j := c.pod(1, "true")
+	j.await("calls heat-0.mesh:7770")
+	c.Exec("n2", "pkill", "-TERM", "-f", "--", "shared/gorun true")
+	if status, said := j.end(); status != 1 || !strings.Contains(said, "ended by SIGTERM") {
+		c.t.Errorf("status %d: %s", status, said)
 	}
 }
