@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/internal/nodelab"
 )
@@ -28,6 +29,9 @@ func TestNodes(t *testing.T) {
 	c.part("firewall", (*cluster).firewall)
 	c.part("cut off", (*cluster).cutOff)
 	c.part("power cut", (*cluster).powerCut)
+	c.part("stands still", (*cluster).standsStill)
+	c.part("short cut", (*cluster).shortCut)
+	c.part("head without power", (*cluster).headWithoutPower)
 	c.part("networks", (*cluster).networks)
 	c.part("detour", (*cluster).detour)
 	c.part("pair cut", (*cluster).pairCut)
@@ -213,6 +217,52 @@ func (c *cluster) cutOff() {
 // powerCut: the same for a node without power.
 func (c *cluster) powerCut() {
 	c.survives(func() { c.Kill("n2") }, func() { c.Start("n2") })
+}
+
+// standsStill: the same for a node that stands still and comes back when its ranks run elsewhere.
+func (c *cluster) standsStill() {
+	c.survives(func() { c.Pause("n2") }, func() { c.Resume("n2") })
+}
+
+// shortCut: nothing happens to a job whose network was cut for a moment.
+func (c *cluster) shortCut() {
+	end := c.fresh("end")
+	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", c.file("march"), "-steps", "50", "-end", end)
+	j.await("all 3 ranks are up")
+	c.Partition([]string{"n2"}, nil)
+	j.await("node n2 is silent")
+	c.Heal()
+	j.await("node n2 has renewed its lease again")
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	if out := j.well(); c.sum(out) != c.alone("3", "50") {
+		c.t.Error(out)
+	}
+}
+
+// headWithoutPower: when the head's node is gone, all that is its job's ends on the others.
+func (c *cluster) headWithoutPower() {
+	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-lease", "3s", c.file("march"), "-end", "/nowhere")
+	j.await("all 3 ranks are up")
+	c.Kill("n1")
+	j.end()
+	for _, node := range []string{"n2", "n3"} {
+		for begin := time.Now(); ; {
+			left := slices.DeleteFunc(c.Processes(node), func(line string) bool {
+				return strings.Contains(line, " sshd: ") // it has not heard that its client is gone
+			})
+			if len(left) == 0 {
+				break
+			}
+			if time.Since(begin) > patience {
+				c.t.Fatalf("left on %s: %q", node, left)
+			}
+		}
+		c.Kill(node) // for that sshd
+		c.Start(node)
+	}
+	c.Start("n1")
 }
 
 // survives: a job goes on after the loss of n2, on the spare, and its result is bit-identical. No
