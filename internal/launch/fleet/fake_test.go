@@ -28,6 +28,7 @@ var terms = lease.Terms{L: 400 * time.Millisecond, H: 20 * time.Millisecond}
 type world struct {
 	t     *testing.T
 	ctx   context.Context // of bringing up
+	grace time.Duration
 	nodes map[string]*machine
 
 	keepers sync.WaitGroup
@@ -52,7 +53,7 @@ type machine struct {
 }
 
 func newWorld(t *testing.T, n int) *world {
-	w := &world{t: t, ctx: context.Background(), nodes: map[string]*machine{}}
+	w := &world{t: t, grace: patience, ctx: context.Background(), nodes: map[string]*machine{}}
 	for i := range n {
 		w.nodes[address(i)] = &machine{
 			info: wire.NodeInfo{Host: fmt.Sprint("host", i), Machine: fmt.Sprint("boot", i), Arch: "amd64", CPUs: 4, Digest: "d"},
@@ -209,7 +210,7 @@ func (w *world) told(text string) bool {
 // fleet makes the fleet of a world, with two slots a node, and brings it up.
 func (w *world) fleet(np int, rules hosts.Rules) (*Fleet, error) {
 	cfg := Config{
-		Job: "job", NP: np, Rules: rules, Terms: terms, Manager: w, Say: w.say,
+		Job: "job", NP: np, Rules: rules, Terms: terms, Manager: w, Say: w.say, Grace: w.grace,
 		Local: func(int) (launcher.Agent, error) { return nil, errors.New("nothing is local here") },
 		Own:   &wire.NodeInfo{Machine: "own", Arch: "amd64", CPUs: 4, Digest: "d"},
 	}

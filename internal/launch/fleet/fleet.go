@@ -28,6 +28,7 @@ type Config struct {
 	Local   func(index int) (launcher.Agent, error) // starts an agent on the head's own node
 	Say     func(text string, detail bool)          // tells the user; detail: only with -v
 	Home    home.Config                             // its Job is filled in
+	Grace   time.Duration                           // how long nodes are waited for without which there are enough; 0: 10 s
 	Own     *wire.NodeInfo                          // describes the head's own node; nil: it is found out
 }
 
@@ -44,6 +45,7 @@ type Awaited interface {
 const (
 	loginsAtOnce = 128
 	upWithin     = 90 * time.Second // a node, from the login to its description
+	upGrace      = 10 * time.Second
 	agentWithin  = 60 * time.Second // an agent, from the order to its call
 	leaveWithin  = 5 * time.Second  // a keeper, from the goodbye
 	sayAfter     = 30 * time.Second // without the call of a keeper that is awaited
@@ -83,6 +85,9 @@ var ErrLost = errors.New("the node was lost")
 // New opens the head's home. Up brings the nodes up.
 func New(cfg Config) (*Fleet, error) {
 	f := &Fleet{cfg: cfg, own: cfg.Own, logins: make(chan struct{}, loginsAtOnce), done: make(chan struct{}), calls: map[call]chan arrival{}, news: make(chan struct{})}
+	if f.cfg.Grace == 0 {
+		f.cfg.Grace = upGrace
+	}
 	var err error
 	if f.own == nil {
 		if f.own, err = keeper.Describe(); err != nil {

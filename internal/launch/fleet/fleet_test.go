@@ -165,6 +165,18 @@ func TestGivenUp(t *testing.T) {
 	<-w.nodes[address(1)].ended
 }
 
+// A node that does not come up is not waited for when spares suffice.
+func TestGrace(t *testing.T) {
+	w := newWorld(t, 3)
+	w.nodes[address(1)].mute = true
+	w.grace = 10 * time.Millisecond
+	f, err := w.fleet(4, hosts.Rules{Spares: 1})
+	if err != nil || !w.told("node 203.0.113.2: ") || !w.told("after enough others were") {
+		t.Fatalf("%v, said was %q", err, w.said)
+	}
+	begin(t, f, 1, "0:[0 1] 2:[2 3]")
+}
+
 func TestProvide(t *testing.T) {
 	w := newWorld(t, 2)
 	f, err := w.fleet(4, hosts.Rules{})

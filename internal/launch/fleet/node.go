@@ -254,6 +254,12 @@ func (n *node) dismiss() error {
 	if !n.f.well {
 		failed = 1
 	}
+	if n.state == lost || n.state == fenced { // it will not answer
+		conn = nil
+		if process != nil {
+			process.Kill()
+		}
+	}
 	n.f.mu.Unlock()
 	limit := time.NewTimer(leaveWithin)
 	defer limit.Stop()

@@ -20,14 +20,22 @@ import (
 )
 
 // Up brings up the nodes. It returns when each is up or cannot be used. The error says why there are
-// too few for the ranks, with what is wrong with each node.
+// too few for the ranks, with what is wrong with each node. It does not wait for long for a node that
+// a spare can stand in for.
 func (f *Fleet) Up(ctx context.Context) error {
+	up, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var wait sync.WaitGroup
 	for i := range f.nodes {
 		wait.Go(func() {
-			ctx, cancel := f.patient(ctx)
-			defer cancel()
+			ctx, done := f.patient(up)
+			defer done()
 			f.bring(ctx, i)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if _, err := f.place(); err == nil && f.awaited == nil { // the nodes that are up suffice
+				time.AfterFunc(f.cfg.Grace, func() { cancel(fmt.Errorf("it was not up %v after enough others were", f.cfg.Grace)) })
+			}
 		})
 	}
 	wait.Wait()
