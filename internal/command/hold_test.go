@@ -134,8 +134,14 @@ func TestSuspend(t *testing.T) {
 	stand := func() {
 		t.Helper()
 		for _, pid := range ranks {
-			if s := state(pid); s != 'T' {
-				t.Errorf("process %d is in state %c", pid, s)
+			tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+			for _, task := range tasks {
+				if b, err := os.ReadFile(task); err == nil && !strings.Contains(string(b), ") T ") {
+					t.Errorf("a thread of process %d runs: %.60s", pid, b)
+				}
+			}
+			if len(tasks) == 0 {
+				t.Errorf("process %d is gone", pid)
 			}
 		}
 	}

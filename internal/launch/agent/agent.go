@@ -196,6 +196,9 @@ func (a *agent) obey(m *oob.Msg) error {
 		a.input(m)
 	case oob.Signal:
 		a.signalAll(syscall.Signal(m.A))
+		if syscall.Signal(m.A) == syscall.SIGSTOP {
+			a.awaitStops()
+		}
 	case oob.KillAll:
 		a.signalAll(syscall.SIGKILL)
 	default:
