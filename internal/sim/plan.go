@@ -127,7 +127,7 @@ func (p *plan) draw(rng *rand.Rand, one func(int) bool) {
 	p.unregistered = mode == oob.ModeAuto && one(4)
 	p.auto = 1 + rng.Int64N([]int64{300, 200_000}[rng.IntN(2)])*int64(p.np)
 	p.fullEvery = rng.IntN(4)
-	p.holds = one(3)
+	p.holds = p.teams == 0 && one(2) // where teams are looked at, attempts are not to be put off
 	if one(3) {
 		p.deaths = 1 + rng.IntN(2)
 	}
