@@ -4,8 +4,9 @@
 #	sbatch node-failure.sh ./solver -n 4000
 #
 # Of the three nodes one stays idle. When one of the others fails, its ranks go on there, from the
-# newest checkpoint: --no-kill has Slurm leave the allocation as it is. When no spare is left, or the
-# node of this script fails, the job is queued again and goes on with other nodes.
+# newest checkpoint: --no-kill has Slurm leave the allocation as it is. When no spare is left the job
+# is queued again and goes on with other nodes. If the node of this script fails, Slurm does nothing
+# with --no-kill: docs/slurm.md says what then.
 #SBATCH --nodes=3 --ntasks-per-node=4 --no-kill
 #SBATCH --time=01:00:00
 #SBATCH --signal=B:USR1@120
