@@ -140,7 +140,8 @@ func TestCompletion(t *testing.T) {
 	script, _, _ := say("completion", "bash")
 	listing := "gorun() { printf 'JOB SEQ CREATED\\n5f1c 1 x\\n5f1c 2 x\\n70aa 1 x\\n'; }\n" // of snapshots
 	for _, c := range []struct{ words, want string }{
-		{"re", "restart"},
+		{"res", "restart resume"},
+		{"rest", "restart"},
 		{"restart 5f", "5f1c 5f1c/1 5f1c/2"},
 		{"restart la", "latest"},
 		{"snapshots 70aa/", "70aa/1"},
