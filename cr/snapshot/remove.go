@@ -76,6 +76,15 @@ func (c *Catalogue) removeFolders(job string) error {
 	if _, err := c.sweepPrograms(job); err != nil {
 		return err
 	}
+	left, err := claims(dir)
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := (&Claim{path}).Close(); err != nil {
+			return err
+		}
+	}
 	// The lock's file last, and then nothing is left to be locked.
 	for _, name := range []string{programsDir, tailsFile, finishedFile, storesFile, sequenceFile, lockFile, ""} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -241,11 +241,27 @@ func (c *cluster) shortCut() {
 	}
 }
 
-// headWithoutPower: when the head's node is gone, all that is its job's ends on the others.
+// headWithoutPower: when the head's node is gone, all that is its job's ends on the others. A restart
+// there, begun at once, waits for that.
 func (c *cluster) headWithoutPower() {
-	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-lease", "3s", c.file("march"), "-end", "/nowhere")
-	j.await("all 3 ranks are up")
+	end, log, snaps := c.fresh("end"), c.fresh("log"), c.fresh("snapshots")
+	want := c.alone("3", "400")
+	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-lease", "6s", "-cr=self", "-ckpt-dir", snaps, "-ckpt-every", "200ms",
+		c.file("march"), "-steps", "400", "-end", end, "-log", log)
+	j.await("checkpoint: committed")
 	c.Kill("n1")
+	again := c.begin("n2", "", c.file("gorun"), "restart", "-v", "-ckpt-dir", snaps, "-hosts", "n2:2,n3:1", "latest")
+	again.await("all 3 ranks are up")
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	if out := again.well(); c.sum(out) != want {
+		c.t.Errorf("%s, undisturbed %s", out, want)
+	}
+	c.twoLives(log)
+	if left, _ := filepath.Glob(filepath.Join(snaps, "*", "claim-*")); len(left) > 0 {
+		c.t.Errorf("claims stay behind: %q", left)
+	}
 	j.end()
 	for _, node := range []string{"n2", "n3"} {
 		for begin := time.Now(); ; {
@@ -283,6 +299,11 @@ func (c *cluster) survives(lose, back func()) {
 	if c.sum(out) != want || !strings.Contains(out, "nodes n1 n1 n3 n3\n") {
 		c.t.Errorf("%s, undisturbed %s", out, want)
 	}
+	c.twoLives(log)
+}
+
+// twoLives reads what ranks have logged: two lives, one after the other.
+func (c *cluster) twoLives(log string) {
 	text, err := os.ReadFile(log)
 	if err != nil {
 		c.t.Fatal(err)

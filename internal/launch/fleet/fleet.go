@@ -225,7 +225,32 @@ func (f *Fleet) place() ([][]int, error) {
 	if f.placed == nil {
 		return hosts.Pick(states, f.cfg.NP, f.cfg.Rules)
 	}
+	if err := f.most(); err != nil {
+		return nil, err
+	}
 	return hosts.Replace(states, f.placed, f.cfg.Rules)
+}
+
+// most refuses to go on without most of the nodes that the last life had, this machine among them. If they are
+// all lost at once, it is rather this machine that is cut off, and somebody may go on with the job where they
+// are. Where other keepers may come, they decide.
+func (f *Fleet) most() error {
+	if f.awaited != nil {
+		return nil
+	}
+	all, left := 1, 1
+	for i, ranks := range f.placed {
+		if n := f.nodes[i]; len(ranks) > 0 && !n.own {
+			all++
+			if n.usable() {
+				left++
+			}
+		}
+	}
+	if 2*left >= all {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of %d nodes were lost at once, so it is probably this machine that is cut off: see to the network, then go on with gorun restart", hosts.ErrNodes, all-left, all)
 }
 
 // Remote reports whether any node but the head's own is in use: grants of leases depend on this

@@ -106,6 +106,31 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// A head that has lost most nodes at once does not go on with what is left: it is probably cut off.
+func TestMost(t *testing.T) {
+	w := newWorld(t, 4)
+	f, err := w.fleet(6, hosts.Rules{Spares: 1, Shrink: true, Oversubscribe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := begin(t, f, 1, "0:[0 1] 1:[2 3] 2:[4 5]")
+	lose := func(i int) {
+		w.nodes[address(i)].conn.Close()
+		if err := agents[i].Wait(); !errors.Is(err, ErrLost) {
+			t.Fatal(err)
+		}
+	}
+	lose(0)
+	lose(1)
+	if err := f.CanPlace(); err != nil {
+		t.Errorf("with half of the nodes, this one among them: %v", err)
+	}
+	lose(2)
+	if err := f.CanPlace(); !errors.Is(err, hosts.ErrNodes) || !strings.Contains(err.Error(), "3 of 4 nodes were lost at once") {
+		t.Errorf("with none: %v", err)
+	}
+}
+
 // A node that is left out lives on and gets no ranks.
 func TestLeave(t *testing.T) {
 	w := newWorld(t, 2)

@@ -52,6 +52,7 @@ type head struct {
 	works    int                    // of the storage, under way
 
 	fleet    *fleet.Fleet // its nodes; nil: this machine alone
+	claim    claim
 	inc      *incarnation // the present one
 	lives    []*incarnation
 	firstID  uint64             // of the first incarnation, until it is used
@@ -112,7 +113,10 @@ func (h *head) run() error {
 	if err := errors.Join(h.writeJobID(""), h.identify(), h.openStore()); err != nil {
 		return err
 	}
-	err := h.noRival()
+	err := errors.Join(h.noRival(), h.outlive())
+	if err == nil && h.opt.From != nil {
+		err = h.stake()
+	}
 	if err != nil {
 		return err
 	}
@@ -134,6 +138,7 @@ func (h *head) run() error {
 	if err := h.openFleet(); err != nil {
 		return err
 	}
+	defer h.yield()
 	defer h.closeFleet()
 	stop := h.watchSignals()
 	defer stop()

@@ -122,7 +122,15 @@ func work[T any](inc *incarnation, f func() (T, error), done func(T, error)) {
 
 func (inc *incarnation) beginFolder() {
 	h := inc.h
-	work(inc, func() (*snapshot.Pending, error) { return h.cat.BeginIn(h.id, h.place(), h.nodeNames()) }, func(p *snapshot.Pending, err error) {
+	work(inc, func() (*snapshot.Pending, error) {
+		p, err := h.cat.BeginIn(h.id, h.place(), h.nodeNames())
+		if err == nil {
+			if err = h.stake(); err != nil {
+				err = errors.Join(err, p.Discard())
+			}
+		}
+		return p, err
+	}, func(p *snapshot.Pending, err error) {
 		if err != nil {
 			inc.step(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: h.withRemedy(err).Error()})
 			return

@@ -1,0 +1,81 @@
+package snapshot
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func TestClaim(t *testing.T) {
+	c, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := uuid.NewString()
+	if _, err := c.Claim("../elsewhere", Claimant{}); err == nil {
+		t.Error("a claim outside of the catalogue")
+	}
+	if _, err := c.Claim(job, Claimant{}); err == nil {
+		t.Error("a claim on a job without a folder")
+	}
+	if err := os.Mkdir(c.JobDir(job), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	former, err := c.Claim(job, Claimant{Host: "n1", PID: 7, Lease: 15000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-20 * time.Second)
+	if err := os.Chtimes(former.path, past, past); err != nil {
+		t.Fatal(err)
+	}
+	own, err := c.Claim(job, Claimant{Host: "n2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func() OtherClaim {
+		t.Helper()
+		others, err := own.Others()
+		if err != nil || len(others) != 1 {
+			t.Fatal(others, err)
+		}
+		return others[0]
+	}
+	o := one()
+	if o.Claimant != (Claimant{"n1", 7, 15000}) || o.Age < 19*time.Second {
+		t.Error(o)
+	}
+	if err := former.Touch(); err != nil {
+		t.Fatal(err)
+	}
+	if now := one(); now.Age > o.Age-10*time.Second || now.Claimant != o.Claimant {
+		t.Error("touched, and yet", now)
+	}
+	if err := one().Take(); err != nil {
+		t.Fatal(err)
+	}
+	if err := former.Touch(); !errors.Is(err, ErrTaken) {
+		t.Error("a claim that was taken:", err)
+	}
+	if err := former.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{"", "{", "[]", `{"lease":-1}`, `{"lease":9999999999999}`} {
+		if err := os.WriteFile(filepath.Join(c.JobDir(job), claimPrefix+"x"+claimSuffix), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if others, err := own.Others(); err == nil {
+			t.Errorf("%q is taken for a claim: %v", text, others)
+		}
+	}
+	if err := c.Remove(job); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(c.JobDir(job)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("claims stay behind:", err)
+	}
+}
