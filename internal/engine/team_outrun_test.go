@@ -39,14 +39,14 @@ func TestOutrun(t *testing.T) {
 	const n, me, tag, unreached = 5, 1, 7, 1 << 31
 	for _, c := range []struct {
 		name  string
-		who   int // 0 is the member that is asked first
+		who   int // 0 is the member before this one
 		line  line
 		bytes int // that are wanted
 		over  bool
 	}{
-		{"the member that is asked", 0, line{tag, 0, 1}, 0, true},
+		{"the member before", 0, line{tag, 0, 1}, 0, true},
 		{"who does not reach all", 0, line{tag, unreached, 1}, 0, true},
-		{"one that is not asked", 4, line{tag, 0, 1}, 0, false},
+		{"one before that", 4, line{tag, 0, 1}, 0, true},
 		{"the first that is looked at", 2, line{tag, 0, 1}, 0, true},
 		{"the first that is looked at, which does not know", 2, line{tag, 0, 0}, 0, false},
 		{"the first that is looked at, which names nobody", 2, line{tag, 0, n + 1}, 0, false},
@@ -56,10 +56,10 @@ func TestOutrun(t *testing.T) {
 		{"whose line is not empty", 0, line{tag, 8, 1}, 0, false},
 		{"who names nobody", 0, line{tag, 0, n + 1}, 0, false},
 		{"who has it", 0, line{tag, 8, 1}, 8, true},
-		{"who knows who has it", 0, line{tag, 8, 3}, 8, true},
+		{"who knows who has it", 4, line{tag, 8, 3}, 8, true},
 		{"the first that is looked at and knows who has it", 2, line{tag, 8, 5}, 8, true},
 		{"the first that is looked at, which has one of another length", 2, line{tag, 9, 1}, 8, false},
-		{"who does not know yet", 0, line{tag, 8, 0}, 8, false},
+		{"who does not know yet", 4, line{tag, 8, 0}, 8, false},
 		{"who was in one of another length", 0, line{tag, 9, 1}, 8, false},
 		{"who names nobody, of a payload", 0, line{tag, 8, n + 1}, 8, false},
 		{"of a long payload", 0, line{tag, 100, 4}, 100, true},
@@ -96,7 +96,7 @@ func TestOutrun(t *testing.T) {
 	}
 }
 
-// A turn that cannot be put together once for all is refused.
+// What cannot be put together once for all is refused.
 func TestNotOnce(t *testing.T) {
 	e := memJob(t, 2)
 	teams := joinTeam(t, e, ctx)

@@ -37,7 +37,7 @@ type Team struct {
 	order     []int  // the members' places, in the order of looking: see samecpu.go
 	sameCPU   int    // members, from the first in order, that share this rank's CPU
 	late      int    // which of these was waited for last: looked at first
-	guide     int    // the place of the last member that told
+	guide     int    // the place of the last member that told: asked first
 	looker    pace.Looker
 	now       progress
 	parts     [][]byte // scratch
