@@ -120,6 +120,7 @@ func (h *head) run() error {
 	if err != nil {
 		return err
 	}
+	defer h.yield()
 	files, err := h.openOutput()
 	if err != nil {
 		return err
@@ -138,7 +139,6 @@ func (h *head) run() error {
 	if err := h.openFleet(); err != nil {
 		return err
 	}
-	defer h.yield()
 	defer h.closeFleet()
 	stop := h.watchSignals()
 	defer stop()

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,14 +10,14 @@ import (
 // The time in which a job is suspended is none of what -timeout leaves it.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		over := false
-		l := limit{left: time.Minute, over: func() { over = true }}
+		var over atomic.Bool
+		l := limit{left: time.Minute, over: func() { over.Store(true) }}
 		wait := func(d time.Duration, want bool) {
 			t.Helper()
 			time.Sleep(d)
 			synctest.Wait()
-			if over != want {
-				t.Errorf("over: %v", over)
+			if over.Load() != want {
+				t.Errorf("over: %v", !want)
 			}
 		}
 		l.start()
