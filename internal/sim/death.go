@@ -134,9 +134,11 @@ func (w *world) revive(images []*image) {
 	}
 }
 
-// revived lets one rank go on: none before all are there.
+// revived lets one rank go on: none before all are there. Where the head has died meanwhile, its
+// successor has no agents yet, and the rank waits until its own agent ends it.
 func (r *rank) revived() {
-	if !r.w.head.nodes[r.w.agentOf(r.id)].let {
+	nodes, agent := r.w.head.nodes, r.w.agentOf(r.id)
+	if agent >= len(nodes) || !nodes[agent].let {
 		return
 	}
 	for _, x := range r.w.ranks {
