@@ -145,7 +145,7 @@ func (p *plan) draw(rng *rand.Rand, one func(int) bool) {
 // tour lets whole processes come back again and again, each time over another
 // transport, and soon be asked for something else.
 func (p *plan) tour(rng *rand.Rand) {
-	p.requests, p.stops, p.moves, p.deaths, p.fault = nil, true, true, 0, noFault
+	p.requests, p.stops, p.moves, p.deaths, p.fault, p.unregistered = nil, true, true, 0, noFault, false
 	next := []uint64{oob.ModeSelf, oob.ModeSelf, oob.ModeNative, oob.ModeAuto}
 	for range 2 + rng.IntN(3) {
 		at := rng.Float64() - 0.1
