@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
 )
 
 // The file for the job's id is empty until the job is up: whoever waits for the id
@@ -156,6 +158,38 @@ func TestRestartTakesThePlanOver(t *testing.T) {
 	h.must("checkpoint", "-stop", h.jobID(p, file))
 	if code := p.code(); code != 78 || strings.Contains(p.err.String(), "-restarts 1") {
 		t.Errorf("exit %d, %q", code, p.err)
+	}
+	h.nothingLeft()
+}
+
+// What the job was told of its nodes counts in a restart that has nodes. One on this machine alone does without. A
+// spare that the restart has not is not missed.
+func TestRestartTakesTheNodesRulesOver(t *testing.T) {
+	h := newHouse(t)
+	p, id := h.countJob(limit, "-hosts", "localhost:2", "-oversubscribe", "-lease", "7s", "-shrink-to-fit", "-ssh", "ssh -p 2222", "-heartbeat", "1m")
+	schema := strings.TrimSpace(h.must("checkpoint", "-stop", id))
+	where := "-hosts localhost:2 -ssh 'ssh -p 2222' "
+	if code := p.code(); code != 75 || !strings.Contains(p.err.String(), "it goes on with: gorun restart "+where+schema+"\n") {
+		t.Fatalf("exit %d, %q", code, p.err)
+	}
+	for _, c := range []struct {
+		args   []string
+		taken  string
+		spares string
+	}{
+		{nil, "-heartbeat 1m0s\n", ""},
+		{[]string{"-hosts", "localhost:1", "-shrink-to-fit=false", "-spares", "0"}, "-lease 7s -oversubscribe -heartbeat 1m0s\n", "0"},
+		{[]string{"-hosts", "localhost:1"}, "-lease 7s -oversubscribe -spares 0 -shrink-to-fit=false -heartbeat 1m0s\n", "0"},
+	} {
+		file := filepath.Join(t.TempDir(), "id")
+		p = h.start("", append(append([]string{"restart", "-jobid-file", file}, c.args...), "latest")...)
+		schema = strings.TrimSpace(h.must("checkpoint", "-stop", h.jobID(p, file)))
+		if code := p.code(); code != 75 || !strings.Contains(p.err.String(), "as the job was given them: "+c.taken) {
+			t.Errorf("%q: exit %d, %q", c.args, code, p.err)
+		}
+		if s, err := snapshot.ReadSchema(schema); err != nil || len(c.args) > 0 && s.Plan["spares"] != c.spares {
+			t.Errorf("%q: %v, %v", c.args, s, err)
+		}
 	}
 	h.nothingLeft()
 }

@@ -34,9 +34,12 @@ of the snapshot. Native images go on in the executable that was kept with the sn
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
--ckpt-full-every, -ckpt-local, -keep, -restarts, -map, -bind and -output-dir. -restarts
-counts anew. 0 turns a flag off, '' -output-dir and -ckpt-local. Where the ranks run
-(-agents, -hosts and their like) does not come from the snapshot.
+-ckpt-full-every, -ckpt-local, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
+-tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
+needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag
+off, =false a switch, '' -output-dir and -ckpt-local. Where the ranks run and how that is
+reached (-hosts, -hostfile, -manager, -ssh, -agents) does not come from the snapshot: the
+command that gorun prints when it has stopped a job names it.
 
 Portable images are read and checked before anything is started. For native images gorun
 first checks the table of every image, what the images need of the machine, and whether
@@ -122,12 +125,20 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 	if s.Schema.Backend != "self" && !kept(s, opt.env) {
 		return usage(std, "-env: the environment of the ranks is part of their images and cannot be changed")
 	}
-	taken, err := takeOver(fs, s.Schema.Plan, opt.CR != "")
+	nodes, err := opt.where.find(set(fs))
+	if err != nil {
+		return usage(std, "%v", err)
+	}
+	taken, err := takeOver(fs, s.Schema.Plan, opt.CR != "", len(nodes) > 0)
+	opt.where.fewer = slices.Contains(taken, "-spares")
 	if err != nil {
 		return failed(std, fmt.Errorf("%s: flags that the job was given: %w", s.SchemaPath(), err))
 	}
 	if err := opt.check(fs); err != nil {
 		return usage(std, "%v", err)
+	}
+	if len(nodes) == 0 {
+		carryOn(opt.Plan, s.Schema.Plan)
 	}
 	if unknown := slices.DeleteFunc(slices.Clone(s.Schema.RPI), func(name string) bool { return contains(transports(), name) }); opt.RPI == nil && len(unknown) > 0 {
 		fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
@@ -150,7 +161,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		return failed(std, err)
 	}
 	if len(taken) > 0 {
-		fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", strings.Join(taken, " "))
+		fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", typed(taken))
 	}
 	return launch(&opt.Options, std)
 }

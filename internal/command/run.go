@@ -238,7 +238,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 	}
 	o.Params, o.CkptOnSignal = o.params, syscall.Signal(o.signal)
 	o.env.apply(&o.Options)
-	if err := o.where.apply(o, given); err != nil {
+	if err := o.where.apply(o, fs); err != nil {
 		return err
 	}
 	dir, err := ckptDir(o.CkptDir)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,9 @@ type whereFlags struct {
 	lease           time.Duration
 	ssh             string
 	pod             *kube.Pod // this process is the head of a Kubernetes Job
+	nodes           []hosts.Node
+	found           bool // nodes are known
+	fewer           bool // spares are those of a former run, which may have had more nodes
 }
 
 func (w *whereFlags) flags(fs *flag.FlagSet) {
@@ -50,49 +54,82 @@ func managerNames() (names []string) {
 const localOnly = "local"
 
 // needNodes are flags that mean something only where nodes are named.
-var needNodes = []string{"oversubscribe", "spares", "shrink-to-fit", "lease", "ssh"}
+var needNodes = append(slices.Clone(nodesFlags), "ssh")
 
-// apply puts the flags, or what a batch system says, into the options.
-func (w *whereFlags) apply(o *options, given map[string]bool) (err error) {
+// find finds the nodes that flags or a batch system name. Without any the job is on this machine alone.
+func (w *whereFlags) find(given map[string]bool) (nodes []hosts.Node, err error) {
+	if w.found {
+		return w.nodes, nil
+	}
 	if w.pod == nil {
 		if w.pod, err = kube.FromEnv(os.Getenv); err != nil {
-			return err
+			return nil, err
 		}
 		forget()
 	}
 	if w.manager != "" && !contains(managerNames(), w.manager) {
-		return fmt.Errorf("-manager %s: known are %s", w.manager, strings.Join(managerNames(), ", "))
+		return nil, fmt.Errorf("-manager %s: known are %s", w.manager, strings.Join(managerNames(), ", "))
 	}
 	switch {
 	case w.pod != nil:
 		for _, name := range []string{"hosts", "hostfile", "manager", "ssh"} {
 			if given[name] {
-				return fmt.Errorf("-%s: GORUN_HEAD is set, so the nodes are the pods of a Kubernetes Job; unset it, or leave the flag out", name)
+				return nil, fmt.Errorf("-%s: GORUN_HEAD is set, so the nodes are the pods of a Kubernetes Job; unset it, or leave the flag out", name)
 			}
 		}
-		o.Nodes = w.pod.Hosts()
+		nodes = w.pod.Hosts()
 	case w.manager == localOnly && (given["hosts"] || given["hostfile"]):
-		return errors.New("-manager local is for this machine alone: leave out -hosts and -hostfile")
+		return nil, errors.New("-manager local is for this machine alone: leave out -hosts and -hostfile")
 	case given["hosts"] && given["hostfile"]:
-		return errors.New("-hosts and -hostfile both name the nodes: give one of them")
+		return nil, errors.New("-hosts and -hostfile both name the nodes: give one of them")
 	case given["hosts"]:
-		if o.Nodes, err = hosts.ParseHosts(w.hosts); err != nil {
-			return fmt.Errorf("-hosts: %w", err)
+		if nodes, err = hosts.ParseHosts(w.hosts); err != nil {
+			return nil, fmt.Errorf("-hosts: %w", err)
 		}
 	case given["hostfile"]:
 		f, err := os.Open(w.hostfile)
 		if err != nil {
-			return fmt.Errorf("-hostfile: %w", err)
+			return nil, fmt.Errorf("-hostfile: %w", err)
 		}
 		defer f.Close()
-		if o.Nodes, err = hosts.ParseFile(f, w.hostfile); err != nil {
-			return fmt.Errorf("-hostfile: %w", err)
+		if nodes, err = hosts.ParseFile(f, w.hostfile); err != nil {
+			return nil, fmt.Errorf("-hostfile: %w", err)
 		}
 	case w.manager != localOnly:
-		if o.Nodes, err = allocated(); err != nil {
-			return err
+		if nodes, err = allocated(); err != nil {
+			return nil, err
 		}
 	}
+	w.nodes, w.found = nodes, true
+	return nodes, nil
+}
+
+// again are the flags by which a restart finds the same nodes.
+func (w *whereFlags) again(fs *flag.FlagSet) (flags []string, err error) {
+	fs.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "hosts", "manager", "ssh":
+			flags = append(flags, asGiven(f)...)
+		case "hostfile":
+			var path string
+			path, err = filepath.Abs(w.hostfile)
+			flags = append(flags, "-hostfile", path)
+		}
+	})
+	return flags, err
+}
+
+// apply puts the flags, or what a batch system says, into the options.
+func (w *whereFlags) apply(o *options, fs *flag.FlagSet) (err error) {
+	given := set(fs)
+	if o.Nodes, err = w.find(given); err != nil {
+		return err
+	}
+	again, err := w.again(fs)
+	if err != nil {
+		return err
+	}
+	o.Where = typed(again)
 	if len(o.Nodes) == 0 {
 		for _, name := range needNodes {
 			if given[name] {
@@ -109,7 +146,7 @@ func (w *whereFlags) apply(o *options, given map[string]bool) (err error) {
 	case w.lease < lease.Shortest:
 		return fmt.Errorf("-lease %v: at least %v", w.lease, lease.Shortest)
 	}
-	o.Rules = hosts.Rules{Policy: o.Map, Oversubscribe: hosts.Oversubscribe(w.over), Spares: w.spares, Shrink: w.shrink}
+	o.Rules = hosts.Rules{Policy: o.Map, Oversubscribe: hosts.Oversubscribe(w.over), Spares: w.spares, FewerSpares: w.fewer, Shrink: w.shrink}
 	o.Lease = w.lease
 	if !given["np"] && !given["n"] {
 		o.NP = rankForEachSlot(o.Nodes, w.spares)

@@ -88,13 +88,22 @@ func (h *head) do(a *joblife.Action) {
 		case h.result == verdict{Rank: -1}:
 			h.finished()
 		case h.result.Last > 0:
-			h.result.Text = fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: gorun restart %s", h.id, h.inc.store.last.Schema)
+			h.result.Text = fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: %s", h.id, h.restart())
 		}
 		h.clean()
 		h.feed(joblife.Event{Type: joblife.EvCleaned})
 	case joblife.ActEnd:
 		h.over = true
 	}
+}
+
+// restart is the command that goes on from the newest checkpoint.
+func (h *head) restart() string {
+	command := "gorun restart "
+	if h.opt.Where != "" {
+		command += h.opt.Where + " "
+	}
+	return command + string(h.inc.store.last.Schema)
 }
 
 // life returns the incarnation with that number.

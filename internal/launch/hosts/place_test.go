@@ -57,6 +57,9 @@ func TestPick(t *testing.T) {
 		{"a~2 b:4", 9, Rules{}, "a 0 1 2 3 4, b 5 6 7 8"},
 		{"a:2 b:2 c:2", 4, Rules{Spares: 1}, "a 0 1, b 2 3, c"},
 		{"a:2 !b:2 c:2", 4, Rules{Spares: 1}, "a 0 1, b, c 2 3"},
+		{"a:2 b:2 c:2", 5, Rules{Spares: 2, FewerSpares: true}, "a 0 1, b 2 3, c 4"},
+		{"a:2 b:2 c:2", 4, Rules{Spares: 2, FewerSpares: true}, "a 0 1, b 2 3, c"},
+		{"a~2 b~2", 4, Rules{Spares: 2, FewerSpares: true}, "a 0 1 2 3, b"},
 		{"a:4 !b:4", 4, Rules{Shrink: true}, "a 0 1 2 3, b"},
 		{"a:1", 1, Rules{}, "a 0"},
 	} {
@@ -76,6 +79,8 @@ func TestPick(t *testing.T) {
 		{"a:2 b:2", 5, Rules{}, ErrSlots, "not enough slots: 5 ranks, and a and b have room for 4; name more nodes or slots, or give -oversubscribe"},
 		{"a:2/2 b:2/4", 7, Rules{Oversubscribe: true}, ErrSlots, "not enough slots: 7 ranks, and a and b have room for 6; -oversubscribe does not go beyond max_slots"},
 		{"a:2 b:2", 4, Rules{Spares: 1}, ErrSlots, "not enough slots: 4 ranks, and a has room for 2; name more nodes or slots, or give -oversubscribe (b: kept idle by -spares 1)"},
+		{"a:2 b:2", 5, Rules{Spares: 1, FewerSpares: true}, ErrSlots, "not enough slots: 5 ranks, and a has room for 2; name more nodes or slots, or give -oversubscribe (b: kept idle by -spares 1)"},
+		{"a:2 !b:2", 4, Rules{Spares: 1, FewerSpares: true}, ErrSlots, "not enough slots: 4 ranks, and a has room for 2; name more nodes or slots, or give -oversubscribe"},
 		{"a:2 b:2", 4, Rules{Spares: 2}, ErrNodes, "not enough nodes: -spares 2 leaves none of 2 for ranks"},
 		{"a:2 !b:2", 4, Rules{}, ErrNodes, "not enough nodes: b cannot be used; name others, or more of them with -spares 1, or give -shrink-to-fit"},
 		{"!a:2 !b:2", 4, Rules{Shrink: true}, ErrNodes, "not enough nodes: a and b cannot be used"},

@@ -17,6 +17,7 @@ type Rules struct {
 	Policy        Policy
 	Oversubscribe Oversubscribe
 	Spares        int  // nodes to be kept without ranks
+	FewerSpares   bool // fewer will do if there is no room for the ranks else
 	Shrink        bool // after losses the remaining nodes take more ranks, within their slots
 }
 
@@ -27,6 +28,18 @@ var ErrNodes = errors.New("not enough nodes")
 // node that is not up takes the place of a spare, and without one left only -shrink-to-fit does
 // without it.
 func Pick(nodes []NodeState, np int, r Rules) ([][]int, error) {
+	placed, err := pick(nodes, np, r)
+	for r.FewerSpares && err != nil && r.Spares > 0 {
+		r.Spares--
+		if fewer, ferr := pick(nodes, np, r); ferr == nil {
+			return fewer, nil
+		}
+	}
+	return placed, err
+}
+
+// pick is Pick with exactly so many spares.
+func pick(nodes []NodeState, np int, r Rules) ([][]int, error) {
 	var up, down []int
 	for i, n := range nodes {
 		if n.Up {
