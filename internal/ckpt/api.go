@@ -109,7 +109,7 @@ type HeadEvent struct {
 	Msg     oob.Msg // HvMsg
 	Request Request // HvRequest; HvHold: only the ID
 	Rank    int     // HvDied
-	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative: why; HvHold: who holds
+	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative, HvMoveFailed: why; HvHold: who holds
 	Timer   uint64  // HvTimeout: the timer's id, as in HactTimer
 	Store   string  // HvFolder: the store that images go into, by its name; "": a folder
 	Folder  string  // HvFolder: where images go, the folder or the set in the store
@@ -126,6 +126,7 @@ type Request struct {
 	Timeout int64  // milliseconds for each waiting phase, and for a release; 0: the default
 	Patient bool   // it waits for a release without limit
 	Codec   string
+	Move    []int // ranks that are to move, see move.go; empty: it asks for a snapshot
 }
 
 // HeadEventType names a HeadEvent.
@@ -147,6 +148,7 @@ const (
 	HvPause                                 // the ranks are stopped: no deadline counts
 	HvGoOn                                  // they go on
 	HvNative                                // whether whole processes can be imaged is known by now: Err why not
+	HvMoveFailed                            // the ranks that move cannot be restored elsewhere: Err why
 )
 
 // HeadAction is one output of the Head machine.
@@ -155,10 +157,10 @@ type HeadAction struct {
 	Msg    oob.Msg         // HactSend (To set)
 	Timer  uint64          // HactTimer, HactStopTimer
 	Millis int64           // HactTimer
-	Done   Done            // HactDone; HactHeld: ID, and Err if it was released before
+	Done   Done            // HactDone; HactMoved: ID; HactHeld: ID, and Err if it was released before
 	Holder Holder          // HactHeld
-	Images []oob.ImageInfo // HactCommit: by rank
-	Seq    int             // HactCommit, HactDiscard: as in HvFolder
+	Images []oob.ImageInfo // HactCommit, HactMoved: by rank
+	Seq    int             // HactCommit, HactDiscard, HactMoved: as in HvFolder
 	Mode   uint64          // HactCommit: the kind of images, oob.ModeSelf or ModeNative
 	Info   ProgressInfo    // HactProgress
 }
@@ -178,7 +180,7 @@ type Done struct {
 
 // ProgressInfo is what a user waiting for a checkpoint is shown.
 type ProgressInfo struct {
-	Phase   string // "held", "points", "closing", "draining", "capturing", "writing", "committing"
+	Phase   string // "held", "points", "closing", "draining", "capturing", "writing", "committing", "moving"
 	Ranks   int    // ranks that have finished the phase
 	Size    int
 	Written uint64 // bytes written so far
@@ -200,4 +202,5 @@ const (
 	HactHeld                                // no checkpoint falls from now on, until HvRelease
 	HactProgress                            // tell those who wait
 	HactFinalized                           // all ranks were released from Finalize
+	HactMoved                               // all stand, and the images of those that move are written; HvMoveFailed or Successor follows
 )

@@ -20,6 +20,7 @@ const (
 	phaseCapturing
 	phaseWriting
 	phaseCommitting
+	phaseMoved
 )
 
 // attempt is the running attempt of the head.
@@ -32,6 +33,7 @@ type attempt struct {
 	base     int      // native: the snapshot to build on, 0: none
 	notes    []string // for Done
 	stop     bool
+	move     map[int]bool // the ranks that move; nil: none do, it is a snapshot
 	millis   int64
 
 	phase phase
@@ -84,11 +86,16 @@ func (h *Head) begin() {
 	}
 	h.attempt++
 	a := &attempt{
-		n: h.attempt, wanted: first.Mode, mode: mode, codec: first.Codec, notes: note,
+		n: h.attempt, wanted: first.Mode, mode: mode, codec: first.Codec, notes: note, move: moving(first.Request),
 		images: make([]oob.ImageInfo, h.cfg.Size), written: make([]bool, h.cfg.Size),
-		unwritten: h.cfg.Size, size: make([]uint64, h.cfg.Size), bytes: make([]uint64, h.cfg.Size),
+		size: make([]uint64, h.cfg.Size), bytes: make([]uint64, h.cfg.Size),
 	}
+	a.unwritten = a.movers(h.cfg.Size)
 	h.run = a
+	if a.move != nil { // it is alone
+		a.add(first, h.cfg.PhaseMillis)
+		h.queue = h.queue[1:]
+	}
 	h.join()
 	// The folder is asked for now, so that nobody waits for a disk with the gates closed.
 	h.act(HeadAction{Type: HactFolder})
@@ -130,17 +137,24 @@ func (h *Head) enter(p phase) {
 			return
 		}
 	case phaseCapturing:
+		a.exempt()
 		h.capture()
 	case phaseWriting:
-		if !a.stop {
+		if !a.stop && a.move == nil {
 			h.tellAll(oob.Msg{Kind: oob.Open})
 		}
-		copy(a.got, a.written)
+		for rank, written := range a.written {
+			a.got[rank] = written || !a.moves(rank)
+		}
 		a.n2go = a.unwritten
 		if a.n2go == 0 {
-			h.enter(phaseCommitting)
+			h.enter(a.last())
 			return
 		}
+	case phaseMoved:
+		h.moved()
+		h.progress()
+		return
 	case phaseCommitting:
 		h.act(HeadAction{Type: HactCommit, Images: a.images, Seq: a.seq, Mode: a.mode})
 		h.progress()
@@ -150,6 +164,14 @@ func (h *Head) enter(p phase) {
 		h.startTimer(h.limit())
 	}
 	h.progress()
+}
+
+// last is the phase in which all images are written.
+func (a *attempt) last() phase {
+	if a.move != nil {
+		return phaseMoved
+	}
+	return phaseCommitting
 }
 
 // limit is the deadline of the present phase in milliseconds.
@@ -165,9 +187,15 @@ func (h *Head) capture() {
 	if a.mode == oob.ModeNative {
 		a.base = h.chain.begin(h.cfg.FullEvery)
 	}
+	if a.move != nil {
+		a.base = 0 // where it goes there is nothing to build on
+	}
 	for rank := range h.cfg.Size {
+		if !a.moves(rank) {
+			continue
+		}
 		data, err := json.Marshal(oob.CaptureConfig{
-			Store: a.store, Path: exact.String(path.Join(a.path, ImageName(rank))), Seq: a.seq, Codec: a.codec, Hold: a.stop,
+			Store: a.store, Path: exact.String(path.Join(a.path, ImageName(rank))), Seq: a.seq, Codec: a.codec, Hold: a.stop || a.move != nil,
 			Mode: a.mode, Base: a.base})
 		if err != nil {
 			panic(err) // strings and numbers: cannot be
@@ -229,6 +257,10 @@ func (h *Head) finished(rank int) {
 	a.n2go--
 	if a.n2go > 0 {
 		h.progress()
+		return
+	}
+	if a.phase == phaseWriting {
+		h.enter(a.last())
 		return
 	}
 	h.enter(a.phase + 1)

@@ -144,6 +144,8 @@ func (h *Head) progress() {
 		info.Phase = "writing"
 	case phaseCommitting:
 		info.Phase = "committing"
+	case phaseMoved:
+		info.Phase = "moving"
 	}
 	h.act(HeadAction{Type: HactProgress, Info: info})
 }

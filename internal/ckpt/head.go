@@ -40,6 +40,8 @@ func ImageName(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 //	writing     Open to all    -> Written of all         (deadline moves with Progress)
 //	committing  schema, rename -> Commit to all, Done
 //
+// An attempt for a move differs after draining, see move.go.
+//
 // Committing has no deadline. A late rename may or may not still happen, and nobody can know. If the waiters
 // were told that the snapshot failed, it must not turn up later.
 type Head struct {
@@ -114,6 +116,8 @@ func (h *Head) Step(ev HeadEvent) []HeadAction {
 		h.pause(ev.Type == HvPause)
 	case HvFolder, HvFolderFailed:
 		h.folder(&ev)
+	case HvMoveFailed:
+		h.moveFailed(ev.Err)
 	case HvCommitted, HvCommitFailed:
 		if h.run != nil && h.run.phase == phaseCommitting {
 			h.committed(&ev)
@@ -161,6 +165,10 @@ func (h *Head) request(req Request) {
 	}
 	if r.Mode < oob.ModeSelf || r.Mode > oob.ModeAuto {
 		h.done(r, Done{Err: fmt.Sprintf("there is no checkpoint mode %d", r.Mode)})
+		return
+	}
+	if err := h.cannotMove(req); err != "" {
+		h.done(r, Done{Err: err})
 		return
 	}
 	if a := h.run; a != nil && a.phase < phaseCapturing && a.fits(req) {

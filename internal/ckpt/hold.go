@@ -117,7 +117,7 @@ func (h *Head) Held() string {
 // early to let a rank into its section.
 func (h *Head) shut() bool {
 	a := h.run
-	return a != nil && a.phase >= phaseDraining && (a.phase < phaseWriting || a.stop)
+	return a != nil && a.phase >= phaseDraining && (a.phase < phaseWriting || a.stop || a.move != nil)
 }
 
 // putOff ends an attempt that has closed no gate yet. Its requests wait again.

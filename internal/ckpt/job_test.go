@@ -177,7 +177,7 @@ func (j *jobScript) headStep(ev HeadEvent) {
 		case HactCommit:
 			j.print("head: %s", sayHead(a))
 			j.headStep(HeadEvent{Type: HvCommitted})
-		case HactDiscard, HactDone, HactFinalized:
+		case HactDiscard, HactDone, HactFinalized, HactMoved:
 			j.print("head: %s", sayHead(a))
 		}
 	}

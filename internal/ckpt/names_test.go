@@ -34,7 +34,7 @@ var actionNames = map[RankActionType]string{
 var headEventNames = map[HeadEventType]string{
 	HvRequest: "request", HvDied: "died", HvTimeout: "timeout", HvFolder: "folder",
 	HvFolderFailed: "folder-failed", HvCommitted: "committed", HvCommitFailed: "commit-failed", HvAllUp: "all-up",
-	HvNative: "native-impossible", HvHold: "hold", HvRelease: "release", HvPause: "pause", HvGoOn: "go-on",
+	HvNative: "native-impossible", HvHold: "hold", HvRelease: "release", HvPause: "pause", HvGoOn: "go-on", HvMoveFailed: "move-failed",
 }
 
 var modeNames = map[uint64]string{oob.ModeSelf: "self", oob.ModeNative: "native", oob.ModeAuto: "auto"}
@@ -135,6 +135,8 @@ func sayHead(a HeadAction) string {
 			return fmt.Sprintf("hold %d failed: %s", a.Done.ID, a.Done.Err)
 		}
 		return fmt.Sprintf("hold %d is in force", a.Done.ID)
+	case HactMoved:
+		return fmt.Sprintf("move %d: the images are written: %d", a.Done.ID, a.Seq)
 	case HactFinalized:
 		return "finalized"
 	}

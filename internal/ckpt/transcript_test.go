@@ -200,6 +200,10 @@ func (s *headScript) Do(w []string) ([]string, error) {
 		}
 		return s.step(ev), nil
 	}
+	if w[0] == "successor" { // of the incarnation behind
+		s.m = s.m.Successor(testIncarnation + 1)
+		return nil, nil
+	}
 	t, ok := lookup(headEventNames, w[0])
 	if !ok {
 		return nil, fmt.Errorf("no event %q", w[0])
@@ -215,6 +219,8 @@ func (s *headScript) Do(w []string) ([]string, error) {
 		if text, ok := strings.CutPrefix(ev.Err, "suspended"); ok {
 			ev.Holder, ev.Err = BySuspended, strings.TrimSpace(text)
 		}
+	case HvMoveFailed:
+		ev.Err = strings.Join(w[1:], " ")
 	case HvDied:
 		ev.Rank = int(first(n))
 	case HvTimeout:
@@ -233,7 +239,7 @@ func (s *headScript) step(ev HeadEvent) []string {
 	return out
 }
 
-// parseRequest reads "ID self|native|auto [stop] [patient] [timeout=MILLIS] [codec=NAME]".
+// parseRequest reads "ID self|native|auto [stop] [patient] [timeout=MILLIS] [codec=NAME] [move=RANK,RANK]".
 func parseRequest(w []string) Request {
 	r := Request{ID: first(numbers(w))}
 	for _, s := range w {
@@ -243,6 +249,11 @@ func parseRequest(w []string) Request {
 			r.Mode, _ = lookup(modeNames, key)
 		case "stop":
 			r.Stop = true
+		case "move":
+			for _, rank := range strings.Split(value, ",") {
+				n, _ := strconv.Atoi(rank)
+				r.Move = append(r.Move, n)
+			}
 		case "patient":
 			r.Patient = true
 		case "timeout":
