@@ -113,6 +113,9 @@ const (
 	Hold    // rank>head: keep checkpoints off. A counts the holds of this rank; Data the place in its program
 	Held    // head>rank: no checkpoint falls until Release; A as in Hold
 	Release // rank>head: checkpoints may fall again; A as in Hold
+
+	Way  // agent>head: A number of the question; Data JSON of wire.WayTo: how it reaches a node. head>agent: A as there; Data JSON of wire.Way
+	Door // head>keeper: open the door. keeper>head: Data JSON of door.Opened
 	kinds
 )
 

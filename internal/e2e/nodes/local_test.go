@@ -60,6 +60,9 @@ func (c *cluster) local(cr string) {
 	if got := strings.Fields(c.images("n3", dir)); len(got) != 4 {
 		c.t.Errorf("n3 has %q, and not two images that it has fetched and two of its own", got)
 	}
+	if _, said := j.end(); strings.Contains(said, "by way of the head") {
+		c.t.Errorf("n3 has not read of n2 itself: %s", said)
+	}
 
 	// Without n3 the second snapshot is not whole. The first is.
 	c.Kill("n3")

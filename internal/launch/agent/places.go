@@ -19,12 +19,12 @@ import (
 
 // Where images lie. The head names stores and pieces. The agent makes paths of its node of them, for back-ends
 // and for ranks, which know of files only. In a store that lies in parts on the nodes it begins and commits sets
-// for what is written here, and before a restart it fetches what is not here. The head passes on what the agent
-// asks other nodes.
+// for what is written here, and before a restart it fetches what is not here from the nodes that have it.
 
 // places are the stores of an agent's order.
 type places struct {
-	far *remote.Client // the head, in stores of other nodes
+	far  *remote.Client // the head, in stores of other nodes
+	ways *ways          // to other nodes
 
 	mu    sync.Mutex
 	open  map[string]store.Store // by the name in the order
@@ -33,7 +33,7 @@ type places struct {
 
 func newPlaces(head *wire.Queue, index int) *places {
 	return &places{
-		open: map[string]store.Store{}, lists: map[[2]string][]store.Info{},
+		open: map[string]store.Store{}, lists: map[[2]string][]store.Info{}, ways: newWays(head, index),
 		far: remote.NewClient(func(p []byte) error {
 			head.Send(oob.Msg{Kind: oob.Files, From: oob.AgentAddr(index), To: oob.Head, Data: p})
 			return nil
@@ -69,7 +69,8 @@ func (a *agent) store(name string) (store.Store, error) {
 	return st, nil
 }
 
-// others finds the nodes that have a piece, by way of the head.
+// others finds the nodes that have a piece. The head knows them. The piece is read of the node itself, or by way of the
+// head where the nodes do not reach each other.
 type others struct {
 	*places
 	name string // of the store
@@ -97,6 +98,9 @@ func (o others) Find(ctx context.Context, set, piece string) ([]node.Peer, error
 	var have []node.Peer
 	for _, info := range all {
 		if info.Name == piece && info.Node != o.node {
+			if direct := o.ways.directly(ctx, wire.WayTo{Node: info.Node, Store: o.name}); direct != nil {
+				have = append(have, node.Peer{Node: info.Node, Files: direct})
+			}
 			have = append(have, node.Peer{Node: info.Node, Files: o.far.Store(wire.StoreAt(o.name, info.Node))})
 		}
 	}

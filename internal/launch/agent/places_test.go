@@ -12,6 +12,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/launch/door"
+	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -44,12 +46,26 @@ func written(t *testing.T, folder, set, piece string) string {
 	return sum.Digest
 }
 
-// farBench is a bench whose images lie on node b. The head passes on what the agent asks for.
-func farBench(t *testing.T, np int, change func(*wire.Order)) (b *bench, here string, serve func(until oob.Kind) oob.Msg) {
+// far is a node b that has images, which a head and a door offer.
+type far struct {
+	there string // its folder
+	way   wire.Way
+	asked int // of the head, for bytes: frames after the way was told
+	says  []string
+}
+
+// farBench is a bench whose images lie on node b. The head passes on what the agent asks for, and tells the way there.
+func farBench(t *testing.T, np int, f *far, change func(*wire.Order)) (b *bench, here string, serve func(until oob.Kind) oob.Msg) {
 	t.Helper()
 	here, there := t.TempDir(), t.TempDir()
+	if f.there == "" {
+		f.there = there
+	}
+	there = f.there
 	digest := written(t, there, "j/h/1", "rank-00000.img")
-	b = newBench(t, np, "", func(o *wire.Order) {
+	b = newBenchOf(t, np, "", func(a *agent, _ *fakeImager) {
+		a.places.ways.say = func(text string) { f.says = append(f.says, text) }
+	}, func(o *wire.Order) {
 		o.Stores = map[string]wire.Store{wire.StoreFrom: {Kind: node.Kind, Folder: exact.String(here), Node: "a"}}
 		for rank := range np {
 			o.Start[rank] = oob.StartConfig{Rank: rank, Size: np, Incarnation: 7, Backend: "fake"}
@@ -77,7 +93,11 @@ func farBench(t *testing.T, np int, change func(*wire.Order)) (b *bench, here st
 			if err != nil {
 				t.Fatal(err)
 			}
+			if m.Kind == oob.Way {
+				b.send(oob.Msg{Kind: oob.Way, From: oob.Head, To: oob.AgentAddr(0), A: m.A, Data: wire.JSON(f.way)})
+			}
 			if m.Kind == oob.Files {
+				f.asked++
 				if err := server.Handle(m.Data); err != nil {
 					t.Fatal(err)
 				}
@@ -97,9 +117,74 @@ func (o onB) Peers() ([]node.Peer, []string) {
 	return []node.Peer{{Node: "b", Files: node.Offer(o)}}, nil
 }
 
-// A restart fetches what is not here, by way of the head.
+// A restart fetches what is not here from the node that has it.
 func TestFetch(t *testing.T) {
-	b, here, serve := farBench(t, 2, func(*wire.Order) {})
+	there := t.TempDir()
+	d, err := door.Open("b", map[string]door.Handler{door.Files: door.Offer(func(name string) remote.Served {
+		if name != "7" {
+			return nil
+		}
+		return node.Offer(there)
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ticket, err := d.Key().Ticket(0, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &far{there: there, way: wire.Way{Ticket: wire.JSON(ticket), Store: "7"}}
+	fetched(t, f)
+	if f.asked > 2 || f.says != nil { // each rank asks who has it
+		t.Errorf("%d frames by way of the head, %q", f.asked, f.says)
+	}
+}
+
+// Where the nodes do not reach each other the head passes the bytes on, and that is told once.
+func TestFetchByHead(t *testing.T) {
+	d, err := door.Open("b", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close() // nobody listens there any more
+	ticket, err := d.Key().Ticket(0, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, way := range map[string]wire.Way{"connection refused": {Ticket: wire.JSON(ticket)}, "not today": {Err: "not today"}, "": {Head: true}} {
+		f := &far{way: way}
+		fetched(t, f)
+		if f.asked < 5 {
+			t.Errorf("%d frames by way of the head", f.asked)
+		}
+		if why == "" && f.says != nil || why != "" && (len(f.says) != 1 || !strings.Contains(f.says[0], "images of node b come by way of the head: ") || !strings.Contains(f.says[0], why)) {
+			t.Errorf("the user is told %q", f.says)
+		}
+	}
+}
+
+// A stream that breaks does not break the restart.
+func TestFetchBroken(t *testing.T) {
+	d, err := door.Open("b", map[string]door.Handler{door.Files: func(_ home.Caller, s oob.Stream) { s.Read(make([]byte, 100)) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ticket, err := d.Key().Ticket(0, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &far{way: wire.Way{Ticket: wire.JSON(ticket), Store: "7"}}
+	if fetched(t, f); f.asked < 5 {
+		t.Errorf("%d frames by way of the head", f.asked)
+	}
+}
+
+// fetched starts two ranks whose images are fetched.
+func fetched(t *testing.T, f *far) {
+	t.Helper()
+	b, here, serve := farBench(t, 2, f, func(*wire.Order) {})
 	serve(oob.Spawn)
 	serve(oob.Spawn)
 	for range 2 {
@@ -114,7 +199,7 @@ func TestFetch(t *testing.T) {
 
 // A rank whose image cannot be had is told with the node that wrote it.
 func TestFetchFails(t *testing.T) {
-	b, here, serve := farBench(t, 1, func(o *wire.Order) { o.Images[0][0].Digest = strings.Repeat("0", 64) })
+	b, here, serve := farBench(t, 1, &far{way: wire.Way{Head: true}}, func(o *wire.Order) { o.Images[0][0].Digest = strings.Repeat("0", 64) })
 	if m := serve(oob.Exit); m.B != 0 || !strings.Contains(string(m.Data), "snapshot 1") || !strings.Contains(string(m.Data), "node b has written it") {
 		t.Errorf("%+v %s", m, m.Data)
 	}

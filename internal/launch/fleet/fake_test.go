@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/launch/door"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -50,6 +51,11 @@ type machine struct {
 	conn   *oob.Conn
 	agents map[uint64]oob.Stream
 	got    []byte // the program that it was provided with
+
+	shut    bool        // it does not answer who wants its door opened
+	door    door.Opened // what it answers
+	doors   int         // how often it was asked
+	folders []string    // that it was told of
 }
 
 func newWorld(t *testing.T, n int) *world {
@@ -174,6 +180,13 @@ func (m *machine) obey(conn *oob.Conn, f *oob.Msg) error {
 	case oob.End:
 		m.agents[f.A].Close()
 		return conn.Send(oob.Msg{Kind: oob.Ended, A: f.A, Data: []byte("killed")})
+	case oob.Door:
+		if m.doors++; m.shut {
+			return nil
+		}
+		return conn.Send(oob.Msg{Kind: oob.Door, Data: wire.JSON(m.door)})
+	case oob.Folder:
+		m.folders = append(m.folders, string(f.Data))
 	case oob.Provide:
 		var p wire.Provision
 		if err := json.Unmarshal(f.Data, &p); err != nil {

@@ -42,15 +42,20 @@ func (f *Fleet) Files(folder func(node string) (string, error)) (reached []image
 			unreachable = append(unreachable, n.Name)
 			continue
 		}
-		number, told := n.files.numbers[path]
-		if !told {
-			number = uint64(len(n.files.numbers))
-			n.files.numbers[path] = number
-			n.queue.Send(oob.Msg{Kind: oob.Folder, From: oob.Head, A: number, Data: []byte(path)})
-		}
-		reached = append(reached, images.Peer{Node: n.Name, Files: n.files.client.Store(StoreName(number))})
+		reached = append(reached, images.Peer{Node: n.Name, Files: n.files.client.Store(n.offered(path))})
 	}
 	return reached, unreachable
+}
+
+// offered returns the name under which the keeper offers a folder.
+func (n *node) offered(path string) string {
+	number, told := n.files.numbers[path]
+	if !told {
+		number = uint64(len(n.files.numbers))
+		n.files.numbers[path] = number
+		n.queue.Send(oob.Msg{Kind: oob.Folder, From: oob.Head, A: number, Data: []byte(path)})
+	}
+	return StoreName(number)
 }
 
 // OwnName is the name of the node that the head is on, "" if it is on none.

@@ -50,6 +50,7 @@ type node struct {
 	conn     *oob.Conn        // to the keeper; nil: there is none
 	queue    *wire.Queue      // to conn
 	files    files            // on the node; made with queue
+	door     nodeDoor
 	granter  *lease.Granter
 	granted  time.Time // the last time
 	agents   map[uint64]*Agent
@@ -71,6 +72,7 @@ func newNode(f *Fleet, i int, n hosts.Node) *node {
 	return &node{
 		Node: n, f: f, number: i, since: time.Now(), granter: lease.NewGranter(f.cfg.Terms), agents: map[uint64]*Agent{}, requests: map[uint64]request{},
 		leased: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}), left: make(chan struct{}),
+		door: nodeDoor{opened: make(chan struct{})},
 	}
 }
 
@@ -128,6 +130,8 @@ func (n *node) take(m *oob.Msg) {
 		if err := n.files.client.Handle(m.Data); err != nil {
 			n.lose(err)
 		}
+	case oob.Door:
+		n.door.open(n, m)
 	case oob.Provided:
 		if r, ok := n.requests[m.A]; ok {
 			delete(n.requests, m.A)

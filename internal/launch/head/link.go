@@ -1,6 +1,8 @@
 package head
 
 import (
+	"slices"
+
 	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/fleet"
@@ -23,6 +25,7 @@ type link struct {
 	machine string         // the same for nodes that share CPUs
 	cpus    int            // of the machine; 0: as many as this one
 	files   *remote.Server // of images on other nodes; nil: the agent has asked for none
+	passed  []string       // the nodes whose images have passed through here
 	program string         // where the program is on its node, if that is another
 }
 
@@ -53,6 +56,14 @@ func (inc *incarnation) read(l *link) {
 		}
 		h.feed(joblife.Event{Type: joblife.EvGone, Life: inc.n, Agent: l.index})
 	})
+}
+
+// passes notes that images of another node pass through this process.
+func (l *link) passes(h *head, node string) {
+	if !slices.Contains(l.passed, node) {
+		l.passed = append(l.passed, node)
+		h.verbose("agent %d reads images of node %s by way of the head", l.index, node)
+	}
 }
 
 // leaveOut crosses the node out: no later life uses it.

@@ -171,6 +171,7 @@ func (inc *incarnation) find(l *link, name string) remote.Served {
 	reached, _ := s.Peers.Peers()
 	for _, p := range reached {
 		if p.Node == at {
+			inc.h.post(func() { l.passes(inc.h, at) })
 			return p.Files
 		}
 	}

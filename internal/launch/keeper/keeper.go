@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/joblife"
+	"github.com/gorun-mpi/gorun/internal/launch/door"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/orphans"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -158,6 +159,7 @@ type keeper struct {
 	done  chan uint64 // numbers of agents of which nothing is left
 	stage stage
 	files *files
+	door  *door.Door // nil: nobody needs it
 
 	failed bool // the head has said goodbye, and that the job has not ended well
 
@@ -325,6 +327,8 @@ func (k *keeper) obey(m *oob.Msg) error {
 		k.files.folder(m)
 	case oob.Files:
 		return k.files.server.Handle(m.Data)
+	case oob.Door:
+		k.openDoor()
 	}
 	return nil
 }
@@ -335,6 +339,9 @@ const farewell = 200 * time.Millisecond
 // leave ends everything on this node that is the job's, and tells the head if that is there.
 func (k *keeper) leave() error {
 	k.files.server.Close()
+	if k.door != nil {
+		k.door.Close()
+	}
 	k.mu.Lock()
 	for _, g := range k.agents {
 		g.kill()

@@ -10,14 +10,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	agents "github.com/gorun-mpi/gorun/internal/launch/agent"
+	"github.com/gorun-mpi/gorun/internal/launch/door"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -371,5 +374,47 @@ func TestNoTicket(t *testing.T) {
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), v.want) {
 			t.Errorf("%.20q: %s", v.input, out)
 		}
+	}
+}
+
+// A keeper opens its door when it is asked, and others read there what the head has named. The door goes with it.
+func TestDoor(t *testing.T) {
+	h := start(t)
+	folder := t.TempDir()
+	l, err := node.OpenLocal(folder)
+	if err == nil {
+		err = l.Begin(t.Context(), "j/1")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.send(oob.Msg{Kind: oob.Folder, A: 4, Data: []byte(folder)})
+	var o, again door.Opened
+	for _, o := range []*door.Opened{&o, &again} {
+		h.send(oob.Msg{Kind: oob.Door})
+		if err := json.Unmarshal(h.expect(oob.Door).Data, o); err != nil || o.Key == nil {
+			t.Fatalf("%+v, %v", o, err)
+		}
+	}
+	if !slices.Equal(o.Key.Addresses, again.Key.Addresses) {
+		t.Errorf("two doors: %v, %v", o.Key.Addresses, again.Key.Addresses)
+	}
+	ticket, err := o.Key.Ticket(2, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := door.Call(t.Context(), ticket, door.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, closed := door.Read(s)
+	defer closed()
+	if all, err := client.Store("4").Sets(t.Context(), "j"); err != nil || !slices.Equal(all, []string{"j/1"}) {
+		t.Errorf("%v, %v", all, err)
+	}
+	h.send(oob.Msg{Kind: oob.KillAll, B: oob.Goodbye})
+	h.left()
+	if _, err := door.Call(t.Context(), ticket, door.Files); err == nil {
+		t.Error("the door is open without its keeper")
 	}
 }
