@@ -155,7 +155,7 @@ func TestFetchByHead(t *testing.T) {
 	for why, way := range map[string]wire.Way{"connection refused": {Ticket: wire.JSON(ticket)}, "not today": {Err: "not today"}, "": {Head: true}} {
 		f := &far{way: way}
 		fetched(t, f)
-		if f.asked < 5 {
+		if f.asked < 3 {
 			t.Errorf("%d frames by way of the head", f.asked)
 		}
 		if why == "" && f.says != nil || why != "" && (len(f.says) != 1 || !strings.Contains(f.says[0], "images of node b come by way of the head: ") || !strings.Contains(f.says[0], why)) {
@@ -176,7 +176,7 @@ func TestFetchBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &far{way: wire.Way{Ticket: wire.JSON(ticket), Store: "7"}}
-	if fetched(t, f); f.asked < 5 {
+	if fetched(t, f); f.asked < 3 {
 		t.Errorf("%d frames by way of the head", f.asked)
 	}
 }
