@@ -20,6 +20,23 @@ func TestDamagedImages(t *testing.T) {
 	h.clean()
 }
 
+// TestRestartSweeps restarts a job whose head died while it wrote one snapshot and removed another. Nothing of
+// these may stay, though the job takes no further snapshot.
+func TestRestartSweeps(t *testing.T) {
+	h := newHouse(t)
+	schema := h.stopped("-cr=self", append([]string{"-np", "2"}, solver(append(shortRun, "-slow", "10ms")...)...))
+	half := filepath.Join(filepath.Dir(filepath.Dir(schema)), "7")
+	if err := os.Mkdir(half, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.store(filepath.Join(half, "rank-00000.img"), []byte("half an image"))
+	h.must("restart", schema)
+	if _, err := os.Stat(half); !os.IsNotExist(err) {
+		t.Errorf("half a snapshot is left: %v", err)
+	}
+	h.clean()
+}
+
 // damage damages a snapshot of three ranks in every way that storage does.
 // Verify and restart must refuse it and name the file and the rank.
 func (h *house) damage(t *testing.T, schema, other string) {

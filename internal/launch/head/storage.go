@@ -256,6 +256,20 @@ func (inc *incarnation) prune() {
 	})
 }
 
+// sweep removes what the crash that this run goes on from has left: a snapshot that was being written or removed.
+// It is no fault of this run if that cannot be done.
+func (inc *incarnation) sweep() {
+	h := inc.h
+	work(inc, func() ([]string, error) { return h.cat.Sweep(h.id) }, func(gone []string, err error) {
+		for _, path := range gone {
+			h.verbose("removed %s, which a crash has left", path)
+		}
+		if err != nil {
+			h.verbose("%v", err)
+		}
+	})
+}
+
 // schema describes the snapshot that is being taken, without what takes time
 // to find out.
 func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Schema {

@@ -97,4 +97,7 @@ func (h *head) allUp(life int) {
 	if err := h.writeJobID(h.id + "\n"); err != nil {
 		h.life(life).fail(h.verdictOf(err))
 	}
+	if life == 1 && h.opt.From != nil {
+		h.life(life).sweep()
+	}
 }
