@@ -40,9 +40,12 @@ type Module interface {
 	Quiet() bool
 	// Continue ends Quiesce: the job goes on in this process.
 	Continue()
-	// Restart is called instead of Continue in a process restored from a native image, where the transport's
-	// descriptors are dead. It forgets all channels, which are known to be empty. It opens anew like Start and
-	// returns the new address. Peers follows.
+	// Restart is called instead of Continue when the job goes on as another incarnation. All channels are known
+	// to be empty. It forgets them, opens anew like Start and returns the new address. Peers follows. The process
+	// may have been restored from a native image: its descriptors are dead, and memory that it shared with others
+	// is its own. Or it has lived on while other ranks moved: descriptors and memory lead to peers that have not
+	// restarted yet, which do nothing with them any more. Restart closes them without a word to the peers. It may
+	// follow another Restart that was given up, also one that failed.
 	Restart(env Env) (addr []byte, err error)
 	// Close releases everything. No method is called afterwards.
 	Close() error

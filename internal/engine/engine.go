@@ -213,7 +213,8 @@ func (e *Engine) selectModules() {
 // Restarted is called by the closer of the gate when the modules have come back with
 // Module.Restart, or others have taken their place, and know their Peers. It chooses each peer's
 // module anew, and forgets published buffers and recorded losses of channels. Half-sent messages
-// go on as Data frames over the modules of now.
+// go on as Data frames over the modules of now. It may be called again before the gate opens: those modules may
+// have been given up.
 //
 // Without modules the engine keeps those that it has. waiter is as in Config. The Sink of a new
 // module i is Sink(i). The caller closes the modules that were replaced. An error names a rank

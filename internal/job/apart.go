@@ -48,15 +48,25 @@ type home struct {
 }
 
 func newHome(start *oob.StartConfig) *home {
-	h := &home{rank: start.Rank, machines: machinesOf(start)}
+	h := new(home)
+	h.settle(start)
+	return h
+}
+
+// settle finds the home anew: ranks have moved, this one or others. It is called with the engine's lock held, or
+// by the closer of the gate, as the other methods are.
+func (h *home) settle(start *oob.StartConfig) {
+	*h = home{rank: start.Rank, machines: machinesOf(start), was: h.was}
 	of := map[int]int{}
 	for _, m := range h.machines {
 		h.places = append(h.places, of[m])
 		of[m]++
 	}
 	h.ranks = of[h.machines[h.rank]]
-	return h
 }
+
+// place is which of its machine's ranks this one is.
+func (h *home) place() int { return h.places[h.rank] }
 
 // among returns which of so many CPUs belongs to a rank of the same machine.
 func (h *home) among(cpus, rank int) int { return h.places[rank] * cpus / h.ranks }

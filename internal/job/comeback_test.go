@@ -3,6 +3,7 @@ package job
 import (
 	"encoding/json"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -142,6 +143,96 @@ func TestComeBack(t *testing.T) {
 	w.order(oob.Msg{Kind: oob.FinalizeGo, Incarnation: 3})
 	if err := <-over; err != nil {
 		t.Error(err)
+	}
+}
+
+// moves is what a rank is told that stays, or of which nothing but its place has changed.
+func moves(incarnation uint64) oob.StartConfig {
+	s := next(incarnation)
+	s.Image, s.Backend, s.Moves = "", "", true
+	return s
+}
+
+// A rank that stays while others move: its gate opens at Running, and until then it takes another Start.
+func TestOthersMove(t *testing.T) {
+	j, w, lost := lonely(t, true)
+	greet := func(incarnation uint64) {
+		w.order(startAs(t, moves(incarnation)))
+		w.expect(t, oob.Hello, incarnation)
+		w.expect(t, oob.Address, incarnation)
+	}
+	closed := func(when string) {
+		t.Helper()
+		if !j.Engine.GateClosed() {
+			t.Errorf("the gate is open %s", when)
+		}
+	}
+	w.ready(t, 1, 1)
+	greet(2) // given up before it has heard of the others
+	w.order(oob.Msg{Kind: oob.Running, Incarnation: 2})
+	greet(3) // after
+	w.order(oob.Msg{Kind: oob.Peers, Incarnation: 3, Data: []byte(`[{"mem":""},{"mem":"bWVt"}]`)})
+	w.expect(t, oob.Reach, 3)
+	greet(4)                                                                   // when it is up
+	w.order(oob.Msg{Kind: oob.Routes, Incarnation: 3, Data: []byte(`{}`)})     // not for us
+	w.order(oob.Msg{Kind: oob.Peers, Incarnation: 2, Data: []byte(`[{},{}]`)}) // nor this
+	w.connect(t, 4)
+	w.expect(t, oob.Up, 4)
+	closed("before the others are up")
+	over := make(chan error)
+	go func() { over <- j.Finalize(0, nil) }()
+	w.expect(t, oob.FinalizeWant, 4)
+	w.order(oob.Msg{Kind: oob.Running, Incarnation: 3})
+	w.order(oob.Msg{Kind: oob.Revert, Incarnation: 1, Attempt: 1})
+	greet(5) // when it could not join
+	closed("after Running of an incarnation that was given up")
+	w.order(oob.Msg{Kind: oob.Peers, Incarnation: 5, Data: []byte(`[{"mem":""},{"smoke":"bWVt"}]`)})
+	w.expect(t, oob.Reach, 5)
+	w.order(oob.Msg{Kind: oob.Routes, Incarnation: 5, Data: []byte(`{}`)})
+	m := w.expect(t, oob.Failure, 5)
+	if m.B != oob.FailureStands || !strings.Contains(string(m.Data), "cannot go on when ranks move: ") || !strings.Contains(string(m.Data), "rank 1: no transport reaches it") {
+		t.Errorf("the head is told %d, %s", m.B, m.Data)
+	}
+	w.order(oob.Msg{Kind: oob.Running, Incarnation: 5})
+	w.order(oob.Msg{Kind: oob.Peers, Incarnation: 5, Data: []byte(`[{"mem":""},{"mem":"bWVt"}]`)})
+	greet(6)
+	closed("of a rank that could not join")
+	w.connect(t, 6)
+	w.expect(t, oob.Up, 6)
+	w.expect(t, oob.FinalizeWant, 6)
+	w.order(oob.Msg{Kind: oob.Running, Incarnation: 6})
+	for j.Engine.GateClosed() {
+		runtime.Gosched()
+	}
+	w.ready(t, 6, 1)
+	w.order(oob.Msg{Kind: oob.Revert, Incarnation: 6, Attempt: 1})
+	w.order(oob.Msg{Kind: oob.FinalizeGo, Incarnation: 6})
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-lost:
+		t.Error(err)
+	default:
+	}
+}
+
+// A program at its first Point waits for its agent. One that stays has the same agent, which will answer.
+func TestNotedWhenOthersMove(t *testing.T) {
+	for name, c := range map[string]struct {
+		s     oob.StartConfig
+		noted int
+	}{"restored": {next(2), 1}, "moved": {func() oob.StartConfig { s := moves(2); s.Image = "image"; return s }(), 1}, "stays": {moves(2), 0}} {
+		t.Run(name, func(t *testing.T) {
+			j, w, _ := lonely(t, true)
+			w.ready(t, 1, 1)
+			w.order(startAs(t, c.s))
+			w.expect(t, oob.Hello, 2)
+			w.expect(t, oob.Address, 2)
+			if n := len(j.noted); n != c.noted {
+				t.Errorf("%d answers", n)
+			}
+		})
 	}
 }
 

@@ -74,7 +74,7 @@ func join(conn *oob.Conn) (*Job, error) {
 	j, err := Enter(conn, start, nil)
 	if err != nil {
 		// The head shows the reason; without this it would only see an exit.
-		return nil, errors.Join(err, conn.Send(failure(start, err, false)))
+		return nil, errors.Join(err, conn.Send(failure(start, err, oob.FailureOwn)))
 	}
 	return j, nil
 }
@@ -84,15 +84,11 @@ func self() oob.HelloInfo {
 	return oob.HelloInfo{Role: "rank", PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: endian.Big}
 }
 
-// failure tells the head of an error that ends this rank. It is secondary if it only follows from another's.
-// The frame says which rank this is.
-func failure(start oob.StartConfig, err error, secondary bool) oob.Msg {
+// failure tells the head of an error of this rank; how is oob.FailureOwn or another. The frame says which rank
+// this is.
+func failure(start oob.StartConfig, err error, how uint64) oob.Msg {
 	text := strings.TrimPrefix(err.Error(), fmt.Sprintf("rank %d: ", start.Rank))
-	m := oob.Msg{Kind: oob.Failure, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, Data: []byte(text)}
-	if secondary {
-		m.B = 1
-	}
-	return m
+	return oob.Msg{Kind: oob.Failure, From: int32(start.Rank), To: oob.Head, Incarnation: start.Incarnation, B: how, Data: []byte(text)}
 }
 
 // Enter makes a rank of a job. It opens the transports, and learns over the link how all others are reached. It
@@ -107,7 +103,7 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	}
 	var running atomic.Pointer[Job]
 	home := newHome(&start)
-	moveOff := func() { moveTo(home.places[start.Rank]) }
+	moveOff := func() { moveTo(home.place()) }
 	names := new(Names)
 	e := engine.New(engine.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, MoveOff: moveOff, Home: home, Name: names.Path, Failed: func(_ int, err error) {
 		now, leaving := start, false
@@ -116,7 +112,7 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 		}
 		// Said before the program can react: if it exits now, the head knows that this is a consequence. If the
 		// head is gone as well, so is this rank.
-		_ = link.Send(failure(now, err, true))
+		_ = link.Send(failure(now, err, oob.FailureFollows))
 		if now.Rescue && !leaving { // in Finalize the others may have been released before
 			// The engine's lock is held, so no call returns. So the program does not clean up, print or end
 			// because of something that the restart undoes.
@@ -135,7 +131,7 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	if err := link.Send(up); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	j := New(Config{Start: start, Engine: e, Modules: t.modules, Waiter: t.waiter, Names: names, Link: link, Lost: lost})
+	j := New(Config{Start: start, Engine: e, Modules: t.modules, Waiter: t.waiter, Names: names, Link: link, Lost: lost, home: home})
 	running.Store(j)
 	return j, nil
 }

@@ -21,7 +21,8 @@ type driver struct {
 	j       *Job
 	m       *ckpt.Rank
 	modules []rpi.Module // the engine's
-	joining *transports  // not nil: restored, and waiting for the others' addresses
+	coming  coming       // on the way into another incarnation
+	join    *transports  // those of that, while it is not there; see comeback.go
 
 	mu     sync.Mutex
 	inbox  []posted
@@ -162,13 +163,15 @@ func (d *driver) handle(p *posted) {
 	switch {
 	case kind == oob.Start:
 		d.comeBack(&p.ev.Msg)
-		token(d.j.noted) // an answer on its way to the former life never comes
 	case kind == oob.Input:
 		token(d.j.noted)
 	case p.incarnation != d.incarnation:
-	case d.joining != nil: // the head begins nothing before all are up
-		if kind == oob.Peers || kind == oob.Routes {
+	case d.coming != there: // the head begins nothing before all are up
+		switch {
+		case d.coming == joining && (kind == oob.Peers || kind == oob.Routes):
 			d.rejoin(&p.ev.Msg)
+		case d.coming == joined && kind == oob.Running:
+			d.goOn()
 		}
 	case kind == oob.FinalizeGo:
 		// In its turn: the gate is open again when Finalize goes on.

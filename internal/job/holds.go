@@ -21,6 +21,9 @@ type holds struct {
 	number uint64        // of the newest that the head was asked for
 	where  string        // the place in the program
 	in     chan struct{} // closed when the head has granted it
+
+	closed  bool   // ranks move, and may yet stay where they were: no section begins
+	granted uint64 // the one that may begin when they have moved; 0: none
 }
 
 // Hold begins a section; where says which. It returns when no checkpoint falls until Release. It waits if one
@@ -86,13 +89,35 @@ func (j *Job) Release() error {
 func (h *holds) held(number uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.in == nil || number != h.number {
+	switch {
+	case h.in == nil || number != h.number:
+		return
+	case h.closed:
+		h.granted = number
 		return
 	}
 	select {
 	case <-h.in: // it was asked again
 	default:
 		close(h.in)
+	}
+}
+
+// close keeps sections from beginning. What a former incarnation has granted is void.
+func (h *holds) close(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed, h.granted = on, 0
+}
+
+// open lets sections begin again, one that was granted meanwhile too.
+func (h *holds) open() {
+	h.mu.Lock()
+	granted := h.granted
+	h.closed, h.granted = false, 0
+	h.mu.Unlock()
+	if granted != 0 {
+		h.held(granted)
 	}
 }
 

@@ -41,6 +41,8 @@ type Config struct {
 	Link    Link         // nil: a job without a head; no checkpoints
 	// Lost is called when the link breaks. The default ends the process, because no rank outlives its head.
 	Lost func(error)
+
+	home *home // the engine's; nil: it has none
 }
 
 // Job is one rank's share of a job.
@@ -58,6 +60,7 @@ type Job struct {
 	close   func() error
 	lost    func(error)
 	driver  *driver
+	home    *home
 	points  points
 	holds   holds
 	names   *Names
@@ -85,7 +88,7 @@ var ErrNoHead = errors.New("this program was not started with gorun")
 func New(c Config) *Job {
 	j := &Job{
 		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: string(c.Start.Image),
-		link: c.Link, close: c.Close, lost: c.Lost, names: cmp.Or(c.Names, new(Names)),
+		link: c.Link, close: c.Close, lost: c.Lost, home: c.home, names: cmp.Or(c.Names, new(Names)),
 		finalized: make(chan struct{}), noted: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	j.start.Store(&c.Start)
@@ -110,7 +113,8 @@ func newMachine(s oob.StartConfig) *ckpt.Rank {
 // ID is the uuid of the job, "" without a launcher.
 func (j *Job) ID() string { return j.start.Load().Job }
 
-// Incarnation is the present one. In a process that is restored from an image it may change at any moment.
+// Incarnation is the present one. It may change at any moment: the process is restored from an image, or other
+// ranks move.
 func (j *Job) Incarnation() uint64 { return j.start.Load().Incarnation }
 
 // Restarted reports whether the program began from a portable image, whose content it is to take.

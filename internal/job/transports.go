@@ -28,7 +28,7 @@ type transports struct {
 	start  oob.StartConfig
 	nodes  []int // by rank
 	engine *engine.Engine
-	before []rpi.Module // of a process that was restored
+	before []rpi.Module // of a process that has come from another incarnation
 
 	order   []string     // by preference
 	tried   int          // how many of order
@@ -41,8 +41,8 @@ type transports struct {
 	waiter  rpi.Waiter // set by settle
 }
 
-// newTransports finds out which transports a rank is to open. Those that it had before its process was restored
-// will be restarted.
+// newTransports finds out which transports a rank is to open. Those that it had in an earlier incarnation will be
+// restarted.
 func newTransports(link Link, start oob.StartConfig, e *engine.Engine, before []rpi.Module) (*transports, error) {
 	t := &transports{link: link, start: start, nodes: nodesOf(&start), engine: e, before: before, order: start.RPI, failed: map[string]string{}}
 	if len(t.order) == 0 {
@@ -93,7 +93,7 @@ func (t *transports) open() (oob.Msg, error) {
 		case errors.Is(err, rpi.ErrUnavailable):
 			t.failed[name] = strings.TrimPrefix(err.Error(), name+": ")
 		default:
-			return oob.Msg{}, errors.Join(fmt.Errorf("rank %d: transport %s: %w", t.start.Rank, name, err), t.close())
+			return oob.Msg{}, fmt.Errorf("rank %d: transport %s: %w", t.start.Rank, name, err)
 		}
 	}
 	return t.message(oob.Address, oob.AddressInfo{Modules: addrs, Arch: runtime.GOARCH, BigEndian: endian.Big})
@@ -274,9 +274,14 @@ func (t *transports) lacks() bool {
 func (t *transports) settle() error {
 	carries := make([]bool, len(t.modules))
 	for peer := range t.start.Size {
-		if i := t.carrier(peer); peer != t.start.Rank && i >= 0 {
-			carries[i] = true
+		if peer == t.start.Rank {
+			continue
 		}
+		i := t.carrier(peer)
+		if i < 0 { // all are kept: there may be another incarnation to try
+			return fmt.Errorf("%w: rank %d: no transport reaches it", engine.ErrPeerFailed, peer)
+		}
+		carries[i] = true
 	}
 	kept := []rpi.Module{} // not nil: nil tells the engine that nothing changes
 	for i, m := range t.modules {
@@ -294,6 +299,17 @@ func (t *transports) settle() error {
 	t.modules, t.before, t.settled = kept, nil, true
 	t.waiter = newWaiter(t.modules)
 	return t.engine.Restarted(t.modules, t.waiter)
+}
+
+// all returns the modules that are there, open or not, for the next incarnation: this one was given up.
+func (t *transports) all() []rpi.Module {
+	all := slices.Clone(t.modules)
+	for _, m := range t.before {
+		if !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 func (t *transports) close() error {

@@ -92,7 +92,7 @@ func (c *Cluster) start(rank, n int) oob.StartConfig {
 	for _, number := range c.opt.Nodes {
 		nodes = append(nodes, oob.Node{Number: number, Ranks: 1})
 	}
-	return oob.StartConfig{Job: "test", Incarnation: c.incarnation, Rank: rank, Size: n, CR: "auto", Secret: c.secret,
+	return oob.StartConfig{Job: "test", Incarnation: c.incarnation, Rank: rank, Size: n, CR: "auto", Holds: true, Secret: c.secret,
 		RPI: c.opt.RPI, SparseFrom: c.opt.SparseFrom, Nodes: nodes, Params: c.opt.Params, Crowded: c.opt.Crowded}
 }
 

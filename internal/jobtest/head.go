@@ -19,6 +19,10 @@ type event struct {
 // launch begins a job: the first one, or one that restarts from images of whole processes. One agent
 // has all ranks.
 func (c *Cluster) launch() {
+	for _, t := range c.timers {
+		t.Stop()
+	}
+	c.timers = nil
 	c.job = joblife.New(joblife.Config{Size: len(c.Jobs), Built: true, Ckpt: ckpt.HeadConfig{
 		SparseFrom: c.opt.SparseFrom, PhaseMillis: c.opt.Phase.Milliseconds(), AutoMillis: c.opt.Auto.Milliseconds(), AskMillis: 200, FullEvery: 3,
 	}})
@@ -64,6 +68,9 @@ func (c *Cluster) hear(m oob.Msg) {
 	defer c.mu.Unlock()
 	if r := c.revival; m.Kind == oob.Failure && m.B == 0 && m.Incarnation == c.incarnation && r != nil && r.born {
 		c.answer(ckpt.Done{ID: r.id, Err: string(m.Data)})
+	}
+	if m.Incarnation == c.incarnation && c.fails() {
+		return
 	}
 	c.said(m)
 }

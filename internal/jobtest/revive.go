@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/joblife"
@@ -17,6 +18,22 @@ type revival struct {
 	n      int // ranks that were to open their gates
 	born   bool
 	before uint64 // the incarnation before
+	moves  *Moves // some ranks move; nil: all are restarted
+	heard  int    // frames of ranks since the newest incarnation began
+}
+
+// Moves says how some ranks move while the others stay.
+type Moves struct {
+	Ranks []int // that move
+	// Failing moves come first: each is given up when the ranks have said so many words of it, before all are
+	// up. With the last one all go on where they are.
+	Failing []int
+	Revert  bool // so does the last one
+}
+
+// Migrate has some ranks moved, over the transports given, as Revive restarts all.
+func (c *Cluster) Migrate(m Moves, rpi ...string) error {
+	return c.revive(oob.ModeNative, &revival{rpi: rpi, moves: &m})
 }
 
 // Revive restarts all ranks in place, as a process is restarted that was imaged and restored. When a
@@ -36,9 +53,14 @@ func (c *Cluster) Move(nodes []int) {
 // ReviveFrom is Revive, with another mode for the attempt that makes the images: auto, if it falls
 // back.
 func (c *Cluster) ReviveFrom(mode uint64, rpi ...string) error {
+	return c.revive(mode, &revival{rpi: rpi})
+}
+
+func (c *Cluster) revive(mode uint64, r *revival) error {
 	id, done := c.waiter()
+	r.id = id
 	c.mu.Lock()
-	c.revival = &revival{id: id, rpi: rpi}
+	c.revival = r
 	c.mu.Unlock()
 	c.feed(joblife.Event{Type: joblife.EvRequest, Request: ckpt.Request{ID: id, Mode: mode}})
 	if d := <-done; d.Err != "" {
@@ -99,8 +121,22 @@ func (c *Cluster) reborn() {
 	r.before = c.incarnation
 	c.incarnation += 1000
 	c.opt.RPI = r.rpi
-	r.born = true
+	r.born, r.heard = true, 0
 	c.launch()
+}
+
+// fails reports whether a move fails instead of taking the next word of a rank. Then another begins.
+func (c *Cluster) fails() bool {
+	r := c.revival
+	if r == nil || !r.born || r.moves == nil || len(r.moves.Failing) == 0 {
+		return false
+	}
+	if r.heard++; r.heard <= r.moves.Failing[0] {
+		return false
+	}
+	r.moves.Failing = r.moves.Failing[1:]
+	c.reborn()
+	return true
 }
 
 // restored tells the head that all ranks are.
@@ -114,7 +150,11 @@ func (c *Cluster) restored() {
 func (c *Cluster) letGo() {
 	for rank := range c.Jobs {
 		start := c.start(rank, len(c.Jobs))
-		start.Image, start.Backend = "a native image", "native"
+		moves := c.revival.moves
+		start.Moves = moves != nil
+		if moves == nil || slices.Contains(moves.Ranks, rank) && !(moves.Revert && len(moves.Failing) == 0) {
+			start.Image, start.Backend = "a native image", "native"
+		}
 		data, err := json.Marshal(start)
 		if err != nil {
 			panic(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
 	"github.com/gorun-mpi/gorun/internal/testenv"
 	"github.com/gorun-mpi/gorun/internal/world"
@@ -117,8 +118,11 @@ func TestBlockedCallsGoOn(t *testing.T) {
 			// Rank 2 is in the collectives alone and in its sends; the others in
 			// receives and probes of what it has not sent.
 			until(func() bool { return held(c, 2) >= 5 && held(c, 0) >= 3 && held(c, 1) >= 3 })
-			for range 3 {
+			for i := range 3 {
 				if err := c.Revive(list(route[1])...); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Migrate(jobtest.Moves{Ranks: []int{i}, Failing: []int{5, 10}[:i], Revert: i == 2}, list(route[1])...); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -228,69 +232,93 @@ func blocked(w *mpi.Comm, release chan struct{}, big int) error {
 // over one transport and another. GORUN_REVIVALS sets the number of schedules,
 // GORUN_REVIVAL_SEED that of the first.
 func TestRandomRevivals(t *testing.T) {
-	schedules := 48
+	randomly(t, 24, func(c *jobtest.Cluster, _ *rand.Rand, to []string) error { return c.Revive(to...) })
+}
+
+// TestRandomMoves is the same with ranks that move while others stay, at once or after moves that have failed.
+func TestRandomMoves(t *testing.T) {
+	randomly(t, 24, func(c *jobtest.Cluster, rng *rand.Rand, to []string) error {
+		return c.Migrate(someMoves(rng, len(c.Jobs)), to...)
+	})
+}
+
+// someMoves has some of n ranks moved. Each says four words at least until it is up.
+func someMoves(rng *rand.Rand, n int) jobtest.Moves {
+	m := jobtest.Moves{Ranks: rng.Perm(n)[:1+rng.IntN(n)]}
+	for range max(0, rng.IntN(5)-1) {
+		m.Failing = append(m.Failing, rng.IntN(4*n))
+	}
+	m.Revert = len(m.Failing) > 0 && rng.IntN(2) == 0
+	return m
+}
+
+// randomly runs schedules of random traffic in which processes come back.
+func randomly(t *testing.T, schedules int, again func(*jobtest.Cluster, *rand.Rand, []string) error) {
 	if raceEnabled || testing.Short() {
-		schedules = 12
+		schedules /= 4
 	}
 	schedules = testenv.Number(t, "GORUN_REVIVALS", schedules)
 	first := testenv.Number(t, "GORUN_REVIVAL_SEED", 0)
+	total := 0
 	for seed := first; seed < first+schedules; seed++ {
-		route := routes[seed%len(routes)]
-		rng := rand.New(rand.NewPCG(uint64(seed), 7))
-		n := 2 + rng.IntN(4)
-		traffic := &traffic{n: n, rounds: 6 + rng.IntN(10), seed: uint64(seed)}
-		opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), SparseFrom: rng.IntN(2), Params: someTable(rng)}
-		opt.Crowded = seed/len(routes)%2 == 0 // each route both ways
-		if several(route[0]) {
-			opt.Nodes = someNodes(rng, n)
-			opt.Params["local.shy"] = fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))
-		}
-		c := jobtest.New(n, opt)
-		wait := ranks(c, traffic.rank)
-		over := make(chan struct{})
-		go func() { wait(); close(over) }()
-		isOver := func() bool {
-			select {
-			case <-over:
-				return true
-			default:
-				return false
-			}
-		}
-		times := 0
-		for range 1 + rng.IntN(4) {
-			at := traffic.calls.Load() + rng.Int64N(int64(30*n))
-			until(func() bool { return isOver() || traffic.calls.Load() >= at })
-			if isOver() && wait() != nil {
-				break // the ranks that have not failed may never be ready for a restart
-			}
-			to := route[1]
-			if times%2 == 1 && rng.IntN(2) == 0 { // and back
-				to = route[0]
-			}
-			if several(to) {
-				c.Move(someNodes(rng, n))
-			} else {
-				c.Move(nil)
-			}
-			err := c.Revive(list(to)...)
-			if err != nil && !strings.Contains(err.Error(), "all ranks have entered Finalize") {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			if err == nil {
-				times++
-			}
-		}
-		if err := wait(); err != nil {
-			t.Fatalf("seed %d, %d ranks, %v: %v", seed, n, route, err)
-		}
-		c.Stop()
-		revived.Add(int64(times))
+		total += random(t, seed, again)
 	}
-	t.Logf("%d restarts in %d schedules", revived.Load(), schedules)
+	t.Logf("%d restarts in %d schedules", total, schedules)
 }
 
-var revived atomic.Int64
+// random is one of the schedules. It returns how often the processes have come back.
+func random(t *testing.T, seed int, again func(*jobtest.Cluster, *rand.Rand, []string) error) (times int) {
+	route := routes[seed%len(routes)]
+	rng := rand.New(rand.NewPCG(uint64(seed), 7))
+	n := 2 + rng.IntN(4)
+	traffic := &traffic{n: n, rounds: 6 + rng.IntN(10), seed: uint64(seed)}
+	opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), SparseFrom: rng.IntN(2), Params: someTable(rng)}
+	opt.Crowded = seed/len(routes)%2 == 0 // each route both ways
+	if several(route[0]) {
+		opt.Nodes = someNodes(rng, n)
+		opt.Params["local.shy"] = fmt.Sprintf("%d>%d", rng.IntN(n), rng.IntN(n))
+	}
+	c := jobtest.New(n, opt)
+	wait := ranks(c, traffic.rank)
+	over := make(chan struct{})
+	go func() { wait(); close(over) }()
+	isOver := func() bool {
+		select {
+		case <-over:
+			return true
+		default:
+			return false
+		}
+	}
+	for range 1 + rng.IntN(4) {
+		at := traffic.calls.Load() + rng.Int64N(int64(30*n))
+		until(func() bool { return isOver() || traffic.calls.Load() >= at })
+		if isOver() && wait() != nil {
+			break // the ranks that have not failed may never be ready for a restart
+		}
+		to := route[1]
+		if times%2 == 1 && rng.IntN(2) == 0 { // and back
+			to = route[0]
+		}
+		if several(to) {
+			c.Move(someNodes(rng, n))
+		} else {
+			c.Move(nil)
+		}
+		err := again(c, rng, list(to))
+		if err != nil && !strings.Contains(err.Error(), "all ranks have entered Finalize") {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if err == nil {
+			times++
+		}
+	}
+	if err := wait(); err != nil {
+		t.Fatalf("seed %d, %d ranks, %v: %v", seed, n, route, err)
+	}
+	c.Stop()
+	return times
+}
 
 // someTable chooses how collectives work: the built-in table, or shared memory for everything, all
 // at once or in pieces.
@@ -327,7 +355,7 @@ type traffic struct {
 }
 
 func (x *traffic) rank(w *mpi.Comm) error {
-	ways := []func(*mpi.Comm, int) error{x.collective, x.exchange, x.wild, x.probed, x.reduced, x.moved}
+	ways := []func(*mpi.Comm, int) error{x.collective, x.exchange, x.wild, x.probed, x.reduced, x.moved, x.held}
 	all := newGroup()
 	for i, way := range ways {
 		c, err := w.Dup()
@@ -446,6 +474,34 @@ func (x *traffic) moved(c *mpi.Comm, round int) error {
 	}
 	if me == round%n && !slices.Equal(send, got) {
 		return fmt.Errorf("the root has gathered something else than all ranks")
+	}
+	return nil
+}
+
+// held: sections in which no restart may fall. Others fall while a rank waits to enter one.
+func (x *traffic) held(c *mpi.Comm, round int) error {
+	j := job.Of(c)
+	if err := j.Hold("the traffic"); err != nil {
+		return err
+	}
+	life := j.Incarnation()
+	to, from := (c.Rank()+1)%x.n, (c.Rank()+x.n-1)%x.n
+	if err := mpi.Send(c, []int32{int32(round)}, to, round); err != nil {
+		return err
+	}
+	runtime.Gosched()
+	if now := j.Incarnation(); now != life {
+		return fmt.Errorf("incarnation %d began in a section of %d", now, life)
+	}
+	if err := j.Release(); err != nil {
+		return err
+	}
+	got := make([]int32, 1)
+	if _, err := mpi.Recv(c, got, from, round); err != nil {
+		return err
+	}
+	if got[0] != int32(round) {
+		return fmt.Errorf("round %d of rank %d", got[0], from)
 	}
 	return nil
 }

@@ -32,10 +32,12 @@ func AgentAddr(i int) int32 { return int32(-2 - i) }
 // its own.
 const (
 	VersionMin = 2
-	VersionMax = 3
+	VersionMax = 4
 
 	// VersionLook is the first version in which a rank understands Look.
 	VersionLook = 3
+	// VersionMoves is the first version in which a rank understands StartConfig.Moves.
+	VersionMoves = 4
 )
 
 // MaxMsg bounds one frame in bytes.
@@ -46,18 +48,18 @@ type Kind uint8
 
 const (
 	Hello   Kind = 1 + iota // both ways, first: A..B version range; Data: JSON of HelloInfo
-	Start                   // head>rank: Data JSON of StartConfig; to a running rank: it was restored. To an agent: all are restored, let yours go
+	Start                   // head>rank: Data JSON of StartConfig; to a running rank: it was restored, or others move. To an agent: all are restored, let yours go
 	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
 	Peers                   // head>rank: Data is JSON [][...] of all addresses, indexed by rank
 	Reach                   // rank>head: Data JSON of ReachInfo: whom it does not reach by which transport; later what else it is denied
 	Routes                  // head>rank: Data JSON of RoutesInfo: what follows from everybody's Reach
 	Up                      // rank>head: connected to the job, Init returns
-	Running                 // head>rank: all ranks are up (sent once)
+	Running                 // head>rank: all ranks are up (sent once in an incarnation)
 
 	FinalizeWant // rank>head: entered Finalize; A the rank's account of its collective calls
 	FinalizeGo   // head>rank: everybody has, and no checkpoint runs; refused from now on; A the sum of all accounts, 0 if the ranks agree
 	AbortJob     // rank>head: A exit code, B why, see AbortDecided; Data text, which the rank has printed
-	Failure      // rank>head: B 1 secondary; Data text: an error that will end this rank
+	Failure      // rank>head: Data text: an error that will end this rank, or keeps it from coming along, see FailureOwn
 	Ping         // head>agent, agent>head: heartbeat
 
 	// Agent's own.
@@ -146,6 +148,13 @@ const (
 	AbortPanic          // the program has panicked
 )
 
+// B of Failure.
+const (
+	FailureOwn     = iota // the rank ends
+	FailureFollows        // it ends, only as a consequence of another's end
+	FailureStands         // it cannot take part in an incarnation in which ranks move. It stands still, and may be told another
+)
+
 // What a Look asks for.
 const (
 	LookWaits  = 1 // calls of this library in progress
@@ -191,6 +200,7 @@ type StartConfig struct {
 	Wide        bool              `json:"wide,omitempty"`    // ranks are on several nodes, which reach one another over networks; the head understands Suspect
 	Holds       bool              `json:"holds,omitempty"`   // the head understands Hold
 	Input       bool              `json:"input,omitempty"`   // this rank has standard input, and tells its agent when it comes to its first Point
+	Moves       bool              `json:"moves,omitempty"`   // ranks move: this one, then it has an Image, or others. The gate opens at Running
 	Rescue      bool              `json:"rescue,omitempty"`  // a restart follows the loss of a rank: a rank that loses a peer stands still until it is ended
 }
 

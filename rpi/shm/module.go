@@ -191,7 +191,8 @@ func (m *Module) Quiet() bool { return m.Flush() && len(m.broken) == 0 }
 func (m *Module) Continue() {}
 
 // Restart forgets everything and starts anew. After a restart from an image of the whole process,
-// the mapped memory belongs to this process alone and the descriptor leads nowhere.
+// the mapped memory belongs to this process alone and the descriptor leads nowhere. Where the process
+// has lived on, peers still map its old segment until they restart, and their old segments are theirs.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	m.release()
 	return m.Start(env)

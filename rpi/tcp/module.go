@@ -377,7 +377,8 @@ func (m *Module) Continue() {
 }
 
 // Restart forgets everything and starts anew. It closes the numbers of the old descriptors. After a native
-// image these are closed already or stand for the old ones.
+// image these are closed already or stand for the old ones. Where the process has lived on they are connections
+// to peers, which do not look at them before they restart as well.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	m.release()
 	return m.Start(env)
