@@ -141,7 +141,7 @@ func (h *Head) grant() {
 		return
 	}
 	for rank := range h.holds {
-		if x := &h.holds[rank]; x.n != 0 && !x.granted && !h.last {
+		if x := &h.holds[rank]; x.n != 0 && !x.granted && !h.last && h.up {
 			x.granted = true
 			h.tell(rank, oob.Msg{Kind: oob.Held, A: x.n})
 		}

@@ -38,18 +38,19 @@ type Event struct {
 	Agent    int            // EvFrame, EvLinkEnded, EvGone
 	Msg      oob.Msg        // EvFrame
 	Timer    uint64         // EvTimeout
-	Begun    Begun          // EvBegun
-	Verdict  *Verdict       // EvBegun, EvProgram, EvOrdered: why it failed, nil if it did not; EvFail, EvFinish, EvStop
+	Begun    Begun          // EvBegun, EvJoined
+	Verdict  *Verdict       // EvBegun, EvJoined, EvProgram, EvOrdered: why it failed, nil if it did not; EvFail, EvFinish, EvStop
 	Polite   bool           // EvFail, EvFinish: ranks get SIGTERM and a moment first
 	Signal   syscall.Signal // EvSignal, EvStop
 	Request  ckpt.Request   // EvRequest
-	ID       uint64         // EvHold ... EvResume: chosen by the driver; comes back in ActHeld
+	ID       uint64         // EvHold ... EvResume, EvMove: chosen by the driver; comes back in ActHeld, ActMoved
 	Text     string         // EvHold: who holds
 	Ckpt     ckpt.HeadEvent // EvCkpt
 	Slow     float64        // EvTick: how many times longer things take than on an idle machine; at least 1
 	Works    int            // EvStoring: operations of the storage in progress
 	Snapshot int            // EvChosen: sequence number of the snapshot, 0: from the start
 	Refused  bool           // EvChosen: there is nothing to go on from
+	Ranks    []int          // EvMove
 }
 
 // EventType names an Event.
@@ -80,11 +81,14 @@ const (
 	EvStoring                        // the number of the storage's operations in progress has changed
 	EvChosen                         // answer to ActChoose
 	EvCleaned                        // answer to ActVerdict: all that the job had made for itself is removed
+	EvMove                           // somebody wants ranks on other nodes; ActMoved answers
+	EvJoined                         // answer to ActJoin: agents were started
 )
 
 // Begun is what was started for a life.
 type Begun struct {
 	Incarnation uint64
+	Back        uint64 // EvJoined: the incarnation in which a move that fails is reverted
 	Agents      []Agent
 	Restore     int64 // milliseconds without progress after which a restart from native images is given up; 0: it is none
 	Fetched     bool  // images come from other nodes: a rank that cannot be started could perhaps be from another snapshot
@@ -100,18 +104,21 @@ type Agent struct {
 
 // Action is one output. Only the fields that belong to its Type are set.
 type Action struct {
-	Type     ActionType
-	Life     int             // ActBegin ... ActKill, ActCkpt: the number of the life
-	Agent    int             // ActSend, ActKill, ActLeaveOut
-	Msg      oob.Msg         // ActSend
-	Timer    uint64          // ActTimer, ActStopTimer
-	Millis   int64           // ActTimer
-	Ckpt     ckpt.HeadAction // ActCkpt
-	Text     string          // ActSay, ActLeaveOut; ActHeld: why not, "" if it is done
-	ID       uint64          // ActHeld: of the event
-	Detail   bool            // ActSay: only for users who want details
-	Verdict  Verdict         // ActChoose: why; ActVerdict
-	Snapshot int             // ActBegin: what to begin from, 0: from the start; in the first life the driver knows
+	Type        ActionType
+	Life        int             // ActBegin ... ActKill, ActCkpt: the number of the life
+	Agent       int             // ActSend, ActKill, ActLeaveOut; ActJoin: the first of the new ones
+	Msg         oob.Msg         // ActSend
+	Timer       uint64          // ActTimer, ActStopTimer
+	Millis      int64           // ActTimer
+	Ckpt        ckpt.HeadAction // ActCkpt; ActRestore: the images
+	Incarnation uint64          // ActSwitch
+	Text        string          // ActSay, ActLeaveOut; ActHeld, ActMoved: why not, "" if it is done
+	ID          uint64          // ActHeld, ActJoin, ActRestore, ActMoved: of the event
+	Detail      bool            // ActSay: only for users who want details
+	Verdict     Verdict         // ActChoose: why; ActVerdict
+	Ranks       []int           // ActJoin
+	Back        bool            // ActSwitch
+	Snapshot    int             // ActBegin: what to begin from, 0: from the start; in the first life the driver knows
 }
 
 // ActionType names an Action.
@@ -136,6 +143,10 @@ const (
 	ActVerdict                         // the job is over, with Verdict; answer EvCleaned
 	ActEnd                             // no agent is left: no action follows
 	ActLeaveOut                        // use the node of the agent in no later life: it is cut from another, and this life ends
+	ActJoin                            // start agents, from Agent on, where Ranks are to go; answer EvJoined, always
+	ActRestore                         // tell these agents to restore the ranks from the images of Ckpt
+	ActSwitch                          // the next incarnation begins: tell all ranks that stay where they are (Back: all)
+	ActMoved                           // answer to EvMove
 )
 
 // Phase is how far a rank has come.

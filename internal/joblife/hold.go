@@ -89,6 +89,8 @@ func (j *Job) suspend(id uint64) {
 		j.refuseHold(id, "it is suspended already")
 	case l.ending != nil || l.closing:
 		j.refuseHold(id, "the job is ending")
+	case l.standing():
+		j.refuseHold(id, "ranks are being moved: try again when they are up")
 	case l.count[Spawned] < j.cfg.Size || l.back.waits():
 		j.refuseHold(id, "not all its ranks are started: try again")
 	default:

@@ -103,6 +103,8 @@ func (j *Job) step(ev *Event) {
 		}
 	case EvHold, EvRelease, EvSuspend, EvResume:
 		j.pause(ev)
+	case EvMove:
+		j.migrate(ev)
 	default:
 		if j.life != nil && ev.Life == j.life.n && (!j.life.closing || ev.Type == EvBegun) {
 			j.life.take(ev)
@@ -124,13 +126,13 @@ func (j *Job) fromOutside(ev *Event) {
 			j.finish(ev.Verdict, false)
 			return
 		}
-		l.signal(ev.Signal)
+		l.signalInMove(ev.Signal)
 		j.wake() // else they would not notice
 	case EvSignal:
 		if ev.Signal == syscall.SIGCONT && j.pauses.state != runs {
 			return // gorun resume lets them go on
 		}
-		l.signal(ev.Signal)
+		l.signalInMove(ev.Signal)
 	case EvProgram:
 		if ev.Verdict != nil {
 			l.end(ev.Verdict, false)
@@ -220,6 +222,7 @@ func (j *Job) interrupt() {
 	j.state = "ending"
 	if l.ending == nil {
 		l.ending = j.end
+		l.moveEnds(j.end)
 	}
 	if l.count[Spawned] < j.cfg.Size {
 		l.kill()
@@ -399,12 +402,13 @@ type Rank struct {
 	Agent int
 	Host  string
 	Looks bool // it understands oob.Look
+	Moves bool // it understands oob.StartConfig.Moves
 }
 
 // Rank returns the description of a rank in the present life.
 func (j *Job) Rank(rank int) Rank {
 	r := &j.life.ranks[rank]
-	v := Rank{Phase: r.phase, PID: r.pid, Looks: r.looks}
+	v := Rank{Phase: r.phase, PID: r.pid, Looks: r.looks, Moves: r.moves}
 	if r.link != nil {
 		v.Agent, v.Host = r.link.index, r.link.Host
 	}

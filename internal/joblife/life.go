@@ -13,11 +13,12 @@ import (
 
 // life is one incarnation: its links, its ranks, its machines.
 type life struct {
-	j     *Job
-	n     int
-	id    uint64 // the incarnation
-	begun bool
-	given bool // the agents have their orders
+	j        *Job
+	n        int
+	id       uint64 // the incarnation
+	begun    bool
+	starting bool // agents are being started for a move
+	given    bool // the agents have their orders
 
 	links  []*link
 	ranks  []rank
@@ -32,6 +33,8 @@ type life struct {
 	clocks map[uint64]uint64 // its timers: our ids
 	early  []early
 	back   back
+	move   *move    // nil: none is under way
+	past   []uint64 // incarnations before id, within this life
 	// its images come from other nodes
 	fetched bool
 	slow    float64 // how many times as long as usual things take, at the newest tick
@@ -53,6 +56,7 @@ type rank struct {
 	link  *link // nil: it has not been ordered yet
 	hello oob.HelloInfo
 	looks bool // it understands oob.Look
+	moves bool // it understands oob.StartConfig.Moves
 }
 
 func newLife(j *Job, n int) *life {
@@ -71,6 +75,8 @@ func (l *life) take(ev *Event) {
 		if k := l.link(ev.Agent); k != nil {
 			l.frame(k, &ev.Msg)
 		}
+	case EvJoined:
+		l.joined(ev)
 	case EvLinkEnded:
 		if k := l.link(ev.Agent); k != nil {
 			l.linkEnded(k)
@@ -199,12 +205,13 @@ func (l *life) frame(k *link, m *oob.Msg) {
 			l.hasStopped(k)
 		}
 	case m.Kind == oob.Output || m.Kind == oob.Input || m.Kind == oob.Seen || m.Kind == oob.Tail || m.Kind == oob.Bound: // the driver's
-	case m.Incarnation != 0 && m.Incarnation != l.id:
+	case m.Incarnation != 0 && m.Incarnation != l.id && !l.abortsLate(m):
 		// Said in an earlier life, for example by a process that was imaged while it spoke.
 	case m.Kind == oob.Exit && m.From == oob.AgentAddr(k.index):
 		l.linkEnded(k)
 	case m.Kind == oob.Dests:
 		l.step(ckpt.HeadEvent{Type: ckpt.HvMsg, Msg: *m})
+	case l.offStage(k, rank, m):
 	case !l.of(k, rank): // an agent speaks for its own ranks
 	case m.To >= 0:
 		if int(m.To) < len(l.ranks) {
@@ -237,6 +244,10 @@ func (l *life) ofRank(rank int, m *oob.Msg) {
 		l.causes.aborted(rank, int(int32(m.A)), m.B)
 		l.judge()
 	case oob.Failure:
+		if m.B == failureStands || l.comes(rank) {
+			l.cannotCome(rank, string(m.Data))
+			return
+		}
 		if l.ranks[rank].phase >= Final {
 			return // it was released, and so were the others: one has already ended
 		}
@@ -280,7 +291,7 @@ func (l *life) spawned(rank int, m *oob.Msg) {
 		l.restored(rank)
 		return
 	}
-	if l.reach(rank, Spawned) == len(l.ranks) && l.ending == nil {
+	if l.reach(rank, Spawned) == len(l.ranks) && l.ending == nil && l.move == nil {
 		l.j.state = "running"
 		l.j.detail("ranks started: %d", len(l.ranks))
 	}
@@ -290,6 +301,10 @@ func (l *life) spawned(rank int, m *oob.Msg) {
 func (l *life) exited(rank int, status syscall.WaitStatus, text string) {
 	before := l.ranks[rank].phase
 	if before == Exited {
+		return
+	}
+	if l.comes(rank) {
+		l.moveFails(fmt.Sprintf("rank %d has ended on its way up, %s", rank, describe(status)))
 		return
 	}
 	if l.ranks[rank].hello.Role == "" && l.unmet < 0 {
@@ -357,6 +372,7 @@ func (l *life) end(v *Verdict, polite bool) {
 	l.j.endStopping()
 	if l.ending == nil {
 		l.ending = v
+		l.moveEnds(v)
 		l.j.state = "ending"
 		restarts := v.Died && l.j.RestartsLeft()
 		if restarts { // perhaps only when a lost node is certain not to act any more
@@ -377,6 +393,11 @@ func (l *life) kill() {
 	if l.closing {
 		return
 	}
+	for _, k := range l.links {
+		if k.joins && !k.busy {
+			l.release([]*link{k})
+		}
+	}
 	l.everyone(oob.Msg{Kind: oob.KillAll})
 	l.after(agentMillis, func() {
 		for _, k := range l.links {
@@ -395,6 +416,9 @@ func (l *life) signal(sig syscall.Signal) {
 
 // over reports whether nothing of the life runs.
 func (l *life) over() bool {
+	if l.starting {
+		return false
+	}
 	for _, k := range l.links {
 		idle := !l.given && l.ending != nil // it waits for orders that will not come
 		if !k.ended && !idle || k.lost && !k.gone {

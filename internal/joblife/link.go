@@ -19,6 +19,9 @@ type link struct {
 	gone    bool    // nothing of it is left
 	bye     bool    // the goodbye was said
 	stopped bool    // its ranks are, see pauses
+	joins   bool    // it was started for a move, and has no part in the present incarnation
+	share   []int   // the ranks that it is to have
+	busy    bool    // and was told to restore them
 }
 
 func (k *link) name() string {
@@ -39,6 +42,15 @@ func (l *life) linkEnded(k *link) {
 	}
 	k.ended = true
 	l.hasStopped(k) // it will not say so any more
+	if k.joins {
+		l.joinEnded(k)
+		l.j.finished()
+		return
+	}
+	if l.moverLost(k) {
+		l.j.finished()
+		return
+	}
 	var missing []int
 	for _, rank := range k.Ranks {
 		if l.given && l.ranks[rank].phase != Exited {
@@ -76,6 +88,9 @@ func (l *life) gone(k *link) {
 	k.gone = true
 	if !k.ended && l == l.j.life && !l.closing {
 		l.linkEnded(k)
+	}
+	if l == l.j.life && !l.closing {
+		l.goBack()
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 // moment, with users who want things, and with frames that are of no use. What
 // must hold of every job is looked at after each step; see check.
 func TestLives(t *testing.T) {
-	n := 3000
+	n := 2000
 	if testing.Short() {
 		n = 300
 	}
-	var seen struct{ ends, restarts, lost, cuts int }
+	var seen struct{ ends, restarts, lost, cuts, moves, back int }
 	for seed := range uint64(n) {
 		w := newWorld(seed)
 		if err := w.run(); err != nil {
@@ -28,6 +28,12 @@ func TestLives(t *testing.T) {
 		seen.restarts += w.restarts
 		seen.lost += w.lost
 		seen.cuts += w.cuts
+		seen.moves += w.moved
+		seen.back += w.back
+	}
+	t.Logf("%+v", seen)
+	if seen.moves < n/40 || seen.back < n/100 {
+		t.Errorf("of %d jobs %d moves and %d reverts after the switch: that tests little", n, seen.moves, seen.back)
 	}
 	if seen.restarts < n/20 || seen.lost < n/20 || seen.cuts < n/20 {
 		t.Errorf("of %d jobs %d restarts, %d lost agents and %d nodes left out: that tests little", n, seen.restarts, seen.lost, seen.cuts)
@@ -46,19 +52,22 @@ type world struct {
 	due    []Event // answers to actions, in any order but for those of one agent
 	timers map[uint64]bool
 
-	causes   map[int]bool // ranks that have died of themselves in this life
-	out      map[int]bool // agents whose nodes were left out in this life
-	cuts     int
-	lost     int
-	restarts int
-	verdicts int
-	ended    bool
-	outside  bool // a user has ended the job
-	storing  bool
-	orders   uint64          // of users who hold and suspend so far
-	asked    map[uint64]bool // those not answered
-	queue    []Event         // to be fed after the actions of the present step
-	feeding  bool
+	causes             map[int]bool // ranks that have died of themselves in this life
+	out                map[int]bool // agents whose nodes were left out in this life
+	cuts               int
+	lost               int
+	restarts           int
+	verdicts           int
+	ended              bool
+	outside            bool // a user has ended the job
+	storing            bool
+	orders             uint64          // of users who hold and suspend so far
+	asked              map[uint64]bool // those not answered
+	moves, moved, back int
+	moving             bool           // it is for moves
+	inc                map[int]uint64 // of each life, now
+	queue              []Event        // to be fed after the actions of the present step
+	feeding            bool
 }
 
 type testAgent struct {
@@ -69,21 +78,34 @@ type testAgent struct {
 	dead        bool // it, and its ranks
 	gone        bool // and that was told
 	told        bool // that its stream has ended
+	unborn      bool // the head has not heard that it was started
+	joins       bool // it has been started for a move, and was not told to restore ranks
 }
 
 type testRank struct {
-	rank  int
-	phase Phase
-	dead  bool
-	owed  bool   // its Exit has not been sent
-	with  uint64 // its status
+	rank   int
+	phase  Phase
+	dead   bool
+	owed   bool   // its Exit has not been sent
+	with   uint64 // its status
+	inc    uint64 // its incarnation
+	stands bool   // captured, or restored and not let go
+	ready  bool   // its gate is closed
 }
 
 func newWorld(seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	w := &world{rng: rng, np: 1 + rng.IntN(4), timers: map[uint64]bool{}, causes: map[int]bool{}, asked: map[uint64]bool{}}
+	w := &world{rng: rng, np: 1 + rng.IntN(4), timers: map[uint64]bool{}, causes: map[int]bool{}, inc: map[int]uint64{}, asked: map[uint64]bool{}, moving: seed%3 == 0}
 	w.j = New(Config{Size: w.np, Restarts: rng.IntN(3), Built: rng.IntN(4) > 0, Heartbeat: 1000})
 	return w
+}
+
+// rare is one of n as long as things go wrong; in a job for moves little does.
+func (w *world) rare(n int) bool {
+	if w.moving {
+		n *= 10
+	}
+	return !w.calm && w.one(n)
 }
 
 func (w *world) one(n int) bool { return w.rng.IntN(n) == 0 }
@@ -96,7 +118,7 @@ func (w *world) run() (err error) {
 	}()
 	w.feed(Event{Type: EvStart})
 	for w.steps = 0; !w.ended; w.steps++ {
-		w.calm = w.steps > 400
+		w.calm = w.steps > 400 && !w.moving || w.steps > 800
 		if w.steps > 20_000 {
 			return fmt.Errorf("no end: %s", w.j.State())
 		}
@@ -138,10 +160,13 @@ func (w *world) step() {
 			w.feed(ev)
 		}
 	case 2:
-		if !w.calm && w.one(6) {
+		if w.rare(6) {
 			w.outsider()
 		}
-		if !w.untold() && (w.calm || w.one(20)) {
+		if w.moving && !w.calm && w.one(3) {
+			w.move()
+		}
+		if !w.untold() && (w.calm || w.rare(20)) {
 			for id := range w.timers {
 				delete(w.timers, id)
 				w.feed(Event{Type: EvTimeout, Timer: id})
@@ -173,6 +198,8 @@ func (w *world) untold() bool {
 func (w *world) outsider() {
 	w.outside = w.outside || w.one(3)
 	switch k := w.rng.IntN(16); {
+	case k < 9 && w.one(2):
+		w.move()
 	case k >= 12:
 		w.order([]EventType{EvHold, EvRelease, EvSuspend, EvResume}[k-12])
 	case k < 3:
@@ -223,6 +250,7 @@ func (w *world) nonsense() Event {
 // step is something that an agent or one of its ranks does.
 func (a *testAgent) step(w *world) {
 	switch {
+	case a.unborn:
 	case a.dead && !a.told:
 		a.told = true
 		w.feed(Event{Type: EvLinkEnded, Life: a.life, Agent: a.index})
@@ -230,18 +258,19 @@ func (a *testAgent) step(w *world) {
 		a.gone = true
 		w.feed(Event{Type: EvGone, Life: a.life, Agent: a.index})
 	case a.dead || a.told:
-	case !w.calm && w.one(100):
+	case w.rare(100):
 		w.lost++
 		w.logf("agent %d.%d loses its stream", a.life, a.index)
 		a.told = true
 		w.feed(Event{Type: EvLinkEnded, Life: a.life, Agent: a.index})
-	case !w.calm && w.one(100):
+	case w.rare(100):
 		w.lost++
 		w.logf("agent %d.%d dies", a.life, a.index)
 		a.die()
-	case a.ordered && a.allDead():
+	case a.ordered && !a.joins && len(a.ranks) > 0 && a.allDead():
 		a.told = true
 		w.feed(Event{Type: EvLinkEnded, Life: a.life, Agent: a.index})
+	case a.joins || len(a.ranks) == 0:
 	case a.ordered:
 		a.ranks[w.rng.IntN(len(a.ranks))].step(w, a)
 	}
@@ -282,29 +311,43 @@ func (r *testRank) step(w *world, a *testAgent) {
 	case r.owed:
 		r.owed = false
 		r.say(w, a, oob.Msg{Kind: oob.Exit, A: r.with})
-	case r.dead:
-	case !w.calm && w.one(150):
+	case r.dead || r.stands && r.phase != None:
+	case r.phase == None && r.ready && !w.calm && w.one(8): // let go, and broken
+		r.end(1 << 8)
+	case r.stands: // restored
+		r.phase = Spawned
+		if !w.calm && w.one(10) {
+			r.end(1 << 8)
+			return
+		}
+		r.say(w, a, oob.Msg{Kind: oob.Spawn, A: oob.SpawnWaits, B: 88})
+	case w.rare(150):
 		w.causes[r.rank] = true
 		w.logf("rank %d of life %d dies", r.rank, a.life)
 		r.end(9)
-	case len(w.causes) > 0 && r.phase == Up && w.one(4): // it meets the other's death
+	case len(w.causes) > 0 && r.phase == Up && !r.ready && w.one(4): // it meets the other's death
 		r.say(w, a, oob.Msg{Kind: oob.Failure, B: 1, Data: []byte("peer failed")})
 		r.end(1 << 8)
-	case r.phase == Up && !w.calm && w.one(8): // a path is cut, or mended
+	case r.phase == Up && !r.ready && w.rare(8): // a path is cut, or mended
 		silent := []uint64{0, 10_000, 14_000, 15_000}[w.rng.IntN(4)]
-		r.say(w, a, oob.Msg{Kind: oob.Suspect, A: w.rng.Uint64N(uint64(w.np)), B: silent, Incarnation: incarnation(a.life)})
+		r.say(w, a, oob.Msg{Kind: oob.Suspect, A: w.rng.Uint64N(uint64(w.np)), B: silent, Incarnation: r.inc})
 	case r.phase == None:
 		r.phase = Spawned
 		r.say(w, a, oob.Msg{Kind: oob.Spawn, A: oob.SpawnRuns, B: 77})
 	case r.phase == Spawned:
 		r.phase = Greeted
-		r.say(w, a, oob.Msg{Kind: oob.Hello, A: oob.VersionMin, B: oob.VersionMax, Data: []byte(`{"role":"rank"}`)})
+		if !w.calm && r.ready && w.one(25) {
+			r.say(w, a, oob.Msg{Kind: oob.Failure, Incarnation: r.inc, B: failureStands, Data: []byte("no route")})
+			r.phase = Final // it stands
+			return
+		}
+		r.say(w, a, oob.Msg{Kind: oob.Hello, Incarnation: r.inc, A: oob.VersionMin, B: max(oob.VersionMax, versionMoves), Data: []byte(`{"role":"rank"}`)})
 	case r.phase == Greeted:
 		r.phase = Addressed
-		r.say(w, a, oob.Msg{Kind: oob.Up})
-	case r.phase == Up && (w.calm || w.one(30)):
+		r.say(w, a, oob.Msg{Kind: oob.Up, Incarnation: r.inc})
+	case r.phase == Up && !r.ready && (w.calm || w.rare(50)):
 		r.phase = Final
-		r.say(w, a, oob.Msg{Kind: oob.FinalizeWant, Incarnation: incarnation(a.life)})
+		r.say(w, a, oob.Msg{Kind: oob.FinalizeWant, Incarnation: r.inc})
 	}
 }
 
@@ -322,6 +365,7 @@ func (w *world) feed(ev Event) {
 		ev := w.queue[0]
 		w.queue = w.queue[1:]
 		w.logf("> type %d life %d agent %d rank %d kind %d timer %d", ev.Type, ev.Life, ev.Agent, ev.Msg.From, ev.Msg.Kind, ev.Timer)
+		w.born(&ev)
 		for _, a := range w.j.Step(ev) {
 			w.logf("\t%s", say(&a))
 			w.check(&a)
@@ -345,10 +389,10 @@ func (w *world) check(a *Action) {
 		if bye := a.Msg.Kind == oob.KillAll && a.Msg.B == oob.Goodbye; a.Life != w.j.Life() && !bye {
 			w.fail("%s, of a life that is over", say(a))
 		}
-		if a.Msg.Incarnation != 0 && a.Msg.Incarnation != incarnation(a.Life) {
+		if a.Msg.Incarnation != 0 && a.Msg.Incarnation != w.inc[a.Life] {
 			w.fail("%s in the name of incarnation %d", say(a), a.Msg.Incarnation)
 		}
-	case ActHeld:
+	case ActMoved, ActHeld:
 		if !w.asked[a.ID] {
 			w.fail("an answer to order %d, which is not asked", a.ID)
 		}
@@ -428,6 +472,8 @@ func (w *world) do(a *Action) {
 		w.agent(a.Life, a.Agent).take(w, &a.Msg)
 	case ActKill:
 		w.agent(a.Life, a.Agent).die()
+	case ActJoin, ActRestore, ActSwitch, ActMoved, ActCkpt:
+		w.doMove(a)
 	case ActTimer:
 		w.timers[a.Timer] = true
 	case ActStopTimer:
@@ -452,10 +498,11 @@ func (w *world) begin(life int) {
 		ev.Verdict = &Verdict{Code: Failed, Rank: -1, Text: "no agent"}
 	}
 	w.causes, w.out = map[int]bool{}, map[int]bool{}
+	w.inc[life] = incarnation(life)
 	for i, x := range ev.Begun.Agents {
 		a := &testAgent{life: life, index: i, open: true}
 		for _, rank := range x.Ranks {
-			a.ranks = append(a.ranks, &testRank{rank: rank})
+			a.ranks = append(a.ranks, &testRank{rank: rank, inc: incarnation(life)})
 		}
 		w.agents = append(w.agents, a)
 	}
@@ -473,21 +520,30 @@ func (a *testAgent) take(w *world, m *oob.Msg) {
 		w.due = append(w.due, Event{Type: EvFrame, Life: a.life, Agent: a.index, Msg: oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(a.index), To: oob.Head, A: m.A}})
 	case m.Kind == oob.KillAll && m.B == oob.Goodbye:
 		a.die()
+	case m.Kind == oob.KillAll && m.To >= 0: // a process that was replaced
+		for _, r := range a.ranks {
+			if r.rank == int(m.To) && !r.stands {
+				w.fail("rank %d is to be ended, and is not the one that was captured", m.To)
+			}
+			if r.rank == int(m.To) {
+				r.end(9)
+			}
+		}
 	case m.Kind == oob.KillAll || m.Kind == oob.Signal && m.A != uint64(syscall.SIGCONT) && m.A != uint64(syscall.SIGSTOP):
 		for _, r := range a.ranks {
 			if m.Kind == oob.KillAll {
 				r.end(9)
-			} else if w.one(3) {
+			} else if !r.stands && w.one(3) {
 				r.end(m.A)
 			}
 		}
 	case m.Kind == oob.Running:
-		for _, r := range a.ranks {
-			r.phase = max(r.phase, Up)
-		}
+		w.running(a, m)
+	case m.Kind >= oob.Close && m.Kind <= oob.Commit || m.Kind == oob.Start:
+		a.protocol(w, m)
 	case m.Kind == oob.FinalizeGo:
 		for _, r := range a.ranks {
-			if r.rank == int(m.To) {
+			if r.rank == int(m.To) && !r.stands {
 				r.end(0)
 			}
 		}

@@ -93,6 +93,8 @@ func (l *life) step(ev ckpt.HeadEvent) {
 		case ckpt.HactStopTimer:
 			l.j.stop(l.clocks[a.Timer])
 			delete(l.clocks, a.Timer)
+		case ckpt.HactMoved:
+			l.imaged(&a)
 		case ckpt.HactHeld:
 			l.held(&a)
 		case ckpt.HactFinalized:
@@ -100,6 +102,10 @@ func (l *life) step(ev ckpt.HeadEvent) {
 				l.reach(rank, Final)
 			}
 		default:
+			if m := l.move; m != nil && a.Type == ckpt.HactDone && a.Done.ID == m.id {
+				l.moveIsOver(a.Done.Err)
+				continue
+			}
 			l.act(Action{Type: ActCkpt, Ckpt: a})
 		}
 		if a.Type == ckpt.HactDone && a.Done.Stop {

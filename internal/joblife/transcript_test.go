@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,13 +22,14 @@ import (
 // are all ranks.
 //
 //	start, program [error TEXT], begun [whole] [error TEXT], ordered [error TEXT]
-//	0 spawned|waits|held|free [TEXT], 0 hello [big-endian], 0 address JSON, 0 reach JSON, 0 up
+//	0 spawned|waits|held|free [TEXT], 0 hello [old|big-endian], 0 address JSON, 0 reach JSON, 0 up
 //	0 ready, 0 captured, 0 written, 0 finalize, 0 abort CODE [secondary|panic] TEXT, 0 failing [secondary] TEXT
 //	0 suspects RANK SECONDS
 //	0 exit STATUS, 0 killed SIGNAL, 0 unstarted TEXT
 //	agent N done|ended|gone, tick [slow N], timeout ID, fail TEXT
 //	hold ID TEXT, release ID, suspend ID, resume ID, agent N stopped
 //	finish TEXT, interrupt, stop SIGNAL, signal SIGNAL, request ID [stop], folder SEQ, committed, storing N, chosen N|start|refused, cleaned
+//	move ID RANK..., joined RANK... [error TEXT] (all on one new agent), folder SEQ; new=N: its frame is of the incarnation of the Nth switch
 //	state
 func TestTranscripts(t *testing.T) { transcript.Play(t, "testdata/*.txt", newScript) }
 
@@ -35,6 +37,7 @@ func TestTranscripts(t *testing.T) { transcript.Play(t, "testdata/*.txt", newScr
 type script struct {
 	j          *Job
 	np, agents int
+	moves      int
 }
 
 func newScript(line string) (transcript.Machine, error) {
@@ -49,6 +52,9 @@ func newScript(line string) (transcript.Machine, error) {
 
 // incarnation is that of a life, in transcripts.
 func incarnation(life int) uint64 { return uint64(100 + life) }
+
+// switched is that of the Nth switch of a life.
+func switched(life, n int) uint64 { return incarnation(life) + uint64(1000*n) }
 
 func testAgents(np, n int) (all []Agent) {
 	for i := range n {
@@ -180,6 +186,26 @@ func (s *script) event(w []string) (ev Event, err error) {
 	case "chosen":
 		ev.Type, ev.Refused = EvChosen, w[1] == "refused"
 		ev.Snapshot, _ = strconv.Atoi(w[1])
+	case "move":
+		ev.Type = EvMove
+		ev.ID, err = strconv.ParseUint(w[1], 10, 64)
+		for _, s := range w[2:] {
+			rank, _ := strconv.Atoi(s)
+			ev.Ranks = append(ev.Ranks, rank)
+		}
+	case "joined":
+		s.moves++
+		ev.Type = EvJoined
+		at := Agent{Host: fmt.Sprintf("t%d", s.moves), PID: 3000 + s.moves}
+		for _, w := range w[1:] {
+			if rank, err := strconv.Atoi(w); err == nil {
+				at.Ranks = append(at.Ranks, rank)
+			}
+		}
+		ev.Begun = Begun{Incarnation: switched(ev.Life, 2*s.moves-1), Back: switched(ev.Life, 2*s.moves)}
+		if why(); ev.Verdict == nil {
+			ev.Begun.Agents = []Agent{at}
+		}
 	case "cleaned":
 		ev.Type = EvCleaned
 	default:
@@ -203,6 +229,10 @@ func options(w []string, ev *Event) []string {
 			ev.Life, ev.Msg.Incarnation = n, incarnation(n)
 		case err == nil && key == "agent":
 			ev.Agent = n
+		case err == nil && key == "new":
+			ev.Msg.Incarnation = switched(ev.Life, n)
+		case err == nil && key == "attempt":
+			ev.Msg.Attempt = uint32(n)
 		default:
 			rest = append(rest, s)
 		}
@@ -237,7 +267,10 @@ func (s *script) rank(rank int, w []string) (Event, error) {
 	}
 	switch what {
 	case "hello":
-		m.A, m.B = oob.VersionMin, oob.VersionMax
+		m.A, m.B = oob.VersionMin, max(oob.VersionMax, versionMoves)
+		if len(rest) > 0 && rest[0] == "old" {
+			m.B, rest = oob.VersionLook, rest[1:]
+		}
 		info := oob.HelloInfo{Role: "rank", Arch: "amd64"}
 		if len(rest) > 0 {
 			info.Arch, info.BigEndian = "s390x", true
@@ -254,12 +287,14 @@ func (s *script) rank(rank int, w []string) (Event, error) {
 	case "killed":
 		m.A = number()
 	case "written":
-		m.Incarnation, m.Attempt, m.Data = incarnation(ev.Life), 1, []byte("{}")
+		m.Incarnation, m.Attempt, m.Data = cmp.Or(m.Incarnation, incarnation(ev.Life)), cmp.Or(m.Attempt, 1), []byte("{}")
 		return ev, nil
 	case "ready", "captured", "finalize":
-		m.Incarnation, m.Attempt = incarnation(ev.Life), 1
+		m.Incarnation, m.Attempt = cmp.Or(m.Incarnation, incarnation(ev.Life)), cmp.Or(m.Attempt, 1)
 	}
-	if len(rest) > 0 && rest[0] == "secondary" {
+	if len(rest) > 0 && rest[0] == "stands" {
+		m.B, rest = failureStands, rest[1:]
+	} else if len(rest) > 0 && rest[0] == "secondary" {
 		m.B, rest = 1, rest[1:]
 	} else if len(rest) > 0 && rest[0] == "panic" {
 		m.B, rest = oob.AbortPanic, rest[1:]
@@ -319,6 +354,17 @@ func say(a *Action) string {
 			return fmt.Sprintf("checkpoint: commit %d", c.Seq)
 		}
 		return fmt.Sprintf("checkpoint: action %d", c.Type)
+	case ActJoin:
+		return fmt.Sprintf("join: begin agents from %d.%d on, for the ranks %v", a.Life, a.Agent, a.Ranks)
+	case ActRestore:
+		return fmt.Sprintf("restore from the images of %d", a.Ckpt.Seq)
+	case ActSwitch:
+		if a.Back {
+			return fmt.Sprintf("switch back, incarnation %d", a.Incarnation)
+		}
+		return fmt.Sprintf("switch to incarnation %d", a.Incarnation)
+	case ActMoved:
+		return fmt.Sprintf("move %d: %q", a.ID, a.Text)
 	case ActConnected:
 		return "connected"
 	case ActUp:

@@ -17,10 +17,10 @@ func (l *life) greeted(rank int, m *oob.Msg) {
 	}
 	info, err := oob.CheckHello(m)
 	if err != nil {
-		l.fail(Verdict{Code: Failed, Rank: rank, Text: fmt.Sprintf("rank %d: %v", rank, err)})
+		l.misfit(Verdict{Code: Failed, Rank: rank, Text: fmt.Sprintf("rank %d: %v", rank, err)})
 		return
 	}
-	r.hello, r.looks = info, m.B >= oob.VersionLook
+	r.hello, r.looks, r.moves = info, m.B >= oob.VersionLook, m.B >= versionMoves
 	if r.hello.Role == "" {
 		r.hello.Role = "rank"
 	}
@@ -69,7 +69,7 @@ func (l *life) reaches(rank int, m *oob.Msg) {
 // wire tells all ranks the outcome, if it is known.
 func (l *life) wire(rank int, reply *oob.Msg, err error) {
 	if err != nil {
-		l.fail(Verdict{Code: Failed, Rank: rank, Text: err.Error()})
+		l.misfit(Verdict{Code: Failed, Rank: rank, Text: err.Error()})
 	} else if reply != nil {
 		reply.Incarnation = l.id
 		l.everyone(*reply)
@@ -95,6 +95,10 @@ func (l *life) forgoes(rank int, m *oob.Msg) {
 // up notes that a rank is ready. Its Init returns when all are up.
 func (l *life) up(rank int) {
 	if l.ranks[rank].phase >= Up || l.reach(rank, Up) < len(l.ranks) {
+		return
+	}
+	if l.switching() {
+		l.moveUp()
 		return
 	}
 	l.everyone(oob.Msg{Kind: oob.Running, Incarnation: l.id})
