@@ -68,7 +68,7 @@ func (w *world) joined(a *Action) Event {
 		}
 		x := &testAgent{life: a.Life, index: a.Agent + len(ev.Begun.Agents), joins: true, unborn: true}
 		for _, rank := range share {
-			x.ranks = append(x.ranks, &testRank{rank: rank})
+			x.ranks = append(x.ranks, &testRank{rank: rank, fresh: true})
 		}
 		w.agents = append(w.agents, x)
 		ev.Begun.Agents = append(ev.Begun.Agents, Agent{Host: fmt.Sprintf("t%d", x.index), Ranks: share})
@@ -86,6 +86,9 @@ func (w *world) born(ev *Event) {
 		a.unborn = a.unborn && ev.Type != EvJoined
 	}
 }
+
+// fresh reports whether an agent restores ranks for a move that is not over.
+func (a *testAgent) fresh() bool { return len(a.ranks) > 0 && a.ranks[0].fresh && a.ordered }
 
 // current are the processes of a life that have a part in its newest incarnation.
 func (w *world) current(life int) map[int]*testRank {
@@ -105,24 +108,22 @@ func (w *world) switches(s *Action) {
 	if s.Back {
 		w.back++
 	}
-	was := w.inc[s.Life]
-	w.inc[s.Life] = s.Incarnation
+	was, before := w.inc[s.Life], w.before
+	w.before, w.inc[s.Life] = was, s.Incarnation
 	for _, a := range w.agents {
 		for _, r := range a.ranks {
 			switch {
+			case a.life == s.Life && r.dead && r.stands && s.Back && !r.owed && r.inc == before:
+				w.fail("all go back, and the old process of rank %d is known to have ended", r.rank)
 			case a.life != s.Life || r.dead:
-			case r.stands && r.inc == 0: // restored
-				if s.Back {
-					w.fail("all go back while a new process of rank %d may run", r.rank)
-				}
+			case r.fresh && s.Back:
+				w.fail("all go back while a new process of rank %d may run", r.rank)
+			case r.fresh: // restored
 			case r.stands && !s.Back: // to be replaced
 			case r.stands || r.inc == was && r.ready:
 				r.stands, r.inc, r.phase = false, s.Incarnation, Spawned
 			case r.inc == was:
-				if !s.Back { // it never was ready
-					w.fail("rank %d is to begin another incarnation with its gate open", r.rank)
-				}
-				w.fail("all go back while a new process of rank %d may run", r.rank)
+				w.fail("rank %d is to begin another incarnation with its gate open", r.rank)
 			}
 		}
 	}
@@ -137,7 +138,10 @@ func (w *world) running(a *testAgent, m *oob.Msg) {
 			}
 			continue
 		}
-		r.phase, r.ready = Up, false
+		if a.killed && r.fresh {
+			w.fail("gates open, and rank %d was to be ended", r.rank)
+		}
+		r.phase, r.ready, r.fresh = Up, false, false
 	}
 }
 

@@ -65,6 +65,7 @@ type world struct {
 	asked              map[uint64]bool // those not answered
 	moves, moved, back int
 	moving             bool           // it is for moves
+	before             uint64         // the incarnation before the newest
 	inc                map[int]uint64 // of each life, now
 	queue              []Event        // to be fed after the actions of the present step
 	feeding            bool
@@ -78,6 +79,7 @@ type testAgent struct {
 	dead        bool // it, and its ranks
 	gone        bool // and that was told
 	told        bool // that its stream has ended
+	killed      bool
 	unborn      bool // the head has not heard that it was started
 	joins       bool // it has been started for a move, and was not told to restore ranks
 }
@@ -90,6 +92,7 @@ type testRank struct {
 	with   uint64 // its status
 	inc    uint64 // its incarnation
 	stands bool   // captured, or restored and not let go
+	fresh  bool   // begun for a move that is not over
 	ready  bool   // its gate is closed
 }
 
@@ -251,6 +254,10 @@ func (w *world) nonsense() Event {
 func (a *testAgent) step(w *world) {
 	switch {
 	case a.unborn:
+	case a.killed && !a.dead:
+		if w.one(3) {
+			a.die()
+		}
 	case a.dead && !a.told:
 		a.told = true
 		w.feed(Event{Type: EvLinkEnded, Life: a.life, Agent: a.index})
@@ -263,7 +270,7 @@ func (a *testAgent) step(w *world) {
 		w.logf("agent %d.%d loses its stream", a.life, a.index)
 		a.told = true
 		w.feed(Event{Type: EvLinkEnded, Life: a.life, Agent: a.index})
-	case w.rare(100):
+	case w.rare(100), a.fresh() && !w.calm && w.one(60):
 		w.lost++
 		w.logf("agent %d.%d dies", a.life, a.index)
 		a.die()
@@ -311,6 +318,9 @@ func (r *testRank) step(w *world, a *testAgent) {
 	case r.owed:
 		r.owed = false
 		r.say(w, a, oob.Msg{Kind: oob.Exit, A: r.with})
+	case r.stands && !r.fresh && !r.dead && !w.calm && w.one(40): // captured
+		w.causes[r.rank] = true
+		r.end(9)
 	case r.dead || r.stands && r.phase != None:
 	case r.phase == None && r.ready && !w.calm && w.one(8): // let go, and broken
 		r.end(1 << 8)
@@ -471,7 +481,7 @@ func (w *world) do(a *Action) {
 	case ActSend:
 		w.agent(a.Life, a.Agent).take(w, &a.Msg)
 	case ActKill:
-		w.agent(a.Life, a.Agent).die()
+		w.agent(a.Life, a.Agent).killed = true
 	case ActJoin, ActRestore, ActSwitch, ActMoved, ActCkpt:
 		w.doMove(a)
 	case ActTimer:
