@@ -41,7 +41,7 @@ var commands []command
 func init() { // help and completion list what they are in
 	commands = []command{
 		runCommand, checkpointCommand, restartCommand, psCommand, statusCommand, stacksCommand, killCommand,
-		holdCommand, releaseCommand, suspendCommand, resumeCommand,
+		holdCommand, releaseCommand, suspendCommand, resumeCommand, joinCommand,
 		snapshotsCommand, imageCommand, infoCommand, versionCommand, completionCommand, helpCommand,
 	}
 }

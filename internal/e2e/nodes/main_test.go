@@ -136,16 +136,22 @@ func (c *cluster) begin(node, input string, args ...string) *job {
 // await waits until gorun has said something.
 func (j *job) await(text string) {
 	j.c.t.Helper()
+	j.awaitTimes(text, 1)
+}
+
+// awaitTimes waits until gorun has said it so many times.
+func (j *job) awaitTimes(text string, times int) {
+	j.c.t.Helper()
 	limit := time.After(patience)
 	for {
 		said, more := j.said.now()
-		if strings.Contains(said, text) {
+		if strings.Count(said, text) >= times {
 			return
 		}
 		select {
 		case <-more:
 		case <-j.over:
-			if said, _ = j.said.now(); !strings.Contains(said, text) {
+			if said, _ = j.said.now(); strings.Count(said, text) < times {
 				j.c.t.Fatalf("gorun has ended (%v) and has not said %q:\n%s", j.err, text, said)
 			}
 			return

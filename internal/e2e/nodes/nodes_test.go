@@ -31,6 +31,7 @@ func TestNodes(t *testing.T) {
 	c.part("power cut", (*cluster).powerCut)
 	c.part("stands still", (*cluster).standsStill)
 	c.part("short cut", (*cluster).shortCut)
+	c.part("join", (*cluster).joins)
 	c.part("head without power", (*cluster).headWithoutPower)
 	c.part("networks", (*cluster).networks)
 	c.part("detour", (*cluster).detour)
@@ -258,7 +259,7 @@ func (c *cluster) headWithoutPower() {
 	if out := again.well(); c.sum(out) != want {
 		c.t.Errorf("%s, undisturbed %s", out, want)
 	}
-	c.twoLives(log)
+	c.lives(log, 2)
 	if left, _ := filepath.Glob(filepath.Join(snaps, "*", "claim-*")); len(left) > 0 {
 		c.t.Errorf("claims stay behind: %q", left)
 	}
@@ -299,11 +300,43 @@ func (c *cluster) survives(lose, back func()) {
 	if c.sum(out) != want || !strings.Contains(out, "nodes n1 n1 n3 n3\n") {
 		c.t.Errorf("%s, undisturbed %s", out, want)
 	}
-	c.twoLives(log)
+	c.lives(log, 2)
 }
 
-// twoLives reads what ranks have logged: two lives, one after the other.
-func (c *cluster) twoLives(log string) {
+// joins: a node without power is given up, comes back and joins again, and a new one joins. The next loss is answered
+// by the one that came back.
+func (c *cluster) joins() {
+	end, log, snaps := c.fresh("end"), c.fresh("log"), c.fresh("snapshots")
+	want := c.alone("4", "400")
+	j := c.start("-v", "-hosts", "n1:2,n2:2,n3:2", "-np", "4", "-spares", "1", "-restarts", "2", "-lease", "3s",
+		"-cr=self", "-ckpt-dir", snaps, "-ckpt-every", "200ms", c.file("march"), "-steps", "400", "-end", end, "-log", log)
+	j.await("checkpoint: committed")
+	c.Kill("n2")
+	j.awaitTimes("all 4 ranks are up", 2)
+	c.Start("n2")
+	id := strings.TrimSpace(c.Exec("n1", "sh", "-c", c.file("gorun")+" ps | awk 'NR == 2 { print $1 }'"))
+	if out, err := c.Command("n1", c.file("gorun"), "join", id, "-node", "n2", "-hosts", "n4:2").CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "node n2 has joined") || !strings.Contains(string(out), "node n4 has joined") {
+		c.t.Fatalf("gorun join: %v\n%s", err, out)
+	}
+	status := c.Exec("n1", c.file("gorun"), "status")
+	if !regexp.MustCompile(`(?s)n2 +up, \d+ CPUs, a spare.*n3 +up, .*ranks 2-3.*n4 +up, \d+ CPUs, a spare`).MatchString(status) {
+		c.t.Errorf("status:\n%s", status)
+	}
+	c.Kill("n3")
+	j.awaitTimes("all 4 ranks are up", 3)
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	if out := j.well(); c.sum(out) != want || !strings.Contains(out, "nodes n1 n1 n2 n2\n") {
+		c.t.Errorf("%s, undisturbed %s", out, want)
+	}
+	c.lives(log, 3)
+	c.Start("n3")
+}
+
+// lives reads what ranks have logged: so many lives, one after the other.
+func (c *cluster) lives(log string, want int) {
 	text, err := os.ReadFile(log)
 	if err != nil {
 		c.t.Fatal(err)
@@ -317,7 +350,7 @@ func (c *cluster) twoLives(log string) {
 		}
 		lives[life], last = true, life
 	}
-	if len(lives) != 2 {
+	if len(lives) != want {
 		c.t.Errorf("%d lives have written", len(lives))
 	}
 }

@@ -78,7 +78,7 @@ func (r *Record) ask(ctx context.Context, q Request, each func(*Reply)) (*Reply,
 		if p.Error != "" {
 			return nil, fmt.Errorf("job %s: %s", r.Job, p.Error)
 		}
-		if p.Progress == nil {
+		if p.last() {
 			return &p, nil
 		}
 		if each != nil {
@@ -168,6 +168,16 @@ const (
 // Order has the job do what a verb says, and returns when it is done.
 func (r *Record) Order(ctx context.Context, verb string) error {
 	_, err := r.ask(ctx, Request{Verb: verb}, nil)
+	return err
+}
+
+// VerbJoin has nodes join.
+const VerbJoin = "join"
+
+// Join has nodes join the job: some that it has, by name, and more, as in -hosts; with neither, all that it cannot use.
+// It returns when they are up, or cannot be used. tell is told what happens.
+func (r *Record) Join(ctx context.Context, nodes []string, more string, tell func(text string)) error {
+	_, err := r.ask(ctx, Request{Verb: VerbJoin, Nodes: nodes, Hosts: more}, func(p *Reply) { tell(p.Said) })
 	return err
 }
 

@@ -27,23 +27,30 @@ import (
 //	< {"progress":{"Phase":"writing","Ranks":3,"Size":4,...}}
 //	< {"done":{"schema":"/home/u/.gorun/snapshots/.../schema.toml"}}
 type Request struct {
-	Verb        string `json:"verb"` // checkpoint, status, stacks, kill
+	Verb        string `json:"verb"` // checkpoint, status, stacks, kill, join, and those of Order
 	Incarnation string `json:"incarnation"`
 	Stop        bool   `json:"stop,omitempty"`       // checkpoint: end the job after it
 	TimeoutMS   int64  `json:"timeout_ms,omitempty"` // checkpoint: for each phase of it
 	Now         bool   `json:"now,omitempty"`        // kill: without SIGTERM first
 	Waits       bool   `json:"waits,omitempty"`      // status: with what the ranks wait for
 	Ranks       []int  `json:"ranks,omitempty"`      // stacks: of these; none: of all
+
+	Nodes []string `json:"nodes,omitempty"` // join: of the job, by name; with no Hosts, none: all that it cannot use
+	Hosts string   `json:"hosts,omitempty"` // join: more of them, as in -hosts
 }
 
-// Reply is one line of an answer; the last one holds no Progress.
+// Reply is one line of an answer; the last one holds no Progress and no Said.
 type Reply struct {
+	Said     string             `json:"said,omitempty"` // what is being done
 	Progress *ckpt.ProgressInfo `json:"progress,omitempty"`
 	Done     *DoneReply         `json:"done,omitempty"`
 	Status   *Status            `json:"status,omitempty"`
 	Stacks   []RankStacks       `json:"stacks,omitempty"`
 	Error    string             `json:"error,omitempty"`
 }
+
+// last reports whether nothing follows.
+func (r *Reply) last() bool { return r.Progress == nil && r.Said == "" }
 
 // DoneReply is the outcome of a checkpoint, or of a kill.
 type DoneReply struct {
@@ -236,7 +243,7 @@ func (c *Server) client(conn *net.UnixConn) {
 	for {
 		select {
 		case r := <-replies:
-			if enc.Encode(r) != nil || r.Progress == nil {
+			if enc.Encode(r) != nil || r.last() {
 				return
 			}
 		case <-c.over:

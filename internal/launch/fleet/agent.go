@@ -108,8 +108,9 @@ func (f *Fleet) settle(ctx context.Context) (placed [][]int, nodes []*node, err 
 	defer cancel()
 	for told := false; ; told = true {
 		f.mu.Lock()
-		if placed, err = f.place(); err == nil {
-			f.placed = placed
+		var guests []int
+		if placed, guests, err = f.place(); err == nil {
+			f.placed, f.guests = placed, guests
 		}
 		nodes = slices.Clone(f.nodes)
 		news := f.news

@@ -17,20 +17,22 @@
 // # States of a node
 //
 //	starting ──► up ◄──► suspect ──► lost ──► fenced
-//	    └──► failed
+//	    └──► failed                              ╎
+//	starting ◄╌╌╌╌╌╌╌╌╌╌╌ Join ╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┘   a new node under the same name
 //
 // A node is suspect when it has asked for its lease for longer than a quarter of it ago, and lost
 // when that was half of it, or when its connection has ended. Then it is granted nothing more, its agents'
-// streams end at once, and it is never used again. It is fenced when its last lease is over, with a
+// streams end at once, and it is not used again. It is fenced when its last lease is over, with a
 // margin (package lease). An agent's Wait returns when its keeper has said that nothing of it is
 // left, or when the node is fenced: so no life begins while ranks of the one before may act.
+// For the same reason a node joins again only when it is fenced, and not under another name before.
 //
 // Where keepers come by themselves (Awaited), a node that is fenced begins anew, and waits for another
 // keeper to call as that node. A life that has too few nodes waits for that, too.
 //
 // # Placement
 //
-// Package hosts says which ranks go where: Pick in the first life, and Replace after losses, so that
+// Package hosts says which ranks go where: Pick in the first life, and Next in later ones, so that
 // ranks whose node lives stay where they are.
 //
 // # Goroutines

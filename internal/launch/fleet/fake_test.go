@@ -46,6 +46,7 @@ type machine struct {
 	mute    bool          // its keeper never comes home
 	stop    chan struct{} // closed: its keeper falls silent, its connections stay
 	ended   chan struct{} // closed when its keeper has left
+	started int64         // when its keeper was
 
 	mu     sync.Mutex
 	conn   *oob.Conn
@@ -61,12 +62,21 @@ type machine struct {
 func newWorld(t *testing.T, n int) *world {
 	w := &world{t: t, grace: patience, ctx: context.Background(), nodes: map[string]*machine{}}
 	for i := range n {
-		w.nodes[address(i)] = &machine{
-			info: wire.NodeInfo{Host: fmt.Sprint("host", i), Machine: fmt.Sprint("boot", i), Arch: "amd64", CPUs: 4, Digest: "d"},
-			stop: make(chan struct{}), ended: make(chan struct{}), agents: map[uint64]oob.Stream{},
-		}
+		w.boot(i)
 	}
 	return w
+}
+
+// boot has a node begin anew, or be there for the first time.
+func (w *world) boot(i int) *machine {
+	m := &machine{
+		info: wire.NodeInfo{Host: fmt.Sprint("host", i), Machine: fmt.Sprint("boot", i), Arch: "amd64", CPUs: 4, Digest: "d"},
+		stop: make(chan struct{}), ended: make(chan struct{}), agents: map[uint64]oob.Stream{},
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes[address(i)] = m
+	return m
 }
 
 // address is the name of node i: an address, so that no resolver is asked.
@@ -76,7 +86,10 @@ func (w *world) Name() string { return "world" }
 
 // Start starts the keeper of a node.
 func (w *world) Start(ctx context.Context, n launcher.Node, ticket []byte) (launcher.Process, error) {
+	w.mu.Lock()
 	m := w.nodes[n.Name]
+	w.mu.Unlock()
+	m.started = lease.Now()
 	if m.refuses != nil {
 		return nil, m.refuses
 	}

@@ -71,7 +71,13 @@ func (f *Fleet) OwnName() string {
 }
 
 // Names are those of all nodes.
-func (f *Fleet) Names() (all []string) {
+func (f *Fleet) Names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.names()
+}
+
+func (f *Fleet) names() (all []string) {
 	for _, n := range f.nodes {
 		all = append(all, n.Name)
 	}

@@ -64,7 +64,9 @@ type Fleet struct {
 	nodes  []*node
 	number uint64 // of the newest agent or request
 	calls  map[call]chan arrival
-	placed [][]int       // ranks by node; nil: not placed yet
+	placed [][]int // ranks by node; nil: not placed yet
+	guests []int   // ranks that are where they are for want of a spare
+	joins  sync.WaitGroup
 	well   bool          // the job has ended well
 	news   chan struct{} // closed and made anew when an awaited node comes or cannot come any more
 	hosts  string        // the head's own address, as the nodes reach it
@@ -208,12 +210,12 @@ func (f *Fleet) CanPlace() error {
 	if f.awaited != nil {
 		return nil
 	}
-	_, err := f.place()
+	_, _, err := f.place()
 	return err
 }
 
-// place says which ranks go to which node.
-func (f *Fleet) place() ([][]int, error) {
+// place says which ranks go to which node, and which of them would rather be on a spare.
+func (f *Fleet) place() (placed [][]int, guests []int, err error) {
 	var states []hosts.NodeState
 	for _, n := range f.nodes {
 		s := hosts.NodeState{Node: n.Node, Up: n.usable()}
@@ -223,12 +225,13 @@ func (f *Fleet) place() ([][]int, error) {
 		states = append(states, s)
 	}
 	if f.placed == nil {
-		return hosts.Pick(states, f.cfg.NP, f.cfg.Rules)
+		placed, err = hosts.Pick(states, f.cfg.NP, f.cfg.Rules)
+		return placed, nil, err
 	}
 	if err := f.most(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return hosts.Replace(states, f.placed, f.cfg.Rules)
+	return hosts.Next(states, f.placed, f.guests, f.cfg.Rules)
 }
 
 // most refuses to go on without most of the nodes that the last life had, this machine among them. If they are
@@ -277,7 +280,14 @@ func (f *Fleet) EndsWell(well bool) {
 func (f *Fleet) Close() error {
 	var wait sync.WaitGroup
 	f.mu.Lock()
+	if f.closing() {
+		f.mu.Unlock()
+		return nil
+	}
 	close(f.done)
+	f.mu.Unlock()
+	f.joins.Wait()
+	f.mu.Lock()
 	nodes := slices.Clone(f.nodes)
 	f.mu.Unlock()
 	var errs []error

@@ -39,6 +39,8 @@ type node struct {
 
 	own     bool // the head's own machine: no keeper
 	out     bool // not to be used any more
+	joining bool // somebody is about to bring it up again
+	joined  int  // how often it was brought up after the start: no two keepers have one ticket
 	state   state
 	since   time.Time
 	err     error // why it is failed or lost

@@ -33,7 +33,7 @@ func (f *Fleet) Up(ctx context.Context) error {
 			f.bring(ctx, i)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if _, err := f.place(); err == nil && f.awaited == nil { // the nodes that are up suffice
+			if _, _, err := f.place(); err == nil && f.awaited == nil { // the nodes that are up suffice
 				time.AfterFunc(f.cfg.Grace, func() { cancel(fmt.Errorf("it was not up %v after enough others were", f.cfg.Grace)) })
 			}
 		})
@@ -51,7 +51,7 @@ func (f *Fleet) Up(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("node %s: %w", n.Name, n.err))
 		}
 	}
-	placed, err := f.place()
+	placed, _, err := f.place()
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
@@ -106,15 +106,8 @@ func (f *Fleet) await(old *node) {
 	if !again {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := f.whileOpen()
 	defer cancel()
-	go func() {
-		select {
-		case <-f.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	f.bring(ctx, old.number)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,6 +115,21 @@ func (f *Fleet) await(old *node) {
 		n.say(false, "is there again")
 	}
 }
+
+// whileOpen ends when the fleet is closed.
+func (f *Fleet) whileOpen() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		select {
+		case <-f.done:
+			cancel(errClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+var errClosed = errors.New("the job has ended")
 
 // tell wakes those who wait for nodes.
 func (f *Fleet) tell() {
@@ -144,11 +152,33 @@ func (f *Fleet) twins() {
 	for i, n := range f.nodes {
 		for _, m := range f.nodes[:i] {
 			if n.usable() && m.usable() && n.info.Same(m.info) {
-				n.out, n.err = true, fmt.Errorf("it is the machine that is also named %s: name it once, with as many slots as both, as %s:2", m.Name, m.Name)
+				n.out, n.err = true, m.alsoNamed()
 				break
 			}
 		}
 	}
+}
+
+func (n *node) alsoNamed() error {
+	return fmt.Errorf("it is the machine that is also named %s: name it once, with as many slots as both, as %s:2", n.Name, n.Name)
+}
+
+// twin refuses a node that joins and is the machine of another one. One that was lost and may still act is as bad
+// under another name.
+func (n *node) twin(info *wire.NodeInfo) error {
+	if n.f.placed == nil {
+		return nil // twins are found when all are up
+	}
+	for _, m := range n.f.nodes {
+		switch {
+		case m == n || m.info == nil || !m.info.Same(info):
+		case m.state == lost:
+			return fmt.Errorf("it is the machine that is also named %s, where ranks may still act: try again when gorun status says fenced", m.Name)
+		case m.state == starting || m.state == up || m.state == suspect:
+			return m.alsoNamed()
+		}
+	}
+	return nil
 }
 
 // bringUp starts the keeper and checks the node.
@@ -156,9 +186,12 @@ func (n *node) bringUp(ctx context.Context) error {
 	f := n.f
 	if isOwn(ctx, n) {
 		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err := n.twin(f.own); err != nil {
+			return err
+		}
 		n.own, n.info = true, f.own
 		n.enter(up)
-		f.mu.Unlock()
 		return nil
 	}
 	if f.cfg.Manager == nil {
@@ -208,9 +241,9 @@ func (n *node) start(ctx context.Context, start func(home.Ticket) (launcher.Proc
 			return context.Cause(ctx)
 		}
 	}
-	calls, forget := f.expect(call{n.number, home.Keeper, 0})
+	calls, forget := f.expect(call{n.number, home.Keeper, n.joined})
 	defer forget()
-	p, err := start(f.home.Ticket(n.number, home.Keeper, 0))
+	p, err := start(f.home.Ticket(n.number, home.Keeper, n.joined))
 	if err != nil {
 		return err
 	}
@@ -275,6 +308,11 @@ func (n *node) greet(ctx context.Context, a arrival) error {
 	hello := wire.Hello("head")
 	hello.Data = wire.JSON(wire.Terms{LeaseMillis: f.cfg.Terms.L.Milliseconds(), BeatMillis: f.cfg.Terms.H.Milliseconds()})
 	f.mu.Lock()
+	if err := n.twin(h.Node); err != nil {
+		f.mu.Unlock()
+		conn.Close()
+		return &unfit{err}
+	}
 	n.conn, n.queue, n.info = conn, wire.NewQueue(conn), h.Node
 	n.address = hostOf(a.caller.Remote)
 	if n.through != "" {

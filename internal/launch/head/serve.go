@@ -104,6 +104,12 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 			}
 			last(control.Reply{Done: &control.DoneReply{}})
 		})
+	case control.VerbJoin:
+		h.join(q, func(text string) {
+			if len(replies) < cap(replies)-1 { // room is left for the outcome
+				replies <- control.Reply{Said: text}
+			}
+		}, last)
 	default:
 		last(control.Reply{Error: fmt.Sprintf("verb %q is not known to version %s", q.Verb, launcher.Version)})
 	}

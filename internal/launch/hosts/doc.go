@@ -49,5 +49,5 @@
 // moves their ranks to spares: whole nodes if one has room, else over several. All other ranks stay
 // where they are, with their images. Where spares do not suffice free slots of the other nodes are
 // used, but only with -shrink-to-fit, and again no more than their slots. Else the error names what
-// is missing.
+// is missing. When a node joins later, Relieve gives it what -shrink-to-fit has put on others.
 package hosts

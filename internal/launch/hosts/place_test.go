@@ -246,6 +246,29 @@ func balanced(t *rapid.T, nodes []NodeState, placed [][]int, r Rules) {
 	}
 }
 
+// Ranks that -shrink-to-fit has put on nodes with others go to spares that come later, as far as these have slots. No
+// other rank moves.
+func TestRelieve(t *testing.T) {
+	for _, c := range []struct {
+		nodes         string
+		before, after [][]int
+		want, guests  string
+	}{
+		{"a:4 b:2 c:2", [][]int{{0, 1}, {2, 3}, nil}, [][]int{{0, 1, 2, 3}, nil, nil}, "a 0 1, b 2 3, c", "[]"},
+		{"a:4 !b:2 c:1", [][]int{{0, 1}, {2, 3}, nil}, [][]int{{0, 1, 2, 3}, nil, nil}, "a 0 1 3, b, c 2", "[3]"},
+		{"a:4 !b:2 c:1 d~2", [][]int{{0, 1}, {2, 3}, nil, nil}, [][]int{{0, 1, 2, 3}, nil, nil, nil}, "a 0 1, b, c 2, d 3", "[]"},
+		{"a:4 !b:2 !c:1", [][]int{{0, 1}, {2, 3}, nil}, [][]int{{0, 1, 2, 3}, nil, nil}, "a 0 1 2 3, b, c", "[2 3]"},
+		{"a:2 !b:2 c:2 d:2", [][]int{{0, 1}, {2, 3}, nil, nil}, [][]int{{0, 1}, nil, {2, 3}, nil}, "a 0 1, b, c 2 3, d", "[]"},
+		{"a:2 b:1", [][]int{{0, 1}, nil}, [][]int{{0, 1}, nil}, "a 0 1, b", "[]"},
+	} {
+		nodes := states(t, c.nodes)
+		relieved, left := Relieve(nodes, c.after, Guests(c.before, c.after))
+		if got := picture(nodes, relieved); got != c.want || fmt.Sprint(left) != c.guests {
+			t.Errorf("%s, %v: %s, guests %v; want %s, %s", c.nodes, c.after, got, left, c.want, c.guests)
+		}
+	}
+}
+
 // TestReplaceProperties: after any losses every rank is there once, survivors stay, limits hold, and
 // other nodes than spares take ranks only with -shrink-to-fit.
 func TestReplaceProperties(t *testing.T) {
