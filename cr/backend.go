@@ -180,7 +180,7 @@ func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.Ima
 	if err != nil {
 		return oob.ImageInfo{}, err
 	}
-	return oob.ImageInfo{File: filepath.Base(s.path), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec)}, nil
+	return oob.ImageInfo{File: filepath.Base(s.path), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec), CPU: int64(sum.CPU)}, nil
 }
 
 func (s *snapshot) Release() { s.copy.Release() }

@@ -1,5 +1,11 @@
 package image
 
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
 // work takes runs of blocks until there are no more. After a failure it only
 // empties the queue.
 func (w *Writer) work(e *encoder) {
@@ -15,20 +21,45 @@ func (w *Writer) work(e *encoder) {
 		if w.failed.Load() != nil {
 			continue
 		}
-		if j.data == nil {
-			if in == nil {
-				in = alignedBuffer(run)
-			}
-			if err := j.get(in); err != nil {
-				w.giveUp(j.s.name, err)
-				continue
-			}
+		if j.data == nil && in == nil {
+			in = alignedBuffer(run)
 		}
-		if err := w.store(j, e, buf); err != nil {
+		cpu := threadTime()
+		err := w.do(&j, e, in, buf)
+		w.cpu.Add(cpu())
+		if err != nil {
 			w.giveUp(j.s.name, err)
 			continue
 		}
 		w.advance(uint64(len(j.data)))
+	}
+}
+
+// do brings the run of a job into the file.
+func (w *Writer) do(j *job, e *encoder, in, buf []byte) error {
+	if j.data == nil {
+		if err := j.get(in); err != nil {
+			return err
+		}
+	}
+	return w.store(*j, e, buf)
+}
+
+// threadTime begins to measure the processor time of the goroutine, which keeps its thread until the function
+// returned is called. That tells the time in ns.
+func threadTime() func() int64 {
+	runtime.LockOSThread()
+	now := func() int64 {
+		var t unix.Timespec
+		if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+			return 0
+		}
+		return t.Nano()
+	}
+	start := now()
+	return func() int64 {
+		defer runtime.UnlockOSThread()
+		return now() - start
 	}
 }
 

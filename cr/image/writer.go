@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gorun-mpi/gorun/cr/store"
 )
@@ -39,7 +40,8 @@ type Summary struct {
 	Sections int
 	Digest   string // SHA-256 over header, meta and table, hex
 	Codec    Codec
-	Direct   bool // written past the page cache
+	Direct   bool          // written past the page cache
+	CPU      time.Duration // processor time that reading, compressing, summing and writing took
 }
 
 // Writer writes one image. Section, SectionFrom and SectionFill may be called by several
@@ -58,6 +60,7 @@ type Writer struct {
 	names    map[[2]string]bool
 	done     uint64
 
+	cpu    atomic.Int64          // ns that workers have used
 	failed atomic.Pointer[Error] // first failure
 	stop   chan struct{}         // closed with it
 }
@@ -274,7 +277,7 @@ func (w *Writer) seal() (Summary, error) {
 func (w *Writer) summary(size int64, t trailer) Summary {
 	sum := Summary{
 		Path: w.path, Size: size, Sections: len(w.sections), Codec: w.opt.Codec,
-		Digest: hex.EncodeToString(t.digest[:]), Direct: w.out.isDirect(),
+		Digest: hex.EncodeToString(t.digest[:]), Direct: w.out.isDirect(), CPU: time.Duration(w.cpu.Load()),
 	}
 	for _, s := range w.sections {
 		sum.Raw += s.size

@@ -52,7 +52,7 @@ type RankEvent struct {
 	Recv    []uint64 // EvProgress: bytes received so far, by rank; borrowed for the call
 	Err     string   // EvFailed, EvUnable: why
 	Info    []byte   // EvWritten: JSON of oob.ImageInfo; EvWhere: the answer
-	Size    uint64   // EvWritten, EvWriting: bytes
+	Size    uint64   // EvWritten, EvWriting: bytes; EvAtPoint: ns that the program has stood for to get ready
 }
 
 // RankEventType names a RankEvent.

@@ -287,6 +287,6 @@ func (r *Rank) prepared(ev *RankEvent) {
 			return
 		}
 		r.stopped = true
-		r.report(oob.AtPoint, ev.N)
+		r.send(oob.Msg{Kind: oob.AtPoint, To: oob.Head, A: ev.N, B: ev.Size})
 	}
 }

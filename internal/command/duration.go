@@ -16,6 +16,29 @@ func durationVar(fs *flag.FlagSet, p *time.Duration, name string, value time.Dur
 	fs.Var((*durationFlag)(p), name, usage)
 }
 
+// everyFlag is -ckpt-every: a duration or auto.
+type everyFlag struct{ o *options }
+
+func (f everyFlag) String() string {
+	if f.o == nil { // asked of a zero value
+		return ""
+	}
+	if f.o.CkptAuto {
+		return everyAuto
+	}
+	return f.o.CkptEvery.String()
+}
+
+const everyAuto = "auto"
+
+func (f everyFlag) Set(s string) error {
+	f.o.CkptEvery, f.o.CkptAuto = 0, s == everyAuto
+	if f.o.CkptAuto {
+		return nil
+	}
+	return (*durationFlag)(&f.o.CkptEvery).Set(s)
+}
+
 func (f *durationFlag) String() string { return time.Duration(*f).String() }
 
 func (f *durationFlag) Set(s string) error {

@@ -178,6 +178,9 @@ func printStatus(std stdio, s *control.Status, verbose bool) error {
 	if s.Held != "" {
 		line("checkpoints held off", "by "+printable(s.Held))
 	}
+	if i := s.Interval; i != nil && (i.Every > 0 || i.Measured > 0) {
+		line("a checkpoint every", i)
+	}
 	if s.Snapshot != "" {
 		line("newest snapshot", printable(string(s.Snapshot)))
 	}

@@ -87,6 +87,12 @@ func rankMain(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	case "costly":
+		costly(args[1])
+		if err := count(world, args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	case "section":
 		if err := section(world, args[1], args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -198,6 +204,17 @@ func count(world *mpi.Comm, limit string) error {
 		fmt.Printf("sum %d %s\n", sum, os.Getenv("GORUN_TEST_KEPT"))
 	}
 	return nil
+}
+
+// costly makes checkpoints cost the ranks a lot more as soon as a file is there that says how much.
+func costly(file string) {
+	_ = cr.OnCheckpoint(func() error {
+		if b, err := os.ReadFile(file); err == nil {
+			pause, _ := time.ParseDuration(string(b))
+			time.Sleep(pause)
+		}
+		return nil
+	})
 }
 
 // careless counts to a limit, registers more variables and looks at no error.

@@ -33,7 +33,7 @@ name another executable, rebuilt or for another architecture. Without args it ge
 of the snapshot. Native images go on in the executable that was kept with the snapshot.
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
-the parameter job.nodes), -ckpt-every, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
+the parameter job.nodes), -ckpt-every, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
 -ckpt-full-every, -ckpt-local, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
 -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
 needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag

@@ -151,7 +151,8 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.bind, "bind", "none", "`what` of a node's CPUs each rank is bound to: none, core, socket or numa\nonly CPUs count that gorun itself may use; more ranks than cores are refused with\ncore; a restart binds anew; gorun status -v tells which rank has which CPUs")
 	fs.StringVar(&o.CkptDir, "ckpt-dir", "", "`folder` for snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
 	fs.StringVar(&o.CkptLocal, "ckpt-local", "", "write images to this `folder` of the node that each rank is on; -ckpt-dir has the\nrest; %n in it is the node's name; a restart fetches an image from the node that\nhas it")
-	durationVar(fs, &o.CkptEvery, "ckpt-every", 0, "take a checkpoint every `duration` (30s, 10m), unless one is running")
+	fs.Var(everyFlag{o}, "ckpt-every", "take a checkpoint every `duration` (30s, 10m), unless one is running; auto: as often\nas is best, by what checkpoints cost the ranks and how often something fails;\ngorun status tells")
+	durationVar(fs, &o.MTBF, "mtbf", 0, "the mean time between failures of the job, a `duration` (6h), for -ckpt-every auto;\nwithout it by what the job has seen")
 	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
 	fs.IntVar(&o.FullEvery, "ckpt-full-every", spec.DefaultFullEvery, "every `N`th native image is full; the others hold what has changed since\nthe one before; 1: all are full")
 	fs.Var(&o.signal, "ckpt-on-signal", "checkpoint and stop when gorun gets this `signal` (USR1, TERM, ...)")
@@ -193,8 +194,10 @@ func (o *options) check(fs *flag.FlagSet) error {
 	switch {
 	case o.Agents < 1:
 		return fmt.Errorf("-agents %d: a job has at least one", o.Agents)
-	case o.CkptEvery < 0, o.Timeout < 0, o.Heartbeat <= 0:
+	case o.CkptEvery < 0, o.MTBF < 0, o.Timeout < 0, o.Heartbeat <= 0:
 		return errors.New("a duration must be positive")
+	case given["mtbf"] && o.MTBF > 0 && !o.CkptAuto:
+		return errors.New("-mtbf goes with -ckpt-every auto")
 	case o.CkptLocal != "" && checkLocal(o.CkptLocal) != nil:
 		return fmt.Errorf("-ckpt-local: %w", checkLocal(o.CkptLocal))
 	case o.Restarts < 0, o.Keep < 0:

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -146,7 +147,9 @@ func (j *Job) announce(n uint64, o origin) {
 	b := j.Backend()
 	err := b.Ready()
 	if err == nil {
+		start := time.Now()
 		err = b.Before()
+		ev.Size = uint64(time.Since(start))
 	}
 	if err == nil {
 		if pending := j.Engine.AtPoint(); len(pending) > 0 {

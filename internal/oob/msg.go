@@ -74,7 +74,7 @@ const (
 	Prepare  // head>rank: self: read the Point count and stop at the next Point. A mode (ModeSelf or ModeAuto)
 	Points   // rank>head: A the count read (Points entered so far)
 	Target   // head>rank: A the Point all stop at
-	AtPoint  // rank>head: stopped there, A the Point's number
+	AtPoint  // rank>head: stopped there, A the Point's number, B ns that it has needed to get ready for an image
 	Close    // head>rank: close the gate. A mode (ModeSelf or ModeNative)
 	Dests    // rank>head (summed on the way by agents): Data u64 LE pairs (rank, senders): whom I sent to
 	Senders  // head>rank: A how many ranks have sent to you at all (sparse schedule)
@@ -285,6 +285,7 @@ type ImageInfo struct {
 	Pause  int64  `json:"pause,omitempty"` // native: ns for which the process stood still
 	Note   string `json:"note,omitempty"`  // a remark for the user, e.g. that it was imaged stopped
 	Raw    uint64 `json:"raw,omitempty"`   // native: bytes of memory saved
+	CPU    int64  `json:"cpu,omitempty"`   // ns of processor time that writing it took
 }
 
 // SpawnConfig tells an agent which ranks to start.

@@ -428,7 +428,7 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 	}
 	return oob.ImageInfo{
 		File: filepath.Base(file), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
-		Base: s.copy.Base(), Raw: sum.Raw,
+		Base: s.copy.Base(), Raw: sum.Raw, CPU: int64(sum.CPU),
 	}, nil
 }
 

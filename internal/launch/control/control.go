@@ -74,6 +74,7 @@ type Status struct {
 	Snapshot    exact.String  `json:"snapshot,omitempty"`   // schema of the newest
 	Snapshots   int           `json:"snapshots"`            // committed by this head
 	Last        *Report       `json:"last,omitempty"`       // of the newest checkpoint
+	Interval    *Interval     `json:"interval,omitempty"`   // nil: it cannot be checkpointed
 	Ranks       []RankStatus  `json:"ranks"`
 
 	Nodes []Node `json:"nodes,omitempty"` // empty: the job is on this machine alone

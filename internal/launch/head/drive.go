@@ -31,6 +31,9 @@ func (h *head) feed(ev joblife.Event) {
 			h.do(&a)
 		}
 	}
+	if !h.job.Steady() {
+		h.auto.unsteady(time.Now())
+	}
 	if inc := h.inc; inc != nil && inc.giveUp != nil && !h.job.Steady() {
 		inc.giveUp() // the start of its agents
 		inc.giveUp = nil
@@ -65,6 +68,8 @@ func (h *head) do(a *joblife.Action) {
 		h.connected()
 	case joblife.ActUp:
 		h.allUp(a.Life)
+		h.auto.up(a.Life, time.Now())
+		h.planNext()
 	case joblife.ActHeld:
 		h.waiters.answerOrder(a.ID, a.Text)
 	case joblife.ActSuspended:
@@ -114,6 +119,9 @@ func (h *head) begin(life int) {
 	inc, err := newIncarnation(h, life, h.next)
 	h.inc = inc
 	h.lives = append(h.lives, inc)
+	if life > 1 {
+		h.auto.again()
+	}
 	if err != nil {
 		inc.begun(nil, err)
 		return

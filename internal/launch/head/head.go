@@ -60,6 +60,7 @@ type head struct {
 	commits  int                // snapshots committed so far
 	chain    []commit           // own commits, oldest first, the snapshot started from before them
 	trouble  trouble            // of periodic checkpoints
+	auto     auto               // when the next is due
 	warned   bool               // the user was warned that several ranks write to one file
 	short    bool               // a restart had too few nodes
 	told     bool               // a signal has told it to end
@@ -158,6 +159,7 @@ func (h *head) run() error {
 	t := time.NewTicker(h.opt.Heartbeat)
 	defer t.Stop()
 	go h.tick(t.C, func() { h.feed(joblife.Event{Type: joblife.EvTick, Life: h.job.Life(), Slow: proc.Slowness()}) })
+	h.auto.Given = h.opt.MTBF
 	h.newJob()
 	h.feed(joblife.Event{Type: joblife.EvStart})
 	h.loop()

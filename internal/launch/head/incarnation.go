@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/term"
 
@@ -125,6 +126,8 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 	switch {
 	case m.Kind == oob.Input && h.stdin != nil && inc == h.inc:
 		h.stdin.Give(int(m.A))
+	case m.Kind == oob.AtPoint:
+		inc.gate.atPoint(time.Duration(m.B))
 	case m.Kind == oob.Captured && m.From == 0 && h.job.Owns(inc.n, l.index, 0):
 		inc.tookInput(m)
 	case m.Kind == oob.Output && h.job.Owns(inc.n, l.index, int(m.From)):

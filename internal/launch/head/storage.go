@@ -205,6 +205,7 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 			return
 		}
 		delete(inc.store.pending, seq)
+		inc.measure(images)
 		h.committed(c)
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitted})
 		inc.prune()

@@ -83,22 +83,35 @@ func (inc *incarnation) restoreLimit() time.Duration {
 	return comeBackLimit + time.Duration(most/slowest)*time.Second
 }
 
-// gate measures for how long nobody could send a message.
+// gate measures for how long nobody could send a message, and what that has cost the ranks.
 type gate struct {
 	closed time.Time
 	took   time.Duration // of the newest attempt
+	ready  time.Duration // that a rank has needed before, at its Point, at most
+	opened time.Time     // the ranks go on since; zero: they stand
 }
+
+// atPoint notes how long a rank at a Point has needed to get ready.
+func (g *gate) atPoint(d time.Duration) { g.ready = max(g.ready, d) }
+
+// stood is for how long the ranks stood in the newest attempt. What one waits at its Point for others does not
+// count: it would have waited for them in its next message.
+func (g *gate) stood() time.Duration { return g.ready + g.took }
 
 // passed looks at a frame that the machine sends.
 func (g *gate) passed(k oob.Kind) {
 	switch k {
 	case oob.Close:
 		if g.closed.IsZero() {
-			g.closed, g.took = time.Now(), 0
+			g.closed, g.took, g.opened = time.Now(), 0, time.Time{}
 		}
 	case oob.Open, oob.Commit, oob.Revert:
 		if !g.closed.IsZero() {
-			g.took, g.closed = time.Since(g.closed), time.Time{}
+			g.opened = time.Now()
+			g.took, g.closed = g.opened.Sub(g.closed), time.Time{}
+		}
+		if k == oob.Revert {
+			g.ready = 0
 		}
 	}
 }

@@ -45,6 +45,8 @@ type Options struct {
 	CkptDir       string         // where snapshots go
 	CkptLocal     string         // a folder on each node that the images go into instead, see node.Expand; "": they go beside their schemas
 	CkptEvery     time.Duration  // a checkpoint this often; 0: never by itself
+	CkptAuto      bool           // a checkpoint as often as is best by what they cost; CkptEvery is 0
+	MTBF          time.Duration  // mean time between failures, for CkptAuto; 0: measured
 	CkptCodec     string         // codec of images: none, snappy or zstd
 	FullEvery     int            // of so many images of a whole process at least one is full; 1: all are; default 8
 	CkptOnSignal  syscall.Signal // checkpoint and stop when the head gets this; 0: none

@@ -1,0 +1,95 @@
+package interval
+
+import (
+	"slices"
+	"time"
+)
+
+// Auto chooses the interval of a running job, which has one level, from what the job measures of itself. The
+// choice changes with every checkpoint and every failure.
+//
+// Until a checkpoint was measured a cost is assumed. If nobody has given the mean time between failures, it is what the
+// job has seen: its age by failures + 1/2. So a young job is checkpointed often and one that has long run well ever less;
+// in all, that costs a job of a day with checkpoints of 50 ms a minute.
+type Auto struct {
+	Given    time.Duration // mean time between failures, by the user; 0: measured
+	Failures int           // so far
+	Costs    Recent        // what the ranks lost to a checkpoint
+	Commits  Recent        // from when the ranks went on to the commit
+	Restarts Recent        // from a failure to all ranks up
+}
+
+// AssumedCost is what a checkpoint counts until one was measured.
+const AssumedCost = 100 * time.Millisecond
+
+// shortest is the shortest interval: a checkpoint that seems to cost nothing was not measured well.
+const shortest = 20 * time.Millisecond
+
+// MTBF is the mean time between failures of a job that has run for so long.
+func (a *Auto) MTBF(ran time.Duration) time.Duration {
+	if a.Given > 0 {
+		return a.Given
+	}
+	return max(time.Duration(float64(ran)/(float64(a.Failures)+.5)), time.Millisecond)
+}
+
+// Cost is what a checkpoint is thought to cost.
+func (a *Auto) Cost() time.Duration {
+	if len(a.Costs) == 0 {
+		return AssumedCost
+	}
+	return a.Costs.Mean()
+}
+
+// Every is the best interval now.
+func (a *Auto) Every(ran time.Duration) time.Duration {
+	return max(Young(a.Cost(), a.Commits.Mean(), a.MTBF(ran)), shortest)
+}
+
+// Wait is for how long to wait until the next checkpoint, 0 if it is due. The last one began, or the ranks came
+// up, at last. Both times are ages of the job.
+func (a *Auto) Wait(last, ran time.Duration) time.Duration {
+	return max(0, last+a.Every(ran)-ran)
+}
+
+// Lost is the share of the job's time that is lost to checkpoints and failures, by the formula.
+func (a *Auto) Lost(ran time.Duration) float64 {
+	w := a.Every(ran).Seconds()
+	return a.Cost().Seconds()/w + (w/2+(a.Commits.Mean()+a.Restarts.Mean()).Seconds())/a.MTBF(ran).Seconds()
+}
+
+// Recent are the newest of some measured times, the oldest first.
+type Recent []time.Duration
+
+// kept is how many times are kept. It is as many as there are usually between two full images.
+const kept = 8
+
+// Add adds a time.
+func (r *Recent) Add(d time.Duration) {
+	*r = append(*r, max(d, 0))
+	if n := len(*r) - kept; n > 0 {
+		*r = slices.Delete(*r, 0, n)
+	}
+}
+
+// Mean is their mean, 0 of none.
+func (r Recent) Mean() time.Duration {
+	if len(r) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, d := range r {
+		sum += float64(d)
+	}
+	return time.Duration(sum / float64(len(r)))
+}
+
+// Stolen is the time that ranks lose because something beside them takes processor time, cpu, within the time
+// span. The ranks compute all the time. CPUs that they leave idle are taken first.
+func Stolen(cpu, span time.Duration, ranks, cpus int) time.Duration {
+	if ranks < 1 || cpus < 1 {
+		return 0
+	}
+	idle := time.Duration(max(0, cpus-ranks)) * span
+	return max(0, cpu-idle) / time.Duration(min(ranks, cpus))
+}

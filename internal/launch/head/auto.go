@@ -1,0 +1,121 @@
+package head
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/interval"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// auto measures what checkpoints, restarts and failures cost the job. With -ckpt-every auto it also says when
+// the next checkpoint is due.
+type auto struct {
+	interval.Auto
+	last  time.Time     // the newest checkpoint was due, or the ranks came up; zero: they are not up
+	fell  time.Time     // something was known that ends the present life; zero: nothing is
+	timer *time.Timer   // of the next checkpoint; nil: none is planned
+	told  time.Duration // the interval that the user was told
+}
+
+// ran is the age of the job.
+func (h *head) ran() time.Duration { return time.Since(h.began) }
+
+// planNext sets the timer for the next checkpoint.
+func (h *head) planNext() {
+	a := &h.auto
+	if !h.opt.CkptAuto || a.last.IsZero() {
+		return
+	}
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	wait := a.Wait(a.last.Sub(h.began), h.ran())
+	a.timer = h.after(wait, h.perhapsDue)
+}
+
+// perhapsDue takes a checkpoint if one is due. What is best may have changed since the timer was set.
+func (h *head) perhapsDue() {
+	a := &h.auto
+	if a.last.IsZero() || a.Wait(a.last.Sub(h.began), h.ran()) > 0 {
+		h.planNext()
+		return
+	}
+	a.last = time.Now()
+	h.periodic()
+	h.planNext()
+}
+
+// up begins to count: all ranks of a life are up.
+func (a *auto) up(life int, now time.Time) {
+	if life > 1 && !a.fell.IsZero() {
+		a.Restarts.Add(now.Sub(a.fell))
+	}
+	a.fell, a.last = time.Time{}, now
+}
+
+// unsteady notes that something is known to end the life.
+func (a *auto) unsteady(now time.Time) {
+	if a.fell.IsZero() {
+		a.fell = now
+	}
+}
+
+// again counts a failure: another life begins.
+func (a *auto) again() {
+	a.Failures++
+	a.last = time.Time{}
+}
+
+// measure takes what a checkpoint that was just committed has cost.
+func (inc *incarnation) measure(images []oob.ImageInfo) {
+	h, g := inc.h, &inc.gate
+	if g.opened.IsZero() {
+		return // the job ends with it
+	}
+	behind := time.Since(g.opened)
+	h.auto.Costs.Add(g.stood() + inc.stolen(images, behind))
+	h.auto.Commits.Add(behind)
+	g.ready = 0
+	h.planNext()
+	if every := h.auto.Every(h.ran()); h.opt.CkptAuto && (every > h.auto.told*5/4 || every < h.auto.told*4/5) {
+		h.auto.told = every
+		h.verbose("a checkpoint every %v", h.costs())
+	}
+}
+
+// stolen is the time that ranks lose because images are written beside them, on the node that loses most.
+func (inc *incarnation) stolen(images []oob.ImageInfo, span time.Duration) (most time.Duration) {
+	cpu, ranks, cpus := map[string]time.Duration{}, map[string]int{}, map[string]int{}
+	for _, l := range inc.links {
+		for _, rank := range l.ranks {
+			cpu[l.machine] += time.Duration(images[rank].CPU)
+			ranks[l.machine]++
+		}
+		cpus[l.machine] = l.cpus
+		if l.cpus == 0 {
+			cpus[l.machine] = runtime.NumCPU()
+		}
+	}
+	for m := range cpu {
+		most = max(most, interval.Stolen(cpu[m], span, ranks[m], cpus[m]))
+	}
+	return most
+}
+
+// costs is what is known of the job's intervals, nil if it is not checkpointable.
+func (h *head) costs() *control.Interval {
+	if h.opt.CR == "" {
+		return nil
+	}
+	a, ran := &h.auto, h.ran()
+	c := &control.Interval{
+		Auto: h.opt.CkptAuto, Every: h.opt.CkptEvery, Measured: len(a.Costs), Cost: a.Cost(), Commit: a.Commits.Mean(), Restart: a.Restarts.Mean(),
+		MTBF: a.MTBF(ran), Given: a.Given > 0, Failures: a.Failures,
+	}
+	if c.Auto {
+		c.Every, c.Lost = a.Every(ran), a.Lost(ran)
+	}
+	return c
+}
