@@ -1,10 +1,7 @@
 package snapshot
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,17 +49,11 @@ func (s *Snapshot) inPlace() bool { return filepath.Base(filepath.Dir(s.Dir)) ==
 
 // readFinished returns 0 for a job without an incarnation that has ended well.
 func readFinished(dir string) (int, error) {
-	path := filepath.Join(dir, finishedFile)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, explain(err)
-	}
-	n, ok := parseSeq(strings.TrimSpace(string(b)))
-	if !ok {
-		return 0, fmt.Errorf("%s: %w: %.40q is not a sequence number: remove the file", path, ErrSchema, b)
-	}
-	return n, nil
+	return readIfThere(filepath.Join(dir, finishedFile), func(b []byte) (int, error) {
+		n, ok := parseSeq(strings.TrimSpace(string(b)))
+		if !ok {
+			return 0, fmt.Errorf("%w: %.40q is not a sequence number: remove the file", ErrSchema, b)
+		}
+		return n, nil
+	})
 }

@@ -62,39 +62,3 @@ func explain(err error) error {
 	}
 	return fmt.Errorf("%w (%s)", err, remedy)
 }
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	return explain(store.SyncFolder(path))
-}
-
-// writeDurable writes the file path under another name, makes it durable and
-// renames it. The folder is not synced.
-func writeDurable(path string, data []byte) error {
-	if err := writePart(path, data); err != nil {
-		return err
-	}
-	return explain(os.Rename(path+partSuffix, path))
-}
-
-// partSuffix ends the names of files that are not finished.
-const partSuffix = store.PartSuffix
-
-func writePart(path string, data []byte) error {
-	f, err := os.OpenFile(path+partSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return explain(err)
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		os.Remove(path + partSuffix)
-		return explain(err)
-	}
-	return nil
-}

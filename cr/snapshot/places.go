@@ -115,20 +115,13 @@ func ownStores(jobDir string) (*jobStores, error) {
 	return s, nil
 }
 
+// readStores reads the file; without one there are none.
 func readStores(jobDir string) (*jobStores, error) {
-	path := filepath.Join(jobDir, storesFile)
-	p, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &jobStores{}, nil
+	s, err := readIfThere(filepath.Join(jobDir, storesFile), parseStores)
+	if s == nil && err == nil {
+		s = &jobStores{}
 	}
-	if err != nil {
-		return nil, explain(err)
-	}
-	s, err := parseStores(p)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return s, nil
+	return s, err
 }
 
 func parseStores(p []byte) (*jobStores, error) {

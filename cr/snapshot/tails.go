@@ -115,19 +115,11 @@ func (c *Catalogue) changeTails(job string, f func([]string) ([]string, error)) 
 }
 
 func readTails(dir string) ([]string, error) {
-	path := filepath.Join(dir, tailsFile)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	all, err := readIfThere(filepath.Join(dir, tailsFile), parseTails)
+	if errors.Is(err, ErrTails) {
+		err = fmt.Errorf("%w (remove it to forget them)", err)
 	}
-	if err != nil {
-		return nil, explain(err)
-	}
-	all, err := parseTails(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w (remove it to forget them)", path, err)
-	}
-	return all, nil
+	return all, err
 }
 
 func formatTails(all []string) []byte {

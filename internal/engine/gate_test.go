@@ -79,7 +79,12 @@ func open(e []*engine.Engine) {
 // The gate closes at any moment of a traffic of many goroutines; the counters
 // are exact each time, and no message is lost or doubled.
 func TestGateRacesWithSenders(t *testing.T) {
-	const ranks, each = 3, 1500
+	cutAmidTraffic(t, 1500, func([]*engine.Engine) {})
+}
+
+// cutAmidTraffic has all ranks of a job send each to all, and cuts until they are done. At each cut it calls f.
+func cutAmidTraffic(t *testing.T, each int, f func([]*engine.Engine)) {
+	const ranks = 3
 	e := memJob(t, ranks)
 	var wg sync.WaitGroup
 	for me := range ranks {
@@ -92,6 +97,7 @@ func TestGateRacesWithSenders(t *testing.T) {
 	go func() { wg.Wait(); close(done) }()
 	for cuts := 0; ; cuts++ {
 		cut(t, e)
+		f(e)
 		open(e)
 		select {
 		case <-done:

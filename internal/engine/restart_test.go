@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/engine"
@@ -141,30 +140,7 @@ func begin(t *testing.T, e []*engine.Engine) func(t *testing.T) {
 // Restarts at any moment of a traffic of many goroutines, over the same modules
 // and over others in turn.
 func TestRestartRacesWithCallers(t *testing.T) {
-	const ranks, each = 3, 400
-	e := memJob(t, ranks)
-	var wg sync.WaitGroup
-	for me := range ranks {
-		for to := range ranks {
-			wg.Go(func() { sendNumbered(t, e[me], to, each) })
-			wg.Go(func() { receiveInOrder(t, e[me], to, each) })
-		}
-	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
-	for cuts := 0; ; cuts++ {
-		cut(t, e)
-		elsewhere(t, e)
-		open(e)
-		select {
-		case <-done:
-			t.Log(cuts, "restarts")
-			checkNothingLeft(t, e)
-			return
-		default:
-			runtime.Gosched()
-		}
-	}
+	cutAmidTraffic(t, 400, func(e []*engine.Engine) { elsewhere(t, e) })
 }
 
 // The closer answers for a rank whose callers cannot: those wait for the gate,

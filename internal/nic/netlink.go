@@ -22,7 +22,7 @@ func link(m *syscall.NetlinkMessage) (index uint32, name string, ok bool) {
 		return 0, "", false
 	}
 	info := (*syscall.IfInfomsg)(unsafe.Pointer(unsafe.SliceData(m.Data)))
-	if info.Flags&up != up || info.Flags&syscall.IFF_LOOPBACK != 0 {
+	if info.Flags&up != up {
 		return 0, "", false
 	}
 	attributes, err := syscall.ParseNetlinkRouteAttr(m)

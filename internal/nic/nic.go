@@ -3,7 +3,7 @@
 //
 // An address counts if its interface is up and has a carrier, and if it is meant for others: loopback, link-local
 // and IPv6 addresses that are being tested or phased out are left out, and so are networks that end at this machine
-// (docker0, virbr0, cni0 and their like; HostOnly). Whoever wants one of those names its interface.
+// (lo, docker0, virbr0 and their like; HostOnly). Whoever wants one of those names its interface.
 package nic
 
 import (
@@ -31,7 +31,7 @@ func (a Address) String() string {
 // hostOnly are names of interfaces whose networks end at this machine: bridges of containers and virtual machines,
 // and addresses that every machine of a cluster has.
 var hostOnly = []string{
-	"docker*", "br-????????????", "docker_gwbridge", "podman*", "cni*", "cbr[0-9]*", "nerdctl*", "lxcbr*", "lxdbr*",
+	"lo", "docker*", "br-????????????", "docker_gwbridge", "podman*", "cni*", "cbr[0-9]*", "nerdctl*", "lxcbr*", "lxdbr*",
 	"incusbr*", "virbr*", "vboxnet*", "vmnet*", "veth*", "cali*", "kube-ipvs*", "kube-bridge", "nodelocaldns",
 }
 

@@ -15,7 +15,7 @@ import (
 
 func TestHostOnly(t *testing.T) {
 	for name, want := range map[string]bool{
-		"docker0": true, "br-0123456789ab": true, "virbr0": true, "virbr0-nic": true, "cni0": true, "veth12ab": true, "cbr0": true, "lxdbr0": true,
+		"lo": true, "docker0": true, "br-0123456789ab": true, "virbr0": true, "virbr0-nic": true, "cni0": true, "veth12ab": true, "cbr0": true, "lxdbr0": true,
 		"eth0": false, "enp3s0f1": false, "ib0": false, "bond0.17": false, "br0": false, "br-lan": false, "hsn0": false, "flannel.1": false, "wg0": false,
 	} {
 		if HostOnly(name) != want {
@@ -78,6 +78,7 @@ func TestAddressesInNamespace(t *testing.T) {
 			ip address add 172.17.0.1/16 dev docker0
 			ip address add 10.8.0.1/24 dev eth8
 			ip address add 10.9.0.1 peer 10.9.0.2/32 dev docker0
+			ip address add 10.5.0.1/32 dev lo
 			ip link set lo up
 			ip link set eth7 up
 			ip link set docker0 up
@@ -89,7 +90,7 @@ func TestAddressesInNamespace(t *testing.T) {
 		}
 		all, err = Addresses(nil)
 		if err == nil {
-			wanted, err = Addresses(func(name string, ip netip.Addr) bool { return name == "docker0" || name == "eth7" })
+			wanted, err = Addresses(func(name string, ip netip.Addr) bool { return name == "docker0" || name == "eth7" || name == "lo" })
 		}
 		done <- ""
 	}()
@@ -111,7 +112,8 @@ func TestAddressesInNamespace(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	got := names(wanted)
-	want = append(want, "172.17.0.1/16 (docker0)", "10.9.0.1/32 (docker0)", "169.254.7.1/16 (eth7)")
+	want = append(want, "172.17.0.1/16 (docker0)", "10.9.0.1/32 (docker0)", "169.254.7.1/16 (eth7)",
+		"127.0.0.1/8 (lo)", "::1/128 (lo)", "10.5.0.1/32 (lo)")
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {

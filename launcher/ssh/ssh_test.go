@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,73 +12,30 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/launcher"
+	"github.com/gorun-mpi/gorun/launcher/internal/clienttest"
 )
 
-// TestMain makes this test a gorun: as a keeper it says so and tells what it was given.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == launcher.KeeperVerb {
-		self, err := launcher.Self()
-		if err != nil || len(os.Args) != 3 || self.Digest != os.Args[2] {
-			fmt.Println("\n" + launcher.KeeperDiffers + "digest " + self.Digest)
-			os.Exit(1)
-		}
-		fmt.Println("\n" + launcher.KeeperReady)
-		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-		fmt.Fprintf(os.Stderr, "ticket %q from %s", line, self.Path)
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { clienttest.Main(m) }
 
-// fake makes a command in the place of ssh: a script that has the options before -- in $options, the
-// host in $1 and the command in $2. Its home is a folder of its own.
+// fake returns a manager whose ssh is a script. It has the options before -- in $options, the host in $1 and the
+// command in $2.
 func fake(t *testing.T, script string) (m *Manager, dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	path := filepath.Join(dir, "ssh")
-	text := "#!/bin/sh\nexport HOME=" + dir + "\nunset XDG_CACHE_HOME\n" +
-		"while [ \"$1\" != -- ]; do options=\"$options $1\"; shift; done; shift\n" + script + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	m, err := New(path)
+	dir = clienttest.Fake(t, "ssh", "--", "shift\n"+script)
+	m, err := New(filepath.Join(dir, "ssh"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m, dir
 }
 
-// run1 starts a keeper and returns what it said.
-func run1(t *testing.T, m *Manager) (string, error) {
-	t.Helper()
-	p, err := m.Start(t.Context(), launcher.Node{Name: "b"}, []byte("the ticket"))
-	if err != nil {
-		return "", err
-	}
-	return p.Wait().Error(), nil
+// faked is fake as clienttest wants it.
+func faked(t *testing.T) func(script string) (launcher.Manager, string) {
+	return func(script string) (launcher.Manager, string) { return fake(t, script) }
 }
 
 func TestStart(t *testing.T) {
-	m, dir := fake(t, `echo "$options" >$HOME/options; echo "$*" >$HOME/args; env >$HOME/env; echo Welcome; echo oops >&2; exec sh -c "$2"`)
-	said, err := run1(t, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(said, `ticket "the ticket\n" from /`) {
-		t.Errorf("the keeper says %q", said)
-	}
-	for _, f := range []string{"args", "env", "options"} {
-		text, err := os.ReadFile(filepath.Join(dir, f))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "the ticket") {
-			t.Errorf("the ticket is in the %s", f)
-		}
-		if f == "options" && !strings.Contains(string(text), "-T -x -o BatchMode=yes") {
-			t.Errorf("options are %s", text)
-		}
-	}
+	clienttest.CheckStart(t, faked(t), `exec sh -c "$2"`, "-T -x -o BatchMode=yes")
 }
 
 // A gorun that is not there, or is another, is copied, once. A copy that was cut short is made anew.
@@ -109,18 +65,14 @@ func TestCopied(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				said, err := run1(t, m)
+				said, err := clienttest.Start(t, m, "b")
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !strings.Contains(said, "from "+copied) {
+				if !strings.Contains(said, "path "+copied) {
 					t.Errorf("the keeper says %q, not that it is %s", said, copied)
 				}
-				log, err := os.ReadFile(filepath.Join(dir, "logins"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if n := strings.Count(string(log), "login"); n != logins {
+				if n := strings.Count(clienttest.Read(t, dir, "logins"), "login"); n != logins {
 					t.Errorf("round %d: %d logins, want %d", round, n, logins)
 				}
 			}
@@ -133,12 +85,12 @@ func TestCopied(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for script, want := range map[string]string{
-		`echo 'ssh: Could not resolve hostname b: Name or service not known' >&2; exit 255`:                                              "no host of that name",
-		`echo 'ssh: connect to host b port 22: Connection refused' >&2; exit 255`:                                                        "is its sshd running",
-		`echo 'root@b: Permission denied (publickey).' >&2; exit 255`:                                                                    "ssh-copy-id b",
+	clienttest.CheckRefused(t, faked(t), map[string]string{
+		`echo 'ssh: Could not resolve hostname n2: Name or service not known' >&2; exit 255`:                                             "no host of that name",
+		`echo 'ssh: connect to host n2 port 22: Connection refused' >&2; exit 255`:                                                       "is its sshd running",
+		`echo 'root@n2: Permission denied (publickey).' >&2; exit 255`:                                                                   "ssh-copy-id n2",
 		`echo 'Host key verification failed.' >&2; exit 255`:                                                                             "not known here",
-		`printf '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\na\nb\nc\nd\ne\nf\nHost key verification failed.\n' >&2; exit 255`: "ssh-keygen -R b",
+		`printf '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\na\nb\nc\nd\ne\nf\nHost key verification failed.\n' >&2; exit 255`: "ssh-keygen -R n2",
 		`echo 'sh: cannot execute binary file: Exec format error' >&2; exit 126`:                                                         "another kind of machine",
 		`echo; echo 'gorun keeper: missing: Linux riscv128'`:                                                                             "riscv128",
 		`echo 'full disk' >&2; case "$2" in *umask*) exit 1;; *) echo; echo "gorun keeper: missing: $(uname -sm)";; esac`:                "full disk",
@@ -147,12 +99,7 @@ func TestRefused(t *testing.T) {
 		`echo 'what is this' >&2; exit 3`:      "exit status 3; it said: what is this",
 		`kill -9 $$`:                           "signal: killed",
 		`echo x >>$HOME/tries; ` + refuseLogin: "MaxStartups",
-	} {
-		m, _ := fake(t, script)
-		if said, err := run1(t, m); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %q, %v; want %q", script, said, err, want)
-		}
-	}
+	})
 }
 
 const refuseLogin = `echo 'kex_exchange_identification: read: Connection reset by peer' >&2; exit 255`
@@ -160,7 +107,7 @@ const refuseLogin = `echo 'kex_exchange_identification: read: Connection reset b
 // A login that a busy sshd has dropped is tried once more.
 func TestAgain(t *testing.T) {
 	m, _ := fake(t, `[ -e $HOME/tried ] || { touch $HOME/tried; `+refuseLogin+`; }; exec sh -c "$2"`)
-	if _, err := run1(t, m); err != nil {
+	if _, err := clienttest.Start(t, m, "b"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -174,7 +121,7 @@ func TestTunnel(t *testing.T) {
 	if said := p.Wait().Error(); !strings.Contains(said, `ticket "port 4711\n"`) {
 		t.Error(said)
 	}
-	if text, _ := os.ReadFile(filepath.Join(dir, "options")); !strings.Contains(string(text), "-R 0:127.0.0.1:99") {
+	if text := clienttest.Read(t, dir, "options"); !strings.Contains(text, "-R 0:127.0.0.1:99") {
 		t.Errorf("options are %s", text)
 	}
 }
@@ -190,15 +137,8 @@ func TestCancelled(t *testing.T) {
 }
 
 func TestNamesOfOptions(t *testing.T) {
-	m, dir := fake(t, `touch $HOME/ran`)
-	for _, n := range []launcher.Node{{Name: "-oProxyCommand=x"}, {Name: "b", Addr: "-x"}, {Name: "b", User: "-x"}, {}} {
-		if _, err := m.Start(t.Context(), n, nil); err == nil {
-			t.Errorf("%+v was taken", n)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-		t.Error("ssh was run")
-	}
+	clienttest.CheckNames(t, faked(t), launcher.Node{Name: "-oProxyCommand=x"}, launcher.Node{Name: "b", Addr: "-x"}, launcher.Node{Name: "b", User: "-x"},
+		launcher.Node{})
 }
 
 func TestSplit(t *testing.T) {
