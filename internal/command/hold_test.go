@@ -1,12 +1,17 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // ask runs a command beside a job.
@@ -27,6 +32,9 @@ func TestProgramHolds(t *testing.T) {
 			h := newHouse(t)
 			dir := t.TempDir()
 			file, jobid := filepath.Join(dir, "go"), filepath.Join(dir, "id")
+			if err := unix.Mkfifo(file, 0o600); err != nil {
+				t.Fatal(err)
+			}
 			p := h.start("", "-np", "3", kind, "-jobid-file", jobid, self(t), asRank, "section", file, fmt.Sprint(limit))
 			id := h.jobID(p, jobid)
 			p.out.wait(t, "in the section\n", 1)
@@ -38,7 +46,7 @@ func TestProgramHolds(t *testing.T) {
 				t.Errorf("status: %s", out)
 			}
 			q := h.start("", "checkpoint", "-stop", id)
-			until(t, func() string {
+			testenv.Until(t, func() string {
 				if out := h.must("status", id); !strings.Contains(out, "held\n") {
 					return out
 				}
@@ -54,7 +62,7 @@ func TestProgramHolds(t *testing.T) {
 				t.Errorf("the snapshot was taken in the section: %s", out)
 			}
 			// It goes on unheld.
-			if err := os.Remove(jobid); err != nil {
+			if err := errors.Join(os.Remove(jobid), os.Remove(file), os.WriteFile(file, nil, 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			p = h.start("", "restart", "-jobid-file", jobid, id)
@@ -89,7 +97,7 @@ func TestHoldCommand(t *testing.T) {
 	_, ranks := p.family()
 	syscall.Kill(ranks[1], syscall.SIGKILL)
 	p.err.wait(t, "restarting from the start", 1)
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if out := h.must("status", id); strings.Count(out, ": running") != 3 {
 			return out
 		}
@@ -188,7 +196,7 @@ func TestSuspendedRankDies(t *testing.T) {
 	}
 	h.must("resume", id)
 	p.err.wait(t, "restarting from the start", 1)
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if _, errs, code := h.ask("checkpoint", id); code != 0 {
 			return errs
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
@@ -209,20 +210,6 @@ func (h *house) gorun(args ...string) (out, errs string, code int) {
 	return p.out.String(), p.err.String(), code
 }
 
-// until waits for a condition that nothing announces.
-func until(t *testing.T, what func() string) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(2 * time.Millisecond) {
-		why := what()
-		if why == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(why)
-		}
-	}
-}
-
 // processes lists the processes of this test, zombies left out.
 func (h *house) processes() (found []string) {
 	envs, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -238,7 +225,7 @@ func (h *house) processes() (found []string) {
 // nothingLeft waits until no process and no file of the test is left.
 func (h *house) nothingLeft() {
 	h.t.Helper()
-	until(h.t, func() string {
+	testenv.Until(h.t, func() string {
 		if left := h.processes(); len(left) > 0 {
 			return fmt.Sprintf("left running: %q", left)
 		}

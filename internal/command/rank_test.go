@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
 	"github.com/gorun-mpi/gorun/internal/command"
@@ -321,8 +320,8 @@ func taken(folder string) bool {
 	return folder == "" || len(found) > 0
 }
 
-// section is a program with a section in which no checkpoint may fall. Rank 0 leaves it when somebody makes a
-// file, and all ranks count on.
+// section is a program with a section in which no checkpoint may fall. Rank 0 leaves it when the file, a
+// FIFO, has been written, and all ranks count on.
 func section(c *mpi.Comm, file string, rest []string) error {
 	r := cr.On(c)
 	if c.Rank() == 0 {
@@ -332,11 +331,8 @@ func section(c *mpi.Comm, file string, rest []string) error {
 			}
 		}
 		fmt.Println("in the section")
-		for {
-			if _, err := os.Stat(file); err == nil {
-				break
-			}
-			time.Sleep(time.Millisecond)
+		if _, err := os.ReadFile(file); err != nil {
+			return err
 		}
 		for range 2 {
 			if err := r.Release(); err != nil {

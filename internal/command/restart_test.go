@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 const limit = 20_000_000 // never reached: the tests end the job
@@ -25,7 +26,7 @@ func (h *house) countJob(n int, args ...string) (p *proc, id string) {
 
 func (h *house) jobID(p *proc, file string) (id string) {
 	h.t.Helper()
-	until(h.t, func() string {
+	testenv.Until(h.t, func() string {
 		select {
 		case <-p.done:
 			h.t.Fatalf("ended before all ranks were up:\n%s", p.err)
@@ -165,7 +166,7 @@ func TestRestarts(t *testing.T) {
 		if began(t, p.out.String()) == 0 {
 			t.Error("begins from the start")
 		}
-		until(t, func() string {
+		testenv.Until(t, func() string {
 			if out := h.must("status", id); strings.Count(out, ": running") < 3 {
 				return "not running again:\n" + out
 			}
@@ -195,7 +196,7 @@ func TestRestartPassesOverDamage(t *testing.T) {
 	p.err.wait(t, "snapshot 2 cannot be used: rank 1:", 1)
 	p.err.wait(t, "restarting from snapshot 1 (1 of at most 3)", 1)
 	p.out.wait(t, "begins at", 2)
-	until(t, func() string { // it may just be becoming another incarnation
+	testenv.Until(t, func() string { // it may just be becoming another incarnation
 		k := h.start("", "kill", id)
 		if k.code() != 0 {
 			return k.err.String()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // forever is a program that says that it runs and does not end by itself,
@@ -240,7 +241,7 @@ func TestSignals(t *testing.T) {
 		p.out.wait(t, "up\n", 2)
 		p.signal(syscall.SIGTSTP)
 		_, ranks := p.family()
-		until(t, func() string {
+		testenv.Until(t, func() string {
 			for _, pid := range append(ranks, p.cmd.Process.Pid) {
 				if state(pid) != 'T' {
 					return fmt.Sprintf("process %d is in state %c", pid, state(pid))
@@ -299,7 +300,7 @@ func TestKilled(t *testing.T) {
 			}
 			h.nothingLeft()
 			for _, pid := range append(agents, ranks...) {
-				until(t, func() string {
+				testenv.Until(t, func() string {
 					if zombie(pid) {
 						return fmt.Sprintf("process %d is a zombie", pid)
 					}
@@ -318,7 +319,7 @@ func TestKilled(t *testing.T) {
 func TestEverybodyKilled(t *testing.T) {
 	h := newHouse(t)
 	p := h.start("-", "-np", "2", "sleep", "1000")
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if _, ranks := p.family(); len(ranks) < 2 {
 			return "the ranks do not start"
 		}
@@ -332,7 +333,7 @@ func TestEverybodyKilled(t *testing.T) {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
 	p.code()
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if left := h.processes(); len(left) > 0 {
 			return fmt.Sprintf("left running: %q", left)
 		}
@@ -432,7 +433,7 @@ func TestKilledWhileBuilding(t *testing.T) {
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("GOTMPDIR", t.TempDir())
 	p := h.start("", dir)
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if found, _ := filepath.Glob(filepath.Join(h.tmp, "gorun-build-*", "building")); len(found) == 0 {
 			return "go was not started with the build's folder for its own files"
 		}

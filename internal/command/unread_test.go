@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // A job can be ended while nobody reads its output.
@@ -35,7 +37,7 @@ func TestUnreadOutput(t *testing.T) {
 			p := h.startTo(w, "", append(c.args, "-np", "1", "sh", "-c", "trap '' INT; yes")...)
 			w.Close()
 			if c.args == nil {
-				until(t, func() string {
+				testenv.Until(t, func() string {
 					n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
 					if err != nil || n < 60_000 {
 						return fmt.Sprintf("the pipe holds %d bytes, %v", n, err)

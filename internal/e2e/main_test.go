@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // bin is the folder with gorun and the example programs, built once.
@@ -280,15 +282,14 @@ func (p *proc) family() (agents, ranks []int) {
 // gone waits until none of the processes is left, zombies included.
 func gone(t testing.TB, pids ...int) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
 	for _, pid := range pids {
-		for syscall.Kill(pid, 0) == nil && !leftToInit(pid) {
-			if time.Now().After(deadline) {
-				state, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-				t.Fatalf("process %d is still there: %s", pid, state)
+		testenv.Until(t, func() string {
+			if syscall.Kill(pid, 0) != nil || leftToInit(pid) {
+				return ""
 			}
-			poll()
-		}
+			state, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			return fmt.Sprintf("process %d is still there: %s", pid, state)
+		})
 	}
 }
 
@@ -302,17 +303,10 @@ func leftToInit(pid int) bool {
 // clean waits until the control folder is empty again.
 func (h *house) clean() {
 	h.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	testenv.Until(h.t, func() string {
 		left, _ := filepath.Glob(filepath.Join(h.run, "gorun", "*"))
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			h.t.Fatalf("left behind: %v", left)
-		}
-		poll()
-	}
+		return strings.Join(left, " ")
+	})
 }
 
 // poll passes the time between two looks at a condition nothing announces.

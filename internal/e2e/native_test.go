@@ -12,9 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // nobody is the user without any privilege as whom the native tests run where
@@ -136,17 +136,12 @@ func (h *house) spotless() {
 // eventually waits until wrong finds nothing wrong any more.
 func (h *house) eventually(what string, wrong func() string) {
 	h.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		text := wrong()
-		if text == "" {
-			return
+	testenv.Until(h.t, func() string {
+		if text := wrong(); text != "" {
+			return what + ": " + text
 		}
-		if time.Now().After(deadline) {
-			h.t.Fatalf("%s: %s", what, text)
-		}
-		poll()
-	}
+		return ""
+	})
 }
 
 // alive waits until a job has exactly its processes, none of them stopped: no

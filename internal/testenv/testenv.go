@@ -1,4 +1,5 @@
-// Package testenv reads what the environment says about how long tests are to go on.
+// Package testenv is what tests have of the world around them: how long they are to go on, as the environment says, and waits
+// for conditions that nothing announces.
 package testenv
 
 import (

@@ -6,9 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
-
-	"github.com/gorun-mpi/gorun/internal/launch/proc"
 )
 
 // A rank whose copy grows beyond its limit stands still until the copy is gone.
@@ -33,23 +30,11 @@ func TestGrowth(t *testing.T) {
 	}
 	g = &growth{r: r, copy: pids[1], limit: 1, quit: make(chan struct{}), done: make(chan struct{})}
 	go g.run()
-	until(t, pids[0], 'T')
+	inState(t, pids[0], 'T')
 	g.end()
-	until(t, pids[0], 'S')
+	inState(t, pids[0], 'S')
 	if g.note() == "" {
 		t.Error("it is not told")
-	}
-}
-
-// until waits for a process to be in a state.
-func until(t *testing.T, pid int, state byte) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for st, _ := proc.ReadStat(pid); st.State != state; st, _ = proc.ReadStat(pid) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d is in state %c, want %c", pid, st.State, state)
-		}
-		<-time.After(time.Millisecond)
 	}
 }
 

@@ -3,14 +3,15 @@ package agent
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // standing is a back-end that stops a rank instead of copying it, as fakeImager
@@ -75,19 +76,16 @@ func heldBench(t *testing.T) *bench {
 	return b
 }
 
+// inState waits until a process is in a state, as /proc shows it.
 func inState(t *testing.T, pid int, state byte) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	testenv.Until(t, func() string {
 		st, ok := proc.ReadStat(pid)
 		if ok && st.State == state {
-			return
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d is in state %c, %v", pid, st.State, ok)
-		}
-		<-time.After(time.Millisecond)
-	}
+		return fmt.Sprintf("process %d is in state %c, %v", pid, st.State, ok)
+	})
 }
 
 // A rank whose job ends with the checkpoint stands until it is killed, also when

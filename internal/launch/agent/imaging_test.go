@@ -22,6 +22,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // fakeImager is a back-end whose copies are children that sleep. What it is
@@ -306,15 +307,15 @@ func TestImagingReverted(t *testing.T) {
 	b.over()
 }
 
+// gone waits until a process is no more.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for syscall.Kill(pid, 0) == nil {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d is left", pid)
+	testenv.Until(t, func() string {
+		if syscall.Kill(pid, 0) != nil {
+			return ""
 		}
-		<-time.After(time.Millisecond)
-	}
+		return fmt.Sprintf("process %d is left", pid)
+	})
 }
 
 // A failure to write is told; the next image is none the worse.
@@ -355,9 +356,12 @@ func TestRankDiesWhileImaged(t *testing.T) {
 		}
 		syscall.Kill(b.pids[0], syscall.SIGKILL)
 		if !copied {
-			for st, ok := proc.ReadStat(b.pids[0]); ok && st.State != 'Z'; st, ok = proc.ReadStat(b.pids[0]) {
-				<-time.After(time.Millisecond)
-			}
+			testenv.Until(t, func() string {
+				if st, ok := proc.ReadStat(b.pids[0]); ok && st.State != 'Z' {
+					return fmt.Sprintf("the rank is in state %c", st.State)
+				}
+				return ""
+			})
 			b.f.let <- struct{}{}
 		}
 		if m := b.until(oob.Exit); m.From != 0 || !syscall.WaitStatus(m.A).Signaled() {

@@ -16,14 +16,15 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/lease"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
 // patience is for what takes a moment, on a machine that has other things to do.
 const patience = time.Minute
 
-// terms are short: nothing here checks them.
-var terms = lease.Terms{L: 400 * time.Millisecond, H: 20 * time.Millisecond}
+// terms are short, and long enough that a busy machine does not lose a node.
+var terms = lease.Terms{L: time.Second, H: 20 * time.Millisecond}
 
 // world is a Manager whose keepers are goroutines.
 type world struct {
@@ -43,7 +44,7 @@ type machine struct {
 	info    wire.NodeInfo
 	refuses error         // what its login says
 	deaf    bool          // its keeper ends before it is home
-	mute    bool          // its keeper never comes home
+	mute    func()        // its keeper never comes home; called when it is started
 	stop    chan struct{} // closed: its keeper falls silent, its connections stay
 	ended   chan struct{} // closed when its keeper has left
 	started int64         // when its keeper was
@@ -96,7 +97,8 @@ func (w *world) Start(ctx context.Context, n launcher.Node, ticket []byte) (laun
 	if m.deaf {
 		return &client{over: closed}, nil
 	}
-	if m.mute {
+	if m.mute != nil {
+		m.mute()
 		return &client{over: m.ended, kill: func() { close(m.ended) }}, nil
 	}
 	var t home.Ticket
@@ -259,9 +261,10 @@ func (w *world) fleet(np int, rules hosts.Rules) (*Fleet, error) {
 // eventually waits until something is so.
 func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
-	for begin := time.Now(); !so(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > patience {
-			w.t.Fatalf("not %s after %v; said was %q", what, patience, w.said)
+	testenv.Until(w.t, func() string {
+		if so() {
+			return ""
 		}
-	}
+		return fmt.Sprintf("not %s; said was %q", what, w.said)
+	})
 }

@@ -69,6 +69,7 @@ func TestLives(t *testing.T) {
 // A node that falls silent is lost. Its agents' streams end at once, and they are gone when its
 // lease is certainly over, not before. A spare takes its ranks, and then there is none.
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	f, err := w.fleet(4, hosts.Rules{Spares: 1})
 	if err != nil {
@@ -108,6 +109,7 @@ func TestSilence(t *testing.T) {
 
 // A head that has lost most nodes at once does not go on with what is left: it is probably cut off.
 func TestMost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 4)
 	f, err := w.fleet(6, hosts.Rules{Spares: 1, Shrink: true, Oversubscribe: true})
 	if err != nil {
@@ -179,11 +181,10 @@ func TestUnusable(t *testing.T) {
 // The user may not want to wait for a keeper that never comes.
 func TestGivenUp(t *testing.T) {
 	w := newWorld(t, 2)
-	w.nodes[address(1)].mute = true
 	why := errors.New("the user does not want it any more")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w.ctx = ctx
-	time.AfterFunc(10*time.Millisecond, func() { cancel(why) })
+	w.nodes[address(1)].mute = func() { cancel(why) }
 	if _, err := w.fleet(1, hosts.Rules{}); !errors.Is(err, why) {
 		t.Errorf("it says %v", err)
 	}
@@ -193,7 +194,7 @@ func TestGivenUp(t *testing.T) {
 // A node that does not come up is not waited for when spares suffice.
 func TestGrace(t *testing.T) {
 	w := newWorld(t, 3)
-	w.nodes[address(1)].mute = true
+	w.nodes[address(1)].mute = func() {}
 	w.grace = 10 * time.Millisecond
 	f, err := w.fleet(4, hosts.Rules{Spares: 1})
 	if err != nil || !w.told("node 203.0.113.2: ") || !w.told("after enough others were") {

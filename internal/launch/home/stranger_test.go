@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -14,20 +15,18 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // eventually waits for a state of the home's counts.
 func eventually(t *testing.T, h *Home, what string, ok func(Stats) bool) {
 	t.Helper()
-	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		s := h.Stats()
-		if ok(s) {
-			return
+	testenv.Until(t, func() string {
+		if s := h.Stats(); !ok(s) {
+			return fmt.Sprintf("not yet %s: %+v", what, s)
 		}
-		if time.Now().After(limit) {
-			t.Fatalf("not yet %s: %+v", what, s)
-		}
-	}
+		return ""
+	})
 }
 
 // knock connects to a home, as anybody can.
@@ -224,11 +223,10 @@ func TestSlow(t *testing.T) {
 	idle, drip := knock(t, h), knock(t, h)
 	drip.Write([]byte{22, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb}) // a long ClientHello begins
 	go func() {
-		for {
+		for range time.Tick(time.Millisecond) { // 16 KB would take 16 s
 			if _, err := drip.Write([]byte{3}); err != nil {
 				return
 			}
-			time.Sleep(time.Millisecond) // 16 KB would take 16 s
 		}
 	}()
 	for _, c := range []net.Conn{idle, drip} {

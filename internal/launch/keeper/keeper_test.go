@@ -26,6 +26,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/lease"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
@@ -197,11 +198,12 @@ func (h *head) left(pids ...int) {
 		h.t.Fatal("it has not left")
 	}
 	for _, pid := range pids {
-		for begin := time.Now(); lives(pid); time.Sleep(time.Millisecond) {
-			if time.Since(begin) > patience {
-				h.t.Fatalf("process %d is left; the keeper said %s", pid, &h.said)
+		testenv.Until(h.t, func() string {
+			if lives(pid) {
+				return fmt.Sprintf("process %d is left; the keeper said %s", pid, &h.said)
 			}
-		}
+			return ""
+		})
 	}
 	if left, _ := filepath.Glob(filepath.Join(h.tmp(), "*")); len(left) > 0 {
 		h.t.Errorf("left are %v", left)

@@ -7,28 +7,26 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // WaitState waits until a process is in a state, as /proc shows it.
 func WaitState(t *testing.T, pid int, state byte) {
 	t.Helper()
-	for since := time.Now(); ; time.Sleep(time.Millisecond) {
+	testenv.Until(t, func() string {
 		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.State == state {
-			return
+		if s.State != state {
+			return fmt.Sprintf("process %d is in state %c", pid, s.State)
 		}
-		if time.Since(since) > 10*time.Second {
-			t.Fatalf("process is in state %c", s.State)
-		}
-	}
+		return ""
+	})
 }
 
 // OwnChildren lists the children of this process.

@@ -336,9 +336,13 @@ func (c *dirtyChild) fork() {
 //go:norace
 //go:noinline
 func forkAndWait() int {
+	self, _, _ := syscall.RawSyscall(syscall.SYS_GETPID, 0, 0, 0)
 	pid, _, _ := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if pid == 0 {
 		syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0)
+		if parent, _, _ := syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0); parent != self { // it was killed before
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 1, 0, 0)
+		}
 		syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, 1<<32-1, 0) // whoever waits for the program's end sees it
 		for {
 			syscall.RawSyscall(unix.SYS_PPOLL, 0, 0, 0)
