@@ -183,7 +183,7 @@ func TestJoinEnds(t *testing.T) {
 	}
 	begin(t, f, 1, "0:[0 1]")
 	m := w.boot(2)
-	m.mute = true
+	m.mute = func() {}
 	over := make(chan error, 1)
 	go func() {
 		_, err := joinAll(f, nil, []hosts.Node{{Name: address(2)}})
