@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // interval asks a job how often it is checkpointed, and checks that this follows from what it has measured.
@@ -35,7 +36,7 @@ func TestAutoInterval(t *testing.T) {
 	file, jobid := filepath.Join(t.TempDir(), "costly"), filepath.Join(t.TempDir(), "id")
 	p := h.start("", "-np", "3", "-cr=self", "-keep", "2", "-jobid-file", jobid, "-ckpt-every", "auto", "-mtbf", "100ms", "-v", self(t), asRank, "costly", file, fmt.Sprint(limit))
 	id := h.jobID(p, jobid)
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if i := h.interval(id); i.Measured < 3 || !i.Given || i.MTBF != 100*time.Millisecond {
 			return fmt.Sprintf("%+v", i)
 		}
@@ -44,7 +45,7 @@ func TestAutoInterval(t *testing.T) {
 	if err := os.WriteFile(file, []byte("200ms"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if i := h.interval(id); i.Cost < 150*time.Millisecond {
 			return fmt.Sprintf("%+v", i)
 		}
@@ -64,7 +65,7 @@ func TestAutoInterval(t *testing.T) {
 func TestAutoFailures(t *testing.T) {
 	h := newHouse(t)
 	p, id := h.countJob(limit, "-ckpt-every", "auto", "-restarts", "1", "-keep", "2")
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if i := h.interval(id); i.Measured == 0 || i.Given || i.Failures != 0 {
 			return fmt.Sprintf("%+v", i)
 		}
@@ -73,14 +74,14 @@ func TestAutoFailures(t *testing.T) {
 	before := h.interval(id)
 	_, ranks := p.family()
 	syscall.Kill(ranks[1], syscall.SIGKILL)
-	until(t, func() string { // a question that meets the restart is refused
+	testenv.Until(t, func() string { // a question that meets the restart is refused
 		out, errs, _ := h.ask("status", id)
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), "restarts: 1 ") || strings.Count(out, ": running") != 3 {
 			return out + errs
 		}
 		return ""
 	})
-	until(t, func() string {
+	testenv.Until(t, func() string {
 		if i := h.interval(id); i.Failures != 1 || i.Restart == 0 {
 			return fmt.Sprintf("%+v", i)
 		}

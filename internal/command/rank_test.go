@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
 	"github.com/gorun-mpi/gorun/internal/command"
