@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,9 +68,22 @@ func Wait(pid int) syscall.WaitStatus {
 	}
 }
 
-// Children lists the children of this process, dead but unreaped ones too.
+// Children lists the children of this process, dead but unreaped ones too. The list is read until it comes out
+// twice the same: where a thread or a child ends while it is read, another child may be passed over.
 func Children() []int {
-	var pids []int
+	all := listChildren()
+	for range 20 {
+		again := listChildren()
+		if slices.Equal(all, again) {
+			break
+		}
+		all = again
+	}
+	return all
+}
+
+func listChildren() (pids []int) {
+	defer func() { slices.Sort(pids) }()
 	tasks, _ := os.ReadDir("/proc/self/task")
 	for _, t := range tasks {
 		b, err := os.ReadFile("/proc/self/task/" + t.Name() + "/children")
