@@ -16,6 +16,7 @@ import (
 // A connection begins when the sender knocks (syn), is half open once the
 // receiver has answered (accepted), and open when the sender has seen that.
 type conn struct {
+	silent   int64 // since when nothing has come back, see suspects; 0: something has
 	w        *world
 	from, to int
 	state    connState

@@ -57,7 +57,7 @@ type task struct {
 // head before is still there, or what it has started (took).
 func (w *world) launch(images []*image, whole, took bool) {
 	p := w.plan
-	cfg := joblife.Config{Size: w.np, Restarts: w.rng.IntN(4), Built: true, Stopped: 75, LikelyMillis: 150_000, ConsequenceMillis: 300_000}
+	cfg := joblife.Config{Size: w.np, Restarts: w.rng.IntN(4), Built: true, Stopped: 75, CutMillis: cutAfter, LikelyMillis: 150_000, ConsequenceMillis: 300_000}
 	cfg.Ckpt = ckpt.HeadConfig{AutoMillis: p.auto, FullEvery: p.fullEvery,
 		PhaseMillis: 200_000 + 20_000*int64(w.np), AskMillis: 2_000 + 2_000*int64(w.np)}
 	if p.sparse {
@@ -215,6 +215,8 @@ func (w *world) headDo(a *joblife.Action) {
 		w.logf("head: %s", a.Text)
 	case joblife.ActChoose:
 		w.chooses(a)
+	case joblife.ActLeaveOut:
+		w.leavesOut(a)
 	case joblife.ActVerdict:
 		w.judged(a)
 	case joblife.ActEnd:

@@ -35,8 +35,11 @@ func (w *world) begins() {
 				n.ranks = append(n.ranks, r)
 			}
 		}
+		if n.m != nil && n.m.out {
+			w.violate("machine %d gets an agent, which was left out", n.m.index)
+		}
 		h.nodes = append(h.nodes, n)
-		ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: "host", PID: 1 + i, Ranks: n.ranks})
+		ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: "host", PID: 1 + i, Ranks: n.ranks, Own: n.m == nil})
 	}
 	h.lives = append(h.lives, h.nodes)
 	w.settle()
@@ -164,6 +167,7 @@ func (w *world) jobOver() {
 	case h.stopping != 0:
 		w.stopped(h.stopping)
 	default:
+		w.sewn(nil) // the user has seen to the network
 		w.launch(w.newest(), false, false)
 	}
 }

@@ -21,6 +21,7 @@ type machine struct {
 	up     bool // what it sends gets to the head
 	down   bool // what the head sends gets to it
 	slow   bool // either takes its time
+	out    bool // the head has left it out, see severance
 
 	holder *lease.Holder // the keeper's; nil: the job has no keeper here
 	ended  bool          // the keeper and all its agents and ranks have
@@ -72,7 +73,7 @@ func (w *world) newMachines() {
 func (w *world) keepers() {
 	for _, m := range w.machines {
 		m.holder, m.granter, m.asks, m.grants = nil, nil, nil, nil
-		m.given, m.fenced, m.ending = true, true, 0
+		m.given, m.fenced, m.ending, m.out = true, true, 0, false
 		if m.off || m.frozen || !m.up || !m.down {
 			continue
 		}
@@ -88,7 +89,7 @@ func (w *world) keepers() {
 func (w *world) choose() *machine {
 	var live []*machine
 	for _, m := range w.machines {
-		if !m.given {
+		if !m.given && (!m.out || w.breaks(leftOutUsed)) {
 			live = append(live, m)
 		}
 	}
@@ -116,6 +117,7 @@ func (w *world) machinesTurn() {
 		return
 	}
 	w.maybeTrouble()
+	w.suspicions()
 	for _, m := range w.machines {
 		if m.holder != nil {
 			m.expires()
@@ -294,5 +296,5 @@ func (w *world) settle() {
 // cut reports whether nothing gets from one rank's transport to another's.
 func (w *world) cut(a, b int) bool {
 	x, y := w.of(a), w.of(b)
-	return x != y && (x != nil && (x.alone || x.off) || y != nil && (y.alone || y.off))
+	return x != y && (x != nil && (x.alone || x.off) || y != nil && (y.alone || y.off) || w.apart(x, y) > 0)
 }

@@ -86,6 +86,9 @@ const (
 	takenTooSoon                // M: a head that takes another's place does not wait for that one's leases
 	twoHeads                    // M: a head whose place was taken goes on granting
 	oldAddress                  // M: a restored rank looks for the others where they were
+	cutUnheard                  // M: the head does not hear of two machines that are cut from one another
+	suspectsAtOnce              // M: a rank says at once that it has been cut from a peer for long
+	leftOutUsed                 // M: a machine that was left out is used again
 	holdNotAwaited              // H: a rank enters its section without the head's word
 	holdNotRepeated             // H: a rank that comes back waiting for its section does not ask again
 	mutants
@@ -107,7 +110,7 @@ var mutantNames = [...]string{
 	"revert forgets", "discards committed",
 	"life ignored", "reaped too early", "gone too early", "commit not awaited", "consequence taken", "cause not awaited",
 	"second verdict", "let go alone",
-	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address",
+	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address", "cut unheard", "suspects at once", "left out used",
 	"hold not awaited", "hold not repeated",
 }
 
@@ -115,6 +118,6 @@ func (m Mutant) String() string { return mutantNames[m] }
 
 // spreads reports whether a mutant is one of machines. The others are looked for without
 // machines, where schedules are shorter.
-func (m Mutant) spreads() bool { return m >= leaseNotAwaited && m <= oldAddress }
+func (m Mutant) spreads() bool { return m >= leaseNotAwaited && m <= leftOutUsed }
 
 func (w *world) breaks(m Mutant) bool { return w.mutant == m }

@@ -17,7 +17,7 @@ type Seen struct {
 	midSleep, midTurn                                           int
 	midFrame, midCall, fellBack, stayed, incremental            int
 	again, interrupted, cutLinks, gaveUp                        int
-	troubles, expired, lostMachines, thawed, succeeded          int
+	troubles, expired, lostMachines, thawed, succeeded, leftOut int
 	held, heldAgain, heldOff                                    int
 	finalize, deadline, storage, failedCommit, rankDied, aborts int
 }
@@ -39,7 +39,7 @@ func (s *Seen) counts() []*int {
 		&s.teams, &s.turns, &s.stepsByMessage, &s.over, &s.rings, &s.asks, &s.lines, &s.midSleep, &s.midTurn,
 		&s.deadSockets, &s.pendingAtPoint, &s.midFrame, &s.midCall, &s.fellBack, &s.stayed, &s.incremental,
 		&s.again, &s.interrupted, &s.cutLinks, &s.gaveUp,
-		&s.troubles, &s.expired, &s.lostMachines, &s.thawed, &s.succeeded,
+		&s.troubles, &s.expired, &s.lostMachines, &s.thawed, &s.succeeded, &s.leftOut,
 		&s.held, &s.heldAgain, &s.heldOff,
 		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
@@ -57,7 +57,7 @@ var seenNames = []string{
 	"dead sockets while imaged", "requests pending at a Point", "gates closed in the middle of an arriving frame",
 	"gates closed with a goroutine in a call", "ranks that fell back to a native image", "auto requests answered with portable images",
 	"images built on others", "lives begun again by the head", "jobs ended by a user", "streams to agents cut", "ranks that gave up after a death",
-	"troubles of machines", "leases that ran out", "machines lost", "machines thawed in time", "heads that took another's place",
+	"troubles of machines", "leases that ran out", "machines lost", "machines thawed in time", "heads that took another's place", "machines left out, being cut from another",
 	"sections in which no checkpoint fell", "sections asked for again by a rank that came back", "requests held off for too long",
 	"attempts ended by Finalize", "attempts ended by a deadline",
 	"attempts ended by storage", "commits failed", "attempts ended by a death", "attempts given up by a rank",

@@ -20,12 +20,13 @@ const (
 	muted     // is not heard by it
 	cutOff    // both
 	slowed
+	severed // from another one, while the head sees both
 	troubleKinds
 )
 
 func (k troubleKind) String() string {
 	return [...]string{"loses its power", "is frozen", "is unplugged", "hears nothing of the head", "is not heard by the head",
-		"is cut off from the head", "has a slow link"}[k]
+		"is cut off from the head", "has a slow link", "is cut from another"}[k]
 }
 
 // troubles plans what goes wrong with machines.
@@ -33,6 +34,9 @@ func (w *world) planTroubles() {
 	l := terms.L.Milliseconds()
 	for range w.plan.troubles {
 		t := trouble{what: troubleKind(w.rng.IntN(int(troubleKinds))), spell: 1 + w.rng.Int64N([]int64{l / 4, l, 4 * l}[w.rng.IntN(3)])}
+		if t.what == severed && w.rng.IntN(4) > 0 {
+			t.spell = 1 << 40 // nobody sees to it as long as the job goes on
+		}
 		if w.rng.IntN(2) == 0 {
 			t.step = 1 + w.rng.Int64N(int64(w.np*w.plan.rounds*120))
 		} else {
@@ -80,6 +84,8 @@ func (m *machine) befalls(t trouble) {
 		m.up, m.down = false, false
 	case slowed:
 		m.slow = true
+	case severed:
+		m.severs()
 	}
 	w.repairs = append(w.repairs, task{w.now + t.spell, m.repaired})
 }
@@ -90,6 +96,7 @@ func (m *machine) repaired() {
 	if m.frozen && !m.ended {
 		m.w.seen.thawed++
 	}
+	m.w.sewn(m)
 	m.off, m.frozen, m.alone, m.slow, m.up, m.down = false, false, false, false, true, true
 }
 

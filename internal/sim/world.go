@@ -17,7 +17,7 @@
 // Each step of a schedule picks at random who moves: a goroutine of a program makes one call, a
 // transport receives a few bytes, one message arrives, one piece of an image is written. Requests
 // come at any time. Ranks, agents and the head die at any time. In some schedules agents are on several
-// machines with leases, and the head may turn out to be one of two. Deadlines expire. A job that has
+// machines with leases, two of which may be cut from one another, and the head may turn out to be one of two. Deadlines expire. A job that has
 // died, or was stopped, starts again from its newest snapshot, as the next incarnation, over a
 // transport that may offer more or less (see shape). What must hold is checked all the while: see
 // violate's callers.
@@ -74,6 +74,7 @@ type world struct {
 	places    []place   // by rank
 	troubles  []trouble // still to come
 	repairs   []task
+	severed   []severance
 
 	ranks  []*rank
 	agents []*ckpt.DestSum
