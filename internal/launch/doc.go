@@ -53,7 +53,9 @@
 // hold a lease of the head, and the kernel kills them when it is over (package lease). The head waits
 // for that time and a margin before it calls the agents gone, so before their ranks run elsewhere.
 //
-// The head falls silent, or the network between does: the same, seen from the node.
+// The head falls silent, or the network between does: the same, seen from the node. That holds for
+// the head's own node, too, if the job is on several and has snapshots: the head may stand still, and
+// somebody may go on with the job elsewhere. The agent there has a lease that the head renews.
 //
 // # Deaths
 //

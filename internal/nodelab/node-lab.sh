@@ -497,7 +497,7 @@ status() {
 }
 
 on_node() {
-	local user=root node pid time=() pin=()
+	local user=root node pid time=() pin=() cgroup
 	[ "${1:-}" = -u ] && user=$2 && shift 2
 	node=$1
 	shift
@@ -511,6 +511,8 @@ on_node() {
 	elif [ "$user" != root ]; then
 		die "users are root and worker"
 	fi
+	# It stands still with the node, unless that does already.
+	if cgroup=$(cgroup_of "$node") && ! grep -q 'frozen 1' "$cgroup/cgroup.events" 2>/dev/null; then echo $$ >"$cgroup/cgroup.procs" || true; fi
 	# What runs on the node ends with the process that this becomes.
 	# shellcheck disable=SC2016
 	exec env -u XDG_RUNTIME_DIR HOSTNAME="$node" "${pin[@]}" nsenter -t "$pid" -n -u -m -p -i "${time[@]}" -- \

@@ -1,6 +1,6 @@
 // Package local starts agents on the head's own machine. They are children of the head, each in a
-// process group of its own, and speak over a socket pair. They need no keeper and no lease: they see
-// the head's end at once.
+// process group of its own, and speak over a socket pair. They need no keeper: they see the head's
+// end at once. A lease against a head that stands still comes as a frame (package agent).
 package local
 
 import (

@@ -2,11 +2,14 @@ package nodes
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,11 +27,33 @@ type cluster struct {
 
 func newCluster(t testing.TB, nodes int, opts ...nodelab.Option) *cluster {
 	c := &cluster{nodelab.Up(t, nodes, opts...), t}
-	for name, pkg := range map[string]string{"gorun": "cmd/gorun", "march": "internal/e2e/nodes/march"} {
-		cmd := exec.Command("go", "build", "-o", c.file(name), "github.com/gorun-mpi/gorun/"+pkg)
+	build(t, c.Shared())
+	return c
+}
+
+// build builds gorun and march into a folder.
+func build(t testing.TB, dir string) {
+	for name, pkg := range programs {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), "github.com/gorun-mpi/gorun/"+pkg)
 		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+		}
+	}
+}
+
+var programs = map[string]string{"gorun": "cmd/gorun", "march": "internal/e2e/nodes/march"}
+
+// clusterOf is newCluster with programs that were built before.
+func clusterOf(t testing.TB, built string, nodes int) *cluster {
+	c := &cluster{nodelab.Up(t, nodes), t}
+	for name := range programs {
+		exe, err := os.ReadFile(filepath.Join(built, name))
+		if err == nil {
+			err = os.WriteFile(c.file(name), exe, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	return c
@@ -62,9 +87,10 @@ func (c *cluster) fresh(name string) string {
 	return c.file(strings.ReplaceAll(c.t.Name(), "/", "-") + "-" + name)
 }
 
-// job is a running gorun, on n1.
+// job is a running gorun.
 type job struct {
 	c    *cluster
+	node string
 	cmd  *exec.Cmd
 	out  bytes.Buffer
 	said words
@@ -113,7 +139,7 @@ func (c *cluster) startWith(input string, args ...string) *job {
 // begin starts a gorun on any node, by a whole command line.
 func (c *cluster) begin(node, input string, args ...string) *job {
 	c.t.Helper()
-	j := &job{c: c, cmd: c.Command(node, args...), over: make(chan struct{})}
+	j := &job{c: c, node: node, cmd: c.Command(node, args...), over: make(chan struct{})}
 	j.cmd.Stdin, j.cmd.Stdout, j.cmd.Stderr = strings.NewReader(input), &j.out, &j.said
 	if err := j.cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -126,7 +152,8 @@ func (c *cluster) begin(node, input string, args ...string) *job {
 		select {
 		case <-j.over:
 		default:
-			c.kill(node, "shared/gorun ")
+			c.Command(node, "pkill", "-KILL", "-f", "shared/gorun ").Run() // the node may be off
+			j.cmd.Process.Kill()
 			<-j.over
 		}
 	})
@@ -173,6 +200,19 @@ func (j *job) end() (status int, said string) {
 	said, _ = j.said.now()
 	return j.cmd.ProcessState.ExitCode(), said
 }
+
+// stop stops gorun alone: what it has started goes on. nsenter, whose child it is, stops with it.
+func (j *job) stop() {
+	j.c.Command(j.node, "pkill", "-STOP", "-f", "--", `^[^ ]*shared/gorun `).Run()
+	for stat := fmt.Sprintf("/proc/%d/stat", j.cmd.Process.Pid); ; {
+		if b, err := os.ReadFile(stat); err != nil || strings.Contains(string(b), ") T ") || strings.Contains(string(b), ") Z ") {
+			return
+		}
+	}
+}
+
+// goOn lets it go on. nsenter hands the signal on.
+func (j *job) goOn() { j.cmd.Process.Signal(syscall.SIGCONT) }
 
 // well waits for a good end and returns standard output.
 func (j *job) well() string {

@@ -33,6 +33,7 @@ func TestNodes(t *testing.T) {
 	c.part("short cut", (*cluster).shortCut)
 	c.part("join", (*cluster).joins)
 	c.part("head without power", (*cluster).headWithoutPower)
+	c.part("head stopped", (*cluster).headStopped)
 	c.part("networks", (*cluster).networks)
 	c.part("detour", (*cluster).detour)
 	c.part("pair cut", (*cluster).pairCut)
@@ -247,7 +248,7 @@ func (c *cluster) shortCut() {
 func (c *cluster) headWithoutPower() {
 	end, log, snaps := c.fresh("end"), c.fresh("log"), c.fresh("snapshots")
 	want := c.alone("3", "400")
-	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-lease", "6s", "-cr=self", "-ckpt-dir", snaps, "-ckpt-every", "200ms",
+	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-lease", "3s", "-cr=self", "-ckpt-dir", snaps, "-ckpt-every", "200ms",
 		c.file("march"), "-steps", "400", "-end", end, "-log", log)
 	j.await("checkpoint: committed")
 	c.Kill("n1")
@@ -280,6 +281,30 @@ func (c *cluster) headWithoutPower() {
 		c.Start(node)
 	}
 	c.Start("n1")
+}
+
+// headStopped: ranks on the head's own node end as well when it is stopped for longer than the lease, so that those
+// of a restart elsewhere are alone. When it goes on it has lost the job.
+func (c *cluster) headStopped() {
+	end, log, snaps := c.fresh("end"), c.fresh("log"), c.fresh("snapshots")
+	want := c.alone("3", "400")
+	j := c.start("-v", "-hosts", "n1:2,n2:1", "-np", "3", "-lease", "3s", "-restarts", "9", "-cr=self", "-ckpt-dir", snaps, "-ckpt-every", "200ms",
+		c.file("march"), "-steps", "400", "-end", end, "-log", log)
+	j.await("checkpoint: committed")
+	j.stop()
+	again := c.begin("n3", "", c.file("gorun"), "restart", "-v", "-ckpt-dir", snaps, "-hosts", "n2:2,n3:1", "latest")
+	again.await("all 3 ranks are up")
+	j.goOn()
+	if status, said := j.end(); status != 1 || !strings.Contains(said, "another gorun has taken the job over") && !strings.Contains(said, "no restart: not enough nodes") {
+		c.t.Errorf("the head that was stopped: status %d\n%s", status, said)
+	}
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	if out := again.well(); c.sum(out) != want {
+		c.t.Errorf("%s, undisturbed %s", out, want)
+	}
+	c.lives(log, 2)
 }
 
 // survives: a job goes on after the loss of n2, on the spare, and its result is bit-identical. No

@@ -149,8 +149,12 @@ func (a *agent) run() error {
 	if _, err := oob.CheckHello(&first); err != nil {
 		return err
 	}
+	recv := a.conn.Recv
+	if a.kept == nil {
+		recv = newInbox(a.conn).recv
+	}
 	for {
-		m, err := a.conn.Recv()
+		m, err := recv()
 		if err != nil {
 			return a.headGone()
 		}

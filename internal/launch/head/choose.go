@@ -20,6 +20,13 @@ func (h *head) choose() {
 		return
 	}
 	go func() {
+		if err := h.taken(); err != nil { // this head may have stood still
+			h.post(func() {
+				h.lostJob(err)
+				h.feed(joblife.Event{Type: joblife.EvChosen, Refused: true})
+			})
+			return
+		}
 		var from *snapshot.Snapshot
 		for _, c := range slices.Backward(chain) {
 			err := h.canRead(&c.input)

@@ -11,6 +11,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/lease"
+	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
 // claim is this head's claim on the job, if the job runs on several nodes: see snapshot.Claim. A job on this
@@ -35,13 +37,13 @@ func (h *head) stake() error {
 		return err
 	}
 	h.claim.c = c
-	go h.touch(c)
+	go h.touch()
 	return nil
 }
 
 // touch keeps the claim until the job has ended, and ends the job if the claim was taken. Other errors are those
 // of a folder that cannot be reached just now.
-func (h *head) touch(c *snapshot.Claim) {
+func (h *head) touch() {
 	t := time.NewTicker(snapshot.ClaimEvery)
 	defer t.Stop()
 	for {
@@ -49,12 +51,51 @@ func (h *head) touch(c *snapshot.Claim) {
 		case <-h.done:
 			return
 		case <-t.C:
-			if err := c.Touch(); errors.Is(err, snapshot.ErrTaken) {
-				h.post(func() { h.finish(verdict{Code: spec.ExitFailed, Rank: -1, Text: err.Error()}, false) })
+			if err := h.taken(); err != nil {
+				h.post(func() { h.lostJob(err) })
 				return
 			}
 		}
 	}
+}
+
+// lostJob ends what this head still has of the job.
+func (h *head) lostJob(why error) {
+	h.finish(verdict{Code: spec.ExitFailed, Rank: -1, Text: why.Error()}, false)
+}
+
+// leases reports whether ranks on the head's own node have a lease, too: another head may take this one's place while it
+// stands still.
+func (h *head) leases() bool { return h.fleet != nil && h.cat != nil }
+
+// grantOwn renews the leases of the present life's agents on this node. It runs in the loop: a head that stands still
+// grants nothing.
+func (h *head) grantOwn() {
+	if h.inc != nil {
+		for _, l := range h.inc.links {
+			h.grant(l)
+		}
+	}
+}
+
+func (h *head) grant(l *link) {
+	if l.own && h.leases() {
+		l.out.Send(oob.Msg{Kind: oob.Grant, From: oob.Head, To: oob.AgentAddr(l.index), A: uint64(lease.Now() + h.opt.Terms().L.Milliseconds())})
+	}
+}
+
+// taken reports that another head has taken the job. Errors of a folder that cannot be reached just now do not count.
+func (h *head) taken() error {
+	h.claim.mu.Lock()
+	c := h.claim.c
+	h.claim.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	if err := c.Touch(); errors.Is(err, snapshot.ErrTaken) {
+		return err
+	}
+	return nil
 }
 
 // yield gives the claim up, when nothing of the job can act any more.

@@ -245,5 +245,6 @@ func (inc *incarnation) open(l *link) {
 	m := wire.Hello("head")
 	m.From, m.To = oob.Head, oob.AgentAddr(l.index)
 	l.out.Send(m, oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(l.index), Data: wire.JSON(inc.custody(l))})
+	inc.h.grant(l)
 	go inc.read(l)
 }

@@ -160,6 +160,11 @@ func (h *head) run() error {
 	defer t.Stop()
 	go h.tick(t.C, func() { h.feed(joblife.Event{Type: joblife.EvTick, Life: h.job.Life(), Slow: proc.Slowness()}) })
 	h.auto.Given = h.opt.MTBF
+	if h.leases() {
+		t := time.NewTicker(h.opt.Terms().H)
+		defer t.Stop()
+		go h.tick(t.C, h.grantOwn)
+	}
 	h.newJob()
 	h.feed(joblife.Event{Type: joblife.EvStart})
 	h.loop()

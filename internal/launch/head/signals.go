@@ -69,7 +69,7 @@ func (h *head) signalled(sig syscall.Signal) {
 		h.interrupt()
 	case sig == syscall.SIGTSTP:
 		h.passOn(sig)
-		if h.fleet != nil && h.fleet.Remote() {
+		if h.leases() || h.fleet != nil && h.fleet.Remote() {
 			h.say("the ranks are stopped; gorun goes on, because their nodes end them if it stops renewing their leases; kill -CONT %d lets them go on", os.Getpid())
 			return
 		}

@@ -3,7 +3,7 @@
 //
 //	LIFE RANK STEP
 //
-// LIFE is a random number of the life. The file so tells whether a rank of one life still wrote when
+// LIFE is the incarnation. The file so tells whether a rank of one life still wrote when
 // the next had begun. At the end rank 0 prints
 //
 //	nodes n1 n2 ...            where the ranks ran
@@ -14,12 +14,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -45,15 +45,11 @@ func march(c *mpi.Comm) error {
 	if err := errors.Join(cr.Register("step", &step), cr.Register("sum", &sum)); err != nil {
 		return err
 	}
-	life := []uint64{rand.Uint64()}
-	if err := mpi.Bcast(c, life, 0); err != nil {
-		return err
-	}
 	for over := false; !over; {
 		if err := cr.Point(); err != nil {
 			return err
 		}
-		if err := write(fmt.Sprintf("%016x %d %d\n", life[0], c.Rank(), step)); err != nil {
+		if err := write(fmt.Sprintf("%016x %d %d\n", job.Of(c).Incarnation(), c.Rank(), step)); err != nil {
 			return err
 		}
 		got, err := around(c, sum*31+step+uint64(c.Rank()))
