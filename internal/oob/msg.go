@@ -118,6 +118,9 @@ const (
 
 	Way  // agent>head: A number of the question; Data JSON of wire.WayTo: how it reaches a node. head>agent: A as there; Data JSON of wire.Way
 	Door // head>keeper: open the door. keeper>head: Data JSON of door.Opened
+
+	Leaving // keeper>head: it leaves, Data says why; its agents are ended
+	Left    // keeper>head, after Leaving: nothing of the job is left on its node, and nothing will be
 	kinds
 )
 

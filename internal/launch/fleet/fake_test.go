@@ -31,6 +31,7 @@ type world struct {
 	t     *testing.T
 	ctx   context.Context // of bringing up
 	grace time.Duration
+	terms lease.Terms
 	nodes map[string]*machine
 
 	keepers sync.WaitGroup
@@ -61,7 +62,7 @@ type machine struct {
 }
 
 func newWorld(t *testing.T, n int) *world {
-	w := &world{t: t, grace: patience, ctx: context.Background(), nodes: map[string]*machine{}}
+	w := &world{t: t, grace: patience, terms: terms, ctx: context.Background(), nodes: map[string]*machine{}}
 	for i := range n {
 		w.boot(i)
 	}
@@ -222,6 +223,27 @@ func (m *machine) obey(conn *oob.Conn, f *oob.Msg) error {
 	return nil
 }
 
+// leave is what a keeper does that was told to. The caller says its last word.
+func (m *machine) leave(t *testing.T) (left func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	send := func(f oob.Msg) {
+		t.Helper()
+		if err := m.conn.Send(f); err != nil {
+			t.Error(err)
+		}
+	}
+	send(oob.Msg{Kind: oob.Leaving, Data: []byte("ended by a signal: SIGTERM")})
+	for number, s := range m.agents {
+		s.Close()
+		send(oob.Msg{Kind: oob.Ended, A: number, Data: []byte("killed")})
+	}
+	return func() {
+		send(oob.Msg{Kind: oob.Left})
+		m.conn.Close()
+	}
+}
+
 // say collects what the user is told.
 func (w *world) say(text string, detail bool) {
 	w.mu.Lock()
@@ -238,7 +260,7 @@ func (w *world) told(text string) bool {
 // fleet makes the fleet of a world, with two slots a node, and brings it up.
 func (w *world) fleet(np int, rules hosts.Rules) (*Fleet, error) {
 	cfg := Config{
-		Job: "job", NP: np, Rules: rules, Terms: terms, Manager: w, Say: w.say, Grace: w.grace,
+		Job: "job", NP: np, Rules: rules, Terms: w.terms, Manager: w, Say: w.say, Grace: w.grace,
 		Local: func(int) (launcher.Agent, error) { return nil, errors.New("nothing is local here") },
 		Own:   &wire.NodeInfo{Machine: "own", Arch: "amd64", CPUs: 4, Digest: "d"},
 	}

@@ -236,14 +236,14 @@ func (f *Fleet) place() (placed [][]int, guests []int, err error) {
 
 // most refuses to go on without most of the nodes that the last life had, this machine among them. If they are
 // all lost at once, it is rather this machine that is cut off, and somebody may go on with the job where they
-// are. Where other keepers may come, they decide.
+// are. A node whose keeper has said goodbye is not cut off. Where other keepers may come, they decide.
 func (f *Fleet) most() error {
 	if f.awaited != nil {
 		return nil
 	}
 	all, left := 1, 1
 	for i, ranks := range f.placed {
-		if n := f.nodes[i]; len(ranks) > 0 && !n.own {
+		if n := f.nodes[i]; len(ranks) > 0 && !n.own && !n.hasLeft() {
 			all++
 			if n.usable() {
 				left++

@@ -107,6 +107,41 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// A node whose keeper leaves in order is given up at once, and fenced by the keeper's word: nobody waits for its lease,
+// which is longer than this test. Without the last word it counts for nothing.
+func TestLeaving(t *testing.T) {
+	w := newWorld(t, 4)
+	w.terms = lease.Terms{L: time.Hour, H: terms.H}
+	f, err := w.fleet(4, hosts.Rules{Spares: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := begin(t, f, 1, "0:[0 1] 1:[2 3]")
+	left := w.nodes[address(1)].leave(t)
+	if err := agents[1].Wait(); err == nil || err.Error() != "killed" {
+		t.Errorf("the end of its agent: %v", err)
+	}
+	if _, err := agents[1].Stream().Read(make([]byte, 1)); err == nil {
+		t.Error("its stream goes on")
+	}
+	if s := f.States()[1]; s.State != "lost" || !strings.Contains(s.Why, "told to leave: ended by a signal: SIGTERM") || !w.told("node 203.0.113.2 leaves the job") {
+		t.Errorf("before its last word it is %+v", s)
+	}
+	left()
+	w.eventually("fenced", func() bool { return f.States()[1].State == "fenced" })
+	agents = begin(t, f, 2, "0:[0 1] 2:[2 3]")
+	w.nodes[address(0)].leave(t)()
+	w.nodes[address(2)].leave(t)()
+	w.eventually("fenced", func() bool { s := f.States(); return s[0].State == "fenced" && s[2].State == "fenced" })
+	if err := f.CanPlace(); !errors.Is(err, hosts.ErrNodes) || strings.Contains(err.Error(), "cut off") {
+		t.Errorf("when all leave: %v", err)
+	}
+	w.boot(1)
+	if _, err := join(f, 1); err != nil {
+		t.Error(err)
+	}
+}
+
 // A head that has lost most nodes at once does not go on with what is left: it is probably cut off.
 func TestMost(t *testing.T) {
 	t.Parallel()

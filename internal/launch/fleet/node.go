@@ -60,6 +60,8 @@ type node struct {
 	leased   chan struct{} // closed when it has its first lease
 	ended    chan struct{} // closed when it is lost
 	fenced   chan struct{} // closed when it is fenced
+	leaving  bool          // its keeper has said that it leaves
+	gone     chan struct{} // closed when its keeper has said that nothing acts there any more
 	left     chan struct{} // closed when its keeper's connection has been read to its end
 }
 
@@ -73,13 +75,23 @@ type request struct {
 func newNode(f *Fleet, i int, n hosts.Node) *node {
 	return &node{
 		Node: n, f: f, number: i, since: time.Now(), granter: lease.NewGranter(f.cfg.Terms), agents: map[uint64]*Agent{}, requests: map[uint64]request{},
-		leased: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}), left: make(chan struct{}),
+		leased: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}), left: make(chan struct{}), gone: make(chan struct{}),
 		door: nodeDoor{opened: make(chan struct{})},
 	}
 }
 
 // usable reports whether agents may be started there.
 func (n *node) usable() bool { return (n.state == up || n.state == suspect) && !n.out }
+
+// hasLeft reports whether its keeper has said that nothing acts there any more.
+func (n *node) hasLeft() bool {
+	select {
+	case <-n.gone:
+		return true
+	default:
+		return false
+	}
+}
 
 func (n *node) enter(s state) { n.state, n.since = s, time.Now() }
 
@@ -134,6 +146,13 @@ func (n *node) take(m *oob.Msg) {
 		}
 	case oob.Door:
 		n.door.open(n, m)
+	case oob.Leaving:
+		n.leaves(string(m.Data))
+	case oob.Left:
+		if n.leaving {
+			n.leaving = false // once
+			close(n.gone)
+		}
 	case oob.Provided:
 		if r, ok := n.requests[m.A]; ok {
 			delete(n.requests, m.A)
@@ -179,7 +198,16 @@ func (n *node) look(now int64) {
 	}
 }
 
-// lose gives the node up. Nothing is granted to it any more, and its streams end.
+// leaves gives up a node whose keeper was told to leave, as when its machine shuts down or others are to have it. The
+// keeper's word that all is ended is awaited, for as long as its lease.
+func (n *node) leaves(why string) {
+	if n.state == up || n.state == suspect {
+		n.leaving = true
+	}
+	n.lose(fmt.Errorf("its gorun was told to leave: %s", strings.ToValidUTF8(why, "?")))
+}
+
+// lose gives the node up. Nothing is granted to it any more, and its streams end, but for that of a keeper that is leaving.
 func (n *node) lose(why error) {
 	if n.state == lost || n.state == fenced || n.state == failed {
 		return
@@ -194,7 +222,9 @@ func (n *node) lose(why error) {
 	}
 	n.enter(lost)
 	close(n.ended)
-	n.conn.Close()
+	if !n.leaving {
+		n.conn.Close()
+	}
 	n.files.client.Close(why)
 	for _, a := range n.agents {
 		if a.stream != nil {
@@ -206,9 +236,12 @@ func (n *node) lose(why error) {
 		r.answer <- wire.Provided{Err: ErrLost.Error()}
 	}
 	wait := time.Duration(max(n.granter.FencedAt()-now, 0)) * time.Millisecond
-	if n.f.closing() {
+	switch {
+	case n.f.closing():
 		wait = 0 // it was let go
-	} else {
+	case n.leaving:
+		n.say(false, "leaves the job: %v; what runs there is ended", why)
+	default:
 		n.say(false, "is lost: %v; last renewal %s, whatever ran there has ended by %s", why, n.granted.Format(time.TimeOnly), time.Now().Add(wait).Format(time.TimeOnly))
 	}
 	go n.fence(wait)
@@ -216,12 +249,17 @@ func (n *node) lose(why error) {
 
 // fence waits until the node cannot act any more.
 func (n *node) fence(wait time.Duration) {
-	for ; wait > 0; wait = time.Duration(n.granter.FencedAt()-lease.Now()) * time.Millisecond {
-		time.Sleep(wait) // not all clocks go on while a machine is suspended: look again
+	for gone := false; wait > 0 && !gone; wait = time.Duration(n.granter.FencedAt()-lease.Now()) * time.Millisecond {
+		select {
+		case <-time.After(wait): // not all clocks go on while a machine is suspended: look again
+		case <-n.gone:
+			gone = true
+		}
 	}
 	n.f.mu.Lock()
 	n.enter(fenced)
 	n.f.mu.Unlock()
+	n.conn.Close()
 	close(n.fenced)
 	n.f.await(n)
 }

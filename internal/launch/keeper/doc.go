@@ -24,6 +24,8 @@
 //	End 7    --->                 kills it
 //	       <---  Ended 7          nothing of it is left, whatever became of it
 //	KillAll (goodbye)  --->       leaves; A 0: the job has ended well
+//	       <---  Leaving          a signal has told it to leave: the head is to use the node no more
+//	       <---  Left             all is ended, which is as good as the end of the lease
 //
 // Agents are its children, with a socket pair as descriptor 3. It is a subreaper, so what dead
 // agents leave comes to it: it kills and reaps that before it says Ended. The frames of ranks do not

@@ -161,7 +161,8 @@ type keeper struct {
 	files *files
 	door  *door.Door // nil: nobody needs it
 
-	failed bool // the head has said goodbye, and that the job has not ended well
+	failed  bool // the head has said goodbye, and that the job has not ended well
+	leaving bool // the head has been told that it leaves
 
 	mu     sync.Mutex
 	holder *lease.Holder
@@ -201,6 +202,10 @@ func (k *keeper) run(told <-chan os.Signal) error {
 		}
 	}()
 	why := k.loop(terms, frames, ended, told)
+	if errors.Is(why, ErrEnded) {
+		k.head.Send(oob.Msg{Kind: oob.Leaving, To: oob.Head, Data: []byte(why.Error())})
+		k.leaving = true
+	}
 	go func() {
 		for range frames { // the reader is not to hang while this process leaves
 		}
@@ -352,6 +357,9 @@ func (k *keeper) leave() error {
 		k.ended(<-k.done)
 	}
 	orphans.Bury()
+	if k.leaving {
+		k.head.Send(oob.Msg{Kind: oob.Left, To: oob.Head})
+	}
 	err := k.stage.remove()
 	k.head.Close()
 	select {

@@ -260,8 +260,15 @@ func TestLeaves(t *testing.T) {
 	for name, leave := range map[string]func(h *head){
 		"goodbye":         func(h *head) { h.send(oob.Msg{Kind: oob.KillAll, B: oob.Goodbye}) },
 		"connection ends": func(h *head) { h.conn.Close() },
-		"SIGTERM":         func(h *head) { h.cmd.Process.Signal(syscall.SIGTERM); h.expect(oob.Ended) },
-		"no grants":       func(h *head) { h.grants = false },
+		"SIGTERM": func(h *head) {
+			h.cmd.Process.Signal(syscall.SIGTERM)
+			if m := h.expect(oob.Leaving); !strings.Contains(string(m.Data), "SIGTERM") {
+				h.t.Errorf("it leaves: %s", m.Data)
+			}
+			h.expect(oob.Ended)
+			h.expect(oob.Left)
+		},
+		"no grants": func(h *head) { h.grants = false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
