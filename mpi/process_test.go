@@ -117,7 +117,7 @@ func TestDependencies(t *testing.T) {
 	if !slices.Contains(deps, "github.com/gorun-mpi/gorun/rpi/tcp") {
 		t.Errorf("the transport is missing: %v", deps)
 	}
-	for _, bad := range []string{"net", "os/user", "crypto/tls", "runtime/cgo", "github.com/google/uuid", "github.com/BurntSushi/toml"} {
+	for _, bad := range []string{"net", "os/user", "crypto/tls", "runtime/cgo", "github.com/google/uuid", "github.com/klauspost/reedsolomon", "github.com/BurntSushi/toml"} {
 		if slices.Contains(deps, bad) {
 			t.Errorf("mpi imports %s", bad)
 		}

@@ -1,0 +1,181 @@
+// Package erasure computes the parity of images, and images from what is left of a group, in pieces, so that
+// neither needs them in memory. Images may have different lengths: a shorter one counts as if zeros followed.
+//
+// The code is Reed-Solomon over bytes (github.com/klauspost/reedsolomon). With one image the parity is the image
+// itself, and with one parity shard it is the exclusive or. No program links this package.
+package erasure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/reedsolomon"
+)
+
+// pieceSize is large enough for a disk and small enough for a cache.
+const pieceSize = 1 << 20
+
+// Code is a code over groups of so many images. It is safe for concurrent use.
+type Code struct {
+	data, parity int
+	piece        int // bytes of each image that are worked on at once
+	rs           reedsolomon.Encoder
+	bufs         sync.Pool // of [][]byte, a piece each
+}
+
+// New returns the code of data images and parity shards, together at most 256.
+func New(data, parity int) (*Code, error) {
+	if data < 1 || parity < 1 || data+parity > 256 {
+		return nil, fmt.Errorf("code %d+%d: at least 1+1, together at most 256", data, parity)
+	}
+	rs, err := reedsolomon.New(data, parity, reedsolomon.WithAutoGoroutines(pieceSize))
+	if err != nil {
+		return nil, fmt.Errorf("code %d+%d: %w", data, parity, err)
+	}
+	c := &Code{data: data, parity: parity, piece: pieceSize, rs: rs}
+	c.bufs.New = func() any {
+		bufs := make([][]byte, data+parity)
+		for i := range bufs {
+			bufs[i] = make([]byte, c.piece)
+		}
+		return &bufs
+	}
+	return c, nil
+}
+
+// Source is an image, or a parity shard.
+type Source struct {
+	io.ReaderAt
+	Size int64
+}
+
+// Parity computes the parity shards of images. Each is as long as the longest image.
+func (c *Code) Parity(ctx context.Context, images []Source, parity []io.WriterAt) error {
+	if len(images) != c.data || len(parity) != c.parity {
+		return fmt.Errorf("code %d+%d: %d images and %d parity shards", c.data, c.parity, len(images), len(parity))
+	}
+	bufs := c.bufs.Get().(*[][]byte)
+	defer c.bufs.Put(bufs)
+	return c.pieces(ctx, longest(images), func(off int64, n int) error {
+		shards := make([][]byte, c.data+c.parity)
+		for i := range shards {
+			shards[i] = (*bufs)[i][:n]
+		}
+		for i, s := range images {
+			if err := s.fill(shards[i], off); err != nil {
+				return fmt.Errorf("image %d of the group: %w", i, err)
+			}
+		}
+		if err := c.rs.Encode(shards); err != nil {
+			return err
+		}
+		for i, w := range parity {
+			if _, err := w.WriteAt(shards[c.data+i], off); err != nil {
+				return fmt.Errorf("parity shard %d of the group: %w", i, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Want is a lost image that is to be computed.
+type Want struct {
+	Index int // in its group
+	Size  int64
+	To    io.WriterAt
+}
+
+// ErrTooFew is returned when less is left of a group than it needs.
+var ErrTooFew = errors.New("too little is left of the group")
+
+// Rebuild computes lost images from what is left of a group: images first, then parity shards, nil for what is not to be
+// had. Of them as many as the group has images are read.
+func (c *Code) Rebuild(ctx context.Context, left []*Source, want []Want) error {
+	if len(left) != c.data+c.parity {
+		return fmt.Errorf("code %d+%d: %d pieces", c.data, c.parity, len(left))
+	}
+	required := make([]bool, c.data)
+	end := int64(0)
+	for _, w := range want {
+		if w.Index < 0 || w.Index >= c.data || left[w.Index] != nil {
+			return fmt.Errorf("image %d of the group is not lost, or there is none", w.Index)
+		}
+		required[w.Index] = true
+		end = max(end, w.Size)
+	}
+	use, n := make([]bool, len(left)), 0
+	for i, s := range left {
+		if s != nil && n < c.data {
+			use[i] = true
+			n++
+		}
+	}
+	if n < c.data {
+		return fmt.Errorf("%w: %d pieces, and %d are needed", ErrTooFew, n, c.data)
+	}
+	bufs := c.bufs.Get().(*[][]byte)
+	defer c.bufs.Put(bufs)
+	return c.pieces(ctx, end, func(off int64, n int) error {
+		shards := make([][]byte, len(left))
+		for i, s := range left {
+			if !use[i] {
+				shards[i] = (*bufs)[i][:0] // room for what is computed
+				continue
+			}
+			shards[i] = (*bufs)[i][:n]
+			if err := s.fill(shards[i], off); err != nil {
+				return fmt.Errorf("piece %d of the group: %w", i, err)
+			}
+		}
+		if err := c.rs.ReconstructSome(shards, required); err != nil {
+			return err
+		}
+		for _, w := range want {
+			if part := shards[w.Index][:max(0, min(int64(n), w.Size-off))]; len(part) > 0 {
+				if _, err := w.To.WriteAt(part, off); err != nil {
+					return fmt.Errorf("image %d of the group: %w", w.Index, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// pieces calls f for each piece of size bytes.
+func (c *Code) pieces(ctx context.Context, size int64, f func(off int64, n int) error) error {
+	for off := int64(0); off < size; off += int64(c.piece) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f(off, int(min(int64(c.piece), size-off))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill reads a piece, zeros behind the end.
+func (s *Source) fill(p []byte, off int64) error {
+	n := int(max(0, min(int64(len(p)), s.Size-off)))
+	clear(p[n:])
+	if n == 0 {
+		return nil
+	}
+	if got, err := s.ReadAt(p[:n], off); got < n {
+		if err == nil || errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	return nil
+}
+
+func longest(images []Source) (size int64) {
+	for _, s := range images {
+		size = max(size, s.Size)
+	}
+	return size
+}
