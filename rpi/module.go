@@ -85,6 +85,9 @@ type Env struct {
 	// should have answered: the way there is cut. 0: it has answered. The call comes with the engine's lock held.
 	// nil: nobody is told.
 	Suspect func(peer int, silent time.Duration)
+	// Ask asks for the address of a peer of which Peers has told one of no bytes, see Asker. The call comes with the
+	// engine's lock held. nil: Peers tells all.
+	Ask func(peer int)
 }
 
 // Sink is the engine's side. The module calls it only from within its own methods, thus with the engine's lock

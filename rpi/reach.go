@@ -19,3 +19,14 @@ type LocalModule interface {
 	// and before the first frame, without the engine's lock.
 	Forgo(peer int)
 }
+
+// Asker is implemented by modules that can do without the address of a peer until they first need it. A rank of a
+// large job talks to few of the others. Peers then tells such a module an address of no bytes for most peers: they
+// run the module, so it Reaches them, and Env.Ask brings the address.
+type Asker interface {
+	Module
+	// Located tells the address of a peer that was asked for. It is called without the engine's lock, by any
+	// goroutine, until Close. Whoever calls wakes the Waiter, so that Poll goes on. Restart forgets what Located has
+	// told, with all else. The module keeps the slice.
+	Located(peer int, addr []byte)
+}

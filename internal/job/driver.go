@@ -110,6 +110,16 @@ func (d *driver) put(p posted) {
 	}
 }
 
+// wake wakes who waits for the transports.
+func (d *driver) wake() {
+	d.mu.Lock()
+	w := d.waiter
+	d.mu.Unlock()
+	if w != nil {
+		w.Wake()
+	}
+}
+
 // setWaiter replaces the engine's waiter. It is nil while the transports are not open.
 func (d *driver) setWaiter(w rpi.Waiter) {
 	d.mu.Lock()
@@ -173,6 +183,12 @@ func (d *driver) handle(p *posted) {
 		case d.coming == joined && kind == oob.Running:
 			d.goOn()
 		}
+	case kind == oob.Located:
+		if err := located(d.modules, &p.ev.Msg, d.j.Size); err != nil {
+			d.j.lost(fmt.Errorf("rank %d: %w", d.j.Rank, err))
+			return
+		}
+		d.wake()
 	case kind == oob.FinalizeGo:
 		// In its turn: the gate is open again when Finalize goes on.
 		d.j.finalizeOnce.Do(func() {

@@ -96,7 +96,16 @@ func (t *transports) open() (oob.Msg, error) {
 			return oob.Msg{}, fmt.Errorf("rank %d: transport %s: %w", t.start.Rank, name, err)
 		}
 	}
-	return t.message(oob.Address, oob.AddressInfo{Modules: addrs, Arch: runtime.GOARCH, BigEndian: endian.Big})
+	info := oob.AddressInfo{Modules: addrs, Arch: runtime.GOARCH, BigEndian: endian.Big, Books: true}
+	for _, m := range t.modules[t.fresh:] {
+		if _, local := m.(rpi.LocalModule); local {
+			info.Local = append(info.Local, m.Name())
+		}
+		if _, asks := m.(rpi.Asker); asks {
+			info.Asks = append(info.Asks, m.Name())
+		}
+	}
+	return t.message(oob.Address, info)
 }
 
 func oneNode(nodes []int) bool {
@@ -108,6 +117,7 @@ func (t *transports) openOne(name string) (addr []byte, err error) {
 		Rank: t.start.Rank, Size: t.start.Size, Incarnation: t.start.Incarnation, Secret: t.start.Secret,
 		Host: t.start.Host, Sink: t.engine.Sink(len(t.modules)), Params: t.start.Params,
 		Wide: t.start.Wide, Denied: func(peer int, err error) { t.deny(name, peer, err) }, Suspect: t.suspect,
+		Ask: t.ask,
 	}
 	m := t.had(name)
 	if m != nil {
@@ -151,22 +161,61 @@ func (t *transports) hear(m *oob.Msg) (answer oob.Msg, done bool, err error) {
 	return answer, false, err
 }
 
-// peers gives the modules that were opened in this round the addresses of all
-// ranks that they may reach.
+// peers gives the modules that were opened in this round the addresses of the
+// ranks that they may reach, as far as they are told.
 func (t *transports) peers(m *oob.Msg) error {
-	var all []map[string][]byte
-	if err := json.Unmarshal(m.Data, &all); err != nil || len(all) != t.start.Size {
-		return fmt.Errorf("rank %d: list of addresses: %d of %d, %w", t.start.Rank, len(all), t.start.Size, err)
+	fill, err := t.told(m)
+	if err != nil {
+		return fmt.Errorf("rank %d: list of addresses: %w", t.start.Rank, err)
 	}
 	for _, mod := range t.modules[t.fresh:] {
 		addrs := make([][]byte, t.start.Size)
-		for r := range all {
-			if !t.away(mod, r) {
-				addrs[r] = all[r][mod.Name()]
+		fill(mod.Name(), addrs)
+		for r := range addrs {
+			if t.away(mod, r) {
+				addrs[r] = nil
 			}
 		}
 		if err := mod.Peers(addrs); err != nil {
 			return fmt.Errorf("rank %d: transport %s: %w", t.start.Rank, mod.Name(), err)
+		}
+	}
+	return nil
+}
+
+// told returns what fills in, by rank, the addresses of a transport that a message tells.
+func (t *transports) told(m *oob.Msg) (fill func(transport string, addrs [][]byte), err error) {
+	if m.A == oob.PeersBook {
+		book, err := wireup.ParseBook(m.Data, t.start.Size)
+		return book.Fill, err
+	}
+	var all []map[string][]byte // of a head that does not know books
+	if err := json.Unmarshal(m.Data, &all); err != nil || len(all) != t.start.Size {
+		return nil, fmt.Errorf("%d of %d, %w", len(all), t.start.Size, err)
+	}
+	return func(transport string, addrs [][]byte) {
+		for r := range all {
+			addrs[r] = all[r][transport]
+		}
+	}, nil
+}
+
+// ask asks the head where a peer is.
+func (t *transports) ask(peer int) {
+	_ = t.link.Send(oob.Msg{Kind: oob.Lookup, From: int32(t.start.Rank), To: oob.Head, Incarnation: t.start.Incarnation, A: uint64(peer)}) // as in deny
+}
+
+// located hands on what the head has told.
+func located(modules []rpi.Module, m *oob.Msg, size int) error {
+	book, err := wireup.ParseBook(m.Data, size)
+	if err != nil {
+		return fmt.Errorf("the address of rank %d: %w", m.A, err)
+	}
+	for _, mod := range modules {
+		if asker, ok := mod.(rpi.Asker); ok {
+			if addr := book.Of(mod.Name(), int(m.A)); len(addr) > 0 { // thus of a rank that there is
+				asker.Located(int(m.A), addr)
+			}
 		}
 	}
 	return nil

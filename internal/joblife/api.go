@@ -100,6 +100,7 @@ type Agent struct {
 	PID   int    // on that host; for people
 	Ranks []int
 	Own   bool // it is on the head's own node
+	Node  int  // agents of one node have the same number, from 0
 }
 
 // Action is one output. Only the fields that belong to its Type are set.

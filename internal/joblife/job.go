@@ -24,6 +24,9 @@ type Config struct {
 	// CutMillis is for how long nothing may pass between two nodes that both answer until one is left out; 0: 15 s.
 	CutMillis int64
 
+	// AskFrom is the number of bytes of addresses above which ranks ask for them; 0: wireup.WholeBytes; -1: always.
+	AskFrom int
+
 	LikelyMillis, ConsequenceMillis int64 // how long a consequence waits for its cause; 0: 200, 1000
 }
 

@@ -142,6 +142,7 @@ func (l *life) begins(ev *Event) {
 	for i, a := range ev.Begun.Agents {
 		l.links = append(l.links, &link{index: i, Agent: a})
 	}
+	l.place()
 	cfg := l.j.cfg.Ckpt
 	cfg.Size, cfg.Incarnation = l.j.cfg.Size, l.id
 	l.ckpt = ckpt.NewHead(cfg)
@@ -163,6 +164,20 @@ func (l *life) begins(ev *Event) {
 		return
 	}
 	l.order()
+}
+
+// place says which ranks share a node.
+func (l *life) place() {
+	node := make([]int32, l.j.cfg.Size)
+	for _, k := range l.links {
+		for _, r := range k.Ranks {
+			node[r] = int32(k.Node)
+		}
+	}
+	l.wires.Place(node)
+	if l.j.cfg.AskFrom != 0 {
+		l.wires.AskFrom(l.j.cfg.AskFrom)
+	}
 }
 
 // order has the agents start their ranks.
@@ -238,6 +253,8 @@ func (l *life) ofRank(rank int, m *oob.Msg) {
 		} else {
 			l.forgoes(rank, m)
 		}
+	case oob.Lookup:
+		l.locate(rank, m)
 	case oob.Up:
 		l.up(rank)
 	case oob.AbortJob:

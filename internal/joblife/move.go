@@ -266,6 +266,7 @@ func (l *life) lineUp(id uint64, at map[int]*link, phase Phase) {
 		}
 	}
 	l.wires, l.routes, l.cuts = wireup.New(len(l.ranks)), nil, cuts{}
+	l.place()
 	l.unmet, l.first = -1, -1
 	l.back.moved = true
 	l.ckpt = l.ckpt.Successor(id)

@@ -236,7 +236,7 @@ func (w *world) order(t EventType) {
 // nonsense is a frame that must be harmless: of another life or incarnation, of a
 // rank that is not the agent's, of nobody.
 func (w *world) nonsense() Event {
-	kinds := []oob.Kind{oob.Exit, oob.Up, oob.Spawn, oob.AbortJob, oob.Failure, oob.Hello, oob.Ready, oob.FinalizeWant, oob.Address, oob.Suspect}
+	kinds := []oob.Kind{oob.Exit, oob.Up, oob.Spawn, oob.AbortJob, oob.Failure, oob.Hello, oob.Ready, oob.FinalizeWant, oob.Address, oob.Suspect, oob.Lookup}
 	ev := Event{Type: EvFrame, Life: w.j.Life(), Agent: w.rng.IntN(3) - 1}
 	ev.Msg = oob.Msg{Kind: kinds[w.rng.IntN(len(kinds))], From: int32(w.rng.IntN(w.np)), To: oob.Head, A: w.rng.Uint64N(300), Data: []byte("nonsense")}
 	switch w.rng.IntN(3) {

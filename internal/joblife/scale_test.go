@@ -55,7 +55,7 @@ func newScale(t *testing.T, nodes, per int, byNode bool) *scale {
 	s := &scale{t: t, nodes: nodes, per: per, n: nodes * per, byNode: byNode, burst: make([]int, nodes), agents: make([]Agent, nodes)}
 	for r := range s.n {
 		a := &s.agents[s.node(r)]
-		a.Host, a.PID = fmt.Sprint("n", s.node(r)), 1
+		a.Host, a.PID, a.Node = fmt.Sprint("n", s.node(r)), 1, s.node(r)
 		a.Ranks = append(a.Ranks, r)
 	}
 	return s
@@ -161,7 +161,7 @@ func (s *scale) everyRank(m oob.Msg) {
 
 func (s *scale) wireUp() {
 	for r := range s.n {
-		s.says(r, oob.Msg{Kind: oob.Address, Data: s.json(oob.AddressInfo{Arch: "amd64", Modules: map[string][]byte{
+		s.says(r, oob.Msg{Kind: oob.Address, Data: s.json(oob.AddressInfo{Arch: "amd64", Books: true, Local: []string{"shm"}, Asks: []string{"tcp"}, Modules: map[string][]byte{
 			"shm": fmt.Appendf(nil, "%032d", r), "tcp": fmt.Appendf(nil, "10.%d.%d.%d:%d,24 bytes more of it     ", s.node(r)>>16, s.node(r)>>8&255, s.node(r)&255, 20_000+r%40_000)}})})
 	}
 	s.told("addresses")
@@ -179,6 +179,21 @@ func (s *scale) wireUp() {
 	s.told("reach")
 	s.everyRank(oob.Msg{Kind: oob.Up})
 	s.told("up")
+	s.lookUp()
+	s.told("lookups")
+}
+
+// lookUp has ranks ask for the peers that they send to, each agent once for a node.
+func (s *scale) lookUp() {
+	asked := map[[2]int]bool{}
+	for r, to := range s.partners() {
+		for _, peer := range to {
+			if k := [2]int{s.node(r), s.node(peer)}; k[0] != k[1] && !asked[k] {
+				asked[k] = true
+				s.says(r, oob.Msg{Kind: oob.Lookup, A: uint64(peer)})
+			}
+		}
+	}
 }
 
 // away is the ranks that are not on a node.

@@ -49,9 +49,30 @@ func byteOrder(rank int, h oob.HelloInfo) string {
 
 // addressed takes a rank's addresses; package wireup describes the exchange.
 func (l *life) addressed(rank int, m *oob.Msg) {
-	reply, err := l.wires.Address(rank, m)
+	done, err := l.wires.Address(rank, m)
 	l.reach(rank, Addressed)
-	l.wire(rank, reply, err)
+	if !done {
+		l.wire(rank, nil, err)
+		return
+	}
+	for _, k := range l.links {
+		if !k.ended && !l.closing {
+			peers := l.wires.Peers(k.Node)
+			peers.Incarnation, peers.To = l.id, oob.AgentAddr(k.index)
+			l.send(k, *peers)
+		}
+	}
+}
+
+// locate tells a rank where another is.
+func (l *life) locate(rank int, m *oob.Msg) {
+	reply, err := l.wires.Locate(m)
+	if err != nil {
+		l.fail(Verdict{Code: Failed, Rank: rank, Text: fmt.Sprintf("rank %d: %v", rank, err)})
+		return
+	}
+	reply.Incarnation, reply.To = l.id, int32(rank)
+	l.pass(*reply)
 }
 
 // reaches takes how far a rank's transports reach.

@@ -32,6 +32,7 @@ type Options struct {
 	Crowded    bool          // the ranks are told that they share CPUs
 	Phase      time.Duration // deadline of a phase; 0: the default
 	Auto       time.Duration // how long an auto attempt waits for Points; 0: the default
+	Asked      bool          // ranks ask for addresses when they first need them, as in large jobs
 	OnSend     func(oob.Msg) // told of what the head sends to ranks; must not block
 }
 

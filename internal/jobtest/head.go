@@ -23,7 +23,11 @@ func (c *Cluster) launch() {
 		t.Stop()
 	}
 	c.timers = nil
-	c.job = joblife.New(joblife.Config{Size: len(c.Jobs), Built: true, Ckpt: ckpt.HeadConfig{
+	askFrom := 0
+	if c.opt.Asked {
+		askFrom = -1
+	}
+	c.job = joblife.New(joblife.Config{Size: len(c.Jobs), Built: true, AskFrom: askFrom, Ckpt: ckpt.HeadConfig{
 		SparseFrom: c.opt.SparseFrom, PhaseMillis: c.opt.Phase.Milliseconds(), AutoMillis: c.opt.Auto.Milliseconds(), AskMillis: 200, FullEvery: 3,
 	}})
 	c.feedLocked(joblife.Event{Type: joblife.EvStart})

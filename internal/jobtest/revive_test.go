@@ -105,10 +105,10 @@ func list(route string) []string { return strings.Split(route, ",") }
 // wildcard receives, synchronous sends small and large, announced messages without a receive, probes
 // of both kinds, a barrier, a reduction, Finalize.
 func TestBlockedCallsGoOn(t *testing.T) {
-	for _, route := range routes {
+	for i, route := range routes {
 		t.Run(route[0]+" to "+route[1], func(t *testing.T) {
 			const n, big = 3, 1 << 19
-			opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0])}
+			opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), Asked: i%2 == 1}
 			if several(route[0]) {
 				opt.Nodes = []int{0, 1, 0}
 			}
@@ -272,7 +272,7 @@ func random(t *testing.T, seed int, again func(*jobtest.Cluster, *rand.Rand, []s
 	rng := rand.New(rand.NewPCG(uint64(seed), 7))
 	n := 2 + rng.IntN(4)
 	traffic := &traffic{n: n, rounds: 6 + rng.IntN(10), seed: uint64(seed)}
-	opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), SparseFrom: rng.IntN(2), Params: someTable(rng)}
+	opt := jobtest.Options{Dir: t.TempDir(), RPI: list(route[0]), Asked: rng.IntN(2) == 0, SparseFrom: rng.IntN(2), Params: someTable(rng)}
 	opt.Crowded = seed/len(routes)%2 == 0 // each route both ways
 	if several(route[0]) {
 		opt.Nodes = someNodes(rng, n)

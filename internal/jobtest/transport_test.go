@@ -3,9 +3,11 @@ package jobtest_test
 import (
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -74,4 +76,47 @@ func ring(w *mpi.Comm) error {
 		return err
 	}
 	return expect(p, 7)
+}
+
+// Ranks ask where another is when they first send to it, and after a restart again.
+func TestAsked(t *testing.T) {
+	var asked atomic.Int32
+	c := jobtest.New(3, jobtest.Options{Dir: t.TempDir(), RPI: []string{"tcp"}, Asked: true, OnSend: func(m oob.Msg) {
+		if m.Kind == oob.Located {
+			asked.Add(1)
+		}
+	}})
+	var told [2]int32
+	there, goOn := make(chan struct{}), make(chan struct{})
+	wait := ranks(c, func(w *mpi.Comm) error {
+		for i := range told {
+			if err := mpi.Bcast(w, make([]int64, 100), 0); err != nil {
+				return err
+			}
+			if err := mpi.Barrier(w); err != nil {
+				return err
+			}
+			if w.Rank() == 0 {
+				told[i] = asked.Load()
+			}
+			if i == 0 && w.Rank() == 0 {
+				close(there)
+			}
+			if i == 0 {
+				<-goOn
+			}
+		}
+		return nil
+	})
+	<-there
+	if err := c.Revive("tcp"); err != nil {
+		t.Fatal(err)
+	}
+	close(goOn)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if told[0] == 0 || told[1] <= told[0] {
+		t.Errorf("asked %d times before the restart, %d with what followed", told[0], told[1])
+	}
 }

@@ -50,7 +50,7 @@ const (
 	Hello   Kind = 1 + iota // both ways, first: A..B version range; Data: JSON of HelloInfo
 	Start                   // head>rank: Data JSON of StartConfig; to a running rank: it was restored, or others move. To an agent: all are restored, let yours go
 	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
-	Peers                   // head>rank: Data is JSON [][...] of all addresses, indexed by rank
+	Peers                   // head>rank: addresses of the others. A PeersBook: Data is a wireup.Book; else JSON of them all, indexed by rank
 	Reach                   // rank>head: Data JSON of ReachInfo: whom it does not reach by which transport; later what else it is denied
 	Routes                  // head>rank: Data JSON of RoutesInfo: what follows from everybody's Reach
 	Up                      // rank>head: connected to the job, Init returns
@@ -116,13 +116,19 @@ const (
 	Held    // head>rank: no checkpoint falls until Release; A as in Hold
 	Release // rank>head: checkpoints may fall again; A as in Hold
 
-	Way  // agent>head: A number of the question; Data JSON of wire.WayTo: how it reaches a node. head>agent: A as there; Data JSON of wire.Way
+	Way     // agent>head: A number of the question; Data JSON of wire.WayTo: how it reaches a node. head>agent: A as there; Data JSON of wire.Way
+	Lookup  // rank>head: A a rank whose address it needs; its agent answers if it has heard it
+	Located // head>rank: A as in Lookup; Data a wireup.Book with it
+
 	Door // head>keeper: open the door. keeper>head: Data JSON of door.Opened
 
 	Leaving // keeper>head: it leaves, Data says why; its agents are ended
 	Left    // keeper>head, after Leaving: nothing of the job is left on its node, and nothing will be
 	kinds
 )
+
+// PeersBook in A of Peers: only ranks that can read a book are sent one.
+const PeersBook = 1
 
 // A of Spawn, in which an agent speaks of a process that it has made. B is the pid there, Data a remark for the
 // user.
@@ -221,6 +227,9 @@ type AddressInfo struct {
 	Modules   map[string][]byte `json:"modules"` // transport name -> address
 	Arch      string            `json:"arch"`
 	BigEndian bool              `json:"big_endian"`
+	Books     bool              `json:"books,omitempty"` // it reads a wireup.Book, and asks (Lookup) for what is not in it
+	Local     []string          `json:"local,omitempty"` // transports within a node
+	Asks      []string          `json:"asks,omitempty"`  // transports that ask for an address when they first need it
 }
 
 // ReachInfo says how far the transports reach that a rank has opened since its last ReachInfo. Package wireup

@@ -24,10 +24,10 @@ type Head struct {
 	reasons    []string // why a rank does not reach another, by number; 0 is no reason
 	numbers    map[string]uint16
 	rows       *rows
-	addresses  []map[string][]byte // of this round
-	awaited    oob.Kind            // what the ranks send next: Address, Reach, or 0 when they are connected
-	heard      []bool              // by rank: it has sent it
-	got        int                 // how many have
+	addresses  addresses
+	awaited    oob.Kind // what the ranks send next: Address, Reach, or 0 when they are connected
+	heard      []bool   // by rank: it has sent it
+	got        int      // how many have
 }
 
 // rank describes one rank.
@@ -53,28 +53,8 @@ type transport struct {
 func New(size int) *Head {
 	return &Head{
 		size: size, ranks: make([]rank, size), reasons: []string{""}, numbers: map[string]uint16{}, rows: newRows(size),
-		addresses: make([]map[string][]byte, size), awaited: oob.Address, heard: make([]bool, size),
+		addresses: newAddresses(size), awaited: oob.Address, heard: make([]bool, size),
 	}
-}
-
-// Address takes the addresses of a rank. When all have come, it returns the message for every rank.
-func (h *Head) Address(rank int, m *oob.Msg) (*oob.Msg, error) {
-	var info oob.AddressInfo
-	if err := json.Unmarshal(m.Data, &info); err != nil {
-		return nil, fmt.Errorf("rank %d: its address: %v", rank, err)
-	}
-	if err := h.expects(rank, oob.Address); err != nil {
-		return nil, err
-	}
-	h.addresses[rank] = info.Modules
-	if !h.all() {
-		return nil, nil
-	}
-	h.awaited = oob.Reach
-	for _, t := range h.transports {
-		t.fresh = false
-	}
-	return message(oob.Peers, h.addresses), nil
 }
 
 // expects notes that a rank has sent a message. Each rank sends one of its kind in a round, and never before
@@ -138,6 +118,7 @@ func (h *Head) Reach(rank int, m *oob.Msg) (reply *oob.Msg, done bool, err error
 	h.awaited = 0
 	if routes.More {
 		h.awaited = oob.Address
+		h.addresses.round++
 	}
 	return message(oob.Routes, routes), !routes.More, nil
 }

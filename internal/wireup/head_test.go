@@ -35,7 +35,9 @@ func TestOrder(t *testing.T) {
 	h.Address(1, address)
 	_, err := h.Address(1, address)
 	wrong(err, "rank 1: wire-up out of order: a second Address message")
-	told(h.Address(0, address))
+	if done, err := h.Address(0, address); !done || err != nil {
+		t.Fatal(done, err)
+	}
 	_, err = h.Address(0, address)
 	wrong(err, "not its turn")
 	h.Reach(0, reach)
@@ -95,9 +97,9 @@ func (w *world) run(t *testing.T) (h *Head, views [][]string, rounds int, err er
 				modules[name] = []byte{byte(r)}
 			}
 			data, _ := json.Marshal(oob.AddressInfo{Modules: modules})
-			reply, err := h.Address(r, &oob.Msg{Data: data})
-			if err != nil || (reply != nil) != (r == n-1) {
-				t.Fatal(reply, err)
+			done, err := h.Address(r, &oob.Msg{Data: data})
+			if err != nil || done != (r == n-1) {
+				t.Fatal(done, err)
 			}
 		}
 		var reply *oob.Msg

@@ -42,7 +42,11 @@ type attempt struct {
 
 // dial begins a connection. It makes no upcall: the next Poll reports a failure.
 func (m *Module) dial(peer int) {
-	p := &m.peers[peer]
+	p := m.peer(peer)
+	if p.addr.port == 0 {
+		m.seek(peer)
+		return
+	}
 	if p.route.tries == nil {
 		ips, _ := choose(m.at, p.addr.at, m.params.networks)
 		if len(ips) == 0 {
@@ -73,7 +77,7 @@ func (m *Module) dial(peer int) {
 
 // another goes on with the peer's next address after an attempt has failed, or begins another round.
 func (m *Module) another(peer int, err error) {
-	p := &m.peers[peer]
+	p := m.peer(peer)
 	if m.env.Wide && (errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ETIMEDOUT)) {
 		err = fmt.Errorf("%w: %w", errSlow, err) // a cut looks like this, and may be mended
 	}
@@ -90,7 +94,7 @@ func (m *Module) another(peer int, err error) {
 
 // call begins an attempt with the address that is next.
 func (m *Module) call(peer int) error {
-	p := &m.peers[peer]
+	p := m.peer(peer)
 	family, sa := sockaddr(p.route.at())
 	fd, err := m.params.socket(family)
 	if err == nil {
@@ -123,7 +127,7 @@ func (m *Module) call(peer int) error {
 
 // expect gives the attempt so long to come further, if the peer has other addresses.
 func (a *attempt) expect(d time.Duration) {
-	if len(a.m.peers[a.peer].route.tries) > 1 {
+	if len(a.m.peer(a.peer).route.tries) > 1 {
 		a.limit = time.Now().Add(d)
 		a.m.alarm(a.limit)
 	}
@@ -136,7 +140,7 @@ func (a *attempt) drop(s state) {
 }
 
 func (a *attempt) forget(s state) {
-	p := &a.m.peers[a.peer]
+	p := a.m.peer(a.peer)
 	p.attempt, p.state = nil, s
 	a.m.attempts--
 }
@@ -154,7 +158,7 @@ func (a *attempt) ready(uint32) bool {
 			err = fmt.Errorf("%w during the handshake", ErrClosed)
 		}
 		if final {
-			m.give(a.peer, fmt.Errorf("connect to %v: %w", m.peers[a.peer].route.at(), err))
+			m.give(a.peer, fmt.Errorf("connect to %v: %w", m.peer(a.peer).route.at(), err))
 		} else {
 			m.another(a.peer, err)
 		}
@@ -165,12 +169,12 @@ func (a *attempt) ready(uint32) bool {
 		a.drop(yielded)
 	case c == codeLater:
 		a.drop(pausing)
-		p := &m.peers[a.peer]
+		p := m.peer(a.peer)
 		p.again = time.Now().Add(pause)
 		m.alarm(p.again)
 	default:
 		a.drop(idle)
-		if err = fmt.Errorf("%w by %v: %v", ErrRefused, m.peers[a.peer].route.at(), c); final {
+		if err = fmt.Errorf("%w by %v: %v", ErrRefused, m.peer(a.peer).route.at(), c); final {
 			m.give(a.peer, err)
 		} else {
 			m.another(a.peer, fmt.Errorf("%w: %v", ErrRefused, c))
@@ -188,7 +192,7 @@ func (a *attempt) step() (code, error) {
 		}
 		a.out = a.hello[:]
 		a.stage = hearing
-		a.m.peers[a.peer].heard = true
+		a.m.peer(a.peer).heard = true
 		a.expect(a.m.limits.greet)
 		if err := a.m.interest(a.fd, unix.EPOLLIN); err != nil {
 			return 0, err

@@ -39,7 +39,7 @@ type conn struct {
 // established makes a connection of a descriptor whose handshake is over. It writes the bytes of first before
 // all frames.
 func (m *Module) established(peer, fd int, first ...byte) {
-	p := &m.peers[peer]
+	p := m.peer(peer)
 	c := &conn{m: m, peer: peer, fd: fd}
 	p.state, p.conn = up, c
 	m.conns = append(m.conns, c)
@@ -267,7 +267,7 @@ func (c *conn) lost(err error) {
 	if m.hot == c {
 		m.hot = nil
 	}
-	p := &m.peers[c.peer]
+	p := m.peer(c.peer)
 	p.state, p.conn = down, nil
 	m.env.Sink.Down(c.peer, m.naming(c.peer, err))
 }

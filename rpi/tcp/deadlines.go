@@ -23,8 +23,10 @@ func (t timer) ready(uint32) bool {
 		}
 	}
 	if !m.quiesced { // deadlines stand still during a checkpoint
-		for i := range m.peers {
-			m.overdue(i, now)
+		for i, p := range m.peers {
+			if p != nil {
+				m.overdue(i, now)
+			}
 		}
 	}
 	if m.watchAt.IsZero() {
@@ -40,7 +42,7 @@ func (t timer) ready(uint32) bool {
 
 // overdue does what the clock demands of the handshake with one peer.
 func (m *Module) overdue(peer int, now time.Time) {
-	p := &m.peers[peer]
+	p := m.peer(peer)
 	switch p.state {
 	case dialing, yielded, pausing:
 	default:

@@ -15,6 +15,12 @@
 // next at once, one that does not answer after some seconds. When all were tried in vain the error names each with
 // what came of it.
 //
+// # Asking
+//
+// In a large job Peers leaves out most addresses. The first frame for such a peer asks for it (rpi.Env.Ask), and the
+// connection begins when the answer has come (Located). So does the first question to a peer's machine, where the peer
+// has connected to this rank. Restart forgets addresses, asked for or not: they are of one life.
+//
 // # Cut paths
 //
 // Two machines may be cut from one another while everybody else reaches both. TCP waits a quarter of an hour for

@@ -94,7 +94,7 @@ func (g *guest) ready(uint32) bool {
 		g.drop()
 	case c == codeGo:
 		g.forget()
-		p := &g.m.peers[g.from]
+		p := g.m.peer(g.from)
 		if p.attempt != nil {
 			p.attempt.drop(idle)
 		}

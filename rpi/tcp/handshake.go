@@ -151,7 +151,7 @@ func (m *Module) examine(h *hello) code {
 // decide decides about the connection of a caller that has proved to be rank from. The package comment says why
 // exactly one of two connections survives.
 func (m *Module) decide(from int) code {
-	switch m.peers[from].state {
+	switch m.peer(from).state {
 	case up:
 		return codeAgain
 	case down:

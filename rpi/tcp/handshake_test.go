@@ -140,7 +140,7 @@ func TestWrongProof(t *testing.T) {
 	if got := hear(w, fd, verdictSize+1); len(got) != verdictSize || code(got[7]) != codeProof {
 		t.Fatalf("answer %q", got)
 	}
-	if len(w.S[0].Downs) != 0 || len(w.M[0].conns) != 0 || w.M[0].peers[1].state != idle {
+	if len(w.S[0].Downs) != 0 || len(w.M[0].conns) != 0 || w.M[0].peer(1).state != idle {
 		t.Fatal("a stranger has done rank 1 harm")
 	}
 	w.Connect(1, 0)
@@ -390,7 +390,7 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 					rt.Fatalf("rank %d is not at rest", i)
 				}
 				for j := range n {
-					if (w.M[i].peers[j].state == up) != (w.M[j].peers[i].state == up) {
+					if (w.M[i].peer(j).state == up) != (w.M[j].peer(i).state == up) {
 						rt.Fatalf("ranks %d and %d disagree about their connection", i, j)
 					}
 				}
@@ -403,7 +403,7 @@ func TestQuiesceAtAnyMoment(t *testing.T) {
 			w.Until("connected again", func() bool {
 				for i := range n {
 					for j := range n {
-						if wish[i][j] && w.M[i].peers[j].state != up {
+						if wish[i][j] && w.M[i].peer(j).state != up {
 							return false
 						}
 					}

@@ -160,8 +160,10 @@ func until(t *testing.T, what string, cond func() bool, polled ...*machine) {
 // forgive forgets what was said so far: a network that has just come up loses first packets.
 func (x *machine) forgive() {
 	clear(x.said)
-	for i := range x.m.peers {
-		x.m.peers[i].suspected = false
+	for _, p := range x.m.peers {
+		if p != nil {
+			p.suspected = false
+		}
 	}
 }
 

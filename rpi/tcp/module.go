@@ -27,7 +27,9 @@ type Module struct {
 	limits limits
 	nics   func(wanted func(string, netip.Addr) bool) ([]nic.Address, error)
 
-	peers    []peer
+	answers  answers
+	known    []bool  // by rank: it runs tcp, so it is reached
+	peers    []*peer // by rank; nil: nothing is known of it yet, as of most in a large job
 	conns    []*conn // the connections that are up
 	guests   []*guest
 	attempts int // peers in state dialing
@@ -59,7 +61,7 @@ const (
 
 type peer struct {
 	addr      address
-	known     bool // has an address
+	asked     bool // for its address
 	route     route
 	state     state
 	wanted    bool      // somebody was answered Full: connect, and call Writable
@@ -104,7 +106,7 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 	}
 	params.settle(!env.Wide && host.IsLoopback())
 	m.env, m.params = env, params
-	m.peers = make([]peer, env.Size)
+	m.known, m.peers = make([]bool, env.Size), make([]*peer, env.Size)
 	if m.at, err = m.places(host); err != nil {
 		return nil, err
 	}
@@ -164,15 +166,13 @@ func (m *Module) Peers(addrs [][]byte) error {
 		if p == nil || i == m.env.Rank {
 			continue
 		}
-		a, err := decodeAddress(p)
-		if err != nil {
-			return m.naming(i, err)
+		m.known[i] = true
+		if len(p) == 0 && m.env.Ask != nil {
+			continue
 		}
-		if a.order != nativeOrder {
-			return m.naming(i, errors.New("its machine has another byte order, which a running job cannot mix"))
+		if err := m.place(i, p); err != nil {
+			return err
 		}
-		m.peers[i].addr, m.peers[i].known = a, true
-		m.deny(i)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (m *Module) deny(peer int) {
 	if m.env.Denied == nil || !m.env.Wide || len(m.params.networks) == 0 {
 		return
 	}
-	theirs := m.peers[peer].addr.at
+	theirs := m.peer(peer).addr.at
 	if _, heeded := choose(m.at, theirs, m.params.networks); !heeded {
 		ends := []string{list(m.at), list(theirs)}
 		slices.Sort(ends) // so that both ranks say the same
@@ -190,9 +190,17 @@ func (m *Module) deny(peer int) {
 	}
 }
 
+// peer is what is known of a rank.
+func (m *Module) peer(rank int) *peer {
+	if m.peers[rank] == nil {
+		m.peers[rank] = &peer{}
+	}
+	return m.peers[rank]
+}
+
 // Reaches reports whether the peer has told an address.
 func (m *Module) Reaches(peer int) bool {
-	return peer >= 0 && peer < len(m.peers) && m.peers[peer].known
+	return peer >= 0 && peer < len(m.known) && m.known[peer]
 }
 
 // EagerLimit is parameter tcp.eager.
@@ -201,11 +209,11 @@ func (m *Module) EagerLimit() int { return m.params.eager }
 // Send passes a frame to the peer's connection. Without a connection it begins one and answers Full. It makes
 // no upcalls.
 func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more bool) rpi.SendResult {
-	p := &m.peers[peer]
+	p := m.peer(peer)
 	if p.conn != nil {
 		return p.conn.send(h, payload, ref, more)
 	}
-	if p.known && p.state != down {
+	if m.known[peer] && p.state != down {
 		p.wanted = true
 		if p.state == idle && !m.quiesced {
 			m.dial(peer)
@@ -248,6 +256,10 @@ func (m *Module) Poll() (moved bool) {
 	m.polling = true
 	m.polls++
 	moved = m.learned()
+	if m.answers.any.Load() {
+		m.placed()
+		moved = true
+	}
 	if len(m.conns) <= directMax {
 		if m.pollAll() {
 			moved = true
@@ -303,13 +315,13 @@ func (m *Module) report() {
 	for len(m.failed) > 0 {
 		peer := m.failed[0]
 		m.failed = m.failed[1:]
-		m.env.Sink.Down(peer, m.naming(peer, m.peers[peer].err))
+		m.env.Sink.Down(peer, m.naming(peer, m.peer(peer).err))
 	}
 }
 
 // give gives up a peer that could not be connected. The next Poll reports it.
 func (m *Module) give(peer int, err error) {
-	p := &m.peers[peer]
+	p := m.peer(peer)
 	p.state, p.err, p.wanted = down, nofile.Explain(err, nofile.OfRank(m.env.Size), ""), false
 	m.failed = append(m.failed, peer)
 }
@@ -318,14 +330,14 @@ func (m *Module) naming(peer int, err error) error {
 	return fmt.Errorf("tcp: rank %d: %w", peer, err)
 }
 
-// Arm allows waiting unless Wait has learned of something, or a Down is owed. What arrives from now on ends
+// Arm allows waiting unless Wait has learned of something, an address has come, or a Down is owed. What arrives from now on ends
 // Wait. Nothing is held back meanwhile.
 func (m *Module) Arm() bool {
 	if len(m.dirty) > 0 {
 		m.clean()
 		return false // upcalls may have brought new work
 	}
-	return m.nwaited.Load() == 0 && len(m.broken)+len(m.failed) == 0
+	return m.nwaited.Load() == 0 && !m.answers.any.Load() && len(m.broken)+len(m.failed) == 0
 }
 
 // Quiesce tears down attempts that have not sent their proof, and callers. If an attempt has sent its proof,
@@ -336,8 +348,10 @@ func (m *Module) Quiesce() {
 	for len(m.guests) > 0 {
 		m.guests[len(m.guests)-1].refuse(codeLater)
 	}
-	for i := range m.peers {
-		p := &m.peers[i]
+	for _, p := range m.peers {
+		if p == nil {
+			continue
+		}
 		switch p.state {
 		case dialing:
 			if p.attempt.stage < proving {
@@ -360,8 +374,10 @@ func (m *Module) Quiet() bool {
 func (m *Module) Continue() {
 	m.quiesced = false
 	m.hush(false)
-	for i := range m.peers {
-		p := &m.peers[i]
+	for i, p := range m.peers {
+		if p == nil {
+			continue
+		}
 		switch {
 		case p.state == dialing:
 			p.began, p.heard = time.Now(), true // it has said Go
@@ -393,7 +409,8 @@ func (m *Module) Close() error {
 func (m *Module) release() {
 	m.shut()
 	m.lfd, m.hushed, m.quiesced = -1, false, false
-	m.peers, m.conns, m.guests, m.attempts = nil, nil, nil, 0
+	m.answers.take()
+	m.known, m.peers, m.conns, m.guests, m.attempts = nil, nil, nil, nil, 0
 	m.hot, m.dirty, m.blocked, m.broken, m.failed = nil, nil, 0, nil, nil
 	m.watchAt = time.Time{}
 }

@@ -611,7 +611,7 @@ func TestWaitLosesNothing(t *testing.T) {
 				for sentBack < asked[rank].Load() && m.Send(1-rank, &h, pattern(0, 8), 0, false) != rpi.Full {
 					sentBack++
 				}
-				wait := (done < rounds || sentBack < rounds) && sentBack == asked[rank].Load() || m.peers[1-rank].wanted
+				wait := (done < rounds || sentBack < rounds) && sentBack == asked[rank].Load() || m.peer(1-rank).wanted
 				wait = m.Arm() && wait
 				locks[rank].Unlock()
 				if wait {

@@ -107,8 +107,10 @@ func (m *Module) watch(now time.Time) {
 			m.expect()
 		}
 	}
-	for i := range m.peers {
-		p := &m.peers[i]
+	for i, p := range m.peers {
+		if p == nil {
+			continue
+		}
 		if p.state != dialing && p.state != pausing || p.began.IsZero() {
 			continue
 		}
@@ -131,11 +133,15 @@ type question struct {
 func (c *conn) ask() {
 	c.forget()
 	m := c.m
-	to, ok := peerOf(c.fd)
-	if !ok || m.peers[c.peer].addr.port == 0 {
+	if m.peer(c.peer).addr.port == 0 {
+		m.seek(c.peer) // it has connected to us: the next question has the address
 		return
 	}
-	family, sa := sockaddr(netip.AddrPortFrom(to, m.peers[c.peer].addr.port))
+	to, ok := peerOf(c.fd)
+	if !ok {
+		return
+	}
+	family, sa := sockaddr(netip.AddrPortFrom(to, m.peer(c.peer).addr.port))
 	fd, err := m.params.socket(family)
 	if err != nil {
 		return // it is only a question
@@ -181,7 +187,7 @@ func peerOf(fd int) (netip.Addr, bool) {
 
 // suspect tells of a peer that was silent for so long, and once when it no longer is.
 func (m *Module) suspect(peer int, silent time.Duration, sure bool) {
-	p := &m.peers[peer]
+	p := m.peer(peer)
 	switch {
 	case m.env.Suspect == nil:
 	case sure && silent >= m.params.suspect:

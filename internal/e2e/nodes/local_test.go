@@ -41,7 +41,7 @@ func (c *cluster) images(node, dir string) string {
 func (c *cluster) local(cr string) {
 	end, dir := c.fresh("end"), filepath.Join(c.Local(), cr)
 	want := c.alone("4", "100")
-	first := c.stop(c.jobAt(dir, cr, "n1:2,n2:2", end), dir)
+	first := c.stop(c.jobAt(dir, cr, "n1:2,n2:2", end, "-param", "job.addresses=asked"), dir) // as in large jobs, and in its restarts
 	job := filepath.Base(filepath.Dir(filepath.Dir(first)))
 	for node, n := range map[string]int{"n1": 2, "n2": 2, "n3": 0} {
 		if got := c.images(node, dir); len(strings.Fields(got)) != n {

@@ -60,6 +60,7 @@ type agent struct {
 
 	images   images
 	places   *places
+	lookups  lookups
 	imagings sync.WaitGroup // copies and images in the making
 	left     sync.WaitGroup // ranks about which something is still to be said
 	gone     chan struct{}  // closed when nothing of the ranks is left
@@ -173,6 +174,10 @@ func (a *agent) obey(m *oob.Msg) error {
 	case oob.Spawn:
 		a.mu.Lock()
 		err := json.Unmarshal(m.Data, &a.order)
+		for rank, start := range a.order.Start {
+			start.Nodes = a.order.Nodes
+			a.order.Start[rank] = start
+		}
 		if a.kept != nil {
 			a.order.Env = wire.WithNodesOwn(a.order.Env, os.Environ())
 		}
@@ -196,6 +201,8 @@ func (a *agent) obey(m *oob.Msg) error {
 		a.out.Give(int(m.A))
 	case oob.Files:
 		return a.places.far.Handle(m.Data)
+	case oob.Located:
+		return a.toldWhere(m)
 	case oob.Way:
 		return a.places.ways.told(m)
 	case oob.Input:
@@ -239,6 +246,9 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 	switch m.Kind {
 	case oob.Input:
 		a.askedForInput(r, m)
+		return
+	case oob.Lookup:
+		a.askedWhere(r, m)
 		return
 	case oob.Captured:
 		if r.in != nil {

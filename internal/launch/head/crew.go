@@ -119,8 +119,9 @@ func (inc *incarnation) begun(links []*link, err error) {
 		err = h.recorded(inc)
 	}
 	ev := joblife.Event{Type: joblife.EvBegun, Life: inc.n, Begun: joblife.Begun{Incarnation: inc.id}}
+	inc.number()
 	for _, l := range links {
-		ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: l.agent.Host(), PID: l.agent.PID(), Ranks: l.ranks, Own: l.own})
+		ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: l.agent.Host(), PID: l.agent.PID(), Ranks: l.ranks, Own: l.own, Node: l.node})
 	}
 	if inc.wholeFrom() {
 		ev.Begun.Restore = inc.restoreLimit().Milliseconds()

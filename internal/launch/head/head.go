@@ -181,8 +181,13 @@ func (h *head) run() error {
 // newJob makes the machine.
 func (h *head) newJob() {
 	h.next = h.opt.From
+	askFrom := 0
+	if h.opt.Params[spec.ParamAddresses] == "asked" {
+		askFrom = -1
+	}
 	h.job = joblife.New(joblife.Config{
-		Size: h.opt.NP, Restarts: h.opt.Restarts, Built: h.prog.Built() || !h.prog.IsSource(), Heartbeat: h.opt.Heartbeat.Milliseconds(),
+		AskFrom: askFrom,
+		Size:    h.opt.NP, Restarts: h.opt.Restarts, Built: h.prog.Built() || !h.prog.IsSource(), Heartbeat: h.opt.Heartbeat.Milliseconds(),
 		Stopped: *h.opt.CkptExit, CutMillis: h.opt.Terms().L.Milliseconds(),
 		Ckpt: ckpt.HeadConfig{
 			SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery,

@@ -61,15 +61,16 @@ func newIncarnationID() (uint64, error) {
 
 // order tells every agent to start its ranks.
 func (inc *incarnation) order() {
+	nodes := inc.nodes()
 	for _, l := range inc.links {
-		l.out.Send(oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(l.index), Data: wire.JSON(inc.orderFor(l))})
+		l.out.Send(oob.Msg{Kind: oob.Spawn, From: oob.Head, To: oob.AgentAddr(l.index), Data: wire.JSON(inc.orderFor(l, nodes))})
 	}
 	inc.feed()
 	inc.narrate(firstWord)
 }
 
 // orderFor is the order to one agent to start its ranks.
-func (inc *incarnation) orderFor(l *link) wire.Order {
+func (inc *incarnation) orderFor(l *link, nodes []oob.Node) wire.Order {
 	o := &inc.h.opt
 	ord := inc.custody(l)
 	ord.SpawnConfig = oob.SpawnConfig{
@@ -83,11 +84,12 @@ func (inc *incarnation) orderFor(l *link) wire.Order {
 	ord.Stdin = slices.Contains(l.ranks, 0) && inc.h.stdin != nil
 	ord.Lines = o.CR != "" && o.Mode() != oob.ModeNative && inc.h.job.RestartsLeft()
 	ord.Interactive = o.OutputDir == "" && (isTerminal(o.Stdout) || isTerminal(o.Stderr))
-	nodes, local, crowded, wide := inc.nodes(), inc.local(l), inc.crowded(), inc.wide()
+	ord.Nodes = nodes
+	local, crowded, wide := inc.local(l), inc.crowded(), inc.wide()
 	for _, rank := range l.ranks {
 		ord.Ranks = append(ord.Ranks, rank)
 		start := inc.startConfig(rank)
-		start.Nodes, start.Local, start.Crowded, start.Wide = nodes, local, crowded, wide
+		start.Local, start.Crowded, start.Wide = local, crowded, wide
 		ord.Start[rank] = start
 	}
 	ord.Images, ord.Stores = inc.imagesFor(l.ranks), inc.storesFor(l)

@@ -22,6 +22,7 @@ type link struct {
 	own     bool           // on the head's own machine
 	kept    *fleet.Agent   // the same as agent; nil: the job is on this machine alone
 	host    string         // tells its node from others
+	node    int            // the same as a number
 	machine string         // the same for nodes that share CPUs
 	cpus    int            // of the machine; 0: as many as this one
 	files   *remote.Server // of images on other nodes; nil: the agent has asked for none

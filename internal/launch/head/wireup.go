@@ -33,17 +33,29 @@ func (h *head) connected() {
 // mostNotes is how many lines about transports are told unasked.
 const mostNotes = 3
 
-// nodes tells which ranks share a node and a machine, as the ranks are told: in the order of ranks.
-func (inc *incarnation) nodes() []oob.Node {
-	numbers, machines := map[string]int{}, map[string]int{}
-	of := make([]oob.Node, inc.h.opt.NP)
+// number gives each agent the number of its node.
+func (inc *incarnation) number() {
+	numbers := map[string]int{}
 	for i, l := range inc.links {
+		if len(l.ranks) == 0 {
+			continue
+		}
 		host := l.host
 		if inc.h.opt.Params[spec.ParamNodes] == "agents" {
 			host = fmt.Sprint(i)
 		}
+		l.node = number(numbers, host)
+	}
+}
+
+// nodes tells which ranks share a node and a machine, as the ranks are told: in the order of ranks.
+func (inc *incarnation) nodes() []oob.Node {
+	inc.number()
+	machines := map[string]int{}
+	of := make([]oob.Node, inc.h.opt.NP)
+	for _, l := range inc.links {
 		for _, rank := range l.ranks {
-			of[rank] = oob.Node{Number: number(numbers, host), Ranks: 1, Machine: number(machines, l.machine) + 1}
+			of[rank] = oob.Node{Number: l.node, Ranks: 1, Machine: number(machines, l.machine) + 1}
 		}
 	}
 	var nodes []oob.Node

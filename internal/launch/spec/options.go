@@ -79,6 +79,10 @@ type Options struct {
 // own, so that its ranks speak with those of others as between machines.
 const ParamNodes = "job.nodes"
 
+// ParamAddresses is the entry of Options.Params that says when ranks learn where others are: "auto", the default, at
+// the start, or in large jobs when they first talk to them; "asked", always so.
+const ParamAddresses = "job.addresses"
+
 // Parameter describes an entry of Options.Params that is the launcher's own.
 type Parameter struct {
 	Name, Default string
@@ -89,6 +93,7 @@ type Parameter struct {
 func Parameters() []Parameter {
 	all := []Parameter{
 		{ParamNodes, "hosts", "what counts as a node: hosts, or agents, so that with -agents N messages on one machine go as between N"},
+		{ParamAddresses, "auto", "when ranks learn where others are: auto (at the start; when they first talk to them in jobs of 10,000 ranks and more), or asked (always then)"},
 	}
 	for _, c := range coll.Collectives {
 		all = append(all, Parameter{coll.Prefix + c.Name, c.Rules, fmt.Sprintf("algorithm by ranks, bytes and place, before those built in; known are %v", c.Algorithms)})
@@ -104,7 +109,9 @@ func checkParams(given map[string]string) error {
 			return WithStatus(ExitUsage, fmt.Errorf("-param %q=%q: not UTF-8", name, value))
 		case name == ParamNodes && value != "hosts" && value != "agents":
 			return WithStatus(ExitUsage, fmt.Errorf("-param %s=%s: known are hosts and agents", name, value))
-		case strings.HasPrefix(name, "job.") && name != ParamNodes:
+		case name == ParamAddresses && value != "auto" && value != "asked":
+			return WithStatus(ExitUsage, fmt.Errorf("-param %s=%s: known are auto and asked", name, value))
+		case strings.HasPrefix(name, "job.") && name != ParamNodes && name != ParamAddresses:
 			return WithStatus(ExitUsage, fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name))
 		}
 	}

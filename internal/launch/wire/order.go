@@ -30,7 +30,7 @@ type Order struct {
 	Imager string            `json:"imager,omitempty"` // the back-end that images whole processes
 	Track  bool              `json:"track,omitempty"`  // images may build on the one before
 	Stores map[string]Store  `json:"stores,omitempty"` // that images go into and come from, by name
-	Nodes  []string          `json:"nodes,omitempty"`  // other nodes that have parts of a store
+	Nodes  []oob.Node        `json:"nodes,omitempty"`  // of every Start: long in a large job, so it is sent once
 	Images map[int][]Image   `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
 	Files  whole.FilesPolicy `json:"files,omitempty"`
 	Held   []int             `json:"held,omitempty"` // ranks that wait for a debugger
