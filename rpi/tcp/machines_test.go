@@ -256,8 +256,8 @@ func TestAnotherNetwork(t *testing.T) {
 func TestNoNetwork(t *testing.T) {
 	t.Parallel()
 	a, b := twoMachines(t, 2)
-	meet([]*machine{a, b}, with("tcp.networks", "e0"), with("tcp.connect_timeout", "300ms"))
-	a.m.limits.reach = 20 * time.Millisecond
+	meet([]*machine{a, b}, with("tcp.networks", "e0"), with("tcp.connect_timeout", "1500ms"))
+	a.m.limits.reach = 150 * time.Millisecond
 	b.drop("e0")
 	b.do(func() { b.m.Close() })
 	h := eager(1, 10)
