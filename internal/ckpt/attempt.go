@@ -196,7 +196,7 @@ func (h *Head) capture() {
 		}
 		data, err := json.Marshal(oob.CaptureConfig{
 			Store: a.store, Path: exact.String(path.Join(a.path, ImageName(rank))), Seq: a.seq, Codec: a.codec, Hold: a.stop || a.move != nil,
-			Mode: a.mode, Base: a.base})
+			Mode: a.mode, Base: a.base, Move: a.move != nil})
 		if err != nil {
 			panic(err) // strings and numbers: cannot be
 		}

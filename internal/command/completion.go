@@ -57,7 +57,7 @@ const snapshotIDs = `gorun snapshots 2>/dev/null | awk 'NR > 1 { if ($1 != job) 
 func (c *command) words() string {
 	w := strings.Join(c.flagNames(), " ")
 	switch c.name {
-	case "checkpoint", "status", "plan", "stacks", "kill", "hold", "release", "suspend", "resume", "join":
+	case "checkpoint", "status", "plan", "stacks", "kill", "hold", "release", "suspend", "resume", "join", "migrate":
 		w += " $(" + jobIDs + ")"
 	case "restart", "snapshots":
 		w += " latest $(" + snapshotIDs + ")"
@@ -105,7 +105,7 @@ func fish() string {
 		})
 	}
 	fmt.Fprintf(&b, "complete -c gorun -n '__fish_seen_subcommand_from restart snapshots' -a \"latest (%s)\"\n", strings.ReplaceAll(snapshotIDs, "$", `\$`))
-	fmt.Fprintf(&b, "complete -c gorun -n '__fish_seen_subcommand_from checkpoint status plan stacks kill hold release suspend resume join' -a \"(%s)\"\n", strings.ReplaceAll(jobIDs, "$", `\$`))
+	fmt.Fprintf(&b, "complete -c gorun -n '__fish_seen_subcommand_from checkpoint status plan stacks kill hold release suspend resume join migrate' -a \"(%s)\"\n", strings.ReplaceAll(jobIDs, "$", `\$`))
 	return b.String()
 }
 

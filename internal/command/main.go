@@ -41,7 +41,7 @@ var commands []command
 func init() { // help and completion list what they are in
 	commands = []command{
 		runCommand, checkpointCommand, restartCommand, psCommand, statusCommand, stacksCommand, killCommand,
-		holdCommand, releaseCommand, suspendCommand, resumeCommand, joinCommand,
+		holdCommand, releaseCommand, suspendCommand, resumeCommand, joinCommand, migrateCommand,
 		planCommand, snapshotsCommand, imageCommand, infoCommand, versionCommand, completionCommand, helpCommand,
 	}
 }

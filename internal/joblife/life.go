@@ -261,7 +261,7 @@ func (l *life) ofRank(rank int, m *oob.Msg) {
 		l.causes.aborted(rank, int(int32(m.A)), m.B)
 		l.judge()
 	case oob.Failure:
-		if m.B == failureStands || l.comes(rank) {
+		if m.B == oob.FailureStands || l.comes(rank) {
 			l.cannotCome(rank, string(m.Data))
 			return
 		}

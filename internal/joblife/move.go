@@ -31,6 +31,7 @@ type move struct {
 	step       moveStep
 	next, back uint64 // the incarnations of the switch and of a revert
 	limit      int64  // milliseconds without progress after which it is given up
+	timeout    int64  // of the attempt
 	late       float64
 	targets    []*link
 	from       map[int]*link
@@ -52,8 +53,11 @@ const (
 	returning                 // another incarnation, all where they were: not all are up
 )
 
-// moveMillis is the limit of a move by default.
-const moveMillis = 60_000
+// moveMillis is the limit of a move by default, to which the time for reading its images is added.
+const (
+	moveMillis = 60_000
+	slowest    = 5 << 10 // bytes a millisecond
+)
 
 // migrate begins a move, unless there is a reason against it.
 func (j *Job) migrate(ev *Event) {
@@ -62,7 +66,7 @@ func (j *Job) migrate(ev *Event) {
 		j.act(Action{Type: ActMoved, Life: len(j.lives), ID: ev.ID, Text: why})
 		return
 	}
-	l.move = &move{id: ev.ID, ranks: slices.Clone(ev.Ranks), limit: moveMillis, from: map[int]*link{}, made: map[int]bool{}, ended: map[int]bool{}}
+	l.move = &move{id: ev.ID, ranks: slices.Clone(ev.Ranks), limit: moveMillis, timeout: ev.Request.Timeout, from: map[int]*link{}, made: map[int]bool{}, ended: map[int]bool{}}
 	for _, rank := range ev.Ranks {
 		l.move.from[rank] = l.ranks[rank].link
 	}
@@ -126,7 +130,7 @@ func (l *life) joined(ev *Event) {
 		return
 	}
 	m.step = imaging
-	l.step(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: m.id, Mode: oob.ModeNative, Move: m.ranks}})
+	l.step(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: m.id, Mode: oob.ModeNative, Move: m.ranks, Timeout: m.timeout}})
 }
 
 // imaged takes the word that all stand, and that the images are written.
@@ -136,6 +140,9 @@ func (l *life) imaged(a *ckpt.HeadAction) {
 		return
 	}
 	m.step, m.seq = restoring, a.Seq
+	for _, rank := range m.ranks {
+		m.limit += int64(a.Images[rank].Raw / slowest)
+	}
 	l.j.state = "moving"
 	for _, k := range m.targets {
 		k.busy = true
@@ -444,12 +451,6 @@ func (l *life) misfit(v Verdict) {
 	}
 	l.fail(v)
 }
-
-// versionMoves is the first version in which a rank understands oob.StartConfig.Moves.
-const versionMoves = 4
-
-// failureStands is B of a Failure of a rank that cannot come along in a move. It stands, and takes another Start.
-const failureStands = 2
 
 // cannotCome takes the word of a rank that it cannot come along.
 func (l *life) cannotCome(rank int, why string) {

@@ -347,11 +347,11 @@ func (r *testRank) step(w *world, a *testAgent) {
 	case r.phase == Spawned:
 		r.phase = Greeted
 		if !w.calm && r.ready && w.one(25) {
-			r.say(w, a, oob.Msg{Kind: oob.Failure, Incarnation: r.inc, B: failureStands, Data: []byte("no route")})
+			r.say(w, a, oob.Msg{Kind: oob.Failure, Incarnation: r.inc, B: oob.FailureStands, Data: []byte("no route")})
 			r.phase = Final // it stands
 			return
 		}
-		r.say(w, a, oob.Msg{Kind: oob.Hello, Incarnation: r.inc, A: oob.VersionMin, B: max(oob.VersionMax, versionMoves), Data: []byte(`{"role":"rank"}`)})
+		r.say(w, a, oob.Msg{Kind: oob.Hello, Incarnation: r.inc, A: oob.VersionMin, B: oob.VersionMax, Data: []byte(`{"role":"rank"}`)})
 	case r.phase == Greeted:
 		r.phase = Addressed
 		r.say(w, a, oob.Msg{Kind: oob.Up, Incarnation: r.inc})

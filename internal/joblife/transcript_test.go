@@ -267,7 +267,7 @@ func (s *script) rank(rank int, w []string) (Event, error) {
 	}
 	switch what {
 	case "hello":
-		m.A, m.B = oob.VersionMin, max(oob.VersionMax, versionMoves)
+		m.A, m.B = oob.VersionMin, oob.VersionMax
 		if len(rest) > 0 && rest[0] == "old" {
 			m.B, rest = oob.VersionLook, rest[1:]
 		}
@@ -293,7 +293,7 @@ func (s *script) rank(rank int, w []string) (Event, error) {
 		m.Incarnation, m.Attempt = cmp.Or(m.Incarnation, incarnation(ev.Life)), cmp.Or(m.Attempt, 1)
 	}
 	if len(rest) > 0 && rest[0] == "stands" {
-		m.B, rest = failureStands, rest[1:]
+		m.B, rest = oob.FailureStands, rest[1:]
 	} else if len(rest) > 0 && rest[0] == "secondary" {
 		m.B, rest = 1, rest[1:]
 	} else if len(rest) > 0 && rest[0] == "panic" {

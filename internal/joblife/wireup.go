@@ -20,7 +20,7 @@ func (l *life) greeted(rank int, m *oob.Msg) {
 		l.misfit(Verdict{Code: Failed, Rank: rank, Text: fmt.Sprintf("rank %d: %v", rank, err)})
 		return
 	}
-	r.hello, r.looks, r.moves = info, m.B >= oob.VersionLook, m.B >= versionMoves
+	r.hello, r.looks, r.moves = info, m.B >= oob.VersionLook, m.B >= oob.VersionMoves
 	if r.hello.Role == "" {
 		r.hello.Role = "rank"
 	}
@@ -56,7 +56,7 @@ func (l *life) addressed(rank int, m *oob.Msg) {
 		return
 	}
 	for _, k := range l.links {
-		if !k.ended && !l.closing {
+		if !k.ended && !l.closing && len(k.Ranks) > 0 {
 			peers := l.wires.Peers(k.Node)
 			peers.Incarnation, peers.To = l.id, oob.AgentAddr(k.index)
 			l.send(k, *peers)

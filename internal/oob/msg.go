@@ -278,6 +278,7 @@ type CaptureConfig struct {
 	Hold  bool         `json:"hold"`           // checkpoint and stop: the gate stays closed until Commit or Revert
 	Mode  uint64       `json:"mode,omitempty"` // ModeSelf or ModeNative
 	Base  int          `json:"base,omitempty"` // native: the snapshot that the image may build on; 0: it is full
+	Move  bool         `json:"move,omitempty"` // it is no snapshot's: the rank moves. What it has written goes to the head before Written
 }
 
 // InputState says how much of its standard input a rank has taken. It counts what the rank was given in its

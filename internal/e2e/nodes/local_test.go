@@ -13,6 +13,7 @@ func TestLocal(t *testing.T) {
 	for _, cr := range []string{"self", "native"} {
 		c.part(cr, func(c *cluster) { c.local(cr) })
 	}
+	c.part("move", (*cluster).movesLocal)
 	c.part("lost", (*cluster).lostImages)
 }
 

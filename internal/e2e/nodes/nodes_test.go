@@ -32,6 +32,8 @@ func TestNodes(t *testing.T) {
 	c.part("stands still", (*cluster).standsStill)
 	c.part("short cut", (*cluster).shortCut)
 	c.part("join", (*cluster).joins)
+	c.part("move", (*cluster).moves)
+	c.part("move reverts", (*cluster).targetDies)
 	c.part("head without power", (*cluster).headWithoutPower)
 	c.part("head stopped", (*cluster).headStopped)
 	c.part("networks", (*cluster).networks)

@@ -172,6 +172,14 @@ func (a *agent) run() error {
 func (a *agent) obey(m *oob.Msg) error {
 	switch m.Kind {
 	case oob.Spawn:
+		if a.begun {
+			var next wire.Order
+			if err := json.Unmarshal(m.Data, &next); err != nil {
+				return fmt.Errorf("order of another incarnation: %w", err)
+			}
+			a.lineUp(&next)
+			return nil
+		}
 		a.mu.Lock()
 		err := json.Unmarshal(m.Data, &a.order)
 		for rank, start := range a.order.Start {
@@ -185,7 +193,7 @@ func (a *agent) obey(m *oob.Msg) error {
 		if err != nil {
 			return fmt.Errorf("order to spawn: %w", err)
 		}
-		if len(a.order.Ranks) > 0 && !a.begun {
+		if len(a.order.Ranks) > 0 {
 			a.begun = true
 			a.sums = ckpt.NewDestSum(len(a.order.Ranks))
 			a.spawnAll()
@@ -213,6 +221,10 @@ func (a *agent) obey(m *oob.Msg) error {
 			a.awaitStops()
 		}
 	case oob.KillAll:
+		if m.To >= 0 {
+			a.endMoved(m.To)
+			return nil
+		}
 		a.signalAll(syscall.SIGKILL)
 	default:
 		a.down(m)
@@ -231,6 +243,9 @@ func (a *agent) down(m *oob.Msg) {
 		return
 	}
 	for rank, r := range a.ranks {
+		if r.away {
+			continue
+		}
 		c := *m
 		c.To = rank
 		r.down.Send(c)
@@ -240,7 +255,7 @@ func (a *agent) down(m *oob.Msg) {
 // up passes a frame of a rank on. It sets From: a rank cannot speak in another's name.
 func (a *agent) up(r *rankProc, m oob.Msg) {
 	m.From = int32(r.rank)
-	if r.restored && m.Incarnation != a.order.Start[r.rank].Incarnation {
+	if r.restored && !a.lived(r, m.Incarnation) {
 		return // it was saying this when it was imaged
 	}
 	switch m.Kind {
@@ -276,8 +291,9 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 	}
 	a.mu.Lock()
 	peer := a.ranks[m.To]
+	here := peer != nil && !peer.away
 	a.mu.Unlock()
-	if peer != nil {
+	if here {
 		peer.down.Send(m)
 		return
 	}
@@ -293,6 +309,9 @@ func (a *agent) signalAll(sig syscall.Signal) {
 	}
 	for _, r := range a.ranks {
 		if sig == syscall.SIGKILL {
+			if r.away {
+				r.kill(sig) // before it is let go
+			}
 			r.imaging.giveUp() // its copy is in the group
 		}
 		r.kill(sig)

@@ -369,6 +369,11 @@ func (s *shot) image() (err error) {
 		return err
 	}
 	info.Pause, info.Note = int64(s.copy.Pause()), cmp.Or(g.note(), s.copy.Note())
+	if s.cfg.Move {
+		if err := s.r.passOn(s.cancel); err != nil {
+			return err
+		}
+	}
 	s.say(oob.Msg{Kind: oob.Written, A: uint64(info.Size), Data: wire.JSON(info)})
 	if s.cfg.Hold {
 		s.stand()
@@ -380,6 +385,9 @@ func (s *shot) image() (err error) {
 // killed the rank. Its death is not told to those that wait for it before it is let go.
 func (s *shot) stand() {
 	s.is("stands until the snapshot is committed")
+	if s.cfg.Move {
+		s.is("stands until it is up elsewhere")
+	}
 	t := time.NewTicker(standPoll)
 	defer t.Stop()
 	for {
@@ -445,7 +453,7 @@ func (s *shot) progress() func(uint64) {
 
 func (s *shot) meta() image.Meta {
 	m := image.LocalMeta()
-	start := s.a.order.Start[s.r.rank]
+	start := s.a.startOf(s.r.rank)
 	m.Job, m.Incarnation, m.Rank, m.Size = start.Job, wire.ID(start.Incarnation), start.Rank, start.Size
 	m.Seq, m.Backend, m.Host = s.cfg.Seq, s.a.order.Imager, wire.Hostname()
 	m.Go = "" // of the program: the back-end knows

@@ -23,7 +23,7 @@ const oobFD = 3
 // that the rank takes no step and none of its files is changed. A second Start tells it of its new
 // life. That comes behind whatever it had not read in its old life.
 func (a *agent) restore(r *rankProc, p *pipes) error {
-	start := a.order.Start[r.rank]
+	start := a.startOf(r.rank)
 	start.Host = a.order.Host
 	tracer, err := a.images.tracer(start.Backend)
 	if err == nil {

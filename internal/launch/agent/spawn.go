@@ -39,6 +39,10 @@ type rankProc struct {
 
 	heard chan struct{}  // closed when the rank's socket has been read to its end
 	out   sync.WaitGroup // readers of its output
+
+	outputs [3]*output // by stream
+	lives   []uint64   // the incarnations that this process has had here; guarded by the agent's mu
+	away    bool       // it has moved, and this process stands as it was captured; the same
 }
 
 // kill signals the rank's process group while the rank is not reaped: a dead leader that is not
@@ -159,12 +163,14 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 	}
 	for stream := 1; stream <= 2; stream++ {
 		r.out.Add(1)
-		go a.copyOutput(r, stream, os.NewFile(uintptr(p.ours[stream]), "rank output"))
+		r.outputs[stream] = newOutput(os.NewFile(uintptr(p.ours[stream]), "rank output"))
+		go a.copyOutput(r, stream)
 	}
 	a.attach(r, p)
 	late := false
 	a.born(func() {
 		a.ranks[int32(r.rank)], a.pids[r.pid] = r, r
+		r.lives = []uint64{a.order.Start[r.rank].Incarnation}
 		late = a.killed
 	})
 	if late {
@@ -213,7 +219,7 @@ func (a *agent) run1(f func()) {
 
 // greet puts the greeting and Start, which holds the secret, on the rank's socket.
 func (a *agent) greet(r *rankProc) {
-	start := a.order.Start[r.rank]
+	start := a.startOf(r.rank)
 	start.Host, start.Image = a.order.Host, exact.String(r.image)
 	h := wire.Hello("agent")
 	h.From, h.To = oob.AgentAddr(int(a.index)), int32(r.rank)

@@ -10,8 +10,11 @@ import (
 )
 
 // copyOutput reads one output stream of a rank to its end.
-func (a *agent) copyOutput(r *rankProc, stream int, f *os.File) {
+func (a *agent) copyOutput(r *rankProc, stream int) {
+	o := r.outputs[stream]
+	f := o.f
 	defer r.out.Done()
+	defer close(o.over)
 	defer f.Close()
 	var lines stdio.Splitter
 	buf := make([]byte, stdio.OutputChunk)
@@ -28,13 +31,22 @@ func (a *agent) copyOutput(r *rankProc, stream int, f *os.File) {
 			}
 			f.SetReadDeadline(t)
 		}
-		n, err := f.Read(buf)
-		emit(lines.Feed(buf[:n]))
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			emit(lines.Rest())
-			continue
+		if o.asked() {
+			f.SetReadDeadline(time.Unix(1, 0))
 		}
-		if err != nil {
+		n, err := f.Read(buf)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			f.SetReadDeadline(time.Time{})
+			if o.pending != nil && !o.empty() {
+				n, err = f.Read(buf)
+			}
+		}
+		emit(lines.Feed(buf[:n]))
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			emit(lines.Rest())
+			o.answer()
+		case err != nil:
 			emit(lines.Rest())
 			return
 		}

@@ -171,6 +171,26 @@ func (r *Record) Order(ctx context.Context, verb string) error {
 	return err
 }
 
+// VerbMigrate moves ranks to other nodes.
+const VerbMigrate = "migrate"
+
+// Migrate moves ranks, or all of a node (off), to another node, or where there is room. It returns when they are up
+// there. After an error all are where they were.
+func (r *Record) Migrate(ctx context.Context, ranks []int, to, off string, timeout time.Duration, progress func(Progress)) (*Moved, error) {
+	p, err := r.ask(ctx, Request{Verb: VerbMigrate, Ranks: ranks, To: to, Off: off, TimeoutMS: timeout.Milliseconds()}, func(p *Reply) {
+		if progress != nil && p.Progress != nil {
+			progress(*p.Progress)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.Done == nil || p.Done.Moved == nil {
+		return nil, fmt.Errorf("job %s: answer without an outcome", r.Job)
+	}
+	return p.Done.Moved, nil
+}
+
 // VerbJoin has nodes join.
 const VerbJoin = "join"
 

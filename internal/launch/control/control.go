@@ -33,9 +33,11 @@ type Request struct {
 	TimeoutMS   int64  `json:"timeout_ms,omitempty"` // checkpoint: for each phase of it
 	Now         bool   `json:"now,omitempty"`        // kill: without SIGTERM first
 	Waits       bool   `json:"waits,omitempty"`      // status: with what the ranks wait for
-	Ranks       []int  `json:"ranks,omitempty"`      // stacks: of these; none: of all
+	Ranks       []int  `json:"ranks,omitempty"`      // stacks: of these; none: of all. migrate: these
 
 	Nodes []string `json:"nodes,omitempty"` // join: of the job, by name; with no Hosts, none: all that it cannot use
+	To    string   `json:"to,omitempty"`    // migrate: the node that takes the ranks; "": where there is room
+	Off   string   `json:"off,omitempty"`   // migrate: all ranks of this node, which is not used any more
 	Hosts string   `json:"hosts,omitempty"` // join: more of them, as in -hosts
 }
 
@@ -52,9 +54,18 @@ type Reply struct {
 // last reports whether nothing follows.
 func (r *Reply) last() bool { return r.Progress == nil && r.Said == "" }
 
-// DoneReply is the outcome of a checkpoint, or of a kill.
+// DoneReply is the outcome of a checkpoint, of a move, or of a kill.
 type DoneReply struct {
 	*Report
+	Moved *Moved `json:"moved,omitempty"`
+}
+
+// Moved is the outcome of gorun migrate.
+type Moved struct {
+	Ranks []int         `json:"ranks"`
+	Where string        `json:"where"` // for people
+	Took  time.Duration `json:"took"`
+	Stood time.Duration `json:"stood"` // for which no rank could send
 }
 
 // Status is a running job's answer about itself.

@@ -216,14 +216,7 @@ func (f *Fleet) CanPlace() error {
 
 // place says which ranks go to which node, and which of them would rather be on a spare.
 func (f *Fleet) place() (placed [][]int, guests []int, err error) {
-	var states []hosts.NodeState
-	for _, n := range f.nodes {
-		s := hosts.NodeState{Node: n.Node, Up: n.usable()}
-		if n.info != nil {
-			s.Node = s.Node.WithCPUs(n.info.CPUs)
-		}
-		states = append(states, s)
-	}
+	states := f.states()
 	if f.placed == nil {
 		placed, err = hosts.Pick(states, f.cfg.NP, f.cfg.Rules)
 		return placed, nil, err
@@ -232,6 +225,18 @@ func (f *Fleet) place() (placed [][]int, guests []int, err error) {
 		return nil, nil, err
 	}
 	return hosts.Next(states, f.placed, f.guests, f.cfg.Rules)
+}
+
+// states are those of the nodes as package hosts wants them.
+func (f *Fleet) states() (states []hosts.NodeState) {
+	for _, n := range f.nodes {
+		s := hosts.NodeState{Node: n.Node, Up: n.usable()}
+		if n.info != nil {
+			s.Node = s.Node.WithCPUs(n.info.CPUs)
+		}
+		states = append(states, s)
+	}
+	return states
 }
 
 // most refuses to go on without most of the nodes that the last life had, this machine among them. If they are

@@ -142,6 +142,9 @@ func (inc *incarnation) act(a *ckpt.HeadAction) {
 			inc.store.phase = a.Info.Phase
 			inc.h.verbose("checkpoint: %s", a.Info.Phase)
 		}
+		if m := inc.moving; m != nil && m.tell != nil {
+			m.tell(a.Info)
+		}
 		for _, w := range inc.h.waiters.byID {
 			if w.progress != nil {
 				w.progress(a.Info)

@@ -118,6 +118,9 @@ func (inc *incarnation) begun(links []*link, err error) {
 	if err == nil {
 		err = h.recorded(inc)
 	}
+	for _, l := range links {
+		l.known = l.node
+	}
 	ev := joblife.Event{Type: joblife.EvBegun, Life: inc.n, Begun: joblife.Begun{Incarnation: inc.id}}
 	inc.number()
 	for _, l := range links {

@@ -70,6 +70,14 @@ func (h *head) do(a *joblife.Action) {
 		h.allUp(a.Life)
 		h.auto.up(a.Life, time.Now())
 		h.planNext()
+	case joblife.ActJoin:
+		h.life(a.Life).join(a)
+	case joblife.ActRestore:
+		h.life(a.Life).restoreMoved(&a.Ckpt)
+	case joblife.ActSwitch:
+		h.life(a.Life).switches(a.Back)
+	case joblife.ActMoved:
+		h.life(a.Life).moved(a)
 	case joblife.ActHeld:
 		h.waiters.answerOrder(a.ID, a.Text)
 	case joblife.ActSuspended:

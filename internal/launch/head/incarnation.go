@@ -22,20 +22,24 @@ import (
 // incarnation is one life of a job: its agents, and what storage and restart need to know of it. Its
 // methods run in the head's loop.
 type incarnation struct {
-	h      *head
-	n      int // counted from 1
-	id     uint64
-	secret []byte
-	from   *snapshot.Snapshot
-	chain  []*snapshot.Snapshot // from and what its images build on
-	links  []*link
-	giveUp context.CancelFunc // ends the start of its agents; nil: they are started, or cannot be
-	imager string             // the back-end that can image the ranks as whole processes; "": none
-	store  storage
-	gate   gate
-	input  inputAt         // where it begins
-	took   *oob.InputState // of the newest capture of rank 0; nil: not known
-	bound  map[int]string  // CPUs of ranks that are bound
+	h          *head
+	n          int    // counted from 1
+	name       uint64 // its first incarnation, by which users know it
+	id         uint64 // its newest: ranks may move
+	secret     []byte
+	from       *snapshot.Snapshot
+	chain      []*snapshot.Snapshot // from and what its images build on
+	links      []*link
+	giveUp     context.CancelFunc // ends the start of its agents; nil: they are started, or cannot be
+	imager     string             // the back-end that can image the ranks as whole processes; "": none
+	store      storage
+	gate       gate
+	input      inputAt         // where it begins
+	took       *oob.InputState // of the newest capture of rank 0; nil: not known
+	bound      map[int]string  // CPUs of ranks that are bound
+	moving     *moving         // ranks that move; nil: none do
+	lived      bool            // rank 0 has moved: its process has lived before
+	readBefore int64           // then what it had read of standard input
 }
 
 func newIncarnation(h *head, n int, from *snapshot.Snapshot) (*incarnation, error) {
@@ -48,6 +52,7 @@ func newIncarnation(h *head, n int, from *snapshot.Snapshot) (*incarnation, erro
 	if inc.id == 0 {
 		inc.id, err = newIncarnationID()
 	}
+	inc.name = inc.id
 	return inc, err
 }
 

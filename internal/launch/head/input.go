@@ -69,7 +69,7 @@ func (inc *incarnation) inputNow(mode uint64) inputAt {
 	taken, left := began.script.First(s.Taken), began.script.After(s.Taken)
 	header, told := began.script.First(max(0, s.First)), s.First >= 0
 	strange := false
-	if inc.wholeFrom() { // the process has lived before
+	if inc.wholeFrom() || inc.lived { // the process has lived before
 		strange = began.strange
 		if began.told {
 			header, told = began.header, true
@@ -97,6 +97,7 @@ func (inc *incarnation) inputRead() (n int64) {
 	if from := inc.h.opt.From; from != nil {
 		n = from.Schema.Input
 	}
+	n += inc.readBefore
 	if inc.took != nil {
 		n += inc.took.Taken
 	}

@@ -18,6 +18,8 @@ type link struct {
 	conn  *oob.Conn
 	out   *wire.Queue
 	ranks []int // its share
+	known int   // the number of its node to the machine: as node at the beginning of the life
+	share []int // in a move: the ranks that it is to have
 
 	own     bool           // on the head's own machine
 	kept    *fleet.Agent   // the same as agent; nil: the job is on this machine alone

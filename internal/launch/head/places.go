@@ -155,10 +155,16 @@ func (inc *incarnation) files(l *link, m *oob.Msg) {
 // find returns what an agent may ask for: the images that this life begins with, on all nodes or on one.
 func (inc *incarnation) find(l *link, name string) remote.Served {
 	name, at, one := strings.Cut(name, "@")
-	if name != wire.StoreFrom || inc.from == nil || inc.from.Place() == (snapshot.Place{}) {
+	var s *node.Store
+	var err error
+	switch {
+	case inc.readsMoved(name):
+		s, err = inc.h.openWithout(inc.h.place(), inc.moving.names, l.agent.Host())
+	case name != wire.StoreFrom || inc.from == nil || inc.from.Place() == (snapshot.Place{}):
 		return nil
+	default:
+		s, err = inc.h.openWithout(inc.from.Place(), inc.from.Nodes(), l.agent.Host())
 	}
-	s, err := inc.h.openWithout(inc.from.Place(), inc.from.Nodes(), l.agent.Host())
 	if err != nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ func (h *head) openControl() (*control.Server, error) {
 // recorded writes the present incarnation into the job's record.
 func (h *head) recorded(inc *incarnation) error {
 	return h.control.Update(func(r *control.Record) {
-		r.Incarnation, r.Restarts = wire.ID(inc.id), h.job.Restarts()
+		r.Incarnation, r.Restarts = wire.ID(inc.name), h.job.Restarts()
 		if inc.from != nil {
 			r.Parent = exact.String(inc.from.SchemaPath())
 		}
@@ -52,7 +52,7 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 		default: // full of progress that nobody reads: the client is gone
 		}
 	}
-	if h.inc == nil || q.Incarnation != wire.ID(h.inc.id) {
+	if h.inc == nil || q.Incarnation != wire.ID(h.inc.name) {
 		last(control.Reply{Error: "the job was restarted meanwhile: try again"})
 		return
 	}
@@ -96,6 +96,12 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 				last(control.Reply{Done: &control.DoneReply{Report: r}})
 			},
 		})
+	case control.VerbMigrate:
+		h.serveMove(q, func(p ckpt.ProgressInfo) {
+			if len(replies) < cap(replies)-1 {
+				replies <- control.Reply{Progress: &p}
+			}
+		}, last)
 	case control.VerbHold, control.VerbRelease, control.VerbSuspend, control.VerbResume:
 		h.order(orders[q.Verb], func(err error) {
 			if err != nil {
@@ -117,7 +123,7 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 
 func (h *head) status() control.Status {
 	s := control.Status{
-		Job: h.id, Incarnation: wire.ID(h.inc.id), State: h.job.State(), PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
+		Job: h.id, Incarnation: wire.ID(h.inc.name), State: h.job.State(), PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
 		Program: exact.String(h.prog.Name), Args: h.opt.Args, Started: h.began, Restarts: h.job.Restarts(),
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
 		Last: h.inc.store.last, Held: h.job.Held(), Transports: h.job.Transports(), Interval: h.costs(),

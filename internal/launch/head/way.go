@@ -55,6 +55,8 @@ func (inc *incarnation) folderOf(to wire.WayTo) (string, error) {
 	switch {
 	case to.Store == "":
 		return "", nil
+	case inc.readsMoved(to.Store):
+		return node.Expand(inc.h.place().Folder, to.Node)
 	case to.Store != wire.StoreFrom || inc.from == nil || inc.from.Place() == (snapshot.Place{}):
 		return "", fmt.Errorf("no store %q is read from other nodes", to.Store)
 	}

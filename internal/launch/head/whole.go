@@ -105,7 +105,7 @@ func (g *gate) passed(k oob.Kind) {
 		if g.closed.IsZero() {
 			g.closed, g.took, g.opened = time.Now(), 0, time.Time{}
 		}
-	case oob.Open, oob.Commit, oob.Revert:
+	case oob.Open, oob.Commit, oob.Revert, oob.Running:
 		if !g.closed.IsZero() {
 			g.opened = time.Now()
 			g.took, g.closed = g.opened.Sub(g.closed), time.Time{}

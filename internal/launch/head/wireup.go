@@ -80,7 +80,8 @@ func number(known map[string]int, name string) int {
 // wide reports whether the ranks are on several nodes, which reach one another over networks. Nodes of one machine,
 // such as containers, count.
 func (inc *incarnation) wide() bool {
-	return slices.ContainsFunc(inc.links, func(l *link) bool { return l.host != inc.links[0].host })
+	first := slices.IndexFunc(inc.links, func(l *link) bool { return len(l.ranks) > 0 })
+	return slices.ContainsFunc(inc.links, func(l *link) bool { return len(l.ranks) > 0 && l.host != inc.links[first].host })
 }
 
 // local is the number of ranks on the machine of an agent.

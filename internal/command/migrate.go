@@ -1,0 +1,113 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+)
+
+var migrateCommand = command{
+	name: control.VerbMigrate, args: "JOB", short: "move ranks of a running job to another node",
+	long: `
+The ranks that move go on in processes on the other node, where they were in the program.
+All others keep their processes. While the images of those that move are written and read,
+nobody computes beyond its next message. migrate returns when all go on, and prints which
+ranks are where.
+
+-off empties a node before maintenance. When migrate returns, nothing of the job runs there
+any more, and the job does not use it again unless gorun join brings it back. With
+-ckpt-local, images of earlier snapshots stay there.
+
+Without -to the ranks go to spares (-spares), then to free slots of other nodes. gorun join
+brings further nodes. Snapshots taken before stay of use. Automatic restarts leave the ranks
+where they are then.
+
+If anything fails before all ranks are up, everything goes on as it was: the old processes
+stand still until then. Ranks move as images of whole processes (-cr, -cr=native; gorun info
+tells whether they can be made).
+
+Flags may stand behind JOB.
+
+Exit status: 0 the ranks have moved, 1 they have not, 2 wrong usage.`,
+	setup: setupMigrate,
+}
+
+func setupMigrate(fs *flag.FlagSet, std stdio) func([]string) int {
+	var ranks rankList
+	fs.Var(&ranks, "ranks", "these `ranks`: 3,5 or 0-3")
+	to := fs.String("to", "", "the `node` that takes them")
+	off := fs.String("off", "", "all ranks of this `node`, which is not used any more")
+	timeout := new(time.Duration)
+	durationVar(fs, timeout, "timeout", 0, "give up when a phase takes longer than this `duration` (default 1m)")
+	return func(args []string) int {
+		if len(args) == 0 || args[0] == "" { // "" is every id's beginning, and what an unset variable gives
+			return usage(std, "migrate: which JOB? 'gorun ps' lists them")
+		}
+		if len(args) > 1 && strings.HasPrefix(args[1], "-") {
+			if err := fs.Parse(args[1:]); err != nil {
+				return usage(std, "%v\nusage: %s", err, lookup(control.VerbMigrate).usage())
+			}
+			args = slices.Concat(args[:1], fs.Args())
+		}
+		switch {
+		case (len(ranks) == 0) == (*off == ""):
+			return usage(std, "migrate: either -ranks or -off")
+		case *timeout < 0:
+			return usage(std, "-timeout must not be negative")
+		}
+		return withJob(std, args, func(r *control.Record) error {
+			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+			defer cancel()
+			bar := newBar(std.err)
+			moved, err := r.Migrate(ctx, ranks, *to, *off, *timeout, bar.show)
+			bar.clear()
+			if errors.Is(err, context.Canceled) {
+				return errors.New("not waiting any longer; the ranks may still move")
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(std.out, "%s; nobody could send for %v\n", printable(moved.Where), moved.Stood.Round(time.Millisecond))
+			return nil
+		})
+	}
+}
+
+// rankList collects ranks.
+type rankList []int
+
+func (l *rankList) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(*l)), " ", ","), "[]")
+}
+
+// mostRanks is how many ranks may be named.
+const mostRanks = 1 << 16
+
+func (l *rankList) Set(s string) error {
+	for word := range strings.SplitSeq(s, ",") {
+		low, high, some := strings.Cut(strings.TrimSpace(word), "-")
+		from, err := strconv.Atoi(low)
+		to := from
+		if err == nil && some {
+			to, err = strconv.Atoi(high)
+		}
+		if err != nil || from < 0 || to < from || to-from >= mostRanks {
+			return fmt.Errorf("%q is no rank, and no range of ranks as 0-3", word)
+		}
+		for rank := from; rank <= to; rank++ {
+			if !slices.Contains(*l, rank) {
+				*l = append(*l, rank)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// Ranks may move to other agents while others stay here. The next incarnation then comes as another order, which
+// names the ranks that stay. Each of them is told by a Start. The process of a rank that has moved stands as it was
+// captured. It takes no part in anything until it is ended, or until yet another order names it again: then it is let
+// go, and goes on.
+
+// lineUp takes an order that is not the first.
+func (a *agent) lineUp(next *wire.Order) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for rank, start := range next.Start {
+		start.Nodes = next.Nodes
+		next.Start[rank] = start
+	}
+	a.order.Ranks, a.order.Start, a.order.Nodes = next.Ranks, next.Start, next.Nodes
+	a.sums = ckpt.NewDestSum(len(next.Ranks))
+	for rank, r := range a.ranks {
+		if r.away = !slices.Contains(next.Ranks, int(rank)); r.away {
+			continue
+		}
+		start := next.Start[r.rank]
+		start.Host = a.order.Host
+		r.lives = append(r.lives, start.Incarnation)
+		r.down.Send(oob.Msg{Kind: oob.Start, From: oob.Head, To: rank, Incarnation: start.Incarnation, Data: wire.JSON(start)})
+		r.imaging.giveUp() // it stood captured, and is to go on
+	}
+}
+
+// startOf is what a rank is told of its present incarnation.
+func (a *agent) startOf(rank int) oob.StartConfig {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.order.Start[rank]
+}
+
+// endMoved ends the process of a rank that has moved. It is killed before it is let go: it must take no step more.
+func (a *agent) endMoved(rank int32) {
+	a.mu.Lock()
+	r := a.ranks[rank]
+	a.mu.Unlock()
+	if r == nil || !r.away {
+		return
+	}
+	r.kill(syscall.SIGKILL)
+	r.imaging.giveUp()
+}
+
+// lived reports whether the rank's process has had an incarnation here. What it says of another it was saying when
+// it was imaged.
+func (a *agent) lived(r *rankProc, incarnation uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Contains(r.lives, incarnation)
+}
+
+// output is one output stream of a rank, as it is read.
+type output struct {
+	f       *os.File
+	drain   chan chan struct{} // asks for all that is in the pipe to be passed on; closed when it is
+	pending chan struct{}      // such a question; nil: none
+	over    chan struct{}      // closed when it has been read to its end
+}
+
+func newOutput(f *os.File) *output {
+	return &output{f: f, drain: make(chan chan struct{}, 1), over: make(chan struct{})}
+}
+
+// asked reports whether somebody waits until the pipe is empty.
+func (o *output) asked() bool {
+	if o.pending == nil {
+		select {
+		case o.pending = <-o.drain:
+		default:
+		}
+	}
+	return o.pending != nil
+}
+
+// empty reports whether nothing is in the pipe.
+func (o *output) empty() bool {
+	left := 0
+	if raw, err := o.f.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	}
+	return left == 0
+}
+
+// answer tells who waits that the pipe was empty, and that all has been passed on.
+func (o *output) answer() {
+	if o.pending != nil {
+		close(o.pending)
+		o.pending = nil
+	}
+}
+
+// passOn returns when all that a rank which stands has written so far is on its way to the head, half a line, too.
+// What another process of the rank writes comes after it.
+func (r *rankProc) passOn(cancel <-chan struct{}) error {
+	for _, o := range r.outputs {
+		if o == nil {
+			continue
+		}
+		done := make(chan struct{})
+		select {
+		case o.drain <- done:
+		case <-cancel:
+			return errGivenUp
+		}
+		o.f.SetReadDeadline(time.Unix(1, 0)) // wakes the reader
+		select {
+		case <-done:
+		case <-o.over:
+		case <-cancel:
+			return errGivenUp
+		}
+	}
+	return nil
+}
+
+var errGivenUp = errors.New("it was given up")
