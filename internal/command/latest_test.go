@@ -166,6 +166,29 @@ func TestAllocation(t *testing.T) {
 	}
 }
 
+// TestNodesUnsaid: a way to other nodes is refused where no node is named, and so is Slurm's outside of Slurm. Without
+// -np a job has a rank for each mention of a node.
+func TestNodesUnsaid(t *testing.T) {
+	h := newHouse(t)
+	t.Setenv("SLURM_JOB_ID", "")
+	for want, args := range map[string][]string{
+		"-manager needs nodes":                         {"-manager", "ssh", "true"},
+		"SLURM_JOB_ID is not set, so this is no":       {"-manager", "slurm", "true"},
+		"salloc or sbatch, or leave the flag out":      {"-manager", "slurm", "-hosts", "a", "true"},
+		"as in [fe80::1%eth0]":                         {"-hosts", "[fe80::1]", "true"},
+		"not enough slots: 3 ranks, and localhost has": {"-hosts", "localhost,localhost", "-np", "3", "true"},
+	} {
+		if _, errs, code := h.gorun(args...); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit %d, %q; want %q", args, code, errs, want)
+		}
+	}
+	for nodes, ranks := range map[string]int{"localhost": 1, "localhost,localhost": 2, "localhost:3": 3} {
+		if out := h.must("-hosts", nodes, "echo", "here"); strings.Count(out, "here") != ranks {
+			t.Errorf("-hosts %s: %q", nodes, out)
+		}
+	}
+}
+
 // TestRequeue: within Slurm the batch job's number is the job's name, and -requeue has it run again.
 func TestRequeue(t *testing.T) {
 	h := newHouse(t)

@@ -76,8 +76,9 @@ tells why a program cannot. gorun info tells what this machine can do.`,
 
 func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 	opt := commonFlags(fs)
-	fs.IntVar(&opt.NP, "np", 1, "number of `ranks`; without it as many as slots, where nodes and their slots are given"+
-		"\n(as in a batch job), else 1")
+	opt.where.mentions = true
+	fs.IntVar(&opt.NP, "np", 1, "number of `ranks`; without it as many as slots where nodes are given, by -hosts or a batch"+
+		"\nsystem; a node without slots then has one for each time that it is named; else 1")
 	fs.IntVar(&opt.NP, "n", 1, "the same as -np")
 	cr := &crFlag{}
 	fs.BoolVar(&opt.restartLatest, "restart-latest", false, "go on from the newest snapshot of a job with the same -name, PROGRAM, arguments and\nworking folder that has not ended well; if there is none, begin")

@@ -30,10 +30,11 @@ type whereFlags struct {
 	nodes           []hosts.Node
 	found           bool // nodes are known
 	fewer           bool // spares are those of a former run, which may have had more nodes
+	mentions        bool // without -np a node without slots has one for each time that it is named
 }
 
 func (w *whereFlags) flags(fs *flag.FlagSet) {
-	fs.StringVar(&w.hosts, "hosts", "", "run on these `nodes`: a,b:4,user@c; a number is that of the slots, else the node's\nCPUs count; each is reached by ssh, without a password\n(default: the nodes of the batch job that gorun runs in, if there is one)")
+	fs.StringVar(&w.hosts, "hosts", "", "run on these `nodes`: a,b:4,user@c; a number is that of the slots, else the node's\nCPUs count (without -np: 1); each is reached by ssh, without a password\n(default: the nodes of the batch job that gorun runs in, if there is one)")
 	fs.StringVar(&w.hostfile, "hostfile", "", "run on the nodes that a `file` lists, as Open MPI and MPICH write it")
 	fs.BoolVar(&w.over, "oversubscribe", false, "a node may have more ranks than slots")
 	fs.IntVar(&w.spares, "spares", 0, "keep `N` nodes without ranks, to take the place of nodes that are lost (-restarts)")
@@ -54,7 +55,7 @@ func managerNames() (names []string) {
 const localOnly = "local"
 
 // needNodes are flags that mean something only where nodes are named.
-var needNodes = append(slices.Clone(nodesFlags), "ssh")
+var needNodes = append(slices.Clone(nodesFlags), "ssh", "manager")
 
 // find finds the nodes that flags or a batch system name. Without any the job is on this machine alone.
 func (w *whereFlags) find(given map[string]bool) (nodes []hosts.Node, err error) {
@@ -78,6 +79,8 @@ func (w *whereFlags) find(given map[string]bool) (nodes []hosts.Node, err error)
 			}
 		}
 		nodes = w.pod.Hosts()
+	case w.manager == "slurm" && os.Getenv("SLURM_JOB_ID") == "":
+		return nil, errors.New("-manager slurm: SLURM_JOB_ID is not set, so this is no allocation of Slurm: run gorun by salloc or sbatch, or leave the flag out (with -hosts gorun logs in by ssh)")
 	case w.manager == localOnly && (given["hosts"] || given["hostfile"]):
 		return nil, errors.New("-manager local is for this machine alone: leave out -hosts and -hostfile")
 	case given["hosts"] && given["hostfile"]:
@@ -132,7 +135,7 @@ func (w *whereFlags) apply(o *options, fs *flag.FlagSet) (err error) {
 	o.Where = typed(again)
 	if len(o.Nodes) == 0 {
 		for _, name := range needNodes {
-			if given[name] {
+			if given[name] && !(name == "manager" && w.manager == localOnly) {
 				return fmt.Errorf("-%s needs nodes: name them with -hosts or -hostfile, or run gorun in a batch job", name)
 			}
 		}
@@ -145,6 +148,9 @@ func (w *whereFlags) apply(o *options, fs *flag.FlagSet) (err error) {
 		return fmt.Errorf("-spares %d: a number of nodes is wanted", w.spares)
 	case w.lease < lease.Shortest:
 		return fmt.Errorf("-lease %v: at least %v", w.lease, lease.Shortest)
+	}
+	if w.mentions && !given["np"] && !given["n"] {
+		o.Nodes = hosts.Mentioned(o.Nodes)
 	}
 	o.Rules = hosts.Rules{Policy: o.Map, Oversubscribe: hosts.Oversubscribe(w.over), Spares: w.spares, FewerSpares: w.fewer, Shrink: w.shrink}
 	o.Lease = w.lease
@@ -170,14 +176,10 @@ func (w *whereFlags) apply(o *options, fs *flag.FlagSet) (err error) {
 	return err
 }
 
-// rankForEachSlot is how many ranks a job has that does not say it: as many as slots of nodes that are no spares,
-// if all are given, else 1. Slurm may have given more slots than tasks.
+// rankForEachSlot is how many ranks a job has that does not say it: as many as slots of nodes that are no spares.
+// Slurm may have given more slots than tasks.
 func rankForEachSlot(nodes []hosts.Node, spares int) int {
-	work := nodes[:max(len(nodes)-spares, 0)]
-	if slices.ContainsFunc(work, func(n hosts.Node) bool { return !n.SlotsGiven }) {
-		return 1
-	}
-	np := hosts.DefaultNP(work)
+	np := hosts.DefaultNP(nodes[:max(len(nodes)-spares, 0)])
 	if tasks, err := strconv.Atoi(os.Getenv("SLURM_NTASKS")); err == nil && os.Getenv("SLURM_JOB_ID") != "" {
 		np = min(np, tasks)
 	}

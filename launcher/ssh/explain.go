@@ -38,10 +38,10 @@ func busy(said string) bool {
 	return false
 }
 
-// explain says what the user can do about a login that failed.
-func explain(command string, n launcher.Node, err error) error {
+// explain says what the user can do about a login by a command that failed.
+func explain(command []string, n launcher.Node, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
-		return fmt.Errorf("%s is not in PATH here: install an ssh client, or name it with -ssh", command)
+		return fmt.Errorf("%s is not in PATH here: install an ssh client, or name it with -ssh", command[0])
 	}
 	var failed *launcher.StartError
 	if !errors.As(err, &failed) {
@@ -60,11 +60,11 @@ func explain(command string, n launcher.Node, err error) error {
 			if strings.Contains(remedy, "%") {
 				remedy = fmt.Sprintf(remedy, target)
 			}
-			return fmt.Errorf("%s (ssh: %s)", remedy, failed.Said)
+			return fmt.Errorf("%s (%s: %s)", remedy, command[0], failed.Said)
 		}
 	}
 	if busy(failed.All) {
-		return fmt.Errorf("its sshd drops connections, twice in a row: too many at once (MaxStartups in its sshd_config), or it refuses this machine (ssh: %s)", failed.Said)
+		return fmt.Errorf("its sshd drops connections, twice in a row: too many at once (MaxStartups in its sshd_config), or it refuses this machine (%s: %s)", command[0], failed.Said)
 	}
-	return fmt.Errorf("ssh %s: %w", target, err)
+	return fmt.Errorf("%s %s: %w", strings.Join(command, " "), target, err)
 }

@@ -78,7 +78,7 @@ func (m *Manager) start(ctx context.Context, n launcher.Node, options []string, 
 		})
 	}, func(script string, args ...string) (*exec.Cmd, error) { return m.login(n, nil, script, args...) })
 	if err != nil {
-		return nil, explain(m.command[0], n, err)
+		return nil, explain(m.command, n, err)
 	}
 	return p, nil
 }

@@ -175,3 +175,15 @@ func FuzzSplit(f *testing.F) {
 		}
 	})
 }
+
+// What another command than ssh has done is not said to be ssh's.
+func TestOtherCommand(t *testing.T) {
+	m, err := New("/bin/false -p 'a b'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Start(t.Context(), launcher.Node{Name: "b"}, nil)
+	if want := "/bin/false -p a b b: exit status 1"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v; want %s", err, want)
+	}
+}

@@ -53,6 +53,10 @@ func (c *cluster) sums() {
 			c.t.Errorf("-map %s: %s", policy, out)
 		}
 	}
+	// One rank for each mention.
+	if out := strings.Fields(c.start("-hosts", "n1,n2,n3", "hostname").well()); len(out) != 3 || !slices.Contains(out, "n1") || !slices.Contains(out, "n2") || !slices.Contains(out, "n3") {
+		c.t.Errorf("without -np: %q", out)
+	}
 	// Without the head's own node, by a file.
 	file := c.fresh("hosts")
 	if err := os.WriteFile(file, []byte("# two\nn2 slots=4\nn3:4\n"), 0o644); err != nil {

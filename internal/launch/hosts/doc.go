@@ -32,6 +32,9 @@
 // unless the user says -oversubscribe. Then max_slots is the limit. Where no slots were given a node
 // has as many as CPUs. They say how ranks are spread and are no limit, as nobody has set one.
 //
+// A job that does not say how many ranks it has gets one for each slot, and a node without slots
+// then has one for each time that it is named (Mentioned), as with mpirun -host a,b.
+//
 // # Which rank goes where
 //
 // A policy says how many ranks each node gets (see Policy). Ranks that share a node are neighbours,

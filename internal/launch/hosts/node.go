@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,6 +53,18 @@ func (n Node) WithCPUs(cpus int) Node {
 	return n
 }
 
+// Mentioned are the nodes of a job that does not say how many ranks it has: nodes without slots have one, as they do
+// for mpirun. What names a node more often has given it slots (see list.done).
+func Mentioned(nodes []Node) []Node {
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		if n := &nodes[i]; !n.SlotsGiven {
+			n.Slots, n.SlotsGiven = 1, true
+		}
+	}
+	return nodes
+}
+
 // DefaultNP is how many ranks a job has that does not say it: one for each slot.
 func DefaultNP(nodes []Node) int {
 	np := 0
@@ -77,7 +90,9 @@ func parseNode(s string) (n Node, err error) {
 			return Node{}, fmt.Errorf("%q: the bracket is not closed", s)
 		}
 		n.Name, rest = rest[1:i], rest[i+1:]
-		if a, err := parseAddr(n.Name); err != nil || !a.Is6() {
+		if a, err := parseAddr(n.Name); errors.Is(err, errZone) {
+			return Node{}, err
+		} else if err != nil || !a.Is6() {
 			return Node{}, fmt.Errorf("%q: no IPv6 address in the brackets", s)
 		}
 		if slots, given = strings.CutPrefix(rest, ":"); !given && rest != "" {
@@ -119,11 +134,17 @@ func parseSlots(s string) (int, error) {
 	return v, nil
 }
 
+var errZone = errors.New("a link-local address is one of every network")
+
 // parseAddr reads an IP address. Its zone, if it has one, is a word.
 func parseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
-	if err == nil && a.Zone() != "" {
+	switch {
+	case err != nil:
+	case a.Zone() != "":
 		err = checkWord("zone", a.Zone())
+	case a.Is6() && a.IsLinkLocalUnicast():
+		err = fmt.Errorf("%s: %w: name the interface that leads to the node, as in [%s%%eth0]", s, errZone, s)
 	}
 	return a, err
 }

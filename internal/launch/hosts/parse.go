@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ParseHosts reads a list of nodes separated by commas: a:2,user@b,[fe80::1]:2.
+// ParseHosts reads a list of nodes separated by commas: a:2,user@b,[fd77::1]:2.
 func ParseHosts(s string) ([]Node, error) {
 	l := newList()
 	for word := range strings.SplitSeq(s, ",") {
@@ -97,7 +97,9 @@ func (n *Node) set(key, value string) error {
 		}
 		n.User = value
 	case "addr":
-		if _, err := parseAddr(value); err != nil {
+		if _, err := parseAddr(value); errors.Is(err, errZone) {
+			return fmt.Errorf("%s: addr=%w", n.Name, err)
+		} else if err != nil {
 			return fmt.Errorf("%s: addr=%s is no IP address", n.Name, value)
 		}
 		n.Addr = value
