@@ -37,13 +37,14 @@ type part struct {
 
 var parts = []part{
 	{"vet", "gofmt, go vet, modules tidy", 90 * time.Second, vet},
-	{"unit", "unit, property, transcript and end-to-end tests, Examples", 270 * time.Second, unit},
+	{"unit", "unit, property, transcript and end-to-end tests, Examples", 250 * time.Second, unit},
 	{"race", "the packages with shared memory under the race detector", 170 * time.Second, race},
 	{"sim", "the protocol simulator and its mutants", 60 * time.Second, sim},
-	{"kills", "random kill -9 of ranks, agents and head, restart, compare", 110 * time.Second, kills},
-	{"whole", "images of whole processes: every situation, cycles of kill and restart", 240 * time.Second, whole},
+	{"kills", "random kill -9 of ranks, agents and head, restart, compare", 85 * time.Second, kills},
+	{"losses", "nodes that lose power or network, stand still, are slow, at steps of checkpoints and restarts", 90 * time.Second, losses},
+	{"whole", "images of whole processes: every situation, cycles of kill and restart", 215 * time.Second, whole},
 	{"ports", "images between amd64, arm64 and s390x", 40 * time.Second, ports},
-	{"fuzz", "each fuzz target for thousands of inputs", 80 * time.Second, fuzz},
+	{"fuzz", "each fuzz target for thousands of inputs", 60 * time.Second, fuzz},
 	{"go125", "the older of the two supported Go versions", 90 * time.Second, older},
 	{"bench", "benchmarks run and print", 50 * time.Second, bench},
 }

@@ -40,8 +40,8 @@ func vet(r *runner) error {
 	return nil
 }
 
-// others are tests that parts of their own run: whole, kills and sim.
-const others = "^TestNative|^TestKill$|^TestMutants$|^TestSchedules$"
+// others are tests that parts of their own run: whole, kills, losses and sim.
+const others = "^TestNative|^TestKill$|^TestLosses$|^TestMutants$|^TestSchedules$"
 
 func unit(r *runner) error {
 	if err := r.sh([]string{"GORUN_REVIVALS=" + r.times(32, 32, 120)}, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
@@ -70,12 +70,17 @@ func sim(r *runner) error {
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 40, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 30, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestKill$")
+}
+
+// losses has each kind of loss once in CI.
+func losses(r *runner) error {
+	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 0, 2000)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.limit(), "-v", "-run=^TestLosses$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
-	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 16, 100), "GORUN_CYCLES64=" + r.times(1, 1, 5)},
+	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 12, 100), "GORUN_CYCLES64=" + r.times(1, 1, 5)},
 		"go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestNative")
 }
 
@@ -112,7 +117,7 @@ func fuzz(r *runner) error {
 		for _, name := range targets[dir] {
 			fmt.Println(dir, name)
 			// Not for a time: a deadline that ends a worker is reported as a failure.
-			if err := r.in(dir, os.Stdout, nil, exe, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 2000, 50000)+"x",
+			if err := r.in(dir, os.Stdout, nil, exe, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 1000, 50000)+"x",
 				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache")); err != nil {
 				return err
 			}

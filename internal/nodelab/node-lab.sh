@@ -512,7 +512,7 @@ on_node() {
 		die "users are root and worker"
 	fi
 	# It stands still with the node, unless that does already.
-	if cgroup=$(cgroup_of "$node") && ! grep -q 'frozen 1' "$cgroup/cgroup.events" 2>/dev/null; then echo $$ >"$cgroup/cgroup.procs" || true; fi
+	if cgroup=$(cgroup_of "$node") && [ "$(cat "$cgroup/cgroup.freeze" 2>/dev/null)" != 1 ]; then echo $$ >"$cgroup/cgroup.procs" || true; fi
 	# What runs on the node ends with the process that this becomes.
 	# shellcheck disable=SC2016
 	exec env -u XDG_RUNTIME_DIR HOSTNAME="$node" "${pin[@]}" nsenter -t "$pid" -n -u -m -p -i "${time[@]}" -- \

@@ -1,64 +1,69 @@
 package nodes
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
-// TestLosses has a node lost in a random way at a random moment: while the job starts, runs, takes a
-// checkpoint or ends. The result must be that of an undisturbed run, and nothing may be left. Of two
-// losses the second meets the restart.
+// Jobs and labs of TestLosses. A loss is waited for longer than it is worked on, so there are several labs at once.
+const (
+	lossesAJob = 6
+	labs       = 6
+)
+
+// TestLosses has GORUN_LOSSES nodes lost (0: as many as there are ways) in all ways, at steps of checkpoints and restarts and
+// in between, several in the life of one job. Every way has its turn, in an order that GORUN_LOSSES_SEED draws with all else. See storm
+// for what must hold.
 func TestLosses(t *testing.T) {
-	n := testenv.Number(t, "GORUN_LOSSES", 1)
+	n := testenv.Number(t, "GORUN_LOSSES", 4*lossesAJob)
+	if n == 0 {
+		n = len(blows)
+	}
 	seed := uint64(testenv.Number(t, "GORUN_LOSSES_SEED", int(time.Now().Unix())))
-	t.Logf("%d losses, GORUN_LOSSES_SEED=%d", n, seed)
-	c := newCluster(t, 5)
-	want := c.alone("4", "300")
-	for i := range n {
-		c.part(strconv.Itoa(i), func(c *cluster) { c.loses(rand.New(rand.NewPCG(seed, uint64(i))), want) })
+	t.Logf("%d losses, GORUN_LOSSES=%d GORUN_LOSSES_SEED=%d", n, n, seed)
+	jobs := deal(n, seed)
+	built := t.TempDir()
+	build(t, built)
+	var next struct {
+		sync.Mutex
+		n int
 	}
+	var wait sync.WaitGroup
+	for lab := range min(labs, len(jobs)) {
+		wait.Go(func() {
+			t.Run(fmt.Sprint("lab", lab), func(t *testing.T) {
+				c := clusterOf(t, built, lossNodes)
+				want := c.alone("4", lossSteps)
+				for !t.Failed() {
+					next.Lock()
+					i := next.n
+					next.n++
+					next.Unlock()
+					if i >= len(jobs) {
+						return
+					}
+					c.part(fmt.Sprint("job", i), func(c *cluster) { c.storm(rand.New(rand.NewPCG(seed, uint64(i))), i, jobs[i], want) })
+				}
+			})
+		})
+	}
+	wait.Wait()
 }
 
-// loss is a way to lose a node, and to have it back.
-type loss struct {
-	name       string
-	lose, back func(c *cluster, node string)
-}
-
-var losses = []loss{
-	{"power cut", func(c *cluster, n string) { c.Kill(n) }, func(c *cluster, n string) { c.Start(n) }},
-	{"cut off", func(c *cluster, n string) { c.Partition([]string{n}, nil) }, func(c *cluster, n string) { c.Heal() }},
-	{"deaf", func(c *cluster, n string) { c.PartitionOneWay([]string{"n1"}, []string{n}) }, func(c *cluster, n string) { c.Heal() }},
-	{"standing still", func(c *cluster, n string) { c.Pause(n) }, func(c *cluster, n string) { c.Resume(n) }},
-	{"keeper killed", func(c *cluster, n string) {
-		c.Command(n, "pkill", "-KILL", "-f", "gorun __keeper").Run() // it may not be there yet
-	}, func(*cluster, string) {}},
-}
-
-// loses runs one job and loses one or two of its nodes, which may be spares. Two spares remain for
-// what has ranks.
-func (c *cluster) loses(rng *rand.Rand, want string) {
-	cr := []string{"self", "native"}[rng.IntN(2)]
-	j := c.start("-v", "-hosts", "n1:1,n2:2,n3:1,n4:2,n5:2", "-np", "4", "-spares", "2", "-restarts", "5", "-lease", "3s",
-		"-cr="+cr, "-ckpt-dir", c.fresh("snapshots"), "-ckpt-every", "100ms", c.file("march"), "-steps", "300", "-pause", "5ms")
-	victims := []string{"n2", "n3", "n4", "n5"}
-	rng.Shuffle(len(victims), func(i, k int) { victims[i], victims[k] = victims[k], victims[i] })
-	for _, node := range victims[:1+rng.IntN(2)] {
-		l, after := losses[rng.IntN(len(losses))], time.Duration(rng.IntN(5000))*time.Millisecond
-		c.t.Logf("-cr=%s: %s: %s after %v", cr, node, l.name, after)
-		select { // a random moment, not a condition
-		case <-j.over:
-		case <-time.After(after):
-		}
-		l.lose(c, node)
-		defer l.back(c, node)
+// deal deals n losses out to jobs.
+func deal(n int, seed uint64) (jobs [][]blow) {
+	deck := make([]blow, n)
+	for i := range deck {
+		deck[i] = blows[i%len(blows)]
 	}
-	if out := j.well(); c.sum(out) != want {
-		said, _ := j.said.now()
-		c.t.Errorf("%s, undisturbed %s\n%s", out, want, said)
+	rand.New(rand.NewPCG(seed, 0xdea1)).Shuffle(n, func(i, k int) { deck[i], deck[k] = deck[k], deck[i] })
+	for ; len(deck) > lossesAJob; deck = deck[lossesAJob:] {
+		jobs = append(jobs, deck[:lossesAJob])
 	}
+	return append(jobs, deck)
 }

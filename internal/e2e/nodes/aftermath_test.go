@@ -1,0 +1,116 @@
+package nodes
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// recover waits until the job is well: it has committed another checkpoint. If it has ended and had a reason, it goes
+// on by hand.
+func (s *storm) recover() {
+	s.c.t.Helper()
+	s.again = false
+	for s.mark = s.now(); !s.until(patience, "checkpoint: committed"); {
+		select {
+		case <-s.j.over:
+		default:
+			s.c.t.Fatalf("the job does not go on:\n%s", s.said())
+		}
+		said := s.said()
+		life := said[max(strings.LastIndex(said, "ranks are up"), 0):]
+		if !strings.Contains(life, "no restart: not enough nodes") || len(givenUp.FindAllString(life, -1)) < 2 && len(s.healthy()) > 2 {
+			s.c.t.Fatalf("the job has ended, status %d:\n%s", s.j.cmd.ProcessState.ExitCode(), said)
+		}
+		s.elsewhere()
+	}
+}
+
+// elsewhere goes on with the job by hand, on another node, and lets the former head end.
+func (s *storm) elsewhere() {
+	s.c.t.Helper()
+	var nodes []string
+	for _, n := range s.c.Nodes() {
+		if n != s.head && !slices.Contains(s.off, n) && !slices.Contains(s.side, n) {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) < 4 {
+		for _, n := range s.off {
+			s.c.Start(n)
+			nodes = append(nodes, n)
+		}
+		s.off = nil
+	}
+	s.rng.Shuffle(len(nodes), func(i, k int) { nodes[i], nodes[k] = nodes[k], nodes[i] })
+	s.olds, s.head, s.hosts, s.mark = append(s.olds, s.j), nodes[0], slices.Sorted(slices.Values(nodes)), 0
+	s.c.t.Logf("gorun restart on %s", s.head)
+	if found, _ := filepath.Glob(filepath.Join(s.snaps, "*", "*", "schema.toml")); len(found) == 0 {
+		s.begin() // it has ended before there was a snapshot
+	} else {
+		s.j = s.c.begin(s.head, "", append(s.flags(s.c.file("gorun"), "restart"), "latest")...)
+	}
+	up := s.until(patience, "ranks are up")
+	if !up && s.local && strings.Contains(s.said(), "does not answer") {
+		s.mark = 0
+		s.begin() // images were on nodes that are off
+		up = s.until(patience, "ranks are up")
+	}
+	if !up {
+		s.c.t.Fatalf("the restart has not come up:\n%s", s.said())
+	}
+}
+
+// restock stops a job that has few nodes left, and goes on with it on all.
+func (s *storm) restock() {
+	s.recover()
+	s.c.Exec(s.head, s.c.file("gorun"), "checkpoint", "-stop")
+	if status, said := s.j.end(); status != 75 {
+		s.c.t.Fatalf("checkpoint -stop: status %d:\n%s", status, said)
+	}
+	s.elsewhere()
+	s.recover()
+}
+
+// lives reads what ranks have logged: no life writes when another has begun after it.
+func (s *storm) lives() {
+	s.c.t.Helper()
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		s.c.t.Fatal(err)
+	}
+	seen, last := map[string]bool{}, ""
+	said := map[string]bool{} // ranks that have written in the last life
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		life, rank := f[0], f[1]
+		switch {
+		case life == last:
+			said[rank] = true
+		case !seen[life]:
+			seen[life], last, said = true, life, map[string]bool{rank: true}
+		case s.cr == "native" && !said[rank]:
+			said[rank] = true // it was imaged in the middle of writing
+		default:
+			s.c.t.Errorf("life %s wrote after %s had begun: %s\n%s", life, last, line, s.said())
+			return
+		}
+	}
+	s.c.t.Logf("%d lives", len(seen))
+}
+
+// repair makes all nodes whole.
+func (s *storm) repair() {
+	for _, j := range s.olds {
+		j.end()
+	}
+	for _, n := range s.off {
+		s.c.Start(n)
+	}
+	if len(s.olds) > 0 {
+		for _, n := range s.c.Nodes() {
+			s.signal(n, "KILL", "^sshd: root@|^sshd-session: root@") // that have not heard that their client is gone
+		}
+	}
+}
