@@ -173,6 +173,7 @@ type keeper struct {
 func newKeeper(conn *oob.Conn, info *wire.NodeInfo) *keeper {
 	k := &keeper{conn: conn, head: wire.NewQueue(conn), info: info, done: make(chan uint64, 16), agents: map[uint64]*agent{}, stage: newStage()}
 	k.files = newFiles(k.head)
+	sweep()
 	return k
 }
 

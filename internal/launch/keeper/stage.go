@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -21,8 +23,12 @@ import (
 // stage is a private folder with programs that this node does not have, each in a folder named by
 // its digest. It is made when it is first needed; agents know its name before that. All methods are
 // called by the keeper's loop.
+//
+// A keeper that ends with its lease removes nothing, and its agents end with it. Its folder goes with the next keeper on
+// the node: one that nobody holds a lock on is of a keeper that has ended.
 type stage struct {
 	dir      string
+	held     *os.File          // dir, locked; nil: it is not made yet
 	fetching map[uint64]*fetch // by number of the request
 }
 
@@ -36,10 +42,12 @@ type fetch struct {
 	number uint64
 }
 
+const stagePrefix = "gorun-stage-"
+
 func newStage() stage {
 	var b [8]byte
 	rand.Read(b[:])
-	return stage{dir: filepath.Join(os.TempDir(), fmt.Sprintf("gorun-stage-%x", b))}
+	return stage{dir: filepath.Join(os.TempDir(), fmt.Sprintf("%s%x", stagePrefix, b))}
 }
 
 // provide looks for what ranks need, and fetches the program if it is not there.
@@ -132,12 +140,62 @@ func (s *stage) path(want *wire.Provision) string {
 	return filepath.Join(s.dir, want.Digest, filepath.Base(string(want.Program)))
 }
 
+// hold makes the folder and locks it. A sweep may remove it before it is locked: then it is made again.
+func (s *stage) hold() error {
+	for s.held == nil {
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			return err
+		}
+		d, err := lockFolder(s.dir)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		s.held = d
+	}
+	return nil
+}
+
+// sweep removes what keepers have left that could not do so themselves.
+func sweep() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), stagePrefix+"*"))
+	for _, dir := range dirs {
+		if d, err := lockFolder(dir); err == nil { // else it is in use, or another user's
+			os.RemoveAll(dir)
+			d.Close()
+		}
+	}
+}
+
+// lockFolder locks a folder that is there when the lock is held. It does not wait for the lock.
+func lockFolder(dir string) (*os.File, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		var now, locked os.FileInfo
+		if now, err = os.Lstat(dir); err == nil {
+			if locked, err = d.Stat(); err == nil && !os.SameFile(now, locked) {
+				err = os.ErrNotExist
+			}
+		}
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
 // fetch begins to fetch a program.
 func (s *stage) fetch(f *fetch) (err error) {
 	if d, err := hex.DecodeString(f.want.Digest); err != nil || len(d) != sha256.Size || f.want.Size < 0 {
 		return fmt.Errorf("the digest of the program, %q, is none", f.want.Digest)
 	}
 	path := s.path(&f.want)
+	if err := s.hold(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -200,5 +258,9 @@ func (s *stage) remove() error {
 	for _, f := range s.fetching {
 		f.file.Close()
 	}
-	return os.RemoveAll(s.dir)
+	err := os.RemoveAll(s.dir)
+	if s.held != nil {
+		s.held.Close()
+	}
+	return err
 }
