@@ -79,6 +79,11 @@ func (c *cluster) errors() {
 			c.t.Errorf("%s: status %d: %s", v.hosts, status, said)
 		}
 	}
+	// A folder of the node's own is no place for snapshots.
+	if status, said := c.start("-hosts", "n1:1,n2:1", "-np", "2", "-cr", "-ckpt-dir", filepath.Join(c.Local(), "snapshots"), "true").end(); status != 1 ||
+		!strings.Contains(said, "node n2: it does not see the folder for snapshots") || !strings.Contains(said, "-ckpt-local") {
+		c.t.Errorf("snapshots that are not shared: status %d: %s", status, said)
+	}
 	j := c.start("-hosts", "n2:1,nowhere.invalid:1,n3:1", "-spares", "1", "-np", "2", "hostname")
 	if status, said := j.end(); status != 0 || !strings.Contains(said, "nowhere.invalid") {
 		c.t.Errorf("with a spare: status %d: %s", status, said)

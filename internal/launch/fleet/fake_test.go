@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,7 @@ type world struct {
 	t     *testing.T
 	ctx   context.Context // of bringing up
 	grace time.Duration
+	share string // the folder that all must see
 	terms lease.Terms
 	nodes map[string]*machine
 
@@ -46,6 +48,7 @@ type machine struct {
 	refuses error         // what its login says
 	deaf    bool          // its keeper ends before it is home
 	mute    func()        // its keeper never comes home; called when it is started
+	blind   bool          // it does not see what others do
 	stop    chan struct{} // closed: its keeper falls silent, its connections stay
 	ended   chan struct{} // closed when its keeper has left
 	started int64         // when its keeper was
@@ -208,6 +211,13 @@ func (m *machine) obey(conn *oob.Conn, f *oob.Msg) error {
 		if err := json.Unmarshal(f.Data, &p); err != nil {
 			return err
 		}
+		if p.Token != "" {
+			var a wire.Provided
+			if _, err := os.Stat(string(p.Token)); m.blind || err != nil {
+				a.Err = "no such file"
+			}
+			return conn.Send(oob.Msg{Kind: oob.Provided, A: f.A, Data: wire.JSON(a)})
+		}
 		m.got = nil
 		if p.Size == 0 {
 			return conn.Send(oob.Msg{Kind: oob.Provided, A: f.A, Data: wire.JSON(wire.Provided{Err: "the disk is full"})})
@@ -260,7 +270,7 @@ func (w *world) told(text string) bool {
 // fleet makes the fleet of a world, with two slots a node, and brings it up.
 func (w *world) fleet(np int, rules hosts.Rules) (*Fleet, error) {
 	cfg := Config{
-		Job: "job", NP: np, Rules: rules, Terms: w.terms, Manager: w, Say: w.say, Grace: w.grace,
+		Job: "job", NP: np, Rules: rules, Terms: w.terms, Manager: w, Say: w.say, Grace: w.grace, Shared: w.share,
 		Local: func(int) (launcher.Agent, error) { return nil, errors.New("nothing is local here") },
 		Own:   &wire.NodeInfo{Machine: "own", Arch: "amd64", CPUs: 4, Digest: "d"},
 	}
@@ -287,6 +297,8 @@ func (w *world) eventually(what string, so func() bool) {
 		if so() {
 			return ""
 		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		return fmt.Sprintf("not %s; said was %q", what, w.said)
 	})
 }

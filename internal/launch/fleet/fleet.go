@@ -28,6 +28,7 @@ type Config struct {
 	Local   func(index int) (launcher.Agent, error) // starts an agent on the head's own node
 	Say     func(text string, detail bool)          // tells the user; detail: only with -v
 	Home    home.Config                             // its Job is filled in
+	Shared  string                                  // a folder that all nodes must see; "": none
 	Grace   time.Duration                           // how long nodes are waited for without which there are enough; 0: 10 s
 	Own     *wire.NodeInfo                          // describes the head's own node; nil: it is found out
 }

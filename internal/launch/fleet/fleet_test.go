@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -211,6 +213,45 @@ func TestUnusable(t *testing.T) {
 			begin(t, f, 1, "0:[0 1] 2:[2 3]")
 		})
 	}
+}
+
+// A node that does not see the folder of snapshots is refused by name, at the start and when it joins. Nothing of the
+// look is left.
+func TestShared(t *testing.T) {
+	top := t.TempDir()
+	left := func() {
+		t.Helper()
+		if all, err := os.ReadDir(top); err != nil || len(all) > 0 {
+			t.Errorf("left: %v, %v", all, err)
+		}
+	}
+	w := newWorld(t, 2)
+	w.share = filepath.Join(top, "me", "snapshots")
+	w.nodes[address(1)].blind = true
+	if _, err := w.fleet(4, hosts.Rules{}); err == nil || !strings.Contains(err.Error(), "node 203.0.113.2: it does not see the folder for snapshots (no such file): name one") {
+		t.Errorf("without a spare: %v", err)
+	}
+	left()
+	w = newWorld(t, 3)
+	w.share = filepath.Join(top, "me", "snapshots")
+	w.nodes[address(1)].blind = true
+	f, err := w.fleet(4, hosts.Rules{Spares: 1})
+	if err != nil || !w.told("does not see the folder") {
+		t.Fatalf("with a spare: %v, said was %q", err, w.said)
+	}
+	begin(t, f, 1, "0:[0 1] 2:[2 3]")
+	w.boot(3).blind = true
+	if _, err := joinAll(f, nil, []hosts.Node{{Name: address(3)}}); err == nil || !strings.Contains(err.Error(), "it does not see the folder") {
+		t.Errorf("a blind node joins: %v", err)
+	}
+	if _, err := join(f, 3); err == nil || !strings.Contains(err.Error(), "it does not see the folder") {
+		t.Errorf("once more: %v", err)
+	}
+	w.boot(4)
+	if _, err := joinAll(f, nil, []hosts.Node{{Name: address(4)}}); err != nil {
+		t.Error(err)
+	}
+	left()
 }
 
 // The user may not want to wait for a keeper that never comes.

@@ -127,6 +127,9 @@ func (f *Fleet) join(ctx context.Context, i int, tell func(string)) (err error) 
 			return err
 		}
 		n.out, n.err = false, nil
+		if err := f.sees(ctx, n); err != nil {
+			return err
+		}
 	default:
 		if n, err = f.again(ctx, n, tell); err != nil {
 			return err
@@ -166,5 +169,19 @@ func (f *Fleet) again(ctx context.Context, old *node, tell func(string)) (*node,
 	if !n.usable() {
 		return nil, n.err
 	}
-	return n, nil
+	return n, f.sees(ctx, n)
+}
+
+// sees says whether a node sees what all are to share. It is called with f.mu, and gives it up meanwhile.
+func (f *Fleet) sees(ctx context.Context, n *node) error {
+	if n.own {
+		return nil
+	}
+	f.mu.Unlock()
+	f.see(ctx, []*node{n})
+	f.mu.Lock()
+	if !n.usable() {
+		return n.err
+	}
+	return nil
 }

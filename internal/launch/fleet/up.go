@@ -43,8 +43,11 @@ func (f *Fleet) Up(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.twins()
+	f.mu.Unlock()
+	f.see(ctx, f.keepers())
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var errs []error
 	for _, n := range f.nodes {
 		if n.err != nil {

@@ -24,8 +24,12 @@ func (h *head) openFleet() (err error) {
 	if len(o.Nodes) == 0 {
 		return nil
 	}
+	shared := ""
+	if o.CR != "" && o.CkptLocal == "" {
+		shared = o.CkptDir
+	}
 	h.fleet, err = fleet.New(fleet.Config{
-		Job: h.id, NP: o.NP, Nodes: o.Nodes, Rules: o.Rules, Terms: o.Terms(), Manager: o.Manager, Local: h.start,
+		Job: h.id, NP: o.NP, Nodes: o.Nodes, Rules: o.Rules, Terms: o.Terms(), Manager: o.Manager, Local: h.start, Shared: shared,
 		Say: func(text string, detail bool) {
 			if !detail || o.Verbose {
 				h.say("%s", text)

@@ -362,6 +362,18 @@ func TestProvide(t *testing.T) {
 	if p := provided(); !strings.Contains(p.Err, "working folder") {
 		t.Errorf("no folder: %+v", p)
 	}
+	token := filepath.Join(dir, "token")
+	ask(7, wire.Provision{Token: exact.String(token)})
+	if err := os.WriteFile(token, nil, 0o600); err != nil { // it may come late
+		t.Fatal(err)
+	}
+	if p := provided(); p.Err != "" {
+		t.Errorf("a token that is there: %+v", p)
+	}
+	ask(8, wire.Provision{Token: exact.String(token + "s")})
+	if p := provided(); !strings.Contains(p.Err, token+"s: no such file") {
+		t.Errorf("a token that is not there: %+v", p)
+	}
 	h.send(oob.Msg{Kind: oob.KillAll, B: oob.Goodbye})
 	h.left()
 }

@@ -47,6 +47,8 @@ type Provision struct {
 	Size    int64        `json:"size"`
 	Dir     exact.String `json:"dir"`              // working folder
 	Imager  string       `json:"imager,omitempty"` // the back-end that is to image the ranks
+
+	Token exact.String `json:"token,omitempty"` // this file is to be found, and nothing else
 }
 
 // Provided is the answer: where the program is there, or why it is not.
