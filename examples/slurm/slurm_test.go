@@ -56,7 +56,7 @@ func (c *cluster) submit(name, iters string, options []string, flags ...string) 
 		c.t.Fatal(err)
 	}
 	j := &job{c: c, name: name, iters: iters}
-	base := filepath.Join(c.Shared(), name)
+	base := filepath.Join(c.Shared(), name+"-"+iters)
 	j.snapshots, j.out, j.upFile = base+".snapshots", base+".out", base+".up"
 	args := []string{"env", "PATH=" + c.bin + ":" + os.Getenv("PATH"), "GORUN_CKPT_DIR=" + j.snapshots, "sbatch", "--parsable", "-o", j.out}
 	args = append(append(args, options...), script, "-jobid-file", j.upFile)
@@ -85,6 +85,15 @@ func (j *job) until(what string, is func() bool) {
 func (j *job) up() {
 	j.c.t.Helper()
 	j.until("up", func() bool { st, err := os.Stat(j.upFile); return err == nil && st.Size() > 0 })
+}
+
+// checkpointed waits until there is a snapshot.
+func (j *job) checkpointed() {
+	j.c.t.Helper()
+	j.until("checkpointed", func() bool {
+		found, _ := filepath.Glob(filepath.Join(j.snapshots, "*", "*", "schema.toml"))
+		return len(found) > 0
+	})
 }
 
 // ended waits until Slurm says that the job has completed, checks its result, and that it has gone on so many
@@ -120,21 +129,21 @@ func (j *job) ended(atLeast int) {
 var result = regexp.MustCompile(`(?m)^result .*$`)
 
 // TestScripts submits the three scripts side by side, on nodes of their own: a time limit that comes too early, a
-// more urgent job, and a node that loses power. Each job goes on where it was, with the undisturbed result.
+// more urgent job, a node that loses power, and the node of a script that does. Each job goes on where it was, with the undisturbed result.
 func TestScripts(t *testing.T) {
-	c := newCluster(t, 7)
+	c := newCluster(t, 9)
 	two := "--ntasks-per-node=2"
 	limit := c.submit("time-limit", "1000", []string{"-w", "n[1-2]", two, "--time=1", "--signal=B:USR1@50"})
 	preempted := c.submit("preempted", "400", []string{"-w", "n[3-4]", two})
 	failing := c.submit("node-failure", "700", []string{"-w", "n[5-7]", two}, "-ckpt-every", "1s", "-lease", "5s")
 
+	headless := c.submit("node-failure", "600", []string{"-w", "n[8-9]", "--nodes=2", two}, "-ckpt-every", "1s", "-lease", "5s", "-spares", "0")
+
+	headless.checkpointed()
+	c.Kill("n8")
 	preempted.up()
 	c.Exec("n1", "sbatch", "-p", "urgent", "-w", "n4", "--exclusive", "-o", "/dev/null", "--wrap", "true")
-	failing.up()
-	failing.until("checkpointed", func() bool {
-		found, _ := filepath.Glob(filepath.Join(failing.snapshots, "*", "*", "schema.toml"))
-		return len(found) > 0
-	})
+	failing.checkpointed()
 	c.Kill("n6")
 
 	failing.ended(0)
@@ -142,5 +151,10 @@ func TestScripts(t *testing.T) {
 		t.Errorf("node-failure: %s", said)
 	}
 	preempted.ended(1)
+	headless.until("queued again", func() bool {
+		return strings.TrimSpace(c.Exec("n1", "squeue", "-h", "-t", "all", "-j", headless.id, "-o", "%T")) == "PENDING"
+	})
+	c.SlurmRepair("n8")
+	headless.ended(1)
 	limit.ended(1)
 }

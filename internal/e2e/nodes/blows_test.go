@@ -14,6 +14,7 @@ type blow struct {
 	until  until
 	back   func(s *storm, v []string)
 
+	givesUp  bool // the head does by itself
 	takes    bool // gorun restart goes on with the job meanwhile
 	outlasts bool // the job goes on before it is over
 	freezes  bool // the node is frozen until it is back
@@ -42,7 +43,7 @@ func allBlows() []blow {
 		{name: "power cut", nodes: 1, strike: (*storm).powerCut, until: ever},
 		{name: "power cut of two", nodes: 2, strike: (*storm).powerCut, until: ever},
 		{name: "power cut of the head", strike: (*storm).powerCut, until: ever, takes: true},
-		{name: "head cut off", strike: (*storm).cutOff, until: ever, back: (*storm).heal, takes: true},
+		{name: "head cut off", strike: (*storm).cutOff, until: ever, back: (*storm).heal, givesUp: true, takes: true},
 		{name: "head frozen", strike: (*storm).freeze, until: anew, back: (*storm).thaw, takes: true, freezes: true},
 		{name: "head paused", strike: (*storm).pause, until: anew, back: (*storm).resume, takes: true, freezes: true},
 		{name: "head frozen", strike: (*storm).freeze, until: moment, back: (*storm).thaw, freezes: true},

@@ -105,6 +105,9 @@ func (s *storm) blow(b blow, number int) {
 			s.until(20*time.Second, "ranks are up")
 		}
 	}
+	if b.givesUp {
+		s.j.end()
+	}
 	if b.takes {
 		s.elsewhere()
 	}
