@@ -142,6 +142,12 @@ func (a *Agent) start(ctx context.Context, index, life int) (err error) {
 		}
 		return err
 	}
+	select { // who calls beside hundreds of others may be dropped in the middle, and costs the head its handshake again
+	case f.logins <- struct{}{}:
+		defer func() { <-f.logins }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	calls, forget := f.expect(call{n.number, index, life})
 	defer forget()
 	ticket := f.home.Ticket(n.number, index, life)

@@ -58,7 +58,7 @@ type Fleet struct {
 	home    *home.Home // nil: no node needs one
 	own     *wire.NodeInfo
 	awaited Awaited       // nil: the manager starts the keepers
-	logins  chan struct{} // full: as many as may be
+	logins  chan struct{} // full: as many come up, keepers or agents, as may at once
 	done    chan struct{} // closed by Close
 
 	mu     sync.Mutex

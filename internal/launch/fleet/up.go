@@ -33,7 +33,10 @@ func (f *Fleet) Up(ctx context.Context) error {
 			f.bring(ctx, i)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if _, _, err := f.place(); err == nil && f.awaited == nil { // the nodes that are up suffice
+			if f.awaited != nil || f.missing() > f.cfg.Rules.Spares && !f.cfg.Rules.Shrink {
+				return
+			}
+			if _, _, err := f.place(); err == nil { // the nodes that are up suffice
 				time.AfterFunc(f.cfg.Grace, func() { cancel(fmt.Errorf("it was not up %v after enough others were", f.cfg.Grace)) })
 			}
 		})
@@ -63,6 +66,17 @@ func (f *Fleet) Up(ctx context.Context) error {
 	}
 	f.placed = placed
 	return nil
+}
+
+// missing is how many nodes are not up. Unless there is a spare for each, the ranks cannot be placed. Placing them would
+// tell that, too, and takes long for thousands of nodes.
+func (f *Fleet) missing() (n int) {
+	for _, node := range f.nodes {
+		if !node.usable() {
+			n++
+		}
+	}
+	return n
 }
 
 // patient bounds the time that a node may take to come up.

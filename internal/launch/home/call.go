@@ -157,6 +157,9 @@ func (c *call) once(ctx context.Context, address string) (*stream, error) {
 	defer cancel()
 	d := net.Dialer{KeepAlive: -1}
 	tcp, err := d.DialContext(ctx, "tcp", address)
+	if errors.Is(err, syscall.ECONNRESET) { // it was dropped before this process noticed that it was connected
+		return nil, ErrDropped
+	}
 	if err != nil {
 		return nil, plain(err)
 	}
