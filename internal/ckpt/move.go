@@ -2,6 +2,7 @@ package ckpt
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -70,8 +71,13 @@ func (h *Head) moved() {
 	h.act(HeadAction{Type: HactMoved, Images: a.images, Seq: a.seq, Done: Done{ID: a.requests[0].ID}})
 }
 
-// moveFailed gives up a move at any time before its Successor.
+// moveFailed gives up a move at any time before its Successor, also while it waits for its turn.
 func (h *Head) moveFailed(why string) {
+	if i := slices.IndexFunc(h.queue, func(w waiting) bool { return len(w.Move) > 0 }); i >= 0 {
+		h.done(h.queue[i], Done{Err: why})
+		h.queue = slices.Delete(h.queue, i, i+1)
+		return
+	}
 	if a := h.run; a != nil && a.move != nil {
 		h.fail(why)
 	}

@@ -200,11 +200,14 @@ func TestOthersMove(t *testing.T) {
 	w.connect(t, 6)
 	w.expect(t, oob.Up, 6)
 	w.expect(t, oob.FinalizeWant, 6)
+	w.down <- oob.Msg{Kind: oob.Bookmark, From: 1, Incarnation: 6, Attempt: 1} // the other one goes on already
 	w.order(oob.Msg{Kind: oob.Running, Incarnation: 6})
 	for j.Engine.GateClosed() {
 		runtime.Gosched()
 	}
-	w.ready(t, 6, 1)
+	w.order(oob.Msg{Kind: oob.Close, A: oob.ModeNative, Incarnation: 6, Attempt: 1})
+	w.expect(t, oob.Bookmark, 6)
+	w.expect(t, oob.Ready, 6)
 	w.order(oob.Msg{Kind: oob.Revert, Incarnation: 6, Attempt: 1})
 	w.order(oob.Msg{Kind: oob.FinalizeGo, Incarnation: 6})
 	if err := <-over; err != nil {

@@ -182,6 +182,8 @@ func (d *driver) handle(p *posted) {
 			d.rejoin(&p.ev.Msg)
 		case d.coming == joined && kind == oob.Running:
 			d.goOn()
+		case d.coming == joined && kind == oob.Bookmark: // of a rank that has heard so sooner
+			d.step(p.ev)
 		}
 	case kind == oob.Located:
 		if err := located(d.modules, &p.ev.Msg, d.j.Size); err != nil {

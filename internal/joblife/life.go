@@ -35,6 +35,7 @@ type life struct {
 	back   back
 	move   *move    // nil: none is under way
 	past   []uint64 // incarnations before id, within this life
+	moved  []uint64 // ids of moves that the checkpoint machine was asked for
 	// its images come from other nodes
 	fetched bool
 	slow    float64 // how many times as long as usual things take, at the newest tick

@@ -130,6 +130,7 @@ func (l *life) joined(ev *Event) {
 		return
 	}
 	m.step = imaging
+	l.moved = append(l.moved, m.id)
 	l.step(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: m.id, Mode: oob.ModeNative, Move: m.ranks, Timeout: m.timeout}})
 }
 

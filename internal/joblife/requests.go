@@ -102,8 +102,10 @@ func (l *life) step(ev ckpt.HeadEvent) {
 				l.reach(rank, Final)
 			}
 		default:
-			if m := l.move; m != nil && a.Type == ckpt.HactDone && a.Done.ID == m.id {
-				l.moveIsOver(a.Done.Err)
+			if a.Type == ckpt.HactDone && slices.Contains(l.moved, a.Done.ID) {
+				if l.move != nil && l.move.id == a.Done.ID { // else it is over, with the life
+					l.moveIsOver(a.Done.Err)
+				}
 				continue
 			}
 			l.act(Action{Type: ActCkpt, Ckpt: a})

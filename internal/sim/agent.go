@@ -23,7 +23,7 @@ type imager struct {
 // whether the rank does not get it.
 func (r *rank) intercepts(m *oob.Msg) bool {
 	a := &r.agent
-	if m.Incarnation != r.w.incarnation || m.From != oob.Head {
+	if m.Incarnation != r.inc || m.From != oob.Head {
 		return false
 	}
 	switch m.Kind {
@@ -83,7 +83,7 @@ func (a *imager) turn(r *rank) {
 	w, x := r.w, a.write
 	say := func(kind oob.Kind, n uint64, data string) {
 		w.put(int32(r.id), oob.Head, oob.Msg{Kind: kind, From: int32(r.id), To: oob.Head,
-			Incarnation: w.incarnation, Attempt: x.attempt, A: n, Data: []byte(data)})
+			Incarnation: r.inc, Attempt: x.attempt, A: n, Data: []byte(data)})
 	}
 	if a.copying != 0 {
 		if w.now >= a.copying {

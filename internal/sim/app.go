@@ -81,7 +81,7 @@ func (r *rank) endRound() {
 }
 
 func (r *rank) wantFinalize() {
-	r.w.send(oob.Msg{Kind: oob.FinalizeWant, From: int32(r.id), To: oob.Head, Incarnation: r.w.incarnation})
+	r.w.send(oob.Msg{Kind: oob.FinalizeWant, From: int32(r.id), To: oob.Head, Incarnation: r.inc})
 }
 
 // leave ends the process after Finalize.
@@ -93,7 +93,7 @@ func (r *rank) leave() {
 	r.w.logf("rank %d is gone", r.id)
 	r.w.put(int32(r.id), oob.Head, oob.Msg{Kind: oob.Exit, From: int32(r.id), To: oob.Head})
 	if slow := r.w.ranks[r.w.rng.IntN(r.w.np)]; !slow.left && r.w.head.final { // it sees our connection close
-		r.w.send(oob.Msg{Kind: oob.Failure, From: int32(slow.id), To: oob.Head, Incarnation: r.w.incarnation, B: 1})
+		r.w.send(oob.Msg{Kind: oob.Failure, From: int32(slow.id), To: oob.Head, Incarnation: slow.inc, B: 1})
 	}
 }
 

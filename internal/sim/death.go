@@ -122,7 +122,8 @@ func (w *world) revive(images []*image) {
 			w.violate("rank %d: %v", r.id, err)
 		}
 		r.mod.spoil()
-		r.m = ckpt.NewRank(r.id, w.np, w.incarnation, w.plan.sparse)
+		r.inc, r.coming = w.incarnation, there
+		r.m = ckpt.NewRank(r.id, w.np, r.inc, w.plan.sparse)
 		r.drv, r.agent = driver{closed: true}, imager{}
 		r.points.armed = false
 		r.reviving = true
@@ -166,7 +167,7 @@ func (w *world) stale() {
 		late = append(late, p.msgs...)
 	}
 	for _, m := range append(w.strays, late...) {
-		if n < 20 && m.Kind != oob.Up && m.Kind != oob.Running && w.rng.IntN(2) == 0 {
+		if n < 20 && m.Kind != oob.Up && m.Kind != oob.Running && !once(&m.Msg) && w.rng.IntN(2) == 0 {
 			w.putLetter(m.From, m.To, m)
 			n++
 		}

@@ -48,9 +48,12 @@ func (r *rank) hasAttempt() bool {
 // take feeds the machine one event of the inbox.
 func (r *rank) take(ev ckpt.RankEvent) {
 	w := r.w
+	if ev.Type == ckpt.EvMsg && r.travels(&ev.Msg) {
+		return
+	}
 	if ev.Type == ckpt.EvMsg && ev.Msg.Kind == oob.FinalizeGo {
 		// In order with the checkpoint's messages: what ends an attempt is done first.
-		if ev.Msg.Incarnation == w.incarnation && r.app.stage == finishing {
+		if ev.Msg.Incarnation == r.inc && r.coming == there && r.app.stage == finishing {
 			r.leave()
 		}
 		return
@@ -85,7 +88,7 @@ func (r *rank) receive() {
 		r.feed(ckpt.RankEvent{Type: ckpt.EvFlushed, Sent: sent})
 		if peer := (r.id + 1) % w.np; w.breaks(bookmarkGuessed) && !w.plan.sparse && peer != r.id {
 			r.do(r.m.Step(ckpt.RankEvent{Type: ckpt.EvMsg, Msg: oob.Msg{Kind: oob.Bookmark, From: int32(peer), To: int32(r.id),
-				Incarnation: w.incarnation, Attempt: d.attempt, A: r.e.Received()[peer]}}))
+				Incarnation: r.inc, Attempt: d.attempt, A: r.e.Received()[peer]}}))
 		}
 	}
 	if d.closed && !d.settled && !d.flushing && w.breaks(framesWhileClosed) && w.rng.IntN(4) == 0 {

@@ -282,7 +282,7 @@ func (m *module) Continue() {
 // Restart forgets all connections: the process is another one.
 func (m *module) Restart(env rpi.Env) ([]byte, error) {
 	m.sink = env.Sink
-	if !m.f.w.breaks(oldAddress) {
+	if w := m.f.w; !w.breaks(oldAddress) && !(w.breaks(oldPlaces) && w.switched()) {
 		m.known = m.f.w.places
 	}
 	m.out = make(map[int]*conn)

@@ -30,15 +30,19 @@ type head struct {
 	final   bool   // the ranks were released from Finalize
 	attempt uint32 // whose cut must hold: from Prepare or Close to Open or Revert
 
-	stopping int // the last snapshot of the job, with which it is to end
-	verdicts int
-	verdict  joblife.Verdict
-	killed   map[int]bool // ranks that have died of themselves, in this life
-	cut      bool         // an agent was lost, in this life
-	told     bool         // a user has ended the job
-	ended    bool         // gorun is about to be gone
-	took     bool         // it has taken the place of another, which may live
-	waits    int64        // until then, by its clock, for what that one has started; 0: it does not
+	stopping  int // the last snapshot of the job, with which it is to end
+	verdicts  int
+	verdict   joblife.Verdict
+	killed    map[int]bool      // ranks that have died of themselves, in this life
+	cut       bool              // an agent was lost, in this life
+	told      bool              // a user has ended the job
+	ended     bool              // gorun is about to be gone
+	moving    map[uint64]travel // wishes that were not answered
+	voyage    *voyage           // the move under way
+	orphans   map[int]bool      // ranks whose old process has died of itself, in this life
+	reverting bool              // a move of this life has been given up after its switch
+	took      bool              // it has taken the place of another, which may live
+	waits     int64             // until then, by its clock, for what that one has started; 0: it does not
 }
 
 // clock is a timer, due in head time: steps in which the job was not being imaged.
@@ -71,7 +75,7 @@ func (w *world) launch(images []*image, whole, took bool) {
 	if w.breaks(causeNotAwaited) {
 		cfg.LikelyMillis, cfg.ConsequenceMillis = 1, 1
 	}
-	w.head = &head{job: joblife.New(cfg), asked: make(map[uint64]request), base: w.started, from: images, whole: whole}
+	w.head = &head{job: joblife.New(cfg), asked: make(map[uint64]request), moving: make(map[uint64]travel), base: w.started, from: images, whole: whole}
 	if !took || len(w.machines) == 0 {
 		w.headStarts()
 		return
@@ -157,8 +161,11 @@ func (w *world) ask(q request) {
 }
 
 // toHead hands a frame over that was sent in an incarnation.
-func (w *world) toHead(m oob.Msg, began int) {
+func (w *world) toHead(m oob.Msg, began, by int) {
 	h := w.head
+	if w.breaks(switchIgnored) && began == w.started && m.Incarnation != 0 {
+		m.Incarnation = w.incarnation
+	}
 	if w.breaks(lifeIgnored) || w.breaks(incarnationIgnored) && m.Incarnation != w.incarnation {
 		began, m.Incarnation = w.started, w.incarnation
 	}
@@ -177,7 +184,16 @@ func (w *world) toHead(m oob.Msg, began int) {
 	}
 	agent := int(-2 - m.From)
 	if m.From >= 0 {
-		agent = w.agentOf(int(m.From))
+		agent = by
+		if life == w.life() && by >= len(h.nodes) {
+			agent = w.agentOf(int(m.From)) // said by a process that has been restored since
+		}
+		if w.breaks(moverBlamed) && m.Kind == oob.Exit {
+			agent = w.agentOf(int(m.From))
+		}
+		if life == w.life() && agent < len(h.nodes) && agent != w.agentOf(int(m.From)) && h.nodes[agent].ended {
+			return // what was on a stream that has ended is lost
+		}
 	}
 	if life == w.life() && m.Kind == oob.Spawn && m.A == oob.SpawnWaits {
 		w.ranks[m.From].made = true
@@ -204,7 +220,17 @@ func (w *world) headDo(a *joblife.Action) {
 	case joblife.ActSend:
 		w.headSends(a)
 	case joblife.ActKill:
-		w.later(200, w.node(a).killed)
+		n := w.node(a)
+		if v := h.voyage; v != nil && v.away && slices.Contains(v.targets, n) {
+			h.reverting = true
+			h.cut = h.cut || v.mishap == slowRestore // the limit may pass once more
+			if w.breaks(backTooSoon) {
+				w.later(20, n.goes)
+			}
+		}
+		w.later(200, n.killed)
+	case joblife.ActJoin, joblife.ActRestore, joblife.ActSwitch, joblife.ActMoved:
+		w.moves(a)
 	case joblife.ActTimer:
 		h.clocks = append(h.clocks, clock{a.Timer, w.now - w.frozen + a.Millis})
 	case joblife.ActStopTimer:
@@ -241,13 +267,19 @@ func (w *world) headSends(a *joblife.Action) {
 		w.violate("head: a frame %q to an agent that is gone", say(m))
 	}
 	switch m.Kind {
+	case oob.KillAll:
+		if m.To >= 0 {
+			w.later(60, func() { n.replaced(int(m.To)) })
+			return
+		}
+		n.bye = n.bye || m.B == oob.Goodbye
 	case oob.Prepare, oob.Close:
 		h.attempt = m.Attempt
 	case oob.Revert, oob.Open:
 		h.attempt = 0
 	case oob.FinalizeGo:
 		h.final = true
-	case oob.Running:
+	case oob.Running, oob.Peers, oob.Routes:
 		for _, r := range n.ranks {
 			m.To = int32(r)
 			w.send(m)

@@ -45,12 +45,12 @@ func (r *rank) hold() {
 }
 
 func (r *rank) sayHold(kind oob.Kind) {
-	r.w.send(oob.Msg{Kind: kind, From: int32(r.id), To: oob.Head, Incarnation: r.w.incarnation, A: r.holder.n, Data: []byte("main.step at main.go:88")})
+	r.w.send(oob.Msg{Kind: kind, From: int32(r.id), To: oob.Head, Incarnation: r.inc, A: r.holder.n, Data: []byte("main.step at main.go:88")})
 }
 
 // held takes the head's word.
 func (r *rank) held(m *oob.Msg) {
-	if h := &r.holder; m.Incarnation == r.w.incarnation && h.state == asking && m.A == h.n {
+	if h := &r.holder; m.Incarnation == r.inc && h.state == asking && m.A == h.n {
 		r.w.seen.held++
 		h.state = inside
 	}

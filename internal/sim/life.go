@@ -20,8 +20,21 @@ func (w *world) begins() {
 			w.violate("the next life begins while rank %d is alive", r.id)
 		}
 	}
+	before := h.nodes
 	w.begin()
+	for _, s := range w.shades {
+		if s.alive && (h.job.Life() > 1 || h.took) {
+			w.violate("the next life begins while another process of rank %d is alive", s.rank)
+		}
+	}
+	w.shades = nil
 	h.killed, h.cut, h.final, h.attempt = make(map[int]bool), false, false, 0
+	for _, n := range before {
+		if n.bye && !n.gone { // the head has said so already
+			w.later(100, n.leaves)
+		}
+	}
+	h.orphans, h.reverting, h.voyage = make(map[int]bool), false, nil
 	h.nodes = nil
 	ev := joblife.Event{Type: joblife.EvBegun, Life: w.life()}
 	ev.Begun.Incarnation = w.incarnation
@@ -135,7 +148,7 @@ func (w *world) checkCause(v *joblife.Verdict) {
 	h := w.head
 	switch {
 	case v.Code == 0:
-	case v.Rank >= 0 && !h.killed[v.Rank]:
+	case v.Rank >= 0 && !h.killed[v.Rank] && !h.blames(v.Rank):
 		w.violate("rank %d is blamed (%s), those that died of themselves are %v", v.Rank, v.Text, h.killed)
 	case v.Rank < 0 && !h.cut:
 		w.violate("an agent is blamed (%s), none was lost", v.Text)
@@ -152,6 +165,9 @@ func (w *world) jobOver() {
 	h := w.head
 	for id, q := range h.asked {
 		w.violate("request %d (%+v) was not answered", id, q)
+	}
+	for id := range h.moving {
+		w.violate("request %d, for a move, was not answered", id)
 	}
 	if h.verdicts != 1 {
 		w.violate("a job with %d verdicts", h.verdicts)

@@ -162,6 +162,7 @@ func (m *machine) end(how string) {
 	for _, r := range m.ranks() {
 		r.ends(0)
 	}
+	w.endShades(func(s *shade) bool { return s.n.m == m }, 0)
 }
 
 // keep is the keeper: it asks, and takes grants.
@@ -259,13 +260,16 @@ func (r *rank) acts() bool {
 
 // reaches reports whether a frame of the out-of-band channel gets from one party to another
 // now. Between ranks it passes the head.
-func (w *world) reaches(from, to int32) bool {
-	return w.passesHead(from, (*machine).speaks) && w.passesHead(to, (*machine).hears)
+func (w *world) reaches(from, to int32, by int) bool {
+	return w.passesHead(from, by, (*machine).speaks) && w.passesHead(to, -1, (*machine).hears)
 }
 
-func (w *world) passesHead(party int32, does func(*machine) bool) bool {
+// passesHead is for one party. A rank that speaks does so by way of an agent.
+func (w *world) passesHead(party int32, by int, does func(*machine) bool) bool {
 	var m *machine
 	switch {
+	case party >= 0 && by >= 0 && by < len(w.head.nodes):
+		m = w.head.nodes[by].m
 	case party >= 0:
 		m = w.of(int(party))
 	case party < -1 && len(w.head.nodes) > int(-2-party):

@@ -10,8 +10,7 @@ type Mutant int
 // with the portable back-end, N what is special to images of whole processes, C are
 // those of cells and short cuts, T those of teams and of callers that sleep, L the rules
 // of the job's life (package joblife), M those of machines and their leases (package
-// lease).
-// of the job's life (package joblife), H those of sections in which no checkpoint may fall.
+// lease), V those of ranks that move, H those of sections in which no checkpoint may fall.
 const (
 	None                 Mutant = iota
 	gateNotTaken                // 1: the driver says that the gate is closed; it is open
@@ -89,6 +88,12 @@ const (
 	cutUnheard                  // M: the head does not hear of two machines that are cut from one another
 	suspectsAtOnce              // M: a rank says at once that it has been cut from a peer for long
 	leftOutUsed                 // M: a machine that was left out is used again
+	openBeforeRunning           // V: a rank's gate opens when its own transport is open
+	oldPlaces                   // V: a rank that has moved, or stays, looks for the others where they were
+	switchIgnored               // V: frames of the incarnation before a switch are taken for this one's
+	sourceResumed               // V: a process that is being replaced goes on
+	backTooSoon                 // V: a move is reverted before the new processes have ended
+	moverBlamed                 // V: the end of a replaced process is taken for that of the rank
 	holdNotAwaited              // H: a rank enters its section without the head's word
 	holdNotRepeated             // H: a rank that comes back waiting for its section does not ask again
 	mutants
@@ -111,6 +116,7 @@ var mutantNames = [...]string{
 	"life ignored", "reaped too early", "gone too early", "commit not awaited", "consequence taken", "cause not awaited",
 	"second verdict", "let go alone",
 	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address", "cut unheard", "suspects at once", "left out used",
+	"open before running", "old places", "switch ignored", "source resumed", "back too soon", "mover blamed",
 	"hold not awaited", "hold not repeated",
 }
 
@@ -119,5 +125,8 @@ func (m Mutant) String() string { return mutantNames[m] }
 // spreads reports whether a mutant is one of machines. The others are looked for without
 // machines, where schedules are shorter.
 func (m Mutant) spreads() bool { return m >= leaseNotAwaited && m <= leftOutUsed }
+
+// roams reports whether a mutant is one of moves, alike.
+func (m Mutant) roams() bool { return m >= openBeforeRunning && m <= moverBlamed }
 
 func (w *world) breaks(m Mutant) bool { return w.mutant == m }

@@ -21,6 +21,7 @@ type node struct {
 	dead  bool     // it, and its ranks
 	gone  bool     // and the head was told
 	let   bool     // restored ranks may go
+	bye   bool     // it was dismissed
 }
 
 // node is the agent that an action is for.
@@ -65,6 +66,9 @@ func (n *node) turn() {
 
 // idle reports whether all its ranks have ended and all was said of them.
 func (n *node) idle() bool {
+	if v := n.w.head.voyage; n.standsIn() || v != nil && slices.Contains(v.targets, n) {
+		return false
+	}
 	for _, r := range n.ranks {
 		x := n.w.ranks[r]
 		if x.alive && !x.left || n.w.oob.underWay(int32(r), oob.Head) {
@@ -98,6 +102,7 @@ func (n *node) die() {
 	for _, r := range n.ranks {
 		n.w.ranks[r].ends(0)
 	}
+	n.w.endShades(func(s *shade) bool { return s.n == n }, 0)
 }
 
 // killed is die, by way of its keeper, as soon as that can be told.
@@ -130,6 +135,7 @@ func (n *node) takes(m *oob.Msg) {
 	case m.Kind == oob.KillAll && m.B == oob.Goodbye:
 		n.die()
 	case m.Kind == oob.KillAll:
+		w.endShades(func(s *shade) bool { return s.n == n }, uint64(syscall.SIGKILL))
 		for _, r := range n.ranks {
 			x := w.ranks[r]
 			if w.breaks(reapedTooEarly) && x.alive && !x.left {
@@ -146,6 +152,8 @@ func (n *node) takes(m *oob.Msg) {
 				w.ranks[r].ends(m.A)
 			}
 		}
+	case m.Kind == oob.Start && m.Incarnation == w.incarnation && w.switched():
+		n.embarks(m.Incarnation)
 	case m.Kind == oob.Start:
 		n.letGo()
 	}
@@ -198,9 +206,9 @@ func (r *rank) givesUp() {
 	}
 	switch how {
 	case 0:
-		w.send(oob.Msg{Kind: oob.Failure, From: int32(r.id), To: oob.Head, Incarnation: w.incarnation, B: 1, Data: why})
+		w.send(oob.Msg{Kind: oob.Failure, From: int32(r.id), To: oob.Head, Incarnation: r.inc, B: 1, Data: why})
 	case 1:
-		w.send(oob.Msg{Kind: oob.AbortJob, From: int32(r.id), To: oob.Head, Incarnation: w.incarnation, A: 7, B: 1, Data: why})
+		w.send(oob.Msg{Kind: oob.AbortJob, From: int32(r.id), To: oob.Head, Incarnation: r.inc, A: 7, B: 1, Data: why})
 	}
 	w.seen.gaveUp++
 	if !r.stands {
@@ -211,7 +219,7 @@ func (r *rank) givesUp() {
 // allUp says of all ranks that they are up.
 func (w *world) allUp() {
 	for r := range w.np {
-		w.toHead(oob.Msg{Kind: oob.Up, From: int32(r), To: oob.Head, Incarnation: w.incarnation}, w.started)
+		w.toHead(oob.Msg{Kind: oob.Up, From: int32(r), To: oob.Head, Incarnation: w.incarnation}, w.started, w.agentOf(r))
 	}
 }
 
@@ -219,6 +227,7 @@ func (w *world) allUp() {
 type letter struct {
 	oob.Msg
 	began int
+	by    int // of a rank: its agent
 }
 
 // underWay reports whether messages between two are.

@@ -19,7 +19,13 @@ type pair struct {
 	slow     int  // of so many turns it takes one; 0: each
 }
 
-func (w *world) put(from, to int32, m oob.Msg) { w.putLetter(from, to, letter{m, w.started}) }
+func (w *world) put(from, to int32, m oob.Msg) {
+	l := letter{m, w.started, 0}
+	if m.From >= 0 {
+		l.by = w.agentOf(int(m.From))
+	}
+	w.putLetter(from, to, l)
+}
 
 func (w *world) putLetter(from, to int32, m letter) {
 	o := &w.oob
@@ -51,7 +57,8 @@ func (w *world) send(m oob.Msg) {
 	w.put(m.From, to, m)
 }
 
-func (w *world) agentOf(r int) int { return r * w.plan.agents / w.np }
+// agentOf is the agent of the rank's present process.
+func (w *world) agentOf(r int) int { return w.at[r] }
 
 // deliver hands one message over: the oldest of a pair chosen at random.
 func (w *world) deliver() {
@@ -64,7 +71,7 @@ func (w *world) deliver() {
 	if p.slow > 0 && w.rng.IntN(p.slow) != 0 {
 		return
 	}
-	if !w.reaches(p.from, p.to) {
+	if !w.reaches(p.from, p.to, p.msgs[0].by) {
 		return
 	}
 	m := p.msgs[0]
@@ -74,13 +81,19 @@ func (w *world) deliver() {
 		o.active[i] = o.active[len(o.active)-1]
 		o.active = o.active[:len(o.active)-1]
 	}
-	w.arrive(m.Msg, m.began)
-	if w.rng.IntN(64) == 0 {
-		w.arrive(m.Msg, m.began) // twice: must be harmless
+	w.arrive(m)
+	if w.rng.IntN(64) == 0 && !once(&m.Msg) {
+		w.arrive(m) // twice: must be harmless
 	}
 }
 
-func (w *world) arrive(m oob.Msg, began int) {
+// once reports whether a frame is harmful if it comes twice, which no stream does.
+func once(m *oob.Msg) bool {
+	return m.Kind == oob.Start && m.To >= 0 || m.Kind == oob.Address || m.Kind == oob.Reach
+}
+
+func (w *world) arrive(l letter) {
+	m, began := l.Msg, l.began
 	if w.log != nil {
 		w.logf("%s -> %s: %s", party(m.From), party(m.To), say(m))
 	}
@@ -89,7 +102,7 @@ func (w *world) arrive(m oob.Msg, began int) {
 		return
 	}
 	if m.To == oob.Head {
-		w.toHead(m, began)
+		w.toHead(m, began, l.by)
 		return
 	}
 	if m.To < oob.Head {
@@ -100,8 +113,11 @@ func (w *world) arrive(m oob.Msg, began int) {
 	}
 	r := w.ranks[m.To]
 	if m.Kind == oob.Running {
-		if m.Incarnation == w.incarnation {
+		if m.Incarnation == r.inc {
 			r.app.released = true
+		}
+		if r.coming == joined {
+			r.drv.inbox = append(r.drv.inbox, ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m})
 		}
 		return
 	}
@@ -125,7 +141,7 @@ func (w *world) arrive(m oob.Msg, began int) {
 	if w.breaks(attemptIgnored) && m.Kind == oob.Bookmark && m.Attempt < attempt {
 		m.Attempt = attempt
 	}
-	if w.breaks(incarnationIgnored) && m.Incarnation != w.incarnation {
+	if w.breaks(incarnationIgnored) && m.Incarnation != w.incarnation && m.Kind != oob.Start && m.Kind != oob.Peers && m.Kind != oob.Routes {
 		m.Incarnation, m.Attempt = w.incarnation, max(attempt, m.Attempt)
 	}
 	r.drv.inbox = append(r.drv.inbox, ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m})

@@ -47,6 +47,9 @@ type plan struct {
 	fullEvery    int
 	holds        bool // ranks have sections in which no checkpoint may fall
 
+	travels int  // times that ranks are to move
+	mishaps bool // and something goes wrong with that
+
 	machines int // besides the head's; agents are on any of them
 	troubles int // of machines
 }
@@ -63,7 +66,7 @@ func (p *plan) waits() bool { return p.calls && p.alone }
 
 // quiet reports whether nothing was planned that makes an attempt fail.
 func (p *plan) quiet() bool {
-	return p.deaths == 0 && p.troubles == 0 && !p.hurry && !p.failIO && !p.aborts && p.fault == noFault
+	return p.deaths == 0 && p.troubles == 0 && !p.mishaps && !p.hurry && !p.failIO && !p.aborts && p.fault == noFault
 }
 
 func newPlan(rng *rand.Rand) *plan {

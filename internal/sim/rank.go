@@ -21,6 +21,9 @@ type rank struct {
 	reaped   bool // its agent has told of its end
 	reviving bool // come back from an image, not yet going on
 
+	inc    uint64 // its incarnation
+	coming coming // on its way into another one: see move.go
+
 	e   *engine.Engine
 	mod *module
 	m   *ckpt.Rank
@@ -122,7 +125,7 @@ type write struct {
 }
 
 func newRank(w *world, id int) *rank {
-	r := &rank{w: w, id: id, alive: true}
+	r := &rank{w: w, id: id, alive: true, inc: w.incarnation}
 	r.mod = w.net.mods[id]
 	r.e = engine.New(engine.Config{Rank: id, Size: w.np, Local: 1 << 20, Modules: r.mod.modules(), Manual: true})
 	if _, err := r.mod.Start(rpi.Env{Rank: id, Size: w.np, Incarnation: w.incarnation, Sink: r.e.Sink(0)}); err != nil {
@@ -139,8 +142,12 @@ func newRank(w *world, id int) *rank {
 // init enters the job; the program begins when the head says that all have.
 func (r *rank) init() {
 	r.up = true
-	r.w.send(oob.Msg{Kind: oob.Hello, From: int32(r.id), To: oob.Head, Incarnation: r.w.incarnation, A: oob.VersionMin, B: oob.VersionMax, Data: []byte("{}")})
-	r.w.send(oob.Msg{Kind: oob.Up, From: int32(r.id), To: oob.Head, Incarnation: r.w.incarnation})
+	r.greets()
+	r.w.send(oob.Msg{Kind: oob.Up, From: int32(r.id), To: oob.Head, Incarnation: r.inc})
+}
+
+func (r *rank) greets() {
+	r.w.send(oob.Msg{Kind: oob.Hello, From: int32(r.id), To: oob.Head, Incarnation: r.inc, A: oob.VersionMin, B: oob.VersionMax, Data: []byte("{}")})
 }
 
 // step does one small thing, chosen at random.

@@ -7,19 +7,20 @@ import (
 
 // Seen counts what schedules have come across, to show that they do.
 type Seen struct {
-	Schedules, Steps                                            int64
-	commits, answered, refused                                  int
-	saved, restarts, restored, revived, deaths                  int
-	closings, halfOpen, tornDown, partial, cut, batched         int
-	slots, direct, puts, reads, deadSockets, pendingAtPoint     int
-	calls, whole, enough, short, taken, halves, parts, alike    int
-	teams, turns, stepsByMessage, over, rings, asks, lines      int
-	midSleep, midTurn                                           int
-	midFrame, midCall, fellBack, stayed, incremental            int
-	again, interrupted, cutLinks, gaveUp                        int
-	troubles, expired, lostMachines, thawed, succeeded, leftOut int
-	held, heldAgain, heldOff                                    int
-	finalize, deadline, storage, failedCommit, rankDied, aborts int
+	Schedules, Steps                                               int64
+	commits, answered, refused                                     int
+	saved, restarts, restored, revived, deaths                     int
+	closings, halfOpen, tornDown, partial, cut, batched            int
+	slots, direct, puts, reads, deadSockets, pendingAtPoint        int
+	calls, whole, enough, short, taken, halves, parts, alike       int
+	teams, turns, stepsByMessage, over, rings, asks, lines         int
+	midSleep, midTurn                                              int
+	midFrame, midCall, fellBack, stayed, incremental               int
+	again, interrupted, cutLinks, gaveUp                           int
+	troubles, expired, lostMachines, thawed, succeeded, leftOut    int
+	held, heldAgain, heldOff                                       int
+	moved, movers, reverted, movedBack, notMoved, strayed, mishaps int
+	finalize, deadline, storage, failedCommit, rankDied, aborts    int
 }
 
 // Add adds up.
@@ -41,6 +42,7 @@ func (s *Seen) counts() []*int {
 		&s.again, &s.interrupted, &s.cutLinks, &s.gaveUp,
 		&s.troubles, &s.expired, &s.lostMachines, &s.thawed, &s.succeeded, &s.leftOut,
 		&s.held, &s.heldAgain, &s.heldOff,
+		&s.moved, &s.movers, &s.reverted, &s.movedBack, &s.notMoved, &s.strayed, &s.mishaps,
 		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
 }
@@ -59,6 +61,7 @@ var seenNames = []string{
 	"images built on others", "lives begun again by the head", "jobs ended by a user", "streams to agents cut", "ranks that gave up after a death",
 	"troubles of machines", "leases that ran out", "machines lost", "machines thawed in time", "heads that took another's place", "machines left out, being cut from another",
 	"sections in which no checkpoint fell", "sections asked for again by a rank that came back", "requests held off for too long",
+	"moves", "ranks that moved", "moves given up", "moves reverted after the switch", "moves refused", "ranks that could not come along", "mishaps of moves",
 	"attempts ended by Finalize", "attempts ended by a deadline",
 	"attempts ended by storage", "commits failed", "attempts ended by a death", "attempts given up by a rank",
 }

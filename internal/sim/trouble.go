@@ -114,6 +114,7 @@ func (w *world) succeeded(images []*image) {
 			r.ends(0)
 		}
 	}
+	w.endShades(func(s *shade) bool { return s.n.m == nil }, 0)
 	w.seen.succeeded++
 	w.launch(images, false, true)
 }

@@ -17,7 +17,8 @@
 // Each step of a schedule picks at random who moves: a goroutine of a program makes one call, a
 // transport receives a few bytes, one message arrives, one piece of an image is written. Requests
 // come at any time. Ranks, agents and the head die at any time. In some schedules agents are on several
-// machines with leases, two of which may be cut from one another, and the head may turn out to be one of two. Deadlines expire. A job that has
+// machines with leases, two of which may be cut from one another, and the head may turn out to be one of two. In some
+// ranks are moved to other agents while the others stay, and that fails at any step. Deadlines expire. A job that has
 // died, or was stopped, starts again from its newest snapshot, as the next incarnation, over a
 // transport that may offer more or less (see shape). What must hold is checked all the while: see
 // violate's callers.
@@ -94,6 +95,11 @@ type world struct {
 	someoneDied bool
 	speed       []int // by rank: how often its turn is passed over, of 8
 	sizes       map[sizeKey]int
+	dice        *rand.Rand // of moves
+	travels     []travel   // still to come
+	at          []int      // by rank: its agent
+	shades      []*shade
+	addresses   int        // that ranks have had since the schedule began
 	told        [][]uint64 // mutants: what each rank last claimed to have sent
 	delayed     []func()   // mutants
 	seen        Seen
@@ -138,7 +144,12 @@ func Run(o Options) (seen Seen, err error) {
 	if o.Mutant == None || o.Mutant.spreads() {
 		w.plan.spread(rand.New(rand.NewPCG(o.Seed, 0xc1c1)))
 	}
+	w.dice = rand.New(rand.NewPCG(o.Seed, 0x90a7))
+	if o.Mutant == None || o.Mutant.roams() {
+		w.plan.roam(w.dice)
+	}
 	w.np, w.shape = w.plan.np, w.plan.shape
+	w.depart()
 	w.logf("seed %d: %v", o.Seed, w.plan)
 	w.prog = newProgram(w.rng, w.plan)
 	w.oracle = newOracle(w)
@@ -147,6 +158,7 @@ func Run(o Options) (seen Seen, err error) {
 	w.planDeaths()
 	w.newMachines()
 	w.planTroubles()
+	w.planTravels()
 	w.measure()
 	w.launch(nil, false, false)
 	for !w.over {
@@ -204,6 +216,14 @@ func (w *world) abandon(inOrder bool) {
 	}
 }
 
+// depart puts the ranks of a life where they begin.
+func (w *world) depart() {
+	w.at = make([]int, w.np)
+	for r := range w.at {
+		w.at[r] = r * w.plan.agents / w.np
+	}
+}
+
 // reshape gives the next incarnation another transport.
 func (w *world) reshape() {
 	if w.plan.moves {
@@ -221,14 +241,9 @@ func (w *world) begin() {
 	w.told = make([][]uint64, w.np)
 	w.delayed = nil
 	w.stale()
-	w.agents = make([]*ckpt.DestSum, w.plan.agents)
-	members := make([]int, w.plan.agents)
-	for r := range w.np {
-		members[w.agentOf(r)]++
-	}
-	for i := range w.agents {
-		w.agents[i] = ckpt.NewDestSum(members[i])
-	}
+	w.depart()
+	w.head.nodes = nil
+	w.members()
 	w.speed = make([]int, w.np)
 	w.logf("incarnation %d begins (%x)", w.started, w.incarnation)
 }
@@ -246,6 +261,7 @@ func (w *world) step() {
 		w.maybeAsk()
 	}
 	w.maybeDie()
+	w.maybeTravel()
 	if w.now%512 == 0 {
 		w.weather()
 	}
@@ -350,7 +366,11 @@ func (w *world) stuck() {
 // touched is called when something reaches a rank's memory: not between Ready
 // and the opening of the gate.
 func (w *world) touched(rank int, what string) {
-	if r := w.ranks[rank]; r.drv.closed && r.drv.settled && w.hopeful(r) {
+	r := w.ranks[rank]
+	if r.coming != there {
+		w.violate("rank %d is on its way into incarnation %x, and %s", rank, r.inc, what)
+	}
+	if r.drv.closed && r.drv.settled && w.hopeful(r) {
 		w.violate("rank %d is ready, and %s", rank, what)
 	}
 }
