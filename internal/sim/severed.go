@@ -84,7 +84,7 @@ func (r *rank) suspects(c *conn) {
 	case w.now-c.silent < suspectAfter:
 		return
 	}
-	m := oob.Msg{Kind: oob.Suspect, From: int32(r.id), To: oob.Head, Incarnation: w.incarnation, A: uint64(c.to)}
+	m := oob.Msg{Kind: oob.Suspect, From: int32(r.id), To: oob.Head, Incarnation: r.inc, A: uint64(c.to)}
 	if c.silent > 0 {
 		m.B = uint64(w.now - c.silent)
 	}
