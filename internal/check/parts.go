@@ -26,9 +26,6 @@ func vet(r *runner) error {
 	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./rpi/...", "./internal/engine", "./mpi", "./benchmarks/overhead/..."); err != nil {
 		return err
 	}
-	if err := r.sh(nil, "go", "vet", "-tags", "race", "./internal/engine", "./internal/jobtest"); err != nil { // files beside the race detector
-		return err
-	}
 	if err := r.sh(nil, "go", "mod", "tidy", "-diff"); err != nil {
 		return err
 	}
@@ -62,26 +59,26 @@ func race(r *runner) error {
 	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-vet=off", "-race", "-short",
 		"./rpi/...", "./internal/engine/...", "./internal/team/...", "./mpi/...", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
 		// not cr/native: it works on other processes, for minutes under the detector
-		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./internal/joblife", "./internal/launch/...")
+		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./cr/store/...", "./internal/joblife", "./internal/launch/...")
 }
 
 func sim(r *runner) error {
-	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", r.limit(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 20000, 100000))
+	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", r.timeout(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 20000, 100000))
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 30, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 30, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.timeout(), "-v", "-run=^TestKill$")
 }
 
 // losses has each kind of loss once in CI.
 func losses(r *runner) error {
-	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 0, 2000)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.limit(), "-v", "-run=^TestLosses$")
+	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 0, 2000)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.timeout(), "-v", "-run=^TestLosses$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
 	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 12, 100), "GORUN_CYCLES64=" + r.times(1, 1, 5)},
-		"go", "test", "-vet=off", "./internal/e2e", "-count=1", r.limit(), "-v", "-run=^TestNative")
+		"go", "test", "-vet=off", "./internal/e2e", "-count=1", r.timeout(), "-v", "-run=^TestNative")
 }
 
 func ports(r *runner) error {
@@ -93,15 +90,16 @@ func ports(r *runner) error {
 	return r.sh([]string{"GORUN_PORTS=1"}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", "-v", "-run=Architectures|ByteOrders")
 }
 
-// fuzz runs every fuzz target it finds, each for a number of inputs. Each package is
-// built once.
+// fuzz runs every fuzz target it finds, each for a number of inputs. All are built at once, and only
+// what is ours is instrumented to see what an input reaches: go test -fuzz compiles all of the standard
+// library for that.
 func fuzz(r *runner) error {
 	tmp, err := os.MkdirTemp("", "gorun-fuzz-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	r.tmp = tmp
+	r.onSignal(func(os.Signal) { os.RemoveAll(tmp) })
 	targets, err := fuzzTargets()
 	if err == nil && len(targets) == 0 {
 		err = fmt.Errorf("no fuzz targets found")
@@ -109,16 +107,20 @@ func fuzz(r *runner) error {
 	if err != nil {
 		return err
 	}
-	exe := filepath.Join(tmp, "fuzz.test")
-	for _, dir := range slices.Sorted(maps.Keys(targets)) {
-		if err := r.sh(nil, "go", "test", "-c", "-vet=off", "-fuzz=Fuzz", "-o", exe, "./"+dir); err != nil {
-			return err
-		}
+	build := []string{"go", "test", "-c", "-vet=off", "-gcflags=./...=-d=libfuzzer", "-o", tmp + "/"}
+	dirs := slices.Sorted(maps.Keys(targets))
+	for _, dir := range dirs {
+		build = append(build, "./"+dir)
+	}
+	if err := r.sh(nil, build...); err != nil {
+		return err
+	}
+	for _, dir := range dirs {
 		for _, name := range targets[dir] {
-			fmt.Println(dir, name)
+			fmt.Fprintln(r.out, dir, name)
 			// Not for a time: a deadline that ends a worker is reported as a failure.
-			if err := r.in(dir, os.Stdout, nil, exe, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 1000, 50000)+"x",
-				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache")); err != nil {
+			if err := r.in(dir, r.out, nil, filepath.Join(tmp, filepath.Base(dir)+".test"), "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 2000, 50000)+"x",
+				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache", dir)); err != nil {
 				return err
 			}
 		}
@@ -153,7 +155,7 @@ func older(r *runner) error {
 		if r.ci {
 			return err
 		}
-		fmt.Println("skipped: Go 1.25.4 cannot be had here")
+		fmt.Fprintln(r.out, "skipped: Go 1.25.4 cannot be had here")
 		return nil
 	}
 	if err := r.sh(env, "go", "vet", "./..."); err != nil {
@@ -163,7 +165,7 @@ func older(r *runner) error {
 	if r.full {
 		return r.sh(env, "go", "test", "-vet=off", "-short", "-skip="+others, "./...")
 	}
-	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/...", "./internal/joblife", "./internal/launch/..."); err != nil {
+	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/..."); err != nil {
 		return err
 	}
 	return r.sh(env, "go", "test", "-vet=off", "-short", "./internal/e2e", "-run=^(TestKill|TestCheckpointRestartByHand)$")

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// runner runs the commands of a part, one after the other.
+type runner struct {
+	*check
+	out io.Writer
+	env []string
+	cpu time.Duration // what they have used
+}
+
+// times chooses how often something random is done: by whoever tries his change, in
+// CI, and at full count.
+func (c *check) times(here, ci, full int) string {
+	switch {
+	case c.full:
+		return strconv.Itoa(full)
+	case c.ci:
+		return strconv.Itoa(ci)
+	}
+	return strconv.Itoa(here)
+}
+
+// timeout is the flag that ends tests which hang.
+func (c *check) timeout() string { return "-timeout=" + c.times(20, 20, 180) + "m" }
+
+// stopOnSignal hands an interrupt on to the commands that are running.
+func (c *check) stopOnSignal() {
+	s := make(chan os.Signal, 1)
+	signal.Notify(s, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		sig := <-s
+		c.mu.Lock()
+		for _, f := range c.leave {
+			f(sig)
+		}
+		os.Exit(1)
+	}()
+}
+
+// onSignal has f called on a signal.
+func (c *check) onSignal(f func(os.Signal)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leave = append(c.leave, f)
+}
+
+// lines passes whole lines on, each behind the name of its part.
+type lines struct {
+	c      *check
+	prefix string
+	rest   []byte
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	l.rest = append(l.rest, p...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		if i < 0 {
+			return len(p), nil
+		}
+		fmt.Printf("%s%s", l.prefix, l.rest[:i+1])
+		l.rest = l.rest[i+1:]
+	}
+}
+
+// sh runs a command with more environment, its output passed on.
+func (r *runner) sh(env []string, args ...string) error {
+	return r.to(r.out, env, args...)
+}
+
+func (r *runner) to(out io.Writer, env []string, args ...string) error {
+	return r.in("", out, env, args...)
+}
+
+func (r *runner) in(dir string, out io.Writer, env []string, args ...string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(slices.Clone(r.env), env...)
+	cmd.Stdout, cmd.Stderr = out, r.out
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Start()
+	if err == nil {
+		r.onSignal(func(s os.Signal) { cmd.Process.Signal(s) })
+		err = cmd.Wait()
+		r.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		fmt.Fprintln(r.out, "a process that was left behind still has the output")
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// output runs a command and returns what it printed.
+func (r *runner) output(args ...string) (string, error) {
+	b := &strings.Builder{}
+	err := r.to(b, nil, args...)
+	return strings.TrimSpace(b.String()), err
+}
+
+// need reports whether a tool is there. In CI its absence is an error.
+func (r *runner) need(tool, why string) (bool, error) {
+	if _, err := exec.LookPath(tool); err == nil {
+		return true, nil
+	}
+	if r.ci {
+		return false, fmt.Errorf("%s is not installed: %s", tool, why)
+	}
+	fmt.Fprintf(r.out, "skipped: %s is not installed: %s\n", tool, why)
+	return false, nil
+}
