@@ -29,14 +29,14 @@ type Config struct {
 	// there is one for each rank. It should move the calling thread to another CPU. nil: the rank
 	// stays.
 	MoveOff func()
-	// Home is where this rank's thread goes if ranks share CPUs. Its methods are called with the
+	// Seat is where this rank's thread goes if ranks share CPUs. Its methods are called with the
 	// engine's lock held. nil: the rank stays.
-	Home pace.Home
+	Seat pace.Seat
 }
 
 // pace says where the rank is.
 func (cfg *Config) pace() pace.Config {
-	c := pace.Config{Ranks: cfg.Local, MoveOff: cfg.MoveOff, Home: cfg.Home}
+	c := pace.Config{Ranks: cfg.Local, MoveOff: cfg.MoveOff, Seat: cfg.Seat}
 	if c.Ranks == 0 {
 		c.Ranks = cfg.Size
 	}

@@ -36,9 +36,9 @@ func visit(there, may *unix.CPUSet) {
 	}
 }
 
-// home is a pace.Home. Neighbouring ranks have the same. It is chosen among all ranks of the machine: ranks of two
+// seat is a pace.Seat. Neighbouring ranks have the same. It is chosen among all ranks of the machine: ranks of two
 // nodes that are agents of one machine would else meet on the same CPU.
-type home struct {
+type seat struct {
 	rank     int
 	machines []int // by rank; places tells which of the machine's ranks each is
 	places   []int
@@ -47,16 +47,16 @@ type home struct {
 	was      int         // where the thread was before
 }
 
-func newHome(start *oob.StartConfig) *home {
-	h := new(home)
+func newSeat(start *oob.StartConfig) *seat {
+	h := new(seat)
 	h.settle(start)
 	return h
 }
 
-// settle finds the home anew: ranks have moved, this one or others. It is called with the engine's lock held, or
+// settle finds the seat anew: ranks have moved, this one or others. It is called with the engine's lock held, or
 // by the closer of the gate, as the other methods are.
-func (h *home) settle(start *oob.StartConfig) {
-	*h = home{rank: start.Rank, machines: machinesOf(start), was: h.was}
+func (h *seat) settle(start *oob.StartConfig) {
+	*h = seat{rank: start.Rank, machines: machinesOf(start), was: h.was}
 	of := map[int]int{}
 	for _, m := range h.machines {
 		h.places = append(h.places, of[m])
@@ -66,12 +66,12 @@ func (h *home) settle(start *oob.StartConfig) {
 }
 
 // place is which of its machine's ranks this one is.
-func (h *home) place() int { return h.places[h.rank] }
+func (h *seat) place() int { return h.places[h.rank] }
 
 // among returns which of so many CPUs belongs to a rank of the same machine.
-func (h *home) among(cpus, rank int) int { return h.places[rank] * cpus / h.ranks }
+func (h *seat) among(cpus, rank int) int { return h.places[rank] * cpus / h.ranks }
 
-func (h *home) Go() bool {
+func (h *seat) Go() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	was, ok := cpu()
@@ -90,7 +90,7 @@ func (h *home) Go() bool {
 	return true
 }
 
-func (h *home) Back() {
+func (h *seat) Back() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var there unix.CPUSet
@@ -100,7 +100,7 @@ func (h *home) Back() {
 	}
 }
 
-func (h *home) SharedWith(rank int) bool {
+func (h *seat) SharedWith(rank int) bool {
 	may, ok := mayUse()
 	return !ok || h.machines[rank] == h.machines[h.rank] && h.among(may.Count(), rank) == h.among(may.Count(), h.rank)
 }

@@ -8,21 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ranks next to each other share a home, and each CPU is that of as many.
+// Ranks next to each other share a seat, and each CPU is that of as many.
 func TestHomeOf(t *testing.T) {
 	agents := []oob.Node{{Number: 0, Ranks: 1, Machine: 1}, {Number: 1, Ranks: 1, Machine: 1}, {Number: 2, Ranks: 2, Machine: 2}}
 	for rank, want := range []int{0, 1, 0, 1} {
-		h := newHome(&oob.StartConfig{Rank: rank, Size: 4, Nodes: agents})
+		h := newSeat(&oob.StartConfig{Rank: rank, Size: 4, Nodes: agents})
 		if got := h.among(2, rank); got != want {
 			t.Errorf("of nodes on one machine rank %d has CPU %d, not %d", rank, got, want)
 		}
 	}
 	nodes := []oob.Node{{Number: 3, Ranks: 2}, {Number: 1, Ranks: 2}, {Number: 3, Ranks: 2}}
 	for rank, want := range []int{0, 0, 0, 1, 1, 1} {
-		if got := newHome(&oob.StartConfig{Rank: rank, Size: 6, Nodes: nodes}).among(2, rank); got != want {
+		if got := newSeat(&oob.StartConfig{Rank: rank, Size: 6, Nodes: nodes}).among(2, rank); got != want {
 			t.Errorf("rank %d has CPU %d, not %d", rank, got, want)
 		}
-		h := newHome(&oob.StartConfig{Rank: rank, Size: 6})
+		h := newSeat(&oob.StartConfig{Rank: rank, Size: 6})
 		if got := h.among(3, rank); got != rank/2 {
 			t.Errorf("on one node rank %d has CPU %d", rank, got)
 		}
@@ -61,7 +61,7 @@ func TestMoveTo(t *testing.T) {
 	}
 }
 
-// A thread that is not at home gets there, and back to where it was.
+// A thread that is not at its seat gets there, and back to where it was.
 func TestHome(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -75,7 +75,7 @@ func TestHome(t *testing.T) {
 	}
 	for rank := range 2 * cpus {
 		it, other := only(&all, rank/2), rank/2+1
-		h := newHome(&oob.StartConfig{Rank: rank, Size: 2 * cpus})
+		h := newSeat(&oob.StartConfig{Rank: rank, Size: 2 * cpus})
 		for moveTo(other); !h.Go(); moveTo(other) {
 			// the system has moved it on already
 		}

@@ -122,8 +122,8 @@ func (d *driver) rejoin(m *oob.Msg) {
 	}
 	d.modules, d.join, d.coming = t.modules, nil, joined
 	d.setWaiter(t.waiter)
-	if j.home != nil {
-		j.home.settle(&t.start)
+	if j.seat != nil {
+		j.seat.settle(&t.start)
 	}
 	j.Engine.SetLocal(t.start.Local)
 	if !t.start.Moves {

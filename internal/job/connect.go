@@ -102,10 +102,10 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 		return nil, fmt.Errorf("rank %d cannot be restarted from %s: %w", start.Rank, start.Image, ErrNoBackend)
 	}
 	var running atomic.Pointer[Job]
-	home := newHome(&start)
-	moveOff := func() { moveTo(home.place()) }
+	seat := newSeat(&start)
+	moveOff := func() { moveTo(seat.place()) }
 	names := new(Names)
-	e := engine.New(engine.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, MoveOff: moveOff, Home: home, Name: names.Path, Failed: func(_ int, err error) {
+	e := engine.New(engine.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, MoveOff: moveOff, Seat: seat, Name: names.Path, Failed: func(_ int, err error) {
 		now, leaving := start, false
 		if j := running.Load(); j != nil {
 			now, leaving = *j.start.Load(), j.finalizing.Load()
@@ -131,7 +131,7 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	if err := link.Send(up); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	j := New(Config{Start: start, Engine: e, Modules: t.modules, Waiter: t.waiter, Names: names, Link: link, Lost: lost, home: home})
+	j := New(Config{Start: start, Engine: e, Modules: t.modules, Waiter: t.waiter, Names: names, Link: link, Lost: lost, seat: seat})
 	running.Store(j)
 	return j, nil
 }

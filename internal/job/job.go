@@ -42,7 +42,7 @@ type Config struct {
 	// Lost is called when the link breaks. The default ends the process, because no rank outlives its head.
 	Lost func(error)
 
-	home *home // the engine's; nil: it has none
+	seat *seat // the engine's; nil: it has none
 }
 
 // Job is one rank's share of a job.
@@ -60,7 +60,7 @@ type Job struct {
 	close   func() error
 	lost    func(error)
 	driver  *driver
-	home    *home
+	seat    *seat
 	points  points
 	holds   holds
 	names   *Names
@@ -88,7 +88,7 @@ var ErrNoHead = errors.New("this program was not started with gorun")
 func New(c Config) *Job {
 	j := &Job{
 		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: string(c.Start.Image),
-		link: c.Link, close: c.Close, lost: c.Lost, home: c.home, names: cmp.Or(c.Names, new(Names)),
+		link: c.Link, close: c.Close, lost: c.Lost, seat: c.seat, names: cmp.Or(c.Names, new(Names)),
 		finalized: make(chan struct{}), noted: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	j.start.Store(&c.Start)

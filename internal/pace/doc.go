@@ -17,7 +17,7 @@
 //	sleeps                    after 2 ms, and            after 60 yields   Rest
 //	                          60 yields
 //	moves to another CPU      when 4 yields in a row     every 64 turns,   neighbour,
-//	                          took 3 us                  at most each      homing
+//	                          took 3 us                  at most each      seating
 //	                                                     10 ms
 //
 // A rank waits for a turn of a team as for a message, with two differences where CPUs are shared.

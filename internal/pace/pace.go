@@ -11,7 +11,7 @@ type Config struct {
 	// MoveOff is called when this rank seems to share a CPU although there is one for each rank.
 	// It should move the calling thread to another CPU. nil: the thread stays.
 	MoveOff func()
-	Home    Home // where the thread goes if ranks share CPUs; nil: it stays
+	Seat    Seat // where the thread goes if ranks share CPUs; nil: it stays
 }
 
 // crowded reports whether ranks share CPUs.
@@ -24,7 +24,7 @@ type Pace struct {
 	check     int // polls between looks at the clock
 	moveOff   func()
 	neighbour neighbour
-	home      homing
+	seat      seating
 }
 
 // Yielder lets somebody else have the CPU.
@@ -80,7 +80,7 @@ const (
 
 // Init makes it the pace of a rank.
 func (p *Pace) Init(c Config) {
-	p.moveOff, p.home.Home = c.MoveOff, c.Home
+	p.moveOff, p.seat.Seat = c.MoveOff, c.Seat
 	p.Set(c)
 }
 
@@ -145,24 +145,24 @@ func (p *Pace) lookAround(s *Spell, began time.Duration) {
 	}
 }
 
-// Turn is called before each turn of a team, with its number. Now and then the rank goes home.
+// Turn is called before each turn of a team, with its number. Now and then the rank goes to its seat.
 func (p *Pace) Turn(number uint64) {
-	if number%homeEvery == 0 && p.home.Home != nil && p.Shares() {
-		p.home.look(time.Now())
+	if number%seatEvery == 0 && p.seat.Seat != nil && p.Shares() {
+		p.seat.look(time.Now())
 	}
 }
 
 // YieldTurn lets ranks whose lines a turn waits for have the CPU.
 func (p *Pace) YieldTurn(y Yielder) {
-	if !p.home.trial {
+	if !p.seat.trial {
 		y.Yield()
 		return
 	}
 	begun := time.Now()
 	y.Yield()
 	now := time.Now()
-	p.home.yielded(now.Sub(begun), now)
+	p.seat.yielded(now.Sub(begun), now)
 }
 
 // SharesWith reports whether a rank may share this rank's CPU, as far as is known.
-func (p *Pace) SharesWith(rank int) bool { return p.home.Home == nil || p.home.SharedWith(rank) }
+func (p *Pace) SharesWith(rank int) bool { return p.seat.Seat == nil || p.seat.SharedWith(rank) }

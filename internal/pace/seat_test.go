@@ -7,7 +7,7 @@ import (
 
 // roamer is a rank that is moved about.
 type roamer struct {
-	homing
+	seating
 	away         bool
 	looks, backs int
 	now          time.Time
@@ -15,7 +15,7 @@ type roamer struct {
 
 func newRoamer() *roamer {
 	r := &roamer{now: time.Now()}
-	r.Home = (*roaming)(r)
+	r.Seat = (*roaming)(r)
 	return r
 }
 
@@ -36,7 +36,7 @@ func (r *roaming) SharedWith(int) bool { return false }
 func (r *roamer) takes(passes, yield time.Duration) (looks, backs int) {
 	r.looks, r.backs = 0, 0
 	for turn, end := 0, r.now.Add(passes); r.now.Before(end); turn++ {
-		if turn%homeEvery == 0 {
+		if turn%seatEvery == 0 {
 			r.look(r.now)
 		}
 		r.now = r.now.Add(yield)
@@ -47,13 +47,13 @@ func (r *roamer) takes(passes, yield time.Duration) (looks, backs int) {
 	return r.looks, r.backs
 }
 
-// A rank at home looks every 10 ms. A rank that the system always moves away goes home less and
-// less often. A rank that meets a program at home that does not yield goes back at once.
-func TestHoming(t *testing.T) {
+// A rank at its seat looks every 10 ms. A rank that the system always moves away goes to its seat less and
+// less often. A rank that meets a program at its seat that does not yield goes back at once.
+func TestSeating(t *testing.T) {
 	const short, long = 20 * time.Microsecond, 3 * time.Millisecond
 	r := newRoamer()
 	if looks, backs := r.takes(time.Second, short); looks < 50 || looks > 100 || backs != 0 {
-		t.Errorf("at home: %d looks and %d ways back in a second", looks, backs)
+		t.Errorf("at its seat: %d looks and %d ways back in a second", looks, backs)
 	}
 	r.away = true
 	if _, backs := r.takes(time.Second, short); backs != 0 || r.away {
@@ -63,7 +63,7 @@ func TestHoming(t *testing.T) {
 	moves := 0
 	for end := r.now.Add(10 * time.Second); r.now.Before(end); moves += r.looks {
 		r.away = true
-		r.takes(homeEvery*short, short)
+		r.takes(seatEvery*short, short)
 	}
 	if moves < 120 || moves > 135 { // 10, 20, 40, 80, 80 ms ...
 		t.Errorf("%d moves in 10 s of a rank that is moved away each time", moves)
@@ -82,10 +82,10 @@ func TestTurn(t *testing.T) {
 		ranks int
 		turn  uint64
 		looks int
-	}{{1, homeEvery, 0}, {10_000, homeEvery, 1}, {10_000, 1, 0}} {
+	}{{1, seatEvery, 0}, {10_000, seatEvery, 1}, {10_000, 1, 0}} {
 		r := newRoamer()
 		var p Pace
-		p.Init(Config{Ranks: c.ranks, Home: r.Home})
+		p.Init(Config{Ranks: c.ranks, Seat: r.Seat})
 		p.Turn(c.turn)
 		if r.looks != c.looks {
 			t.Errorf("turn %d of %d ranks on the machine: %d looks", c.turn, c.ranks, r.looks)
