@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/lease"
@@ -16,7 +17,7 @@ import (
 func (w *world) lose(f *Fleet, i int) {
 	w.t.Helper()
 	close(w.nodes[address(i)].stop)
-	w.eventually("lost", func() bool { return f.States()[i].State == "lost" })
+	w.eventually("lost", func() bool { s := f.States()[i].State; return s == "lost" || s == "fenced" })
 }
 
 // join has nodes join that the job has, and returns what was told.
@@ -50,7 +51,7 @@ func TestJoin(t *testing.T) {
 	stopped := lease.Now()
 	w.lose(f, 1)
 	m := w.boot(1)
-	if told, err := join(f); err != nil || !strings.Contains(told, "waiting until what ran there has certainly ended") || !strings.Contains(told, "has joined: 4 CPUs, a spare") {
+	if told, err := join(f); err != nil || !strings.Contains(told, "has joined: 4 CPUs, a spare") {
 		t.Fatalf("%q, %v", told, err)
 	}
 	// Its last grant was at most one beat before it fell silent.
@@ -144,6 +145,7 @@ func TestJoinLeft(t *testing.T) {
 
 func TestJoinRefuses(t *testing.T) {
 	w := newWorld(t, 3)
+	w.terms = lease.Terms{L: time.Hour, H: terms.H}
 	f, err := w.fleet(4, hosts.Rules{Spares: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -168,10 +170,25 @@ func TestJoinRefuses(t *testing.T) {
 		v.spoil(w.boot(4 + i))
 		refuses(fmt.Sprint(i), v.want, nil, hosts.Node{Name: address(4 + i)})
 	}
-	w.lose(f, 1)
+	w.nodes[address(1)].conn.Close() // its keeper is killed
+	w.eventually("lost", func() bool { return f.States()[1].State == "lost" })
 	w.boot(9).info.Machine = "boot1"
 	refuses("a machine that may still act, under another name", "also named 203.0.113.2, where ranks may still act", nil, hosts.Node{Name: address(9)})
 	begin(t, f, 2, "0:[0 1] 2:[2 3]")
+
+	// Nor is it brought up under its own before its lease is over. The end of the job ends that.
+	m := w.boot(1)
+	waits, over := make(chan string, 1), make(chan error, 1)
+	go func() { over <- f.Join([]string{address(1)}, nil, func(text string) { waits <- text }) }()
+	if text := <-waits; !strings.Contains(text, "node 203.0.113.2: waiting until what ran there has certainly ended: 1h0m") {
+		t.Errorf("told: %s", text)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-over; !errors.Is(err, errClosed) || m.started != 0 {
+		t.Errorf("it ends with %v", err)
+	}
 }
 
 // The end of the job ends a join.
