@@ -134,6 +134,9 @@ func (h *head) run() error {
 	h.printer.Files = files
 	if h.opt.Stdin != nil {
 		h.stdin = stdio.NewPump(h.opt.Stdin, h.inputFailed)
+		if h.opt.CR != "" {
+			h.stdin.KeepNear() // rank 0 may move
+		}
 		defer h.leaveInput()
 		h.sayInput()
 	}

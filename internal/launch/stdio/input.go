@@ -31,6 +31,7 @@ type Pump struct {
 	tape tape
 	over bool  // src has ended
 	keep int64 // a restart may need what begins here
+	near int64 // so much of what was fed is kept in any case
 	lost error // why nothing is kept for a restart; nil: it is
 
 	life int          // counts attach
@@ -83,9 +84,20 @@ func (p *Pump) KeepFrom(off int64) {
 	p.forget()
 }
 
+// KeepNear keeps what was fed last, even if no restart needs it: as much as rank 0 may not have taken yet. Another
+// process of it may need that.
+func (p *Pump) KeepNear() {
+	p.mu.Lock()
+	p.near = inputWindow + inputChunk + pipeRoom
+	p.mu.Unlock()
+}
+
+// pipeRoom is what a pipe holds at most, unless a privileged program makes it larger.
+const pipeRoom = 1 << 20
+
 // forget lets go of what nobody needs.
 func (p *Pump) forget() {
-	off := p.left.Begins()
+	off := p.left.Begins() - p.near
 	if p.lost == nil {
 		off = min(off, p.keep)
 	}

@@ -159,3 +159,21 @@ func TestPumpCannotKeep(t *testing.T) {
 		t.Error("what was not kept is promised")
 	}
 }
+
+// What rank 0 had been given and had not taken when it moved is given to its next process, although no restart needs it.
+func TestPumpKeepsWhatIsNear(t *testing.T) {
+	text := strings.Repeat("0123456789abcdef", 200_000)
+	p := NewPump(strings.NewReader(text), func(err error) { t.Error(err) })
+	p.KeepNear()
+	p.KeepFrom(Rest)
+	go p.Run(nil)
+	getInput(t, p, WholeInput(), text)
+	taken := len(text) - inputWindow - pipeRoom
+	if err := p.Can(WholeInput().After(int64(taken))); err != nil {
+		t.Fatal(err)
+	}
+	getInput(t, p, WholeInput().After(int64(taken)), text[taken:])
+	if p.Can(WholeInput()) == nil {
+		t.Error("all is kept")
+	}
+}
