@@ -28,6 +28,7 @@ type PartFile struct {
 	path, part string
 	direct     atomic.Bool
 	folder     bool // Commit makes the name durable
+	passing    bool // see Options
 	closed     bool
 }
 
@@ -35,10 +36,10 @@ type PartFile struct {
 func CreateFile(path string, opt Options, folder bool) (*PartFile, error) {
 	var tag [4]byte
 	rand.Read(tag[:])
-	w := &PartFile{path: path, part: path + "." + hex.EncodeToString(tag[:]) + PartSuffix, folder: folder}
+	w := &PartFile{path: path, part: path + "." + hex.EncodeToString(tag[:]) + PartSuffix, folder: folder, passing: opt.Passing}
 	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL | unix.O_NOFOLLOW
 	var err error
-	if !opt.NoDirect {
+	if !opt.NoDirect && !opt.Passing {
 		if w.f, err = os.OpenFile(w.part, flags|unix.O_DIRECT, 0o600); err == nil {
 			w.direct.Store(true)
 			return w, nil
@@ -75,14 +76,14 @@ func (w *PartFile) LeaveDirect() error {
 // WriteAt writes p at off.
 func (w *PartFile) WriteAt(p []byte, off int64) (int, error) { return w.f.WriteAt(p, off) }
 
-// Commit cuts the file to size, waits until it is on the disk and renames it.
+// Commit cuts the file to size, waits until it is on the disk (unless it is Passing) and renames it.
 func (w *PartFile) Commit(size int64) error {
 	if w.closed {
 		return fmt.Errorf("%s: %w", w.path, ErrClosed)
 	}
 	w.closed = true
 	err := w.f.Truncate(size)
-	if err == nil {
+	if err == nil && !w.passing {
 		err = w.f.Sync()
 	}
 	if e := w.f.Close(); err == nil {

@@ -90,6 +90,7 @@ type Info struct {
 // Options say how a piece is written.
 type Options struct {
 	NoDirect bool // through the page cache even where it could be passed by
+	Passing  bool // it is read soon and then removed: Commit does not wait until it is durable
 }
 
 // Writer writes one piece. Ranges may be written in any order and by several goroutines at once; they do not

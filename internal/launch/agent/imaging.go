@@ -424,7 +424,7 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 	var sum image.Summary
 	if err == nil {
 		sum, err = s.copy.Write(file, s.meta(), image.Options{
-			Codec: image.Codec(s.cfg.Codec), NoFolder: true, Progress: s.progress(), Cancel: s.cancel,
+			Codec: image.Codec(s.cfg.Codec), NoFolder: true, Passing: s.cfg.Move, Progress: s.progress(), Cancel: s.cancel,
 		})
 	}
 	if err == nil {

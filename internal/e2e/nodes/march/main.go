@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -24,12 +25,13 @@ import (
 )
 
 var (
-	steps = flag.Int("steps", 100, "`number` of steps")
-	pause = flag.Duration("pause", time.Millisecond, "`time` between two steps")
-	log   = flag.String("log", "", "`file` that all ranks write to")
-	end   = flag.String("end", "", "`file` whose appearance ends the march; it goes on for ever before that, the sum is that of -steps")
-	empty = flag.Bool("empty", false, "only Init and Finalize")
-	exit  = flag.Int("exit", 0, "`status` with which the last rank exits")
+	steps  = flag.Int("steps", 100, "`number` of steps")
+	pause  = flag.Duration("pause", time.Millisecond, "`time` between two steps")
+	log    = flag.String("log", "", "`file` that all ranks write to")
+	end    = flag.String("end", "", "`file` whose appearance ends the march; it goes on for ever before that, the sum is that of -steps")
+	empty  = flag.Bool("empty", false, "only Init and Finalize")
+	memory = flag.Int("memory", 0, "`megabytes` that each rank has beside")
+	exit   = flag.Int("exit", 0, "`status` with which the last rank exits")
 )
 
 func main() {
@@ -42,6 +44,11 @@ func march(c *mpi.Comm) error {
 		return nil
 	}
 	var step, sum uint64
+	ballast := make([]byte, *memory<<20)
+	for i := range ballast {
+		ballast[i] = byte(i>>4) | 1
+	}
+	defer runtime.KeepAlive(ballast)
 	if err := errors.Join(cr.Register("step", &step), cr.Register("sum", &sum)); err != nil {
 		return err
 	}
