@@ -46,20 +46,29 @@ func (s *storm) elsewhere() {
 	s.rng.Shuffle(len(nodes), func(i, k int) { nodes[i], nodes[k] = nodes[k], nodes[i] })
 	s.olds, s.head, s.hosts, s.mark = append(s.olds, s.j), nodes[0], slices.Sorted(slices.Values(nodes)), 0
 	s.c.t.Logf("gorun restart on %s", s.head)
-	if found, _ := filepath.Glob(filepath.Join(s.snaps, "*", "*", "schema.toml")); len(found) == 0 {
-		s.begin() // it has ended before there was a snapshot
-	} else {
+	for tries := 1; !s.goesOn(); tries++ { // on a machine that is very busy nodes fall silent
+		if tries == 3 || !strings.Contains(s.said(), "no restart: not enough nodes") {
+			s.c.t.Fatalf("the restart has not come up:\n%s", s.said())
+		}
+		s.olds, s.mark = append(s.olds, s.j), 0
+	}
+}
+
+// goesOn starts gorun restart, or the job anew if it has ended before there was a snapshot, or if its images are on nodes
+// that are off. It reports whether all ranks are up.
+func (s *storm) goesOn() bool {
+	if found, _ := filepath.Glob(filepath.Join(s.snaps, "*", "*", "schema.toml")); len(found) > 0 {
 		s.j = s.c.begin(s.head, "", append(s.flags(s.c.file("gorun"), "restart"), "latest")...)
-	}
-	up := s.until(patience, "ranks are up")
-	if !up && s.local && strings.Contains(s.said(), "does not answer") {
+		if s.until(patience, "ranks are up") {
+			return true
+		}
+		if !s.local || !strings.Contains(s.said(), "does not answer") {
+			return false
+		}
 		s.mark = 0
-		s.begin() // images were on nodes that are off
-		up = s.until(patience, "ranks are up")
 	}
-	if !up {
-		s.c.t.Fatalf("the restart has not come up:\n%s", s.said())
-	}
+	s.begin()
+	return s.until(patience, "ranks are up")
 }
 
 // restock stops a job that has few nodes left, and goes on with it on all.
