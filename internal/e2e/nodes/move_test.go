@@ -89,7 +89,7 @@ func (c *cluster) movesLocal() {
 		c.t.Error(out)
 	}
 	for _, n := range []string{"n1", "n2", "n3"} {
-		if got := c.Exec(n, "sh", "-c", fmt.Sprintf("find %s -name '*.img' 2>/dev/null || true", filepath.Dir(dir))); got != "" {
+		if got := c.Exec(n, "sh", "-c", fmt.Sprintf("find %s -name '*.img' 2>/dev/null || true", dir)); got != "" {
 			c.t.Errorf("%s has kept images of the move: %s", n, got)
 		}
 	}
