@@ -20,7 +20,8 @@ func (s *storm) recover() {
 		}
 		said := s.said()
 		life := said[max(strings.LastIndex(said, "ranks are up"), 0):]
-		if !strings.Contains(life, "no restart: not enough nodes") || len(givenUp.FindAllString(life, -1)) < 2 && len(s.healthy()) > 2 {
+		tooFew := strings.Contains(life, "no restart: not enough nodes") && (len(givenUp.FindAllString(life, -1)) > 1 || len(s.healthy()) < 3)
+		if lost := s.local && strings.Contains(life, "does not answer"); !tooFew && !lost { // images that are only on a node that is lost
 			s.c.t.Fatalf("the job has ended, status %d:\n%s", s.j.cmd.ProcessState.ExitCode(), said)
 		}
 		s.elsewhere()
