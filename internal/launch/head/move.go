@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/joblife"
@@ -239,6 +240,7 @@ func (inc *incarnation) restoreMoved(a *ckpt.HeadAction) {
 	for _, l := range m.links {
 		ord := inc.lineupOrder(l, nodes)
 		ord.Images = map[int][]wire.Image{}
+		ord.Files = whole.FilesKeep // the old process stands: nobody has written to its files since, though it may have them locked
 		for _, rank := range l.ranks {
 			ord.Images[rank] = []wire.Image{inc.movedImage(a, rank)}
 			start := ord.Start[rank]
