@@ -179,7 +179,7 @@ func (m *module) Arm() bool {
 
 // stirs reports whether a Poll might do something, or somebody has woken the rank.
 func (m *module) stirs() bool {
-	if m.woken || len(m.downs) > 0 {
+	if m.woken || len(m.downs)+len(m.asked) > 0 {
 		return true
 	}
 	for _, c := range m.arriving {

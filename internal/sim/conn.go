@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gorun-mpi/gorun/internal/shared"
 	"github.com/gorun-mpi/gorun/rpi"
@@ -162,6 +163,12 @@ func (c *conn) flush(m *module) bool {
 // knock begins a handshake, at the address that is known. Who is there now refuses, if
 // it is not the peer.
 func (c *conn) knock(m *module) {
+	if !m.located[c.to] {
+		if !slices.Contains(m.asked, c.to) {
+			m.asked = append(m.asked, c.to)
+		}
+		return
+	}
 	if m.known[c.to] != c.w.places[c.to] {
 		m.down(c.to)
 		return

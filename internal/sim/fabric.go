@@ -22,7 +22,7 @@ type fabric struct {
 func newFabric(w *world) *fabric {
 	f := &fabric{w: w, mods: make([]*module, w.np), conns: make(map[[2]int]*conn)}
 	for r := range f.mods {
-		f.mods[r] = &module{f: f, rank: r, known: w.places, published: make(map[uint64][]byte), out: make(map[int]*conn)}
+		f.mods[r] = &module{f: f, rank: r, known: w.places, located: make(map[int]bool), published: make(map[uint64][]byte), out: make(map[int]*conn)}
 	}
 	f.forgo()
 	return f
@@ -53,8 +53,10 @@ type module struct {
 	sink      rpi.Sink
 	out       map[int]*conn
 	forgone   map[int]bool
-	known     []place // of all ranks, as this one was told
-	opened    []*conn // of out: with a cell that may be open
+	known     []place      // of all ranks, as this one was told
+	located   map[int]bool // those whose place it has asked for, and heard
+	asked     []int        // those whose place it waits for
+	opened    []*conn      // of out: with a cell that may be open
 	plates    plates
 	before    plates // mutants: those before a restart, and their copies made too early
 	early     plates
@@ -78,7 +80,10 @@ type module struct {
 	gone   bool // the incarnation is over: nothing moves
 }
 
-var _ rpi.LocalModule = (*module)(nil)
+var (
+	_ rpi.LocalModule = (*module)(nil)
+	_ rpi.Asker       = (*module)(nil)
+)
 
 var errPeerGone = errors.New("connection reset by peer")
 
@@ -188,6 +193,12 @@ func (m *module) Poll() bool {
 		m.gets[0]()
 		m.gets = m.gets[1:]
 	}
+	for len(m.asked) > 0 {
+		peer := m.asked[0]
+		m.asked = m.asked[1:]
+		m.Located(peer, nil)
+		moved = true
+	}
 	for len(m.downs) > 0 {
 		peer := m.downs[0]
 		m.downs = m.downs[1:]
@@ -227,6 +238,15 @@ func (m *module) sweep() {
 func (m *module) down(peer int) {
 	if !slices.Contains(m.downs, peer) && !slices.Contains(m.told, peer) {
 		m.downs = append(m.downs, peer)
+	}
+}
+
+// Located is the answer to a question for a peer's place. It comes with the next Poll, whatever the gate is by then.
+func (m *module) Located(peer int, _ []byte) {
+	m.located[peer] = true
+	if c := m.out[peer]; c != nil && c.refused && c.state == connNone && !m.quiesced {
+		c.knock(m)
+		m.wake(c)
 	}
 }
 
@@ -285,6 +305,7 @@ func (m *module) Restart(env rpi.Env) ([]byte, error) {
 	if w := m.f.w; !w.breaks(oldAddress) && !(w.breaks(oldPlaces) && w.switched()) {
 		m.known = m.f.w.places
 	}
+	m.located, m.asked = make(map[int]bool), nil
 	m.out = make(map[int]*conn)
 	m.sending, m.arriving, m.opened, m.downs, m.told = nil, nil, nil, nil, nil
 	m.plates, m.before = plates{}, m.plates
