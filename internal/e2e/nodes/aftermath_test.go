@@ -45,19 +45,19 @@ func (s *storm) elsewhere() {
 		s.off = nil
 	}
 	s.rng.Shuffle(len(nodes), func(i, k int) { nodes[i], nodes[k] = nodes[k], nodes[i] })
-	former := s.head
+	former := *s
 	s.olds, s.head, s.hosts, s.mark = append(s.olds, s.j), nodes[0], slices.Sorted(slices.Values(nodes)), 0
 	s.c.t.Logf("gorun restart on %s", s.head)
 	for tries := 1; !s.goesOn(); tries++ { // on a machine that is very busy nodes fall silent
-		held := strings.Contains(s.said(), "is being removed") // by the former head, which stands still
-		if held {
-			s.c.Still(former, false)
+		if strings.Contains(s.said(), "is being removed") { // by the former head, which stands still: it goes on itself
+			s.c.Still(former.head, false)
 			if s.stopped != nil {
 				s.stopped.goOn()
 			}
-			s.olds[len(s.olds)-1].end()
+			s.j, s.head, s.hosts, s.mark = former.j, former.head, former.hosts, 0
+			return
 		}
-		if tries == 3 || !held && !strings.Contains(s.said(), "no restart: not enough nodes") {
+		if tries == 3 || !strings.Contains(s.said(), "no restart: not enough nodes") {
 			s.c.t.Fatalf("the restart has not come up:\n%s", s.said())
 		}
 		s.olds, s.mark = append(s.olds, s.j), 0
