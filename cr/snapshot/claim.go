@@ -54,7 +54,13 @@ func (c *Catalogue) Claim(job string, by Claimant) (*Claim, error) {
 		return nil, err
 	}
 	path := filepath.Join(c.JobDir(job), claimPrefix+uuid.NewString()+claimSuffix)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	// Another head that looks meanwhile must not find half a claim.
+	err = os.WriteFile(path+partSuffix, data, 0o600)
+	if err == nil {
+		err = os.Rename(path+partSuffix, path)
+	}
+	if err != nil {
+		os.Remove(path + partSuffix)
 		return nil, fmt.Errorf("claim job %s: %w", job, explain(err))
 	}
 	return &Claim{path}, nil

@@ -79,3 +79,53 @@ func TestClaim(t *testing.T) {
 		t.Error("claims stay behind:", err)
 	}
 }
+
+// TestClaimsAtOnce has heads claim a job while another looks: each claim is whole or absent.
+func TestClaimsAtOnce(t *testing.T) {
+	c, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := uuid.NewString()
+	if err := os.Mkdir(c.JobDir(job), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	own, err := c.Claim(job, Claimant{Host: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const claims = 300
+	made := make(chan error, 1)
+	go func() {
+		for range claims {
+			other, err := c.Claim(job, Claimant{Host: "n2", Lease: 15000})
+			if err == nil {
+				err = other.Close()
+			}
+			if err != nil {
+				made <- err
+				return
+			}
+		}
+		made <- nil
+	}()
+	for {
+		others, err := own.Others()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range others {
+			if o.Host != "n2" || o.Lease != 15000 {
+				t.Fatal(o)
+			}
+		}
+		select {
+		case err := <-made:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}
