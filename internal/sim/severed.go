@@ -73,7 +73,7 @@ func (r *rank) suspects(c *conn) {
 	w := r.w
 	since := w.apart(w.of(r.id), w.of(c.to))
 	switch {
-	case since == 0 || c.atRest():
+	case since == 0 || c.atRest() && !c.refused: // what was refused is as good as on its way: a socket would have taken it
 		if c.silent == 0 {
 			return
 		}
