@@ -188,7 +188,7 @@ func (w *world) joins(a *joblife.Action) {
 			v.targets = append(v.targets, n)
 			h.nodes = append(h.nodes, n)
 			h.lives[life-1] = h.nodes
-			ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: "target", PID: 1 + n.index, Ranks: share})
+			ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: "target", PID: 1 + n.index, Ranks: share, Own: n.m == nil})
 			if v.mishap == noRoom {
 				ev.Verdict = &joblife.Verdict{Text: "there is no room"}
 				break
