@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -34,12 +35,13 @@ type incarnation struct {
 	imager     string             // the back-end that can image the ranks as whole processes; "": none
 	store      storage
 	gate       gate
-	input      inputAt         // where it begins
-	took       *oob.InputState // of the newest capture of rank 0; nil: not known
-	bound      map[int]string  // CPUs of ranks that are bound
-	moving     *moving         // ranks that move; nil: none do
-	lived      bool            // rank 0 has moved: its process has lived before
-	readBefore int64           // then what it had read of standard input
+	input      inputAt                  // where it begins
+	took       *oob.InputState          // of the newest capture of rank 0; nil: not known
+	bound      map[int]string           // CPUs of ranks that are bound
+	moving     *moving                  // ranks that move; nil: none do
+	readable   atomic.Pointer[[]string] // the nodes of a move, for those who answer agents beside the loop; nil: none
+	lived      bool                     // rank 0 has moved: its process has lived before
+	readBefore int64                    // then what it had read of standard input
 }
 
 func newIncarnation(h *head, n int, from *snapshot.Snapshot) (*incarnation, error) {

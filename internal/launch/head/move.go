@@ -66,10 +66,12 @@ func (h *head) migrate(q moveRequest, tell func(ckpt.ProgressInfo), done func(*c
 		return
 	}
 	h.inc.moving = m
+	h.inc.readable.Store(&m.names)
 	id := h.waiters.addOrder(func(err error) {
 		inc := h.inc
 		if inc.moving == m {
 			inc.moving = nil
+			inc.readable.Store(nil)
 		}
 		if err != nil {
 			done(nil, err)
@@ -344,9 +346,13 @@ func (inc *incarnation) feedOn() {
 	h.stdin.Attach(at.script, func(p []byte) { l.out.Send(oob.Msg{Kind: oob.Input, From: oob.Head, To: 0, Data: p}) })
 }
 
-// readsMoved reports whether an agent may read images of a move in progress on other nodes.
-func (inc *incarnation) readsMoved(name string) bool {
-	return name == wire.StoreTo && inc.moving != nil && inc.h.place() != (snapshot.Place{})
+// readsMoved reports whether an agent may read images of a move in progress on other nodes, and names the nodes that may
+// have them. It may be called beside the loop.
+func (inc *incarnation) readsMoved(name string) (names []string, may bool) {
+	if at := inc.readable.Load(); at != nil && name == wire.StoreTo && inc.h.place() != (snapshot.Place{}) {
+		return *at, true
+	}
+	return nil, false
 }
 
 // serveMove answers a client.

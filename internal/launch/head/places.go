@@ -152,14 +152,16 @@ func (inc *incarnation) files(l *link, m *oob.Msg) {
 	}
 }
 
-// find returns what an agent may ask for: the images that this life begins with, on all nodes or on one.
+// find returns what an agent may ask for: the images that this life begins with, on all nodes or on one. It is called
+// beside the loop.
 func (inc *incarnation) find(l *link, name string) remote.Served {
 	name, at, one := strings.Cut(name, "@")
 	var s *node.Store
 	var err error
+	names, moves := inc.readsMoved(name)
 	switch {
-	case inc.readsMoved(name):
-		s, err = inc.h.openWithout(inc.h.place(), inc.moving.names, l.agent.Host())
+	case moves:
+		s, err = inc.h.openWithout(inc.h.place(), names, l.agent.Host())
 	case name != wire.StoreFrom || inc.from == nil || inc.from.Place() == (snapshot.Place{}):
 		return nil
 	default:

@@ -52,10 +52,11 @@ func (inc *incarnation) way(l *link, m *oob.Msg) {
 // folderOf returns the folder that an agent wants to read on a node, "" if none. Of stores it may read the one with
 // the images that this life begins with.
 func (inc *incarnation) folderOf(to wire.WayTo) (string, error) {
+	_, moves := inc.readsMoved(to.Store)
 	switch {
 	case to.Store == "":
 		return "", nil
-	case inc.readsMoved(to.Store):
+	case moves:
 		return node.Expand(inc.h.place().Folder, to.Node)
 	case to.Store != wire.StoreFrom || inc.from == nil || inc.from.Place() == (snapshot.Place{}):
 		return "", fmt.Errorf("no store %q is read from other nodes", to.Store)
