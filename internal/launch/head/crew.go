@@ -122,12 +122,10 @@ func (inc *incarnation) begun(links []*link, err error) {
 	if err == nil {
 		err = h.recorded(inc)
 	}
-	for _, l := range links {
-		l.known = l.node
-	}
 	ev := joblife.Event{Type: joblife.EvBegun, Life: inc.n, Begun: joblife.Begun{Incarnation: inc.id}}
 	inc.number()
 	for _, l := range links {
+		l.known = l.node
 		ev.Begun.Agents = append(ev.Begun.Agents, joblife.Agent{Host: l.agent.Host(), PID: l.agent.PID(), Ranks: l.ranks, Own: l.own, Node: l.node})
 	}
 	if inc.wholeFrom() {
