@@ -149,7 +149,10 @@ const (
 	FilesCopy FilesPolicy = "copy"
 	// FilesKeep goes on in the file as it is, whatever its length and whoever writes it.
 	FilesKeep FilesPolicy = "keep"
+	// FilesStand is for a rank that moves, and no choice of the user's. The process that was imaged still stands, and
+	// may have its files locked. The file is neither cut nor locked; a file that is missing or shorter is an error.
+	FilesStand FilesPolicy = "stand"
 )
 
-// FilesPolicies lists them.
+// FilesPolicies lists those that a user may name.
 var FilesPolicies = []string{string(FilesRefuse), string(FilesCopy), string(FilesKeep)}

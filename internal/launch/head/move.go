@@ -242,7 +242,9 @@ func (inc *incarnation) restoreMoved(a *ckpt.HeadAction) {
 	for _, l := range m.links {
 		ord := inc.lineupOrder(l, nodes)
 		ord.Images = map[int][]wire.Image{}
-		ord.Files = whole.FilesKeep // the old process stands: nobody has written to its files since, though it may have them locked
+		if ord.Files != whole.FilesKeep {
+			ord.Files = whole.FilesStand
+		}
 		for _, rank := range l.ranks {
 			ord.Images[rank] = []wire.Image{inc.movedImage(a, rank)}
 			start := ord.Start[rank]

@@ -162,6 +162,9 @@ func TestReopenRefused(t *testing.T) {
 			if !errors.Is(err, ErrFiles) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "(") {
 				t.Errorf("%s: %v, want one that says %q", c.name, err, c.want)
 			}
+			if _, err := openAll(t, whole.FilesStand, nil, f); !errors.Is(err, ErrFiles) {
+				t.Errorf("%s, stand: %v", c.name, err)
+			}
 			if _, err := openAll(t, whole.FilesKeep, nil, f); (err == nil) != c.keep {
 				t.Errorf("%s, keep: %v", c.name, err)
 			}

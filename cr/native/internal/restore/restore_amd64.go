@@ -122,7 +122,7 @@ type restore struct {
 
 // prepare does all that can fail without a process.
 func (r *restore) prepare() (err error) {
-	if !slices.Contains(whole.FilesPolicies, string(r.o.Files)) {
+	if r.o.Files != whole.FilesStand && !slices.Contains(whole.FilesPolicies, string(r.o.Files)) {
 		return fmt.Errorf("unknown policy for open files %q (known are %s)", r.o.Files, strings.Join(whole.FilesPolicies, ", "))
 	}
 	if r.images, err = openChain(r.o.Image, r.o.Rank, r.o.Base); err != nil {
