@@ -57,6 +57,7 @@ type agent struct {
 
 	quit     chan struct{} // closed when killed is set
 	restored chan struct{} // closed when the head says that all ranks are
+	running  chan struct{} // closed when the head first says that all ranks are up
 
 	images   images
 	places   *places
@@ -120,7 +121,7 @@ func closeOnExec() {
 func newAgent(index int, conn *oob.Conn) *agent {
 	a := &agent{
 		index: int32(index), conn: conn, head: wire.NewQueue(conn), out: stdio.NewWindow(stdio.OutputWindow),
-		spawner: make(chan func()), gone: make(chan struct{}), quit: make(chan struct{}), restored: make(chan struct{}),
+		spawner: make(chan func()), gone: make(chan struct{}), quit: make(chan struct{}), restored: make(chan struct{}), running: make(chan struct{}),
 		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{}, copies: map[int]bool{},
 		images: images{tracers: map[string]whole.Tracer{}, disk: turns{free: writeShares}, memory: memory{free: freeMemory}},
 	}
@@ -203,6 +204,13 @@ func (a *agent) obey(m *oob.Msg) error {
 			return fmt.Errorf("a Start for rank %d, which is not the head's to send", m.To)
 		}
 		close(a.restored)
+	case oob.Running:
+		select {
+		case <-a.running:
+		default:
+			close(a.running)
+		}
+		a.down(m)
 	case oob.Ping:
 		a.head.Send(oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(int(a.index)), To: oob.Head, A: m.A})
 	case oob.Output:

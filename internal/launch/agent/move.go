@@ -68,6 +68,18 @@ func (a *agent) lived(r *rankProc, incarnation uint64) bool {
 	return slices.Contains(r.lives, incarnation)
 }
 
+// awaitRunning keeps the output of a rank's new process back until all are up. It computes before that, and if the move
+// is reverted the old process does and writes all that again.
+func (a *agent) awaitRunning(r *rankProc) {
+	if !r.restored || !a.startOf(r.rank).Moves {
+		return
+	}
+	select {
+	case <-a.running:
+	case <-a.quit:
+	}
+}
+
 // output is one output stream of a rank, as it is read.
 type output struct {
 	f       *os.File
@@ -118,6 +130,8 @@ func (r *rankProc) passOn(cancel <-chan struct{}) error {
 		done := make(chan struct{})
 		select {
 		case o.drain <- done:
+		case <-o.over: // perhaps with an earlier question that nobody has taken
+			continue
 		case <-cancel:
 			return errGivenUp
 		}

@@ -16,6 +16,7 @@ func (a *agent) copyOutput(r *rankProc, stream int) {
 	defer r.out.Done()
 	defer close(o.over)
 	defer f.Close()
+	a.awaitRunning(r)
 	var lines stdio.Splitter
 	buf := make([]byte, stdio.OutputChunk)
 	emit := func(p []byte) {
