@@ -23,16 +23,18 @@ All others keep their processes. While the images of those that move are written
 nobody computes beyond its next message. migrate returns when all go on, and prints which
 ranks are where.
 
--off empties a node before maintenance. When migrate returns, nothing of the job runs there
-any more, and the job does not use it again unless gorun join brings it back. With
--ckpt-local, images of earlier snapshots stay there.
+-off empties a node before maintenance. When migrate returns, no rank computes there any
+more, and the job does not use it again unless gorun join brings it back. gorun's keeper
+stays there until the job or the node ends. So does gorun itself where it runs: if its own
+machine goes down, the job does. With -ckpt-local, images of earlier snapshots stay there.
 
 Without -to the ranks go to spares (-spares), then to free slots of other nodes. gorun join
 brings further nodes. Snapshots taken before stay of use. Automatic restarts leave the ranks
 where they are then.
 
 If anything fails before all ranks are up, everything goes on as it was: the old processes
-stand still until then. Ranks move as images of whole processes (-cr, -cr=native; gorun info
+stand still until then. What they do next, a new process may have done already, such as
+writing to a file; what it has printed is not shown. Ranks move as images of whole processes (-cr, -cr=native; gorun info
 tells whether they can be made).
 
 Flags may stand behind JOB.
