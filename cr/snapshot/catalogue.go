@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -21,6 +22,8 @@ type Catalogue struct {
 	root     string
 	programs sync.Map // kept programs that were read: path -> programState
 	open     Opener   // of stores elsewhere; nil: they are not reached
+
+	patience time.Duration // tests: instead of freeWithin
 }
 
 // Snapshot is a committed snapshot.
@@ -246,7 +249,8 @@ func (c *Catalogue) Find(spec string) (*Snapshot, error) {
 
 // Candidates is Find for a restart. Where spec means the newest snapshot of a job, its older ones follow, the
 // newest first. They serve when the newest is damaged. Those whose schema cannot be read, or that lie where
-// another belongs, are left out. passed says why, for those that are newer than the first candidate.
+// another belongs, are left out. So are the newest as long as another process has them for itself, see free. passed
+// says why, for those that are newer than the first candidate.
 func (c *Catalogue) Candidates(spec string) (all []*Snapshot, passed []error, err error) {
 	f, err := c.find(spec)
 	s := f.snapshot
@@ -257,7 +261,31 @@ func (c *Catalogue) Candidates(spec string) (all []*Snapshot, passed []error, er
 	all, _ = home.List(s.Schema.Job)
 	all = slices.DeleteFunc(all, func(x *Snapshot) bool { return x.Schema.Sequence >= s.Schema.Sequence })
 	slices.Reverse(all)
-	return append([]*Snapshot{s}, all...), f.passed, nil
+	all, busy := c.free(append([]*Snapshot{s}, all...))
+	return all, append(f.passed, busy...), nil
+}
+
+// freeWithin is how long a commit or a removal may have a snapshot for itself until an older one takes its place.
+const freeWithin = 2 * time.Second
+
+// free passes over the newest snapshots, but for the last that is left, that cannot be held: they are being committed
+// or removed. That takes a moment, unless who does it stands still, such as a gorun on a node that hangs, whose locks
+// stay. passed says why.
+func (c *Catalogue) free(all []*Snapshot) (left []*Snapshot, passed []error) {
+	until := time.Now().Add(cmp.Or(c.patience, freeWithin))
+	for {
+		h := &Hold{}
+		err := h.add(all[0])
+		h.Release()
+		switch {
+		case !errors.Is(err, ErrNotFound) || len(all) == 1:
+			return all, passed
+		case time.Now().Before(until):
+			time.Sleep(freeWithin / 100)
+		default:
+			all, passed = all[1:], append(passed, err)
+		}
+	}
 }
 
 // found is a snapshot that was found by what a user has typed.

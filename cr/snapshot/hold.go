@@ -55,7 +55,7 @@ func (h *Hold) add(s *Snapshot) error {
 	case errors.Is(err, fs.ErrNotExist) && readOnly(s.Dir):
 		return nil
 	case errors.Is(err, fs.ErrNotExist), busy:
-		return fmt.Errorf("%s: %w: it is being removed", s.Dir, ErrNotFound)
+		return fmt.Errorf("%s: %w: it is being removed or committed by another gorun", s.Dir, ErrNotFound)
 	case err != nil:
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,10 +42,29 @@ func flock(path string, how int) (f *os.File, busy bool, err error) {
 	return nil, false, fmt.Errorf("lock %s: %w", path, err)
 }
 
+// lockLimit is how long lockJob waits. Others have the lock for moments, or while they remove many images. One that
+// stands still, such as a gorun on a node that hangs, has it for as long as it does: nobody is to wait for that.
+const lockLimit = 2 * time.Minute
+
 // lockJob keeps others from giving out numbers and sweeping in the job's folder.
-func lockJob(dir string) (*os.File, error) {
-	f, _, err := flock(filepath.Join(dir, lockFile), unix.LOCK_EX)
-	return f, err
+func lockJob(dir string) (*os.File, error) { return lockWithin(dir, lockLimit) }
+
+var errHeld = errors.New("another gorun has its lock")
+
+// lockWithin is lockJob with another limit.
+func lockWithin(dir string, limit time.Duration) (*os.File, error) {
+	const first, last = time.Millisecond, 50 * time.Millisecond
+	began := time.Now()
+	for pause := first; ; pause = min(2*pause, last) {
+		f, busy, err := flock(filepath.Join(dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil || !busy {
+			return f, err
+		}
+		if time.Since(began) > limit {
+			return nil, fmt.Errorf("%s: %w, for %v at least: if it stands still, let it go on or end it", dir, errHeld, limit)
+		}
+		time.Sleep(pause)
+	}
 }
 
 // explain adds to an error of the system what can be done about it.
