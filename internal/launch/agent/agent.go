@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/signal"
@@ -157,8 +158,11 @@ func (a *agent) run() error {
 	}
 	for {
 		m, err := recv()
-		if err != nil {
+		if errors.Is(err, io.EOF) {
 			return a.headGone()
+		}
+		if err != nil { // such as no timer for the lease
+			return errors.Join(err, a.headGone())
 		}
 		if m.Kind == oob.KillAll && m.B == oob.Goodbye {
 			a.endAll()
