@@ -270,6 +270,12 @@ func TestFiles(t *testing.T) {
 	if _, err := client.Store("0").Open(t.Context(), "../..", "p"); !errors.Is(err, store.ErrName) {
 		t.Errorf("out of the folder: %v", err)
 	}
+	if err := client.Store("0").Remove(t.Context(), "j/1"); !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("removed through a door: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "j/1/p")); err != nil {
+		t.Error(err)
+	}
 	closed()
 	if _, err := r.ReadAt(got, 0); !errors.Is(err, store.ErrUnreachable) {
 		t.Errorf("after its end: %v", err)

@@ -1,8 +1,11 @@
 package door
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
+	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -11,15 +14,30 @@ import (
 // Files is the word for reading stores.
 const Files = "files"
 
-// Offer is the Handler of Files: callers read what find finds.
+// Offer is the Handler of Files: callers read what find finds. Nothing is removed through a door. The head alone does
+// that, by the keeper's own stream: a caller may be of a life that is over.
 func Offer(find func(name string) remote.Served) Handler {
+	read := func(name string) remote.Served {
+		if s := find(name); s != nil {
+			return readOnly{s}
+		}
+		return nil
+	}
 	return func(_ home.Caller, s oob.Stream) {
 		conn := oob.New(s)
 		// A caller that takes nothing holds up those that read for it, and nobody else.
-		server := remote.NewServer(find, func(p []byte) error { return conn.Send(oob.Msg{Kind: oob.Files, To: oob.Head, Data: p}) })
+		server := remote.NewServer(read, func(p []byte) error { return conn.Send(oob.Msg{Kind: oob.Files, To: oob.Head, Data: p}) })
 		defer server.Close()
 		hear(conn, server.Handle)
 	}
+}
+
+// readOnly is a store as callers have it.
+type readOnly struct{ remote.Served }
+
+// Remove refuses.
+func (readOnly) Remove(context.Context, string) error {
+	return fmt.Errorf("remove through a door: %w", store.ErrReadOnly)
 }
 
 // Read reads stores at the other end of a stream that was called for with Files. The client ends with the stream, and
