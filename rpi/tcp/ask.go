@@ -69,6 +69,9 @@ func (m *Module) placed() {
 		}
 		p := m.peer(a.peer)
 		err := m.place(a.peer, a.addr)
+		if err != nil {
+			p.asked = false // who wants it later asks again, and hears why
+		}
 		switch {
 		case p.state != idle || !p.wanted:
 		case err != nil:
