@@ -22,9 +22,10 @@ import (
 // between two times of the file server: that of the claim and that of a claim of the reader's own. The clocks
 // of hosts are not compared.
 //
-// A claim that is not touched any more is of a head that has died, or is cut off from the folder. Its ranks may
-// act for as long as their leases last. Then another head may Take it. A head whose claim was taken has lost the
-// job: ErrTaken.
+// A claim that is not touched any more is of a head that has died, or stands still. Its ranks may act for as long as
+// their leases last. Then another head may Take it. A head whose claim was taken has lost the job: ErrTaken. A head
+// that runs on, and is cut off from the folder alone, looks the same from there. It renews leases all the same, and
+// hears of its loss when it reaches the folder again. Until then the ranks of both act.
 
 // ClaimEvery is how often a claim is touched.
 const ClaimEvery = time.Second
