@@ -142,14 +142,17 @@ func (c *Claim) Others() ([]OtherClaim, error) {
 func (o OtherClaim) Take() error { return (&Claim{o.Path}).Close() }
 
 // claims lists the files of all claims in a job's folder.
-func claims(dir string) ([]string, error) {
+func claims(dir string) ([]string, error) { return claimFiles(dir, claimSuffix) }
+
+// claimFiles lists files of claims whose names end so.
+func claimFiles(dir, suffix string) ([]string, error) {
 	es, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, explain(err)
 	}
 	var paths []string
 	for _, e := range es {
-		if n := e.Name(); strings.HasPrefix(n, claimPrefix) && strings.HasSuffix(n, claimSuffix) && e.Type().IsRegular() {
+		if n := e.Name(); strings.HasPrefix(n, claimPrefix) && strings.HasSuffix(n, suffix) && e.Type().IsRegular() {
 			paths = append(paths, filepath.Join(dir, n))
 		}
 	}

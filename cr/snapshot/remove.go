@@ -80,6 +80,11 @@ func (c *Catalogue) removeFolders(job string) error {
 	if err != nil {
 		return err
 	}
+	begun, err := claimFiles(dir, claimSuffix+partSuffix) // by heads that died over it
+	if err != nil {
+		return err
+	}
+	left = append(left, begun...)
 	for _, path := range left {
 		if err := (&Claim{path}).Close(); err != nil {
 			return err

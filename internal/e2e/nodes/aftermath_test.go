@@ -49,7 +49,8 @@ func (s *storm) elsewhere() {
 	s.olds, s.head, s.hosts, s.mark = append(s.olds, s.j), nodes[0], slices.Sorted(slices.Values(nodes)), 0
 	s.c.t.Logf("gorun restart on %s", s.head)
 	for tries := 1; !s.goesOn(); tries++ { // on a machine that is very busy nodes fall silent
-		if strings.Contains(s.said(), "is being removed") { // by the former head, which stands still: it goes on itself
+		// The only snapshot, by the former head, which stands still: it goes on itself.
+		if said := s.said(); strings.Contains(said, "is being removed") && !strings.Contains(said, "passed over for an older") {
 			s.c.Still(former.head, false)
 			if s.stopped != nil {
 				s.stopped.goOn()
