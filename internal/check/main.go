@@ -41,7 +41,6 @@ var lanes = [][]part{
 		{"unit", "unit, property, transcript and end-to-end tests, Examples", unit},
 		{"kills", "random kill -9 of ranks, agents and head, restart, compare", kills},
 		{"whole", "images of whole processes: every situation, cycles of kill and restart", whole},
-		{"bench", "benchmarks run and print", bench},
 	},
 	{
 		{"race", "the packages with shared memory under the race detector", race},
@@ -50,6 +49,7 @@ var lanes = [][]part{
 		{"ports", "images between amd64, arm64 and s390x", ports},
 		{"sim", "the protocol simulator and its mutants", sim},
 		{"losses", "nodes that lose power or network, stand still, are slow, at steps of checkpoints and restarts", losses},
+		{"bench", "benchmarks run and print", bench},
 	},
 }
 
