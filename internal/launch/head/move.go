@@ -65,6 +65,11 @@ func (h *head) migrate(q moveRequest, tell func(ckpt.ProgressInfo), done func(*c
 		done(nil, errors.New("ranks are being moved already: try again when they are up"))
 		return
 	}
+	if len(m.plan.Ranks) == 0 { // a node that is idle is only taken out
+		h.fleet.Moved(m.plan)
+		done(&control.Moved{Where: "no rank was on " + q.off}, nil)
+		return
+	}
 	h.inc.moving = m
 	h.inc.readable.Store(&m.names)
 	id := h.waiters.addOrder(func(err error) {
@@ -110,7 +115,7 @@ func (h *head) planMove(q moveRequest) (m *moving, err error) {
 		m.here = true
 		m.plan, err = planHere(q)
 	}
-	if err == nil && len(m.plan.Ranks) == 0 {
+	if err == nil && len(m.plan.Ranks) == 0 && q.off == "" {
 		err = errors.New("no rank has to move for that")
 	}
 	return m, err
