@@ -9,7 +9,7 @@
 // The parts are in two lanes that run beside each other. Those of one lane use what those before
 // them have built: by this Go, as programs are; in other ways.
 //
-// With CI=true the random parts go on for longer, a missing optional tool is a failure
+// With CI=true the random parts go on for as long as there is time, up to a count, a missing optional tool is a failure
 // instead of a skip, and the time is bounded: a part fails that is not over after 20 minutes,
 // but for -full.
 package main
@@ -48,8 +48,8 @@ var lanes = [][]part{
 		{"fuzz", "each fuzz target for thousands of inputs", fuzz},
 		{"ports", "images between amd64, arm64 and s390x", ports},
 		{"sim", "the protocol simulator and its mutants", sim},
-		{"losses", "nodes that lose power or network, stand still, are slow, at steps of checkpoints and restarts", losses},
 		{"bench", "benchmarks run and print", bench},
+		{"losses", "nodes that lose power or network, stand still, are slow, at steps of checkpoints and restarts", losses},
 	},
 }
 

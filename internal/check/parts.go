@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // nested lists the modules below the root that are checked as well.
@@ -67,17 +68,16 @@ func sim(r *runner) error {
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 30, 200)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.timeout(), "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 60, 200), r.until(11 * time.Minute)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.timeout(), "-v", "-run=^TestKill$")
 }
 
-// losses has each kind of loss once in CI.
 func losses(r *runner) error {
-	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 0, 2000)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.timeout(), "-v", "-run=^TestLosses$")
+	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 200, 2000), r.until(16 * time.Minute)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.timeout(), "-v", "-run=^TestLosses$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
-	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 12, 100), "GORUN_CYCLES64=" + r.times(1, 1, 5)},
+	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 30, 100), "GORUN_CYCLES64=" + r.times(1, 1, 5), r.until(15 * time.Minute)},
 		"go", "test", "-vet=off", "./internal/e2e", "-count=1", r.timeout(), "-v", "-run=^TestNative")
 }
 

@@ -35,6 +35,15 @@ func (c *check) times(here, ci, full int) string {
 	return strconv.Itoa(here)
 }
 
+// until is the time, counted from the start of the check, after which random rounds end in CI. So they take what the other
+// parts leave, and these have room to grow.
+func (c *check) until(after time.Duration) string {
+	if !c.ci || c.full {
+		return "GORUN_UNTIL="
+	}
+	return "GORUN_UNTIL=" + strconv.FormatInt(c.start.Add(after).Unix(), 10)
+}
+
 // timeout is the flag that ends tests which hang.
 func (c *check) timeout() string { return "-timeout=" + c.times(20, 20, 180) + "m" }
 

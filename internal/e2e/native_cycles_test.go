@@ -148,7 +148,7 @@ func cycles(t *testing.T, n int, ranks func(*rand.Rand) int) {
 	needNative(t)
 	random := seed(t, "GORUN_CYCLE_SEED")
 	t.Logf("%d cycles, GORUN_CYCLE_SEED=%d", n, random)
-	c := &counter{left: n}
+	c := &counter{left: n, late: func() bool { return testenv.Late(t) }}
 	var want sync.Map // load and ranks -> calm
 	t.Run("group", func(t *testing.T) {
 		for i := range min(2, (n+cyclesPerRun-1)/cyclesPerRun) {
@@ -174,19 +174,27 @@ func cycles(t *testing.T, n int, ranks func(*rand.Rand) int) {
 type counter struct {
 	mu                            sync.Mutex
 	left, done, incremental, calm int
+
+	late func() bool
 }
+
+// leastCycles are had even if there is no time for more.
+const leastCycles = 3
+
+// over reports whether no further cycle begins.
+func (c *counter) over() bool { return c.left == 0 || c.done >= leastCycles && c.late() }
 
 func (c *counter) more() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.left > 0
+	return !c.over()
 }
 
 // next begins a cycle, given its number, unless there were enough.
 func (c *counter) next() (i int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left == 0 {
+	if c.over() {
 		return 0, false
 	}
 	c.left--
