@@ -29,6 +29,7 @@ const packSize = 256 << 10
 type output struct {
 	w      store.Writer
 	direct directWriter // w; nil if it is none
+	used   bool         // what is not written has what was there before
 	f      *os.File     // behind w; nil if there is none
 
 	mu     sync.Mutex // guards placing; held while a pack is written
@@ -54,6 +55,7 @@ type directWriter interface {
 func newOutput(w store.Writer) *output {
 	o := &output{w: w}
 	o.direct, _ = w.(directWriter)
+	_, o.used = w.(interface{ Used() })
 	if f, ok := w.(store.Filer); ok {
 		o.f = f.File()
 	}
@@ -141,13 +143,23 @@ func (o *output) write(p []byte, off int64, bounce []byte) error {
 }
 
 func (o *output) writeCached(p []byte, off int64) error {
-	if _, err := o.w.WriteAt(p, off); err != nil || o.f == nil {
+	if _, err := o.w.WriteAt(p, off); err != nil {
 		return err
+	}
+	if o.used {
+		end := off + int64(len(p))
+		_, err := o.w.WriteAt(zeroPage[:alignUp(end)-end], end)
+		return err
+	}
+	if o.f == nil {
+		return nil
 	}
 	// This is only a hint to begin early. Commit makes the data durable, and reports errors.
 	_ = unix.SyncFileRange(int(o.f.Fd()), off, int64(len(p)), unix.SYNC_FILE_RANGE_WRITE)
 	return nil
 }
+
+var zeroPage [pageSize]byte
 
 // alignedBuffer returns n bytes that begin at a page boundary.
 func alignedBuffer(n int) []byte {

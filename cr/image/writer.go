@@ -27,6 +27,7 @@ type Options struct {
 	BlockSize int                  // bytes, a multiple of 4096 up to 16 MB; 0: DefaultBlockSize
 	NoDirect  bool                 // write through the page cache even where O_DIRECT works
 	NoFolder  bool                 // the caller makes the file's name durable (fsync of the folder)
+	Slot      bool                 // the path is a slot of memory (store.Slot), written in place
 	Passing   bool                 // it is read soon and then removed: it goes through the page cache and need not be durable
 	Progress  func(written uint64) // called with the bytes of sections done so far, one call at a time
 	Cancel    <-chan struct{}      // closed: give up; Commit and Section return ErrCanceled
@@ -80,6 +81,9 @@ type job struct {
 // random part and PartSuffix added; its mode is 0600.
 func Create(path string, m Meta, opt Options) (*Writer, error) {
 	return begin(path, m, opt, func() (store.Writer, error) {
+		if opt.Slot {
+			return store.OpenSlot(path)
+		}
 		return store.CreateFile(path, store.Options{NoDirect: opt.NoDirect, Passing: opt.Passing}, !opt.NoFolder)
 	})
 }

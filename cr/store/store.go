@@ -91,6 +91,8 @@ type Info struct {
 type Options struct {
 	NoDirect bool // through the page cache even where it could be passed by
 	Passing  bool // it is read soon and then removed: Commit does not wait until it is durable
+
+	Size int64 // bytes that it will have, about; 0: not known. A store that cannot have them says so now
 }
 
 // Writer writes one piece. Ranges may be written in any order and by several goroutines at once; they do not
@@ -119,9 +121,17 @@ type Filer interface {
 }
 
 // Pather is what a Store has besides if pieces are files of this machine: programs that know of files only
-// write and read there. A piece is written by PartFile under this path, as Create does.
+// write and read there. A piece is written by PartFile under this path, as Create does, unless the store is a Lender.
 type Pather interface {
 	Path(set, piece string) (string, error)
+}
+
+// Lender is what a Store has besides if pieces are written into slots. A program that knows of files only writes its piece
+// by Slot to a path that it is lent.
+type Lender interface {
+	// Lend lends a slot for a piece of a set that was begun. commit gives the piece its name once the Slot was committed,
+	// abort gives the slot back. One of them is called when the Slot has ended.
+	Lend(ctx context.Context, set, piece string, opt Options) (path string, commit, abort func() error, err error)
 }
 
 // Reasons for errors, for errors.Is.

@@ -93,7 +93,7 @@ func (s *Store) others(ctx context.Context, set, piece string) ([]Peer, error) {
 		return f.Find(ctx, set, piece)
 	}
 	others := *s
-	others.Here = Local{}
+	others.Here = nil
 	have, _, err := others.holders(ctx, set, piece)
 	return have, err
 }
@@ -115,7 +115,7 @@ func (s *Store) copy(ctx context.Context, from remote.Served, set, piece string,
 		return 0, err
 	}
 	defer r.Close()
-	w, err := s.Here.Create(ctx, set, piece, store.Options{NoDirect: true}) // it is read at once
+	w, err := s.Here.Create(ctx, set, piece, store.Options{NoDirect: true, Size: r.Size()}) // it is read at once
 	if err != nil {
 		return 0, err
 	}

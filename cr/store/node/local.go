@@ -19,7 +19,7 @@ import (
 // Local is the part of the store that lies on this node. It is what a node offers to others.
 type Local struct{ *store.Dir }
 
-var _ remote.Served = Local{}
+var _ Part = Local{}
 
 // Expand makes the folder of one node of what the user gave for all: "%n" is the node's name, "%%" a percent sign.
 // Errors: ErrFolder.
@@ -48,6 +48,12 @@ func Expand(folder, node string) (string, error) {
 	}
 	return "", fmt.Errorf("%w %q: a path from / on is wanted, as nodes have working folders of their own", ErrFolder, folder)
 }
+
+// Kind is Kind.
+func (l Local) Kind() string { return Kind }
+
+// Shared is false.
+func (l Local) Shared() bool { return false }
 
 // isName reports whether a node's name can be part of a path and leads nowhere.
 func isName(node string) bool {

@@ -43,7 +43,11 @@ func newCluster(t testing.TB, names ...string) *cluster {
 
 // on is the store as node n sees it.
 func (c *cluster) on(n string) *Store {
-	return &Store{Node: n, Here: c.folders[n], Peers: &view{c: c, of: n, links: map[string]*remote.Client{}}}
+	s := &Store{Node: n, Peers: &view{c: c, of: n, links: map[string]*remote.Client{}}}
+	if here, ok := c.folders[n]; ok {
+		s.Here = here
+	}
+	return s
 }
 
 // head is the store as a head sees it that has no part in it.

@@ -42,11 +42,19 @@ type Alone []string
 // Peers returns the names.
 func (a Alone) Peers() ([]Peer, []string) { return nil, a }
 
-// Store is the store as one process sees it. The zero Here means that this node has no part in it.
+// Part is the part of a store on one node.
+type Part interface {
+	store.Store
+	store.Pather
+	remote.Served
+}
+
+// Store is the store as one process sees it.
 type Store struct {
 	Node  string // the name of this node
-	Here  Local
+	Here  Part   // nil: this node has no part in it
 	Peers Peers
+	Name  string // of the kind; "": Kind
 }
 
 var _ interface {
@@ -54,13 +62,13 @@ var _ interface {
 	remote.Served
 } = (*Store)(nil)
 
-// Kind is Kind.
-func (s *Store) Kind() string { return Kind }
+// Kind is the name of the kind.
+func (s *Store) Kind() string { return cmp.Or(s.Name, Kind) }
 
 // Shared is false.
 func (s *Store) Shared() bool { return false }
 
-func (s *Store) local() bool { return s.Here.Dir != nil }
+func (s *Store) local() bool { return s.Here != nil }
 
 var errNoPart = fmt.Errorf("this node has no part in the store: %w", store.ErrReadOnly)
 
@@ -94,6 +102,15 @@ func (s *Store) Path(set, piece string) (string, error) {
 		return "", errNoPart
 	}
 	return s.Here.Path(set, piece)
+}
+
+// Lend lends a slot on this node.
+func (s *Store) Lend(ctx context.Context, set, piece string, opt store.Options) (path string, commit, abort func() error, err error) {
+	l, ok := s.Here.(store.Lender)
+	if !ok {
+		return "", nil, nil, fmt.Errorf("a store of kind %s lends no slots", s.Kind())
+	}
+	return l.Lend(ctx, set, piece, opt)
 }
 
 // all returns all parts that can be asked, this node's first.

@@ -23,6 +23,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/bind"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/room"
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/nofile"
@@ -124,7 +125,7 @@ func newAgent(index int, conn *oob.Conn) *agent {
 		index: int32(index), conn: conn, head: wire.NewQueue(conn), out: stdio.NewWindow(stdio.OutputWindow),
 		spawner: make(chan func()), gone: make(chan struct{}), quit: make(chan struct{}), restored: make(chan struct{}), running: make(chan struct{}),
 		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{}, copies: map[int]bool{},
-		images: images{tracers: map[string]whole.Tracer{}, disk: turns{free: writeShares}, memory: memory{free: freeMemory}},
+		images: images{tracers: map[string]whole.Tracer{}, disk: turns{free: writeShares}, memory: memory{free: room.Free}},
 	}
 	a.places = newPlaces(a.head, index)
 	go a.spawnerThread()

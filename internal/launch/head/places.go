@@ -173,7 +173,7 @@ func (inc *incarnation) find(l *link, name string) remote.Served {
 	if !one {
 		return s
 	}
-	if s.Here.Dir != nil && at == s.Node {
+	if s.Here != nil && at == s.Node {
 		return s.Here
 	}
 	reached, _ := s.Peers.Peers()

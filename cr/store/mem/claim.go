@@ -1,0 +1,155 @@
+package mem
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/store"
+)
+
+// claim is a slot that somebody writes a piece to.
+type claim struct {
+	m          *Memory
+	s          *slot
+	set, piece string
+	once       sync.Once
+}
+
+// claim lends a slot for a piece of about so many bytes.
+func (m *Memory) claim(set, piece string, size int64) (*claim, error) {
+	if err := errors.Join(store.CheckSet(set), store.CheckPiece(piece)); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return nil, fs.ErrClosed
+	case m.sets[set] == nil:
+		return nil, fmt.Errorf("%s: not begun in this node's memory: %w", set, fs.ErrNotExist)
+	case size < 0:
+		return nil, fmt.Errorf("%s/%s: %d bytes: %w", set, piece, size, fs.ErrInvalid)
+	}
+	s := m.take(piece, size)
+	grows := max(size-s.bytes, 0)
+	if free := m.left(); grows > free {
+		if s.f != nil {
+			m.idle = append(m.idle, s)
+		}
+		return nil, fmt.Errorf("%s/%s: %w: %d MB more are needed and %d MB are free, while %d MB hold other images", set, piece, ErrRoom, grows>>20, free>>20, m.held>>20)
+	}
+	if s.f == nil {
+		fd, err := unix.MemfdCreate("gorun-image", unix.MFD_CLOEXEC)
+		if err != nil {
+			return nil, fmt.Errorf("memory for an image: %w", err)
+		}
+		s.f = os.NewFile(uintptr(fd), "gorun-image")
+	}
+	s.grows, s.last = grows, piece
+	m.promised += grows
+	return &claim{m: m, s: s, set: set, piece: piece}, nil
+}
+
+// left is what is free here and promised to nobody. The memory is locked.
+func (m *Memory) left() int64 {
+	return max(int64(min(m.free(), math.MaxInt64))-m.promised, 0)
+}
+
+// take takes an idle slot: that of a piece of the same name, else the one whose size differs least. If there is none it
+// is a new one, without a file.
+func (m *Memory) take(piece string, size int64) *slot {
+	best, least := -1, int64(math.MaxInt64)
+	for i, s := range m.idle {
+		differ := max(s.bytes-size, size-s.bytes)
+		if s.last == piece {
+			differ = 0
+		}
+		if differ < least {
+			best, least = i, differ
+		}
+	}
+	if best < 0 {
+		return &slot{}
+	}
+	s := m.idle[best]
+	m.idle = slices.Delete(m.idle, best, best+1)
+	return s
+}
+
+func (c *claim) path() string { return c.s.path() }
+
+// commit makes the piece that the slot has whole. Its size is that of the file.
+func (c *claim) commit() error {
+	err := store.ErrClosed
+	c.once.Do(func() { err = c.publish() })
+	return err
+}
+
+func (c *claim) publish() error {
+	st, err := c.s.f.Stat()
+	m := c.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wrote(c.s)
+	pieces := m.sets[c.set]
+	if err == nil && pieces == nil {
+		err = fmt.Errorf("%s was removed meanwhile: %w", c.set, fs.ErrNotExist)
+	}
+	if err != nil {
+		m.dropped(c.s)
+		return err
+	}
+	if old := pieces[c.piece]; old != nil {
+		m.dropped(old)
+	}
+	c.s.size, c.s.gone = st.Size(), false
+	pieces[c.piece] = c.s
+	return nil
+}
+
+// abort gives the slot back.
+func (c *claim) abort() error {
+	c.once.Do(func() {
+		c.m.mu.Lock()
+		defer c.m.mu.Unlock()
+		c.m.wrote(c.s)
+		c.m.dropped(c.s)
+	})
+	return nil
+}
+
+// wrote notes that a slot is not written to any more. The memory is locked.
+func (m *Memory) wrote(s *slot) {
+	m.promised -= s.grows
+	s.grows = 0
+	var st unix.Stat_t
+	if err := unix.Fstat(int(s.f.Fd()), &st); err == nil {
+		m.held += st.Blocks*512 - s.bytes
+		s.bytes = st.Blocks * 512
+	}
+}
+
+// dropped notes that a slot's piece is none any more. The memory is locked.
+func (m *Memory) dropped(s *slot) {
+	s.gone = true
+	m.rest(s)
+}
+
+// rest has a slot used again that nobody needs. The memory is locked.
+func (m *Memory) rest(s *slot) {
+	switch {
+	case !s.gone || s.readers > 0:
+	case m.closed:
+		s.f.Close()
+	default:
+		s.gone = false
+		m.idle = append(m.idle, s)
+	}
+}
