@@ -194,7 +194,7 @@ func TestPendingRequestsRefuseThePoint(t *testing.T) {
 				if err := r.Point(); err != nil {
 					return err
 				}
-				if err := mpi.Allreduce(c, []bool{over()}, all, mpi.LAnd[bool]()); err != nil {
+				if err := mpi.Allreduce(c, []bool{over()}, all, mpi.LAnd); err != nil {
 					return err
 				}
 			}
@@ -420,7 +420,7 @@ func across(c *mpi.Comm, call func(c *mpi.Comm, x []int) error, ready func(), ov
 				return err
 			}
 		}
-		if err := mpi.Allreduce(c, []bool{over()}, all, mpi.LAnd[bool]()); err != nil {
+		if err := mpi.Allreduce(c, []bool{over()}, all, mpi.LAnd); err != nil {
 			return err
 		}
 	}

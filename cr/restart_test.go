@@ -28,7 +28,7 @@ func TestMisfitFailsWhatFollows(t *testing.T) {
 				x := []int{1}
 				for call, err := range map[string]error{
 					"Point": r.Point(), "Send": mpi.Send(c, x, 1, 0), "Register": r.Register("another", &i),
-					"Allreduce": mpi.Allreduce(c, x, []int{0}, mpi.Sum[int]()),
+					"Allreduce": mpi.Allreduce(c, x, []int{0}, mpi.Sum),
 				} {
 					if !errors.Is(err, cr.ErrMismatch) {
 						t.Errorf("%s: %v", call, err)

@@ -99,7 +99,7 @@ func everything(c *mpi.Comm, k int) error {
 	}
 	for _, op := range []mpi.Op[affine]{mix, composition} {
 		if err := reductions(c, k, op); err != nil {
-			return fmt.Errorf("operator that commutes: %v: %w", op.Commutative(), err)
+			return fmt.Errorf("operator that commutes: %v: %w", op().Commutative(), err)
 		}
 	}
 	whole := values2(n*k, func(i int) affine { return of(i/max(k, 1), i) })
@@ -286,11 +286,11 @@ func TestReductionsAreTheSameBits(t *testing.T) {
 				me := c.Rank()
 				send := values2(n*k, func(i int) float64 { return number(me, i) })
 				recv := make([]float64, n*k)
-				if err := all(mpi.Allreduce(c, send, recv, mpi.Sum[float64]()), want("Allreduce", recv, expect)); err != nil {
+				if err := all(mpi.Allreduce(c, send, recv, mpi.Sum), want("Allreduce", recv, expect)); err != nil {
 					return fmt.Errorf("%v: %w", v, err)
 				}
 				root := n - 1
-				if err := mpi.Reduce(c, send, recv, mpi.Sum[float64](), root); err != nil {
+				if err := mpi.Reduce(c, send, recv, mpi.Sum, root); err != nil {
 					return err
 				}
 				if me == root {
@@ -298,7 +298,7 @@ func TestReductionsAreTheSameBits(t *testing.T) {
 						return fmt.Errorf("%v: %w", v, err)
 					}
 				}
-				err := mpi.ReduceScatterBlock(c, send, recv[:k], mpi.Sum[float64]())
+				err := mpi.ReduceScatterBlock(c, send, recv[:k], mpi.Sum)
 				return all(err, want("ReduceScatterBlock", recv[:k], expect[me*k:(me+1)*k]))
 			})
 		}

@@ -20,7 +20,7 @@ import (
 func TestAllocations(t *testing.T) {
 	f := func(n int) []float64 { return make([]float64, n) }
 	small, large := f(8), f(20_000)
-	sum := mpi.Sum[float64]()
+	sum := mpi.Sum[float64]
 	reqs := make([][2]mpi.Request, 2)
 	for _, x := range []struct {
 		name string
@@ -161,7 +161,7 @@ func newArguments(c *mpi.Comm, k int) *arguments {
 	block := max(1, k/n)
 	f := func(k int) []float64 { return make([]float64, k) }
 	return &arguments{k, f(k), f(k), f(block), f(block * n), f(block * n),
-		values2(n, func(int) int { return block }), mpi.Sum[float64]()}
+		values2(n, func(int) int { return block }), mpi.Sum[float64]}
 }
 
 var collectives = []struct {
@@ -256,7 +256,7 @@ func BenchmarkAllreduce(b *testing.B) {
 			mpitest.Run(b, 4, func(c *mpi.Comm) error {
 				buf := make([]float64, n)
 				for range b.N {
-					if err := mpi.AllreduceInPlace(c, buf, mpi.Sum[float64]()); err != nil {
+					if err := mpi.AllreduceInPlace(c, buf, mpi.Sum); err != nil {
 						return err
 					}
 				}
@@ -264,4 +264,18 @@ func BenchmarkAllreduce(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkOperator is what a reduction costs beside its messages.
+func BenchmarkOperator(b *testing.B) {
+	b.ReportAllocs()
+	mpitest.Run(b, 1, func(c *mpi.Comm) error {
+		a, z := make([]float64, 1), make([]float64, 1)
+		for range b.N {
+			if err := mpi.Allreduce(c, a, z, mpi.Sum); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

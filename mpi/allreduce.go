@@ -20,7 +20,7 @@ func AllreduceInPlace[T any](c *Comm, buf []T, op Op[T]) error {
 }
 
 // allreduce combines all send into all recv, which may be the same.
-func allreduce[T any](x *collective, send, recv []T, op Op[T]) error {
+func allreduce[T any](x *collective, send, recv []T, op Operator[T]) error {
 	if x.c.size == 1 {
 		copyApart(recv, send)
 		return nil
@@ -70,7 +70,7 @@ func allreduce[T any](x *collective, send, recv []T, op Op[T]) error {
 }
 
 // allreduceCentral leaves the work to rank 0.
-func allreduceCentral[T any](x *collective, send, recv []T, op Op[T]) error {
+func allreduceCentral[T any](x *collective, send, recv []T, op Operator[T]) error {
 	if x.c.rank != 0 {
 		return x.exchange(0, bytesOf(send), 0, bytesOf(recv))
 	}
@@ -84,7 +84,7 @@ func allreduceCentral[T any](x *collective, send, recv []T, op Op[T]) error {
 }
 
 // allreduceLinear gives everybody's contribution to everybody.
-func allreduceLinear[T any](x *collective, send, recv []T, op Op[T]) error {
+func allreduceLinear[T any](x *collective, send, recv []T, op Operator[T]) error {
 	n, k := x.c.size, len(send)
 	all, s := borrowSlice[T](n * k)
 	defer s.giveBack()
@@ -99,7 +99,7 @@ func allreduceLinear[T any](x *collective, send, recv []T, op Op[T]) error {
 
 // allreduceShared combines short buffers on one rank for all, or on every rank, or on rank 0, which then sends
 // the result to all. Of long buffers each rank combines a share of each piece.
-func allreduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
+func allreduceShared[T any](x *collective, send, recv []T, op Operator[T], segment int) error {
 	if c := x.combinesOnce(allreduceOnce); c != nil {
 		return foldOnce(x, send, recv, 0, c)
 	}
@@ -123,7 +123,7 @@ const (
 )
 
 // foldShared combines all contributions into recv, on the ranks that need names: all, or one.
-func foldShared[T any](x *collective, send, recv []T, op Op[T], need engine.Need, one int) error {
+func foldShared[T any](x *collective, send, recv []T, op Operator[T], need engine.Need, one int) error {
 	turn := engine.Turn{Need: need, One: one, Send: bytesOf(send), Want: x.bytes}
 	if need == engine.ToOne && x.c.rank != one {
 		return x.take(turn)
@@ -147,7 +147,7 @@ func foldShared[T any](x *collective, send, recv []T, op Op[T], need engine.Need
 
 // shareOut combines all send, piece by piece. Each rank takes a share of the piece from all boards, combines
 // it, and posts the result with the next piece. The results go to all ranks' recv, or to the root's.
-func shareOut[T any](x *collective, send, recv []T, op Op[T], need engine.Need, segment int) error {
+func shareOut[T any](x *collective, send, recv []T, op Operator[T], need engine.Need, segment int) error {
 	n, me, size := x.c.size, x.c.rank, x.t.Size
 	most := max(x.piece(segment)/((n+1)*size), 1) * n
 	all, s := borrowSlice[T](most)
@@ -191,7 +191,7 @@ func shareOut[T any](x *collective, send, recv []T, op Op[T], need engine.Need, 
 }
 
 // allreducePairwise is a ReduceScatter in which every rank sends every other rank its share, then an Allgather.
-func allreducePairwise[T any](x *collective, send, recv []T, op Op[T]) error {
+func allreducePairwise[T any](x *collective, send, recv []T, op Operator[T]) error {
 	b := evenly(len(send), x.c.size)
 	lo, hi := b.at(x.c.rank)
 	if err := pairwiseReduce(x, send, recv[lo:hi], &b, op); err != nil {
@@ -203,7 +203,7 @@ func allreducePairwise[T any](x *collective, send, recv []T, op Op[T]) error {
 // doubleReduce is recursive doubling. In each round pairs of participants (see order) combine, lower with
 // upper, both sides alike. Where two ranks are one participant, the lower gives its contribution to the upper
 // and gets the result at the end.
-func doubleReduce[T any](x *collective, acc []T, op Op[T]) error {
+func doubleReduce[T any](x *collective, acc []T, op Operator[T]) error {
 	o, me := orderOf(x.c.size), x.c.rank
 	v, partner := o.participant(me), o.partner(me)
 	tmp, s := borrowSlice[T](len(acc))

@@ -53,7 +53,7 @@ func values2[T any](n int, f func(int) T) []T {
 func model(lo, hi, n int, op mpi.Op[affine]) []affine {
 	acc := mine(lo, n)
 	for r := lo + 1; r < hi; r++ {
-		op.Apply(acc, mine(r, n))
+		op().Apply(acc, mine(r, n))
 	}
 	return acc
 }
@@ -165,7 +165,7 @@ func worldRanks(c *mpi.Comm) []int { return values2(c.Size(), c.WorldRank) }
 func modelOf(ranks []int, n int, op mpi.Op[affine]) []affine {
 	acc := mine(ranks[0], n)
 	for _, r := range ranks[1:] {
-		op.Apply(acc, mine(r, n))
+		op().Apply(acc, mine(r, n))
 	}
 	return acc
 }
@@ -262,26 +262,26 @@ func TestOperators(t *testing.T) {
 		r := c.Rank()
 		f := float64(r)
 		return all(
-			reduces(c, "Sum", []int16{int16(r), 5}, mpi.Sum[int16](), []int16{3, 15}),
-			reduces(c, "Sum", []complex64{complex(float32(r), 1)}, mpi.Sum[complex64](), []complex64{complex(3, 3)}),
-			reduces(c, "Prod", []float32{float32(r + 1)}, mpi.Prod[float32](), []float32{6}),
-			reduces(c, "Max", []int{r, -r}, mpi.Max[int](), []int{2, 0}),
-			reduces(c, "Min", []uint8{uint8(r + 3)}, mpi.Min[uint8](), []uint8{3}),
-			reduces(c, "LAnd", []bool{true, r != 1}, mpi.LAnd[bool](), []bool{true, false}),
-			reduces(c, "LOr", []bool{false, r == 1}, mpi.LOr[bool](), []bool{false, true}),
-			reduces(c, "LXor", []bool{true, r != 1}, mpi.LXor[bool](), []bool{true, false}),
-			reduces(c, "BAnd", []uint32{7, 1 << r}, mpi.BAnd[uint32](), []uint32{7, 0}),
-			reduces(c, "BOr", []int64{1 << r}, mpi.BOr[int64](), []int64{7}),
-			reduces(c, "BXor", []uint{3, uint(r)}, mpi.BXor[uint](), []uint{3, 3}),
-			reduces(c, "MaxLoc", []mpi.ValueLoc[float64]{{f, r}, {1, r}}, mpi.MaxLoc[float64](), []mpi.ValueLoc[float64]{{2, 2}, {1, 0}}),
-			reduces(c, "MinLoc", []mpi.ValueLoc[int]{{-r, r}, {1, r}}, mpi.MinLoc[int](), []mpi.ValueLoc[int]{{-2, 2}, {1, 0}}),
+			reduces(c, "Sum", []int16{int16(r), 5}, mpi.Sum[int16], []int16{3, 15}),
+			reduces(c, "Sum", []complex64{complex(float32(r), 1)}, mpi.Sum[complex64], []complex64{complex(3, 3)}),
+			reduces(c, "Prod", []float32{float32(r + 1)}, mpi.Prod[float32], []float32{6}),
+			reduces(c, "Max", []int{r, -r}, mpi.Max[int], []int{2, 0}),
+			reduces(c, "Min", []uint8{uint8(r + 3)}, mpi.Min[uint8], []uint8{3}),
+			reduces(c, "LAnd", []bool{true, r != 1}, mpi.LAnd[bool], []bool{true, false}),
+			reduces(c, "LOr", []bool{false, r == 1}, mpi.LOr[bool], []bool{false, true}),
+			reduces(c, "LXor", []bool{true, r != 1}, mpi.LXor[bool], []bool{true, false}),
+			reduces(c, "BAnd", []uint32{7, 1 << r}, mpi.BAnd[uint32], []uint32{7, 0}),
+			reduces(c, "BOr", []int64{1 << r}, mpi.BOr[int64], []int64{7}),
+			reduces(c, "BXor", []uint{3, uint(r)}, mpi.BXor[uint], []uint{3, 3}),
+			reduces(c, "MaxLoc", []mpi.ValueLoc[float64]{{f, r}, {1, r}}, mpi.MaxLoc[float64], []mpi.ValueLoc[float64]{{2, 2}, {1, 0}}),
+			reduces(c, "MinLoc", []mpi.ValueLoc[int]{{-r, r}, {1, r}}, mpi.MinLoc[int], []mpi.ValueLoc[int]{{-2, 2}, {1, 0}}),
 		)
 	})
 }
 
 func reduces[T comparable](c *mpi.Comm, name string, send []T, op mpi.Op[T], expect []T) error {
 	recv := make([]T, len(send))
-	if !op.Commutative() {
+	if !op().Commutative() {
 		return fmt.Errorf("%s says it is not commutative", name)
 	}
 	return all(mpi.Allreduce(c, send, recv, op), want(name, recv, expect))
@@ -300,7 +300,7 @@ func TestReductionsAreDeterministic(t *testing.T) {
 					}
 					send := values(k, c.Rank()+1, func(i int) float64 { return 1 / float64(i+3) })
 					sums[c.Rank()] = make([]float64, k)
-					return mpi.Allreduce(c, send, sums[c.Rank()], mpi.Sum[float64]())
+					return mpi.Allreduce(c, send, sums[c.Rank()], mpi.Sum)
 				})
 				if first == nil {
 					first = sums[0]

@@ -146,7 +146,7 @@ func work(c, own *mpi.Comm, w, next, prev, rounds int) error {
 			return err
 		}
 		sum := []int{0}
-		if err := mpi.Allreduce(own, []int{w * i}, sum, mpi.Sum[int]()); err != nil || sum[0] != own.Size()*w*i {
+		if err := mpi.Allreduce(own, []int{w * i}, sum, mpi.Sum); err != nil || sum[0] != own.Size()*w*i {
 			return fmt.Errorf("sum %d, %w", sum[0], err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestCollectivesTakeTurns(t *testing.T) {
 			wg.Go(func() {
 				for range 30 {
 					sum := []int{0}
-					err := mpi.Allreduce(c, []int{c.Rank()}, sum, mpi.Sum[int]())
+					err := mpi.Allreduce(c, []int{c.Rank()}, sum, mpi.Sum)
 					if errs[i] = err; err != nil || sum[0] != 3 {
 						errs[i] = fmt.Errorf("sum %d, %w", sum[0], err)
 						return

@@ -7,11 +7,11 @@
 //
 //	func main() {
 //		mpi.Run(func(c *mpi.Comm) error {
-//			sum := []float64{0}
-//			if err := mpi.Allreduce(c, []float64{float64(c.Rank())}, sum, mpi.Sum[float64]()); err != nil {
+//			sum, err := mpi.AllreduceValue(c, float64(c.Rank()), mpi.Sum)
+//			if err != nil {
 //				return err
 //			}
-//			fmt.Println("rank", c.Rank(), "of", c.Size(), "sum", sum[0])
+//			fmt.Println("rank", c.Rank(), "of", c.Size(), "sum", sum)
 //			return nil
 //		})
 //	}
@@ -27,8 +27,9 @@
 // Issend, Irecv or Imrecv belongs to the library until the request has completed. The library copies only where
 // it must. In the steady state it allocates nothing.
 //
-// There are three levels, from fast to easy: slices (Send, Recv), single values (SendValue, RecvValue), and any
-// Go value through a codec (SendObject, RecvObject).
+// There are three levels, from fast to easy: slices (Send, Allreduce), single values (SendValue, AllreduceValue),
+// and any Go value through a codec (SendObject, GatherObjects). Calls whose names end in Alloc find out how long
+// the result is, and allocate it.
 //
 // # Errors
 //

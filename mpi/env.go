@@ -109,6 +109,14 @@ func Init() error {
 // (MPI-4.1, chapter 11.2.2)
 func Initialized() bool { return process.env.Load() != nil }
 
+// Finalized reports whether Finalize was called and has ended communication, with an error or without. (MPI-4.1,
+// chapter 11.2.2)
+func Finalized() bool {
+	process.Lock()
+	defer process.Unlock()
+	return process.done
+}
+
 // Finalize waits until every rank has called it, and ends communication. Calls made afterwards return ErrInit.
 //
 // If a request was begun and not ended by Wait, Test or their like, Finalize returns ErrPending, even if the

@@ -27,7 +27,7 @@ func TestArguments(t *testing.T) {
 		c, one := world, []int{1}
 		recv := func(_ any, err error) error { return err }
 		recv2 := func(_, _ any, err error) error { return err }
-		sum := mpi.Sum[int]()
+		sum := mpi.Sum[int]
 		for _, x := range []struct {
 			name  string
 			class error

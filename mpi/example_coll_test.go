@@ -38,7 +38,7 @@ func ExampleBcast() {
 func ExampleReduce() {
 	mpitest.Example(4, func(c *mpi.Comm) error {
 		recv := make([]int, 2) // of use at the root only
-		err := mpi.Reduce(c, []int{c.Rank(), 1}, recv, mpi.Sum[int](), 0)
+		err := mpi.Reduce(c, []int{c.Rank(), 1}, recv, mpi.Sum, 0)
 		return show(c, 0, recv, err)
 	})
 	// Output: [6 4]
@@ -47,7 +47,7 @@ func ExampleReduce() {
 func ExampleReduceInPlace() {
 	mpitest.Example(4, func(c *mpi.Comm) error {
 		buf := []int{c.Rank() + 1}
-		err := mpi.ReduceInPlace(c, buf, mpi.Prod[int](), 3)
+		err := mpi.ReduceInPlace(c, buf, mpi.Prod, 3)
 		return show(c, 3, buf, err)
 	})
 	// Output: [24]
@@ -56,7 +56,7 @@ func ExampleReduceInPlace() {
 func ExampleAllreduce() {
 	mpitest.Example(3, func(c *mpi.Comm) error {
 		largest := []float64{0}
-		err := mpi.Allreduce(c, []float64{float64(c.Rank()) / 2}, largest, mpi.Max[float64]())
+		err := mpi.Allreduce(c, []float64{float64(c.Rank()) / 2}, largest, mpi.Max)
 		return show(c, 1, largest, err)
 	})
 	// Output: [1]
@@ -65,7 +65,7 @@ func ExampleAllreduce() {
 func ExampleAllreduceInPlace() {
 	mpitest.Example(3, func(c *mpi.Comm) error {
 		buf := []uint8{1 << c.Rank()}
-		err := mpi.AllreduceInPlace(c, buf, mpi.BOr[uint8]())
+		err := mpi.AllreduceInPlace(c, buf, mpi.BOr)
 		return show(c, 1, buf, err)
 	})
 	// Output: [7]
@@ -253,7 +253,7 @@ func ExampleAlltoallvInPlace() {
 func ExampleScan() {
 	mpitest.Example(4, func(c *mpi.Comm) error {
 		recv := []int{0}
-		err := mpi.Scan(c, []int{c.Rank() + 1}, recv, mpi.Sum[int]())
+		err := mpi.Scan(c, []int{c.Rank() + 1}, recv, mpi.Sum)
 		return show(c, 2, recv, err)
 	})
 	// Output: [6]
@@ -262,7 +262,7 @@ func ExampleScan() {
 func ExampleScanInPlace() {
 	mpitest.Example(4, func(c *mpi.Comm) error {
 		buf := []int{c.Rank() + 1}
-		err := mpi.ScanInPlace(c, buf, mpi.Prod[int]())
+		err := mpi.ScanInPlace(c, buf, mpi.Prod)
 		return show(c, 3, buf, err)
 	})
 	// Output: [24]
@@ -271,7 +271,7 @@ func ExampleScanInPlace() {
 func ExampleExscan() {
 	mpitest.Example(4, func(c *mpi.Comm) error {
 		offset := []int{0} // where this rank's share of a file begins
-		err := mpi.Exscan(c, []int{100 + c.Rank()}, offset, mpi.Sum[int]())
+		err := mpi.Exscan(c, []int{100 + c.Rank()}, offset, mpi.Sum)
 		return show(c, 3, offset, err)
 	})
 	// Output: [303]
@@ -280,7 +280,7 @@ func ExampleExscan() {
 func ExampleExscanInPlace() {
 	mpitest.Example(3, func(c *mpi.Comm) error {
 		buf := []int{c.Rank() + 5}
-		err := mpi.ExscanInPlace(c, buf, mpi.Max[int]())
+		err := mpi.ExscanInPlace(c, buf, mpi.Max)
 		return show(c, 2, buf, err)
 	})
 	// Output: [6]
@@ -289,7 +289,7 @@ func ExampleExscanInPlace() {
 func ExampleReduceScatterBlock() {
 	mpitest.Example(2, func(c *mpi.Comm) error {
 		recv := []int{0}
-		err := mpi.ReduceScatterBlock(c, []int{1, 10}, recv, mpi.Sum[int]())
+		err := mpi.ReduceScatterBlock(c, []int{1, 10}, recv, mpi.Sum)
 		return show(c, 1, recv, err)
 	})
 	// Output: [20]
@@ -298,7 +298,7 @@ func ExampleReduceScatterBlock() {
 func ExampleReduceScatterBlockInPlace() {
 	mpitest.Example(2, func(c *mpi.Comm) error {
 		buf := []int{1, 10}
-		err := mpi.ReduceScatterBlockInPlace(c, buf, mpi.Sum[int]())
+		err := mpi.ReduceScatterBlockInPlace(c, buf, mpi.Sum)
 		return show(c, 1, buf[:1], err)
 	})
 	// Output: [20]
@@ -308,7 +308,7 @@ func ExampleReduceScatter() {
 	mpitest.Example(2, func(c *mpi.Comm) error {
 		counts := []int{1, 2}
 		recv := make([]int, counts[c.Rank()])
-		err := mpi.ReduceScatter(c, []int{1, 2, 3}, recv, counts, mpi.Sum[int]())
+		err := mpi.ReduceScatter(c, []int{1, 2, 3}, recv, counts, mpi.Sum)
 		return show(c, 1, recv, err)
 	})
 	// Output: [4 6]
@@ -317,8 +317,117 @@ func ExampleReduceScatter() {
 func ExampleReduceScatterInPlace() {
 	mpitest.Example(2, func(c *mpi.Comm) error {
 		buf := []int{1, 2, 3}
-		err := mpi.ReduceScatterInPlace(c, buf, []int{1, 2}, mpi.Sum[int]())
+		err := mpi.ReduceScatterInPlace(c, buf, []int{1, 2}, mpi.Sum)
 		return show(c, 1, buf[:2], err)
 	})
 	// Output: [4 6]
+}
+
+func ExampleAllreduceValue() {
+	mpitest.Example(4, func(c *mpi.Comm) error {
+		sum, err := mpi.AllreduceValue(c, c.Rank(), mpi.Sum)
+		return show(c, 1, sum, err)
+	})
+	// Output: 6
+}
+
+func ExampleBcastValue() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		steps := 0
+		if c.Rank() == 0 {
+			steps = 1000 // as a flag may say
+		}
+		steps, err := mpi.BcastValue(c, steps, 0)
+		return show(c, 2, steps, err)
+	})
+	// Output: 1000
+}
+
+func ExampleReduceValue() {
+	mpitest.Example(4, func(c *mpi.Comm) error {
+		longest, err := mpi.ReduceValue(c, 0.5*float64(c.Rank()), mpi.Max, 0)
+		return show(c, 0, longest, err)
+	})
+	// Output: 1.5
+}
+
+func ExampleScanValue() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		upToHere, err := mpi.ScanValue(c, c.Rank()+1, mpi.Sum)
+		return show(c, 2, upToHere, err)
+	})
+	// Output: 6
+}
+
+func ExampleGatherAlloc() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		found := make([]int, c.Rank()) // no other rank knows how many
+		for i := range found {
+			found[i] = 10 * c.Rank()
+		}
+		all, counts, err := mpi.GatherAlloc(c, found, 0)
+		return show(c, 0, fmt.Sprint(all, counts), err)
+	})
+	// Output: [10 20 20] [0 1 2]
+}
+
+func ExampleAllgatherAlloc() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		all, counts, err := mpi.AllgatherAlloc(c, []byte("abc")[:c.Rank()+1])
+		return show(c, 1, fmt.Sprintf("%s %v", all, counts), err)
+	})
+	// Output: aababc [1 2 3]
+}
+
+func ExampleAlltoallAlloc() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		send := make([][]int, c.Size())
+		for to := range c.Rank() { // to lower ranks only
+			send[to] = []int{c.Rank(), to}
+		}
+		recv, err := mpi.AlltoallAlloc(c, send)
+		return show(c, 0, recv, err)
+	})
+	// Output: [[] [1 0] [2 0]]
+}
+
+func ExampleBcastObject() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		var settings map[string]float64
+		if c.Rank() == 0 {
+			settings = map[string]float64{"dt": 0.1, "nu": 3}
+		}
+		settings, err := mpi.BcastObject(c, settings, 0)
+		return show(c, 2, settings, err)
+	})
+	// Output: map[dt:0.1 nu:3]
+}
+
+func ExampleGatherObjects() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		names, err := mpi.GatherObjects(c, fmt.Sprintf("worker %d", c.Rank()), 0)
+		return show(c, 0, names, err)
+	})
+	// Output: [worker 0 worker 1 worker 2]
+}
+
+func ExampleAllgatherObjects() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		type part struct{ Files []string }
+		all, err := mpi.AllgatherObjects(c, part{Files: make([]string, c.Rank())})
+		return show(c, 1, len(all[2].Files), err)
+	})
+	// Output: 2
+}
+
+func ExampleScatterObjects() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		var tasks []string
+		if c.Rank() == 0 {
+			tasks = []string{"watch", "compute", "write"}
+		}
+		mine, err := mpi.ScatterObjects(c, tasks, 0)
+		return show(c, 1, mine, err)
+	})
+	// Output: compute
 }

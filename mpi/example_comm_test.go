@@ -19,9 +19,24 @@ func ExampleComm_Rank() {
 	// Output: rank 1 of 2 on world
 }
 
-func ExampleComm_Size() { ExampleComm_Rank() }
+func ExampleComm_Size() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		share := 12 / c.Size() // of twelve things
+		return show(c, 0, share, nil)
+	})
+	// Output: 4
+}
 
-func ExampleComm_String() { ExampleComm_Rank() }
+func ExampleComm_String() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		d, err := c.Dup()
+		if err != nil {
+			return err
+		}
+		return all(show(c, 0, c.String()+", "+d.String(), nil), d.Free())
+	})
+	// Output: world, world/1
+}
 
 func ExampleComm_Dup() {
 	mpitest.Example(2, func(c *mpi.Comm) error {
@@ -40,7 +55,17 @@ func ExampleComm_Dup() {
 	// Output: l p world/1
 }
 
-func ExampleComm_Free() { ExampleComm_Dup() }
+func ExampleComm_Free() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		d, err := c.Dup()
+		if err != nil {
+			return err
+		}
+		err = d.Free()
+		return show(c, 0, errors.Is(mpi.Barrier(d), mpi.ErrComm), err)
+	})
+	// Output: true
+}
 
 func ExampleComm_Split() {
 	mpitest.Example(6, func(c *mpi.Comm) error {
@@ -49,7 +74,7 @@ func ExampleComm_Split() {
 			return err
 		}
 		sum := []int{0}
-		if err := mpi.Allreduce(row, []int{c.Rank()}, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(row, []int{c.Rank()}, sum, mpi.Sum); err != nil {
 			return err
 		}
 		if row.Rank() == 0 && c.Rank() > 0 {
@@ -60,7 +85,16 @@ func ExampleComm_Split() {
 	// Output: world/1:1 begins at rank 3 and sums to 12
 }
 
-func ExampleComm_WorldRank() { ExampleComm_Split() }
+func ExampleComm_WorldRank() {
+	mpitest.Example(4, func(c *mpi.Comm) error {
+		odd, err := c.Split(c.Rank()%2, 0)
+		if err != nil {
+			return err
+		}
+		return all(show(c, 3, odd.WorldRank(0), nil), odd.Free())
+	})
+	// Output: 1
+}
 
 func ExampleComm_FromWorld() {
 	mpitest.Example(4, func(c *mpi.Comm) error {

@@ -7,74 +7,101 @@ import (
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )
 
-// combine reduces one value of each of three ranks and prints the result.
-func combine[T any](value func(rank int) T, op mpi.Op[T]) {
-	mpitest.Example(3, func(c *mpi.Comm) error {
-		buf := []T{value(c.Rank())}
-		err := mpi.AllreduceInPlace(c, buf, op)
-		return show(c, 0, buf[0], err)
-	})
-}
-
 func ExampleSum() {
-	combine(func(r int) float64 { return float64(r) / 2 }, mpi.Sum[float64]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, float64(c.Rank())/2, mpi.Sum)
+		return show(c, 0, v, err)
+	})
 	// Output: 1.5
 }
 
 func ExampleProd() {
-	combine(func(r int) complex128 { return complex(0, 1) }, mpi.Prod[complex128]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, complex(0, 1), mpi.Prod)
+		return show(c, 0, v, err)
+	})
 	// Output: (-0-1i)
 }
 
 func ExampleMax() {
-	combine(func(r int) int { return -r }, mpi.Max[int]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, -c.Rank(), mpi.Max)
+		return show(c, 0, v, err)
+	})
 	// Output: 0
 }
 
 func ExampleMin() {
-	combine(func(r int) int { return -r }, mpi.Min[int]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, -c.Rank(), mpi.Min)
+		return show(c, 0, v, err)
+	})
 	// Output: -2
 }
 
 func ExampleLAnd() {
-	combine(func(r int) bool { return r < 2 }, mpi.LAnd[bool]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, c.Rank() < 2, mpi.LAnd)
+		return show(c, 0, v, err)
+	})
 	// Output: false
 }
 
 func ExampleLOr() {
-	combine(func(r int) bool { return r < 2 }, mpi.LOr[bool]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, c.Rank() < 2, mpi.LOr)
+		return show(c, 0, v, err)
+	})
 	// Output: true
 }
 
 func ExampleLXor() {
-	combine(func(r int) bool { return r < 2 }, mpi.LXor[bool]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, c.Rank() < 2, mpi.LXor)
+		return show(c, 0, v, err)
+	})
 	// Output: false
 }
 
 func ExampleBAnd() {
-	combine(func(r int) uint8 { return ^(1 << r) }, mpi.BAnd[uint8]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, ^uint8(1<<c.Rank()), mpi.BAnd)
+		return show(c, 0, v, err)
+	})
 	// Output: 248
 }
 
 func ExampleBOr() {
-	combine(func(r int) uint8 { return 1 << r }, mpi.BOr[uint8]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, uint8(1<<c.Rank()), mpi.BOr)
+		return show(c, 0, v, err)
+	})
 	// Output: 7
 }
 
 func ExampleBXor() {
-	combine(func(r int) uint8 { return uint8(r) }, mpi.BXor[uint8]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, uint8(c.Rank()), mpi.BXor)
+		return show(c, 0, v, err)
+	})
 	// Output: 3
 }
 
 func ExampleMaxLoc() {
-	heights := []float64{3, 8, 5}
-	combine(func(r int) mpi.ValueLoc[float64] { return mpi.ValueLoc[float64]{Value: heights[r], Loc: r} }, mpi.MaxLoc[float64]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		heights := []float64{3, 8, 5}
+		v, err := mpi.AllreduceValue(c, mpi.ValueLoc[float64]{Value: heights[c.Rank()], Loc: c.Rank()}, mpi.MaxLoc)
+		return show(c, 0, v, err)
+	})
 	// Output: {8 1}
 }
 
 func ExampleMinLoc() {
-	heights := []float64{3, 8, 3}
-	combine(func(r int) mpi.ValueLoc[float64] { return mpi.ValueLoc[float64]{Value: heights[r], Loc: r} }, mpi.MinLoc[float64]())
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		heights := []float64{3, 8, 3}
+		v, err := mpi.AllreduceValue(c, mpi.ValueLoc[float64]{Value: heights[c.Rank()], Loc: c.Rank()}, mpi.MinLoc)
+		return show(c, 0, v, err)
+	})
 	// Output: {3 0}
 }
 
@@ -86,9 +113,16 @@ func ExampleOpFunc() {
 			dst[i] = affine{dst[i].A * g.A, dst[i].B*g.A + g.B}
 		}
 	}, false)
-	combine(func(r int) affine { return affine{2, r} }, then)
-	fmt.Println(then.Commutative())
-	// Output:
-	// {8 4}
-	// false
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		v, err := mpi.AllreduceValue(c, affine{2, c.Rank()}, then)
+		return show(c, 0, v, err)
+	})
+	// Output: {8 4}
+}
+
+func ExampleReduceLocal() {
+	best := []int{3, 1, 4}
+	err := mpi.ReduceLocal(best, []int{2, 7, 1}, mpi.Max)
+	fmt.Println(best, err)
+	// Output: [3 7 4] <nil>
 }

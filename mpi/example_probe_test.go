@@ -50,7 +50,22 @@ func ExampleComm_Mprobe() {
 	// Output: [4 5]
 }
 
-func ExampleMrecv() { ExampleComm_Mprobe() }
+func ExampleMrecv() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		if err := mpi.Send(c, []byte("hello"), 0, 3); err != nil {
+			return err
+		}
+		m, st, err := c.Mprobe(mpi.AnySource, mpi.AnyTag)
+		if err != nil {
+			return err
+		}
+		text := make([]byte, st.Bytes)
+		st, err = mpi.Mrecv(m, text)
+		fmt.Println(string(text), st.Tag)
+		return err
+	})
+	// Output: hello 3
+}
 
 func ExampleComm_Improbe() {
 	mpitest.Example(1, func(c *mpi.Comm) error {
@@ -73,7 +88,27 @@ func ExampleComm_Improbe() {
 	// Output: [9]
 }
 
-func ExampleImrecv() { ExampleComm_Improbe() }
+func ExampleImrecv() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			return mpi.Send(c, []int{2, 3, 5}, 1, 0)
+		}
+		m, st, err := c.Mprobe(0, 0)
+		if err != nil {
+			return err
+		}
+		primes := make([]int, st.Count)
+		r, err := mpi.Imrecv(m, primes)
+		if err != nil {
+			return err
+		}
+		// ... compute; primes is the library's meanwhile ...
+		_, err = r.Wait()
+		fmt.Println(primes)
+		return err
+	})
+	// Output: [2 3 5]
+}
 
 func ExampleCountOf() {
 	mpitest.Example(1, func(c *mpi.Comm) error {

@@ -13,7 +13,7 @@ import (
 func ExampleRun() {
 	mpi.Run(func(c *mpi.Comm) error {
 		sum := []int{0}
-		if err := mpi.Allreduce(c, []int{7}, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(c, []int{7}, sum, mpi.Sum); err != nil {
 			return err
 		}
 		fmt.Println("rank", c.Rank(), "of", c.Size(), "sum", sum[0])
@@ -33,11 +33,56 @@ func ExampleInit() {
 	}
 }
 
-func ExampleFinalize() { ExampleInit() }
+func ExampleFinalize() {
+	if err := mpi.Init(); err != nil {
+		panic(err)
+	}
+	_, err := mpi.Irecv(mpi.World(), []int{0}, mpi.ProcNull, 0) // begun, and complete at once
+	fmt.Println(err, mpi.Finalize(), mpi.Barrier(mpi.World()) != nil)
+}
 
-func ExampleInitialized() { ExampleInit() }
+func ExampleInitialized() {
+	fmt.Println(mpi.Initialized())
+	mpi.Run(func(*mpi.Comm) error {
+		fmt.Println(mpi.Initialized())
+		return nil
+	})
+	fmt.Println(mpi.Initialized())
+}
 
-func ExampleWorld() { ExampleInit() }
+func ExampleFinalized() {
+	mpi.Run(func(*mpi.Comm) error {
+		fmt.Println(mpi.Finalized())
+		return nil
+	})
+	fmt.Println(mpi.Finalized())
+}
+
+func ExampleWorld() {
+	fmt.Println(mpi.World())
+	mpi.Run(func(c *mpi.Comm) error {
+		fmt.Println(mpi.World() == c, mpi.World())
+		return nil
+	})
+}
+
+func ExampleVersion() {
+	version, subversion := mpi.Version()
+	fmt.Printf("%d.%d\n", version, subversion)
+	// Output: 4.1
+}
+
+func ExampleProcessorName() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		name, err := mpi.ProcessorName()
+		if err != nil {
+			return err
+		}
+		names, err := mpi.GatherObjects(c, name, 0)
+		return show(c, 0, len(names), err)
+	})
+	// Output: 2
+}
 
 func ExampleSelf() {
 	mpi.Run(func(*mpi.Comm) error {

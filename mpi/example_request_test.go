@@ -31,9 +31,41 @@ func ExampleIsend() {
 	// Output: [1]
 }
 
-func ExampleIrecv() { ExampleIsend() }
+func ExampleIrecv() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			return mpi.Send(c, []int{42}, 1, 0)
+		}
+		buf := []int{0}
+		r, err := mpi.Irecv(c, buf, 0, 0)
+		if err != nil {
+			return err
+		}
+		st, err := r.Wait() // now buf is the program's again
+		fmt.Println(buf, "from rank", st.Source)
+		return err
+	})
+	// Output: [42] from rank 0
+}
 
-func ExampleWaitall() { ExampleIsend() }
+func ExampleWaitall() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		if c.Rank() > 0 {
+			return mpi.SendValue(c, c.Rank()*c.Rank(), 0, 0)
+		}
+		squares, rs := make([]int, 3), make([]mpi.Request, 3)
+		for r := 1; r < c.Size(); r++ { // rs[0] stays inactive
+			var err error
+			if rs[r], err = mpi.Irecv(c, squares[r:r+1], r, 0); err != nil {
+				return err
+			}
+		}
+		sts, err := mpi.Waitall(rs)
+		fmt.Println(squares, sts[2].Source)
+		return err
+	})
+	// Output: [0 1 4] 2
+}
 
 func ExampleIssend() {
 	mpitest.Example(1, func(c *mpi.Comm) error {

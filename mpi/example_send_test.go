@@ -122,7 +122,17 @@ func ExampleSendValue() {
 	// Output: {[1 2 3] -1}
 }
 
-func ExampleRecvValue() { ExampleSendValue() }
+func ExampleRecvValue() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			return mpi.SendValue(c, 2.5, 1, 9)
+		}
+		v, st, err := mpi.RecvValue[float64](c, mpi.AnySource, 9)
+		fmt.Println(v, "from rank", st.Source)
+		return err
+	})
+	// Output: 2.5 from rank 0
+}
 
 func ExampleSendObject() {
 	mpitest.Example(2, func(c *mpi.Comm) error {
@@ -137,7 +147,18 @@ func ExampleSendObject() {
 	// Output: map[primes:[2 3 5]]
 }
 
-func ExampleRecvObject() { ExampleSendObject() }
+func ExampleRecvObject() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			return mpi.SendObject(c, []string{"north", "south"}, 1, 0)
+		}
+		var sides []string
+		st, err := mpi.RecvObject(c, &sides, 0, mpi.AnyTag)
+		fmt.Println(sides, st.Tag)
+		return err
+	})
+	// Output: [north south] 0
+}
 
 func ExampleComm_WithCodec() {
 	mpitest.Example(2, func(c *mpi.Comm) error {

@@ -17,12 +17,12 @@ func TestEveryCallIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples := map[string]bool{}
+	examples := map[string]*ast.FuncDecl{}
 	for _, f := range pkgs["mpi_test"].Files {
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok {
 				if name, ok := strings.CutPrefix(fn.Name.Name, "Example"); ok {
-					examples[name] = true
+					examples[name] = fn
 				}
 			}
 		}
@@ -50,8 +50,11 @@ func TestEveryCallIsShown(t *testing.T) {
 				continue
 			}
 			all++
-			if !examples[name] {
+			switch {
+			case examples[name] == nil:
 				t.Errorf("%s has no example", name)
+			case len(examples[name].Body.List) == 1 && calls(examples[name].Body.List[0], examples):
+				t.Errorf("the example of %s only calls another one", name)
 			}
 			inOps := strings.HasSuffix(set.Position(fn.Pos()).Filename, "op.go") // the chapter is told once
 			if !outside[name] && !inOps && !strings.Contains(fn.Doc.Text(), "MPI-4.1") {
@@ -62,6 +65,20 @@ func TestEveryCallIsShown(t *testing.T) {
 	if all < 70 {
 		t.Errorf("only %d calls were found", all)
 	}
+}
+
+// calls reports whether a statement is a call of an example.
+func calls(s ast.Stmt, examples map[string]*ast.FuncDecl) bool {
+	x, ok := s.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := x.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	fn, ok := call.Fun.(*ast.Ident)
+	return ok && examples[strings.TrimPrefix(fn.Name, "Example")] != nil
 }
 
 func receiver(t ast.Expr) string {

@@ -16,7 +16,7 @@ import (
 // Ranks that do not make the same collective call all get ErrMismatch, from the first message or from the
 // watch.
 func TestMismatch(t *testing.T) {
-	sum := mpi.Sum[int]()
+	sum := mpi.Sum[int]
 	ints := func(n int) []int { return make([]int, n) }
 	for _, x := range []struct {
 		name  string
@@ -61,7 +61,7 @@ func TestMismatch(t *testing.T) {
 		{"operators of Scan", 3, func(c *mpi.Comm) error { return mpi.ScanInPlace(c, ints(1), sumOrMax(c)) }},
 		{"operators of ReduceScatter", 2, func(c *mpi.Comm) error { return mpi.ReduceScatterBlockInPlace(c, ints(4), sumOrMax(c)) }},
 		{"operators that commute or not", 2, func(c *mpi.Comm) error {
-			return mpi.AllreduceInPlace(c, ints(1), mpi.OpFunc(sum.Apply, c.Rank() == 0))
+			return mpi.AllreduceInPlace(c, ints(1), mpi.OpFunc(sum().Apply, c.Rank() == 0))
 		}},
 		{"Alltoallv", 2, func(c *mpi.Comm) error {
 			return mpi.Alltoallv(c, ints(2), []int{1, 1}, nil, ints(2+c.Rank()), []int{1 + c.Rank(), 1}, nil)
@@ -172,13 +172,13 @@ func TestPoisonedOnReturn(t *testing.T) {
 func TestMismatchBeforeFinalize(t *testing.T) {
 	for name, call := range map[string]func(c *mpi.Comm) error{
 		"another root": func(c *mpi.Comm) error {
-			return mpi.ReduceInPlace(c, make([]int, 1), mpi.Sum[int](), c.Rank()/2)
+			return mpi.ReduceInPlace(c, make([]int, 1), mpi.Sum, c.Rank()/2)
 		},
 		"no call": func(c *mpi.Comm) error {
 			if c.Rank() == 2 {
 				return nil
 			}
-			return mpi.ReduceInPlace(c, make([]int, 1), mpi.Sum[int](), 0)
+			return mpi.ReduceInPlace(c, make([]int, 1), mpi.Sum, 0)
 		},
 	} {
 		for _, first := range []bool{false, true} {
@@ -204,7 +204,7 @@ func TestMismatchBeforeFinalize(t *testing.T) {
 // A rank whose arguments are wrong gets its error at once. The ranks that wait for it in the call are told,
 // even if it makes no further call, or frees the communicator.
 func TestRefusedOnOneRank(t *testing.T) {
-	sum := mpi.Sum[int]()
+	sum := mpi.Sum[int]
 	for _, x := range []struct {
 		name    string
 		refused error

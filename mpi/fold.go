@@ -59,7 +59,7 @@ func (o order) partner(rank int) int {
 
 // fold combines the contributions of all ranks into the first k elements. The contributions, k elements each,
 // lie one after the other in all.
-func fold[T any](all []T, k, n int, op Op[T]) {
+func fold[T any](all []T, k, n int, op Operator[T]) {
 	o := orderOf(n)
 	at := func(rank int) []T { return all[rank*k : (rank+1)*k] }
 	for v := range o.extra {
@@ -73,14 +73,14 @@ func fold[T any](all []T, k, n int, op Op[T]) {
 }
 
 // below combines low with acc, into acc. low comes from lower ranks, and is used up.
-func below[T any](acc, low []T, op Op[T]) {
+func below[T any](acc, low []T, op Operator[T]) {
 	op.Apply(low, acc)
 	copy(acc, low)
 }
 
 // combine combines came with acc, into acc. came is from a neighbouring range of ranks, lower or upper, and is
 // used up.
-func combine[T any](acc, came []T, lower bool, op Op[T]) {
+func combine[T any](acc, came []T, lower bool, op Operator[T]) {
 	if lower {
 		below(acc, came, op)
 	} else {

@@ -40,7 +40,7 @@ func part[T any](h *halves, p []T, r [2]int) []T { return p[h.at[r[0]]:h.at[r[1]
 
 // pairUp makes participants of pairs where the number of ranks is no power of two. One rank of a pair acts for
 // both from then on. It goes on with the combination of both in acc. pairUp reports whether this rank is done.
-func pairUp[T any](x *collective, h *halves, send, acc []T, root int, op Op[T]) (done bool, err error) {
+func pairUp[T any](x *collective, h *halves, send, acc []T, root int, op Operator[T]) (done bool, err error) {
 	me, partner := x.c.rank, h.partner(x.c.rank)
 	switch {
 	case partner < 0:
@@ -66,7 +66,7 @@ func pairUp[T any](x *collective, h *halves, send, acc []T, root int, op Op[T]) 
 }
 
 // halve combines until one share is left in acc. The first round takes the contributions from where they lie.
-func halve[T any](x *collective, h *halves, send, acc []T, root int, op Op[T], segment int) error {
+func halve[T any](x *collective, h *halves, send, acc []T, root int, op Operator[T], segment int) error {
 	for bit := 1; bit < h.whole; bit *= 2 {
 		keep, give := h.split(bit)
 		err := meet(x, &meeting[T]{
@@ -92,7 +92,7 @@ type meeting[T any] struct {
 }
 
 // meet exchanges and combines in segments, which stay in the cache meanwhile.
-func meet[T any](x *collective, m *meeting[T], op Op[T], segment int) error {
+func meet[T any](x *collective, m *meeting[T], op Operator[T], segment int) error {
 	pieces := x.pieces(max(len(m.out), len(m.own))*x.t.Size, segment).n
 	outs, owns := evenly(len(m.out), pieces), evenly(len(m.own), pieces)
 	direct := !same(m.own, m.acc) && (m.lower || op.Commutative())
@@ -159,7 +159,7 @@ func (h *halves) parent(bit int) [2]int {
 }
 
 // allreduceHalving is halve, then double.
-func allreduceHalving[T any](x *collective, send, recv []T, op Op[T], segment int) error {
+func allreduceHalving[T any](x *collective, send, recv []T, op Operator[T], segment int) error {
 	h := x.halvesOf(len(send))
 	defer h.mem.giveBack()
 	done, err := pairUp(x, &h, send, recv, noRoot, op)
@@ -185,7 +185,7 @@ func allreduceHalving[T any](x *collective, send, recv []T, op Op[T], segment in
 }
 
 // reduceHalving is halve. Then the shares go up a tree to the root.
-func reduceHalving[T any](x *collective, send, acc []T, op Op[T], segment int) error {
+func reduceHalving[T any](x *collective, send, acc []T, op Operator[T], segment int) error {
 	h := x.halvesOf(len(send))
 	defer h.mem.giveBack()
 	done, err := pairUp(x, &h, send, acc, x.root, op)

@@ -121,7 +121,7 @@ func (x *collective) allgatherLeaders(mine, p []byte) error {
 
 // allreduceLevels collects all contributions on the leaders. All leaders combine them alike and hand the result
 // out.
-func allreduceLevels[T any](x *collective, send, recv []T, op Op[T]) error {
+func allreduceLevels[T any](x *collective, send, recv []T, op Operator[T]) error {
 	if x.c.coll.nodes == nil {
 		return allreduceCentral(x, send, recv, op)
 	}

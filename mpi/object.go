@@ -23,7 +23,16 @@ var Gob Codec = gobCodec{}
 
 type gobCodec struct{}
 
-func (gobCodec) Encode(w io.Writer, v any) error   { return gob.NewEncoder(w).Encode(v) }
+// Encode makes an error of what gob panics with, as of a nil pointer.
+func (gobCodec) Encode(w io.Writer, v any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return gob.NewEncoder(w).Encode(v)
+}
+
 func (gobCodec) Decode(r io.Reader, ptr any) error { return gob.NewDecoder(r).Decode(ptr) }
 
 // objectType marks messages made by a codec. So a Recv of numbers does not take one for numbers.

@@ -6,21 +6,35 @@ import (
 	"unsafe"
 )
 
-// Op is an operator of a reduction. Apply replaces each dst[i] by the combination of dst[i] and src[i], where
+// Op names the operator of a reduction: Sum and the like, or what OpFunc returns. It is a function, so that a
+// call infers the type of its elements: Allreduce(c, a, b, Sum). A program may write one of its own that returns
+// its Operator. (MPI-4.1, chapter 6.9.5)
+type Op[T any] func() Operator[T]
+
+// Operator combines elements. Apply replaces each dst[i] by the combination of dst[i] and src[i], where
 // dst[i] comes from the lower ranks. The slices are of equal length and do not overlap. Apply must not keep
 // them, and must be associative.
 //
 // An operator that is not Commutative is combined in the order of ranks. One that is may find dst and src
 // swapped, which must not change a bit of the result. Which ranks are combined with which depends on their
 // number alone. (MPI-4.1, chapter 6.9.5)
-type Op[T any] interface {
+type Operator[T any] interface {
 	Apply(dst, src []T)
 	Commutative() bool
 }
 
-// OpFunc makes an operator of a function on blocks, see Op. (MPI-4.1, chapter 6.9.5, MPI_Op_create)
+// OpFunc makes an operator of a function on blocks, see Operator. (MPI-4.1, chapter 6.9.5, MPI_Op_create)
 func OpFunc[T any](apply func(dst, src []T), commutative bool) Op[T] {
-	return opFunc[T]{apply, commutative}
+	var o Operator[T] = opFunc[T]{apply, commutative}
+	return func() Operator[T] { return o }
+}
+
+// operator returns what op names, nil if that is nothing.
+func (op Op[T]) operator() Operator[T] {
+	if op == nil {
+		return nil
+	}
+	return op()
 }
 
 type opFunc[T any] struct {
@@ -67,34 +81,34 @@ type (
 )
 
 // Sum adds. (MPI-4.1, chapter 6.9.2, as are all operators here)
-func Sum[T Number]() Op[T] { return sum[T]{} }
+func Sum[T Number]() Operator[T] { return sum[T]{} }
 
 // Prod multiplies.
-func Prod[T Number]() Op[T] { return prod[T]{} }
+func Prod[T Number]() Operator[T] { return prod[T]{} }
 
 // Max takes the larger value; NaN if one of them is NaN.
-func Max[T Real]() Op[T] { return maximum[T]{} }
+func Max[T Real]() Operator[T] { return maximum[T]{} }
 
 // Min takes the smaller value; NaN if one of them is NaN.
-func Min[T Real]() Op[T] { return minimum[T]{} }
+func Min[T Real]() Operator[T] { return minimum[T]{} }
 
 // LAnd is true where all values are.
-func LAnd[T ~bool]() Op[T] { return lAnd[T]{} }
+func LAnd[T ~bool]() Operator[T] { return lAnd[T]{} }
 
 // LOr is true where at least one value is.
-func LOr[T ~bool]() Op[T] { return lOr[T]{} }
+func LOr[T ~bool]() Operator[T] { return lOr[T]{} }
 
 // LXor is true where an odd number of values are.
-func LXor[T ~bool]() Op[T] { return lXor[T]{} }
+func LXor[T ~bool]() Operator[T] { return lXor[T]{} }
 
 // BAnd is the bitwise and.
-func BAnd[T Integer]() Op[T] { return bAnd[T]{} }
+func BAnd[T Integer]() Operator[T] { return bAnd[T]{} }
 
 // BOr is the bitwise or.
-func BOr[T Integer]() Op[T] { return bOr[T]{} }
+func BOr[T Integer]() Operator[T] { return bOr[T]{} }
 
 // BXor is the bitwise exclusive or.
-func BXor[T Integer]() Op[T] { return bXor[T]{} }
+func BXor[T Integer]() Operator[T] { return bXor[T]{} }
 
 // ValueLoc is a value and its place: a rank, an index, or what the program likes. (MPI-4.1, chapter 6.9.4)
 type ValueLoc[T any] struct {
@@ -104,11 +118,11 @@ type ValueLoc[T any] struct {
 
 // MaxLoc takes the largest value and its place. Of equal values it takes the lowest place. (MPI-4.1, chapter
 // 6.9.4)
-func MaxLoc[T Real]() Op[ValueLoc[T]] { return maxLoc[T]{} }
+func MaxLoc[T Real]() Operator[ValueLoc[T]] { return maxLoc[T]{} }
 
 // MinLoc takes the smallest value and its place. Of equal values it takes the lowest place. (MPI-4.1, chapter
 // 6.9.4)
-func MinLoc[T Real]() Op[ValueLoc[T]] { return minLoc[T]{} }
+func MinLoc[T Real]() Operator[ValueLoc[T]] { return minLoc[T]{} }
 
 func (sum[T]) Apply(dst, src []T) {
 	src = src[:len(dst)]
@@ -222,4 +236,19 @@ func (minLoc[T]) Apply(dst, src []ValueLoc[T]) {
 			dst[i] = s
 		}
 	}
+}
+
+// ReduceLocal combines src into dst on the calling rank alone, as a reduction does with the contributions of two
+// ranks: dst[i] comes from the lower one. Errors: ErrCount, ErrBuffer, ErrOp, ErrType. (MPI-4.1, chapter 6.9.7)
+func ReduceLocal[T any](dst, src []T, op Op[T]) error {
+	_, err := elem[T]()
+	by := op.operator()
+	if _, code := codeOf(by); err == nil && code == noOp {
+		err = errNoOp
+	}
+	if err = first(err, compare("src", len(src), len(dst)), apart(bytesOf(dst), bytesOf(src))); err != nil {
+		return &Error{Call: "ReduceLocal", Err: err}
+	}
+	by.Apply(dst, src)
+	return nil
 }

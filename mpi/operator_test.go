@@ -12,9 +12,9 @@ import (
 // sumOrMax is another operator on the last rank.
 func sumOrMax(c *mpi.Comm) mpi.Op[int] {
 	if c.Rank() == c.Size()-1 {
-		return mpi.Max[int]()
+		return mpi.Max[int]
 	}
-	return mpi.Sum[int]()
+	return mpi.Sum[int]
 }
 
 // Operators of programs that are written in several places count as one.

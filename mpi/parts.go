@@ -42,23 +42,23 @@ func (bXor[T]) number() uint8    { return 9 }
 func (maxLoc[T]) number() uint8  { return 10 }
 func (minLoc[T]) number() uint8  { return 11 }
 
-func (o sum[T]) Combine(dst []byte, parts [][]byte)     { combineParts(dst, parts, Op[T](o)) }
-func (o prod[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Op[T](o)) }
-func (o maximum[T]) Combine(dst []byte, parts [][]byte) { combineParts(dst, parts, Op[T](o)) }
-func (o minimum[T]) Combine(dst []byte, parts [][]byte) { combineParts(dst, parts, Op[T](o)) }
-func (o lAnd[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Op[T](o)) }
-func (o lOr[T]) Combine(dst []byte, parts [][]byte)     { combineParts(dst, parts, Op[T](o)) }
-func (o lXor[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Op[T](o)) }
-func (o bAnd[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Op[T](o)) }
-func (o bOr[T]) Combine(dst []byte, parts [][]byte)     { combineParts(dst, parts, Op[T](o)) }
-func (o bXor[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Op[T](o)) }
+func (o sum[T]) Combine(dst []byte, parts [][]byte)     { combineParts(dst, parts, Operator[T](o)) }
+func (o prod[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Operator[T](o)) }
+func (o maximum[T]) Combine(dst []byte, parts [][]byte) { combineParts(dst, parts, Operator[T](o)) }
+func (o minimum[T]) Combine(dst []byte, parts [][]byte) { combineParts(dst, parts, Operator[T](o)) }
+func (o lAnd[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Operator[T](o)) }
+func (o lOr[T]) Combine(dst []byte, parts [][]byte)     { combineParts(dst, parts, Operator[T](o)) }
+func (o lXor[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Operator[T](o)) }
+func (o bAnd[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Operator[T](o)) }
+func (o bOr[T]) Combine(dst []byte, parts [][]byte)     { combineParts(dst, parts, Operator[T](o)) }
+func (o bXor[T]) Combine(dst []byte, parts [][]byte)    { combineParts(dst, parts, Operator[T](o)) }
 
 func (o maxLoc[T]) Combine(dst []byte, parts [][]byte) {
-	combineParts(dst, parts, Op[ValueLoc[T]](o))
+	combineParts(dst, parts, Operator[ValueLoc[T]](o))
 }
 
 func (o minLoc[T]) Combine(dst []byte, parts [][]byte) {
-	combineParts(dst, parts, Op[ValueLoc[T]](o))
+	combineParts(dst, parts, Operator[ValueLoc[T]](o))
 }
 
 // joiner is an operator that can combine several contributions at once.
@@ -87,7 +87,7 @@ func (sum[T]) join4(dst, a, b, c, d []T) {
 const stretch = 4 << 10
 
 // combineParts is fold for contributions that lie anywhere.
-func combineParts[T any](dst []byte, parts [][]byte, op Op[T]) {
+func combineParts[T any](dst []byte, parts [][]byte, op Operator[T]) {
 	var z T
 	to := viewOf[T](dst)
 	step := max(stretch/int(unsafe.Sizeof(z)), 1)
@@ -109,7 +109,7 @@ type folding[T any] struct {
 	order
 	parts [][]byte
 	off   int
-	op    Op[T]
+	op    Operator[T]
 	join  joiner[T] // nil: op is no joiner
 }
 

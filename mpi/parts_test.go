@@ -22,11 +22,11 @@ func TestCombineParts(t *testing.T) {
 			for i := range parts {
 				parts[i] = bytesOf(slices.Clone(all[i*k : (i+1)*k]))
 			}
-			for _, op := range []Op[float64]{Sum[float64](), Prod[float64](), Max[float64]()} {
+			for _, op := range []Op[float64]{Sum[float64], Prod[float64], Max[float64]} {
 				want, got := slices.Clone(all), make([]float64, k)
-				fold(want, k, n, op)
+				fold(want, k, n, op())
 				if combinerOf(op).Combine(bytesOf(got), parts); !slices.Equal(got, want[:k]) {
-					t.Fatalf("%d contributions of %d elements, %T", n, k, op)
+					t.Fatalf("%d contributions of %d elements, %T", n, k, op())
 				}
 			}
 		}
@@ -34,16 +34,16 @@ func TestCombineParts(t *testing.T) {
 }
 
 func combinerOf[T any](op Op[T]) engine.Combiner {
-	own, _ := codeOf(op)
+	own, _ := codeOf(op())
 	return (&collective{own: own}).combiner(combineFrom)
 }
 
 // Operators of programs are called outside the engine.
 func TestCombinerOfOthers(t *testing.T) {
-	type wrapped struct{ Op[int] }
-	for _, op := range []Op[int]{OpFunc(func(dst, src []int) {}, true), wrapped{Sum[int]()}} {
+	type wrapped struct{ Operator[int] }
+	for _, op := range []Op[int]{OpFunc(func(dst, src []int) {}, true), func() Operator[int] { return wrapped{Sum[int]()} }} {
 		if combinerOf(op) != nil {
-			t.Errorf("%T is combined within the engine", op)
+			t.Errorf("%T is combined within the engine", op())
 		}
 	}
 }

@@ -19,7 +19,7 @@ var programs = map[string]func(){
 	"run": func() {
 		mpi.Run(func(c *mpi.Comm) error {
 			sum := []int{0}
-			if err := mpi.Allreduce(c, []int{7}, sum, mpi.Sum[int]()); err != nil {
+			if err := mpi.Allreduce(c, []int{7}, sum, mpi.Sum); err != nil {
 				return err
 			}
 			fmt.Println("rank", c.Rank(), "of", c.Size(), "sum", sum[0], mpi.World() == c, mpi.Self().Size())
@@ -27,14 +27,18 @@ var programs = map[string]func(){
 		})
 		fmt.Println("finalized:", errors.Is(mpi.Barrier(mpi.World()), mpi.ErrInit))
 	},
-	"example Run":   ExampleRun,
-	"example Init":  ExampleInit,
-	"example Self":  ExampleSelf,
-	"example Abort": ExampleAbort,
-	"error":         func() { mpi.Run(func(*mpi.Comm) error { return errors.New("no bread") }) },
-	"own name":      func() { mpi.Run(func(*mpi.Comm) error { return errors.New("rank 0: no butter") }) },
-	"panic":         func() { mpi.Run(func(*mpi.Comm) error { panic("no milk") }) },
-	"goexit":        func() { mpi.Run(func(*mpi.Comm) error { runtime.Goexit(); return nil }) },
+	"example Run":         ExampleRun,
+	"example Init":        ExampleInit,
+	"example Finalize":    ExampleFinalize,
+	"example Initialized": ExampleInitialized,
+	"example Finalized":   ExampleFinalized,
+	"example World":       ExampleWorld,
+	"example Self":        ExampleSelf,
+	"example Abort":       ExampleAbort,
+	"error":               func() { mpi.Run(func(*mpi.Comm) error { return errors.New("no bread") }) },
+	"own name":            func() { mpi.Run(func(*mpi.Comm) error { return errors.New("rank 0: no butter") }) },
+	"panic":               func() { mpi.Run(func(*mpi.Comm) error { panic("no milk") }) },
+	"goexit":              func() { mpi.Run(func(*mpi.Comm) error { runtime.Goexit(); return nil }) },
 	"left over": func() {
 		mpi.Run(func(c *mpi.Comm) error {
 			_, err := mpi.Isend(c, make([]byte, 8<<20), 0, 7)
@@ -77,6 +81,10 @@ func TestProcess(t *testing.T) {
 		{"run", 0, "rank 0 of 1 sum 7 true 1\nfinalized: true\n", ""},
 		{"example Run", 0, "rank 0 of 1 sum 7\n", ""},
 		{"example Init", 0, "rank 0 of 1 true\n", ""},
+		{"example Finalize", 0, "<nil> <nil> true\n", ""},
+		{"example Initialized", 0, "false\ntrue\ntrue\n", ""},
+		{"example Finalized", 0, "false\ntrue\n", ""},
+		{"example World", 0, "no communicator\ntrue world\n", ""},
 		{"example Self", 0, "alone: true\n", ""},
 		{"example Abort", 42, "", "rank 0: Abort"},
 		{"error", 1, "", "rank 0: no bread"},

@@ -23,7 +23,7 @@ func ReduceInPlace[T any](c *Comm, buf []T, op Op[T], root int) error {
 }
 
 // reduce combines all send into the root's recv, which may be the same slice. Other ranks' recv is not used.
-func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
+func reduce[T any](x *collective, send, recv []T, op Operator[T]) error {
 	if x.c.size == 1 {
 		copy(recv, send)
 		return nil
@@ -72,7 +72,7 @@ func reduce[T any](x *collective, send, recv []T, op Op[T]) error {
 }
 
 // reduceShared combines short buffers on the root. Of long buffers every rank combines a share.
-func reduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
+func reduceShared[T any](x *collective, send, recv []T, op Operator[T], segment int) error {
 	if x.c.size*x.bytes <= foldByOne && x.bytes <= x.piece(segment) {
 		return foldShared(x, send, recv, op, engine.ToOne, x.root)
 	}
@@ -80,7 +80,7 @@ func reduceShared[T any](x *collective, send, recv []T, op Op[T], segment int) e
 }
 
 // foldAll receives all other ranks' contributions, each as long as send, and combines them all into recv.
-func foldAll[T any](x *collective, send, recv []T, op Op[T]) error {
+func foldAll[T any](x *collective, send, recv []T, op Operator[T]) error {
 	n, k := x.c.size, len(send)
 	all, s := borrowSlice[T](n * k)
 	defer s.giveBack()
@@ -95,7 +95,7 @@ func foldAll[T any](x *collective, send, recv []T, op Op[T]) error {
 
 // reduceTree combines up a tree of participants (see order). A rank combines what it receives in acc, and sends
 // the result towards the root. Only the root needs acc after the call.
-func reduceTree[T any](x *collective, send, acc []T, op Op[T]) error {
+func reduceTree[T any](x *collective, send, acc []T, op Operator[T]) error {
 	o, me := orderOf(x.c.size), x.c.rank
 	v, root := o.participant(me), o.participant(x.root)
 	tmp, s := borrowSlice[T](len(send))
@@ -131,7 +131,7 @@ func reduceTree[T any](x *collective, send, acc []T, op Op[T]) error {
 
 // ringReduceScatter leaves the combination of all ranks' block i in rank i's acc. The other blocks of acc are
 // used up. Block i starts at the rank above i and goes once round, so its order depends on n alone.
-func ringReduceScatter[T any](x *collective, acc []T, b blocks, op Op[T]) error {
+func ringReduceScatter[T any](x *collective, acc []T, b blocks, op Operator[T]) error {
 	n, me := x.c.size, x.c.rank
 	longest := 0
 	for i := range n {

@@ -11,7 +11,7 @@ import (
 func ReduceScatterBlock[T any](c *Comm, send, recv []T, op Op[T]) error {
 	b := equal(len(recv), c.Size())
 	err := first(compare("send", len(send), c.Size()*len(recv)), apart(bytesOf(send), bytesOf(recv)))
-	return reduction(c, kindReduceScatterBlock, noRoot, send, recv, op, err, func(x *collective, send, recv []T, op Op[T]) error {
+	return reduction(c, kindReduceScatterBlock, noRoot, send, recv, op, err, func(x *collective, send, recv []T, op Operator[T]) error {
 		return reduceScatter(x, send, recv, b, op)
 	})
 }
@@ -22,7 +22,7 @@ func ReduceScatterBlock[T any](c *Comm, send, recv []T, op Op[T]) error {
 func ReduceScatterBlockInPlace[T any](c *Comm, buf []T, op Op[T]) error {
 	n := max(c.Size(), 1)
 	k := len(buf) / n
-	return reduction(c, kindReduceScatterBlock, noRoot, buf, buf[:k], op, compare("buf", len(buf), k*n), func(x *collective, send, recv []T, op Op[T]) error {
+	return reduction(c, kindReduceScatterBlock, noRoot, buf, buf[:k], op, compare("buf", len(buf), k*n), func(x *collective, send, recv []T, op Operator[T]) error {
 		return reduceScatter(x, send, recv, equal(k, n), op)
 	})
 }
@@ -37,7 +37,7 @@ func ReduceScatter[T any](c *Comm, send, recv []T, counts []int, op Op[T]) error
 		err = compare("recv", len(recv), counts[c.rank])
 	}
 	err = first(err, apart(bytesOf(send), bytesOf(recv)))
-	return reduction(c, kindReduceScatter, noRoot, send, recv, op, err, func(x *collective, send, recv []T, op Op[T]) error {
+	return reduction(c, kindReduceScatter, noRoot, send, recv, op, err, func(x *collective, send, recv []T, op Operator[T]) error {
 		return reduceScatter(x, send, recv, b, op)
 	})
 }
@@ -49,7 +49,7 @@ func ReduceScatterInPlace[T any](c *Comm, buf []T, counts []int, op Op[T]) error
 	tmp, s := borrowSlice[int](c.Size())
 	defer s.giveBack()
 	b, err := shares("buf", c, len(buf), counts, tmp)
-	return reduction(c, kindReduceScatter, noRoot, buf, buf, op, err, func(x *collective, send, recv []T, op Op[T]) error {
+	return reduction(c, kindReduceScatter, noRoot, buf, buf, op, err, func(x *collective, send, recv []T, op Operator[T]) error {
 		return reduceScatter(x, send, recv[:counts[c.rank]], b, op)
 	})
 }
@@ -69,7 +69,7 @@ func shares(what string, c *Comm, have int, counts []int, tmp []int) (blocks, er
 
 // reduceScatter combines all ranks' block i of send into rank i's recv. recv may be the beginning of send; then
 // send is used up.
-func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Op[T]) error {
+func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Operator[T]) error {
 	if x.c.size == 1 {
 		copyApart(recv, send)
 		return nil
@@ -109,7 +109,7 @@ func reduceScatter[T any](x *collective, send, recv []T, b blocks, op Op[T]) err
 }
 
 // reduceScatterCentral leaves the work to rank 0.
-func reduceScatterCentral[T any](x *collective, send, recv []T, b blocks, op Op[T]) error {
+func reduceScatterCentral[T any](x *collective, send, recv []T, b blocks, op Operator[T]) error {
 	if x.c.rank != 0 {
 		return x.exchange(0, bytesOf(send), 0, bytesOf(recv))
 	}
@@ -126,7 +126,7 @@ func reduceScatterCentral[T any](x *collective, send, recv []T, b blocks, op Op[
 // reduceScatterShared combines short buffers on one rank. Otherwise all ranks post the same part of all blocks
 // at once, and each takes its own block from all boards. recv may be the beginning of send: it never grows
 // beyond what was posted.
-func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
+func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Operator[T], segment int) error {
 	n, me, size := x.c.size, x.c.rank, x.t.Size
 	if c := x.combinesOnce(reduceScatterOnce); c != nil {
 		lo, _ := b.at(me)
@@ -168,7 +168,7 @@ func reduceScatterShared[T any](x *collective, send, recv []T, b blocks, op Op[T
 
 // pairwiseReduce sends every other rank its block of send. At the same time it receives the others'
 // contributions to its own block, and then combines them.
-func pairwiseReduce[T any](x *collective, send, recv []T, b *blocks, op Op[T]) error {
+func pairwiseReduce[T any](x *collective, send, recv []T, b *blocks, op Operator[T]) error {
 	n, me := x.c.size, x.c.rank
 	lo, hi := b.at(me)
 	k := hi - lo
@@ -185,7 +185,7 @@ func pairwiseReduce[T any](x *collective, send, recv []T, b *blocks, op Op[T]) e
 }
 
 // reduceScatterTwo is one exchange between two ranks. It copies only where it must.
-func reduceScatterTwo[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
+func reduceScatterTwo[T any](x *collective, send, recv []T, b blocks, op Operator[T], segment int) error {
 	me := x.c.rank
 	lo, hi := b.at(me)
 	olo, ohi := b.at(1 - me)
@@ -200,7 +200,7 @@ func reduceScatterTwo[T any](x *collective, send, recv []T, b blocks, op Op[T], 
 
 // reduceScatterHalving is halve with the blocks in the order in which the rounds leave them: participant v ends
 // with the block whose number is v with its bits reversed.
-func reduceScatterHalving[T any](x *collective, send, recv []T, b blocks, op Op[T], segment int) error {
+func reduceScatterHalving[T any](x *collective, send, recv []T, b blocks, op Operator[T], segment int) error {
 	h := x.halvesOf(0)
 	defer h.mem.giveBack()
 	src, s := borrowSlice[T](len(send))

@@ -7,11 +7,12 @@ import "fmt"
 
 // reduction is a call with an operator. It begins the call, has steps carried out, and ends the call, even if
 // the operator panics.
-func reduction[T any](c *Comm, k kind, root int, send, recv []T, op Op[T], wrong error, steps func(x *collective, send, recv []T, op Op[T]) error) error {
+func reduction[T any](c *Comm, k kind, root int, send, recv []T, named Op[T], wrong error, steps func(x *collective, send, recv []T, op Operator[T]) error) error {
 	t, err := elem[T]()
+	op := named.operator()
 	own, code := codeOf(op)
 	if err == nil && code == 0 {
-		err = fmt.Errorf("%w: there is none (nil)", ErrOp)
+		err = errNoOp
 	}
 	if err == nil {
 		err = wrong
@@ -29,7 +30,7 @@ func reduction[T any](c *Comm, k kind, root int, send, recv []T, op Op[T], wrong
 // guarded carries out the steps of a call whose operator is the program's. The operator may panic, or end its
 // goroutine. Then the other ranks would wait for this one in vain, so guarded ends the call with an error on
 // all ranks.
-func guarded[T any](x *collective, send, recv []T, op Op[T], steps func(x *collective, send, recv []T, op Op[T]) error) error {
+func guarded[T any](x *collective, send, recv []T, op Operator[T], steps func(x *collective, send, recv []T, op Operator[T]) error) error {
 	returned := false
 	defer func() {
 		if !returned {
@@ -43,6 +44,8 @@ func guarded[T any](x *collective, send, recv []T, op Op[T], steps func(x *colle
 	return err
 }
 
+var errNoOp = fmt.Errorf("%w: there is none (nil)", ErrOp)
+
 // A call's signature holds an operator's code. Of a program's operator it tells only whether it is commutative:
 // the same function may be written in several places, for example once for the root and once for the others.
 const (
@@ -53,7 +56,7 @@ const (
 )
 
 // codeOf returns the operator's code, and the operator itself if it is one of this package.
-func codeOf[T any](op Op[T]) (own predefined, code uint8) {
+func codeOf[T any](op Operator[T]) (own predefined, code uint8) {
 	if own, ok := op.(predefined); ok {
 		return own, firstOwn + own.number()
 	}

@@ -34,7 +34,7 @@ func scan[T any](c *Comm, k kind, send, recv []T, op Op[T]) error {
 	return reduction(c, k, noRoot, send, recv, op, err, scanRanks)
 }
 
-func scanRanks[T any](x *collective, send, recv []T, op Op[T]) error {
+func scanRanks[T any](x *collective, send, recv []T, op Operator[T]) error {
 	if x.c.size == 1 {
 		return scanDoubling(x, send, recv, op)
 	}
@@ -51,7 +51,7 @@ func scanRanks[T any](x *collective, send, recv []T, op Op[T]) error {
 }
 
 // scanCentral leaves the work to rank 0. Rank 0 combines in the same order as scanDoubling.
-func scanCentral[T any](x *collective, send, recv []T, op Op[T]) error {
+func scanCentral[T any](x *collective, send, recv []T, op Operator[T]) error {
 	n, k := x.c.size, len(send)
 	if x.c.rank != 0 {
 		return x.exchange(0, bytesOf(send), 0, bytesOf(recv))
@@ -79,7 +79,7 @@ func scanCentral[T any](x *collective, send, recv []T, op Op[T]) error {
 // scanAll does for all ranks what the rounds of scanDoubling do; each rank has k elements. all then holds, for
 // each rank, the combination of it and the ranks below. exclusive, if not nil, holds that of the ranks below
 // alone.
-func scanAll[T any](all, exclusive []T, k int, op Op[T]) {
+func scanAll[T any](all, exclusive []T, k int, op Operator[T]) {
 	low, s := borrowSlice[T](k)
 	defer s.giveBack()
 	for d := k; d < len(all); d *= 2 {
@@ -100,7 +100,7 @@ func scanAll[T any](all, exclusive []T, k int, op Op[T]) {
 }
 
 // scanShared makes every rank read all contributions and combine its own result.
-func scanShared[T any](x *collective, send, recv []T, op Op[T], segment int) error {
+func scanShared[T any](x *collective, send, recv []T, op Operator[T], segment int) error {
 	n, me, size := x.c.size, x.c.rank, x.t.Size
 	most := x.piece(segment) / size
 	all, s := borrowSlice[T](n * min(most, len(send)))
@@ -117,7 +117,7 @@ func scanShared[T any](x *collective, send, recv []T, op Op[T], segment int) err
 
 // scanOne does for one rank what the rounds of scanDoubling do. It leaves the result at the rank's place in
 // all, k elements each, and uses up those below. It reports whether there is a result.
-func scanOne[T any](all []T, k, me int, exclusive bool, op Op[T]) bool {
+func scanOne[T any](all []T, k, me int, exclusive bool, op Operator[T]) bool {
 	at := func(r int) []T { return all[r*k : (r+1)*k] }
 	for d := 1; d <= me; d *= 2 {
 		for r := me; r >= d; r -= 2 * d {
@@ -134,7 +134,7 @@ func scanOne[T any](all []T, k, me int, exclusive bool, op Op[T]) bool {
 // scanDoubling passes partial results up by doubling distances. After the round of distance d a rank's range
 // holds the combination of itself and the 2d-1 ranks below it. result holds that of the ranks below alone, and
 // for Scan of the rank itself, too. send and recv may be the same slice.
-func scanDoubling[T any](x *collective, send, recv []T, op Op[T]) error {
+func scanDoubling[T any](x *collective, send, recv []T, op Operator[T]) error {
 	n, me := x.c.size, x.c.rank
 	span, s1 := borrowSlice[T](len(send))
 	defer s1.giveBack()

@@ -16,7 +16,7 @@ func TestMostTeam(t *testing.T) {
 		asRanks(t, c, func(w *mpi.Comm) error {
 			for range 3 {
 				sum := make([]int, 1)
-				if err := mpi.Allreduce(w, []int{w.Rank()}, sum, mpi.Sum[int]()); err != nil {
+				if err := mpi.Allreduce(w, []int{w.Rank()}, sum, mpi.Sum); err != nil {
 					return err
 				}
 				if sum[0] != 3 || mpi.InTeam(w) != want {

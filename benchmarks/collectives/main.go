@@ -161,6 +161,6 @@ func (p *party) batch(op op, size, count int) (time.Duration, error) {
 		return 0, err
 	}
 	took, slowest := []int64{int64(time.Since(start))}, []int64{0}
-	err := mpi.Reduce(p.c, took, slowest, mpi.Max[int64](), 0)
+	err := mpi.Reduce(p.c, took, slowest, mpi.Max, 0)
 	return time.Duration(slowest[0]), err
 }

@@ -38,7 +38,7 @@ var ops = []op{
 	}},
 	{"allreduce", false, func(p *party, size, n int) error {
 		k := size / word
-		return times(n, func(int) error { return mpi.Allreduce(p.c, p.out[:k], p.in[:k], mpi.Sum[float64]()) })
+		return times(n, func(int) error { return mpi.Allreduce(p.c, p.out[:k], p.in[:k], mpi.Sum) })
 	}},
 	{"bcast", false, func(p *party, size, n int) error {
 		k := size / word
@@ -55,7 +55,7 @@ var ops = []op{
 	{"reduce_scatter", false, func(p *party, size, n int) error {
 		k := p.share(size)
 		return times(n, func(int) error {
-			return mpi.ReduceScatterBlock(p.c, p.out[:k*p.c.Size()], p.in[:k], mpi.Sum[float64]())
+			return mpi.ReduceScatterBlock(p.c, p.out[:k*p.c.Size()], p.in[:k], mpi.Sum)
 		})
 	}},
 }

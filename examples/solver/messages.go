@@ -47,7 +47,7 @@ func (m *messages) Fetched() error {
 
 func (m *messages) Sum(numbers []int64) error {
 	m.clock.Leave()
-	err := mpi.AllreduceInPlace(m.c, numbers, mpi.Sum[int64]())
+	err := mpi.AllreduceInPlace(m.c, numbers, mpi.Sum)
 	m.clock.Return()
 	return err
 }

@@ -195,7 +195,7 @@ func count(world *mpi.Comm, limit string) error {
 			return err
 		}
 		all := []int64{0}
-		if err := mpi.Allreduce(world, []int64{i * int64(world.Rank()+1)}, all, mpi.Sum[int64]()); err != nil {
+		if err := mpi.Allreduce(world, []int64{i * int64(world.Rank()+1)}, all, mpi.Sum); err != nil {
 			return err
 		}
 		sum += all[0]

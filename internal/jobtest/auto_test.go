@@ -70,11 +70,11 @@ func (x *stepper) rank(w *mpi.Comm) error {
 		}
 		sum = sum*7 + in[0]
 		total := make([]int, 1)
-		if err := mpi.Allreduce(w, []int{sum}, total, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(w, []int{sum}, total, mpi.Sum); err != nil {
 			return err
 		}
 		sum += total[0] % 11
-		if err := mpi.Allreduce(w, []bool{x.over.Load()}, over, mpi.LAnd[bool]()); err != nil {
+		if err := mpi.Allreduce(w, []bool{x.over.Load()}, over, mpi.LAnd); err != nil {
 			return err
 		}
 	}

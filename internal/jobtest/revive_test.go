@@ -214,7 +214,7 @@ func blocked(w *mpi.Comm, release chan struct{}, big int) error {
 	}
 	wg.Wait()
 	sum := make([]int, 1)
-	if err := mpi.Allreduce(w, []int{me + 1}, sum, mpi.Sum[int]()); err != nil {
+	if err := mpi.Allreduce(w, []int{me + 1}, sum, mpi.Sum); err != nil {
 		return err
 	}
 	if sum[0] != 6 {
@@ -385,7 +385,7 @@ func (x *traffic) collective(c *mpi.Comm, round int) error {
 		return err
 	}
 	sums := make([]int32, 1+x.size(round, 0)/10)
-	if err := mpi.Allreduce(c, message(len(sums), c.Rank()), sums, mpi.Sum[int32]()); err != nil {
+	if err := mpi.Allreduce(c, message(len(sums), c.Rank()), sums, mpi.Sum); err != nil {
 		return err
 	}
 	for i, s := range sums {
@@ -407,7 +407,7 @@ func (x *traffic) collective(c *mpi.Comm, round int) error {
 func (x *traffic) reduced(c *mpi.Comm, round int) error {
 	n, me := x.n, c.Rank()
 	k := 1 + x.size(round, 4)/40
-	sum := mpi.Sum[int32]()
+	sum := mpi.Sum[int32]
 	sumOf := func(i, ranks int) int32 { return int32(ranks*i*31 + ranks*(ranks-1)/2) } // of element i of so many messages
 	got := make([]int32, k)
 	if err := mpi.Scan(c, message(k, me), got, sum); err != nil {

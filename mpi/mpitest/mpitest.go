@@ -4,7 +4,7 @@
 //	func TestSum(t *testing.T) {
 //		mpitest.Run(t, 4, func(c *mpi.Comm) error {
 //			sum := []int{0}
-//			if err := mpi.Allreduce(c, []int{c.Rank()}, sum, mpi.Sum[int]()); err != nil {
+//			if err := mpi.Allreduce(c, []int{c.Rank()}, sum, mpi.Sum); err != nil {
 //				return err
 //			}
 //			if sum[0] != 6 {

@@ -162,7 +162,7 @@ func TestNoRanks(t *testing.T) {
 func ExampleExample() {
 	mpitest.Example(3, func(c *mpi.Comm) error {
 		sum := []int{0}
-		err := mpi.Reduce(c, []int{c.Rank()}, sum, mpi.Sum[int](), 0)
+		err := mpi.Reduce(c, []int{c.Rank()}, sum, mpi.Sum, 0)
 		if err == nil && c.Rank() == 0 {
 			fmt.Println("sum", sum[0])
 		}

@@ -68,7 +68,7 @@ func load(c *mpi.Comm, words int) error {
 // report prints the longest of the ranks' pauses.
 func report(c *mpi.Comm, pause float64) error {
 	longest := []float64{0}
-	if err := mpi.Reduce(c, []float64{pause}, longest, mpi.Max[float64](), 0); err != nil {
+	if err := mpi.Reduce(c, []float64{pause}, longest, mpi.Max, 0); err != nil {
 		return err
 	}
 	if c.Rank() == 0 {
@@ -91,7 +91,7 @@ func work(c *mpi.Comm, state []uint64, iteration uint64) error {
 		return err
 	}
 	sum := []uint64{iteration}
-	return mpi.AllreduceInPlace(c, sum, mpi.Sum[uint64]())
+	return mpi.AllreduceInPlace(c, sum, mpi.Sum)
 }
 
 // noise fills p with a random sequence (xorshift64*).

@@ -43,7 +43,7 @@ func (c *Clock) Stop() { c.loop = time.Since(c.began) }
 // outside being the part of the loop that was not computation.
 func (c *Clock) Print(comm *mpi.Comm, w io.Writer) error {
 	sum := make([]float64, 2)
-	err := mpi.Reduce(comm, []float64{c.loop.Seconds(), c.outside.Seconds()}, sum, mpi.Sum[float64](), 0)
+	err := mpi.Reduce(comm, []float64{c.loop.Seconds(), c.outside.Seconds()}, sum, mpi.Sum, 0)
 	if err == nil && comm.Rank() == 0 {
 		n := float64(comm.Size())
 		_, err = fmt.Fprintf(w, "time loop %.9f\ntime outside %.9f\n", sum[0]/n, sum[1]/n)

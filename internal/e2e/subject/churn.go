@@ -55,7 +55,7 @@ func churn(s *stage, c *mpi.Comm) (err error) {
 		}
 	}
 	total := []uint64{state.sum()}
-	if err := mpi.AllreduceInPlace(c, total, mpi.BXor[uint64]()); err != nil {
+	if err := mpi.AllreduceInPlace(c, total, mpi.BXor); err != nil {
 		return err
 	}
 	return s.result(c, total)
@@ -65,7 +65,7 @@ func churn(s *stage, c *mpi.Comm) (err error) {
 // now and then by those of many.
 func digestOfAll(c *mpi.Comm, v uint64, step int) (uint64, error) {
 	all := []uint64{v}
-	if err := mpi.AllreduceInPlace(c, all, mpi.BXor[uint64]()); err != nil || step%25 != 0 {
+	if err := mpi.AllreduceInPlace(c, all, mpi.BXor); err != nil || step%25 != 0 {
 		return all[0], err
 	}
 	n := c.Size()
@@ -73,11 +73,11 @@ func digestOfAll(c *mpi.Comm, v uint64, step int) (uint64, error) {
 	got := make([]uint64, len(long))
 	err := errors.Join(
 		mpi.Bcast(c, long[:step], step%n),
-		mpi.Allreduce(c, long, got, mpi.Sum[uint64]()),
+		mpi.Allreduce(c, long, got, mpi.Sum),
 		mpi.Alltoall(c, got, long),
 		mpi.Barrier(c),
-		mpi.Scan(c, long[:step%100], got[:step%100], mpi.Sum[uint64]()),
-		mpi.ReduceScatterBlock(c, got, long[:len(got)/n], mpi.BXor[uint64]()))
+		mpi.Scan(c, long[:step%100], got[:step%100], mpi.Sum),
+		mpi.ReduceScatterBlock(c, got, long[:len(got)/n], mpi.BXor))
 	for _, x := range long {
 		all[0] = all[0]*31 + x
 	}

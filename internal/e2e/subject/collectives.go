@@ -26,7 +26,7 @@ func collectives(s *stage, c *mpi.Comm) error {
 	}
 	word := []string{"mpi.AllreduceInPlace[", "mpi.Barrier(", "mpi.Alltoall["}
 	fs := []func() error{
-		func() error { return mpi.AllreduceInPlace(comms[0], sum, mpi.Sum[float64]()) },
+		func() error { return mpi.AllreduceInPlace(comms[0], sum, mpi.Sum) },
 		func() error { return mpi.Barrier(comms[2]) },
 		func() error { return s.everybody(comms[3]) },
 	}
@@ -107,7 +107,7 @@ func split(s *stage, c *mpi.Comm) error {
 	s.wait("go")
 	for i, d := range dups {
 		sum := []int{c.Rank() + i}
-		if err := mpi.AllreduceInPlace(d, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.AllreduceInPlace(d, sum, mpi.Sum); err != nil {
 			return err
 		}
 		want := 0

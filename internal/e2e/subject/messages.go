@@ -166,7 +166,7 @@ func ring(s *stage, c *mpi.Comm) error {
 		if c.Rank() == 0 && s.open("go") {
 			stop[0] = 1
 		}
-		if err := mpi.AllreduceInPlace(c, stop, mpi.Sum[int]()); err != nil {
+		if err := mpi.AllreduceInPlace(c, stop, mpi.Sum); err != nil {
 			return err
 		}
 		if end = stop[0] > 0; i == 0 {
