@@ -16,7 +16,7 @@ var families = [kinds]string{
 	kindBarrier: "barrier", kindBcast: "bcast", kindReduce: "reduce", kindAllreduce: "allreduce",
 	kindGather: "gather", kindScatter: "scatter",
 	kindAllgather: "allgather", kindSplit: "allgather", kindAllgatherv: "allgatherv",
-	kindAlltoall: "alltoall", kindAlltoallv: "alltoallv",
+	kindAlltoall: "alltoall", kindAlltoallv: "alltoallv", kindAlltoallw: "alltoallv",
 	kindScan: "scan", kindExscan: "scan",
 	kindReduceScatter: "reduce_scatter", kindReduceScatterBlock: "reduce_scatter",
 }

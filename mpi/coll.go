@@ -36,6 +36,7 @@ const (
 	kindAllgatherv
 	kindAlltoall
 	kindAlltoallv
+	kindAlltoallw
 	kindScan
 	kindExscan
 	kindReduceScatter
@@ -47,7 +48,7 @@ const (
 )
 
 var kindNames = [32]string{"?", "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Gatherv", "Scatter", "Scatterv",
-	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Dup", "Finalize"}
+	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Dup", "Finalize"}
 
 func (k kind) String() string {
 	if k < kinds {

@@ -26,6 +26,7 @@ var (
 	ErrCount    = errors.New("wrong length of a buffer")
 	ErrBuffer   = errors.New("buffers overlap")
 	ErrOp       = errors.New("invalid operator") // also one that has panicked
+	ErrLayout   = errors.New("invalid layout")
 	ErrMismatch = errors.New("ranks disagree about the collective call")
 	ErrPending  = errors.New("requests are left over")
 	ErrInit     = errors.New("library not initialised or already finalised")
@@ -51,6 +52,7 @@ var remedies = []struct {
 	{ErrRequest, "complete each request once; Waitall and its like clear what they have completed"},
 	{ErrPending, "end each request by Wait, Test or their like, and receive what a matched probe has taken, before Finalize"},
 	{ErrBuffer, "use the InPlace form"},
+	{ErrLayout, "a view's layout stays within its data, and names no element twice where it receives"},
 }
 
 // Error is what the calls of this package return. Err holds the class.
