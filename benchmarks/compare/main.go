@@ -15,6 +15,7 @@
 // The tests are those of -tests:
 //
 //   - pingpong
+//   - column: the same of columns of a matrix, as MPI's vector type and as a mpi.View
 //   - dirty: the sender rewrites a word of each cache line before each send
 //   - stream: one direction, blocking
 //   - window: one direction, 64 messages of 8 bytes under way
@@ -22,7 +23,7 @@
 //   - start: from the start to the end of the empty program
 //   - heat and solver: time of an iteration, and the part of it that is not computation
 //
-// The first four are raced over each transport, the others over the first.
+// The first five are raced over each transport, the others over the first.
 package main
 
 import (

@@ -46,6 +46,7 @@ var tests = []test{
 	{name: "dirty", pair: true, sized: true},
 	{name: "stream", pair: true, sized: true},
 	{name: "window", pair: true},
+	{name: "column", pair: true},
 	{name: "collectives", ranks: []int{2, 4, 16, 64}},
 	{name: "start", ranks: []int{2, 16, 64}, count: map[int]int{2: 5, 16: 3, 64: 1}},
 	{name: "heat", ranks: []int{2, 8, 64}, edge: 256, count: map[int]int{2: 20000, 8: 5000, 64: 1000}},
@@ -76,6 +77,8 @@ func plan(o *options) []unit {
 				switch {
 				case t.sized:
 					u.sizes = o.sizes
+				case t.name == "column":
+					u.sizes = []int{8 << 10, 64 << 10} // of 1024 and 8192 rows of as many numbers
 				case t.name == "collectives":
 					u.sizes = o.opSizes
 				}

@@ -159,7 +159,7 @@ func (s samples) keys() []key {
 
 var (
 	transportOrder = []string{"shm", "tcp"}
-	testOrder      = []string{"pingpong", "dirty", "stream", "window", "barrier", "allreduce", "bcast", "alltoall", "allgather", "reduce_scatter",
+	testOrder      = []string{"pingpong", "dirty", "stream", "window", "column", "barrier", "allreduce", "bcast", "alltoall", "allgather", "reduce_scatter",
 		"start", "heat outside", "heat loop", "heat slow-down", "solver outside", "solver loop", "solver slow-down"}
 )
 

@@ -31,6 +31,7 @@ var targets = slices.Concat([]target{
 	{what: "1-8 KB latency", tests: []string{"pingpong"}, low: 1 << 10, high: 8 << 10, ranks: 2, over: "shm", most: 0.85, stretch: 0.75},
 	{what: "64 KB - 16 MB, dirty", tests: []string{"dirty"}, low: 64 << 10, high: 16 << 20, ranks: 2, over: "shm", most: 0.75, stretch: 0.6},
 	{what: "1-16 MB, clean", tests: []string{"pingpong"}, low: 1 << 20, high: 16 << 20, ranks: 2, over: "shm", most: 1.05, stretch: 0.9},
+	{what: "a column of 1024", tests: []string{"column"}, low: 8 << 10, high: 8 << 10, ranks: 2, over: "shm", against: "openmpi", most: 1, stretch: 0.8},
 	{what: "8 B latency", tests: []string{"pingpong"}, low: 8, high: 8, ranks: 2, over: "tcp", most: 0.95, stretch: 0.85},
 	{what: "64 KB latency", tests: []string{"pingpong"}, low: 64 << 10, high: 64 << 10, ranks: 2, over: "tcp", most: 0.75, stretch: 0.6},
 	{what: "1 MB latency", tests: []string{"pingpong"}, low: 1 << 20, high: 1 << 20, ranks: 2, over: "tcp", most: 1, stretch: 0.9},

@@ -6,6 +6,7 @@
 //	gorun -np 2 ./benchmarks/netpipe -stream          one direction
 //	gorun -np 2 ./benchmarks/netpipe -bidir           both directions at once
 //	gorun -np 2 ./benchmarks/netpipe -window          one direction, 64 messages under way
+//	gorun -np 2 ./benchmarks/netpipe -column          columns of a matrix, which lie in memory number by number
 //	gorun -np 2 ./benchmarks/netpipe -dirty           a word of each cache line is rewritten before a send
 //	gorun -np 2 ./benchmarks/netpipe -integrity       every byte is checked, nothing is timed
 //	gorun -np 2 ./benchmarks/netpipe -rate            messages per second at 8 bytes
@@ -53,6 +54,7 @@ func parse(args []string) (*options, error) {
 	modes := map[string]*bool{
 		"stream":    f.Bool("stream", false, "send in one direction only"),
 		"window":    f.Bool("window", false, "send in one direction, 64 messages under way"),
+		"column":    f.Bool("column", false, "send columns of a matrix that is 1024 numbers of 8 bytes wide"),
 		"bidir":     f.Bool("bidir", false, "send in both directions at once"),
 		"integrity": f.Bool("integrity", false, "check every byte instead of timing"),
 		"rate":      f.Bool("rate", false, "messages per second at 8 bytes (or -sizes): windows of 64 and blocking sends"),

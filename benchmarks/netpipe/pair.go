@@ -26,6 +26,9 @@ type pair struct {
 	requests []mpi.Request
 	none     []byte
 	round    byte
+
+	columnsOf   int // the size for which these were made
+	first, last mpi.View[float64]
 }
 
 func newPair(c *mpi.Comm, sizes []int, dirty bool) *pair {
@@ -78,7 +81,8 @@ var (
 	stream   = pattern{"stream", runStream, 1, 1}
 	bidir    = pattern{"bidir", runBidir, 1, 2}
 	window   = pattern{"window", runWindow, 1, 1}
-	patterns = map[string]pattern{"pingpong": pingpong, "stream": stream, "bidir": bidir, "window": window}
+	column   = pattern{"column", runColumn, 2, 1}
+	patterns = map[string]pattern{"pingpong": pingpong, "stream": stream, "bidir": bidir, "window": window, "column": column}
 )
 
 func runPingPong(p *pair, size, n int) error {

@@ -72,6 +72,33 @@ static void window(int size, int n)
 	arrived();
 }
 
+/* column sends the first column of a matrix that is 1024 numbers wide; the last one receives. */
+static void column(int size, int n)
+{
+	enum { WIDTH = 1024 };
+	static double *matrix;
+	static MPI_Datatype type;
+	static int made;
+	if (made != size) {
+		int rows = size / 8 > 1 ? size / 8 : 1;
+		if (made) {
+			MPI_Type_free(&type);
+			free(matrix);
+		}
+		made = size;
+		matrix = malloc(sizeof *matrix * rows * WIDTH);
+		for (int i = 0; i < rows * WIDTH; i++)
+			matrix[i] = i;
+		MPI_Type_vector(rows, 1, WIDTH, MPI_DOUBLE, &type);
+		MPI_Type_commit(&type);
+	}
+	for (int i = 0; i < 2 * n; i++)
+		if (i % 2 == rank)
+			MPI_Send(matrix, 1, type, 1 - rank, DATA, WORLD);
+		else
+			MPI_Recv(matrix + WIDTH - 1, 1, type, 1 - rank, DATA, WORLD, MPI_STATUS_IGNORE);
+}
+
 static void barrier(int size, int n)
 {
 	(void)size;
@@ -124,6 +151,7 @@ const struct test tests[] = {
 	{"dirty", dirty, .pair = 1, .legs = 2},
 	{"stream", stream, .pair = 1, .legs = 1},
 	{"window", window, .pair = 1, .legs = 1},
+	{"column", column, .pair = 1, .legs = 2},
 	{"barrier", barrier, .legs = 1, .bare = 1},
 	{"allreduce", allreduce, .legs = 1},
 	{"bcast", bcast, .legs = 1},
