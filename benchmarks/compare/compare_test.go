@@ -139,8 +139,8 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v", u)
 		}
 	}
-	want := map[string]int{"shm pingpong": 1, "shm dirty": 1, "shm stream": 1, "shm window": 1, "shm collectives": 2, "shm start": 2, "shm heat": 2, "shm solver": 2,
-		"tcp pingpong": 1, "tcp dirty": 1, "tcp stream": 1, "tcp window": 1}
+	want := map[string]int{"shm pingpong": 1, "shm dirty": 1, "shm stream": 1, "shm window": 1, "shm column": 1, "shm collectives": 2, "shm start": 2, "shm heat": 2, "shm solver": 2,
+		"tcp pingpong": 1, "tcp dirty": 1, "tcp stream": 1, "tcp window": 1, "tcp column": 1}
 	if !reflect.DeepEqual(count, want) {
 		t.Errorf("%v, want %v", count, want)
 	}
