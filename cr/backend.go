@@ -13,6 +13,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/outlet"
 )
 
 // backend lets the checkpoint goroutine of a rank reach its Registry.
@@ -176,7 +177,7 @@ func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.Ima
 	if s.Bytes() < smallImage {
 		opt.Workers = 1
 	}
-	sum, err := s.copy.Write(s.path, s.meta, s.saved, opt, progress, cancel)
+	sum, err := s.copy.Write(outlet.File(s.path), s.meta, s.saved, opt, progress, cancel)
 	if err != nil {
 		return oob.ImageInfo{}, err
 	}

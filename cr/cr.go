@@ -47,6 +47,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/outlet"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -158,7 +159,7 @@ func (r *Registry) open() error {
 	if r.restore != nil {
 		return nil
 	}
-	img, err := self.Open(r.j.Image)
+	img, err := self.Open(outlet.File(r.j.Image))
 	if err != nil {
 		return err
 	}

@@ -158,8 +158,8 @@ func (c *files) Pause() time.Duration { return c.pause }
 func (c *files) Note() string { return "imaged stopped: criu copies no process" }
 
 // Write makes an image of the copy; m.Backend and m.Format are set here.
-func (c *files) Write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
-	return pack(path, filepath.Join(c.s.dir, "images"), c.st, m, opt)
+func (c *files) Write(to image.Target, m image.Meta, opt image.Options) (image.Summary, error) {
+	return pack(to, filepath.Join(c.s.dir, "images"), c.st, m, opt)
 }
 
 // Release removes criu's files. It may be called again.

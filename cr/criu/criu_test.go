@@ -220,7 +220,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("%d bytes, pause %v", cp.Bytes(), cp.Pause())
 	}
 	path := filepath.Join(t.TempDir(), "image")
-	if _, err := cp.Write(path, testMeta(), image.Options{Codec: image.Zstd}); err != nil {
+	if _, err := cp.Write(image.Path(path), testMeta(), image.Options{Codec: image.Zstd}); err != nil {
 		t.Fatal(err)
 	}
 	empty(t, b, cp)
@@ -238,7 +238,7 @@ func TestRoundTrip(t *testing.T) {
 
 	c.log.WriteString(" and more")
 	o, ours, out := ends(t)
-	o.Image, o.Tag = path, "beef"
+	o.Image, o.Tag = image.Path(path), "beef"
 	if _, err := tr.Restore(o); !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), "taken") {
 		t.Errorf("while it runs: %v", err)
 	}
@@ -358,7 +358,7 @@ func TestRestoreRefuses(t *testing.T) {
 	} {
 		os.WriteFile(log, []byte("short"), 0o600)
 		o, _, _ := ends(t)
-		o.Image = images(t, *st)[0]
+		o.Image = image.Path(images(t, *st)[0])
 		if _, err := tr.Restore(o); !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -418,7 +418,7 @@ func TestReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "image")
-	if _, err := cp.Write(path, testMeta(), image.Options{}); err != nil {
+	if _, err := cp.Write(image.Path(path), testMeta(), image.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	empty(t, b, cp)
@@ -427,7 +427,7 @@ func TestReal(t *testing.T) {
 	}
 	c.end(t)
 	o, ours, out := ends(t)
-	o.Image, o.Tag = path, "beef"
+	o.Image, o.Tag = image.Path(path), "beef"
 	r, err := tr.Restore(o)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func images(t *testing.T, states ...State) []string {
 	var paths []string
 	for rank := range states {
 		path := filepath.Join(dir, "image"+string(rune('0'+rank)))
-		if _, err := pack(path, files, &states[rank], testMeta(), image.Options{}); err != nil {
+		if _, err := pack(image.Path(path), files, &states[rank], testMeta(), image.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		paths = append(paths, path)
@@ -82,7 +82,7 @@ func TestRestoreUnread(t *testing.T) {
 	tr := newTracer(t, backend(t, "restoring"))
 	self, _ := os.Executable()
 	o, _, _ := ends(t)
-	o.Image = images(t, State{PID: freePID, Program: self, Socket: "socket:[1]", Unread: []byte("rest")})[0]
+	o.Image = image.Path(images(t, State{PID: freePID, Program: self, Socket: "socket:[1]", Unread: []byte("rest")})[0])
 	if r, err := tr.Restore(o); err != nil || string(r.Unread) != "rest" {
 		t.Errorf("%+v, %v", r, err)
 	}

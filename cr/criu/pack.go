@@ -14,9 +14,9 @@ import (
 )
 
 // pack writes the state and every file of the folder dir into one image.
-func pack(path, dir string, st *State, m image.Meta, opt image.Options) (image.Summary, error) {
+func pack(to image.Target, dir string, st *State, m image.Meta, opt image.Options) (image.Summary, error) {
 	m.Backend, m.Format = Name, Format
-	w, err := image.Create(path, m, opt)
+	w, err := to.Create(m, opt)
 	if err != nil {
 		return image.Summary{}, err
 	}

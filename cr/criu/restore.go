@@ -10,7 +10,6 @@ import (
 	criu "github.com/checkpoint-restore/go-criu/v8"
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -25,7 +24,7 @@ func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
 }
 
 func (t *tracer) restore(o whole.RestoreOptions) (*whole.Restored, error) {
-	r, err := image.Open(o.Image)
+	r, err := o.Image.Open()
 	if err != nil {
 		return nil, err
 	}

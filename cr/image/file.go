@@ -115,19 +115,25 @@ func (o *output) flushPack() error {
 	return err
 }
 
-// write writes p at off, a multiple of a page. It fills the last page with zeros.
+// write writes p at off, a multiple of a page. It fills the last page with zeros, unless that is left to the page
+// cache. So what goes elsewhere than to a file has no gaps, and a store knows when a part of it is whole.
 func (o *output) write(p []byte, off int64, bounce []byte) error {
-	if !o.isDirect() {
+	direct := o.isDirect()
+	if !direct && o.f != nil {
 		return o.writeCached(p, off)
 	}
 	n := int(alignUp(int64(len(p))))
-	if n != len(p) || uintptr(unsafe.Pointer(unsafe.SliceData(p)))%pageSize != 0 {
+	if n != len(p) || direct && uintptr(unsafe.Pointer(unsafe.SliceData(p)))%pageSize != 0 {
 		bounce = bounce[:n]
 		if &bounce[0] != &p[0] {
 			copy(bounce, p)
 		}
 		clear(bounce[len(p):])
 		p = bounce
+	}
+	if !direct {
+		_, err := o.w.WriteAt(p, off)
+		return err
 	}
 	o.wr.Lock()
 	_, err := o.w.WriteAt(p, off)
@@ -150,9 +156,6 @@ func (o *output) writeCached(p []byte, off int64) error {
 		end := off + int64(len(p))
 		_, err := o.w.WriteAt(zeroPage[:alignUp(end)-end], end)
 		return err
-	}
-	if o.f == nil {
-		return nil
 	}
 	// This is only a hint to begin early. Commit makes the data durable, and reports errors.
 	_ = unix.SyncFileRange(int(o.f.Fd()), off, int64(len(p)), unix.SYNC_FILE_RANGE_WRITE)

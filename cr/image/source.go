@@ -14,11 +14,22 @@ type Source interface {
 	String() string
 }
 
-// Path is the Source that a file is.
+// Target is where an image can be written.
+type Target interface {
+	// Create begins the image.
+	Create(m Meta, opt Options) (*Writer, error)
+	// String is its name in errors.
+	String() string
+}
+
+// Path is the Source and the Target that a file is.
 type Path string
 
 // Open opens the file.
 func (p Path) Open() (*Reader, error) { return Open(string(p)) }
+
+// Create begins the file.
+func (p Path) Create(m Meta, opt Options) (*Writer, error) { return Create(string(p), m, opt) }
 
 func (p Path) String() string { return string(p) }
 
@@ -48,6 +59,26 @@ func (p Piece) String() string {
 	}
 	return p.Set + "/" + p.Name
 }
+
+// NewPiece is the Target that a piece to be is.
+type NewPiece struct {
+	Context context.Context // of writing
+	Store   store.Store
+	Set     string
+	Name    string
+}
+
+// Create begins the piece.
+func (p NewPiece) Create(m Meta, opt Options) (*Writer, error) {
+	out, err := p.Store.Create(p.Context, p.Set, p.Name, store.Options{NoDirect: opt.NoDirect, Passing: opt.Passing})
+	if err != nil {
+		return nil, &Error{Op: "write", Path: p.String(), Err: err}
+	}
+	return NewWriter(out, p.String(), m, opt)
+}
+
+// String is the piece's set and name.
+func (p NewPiece) String() string { return p.Set + "/" + p.Name }
 
 // Paths are the Sources that files are.
 func Paths(paths []string) []Source {

@@ -154,7 +154,7 @@ func child(path, how, size string) error {
 		if how == "snappy" || how == "zstd" {
 			opt.Codec = image.Codec(how)
 		}
-		_, err = c.Write(path, image.LocalMeta(), nil, opt, nil, nil)
+		_, err = c.Write(image.Path(path), image.LocalMeta(), nil, opt, nil, nil)
 	}
 	fmt.Println("done")
 	return err

@@ -211,14 +211,14 @@ func (r *Registry) giveArena(a *arena) {
 // Bytes is what the copy holds, in bytes.
 func (c *Copy) Bytes() uint64 { return c.bytes }
 
-// Write writes the image path with the copy and the messages. It returns when the image is on the disk. The
+// Write writes an image with the copy and the messages. It returns when the image is on the disk. The
 // program may compute meanwhile. msgs and their data must not change until then. Write fills in meta's Format,
 // Backend and BigEndian. It calls progress, if not nil, with the bytes done so far, one call at a time. Closing
 // cancel, if not nil, makes it give up with image.ErrCanceled. After an error nothing is left in the folder.
-func (c *Copy) Write(path string, meta image.Meta, msgs []engine.Saved, opt image.Options, progress func(uint64), cancel <-chan struct{}) (image.Summary, error) {
+func (c *Copy) Write(to image.Target, meta image.Meta, msgs []engine.Saved, opt image.Options, progress func(uint64), cancel <-chan struct{}) (image.Summary, error) {
 	meta.Format, meta.Backend, meta.BigEndian = Format, Backend, image.HostBigEndian != c.swap
 	opt.Progress, opt.Cancel = progress, cancel
-	w, err := image.Create(path, meta, opt)
+	w, err := to.Create(meta, opt)
 	if err != nil {
 		return image.Summary{}, err
 	}

@@ -23,7 +23,7 @@ func write(dir string, r *self.Registry) string {
 	defer c.Release()
 	path := filepath.Join(dir, "rank-0.img")
 	msgs := []engine.Saved{{Ctx: 1, Source: 2, Tag: 7, Data: []byte("unreceived")}}
-	if _, err := c.Write(path, image.LocalMeta(), msgs, image.Options{Codec: image.Snappy}, nil, nil); err != nil {
+	if _, err := c.Write(image.Path(path), image.LocalMeta(), msgs, image.Options{Codec: image.Snappy}, nil, nil); err != nil {
 		log.Fatal(err)
 	}
 	return path
@@ -45,7 +45,7 @@ func Example() {
 	}
 	path := write(dir, &r)
 
-	s, err := self.Open(path)
+	s, err := self.Open(image.Path(path))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -94,11 +94,11 @@ func ExampleRegistry_Copy() {
 	}
 	grid[0] = 99
 	path := filepath.Join(dir, "rank-0.img")
-	_, err = c.Write(path, image.LocalMeta(), nil, image.Options{}, nil, nil)
+	_, err = c.Write(image.Path(path), image.LocalMeta(), nil, image.Options{}, nil, nil)
 	fmt.Println(c.Bytes() >= 24, err)
 	c.Release()
 
-	s, _ := self.Open(path)
+	s, _ := self.Open(image.Path(path))
 	defer s.Close()
 	s.Fill("grid", &grid)
 	fmt.Println(grid)
@@ -128,13 +128,13 @@ func ExampleCopy_Write() {
 
 	cancel := make(chan struct{})
 	close(cancel)
-	_, err = c.Write(filepath.Join(dir, "rank-0.img"), image.LocalMeta(), nil, image.Options{}, nil, cancel)
+	_, err = c.Write(image.Path(filepath.Join(dir, "rank-0.img")), image.LocalMeta(), nil, image.Options{}, nil, cancel)
 	left, _ := os.ReadDir(dir)
 	fmt.Println(errors.Is(err, image.ErrCanceled), len(left))
 
 	var done uint64
 	progress := func(n uint64) { done = n }
-	_, err = c.Write(filepath.Join(dir, "rank-0.img"), image.LocalMeta(), nil, image.Options{}, progress, nil)
+	_, err = c.Write(image.Path(filepath.Join(dir, "rank-0.img")), image.LocalMeta(), nil, image.Options{}, progress, nil)
 	fmt.Println(err, done >= 8000)
 	// Output:
 	// true 0
@@ -151,7 +151,7 @@ func ExampleOpen() {
 	r.Register("name", &name)
 	path := write(dir, &r)
 
-	s, err := self.Open(path)
+	s, err := self.Open(image.Path(path))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func ExampleRestore_Fill() {
 	var r self.Registry
 	defer r.Close()
 	r.Register("step", &step)
-	s, err := self.Open(write(dir, &r))
+	s, err := self.Open(image.Path(write(dir, &r)))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -24,15 +24,15 @@ type Restore struct {
 
 // Open opens a portable image and reads its messages. Errors: those of package
 // image, ErrBackend.
-func Open(path string) (*Restore, error) {
-	r, err := image.Open(path)
+func Open(from image.Source) (*Restore, error) {
+	r, err := from.Open()
 	if err != nil {
 		return nil, err
 	}
 	s := &Restore{r: r, filled: make(map[string]bool)}
 	if err := s.load(); err != nil {
 		r.Close()
-		return nil, fmt.Errorf("image %s: %w", path, err)
+		return nil, fmt.Errorf("image %s: %w", from, err)
 	}
 	return s, nil
 }

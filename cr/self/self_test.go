@@ -25,10 +25,10 @@ func save(t testing.TB, r *Registry, msgs []engine.Saved, opt image.Options) *Re
 	}
 	defer c.Release()
 	path := filepath.Join(t.TempDir(), "img")
-	if _, err := c.Write(path, image.LocalMeta(), msgs, opt, nil, nil); err != nil {
+	if _, err := c.Write(image.Path(path), image.LocalMeta(), msgs, opt, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(path)
+	s, err := Open(image.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,11 +274,11 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	}
 	m["a"] = 2
 	path := filepath.Join(t.TempDir(), "img")
-	if _, err := c.Write(path, image.LocalMeta(), nil, image.Options{}, nil, nil); err != nil {
+	if _, err := c.Write(image.Path(path), image.LocalMeta(), nil, image.Options{}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	c.Release()
-	s, err := Open(path)
+	s, err := Open(image.Path(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +404,7 @@ func TestOtherBackendIsRefused(t *testing.T) {
 		if _, err := w.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); !errors.Is(err, ErrBackend) || !strings.Contains(err.Error(), path) {
+		if _, err := Open(image.Path(path)); !errors.Is(err, ErrBackend) || !strings.Contains(err.Error(), path) {
 			t.Error(err)
 		}
 	}
@@ -442,7 +442,7 @@ func TestCanceledWriteLeavesNothing(t *testing.T) {
 	cancel := make(chan struct{})
 	close(cancel)
 	dir := t.TempDir()
-	if _, err := c.Write(filepath.Join(dir, "img"), image.LocalMeta(), nil, image.Options{}, nil, cancel); !errors.Is(err, image.ErrCanceled) {
+	if _, err := c.Write(image.Path(filepath.Join(dir, "img")), image.LocalMeta(), nil, image.Options{}, nil, cancel); !errors.Is(err, image.ErrCanceled) {
 		t.Fatal(err)
 	}
 	if es, _ := os.ReadDir(dir); len(es) != 0 {

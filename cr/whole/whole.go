@@ -98,7 +98,7 @@ type Copy interface {
 	Pause() time.Duration // for which the rank stood still so far
 	Base() int            // sequence of the snapshot it builds on; 0: full
 	Note() string         // what the user ought to know, or ""
-	Write(path string, m image.Meta, opt image.Options) (image.Summary, error)
+	Write(to image.Target, m image.Meta, opt image.Options) (image.Summary, error)
 	// Release ends the copy, or lets the process go on if there is none.
 	Release() error
 }
@@ -106,10 +106,10 @@ type Copy interface {
 // RestoreOptions say how a process is made from an image.
 type RestoreOptions struct {
 	Rank                       int
-	Image                      string
-	Base                       func(seq int) string // path of this rank's image in another snapshot of the job; may be nil
-	Program                    string               // the executable kept with the snapshot
-	Stdin, Stdout, Stderr, OOB int                  // descriptors here that become 0, 1, 2 and the stream to the agent there; negative: none
+	Image                      image.Source
+	Base                       func(seq int) image.Source // this rank's image in another snapshot of the job, nil if it is not at hand; may be nil
+	Program                    string                     // the executable kept with the snapshot
+	Stdin, Stdout, Stderr, OOB int                        // descriptors here that become 0, 1, 2 and the stream to the agent there; negative: none
 	Files                      FilesPolicy
 	Tag                        string // names what Files makes
 	Hold                       bool   // leave it stopped by SIGSTOP, for a debugger

@@ -2,11 +2,12 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
+	"path"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -420,10 +421,12 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 		return info, image.ErrCanceled
 	}
 	s.is("has its image written by its agent")
-	file, written, err := s.a.writeTo(&s.cfg)
+	ctx, cancel := s.context()
+	defer cancel()
+	to, written, err := s.a.writeTo(ctx, &s.cfg)
 	var sum image.Summary
 	if err == nil {
-		sum, err = s.copy.Write(file, s.meta(), image.Options{
+		sum, err = s.copy.Write(to, s.meta(), image.Options{
 			Codec: image.Codec(s.cfg.Codec), NoFolder: true, Passing: s.cfg.Move, Progress: s.progress(), Cancel: s.cancel,
 		})
 	}
@@ -435,9 +438,22 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 		return info, err
 	}
 	return oob.ImageInfo{
-		File: filepath.Base(file), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
+		File: path.Base(string(s.cfg.Path)), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec),
 		Base: s.copy.Base(), Raw: sum.Raw, CPU: int64(sum.CPU),
 	}, nil
+}
+
+// context ends when the image is given up.
+func (s *shot) context() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-s.cancel:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 func (s *shot) progress() func(uint64) {

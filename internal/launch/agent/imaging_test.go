@@ -53,7 +53,7 @@ func (f *fakeImager) Close() {}
 
 func (f *fakeImager) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
 	f.made <- o
-	if o.Image == "bad" {
+	if o.Image.String() == "bad" {
 		return nil, errors.New("the image is bad")
 	}
 	cmd := exec.Command("sleep", "1000")
@@ -111,11 +111,11 @@ func (c *fakeCopy) Pause() time.Duration { return time.Millisecond }
 func (c *fakeCopy) Base() int            { return c.opt.Base }
 func (c *fakeCopy) Note() string         { return "" }
 
-func (c *fakeCopy) Write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
+func (c *fakeCopy) Write(to image.Target, m image.Meta, opt image.Options) (image.Summary, error) {
 	opt.Progress(2 << 20)
 	select {
 	case err := <-c.f.write:
-		return image.Summary{Path: path, Size: 4242, Raw: 3 << 20, Digest: m.Backend, Codec: opt.Codec}, err
+		return image.Summary{Path: to.String(), Size: 4242, Raw: 3 << 20, Digest: m.Backend, Codec: opt.Codec}, err
 	case <-opt.Cancel:
 		return image.Summary{}, image.ErrCanceled
 	}
@@ -438,10 +438,10 @@ func TestRestore(t *testing.T) {
 	b.until(oob.Spawn)
 	for range 2 {
 		o := <-b.f.made
-		if o.Hold != (o.Rank == 1) || o.Files != whole.FilesCopy || o.Image != filepath.Join(images, fmt.Sprint(o.Rank)) || o.Tag != "0000000000000007" {
+		if o.Hold != (o.Rank == 1) || o.Files != whole.FilesCopy || o.Image.String() != filepath.Join(images, fmt.Sprint(o.Rank)) || o.Tag != "0000000000000007" {
 			t.Errorf("%+v", o)
 		}
-		if o.Rank == 0 && o.Base(3) != "three" {
+		if o.Rank == 0 && o.Base(3).String() != "three" {
 			t.Errorf("base %q", o.Base(3))
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"path"
 	"sync"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/outlet"
 )
 
 // Where images lie. The head names stores and pieces. The agent makes paths of its node of them, for back-ends
@@ -111,28 +113,32 @@ func (o others) Find(ctx context.Context, set, piece string) ([]node.Peer, error
 }
 
 // writeTo makes ready for the image of a rank. written is called when it is whole.
-func (a *agent) writeTo(cfg *oob.CaptureConfig) (file string, written func() error, err error) {
+func (a *agent) writeTo(ctx context.Context, cfg *oob.CaptureConfig) (to image.Target, written func() error, err error) {
+	nothing := func() error { return nil }
 	if cfg.Store == "" {
-		return string(cfg.Path), func() error { return nil }, nil
+		return image.Path(cfg.Path), nothing, nil
 	}
 	st, err := a.store(cfg.Store)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	set, piece := path.Split(string(cfg.Path))
 	set = path.Clean(set)
-	at, ok := st.(store.Pather)
-	if !ok {
-		return "", nil, fmt.Errorf("images in a store of kind %q cannot be written as files", st.Kind())
+	to = image.NewPiece{Context: ctx, Store: st, Set: set, Name: piece}
+	if at, ok := st.(store.Pather); ok {
+		file, err := at.Path(set, piece)
+		if err != nil {
+			return nil, nil, err
+		}
+		to = image.Path(file)
 	}
-	if file, err = at.Path(set, piece); err != nil || st.Shared() {
-		return file, func() error { return nil }, err
+	if st.Shared() {
+		return to, nothing, nil
 	}
-	ctx := context.Background()
 	if err := st.Begin(ctx, set); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", nil, err
+		return nil, nil, err
 	}
-	return file, func() error { return st.Commit(ctx, set) }, nil
+	return to, func() error { return st.Commit(ctx, set) }, nil
 }
 
 // capturesItself passes a Capture on to a rank that images itself, with the path of its image. It does not
@@ -140,7 +146,7 @@ func (a *agent) writeTo(cfg *oob.CaptureConfig) (file string, written func() err
 func (a *agent) capturesItself(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
 	c := *m
 	go func() {
-		file, written, err := a.writeTo(&cfg)
+		file, written, err := a.writtenBy(r, &cfg)
 		if err != nil {
 			a.head.Send(oob.Msg{
 				Kind: oob.Failed, From: int32(r.rank), To: oob.Head, Incarnation: c.Incarnation, Attempt: c.Attempt,
@@ -153,6 +159,58 @@ func (a *agent) capturesItself(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
 		c.Data = wire.JSON(cfg)
 		r.down.Send(c)
 	}()
+}
+
+// writtenBy makes ready for an image that a rank writes itself, and returns the path that the rank is told.
+func (a *agent) writtenBy(r *rankProc, cfg *oob.CaptureConfig) (file string, written func() error, err error) {
+	to, written, err := a.writeTo(context.Background(), cfg)
+	if err != nil {
+		return "", nil, err
+	}
+	p, ok := to.(image.NewPiece)
+	if !ok {
+		return to.String(), written, nil
+	}
+	o, err := outlet.Writer(p.Name, func(ctx context.Context) (store.Writer, error) {
+		return p.Store.Create(ctx, p.Set, p.Name, store.Options{})
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	r.outlets.add(o)
+	return o.Path, written, nil
+}
+
+// outlets are those of a rank.
+type outlets struct {
+	mu   sync.Mutex
+	all  []*outlet.Outlet
+	over bool
+}
+
+// add adds one, and ends those before it: a rank writes, or reads, one image.
+func (o *outlets) add(one *outlet.Outlet) {
+	o.mu.Lock()
+	before, over := o.all, o.over
+	o.all = []*outlet.Outlet{one}
+	o.mu.Unlock()
+	for _, b := range before {
+		b.Close()
+	}
+	if over {
+		one.Close()
+	}
+}
+
+// close ends them with the rank.
+func (o *outlets) close() {
+	o.mu.Lock()
+	all := o.all
+	o.all, o.over = nil, true
+	o.mu.Unlock()
+	for _, one := range all {
+		one.Close()
+	}
 }
 
 // selfWritten makes the name of an image durable that a rank says it has written. It returns what the
@@ -177,41 +235,59 @@ func (a *agent) bring(r *rankProc) error {
 		case <-ctx.Done():
 		}
 	}()
-	r.images = map[int]string{}
+	r.images = map[int]image.Source{}
 	for i, im := range a.order.Images[r.rank] {
-		file, err := a.bringOne(ctx, &im)
+		from, err := a.bringOne(ctx, &im)
 		if err != nil {
 			return fmt.Errorf("its image of snapshot %d: %w", im.Seq, err)
 		}
-		r.images[im.Seq] = file
+		r.images[im.Seq] = from
 		if i == 0 {
-			r.image = file
+			r.first, r.image = im.Seq, from.String()
 		}
 	}
 	return nil
 }
 
-func (a *agent) bringOne(ctx context.Context, im *wire.Image) (string, error) {
+// readBy has the rank read its image itself, when it has been brought.
+func (a *agent) readBy(r *rankProc) error {
+	p, ok := r.images[r.first].(image.Piece)
+	if !ok {
+		return nil
+	}
+	o, err := outlet.Reader(p.Name, func(ctx context.Context) (store.Reader, error) { return p.Store.Open(ctx, p.Set, p.Name) })
+	if err != nil {
+		return err
+	}
+	r.outlets.add(o)
+	r.image = o.Path
+	return nil
+}
+
+// bringOne makes sure that an image can be read from here.
+func (a *agent) bringOne(ctx context.Context, im *wire.Image) (image.Source, error) {
 	if im.Store == "" {
-		return string(im.Path), nil
+		return image.Path(im.Path), nil
 	}
 	st, err := a.store(im.Store)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if n, ok := st.(*node.Store); ok {
 		if _, err := n.Fetch(ctx, im.Set, im.Piece, node.Image(im.Digest), nil); err != nil {
 			if im.Node != "" && im.Node != n.Node {
 				err = fmt.Errorf("%w (node %s has written it)", err, im.Node)
 			}
-			return "", err
+			return nil, err
 		}
 	}
 	at, ok := st.(store.Pather)
 	if !ok {
-		return "", fmt.Errorf("images in a store of kind %q cannot be read as files", st.Kind())
+		// It is read when this context has ended.
+		return image.Piece{Context: context.WithoutCancel(ctx), Store: st, Set: im.Set, Name: im.Piece}, nil
 	}
-	return at.Path(im.Set, im.Piece)
+	file, err := at.Path(im.Set, im.Piece)
+	return image.Path(file), err
 }
 
 // selfConfig reads a Capture for a rank that images itself; ok is false if it is nothing of the kind.

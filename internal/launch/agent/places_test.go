@@ -188,9 +188,9 @@ func fetched(t *testing.T, f *far) {
 	serve(oob.Spawn)
 	serve(oob.Spawn)
 	for range 2 {
-		if o := <-b.f.made; o.Image != filepath.Join(here, "j/h/1/rank-00000.img") {
+		if o := <-b.f.made; o.Image.String() != filepath.Join(here, "j/h/1/rank-00000.img") {
 			t.Errorf("%+v", o)
-		} else if _, err := image.Verify(o.Image); err != nil {
+		} else if _, err := image.Verify(string(o.Image.(image.Path))); err != nil {
 			t.Error(err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestWriteTo(t *testing.T) {
 	a := &agent{places: &places{open: map[string]store.Store{}}}
 	a.order.Stores = map[string]wire.Store{
 		"dir": {Kind: store.KindDir, Folder: exact.String(dir)}, "node": {Kind: node.Kind, Folder: exact.String(dir + "/node")},
-		"bad": {Kind: node.Kind, Folder: exact.String(bad)}, "new": {Kind: "s3"},
+		"bad": {Kind: node.Kind, Folder: exact.String(bad)}, "new": {Kind: "s4"},
 	}
 	for _, x := range []struct{ store, path, want, err string }{
 		{"", "/x/rank.img", "/x/rank.img", ""},
@@ -233,7 +233,11 @@ func TestWriteTo(t *testing.T) {
 		{"new", "j/1/p", "", "does not know"},
 		{"none", "j/1/p", "", "no store"},
 	} {
-		file, written, err := a.writeTo(&oob.CaptureConfig{Store: x.store, Path: exact.String(x.path)})
+		to, written, err := a.writeTo(t.Context(), &oob.CaptureConfig{Store: x.store, Path: exact.String(x.path)})
+		file := ""
+		if to != nil {
+			file = to.String()
+		}
 		if file != x.want || (err == nil) != (x.err == "") || err != nil && !strings.Contains(err.Error(), x.err) {
 			t.Errorf("%s %s: %q, %v", x.store, x.path, file, err)
 		}

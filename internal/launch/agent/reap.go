@@ -148,6 +148,7 @@ func (a *agent) bury(r *rankProc) {
 	status := proc.Wait(r.pid)
 	r.reaped = true
 	r.mu.Unlock()
+	r.outlets.close()
 	if r.buried != nil {
 		r.buried()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
@@ -36,7 +37,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	r.restored = true
 	hold := slices.Contains(a.order.Held, r.rank)
 	back, err := tracer.Restore(whole.RestoreOptions{
-		Rank: r.rank, Image: r.image, Base: func(seq int) string { return r.images[seq] },
+		Rank: r.rank, Image: r.images[r.first], Base: func(seq int) image.Source { return r.images[seq] },
 		Program: string(a.order.Program), Stdin: p.stdin, Stdout: p.theirs[1], Stderr: p.theirs[2], OOB: p.theirs[0],
 		Files: a.order.Files, Tag: wire.ID(start.Incarnation), Hold: hold,
 	})

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
@@ -30,9 +31,11 @@ type rankProc struct {
 	note     string       // what was unusual about that
 	buried   func() error // to be called when it is reaped; may be nil
 	imaging  imaging
-	image    string                       // restart: path of its image
-	images   map[int]string               // restart: of its image and those that it builds on, by snapshot
+	image    string                       // restart: the path of its image, as it is told
+	images   map[int]image.Source         // restart: its image and those that it builds on, by snapshot
+	first    int                          // restart: the snapshot of its image
 	written  atomic.Pointer[func() error] // makes the image durable that the rank is writing
+	outlets  outlets                      // by which it writes and reads images that are no files
 
 	mu     sync.Mutex
 	reaped bool // pid is no longer ours
@@ -186,6 +189,9 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 // spawnFrom starts a rank afresh that takes its state from an image.
 func (a *agent) spawnFrom(r *rankProc, p *pipes) error {
 	if err := a.bring(r); err != nil {
+		return err
+	}
+	if err := a.readBy(r); err != nil {
 		return err
 	}
 	return a.spawn(r, p)

@@ -57,7 +57,7 @@ func benchCapture(b *testing.B, what []string, opt whole.CaptureOptions) {
 		pauses = append(pauses, c.Pause())
 		returned += time.Since(start)
 		start = time.Now()
-		sum, err := c.Write(path, image.LocalMeta(), image.Options{})
+		sum, err := c.Write(image.Path(path), image.LocalMeta(), image.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(t.TempDir(), "image")
-		sum, err := c.Write(path, image.LocalMeta(), image.Options{Codec: image.Snappy})
+		sum, err := c.Write(image.Path(path), image.LocalMeta(), image.Options{Codec: image.Snappy})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestRefusedLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := t.TempDir()
-		_, err = c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{})
+		_, err = c.Write(image.Path(filepath.Join(dir, "image")), image.LocalMeta(), image.Options{})
 		if !errors.Is(err, refusal.ErrRefused) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -515,7 +515,7 @@ func TestCopyKilled(t *testing.T) {
 	defer c.Release()
 	unix.Kill(c.PID(), unix.SIGKILL)
 	path := filepath.Join(t.TempDir(), "image")
-	if _, err := c.Write(path, image.LocalMeta(), image.Options{}); !errors.Is(err, errCopyDied) {
+	if _, err := c.Write(image.Path(path), image.LocalMeta(), image.Options{}); !errors.Is(err, errCopyDied) {
 		t.Error(err)
 	}
 	if err := c.Release(); err != nil {
@@ -535,7 +535,7 @@ func TestCanceled(t *testing.T) {
 	defer c.Release()
 	dir, stop := t.TempDir(), make(chan struct{})
 	var once sync.Once
-	_, err = c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{
+	_, err = c.Write(image.Path(filepath.Join(dir, "image")), image.LocalMeta(), image.Options{
 		Workers: 1, Cancel: stop,
 		Progress: func(n uint64) {
 			if n > 1<<20 {
@@ -549,7 +549,7 @@ func TestCanceled(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v left", left)
 	}
-	if _, err := c.Write(filepath.Join(dir, "image"), image.LocalMeta(), image.Options{}); err == nil {
+	if _, err := c.Write(image.Path(filepath.Join(dir, "image")), image.LocalMeta(), image.Options{}); err == nil {
 		t.Error("what was given back was written again")
 	}
 	v.Works()
@@ -563,7 +563,7 @@ func TestGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Release()
-	if _, err := c.Write(filepath.Join(t.TempDir(), "image"), image.LocalMeta(), image.Options{}); err != nil {
+	if _, err := c.Write(image.Path(filepath.Join(t.TempDir(), "image")), image.LocalMeta(), image.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := proc.Parsed(c.PID(), "status", proc.ParseStatus)
@@ -586,7 +586,7 @@ func TestAtOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := c.Write(filepath.Join(t.TempDir(), "image"), image.LocalMeta(), image.Options{}); err != nil {
+				if _, err := c.Write(image.Path(filepath.Join(t.TempDir(), "image")), image.LocalMeta(), image.Options{}); err != nil {
 					t.Error(err)
 				}
 				c.Release()

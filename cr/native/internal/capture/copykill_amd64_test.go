@@ -40,7 +40,7 @@ func TestCopyKilledYoung(t *testing.T) {
 	for range 60 {
 		c, err := v.target.capture(whole.CaptureOptions{})
 		if err == nil {
-			_, err = c.Write(path, image.LocalMeta(), image.Options{})
+			_, err = c.Write(image.Path(path), image.LocalMeta(), image.Options{})
 			if err := c.Release(); err != nil {
 				t.Error(err)
 			}

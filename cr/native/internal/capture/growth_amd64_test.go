@@ -47,7 +47,7 @@ func benchGrowth(b *testing.B, rate int) {
 		}
 		written := make(chan error, 1)
 		go func() {
-			_, err := c.Write(path, image.LocalMeta(), image.Options{})
+			_, err := c.Write(image.Path(path), image.LocalMeta(), image.Options{})
 			written <- err
 		}()
 		var most, dirty uint64

@@ -30,7 +30,7 @@ func TestIdentity(t *testing.T) {
 		v := newVictim(t, tr, what)
 		c, err := v.target.capture(whole.CaptureOptions{})
 		if err == nil { // securebits only the process itself tells: its copy is asked
-			_, err = c.Write(filepath.Join(t.TempDir(), "image"), image.LocalMeta(), image.Options{})
+			_, err = c.Write(image.Path(filepath.Join(t.TempDir(), "image")), image.LocalMeta(), image.Options{})
 			c.Release()
 		}
 		if !errors.Is(err, refusal.ErrRefused) || !strings.Contains(err.Error(), named) {

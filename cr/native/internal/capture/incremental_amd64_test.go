@@ -56,7 +56,7 @@ func benchIncremental(b *testing.B, track, chained bool, touch int) {
 		}
 		m := image.LocalMeta()
 		m.Seq = seq
-		sum, err := c.Write(filepath.Join(dir, "image"), m, image.Options{})
+		sum, err := c.Write(image.Path(filepath.Join(dir, "image")), m, image.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func (v *victim) capture(opt whole.CaptureOptions) (*state.State, *image.Reader)
 func (v *victim) write(c *captured) (*state.State, *image.Reader) {
 	v.T.Helper()
 	path := filepath.Join(v.T.TempDir(), "image")
-	if _, err := c.Write(path, image.LocalMeta(), image.Options{}); err != nil {
+	if _, err := c.Write(image.Path(path), image.LocalMeta(), image.Options{}); err != nil {
 		v.T.Fatal(err)
 	}
 	pid := c.PID()

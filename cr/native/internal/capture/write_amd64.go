@@ -12,12 +12,12 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
-// Write writes the image of the captured process to path. m tells whose it is;
+// Write writes the image of the captured process. m tells whose it is;
 // what concerns the back-end is filled in. It can be called once: what was read
 // of the copy is given back, so that the program that goes on beside it need not
 // keep two of everything for longer than it takes. Files that the program was
 // writing to are on the disk when Write returns without an error.
-func (c *captured) Write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
+func (c *captured) Write(to image.Target, m image.Meta, opt image.Options) (image.Summary, error) {
 	c.mu.Lock()
 	again := c.written || c.released
 	c.written = true
@@ -25,11 +25,11 @@ func (c *captured) Write(path string, m image.Meta, opt image.Options) (image.Su
 	if again {
 		return image.Summary{}, errors.New("the copy was written or released before")
 	}
-	sum, err := c.write(path, m, opt)
+	sum, err := c.write(to, m, opt)
 	return sum, c.blame(err)
 }
 
-func (c *captured) write(path string, m image.Meta, opt image.Options) (image.Summary, error) {
+func (c *captured) write(to image.Target, m image.Meta, opt image.Options) (image.Summary, error) {
 	synced := c.syncFiles()
 	defer synced()
 	pid := c.pid
@@ -53,7 +53,7 @@ func (c *captured) write(path string, m image.Meta, opt image.Options) (image.Su
 		return image.Summary{}, err
 	}
 	defer r.close() // when no worker reads any more
-	w, err := image.Create(path, m, opt)
+	w, err := to.Create(m, opt)
 	if err != nil {
 		return image.Summary{}, err
 	}

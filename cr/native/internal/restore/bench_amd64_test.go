@@ -116,7 +116,7 @@ func BenchmarkRestoreMany(b *testing.B) {
 				pids := make([]int, ranks)
 				for i := range ranks {
 					all.Go(func() {
-						r, err := Start(threads, whole.RestoreOptions{Image: img, Program: tr.program, Stdin: int(in.Fd()), Stdout: fd, Stderr: fd, OOB: fd})
+						r, err := Start(threads, whole.RestoreOptions{Image: image.Path(img), Program: tr.program, Stdin: int(in.Fd()), Stdout: fd, Stderr: fd, OOB: fd})
 						if err != nil {
 							b.Error(err)
 							return

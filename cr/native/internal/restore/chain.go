@@ -28,9 +28,9 @@ type layer struct {
 	data    map[uint64]int // pages of data in each window's section
 }
 
-// openChain opens the image path of the given rank and, as long as one builds
-// on another, the images that basePath names.
-func openChain(path string, rank int, basePath func(seq int) string) (c chain, err error) {
+// openChain opens the image of the given rank and, as long as one builds on
+// another, the images that base returns.
+func openChain(from image.Source, rank int, base func(seq int) image.Source) (c chain, err error) {
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -38,27 +38,27 @@ func openChain(path string, rank int, basePath func(seq int) string) (c chain, e
 		}
 	}()
 	for {
-		img, err := image.Open(path)
+		img, err := from.Open()
 		if err != nil {
 			return c, err
 		}
 		l := &layer{img: img}
 		c = append(c, l)
 		if err := c.admit(l, rank); err != nil {
-			return c, &image.Error{Op: "read", Path: path, Err: err}
+			return c, &image.Error{Op: "read", Path: from.String(), Err: err}
 		}
 		if l.state.Base == 0 {
 			return c, nil
 		}
-		below := ""
-		if basePath != nil && len(c) < maxChain {
-			below = basePath(l.state.Base)
+		var below image.Source
+		if base != nil && len(c) < maxChain {
+			below = base(l.state.Base)
 		}
-		if below == "" {
-			return c, &image.Error{Op: "read", Path: path,
+		if below == nil {
+			return c, &image.Error{Op: "read", Path: from.String(),
 				Err: fmt.Errorf("%w: it builds on snapshot %d, which is not at hand", state.ErrImage, l.state.Base)}
 		}
-		path = below
+		from = below
 	}
 }
 

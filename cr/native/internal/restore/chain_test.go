@@ -112,7 +112,7 @@ func TestChain(t *testing.T) {
 		{2, map[uint64]byte{0x400000: 0, 0x401000: 'P', 0x402000: 'Q', a: 'a', a + 0x1000: 'B', a + 0x3000: 'D', b: 'f', b + 0xa000: 'F'}},
 		{3, map[uint64]byte{0x400000: 0, 0x401000: 'P', 0x402000: 'R', a: 'a', a + 0x1000: 'B', a + 0x3000: 'x', b: 'f', b + 0xa000: 'y'}},
 	} {
-		images, err := openChain(paths[c.seq], 0, func(seq int) string { return paths[seq] })
+		images, err := openChain(image.Path(paths[c.seq]), 0, func(seq int) image.Source { return image.Path(paths[seq]) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,11 @@ func TestChainRefused(t *testing.T) {
 		{"empty region", writeImage(t, 2, testState(0, state.Region{Start: region.Start, End: region.End, Empty: true}), window("d0+1", "A")), "", 0, "in no region"},
 		{"state", writeImage(t, 2, &state.State{}, nil), "", 0, "process id 0"},
 	} {
-		images, err := openChain(c.path, c.rank, func(int) string { return c.base })
+		base := func(int) image.Source { return image.Path(c.base) }
+		if c.base == "" {
+			base = func(int) image.Source { return nil }
+		}
+		images, err := openChain(image.Path(c.path), c.rank, base)
 		if err == nil {
 			_, _, err = images.plan()
 			images.Close()

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
 	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
@@ -37,7 +38,7 @@ func TestGuards(t *testing.T) {
 			t.Fatalf("guard pages %x", g)
 		}
 		tr.kill()
-		tr.restore(img, func(o *whole.RestoreOptions) { o.Base = func(int) string { return base } })
+		tr.restore(img, func(o *whole.RestoreOptions) { o.Base = func(int) image.Source { return image.Path(base) } })
 		tr.works(3)
 	}
 }

@@ -23,7 +23,7 @@ func TestKilledStanding(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(tr.dir, "image")
-	if _, err := c.Write(path, image.LocalMeta(), image.Options{NoFolder: true}); err != nil {
+	if _, err := c.Write(image.Path(path), image.LocalMeta(), image.Options{NoFolder: true}); err != nil {
 		t.Fatal(err)
 	}
 	syscall.Kill(tr.pid, syscall.SIGKILL)

@@ -71,7 +71,7 @@ func (im *imagedProgram) capture(base, seq int, opt whole.CaptureOptions) (whole
 	truth := nativetest.OwnMemory(im.t, pid)
 	m := image.LocalMeta()
 	m.Job, m.Incarnation, m.Rank, m.Size, m.Seq = "j", "i", 3, 4, seq
-	sum, err := c.Write(im.path(seq), m, image.Options{})
+	sum, err := c.Write(image.Path(im.path(seq)), m, image.Options{})
 	if err != nil {
 		im.t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (im *imagedProgram) capture(base, seq int, opt whole.CaptureOptions) (whole
 
 func (im *imagedProgram) compare(seq int, truth map[uint64][]byte) {
 	im.t.Helper()
-	chain, err := openChain(im.path(seq), 3, im.path)
+	chain, err := openChain(image.Path(im.path(seq)), 3, func(seq int) image.Source { return image.Path(im.path(seq)) })
 	if err != nil {
 		im.t.Fatal(err)
 	}

@@ -45,8 +45,8 @@ func TestRestoreFails(t *testing.T) {
 		want   error
 		text   string
 	}{
-		{name: "one bit", option: func(o *whole.RestoreOptions) { o.Image = flipped }, want: image.ErrCorrupt, text: flipped},
-		{name: "no image", option: func(o *whole.RestoreOptions) { o.Image += "x" }, want: os.ErrNotExist},
+		{name: "one bit", option: func(o *whole.RestoreOptions) { o.Image = image.Path(flipped) }, want: image.ErrCorrupt, text: flipped},
+		{name: "no image", option: func(o *whole.RestoreOptions) { o.Image = image.Path(o.Image.String() + "x") }, want: os.ErrNotExist},
 		{name: "rank", option: func(o *whole.RestoreOptions) { o.Rank = 1 }, want: state.ErrImage, text: "rank 0, not 1"},
 		{name: "program", option: func(o *whole.RestoreOptions) { o.Program = other }, want: ErrProgram},
 		{name: "no program", option: func(o *whole.RestoreOptions) { o.Program += "x" }, want: ErrProgram},
@@ -264,7 +264,7 @@ func TestRestoreChain(t *testing.T) {
 		base = i
 		if i%3 == 0 {
 			tr.kill()
-			tr.restore(img, func(o *whole.RestoreOptions) { o.Base = func(seq int) string { return images[seq] } })
+			tr.restore(img, func(o *whole.RestoreOptions) { o.Base = func(seq int) image.Source { return image.Path(images[seq]) } })
 			base = 0
 		}
 	}
@@ -298,13 +298,13 @@ func TestChainWhileBusy(t *testing.T) {
 		truth := nativetest.OwnMemory(t, c.PID())
 		m := image.LocalMeta()
 		m.Seq = seq
-		if _, err := c.Write(path(seq), m, image.Options{}); err != nil {
+		if _, err := c.Write(image.Path(path(seq)), m, image.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Release(); err != nil {
 			t.Error(err)
 		}
-		compareChain(t, path(seq), path, truth)
+		compareChain(t, path(seq), func(seq int) image.Source { return image.Path(path(seq)) }, truth)
 		tr.target.Committed(seq)
 		if base = seq; seq%10 == 0 {
 			base = 0
@@ -313,9 +313,9 @@ func TestChainWhileBusy(t *testing.T) {
 }
 
 // compareChain checks that a chain resolves to the memory given.
-func compareChain(t *testing.T, path string, basePath func(int) string, truth map[uint64][]byte) {
+func compareChain(t *testing.T, path string, base func(int) image.Source, truth map[uint64][]byte) {
 	t.Helper()
-	images, err := openChain(path, 0, basePath)
+	images, err := openChain(image.Path(path), 0, base)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ import (
 func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 	r := &restore{o: o}
 	failed := func(err error) error {
-		if e := (*image.Error)(nil); errors.As(err, &e) && e.Path == o.Image {
+		if e := (*image.Error)(nil); errors.As(err, &e) && e.Path == o.Image.String() {
 			return err // it names the image
 		}
 		return fmt.Errorf("%s: %w", o.Image, err)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
@@ -63,7 +64,7 @@ func TestTransportMemory(t *testing.T) {
 	}
 	for _, path := range []string{img, above} {
 		tr.kill()
-		tr.restore(path, func(o *whole.RestoreOptions) { o.Base = func(int) string { return img } })
+		tr.restore(path, func(o *whole.RestoreOptions) { o.Base = func(int) image.Source { return image.Path(img) } })
 		if now := transportMappings(t, tr.pid); len(now) != 0 {
 			t.Errorf("restored, it has mapped %+v", now)
 		}

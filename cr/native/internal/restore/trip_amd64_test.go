@@ -151,7 +151,7 @@ func (tr *trip) image(o whole.CaptureOptions) string {
 	defer c.Release()
 	m := image.LocalMeta()
 	m.Job, m.Seq = "trip", tr.images
-	if _, err := c.Write(path, m, image.Options{NoFolder: true, Codec: tr.codec}); err != nil {
+	if _, err := c.Write(image.Path(path), m, image.Options{NoFolder: true, Codec: tr.codec}); err != nil {
 		tr.t.Fatal(err)
 	}
 	if err := c.Release(); err != nil {
@@ -189,7 +189,7 @@ func (tr *trip) stand(path string) *whole.Restored {
 func (tr *trip) make(path string, goOn bool, change ...func(*whole.RestoreOptions)) (*whole.Restored, error) {
 	tr.t.Helper()
 	std, oob := tr.streams()
-	o := whole.RestoreOptions{Image: path, Program: tr.program, Stdin: std[0], Stdout: std[1], Stderr: std[2], OOB: oob, Tag: "tag", Files: whole.FilesRefuse}
+	o := whole.RestoreOptions{Image: image.Path(path), Program: tr.program, Stdin: std[0], Stdout: std[1], Stderr: std[2], OOB: oob, Tag: "tag", Files: whole.FilesRefuse}
 	for _, f := range change {
 		f(&o)
 	}
