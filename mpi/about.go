@@ -7,5 +7,5 @@ import "os"
 func Version() (version, subversion int) { return 4, 1 }
 
 // ProcessorName returns the name of the machine that the calling rank runs on. A rank that was restarted or moved
-// finds another name. The error is the operating system's. (MPI-4.1, chapter 9.1.2)
+// finds another name. Errors: those of the operating system. (MPI-4.1, chapter 9.1.2)
 func ProcessorName() (string, error) { return os.Hostname() }

@@ -179,8 +179,8 @@ func (c *Comm) Self() *Comm {
 }
 
 // Dup returns a new communicator of the same ranks in the same order. Its messages are separate from those of
-// c. All ranks of c call it, in the same order as its collectives. It does not wait for them. (MPI-4.1, chapter
-// 7.4.2)
+// c. All ranks of c call it, in the same order as its collectives. It does not wait for them. Errors: ErrComm.
+// (MPI-4.1, chapter 7.4.2)
 func (c *Comm) Dup() (*Comm, error) {
 	x, err := c.enter(kindDup, noRoot, nil, -1, nil)
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *Comm) Dup() (*Comm, error) {
 
 // Split makes one communicator for each colour, of the ranks that gave it. Their order is that of their keys
 // and, where keys are equal, of their ranks in c. A rank that gives the colour Undefined gets nil. All ranks of
-// c call it. Colours are not negative. Other errors are those of Allgather. (MPI-4.1, chapter 7.4.2)
+// c call it. Colours are not negative: ErrComm. Other errors: as Allgather. (MPI-4.1, chapter 7.4.2)
 func (c *Comm) Split(color, key int) (*Comm, error) {
 	if err := c.ready(); err != nil {
 		return nil, c.fail("Split", err)
@@ -241,7 +241,7 @@ type splitChoice struct {
 
 // Free gives the communicator up. Later calls on it return ErrComm, and messages that nobody has received are
 // dropped. Requests begun before are completed as usual. Every rank calls it when it no longer needs c; it
-// waits for nobody. The world and self cannot be freed. (MPI-4.1, chapter 7.4.3)
+// waits for nobody. Errors: ErrComm; the world and self cannot be freed. (MPI-4.1, chapter 7.4.3)
 func (c *Comm) Free() error {
 	if err := c.ready(); err != nil {
 		return c.fail("Free", err)

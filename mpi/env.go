@@ -85,21 +85,21 @@ var process struct {
 }
 
 // Init makes this process a rank of the job it was started in. It returns when the rank can talk to all others.
-// A program started without gorun becomes a job of one rank. Init may be called once; Run calls it. (MPI-4.1,
-// chapter 11.2.1)
+// A program started without gorun becomes a job of one rank. Init may be called once; Run calls it. Errors:
+// ErrInit if it was called before; else what has gone wrong. (MPI-4.1, chapter 11.2.1)
 func Init() error {
 	process.Lock()
 	defer process.Unlock()
 	if process.done || process.env.Load() != nil {
-		return &Error{Call: "Init", Err: fmt.Errorf("%w: Init may be called once in a process", ErrInit)}
+		return (*Comm)(nil).fail("Init", fmt.Errorf("%w: Init may be called once in a process", ErrInit))
 	}
 	j, err := job.Connect()
 	if err != nil {
-		return &Error{Call: "Init", Err: err}
+		return (*Comm)(nil).fail("Init", err)
 	}
 	e, err := newEnv(j, nil)
 	if err != nil {
-		return &Error{Call: "Init", Err: err}
+		return (*Comm)(nil).fail("Init", err)
 	}
 	process.env.Store(e)
 	return nil
@@ -129,7 +129,7 @@ func Finalize() error {
 	defer process.Unlock()
 	e := process.env.Load()
 	if e == nil || process.done {
-		return &Error{Call: "Finalize", Err: ErrInit}
+		return (*Comm)(nil).fail("Finalize", ErrInit)
 	}
 	if err := e.left(); err != nil {
 		return err

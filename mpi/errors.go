@@ -55,13 +55,35 @@ var remedies = []struct {
 	{ErrLayout, "a view's layout stays within its data, and names no element twice where it receives"},
 }
 
-// Error is what the calls of this package return. Err holds the class.
+// Error is what the calls of this package return. Err holds the class. (MPI-4.1, chapter 9.3)
 type Error struct {
 	Call string // the function with peer, tag or root: "Recv(source 3, tag 7)", "Wait of Irecv(source 3, tag 7)"
 	Comm string // the communicator's path
 	Rank int    // the calling rank in it
-	Size int    // its number of ranks
+	Size int    // its number of ranks; 0: the call has no communicator, and Rank means nothing
+	Peer int    // the other rank of a message, as the call named it, or AnySource or ProcNull; else Undefined
+	Tag  int    // the tag of a message, as the call named it, or AnyTag; else Undefined
 	Err  error
+}
+
+// RequestError is what calls on several requests return for one that has failed. Where several have, the error
+// joins theirs, and errors.As finds the first. (MPI-4.1, chapter 3.7.5, MPI_ERR_IN_STATUS)
+type RequestError struct {
+	Index int // of the request in the slice
+	Err   error
+}
+
+func (e *RequestError) Error() string { return fmt.Sprintf("request %d: %v", e.Index, e.Err) }
+
+// Unwrap returns the error of the request, an *Error.
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// joinRequests returns the errors of several requests as one; nil if there are none.
+func joinRequests(all []error) error {
+	if len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
 }
 
 func (e *Error) Error() string {
@@ -93,7 +115,7 @@ func (c *Comm) fail(call string, err error) error {
 	if errors.As(err, &already) && (err == error(already) || !errors.Is(err, ErrPoisoned)) {
 		return err
 	} // else it is of the earlier call that has poisoned the communicator
-	e := &Error{Call: call, Err: err}
+	e := &Error{Call: call, Peer: Undefined, Tag: Undefined, Err: err}
 	if c != nil && c.core != nil {
 		e.Comm, e.Rank, e.Size = c.path, c.rank, c.size
 		if errors.Is(err, ErrPoisoned) {
@@ -105,7 +127,11 @@ func (c *Comm) fail(call string, err error) error {
 
 // failPeer is fail for a call that names a peer and a tag.
 func (c *Comm) failPeer(call, role string, peer, tag int, err error) error {
-	return c.fail(fmt.Sprintf("%s(%s %s, tag %s)", call, role, rankName(peer), tagName(tag)), err)
+	err = c.fail(fmt.Sprintf("%s(%s %s, tag %s)", call, role, rankName(peer), tagName(tag)), err)
+	if e, ok := err.(*Error); ok && e.Peer == Undefined {
+		e.Peer, e.Tag = peer, tag
+	}
+	return err
 }
 
 func rankName(r int) string {

@@ -304,3 +304,30 @@ func TestErrorWords(t *testing.T) {
 		return nil
 	})
 }
+
+// An error tells rank, peer and tag as numbers, and which of several requests it is of.
+func TestErrorFields(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		other := 1 - c.Rank()
+		if err := mpi.Send(c, []int{1, 2}, other, 7); err != nil {
+			return err
+		}
+		rs := make([]mpi.Request, 3)
+		r, err := mpi.Irecv(c, []int{0}, other, 7) // too short
+		if err != nil {
+			return err
+		}
+		rs[2] = r
+		_, err = mpi.Waitall(rs)
+		var one *mpi.RequestError
+		var what *mpi.Error
+		if !errors.As(err, &one) || one.Index != 2 || !errors.As(err, &what) || what.Rank != c.Rank() || what.Size != 2 || what.Peer != other || what.Tag != 7 {
+			return fmt.Errorf("%#v, %#v", one, what)
+		}
+		err = mpi.Bcast(c, []int{1}, 5)
+		if !errors.As(err, &what) || what.Peer != mpi.Undefined || what.Tag != mpi.Undefined {
+			return fmt.Errorf("Bcast: %#v", what)
+		}
+		return nil
+	})
+}

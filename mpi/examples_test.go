@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -28,7 +29,7 @@ func TestEveryCallIsShown(t *testing.T) {
 		}
 	}
 	// Methods that belong to a value.
-	exempt := map[string]bool{"Error_Error": true, "Error_Unwrap": true}
+	exempt := map[string]bool{"Error_Error": true, "Error_Unwrap": true, "RequestError_Error": true, "RequestError_Unwrap": true}
 	outside := map[string]bool{"SendObject": true, "RecvObject": true, "Comm_WithCodec": true, "Comm_WithContext": true,
 		"Comm_String": true, "Run": true, "WithContext": true}
 	all := 0
@@ -56,6 +57,9 @@ func TestEveryCallIsShown(t *testing.T) {
 			case len(examples[name].Body.List) == 1 && calls(examples[name].Body.List[0], examples):
 				t.Errorf("the example of %s only calls another one", name)
 			}
+			if returnsError(fn.Type) && !namesErrors.MatchString(fn.Doc.Text()) {
+				t.Errorf("%s does not name its errors", name)
+			}
 			inOps := strings.HasSuffix(set.Position(fn.Pos()).Filename, "op.go") // the chapter is told once
 			if !outside[name] && !inOps && !strings.Contains(fn.Doc.Text(), "MPI-4.1") {
 				t.Errorf("%s does not name its chapter", name)
@@ -65,6 +69,18 @@ func TestEveryCallIsShown(t *testing.T) {
 	if all < 70 {
 		t.Errorf("only %d calls were found", all)
 	}
+}
+
+// namesErrors matches the comment of a call that says which errors it returns.
+var namesErrors = regexp.MustCompile(`Errors|Err[A-Z]`)
+
+func returnsError(f *ast.FuncType) bool {
+	if f.Results == nil {
+		return false
+	}
+	last := f.Results.List[len(f.Results.List)-1]
+	id, ok := last.Type.(*ast.Ident)
+	return ok && id.Name == "error"
 }
 
 // calls reports whether a statement is a call of an example.

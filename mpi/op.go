@@ -247,7 +247,7 @@ func ReduceLocal[T any](dst, src []T, op Op[T]) error {
 		err = errNoOp
 	}
 	if err = first(err, compare("src", len(src), len(dst)), apart(bytesOf(dst), bytesOf(src))); err != nil {
-		return &Error{Call: "ReduceLocal", Err: err}
+		return (*Comm)(nil).fail("ReduceLocal", err)
 	}
 	by.Apply(dst, src)
 	return nil

@@ -32,7 +32,8 @@ func (c *Comm) Probe(src, tag int) (Status, error) {
 	return c.status(s, 0), nil
 }
 
-// Iprobe is Probe without waiting: ok tells whether there is a message. (MPI-4.1, chapter 3.8.1)
+// Iprobe is Probe without waiting: ok tells whether there is a message. Errors: as Probe, without ErrDeadline.
+// (MPI-4.1, chapter 3.8.1)
 func (c *Comm) Iprobe(src, tag int) (status Status, ok bool, err error) {
 	if err := c.checkRecv(src, tag); err != nil {
 		return Status{}, false, c.failPeer("Iprobe", "source", src, tag, err)
@@ -51,7 +52,7 @@ func (c *Comm) Iprobe(src, tag int) (status Status, ok bool, err error) {
 }
 
 // Mprobe waits like Probe and takes the message, so no other receive can take it between the probe and the
-// receive. (MPI-4.1, chapter 3.8.2)
+// receive. Errors: as Probe. (MPI-4.1, chapter 3.8.2)
 func (c *Comm) Mprobe(src, tag int) (Message, Status, error) {
 	return c.mprobe("Mprobe", src, tag)
 }
@@ -71,7 +72,7 @@ func (c *Comm) mprobe(call string, src, tag int) (Message, Status, error) {
 	return Message{m: m, c: c, status: st}, st, nil
 }
 
-// Improbe is Mprobe without waiting. (MPI-4.1, chapter 3.8.2)
+// Improbe is Mprobe without waiting. Errors: as Iprobe. (MPI-4.1, chapter 3.8.2)
 func (c *Comm) Improbe(src, tag int) (message Message, status Status, ok bool, err error) {
 	if err := c.checkRecv(src, tag); err != nil {
 		return Message{}, Status{}, false, c.failPeer("Improbe", "source", src, tag, err)

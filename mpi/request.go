@@ -96,7 +96,8 @@ func Isend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 	return Request{r, c, int32(dst), int32(tag)}, nil
 }
 
-// Issend begins Ssend; see Isend. (MPI-4.1, chapter 3.7.2)
+// Issend begins Ssend. buf belongs to the library until the request completes. Errors: as Isend. (MPI-4.1, chapter
+// 3.7.2)
 func Issend[T any](c *Comm, buf []T, dst, tag int) (Request, error) {
 	return isendOdd(opIssend, c, buf, dst, tag)
 }
@@ -247,8 +248,8 @@ func (r *Request) end(call string) (Status, error) {
 	return r.outcome(s), nil
 }
 
-// Test reports whether the request is complete and, if so, ends it like Wait.
-// (MPI-4.1, chapter 3.7.3)
+// Test reports whether the request is complete and, if so, ends it like Wait. Errors: as Wait, without
+// ErrDeadline. (MPI-4.1, chapter 3.7.3)
 func (r Request) Test() (status Status, done bool, err error) {
 	if st, ok := r.idle(); ok {
 		return st, true, nil
@@ -288,18 +289,19 @@ func (r Request) Cancel() error {
 	return nil
 }
 
-// Waitall waits for all requests, clears them and returns their statuses. The
-// error joins those of the requests that failed. (MPI-4.1, chapter 3.7.5)
+// Waitall waits for all requests, clears them and returns their statuses. Errors: a RequestError for each request
+// that has failed, with what Wait returns. After ErrDeadline a request is still active, and is not cleared.
+// (MPI-4.1, chapter 3.7.5)
 func Waitall(rs []Request) ([]Status, error) {
 	st := make([]Status, len(rs))
 	return st, WaitallInto(rs, st)
 }
 
 // WaitallInto is Waitall without allocation. The statuses go to st, which is as long as rs, or nil if nobody
-// needs them. (MPI-4.1, chapter 3.7.5)
+// needs them. Errors: as Waitall; ErrCount if st has another length. (MPI-4.1, chapter 3.7.5)
 func WaitallInto(rs []Request, st []Status) error {
 	if st != nil && len(st) != len(rs) {
-		return &Error{Call: "WaitallInto", Err: fmt.Errorf("%w: %d statuses for %d requests", ErrCount, len(st), len(rs))}
+		return (*Comm)(nil).fail("WaitallInto", fmt.Errorf("%w: %d statuses for %d requests", ErrCount, len(st), len(rs)))
 	}
 	first := 0
 	for first < len(rs) && !rs[first].r.Active() {
@@ -357,23 +359,23 @@ type waitFailure struct {
 }
 
 func joinFailures(rs []Request, st []Status, failures []waitFailure) error {
-	var failed error
+	var failed []error
 	for _, f := range failures {
 		s, err := rs[f.i].failed("Waitall", f.st, f.err)
 		if st != nil {
 			st[f.i] = s
 		}
-		failed = errors.Join(failed, fmt.Errorf("request %d: %w", f.i, err))
+		failed = append(failed, &RequestError{f.i, err})
 		if !errors.Is(err, ErrDeadline) { // after ErrDeadline the request is still active, and the caller may wait for it
 			rs[f.i] = Request{}
 		}
 	}
-	return failed
+	return joinRequests(failed)
 }
 
 // Waitany waits until one of the requests is complete, clears it, and returns its index and status. The index
-// is Undefined if none is active. No request is passed over for ever while others complete. (MPI-4.1, chapter
-// 3.7.5)
+// is Undefined if none is active. No request is passed over for ever while others complete. Errors: the
+// RequestError of that request; ErrDeadline of the first active request's view. (MPI-4.1, chapter 3.7.5)
 func Waitany(rs []Request) (int, Status, error) {
 	i, err := waitAny("Waitany", rs)
 	if i < 0 {
@@ -381,12 +383,20 @@ func Waitany(rs []Request) (int, Status, error) {
 	}
 	st, err := rs[i].end("Waitany")
 	rs[i] = Request{}
-	return i, st, err
+	return i, st, atRequest(i, err)
+}
+
+// atRequest is the error of the request with that index, nil if it has none.
+func atRequest(i int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RequestError{i, err}
 }
 
 // Waitsome waits until at least one request is complete. It clears all that are complete, and returns their
-// indices and statuses. It returns none if none is active. The error joins those of the requests that failed.
-// (MPI-4.1, chapter 3.7.5)
+// indices and statuses. It returns none if none is active. Errors: a RequestError for each request that has failed;
+// ErrDeadline as Waitany. (MPI-4.1, chapter 3.7.5)
 func Waitsome(rs []Request) ([]int, []Status, error) {
 	i, err := waitAny("Waitsome", rs)
 	if i < 0 {
@@ -396,7 +406,7 @@ func Waitsome(rs []Request) ([]int, []Status, error) {
 }
 
 // Testall reports whether all requests are complete. If so it clears them and returns their statuses. Otherwise
-// it leaves them all. (MPI-4.1, chapter 3.7.5)
+// it leaves them all. Errors: as Waitall. (MPI-4.1, chapter 3.7.5)
 func Testall(rs []Request) ([]Status, bool, error) {
 	for _, r := range rs {
 		if !r.Done() {
@@ -408,7 +418,8 @@ func Testall(rs []Request) ([]Status, bool, error) {
 }
 
 // Testany looks for one complete request, clears it, and returns its index and status. If none is complete, ok
-// is false. If none is active, ok is true and the index is Undefined. (MPI-4.1, chapter 3.7.5)
+// is false. If none is active, ok is true and the index is Undefined. Errors: the RequestError of that request.
+// (MPI-4.1, chapter 3.7.5)
 func Testany(rs []Request) (index int, status Status, ok bool, err error) {
 	active := false
 	for i := range rs {
@@ -417,7 +428,7 @@ func Testany(rs []Request) (index int, status Status, ok bool, err error) {
 		case rs[i].Done():
 			st, err := rs[i].end("Testany")
 			rs[i] = Request{}
-			return i, st, true, err
+			return i, st, true, atRequest(i, err)
 		default:
 			active = true
 		}
@@ -426,8 +437,7 @@ func Testany(rs []Request) (index int, status Status, ok bool, err error) {
 }
 
 // Testsome clears all requests that are complete and returns their indices and
-// statuses. The error joins those of the requests that failed. (MPI-4.1,
-// chapter 3.7.5)
+// statuses. Errors: a RequestError for each request that has failed. (MPI-4.1, chapter 3.7.5)
 func Testsome(rs []Request) ([]int, []Status, error) { return endSome("Testsome", rs) }
 
 // endSome ends all requests that are complete.
@@ -435,7 +445,7 @@ func endSome(call string, rs []Request) ([]int, []Status, error) {
 	var (
 		done   []int
 		sts    []Status
-		failed error
+		failed []error
 	)
 	for i := range rs {
 		if rs[i].c == nil || !rs[i].Done() {
@@ -445,10 +455,10 @@ func endSome(call string, rs []Request) ([]int, []Status, error) {
 		rs[i] = Request{}
 		done, sts = append(done, i), append(sts, st)
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("request %d: %w", i, err))
+			failed = append(failed, &RequestError{i, err})
 		}
 	}
-	return done, sts, failed
+	return done, sts, joinRequests(failed)
 }
 
 // handlePool holds the engine's handles of the requests of one wait.

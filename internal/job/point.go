@@ -24,6 +24,8 @@ type points struct {
 	release uint64        // Points up to this one are over: leave
 	at      uint64        // the Point at which the program stands, 0 if none
 	origin  origin        // the attempt it was armed for
+	park    uint64        // the program stands at this Point until an attempt begins; 0: none
+	parked  chan struct{} // closed when it does
 	err     error         // set by fail
 	changed chan struct{} // closed and replaced whenever one of them changes
 }
@@ -37,7 +39,7 @@ func (p *points) begun() bool { return p.word.Load()&^armedBit != 0 }
 func (p *points) arm(o origin) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.target, p.origin = 0, o
+	p.target, p.origin, p.park = 0, o, 0
 	return p.word.Or(armedBit) &^ armedBit
 }
 
@@ -68,6 +70,27 @@ func (p *points) update(f func()) {
 	f()
 	close(p.changed)
 	p.changed = make(chan struct{})
+}
+
+// ParkAt makes the program stand at its n-th Point, which it has not come to, until an attempt to take an image
+// begins. That attempt then images the program at the next Point. The channel is closed when the program stands
+// there. It is for tests of programs, which name the Point to be imaged at.
+func (j *Job) ParkAt(n uint64) <-chan struct{} {
+	p := &j.points
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.park, p.parked = n, make(chan struct{})
+	p.word.Or(armedBit)
+	return p.parked
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // standing returns the Point at which the program is stopped, 0 if none.
@@ -118,6 +141,13 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 	p := &j.points
 	for {
 		p.mu.Lock()
+		if p.park != 0 && n < p.park && p.err == nil {
+			p.mu.Unlock()
+			return false, nil
+		}
+		if p.park == n && !closed(p.parked) {
+			close(p.parked)
+		}
 		armed := p.word.Load()&armedBit != 0
 		target, release, changed, err := p.target, p.release, p.changed, p.err
 		here := armed && target == n && release < n

@@ -18,6 +18,8 @@
 // The test names the rank and ends the others: their calls return mpi.ErrAborted. Nothing is left running
 // afterwards, except the goroutines of ranks that hang outside the library: nothing can end these. Code under
 // test must take its communicator from the function's argument: mpi.World is the process's.
+//
+// Restart tests that a program goes on from its images.
 package mpitest
 
 import (

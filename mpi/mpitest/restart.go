@@ -1,0 +1,203 @@
+package mpitest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/world"
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+// Restart tests that a program goes on from its own portable images. It runs f on n ranks until all stand at their
+// k-th Point (the first is number 1), takes an image of each, and ends them: what they call from then on returns
+// mpi.ErrAborted. Then it runs f on n new ranks, which go on from the images, to its end. The test fails, and ends
+// as by t.FailNow, if a rank fails, or if one returns before its k-th Point.
+//
+// f registers its state by cr.On(c) and calls the Point of that. It should not know by other means how far it has
+// come: what it keeps outside of registered variables, the ranks of the second run find as the first has left it.
+func Restart(t testing.TB, n, k int, f func(c *mpi.Comm) error) {
+	t.Helper()
+	if err := restart(n, k, f, patience(t)); err != nil {
+		t.Errorf("mpitest: %v", err)
+		t.FailNow()
+	}
+}
+
+func restart(n, k int, f func(c *mpi.Comm) error, limit time.Duration) error {
+	if n < 1 || k < 1 {
+		return fmt.Errorf("%d ranks, Point %d", n, k)
+	}
+	dir, err := os.MkdirTemp("", "mpitest")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	images, err := imagesAt(dir, n, k, f, limit)
+	if err != nil {
+		return fmt.Errorf("to Point %d: %w", k, err)
+	}
+	again := begin(jobtest.New(n, jobtest.Options{Images: images, Crowded: crowded(n)}), limit)
+	again.run(f)
+	if err := again.end(nil); err != nil {
+		return fmt.Errorf("from Point %d on: %w", k, err)
+	}
+	return nil
+}
+
+func crowded(n int) bool { return n > runtime.NumCPU() }
+
+// imagesAt runs f to the k-th Point of all ranks, and returns their images.
+func imagesAt(dir string, n, k int, f func(c *mpi.Comm) error, limit time.Duration) ([]string, error) {
+	var once sync.Once
+	armed := make(chan struct{})
+	c := jobtest.New(n, jobtest.Options{Dir: dir, Crowded: crowded(n), OnSend: func(m oob.Msg) {
+		if m.Kind == oob.Target {
+			once.Do(func() { close(armed) })
+		}
+	}})
+	p := begin(c, limit)
+	var images []string
+	var refused error
+	taken := make(chan struct{})
+	take := func() {
+		images, refused = c.Checkpoint(true)
+		close(taken)
+	}
+	if k == 1 { // asked for before any rank can come to a Point
+		go take()
+		<-armed
+		p.run(f)
+	} else {
+		if err := p.park(uint64(k-1), f); err != nil {
+			return nil, p.end(err)
+		}
+		go take()
+	}
+	err := p.await(taken)
+	if err == nil {
+		err = refused
+	}
+	if err != nil {
+		return nil, p.end(err)
+	}
+	return images, p.end(errStopped)
+}
+
+// errStopped ends ranks that have been imaged.
+var errStopped = errors.New("the ranks were imaged")
+
+// part is one of the two runs.
+type part struct {
+	c     *jobtest.Cluster
+	over  <-chan time.Time // the time is up; nil: never
+	ended chan error       // of each rank
+	left  int              // ranks that run
+}
+
+func begin(c *jobtest.Cluster, limit time.Duration) *part {
+	p := &part{c: c, ended: make(chan error, len(c.Jobs))}
+	if limit > 0 {
+		p.over = time.After(limit)
+	}
+	return p
+}
+
+// run starts the ranks.
+func (p *part) run(f func(c *mpi.Comm) error) {
+	p.left = len(p.c.Jobs)
+	for _, j := range p.c.Jobs {
+		go p.rank(j, f)
+	}
+}
+
+// rank runs f as one rank, and tells how it has ended.
+func (p *part) rank(j *job.Job, f func(c *mpi.Comm) error) {
+	err := errors.New("it ended without returning (FailNow, Fatal or Goexit)")
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+		if err != nil {
+			err = fmt.Errorf("rank %d of %d: %w", j.Rank, j.Size, err)
+		}
+		p.ended <- err
+	}()
+	err = world.Rank(j, f)
+}
+
+// park runs f until all ranks stand at their n-th Point.
+func (p *part) park(n uint64, f func(c *mpi.Comm) error) error {
+	var parked []<-chan struct{}
+	for _, j := range p.c.Jobs {
+		parked = append(parked, j.ParkAt(n))
+	}
+	p.run(f)
+	for _, there := range parked {
+		if err := p.await(there); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits for something that comes before any rank ends.
+func (p *part) await(c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case err := <-p.ended:
+		p.left--
+		if err == nil {
+			err = errors.New("a rank has returned before it came to that Point")
+		}
+		return err
+	case <-p.over:
+		return errors.New("the ranks have not come to that Point in time")
+	}
+}
+
+// end waits for all ranks. If why is not nil it makes their calls fail, and returns why, but nil for errStopped.
+func (p *part) end(why error) error {
+	first := why
+	if why != nil {
+		p.stop(why)
+	}
+	for ; p.left > 0; p.left-- {
+		select {
+		case err := <-p.ended:
+			if err != nil && first == nil {
+				first = err
+				p.stop(err)
+			}
+		case <-p.over:
+			p.over = time.After(lastWords)
+			p.stop(engine.ErrAborted)
+			if first != nil && first != errStopped {
+				return first
+			}
+			first = errors.New("the ranks have not ended in time")
+			p.left++
+		}
+	}
+	p.c.Stop()
+	if first == errStopped {
+		return nil
+	}
+	return first
+}
+
+func (p *part) stop(why error) {
+	for _, j := range p.c.Jobs {
+		j.Fail(fmt.Errorf("%w: %w", engine.ErrAborted, why))
+	}
+}
