@@ -88,7 +88,6 @@ func (base *Snapshot) fits(s *Snapshot, seq int, ranks []int) error {
 		{"number of ranks", b.NP, t.NP},
 		{"back-end", b.Backend, t.Backend},
 		{"program", b.Program.Digest, t.Program.Digest},
-		{"store", b.Store, t.Store},
 	} {
 		if c.have != c.say {
 			return fmt.Errorf("%w: its %s is %v instead of %v", ErrSchema, c.what, c.have, c.say)

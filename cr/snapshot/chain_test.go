@@ -276,7 +276,7 @@ func TestCrashInPrune(t *testing.T) {
 		_, h := build(t, c, bases...)
 		h.Release()
 	}
-	p := &pruner{c: c, keep: 1, needed: map[int]bool{}}
+	p := newPruner(c, keepN(1), 0)
 	for seq := 6; seq > 0; seq-- {
 		p.prune(c.dir(jobA, seq), seq)
 		all, err := c.List(jobA)

@@ -172,7 +172,7 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 	}
 	s.Format, s.Job, s.Sequence = FormatDir, p.Job, p.Seq
 	if p.place != (Place{}) {
-		s.Format, s.Store, s.Folder, s.Set = Format, p.place.Kind, p.place.Folder, p.set
+		s.Format, s.Store, s.Folder, s.Set = FormatStore, p.place.Kind, p.place.Folder, p.set
 	}
 	s.Program.Kept = p.program != nil
 	snap, hold := &Snapshot{p.Dir, &s, p.c.open}, &Hold{}

@@ -29,7 +29,16 @@ type Place struct {
 	Folder string `toml:"folder"`
 }
 
-func (p Place) String() string { return p.Kind + " " + p.Folder }
+// String is the place for people.
+func (p Place) String() string {
+	switch {
+	case p == Beside:
+		return "beside the schema"
+	case p.Folder == "":
+		return p.Kind
+	}
+	return p.Kind + " " + p.Folder
+}
 
 // Opener opens the store at a place. nodes are those that are known to have had parts of it.
 type Opener func(p Place, nodes []string) (store.Store, error)
@@ -177,48 +186,77 @@ func noteStore(jobDir string, p Place, nodes []string) (*jobStores, error) {
 // patience bounds what a catalogue waits for in a store.
 const patience = 30 * time.Second
 
-// away reports whether the images lie in a store and not beside the schema.
-func (s *Snapshot) away() bool { return s.Schema.Store != "" }
-
-// Place is where the images lie, the zero value: beside the schema.
+// Place is where the first copy lies, the zero value: beside the schema.
 func (s *Snapshot) Place() Place { return Place{s.Schema.Store, s.Schema.Folder} }
 
-// Images returns the store of images that lie elsewhere.
-func (s *Snapshot) Images() (store.Store, error) {
+// images returns the store of a copy that lies elsewhere.
+func (s *Snapshot) images(c Copy) (store.Store, error) {
 	if s.open == nil {
-		return nil, fmt.Errorf("%s: %w (%s)", s.Dir, ErrStore, s.Place())
+		return nil, fmt.Errorf("%s: %w (%s)", s.Dir, ErrStore, c.Place())
 	}
-	return s.open(s.Place(), s.Nodes())
+	return s.open(c.Place(), s.Nodes())
 }
 
-// Image is where a rank's image can be read.
-func (s *Snapshot) Image(rank int) image.Source { return s.source(s.Schema.Images[rank]) }
+// Image is where a rank's image can be read: the first of its copies that can be opened and is the right one.
+func (s *Snapshot) Image(rank int) image.Source {
+	im := s.Schema.Images[rank]
+	if len(s.Schema.More) == 0 {
+		return s.source(s.Copies()[0], im)
+	}
+	return anyImage{s, im}
+}
 
-func (s *Snapshot) source(im Image) image.Source {
-	if !s.away() {
+func (s *Snapshot) source(c Copy, im Image) image.Source {
+	if c.Store == "" {
 		return image.Path(filepath.Join(s.Dir, im.File))
 	}
-	return farImage{s, im}
+	return farImage{s, c, im}
 }
 
-// farImage is an image in a store.
-type farImage struct {
+// anyImage is an image of which there are several copies.
+type anyImage struct {
 	s  *Snapshot
 	im Image
 }
 
+func (a anyImage) Open() (*image.Reader, error) {
+	var errs []error
+	for _, c := range a.s.Copies() {
+		r, err := a.s.source(c, a.im).Open()
+		if err == nil && r.Digest() == a.im.Digest {
+			return r, nil
+		}
+		if err == nil {
+			err = fmt.Errorf("%w: digest %s, the schema says %s", ErrImage, r.Digest(), a.im.Digest)
+			r.Close()
+		}
+		errs = append(errs, err)
+	}
+	return nil, pieceErrors(a.s.Copies(), errs)
+}
+
+// String names the first copy.
+func (a anyImage) String() string { return a.s.source(a.s.Copies()[0], a.im).String() }
+
+// farImage is an image in a store.
+type farImage struct {
+	s  *Snapshot
+	c  Copy
+	im Image
+}
+
 func (f farImage) Open() (*image.Reader, error) {
-	st, err := f.s.Images()
+	st, err := f.s.images(f.c)
 	if err != nil {
 		return nil, &image.Error{Op: "read", Path: f.String(), Err: err}
 	}
 	// Reading has no limit of its own: the store ends what does not go on.
-	return image.Piece{Context: context.Background(), Store: st, Set: f.s.Schema.Set, Name: f.im.File}.Open()
+	return image.Piece{Context: context.Background(), Store: st, Set: f.c.Set, Name: f.im.File}.Open()
 }
 
 // String names the image and the node that wrote it.
 func (f farImage) String() string {
-	name := f.s.Schema.Set + "/" + f.im.File
+	name := f.c.Set + "/" + f.im.File
 	if f.im.Node != "" {
 		name = f.im.Node + ":" + name
 	}
@@ -252,12 +290,12 @@ func (c *Catalogue) removeFar(sets []far) error {
 // sweepFar finds sets that belong to no folder of the job any more: their snapshots were removed while a node
 // was out of reach, or by a process that died. A set is never made before the folder of its number, and no
 // number is used twice. So a set that is listed before the folders are, and has none, will never have one.
-func (c *Catalogue) sweepFar(job string) ([]far, error) {
+// What was left of a copy is removed at once, and named in swept.
+func (c *Catalogue) sweepFar(job string) (left []far, swept []string, err error) {
 	stores, err := ownStores(c.JobDir(job))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var left []far
 	var errs []error
 	for _, place := range stores.Places {
 		st, err := c.at(place, stores.Nodes)
@@ -280,8 +318,14 @@ func (c *Catalogue) sweepFar(job string) ([]far, error) {
 			}
 			if _, err := os.Lstat(c.dir(job, seq)); errors.Is(err, fs.ErrNotExist) {
 				left = append(left, far{place, set, stores.Nodes})
+			} else if c.half(job, seq, place, set) {
+				gone, err := c.removeHalf(job, seq, far{place, set, stores.Nodes})
+				if gone && err == nil {
+					swept = append(swept, place.String()+": "+set)
+				}
+				errs = append(errs, err)
 			}
 		}
 	}
-	return left, errors.Join(errs...)
+	return left, swept, errors.Join(errs...)
 }

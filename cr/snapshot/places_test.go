@@ -131,7 +131,7 @@ func TestPlaces(t *testing.T) {
 	c := n.catalogue()
 	n.commit(c, jobA)
 	s, err := c.Find(jobA)
-	if err != nil || s.Place() != atNodes || !slices.Equal(s.Nodes(), n.all) || s.Schema.Format != Format {
+	if err != nil || s.Place() != atNodes || !slices.Equal(s.Nodes(), n.all) || s.Schema.Format != FormatStore {
 		t.Fatal(s, err)
 	}
 	if es, err := os.ReadDir(s.Dir); err != nil || len(es) != 2 { // schema and lock
@@ -207,7 +207,7 @@ func TestPlacesPrune(t *testing.T) {
 		n.commit(c, jobA)
 	}
 	// b goes away after it was found that the newest is whole.
-	done, err = c.prune(jobA, 1, func(s *Snapshot) error {
+	done, err = c.prune(jobA, keepN(1), func(s *Snapshot) error {
 		defer func() { n.down = []string{"b"} }()
 		return s.Check()
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,31 +15,52 @@ import (
 
 // Pruned tells what Prune did.
 type Pruned struct {
-	Removed  []int    // sequence numbers
-	InUse    []int    // kept although old: a running job or restart holds them
-	Needed   []int    // kept although old: images of later ones build on them
-	Intact   []int    // kept although old: the newest that is intact, because those after it are damaged
-	Programs []string // paths of kept programs that nobody refers to any more, removed
+	Removed  []int     // sequence numbers
+	InUse    []int     // kept although old: a running job or restart holds them
+	Needed   []int     // kept although old: images of later ones build on them
+	Intact   []int     // kept although old: the newest that is intact, because those after it are damaged
+	Dropped  []Dropped // copies of snapshots of which other copies stay
+	Programs []string  // paths of kept programs that nobody refers to any more, removed
 }
 
-// Prune removes the snapshots of a job except the newest keep, which must be at least 1. A snapshot also stays
+// Dropped is a copy that Prune has removed.
+type Dropped struct {
+	Seq   int
+	Place Place
+}
+
+// Prune removes the snapshots of a job except the newest keep, which must be at least 1. Where snapshots have copies in
+// several places, the newest keep of each place stay there, so one in a weak place never costs one in a strong one. A snapshot also stays
 // if somebody holds it, if one that stays builds on it, or if its schema cannot be read. The error names the
 // latter. The newest intact one stays as well: Prune reads snapshots, the newest first, until one verifies. If
 // none does, nothing is removed.
 func (c *Catalogue) Prune(job string, keep int) (Pruned, error) {
-	return c.prune(job, keep, func(s *Snapshot) error { return s.Verify(nil) })
+	return c.prune(job, keepN(keep), func(s *Snapshot) error { return s.Verify(nil) })
 }
 
 // PruneChecked is Prune for the head of a job that has just written the newest snapshot. It looks at images
 // with Check, and does not read them again.
 func (c *Catalogue) PruneChecked(job string, keep int) (Pruned, error) {
-	return c.prune(job, keep, (*Snapshot).Check)
+	return c.prune(job, keepN(keep), (*Snapshot).Check)
 }
 
-func (c *Catalogue) prune(job string, keep int, intact func(*Snapshot) error) (Pruned, error) {
+// keepN keeps as many everywhere.
+func keepN(n int) func(Place) int { return func(Place) int { return n } }
+
+// PruneLevels is PruneChecked with a number for each place. 0 is for a place where all stay.
+func (c *Catalogue) PruneLevels(job string, keep func(Place) int) (Pruned, error) {
+	return c.prune(job, func(p Place) int {
+		if n := keep(p); n > 0 {
+			return n
+		}
+		return math.MaxInt
+	}, (*Snapshot).Check)
+}
+
+func (c *Catalogue) prune(job string, keep func(Place) int, intact func(*Snapshot) error) (Pruned, error) {
 	var done Pruned
-	if keep < 1 {
-		return done, fmt.Errorf("prune job %s: at least one snapshot is kept, not %d", job, keep)
+	if n := keep(Beside); n < 1 {
+		return done, fmt.Errorf("prune job %s: at least one snapshot is kept, not %d", job, n)
 	}
 	if _, err := os.Stat(c.JobDir(job)); err != nil {
 		return done, fmt.Errorf("prune job %s: %w", job, ErrNotFound)
@@ -48,7 +70,7 @@ func (c *Catalogue) prune(job string, keep int, intact func(*Snapshot) error) (P
 	if err != nil {
 		return done, fmt.Errorf("prune job %s: %w", job, err)
 	}
-	p := &pruner{c: c, keep: keep, whole: whole, needed: map[int]bool{}}
+	p := newPruner(c, keep, whole)
 	if err := p.run(job); err != nil {
 		return done, fmt.Errorf("prune job %s: %w", job, err)
 	}
@@ -81,12 +103,25 @@ func (p *pruner) run(job string) error {
 	return nil
 }
 
+// excess reports whether a place has more copies than are kept there.
+func excess(all []*Snapshot, keep func(Place) int) bool {
+	had := map[Place]int{}
+	for _, s := range all {
+		for _, c := range s.Copies() {
+			if had[c.Place()]++; had[c.Place()] > keep(c.Place()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // newestIntact returns the number of the newest intact snapshot. It returns 0 if there are no more than are
 // kept anyway. No lock is held meanwhile: if another Prune has removed what was listed, it looks again.
-func (c *Catalogue) newestIntact(job string, keep int, intact func(*Snapshot) error) (int, error) {
+func (c *Catalogue) newestIntact(job string, keep func(Place) int, intact func(*Snapshot) error) (int, error) {
 	for {
 		all, err := c.List(job)
-		if len(all) <= keep {
+		if !excess(all, keep) {
 			return 0, nil
 		}
 		errs, removed := []error{err}, false
@@ -139,16 +174,21 @@ func parts(err error) (all []error) {
 type pruner struct {
 	Pruned
 	c       *Catalogue
-	keep    int          // how many more stay for their age
-	whole   int          // stays as it is intact
-	needed  map[int]bool // what those that stay build on
-	unknown bool         // one was met that may build on any other
-	far     []far        // images of removed ones that lie elsewhere
+	keep    func(Place) int        // how many stay in a place for their age
+	had     map[Place]int          // how many there were so far
+	whole   int                    // stays as it is intact
+	needed  map[int]map[Place]bool // what those that stay there build on
+	unknown bool                   // one was met that may build on any other
+	far     []far                  // images of removed ones that lie elsewhere
 	errs    []error
 }
 
+func newPruner(c *Catalogue, keep func(Place) int, whole int) *pruner {
+	return &pruner{c: c, keep: keep, had: map[Place]int{}, whole: whole, needed: map[int]map[Place]bool{}}
+}
+
 func (p *pruner) prune(dir string, seq int) {
-	s, err := Load(dir)
+	s, err := p.c.load(dir)
 	switch {
 	case errors.Is(err, ErrNotCommitted), errors.Is(err, ErrNotFound):
 		return
@@ -158,39 +198,74 @@ func (p *pruner) prune(dir string, seq int) {
 		// restored by another. Then nothing older is removed.
 		p.unknown = p.unknown || !errors.Is(err, ErrSchema)
 		return
-	case p.keep > 0:
-		p.keep--
-	case seq == p.whole:
-		p.Intact = append(p.Intact, seq)
-	case p.unknown, p.needed[seq]:
-		p.Needed = append(p.Needed, seq)
-	default:
-		busy, err := removeUnlessHeld(dir, nil)
-		if err == nil && !busy {
-			p.Removed = append(p.Removed, seq)
-			if s.away() && p.owns(s) {
-				p.far = append(p.far, far{s.Place(), s.Schema.Set, s.Nodes()})
-			}
-			return
-		}
-		if err != nil {
-			p.errs = append(p.errs, fmt.Errorf("prune %s: %w", dir, err))
-		} else {
-			p.InUse = append(p.InUse, seq)
+	}
+	stay := p.stays(s)
+	gone, err := p.drop(s, stay)
+	switch {
+	case err != nil:
+		p.errs = append(p.errs, fmt.Errorf("prune %s: %w", dir, err))
+	case !gone:
+		p.InUse = append(p.InUse, seq)
+	case len(stay) == 0:
+		p.Removed = append(p.Removed, seq)
+		return
+	}
+	if !gone {
+		stay = s.Copies()
+	}
+	for _, c := range s.Copies() {
+		if !slices.Contains(stay, c) {
+			p.Dropped = append(p.Dropped, Dropped{seq, c.Place()})
 		}
 	}
 	for _, base := range s.Schema.Bases() {
-		p.needed[base] = true
+		if p.needed[base] == nil {
+			p.needed[base] = map[Place]bool{}
+		}
+		for _, c := range stay {
+			p.needed[base][c.Place()] = true
+		}
 	}
 }
 
-// owns reports whether the images of a snapshot are this catalogue's, and not those of one that it is a copy of.
-func (p *pruner) owns(s *Snapshot) bool {
+// stays returns the copies of a snapshot that are kept. What builds on a snapshot that has no copy in its place may be
+// read with any other.
+func (p *pruner) stays(s *Snapshot) (stay []Copy) {
+	seq, aged, needed := s.Schema.Sequence, 0, false
+	all := false
+	for place := range p.needed[seq] {
+		_, here := s.Copy(place)
+		all = all || !here
+	}
+	for _, c := range s.Copies() {
+		at := c.Place()
+		if p.had[at]++; p.had[at] <= p.keep(at) {
+			aged++
+			stay = append(stay, c)
+		} else if seq == p.whole {
+			stay = append(stay, c)
+		} else if p.unknown || all || p.needed[seq][at] {
+			needed = true
+			stay = append(stay, c)
+		}
+	}
+	switch {
+	case aged == len(stay):
+	case seq == p.whole:
+		p.Intact = append(p.Intact, seq)
+	case needed:
+		p.Needed = append(p.Needed, seq)
+	}
+	return stay
+}
+
+// owns reports whether the images of a copy are this catalogue's, and not those of one that it is a copy of.
+func (p *pruner) owns(s *Snapshot, c Copy) bool {
 	stores, err := ownStores(p.c.JobDir(s.Schema.Job))
 	if err != nil {
 		p.errs = append(p.errs, err)
 	}
-	return err == nil && stores.Home != "" && s.Schema.Set == stores.set(s.Schema.Job, s.Schema.Sequence)
+	return err == nil && stores.Home != "" && c.Set == stores.set(s.Schema.Job, s.Schema.Sequence)
 }
 
 // removeUnlessHeld removes a snapshot's folder, unless somebody writes or uses it. It looks again whether it is
@@ -216,7 +291,8 @@ func (c *Catalogue) Sweep(job string) ([]string, error) {
 		return nil, nil
 	}
 	gone, err := c.sweep(job)
-	left, ferr := c.sweepFar(job)
+	left, swept, ferr := c.sweepFar(job)
+	gone = append(gone, swept...)
 	for _, f := range left {
 		if e := c.removeFar([]far{f}); e != nil {
 			ferr = errors.Join(ferr, e)

@@ -89,7 +89,7 @@ func TestPruneWhilePruned(t *testing.T) {
 		commit(t, c, jobA, 1)
 	}
 	looked := 0
-	done, err := c.prune(jobA, 1, func(s *Snapshot) error {
+	done, err := c.prune(jobA, keepN(1), func(s *Snapshot) error {
 		if looked++; looked == 1 {
 			for range 2 {
 				commit(t, c, jobA, 1)

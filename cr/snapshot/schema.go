@@ -44,6 +44,15 @@
 // put there. Removal goes the other way: schema, folder, then the set. What a crash or a node out of reach leaves
 // there has no folder any more, and numbers are never reused, so Sweep finds it.
 //
+// # Copies
+//
+// A snapshot has one copy of its images or several, in different places: weak ones that are taken often, and strong ones
+// that are made of them behind the program (Catalogue.Copy). It is whole as soon as the first is. The schema names all.
+// To add one it is written anew, when the copy is whole and durable. To remove one it is written anew first. So a
+// copy that is named is whole, whatever crashes. Each image is read of whichever copy has it good: all have the same
+// digest. A snapshot without a copy is removed. Prune counts the copies of each place on their own, so newer copies in
+// one place never cost the last ones of another.
+//
 // A copy of a job's folder shares the images with the original: it may be restarted, and removing from it removes
 // no image.
 //
@@ -85,16 +94,24 @@ import (
 //   - Format 3 added parameters, the transports asked for, and bytes that are not UTF-8.
 //   - Format 4 added how much of standard input was read, and the flags that a restart takes over.
 //   - Format 5 added stores: images that lie elsewhere than beside the schema.
-const Format = 5
+//   - Format 6 added further copies.
+const Format = FormatCopies
 
-// FormatDir is what is written for images beside the schema, so that an older gorun reads it, too.
-const FormatDir = 4
+// Each snapshot is written in the oldest format that can hold it, so that an older gorun reads what it can.
+const (
+	FormatDir    = 4 // images beside the schema
+	FormatStore  = 5 // in a store
+	FormatCopies = 6 // in several places
+)
 
 // SchemaFile is the name of the schema within a snapshot's folder.
 const SchemaFile = store.SchemaFile
 
 // maxSchema bounds a schema in bytes; that of 16,384 ranks has about 5 MB.
 const maxSchema = 256 << 20
+
+// maxCopies bounds the number of further copies.
+const maxCopies = 16
 
 // maxRanks bounds the number of ranks.
 const maxRanks = 1 << 20
@@ -117,6 +134,7 @@ type Schema struct {
 	Store       string            `toml:"store,omitempty"`  // the kind of store that has the images; none: they lie beside the schema
 	Folder      string            `toml:"folder,omitempty"` // the store's place
 	Set         string            `toml:"set,omitempty"`    // the images' name there
+	More        []Copy            `toml:"copies,omitempty"` // where else all of them lie
 	Lineage     []Ancestor        `toml:"lineage,omitempty"`
 	Params      map[string]string `toml:"params,omitempty"` // of modules, by name, as the job was given them
 	Plan        map[string]string `toml:"plan,omitempty"`   // flags of gorun that a restart takes over, by name
@@ -192,6 +210,15 @@ func (p Program) each(f func(string) string) Program {
 	return p
 }
 
+// escape changes the strings that users give.
+func (s *Schema) escape(f func(string) string) {
+	s.Program, s.Folder = s.Program.each(f), f(s.Folder)
+	s.More = slices.Clone(s.More)
+	for i := range s.More {
+		s.More[i].Folder = f(s.More[i].Folder)
+	}
+}
+
 // ImageFile is the name of a rank's image.
 func ImageFile(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 
@@ -205,7 +232,7 @@ func (s *Schema) Encode() ([]byte, error) {
 	e := toml.NewEncoder(&b)
 	e.Indent = ""
 	text := *s
-	text.Program, text.Folder = s.Program.each(exact.Escape), exact.Escape(s.Folder)
+	text.escape(exact.Escape)
 	if err := e.Encode(text); err != nil {
 		return nil, err
 	}
@@ -242,7 +269,7 @@ func ParseSchema(p []byte) (*Schema, error) {
 	if keys := md.Undecoded(); len(keys) > 0 {
 		return nil, fmt.Errorf("%w: unknown key %q", ErrSchema, keys[0].String())
 	}
-	s.Program, s.Folder = s.Program.each(exact.Unescape), exact.Unescape(s.Folder)
+	s.escape(exact.Unescape)
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -332,11 +359,25 @@ func (s *Schema) check() error {
 
 // checkStore checks where the images are.
 func (s *Schema) checkStore() error {
-	switch {
-	case s.Store == "" && s.Folder == "" && s.Set == "":
+	if len(s.More) > 0 && s.Format < FormatCopies || len(s.More) > maxCopies {
+		return fmt.Errorf("%w: %d further copies in format %d", ErrSchema, len(s.More), s.Format)
+	}
+	away, seen := false, map[Place]bool{}
+	for _, c := range s.Copies() {
+		if seen[c.Place()] {
+			return fmt.Errorf("%w: two copies in store %.80q, folder %.80q", ErrSchema, c.Store, c.Folder)
+		}
+		seen[c.Place()] = true
+		switch {
+		case c.Store == "" && c.Folder == "" && c.Set == "":
+			continue
+		case s.Format < FormatStore, c.Store == "" || len(c.Store) > 64, store.CheckSet(c.Set) != nil, strings.IndexByte(c.Folder, 0) >= 0:
+			return fmt.Errorf("%w: images in store %.80q, folder %.80q, set %.200q", ErrSchema, c.Store, c.Folder, c.Set)
+		}
+		away = true
+	}
+	if !away {
 		return nil
-	case s.Format < Format, s.Store == "" || len(s.Store) > 64, store.CheckSet(s.Set) != nil, strings.IndexByte(s.Folder, 0) >= 0:
-		return fmt.Errorf("%w: images in store %.80q, folder %.80q, set %.200q", ErrSchema, s.Store, s.Folder, s.Set)
 	}
 	for _, im := range s.Images {
 		if err := store.CheckPiece(im.File); err != nil {

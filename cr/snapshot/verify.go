@@ -30,7 +30,9 @@ func (e *ImageError) Error() string {
 	}
 	err := e.Err
 	var ie *image.Error
-	if errors.As(err, &ie) { // its text would name file and remedy again
+	if errors.As(err, new(*allBad)) {
+		// it names the copies
+	} else if errors.As(err, &ie) { // its text would name file and remedy again
 		err = ie.Err
 		if ie.Section != "" {
 			err = fmt.Errorf("section %q: %w", ie.Section, err)
@@ -131,7 +133,7 @@ func (v *verifier) one(j verifyJob) error {
 	}
 	v.mu.Unlock()
 	if err != nil {
-		return &ImageError{j.im.Rank, j.s.source(j.im).String(), err}
+		return &ImageError{j.im.Rank, j.s.Image(j.im.Rank).String(), err}
 	}
 	return nil
 }
@@ -155,8 +157,22 @@ type Checker interface {
 	Check(ctx context.Context, set, piece string, whole bool) (size int64, digest string, m image.Meta, err error)
 }
 
+// checkImage checks the copies of an image until one is good.
 func (s *Snapshot) checkImage(im Image, whole bool) error {
-	size, digest, m, err := s.look(im, whole)
+	var errs []error
+	for _, c := range s.Copies() {
+		err := s.checkCopy(c, im, whole)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return pieceErrors(s.Copies(), errs)
+}
+
+// checkCopy checks an image in one copy.
+func (s *Snapshot) checkCopy(c Copy, im Image, whole bool) error {
+	size, digest, m, err := s.look(c, im, whole)
 	switch {
 	case err != nil:
 		return err
@@ -184,21 +200,21 @@ func (s *Snapshot) checkImage(im Image, whole bool) error {
 }
 
 // look opens an image, or has that done where it lies, and with whole reads all of it.
-func (s *Snapshot) look(im Image, whole bool) (size int64, digest string, m image.Meta, err error) {
-	if !s.away() {
+func (s *Snapshot) look(at Copy, im Image, whole bool) (size int64, digest string, m image.Meta, err error) {
+	if at.Store == "" {
 		if err := checkFile(filepath.Join(s.Dir, im.File), im); err != nil {
 			return 0, "", m, err
 		}
 	} else {
-		st, err := s.Images()
+		st, err := s.images(at)
 		if err != nil {
 			return 0, "", m, err
 		}
 		if c, ok := st.(Checker); ok {
-			return c.Check(context.Background(), s.Schema.Set, im.File, whole)
+			return c.Check(context.Background(), at.Set, im.File, whole)
 		}
 	}
-	r, err := s.source(im).Open()
+	r, err := s.source(at, im).Open()
 	if err != nil {
 		return 0, "", m, err
 	}

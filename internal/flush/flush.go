@@ -1,0 +1,190 @@
+// Package flush copies images from one store to another, behind the program that wrote them.
+//
+//	from                         to
+//	  rank-00000.img  ---------->  there already, and good: left
+//	  rank-00001.img  -- paced -->  written, whole and durable, read again and checked
+//
+// It runs where the images are, one at a time, so it takes little memory (step bytes) whatever their size. It begins
+// with what is whole at the target: so a copy that was cut off goes on where it was. A piece that is there and bad is
+// written again.
+//
+// # What a copy is worth
+//
+// Bytes are compared with the digest of the image, which the schema has: of the source before it is read, and of the
+// target after it was written, with the sum of every block. A store that can check where the bytes lie does so itself
+// (Checker). So what Pieces has returned without an error is as good as what the ranks have written.
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/store"
+)
+
+// Piece is an image to be copied.
+type Piece struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"` // bytes
+	Digest string `json:"digest"`
+}
+
+// Set is a set in a store.
+type Set struct {
+	Store store.Store
+	Name  string
+}
+
+// From is a set that is only read.
+type From struct {
+	Store store.Reading
+	Name  string
+}
+
+// Options say how it is copied.
+type Options struct {
+	Rate     int64       // bytes a second, over all pieces of a call; 0: as fast as it goes
+	Progress func(int64) // is told of bytes that are done; may be nil
+}
+
+// Checker is what a store has besides if it checks images where they lie, see snapshot.Checker.
+type Checker interface {
+	Check(ctx context.Context, set, piece string, whole bool) (size int64, digest string, m image.Meta, err error)
+}
+
+// step is how many bytes are read and written at once.
+const step = 1 << 20
+
+// Pieces copies images. The target's set is begun if need be, and, if the target lies in parts on the nodes, committed.
+// The error names the piece; pieces before it stay. Nothing under way is left by name.
+func Pieces(ctx context.Context, from From, to Set, pieces []Piece, opt Options) error {
+	if err := to.Store.Begin(ctx, to.Name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	p := &pace{rate: opt.Rate, began: time.Now()}
+	for _, im := range pieces {
+		if err := piece(ctx, from, to, im, p, opt.Progress); err != nil {
+			return fmt.Errorf("%s: %w", im.Name, err)
+		}
+	}
+	if to.Store.Shared() {
+		return nil // who has begun it all commits it
+	}
+	return to.Store.Commit(ctx, to.Name)
+}
+
+func piece(ctx context.Context, from From, to Set, im Piece, p *pace, progress func(int64)) error {
+	tell := func(n int64) {
+		if progress != nil {
+			progress(n)
+		}
+	}
+	if Check(ctx, to.Store, to.Name, im) == nil {
+		tell(im.Size)
+		return nil
+	}
+	r, err := from.Store.Open(ctx, from.Name, im.Name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if r.Size() != im.Size {
+		return fmt.Errorf("%w: %d bytes, the schema says %d", image.ErrCorrupt, r.Size(), im.Size)
+	}
+	w, err := to.Store.Create(ctx, to.Name, im.Name, store.Options{NoDirect: true, Size: im.Size})
+	if err != nil {
+		return err
+	}
+	if err := stream(ctx, w, r, p, tell); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	if err := w.Commit(im.Size); err != nil {
+		return err
+	}
+	if err := Check(ctx, to.Store, to.Name, im); err != nil {
+		return fmt.Errorf("what was copied is not the image: %w", err)
+	}
+	return nil
+}
+
+// stream copies all of a piece, in order.
+func stream(ctx context.Context, w io.WriterAt, r store.Reader, p *pace, tell func(int64)) error {
+	buf := make([]byte, min(step, max(r.Size(), 1)))
+	for off := int64(0); off < r.Size(); {
+		b := buf[:min(int64(len(buf)), r.Size()-off)]
+		if n, err := r.ReadAt(b, off); n < len(b) {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		if _, err := w.WriteAt(b, off); err != nil {
+			return err
+		}
+		off += int64(len(b))
+		tell(int64(len(b)))
+		if err := p.after(ctx, int64(len(b))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check reads a piece where it lies and compares its digest.
+func Check(ctx context.Context, st store.Reading, set string, im Piece) error {
+	size, digest, err := look(ctx, st, set, im.Name)
+	switch {
+	case err != nil:
+		return err
+	case size != im.Size:
+		return fmt.Errorf("%w: %d bytes, the schema says %d", image.ErrCorrupt, size, im.Size)
+	case digest != im.Digest:
+		return fmt.Errorf("%w: digest %s, the schema says %s", image.ErrCorrupt, digest, im.Digest)
+	}
+	return nil
+}
+
+func look(ctx context.Context, st store.Reading, set, name string) (size int64, digest string, err error) {
+	if c, ok := st.(Checker); ok {
+		size, digest, _, err = c.Check(ctx, set, name, true)
+		return size, digest, err
+	}
+	r, err := image.Piece{Context: ctx, Store: st, Set: set, Name: name}.Open()
+	if err != nil {
+		return 0, "", err
+	}
+	defer r.Close()
+	return r.Size(), r.Digest(), r.Verify()
+}
+
+// pace keeps bytes to a rate.
+type pace struct {
+	rate  int64
+	began time.Time
+	sent  int64
+}
+
+// after waits until n bytes more fit the rate.
+func (p *pace) after(ctx context.Context, n int64) error {
+	p.sent += n
+	if p.rate <= 0 {
+		return context.Cause(ctx)
+	}
+	wait := time.Until(p.began.Add(time.Duration(float64(p.sent) / float64(p.rate) * float64(time.Second))))
+	if wait <= 0 {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
