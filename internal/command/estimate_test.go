@@ -61,10 +61,11 @@ func TestAutoInterval(t *testing.T) {
 }
 
 // Without -mtbf failures are counted, restarts measured, and gorun plan works with that. A restart by hand takes over that the
-// interval is chosen.
+// interval is chosen. Without -keep two snapshots are left of all that are taken.
 func TestAutoFailures(t *testing.T) {
 	h := newHouse(t)
-	p, id := h.countJob(limit, "-ckpt-every", "auto", "-restarts", "1", "-keep", "2")
+	p, id := h.countJob(limit, "-ckpt-every", "auto", "-restarts", "1")
+	p.err.wait(t, "-ckpt-every auto keeps the newest 2 snapshots", 1)
 	testenv.Until(t, func() string {
 		if i := h.interval(id); i.Measured == 0 || i.Given || i.Failures != 0 {
 			return fmt.Sprintf("%+v", i)
@@ -95,6 +96,9 @@ func TestAutoFailures(t *testing.T) {
 	}
 	h.must("checkpoint", "-stop", id)
 	p.code()
+	if n := strings.Count(h.must("snapshots", id), "\n") - 1; n != 2 {
+		t.Errorf("%d snapshots are left:\n%s", n, h.must("snapshots", id))
+	}
 	jobid := filepath.Join(t.TempDir(), "id")
 	p = h.start("", "restart", "-jobid-file", jobid, id)
 	if i := h.interval(h.jobID(p, jobid)); i.Failures != 0 || i.Restart != 0 {

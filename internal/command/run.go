@@ -160,7 +160,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.IntVar(&o.exit, "ckpt-exit-status", spec.ExitCheckpointed, "exit with status `N` when the job was checkpointed and stopped; a script or\nbatch system so tells it from a finished job (75 is EX_TEMPFAIL, try again later)")
 	fs.IntVar(&o.Restarts, "restarts", 0, "when a rank or agent dies, start the job again from its newest snapshot, up to `N`\ntimes")
 	fs.StringVar(&o.files, "files", string(whole.FilesRefuse), "`what` a restart from native images does with files that ranks were writing to\nrefuse: each rank goes on where it stood; what was written since is moved to\nFILE.gorun-...-tail (gorun snapshots -tails); the restart is refused if FILE is\nmissing or shorter, or if several ranks, this job (if it still runs here) or\nanother restart write to it\ncopy: it goes on in a copy, FILE.gorun-...\nkeep: it goes on in the file as it is now")
-	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all")
+	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all, which\nis the default but with -ckpt-every auto: that takes many, and keeps 2")
 	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)\n(default shm,tcp: shared memory within a node, TCP between nodes; on a restart:\nthose the job was given; -rpi default: as in a job without the flag)\ntwo ranks use the first one that reaches both ways; gorun status and -v tell\nwhich carries what")
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
 	fs.Var(&o.output, "output-dir", "write the ranks' output to files in `folder`, rank.N.out and rank.N.err, in place of\ngorun's own output; a new job empties them, a restart goes on in them")
@@ -185,6 +185,9 @@ func (o *options) check(fs *flag.FlagSet) error {
 				return fmt.Errorf("-%s needs -cr", name)
 			}
 		}
+	}
+	if o.CkptAuto && !given["keep"] {
+		o.Keep = autoKeep
 	}
 	if err := o.checkLatest(); err != nil {
 		return err
@@ -277,8 +280,14 @@ func contains(list []string, s string) bool {
 	return false
 }
 
+// autoKeep is how many snapshots are kept by default with -ckpt-every auto: it may take hundreds in an hour.
+const autoKeep = 2
+
 // launch runs a job from this terminal.
 func launch(o *spec.Options, std stdio) int {
+	if _, given := o.Plan["keep"]; o.CkptAuto && !given {
+		fmt.Fprintf(std.err, "gorun: -ckpt-every auto keeps the newest %d snapshots; -keep 0 keeps all\n", o.Keep)
+	}
 	o.Stdin, o.Stdout, o.Stderr = std.in, std.out, std.err
 	o.HandleSignals = true
 	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
