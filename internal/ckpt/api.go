@@ -109,12 +109,12 @@ type HeadEvent struct {
 	Msg     oob.Msg // HvMsg
 	Request Request // HvRequest; HvHold: only the ID
 	Rank    int     // HvDied
-	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative, HvMoveFailed: why; HvHold: who holds
+	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative, HvMoveFailed, HvAhead: why; HvHold: who holds
 	Timer   uint64  // HvTimeout: the timer's id, as in HactTimer
 	Store   string  // HvFolder: the store that images go into, by its name; "": a folder
 	Folder  string  // HvFolder: where images go, the folder or the set in the store
 	Holder  Holder  // HvHold, HvRelease
-	Seq     int     // HvFolder
+	Seq     int     // HvFolder, HvAhead
 }
 
 // Request asks for a checkpoint. Requests that come before the ranks are captured share the running attempt.
@@ -149,6 +149,7 @@ const (
 	HvGoOn                                  // they go on
 	HvNative                                // whether whole processes can be imaged is known by now: Err why not
 	HvMoveFailed                            // the ranks that move cannot be restored elsewhere: Err why
+	HvAhead                                 // answer to HactAhead, Seq as there: the images are where the ranks go, or Err why not
 )
 
 // HeadAction is one output of the Head machine.
@@ -157,10 +158,10 @@ type HeadAction struct {
 	Msg    oob.Msg         // HactSend (To set)
 	Timer  uint64          // HactTimer, HactStopTimer
 	Millis int64           // HactTimer
-	Done   Done            // HactDone; HactMoved: ID; HactHeld: ID, and Err if it was released before
+	Done   Done            // HactDone; HactMoved: ID, Base and Notes; HactHeld: ID, and Err if it was released before
 	Holder Holder          // HactHeld
-	Images []oob.ImageInfo // HactCommit, HactMoved: by rank
-	Seq    int             // HactCommit, HactDiscard, HactMoved: as in HvFolder
+	Images []oob.ImageInfo // HactCommit, HactMoved, HactAhead: by rank
+	Seq    int             // HactCommit, HactDiscard, HactMoved, HactAhead: as in HvFolder
 	Mode   uint64          // HactCommit: the kind of images, oob.ModeSelf or ModeNative
 	Info   ProgressInfo    // HactProgress
 }
@@ -174,13 +175,13 @@ type Done struct {
 
 	Mode  uint64        // the kind of images, made or tried: oob.ModeSelf or ModeNative
 	Pause time.Duration // native: the longest time that a rank stood still to be imaged
-	Base  int           // native: the snapshot that images of this one build on; 0: all are full
+	Base  int           // native: the snapshot that images of this one build on, or the images that went ahead; 0: all are full
 	Notes []string      // remarks for the user on a snapshot that was committed
 }
 
 // ProgressInfo is what a user waiting for a checkpoint is shown.
 type ProgressInfo struct {
-	Phase   string // "held", "points", "closing", "draining", "capturing", "writing", "committing", "moving"
+	Phase   string // "held", "points", "ahead", "closing", "draining", "capturing", "writing", "committing", "moving"
 	Ranks   int    // ranks that have finished the phase
 	Size    int
 	Written uint64 // bytes written so far
@@ -202,5 +203,6 @@ const (
 	HactHeld                                // no checkpoint falls from now on, until HvRelease
 	HactProgress                            // tell those who wait
 	HactFinalized                           // all ranks were released from Finalize
+	HactAhead                               // bring Images to where the ranks go that move; answer HvAhead
 	HactMoved                               // all stand, and the images of those that move are written; HvMoveFailed or Successor follows
 )

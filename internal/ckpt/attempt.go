@@ -14,6 +14,7 @@ type phase uint8
 const (
 	phasePoints phase = iota
 	phaseTarget
+	phaseAhead
 	phasePlace
 	phaseDraining
 	phaseFolder
@@ -30,10 +31,11 @@ type attempt struct {
 	wanted   uint64 // as asked for
 	mode     uint64 // oob.ModeSelf or ModeNative: the kind of images, as far as it is known
 	codec    string
-	base     int      // native: the snapshot to build on, 0: none
+	base     int      // native: the snapshot to build on, or the images that went ahead; 0: none
 	notes    []string // for Done
 	stop     bool
 	move     map[int]bool // the ranks that move; nil: none do, it is a snapshot
+	ahead    *ahead       // nil: nothing goes ahead
 	millis   int64
 
 	phase phase
@@ -97,6 +99,11 @@ func (h *Head) begin() {
 		h.queue = h.queue[1:]
 	}
 	h.join()
+	if a.move != nil && !first.direct {
+		h.goAhead()
+		h.enter(phaseAhead)
+		return
+	}
 	// The folder is asked for now, so that nobody waits for a disk with the gates closed.
 	h.act(HeadAction{Type: HactFolder})
 	if a.mode == oob.ModeSelf {
@@ -120,6 +127,8 @@ func (h *Head) enter(p phase) {
 		h.tellAll(oob.Msg{Kind: oob.Prepare, A: h.firstChoice()})
 	case phaseTarget:
 		h.tellAll(oob.Msg{Kind: oob.Target, A: a.point})
+	case phaseAhead:
+		a.exempt()
 	case phasePlace:
 		if a.folder || a.mode == oob.ModeSelf {
 			h.enter(phaseDraining)
@@ -185,28 +194,26 @@ func (h *Head) limit() int64 {
 func (h *Head) capture() {
 	a := h.run
 	if a.mode == oob.ModeNative {
-		a.base = h.chain.begin(h.cfg.FullEvery)
-	}
-	if a.move != nil {
-		a.base = 0 // where it goes there is nothing to build on
+		base := h.chain.begin(h.cfg.FullEvery)
+		if a.move == nil { // where a rank goes there is nothing of the chain
+			a.base = base
+		}
 	}
 	for rank := range h.cfg.Size {
-		if !a.moves(rank) {
-			continue
+		if a.moves(rank) {
+			h.captureInto(rank, oob.CaptureConfig{
+				Store: a.store, Path: exact.String(path.Join(a.path, ImageName(rank))), Seq: a.seq, Hold: a.stop || a.move != nil, Base: a.base, Move: a.move != nil})
 		}
-		data, err := json.Marshal(oob.CaptureConfig{
-			Store: a.store, Path: exact.String(path.Join(a.path, ImageName(rank))), Seq: a.seq, Codec: a.codec, Hold: a.stop || a.move != nil,
-			Mode: a.mode, Base: a.base, Move: a.move != nil})
-		if err != nil {
-			panic(err) // strings and numbers: cannot be
-		}
-		h.tell(rank, oob.Msg{Kind: oob.Capture, Data: data})
 	}
 }
 
 // reported takes a message of the running attempt.
 func (h *Head) reported(rank int, m *oob.Msg) {
 	a := h.run
+	if a.phase == phaseAhead {
+		h.reportedAhead(rank, m)
+		return
+	}
 	switch m.Kind {
 	case oob.Points:
 		if a.phase == phasePoints {
@@ -263,7 +270,12 @@ func (h *Head) finished(rank int) {
 		h.enter(a.last())
 		return
 	}
-	h.enter(a.phase + 1)
+	switch a.phase {
+	case phaseTarget:
+		h.enter(phasePlace)
+	default:
+		h.enter(a.phase + 1)
+	}
 }
 
 // summed takes Dests. When those of all ranks have come, it tells each rank its number of senders.
@@ -284,8 +296,10 @@ func (h *Head) summed(m *oob.Msg) {
 // is as good. A folder that nobody wants any more is given back.
 func (h *Head) folder(ev *HeadEvent) {
 	a := h.run
-	wanted := a != nil && !a.folder
+	wanted := a != nil && !a.folder && !(ev.Type == HvFolder && a.ahead != nil && ev.Seq < a.ahead.seq) // images build on lower numbers only
 	switch {
+	case ev.Type == HvFolder && wanted && a.phase == phaseAhead && a.ahead.seq == 0:
+		h.aheadFolder(ev)
 	case ev.Type == HvFolder && wanted:
 		a.folder, a.store, a.path, a.seq = true, ev.Store, ev.Folder, ev.Seq
 		if a.phase == phasePlace || a.phase == phaseFolder {
@@ -373,6 +387,9 @@ func (h *Head) drop(why string) {
 	h.stopTimer()
 	h.tellAll(oob.Msg{Kind: oob.Revert, Data: []byte(why)})
 	h.run = nil
+	if a.ahead != nil && a.ahead.seq > 0 {
+		h.act(HeadAction{Type: HactDiscard, Seq: a.ahead.seq})
+	}
 	if a.folder {
 		h.act(HeadAction{Type: HactDiscard, Seq: a.seq})
 	}

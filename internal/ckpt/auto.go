@@ -106,6 +106,7 @@ func (h *Head) failed(rank int, m *oob.Msg) {
 	why := fmt.Sprintf("rank %d: %s", rank, m.Data)
 	switch {
 	case a.phase == phaseCommitting:
+	case m.A == oob.FailedAhead: // known already
 	case preparing && a.mode == oob.ModeNative:
 	case preparing && h.trying() && m.B == nothingToPrepare:
 		h.fallBack("") // an ordinary program that registers nothing: no remark for the user

@@ -42,8 +42,12 @@ func (h *Head) pause(on bool) {
 func (h *Head) timeout() {
 	a := h.run
 	a.timer, a.left = 0, 0
-	if a.asked || a.phase == phaseFolder || a.phase == phasePlace {
-		if a.phase < phasePlace {
+	if a.phase == phaseAhead && a.ahead.seq > 0 {
+		h.withoutAhead(fmt.Sprintf("for %v nothing has come of it", time.Duration(a.millis)*time.Millisecond))
+		return
+	}
+	if a.asked || a.noFolder() {
+		if a.phase < phaseAhead {
 			h.pointless(h.lateText())
 		} else {
 			h.fail(h.lateText())
@@ -65,7 +69,7 @@ func (h *Head) timeout() {
 func (h *Head) lateText() string {
 	a := h.run
 	limit := time.Duration(h.limit()) * time.Millisecond
-	if a.phase == phaseFolder || a.phase == phasePlace {
+	if a.noFolder() {
 		return fmt.Sprintf("no folder for the snapshot within %v", limit)
 	}
 	culprit, late, silent := -1, 0, false
@@ -90,6 +94,11 @@ func (h *Head) lateText() string {
 		s += fmt.Sprintf(" (%d ranks are late)", late)
 	}
 	return s
+}
+
+// noFolder reports whether it is the storage that is late.
+func (a *attempt) noFolder() bool {
+	return a.phase == phaseAhead || a.phase == phasePlace || a.phase == phaseFolder
 }
 
 // heard reports whether all late ranks have answered.
@@ -131,6 +140,8 @@ func (h *Head) progress() {
 	switch a.phase {
 	case phasePoints, phaseTarget:
 		info.Phase = "points"
+	case phaseAhead:
+		info.Phase = "ahead"
 	case phasePlace:
 		info.Phase = "closing"
 	case phaseDraining:

@@ -118,6 +118,8 @@ func (h *Head) Step(ev HeadEvent) []HeadAction {
 		h.folder(&ev)
 	case HvMoveFailed:
 		h.moveFailed(ev.Err)
+	case HvAhead:
+		h.arrived(&ev)
 	case HvCommitted, HvCommitFailed:
 		if h.run != nil && h.run.phase == phaseCommitting {
 			h.committed(&ev)

@@ -50,6 +50,8 @@ type waiting struct {
 	Request
 	timer uint64 // for how long it waits for a release; 0: it does not, or without a limit
 	who   string // whom it has waited for
+
+	direct bool // a move without images that go ahead: it was put off
 }
 
 // holding takes a rank's Hold or Release.
@@ -127,6 +129,9 @@ func (h *Head) putOff() {
 		return
 	}
 	h.drop("put off: checkpoints are held off by " + h.Held())
+	for i := range a.requests { // who holds again and again would keep a move off for ever
+		a.requests[i].direct = a.move != nil
+	}
 	h.queue = append(a.requests, h.queue...)
 	h.tellHeld()
 }

@@ -10,6 +10,7 @@ import (
 // A move takes some ranks to other nodes while the others stay in their processes. Its attempt is a native one up
 // to Ready of all. Then only the ranks that move are captured, and nobody's gate opens:
 //
+//	ahead       full images go ahead, see ahead.go
 //	place       somewhere to write is there
 //	draining    Close to all   -> Ready of all
 //	capturing   Capture (Hold) -> Captured of those that move
@@ -68,7 +69,7 @@ func (h *Head) cannotMove(r Request) string {
 // moved tells the driver that the images of all that move are written.
 func (h *Head) moved() {
 	a := h.run
-	h.act(HeadAction{Type: HactMoved, Images: a.images, Seq: a.seq, Done: Done{ID: a.requests[0].ID}})
+	h.act(HeadAction{Type: HactMoved, Images: a.images, Seq: a.seq, Done: Done{ID: a.requests[0].ID, Base: a.base, Notes: a.notes}})
 }
 
 // moveFailed gives up a move at any time before its Successor, also while it waits for its turn.

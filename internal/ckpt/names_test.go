@@ -34,7 +34,7 @@ var actionNames = map[RankActionType]string{
 var headEventNames = map[HeadEventType]string{
 	HvRequest: "request", HvDied: "died", HvTimeout: "timeout", HvFolder: "folder",
 	HvFolderFailed: "folder-failed", HvCommitted: "committed", HvCommitFailed: "commit-failed", HvAllUp: "all-up",
-	HvNative: "native-impossible", HvHold: "hold", HvRelease: "release", HvPause: "pause", HvGoOn: "go-on", HvMoveFailed: "move-failed",
+	HvNative: "native-impossible", HvHold: "hold", HvRelease: "release", HvPause: "pause", HvGoOn: "go-on", HvMoveFailed: "move-failed", HvAhead: "ahead",
 }
 
 var modeNames = map[uint64]string{oob.ModeSelf: "self", oob.ModeNative: "native", oob.ModeAuto: "auto"}
@@ -136,7 +136,13 @@ func sayHead(a HeadAction) string {
 		}
 		return fmt.Sprintf("hold %d is in force", a.Done.ID)
 	case HactMoved:
-		return fmt.Sprintf("move %d: the images are written: %d", a.Done.ID, a.Seq)
+		s := fmt.Sprintf("move %d: the images are written: %d", a.Done.ID, a.Seq)
+		if a.Done.Base > 0 {
+			s += fmt.Sprintf(" on %d", a.Done.Base)
+		}
+		return strings.Join(append([]string{s}, a.Done.Notes...), "; ")
+	case HactAhead:
+		return fmt.Sprintf("bring the images of %d", a.Seq)
 	case HactFinalized:
 		return "finalized"
 	}

@@ -115,12 +115,14 @@ func message(w []string, m *oob.Msg) error {
 		if len(rest) > 0 {
 			m.A, _ = lookup(modeNames, rest[0])
 		}
-	case oob.Failed: // "failed [to-stop [nothing-registered]] why"
+	case oob.Failed: // "failed [to-stop [nothing-registered]|ahead] why"
 		for ; len(rest) > 0; rest = rest[1:] {
 			if rest[0] == "to-stop" {
 				m.A = failedPreparing
 			} else if rest[0] == "nothing-registered" {
 				m.B = nothingToPrepare
+			} else if rest[0] == "ahead" {
+				m.A = oob.FailedAhead
 			} else {
 				break
 			}
@@ -225,6 +227,8 @@ func (s *headScript) Do(w []string) ([]string, error) {
 		ev.Rank = int(first(n))
 	case HvTimeout:
 		ev.Timer = first(n)
+	case HvAhead:
+		ev.Seq = int(first(n))
 	case HvFolder:
 		ev.Seq, ev.Folder = int(first(n)), ev.Err
 	}

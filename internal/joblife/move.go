@@ -14,7 +14,7 @@ import (
 // the same life:
 //
 //	Move -> Join -> Joined           agents stand ready where the ranks are to go; all compute
-//	     -> (package ckpt) -> Restore    all stand; the images of those that move are written
+//	     -> (package ckpt) -> Restore    images go ahead; all stand; the images of those that move are written
 //	     -> restored, all            they wait before their first step
 //	     -> Switch                   the next incarnation: the restored are let go, the others begin it where they stand
 //	     -> up, all -> Moved         gates open, the old processes are ended
@@ -38,6 +38,7 @@ type move struct {
 	made       map[int]bool // restored
 	ended      map[int]bool // old processes, after the switch
 	seq        int          // of the images; 0: there are none
+	ahead      int          // the same of those that have gone ahead
 	why        string       // it is being reverted
 	signals    []syscall.Signal
 }
@@ -134,13 +135,25 @@ func (l *life) joined(ev *Event) {
 	l.step(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: m.id, Mode: oob.ModeNative, Move: m.ranks, Timeout: m.timeout}})
 }
 
+// goesAhead notes what the new agents will read beside the images that are made when all stand.
+func (l *life) goesAhead(a *ckpt.HeadAction) {
+	if m := l.move; m != nil {
+		for _, rank := range m.ranks {
+			m.limit += int64(a.Images[rank].Raw / slowest)
+		}
+	}
+}
+
 // imaged takes the word that all stand, and that the images are written.
 func (l *life) imaged(a *ckpt.HeadAction) {
 	m := l.move
 	if m == nil || m.step != imaging {
 		return
 	}
-	m.step, m.seq = restoring, a.Seq
+	m.step, m.seq, m.ahead = restoring, a.Seq, a.Done.Base
+	for _, note := range a.Done.Notes {
+		l.act(Action{Type: ActSay, Text: note, Detail: true})
+	}
 	for _, rank := range m.ranks {
 		m.limit += int64(a.Images[rank].Raw / slowest)
 	}
@@ -328,8 +341,10 @@ func (l *life) moveIsOver(why string) {
 	if m.step < coming || m.step == returning || l.ending != nil {
 		l.release(m.targets)
 	}
-	if m.seq > 0 && (m.step >= coming || l.ending != nil) { // else the checkpoint machine has said so
-		l.act(Action{Type: ActCkpt, Ckpt: ckpt.HeadAction{Type: ckpt.HactDiscard, Seq: m.seq}})
+	for _, seq := range []int{m.ahead, m.seq} {
+		if seq > 0 && (m.step >= coming || l.ending != nil) { // else the checkpoint machine has said so
+			l.act(Action{Type: ActCkpt, Ckpt: ckpt.HeadAction{Type: ckpt.HactDiscard, Seq: seq}})
+		}
 	}
 	if l.ending == nil {
 		l.j.state = "running"

@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
@@ -49,6 +50,11 @@ func (w *world) doMove(a *Action) {
 		switch a.Ckpt.Type {
 		case ckpt.HactFolder:
 			ev.Ckpt = ckpt.HeadEvent{Type: ckpt.HvFolder, Seq: w.steps + 1, Folder: "f"}
+		case ckpt.HactAhead:
+			ev.Ckpt = ckpt.HeadEvent{Type: ckpt.HvAhead, Seq: a.Ckpt.Seq}
+			if w.one(4) {
+				ev.Ckpt.Err = "no space left on device"
+			}
 		case ckpt.HactCommit:
 			ev.Ckpt.Type = ckpt.HvCommitted
 		default:
@@ -169,6 +175,10 @@ func (a *testAgent) protocol(w *world, m *oob.Msg) {
 				say(oob.Ready)
 			}
 		case oob.Capture:
+			if bytes.Contains(m.Data, []byte(`"ahead":true`)) {
+				say(oob.Written)
+				continue
+			}
 			r.stands = true
 			say(oob.Captured)
 			say(oob.Written)

@@ -102,6 +102,9 @@ func (l *life) step(ev ckpt.HeadEvent) {
 				l.reach(rank, Final)
 			}
 		default:
+			if a.Type == ckpt.HactAhead {
+				l.goesAhead(&a)
+			}
 			if a.Type == ckpt.HactDone && slices.Contains(l.moved, a.Done.ID) {
 				if l.move != nil && l.move.id == a.Done.ID { // else it is over, with the life
 					l.moveIsOver(a.Done.Err)

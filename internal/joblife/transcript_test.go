@@ -178,6 +178,9 @@ func (s *script) event(w []string) (ev Event, err error) {
 	case "folder":
 		ev.Type, ev.Ckpt.Type, ev.Ckpt.Folder = EvCkpt, ckpt.HvFolder, w[1]
 		ev.Ckpt.Seq, err = strconv.Atoi(w[1])
+	case "ahead":
+		ev.Type, ev.Ckpt.Type = EvCkpt, ckpt.HvAhead
+		ev.Ckpt.Seq, err = strconv.Atoi(w[1])
 	case "committed":
 		ev.Type, ev.Ckpt.Type = EvCkpt, ckpt.HvCommitted
 	case "storing":
@@ -352,6 +355,10 @@ func say(a *Action) string {
 			return "checkpoint: folder"
 		case ckpt.HactCommit:
 			return fmt.Sprintf("checkpoint: commit %d", c.Seq)
+		case ckpt.HactAhead:
+			return fmt.Sprintf("checkpoint: bring the images of %d", c.Seq)
+		case ckpt.HactDiscard:
+			return fmt.Sprintf("checkpoint: discard %d", c.Seq)
 		}
 		return fmt.Sprintf("checkpoint: action %d", c.Type)
 	case ActJoin:

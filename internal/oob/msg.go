@@ -85,7 +85,7 @@ const (
 	Open     // head>rank: all are Captured (or the attempt ended): gate open, go on
 	Progress // rank>head: A bytes written so far
 	Written  // rank>head: image durable; A size in bytes, Data JSON of ImageInfo
-	Failed   // rank>head: this attempt cannot succeed here; Data why. A 1: the rank cannot stop at a Point, B 1: because it has registered nothing
+	Failed   // rank>head: this attempt cannot succeed here; Data why. A 1: the rank cannot stop at a Point, B 1: because it has registered nothing. A FailedAhead: only what was to go ahead
 	Revert   // head>rank: attempt is over without a snapshot; back to Running. Data why
 	Ask      // head>rank: what are you doing? (before a deadline is declared missed)
 	Where    // rank>head: Data the answer, e.g. "in Recv(source 3, tag 7) for 12s"
@@ -124,8 +124,12 @@ const (
 
 	Leaving // keeper>head: it leaves, Data says why; its agents are ended
 	Left    // keeper>head, after Leaving: nothing of the job is left on its node, and nothing will be
+	Bring   // head>agent: A number of the question; Data JSON of wire.Bring: have images at hand. agent>head: A as there; Data why they are not
 	kinds
 )
+
+// FailedAhead in A of Failed: no image of the rank goes ahead of its move.
+const FailedAhead = 2
 
 // PeersBook in A of Peers: only ranks that can read a book are sent one.
 const PeersBook = 1
@@ -274,11 +278,12 @@ type CaptureConfig struct {
 	Path  exact.String `json:"path"`            // of a file of this node, or within a store
 	Store string       `json:"store,omitempty"` // by its name in the agent's order (wire.Order); "": Path is a file
 	Seq   int          `json:"seq"`
-	Codec string       `json:"codec"`          // none, snappy, zstd
-	Hold  bool         `json:"hold"`           // checkpoint and stop: the gate stays closed until Commit or Revert
-	Mode  uint64       `json:"mode,omitempty"` // ModeSelf or ModeNative
-	Base  int          `json:"base,omitempty"` // native: the snapshot that the image may build on; 0: it is full
-	Move  bool         `json:"move,omitempty"` // it is no snapshot's: the rank moves. What it has written goes to the head before Written
+	Codec string       `json:"codec"`           // none, snappy, zstd
+	Hold  bool         `json:"hold"`            // checkpoint and stop: the gate stays closed until Commit or Revert
+	Mode  uint64       `json:"mode,omitempty"`  // ModeSelf or ModeNative
+	Base  int          `json:"base,omitempty"`  // native: the snapshot that the image may build on; 0: it is full
+	Ahead bool         `json:"ahead,omitempty"` // it goes ahead of a move: the rank runs, and only pages of its memory are used
+	Move  bool         `json:"move,omitempty"`  // it is no snapshot's: the rank moves. What it has written goes to the head before Written
 }
 
 // InputState says how much of its standard input a rank has taken. It counts what the rank was given in its

@@ -13,6 +13,7 @@ import (
 // outlives the rank.
 type imager struct {
 	taken   uint32 // the newest attempt in which it was told to
+	ahead   bool   // what it was told to last goes ahead of a move
 	copying int64  // step at which the copy stands, 0: none is made
 	write   *write
 	base    int // what the image being written builds on, 0: nothing
@@ -35,8 +36,8 @@ func (r *rank) intercepts(m *oob.Msg) bool {
 		if cfg.Mode != oob.ModeNative {
 			return false
 		}
-		if m.Attempt > a.taken {
-			a.taken = m.Attempt
+		if m.Attempt > a.taken || m.Attempt == a.taken && a.ahead {
+			a.taken, a.ahead = m.Attempt, cfg.Ahead
 			r.imaged(&cfg)
 		}
 		return true
@@ -51,6 +52,11 @@ func (r *rank) intercepts(m *oob.Msg) bool {
 // imaged copies the rank.
 func (r *rank) imaged(cfg *oob.CaptureConfig) {
 	w, a := r.w, &r.agent
+	if cfg.Ahead { // the rank runs: only what changes from now on is known
+		a.base, a.noted, a.copying = 0, cfg.Seq, 0
+		a.write = &write{attempt: a.taken, img: &image{rank: r.id}, seq: cfg.Seq}
+		return
+	}
 	w.checkCut(r)
 	img, err := w.imageOf(r, false)
 	if err != nil {
@@ -59,8 +65,9 @@ func (r *rank) imaged(cfg *oob.CaptureConfig) {
 	if w.breaks(baseNotCommitted) {
 		cfg.Base = a.noted
 	}
-	if cfg.Base != 0 && (!w.store.has(cfg.Base) || a.noted != cfg.Base) {
-		w.violate("rank %d's image builds on %d; what has changed since %d is known, committed: %v", r.id, cfg.Base, a.noted, w.store.has(cfg.Base))
+	whole := w.store.has(cfg.Base) || cfg.Move && w.store.pending[cfg.Base][r.id] != nil
+	if cfg.Base != 0 && (!whole || a.noted != cfg.Base) {
+		w.violate("rank %d's image builds on %d; what has changed since %d is known, whole: %v", r.id, cfg.Base, a.noted, whole)
 	}
 	a.base, a.noted = cfg.Base, cfg.Seq
 	if w.rng.IntN(5) == 0 {
@@ -95,7 +102,11 @@ func (a *imager) turn(r *rank) {
 	switch x.done++; {
 	case w.plan.failIO && w.rng.IntN(12) == 0:
 		a.write = nil
-		say(oob.Failed, 0, "no space left on device")
+		kind := uint64(0)
+		if a.ahead {
+			kind = oob.FailedAhead
+		}
+		say(oob.Failed, kind, "no space left on device")
 	case x.done < 3:
 		say(oob.Progress, uint64(x.done), "")
 	default:

@@ -323,6 +323,8 @@ func (w *world) storage(a *ckpt.HeadAction) {
 			seq := w.store.begin()
 			return ckpt.HeadEvent{Type: ckpt.HvFolder, Seq: seq, Folder: fmt.Sprint(seq)}
 		})
+	case ckpt.HactAhead:
+		w.later(60, func() { w.arrives(a) })
 	case ckpt.HactCommit:
 		h.last = a.Seq
 		w.work(60, func() ckpt.HeadEvent { return w.commit(a.Seq) })

@@ -57,6 +57,7 @@ type voyage struct {
 	places  []place // before
 	next    uint64
 	back    uint64
+	brought int  // the images that have gone ahead
 	due     int  // the event at which its mishap comes; 0: it has come
 	away    bool // the switch has been
 	killed  []int
@@ -220,12 +221,34 @@ func (w *world) settler() *machine {
 	return live[w.dice.IntN(len(live))]
 }
 
+// arrives has what goes ahead of a move come where the ranks go, or not.
+func (w *world) arrives(a *ckpt.HeadAction) {
+	v := w.head.voyage
+	if v == nil {
+		return
+	}
+	ev := ckpt.HeadEvent{Type: ckpt.HvAhead, Seq: a.Seq}
+	if w.dice.IntN(8) == 0 {
+		if ev.Err = "no space left on device"; w.breaks(aheadUnread) {
+			ev.Err = ""
+		}
+	} else {
+		v.brought = a.Seq
+	}
+	w.feedCkpt(ev)
+}
+
 // restores has the new agents restore ranks, from images that must be there.
 func (w *world) restores(a *joblife.Action) {
 	v := w.head.voyage
 	for _, r := range v.ranks {
 		if w.store.pending[a.Ckpt.Seq][r] == nil {
 			w.violate("rank %d is to be restored from an image that is not there", r)
+		}
+		if base := a.Ckpt.Images[r].Base; base != 0 && v.brought != base {
+			w.violate("rank %d is to be restored from an image that builds on %d; %d has gone ahead", r, base, v.brought)
+		} else if base != 0 {
+			w.seen.wentAhead++
 		}
 		x := w.ranks[r]
 		v.state[r] = x.bearing()

@@ -94,6 +94,7 @@ const (
 	sourceResumed               // V: a process that is being replaced goes on
 	backTooSoon                 // V: a move is reverted before the new processes have ended
 	moverBlamed                 // V: the end of a replaced process is taken for that of the rank
+	aheadUnread                 // V: images count as gone ahead although they are not where the ranks go
 	holdNotAwaited              // H: a rank enters its section without the head's word
 	holdNotRepeated             // H: a rank that comes back waiting for its section does not ask again
 	mutants
@@ -116,7 +117,7 @@ var mutantNames = [...]string{
 	"life ignored", "reaped too early", "gone too early", "commit not awaited", "consequence taken", "cause not awaited",
 	"second verdict", "let go alone",
 	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address", "cut unheard", "suspects at once", "left out used",
-	"open before running", "old places", "switch ignored", "source resumed", "back too soon", "mover blamed",
+	"open before running", "old places", "switch ignored", "source resumed", "back too soon", "mover blamed", "ahead unread",
 	"hold not awaited", "hold not repeated",
 }
 
@@ -127,6 +128,6 @@ func (m Mutant) String() string { return mutantNames[m] }
 func (m Mutant) spreads() bool { return m >= leaseNotAwaited && m <= leftOutUsed }
 
 // roams reports whether a mutant is one of moves, alike.
-func (m Mutant) roams() bool { return m >= openBeforeRunning && m <= moverBlamed }
+func (m Mutant) roams() bool { return m >= openBeforeRunning && m <= aheadUnread }
 
 func (w *world) breaks(m Mutant) bool { return w.mutant == m }

@@ -226,6 +226,8 @@ func (a *agent) obey(m *oob.Msg) error {
 		return a.toldWhere(m)
 	case oob.Way:
 		return a.places.ways.told(m)
+	case oob.Bring:
+		return a.brings(m)
 	case oob.Input:
 		a.input(m)
 	case oob.Signal:
@@ -284,7 +286,7 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		}
 	case oob.Written:
 		m = a.selfWritten(r, m)
-	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.Bound, oob.Files, oob.Way, oob.KillAll, oob.Signal, oob.Ping:
+	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.Bound, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping:
 		return // not a rank's to say
 	case oob.Dests:
 		a.mu.Lock()

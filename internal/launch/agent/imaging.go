@@ -30,6 +30,8 @@ import (
 //	           -> Progress ... Written, or Failed
 //	Revert, or the rank's death: everything is given up
 //
+// With Ahead there is no gate, and no Captured and Open: the rank runs, and may be in the middle of anything.
+//
 // With Hold the job is to end with its snapshot. The rank is then not copied: it stands from the
 // capture on, since all that it did would be done again after the restart. It dies standing when the
 // job ends, and goes on if the attempt is given up.
@@ -210,6 +212,12 @@ func (a *agent) shoot(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
 		cancel: make(chan struct{}), open: make(chan struct{}), free: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.is("waits to be copied by its agent")
+	if cfg.Ahead {
+		close(s.open) // no gate was closed
+	}
+	if i.now != nil && i.now.cfg.Ahead {
+		i.now.giveUp() // it is of no use any more, unless it is done
+	}
 	i.now = s
 	a.imagings.Add(1)
 	go s.run()
@@ -263,7 +271,11 @@ func (s *shot) run() {
 		close(s.free)
 	}
 	if err != nil && !s.given() && !errors.Is(err, whole.ErrDied) {
-		s.say(oob.Msg{Kind: oob.Failed, Data: []byte(s.a.withRemedy(err).Error())})
+		m := oob.Msg{Kind: oob.Failed, Data: []byte(s.a.withRemedy(err).Error())}
+		if s.cfg.Ahead {
+			m.A = oob.FailedAhead
+		}
+		s.say(m)
 	}
 }
 
@@ -286,15 +298,21 @@ func (s *shot) capture() error {
 	if err != nil {
 		return err
 	}
-	opt := whole.CaptureOptions{Seq: s.cfg.Seq, Base: s.cfg.Base, Track: s.a.order.Track && !s.cfg.Hold, CPUs: s.a.cpus[s.r.rank]}
+	opt := whole.CaptureOptions{Seq: s.cfg.Seq, Base: s.cfg.Base, Track: s.a.order.Track && !s.cfg.Hold || s.cfg.Ahead, CPUs: s.a.cpus[s.r.rank]}
 	need, short := uint64(0), error(nil)
 	if !s.cfg.Hold {
 		need = residentBytes(s.r.pid)
 		short = s.a.images.memory.promise(need)
 	}
+	if s.cfg.Ahead && short != nil {
+		return short // the program must not stand still for this
+	}
 	opt.NoFork = s.cfg.Hold || short != nil
 	if done := int(s.r.imaging.committed.Load()); done > 0 {
 		target.Committed(done)
+	}
+	if s.cfg.Move && s.cfg.Base > 0 {
+		target.Committed(s.cfg.Base) // it is where the rank goes
 	}
 	s.is("is being copied by its agent")
 	if in := s.r.in; in != nil {
@@ -316,6 +334,9 @@ func (s *shot) capture() error {
 		return err
 	}
 	s.copy = &budgeted{Copy: c, a: s.a, short: short, bytes: need, held: s.cfg.Hold}
+	if s.cfg.Ahead && c.PID() == 0 {
+		return errors.Join(errors.New(c.Note()), s.copy.Release())
+	}
 	return nil
 }
 
@@ -350,11 +371,13 @@ func (i *imaging) attached() (whole.Target, error) {
 
 // image has the image written, tells the head, and ends the copy.
 func (s *shot) image() (err error) {
-	captured := oob.Msg{Kind: oob.Captured, A: s.copy.Bytes()}
-	if s.input != nil {
-		captured.Data = wire.JSON(s.input)
+	if !s.cfg.Ahead {
+		captured := oob.Msg{Kind: oob.Captured, A: s.copy.Bytes()}
+		if s.input != nil {
+			captured.Data = wire.JSON(s.input)
+		}
+		s.say(captured)
 	}
-	s.say(captured)
 	g := watchGrowth(s.r, s.copy.PID(), s.copy.bytes)
 	defer func() {
 		g.end()
@@ -427,7 +450,7 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 	var sum image.Summary
 	if err == nil {
 		sum, err = s.copy.Write(to, s.meta(), image.Options{
-			Codec: image.Codec(s.cfg.Codec), NoFolder: true, Passing: s.cfg.Move, Progress: s.progress(), Cancel: s.cancel,
+			Codec: image.Codec(s.cfg.Codec), NoFolder: true, Passing: s.cfg.Move || s.cfg.Ahead, Progress: s.progress(), Cancel: s.cancel,
 		})
 	}
 	if err == nil {

@@ -44,14 +44,16 @@ func newPlaces(head *wire.Queue, index int) *places {
 }
 
 // store opens a store of the order.
-func (a *agent) store(name string) (store.Store, error) {
-	p := a.places
+func (a *agent) store(name string) (store.Store, error) { return a.places.store(a.order.Stores, name) }
+
+// store opens one of the stores that the head has named.
+func (p *places) store(named map[string]wire.Store, name string) (store.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if st := p.open[name]; st != nil {
 		return st, nil
 	}
-	w, ok := a.order.Stores[name]
+	w, ok := named[name]
 	var st store.Store
 	switch {
 	case !ok:
@@ -226,18 +228,11 @@ func (a *agent) selfWritten(r *rankProc, m oob.Msg) oob.Msg {
 
 // bring makes sure that the images of a rank are here.
 func (a *agent) bring(r *rankProc) error {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := a.untilQuit()
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-a.quit:
-			cancel(errEnded)
-		case <-ctx.Done():
-		}
-	}()
 	r.images = map[int]image.Source{}
 	for i, im := range a.order.Images[r.rank] {
-		from, err := a.bringOne(ctx, &im)
+		from, err := a.bringOne(ctx, a.order.Stores, &im)
 		if err != nil {
 			return fmt.Errorf("its image of snapshot %d: %w", im.Seq, err)
 		}
@@ -264,12 +259,25 @@ func (a *agent) readBy(r *rankProc) error {
 	return nil
 }
 
-// bringOne makes sure that an image can be read from here.
-func (a *agent) bringOne(ctx context.Context, im *wire.Image) (image.Source, error) {
+// untilQuit is a context that ends with the agent.
+func (a *agent) untilQuit() (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		select {
+		case <-a.quit:
+			cancel(errEnded)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// bringOne makes sure that an image can be read from here. named are the stores that the head has named.
+func (a *agent) bringOne(ctx context.Context, named map[string]wire.Store, im *wire.Image) (image.Source, error) {
 	if im.Store == "" {
 		return image.Path(im.Path), nil
 	}
-	st, err := a.store(im.Store)
+	st, err := a.places.store(named, im.Store)
 	if err != nil {
 		return nil, err
 	}

@@ -137,6 +137,8 @@ func (inc *incarnation) act(a *ckpt.HeadAction) {
 		inc.discard(a.Seq)
 	case ckpt.HactDone:
 		inc.answered(&a.Done)
+	case ckpt.HactAhead:
+		inc.bringAhead(a)
 	case ckpt.HactProgress:
 		if inc.store.phase != a.Info.Phase {
 			inc.store.phase = a.Info.Phase

@@ -151,6 +151,9 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 	case m.Kind == oob.Way:
 		inc.way(l, m)
 		return
+	case m.Kind == oob.Bring:
+		inc.brought(l, m)
+		return
 	case m.Kind == oob.Tail && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.tail(m)
 	}

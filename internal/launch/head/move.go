@@ -34,6 +34,7 @@ type moving struct {
 	ids   [2]uint64
 	old   lineup // to go back to
 	links []*link
+	ahead *bringing // nil: no image has gone ahead
 	began time.Time
 	tell  func(ckpt.ProgressInfo)
 	done  func(*control.Moved, error)
@@ -251,7 +252,7 @@ func (inc *incarnation) restoreMoved(a *ckpt.HeadAction) {
 			ord.Files = whole.FilesStand
 		}
 		for _, rank := range l.ranks {
-			ord.Images[rank] = []wire.Image{inc.movedImage(a, rank)}
+			ord.Images[rank] = inc.moveImages(a, rank)
 			start := ord.Start[rank]
 			start.Backend = inc.imager
 			ord.Start[rank] = start
@@ -285,6 +286,9 @@ func (inc *incarnation) movedImage(a *ckpt.HeadAction, rank int) wire.Image {
 
 // linkBefore is the link of a rank's old process.
 func (inc *incarnation) linkBefore(rank int) *link {
+	if inc.moving.old.ranks == nil {
+		return inc.linkOf(rank)
+	}
 	for i, ranks := range inc.moving.old.ranks {
 		if slices.Contains(ranks, rank) {
 			return inc.links[i]

@@ -55,6 +55,12 @@ type Image struct {
 	Node   string       `json:"node,omitempty"` // that wrote it
 }
 
+// Bring is the data of a Bring frame: images that a later order builds on.
+type Bring struct {
+	Stores map[string]Store `json:"stores"`
+	Images []Image          `json:"images"`
+}
+
 // Names of stores in orders.
 const (
 	StoreTo   = "to"   // where further images go
