@@ -2,7 +2,7 @@
 // neither needs them in memory. Images may have different lengths: a shorter one counts as if zeros followed.
 //
 // The code is Reed-Solomon over bytes (github.com/klauspost/reedsolomon). With one image the parity is the image
-// itself, and with one parity shard it is the exclusive or. No program links this package.
+// itself, and with one parity shard it is the exclusive or.
 package erasure
 
 import (
@@ -23,6 +23,7 @@ type Code struct {
 	data, parity int
 	piece        int // bytes of each image that are worked on at once
 	rs           reedsolomon.Encoder
+	factor       [][]byte  // of each image in each parity shard
 	bufs         sync.Pool // of [][]byte, a piece each
 }
 
@@ -36,6 +37,9 @@ func New(data, parity int) (*Code, error) {
 		return nil, fmt.Errorf("code %d+%d: %w", data, parity, err)
 	}
 	c := &Code{data: data, parity: parity, piece: pieceSize, rs: rs}
+	if err := c.factors(); err != nil {
+		return nil, fmt.Errorf("code %d+%d: %w", data, parity, err)
+	}
 	c.bufs.New = func() any {
 		bufs := make([][]byte, data+parity)
 		for i := range bufs {

@@ -153,3 +153,46 @@ func BenchmarkParity(b *testing.B) {
 		})
 	}
 }
+
+// Images that are added piece by piece, in any order, give the parity of all.
+func TestAdd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data, parity := rapid.IntRange(1, 6).Draw(t, "data"), rapid.IntRange(1, 3).Draw(t, "parity")
+		c, err := New(data, parity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		images, sources, size := make([][]byte, data), make([]Source, data), 0
+		for i := range images {
+			images[i] = rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "image")
+			sources[i] = Source{bytes.NewReader(images[i]), int64(len(images[i]))}
+			size = max(size, len(images[i]))
+		}
+		for p := range parity {
+			want, got := &memory{}, make([]byte, size)
+			to := make([]io.WriterAt, parity)
+			for i := range to {
+				to[i] = &memory{}
+			}
+			to[p] = want
+			if err := c.Parity(t.Context(), sources, to); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range rapid.Permutation(order(data)).Draw(t, "order") {
+				half := len(images[i]) / 2
+				c.Add(p, i, got[half:], images[i][half:])
+				c.Add(p, i, got, images[i][:half])
+			}
+			if !bytes.Equal(got, want.p) {
+				t.Fatalf("parity %d of %d+%d differs", p, data, parity)
+			}
+		}
+	})
+}
+
+func order(n int) (o []int) {
+	for i := range n {
+		o = append(o, i)
+	}
+	return o
+}
