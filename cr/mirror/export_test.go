@@ -1,0 +1,35 @@
+package mirror
+
+import (
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
+)
+
+// Dump tells where a process stands, for tests that hang.
+func (w *World) Dump() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := fmt.Sprintf("life %v", w.life)
+	for n, k := range w.keeps {
+		s += fmt.Sprintf("\n  %s: life %d waiting %v working %d early %d machine %+v", n, k.life, k.waiting, k.working, len(k.early), k.m)
+	}
+	return s
+}
+
+// Flip changes one bit of what a process holds of the image of a rank, and reports whether it holds any.
+func (w *World) Flip(description string, rank int) bool {
+	k := w.keep(description)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	flipped := false
+	for n, p := range k.pieces {
+		for i := range k.m.Slots(n) {
+			if n == machine.Image(rank) {
+				p.slots[i].room[p.slots[i].meta.Size-1] ^= 4
+				flipped = true
+			}
+		}
+	}
+	return flipped
+}

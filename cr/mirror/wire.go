@@ -1,0 +1,101 @@
+package mirror
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
+	"github.com/gorun-mpi/gorun/internal/shelf"
+)
+
+// blockSize is the length of the blocks in which images travel, and of what has a sum of its own: short enough not to hold up
+// messages of the program for long.
+const blockSize = 1 << 20
+
+// What blocks are.
+const (
+	isMsg   = "msg"   // of the protocol
+	isPart  = "part"  // of an image on its way to a holder
+	isWant  = "want"  // asks for a piece
+	isPiece = "piece" // answers it
+	isEnd   = "end"   // the answer is over
+)
+
+// head comes with each block. JSON is its form: a microsecond beside a megabyte.
+type head struct {
+	To   string       `json:"to"` // the description
+	Is   string       `json:"is"`
+	Msg  *machine.Msg `json:"msg,omitempty"`
+	Name machine.Name `json:"name"`
+	Cut  shelf.Cut    `json:"cut"`
+	Done shelf.Cut    `json:"done"` // isPart: the newest that the sender knows to be complete
+	Part int          `json:"part,omitempty"`
+	Size int64        `json:"size,omitempty"` // of the whole image or piece
+	Off  int64        `json:"off,omitempty"`
+	Sum  uint32       `json:"sum,omitempty"` // CRC32C of the body
+	Call uint64       `json:"call,omitempty"`
+	Meta *meta        `json:"meta,omitempty"` // isEnd
+	Text string       `json:"text,omitempty"` // isEnd: why it cannot be had
+}
+
+// mostImage bounds an image's size, against heads that were garbled.
+const mostImage = 1 << 46
+
+func (h *head) encode() []byte {
+	b, err := json.Marshal(h)
+	if err != nil {
+		panic(err) // it has no type that could fail
+	}
+	return b
+}
+
+// decode reads the head of a block whose body has such a length.
+func decode(b []byte, body int) (*head, error) {
+	h := new(head)
+	if err := json.Unmarshal(b, h); err != nil {
+		return nil, err
+	}
+	bad := func(what string) (*head, error) { return nil, fmt.Errorf("a block for %q with %s", h.To, what) }
+	switch h.Is {
+	case isMsg:
+		if h.Msg == nil || body != 0 {
+			return bad("no message")
+		}
+		for _, held := range h.Msg.Held {
+			if held.Name.Members() == nil {
+				return bad("a piece that cannot be")
+			}
+		}
+	case isPart, isPiece:
+		if h.Size < 0 || h.Size > mostImage || h.Off < 0 || h.Off%blockSize != 0 || int64(body) != min(blockSize, h.Size-h.Off) {
+			return bad("the wrong length")
+		}
+		fallthrough
+	case isWant:
+		members := h.Name.Members()
+		if members == nil || h.Part < 0 || h.Part >= len(members) {
+			return bad("a piece that cannot be")
+		}
+	case isEnd:
+		if body != 0 || h.Meta == nil && h.Text == "" {
+			return bad("nothing")
+		}
+	default:
+		return bad("an unknown kind")
+	}
+	return h, nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// blocks calls f for each block of so many bytes; an empty image is one empty block.
+func blocks(size int64, f func(i int, off, n int64) error) error {
+	for i, off := 0, int64(0); ; i, off = i+1, off+blockSize {
+		if err := f(i, off, min(blockSize, size-off)); err != nil || off+blockSize >= size {
+			return err
+		}
+	}
+}
