@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/pace"
@@ -16,7 +17,8 @@ import (
 type background struct {
 	manual  bool
 	ticks   pace.Ticks
-	parked  bool // sleeping on kick alone
+	parked  bool        // sleeping on kick alone
+	urgent  atomic.Bool // tick at once
 	closing bool
 	kick    chan struct{} // capacity 1
 	done    chan struct{}
@@ -60,6 +62,17 @@ func (e *Engine) wakeBackground() {
 	}
 }
 
+// expect makes the background goroutine lead at once if no caller does: what arrives goes on with a plan, or closes
+// a channel of Notify.
+func (e *Engine) expect() {
+	if b := &e.back; e.lead == leadNobody && !b.manual {
+		b.ticks.Soon()
+		b.parked = false
+		b.urgent.Store(true)
+		token(b.kick)
+	}
+}
+
 // runBackground runs the background goroutine. It is given the longest pauses, as reading them
 // here would take the lock.
 func (e *Engine) runBackground(hold, most time.Duration) {
@@ -82,7 +95,9 @@ func (e *Engine) runBackground(hold, most time.Duration) {
 		case ended:
 			return
 		case parked:
-			<-b.kick
+			if <-b.kick; b.urgent.Swap(false) {
+				continue
+			}
 		}
 		timer.Reset(b.ticks.Pause())
 		select {
@@ -117,11 +132,14 @@ func (e *Engine) tick() (did ticked) {
 	if e.lead == leadCaller && (e.inWait.Load() || b.ticks.Idle()) {
 		b.parked = true
 		did = parked
-	} else if b.ticks.Idle() && e.lead == leadNobody {
+	} else if (b.ticks.Idle() || e.expecting != 0) && e.lead == leadNobody {
 		e.leadBackground()
 	}
 	if b.closing {
 		return ended
+	}
+	if e.expecting != 0 {
+		b.ticks.Soon()
 	}
 	b.ticks.End()
 	return did
@@ -132,12 +150,16 @@ func (e *Engine) tick() (did ticked) {
 func (e *Engine) leadBackground() {
 	e.lead = leadBackground
 	for e.lead == leadBackground && !e.back.closing {
-		if e.poll() {
+		moved := e.poll()
+		switch {
+		case e.works.head != nil:
+			e.work()
+		case moved:
 			e.woke = false
 			e.stepAside()
-			continue
+		default:
+			e.sleep(-1)
 		}
-		e.sleep(-1)
 	}
 	if e.lead == leadBackground {
 		e.lead = leadNobody

@@ -33,7 +33,7 @@ func (e *Engine) OpenGate() {
 		m.Continue()
 	}
 	e.failDowns()
-	if e.pump(true) {
+	if e.pump(true) || e.due != 0 {
 		e.leaveWork()
 	}
 	e.mu.open()

@@ -19,7 +19,7 @@ func (e *Engine) Pending() []string {
 func (e *Engine) pending() []string {
 	var all []string
 	for _, r := range e.requests {
-		if r.phase != phaseFree && !r.detached {
+		if r.phase != phaseFree && r.after&afterFree == 0 && !(r.w != nil && r.w.plan != nil) {
 			all = append(all, e.describe(r))
 		}
 	}
@@ -42,7 +42,7 @@ func (e *Engine) Left() []string {
 	defer e.mu.unlock()
 	var all []string
 	for _, r := range e.requests {
-		if r.phase != phaseFree && !r.detached && !r.blocking && r.w == nil && r != e.alone {
+		if r.phase != phaseFree && r.after&afterFree == 0 && !r.blocking && r.w == nil && r != e.alone {
 			all = append(all, e.describe(r))
 		}
 	}
@@ -133,6 +133,16 @@ func (w *waiter) kind() string {
 
 // describe says what a request is: its call, with whom, and how much.
 func (e *Engine) describe(r *request) string {
+	done := ""
+	if r.phase == phaseDone {
+		done = " complete, not waited for"
+	}
+	switch {
+	case r.plan != nil:
+		return r.plan.What.String() + done
+	case r.phase == phasePledged:
+		return "generalised request"
+	}
 	name, side := "Send", "destination"
 	if r.recv {
 		name, side = "Recv", "source"
@@ -143,11 +153,7 @@ func (e *Engine) describe(r *request) string {
 	if !r.blocking {
 		name = "I" + string(name[0]|0x20) + name[1:]
 	}
-	text := fmt.Sprintf("%s(%s, %d bytes)", name, e.where(int(r.peer), r.tag, r.ctx, side), r.size)
-	if r.phase == phaseDone {
-		text += " complete, not waited for"
-	}
-	return text
+	return fmt.Sprintf("%s(%s, %d bytes)%s", name, e.where(int(r.peer), r.tag, r.ctx, side), r.size, done)
 }
 
 // describeWait says what a caller waits for.

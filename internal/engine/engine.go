@@ -81,10 +81,16 @@ type Engine struct {
 
 	out     rpi.Header // scratch: what is being sent
 	ready   []*peer    // may have something to send and a module that takes it
+	due     int        // what is to be done besides: downs, steps and works together
 	downs   int        // channels that went down and were not acted upon
+	steps   planList   // plans of which messages are over
+	works   planList   // plans whose Do is to be called
 	flushes uint64     // counts flushes, see batching
 	dirty   uint64     // modules (bits) that hold batched messages back
 	polls   uint64
+
+	expecting int                        // plans in progress and channels of Notify: the background goroutine leads soon
+	told      map[*request]chan struct{} // channels of Notify
 
 	blocked    waiterList // callers that wait, the longest first
 	freeWaiter *waiter
@@ -226,6 +232,7 @@ func (e *Engine) Restarted(modules []rpi.Module, waiter rpi.Waiter) error {
 		e.waiter = pickWaiter(modules, waiter)
 	}
 	e.selectModules()
+	e.due -= e.downs
 	e.downs, e.dirty = 0, 0
 	for i := range e.peers {
 		pr := &e.peers[i]
@@ -326,7 +333,7 @@ func (e *Engine) leave() {
 // exit is the part of leave that is as a rule all of it. The shortest calls write leave out, as it
 // is too long to be inlined.
 func (e *Engine) exit() uint32 {
-	if len(e.ready)+e.downs != 0 {
+	if len(e.ready)+e.due != 0 {
 		return lockTight
 	}
 	return e.mu.drop()
@@ -336,7 +343,7 @@ func (e *Engine) exit() uint32 {
 //
 //go:noinline
 func (e *Engine) pass(left uint32) {
-	if left == lockTight && len(e.ready)+e.downs != 0 {
+	if left == lockTight && len(e.ready)+e.due != 0 {
 		e.leaveWork()
 	}
 	e.mu.pass(left)
@@ -345,9 +352,11 @@ func (e *Engine) pass(left uint32) {
 // leaveWork does what callbacks have asked for. If it leaves something undone, it makes sure that
 // somebody does it.
 func (e *Engine) leaveWork() {
-	e.settle(true)
+	for e.settle(true); e.works.head != nil && !e.mu.gate(); e.settle(true) {
+		e.work()
+	}
 	switch {
-	case len(e.ready) == 0:
+	case len(e.ready)+e.due == 0:
 	case e.lead == leadNobody:
 		e.wakeSoon()
 	case e.inWait.Load():
@@ -375,7 +384,7 @@ func (e *Engine) poll() bool {
 	if len(e.turns) != 0 {
 		moved = e.pollTurns() || moved
 	}
-	if len(e.ready) != 0 || e.downs != 0 {
+	if len(e.ready) != 0 || e.due != 0 {
 		moved = e.settle(false) || moved
 	}
 	return moved
@@ -401,10 +410,15 @@ func (e *Engine) settle(brief bool) bool {
 	if e.mu.gate() {
 		return false
 	}
-	if e.downs != 0 {
-		e.failDowns()
+	moved := false
+	if e.due != 0 {
+		if e.downs != 0 {
+			e.failDowns()
+		}
+		moved = e.steps.head != nil
+		e.stepPlans()
 	}
-	return e.pump(brief)
+	return e.pump(brief) || moved
 }
 
 // flush makes modules send what they hold back, and lets the next message to each peer go at once.

@@ -203,6 +203,7 @@ var errChannel = errors.New("channel closed")
 
 // failDowns acts upon lost channels. With the gate open each is a failure of its peer.
 func (e *Engine) failDowns() {
+	e.due -= e.downs
 	e.downs = 0
 	for i := range e.peers {
 		if pr := &e.peers[i]; pr.down != nil {

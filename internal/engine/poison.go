@@ -44,9 +44,21 @@ func (e *gaveUpError) Error() string { return e.text }
 func (e *gaveUpError) Unwrap() error { return ErrGaveUp }
 
 // FreeContext forgets a context. It drops the unexpected messages in it and ends its poisoning.
+//
+// If plans of the context are in progress, it is forgotten when they are over.
 func (e *Engine) FreeContext(ctx uint64) {
 	e.enter()
 	defer e.leave()
+	e.forgetContext(ctx)
+}
+
+func (e *Engine) forgetContext(ctx uint64) {
+	for _, r := range e.requests {
+		if r.phase == phaseComposed && r.ctx == ctx {
+			r.plan.forget = true
+			return
+		}
+	}
 	delete(e.poisoned, ctx)
 	e.judge()
 	e.dropUnexpected(ctx, nil)

@@ -28,6 +28,8 @@ const (
 	phasePosted           // receive: in the match table
 	phaseMatched          // receive: the payload is arriving
 	phaseRendezvous       // receive: go-ahead queued or sent
+	phaseComposed         // the request of a plan in progress
+	phasePledged          // nothing of the engine's: see Pledge
 	phaseDone
 )
 
@@ -42,7 +44,7 @@ type request struct {
 	recv       bool
 	blocking   bool // made by Send or Recv, not by Isend or Irecv
 	sync       bool
-	detached   bool  // nobody waits: free it when it is done
+	after      after // what follows when it is done
 	long       bool  // announced: transfer is in use
 	held       int16 // frames that the module still reads from
 	err        error
@@ -59,7 +61,7 @@ type request struct {
 	transfer
 }
 
-// transfer has what only an announced message needs. See direct.go for what happens below split.
+// transfer has what only an announced message needs, and a plan. See direct.go for what happens below split.
 type transfer struct {
 	peerReq   uint64 // the peer's name of its side
 	want      uint64 // bytes that travel after the go-ahead
@@ -74,7 +76,17 @@ type transfer struct {
 	direct    bool   // the peer's buffer may be read or written
 	pulling   bool   // the receiver reads: Fin was not yet sent, or has not come
 	left      bool   // send: from pulled to split is to be sent when the frames have come to end
+
+	plan *Plan // of a composed request
 }
+
+// after says what follows the end of an operation.
+type after uint8
+
+const (
+	afterFree after = 1 << iota // nobody waits: free it
+	afterTell                   // close the channel that Notify has made
+)
 
 func (r *request) id() uint64 { return uint64(r.gen)<<32 | uint64(r.place) }
 
@@ -151,7 +163,7 @@ func (r *request) reset(others *request) {
 	if r.long {
 		r.transfer = transfer{}
 	}
-	r.phase, r.recv, r.blocking, r.sync, r.detached, r.long, r.held = phaseFree, false, false, false, false, false, 0
+	r.phase, r.recv, r.blocking, r.sync, r.after, r.long, r.held = phaseFree, false, false, false, 0, false, 0
 	r.err, r.w, r.buf, r.next = nil, nil, nil, others
 }
 
@@ -164,12 +176,21 @@ func (e *Engine) complete(r *request, err error) {
 	if r.published {
 		e.unpublish(e.partner(r), r)
 	}
-	if r.detached {
-		e.freeRequest(r)
-		return
+	if r.after != 0 {
+		if r.after&afterTell != 0 {
+			e.tell(r)
+		}
+		if r.after&afterFree != 0 {
+			e.freeRequest(r)
+			return
+		}
 	}
-	if r.w != nil {
-		e.satisfy(r.w)
+	switch w := r.w; {
+	case w == nil:
+	case w.plan != nil:
+		e.partOver(w.plan, r)
+	default:
+		e.satisfy(w)
 	}
 }
 

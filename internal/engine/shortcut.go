@@ -40,5 +40,5 @@ func (e *Engine) recvShort(src int, ctx uint64, tag int32, t *Type, p []byte, v 
 // and nothing is left to do.
 func (e *Engine) unburdened() bool {
 	return e.table.idle() && e.table.kept == 0 && e.lead == leadNobody && e.blocked.head == nil &&
-		len(e.turns)+len(e.ready)+e.downs == 0
+		len(e.turns)+len(e.ready)+e.due == 0
 }

@@ -49,7 +49,7 @@ func (s *sink) Deliver(peer int, h *rpi.Header, payload []byte) error {
 			} else {
 				move.Bytes(r.buf[:e.matched(r, peer, h)], payload)
 			}
-			if r.phase = phaseDone; r.w != nil || r.detached {
+			if r.phase = phaseDone; r.w != nil || r.after != 0 {
 				e.complete(r, nil)
 			}
 			if e.table.idle() {
@@ -88,7 +88,7 @@ func (s *sink) DeliverAlike(peer int, h *rpi.Header, payloads []byte, count int)
 			copy(r.buf, payloads[n*taken:][:n])
 		}
 		r.status = st
-		if r.phase = phaseDone; r.w != nil || r.detached {
+		if r.phase = phaseDone; r.w != nil || r.after != 0 {
 			e.complete(r, nil)
 		}
 		r = next
@@ -124,6 +124,7 @@ func (s *sink) Down(peer int, err error) {
 	}
 	pr.down = err
 	s.e.downs++
+	s.e.due++
 }
 
 // begin finds where the payload of an arriving frame goes. A message goes straight into the buffer

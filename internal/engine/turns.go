@@ -97,6 +97,10 @@ func (e *Engine) leadTurn(t *Team, v *View, s *pace.Spell) {
 				if e.mu.contended() {
 					e.stepAside()
 				}
+				if e.works.head != nil {
+					e.turnAlone, e.lead = nil, leadNobody
+					return
+				}
 			}
 			continue
 		case !e.rest(s):

@@ -16,6 +16,7 @@ type waiter struct {
 	since      time.Time // when it first slept
 	r          *request  // the request waited for; nil: see team, probe and any
 	team       *Team     // the team whose turn is waited for
+	plan       *Plan     // nobody waits: the end of a part of this plan
 	probe      bool
 	any        int // how many requests WaitAny waits for
 	src        int32
@@ -107,9 +108,13 @@ func (e *Engine) await(w *waiter, v *View, s *pace.Spell) error {
 			e.handOver()
 			return err
 		}
-		if e.lead == leadCaller {
+		switch {
+		case e.lead == leadCaller:
 			e.follow(w)
-		} else {
+		case e.works.head != nil: // another caller may lead meanwhile
+			e.handOver()
+			e.work()
+		default:
 			e.leadFor(w, v, s)
 		}
 	}
@@ -154,7 +159,7 @@ func (e *Engine) leadFor(w *waiter, v *View, s *pace.Spell) {
 	e.takeLead()
 	w.leading = true
 	slept := false // and has found nothing since: a rank that sends something wakes this one
-	for !w.ready && e.abort.Load() == nil && !v.done() {
+	for !w.ready && e.abort.Load() == nil && !v.done() && e.works.head == nil {
 		switch moved := e.poll(); {
 		case e.woke || moved && e.mu.contended(): // let callers go on whose requests are done
 			e.woke = false
@@ -198,6 +203,9 @@ func (e *Engine) leadAlone(r *request, v *View, s *pace.Spell) {
 				*s = pace.Spell{}
 				if e.mu.contended() {
 					e.stepAside()
+				}
+				if e.works.head != nil {
+					gen = 0
 				}
 			}
 		case !e.rest(s):
@@ -257,6 +265,9 @@ func (e *Engine) sleep(d time.Duration) (slept bool) {
 }
 
 func (e *Engine) arm() bool {
+	if e.due != 0 && !e.mu.gate() {
+		return false
+	}
 	for _, m := range e.polled {
 		if !m.Arm() {
 			return false
@@ -277,6 +288,8 @@ func (e *Engine) handOver() {
 	}
 	if w := e.blocked.head; w != nil {
 		token(w.woken)
+	} else if e.expecting != 0 {
+		e.expect()
 	} else if e.back.parked {
 		e.wakeBackground()
 	}
@@ -311,7 +324,7 @@ func (e *Engine) finish(r *request, v *View) (Status, error) {
 			return Status{}, err
 		}
 		if e.abort.Load() != nil {
-			r.detached = true
+			r.after |= afterFree
 			return Status{}, err
 		}
 		v = nil
