@@ -51,15 +51,22 @@ var kindNames = [32]string{"?", "Barrier", "Bcast", "Reduce", "Allreduce", "Gath
 	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Dup", "Finalize"}
 
 func (k kind) String() string {
-	if k < kinds {
-		return kindNames[k]
+	name := "?"
+	if k&^forms < kinds {
+		name = kindNames[k&^forms]
 	}
-	return "?"
+	switch k & forms {
+	case begun:
+		return "I" + string(name[0]|0x20) + name[1:]
+	case persistent:
+		return name + "Init"
+	}
+	return name
 }
 
 // rooted reports whether one rank, the root, plays another part than the rest.
 func (k kind) rooted() bool {
-	switch k {
+	switch k &^ forms {
 	case kindBcast, kindReduce, kindGather, kindGatherv, kindScatter, kindScatterv:
 		return true
 	}
@@ -68,7 +75,7 @@ func (k kind) rooted() bool {
 
 // carries reports whether the elements of a call are the program's.
 func (k kind) carries() bool {
-	switch k {
+	switch k &^ forms {
 	case kindBarrier, kindSplit, kindDup, kindFinalize:
 		return false
 	}
@@ -92,16 +99,18 @@ type collState struct {
 	failed  sync.Once     // to poison it from here
 	listed  bool          // the watch was started
 	call    collective    // the one in progress
+	open    atomic.Int32  // flights that have begun and are not over
 	plans   *plans
 	nodes   *nodes // where the ranks are; nil: on one node
 	team    team
 	moves   []engine.Move // the step in progress
 }
 
-// waited returns the number of the call in progress, or of the last call if that was a Dup; else 0.
+// waited returns the number of the call in progress, or of the last call if that was a Dup or if collectives that go on
+// while the program computes are not over; else 0.
 func (s *collState) waited() uint64 {
 	w := s.word.Load()
-	if w&1 != 0 {
+	if w&1 != 0 || s.open.Load() != 0 {
 		return w >> 1
 	}
 	if x, ok := s.recent[w>>1%recentCalls].get(w >> 1); ok && kind(x.what) == kindDup {
@@ -146,7 +155,7 @@ func (c *Comm) begin(k kind, root int, t *engine.Type, bytes int, op uint8, err 
 	x := &s.call
 	x.c, x.t, x.eng, x.seq, x.kind, x.root, x.op, x.bytes = c, t, c.env.eng, seq, k, root, op, bytes
 	sign := x.signature()
-	x.tag = int32(k)<<26 | int32(seq&0x3ff)<<16 | int32(sign)
+	x.tag = int32(k&^forms)<<26 | int32(seq&0x3ff)<<16 | int32(sign)
 	if err != nil {
 		if c.size > 1 {
 			x.root, x.bytes = noRoot, refusedBytes
@@ -215,18 +224,24 @@ func (x *collective) announce(s *collState) {
 // leave ends the call. An error within it leaves the ranks in different states. So leave then poisons the
 // communicator and tells all ranks.
 func (x *collective) leave(err error) error {
-	c := x.c
 	if err != nil {
-		if errors.Is(err, ErrCanceled) {
-			err = x.reason(err)
-		}
-		err = x.late(x.c.fail(x.name(), err))
-		if !errors.Is(err, ErrAborted) && !errors.Is(err, ErrPoisoned) {
-			c.poison(err)
-			c.env.watch.tell(c.ctx)
-		}
+		err = x.broken(x.name(), err)
 	}
-	c.coll.release(x.seq)
+	x.c.coll.release(x.seq)
+	return err
+}
+
+// broken poisons the communicator because of an error within the call.
+func (x *collective) broken(name string, err error) error {
+	c := x.c
+	if errors.Is(err, ErrCanceled) {
+		err = x.reason(err)
+	}
+	err = x.late(c.fail(name, err))
+	if !errors.Is(err, ErrAborted) && !errors.Is(err, ErrPoisoned) {
+		c.poison(err)
+		c.env.watch.tell(c.ctx)
+	}
 	return err
 }
 
@@ -294,6 +309,7 @@ func (c *core) poison(cause error) {
 	c.coll.failed.Do(func() {
 		c.env.watch.verdict(c, cause)
 		m := c.members()
+		c.env.eng.Poison(c.begun, m, cause)
 		c.env.eng.Poison(c.ctx|1, m, cause)
 		c.env.eng.Poison(c.ctx, m, cause)
 	})

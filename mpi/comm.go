@@ -31,6 +31,7 @@ type core struct {
 	eng   *engine.Engine // env.eng
 	path  string         // how it was made, for people
 	ctx   uint64         // how it was made, for messages; lowest bit 0
+	begun uint64         // context of collectives that go on while the program computes; lowest bit 1, as it is one of collectives
 	from  uint64         // ctx of the communicator that it was made of
 	rank  int
 	size  int
@@ -61,7 +62,9 @@ func contextOf(parent, n uint64, colour string) uint64 {
 func (e *env) newComm(path string, ctx, from uint64, rank, size int, ranks []int) *Comm {
 	c := &Comm{core: &core{env: e, eng: e.eng, path: path, ctx: ctx, from: from, rank: rank, size: size, ranks: ranks}, codec: Gob}
 	c.coll.turn = make(chan struct{}, 1)
+	c.begun = contextOf(ctx, 0, "begun") | 1
 	e.job.RegisterContext(ctx, path)
+	e.job.RegisterContext(c.begun&^1, path)
 	if size > 1 {
 		e.watch.add(c.core)
 	}
@@ -256,7 +259,9 @@ func (c *Comm) Free() error {
 	c.leaveTeam()
 	c.env.eng.FreeContext(c.ctx)
 	c.env.eng.FreeContext(c.ctx | 1)
+	c.env.eng.FreeContext(c.begun)
 	c.env.job.ReleaseContext(c.ctx)
+	c.env.job.ReleaseContext(c.begun &^ 1)
 	c.env.watch.remove(c.core)
 	return nil
 }

@@ -23,6 +23,7 @@ type env struct {
 	onAbort     func(text string)
 	watch       watch
 	chooser     chooser
+	buffered    buffered
 	freed       atomic.Uint64 // accounts of communicators that were freed
 	freedFailed atomic.Bool   // one of them had failed
 }
@@ -144,6 +145,9 @@ const leftShown = 4
 // left returns an error if the program has begun operations and not ended them: nobody knows whether their
 // messages were sent or received.
 func (e *env) left() error {
+	if err := e.buffered.flush(e.eng); err != nil {
+		return e.world.fail("Finalize", err)
+	}
 	all := e.eng.Left()
 	if len(all) == 0 {
 		return nil

@@ -73,7 +73,7 @@ func ExampleIssend() {
 		if err != nil {
 			return err
 		}
-		fmt.Println("before the receive:", s.Done())
+		fmt.Println("before the receive:", s.Completed())
 		if _, err := mpi.Recv(c, []int{0}, 0, 0); err != nil {
 			return err
 		}
@@ -124,9 +124,9 @@ func ExampleRequest_Test() {
 	// true <nil>
 }
 
-func ExampleRequest_Done() {
+func ExampleRequest_Completed() {
 	var inactive mpi.Request
-	fmt.Println(inactive.Done())
+	fmt.Println(inactive.Completed())
 	// Output: true
 }
 

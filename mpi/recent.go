@@ -5,7 +5,7 @@ import "sync/atomic"
 // recentCall is one call as the watch sees it. It is one word, because each store is part of the price of every
 // collective. From the top:
 //
-//	12 bits call number | 5 kind | 15 root + 1 | 32 length + 2
+//	10 bits call number | 7 kind | 15 root + 1 | 32 length + 2
 //
 // Of a number that needs more bits, only those that fit are compared.
 type recentCall struct{ word atomic.Uint64 }
@@ -18,25 +18,26 @@ const recentCalls = 8
 const refusedBytes = -2
 
 const (
-	recentSeq   = 1<<12 - 1
+	recentSeq   = 1<<10 - 1
+	recentKind  = 1<<7 - 1
 	recentRoot  = 1<<15 - 1
 	recentBytes = 1<<32 - 1
 )
 
 func (r *recentCall) set(seq uint64, k kind, root, bytes int) {
-	r.word.Store(seq&recentSeq<<52 | uint64(k)<<47 | uint64(root+1)&recentRoot<<32 | uint64(bytes+2)&recentBytes)
+	r.word.Store(seq&recentSeq<<54 | uint64(k)<<47 | uint64(root+1)&recentRoot<<32 | uint64(bytes+2)&recentBytes)
 }
 
 // get returns a copy of the call, if there is one. last is the number of a call begun at about the same time:
-// it is at most a little smaller than the call's own number, and less than 4096 larger.
+// it is at most a little smaller than the call's own number, and less than 1024 larger.
 func (r *recentCall) get(last uint64) (call, bool) {
 	w := r.word.Load()
 	if w == 0 {
 		return call{}, false
 	}
 	seq := last + 2*recentCalls
-	seq -= (seq - w>>52) & recentSeq
+	seq -= (seq - w>>54) & recentSeq
 	root := int64(w>>32&recentRoot) - 1
 	bytes := int64(w&recentBytes) - 2
-	return call{seq<<8 | w>>47&31, uint64(root), uint64(bytes)}, true
+	return call{seq<<8 | w>>47&recentKind, uint64(root), uint64(bytes)}, true
 }

@@ -29,18 +29,25 @@ type operation uint32
 const (
 	opIsend operation = iota
 	opIssend
-	opIrecv
+	opIbsend
+	opCollective
+	opPsend
+	opIrecv // from here on they receive
 	opImrecv
 	opMrecv
 	opRecvAlloc
 	opRecvObject
+	opIsendrecv // from here on see composed.go
+	opPrecv
+	opGeneralised
 )
 
-var operations = [...]string{"Isend", "Issend", "Irecv", "Imrecv", "Mrecv", "RecvAlloc", "RecvObject"}
+var operations = [...]string{"Isend", "Issend", "Ibsend", "", "PsendInit", "Irecv", "Imrecv", "Mrecv", "RecvAlloc", "RecvObject",
+	"Isendrecv", "PrecvInit", "NewRequest"}
 
 // noteBits is the number of bits for the operation in a note. The rest is the size of an element, or 0 if it
 // does not fit.
-const noteBits = 3
+const noteBits = 5
 
 func note(op operation, t *engine.Type) uint32 {
 	n := uint32(op)
@@ -188,6 +195,9 @@ func (c *Comm) refused(op operation, peer, tag int, err error) (Request, error) 
 // outcome returns the engine's status as a Status.
 func (r *Request) outcome(s engine.Status) Status {
 	if r.receives() {
+		if r.op() >= opIsendrecv {
+			return r.composedOutcome(s)
+		}
 		return r.c.status(s, r.size(s.Type))
 	}
 	return emptyStatus
@@ -196,6 +206,9 @@ func (r *Request) outcome(s engine.Status) Status {
 // outcomeOf is outcome after an error.
 func (r *Request) outcomeOf(s engine.Status, err error) Status {
 	if r.receives() {
+		if r.op() >= opIsendrecv {
+			return r.composedOutcome(s)
+		}
 		return r.c.failed(s, r.size(s.Type), err)
 	}
 	return emptyStatus
@@ -208,6 +221,12 @@ func (r *Request) failed(call string, s engine.Status, err error) (Status, error
 
 // fail is Comm.failPeer for a call about the request: "Wait of Irecv(source 1, tag 7)".
 func (r *Request) fail(call string, err error) error {
+	switch r.op() {
+	case opCollective:
+		return r.broken(call, err)
+	case opGeneralised:
+		return r.c.fail(call+" of NewRequest", err)
+	}
 	return r.c.failPeer(call+" of "+operations[r.op()], r.op().role(), int(r.peer), int(r.tag), err)
 }
 
@@ -265,9 +284,9 @@ func (r Request) Test() (status Status, done bool, err error) {
 	return r.outcome(s), true, nil
 }
 
-// Done reports whether the request is complete, without ending it. (MPI-4.1,
+// Completed reports whether the request is complete, without ending it. (MPI-4.1,
 // chapter 3.7.6, MPI_Request_get_status)
-func (r Request) Done() bool {
+func (r Request) Completed() bool {
 	_, ok := r.idle()
 	return ok || r.c.env.eng.Done(r.r)
 }
@@ -409,7 +428,7 @@ func Waitsome(rs []Request) ([]int, []Status, error) {
 // it leaves them all. Errors: as Waitall. (MPI-4.1, chapter 3.7.5)
 func Testall(rs []Request) ([]Status, bool, error) {
 	for _, r := range rs {
-		if !r.Done() {
+		if !r.Completed() {
 			return nil, false, nil
 		}
 	}
@@ -425,7 +444,7 @@ func Testany(rs []Request) (index int, status Status, ok bool, err error) {
 	for i := range rs {
 		switch {
 		case rs[i].c == nil:
-		case rs[i].Done():
+		case rs[i].Completed():
 			st, err := rs[i].end("Testany")
 			rs[i] = Request{}
 			return i, st, true, atRequest(i, err)
@@ -448,7 +467,7 @@ func endSome(call string, rs []Request) ([]int, []Status, error) {
 		failed []error
 	)
 	for i := range rs {
-		if rs[i].c == nil || !rs[i].Done() {
+		if rs[i].c == nil || !rs[i].Completed() {
 			continue
 		}
 		st, err := rs[i].end(call)

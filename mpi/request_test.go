@@ -18,7 +18,7 @@ func TestInactiveRequests(t *testing.T) {
 	if st, done, err := r.Test(); st != empty || !done || err != nil {
 		t.Errorf("Test: %+v, %v, %v", st, done, err)
 	}
-	if !r.Done() || r.Cancel() != nil {
+	if !r.Completed() || r.Cancel() != nil {
 		t.Error("Done, Cancel")
 	}
 	rs := make([]mpi.Request, 3)

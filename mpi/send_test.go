@@ -131,7 +131,7 @@ func TestIssendWaits(t *testing.T) {
 			if _, err := mpi.Recv(c, []int{0}, 1, 3); err != nil {
 				return err
 			}
-			if s.Done() {
+			if s.Completed() {
 				return errors.New("Issend is over before its receive")
 			}
 			if err := mpi.Send(c, []int{2}, 1, 2); err != nil {

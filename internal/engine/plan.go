@@ -28,7 +28,9 @@ type Plan struct {
 	Rounds []Round
 	Do     func(round int) error // what is to be done after the messages of a round that says so; it must not panic
 	Brief  bool                  // Do is short, is not the program's, and calls nothing
+	Apart  bool                  // its messages have nothing to do with each other: if one fails, the others go on
 	What   fmt.Stringer          // the call, for people
+	Over   func()                // called when the plan is over, with the lock held; nil: nothing
 	Open   *atomic.Int32         // if not nil: counts plans that have begun and are not over
 
 	req     Request
@@ -137,6 +139,31 @@ func (e *Engine) beginPlan(p *Plan) (Request, error) {
 	return h, nil
 }
 
+// Last is the request of the last time that the plan was begun.
+func (p *Plan) Last() Request { return p.req }
+
+// Lives reports whether a request was not yet ended.
+func (e *Engine) Lives(h Request) bool {
+	e.enter()
+	defer e.leave()
+	r, err := h.resolve()
+	return r != nil && err == nil
+}
+
+// Restart begins a send or receive again, whose last request was h. Errors: as Isend and Irecv, and ErrRequest if that
+// request was not ended.
+func (e *Engine) Restart(h Request, peer int, ctx uint64, tag int32, t *Type, p []byte, recv bool, mode SendMode) (Request, error) {
+	e.enter()
+	if r, err := h.resolve(); r != nil && err == nil {
+		e.leave()
+		return h, fmt.Errorf("%w: it was started and has not ended", ErrRequest)
+	}
+	if recv {
+		return e.irecv(peer, ctx, tag, t, p)
+	}
+	return e.isend(peer, ctx, tag, t, p, mode)
+}
+
 // goOn does what a plan can do now: the messages of its round are over.
 func (e *Engine) goOn(p *Plan) {
 	for {
@@ -168,7 +195,7 @@ func (e *Engine) beginRound(p *Plan) {
 		m := &parts[i]
 		if m.r, m.over = nil, false; m.Late {
 			p.pending++
-		} else if p.err == nil {
+		} else if p.err == nil || p.Apart {
 			e.beginPart(p, m)
 		}
 	}
@@ -269,6 +296,9 @@ func (e *Engine) stepPlans() {
 
 // giveUp withdraws what a plan that has failed still waits for. What is under way goes on to its end.
 func (e *Engine) giveUp(p *Plan) {
+	if p.Apart {
+		return
+	}
 	parts := p.Rounds[p.at].Parts
 	for i := range parts {
 		m := &parts[i]
@@ -301,6 +331,9 @@ func (e *Engine) endPlan(p *Plan) {
 	e.expecting--
 	if p.Open != nil {
 		p.Open.Add(-1)
+	}
+	if p.Over != nil {
+		p.Over()
 	}
 	r := p.req.r
 	if len(p.Rounds) > 0 {

@@ -1,0 +1,200 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/schedule"
+)
+
+// A collective that goes on while the program computes is a schedule (package schedule) with memory, which the engine
+// carries out as a plan. It has its place in the communicator's sequence of calls, as a blocking one has, but
+// its messages travel in a context of their own, so neither waits for the other:
+//
+//	tag    number of the call on the communicator: calls that are under way at the same time do not meet
+//	type   hash of what all ranks must agree on: whoever differs is found by the first message
+//
+// The call of a persistent one is that of ...Init. All its starts use the same tag: a rank starts again only when it
+// has ended, and messages between two ranks keep their order.
+
+// Forms of a collective, besides the blocking one. They are part of its kind.
+const (
+	begun      kind = 1 << 5 // Iallreduce
+	persistent kind = 1 << 6 // AllreduceInit
+	forms           = begun | persistent
+)
+
+// flight is a collective that goes on while the program computes.
+type flight struct {
+	plan  engine.Plan
+	c     *Comm
+	kind  kind
+	root  int
+	seq   uint64
+	typ   engine.Type
+	steps [][]step // by round
+	apply func(dst, src []byte) error
+	tmp   *scratch
+
+	foreign bool // the operator is the program's
+}
+
+// step is a schedule.Step in memory.
+type step struct {
+	combine  bool
+	dst, src []byte
+}
+
+// briefly is how many bytes may be copied and combined with the engine's lock held, by operators of this package.
+const briefly = 4 << 10
+
+// take takes the call's place in the sequence. err is what is wrong with its arguments.
+func (c *Comm) take(k kind, root int, t *engine.Type, bytes int, op uint8, err error) (*flight, error) {
+	x, err := c.begin(k, root, t, bytes, op, err)
+	if err != nil {
+		return nil, err
+	}
+	f := &flight{c: c, kind: k, root: root, seq: x.seq, typ: *t}
+	f.typ.ID = engine.LayoutType | uint32(x.signature())<<8 | uint32(k)
+	c.coll.release(x.seq)
+	return f, nil
+}
+
+// lay gives the schedule its memory.
+func (f *flight) lay(s *schedule.Schedule, in, out []byte) {
+	size := f.typ.Size
+	mem := [3][]byte{schedule.In: in, schedule.Out: out}
+	if s.Tmp > 0 {
+		f.tmp = borrow(s.Tmp * size)
+		mem[schedule.Tmp] = f.tmp.bytes(s.Tmp * size)
+	}
+	at := func(x schedule.Span) []byte { return mem[x.Mem][x.Off*size : (x.Off+x.Len)*size] }
+	work := 0
+	f.steps = make([][]step, len(s.Rounds))
+	f.plan.Rounds = make([]engine.Round, len(s.Rounds))
+	for i, r := range s.Rounds {
+		parts := make([]engine.Part, len(r.Messages))
+		for k, m := range r.Messages {
+			parts[k] = engine.Part{Peer: f.c.toWorld(m.Peer), Recv: m.Recv, Exact: true,
+				Tag: int32(f.seq & MaxTag), Type: &f.typ, Buf: at(m.Span)}
+		}
+		for _, x := range r.Steps {
+			f.steps[i] = append(f.steps[i], step{x.Combine, at(x.Dst), at(x.Src)})
+			work += x.Dst.Len * size
+		}
+		f.plan.Rounds[i] = engine.Round{Parts: parts, Do: len(r.Steps) > 0}
+	}
+	f.plan.Ctx, f.plan.What, f.plan.Do, f.plan.Open = f.c.begun, f, f.do, &f.c.coll.open
+	f.plan.Brief = work <= briefly && !f.foreign
+	if f.kind&persistent == 0 {
+		f.plan.Over = f.release
+	}
+}
+
+// do carries out the steps of a round.
+func (f *flight) do(round int) error {
+	for _, x := range f.steps[round] {
+		if !x.combine {
+			move(x.dst, x.src)
+		} else if err := f.apply(x.dst, x.src); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// move is copy, unless both are the same memory.
+func move(dst, src []byte) {
+	if unsafe.SliceData(dst) != unsafe.SliceData(src) {
+		copy(dst, src)
+	}
+}
+
+// release gives the memory of the call back.
+func (f *flight) release() {
+	f.tmp.giveBack()
+	f.tmp = nil
+}
+
+// start begins the collective.
+func (f *flight) start() (Request, error) {
+	r, err := f.c.env.eng.Begin(&f.plan)
+	if err != nil {
+		return Request{}, f.c.fail(f.name(), err)
+	}
+	r.Note = uint32(opCollective) | uint32(f.kind)<<noteBits
+	return Request{r, f.c, int32(f.root), int32(f.seq & MaxTag)}, nil
+}
+
+// launch is start, after take and lay.
+func launch(f *flight, err error) (Request, error) {
+	if err != nil {
+		return Request{}, err
+	}
+	return f.start()
+}
+
+func (f *flight) name() string { return flightName(f.kind, f.root, f.seq) }
+
+// String describes it for whoever asks what a rank waits for.
+func (f *flight) String() string { return f.name() + " on " + f.c.path }
+
+func flightName(k kind, root int, seq uint64) string {
+	if k.rooted() {
+		return fmt.Sprintf("%v(root %d, call %d)", k, root, seq)
+	}
+	return fmt.Sprintf("%v(call %d)", k, seq)
+}
+
+// broken is the error of a collective that has failed after it was begun, for the call that was to end it.
+func (r *Request) broken(call string, err error) error {
+	k, seq, root := kind(r.r.Note>>noteBits), uint64(r.tag), int(r.peer)
+	name := call + " of " + flightName(k, root, seq)
+	if errors.Is(err, ErrRequest) || errors.Is(err, ErrDeadline) {
+		return r.c.fail(name, err) // it goes on, or is over long ago
+	}
+	var part *engine.PartError
+	if errors.As(err, &part) {
+		peer := r.c.fromWorld(part.Peer)
+		switch {
+		case errors.Is(err, ErrType), errors.Is(err, ErrTruncate), errors.Is(err, engine.ErrShort):
+			err = fmt.Errorf("%w: rank %d has made another call as its call %d, or this one with another root, length, element type or operator", ErrMismatch, peer, seq)
+		case part.Recv:
+			err = fmt.Errorf("receiving from rank %d: %w", peer, part.Err)
+		default:
+			err = sending(peer, part.Err)
+		}
+	}
+	x := &collective{c: r.c, eng: r.c.env.eng, seq: seq, kind: k, root: root, bytes: -1}
+	return x.broken(name, err)
+}
+
+// applies makes a function on bytes of an operator. A panic of the program's operator becomes an error: it may happen
+// on any goroutine that is in a call.
+func applies[T any](op Operator[T], own predefined, rank int) func(dst, src []byte) error {
+	if own != nil {
+		return func(dst, src []byte) error {
+			op.Apply(viewOf[T](dst), viewOf[T](src))
+			return nil
+		}
+	}
+	return func(dst, src []byte) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("%w: it has panicked on rank %d: %v", ErrOp, rank, v)
+			}
+		}()
+		op.Apply(viewOf[T](dst), viewOf[T](src))
+		return nil
+	}
+}
+
+// aliased reports whether a call is in place: the same slice twice. Other slices that share memory are an error.
+func aliased(send, recv []byte) (bool, error) {
+	if len(send) == len(recv) && unsafe.SliceData(send) == unsafe.SliceData(recv) {
+		return len(send) > 0, nil
+	}
+	return false, apart(send, recv)
+}

@@ -1,0 +1,157 @@
+package mpi
+
+import (
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/internal/engine"
+)
+
+// Persistent is a call whose arguments are fixed, and which is started again and again. Its buffers belong to the library
+// from Start until the request that Start returns has completed; between, the program reads and writes them. One goroutine at
+// a time may use a Persistent.
+//
+// One that is idle is memory: a native image holds it. A program that goes on from a portable image makes it again, by
+// the same calls. (MPI-4.1, chapter 3.9)
+type Persistent struct {
+	c      *Comm
+	op     operation
+	peer   int32
+	tag    int32
+	world  int // peer, for the engine
+	typ    *engine.Type
+	buf    []byte
+	f      *flight        // of a collective
+	last   engine.Request // of the last start
+	freed  bool
+	copied bool // BsendInit
+}
+
+// SendInit makes a persistent Send of buf. Errors: as Isend. (MPI-4.1, chapter 3.9)
+func SendInit[T any](c *Comm, buf []T, dst, tag int) (*Persistent, error) {
+	t, err := elem[T]()
+	return c.sendInit("SendInit", opIsend, t, err, bytesOf(buf), dst, tag)
+}
+
+// SsendInit makes a persistent Ssend of buf. Errors: as Isend. (MPI-4.1, chapter 3.9)
+func SsendInit[T any](c *Comm, buf []T, dst, tag int) (*Persistent, error) {
+	t, err := elem[T]()
+	return c.sendInit("SsendInit", opIssend, t, err, bytesOf(buf), dst, tag)
+}
+
+// RsendInit is SendInit; see Rsend. Errors: as Isend. (MPI-4.1, chapter 3.9)
+func RsendInit[T any](c *Comm, buf []T, dst, tag int) (*Persistent, error) {
+	t, err := elem[T]()
+	return c.sendInit("RsendInit", opIsend, t, err, bytesOf(buf), dst, tag)
+}
+
+// BsendInit makes a persistent Bsend: each start copies buf. Errors: as Isend. (MPI-4.1, chapter 3.9)
+func BsendInit[T any](c *Comm, buf []T, dst, tag int) (*Persistent, error) {
+	t, err := elem[T]()
+	return c.sendInit("BsendInit", opIbsend, t, err, bytesOf(buf), dst, tag)
+}
+
+func (c *Comm) sendInit(call string, op operation, t *engine.Type, err error, p []byte, dst, tag int) (*Persistent, error) {
+	if err = first(err, c.checkSend(dst, tag)); err != nil {
+		return nil, c.failPeer(call, "destination", dst, tag, err)
+	}
+	return c.persistent(op, t, p, dst, tag), nil
+}
+
+// RecvInit makes a persistent Recv into buf. Errors: as Irecv. (MPI-4.1, chapter 3.9)
+func RecvInit[T any](c *Comm, buf []T, src, tag int) (*Persistent, error) {
+	t, err := elem[T]()
+	if err = first(err, c.checkRecv(src, tag)); err != nil {
+		return nil, c.failPeer("RecvInit", "source", src, tag, err)
+	}
+	return c.persistent(opIrecv, t, bytesOf(buf), src, tag), nil
+}
+
+func (c *Comm) persistent(op operation, t *engine.Type, p []byte, peer, tag int) *Persistent {
+	world := peer
+	if peer != ProcNull {
+		world = c.source(peer)
+	}
+	return &Persistent{c: c, op: op, typ: t, buf: p, peer: int32(peer), tag: int32(tag), world: world}
+}
+
+// Start begins the call once more. It does not wait. Collectives that were made on one communicator may be started
+// in any order, which need not be the same on all ranks. Errors: ErrRequest if the request of the last start has not been
+// ended or p was freed, ErrComm, ErrPoisoned, ErrPeerFailed. (MPI-4.1, chapter 3.9)
+func (p *Persistent) Start() (Request, error) {
+	if p == nil || p.freed || p.c.freed.Load() || p.c.env.ended.Load() {
+		return Request{}, p.unready()
+	}
+	e := p.c.env.eng
+	var err error
+	switch {
+	case p.f != nil:
+		return p.f.start()
+	case p.peer == ProcNull:
+		return p.c.refused(p.op, ProcNull, int(p.tag), nil)
+	case p.op == opIbsend:
+		if err = p.c.bsend(p.typ, p.buf, int(p.peer), int(p.tag)); err != nil {
+			return p.c.refused(p.op, int(p.peer), int(p.tag), err)
+		}
+		return Request{engine.Request{Note: uint32(opIbsend)}, p.c, ProcNull, p.tag}, nil
+	case p.op == opIrecv:
+		p.last, err = e.Restart(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf, true, engine.Standard)
+	default:
+		p.last, err = e.Restart(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf, false, p.op.mode())
+	}
+	if err != nil {
+		return p.c.refused(p.op, int(p.peer), int(p.tag), err)
+	}
+	r := Request{p.last, p.c, p.peer, p.tag}
+	r.r.Note = note(p.op, p.typ)
+	return r, nil
+}
+
+// unready says why p cannot be started.
+func (p *Persistent) unready() error {
+	switch {
+	case p == nil:
+		return &Error{Call: "Start", Err: fmt.Errorf("%w: it is nil", ErrRequest)}
+	case p.freed:
+		return p.c.fail("Start", fmt.Errorf("%w: it was freed", ErrRequest))
+	}
+	return p.c.fail("Start", p.c.ready())
+}
+
+// Free gives p up. Its memory is the library's no more. A nil p is no error. Errors: ErrRequest if the request of the last start
+// has not been ended, or p was freed before. (MPI-4.1, chapter 3.9)
+func (p *Persistent) Free() error {
+	if p == nil {
+		return nil
+	}
+	if p.freed {
+		return p.c.fail("Free", fmt.Errorf("%w: it was freed", ErrRequest))
+	}
+	last := p.last
+	if p.f != nil {
+		last = p.f.plan.Last()
+	}
+	if p.c.env.eng.Lives(last) {
+		return p.c.fail("Free", fmt.Errorf("%w: it was started and has not ended", ErrRequest))
+	}
+	p.freed = true
+	if p.f != nil {
+		p.f.release()
+	}
+	return nil
+}
+
+// Startall starts all ps, in their order, and stores their requests in rs, which is as long. At the first error it
+// returns that error with the index; the requests before it are active. Errors: as Start, ErrCount. (MPI-4.1, chapter 3.9)
+func Startall(ps []*Persistent, rs []Request) error {
+	if len(ps) != len(rs) {
+		return &Error{Call: "Startall", Err: fmt.Errorf("%w: %d requests for %d operations", ErrCount, len(rs), len(ps))}
+	}
+	for i, p := range ps {
+		r, err := p.Start()
+		if err != nil {
+			return fmt.Errorf("operation %d: %w", i, err)
+		}
+		rs[i] = r
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package mpi_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
+)
+
+// Persistent messages of every kind, together with requests of other kinds, again and again.
+func TestPersistentMessages(t *testing.T) {
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		right, left := (c.Rank()+1)%3, (c.Rank()+2)%3
+		const k = 70_001
+		var ps []*mpi.Persistent
+		out, in := make([][]int, 4), make([][]int, 4)
+		for tag, init := range []func(*mpi.Comm, []int, int, int) (*mpi.Persistent, error){mpi.SendInit[int], mpi.SsendInit[int], mpi.BsendInit[int], mpi.RsendInit[int]} {
+			out[tag], in[tag] = make([]int, k-tag), make([]int, k-tag)
+			r, err := mpi.RecvInit(c, in[tag], left, tag)
+			if err != nil {
+				return err
+			}
+			s, err := init(c, out[tag], right, tag)
+			if err != nil {
+				return err
+			}
+			ps = append(ps, r, s)
+		}
+		for round := range 5 {
+			for tag, p := range out {
+				copy(p, values(len(p), c.Rank()+round+tag, func(i int) int { return i }))
+			}
+			rs := make([]mpi.Request, len(ps))
+			if err := mpi.Startall(ps, rs); err != nil {
+				return err
+			}
+			b, err := mpi.Ibarrier(c)
+			if err != nil {
+				return err
+			}
+			st, err := mpi.Waitall(append(rs, b))
+			if err != nil {
+				return err
+			}
+			for tag, p := range in {
+				if st[2*tag].Source != left || st[2*tag].Count != len(p) {
+					return fmt.Errorf("status %+v", st[2*tag])
+				}
+				if err := want("in", p, values(len(p), left+round+tag, func(i int) int { return i })); err != nil {
+					return err
+				}
+			}
+		}
+		for _, p := range ps {
+			if err := p.Free(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A persistent collective gives each time what the blocking call gives, and those of one communicator may be started
+// in another order on each rank.
+func TestPersistentCollectives(t *testing.T) {
+	for _, n := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(n, " ranks"), func(t *testing.T) {
+			t.Parallel()
+			mpitest.Run(t, n, func(c *mpi.Comm) error { return persistents(c, 300) })
+		})
+	}
+}
+
+func persistents(c *mpi.Comm, k int) error {
+	calls := everyCollective(k, c.Size()-1)
+	var ps []*mpi.Persistent
+	send, recv := make([][]affine, len(calls)), make([][]affine, len(calls))
+	for i, x := range calls {
+		send[i], recv[i] = x.buffersOf(c, k, i)
+		p, err := x.init(c, send[i], recv[i])
+		if err != nil {
+			return err
+		}
+		ps = append(ps, p)
+	}
+	for round := range 3 {
+		rs := make([]mpi.Request, len(ps))
+		for i := range ps {
+			who := (i + c.Rank() + round) % len(ps)
+			s, r := calls[who].buffersOf(c, k, who+round)
+			copy(send[who], s)
+			copy(recv[who], r)
+			var err error
+			if rs[who], err = ps[who].Start(); err != nil {
+				return err
+			}
+			if _, err := ps[who].Start(); wantErr("started twice", err, mpi.ErrRequest) != nil {
+				return err
+			}
+			if err := ps[who].Free(); wantErr("freed while active", err, mpi.ErrRequest) != nil {
+				return err
+			}
+		}
+		if _, err := mpi.Waitall(rs); err != nil {
+			return err
+		}
+		for i, x := range calls {
+			s, r := x.buffersOf(c, k, i+round)
+			if err := all(x.call(c, s, r), want(x.name+"Init", recv[i], r)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range ps {
+		if err := p.Free(); err != nil {
+			return err
+		}
+		_, err := p.Start()
+		if err := all(wantErr("Start", err, mpi.ErrRequest), wantErr("Free", p.Free(), mpi.ErrRequest)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestPersistentErrors(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		_, rank := mpi.SendInit(c, []int{1}, 2, 0)
+		_, tag := mpi.RecvInit(c, []int{1}, 0, -7)
+		_, typ := mpi.SsendInit(c, []string{""}, 0, 0)
+		_, none := mpi.BsendInit[int](nil, nil, 0, 0)
+		var p *mpi.Persistent
+		_, null := p.Start()
+		d, err := c.Dup()
+		if err != nil {
+			return err
+		}
+		x, err := mpi.SendInit(d, []int{1}, 1-c.Rank(), 0)
+		if err := all(err, d.Free()); err != nil {
+			return err
+		}
+		_, freed := x.Start()
+		nobody, err := mpi.SendInit(c, []int{1}, mpi.ProcNull, 0)
+		if err != nil {
+			return err
+		}
+		r, err := nobody.Start()
+		if err != nil || !r.Completed() {
+			return fmt.Errorf("to nobody: %v", err)
+		}
+		return all(wantErr("rank", rank, mpi.ErrRank), wantErr("tag", tag, mpi.ErrTag), wantErr("type", typ, mpi.ErrType),
+			wantErr("no communicator", none, mpi.ErrComm), wantErr("nil", null, mpi.ErrRequest), wantErr("freed", freed, mpi.ErrComm),
+			wantErr("lengths", mpi.Startall([]*mpi.Persistent{nobody}, nil), mpi.ErrCount), p.Free(), x.Free())
+	})
+}
