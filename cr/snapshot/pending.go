@@ -124,6 +124,9 @@ func (c *Catalogue) begin(job string, place Place, nodes []string) (*Pending, er
 	if err == nil {
 		err = errors.Join(syncFolder(dir), syncFolder(c.root))
 	}
+	if err == nil {
+		err = p.beginFar()
+	}
 	if err != nil {
 		if p.lock != nil {
 			p.lock.Close()
@@ -232,10 +235,46 @@ func (p *Pending) checkImages(s *Schema) error {
 	if !p.images.Shared() {
 		return nil // who has written an image has seen it whole and durable
 	}
+	if p.place != (Place{}) {
+		return p.checkFar(s)
+	}
 	for _, im := range s.Images {
 		if err := checkFile(filepath.Join(p.Dir, im.File), im); err != nil {
 			return &ImageError{Rank: im.Rank, Path: filepath.Join(p.Dir, im.File), Err: err}
 		}
+	}
+	return nil
+}
+
+// checkFar checks that the store has the images with the sizes announced.
+func (p *Pending) checkFar(s *Schema) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	all, err := p.images.List(ctx, p.set)
+	if err != nil {
+		return err
+	}
+	have := map[string]int64{}
+	for _, info := range all {
+		have[info.Name] = info.Size
+	}
+	for _, im := range s.Images {
+		if size, ok := have[im.File]; !ok || size != im.Size {
+			return &ImageError{Rank: im.Rank, Path: p.set + "/" + im.File, Err: fmt.Errorf("%w: %d bytes in %s, the schema says %d", ErrImage, size, p.place, im.Size)}
+		}
+	}
+	return nil
+}
+
+// beginFar begins the set in a store that all nodes see. In parts on the nodes, those do it that write there.
+func (p *Pending) beginFar() error {
+	if p.place == (Place{}) || !p.images.Shared() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := p.images.Begin(ctx, p.set); err != nil {
+		return fmt.Errorf("images in %s: %w", p.place, err)
 	}
 	return nil
 }

@@ -1,13 +1,18 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/cr/store/s3"
+	"github.com/gorun-mpi/gorun/cr/store/sealed"
+	"github.com/gorun-mpi/gorun/internal/kinds"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
@@ -23,8 +28,14 @@ func openCatalogue(root string) (*snapshot.Catalogue, error) {
 
 // openPlace opens a store of images that do not lie beside their schemas.
 func openPlace(p snapshot.Place, nodes []string) (store.Store, error) {
+	o := kinds.Opener{Parts: func(p kinds.Place) (store.Store, error) { return openParts(p, nodes) }}
+	return o.Open(kinds.Place(p))
+}
+
+// openParts opens this machine's part of a store on nodes.
+func openParts(p kinds.Place, nodes []string) (store.Store, error) {
 	if p.Kind != node.Kind {
-		return nil, fmt.Errorf("%s: %w: this gorun does not know the kind", p, snapshot.ErrStore)
+		return nil, kinds.Unknown(p)
 	}
 	own, others := thisNode(nodes)
 	folder, err := node.Expand(p.Folder, own)
@@ -36,6 +47,56 @@ func openPlace(p snapshot.Place, nodes []string) (store.Store, error) {
 		return nil, err
 	}
 	return &node.Store{Node: own, Here: here, Peers: node.Alone(others)}, nil
+}
+
+// stores reads what -ckpt-store and -ckpt-key say. A place in an object store is kept with all that the environment says
+// of it but the credentials: so it is found again.
+func (o *options) stores() error {
+	if o.CkptStore != "" {
+		if o.CkptLocal != "" {
+			return errors.New("-ckpt-store and -ckpt-local: images go to one place")
+		}
+		c, err := s3.Parse(o.CkptStore)
+		if err == nil {
+			c, err = c.Settled()
+		}
+		if err != nil {
+			return fmt.Errorf("-ckpt-store: %w", err)
+		}
+		o.CkptStore = c.String()
+		o.planned("ckpt-store", o.CkptStore)
+	}
+	if o.CkptKey == "" {
+		return nil
+	}
+	path, err := filepath.Abs(o.CkptKey)
+	if err == nil {
+		err = sealed.CheckKey(path)
+	}
+	if err != nil {
+		return fmt.Errorf("-ckpt-key: %w", err)
+	}
+	o.CkptKey = path
+	o.planned("ckpt-key", path)
+	return nil
+}
+
+// planned keeps a flag's value as it was understood for restarts elsewhere.
+func (o *options) planned(name, value string) {
+	if _, given := o.Plan[name]; given {
+		o.Plan[name] = value
+	}
+}
+
+// opens says why images cannot be read from their place, once and not for each rank. Whether nodes have theirs is told
+// when the nodes are up.
+func opens(s *snapshot.Snapshot) error {
+	p := s.Place()
+	if p == (snapshot.Place{}) || kinds.Place(p).Inner().Kind == node.Kind {
+		return nil
+	}
+	_, err := openPlace(p, s.Nodes())
+	return err
 }
 
 // checkLocal says why a folder cannot be one of every node.

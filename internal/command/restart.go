@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/internal/kinds"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
@@ -34,10 +36,10 @@ of the snapshot. Native images go on in the executable that was kept with the sn
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
--ckpt-full-every, -ckpt-local, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
+-ckpt-full-every, -ckpt-local, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
 -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
 needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag
-off, =false a switch, '' -output-dir and -ckpt-local. Where the ranks run and how that is
+off, =false a switch, '' -output-dir, -ckpt-local, -ckpt-store and -ckpt-key. Where the ranks run and how that is
 reached (-hosts, -hostfile, -manager, -ssh, -agents) does not come from the snapshot: the
 command that gorun prints when it has stopped a job names it.
 
@@ -55,6 +57,9 @@ its own.
 Images on nodes (-ckpt-local) are looked for on all nodes of the restart, as soon as these
 are up. A rank whose image is on another node gets a copy of it. If an image is nowhere,
 the next older snapshot is taken; the nodes that are missed are named.
+
+Images in an object store (-ckpt-store) are read from there. Sealed ones (-ckpt-key) need
+their key file where it was. If it has moved, make a link.
 
 -debug holds a rank of a snapshot with native images before it goes on, and prints its
 process id. Attach a debugger to it (dlv attach PID), or let it go on with kill -CONT PID.
@@ -146,8 +151,10 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
 		opt.RPI = []string{}
 	}
-	if s.Place() != (snapshot.Place{}) && len(opt.Nodes) > 0 {
+	if kinds.Place(s.Place()).Inner().Kind == node.Kind && len(opt.Nodes) > 0 {
 		opt.Older = all[1:] // which is whole is told when the nodes are up
+	} else if err := opens(s); err != nil {
+		return failed(std, fmt.Errorf("%s: %w", s.SchemaPath(), err))
 	} else if s, err = spec.Sound(all, opt.Files, func(s *snapshot.Snapshot, why error) {
 		fmt.Fprintf(std.err, "gorun: snapshot %d of job %s cannot be used: %v\n", s.Schema.Sequence, s.Schema.Job, why)
 	}); err != nil {

@@ -152,6 +152,8 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.bind, "bind", "none", "`what` of a node's CPUs each rank is bound to: none, core, socket or numa\nonly CPUs count that gorun itself may use; more ranks than cores are refused with\ncore; a restart binds anew; gorun status -v tells which rank has which CPUs")
 	fs.StringVar(&o.CkptDir, "ckpt-dir", "", "`folder` for snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
 	fs.StringVar(&o.CkptLocal, "ckpt-local", "", "write images to this `folder` of the node that each rank is on; -ckpt-dir has the\nrest; %n in it is the node's name; a restart fetches an image from the node that\nhas it")
+	fs.StringVar(&o.CkptStore, "ckpt-store", "", "write images to an object store: `place` is s3://BUCKET/PREFIX, with ?endpoint=URL for\nanother server than Amazon's; credentials come from AWS_ACCESS_KEY_ID and\nAWS_SECRET_ACCESS_KEY or ~/.aws/credentials; -ckpt-dir has the rest")
+	fs.StringVar(&o.CkptKey, "ckpt-key", "", "encrypt images with the key in this `file`, which gorun key makes; each node that\nwrites or reads images needs the file")
 	fs.Var(everyFlag{o}, "ckpt-every", "take a checkpoint every `duration` (30s, 10m), unless one is running; auto: as often\nas is best, by what checkpoints cost the ranks and how often something fails;\ngorun status tells")
 	durationVar(fs, &o.MTBF, "mtbf", 0, "the mean time between failures of the job, a `duration` (6h), for -ckpt-every auto;\nwithout it by what the job has seen")
 	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
@@ -212,6 +214,9 @@ func (o *options) check(fs *flag.FlagSet) error {
 		return fmt.Errorf("-ckpt-exit-status %d: an exit status is 0 to 255", o.exit)
 	case !contains(whole.FilesPolicies, o.files):
 		return fmt.Errorf("-files %s: known are %s", o.files, strings.Join(whole.FilesPolicies, ", "))
+	}
+	if err := o.stores(); err != nil {
+		return err
 	}
 	o.OutputDir = string(o.output)
 	o.Files, o.CkptExit = whole.FilesPolicy(o.files), &o.exit

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"sync"
@@ -13,7 +14,9 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
+	"github.com/gorun-mpi/gorun/cr/store/sealed"
 	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/kinds"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/internal/outlet"
@@ -44,33 +47,43 @@ func newPlaces(head *wire.Queue, index int) *places {
 }
 
 // store opens a store of the order.
-func (a *agent) store(name string) (store.Store, error) { return a.places.store(a.order.Stores, name) }
+func (a *agent) store(name string) (store.Store, error) {
+	return a.places.store(a.order.Stores, name, a.order.Env)
+}
 
-// store opens one of the stores that the head has named.
-func (p *places) store(named map[string]wire.Store, name string) (store.Store, error) {
+// store opens one of the stores that the head has named. env has the credentials of object stores.
+func (p *places) store(named map[string]wire.Store, name string, env []string) (store.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if st := p.open[name]; st != nil {
 		return st, nil
 	}
 	w, ok := named[name]
-	var st store.Store
-	switch {
-	case !ok:
+	if !ok {
 		return nil, fmt.Errorf("the head's order names no store %q", name)
-	case w.Kind == store.KindDir:
-		st = store.OpenDir(string(w.Folder))
-	case w.Kind == node.Kind:
-		here, err := node.OpenLocal(string(w.Folder))
-		if err != nil {
-			return nil, err
-		}
-		st = &node.Store{Node: w.Node, Here: here, Peers: others{p, name, w.Node}}
-	default:
-		return nil, fmt.Errorf("images in a store of kind %q, which this gorun does not know: is it older than the head's?", w.Kind)
+	}
+	o := kinds.Opener{Env: env, Parts: func(at kinds.Place) (store.Store, error) { return p.parts(name, w.Node, at) }}
+	st, err := o.Open(kinds.Place{Kind: w.Kind, Folder: string(w.Folder)})
+	if errors.Is(err, kinds.ErrKind) {
+		err = fmt.Errorf("%w: is this gorun older than the head's?", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	p.open[name] = st
 	return st, nil
+}
+
+// parts opens a store that lies in parts on nodes, as this node sees it.
+func (p *places) parts(name, own string, at kinds.Place) (store.Store, error) {
+	if at.Kind != node.Kind {
+		return nil, kinds.Unknown(at)
+	}
+	here, err := node.OpenLocal(at.Folder)
+	if err != nil {
+		return nil, err
+	}
+	return &node.Store{Node: own, Here: here, Peers: others{p, name, own}}, nil
 }
 
 // others finds the nodes that have a piece. The head knows them. The piece is read of the node itself, or by way of the
@@ -277,12 +290,12 @@ func (a *agent) bringOne(ctx context.Context, named map[string]wire.Store, im *w
 	if im.Store == "" {
 		return image.Path(im.Path), nil
 	}
-	st, err := a.places.store(named, im.Store)
+	st, err := a.places.store(named, im.Store, a.order.Env)
 	if err != nil {
 		return nil, err
 	}
-	if n, ok := st.(*node.Store); ok {
-		if _, err := n.Fetch(ctx, im.Set, im.Piece, node.Image(im.Digest), nil); err != nil {
+	if n, proof := onNodes(st, im); n != nil {
+		if _, err := n.Fetch(ctx, im.Set, im.Piece, proof, nil); err != nil {
 			if im.Node != "" && im.Node != n.Node {
 				err = fmt.Errorf("%w (node %s has written it)", err, im.Node)
 			}
@@ -297,6 +310,33 @@ func (a *agent) bringOne(ctx context.Context, named map[string]wire.Store, im *w
 	file, err := at.Path(im.Set, im.Piece)
 	return image.Path(file), err
 }
+
+// onNodes returns the store on nodes that has an image, if it is one, and what tells a good copy.
+func onNodes(st store.Store, im *wire.Image) (*node.Store, node.Proof) {
+	proof := node.Image(im.Digest)
+	if s, ok := st.(*sealed.Store); ok {
+		st = s.Store
+		inner := proof
+		proof = func(r io.ReaderAt, size int64) error {
+			u, err := s.Reader(here{r, size}, im.Set, im.Piece)
+			if err != nil {
+				return err
+			}
+			return inner(u, u.Size())
+		}
+	}
+	n, _ := st.(*node.Store)
+	return n, proof
+}
+
+// here is a piece that is open and stays so.
+type here struct {
+	io.ReaderAt
+	size int64
+}
+
+func (h here) Size() int64  { return h.size }
+func (h here) Close() error { return nil }
 
 // selfConfig reads a Capture for a rank that images itself; ok is false if it is nothing of the kind.
 func selfConfig(m *oob.Msg) (cfg oob.CaptureConfig, ok bool) {

@@ -25,7 +25,7 @@ func (h *head) openFleet() (err error) {
 		return nil
 	}
 	shared := ""
-	if o.CR != "" && o.CkptLocal == "" {
+	if o.CR != "" && o.CkptLocal == "" && o.CkptStore == "" {
 		shared = o.CkptDir
 	}
 	h.fleet, err = fleet.New(fleet.Config{

@@ -1,15 +1,19 @@
 package head
 
 import (
-	"fmt"
+	"context"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
+	"github.com/gorun-mpi/gorun/cr/store/s3"
 	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/kinds"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -20,11 +24,45 @@ import (
 
 // place is where the job's images go; the zero value: beside their schemas.
 func (h *head) place() snapshot.Place {
-	if h.opt.CkptLocal == "" {
-		return snapshot.Place{}
+	p := kinds.Place{}
+	switch o := &h.opt; {
+	case o.CkptStore != "":
+		p = kinds.Place{Kind: s3.Kind, Folder: o.CkptStore}
+	case o.CkptLocal != "":
+		p = kinds.Place{Kind: node.Kind, Folder: o.CkptLocal}
+	case o.CkptKey != "":
+		p = kinds.Place{Kind: store.KindDir, Folder: filepath.Join(h.cat.Root(), sealedFolder)}
 	}
-	return snapshot.Place{Kind: node.Kind, Folder: h.opt.CkptLocal}
+	if h.opt.CkptKey != "" {
+		p = p.Sealed(h.opt.CkptKey)
+	}
+	return snapshot.Place(p)
 }
+
+// sealedFolder is where sealed images lie in the folder for snapshots. No job has such a name.
+const sealedFolder = "sealed"
+
+// lookAtPlace finds out before the first checkpoint, which may be hours away, whether images can go where they are to go.
+// What it lacks on this machine is an error. That the store does not answer now is none.
+func (h *head) lookAtPlace() error {
+	p := h.place()
+	if h.opt.CR == "" || p == (snapshot.Place{}) {
+		return nil
+	}
+	st, err := h.openPlace(p, nil)
+	if err != nil || h.opt.CkptStore == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
+	defer cancel()
+	if _, err := st.Sets(ctx, h.id); err != nil {
+		h.say("warning: checkpoints will fail if this stays so: %v", err)
+	}
+	return nil
+}
+
+// lookWithin is how long a store may take to answer at the start.
+const lookWithin = 5 * time.Second
 
 // ownName is the name of the head's node, "" if the job has no part in it.
 func (h *head) ownName() string {
@@ -44,13 +82,20 @@ func (h *head) nodeNames() []string {
 
 // openPlace is the catalogue's way to images that do not lie beside their schemas.
 func (h *head) openPlace(p snapshot.Place, known []string) (store.Store, error) {
-	return h.openWithout(p, known, "")
+	return h.opener(known, "").Open(kinds.Place(p))
 }
 
-// openWithout leaves out one node.
+// opener opens stores, and leaves out one node.
+func (h *head) opener(known []string, without string) kinds.Opener {
+	return kinds.Opener{Env: h.opt.Env, Parts: func(p kinds.Place) (store.Store, error) {
+		return h.openWithout(snapshot.Place(p), known, without)
+	}}
+}
+
+// openWithout opens a store on nodes, without its seal, and leaves out one node.
 func (h *head) openWithout(p snapshot.Place, known []string, without string) (*node.Store, error) {
-	if p.Kind != node.Kind {
-		return nil, fmt.Errorf("%s: %w: this gorun does not know the kind", p, snapshot.ErrStore)
+	if p = snapshot.Place(kinds.Place(p).Inner()); p.Kind != node.Kind {
+		return nil, kinds.Unknown(kinds.Place(p))
 	}
 	own := h.ownName()
 	s := &node.Store{Node: own, Peers: &keepers{h, p.Folder, known, without}}
@@ -94,12 +139,16 @@ func (inc *incarnation) storesFor(l *link) map[string]wire.Store {
 	h := inc.h
 	stores := map[string]wire.Store{}
 	add := func(name string, p snapshot.Place) {
-		folder, _ := node.Expand(p.Folder, l.agent.Host())
-		stores[name] = wire.Store{Kind: p.Kind, Folder: exact.String(folder), Node: l.agent.Host()}
+		at := kinds.Place(p)
+		if inner := at.Inner(); inner.Kind == node.Kind {
+			folder, _ := node.Expand(inner.Folder, l.agent.Host())
+			at = at.WithFolder(folder)
+		}
+		stores[name] = wire.Store{Kind: at.Kind, Folder: exact.String(at.Folder), Node: l.agent.Host()}
 	}
 	switch {
 	case h.opt.CR == "":
-	case h.opt.CkptLocal == "":
+	case h.place() == (snapshot.Place{}):
 		stores[wire.StoreTo] = wire.Store{Kind: store.KindDir, Folder: exact.String(h.cat.Root())}
 	default:
 		add(wire.StoreTo, h.place())

@@ -60,6 +60,9 @@ func (h *head) openStore() error {
 		return err
 	}
 	h.cat.Stores(h.openPlace)
+	if err := h.lookAtPlace(); err != nil {
+		return err
+	}
 	for _, s := range append(h.opt.Older, h.opt.From) {
 		if s != nil {
 			s.Through(h.openPlace)

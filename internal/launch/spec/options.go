@@ -44,6 +44,8 @@ type Options struct {
 	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
 	CkptDir       string         // where snapshots go
 	CkptLocal     string         // a folder on each node that the images go into instead, see node.Expand; "": they go beside their schemas
+	CkptStore     string         // a bucket that the images go into instead, see s3.Parse; ""
+	CkptKey       string         // a key file with which images are sealed, see package sealed; ""
 	CkptEvery     time.Duration  // a checkpoint this often; 0: never by itself
 	CkptAuto      bool           // a checkpoint as often as is best by what they cost; CkptEvery is 0
 	MTBF          time.Duration  // mean time between failures, for CkptAuto; 0: measured

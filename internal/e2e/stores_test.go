@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/s3test"
+)
+
+// bucket starts an object store for the jobs of a house, and returns the flags that send images there.
+func (h *house) bucket() (*s3test.Server, []string) {
+	h.t.Helper()
+	srv := s3test.New(h.t)
+	h.env = append(h.env, "AWS_ACCESS_KEY_ID="+s3test.KeyID, "AWS_SECRET_ACCESS_KEY="+s3test.Secret, "AWS_ENDPOINT_URL="+srv.URL, "AWS_REGION="+s3test.Region)
+	return srv, []string{"-ckpt-store", "s3://" + s3test.Bucket + "/e2e"}
+}
+
+// images are the objects that images are.
+func images(srv *s3test.Server) (all []string) {
+	for _, key := range srv.Keys() {
+		if strings.HasSuffix(key, ".img") {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// noSecrets looks through all files of a house.
+func (h *house) noSecrets() {
+	h.t.Helper()
+	err := filepath.WalkDir(h.ckpt, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		p, err := os.ReadFile(path)
+		if bytes.Contains(p, []byte(s3test.Secret)) || bytes.Contains(p, []byte(s3test.KeyID)) {
+			h.t.Errorf("credentials are in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		h.t.Error(err)
+	}
+}
+
+// TestObjectStore: images of whole processes go to an object store, full and incremental, and a restart elsewhere reads
+// them there.
+func TestObjectStore(t *testing.T) {
+	h := nativeHouse(t)
+	srv, flags := h.bucket()
+	program := solver("-poisson", "8", "-iters", "300", "-tol", "0")
+	want := digest(t, h.must(append([]string{"-np", "2"}, program...)...))
+	r := h.nativeRun(2, append(flags, "-keep", "2"), append(program, "-slow", "10ms")...)
+	for range 3 {
+		r.checkpoint()
+	}
+	schema := r.checkpoint()
+	r.kill()
+	h.noSecrets()
+	if left, err := filepath.Glob(filepath.Join(h.ckpt, "*", "*", "*.img")); len(left) > 0 || err != nil {
+		t.Errorf("images lie beside their schemas: %v, %v", left, err)
+	}
+	s := readSchema(t, schema)
+	if s.Store != "s3" || !strings.Contains(s.Folder, s3test.Bucket) || len(images(srv)) == 0 || srv.Uploads() > 0 {
+		t.Errorf("store %q in %q, objects %q, %d uploads", s.Store, s.Folder, srv.Keys(), srv.Uploads())
+	}
+	h.must("snapshots", "-verify", schema)
+	if got := h.restart(schema).ended(); got != want {
+		t.Errorf("digest %s, undisturbed %s", got, want)
+	}
+
+	env := h.env
+	h.env = append(env[:len(env):len(env)], "AWS_ACCESS_KEY_ID=", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent", "AWS_CONFIG_FILE=/nonexistent")
+	if _, errs, code := h.gorun("restart", schema); code == 0 || !strings.Contains(errs, "AWS_ACCESS_KEY_ID") {
+		t.Errorf("without credentials: exit %d, %s", code, errs)
+	}
+	h.env = env
+	all := images(srv)
+	srv.Data(all[len(all)-1])[5000] ^= 1
+	if _, errs, code := h.gorun("snapshots", "-verify", schema); code == 0 || !strings.Contains(errs, "rank 1") {
+		t.Errorf("a damaged object: exit %d, %s", code, errs)
+	}
+	h.must("snapshots", "-remove", s.Job)
+	if left := srv.Keys(); len(left) > 0 {
+		t.Errorf("objects are left: %q", left)
+	}
+}
+
+// TestSealed: ranks that image themselves write through their agents, sealed with a key, into an object store and into
+// the folder for snapshots.
+func TestSealed(t *testing.T) {
+	for _, where := range []string{"bucket", "folder"} {
+		t.Run(where, func(t *testing.T) {
+			h := newHouse(t)
+			var flags []string
+			if where == "bucket" {
+				_, flags = h.bucket()
+			}
+			key := filepath.Join(h.run, "key")
+			h.must("key", key)
+			program := append([]string{"-np", "2"}, solver(shortRun...)...)
+			want := digest(t, h.must(program...))
+			args := append(append(flags, "-ckpt-key", key), append(program, "-slow", "10ms")...)
+			schema := h.stopped("-cr=self", args)
+			h.noSecrets()
+			if s := readSchema(t, schema); !strings.HasSuffix(s.Store, "+sealed") || !strings.HasPrefix(s.Folder, key+":") {
+				t.Errorf("store %q in %q", s.Store, s.Folder)
+			}
+			h.must("snapshots", "-verify", schema)
+
+			if err := os.Rename(key, key+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if _, errs, code := h.gorun("restart", schema); code == 0 || !strings.Contains(errs, "key file "+key) {
+				t.Errorf("without the key: exit %d, %s", code, errs)
+			}
+			h.must("key", key)
+			if _, errs, code := h.gorun("restart", schema); code == 0 || !strings.Contains(errs, "another key") {
+				t.Errorf("with another key: exit %d, %s", code, errs)
+			}
+			if err := os.Rename(key+".away", key); err != nil {
+				t.Fatal(err)
+			}
+			if got := digest(t, h.must("restart", schema)); got != want {
+				t.Errorf("digest %s, undisturbed %s", got, want)
+			}
+			h.clean()
+		})
+	}
+}
