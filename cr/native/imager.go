@@ -24,6 +24,7 @@ var _ interface {
 	whole.Imager
 	whole.Outputs
 	whole.Sharer
+	whole.Mover
 } = Imager{}
 
 // Name is what -cr takes and what stands in images.
@@ -36,6 +37,9 @@ func (Imager) Name() string { return Name }
 func (Imager) Doc() string {
 	return "whole processes: any Go program without cgo, unmodified, at any moment; no root needed"
 }
+
+// Moves says that processes can move.
+func (Imager) Moves() {}
 
 // Supported says why processes cannot be imaged on this machine, nil if they can.
 func (Imager) Supported() error { return supported() }

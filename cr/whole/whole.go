@@ -45,6 +45,13 @@ type Sharer interface {
 	Shared(images []image.Source) error
 }
 
+// Mover is an Imager whose processes can move: of a rank two exist for a while, the one that was imaged, which
+// stands, and the one that was made of its image.
+type Mover interface {
+	// Moves does nothing. Who has it knows FilesStand, and images that build on one made while the process ran.
+	Moves()
+}
+
 // Feature is something that a machine has or lacks.
 type Feature struct {
 	Name string

@@ -125,7 +125,7 @@ func (j *Job) fromOutside(ev *Event) {
 		j.interrupt()
 	case EvStop:
 		j.told = ev.Signal
-		if l.count[Spawned] < j.cfg.Size {
+		if l.count[Spawned] < j.cfg.Size && !l.switching() {
 			j.finish(ev.Verdict, false)
 			return
 		}

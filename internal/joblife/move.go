@@ -319,19 +319,24 @@ func (l *life) moveUp() {
 	l.allUp()
 }
 
-// endOld ends the processes that have been replaced. An agent that has no rank any more goes, but for one on the
-// head's own node, which removes what the job has left if the head dies.
+// endOld ends the processes that have been replaced. An agent that has no rank any more goes, but for the last one on
+// the head's own node, which removes what the job has left if the head dies.
 func (l *life) endOld() {
 	m := l.move
 	for _, rank := range m.ranks {
 		switch k := m.from[rank]; {
 		case k.ended || k.bye || m.ended[rank]:
-		case len(k.Ranks) == 0 && !k.Own:
+		case len(k.Ranks) == 0 && !l.lastOwn(k):
 			l.release([]*link{k})
 		default:
 			l.act(Action{Type: ActSend, Agent: k.index, Msg: oob.Msg{Kind: oob.KillAll, From: oob.Head, To: int32(rank)}})
 		}
 	}
+}
+
+// lastOwn reports whether an agent is the only one that is left on the head's own node.
+func (l *life) lastOwn(k *link) bool {
+	return k.Own && !slices.ContainsFunc(l.links, func(o *link) bool { return o != k && o.Own && !o.joins && !o.bye && !o.gone && !o.ended })
 }
 
 // moveIsOver answers who has asked for the move. why says why it was not done, "" if it was.

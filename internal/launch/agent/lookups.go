@@ -79,6 +79,13 @@ func (l *lookups) forget(incarnation uint64) {
 	maps.DeleteFunc(l.known, func(p place, _ []byte) bool { return other(p) })
 }
 
+// begins drops the questions of other incarnations than the one that begins: nobody answers them any more.
+func (l *lookups) begins(incarnation uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.waiting, func(p place, _ []int32) bool { return p.incarnation != incarnation })
+}
+
 // askedWhere takes a rank's Lookup.
 func (a *agent) askedWhere(r *rankProc, m oob.Msg) {
 	answer, ask := a.lookups.lookup(m)

@@ -59,4 +59,8 @@ func TestLookups(t *testing.T) {
 	if m, _ := l.lookup(ask(3, 12)); m != nil {
 		t.Errorf("of before: %+v", m)
 	}
+	l.begins(8)
+	if m, asks := l.lookup(ask(3, 12)); m != nil || !asks {
+		t.Errorf("a question of an incarnation that is over still waits: %+v, %t", m, asks)
+	}
 }

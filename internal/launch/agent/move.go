@@ -35,6 +35,7 @@ func (a *agent) lineUp(next *wire.Order) {
 		}
 		start := next.Start[r.rank]
 		start.Host = a.order.Host
+		a.lookups.begins(start.Incarnation)
 		r.lives = append(r.lives, start.Incarnation)
 		r.down.Send(oob.Msg{Kind: oob.Start, From: oob.Head, To: rank, Incarnation: start.Incarnation, Data: wire.JSON(start)})
 		r.imaging.giveUp() // it stood captured, and is to go on

@@ -137,7 +137,10 @@ func (a *agent) failed(r *rankProc, err error) {
 
 // withRemedy says what to do if the agent itself lacks files, whatever it was about to open.
 func (a *agent) withRemedy(err error) error {
-	return nofile.Explain(err, nofile.OfAgent(len(a.order.Ranks)), wire.MoreAgents)
+	a.mu.Lock()
+	ranks := len(a.order.Ranks)
+	a.mu.Unlock()
+	return nofile.Explain(err, nofile.OfAgent(ranks), wire.MoreAgents)
 }
 
 // enter starts one rank and then all that belongs to it.

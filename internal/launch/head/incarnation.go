@@ -36,6 +36,7 @@ type incarnation struct {
 	store      storage
 	gate       gate
 	input      inputAt                  // where it begins
+	fed        *link                    // gets standard input; nil: none does
 	took       *oob.InputState          // of the newest capture of rank 0; nil: not known
 	bound      map[int]string           // CPUs of ranks that are bound
 	moving     *moving                  // ranks that move; nil: none do
@@ -133,7 +134,7 @@ func isTerminal(w any) bool {
 func (inc *incarnation) message(l *link, m *oob.Msg) {
 	h := inc.h
 	switch {
-	case m.Kind == oob.Input && h.stdin != nil && inc == h.inc:
+	case m.Kind == oob.Input && h.stdin != nil && inc == h.inc && l == inc.fed:
 		h.stdin.Give(int(m.A))
 	case m.Kind == oob.AtPoint:
 		inc.gate.atPoint(time.Duration(m.B))

@@ -43,9 +43,15 @@ func (inc *incarnation) feed() {
 		}
 	}
 	l := inc.linkOf(0)
-	h.stdin.Attach(inc.input.script, func(p []byte) { l.out.Send(oob.Msg{Kind: oob.Input, From: oob.Head, To: 0, Data: p}) })
+	inc.attach(l, inc.input.script)
 	h.keepInput()
 	h.startStdin()
+}
+
+// attach gives standard input to rank 0's agent. Only that one's credits count from then on.
+func (inc *incarnation) attach(l *link, script stdio.Script) {
+	inc.fed = l
+	inc.h.stdin.Attach(script, func(p []byte) { l.out.Send(oob.Msg{Kind: oob.Input, From: oob.Head, To: 0, Data: p}) })
 }
 
 // tookInput notes how much rank 0 had taken when it was captured.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -99,6 +100,9 @@ func (h *head) planMove(q moveRequest) (m *moving, err error) {
 	case inc.imager == "":
 		return nil, errors.New("ranks move as images of whole processes, and these cannot be imaged: gorun info tells why")
 	}
+	if err := canMove(inc.imager); err != nil {
+		return nil, err
+	}
 	for _, rank := range q.ranks {
 		if rank < 0 || rank >= h.opt.NP {
 			return nil, fmt.Errorf("there is no rank %d, they are 0 to %d", rank, h.opt.NP-1)
@@ -120,6 +124,15 @@ func (h *head) planMove(q moveRequest) (m *moving, err error) {
 		err = errors.New("no rank has to move for that")
 	}
 	return m, err
+}
+
+// canMove says why processes that a back-end images cannot move, nil if they can.
+func canMove(imager string) error {
+	by, err := whole.Find(imager)
+	if _, ok := by.(whole.Mover); err == nil && !ok {
+		err = fmt.Errorf("processes that %s images cannot move: start the job with -cr=native", imager)
+	}
+	return err
 }
 
 // planHere is the plan of a job that is on this machine alone: its ranks can only change their process.
@@ -154,7 +167,7 @@ func (inc *incarnation) join(a *joblife.Action) {
 			agents, err = h.fleet.BeginMove(ctx, life, first, m.plan)
 			if err == nil {
 				var imager error
-				paths, imager, err = inc.provide(ctx, agents)
+				paths, imager, err = inc.provideTargets(ctx, agents)
 				err = errors.Join(err, imager)
 			}
 			for i, a := range agents {
@@ -184,6 +197,23 @@ func (inc *incarnation) join(a *joblife.Action) {
 			h.feed(ev)
 		})
 	}()
+}
+
+// Limits of time for the program to come where ranks go: as long as anything else in a move, and by its size.
+const (
+	provideWithin = time.Minute
+	provideRate   = 1 << 20 // bytes a second at least
+)
+
+// provideTargets is provide within a limit of time: nobody waits for a node that takes a rank as for one of a start.
+func (inc *incarnation) provideTargets(ctx context.Context, agents []*fleet.Agent) (paths []string, imager, err error) {
+	limit := provideWithin
+	if st, err := os.Stat(inc.program()); err == nil {
+		limit += time.Duration(st.Size()/provideRate) * time.Second
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not got the program within %v", limit))
+	defer cancel()
+	return inc.provide(ctx, agents)
 }
 
 // knownNode is the number of the node of a new agent: that of another agent there, or the next.
@@ -354,7 +384,7 @@ func (inc *incarnation) feedOn() {
 	}
 	inc.input, inc.lived, inc.took = at, true, nil
 	l := inc.linkOf(0)
-	h.stdin.Attach(at.script, func(p []byte) { l.out.Send(oob.Msg{Kind: oob.Input, From: oob.Head, To: 0, Data: p}) })
+	inc.attach(l, at.script)
 }
 
 // readsMoved reports whether an agent may read images of a move in progress on other nodes, and names the nodes that may
@@ -371,7 +401,11 @@ func (h *head) serveMove(q *control.Request, tell func(ckpt.ProgressInfo), last 
 	r := moveRequest{ranks: q.Ranks, to: q.To, off: q.Off, timeout: time.Duration(q.TimeoutMS) * time.Millisecond}
 	h.migrate(r, tell, func(moved *control.Moved, err error) {
 		if err != nil {
-			last(control.Reply{Error: "the ranks are where they were: " + strings.TrimSpace(err.Error())})
+			text := strings.TrimSpace(err.Error())
+			if h.job != nil && h.job.Steady() {
+				text = "the ranks are where they were: " + text
+			}
+			last(control.Reply{Error: text})
 			return
 		}
 		last(control.Reply{Done: &control.DoneReply{Moved: moved}})
