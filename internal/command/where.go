@@ -133,6 +133,9 @@ func (w *whereFlags) apply(o *options, fs *flag.FlagSet) (err error) {
 		return err
 	}
 	o.Where = typed(again)
+	if given["hosts"] {
+		o.Hosts = w.hosts
+	}
 	if len(o.Nodes) == 0 {
 		for _, name := range needNodes {
 			if given[name] && !(name == "manager" && w.manager == localOnly) {

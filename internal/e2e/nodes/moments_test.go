@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -10,6 +11,7 @@ import (
 var (
 	startSteps      = []string{"ranks started", "transports:", "ranks are up"}
 	restartSteps    = []string{"is lost", "restarting from", "ranks restored", "ranks started", "transports:", "ranks are up"}
+	moveSteps       = []string{"ranks move", "checkpoint: ahead", "checkpoint: moving", "move: another incarnation", "moved:"}
 	checkpointSteps = []string{"points", "closing", "draining", "capturing", "writing", "committing", "committed"}
 )
 
@@ -27,11 +29,16 @@ func (s *storm) moment(victims []string, number int, b blow) string {
 		s.wait(1000)
 		return "after a while"
 	}
-	text := steps[s.rng.IntN(len(steps))]
-	if !s.again && number != 0 {
+	steady := !s.again && number != 0
+	if steady {
 		s.mark = s.now()
 	}
-	s.until(6*time.Second, text)
+	if steady && s.cr == "native" && s.rng.IntN(2) == 0 {
+		steps = moveSteps
+		s.moves(victims[0])
+	}
+	text := steps[s.rng.IntN(len(steps))]
+	s.until(6*time.Second, text, "moved:", "no move")
 	if b.stops {
 		return text
 	}
@@ -40,6 +47,19 @@ func (s *storm) moment(victims []string, number int, b blow) string {
 		s.c.Still(n, true)
 	}
 	return text
+}
+
+// moves has a rank move, to the victim or to another node. It may be refused, or fail: all go on then.
+func (s *storm) moves(victim string) {
+	to := victim
+	if healthy := s.healthy(); s.rng.IntN(2) == 0 {
+		to = healthy[s.rng.IntN(len(healthy))]
+	}
+	cmd := s.c.Command(s.head, s.c.file("gorun"), "migrate", s.j.id(), "-ranks", strconv.Itoa(s.rng.IntN(4)), "-to", to)
+	if err := cmd.Start(); err != nil {
+		s.c.t.Fatal(err)
+	}
+	s.moving.Go(func() { cmd.Wait() })
 }
 
 // release lets go on who stands still for the blow alone.

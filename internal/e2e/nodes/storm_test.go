@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -28,23 +29,24 @@ type storm struct {
 	rng     *rand.Rand
 	j       *job
 	cr      string
-	local   bool     // images stay on the nodes
-	head    string   // the node that the head is on
-	off     []string // nodes without power
-	side    []string // nodes on the head's side of a cut; nil: it has none
-	hosts   []string // of the present head
-	still   []string // nodes that stand until a blow has fallen
-	olds    []*job   // former heads
-	stopped *job     // the head that was stopped
-	again   bool     // the last blow was not waited for
-	mark    int      // of what the job has said, the part that was read
+	local   bool            // images stay on the nodes
+	head    string          // the node that the head is on
+	off     []string        // nodes without power
+	side    []string        // nodes on the head's side of a cut; nil: it has none
+	hosts   []string        // of the present head
+	still   []string        // nodes that stand until a blow has fallen
+	olds    []*job          // former heads
+	stopped *job            // the head that was stopped
+	again   bool            // the last blow was not waited for
+	moving  *sync.WaitGroup // of gorun migrate
+	mark    int             // of what the job has said, the part that was read
 
 	end, log, snaps string
 }
 
 // storm runs one job under blows.
 func (c *cluster) storm(rng *rand.Rand, number int, of []blow, want string) {
-	s := &storm{c: c, rng: rng, head: "n1", end: c.fresh("end"), log: c.fresh("log"), snaps: c.fresh("snapshots")}
+	s := &storm{c: c, rng: rng, head: "n1", end: c.fresh("end"), log: c.fresh("log"), snaps: c.fresh("snapshots"), moving: &sync.WaitGroup{}}
 	s.cr = []string{"self", "native"}[number%2]
 	s.local = number%4 > 1
 	s.hosts = c.Nodes()
@@ -59,6 +61,7 @@ func (c *cluster) storm(rng *rand.Rand, number int, of []blow, want string) {
 	if out := s.j.well(); c.sum(out) != want {
 		c.t.Errorf("%s, undisturbed %s\n%s", out, want, s.said())
 	}
+	s.moving.Wait() // each ends with the gorun that it speaks to
 	s.lives()
 	s.repair()
 }

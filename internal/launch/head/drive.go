@@ -3,6 +3,7 @@ package head
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
@@ -112,11 +113,19 @@ func (h *head) do(a *joblife.Action) {
 
 // restart is the command that goes on from the newest checkpoint.
 func (h *head) restart() string {
-	command := "gorun restart "
-	if h.opt.Where != "" {
-		command += h.opt.Where + " "
+	command, where, joined := "gorun restart ", h.opt.Where, strings.Join(h.joined, ",")
+	if joined != "" && h.opt.Hosts != "" {
+		where = strings.Replace(where, h.opt.Hosts, h.opt.Hosts+","+joined, 1)
+		joined = ""
 	}
-	return command + string(h.inc.store.last.Schema)
+	if where != "" {
+		command += where + " "
+	}
+	command += string(h.inc.store.last.Schema)
+	if joined != "" {
+		command += "\n(without what has joined by gorun join -hosts: " + joined + ")"
+	}
+	return command
 }
 
 // life returns the incarnation with that number.

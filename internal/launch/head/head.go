@@ -52,6 +52,7 @@ type head struct {
 	works    int                    // of the storage, under way
 
 	fleet    *fleet.Fleet // its nodes; nil: this machine alone
+	joined   []string     // of them, those that gorun join -hosts has brought, as they were named
 	claim    claim
 	inc      *incarnation // the present one
 	lives    []*incarnation

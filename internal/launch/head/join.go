@@ -2,6 +2,8 @@ package head
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
@@ -23,11 +25,23 @@ func (h *head) join(q *control.Request, tell func(string), last func(control.Rep
 		last(control.Reply{Error: err.Error()})
 		return
 	}
+	known := h.nodeNames()
 	go func() {
 		if err := h.fleet.Join(q.Nodes, more, tell); err != nil {
 			last(control.Reply{Error: err.Error()})
 			return
 		}
+		h.post(func() { h.noteJoined(q.Hosts, known) })
 		last(control.Reply{Done: &control.DoneReply{}})
 	}()
+}
+
+// noteJoined keeps the new ones of a list of hosts for the command that goes on with the job.
+func (h *head) noteJoined(list string, known []string) {
+	for _, word := range strings.Split(list, ",") {
+		one, err := hosts.ParseHosts(word)
+		if err == nil && !slices.Contains(known, one[0].Name) && !slices.Contains(h.joined, strings.TrimSpace(word)) {
+			h.joined = append(h.joined, strings.TrimSpace(word))
+		}
+	}
 }

@@ -67,6 +67,7 @@ func (h *head) migrate(q moveRequest, tell func(ckpt.ProgressInfo), done func(*c
 		done(nil, errors.New("ranks are being moved already: try again when they are up"))
 		return
 	}
+	h.verbose("ranks move: %v", m.plan.Ranks)
 	if len(m.plan.Ranks) == 0 { // a node that is idle is only taken out
 		h.fleet.Moved(m.plan)
 		done(&control.Moved{Where: "no rank was on " + q.off}, nil)
@@ -336,6 +337,7 @@ func (inc *incarnation) switches(back bool) {
 		rand.Read(old.secret)
 		inc.take(old)
 	}
+	inc.h.verbose("move: another incarnation begins, back where they were: %v", back)
 	nodes := inc.nodes()
 	for _, l := range inc.links {
 		if !slices.Contains(m.links, l) {
@@ -349,8 +351,12 @@ func (inc *incarnation) moved(a *joblife.Action) {
 	h, m := inc.h, inc.moving
 	inc.store.phase = ""
 	switch {
-	case m == nil: // it was refused
-	case a.Text == "":
+	case a.Text != "":
+		h.verbose("no move: %s", a.Text)
+		if m != nil && m.old.ranks != nil && inc.id == m.ids[0] { // before the switch
+			inc.take(m.old)
+		}
+	case m != nil:
 		if slices.Contains(m.plan.Ranks, 0) {
 			inc.feedOn()
 		}
@@ -358,8 +364,6 @@ func (inc *incarnation) moved(a *joblife.Action) {
 			h.fleet.Moved(m.plan)
 		}
 		h.verbose("moved: %s, after %v", m.where(h), inc.gate.so().Round(time.Millisecond))
-	case m.old.ranks != nil && inc.id == m.ids[0]: // before the switch
-		inc.take(m.old)
 	}
 	h.waiters.answerOrder(a.ID, a.Text)
 }

@@ -39,6 +39,7 @@ type Options struct {
 	Nodes   []hosts.Node     // where the ranks run; empty: on this machine
 	Rules   hosts.Rules      // how they are placed there
 	Lease   time.Duration    // how long a node that is not heard may act; 0: the default
+	Hosts   string           // -hosts as it was given, which is in Where; "": it was not
 	Where   string           // flags by which gorun restart finds the same nodes; "": it needs none
 
 	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
