@@ -83,6 +83,20 @@ func (s *Snapshot) Away() bool {
 	return slices.ContainsFunc(s.Copies(), func(c Copy) bool { return c.Store != "" })
 }
 
+// CheckIn reads all of a rank's image in one copy.
+func (s *Snapshot) CheckIn(c Copy, rank int) error {
+	return s.checkCopy(c, s.Schema.Images[rank], true)
+}
+
+// At is the store of a copy and the name of its set there.
+func (s *Snapshot) At(c Copy) (st store.Store, set string, err error) {
+	if c.Store != "" {
+		st, err = s.images(c)
+		return st, c.Set, err
+	}
+	return store.OpenDir(filepath.Dir(filepath.Dir(s.Dir))), filepath.Base(filepath.Dir(s.Dir)) + "/" + filepath.Base(s.Dir), nil
+}
+
 // Copying is a further copy of a snapshot that is being made. It holds the snapshot. Commit or Abort ends it.
 type Copying struct {
 	c      *Catalogue

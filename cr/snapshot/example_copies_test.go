@@ -34,10 +34,11 @@ func ExampleCatalogue_Copy() {
 	}
 	for rank, im := range s.Schema.Images {
 		b, _ := os.ReadFile(s.ImagePath(rank))
-		w, err := st.Create(ctx, set, im.File, store.Options{Size: im.Size})
+		w, err := st.Create(ctx, set, im.File, store.Options{NoDirect: true, Size: im.Size})
 		if err == nil {
-			w.WriteAt(b, 0)
-			err = w.Commit(im.Size)
+			if _, err = w.WriteAt(b, 0); err == nil {
+				err = w.Commit(im.Size)
+			}
 		}
 		if err != nil {
 			log.Fatal(err)
@@ -48,15 +49,18 @@ func ExampleCatalogue_Copy() {
 		log.Fatal(err)
 	}
 	fmt.Println(len(s.Copies()), s.Away(), s.Copies()[0].Place())
+	_, name, _ := s.At(s.Copies()[0])
+	fmt.Println(name == fmt.Sprintf("%s/%d", job, s.Schema.Sequence), s.CheckIn(s.Copies()[1], 0))
 	gone, err := c.DropCopy(s, snapshot.Beside)
 	fmt.Println(gone, err)
 	s, _ = c.Latest(job)
 	_, there := s.Copy(to)
-	fmt.Println(len(s.Copies()), there, len(s.Only(s.Copies()[0]).Copies()))
+	fmt.Println(len(s.Copies()), there, s.Only(s.Copies()[0]).Verify(nil))
 	// Output:
 	// 2 true beside the schema
 	// true <nil>
-	// 1 true 1
+	// true <nil>
+	// 1 true <nil>
 }
 
 func ExampleCatalogue_DropCopy() { ExampleCatalogue_Copy() }
@@ -65,6 +69,8 @@ func ExampleCopying_Commit()     { ExampleCatalogue_Copy() }
 func ExampleSnapshot_Copies()    { ExampleCatalogue_Copy() }
 func ExampleSnapshot_Copy()      { ExampleCatalogue_Copy() }
 func ExampleSnapshot_Only()      { ExampleCatalogue_Copy() }
+func ExampleSnapshot_At()        { ExampleCatalogue_Copy() }
+func ExampleSnapshot_CheckIn()   { ExampleCatalogue_Copy() }
 func ExampleSnapshot_Away()      { ExampleCatalogue_Copy() }
 func ExampleCopying_Snapshot()   { ExampleCatalogue_Copy() }
 func ExampleSchema_Copies()      { ExampleCatalogue_Copy() }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"flag"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
 
 // durationFlag is a flag.Duration whose error says that a number alone lacks a unit.
@@ -16,7 +19,7 @@ func durationVar(fs *flag.FlagSet, p *time.Duration, name string, value time.Dur
 	fs.Var((*durationFlag)(p), name, usage)
 }
 
-// everyFlag is -ckpt-every: a duration or auto.
+// everyFlag is -ckpt-every: a duration, auto, or an interval for each of some levels.
 type everyFlag struct{ o *options }
 
 func (f everyFlag) String() string {
@@ -26,15 +29,27 @@ func (f everyFlag) String() string {
 	if f.o.CkptAuto {
 		return everyAuto
 	}
+	if len(f.o.every) > 0 {
+		var all []string
+		for _, e := range f.o.every {
+			all = append(all, e.Name+"="+e.D.String())
+		}
+		return strings.Join(all, ",")
+	}
 	return f.o.CkptEvery.String()
 }
 
 const everyAuto = "auto"
 
 func (f everyFlag) Set(s string) error {
-	f.o.CkptEvery, f.o.CkptAuto = 0, s == everyAuto
+	f.o.CkptEvery, f.o.CkptAuto, f.o.every = 0, s == everyAuto, nil
 	if f.o.CkptAuto {
 		return nil
+	}
+	if strings.Contains(s, "=") {
+		var err error
+		f.o.every, err = spec.ParseEvery(s)
+		return err
 	}
 	return (*durationFlag)(&f.o.CkptEvery).Set(s)
 }

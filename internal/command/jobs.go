@@ -181,6 +181,9 @@ func printStatus(std stdio, s *control.Status, verbose bool) error {
 	if i := s.Interval; i != nil && (i.Every > 0 || i.Measured > 0) {
 		line("a checkpoint every", i)
 	}
+	for i := range s.Levels {
+		line("level", &s.Levels[i])
+	}
 	if s.Snapshot != "" {
 		line("newest snapshot", printable(string(s.Snapshot)))
 	}

@@ -13,7 +13,7 @@ import (
 var planFlags = slices.Concat(ckptFlags, nodesFlags, []string{"restarts", "map", "bind", "heartbeat", "output-dir", "tag-output", "name"})
 
 // ckptFlags are the plan's flags that make no sense without -cr.
-var ckptFlags = []string{"ckpt-every", "mtbf", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "ckpt-local", "ckpt-store", "ckpt-key", "keep"}
+var ckptFlags = []string{"ckpt-every", "stores", "mtbf", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "ckpt-local", "ckpt-store", "ckpt-key", "keep"}
 
 // nodesFlags are the plan's flags that make no sense on this machine alone.
 var nodesFlags = []string{"lease", "oversubscribe", "spares", "shrink-to-fit"}
@@ -35,7 +35,7 @@ func takeOver(fs *flag.FlagSet, from map[string]string, checkpoints, nodes bool)
 	given := set(fs)
 	for _, name := range planFlags {
 		value, kept := from[name]
-		if name == "mtbf" && given["ckpt-every"] {
+		if (name == "mtbf" || name == "stores") && given["ckpt-every"] {
 			continue // another interval was chosen
 		}
 		if !kept || given[name] || !checkpoints && slices.Contains(ckptFlags, name) || !nodes && slices.Contains(nodesFlags, name) {

@@ -35,7 +35,7 @@ name another executable, rebuilt or for another architecture. Without args it ge
 of the snapshot. Native images go on in the executable that was kept with the snapshot.
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
-the parameter job.nodes), -ckpt-every, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
+the parameter job.nodes), -ckpt-every, -stores, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
 -ckpt-full-every, -ckpt-local, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
 -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
 needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag
@@ -151,7 +151,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
 		opt.RPI = []string{}
 	}
-	if kinds.Place(s.Place()).Inner().Kind == node.Kind && len(opt.Nodes) > 0 {
+	if len(opt.Nodes) > 0 && slices.ContainsFunc(s.Copies(), func(c snapshot.Copy) bool { return kinds.Place(c.Place()).Inner().Kind == node.Kind }) {
 		opt.Older = all[1:] // which is whole is told when the nodes are up
 	} else if err := opens(s); err != nil {
 		return failed(std, fmt.Errorf("%s: %w", s.SchemaPath(), err))

@@ -127,18 +127,20 @@ func set(fs *flag.FlagSet) map[string]bool {
 // options are the flags of run and restart.
 type options struct {
 	spec.Options
-	rpi     string
-	where   whereFlags
-	files   string
-	mapping string
-	bind    string
-	exit    int
-	name    string
-	requeue bool
-	signal  signalFlag
-	output  folderFlag
-	params  paramFlag
-	env     envFlag
+	rpi        string
+	every      []spec.Every // levels of -ckpt-every
+	storesFile fileFlag
+	where      whereFlags
+	files      string
+	mapping    string
+	bind       string
+	exit       int
+	name       string
+	requeue    bool
+	signal     signalFlag
+	output     folderFlag
+	params     paramFlag
+	env        envFlag
 
 	restartLatest bool // of run only
 }
@@ -154,7 +156,8 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.CkptLocal, "ckpt-local", "", "write images to this `folder` of the node that each rank is on; -ckpt-dir has the\nrest; %n in it is the node's name; a restart fetches an image from the node that\nhas it")
 	fs.StringVar(&o.CkptStore, "ckpt-store", "", "write images to an object store: `place` is s3://BUCKET/PREFIX, with ?endpoint=URL for\nanother server than Amazon's; credentials come from AWS_ACCESS_KEY_ID and\nAWS_SECRET_ACCESS_KEY or ~/.aws/credentials; -ckpt-dir has the rest")
 	fs.StringVar(&o.CkptKey, "ckpt-key", "", "encrypt images with the key in this `file`, which gorun key makes; each node that\nwrites or reads images needs the file")
-	fs.Var(everyFlag{o}, "ckpt-every", "take a checkpoint every `duration` (30s, 10m), unless one is running; auto: as often\nas is best, by what checkpoints cost the ranks and how often something fails;\ngorun status tells")
+	fs.Var(everyFlag{o}, "ckpt-every", "take a checkpoint every `duration` (30s, 10m), unless one is running; auto: as often\nas is best, by what checkpoints cost the ranks and how often something fails;\ngorun status tells; LEVEL=duration,...: so often in each of some stores (node=1m,dir=10m):\nthe ranks write the most frequent one, the others get copies of it behind the program")
+	fs.Var(&o.storesFile, "stores", "`file` (TOML) with what the levels of -ckpt-every are to be: folder, place,\nkey_file, keep, rate, kind")
 	durationVar(fs, &o.MTBF, "mtbf", 0, "the mean time between failures of the job, a `duration` (6h), for -ckpt-every auto;\nwithout it by what the job has seen")
 	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
 	fs.IntVar(&o.FullEvery, "ckpt-full-every", spec.DefaultFullEvery, "every `N`th native image is full; the others hold what has changed since\nthe one before; 1: all are full")
@@ -218,6 +221,13 @@ func (o *options) check(fs *flag.FlagSet) error {
 	if err := o.stores(); err != nil {
 		return err
 	}
+	stores, err := spec.ReadStores(string(o.storesFile))
+	if err == nil {
+		err = o.SetLevels(o.every, stores)
+	}
+	if err != nil {
+		return fmt.Errorf("-ckpt-every, -stores: %w", err)
+	}
 	o.OutputDir = string(o.output)
 	o.Files, o.CkptExit = whole.FilesPolicy(o.files), &o.exit
 	if codecs := []string{"none", "snappy", "zstd"}; !contains(codecs, o.CkptCodec) {
@@ -241,7 +251,6 @@ func (o *options) check(fs *flag.FlagSet) error {
 	if err := checkParams(o.params); err != nil {
 		return err
 	}
-	var err error
 	if o.Map, err = hosts.ParsePolicy(o.mapping); err != nil {
 		return err
 	}
@@ -349,6 +358,9 @@ func (f *folderFlag) Set(s string) error {
 	*f = folderFlag(s)
 	return nil
 }
+
+// fileFlag is a file, kept as an absolute path as in folderFlag.
+type fileFlag = folderFlag
 
 // signalFlag is a signal by name or number.
 type signalFlag syscall.Signal

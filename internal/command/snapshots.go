@@ -35,6 +35,11 @@ IMAGES tells which nodes have which ranks' images, if these lie on the nodes
 nodes that it does not reach. What is left there goes when a job that has these nodes
 prunes its snapshots (-keep).
 
+A snapshot may have copies in several places (-ckpt-every node=1m,dir=10m): IMAGES lists
+them, and -verify reads each. -scrub makes again what is damaged or missing in one, from
+another. Of folders of nodes it reaches those of this machine. -prune keeps the newest -keep
+of each place.
+
 -tails lists the files that restarts have left beside a job's output files, or beside
 those of all jobs. They hold what was written after the checkpoint. -tails -remove removes
 them.
@@ -42,6 +47,7 @@ them.
 Exit status: 0, or 1 if a snapshot is damaged.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		verify := fs.Bool("verify", false, "read all of every image and check it")
+		scrub := fs.Bool("scrub", false, "as -verify; where there are several copies, what is damaged or missing in one is made\nagain from another")
 		prune := fs.Bool("prune", false, "remove all but the newest -keep of each job")
 		keep := fs.Int("keep", 1, "how many snapshots -prune keeps of each job, `N` (default 1), beside\nthose that they build on")
 		remove := fs.Bool("remove", false, "remove all snapshots of JOB; with -tails: the tails")
@@ -58,8 +64,8 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 			if set(fs)["keep"] && !*prune {
 				return usage(std, "-keep goes with -prune")
 			}
-			if (*remove || *tails) && (*verify || *prune) {
-				return usage(std, "-remove and -tails do not go with -verify and -prune")
+			if (*remove || *tails) && (*verify || *scrub || *prune) {
+				return usage(std, "-remove and -tails do not go with -verify, -scrub and -prune")
 			}
 			if *remove && !*tails && len(args) == 0 {
 				return usage(std, "-remove: of which JOB? 'gorun snapshots' lists them")
@@ -68,7 +74,7 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 				t := &remover{std: std, json: *asJSON, tails: *tails, remove: *remove}
 				return failed(std, t.run(*dir, args))
 			}
-			v := &viewer{std: std, json: *asJSON, verify: *verify, prune: *prune, keep: *keep}
+			v := &viewer{std: std, json: *asJSON, verify: *verify || *scrub, scrub: *scrub, prune: *prune, keep: *keep}
 			return failed(std, v.run(*dir, args))
 		}
 	},
@@ -78,6 +84,7 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 type viewer struct {
 	std                 stdio
 	json, verify, prune bool
+	scrub               bool
 	keep                int
 	cat                 *snapshot.Catalogue
 	rows                []row
@@ -95,10 +102,18 @@ type row struct {
 	Pause   int64            `json:"pause_ns,omitempty"` // the longest time that a process stood still
 	Gate    int64            `json:"gate_ns,omitempty"`  // time in which no message was sent
 	Place   string           `json:"place,omitempty"`    // of images that do not lie beside the schema: node and a folder
+	Copies  []copyRow        `json:"copies,omitempty"`   // all, if there are several
 	Nodes   map[string][]int `json:"nodes,omitempty"`    // which node has written the images of which ranks there
 	Program string           `json:"program"`
 	Schema  exact.String     `json:"schema"`
 	State   string           `json:"state,omitempty"` // of -verify: ok or damaged
+}
+
+// copyRow is one copy of a snapshot's images.
+type copyRow struct {
+	Place   string    `json:"place"`
+	Created time.Time `json:"created"`
+	State   string    `json:"state,omitempty"` // of -verify: ok, or what is wrong
 }
 
 // kind is "full" or tells what the snapshot builds on.
@@ -111,6 +126,21 @@ func (r *row) kind() string {
 
 // images tells which node has which ranks' images.
 func (r *row) images() string {
+	if len(r.Copies) > 0 {
+		var all []string
+		for _, c := range r.Copies {
+			text := c.Place
+			switch c.State {
+			case "":
+			case "ok":
+				text += " (ok)"
+			default:
+				text += " (damaged)"
+			}
+			all = append(all, text)
+		}
+		return strings.Join(all, "; ")
+	}
 	if r.Place == "" {
 		return "beside the schema"
 	}
@@ -185,6 +215,9 @@ func (v *viewer) job(job string) error {
 		for _, seq := range done.Intact {
 			fmt.Fprintf(v.std.err, "gorun: snapshot %d of job %s stays, it is the newest that is intact\n", seq, job)
 		}
+		for _, d := range done.Dropped {
+			fmt.Fprintf(v.std.err, "gorun: removed the copy of snapshot %d of job %s %s\n", d.Seq, job, in(d.Place))
+		}
 		for _, path := range done.Programs {
 			fmt.Fprintf(v.std.err, "gorun: removed the program %s\n", path)
 		}
@@ -213,10 +246,24 @@ func (v *viewer) add(s *snapshot.Snapshot) (err error) {
 	if s.Place() != (snapshot.Place{}) {
 		r.Place = s.Place().String()
 	}
+	if v.scrub {
+		s, err = v.scrubs(s)
+	}
+	if copies := s.Copies(); len(copies) > 1 {
+		for _, c := range copies {
+			r.Copies = append(r.Copies, copyRow{Place: c.Place().String(), Created: c.Created})
+		}
+	}
 	if v.verify {
 		r.State = "ok"
-		if err = s.Verify(nil); err != nil {
-			r.State = "damaged"
+		if e := s.Verify(nil); e != nil {
+			r.State, err = "damaged", errors.Join(err, e)
+		}
+		for i, c := range s.Copies()[:len(r.Copies)] {
+			r.Copies[i].State = "ok"
+			if err := s.Only(c).Verify(nil); err != nil {
+				r.Copies[i].State = err.Error()
+			}
 		}
 	}
 	v.rows = append(v.rows, r)
@@ -236,7 +283,7 @@ func (v *viewer) print() error {
 	}
 	w := tabwriter.NewWriter(v.std.out, 0, 8, 2, ' ', 0)
 	title := "JOB\tSEQ\tCREATED\tNP\tBYTES\tKIND\tPROGRAM"
-	far := slices.ContainsFunc(v.rows, func(r row) bool { return r.Place != "" })
+	far := slices.ContainsFunc(v.rows, func(r row) bool { return r.Place != "" || len(r.Copies) > 0 })
 	if far {
 		title += "\tIMAGES"
 	}

@@ -122,6 +122,9 @@ const (
 
 	Door // head>keeper: open the door. keeper>head: Data JSON of door.Opened
 
+	Flush   // head>keeper: copy images of the node into another store. A number of the order; Data JSON of wire.Flush, none: give it up
+	Flushed // keeper>head: A as in Flush; Data JSON of wire.Flushed, or none and B bytes that are done
+
 	Leaving // keeper>head: it leaves, Data says why; its agents are ended
 	Left    // keeper>head, after Leaving: nothing of the job is left on its node, and nothing will be
 	Bring   // head>agent: A number of the question; Data JSON of wire.Bring: have images at hand. agent>head: A as there; Data why they are not

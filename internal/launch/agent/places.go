@@ -285,8 +285,41 @@ func (a *agent) untilQuit() (context.Context, context.CancelCauseFunc) {
 	return ctx, cancel
 }
 
-// bringOne makes sure that an image can be read from here. named are the stores that the head has named.
+// bringOne makes sure that an image can be read from here: the first of its copies that is good. Where there is but one,
+// whoever reads it checks it. named are the stores that the head has named.
 func (a *agent) bringOne(ctx context.Context, named map[string]wire.Store, im *wire.Image) (image.Source, error) {
+	if len(im.Or) == 0 {
+		return a.bringCopy(ctx, named, im)
+	}
+	var errs []error
+	for _, c := range append([]wire.Image{*im}, im.Or...) {
+		from, err := a.bringCopy(ctx, named, &c)
+		if err == nil {
+			err = goodImage(from, c.Digest)
+		}
+		if err == nil || ctx.Err() != nil {
+			return from, err
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("no copy is good: %w", errors.Join(errs...))
+}
+
+// goodImage reads all of an image.
+func goodImage(from image.Source, digest string) error {
+	r, err := from.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if r.Digest() != digest {
+		return fmt.Errorf("%s: %w: digest %s instead of %s", from, image.ErrCorrupt, r.Digest(), digest)
+	}
+	return r.Verify()
+}
+
+// bringCopy makes sure that a copy of an image can be read from here.
+func (a *agent) bringCopy(ctx context.Context, named map[string]wire.Store, im *wire.Image) (image.Source, error) {
 	if im.Store == "" {
 		return image.Path(im.Path), nil
 	}

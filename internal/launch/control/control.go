@@ -86,6 +86,7 @@ type Status struct {
 	Snapshots   int           `json:"snapshots"`            // committed by this head
 	Last        *Report       `json:"last,omitempty"`       // of the newest checkpoint
 	Interval    *Interval     `json:"interval,omitempty"`   // nil: it cannot be checkpointed
+	Levels      []Level       `json:"levels,omitempty"`     // places for snapshots, the one that the ranks write first; none: there is one alone
 	Ranks       []RankStatus  `json:"ranks"`
 
 	Nodes []Node `json:"nodes,omitempty"` // empty: the job is on this machine alone

@@ -61,16 +61,17 @@ type Fleet struct {
 	logins  chan struct{} // full: as many come up, keepers or agents, as may at once
 	done    chan struct{} // closed by Close
 
-	mu     sync.Mutex
-	nodes  []*node
-	number uint64 // of the newest agent or request
-	calls  map[call]chan arrival
-	placed [][]int // ranks by node; nil: not placed yet
-	guests []int   // ranks that are where they are for want of a spare
-	joins  sync.WaitGroup
-	well   bool          // the job has ended well
-	news   chan struct{} // closed and made anew when an awaited node comes or cannot come any more
-	hosts  string        // the head's own address, as the nodes reach it
+	mu      sync.Mutex
+	nodes   []*node
+	number  uint64 // of the newest agent or request
+	flushes uint64 // so many were ordered
+	calls   map[call]chan arrival
+	placed  [][]int // ranks by node; nil: not placed yet
+	guests  []int   // ranks that are where they are for want of a spare
+	joins   sync.WaitGroup
+	well    bool          // the job has ended well
+	news    chan struct{} // closed and made anew when an awaited node comes or cannot come any more
+	hosts   string        // the head's own address, as the nodes reach it
 }
 
 // call is somebody whose call is expected; an agent of -1 is the keeper.

@@ -57,6 +57,7 @@ type node struct {
 	granted  time.Time // the last time
 	agents   map[uint64]*Agent
 	requests map[uint64]request
+	flushes  map[uint64]*flushing
 	leased   chan struct{} // closed when it has its first lease
 	ended    chan struct{} // closed when it is lost
 	fenced   chan struct{} // closed when it is fenced
@@ -74,7 +75,7 @@ type request struct {
 
 func newNode(f *Fleet, i int, n hosts.Node) *node {
 	return &node{
-		Node: n, f: f, number: i, since: time.Now(), granter: lease.NewGranter(f.cfg.Terms), agents: map[uint64]*Agent{}, requests: map[uint64]request{},
+		Node: n, f: f, number: i, since: time.Now(), granter: lease.NewGranter(f.cfg.Terms), agents: map[uint64]*Agent{}, requests: map[uint64]request{}, flushes: map[uint64]*flushing{},
 		leased: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}), left: make(chan struct{}), gone: make(chan struct{}),
 		door: nodeDoor{opened: make(chan struct{})},
 	}
@@ -144,6 +145,8 @@ func (n *node) take(m *oob.Msg) {
 		if err := n.files.client.Handle(m.Data); err != nil {
 			n.lose(err)
 		}
+	case oob.Flushed:
+		n.flushed(m)
 	case oob.Door:
 		n.door.open(n, m)
 	case oob.Leaving:

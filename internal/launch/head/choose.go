@@ -33,7 +33,7 @@ func (h *head) choose() {
 			if err == nil {
 				err = spec.CheckRestart(c.snap, files)
 			}
-			if err == nil && c.snap == tried && c.snap.Schema.Backend != wire.BackendSelf {
+			if err == nil && tried != nil && c.snap.Dir == tried.Dir && c.snap.Schema.Backend != wire.BackendSelf {
 				// The incarnation that began with it took no other. Perhaps it could not read it. So
 				// all of it is checked, which takes longer.
 				err = c.snap.Verify(nil)

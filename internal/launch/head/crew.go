@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/exact"
@@ -25,7 +26,7 @@ func (h *head) openFleet() (err error) {
 		return nil
 	}
 	shared := ""
-	if o.CR != "" && o.CkptLocal == "" && o.CkptStore == "" {
+	if o.CR != "" && (o.CkptLocal == "" && o.CkptStore == "" || slices.ContainsFunc(o.Levels, func(l spec.Level) bool { return l.Place == snapshot.Beside })) {
 		shared = o.CkptDir
 	}
 	h.fleet, err = fleet.New(fleet.Config{
@@ -67,7 +68,7 @@ func (inc *incarnation) muster() {
 			err = h.fleet.Up(ctx)
 		}
 		from := h.opt.From
-		if err == nil && inc.n == 1 && from != nil && from.Place() != (snapshot.Place{}) {
+		if err == nil && inc.n == 1 && from != nil && from.Away() {
 			from, err = h.sound()
 		}
 		if err == nil {
@@ -131,7 +132,7 @@ func (inc *incarnation) begun(links []*link, err error) {
 	if inc.wholeFrom() {
 		ev.Begun.Restore = inc.restoreLimit().Milliseconds()
 	}
-	ev.Begun.Fetched = inc.from != nil && inc.from.Place() != (snapshot.Place{})
+	ev.Begun.Fetched = inc.from != nil && inc.from.Away()
 	if err != nil {
 		ev.Verdict = h.verdictOf(err)
 	}

@@ -62,10 +62,11 @@ type head struct {
 	chain    []commit           // own commits, oldest first, the snapshot started from before them
 	trouble  trouble            // of periodic checkpoints
 	auto     auto               // when the next is due
-	warned   bool               // the user was warned that several ranks write to one file
-	short    bool               // a restart had too few nodes
-	told     bool               // a signal has told it to end
-	building bool               // the program is being built
+	levels   levels
+	warned   bool // the user was warned that several ranks write to one file
+	short    bool // a restart had too few nodes
+	told     bool // a signal has told it to end
+	building bool // the program is being built
 	waiters  waiters
 	limit    limit
 	putOff   bool // a periodic checkpoint waits for a release
@@ -170,8 +171,10 @@ func (h *head) run() error {
 		go h.tick(t.C, h.grantOwn)
 	}
 	h.newJob()
+	h.openLevels()
 	h.feed(joblife.Event{Type: joblife.EvStart})
 	h.loop()
+	h.endLevels()
 	h.unwatch()
 	err = errors.Join(h.printer.Close(), files.Close())
 	for stream, name := range []string{1: "output", 2: "error"} {

@@ -2,6 +2,7 @@ package head
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,13 +31,19 @@ func (h *head) place() snapshot.Place {
 		p = kinds.Place{Kind: s3.Kind, Folder: o.CkptStore}
 	case o.CkptLocal != "":
 		p = kinds.Place{Kind: node.Kind, Folder: o.CkptLocal}
-	case o.CkptKey != "":
-		p = kinds.Place{Kind: store.KindDir, Folder: filepath.Join(h.cat.Root(), sealedFolder)}
 	}
-	if h.opt.CkptKey != "" {
-		p = p.Sealed(h.opt.CkptKey)
+	return h.sealed(snapshot.Place(p), h.opt.CkptKey)
+}
+
+// sealed is a place, sealed with the key of a file. Without a file it is as it was.
+func (h *head) sealed(p snapshot.Place, keyFile string) snapshot.Place {
+	if keyFile == "" {
+		return p
 	}
-	return snapshot.Place(p)
+	if p == snapshot.Beside {
+		p = snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(h.cat.Root(), sealedFolder)}
+	}
+	return snapshot.Place(kinds.Place(p).Sealed(keyFile))
 }
 
 // sealedFolder is where sealed images lie in the folder for snapshots. No job has such a name.
@@ -153,10 +160,64 @@ func (inc *incarnation) storesFor(l *link) map[string]wire.Store {
 	default:
 		add(wire.StoreTo, h.place())
 	}
-	if inc.from != nil && inc.from.Place() != (snapshot.Place{}) {
-		add(wire.StoreFrom, inc.from.Place())
+	for i, p := range inc.sources() {
+		add(sourceName(i), p)
 	}
 	return stores
+}
+
+// sources are the places, other than beside the schemas, where images lie that this life begins with. It may be called
+// beside the loop.
+func (inc *incarnation) sources() (all []snapshot.Place) {
+	if inc.from == nil {
+		return nil
+	}
+	chain, err := inc.from.Chain()
+	if err != nil {
+		chain = []*snapshot.Snapshot{inc.from}
+	}
+	for _, s := range chain {
+		for _, c := range s.Copies() {
+			if p := c.Place(); p != snapshot.Beside && !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// sourceName is the name of a source in orders.
+func sourceName(i int) string {
+	if i == 0 {
+		return wire.StoreFrom
+	}
+	return fmt.Sprint(wire.StoreFrom, i+1)
+}
+
+// source is the place with a name.
+func (inc *incarnation) source(name string) (snapshot.Place, bool) {
+	for i, p := range inc.sources() {
+		if sourceName(i) == name {
+			return p, true
+		}
+	}
+	return snapshot.Place{}, false
+}
+
+// copiesOf lists where a rank's image of a snapshot lies. That in folders of nodes comes first: it may be there already.
+func (inc *incarnation) copiesOf(s *snapshot.Snapshot, rank int) wire.Image {
+	im, sources := s.Schema.Images[rank], inc.sources()
+	var all []wire.Image
+	for _, c := range s.Copies() {
+		w := wire.Image{Seq: s.Schema.Sequence, Path: exact.String(s.ImagePath(rank)), Digest: im.Digest}
+		if p := c.Place(); p != snapshot.Beside {
+			w = wire.Image{Seq: s.Schema.Sequence, Store: sourceName(slices.Index(sources, p)), Set: c.Set, Piece: im.File, Digest: im.Digest, Node: im.Node}
+		}
+		all = append(all, w)
+	}
+	first := all[0]
+	first.Or = all[1:]
+	return first
 }
 
 // imagesFor lists, for some ranks, what they begin with: their images and those that these build on.
@@ -175,13 +236,8 @@ func (inc *incarnation) imagesFor(ranks []int) map[int][]wire.Image {
 			if s.Schema.Sequence != next {
 				continue // others build on it
 			}
-			im := s.Schema.Images[rank]
-			w := wire.Image{Seq: next, Path: exact.String(s.ImagePath(rank))}
-			if s.Place() != (snapshot.Place{}) {
-				w = wire.Image{Seq: next, Store: wire.StoreFrom, Set: s.Schema.Set, Piece: im.File, Digest: im.Digest, Node: im.Node}
-			}
-			all[rank] = append(all[rank], w)
-			next = im.Base
+			all[rank] = append(all[rank], inc.copiesOf(s, rank))
+			next = s.Schema.Images[rank].Base
 		}
 	}
 	return all
@@ -208,13 +264,14 @@ func (inc *incarnation) find(l *link, name string) remote.Served {
 	var s *node.Store
 	var err error
 	names, moves := inc.readsMoved(name)
+	place, known := inc.source(name)
 	switch {
 	case moves:
 		s, err = inc.h.openWithout(inc.h.place(), names, l.agent.Host())
-	case name != wire.StoreFrom || inc.from == nil || inc.from.Place() == (snapshot.Place{}):
+	case !known:
 		return nil
 	default:
-		s, err = inc.h.openWithout(inc.from.Place(), inc.from.Nodes(), l.agent.Host())
+		s, err = inc.h.openWithout(place, inc.from.Nodes(), l.agent.Host())
 	}
 	if err != nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -244,11 +245,11 @@ func (h *head) finished() {
 // prune removes old snapshots, and what crashes left, after a commit.
 func (inc *incarnation) prune() {
 	h := inc.h
-	if h.opt.Keep == 0 {
+	if !h.opt.Prunes() {
 		return
 	}
 	work(inc, func() (snapshot.Pruned, error) {
-		p, err := h.cat.PruneChecked(h.id, h.opt.Keep)
+		p, err := h.cat.PruneLevels(h.id, h.opt.KeepAt)
 		_, serr := h.cat.Sweep(h.id)
 		return p, errors.Join(err, serr)
 	}, func(p snapshot.Pruned, err error) {
@@ -257,6 +258,11 @@ func (inc *incarnation) prune() {
 		}
 		h.chain = slices.DeleteFunc(h.chain, func(c commit) bool { return slices.Contains(p.Removed, c.snap.Schema.Sequence) })
 		h.keepInput()
+		for _, d := range p.Dropped {
+			if now, err := h.cat.Load(filepath.Join(h.cat.JobDir(h.id), strconv.Itoa(d.Seq))); err == nil {
+				h.renew([]*snapshot.Snapshot{now})
+			}
+		}
 	})
 }
 

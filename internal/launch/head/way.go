@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/internal/kinds"
 	"github.com/gorun-mpi/gorun/internal/launch/fleet"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -53,13 +53,14 @@ func (inc *incarnation) way(l *link, m *oob.Msg) {
 // the images that this life begins with.
 func (inc *incarnation) folderOf(to wire.WayTo) (string, error) {
 	_, moves := inc.readsMoved(to.Store)
+	place, known := inc.source(to.Store)
 	switch {
 	case to.Store == "":
 		return "", nil
 	case moves:
-		return node.Expand(inc.h.place().Folder, to.Node)
-	case to.Store != wire.StoreFrom || inc.from == nil || inc.from.Place() == (snapshot.Place{}):
+		return node.Expand(kinds.Place(inc.h.place()).Inner().Folder, to.Node)
+	case !known || kinds.Place(place).Inner().Kind != node.Kind:
 		return "", fmt.Errorf("no store %q is read from other nodes", to.Store)
 	}
-	return node.Expand(inc.from.Place().Folder, to.Node)
+	return node.Expand(kinds.Place(place).Inner().Folder, to.Node)
 }

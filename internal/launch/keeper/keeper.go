@@ -161,6 +161,8 @@ type keeper struct {
 	files *files
 	door  *door.Door // nil: nobody needs it
 
+	flushes *flushes
+
 	failed  bool // the head has said goodbye, and that the job has not ended well
 	leaving bool // the head has been told that it leaves
 
@@ -173,6 +175,7 @@ type keeper struct {
 func newKeeper(conn *oob.Conn, info *wire.NodeInfo) *keeper {
 	k := &keeper{conn: conn, head: wire.NewQueue(conn), info: info, done: make(chan uint64, 16), agents: map[uint64]*agent{}, stage: newStage()}
 	k.files = newFiles(k.head)
+	k.flushes = newFlushes(k.head)
 	sweep()
 	return k
 }
@@ -335,6 +338,8 @@ func (k *keeper) obey(m *oob.Msg) error {
 		return k.files.server.Handle(m.Data)
 	case oob.Door:
 		k.openDoor()
+	case oob.Flush:
+		k.flushes.order(m)
 	}
 	return nil
 }
@@ -345,6 +350,7 @@ const farewell = 200 * time.Millisecond
 // leave ends everything on this node that is the job's, and tells the head if that is there.
 func (k *keeper) leave() error {
 	k.files.server.Close()
+	k.flushes.close()
 	if k.door != nil {
 		k.door.Close()
 	}

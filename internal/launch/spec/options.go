@@ -48,6 +48,8 @@ type Options struct {
 	CkptStore     string         // a bucket that the images go into instead, see s3.Parse; ""
 	CkptKey       string         // a key file with which images are sealed, see package sealed; ""
 	CkptEvery     time.Duration  // a checkpoint this often; 0: never by itself
+	Base          *Level         // the level that the ranks write, if -ckpt-every names levels; nil: it does not
+	Levels        []Level        // that get copies of it, by their intervals, see SetLevels
 	CkptAuto      bool           // a checkpoint as often as is best by what they cost; CkptEvery is 0
 	MTBF          time.Duration  // mean time between failures, for CkptAuto; 0: measured
 	CkptCodec     string         // codec of images: none, snappy or zstd

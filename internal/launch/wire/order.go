@@ -53,6 +53,7 @@ type Image struct {
 	Piece  string       `json:"piece,omitempty"`
 	Digest string       `json:"digest,omitempty"`
 	Node   string       `json:"node,omitempty"` // that wrote it
+	Or     []Image      `json:"or,omitempty"`   // further copies of it: one that is good is taken
 }
 
 // Bring is the data of a Bring frame: images that a later order builds on.
@@ -64,7 +65,7 @@ type Bring struct {
 // Names of stores in orders.
 const (
 	StoreTo   = "to"   // where further images go
-	StoreFrom = "from" // where the images lie that a life begins with
+	StoreFrom = "from" // where the images lie that a life begins with; further places are from2, from3, ...
 )
 
 // StoreAt is the name of the part of a store that one node has, in what an agent asks the head.

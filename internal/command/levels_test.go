@@ -1,0 +1,168 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/testenv"
+)
+
+// levels asks a job for its levels.
+func (h *house) levels(id string) []control.Level {
+	h.t.Helper()
+	var s control.Status
+	if err := json.Unmarshal([]byte(h.must("status", "-json", id)), &s); err != nil {
+		h.t.Fatal(err)
+	}
+	return s.Levels
+}
+
+// copied returns the newest snapshot of a job that has two copies.
+func (h *house) copied(id string) (s *snapshot.Snapshot) {
+	h.t.Helper()
+	c, err := openCatalogue(h.ckpt)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	all, err := c.List(id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, x := range all {
+		if len(x.Copies()) == 2 {
+			s = x
+		}
+	}
+	if s == nil {
+		h.t.Fatalf("none of %d snapshots has two copies", len(all))
+	}
+	return s
+}
+
+// A copy in the slower level is valid by itself: no call of the program, and no end of the job, is needed. The head is
+// killed, images of both copies are damaged or lost and made again, then the nodes lose all: the restart goes on
+// from the slower level.
+func TestLevels(t *testing.T) {
+	h := newHouse(t)
+	scratch := t.TempDir()
+	p, id := h.countJob(limit, "-ckpt-local", scratch, "-ckpt-every", "node=100ms,dir=300ms", "-keep", "2")
+	testenv.Until(t, func() string {
+		if l := h.levels(id); len(l) != 2 || l[1].Last < 2 || l[0].Name != "node" {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	if out := h.must("status", id); !strings.Contains(out, "dir every 300ms, beside the schema: snapshot") {
+		t.Error(out)
+	}
+	p.signal(syscall.SIGKILL)
+	p.code()
+	h.nothingLeft()
+	s := h.copied(id)
+	_, set, err := s.At(s.Copies()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(scratch, set, s.Schema.Images[0].File)
+	b, err := os.ReadFile(damaged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := errors.Join(os.WriteFile(damaged, b, 0o600), os.Remove(s.ImagePath(1))); err != nil {
+		t.Fatal(err)
+	}
+	which := fmt.Sprintf("%s/%d", id, s.Schema.Sequence)
+	if out, errs, code := h.gorun("snapshots", "-verify", which); code != 0 || strings.Count(out, "(damaged)") != 2 || !strings.Contains(out, " ok\n") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	if out, errs, code := h.gorun("snapshots", "-scrub", which); code != 0 || strings.Count(errs, "again") != 2 || strings.Count(out, "(ok)") != 2 {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	if err := os.RemoveAll(filepath.Join(scratch, id)); err != nil {
+		t.Fatal(err)
+	}
+	q := h.start("", "restart", "-ckpt-every", "0", "-ckpt-local", "", "-jobid-file", filepath.Join(h.ckpt, "again"), id)
+	h.jobID(q, filepath.Join(h.ckpt, "again"))
+	if errs := q.err.String(); !strings.Contains(errs, fmt.Sprintf("goes on from snapshot %d,", s.Schema.Sequence)) {
+		t.Error(errs)
+	}
+	h.must("kill", id)
+	q.code()
+	h.nothingLeft()
+}
+
+// A level that fails is told and tried again. The job goes on, and its other level gets snapshots.
+func TestLevelFails(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	far, stores := filepath.Join(dir, "far"), filepath.Join(dir, "stores.toml")
+	text := fmt.Sprintf("[far]\nkind = 'dir'\nfolder = %q\nkeep = 1\n", far)
+	if err := errors.Join(os.WriteFile(far, nil, 0o600), os.WriteFile(stores, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	p, id := h.countJob(limit, "-ckpt-every", "dir=100ms,far=200ms", "-stores", stores, "-keep", "3")
+	p.err.wait(t, "less protection than asked for: level far", 1)
+	if out := h.must("status", id); !strings.Contains(out, "LESS PROTECTION") {
+		t.Error(out)
+	}
+	at := h.levels(id)[0].Last
+	testenv.Until(t, func() string {
+		if l := h.levels(id); l[0].Last <= at {
+			return "no further snapshot"
+		}
+		return ""
+	})
+	if err := os.Remove(far); err != nil {
+		t.Fatal(err)
+	}
+	p.err.wait(t, "level far gets snapshots again", 1)
+	h.must("checkpoint", "-stop", id) // the last one goes to the strongest level before the end
+	if code := p.code(); code != 75 || !strings.Contains(p.err.String(), "level far has snapshot") {
+		t.Errorf("exit %d, %s", code, p.err)
+	}
+	c, err := openCatalogue(h.ckpt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Latest(id)
+	if err != nil || len(s.Copies()) != 2 || s.Only(s.Copies()[1]).Verify(nil) != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+	h.nothingLeft()
+}
+
+// Levels that cannot be meant are refused before anything starts.
+func TestLevelsRefused(t *testing.T) {
+	h := newHouse(t)
+	for want, args := range map[string][]string{
+		"give -ckpt-local":  {"-ckpt-every", "node=1m,dir=10m"},
+		"survives less":     {"-ckpt-local", "/scratch", "-ckpt-every", "dir=1m,node=10m"},
+		"no such file":      {"-ckpt-every", "dir=1m", "-stores", "/nowhere/stores.toml"},
+		"is NAME=DURATION":  {"-ckpt-every", "dir=1m,10m"},
+		"is no level of":    {"-ckpt-every", "10m", "-stores", stored(t, "[dir]\nkeep = 1\n")},
+		"unknown key \"dir": {"-ckpt-every", "dir=10m", "-stores", stored(t, "[dir]\ncopies = 1\n")},
+	} {
+		_, errs, code := h.gorun(append(append([]string{"-cr"}, args...), "true")...)
+		if code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit %d, %s", args, code, errs)
+		}
+	}
+}
+
+// stored writes a file for -stores.
+func stored(t *testing.T, text string) string {
+	path := filepath.Join(t.TempDir(), "stores.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

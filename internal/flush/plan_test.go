@@ -1,0 +1,83 @@
+package flush
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+var t0 = time.Unix(1000, 0)
+
+func at(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+
+// The newest is copied when a level is due; nothing new, nothing copied; one at a time.
+func TestPlan(t *testing.T) {
+	p := NewPlan([]Level{{"node", 10 * time.Second}, {"dir", 60 * time.Second}}, t0)
+	if _, ok := p.Next(1, at(9)); ok {
+		t.Error("before its time")
+	}
+	if _, ok := p.Next(0, at(100)); ok {
+		t.Error("without a snapshot")
+	}
+	level, ok := p.Next(2, at(61))
+	if !ok || level != 0 {
+		t.Fatal(level, ok)
+	}
+	if said := p.Begin(level, at(61)); !strings.Contains(said, "node cannot follow: skipping 5") {
+		t.Error(said)
+	}
+	if _, ok := p.Next(3, at(62)); ok || p.Busy() != 0 {
+		t.Error("two at once")
+	}
+	p.End(2, nil, at(63))
+	if level, ok = p.Next(3, at(64)); !ok || level != 1 {
+		t.Fatal(level, ok)
+	}
+	if said := p.Begin(1, at(64)); said != "" {
+		t.Error(said)
+	}
+	p.End(3, nil, at(66))
+	if _, ok = p.Next(3, at(1000)); !ok || p.Levels[0].Last != 2 {
+		t.Error("node lacks 3")
+	}
+	if _, lacks := p.Strongest(3); lacks || p.Levels[1].Took != 2*time.Second {
+		t.Errorf("%+v", p.Levels[1])
+	}
+	if level, lacks := p.Strongest(4); !lacks || level != 1 {
+		t.Error(level, lacks)
+	}
+}
+
+// A level that fails is tried again ever later, and told once for each reason. The others go on.
+func TestPlanFails(t *testing.T) {
+	p := NewPlan([]Level{{"node", 10 * time.Second}, {"dir", 20 * time.Second}}, t0)
+	full := errors.New("no space")
+	now, pauses := at(20), []int{}
+	p.Levels[0].Last = 100
+	for i := range 6 {
+		level, ok := p.Next(7, now)
+		if !ok || level != 1 {
+			t.Fatal(level, ok)
+		}
+		p.Begin(level, now)
+		said := p.End(7, full, now)
+		if told := strings.Contains(said, "less protection") && strings.Contains(said, "no space"); told != (i == 0) {
+			t.Errorf("%d: %q", i, said)
+		}
+		pauses = append(pauses, int(p.Levels[1].Due.Sub(now)/time.Second))
+		now = p.Levels[1].Due
+	}
+	for i, want := range []int{1, 2, 4, 8, 16, 20} {
+		if pauses[i] != want {
+			t.Fatal(pauses)
+		}
+	}
+	p.Begin(1, now)
+	if said := p.End(8, nil, now); !strings.Contains(said, "again") || p.Levels[1].Err != "" || p.Levels[1].Last != 8 {
+		t.Errorf("%q %+v", said, p.Levels[1])
+	}
+	if w, ok := p.Wait(now); !ok || w <= 0 {
+		t.Error(w)
+	}
+}

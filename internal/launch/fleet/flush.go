@@ -1,0 +1,69 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// flushing is a copy that a node was ordered to make.
+type flushing struct {
+	progress func(int64)
+	answer   chan error
+}
+
+// Flush has a node copy its images into another store, and waits until it has. progress is told how many bytes are
+// done in all. ErrLost: the node is lost. When the context ends the node is told to give up.
+func (f *Fleet) Flush(ctx context.Context, to string, o *wire.Flush, progress func(int64)) error {
+	f.mu.Lock()
+	i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.Name == to })
+	if i < 0 || f.nodes[i].own || f.nodes[i].state != up && f.nodes[i].state != suspect {
+		f.mu.Unlock()
+		return fmt.Errorf("node %s: %w", to, ErrLost)
+	}
+	n := f.nodes[i]
+	f.flushes++
+	number, w := f.flushes, &flushing{progress, make(chan error, 1)}
+	n.flushes[number] = w
+	n.queue.Send(oob.Msg{Kind: oob.Flush, From: oob.Head, A: number, Data: wire.JSON(o)})
+	f.mu.Unlock()
+	var err error
+	select {
+	case err = <-w.answer:
+	case <-n.ended:
+		err = ErrLost
+	case <-ctx.Done():
+		n.queue.Send(oob.Msg{Kind: oob.Flush, From: oob.Head, A: number})
+		err = context.Cause(ctx)
+	}
+	f.mu.Lock()
+	delete(n.flushes, number)
+	f.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("node %s: %w", to, err)
+	}
+	return nil
+}
+
+// flushed takes an answer, or a word of progress.
+func (n *node) flushed(m *oob.Msg) {
+	w := n.flushes[m.A]
+	switch {
+	case w == nil: // given up
+	case len(m.Data) == 0:
+		w.progress(int64(m.B))
+	default:
+		var d wire.Flushed
+		err := json.Unmarshal(m.Data, &d)
+		if err == nil && d.Err != "" {
+			err = errors.New(d.Err)
+		}
+		delete(n.flushes, m.A)
+		w.answer <- err
+	}
+}

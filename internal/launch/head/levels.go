@@ -1,0 +1,375 @@
+package head
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/cr/store/s3"
+	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/flush"
+	"github.com/gorun-mpi/gorun/internal/kinds"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/places"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+)
+
+// Levels: the ranks write the base; the others get copies of its snapshots behind the program, one at a time, made by the
+// keepers of the nodes that have the images. No life is bound to that: it goes on while ranks are started again.
+
+// levels is the state of these copies; the loop's, but for progress.
+type levels struct {
+	plan   *flush.Plan
+	timer  *time.Timer
+	stop   context.CancelFunc // of the copy that is being made
+	over   chan struct{}      // closed when that has ended; nil: none is made
+	ending bool               // no more are begun
+	bytes  atomic.Int64       // of that copy, done
+	size   int64              // in all
+}
+
+// openLevels begins to count.
+func (h *head) openLevels() {
+	var all []flush.Level
+	if b := h.opt.Base; b != nil {
+		b.Place = h.place()
+	}
+	for i := range h.opt.Levels {
+		l := &h.opt.Levels[i]
+		l.Place = h.sealed(l.Place, cmp.Or(l.Key, h.opt.CkptKey))
+		all = append(all, flush.Level{Name: l.Name, Every: l.Every})
+	}
+	h.levels.plan = flush.NewPlan(all, time.Now())
+	h.flushDue()
+}
+
+// newestSnap is the newest snapshot of the own chain, nil if there is none.
+func (h *head) newestSnap() *snapshot.Snapshot {
+	if len(h.chain) == 0 {
+		return nil
+	}
+	return h.chain[len(h.chain)-1].snap
+}
+
+// flushDue begins a copy if one is due, and sees to it that it is called again.
+func (h *head) flushDue() {
+	v := &h.levels
+	now := time.Now()
+	s := h.newestSnap()
+	if s != nil && !v.ending {
+		if i, ok := v.plan.Next(s.Schema.Sequence, now); ok {
+			if said := v.plan.Begin(i, now); said != "" {
+				h.say("%s", said)
+			}
+			h.flushTo(i, s)
+		}
+	}
+	if wait, ok := v.plan.Wait(now); ok && !v.ending {
+		if v.timer != nil {
+			v.timer.Stop()
+		}
+		v.timer = h.after(wait, h.flushDue)
+	}
+}
+
+// flushTo copies a snapshot to a level beside the loop.
+func (h *head) flushTo(i int, s *snapshot.Snapshot) {
+	v, l := &h.levels, h.opt.Levels[i]
+	var ctx context.Context
+	ctx, v.stop = context.WithCancel(context.Background())
+	over := make(chan struct{})
+	v.over = over
+	go func() {
+		made, err := h.copyChain(ctx, s, &l)
+		h.post(func() {
+			h.copied(&l, made, s, err)
+			if len(made) > 0 {
+				h.inc.prune()
+			}
+		})
+		close(over)
+	}()
+}
+
+// copied takes what has become of a copy.
+func (h *head) copied(l *spec.Level, made []*snapshot.Snapshot, s *snapshot.Snapshot, err error) {
+	v := &h.levels
+	h.renew(made)
+	v.over, v.stop = nil, nil
+	v.bytes.Store(0)
+	if said := v.plan.End(s.Schema.Sequence, h.withRemedyOrNil(err), time.Now()); said != "" && !v.ending {
+		h.say("%s", said)
+	}
+	if err == nil {
+		h.verbose("level %s has snapshot %d", l.Name, s.Schema.Sequence)
+	}
+	h.flushDue()
+}
+
+func (h *head) withRemedyOrNil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return h.withRemedy(err)
+}
+
+// renew takes what snapshots are now.
+func (h *head) renew(now []*snapshot.Snapshot) {
+	for _, s := range now {
+		for i := range h.chain {
+			if h.chain[i].snap.Dir == s.Dir {
+				h.chain[i].snap = s
+			}
+		}
+	}
+}
+
+// copyChain copies a snapshot, and what it builds on, to a level: the oldest first, so that what is there is of use at
+// any time. It returns those that have changed.
+func (h *head) copyChain(ctx context.Context, s *snapshot.Snapshot, l *spec.Level) (made []*snapshot.Snapshot, err error) {
+	if s, err = h.cat.Load(s.Dir); err != nil {
+		return nil, err
+	}
+	chain, err := s.Chain()
+	if err != nil {
+		return nil, err
+	}
+	chain = slices.DeleteFunc(chain, func(s *snapshot.Snapshot) bool {
+		_, there := s.Copy(l.Place)
+		return there
+	})
+	h.levels.bytes.Store(0)
+	for _, s := range slices.Backward(chain) {
+		if err := h.taken(); err != nil { // this head may have stood still
+			return made, err
+		}
+		now, err := h.copyOne(ctx, s, l)
+		if errors.Is(err, fs.ErrExist) {
+			continue // somebody has made it
+		}
+		if err != nil {
+			return made, err
+		}
+		made = append(made, now)
+	}
+	return made, nil
+}
+
+// copyOne makes one copy.
+func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level) (*snapshot.Snapshot, error) {
+	c, err := h.cat.Copy(s, l.Place, h.nodeNames())
+	if err != nil {
+		return nil, err
+	}
+	defer c.Abort(false) // another try goes on with it
+	var errs []error
+	for _, from := range c.Snapshot().Copies() {
+		if err = h.copyFrom(ctx, c, from, l); err == nil {
+			return c.Commit(h.now())
+		}
+		errs = append(errs, fmt.Errorf("from %s: %w", from.Place(), err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// copyFrom fills a copy from one that is there: each node those images that it has, the head those that all see.
+func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.Copy, l *spec.Level) error {
+	s, own := c.Snapshot(), h.ownName()
+	shares := map[string][]flush.Piece{}
+	for _, im := range s.Schema.Images {
+		at := own
+		if onNodes(from.Place()) {
+			var err error
+			if at, err = h.holderOf(ctx, s, from, im); err != nil {
+				return fmt.Errorf("image of rank %d: %w", im.Rank, err)
+			}
+		}
+		shares[at] = append(shares[at], flush.Piece{Name: im.File, Size: im.Size, Digest: im.Digest})
+	}
+	st, set := c.Images()
+	if st.Shared() {
+		if err := st.Begin(ctx, set); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(shares))
+	var all sync.WaitGroup
+	i := 0
+	for at, pieces := range shares {
+		o := wire.Flush{From: h.storeOn(from.Place(), at), FromSet: from.Set, To: h.storeOn(l.Place, at), ToSet: set, Pieces: pieces, Rate: l.Rate}
+		if from.Store == "" {
+			o.FromSet = filepath.Base(filepath.Dir(s.Dir)) + "/" + filepath.Base(s.Dir)
+		}
+		if needsEnv(from.Place()) || needsEnv(l.Place) {
+			o.Env = h.opt.Env
+		}
+		n := i
+		all.Go(func() {
+			if errs[n] = h.flushOn(ctx, at, &o); errs[n] != nil {
+				cancel()
+			}
+		})
+		i++
+	}
+	all.Wait()
+	slices.SortStableFunc(errs, func(a, b error) int { // what was given up for another's sake comes last
+		return b2i(errors.Is(a, context.Canceled)) - b2i(errors.Is(b, context.Canceled))
+	})
+	return errs[0]
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// holderOf is the node that has an image, the one that wrote it if it has.
+func (h *head) holderOf(ctx context.Context, s *snapshot.Snapshot, from snapshot.Copy, im snapshot.Image) (string, error) {
+	st, err := h.openPlace(from.Place(), s.Nodes())
+	if err != nil {
+		return "", err
+	}
+	all, err := st.List(ctx, from.Set)
+	if err != nil {
+		return "", err
+	}
+	at := ""
+	for _, info := range all {
+		if info.Name == im.File && (at == "" || info.Node == im.Node) {
+			at = info.Node
+		}
+	}
+	if at == "" {
+		return "", fmt.Errorf("node %s has written it, and no node that answers has it: %w", im.Node, fs.ErrNotExist)
+	}
+	return at, nil
+}
+
+// storeOn is a place as a node opens it.
+func (h *head) storeOn(p snapshot.Place, at string) wire.Store {
+	if p == snapshot.Beside {
+		return wire.Store{Kind: store.KindDir, Folder: exact.String(h.cat.Root()), Node: at}
+	}
+	k := kinds.Place(p)
+	if inner := k.Inner(); inner.Kind == node.Kind {
+		folder, _ := node.Expand(inner.Folder, at) // checked by whoever opens it
+		k = k.WithFolder(folder)
+	}
+	return wire.Store{Kind: k.Kind, Folder: exact.String(k.Folder), Node: at}
+}
+
+// onNodes reports whether a place lies in parts on the nodes.
+func onNodes(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == node.Kind }
+
+// needsEnv reports whether a place needs credentials of the environment.
+func needsEnv(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == s3.Kind }
+
+// flushOn has a node copy.
+func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush) error {
+	if at == h.ownName() || h.fleet == nil {
+		return places.Flush(ctx, places.Here, o, func(n int64) { h.levels.bytes.Add(n) })
+	}
+	var before int64
+	return h.fleet.Flush(ctx, at, o, func(done int64) {
+		h.levels.bytes.Add(done - before)
+		before = done
+	})
+}
+
+// endLevels waits for the copy that is being made when the job has ended. If the job is to go on from its newest snapshot,
+// the strongest level gets that, too. The loop has ended. A signal gives it up.
+func (h *head) endLevels() {
+	v := &h.levels
+	if v.plan == nil || len(v.plan.Levels) == 0 {
+		return
+	}
+	v.ending = true
+	wanted := h.result.Code != 0 || h.result.Last > 0
+	if v.over != nil {
+		if !wanted {
+			v.stop()
+		}
+		<-v.over
+	}
+	s := h.newestSnap()
+	if !wanted || s == nil {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	l := &h.opt.Levels[len(h.opt.Levels)-1]
+	if now, err := h.cat.Load(s.Dir); err == nil {
+		if _, there := now.Copy(l.Place); there {
+			return
+		}
+	}
+	h.lastly("level %s gets snapshot %d, %.1f MB", l.Name, s.Schema.Sequence, float64(s.Bytes())/1e6)
+	switch _, err := h.copyChain(ctx, s, l); {
+	case err == nil:
+		h.lastly("level %s has snapshot %d", l.Name, s.Schema.Sequence)
+	default:
+		h.lastly("the newest snapshot has less protection than asked for: level %s did not get snapshot %d, it is %s: %v",
+			l.Name, s.Schema.Sequence, placesOf(s), h.withRemedy(err))
+	}
+}
+
+// lastly says something when the loop has ended.
+func (h *head) lastly(format string, args ...any) {
+	fmt.Fprintf(h.opt.Stderr, "gorun: "+format+"\n", args...)
+}
+
+// placesOf names the places of a snapshot for people.
+func placesOf(s *snapshot.Snapshot) string {
+	var all []string
+	for _, c := range s.Copies() {
+		all = append(all, c.Place().String())
+	}
+	return "in " + strings.Join(all, " and ") + " only"
+}
+
+// levelStates are the levels for status.
+func (h *head) levelStates() (all []control.Level) {
+	v := &h.levels
+	if v.plan == nil || h.opt.Base == nil {
+		return nil
+	}
+	base := control.Level{Name: h.opt.Base.Name, Every: h.opt.Base.Every, Where: h.opt.Base.Place.String()}
+	newest := 0
+	if s := h.newestSnap(); s != nil {
+		newest = s.Schema.Sequence
+		base.Last, base.At = newest, s.Schema.Created
+	}
+	all = append(all, base)
+	for i, p := range v.plan.Levels {
+		l := control.Level{Name: p.Name, Every: p.Every, Where: h.opt.Levels[i].Place.String(), Last: p.Last, At: p.At, Next: p.Due, Took: p.Took, Err: p.Err}
+		if v.plan.Busy() == i {
+			l.Copying, l.Bytes = true, v.bytes.Load()
+		}
+		if p.Last < newest {
+			l.Behind = newest - p.Last
+		}
+		all = append(all, l)
+	}
+	return all
+}

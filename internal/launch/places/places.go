@@ -1,0 +1,50 @@
+// Package places does what a process of a node is ordered to do with stores, each process for itself: keepers, and the head
+// on its own node.
+package places
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/internal/flush"
+	"github.com/gorun-mpi/gorun/internal/kinds"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+)
+
+// Parts opens this node's part of a store that lies on nodes.
+func Parts(name string) func(kinds.Place) (store.Store, error) {
+	return func(p kinds.Place) (store.Store, error) {
+		if p.Kind != node.Kind {
+			return nil, kinds.Unknown(p)
+		}
+		here, err := node.OpenLocal(p.Folder)
+		if err != nil {
+			return nil, err
+		}
+		return &node.Store{Node: name, Here: here}, nil
+	}
+}
+
+// Opener opens a store on this node. env has the credentials of object stores.
+type Opener func(w wire.Store, env []string) (store.Store, error)
+
+// Here is the Opener of a process that knows of folders.
+func Here(w wire.Store, env []string) (store.Store, error) {
+	o := kinds.Opener{Env: env, Parts: Parts(w.Node)}
+	return o.Open(kinds.Place{Kind: w.Kind, Folder: string(w.Folder)})
+}
+
+// Flush does what a keeper is ordered.
+func Flush(ctx context.Context, open Opener, o *wire.Flush, progress func(int64)) error {
+	from, err := open(o.From, o.Env)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", o.From.Kind, err)
+	}
+	to, err := open(o.To, o.Env)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", o.To.Kind, err)
+	}
+	return flush.Pieces(ctx, flush.From{Store: from, Name: o.FromSet}, flush.Set{Store: to, Name: o.ToSet}, o.Pieces, flush.Options{Rate: o.Rate, Progress: progress})
+}
