@@ -141,7 +141,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return // the client has gone
 	}
 	if code, err := verify(r, body); err != nil {
-		Refuse(w, http.StatusForbidden, code, err.Error())
+		status := http.StatusForbidden
+		if code == codeBody {
+			status = http.StatusBadRequest
+		}
+		Refuse(w, status, code, err.Error())
 		return
 	}
 	if want := r.Header.Get("X-Amz-Checksum-Crc32c"); want != "" && want != crc(body) {

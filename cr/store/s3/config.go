@@ -2,6 +2,7 @@ package s3
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -32,8 +33,9 @@ type Config struct {
 	// Getenv looks up variables of the environment; nil: os.Getenv.
 	Getenv func(string) string `toml:"-"`
 
-	tries int           // of a request; 0: 8
-	idle  time.Duration // after which a connection on which nothing moves is broken; 0: a minute
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error) // tests: instead of TCP
+	tries int                                                               // of a request; 0: 8
+	idle  time.Duration                                                     // after which a connection on which nothing moves is broken; 0: a minute
 }
 
 const (
@@ -185,6 +187,11 @@ func (c Config) credentials() (*credentials.Credentials, error) {
 var usual = newTransport(defaultIdle)
 
 func (c Config) transport() *http.Transport {
+	if c.dial != nil {
+		t := newTransport(c.idle)
+		t.DialContext = c.dial
+		return t
+	}
 	if c.idle == defaultIdle {
 		return usual
 	}

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 
@@ -159,22 +157,11 @@ func (r *reader) fetch(p []byte, off int64) error {
 		if !errors.Is(err, errBroken) || try >= r.s.cfg.tries {
 			return err
 		}
-		select {
-		case <-time.After(pause(try)):
-		case <-r.ctx.Done():
-			return context.Cause(r.ctx)
+		if err := wait(r.ctx, try); err != nil {
+			return err
 		}
 	}
 }
-
-// pause is how long to wait after a try: longer and longer, and not as long as others wait.
-func pause(try int) time.Duration {
-	most := min(50*time.Millisecond<<try, time.Second)
-	return most/2 + rand.N(most/2)
-}
-
-// errBroken says that an answer ended too early.
-var errBroken = errors.New("the answer broke off")
 
 func (r *reader) get(p []byte, off int64) (int, error) {
 	var opt minio.GetObjectOptions

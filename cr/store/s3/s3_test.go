@@ -13,7 +13,10 @@ import (
 // open opens a store on a server, with small parts and a prefix of its own.
 func open(t testing.TB, srv *s3test.Server, change ...func(*Config)) *Store {
 	t.Helper()
-	c := Config{Bucket: s3test.Bucket, Prefix: "p/q", Part: minPart, Getenv: srv.Getenv, tries: 3}
+	c := Config{Bucket: s3test.Bucket, Prefix: "p/q", Part: minPart, tries: 3}
+	if srv != nil {
+		c.Getenv = srv.Getenv
+	}
 	for _, f := range change {
 		f(&c)
 	}

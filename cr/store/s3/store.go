@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"encoding/hex"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -53,7 +56,7 @@ func (s *Store) key(set, name string) string {
 
 func newTag() string {
 	var b [16]byte
-	rand.Read(b[:]) // it never fails
+	cryptorand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])
 }
 
@@ -70,9 +73,46 @@ func (s *Store) put(ctx context.Context, key string, p []byte, tag, etag string)
 	opt := s.condition(etag)
 	opt.UserMetadata = map[string]string{tagKey: tag, "x-amz-checksum-crc32c": sumText(p)}
 	opt.DisableContentSha256 = true // what is signed is the sum given
-	_, err := s.core.PutObject(ctx, s.cfg.Bucket, key, bytes.NewReader(p), int64(len(p)), "", s.sha256(p), opt)
+	err := s.again(ctx, func() error {
+		_, err := s.core.PutObject(ctx, s.cfg.Bucket, key, bytes.NewReader(p), int64(len(p)), "", s.sha256(p), opt)
+		return err
+	})
 	return s.own(ctx, key, tag, err)
 }
+
+// again tries again where a request has arrived damaged or its answer broke off. All other failures that may pass are
+// tried again by the client.
+func (s *Store) again(ctx context.Context, send func() error) error {
+	for try := 1; ; try++ {
+		err := send()
+		if !passing(err) || try >= s.cfg.tries || wait(ctx, try) != nil {
+			return err
+		}
+	}
+}
+
+func passing(err error) bool {
+	var syntax *xml.SyntaxError
+	switch minio.ToErrorResponse(err).Code {
+	case "BadDigest", "XAmzContentSHA256Mismatch":
+		return true
+	}
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errBroken) || errors.As(err, &syntax)
+}
+
+// wait waits after a try: longer and longer, and not as long as others wait.
+func wait(ctx context.Context, try int) error {
+	most := min(50*time.Millisecond<<try, time.Second)
+	select {
+	case <-time.After(most/2 + rand.N(most/2)):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errBroken says that an answer ended too early.
+var errBroken = errors.New("the answer broke off")
 
 // condition has a write succeed only if the object is still as it was.
 func (s *Store) condition(etag string) (opt minio.PutObjectOptions) {
@@ -147,12 +187,21 @@ func (s *Store) Stat(ctx context.Context, set, piece string) (store.Info, error)
 
 // list calls f for each object and, unless all below are wanted, each folder, whose names begin with a prefix.
 func (s *Store) list(ctx context.Context, prefix string, all bool, f func(name string, size int64)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for o := range s.core.ListObjectsIter(ctx, s.cfg.Bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: all}) {
-		if o.Err != nil {
-			return s.fail(prefix, o.Err)
+	var found []minio.ObjectInfo
+	err := s.again(ctx, func() error {
+		found = nil
+		for o := range s.core.ListObjectsIter(ctx, s.cfg.Bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: all}) {
+			if o.Err != nil {
+				return o.Err
+			}
+			found = append(found, o)
 		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return s.fail(prefix, err)
+	}
+	for _, o := range found {
 		f(strings.TrimPrefix(o.Key, prefix), o.Size)
 	}
 	return nil
@@ -225,6 +274,10 @@ func (s *Store) delete(ctx context.Context, keys []string) error {
 	if len(keys) == 1 {
 		return s.fail(keys[0], s.core.RemoveObject(ctx, s.cfg.Bucket, keys[0], minio.RemoveObjectOptions{}))
 	}
+	return s.again(ctx, func() error { return s.deleteAll(ctx, keys) })
+}
+
+func (s *Store) deleteAll(ctx context.Context, keys []string) error {
 	all := func(yield func(minio.ObjectInfo) bool) {
 		for _, key := range keys {
 			if !yield(minio.ObjectInfo{Key: key}) {
@@ -247,16 +300,18 @@ func (s *Store) delete(ctx context.Context, keys []string) error {
 
 // abortBelow gives up the uploads whose writers have died.
 func (s *Store) abortBelow(ctx context.Context, prefix string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var errs []error
-	for u := range s.core.ListIncompleteUploads(ctx, s.cfg.Bucket, prefix, true) {
-		if u.Err != nil {
-			return s.fail(prefix, u.Err)
+	return s.again(ctx, func() error {
+		listing, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var errs []error
+		for u := range s.core.ListIncompleteUploads(listing, s.cfg.Bucket, prefix, true) {
+			if u.Err != nil {
+				return s.fail(prefix, u.Err)
+			}
+			errs = append(errs, s.abort(ctx, u.Key, u.UploadID))
 		}
-		errs = append(errs, s.abort(ctx, u.Key, u.UploadID))
-	}
-	return errors.Join(errs...)
+		return errors.Join(errs...)
+	})
 }
 
 // abort gives up an upload. One that is not there is no error.

@@ -184,7 +184,11 @@ func (w *writer) put(i int64, p []byte) (minio.CompletePart, error) {
 		Sha256Hex: w.s.sha256(p), DisableContentSha256: true,
 		CustomHeader: http.Header{"X-Amz-Checksum-Crc32c": {sum}},
 	}
-	done, err := w.s.core.PutObjectPart(w.ctx, w.s.cfg.Bucket, w.key, id, int(i)+1, bytes.NewReader(p), int64(len(p)), opt)
+	var done minio.ObjectPart
+	err = w.s.again(w.ctx, func() (err error) {
+		done, err = w.s.core.PutObjectPart(w.ctx, w.s.cfg.Bucket, w.key, id, int(i)+1, bytes.NewReader(p), int64(len(p)), opt)
+		return err
+	})
 	return minio.CompletePart{PartNumber: int(i) + 1, ETag: done.ETag, ChecksumCRC32C: sum}, err
 }
 
@@ -196,7 +200,10 @@ func (w *writer) begin() (string, error) {
 		return w.upload, w.err
 	}
 	opt := minio.PutObjectOptions{UserMetadata: map[string]string{tagKey: w.tag, "x-amz-checksum-algorithm": "CRC32C"}}
-	w.upload, w.err = w.s.core.NewMultipartUpload(w.ctx, w.s.cfg.Bucket, w.key, opt)
+	w.err = w.s.again(w.ctx, func() (err error) {
+		w.upload, err = w.s.core.NewMultipartUpload(w.ctx, w.s.cfg.Bucket, w.key, opt)
+		return err
+	})
 	return w.upload, w.err
 }
 
