@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/internal/flush"
 )
 
@@ -289,4 +292,62 @@ func inPlaces(all []*Snapshot) map[Place][]int {
 		}
 	}
 	return in
+}
+
+// Two who make the same copy at once do not harm each other: one of them names it.
+func TestCopiedTwiceAtOnce(t *testing.T) {
+	n := newNodes(t, "a")
+	c := n.catalogue()
+	s := n.commit(c, jobA)
+	var both []*Copying
+	for range 2 {
+		p, err := c.Copy(s, Beside, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, p)
+		both = append(both, p)
+	}
+	_, first := both[0].Commit(time.Now())
+	_, second := both[1].Commit(time.Now())
+	now, err := c.Load(s.Dir)
+	if first != nil || !errors.Is(second, fs.ErrExist) || err != nil || len(now.Copies()) != 2 || now.Only(now.Copies()[1]).Verify(nil) != nil {
+		t.Errorf("%v, %v, %v", first, second, err)
+	}
+}
+
+// A place without room fails its copy and nothing else. When there is room the copy goes through.
+func TestCopyDiskFull(t *testing.T) {
+	full := mount(t, 0, "size=64k")
+	c := catalogue(t)
+	c.Stores(func(p Place, _ []string) (store.Store, error) { return store.OpenDir(p.Folder), nil })
+	s := commit(t, c, jobA, 1)
+	filler := filepath.Join(full, "filler")
+	f, err := os.Create(filler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillUp(f)
+	f.Close()
+	p, err := c.Copy(s, Place{"dir", full}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, name, err := s.At(s.Copies()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, set := p.Images()
+	try := func() error {
+		return flush.Pieces(t.Context(), flush.From{Store: from, Name: name}, flush.Set{Store: st, Name: set}, pieces(s), flush.Options{})
+	}
+	if err := try(); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("without room: %v", err)
+	}
+	if err := errors.Join(s.Verify(nil), os.Remove(filler), try()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = p.Commit(time.Now()); err != nil || s.Only(s.Copies()[1]).Verify(nil) != nil {
+		t.Error(err)
+	}
 }

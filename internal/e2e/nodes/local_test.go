@@ -15,6 +15,7 @@ func TestLocal(t *testing.T) {
 	}
 	c.part("move", (*cluster).movesLocal)
 	c.part("lost", (*cluster).lostImages)
+	c.part("levels", (*cluster).lostLevel)
 }
 
 // jobAt is a march whose images stay on the nodes.
@@ -106,6 +107,26 @@ func (c *cluster) lostImages() {
 	}
 	if _, said := j.end(); !strings.Contains(said, "cannot be used: ") || !strings.Contains(said, "a node does not answer: n2") {
 		c.t.Errorf("not told that n2 is missed: %s", said)
+	}
+	c.Start("n2")
+}
+
+// lostLevel: the images of a node go with it, and those that were copied to the folder that all see do not. The job goes on
+// from the newest snapshot of which each image is somewhere.
+func (c *cluster) lostLevel() {
+	end, dir := c.fresh("end"), filepath.Join(c.Local(), "levels")
+	want := c.alone("4", "100")
+	j := c.jobAt(dir, "native", "n1:2,n2:2,n3:2", end, "-spares", "1", "-restarts", "2", "-lease", "3s", "-keep", "2",
+		"-ckpt-dir", c.fresh("snapshots"), "-ckpt-every", "node=200ms,dir=500ms")
+	j.await("level dir has snapshot")
+	c.Kill("n2")
+	j.await("restarting from snapshot")
+	j.await("ranks restored: 4")
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	if got := c.sum(j.well()); got != want {
+		c.t.Errorf("sum %s, undisturbed %s", got, want)
 	}
 	c.Start("n2")
 }

@@ -54,6 +54,13 @@ func (h *head) openLevels() {
 		all = append(all, flush.Level{Name: l.Name, Every: l.Every})
 	}
 	h.levels.plan = flush.NewPlan(all, time.Now())
+	if from := h.opt.From; from != nil {
+		for i, l := range h.opt.Levels {
+			if c, there := from.Copy(l.Place); there {
+				h.levels.plan.Levels[i].Last, h.levels.plan.Levels[i].At = from.Schema.Sequence, c.Created
+			}
+		}
+	}
 	h.flushDue()
 }
 
@@ -297,8 +304,8 @@ func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush) error {
 	})
 }
 
-// endLevels waits for the copy that is being made when the job has ended. If the job is to go on from its newest snapshot,
-// the strongest level gets that, too. The loop has ended. A signal gives it up.
+// endLevels ends the copy that is being made when the job has ended. If the job may go on from its newest snapshot, the
+// strongest level gets that first. The loop has ended. A signal gives it up: then nobody waits for a store that hangs.
 func (h *head) endLevels() {
 	v := &h.levels
 	if v.plan == nil || len(v.plan.Levels) == 0 {
@@ -306,32 +313,72 @@ func (h *head) endLevels() {
 	}
 	v.ending = true
 	wanted := h.result.Code != 0 || h.result.Last > 0
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	if v.over != nil {
 		if !wanted {
 			v.stop()
+			stop()
 		}
-		<-v.over
+		if !ends(ctx, v.over, v.stop) {
+			return // it may hang, and so may another
+		}
 	}
-	s := h.newestSnap()
-	if !wanted || s == nil {
-		return
+	if s := h.newestSnap(); wanted && s != nil && ctx.Err() == nil {
+		h.lastCopy(ctx, s, &h.opt.Levels[len(h.opt.Levels)-1])
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	l := &h.opt.Levels[len(h.opt.Levels)-1]
+}
+
+// ends waits until something has ended. It gives that up with the context, and waits a moment more.
+func ends(ctx context.Context, over <-chan struct{}, giveUp func()) bool {
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+	}
+	giveUp()
+	select {
+	case <-over:
+		return true
+	case <-time.After(endWithin):
+		return false
+	}
+}
+
+// endWithin is how long a copy that was given up may take to end.
+const endWithin = 5 * time.Second
+
+// lastCopy copies the newest snapshot to the strongest level before the job ends.
+func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, l *spec.Level) {
 	if now, err := h.cat.Load(s.Dir); err == nil {
 		if _, there := now.Copy(l.Place); there {
 			return
 		}
 	}
 	h.lastly("level %s gets snapshot %d, %.1f MB", l.Name, s.Schema.Sequence, float64(s.Bytes())/1e6)
-	switch _, err := h.copyChain(ctx, s, l); {
-	case err == nil:
-		h.lastly("level %s has snapshot %d", l.Name, s.Schema.Sequence)
-	default:
-		h.lastly("the newest snapshot has less protection than asked for: level %s did not get snapshot %d, it is %s: %v",
-			l.Name, s.Schema.Sequence, placesOf(s), h.withRemedy(err))
+	work, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	over, failed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(over)
+		_, err := h.copyChain(work, s, l)
+		failed <- err
+	}()
+	err := errors.New("it was given up")
+	if ends(ctx, over, giveUp) {
+		err = <-failed
 	}
+	if err == nil {
+		h.lastly("level %s has snapshot %d", l.Name, s.Schema.Sequence)
+		if h.opt.Prunes() {
+			if _, err := h.cat.PruneLevels(h.id, h.opt.KeepAt); err != nil {
+				h.lastly("-keep: %v", err)
+			}
+		}
+		return
+	}
+	h.lastly("the newest snapshot has less protection than asked for: level %s did not get snapshot %d, which is %s: %v",
+		l.Name, s.Schema.Sequence, placesOf(s), h.withRemedy(err))
 }
 
 // lastly says something when the loop has ended.
