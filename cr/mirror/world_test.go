@@ -249,6 +249,16 @@ func (p *program) note(life, epoch int) {
 	}
 }
 
+// backFirst is the epoch to which ranks went back first after a loss. A life may be too short for anybody to go back in it.
+func (p *program) backFirst() int {
+	for life := 2; life < 20; life++ {
+		if e := p.back(life); e >= 0 {
+			return e
+		}
+	}
+	return -1
+}
+
 // back is the epoch that a life began with, -1 if nobody was in it.
 func (p *program) back(life int) int {
 	p.mu.Lock()
