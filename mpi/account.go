@@ -60,7 +60,7 @@ func (c *core) weighed(a account) uint64 {
 
 // close adds the account of a freed communicator to that of the rank.
 func (e *env) close(c *core) {
-	if c.size == 1 {
+	if c.size == 1 || c.inter != nil {
 		return
 	}
 	a := c.account()

@@ -9,13 +9,12 @@ import (
 // times len(send), which is the same everywhere. Errors: ErrCount, ErrBuffer, ErrType, ErrComm, ErrMismatch,
 // ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.7)
 func Allgather[T any](c *Comm, send, recv []T) error {
-	return allgather(c, kindAllgather, send, recv)
-}
-
-func allgather[T any](c *Comm, k kind, send, recv []T) error {
+	if c.crosses() {
+		return crossAllgather(c, kindAllgather, send, recv, nil, nil, false)
+	}
 	t, err := elem[T]()
 	sp, rp := bytesOf(send), bytesOf(recv)
-	x, err := c.enter(k, noRoot, t, len(sp), first(err, compare("recv", len(recv), c.Size()*len(send)), apart(sp, rp)))
+	x, err := c.enter(kindAllgather, noRoot, t, len(sp), first(err, compare("recv", len(recv), c.Size()*len(send)), apart(sp, rp)))
 	if err != nil {
 		return err
 	}
@@ -42,6 +41,9 @@ func AllgatherInPlace[T any](c *Comm, buf []T) error {
 // recv[displs[i]:]. If displs is nil, they follow each other. counts is the same on all ranks. Errors: as
 // Allgather. (MPI-4.1, chapter 6.7)
 func Allgatherv[T any](c *Comm, send, recv []T, counts, displs []int) error {
+	if c.crosses() {
+		return crossAllgather(c, kindAllgatherv, send, recv, counts, displs, true)
+	}
 	t, err := elem[T]()
 	sp, rp := bytesOf(send), bytesOf(recv)
 	tmp, s := borrowSlice[int](c.Size())

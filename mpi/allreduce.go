@@ -9,6 +9,9 @@ import (
 // operator, and all get the same bits. Errors: ErrCount, ErrBuffer, ErrOp, ErrType, ErrComm, ErrMismatch,
 // ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.9.6)
 func Allreduce[T any](c *Comm, send, recv []T, op Op[T]) error {
+	if c.crosses() {
+		return crossAllreduce(c, send, recv, op)
+	}
 	err := first(compare("recv", len(recv), len(send)), apart(bytesOf(send), bytesOf(recv)))
 	return reduction(c, kindAllreduce, noRoot, send, recv, op, err, allreduce)
 }

@@ -10,6 +10,9 @@ import (
 // Alltoall sends block j of every rank's send to rank j. There block i of recv is the one from rank i. Both
 // buffers hold Size() blocks of one length, the same everywhere. Errors: as Allgather. (MPI-4.1, chapter 6.8)
 func Alltoall[T any](c *Comm, send, recv []T) error {
+	if c.crosses() {
+		return crossAlltoall(c, kindAlltoall, send, nil, nil, recv, nil, nil, false)
+	}
 	t, err := elem[T]()
 	sp, rp := bytesOf(send), bytesOf(recv)
 	n := max(c.Size(), 1)
@@ -43,6 +46,9 @@ func AlltoallInPlace[T any](c *Comm, buf []T) error {
 // rcounts[i] elements of rank i go to recv[rdispls[i]:]. If displacements are nil, the blocks follow each
 // other. A rank must send what the receiver expects. Errors: as Allgather. (MPI-4.1, chapter 6.8)
 func Alltoallv[T any](c *Comm, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int) error {
+	if c.crosses() {
+		return crossAlltoall(c, kindAlltoallv, send, scounts, sdispls, recv, rcounts, rdispls, true)
+	}
 	t, err := elem[T]()
 	sp, rp := bytesOf(send), bytesOf(recv)
 	n := c.Size()

@@ -10,6 +10,9 @@ import (
 // Barrier returns when all ranks of c have called it. Errors: ErrComm,
 // ErrMismatch, ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.3)
 func Barrier(c *Comm) error {
+	if c.crosses() {
+		return crossBarrier(c)
+	}
 	x, err := c.enter(kindBarrier, noRoot, &basics[reflect.Uint8], 0, nil)
 	if err != nil {
 		return err

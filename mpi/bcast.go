@@ -6,6 +6,9 @@ import "github.com/gorun-mpi/gorun/internal/coll"
 // length and root. Errors: ErrRank, ErrType, ErrComm, ErrMismatch,
 // ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.4)
 func Bcast[T any](c *Comm, buf []T, root int) error {
+	if c.crosses() {
+		return crossBcast(c, buf, root)
+	}
 	t, err := elem[T]()
 	p := bytesOf(buf)
 	x, err := c.enter(kindBcast, root, t, len(p), err)

@@ -15,8 +15,9 @@ import (
 var families = [kinds]string{
 	kindBarrier: "barrier", kindBcast: "bcast", kindReduce: "reduce", kindAllreduce: "allreduce",
 	kindGather: "gather", kindScatter: "scatter",
-	kindAllgather: "allgather", kindSplit: "allgather", kindAllgatherv: "allgatherv",
-	kindAlltoall: "alltoall", kindAlltoallv: "alltoallv", kindAlltoallw: "alltoallv",
+	kindAllgather: "allgather", kindSplit: "allgather", kindCreate: "allgather", kindCart: "allgather", kindGraph: "allgather",
+	kindAllgatherv: "allgatherv",
+	kindAlltoall:   "alltoall", kindAlltoallv: "alltoallv", kindAlltoallw: "alltoallv",
 	kindScan: "scan", kindExscan: "scan",
 	kindReduceScatter: "reduce_scatter", kindReduceScatterBlock: "reduce_scatter",
 }
@@ -49,13 +50,18 @@ func (h *chooser) plansFor(ranks, nodes int) *plans {
 	defer h.mu.Unlock()
 	p := h.plans[s]
 	if p == nil {
-		p = new(plans)
-		for k, name := range families {
-			if name != "" {
-				p[k] = h.table.Plan(name, s)
-			}
-		}
+		p = plansOf(h.table, s)
 		h.plans[s] = p
+	}
+	return p
+}
+
+func plansOf(t coll.Table, s coll.Shape) *plans {
+	p := new(plans)
+	for k, name := range families {
+		if name != "" {
+			p[k] = t.Plan(name, s)
+		}
 	}
 	return p
 }
@@ -66,7 +72,11 @@ func (x *collective) choose(bytes int) (*coll.Rule, error) {
 	s := &x.c.coll
 	if s.plans == nil {
 		s.nodes = nodesOf(x.c.core)
-		s.plans = x.c.env.chooser.plansFor(x.c.size, s.nodes.count())
+		if h := &x.c.env.chooser; x.c.table == nil {
+			s.plans = h.plansFor(x.c.size, s.nodes.count())
+		} else {
+			s.plans = plansOf(x.c.table, coll.Shape{Ranks: x.c.size, Nodes: s.nodes.count(), Crowded: h.crowded})
+		}
 	}
 	r := s.plans[x.kind].For(bytes)
 	if r.Algorithm != coll.Shared && r.Algorithm != coll.Levels {

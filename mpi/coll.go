@@ -44,11 +44,20 @@ const (
 	kindSplit
 	kindDup      // has no messages
 	kindFinalize // none, but the end of all that come before it
-	kinds
+	kindCreate
+	kindCart
+	kindGraph
+	kindNeighborAllgather
+	kindNeighborAllgatherv
+	kindNeighborAlltoall
+	kindNeighborAlltoallv
+	kindHalo
+	kinds // at most 32
 )
 
 var kindNames = [32]string{"?", "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Gatherv", "Scatter", "Scatterv",
-	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Dup", "Finalize"}
+	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Dup", "Finalize",
+	"Create", "Cart", "DistGraph", "NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "Exchange"}
 
 func (k kind) String() string {
 	name := "?"
@@ -76,7 +85,7 @@ func (k kind) rooted() bool {
 // carries reports whether the elements of a call are the program's.
 func (k kind) carries() bool {
 	switch k &^ forms {
-	case kindBarrier, kindSplit, kindDup, kindFinalize:
+	case kindBarrier, kindSplit, kindDup, kindFinalize, kindCreate, kindCart, kindGraph:
 		return false
 	}
 	return true
@@ -143,6 +152,9 @@ func (c *Comm) enter(k kind, root int, t *engine.Type, bytes int, err error) (*c
 func (c *Comm) begin(k kind, root int, t *engine.Type, bytes int, op uint8, err error) (*collective, error) {
 	if e := c.ready(); e != nil {
 		return nil, c.fail(k.String(), e)
+	}
+	if c.inter != nil {
+		return nil, c.fail(k.String(), errInter)
 	}
 	seq, e := c.acquire()
 	if e != nil {
@@ -241,6 +253,9 @@ func (x *collective) broken(name string, err error) error {
 	if !errors.Is(err, ErrAborted) && !errors.Is(err, ErrPoisoned) {
 		c.poison(err)
 		c.env.watch.tell(c.ctx)
+	}
+	if c.inter != nil && !errors.Is(err, ErrAborted) {
+		c.inter.local.poison(err) // the others of this group may wait there
 	}
 	return err
 }

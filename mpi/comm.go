@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"runtime"
-	"sort"
 	"sync"
 	"sync/atomic"
 
+	"github.com/gorun-mpi/gorun/internal/coll"
 	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
@@ -40,6 +40,17 @@ type core struct {
 	freed    atomic.Bool
 	children atomic.Uint64 // operations that made communicators of this one
 	coll     collState
+	inter    *inter     // nil: an intracommunicator; else size and ranks are those of the remote group
+	table    coll.Table // its own choice of algorithms; nil: that of the job
+	local               // what only this rank knows of it
+}
+
+// own returns the communicator of the group that this rank is in: c, or the local one of an intercommunicator.
+func (c *core) own() *core {
+	if c.inter != nil {
+		return c.inter.local.core
+	}
+	return c
 }
 
 // byWorld is the inverse of core.ranks, built when a wildcard first needs it.
@@ -69,6 +80,21 @@ func (e *env) newComm(path string, ctx, from uint64, rank, size int, ranks []int
 		e.watch.add(c.core)
 	}
 	return c
+}
+
+// local is what only this rank knows of a communicator.
+type local struct {
+	mu    sync.Mutex
+	attrs []attribute
+	name  string
+	info  Info               // hints that act
+	made  map[madeKey]uint64 // how often CreateGroup has made a communicator of that group
+}
+
+// madeKey names a communicator that not all ranks of its parent make.
+type madeKey struct {
+	members uint64 // digest
+	tag     int
 }
 
 // ready reports why no call may be made on c, nil if it may.
@@ -102,7 +128,7 @@ func (c *Comm) Size() int {
 	if c.none() {
 		return 0
 	}
-	return c.size
+	return c.own().size
 }
 
 // String returns the creation path of c, e.g. "world", "world/2", "world/3:1"
@@ -120,10 +146,10 @@ func (c *Comm) WorldRank(rank int) int {
 	if rank == ProcNull {
 		return ProcNull
 	}
-	if c.none() || rank < 0 || rank >= c.size {
+	if c.none() || rank < 0 || rank >= c.own().size {
 		return Undefined
 	}
-	return c.toWorld(rank)
+	return c.own().toWorld(rank)
 }
 
 // FromWorld returns the rank in c of a rank of the world, Undefined if it is no
@@ -135,7 +161,7 @@ func (c *Comm) FromWorld(world int) int {
 	case c.none() || world < 0 || world >= c.env.job.Size:
 		return Undefined
 	}
-	return c.fromWorld(world)
+	return c.own().fromWorld(world)
 }
 
 func (c *core) toWorld(rank int) int {
@@ -161,13 +187,16 @@ func (c *core) fromWorld(world int) int {
 	return Undefined
 }
 
-// members returns the world ranks of all members but this one.
+// members returns the world ranks of all members but this one, of both groups.
 func (c *core) members() []int {
 	all := make([]int, 0, c.size)
 	for r := range c.size {
-		if r != c.rank {
+		if r != c.rank || c.inter != nil {
 			all = append(all, c.toWorld(r))
 		}
+	}
+	if c.inter != nil {
+		all = append(all, c.inter.local.members()...)
 	}
 	return all
 }
@@ -182,64 +211,22 @@ func (c *Comm) Self() *Comm {
 }
 
 // Dup returns a new communicator of the same ranks in the same order. Its messages are separate from those of
-// c. All ranks of c call it, in the same order as its collectives. It does not wait for them. Errors: ErrComm.
-// (MPI-4.1, chapter 7.4.2)
+// c. All ranks of c call it, in the same order as its collectives. It does not wait for them. Attributes are
+// copied as their Keys say. Errors: ErrComm. (MPI-4.1, chapter 7.4.2)
 func (c *Comm) Dup() (*Comm, error) {
+	if c.crosses() {
+		return c.dupInter()
+	}
 	x, err := c.enter(kindDup, noRoot, nil, -1, nil)
 	if err != nil {
 		return nil, err
 	}
 	n := c.children.Add(1)
 	d := c.env.newComm(fmt.Sprintf("%s/%d", c.path, n), contextOf(c.ctx, n, "dup"), c.ctx, c.rank, c.size, c.ranks)
-	d.codec = c.codec
-	return d, x.leave(nil)
-}
-
-// Split makes one communicator for each colour, of the ranks that gave it. Their order is that of their keys
-// and, where keys are equal, of their ranks in c. A rank that gives the colour Undefined gets nil. All ranks of
-// c call it. Colours are not negative: ErrComm. Other errors: as Allgather. (MPI-4.1, chapter 7.4.2)
-func (c *Comm) Split(color, key int) (*Comm, error) {
-	if err := c.ready(); err != nil {
-		return nil, c.fail("Split", err)
-	}
-	if color < 0 && color != Undefined {
-		return nil, c.fail("Split", fmt.Errorf("%w: colour %d is negative and not Undefined", ErrComm, color))
-	}
-	n := c.children.Add(1)
-	all := make([]splitChoice, c.size)
-	if err := allgather(c, kindSplit, []splitChoice{{int64(color), int64(key), n}}, all); err != nil {
-		return nil, err
-	}
-	var mine []int
-	for r, x := range all {
-		if x.Op != n {
-			return nil, c.fail("Split", fmt.Errorf("%w: rank %d has made %d communicators of %s, this rank %d", ErrMismatch, r, x.Op, c.path, n))
-		}
-		if x.Color == int64(color) {
-			mine = append(mine, r)
-		}
-	}
-	if color == Undefined {
-		return nil, nil
-	}
-	sort.SliceStable(mine, func(i, j int) bool { return all[mine[i]].Key < all[mine[j]].Key })
-	world, rank := make([]int, len(mine)), 0
-	for i, r := range mine {
-		world[i] = c.toWorld(r)
-		if r == c.rank {
-			rank = i
-		}
-	}
-	name := fmt.Sprint(color)
-	d := c.env.newComm(fmt.Sprintf("%s/%d:%s", c.path, n, name), contextOf(c.ctx, n, name), c.ctx, rank, len(mine), world)
-	d.codec = c.codec
-	return d, nil
-}
-
-// splitChoice is what the ranks tell each other in Split.
-type splitChoice struct {
-	Color, Key int64
-	Op         uint64 // how many communicators were made of the parent
+	d.codec, d.table, d.info = c.codec, c.table, c.info
+	err = x.leave(nil)
+	c.copyAttributes(d)
+	return d, err
 }
 
 // Free gives the communicator up. Later calls on it return ErrComm, and messages that nobody has received are
@@ -252,8 +239,12 @@ func (c *Comm) Free() error {
 	if c.core == c.env.world.core || c.core == c.env.self.core {
 		return c.fail("Free", fmt.Errorf("%w: %s lives as long as the job", ErrComm, c.path))
 	}
+	c.freeAttributes()
 	if c.freed.Swap(true) {
 		return c.fail("Free", fmt.Errorf("%w: freed twice", ErrComm))
+	}
+	if c.inter != nil {
+		_ = c.inter.local.Free() // it was made with c, and cannot be freed but here
 	}
 	c.env.close(c.core)
 	c.leaveTeam()

@@ -47,5 +47,6 @@
 //
 // A communicator's messages carry a 64-bit context. It is the hash of how the communicator was made: parent,
 // number of the operation on the parent, colour. All ranks compute it alike without talking, and so does a
-// restarted program. The lowest bit separates point-to-point messages (0) from those of collectives (1).
+// restarted program. Where not all ranks of a parent make a communicator (CreateGroup, IntercommCreate), its number
+// is how often these ranks have made one with that tag. The lowest bit separates point-to-point messages (0) from those of collectives (1).
 package mpi

@@ -25,6 +25,10 @@ var (
 	ErrComm     = errors.New("invalid communicator")
 	ErrCount    = errors.New("wrong length of a buffer")
 	ErrBuffer   = errors.New("buffers overlap")
+	ErrGroup    = errors.New("invalid group")
+	ErrDims     = errors.New("invalid dimensions")
+	ErrInfo     = errors.New("invalid hint")
+	ErrKey      = errors.New("the key was not made by NewKey")
 	ErrOp       = errors.New("invalid operator") // also one that has panicked
 	ErrLayout   = errors.New("invalid layout")
 	ErrMismatch = errors.New("ranks disagree about the collective call")
@@ -34,6 +38,9 @@ var (
 
 // errRoot is ErrRank for the root of a collective.
 var errRoot = fmt.Errorf("%w", ErrRank)
+
+// errInter is ErrComm for a call that intercommunicators do not have.
+var errInter = fmt.Errorf("%w: an intercommunicator", ErrComm)
 
 // errMade is ErrMismatch for a call that makes a communicator.
 var errMade = fmt.Errorf("%w", ErrMismatch)
@@ -48,6 +55,7 @@ var remedies = []struct {
 	{ErrTag, "tags are 0..MaxTag, in receives also AnyTag"},
 	{errRoot, "the root is one of the ranks 0..Size()-1, the same on all"},
 	{ErrRank, "ranks are 0..Size()-1, or ProcNull, in receives also AnySource"},
+	{errInter, "merge it, or use the collectives that chapter 6.2.3 of MPI-4.1 lists"},
 	{ErrPoisoned, "give the communicator up and make a new one from its parent"},
 	{ErrRequest, "complete each request once; Waitall and its like clear what they have completed"},
 	{ErrPending, "end each request by Wait, Test or their like, and receive what a matched probe has taken, before Finalize"},
@@ -117,7 +125,7 @@ func (c *Comm) fail(call string, err error) error {
 	} // else it is of the earlier call that has poisoned the communicator
 	e := &Error{Call: call, Peer: Undefined, Tag: Undefined, Err: err}
 	if c != nil && c.core != nil {
-		e.Comm, e.Rank, e.Size = c.path, c.rank, c.size
+		e.Comm, e.Rank, e.Size = c.path, c.rank, c.own().size
 		if errors.Is(err, ErrPoisoned) {
 			e.Err = c.env.explain(c.ctx, err)
 		}

@@ -31,7 +31,7 @@ func TestEveryCallIsShown(t *testing.T) {
 	// Methods that belong to a value.
 	exempt := map[string]bool{"Error_Error": true, "Error_Unwrap": true, "RequestError_Error": true, "RequestError_Unwrap": true}
 	outside := map[string]bool{"SendObject": true, "RecvObject": true, "Comm_WithCodec": true, "Comm_WithContext": true,
-		"Comm_String": true, "Run": true, "WithContext": true}
+		"Comm_String": true, "Run": true, "WithContext": true, "Cart_WithContext": true, "Graph_WithContext": true, "NewHalo": true, "Comparison_String": true}
 	all := 0
 	for _, f := range pkgs["mpi"].Files {
 		for _, d := range f.Decls {
@@ -101,7 +101,7 @@ func receiver(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.StarExpr:
 		return receiver(t.X)
-	case *ast.IndexExpr:
+	case *ast.IndexExpr: // of a type with parameters
 		return receiver(t.X)
 	case *ast.Ident:
 		return t.Name

@@ -79,3 +79,9 @@ func MostTeam(n int) (undo func()) {
 
 // InTeam reports whether the ranks of a communicator's node are a team.
 func InTeam(c *Comm) bool { return c.coll.team.Team != nil }
+
+// Arrange and Crossings are how a grid is reordered.
+var (
+	Arrange   = arrange
+	Crossings = crossings
+)

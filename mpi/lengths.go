@@ -11,7 +11,8 @@ import (
 // counts[i] is the number of elements of rank i. Elsewhere both are nil. Errors: as Gather. (MPI-4.1, chapter 6.5,
 // MPI_Gatherv)
 func GatherAlloc[T any](c *Comm, send []T, root int) (all []T, counts []int, err error) {
-	if _, err := elem[T](); err != nil {
+	_, err = elem[T]()
+	if err = first(c.intra(), err); err != nil {
 		return nil, nil, c.refuse(kindGather, root, err)
 	}
 	if c.Rank() == root {
@@ -32,7 +33,8 @@ func GatherAlloc[T any](c *Comm, send []T, root int) (all []T, counts []int, err
 // AllgatherAlloc concatenates all ranks' send, which may differ in length, on every rank. all is allocated, and
 // counts[i] is the number of elements of rank i. Errors: as Allgather. (MPI-4.1, chapter 6.7, MPI_Allgatherv)
 func AllgatherAlloc[T any](c *Comm, send []T) (all []T, counts []int, err error) {
-	if _, err := elem[T](); err != nil {
+	_, err = elem[T]()
+	if err = first(c.intra(), err); err != nil {
 		return nil, nil, c.refuse(kindAllgather, noRoot, err)
 	}
 	counts = make([]int, c.Size())
@@ -51,7 +53,7 @@ func AllgatherAlloc[T any](c *Comm, send []T) (all []T, counts []int, err error)
 // Allgather. (MPI-4.1, chapter 6.8, MPI_Alltoallv)
 func AlltoallAlloc[T any](c *Comm, send [][]T) ([][]T, error) {
 	_, err := elem[T]()
-	if err = first(err, compare("send", len(send), c.Size())); err != nil {
+	if err = first(c.intra(), err, compare("send", len(send), c.Size())); err != nil {
 		return nil, c.refuse(kindAlltoall, noRoot, err)
 	}
 	scounts, rcounts := make([]int, len(send)), make([]int, len(send))

@@ -12,7 +12,7 @@ import (
 // is not looked at. Errors: as Bcast, and those of the codec. (MPI-4.1, chapter 6.4)
 func BcastObject[T any](c *Comm, v T, root int) (T, error) {
 	var packed []byte
-	if c.Rank() == root {
+	if c.Rank() == root || c.crosses() {
 		var err error
 		if packed, err = encode(c, v); err != nil {
 			return v, c.refuse(kindBcast, root, err)
@@ -65,8 +65,8 @@ func ScatterObjects[T any](c *Comm, vs []T, root int) (T, error) {
 	var none T
 	var counts []int
 	var all []byte
-	if c.Rank() == root {
-		err := compare("vs", len(vs), c.Size())
+	if c.Rank() == root || c.crosses() {
+		err := first(c.intra(), compare("vs", len(vs), c.Size()))
 		for i := 0; i < len(vs) && err == nil; i++ {
 			var packed []byte
 			packed, err = encode(c, vs[i])
@@ -91,6 +91,9 @@ func ScatterObjects[T any](c *Comm, vs []T, root int) (T, error) {
 func encode[T any](c *Comm, v T) ([]byte, error) {
 	if c.none() {
 		return nil, nil
+	}
+	if err := c.intra(); err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
 	if err := c.codec.Encode(&b, &v); err != nil { // of a pointer: T may be an interface

@@ -23,6 +23,9 @@ func (k kind) partName() string {
 
 // portions is Gather and Scatter.
 func portions[T any](c *Comm, k kind, part, whole []T, root int) error {
+	if c.crosses() {
+		return crossPortions(c, k, part, whole, nil, nil, false, root)
+	}
 	t, err := elem[T]()
 	pp, wp := bytesOf(part), bytesOf(whole)
 	if c.Rank() == root {
@@ -60,6 +63,9 @@ func portionsInPlace[T any](c *Comm, k kind, buf []T, root int) error {
 
 // portionsv is Gatherv and Scatterv.
 func portionsv[T any](c *Comm, k kind, part, whole []T, counts, displs []int, root int) error {
+	if c.crosses() {
+		return crossPortions(c, k, part, whole, counts, displs, true, root)
+	}
 	t, err := elem[T]()
 	pp, wp := bytesOf(part), bytesOf(whole)
 	tmp, s := borrowSlice[int](c.Size())

@@ -9,6 +9,9 @@ import (
 // root. At the root recv has that length. Elsewhere it is ignored and may be nil. Errors: ErrRank, ErrCount,
 // ErrBuffer, ErrOp, ErrType, ErrComm, ErrMismatch, ErrPeerFailed, ErrDeadline. (MPI-4.1, chapter 6.9.1)
 func Reduce[T any](c *Comm, send, recv []T, op Op[T], root int) error {
+	if c.crosses() {
+		return crossReduce(c, send, recv, op, root)
+	}
 	var err error
 	if c.Rank() == root {
 		err = first(compare("recv", len(recv), len(send)), apart(bytesOf(send), bytesOf(recv)))

@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"slices"
+
 	"github.com/gorun-mpi/gorun/internal/coll"
 	"github.com/gorun-mpi/gorun/internal/engine"
 )
@@ -9,6 +11,9 @@ import (
 // result. len(send) is Size() times len(recv), which is the same everywhere. Errors: as Allreduce. (MPI-4.1,
 // chapter 6.10.1)
 func ReduceScatterBlock[T any](c *Comm, send, recv []T, op Op[T]) error {
+	if c.crosses() {
+		return crossReduceScatter(c, kindReduceScatterBlock, send, recv, slices.Repeat([]int{len(recv)}, c.Size()), op)
+	}
 	b := equal(len(recv), c.Size())
 	err := first(compare("send", len(send), c.Size()*len(recv)), apart(bytesOf(send), bytesOf(recv)))
 	return reduction(c, kindReduceScatterBlock, noRoot, send, recv, op, err, func(x *collective, send, recv []T, op Operator[T]) error {
@@ -30,6 +35,9 @@ func ReduceScatterBlockInPlace[T any](c *Comm, buf []T, op Op[T]) error {
 // ReduceScatter is ReduceScatterBlock with blocks of different lengths: rank i gets counts[i] elements. counts
 // is the same on all ranks. Errors: as Allreduce. (MPI-4.1, chapter 6.10.2)
 func ReduceScatter[T any](c *Comm, send, recv []T, counts []int, op Op[T]) error {
+	if c.crosses() {
+		return crossReduceScatter(c, kindReduceScatter, send, recv, counts, op)
+	}
 	tmp, s := borrowSlice[int](c.Size())
 	defer s.giveBack()
 	b, err := shares("send", c, len(send), counts, tmp)

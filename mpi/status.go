@@ -11,6 +11,7 @@ const (
 	AnySource = engine.AnySource // of a receive or probe: a message of any rank
 	AnyTag    = engine.AnyTag    // of a receive or probe: a message of any tag
 	ProcNull  = engine.ProcNull  // no rank: sends to it and receives from it complete at once
+	Root      = -4               // of a collective on an intercommunicator: this rank is the root
 	Undefined = -3               // a colour in Split, and an index or count that does not exist
 )
 

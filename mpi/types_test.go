@@ -96,7 +96,7 @@ func TestRefusedText(t *testing.T) {
 
 // Errors name no elements where the program gives none.
 func TestCollectiveName(t *testing.T) {
-	choice, err := elem[splitChoice]()
+	choice, err := elem[choice]()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (v View[T]) Pack(dst []T) (int, error) {
 		err = fmt.Errorf("%w: room for %d elements of %d", ErrCount, len(dst), v.Layout.size)
 	}
 	if err != nil {
-		return 0, &Error{Call: "Pack", Err: err}
+		return 0, (*Comm)(nil).fail("Pack", err)
 	}
 	pack(&v.Layout.body, dst, v.Data, 0)
 	return v.Layout.size, nil
@@ -53,7 +53,7 @@ func (v View[T]) Unpack(src []T) (int, error) {
 		err = fmt.Errorf("%w: %d elements for %d places", ErrCount, len(src), v.Layout.size)
 	}
 	if err != nil {
-		return 0, &Error{Call: "Unpack", Err: err}
+		return 0, (*Comm)(nil).fail("Unpack", err)
 	}
 	unpack(&v.Layout.body, v.Data, 0, src)
 	return len(src), nil
@@ -72,7 +72,7 @@ func (v View[T]) PackExternal(dst []byte) (int, error) {
 		err = fmt.Errorf("%w: room for %d bytes of %d", ErrCount, len(dst), n)
 	}
 	if err != nil {
-		return 0, &Error{Call: "PackExternal", Err: err}
+		return 0, (*Comm)(nil).fail("PackExternal", err)
 	}
 	tmp, s := borrowSlice[T](v.Layout.size)
 	defer s.giveBack()
@@ -96,7 +96,7 @@ func (v View[T]) UnpackExternal(src []byte) (int, error) {
 		err = fmt.Errorf("%w: %d bytes for %d elements of %d", ErrCount, len(src), v.Layout.size, size)
 	}
 	if err != nil {
-		return 0, &Error{Call: "UnpackExternal", Err: err}
+		return 0, (*Comm)(nil).fail("UnpackExternal", err)
 	}
 	tmp, s := borrowSlice[T](len(src) / size)
 	defer s.giveBack()
