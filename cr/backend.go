@@ -132,7 +132,7 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []engine.Saved, point uin
 	}
 	j := b.r.j
 	return &snapshot{
-		copy: c, saved: saved, path: string(cfg.Path), codec: codec,
+		copy: c, saved: saved, path: string(cfg.Path), slot: cfg.Slot, codec: codec,
 		meta: image.Meta{
 			Job: j.ID(), Incarnation: fmt.Sprintf("%016x", j.Incarnation()),
 			Rank: j.Rank, Size: j.Size, Seq: cfg.Seq,
@@ -160,6 +160,7 @@ type snapshot struct {
 	saved []engine.Saved
 	meta  image.Meta
 	path  string
+	slot  bool // the path is a slot of memory
 	codec image.Codec
 }
 
@@ -173,7 +174,7 @@ func (s *snapshot) Bytes() uint64 {
 
 // Write leaves the folder's fsync to the commit, which makes all names durable at once.
 func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.ImageInfo, error) {
-	opt := image.Options{Codec: s.codec, NoFolder: true}
+	opt := image.Options{Codec: s.codec, NoFolder: true, Slot: s.slot}
 	if s.Bytes() < smallImage {
 		opt.Workers = 1
 	}

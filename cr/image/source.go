@@ -66,11 +66,12 @@ type NewPiece struct {
 	Store   store.Store
 	Set     string
 	Name    string
+	Size    int64 // bytes that it will have at most; 0: nobody knows
 }
 
 // Create begins the piece.
 func (p NewPiece) Create(m Meta, opt Options) (*Writer, error) {
-	out, err := p.Store.Create(p.Context, p.Set, p.Name, store.Options{NoDirect: opt.NoDirect, Passing: opt.Passing})
+	out, err := p.Store.Create(p.Context, p.Set, p.Name, store.Options{NoDirect: opt.NoDirect, Passing: opt.Passing, Size: p.Size})
 	if err != nil {
 		return nil, &Error{Op: "write", Path: p.String(), Err: err}
 	}

@@ -37,7 +37,7 @@ const slowest = 5 << 10
 func (h *Head) goAhead() {
 	a := h.run
 	a.ahead = &ahead{images: make([]oob.ImageInfo, h.cfg.Size), unwritten: len(a.move)}
-	h.act(HeadAction{Type: HactFolder})
+	h.act(HeadAction{Type: HactFolder, Lasting: h.run.lasting()})
 }
 
 // aheadFolder takes the folder. The attempt's own is asked for meanwhile.
@@ -51,7 +51,7 @@ func (h *Head) aheadFolder(ev *HeadEvent) {
 			h.captureInto(rank, oob.CaptureConfig{Store: w.store, Path: exact.String(path.Join(w.path, ImageName(rank))), Seq: w.seq, Ahead: true})
 		}
 	}
-	h.act(HeadAction{Type: HactFolder})
+	h.act(HeadAction{Type: HactFolder, Lasting: h.run.lasting()})
 }
 
 // captureInto tells a rank, or its agent, to capture it.

@@ -115,6 +115,7 @@ type HeadEvent struct {
 	Folder  string  // HvFolder: where images go, the folder or the set in the store
 	Holder  Holder  // HvHold, HvRelease
 	Seq     int     // HvFolder, HvAhead
+	Lasting bool    // HvFolder, HvFolderFailed: as in HactFolder
 }
 
 // Request asks for a checkpoint. Requests that come before the ranks are captured share the running attempt.
@@ -164,6 +165,8 @@ type HeadAction struct {
 	Seq    int             // HactCommit, HactDiscard, HactMoved, HactAhead: as in HvFolder
 	Mode   uint64          // HactCommit: the kind of images, oob.ModeSelf or ModeNative
 	Info   ProgressInfo    // HactProgress
+
+	Lasting bool // HactFolder: images for it are to outlive the job, or are no snapshot's (HeadConfig.Apart)
 }
 
 // Done is the outcome of one request.

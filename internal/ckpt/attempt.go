@@ -34,6 +34,7 @@ type attempt struct {
 	base     int      // native: the snapshot to build on, or the images that went ahead; 0: none
 	notes    []string // for Done
 	stop     bool
+	apart    bool         // only requests of the same kind share it, see lasting
 	move     map[int]bool // the ranks that move; nil: none do, it is a snapshot
 	ahead    *ahead       // nil: nothing goes ahead
 	millis   int64
@@ -68,6 +69,9 @@ type whereabouts struct {
 	text  string
 }
 
+// lasting reports whether the images must outlive the job, or are no snapshot's.
+func (a *attempt) lasting() bool { return a.apart && (a.stop || a.move != nil) }
+
 func (a *attempt) add(r waiting, deadline int64) {
 	a.requests = append(a.requests, r)
 	a.stop = a.stop || r.Stop
@@ -88,7 +92,7 @@ func (h *Head) begin() {
 	}
 	h.attempt++
 	a := &attempt{
-		n: h.attempt, wanted: first.Mode, mode: mode, codec: first.Codec, notes: note, move: moving(first.Request),
+		n: h.attempt, stop: first.Stop, apart: h.cfg.Apart, wanted: first.Mode, mode: mode, codec: first.Codec, notes: note, move: moving(first.Request),
 		images: make([]oob.ImageInfo, h.cfg.Size), written: make([]bool, h.cfg.Size),
 		size: make([]uint64, h.cfg.Size), bytes: make([]uint64, h.cfg.Size),
 	}
@@ -105,7 +109,7 @@ func (h *Head) begin() {
 		return
 	}
 	// The folder is asked for now, so that nobody waits for a disk with the gates closed.
-	h.act(HeadAction{Type: HactFolder})
+	h.act(HeadAction{Type: HactFolder, Lasting: a.lasting()})
 	if a.mode == oob.ModeSelf {
 		h.enter(phasePoints)
 	} else {
@@ -296,7 +300,7 @@ func (h *Head) summed(m *oob.Msg) {
 // is as good. A folder that nobody wants any more is given back.
 func (h *Head) folder(ev *HeadEvent) {
 	a := h.run
-	wanted := a != nil && !a.folder && !(ev.Type == HvFolder && a.ahead != nil && ev.Seq < a.ahead.seq) // images build on lower numbers only
+	wanted := a != nil && !a.folder && ev.Lasting == a.lasting() && !(ev.Type == HvFolder && a.ahead != nil && ev.Seq < a.ahead.seq) // images build on lower numbers only
 	switch {
 	case ev.Type == HvFolder && wanted && a.phase == phaseAhead && a.ahead.seq == 0:
 		h.aheadFolder(ev)

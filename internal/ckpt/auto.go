@@ -14,7 +14,7 @@ import (
 // fits reports whether a request may share the attempt. It may if it asks for the same kind of images, or for
 // the kind that the attempt makes and can no longer change.
 func (a *attempt) fits(r Request) bool {
-	if r.Codec != a.codec || a.move != nil || len(r.Move) > 0 {
+	if r.Codec != a.codec || a.move != nil || len(r.Move) > 0 || a.apart && r.Stop != a.stop {
 		return false
 	}
 	settled := a.phase >= phasePlace

@@ -16,6 +16,7 @@ type HeadConfig struct {
 	AutoMillis  int64 // how long an auto attempt waits for all ranks to stop at a Point; 0: 5 s
 
 	NativeErr string // why whole processes cannot be imaged, "" if they can; see HvNative
+	Apart     bool   // images that are to outlive the job, or that are no snapshot's, go elsewhere than those of other attempts
 	FullEvery int    // of so many native snapshots at least one is full; 0 or 1: all are
 }
 

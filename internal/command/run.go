@@ -141,6 +141,7 @@ type options struct {
 	output     folderFlag
 	params     paramFlag
 	env        envFlag
+	racks      folderFlag
 
 	restartLatest bool // of run only
 }
@@ -156,6 +157,8 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.CkptLocal, "ckpt-local", "", "write images to this `folder` of the node that each rank is on; -ckpt-dir has the\nrest; %n in it is the node's name; a restart fetches an image from the node that\nhas it")
 	fs.StringVar(&o.CkptStore, "ckpt-store", "", "write images to an object store: `place` is s3://BUCKET/PREFIX, with ?endpoint=URL for\nanother server than Amazon's; credentials come from AWS_ACCESS_KEY_ID and\nAWS_SECRET_ACCESS_KEY or ~/.aws/credentials; -ckpt-dir has the rest")
 	fs.StringVar(&o.CkptKey, "ckpt-key", "", "encrypt images with the key in this `file`, which gorun key makes; each node that\nwrites or reads images needs the file")
+	fs.StringVar(&o.CkptMirror, "ckpt-mirror", "", "keep images in the memory of the nodes, each also on other nodes by this `policy`\nring, ring:K: on the next node, on the next K\npairs: two nodes hold each other's\nrack: on a node of another rack (-racks)\nnone: on its own node alone, which survives the death of ranks\na lost node's ranks go on elsewhere from there, without a disk (-restarts, -spares);\nsuch snapshots end with the job; those of gorun checkpoint -stop go to -ckpt-dir")
+	fs.Var(&o.racks, "racks", "`file` with the racks of the nodes for -ckpt-mirror, in lines NODE... RACK")
 	fs.Var(everyFlag{o}, "ckpt-every", "take a checkpoint every `duration` (30s, 10m), unless one is running; auto: as often\nas is best, by what checkpoints cost the ranks and how often something fails;\ngorun status tells; LEVEL=duration,...: so often in each of some stores (node=1m,dir=10m):\nthe ranks write the most frequent one, the others get copies of it behind the program")
 	fs.Var(&o.storesFile, "stores", "`file` (TOML) with what the levels of -ckpt-every are to be: folder, place,\nkey_file, keep, rate, kind")
 	durationVar(fs, &o.MTBF, "mtbf", 0, "the mean time between failures of the job, a `duration` (6h), for -ckpt-every auto;\nwithout it by what the job has seen")
@@ -218,7 +221,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 	case !contains(whole.FilesPolicies, o.files):
 		return fmt.Errorf("-files %s: known are %s", o.files, strings.Join(whole.FilesPolicies, ", "))
 	}
-	if err := o.stores(); err != nil {
+	if err := errors.Join(o.stores(), o.mirrors()); err != nil {
 		return err
 	}
 	stores, err := spec.ReadStores(string(o.storesFile))

@@ -126,6 +126,8 @@ const (
 	Flushed // keeper>head: A as in Flush; Data JSON of wire.Flushed, or none and B bytes that are done
 
 	Leaving // keeper>head: it leaves, Data says why; its agents are ended
+	Copy    // head>keeper: A number of the order; Data JSON of wire.Copy: copy an image into the memory of the node; none: give it up
+	Copied  // keeper>head: A as in Copy; Data JSON of wire.Copied
 	Left    // keeper>head, after Leaving: nothing of the job is left on its node, and nothing will be
 	Bring   // head>agent: A number of the question; Data JSON of wire.Bring: have images at hand. agent>head: A as there; Data why they are not
 	kinds
@@ -285,6 +287,7 @@ type CaptureConfig struct {
 	Hold  bool         `json:"hold"`            // checkpoint and stop: the gate stays closed until Commit or Revert
 	Mode  uint64       `json:"mode,omitempty"`  // ModeSelf or ModeNative
 	Base  int          `json:"base,omitempty"`  // native: the snapshot that the image may build on; 0: it is full
+	Slot  bool         `json:"slot,omitempty"`  // Path is a slot of memory, written in place (store.Slot)
 	Ahead bool         `json:"ahead,omitempty"` // it goes ahead of a move: the rank runs, and only pages of its memory are used
 	Move  bool         `json:"move,omitempty"`  // it is no snapshot's: the rank moves. What it has written goes to the head before Written
 }

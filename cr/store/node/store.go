@@ -85,7 +85,16 @@ func (s *Store) Create(ctx context.Context, set, piece string, opt store.Options
 	if !s.local() {
 		return nil, errNoPart
 	}
-	return s.Here.Create(ctx, set, piece, opt)
+	w, err := s.Here.Create(ctx, set, piece, opt)
+	return w, s.named(err)
+}
+
+// named says of which node an error tells.
+func (s *Store) named(err error) error {
+	if err != nil && s.Node != "" {
+		err = fmt.Errorf("node %s: %w", s.Node, err)
+	}
+	return err
 }
 
 // Commit makes durable what this node has of the set.
@@ -110,7 +119,8 @@ func (s *Store) Lend(ctx context.Context, set, piece string, opt store.Options) 
 	if !ok {
 		return "", nil, nil, fmt.Errorf("a store of kind %s lends no slots", s.Kind())
 	}
-	return l.Lend(ctx, set, piece, opt)
+	path, commit, abort, err = l.Lend(ctx, set, piece, opt)
+	return path, commit, abort, s.named(err)
 }
 
 // all returns all parts that can be asked, this node's first.

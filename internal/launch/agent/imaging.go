@@ -446,7 +446,7 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 	s.is("has its image written by its agent")
 	ctx, cancel := s.context()
 	defer cancel()
-	to, written, err := s.a.writeTo(ctx, &s.cfg)
+	to, written, err := s.a.writeTo(ctx, &s.cfg, s.copy.Bytes())
 	var sum image.Summary
 	if err == nil {
 		sum, err = s.copy.Write(to, s.meta(), image.Options{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/cr/store/sealed"
@@ -34,6 +35,8 @@ type places struct {
 	mu    sync.Mutex
 	open  map[string]store.Store // by the name in the order
 	lists map[[2]string][]store.Info
+
+	memory *mem.Near // of this node; nil: nobody has needed it
 }
 
 func newPlaces(head *wire.Queue, index int) *places {
@@ -76,6 +79,13 @@ func (p *places) store(named map[string]wire.Store, name string, env []string) (
 
 // parts opens a store that lies in parts on nodes, as this node sees it.
 func (p *places) parts(name, own string, at kinds.Place) (store.Store, error) {
+	if at.Kind == mem.Kind {
+		here, err := p.near(own)
+		if err != nil {
+			return nil, err
+		}
+		return mem.Open(own, here, others{p, name, own}), nil
+	}
 	if at.Kind != node.Kind {
 		return nil, kinds.Unknown(at)
 	}
@@ -127,8 +137,8 @@ func (o others) Find(ctx context.Context, set, piece string) ([]node.Peer, error
 	return have, nil
 }
 
-// writeTo makes ready for the image of a rank. written is called when it is whole.
-func (a *agent) writeTo(ctx context.Context, cfg *oob.CaptureConfig) (to image.Target, written func() error, err error) {
+// writeTo makes ready for the image of a rank, of at most so many bytes; 0: nobody knows. written is called when it is whole.
+func (a *agent) writeTo(ctx context.Context, cfg *oob.CaptureConfig, size uint64) (to image.Target, written func() error, err error) {
 	nothing := func() error { return nil }
 	if cfg.Store == "" {
 		return image.Path(cfg.Path), nothing, nil
@@ -139,8 +149,8 @@ func (a *agent) writeTo(ctx context.Context, cfg *oob.CaptureConfig) (to image.T
 	}
 	set, piece := path.Split(string(cfg.Path))
 	set = path.Clean(set)
-	to = image.NewPiece{Context: ctx, Store: st, Set: set, Name: piece}
-	if at, ok := st.(store.Pather); ok {
+	to = image.NewPiece{Context: ctx, Store: st, Set: set, Name: piece, Size: int64(size)}
+	if at, ok := st.(store.Pather); ok && !inSlots(st) {
 		file, err := at.Path(set, piece)
 		if err != nil {
 			return nil, nil, err
@@ -178,13 +188,17 @@ func (a *agent) capturesItself(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
 
 // writtenBy makes ready for an image that a rank writes itself, and returns the path that the rank is told.
 func (a *agent) writtenBy(r *rankProc, cfg *oob.CaptureConfig) (file string, written func() error, err error) {
-	to, written, err := a.writeTo(context.Background(), cfg)
+	to, written, err := a.writeTo(context.Background(), cfg, 0)
 	if err != nil {
 		return "", nil, err
 	}
 	p, ok := to.(image.NewPiece)
 	if !ok {
 		return to.String(), written, nil
+	}
+	if inSlots(p.Store) {
+		cfg.Slot = true
+		return a.lend(r, p)
 	}
 	o, err := outlet.Writer(p.Name, func(ctx context.Context) (store.Writer, error) {
 		return p.Store.Create(ctx, p.Set, p.Name, store.Options{})
@@ -234,9 +248,10 @@ func (a *agent) selfWritten(r *rankProc, m oob.Msg) oob.Msg {
 	if written := r.written.Load(); written != nil {
 		if err := (*written)(); err != nil {
 			m.Kind, m.A, m.B, m.Data = oob.Failed, 0, 0, []byte(a.withRemedy(err).Error())
+			return m
 		}
 	}
-	return m
+	return r.lent.Load().named(m)
 }
 
 // bring makes sure that the images of a rank are here.

@@ -233,7 +233,7 @@ func TestWriteTo(t *testing.T) {
 		{"new", "j/1/p", "", "does not know"},
 		{"none", "j/1/p", "", "no store"},
 	} {
-		to, written, err := a.writeTo(t.Context(), &oob.CaptureConfig{Store: x.store, Path: exact.String(x.path)})
+		to, written, err := a.writeTo(t.Context(), &oob.CaptureConfig{Store: x.store, Path: exact.String(x.path)}, 0)
 		file := ""
 		if to != nil {
 			file = to.String()

@@ -35,6 +35,7 @@ type rankProc struct {
 	images   map[int]image.Source         // restart: its image and those that it builds on, by snapshot
 	first    int                          // restart: the snapshot of its image
 	written  atomic.Pointer[func() error] // makes the image durable that the rank is writing
+	lent     atomic.Pointer[lent]         // the slot that it is writing to
 	outlets  outlets                      // by which it writes and reads images that are no files
 
 	mu     sync.Mutex

@@ -58,12 +58,13 @@ type node struct {
 	agents   map[uint64]*Agent
 	requests map[uint64]request
 	flushes  map[uint64]*flushing
-	leased   chan struct{} // closed when it has its first lease
-	ended    chan struct{} // closed when it is lost
-	fenced   chan struct{} // closed when it is fenced
-	leaving  bool          // its keeper has said that it leaves
-	gone     chan struct{} // closed when its keeper has said that nothing acts there any more
-	left     chan struct{} // closed when its keeper's connection has been read to its end
+	copies   map[uint64]chan wire.Copied // orders to copy images that it has not answered
+	leased   chan struct{}               // closed when it has its first lease
+	ended    chan struct{}               // closed when it is lost
+	fenced   chan struct{}               // closed when it is fenced
+	leaving  bool                        // its keeper has said that it leaves
+	gone     chan struct{}               // closed when its keeper has said that nothing acts there any more
+	left     chan struct{}               // closed when its keeper's connection has been read to its end
 }
 
 // request is one of a node's that it has not answered.
@@ -75,7 +76,7 @@ type request struct {
 
 func newNode(f *Fleet, i int, n hosts.Node) *node {
 	return &node{
-		Node: n, f: f, number: i, since: time.Now(), granter: lease.NewGranter(f.cfg.Terms), agents: map[uint64]*Agent{}, requests: map[uint64]request{}, flushes: map[uint64]*flushing{},
+		Node: n, f: f, number: i, since: time.Now(), granter: lease.NewGranter(f.cfg.Terms), agents: map[uint64]*Agent{}, requests: map[uint64]request{}, flushes: map[uint64]*flushing{}, copies: map[uint64]chan wire.Copied{},
 		leased: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}), left: make(chan struct{}), gone: make(chan struct{}),
 		door: nodeDoor{opened: make(chan struct{})},
 	}
@@ -149,6 +150,8 @@ func (n *node) take(m *oob.Msg) {
 		n.flushed(m)
 	case oob.Door:
 		n.door.open(n, m)
+	case oob.Copied:
+		n.copied(m)
 	case oob.Leaving:
 		n.leaves(string(m.Data))
 	case oob.Left:

@@ -130,7 +130,7 @@ func (t *trouble) news(err error) string {
 func (inc *incarnation) act(a *ckpt.HeadAction) {
 	switch a.Type {
 	case ckpt.HactFolder:
-		inc.beginFolder()
+		inc.beginFolder(a.Lasting)
 	case ckpt.HactCommit:
 		inc.commit(a)
 	case ckpt.HactDiscard:

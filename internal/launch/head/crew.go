@@ -121,7 +121,7 @@ func (inc *incarnation) begun(links []*link, err error) {
 		inc.open(l)
 	}
 	if err == nil {
-		err = h.recorded(inc)
+		err = errors.Join(h.recorded(inc), inc.canMirror())
 	}
 	ev := joblife.Event{Type: joblife.EvBegun, Life: inc.n, Begun: joblife.Begun{Incarnation: inc.id}}
 	inc.number()

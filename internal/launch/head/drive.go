@@ -71,6 +71,7 @@ func (h *head) do(a *joblife.Action) {
 		h.allUp(a.Life)
 		h.auto.up(a.Life, time.Now())
 		h.planNext()
+		h.tend()
 	case joblife.ActJoin:
 		h.life(a.Life).join(a)
 	case joblife.ActRestore:

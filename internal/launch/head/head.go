@@ -53,6 +53,7 @@ type head struct {
 
 	fleet    *fleet.Fleet // its nodes; nil: this machine alone
 	joined   []string     // of them, those that gorun join -hosts has brought, as they were named
+	memory   *memory      // snapshots in the memory of nodes; nil: the job has none
 	claim    claim
 	inc      *incarnation // the present one
 	lives    []*incarnation
@@ -146,6 +147,10 @@ func (h *head) run() error {
 		return err
 	}
 	defer h.closeFleet()
+	if err := h.openMemory(); err != nil {
+		return err
+	}
+	defer h.closeMemory()
 	stop := h.watchSignals()
 	defer stop()
 	if h.opt.Timeout > 0 {
@@ -163,7 +168,10 @@ func (h *head) run() error {
 	}
 	t := time.NewTicker(h.opt.Heartbeat)
 	defer t.Stop()
-	go h.tick(t.C, func() { h.feed(joblife.Event{Type: joblife.EvTick, Life: h.job.Life(), Slow: proc.Slowness()}) })
+	go h.tick(t.C, func() {
+		h.feed(joblife.Event{Type: joblife.EvTick, Life: h.job.Life(), Slow: proc.Slowness()})
+		h.tend()
+	})
 	h.auto.Given = h.opt.MTBF
 	if h.leases() {
 		t := time.NewTicker(h.opt.Terms().H)
@@ -197,7 +205,7 @@ func (h *head) newJob() {
 		Size:    h.opt.NP, Restarts: h.opt.Restarts, Built: h.prog.Built() || !h.prog.IsSource(), Heartbeat: h.opt.Heartbeat.Milliseconds(),
 		Stopped: *h.opt.CkptExit, CutMillis: h.opt.Terms().L.Milliseconds(),
 		Ckpt: ckpt.HeadConfig{
-			SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery,
+			SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery, Apart: h.memory != nil,
 			NativeErr: "it is not known yet whether they can be", // see imageable
 		},
 	})

@@ -136,6 +136,8 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 	switch {
 	case m.Kind == oob.Input && h.stdin != nil && inc == h.inc && l == inc.fed:
 		h.stdin.Give(int(m.A))
+	case m.Kind == oob.Written && h.memory != nil && h.job.Owns(inc.n, l.index, int(m.From)):
+		inc.wrote(m)
 	case m.Kind == oob.AtPoint:
 		inc.gate.atPoint(time.Duration(m.B))
 	case m.Kind == oob.Captured && m.From == 0 && h.job.Owns(inc.n, l.index, 0):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/cr/store/s3"
@@ -95,6 +96,9 @@ func (h *head) openPlace(p snapshot.Place, known []string) (store.Store, error) 
 // opener opens stores, and leaves out one node.
 func (h *head) opener(known []string, without string) kinds.Opener {
 	return kinds.Opener{Env: h.opt.Env, Parts: func(p kinds.Place) (store.Store, error) {
+		if p.Kind == mem.Kind {
+			return h.openMem(without)
+		}
 		return h.openWithout(snapshot.Place(p), known, without)
 	}}
 }
@@ -159,6 +163,9 @@ func (inc *incarnation) storesFor(l *link) map[string]wire.Store {
 		stores[wire.StoreTo] = wire.Store{Kind: store.KindDir, Folder: exact.String(h.cat.Root())}
 	default:
 		add(wire.StoreTo, h.place())
+	}
+	if h.memory != nil {
+		add(wire.StoreMem, memPlace)
 	}
 	for i, p := range inc.sources() {
 		add(sourceName(i), p)
@@ -270,6 +277,11 @@ func (inc *incarnation) find(l *link, name string) remote.Served {
 		s, err = inc.h.openWithout(inc.h.place(), names, l.agent.Host())
 	case !known:
 		return nil
+	case place.Kind == mem.Kind:
+		if inc.h.memory == nil {
+			return nil
+		}
+		s = inc.h.memory.store(l.agent.Host())
 	default:
 		s, err = inc.h.openWithout(place, inc.from.Nodes(), l.agent.Host())
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/joblife"
@@ -38,6 +39,8 @@ type pending struct {
 	*snapshot.Pending
 	keep  func() error // stores the program beside it, once
 	early bool         // keep was begun with the snapshot
+
+	copies *mirroring // of images in memory; nil: they go elsewhere
 }
 
 // commit is a committed snapshot of this job's own chain: one that this head
@@ -46,6 +49,9 @@ type commit struct {
 	snap *snapshot.Snapshot
 	hold *snapshot.Hold // keeps it from being pruned; nil: it may go
 	warn string         // why it is of no use as things are, or ""
+	weak bool           // in memory, with fewer copies than the policy wants
+
+	lacks string // which copies are not there, and why
 
 	input inputAt
 }
@@ -124,10 +130,11 @@ func work[T any](inc *incarnation, f func() (T, error), done func(T, error)) {
 	}()
 }
 
-func (inc *incarnation) beginFolder() {
+func (inc *incarnation) beginFolder(lasting bool) {
 	h := inc.h
+	place, name := h.placeFor(lasting)
 	work(inc, func() (*snapshot.Pending, error) {
-		p, err := h.cat.BeginIn(h.id, h.place(), h.nodeNames())
+		p, err := h.cat.BeginIn(h.id, place, h.nodeNames())
 		if err == nil {
 			if err = h.stake(); err != nil {
 				err = errors.Join(err, p.Discard())
@@ -136,14 +143,17 @@ func (inc *incarnation) beginFolder() {
 		return p, err
 	}, func(p *snapshot.Pending, err error) {
 		if err != nil {
-			inc.step(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: h.withRemedy(err).Error()})
+			inc.step(ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Lasting: lasting, Err: h.withRemedy(err).Error()})
 			return
 		}
 		if inc.store.pending == nil {
 			inc.store.pending = map[int]*pending{}
 		}
 		inc.store.pending[p.Seq] = inc.keepEarly(p)
-		inc.step(ckpt.HeadEvent{Type: ckpt.HvFolder, Store: wire.StoreTo, Folder: setOf(p), Seq: p.Seq})
+		if name == wire.StoreMem {
+			inc.store.pending[p.Seq].copies = inc.mirror(setOf(p))
+		}
+		inc.step(ckpt.HeadEvent{Type: ckpt.HvFolder, Lasting: lasting, Store: name, Folder: setOf(p), Seq: p.Seq})
 	})
 }
 
@@ -160,6 +170,7 @@ func (inc *incarnation) keepEarly(s *snapshot.Pending) *pending {
 
 // Discard waits for what was begun.
 func (p *pending) Discard() error {
+	p.copies.giveUp()
 	if p.early {
 		p.keep()
 	}
@@ -173,7 +184,12 @@ func (inc *incarnation) discard(seq int) {
 	}
 	delete(inc.store.pending, seq)
 	work(inc, func() (struct{}, error) { return struct{}{}, p.Discard() }, func(_ struct{}, err error) {
-		if err != nil {
+		switch {
+		case err == nil:
+		case p.copies != nil && errors.Is(err, store.ErrUnreachable): // a node that is lost has nothing left
+			inc.h.memory.left = true
+			inc.h.verbose("%v", err)
+		default:
 			inc.h.say("%v; gorun snapshots removes it later", err)
 		}
 	})
@@ -184,8 +200,16 @@ func (inc *incarnation) discard(seq int) {
 func (inc *incarnation) commit(a *ckpt.HeadAction) {
 	h, seq, images := inc.h, a.Seq, a.Images
 	p := inc.store.pending[seq]
-	schema, warned, input := inc.schema(a.Mode, images), h.warned, inc.inputNow(a.Mode)
+	schema, warned, input := inc.schema(a.Mode, images, p.copies != nil), h.warned, inc.inputNow(a.Mode)
 	work(inc, func() (c commit, err error) {
+		if p.copies != nil {
+			weak, err := p.copies.settle(images)
+			if err != nil {
+				return c, err
+			}
+			c.lacks = weak
+			c.weak = weak != ""
+		}
 		if schema.Program.Digest, err = h.prog.Sum(); err != nil {
 			return c, err
 		}
@@ -211,6 +235,7 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 		delete(inc.store.pending, seq)
 		inc.measure(images)
 		h.committed(c)
+		h.protected(p.copies, &c, images)
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitted})
 		inc.prune()
 	})
@@ -245,7 +270,8 @@ func (h *head) finished() {
 // prune removes old snapshots, and what crashes left, after a commit.
 func (inc *incarnation) prune() {
 	h := inc.h
-	if !h.opt.Prunes() {
+	inc.pruneMemory()
+	if !h.opt.Prunes() || h.memory != nil { // what is newest there would cost what lasts
 		return
 	}
 	work(inc, func() (snapshot.Pruned, error) {
@@ -282,7 +308,7 @@ func (inc *incarnation) sweep() {
 
 // schema describes the snapshot that is being taken, without what takes time
 // to find out.
-func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Schema {
+func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo, memory bool) snapshot.Schema {
 	o := &inc.h.opt
 	s := snapshot.Schema{
 		Incarnation: wire.ID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: wire.BackendSelf, CR: o.CR, Transport: strings.Join(inc.h.job.Transports().Names(), ","),
@@ -301,14 +327,14 @@ func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Sch
 	for rank, im := range images {
 		r := inc.h.job.Rank(rank)
 		s.Placement = append(s.Placement, snapshot.Placement{Rank: rank, Agent: r.Agent, Host: r.Host})
-		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec, Base: im.Base, Raw: im.Raw, Pause: im.Pause, Node: inc.wroteOn(r.Agent)})
+		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: im.File, Size: im.Size, Digest: im.Digest, Codec: im.Codec, Base: im.Base, Raw: im.Raw, Pause: im.Pause, Node: inc.wroteOn(r.Agent, memory)})
 	}
 	return s
 }
 
 // wroteOn is the node on which an agent writes images, "" if all nodes see them.
-func (inc *incarnation) wroteOn(agent int) string {
-	if inc.h.opt.CkptLocal == "" {
+func (inc *incarnation) wroteOn(agent int, memory bool) string {
+	if inc.h.opt.CkptLocal == "" && !memory {
 		return ""
 	}
 	return inc.links[agent].agent.Host()

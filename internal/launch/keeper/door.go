@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"github.com/gorun-mpi/gorun/internal/launch/door"
+	"github.com/gorun-mpi/gorun/internal/launch/holder"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -10,7 +11,7 @@ import (
 func (k *keeper) openDoor() {
 	var o door.Opened
 	if k.door == nil {
-		d, err := door.Open("the door of "+k.info.Host, map[string]door.Handler{door.Files: door.Offer(k.files.find)})
+		d, err := door.Open("the door of "+k.info.Host, holder.Handlers(k.memory, k.files.find))
 		if err != nil {
 			o.Err = err.Error()
 		}

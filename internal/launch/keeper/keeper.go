@@ -13,10 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/door"
+	"github.com/gorun-mpi/gorun/internal/launch/holder"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/orphans"
+	"github.com/gorun-mpi/gorun/internal/launch/room"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/lease"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -162,6 +165,13 @@ type keeper struct {
 	door  *door.Door // nil: nobody needs it
 
 	flushes *flushes
+	memory  *mem.Memory // images of this node's ranks, and mirrors of others
+	copier  *holder.Copier
+	copies  sync.WaitGroup
+
+	copying sync.Map        // of number of a copy under way to its context.CancelFunc
+	ctx     context.Context // of copies
+	cancel  context.CancelFunc
 
 	failed  bool // the head has said goodbye, and that the job has not ended well
 	leaving bool // the head has been told that it leaves
@@ -174,7 +184,10 @@ type keeper struct {
 
 func newKeeper(conn *oob.Conn, info *wire.NodeInfo) *keeper {
 	k := &keeper{conn: conn, head: wire.NewQueue(conn), info: info, done: make(chan uint64, 16), agents: map[uint64]*agent{}, stage: newStage()}
-	k.files = newFiles(k.head)
+	k.memory = mem.New(room.Free)
+	k.copier = holder.NewCopier(k.memory, info.Host)
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.files = newFiles(k.head, k.memory)
 	k.flushes = newFlushes(k.head)
 	sweep()
 	return k
@@ -340,6 +353,8 @@ func (k *keeper) obey(m *oob.Msg) error {
 		k.openDoor()
 	case oob.Flush:
 		k.flushes.order(m)
+	case oob.Copy:
+		k.copy(m)
 	}
 	return nil
 }
@@ -367,6 +382,7 @@ func (k *keeper) leave() error {
 	if k.leaving {
 		k.head.Send(oob.Msg{Kind: oob.Left, To: oob.Head})
 	}
+	k.release()
 	err := k.stage.remove()
 	k.head.Close()
 	select {

@@ -42,28 +42,30 @@ type Options struct {
 	Hosts   string           // -hosts as it was given, which is in Where; "": it was not
 	Where   string           // flags by which gorun restart finds the same nodes; "": it needs none
 
-	CR            string         // "", "auto", "self", or the name of an Imager: the checkpoint back-end
-	CkptDir       string         // where snapshots go
-	CkptLocal     string         // a folder on each node that the images go into instead, see node.Expand; "": they go beside their schemas
-	CkptStore     string         // a bucket that the images go into instead, see s3.Parse; ""
-	CkptKey       string         // a key file with which images are sealed, see package sealed; ""
-	CkptEvery     time.Duration  // a checkpoint this often; 0: never by itself
-	Base          *Level         // the level that the ranks write, if -ckpt-every names levels; nil: it does not
-	Levels        []Level        // that get copies of it, by their intervals, see SetLevels
-	CkptAuto      bool           // a checkpoint as often as is best by what they cost; CkptEvery is 0
-	MTBF          time.Duration  // mean time between failures, for CkptAuto; 0: measured
-	CkptCodec     string         // codec of images: none, snappy or zstd
-	FullEvery     int            // of so many images of a whole process at least one is full; 1: all are; default 8
-	CkptOnSignal  syscall.Signal // checkpoint and stop when the head gets this; 0: none
-	CkptExit      *int           // exit status of a job that was checkpointed and stopped; nil: ExitCheckpointed
-	Restarts      int            // how many times a job that lost a rank or agent is started again
-	Keep          int            // snapshots kept of this job; 0: all
-	Timeout       time.Duration  // the job is ended after this; 0: never
-	Again         func() error   // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
-	JobIDFile     string         // gets the job's id when all ranks are up
-	TagOutput     bool           // prefix lines of the ranks with [rank]
-	OutputDir     string         // the ranks' output goes to files in this folder; "": to Stdout and Stderr
-	Verbose       bool           // say what the launcher does
+	CR            string            // "", "auto", "self", or the name of an Imager: the checkpoint back-end
+	CkptDir       string            // where snapshots go
+	CkptLocal     string            // a folder on each node that the images go into instead, see node.Expand; "": they go beside their schemas
+	CkptStore     string            // a bucket that the images go into instead, see s3.Parse; ""
+	CkptKey       string            // a key file with which images are sealed, see package sealed; ""
+	CkptMirror    string            // images go to the memory of their nodes, and of others by this policy, see ParseMirror; "": they go elsewhere
+	Racks         map[string]string // of nodes by name, for policies that ask
+	CkptEvery     time.Duration     // a checkpoint this often; 0: never by itself
+	Base          *Level            // the level that the ranks write, if -ckpt-every names levels; nil: it does not
+	Levels        []Level           // that get copies of it, by their intervals, see SetLevels
+	CkptAuto      bool              // a checkpoint as often as is best by what they cost; CkptEvery is 0
+	MTBF          time.Duration     // mean time between failures, for CkptAuto; 0: measured
+	CkptCodec     string            // codec of images: none, snappy or zstd
+	FullEvery     int               // of so many images of a whole process at least one is full; 1: all are; default 8
+	CkptOnSignal  syscall.Signal    // checkpoint and stop when the head gets this; 0: none
+	CkptExit      *int              // exit status of a job that was checkpointed and stopped; nil: ExitCheckpointed
+	Restarts      int               // how many times a job that lost a rank or agent is started again
+	Keep          int               // snapshots kept of this job; 0: all
+	Timeout       time.Duration     // the job is ended after this; 0: never
+	Again         func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
+	JobIDFile     string            // gets the job's id when all ranks are up
+	TagOutput     bool              // prefix lines of the ranks with [rank]
+	OutputDir     string            // the ranks' output goes to files in this folder; "": to Stdout and Stderr
+	Verbose       bool              // say what the launcher does
 	Params        map[string]string
 	Plan          map[string]string    // kept in snapshots for whoever restarts the job, see snapshot.Schema
 	KeepEnv       []string             // names of variables that snapshots keep beside the usual ones
@@ -189,6 +191,9 @@ func (o *Options) SetDefaults() error {
 	}
 	if o.FullEvery <= 0 {
 		o.FullEvery = DefaultFullEvery
+	}
+	if o.CkptMirror != "" {
+		o.FullEvery = 1 // what a base has would have to be kept
 	}
 	if o.Files == "" {
 		o.Files = whole.FilesRefuse

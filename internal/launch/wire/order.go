@@ -65,6 +65,7 @@ type Bring struct {
 // Names of stores in orders.
 const (
 	StoreTo   = "to"   // where further images go
+	StoreMem  = "mem"  // where those go that are kept in memory
 	StoreFrom = "from" // where the images lie that a life begins with; further places are from2, from3, ...
 )
 

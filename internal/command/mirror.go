@@ -1,0 +1,37 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/protect"
+)
+
+// mirrors reads what -ckpt-mirror and -racks say.
+func (o *options) mirrors() error {
+	if o.racks != "" {
+		if o.CkptMirror == "" {
+			return errors.New("-racks goes with -ckpt-mirror")
+		}
+		f, err := os.Open(string(o.racks))
+		if err != nil {
+			return fmt.Errorf("-racks: %w", err)
+		}
+		defer f.Close()
+		if o.Racks, err = protect.ReadRacks(f, string(o.racks)); err != nil {
+			return fmt.Errorf("-racks: %w", err)
+		}
+	}
+	if o.CkptMirror == "" {
+		return nil
+	}
+	if len(o.every) > 0 {
+		return errors.New("-ckpt-mirror goes with one interval for -ckpt-every, or auto: levels get no copies of images in memory so far")
+	}
+	if _, err := spec.ParseMirror(o.CkptMirror); err != nil {
+		return fmt.Errorf("-ckpt-mirror: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package head
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// Copies that were lost are made again behind the running job: after a loss the newest snapshot has fewer of them than the
+// policy wants, and another loss could cost it. Until then the job is degraded, and says so.
+
+// tended is what is known of the copies of the newest snapshot in memory.
+type tended struct {
+	seq     int    // of the snapshot; 0: there is none
+	lacks   string // which copies are not there; "": all are
+	told    string // the lack that the user was told of
+	looked  string // for which nodes and ranks it was looked at
+	busy    bool
+	cancel  context.CancelFunc
+	working sync.WaitGroup
+}
+
+func (t *tended) stop() {
+	if t.cancel != nil {
+		t.cancel()
+	}
+	t.working.Wait()
+}
+
+// protected takes what a commit has found out about its copies.
+func (h *head) protected(copies *mirroring, c *commit, images []oob.ImageInfo) {
+	if copies == nil {
+		return
+	}
+	m := h.memory
+	m.announce(copies, images)
+	m.tended.seq, m.tended.looked = c.snap.Schema.Sequence, h.inc.lineup()
+	h.sayProtection(c.lacks)
+}
+
+// sayProtection tells the user when protection is less than asked for, and when it is whole again.
+func (h *head) sayProtection(lacks string) {
+	t := &h.memory.tended
+	t.lacks = lacks
+	// Numbers of snapshots do not make another lack of it.
+	switch {
+	case lacks != "" && t.told == "":
+		h.say("degraded: snapshot %d in memory has fewer copies than -ckpt-mirror %v asks for: %s", t.seq, h.memory.policy, lacks)
+	case lacks == "" && t.told != "":
+		h.say("snapshot %d in memory has all copies again", t.seq)
+	}
+	t.told = lacks
+}
+
+// lineup names the nodes that can hold something and where the ranks are, as far as copies depend on it.
+func (inc *incarnation) lineup() string {
+	p, err := inc.placement()
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, n := range p.Nodes {
+		b.WriteString(n.Name + " ")
+	}
+	return fmt.Sprint(b.String(), p.Of)
+}
+
+// tend looks after the copies of the newest snapshot, if nodes or ranks are others than when it was looked at.
+func (h *head) tend() {
+	m := h.memory
+	if m == nil || m.policy == nil || m.tended.busy || m.tended.seq == 0 || h.inc == nil || !h.job.Steady() || !h.job.Idle() {
+		return
+	}
+	i := slices.IndexFunc(h.chain, func(c commit) bool { return c.snap.Schema.Sequence == m.tended.seq })
+	now := h.inc.lineup()
+	if i < 0 || now == "" || now == m.tended.looked {
+		return
+	}
+	snap := h.chain[i].snap
+	hold, err := snap.Hold()
+	if err != nil {
+		return // a newer one has taken its place
+	}
+	c := h.inc.mirror(snap.Schema.Set)
+	var ctx context.Context
+	ctx, m.tended.cancel = context.WithCancel(context.Background())
+	m.tended.busy = true
+	m.tended.working.Go(func() {
+		defer hold.Release()
+		made, lacks := m.remake(ctx, c, snap)
+		h.post(func() {
+			m.tended.busy = false
+			if m.tended.seq != snap.Schema.Sequence {
+				return // another took its place
+			}
+			m.tended.looked = now
+			h.markWeak(snap, lacks != "")
+			h.sayProtection(lacks)
+			if made > 0 {
+				h.verbose("snapshot %d in memory: %d copies were made again", m.tended.seq, made)
+			}
+		})
+	})
+}
+
+func (h *head) markWeak(s *snapshot.Snapshot, weak bool) {
+	for i := range h.chain {
+		if h.chain[i].snap == s {
+			h.chain[i].weak = weak
+		}
+	}
+}
+
+// remakeWithin bounds the making of copies; a checkpoint that comes later makes its own.
+const remakeWithin = 10 * time.Minute
+
+// remake makes the copies of a snapshot that the nodes do not have. It is called beside the loop.
+func (m *memory) remake(ctx context.Context, c *mirroring, s *snapshot.Snapshot) (made int, lacks string) {
+	ctx, cancel := context.WithTimeout(ctx, remakeWithin)
+	defer cancel()
+	if c.broken != nil {
+		return 0, c.broken.Error()
+	}
+	have := map[string][]string{} // by piece: the nodes
+	all, err := m.store("").List(ctx, c.set)
+	if err != nil {
+		return 0, err.Error()
+	}
+	for _, info := range all {
+		have[info.Name] = append(have[info.Name], info.Node)
+	}
+	var missing []string
+	for _, g := range c.groups {
+		if len(g.Ranks) != 1 {
+			continue
+		}
+		rank := g.Ranks[0]
+		im := &s.Schema.Images[rank]
+		for _, n := range append(slices.Clone(g.Shards), c.p.Of[rank]) {
+			to := c.p.Nodes[n].Name
+			if slices.Contains(have[im.File], to) {
+				continue
+			}
+			if err := m.copyTo(ctx, c.life, to, wire.Copy{Set: c.set, Piece: im.File, Digest: im.Digest}, have[im.File]); err != nil {
+				missing = append(missing, fmt.Sprintf("rank %d has no copy on node %s: %v", rank, to, err))
+				continue
+			}
+			made++
+		}
+	}
+	return made, strings.Join(missing, "; ")
+}
+
+// pruneMemory removes the snapshots in memory that are needed no more.
+func (inc *incarnation) pruneMemory() {
+	h := inc.h
+	drop := h.forget()
+	if len(drop) == 0 {
+		return
+	}
+	left := h.memory.left
+	work(inc, func() (map[int]bool, error) {
+		gone := map[int]bool{}
+		var err error
+		if left {
+			_, err = h.cat.Sweep(h.id)
+		}
+		for _, s := range drop {
+			removed, e := h.cat.DropCopy(s, memPlace)
+			gone[s.Schema.Sequence] = removed
+			if e != nil {
+				err = e
+			}
+		}
+		return gone, err
+	}, func(gone map[int]bool, err error) {
+		h.memory.left = err != nil
+		if err != nil {
+			h.verbose("%v", err)
+		}
+		maps.DeleteFunc(gone, func(_ int, removed bool) bool { return !removed })
+		h.chain = slices.DeleteFunc(h.chain, func(c commit) bool { return gone[c.snap.Schema.Sequence] })
+		h.keepInput()
+	})
+}
