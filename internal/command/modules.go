@@ -43,6 +43,7 @@ var absent = []module{
 // stores keep snapshots.
 var stores = []module{
 	{"dir", "a folder that all nodes see: DIR/<job>/<sequence>/schema.toml and one image a rank"},
+	{"mem", "the memory of the nodes, with copies on others (-ckpt-mirror); it ends with the job"},
 	{"node", "a folder of each node: images on the node that wrote them (-ckpt-local); the rest as in dir"},
 	{"s3", "a bucket of an object store: images as objects (-ckpt-store s3://BUCKET/PREFIX); the rest as in dir"},
 	{"+sealed", "any of these, encrypted with the key of a file (-ckpt-key FILE)"},
