@@ -56,10 +56,11 @@ var resumeCommand = command{
 
 // setupOrder is what the four have in common.
 func setupOrder(verb string) func(*flag.FlagSet, stdio) func([]string) int {
-	return func(_ *flag.FlagSet, std stdio) func([]string) int {
+	return func(fs *flag.FlagSet, std stdio) func([]string) int {
 		return func(args []string) int {
-			if len(args) == 0 || args[0] == "" { // "" is every id's beginning, and what an unset variable gives
-				return usage(std, "%s: which JOB? 'gorun ps' lists them", verb)
+			args, status := jobFirst(fs, std, verb, args)
+			if status != 0 {
+				return status
 			}
 			return withJob(std, args, func(r *control.Record) error {
 				ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -248,8 +248,9 @@ var killCommand = command{
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		now := fs.Bool("9", false, "SIGKILL at once")
 		return func(args []string) int {
-			if len(args) == 0 || args[0] == "" { // "" is every id's beginning, and what an unset variable gives
-				return usage(std, "kill: which JOB? 'gorun ps' lists them")
+			args, status := jobFirst(fs, std, "kill", args)
+			if status != 0 {
+				return status
 			}
 			return withJob(std, args, func(r *control.Record) error {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -37,14 +37,9 @@ func setupJoin(fs *flag.FlagSet, std stdio) func([]string) int {
 	fs.Var(&nodes, "node", "these `nodes` of the job alone, by the names it knows them by: a,b; may be repeated")
 	more := fs.String("hosts", "", "these `nodes`, which the job need not have had: e:4,f; as in gorun -hosts")
 	return func(args []string) int {
-		if len(args) == 0 || args[0] == "" { // "" is every id's beginning, and what an unset variable gives
-			return usage(std, "join: which JOB? 'gorun ps' lists them")
-		}
-		if len(args) > 1 && strings.HasPrefix(args[1], "-") {
-			if err := fs.Parse(args[1:]); err != nil {
-				return usage(std, "%v\nusage: %s", err, lookup("join").usage())
-			}
-			args = slices.Concat(args[:1], fs.Args())
+		args, status := jobFirst(fs, std, "join", args)
+		if status != 0 {
+			return status
 		}
 		if *more != "" {
 			if _, err := hosts.ParseHosts(*more); err != nil {
@@ -61,6 +56,20 @@ func setupJoin(fs *flag.FlagSet, std stdio) func([]string) int {
 			return err
 		})
 	}
+}
+
+// jobFirst takes JOB and the flags behind it. It returns what is left, JOB first, or a status for wrong usage.
+func jobFirst(fs *flag.FlagSet, std stdio, verb string, args []string) (rest []string, status int) {
+	if len(args) == 0 || args[0] == "" { // "" is every id's beginning, and what an unset variable gives
+		return nil, usage(std, "%s: which JOB? 'gorun ps' lists them", verb)
+	}
+	if len(args) > 1 && strings.HasPrefix(args[1], "-") {
+		if err := fs.Parse(args[1:]); err != nil {
+			return nil, usage(std, "%v\nusage: %s", err, lookup(verb).usage())
+		}
+		args = slices.Concat(args[:1], fs.Args())
+	}
+	return args, 0
 }
 
 // listFlag collects words separated by commas.

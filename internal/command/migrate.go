@@ -51,14 +51,9 @@ func setupMigrate(fs *flag.FlagSet, std stdio) func([]string) int {
 	timeout := new(time.Duration)
 	durationVar(fs, timeout, "timeout", 0, "give up when a phase takes longer than this `duration` (default 1m)")
 	return func(args []string) int {
-		if len(args) == 0 || args[0] == "" { // "" is every id's beginning, and what an unset variable gives
-			return usage(std, "migrate: which JOB? 'gorun ps' lists them")
-		}
-		if len(args) > 1 && strings.HasPrefix(args[1], "-") {
-			if err := fs.Parse(args[1:]); err != nil {
-				return usage(std, "%v\nusage: %s", err, lookup(control.VerbMigrate).usage())
-			}
-			args = slices.Concat(args[:1], fs.Args())
+		args, status := jobFirst(fs, std, control.VerbMigrate, args)
+		if status != 0 {
+			return status
 		}
 		switch {
 		case (len(ranks) == 0) == (*off == ""):

@@ -59,7 +59,7 @@ func (s *storm) moves(victim string) {
 	if err := cmd.Start(); err != nil {
 		s.c.t.Fatal(err)
 	}
-	s.moving.Go(func() { cmd.Wait() })
+	s.moving = append(s.moving, cmd)
 }
 
 // release lets go on who stands still for the blow alone.

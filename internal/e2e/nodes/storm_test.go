@@ -3,12 +3,12 @@ package nodes
 import (
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -29,24 +29,24 @@ type storm struct {
 	rng     *rand.Rand
 	j       *job
 	cr      string
-	local   bool            // images stay on the nodes
-	head    string          // the node that the head is on
-	off     []string        // nodes without power
-	side    []string        // nodes on the head's side of a cut; nil: it has none
-	hosts   []string        // of the present head
-	still   []string        // nodes that stand until a blow has fallen
-	olds    []*job          // former heads
-	stopped *job            // the head that was stopped
-	again   bool            // the last blow was not waited for
-	moving  *sync.WaitGroup // of gorun migrate
-	mark    int             // of what the job has said, the part that was read
+	local   bool        // images stay on the nodes
+	head    string      // the node that the head is on
+	off     []string    // nodes without power
+	side    []string    // nodes on the head's side of a cut; nil: it has none
+	hosts   []string    // of the present head
+	still   []string    // nodes that stand until a blow has fallen
+	olds    []*job      // former heads
+	stopped *job        // the head that was stopped
+	again   bool        // the last blow was not waited for
+	moving  []*exec.Cmd // gorun migrate
+	mark    int         // of what the job has said, the part that was read
 
 	end, log, snaps string
 }
 
 // storm runs one job under blows.
 func (c *cluster) storm(rng *rand.Rand, number int, of []blow, want string) {
-	s := &storm{c: c, rng: rng, head: "n1", end: c.fresh("end"), log: c.fresh("log"), snaps: c.fresh("snapshots"), moving: &sync.WaitGroup{}}
+	s := &storm{c: c, rng: rng, head: "n1", end: c.fresh("end"), log: c.fresh("log"), snaps: c.fresh("snapshots")}
 	s.cr = []string{"self", "native"}[number%2]
 	s.local = number%4 > 1
 	s.hosts = c.Nodes()
@@ -61,7 +61,10 @@ func (c *cluster) storm(rng *rand.Rand, number int, of []blow, want string) {
 	if out := s.j.well(); c.sum(out) != want {
 		c.t.Errorf("%s, undisturbed %s\n%s", out, want, s.said())
 	}
-	s.moving.Wait() // each ends with the gorun that it speaks to
+	for _, cmd := range s.moving { // a blow may have stopped it with the head
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
 	s.lives()
 	s.repair()
 }

@@ -77,18 +77,23 @@ func (f *Fleet) Begin(ctx context.Context, life int) ([]*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, agentWithin, fmt.Errorf("it has not answered within %v", agentWithin))
-	defer cancel()
 	var all []*Agent
 	for i, ranks := range placed {
 		if len(ranks) > 0 {
 			all = append(all, &Agent{Ranks: ranks, node: nodes[i], Node: i, ended: make(chan struct{})})
 		}
 	}
+	return startAll(ctx, all, 0, life)
+}
+
+// startAll starts agents, with numbers from first on. It returns those that were started with an error, too.
+func startAll(ctx context.Context, all []*Agent, first, life int) ([]*Agent, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, agentWithin, fmt.Errorf("it has not answered within %v", agentWithin))
+	defer cancel()
 	var wait sync.WaitGroup
 	errs := make([]error, len(all))
-	for index, a := range all {
-		wait.Go(func() { errs[index] = a.start(ctx, index, life) })
+	for i, a := range all {
+		wait.Go(func() { errs[i] = a.start(ctx, first+i, life) })
 	}
 	wait.Wait()
 	var started []*Agent
@@ -96,7 +101,7 @@ func (f *Fleet) Begin(ctx context.Context, life int) ([]*Agent, error) {
 		if errs[i] == nil {
 			started = append(started, a)
 		} else {
-			errs[i] = fmt.Errorf("node %s: agent %d: %w", a.node.Name, i, errs[i])
+			errs[i] = fmt.Errorf("node %s: agent %d: %w", a.node.Name, first+i, errs[i])
 		}
 	}
 	return started, errors.Join(errs...)

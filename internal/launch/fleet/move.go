@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 )
@@ -78,8 +77,6 @@ func (f *Fleet) numberOf(name string) (int, error) {
 // BeginMove starts the agents for ranks that move, with numbers from first on. Those that were started are returned with an
 // error, too.
 func (f *Fleet) BeginMove(ctx context.Context, life, first int, p *Plan) ([]*Agent, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, agentWithin, fmt.Errorf("it has not answered within %v", agentWithin))
-	defer cancel()
 	var all []*Agent
 	f.mu.Lock()
 	for i, n := range f.nodes {
@@ -88,21 +85,7 @@ func (f *Fleet) BeginMove(ctx context.Context, life, first int, p *Plan) ([]*Age
 		}
 	}
 	f.mu.Unlock()
-	var wait sync.WaitGroup
-	errs := make([]error, len(all))
-	for i, a := range all {
-		wait.Go(func() { errs[i] = a.start(ctx, first+i, life) })
-	}
-	wait.Wait()
-	var started []*Agent
-	for i, a := range all {
-		if errs[i] == nil {
-			started = append(started, a)
-		} else {
-			errs[i] = fmt.Errorf("node %s: %w", a.node.Name, errs[i])
-		}
-	}
-	return started, errors.Join(errs...)
+	return startAll(ctx, all, first, life)
 }
 
 // Moved notes that ranks have moved. A later life leaves them there. A node that was left for good is not used any
