@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,12 +53,24 @@ func (h *house) noSecrets() {
 func TestObjectStore(t *testing.T) {
 	h := nativeHouse(t)
 	srv, flags := h.bucket()
-	program := solver("-poisson", "8", "-iters", "300", "-tol", "0")
+	program := solver("-poisson", "8", "-iters", "400", "-tol", "0")
 	want := digest(t, h.must(append([]string{"-np", "2"}, program...)...))
 	r := h.nativeRun(2, append(flags, "-keep", "2"), append(program, "-slow", "10ms")...)
 	for range 3 {
 		r.checkpoint()
 	}
+	// What the store refuses is told, and the job goes on.
+	srv.Break(func(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request)) {
+		if r.Method == "PUT" && strings.Contains(r.URL.Path, "rank-00001") {
+			s3test.Refuse(w, http.StatusForbidden, "AccessDenied", "no more")
+			return
+		}
+		serve(w, r)
+	})
+	if _, errs, code := h.gorun("checkpoint", r.id); code == 0 || !strings.Contains(errs, "rank 1") || !strings.Contains(errs, "AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("a store that refuses: exit %d, %s", code, errs)
+	}
+	srv.Break(nil)
 	schema := r.checkpoint()
 	r.kill()
 	h.noSecrets()

@@ -16,6 +16,7 @@ func TestLocal(t *testing.T) {
 	c.part("move", (*cluster).movesLocal)
 	c.part("lost", (*cluster).lostImages)
 	c.part("levels", (*cluster).lostLevel)
+	c.part("sealed", (*cluster).sealedLocal)
 }
 
 // jobAt is a march whose images stay on the nodes.
@@ -129,4 +130,22 @@ func (c *cluster) lostLevel() {
 		c.t.Errorf("sum %s, undisturbed %s", got, want)
 	}
 	c.Start("n2")
+}
+
+// sealedLocal: images on nodes that are sealed are fetched as they are, and opened where they are read.
+func (c *cluster) sealedLocal() {
+	end, dir, key := c.fresh("end"), filepath.Join(c.Local(), "sealed"), c.fresh("key")
+	want := c.alone("4", "100")
+	c.Exec("n1", c.file("gorun"), "key", key)
+	schema := c.stop(c.jobAt(dir, "native", "n1:2,n2:2", end, "-ckpt-key", key), dir)
+	if out := c.Exec("n2", "sh", "-c", "cat "+dir+"/images/n2/*/*/*/*.img | head -c 8"); out != "gorunSE1" {
+		c.t.Errorf("an image on n2 begins with %q", out)
+	}
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	j := c.start("restart", "-hosts", "n2:2,n3:2,n1:2", "-ckpt-dir", filepath.Join(dir, "snapshots"), schema)
+	if got := c.sum(j.well()); got != want {
+		c.t.Errorf("sum %s, undisturbed %s", got, want)
+	}
 }
