@@ -147,6 +147,32 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 	}
 }
 
+// Nor do exchanges with neighbours.
+func TestNeighboursAllocateNothing(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		cart, err := c.Cart([]int{2, 1}, []bool{true, true}, false)
+		if err != nil {
+			return err
+		}
+		send, recv, field, counts := make([]float64, 40), make([]float64, 40), make([]float64, 36), []int{10, 10, 10, 10}
+		halo, err := mpi.NewHalo(cart, field, []int{6, 6}, 1, true)
+		if err != nil {
+			return err
+		}
+		for name, call := range []func() error{
+			halo.Exchange,
+			func() error { return mpi.NeighborAllgather(cart, send[:10], recv) },
+			func() error { return mpi.NeighborAlltoall(cart, send, recv) },
+			func() error { return mpi.NeighborAlltoallv(cart, send, counts, nil, recv, counts, nil) },
+		} {
+			if err := allocatesNothing(c, 100, 300, call); err != nil {
+				return fmt.Errorf("call %d: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
 // arguments are buffers of k elements, or n blocks that have k together.
 type arguments struct {
 	k                int

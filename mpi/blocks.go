@@ -35,6 +35,14 @@ func (b *blocks) of(p []byte, size, i int) []byte {
 	return p[lo*size : hi*size]
 }
 
+// orAll is of; of no blocks it returns p.
+func (b *blocks) orAll(p []byte, size, i int) []byte {
+	if b == nil {
+		return p
+	}
+	return b.of(p, size, i)
+}
+
 // span returns the blocks lo..hi-1 of p, where they are adjacent.
 func (b *blocks) span(p []byte, size, lo, hi int) []byte {
 	from, _ := b.at(lo)

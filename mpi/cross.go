@@ -46,24 +46,15 @@ func (x *collective) group() *Comm {
 // leading reports whether this rank speaks for its group.
 func (x *collective) leading() bool { return x.c.rank == 0 }
 
-// all exchanges a message with every rank of the other group.
+// all exchanges a message with every rank of the other group. If sb is nil, all of them get all of sp.
 func (x *collective) all(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
 	for r := range x.c.size {
 		x.get(r, rb.of(rp, x.t.Size, r))
 	}
 	for r := range x.c.size {
-		x.put(r, sb.of(sp, x.t.Size, r))
+		x.put(r, sb.orAll(sp, x.t.Size, r))
 	}
 	return x.run()
-}
-
-// evenlyEach returns blocks that are the same elements for every rank.
-func evenlyEach(elements, n int) blocks {
-	b := blocks{n: n, counts: make([]int, n), displs: make([]int, n)}
-	for i := range b.counts {
-		b.counts[i] = elements
-	}
-	return b
 }
 
 func crossBarrier(c *Comm) error {
@@ -160,8 +151,7 @@ func crossAllgather[T any](c *Comm, k kind, send, recv []T, counts, displs []int
 	if err != nil {
 		return err
 	}
-	same := evenlyEach(len(send), c.size)
-	return x.leave(x.all(bytesOf(send), &same, bytesOf(recv), &b))
+	return x.leave(x.all(bytesOf(send), nil, bytesOf(recv), &b))
 }
 
 // crossAlltoall is Alltoall and, with counts, Alltoallv.

@@ -43,8 +43,8 @@ func of(t Topology) *neighbourhood {
 // their number times len(send), which is the same on all neighbours. Errors: as Allgather. (MPI-4.1, chapter 8.6.1)
 func NeighborAllgather[T any](t Topology, send, recv []T) error {
 	h := of(t)
-	sb, rb := evenlyEach(len(send), len(h.dests)), equal(len(send), len(h.sources))
-	return neighbors(h, kindNeighborAllgather, send, recv, &sb, &rb, compare("recv", len(recv), rb.total))
+	rb := equal(len(send), len(h.sources))
+	return neighbors(h, kindNeighborAllgather, send, recv, nil, &rb, compare("recv", len(recv), rb.total))
 }
 
 // NeighborAllgatherv is NeighborAllgather of messages of different lengths. That of the i-th source has counts[i]
@@ -52,9 +52,10 @@ func NeighborAllgather[T any](t Topology, send, recv []T) error {
 // chapter 8.6.1)
 func NeighborAllgatherv[T any](t Topology, send, recv []T, counts, displs []int) error {
 	h := of(t)
-	sb := evenlyEach(len(send), len(h.dests))
-	rb, err := explicit("recv", len(h.sources), len(recv), counts, displs, make([]int, len(h.sources)))
-	return neighbors(h, kindNeighborAllgatherv, send, recv, &sb, &rb, err)
+	tmp, s := borrowSlice[int](len(h.sources))
+	defer s.giveBack()
+	rb, err := explicit("recv", len(h.sources), len(recv), counts, displs, tmp)
+	return neighbors(h, kindNeighborAllgatherv, send, recv, nil, &rb, err)
 }
 
 // NeighborAlltoall sends block j of send to the j-th destination. Block i of recv is what the i-th source has sent.
@@ -74,12 +75,15 @@ func NeighborAlltoall[T any](t Topology, send, recv []T) error {
 // the blocks follow each other. Errors: as Allgather. (MPI-4.1, chapter 8.6.2)
 func NeighborAlltoallv[T any](t Topology, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int) error {
 	h := of(t)
-	sb, serr := explicit("send", len(h.dests), len(send), scounts, sdispls, make([]int, len(h.dests)))
-	rb, rerr := explicit("recv", len(h.sources), len(recv), rcounts, rdispls, make([]int, len(h.sources)))
+	outs, ins := len(h.dests), len(h.sources)
+	tmp, s := borrowSlice[int](outs + ins)
+	defer s.giveBack()
+	sb, serr := explicit("send", outs, len(send), scounts, sdispls, tmp[:outs])
+	rb, rerr := explicit("recv", ins, len(recv), rcounts, rdispls, tmp[outs:])
 	return neighbors(h, kindNeighborAlltoallv, send, recv, &sb, &rb, first(serr, rerr))
 }
 
-// neighbors exchanges one block with each neighbour.
+// neighbors exchanges one block with each neighbour. If sb is nil, all destinations get all of send.
 func neighbors[T any](h *neighbourhood, k kind, send, recv []T, sb, rb *blocks, wrong error) error {
 	t, err := elem[T]()
 	sp, rp := bytesOf(send), bytesOf(recv)
@@ -87,14 +91,15 @@ func neighbors[T any](h *neighbourhood, k kind, send, recv []T, sb, rb *blocks, 
 	if err != nil {
 		return err
 	}
-	return x.leave(x.around(h, func(j int) []byte { return sb.of(sp, t.Size, j) }, func(i int) []byte { return rb.of(rp, t.Size, i) }))
+	return x.leave(x.around(h, func(j int) []byte { return sb.orAll(sp, t.Size, j) }, func(i int) []byte { return rb.of(rp, t.Size, i) }))
 }
 
 // around exchanges messages with the neighbours. Of several from one rank, or to one, the first sent is the first
 // received. Those to itself a rank copies.
 func (x *collective) around(h *neighbourhood, out, in func(i int) []byte) error {
 	me := x.c.rank
-	var own [][]byte
+	var few [4][]byte
+	own := few[:0]
 	for i, r := range h.sources {
 		switch r {
 		case ProcNull:
