@@ -13,6 +13,7 @@ type World struct {
 	t     Transport
 	quit  chan struct{}
 	ended sync.WaitGroup
+	once  sync.Once // of Close
 
 	mu     sync.Mutex
 	life   *Life
@@ -131,8 +132,14 @@ func (w *World) over() error {
 	return context.Cause(ctx)
 }
 
-// Close gives the world up, and the memory of all its descriptions. Files of targets stay: Remove removes them.
-func (w *World) Close() error {
+// Close gives the world up, and the memory of all its descriptions. Files of targets stay: Remove removes them. A second Close does
+// nothing.
+func (w *World) Close() (err error) {
+	w.once.Do(func() { err = w.close() })
+	return err
+}
+
+func (w *World) close() error {
 	w.mu.Lock()
 	if w.broken == nil {
 		w.ctx, w.broken = context.WithCancelCause(context.Background())

@@ -88,7 +88,7 @@ func start(t testing.TB, ranks int, nodes []mirror.Place, f func(ctx context.Con
 
 // join brings up one more.
 func (c *cluster) join(at mirror.Place, f func(ctx context.Context, m *member) error) *member {
-	tcp, err := tcpworld.Join(context.Background(), c.addr, tcpworld.Options{Secret: secret, Node: at.Node, Rack: at.Rack, Silence: time.Minute})
+	tcp, err := tcpworld.Join(context.Background(), c.addr, tcpworld.Options{Secret: secret, Node: at.Node, Rack: at.Rack})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func race(r *runner) error {
 	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-vet=off", "-race", "-short",
 		"./rpi/...", "./internal/engine/...", "./internal/team/...", "./mpi/...", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
 		// not cr/native: it works on other processes, for minutes under the detector
-		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./cr/store/...", "./cr/mirror/...", "./internal/joblife", "./internal/launch/...")
+		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./cr/store/...", "./cr/mirror", "./cr/mirror/mpiworld", "./cr/mirror/tcpworld", "./internal/joblife", "./internal/launch/...")
 }
 
 func sim(r *runner) error {

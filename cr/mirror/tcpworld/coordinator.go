@@ -164,7 +164,7 @@ func (co *coordinator) serve(c *conn) {
 	id := co.next
 	co.next++
 	co.conns[id] = c
-	c.post(note{}) // it is taken
+	c.post(note{Taken: &taken{co.Silence}})
 	if co.m.over {
 		c.post(note{Over: &over{co.text}})
 	}

@@ -85,10 +85,16 @@ func readAll(r io.Reader, bufs ...[]byte) error {
 // note is what coordinator and members send each other, as JSON behind its length. One field is set; none is a ping.
 type note struct {
 	Hello *place `json:"hello,omitempty"`
+	Taken *taken `json:"taken,omitempty"`
 	View  *view  `json:"view,omitempty"`
 	Lost  *lost  `json:"lost,omitempty"`
 	Leave *leave `json:"leave,omitempty"`
 	Over  *over  `json:"over,omitempty"`
+}
+
+// taken is the coordinator's answer to a hello.
+type taken struct {
+	Silence time.Duration `json:"silence_ns"` // of the coordinator: both ends ping four times within it
 }
 
 type lost struct {

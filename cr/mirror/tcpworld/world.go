@@ -15,11 +15,10 @@ import (
 
 // Options say who a member is.
 type Options struct {
-	Secret  []byte        // the coordinator's
-	Node    string        // what is lost together with this process; "": the host's name
-	Rack    string        // what nodes may be lost together; "": not known
-	Listen  string        // the address that other members reach, as HOST:PORT; "": any port where the coordinator is called from
-	Silence time.Duration // without a word of the coordinator for so long the world is over; 0: 10 s
+	Secret []byte // the coordinator's
+	Node   string // what is lost together with this process; "": the host's name
+	Rack   string // what nodes may be lost together; "": not known
+	Listen string // the address that other members reach, as HOST:PORT; "": any port where the coordinator is called from
 }
 
 // World is a member's view of a world. It is a mirror.Transport, and carries messages of the program.
@@ -29,7 +28,7 @@ type World struct {
 	ln      net.Listener
 	sink    mirror.Sink
 	wg      sync.WaitGroup
-	greeted chan struct{} // closed when the coordinator has taken this member
+	silence time.Duration // without a word of the coordinator for so long the world is over
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -54,7 +53,6 @@ func Join(ctx context.Context, coordinator string, o Options) (*World, error) {
 	if o.Node == "" {
 		o.Node, _ = os.Hostname()
 	}
-	o.Silence = cmp.Or(o.Silence, 10*time.Second)
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", coordinator)
 	if err != nil {
 		return nil, fmt.Errorf("tcpworld: coordinator: %w", err)
@@ -72,21 +70,33 @@ func Join(ctx context.Context, coordinator string, o Options) (*World, error) {
 		c.Close()
 		return nil, fmt.Errorf("tcpworld: %w", err)
 	}
-	w := &World{o: o, ctrl: newConn(c), ln: ln, changed: make(chan struct{}), greeted: make(chan struct{})}
-	w.ctrl.post(note{Hello: &place{Node: o.Node, Rack: o.Rack, Addr: ln.Addr().String()}})
-	w.wg.Go(func() { w.ctrl.write(o.Silence) })
+	w := &World{o: o, ctrl: newConn(c), ln: ln, changed: make(chan struct{})}
+	if err := w.hello(); err != nil {
+		c.Close()
+		ln.Close()
+		return nil, fmt.Errorf("tcpworld: coordinator %s: %w", coordinator, err)
+	}
+	w.wg.Go(func() { w.ctrl.write(w.silence) })
 	w.wg.Go(w.listen)
 	w.wg.Go(w.accept)
-	select {
-	case <-w.greeted:
-		return w, nil
-	case <-w.ctrl.quit:
-		w.Close()
-		return nil, fmt.Errorf("tcpworld: coordinator %s: it does not take this process: is it one?", coordinator)
-	case <-ctx.Done():
-		w.Close()
-		return nil, fmt.Errorf("tcpworld: coordinator %s: %w", coordinator, ctx.Err())
+	return w, nil
+}
+
+// hello has the coordinator take this member.
+func (w *World) hello() error {
+	w.ctrl.SetDeadline(time.Now().Add(shakeTime))
+	if err := writeNote(w.ctrl, note{Hello: &place{Node: w.o.Node, Rack: w.o.Rack, Addr: w.ln.Addr().String()}}); err != nil {
+		return err
 	}
+	n, err := readNote(w.ctrl)
+	if err != nil {
+		return err
+	}
+	if n.Taken == nil || n.Taken.Silence <= 0 {
+		return errors.New("it does not take this process: is it a coordinator?")
+	}
+	w.silence = n.Taken.Silence
+	return w.ctrl.SetDeadline(time.Time{})
 }
 
 // Serve implements mirror.Transport.
@@ -100,12 +110,9 @@ func (w *World) wake() {
 
 // listen takes the coordinator's notes.
 func (w *World) listen() {
-	for first := true; ; first = false {
-		w.ctrl.SetReadDeadline(time.Now().Add(w.o.Silence))
+	for {
+		w.ctrl.SetReadDeadline(time.Now().Add(w.silence))
 		n, err := readNote(w.ctrl)
-		if first && err == nil {
-			close(w.greeted)
-		}
 		w.mu.Lock()
 		switch {
 		case err != nil:
