@@ -62,6 +62,7 @@ type options struct {
 	dir      string
 	out      string
 	check    bool
+	mirror   string
 }
 
 // job is one case: so many ranks with so much state each.
@@ -85,12 +86,13 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&o.rounds, "rounds", 7, "checkpoints of each case")
 	f.IntVar(&o.restarts, "restarts", 3, "restarts of each case")
 	f.StringVar(&o.dir, "dir", "", "`folder` on the disk to be measured (default: that of temporary files)")
+	f.StringVar(&o.mirror, "mirror", "", "native: images go to memory, by this `policy` of -ckpt-mirror; nothing is restarted, as they end with the job")
 	f.StringVar(&o.out, "o", "", "write the figures to `FILE`, comma separated")
 	f.BoolVar(&o.check, "check", false, "fail if a figure misses the project's targets")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	if f.NArg() > 0 || o.rounds < 1 || o.restarts < 0 {
+	if f.NArg() > 0 || o.rounds < 1 || o.restarts < 0 || o.mirror != "" && o.cr != "native" {
 		return nil, fmt.Errorf("bad argument; see -help")
 	}
 	usual, ok := map[string]string{"self": "4x256,64x1", "native": "1x16,1x256,1x1024,4x256,64x16"}[o.cr]

@@ -30,7 +30,11 @@ func measureNative(ctx context.Context, world *bench.World, program string, j jo
 	}
 	defer raw.close()
 	args := func(full int) []string {
-		return []string{"-np", strconv.Itoa(j.ranks), "-cr=native", "-keep", "1", "-ckpt-full-every", strconv.Itoa(full), program, "-mb", strconv.Itoa(j.mb)}
+		to := []string{"-np", strconv.Itoa(j.ranks), "-cr=native", "-keep", "1", "-ckpt-full-every", strconv.Itoa(full)}
+		if o.mirror != "" {
+			to = append(to, "-ckpt-mirror", o.mirror)
+		}
+		return append(to, program, "-mb", strconv.Itoa(j.mb))
 	}
 	p, err := start(ctx, world, args(1)...)
 	if err != nil {
@@ -62,6 +66,9 @@ func measureNative(ctx context.Context, world *bench.World, program string, j jo
 		if err := p.growth(ctx, j, o.rounds, all); err != nil {
 			return err
 		}
+	}
+	if o.mirror != "" {
+		return nil
 	}
 	last, err := p.checkpoint(ctx)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store/mem"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -109,6 +111,24 @@ func (h *head) tend() {
 			}
 		})
 	})
+}
+
+// memoryState is the level in memory for gorun status, none if the job has none.
+func (h *head) memoryState() []control.Level {
+	m := h.memory
+	if m == nil {
+		return nil
+	}
+	l := control.Level{Name: mem.Kind, Where: "memory of the nodes, copies by policy " + h.opt.CkptMirror, Every: h.opt.CkptEvery, Err: m.tended.lacks}
+	if l.Every == 0 && h.opt.CkptAuto {
+		l.Every = h.auto.Every(h.ran())
+	}
+	for _, c := range h.chain {
+		if inMemory(c.snap) {
+			l.Last, l.At = c.snap.Schema.Sequence, c.snap.Schema.Created
+		}
+	}
+	return []control.Level{l}
 }
 
 func (h *head) markWeak(s *snapshot.Snapshot, weak bool) {
