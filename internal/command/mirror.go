@@ -27,9 +27,6 @@ func (o *options) mirrors() error {
 	if o.CkptMirror == "" {
 		return nil
 	}
-	if len(o.every) > 0 {
-		return errors.New("-ckpt-mirror goes with one interval for -ckpt-every, or auto: levels get no copies of images in memory so far")
-	}
 	if _, err := spec.ParseMirror(o.CkptMirror); err != nil {
 		return fmt.Errorf("-ckpt-mirror: %w", err)
 	}

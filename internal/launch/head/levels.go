@@ -17,6 +17,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/s3"
 	"github.com/gorun-mpi/gorun/internal/exact"
@@ -46,7 +47,9 @@ type levels struct {
 func (h *head) openLevels() {
 	var all []flush.Level
 	if b := h.opt.Base; b != nil {
-		b.Place = h.place()
+		if b.Place != memPlace {
+			b.Place = h.place()
+		}
 	}
 	for i := range h.opt.Levels {
 		l := &h.opt.Levels[i]
@@ -287,7 +290,17 @@ func (h *head) storeOn(p snapshot.Place, at string) wire.Store {
 }
 
 // onNodes reports whether a place lies in parts on the nodes.
-func onNodes(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == node.Kind }
+func onNodes(p snapshot.Place) bool {
+	return p == memPlace || kinds.Place(p).Inner().Kind == node.Kind
+}
+
+// openHere opens a store as the head's own node sees it.
+func (h *head) openHere(w wire.Store, env []string) (store.Store, error) {
+	if w.Kind == mem.Kind && h.memory != nil {
+		return h.memory.own, nil
+	}
+	return places.Here(w, env)
+}
 
 // needsEnv reports whether a place needs credentials of the environment.
 func needsEnv(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == s3.Kind }
@@ -295,7 +308,7 @@ func needsEnv(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == s3.
 // flushOn has a node copy.
 func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush) error {
 	if at == h.ownName() || h.fleet == nil {
-		return places.Flush(ctx, places.Here, o, func(n int64) { h.levels.bytes.Add(n) })
+		return places.Flush(ctx, h.openHere, o, func(n int64) { h.levels.bytes.Add(n) })
 	}
 	var before int64
 	return h.fleet.Flush(ctx, at, o, func(done int64) {

@@ -271,7 +271,7 @@ func (h *head) finished() {
 func (inc *incarnation) prune() {
 	h := inc.h
 	inc.pruneMemory()
-	if !h.opt.Prunes() || h.memory != nil { // what is newest there would cost what lasts
+	if !h.opt.Prunes() {
 		return
 	}
 	work(inc, func() (snapshot.Pruned, error) {

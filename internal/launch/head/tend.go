@@ -188,14 +188,18 @@ func (inc *incarnation) pruneMemory() {
 	}
 	left := h.memory.left
 	work(inc, func() (map[int]bool, error) {
-		gone := map[int]bool{}
+		gone := map[int]bool{} // that have no copy elsewhere
 		var err error
 		if left {
 			_, err = h.cat.Sweep(h.id)
 		}
 		for _, s := range drop {
 			removed, e := h.cat.DropCopy(s, memPlace)
-			gone[s.Schema.Sequence] = removed
+			now, lost := h.cat.Load(s.Dir)
+			gone[s.Schema.Sequence] = removed && lost != nil
+			if removed && lost == nil {
+				h.post(func() { h.renew([]*snapshot.Snapshot{now}) })
+			}
 			if e != nil {
 				err = e
 			}

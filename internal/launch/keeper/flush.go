@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/internal/launch/places"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -22,8 +24,14 @@ type flushes struct {
 	giveUp  map[uint64]context.CancelFunc
 }
 
-func newFlushes(head *wire.Queue) *flushes {
-	return &flushes{head: head, open: places.Here, giveUp: map[uint64]context.CancelFunc{}}
+func newFlushes(head *wire.Queue, memory *mem.Memory) *flushes {
+	open := func(w wire.Store, env []string) (store.Store, error) {
+		if w.Kind == mem.Kind {
+			return memory, nil
+		}
+		return places.Here(w, env)
+	}
+	return &flushes{head: head, open: open, giveUp: map[uint64]context.CancelFunc{}}
 }
 
 // order takes an order: to copy, or, without data, to give up what was ordered under the number.

@@ -188,7 +188,7 @@ func newKeeper(conn *oob.Conn, info *wire.NodeInfo) *keeper {
 	k.copier = holder.NewCopier(k.memory, info.Host)
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.files = newFiles(k.head, k.memory)
-	k.flushes = newFlushes(k.head)
+	k.flushes = newFlushes(k.head, k.memory)
 	sweep()
 	return k
 }

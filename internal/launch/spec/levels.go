@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/s3"
 	"github.com/gorun-mpi/gorun/cr/store/sealed"
@@ -75,6 +77,7 @@ type StoreConfig struct {
 	Folder string `toml:"folder"`   // of a dir, where all nodes see it; of node, on each
 	Place  string `toml:"place"`    // of s3: s3://BUCKET/PREFIX?endpoint=URL
 	Key    string `toml:"key_file"` // seals it
+	Mirror string `toml:"mirror"`   // of mem, as -ckpt-mirror
 	Keep   int    `toml:"keep"`
 	Rate   string `toml:"rate"` // such as 50MB/s
 }
@@ -87,7 +90,7 @@ func ParseStores(text string) (map[string]StoreConfig, error) {
 		return nil, err
 	}
 	if keys := md.Undecoded(); len(keys) > 0 {
-		return nil, fmt.Errorf("unknown key %q: known are kind, folder, place, key_file, keep and rate", keys[0].String())
+		return nil, fmt.Errorf("unknown key %q: known are kind, folder, place, key_file, mirror, keep and rate", keys[0].String())
 	}
 	for name, c := range all {
 		if _, err := ParseRate(c.Rate); err != nil {
@@ -141,7 +144,7 @@ func ParseRate(text string) (int64, error) {
 // strength orders kinds by what survives of them: the job, the loss of a node.
 func strength(kind string) int {
 	switch kind {
-	case "mem":
+	case mem.Kind:
 		return 0
 	case node.Kind:
 		return 1
@@ -171,6 +174,9 @@ func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error 
 	}
 	slices.SortStableFunc(all, func(a, b Level) int { return int(max(-1, min(1, a.Every-b.Every))) })
 	for i, l := range all[1:] {
+		if kindOf(l.Place) == mem.Kind {
+			return fmt.Errorf("level %s: memory is written by the ranks, so it is the most frequent level", l.Name)
+		}
 		if weaker := all[i]; strength(kindOf(l.Place)) < strength(kindOf(weaker.Place)) {
 			return fmt.Errorf("%s=%v is rarer than %s=%v and survives less: it would be of no use", l.Name, l.Every, weaker.Name, weaker.Every)
 		}
@@ -185,13 +191,28 @@ func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error 
 		return fmt.Errorf("level %s: a rate is for copies, and the ranks write this one", base.Name)
 	}
 	o.CkptLocal, o.CkptStore = "", ""
-	switch kindOf(base.Place) {
+	lasting := base // where the last snapshot goes before the job is stopped
+	if kindOf(base.Place) == mem.Kind {
+		if o.CkptMirror = cmp.Or(stores[base.Name].Mirror, o.CkptMirror); o.CkptMirror == "" {
+			return fmt.Errorf("level %s: which other nodes hold copies? give -ckpt-mirror (ring:1, pairs, %s), or mirror in -stores", base.Name, MirrorNone)
+		}
+		if _, err := ParseMirror(o.CkptMirror); err != nil {
+			return fmt.Errorf("level %s: %w", base.Name, err)
+		}
+		lasting.Place = snapshot.Beside
+		if len(all) > 1 && (kindOf(all[1].Place) != store.KindDir) {
+			lasting = all[1]
+		}
+	} else if o.CkptMirror != "" {
+		return errors.New("-ckpt-mirror is for a level mem, and none is named")
+	}
+	switch kindOf(lasting.Place) {
 	case node.Kind:
-		o.CkptLocal = base.Place.Folder
+		o.CkptLocal = lasting.Place.Folder
 	case s3.Kind:
-		o.CkptStore = base.Place.Folder
+		o.CkptStore = lasting.Place.Folder
 	default:
-		if base.Place != snapshot.Beside {
+		if lasting.Place != snapshot.Beside {
 			return fmt.Errorf("level %s: as the most frequent level dir has no folder of its own: -ckpt-dir names it", base.Name)
 		}
 	}
@@ -236,6 +257,8 @@ func (o *Options) level(e Every, c StoreConfig) (Level, error) {
 			return l, err
 		}
 		l.Place = snapshot.Place{Kind: node.Kind, Folder: folder}
+	case mem.Kind:
+		l.Place = snapshot.Place{Kind: mem.Kind}
 	case s3.Kind:
 		at := c.Place
 		if at == "" {
@@ -253,7 +276,7 @@ func (o *Options) level(e Every, c StoreConfig) (Level, error) {
 		}
 		l.Place = snapshot.Place{Kind: s3.Kind, Folder: p.String()}
 	default:
-		return l, fmt.Errorf("kind %q is not known: known are node, dir and s3", kind)
+		return l, fmt.Errorf("kind %q is not known: known are mem, node, dir and s3", kind)
 	}
 	if c.Key == "" {
 		return l, nil
@@ -266,8 +289,11 @@ func (o *Options) level(e Every, c StoreConfig) (Level, error) {
 	return l, err
 }
 
-// KeepAt is how many snapshots are kept in a place, 0: all.
+// KeepAt is how many snapshots are kept in a place, 0: all. Memory has rules of its own.
 func (o *Options) KeepAt(p snapshot.Place) int {
+	if p.Kind == mem.Kind {
+		return 0
+	}
 	levels := o.Levels
 	if o.Base != nil {
 		levels = append([]Level{*o.Base}, levels...)
