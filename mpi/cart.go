@@ -101,7 +101,7 @@ func (t *Cart) step(at []int, d, by int) int {
 	return pointAt(to, t.dims)
 }
 
-// none reports whether t is no grid.
+// nothing reports whether t is no grid.
 func (t *Cart) nothing() bool { return t == nil || t.Comm == nil }
 
 // check returns an error if t cannot be used.
