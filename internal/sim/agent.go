@@ -17,6 +17,7 @@ type imager struct {
 	copying int64  // step at which the copy stands, 0: none is made
 	write   *write
 	base    int // what the image being written builds on, 0: nothing
+	aside   int // the image that it has written to go ahead, 0: none
 	noted   int // the snapshot since which it notes what changes, 0: it does not
 }
 
@@ -65,7 +66,7 @@ func (r *rank) imaged(cfg *oob.CaptureConfig) {
 	if w.breaks(baseNotCommitted) {
 		cfg.Base = a.noted
 	}
-	whole := w.store.has(cfg.Base) || cfg.Move && w.store.pending[cfg.Base][r.id] != nil
+	whole := w.store.has(cfg.Base) || cfg.Move && a.aside == cfg.Base
 	if cfg.Base != 0 && (!whole || a.noted != cfg.Base) {
 		w.violate("rank %d's image builds on %d; what has changed since %d is known, whole: %v", r.id, cfg.Base, a.noted, whole)
 	}
@@ -112,6 +113,9 @@ func (a *imager) turn(r *rank) {
 	default:
 		a.write = nil
 		w.store.put(x.seq, r.id, x.img)
+		if a.ahead {
+			a.aside = x.seq
+		}
 		if a.base != 0 {
 			w.seen.incremental++
 		}
