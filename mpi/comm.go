@@ -43,6 +43,7 @@ type core struct {
 	inter    *inter     // nil: an intracommunicator; else size and ranks are those of the remote group
 	table    coll.Table // its own choice of algorithms; nil: that of the job
 	local               // what only this rank knows of it
+	pairs    pairs
 }
 
 // own returns the communicator of the group that this rank is in: c, or the local one of an intercommunicator.

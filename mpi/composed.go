@@ -77,6 +77,8 @@ func (r *Request) composedOutcome(s engine.Status) Status {
 		return Status{Source: s.Source, Tag: s.Tag, Bytes: s.Bytes, Count: int(s.Type)}
 	case s.Source == ProcNull:
 		return nullStatus
+	case r.op() == opPrecv:
+		s.Tag = int(r.tag)
 	}
 	return r.c.status(s, r.size(s.Type))
 }
@@ -104,7 +106,7 @@ func bsend[T any](call string, c *Comm, buf []T, dst, tag int) (Request, error) 
 		err = c.checkSend(dst, tag)
 	}
 	if err == nil && dst != ProcNull {
-		err = c.bsend(t, bytesOf(buf), dst, tag)
+		err = c.bsendIn(c.ctx, t, bytesOf(buf), dst, tag)
 	}
 	if err != nil {
 		return Request{}, c.failPeer(call, "destination", dst, tag, err)
@@ -112,12 +114,12 @@ func bsend[T any](call string, c *Comm, buf []T, dst, tag int) (Request, error) 
 	return Request{engine.Request{Note: uint32(opIbsend)}, c, ProcNull, int32(tag)}, nil
 }
 
-// bsend sends a copy of p, of which the rank takes care until it is sent.
-func (c *Comm) bsend(t *engine.Type, p []byte, dst, tag int) error {
+// bsendIn sends a copy of p in a context. The rank takes care of it until it is sent.
+func (c *Comm) bsendIn(ctx uint64, t *engine.Type, p []byte, dst, tag int) error {
 	s := borrow(len(p))
 	copied := s.bytes(len(p))
 	copy(copied, p)
-	r, err := c.env.eng.Isend(c.toWorld(dst), c.ctx, int32(tag), t, copied, engine.Standard)
+	r, err := c.env.eng.Isend(c.toWorld(dst), ctx, int32(tag), t, copied, engine.Standard)
 	if err != nil {
 		s.giveBack()
 		return err

@@ -13,17 +13,16 @@ import (
 // One that is idle is memory: a native image holds it. A program that goes on from a portable image makes it again, by
 // the same calls. (MPI-4.1, chapter 3.9)
 type Persistent struct {
-	c      *Comm
-	op     operation
-	peer   int32
-	tag    int32
-	world  int // peer, for the engine
-	typ    *engine.Type
-	buf    []byte
-	f      *flight        // of a collective
-	last   engine.Request // of the last start
-	freed  bool
-	copied bool // BsendInit
+	c     *Comm
+	op    operation
+	peer  int32
+	tag   int32
+	world int // peer, for the engine
+	typ   *engine.Type
+	buf   []byte
+	f     *flight        // of a collective
+	last  engine.Request // of the last start
+	freed bool
 }
 
 // SendInit makes a persistent Send of buf. Errors: as Isend. (MPI-4.1, chapter 3.9)
@@ -89,7 +88,7 @@ func (p *Persistent) Start() (Request, error) {
 	case p.peer == ProcNull:
 		return p.c.refused(p.op, ProcNull, int(p.tag), nil)
 	case p.op == opIbsend:
-		if err = p.c.bsend(p.typ, p.buf, int(p.peer), int(p.tag)); err != nil {
+		if err = p.c.bsendIn(p.c.ctx, p.typ, p.buf, int(p.peer), int(p.tag)); err != nil {
 			return p.c.refused(p.op, int(p.peer), int(p.tag), err)
 		}
 		return Request{engine.Request{Note: uint32(opIbsend)}, p.c, ProcNull, p.tag}, nil

@@ -227,6 +227,10 @@ func (r *Request) fail(call string, err error) error {
 	case opGeneralised:
 		return r.c.fail(call+" of NewRequest", err)
 	}
+	var part *engine.PartError
+	if errors.As(err, &part) {
+		err = part.Err
+	}
 	return r.c.failPeer(call+" of "+operations[r.op()], r.op().role(), int(r.peer), int(r.tag), err)
 }
 

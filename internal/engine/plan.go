@@ -336,12 +336,14 @@ func (e *Engine) endPlan(p *Plan) {
 		p.Over()
 	}
 	r := p.req.r
-	if len(p.Rounds) > 0 {
+	if bytes := 0; len(p.Rounds) > 0 {
 		for i := range p.Rounds[len(p.Rounds)-1].Parts {
-			if m := &p.Rounds[len(p.Rounds)-1].Parts[i]; m.Recv {
+			if m := &p.Rounds[len(p.Rounds)-1].Parts[i]; m.Recv && m.over { // all bytes of the last round together
+				bytes += m.Status.Bytes
 				r.status = m.Status
 			}
 		}
+		r.status.Bytes = bytes
 	}
 	r.recv = true // it has a status
 	e.complete(r, p.err)
