@@ -21,7 +21,7 @@ func TestRequestsGoOn(t *testing.T) {
 				opt.Nodes = []int{0, 1, 0}
 			}
 			c := jobtest.New(3, opt)
-			x := &underWay{begun: make(chan int, 3), release: make(chan struct{}), inside: make(chan struct{}, 3), operate: make(chan struct{})}
+			x := &underWay{begun: make(chan int, 3), release: make(chan struct{}), inside: make(chan struct{}, 16), operate: make(chan struct{})}
 			wait := ranks(c, x.run)
 			for range 3 {
 				<-x.begun
@@ -83,21 +83,10 @@ func (x *underWay) run(w *mpi.Comm) error {
 		f.add(mpi.Ibarrier(w))
 		return f.err
 	}
-	// Every rank is in its operator, or waits for the others, who are.
 	side, err := w.Dup()
 	if err != nil {
 		return err
 	}
-	total := make([]int32, 4)
-	f.add(mpi.Iallreduce(side, message(4, me), total, mpi.OpFunc(func(dst, src []int32) {
-		x.inside <- struct{}{}
-		<-x.operate
-		for i := range dst {
-			dst[i] += src[i]
-		}
-	}, true)))
-	f.after(func() error { return summed(total) })
-	operator := len(f.rs)
 	if me != 2 {
 		if err := collectives(); err != nil {
 			return err
@@ -107,7 +96,8 @@ func (x *underWay) run(w *mpi.Comm) error {
 	in, out := make([]int32, longMessage), message(longMessage, me)
 	recv, err := mpi.RecvInit(w, in, left, 1)
 	send, err2 := mpi.SendInit(w, out, right, 1)
-	idle, err3 := mpi.AllreduceInit(side, out[:5], total, mpi.Sum)
+	total := make([]int32, 4)
+	idle, err3 := mpi.AllreduceInit(side, out[:4], total, mpi.Sum)
 	if err := errors.Join(err, err2, err3); err != nil {
 		return err
 	}
@@ -137,17 +127,12 @@ func (x *underWay) run(w *mpi.Comm) error {
 		return f.err
 	}
 
+	// From here on whoever is in a call may have to do the operator's work.
+	operated := make(chan error, 1)
+	go func() { operated <- x.operates(side, total) }()
 	x.begun <- me
-	if me == 1 {
-		go func() { <-x.release; _ = complete(mpi.Status{Count: me}, nil) }()
-		_, err = f.rs[operator-1].Wait() // stands in a call meanwhile
-		f.rs[operator-1] = mpi.Request{}
-	} else {
-		<-x.release
-		err = complete(mpi.Status{Count: me}, nil)
-	}
 	<-x.release
-	if err != nil {
+	if err := errors.Join(<-operated, complete(mpi.Status{Count: me}, nil)); err != nil {
 		return err
 	}
 	if me == 2 {
@@ -186,7 +171,25 @@ func (x *underWay) run(w *mpi.Comm) error {
 	if _, err := r.Wait(); err != nil {
 		return err
 	}
-	return errors.Join(summed(total[:4]), idle.Free(), send.Free(), recv.Free(), ps.Free(), pr.Free(), side.Free())
+	return errors.Join(summed(total), idle.Free(), send.Free(), recv.Free(), ps.Free(), pr.Free(), side.Free())
+}
+
+// operates makes a reduction whose operator stands still until the restarts are over.
+func (x *underWay) operates(c *mpi.Comm, total []int32) error {
+	r, err := mpi.Iallreduce(c, message(4, c.Rank()), total, mpi.OpFunc(func(dst, src []int32) {
+		x.inside <- struct{}{}
+		<-x.operate
+		for i := range dst {
+			dst[i] += src[i]
+		}
+	}, true))
+	if err != nil {
+		return err
+	}
+	if _, err := r.Wait(); err != nil {
+		return err
+	}
+	return summed(total)
 }
 
 // summed checks a sum over three ranks of message(n, rank).
@@ -290,11 +293,13 @@ func TestRequestsAtPoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := jobtest.New(2, jobtest.Options{Dir: t.TempDir()})
 			defer c.Stop()
+			looked := make(chan struct{})
+			defer close(looked)
 			w := ranks(c, func(w *mpi.Comm) error {
-				if w.Rank() == 0 {
-					if _, err := begin(w); err != nil {
-						return err
-					}
+				if w.Rank() != 0 {
+					<-looked
+				} else if _, err := begin(w); err != nil {
+					return err
 				}
 				return errPoint
 			})
