@@ -23,6 +23,7 @@ type Persistent struct {
 	f     *flight        // of a collective
 	last  engine.Request // of the last start
 	freed bool
+	note  uint32
 }
 
 // SendInit makes a persistent Send of buf. Errors: as Isend. (MPI-4.1, chapter 3.9)
@@ -70,39 +71,56 @@ func (c *Comm) persistent(op operation, t *engine.Type, p []byte, peer, tag int)
 	if peer != ProcNull {
 		world = c.source(peer)
 	}
-	return &Persistent{c: c, op: op, typ: t, buf: p, peer: int32(peer), tag: int32(tag), world: world}
+	return &Persistent{c: c, op: op, note: note(op, t), typ: t, buf: p, peer: int32(peer), tag: int32(tag), world: world}
 }
 
 // Start begins the call once more. It does not wait. Collectives that were made on one communicator may be started
 // in any order, which need not be the same on all ranks. Errors: ErrRequest if the request of the last start has not been
 // ended or p was freed, ErrComm, ErrPoisoned, ErrPeerFailed. (MPI-4.1, chapter 3.9)
 func (p *Persistent) Start() (Request, error) {
-	if p == nil || p.freed || p.c.freed.Load() || p.c.env.ended.Load() {
+	if !p.able() {
 		return Request{}, p.unready()
 	}
-	e := p.c.env.eng
-	var err error
 	switch {
 	case p.f != nil:
 		return p.f.start()
 	case p.peer == ProcNull:
 		return p.c.refused(p.op, ProcNull, int(p.tag), nil)
 	case p.op == opIbsend:
-		if err = p.c.bsendIn(p.c.ctx, p.typ, p.buf, int(p.peer), int(p.tag)); err != nil {
+		if err := p.c.bsendIn(p.c.ctx, p.typ, p.buf, int(p.peer), int(p.tag)); err != nil {
 			return p.c.refused(p.op, int(p.peer), int(p.tag), err)
 		}
 		return Request{engine.Request{Note: uint32(opIbsend)}, p.c, ProcNull, p.tag}, nil
-	case p.op == opIrecv:
-		p.last, err = e.Restart(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf, true, engine.Standard)
-	default:
-		p.last, err = e.Restart(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf, false, p.op.mode())
 	}
+	s := p.c.env.eng.BeginStarts()
+	r, err := p.startIn(s)
+	s.End()
 	if err != nil {
 		return p.c.refused(p.op, int(p.peer), int(p.tag), err)
 	}
-	r := Request{p.last, p.c, p.peer, p.tag}
-	r.r.Note = note(p.op, p.typ)
 	return r, nil
+}
+
+func (p *Persistent) able() bool {
+	return p != nil && !p.freed && !p.c.freed.Load() && !p.c.env.ended.Load()
+}
+
+// plain reports whether a start is that of a message.
+func (p *Persistent) plain() bool {
+	return p.f == nil && p.peer != ProcNull && p.op != opIbsend
+}
+
+// startIn is Start of a message in a row of starts.
+func (p *Persistent) startIn(s engine.Starts) (Request, error) {
+	var err error
+	if p.op == opIrecv {
+		p.last, err = s.Recv(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf)
+	} else {
+		p.last, err = s.Send(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf, p.op.mode())
+	}
+	r := Request{p.last, p.c, p.peer, p.tag}
+	r.r.Note = p.note
+	return r, err
 }
 
 // unready says why p cannot be started.
@@ -145,12 +163,42 @@ func Startall(ps []*Persistent, rs []Request) error {
 	if len(ps) != len(rs) {
 		return &Error{Call: "Startall", Err: fmt.Errorf("%w: %d requests for %d operations", ErrCount, len(rs), len(ps))}
 	}
-	for i, p := range ps {
-		r, err := p.Start()
+	for i := 0; i < len(ps); i++ {
+		n, err := startRow(ps[i:], rs[i:])
+		if i += n; err == nil && i == len(ps) {
+			return nil
+		}
+		var r Request
+		if err == nil {
+			r, err = ps[i].Start()
+		}
 		if err != nil {
 			return fmt.Errorf("operation %d: %w", i, err)
 		}
 		rs[i] = r
 	}
 	return nil
+}
+
+// startRow starts messages of one rank, up to the first operation that is something else. It returns how many it has started.
+func startRow(ps []*Persistent, rs []Request) (int, error) {
+	if !ps[0].able() || !ps[0].plain() {
+		return 0, nil
+	}
+	e := ps[0].c.env
+	s := e.eng.BeginStarts()
+	i := 0
+	var err error
+	for ; i < len(ps) && ps[i].able() && ps[i].plain() && ps[i].c.env == e; i++ {
+		if rs[i], err = ps[i].startIn(s); err != nil {
+			rs[i] = Request{}
+			break
+		}
+	}
+	s.End()
+	if err != nil {
+		p := ps[i]
+		_, err = p.c.refused(p.op, int(p.peer), int(p.tag), err)
+	}
+	return i, err
 }

@@ -29,6 +29,7 @@ var nativeScenes = []scene{
 	{name: "alltoall", np: 4},
 	{name: "asleep", np: 4, flags: []string{"-agents", "2"}},
 	{name: "pending", np: 3, flags: []string{"-agents", "2"}},
+	{name: "begun", np: 4, more: 1},
 	{name: "probes", np: 3},
 	{name: "order", np: 3},
 	{name: "silent", np: 4},

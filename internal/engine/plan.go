@@ -118,8 +118,8 @@ func (e *Engine) beginPlan(p *Plan) (Request, error) {
 	if err := e.aborted(); err != nil {
 		return Request{}, err
 	}
-	if r, err := p.req.resolve(); r != nil && err == nil {
-		return Request{}, fmt.Errorf("%w: it was started and has not ended", ErrRequest)
+	if err := p.req.again(); err != nil {
+		return Request{}, err
 	}
 	if err := e.poisoned[p.Ctx]; err != nil {
 		return Request{}, err
@@ -148,20 +148,6 @@ func (e *Engine) Lives(h Request) bool {
 	defer e.leave()
 	r, err := h.resolve()
 	return r != nil && err == nil
-}
-
-// Restart begins a send or receive again, whose last request was h. Errors: as Isend and Irecv, and ErrRequest if that
-// request was not ended.
-func (e *Engine) Restart(h Request, peer int, ctx uint64, tag int32, t *Type, p []byte, recv bool, mode SendMode) (Request, error) {
-	e.enter()
-	if r, err := h.resolve(); r != nil && err == nil {
-		e.leave()
-		return h, fmt.Errorf("%w: it was started and has not ended", ErrRequest)
-	}
-	if recv {
-		return e.irecv(peer, ctx, tag, t, p)
-	}
-	return e.isend(peer, ctx, tag, t, p, mode)
 }
 
 // goOn does what a plan can do now: the messages of its round are over.
