@@ -10,6 +10,9 @@ import (
 // What the I... and ...Init forms of each collective have in common: arguments are checked, the call takes its place,
 // and a schedule is chosen by what all ranks know alike.
 
+// sound reports whether the lengths of a call can be compared: c is a communicator of one group that this rank is in.
+func (c *Comm) sound() bool { return c.ready() == nil && c.inter == nil }
+
 func flyBarrier(c *Comm, form kind) (*flight, error) {
 	f, err := c.take(kindBarrier|form, noRoot, &basics[reflect.Uint8], 0, noOp, nil)
 	if err == nil {
@@ -93,7 +96,7 @@ func flyReduceScatterBlock[T any](c *Comm, form kind, send, recv []T, op Op[T]) 
 
 func flyReduceScatter[T any](c *Comm, form kind, send, recv []T, counts []int, op Op[T]) (*flight, error) {
 	b, err := shares("send", c, len(send), counts, make([]int, c.Size()))
-	if err == nil && c.ready() == nil && !beginsWith(send, recv) {
+	if err == nil && c.sound() && !beginsWith(send, recv) {
 		err = compare("recv", len(recv), counts[c.rank])
 	}
 	return flyReduction(c, kindReduceScatter|form, noRoot, send, recv, op, first(err, atBeginning(send, recv)), func() *schedule.Schedule {
@@ -118,7 +121,7 @@ func atBeginning[T any](send, recv []T) error {
 func flyPortions[T any](c *Comm, k kind, part, whole []T, root int) (*flight, error) {
 	t, err := elem[T]()
 	b := equal(len(part), max(c.Size(), 1))
-	if c.Rank() == root && err == nil {
+	if c.Rank() == root && c.sound() && err == nil {
 		if err = compare(k.wholeName(), len(whole), c.Size()*len(part)); err == nil {
 			err = within(part, whole, &b, root)
 		}
@@ -134,7 +137,7 @@ func flyPortions[T any](c *Comm, k kind, part, whole []T, root int) (*flight, er
 func flyPortionsv[T any](c *Comm, k kind, part, whole []T, counts, displs []int, root int) (*flight, error) {
 	t, err := elem[T]()
 	var b blocks
-	if c.Rank() == root && err == nil {
+	if c.Rank() == root && c.sound() && err == nil {
 		if b, err = explicit(k.wholeName(), c.Size(), len(whole), counts, displs, make([]int, c.Size())); err == nil {
 			err = first(compare(k.partName(), len(part), counts[root]), within(part, whole, &b, root))
 		}
@@ -168,7 +171,7 @@ const doublingUpTo = 16 << 10
 func flyAllgather[T any](c *Comm, form kind, send, recv []T) (*flight, error) {
 	t, err := elem[T]()
 	b := equal(len(send), max(c.Size(), 1))
-	if err == nil && c.ready() == nil {
+	if err == nil && c.sound() {
 		if err = compare("recv", len(recv), c.size*len(send)); err == nil {
 			err = within(send, recv, &b, c.rank)
 		}
@@ -188,7 +191,7 @@ func flyAllgather[T any](c *Comm, form kind, send, recv []T) (*flight, error) {
 func flyAllgatherv[T any](c *Comm, form kind, send, recv []T, counts, displs []int) (*flight, error) {
 	t, err := elem[T]()
 	var b blocks
-	if err == nil && c.ready() == nil {
+	if err == nil && c.sound() {
 		if b, err = explicit("recv", c.size, len(recv), counts, displs, make([]int, c.size)); err == nil {
 			err = first(compare("send", len(send), counts[c.rank]), within(send, recv, &b, c.rank))
 		}
@@ -219,7 +222,7 @@ func flyAlltoallv[T any](c *Comm, form kind, send []T, scounts, sdispls []int, r
 	sb, serr := explicit("send", n, len(send), scounts, sdispls, make([]int, n))
 	rb, rerr := explicit("recv", n, len(recv), rcounts, rdispls, make([]int, n))
 	same, aerr := aliased(bytesOf(send), bytesOf(recv))
-	if err = first(err, serr, rerr, aerr); err == nil && c.ready() == nil {
+	if err = first(err, serr, rerr, aerr); err == nil && c.sound() {
 		err = alike(c, &sb, &rb, same)
 	}
 	f, err := c.take(kindAlltoallv|form, noRoot, t, -1, noOp, err)

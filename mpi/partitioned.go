@@ -47,9 +47,10 @@ type pairs struct {
 
 type pairing struct {
 	src, dst, tag int
+	recv          bool // made by the receiver; the context does not depend on it
 }
 
-// next returns the context of the next message of a pair of ranks.
+// nextPart returns the context of the next message of a pair of ranks.
 func (c *core) nextPart(x pairing) uint64 {
 	p := &c.pairs
 	p.mu.Lock()
@@ -95,9 +96,9 @@ func (c *Comm) partitioned(call string, op operation, t *engine.Type, err error,
 	if peer == ProcNull {
 		return p, nil
 	}
-	pair := pairing{c.rank, peer, tag}
+	pair := pairing{c.rank, peer, tag, false}
 	if op == opPrecv {
-		pair = pairing{peer, c.rank, tag}
+		pair = pairing{peer, c.rank, tag, true}
 	}
 	p.ctx = c.nextPart(pair)
 	c.env.job.RegisterContext(p.ctx, c.path)

@@ -186,6 +186,25 @@ func TestPartitionedErrors(t *testing.T) {
 	})
 }
 
+// A rank may send parts to itself.
+func TestPartsToSelf(t *testing.T) {
+	mpitest.Run(t, 1, func(c *mpi.Comm) error {
+		out, in := []int{1, 2}, make([]int, 2)
+		s, err := mpi.PsendInit(c, out, 2, 0, 0)
+		r, err2 := mpi.PrecvInit(c, in, 1, 0, 0)
+		if err := all(err, err2); err != nil {
+			return err
+		}
+		a, err := s.Start()
+		b, err2 := r.Start()
+		if err := all(err, err2, s.Ready(1, 0)); err != nil {
+			return err
+		}
+		_, err = mpi.Waitall([]mpi.Request{a, b})
+		return all(err, want("in", in, out))
+	})
+}
+
 // nobody is a partitioned message with ProcNull.
 func nobody(c *mpi.Comm) error {
 	p, err := mpi.PrecvInit(c, make([]int, 2), 2, mpi.ProcNull, 0)
