@@ -36,7 +36,7 @@ of the snapshot. Native images go on in the executable that was kept with the sn
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -stores, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
--ckpt-full-every, -ckpt-local, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
+-ckpt-full-every, -ckpt-local, -ckpt-mirror, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
 -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
 needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag
 off, =false a switch, '' -output-dir, -ckpt-local, -ckpt-store and -ckpt-key. Where the ranks run and how that is
