@@ -29,11 +29,15 @@ type machine struct {
 	asked  int64         // when it asked last, by its clock
 	asks   []passing     // to the head
 	grants []passing     // from it
+	words  []word        // to it, see join.go
 
 	granter  *lease.Granter // the head's
 	given    bool           // the head has given it up
 	fencedAt int64          // by the head's clock, then
-	fenced   bool           // that time has come
+	fenced   bool           // that time has come, or it has left
+
+	connection int64 // of its keeper, counted
+	leaving    bool  // the head has heard so on this one
 }
 
 // passing is a frame between a keeper and the head.
@@ -77,12 +81,12 @@ func (w *world) keepers() {
 		if m.off || m.frozen || !m.up || !m.down {
 			continue
 		}
-		m.holder, m.granter = lease.NewHolder(terms), lease.NewGranter(terms)
-		m.given, m.fenced, m.ended = false, false, false
-		a := m.holder.Ask(m.now())
-		m.granter.Renew(a, w.headNow())
-		m.holder.Granted(a, m.now())
+		m.begin()
 	}
+}
+
+func newLease() (*lease.Holder, *lease.Granter) {
+	return lease.NewHolder(terms), lease.NewGranter(terms)
 }
 
 // choose returns the machine for an agent, nil for the head's own.
@@ -123,6 +127,7 @@ func (w *world) machinesTurn() {
 			m.expires()
 			m.keep()
 			m.grant()
+			m.hear()
 			m.watch()
 		}
 	}
@@ -161,6 +166,11 @@ func (m *machine) end(how string) {
 	}
 	for _, r := range m.ranks() {
 		r.ends(0)
+	}
+	for _, s := range w.shades {
+		if s.n.m == m && s.alive && !s.fresh && w.head.orphans != nil { // nobody can go back to it
+			w.head.orphans[s.rank] = true
+		}
 	}
 	w.endShades(func(s *shade) bool { return s.n.m == m }, 0)
 }
@@ -221,24 +231,10 @@ func (m *machine) watch() {
 		return
 	}
 	if !m.given && m.granter.Silent(w.headNow()) {
-		m.given, m.fencedAt = true, m.granter.FencedAt()
-		w.head.cut = true
-		w.logf("head: machine %d is lost", m.index)
-		w.seen.lostMachines++
-		for _, n := range w.head.nodes {
-			if n.m == m && !n.ended {
-				n.end()
-			}
-		}
+		m.giveUp()
 	}
 	if m.given && !m.fenced && (w.headNow() >= m.fencedAt || w.breaks(leaseNotAwaited)) {
-		m.fenced = true
-		w.logf("head: machine %d is fenced", m.index)
-		for _, n := range slices.Concat(w.head.lives...) {
-			if n.m == m {
-				n.goes()
-			}
-		}
+		m.fence()
 	}
 }
 

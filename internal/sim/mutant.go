@@ -87,6 +87,8 @@ const (
 	oldAddress                  // M: a restored rank looks for the others where they were
 	cutUnheard                  // M: the head does not hear of two machines that are cut from one another
 	suspectsAtOnce              // M: a rank says at once that it has been cut from a peer for long
+	joinsUnfenced               // M: a machine joins again before it is fenced
+	leftUnasked                 // M: that a machine has left is believed of a keeper that has not said that it leaves
 	leftOutUsed                 // M: a machine that was left out is used again
 	openBeforeRunning           // V: a rank's gate opens when its own transport is open
 	oldPlaces                   // V: a rank that has moved, or stays, looks for the others where they were
@@ -116,7 +118,7 @@ var mutantNames = [...]string{
 	"revert forgets", "discards committed",
 	"life ignored", "reaped too early", "gone too early", "commit not awaited", "consequence taken", "cause not awaited",
 	"second verdict", "let go alone",
-	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address", "cut unheard", "suspects at once", "left out used",
+	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address", "cut unheard", "suspects at once", "joins unfenced", "left unasked", "left out used",
 	"open before running", "old places", "switch ignored", "source resumed", "back too soon", "mover blamed", "ahead unread",
 	"hold not awaited", "hold not repeated",
 }

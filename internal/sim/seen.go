@@ -20,7 +20,7 @@ type Seen struct {
 	troubles, expired, lostMachines, thawed, succeeded, leftOut    int
 	held, heldAgain, heldOff                                       int
 	moved, movers, reverted, movedBack, notMoved, strayed, mishaps int
-	wentAhead                                                      int
+	left, rejoined, wentAhead                                      int
 	finalize, deadline, storage, failedCommit, rankDied, aborts    int
 }
 
@@ -43,7 +43,7 @@ func (s *Seen) counts() []*int {
 		&s.again, &s.interrupted, &s.cutLinks, &s.gaveUp,
 		&s.troubles, &s.expired, &s.lostMachines, &s.thawed, &s.succeeded, &s.leftOut,
 		&s.held, &s.heldAgain, &s.heldOff,
-		&s.moved, &s.movers, &s.reverted, &s.movedBack, &s.notMoved, &s.strayed, &s.mishaps, &s.wentAhead,
+		&s.moved, &s.movers, &s.reverted, &s.movedBack, &s.notMoved, &s.strayed, &s.mishaps, &s.wentAhead, &s.left, &s.rejoined,
 		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
 }
@@ -62,7 +62,7 @@ var seenNames = []string{
 	"images built on others", "lives begun again by the head", "jobs ended by a user", "streams to agents cut", "ranks that gave up after a death",
 	"troubles of machines", "leases that ran out", "machines lost", "machines thawed in time", "heads that took another's place", "machines left out, being cut from another",
 	"sections in which no checkpoint fell", "sections asked for again by a rank that came back", "requests held off for too long",
-	"moves", "ranks that moved", "moves given up", "moves reverted after the switch", "moves refused", "ranks that could not come along", "mishaps of moves", "ranks that moved with an image that had gone ahead",
+	"moves", "ranks that moved", "moves given up", "moves reverted after the switch", "moves refused", "ranks that could not come along", "mishaps of moves", "ranks that moved with an image that had gone ahead", "machines that left in order", "machines that joined again",
 	"attempts ended by Finalize", "attempts ended by a deadline",
 	"attempts ended by storage", "commits failed", "attempts ended by a death", "attempts given up by a rank",
 }

@@ -21,12 +21,13 @@ const (
 	cutOff    // both
 	slowed
 	severed // from another one, while the head sees both
+	leaves  // in order
 	troubleKinds
 )
 
 func (k troubleKind) String() string {
 	return [...]string{"loses its power", "is frozen", "is unplugged", "hears nothing of the head", "is not heard by the head",
-		"is cut off from the head", "has a slow link", "is cut from another"}[k]
+		"is cut off from the head", "has a slow link", "is cut from another", "is told to leave"}[k]
 }
 
 // troubles plans what goes wrong with machines.
@@ -86,6 +87,8 @@ func (m *machine) befalls(t trouble) {
 		m.slow = true
 	case severed:
 		m.severs()
+	case leaves:
+		m.leaves()
 	}
 	w.repairs = append(w.repairs, task{w.now + t.spell, m.repaired})
 }
@@ -98,6 +101,9 @@ func (m *machine) repaired() {
 	}
 	m.w.sewn(m)
 	m.off, m.frozen, m.alone, m.slow, m.up, m.down = false, false, false, false, true, true
+	if m.w.rng.IntN(4) > 0 {
+		m.w.repairs = append(m.w.repairs, task{m.w.now + 1 + m.w.rng.Int64N(terms.L.Milliseconds()/8), m.rejoins})
+	}
 }
 
 // succeeded is the end of the head, or its beginning to be one of two: somebody has started
