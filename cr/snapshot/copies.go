@@ -113,7 +113,8 @@ type Copying struct {
 //
 //	Copy:    the place is noted durably, the snapshot is held
 //	writers: Begin, Create, Commit in the store; what an earlier try has left there is used again
-//	Commit:  the schema is written anew, with one copy more
+//	Commit:  a store that all nodes see is looked at: all images are there, with their sizes;
+//	         the schema is written anew, with one copy more
 //
 // A crash before the last step leaves a set that no schema names. Another try goes on with it, and Sweep removes it
 // when a newer snapshot is there.
@@ -204,6 +205,10 @@ func (p *Copying) commit() (*Snapshot, error) {
 	if st, set := p.Images(); st.Shared() {
 		if err := st.Commit(context.Background(), set); err != nil {
 			return nil, explain(err)
+		}
+		// Who has written them may have seen another folder of this name.
+		if err := checkSet(st, set, p.at.Place(), p.s.Schema.Images); err != nil {
+			return nil, err
 		}
 	}
 	if err := p.did("names durable"); err != nil {

@@ -85,6 +85,29 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// A copy of which an image is not where all see it does not count: who has written it may have seen another folder of
+// this name, such as one that is not mounted on its node.
+func TestCopyElsewhere(t *testing.T) {
+	n := newNodes(t, "a", "b")
+	c := n.catalogue()
+	s := n.commit(c, jobA)
+	p, err := c.Copy(s, Beside, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, p)
+	if err := os.Remove(s.ImagePath(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Commit(time.Now()); !errors.Is(err, ErrImage) || !strings.Contains(err.Error(), "rank 1") {
+		t.Errorf("committed without an image: %v", err)
+	}
+	if s, err = c.Load(s.Dir); err != nil || len(s.Copies()) != 1 {
+		t.Errorf("%v, %v", s.Copies(), err)
+	}
+	beside(t, c, s)
+}
+
 // flip damages a byte in the middle of a file.
 func flip(t testing.TB, path string) {
 	t.Helper()

@@ -236,7 +236,7 @@ func (p *Pending) checkImages(s *Schema) error {
 		return nil // who has written an image has seen it whole and durable
 	}
 	if p.place != (Place{}) {
-		return p.checkFar(s)
+		return checkSet(p.images, p.set, p.place, s.Images)
 	}
 	for _, im := range s.Images {
 		if err := checkFile(filepath.Join(p.Dir, im.File), im); err != nil {
@@ -246,11 +246,11 @@ func (p *Pending) checkImages(s *Schema) error {
 	return nil
 }
 
-// checkFar checks that the store has the images with the sizes announced.
-func (p *Pending) checkFar(s *Schema) error {
+// checkSet checks that a store has the images with the sizes announced.
+func checkSet(st store.Store, set string, at Place, images []Image) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	all, err := p.images.List(ctx, p.set)
+	all, err := st.List(ctx, set)
 	if err != nil {
 		return err
 	}
@@ -258,9 +258,9 @@ func (p *Pending) checkFar(s *Schema) error {
 	for _, info := range all {
 		have[info.Name] = info.Size
 	}
-	for _, im := range s.Images {
+	for _, im := range images {
 		if size, ok := have[im.File]; !ok || size != im.Size {
-			return &ImageError{Rank: im.Rank, Path: p.set + "/" + im.File, Err: fmt.Errorf("%w: %d bytes in %s, the schema says %d", ErrImage, size, p.place, im.Size)}
+			return &ImageError{Rank: im.Rank, Path: set + "/" + im.File, Err: fmt.Errorf("%w: %d bytes in %s, the schema says %d", ErrImage, size, at, im.Size)}
 		}
 	}
 	return nil
