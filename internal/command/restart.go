@@ -151,7 +151,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		fmt.Fprintf(std.err, "gorun: the job had -rpi %s, of which this gorun does not know %s: the default is used\n", strings.Join(s.Schema.RPI, ","), strings.Join(unknown, ","))
 		opt.RPI = []string{}
 	}
-	if len(opt.Nodes) > 0 && slices.ContainsFunc(s.Copies(), func(c snapshot.Copy) bool { return kinds.Place(c.Place()).Inner().Kind == node.Kind }) {
+	if len(opt.Nodes) > 0 && slices.ContainsFunc(all, onNodes) {
 		opt.Older = all[1:] // which is whole is told when the nodes are up
 	} else if err := opens(s); err != nil {
 		return failed(std, fmt.Errorf("%s: %w", s.SchemaPath(), err))
@@ -173,6 +173,11 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", typed(taken))
 	}
 	return launch(&opt.Options, std)
+}
+
+// onNodes reports whether a copy of a snapshot lies in parts on nodes.
+func onNodes(s *snapshot.Snapshot) bool {
+	return slices.ContainsFunc(s.Copies(), func(c snapshot.Copy) bool { return kinds.Place(c.Place()).Inner().Kind == node.Kind })
 }
 
 // kept reports whether variables were given to the job as they are given now.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/internal/flush"
 )
 
@@ -22,10 +24,14 @@ func (v *viewer) scrubs(s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	var errs []error
 	for _, to := range s.Copies() {
 		for rank, im := range s.Schema.Images {
-			if s.CheckIn(to, rank) == nil {
+			err := s.CheckIn(to, rank)
+			if err == nil {
 				continue
 			}
-			if err := mend(s, to, rank); err != nil {
+			if !elsewhere(s, to, rank, err) {
+				err = mend(s, to, rank)
+			}
+			if err != nil {
 				errs = append(errs, fmt.Errorf("snapshot %d of job %s, rank %d %s: %w", s.Schema.Sequence, s.Schema.Job, im.Rank, in(to.Place()), err))
 				continue
 			}
@@ -33,6 +39,16 @@ func (v *viewer) scrubs(s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 		}
 	}
 	return s, errors.Join(errs...)
+}
+
+// elsewhere reports whether an image lies where this machine does not see it: nothing is known of it, and it is not made
+// again here. So it is with those on other nodes, and in the memory of a job.
+func elsewhere(s *snapshot.Snapshot, at snapshot.Copy, rank int, err error) bool {
+	if at.Store == mem.Kind {
+		return true
+	}
+	own, _ := thisNode(s.Nodes())
+	return errors.Is(err, store.ErrUnreachable) && s.Schema.Images[rank].Node != own
 }
 
 // mend writes an image of one copy again.

@@ -68,7 +68,7 @@ func (inc *incarnation) muster() {
 			err = h.fleet.Up(ctx)
 		}
 		from := h.opt.From
-		if err == nil && inc.n == 1 && from != nil && from.Away() {
+		if err == nil && inc.n == 1 && from != nil && (from.Away() || len(h.opt.Older) > 0) {
 			from, err = h.sound()
 		}
 		if err == nil {
