@@ -420,6 +420,9 @@ func (h *head) levelStates() (all []control.Level) {
 		newest = s.Schema.Sequence
 		base.Last, base.At = newest, s.Schema.Created
 	}
+	if h.memory != nil {
+		base.Err = h.memory.tended.lacks
+	}
 	all = append(all, base)
 	for i, p := range v.plan.Levels {
 		l := control.Level{Name: p.Name, Every: p.Every, Where: h.opt.Levels[i].Place.String(), Last: p.Last, At: p.At, Next: p.Due, Took: p.Took, Err: p.Err}

@@ -100,23 +100,23 @@ func (h *head) tend() {
 		made, lacks := m.remake(ctx, c, snap)
 		h.post(func() {
 			m.tended.busy = false
+			if made > 0 {
+				h.verbose("snapshot %d in memory: %d copies were made again", snap.Schema.Sequence, made)
+			}
 			if m.tended.seq != snap.Schema.Sequence {
 				return // another took its place
 			}
 			m.tended.looked = now
 			h.markWeak(snap, lacks != "")
 			h.sayProtection(lacks)
-			if made > 0 {
-				h.verbose("snapshot %d in memory: %d copies were made again", m.tended.seq, made)
-			}
 		})
 	})
 }
 
-// memoryState is the level in memory for gorun status, none if the job has none.
+// memoryState is the level in memory for gorun status, none if the job has none or names its levels: see levelStates.
 func (h *head) memoryState() []control.Level {
 	m := h.memory
-	if m == nil {
+	if m == nil || h.opt.Base != nil {
 		return nil
 	}
 	l := control.Level{Name: mem.Kind, Where: "memory of the nodes, copies by policy " + h.opt.CkptMirror, Every: h.opt.CkptEvery, Err: m.tended.lacks}
@@ -133,7 +133,7 @@ func (h *head) memoryState() []control.Level {
 
 func (h *head) markWeak(s *snapshot.Snapshot, weak bool) {
 	for i := range h.chain {
-		if h.chain[i].snap == s {
+		if h.chain[i].snap.Dir == s.Dir { // it may have got a copy meanwhile
 			h.chain[i].weak = weak
 		}
 	}
