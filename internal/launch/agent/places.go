@@ -170,7 +170,13 @@ func (a *agent) writeTo(ctx context.Context, cfg *oob.CaptureConfig, size uint64
 // wait for the disk: the agent is locked.
 func (a *agent) capturesItself(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
 	c := *m
+	before, ready := r.readied, make(chan struct{})
+	r.readied = ready
 	go func() {
+		defer close(ready)
+		if before != nil {
+			<-before // an order that was given up must not take the place of this one
+		}
 		file, written, err := a.writtenBy(r, &cfg)
 		if err != nil {
 			a.head.Send(oob.Msg{

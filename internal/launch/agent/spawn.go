@@ -36,6 +36,7 @@ type rankProc struct {
 	first    int                          // restart: the snapshot of its image
 	written  atomic.Pointer[func() error] // makes the image durable that the rank is writing
 	lent     atomic.Pointer[lent]         // the slot that it is writing to
+	readied  chan struct{}                // closed when it can write the image that was ordered last; guarded by the agent's mu
 	outlets  outlets                      // by which it writes and reads images that are no files
 
 	mu     sync.Mutex
