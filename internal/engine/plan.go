@@ -358,18 +358,27 @@ func (e *Engine) Release(h Request, parts ...int) error {
 		return fmt.Errorf("%w: all its parts were begun before", ErrRequest)
 	}
 	for _, i := range parts {
-		m := p.part(i)
-		switch {
-		case p.err != nil:
-			return nil
-		case m == nil || !m.Late:
-			return fmt.Errorf("%w: it has no part %d", ErrRequest, i)
-		case m.r != nil || m.over:
-			return fmt.Errorf("%w: part %d was begun before", ErrRequest, i)
+		if p.err != nil {
+			return nil // Wait tells why
 		}
-		e.beginPart(p, m)
-		p.pending-- // as a late one; beginPart has counted it if it is under way
+		if err := e.release(p, i); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// release begins a message of a plan that is Late. The plan goes on even if the next one to be released is refused.
+func (e *Engine) release(p *Plan, i int) error {
+	m := p.part(i)
+	switch {
+	case m == nil || !m.Late:
+		return fmt.Errorf("%w: it has no part %d", ErrRequest, i)
+	case m.r != nil || m.over:
+		return fmt.Errorf("%w: part %d was begun before", ErrRequest, i)
+	}
+	e.beginPart(p, m)
+	p.pending-- // as a late one; beginPart has counted it if it is under way
 	if p.pending == 0 || p.err != nil {
 		e.enlistPlan(p)
 	}

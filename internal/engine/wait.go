@@ -25,6 +25,7 @@ type waiter struct {
 	err        error // why a probe ended
 	listed     bool
 	leading    bool
+	working    bool // it does the work of a plan meanwhile, and cannot lead
 	ready      bool // what it waits for has happened
 }
 
@@ -112,8 +113,10 @@ func (e *Engine) await(w *waiter, v *View, s *pace.Spell) error {
 		case e.lead == leadCaller:
 			e.follow(w)
 		case e.works.head != nil: // another caller may lead meanwhile
+			w.working = true
 			e.handOver()
 			e.work()
+			w.working = false
 		default:
 			e.leadFor(w, v, s)
 		}
@@ -286,9 +289,13 @@ func (e *Engine) handOver() {
 	if e.lead != leadNobody {
 		return
 	}
-	if w := e.blocked.head; w != nil {
-		token(w.woken)
-	} else if e.expecting != 0 {
+	for w := e.blocked.head; w != nil; w = w.next {
+		if !w.working {
+			token(w.woken)
+			return
+		}
+	}
+	if e.expecting != 0 {
 		e.expect()
 	} else if e.back.parked {
 		e.wakeBackground()
