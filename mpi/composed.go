@@ -128,7 +128,7 @@ func (c *Comm) bsendIn(ctx uint64, t *engine.Type, p []byte, dst, tag int) error
 	return nil
 }
 
-// Done returns a channel that is closed when the request is complete. It does not end the request: Wait or Test does.
+// Done returns a channel that is closed when the request is complete, or if the job is aborted. It does not end the request: Wait or Test does.
 // The engine goes on with it even if no goroutine of the program is in a call. Another call with the same
 // request returns the same channel, or one that is closed. (MPI-4.1, chapter 3.7.6)
 func (r Request) Done() <-chan struct{} {

@@ -208,7 +208,10 @@ func (p *Partitioned) Arrived(parts ...int) (bool, error) {
 	if errors.Is(err, ErrRequest) { // ended meanwhile
 		return true, nil
 	}
-	return known, err
+	if err != nil {
+		return false, p.fail("Arrived", err)
+	}
+	return known, nil
 }
 
 // theirs are the parts of the sender that these parts of the receiver consist of.

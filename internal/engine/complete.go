@@ -140,7 +140,7 @@ func (e *Engine) Done(h Request) bool {
 			r, _ = h.resolve()
 		}
 	}
-	return r == nil || r.phase == phaseDone
+	return r == nil || r.phase == phaseDone || e.abort.Load() != nil
 }
 
 // WaitAny waits until one of the requests is complete and returns its index; Test or Wait then

@@ -306,6 +306,9 @@ func (e *Engine) Abort(err error) {
 		for w := e.blocked.head; w != nil; w = w.next {
 			e.rouse(w)
 		}
+		for r := range e.told {
+			e.tell(r)
+		}
 		e.mu.unlock()
 	}
 	if e.mu.tryLock() {

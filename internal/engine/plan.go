@@ -394,7 +394,7 @@ func (p *Plan) part(i int) *Part {
 }
 
 // Arrived reports whether a message of a plan's given round is over. It makes progress. Errors: ErrRequest if
-// the request has ended.
+// the request has ended, ErrAborted.
 func (e *Engine) Arrived(h Request, round int, parts ...int) (bool, error) {
 	e.enter()
 	defer e.leave()
@@ -404,6 +404,9 @@ func (e *Engine) Arrived(h Request, round int, parts ...int) (bool, error) {
 	}
 	p := r.plan
 	if r.phase != phaseDone && p.at <= round {
+		if err := e.aborted(); err != nil {
+			return false, err
+		}
 		e.flush()
 		e.poll()
 	}
@@ -455,13 +458,13 @@ func (e *Engine) Fulfil(h Request, s Status, err error) error {
 	return nil
 }
 
-// Notify returns a channel that is closed when the request is complete. The channel of a request that was ended is
-// closed. Whoever waits for the channel need not call the engine.
+// Notify returns a channel that is closed when the request is complete, or the job was aborted. The channel of a request
+// that was ended is closed. Whoever waits for the channel need not call the engine.
 func (e *Engine) Notify(h Request) <-chan struct{} {
 	e.enter()
 	defer e.leave()
 	r, err := h.resolve()
-	if r == nil || err != nil || r.phase == phaseDone {
+	if r == nil || err != nil || r.phase == phaseDone || e.abort.Load() != nil {
 		return closed
 	}
 	if c := e.told[r]; c != nil {
