@@ -35,6 +35,7 @@ func (b *buffered) reap(e *engine.Engine) {
 		if _, done, err := e.Test(p.r); done || err != nil && !errors.Is(err, ErrAborted) {
 			p.s.giveBack()
 		} else {
+			e.Leave(p.r)
 			left = append(left, p)
 		}
 	}

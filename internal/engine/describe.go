@@ -19,7 +19,7 @@ func (e *Engine) Pending() []string {
 func (e *Engine) pending() []string {
 	var all []string
 	for _, r := range e.requests {
-		if r.phase != phaseFree && r.after&afterFree == 0 && !(r.w != nil && r.w.plan != nil) {
+		if r.phase != phaseFree && r.after&afterFree == 0 && !(r.w != nil && r.w.plan != nil) && !(r.phase == phaseDone && r.after&afterLeft != 0) {
 			all = append(all, e.describe(r))
 		}
 	}

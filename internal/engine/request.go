@@ -86,7 +86,18 @@ type after uint8
 const (
 	afterFree after = 1 << iota // nobody waits: free it
 	afterTell                   // close the channel that Notify has made
+	afterLeft                   // whoever has begun it ends it some time later: see Leave
 )
+
+// Leave says that nobody will ask for the outcome of a request at a Point: once it is complete, Pending does not tell
+// of it any more. Whoever has begun it ends it at some later time, as ever.
+func (e *Engine) Leave(h Request) {
+	e.enter()
+	defer e.leave()
+	if r, err := h.resolve(); r != nil && err == nil {
+		r.after |= afterLeft
+	}
+}
 
 func (r *request) id() uint64 { return uint64(r.gen)<<32 | uint64(r.place) }
 

@@ -122,3 +122,30 @@ func TestRestartHangs(t *testing.T) {
 		t.Errorf("%q", rec.errors)
 	}
 }
+
+// A buffered message that was received is in the way of no image: the program has no request to end.
+func TestRestartAfterBsend(t *testing.T) {
+	mpitest.Restart(t, 2, 1, func(c *mpi.Comm) error {
+		r := cr.On(c)
+		if err := r.Register("x", new(int)); err != nil {
+			return err
+		}
+		buf, ack := make([]int, 100_000), []int{0}
+		if c.Rank() == 0 && !r.Restarted() {
+			if err := mpi.Bsend(c, buf, 1, 0); err != nil {
+				return err
+			}
+			if _, err := mpi.Recv(c, ack, 1, 1); err != nil {
+				return err
+			}
+		} else if !r.Restarted() {
+			if _, err := mpi.Recv(c, buf, 0, 0); err != nil {
+				return err
+			}
+			if err := mpi.Send(c, ack, 0, 1); err != nil {
+				return err
+			}
+		}
+		return r.Point()
+	})
+}
