@@ -99,6 +99,7 @@ func (f *flight) do(round int) error {
 		if !x.combine {
 			move(x.dst, x.src)
 		} else if err := f.apply(x.dst, x.src); err != nil {
+			f.c.poison(f.c.fail(f.name(), err)) // at once: this rank may wait for others before it ends the request
 			return err
 		}
 	}

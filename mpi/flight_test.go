@@ -256,14 +256,42 @@ func TestOperatorOutsideTheLock(t *testing.T) {
 func TestOperatorPanicsInFlight(t *testing.T) {
 	mpitest.Run(t, 3, func(c *mpi.Comm) error {
 		r, err := mpi.Iallreduce(c, []int{1}, make([]int, 1), mpi.OpFunc(func(dst, src []int) { panic("no") }, true))
-		if err != nil {
-			return err
+		if err == nil { // else another rank has panicked before this one came
+			_, err = r.Wait()
 		}
-		_, err = r.Wait()
 		if !errors.Is(err, mpi.ErrOp) && !errors.Is(err, mpi.ErrPoisoned) {
 			return fmt.Errorf("got %v", err)
 		}
 		return nil
+	})
+}
+
+// The others learn of it even if that rank waits for them before it ends its request.
+func TestOperatorPanicsFarFromWait(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		d, err := c.Dup()
+		if err != nil {
+			return err
+		}
+		r, err := mpi.Ireduce(d, []int{1}, make([]int, 1), mpi.OpFunc(func(dst, src []int) { panic("no") }, true), 0)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			if _, err := mpi.Recv(c, make([]int, 1), 1, 0); err != nil {
+				return err
+			}
+			_, err = r.Wait()
+			return all(wantErr("the operator", err, mpi.ErrOp), d.Free())
+		}
+		if _, err := r.Wait(); err != nil && !errors.Is(err, mpi.ErrPoisoned) { // rank 1 has only sent
+			return err
+		}
+		last, err := mpi.Iallreduce(d, []int{1}, make([]int, 1), mpi.Sum)
+		if err == nil {
+			_, err = last.Wait() // rank 0 does not come to this one
+		}
+		return all(wantErr("the others", err, mpi.ErrPoisoned), mpi.Send(c, []int{1}, 0, 0), d.Free())
 	})
 }
 
