@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -179,7 +180,7 @@ func sorted(c *core, all []choice, color int64) []int {
 			members = append(members, r)
 		}
 	}
-	slices.SortStableFunc(members, func(a, b int) int { return int(max(-1, min(1, all[a].Key-all[b].Key))) })
+	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[a].Key, all[b].Key) })
 	for i, r := range members {
 		members[i] = c.toWorld(r)
 	}

@@ -162,6 +162,7 @@ func (p *part) await(c <-chan struct{}) error {
 		}
 		return err
 	case <-p.over:
+		p.over = time.After(lastWords) // end waits for them no longer than that
 		return errors.New("the ranks have not come to that Point in time")
 	}
 }
