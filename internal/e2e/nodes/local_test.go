@@ -16,6 +16,7 @@ func TestLocal(t *testing.T) {
 	c.part("move", (*cluster).movesLocal)
 	c.part("lost", (*cluster).lostImages)
 	c.part("levels", (*cluster).lostLevel)
+	c.part("killed", (*cluster).killedLevels)
 	c.part("sealed", (*cluster).sealedLocal)
 }
 
@@ -130,6 +131,26 @@ func (c *cluster) lostLevel() {
 		c.t.Errorf("sum %s, undisturbed %s", got, want)
 	}
 	c.Start("n2")
+}
+
+// killedLevels: the head is killed, and with it goes the newest snapshot, which was in memory alone. The restart goes on from
+// the one before on the nodes, which is looked at when these are up.
+func (c *cluster) killedLevels() {
+	end, dir := c.fresh("end"), filepath.Join(c.Local(), "killed")
+	want := c.alone("4", "100")
+	j := c.jobAt(dir, "self", "n1:2,n2:2", end, "-lease", "3s", "-ckpt-mirror", "ring", "-ckpt-every", "mem=200ms,node=1s")
+	j.await("level node has snapshot")
+	said, _ := j.said.now()
+	j.awaitTimes("checkpoint: committed", strings.Count(said, "checkpoint: committed")+2)
+	c.kill("n1", "shared/gorun -v ")
+	j.end()
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	j = c.start("restart", "-hosts", "n1:2,n2:2", "-ckpt-dir", filepath.Join(dir, "snapshots"), "latest")
+	if got := c.sum(j.well()); got != want {
+		c.t.Errorf("sum %s, undisturbed %s", got, want)
+	}
 }
 
 // sealedLocal: images on nodes that are sealed are fetched as they are, and opened where they are read.
