@@ -51,8 +51,10 @@ type Cluster struct {
 	wait        map[uint64]chan ckpt.Done
 	due         []event
 	feeding     bool
-	revival     *revival // under way; nil: none
-	lost        []error  // by rank: why it has ended itself
+	revival     *revival  // under way; nil: none
+	lost        []error   // by rank: why it has ended itself
+	stops       bool      // the snapshot under way is the last
+	held        []oob.Msg // what would keep the ranks from going on after it; see Fail
 	timers      []*time.Timer
 }
 
@@ -112,6 +114,9 @@ func (c *Cluster) Checkpoint(stop bool) (images []string, err error) {
 // Take takes a snapshot in the mode given and returns what the head says of it.
 func (c *Cluster) Take(mode uint64, stop bool) ckpt.Done {
 	id, done := c.waiter()
+	c.mu.Lock()
+	c.stops = stop
+	c.mu.Unlock()
 	c.feed(joblife.Event{Type: joblife.EvRequest, Request: ckpt.Request{ID: id, Mode: mode, Stop: stop}})
 	return <-done
 }
@@ -137,14 +142,29 @@ func (c *Cluster) loses(rank int, err error) {
 	c.lost[rank] = err
 }
 
-// Stop ends all ranks, as a launcher would by killing them.
-func (c *Cluster) Stop() {
-	for i, j := range c.Jobs {
-		j.Fail(engine.ErrAborted)
-		c.up[i].close()
+// Fail makes every call of every rank fail. A rank that stands still after its last snapshot goes on to that: a launcher
+// kills such ranks, and these are goroutines.
+func (c *Cluster) Fail(err error) {
+	for _, j := range c.Jobs {
+		j.Fail(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, m := range c.held {
+		m.Kind = oob.Open
+		c.up[m.To].put(m)
+	}
+	c.held = nil
+}
+
+// Stop ends all ranks, as a launcher would by killing them.
+func (c *Cluster) Stop() {
+	c.Fail(engine.ErrAborted)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, up := range c.up {
+		up.close()
+	}
 	for _, t := range c.timers {
 		t.Stop()
 	}

@@ -131,6 +131,8 @@ func (c *Cluster) begin() {
 // are goroutines.
 func (c *Cluster) send(m oob.Msg) {
 	switch {
+	case m.Kind == oob.Commit && c.stops:
+		c.held = append(c.held, m)
 	case m.To >= 0:
 		if c.opt.OnSend != nil {
 			c.opt.OnSend(m)

@@ -198,7 +198,5 @@ func (p *part) end(why error) error {
 }
 
 func (p *part) stop(why error) {
-	for _, j := range p.c.Jobs {
-		j.Fail(fmt.Errorf("%w: %w", engine.ErrAborted, why))
-	}
+	p.c.Fail(fmt.Errorf("%w: %w", engine.ErrAborted, why))
 }
