@@ -45,6 +45,11 @@ func unit(r *runner) error {
 	if err := r.sh([]string{"GORUN_REVIVALS=" + r.times(32, 32, 120)}, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
 		return err
 	}
+	if r.full { // the larger classes; the smallest one runs above
+		if err := r.sh([]string{"GORUN_NPB=WA"}, "go", "test", "-vet=off", "-count=1", r.timeout(), "-run=Verify", "./examples/apps/npb/..."); err != nil {
+			return err
+		}
+	}
 	for _, dir := range nested {
 		if err := r.sh(nil, "go", "-C", dir, "test", "-vet=off", "./..."); err != nil {
 			return err

@@ -1,0 +1,52 @@
+package nas
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+// Loop is the timed part of a benchmark: iterations with a Point before each. Its counter and clock are part of a
+// portable image, beside what the benchmark registers.
+type Loop struct {
+	c       *mpi.Comm
+	state   *cr.Registry
+	next    int
+	seconds float64 // up to the last Point
+}
+
+// NewLoop registers the state of a benchmark: pointers to variables by name. After a restart they hold on return what
+// they held at the checkpoint. Slices may lie elsewhere then, so what refers to them is made after this call.
+func NewLoop(c *mpi.Comm, state map[string]any) (*Loop, error) {
+	l := &Loop{c: c, state: cr.On(c), next: 1}
+	for name, v := range state {
+		if err := l.state.Register(name, v); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.state.Register("next iteration", &l.next); err != nil {
+		return nil, err
+	}
+	return l, l.state.Register("seconds", &l.seconds)
+}
+
+// Run does the iterations that are left up to the last. It returns the seconds of the slowest rank, with those before
+// the checkpoint.
+func (l *Loop) Run(last int, step func(i int) error) (float64, error) {
+	if err := mpi.Barrier(l.c); err != nil {
+		return 0, err
+	}
+	began, before := time.Now(), l.seconds
+	for ; l.next <= last; l.next++ {
+		l.seconds = before + time.Since(began).Seconds()
+		if err := l.state.Point(); err != nil {
+			return 0, err
+		}
+		if err := step(l.next); err != nil {
+			return 0, fmt.Errorf("iteration %d: %w", l.next, err)
+		}
+	}
+	return mpi.AllreduceValue(l.c, before+time.Since(began).Seconds(), mpi.Max)
+}
