@@ -14,7 +14,10 @@ import (
 )
 
 // wire is a rank's link whose other end is a test.
-type wire struct{ down, up chan oob.Msg }
+type wire struct {
+	down, up chan oob.Msg
+	wants    uint64 // the incarnation in which the rank has said FinalizeWant
+}
 
 func (w *wire) Send(ms ...oob.Msg) error {
 	for _, m := range ms {
@@ -43,7 +46,7 @@ func lonely(t *testing.T, modules bool) (j *Job, w *wire, lost chan error) {
 		t.Fatal(err)
 	}
 	e.Start()
-	w, lost = &wire{make(chan oob.Msg), make(chan oob.Msg, 100)}, make(chan error, 10)
+	w, lost = &wire{down: make(chan oob.Msg), up: make(chan oob.Msg, 100)}, make(chan error, 10)
 	c := Config{Start: oob.StartConfig{Job: "one", Incarnation: 1, Size: 2, RPI: []string{"mem"}}, Engine: e,
 		Waiter: m.(rpi.Waiter), Link: w, Lost: func(err error) { lost <- err }}
 	if modules {
@@ -71,6 +74,12 @@ func (w *wire) ready(t *testing.T, incarnation uint64, attempt uint32) {
 func (w *wire) expect(t *testing.T, kind oob.Kind, incarnation uint64) oob.Msg {
 	t.Helper()
 	m := <-w.up
+	for m.Kind == oob.FinalizeWant && m.Incarnation == w.wants { // entered while the rank came up: then it may say so twice
+		m = <-w.up
+	}
+	if m.Kind == oob.FinalizeWant {
+		w.wants = m.Incarnation
+	}
 	if m.Kind != kind || m.Incarnation != incarnation || m.From != 0 {
 		t.Fatalf("kind %d of rank %d, incarnation %d, where kind %d of %d was expected: %s", m.Kind, m.From, m.Incarnation, kind, incarnation, m.Data)
 	}

@@ -1,17 +1,14 @@
 package s3
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/hex"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -73,42 +70,11 @@ func (s *Store) put(ctx context.Context, key string, p []byte, tag, etag string)
 	opt := s.condition(etag)
 	opt.UserMetadata = map[string]string{tagKey: tag, "x-amz-checksum-crc32c": sumText(p)}
 	opt.DisableContentSha256 = true // what is signed is the sum given
-	err := s.again(ctx, func() error {
-		_, err := s.core.PutObject(ctx, s.cfg.Bucket, key, bytes.NewReader(p), int64(len(p)), "", s.sha256(p), opt)
+	err := s.upload(ctx, p, func(body io.Reader) error {
+		_, err := s.core.PutObject(ctx, s.cfg.Bucket, key, body, int64(len(p)), "", s.sha256(p), opt)
 		return err
 	})
 	return s.own(ctx, key, tag, err)
-}
-
-// again tries again where a request has arrived damaged or its answer broke off. All other failures that may pass are
-// tried again by the client.
-func (s *Store) again(ctx context.Context, send func() error) error {
-	for try := 1; ; try++ {
-		err := send()
-		if !passing(err) || try >= s.cfg.tries || wait(ctx, try) != nil {
-			return err
-		}
-	}
-}
-
-func passing(err error) bool {
-	var syntax *xml.SyntaxError
-	switch minio.ToErrorResponse(err).Code {
-	case "BadDigest", "XAmzContentSHA256Mismatch":
-		return true
-	}
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errBroken) || errors.As(err, &syntax)
-}
-
-// wait waits after a try: longer and longer, and not as long as others wait.
-func wait(ctx context.Context, try int) error {
-	most := min(50*time.Millisecond<<try, time.Second)
-	select {
-	case <-time.After(most/2 + rand.N(most/2)):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // errBroken says that an answer ended too early.

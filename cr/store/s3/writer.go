@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -185,8 +185,8 @@ func (w *writer) put(i int64, p []byte) (minio.CompletePart, error) {
 		CustomHeader: http.Header{"X-Amz-Checksum-Crc32c": {sum}},
 	}
 	var done minio.ObjectPart
-	err = w.s.again(w.ctx, func() (err error) {
-		done, err = w.s.core.PutObjectPart(w.ctx, w.s.cfg.Bucket, w.key, id, int(i)+1, bytes.NewReader(p), int64(len(p)), opt)
+	err = w.s.upload(w.ctx, p, func(body io.Reader) (err error) {
+		done, err = w.s.core.PutObjectPart(w.ctx, w.s.cfg.Bucket, w.key, id, int(i)+1, body, int64(len(p)), opt)
 		return err
 	})
 	return minio.CompletePart{PartNumber: int(i) + 1, ETag: done.ETag, ChecksumCRC32C: sum}, err
