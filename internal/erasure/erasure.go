@@ -42,12 +42,18 @@ func New(data, parity int) (*Code, error) {
 	}
 	c.bufs.New = func() any {
 		bufs := make([][]byte, data+parity)
-		for i := range bufs {
-			bufs[i] = make([]byte, c.piece)
-		}
 		return &bufs
 	}
 	return c, nil
+}
+
+// room makes a buffer n bytes long.
+func room(p *[]byte, n int) []byte {
+	if cap(*p) < n {
+		*p = make([]byte, n)
+	}
+	*p = (*p)[:n]
+	return *p
 }
 
 // Source is an image, or a parity shard.
@@ -66,12 +72,10 @@ func (c *Code) Parity(ctx context.Context, images []Source, parity []io.WriterAt
 	return c.pieces(ctx, longest(images), func(off int64, n int) error {
 		shards := make([][]byte, c.data+c.parity)
 		for i := range shards {
-			shards[i] = (*bufs)[i][:n]
+			shards[i] = room(&(*bufs)[i], n)
 		}
-		for i, s := range images {
-			if err := s.fill(shards[i], off); err != nil {
-				return fmt.Errorf("image %d of the group: %w", i, err)
-			}
+		if err := fillAll(images, shards, off); err != nil {
+			return err
 		}
 		if err := c.rs.Encode(shards); err != nil {
 			return err
@@ -123,16 +127,17 @@ func (c *Code) Rebuild(ctx context.Context, left []*Source, want []Want) error {
 	bufs := c.bufs.Get().(*[][]byte)
 	defer c.bufs.Put(bufs)
 	return c.pieces(ctx, end, func(off int64, n int) error {
-		shards := make([][]byte, len(left))
+		shards, from := make([][]byte, len(left)), make([]Source, len(left))
 		for i, s := range left {
-			if !use[i] {
-				shards[i] = (*bufs)[i][:0] // room for what is computed
-				continue
+			shards[i] = room(&(*bufs)[i], n)
+			if use[i] {
+				from[i] = *s
+			} else {
+				shards[i] = shards[i][:0] // for what is computed
 			}
-			shards[i] = (*bufs)[i][:n]
-			if err := s.fill(shards[i], off); err != nil {
-				return fmt.Errorf("piece %d of the group: %w", i, err)
-			}
+		}
+		if err := fillAll(from, shards, off); err != nil {
+			return err
 		}
 		if err := c.rs.ReconstructSome(shards, required); err != nil {
 			return err
@@ -159,6 +164,21 @@ func (c *Code) pieces(ctx context.Context, size int64, f func(off int64, n int) 
 		}
 	}
 	return nil
+}
+
+// fillAll reads a piece of each source, all at once: they may be on other nodes.
+func fillAll(from []Source, into [][]byte, off int64) error {
+	errs := make([]error, len(from))
+	var wg sync.WaitGroup
+	for i := range from {
+		wg.Go(func() {
+			if err := from[i].fill(into[i], off); err != nil {
+				errs[i] = fmt.Errorf("piece %d of the group: %w", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // fill reads a piece, zeros behind the end.

@@ -162,6 +162,7 @@ func TestAdd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.piece = 32
 		images, sources, size := make([][]byte, data), make([]Source, data), 0
 		for i := range images {
 			images[i] = rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "image")
@@ -183,7 +184,14 @@ func TestAdd(t *testing.T) {
 				c.Add(p, i, got[half:], images[i][half:])
 				c.Add(p, i, got, images[i][:half])
 			}
-			if !bytes.Equal(got, want.p) {
+			shard := &memory{}
+			if err := c.Shard(t.Context(), p, sources, func(p []byte) error {
+				shard.p = append(shard.p, p...)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want.p) || !bytes.Equal(shard.p, want.p) {
 				t.Fatalf("parity %d of %d+%d differs", p, data, parity)
 			}
 		}
@@ -195,4 +203,30 @@ func order(n int) (o []int) {
 		o = append(o, i)
 	}
 	return o
+}
+
+// A shard is given up when an image cannot be read, when it cannot be written, and when nobody wants it any more.
+func TestShardGivenUp(t *testing.T) {
+	c, err := New(2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.piece = 8
+	images := []Source{source(make([]byte, 100)), {bytes.NewReader(make([]byte, 50)), 100}}
+	nothing := func([]byte) error { return nil }
+	if err := c.Shard(t.Context(), 0, images, nothing); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("an image that is shorter than it should be: %v", err)
+	}
+	images[1] = source(make([]byte, 100))
+	full := errors.New("full")
+	if err := c.Shard(t.Context(), 0, images, func([]byte) error { return full }); !errors.Is(err, full) {
+		t.Errorf("it cannot be written: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := c.Shard(ctx, 0, images, func([]byte) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	if err := c.Shard(t.Context(), 1, images, nothing); err == nil {
+		t.Error("shard 1 of one")
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
+	"github.com/gorun-mpi/gorun/internal/parity"
 )
 
 // Memory is the part of the store on this node. It is safe for concurrent use.
@@ -281,7 +282,15 @@ func (m *Memory) Remove(_ context.Context, set string) error {
 	return nil
 }
 
-// Check checks an image where it lies.
+// Check checks an image, or a shard, where it lies.
 func (m *Memory) Check(ctx context.Context, set, piece string, whole bool) (int64, string, image.Meta, error) {
-	return remote.Check(ctx, m, set, piece, whole)
+	return check(ctx, m, set, piece, whole)
+}
+
+func check(ctx context.Context, st store.Reading, set, piece string, whole bool) (int64, string, image.Meta, error) {
+	if parity.IsShard(piece) {
+		size, digest, err := parity.Check(ctx, st, set, piece, whole)
+		return size, digest, image.Meta{}, err
+	}
+	return remote.Check(ctx, st, set, piece, whole)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
-	"github.com/gorun-mpi/gorun/cr/store/remote"
 )
 
 // request is what a Near asks.
@@ -235,7 +234,7 @@ func (n *Near) Remove(_ context.Context, set string) error {
 	return err
 }
 
-// Check checks an image.
+// Check checks an image or a shard.
 func (n *Near) Check(ctx context.Context, set, piece string, whole bool) (int64, string, image.Meta, error) {
-	return remote.Check(ctx, n, set, piece, whole)
+	return check(ctx, n, set, piece, whole)
 }

@@ -7,16 +7,53 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/cr/store/remote"
+	"github.com/gorun-mpi/gorun/internal/parity"
 )
 
 // Open returns the store of a job. here is the memory of this node, a *Memory or a *Near, nil if it has no part in it.
 // peers are the other nodes that can be asked. One that cannot be asked is lost, with all that it had: it is no reason
-// to wait.
+// to wait. Images that are lost are computed of the shards that the nodes have; where peers are found by somebody else (node.Finder),
+// that needs a Lister.
 func Open(name string, here node.Part, peers node.Peers) *node.Store {
-	if _, finds := peers.(node.Finder); !finds && peers != nil {
-		peers = reached{peers}
+	s := &node.Store{Node: name, Here: here, Peers: peers, Name: Kind}
+	_, finds := peers.(node.Finder)
+	list, lists := peers.(Lister)
+	switch {
+	case lists:
+		s.Lost = &parity.Lost{List: list.Held}
+	case !finds && peers != nil:
+		s.Peers = reached{peers}
+		s.Lost = &parity.Lost{List: func(ctx context.Context, set string) ([]parity.Held, error) { return held(ctx, s, set) }}
 	}
-	return &node.Store{Node: name, Here: here, Peers: peers, Name: Kind}
+	return s
+}
+
+// Lister is what Peers have besides that know which pieces of a set all nodes have, this one included.
+type Lister interface {
+	Held(ctx context.Context, set string) ([]parity.Held, error)
+}
+
+// held lists the pieces of a set on all nodes.
+func held(ctx context.Context, s *node.Store, set string) (all []parity.Held, err error) {
+	infos, err := s.List(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]remote.Served{}
+	parts, _ := s.Peers.Peers()
+	for _, p := range parts {
+		at[p.Node] = p.Files
+	}
+	if s.Here != nil {
+		at[s.Node] = s.Here
+	}
+	for _, info := range infos {
+		if files := at[info.Node]; files != nil {
+			all = append(all, parity.Held{Piece: info.Name, Node: info.Node, At: func(context.Context) remote.Served { return files }})
+		}
+	}
+	return all, nil
 }
 
 // reached are the nodes that can be asked.

@@ -47,11 +47,12 @@ func SHA256(sum string) Proof {
 
 // Fetched tells what a Fetch has done.
 type Fetched struct {
-	From  string // the node that had it; this one if it was here
+	From  string // the node that had it; this one if it was here; Computed
 	Bytes int64  // that were copied
 }
 
-// Fetch makes sure that this node has a piece that passes the proof. A copy here that does not pass is replaced.
+// Fetch makes sure that this node has a piece that passes the proof. A copy here that does not pass is replaced. What no node has good is
+// computed, if it can be.
 // progress, if not nil, is told of bytes that have come.
 func (s *Store) Fetch(ctx context.Context, set, piece string, proof Proof, progress func(int64)) (Fetched, error) {
 	if !s.local() {
@@ -69,7 +70,9 @@ func (s *Store) Fetch(ctx context.Context, set, piece string, proof Proof, progr
 	}
 	have, err := s.others(ctx, set, piece)
 	if err != nil {
-		return Fetched{}, errors.Join(append(errs, err)...)
+		if errs = append(errs, err); s.Lost == nil {
+			return Fetched{}, errors.Join(errs...)
+		}
 	}
 	if err := s.Here.Begin(ctx, set); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Fetched{}, err
@@ -81,11 +84,27 @@ func (s *Store) Fetch(ctx context.Context, set, piece string, proof Proof, progr
 		}
 		errs = append(errs, fmt.Errorf("from %s: %w", p.Node, err))
 		if ctx.Err() != nil {
-			break
+			return Fetched{}, fmt.Errorf("%s/%s: %w", set, piece, errors.Join(errs...))
 		}
 	}
-	return Fetched{}, fmt.Errorf("%s/%s: %w", set, piece, errors.Join(errs...))
+	var n int64
+	err = s.lost(errors.Join(errs...), func(l Lost) (err error) {
+		n, err = s.copy(ctx, l, set, piece, proof, progress)
+		return err
+	})
+	if err != nil {
+		return Fetched{}, fmt.Errorf("%s/%s: %w", set, piece, err)
+	}
+	return Fetched{Computed, n}, s.Here.Commit(ctx, set)
 }
+
+// opener is where a piece is copied from.
+type opener interface {
+	Open(ctx context.Context, set, piece string) (store.Reader, error)
+}
+
+// Computed is where a piece comes from that no node had.
+const Computed = "parity"
 
 // others returns the other nodes that have a piece.
 func (s *Store) others(ctx context.Context, set, piece string) ([]Peer, error) {
@@ -109,7 +128,7 @@ func (s *Store) have(ctx context.Context, set, piece string, proof Proof) error 
 }
 
 // copy copies a piece of another node and gives it its name if it is the right one.
-func (s *Store) copy(ctx context.Context, from remote.Served, set, piece string, proof Proof, progress func(int64)) (n int64, err error) {
+func (s *Store) copy(ctx context.Context, from opener, set, piece string, proof Proof, progress func(int64)) (n int64, err error) {
 	r, err := from.Open(ctx, set, piece)
 	if err != nil {
 		return 0, err

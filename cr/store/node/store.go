@@ -55,6 +55,29 @@ type Store struct {
 	Here  Part   // nil: this node has no part in it
 	Peers Peers
 	Name  string // of the kind; "": Kind
+	Lost  Lost   // what computes images that no node has good; nil: nothing
+}
+
+// Lost offers images that no node has good. Where it cannot, the error is fs.ErrNotExist if nothing was ever kept to compute the image of.
+type Lost interface {
+	Open(ctx context.Context, set, piece string) (store.Reader, error)
+	Stat(ctx context.Context, set, piece string) (store.Info, error)
+	Check(ctx context.Context, set, piece string, whole bool) (size int64, digest string, m image.Meta, err error)
+}
+
+// lost asks what computes images when all else has failed. Its own error is added if it tells something.
+func (s *Store) lost(err error, f func(Lost) error) error {
+	if s.Lost == nil {
+		return err
+	}
+	switch e := f(s.Lost); {
+	case e == nil:
+		return nil
+	case errors.Is(e, fs.ErrNotExist):
+		return err
+	default:
+		return fmt.Errorf("%w; computed: %w", err, e)
+	}
 }
 
 var _ interface {
@@ -228,18 +251,15 @@ func (s *Store) holders(ctx context.Context, set, piece string) ([]Peer, []answe
 	return have, infos, nil
 }
 
-// Open opens the copy of this node, or else of one that has it.
-func (s *Store) Open(ctx context.Context, set, piece string) (store.Reader, error) {
+// Open opens the copy of this node, or else of one that has it, or else what is computed.
+func (s *Store) Open(ctx context.Context, set, piece string) (r store.Reader, err error) {
 	if s.local() {
 		if r, err := s.Here.Open(ctx, set, piece); !errors.Is(err, fs.ErrNotExist) {
 			return r, err
 		}
 	}
 	have, _, err := s.holders(ctx, set, piece)
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
+	errs := []error{err}
 	for _, p := range have {
 		r, err := p.Files.Open(ctx, set, piece)
 		if err == nil {
@@ -247,16 +267,24 @@ func (s *Store) Open(ctx context.Context, set, piece string) (store.Reader, erro
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", p.Node, err))
 	}
-	return nil, errors.Join(errs...)
+	err = s.lost(errors.Join(errs...), func(l Lost) (err error) {
+		r, err = l.Open(ctx, set, piece)
+		return err
+	})
+	return r, err
 }
 
 // Stat tells who has a piece; if several have it, the first.
-func (s *Store) Stat(ctx context.Context, set, piece string) (store.Info, error) {
+func (s *Store) Stat(ctx context.Context, set, piece string) (info store.Info, err error) {
 	_, infos, err := s.holders(ctx, set, piece)
 	if err != nil {
-		return store.Info{}, err
+		err = s.lost(err, func(l Lost) (err error) {
+			info, err = l.Stat(ctx, set, piece)
+			return err
+		})
+		return info, err
 	}
-	info := infos[0].v
+	info = infos[0].v
 	info.Node = infos[0].node
 	return info, nil
 }
@@ -320,13 +348,10 @@ func (s *Store) Remove(ctx context.Context, set string) error {
 	return fmt.Errorf("what is left there stays until they answer again: %w", failure(set, answers, unreachable))
 }
 
-// Check checks the copies of an image where they lie, this node's first, until one is good.
+// Check checks the copies of an image where they lie, this node's first, until one is good, or else what is computed.
 func (s *Store) Check(ctx context.Context, set, piece string, whole bool) (size int64, digest string, m image.Meta, err error) {
 	have, _, err := s.holders(ctx, set, piece)
-	if err != nil {
-		return 0, "", m, err
-	}
-	var errs []error
+	errs := []error{err}
 	for _, p := range have {
 		size, digest, m, err := p.Files.Check(ctx, set, piece, whole)
 		if err == nil {
@@ -334,5 +359,9 @@ func (s *Store) Check(ctx context.Context, set, piece string, whole bool) (size 
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", p.Node, err))
 	}
-	return 0, "", m, errors.Join(errs...)
+	err = s.lost(errors.Join(errs...), func(l Lost) (err error) {
+		size, digest, m, err = l.Check(ctx, set, piece, whole)
+		return err
+	})
+	return size, digest, m, err
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // TestMemory has snapshots in the memory of the nodes: no image ever touches a disk. Three jobs have the same losses: two
-// neighbours at once, and then a spare that has just taken over.
+// neighbours at once, and then a spare that has just taken over. The first has shards of two images each, the others copies.
 func TestMemory(t *testing.T) {
 	c := newCluster(t, 7)
 	end := c.fresh("end")
 	want := c.alone("4", "100")
-	native, self, weak := c.inMemory("native", "ring:2", end), c.inMemory("self", "ring:2", end), c.inMemory("native", "ring", end)
+	native, self, weak := c.inMemory("native", "code:2+2", end), c.inMemory("self", "ring:2", end), c.inMemory("native", "ring", end)
 	all := []*job{native, self, weak}
 	for _, j := range all {
 		j.awaitTimes("checkpoint: committed", 3)

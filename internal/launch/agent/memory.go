@@ -3,15 +3,19 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/mem"
+	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/internal/launch/holder"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/parity"
 )
 
 // Images in memory, see package mem. The memory of this node belongs to another process of it.
@@ -31,6 +35,41 @@ func (p *places) near(name string) (*mem.Near, error) {
 		p.memory = mem.NewNear(s)
 	}
 	return p.memory, nil
+}
+
+// inMemory finds what is in the memory of the nodes, this one included.
+type inMemory struct {
+	others
+	here *mem.Near
+}
+
+// Held lists what the nodes have of a set. Each is asked itself where it is reached, and else by way of the head.
+func (o inMemory) Held(ctx context.Context, set string) (all []parity.Held, err error) {
+	own, err := o.here.List(ctx, set)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, info := range own {
+		all = append(all, parity.Held{Piece: info.Name, Node: o.node, At: func(context.Context) remote.Served { return o.here }})
+	}
+	far, err := o.list(ctx, set)
+	if err != nil && !(errors.Is(err, fs.ErrNotExist) && len(all) > 0) {
+		return nil, err
+	}
+	for _, info := range far {
+		if info.Node != o.node {
+			all = append(all, parity.Held{Piece: info.Name, Node: info.Node, At: func(ctx context.Context) remote.Served { return o.at(ctx, info.Node) }})
+		}
+	}
+	return all, nil
+}
+
+// at is the memory of another node.
+func (o inMemory) at(ctx context.Context, name string) remote.Served {
+	if direct := o.ways.directly(ctx, wire.WayTo{Node: name, Store: o.name}); direct != nil {
+		return direct
+	}
+	return o.far.Store(wire.StoreAt(o.name, name))
 }
 
 // inSlots reports whether a store's pieces are written into slots.

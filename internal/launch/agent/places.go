@@ -84,7 +84,7 @@ func (p *places) parts(name, own string, at kinds.Place) (store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return mem.Open(own, here, others{p, name, own}), nil
+		return mem.Open(own, here, inMemory{others{p, name, own}, here}), nil
 	}
 	if at.Kind != node.Kind {
 		return nil, kinds.Unknown(at)
@@ -94,47 +94,6 @@ func (p *places) parts(name, own string, at kinds.Place) (store.Store, error) {
 		return nil, err
 	}
 	return &node.Store{Node: own, Here: here, Peers: others{p, name, own}}, nil
-}
-
-// others finds the nodes that have a piece. The head knows them. The piece is read of the node itself, or by way of the
-// head where the nodes do not reach each other.
-type others struct {
-	*places
-	name string // of the store
-	node string // this one
-}
-
-// Peers is not asked where Find is.
-func (o others) Peers() ([]node.Peer, []string) { return nil, nil }
-
-// Find asks the head, once for each set.
-func (o others) Find(ctx context.Context, set, piece string) ([]node.Peer, error) {
-	key := [2]string{o.name, set}
-	o.mu.Lock()
-	all, ok := o.lists[key]
-	o.mu.Unlock()
-	if !ok {
-		var err error
-		if all, err = o.far.Store(o.name).List(ctx, set); err != nil {
-			return nil, err
-		}
-		o.mu.Lock()
-		o.lists[key] = all
-		o.mu.Unlock()
-	}
-	var have []node.Peer
-	for _, info := range all {
-		if info.Name == piece && info.Node != o.node {
-			if direct := o.ways.directly(ctx, wire.WayTo{Node: info.Node, Store: o.name}); direct != nil {
-				have = append(have, node.Peer{Node: info.Node, Files: direct})
-			}
-			have = append(have, node.Peer{Node: info.Node, Files: o.far.Store(wire.StoreAt(o.name, info.Node))})
-		}
-	}
-	if len(have) == 0 {
-		return nil, fmt.Errorf("%s/%s: no other node that answers has it: %w", set, piece, fs.ErrNotExist)
-	}
-	return have, nil
 }
 
 // writeTo makes ready for the image of a rank, of at most so many bytes; 0: nobody knows. written is called when it is whole.

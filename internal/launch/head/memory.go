@@ -176,25 +176,37 @@ func (inc *incarnation) canMirror() error {
 }
 
 // copyTo has a node copy an image of those that have it.
-func (m *memory) copyTo(ctx context.Context, life int, to string, o wire.Copy, from []string) error {
+func (m *memory) copyTo(ctx context.Context, life int, to string, o wire.Copy, from []string) (err error) {
+	if o.From, err = m.sources(ctx, life, to, from); err != nil {
+		return err
+	}
+	return m.order(ctx, to, &o, from)
+}
+
+// order has a node do what an order says. from are all nodes that the order names.
+func (m *memory) order(ctx context.Context, to string, o *wire.Copy, from []string) error {
+	if to != m.h.ownName() {
+		return m.h.fleet.Copy(ctx, to, o)
+	}
+	near := slices.DeleteFunc(m.h.fleet.Memories(mem.Kind), func(p node.Peer) bool { return !slices.Contains(from, p.Node) })
+	return m.copier.Copy(ctx, o, near...)
+}
+
+// sources are nodes as a holder reaches them.
+func (m *memory) sources(ctx context.Context, life int, to string, from []string) (all []wire.Source, err error) {
 	f, own := m.h.fleet, m.h.ownName()
 	number := f.Number(to)
 	for _, name := range from {
 		var t home.Ticket
-		var err error
 		if name == own {
 			t, err = m.ownDoor(number, home.Keeper, life)
 		} else {
 			t, err = f.KeeperWay(ctx, to, life, name)
 		}
 		if err != nil {
-			return fmt.Errorf("from node %s: %w", name, err)
+			return nil, fmt.Errorf("from node %s: %w", name, err)
 		}
-		o.From = append(o.From, wire.Source{Node: name, Ticket: wire.JSON(t)})
+		all = append(all, wire.Source{Node: name, Ticket: wire.JSON(t)})
 	}
-	if to != own {
-		return f.Copy(ctx, to, &o)
-	}
-	near := slices.DeleteFunc(f.Memories(mem.Kind), func(p node.Peer) bool { return !slices.Contains(from, p.Node) })
-	return m.copier.Copy(ctx, &o, near...)
+	return all, nil
 }

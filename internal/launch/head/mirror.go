@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,36 +15,56 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protect"
 )
 
-// mirroring makes the copies of one snapshot that the policy wants, each as soon as its image is written. The snapshot is
-// committed when all are there, or cannot be. What is whole is decided by what the nodes have, not by who has announced
+// mirroring makes the copies of one snapshot that the policy wants, each as soon as its image is written, and the shards, as soon as all
+// images of a group are. The snapshot is committed when all are there, or cannot be. What is whole is decided by what the nodes have, not by who has announced
 // it: a copy that could not be made takes nothing from the snapshot but protection.
 type mirroring struct {
 	m      *memory
 	life   int
 	set    string
 	p      protect.Placement
-	groups []protect.Group
-	broken error // why there are no groups
+	groups []*protect.Group // by rank; without a policy each rank is alone
+	broken error            // why there are no groups
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	under  sync.WaitGroup
 
 	mu    sync.Mutex
-	begun map[int]bool
-	lacks map[int][]string // by rank: why a copy of its image is not there
-	made  map[int]int      // by rank: copies
+	begun map[int]oob.ImageInfo // by rank, when its image is written
+	lacks map[int][]string      // by the first rank of a group: why a copy, or a shard, is not there
+	made  map[int][]int         // by the first rank of a group: which copies, or shards, are there
 }
 
 // mirror begins the copies of a snapshot.
 func (inc *incarnation) mirror(set string) *mirroring {
 	m := inc.h.memory
-	c := &mirroring{m: m, life: inc.n, set: set, begun: map[int]bool{}, lacks: map[int][]string{}, made: map[int]int{}}
+	c := &mirroring{m: m, life: inc.n, set: set, begun: map[int]oob.ImageInfo{}, lacks: map[int][]string{}, made: map[int][]int{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	var groups []protect.Group
 	if c.p, c.broken = inc.placement(); c.broken == nil && m.policy != nil {
-		c.groups, c.broken = m.policy.Groups(c.p)
+		groups, c.broken = m.policy.Groups(c.p)
+	}
+	c.groups = make([]*protect.Group, inc.h.opt.NP)
+	for rank := range c.groups {
+		c.groups[rank] = &protect.Group{Ranks: []int{rank}}
+	}
+	for i := range groups {
+		for _, rank := range groups[i].Ranks {
+			c.groups[rank] = &groups[i]
+		}
 	}
 	return c
+}
+
+// firsts are the groups, each once.
+func (c *mirroring) firsts() (all []*protect.Group) {
+	for rank, g := range c.groups {
+		if g.Ranks[0] == rank {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 // wrote is told what a rank says of its image: its copies can be made.
@@ -56,36 +77,76 @@ func (inc *incarnation) wrote(m *oob.Msg) {
 	}
 }
 
-// start begins to copy the image of a rank.
+// start begins to copy the image of a rank, or, when it is the last of its group, to compute the group's shards.
 func (c *mirroring) start(rank int, info oob.ImageInfo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.begun[rank] || c.ctx.Err() != nil {
+	if _, begun := c.begun[rank]; begun || c.ctx.Err() != nil {
 		return
 	}
-	c.begun[rank] = true
-	for _, g := range c.groups {
-		if len(g.Ranks) != 1 || g.Ranks[0] != rank {
-			continue
+	c.begun[rank] = info
+	g := c.groups[rank]
+	var images []oob.ImageInfo
+	for _, r := range g.Ranks {
+		im, begun := c.begun[r]
+		if !begun {
+			return
 		}
-		for _, to := range g.Shards {
-			c.under.Go(func() { c.copy(rank, info, c.p.Nodes[to].Name) })
-		}
+		images = append(images, im)
+	}
+	for shard := range g.Shards {
+		c.under.Go(func() { c.make(g, shard, images) })
 	}
 }
 
-func (c *mirroring) copy(rank int, info oob.ImageInfo, to string) {
-	from := c.p.Nodes[c.p.Of[rank]].Name
-	ctx, stop := c.m.whileUp(c.ctx, from)
-	defer stop()
-	err := c.m.copyTo(ctx, c.life, to, wire.Copy{Set: c.set, Piece: info.File, Digest: info.Digest}, []string{from})
+// make has a node make what it is to have of a group, and notes what comes of it.
+func (c *mirroring) make(g *protect.Group, shard int, images []oob.ImageInfo) {
+	var at [][]string
+	for _, rank := range g.Ranks {
+		at = append(at, []string{c.p.Nodes[c.p.Of[rank]].Name})
+	}
+	err := c.protect(c.ctx, g, shard, images, at)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
-		c.lacks[rank] = append(c.lacks[rank], fmt.Sprintf("rank %d has no copy on node %s: %v", rank, to, err))
+	if first := g.Ranks[0]; err != nil {
+		c.lacks[first] = append(c.lacks[first], c.lack(g, shard, err))
 	} else {
-		c.made[rank]++
+		c.made[first] = append(c.made[first], shard)
 	}
+}
+
+// lack says what a group lacks.
+func (c *mirroring) lack(g *protect.Group, shard int, err error) string {
+	to := c.p.Nodes[g.Shards[shard]].Name
+	if len(g.Ranks) == 1 {
+		return fmt.Sprintf("rank %d has no copy on node %s: %v", g.Ranks[0], to, err)
+	}
+	return fmt.Sprintf("ranks %v have no shard on node %s: %v", g.Ranks, to, err)
+}
+
+// protect has a node copy the image of a group of one, or compute a shard of a group of several. at are the nodes that have each image.
+func (c *mirroring) protect(ctx context.Context, g *protect.Group, shard int, images []oob.ImageInfo, at [][]string) error {
+	to := c.p.Nodes[g.Shards[shard]].Name
+	for i := range at {
+		if len(at[i]) == 0 {
+			return fmt.Errorf("no node has the image of rank %d", g.Ranks[i])
+		}
+		var stop func()
+		ctx, stop = c.m.whileUp(ctx, at[i][0])
+		defer stop()
+	}
+	if len(g.Ranks) == 1 {
+		return c.m.copyTo(ctx, c.life, to, wire.Copy{Set: c.set, Piece: images[0].File, Digest: images[0].Digest}, at[0])
+	}
+	o := wire.Copy{Set: c.set, Parity: &wire.Parity{Shards: len(g.Shards), Shard: shard}}
+	for i, im := range images {
+		from, err := c.m.sources(ctx, c.life, to, at[i])
+		if err != nil {
+			return err
+		}
+		o.Parity.Images = append(o.Parity.Images, wire.OneOfMany{Piece: im.File, Size: im.Size, Digest: im.Digest, From: from})
+	}
+	return c.m.order(ctx, to, &o, slices.Concat(at...))
 }
 
 // whileUp is a context that ends when a node is lost.
@@ -117,16 +178,43 @@ func (c *mirroring) settle(images []oob.ImageInfo) (weak string, err error) {
 	}
 	up := c.m.up()
 	var lacks []string
-	for rank := range images {
-		if at := c.p.Nodes[c.p.Of[rank]].Name; !slices.Contains(up, at) && c.made[rank] == 0 {
-			return "", fmt.Errorf("the image of rank %d was in the memory of node %s, which is lost", rank, at)
+	for _, g := range c.firsts() {
+		first := g.Ranks[0]
+		if rank := c.lost(g, up); rank >= 0 {
+			return "", fmt.Errorf("the image of rank %d was in the memory of node %s, which is lost", rank, c.p.Nodes[c.p.Of[rank]].Name)
 		}
-		lacks = append(lacks, c.lacks[rank]...)
+		lacks = append(lacks, c.lacks[first]...)
+		for _, shard := range c.made[first] {
+			if !slices.Contains(up, c.p.Nodes[g.Shards[shard]].Name) {
+				lacks = append(lacks, c.lack(g, shard, errors.New("it is lost")))
+			}
+		}
 	}
 	if n := len(lacks); n > 3 {
 		lacks = append(lacks[:3], fmt.Sprintf("and %d more", n-3))
 	}
 	return strings.Join(lacks, "; "), nil
+}
+
+// lost is a rank whose image cannot be had of the nodes that are up, -1 if there is none in the group.
+func (c *mirroring) lost(g *protect.Group, up []string) int {
+	left, lost := 0, -1
+	for _, rank := range g.Ranks {
+		if slices.Contains(up, c.p.Nodes[c.p.Of[rank]].Name) {
+			left++
+		} else {
+			lost = rank
+		}
+	}
+	for _, shard := range c.made[g.Ranks[0]] {
+		if slices.Contains(up, c.p.Nodes[g.Shards[shard]].Name) {
+			left++
+		}
+	}
+	if left >= len(g.Ranks) {
+		return -1
+	}
+	return lost
 }
 
 // giveUp ends the copying, and returns when nothing is under way.
@@ -154,10 +242,11 @@ func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 	}
 	m.told = true
 	size := func(rank int) int64 { return images[rank].Size }
-	load := make([]int64, len(c.p.Nodes))
-	if c.groups != nil {
-		load = protect.Load(c.p, c.groups, size)
+	var groups []protect.Group
+	for _, g := range c.firsts() {
+		groups = append(groups, *g)
 	}
+	load := protect.Load(c.p, groups, size)
 	for rank, at := range c.p.Of {
 		load[at] += size(rank)
 	}

@@ -11,9 +11,13 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store/mem"
+	"github.com/gorun-mpi/gorun/cr/store/node"
+	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/parity"
+	"github.com/gorun-mpi/gorun/internal/protect"
 )
 
 // Copies that were lost are made again behind the running job: after a loss the newest snapshot has fewer of them than the
@@ -157,26 +161,85 @@ func (m *memory) remake(ctx context.Context, c *mirroring, s *snapshot.Snapshot)
 	for _, info := range all {
 		have[info.Name] = append(have[info.Name], info.Node)
 	}
-	var missing []string
-	for _, g := range c.groups {
-		if len(g.Ranks) != 1 {
+	r := &remaking{c, s, have, 0, nil}
+	for _, g := range c.firsts() {
+		r.images(ctx, g)
+		r.shards(ctx, g)
+	}
+	return r.made, strings.Join(r.missing, "; ")
+}
+
+// remaking makes the copies and shards of a snapshot that the nodes do not have.
+type remaking struct {
+	c       *mirroring
+	s       *snapshot.Snapshot
+	have    map[string][]string // by piece: the nodes
+	made    int
+	missing []string
+}
+
+// images sees to it that the image of each rank of a group is on the rank's own node.
+func (r *remaking) images(ctx context.Context, g *protect.Group) {
+	for _, rank := range g.Ranks {
+		im, to := &r.s.Schema.Images[rank], r.c.p.Nodes[r.c.p.Of[rank]].Name
+		if slices.Contains(r.have[im.File], to) {
 			continue
 		}
-		rank := g.Ranks[0]
-		im := &s.Schema.Images[rank]
-		for _, n := range append(slices.Clone(g.Shards), c.p.Of[rank]) {
-			to := c.p.Nodes[n].Name
-			if slices.Contains(have[im.File], to) {
-				continue
-			}
-			if err := m.copyTo(ctx, c.life, to, wire.Copy{Set: c.set, Piece: im.File, Digest: im.Digest}, have[im.File]); err != nil {
-				missing = append(missing, fmt.Sprintf("rank %d has no copy on node %s: %v", rank, to, err))
-				continue
-			}
-			made++
+		o := wire.Copy{Set: r.c.set, Piece: im.File, Digest: im.Digest}
+		if err := r.c.m.copyTo(ctx, r.c.life, to, o, r.have[im.File]); err != nil {
+			r.missing = append(r.missing, fmt.Sprintf("rank %d has no copy on node %s: %v", rank, to, err))
+			continue
 		}
+		r.have[im.File] = append(r.have[im.File], to)
+		r.made++
 	}
-	return made, strings.Join(missing, "; ")
+}
+
+// shards sees to it that each node has the copy or the shard of a group that it is to have, and has it good.
+func (r *remaking) shards(ctx context.Context, g *protect.Group) {
+	var images []oob.ImageInfo
+	var at [][]string
+	of := parity.Group{Set: r.c.set, Shards: len(g.Shards)}
+	for _, rank := range g.Ranks {
+		im := &r.s.Schema.Images[rank]
+		images = append(images, oob.ImageInfo{File: im.File, Size: im.Size, Digest: im.Digest})
+		of.Images = append(of.Images, parity.Member{Piece: im.File, Size: im.Size, Digest: im.Digest})
+		at = append(at, r.have[im.File])
+	}
+	for shard, n := range g.Shards {
+		name := images[0].File
+		if len(images) > 1 {
+			name = of.Name(shard)
+		}
+		to := r.c.p.Nodes[n].Name
+		if slices.Contains(r.have[name], to) {
+			err := r.c.m.damage(ctx, to, r.c.set, name)
+			if err == nil {
+				continue
+			}
+			r.c.m.h.post(func() { r.c.m.h.say("%s on node %s is damaged and made again: %v", name, to, err) })
+		}
+		if err := r.c.protect(ctx, g, shard, images, at); err != nil {
+			r.missing = append(r.missing, r.c.lack(g, shard, err))
+			continue
+		}
+		r.made++
+	}
+}
+
+// damage says what is wrong with a piece that a node has in memory. It is read through where it lies.
+func (m *memory) damage(ctx context.Context, name, set, piece string) error {
+	var at remote.Served = m.own
+	if name != m.h.ownName() {
+		peers := m.h.fleet.Memories(mem.Kind)
+		i := slices.IndexFunc(peers, func(p node.Peer) bool { return p.Node == name })
+		if i < 0 {
+			return nil // it is lost, and so looked at again
+		}
+		at = peers[i].Files
+	}
+	_, _, _, err := at.Check(ctx, set, piece, true)
+	return err
 }
 
 // pruneMemory removes the snapshots in memory that are needed no more.

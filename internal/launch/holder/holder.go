@@ -8,8 +8,12 @@
 //	                           checks the digest
 //	                           -- done, or why not --> head
 //
+// Or the order is to compute a shard of the images of several nodes (package parity): they are read all at once, a stretch at a time, and
+// what they add up to is kept.
+//
 // The head decides what is copied where, by a policy (package protect), and counts a snapshot as whole when all is
-// done. A copy that has arrived was read through, and its digest compared.
+// done. A copy that has arrived was read through, and its digest compared. Images that a shard was computed of were read through on
+// their own nodes.
 package holder
 
 import (
@@ -74,7 +78,10 @@ func (c *Copier) Copy(ctx context.Context, o *wire.Copy, near ...node.Peer) erro
 	if err := c.Memory.Begin(ctx, o.Set); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	from := &sources{order: o, near: near}
+	if o.Parity != nil {
+		return c.shard(ctx, o, near)
+	}
+	from := &sources{have: o.From, near: near}
 	defer from.close()
 	_, err := mem.Open(c.Node, c.Memory, from).Fetch(ctx, o.Set, o.Piece, node.Image(o.Digest), nil)
 	return err
@@ -82,9 +89,9 @@ func (c *Copier) Copy(ctx context.Context, o *wire.Copy, near ...node.Peer) erro
 
 // sources are the nodes that an order names. Each is called when it is needed.
 type sources struct {
-	order *wire.Copy
-	near  []node.Peer
-	ends  []func()
+	have []wire.Source
+	near []node.Peer
+	ends []func()
 }
 
 func (s *sources) close() {
@@ -100,7 +107,7 @@ func (s *sources) Peers() ([]node.Peer, []string) { return nil, nil }
 func (s *sources) Find(ctx context.Context, set, piece string) ([]node.Peer, error) {
 	have := s.near
 	var errs []error
-	for _, f := range s.order.From {
+	for _, f := range s.have {
 		var t home.Ticket
 		err := json.Unmarshal(f.Ticket, &t)
 		var stream oob.Stream

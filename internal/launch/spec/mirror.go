@@ -19,8 +19,5 @@ func ParseMirror(s string) (protect.Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w, and none", err)
 	}
-	if _, code := p.(protect.Code); code {
-		return nil, fmt.Errorf("policy %v: images in memory are mirrored whole so far: use ring:%d", p, p.Promise().Nodes)
-	}
 	return p, nil
 }

@@ -2,12 +2,28 @@ package wire
 
 import "encoding/json"
 
-// Copy orders a holder to copy an image into the memory of its node, see package holder.
+// Copy orders a holder to copy an image into the memory of its node, or to compute a shard there, see package holder.
 type Copy struct {
 	Set    string   `json:"set"`
+	Piece  string   `json:"piece,omitempty"`
+	Digest string   `json:"digest,omitempty"`
+	From   []Source `json:"from,omitempty"`   // who has it, the best first
+	Parity *Parity  `json:"parity,omitempty"` // a shard is to be computed; the fields above but Set are empty
+}
+
+// Parity is a shard of a group of images.
+type Parity struct {
+	Shards int         `json:"shards"` // of the group
+	Shard  int         `json:"shard"`  // this one
+	Images []OneOfMany `json:"images"`
+}
+
+// OneOfMany is an image of a group, and who has it.
+type OneOfMany struct {
 	Piece  string   `json:"piece"`
+	Size   int64    `json:"size"`
 	Digest string   `json:"digest"`
-	From   []Source `json:"from"` // who has it, the best first
+	From   []Source `json:"from"`
 }
 
 // Source is a node that has an image.
