@@ -89,7 +89,7 @@ func (r *Report) print(out io.Writer, class Class, ranks int) error {
 		if !k.Good() {
 			mark = "WRONG"
 		}
-		fmt.Fprintf(w, " %-22s %22.14e  published %22.14e  error %8.2e  %s\n", k.What, k.Got, k.Want, k.Error(), mark)
+		fmt.Fprintf(w, " %-24s %22.14e  published %22.14e  error %8.2e  %s\n", k.What, k.Got, k.Want, k.Error(), mark)
 	}
 	mops := r.Operations / 1e6 / r.Seconds
 	fmt.Fprintf(w, "\n %s Benchmark Completed.\n", r.Name)
