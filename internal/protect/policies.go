@@ -94,7 +94,7 @@ func (o OtherRack) Groups(p Placement) ([]Group, error) {
 func racksKnown(p *Placement) error {
 	for _, n := range p.Nodes {
 		if n.Rack == "" {
-			return fmt.Errorf("the rack of node %s is not known: name it in the file of -racks", n.Name)
+			return fmt.Errorf("the rack of node %s is not known: name it in a file (-racks)", n.Name)
 		}
 	}
 	return nil

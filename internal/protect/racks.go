@@ -34,33 +34,15 @@ func ReadRacks(r io.Reader, name string) (rackOf map[string]string, err error) {
 	return rackOf, nil
 }
 
-// SlurmRacks reads what `scontrol show topology` prints. The switches of the lowest level are the racks. expand makes names of
-// Slurm's list of nodes, as in n[0-3], which `scontrol show hostnames` does.
-func SlurmRacks(text string, expand func(list string) ([]string, error)) (rackOf map[string]string, err error) {
-	rackOf = map[string]string{}
-	for line := range strings.Lines(text) {
-		value := map[string]string{}
-		for _, word := range strings.Fields(line) {
-			k, v, _ := strings.Cut(word, "=")
-			value[k] = v
-		}
-		if value["SwitchName"] == "" || value["Level"] != "0" || value["Nodes"] == "" {
-			continue
-		}
-		nodes, err := expand(value["Nodes"])
-		if err != nil {
-			return nil, fmt.Errorf("nodes of switch %s: %w", value["SwitchName"], err)
-		}
-		for _, node := range nodes {
-			if err := assign(rackOf, node, value["SwitchName"]); err != nil {
-				return nil, err
-			}
-		}
+// SlurmRack is the rack of a node as Slurm tells it to what runs there: address is SLURM_TOPOLOGY_ADDR, such as top.s0.n1, and pattern
+// SLURM_TOPOLOGY_ADDR_PATTERN, such as switch.switch.node. What is nearest to the node counts, its switch or block. "": it tells none.
+func SlurmRack(address, pattern string) (rack string) {
+	kinds := strings.Split(pattern, ".")
+	parts := strings.SplitN(address, ".", len(kinds))
+	if last := len(kinds) - 2; last >= 0 && kinds[last+1] == "node" && len(parts) == len(kinds) {
+		rack = parts[last]
 	}
-	if len(rackOf) == 0 {
-		return nil, fmt.Errorf("Slurm tells of no switch with nodes: name the racks in a file (-racks)")
-	}
-	return rackOf, nil
+	return rack
 }
 
 func assign(rackOf map[string]string, node, rack string) error {

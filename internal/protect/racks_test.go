@@ -1,7 +1,6 @@
 package protect
 
 import (
-	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -19,26 +18,14 @@ func TestReadRacks(t *testing.T) {
 	}
 }
 
-func TestSlurmRacks(t *testing.T) {
-	text := `SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[0-1]
-SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n2
-SwitchName=top Level=1 LinkSpeed=1 Nodes=n[0-2] Switches=s[0-1]
-`
-	expand := func(list string) ([]string, error) {
-		if list == "n[0-1]" {
-			return []string{"n0", "n1"}, nil
+func TestSlurmRack(t *testing.T) {
+	for in, want := range map[[2]string]string{
+		{"top.s0.n1", "switch.switch.node"}: "s0", {"s0.n1.cluster", "switch.node"}: "s0", {"b3.n1", "block.node"}: "b3", {"top.s[0-1].n1", "switch.switch.node"}: "s[0-1]",
+		{"n1", "node"}: "", {"", ""}: "", {"n1", "switch.node"}: "", {"s0.n1", "node.switch"}: "", {"s0.n1", "switch"}: "",
+	} {
+		if got := SlurmRack(in[0], in[1]); got != want {
+			t.Errorf("%q: rack %q, want %q", in, got, want)
 		}
-		return []string{list}, nil
-	}
-	got, err := SlurmRacks(text, expand)
-	if want := map[string]string{"n0": "s0", "n1": "s0", "n2": "s1"}; err != nil || !maps.Equal(got, want) {
-		t.Errorf("%v, %v", got, err)
-	}
-	if _, err := SlurmRacks("No topology information available\n", expand); err == nil || !strings.Contains(err.Error(), "-racks") {
-		t.Errorf("no topology: %v", err)
-	}
-	if _, err := SlurmRacks(text, func(string) ([]string, error) { return nil, errors.New("no scontrol") }); err == nil || !strings.Contains(err.Error(), "switch s0: no scontrol") {
-		t.Errorf("expand fails: %v", err)
 	}
 }
 

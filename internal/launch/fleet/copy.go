@@ -121,3 +121,16 @@ func (f *Fleet) Usable() (names []string) {
 	}
 	return names
 }
+
+// Racks are those of the nodes that have told theirs, by name.
+func (f *Fleet) Racks() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of := map[string]string{}
+	for _, n := range f.nodes {
+		if n.info != nil && n.info.Rack != "" {
+			of[n.Name] = n.info.Rack
+		}
+	}
+	return of
+}

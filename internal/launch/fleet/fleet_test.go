@@ -38,6 +38,7 @@ func begin(t *testing.T, f *Fleet, life int, want string) []*Agent {
 
 func TestLives(t *testing.T) {
 	w := newWorld(t, 3)
+	w.nodes[address(1)].info.Rack = "s1"
 	f, err := w.fleet(4, hosts.Rules{Spares: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +66,9 @@ func TestLives(t *testing.T) {
 	}
 	if !f.Remote() {
 		t.Error("no node is remote")
+	}
+	if of := f.Racks(); len(of) != 1 || of[address(1)] != "s1" {
+		t.Errorf("racks %v", of)
 	}
 }
 

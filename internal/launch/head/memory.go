@@ -136,12 +136,15 @@ func (m *memory) ownDoor(from, agent, life int) (home.Ticket, error) {
 // placement says where the ranks of a life are, and which nodes can hold something.
 func (inc *incarnation) placement() (p protect.Placement, err error) {
 	h := inc.h
-	names := []string{h.ownName()}
+	names, racks := []string{h.ownName()}, h.opt.Racks
 	if h.fleet != nil {
 		names = h.fleet.Usable()
+		if racks == nil {
+			racks = h.fleet.Racks()
+		}
 	}
 	for _, name := range names {
-		p.Nodes = append(p.Nodes, protect.Node{Name: name, Rack: h.opt.Racks[name]})
+		p.Nodes = append(p.Nodes, protect.Node{Name: name, Rack: racks[name]})
 	}
 	p.Of = make([]int, h.opt.NP)
 	for _, l := range inc.links {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/protect"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
@@ -26,6 +27,7 @@ func Describe() (*wire.NodeInfo, error) {
 	n := &wire.NodeInfo{
 		Host: wire.Hostname(), Machine: strings.TrimSpace(string(machine)), Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Version: launcher.Version, Digest: self.Digest,
+		Rack: protect.SlurmRack(os.Getenv("SLURM_TOPOLOGY_ADDR"), os.Getenv("SLURM_TOPOLOGY_ADDR_PATTERN")),
 	}
 	var u unix.Utsname
 	if err := unix.Uname(&u); err == nil {

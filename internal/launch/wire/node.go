@@ -21,6 +21,7 @@ type NodeInfo struct {
 	Version   string   `json:"version"`             // of gorun
 	Digest    string   `json:"digest"`              // of its executable
 	Addresses []string `json:"addresses,omitempty"` // with the lengths of their networks' prefixes
+	Rack      string   `json:"rack,omitempty"`      // as the batch system tells it there
 }
 
 // Same reports whether two descriptions are of one node: processes there see each other.
@@ -63,6 +64,7 @@ type Provided struct {
 var nodesOwn = []string{
 	"HOSTNAME", "HOST", "XDG_RUNTIME_DIR", "XDG_SESSION_*", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_*",
 	"SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "SLURM_TASK_PID", "SLURM_STEP*", "SLURM_GTIDS", "SLURMD_NODENAME", "SLURM_CPU_BIND*",
+	"SLURM_TOPOLOGY_*",
 	"KUBERNETES_*", "JOB_COMPLETION_INDEX",
 }
 
