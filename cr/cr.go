@@ -93,7 +93,8 @@ func On(c *mpi.Comm) *Registry { return of(job.Of(c)) }
 
 // Register makes *ptr part of every image of this rank, under the given name. After a restart it sets *ptr to
 // the saved value at once. The memory stays the program's, and is read at Points only. A slice may be replaced
-// or resized between Points.
+// or resized between Points. After a restart it is in the memory that it had at the call, if that is large enough:
+// a Halo or a persistent call that was made of it before stays of use.
 //
 // Register takes pointers to booleans, numbers, strings, and to arrays, slices, maps and structs of these, with
 // unexported fields. Other types (pointers, interfaces, channels, functions) can be registered if they have

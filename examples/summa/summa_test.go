@@ -1,0 +1,39 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/examples/internal/apptest"
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+func program(n, width int) apptest.Program {
+	return func(c *mpi.Comm, out io.Writer) error { return summa(c, n, width, out) }
+}
+
+func TestSumma(t *testing.T) {
+	apptest.Succeeds(t, program(35, 4), 1, 2, 4, 6, 7)
+	apptest.Succeeds(t, program(2, 4), 8) // some ranks have nothing
+}
+
+func TestRestart(t *testing.T) { apptest.Restarts(t, program(20, 3), 4, 4) }
+
+// The product that is compared with is that of the factors, and an element that is wrong is found.
+func TestCheck(t *testing.T) {
+	const n = 7
+	b := &block{rows: n, cols: n, v: make([]float64, n*n)}
+	for i := range n {
+		for j := range n {
+			for k := range n {
+				b.v[i*n+j] += factorA(i, k) * factorB(k, j)
+			}
+		}
+	}
+	if wrong := b.check(n); wrong != nil {
+		t.Error(wrong)
+	}
+	if b.v[9]++; b.check(n) == nil {
+		t.Error("a wrong element passes")
+	}
+}
