@@ -1,0 +1,136 @@
+package patterns
+
+import (
+	"strings"
+
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+// Collective is one of them. A block goes from rank to rank; those named Reduce_scatter distribute one.
+type Collective struct {
+	Name string                 // as the Intel MPI Benchmarks have it: "Reduce_scatter"
+	Unit int                    // bytes of an element
+	Room func(np int) int       // blocks of all buffers together
+	On   func(b *Buffers) Calls // makes the buffers
+}
+
+// Calls are repetition i of a collective, as a call and as a nonblocking one.
+type Calls struct {
+	Do    func(i int) error
+	Begin func(i int) (mpi.Request, error)
+}
+
+// Nonblocking returns the name of the nonblocking form: "Ireduce_scatter".
+func (c *Collective) Nonblocking() string { return "I" + strings.ToLower(c.Name) }
+
+// Sized reports whether it moves blocks.
+func (c *Collective) Sized() bool { return c.Room(1) > 0 }
+
+func none(int) int          { return 0 }
+func one(int) int           { return 1 }
+func pair(int) int          { return 2 }
+func onePlusAll(np int) int { return 1 + np }
+func twiceAll(np int) int   { return 2 * np }
+
+// All are all of them.
+var All = []*Collective{
+	{"Allreduce", 4, pair, func(b *Buffers) Calls {
+		x, y := b.Floats(), b.Floats()
+		return Calls{
+			func(int) error { return mpi.Allreduce(b.C, x, y, mpi.Sum) },
+			func(int) (mpi.Request, error) { return mpi.Iallreduce(b.C, x, y, mpi.Sum) },
+		}
+	}},
+	{"Reduce", 4, pair, func(b *Buffers) Calls {
+		x, y := b.Floats(), b.Floats()
+		return Calls{
+			func(i int) error { return mpi.Reduce(b.C, x, y, mpi.Sum, b.root(i)) },
+			func(i int) (mpi.Request, error) { return mpi.Ireduce(b.C, x, y, mpi.Sum, b.root(i)) },
+		}
+	}},
+	{"Reduce_scatter", 4, pair, func(b *Buffers) Calls {
+		x, counts := b.Floats(), b.shares()
+		y := make([]float32, counts[b.Rank()])
+		return Calls{
+			func(int) error { return mpi.ReduceScatter(b.C, x, y, counts, mpi.Sum) },
+			func(int) (mpi.Request, error) { return mpi.IreduceScatter(b.C, x, y, counts, mpi.Sum) },
+		}
+	}},
+	{"Reduce_scatter_block", 4, pair, func(b *Buffers) Calls {
+		y := make([]float32, b.Size/4/b.NP())
+		x := b.Floats()[:len(y)*b.NP()]
+		return Calls{
+			func(int) error { return mpi.ReduceScatterBlock(b.C, x, y, mpi.Sum) },
+			func(int) (mpi.Request, error) { return mpi.IreduceScatterBlock(b.C, x, y, mpi.Sum) },
+		}
+	}},
+	{"Allgather", 1, onePlusAll, func(b *Buffers) Calls {
+		x, y := b.Bytes(1), b.Bytes(b.NP())
+		return Calls{
+			func(int) error { return mpi.Allgather(b.C, x, y) },
+			func(int) (mpi.Request, error) { return mpi.Iallgather(b.C, x, y) },
+		}
+	}},
+	{"Allgatherv", 1, onePlusAll, func(b *Buffers) Calls {
+		x, y, counts := b.Bytes(1), b.Bytes(b.NP()), b.counts()
+		return Calls{
+			func(int) error { return mpi.Allgatherv(b.C, x, y, counts, nil) },
+			func(int) (mpi.Request, error) { return mpi.Iallgatherv(b.C, x, y, counts, nil) },
+		}
+	}},
+	{"Gather", 1, onePlusAll, func(b *Buffers) Calls {
+		x, y := b.Bytes(1), b.Bytes(b.NP())
+		return Calls{
+			func(i int) error { return mpi.Gather(b.C, x, y, b.root(i)) },
+			func(i int) (mpi.Request, error) { return mpi.Igather(b.C, x, y, b.root(i)) },
+		}
+	}},
+	{"Gatherv", 1, onePlusAll, func(b *Buffers) Calls {
+		x, y, counts := b.Bytes(1), b.Bytes(b.NP()), b.counts()
+		return Calls{
+			func(i int) error { return mpi.Gatherv(b.C, x, y, counts, nil, b.root(i)) },
+			func(i int) (mpi.Request, error) { return mpi.Igatherv(b.C, x, y, counts, nil, b.root(i)) },
+		}
+	}},
+	{"Scatter", 1, onePlusAll, func(b *Buffers) Calls {
+		x, y := b.Bytes(b.NP()), b.Bytes(1)
+		return Calls{
+			func(i int) error { return mpi.Scatter(b.C, x, y, b.root(i)) },
+			func(i int) (mpi.Request, error) { return mpi.Iscatter(b.C, x, y, b.root(i)) },
+		}
+	}},
+	{"Scatterv", 1, onePlusAll, func(b *Buffers) Calls {
+		x, y, counts := b.Bytes(b.NP()), b.Bytes(1), b.counts()
+		return Calls{
+			func(i int) error { return mpi.Scatterv(b.C, x, counts, nil, y, b.root(i)) },
+			func(i int) (mpi.Request, error) { return mpi.Iscatterv(b.C, x, counts, nil, y, b.root(i)) },
+		}
+	}},
+	{"Alltoall", 1, twiceAll, func(b *Buffers) Calls {
+		x, y := b.Bytes(b.NP()), b.Bytes(b.NP())
+		return Calls{
+			func(int) error { return mpi.Alltoall(b.C, x, y) },
+			func(int) (mpi.Request, error) { return mpi.Ialltoall(b.C, x, y) },
+		}
+	}},
+	{"Alltoallv", 1, twiceAll, func(b *Buffers) Calls {
+		x, y, counts := b.Bytes(b.NP()), b.Bytes(b.NP()), b.counts()
+		return Calls{
+			func(int) error { return mpi.Alltoallv(b.C, x, counts, nil, y, counts, nil) },
+			func(int) (mpi.Request, error) { return mpi.Ialltoallv(b.C, x, counts, nil, y, counts, nil) },
+		}
+	}},
+	{"Bcast", 1, one, func(b *Buffers) Calls {
+		x := b.Bytes(1)
+		return Calls{
+			func(i int) error { return mpi.Bcast(b.C, x, b.root(i)) },
+			func(i int) (mpi.Request, error) { return mpi.Ibcast(b.C, x, b.root(i)) },
+		}
+	}},
+	{"Barrier", 1, none, func(b *Buffers) Calls {
+		return Calls{
+			func(int) error { return mpi.Barrier(b.C) },
+			func(int) (mpi.Request, error) { return mpi.Ibarrier(b.C) },
+		}
+	}},
+}
