@@ -34,11 +34,16 @@ func newCluster(t testing.TB, nodes int, opts ...nodelab.Option) *cluster {
 // build builds gorun and march into a folder.
 func build(t testing.TB, dir string) {
 	for name, pkg := range programs {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), "github.com/gorun-mpi/gorun/"+pkg)
-		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go build %s: %v\n%s", pkg, err, out)
-		}
+		buildOne(t, dir, name, pkg)
+	}
+}
+
+func buildOne(t testing.TB, dir, name, pkg string) {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), "github.com/gorun-mpi/gorun/"+pkg)
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
 	}
 }
 

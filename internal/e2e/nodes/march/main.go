@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ var (
 	end    = flag.String("end", "", "`file` whose appearance ends the march; it goes on for ever before that, the sum is that of -steps")
 	empty  = flag.Bool("empty", false, "only Init and Finalize")
 	memory = flag.Int("memory", 0, "`megabytes` that each rank has beside")
+	load   = flag.String("load", "", "`file` with the number of thousands of rounds of arithmetic that each step has; there is no pause after a step that has some")
 	exit   = flag.Int("exit", 0, "`status` with which the last rank exits")
 )
 
@@ -70,9 +72,35 @@ func march(c *mpi.Comm) error {
 		if over, err = done(c, step); err != nil {
 			return err
 		}
-		time.Sleep(*pause)
+		if worked, err := compute(); err != nil {
+			return err
+		} else if !worked {
+			time.Sleep(*pause)
+		}
 	}
 	return report(c, sum)
+}
+
+// compute computes as much as the file of -load says, and reports whether that is anything.
+func compute() (bool, error) {
+	if *load == "" {
+		return false, nil
+	}
+	text, err := os.ReadFile(*load)
+	if err != nil {
+		return false, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	x := uint64(88172645463325252)
+	for range 1000 * n {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	if x == 0 { // it never is, which the compiler does not know
+		err = errors.New("no number is left")
+	}
+	return n > 0, err
 }
 
 // around sends a number to the next rank and returns that of the one before.
