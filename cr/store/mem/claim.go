@@ -19,6 +19,7 @@ type claim struct {
 	m          *Memory
 	s          *slot
 	set, piece string
+	first      bool // of its name here
 	once       sync.Once
 }
 
@@ -39,11 +40,16 @@ func (m *Memory) claim(set, piece string, size int64) (*claim, error) {
 	}
 	s := m.take(piece, size)
 	grows := max(size-s.bytes, 0)
-	if free := m.left(); grows > free {
+	first := m.turn(piece)
+	turn := int64(0)
+	if first {
+		turn = size
+	}
+	if free := m.left(); grows+turn > free {
 		if s.f != nil {
 			m.idle = append(m.idle, s)
 		}
-		return nil, fmt.Errorf("%s/%s: %w: %d MB more are needed and %d MB are free, while %d MB hold other images", set, piece, ErrRoom, grows>>20, free>>20, m.held>>20)
+		return nil, m.noRoom(set, piece, grows+turn, free)
 	}
 	if s.f == nil {
 		fd, err := unix.MemfdCreate("gorun-image", unix.MFD_CLOEXEC)
@@ -54,7 +60,39 @@ func (m *Memory) claim(set, piece string, size int64) (*claim, error) {
 	}
 	s.grows, s.last = grows, piece
 	m.promised += grows
-	return &claim{m: m, s: s, set: set, piece: piece}, nil
+	m.promise(piece, turn)
+	return &claim{m: m, s: s, set: set, piece: piece, first: first}, nil
+}
+
+// noRoom says what does not fit, and what helps.
+func (m *Memory) noRoom(set, piece string, needs, free int64) error {
+	return fmt.Errorf("%s/%s: %w: two snapshots in turn need %d MB more and %d MB are free, of the machine or of its control group, while %d MB hold other images: give the job more nodes or memory, or keep its snapshots on disks (-ckpt-local, -ckpt-dir)",
+		set, piece, ErrRoom, needs>>20, free>>20, m.held>>20)
+}
+
+// turn is asked when a piece is to be written. It reports whether this is the first one of its name here: then a second
+// slot will be needed, in turn with this one. What was promised to that is given up, because it is taken now. The memory is
+// locked.
+func (m *Memory) turn(piece string) (first bool) {
+	_, again := m.turns[piece]
+	if again {
+		m.promise(piece, 0)
+	}
+	return !again && len(m.idle) == 0
+}
+
+// promise sets room for the second slot of a piece aside. The memory is locked.
+func (m *Memory) promise(piece string, bytes int64) {
+	m.promised += bytes - m.turns[piece]
+	m.turns[piece] = bytes
+}
+
+// forget gives up what was promised to a piece: it has not come to a second one. The memory is locked.
+func (m *Memory) forget(piece string) {
+	if m.turns[piece] > 0 {
+		m.promise(piece, 0)
+		delete(m.turns, piece)
+	}
 }
 
 // left is what is free here and promised to nobody. The memory is locked.
@@ -102,8 +140,16 @@ func (c *claim) publish() error {
 	if err == nil && pieces == nil {
 		err = fmt.Errorf("%s was removed meanwhile: %w", c.set, fs.ErrNotExist)
 	}
+	if err == nil && c.first { // its size is known only now
+		m.promise(c.piece, 0)
+		if free := m.left(); c.s.bytes > free {
+			err = m.noRoom(c.set, c.piece, c.s.bytes, free)
+		} else {
+			m.promise(c.piece, c.s.bytes)
+		}
+	}
 	if err != nil {
-		m.dropped(c.s)
+		c.failed()
 		return err
 	}
 	if old := pieces[c.piece]; old != nil {
@@ -120,9 +166,18 @@ func (c *claim) abort() error {
 		c.m.mu.Lock()
 		defer c.m.mu.Unlock()
 		c.m.wrote(c.s)
-		c.m.dropped(c.s)
+		c.failed()
 	})
 	return nil
+}
+
+// failed gives the slot back of a piece that did not come to be. The memory is locked.
+func (c *claim) failed() {
+	if c.first {
+		c.m.promise(c.piece, 0)
+		delete(c.m.turns, c.piece)
+	}
+	c.m.dropped(c.s)
 }
 
 // wrote notes that a slot is not written to any more. The memory is locked.

@@ -28,6 +28,9 @@
 // everywhere, whatever fails in between, and two slots a piece are enough. No set's name is used twice, so a piece of
 // an earlier life is never taken for one of this.
 //
+// Memory that a node cannot have is refused at once, by name: the first piece of a name needs room for its second slot,
+// too, which is set aside until that is taken or the piece's set is removed without.
+//
 // # Owners
 //
 // The slots belong to the Memory, and its control group is charged for what it touches itself. A path is good until the

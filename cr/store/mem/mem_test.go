@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/image"
@@ -175,19 +176,74 @@ func TestRoom(t *testing.T) {
 	if _, err := m.Create(t.Context(), "s", "p", store.Options{Size: 11 << 20}); !errors.Is(err, mem.ErrRoom) {
 		t.Fatal(err)
 	}
-	w, err := m.Create(t.Context(), "s", "p", store.Options{Size: 6 << 20})
+	if _, err := m.Create(t.Context(), "s", "p", store.Options{Size: 6 << 20}); !errors.Is(err, mem.ErrRoom) {
+		t.Errorf("the second slot does not fit: %v", err)
+	}
+	w, err := m.Create(t.Context(), "s", "p", store.Options{Size: 3 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := near(t, m)
-	if _, err := n.Create(t.Context(), "s", "q", store.Options{Size: 6 << 20}); !errors.Is(err, mem.ErrRoom) {
+	if _, err := n.Create(t.Context(), "s", "q", store.Options{Size: 3 << 20}); !errors.Is(err, mem.ErrRoom) {
 		t.Errorf("what was promised is given twice: %v", err)
 	}
 	if err := w.Abort(); err != nil {
 		t.Fatal(err)
 	}
-	if w, err = m.Create(t.Context(), "s", "q", store.Options{Size: 6 << 20}); err != nil {
+	if w, err = m.Create(t.Context(), "s", "q", store.Options{Size: 5 << 20}); err != nil {
 		t.Fatal(err)
+	}
+	w.Abort()
+}
+
+// The room of a piece's second slot is set aside by its first, whether that one's size was known before or not, until it is taken or
+// cannot be needed any more.
+func TestTurns(t *testing.T) {
+	for name, told := range map[string]int64{"told before": 4 << 20, "not told": 0} {
+		t.Run(name, func(t *testing.T) {
+			var held atomic.Int64 // by the slots: free is asked with the memory locked
+			m := memory(t, func() uint64 { return uint64(10<<20 - held.Load()) })
+			write := func(set, piece string, n int) error {
+				if err := m.Begin(t.Context(), set); err != nil && !errors.Is(err, fs.ErrExist) {
+					t.Fatal(err)
+				}
+				w, err := m.Create(t.Context(), set, piece, store.Options{Size: told})
+				if err != nil {
+					return err
+				}
+				if _, err := w.WriteAt(make([]byte, n), 0); err != nil {
+					t.Fatal(err)
+				}
+				err = w.Commit(int64(n))
+				held.Store(m.Held())
+				return err
+			}
+			if err := write("1", "p", 4<<20); err != nil {
+				t.Fatal(err)
+			}
+			if err := write("1", "q", 4<<20); !errors.Is(err, mem.ErrRoom) {
+				t.Fatalf("the room of p is given to q: %v", err)
+			}
+			for _, set := range []string{"2", "3"} {
+				if err := write(set, "p", 4<<20); err != nil {
+					t.Fatal(err)
+				}
+				m.Remove(t.Context(), map[string]string{"2": "1", "3": "2"}[set])
+			}
+		})
+	}
+	m := memory(t, func() uint64 { return 10 << 20 })
+	if err := m.Begin(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, m, "1", "p", 4<<20, 1)
+	m.Remove(t.Context(), "1") // its rank is elsewhere now
+	if err := m.Begin(t.Context(), "2"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := m.Create(t.Context(), "2", "q", store.Options{Size: 6 << 20}) // 4 MB of which are there
+	if err != nil {
+		t.Fatalf("room of a piece that was removed is still set aside: %v", err)
 	}
 	w.Abort()
 }

@@ -26,8 +26,10 @@ type Memory struct {
 	closed   bool
 	sets     map[string]map[string]*slot
 	idle     []*slot // that nobody uses, to be used again
-	promised int64   // bytes by which slots that are being written may grow
+	promised int64   // bytes by which slots that are being written may grow, and of turns
 	held     int64   // bytes that slots have taken
+
+	turns map[string]int64 // by piece: the bytes promised to its second slot; 0: none any more
 }
 
 var _ interface {
@@ -52,7 +54,7 @@ func New(free func() uint64) *Memory {
 	if free == nil {
 		free = func() uint64 { return math.MaxInt64 }
 	}
-	return &Memory{free: free, sets: map[string]map[string]*slot{}}
+	return &Memory{free: free, sets: map[string]map[string]*slot{}, turns: map[string]int64{}}
 }
 
 // ErrRoom says that a piece does not fit into the memory of the node.
@@ -273,7 +275,8 @@ func (m *Memory) Remove(_ context.Context, set string) error {
 	defer m.mu.Unlock()
 	for name, pieces := range m.sets {
 		if name == set || strings.HasPrefix(name, set+"/") {
-			for _, s := range pieces {
+			for piece, s := range pieces {
+				m.forget(piece)
 				m.dropped(s)
 			}
 			delete(m.sets, name)

@@ -253,10 +253,10 @@ func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 	var words []string
 	for i, n := range load {
 		if n > 0 {
-			words = append(words, fmt.Sprintf("%s %d MB", c.p.Nodes[i].Name, 2*n>>20))
+			words = append(words, fmt.Sprintf("%s %d MB", c.p.Nodes[i].Name, (2*n+1<<20-1)>>20))
 		}
 	}
-	m.h.verbose("checkpoints in memory take, two snapshots in turn: %s", strings.Join(words, ", "))
+	m.h.say("checkpoints in memory take, two snapshots in turn: %s", strings.Join(words, ", "))
 }
 
 // forget removes the snapshots in memory that are needed no more: all but the newest, and the newest that has all its
