@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/s3test"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // bucket starts an object store for the jobs of a house, and returns the flags that send images there.
@@ -100,6 +102,50 @@ func TestObjectStore(t *testing.T) {
 	h.must("snapshots", "-remove", s.Job)
 	if left := srv.Keys(); len(left) > 0 {
 		t.Errorf("objects are left: %q", left)
+	}
+}
+
+// TestObjectStoreLevel: an object store, sealed, is the slower of two levels. It alone is left for the restart. Images are
+// incremental: what they build on is there, too.
+func TestObjectStoreLevel(t *testing.T) {
+	h := nativeHouse(t)
+	srv, _ := h.bucket()
+	key, stores := filepath.Join(h.run, "key"), filepath.Join(h.run, "stores.toml")
+	h.must("key", key)
+	text := fmt.Sprintf("[far]\nkind = 's3'\nplace = 's3://%s/levels'\nkey_file = %q\nkeep = 2\n", s3test.Bucket, key)
+	if err := os.WriteFile(stores, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := solver("-poisson", "8", "-iters", "300", "-tol", "0")
+	want := digest(t, h.must(append([]string{"-np", "2"}, program...)...))
+	r := h.nativeRun(2, []string{"-ckpt-every", "dir=100ms,far=200ms", "-stores", stores, "-keep", "3"}, append(program, "-slow", "10ms")...)
+	testenv.Until(t, func() string {
+		if said := r.errs.String(); strings.Count(said, "level far has snapshot") < 2 {
+			return said
+		}
+		return ""
+	})
+	r.kill()
+	for _, name := range images(srv) {
+		if bytes.Contains(srv.Data(name), []byte(s3test.Secret)) { // a process has its environment in its memory
+			t.Errorf("%s is not sealed", name)
+		}
+	}
+	local, err := filepath.Glob(filepath.Join(h.ckpt, "*", "*", "*.img"))
+	if err != nil || len(local) == 0 {
+		t.Fatal(local, err)
+	}
+	for _, name := range local {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := h.restart(filepath.Base(filepath.Dir(filepath.Dir(local[0]))), "-ckpt-every", "0")
+	if got := again.ended(); got != want {
+		t.Errorf("digest %s, undisturbed %s", got, want)
+	}
+	if said := again.errs.String(); !strings.Contains(said, "cannot be used") {
+		t.Errorf("not told that newer ones were passed over: %s", said)
 	}
 }
 
