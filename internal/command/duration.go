@@ -26,29 +26,32 @@ func (f everyFlag) String() string {
 	if f.o == nil { // asked of a zero value
 		return ""
 	}
-	if f.o.CkptAuto {
-		return everyAuto
-	}
 	if len(f.o.every) > 0 {
 		var all []string
 		for _, e := range f.o.every {
-			all = append(all, e.Name+"="+e.D.String())
+			d := e.D.String()
+			if e.D == 0 {
+				d = spec.EveryAuto
+			}
+			all = append(all, e.Name+"="+d)
 		}
 		return strings.Join(all, ",")
+	}
+	if f.o.CkptAuto {
+		return spec.EveryAuto
 	}
 	return f.o.CkptEvery.String()
 }
 
-const everyAuto = "auto"
-
 func (f everyFlag) Set(s string) error {
-	f.o.CkptEvery, f.o.CkptAuto, f.o.every = 0, s == everyAuto, nil
+	f.o.CkptEvery, f.o.CkptAuto, f.o.every = 0, s == spec.EveryAuto, nil
 	if f.o.CkptAuto {
 		return nil
 	}
 	if strings.Contains(s, "=") {
 		var err error
 		f.o.every, err = spec.ParseEvery(s)
+		f.o.CkptAuto = err == nil && f.o.every[0].D == 0
 		return err
 	}
 	return (*durationFlag)(&f.o.CkptEvery).Set(s)

@@ -130,6 +130,33 @@ func TestLevelOfMemory(t *testing.T) {
 	h.nothingLeft()
 }
 
+// With auto each level has an interval of its own, by what was measured. status tells, and the restart has the same.
+func TestLevelsAuto(t *testing.T) {
+	h := newHouse(t)
+	p, id := h.countJob(limit, "-v", "-ckpt-local", t.TempDir(), "-ckpt-every", "dir=auto,node=auto", "-mtbf", "2s")
+	testenv.Until(t, func() string {
+		l := h.levels(id)
+		if len(l) != 2 || l[0].Name != "node" || !l[0].Auto || l[0].Every <= 0 || l[1].Every <= 0 || l[1].Last < 2 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	p.err.wait(t, "checkpoints: node every ", 1)
+	if out := h.must("status", id); !strings.Contains(out, "(auto), beside the schema") {
+		t.Error(out)
+	}
+	p.signal(syscall.SIGKILL)
+	p.code()
+	q := h.start("", "restart", "-jobid-file", filepath.Join(h.ckpt, "again"), id)
+	h.jobID(q, filepath.Join(h.ckpt, "again"))
+	if l := h.levels(id); len(l) != 2 || !l[1].Auto {
+		t.Errorf("%+v", l)
+	}
+	h.must("kill", id)
+	q.code()
+	h.nothingLeft()
+}
+
 // A level that fails is told and tried again. The job goes on, and its other level gets snapshots.
 func TestLevelFails(t *testing.T) {
 	h := newHouse(t)

@@ -8,13 +8,14 @@ import (
 // Level is a place that snapshots are copied to now and then.
 type Level struct {
 	Name  string
-	Every time.Duration
+	Every time.Duration // 0: it gets none
 }
 
 // State is where a level stands.
 type State struct {
 	Level
 	Due   time.Time // when the next copy is to begin
+	From  time.Time // when the newest one was begun, or the plan
 	Last  int       // the newest snapshot that is there; 0: none
 	At    time.Time // when it was there
 	Took  time.Duration
@@ -41,7 +42,7 @@ const (
 func NewPlan(levels []Level, now time.Time) *Plan {
 	p := &Plan{}
 	for _, l := range levels {
-		p.Levels = append(p.Levels, State{Level: l, Due: now.Add(l.Every)})
+		p.Levels = append(p.Levels, State{Level: l, Due: now.Add(l.Every), From: now})
 	}
 	return p
 }
@@ -55,7 +56,7 @@ func (p *Plan) Next(newest int, now time.Time) (level int, ok bool) {
 	}
 	for i := range p.Levels {
 		l := &p.Levels[i]
-		if !now.Before(l.Due) && l.Last < newest && (level < 0 || l.Due.Before(p.Levels[level].Due)) {
+		if l.Every > 0 && !now.Before(l.Due) && l.Last < newest && (level < 0 || l.Due.Before(p.Levels[level].Due)) {
 			level = i
 		}
 	}
@@ -68,8 +69,16 @@ func (p *Plan) Begin(level int, now time.Time) (said string) {
 	if late := int(now.Sub(l.Due) / l.Every); late > 0 && l.Fails == 0 {
 		said = fmt.Sprintf("level %s cannot follow: skipping %d of its copies, the newest snapshot is copied now", l.Name, late)
 	}
-	p.busy, p.began, l.Due = level+1, now, now.Add(l.Every)
+	p.busy, p.began, l.From, l.Due = level+1, now, now, now.Add(l.Every)
 	return said
+}
+
+// SetEvery gives a level another interval, which counts from when its newest copy was begun; 0: it gets no more.
+func (p *Plan) SetEvery(level int, every time.Duration) {
+	l := &p.Levels[level]
+	if l.Every = every; l.Fails == 0 {
+		l.Due = l.From.Add(every)
+	}
 }
 
 // End notes what has become of it.
@@ -96,16 +105,13 @@ func (p *Plan) Busy() int { return p.busy - 1 }
 
 // Wait is how long until a level is due, at least a moment. It reports false if there is none.
 func (p *Plan) Wait(now time.Time) (time.Duration, bool) {
-	if len(p.Levels) == 0 {
-		return 0, false
-	}
-	next := p.Levels[0].Due
+	var next time.Time
 	for _, l := range p.Levels {
-		if l.Due.Before(next) {
+		if l.Every > 0 && (next.IsZero() || l.Due.Before(next)) {
 			next = l.Due
 		}
 	}
-	return max(next.Sub(now), 100*time.Millisecond), true
+	return max(next.Sub(now), 100*time.Millisecond), !next.IsZero()
 }
 
 // Strongest is the last level, if it lacks the snapshot.

@@ -81,3 +81,31 @@ func TestPlanFails(t *testing.T) {
 		t.Error(w)
 	}
 }
+
+// An interval may change while the job runs, and a level may get no more.
+func TestPlanSetEvery(t *testing.T) {
+	p := NewPlan([]Level{{"node", 0}, {"dir", 0}}, t0)
+	if _, ok := p.Next(1, at(1000)); ok {
+		t.Error("a level without an interval gets a copy")
+	}
+	if w, ok := p.Wait(at(0)); ok {
+		t.Errorf("waits %v for no level", w)
+	}
+	p.SetEvery(1, 20*time.Second)
+	if w, ok := p.Wait(at(5)); !ok || w != 15*time.Second {
+		t.Error(w, ok)
+	}
+	if level, ok := p.Next(1, at(20)); !ok || level != 1 {
+		t.Error(level, ok)
+	}
+	p.Begin(1, at(30))
+	p.End(1, nil, at(31))
+	p.SetEvery(1, 5*time.Second)
+	if level, ok := p.Next(2, at(35)); !ok || level != 1 {
+		t.Error("the new interval does not count from the newest copy")
+	}
+	p.SetEvery(1, 0)
+	if _, ok := p.Next(2, at(35)); ok {
+		t.Error("a level that was given up gets a copy")
+	}
+}

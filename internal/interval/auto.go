@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Auto chooses the interval of a running job, which has one level, from what the job measures of itself. The
+// Auto chooses the interval of a running job, or one for each of its levels, from what the job measures of itself. The
 // choice changes with every checkpoint and every failure.
 //
 // Until a checkpoint was measured a cost is assumed. If nobody has given the mean time between failures, it is what the
@@ -17,6 +17,10 @@ type Auto struct {
 	Costs    Recent        // what the ranks lost to a checkpoint
 	Commits  Recent        // from when the ranks went on to the commit
 	Restarts Recent        // from a failure to all ranks up
+
+	Name     string     // of the level that the ranks write, if there are others
+	Survives Scope      // of that level
+	Levels   []Measured // the others, see Plan; none: there is one level
 }
 
 // AssumedCost is what a checkpoint counts until one was measured.
@@ -43,6 +47,11 @@ func (a *Auto) Cost() time.Duration {
 
 // Every is the best interval now.
 func (a *Auto) Every(ran time.Duration) time.Duration {
+	if len(a.Levels) > 0 {
+		if p, err := a.Plan(ran); err == nil {
+			return max(p.Steps[0].Every, shortest)
+		}
+	}
 	return max(Young(a.Cost(), a.Commits.Mean(), a.MTBF(ran)), shortest)
 }
 
@@ -54,6 +63,11 @@ func (a *Auto) Wait(last, ran time.Duration) time.Duration {
 
 // Lost is the share of the job's time that is lost to checkpoints and failures, by the formula.
 func (a *Auto) Lost(ran time.Duration) float64 {
+	if len(a.Levels) > 0 {
+		if p, err := a.Plan(ran); err == nil {
+			return p.Lost
+		}
+	}
 	w := a.Every(ran).Seconds()
 	return a.Cost().Seconds()/w + (w/2+(a.Commits.Mean()+a.Restarts.Mean()).Seconds())/a.MTBF(ran).Seconds()
 }

@@ -10,7 +10,8 @@ import (
 type Level struct {
 	Name    string        `json:"name"`
 	Where   string        `json:"where"`
-	Every   time.Duration `json:"every"`
+	Every   time.Duration `json:"every"`             // 0: it is not worth while
+	Auto    bool          `json:"auto,omitempty"`    // Every is chosen by what is measured
 	Last    int           `json:"last,omitempty"`    // the newest snapshot that is there; 0: none yet
 	At      time.Time     `json:"at,omitzero"`       // when it was there
 	Next    time.Time     `json:"next,omitzero"`     // when the next copy is to begin; not of the level that the ranks write
@@ -24,7 +25,14 @@ type Level struct {
 // String is the level in one line.
 func (l *Level) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s every %v, %s: ", l.Name, l.Every, l.Where)
+	switch {
+	case l.Every == 0:
+		fmt.Fprintf(&b, "%s not worth while (auto), %s: ", l.Name, l.Where)
+	case l.Auto:
+		fmt.Fprintf(&b, "%s every %v (auto), %s: ", l.Name, round(l.Every), l.Where)
+	default:
+		fmt.Fprintf(&b, "%s every %v, %s: ", l.Name, l.Every, l.Where)
+	}
 	if l.Last == 0 {
 		b.WriteString("no snapshot yet")
 	} else {
@@ -32,7 +40,7 @@ func (l *Level) String() string {
 	}
 	if l.Copying {
 		fmt.Fprintf(&b, ", the next is being copied, %.1f MB so far", float64(l.Bytes)/1e6)
-	} else if !l.Next.IsZero() {
+	} else if !l.Next.IsZero() && l.Every > 0 {
 		fmt.Fprintf(&b, ", the next in %v", max(0, time.Until(l.Next)).Round(time.Second))
 	}
 	if l.Err != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -14,40 +15,46 @@ import (
 // flushing is a copy that a node was ordered to make.
 type flushing struct {
 	progress func(int64)
-	answer   chan error
+	answer   chan flushed
+}
+
+// flushed is what has become of it.
+type flushed struct {
+	cpu time.Duration
+	err error
 }
 
 // Flush has a node copy its images into another store, and waits until it has. progress is told how many bytes are
-// done in all. ErrLost: the node is lost. When the context ends the node is told to give up.
-func (f *Fleet) Flush(ctx context.Context, to string, o *wire.Flush, progress func(int64)) error {
+// done in all. It returns the processor time that the node has taken for it. ErrLost: the node is lost. When the context ends the node is told to give up.
+func (f *Fleet) Flush(ctx context.Context, to string, o *wire.Flush, progress func(int64)) (time.Duration, error) {
 	f.mu.Lock()
 	i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.Name == to })
 	if i < 0 || f.nodes[i].own || f.nodes[i].state != up && f.nodes[i].state != suspect {
 		f.mu.Unlock()
-		return fmt.Errorf("node %s: %w", to, ErrLost)
+		return 0, fmt.Errorf("node %s: %w", to, ErrLost)
 	}
 	n := f.nodes[i]
 	f.flushes++
-	number, w := f.flushes, &flushing{progress, make(chan error, 1)}
+	number, w := f.flushes, &flushing{progress, make(chan flushed, 1)}
 	n.flushes[number] = w
 	n.queue.Send(oob.Msg{Kind: oob.Flush, From: oob.Head, A: number, Data: wire.JSON(o)})
 	f.mu.Unlock()
-	var err error
+	var got flushed
 	select {
-	case err = <-w.answer:
+	case got = <-w.answer:
 	case <-n.ended:
-		err = ErrLost
+		got.err = ErrLost
 	case <-ctx.Done():
 		n.queue.Send(oob.Msg{Kind: oob.Flush, From: oob.Head, A: number})
-		err = context.Cause(ctx)
+		got.err = context.Cause(ctx)
 	}
 	f.mu.Lock()
 	delete(n.flushes, number)
 	f.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("node %s: %w", to, err)
+	if got.err != nil {
+		return 0, fmt.Errorf("node %s: %w", to, got.err)
 	}
-	return nil
+	return got.cpu, nil
 }
 
 // flushed takes an answer, or a word of progress.
@@ -64,6 +71,6 @@ func (n *node) flushed(m *oob.Msg) {
 			err = errors.New(d.Err)
 		}
 		delete(n.flushes, m.A)
-		w.answer <- err
+		w.answer <- flushed{d.CPU, err}
 	}
 }

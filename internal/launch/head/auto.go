@@ -6,6 +6,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/interval"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -75,24 +76,31 @@ func (inc *incarnation) measure(images []oob.ImageInfo) {
 		return // the job ends with it
 	}
 	behind := time.Since(g.opened)
-	h.auto.Costs.Add(g.stood() + inc.stolen(images, behind))
+	cpu := map[string]time.Duration{}
+	for _, l := range inc.links {
+		for _, rank := range l.ranks {
+			cpu[l.machine] += time.Duration(images[rank].CPU)
+		}
+	}
+	h.auto.Costs.Add(g.stood() + inc.stolen(cpu, behind))
 	h.auto.Commits.Add(behind)
 	g.ready = 0
 	h.planNext()
+	if len(h.auto.Levels) > 0 {
+		h.adapt()
+		return
+	}
 	if every := h.auto.Every(h.ran()); h.opt.CkptAuto && (every > h.auto.told*5/4 || every < h.auto.told*4/5) {
 		h.auto.told = every
 		h.verbose("a checkpoint every %v", h.costs())
 	}
 }
 
-// stolen is the time that ranks lose because images are written beside them, on the node that loses most.
-func (inc *incarnation) stolen(images []oob.ImageInfo, span time.Duration) (most time.Duration) {
-	cpu, ranks, cpus := map[string]time.Duration{}, map[string]int{}, map[string]int{}
+// stolen is the time that ranks lose because something takes processor time beside them, on the machine that loses most.
+func (inc *incarnation) stolen(cpu map[string]time.Duration, span time.Duration) (most time.Duration) {
+	ranks, cpus := map[string]int{}, map[string]int{}
 	for _, l := range inc.links {
-		for _, rank := range l.ranks {
-			cpu[l.machine] += time.Duration(images[rank].CPU)
-			ranks[l.machine]++
-		}
+		ranks[l.machine] += len(l.ranks)
 		cpus[l.machine] = l.cpus
 		if l.cpus == 0 {
 			cpus[l.machine] = runtime.NumCPU()
@@ -118,4 +126,74 @@ func (h *head) costs() *control.Interval {
 		c.Every, c.Lost = a.Every(ran), a.Lost(ran)
 	}
 	return c
+}
+
+// openAuto makes ready for an interval for each level.
+func (h *head) openAuto() {
+	b := h.opt.Base
+	if !h.opt.CkptAuto || b == nil {
+		return
+	}
+	h.auto.Name, h.auto.Survives = b.Name, h.survives(b)
+	for i := range h.opt.Levels {
+		h.auto.Levels = append(h.auto.Levels, interval.Measured{Name: h.opt.Levels[i].Name, Survives: h.survives(&h.opt.Levels[i])})
+	}
+	h.adapt()
+}
+
+// survives is the largest failure after which a level still has its snapshots.
+func (h *head) survives(l *spec.Level) interval.Scope {
+	switch {
+	case l.Place == memPlace && h.memory.policy != nil:
+		return min(interval.Process+interval.Scope(h.memory.policy.Promise().Nodes), interval.Nodes)
+	case onNodes(l.Place):
+		return interval.Process
+	}
+	return interval.All
+}
+
+// adapt takes the best levels and their intervals by what was measured until now.
+func (h *head) adapt() {
+	p, err := h.auto.Plan(h.ran())
+	if err != nil || !h.opt.CkptAuto {
+		return
+	}
+	told, changed := h.auto.told, false
+	for i, l := range h.opt.Levels {
+		now, was := p.Of(l.Name), h.levels.plan.Levels[i].Every
+		changed = changed || now > was*5/4 || now < was*4/5
+	}
+	if now := p.Steps[0].Every; changed || now > told*5/4 || now < told*4/5 {
+		h.auto.told = now
+		for i, l := range h.opt.Levels {
+			h.levels.plan.SetEvery(i, p.Of(l.Name))
+		}
+		h.verbose("checkpoints: %s; %.2g %% of the time is lost", h.auto.Words(p), 100*p.Lost)
+		h.flushDue()
+	}
+}
+
+// copyCost is what a copy into a level has taken.
+type copyCost struct {
+	cpu  map[string]time.Duration // of the nodes
+	took time.Duration
+}
+
+// measureCopy takes what a copy into a level has cost.
+func (h *head) measureCopy(i int, c *copyCost) {
+	if i >= len(h.auto.Levels) || c.took == 0 || h.inc == nil {
+		return
+	}
+	cpu := map[string]time.Duration{}
+	for _, l := range h.inc.links {
+		name := h.ownName()
+		if h.fleet != nil {
+			name = l.agent.Host()
+		}
+		cpu[l.machine] = c.cpu[name]
+	}
+	m := &h.auto.Levels[i]
+	m.Costs.Add(h.inc.stolen(cpu, c.took))
+	m.Commits.Add(c.took)
+	h.adapt()
 }

@@ -64,6 +64,7 @@ func (h *head) openLevels() {
 			}
 		}
 	}
+	h.openAuto()
 	h.flushDue()
 }
 
@@ -104,9 +105,10 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	over := make(chan struct{})
 	v.over = over
 	go func() {
-		made, err := h.copyChain(ctx, s, &l)
+		cost := copyCost{cpu: map[string]time.Duration{}}
+		made, err := h.copyChain(ctx, s, &l, &cost)
 		h.post(func() {
-			h.copied(&l, made, s, err)
+			h.copied(i, made, s, &cost, err)
 			if len(made) > 0 {
 				h.inc.prune()
 			}
@@ -116,8 +118,8 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 }
 
 // copied takes what has become of a copy.
-func (h *head) copied(l *spec.Level, made []*snapshot.Snapshot, s *snapshot.Snapshot, err error) {
-	v := &h.levels
+func (h *head) copied(i int, made []*snapshot.Snapshot, s *snapshot.Snapshot, cost *copyCost, err error) {
+	v, l := &h.levels, &h.opt.Levels[i]
 	h.renew(made)
 	v.over, v.stop = nil, nil
 	v.bytes.Store(0)
@@ -126,6 +128,7 @@ func (h *head) copied(l *spec.Level, made []*snapshot.Snapshot, s *snapshot.Snap
 	}
 	if err == nil {
 		h.verbose("level %s has snapshot %d", l.Name, s.Schema.Sequence)
+		h.measureCopy(i, cost)
 	}
 	h.flushDue()
 }
@@ -149,8 +152,10 @@ func (h *head) renew(now []*snapshot.Snapshot) {
 }
 
 // copyChain copies a snapshot, and what it builds on, to a level: the oldest first, so that what is there is of use at
-// any time. It returns those that have changed.
-func (h *head) copyChain(ctx context.Context, s *snapshot.Snapshot, l *spec.Level) (made []*snapshot.Snapshot, err error) {
+// any time. It returns those that have changed, and adds what that has cost.
+func (h *head) copyChain(ctx context.Context, s *snapshot.Snapshot, l *spec.Level, cost *copyCost) (made []*snapshot.Snapshot, err error) {
+	began := time.Now()
+	defer func() { cost.took += time.Since(began) }()
 	if s, err = h.cat.Load(s.Dir); err != nil {
 		return nil, err
 	}
@@ -167,7 +172,7 @@ func (h *head) copyChain(ctx context.Context, s *snapshot.Snapshot, l *spec.Leve
 		if err := h.taken(); err != nil { // this head may have stood still
 			return made, err
 		}
-		now, err := h.copyOne(ctx, s, l)
+		now, err := h.copyOne(ctx, s, l, cost)
 		if errors.Is(err, fs.ErrExist) {
 			continue // somebody has made it
 		}
@@ -180,7 +185,7 @@ func (h *head) copyChain(ctx context.Context, s *snapshot.Snapshot, l *spec.Leve
 }
 
 // copyOne makes one copy.
-func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level) (*snapshot.Snapshot, error) {
+func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level, cost *copyCost) (*snapshot.Snapshot, error) {
 	c, err := h.cat.Copy(s, l.Place, h.nodeNames())
 	if err != nil {
 		return nil, err
@@ -188,7 +193,7 @@ func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level)
 	defer c.Abort(false) // another try goes on with it
 	var errs []error
 	for _, from := range c.Snapshot().Copies() {
-		if err = h.copyFrom(ctx, c, from, l); err == nil {
+		if err = h.copyFrom(ctx, c, from, l, cost); err == nil {
 			return c.Commit(h.now())
 		}
 		errs = append(errs, fmt.Errorf("from %s: %w", from.Place(), err))
@@ -200,7 +205,7 @@ func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level)
 }
 
 // copyFrom fills a copy from one that is there: each node those images that it has, the head those that all see.
-func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.Copy, l *spec.Level) error {
+func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.Copy, l *spec.Level, cost *copyCost) error {
 	s, own := c.Snapshot(), h.ownName()
 	shares := map[string][]flush.Piece{}
 	for _, im := range s.Schema.Images {
@@ -223,6 +228,7 @@ func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.
 	defer cancel()
 	errs := make([]error, len(shares))
 	var all sync.WaitGroup
+	var mu sync.Mutex // of cost
 	i := 0
 	for at, pieces := range shares {
 		o := wire.Flush{From: h.storeOn(from.Place(), at), FromSet: from.Set, To: h.storeOn(l.Place, at), ToSet: set, Pieces: pieces, Rate: l.Rate}
@@ -234,9 +240,13 @@ func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.
 		}
 		n := i
 		all.Go(func() {
-			if errs[n] = h.flushOn(ctx, at, &o); errs[n] != nil {
+			var cpu time.Duration
+			if cpu, errs[n] = h.flushOn(ctx, at, &o); errs[n] != nil {
 				cancel()
 			}
+			mu.Lock()
+			cost.cpu[at] += cpu
+			mu.Unlock()
 		})
 		i++
 	}
@@ -306,7 +316,7 @@ func (h *head) openHere(w wire.Store, env []string) (store.Store, error) {
 func needsEnv(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == s3.Kind }
 
 // flushOn has a node copy.
-func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush) error {
+func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush) (cpu time.Duration, err error) {
 	if at == h.ownName() || h.fleet == nil {
 		return places.Flush(ctx, h.openHere, o, func(n int64) { h.levels.bytes.Add(n) })
 	}
@@ -374,7 +384,7 @@ func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, l *spec.Level
 	over, failed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(over)
-		_, err := h.copyChain(work, s, l)
+		_, err := h.copyChain(work, s, l, &copyCost{cpu: map[string]time.Duration{}})
 		failed <- err
 	}()
 	err := errors.New("it was given up")
@@ -414,7 +424,10 @@ func (h *head) levelStates() (all []control.Level) {
 	if v.plan == nil || h.opt.Base == nil {
 		return nil
 	}
-	base := control.Level{Name: h.opt.Base.Name, Every: h.opt.Base.Every, Where: h.opt.Base.Place.String()}
+	base := control.Level{Name: h.opt.Base.Name, Every: h.opt.Base.Every, Auto: h.opt.CkptAuto, Where: h.opt.Base.Place.String()}
+	if h.opt.CkptAuto {
+		base.Every = h.auto.Every(h.ran())
+	}
 	newest := 0
 	if s := h.newestSnap(); s != nil {
 		newest = s.Schema.Sequence
@@ -425,7 +438,7 @@ func (h *head) levelStates() (all []control.Level) {
 	}
 	all = append(all, base)
 	for i, p := range v.plan.Levels {
-		l := control.Level{Name: p.Name, Every: p.Every, Where: h.opt.Levels[i].Place.String(), Last: p.Last, At: p.At, Next: p.Due, Took: p.Took, Err: p.Err}
+		l := control.Level{Name: p.Name, Every: p.Every, Auto: h.opt.CkptAuto, Where: h.opt.Levels[i].Place.String(), Last: p.Last, At: p.At, Next: p.Due, Took: p.Took, Err: p.Err}
 		if v.plan.Busy() == i {
 			l.Copying, l.Bytes = true, v.bytes.Load()
 		}

@@ -53,10 +53,10 @@ func (f *flushes) order(m *oob.Msg) {
 	var o wire.Flush
 	err := json.Unmarshal(m.Data, &o)
 	f.working.Go(func() {
-		if err == nil {
-			err = places.Flush(ctx, f.open, &o, f.progress(number))
-		}
 		var done wire.Flushed
+		if err == nil {
+			done.CPU, err = places.Flush(ctx, f.open, &o, f.progress(number))
+		}
 		if err != nil {
 			done.Err = err.Error()
 		}

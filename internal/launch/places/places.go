@@ -5,6 +5,8 @@ package places
 import (
 	"context"
 	"fmt"
+	"syscall"
+	"time"
 
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
@@ -36,15 +38,27 @@ func Here(w wire.Store, env []string) (store.Store, error) {
 	return o.Open(kinds.Place{Kind: w.Kind, Folder: string(w.Folder)})
 }
 
-// Flush does what a keeper is ordered.
-func Flush(ctx context.Context, open Opener, o *wire.Flush, progress func(int64)) error {
+// Flush does what a keeper is ordered. It returns the processor time that this process has taken meanwhile, which is hardly for
+// anything else.
+func Flush(ctx context.Context, open Opener, o *wire.Flush, progress func(int64)) (cpu time.Duration, err error) {
+	before := processor()
+	defer func() { cpu = processor() - before }()
 	from, err := open(o.From, o.Env)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", o.From.Kind, err)
+		return 0, fmt.Errorf("read %s: %w", o.From.Kind, err)
 	}
 	to, err := open(o.To, o.Env)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", o.To.Kind, err)
+		return 0, fmt.Errorf("write %s: %w", o.To.Kind, err)
 	}
-	return flush.Pieces(ctx, flush.From{Store: from, Name: o.FromSet}, flush.Set{Store: to, Name: o.ToSet}, o.Pieces, flush.Options{Rate: o.Rate, Progress: progress})
+	return 0, flush.Pieces(ctx, flush.From{Store: from, Name: o.FromSet}, flush.Set{Store: to, Name: o.ToSet}, o.Pieces, flush.Options{Rate: o.Rate, Progress: progress})
+}
+
+// processor is the processor time of this process.
+func processor() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -34,7 +34,7 @@ type Level struct {
 // Every is a part of -ckpt-every: a level by name and its interval.
 type Every struct {
 	Name string
-	D    time.Duration
+	D    time.Duration // 0: as often as is best, and so for all levels
 }
 
 // ParseEvery reads what -ckpt-every has for several levels, as in node=1m,dir=10m.
@@ -46,11 +46,16 @@ func ParseEvery(text string) ([]Every, error) {
 			return nil, fmt.Errorf("%.80q: a level is NAME=DURATION, as in node=1m,dir=10m", part)
 		}
 		d, err := time.ParseDuration(value)
-		if err != nil || d <= 0 {
+		if value == EveryAuto {
+			d, err = 0, nil
+		} else if err != nil || d <= 0 {
 			return nil, fmt.Errorf("%s=%.80s: a duration has a unit and is positive, as in %s=10m", name, value, name)
 		}
 		if slices.ContainsFunc(all, func(e Every) bool { return e.Name == name }) {
 			return nil, fmt.Errorf("level %s is named twice", name)
+		}
+		if len(all) > 0 && (d == 0) != (all[0].D == 0) {
+			return nil, fmt.Errorf("%s=%s: the intervals of all levels are auto, or of none", name, value)
 		}
 		all = append(all, Every{name, d})
 	}
@@ -61,6 +66,9 @@ func ParseEvery(text string) ([]Every, error) {
 }
 
 const mostLevels = 8
+
+// EveryAuto is the interval that gorun chooses.
+const EveryAuto = "auto"
 
 func isLevelName(name string) bool {
 	for i, c := range []byte(name) {
@@ -153,7 +161,7 @@ func strength(kind string) int {
 }
 
 // SetLevels completes the options by the levels of -ckpt-every and what -stores says of them. The level with the
-// shortest interval is the base, which the ranks write. The others get copies of that.
+// shortest interval is the base, which the ranks write, with CkptAuto the weakest. The others get copies of that.
 func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error {
 	o.Levels, o.Base = nil, nil
 	var all []Level
@@ -172,7 +180,12 @@ func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error 
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b Level) int { return int(max(-1, min(1, a.Every-b.Every))) })
+	slices.SortStableFunc(all, func(a, b Level) int {
+		if o.CkptAuto {
+			return strength(kindOf(a.Place)) - strength(kindOf(b.Place))
+		}
+		return cmp.Compare(a.Every, b.Every)
+	})
 	for i, l := range all[1:] {
 		if kindOf(l.Place) == mem.Kind {
 			return fmt.Errorf("level %s: memory is written by the ranks, so it is the most frequent level", l.Name)

@@ -13,7 +13,11 @@ func TestParseEvery(t *testing.T) {
 	if err != nil || len(all) != 2 || all[1] != (Every{"dir", 10 * time.Minute}) {
 		t.Error(all, err)
 	}
+	if all, err = ParseEvery("node=auto,dir=auto"); err != nil || len(all) != 2 || all[1] != (Every{"dir", 0}) {
+		t.Error(all, err)
+	}
 	for text, want := range map[string]string{
+		"node=auto,dir=1m": "of none", "node=1m,dir=auto": "of none",
 		"": "NAME=DURATION", "node": "NAME=DURATION", "node=1m,": "NAME=DURATION", "Node=1m": "NAME=DURATION", "=1m": "NAME=DURATION",
 		"node=5": "has a unit", "node=-1s": "positive", "node=1m,node=2m": "twice", "a=1s,b=1s,c=1s,d=1s,e=1s,f=1s,g=1s,h=1s,i=1s": "at most",
 	} {

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"time"
+
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/flush"
 )
@@ -18,5 +20,6 @@ type Flush struct {
 
 // Flushed is the answer.
 type Flushed struct {
-	Err string `json:"err,omitempty"`
+	Err string        `json:"err,omitempty"`
+	CPU time.Duration `json:"cpu,omitempty"` // that it has taken
 }

@@ -1,0 +1,73 @@
+package interval
+
+import (
+	"strings"
+	"time"
+)
+
+// Measured is a level of a running job that gets copies of what the ranks write to the base.
+type Measured struct {
+	Name     string
+	Survives Scope
+	Costs    Recent // what the ranks lost to a copy
+	Commits  Recent // from when a snapshot is whole at the base until it is there
+}
+
+// Plan is the best set of levels now, with their intervals. The base need not be in it: where no failure makes it worth while
+// the ranks still write there, as often as the next level gets a copy.
+//
+// A level that was not measured yet is thought to cost and to take as much as the base, and a restart to take as long from all
+// levels. Failures that no level survives are counted as those that the strongest does: they cost the same, whatever is done.
+func (a *Auto) Plan(ran time.Duration) (Plan, error) {
+	base := Level{Name: a.Name, Survives: a.Survives, Commit: a.Commits.Mean(), Restart: a.Restarts.Mean()}
+	j := Job{Pause: max(a.Cost(), time.Microsecond), Levels: []Level{base}, Failures: Failures{MTBF: a.MTBF(ran), Share: Usual}}
+	most := a.Survives
+	for _, m := range a.Levels {
+		l := Level{Name: m.Name, Survives: m.Survives, Cost: a.Cost(), Commit: 2 * base.Commit, Restart: base.Restart}
+		if len(m.Costs) > 0 {
+			l.Cost, l.Commit = m.Costs.Mean(), base.Commit+m.Commits.Mean()
+		}
+		j.Levels, most = append(j.Levels, l), max(most, m.Survives)
+	}
+	for s := most + 1; s < Scopes; s++ {
+		j.Share[most] += j.Share[s]
+		j.Share[s] = 0
+	}
+	return Best(j)
+}
+
+// Of is the interval of a level by name; 0: it is not worth while.
+func (p Plan) Of(name string) time.Duration {
+	for _, s := range p.Steps {
+		if s.Name == name {
+			return s.Every
+		}
+	}
+	return 0
+}
+
+// Words are the intervals of all levels under a plan in one line.
+func (a *Auto) Words(p Plan) string {
+	used, idle := []string{a.Name + " every " + short(p.Steps[0].Every)}, []string{}
+	for _, m := range a.Levels {
+		if d := p.Of(m.Name); d > 0 {
+			used = append(used, m.Name+" every "+short(d))
+		} else {
+			idle = append(idle, m.Name)
+		}
+	}
+	words := strings.Join(used, ", ")
+	if len(idle) > 0 {
+		words += "; not worth while: " + strings.Join(idle, ", ")
+	}
+	return words
+}
+
+// short leaves three digits or so.
+func short(d time.Duration) string {
+	unit := time.Millisecond
+	for d >= 1000*unit && unit < time.Second {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
