@@ -7,10 +7,13 @@ import (
 	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// buffered are the copies that Bsend and its like have made and that are not yet sent.
+// buffered are the copies that Bsend and its like have made and that are not yet sent. Nobody calls the engine with the lock
+// held: copies that are looked at are taken out, so an operator of the program may call Bsend while Finalize waits.
 type buffered struct {
-	mu  sync.Mutex
-	all []pendingCopy
+	mu   sync.Mutex
+	all  []pendingCopy
+	busy int       // goroutines that have taken some
+	idle sync.Cond // one has put back what is left
 }
 
 type pendingCopy struct {
@@ -21,17 +24,31 @@ type pendingCopy struct {
 // add takes care of a copy until it is sent. It also gives back what was sent meanwhile, so there is never more than was
 // under way at the last call.
 func (b *buffered) add(e *engine.Engine, r engine.Request, s *scratch) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all = append(b.all, pendingCopy{r, s})
-	b.reap(e)
+	b.put(reap(e, append(b.take(), pendingCopy{r, s})))
 }
 
-// reap ends the sends that are over. A send that has failed is nobody's any more: its peer has failed or its
-// communicator was given up.
-func (b *buffered) reap(e *engine.Engine) {
-	left := b.all[:0]
-	for _, p := range b.all {
+func (b *buffered) take() []pendingCopy {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.all
+	b.all = nil
+	b.busy++
+	return all
+}
+
+func (b *buffered) put(left []pendingCopy) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(left, b.all...)
+	b.busy--
+	b.idle.Broadcast()
+}
+
+// reap ends the sends that are over, and returns the others. A send that has failed is nobody's any more: its peer has
+// failed or its communicator was given up.
+func reap(e *engine.Engine, all []pendingCopy) []pendingCopy {
+	left := all[:0]
+	for _, p := range all {
 		if _, done, err := e.Test(p.r); done || err != nil && !errors.Is(err, ErrAborted) {
 			p.s.giveBack()
 		} else {
@@ -39,21 +56,32 @@ func (b *buffered) reap(e *engine.Engine) {
 			left = append(left, p)
 		}
 	}
-	clear(b.all[len(left):])
-	b.all = left
+	clear(all[len(left):])
+	return left
 }
 
 // flush waits until all copies are sent. Errors: ErrAborted.
 func (b *buffered) flush(e *engine.Engine) error {
+	for !b.empty() {
+		all := b.take()
+		for i, p := range all {
+			if _, err := e.Wait(p.r, nil); errors.Is(err, ErrAborted) {
+				b.put(all[i:])
+				return err
+			}
+			p.s.giveBack()
+		}
+		b.put(nil)
+	}
+	return nil
+}
+
+// empty reports whether no copies are left, once nobody looks at any.
+func (b *buffered) empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.all) > 0 {
-		if _, err := e.Wait(b.all[0].r, nil); errors.Is(err, ErrAborted) {
-			return err
-		}
-		b.all[0].s.giveBack()
-		b.all = b.all[1:]
+	for b.idle.L = &b.mu; b.busy > 0; {
+		b.idle.Wait()
 	}
-	b.all = nil
-	return nil
+	return len(b.all) == 0
 }

@@ -51,23 +51,26 @@ const (
 	kindNeighborAllgatherv
 	kindNeighborAlltoall
 	kindNeighborAlltoallv
+	kindNeighborAlltoallw
 	kindHalo
 	kinds // at most 32
 )
 
 var kindNames = [32]string{"?", "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Gatherv", "Scatter", "Scatterv",
 	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Dup", "Finalize",
-	"Create", "Cart", "DistGraph", "NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "Exchange"}
+	"Create", "Cart", "DistGraph", "NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "NeighborAlltoallw", "Exchange"}
 
 func (k kind) String() string {
 	name := "?"
 	if k&^forms < kinds {
 		name = kindNames[k&^forms]
 	}
-	switch k & forms {
-	case begun:
+	switch {
+	case k == kindHalo|begun:
+		return "Halo.Start"
+	case k&begun != 0:
 		return "I" + string(name[0]|0x20) + name[1:]
-	case persistent:
+	case k&persistent != 0:
 		return name + "Init"
 	}
 	return name

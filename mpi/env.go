@@ -81,8 +81,9 @@ func init() {
 // process is the rank that this process is, after Init.
 var process struct {
 	sync.Mutex
-	env  atomic.Pointer[env]
-	done bool // Finalize was called
+	env    atomic.Pointer[env]
+	ending bool // a Finalize is under way
+	done   bool // Finalize was called
 }
 
 // Init makes this process a rank of the job it was started in. It returns when the rank can talk to all others.
@@ -126,17 +127,30 @@ func Finalized() bool {
 // them, they get ErrMismatch. A process that exits without Finalize has failed, whatever its status. (MPI-4.1,
 // chapter 11.2.2)
 func Finalize() error {
+	e, err := finalizes()
+	if err != nil {
+		return err
+	}
+	err = e.left() // waits: an operator of the program may call anything meanwhile
+	process.Lock()
+	process.ending, process.done = false, err == nil
+	process.Unlock()
+	if err != nil {
+		return err
+	}
+	return e.finalize()
+}
+
+// finalizes begins a Finalize.
+func finalizes() (*env, error) {
 	process.Lock()
 	defer process.Unlock()
 	e := process.env.Load()
-	if e == nil || process.done {
-		return (*Comm)(nil).fail("Finalize", ErrInit)
+	if e == nil || process.done || process.ending {
+		return nil, (*Comm)(nil).fail("Finalize", ErrInit)
 	}
-	if err := e.left(); err != nil {
-		return err
-	}
-	process.done = true
-	return e.finalize()
+	process.ending = true
+	return e, nil
 }
 
 // leftShown is how many of the requests left over an error shows.

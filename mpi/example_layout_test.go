@@ -204,3 +204,190 @@ func ExampleView() {
 	fmt.Println(errors.Is(err, mpi.ErrLayout), errors.Unwrap(err))
 	// Output: true invalid layout: it refers to elements 0 to 12 of 12
 }
+
+func ExampleIsendView() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			r, err := mpi.IsendView(c, mpi.View[int]{matrix(), mpi.Vector(3, 1, 4)}, 1, 0)
+			if err != nil {
+				return err
+			}
+			// ... compute; the column is the library's meanwhile ...
+			_, err = r.Wait()
+			return err
+		}
+		column := make([]int, 3)
+		_, err := mpi.Recv(c, column, 0, 0)
+		fmt.Println(column)
+		return err
+	})
+	// Output: [0 10 20]
+}
+
+func ExampleIssendView() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			r, err := mpi.IssendView(c, mpi.View[int]{matrix(), mpi.Vector(3, 1, 4).Shift(3)}, 1, 0)
+			if err != nil {
+				return err
+			}
+			_, err = r.Wait() // returns when rank 1 receives
+			return err
+		}
+		column := make([]int, 3)
+		_, err := mpi.Recv(c, column, 0, 0)
+		fmt.Println(column)
+		return err
+	})
+	// Output: [3 13 23]
+}
+
+func ExampleIrecvView() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			return mpi.Send(c, []int{7, 8, 9}, 1, 0)
+		}
+		m := matrix()
+		r, err := mpi.IrecvView(c, mpi.View[int]{m, mpi.Vector(3, 1, 4)}, 0, 0)
+		if err != nil {
+			return err
+		}
+		st, err := r.Wait()
+		fmt.Println(st.Count, m)
+		return err
+	})
+	// Output: 3 [7 1 2 3 8 11 12 13 9 21 22 23]
+}
+
+// Each step sends what the last column is then.
+func ExampleSendViewInit() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		m, column := matrix(), make([]int, 3)
+		p, err := mpi.SendViewInit(c, mpi.View[int]{m, mpi.Vector(3, 1, 4).Shift(3)}, 1-c.Rank(), 0)
+		if err != nil {
+			return err
+		}
+		for range 2 {
+			m[3] += 100
+			r, err := p.Start()
+			if err != nil {
+				return err
+			}
+			if _, err := mpi.Recv(c, column, 1-c.Rank(), 0); err != nil {
+				return err
+			}
+			if _, err := r.Wait(); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			fmt.Println(column)
+		}
+		return p.Free()
+	})
+	// Output: [203 13 23]
+}
+
+func ExampleSsendViewInit() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		m, diagonal := matrix(), make([]int, 3)
+		p, err := mpi.SsendViewInit(c, mpi.View[int]{m, mpi.Vector(3, 1, 5)}, 1-c.Rank(), 0)
+		if err != nil {
+			return err
+		}
+		r, err := p.Start()
+		if err != nil {
+			return err
+		}
+		if _, err := mpi.Recv(c, diagonal, 1-c.Rank(), 0); err != nil {
+			return err
+		}
+		_, err = r.Wait() // the other rank receives
+		if c.Rank() == 0 {
+			fmt.Println(diagonal)
+		}
+		return errors.Join(err, p.Free())
+	})
+	// Output: [0 11 22]
+}
+
+// A halo of one column, again and again: what the other rank has at its right comes to the left.
+func ExampleRecvViewInit() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		m := matrix()
+		left, right := mpi.View[int]{m, mpi.Vector(3, 1, 4)}, mpi.View[int]{m, mpi.Vector(3, 1, 4).Shift(2)}
+		recv, err := mpi.RecvViewInit(c, left, 1-c.Rank(), 0)
+		send, err2 := mpi.SendViewInit(c, right, 1-c.Rank(), 0)
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		rs := make([]mpi.Request, 2)
+		for step := range 2 {
+			m[2] = step
+			if err := mpi.Startall([]*mpi.Persistent{recv, send}, rs); err != nil {
+				return err
+			}
+			if _, err := mpi.Waitall(rs); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			fmt.Println(m)
+		}
+		return errors.Join(recv.Free(), send.Free())
+	})
+	// Output: [1 1 1 3 12 11 12 13 22 21 22 23]
+}
+
+// A matrix that lies on the ranks by rows comes to lie by columns while the program computes.
+func ExampleIalltoallw() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		rows := []int{0, 1, 2, 3, 10, 11, 12, 13}
+		if c.Rank() == 1 {
+			rows = []int{20, 21, 22, 23, 30, 31, 32, 33}
+		}
+		columns := make([]int, 8) // 4 x 2
+		var send, recv []mpi.View[int]
+		for r := range 2 {
+			send = append(send, mpi.View[int]{rows, mpi.Subarray([]int{2, 4}, []int{2, 2}, []int{0, 2 * r})})
+			recv = append(recv, mpi.View[int]{columns[4*r:], mpi.Contiguous(4)})
+		}
+		r, err := mpi.Ialltoallw(c, send, recv)
+		if err != nil {
+			return err
+		}
+		_, err = r.Wait()
+		if c.Rank() == 1 {
+			fmt.Println(columns)
+		}
+		return err
+	})
+	// Output: [2 3 12 13 22 23 32 33]
+}
+
+func ExampleAlltoallwInit() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		in, out := make([]int, 2), make([]int, 4) // each rank's one element, and a gap
+		send := []mpi.View[int]{{in, mpi.Contiguous(1)}, {in, mpi.Contiguous(1).Shift(1)}}
+		recv := []mpi.View[int]{{out, mpi.Contiguous(1)}, {out, mpi.Contiguous(1).Shift(2)}}
+		p, err := mpi.AlltoallwInit(c, send, recv)
+		if err != nil {
+			return err
+		}
+		for step := range 2 {
+			in[0], in[1] = 10*step+c.Rank(), 100*step+c.Rank()
+			r, err := p.Start()
+			if err != nil {
+				return err
+			}
+			if _, err := r.Wait(); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 1 {
+			fmt.Println(out)
+		}
+		return p.Free()
+	})
+	// Output: [100 0 101 0]
+}

@@ -36,9 +36,11 @@ type flight struct {
 	typ   engine.Type
 	steps [][]step // by round
 	apply func(dst, src []byte) error
-	tmp   *scratch
+	held  []*scratch
 
-	foreign bool // the operator is the program's
+	pack    func() // what is to be done at each start: copies the program's elements to where they are sent from
+	unpack  func() // what is to be done at the end
+	foreign bool   // the operator is the program's
 }
 
 // step is a schedule.Step in memory.
@@ -52,14 +54,22 @@ const briefly = 4 << 10
 
 // take takes the call's place in the sequence. err is what is wrong with its arguments.
 func (c *Comm) take(k kind, root int, t *engine.Type, bytes int, op uint8, err error) (*flight, error) {
-	x, err := c.begin(k, root, t, bytes, op, err)
-	if err != nil {
+	f := &flight{c: c, kind: k, root: root}
+	if err := f.take(t, bytes, op, err); err != nil {
 		return nil, err
 	}
-	f := &flight{c: c, kind: k, root: root, seq: x.seq, typ: *t}
-	f.typ.ID = engine.LayoutType | uint32(x.signature())<<8 | uint32(k)
-	c.coll.release(x.seq)
 	return f, nil
+}
+
+func (f *flight) take(t *engine.Type, bytes int, op uint8, err error) error {
+	x, err := f.c.begin(f.kind, f.root, t, bytes, op, err)
+	if err != nil {
+		return err
+	}
+	f.seq, f.typ = x.seq, *t
+	f.typ.ID = engine.LayoutType | uint32(x.signature())<<8 | uint32(f.kind)
+	f.c.coll.release(x.seq)
+	return nil
 }
 
 // lay gives the schedule its memory.
@@ -67,11 +77,15 @@ func (f *flight) lay(s *schedule.Schedule, in, out []byte) {
 	size := f.typ.Size
 	mem := [3][]byte{schedule.In: in, schedule.Out: out}
 	if s.Tmp > 0 {
-		f.tmp = borrow(s.Tmp * size)
-		mem[schedule.Tmp] = f.tmp.bytes(s.Tmp * size)
+		tmp := borrow(s.Tmp * size)
+		f.held, mem[schedule.Tmp] = append(f.held, tmp), tmp.bytes(s.Tmp*size)
 	}
 	at := func(x schedule.Span) []byte { return mem[x.Mem][x.Off*size : (x.Off+x.Len)*size] }
 	work := 0
+	if f.unpack != nil {
+		work = len(in) + len(out)
+		s.Finish()
+	}
 	f.steps = make([][]step, len(s.Rounds))
 	f.plan.Rounds = make([]engine.Round, len(s.Rounds))
 	for i, r := range s.Rounds {
@@ -84,10 +98,15 @@ func (f *flight) lay(s *schedule.Schedule, in, out []byte) {
 			f.steps[i] = append(f.steps[i], step{x.Combine, at(x.Dst), at(x.Src)})
 			work += x.Dst.Len * size
 		}
-		f.plan.Rounds[i] = engine.Round{Parts: parts, Do: len(r.Steps) > 0}
+		f.plan.Rounds[i] = engine.Round{Parts: parts, Do: len(r.Steps) > 0 || f.unpack != nil && i == len(s.Rounds)-1}
 	}
-	f.plan.Ctx, f.plan.What, f.plan.Do, f.plan.Open = f.c.begun, f, f.do, &f.c.coll.open
-	f.plan.Brief = work <= briefly && !f.foreign
+	f.ready(f.do, work)
+}
+
+// ready makes the plan one that can begin. do follows its rounds, and handles about so many bytes in all.
+func (f *flight) ready(do func(round int) error, work int) {
+	f.plan.Ctx, f.plan.What, f.plan.Do, f.plan.Open = f.c.begun, f, do, &f.c.coll.open
+	f.plan.Brief, f.plan.Foreign = work <= briefly, f.foreign
 	if f.kind&persistent == 0 {
 		f.plan.Over = f.release
 	}
@@ -103,6 +122,9 @@ func (f *flight) do(round int) error {
 			return err
 		}
 	}
+	if f.unpack != nil && round == len(f.steps)-1 {
+		f.unpack()
+	}
 	return nil
 }
 
@@ -115,13 +137,24 @@ func move(dst, src []byte) {
 
 // release gives the memory of the call back.
 func (f *flight) release() {
-	f.tmp.giveBack()
-	f.tmp = nil
+	for _, s := range f.held {
+		s.giveBack()
+	}
+	f.held = nil
 }
+
+func (f *flight) last() engine.Request { return f.plan.Last() }
 
 // start begins the collective.
 func (f *flight) start() (Request, error) {
-	r, err := f.c.env.eng.Begin(&f.plan)
+	eng := f.c.env.eng
+	if f.pack != nil {
+		if eng.Lives(f.plan.Last()) { // what is packed is being sent
+			return Request{}, f.c.fail(f.name(), errActive)
+		}
+		f.pack()
+	}
+	r, err := eng.Begin(&f.plan)
 	if err != nil {
 		return Request{}, f.c.fail(f.name(), err)
 	}
@@ -172,8 +205,8 @@ func (r *Request) broken(call string, err error) error {
 	return x.broken(name, err)
 }
 
-// applies makes a function on bytes of an operator. A panic of the program's operator becomes an error: it may happen
-// on any goroutine that is in a call.
+// applies makes a function on bytes of an operator. A panic of the program's operator becomes an error: it happens
+// on a goroutine of the library's.
 func applies[T any](op Operator[T], own predefined, rank int) func(dst, src []byte) error {
 	if own != nil {
 		return func(dst, src []byte) error {

@@ -3,6 +3,8 @@ package mpi
 import (
 	"fmt"
 	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
 // Halo is the exchange of the border of an array that is distributed over a grid. Each rank has a part of it, with
@@ -13,6 +15,7 @@ type Halo[T any] struct {
 	field []T
 	dims  []int // of field
 	steps [][]face[T]
+	f     *flight // of Start; nil before the first
 }
 
 // face is what is exchanged with one neighbour in one step.
@@ -127,14 +130,14 @@ func (h *Halo[T]) faces(d, width int, corners bool) []face[T] {
 }
 
 // Exchange fills the ghost cells with what the neighbours have at their borders. Beyond the end of the grid they
-// stay as they are. All ranks of the grid call it, in the order of its collectives. Errors: ErrComm; ErrMismatch if
-// a neighbour's border has another size; ErrPeerFailed; ErrDeadline. (MPI-4.1, chapter 8.6)
+// stay as they are. All ranks of the grid call it, in the order of its collectives. Errors: ErrComm; ErrRequest if a request of
+// Start has not been ended; ErrMismatch if a neighbour's border has another size; ErrPeerFailed; ErrDeadline. (MPI-4.1, chapter 8.6)
 func (h *Halo[T]) Exchange() error {
 	if h == nil || h.t == nil {
 		return (*Comm)(nil).fail("Exchange", (*Comm)(nil).ready())
 	}
 	t, err := elem[T]()
-	x, err := h.t.enter(kindHalo, noRoot, t, -1, err)
+	x, err := h.t.enter(kindHalo, noRoot, t, -1, first(err, h.active()))
 	if err != nil {
 		return err
 	}
@@ -147,7 +150,29 @@ func (h *Halo[T]) Exchange() error {
 }
 
 func (h *Halo[T]) exchange(x *collective, step []face[T]) error {
-	me := x.c.rank
+	h.pack(step)
+	for i := range step {
+		if f := &step[i]; h.remote(f) {
+			x.get(f.peer, bytesOf(f.received))
+		}
+	}
+	for i := range step { // what goes up comes from below, also where both are the same rank
+		if f := &step[i^1]; h.remote(f) {
+			x.put(f.peer, bytesOf(f.sent))
+		}
+	}
+	if err := x.run(); err != nil {
+		return err
+	}
+	h.unpack(step)
+	return nil
+}
+
+// remote reports whether what a face exchanges is messages.
+func (h *Halo[T]) remote(f *face[T]) bool { return f.peer != ProcNull && f.peer != h.t.rank }
+
+// pack copies the border to where it is sent from.
+func (h *Halo[T]) pack(step []face[T]) {
 	for i := range step {
 		f, twin := &step[i], &step[i^1]
 		if f.peer == ProcNull {
@@ -156,26 +181,83 @@ func (h *Halo[T]) exchange(x *collective, step []face[T]) error {
 		for i, at := range f.out {
 			copy(f.sent[i*f.run:][:f.run], h.field[at:])
 		}
-		if f.peer == me {
+		if f.peer == h.t.rank {
 			copy(twin.received, f.sent)
-		} else {
-			x.get(f.peer, bytesOf(f.received))
 		}
 	}
-	for i := range step { // what goes up comes from below, also where both are the same rank
-		if f := &step[i^1]; f.peer != ProcNull && f.peer != me {
-			x.put(f.peer, bytesOf(f.sent))
-		}
-	}
-	if err := x.run(); err != nil {
-		return err
-	}
+}
+
+// unpack copies what has come to the ghost cells.
+func (h *Halo[T]) unpack(step []face[T]) {
 	for i := range step {
 		if f := &step[i]; f.peer != ProcNull {
 			for i, at := range f.in {
 				copy(h.field[at:at+f.run], f.received[i*f.run:])
 			}
 		}
+	}
+}
+
+// Start begins Exchange, which goes on while the program computes what needs no ghost cells. Until the request completes the ghost
+// cells belong to the library, and the border, as wide as they are, is only read. One request of a Halo is
+// under way at a time. Errors: as Exchange at the call; with the request ErrMismatch, ErrPeerFailed. (MPI-4.1, chapter 8.7)
+func (h *Halo[T]) Start() (Request, error) {
+	if h == nil || h.t == nil {
+		return Request{}, (*Comm)(nil).fail("Halo.Start", (*Comm)(nil).ready())
+	}
+	t, err := elem[T]()
+	if h.f == nil {
+		h.f = &flight{c: h.t.Comm, kind: kindHalo | begun, root: noRoot, pack: func() { h.pack(h.steps[0]) }}
+	}
+	if err := h.f.take(t, -1, noOp, first(err, h.active())); err != nil {
+		return Request{}, err
+	}
+	h.lay()
+	return h.f.start()
+}
+
+// active returns ErrRequest if a request of Start has not been ended.
+func (h *Halo[T]) active() error {
+	if h.f != nil && h.f.c.env.eng.Lives(h.f.last()) {
+		return errActive
+	}
+	return nil
+}
+
+// lay makes the messages of the flight: new ones at first, and then only their tags, which are those of the call.
+func (h *Halo[T]) lay() {
+	f := h.f
+	if f.plan.Rounds == nil {
+		work := 0
+		for _, step := range h.steps {
+			var parts []engine.Part
+			for i := range step {
+				if p := &step[i]; h.remote(p) {
+					work += len(bytesOf(p.received))
+					parts = append(parts, engine.Part{Peer: h.t.toWorld(p.peer), Recv: true, Exact: true, Type: &f.typ, Buf: bytesOf(p.received)})
+				}
+			}
+			for i := range step { // as in exchange
+				if p := &step[i^1]; h.remote(p) {
+					parts = append(parts, engine.Part{Peer: h.t.toWorld(p.peer), Type: &f.typ, Buf: bytesOf(p.sent)})
+				}
+			}
+			f.plan.Rounds = append(f.plan.Rounds, engine.Round{Parts: parts, Do: true})
+		}
+		f.ready(h.between, work)
+	}
+	for _, r := range f.plan.Rounds {
+		for i := range r.Parts {
+			r.Parts[i].Tag = int32(f.seq & MaxTag)
+		}
+	}
+}
+
+// between ends a step and prepares the next one.
+func (h *Halo[T]) between(step int) error {
+	h.unpack(h.steps[step])
+	if step+1 < len(h.steps) {
+		h.pack(h.steps[step+1])
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ package mpi
 // there for what it does. The buffers belong to the library until the request completes; counts and displacements
 // are read at the call. In place means the same slice twice. All ranks begin the calls of a communicator in the same
 // order, blocking ones included, and may end them in any order. No call waits for one that was begun before it. An
-// operator of the program may be called on any goroutine that is in a call, or on one of the library's.
+// operator of the program is called on a goroutine of the library's, which has nothing else to do: it may call the library.
 //
 // Errors at the call are those of its arguments, and ErrPoisoned. Later errors come with the request, and the
 // communicator fails with them on all ranks: ErrMismatch, ErrOp, ErrPeerFailed, ErrPoisoned. After ErrDeadline the request is

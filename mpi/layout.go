@@ -62,7 +62,7 @@ func (l Layout) Repeat(count, stride int) Layout {
 	if count == 0 {
 		return Layout{}
 	}
-	return Layout{body: b, size: b.size, lower: l.lower + min(0, last), upper: l.upper + max(0, last)}
+	return Layout{body: b, size: b.size, lower: l.lower + min(0, last), upper: l.upper + max(0, last)}.bounded()
 }
 
 // Indexed is a block of lengths[i] elements at each displs[i]. (MPI-4.1, chapter 5.1.2, MPI_Type_indexed)
@@ -100,8 +100,10 @@ func Joined(parts []Layout, displs []int) Layout {
 		l.size += p.size
 		l.body.at, l.body.inner = append(l.body.at, at), append(l.body.inner, p.body)
 	}
-	l.body.measure()
-	return l
+	if !l.body.measure() {
+		return badLayout("Joined: larger than memory")
+	}
+	return l.bounded()
 }
 
 // Subarray is a block of sub[0] x sub[1] x ... elements within an array of dims[0] x dims[1] x ..., which begins at
@@ -113,7 +115,7 @@ func Subarray(dims, sub, start []int) Layout {
 	}
 	l, at, step := Contiguous(1), 0, 1
 	for d := len(dims) - 1; d >= 0; d-- {
-		if sub[d] < 0 || start[d] < 0 || sub[d] > dims[d]-start[d] {
+		if sub[d] < 0 || start[d] < 0 || dims[d] < 0 || sub[d] > dims[d]-start[d] {
 			return badLayout("Subarray: %d elements from %d in a dimension of %d", sub[d], start[d], dims[d])
 		}
 		next, ok := times(step, dims[d])
@@ -161,7 +163,15 @@ func (l Layout) Of(inner Layout) Layout {
 	if !ok || !ok1 || !ok2 {
 		return badLayout("Of: the layout is larger than memory")
 	}
-	return Layout{body: b, size: b.size, lower: lower, upper: upper}
+	return Layout{body: b, size: b.size, lower: lower, upper: upper}.bounded()
+}
+
+// bounded is the layout, unless the next one would begin outside of any memory. Sums of a few bounds do not overflow then.
+func (l Layout) bounded() Layout {
+	if min(l.lower, l.upper) < -2*maxIndex || max(l.lower, l.upper) > 2*maxIndex {
+		return badLayout("its extent is larger than memory")
+	}
+	return l
 }
 
 // Size is the number of elements of a message. (MPI-4.1, chapter 5.1.5, MPI_Type_size)
@@ -207,7 +217,7 @@ func repeated(b body, n, stride int) (body, bool) {
 		return row(n * b.n), true
 	}
 	r := body{n: n, stride: stride, inner: []body{b}, size: n * b.size, min: b.min + min(0, last), max: b.max + max(0, last)}
-	return r, r.max-r.min <= maxIndex
+	return r, r.bounded()
 }
 
 // substituted is b with each element replaced by inner, width apart.
@@ -239,12 +249,16 @@ func substituted(b, inner body, width int) (body, bool) {
 			return body{}, false
 		}
 	}
-	s.measure()
-	return s, s.size <= maxIndex
+	return s, s.measure()
 }
 
-// measure finds size and bounds of a body that lists its places.
-func (b *body) measure() {
+// bounded reports whether all that a body refers to may be in memory.
+func (b *body) bounded() bool {
+	return b.size <= maxIndex && b.min >= -maxIndex && b.max <= maxIndex
+}
+
+// measure finds size and bounds of a body that lists its places. It reports whether they are bounded.
+func (b *body) measure() bool {
 	for i, p := range b.inner {
 		if p.size == 0 {
 			continue
@@ -254,5 +268,9 @@ func (b *body) measure() {
 		}
 		b.size += p.size
 		b.min, b.max = min(b.min, p.min+b.at[i]), max(b.max, p.max+b.at[i])
+		if !b.bounded() {
+			return false
+		}
 	}
+	return true
 }

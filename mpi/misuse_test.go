@@ -57,6 +57,44 @@ var (
 	pointers = make([]*int, 3)
 )
 
+// spread is a view of elements that do not lie in a row.
+func spread() mpi.View[int] { return mpi.View[int]{make([]int, 5), mpi.Vector(3, 1, 2)} }
+
+// ring is the ranks of c one after the other, and around; nil if there is no c.
+func ring(c *mpi.Comm) *mpi.Cart {
+	t, err := c.Cart([]int{max(c.Size(), 1)}, []bool{true}, false)
+	if err != nil {
+		return nil
+	}
+	return t
+}
+
+// around is a call on a ring, where a rank has two neighbours. It sends k elements and receives two.
+func around(name string, k int, call func(t mpi.Topology, send, recv []int) error, wrong ...misuse) use {
+	return everywhere(name, func(c *mpi.Comm) error { return call(ring(c), make([]int, k), make([]int, 2)) }, append(wrong,
+		length(func(c *mpi.Comm) error { return call(ring(c), make([]int, k), make([]int, 5)) }),
+		overlap(func(c *mpi.Comm) error { b := make([]int, 2); return call(ring(c), b[:k], b) }))...)
+}
+
+// ringViews is a call on a ring with views.
+func ringViews(name string, call func(t mpi.Topology, send, recv []mpi.View[int]) error) use {
+	views := func(l mpi.Layout) []mpi.View[int] {
+		return []mpi.View[int]{{make([]int, 3), l}, {make([]int, 3), mpi.Contiguous(2)}}
+	}
+	fine := mpi.Vector(2, 1, 2)
+	return everywhere(name, func(c *mpi.Comm) error { return call(ring(c), views(fine), views(fine)) },
+		length(func(c *mpi.Comm) error { return call(ring(c), views(fine)[:1], views(fine)) }),
+		misuse{"outside", mpi.ErrLayout, func(c *mpi.Comm) error { return call(ring(c), views(mpi.Contiguous(4)), views(fine)) }},
+		misuse{"twice", mpi.ErrLayout, func(c *mpi.Comm) error {
+			return call(ring(c), views(fine), views(mpi.Indexed([]int{1, 1}, []int{0, 0})))
+		}},
+		misuse{"longer than memory", mpi.ErrLayout, func(c *mpi.Comm) error {
+			return call(ring(c), views(mpi.Contiguous(1).Repeat(1<<60, 0)), views(fine))
+		}})
+}
+
+var two = []int{1, 1}
+
 // messages are calls about one message, given a destination or source and a tag.
 var messages = map[string]func(c *mpi.Comm, peer, tag int) error{
 	"Send":       func(c *mpi.Comm, p, t int) error { return mpi.Send(c, unit, p, t) },
@@ -83,6 +121,12 @@ var messages = map[string]func(c *mpi.Comm, peer, tag int) error{
 	"RecvView": func(c *mpi.Comm, p, t int) error {
 		return err1(mpi.RecvView(c, mpi.View[int]{Data: make([]int, 1)}, p, t))
 	},
+	"IsendView":       func(c *mpi.Comm, p, t int) error { return waited(mpi.IsendView(c, spread(), p, t)) },
+	"IssendView":      func(c *mpi.Comm, p, t int) error { return waited(mpi.IssendView(c, spread(), p, t)) },
+	"IrecvView":       func(c *mpi.Comm, p, t int) error { return waited(mpi.IrecvView(c, spread(), p, t)) },
+	"SendViewInit":    func(c *mpi.Comm, p, t int) error { return started(mpi.SendViewInit(c, spread(), p, t)) },
+	"SsendViewInit":   func(c *mpi.Comm, p, t int) error { return started(mpi.SsendViewInit(c, spread(), p, t)) },
+	"RecvViewInit":    func(c *mpi.Comm, p, t int) error { return started(mpi.RecvViewInit(c, spread(), p, t)) },
 	"Comm.Probe":      func(c *mpi.Comm, p, t int) error { return err1(c.Probe(p, t)) },
 	"Comm.Iprobe":     func(c *mpi.Comm, p, t int) error { return err2(c.Iprobe(p, t)) },
 	"Comm.Mprobe":     func(c *mpi.Comm, p, t int) error { return err2(c.Mprobe(p, t)) },
@@ -229,6 +273,39 @@ var misused = []use{
 	everywhere("ScanValue", func(c *mpi.Comm) error { return err1(mpi.ScanValue(c, 1, mpi.Sum)) }),
 	everywhere("Exscan", func(c *mpi.Comm) error { return mpi.Exscan(c, unit, make([]int, 1), mpi.Sum) },
 		overlap(func(c *mpi.Comm) error { return mpi.Exscan(c, unit, unit, mpi.Sum) })),
+	everywhere("Alltoallw", func(c *mpi.Comm) error { return mpi.Alltoallw(c, singles(blocks(c, 1)), singles(blocks(c, 1))) },
+		length(func(c *mpi.Comm) error { return mpi.Alltoallw(c, singles(unit), singles(blocks(c, 1))) })),
+	everywhere("Ialltoallw", func(c *mpi.Comm) error {
+		return waited(mpi.Ialltoallw(c, singles(blocks(c, 1)), singles(blocks(c, 1))))
+	},
+		length(func(c *mpi.Comm) error { return waited(mpi.Ialltoallw(c, singles(unit), singles(blocks(c, 1)))) })),
+	around("NeighborAllgather", 1, func(t mpi.Topology, send, recv []int) error { return mpi.NeighborAllgather(t, send, recv) },
+		typed(func(c *mpi.Comm) error { return mpi.NeighborAllgather(ring(c), pointers[:1], pointers[1:]) })),
+	around("NeighborAllgatherv", 1, func(t mpi.Topology, send, recv []int) error {
+		return mpi.NeighborAllgatherv(t, send, recv, two[:min(2, 6-len(recv))], nil)
+	}),
+	around("NeighborAlltoall", 2, func(t mpi.Topology, send, recv []int) error { return mpi.NeighborAlltoall(t, send, recv) },
+		typed(func(c *mpi.Comm) error {
+			return mpi.NeighborAlltoall(ring(c), pointers[:2], slices.Clone(pointers[:2]))
+		})),
+	around("NeighborAlltoallv", 2, func(t mpi.Topology, send, recv []int) error {
+		return mpi.NeighborAlltoallv(t, send, two, nil, recv, two[:min(2, 6-len(recv))], nil)
+	}),
+	ringViews("NeighborAlltoallw", func(t mpi.Topology, send, recv []mpi.View[int]) error { return mpi.NeighborAlltoallw(t, send, recv) }),
+	around("IneighborAllgather", 1, func(t mpi.Topology, send, recv []int) error { return waited(mpi.IneighborAllgather(t, send, recv)) },
+		typed(func(c *mpi.Comm) error { return waited(mpi.IneighborAllgather(ring(c), pointers[:1], pointers[1:])) })),
+	around("IneighborAlltoall", 2, func(t mpi.Topology, send, recv []int) error { return waited(mpi.IneighborAlltoall(t, send, recv)) }),
+	ringViews("IneighborAlltoallw", func(t mpi.Topology, send, recv []mpi.View[int]) error {
+		return waited(mpi.IneighborAlltoallw(t, send, recv))
+	}),
+	around("NeighborAlltoallInit", 2, func(t mpi.Topology, send, recv []int) error { return started(mpi.NeighborAlltoallInit(t, send, recv)) }),
+	everywhere("Halo.Start", func(c *mpi.Comm) error {
+		halo, err := mpi.NewHalo(ring(c), make([]int, 3), []int{3}, 1, false)
+		if err != nil {
+			return err
+		}
+		return waited(halo.Start())
+	}),
 	everywhere("Comm.Split", func(c *mpi.Comm) error { return err1(c.Split(0, 0)) },
 		misuse{"colour", mpi.ErrComm, func(c *mpi.Comm) error { return err1(c.Split(-5, 0)) }}),
 	everywhere("Comm.SplitType", func(c *mpi.Comm) error { return err1(c.SplitType(mpi.SharedMemory, 0)) },
@@ -333,7 +410,7 @@ func TestMisusedValues(t *testing.T) {
 				"Coords": err1(t.Coords(0)), "RankAt": err1(t.RankAt(0)), "Shift": err2(t.Shift(0, 1)), "Sub": err1(t.Sub([]bool{true})), "Dup": err1(t.Dup()),
 				"NewHalo": err1(mpi.NewHalo(t, unit, []int{1}, 1, false)), "NeighborAllgather": mpi.NeighborAllgather(t, unit, unit[:0]),
 				"NeighborAlltoall": mpi.NeighborAlltoall(t, unit[:0], unit[:0]), "NeighborAllgatherv": mpi.NeighborAllgatherv(t, unit, unit[:0], nil, nil),
-				"NeighborAlltoallv": mpi.NeighborAlltoallv(t, unit[:0], nil, nil, unit[:0], nil, nil),
+				"NeighborAlltoallv": mpi.NeighborAlltoallv(t, unit[:0], nil, nil, unit[:0], nil, nil), "NeighborAlltoallw": mpi.NeighborAlltoallw[int](t, nil, nil),
 			} {
 				if err := wantErr(name, err, mpi.ErrComm); err != nil {
 					return err
@@ -347,6 +424,7 @@ func TestMisusedValues(t *testing.T) {
 		return all(
 			wantErr("no topology", mpi.NeighborAllgather(nil, unit, unit), mpi.ErrComm), wantErr("no graph", mpi.NeighborAllgather(none, unit, unit), mpi.ErrComm),
 			wantErr("Graph.Dup", err1(none.Dup()), mpi.ErrComm), wantErr("Halo", halo.Exchange(), mpi.ErrComm), wantErr("zero Halo", new(mpi.Halo[int]).Exchange(), mpi.ErrComm),
+			wantErr("Halo.Start", err1(halo.Start()), mpi.ErrComm), wantErr("zero Halo.Start", err1(new(mpi.Halo[int]).Start()), mpi.ErrComm),
 			wantErr("rank", err1(cart.Coords(1)), mpi.ErrRank), wantErr("coordinates", err1(cart.RankAt(0, 0)), mpi.ErrDims), wantErr("Shift", err2(cart.Shift(1, 1)), mpi.ErrDims),
 			wantErr("thin", err1(mpi.NewHalo(cart, unit, []int{1}, 1, false)), mpi.ErrDims), wantErr("short", err1(mpi.NewHalo(cart, unit, []int{3}, 1, false)), mpi.ErrCount),
 			wantErr("pointers", err1(mpi.NewHalo(cart, pointers, []int{3}, 1, false)), mpi.ErrType), wantErr("width", err1(mpi.NewHalo(cart, pointers, []int{3}, 0, false)), mpi.ErrType),
@@ -374,8 +452,8 @@ func TestEveryCollectiveIsMisused(t *testing.T) {
 		if strings.HasPrefix(base, "I") && !in[base] && len(base) > 1 {
 			base = strings.ToUpper(base[1:2]) + base[2:]
 		}
-		for _, family := range []string{"Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce", "Allreduce", "Scan", "Exscan"} {
-			if strings.HasPrefix(base, family) && base != "ReduceLocal" && base != "Alltoallw" {
+		for _, family := range []string{"Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce", "Allreduce", "Scan", "Exscan", "Neighbor"} {
+			if strings.HasPrefix(base, family) && base != "ReduceLocal" {
 				if found++; !in[base] {
 					t.Errorf("%s is in no table", name)
 				}

@@ -75,7 +75,8 @@ func PsendInit[T any](c *Comm, buf []T, parts, dst, tag int) (*Partitioned, erro
 
 // PrecvInit makes a partitioned receive into buf. The sender may have another number of parts. It does not wait.
 // Errors: as PsendInit; src is a rank, and tag a tag. With the request of a start: ErrCount if the sender has another
-// number of elements, ErrType, ErrPeerFailed. (MPI-4.1, chapter 4.2.1)
+// number of elements, ErrType, ErrPeerFailed. After ErrCount the message is given up on both sides: calls and requests of the sender
+// return ErrPoisoned, and so do further starts. (MPI-4.1, chapter 4.2.1)
 func PrecvInit[T any](c *Comm, buf []T, parts, src, tag int) (*Partitioned, error) {
 	t, err := elem[T]()
 	p, err := c.partitioned("PrecvInit", opPrecv, t, err, bytesOf(buf), len(buf), parts, src, tag)
@@ -130,7 +131,9 @@ func (p *Partitioned) pieces(parts int) []engine.Part {
 func (p *Partitioned) hear() error {
 	parts, n := p.told[0], p.told[1]
 	if n != uint64(p.n) {
-		return fmt.Errorf("%w: the sender has %d elements, this rank %d", ErrCount, n, p.n)
+		err := fmt.Errorf("%w: the sender has %d elements, this rank %d", ErrCount, n, p.n)
+		p.c.env.eng.Poison(p.ctx, []int{p.c.toWorld(p.peer)}, err) // its parts will never be received
+		return err
 	}
 	p.plan.Rounds[1].Parts = p.pieces(int(parts))
 	return nil
@@ -168,8 +171,6 @@ func (p *Partitioned) Start() (Request, error) {
 	p.last = r
 	return Request{r, p.c, int32(p.peer), int32(p.tag)}, nil
 }
-
-var errFreed = fmt.Errorf("%w: it was freed", ErrRequest)
 
 // Ready sends parts of a send that was started. Each is sent once in a start. Errors: ErrRequest if a part was Ready before, if
 // p was not started, or is a receive; ErrCount if there is no such part. (MPI-4.1, chapter 4.2.2)
@@ -257,7 +258,7 @@ func (p *Partitioned) Free() error {
 	case p.freed:
 		return p.fail("Free", errFreed)
 	case p.c.env.eng.Lives(p.last):
-		return p.fail("Free", fmt.Errorf("%w: it was started and has not ended", ErrRequest))
+		return p.fail("Free", errActive)
 	}
 	if p.freed = true; p.peer != ProcNull {
 		p.c.env.job.ReleaseContext(p.ctx)

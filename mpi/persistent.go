@@ -20,10 +20,22 @@ type Persistent struct {
 	world int // peer, for the engine
 	typ   *engine.Type
 	buf   []byte
-	f     *flight        // of a collective
+	f     startable      // nil: a message that lies in a row
 	last  engine.Request // of the last start
 	freed bool
 	note  uint32
+}
+
+var (
+	errFreed  = fmt.Errorf("%w: it was freed", ErrRequest)
+	errActive = fmt.Errorf("%w: it was started and has not ended", ErrRequest)
+)
+
+// startable is a persistent call that is more than a message.
+type startable interface {
+	start() (Request, error)
+	last() engine.Request // of the last start
+	release()             // gives its memory back
 }
 
 // SendInit makes a persistent Send of buf. Errors: as Isend. (MPI-4.1, chapter 3.9)
@@ -113,7 +125,7 @@ func (p *Persistent) plain() bool {
 // startIn is Start of a message in a row of starts.
 func (p *Persistent) startIn(s engine.Starts) (Request, error) {
 	var err error
-	if p.op == opIrecv {
+	if p.op.receives() {
 		p.last, err = s.Recv(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf)
 	} else {
 		p.last, err = s.Send(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf, p.op.mode())
@@ -129,7 +141,7 @@ func (p *Persistent) unready() error {
 	case p == nil:
 		return &Error{Call: "Start", Err: fmt.Errorf("%w: it is nil", ErrRequest)}
 	case p.freed:
-		return p.c.fail("Start", fmt.Errorf("%w: it was freed", ErrRequest))
+		return p.c.fail("Start", errFreed)
 	}
 	return p.c.fail("Start", p.c.ready())
 }
@@ -141,14 +153,14 @@ func (p *Persistent) Free() error {
 		return nil
 	}
 	if p.freed {
-		return p.c.fail("Free", fmt.Errorf("%w: it was freed", ErrRequest))
+		return p.c.fail("Free", errFreed)
 	}
 	last := p.last
 	if p.f != nil {
-		last = p.f.plan.Last()
+		last = p.f.last()
 	}
 	if p.c.env.eng.Lives(last) {
-		return p.c.fail("Free", fmt.Errorf("%w: it was started and has not ended", ErrRequest))
+		return p.c.fail("Free", errActive)
 	}
 	p.freed = true
 	if p.f != nil {

@@ -30,6 +30,8 @@ const (
 	opIsend operation = iota
 	opIssend
 	opIbsend
+	opIsendView
+	opIssendView
 	opCollective
 	opPsend
 	opIrecv // from here on they receive
@@ -37,13 +39,14 @@ const (
 	opMrecv
 	opRecvAlloc
 	opRecvObject
+	opIrecvView
 	opIsendrecv // from here on see composed.go
 	opPrecv
 	opGeneralised
 )
 
-var operations = [...]string{"Isend", "Issend", "Ibsend", "", "PsendInit", "Irecv", "Imrecv", "Mrecv", "RecvAlloc", "RecvObject",
-	"Isendrecv", "PrecvInit", "NewRequest"}
+var operations = [...]string{"Isend", "Issend", "Ibsend", "IsendView", "IssendView", "", "PsendInit", "Irecv", "Imrecv", "Mrecv", "RecvAlloc",
+	"RecvObject", "IrecvView", "Isendrecv", "PrecvInit", "NewRequest"}
 
 // noteBits is the number of bits for the operation in a note. The rest is the size of an element, or 0 if it
 // does not fit.
@@ -139,7 +142,7 @@ func irecvOdd[T any](c *Comm, buf []T, src, tag int) (Request, error) {
 	if err != nil {
 		return c.refused(opIrecv, src, tag, err)
 	}
-	return c.irecv(t, bytesOf(buf), src, tag)
+	return c.irecv(opIrecv, t, bytesOf(buf), src, tag)
 }
 
 // These functions take no more arguments than there are registers, and leave unusual cases to other functions.
@@ -162,24 +165,24 @@ func (c *Comm) isend(op operation, t *engine.Type, p []byte, dst, tag int) (Requ
 
 // mode of a send.
 func (op operation) mode() engine.SendMode {
-	if op == opIssend {
+	if op == opIssend || op == opIssendView {
 		return engine.Synchronous
 	}
 	return engine.Standard
 }
 
-func (c *Comm) irecv(t *engine.Type, p []byte, src, tag int) (Request, error) {
+func (c *Comm) irecv(op operation, t *engine.Type, p []byte, src, tag int) (Request, error) {
 	if !c.plain(src, tag) {
 		if err := c.checkRecv(src, tag); err != nil || src == ProcNull {
-			return c.refused(opIrecv, src, tag, err)
+			return c.refused(op, src, tag, err)
 		}
 	}
 	k := c.core
 	r, err := k.eng.Irecv(k.source(src), k.ctx, int32(tag), t, p)
 	if err != nil {
-		return c.refused(opIrecv, src, tag, err)
+		return c.refused(op, src, tag, err)
 	}
-	r.Note = note(opIrecv, t)
+	r.Note = note(op, t)
 	return Request{r, c, int32(src), int32(tag)}, nil
 }
 

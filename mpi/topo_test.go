@@ -190,7 +190,60 @@ func neighbours(cart *mpi.Cart) error {
 	if err := all(mpi.NeighborAllgather(cart, []int{cart.Rank()}, ranks), want("NeighborAllgather", ranks, from)); err != nil {
 		return err
 	}
-	return all(mpi.NeighborAllgatherv(cart, []int{cart.Rank()}, ranks, one, nil), want("NeighborAllgatherv", ranks, from))
+	if err := all(mpi.NeighborAllgatherv(cart, []int{cart.Rank()}, ranks, one, nil), want("NeighborAllgatherv", ranks, from)); err != nil {
+		return err
+	}
+	out, in := singles(send), singles(recv)
+	clear := func() {
+		for i := range recv {
+			recv[i], ranks[i] = word{-1, -1}, -1
+		}
+	}
+	clear()
+	if err := all(mpi.NeighborAlltoallw(cart, out, in), want("NeighborAlltoallw", recv, expect)); err != nil {
+		return err
+	}
+	me := []int{cart.Rank()}
+	words := func() error { return want("in flight", recv, expect) }
+	numbers := func() error { return want("in flight", ranks, from) }
+	return all(
+		inBothForms("NeighborAlltoall", clear, words, func() (mpi.Request, error) { return mpi.IneighborAlltoall(cart, send, recv) },
+			func() (*mpi.Persistent, error) { return mpi.NeighborAlltoallInit(cart, send, recv) }),
+		inBothForms("NeighborAlltoallv", clear, words, func() (mpi.Request, error) { return mpi.IneighborAlltoallv(cart, send, one, nil, recv, one, nil) },
+			func() (*mpi.Persistent, error) {
+				return mpi.NeighborAlltoallvInit(cart, send, one, nil, recv, one, nil)
+			}),
+		inBothForms("NeighborAlltoallw", clear, words, func() (mpi.Request, error) { return mpi.IneighborAlltoallw(cart, out, in) },
+			func() (*mpi.Persistent, error) { return mpi.NeighborAlltoallwInit(cart, out, in) }),
+		inBothForms("NeighborAllgather", clear, numbers, func() (mpi.Request, error) { return mpi.IneighborAllgather(cart, me, ranks) },
+			func() (*mpi.Persistent, error) { return mpi.NeighborAllgatherInit(cart, me, ranks) }),
+		inBothForms("NeighborAllgatherv", clear, numbers, func() (mpi.Request, error) { return mpi.IneighborAllgatherv(cart, me, ranks, one, nil) },
+			func() (*mpi.Persistent, error) { return mpi.NeighborAllgathervInit(cart, me, ranks, one, nil) }))
+}
+
+// singles are views of one element each.
+func singles[T any](p []T) []mpi.View[T] {
+	all := make([]mpi.View[T], len(p))
+	for i := range p {
+		all[i] = mpi.View[T]{p, mpi.Contiguous(1).Shift(i)}
+	}
+	return all
+}
+
+// inBothForms makes a call in the form that ends later, and three times in the persistent one.
+func inBothForms(name string, clear func(), check func() error, begin func() (mpi.Request, error), init func() (*mpi.Persistent, error)) error {
+	clear()
+	p, err := init()
+	if err := all(waited(begin()), check(), err); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for range 3 {
+		clear()
+		if err := all(waited(p.Start()), check()); err != nil {
+			return fmt.Errorf("%sInit: %w", name, err)
+		}
+	}
+	return p.Free()
 }
 
 // Whatever the edges of a graph are, several between two ranks and loops, messages go along them in order.
@@ -219,7 +272,11 @@ func TestGraph(t *testing.T) {
 				expect[i] = 100*r + seen[r]
 				seen[r]++
 			}
-			return all(mpi.NeighborAlltoall(g, send, recv), want("along the edges", recv, expect), g.Free())
+			forget := func() { clear(recv) }
+			along := func() error { return want("along the edges", recv, expect) }
+			return all(mpi.NeighborAlltoall(g, send, recv), along(), inBothForms("NeighborAlltoall", forget, along,
+				func() (mpi.Request, error) { return mpi.IneighborAlltoall(g, send, recv) },
+				func() (*mpi.Persistent, error) { return mpi.NeighborAlltoallInit(g, send, recv) }), g.Free())
 		})
 	})
 }
@@ -293,7 +350,73 @@ func haloIsWhole(cart *mpi.Cart, inner []int, width int, corners bool) error {
 	if err != nil {
 		return err
 	}
-	return all(halo.Exchange(), halo.Exchange(), want("field", field, expect))
+	if err := all(halo.Exchange(), halo.Exchange(), want("field", field, expect)); err != nil {
+		return err
+	}
+	for range 2 { // whatever ghost cells of the grid itself hold, they come anew
+		for i, x := range expect {
+			if field[i] = x; ghost(i, dims, width) && x != -1 {
+				field[i] = -2
+			}
+		}
+		r, err := halo.Start()
+		if err != nil {
+			return err
+		}
+		_, err = r.Wait()
+		if err := all(err, want("field in flight", field, expect)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ghost reports whether an element of a field is a ghost cell.
+func ghost(i int, dims []int, width int) bool {
+	for d := len(dims) - 1; d >= 0; d-- {
+		if x := i % dims[d]; x < width || x >= dims[d]-width {
+			return true
+		}
+		i /= dims[d]
+	}
+	return false
+}
+
+// One exchange of a Halo is under way at a time, and a rank that tries another one alone fails it on all.
+func TestHaloUnderWay(t *testing.T) {
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		ring, err := c.Cart([]int{3}, []bool{true}, false)
+		if err != nil {
+			return err
+		}
+		halo, err := mpi.NewHalo(ring, make([]int, 3), []int{3}, 1, false)
+		if err != nil {
+			return err
+		}
+		r, err := halo.Start()
+		if err != nil {
+			return err
+		}
+		_, again := halo.Start()
+		if err := all(wantErr("Start", again, mpi.ErrRequest), wantErr("Exchange", halo.Exchange(), mpi.ErrRequest)); err != nil {
+			return err
+		}
+		if _, err := r.Wait(); err != nil {
+			return err
+		}
+		if r, err = halo.Start(); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			err = wantErr("alone", halo.Exchange(), mpi.ErrRequest)
+			_, _ = r.Wait() // may be over, or have failed with all else
+			return err
+		}
+		if _, err := r.Wait(); err == nil && halo.Exchange() == nil {
+			return fmt.Errorf("an exchange without rank 1")
+		}
+		return nil
+	})
 }
 
 // Ranks in a grid get other numbers only where that brings neighbours together.

@@ -28,6 +28,18 @@ func (v *View[T]) check(written bool) error {
 	case written && !l.body.distinct():
 		return fmt.Errorf("%w: what is received would be written to the same element twice", ErrLayout)
 	}
+	return tooLong[T](l.size)
+}
+
+// longest is the length in bytes of the longest message of a layout. One that has the same elements again and again
+// could be longer than any memory.
+const longest = 1 << 42
+
+// tooLong returns ErrLayout for a message of so many elements.
+func tooLong[T any](n int) error {
+	if size := max(int(unsafe.Sizeof(*new(T))), 1); n > longest/size {
+		return fmt.Errorf("%w: a message of %d elements of %d bytes is longer than any memory", ErrLayout, n, size)
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/schedule"
 )
 
 // straight returns the view's elements if they lie in a row, so that nothing need be copied.
@@ -126,57 +127,50 @@ func SendrecvView[S, R any](c *Comm, send View[S], dst, stag int, recv View[R], 
 // it sends goes to those of recv[i]. Both have a view for each rank; that of a rank that gets nothing may be the zero View. No
 // element is sent and received. Errors: as Alltoallv, ErrLayout. (MPI-4.1, chapter 6.8)
 func Alltoallw[T any](c *Comm, send, recv []View[T]) error {
+	out, in, wrong := alltoallwRows(c, send, recv)
+	defer out.mem.giveBack()
+	defer in.mem.giveBack()
 	t, err := elem[T]()
-	n := c.Size()
-	if err == nil && (len(send) != n || len(recv) != n) {
-		err = fmt.Errorf("%w: %d views to send and %d to receive among %d ranks", ErrCount, len(send), len(recv), n)
-	}
-	var sb, rb blocks
-	var sent, got *scratch
-	var sp, rp []T
-	if err == nil {
-		sb, sp, sent, err = rowOf(send, "send", false)
-		defer sent.giveBack()
-	}
-	if err == nil {
-		rb, rp, got, err = rowOf(recv, "recv", true)
-		defer got.giveBack()
-	}
-	if err == nil && c.ready() == nil && send[c.rank].Layout.size != recv[c.rank].Layout.size {
-		err = fmt.Errorf("%w: %d elements to itself, %d from itself", ErrCount, send[c.rank].Layout.size, recv[c.rank].Layout.size)
-	}
-	x, err := c.enter(kindAlltoallw, noRoot, t, -1, err)
+	x, err := c.enter(kindAlltoallw, noRoot, t, -1, first(err, wrong))
 	if err != nil {
 		return err
 	}
-	for i, at := 0, sp; i < n; i++ {
-		at = pack(&send[i].Layout.body, at, send[i].Data, 0)
-	}
-	if err := x.leave(x.alltoallv(bytesOf(sp), sb, bytesOf(rp), rb)); err != nil {
+	out.pack()
+	if err := x.leave(x.alltoallv(bytesOf(out.row), out.blocks, bytesOf(in.row), in.blocks)); err != nil {
 		return err
 	}
-	for i, from := 0, rp; i < n; i++ {
-		m := recv[i].Layout.size
-		unpack(&recv[i].Layout.body, recv[i].Data, 0, from[:m])
-		from = from[m:]
-	}
+	in.unpack()
 	return nil
 }
 
-// rowOf returns scratch for the blocks of all ranks in a row.
-func rowOf[T any](views []View[T], role string, written bool) (blocks, []T, *scratch, error) {
-	counts, total := make([]int, len(views)), 0
-	for i := range views {
-		if err := views[i].check(written); err != nil {
-			return blocks{}, nil, nil, fmt.Errorf("%s[%d]: %w", role, i, err)
-		}
-		counts[i] = views[i].Layout.size
-		total += counts[i]
-	}
-	b, err := explicit(role, len(views), total, counts, nil, make([]int, len(views)))
+// Ialltoallw begins Alltoallw. The views' elements belong to the library until the request completes. Errors: as Ialltoallv,
+// ErrLayout. (MPI-4.1, chapter 6.12.6)
+func Ialltoallw[T any](c *Comm, send, recv []View[T]) (Request, error) {
+	return launch(flyAlltoallw(c, begun, send, recv))
+}
+
+// AlltoallwInit makes a persistent Alltoallw. Errors at the call: as Ialltoallw. (MPI-4.1, chapter 6.13.6)
+func AlltoallwInit[T any](c *Comm, send, recv []View[T]) (*Persistent, error) {
+	return settled(flyAlltoallw(c, persistent, send, recv))
+}
+
+func flyAlltoallw[T any](c *Comm, form kind, send, recv []View[T]) (*flight, error) {
+	out, in, wrong := alltoallwRows(c, send, recv)
+	t, err := elem[T]()
+	f, err := c.take(kindAlltoallw|form, noRoot, t, -1, noOp, first(err, wrong))
 	if err != nil {
-		return b, nil, nil, err
+		return nil, err
 	}
-	row, s := borrowSlice[T](total)
-	return b, row, s, nil
+	layRows(f, schedule.Alltoall(c.rank, c.size, out.at, in.at, false), out, in)
+	return f, nil
+}
+
+// alltoallwRows returns rows for what is sent and received, and what is wrong with the arguments.
+func alltoallwRows[T any](c *Comm, send, recv []View[T]) (out, in *rows[T], wrong error) {
+	out, serr := rowsOf("send", send, c.Size(), nil, false)
+	in, rerr := rowsOf("recv", recv, c.Size(), nil, true)
+	if wrong = first(serr, rerr); wrong == nil && c.sound() && out.counts[c.rank] != in.counts[c.rank] {
+		wrong = fmt.Errorf("%w: %d elements to itself, %d from itself", ErrCount, out.counts[c.rank], in.counts[c.rank])
+	}
+	return out, in, wrong
 }

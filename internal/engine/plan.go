@@ -14,8 +14,9 @@ import (
 //	round 1: ...                                  -> Do(1)
 //	...                                              the request is complete
 //
-// Do is called without the engine's lock, unless the plan is Brief. So an operator of the program may take long, or
-// call the library. If anything fails, the messages that can still be given up are, the others are finished, and the
+// Do is called without the engine's lock, unless the plan is Brief, by whoever is in a call or by the background goroutine.
+// That of the program (Foreign) may take long, wait, or call the library. It has a goroutine of its own, as the caller that found
+// it due may hold locks of the library. If anything fails, the messages that can still be given up are, the others are finished, and the
 // request ends with the first error.
 //
 // A checkpoint finds a plan in the middle of a round, or of Do: both are memory. While the gate is closed no round
@@ -24,14 +25,15 @@ import (
 // A Plan may be begun again after its request has ended. The caller does not change it while it runs, but for Do,
 // which may set the rounds to come.
 type Plan struct {
-	Ctx    uint64
-	Rounds []Round
-	Do     func(round int) error // what is to be done after the messages of a round that says so; it must not panic
-	Brief  bool                  // Do is short, is not the program's, and calls nothing
-	Apart  bool                  // its messages have nothing to do with each other: if one fails, the others go on
-	What   fmt.Stringer          // the call, for people
-	Over   func()                // called when the plan is over, with the lock held; nil: nothing
-	Open   *atomic.Int32         // if not nil: counts plans that have begun and are not over
+	Ctx     uint64
+	Rounds  []Round
+	Do      func(round int) error // what is to be done after the messages of a round that says so; it must not panic
+	Brief   bool                  // Do is short, is not the program's, and calls nothing
+	Foreign bool                  // Do is the program's
+	Apart   bool                  // its messages have nothing to do with each other: if one fails, the others go on
+	What    fmt.Stringer          // the call, for people
+	Over    func()                // called when the plan is over, with the lock held; nil: nothing
+	Open    *atomic.Int32         // if not nil: counts plans that have begun and are not over
 
 	req     Request
 	w       waiter // where the requests of a round end; its plan is this one
@@ -56,10 +58,12 @@ type Part struct {
 	Recv   bool
 	Exact  bool // a receive: a shorter message is an error, too
 	Late   bool // begins only with Release
+	Sync   bool // a send: over only when a receive has matched it
 	Tag    int32
 	Type   *Type
 	Buf    []byte
 	Status Status // of a receive that is over
+	Cut    bool   // of a receive that is over: the message was longer than Buf, which has its beginning
 
 	r    *request
 	over bool
@@ -154,6 +158,10 @@ func (e *Engine) Lives(h Request) bool {
 func (e *Engine) goOn(p *Plan) {
 	for {
 		if p.err == nil && !p.done && p.Rounds[p.at].Do {
+			if p.Foreign {
+				go e.operate(p)
+				return
+			}
 			if !p.Brief {
 				e.works.push(p)
 				e.due++
@@ -179,7 +187,7 @@ func (e *Engine) beginRound(p *Plan) {
 	parts := p.Rounds[p.at].Parts
 	for i := range parts {
 		m := &parts[i]
-		if m.r, m.over = nil, false; m.Late {
+		if m.r, m.over, m.Cut = nil, false, false; m.Late {
 			p.pending++
 		} else if p.err == nil || p.Apart {
 			e.beginPart(p, m)
@@ -197,7 +205,11 @@ func (e *Engine) beginPart(p *Plan, m *Part) {
 			m.r = e.startRecv(e.newRequest(m.Peer, p.Ctx, m.Tag, m.Type, m.Buf))
 		}
 	} else if err = e.checkSend(m.Peer, p.Ctx, m.Tag); err == nil && m.Peer != ProcNull {
-		m.r = e.startMove(m.Peer, p.Ctx, m.Tag, m.Type, m.Buf)
+		if m.Sync {
+			m.r = e.startSend(e.newRequest(m.Peer, p.Ctx, m.Tag, m.Type, m.Buf), Synchronous)
+		} else {
+			m.r = e.startMove(m.Peer, p.Ctx, m.Tag, m.Type, m.Buf)
+		}
 	}
 	switch {
 	case err != nil:
@@ -220,7 +232,8 @@ func (e *Engine) endPart(p *Plan, m *Part) {
 	r := m.r
 	err := r.err
 	if m.Recv {
-		if m.Status = r.status; err == nil && m.Exact && m.Status.Bytes != len(m.Buf) {
+		m.Status, m.Cut = r.status, errors.Is(err, ErrTruncate)
+		if err == nil && m.Exact && m.Status.Bytes != len(m.Buf) {
 			err = fmt.Errorf("%w: %d bytes, %d are expected", ErrShort, m.Status.Bytes, len(m.Buf))
 		}
 	}
@@ -312,6 +325,21 @@ func (e *Engine) work() {
 	e.goOn(p)
 }
 
+// operate is work for what is the program's, on a goroutine of its own.
+func (e *Engine) operate(p *Plan) {
+	err := errExited
+	defer func() {
+		e.enter()
+		p.err, p.done = err, true
+		e.goOn(p)
+		e.flush()
+		e.leave()
+	}()
+	err = p.Do(p.at)
+}
+
+var errExited = errors.New("the goroutine of the operator has ended")
+
 // endPlan ends the request of a plan.
 func (e *Engine) endPlan(p *Plan) {
 	e.expecting--
@@ -336,6 +364,11 @@ func (e *Engine) endPlan(p *Plan) {
 	if p.forget {
 		e.forgetContext(p.Ctx)
 	}
+}
+
+// single reports whether a plan in progress is one receive.
+func (p *Plan) single() bool {
+	return len(p.Rounds) == 1 && len(p.Rounds[0].Parts) == 1 && p.Rounds[0].Parts[0].Recv
 }
 
 // Release begins messages of a plan's present round that are Late, by their index. Errors: ErrRequest if the

@@ -256,9 +256,12 @@ func (e *Engine) Cancel(h Request) error {
 	switch {
 	case err != nil:
 		return err
+	case r != nil && r.phase == phaseComposed && r.plan.single():
+		r = r.plan.Rounds[0].Parts[0].r // nil: it has come, and Do follows
 	case r == nil || !r.recv:
 		return fmt.Errorf("%w: only receives can be canceled", ErrRequest)
-	case r.phase == phasePosted:
+	}
+	if r != nil && r.phase == phasePosted {
 		e.table.unpost(r)
 		e.complete(r, ErrCanceled)
 	}

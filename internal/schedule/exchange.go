@@ -151,3 +151,32 @@ func Alltoall(rank, n int, in, out Blocks, inPlace bool) *Schedule {
 	}
 	return s
 }
+
+// Neighbors sends block j of In to dests[j] and receives block i of Out from sources[i]. A number below 0 is no rank. Of several
+// messages to one rank those that are earlier in order are sent first; nil is the order of dests. What a rank sends to itself is
+// copied: the first such block to the first such source. It has as many of each, of equal lengths. (MPI-4.1, chapter 8.6)
+func Neighbors(rank int, sources, dests, order []int, in, out Blocks) *Schedule {
+	s := &Schedule{}
+	var own []Span
+	for i, peer := range sources {
+		switch to := out.of(Out, i); {
+		case peer == rank:
+			own = append(own, to)
+		case peer >= 0:
+			s.recv(peer, to)
+		}
+	}
+	for i := range dests {
+		if order != nil {
+			i = order[i]
+		}
+		switch from := in.of(In, i); {
+		case dests[i] == rank:
+			s.copy(own[0], from)
+			own = own[1:]
+		case dests[i] >= 0:
+			s.send(dests[i], from)
+		}
+	}
+	return s
+}
