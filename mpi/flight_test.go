@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,6 +250,47 @@ func TestOperatorOutsideTheLock(t *testing.T) {
 		}
 		_, err = r.Wait()
 		return all(err, d.Free())
+	})
+}
+
+// An operator may make a call that another goroutine of its rank is in: nobody who is in a call does its work.
+func TestOperatorDuringTheSameCall(t *testing.T) {
+	mpitest.RunWithin(t, 20*time.Second, 2, func(c *mpi.Comm) error {
+		peer, long := 1-c.Rank(), make([]int, 70_001)
+		if err := mpi.Bsend(c, long, peer, 1); err != nil { // is looked at by every Bsend until it is received
+			return err
+		}
+		var operated atomic.Bool
+		r, err := mpi.Iallreduce(c, []int{1}, make([]int, 1), mpi.OpFunc(func(dst, src []int) {
+			if err := mpi.Bsend(c, src, peer, 2); err != nil {
+				panic(err)
+			}
+			operated.Store(true)
+		}, true))
+		if err != nil {
+			return err
+		}
+		for self := c.Self(); !operated.Load(); {
+			if err := all(mpi.Bsend(self, []int{0}, 0, 3), err1(mpi.Recv(self, []int{0}, 0, 3))); err != nil {
+				return err
+			}
+		}
+		_, err = r.Wait()
+		return all(err, err1(mpi.Recv(c, long, peer, 1)), err1(mpi.Recv(c, []int{0}, peer, 2)))
+	})
+}
+
+// An operator that ends its goroutine ends the call.
+func TestOperatorExits(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		r, err := mpi.Iallreduce(c, []int{1}, make([]int, 1), mpi.OpFunc(func(dst, src []int) { runtime.Goexit() }, true))
+		if err == nil { // else the other rank was faster
+			_, err = r.Wait()
+		}
+		if err == nil {
+			return errors.New("it has succeeded")
+		}
+		return nil
 	})
 }
 

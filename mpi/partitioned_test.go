@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
@@ -167,7 +168,7 @@ func TestPartitionedErrors(t *testing.T) {
 		}
 		peer := 1 - c.Rank()
 		s, err := mpi.PsendInit(c, make([]int, 2), 2, peer, 3)
-		r, err2 := mpi.PrecvInit(c, make([]int, 4), 2, peer, 3)
+		r, err2 := mpi.PrecvInit(c, make([]int, 2), 2, peer, 3)
 		if err := all(err, err2, wantErr("not started", s.Ready(0), mpi.ErrRequest)); err != nil {
 			return err
 		}
@@ -178,11 +179,35 @@ func TestPartitionedErrors(t *testing.T) {
 			wantErr("active", s.Free(), mpi.ErrRequest), s.Ready(0, 1)); err != nil {
 			return err
 		}
-		if _, err := rr.Wait(); wantErr("lengths", err, mpi.ErrCount) != nil {
-			return fmt.Errorf("another length: %v", err)
-		}
-		_, err = sr.Wait()
+		_, err = mpi.Waitall([]mpi.Request{rr, sr})
 		return all(err, s.Free(), r.Free(), wantErr("freed", r.Free(), mpi.ErrRequest), nobody(c))
+	})
+}
+
+// A message of another length is an error on both sides, in each start, however long its parts are.
+func TestPartsOfOtherLength(t *testing.T) {
+	mpitest.RunWithin(t, 20*time.Second, 2, func(c *mpi.Comm) error {
+		if c.Rank() == 1 {
+			p, err := mpi.PrecvInit(c, make([]int, 4), 2, 0, 3)
+			if err != nil {
+				return err
+			}
+			err = wantErr("lengths", waited(p.Start()), mpi.ErrCount)
+			_, again := p.Start()
+			return all(err, wantErr("again", again, mpi.ErrCount), p.Free())
+		}
+		p, err := mpi.PsendInit(c, make([]int, 200_000), 2, 1, 3)
+		if err != nil {
+			return err
+		}
+		r, err := p.Start()
+		if err == nil { // else the receiver was faster
+			if err := p.Ready(0, 1); err != nil {
+				return err
+			}
+			_, err = r.Wait()
+		}
+		return all(wantErr("the sender", err, mpi.ErrPoisoned), p.Free())
 	})
 }
 

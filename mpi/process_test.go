@@ -52,6 +52,24 @@ var programs = map[string]func(){
 		_, err = r.Wait()
 		fmt.Println(err, mpi.Finalize(), errors.Is(mpi.Finalize(), mpi.ErrInit))
 	},
+	// One of two waits for the other's message; that one sees that, and receives it.
+	"finalize twice": func() {
+		mpi.Init()
+		w, buf := mpi.World(), make([]byte, 8<<20)
+		fmt.Println(mpi.Bsend(w, buf, 0, 7))
+		errs := make(chan error)
+		for range 2 {
+			go func() {
+				err := mpi.Finalize()
+				if errors.Is(err, mpi.ErrInit) {
+					fmt.Println(mpi.Finalized())
+					_, err = mpi.Recv(w, buf, 0, 7)
+				}
+				errs <- err
+			}()
+		}
+		fmt.Println(<-errs, <-errs, mpi.Finalized())
+	},
 	"abort":     func() { mpi.Run(func(c *mpi.Comm) error { mpi.Abort(c, 42); return nil }) },
 	"abort nil": func() { mpi.Run(func(*mpi.Comm) error { mpi.Abort(nil, 42); return nil }) },
 	"wrong order": func() {
@@ -93,6 +111,7 @@ func TestProcess(t *testing.T) {
 		{"goexit", 1, "", "rank 0: runtime.Goexit has ended"},
 		{"left over", 1, "", "rank 0: mpi: Finalize on world, rank 0 of 1: requests are left over: 1: Isend(destination 0, tag 7"},
 		{"ended late", 0, "<nil> true <nil>\n<nil> <nil> true\n", ""},
+		{"finalize twice", 0, "<nil>\nfalse\n<nil> <nil> true\n", ""},
 		{"abort", 42, "", "rank 0: Abort was called with status 42"},
 		{"abort nil", 42, "", "rank 0: Abort was called with status 42"},
 		{"wrong order", 0, "false true true true true\n<nil> true true\n<nil> true true true\n", ""},
