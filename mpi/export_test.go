@@ -85,3 +85,11 @@ var (
 	Arrange   = arrange
 	Crossings = crossings
 )
+
+// EarlyReports is how many reports a rank keeps of communicators that it has not made.
+func EarlyReports(c *Comm) int {
+	w := &c.env.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.early)
+}

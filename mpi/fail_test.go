@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,26 @@ func TestPoisonedOnReturn(t *testing.T) {
 			}
 		}
 		return mpi.Barrier(world)
+	})
+}
+
+// What is wrong on a communicator that rank 0 has not made yet is found when it has.
+func TestMisuseBeforeTheOthersCome(t *testing.T) {
+	mpitest.RunWithin(t, 20*time.Second, 2, func(c *mpi.Comm) error {
+		if err := mpi.Barrier(c); err != nil { // the watch looks from here on
+			return err
+		}
+		for c.Rank() == 0 && mpi.EarlyReports(c) == 0 {
+			runtime.Gosched()
+		}
+		d, err := c.Dup()
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			return wantErr("the wrong root", mpi.Bcast(d, make([]int, 1), -1), mpi.ErrRank)
+		}
+		return wantErr("the others", mpi.Barrier(d), mpi.ErrMismatch)
 	})
 }
 

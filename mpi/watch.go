@@ -39,6 +39,7 @@ type watch struct {
 
 	mu       sync.Mutex
 	comms    map[uint64]*watched
+	early    []earlyReport       // of communicators that this rank has not made yet, or has freed
 	verdicts map[uint64]*verdict // why a communicator was poisoned
 	started  bool
 	ended    bool // the last look was in Finalize
@@ -57,6 +58,16 @@ type watched struct {
 	left    bool   // it was reported that no more calls will come
 	reports map[int][]call
 }
+
+// earlyReport is what a member has reported of a communicator that rank 0 does not have.
+type earlyReport struct {
+	ctx   uint64
+	world int
+	calls []call
+}
+
+// earlyKept is how many early reports are kept. The oldest are most likely of communicators that were freed.
+const earlyKept = 256
 
 // call is a copy of a recentCall.
 type call struct{ what, root, bytes uint64 }
@@ -181,6 +192,7 @@ func (w *watch) run(quit <-chan struct{}) {
 func (w *watch) look() {
 	w.mu.Lock()
 	var stuck []*watched
+	due := w.made()
 	ends := w.ended
 	w.ended = w.env.ended.Load()
 	add := func(x *watched) {
@@ -207,14 +219,32 @@ func (w *watch) look() {
 		x.seen = seq
 	}
 	w.mu.Unlock()
+	for _, r := range due {
+		w.compare(r.ctx, r.world, r.calls)
+	}
 	for _, x := range stuck {
 		if err := w.report(x.c); errors.Is(err, engine.ErrDeadline) {
 			w.mu.Lock()
-			x.told, x.left = 0, false // report again: the time may have passed while this process was an image
+			x.told, x.refused, x.left = 0, 0, false // report again: the time may have passed while this process was an image
 			w.mu.Unlock()
 		}
 	}
 	w.drain()
+}
+
+// made takes the early reports whose communicators were made meanwhile.
+func (w *watch) made() (due []earlyReport) {
+	left := w.early[:0]
+	for _, r := range w.early {
+		if w.comms[r.ctx] != nil {
+			due = append(due, r)
+		} else {
+			left = append(left, r)
+		}
+	}
+	clear(w.early[len(left):])
+	w.early = left
+	return due
 }
 
 // report tells rank 0 of the communicator which calls this rank began last.
@@ -250,7 +280,8 @@ func (c *core) recent() []call {
 func (w *watch) compare(ctx uint64, world int, calls []call) {
 	w.mu.Lock()
 	x := w.comms[ctx]
-	if x == nil { // freed here, or made by other ranks only
+	if x == nil { // freed here, not made yet, or made by other ranks only
+		w.early = append(w.early[max(0, len(w.early)-earlyKept+1):], earlyReport{ctx, world, calls})
 		w.mu.Unlock()
 		return
 	}
