@@ -1,12 +1,15 @@
 package nas
 
 import (
+	"flag"
 	"fmt"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
 	"github.com/gorun-mpi/gorun/mpi"
 )
+
+var slow = flag.Duration("slow", 0, "pause after each iteration, to watch a short run")
 
 // Loop is the timed part of a benchmark: iterations with a Point before each. Its counter and clock are part of a
 // portable image, beside what the benchmark registers.
@@ -47,6 +50,7 @@ func (l *Loop) Run(last int, step func(i int) error) (float64, error) {
 		if err := step(l.next); err != nil {
 			return 0, fmt.Errorf("iteration %d: %w", l.next, err)
 		}
+		time.Sleep(*slow)
 	}
 	return mpi.AllreduceValue(l.c, before+time.Since(began).Seconds(), mpi.Max)
 }

@@ -3,6 +3,7 @@ package nas
 import (
 	"bufio"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -59,7 +60,8 @@ type Benchmark func(c *mpi.Comm, class Class) (*Report, error)
 // Main is the main function of a benchmark. The program's argument is the class. It ends with status 1 if the
 // results are not the published ones.
 func Main(b Benchmark) {
-	class, err := ParseClass(os.Args[1:])
+	flag.Parse()
+	class, err := ParseClass(flag.Args())
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
 		os.Exit(2)
