@@ -1,0 +1,26 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/examples/internal/apptest"
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+func program(n, radius int) apptest.Program {
+	return func(c *mpi.Comm, out io.Writer) error { return stencil(c, n, 7, radius, out) }
+}
+
+func TestStencil(t *testing.T) {
+	apptest.Succeeds(t, program(23, 2), 1, 2, 3, 4, 6)
+	apptest.Succeeds(t, program(3, 1), 2)
+}
+
+func TestRestart(t *testing.T) { apptest.Restarts(t, program(16, 3), 4, 4) }
+
+func TestCheck(t *testing.T) {
+	if check(14, 7) != nil || check(13.9, 7) == nil {
+		t.Error("7 iterations give 14, not 13.9")
+	}
+}
