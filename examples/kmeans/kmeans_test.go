@@ -17,6 +17,10 @@ func TestKmeans(t *testing.T) {
 	apptest.Succeeds(t, func(c *mpi.Comm, out io.Writer) error { return kmeans(c, 3, 3, 10, out) }, 5)
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return kmeans(c, 100_000, 10, 1000, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program, 4, 3) }
 
 // A centre beside the mean of its points is found.

@@ -17,6 +17,10 @@ func TestLife(t *testing.T) {
 	apptest.Succeeds(t, program(8, 9), 5, 8) // blocks of one row
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return life(c, 500, 200, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(16, 5), 4, 11) }
 
 // A cell that is wrong is found.

@@ -13,6 +13,10 @@ func TestMasterworker(t *testing.T) {
 	apptest.Succeeds(t, func(c *mpi.Comm, out io.Writer) error { return masterworker(c, 3, 2, out) }, 4) // more ranks than tasks
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return masterworker(c, 2_000_000, 10_000, out) }, 1, 4, 6)
+}
+
 // A prime that is missing, and a number that is no prime, are found.
 func TestCheck(t *testing.T) {
 	for _, found := range [][]int{{2, 3, 5}, {2, 3, 5, 7, 9}, {2, 3, 4, 5, 7}, nil} {

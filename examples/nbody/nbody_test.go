@@ -15,6 +15,10 @@ func TestNbody(t *testing.T) {
 	apptest.Succeeds(t, func(c *mpi.Comm, out io.Writer) error { return nbody(c, 3, 5, out) }, 5) // some ranks have no star
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return nbody(c, 1000, 50, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program, 3, 7) }
 
 // What is lost or gained is found.

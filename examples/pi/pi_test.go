@@ -15,6 +15,10 @@ func TestPi(t *testing.T) {
 	apptest.Succeeds(t, func(c *mpi.Comm, out io.Writer) error { return pi(c, 2, 1, out) }, 1, 5)
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return pi(c, 100_000_000, 1<<20, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program, 3, 2) }
 
 func TestCheck(t *testing.T) {

@@ -18,6 +18,10 @@ func TestSort(t *testing.T) {
 	}
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return samplesort(c, 2_000_000, out) }, 1, 4, 6)
+}
+
 // Numbers that are lost, in disorder or on the wrong rank are found.
 func TestCheck(t *testing.T) {
 	for _, x := range []struct {

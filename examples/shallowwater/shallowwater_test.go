@@ -14,6 +14,10 @@ func program(c *mpi.Comm, out io.Writer) error { return shallowwater(c, 20, 40, 
 
 func TestShallowwater(t *testing.T) { apptest.Succeeds(t, program, 1, 2, 3, 4) }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return shallowwater(c, 300, 300, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program, 4, 13) }
 
 // What is lost or gained is found.

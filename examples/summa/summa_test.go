@@ -17,6 +17,10 @@ func TestSumma(t *testing.T) {
 	apptest.Succeeds(t, program(2, 4), 8) // some ranks have nothing
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return summa(c, 700, 64, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(20, 3), 4, 4) }
 
 // The product that is compared with is that of the factors, and an element that is wrong is found.

@@ -49,6 +49,9 @@ func unit(r *runner) error {
 		if err := r.sh([]string{"GORUN_NPB=WA"}, "go", "test", "-vet=off", "-count=1", r.timeout(), "-run=Verify", "./examples/apps/npb/..."); err != nil {
 			return err
 		}
+		if err := r.sh([]string{"GORUN_APPS=1"}, "go", "test", "-vet=off", "-count=1", r.timeout(), "-run=Large", "./examples/..."); err != nil {
+			return err
+		}
 	}
 	for _, dir := range nested {
 		if err := r.sh(nil, "go", "-C", dir, "test", "-vet=off", "./..."); err != nil {

@@ -20,6 +20,10 @@ func TestBfs(t *testing.T) {
 	apptest.Succeeds(t, program(2, 2), 5) // a rank without vertices
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return bfs(c, 14, 16, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(8, 4), 3, 3) }
 
 // The vertices get other numbers, each one of its own.

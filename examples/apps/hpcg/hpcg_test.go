@@ -16,6 +16,10 @@ func program(n, iters int) apptest.Program {
 
 func TestHpcg(t *testing.T) { apptest.Succeeds(t, program(8, 12), 1, 2, 3, 4, 8) }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return hpcg(c, 16, 30, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(4, 8), 4, 5) }
 
 // An operator that is not symmetric is found.

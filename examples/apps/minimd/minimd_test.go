@@ -20,6 +20,10 @@ func TestMinimd(t *testing.T) {
 	apptest.Succeeds(t, program(6, 25), 3)
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return minimd(c, 10, 200, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(4, 45), 2, 2) }
 
 // Each rank's box must be as wide as atoms reach.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -21,6 +22,15 @@ func Succeeds(t *testing.T, p Program, sizes ...int) {
 	for _, n := range sizes {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { run(t, n, p) })
 	}
+}
+
+// Large is Succeeds for a program that takes seconds, which is run if GORUN_APPS is set.
+func Large(t *testing.T, p Program, sizes ...int) {
+	t.Helper()
+	if os.Getenv("GORUN_APPS") == "" {
+		t.Skip("it takes seconds; set GORUN_APPS to run it")
+	}
+	Succeeds(t, p, sizes...)
 }
 
 // Restarts ends a program at one of its Points and runs it again from the images. It must print what an undisturbed

@@ -17,6 +17,10 @@ func TestStencil(t *testing.T) {
 	apptest.Succeeds(t, program(3, 1), 2)
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return stencil(c, 1000, 50, 3, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(16, 3), 4, 4) }
 
 func TestCheck(t *testing.T) {

@@ -17,6 +17,10 @@ func TestSynchp2p(t *testing.T) {
 	apptest.Succeeds(t, program(6, 12, 4), 5)
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return synchp2p(c, 1000, 1000, 50, 1, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(9, 8, 3), 4, 4) }
 
 func TestCheck(t *testing.T) {

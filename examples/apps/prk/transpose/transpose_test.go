@@ -17,6 +17,10 @@ func TestTranspose(t *testing.T) {
 	apptest.Succeeds(t, program(3), 5) // some ranks have no row
 }
 
+func TestLarge(t *testing.T) {
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return transpose(c, 1000, 50, out) }, 1, 4, 6)
+}
+
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(12), 4, 3) }
 
 // A matrix that is not transposed is found.
