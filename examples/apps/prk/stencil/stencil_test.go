@@ -22,9 +22,3 @@ func TestLarge(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(16, 3), 4, 4) }
-
-func TestCheck(t *testing.T) {
-	if check(14, 7) != nil || check(13.9, 7) == nil {
-		t.Error("7 iterations give 14, not 13.9")
-	}
-}
