@@ -18,7 +18,9 @@ type Cart struct {
 
 // Cart makes a grid of the first ranks of c, as many as it has points. Others get nil. All ranks of c call it with
 // the same arguments. If reorder is true, ranks get other numbers in the grid where that brings more neighbours onto
-// one node. Errors: ErrDims; as Allgather. (MPI-4.1, chapter 8.5.1, MPI_Cart_create)
+// one node. Which ones depends on the nodes, so a program that is restarted from portable images on others may find
+// its registered state on other points of the grid: it passes false. Errors: ErrDims; as Allgather. (MPI-4.1, chapter
+// 8.5.1, MPI_Cart_create)
 func (c *Comm) Cart(dims []int, periodic []bool, reorder bool) (*Cart, error) {
 	if err := c.ready(); err != nil {
 		return nil, c.fail("Cart", err)
