@@ -74,13 +74,18 @@ func contextOf(parent, n uint64, colour string) uint64 {
 func (e *env) newComm(path string, ctx, from uint64, rank, size int, ranks []int) *Comm {
 	c := &Comm{core: &core{env: e, eng: e.eng, path: path, ctx: ctx, from: from, rank: rank, size: size, ranks: ranks}, codec: Gob}
 	c.coll.turn = make(chan struct{}, 1)
-	c.begun = contextOf(ctx, 0, "begun") | 1
-	e.job.RegisterContext(ctx, path)
-	e.job.RegisterContext(c.begun&^1, path)
+	c.nameContexts()
 	if size > 1 {
 		e.watch.add(c.core)
 	}
 	return c
+}
+
+// nameContexts finds the context of what is begun, and tells people whose contexts these are.
+func (c *core) nameContexts() {
+	c.begun = contextOf(c.ctx, 0, "begun") | 1
+	c.env.job.RegisterContext(c.ctx, c.path)
+	c.env.job.RegisterContext(c.begun&^1, c.path)
 }
 
 // local is what only this rank knows of a communicator.

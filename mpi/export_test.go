@@ -93,3 +93,6 @@ func EarlyReports(c *Comm) int {
 	defer w.mu.Unlock()
 	return len(w.early)
 }
+
+// Begun is the context of collectives that go on while the program computes.
+func Begun(c *Comm) uint64 { return c.begun }

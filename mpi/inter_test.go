@@ -3,7 +3,9 @@ package mpi_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
@@ -272,4 +274,65 @@ func atLeader(group *mpi.Comm, leader int, err, class error) error {
 		return wantErr("at the leader", err, class)
 	}
 	return wantErr("in its group", err, mpi.ErrComm)
+}
+
+// What an intercommunicator has not says so, on every rank, and does it no harm. Values go across.
+func TestInterRefuses(t *testing.T) {
+	mpitest.RunWithin(t, 20*time.Second, 3, func(c *mpi.Comm) error {
+		x, err := sides(c, 1)
+		if err != nil {
+			return err
+		}
+		b := make([]int, 6)
+		one := []int{1, 1, 1, 1, 1, 1}
+		for name, err := range map[string]error{
+			"GatherInPlace": mpi.GatherInPlace(x, b, 0), "GathervInPlace": mpi.GathervInPlace(x, b, one, nil, 0), "ScatterInPlace": mpi.ScatterInPlace(x, b, 0),
+			"ScattervInPlace": mpi.ScattervInPlace(x, b, one, nil, 0), "AllgatherInPlace": mpi.AllgatherInPlace(x, b), "AllgathervInPlace": mpi.AllgathervInPlace(x, b, one, nil),
+			"AlltoallInPlace": mpi.AlltoallInPlace(x, b), "AlltoallvInPlace": mpi.AlltoallvInPlace(x, b, one, nil), "ReduceInPlace": mpi.ReduceInPlace(x, b, mpi.Sum, 0),
+			"AllreduceInPlace": mpi.AllreduceInPlace(x, b, mpi.Sum), "ReduceScatterBlockInPlace": mpi.ReduceScatterBlockInPlace(x, b, mpi.Sum),
+			"ReduceScatterInPlace": mpi.ReduceScatterInPlace(x, b, one, mpi.Sum), "Scan": mpi.Scan(x, b, one, mpi.Sum), "ScanInPlace": mpi.ScanInPlace(x, b, mpi.Sum),
+			"Exscan": mpi.Exscan(x, b, one, mpi.Sum), "ExscanInPlace": mpi.ExscanInPlace(x, b, mpi.Sum), "ScanValue": err1(mpi.ScanValue(x, 1, mpi.Sum)),
+			"GatherAlloc": err2(mpi.GatherAlloc(x, b, 0)), "AllgatherAlloc": err2(mpi.AllgatherAlloc(x, b)), "AlltoallAlloc": err1(mpi.AlltoallAlloc(x, [][]int{b})),
+			"BcastObject": err1(mpi.BcastObject(x, "x", 0)), "GatherObjects": err1(mpi.GatherObjects(x, "x", 0)), "AllgatherObjects": err1(mpi.AllgatherObjects(x, "x")),
+			"ScatterObjects": err1(mpi.ScatterObjects(x, []string{"x"}, 0)), "Alltoallw": mpi.Alltoallw(x, singles(b), singles(one)),
+			"Ibarrier": waited(mpi.Ibarrier(x)), "Ibcast": waited(mpi.Ibcast(x, b, 0)), "Igather": waited(mpi.Igather(x, b, b, 0)), "Iscatter": waited(mpi.Iscatter(x, b, b, 0)),
+			"Iallgather": waited(mpi.Iallgather(x, b, b)), "Ialltoall": waited(mpi.Ialltoall(x, b, one)), "Ialltoallw": waited(mpi.Ialltoallw(x, singles(b), singles(one))),
+			"Ireduce": waited(mpi.Ireduce(x, b, one, mpi.Sum, 0)), "Iallreduce": waited(mpi.Iallreduce(x, b, one, mpi.Sum)),
+			"IreduceScatter": waited(mpi.IreduceScatter(x, b, one, one, mpi.Sum)), "Iscan": waited(mpi.Iscan(x, b, one, mpi.Sum)),
+			"AllreduceInit": started(mpi.AllreduceInit(x, b, one, mpi.Sum)), "BarrierInit": started(mpi.BarrierInit(x)),
+			"Cart": err1(x.Cart([]int{1}, []bool{true}, false)), "DistGraph": err1(x.DistGraph(nil, nil, nil)), "Create": err1(x.Create(x.Group())),
+		} {
+			if err := wantErr(name, err, mpi.ErrComm); err != nil {
+				return err
+			}
+			if !strings.Contains(err.Error(), "intercommunicator") {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		sum, err := mpi.AllreduceValue(x, 10+c.Rank(), mpi.Sum)
+		if want := []int{23, 10, 10}[c.Rank()]; err != nil || sum != want {
+			return fmt.Errorf("AllreduceValue: %d, want %d: %w", sum, want, err)
+		}
+		return all(mpi.Barrier(x), x.Free())
+	})
+}
+
+// What fails on an intercommunicator, or frees it, touches no other context: its own are its own.
+func TestInterContexts(t *testing.T) {
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		x, err := sides(c, 1)
+		if err != nil {
+			return err
+		}
+		d, err := x.Dup()
+		if err != nil {
+			return err
+		}
+		contexts := []uint64{mpi.Begun(c), mpi.Begun(x), mpi.Begun(d)}
+		slices.Sort(contexts)
+		if slices.Contains(contexts, 0) || len(slices.Compact(contexts)) != 3 {
+			return fmt.Errorf("contexts %x", contexts)
+		}
+		return all(d.Free(), x.Free())
+	})
 }

@@ -1,10 +1,16 @@
 package mpi
 
-// AllreduceValue is Allreduce of a single value. Every rank gets the combination. Errors: as Allreduce. (MPI-4.1,
-// chapter 6.9.6)
+// AllreduceValue is Allreduce of a single value. Every rank gets the combination, on an intercommunicator that of the other group.
+// Errors: as Allreduce. (MPI-4.1, chapter 6.9.6)
 func AllreduceValue[T any](c *Comm, v T, op Op[T]) (T, error) {
 	buf, s := oneOf(v)
 	defer s.giveBack()
+	if c.crosses() {
+		recv, r := oneOf(v)
+		defer r.giveBack()
+		err := Allreduce(c, buf, recv, op)
+		return valueOf(recv, err)
+	}
 	err := AllreduceInPlace(c, buf, op)
 	return valueOf(buf, err)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,26 @@ func TestCollectives(t *testing.T) {
 			if got, want := strings.Count(out.String(), "\n"), 1+1+2*(len(ops)-1); got != want {
 				t.Errorf("%d ranks: %d lines, want %d:\n%s", np, got, want, out.String())
 			}
+		}
+	}
+}
+
+// Every operation that may be hidden is measured at every size; a share is between none and all.
+func TestOverlap(t *testing.T) {
+	o := &options{sizes: []int{8, 4000}, batches: 2, time: time.Millisecond, overlap: true, csv: true}
+	var out bytes.Buffer
+	mpitest.Run(t, 2, func(c *mpi.Comm) error { return collectives(c, o, &out) })
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 1+2*len(hideables) {
+		t.Fatalf("%d lines:\n%s", len(lines), out.String())
+	}
+	for _, line := range lines[1:] {
+		var name string
+		var bytes int
+		var alone, computing, both, hidden float64
+		fields := strings.ReplaceAll(line, ",", " ")
+		if _, err := fmt.Sscan(fields, &name, &bytes, &alone, &computing, &both, &hidden); err != nil || min(alone, computing, both) <= 0 || hidden < 0 || hidden > 1 {
+			t.Errorf("%q: %v", line, err)
 		}
 	}
 }

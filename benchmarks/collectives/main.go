@@ -12,6 +12,9 @@
 // -csv prints what benchmarks/compare reads instead of the table:
 //
 //	mode,bytes,seconds,low,high
+//
+// -overlap measures instead which share of an Iallreduce and of the exchange of a halo is hidden behind a computation
+// of equal length.
 package main
 
 import (
@@ -37,6 +40,7 @@ type options struct {
 	batches int
 	time    time.Duration // measured per size, all batches together
 	csv     bool
+	overlap bool
 }
 
 func main() {
@@ -53,6 +57,7 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&o.batches, "batches", 5, "median over `N` batches of repetitions")
 	f.DurationVar(&o.time, "time", 200*time.Millisecond, "measured time per size")
 	f.BoolVar(&o.csv, "csv", false, "print comma separated values instead of a table")
+	f.BoolVar(&o.overlap, "overlap", false, "measure how much is hidden behind a computation")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -85,6 +90,9 @@ func collectives(c *mpi.Comm, o *options, w io.Writer) error {
 	p := newParty(c, slices.Max(o.sizes))
 	if c.Rank() != 0 {
 		w = io.Discard
+	}
+	if o.overlap {
+		return p.overlap(o, w)
 	}
 	if o.csv {
 		fmt.Fprintln(w, "mode,bytes,seconds,low,high")

@@ -11,7 +11,7 @@ import (
 )
 
 // TestRequestsGoOn restarts a job in which every kind of request is under way: collectives of which one rank has
-// not begun its part, persistent messages started and idle, partitioned ones half ready, generalised requests,
+// not begun its part, also among neighbours and between groups, messages of views, persistent messages started and idle, partitioned ones half ready, generalised requests,
 // buffered sends, an operator of the program in the middle of its work.
 func TestRequestsGoOn(t *testing.T) {
 	for i, route := range routes {
@@ -62,6 +62,26 @@ func (x *underWay) run(w *mpi.Comm) error {
 	}
 	right, left := (me+1)%3, (me+2)%3
 	f := &fleet{}
+	ring, err := w.Cart([]int{3}, []bool{true}, false)
+	if err != nil {
+		return err
+	}
+	across, err := between(w)
+	if err != nil {
+		return err
+	}
+	field := message(3*longMessage, 0)
+	copy(field[longMessage:], message(longMessage, me))
+	halo, err := mpi.NewHalo(ring, field, []int{len(field)}, longMessage, false)
+	if err != nil {
+		return err
+	}
+	turned := make([]int32, 2)
+	turn, err := mpi.NeighborAlltoallInit(ring, message(2, me), turned)
+	if err != nil {
+		return err
+	}
+	crossed := make(chan error, 1)
 	// All begin these, and rank 2 only after the restarts: then the others' are half done.
 	collectives := func() error {
 		for _, n := range []int{3, longMessage} {
@@ -79,7 +99,15 @@ func (x *underWay) run(w *mpi.Comm) error {
 			if me == 0 {
 				f.after(func() error { return summed(top) })
 			}
+			around := make([]int32, 2*n)
+			f.add(mpi.IneighborAllgather(ring, send, around))
+			f.after(func() error { return errors.Join(expect(around[:n], left), expect(around[n:], right)) })
 		}
+		f.add(halo.Start())
+		f.after(func() error {
+			return errors.Join(expect(field[:longMessage], left), expect(field[2*longMessage:], right))
+		})
+		go func() { crossed <- crosses(across, me) }()
 		f.add(mpi.Ibarrier(w))
 		return f.err
 	}
@@ -98,9 +126,18 @@ func (x *underWay) run(w *mpi.Comm) error {
 	send, err2 := mpi.SendInit(w, out, right, 1)
 	total := make([]int32, 4)
 	idle, err3 := mpi.AllreduceInit(side, out[:4], total, mpi.Sum)
-	if err := errors.Join(err, err2, err3); err != nil {
+	column := mpi.Vector(longMessage, 1, 2)
+	strided := mpi.View[int32]{Data: make([]int32, 2*longMessage), Layout: column}
+	columns, err4 := mpi.SendViewInit(w, mpi.View[int32]{Data: spread(out), Layout: column}, right, 5)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return err
 	}
+	f.add(mpi.IrecvView(w, strided, left, 5))
+	f.after(func() error {
+		got := make([]int32, longMessage)
+		_, err := strided.Pack(got)
+		return errors.Join(err, expect(got, left))
+	})
 	f.add(recv.Start())
 	f.after(func() error { return expect(in, left) })
 	pin, pout := make([]int32, 3*longMessage), message(3*longMessage, me)
@@ -141,6 +178,7 @@ func (x *underWay) run(w *mpi.Comm) error {
 		}
 	}
 	f.add(send.Start())
+	f.add(columns.Start())
 	if me == 1 {
 		f.add(pr.Start())
 	}
@@ -165,13 +203,46 @@ func (x *underWay) run(w *mpi.Comm) error {
 		}
 	}
 	r, err := idle.Start()
+	r2, err2 := turn.Start()
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	if _, err := mpi.Waitall([]mpi.Request{r, r2}); err != nil {
+		return err
+	}
+	if err := errors.Join(<-crossed, expect(turned[:1], left+31), expect(turned[1:], right)); err != nil {
+		return err
+	}
+	return errors.Join(summed(total), turn.Free(), columns.Free(), across.Free(), idle.Free(), send.Free(), recv.Free(), ps.Free(), pr.Free(), side.Free())
+}
+
+// between is an intercommunicator of ranks 0 and 1, and rank 2.
+func between(w *mpi.Comm) (*mpi.Comm, error) {
+	group, err := w.Split(w.Rank()/2, 0)
 	if err != nil {
+		return nil, err
+	}
+	x, err := mpi.IntercommCreate(group, 0, w, 2-w.Rank()/2*2, 9)
+	return x, errors.Join(err, group.Free())
+}
+
+// crosses sums up what the ranks of the other group have, and hears all of them.
+func crosses(x *mpi.Comm, me int) error {
+	sum, all := make([]int32, longMessage), make([]int32, x.RemoteSize()*longMessage)
+	if err := errors.Join(mpi.Allreduce(x, message(longMessage, me), sum, mpi.Max), mpi.Allgather(x, message(longMessage, me), all)); err != nil {
 		return err
 	}
-	if _, err := r.Wait(); err != nil {
-		return err
+	last := []int{2, 2, 1}[me]
+	return errors.Join(expect(sum, last), expect(all[len(all)-longMessage:], last))
+}
+
+// spread puts a gap after each element.
+func spread(p []int32) []int32 {
+	q := make([]int32, 2*len(p))
+	for i, x := range p {
+		q[2*i] = x
 	}
-	return errors.Join(summed(total), idle.Free(), send.Free(), recv.Free(), ps.Free(), pr.Free(), side.Free())
+	return q
 }
 
 // operates makes a reduction whose operator stands still until the restarts are over.
