@@ -18,11 +18,16 @@ import (
 // levels asks a job for its levels.
 func (h *house) levels(id string) []control.Level {
 	h.t.Helper()
-	var s control.Status
+	return h.status(id).Levels
+}
+
+// status asks a job how it is.
+func (h *house) status(id string) (s control.Status) {
+	h.t.Helper()
 	if err := json.Unmarshal([]byte(h.must("status", "-json", id)), &s); err != nil {
 		h.t.Fatal(err)
 	}
-	return s.Levels
+	return s
 }
 
 // copied returns the newest snapshot of a job that has two copies.
@@ -154,6 +159,49 @@ func TestLevelsAuto(t *testing.T) {
 	}
 	h.must("kill", id)
 	q.code()
+	h.nothingLeft()
+}
+
+// Images that a level loses while the job runs are made again from another, without a command.
+func TestLevelMended(t *testing.T) {
+	h := newHouse(t)
+	scratch := t.TempDir()
+	p, id := h.countJob(limit, "-ckpt-local", scratch, "-ckpt-every", "node=100ms,dir=200ms", "-keep", "2", "-heartbeat", "100ms")
+	testenv.Until(t, func() string {
+		if l := h.levels(id); l[1].Last < 2 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	h.must("hold", id) // no newer snapshot, but for one that is being written
+	testenv.Until(t, func() string {
+		s := h.status(id)
+		if l := s.Levels; s.Checkpoint != "held" || l[1].Last < l[0].Last || l[1].Copying {
+			return fmt.Sprintf("%+v, %q", l, s.Checkpoint)
+		}
+		return ""
+	})
+	s := h.copied(id)
+	_, set, err := s.At(s.Copies()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := filepath.Join(scratch, set, s.Schema.Images[0].File), s.ImagePath(1)
+	if err := errors.Join(os.Remove(near), os.Remove(far)); err != nil {
+		t.Fatal(err)
+	}
+	p.err.wait(t, "level node has lost images, and 1 were made again", 1)
+	p.err.wait(t, "level dir has lost images, and 1 were made again", 1)
+	if out := h.must("snapshots", "-verify", fmt.Sprintf("%s/%d", id, s.Schema.Sequence)); !strings.Contains(out, " ok\n") {
+		t.Error(out)
+	}
+	// With both copies of an image gone there is nothing to make it of, which is told.
+	if err := errors.Join(os.Remove(filepath.Join(scratch, set, s.Schema.Images[1].File)), os.Remove(far)); err != nil {
+		t.Fatal(err)
+	}
+	p.err.wait(t, "less protection than asked for: level dir has lost images of snapshot", 1)
+	h.must("kill", id)
+	p.code()
 	h.nothingLeft()
 }
 

@@ -171,6 +171,7 @@ func (h *head) run() error {
 	go h.tick(t.C, func() {
 		h.feed(joblife.Event{Type: joblife.EvTick, Life: h.job.Life(), Slow: proc.Slowness()})
 		h.tend()
+		h.mendDue()
 	})
 	h.auto.Given = h.opt.MTBF
 	if h.leases() {

@@ -40,7 +40,7 @@ type levels struct {
 	over   chan struct{}      // closed when that has ended; nil: none is made
 	ending bool               // no more are begun
 	bytes  atomic.Int64       // of that copy, done
-	size   int64              // in all
+	mend   mending
 }
 
 // openLevels begins to count.
@@ -81,7 +81,7 @@ func (h *head) flushDue() {
 	v := &h.levels
 	now := time.Now()
 	s := h.newestSnap()
-	if s != nil && !v.ending {
+	if s != nil && !v.ending && v.over == nil {
 		if i, ok := v.plan.Next(s.Schema.Sequence, now); ok {
 			if said := v.plan.Begin(i, now); said != "" {
 				h.say("%s", said)
@@ -193,7 +193,8 @@ func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level,
 	defer c.Abort(false) // another try goes on with it
 	var errs []error
 	for _, from := range c.Snapshot().Copies() {
-		if err = h.copyFrom(ctx, c, from, l, cost); err == nil {
+		st, set := c.Images()
+		if err = h.copyFrom(ctx, &copying{s: c.Snapshot(), images: c.Snapshot().Schema.Images, from: from, to: st, set: set, level: l, cost: cost}); err == nil {
 			return c.Commit(h.now())
 		}
 		errs = append(errs, fmt.Errorf("from %s: %w", from.Place(), err))
@@ -204,12 +205,27 @@ func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level,
 	return nil, errors.Join(errs...)
 }
 
-// copyFrom fills a copy from one that is there: each node those images that it has, the head those that all see.
-func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.Copy, l *spec.Level, cost *copyCost) error {
-	s, own := c.Snapshot(), h.ownName()
+// copying is images that go from one copy to another.
+type copying struct {
+	s      *snapshot.Snapshot
+	images []snapshot.Image
+	from   snapshot.Copy
+	to     store.Store
+	set    string // there
+	level  *spec.Level
+	where  []string  // the nodes of the ranks, if the images of each go there
+	cost   *copyCost // gets what it has cost; nil: nobody asks
+}
+
+// copyFrom copies images: each node those that it has, or is to have, the head those that all see.
+func (h *head) copyFrom(ctx context.Context, c *copying) error {
+	s, own, from, l := c.s, h.ownName(), c.from, c.level
 	shares := map[string][]flush.Piece{}
-	for _, im := range s.Schema.Images {
+	for _, im := range c.images {
 		at := own
+		if onNodes(l.Place) && c.where != nil {
+			at = c.where[im.Rank]
+		}
 		if onNodes(from.Place()) {
 			var err error
 			if at, err = h.holderOf(ctx, s, from, im); err != nil {
@@ -218,9 +234,8 @@ func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.
 		}
 		shares[at] = append(shares[at], flush.Piece{Name: im.File, Size: im.Size, Digest: im.Digest})
 	}
-	st, set := c.Images()
-	if st.Shared() {
-		if err := st.Begin(ctx, set); err != nil && !errors.Is(err, fs.ErrExist) {
+	if c.to.Shared() {
+		if err := c.to.Begin(ctx, c.set); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -231,7 +246,7 @@ func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.
 	var mu sync.Mutex // of cost
 	i := 0
 	for at, pieces := range shares {
-		o := wire.Flush{From: h.storeOn(from.Place(), at), FromSet: from.Set, To: h.storeOn(l.Place, at), ToSet: set, Pieces: pieces, Rate: l.Rate}
+		o := wire.Flush{From: h.storeOn(from.Place(), at), FromSet: from.Set, To: h.storeOn(l.Place, at), ToSet: c.set, Pieces: pieces, Rate: l.Rate}
 		if from.Store == "" {
 			o.FromSet = filepath.Base(filepath.Dir(s.Dir)) + "/" + filepath.Base(s.Dir)
 		}
@@ -244,9 +259,11 @@ func (h *head) copyFrom(ctx context.Context, c *snapshot.Copying, from snapshot.
 			if cpu, errs[n] = h.flushOn(ctx, at, &o); errs[n] != nil {
 				cancel()
 			}
-			mu.Lock()
-			cost.cpu[at] += cpu
-			mu.Unlock()
+			if c.cost != nil {
+				mu.Lock()
+				c.cost.cpu[at] += cpu
+				mu.Unlock()
+			}
 		})
 		i++
 	}

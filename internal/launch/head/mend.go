@@ -1,0 +1,202 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+)
+
+// Images that a level has lost are made again behind the running job, of a copy that another level has: a disk was wiped, a
+// node with its images is gone and its ranks are elsewhere. What the level has is listed, not read: gorun snapshots -scrub finds damage.
+// Images in memory are tended to where mirrors are made.
+
+// mending is when levels were looked at; the loop's.
+type mending struct {
+	at     map[string]time.Time // by level
+	lineup string               // of nodes and ranks then
+	told   map[string]string    // by level: why it lacks images
+}
+
+// lookEvery bounds the time between two looks at a level. They come at least as often as its copies.
+const lookEvery = 10 * time.Minute
+
+// ill is a level that is to be looked at, with its newest snapshot.
+type ill struct {
+	level spec.Level
+	snap  *snapshot.Snapshot
+}
+
+// mendDue looks after the levels whose turn it is, all if nodes or ranks are others than before. It uses the time in which no copy is made.
+func (h *head) mendDue() {
+	v := &h.levels
+	if v.plan == nil || len(v.plan.Levels) == 0 || v.ending || v.over != nil || h.inc == nil || !h.job.Steady() || h.job.Busy() {
+		return
+	}
+	now, lineup := time.Now(), h.inc.lineup()
+	anew := lineup != v.mend.lineup
+	v.mend.lineup = lineup
+	if v.mend.at == nil {
+		v.mend = mending{at: map[string]time.Time{}, told: map[string]string{}, lineup: lineup}
+	}
+	var due []ill
+	for _, l := range append([]spec.Level{*h.opt.Base}, h.opt.Levels...) {
+		if l.Place == memPlace || !anew && now.Sub(v.mend.at[l.Name]) < min(max(l.Every, time.Second), lookEvery) {
+			continue
+		}
+		v.mend.at[l.Name] = now
+		for _, c := range slices.Backward(h.chain) {
+			if _, there := c.snap.Copy(l.Place); there {
+				due = append(due, ill{l, c.snap})
+				break
+			}
+		}
+	}
+	if len(due) > 0 {
+		h.mendAll(due)
+	}
+}
+
+// mendAll does it beside the loop.
+func (h *head) mendAll(due []ill) {
+	v := &h.levels
+	where := h.inc.nodesOf()
+	var ctx context.Context
+	ctx, v.stop = context.WithCancel(context.Background())
+	over := make(chan struct{})
+	v.over = over
+	go func() {
+		made, errs := make([]int, len(due)), make([]error, len(due))
+		for i, x := range due {
+			made[i], errs[i] = h.mend(ctx, x, where)
+		}
+		h.post(func() {
+			v.over, v.stop = nil, nil
+			v.bytes.Store(0)
+			for i, x := range due {
+				h.mended(x, made[i], errs[i])
+			}
+			h.flushDue()
+		})
+		close(over)
+	}()
+}
+
+// mended tells what has become of it.
+func (h *head) mended(x ill, made int, err error) {
+	v, name := &h.levels, x.level.Name
+	if made > 0 {
+		h.say("level %s has lost images, and %d were made again", name, made)
+	}
+	if err == nil {
+		delete(v.mend.told, name)
+		return
+	}
+	if v.ending || v.mend.told[name] == err.Error() {
+		return
+	}
+	v.mend.told[name] = err.Error()
+	h.say("the job runs with less protection than asked for: level %s has lost images of snapshot %d, and it is tried again: %v", name, x.snap.Schema.Sequence, h.withRemedy(err))
+}
+
+// nodesOf are the nodes of the ranks.
+func (inc *incarnation) nodesOf() []string {
+	all := make([]string, inc.h.opt.NP)
+	for _, l := range inc.links {
+		for _, rank := range l.ranks {
+			if all[rank] = inc.h.ownName(); inc.h.fleet != nil {
+				all[rank] = l.agent.Host()
+			}
+		}
+	}
+	return all
+}
+
+// mend makes the images of a snapshot, and of those that it builds on, that a level has lost.
+func (h *head) mend(ctx context.Context, x ill, where []string) (made int, err error) {
+	hold, err := x.snap.Hold()
+	if err != nil {
+		return 0, nil // a newer one has taken its place
+	}
+	defer hold.Release()
+	s, err := h.cat.Load(x.snap.Dir)
+	if err != nil {
+		return 0, nil
+	}
+	chain, err := s.Chain()
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range slices.Backward(chain) {
+		at, there := s.Copy(x.level.Place)
+		if !there || len(s.Copies()) < 2 {
+			continue
+		}
+		lost, err := h.lost(ctx, s, at)
+		if err == nil && len(lost) > 0 {
+			if err = h.taken(); err == nil { // this head may have stood still
+				err = h.mendOne(ctx, s, at, lost, &x.level, where)
+			}
+		}
+		if err != nil {
+			return made, err
+		}
+		made += len(lost)
+	}
+	return made, nil
+}
+
+// lost are the images that are not there, or not with their sizes, by what the place lists.
+func (h *head) lost(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy) (lost []snapshot.Image, err error) {
+	st, set, err := s.At(at)
+	if err != nil {
+		return nil, err
+	}
+	all, err := st.List(ctx, set)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	have := map[string]bool{}
+	for _, info := range all {
+		have[fmt.Sprint(info.Name, info.Size)] = true
+	}
+	for _, im := range s.Schema.Images {
+		if !have[fmt.Sprint(im.File, im.Size)] {
+			lost = append(lost, im)
+		}
+	}
+	return lost, nil
+}
+
+// mendOne makes lost images again from any other copy.
+func (h *head) mendOne(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy, lost []snapshot.Image, l *spec.Level, where []string) error {
+	st, set, err := s.At(at)
+	if err != nil {
+		return err
+	}
+	var ranks []string
+	for _, im := range lost {
+		ranks = append(ranks, fmt.Sprint(im.Rank))
+	}
+	errs := []error{fmt.Errorf("of ranks %s", strings.Join(ranks, ", "))}
+	for _, from := range s.Copies() {
+		if from == at || ctx.Err() != nil {
+			continue
+		}
+		err := h.copyFrom(ctx, &copying{s: s, images: lost, from: from, to: st, set: set, level: l, where: where})
+		if err == nil && st.Shared() {
+			err = st.Commit(ctx, set)
+		}
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("from %s: %w", from.Place(), err))
+	}
+	return errors.Join(errs...)
+}
