@@ -138,7 +138,9 @@ func (c *cluster) walk(p place, mb string, args ...string) *walker {
 	args = append(args, "-v", "-cr=native", "-ckpt-full-every", "1", "-ckpt-dir", fresh("snapshots"))
 	args = append(args, p.args(c)...)
 	w.job = c.start(append(args, c.file("march"), "-memory", mb, "-load", w.load, "-log", w.log, "-end", w.end, "-pause", "20ms")...)
-	w.awaitStep()
+	for _, step := w.awaitStep(); step < 5; step = w.step() { // until the ranks that speak are connected
+		time.Sleep(time.Millisecond)
+	}
 	w.gorun("suspend")
 	return w
 }
@@ -156,7 +158,12 @@ func (w *walker) work(c *cluster, n int) {
 
 func (w *walker) gorun(verb string, args ...string) string {
 	w.c.t.Helper()
-	return w.c.Exec("n1", append(append([]string{w.c.file("gorun"), verb}, args...), w.id())...)
+	out, err := w.c.Command("n1", append(append([]string{w.c.file("gorun"), verb}, args...), w.id())...).Output()
+	if err != nil {
+		said, _ := w.said.now()
+		w.c.t.Fatalf("gorun %s: %v; the job has said:\n%s", verb, err, said)
+	}
+	return string(out)
 }
 
 // turn lets the march go on while f runs.
