@@ -529,7 +529,10 @@ func TestOddOrders(t *testing.T) {
 			id int
 		}
 		var ops []op
-		const n = 200
+		n := 200
+		if testing.Short() {
+			n = 60
+		}
 		for i := range n {
 			src, dst := rnd.IntN(4), rnd.IntN(4)
 			size := []int{0, 9, 900, 9000, 900_000}[rnd.IntN(5)]

@@ -55,7 +55,7 @@ func TestLocalRightAfterStart(t *testing.T) {
 func TestRestartElsewhere(t *testing.T) {
 	each := 1
 	if testing.Short() {
-		each = 3
+		each = 5
 	}
 	for steps := 0; steps < 16; steps += each {
 		for kind := range 8 {
