@@ -67,7 +67,8 @@ func (c *Catalogue) Claim(job string, by Claimant) (*Claim, error) {
 	return &Claim{path}, nil
 }
 
-// Touch says that the head still has the job. ErrTaken says that it has not.
+// Touch says that the head still has the job. ErrTaken says that it has not. A job's folder that is not there, as when a file
+// system is away for a moment, says nothing of that.
 func (c *Claim) Touch() error {
 	f, err := os.OpenFile(c.path, os.O_WRONLY, 0)
 	if err == nil {
@@ -76,6 +77,9 @@ func (c *Claim) Touch() error {
 		err = errors.Join(err, f.Close())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := os.Stat(filepath.Dir(c.path)); gone != nil {
+			return explain(gone)
+		}
 		return ErrTaken
 	}
 	return err

@@ -45,6 +45,16 @@ func TestClaim(t *testing.T) {
 		}
 		return others[0]
 	}
+	away := c.JobDir(job) + "-away"
+	if err := os.Rename(c.JobDir(job), away); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Touch(); err == nil || errors.Is(err, ErrTaken) {
+		t.Error("the folder is away:", err)
+	}
+	if err := os.Rename(away, c.JobDir(job)); err != nil {
+		t.Fatal(err)
+	}
 	o := one()
 	if o.Claimant != (Claimant{"n1", 7, 15000}) || o.Age < 19*time.Second {
 		t.Error(o)
