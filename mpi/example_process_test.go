@@ -84,6 +84,19 @@ func ExampleProcessorName() {
 	// Output: 2
 }
 
+func ExampleHealth() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		states, changed, err := mpi.Health(c)
+		select {
+		case <-changed:
+			return fmt.Errorf("something has happened")
+		default:
+		}
+		return show(c, 0, states, err)
+	})
+	// Output: [healthy healthy]
+}
+
 func ExampleSelf() {
 	mpi.Run(func(*mpi.Comm) error {
 		fmt.Println("alone:", mpi.Self().Size() == 1)

@@ -430,7 +430,7 @@ func TestMisusedValues(t *testing.T) {
 			wantErr("pointers", err1(mpi.NewHalo(cart, pointers, []int{3}, 1, false)), mpi.ErrType), wantErr("width", err1(mpi.NewHalo(cart, pointers, []int{3}, 0, false)), mpi.ErrType),
 			wantErr("Dims", err1(mpi.Dims(0, nil)), mpi.ErrDims), wantErr("Dims", err1(mpi.Dims(6, []int{4, 0})), mpi.ErrDims), wantErr("Dims", err1(mpi.Dims(6, []int{-1})), mpi.ErrDims),
 			wantErr("Merge", err1(c.Merge(false)), mpi.ErrComm), wantErr("Merge", err1((*mpi.Comm)(nil).Merge(false)), mpi.ErrComm),
-			wantErr("Compare", err1(c.Compare(nil)), mpi.ErrComm), wantErr("SetName", (*mpi.Comm)(nil).SetName(""), mpi.ErrComm),
+			wantErr("Compare", err1(c.Compare(nil)), mpi.ErrComm), wantErr("Health", err2(mpi.Health(nil)), mpi.ErrComm), wantErr("SetName", (*mpi.Comm)(nil).SetName(""), mpi.ErrComm),
 			wantErr("CreateGroup", err1((*mpi.Comm)(nil).CreateGroup(mpi.Group{}, 0)), mpi.ErrComm), wantErr("tag", err1(c.CreateGroup(c.Group(), -1)), mpi.ErrTag),
 			wantErr("ReduceLocal", mpi.ReduceLocal(unit, unit, mpi.Sum), mpi.ErrBuffer), wantErr("ReduceLocal", mpi.ReduceLocal(unit, nil, mpi.Sum), mpi.ErrCount),
 			wantErr("ReduceLocal", mpi.ReduceLocal(unit, make([]int, 1), nil), mpi.ErrOp), wantErr("intercommunicator", err1(mpi.IntercommCreate(nil, 0, c, 0, 0)), mpi.ErrComm),

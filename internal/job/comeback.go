@@ -102,6 +102,7 @@ func (d *driver) reopen(start oob.StartConfig) error {
 		err = j.link.Send(hello, addr)
 	}
 	j.start.Store(&start) // the agent has been greeted, or never will be
+	j.health.renew()
 	return err
 }
 

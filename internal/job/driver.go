@@ -83,6 +83,11 @@ func (d *driver) read() {
 		case m.Kind == oob.Held && m.Incarnation == d.j.Incarnation():
 			d.j.holds.held(m.A)
 			continue
+		case m.Kind == oob.Health:
+			if m.Incarnation == d.j.Incarnation() {
+				d.j.health.hear(&m, d.j.Size)
+			}
+			continue
 		}
 		d.put(posted{ckpt.RankEvent{Type: ckpt.EvMsg, Msg: m}, m.Incarnation})
 	}

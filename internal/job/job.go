@@ -63,6 +63,7 @@ type Job struct {
 	seat    *seat
 	points  points
 	holds   holds
+	health  health
 	names   *Names
 	backend struct {
 		sync.Mutex

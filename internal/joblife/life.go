@@ -58,6 +58,7 @@ type rank struct {
 	hello oob.HelloInfo
 	looks bool // it understands oob.Look
 	moves bool // it understands oob.StartConfig.Moves
+	hears bool // it understands oob.Health
 }
 
 func newLife(j *Job, n int) *life {
@@ -214,6 +215,7 @@ func (l *life) of(k *link, rank int) bool {
 // frame takes a frame of an agent or, through it, of a rank.
 func (l *life) frame(k *link, m *oob.Msg) {
 	k.silent, k.waited = 0, 0
+	l.trust(k)
 	rank := int(m.From)
 	switch {
 	case m.Kind == oob.Ping:
@@ -340,6 +342,7 @@ func (l *life) exited(rank int, status syscall.WaitStatus, text string) {
 	failed := text != "" || l.causes.exited(rank, status, before, l.count[Greeted] > 0)
 	if before < Final && before >= Greeted || failed {
 		l.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: describe(status)})
+		l.health(oob.HealthFailed, rank)
 	}
 	l.judge()
 }

@@ -22,6 +22,7 @@ type link struct {
 	joins   bool    // it was started for a move, and has no part in the present incarnation
 	share   []int   // the ranks that it is to have
 	busy    bool    // and was told to restore them
+	suspect bool    // the ranks were told so
 }
 
 func (k *link) name() string {
@@ -76,6 +77,7 @@ func (l *life) lost(k *link, missing []int) {
 		l.reach(rank, Exited)
 		l.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: "its agent was lost"})
 	}
+	l.health(oob.HealthFailed, missing...)
 	l.judge()
 }
 
@@ -124,6 +126,7 @@ func (l *life) ping() {
 		}
 		k.silent++
 		k.waited += 1 / l.slow
+		l.doubt(k)
 		l.send(k, oob.Msg{Kind: oob.Ping, To: oob.AgentAddr(k.index)})
 	}
 }

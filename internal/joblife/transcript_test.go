@@ -308,7 +308,7 @@ func (s *script) rank(rank int, w []string) (Event, error) {
 
 var kindNames = map[oob.Kind]string{
 	oob.Start: "let go", oob.Peers: "peers", oob.Routes: "routes", oob.Running: "running", oob.FinalizeGo: "finalize-go",
-	oob.Ping: "ping", oob.Signal: "signal", oob.KillAll: "kill", oob.Close: "close", oob.Revert: "revert", oob.Capture: "capture", oob.Open: "open", oob.Commit: "commit",
+	oob.Ping: "ping", oob.Signal: "signal", oob.KillAll: "kill", oob.Close: "close", oob.Revert: "revert", oob.Capture: "capture", oob.Open: "open", oob.Commit: "commit", oob.Health: "health",
 }
 
 // say is an action in words.
@@ -328,6 +328,8 @@ func say(a *Action) string {
 			kind = fmt.Sprintf("kind %d", a.Msg.Kind)
 		case a.Msg.Kind == oob.KillAll && a.Msg.B == oob.Goodbye:
 			kind = "goodbye"
+		case a.Msg.Kind == oob.Health:
+			kind = [...]string{"healthy", "suspect", "failed"}[a.Msg.A]
 		case a.Msg.Kind == oob.Signal:
 			kind = SignalName(syscall.Signal(a.Msg.A))
 		}

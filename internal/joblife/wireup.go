@@ -20,7 +20,7 @@ func (l *life) greeted(rank int, m *oob.Msg) {
 		l.misfit(Verdict{Code: Failed, Rank: rank, Text: fmt.Sprintf("rank %d: %v", rank, err)})
 		return
 	}
-	r.hello, r.looks, r.moves = info, m.B >= oob.VersionLook, m.B >= oob.VersionMoves
+	r.hello, r.looks, r.moves, r.hears = info, m.B >= oob.VersionLook, m.B >= oob.VersionMoves, m.B >= oob.VersionHealth
 	if r.hello.Role == "" {
 		r.hello.Role = "rank"
 	}

@@ -142,12 +142,20 @@ func (c *Cluster) send(m oob.Msg) {
 		}
 	case m.Kind == oob.Start:
 		c.letGo()
-	case m.Kind == oob.Peers || m.Kind == oob.Routes || m.Kind == oob.Running:
+	case m.Kind == oob.Peers || m.Kind == oob.Routes || m.Kind == oob.Running || m.Kind == oob.Health:
 		for rank := range c.up {
 			m.To = int32(rank)
 			c.up[rank].put(m)
 		}
 	}
+}
+
+// Tick has the head ping the agent, which does not answer.
+func (c *Cluster) Tick() { c.feed(joblife.Event{Type: joblife.EvTick, Life: 1, Slow: 1}) }
+
+// Pong has the agent answer the head.
+func (c *Cluster) Pong() {
+	c.feed(joblife.Event{Type: joblife.EvFrame, Life: 1, Msg: oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(0), To: oob.Head}})
 }
 
 // store is the storage: folders of images without a schema.

@@ -32,12 +32,14 @@ func AgentAddr(i int) int32 { return int32(-2 - i) }
 // its own.
 const (
 	VersionMin = 2
-	VersionMax = 4
+	VersionMax = 5
 
 	// VersionLook is the first version in which a rank understands Look.
 	VersionLook = 3
 	// VersionMoves is the first version in which a rank understands StartConfig.Moves.
 	VersionMoves = 4
+	// VersionHealth is the first version in which a rank understands Health.
+	VersionHealth = 5
 )
 
 // MaxMsg bounds one frame in bytes.
@@ -130,6 +132,7 @@ const (
 	Copied  // keeper>head: A as in Copy; Data JSON of wire.Copied
 	Left    // keeper>head, after Leaving: nothing of the job is left on its node, and nothing will be
 	Bring   // head>agent: A number of the question; Data JSON of wire.Bring: have images at hand. agent>head: A as there; Data why they are not
+	Health  // head>ranks: those in Data, a JSON list, are A: HealthGood, HealthSuspect, HealthFailed. From version 5 on
 	kinds
 )
 
@@ -171,6 +174,13 @@ const (
 	FailureOwn     = iota // the rank ends
 	FailureFollows        // it ends, only as a consequence of another's end
 	FailureStands         // it cannot take part in an incarnation in which ranks move. It stands still, and may be told another
+)
+
+// A of Health.
+const (
+	HealthGood    = iota
+	HealthSuspect // their node has not answered for some time
+	HealthFailed  // they have ended, or were given up
 )
 
 // What a Look asks for.
