@@ -32,7 +32,7 @@ func newBox(c *mpi.Comm, n int) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	grid, err := c.Cart(dims, []bool{true, true, true}, true)
+	grid, err := c.Cart(dims, []bool{true, true, true}, false) // a restart finds its state at the same points
 	if err != nil {
 		return nil, err
 	}
