@@ -97,6 +97,11 @@ func ExampleHealth() {
 	// Output: [healthy healthy]
 }
 
+func ExampleState_String() {
+	fmt.Println(mpi.Suspect.String())
+	// Output: suspect
+}
+
 func ExampleSelf() {
 	mpi.Run(func(*mpi.Comm) error {
 		fmt.Println("alone:", mpi.Self().Size() == 1)
