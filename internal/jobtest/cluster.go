@@ -142,8 +142,8 @@ func (c *Cluster) loses(rank int, err error) {
 	c.lost[rank] = err
 }
 
-// Fail makes every call of every rank fail. A rank that stands still after its last snapshot goes on to that: a launcher
-// kills such ranks, and these are goroutines.
+// Fail makes every call of every rank fail. A rank that stands still after its last snapshot, or waits in Finalize for
+// others, goes on to that: a launcher kills such ranks, and these are goroutines.
 func (c *Cluster) Fail(err error) {
 	for _, j := range c.Jobs {
 		j.Fail(err)
@@ -154,7 +154,10 @@ func (c *Cluster) Fail(err error) {
 		m.Kind = oob.Open
 		c.up[m.To].put(m)
 	}
-	c.held = nil
+	c.held, c.stops = nil, false
+	for rank, up := range c.up {
+		up.put(oob.Msg{Kind: oob.FinalizeGo, From: oob.Head, To: int32(rank), Incarnation: c.incarnation})
+	}
 }
 
 // Stop ends all ranks, as a launcher would by killing them.
