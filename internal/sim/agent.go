@@ -113,6 +113,7 @@ func (a *imager) turn(r *rank) {
 	default:
 		a.write = nil
 		w.store.put(x.seq, r.id, x.img)
+		w.wrote(x.seq, x.img)
 		if a.ahead {
 			a.aside = x.seq
 		}

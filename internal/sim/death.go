@@ -57,9 +57,10 @@ func (w *world) die(d death) {
 	case d.who == 8:
 		// The launcher's head: whatever it was doing, agents end their ranks.
 		w.logf("the head dies")
-		if h.last != 0 && w.store.pending[h.last] != nil && w.rng.IntN(2) == 0 {
+		if h.last != 0 && w.store.pending[h.last] != nil && w.memory.making[h.last] == nil && w.rng.IntN(2) == 0 {
 			w.store.commit(w, h.last) // the rename was just done
 		}
+		w.memoryEnds()
 		w.succeeded(w.newest())
 	case d.who >= 6:
 		n := h.nodes[w.rng.IntN(len(h.nodes))]

@@ -247,6 +247,7 @@ func (r *rank) writeOn() {
 	default:
 		r.drv.write = nil
 		w.store.put(x.seq, r.id, x.img)
+		w.wrote(x.seq, x.img)
 		ev.Type, ev.Size = ckpt.EvWritten, x.img.bytes()
 		ev.Info = fmt.Appendf(nil, `{"file":%q,"size":%d}`, ckpt.ImageName(r.id), ev.Size)
 	}

@@ -62,7 +62,7 @@ type task struct {
 func (w *world) launch(images []*image, whole, took bool) {
 	p := w.plan
 	cfg := joblife.Config{Size: w.np, Restarts: w.rng.IntN(4), Built: true, Stopped: 75, CutMillis: cutAfter, LikelyMillis: 150_000, ConsequenceMillis: 300_000}
-	cfg.Ckpt = ckpt.HeadConfig{AutoMillis: p.auto, FullEvery: p.fullEvery,
+	cfg.Ckpt = ckpt.HeadConfig{AutoMillis: p.auto, FullEvery: p.fullEvery, Apart: p.memory != nil,
 		PhaseMillis: 200_000 + 20_000*int64(w.np), AskMillis: 2_000 + 2_000*int64(w.np)}
 	if p.sparse {
 		cfg.Ckpt.SparseFrom = 1
@@ -316,17 +316,24 @@ func (w *world) storage(a *ckpt.HeadAction) {
 	h, p := w.head, w.plan
 	switch a.Type {
 	case ckpt.HactFolder:
+		lasting := a.Lasting
 		w.work(40, func() ckpt.HeadEvent {
 			if p.failIO && w.rng.IntN(8) == 0 {
-				return ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Err: "read-only file system"}
+				return ckpt.HeadEvent{Type: ckpt.HvFolderFailed, Lasting: lasting, Err: "read-only file system"}
 			}
 			seq := w.store.begin()
-			return ckpt.HeadEvent{Type: ckpt.HvFolder, Seq: seq, Folder: fmt.Sprint(seq)}
+			if p.memory != nil && !lasting {
+				w.makes(seq)
+			}
+			return ckpt.HeadEvent{Type: ckpt.HvFolder, Lasting: lasting, Seq: seq, Folder: fmt.Sprint(seq)}
 		})
 	case ckpt.HactAhead:
 		w.later(60, func() { w.arrives(a) })
 	case ckpt.HactCommit:
-		h.last = a.Seq
+		if h.last = a.Seq; w.memory.making[a.Seq] != nil {
+			w.commitInMemory(a)
+			return
+		}
 		w.work(60, func() ckpt.HeadEvent { return w.commit(a.Seq) })
 	case ckpt.HactDiscard:
 		w.logf("head: discards %d", a.Seq)
@@ -334,6 +341,10 @@ func (w *world) storage(a *ckpt.HeadAction) {
 			a.Seq = w.store.committed[len(w.store.committed)-1].seq
 		}
 		w.store.discard(w, a.Seq)
+		if w.memory.making[a.Seq] != nil {
+			delete(w.memory.making, a.Seq)
+			w.drops(a.Seq)
+		}
 	case ckpt.HactDone:
 		w.done(a.Done)
 	}

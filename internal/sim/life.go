@@ -106,7 +106,11 @@ func (w *world) chooses(a *joblife.Action) {
 func (w *world) newest() []*image {
 	w.seen.restarts++
 	clear(w.store.pending) // half-written leftovers
-	images := w.store.newest()
+	images := w.store.newest(w)
+	for seq := range w.memory.making {
+		w.drops(seq)
+		delete(w.memory.making, seq)
+	}
 	if images != nil {
 		w.seen.restored++
 		w.logf("restart from a snapshot at round %d", images[0].state.round)
@@ -163,6 +167,7 @@ func (h *head) doomed() bool { return len(h.killed) > 0 || h.cut || h.told }
 // starts the job again.
 func (w *world) jobOver() {
 	h := w.head
+	w.memoryEnds()
 	for id, q := range h.asked {
 		w.violate("request %d (%+v) was not answered", id, q)
 	}

@@ -10,7 +10,8 @@ type Mutant int
 // with the portable back-end, N what is special to images of whole processes, C are
 // those of cells and short cuts, T those of teams and of callers that sleep, L the rules
 // of the job's life (package joblife), M those of machines and their leases (package
-// lease), V those of ranks that move, H those of sections in which no checkpoint may fall.
+// lease), V those of ranks that move, H those of sections in which no checkpoint may fall,
+// K those of snapshots in memory.
 const (
 	None                 Mutant = iota
 	gateNotTaken                // 1: the driver says that the gate is closed; it is open
@@ -99,6 +100,11 @@ const (
 	aheadUnread                 // V: images count as gone ahead although they are not where the ranks go
 	holdNotAwaited              // H: a rank enters its section without the head's word
 	holdNotRepeated             // H: a rank that comes back waiting for its section does not ask again
+	toggledEarly                // K: a snapshot in memory counts, and the one before is given up, before all have what they are to have
+	survivorStays               // K: a survivor goes on from where it stands
+	joinerOther                 // K: a rank that has lost its machine takes a copy of whatever snapshot
+	staleMirror                 // K: snapshots have one name, and what an earlier one, or job, has left is taken for a copy
+	parityMixed                 // K: a shard is of images of two snapshots
 	mutants
 )
 
@@ -121,13 +127,19 @@ var mutantNames = [...]string{
 	"lease not awaited", "frozen outlives", "taken too soon", "two heads", "old address", "cut unheard", "suspects at once", "joins unfenced", "left unasked", "left out used",
 	"open before running", "old places", "switch ignored", "source resumed", "back too soon", "mover blamed", "ahead unread",
 	"hold not awaited", "hold not repeated",
+	"toggled early", "survivor stays", "joiner other", "stale mirror", "parity mixed",
 }
 
 func (m Mutant) String() string { return mutantNames[m] }
 
 // spreads reports whether a mutant is one of machines. The others are looked for without
 // machines, where schedules are shorter.
-func (m Mutant) spreads() bool { return m >= leaseNotAwaited && m <= leftOutUsed }
+func (m Mutant) spreads() bool {
+	return m >= leaseNotAwaited && m <= leftOutUsed || m.remembers()
+}
+
+// remembers reports whether a mutant is one of memory, alike. It is looked for where all snapshots go there.
+func (m Mutant) remembers() bool { return m >= toggledEarly && m <= parityMixed }
 
 // roams reports whether a mutant is one of moves, alike.
 func (m Mutant) roams() bool { return m >= openBeforeRunning && m <= aheadUnread }

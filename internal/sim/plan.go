@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/protect"
 )
 
 // plan is what a seed decides before anything runs.
@@ -50,8 +51,9 @@ type plan struct {
 	travels int  // times that ranks are to move
 	mishaps bool // and something goes wrong with that
 
-	machines int // besides the head's; agents are on any of them
-	troubles int // of machines
+	machines int            // besides the head's; agents are on any of them
+	troubles int            // of machines
+	memory   protect.Policy // of snapshots in their memory; nil: they go to a disk
 }
 
 type request struct {
@@ -103,12 +105,13 @@ func newPlan(rng *rand.Rand) *plan {
 
 // spread puts the agents of some schedules on several machines. It has its own dice, so
 // that the others are what they would be without machines.
-func (p *plan) spread(rng *rand.Rand) {
-	if rng.IntN(3) > 0 {
+func (p *plan) spread(rng *rand.Rand, m Mutant) {
+	if rng.IntN(3) > 0 && !m.remembers() {
 		return
 	}
 	p.machines, p.troubles = 1+rng.IntN(5), rng.IntN(5)
 	p.slowCopy = false // or all leases would run out
+	p.remembers(rng, m)
 }
 
 // draw plans the checkpoints and what goes wrong.

@@ -21,6 +21,7 @@ type Seen struct {
 	held, heldAgain, heldOff                                       int
 	moved, movers, reverted, movedBack, notMoved, strayed, mishaps int
 	left, rejoined, wentAhead                                      int
+	copies, givenUp, joined, computed                              int
 	finalize, deadline, storage, failedCommit, rankDied, aborts    int
 }
 
@@ -44,6 +45,7 @@ func (s *Seen) counts() []*int {
 		&s.troubles, &s.expired, &s.lostMachines, &s.thawed, &s.succeeded, &s.leftOut,
 		&s.held, &s.heldAgain, &s.heldOff,
 		&s.moved, &s.movers, &s.reverted, &s.movedBack, &s.notMoved, &s.strayed, &s.mishaps, &s.wentAhead, &s.left, &s.rejoined,
+		&s.copies, &s.givenUp, &s.joined, &s.computed,
 		&s.finalize, &s.deadline, &s.storage, &s.failedCommit, &s.rankDied, &s.aborts,
 	}
 }
@@ -63,6 +65,7 @@ var seenNames = []string{
 	"troubles of machines", "leases that ran out", "machines lost", "machines thawed in time", "heads that took another's place", "machines left out, being cut from another",
 	"sections in which no checkpoint fell", "sections asked for again by a rank that came back", "requests held off for too long",
 	"moves", "ranks that moved", "moves given up", "moves reverted after the switch", "moves refused", "ranks that could not come along", "mishaps of moves", "ranks that moved with an image that had gone ahead", "machines that left in order", "machines that joined again",
+	"copies and shards made in memory", "snapshots in memory given up", "images taken from copies", "images computed of what was left of their group",
 	"attempts ended by Finalize", "attempts ended by a deadline",
 	"attempts ended by storage", "commits failed", "attempts ended by a death", "attempts given up by a rank",
 }

@@ -35,6 +35,9 @@ type snapshot struct {
 	seq         int
 	incarnation uint64 // whose
 	images      []*image
+
+	kept *making // in memory; nil: on a disk
+	weak bool    // with less than the policy wants
 }
 
 func (s *store) begin() int {
@@ -85,10 +88,15 @@ func (s *store) portable(seq int) bool {
 
 // newest returns the newest snapshot that the simulator can restore: one of
 // the portable back-end.
-func (s *store) newest() []*image {
+func (s *store) newest(w *world) []*image {
 	for _, snap := range slices.Backward(s.committed) {
-		if snap.images[0].self {
+		if snap.images[0].self && snap.kept == nil {
 			return snap.images
+		}
+		if snap.images[0].self {
+			if images := w.recall(&snap); images != nil {
+				return images
+			}
 		}
 	}
 	return nil

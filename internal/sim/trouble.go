@@ -35,6 +35,9 @@ func (w *world) planTroubles() {
 	l := terms.L.Milliseconds()
 	for range w.plan.troubles {
 		t := trouble{what: troubleKind(w.rng.IntN(int(troubleKinds))), spell: 1 + w.rng.Int64N([]int64{l / 4, l, 4 * l}[w.rng.IntN(3)])}
+		if w.plan.memory != nil && w.rng.IntN(2) == 0 {
+			t.what = powerCut
+		}
 		if t.what == severed && w.rng.IntN(4) > 0 {
 			t.spell = 1 << 40 // nobody sees to it as long as the job goes on
 		}

@@ -17,7 +17,7 @@
 // Each step of a schedule picks at random who moves: a goroutine of a program makes one call, a
 // transport receives a few bytes, one message arrives, one piece of an image is written. Requests
 // come at any time. Ranks, agents and the head die at any time. In some schedules agents are on several
-// machines with leases, two of which may be cut from one another, and the head may turn out to be one of two. In some
+// machines with leases, and snapshots lie in their memory; two may be cut from one another, and the head may turn out to be one of two. In some
 // ranks are moved to other agents while the others stay, and that fails at any step. Deadlines expire. A job that has
 // died, or was stopped, starts again from its newest snapshot, as the next incarnation, over a
 // transport that may offer more or less (see shape). What must hold is checked all the while: see
@@ -83,6 +83,7 @@ type world struct {
 	oob    outOfBand
 	strays []letter // from streams that have ended
 	store  store
+	memory memory
 	oracle oracle
 	origin []*image // what this incarnation was restored from
 
@@ -142,7 +143,7 @@ func Run(o Options) (seen Seen, err error) {
 	}()
 	w.plan = newPlan(w.rng)
 	if o.Mutant == None || o.Mutant.spreads() {
-		w.plan.spread(rand.New(rand.NewPCG(o.Seed, 0xc1c1)))
+		w.plan.spread(rand.New(rand.NewPCG(o.Seed, 0xc1c1)), o.Mutant)
 	}
 	w.dice = rand.New(rand.NewPCG(o.Seed, 0x90a7))
 	if o.Mutant == None || o.Mutant.roams() {
@@ -154,6 +155,7 @@ func Run(o Options) (seen Seen, err error) {
 	w.prog = newProgram(w.rng, w.plan)
 	w.oracle = newOracle(w)
 	w.store.pending = make(map[int]map[int]*image)
+	w.newMemory()
 	w.asks = w.plan.requests
 	w.planDeaths()
 	w.newMachines()

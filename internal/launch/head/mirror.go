@@ -177,15 +177,16 @@ func (c *mirroring) settle(images []oob.ImageInfo) (weak string, err error) {
 		return c.broken.Error(), nil
 	}
 	up := c.m.up()
+	down := func(n int) bool { return !slices.Contains(up, c.p.Nodes[n].Name) }
 	var lacks []string
 	for _, g := range c.firsts() {
 		first := g.Ranks[0]
-		if rank := c.lost(g, up); rank >= 0 {
-			return "", fmt.Errorf("the image of rank %d was in the memory of node %s, which is lost", rank, c.p.Nodes[c.p.Of[rank]].Name)
+		if lost := protect.Lost(c.p, []protect.Group{c.have(g)}, down); len(lost) > 0 {
+			return "", fmt.Errorf("the image of rank %d was in the memory of node %s, which is lost", lost[0], c.p.Nodes[c.p.Of[lost[0]]].Name)
 		}
 		lacks = append(lacks, c.lacks[first]...)
 		for _, shard := range c.made[first] {
-			if !slices.Contains(up, c.p.Nodes[g.Shards[shard]].Name) {
+			if down(g.Shards[shard]) {
 				lacks = append(lacks, c.lack(g, shard, errors.New("it is lost")))
 			}
 		}
@@ -196,25 +197,13 @@ func (c *mirroring) settle(images []oob.ImageInfo) (weak string, err error) {
 	return strings.Join(lacks, "; "), nil
 }
 
-// lost is a rank whose image cannot be had of the nodes that are up, -1 if there is none in the group.
-func (c *mirroring) lost(g *protect.Group, up []string) int {
-	left, lost := 0, -1
-	for _, rank := range g.Ranks {
-		if slices.Contains(up, c.p.Nodes[c.p.Of[rank]].Name) {
-			left++
-		} else {
-			lost = rank
-		}
-	}
+// have is a group as far as it was made.
+func (c *mirroring) have(g *protect.Group) protect.Group {
+	made := protect.Group{Ranks: g.Ranks}
 	for _, shard := range c.made[g.Ranks[0]] {
-		if slices.Contains(up, c.p.Nodes[g.Shards[shard]].Name) {
-			left++
-		}
+		made.Shards = append(made.Shards, g.Shards[shard])
 	}
-	if left >= len(g.Ranks) {
-		return -1
-	}
-	return lost
+	return made
 }
 
 // giveUp ends the copying, and returns when nothing is under way.
@@ -259,18 +248,17 @@ func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 	m.h.say("checkpoints in memory take, two snapshots in turn: %s", strings.Join(words, ", "))
 }
 
-// forget removes the snapshots in memory that are needed no more: all but the newest, and the newest that has all its
-// copies. So a weak snapshot never costs the last strong one.
+// forget lists the snapshots in memory that are needed no more.
 func (h *head) forget() (drop []*snapshot.Snapshot) {
-	newest, strong := true, false // is it the newest; was a strong one met
-	for _, c := range slices.Backward(h.chain) {
-		if !inMemory(c.snap) {
-			continue
+	var all []*snapshot.Snapshot
+	var weak []bool
+	for _, c := range h.chain {
+		if inMemory(c.snap) {
+			all, weak = append(all, c.snap), append(weak, c.weak)
 		}
-		if !newest && (strong || c.weak) {
-			drop = append(drop, c.snap)
-		}
-		newest, strong = false, strong || !c.weak
+	}
+	for _, i := range protect.Superseded(weak) {
+		drop = append(drop, all[i])
 	}
 	return drop
 }
