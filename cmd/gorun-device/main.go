@@ -1,0 +1,68 @@
+// Gorun-device drives accelerators for programs of gorun: it is the offload process, one for each rank and
+// device. A vendor's library lives here and never in a rank, so a rank stays a static Go program that can
+// be imaged, and a kernel that goes wrong ends this process and not the rank. Without cgo, it loads OpenCL when
+// it starts.
+//
+//	gorun-device list            the devices of this machine, as JSON
+//
+// The module takes gorun from the folders around it, so it is installed from a checkout:
+//
+//	git clone https://github.com/gorun-mpi/gorun
+//	cd gorun/cmd/gorun-device && go install .
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/driver"
+	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/opencl"
+	"github.com/gorun-mpi/gorun/internal/offload"
+)
+
+const usage = `usage: gorun-device list
+`
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "gorun-device:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return fmt.Errorf("no command\n%s", usage)
+	}
+	switch args[0] {
+	case "list":
+		return list(out)
+	}
+	return fmt.Errorf("no command %q\n%s", args[0], usage)
+}
+
+// list prints the devices as a JSON array. The place of each, from 0, is its number.
+func list(out io.Writer) error {
+	devices, err := find()
+	if err != nil {
+		return err
+	}
+	infos := []offload.Info{}
+	for _, d := range devices {
+		infos = append(infos, d.Info())
+	}
+	e := json.NewEncoder(out)
+	e.SetIndent("", "\t")
+	return e.Encode(infos)
+}
+
+// find returns all devices of this machine.
+func find() ([]driver.Device, error) {
+	l, err := opencl.Load(opencl.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return l.Devices()
+}

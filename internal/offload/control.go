@@ -1,0 +1,82 @@
+package offload
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Info describes a device as an offload process tells it: gorun-device list prints an array of them.
+type Info struct {
+	Kind     string `json:"kind"` // "cpu", "gpu", "accelerator" or "other"
+	Name     string `json:"name"`
+	Platform string `json:"platform"`
+	Version  string `json:"version"`   // of the driver
+	Memory   uint64 `json:"memory"`    // bytes
+	Units    int    `json:"units"`     // compute units
+	Clock    int    `json:"clock"`     // MHz, 0: unknown
+	MaxGroup int    `json:"max_group"` // work items of a group
+	Double   bool   `json:"double"`    // kernels may use double
+}
+
+// The orders to an offload process. Each is answered by an Answer with the same attempt.
+const (
+	OrderPause   = "pause"   // take no more commands, finish those taken: answered by Paused
+	OrderLate    = "late"    // while it pauses: answered by what it waits for, in Error
+	OrderCapture = "capture" // while paused: write the device's content to Path: answered by Captured
+	OrderResume  = "resume"  // go on: answered by Running
+	OrderRevert  = "revert"  // go on, from wherever the attempt has come; what was captured is discarded
+	OrderEnd     = "end"     // answered by Ended
+)
+
+// Order is a packet to the offload process.
+type Order struct {
+	Op      string   `json:"op"`
+	Attempt uint32   `json:"attempt,omitempty"`
+	Path    string   `json:"path,omitempty"` // capture: the file, absolute; it appears when it is whole
+	End     bool     `json:"end,omitempty"`  // capture: the process ends then, and the device's memory is free
+	Skip    []uint64 `json:"skip,omitempty"` // capture: memories whose content is elsewhere; restored they are zero
+}
+
+// Answer is a packet of the offload process. Op is the state that it has reached, or "hello", which is the first packet.
+type Answer struct {
+	Op      string `json:"op"`
+	Attempt uint32 `json:"attempt,omitempty"`
+	Error   string `json:"error,omitempty"`   // why the order was refused or failed; Op is the state it has stayed in
+	Version int    `json:"version,omitempty"` // hello: of the shared file
+	Info    *Info  `json:"info,omitempty"`    // hello: the device
+	Taken   uint64 `json:"taken,omitempty"`   // paused, captured: the last command that is done
+	Bytes   int64  `json:"bytes,omitempty"`   // captured: of the file; hello of a restored one: read
+}
+
+// Hello is the Op of the first Answer.
+const Hello = "hello"
+
+// MaxPacket is the size of the largest packet, in bytes.
+const MaxPacket = 128 << 10
+
+// ParseOrder reads a packet.
+func ParseOrder(p []byte) (Order, error) {
+	var o Order
+	if err := json.Unmarshal(p, &o); err != nil {
+		return Order{}, fmt.Errorf("no order: %w", err)
+	}
+	return o, nil
+}
+
+// ParseAnswer reads a packet.
+func ParseAnswer(p []byte) (Answer, error) {
+	var a Answer
+	if err := json.Unmarshal(p, &a); err != nil {
+		return Answer{}, fmt.Errorf("no answer of an offload process: %w", err)
+	}
+	return a, nil
+}
+
+// Packet returns an order or an answer as bytes.
+func Packet(v any) ([]byte, error) {
+	p, err := json.Marshal(v)
+	if err == nil && len(p) > MaxPacket {
+		err = fmt.Errorf("a packet of %d bytes to or from an offload process; at most %d", len(p), MaxPacket)
+	}
+	return p, err
+}

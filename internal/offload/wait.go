@@ -1,0 +1,100 @@
+package offload
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/gorun-mpi/gorun/internal/endian"
+)
+
+const (
+	tailAt        = 64
+	processSleeps = 72
+	doneAt        = 192
+	rankSleeps    = 200
+	futexWait     = 0
+	futexWake     = 1
+	everybody     = 1 << 30
+	sleeping      = 1
+	longestSleep  = 100 * time.Millisecond // a sleeper then looks at what has no waker, as a lost process
+	spins         = 60                     // how often a waiter looks, with a yield each, before it sleeps: some 20 us
+)
+
+// PutTail makes the commands up to t known, and wakes a process that sleeps.
+func (s *Shared) PutTail(t uint64) {
+	s.word(tailAt).Store(t)
+	s.Nudge()
+}
+
+// Nudge ends the WaitTail of the process, in whichever process it is called. What WaitTail asks for has
+// changed before.
+func (s *Shared) Nudge() {
+	if s.word32(processSleeps).Swap(0) == sleeping {
+		s.futex(processSleeps, futexWake, everybody)
+	}
+}
+
+// SetDone tells that the commands up to t are done, and wakes a rank that sleeps.
+func (s *Shared) SetDone(t uint64) {
+	s.word(doneAt).Store(t)
+	s.wakeRank()
+}
+
+func (s *Shared) wakeRank() {
+	if s.word32(rankSleeps).Swap(0) == sleeping {
+		s.futex(lowHalf(doneAt), futexWake, everybody)
+	}
+}
+
+// WaitTail returns when more than seen commands are put, when other says so, or after 100 ms. One goroutine of the
+// process calls it.
+func (s *Shared) WaitTail(seen uint64, other func() bool) {
+	w, sleeps := s.word(tailAt), s.word32(processSleeps)
+	if s.spin(w.Load, seen) {
+		return
+	}
+	sleeps.Store(sleeping)
+	if w.Load() == seen && !other() {
+		s.futex(processSleeps, futexWait, sleeping)
+	}
+	sleeps.Store(0)
+}
+
+// WaitDone returns when more than seen commands are done, when the process has told another state, or after
+// 100 ms. Any goroutine of the rank may call it.
+func (s *Shared) WaitDone(seen uint64) {
+	w := s.word(doneAt)
+	if s.spin(w.Load, seen) {
+		return
+	}
+	s.word32(rankSleeps).Store(sleeping)
+	if w.Load() == seen {
+		s.futex(lowHalf(doneAt), futexWait, uint32(seen))
+	}
+}
+
+// spin looks for a while and tells whether the counter has moved.
+func (s *Shared) spin(load func() uint64, seen uint64) bool {
+	for range spins {
+		if load() != seen {
+			return true
+		}
+		syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	return false
+}
+
+// lowHalf is where the half of a counter lies that moves.
+func lowHalf(at int) int {
+	if endian.Big {
+		return at + 4
+	}
+	return at
+}
+
+// futex waits while the word has that value, or wakes so many. Why a wait has ended does not matter: callers look again.
+func (s *Shared) futex(at, op int, value uint32) {
+	limit := syscall.NsecToTimespec(int64(longestSleep))
+	syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&s.mem[at])), uintptr(op), uintptr(value), uintptr(unsafe.Pointer(&limit)), 0, 0)
+}
