@@ -12,8 +12,10 @@ type timer struct{ m *Module }
 
 func (t timer) ready(uint32) bool {
 	m := t.m
-	m.rang()
 	now := time.Now()
+	if due := m.rang(); !due.IsZero() {
+		m.excuse(now.Sub(due))
+	}
 	m.hush(m.quiesced)
 	for _, g := range slices.Clone(m.guests) {
 		if g.deadline.After(now) {
@@ -38,6 +40,35 @@ func (t timer) ready(uint32) bool {
 		m.watch(now)
 	}
 	return true
+}
+
+// excuse puts deadlines off if the timer was late: for so long this rank stood still, such as in a suspended job, or looked at
+// nothing. Its peers cannot be blamed for that.
+func (m *Module) excuse(late time.Duration) {
+	if late < tick {
+		return
+	}
+	off := func(t *time.Time) {
+		if !t.IsZero() {
+			*t = t.Add(late)
+		}
+	}
+	for _, g := range m.guests {
+		off(&g.deadline)
+	}
+	for _, p := range m.peers {
+		if p == nil {
+			continue
+		}
+		off(&p.began)
+		off(&p.deadline)
+		if p.attempt != nil {
+			off(&p.attempt.limit)
+		}
+	}
+	for _, c := range m.conns {
+		off(&c.watch.since)
+	}
 }
 
 // overdue does what the clock demands of the handshake with one peer.

@@ -207,19 +207,27 @@ func (e *events) Wake() {
 	}
 }
 
-// alarm makes sure that the timer fires no later than t.
+// tick is how long the timer runs at most. So it is never late by more than a process has stood still, see excuse.
+const tick = time.Second
+
+// alarm makes sure that the timer fires no later than t, and within a tick. Who waits for longer sets it again.
 func (e *events) alarm(t time.Time) {
+	now := time.Now()
+	if next := now.Add(tick); t.After(next) {
+		t = next
+	}
 	if !e.timerAt.IsZero() && !t.Before(e.timerAt) {
 		return
 	}
 	e.timerAt = t
-	d := max(time.Until(t), 1)
+	d := max(t.Sub(now), 1)
 	unix.TimerfdSettime(e.tfd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil)
 }
 
-// rang empties the timer.
-func (e *events) rang() {
+// rang empties the timer. It returns when that was to fire.
+func (e *events) rang() (due time.Time) {
 	var count [8]byte
 	unix.Read(e.tfd, count[:])
-	e.timerAt = time.Time{}
+	due, e.timerAt = e.timerAt, time.Time{}
+	return due
 }

@@ -227,6 +227,38 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// The time in which a rank stood still, such as in a suspended job, is not that of its peers. What went before it counts.
+func TestStoodStill(t *testing.T) {
+	w := newWorld(t, 2)
+	defer w.Close()
+	m, h := w.M[0], eager(0, 0)
+	m.Send(1, &h, nil, 0, false)
+	p := m.peer(1)
+	before := func(d time.Duration) {
+		p.deadline, p.began, m.timerAt = p.deadline.Add(-d), p.began.Add(-d), m.timerAt.Add(-d)
+	}
+	before(5 * time.Minute)
+	timer{m}.ready(0)
+	if left := time.Until(p.deadline); len(w.S[0].Downs[1]) > 0 || left < m.params.connectTimeout-2*tick {
+		t.Errorf("%v left after a stop: %v", left, w.S[0].Downs[1])
+	}
+	if ago := time.Since(p.began); ago > 2*tick {
+		t.Errorf("begun %v ago", ago)
+	}
+	p.deadline = p.deadline.Add(-m.params.connectTimeout + tick)
+	before(5 * time.Minute)
+	timer{m}.ready(0)
+	if left := time.Until(p.deadline); left > tick {
+		t.Errorf("%v left", left)
+	}
+	p.deadline = time.Now() // a second ago, as it were, and the timer has fired in time
+	timer{m}.ready(0)
+	w.Until("down", func() bool { return len(w.S[0].Downs[1]) > 0 })
+	if err := w.S[0].Downs[1][0]; !errors.Is(err, ErrNoAnswer) {
+		t.Error(err)
+	}
+}
+
 func TestSilenceAndGarbage(t *testing.T) {
 	w := newWorld(t, 2, with("tcp.stranger_timeout", "5ms"))
 	defer w.Close()
