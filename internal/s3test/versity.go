@@ -2,6 +2,7 @@ package s3test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -51,20 +52,35 @@ func VersitySocket(t testing.TB) (getenv func(string) string, socket string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	go func() {
+		cmd.Wait()
+		close(ended)
+	}()
 	t.Cleanup(func() {
 		cmd.Process.Kill()
-		cmd.Wait()
+		<-ended
 	})
-	for { // until it listens
+	if err := listens(t.Context(), socket, ended); err != nil {
+		t.Fatalf("%s: %v: %v", program, err, cmd.ProcessState)
+	}
+	return (&Server{URL: "http://versitygw"}).Getenv, socket
+}
+
+// listens waits until somebody listens on a socket, or has ended.
+func listens(ctx context.Context, socket string, ended <-chan struct{}) error {
+	for {
 		c, err := net.Dial("unix", socket)
 		if err == nil {
-			c.Close()
-			return (&Server{URL: "http://versitygw"}).Getenv, socket
+			return c.Close()
 		}
-		if err := cmd.Process.Signal(syscall.Signal(0)); err != nil || t.Context().Err() != nil {
-			t.Fatalf("versitygw does not listen: %v", err)
+		select {
+		case <-ended:
+			return errors.New("it has ended and does not listen")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
