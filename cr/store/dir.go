@@ -21,8 +21,11 @@ var _ interface {
 // OpenDir returns the store in the folder root, which need not exist yet.
 func OpenDir(root string) *Dir { return &Dir{root} }
 
-// KindDir is the kind of a Dir.
-const KindDir = "dir"
+// KindDir is the kind of a Dir. KindMem is that of memory, see package mem: what is there ends with the job.
+const (
+	KindDir = "dir"
+	KindMem = "mem"
+)
 
 // Kind is KindDir.
 func (d *Dir) Kind() string { return KindDir }

@@ -129,9 +129,16 @@ type Pather interface {
 // Lender is what a Store has besides if pieces are written into slots. A program that knows of files only writes its piece
 // by Slot to a path that it is lent.
 type Lender interface {
-	// Lend lends a slot for a piece of a set that was begun. commit gives the piece its name once the Slot was committed,
-	// abort gives the slot back. One of them is called when the Slot has ended.
-	Lend(ctx context.Context, set, piece string, opt Options) (path string, commit, abort func() error, err error)
+	// Lend lends a slot for a piece of a set that was begun.
+	Lend(ctx context.Context, set, piece string, opt Options) (Lent, error)
+}
+
+// Lent is a slot that is lent. One of Commit and Abort is called when the Slot has ended.
+type Lent struct {
+	Path   string                  // for OpenSlot
+	Grow   func(bytes int64) error // tells the size of the piece before it is written, where that was not known; the error says that it does not fit
+	Commit func() error            // gives the piece its name, once the Slot was committed
+	Abort  func() error            // gives the slot back
 }
 
 // Reasons for errors, for errors.Is.

@@ -121,6 +121,29 @@ func (m *Memory) take(piece string, size int64) *slot {
 	return s
 }
 
+// grow sets room aside for a piece of so many bytes, before any of it is written.
+func (c *claim) grow(bytes int64) error {
+	m := c.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes < 0 {
+		return fmt.Errorf("%s/%s: %d bytes: %w", c.set, c.piece, bytes, fs.ErrInvalid)
+	}
+	more, turn := max(bytes-c.s.bytes-c.s.grows, 0), int64(0)
+	if c.first {
+		turn = max(bytes-m.turns[c.piece], 0)
+	}
+	if free := m.left(); more+turn > free {
+		return m.noRoom(c.set, c.piece, more+turn, free)
+	}
+	c.s.grows += more
+	m.promised += more
+	if turn > 0 {
+		m.promise(c.piece, bytes)
+	}
+	return nil
+}
+
 func (c *claim) path() string { return c.s.path() }
 
 // commit makes the piece that the slot has whole. Its size is that of the file.

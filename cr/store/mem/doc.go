@@ -29,7 +29,8 @@
 // an earlier life is never taken for one of this.
 //
 // Memory that a node cannot have is refused at once, by name: the first piece of a name needs room for its second slot,
-// too, which is set aside until that is taken or the piece's set is removed without.
+// too, which is set aside until that is taken or the piece's set is removed without. Who does not know the size of a piece when it
+// is lent a slot, says it with grow before anything is written.
 //
 // # Owners
 //
@@ -42,6 +43,7 @@
 // Near and Serve exchange lines of JSON, a request and its answer, one after the other:
 //
 //	{"op":"create","set":"j/h/7","piece":"rank-00000.img","size":1048576}     {"path":"/proc/12/fd/9","id":3}
+//	{"op":"grow","id":3,"size":1048576}                                       {}
 //	{"op":"commit","id":3}                                                    {}
 //	{"op":"abort","id":3}                                                     {}
 //	{"op":"begin"|"path"|"stat"|"list"|"sets"|"remove"|"done", "set":..., "piece":...}
@@ -50,5 +52,7 @@
 // stream ends.
 package mem
 
+import "github.com/gorun-mpi/gorun/cr/store"
+
 // Kind is what users and schemas call it.
-const Kind = "mem"
+const Kind = store.KindMem

@@ -196,6 +196,44 @@ func TestRoom(t *testing.T) {
 	w.Abort()
 }
 
+// A piece whose size is told after its slot was lent has its room, and that of its second slot, from then on, or is refused.
+func TestGrow(t *testing.T) {
+	for name, lender := range map[string]func(m *mem.Memory) store.Lender{
+		"here": func(m *mem.Memory) store.Lender { return m }, "near": func(m *mem.Memory) store.Lender { return near(t, m) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := memory(t, func() uint64 { return 10 << 20 })
+			if err := m.Begin(t.Context(), "s"); err != nil {
+				t.Fatal(err)
+			}
+			lend := func(piece string) store.Lent {
+				l, err := lender(m).Lend(t.Context(), "s", piece, store.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l
+			}
+			p := lend("p")
+			if err := p.Grow(6 << 20); !errors.Is(err, mem.ErrRoom) {
+				t.Errorf("two of 6 MB in 10: %v", err)
+			}
+			if err := errors.Join(p.Grow(3<<20), p.Grow(4<<20)); err != nil {
+				t.Error(err)
+			}
+			q := lend("q")
+			if err := q.Grow(2 << 20); !errors.Is(err, mem.ErrRoom) {
+				t.Errorf("what was promised is given twice: %v", err)
+			}
+			if err := errors.Join(p.Abort(), q.Grow(5<<20), q.Abort()); err != nil {
+				t.Error(err)
+			}
+			if err := q.Grow(1); name == "near" && !errors.Is(err, store.ErrClosed) {
+				t.Errorf("of a slot that was given back: %v", err)
+			}
+		})
+	}
+}
+
 // The room of a piece's second slot is set aside by its first, whether that one's size was known before or not, until it is taken or
 // cannot be needed any more.
 func TestTurns(t *testing.T) {

@@ -114,48 +114,47 @@ func (m *Memory) Create(ctx context.Context, set, piece string, opt store.Option
 }
 
 // Lend lends a slot.
-func (m *Memory) Lend(_ context.Context, set, piece string, opt store.Options) (path string, commit, abort func() error, err error) {
+func (m *Memory) Lend(_ context.Context, set, piece string, opt store.Options) (store.Lent, error) {
 	c, err := m.claim(set, piece, opt.Size)
 	if err != nil {
-		return "", nil, nil, err
+		return store.Lent{}, err
 	}
-	return c.path(), c.commit, c.abort, nil
+	return store.Lent{Path: c.path(), Grow: c.grow, Commit: c.commit, Abort: c.abort}, nil
 }
 
 // create begins a piece in a slot that somebody lends.
 func create(ctx context.Context, from store.Lender, set, piece string, opt store.Options) (store.Writer, error) {
-	path, commit, abort, err := from.Lend(ctx, set, piece, opt)
+	lent, err := from.Lend(ctx, set, piece, opt)
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.OpenSlot(path)
+	s, err := store.OpenSlot(lent.Path)
 	if err != nil {
-		abort()
+		lent.Abort()
 		return nil, err
 	}
-	return &writing{Slot: s, commit: commit, abort: abort}, nil
+	return &writing{Slot: s, lent: lent}, nil
 }
 
 // writing is a piece that is being written here.
 type writing struct {
 	*store.Slot
-	commit func() error
-	abort  func() error
+	lent store.Lent
 }
 
 // Commit gives the piece its name.
 func (w *writing) Commit(size int64) error {
 	if err := w.Slot.Commit(size); err != nil {
 		if !errors.Is(err, store.ErrClosed) {
-			w.abort()
+			w.lent.Abort()
 		}
 		return err
 	}
-	return w.commit()
+	return w.lent.Commit()
 }
 
 // Abort gives the slot back.
-func (w *writing) Abort() error { return errors.Join(w.Slot.Abort(), w.abort()) }
+func (w *writing) Abort() error { return errors.Join(w.Slot.Abort(), w.lent.Abort()) }
 
 // Commit has nothing to do: a piece is as durable as its node.
 func (m *Memory) Commit(_ context.Context, set string) error { return store.CheckSet(set) }

@@ -142,10 +142,10 @@ func (n *Near) Begin(_ context.Context, set string) error {
 }
 
 // Lend lends a slot.
-func (n *Near) Lend(_ context.Context, set, piece string, opt store.Options) (path string, commit, abort func() error, err error) {
+func (n *Near) Lend(_ context.Context, set, piece string, opt store.Options) (store.Lent, error) {
 	a, err := n.ask(request{Op: "create", Set: set, Piece: piece, Size: opt.Size})
 	if err != nil {
-		return "", nil, nil, err
+		return store.Lent{}, err
 	}
 	var once sync.Once
 	end := func(op string) func() error {
@@ -158,7 +158,11 @@ func (n *Near) Lend(_ context.Context, set, piece string, opt store.Options) (pa
 			return err
 		}
 	}
-	return a.Path, end("commit"), end("abort"), nil
+	grow := func(bytes int64) error {
+		_, err := n.ask(request{Op: "grow", ID: a.ID, Size: bytes})
+		return err
+	}
+	return store.Lent{Path: a.Path, Grow: grow, Commit: end("commit"), Abort: end("abort")}, nil
 }
 
 // Create begins a piece.

@@ -14,12 +14,9 @@ import (
 type service struct {
 	m    *Memory
 	next uint64
-	lent map[uint64]lent
+	lent map[uint64]store.Lent // slots that it writes to
 	open map[uint64]store.Reader
 }
-
-// lent is a slot that it writes to.
-type lent struct{ commit, abort func() error }
 
 // mostOpen bounds what one Near may have open, slots and pieces each.
 const mostOpen = 4096
@@ -27,7 +24,7 @@ const mostOpen = 4096
 // Serve answers a Near on the same node until its stream ends, and then gives up what it was writing. Whoever is at the
 // other end is trusted to be of this node: it is told paths.
 func Serve(m *Memory, stream io.ReadWriter) error {
-	s := &service{m: m, lent: map[uint64]lent{}, open: map[uint64]store.Reader{}}
+	s := &service{m: m, lent: map[uint64]store.Lent{}, open: map[uint64]store.Reader{}}
 	defer s.end()
 	in := bufio.NewReader(stream)
 	for {
@@ -54,7 +51,7 @@ func Serve(m *Memory, stream io.ReadWriter) error {
 
 func (s *service) end() {
 	for _, l := range s.lent {
-		l.abort()
+		l.Abort()
 	}
 	for _, r := range s.open {
 		r.Close()
@@ -81,16 +78,19 @@ func (s *service) do(r *request) (a answer, err error) {
 		return a, s.m.Begin(ctx, r.Set)
 	case "create":
 		return s.create(ctx, r)
-	case "commit", "abort":
+	case "commit", "abort", "grow":
 		l, ok := s.lent[r.ID]
 		if !ok {
 			return a, fmt.Errorf("slot %d: %w", r.ID, store.ErrClosed)
 		}
+		if r.Op == "grow" {
+			return a, l.Grow(r.Size)
+		}
 		delete(s.lent, r.ID)
 		if r.Op == "abort" {
-			return a, l.abort()
+			return a, l.Abort()
 		}
-		return a, l.commit()
+		return a, l.Commit()
 	case "path":
 		a.Path, err = s.m.Path(r.Set, r.Piece)
 	case "open":
@@ -119,13 +119,13 @@ func (s *service) create(ctx context.Context, r *request) (a answer, err error) 
 	if len(s.lent) >= mostOpen {
 		return a, fmt.Errorf("more than %d slots are lent", mostOpen)
 	}
-	path, commit, abort, err := s.m.Lend(ctx, r.Set, r.Piece, store.Options{Size: r.Size})
+	l, err := s.m.Lend(ctx, r.Set, r.Piece, store.Options{Size: r.Size})
 	if err != nil {
 		return a, err
 	}
 	s.next++
-	s.lent[s.next] = lent{commit, abort}
-	return answer{Path: path, ID: s.next}, nil
+	s.lent[s.next] = l
+	return answer{Path: l.Path, ID: s.next}, nil
 }
 
 func (s *service) opened(ctx context.Context, r *request) (a answer, err error) {

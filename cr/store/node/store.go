@@ -137,13 +137,16 @@ func (s *Store) Path(set, piece string) (string, error) {
 }
 
 // Lend lends a slot on this node.
-func (s *Store) Lend(ctx context.Context, set, piece string, opt store.Options) (path string, commit, abort func() error, err error) {
+func (s *Store) Lend(ctx context.Context, set, piece string, opt store.Options) (store.Lent, error) {
 	l, ok := s.Here.(store.Lender)
 	if !ok {
-		return "", nil, nil, fmt.Errorf("a store of kind %s lends no slots", s.Kind())
+		return store.Lent{}, fmt.Errorf("a store of kind %s lends no slots", s.Kind())
 	}
-	path, commit, abort, err = l.Lend(ctx, set, piece, opt)
-	return path, commit, abort, s.named(err)
+	slot, err := l.Lend(ctx, set, piece, opt)
+	if grow := slot.Grow; err == nil {
+		slot.Grow = func(bytes int64) error { return s.named(grow(bytes)) }
+	}
+	return slot, s.named(err)
 }
 
 // all returns all parts that can be asked, this node's first.

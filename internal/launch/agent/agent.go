@@ -284,6 +284,7 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		if r.in != nil {
 			m.Data = wire.JSON(r.in.Now()) // it stands at a Point until the gate is opened
 		}
+		m = a.makesRoom(r, m)
 	case oob.Written:
 		m = a.selfWritten(r, m)
 	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.Bound, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping:

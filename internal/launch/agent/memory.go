@@ -78,19 +78,36 @@ func inSlots(st store.Store) bool { return st.Kind() == mem.Kind }
 // lent is a slot that a rank writes its image to itself.
 type lent struct {
 	piece string
-	none  func() error // there is no image; nothing happens if there is one
+	store.Lent
 }
 
-// lend lends a rank a slot for an image that it writes itself. The slot before is given back: a rank writes one image.
+// lend lends a rank a slot for an image that it writes itself.
 func (a *agent) lend(r *rankProc, p image.NewPiece) (path string, written func() error, err error) {
-	path, whole, none, err := p.Store.(store.Lender).Lend(p.Context, p.Set, p.Name, store.Options{})
+	l, err := p.Store.(store.Lender).Lend(p.Context, p.Set, p.Name, store.Options{})
 	if err != nil {
 		return "", nil, err
 	}
-	if before := r.lent.Swap(&lent{p.Name, none}); before != nil {
-		before.none()
+	r.lent.Store(&lent{p.Name, l})
+	return l.Path, l.Commit, nil
+}
+
+// giveBack gives back the slot that a rank was lent before: it writes one image. Nothing happens if it has an image.
+func (r *rankProc) giveBack() {
+	if l := r.lent.Swap(nil); l != nil {
+		l.Abort()
 	}
-	return path, whole, nil
+}
+
+// makesRoom sets room aside for the image that a rank is about to write, now that its size is known. It returns what the head gets to hear.
+func (a *agent) makesRoom(r *rankProc, m oob.Msg) oob.Msg {
+	l := r.lent.Load()
+	if l == nil {
+		return m
+	}
+	if err := l.Grow(int64(m.A)); err != nil {
+		m.Kind, m.A, m.B, m.Data = oob.Failed, 0, 0, []byte(a.withRemedy(err).Error())
+	}
+	return m
 }
 
 // named gives an image its name in the store, where the rank knows but its path.

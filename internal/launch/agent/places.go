@@ -153,6 +153,7 @@ func (a *agent) capturesItself(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
 
 // writtenBy makes ready for an image that a rank writes itself, and returns the path that the rank is told.
 func (a *agent) writtenBy(r *rankProc, cfg *oob.CaptureConfig) (file string, written func() error, err error) {
+	r.giveBack()
 	to, written, err := a.writeTo(context.Background(), cfg, 0)
 	if err != nil {
 		return "", nil, err
