@@ -14,6 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store/s3"
 	"github.com/gorun-mpi/gorun/cr/store/sealed"
 	"github.com/gorun-mpi/gorun/internal/kinds"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
@@ -82,6 +83,21 @@ func (o *options) stores() error {
 	}
 	o.CkptKey = path
 	o.planned("ckpt-key", path)
+	return nil
+}
+
+// unused refuses the name of a place that no level has.
+func (o *options) unused() error {
+	if o.Base == nil {
+		return nil
+	}
+	for _, x := range []struct{ flag, kind string }{{"ckpt-local", node.Kind}, {"ckpt-store", s3.Kind}} {
+		flag, kind := x.flag, x.kind
+		has := func(l spec.Level) bool { return l.Place.Kind == kind }
+		if o.typed[flag] && o.Plan[flag] != "" && !has(*o.Base) && !slices.ContainsFunc(o.Levels, has) {
+			return fmt.Errorf("-%s is for a level %s, and none is named", flag, kind)
+		}
+	}
 	return nil
 }
 

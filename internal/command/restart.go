@@ -136,6 +136,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 	if err != nil {
 		return usage(std, "%v", err)
 	}
+	opt.typed = set(fs)
 	taken, err := takeOver(fs, s.Schema.Plan, opt.CR != "", len(nodes) > 0)
 	opt.where.fewer = slices.Contains(taken, "-spares")
 	if err != nil {

@@ -143,7 +143,8 @@ type options struct {
 	env        envFlag
 	racks      folderFlag
 
-	restartLatest bool // of run only
+	restartLatest bool            // of run only
+	typed         map[string]bool // flags on the command line, as against those that a restart takes over
 }
 
 // commonFlags declares the flags that run and restart share.
@@ -186,6 +187,9 @@ func commonFlags(fs *flag.FlagSet) *options {
 // check completes the options and refuses what does not go together.
 func (o *options) check(fs *flag.FlagSet) error {
 	given := set(fs)
+	if o.typed == nil {
+		o.typed = given
+	}
 	o.Plan = plan(fs)
 	if o.CR == "" {
 		for _, name := range ckptFlags {
@@ -227,6 +231,9 @@ func (o *options) check(fs *flag.FlagSet) error {
 	stores, err := spec.ReadStores(string(o.storesFile))
 	if err == nil {
 		err = o.SetLevels(o.every, stores)
+	}
+	if err == nil {
+		err = o.unused()
 	}
 	if err != nil {
 		return fmt.Errorf("-ckpt-every, -stores: %w", err)

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
@@ -61,21 +62,43 @@ type Checker interface {
 const step = 1 << 20
 
 // Pieces copies images. The target's set is begun if need be, and, if the target lies in parts on the nodes, committed.
-// The error names the piece; pieces before it stay. Nothing under way is left by name.
+// The error names the pieces that were not copied, the first ones of many; the others are there. A piece that cannot be read does
+// not keep others from being copied. Nothing under way is left by name.
 func Pieces(ctx context.Context, from From, to Set, pieces []Piece, opt Options) error {
 	if err := to.Store.Begin(ctx, to.Name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	p := &pace{rate: opt.Rate, began: time.Now()}
+	var errs []error
 	for _, im := range pieces {
-		if err := piece(ctx, from, to, im, p, opt.Progress); err != nil {
-			return fmt.Errorf("%s: %w", im.Name, err)
+		err := piece(ctx, from, to, im, p, opt.Progress)
+		if err == nil {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", im.Name, err))
+		if ctx.Err() != nil || !errors.As(err, new(*sourceError)) {
+			break
 		}
 	}
-	if to.Store.Shared() {
-		return nil // who has begun it all commits it
+	if !to.Store.Shared() { // else who has begun it all commits it
+		errs = append(errs, to.Store.Commit(ctx, to.Name))
 	}
-	return to.Store.Commit(ctx, to.Name)
+	return Few(errs)
+}
+
+// sourceError says that a piece cannot be read where it is to come from.
+type sourceError struct{ error }
+
+func (e *sourceError) Unwrap() error { return e.error }
+
+// Few joins errors, the first ones if there are many.
+func Few(errs []error) error {
+	const most = 3
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if n := len(errs); n > most {
+		errs = append(errs[:most:most], fmt.Errorf("and %d more", n-most))
+	}
+	return errors.Join(errs...)
 }
 
 func piece(ctx context.Context, from From, to Set, im Piece, p *pace, progress func(int64)) error {
@@ -90,11 +113,11 @@ func piece(ctx context.Context, from From, to Set, im Piece, p *pace, progress f
 	}
 	r, err := from.Store.Open(ctx, from.Name, im.Name)
 	if err != nil {
-		return err
+		return &sourceError{err}
 	}
 	defer r.Close()
 	if r.Size() != im.Size {
-		return fmt.Errorf("%w: %d bytes, the schema says %d", image.ErrCorrupt, r.Size(), im.Size)
+		return &sourceError{fmt.Errorf("%w: %d bytes, the schema says %d", image.ErrCorrupt, r.Size(), im.Size)}
 	}
 	w, err := to.Store.Create(ctx, to.Name, im.Name, store.Options{NoDirect: true, Size: im.Size})
 	if err != nil {
@@ -107,7 +130,7 @@ func piece(ctx context.Context, from From, to Set, im Piece, p *pace, progress f
 		return err
 	}
 	if err := Check(ctx, to.Store, to.Name, im); err != nil {
-		return fmt.Errorf("what was copied is not the image: %w", err)
+		return &sourceError{fmt.Errorf("what was copied is not the image: %w", err)}
 	}
 	return nil
 }
@@ -121,7 +144,7 @@ func stream(ctx context.Context, w io.WriterAt, r store.Reader, p *pace, tell fu
 			if err == nil || errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return err
+			return &sourceError{err}
 		}
 		if _, err := w.WriteAt(b, off); err != nil {
 			return err

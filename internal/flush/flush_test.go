@@ -87,23 +87,23 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// A source that is damaged or gone is an error that names the piece, and nothing of it is taken for good.
+// A source that is damaged or gone is an error that names the piece, and nothing of it is taken for good. The others are copied.
 func TestBadSource(t *testing.T) {
 	h := newHouse(t, 2)
-	b, _ := os.ReadFile(h.path(h.from, 1))
+	b, _ := os.ReadFile(h.path(h.from, 0))
 	b[5000] ^= 1
-	if err := os.WriteFile(h.path(h.from, 1), b, 0o600); err != nil {
+	if err := os.WriteFile(h.path(h.from, 0), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.run(t, Options{}); !errors.Is(err, image.ErrCorrupt) || !strings.Contains(err.Error(), h.pieces[1].Name) {
+	if err := h.run(t, Options{}); !errors.Is(err, image.ErrCorrupt) || !strings.Contains(err.Error(), h.pieces[0].Name) {
 		t.Errorf("damaged: %v", err)
 	}
-	os.Remove(h.path(h.from, 1))
-	os.Remove(h.path(h.to, 1))
+	os.Remove(h.path(h.from, 0))
+	os.Remove(h.path(h.to, 0))
 	if err := h.run(t, Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("gone: %v", err)
 	}
-	if err := Check(t.Context(), h.to.Store, h.to.Name, h.pieces[0]); err != nil {
+	if err := Check(t.Context(), h.to.Store, h.to.Name, h.pieces[1]); err != nil {
 		t.Errorf("the other one: %v", err)
 	}
 }

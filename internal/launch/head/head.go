@@ -62,6 +62,7 @@ type head struct {
 	commits  int                // snapshots committed so far
 	chain    []commit           // own commits, oldest first, the snapshot started from before them
 	trouble  trouble            // of periodic checkpoints
+	unpruned string             // why old snapshots could not be removed, as the user was told last
 	auto     auto               // when the next is due
 	levels   levels
 	warned   bool // the user was warned that several ranks write to one file

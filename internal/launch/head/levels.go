@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -53,7 +54,7 @@ func (h *head) openLevels() {
 	}
 	for i := range h.opt.Levels {
 		l := &h.opt.Levels[i]
-		l.Place = h.sealed(l.Place, cmp.Or(l.Key, h.opt.CkptKey))
+		l.Place = h.placeOf(l)
 		all = append(all, flush.Level{Name: l.Name, Every: l.Every})
 	}
 	h.levels.plan = flush.NewPlan(all, time.Now())
@@ -191,116 +192,146 @@ func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level,
 		return nil, err
 	}
 	defer c.Abort(false) // another try goes on with it
+	s = c.Snapshot()
+	st, set := c.Images()
+	if err := h.copyImages(ctx, &copying{s: s, to: st, set: set, level: l, cost: cost}, s.Schema.Images); err != nil {
+		return nil, err
+	}
+	return c.Commit(h.now())
+}
+
+// copying is images of a snapshot that go to a level.
+type copying struct {
+	s     *snapshot.Snapshot
+	to    store.Store
+	set   string // there
+	level *spec.Level
+	where []string  // the nodes of the ranks, if the images of each go there
+	cost  *copyCost // gets what it has cost; nil: nobody asks
+}
+
+// copyImages copies images, each of the first of the other copies that has it good.
+func (h *head) copyImages(ctx context.Context, c *copying, images []snapshot.Image) error {
+	left := images
 	var errs []error
-	for _, from := range c.Snapshot().Copies() {
-		st, set := c.Images()
-		if err = h.copyFrom(ctx, &copying{s: c.Snapshot(), images: c.Snapshot().Schema.Images, from: from, to: st, set: set, level: l, cost: cost}); err == nil {
-			return c.Commit(h.now())
+	for _, from := range c.s.Copies() {
+		if from.Place() == c.level.Place || len(left) == 0 || ctx.Err() != nil {
+			continue
 		}
-		errs = append(errs, fmt.Errorf("from %s: %w", from.Place(), err))
-		if ctx.Err() != nil {
-			break
+		var err error
+		if left, err = h.copyFrom(ctx, c, from, left); err != nil {
+			errs = append(errs, fmt.Errorf("from %s: %w", from.Place(), err))
 		}
 	}
-	return nil, errors.Join(errs...)
+	if len(left) == 0 {
+		return nil
+	}
+	return cmp.Or(errors.Join(errs...), context.Cause(ctx), errNoOther)
 }
 
-// copying is images that go from one copy to another.
-type copying struct {
-	s      *snapshot.Snapshot
-	images []snapshot.Image
-	from   snapshot.Copy
-	to     store.Store
-	set    string // there
-	level  *spec.Level
-	where  []string  // the nodes of the ranks, if the images of each go there
-	cost   *copyCost // gets what it has cost; nil: nobody asks
-}
+var errNoOther = errors.New("there is no other copy")
 
-// copyFrom copies images: each node those that it has, or is to have, the head those that all see.
-func (h *head) copyFrom(ctx context.Context, c *copying) error {
-	s, own, from, l := c.s, h.ownName(), c.from, c.level
-	shares := map[string][]flush.Piece{}
-	for _, im := range c.images {
-		at := own
-		if onNodes(l.Place) && c.where != nil {
-			at = c.where[im.Rank]
-		}
-		if onNodes(from.Place()) {
-			var err error
-			if at, err = h.holderOf(ctx, s, from, im); err != nil {
-				return fmt.Errorf("image of rank %d: %w", im.Rank, err)
-			}
-		}
-		shares[at] = append(shares[at], flush.Piece{Name: im.File, Size: im.Size, Digest: im.Digest})
+// copyFrom copies images of one copy: each node those that it has, or is to have, the head those that all see. left are those
+// that could not be copied.
+func (h *head) copyFrom(ctx context.Context, c *copying, from snapshot.Copy, images []snapshot.Image) (left []snapshot.Image, err error) {
+	shares, left, err := h.shares(ctx, c, from, images)
+	if err != nil && len(shares) == 0 {
+		return left, err
 	}
 	if c.to.Shared() {
 		if err := c.to.Begin(ctx, c.set); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
+			return images, err
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, len(shares))
+	nodes := slices.Sorted(maps.Keys(shares))
+	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
 	var mu sync.Mutex // of cost
-	i := 0
-	for at, pieces := range shares {
-		o := wire.Flush{From: h.storeOn(from.Place(), at), FromSet: from.Set, To: h.storeOn(l.Place, at), ToSet: c.set, Pieces: pieces, Rate: l.Rate}
-		if from.Store == "" {
-			o.FromSet = filepath.Base(filepath.Dir(s.Dir)) + "/" + filepath.Base(s.Dir)
-		}
-		if needsEnv(from.Place()) || needsEnv(l.Place) {
-			o.Env = h.opt.Env
-		}
-		n := i
+	for i, at := range nodes {
+		o := h.flushOrder(c, from, at, shares[at])
 		all.Go(func() {
 			var cpu time.Duration
-			if cpu, errs[n] = h.flushOn(ctx, at, &o); errs[n] != nil {
-				cancel()
-			}
+			cpu, errs[i] = h.flushOn(ctx, at, o)
 			if c.cost != nil {
 				mu.Lock()
 				c.cost.cpu[at] += cpu
 				mu.Unlock()
 			}
 		})
-		i++
 	}
 	all.Wait()
-	slices.SortStableFunc(errs, func(a, b error) int { // what was given up for another's sake comes last
-		return b2i(errors.Is(a, context.Canceled)) - b2i(errors.Is(b, context.Canceled))
-	})
-	return errs[0]
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
+	for i, at := range nodes {
+		if errs[i] != nil {
+			left = append(left, shares[at]...)
+		}
 	}
-	return 0
+	return left, flush.Few(append([]error{err}, errs...))
 }
 
-// holderOf is the node that has an image, the one that wrote it if it has.
-func (h *head) holderOf(ctx context.Context, s *snapshot.Snapshot, from snapshot.Copy, im snapshot.Image) (string, error) {
+// shares deals images out to the nodes that are to copy them. left are those that no node has, as err says.
+func (h *head) shares(ctx context.Context, c *copying, from snapshot.Copy, images []snapshot.Image) (shares map[string][]snapshot.Image, left []snapshot.Image, err error) {
+	var has map[string]string
+	if onNodes(from.Place()) {
+		if has, err = h.holders(ctx, c.s, from); err != nil {
+			return nil, images, err
+		}
+	}
+	shares = map[string][]snapshot.Image{}
+	var errs []error
+	for _, im := range images {
+		at := h.ownName()
+		if onNodes(c.level.Place) && c.where != nil {
+			at = c.where[im.Rank]
+		}
+		if has != nil {
+			at = has[im.File]
+		}
+		if has != nil && at == "" {
+			left = append(left, im)
+			errs = append(errs, fmt.Errorf("image of rank %d: node %s has written it, and no node that answers has it: %w", im.Rank, im.Node, fs.ErrNotExist))
+			continue
+		}
+		shares[at] = append(shares[at], im)
+	}
+	return shares, left, flush.Few(errs)
+}
+
+// flushOrder has a node copy images.
+func (h *head) flushOrder(c *copying, from snapshot.Copy, at string, images []snapshot.Image) *wire.Flush {
+	o := &wire.Flush{From: h.storeOn(from.Place(), at), FromSet: from.Set, To: h.storeOn(c.level.Place, at), ToSet: c.set, Rate: c.level.Rate}
+	if from.Store == "" {
+		o.FromSet = filepath.Base(filepath.Dir(c.s.Dir)) + "/" + filepath.Base(c.s.Dir)
+	}
+	if needsEnv(from.Place()) || needsEnv(c.level.Place) {
+		o.Env = h.opt.Env
+	}
+	for _, im := range images {
+		o.Pieces = append(o.Pieces, flush.Piece{Name: im.File, Size: im.Size, Digest: im.Digest})
+	}
+	return o
+}
+
+// holders are the nodes that have the images of a copy: of each the one that wrote it, if it has it.
+func (h *head) holders(ctx context.Context, s *snapshot.Snapshot, from snapshot.Copy) (map[string]string, error) {
 	st, err := h.openPlace(from.Place(), s.Nodes())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	all, err := st.List(ctx, from.Set)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	at := ""
+	wrote := map[string]string{}
+	for _, im := range s.Schema.Images {
+		wrote[im.File] = im.Node
+	}
+	has := map[string]string{}
 	for _, info := range all {
-		if info.Name == im.File && (at == "" || info.Node == im.Node) {
-			at = info.Node
+		if has[info.Name] == "" || info.Node == wrote[info.Name] {
+			has[info.Name] = info.Node
 		}
 	}
-	if at == "" {
-		return "", fmt.Errorf("node %s has written it, and no node that answers has it: %w", im.Node, fs.ErrNotExist)
-	}
-	return at, nil
+	return has, nil
 }
 
 // storeOn is a place as a node opens it.

@@ -184,19 +184,12 @@ func (h *head) mendOne(ctx context.Context, s *snapshot.Snapshot, at snapshot.Co
 	for _, im := range lost {
 		ranks = append(ranks, fmt.Sprint(im.Rank))
 	}
-	errs := []error{fmt.Errorf("of ranks %s", strings.Join(ranks, ", "))}
-	for _, from := range s.Copies() {
-		if from == at || ctx.Err() != nil {
-			continue
-		}
-		err := h.copyFrom(ctx, &copying{s: s, images: lost, from: from, to: st, set: set, level: l, where: where})
-		if err == nil && st.Shared() {
-			err = st.Commit(ctx, set)
-		}
-		if err == nil {
-			return nil
-		}
-		errs = append(errs, fmt.Errorf("from %s: %w", from.Place(), err))
+	err = h.copyImages(ctx, &copying{s: s, to: st, set: set, level: l, where: where}, lost)
+	if err == nil && st.Shared() {
+		err = st.Commit(ctx, set)
 	}
-	return errors.Join(errs...)
+	if err != nil {
+		return fmt.Errorf("of ranks %s: %w", strings.Join(ranks, ", "), err)
+	}
+	return nil
 }

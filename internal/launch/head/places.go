@@ -1,6 +1,7 @@
 package head
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -36,6 +37,11 @@ func (h *head) place() snapshot.Place {
 	return h.sealed(snapshot.Place(p), h.opt.CkptKey)
 }
 
+// placeOf is where the copies of a level go.
+func (h *head) placeOf(l *spec.Level) snapshot.Place {
+	return h.sealed(l.Place, cmp.Or(l.Key, h.opt.CkptKey))
+}
+
 // sealed is a place, sealed with the key of a file. Without a file it is as it was.
 func (h *head) sealed(p snapshot.Place, keyFile string) snapshot.Place {
 	if keyFile == "" {
@@ -50,15 +56,30 @@ func (h *head) sealed(p snapshot.Place, keyFile string) snapshot.Place {
 // sealedFolder is where sealed images lie in the folder for snapshots. No job has such a name.
 const sealedFolder = "sealed"
 
-// lookAtPlace finds out before the first checkpoint, which may be hours away, whether images can go where they are to go.
-// What it lacks on this machine is an error. That the store does not answer now is none.
-func (h *head) lookAtPlace() error {
-	p := h.place()
-	if h.opt.CR == "" || p == (snapshot.Place{}) {
+// lookAtPlaces finds out before the first checkpoint, which may be hours away, whether images can go where they are to go.
+// What a place lacks on this machine is an error. That a store does not answer now is none.
+func (h *head) lookAtPlaces() error {
+	if h.opt.CR == "" {
+		return nil
+	}
+	if err := h.lookAt(h.place()); err != nil {
+		return err
+	}
+	for i := range h.opt.Levels {
+		l := &h.opt.Levels[i]
+		if err := h.lookAt(h.placeOf(l)); err != nil {
+			return fmt.Errorf("level %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+func (h *head) lookAt(p snapshot.Place) error {
+	if p == snapshot.Beside {
 		return nil
 	}
 	st, err := h.openPlace(p, nil)
-	if err != nil || h.opt.CkptStore == "" {
+	if err != nil || kinds.Place(p).Inner().Kind != s3.Kind {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookWithin)

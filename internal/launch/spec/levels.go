@@ -250,6 +250,9 @@ func (o *Options) level(e Every, c StoreConfig) (Level, error) {
 	if kind == "" {
 		kind = e.Name
 	}
+	if err := c.fits(kind); err != nil {
+		return l, err
+	}
 	switch kind {
 	case store.KindDir:
 		if c.Folder != "" {
@@ -300,6 +303,27 @@ func (o *Options) level(e Every, c StoreConfig) (Level, error) {
 	}
 	l.Key = path
 	return l, err
+}
+
+// fits refuses what a store of a kind has no use for.
+func (c *StoreConfig) fits(kind string) error {
+	for _, x := range []struct {
+		key   string
+		given bool
+		of    []string // kinds
+		why   string
+	}{
+		{"folder", c.Folder != "", []string{store.KindDir, node.Kind}, ""},
+		{"place", c.Place != "", []string{s3.Kind}, ""},
+		{"mirror", c.Mirror != "", []string{mem.Kind}, ""},
+		{"keep", c.Keep != 0, []string{store.KindDir, node.Kind, s3.Kind}, ": of those in memory as many stay as are needed"},
+		{"key_file", c.Key != "", []string{store.KindDir, node.Kind, s3.Kind}, ": memory is not sealed"},
+	} {
+		if x.given && !slices.Contains(x.of, kind) {
+			return fmt.Errorf("%s is for kind %s%s", x.key, strings.Join(x.of, ", "), x.why)
+		}
+	}
+	return nil
 }
 
 // KeepAt is how many snapshots are kept in a place, 0: all. Memory has rules of its own.

@@ -77,6 +77,11 @@ func TestSetLevels(t *testing.T) {
 		{"node=1m", "[node]\nrate='1MB/s'", "the ranks write"},
 		{"far=1m", "[far]\nkind='dir'\nfolder='/a'", "most frequent"},
 		{"node=1m", "[node]\nfolder='a'", "from / on"},
+		{"mem=1s,dir=1m", "[mem]\nmirror='ring'\nkeep=3", "keep is for kind dir, node, s3"},
+		{"mem=1s,dir=1m", "[mem]\nmirror='ring'\nkey_file='/k'", "memory is not sealed"},
+		{"mem=1s,dir=1m", "[mem]\nmirror='ring'\nfolder='/a'", "folder is for kind dir, node"},
+		{"node=1s,dir=1m", "[dir]\nmirror='ring'", "mirror is for kind mem"},
+		{"node=1s,dir=1m", "[dir]\nplace='s3://bucket/p'", "place is for kind s3"},
 	} {
 		if _, err := set(x.every, x.stores); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v", x, err)

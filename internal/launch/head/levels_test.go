@@ -1,0 +1,119 @@
+package head
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+)
+
+const testJob = "5f1c0a52-0000-4000-8000-000000000001"
+
+// taken commits a snapshot beside its schema.
+func taken(t *testing.T, cat *snapshot.Catalogue, np int) *snapshot.Snapshot {
+	t.Helper()
+	p, err := cat.Begin(testJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := snapshot.Schema{
+		Incarnation: "00000000000000aa", Created: time.Now().UTC(), NP: np, Backend: "self", Transport: "tcp",
+		Program: snapshot.Program{Path: "/bin/solver", Digest: strings.Repeat("ab", 32), Dir: "/tmp"},
+	}
+	for rank := range np {
+		m := image.LocalMeta()
+		m.Job, m.Incarnation, m.Rank, m.Size, m.Seq, m.Backend = testJob, s.Incarnation, rank, np, p.Seq, "self"
+		w, err := image.Create(p.ImagePath(rank), m, image.Options{BlockSize: 4096})
+		if err == nil {
+			err = w.Section("x", "value", "t", bytes.Repeat([]byte{byte(rank), 1, 2}, 9000))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := w.Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: snapshot.ImageFile(rank), Size: sum.Size, Digest: sum.Digest, Codec: "none"})
+		s.Placement = append(s.Placement, snapshot.Placement{Rank: rank, Host: "node"})
+	}
+	snap, hold, err := p.Commit(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold.Release()
+	return snap
+}
+
+// A copy is made of several others of which none is whole, image by image, and of what a try before has left. Without a good copy of
+// an image there is none, and the error names it and each place.
+func TestCopyImageByImage(t *testing.T) {
+	cat, err := snapshot.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &head{cat: cat, id: testJob}
+	cat.Stores(h.openPlace)
+	level := func(name string) *spec.Level {
+		return &spec.Level{Name: name, Place: snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(t.TempDir(), name)}}
+	}
+	s, second := taken(t, cat, 4), level("second")
+	if s, err = h.copyOne(t.Context(), s, second, nil); err != nil {
+		t.Fatal(err)
+	}
+	harm := func(c snapshot.Copy, ranks ...int) {
+		t.Helper()
+		_, set, err := s.At(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rank := range ranks {
+			path := s.ImagePath(rank)
+			if c.Store != "" {
+				path = filepath.Join(second.Place.Folder, set, s.Schema.Images[rank].File)
+			}
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[5000] ^= 1
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	harm(s.Copies()[0], 0, 2)
+	harm(s.Copies()[1], 1, 3)
+	third := level("third")
+	if s, err = h.copyOne(t.Context(), s, third, nil); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(s.Copies(), func(c snapshot.Copy) bool { return c.Place() == third.Place }); i < 0 || s.Only(s.Copies()[i]).Verify(nil) != nil {
+		t.Errorf("%v", s.Copies())
+	}
+	s = s.Only(s.Copies()[0]) // the others are lost
+	if err := os.Remove(s.ImagePath(3)); err != nil {
+		t.Fatal(err)
+	}
+	fourth := level("fourth")
+	c := &copying{s: s, to: store.OpenDir(fourth.Place.Folder), set: "x", level: fourth}
+	if err = h.copyImages(t.Context(), c, s.Schema.Images); err == nil {
+		t.Fatal("made of nothing")
+	}
+	for _, want := range []string{"from beside the schema: ", "rank-00000.img", "rank-00002.img", "rank-00003.img"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in: %v", want, err)
+		}
+	}
+	if infos, err := c.to.List(t.Context(), "x"); err != nil || !slices.ContainsFunc(infos, func(i store.Info) bool { return i.Name == "rank-00001.img" }) {
+		t.Errorf("the good image was not copied: %v, %v", infos, err)
+	}
+}
