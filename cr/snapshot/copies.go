@@ -117,7 +117,7 @@ type Copying struct {
 //	         the schema is written anew, with one copy more
 //
 // A crash before the last step leaves a set that no schema names. Another try goes on with it, and Sweep removes it
-// when a newer snapshot is there.
+// when nobody holds the snapshot.
 func (c *Catalogue) Copy(s *Snapshot, to Place, nodes []string) (*Copying, error) {
 	p, err := c.copyTo(s, to, nodes)
 	if err != nil {
@@ -363,13 +363,9 @@ func (c *Catalogue) half(job string, seq int, place Place, set string) bool {
 	return err == nil && !slices.ContainsFunc(s.Copies(), func(x Copy) bool { return x.Place() == place && x.Set == set })
 }
 
-// removeHalf removes what was left of a copy, unless somebody holds the snapshot or it is the newest: then somebody goes
-// on with it, or may. Nobody begins to as long as the lock is held.
+// removeHalf removes what was left of a copy, unless somebody holds the snapshot: then somebody goes on with it, or may, such as
+// the head whose newest it is. Nobody begins to as long as the lock is held.
 func (c *Catalogue) removeHalf(job string, seq int, f far) (gone bool, err error) {
-	seqs, err := c.sequences(job)
-	if err != nil || len(seqs) == 0 || seq == slices.Max(seqs) {
-		return false, err
-	}
 	l, busy, err := flock(filepath.Join(c.dir(job, seq), lockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil || busy {
 		return false, err
@@ -379,6 +375,23 @@ func (c *Catalogue) removeHalf(job string, seq int, f far) (gone bool, err error
 		return false, nil
 	}
 	return true, c.removeFar([]far{f})
+}
+
+// sweepBeside removes the images of a copy beside the schema that this does not name, unless somebody holds the snapshot.
+func (s *Snapshot) sweepBeside() (gone bool, err error) {
+	if _, named := s.Copy(Beside); named {
+		return false, nil
+	}
+	left, err := filepath.Glob(filepath.Join(s.Dir, "rank-*"))
+	if err != nil || len(left) == 0 {
+		return false, err
+	}
+	l, busy, err := flock(filepath.Join(s.Dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil || busy {
+		return false, err
+	}
+	defer l.Close()
+	return true, removeImages(s.Dir)
 }
 
 // pieceErrors says why none of the copies of an image is good. Of one copy it is the reason itself.

@@ -197,7 +197,7 @@ func TestCrashAtEveryStepOfCopy(t *testing.T) {
 	}
 }
 
-// What a copy has left half done is swept when a newer snapshot is there, and not before.
+// What a copy has left half done is swept when nobody holds its snapshot, also that of the newest, and not before.
 func TestSweepHalfCopy(t *testing.T) {
 	n := newNodes(t, "a", "b")
 	c := n.catalogue()
@@ -221,7 +221,6 @@ func TestSweepHalfCopy(t *testing.T) {
 		}
 		return len(all)
 	}
-	commit(t, c, jobA, 2)
 	if _, err := c.Sweep(jobA); err != nil || sets() != 1 {
 		t.Errorf("while it is made: %d sets, %v", sets(), err)
 	}
@@ -372,5 +371,98 @@ func TestCopyDiskFull(t *testing.T) {
 	}
 	if s, err = p.Commit(time.Now()); err != nil || s.Only(s.Copies()[1]).Verify(nil) != nil {
 		t.Error(err)
+	}
+}
+
+// The same of a copy beside the schema.
+func TestSweepHalfBeside(t *testing.T) {
+	n := newNodes(t, "a")
+	c := n.catalogue()
+	s := n.commit(c, jobA)
+	p, err := c.Copy(s, Beside, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, p)
+	for _, held := range []bool{true, false} {
+		if !held {
+			p.Abort(false)
+		}
+		gone, err := c.Sweep(jobA)
+		if _, there := os.Stat(s.ImagePath(0)); err != nil || (there == nil) != held || (len(gone) == 0) != held {
+			t.Errorf("held %v: swept %v, %v, %v", held, gone, there, err)
+		}
+	}
+	beside(t, c, s)
+	if gone, err := c.Sweep(jobA); err != nil || len(gone) > 0 || s.Verify(nil) != nil {
+		t.Errorf("whole copies: %v, %v, %v", gone, err, s.Verify(nil))
+	}
+}
+
+// What was in the memory of a job goes when the job is over: nobody holds it any more. Copies elsewhere stay.
+func TestSweepMemory(t *testing.T) {
+	n := newNodes(t, "a")
+	c := n.catalogue()
+	both, alone := beside(t, c, n.commit(c, jobA)), n.commit(c, jobA)
+	inMemory := Place{Kind: store.KindMem}
+	for _, s := range []*Snapshot{both, alone} { // as if their nodes had them in memory
+		all := s.Copies()
+		all[0].Store, all[0].Folder = inMemory.Kind, ""
+		if _, err := s.rewrite(all, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := lockJob(c.JobDir(jobA))
+	if err == nil {
+		_, err = noteStore(c.JobDir(jobA), inMemory, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	list := func(want ...int) {
+		t.Helper()
+		all, err := c.List(jobA)
+		if err != nil || len(all) != len(want) {
+			t.Fatal(all, err)
+		}
+		for i, s := range all {
+			if len(s.Copies()) != want[i] {
+				t.Errorf("snapshot %d: %v", s.Schema.Sequence, s.Copies())
+			}
+		}
+	}
+	var holds []*Hold
+	for _, s := range []*Snapshot{both, alone} {
+		h, err := s.Hold()
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds = append(holds, h)
+	}
+	if _, err := c.Sweep(jobA); err != nil {
+		t.Fatal(err)
+	}
+	list(2, 1)
+	now, err := c.Load(alone.Dir)
+	if err != nil || now.Lasting() != nil {
+		t.Errorf("%v, %v", now.Lasting(), err)
+	}
+	if now, err = c.Load(both.Dir); err != nil || len(now.Lasting().Copies()) != 1 || now.Lasting().Verify(nil) != nil {
+		t.Errorf("%v, %v", now, err)
+	}
+	if _, err := c.Prune(jobA, 1); err != nil {
+		t.Errorf("prune beside a running job: %v", err)
+	}
+	list(2, 1)
+	for _, h := range holds {
+		h.Release()
+	}
+	if gone, err := c.Sweep(jobA); err != nil || len(gone) != 4 { // with what is on the nodes
+		t.Fatalf("%v, %v", gone, err)
+	}
+	list(1)
+	if now, err = c.Load(both.Dir); err != nil || now.Away() || now.Verify(nil) != nil {
+		t.Errorf("%v, %v", now, err)
 	}
 }

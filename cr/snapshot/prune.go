@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // Pruned tells what Prune did.
@@ -35,7 +37,7 @@ type Dropped struct {
 // latter. The newest intact one stays as well: Prune reads snapshots, the newest first, until one verifies. If
 // none does, nothing is removed.
 func (c *Catalogue) Prune(job string, keep int) (Pruned, error) {
-	return c.prune(job, keepN(keep), func(s *Snapshot) error { return s.Verify(nil) })
+	return c.prune(job, keepN(keep), verifyLasting)
 }
 
 // PruneChecked is Prune for the head of a job that has just written the newest snapshot. It looks at images
@@ -44,8 +46,25 @@ func (c *Catalogue) PruneChecked(job string, keep int) (Pruned, error) {
 	return c.prune(job, keepN(keep), (*Snapshot).Check)
 }
 
-// keepN keeps as many everywhere.
-func keepN(n int) func(Place) int { return func(Place) int { return n } }
+// keepN keeps as many everywhere but in memory, where the job alone removes what it does not need.
+func keepN(n int) func(Place) int {
+	return func(p Place) int {
+		if p.Kind == store.KindMem {
+			return math.MaxInt
+		}
+		return n
+	}
+}
+
+// verifyLasting verifies the copies that are not in the memory of a running job: those only the job can read.
+func verifyLasting(s *Snapshot) error {
+	if s = s.Lasting(); s == nil {
+		return errInMemory
+	}
+	return s.Verify(nil)
+}
+
+var errInMemory = errors.New("it is in the memory of a running job")
 
 // PruneLevels is PruneChecked with a number for each place. 0 is for a place where all stay.
 func (c *Catalogue) PruneLevels(job string, keep func(Place) int) (Pruned, error) {
@@ -285,14 +304,15 @@ func removeUnlessHeld(dir string, such func(dir string) bool) (busy bool, err er
 
 // Sweep removes what crashes have left: snapshots of a job that were never committed or are half removed, and
 // programs kept for them. It returns their paths. A snapshot that is being written is locked and stays. Of stores
-// elsewhere it removes what belongs to no snapshot, as far as they answer.
+// elsewhere it removes what belongs to no snapshot, as far as they answer. What was in the memory of a job that is over goes, too.
 func (c *Catalogue) Sweep(job string) ([]string, error) {
 	if _, err := os.Stat(c.JobDir(job)); err != nil {
 		return nil, nil
 	}
+	over, merr := c.sweepCopies(job)
 	gone, err := c.sweep(job)
 	left, swept, ferr := c.sweepFar(job)
-	gone = append(gone, swept...)
+	gone, ferr = slices.Concat(over, gone, swept), errors.Join(merr, ferr)
 	for _, f := range left {
 		if e := c.removeFar([]far{f}); e != nil {
 			ferr = errors.Join(ferr, e)

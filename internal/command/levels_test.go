@@ -105,19 +105,38 @@ func TestLevels(t *testing.T) {
 	h.nothingLeft()
 }
 
-// Snapshots in memory end with the job. What was copied from there is whole, and the restart goes on from it.
+// Snapshots in memory end with the job. What was copied from there is whole, and the restart goes on from it. Others neither read nor
+// remove what a running job has in memory; it leaves the list when gorun was killed.
 func TestLevelOfMemory(t *testing.T) {
 	h := newHouse(t)
 	p, id := h.countJob(limit, "-ckpt-mirror", "none", "-ckpt-every", "mem=100ms,dir=300ms", "-keep", "2")
+	p.err.wait(t, "checkpoints in memory take, two snapshots in turn and one that is being copied", 1)
 	testenv.Until(t, func() string {
 		if l := h.levels(id); len(l) != 2 || l[1].Last < 2 || l[0].Where != "mem" {
 			return fmt.Sprintf("%+v", l)
 		}
 		return ""
 	})
+	h.must("hold", id)
+	testenv.Until(t, func() string {
+		s := h.status(id)
+		if l := s.Levels; s.Checkpoint != "held" || l[1].Last < l[0].Last || l[1].Copying {
+			return fmt.Sprintf("%+v, %q", l, s.Checkpoint)
+		}
+		return ""
+	})
+	for _, flags := range [][]string{{"-verify"}, {"-scrub"}, {"-prune", "-keep", "1", "-verify"}} {
+		out := h.must(append(append([]string{"snapshots"}, flags...), id)...)
+		if !strings.Contains(out, "mem (in memory, not read); beside the schema (ok)") || strings.Contains(out, "damaged") {
+			t.Errorf("%v: %s", flags, out)
+		}
+	}
 	p.signal(syscall.SIGKILL)
 	p.code()
 	h.nothingLeft()
+	if out, errs, code := h.gorun("snapshots", "-verify", id); code != 0 || strings.Contains(out, "mem") || !strings.Contains(errs, "in memory, which a crash has left") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
 	q := h.start("", "restart", "-jobid-file", filepath.Join(h.ckpt, "again"), id)
 	h.jobID(q, filepath.Join(h.ckpt, "again"))
 	h.must("checkpoint", "-stop", id)
@@ -254,6 +273,8 @@ func TestLevelsRefused(t *testing.T) {
 		"survives less":     {"-ckpt-local", "/scratch", "-ckpt-every", "dir=1m,node=10m"},
 		"no such file":      {"-ckpt-every", "dir=1m", "-stores", "/nowhere/stores.toml"},
 		"is NAME=DURATION":  {"-ckpt-every", "dir=1m,10m"},
+		"is for a level no": {"-ckpt-local", "/scratch", "-ckpt-every", "dir=1m"},
+		"is for a level s3": {"-ckpt-store", "s3://bucket/p", "-ckpt-every", "dir=1m"},
 		"is no level of":    {"-ckpt-every", "10m", "-stores", stored(t, "[dir]\nkeep = 1\n")},
 		"unknown key \"dir": {"-ckpt-every", "dir=10m", "-stores", stored(t, "[dir]\ncopies = 1\n")},
 	} {
@@ -261,6 +282,19 @@ func TestLevelsRefused(t *testing.T) {
 		if code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%q: exit %d, %s", args, code, errs)
 		}
+	}
+}
+
+// What a level lacks on this machine is told at the start, with the remedy, and not at each checkpoint.
+func TestLevelLacks(t *testing.T) {
+	h := newHouse(t)
+	t.Setenv("HOME", t.TempDir())
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SHARED_CREDENTIALS_FILE"} {
+		t.Setenv(name, "")
+	}
+	_, errs, code := h.gorun("-cr", "-ckpt-every", "dir=1m,s3=10m", "-ckpt-store", "s3://bucket/p", "true")
+	if code != 1 || !strings.Contains(errs, "level s3: ") || !strings.Contains(errs, "AWS_ACCESS_KEY_ID") {
+		t.Errorf("exit %d, %s", code, errs)
 	}
 }
 

@@ -7,14 +7,13 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/internal/flush"
 )
 
 // scrubs makes again what is damaged or missing in the copies of a snapshot, from a copy that is good.
 func (v *viewer) scrubs(s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-	if len(s.Copies()) < 2 {
-		return s, nil
+	if lasting := s.Lasting(); lasting == nil || len(lasting.Copies()) < 2 {
+		return s, nil // the job itself looks after what it has in memory
 	}
 	hold, err := s.Hold() // nobody removes it meanwhile
 	if err != nil {
@@ -22,13 +21,13 @@ func (v *viewer) scrubs(s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	}
 	defer hold.Release()
 	var errs []error
-	for _, to := range s.Copies() {
+	for _, to := range s.Lasting().Copies() {
 		for rank, im := range s.Schema.Images {
 			err := s.CheckIn(to, rank)
 			if err == nil {
 				continue
 			}
-			if !elsewhere(s, to, rank, err) {
+			if !elsewhere(s, rank, err) {
 				err = mend(s, to, rank)
 			}
 			if err != nil {
@@ -41,12 +40,9 @@ func (v *viewer) scrubs(s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	return s, errors.Join(errs...)
 }
 
-// elsewhere reports whether an image lies where this machine does not see it: nothing is known of it, and it is not made
-// again here. So it is with those on other nodes, and in the memory of a job.
-func elsewhere(s *snapshot.Snapshot, at snapshot.Copy, rank int, err error) bool {
-	if at.Store == mem.Kind {
-		return true
-	}
+// elsewhere reports whether an image lies on a node that this machine does not see: nothing is known of it, and it is not made
+// again here.
+func elsewhere(s *snapshot.Snapshot, rank int, err error) bool {
 	own, _ := thisNode(s.Nodes())
 	return errors.Is(err, store.ErrUnreachable) && s.Schema.Images[rank].Node != own
 }
@@ -59,7 +55,7 @@ func mend(s *snapshot.Snapshot, to snapshot.Copy, rank int) error {
 		return err
 	}
 	err = errors.New("no other copy is good")
-	for _, from := range s.Copies() {
+	for _, from := range s.Lasting().Copies() {
 		if from == to {
 			continue
 		}

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"testing"
@@ -12,19 +11,18 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
-// What this machine does not see is not made again here: an image of another node, or in the memory of a job.
+// What this machine does not see is not made again here: an image of another node.
 func TestElsewhere(t *testing.T) {
 	s := &snapshot.Snapshot{Schema: &snapshot.Schema{Images: []snapshot.Image{{Node: wire.Hostname()}, {Rank: 1, Node: "far"}}}}
 	away := fmt.Errorf("not here; %w: far", store.ErrUnreachable)
 	for _, c := range []struct {
-		kind string
 		rank int
 		err  error
 		want bool
 	}{
-		{"node", 0, away, false}, {"node", 1, away, true}, {"node", 1, image.ErrCorrupt, false}, {"dir", 1, fs.ErrNotExist, false}, {"mem", 0, errors.New("over"), true},
+		{0, away, false}, {1, away, true}, {1, image.ErrCorrupt, false}, {1, fs.ErrNotExist, false},
 	} {
-		if got := elsewhere(s, snapshot.Copy{Store: c.kind}, c.rank, c.err); got != c.want {
+		if got := elsewhere(s, c.rank, c.err); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

@@ -36,7 +36,8 @@ nodes that it does not reach. What is left there goes when a job that has these 
 prunes its snapshots (-keep).
 
 A snapshot may have copies in several places (-ckpt-every node=1m,dir=10m): IMAGES lists
-them, and -verify reads each. -scrub makes again what is damaged or missing in one, from
+them, and -verify reads each, but for those in the memory of a running job, which only
+the job can read. -scrub makes again what is damaged or missing in one, from
 another. Of folders of nodes it reaches those of this machine. -prune keeps the newest -keep
 of each place.
 
@@ -106,14 +107,17 @@ type row struct {
 	Nodes   map[string][]int `json:"nodes,omitempty"`    // which node has written the images of which ranks there
 	Program string           `json:"program"`
 	Schema  exact.String     `json:"schema"`
-	State   string           `json:"state,omitempty"` // of -verify: ok or damaged
+	State   string           `json:"state,omitempty"` // of -verify: ok, damaged or inMemory
 }
+
+// inMemory is the state of what only its running job can read.
+const inMemory = "in memory, not read"
 
 // copyRow is one copy of a snapshot's images.
 type copyRow struct {
 	Place   string    `json:"place"`
 	Created time.Time `json:"created"`
-	State   string    `json:"state,omitempty"` // of -verify: ok, or what is wrong
+	State   string    `json:"state,omitempty"` // of -verify: ok, inMemory, or what is wrong
 }
 
 // kind is "full" or tells what the snapshot builds on.
@@ -132,8 +136,8 @@ func (r *row) images() string {
 			text := c.Place
 			switch c.State {
 			case "":
-			case "ok":
-				text += " (ok)"
+			case "ok", inMemory:
+				text += " (" + c.State + ")"
 			default:
 				text += " (damaged)"
 			}
@@ -186,6 +190,9 @@ func (v *viewer) one(spec string) error {
 		return fmt.Errorf("%s is no job: -prune takes a job, or none for all", spec)
 	}
 	s, err := v.cat.Find(spec)
+	if err == nil {
+		s, err = swept(s)
+	}
 	if err != nil {
 		return err
 	}
@@ -193,12 +200,32 @@ func (v *viewer) one(spec string) error {
 	return errors.Join(err, v.print())
 }
 
+// swept is a snapshot without what was in the memory of a job that is over. What is left in memory is of a job that runs.
+func swept(s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	root := catalogueOf(s)
+	if s.Lasting() == s || root == "" {
+		return s, nil
+	}
+	c, err := openCatalogue(root)
+	if err != nil {
+		return s, err
+	}
+	if _, err := c.Sweep(s.Schema.Job); err != nil {
+		return s, err
+	}
+	now, err := c.Load(s.Dir)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		err = fmt.Errorf("%w: it was in the memory of a job that is over", err)
+	}
+	return now, err
+}
+
 // job collects the snapshots of one job.
 func (v *viewer) job(job string) error {
 	left, err := v.cat.Sweep(job)
 	errs := []error{err}
 	for _, dir := range left {
-		fmt.Fprintf(v.std.err, "gorun: removed %s, which was never finished\n", dir)
+		fmt.Fprintf(v.std.err, "gorun: removed %s, which a crash has left\n", dir)
 	}
 	if v.prune {
 		done, err := v.cat.Prune(job, v.keep)
@@ -256,12 +283,16 @@ func (v *viewer) add(s *snapshot.Snapshot) (err error) {
 	}
 	if v.verify {
 		r.State = "ok"
-		if e := s.Verify(nil); e != nil {
+		if lasting := s.Lasting(); lasting == nil {
+			r.State = inMemory
+		} else if e := lasting.Verify(nil); e != nil {
 			r.State, err = "damaged", errors.Join(err, e)
 		}
 		for i, c := range s.Copies()[:len(r.Copies)] {
 			r.Copies[i].State = "ok"
-			if err := s.Only(c).Verify(nil); err != nil {
+			if c.InMemory() {
+				r.Copies[i].State = inMemory
+			} else if err := s.Only(c).Verify(nil); err != nil {
 				r.Copies[i].State = err.Error()
 			}
 		}

@@ -66,7 +66,7 @@ func (h *head) closeMemory() {
 	for _, c := range h.chain {
 		if inMemory(c.snap) {
 			n++
-			c.hold.Release()
+			c.release()
 			_, err := h.cat.DropCopy(c.snap, memPlace)
 			errs = append(errs, err)
 		}

@@ -239,13 +239,17 @@ func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 	for rank, at := range c.p.Of {
 		load[at] += size(rank)
 	}
+	turns, what := int64(2), "two snapshots in turn"
+	if len(m.h.opt.Levels) > 0 {
+		turns, what = 3, what+" and one that is being copied to another level"
+	}
 	var words []string
 	for i, n := range load {
 		if n > 0 {
-			words = append(words, fmt.Sprintf("%s %d MB", c.p.Nodes[i].Name, (2*n+1<<20-1)>>20))
+			words = append(words, fmt.Sprintf("%s %d MB", c.p.Nodes[i].Name, (turns*n+1<<20-1)>>20))
 		}
 	}
-	m.h.say("checkpoints in memory take, two snapshots in turn: %s", strings.Join(words, ", "))
+	m.h.say("checkpoints in memory take, %s: %s", what, strings.Join(words, ", "))
 }
 
 // forget lists the snapshots in memory that are needed no more.

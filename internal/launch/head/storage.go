@@ -56,6 +56,11 @@ type commit struct {
 	input inputAt
 }
 
+func (c *commit) release() {
+	c.hold.Release()
+	c.hold = nil
+}
+
 // openStore opens the catalogue of snapshots and takes hold of the one that
 // the job starts from.
 func (h *head) openStore() error {
@@ -67,7 +72,7 @@ func (h *head) openStore() error {
 		return err
 	}
 	h.cat.Stores(h.openPlace)
-	if err := h.lookAtPlace(); err != nil {
+	if err := h.lookAtPlaces(); err != nil {
 		return err
 	}
 	for _, s := range append(h.opt.Older, h.opt.From) {
@@ -241,11 +246,13 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 	})
 }
 
-// committed makes c the newest of the chain; the one before may be pruned.
+// committed makes c the newest of the chain; the one before may be pruned. What is in memory is held until it is given up: by
+// that others know that its job is not over.
 func (h *head) committed(c commit) {
 	for i := range h.chain {
-		h.chain[i].hold.Release()
-		h.chain[i].hold = nil
+		if !inMemory(h.chain[i].snap) {
+			h.chain[i].release()
+		}
 	}
 	h.chain = append(h.chain, c)
 	h.keepInput()
@@ -279,8 +286,11 @@ func (inc *incarnation) prune() {
 		_, serr := h.cat.Sweep(h.id)
 		return p, errors.Join(err, serr)
 	}, func(p snapshot.Pruned, err error) {
-		if err != nil {
+		if now := fmt.Sprint(err); err != nil && now != h.unpruned {
 			h.say("-keep: %v", err)
+			h.unpruned = now
+		} else if err == nil {
+			h.unpruned = ""
 		}
 		h.chain = slices.DeleteFunc(h.chain, func(c commit) bool { return slices.Contains(p.Removed, c.snap.Schema.Sequence) })
 		h.keepInput()

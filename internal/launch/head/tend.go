@@ -250,6 +250,11 @@ func (inc *incarnation) pruneMemory() {
 		return
 	}
 	left := h.memory.left
+	for i := range h.chain {
+		if slices.Contains(drop, h.chain[i].snap) {
+			h.chain[i].release()
+		}
+	}
 	work(inc, func() (map[int]bool, error) {
 		gone := map[int]bool{} // that have no copy elsewhere
 		var err error
