@@ -31,7 +31,23 @@ func (b *backend) Before() error {
 	if err := b.r.call(&b.r.checkpoint); err != nil {
 		return err
 	}
+	if err := b.r.fetchAll(); err != nil {
+		return err
+	}
 	return b.r.reg.Prepare()
+}
+
+// fetchAll makes all variables valid in the program's memory.
+func (r *Registry) fetchAll() error {
+	r.mu.Lock()
+	all := r.fetch[:len(r.fetch):len(r.fetch)]
+	r.mu.Unlock()
+	for _, v := range all {
+		if err := v.fetch(); err != nil {
+			return fmt.Errorf("variable %q: %w", v.name, err)
+		}
+	}
+	return nil
 }
 
 func (b *backend) After() error { return b.r.call(&b.r.cont) }

@@ -69,6 +69,7 @@ type Registry struct {
 	mu         sync.Mutex
 	restore    *self.Restore // the image's content until the first Point
 	fresh      []string      // variables that the image does not hold
+	fetch      []fetcher     // of variables that lie elsewhere
 	checkpoint []func() error
 	cont       []func() error
 	restart    []func() error
@@ -100,6 +101,13 @@ func On(c *mpi.Comm) *Registry { return of(job.Of(c)) }
 // unexported fields. Other types (pointers, interfaces, channels, functions) can be registered if they have
 // MarshalBinary and UnmarshalBinary, and so can types that contain them. time.Time is an example.
 //
+// A variable whose value may lie elsewhere than in the program's memory has a method Image, as device.Array has:
+//
+//	Image() (ptr any, fetch, restored func() error)
+//
+// Then *ptr is registered in its place. When an image is to be made, fetch is called at the Point to make *ptr valid, after the functions of
+// OnCheckpoint and with the same rules; restored is called when a restart has set *ptr.
+//
 // After a restart, a variable that the image does not hold stays as it is, and the user is told at the first
 // Point. If the image holds a variable that the program does not register, that Point returns ErrMismatch.
 //
@@ -114,9 +122,19 @@ func Register(name string, ptr any) error {
 }
 
 // Register is the package-level Register for one rank.
-func (r *Registry) Register(name string, ptr any) error {
+func (r *Registry) Register(name string, ptr any) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	restored := func() error { return nil }
+	if v, ok := ptr.(imaged); ok {
+		var fetch func() error
+		ptr, fetch, restored = v.Image()
+		defer func() {
+			if err == nil {
+				r.fetch = append(r.fetch, fetcher{name, fetch})
+			}
+		}()
+	}
 	if err := r.reg.Register(name, ptr); err != nil {
 		return fmt.Errorf("rank %d: %w", r.j.Rank, err)
 	}
@@ -126,7 +144,7 @@ func (r *Registry) Register(name string, ptr any) error {
 	if err := r.j.Misfit(); err != nil {
 		return r.named(err)
 	}
-	if err := r.fill(name, ptr); err != nil {
+	if err := r.fill(name, ptr, restored); err != nil {
 		r.j.FailRestart(err)
 		return r.named(err)
 	}
@@ -137,14 +155,28 @@ func (r *Registry) Register(name string, ptr any) error {
 // it is told again do.
 func (r *Registry) named(err error) error { return fmt.Errorf("rank %d: %w", r.j.Rank, err) }
 
-// fill sets a variable to what the image holds. Caller holds mu.
-func (r *Registry) fill(name string, ptr any) error {
+// imaged is a variable whose value may lie elsewhere: see Register.
+type imaged interface {
+	Image() (ptr any, fetch, restored func() error)
+}
+
+// fetcher makes a variable valid in the program's memory.
+type fetcher struct {
+	name  string
+	fetch func() error
+}
+
+// fill sets a variable to what the image holds, and calls restored then. Caller holds mu.
+func (r *Registry) fill(name string, ptr any, restored func() error) error {
 	if err := r.open(); err != nil {
 		return err
 	}
 	err := r.restore.Fill(name, ptr)
 	switch {
 	case err == nil:
+		if err := restored(); err != nil {
+			return fmt.Errorf("%w: variable %q: %w", ErrMismatch, name, err)
+		}
 		return nil
 	case errors.Is(err, self.ErrMissing):
 		r.fresh = append(r.fresh, name)

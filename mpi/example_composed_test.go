@@ -140,3 +140,30 @@ func ExampleNewRequest() {
 	})
 	// Output: 499500 1
 }
+
+// timer is something that ends by itself.
+type timer time.Duration
+
+func (t timer) OnDone(f func(error)) { time.AfterFunc(time.Duration(t), func() { f(nil) }) }
+
+func ExampleRequestOf() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		tick, err := mpi.RequestOf(c, timer(time.Microsecond))
+		if err != nil {
+			return err
+		}
+		got := []int{0}
+		message, err := mpi.Isendrecv(c, []int{c.Rank()}, 1-c.Rank(), 0, got, 1-c.Rank(), 0)
+		if err != nil {
+			return err
+		}
+		if _, err := mpi.Waitall([]mpi.Request{tick, message}); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println("both are over:", got)
+		}
+		return nil
+	})
+	// Output: both are over: [1]
+}

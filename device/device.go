@@ -1,0 +1,157 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gorun-mpi/gorun/device/cpu"
+	"github.com/gorun-mpi/gorun/device/provider"
+)
+
+// providers are those of all devices, by preference.
+var providers = []provider.Provider{cpu.Provider{}}
+
+// List returns the devices of this machine. cpu:0 is always there. Errors: why a kind of devices cannot be listed; the other
+// kinds are returned.
+func List() ([]Info, error) {
+	var all []Info
+	var failed []error
+	for _, p := range providers {
+		infos, err := p.List()
+		if err != nil {
+			failed = append(failed, fmt.Errorf("devices of %s: %w", p.Name(), err))
+		}
+		for i, info := range infos {
+			info.ID = p.Name() + ":" + strconv.Itoa(i)
+			all = append(all, info)
+		}
+	}
+	return all, errors.Join(failed...)
+}
+
+// Device runs kernels.
+type Device struct {
+	d  *driver
+	id string
+}
+
+// driver is an opened device, or several virtual ones on it.
+type driver struct {
+	mu      sync.Mutex // of commands
+	p       provider.Device
+	kernels map[*Kernel]provider.Kernel
+	weight  float64 // its speed, measured or a guess
+
+	runs, sent, fetched atomic.Uint64
+}
+
+// Open opens a device by its ID, as List has it. With "" it opens the first that GORUN_DEVICE names (IDs with commas between them), or
+// else the first that there is. Each call opens it anew, with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
+func Open(id string) (*Device, error) {
+	if id == "" {
+		ids, err := chosen()
+		if err != nil {
+			return nil, err
+		}
+		id = ids[0]
+	}
+	d, err := open(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Device{d, id}, nil
+}
+
+// chosen are the IDs of the devices to be used.
+func chosen() ([]string, error) {
+	if v := os.Getenv("GORUN_DEVICE"); v != "" {
+		return strings.Split(v, ","), nil
+	}
+	infos, err := List()
+	if len(infos) == 0 {
+		return nil, err
+	}
+	var ids []string
+	for _, i := range infos {
+		if !strings.HasPrefix(i.ID, "cpu:") {
+			ids = append(ids, i.ID)
+		}
+	}
+	if ids == nil {
+		ids = []string{infos[0].ID}
+	}
+	return ids, nil
+}
+
+func open(id string) (*driver, error) {
+	name, number, _ := strings.Cut(id, ":")
+	for _, p := range providers {
+		i, err := strconv.Atoi(number)
+		if p.Name() != name || err != nil {
+			continue
+		}
+		d, err := p.Open(i)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoDevice, err)
+		}
+		info := d.Info()
+		return &driver{p: d, kernels: map[*Kernel]provider.Kernel{}, weight: float64(max(info.Units, 1) * max(info.Clock, 1))}, nil
+	}
+	infos, err := List()
+	var ids []string
+	for _, i := range infos {
+		ids = append(ids, i.ID)
+	}
+	return nil, errors.Join(fmt.Errorf("%w: %q: there are %s", ErrNoDevice, id, strings.Join(ids, ", ")), err)
+}
+
+// Info describes the device. The ID of a virtual one ends in its number: "cpu:0/3".
+func (d *Device) Info() Info {
+	info := d.d.p.Info()
+	info.ID = d.id
+	return info
+}
+
+// Close ends the device after the kernels that run. Rows that are valid there alone are lost: call Host or Evict of their arrays before.
+// Later calls with the device return ErrClosed.
+func (d *Device) Close() error {
+	d.d.mu.Lock()
+	defer d.d.mu.Unlock()
+	return d.d.p.Close()
+}
+
+// Stats are counts of what a device was given since it was opened; virtual ones on one device count together.
+type Stats struct {
+	Runs    uint64 // kernels
+	Sent    uint64 // bytes from the host to the device
+	Fetched uint64 // bytes from the device to the host
+}
+
+// Stats returns the counts.
+func (d *Device) Stats() Stats {
+	return Stats{d.d.runs.Load(), d.d.sent.Load(), d.d.fetched.Load()}
+}
+
+// free gives memory back.
+func (d *driver) free(m provider.Memory) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.p.Free(m)
+}
+
+// kernel is k as built for this device. Caller holds mu.
+func (d *driver) kernel(k *Kernel) (provider.Kernel, error) {
+	if b, ok := d.kernels[k]; ok {
+		return b, nil
+	}
+	b, err := d.p.Build(k.bodies)
+	if err == nil {
+		d.kernels[k] = b
+	}
+	return b, err
+}

@@ -1,0 +1,85 @@
+// Package device computes on accelerators, and on goroutines where there are none. Arrays know where their valid copies
+// are, so a program never says what is to be transferred.
+//
+//	axpy := device.NewKernel(
+//		device.Go("axpy", func(w device.Work, y, x []float64, a float64) {
+//			for i, end := w.Range(0); i < end; i++ {
+//				y[i] += a * x[i]
+//			}
+//		}))
+//	d, err := device.Open("")
+//	...
+//	x, y := device.NewArray[float64](n), device.NewArray[float64](n)
+//	e, err := d.Run(axpy, []int{n}, nil, y.InOut(), x.In(), 3.5)
+//	...
+//	_, err = e.Wait()
+//	sum, err := y.Host() // fetched from the device
+//
+// # Arrays
+//
+// An Array has a copy in the memory of the program, the host's, and one on each device that uses it. Each copy is valid or stale,
+// row by row. Run makes valid on its device what the kernel reads, and marks stale elsewhere what it writes. Host
+// fetches what is stale in the program's memory. Nothing else moves. Rows is a part of an array that shares its copies, such
+// as the rows that a device computes, with those of its neighbours (a halo).
+//
+// Each part of an array that a kernel on a device is given has memory of its own there: the kernel finds its first
+// row at index 0. Use the same parts again and again. Where parts overlap, rows that one has and another lacks are copied on the device.
+//
+// # Order
+//
+// Every call works as if all calls before it were over: a kernel reads what those before it have written, on
+// whichever device. Calls return before their kernels are over, though. Only where rows come from another device
+// Run waits for them. A program that uses several devices therefore calls Fetch for all of them first, then Run, so that they
+// compute at the same time. Several goroutines may use one array, each call as a whole.
+//
+// # Errors
+//
+// Run finds out wrong arguments and kernels that do not compile. All else comes with the Event. A device
+// whose kernel has failed does nothing more, and what was valid there alone is lost: its later Events have the same error, and so has Host.
+// A restart from a checkpoint opens the device anew.
+//
+// # Checkpoints
+//
+// cr.Register("x", x) makes an array part of portable images: at a Point where one is taken, and only there, what is
+// stale on the host is fetched, after the kernels before. So each array is fetched once, and what is not registered never.
+// A restart may have other devices, more of them, or none but goroutines. Whole-process images hold what is in the process,
+// kernels of cpu:0 included, at any instant.
+//
+// mpi.RequestOf makes an Event a request of mpi, for Waitall and its like. mpi's calls send and receive rows by what Host and
+// HostW return.
+//
+// # What there is
+//
+// The devices are those of package device/cpu: goroutines that run Go bodies. The package needs neither gorun nor mpi.
+package device
+
+import (
+	"errors"
+
+	"github.com/gorun-mpi/gorun/device/provider"
+)
+
+// Types that devices and programs have in common.
+type (
+	// Info describes a device.
+	Info = provider.Info
+	// Kind tells what a device is: "cpu", "gpu", "accelerator".
+	Kind = provider.Kind
+	// Times of a kernel: when it began and ended; zero if that was not measured.
+	Times = provider.Times
+	// Work is the part of a kernel's items that one call of a Go body computes.
+	Work = provider.Work
+	// BuildError is a kernel that does not compile, with the compiler's words.
+	BuildError = provider.BuildError
+)
+
+// Errors of this package, for errors.Is.
+var (
+	ErrArgument = errors.New("wrong argument")
+	ErrNoDevice = errors.New("no such device")
+	ErrNoBody   = provider.ErrNoBody
+	ErrMemory   = provider.ErrMemory
+	ErrKernel   = provider.ErrKernel
+	ErrLost     = provider.ErrLost
+	ErrClosed   = provider.ErrClosed
+)
