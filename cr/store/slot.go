@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +18,10 @@ import (
 // The file has no name to be given up to Commit: whoever has lent the slot knows whether its content counts. It lends
 // it to one Writer at a time.
 type Slot struct {
-	f *os.File
+	f    *os.File
+	of   *Slots // keeps the mappings; nil: nobody
+	id   slotID
+	kept [][]byte // mappings of the last time, as parts
 
 	mu     sync.RWMutex // held for writing while something is mapped, or unmapped
 	parts  [][]byte     // of slotPart bytes each; nil: not mapped
@@ -29,7 +33,10 @@ type Slot struct {
 const slotPart = 32 << 20
 
 // OpenSlot opens a slot by its path, such as /proc/PID/fd/N.
-func OpenSlot(path string) (*Slot, error) {
+func OpenSlot(path string) (*Slot, error) { return (*Slots)(nil).Open(path) }
+
+// Open is like OpenSlot. A slot that was written here before is mapped already.
+func (k *Slots) Open(path string) (*Slot, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -42,7 +49,12 @@ func OpenSlot(path string) (*Slot, error) {
 		f.Close()
 		return nil, err
 	}
-	return &Slot{f: f, size: st.Size()}, nil
+	s := &Slot{f: f, of: k, size: st.Size()}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok && k != nil {
+		s.id = slotID{sys.Dev, sys.Ino}
+		s.kept = k.take(s.id)
+	}
+	return s, nil
 }
 
 // File is the open file.
@@ -102,6 +114,10 @@ func (s *Slot) open(i int) error {
 		}
 		s.size = end
 	}
+	if i < len(s.kept) && s.kept[i] != nil {
+		s.parts[i], s.kept[i] = s.kept[i], nil
+		return nil
+	}
 	m, err := unix.Mmap(int(s.f.Fd()), from, slotPart, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("mmap %s: %w", s.f.Name(), err)
@@ -141,13 +157,75 @@ func (s *Slot) Abort() error {
 }
 
 // unmap ends the use of the memory. The slot is locked, so nobody writes.
-func (s *Slot) unmap() (err error) {
+func (s *Slot) unmap() error {
 	s.closed = true
-	for i, m := range s.parts {
+	parts := s.parts
+	for i, m := range s.kept {
+		if m == nil {
+			continue
+		}
+		for len(parts) <= i {
+			parts = append(parts, nil)
+		}
+		parts[i] = m
+	}
+	s.parts, s.kept = nil, nil
+	if s.of != nil && s.of.put(s.id, parts) {
+		return nil
+	}
+	return unmapAll(parts)
+}
+
+func unmapAll(parts [][]byte) (err error) {
+	for _, m := range parts {
 		if m != nil {
 			err = errors.Join(err, unix.Munmap(m))
-			s.parts[i] = nil
 		}
 	}
+	return err
+}
+
+// Slots keeps what it has mapped of slots for the next time that they are written: to map pages that are there costs
+// as much as to copy to them. The zero value is ready to use. It is safe for concurrent use.
+type Slots struct {
+	mu     sync.Mutex
+	kept   map[slotID][][]byte
+	closed bool
+}
+
+// slotID tells slots apart. A mapping keeps its file, so the numbers are not given to another one meanwhile.
+type slotID struct{ dev, ino uint64 }
+
+func (k *Slots) take(id slotID) [][]byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	parts := k.kept[id]
+	delete(k.kept, id)
+	return parts
+}
+
+// put reports whether the mappings are kept.
+func (k *Slots) put(id slotID, parts [][]byte) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || k.kept[id] != nil {
+		return false
+	}
+	if k.kept == nil {
+		k.kept = map[slotID][][]byte{}
+	}
+	k.kept[id] = parts
+	return true
+}
+
+// Close gives up what is kept. Slots that are being written are unmapped when they end.
+func (k *Slots) Close() (err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	for _, parts := range k.kept {
+		err = errors.Join(err, unmapAll(parts))
+	}
+	k.kept = nil
 	return err
 }

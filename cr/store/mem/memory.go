@@ -20,7 +20,8 @@ import (
 
 // Memory is the part of the store on this node. It is safe for concurrent use.
 type Memory struct {
-	free func() uint64
+	free  func() uint64
+	slots store.Slots // that are written here, such as mirrors
 
 	mu       sync.Mutex
 	closed   bool
@@ -84,6 +85,7 @@ func (m *Memory) Close() error {
 		}
 	}
 	clear(m.sets)
+	m.slots.Close()
 	for _, s := range m.idle {
 		s.f.Close()
 	}
@@ -110,7 +112,7 @@ func (m *Memory) Begin(_ context.Context, set string) error {
 
 // Create begins a piece. opt.Size, if it is known, is set aside.
 func (m *Memory) Create(ctx context.Context, set, piece string, opt store.Options) (store.Writer, error) {
-	return create(ctx, m, set, piece, opt)
+	return create(ctx, m, &m.slots, set, piece, opt)
 }
 
 // Lend lends a slot.
@@ -123,12 +125,12 @@ func (m *Memory) Lend(_ context.Context, set, piece string, opt store.Options) (
 }
 
 // create begins a piece in a slot that somebody lends.
-func create(ctx context.Context, from store.Lender, set, piece string, opt store.Options) (store.Writer, error) {
+func create(ctx context.Context, from store.Lender, slots *store.Slots, set, piece string, opt store.Options) (store.Writer, error) {
 	lent, err := from.Lend(ctx, set, piece, opt)
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.OpenSlot(lent.Path)
+	s, err := slots.Open(lent.Path)
 	if err != nil {
 		lent.Abort()
 		return nil, err

@@ -68,6 +68,7 @@ type Near struct {
 	stream io.ReadWriteCloser
 	in     *bufio.Reader
 	err    error // the stream is broken
+	slots  store.Slots
 }
 
 var _ interface {
@@ -81,7 +82,7 @@ func NewNear(stream io.ReadWriteCloser) *Near {
 }
 
 // Close ends the stream: what is being written is given up.
-func (n *Near) Close() error { return n.stream.Close() }
+func (n *Near) Close() error { return errors.Join(n.slots.Close(), n.stream.Close()) }
 
 // ask asks one question.
 func (n *Near) ask(r request) (a answer, err error) {
@@ -167,7 +168,7 @@ func (n *Near) Lend(_ context.Context, set, piece string, opt store.Options) (st
 
 // Create begins a piece.
 func (n *Near) Create(ctx context.Context, set, piece string, opt store.Options) (store.Writer, error) {
-	return create(ctx, n, set, piece, opt)
+	return create(ctx, n, &n.slots, set, piece, opt)
 }
 
 // Commit has nothing to do.

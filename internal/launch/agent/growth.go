@@ -75,10 +75,9 @@ func (g *growth) run() {
 	}
 }
 
-// unshared is the memory that a copy no longer shares with its rank.
+// unshared is the memory that a copy no longer shares with its rank. The kernel walks all pages for it.
 func unshared(pid int) uint64 {
-	file := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
-	return proc.Value(file, "Private_Dirty:") + proc.Value(file, "Private_Clean:")
+	return proc.Sum(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Private_Dirty:", "Private_Clean:")
 }
 
 func (g *growth) note() string {

@@ -119,18 +119,21 @@ func childrenByScan() []int {
 }
 
 // Value reads a line "NAME   123 kB"; 0 if it is not there.
-func Value(file, name string) uint64 {
+func Value(file, name string) uint64 { return Sum(file, name) }
+
+// Sum adds such lines, which it reads at one time.
+func Sum(file string, names ...string) (sum uint64) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return 0
 	}
 	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
-		if f := strings.Fields(s.Text()); len(f) >= 2 && f[0] == name {
+		if f := strings.Fields(s.Text()); len(f) >= 2 && slices.Contains(names, f[0]) {
 			kb, _ := strconv.ParseUint(f[1], 10, 64)
-			return kb << 10
+			sum += kb << 10
 		}
 	}
-	return 0
+	return sum
 }
 
 // Slowness is how many times as long a process takes as on an idle machine, at least 1. It is the
