@@ -45,7 +45,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
+	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/outlet"
 	"github.com/gorun-mpi/gorun/mpi"
@@ -67,12 +69,21 @@ type Registry struct {
 	reg self.Registry
 
 	mu         sync.Mutex
-	restore    *self.Restore // the image's content until the first Point
-	fresh      []string      // variables that the image does not hold
-	fetch      []fetcher     // of variables that lie elsewhere
+	restore    content   // of the image, until the first Point; nil: it is not open
+	fresh      []string  // variables that the image does not hold
+	fetch      []fetcher // of variables that lie elsewhere
 	checkpoint []func() error
 	cont       []func() error
 	restart    []func() error
+}
+
+// content is what a rank goes on from: its own image, or those of another number of ranks.
+type content interface {
+	Fill(name string, ptr any) error
+	Unclaimed() []string
+	Messages() []engine.Saved
+	Meta() image.Meta
+	Close() error
 }
 
 func init() {
@@ -107,6 +118,9 @@ func On(c *mpi.Comm) *Registry { return of(job.Of(c)) }
 //
 // Then *ptr is registered in its place. When an image is to be made, fetch is called at the Point to make *ptr valid, after the functions of
 // OnCheckpoint and with the same rules; restored is called when a restart has set *ptr.
+//
+// Register takes a *dist.Array, and what dist.Replicated returns, as well. If all that is registered is of these two, the program
+// can be restarted with another number of ranks, see package dist. Else ErrMismatch names the variable.
 //
 // After a restart, a variable that the image does not hold stays as it is, and the user is told at the first
 // Point. If the image holds a variable that the program does not register, that Point returns ErrMismatch.
@@ -181,7 +195,7 @@ func (r *Registry) fill(name string, ptr any, restored func() error) error {
 	case errors.Is(err, self.ErrMissing):
 		r.fresh = append(r.fresh, name)
 		return nil
-	case errors.Is(err, self.ErrType):
+	case errors.Is(err, self.ErrType), errors.Is(err, self.ErrResize):
 		return fmt.Errorf("%w: %w", ErrMismatch, err)
 	}
 	return err // the image cannot be read
@@ -191,6 +205,13 @@ func (r *Registry) fill(name string, ptr any, restored func() error) error {
 func (r *Registry) open() error {
 	if r.restore != nil {
 		return nil
+	}
+	if n := r.j.ImageOf; n > 0 {
+		img, err := self.OpenResized(outlet.Library(r.j.Image), n, r.j.Rank, r.j.Size)
+		if err == nil {
+			r.restore = img
+		}
+		return err
 	}
 	img, err := self.Open(outlet.File(r.j.Image))
 	if err != nil {

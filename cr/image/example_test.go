@@ -158,3 +158,18 @@ func ExamplePath_String()  { ExampleSource() }
 func ExamplePaths()        { ExampleSource() }
 func ExamplePiece_Open()   { ExampleSource() }
 func ExamplePiece_String() { ExampleSource() }
+
+// A part of a large section is read without the rest of it.
+func ExampleReader_ReadRange() {
+	dir, _ := os.MkdirTemp("", "image")
+	defer os.RemoveAll(dir)
+
+	r, err := image.Open(sample(dir))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	p := make([]byte, 3)
+	fmt.Println(r.ReadRange("text", "greeting", 2, p), string(p))
+	// Output: <nil> llo
+}

@@ -188,6 +188,40 @@ func (r *Reader) ReadSection(kind, name string, p []byte) error {
 	})
 }
 
+// ReadRange fills p with the bytes of a section from off on, in the order of the image. It reads and checks the
+// blocks in which they lie, and no others. Errors as of ReadSection: ErrTooLarge if the section ends before.
+func (r *Reader) ReadRange(kind, name string, off uint64, p []byte) error {
+	i, ok := r.byName[[2]string{kind, name}]
+	if !ok {
+		return r.wrap(name, fail(ErrNoSection, "of kind %q", kind))
+	}
+	s := r.sections[i]
+	n := uint64(len(p))
+	if off > s.size || n > s.size-off {
+		return r.wrap(name, fail(ErrTooLarge, "%d bytes from byte %d on asked for, it has %d", n, off, s.size))
+	}
+	if n == 0 {
+		return nil
+	}
+	size := uint64(s.blockSize)
+	first, end := off/size, (off+n-1)/size+1
+	part := *s
+	part.blocks, part.size = s.blocks[first:end], min(s.size, end*size)-first*size
+	return r.each([]*section{&part}, func(s *section, b, n int) error {
+		at := int((first+uint64(b))*size) - int(off) // of the block in p
+		if at >= 0 && at+n <= len(p) {
+			return r.readBlock(s, b, p[at:at+n])
+		}
+		whole := r.buffer(n)
+		defer r.bufs.Put(whole)
+		if err := r.readBlock(s, b, *whole); err != nil {
+			return err
+		}
+		copy(p[max(at, 0):], (*whole)[max(-at, 0):])
+		return nil
+	})
+}
+
 // each calls f for every block of the sections, from several goroutines; n is the block's length. It returns
 // the first error, with the section's name.
 func (r *Reader) each(sections []*section, f func(s *section, b, n int) error) error {

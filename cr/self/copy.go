@@ -1,6 +1,7 @@
 package self
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"runtime"
 	"sync"
@@ -24,6 +25,7 @@ type Copy struct {
 type copied struct {
 	name, kind, typ string
 	data            []byte
+	same            bool // Replicated
 }
 
 // pageAlign is where large sections begin in the arena, so that they can be
@@ -72,7 +74,7 @@ func (r *Registry) Copy() (*Copy, error) {
 	for i, s := range streams {
 		data := a.mem[offsets[i]:][:s.size()]
 		pieces = append(pieces, s.lay(data)...)
-		c.sections = append(c.sections, copied{s.name, s.kind, s.typ, data[:len(data):len(data)]})
+		c.sections = append(c.sections, copied{s.name, s.kind, s.typ, data[:len(data):len(data)], s.same})
 		c.bytes += uint64(len(data))
 	}
 	copyPieces(pieces, c.swap)
@@ -83,29 +85,45 @@ func (r *Registry) Copy() (*Copy, error) {
 type varStream struct {
 	stream
 	name, kind, typ string
+	same            bool
 }
 
 func (r *Registry) encode() ([]*varStream, error) {
 	r.mu.Lock()
 	vars := r.vars[:len(r.vars):len(r.vars)]
 	r.mu.Unlock()
-	streams := make([]*varStream, len(vars))
-	for i, v := range vars {
-		s := &varStream{name: v.name, kind: KindValue, typ: v.typ}
-		s.order, s.swap = hostOrder, r.swap
-		if r.swap {
-			s.order = byteOrder(!image.HostBigEndian)
-		}
-		if isArray(v.plan) && !sliceAt(v).isNil {
-			h := sliceAt(v)
+	order := byteOrder(image.HostBigEndian != r.swap)
+	var streams []*varStream
+	for _, v := range vars {
+		s := &varStream{name: v.name, kind: KindValue, typ: v.typ, same: v.same}
+		s.order, s.swap = order, r.swap
+		if h := sliceOf(v); h != nil {
+			if v.win != nil && h.n != v.win.count*v.win.width {
+				return nil, fmt.Errorf("variable %q: %d elements now, and it was registered with %v", v.name, h.n, v.win)
+			}
 			s.kind = KindArray
 			s.fixed(v.plan.elem, h.data, h.n*int(v.plan.elem.size))
 		} else if err := s.value(v.plan, v.ptr); err != nil {
 			return nil, fmt.Errorf("variable %q: %w", v.name, err)
 		}
-		streams[i] = s
+		streams = append(streams, s)
+		if v.win != nil {
+			streams = append(streams, &varStream{name: v.name, kind: KindWindow, stream: stream{buf: v.win.encode(order)}})
+		}
 	}
 	return streams, nil
+}
+
+// sliceOf is a variable that is saved as a bare array, nil if it is another.
+func sliceOf(v variable) *sliceHead {
+	if !isArray(v.plan) {
+		return nil
+	}
+	h := sliceAt(v)
+	if h.isNil && v.win == nil {
+		return nil
+	}
+	return &h
 }
 
 // isArray tells whether variables of type p are saved as a bare array: slices
@@ -216,14 +234,18 @@ func (c *Copy) Bytes() uint64 { return c.bytes }
 // Backend and BigEndian. It calls progress, if not nil, with the bytes done so far, one call at a time. Closing
 // cancel, if not nil, makes it give up with image.ErrCanceled. After an error nothing is left in the folder.
 func (c *Copy) Write(to image.Target, meta image.Meta, msgs []engine.Saved, opt image.Options, progress func(uint64), cancel <-chan struct{}) (image.Summary, error) {
-	meta.Format, meta.Backend, meta.BigEndian = Format, Backend, image.HostBigEndian != c.swap
+	meta.Format, meta.Backend, meta.BigEndian = c.format(), Backend, image.HostBigEndian != c.swap
 	opt.Progress, opt.Cancel = progress, cancel
 	w, err := to.Create(meta, opt)
 	if err != nil {
 		return image.Summary{}, err
 	}
 	for _, s := range c.sections {
-		if err := w.Section(s.name, s.kind, s.typ, s.data); err != nil {
+		err := w.Section(s.name, s.kind, s.typ, s.data)
+		if err == nil && s.same {
+			err = w.Section(s.name, KindDigest, "", digestOf(s.typ, s.data))
+		}
+		if err != nil {
 			w.Abort()
 			return image.Summary{}, err
 		}
@@ -233,6 +255,24 @@ func (c *Copy) Write(to image.Target, meta image.Meta, msgs []engine.Saved, opt 
 		return image.Summary{}, err
 	}
 	return w.Commit()
+}
+
+// format is the oldest one that can hold the copy.
+func (c *Copy) format() int {
+	for _, s := range c.sections {
+		if s.same || s.kind == KindWindow {
+			return Format
+		}
+	}
+	return formatAlone
+}
+
+// digestOf tells the values of a variable on several ranks apart.
+func digestOf(typ string, data []byte) []byte {
+	h := sha256.New()
+	h.Write(append([]byte(typ), 0))
+	h.Write(data)
+	return h.Sum(nil)
 }
 
 // Release gives up the copy's memory. It must not be called while Write runs.

@@ -1,6 +1,7 @@
 package self
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"reflect"
 	"sync"
@@ -13,9 +14,17 @@ import (
 // Restore gives the variables of an image back. Its methods may be called by
 // several goroutines at once, Close last.
 type Restore struct {
-	r     *image.Reader
-	swap  bool // the image is of the other byte order
-	msgs  []engine.Saved
+	r    *image.Reader
+	swap bool // the image is of the other byte order
+	msgs []engine.Saved
+
+	windows map[string]*window // by variable
+	digests map[string][]byte
+	claims
+}
+
+// claims are the variables that were saved, and those of them that the program has asked for.
+type claims struct {
 	names []string
 
 	mu     sync.Mutex
@@ -29,7 +38,7 @@ func Open(from image.Source) (*Restore, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Restore{r: r, filled: make(map[string]bool)}
+	s := &Restore{r: r, windows: map[string]*window{}, digests: map[string][]byte{}}
 	if err := s.load(); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("image %s: %w", from, err)
@@ -47,42 +56,68 @@ func (s *Restore) load() error {
 	}
 	s.swap = m.BigEndian != image.HostBigEndian
 	for _, sec := range s.r.Sections() {
-		switch sec.Kind {
-		case KindArray, KindValue:
+		if sec.Kind == KindArray || sec.Kind == KindValue {
 			s.names = append(s.names, sec.Name)
-		case KindMessages:
-			p := make([]byte, sec.Size)
-			if err := s.r.ReadSection(KindMessages, sec.Name, p); err != nil {
-				return err
-			}
-			var err error
-			if s.msgs, err = decodeMessages(p, byteOrder(m.BigEndian), s.swap); err != nil {
-				return err
-			}
-		default:
-			return fmt.Errorf("%w: a section of kind %q", ErrBackend, sec.Kind)
+			continue
+		}
+		if err := s.note(sec); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// note reads a section that is no variable.
+func (s *Restore) note(sec image.Section) (err error) {
+	order := byteOrder(s.r.Meta().BigEndian)
+	var p []byte
+	switch {
+	case sec.Kind == KindMessages, sec.Kind == KindWindow && sec.Size == windowSize, sec.Kind == KindDigest && sec.Size == sha256.Size:
+		p = make([]byte, sec.Size)
+	default:
+		return fmt.Errorf("%w: a section of kind %q and %d bytes", ErrBackend, sec.Kind, sec.Size)
+	}
+	if err := s.r.ReadSection(sec.Kind, sec.Name, p); err != nil {
+		return err
+	}
+	switch sec.Kind {
+	case KindMessages:
+		s.msgs, err = decodeMessages(p, order, s.swap)
+	case KindWindow:
+		s.windows[sec.Name], err = decodeWindow(p, order)
+	case KindDigest:
+		s.digests[sec.Name] = p
+	}
+	return err
 }
 
 // Meta is the image's.
 func (s *Restore) Meta() image.Meta { return s.r.Meta() }
 
 // Names lists the variables of the image in the order of their registration.
-func (s *Restore) Names() []string { return append([]string(nil), s.names...) }
+func (c *claims) Names() []string { return append([]string(nil), c.names...) }
 
 // Unclaimed lists the variables that no Fill has asked for yet.
-func (s *Restore) Unclaimed() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *claims) Unclaimed() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var left []string
-	for _, n := range s.names {
-		if !s.filled[n] {
+	for _, n := range c.names {
+		if !c.filled[n] {
 			left = append(left, n)
 		}
 	}
 	return left
+}
+
+// claim notes that the program has a variable.
+func (c *claims) claim(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.filled == nil {
+		c.filled = map[string]bool{}
+	}
+	c.filled[name] = true
 }
 
 // Messages returns the messages that had arrived, in order of arrival within each source and context. Foreign
@@ -99,28 +134,42 @@ func (s *Restore) Fill(name string, ptr any) error {
 	if err != nil {
 		return err
 	}
-	sec, ok := s.r.Lookup(KindArray, name)
-	if !ok {
-		sec, ok = s.r.Lookup(KindValue, name)
+	sec, err := s.find(&v)
+	if err != nil {
+		return err
 	}
-	if !ok {
-		return fmt.Errorf("variable %q: %w %s (it holds %v); was the program changed?", name, ErrMissing, s.r.Path(), short(s.names))
-	}
-	if sec.Type != v.typ {
-		return fmt.Errorf("variable %q: %w: %s in %s, now %s (%v)", name, ErrType, sec.Type, s.r.Path(), v.typ, v.plan.t)
-	}
-	if sec.Kind == KindArray {
-		err = s.fillArray(v, sec)
+	if v.win != nil {
+		err = s.fillOwn(v, sec)
 	} else {
-		err = s.fillValue(v, sec)
+		err = s.fill(v, sec)
 	}
 	if err != nil {
 		return fmt.Errorf("variable %q: %w", name, err)
 	}
-	s.mu.Lock()
-	s.filled[name] = true
-	s.mu.Unlock()
+	s.claim(name)
 	return nil
+}
+
+func (s *Restore) fill(v variable, sec image.Section) error {
+	if sec.Kind == KindArray {
+		return s.fillArray(v, sec)
+	}
+	return s.fillValue(v, sec)
+}
+
+// find finds a variable in the image. Errors: ErrMissing, ErrType.
+func (s *Restore) find(v *variable) (image.Section, error) {
+	sec, ok := s.r.Lookup(KindArray, v.name)
+	if !ok {
+		sec, ok = s.r.Lookup(KindValue, v.name)
+	}
+	if !ok {
+		return sec, fmt.Errorf("variable %q: %w %s (it holds %v); was the program changed?", v.name, ErrMissing, s.r.Path(), short(s.names))
+	}
+	if sec.Type != v.typ {
+		return sec, fmt.Errorf("variable %q: %w: %s in %s, now %s (%v)", v.name, ErrType, sec.Type, s.r.Path(), v.typ, v.plan.t)
+	}
+	return sec, nil
 }
 
 func short(names []string) []string {
@@ -141,16 +190,9 @@ func (s *Restore) fillArray(v variable, sec image.Section) error {
 		return nil
 	}
 	b := unsafe.Slice((*byte)(slice.UnsafePointer()), sec.Size)
-	if err := s.r.ReadSection(KindArray, v.name, b); err != nil {
+	if err := s.readRows(v, 0, b); err != nil {
 		clear(b)
 		return err
-	}
-	if err := checkBools(v.plan.elem, b); err != nil {
-		clear(b)
-		return err
-	}
-	if s.swap {
-		swapFixed(v.plan.elem, b)
 	}
 	return nil
 }

@@ -5,14 +5,21 @@
 // # What an image holds
 //
 // The container is that of package image; meta names the back-end "self" and
-// this package's own format number. Three kinds of sections:
+// this package's own format number. Kinds of sections:
 //
 //	array     a variable that is a slice of a fixed-size type: its elements, one
 //	          after the other, as they lie in memory
 //	value     any other variable, as a stream
+//	window    of a Distributed variable, beside its array: rows of all ranks,
+//	          elements of a row, first row of this rank, rows of this rank, u64 each
+//	digest    of a Replicated variable, beside its array or value: the SHA-256 of its
+//	          type, a zero byte and its bytes
 //	messages  one, named "": count u64, then for each message in order of arrival
 //	          context u64, source u32, tag i32, type u32, foreign u32,
 //	          length u64, bytes
+//
+// An image with windows or digests has format 2, any other format 1, which older
+// libraries read.
 //
 // Numbers are in the byte order that the image's header names. The stream of a
 // value:
@@ -46,6 +53,18 @@
 // value its present length must suffice, so that rows cut from one array stay rows of it. Otherwise variables
 // that share memory when they are saved do not share it after a restart. A program that wants this makes them
 // share it before it registers them. Maps are made anew.
+//
+// # Another number of ranks
+//
+// Images of n ranks are restored by m others if every variable in them is Distributed or Replicated, and no messages
+// are in them: Resizable says so, and OpenResized restores. The windows of a variable cut its rows into one stretch
+// for each rank, in the order of ranks; a stretch may be empty. So a rank finds those that it needs by bisection, and
+// reads the rows that it is to have, and no others:
+//
+//	images of 3    |  rank 0  |  rank 1   |  rank 2  |      window of "x" in each
+//	rows           0          4           9         12
+//	ranks of 2     |      rank 0    |     rank 1     |      rank 1 reads rows 3 and 4 of the second window,
+//	               0                6               12      and the third
 package self
 
 import (
@@ -56,13 +75,18 @@ import (
 	"unsafe"
 )
 
-// Format is the number of this package's format in the image's meta.
-const Format = 1
+// Format is the number of this package's newest format in the image's meta.
+const Format = 2
+
+// formatAlone is that of images which only the same number of ranks can restore.
+const formatAlone = 1
 
 // Kinds of sections.
 const (
 	KindArray    = "array"
 	KindValue    = "value"
+	KindWindow   = "window"
+	KindDigest   = "digest"
 	KindMessages = "messages"
 )
 
@@ -77,6 +101,7 @@ var (
 	ErrType      = errors.New("saved with another type")
 	ErrBackend   = errors.New("not a portable image of this format")
 	ErrTooDeep   = errors.New("nested too deeply, or contains itself")
+	ErrResize    = errors.New("only as many ranks as there were can go on")
 )
 
 // Registry is the set of variables that belong to an image. The zero value is
@@ -95,12 +120,14 @@ type variable struct {
 	plan *plan
 	typ  string
 	ptr  unsafe.Pointer
+	win  *window // Distributed: the rows at ptr; nil: it is not
+	same bool    // Replicated
 }
 
 // maxName bounds the length of a variable's name, in bytes.
 const maxName = 1024
 
-// Register adds the variable *ptr. From now on it is read by every Copy; it
+// Register adds the variable *ptr, or that of a Distributed or Replicated. From now on it is read by every Copy; it
 // must not be written while Copy runs. Errors: ErrKind with the offending
 // field, ErrDuplicate.
 func (r *Registry) Register(name string, ptr any) error {
@@ -144,24 +171,37 @@ func (r *Registry) Close() {
 }
 
 // describe checks that ptr can be registered.
-func describe(name string, ptr any) (variable, error) {
+func describe(name string, ptr any) (v variable, err error) {
 	if name == "" || len(name) > maxName {
-		return variable{}, fmt.Errorf("variable %.40q: a name has 1 to %d bytes", name, maxName)
+		return v, fmt.Errorf("variable %.40q: a name has 1 to %d bytes", name, maxName)
+	}
+	v.name = name
+	switch x := ptr.(type) {
+	case Replicated:
+		ptr, v.same = x.Ptr, true
+	case Distributed:
+		if p := reflect.ValueOf(ptr); p.Kind() == reflect.Pointer && p.IsNil() {
+			return v, fmt.Errorf("variable %q: %w: nil %T", name, ErrKind, ptr)
+		}
+		part := x.Part()
+		ptr, v.win = part.Own, &window{rows: part.Rows, width: part.Width, first: part.First}
 	}
 	p := reflect.ValueOf(ptr)
 	if p.Kind() != reflect.Pointer {
-		return variable{}, fmt.Errorf("variable %q: %w: %T is not a pointer, pass &variable", name, ErrKind, ptr)
+		return v, fmt.Errorf("variable %q: %w: %T is not a pointer, pass &variable", name, ErrKind, ptr)
 	}
 	if p.IsNil() {
-		return variable{}, fmt.Errorf("variable %q: %w: nil %T", name, ErrKind, ptr)
+		return v, fmt.Errorf("variable %q: %w: nil %T", name, ErrKind, ptr)
 	}
-	pl, err := planOf(p.Type().Elem())
+	if v.plan, err = planOf(p.Type().Elem()); err == nil {
+		v.typ, err = TypeString(p.Type().Elem())
+	}
+	v.ptr = p.UnsafePointer()
+	if err == nil && v.win != nil {
+		err = v.measure()
+	}
 	if err != nil {
-		return variable{}, fmt.Errorf("variable %q: %w", name, err)
+		return v, fmt.Errorf("variable %q: %w", name, err)
 	}
-	typ, err := TypeString(p.Type().Elem())
-	if err != nil {
-		return variable{}, fmt.Errorf("variable %q: %w", name, err)
-	}
-	return variable{name, pl, typ, p.UnsafePointer()}, nil
+	return v, nil
 }

@@ -3,7 +3,7 @@
 //
 //	gorun -np 8 -cr ./examples/solver -poisson 64
 //	gorun checkpoint -stop JOB
-//	gorun restart latest
+//	gorun restart latest             # or on another number of ranks: gorun restart -np 3 latest
 //
 // The matrix comes from a Matrix Market file (-matrix FILE), or is the 27-point operator on a cube (-poisson
 // N). Without either it is the built-in stiffness matrix of a steel lattice tower. The right-hand side is such
@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/dist"
 	"github.com/gorun-mpi/gorun/examples/solver/cg"
 	"github.com/gorun-mpi/gorun/mpi"
 	"golang.org/x/term"
@@ -111,7 +112,7 @@ func solve(c *mpi.Comm, o options, stdout, progress io.Writer) error {
 	}
 	u := s.Start()
 	state := cr.On(c)
-	if err := register(state, s, u); err != nil {
+	if err := register(c, starts, u); err != nil {
 		return err
 	}
 	meter := newMeter(c, progress)
@@ -157,15 +158,23 @@ func prepare(c *mpi.Comm, rows *cg.Block, starts []int) (*cg.System, *messages, 
 	return s, m, err
 }
 
-// register names the state to the checkpointer. After a restart u holds on
-// return what it held at the checkpoint.
-func register(state *cr.Registry, s *cg.System, u *cg.Solution) error {
-	err := errors.Join(
-		state.Register("iteration", &u.Iteration),
-		state.Register("x", &u.X), state.Register("r", &u.R), state.Register("p", &u.P),
-		state.Register("rz", &u.RZ), state.Register("rr", &u.RR))
-	if err != nil {
-		return err
+// register names the state to the checkpointer: the vectors by rows of the matrix, and what is the same on all ranks. After a
+// restart u holds on return what it held at the checkpoint, on as many ranks as there are now.
+func register(c *mpi.Comm, starts []int, u *cg.Solution) error {
+	state, rows := cr.On(c), starts[c.Rank()+1]-starts[c.Rank()]
+	for _, v := range []struct {
+		name string
+		own  []float64
+	}{{"x", u.X}, {"r", u.R}, {"p", u.P[:rows]}} {
+		vector, err := dist.Over(c, starts, 1, v.own)
+		if err == nil {
+			err = state.Register(v.name, vector)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return s.Check(u)
+	return errors.Join(
+		state.Register("iteration", dist.Replicated(&u.Iteration)),
+		state.Register("rz", dist.Replicated(&u.RZ)), state.Register("rr", dist.Replicated(&u.RR)))
 }

@@ -138,24 +138,14 @@ func TestIndefinite(t *testing.T) {
 	})
 }
 
-// A state of another problem's size is refused.
-func TestForeignState(t *testing.T) {
-	mpitest.Run(t, 1, func(c *mpi.Comm) error {
-		rows, starts, err := load(c, options{poisson: 2})
-		if err != nil {
-			return err
-		}
-		s, _, err := prepare(c, rows, starts)
-		if err != nil {
-			return err
-		}
-		u := s.Start()
-		u.X = u.X[1:]
-		if err := s.Check(u); err == nil || !strings.Contains(err.Error(), "not the same problem") {
-			return fmt.Errorf("7 of 8 rows: %v", err)
-		}
-		return nil
-	})
+// The result is the same to the last bit when the number of ranks changes between two iterations.
+func TestResize(t *testing.T) {
+	o := options{poisson: 6, iters: 100, tol: 1e-12}
+	var out bytes.Buffer
+	mpitest.Resize(t, 3, []int{4, 8, 3, 1}, func(c *mpi.Comm) error { return solve(c, o, &out, &bytes.Buffer{}) })
+	if want := run(t, 4, o); out.String() != want {
+		t.Errorf("got  %swant %s", out.String(), want)
+	}
 }
 
 func TestOptions(t *testing.T) {

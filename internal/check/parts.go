@@ -66,7 +66,7 @@ func race(r *runner) error {
 		return err
 	}
 	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-vet=off", "-race", "-short",
-		"./rpi/...", "./device/...", "./internal/engine/...", "./internal/team/...", "./mpi/...", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
+		"./rpi/...", "./device/...", "./internal/engine/...", "./internal/team/...", "./mpi/...", "./dist", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
 		// not cr/native: it works on other processes, for minutes under the detector
 		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./cr/store/...", "./cr/mirror", "./cr/mirror/mpiworld", "./cr/mirror/tcpworld", "./internal/joblife", "./internal/launch/...")
 }

@@ -30,9 +30,14 @@ SNAPSHOT is one of these:
     latest: the newest of all jobs that have not ended well since
 
 The snapshot has the program, its arguments, the number of ranks and the variables that
-were kept. The number of ranks cannot be changed. For portable images (self) PROGRAM may
-name another executable, rebuilt or for another architecture. Without args it gets those
-of the snapshot. Native images go on in the executable that was kept with the snapshot.
+were kept. For portable images (self) PROGRAM may name another executable, rebuilt or for
+another architecture. Without args it gets those of the snapshot. Native images go on in
+the executable that was kept with the snapshot.
+
+-np goes on with another number of ranks: from portable images, if the program has all its
+state in arrays of package dist, or registers it as the same on all ranks, and no message
+was under way. Each rank reads the parts of the images that it needs. What is in the way is
+named before anything is started.
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -stores, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
@@ -69,7 +74,7 @@ The other ranks wait for it.`,
 
 func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 	opt := commonFlags(fs)
-	np := fs.Int("np", 0, "accepted only if it is the number of `ranks` of the snapshot")
+	np := fs.Int("np", 0, "number of `ranks` (default: that of the snapshot); another number needs portable images of a\nprogram whose state is distributed by package dist")
 	cr := &crFlag{}
 	debug := debugFlag{}
 	fs.Var(cr, "cr", "kind of images of further checkpoints (default: the job's; -cr=false: no checkpoints)")
@@ -105,8 +110,8 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 			opt.CR = cmp.Or(s.Schema.CR, s.Schema.Backend)
 		}
 		opt.Debug = debug
-		if !given["np"] {
-			*np = s.Schema.NP
+		if given["np"] && *np < 1 {
+			return usage(std, "-np %d: a job has at least one rank", *np)
 		}
 		return opt.goOn(fs, std, all, *np, program)
 	}
@@ -119,13 +124,9 @@ func tellPassed(std stdio, passed []error) {
 	}
 }
 
-// goOn restarts a job from the first of some snapshots that is sound. np is the number of ranks that the user
-// expects. program is another executable, with arguments; nil: the snapshot's.
+// goOn restarts a job from the first of some snapshots that is sound, with np ranks (0: as many as it has). program is another executable, with arguments; nil: the snapshot's.
 func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, np int, program []string) int {
 	s := all[0]
-	if np != s.Schema.NP {
-		return usage(std, "-np %d: the snapshot was taken on %d ranks, and that cannot be changed", np, s.Schema.NP)
-	}
 	if opt.CkptDir == "" {
 		opt.CkptDir = catalogueOf(s)
 	}
@@ -156,7 +157,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		opt.Older = all[1:] // which is whole is told when the nodes are up
 	} else if err := opens(s); err != nil {
 		return failed(std, fmt.Errorf("%s: %w", s.SchemaPath(), err))
-	} else if s, err = spec.Sound(all, opt.Files, func(s *snapshot.Snapshot, why error) {
+	} else if s, err = spec.Sound(all, np, opt.Files, func(s *snapshot.Snapshot, why error) {
 		fmt.Fprintf(std.err, "gorun: snapshot %d of job %s cannot be used: %v\n", s.Schema.Sequence, s.Schema.Job, why)
 	}); err != nil {
 		return failed(std, err)
@@ -164,10 +165,10 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 	if opt.restartLatest && s.Schema.Backend != "self" {
 		program = nil // it is the same one, and kept with the snapshot
 	}
-	if err := spec.FromSnapshot(&opt.Options, s, program); err != nil {
+	if err := spec.FromSnapshot(&opt.Options, s, np, program); err != nil {
 		return failed(std, err)
 	}
-	if err := announce(s, std); err != nil {
+	if err := announce(s, opt.NP, std); err != nil {
 		return failed(std, err)
 	}
 	if len(taken) > 0 {
@@ -187,7 +188,7 @@ func kept(s *snapshot.Snapshot, env envFlag) bool {
 }
 
 // announce says what a restart goes on from.
-func announce(s *snapshot.Snapshot, std stdio) error {
+func announce(s *snapshot.Snapshot, np int, std stdio) error {
 	finished, err := s.Finished()
 	if err != nil {
 		return err
@@ -197,7 +198,11 @@ func announce(s *snapshot.Snapshot, std stdio) error {
 	if finished {
 		also = "; a run of this job has ended well since"
 	}
-	fmt.Fprintf(std.err, "gorun: job %s goes on from snapshot %d, taken %s ago (%s, %d ranks)%s\n", c.Job, c.Sequence, age(time.Since(c.Created)), c.Backend, c.NP, also)
+	now := ""
+	if np != c.NP {
+		now = fmt.Sprintf(", on %d ranks now", np)
+	}
+	fmt.Fprintf(std.err, "gorun: job %s goes on from snapshot %d, taken %s ago (%s, %d ranks)%s%s\n", c.Job, c.Sequence, age(time.Since(c.Created)), c.Backend, c.NP, now, also)
 	return nil
 }
 

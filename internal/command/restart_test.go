@@ -72,7 +72,8 @@ func TestCheckpointStopRestart(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"cannot be changed":  {"restart", "-np", "5", id},
+		"at least one rank": {"restart", "-np", "0", id},
+		" on all ranks: each rank has saved one of its own": {"restart", "-np", "5", id},
 		"flags come before":  {"restart", id, "-v"},
 		"has ended well":     {"restart", "latest"},
 		"no such snapshot":   {"restart", "0000"},
@@ -250,6 +251,9 @@ func TestRestartOfTheNewestProcessesPassesOverDamage(t *testing.T) {
 	h.must("checkpoint", id)
 	schema := strings.TrimSpace(h.must("checkpoint", "-stop", id))
 	p.code()
+	if _, errs, code := h.gorun("restart", "-np", "3", schema); code != 2 || !strings.Contains(errs, "was taken on 2 ranks: its images are of whole processes (native)") {
+		t.Errorf("another number of processes: exit %d, %s", code, errs)
+	}
 	damage(t, schema)
 	file = filepath.Join(t.TempDir(), "id") // the other holds the id already
 	p = h.start("", "restart", "-jobid-file", file, id)

@@ -106,10 +106,11 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 				return failed(std, err)
 			}
 			if len(all) > 0 {
-				if given := set(fs); !given["np"] && !given["n"] {
-					opt.NP = all[0].Schema.NP
+				np := 0
+				if given := set(fs); given["np"] || given["n"] {
+					np = opt.NP
 				}
-				return opt.goOn(fs, std, all, opt.NP, args)
+				return opt.goOn(fs, std, all, np, args)
 			}
 		}
 		opt.Program, opt.Args = args[0], args[1:]

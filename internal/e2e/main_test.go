@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	code := 1
 	if err := os.Chmod(dir, 0o755); err != nil { // other users run the programs, too
 		fmt.Fprintln(os.Stderr, err)
-	} else if err := build(dir, os.Environ(), "gorun", "solver", "heat", "ring", "subject", "confine"); err != nil {
+	} else if err := build(dir, os.Environ(), "gorun", "solver", "heat", "rows", "ring", "subject", "confine"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 // packages are the programs that are no examples.
-var packages = map[string]string{"gorun": "cmd/gorun", "subject": "internal/e2e/subject", "confine": "internal/e2e/confine"}
+var packages = map[string]string{"gorun": "cmd/gorun", "subject": "internal/e2e/subject", "confine": "internal/e2e/confine", "rows": "examples/heat/rows"}
 
 // build compiles commands and examples by name into dir.
 func build(dir string, env []string, names ...string) error {

@@ -52,6 +52,9 @@ type Job struct {
 	// Image is the path of the portable image that the program began from, or "". A process restored from a
 	// native image keeps the value that it began with.
 	Image string
+	// ImageOf is not 0 if the program began from the images of another number of ranks, this one. Image is then a
+	// library of all of them.
+	ImageOf int
 
 	start   atomic.Pointer[oob.StartConfig] // of the present incarnation
 	began   oob.StartConfig                 // of the first incarnation of this process
@@ -88,7 +91,7 @@ var ErrNoHead = errors.New("this program was not started with gorun")
 // goroutine.
 func New(c Config) *Job {
 	j := &Job{
-		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: string(c.Start.Image),
+		Rank: c.Start.Rank, Size: c.Start.Size, Engine: c.Engine, Image: string(c.Start.Image), ImageOf: c.Start.Of,
 		link: c.Link, close: c.Close, lost: c.Lost, seat: c.seat, names: cmp.Or(c.Names, new(Names)),
 		finalized: make(chan struct{}), noted: make(chan struct{}, 1), ended: make(chan struct{}),
 	}

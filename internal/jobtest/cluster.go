@@ -5,6 +5,7 @@
 package jobtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,18 +14,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/outlet"
 )
 
 // Options of a Cluster.
 type Options struct {
 	Dir        string   // where snapshots go, one folder each
-	Images     []string // by rank: restart from these
+	Images     []string // by rank: restart from these; not as many as ranks: from those of another number
 	SparseFrom int
 	RPI        []string // transports; nil: "mem". For others see transport.go
 	Nodes      []int    // by rank; nil: one
@@ -56,6 +59,7 @@ type Cluster struct {
 	stops       bool      // the snapshot under way is the last
 	held        []oob.Msg // what would keep the ranks from going on after it; see Fail
 	timers      []*time.Timer
+	shelf       *outlet.Outlet // of the images of another number of ranks; nil: there are none
 }
 
 // New starts a job of n ranks.
@@ -70,10 +74,14 @@ func New(n int, opt Options) *Cluster {
 	c.mu.Lock()
 	c.launch()
 	c.mu.Unlock()
+	c.openShelf(n)
 	var all sync.WaitGroup
 	for rank := range n {
 		start := c.start(rank, n)
-		if opt.Images != nil {
+		switch {
+		case c.shelf != nil:
+			start.Image, start.Of = exact.String(c.shelf.Path), len(opt.Images)
+		case opt.Images != nil:
 			start.Image = exact.String(opt.Images[rank])
 		}
 		all.Go(func() {
@@ -89,6 +97,24 @@ func New(n int, opt Options) *Cluster {
 }
 
 var clusters atomic.Int64
+
+// openShelf does what agents do for ranks of which none has an image of its own.
+func (c *Cluster) openShelf(n int) {
+	images := c.opt.Images
+	if images == nil || len(images) == n {
+		return
+	}
+	shelf, err := outlet.Shelf(func(_ context.Context, rank, copy int) (string, store.Reader, error) {
+		if copy > 0 {
+			return "", nil, io.EOF
+		}
+		return images[rank], nil, nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	c.shelf = shelf
+}
 
 func (c *Cluster) start(rank, n int) oob.StartConfig {
 	var nodes []oob.Node
@@ -163,6 +189,9 @@ func (c *Cluster) Fail(err error) {
 // Stop ends all ranks, as a launcher would by killing them.
 func (c *Cluster) Stop() {
 	c.Fail(engine.ErrAborted)
+	if c.shelf != nil {
+		c.shelf.Close()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, up := range c.up {

@@ -219,6 +219,7 @@ type StartConfig struct {
 	RPI         []string          `json:"rpi"`               // transports by preference; empty: the default
 	CR          string            `json:"cr"`                // "", "self", "auto", "native"
 	Image       exact.String      `json:"image,omitempty"`   // restart: path of this rank's image, filled in by its agent (wire.Order.Images)
+	Of          int               `json:"of,omitempty"`      // restart with another number of ranks: that of the snapshot. Image is then a library of all its images, see package outlet
 	Backend     string            `json:"backend,omitempty"` // restart: the back-end that made the image, "self" or "native"; "" is self
 	SparseFrom  int               `json:"sparse_from"`       // number of ranks from which the sparse schedule is used
 	Params      map[string]string `json:"params,omitempty"`

@@ -17,6 +17,7 @@ const (
 	kindEnd   = 'e'
 	kindSize  = 's'
 	kindRead  = 'r'
+	kindOpen  = 'o'
 
 	statusDone   = 0
 	statusFailed = 1
@@ -132,6 +133,32 @@ func serveWriter(c io.ReadWriter, create func() (store.Writer, error)) {
 	}
 }
 
+// serveShelf finds the image that the child asks for, and answers reads unless the child can read it itself.
+func serveShelf(c io.ReadWriter, find func(rank, copy int) (string, store.Reader, error)) {
+	f, err := readFrame(c)
+	if err != nil {
+		return
+	}
+	if f.kind != kindOpen {
+		failed(c, errOlder)
+		return
+	}
+	switch path, r, err := find(int(f.off), f.n); {
+	case errors.Is(err, io.EOF):
+		writeAnswer(c, statusEOF, nil)
+	case err != nil:
+		failed(c, err)
+	case r == nil:
+		writeAnswer(c, statusDone, []byte(path))
+	case writeAnswer(c, statusDone, nil) != nil:
+		r.Close()
+	default:
+		serveReader(c, func() (store.Reader, error) { return r, nil })
+	}
+}
+
+var errOlder = errors.New("this program was built with an older gorun, which knows of no restart with another number of ranks: build it anew")
+
 // serveReader answers reads.
 func serveReader(c io.ReadWriter, source func() (store.Reader, error)) {
 	r, err := source()
@@ -234,6 +261,11 @@ func newReader(name string) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readerOn(c)
+}
+
+// readerOn is the reader of what the other side offers on a connection, which it closes after an error.
+func readerOn(c net.Conn) (*reader, error) {
 	r := &reader{c: c}
 	var p [8]byte
 	if _, err := c.Write(frame{kind: kindSize}.encode()); err != nil {

@@ -17,11 +17,14 @@
 //
 // Frames are big-endian. Those of the rank:
 //
-//	kind  byte    'w' write, 'e' end, 's' size, 'r' read
-//	off   uint64  in the piece; e: its size
-//	n     uint32  bytes, at most 1 MB; w: they follow; r: that are wanted; e, s: 0
+//	kind  byte    'w' write, 'e' end, 's' size, 'r' read, 'o' open
+//	off   uint64  in the piece; e: its size; o: a rank
+//	n     uint32  bytes, at most 1 MB; w: they follow; r: that are wanted; e, s: 0; o: which copy
 //
-// Those of the agent answer e, s and r, and say once if a write has failed:
+// A Shelf has the images of all ranks of a snapshot. There o comes first and says which is wanted. The answer is the
+// path of a file that the rank reads itself, or empty: s and r follow; or 2: there is no such copy.
+//
+// Those of the agent answer e, s, r and o, and say once if a write has failed:
 //
 //	status byte   0: done, 1: failed, 2: the piece ends here
 //	n      uint32 bytes that follow: of the piece, or the text of the error; s: its size, as 8 bytes
@@ -65,6 +68,7 @@ type Outlet struct {
 	end    context.CancelFunc
 	create func(context.Context) (store.Writer, error)
 	source func(context.Context) (store.Reader, error)
+	find   Find
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool // nil: closed
@@ -81,6 +85,14 @@ func Writer(piece string, create func(context.Context) (store.Writer, error)) (*
 func Reader(piece string, source func(context.Context) (store.Reader, error)) (*Outlet, error) {
 	return offer(piece, &Outlet{source: source})
 }
+
+// Find finds a copy, counted from 0, of the image of a rank. It returns the path of a file that the child can read, or a
+// reader, which is the outlet's. io.EOF: there is no such copy.
+type Find func(ctx context.Context, rank, copy int) (path string, r store.Reader, err error)
+
+// Shelf offers the images of all ranks of a snapshot. find is called for each connection, with a context that ends with the
+// offer. The child opens them through a Library.
+func Shelf(find Find) (*Outlet, error) { return offer("images", &Outlet{find: find}) }
 
 func offer(piece string, o *Outlet) (*Outlet, error) {
 	if err := store.CheckPiece(piece); err != nil {
@@ -140,9 +152,12 @@ func (o *Outlet) serve(c net.Conn) {
 		o.mu.Unlock()
 		c.Close()
 	}()
-	if o.create != nil {
+	switch {
+	case o.find != nil:
+		serveShelf(c, func(rank, copy int) (string, store.Reader, error) { return o.find(o.ctx, rank, copy) })
+	case o.create != nil:
 		serveWriter(c, func() (store.Writer, error) { return o.create(o.ctx) })
-	} else {
+	default:
 		serveReader(c, func() (store.Reader, error) { return o.source(o.ctx) })
 	}
 }

@@ -204,3 +204,58 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// TestShelf: of the images of a snapshot each is read where it is, and one copy after the other.
+func TestShelf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "img")
+	w, err := File(path).Create(image.LocalMeta(), image.Options{NoDirect: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Section("x", "array", "", []byte("rows")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	o, err := Shelf(func(_ context.Context, rank, copy int) (string, store.Reader, error) {
+		switch {
+		case rank == 2:
+			return "", nil, errors.New("the node is away")
+		case copy == 0:
+			return path, nil, nil
+		case copy == 1:
+			r, err := store.OpenFile(path)
+			return "", r, err
+		}
+		return "", nil, io.EOF
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	lib := Library(o.Path)
+	for copy := range 2 {
+		r, err := lib.Image(1, copy).Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := make([]byte, 2)
+		if err := r.ReadRange("array", "x", 1, p); err != nil || string(p) != "ow" {
+			t.Errorf("copy %d: %q, %v", copy, p, err)
+		}
+		r.Close()
+	}
+	if _, err := lib.Image(1, 2).Open(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if _, err := lib.Image(2, 0).Open(); err == nil || !strings.Contains(err.Error(), "rank 2") || !strings.Contains(err.Error(), "node is away") {
+		t.Error(err)
+	}
+	if _, err := Library(path).Image(0, 0).Open(); !errors.Is(err, ErrProtocol) {
+		t.Error(err)
+	}
+	if _, err := File(o.Path).Open(); err == nil || !strings.Contains(err.Error(), "build it anew") {
+		t.Errorf("a program that knows of one image alone: %v", err)
+	}
+}

@@ -19,7 +19,7 @@
 // afterwards, except the goroutines of ranks that hang outside the library: nothing can end these. Code under
 // test must take its communicator from the function's argument: mpi.World is the process's.
 //
-// Restart tests that a program goes on from its images.
+// Restart tests that a program goes on from its images, Resize that it does with another number of ranks.
 package mpitest
 
 import (

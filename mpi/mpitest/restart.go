@@ -6,10 +6,13 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
@@ -27,44 +30,69 @@ import (
 // come: what it keeps outside of registered variables, the ranks of the second run find as the first has left it.
 func Restart(t testing.TB, n, k int, f func(c *mpi.Comm) error) {
 	t.Helper()
-	if err := restart(n, k, f, patience(t)); err != nil {
+	restarted(t, k, []int{n, n}, f)
+}
+
+// Resize is Restart with other numbers of ranks, as by gorun restart -np: f runs on ranks[0] ranks to their k-th Point, then
+// from there on ranks[1] ranks to their k-th Point, and so on, and on the last number to its end. With k = 1 each goes on
+// from where the first has been imaged. What f registers is distributed or replicated (package dist), and no message is under way
+// at that Point; else the test fails with the reason that gorun tells. Neighbours that are equal are a Restart.
+func Resize(t testing.TB, k int, ranks []int, f func(c *mpi.Comm) error) {
+	t.Helper()
+	restarted(t, k, ranks, f)
+}
+
+func restarted(t testing.TB, k int, ranks []int, f func(c *mpi.Comm) error) {
+	t.Helper()
+	if err := restart(k, ranks, f, patience(t)); err != nil {
 		t.Errorf("mpitest: %v", err)
 		t.FailNow()
 	}
 }
 
-func restart(n, k int, f func(c *mpi.Comm) error, limit time.Duration) error {
-	if n < 1 || k < 1 {
-		return fmt.Errorf("%d ranks, Point %d", n, k)
+func restart(k int, ranks []int, f func(c *mpi.Comm) error, limit time.Duration) error {
+	if len(ranks) == 0 || slices.Min(ranks) < 1 || k < 1 {
+		return fmt.Errorf("%d ranks, Point %d", ranks, k)
 	}
-	dir, err := os.MkdirTemp("", "mpitest")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	images, err := imagesAt(dir, n, k, f, limit)
-	if err != nil {
-		return fmt.Errorf("to Point %d: %w", k, err)
-	}
-	again := begin(jobtest.New(n, jobtest.Options{Images: images, Crowded: crowded(n)}), limit)
-	again.run(f)
-	if err := again.end(nil); err != nil {
-		return fmt.Errorf("from Point %d on: %w", k, err)
+	var images []string // that the next part goes on from; nil: from the start
+	for i, n := range ranks {
+		if images != nil && len(images) != n {
+			if err := self.Resizable(image.Paths(images)); err != nil {
+				return fmt.Errorf("from %d to %d ranks: %w", len(images), n, err)
+			}
+		}
+		opt := jobtest.Options{Images: images, Crowded: n > runtime.NumCPU()}
+		if i == len(ranks)-1 {
+			again := begin(jobtest.New(n, opt), limit)
+			again.run(f)
+			if err := again.end(nil); err != nil {
+				return fmt.Errorf("%d ranks from Point %d on: %w", n, k, err)
+			}
+			break
+		}
+		dir, err := os.MkdirTemp("", "mpitest")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		opt.Dir = dir
+		if images, err = imagesAt(opt, n, k, f, limit); err != nil {
+			return fmt.Errorf("%d ranks to Point %d: %w", n, k, err)
+		}
 	}
 	return nil
 }
 
-func crowded(n int) bool { return n > runtime.NumCPU() }
-
 // imagesAt runs f to the k-th Point of all ranks, and returns their images.
-func imagesAt(dir string, n, k int, f func(c *mpi.Comm) error, limit time.Duration) ([]string, error) {
+func imagesAt(opt jobtest.Options, n, k int, f func(c *mpi.Comm) error, limit time.Duration) ([]string, error) {
 	var once sync.Once
 	armed := make(chan struct{})
-	c := jobtest.New(n, jobtest.Options{Dir: dir, Crowded: crowded(n), OnSend: func(m oob.Msg) {
+	opt.OnSend = func(m oob.Msg) {
 		if m.Kind == oob.Target {
 			once.Do(func() { close(armed) })
 		}
-	}})
+	}
+	c := jobtest.New(n, opt)
 	p := begin(c, limit)
 	var images []string
 	var refused error

@@ -198,6 +198,37 @@ func TestFetch(t *testing.T) {
 }
 
 // TestFetchDamaged meets copies with one wrong bit: elsewhere, and here.
+// finder is Peers of whom somebody else asks the nodes, as those of an agent.
+type finder struct {
+	Alone
+	have []Peer
+}
+
+func (f finder) Find(context.Context, string, string) ([]Peer, error) { return f.have, nil }
+
+// TestOpenFound: a piece is read where it lies, and is not copied.
+func TestOpenFound(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.put("a", "j/h/1", "p", storetest.Data(3*remote.Window+5, 1))
+	b := c.on("b")
+	b.Peers = finder{have: []Peer{{"a", c.connect("a").Store(Kind)}}}
+	r, err := b.Open(t.Context(), "j/h/1", "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	img, err := image.NewReader(r, r.Size(), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := img.ReadRange("k", "x", remote.Window, make([]byte, 100)); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.folders["b"].Stat(t.Context(), "j/h/1", "p"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it was copied: %v", err)
+	}
+}
+
 func TestFetchDamaged(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	data := storetest.Data(300_000, 1)

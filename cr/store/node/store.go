@@ -261,7 +261,10 @@ func (s *Store) Open(ctx context.Context, set, piece string) (r store.Reader, er
 			return r, err
 		}
 	}
-	have, _, err := s.holders(ctx, set, piece)
+	if err := checkNames(set, piece); err != nil {
+		return nil, err
+	}
+	have, err := s.others(ctx, set, piece)
 	errs := []error{err}
 	for _, p := range have {
 		r, err := p.Files.Open(ctx, set, piece)

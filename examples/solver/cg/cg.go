@@ -104,14 +104,6 @@ func (s *System) reset(u *Solution) {
 	u.RR, u.RZ = s.bb, s.bz
 }
 
-// Check reports a state that is not one of this system.
-func (s *System) Check(u *Solution) error {
-	if len(u.X) != s.a.rows || len(u.R) != s.a.rows || len(u.P) != s.a.rows+s.a.halo {
-		return fmt.Errorf("the snapshot holds %d rows on this rank, the matrix has %d: not the same problem", len(u.X), s.a.rows)
-	}
-	return nil
-}
-
 // precondition sets w = r / diagonal.
 func (s *System) precondition(r []float64) {
 	w := s.w

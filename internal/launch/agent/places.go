@@ -238,6 +238,14 @@ func (a *agent) bring(r *rankProc) error {
 	return nil
 }
 
+// bringAndRead brings the image of a rank that reads it itself.
+func (a *agent) bringAndRead(r *rankProc) error {
+	if err := a.bring(r); err != nil {
+		return err
+	}
+	return a.readBy(r)
+}
+
 // readBy has the rank read its image itself, when it has been brought.
 func (a *agent) readBy(r *rankProc) error {
 	p, ok := r.images[r.first].(image.Piece)

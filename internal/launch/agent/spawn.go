@@ -84,7 +84,7 @@ func (a *agent) spawnAll() {
 			a.failed(r, unbound)
 			continue
 		}
-		if images := a.order.Images[rank]; len(images) > 0 {
+		if len(a.order.Images[rank]) > 0 || len(a.order.Shelf) > 0 {
 			makeIt := a.restore
 			if a.order.Start[rank].Backend == wire.BackendSelf {
 				makeIt = a.spawnFrom
@@ -193,10 +193,11 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 
 // spawnFrom starts a rank afresh that takes its state from an image.
 func (a *agent) spawnFrom(r *rankProc, p *pipes) error {
-	if err := a.bring(r); err != nil {
-		return err
+	from := a.bringAndRead
+	if len(a.order.Shelf) > 0 {
+		from = a.shelve
 	}
-	if err := a.readBy(r); err != nil {
+	if err := from(r); err != nil {
 		return err
 	}
 	return a.spawn(r, p)

@@ -100,7 +100,12 @@ func (inc *incarnation) orderFor(l *link, nodes []oob.Node) wire.Order {
 		start.Local, start.Crowded, start.Wide = local, crowded, wide
 		ord.Start[rank] = start
 	}
-	ord.Images, ord.Stores = inc.imagesFor(l.ranks), inc.storesFor(l)
+	ord.Stores = inc.storesFor(l)
+	if inc.resizes() {
+		ord.Shelf = inc.shelf()
+	} else {
+		ord.Images = inc.imagesFor(l.ranks)
+	}
 	ord.Bind = inc.bindRule(l)
 	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
 	if inc.wholeFrom() {
@@ -121,7 +126,21 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 	if inc.from != nil {
 		c.Backend = inc.from.Schema.Backend
 	}
+	if inc.resizes() {
+		c.Of = inc.from.Schema.NP
+	}
 	return c
+}
+
+// resizes reports whether this life begins from the images of another number of ranks.
+func (inc *incarnation) resizes() bool { return inc.from != nil && inc.from.Schema.NP != inc.h.opt.NP }
+
+// shelf lists the images of all ranks of the snapshot that this life begins from.
+func (inc *incarnation) shelf() (all []wire.Image) {
+	for rank := range inc.from.Schema.NP {
+		all = append(all, inc.copiesOf(inc.from, rank))
+	}
+	return all
 }
 
 func isTerminal(w any) bool {

@@ -327,7 +327,7 @@ func (inc *incarnation) find(l *link, name string) remote.Served {
 
 // sound finds the snapshot that the job begins from, where that could not be told before its nodes were up.
 func (h *head) sound() (*snapshot.Snapshot, error) {
-	return spec.Sound(append([]*snapshot.Snapshot{h.opt.From}, h.opt.Older...), h.opt.Files, func(s *snapshot.Snapshot, why error) {
+	return spec.Sound(append([]*snapshot.Snapshot{h.opt.From}, h.opt.Older...), h.opt.NP, h.opt.Files, func(s *snapshot.Snapshot, why error) {
 		h.say("snapshot %d of job %s cannot be used: %v", s.Schema.Sequence, s.Schema.Job, why)
 	})
 }

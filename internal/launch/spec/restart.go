@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -11,11 +12,11 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
-// FromSnapshot completes the options of a restart. The job, its size, program, arguments and
-// environment come from the snapshot. So do its transports (RPI may be empty and not nil: the
+// FromSnapshot completes the options of a restart with np ranks; 0: as many as the snapshot has. The job, its program,
+// arguments and environment come from the snapshot. So do its transports (RPI may be empty and not nil: the
 // default) and parameters, unless the options name others. program may name another executable or
 // folder, followed by other arguments. The snapshot is one that Sound has returned.
-func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
+func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) error {
 	whole := s.Schema.Backend != wire.BackendSelf
 	switch {
 	case whole && len(program) > 0:
@@ -29,7 +30,7 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, program []string) error {
 		}
 	}
 	p := &s.Schema.Program
-	o.From, o.NP = s, s.Schema.NP
+	o.From, o.NP = s, cmp.Or(np, s.Schema.NP)
 	o.Program, o.Args = p.Path, p.Args
 	if o.RPI == nil {
 		o.RPI = s.Schema.RPI

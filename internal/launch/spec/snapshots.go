@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -100,10 +101,26 @@ func imagesOf(s *snapshot.Snapshot) []image.Source {
 
 var errNoDebug = errors.New("-debug holds a rank of a snapshot of whole processes; one of back-end self starts its program anew: start gorun restart under a debugger, or let the program wait")
 
+// checkResize says why a snapshot cannot go on with so many ranks; 0: with as many as it has. It reads the tables of
+// its images.
+func checkResize(s *snapshot.Snapshot, np int) error {
+	if np == 0 || np == s.Schema.NP {
+		return nil
+	}
+	err := fmt.Errorf("its images are of whole processes (%s), which go on as they were: leave -np out; portable images (-cr=self) of a program that uses package dist can be restored by any number of ranks", s.Schema.Backend)
+	if s.Schema.Backend == wire.BackendSelf {
+		err = self.Resizable(imagesOf(s))
+	}
+	if err != nil {
+		return WithStatus(ExitUsage, fmt.Errorf("-np %d: snapshot %d was taken on %d ranks: %w", np, s.Schema.Sequence, s.Schema.NP, err))
+	}
+	return nil
+}
+
 // Sound returns the first of some snapshots, at least one, whose images are whole, if it can go on
-// on this machine. If another snapshot can take its place, all of an image is read. damaged is told
+// on this machine, with np ranks (0: as many as it has). If another snapshot can take its place, all of an image is read. damaged is told
 // of the snapshots before it. If none is whole, the error says why the first is not.
-func Sound(all []*snapshot.Snapshot, files whole.FilesPolicy, damaged func(s *snapshot.Snapshot, why error)) (*snapshot.Snapshot, error) {
+func Sound(all []*snapshot.Snapshot, np int, files whole.FilesPolicy, damaged func(s *snapshot.Snapshot, why error)) (*snapshot.Snapshot, error) {
 	var first error
 	for i, s := range all {
 		check := checkImages
@@ -112,7 +129,7 @@ func Sound(all []*snapshot.Snapshot, files whole.FilesPolicy, damaged func(s *sn
 		}
 		err := check(s)
 		if err == nil {
-			return s, checkMachine(s, files)
+			return s, errors.Join(checkResize(s, np), checkMachine(s, files))
 		}
 		if i == 0 {
 			first = err

@@ -32,6 +32,7 @@ type Order struct {
 	Stores map[string]Store  `json:"stores,omitempty"` // that images go into and come from, by name
 	Nodes  []oob.Node        `json:"nodes,omitempty"`  // of every Start: long in a large job, so it is sent once
 	Images map[int][]Image   `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
+	Shelf  []Image           `json:"shelf,omitempty"`  // restart with another number of ranks: by rank of the snapshot, its image
 	Files  whole.FilesPolicy `json:"files,omitempty"`
 	Held   []int             `json:"held,omitempty"` // ranks that wait for a debugger
 	Bind   *bind.Rule        `json:"bind,omitempty"` // nil: ranks are not bound to CPUs

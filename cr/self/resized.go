@@ -1,0 +1,234 @@
+package self
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"unsafe"
+
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/internal/engine"
+)
+
+// Library has the images of all ranks of a snapshot.
+type Library interface {
+	// Image is where the image of a rank can be read. Several copies of it may be known, counted from 0. To open
+	// one more than there are is io.EOF.
+	Image(rank, copy int) image.Source
+}
+
+// Resized gives the variables of a snapshot back to one rank of another number of ranks. It reads of each image what
+// that rank needs. Its methods may be called by several goroutines at once, Close last.
+type Resized struct {
+	lib    Library
+	images int
+	base   int    // the image that has what is the same on all ranks
+	whom   string // this rank and its job, for errors
+	meta   image.Meta
+	claims
+
+	reading sync.Mutex
+	open    map[int]*opened
+}
+
+// opened is an image of which something was read.
+type opened struct {
+	*Restore     // nil: the copy is not open
+	copy     int // counted from 0
+}
+
+// OpenResized opens the images of a snapshot of so many ranks for one rank of size others. Errors: as of Open;
+// ErrResize if a message was under way to the rank whose image is opened first.
+func OpenResized(lib Library, images, rank, size int) (*Resized, error) {
+	s := &Resized{lib: lib, images: images, base: rank * images / size, whom: fmt.Sprintf("rank %d of %d", rank, size), open: map[int]*opened{}}
+	err := s.with(s.base, func(r *Restore) error {
+		s.meta, s.names = r.Meta(), r.names
+		return under(r.msgs, &s.meta)
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Meta is that of one of the images.
+func (s *Resized) Meta() image.Meta { return s.meta }
+
+// Messages are none.
+func (s *Resized) Messages() []engine.Saved { return nil }
+
+// Close closes all images.
+func (s *Resized) Close() error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	var errs []error
+	for _, o := range s.open {
+		if o.Restore != nil {
+			errs = append(errs, o.Restore.Close())
+		}
+	}
+	s.open = nil
+	return errors.Join(errs...)
+}
+
+// with calls f with the image of a rank, and again with further copies of it as long as that fails.
+func (s *Resized) with(rank int, f func(*Restore) error) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	var errs []error
+	for range mostCopies {
+		o, err := s.at(rank)
+		if err == nil {
+			err = f(o.Restore)
+		} else if errors.Is(err, io.EOF) && o.copy > 0 {
+			break
+		}
+		if err == nil || ofProgram(err) {
+			return err
+		}
+		errs = append(errs, err)
+		o.next()
+	}
+	return errors.Join(errs...)
+}
+
+// mostCopies bounds how many copies of an image are tried.
+const mostCopies = 32
+
+// ofProgram reports whether another copy of the image would not help.
+func ofProgram(err error) bool {
+	return errors.Is(err, ErrResize) || errors.Is(err, ErrType) || errors.Is(err, ErrMissing)
+}
+
+// next gives up a copy for the one after it.
+func (o *opened) next() {
+	if o.Restore != nil {
+		o.Restore.Close()
+	}
+	o.Restore, o.copy = nil, o.copy+1
+}
+
+// at opens the image of a rank, if it is not open. Caller holds reading.
+func (s *Resized) at(rank int) (o *opened, err error) {
+	if o = s.open[rank]; o == nil {
+		o = &opened{}
+		s.open[rank] = o
+	}
+	if o.Restore != nil {
+		return o, nil
+	}
+	r, err := Open(s.lib.Image(rank, o.copy))
+	if err != nil {
+		return o, err
+	}
+	if m := r.Meta(); m.Rank != rank || m.Size != s.images {
+		r.Close()
+		return o, fmt.Errorf("%w: %s is the image of rank %d of %d, and that of rank %d of %d is wanted", image.ErrCorrupt, r.r.Path(), m.Rank, m.Size, rank, s.images)
+	}
+	o.Restore = r
+	return o, nil
+}
+
+// Fill sets a variable to what the snapshot has of it: a Distributed one to its rows, a Replicated one to its value. Errors:
+// as of Restore, and ErrResize for any other.
+func (s *Resized) Fill(name string, ptr any) error {
+	v, err := describe(name, ptr)
+	if err != nil {
+		return err
+	}
+	err = s.with(s.base, func(r *Restore) error {
+		sec, err := r.find(&v)
+		switch {
+		case err != nil || v.win != nil:
+			return err
+		case v.same && r.digests[name] != nil:
+			return r.fill(v, sec)
+		}
+		return fmt.Errorf("%w: %s", ErrResize, remedy(sec.Kind == KindArray))
+	})
+	if err == nil && v.win != nil {
+		err = s.fillRows(v)
+	}
+	if err != nil {
+		return fmt.Errorf("variable %q on %s: %w", name, s.whom, err)
+	}
+	s.claim(name)
+	return nil
+}
+
+// remedy says how a variable becomes one that any number of ranks can restore.
+func remedy(rows bool) string {
+	text := "each rank has saved one of its own: if it is the same on all ranks, register it as dist.Replicated(&variable)"
+	if rows {
+		text += "; if it is rows of a whole, make it a dist.Array"
+	}
+	return text
+}
+
+// fillRows reads the rows of a Distributed variable out of the images that have them.
+func (s *Resized) fillRows(v variable) error {
+	all, err := stretches(s.images, func(i int) (w *window, err error) {
+		err = s.with(i, func(r *Restore) error {
+			w, err = r.window(&v)
+			return err
+		})
+		return w, err
+	}, v.win)
+	if err != nil {
+		return err
+	}
+	size := int(v.plan.elem.size) * v.win.width
+	h := sliceAt(v)
+	mem := unsafe.Slice((*byte)(h.data), h.n*int(v.plan.elem.size))
+	for _, x := range all {
+		p := mem[x.to*size:][:x.rows*size]
+		err := s.with(x.image, func(r *Restore) error { return r.readRows(v, x.from*size, p) })
+		if err != nil {
+			clear(p)
+			return err
+		}
+	}
+	return nil
+}
+
+// window is what an image has of a Distributed variable.
+func (s *Restore) window(v *variable) (*window, error) {
+	w := s.windows[v.name]
+	sec, ok := s.r.Lookup(KindArray, v.name)
+	switch {
+	case w == nil || !ok:
+		return nil, fmt.Errorf("%w: it is not distributed in %s: %s", ErrResize, s.r.Path(), remedy(true))
+	case sec.Type != v.typ || w.rows != v.win.rows || w.width != v.win.width:
+		return nil, fmt.Errorf("%w: %s of %s in %s, now %s of %s", ErrType, w, sec.Type, s.r.Path(), v.win, v.typ)
+	case sec.Size != uint64(w.count*w.width)*uint64(v.plan.elem.size):
+		return nil, fmt.Errorf("image %s: %w: %d bytes for %s", s.r.Path(), image.ErrCorrupt, sec.Size, w)
+	}
+	return w, nil
+}
+
+// readRows reads elements of an array, from a byte on.
+func (s *Restore) readRows(v variable, from int, p []byte) error {
+	if err := s.r.ReadRange(KindArray, v.name, uint64(from), p); err != nil {
+		return err
+	}
+	if err := checkBools(v.plan.elem, p); err != nil {
+		return err
+	}
+	if s.swap {
+		swapFixed(v.plan.elem, p)
+	}
+	return nil
+}
+
+// fillOwn sets a Distributed variable of as many ranks as there were: its rows are those of this rank's image.
+func (s *Restore) fillOwn(v variable, sec image.Section) error {
+	w := s.windows[v.name]
+	if w == nil { // a plain slice then, of as many elements
+		w = v.win
+	}
+	if sec.Kind != KindArray || *w != *v.win || sec.Size != uint64(sliceAt(v).n)*uint64(v.plan.elem.size) {
+		return fmt.Errorf("%w: %s in %s, now %s: another layout for the same number of ranks", ErrType, w, s.r.Path(), v.win)
+	}
+	return s.fillArray(v, sec)
+}
