@@ -10,11 +10,12 @@ import (
 	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/device/cpu"
+	"github.com/gorun-mpi/gorun/device/opencl"
 	"github.com/gorun-mpi/gorun/device/provider"
 )
 
 // providers are those of all devices, by preference.
-var providers = []provider.Provider{cpu.Provider{}}
+var providers = []provider.Provider{opencl.Provider{}, cpu.Provider{}}
 
 // List returns the devices of this machine. cpu:0 is always there. Errors: why a kind of devices cannot be listed; the other
 // kinds are returned.

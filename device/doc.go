@@ -50,7 +50,12 @@
 //
 // # What there is
 //
-// The devices are those of package device/cpu: goroutines that run Go bodies. The package needs neither gorun nor mpi.
+// Devices are of two kinds. cpu:0 is always there: goroutines that run Go bodies (package device/cpu). opencl:0 and so on are what a
+// vendor's library offers where the command gorun-device is found; they run bodies in OpenCL C, in a process of their own
+// (package device/opencl). A kernel with both bodies runs on either. The package needs neither gorun nor mpi.
+//
+// A whole-process image refuses a program that has an OpenCL device open; use portable images then, or cpu:0. To pause
+// such a device, to move what it holds to another one, and to share it with other programs is not offered yet.
 package device
 
 import (

@@ -12,7 +12,7 @@ import (
 type Body struct{ b provider.Body }
 
 // OpenCL is the body of a kernel in OpenCL C: the function of that name in the source. Options are those of the compiler.
-// The devices of this release do not run it: a kernel needs a Go body as well.
+// Parameters that are numbers need arguments of just their size, unless the kernel has a Go body as well.
 func OpenCL(name, source string, options ...string) Body {
 	b := provider.Body{Language: "opencl", Name: name, Source: source}
 	for i, o := range options {

@@ -1,0 +1,85 @@
+package opencl
+
+import (
+	"fmt"
+
+	"github.com/gorun-mpi/gorun/device/provider"
+	"github.com/gorun-mpi/gorun/internal/offload"
+)
+
+// textRoom is the room for what a compiler says, in bytes.
+const textRoom = 64 << 10
+
+// ask puts a command that may be refused, with its text at a place of staging, and waits for the answer.
+func (d *device) ask(c *offload.Command, at, room int) (text string, refused bool, err error) {
+	t, err := d.submit(c)
+	if err == nil {
+		err = d.await(t)
+	}
+	if err == nil {
+		err = d.failure(t)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	text, refused = d.s.Refused(t, uint64(at), uint64(room))
+	return text, refused, nil
+}
+
+// Alloc gets memory. None of it is empty, because OpenCL has no such.
+func (d *device) Alloc(bytes int) (provider.Memory, error) {
+	const room = 4 << 10
+	at, err := d.place(room, nil)
+	if err != nil {
+		return nil, err
+	}
+	d.last++
+	m := memory(d.last)
+	text, refused, err := d.ask(&offload.Command{Op: offload.Alloc, A: [8]uint64{uint64(m), uint64(max(bytes, 8)), 0, uint64(at), room}}, at, room)
+	if refused {
+		err = fmt.Errorf("device %s: %w: %d bytes: %s", d.id, provider.ErrMemory, bytes, text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Free puts a command. A device that is lost has no memory to be freed.
+func (d *device) Free(m provider.Memory) {
+	_, _ = d.submit(&offload.Command{Op: offload.Free, A: [8]uint64{uint64(m.(memory))}})
+}
+
+// Build has the body in OpenCL C compiled.
+func (d *device) Build(bodies []provider.Body) (provider.Kernel, error) {
+	for _, b := range bodies {
+		if b.Language == "opencl" {
+			return d.build(b)
+		}
+	}
+	return nil, fmt.Errorf("device %s: kernel %s: %w: add one with device.OpenCL, or choose the device cpu:0 by GORUN_DEVICE", d.id, bodies[0].Name, provider.ErrNoBody)
+}
+
+func (d *device) build(b provider.Body) (provider.Kernel, error) {
+	words := b.Name + b.Options + b.Source
+	room := max(len(words), textRoom)
+	if room > len(d.room.all)/2 {
+		return nil, fmt.Errorf("device %s: kernel %s: a source of %d bytes; at most %d are possible", d.id, b.Name, len(b.Source), len(d.room.all)/2)
+	}
+	at, err := d.place(room, nil)
+	if err != nil {
+		return nil, err
+	}
+	copy(d.room.all[at:], words)
+	d.last++
+	k := kernel(d.last)
+	text, refused, err := d.ask(&offload.Command{Op: offload.Build, A: [8]uint64{
+		uint64(k), uint64(at), uint64(len(b.Source)), uint64(len(b.Name)), uint64(len(b.Options)), uint64(room)}}, at, room)
+	if refused {
+		err = &provider.BuildError{Kernel: b.Name, Device: d.id, Log: text}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}

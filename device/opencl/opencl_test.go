@@ -1,0 +1,195 @@
+package opencl_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gorun-mpi/gorun/device"
+	"github.com/gorun-mpi/gorun/device/opencl"
+)
+
+func kernel(name string) *device.Kernel { return device.NewKernel(device.OpenCL(name, "kernel "+name)) }
+
+var add = kernel("add")
+
+func open(t testing.TB) *device.Device {
+	t.Helper()
+	d, err := device.Open("opencl:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// What goes through the ring comes back, in order, whatever the sizes are: more than there is room for in staging, more commands
+// than slots.
+func TestArraysThroughTheRing(t *testing.T) {
+	d, other := open(t), open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{1, 100, 1 << 17, 1<<17 + 3, 1<<20 + 5}).Draw(t, "elements")
+		a := device.NewArray[int64](n)
+		h, err := a.HostW()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range h {
+			h[i] = int64(i)
+		}
+		sum := int64(0)
+		for range rapid.IntRange(1, 4).Draw(t, "turns") {
+			to := rapid.SampledFrom([]*device.Device{d, other}).Draw(t, "device")
+			for range rapid.SampledFrom([]int{1, 3, 1200}).Draw(t, "runs") {
+				c := int64(rapid.IntRange(-9, 9).Draw(t, "c"))
+				if _, err := to.Run(add, []int{min(n, 1000)}, nil, a.InOut(), c); err != nil {
+					t.Fatal(err)
+				}
+				sum += c
+			}
+		}
+		if h, err = a.Host(); err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range h {
+			if want := int64(i); x != want && i >= 1000 || i < 1000 && x != want+sum {
+				t.Fatalf("element %d of %d is %d; %d was added", i, n, x, sum)
+			}
+		}
+	})
+}
+
+func TestNamesOfErrors(t *testing.T) {
+	d := open(t)
+	for name, try := range map[string]struct {
+		class error
+		says  string
+		err   func() error
+	}{
+		"no such device": {device.ErrNoDevice, "no such device", func() error { _, err := device.Open("opencl:5"); return err }},
+		"memory": {device.ErrMemory, "no more than 1 GiB", func() error {
+			_, err := d.Run(add, []int{1}, nil, device.NewArray[int64](1<<28).Out(), int64(1))
+			return err
+		}},
+		"Go only": {device.ErrNoBody, "GORUN_DEVICE", func() error {
+			_, err := d.Run(device.NewKernel(device.Go("go", func(device.Work) {})), []int{1}, nil)
+			return err
+		}},
+	} {
+		if err := try.err(); !errors.Is(err, try.class) || !strings.Contains(err.Error(), try.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := d.Run(device.NewKernel(device.OpenCL("typo", "a mistake")), []int{1}, nil)
+	var build *device.BuildError
+	if !errors.As(err, &build) || build.Kernel != "typo" || build.Device != "opencl:0" || !strings.Contains(err.Error(), "line 1: error: a mistake") {
+		t.Errorf("a source with a mistake: %v", err)
+	}
+}
+
+func TestArgumentsArrive(t *testing.T) {
+	d := open(t)
+	args := []any{device.Local[float32](3)}
+	for i := range 25 {
+		args = append(args, int16(i))
+	}
+	e, err := d.Run(kernel("many"), []int{1}, []int{1}, args...)
+	if err == nil {
+		var times device.Times
+		times, err = e.Wait()
+		if took := times.End.Sub(times.Start); took.Nanoseconds() != 2000 {
+			t.Errorf("it took %v", took)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Run(kernel("many"), []int{1}, nil, append(args, int16(9))...); !errors.Is(err, device.ErrArgument) {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// A failed kernel, and a process that dies, end their device with an error that names it. Other devices go on.
+func TestFailuresStopTheDevice(t *testing.T) {
+	for name, class := range map[string]error{"fail": device.ErrKernel, "die": device.ErrLost} {
+		t.Run(name, func(t *testing.T) {
+			d, a := open(t), device.NewArray[int64](10)
+			e, err := d.Run(kernel(name), []int{1}, nil, a.InOut())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Wait(); !errors.Is(err, class) || !strings.Contains(err.Error(), "device opencl:0") {
+				t.Errorf("the event: %v", err)
+			}
+			if _, err := a.Host(); !errors.Is(err, class) {
+				t.Errorf("the array: %v", err)
+			}
+			if _, err := d.Run(add, []int{1}, nil, device.NewArray[int64](1).InOut(), int64(1)); !errors.Is(err, class) {
+				t.Errorf("another kernel: %v", err)
+			}
+			other := device.NewArray[int64](1)
+			if _, err := open(t).Run(add, []int{1}, nil, other.InOut(), int64(1)); err != nil {
+				t.Errorf("another device: %v", err)
+			}
+		})
+	}
+}
+
+// A ring whose process has died while it is full does not hold its callers.
+func TestDeathWithAFullRing(t *testing.T) {
+	d, a := open(t), device.NewArray[int64](1<<21)
+	if _, err := d.Run(kernel("die"), []int{1}, nil, a.InOut()); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for i := 0; err == nil && i < 5000; i++ {
+		_, err = d.Run(add, []int{1}, nil, a.InOut(), int64(1))
+	}
+	if !errors.Is(err, device.ErrLost) {
+		t.Errorf("after the death: %v", err)
+	}
+}
+
+func TestClosedDevice(t *testing.T) {
+	d, err := device.Open("opencl:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := device.NewArray[int64](4)
+	e, err := d.Run(add, []int{4}, nil, a.InOut(), int64(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.Close(), d.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Wait(); !errors.Is(err, device.ErrClosed) || !e.Completed() {
+		t.Errorf("its event: %v", err)
+	}
+	if _, err := a.Host(); !errors.Is(err, device.ErrClosed) {
+		t.Errorf("its array: %v", err)
+	}
+}
+
+func Example() {
+	var p opencl.Provider
+	infos, err := p.List() // of the gorun-device that there is
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, err := p.Open(0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p.Name(), len(infos), d.Info().ID, d.Close())
+	// Output: opencl 2 opencl:0 <nil>
+}
