@@ -3,7 +3,9 @@
 // be imaged, and a kernel that goes wrong ends this process and not the rank. Without cgo, it loads OpenCL when
 // it starts.
 //
-//	gorun-device list            the devices of this machine, as JSON
+//	gorun-device list                              the devices of this machine, as JSON
+//	gorun-device serve -device N [-restore FILE]   the offload process; a rank starts it: descriptor 3 is its end of a
+//	                                               socket, 4 the shared file (package internal/offload)
 //
 // The module takes gorun from the folders around it, so it is installed from a checkout:
 //
@@ -23,7 +25,7 @@ import (
 )
 
 const usage = `usage: gorun-device list
-`
+       gorun-device serve -device N [-restore FILE]`
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -39,6 +41,8 @@ func run(args []string, out io.Writer) error {
 	switch args[0] {
 	case "list":
 		return list(out)
+	case "serve":
+		return serve(args[1:])
 	}
 	return fmt.Errorf("no command %q\n%s", args[0], usage)
 }

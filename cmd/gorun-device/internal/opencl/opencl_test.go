@@ -6,52 +6,43 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/cltest"
 	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/driver"
 )
 
-// TestMain gives the libraries their environment. They read that of C, which os.Setenv does not change.
+// TestMain runs the tests in a process that has the libraries' environment.
 func TestMain(m *testing.M) {
-	if os.Getenv("OPENCL_TEST") == "" {
-		dir, err := os.MkdirTemp("", "gorun-opencl-")
-		if err != nil {
-			panic(err)
-		}
-		defer os.RemoveAll(dir)
-		c := exec.Command("/proc/self/exe", os.Args[1:]...)
-		c.Stdout, c.Stderr = os.Stdout, os.Stderr
-		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		c.Env = append(os.Environ(), "OPENCL_TEST="+dir, "OCL_ICD_VENDORS="+vendorFiles(dir),
-			"POCL_DEVICES=basic pthread", "POCL_CACHE_DIR="+filepath.Join(dir, "pocl"), "RUSTICL_ENABLE=llvmpipe", "TMPDIR="+dir)
-		err = c.Run()
-		os.RemoveAll(dir)
-		if err != nil {
-			os.Exit(1)
-		}
-		return
+	if os.Getenv("OPENCL_TEST") != "" {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	os.Exit(again())
 }
 
-// vendorFiles names those libraries that Debian has.
-func vendorFiles(dir string) string {
-	dir = filepath.Join(dir, "vendors")
-	os.Mkdir(dir, 0o755)
-	os.WriteFile(filepath.Join(dir, "oclgrind.icd"), []byte("/usr/lib/oclgrind/liboclgrind-rt-icd.so"), 0o644)
-	for _, name := range []string{"pocl.icd", "rusticl.icd"} {
-		if text, err := os.ReadFile("/etc/OpenCL/vendors/" + name); err == nil {
-			os.WriteFile(filepath.Join(dir, name), text, 0o644)
-		}
+func again() int {
+	dir, err := os.MkdirTemp("", "gorun-opencl-")
+	if err != nil {
+		panic(err)
 	}
-	return dir
+	defer os.RemoveAll(dir)
+	c := exec.Command("/proc/self/exe", os.Args[1:]...)
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if c.Env, err = cltest.Environment(dir); err != nil {
+		panic(err)
+	}
+	c.Env = append(c.Env, "OPENCL_TEST=1")
+	if c.Run() != nil {
+		return 1
+	}
+	return 0
 }
 
-// devices loads OpenCL both ways and tells the devices of one.
+// devices loads OpenCL and tells the devices.
 func devices(t *testing.T, o Options) []driver.Device {
 	t.Helper()
 	l, err := Load(o)

@@ -1,0 +1,234 @@
+package server
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/driver"
+	"github.com/gorun-mpi/gorun/internal/offload"
+)
+
+// worker is the goroutine that uses the device, on a thread of its own. It takes commands while it may, and
+// does what it is asked to.
+type worker struct {
+	ring    *offload.Shared
+	objects *objects
+	jobs    chan func() // run by the worker, between two batches
+	failed  func(error) // told when the device itself is at fault; see batch
+
+	taking  bool
+	broken  bool // a command has failed: the others have no effect
+	command offload.Command
+	timed   []timedRun
+	offset  time.Duration // from the device's clock to CLOCK_MONOTONIC
+}
+
+// timedRun is a kernel under way whose times the rank wants.
+type timedRun struct {
+	ticket uint64
+	event  driver.Event
+}
+
+func newWorker(ring *offload.Shared, failed func(error)) *worker {
+	ticket, _ := ring.Failed()
+	return &worker{ring: ring, objects: newObjects(), jobs: make(chan func(), 16), failed: failed, broken: ticket != 0, offset: 1<<63 - 1}
+}
+
+// run goes on for as long as the process lives.
+func (w *worker) run() {
+	runtime.LockOSThread()
+	for {
+		if !w.taking {
+			(<-w.jobs)()
+			continue
+		}
+		select {
+		case job := <-w.jobs:
+			job()
+			continue
+		default:
+		}
+		if !w.batch() {
+			w.ring.WaitTail(w.ring.Taken(), func() bool { return len(w.jobs) > 0 })
+		}
+	}
+}
+
+// later has the worker do something between two batches, without waiting for it.
+func (w *worker) later(job func()) {
+	w.jobs <- job
+	w.ring.Nudge()
+}
+
+// do has the worker do something and waits for it.
+func (w *worker) do(job func() error) error {
+	done := make(chan error, 1)
+	w.later(func() { done <- job() })
+	return <-done
+}
+
+// batch takes what there is in the ring, waits until the device has done it, and says so. It tells whether
+// there was anything.
+func (w *worker) batch() bool {
+	first, tail := w.ring.Taken()+1, w.ring.Tail()
+	if tail < first {
+		return false
+	}
+	if tail-w.ring.Done() > w.ring.Room() {
+		w.taking = false
+		w.failed(fmt.Errorf("the rank has put command %d where %d is not done: the ring is damaged", tail, w.ring.Done()+1))
+		return true
+	}
+	for t := first; t <= tail; t++ {
+		w.ring.SetTaken(t)
+		w.take(t)
+	}
+	if err := w.objects.queue.Finish(); err != nil {
+		w.fail(first, fmt.Errorf("commands %d to %d: %w", first, tail, err))
+	}
+	w.tellTimes()
+	w.ring.SetDone(tail)
+	return true
+}
+
+// fail makes the device fail for good. The first failure counts.
+func (w *worker) fail(ticket uint64, err error) {
+	w.broken = true
+	w.ring.Fail(ticket, err.Error())
+}
+
+// take puts one command in the device's queue.
+func (w *worker) take(t uint64) {
+	c := &w.command
+	if err := w.ring.Get(t, c); err != nil {
+		w.fail(t, err)
+		return
+	}
+	if c.Op == offload.Alloc || c.Op == offload.Build {
+		w.create(t, c)
+		return
+	}
+	if w.broken {
+		return
+	}
+	if err := w.carryOut(t, c); err != nil {
+		w.fail(t, fmt.Errorf("command %d, %v: %w", t, c.Op, err))
+	}
+}
+
+// create makes a memory or a kernel, and answers in the slot if it cannot.
+func (w *worker) create(t uint64, c *offload.Command) {
+	at, room := c.A[3], c.A[4]
+	if c.Op == offload.Build {
+		at, room = c.A[1], c.A[5]
+	}
+	var err error
+	switch _, why := w.ring.Failed(); {
+	case w.broken:
+		err = fmt.Errorf("the device has failed: %s", why)
+	case c.Op == offload.Alloc:
+		err = w.objects.alloc(c.A[0], c.A[1], t)
+	default:
+		err = w.build(t, c)
+	}
+	if err != nil {
+		w.ring.Refuse(t, at, room, err.Error())
+	}
+}
+
+func (w *worker) build(t uint64, c *offload.Command) error {
+	source, name, options := c.A[2], c.A[3], c.A[4]
+	if max(source, name, options) > offload.StagingBytes {
+		return fmt.Errorf("a program of %d bytes is longer than staging", source)
+	}
+	p, err := w.ring.Part(c.A[1], name+options+source)
+	if err != nil {
+		return err
+	}
+	text := string(p)
+	return w.objects.build(c.A[0], text[:name], code{Options: text[name : name+options], Source: text[name+options:]}, t)
+}
+
+// carryOut puts a command in the queue that is no answer's.
+func (w *worker) carryOut(t uint64, c *offload.Command) error {
+	o := w.objects
+	switch c.Op {
+	case offload.Write, offload.Read:
+		return w.transfer(c)
+	case offload.Copy:
+		dst, err := o.part(c.A[0], c.A[1], c.A[4])
+		if err != nil {
+			return err
+		}
+		src, err := o.part(c.A[2], c.A[3], c.A[4])
+		if err != nil {
+			return err
+		}
+		return o.queue.Copy(dst.mem, int64(c.A[1]), src.mem, int64(c.A[3]), int64(c.A[4]))
+	case offload.Run:
+		event, err := o.run(c)
+		if event != nil {
+			w.timed = append(w.timed, timedRun{t, event})
+		}
+		return err
+	case offload.Free:
+		return o.free(c.A[0])
+	case offload.Drop:
+		return o.drop(c.A[0])
+	}
+	return fmt.Errorf("not known here")
+}
+
+// transfer copies between staging and a memory.
+func (w *worker) transfer(c *offload.Command) error {
+	m, err := w.objects.part(c.A[0], c.A[1], c.A[2])
+	if err != nil {
+		return err
+	}
+	p, err := w.ring.Part(c.A[3], c.A[2])
+	if err != nil {
+		return err
+	}
+	if c.Op == offload.Write {
+		return w.objects.queue.Write(m.mem, int64(c.A[1]), p)
+	}
+	return w.objects.queue.Read(p, m.mem, int64(c.A[1]))
+}
+
+// tellTimes tells the rank when its kernels ran. The device's clock has a begin of its own; where it stands is
+// known from kernels that have just ended: the smallest distance counts.
+func (w *worker) tellTimes() {
+	for _, r := range w.timed {
+		begin, end, err := r.event.Times()
+		if err != nil {
+			w.fail(r.ticket, fmt.Errorf("command %d, run: %w", r.ticket, err))
+			r.event.Close()
+			continue
+		}
+		w.offset = min(w.offset, now()-end)
+		w.ring.SetTimes(r.ticket, int64(begin+w.offset), int64(end+w.offset))
+		r.event.Close()
+	}
+	w.timed = w.timed[:0]
+}
+
+// now reads CLOCK_MONOTONIC.
+func now() time.Duration {
+	var ts unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return time.Duration(ts.Nano())
+}
+
+// waitsFor says in words what is under way. Anybody may ask.
+func (w *worker) waitsFor() string {
+	var c offload.Command
+	for t := w.ring.Done() + 1; t <= w.ring.Taken(); t++ {
+		if err := w.ring.Get(t, &c); err == nil && c.Op == offload.Run {
+			return fmt.Sprintf("kernel %s, command %d", w.objects.kernelName(c.A[0]), t)
+		}
+	}
+	return fmt.Sprintf("command %d", w.ring.Done()+1)
+}

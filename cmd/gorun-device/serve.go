@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/driver"
+	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/server"
+	"github.com/gorun-mpi/gorun/internal/offload"
+)
+
+// What whoever starts an offload process gives it.
+const (
+	socketFD = 3
+	sharedFD = 4
+)
+
+// serve is an offload process.
+func serve(args []string) error {
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	number := flags.Int("device", 0, "number of the device in the list")
+	restore := flags.String("restore", "", "capture that the device begins with")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("%w\n%s", err, usage)
+	}
+	conn, err := net.FileConn(os.NewFile(socketFD, "socket"))
+	if err != nil {
+		return fmt.Errorf("descriptor %d is not a rank's socket (%w): programs start this command, not people", socketFD, err)
+	}
+	ring, err := attach(sharedFD)
+	if err != nil {
+		p, packetErr := offload.Packet(offload.Answer{Op: offload.Hello, Version: offload.Version, Error: err.Error()})
+		_, writeErr := conn.Write(p)
+		return errors.Join(err, packetErr, writeErr)
+	}
+	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(*number) }, *restore)
+}
+
+// attach maps the shared file.
+func attach(fd int) (*offload.Shared, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("descriptor %d is not the shared file: %w", fd, err)
+	}
+	mem, err := unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("descriptor %d is not the shared file: %w", fd, err)
+	}
+	return offload.Attach(mem)
+}
+
+// open opens a device by its number in the list.
+func open(number int) (driver.Queue, offload.Info, error) {
+	devices, err := find()
+	if err != nil {
+		return nil, offload.Info{}, err
+	}
+	if number < 0 || number >= len(devices) {
+		return nil, offload.Info{}, fmt.Errorf("no device %d: this machine has %d; gorun-device list tells them", number, len(devices))
+	}
+	q, err := devices[number].Open()
+	return q, devices[number].Info(), err
+}
