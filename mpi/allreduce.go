@@ -3,6 +3,7 @@ package mpi
 import (
 	"github.com/gorun-mpi/gorun/internal/coll"
 	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/schedule"
 )
 
 // Allreduce combines all ranks' send, element by element, into every rank's recv. All pass the same length and
@@ -207,8 +208,8 @@ func allreducePairwise[T any](x *collective, send, recv []T, op Operator[T]) err
 // upper, both sides alike. Where two ranks are one participant, the lower gives its contribution to the upper
 // and gets the result at the end.
 func doubleReduce[T any](x *collective, acc []T, op Operator[T]) error {
-	o, me := orderOf(x.c.size), x.c.rank
-	v, partner := o.participant(me), o.partner(me)
+	o, me := schedule.OrderOf(x.c.size), x.c.rank
+	v, partner := o.Participant(me), o.Partner(me)
 	tmp, s := borrowSlice[T](len(acc))
 	defer s.giveBack()
 	ap, tp := bytesOf(acc), bytesOf(tmp)
@@ -224,8 +225,8 @@ func doubleReduce[T any](x *collective, acc []T, op Operator[T]) error {
 		}
 		below(acc, tmp, op)
 	}
-	for bit := 1; bit < o.whole; bit *= 2 {
-		peer := o.worker(v^bit, noRoot)
+	for bit := 1; bit < o.Whole; bit *= 2 {
+		peer := o.Worker(v^bit, noRoot)
 		if err := x.exchange(peer, ap, peer, tp); err != nil {
 			return err
 		}

@@ -1,73 +1,18 @@
 package mpi
 
-// order is the order in which a reduction combines the contributions of n ranks. It is the same in Reduce,
-// Allreduce and ReduceScatter, for every algorithm but Ring, and wherever the ranks are. So results have the
-// same bits.
-//
-// There are 2^k participants, the largest power of two that is not above n. The first 2*(n-2^k) ranks go in
-// pairs, and each pair is one participant. Each other rank is one participant. Participants combine in a tree:
-// 0 with 1, 2 with 3, and so on; then their results, lower with upper. Only adjacent ranges are combined, so an
-// operator need not be commutative.
-type order struct {
-	whole int // participants
-	extra int // pairs
-}
-
-func orderOf(n int) order {
-	whole := 1
-	for whole*2 <= n {
-		whole *= 2
-	}
-	return order{whole, n - whole}
-}
-
-// participant returns the participant that a rank belongs to.
-func (o order) participant(rank int) int {
-	if rank < 2*o.extra {
-		return rank / 2
-	}
-	return rank - o.extra
-}
-
-// first returns the lowest rank of participant v.
-func (o order) first(v int) int {
-	if v < o.extra {
-		return 2 * v
-	}
-	return v + o.extra
-}
-
-// worker returns the rank that acts for participant v. For a pair that is root, if root is in it, else the
-// upper rank.
-func (o order) worker(v, root int) int {
-	switch {
-	case v >= o.extra:
-		return v + o.extra
-	case root == 2*v:
-		return root
-	}
-	return 2*v + 1
-}
-
-// partner returns the other rank of a pair, or -1 if the rank is in none.
-func (o order) partner(rank int) int {
-	if rank < 2*o.extra {
-		return rank ^ 1
-	}
-	return -1
-}
+import "github.com/gorun-mpi/gorun/internal/schedule"
 
 // fold combines the contributions of all ranks into the first k elements. The contributions, k elements each,
 // lie one after the other in all.
 func fold[T any](all []T, k, n int, op Operator[T]) {
-	o := orderOf(n)
+	o := schedule.OrderOf(n)
 	at := func(rank int) []T { return all[rank*k : (rank+1)*k] }
-	for v := range o.extra {
+	for v := range o.Extra {
 		op.Apply(at(2*v), at(2*v+1))
 	}
-	for bit := 1; bit < o.whole; bit *= 2 {
-		for v := 0; v < o.whole; v += 2 * bit {
-			op.Apply(at(o.first(v)), at(o.first(v+bit)))
+	for bit := 1; bit < o.Whole; bit *= 2 {
+		for v := 0; v < o.Whole; v += 2 * bit {
+			op.Apply(at(o.First(v)), at(o.First(v+bit)))
 		}
 	}
 }

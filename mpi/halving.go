@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/schedule"
+
 // Reductions of long buffers by recursive halving, after Rabenseifner. In each round two participants (see
 // order) combine what they have in common, each of them one half, and go on with that half. The distance
 // between them doubles from round to round. Neighbours go first: they exchange most, and are likely to be on
@@ -7,7 +9,7 @@ package mpi
 
 // halves is one rank's part in such a reduction.
 type halves struct {
-	order
+	schedule.Order
 	v   int   // the participant that this rank acts for
 	at  []int // where the shares of the participants begin, and the end
 	lo  int   // this rank's shares: [lo, hi)
@@ -17,13 +19,13 @@ type halves struct {
 
 // halvesOf begins with everything. The shares are equal, give or take an element. The caller may set others.
 func (x *collective) halvesOf(total int) halves {
-	o := orderOf(x.c.size)
-	at, mem := borrowSlice[int](o.whole + 1)
-	b := evenly(total, o.whole)
-	for i := range o.whole {
+	o := schedule.OrderOf(x.c.size)
+	at, mem := borrowSlice[int](o.Whole + 1)
+	b := evenly(total, o.Whole)
+	for i := range o.Whole {
 		at[i], at[i+1] = b.at(i)
 	}
-	return halves{order: o, v: o.participant(x.c.rank), at: at, hi: o.whole, mem: mem}
+	return halves{Order: o, v: o.Participant(x.c.rank), at: at, hi: o.Whole, mem: mem}
 }
 
 // split returns the half that this rank keeps in the round of a bit, and the half that goes to its partner.
@@ -41,11 +43,11 @@ func part[T any](h *halves, p []T, r [2]int) []T { return p[h.at[r[0]]:h.at[r[1]
 // pairUp makes participants of pairs where the number of ranks is no power of two. One rank of a pair acts for
 // both from then on. It goes on with the combination of both in acc. pairUp reports whether this rank is done.
 func pairUp[T any](x *collective, h *halves, send, acc []T, root int, op Operator[T]) (done bool, err error) {
-	me, partner := x.c.rank, h.partner(x.c.rank)
+	me, partner := x.c.rank, h.Partner(x.c.rank)
 	switch {
 	case partner < 0:
 		return false, nil
-	case h.worker(h.v, root) != me:
+	case h.Worker(h.v, root) != me:
 		return true, x.send(partner, bytesOf(send))
 	}
 	if partner < me && !same(send, acc) {
@@ -67,10 +69,10 @@ func pairUp[T any](x *collective, h *halves, send, acc []T, root int, op Operato
 
 // halve combines until one share is left in acc. The first round takes the contributions from where they lie.
 func halve[T any](x *collective, h *halves, send, acc []T, root int, op Operator[T], segment int) error {
-	for bit := 1; bit < h.whole; bit *= 2 {
+	for bit := 1; bit < h.Whole; bit *= 2 {
 		keep, give := h.split(bit)
 		err := meet(x, &meeting[T]{
-			peer: h.worker(h.v^bit, root), lower: h.v&bit != 0,
+			peer: h.Worker(h.v^bit, root), lower: h.v&bit != 0,
 			out: part(h, send, give), own: part(h, send, keep), acc: part(h, acc, keep),
 		}, op, segment)
 		if err != nil {
@@ -128,14 +130,14 @@ func meet[T any](x *collective, m *meeting[T], op Operator[T], segment int) erro
 
 // double is halve backwards: every rank gets all shares of acc.
 func double[T any](x *collective, h *halves, acc []T) error {
-	for bit := h.whole / 2; bit > 0; bit /= 2 {
+	for bit := h.Whole / 2; bit > 0; bit /= 2 {
 		all := h.parent(bit)
 		other := [2]int{all[0], h.lo}
 		if h.lo == all[0] {
 			other = [2]int{h.hi, all[1]}
 		}
 		own := [2]int{h.lo, h.hi}
-		peer := h.worker(h.v^bit, noRoot)
+		peer := h.Worker(h.v^bit, noRoot)
 		if err := x.exchange(peer, bytesOf(part(h, acc, own)), peer, bytesOf(part(h, acc, other))); err != nil {
 			return err
 		}
@@ -146,7 +148,7 @@ func double[T any](x *collective, h *halves, acc []T) error {
 
 // parent returns the range that was split in the round of a bit.
 func (h *halves) parent(bit int) [2]int {
-	lo, hi := 0, h.whole
+	lo, hi := 0, h.Whole
 	for b := 1; b < bit; b *= 2 {
 		mid := (lo + hi) / 2
 		if h.v&b != 0 {
@@ -163,7 +165,7 @@ func allreduceHalving[T any](x *collective, send, recv []T, op Operator[T], segm
 	h := x.halvesOf(len(send))
 	defer h.mem.giveBack()
 	done, err := pairUp(x, &h, send, recv, noRoot, op)
-	partner := h.partner(x.c.rank)
+	partner := h.Partner(x.c.rank)
 	switch {
 	case err != nil:
 		return err
@@ -192,15 +194,15 @@ func reduceHalving[T any](x *collective, send, acc []T, op Operator[T], segment 
 	if err != nil || done {
 		return err
 	}
-	if h.partner(x.c.rank) >= 0 {
+	if h.Partner(x.c.rank) >= 0 {
 		send = acc
 	}
 	if err := halve(x, &h, send, acc, x.root, op, segment); err != nil {
 		return err
 	}
-	root := h.participant(x.root)
-	for bit := h.whole / 2; bit > 0; bit /= 2 {
-		peer := h.worker(h.v^bit, x.root)
+	root := h.Participant(x.root)
+	for bit := h.Whole / 2; bit > 0; bit /= 2 {
+		peer := h.Worker(h.v^bit, x.root)
 		if (h.v^root)&bit != 0 {
 			return x.send(peer, bytesOf(part(&h, acc, [2]int{h.lo, h.hi})))
 		}

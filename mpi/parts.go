@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/schedule"
 )
 
 // Contributions on the boards of a team are combined where they lie, without a copy. This needs an operator of
@@ -91,22 +92,22 @@ func combineParts[T any](dst []byte, parts [][]byte, op Operator[T]) {
 	var z T
 	to := viewOf[T](dst)
 	step := max(stretch/int(unsafe.Sizeof(z)), 1)
-	f := folding[T]{order: orderOf(len(parts)), parts: parts, op: op}
+	f := folding[T]{Order: schedule.OrderOf(len(parts)), parts: parts, op: op}
 	f.join, _ = op.(joiner[T])
 	var tmp []T // for each level of the tree but the lowest
-	if levels := bits.Len(uint(f.whole)) - 2; levels > 0 {
+	if levels := bits.Len(uint(f.Whole)) - 2; levels > 0 {
 		var s *scratch
 		tmp, s = borrowSlice[T](levels * min(step, len(to)))
 		defer s.giveBack()
 	}
 	for f.off = 0; f.off < len(to); f.off += step {
-		f.fold(to[f.off:min(f.off+step, len(to))], tmp, 0, f.order.whole)
+		f.fold(to[f.off:min(f.off+step, len(to))], tmp, 0, f.Whole)
 	}
 }
 
 // folding is the same stretch of all contributions. It begins at element off.
 type folding[T any] struct {
-	order
+	schedule.Order
 	parts [][]byte
 	off   int
 	op    Operator[T]
@@ -121,12 +122,12 @@ func (f *folding[T]) part(rank, n int) []T {
 // fold combines the contributions of count participants, from v on. tmp has room for n elements for each level
 // of their tree but the lowest.
 func (f *folding[T]) fold(dst, tmp []T, v, count int) {
-	n, rank := len(dst), f.first(v)
-	single := f.join != nil && v >= f.extra
+	n, rank := len(dst), f.First(v)
+	single := f.join != nil && v >= f.Extra
 	switch {
 	case count == 1:
 		copy(dst, f.part(rank, n))
-		if v < f.extra {
+		if v < f.Extra {
 			f.op.Apply(dst, f.part(rank+1, n))
 		}
 	case count == 2 && single:
@@ -136,8 +137,8 @@ func (f *folding[T]) fold(dst, tmp []T, v, count int) {
 	default:
 		half := count / 2
 		f.fold(dst, tmp, v, half)
-		if half == 1 && v+1 >= f.extra {
-			f.op.Apply(dst, f.part(f.first(v+1), n))
+		if half == 1 && v+1 >= f.Extra {
+			f.op.Apply(dst, f.part(f.First(v+1), n))
 			return
 		}
 		f.fold(tmp[:n], tmp[n:], v+half, half)

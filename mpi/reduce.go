@@ -3,6 +3,7 @@ package mpi
 import (
 	"github.com/gorun-mpi/gorun/internal/coll"
 	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/schedule"
 )
 
 // Reduce combines all ranks' send, element by element, into root's recv. All pass the same length, operator and
@@ -99,8 +100,8 @@ func foldAll[T any](x *collective, send, recv []T, op Operator[T]) error {
 // reduceTree combines up a tree of participants (see order). A rank combines what it receives in acc, and sends
 // the result towards the root. Only the root needs acc after the call.
 func reduceTree[T any](x *collective, send, acc []T, op Operator[T]) error {
-	o, me := orderOf(x.c.size), x.c.rank
-	v, root := o.participant(me), o.participant(x.root)
+	o, me := schedule.OrderOf(x.c.size), x.c.rank
+	v, root := o.Participant(me), o.Participant(x.root)
 	tmp, s := borrowSlice[T](len(send))
 	defer s.giveBack()
 	have := send
@@ -113,19 +114,19 @@ func reduceTree[T any](x *collective, send, acc []T, op Operator[T]) error {
 		combine(acc, tmp, from < me, op)
 		return nil
 	}
-	if partner := o.partner(me); partner >= 0 {
-		if o.worker(v, x.root) != me {
+	if partner := o.Partner(me); partner >= 0 {
+		if o.Worker(v, x.root) != me {
 			return x.send(partner, bytesOf(have))
 		}
 		if err := take(partner); err != nil {
 			return err
 		}
 	}
-	for bit := 1; bit < o.whole; bit *= 2 {
+	for bit := 1; bit < o.Whole; bit *= 2 {
 		if (v^root)&bit != 0 {
-			return x.send(o.worker(v^bit, x.root), bytesOf(have))
+			return x.send(o.Worker(v^bit, x.root), bytesOf(have))
 		}
-		if err := take(o.worker(v^bit, x.root)); err != nil {
+		if err := take(o.Worker(v^bit, x.root)); err != nil {
 			return err
 		}
 	}

@@ -215,12 +215,12 @@ func reduceScatterHalving[T any](x *collective, send, recv []T, b blocks, op Ope
 	defer s.giveBack()
 	turned := src
 	h.at[0] = 0
-	for i := range h.whole {
-		v := reversed(i, h.whole)
+	for i := range h.Whole {
+		v := reversed(i, h.Whole)
 		lo, hi := h.share(&b, v)
 		h.at[i+1] = h.at[i] + copy(turned[h.at[i]:], send[lo:hi])
 	}
-	partner := h.partner(x.c.rank)
+	partner := h.Partner(x.c.rank)
 	done, err := pairUp(x, &h, turned, turned, noRoot, op)
 	switch {
 	case err != nil:
@@ -245,9 +245,9 @@ func reduceScatterHalving[T any](x *collective, send, recv []T, b blocks, op Ope
 
 // share returns where in a buffer the blocks of a participant's ranks lie.
 func (h *halves) share(b *blocks, v int) (lo, hi int) {
-	rank := h.first(v)
+	rank := h.First(v)
 	lo, hi = b.at(rank)
-	if h.partner(rank) >= 0 {
+	if h.Partner(rank) >= 0 {
 		_, hi = b.at(rank + 1)
 	}
 	return lo, hi

@@ -1,8 +1,12 @@
 package schedule
 
-// Order is the order in which a reduction combines the contributions of n ranks: the same tree as in package mpi.
+// Order is the order in which a reduction combines the contributions of n ranks. It is the same in Reduce, Allreduce
+// and ReduceScatter, for every algorithm but a ring, and wherever the ranks are: results have the same bits.
+//
 // There are 2^k participants, the largest power of two that is not above n. The first 2*(n-2^k) ranks go in pairs,
-// and each pair is one participant. Participants combine in a tree, neighbours first.
+// and each pair is one participant. Each other rank is one participant. Participants combine in a tree: 0 with 1, 2
+// with 3, and so on; then their results, lower with upper. Only adjacent ranges are combined, so an operator need not
+// be commutative.
 type Order struct {
 	Whole int // participants
 	Extra int // pairs
@@ -17,24 +21,24 @@ func OrderOf(n int) Order {
 	return Order{whole, n - whole}
 }
 
-// participant returns the participant that a rank belongs to.
-func (o Order) participant(rank int) int {
+// Participant returns the participant that a rank belongs to.
+func (o Order) Participant(rank int) int {
 	if rank < 2*o.Extra {
 		return rank / 2
 	}
 	return rank - o.Extra
 }
 
-// first returns the lowest rank of participant v.
-func (o Order) first(v int) int {
+// First returns the lowest rank of participant v.
+func (o Order) First(v int) int {
 	if v < o.Extra {
 		return 2 * v
 	}
 	return v + o.Extra
 }
 
-// worker returns the rank that acts for participant v: of a pair root, if root is in it, else the upper rank.
-func (o Order) worker(v, root int) int {
+// Worker returns the rank that acts for participant v: of a pair root, if root is in it, else the upper rank.
+func (o Order) Worker(v, root int) int {
 	switch {
 	case v >= o.Extra:
 		return v + o.Extra
@@ -44,8 +48,8 @@ func (o Order) worker(v, root int) int {
 	return 2*v + 1
 }
 
-// partner returns the other rank of a pair, or -1 if the rank is in none.
-func (o Order) partner(rank int) int {
+// Partner returns the other rank of a pair, or -1 if the rank is in none.
+func (o Order) Partner(rank int) int {
 	if rank < 2*o.Extra {
 		return rank ^ 1
 	}
@@ -64,7 +68,7 @@ func (s *Schedule) fold(all Span, k, n int) {
 	}
 	for bit := 1; bit < o.Whole; bit *= 2 {
 		for v := 0; v < o.Whole; v += 2 * bit {
-			s.combine(at(o.first(v)), at(o.first(v+bit)))
+			s.combine(at(o.First(v)), at(o.First(v+bit)))
 		}
 	}
 }

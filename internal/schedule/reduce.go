@@ -9,15 +9,15 @@ func Reduce(rank, n, root, k int, inPlace bool) *Schedule {
 		own.Len = k
 	}
 	o := OrderOf(n)
-	v, top := o.participant(rank), o.participant(root)
+	v, top := o.Participant(rank), o.Participant(root)
 	p := s.begin(k, own, inPlace && rank == root)
 	take := func(from int) {
 		s.round()
 		s.recv(from, p.spare())
 		p.join(from < rank, 0, k)
 	}
-	if partner := o.partner(rank); partner >= 0 {
-		if o.worker(v, root) != rank {
+	if partner := o.Partner(rank); partner >= 0 {
+		if o.Worker(v, root) != rank {
 			s.round()
 			s.send(partner, p.acc)
 			return s
@@ -27,10 +27,10 @@ func Reduce(rank, n, root, k int, inPlace bool) *Schedule {
 	for bit := 1; bit < o.Whole; bit *= 2 {
 		if (v^top)&bit != 0 {
 			s.round()
-			s.send(o.worker(v^bit, root), p.acc)
+			s.send(o.Worker(v^bit, root), p.acc)
 			return s
 		}
-		take(o.worker(v^bit, root))
+		take(o.Worker(v^bit, root))
 	}
 	s.copy(own, p.acc)
 	return s
@@ -42,7 +42,7 @@ func Allreduce(rank, n, k int, inPlace, halves bool) *Schedule {
 	s := &Schedule{}
 	out := Span{Out, 0, k}
 	o := OrderOf(n)
-	v, partner := o.participant(rank), o.partner(rank)
+	v, partner := o.Participant(rank), o.Partner(rank)
 	p := s.begin(k, out, inPlace)
 	switch {
 	case partner > rank:
@@ -60,7 +60,7 @@ func Allreduce(rank, n, k int, inPlace, halves bool) *Schedule {
 		s.halve(p, o, v, k)
 	} else {
 		for bit := 1; bit < o.Whole; bit *= 2 {
-			peer := o.worker(v^bit, noRoot)
+			peer := o.Worker(v^bit, noRoot)
 			s.round()
 			s.recv(peer, p.spare())
 			s.send(peer, p.acc)
@@ -94,7 +94,7 @@ func (s *Schedule) halve(p *partial, o Order, v, k int) {
 		if v&bit != 0 {
 			keep, give = give, keep
 		}
-		peer := o.worker(v^bit, noRoot)
+		peer := o.Worker(v^bit, noRoot)
 		s.round()
 		s.recv(peer, p.spare().Part(at(keep[0]), at(keep[1])))
 		s.send(peer, p.acc.Part(at(give[0]), at(give[1])))
@@ -110,7 +110,7 @@ func (s *Schedule) halve(p *partial, o Order, v, k int) {
 		if lo == all[0] {
 			other = [2]int{hi, all[1]}
 		}
-		peer := o.worker(v^bit, noRoot)
+		peer := o.Worker(v^bit, noRoot)
 		s.round()
 		s.recv(peer, out.Part(at(other[0]), at(other[1])))
 		s.send(peer, out.Part(at(lo), at(hi)))

@@ -11,7 +11,7 @@
 // that one rank sends to another in its schedule is the k-th that the other receives from it. No rank sends to itself.
 //
 // Few rounds are better than short ones: each end of a round has to be noticed while the program computes. So where
-// the lengths allow it everything goes at once. Reductions combine in the order of package mpi (see Order): results
+// the lengths allow it everything goes at once. Reductions combine in the order that package mpi has, too (see Order): results
 // have the same bits as those of the blocking calls.
 package schedule
 
