@@ -145,12 +145,12 @@ var completed = func() chan struct{} {
 }()
 
 // WaitContext is Wait until ctx is done. Then it returns ErrDeadline, which wraps ctx's error, and the request is
-// still active. Errors: as Wait. (MPI-4.1, chapter 3.7.3)
+// still active. A nil ctx is never done. Errors: as Wait. (MPI-4.1, chapter 3.7.3)
 func (r Request) WaitContext(ctx context.Context) (Status, error) {
 	if st, ok := r.idle(); ok {
 		return st, nil
 	}
-	if ctx.Done() == nil {
+	if ctx == nil || ctx.Done() == nil {
 		return r.end("WaitContext")
 	}
 	if outer := r.c.ctxt; outer != nil { // of a view: whichever ends first

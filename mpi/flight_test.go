@@ -446,7 +446,8 @@ func TestWaitContext(t *testing.T) {
 				return err
 			}
 		}
-		_, err = r.WaitContext(context.Background())
+		var never context.Context
+		_, err = r.WaitContext(never)
 		return err
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr"
@@ -131,6 +133,31 @@ func TestAttributes(t *testing.T) {
 		}
 		var none mpi.Key[int]
 		return all(wantErr("freed", copied.Set(d, 1), mpi.ErrComm), wantErr("no key", none.Set(c, 1), mpi.ErrKey))
+	})
+}
+
+// A value may be nil, and where several goroutines set it one of their values stays.
+func TestAttributeOfInterface(t *testing.T) {
+	mpitest.Run(t, 1, func(c *mpi.Comm) error {
+		var freed atomic.Int32
+		last := mpi.NewKey(func(_ *mpi.Comm, err error) (error, bool) { return err, true }, func(*mpi.Comm, error) { freed.Add(1) })
+		var setters sync.WaitGroup
+		for range 8 {
+			setters.Go(func() { _ = last.Set(c, nil) })
+		}
+		setters.Wait()
+		d, err := c.Dup()
+		if err != nil {
+			return err
+		}
+		v, ok := last.Get(d)
+		if err := all(last.Delete(c), d.Free()); err != nil {
+			return err
+		}
+		if _, left := last.Get(c); v != nil || !ok || left || freed.Load() != 9 {
+			return fmt.Errorf("%v %v %v, freed %d times", v, ok, left, freed.Load())
+		}
+		return nil
 	})
 }
 

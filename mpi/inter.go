@@ -22,14 +22,6 @@ type inter struct {
 // crosses reports whether c is an intercommunicator.
 func (c *Comm) crosses() bool { return c != nil && c.core != nil && c.inter != nil }
 
-// intra returns an error if c is an intercommunicator.
-func (c *Comm) intra() error {
-	if c.crosses() {
-		return errInter
-	}
-	return nil
-}
-
 // IsInter reports whether c is an intercommunicator. (MPI-4.1, chapter 7.6.1, MPI_Comm_test_inter)
 func (c *Comm) IsInter() bool { return c.crosses() }
 

@@ -160,7 +160,7 @@ func initView[T any](call string, c *Comm, op operation, v View[T], peer, tag in
 	p := c.persistent(op, t, bytesOf(row), peer, tag)
 	if !ok && peer != ProcNull {
 		m := newStrided(c, op, t, v, peer, tag)
-		m.kept, p.f = true, m
+		m.kept, p.f, p.eng = true, m, nil
 	}
 	return p, nil
 }

@@ -32,12 +32,18 @@ type attribute struct {
 func NewKey[T any](dup func(c *Comm, v T) (T, bool), free func(c *Comm, v T)) Key[T] {
 	k := new(key)
 	if dup != nil {
-		k.dup = func(c *Comm, v any) (any, bool) { return dup(c, v.(T)) }
+		k.dup = func(c *Comm, v any) (any, bool) { return dup(c, valueAs[T](v)) }
 	}
 	if free != nil {
-		k.free = func(c *Comm, v any) { free(c, v.(T)) }
+		k.free = func(c *Comm, v any) { free(c, valueAs[T](v)) }
 	}
 	return Key[T]{k}
+}
+
+// valueAs returns a value that Set was given. A nil of an interface is of no type.
+func valueAs[T any](v any) T {
+	t, _ := v.(T)
+	return t
 }
 
 // Set keeps v with c, in place of the key's value there. Errors: ErrComm; ErrKey if k was not made by NewKey.
@@ -50,10 +56,7 @@ func (k Key[T]) Set(c *Comm, v T) error {
 	if err != nil {
 		return c.fail("Set", err)
 	}
-	c.drop(k.k)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.attrs = append(c.attrs, attribute{k.k, v})
+	c.replace(k.k, attribute{k.k, v})
 	return nil
 }
 
@@ -66,7 +69,7 @@ func (k Key[T]) Get(c *Comm) (v T, ok bool) {
 	defer c.mu.Unlock()
 	for _, a := range c.attrs {
 		if a.k == k.k {
-			return a.v.(T), true
+			return valueAs[T](a.v), true
 		}
 	}
 	return v, false
@@ -82,12 +85,12 @@ func (k Key[T]) Delete(c *Comm) error {
 	if err != nil {
 		return c.fail("Delete", err)
 	}
-	c.drop(k.k)
+	c.replace(k.k)
 	return nil
 }
 
-// drop removes a value and frees it.
-func (c *Comm) drop(k *key) {
+// replace removes the value of a key, keeps another one, if any, and frees the old one.
+func (c *Comm) replace(k *key, by ...attribute) {
 	c.mu.Lock()
 	i := slices.IndexFunc(c.attrs, func(a attribute) bool { return a.k == k })
 	var old any
@@ -95,6 +98,7 @@ func (c *Comm) drop(k *key) {
 		old = c.attrs[i].v
 		c.attrs = slices.Delete(c.attrs, i, i+1)
 	}
+	c.attrs = append(c.attrs, by...)
 	c.mu.Unlock()
 	if i >= 0 && k.free != nil {
 		k.free(c, old)
@@ -129,7 +133,7 @@ func (c *Comm) freeAttributes() {
 		if last == nil {
 			return
 		}
-		c.drop(last)
+		c.replace(last)
 	}
 }
 

@@ -434,8 +434,25 @@ func TestMisusedValues(t *testing.T) {
 			wantErr("CreateGroup", err1((*mpi.Comm)(nil).CreateGroup(mpi.Group{}, 0)), mpi.ErrComm), wantErr("tag", err1(c.CreateGroup(c.Group(), -1)), mpi.ErrTag),
 			wantErr("ReduceLocal", mpi.ReduceLocal(unit, unit, mpi.Sum), mpi.ErrBuffer), wantErr("ReduceLocal", mpi.ReduceLocal(unit, nil, mpi.Sum), mpi.ErrCount),
 			wantErr("ReduceLocal", mpi.ReduceLocal(unit, make([]int, 1), nil), mpi.ErrOp), wantErr("intercommunicator", err1(mpi.IntercommCreate(nil, 0, c, 0, 0)), mpi.ErrComm),
-			wantErr("no message", err1(mpi.Mrecv(mpi.Message{}, unit)), mpi.ErrRequest), err1(mpi.Request{}.Wait()), cart.Free())
+			wantErr("no message", err1(mpi.Mrecv(mpi.Message{}, unit)), mpi.ErrRequest), err1(mpi.Request{}.Wait()), cart.Free(),
+			wantErr("zero Persistent", err1(new(mpi.Persistent).Start()), mpi.ErrRequest), new(mpi.Persistent).Free(), new(mpi.Partitioned).Free(),
+			wantErr("zero Partitioned", err1(new(mpi.Partitioned).Start()), mpi.ErrRequest), wantErr("Ready", new(mpi.Partitioned).Ready(), mpi.ErrRequest),
+			wantErr("Arrived", err1(new(mpi.Partitioned).Arrived()), mpi.ErrRequest), wantErr("Startall", startsSecond(c), mpi.ErrRequest))
 	})
+}
+
+// startsSecond starts two operations, of which the second is none. It checks that the error says so.
+func startsSecond(c *mpi.Comm) error {
+	p, err := mpi.SendInit(c, unit, mpi.ProcNull, 0)
+	if err != nil {
+		return err
+	}
+	err = mpi.Startall([]*mpi.Persistent{p, nil}, make([]mpi.Request, 2))
+	var which *mpi.RequestError
+	if !errors.As(err, &which) || which.Index != 1 {
+		return fmt.Errorf("not the second: %v", err)
+	}
+	return err
 }
 
 // The tables have every call that waits for other ranks. Forms of one (in place, persistent, begun and ended later)

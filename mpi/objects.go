@@ -9,10 +9,11 @@ import (
 // that cannot be encoded on one rank fails the call on all. One that cannot be decoded fails it there alone.
 
 // BcastObject returns root's v on every rank. On the root that is v itself, elsewhere a copy. The other ranks' v
-// is not looked at. Errors: as Bcast, and those of the codec. (MPI-4.1, chapter 6.4)
+// is not looked at; on an intercommunicator ranks that give ProcNull get it back. Errors: as Bcast, and those of the codec. (MPI-4.1, chapter 6.4)
 func BcastObject[T any](c *Comm, v T, root int) (T, error) {
 	var packed []byte
-	if c.Rank() == root || c.crosses() {
+	given := c.isRoot(root) || c.crosses() && root == ProcNull
+	if c.isRoot(root) {
 		var err error
 		if packed, err = encode(c, v); err != nil {
 			return v, c.refuse(kindBcast, root, err)
@@ -22,10 +23,10 @@ func BcastObject[T any](c *Comm, v T, root int) (T, error) {
 	if err != nil {
 		return v, err
 	}
-	if c.Rank() != root {
+	if !given {
 		packed = make([]byte, n)
 	}
-	if err := Bcast(c, packed, root); err != nil || c.Rank() == root {
+	if err := Bcast(c, packed, root); err != nil || given {
 		return v, err
 	}
 	return decode[T](c, "BcastObject", packed)
@@ -60,13 +61,13 @@ func AllgatherObjects[T any](c *Comm, v T) ([]T, error) {
 }
 
 // ScatterObjects returns the i-th of root's vs on rank i. On the root vs has Size() values. Elsewhere it is
-// ignored and may be nil. Errors: as Scatter, and those of the codec. (MPI-4.1, chapter 6.6)
+// ignored and may be nil. On an intercommunicator they are RemoteSize(), and the group of the root gets the zero value. Errors: as Scatter, and those of the codec. (MPI-4.1, chapter 6.6)
 func ScatterObjects[T any](c *Comm, vs []T, root int) (T, error) {
 	var none T
 	var counts []int
 	var all []byte
-	if c.Rank() == root || c.crosses() {
-		err := first(c.intra(), compare("vs", len(vs), c.Size()))
+	if c.isRoot(root) {
+		err := compare("vs", len(vs), c.others())
 		for i := 0; i < len(vs) && err == nil; i++ {
 			var packed []byte
 			packed, err = encode(c, vs[i])
@@ -81,7 +82,7 @@ func ScatterObjects[T any](c *Comm, vs []T, root int) (T, error) {
 		return none, err
 	}
 	mine := make([]byte, n[0])
-	if err := Scatterv(c, all, counts, nil, mine, root); err != nil {
+	if err := Scatterv(c, all, counts, nil, mine, root); err != nil || c.crosses() && root < 0 {
 		return none, err
 	}
 	return decode[T](c, "ScatterObjects", mine)
@@ -91,9 +92,6 @@ func ScatterObjects[T any](c *Comm, vs []T, root int) (T, error) {
 func encode[T any](c *Comm, v T) ([]byte, error) {
 	if c.none() {
 		return nil, nil
-	}
-	if err := c.intra(); err != nil {
-		return nil, err
 	}
 	var b bytes.Buffer
 	if err := c.codec.Encode(&b, &v); err != nil { // of a pointer: T may be an interface

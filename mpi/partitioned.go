@@ -144,6 +144,9 @@ type what func() string
 
 func (w what) String() string { return w() }
 
+// made reports whether PsendInit or PrecvInit has made p.
+func (p *Partitioned) made() bool { return p != nil && p.c != nil }
+
 func (p *Partitioned) name() string {
 	return fmt.Sprintf("%s(%s %s, tag %d, %d parts) on %s", operations[p.op], p.op.role(), rankName(p.peer), p.tag, p.parts, p.c.path)
 }
@@ -151,8 +154,8 @@ func (p *Partitioned) name() string {
 // Start begins the message once more. It does not wait. Errors: ErrRequest if the request of the last start has not been ended
 // or p was freed, ErrComm, ErrPeerFailed. (MPI-4.1, chapter 4.2.2)
 func (p *Partitioned) Start() (Request, error) {
-	if p == nil {
-		return Request{}, &Error{Call: "Start", Err: fmt.Errorf("%w: it is nil", ErrRequest)}
+	if !p.made() {
+		return Request{}, (*Comm)(nil).fail("Start", errUnmade)
 	}
 	if err := p.c.ready(); err != nil || p.freed {
 		return Request{}, p.c.fail("Start", first(err, errFreed))
@@ -228,8 +231,8 @@ func (p *Partitioned) theirs(parts []int) (all []int) {
 
 // has returns ErrCount if a part does not exist.
 func (p *Partitioned) has(parts []int) error {
-	if p == nil {
-		return fmt.Errorf("%w: it is nil", ErrRequest)
+	if !p.made() {
+		return errUnmade
 	}
 	if p.freed {
 		return errFreed
@@ -243,17 +246,17 @@ func (p *Partitioned) has(parts []int) error {
 }
 
 func (p *Partitioned) fail(call string, err error) error {
-	if p == nil {
-		return &Error{Call: call, Err: err}
+	if !p.made() {
+		return (*Comm)(nil).fail(call, err)
 	}
 	return p.c.failPeer(call+" of "+operations[p.op], p.op.role(), p.peer, p.tag, err)
 }
 
-// Free gives p up. A nil p is no error. Errors: ErrRequest if the request of the last start has not been ended, or p
+// Free gives p up. A nil or zero p is no error. Errors: ErrRequest if the request of the last start has not been ended, or p
 // was freed before. (MPI-4.1, chapter 4.2)
 func (p *Partitioned) Free() error {
 	switch {
-	case p == nil:
+	case !p.made():
 		return nil
 	case p.freed:
 		return p.fail("Free", errFreed)

@@ -17,16 +17,14 @@ type Persistent struct {
 	op    operation
 	peer  int32
 	tag   int32
-	world int // peer, for the engine
-	typ   *engine.Type
-	buf   []byte
-	f     startable      // nil: a message that lies in a row
-	last  engine.Request // of the last start
+	eng   *engine.Engine  // of a message that it begins as it is; else nil
+	m     engine.Standing // of a message
+	f     startable       // of all that is more; else nil
 	freed bool
-	note  uint32
 }
 
 var (
+	errUnmade = fmt.Errorf("%w: it is nil, or was not made by an Init call", ErrRequest)
 	errFreed  = fmt.Errorf("%w: it was freed", ErrRequest)
 	errActive = fmt.Errorf("%w: it was started and has not ended", ErrRequest)
 )
@@ -79,83 +77,80 @@ func RecvInit[T any](c *Comm, buf []T, src, tag int) (*Persistent, error) {
 }
 
 func (c *Comm) persistent(op operation, t *engine.Type, p []byte, peer, tag int) *Persistent {
-	world := peer
+	x := &Persistent{c: c, op: op, peer: int32(peer), tag: int32(tag)}
+	x.m = engine.Standing{Peer: peer, Ctx: c.ctx, Tag: int32(tag), Recv: op.receives(), Mode: op.mode(), Type: t, Buf: p, Note: note(op, t)}
 	if peer != ProcNull {
-		world = c.source(peer)
+		x.m.Peer = c.source(peer)
+		if op != opIbsend {
+			x.eng = c.eng
+		}
 	}
-	return &Persistent{c: c, op: op, note: note(op, t), typ: t, buf: p, peer: int32(peer), tag: int32(tag), world: world}
+	return x
 }
 
 // Start begins the call once more. It does not wait. Collectives that were made on one communicator may be started
 // in any order, which need not be the same on all ranks. Errors: ErrRequest if the request of the last start has not been
 // ended or p was freed, ErrComm, ErrPoisoned, ErrPeerFailed. (MPI-4.1, chapter 3.9)
 func (p *Persistent) Start() (Request, error) {
+	if p == nil || p.eng == nil {
+		return p.startOdd()
+	}
 	if !p.able() {
 		return Request{}, p.unready()
 	}
-	switch {
-	case p.f != nil:
-		return p.f.start()
-	case p.peer == ProcNull:
-		return p.c.refused(p.op, ProcNull, int(p.tag), nil)
-	case p.op == opIbsend:
-		if err := p.c.bsendIn(p.c.ctx, p.typ, p.buf, int(p.peer), int(p.tag)); err != nil {
-			return p.c.refused(p.op, int(p.peer), int(p.tag), err)
-		}
-		return Request{engine.Request{Note: uint32(opIbsend)}, p.c, ProcNull, p.tag}, nil
-	}
-	s := p.c.env.eng.BeginStarts()
-	r, err := p.startIn(s)
+	s := p.eng.BeginStarts()
+	r, err := s.Again(&p.m)
 	s.End()
 	if err != nil {
 		return p.c.refused(p.op, int(p.peer), int(p.tag), err)
 	}
-	return r, nil
+	return Request{r, p.c, p.peer, p.tag}, nil
 }
+
+// startOdd is Start of what is not a plain message.
+func (p *Persistent) startOdd() (Request, error) {
+	switch {
+	case !p.able():
+		return Request{}, p.unready()
+	case p.f != nil:
+		return p.f.start()
+	case p.peer == ProcNull:
+		return p.c.refused(p.op, ProcNull, int(p.tag), nil)
+	}
+	if err := p.c.bsendIn(p.c.ctx, p.m.Type, p.m.Buf, int(p.peer), int(p.tag)); err != nil {
+		return p.c.refused(p.op, int(p.peer), int(p.tag), err)
+	}
+	return Request{engine.Request{Note: uint32(opIbsend)}, p.c, ProcNull, p.tag}, nil
+}
+
+// made reports whether one of the ...Init calls has made p.
+func (p *Persistent) made() bool { return p != nil && p.c != nil }
 
 func (p *Persistent) able() bool {
-	return p != nil && !p.freed && !p.c.freed.Load() && !p.c.env.ended.Load()
-}
-
-// plain reports whether a start is that of a message.
-func (p *Persistent) plain() bool {
-	return p.f == nil && p.peer != ProcNull && p.op != opIbsend
-}
-
-// startIn is Start of a message in a row of starts.
-func (p *Persistent) startIn(s engine.Starts) (Request, error) {
-	var err error
-	if p.op.receives() {
-		p.last, err = s.Recv(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf)
-	} else {
-		p.last, err = s.Send(p.last, p.world, p.c.ctx, p.tag, p.typ, p.buf, p.op.mode())
-	}
-	r := Request{p.last, p.c, p.peer, p.tag}
-	r.r.Note = p.note
-	return r, err
+	return p.made() && !p.freed && !p.c.freed.Load() && !p.c.env.ended.Load()
 }
 
 // unready says why p cannot be started.
 func (p *Persistent) unready() error {
 	switch {
-	case p == nil:
-		return &Error{Call: "Start", Err: fmt.Errorf("%w: it is nil", ErrRequest)}
+	case !p.made():
+		return (*Comm)(nil).fail("Start", errUnmade)
 	case p.freed:
 		return p.c.fail("Start", errFreed)
 	}
 	return p.c.fail("Start", p.c.ready())
 }
 
-// Free gives p up. Its memory is the library's no more. A nil p is no error. Errors: ErrRequest if the request of the last start
-// has not been ended, or p was freed before. (MPI-4.1, chapter 3.9)
+// Free gives p up. Its memory is the library's no more. A nil or zero p is no error. Errors: ErrRequest if the request of
+// the last start has not been ended, or p was freed before. (MPI-4.1, chapter 3.9)
 func (p *Persistent) Free() error {
-	if p == nil {
+	if !p.made() {
 		return nil
 	}
 	if p.freed {
 		return p.c.fail("Free", errFreed)
 	}
-	last := p.last
+	last := p.m.Last()
 	if p.f != nil {
 		last = p.f.last()
 	}
@@ -170,10 +165,10 @@ func (p *Persistent) Free() error {
 }
 
 // Startall starts all ps, in their order, and stores their requests in rs, which is as long. At the first error it
-// returns that error with the index; the requests before it are active. Errors: as Start, ErrCount. (MPI-4.1, chapter 3.9)
+// stops; the requests before it are active. Errors: the RequestError of that one, as Start; ErrCount. (MPI-4.1, chapter 3.9)
 func Startall(ps []*Persistent, rs []Request) error {
 	if len(ps) != len(rs) {
-		return &Error{Call: "Startall", Err: fmt.Errorf("%w: %d requests for %d operations", ErrCount, len(rs), len(ps))}
+		return (*Comm)(nil).fail("Startall", fmt.Errorf("%w: %d requests for %d operations", ErrCount, len(rs), len(ps)))
 	}
 	for i := 0; i < len(ps); i++ {
 		n, err := startRow(ps[i:], rs[i:])
@@ -185,7 +180,7 @@ func Startall(ps []*Persistent, rs []Request) error {
 			r, err = ps[i].Start()
 		}
 		if err != nil {
-			return fmt.Errorf("operation %d: %w", i, err)
+			return &RequestError{i, err}
 		}
 		rs[i] = r
 	}
@@ -194,23 +189,25 @@ func Startall(ps []*Persistent, rs []Request) error {
 
 // startRow starts messages of one rank, up to the first operation that is something else. It returns how many it has started.
 func startRow(ps []*Persistent, rs []Request) (int, error) {
-	if !ps[0].able() || !ps[0].plain() {
+	if ps[0] == nil || ps[0].eng == nil {
 		return 0, nil
 	}
-	e := ps[0].c.env
-	s := e.eng.BeginStarts()
-	i := 0
-	var err error
-	for ; i < len(ps) && ps[i].able() && ps[i].plain() && ps[i].c.env == e; i++ {
-		if rs[i], err = ps[i].startIn(s); err != nil {
-			rs[i] = Request{}
-			break
+	e := ps[0].eng
+	s := e.BeginStarts()
+	for i, p := range ps {
+		if p == nil || p.eng != e || !p.able() {
+			s.End()
+			return i, nil
 		}
+		r, err := s.Again(&p.m)
+		if err != nil {
+			s.End()
+			_, err = p.c.refused(p.op, int(p.peer), int(p.tag), err)
+			return i, err
+		}
+		x := &rs[i]
+		x.r, x.c, x.peer, x.tag = r, p.c, p.peer, p.tag
 	}
 	s.End()
-	if err != nil {
-		p := ps[i]
-		_, err = p.c.refused(p.op, int(p.peer), int(p.tag), err)
-	}
-	return i, err
+	return len(ps), nil
 }

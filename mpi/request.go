@@ -299,13 +299,13 @@ func (r Request) Completed() bool {
 }
 
 // Cancel withdraws a receive that no message has matched yet. Its Wait then returns ErrCanceled. A receive that
-// is already matched goes on, and Wait returns its message. Sends cannot be cancelled: ErrRequest. (MPI-4.1,
+// is already matched goes on, and Wait returns its message. Nothing else can be cancelled: ErrRequest. (MPI-4.1,
 // chapter 3.8.4)
 func (r Request) Cancel() error {
 	if _, ok := r.idle(); ok {
 		return nil
 	}
-	err := fmt.Errorf("%w: sends cannot be cancelled", ErrRequest)
+	err := fmt.Errorf("%w: only receives can be cancelled", ErrRequest)
 	if r.receives() {
 		err = r.c.env.eng.Cancel(r.r)
 	}

@@ -2,14 +2,57 @@ package engine
 
 import "fmt"
 
-// Starts is a row of sends and receives that enters the engine once. Between BeginStarts and End the engine's lock is held:
-// the caller must be short and must not call the engine otherwise. (MPI-4.1 chapter 3.9)
+// Standing is a message that is begun again and again with the same arguments: persistent communication. The caller changes
+// nothing of it while it is under way. (MPI-4.1 chapter 3.9)
+type Standing struct {
+	Peer int
+	Ctx  uint64
+	Tag  int32
+	Recv bool
+	Mode SendMode // of a send
+	Type *Type
+	Buf  []byte
+	Note uint32 // of each request
+
+	last *request // of the last start. These two are no Request: what is stored in parts is loaded slowly as a whole
+	gen  uint32
+}
+
+// Last is the request of the last start.
+func (m *Standing) Last() Request { return Request{r: m.last, gen: m.gen, Note: m.Note} }
+
+// Starts is a row of starts that enters the engine once. Between BeginStarts and End the engine's lock is held: the caller
+// must be short and must not call the engine otherwise.
 type Starts struct{ e *Engine }
 
 // BeginStarts begins a row.
 func (e *Engine) BeginStarts() Starts {
-	e.enter()
+	e.mu.lock()
 	return Starts{e}
+}
+
+// Again begins m once more. Errors: as Isend and Irecv, and ErrRequest if the last request was not ended.
+func (s Starts) Again(m *Standing) (_ Request, err error) {
+	e := s.e
+	e.back.ticks.Calls++
+	if last := m.last; last != nil && last.gen == m.gen && last.phase != phaseFree {
+		return Request{}, m.Last().again()
+	}
+	r := e.freeRequests
+	e.takeRequest(r)
+	if m.Recv {
+		err = e.startAsRecv(r, m)
+	} else {
+		err = e.startAsSend(r, m)
+	}
+	if err != nil {
+		e.freeRequest(r)
+		return Request{}, err
+	}
+	if m.gen = r.gen; m.last != r {
+		m.last = r
+	}
+	return Request{r: r, gen: r.gen, Note: m.Note}, nil
 }
 
 // End ends the row.
@@ -23,42 +66,28 @@ func (h Request) again() error {
 	return nil
 }
 
-// Send begins a send whose last request was h. Errors: as Isend, and ErrRequest if that request was not ended.
-func (s Starts) Send(h Request, dst int, ctx uint64, tag int32, t *Type, p []byte, mode SendMode) (Request, error) {
-	e := s.e
-	if err := h.again(); err != nil {
-		return h, err
+func (e *Engine) startAsSend(r *request, m *Standing) error {
+	if m.Mode == Standard && e.sendAtOnce(m.Peer, m.Ctx, m.Tag, m.Type, m.Buf) {
+		r.was(m.Peer, m.Ctx, m.Tag, len(m.Buf))
+		return nil
 	}
-	r := e.freeRequests
-	e.takeRequest(r)
-	if mode == Standard && e.sendAtOnce(dst, ctx, tag, t, p) {
-		r.was(dst, ctx, tag, len(p))
-	} else if err := e.checkSend(dst, ctx, tag); err != nil {
-		e.freeRequest(r)
-		return h, err
-	} else {
-		r.is(dst, ctx, tag, t, p)
-		e.startSend(r, mode)
+	if err := e.checkSend(m.Peer, m.Ctx, m.Tag); err != nil {
+		return err
 	}
-	return r.handle(), nil
+	r.is(m.Peer, m.Ctx, m.Tag, m.Type, m.Buf)
+	e.startSend(r, m.Mode)
+	return nil
 }
 
-// Recv begins a receive whose last request was h. Errors: as Irecv, and ErrRequest if that request was not ended.
-func (s Starts) Recv(h Request, src int, ctx uint64, tag int32, t *Type, p []byte) (Request, error) {
-	e := s.e
-	if err := h.again(); err != nil {
-		return h, err
-	}
-	r := e.freeRequests
-	e.takeRequest(r)
-	r.is(src, ctx, tag, t, p)
-	if e.plainRecv(src, tag) && e.table.kept == 0 {
+func (e *Engine) startAsRecv(r *request, m *Standing) error {
+	r.is(m.Peer, m.Ctx, m.Tag, m.Type, m.Buf)
+	if e.plainRecv(m.Peer, m.Tag) && e.table.kept == 0 {
 		e.postRecv(r)
-	} else if err := e.checkRecv(src, ctx, tag); err != nil {
-		e.freeRequest(r)
-		return h, err
-	} else {
+		return nil
+	}
+	err := e.checkRecv(m.Peer, m.Ctx, m.Tag)
+	if err == nil {
 		e.startRecv(r)
 	}
-	return r.handle(), nil
+	return err
 }
