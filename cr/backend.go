@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/internal/engine"
@@ -34,6 +36,9 @@ func (b *backend) Before() error {
 	if err := b.r.fetchAll(); err != nil {
 		return err
 	}
+	if err := b.r.noteFiles(); err != nil {
+		return err
+	}
 	return b.r.reg.Prepare()
 }
 
@@ -52,10 +57,21 @@ func (r *Registry) fetchAll() error {
 
 func (b *backend) After() error { return b.r.call(&b.r.cont) }
 
-// FirstPoint gives the saved messages to the engine. It does so no earlier, because messages that the program
-// sends to itself during set-up must not meet them.
+// FirstPoint ends the restart. It gives the saved messages to the engine no earlier, because messages that the
+// program sends to itself during set-up, or in a function of Rebuild, must not meet them.
 func (b *backend) FirstPoint() error {
 	r := b.r
+	err := b.Claimed()
+	if err == nil {
+		err = r.settle()
+	}
+	if err != nil {
+		r.j.FailRestart(err)
+		return r.named(err)
+	}
+	if err := r.call(&r.rebuild); err != nil {
+		return err
+	}
 	if err := r.takeUp(); err != nil {
 		r.j.FailRestart(err)
 		return r.named(err)
@@ -63,13 +79,10 @@ func (b *backend) FirstPoint() error {
 	return r.call(&r.restart)
 }
 
-// takeUp ends the restart: the program has taken all that the image holds.
+// takeUp takes the saved messages, and closes the image.
 func (r *Registry) takeUp() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.claimed(); err != nil {
-		return err
-	}
 	r.j.Engine.Inject(r.restore.Messages())
 	err := r.restore.Close()
 	r.restore = nil
@@ -146,9 +159,14 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []engine.Saved, point uin
 	if err != nil {
 		return nil, fmt.Errorf("copying the registered state: %w", err)
 	}
+	files, err := b.r.unsynced()
+	if err != nil {
+		c.Release()
+		return nil, err
+	}
 	j := b.r.j
 	return &snapshot{
-		copy: c, saved: saved, path: string(cfg.Path), slot: cfg.Slot, codec: codec,
+		copy: c, saved: saved, files: files, path: string(cfg.Path), slot: cfg.Slot, codec: codec,
 		meta: image.Meta{
 			Job: j.ID(), Incarnation: fmt.Sprintf("%016x", j.Incarnation()),
 			Rank: j.Rank, Size: j.Size, Seq: cfg.Seq,
@@ -178,6 +196,7 @@ type snapshot struct {
 	path  string
 	slot  bool // the path is a slot of memory
 	codec image.Codec
+	files []int // descriptors of the files whose places it holds
 }
 
 func (s *snapshot) Bytes() uint64 {
@@ -190,6 +209,11 @@ func (s *snapshot) Bytes() uint64 {
 
 // Write leaves the folder's fsync to the commit, which makes all names durable at once.
 func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.ImageInfo, error) {
+	for _, fd := range s.files {
+		if err := unix.Fsync(fd); err != nil {
+			return oob.ImageInfo{}, fmt.Errorf("a file of cr.File: writing it to the disk: %w", err)
+		}
+	}
 	opt := image.Options{Codec: s.codec, NoFolder: true, Slot: s.slot}
 	if s.Bytes() < smallImage {
 		opt.Workers = 1
@@ -201,4 +225,7 @@ func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.Ima
 	return oob.ImageInfo{File: filepath.Base(s.path), Size: sum.Size, Digest: sum.Digest, Codec: string(sum.Codec), CPU: int64(sum.CPU)}, nil
 }
 
-func (s *snapshot) Release() { s.copy.Release() }
+func (s *snapshot) Release() {
+	closeAll(s.files)
+	s.copy.Release()
+}

@@ -35,7 +35,10 @@
 // -cr=auto takes native images, whether the program calls Point or not; the first time it waits some seconds. -cr=self
 // waits for a Point, and refuses one where nothing is registered.
 //
-// Hold and Release enclose a section in which no checkpoint falls.
+// Hold and Release enclose a section in which no checkpoint falls. File opens a file that goes back with the program.
+//
+// Within the first Point after a restart this happens, in this order: files are brought to where they stood, the
+// functions of Rebuild run, saved messages arrive, the functions of OnRestart run.
 //
 // In a program that was started without gorun everything here works, and no checkpoint is ever taken.
 package cr
@@ -72,6 +75,8 @@ type Registry struct {
 	restore    content   // of the image, until the first Point; nil: it is not open
 	fresh      []string  // variables that the image does not hold
 	fetch      []fetcher // of variables that lie elsewhere
+	files      []*file
+	rebuild    []func() error
 	checkpoint []func() error
 	cont       []func() error
 	restart    []func() error
@@ -260,8 +265,26 @@ func OnContinue(f func() error) error {
 	return with(func(r *Registry) { r.OnContinue(f) })
 }
 
+// Rebuild runs f at once, and once more within the first Point after a restart, when all registered variables have
+// their saved values. Use it for what follows from them and is not registered itself: tables, indexes, sub-slices.
+// Functions run in the order of their calls of Rebuild, with files of File at their places. They may exchange messages,
+// as set-up code may; saved messages arrive after them. Rebuild, or that Point, returns the error of f.
+func Rebuild(f func() error) error {
+	r, err := own()
+	if err != nil {
+		return err
+	}
+	return r.Rebuild(f)
+}
+
+// Rebuild is the package-level Rebuild for one rank.
+func (r *Registry) Rebuild(f func() error) error {
+	r.add(&r.rebuild, f)
+	return f()
+}
+
 // OnRestart adds a function that runs within the first Point after a restart, when registered values are back.
-// It may reopen files, for example. Point returns its error.
+// It may reopen connections, for example; for files there is File. Point returns its error.
 func OnRestart(f func() error) error {
 	return with(func(r *Registry) { r.OnRestart(f) })
 }

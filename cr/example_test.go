@@ -3,6 +3,8 @@ package cr_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr"
@@ -163,3 +165,71 @@ func ExampleRegistry_Hold() {
 }
 
 func ExampleRegistry_Release() { ExampleRegistry_Hold() }
+
+// The lines that were written after a snapshot are taken back when the program goes on from it.
+func ExampleFile() {
+	begin()
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	log, err := cr.File(filepath.Join(dir, "residuals"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer log.Close()
+	fmt.Fprintln(log, "step residual") // a restart does not write it twice
+	_, err = cr.File(log.Name(), os.O_WRONLY, 0)
+	fmt.Println(errors.Is(err, cr.ErrFile)) // a file is opened once
+	// Output: true
+}
+
+// Each rank writes a file of its own.
+func ExampleRegistry_File() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		f, err := cr.On(c).File(filepath.Join(dir, fmt.Sprint("rank", c.Rank())), os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	})
+	files, err := filepath.Glob(filepath.Join(dir, "rank*"))
+	fmt.Println(len(files), err)
+	// Output: 2 <nil>
+}
+
+// A table follows from a registered variable.
+func ExampleRebuild() {
+	begin()
+	n := 5
+	if err := cr.Register("rebuild.n", &n); err != nil {
+		fmt.Println(err)
+	}
+	var squares []int
+	err := cr.Rebuild(func() error {
+		squares = make([]int, n)
+		for i := range squares {
+			squares[i] = i * i
+		}
+		return nil
+	})
+	fmt.Println(squares, err)
+	// Output: [0 1 4 9 16] <nil>
+}
+
+func ExampleRegistry_Rebuild() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		return cr.On(c).Rebuild(func() error {
+			fmt.Println("runs now, and again after a restart")
+			return nil
+		})
+	})
+	// Output: runs now, and again after a restart
+}

@@ -17,6 +17,7 @@ type HeadConfig struct {
 
 	NativeErr string // why whole processes cannot be imaged, "" if they can; see HvNative
 	Apart     bool   // images that are to outlive the job, or that are no snapshot's, go elsewhere than those of other attempts
+	Codec     string // of the images of due Points (oob.Due)
 	FullEvery int    // of so many native snapshots at least one is full; 0 or 1: all are
 }
 
@@ -56,7 +57,8 @@ type Head struct {
 	finalizing int
 
 	queue   []waiting // for the next attempt
-	holds   []hold    // by rank
+	due     due
+	holds   []hold // by rank
 	orders  [holders]order
 	paused  bool     // no deadline of an attempt counts
 	last    bool     // the job's last snapshot is committed: the ranks are about to end where they stand
@@ -127,6 +129,7 @@ func (h *Head) Step(ev HeadEvent) []HeadAction {
 		}
 	}
 	h.next()
+	h.pass()
 	h.grant()
 	h.watch()
 	return h.out
@@ -243,6 +246,9 @@ func (h *Head) message(m *oob.Msg) {
 		return
 	case oob.Hold, oob.Release:
 		h.holding(rank, m)
+		return
+	case oob.Due:
+		h.isDue(rank, m.A)
 		return
 	}
 	if h.run != nil && m.Attempt == h.run.n {

@@ -16,7 +16,7 @@ var kindNames = map[oob.Kind]string{
 	oob.Ready: "ready", oob.Capture: "capture", oob.Captured: "captured", oob.Open: "open",
 	oob.Progress: "progress", oob.Written: "written", oob.Failed: "failed", oob.Revert: "revert",
 	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit", oob.Look: "look", oob.Seen: "seen",
-	oob.Hold: "hold", oob.Held: "held", oob.Release: "release",
+	oob.Hold: "hold", oob.Held: "held", oob.Release: "release", oob.Due: "due", oob.Pass: "pass",
 }
 
 var eventNames = map[RankEventType]string{
@@ -62,7 +62,7 @@ func party(i int32) string {
 func say(m oob.Msg) string {
 	s := kindNames[m.Kind]
 	switch m.Kind {
-	case oob.Points, oob.Target, oob.AtPoint, oob.Senders, oob.Bookmark, oob.Captured, oob.Progress, oob.Written, oob.Commit, oob.Held:
+	case oob.Points, oob.Target, oob.AtPoint, oob.Senders, oob.Bookmark, oob.Captured, oob.Progress, oob.Written, oob.Commit, oob.Held, oob.Pass:
 		s += fmt.Sprint(" ", m.A)
 	case oob.Prepare, oob.Close:
 		s += " " + modeNames[m.A]

@@ -62,7 +62,7 @@ func (c *command) words() string {
 	case "restart", "snapshots":
 		w += " latest $(" + snapshotIDs + ")"
 	case "image":
-		w += " inspect"
+		w += " inspect export latest $(" + snapshotIDs + ")"
 	case "completion":
 		w += " bash zsh fish"
 	case "help":

@@ -14,22 +14,40 @@ import (
 )
 
 var imageCommand = command{
-	name: "image", args: "inspect FILE...", short: "look into images",
-	long: "inspect reads image files, checks every checksum in them, and prints whose they are\nand what they hold.",
+	name: "image", args: "inspect FILE... | export SNAPSHOT -o DIR", short: "look into images, and take variables out of them",
+	long: `
+inspect reads image files, checks every checksum in them, and prints whose they are
+and what they hold.
+
+export writes the registered variables of portable images that are numbers, bools,
+arrays or slices of these, or slices of slices of equal lengths, as files of NumPy
+(-format npy: DIR/rank-00003/NAME.npy) or HDF5 (-format hdf5: DIR/rank-00003.h5 with a
+dataset for each). Other variables are named and left out. SNAPSHOT is as in gorun
+restart. Numbers stay as they are, in the byte order of the machine that wrote them;
+bools are bytes in HDF5. In names of files and datasets / and % are written %2F and %25.
+
+    gorun image export -format hdf5 latest -rank 0 -name field -o out`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
-		asJSON := fs.Bool("json", false, "print it as JSON")
+		asJSON := fs.Bool("json", false, "of inspect: print it as JSON")
+		out := &exportFlags{}
+		out.declare(fs)
 		return func(args []string) int {
-			if len(args) < 2 || args[0] != "inspect" {
-				return usage(std, "usage: gorun image inspect FILE...")
+			if len(args) < 2 || args[0] != "inspect" && args[0] != "export" {
+				return usage(std, "usage: gorun image inspect FILE... | export [flags] SNAPSHOT -o DIR")
 			}
-			inner := flag.NewFlagSet("inspect", flag.ContinueOnError)
-			inner.SetOutput(std.err)
-			inner.BoolVar(asJSON, "json", *asJSON, "print it as JSON")
-			if err := inner.Parse(args[1:]); err != nil {
-				return spec.ExitUsage
+			rest, err := parseMixed(fs, args[1:])
+			if errors.Is(err, flag.ErrHelp) {
+				fmt.Fprint(std.out, lookup("image").help())
+				return spec.ExitOK
+			}
+			if err != nil {
+				return usage(std, "%v ('gorun help image' tells the flags)", err)
+			}
+			if args[0] == "export" {
+				return out.run(rest, std)
 			}
 			code := spec.ExitOK
-			for _, path := range inner.Args() {
+			for _, path := range rest {
 				if err := inspect(std, path, *asJSON); err != nil {
 					code = failed(std, err)
 				}

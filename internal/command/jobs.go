@@ -178,7 +178,7 @@ func printStatus(std stdio, s *control.Status, verbose bool) error {
 	if s.Held != "" {
 		line("checkpoints held off", "by "+printable(s.Held))
 	}
-	if i := s.Interval; i != nil && (i.Every > 0 || i.Measured > 0) {
+	if i := s.Interval; i != nil && (i.Every > 0 || i.Points > 0 || i.Measured > 0) {
 		line("a checkpoint every", i)
 	}
 	for i := range s.Levels {

@@ -13,7 +13,7 @@ import (
 var planFlags = slices.Concat(ckptFlags, nodesFlags, []string{"restarts", "map", "bind", "heartbeat", "output-dir", "tag-output", "name"})
 
 // ckptFlags are the plan's flags that make no sense without -cr.
-var ckptFlags = []string{"ckpt-every", "stores", "mtbf", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "ckpt-local", "ckpt-store", "ckpt-key", "ckpt-mirror", "racks", "keep"}
+var ckptFlags = []string{"ckpt-every", "ckpt-points", "stores", "mtbf", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "ckpt-local", "ckpt-store", "ckpt-key", "ckpt-mirror", "racks", "keep"}
 
 // nodesFlags are the plan's flags that make no sense on this machine alone.
 var nodesFlags = []string{"lease", "oversubscribe", "spares", "shrink-to-fit"}

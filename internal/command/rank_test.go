@@ -98,6 +98,11 @@ func rankMain(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	case "log":
+		if err := logSteps(world, args[1], args[2], args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	case "careless":
 		careless(args[1], args[2:])
 	}
@@ -343,4 +348,36 @@ func section(c *mpi.Comm, file string, rest []string) error {
 		fmt.Println("after the section")
 	}
 	return count(c, rest[0])
+}
+
+// logSteps writes a line each step to a file of the rank's own. In its first life rank 1 dies in the middle, when there
+// is a snapshot.
+func logSteps(world *mpi.Comm, dir, limit, snapshots string) error {
+	n, err := strconv.Atoi(limit)
+	if err != nil {
+		return err
+	}
+	i, values, title := 0, make([]float64, 3), "steps"
+	log, err := cr.File(filepath.Join(dir, fmt.Sprint(world.Rank())), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err := errors.Join(err, cr.Register("i", &i), cr.Register("values", &values), cr.Register("title", &title)); err != nil {
+		return err
+	}
+	defer log.Close()
+	for ; i < n; i++ {
+		if err := cr.Point(); err != nil {
+			return err
+		}
+		fmt.Fprintln(log, "step", i)
+		values[i%3] += float64(i)
+		if i == 23 && world.Rank() == 1 && !cr.Restarted() {
+			for found := []string(nil); len(found) == 0; time.Sleep(time.Millisecond) {
+				found, _ = filepath.Glob(filepath.Join(snapshots, "*", "*", "schema.toml"))
+			}
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		if err := mpi.Barrier(world); err != nil {
+			return err
+		}
+	}
+	return nil
 }

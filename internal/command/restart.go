@@ -40,7 +40,7 @@ was under way. Each rank reads the parts of the images that it needs. What is in
 named before anything is started.
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
-the parameter job.nodes), -ckpt-every, -stores, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
+the parameter job.nodes), -ckpt-every, -ckpt-points, -stores, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
 -ckpt-full-every, -ckpt-local, -ckpt-mirror, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
 -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
 needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag

@@ -20,6 +20,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/head"
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
 var runCommand = command{
@@ -162,6 +163,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.CkptMirror, "ckpt-mirror", "", "keep images in the memory of the nodes, each also on other nodes by this `policy`\nring, ring:K: on the next node, on the next K\npairs: two nodes hold each other's\nrack: on a node of another rack (-racks)\ncode:4+2: two shards of parity of four ranks' images, on other nodes; any two may be lost\nnone: on its own node alone, which survives the death of ranks\na lost node's ranks go on elsewhere from there, without a disk (-restarts, -spares);\nsuch snapshots end with the job; those of gorun checkpoint -stop go to -ckpt-dir")
 	fs.Var(&o.racks, "racks", "`file` with the racks of the nodes for -ckpt-mirror, in lines NODE... RACK; without\nit those of Slurm's topology, where that is configured")
 	fs.Var(everyFlag{o}, "ckpt-every", "take a checkpoint every `duration` (30s, 10m), unless one is running; auto: as often\nas is best, by what checkpoints cost the ranks and how often something fails;\ngorun status tells; LEVEL=duration,...: so often in each of some stores (node=1m,dir=10m):\nthe ranks write the most frequent one, the others get copies of it behind the program;\nLEVEL=auto,...: as often as is best in each")
+	fs.IntVar(&o.CkptPoints, "ckpt-points", 0, "take a portable checkpoint at every `N`th cr.Point, unless one is being taken or written;\nall ranks stop there together; after a restart Points are counted from that of the\nsnapshot; goes with -ckpt-every, too; every rank must register its state")
 	fs.Var(&o.storesFile, "stores", "`file` (TOML) with what the levels of -ckpt-every are to be: folder, place,\nkey_file, keep, rate, kind")
 	durationVar(fs, &o.MTBF, "mtbf", 0, "the mean time between failures of the job, a `duration` (6h), for -ckpt-every auto;\nwithout it by what the job has seen")
 	fs.StringVar(&o.CkptCodec, "ckpt-codec", "none", "`codec` of images: none, snappy or zstd")
@@ -169,7 +171,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.Var(&o.signal, "ckpt-on-signal", "checkpoint and stop when gorun gets this `signal` (USR1, TERM, ...)")
 	fs.IntVar(&o.exit, "ckpt-exit-status", spec.ExitCheckpointed, "exit with status `N` when the job was checkpointed and stopped; a script or\nbatch system so tells it from a finished job (75 is EX_TEMPFAIL, try again later)")
 	fs.IntVar(&o.Restarts, "restarts", 0, "when a rank or agent dies, start the job again from its newest snapshot, up to `N`\ntimes")
-	fs.StringVar(&o.files, "files", string(whole.FilesRefuse), "`what` a restart from native images does with files that ranks were writing to\nrefuse: each rank goes on where it stood; what was written since is moved to\nFILE.gorun-...-tail (gorun snapshots -tails); the restart is refused if FILE is\nmissing or shorter, or if several ranks, this job (if it still runs here) or\nanother restart write to it\ncopy: it goes on in a copy, FILE.gorun-...\nkeep: it goes on in the file as it is now")
+	fs.StringVar(&o.files, "files", string(whole.FilesRefuse), "`what` a restart does with files that ranks were writing to: all those of native\nimages, those of cr.File of portable ones\nrefuse: each rank goes on where it stood; what was written since is moved to\nFILE.gorun-...-tail (gorun snapshots -tails); the restart is refused if FILE is\nmissing or shorter, or if several ranks, this job (if it still runs here) or\nanother restart write to it\ncopy: it goes on in a copy, FILE.gorun-...\nkeep: it goes on in the file as it is now")
 	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all, which\nis the default but with -ckpt-every auto: that takes many, and keeps 2")
 	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)\n(default shm,tcp: shared memory within a node, TCP between nodes; on a restart:\nthose the job was given; -rpi default: as in a job without the flag)\ntwo ranks use the first one that reaches both ways; gorun status and -v tell\nwhich carries what")
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
@@ -213,6 +215,10 @@ func (o *options) check(fs *flag.FlagSet) error {
 		return fmt.Errorf("-agents %d: a job has at least one", o.Agents)
 	case o.CkptEvery < 0, o.MTBF < 0, o.Timeout < 0, o.Heartbeat <= 0:
 		return errors.New("a duration must be positive")
+	case o.CkptPoints < 0:
+		return fmt.Errorf("-ckpt-points %d: a number of Points, or 0 for none", o.CkptPoints)
+	case o.CkptPoints > 0 && o.Mode() == oob.ModeNative:
+		return fmt.Errorf("-ckpt-points needs portable images, which -cr=%s does not take: use -cr or -cr=self, or -ckpt-every", o.CR)
 	case given["mtbf"] && o.MTBF > 0 && !o.CkptAuto:
 		return errors.New("-mtbf goes with -ckpt-every auto")
 	case o.CkptLocal != "" && checkLocal(o.CkptLocal) != nil:

@@ -144,6 +144,7 @@ func (d *driver) rejoin(m *oob.Msg) {
 // goOn lets the program go on in the new incarnation.
 func (d *driver) goOn() {
 	d.coming = there
+	d.j.points.setEvery(d.j.start.Load().Points, d.j.Restarted())
 	d.open()
 	d.j.holds.open()
 }

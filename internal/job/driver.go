@@ -196,6 +196,8 @@ func (d *driver) handle(p *posted) {
 			return
 		}
 		d.wake()
+	case kind == oob.Pass:
+		d.j.points.pass(p.ev.Msg.A)
 	case kind == oob.FinalizeGo:
 		// In its turn: the gate is open again when Finalize goes on.
 		d.j.finalizeOnce.Do(func() {

@@ -98,6 +98,7 @@ func New(c Config) *Job {
 	j.start.Store(&c.Start)
 	j.began, j.nodes = c.Start, nodesOf(&c.Start)
 	j.points.init()
+	j.points.setEvery(c.Start.Points, j.Restarted())
 	if j.lost == nil {
 		j.lost = func(error) { os.Exit(1) }
 	}
@@ -123,6 +124,20 @@ func (j *Job) Incarnation() uint64 { return j.start.Load().Incarnation }
 
 // Restarted reports whether the program began from a portable image, whose content it is to take.
 func (j *Job) Restarted() bool { return j.Image != "" }
+
+// Files is what this restart does with files that the program was writing to: a whole.FilesPolicy, "" is the default.
+func (j *Job) Files() string { return j.start.Load().Files }
+
+// Over reports whether the rank has ended, or can only end: it was finalized, or has failed.
+func (j *Job) Over() bool { return closed(j.ended) || j.points.failed() }
+
+// Tail tells the user of a file with what was cut off an output file.
+func (j *Job) Tail(path string) error {
+	if j.link == nil {
+		return nil
+	}
+	return j.send(oob.Msg{Kind: oob.Tail, Data: []byte(path)})
+}
 
 // Finalize waits until all ranks have called it and no checkpoint is running. Then it releases the transports
 // (MPI-4.1 chapter 11.2.2). The head says when, because a rank that is gone could not be imaged with the

@@ -18,6 +18,10 @@ const armedBit = 1 << 63
 // a word. So one step reads the count and gives the order, and no Point can slip in between.
 type points struct {
 	word atomic.Uint64 // count of Points entered, and armedBit
+	next atomic.Uint64 // Points before this one need no second look, unless armed
+
+	every uint64 // at every so many a checkpoint is wanted (oob.Due); 0: never
+	first uint64 // from which on they are counted
 
 	mu      sync.Mutex
 	target  uint64        // the Point to stop at, 0 while the head has not said
@@ -27,10 +31,48 @@ type points struct {
 	park    uint64        // the program stands at this Point until an attempt begins; 0: none
 	parked  chan struct{} // closed when it does
 	err     error         // set by fail
+	due     uint64        // the newest Point at which the program has stood because a checkpoint is wanted there
+	passed  uint64        // the head lets it go on from there up to this Point
 	changed chan struct{} // closed and replaced whenever one of them changes
 }
 
-func (p *points) init() { p.changed = make(chan struct{}) }
+func (p *points) init() {
+	p.changed = make(chan struct{})
+	p.next.Store(1)
+}
+
+// setEvery says at how many Points a checkpoint is wanted. A program that goes on from a portable image comes to its
+// Point again as its first: they are counted from there.
+func (p *points) setEvery(n uint64, restarted bool) {
+	p.update(func() {
+		p.every, p.first = n, 0
+		if restarted {
+			p.first = 1
+		}
+		p.next.Store(1) // the next Point finds which is due
+	})
+}
+
+// wanted reports whether a checkpoint is wanted at Point n, and sets which Point has to look again. Caller holds mu.
+func (p *points) wanted(n uint64) bool {
+	if p.every == 0 {
+		p.next.Store(armedBit)
+		return false
+	}
+	since := n - p.first
+	p.next.Store(n + p.every - since%p.every)
+	return since > 0 && since%p.every == 0
+}
+
+// pass lets the program go on from a due Point.
+func (p *points) pass(n uint64) {
+	p.update(func() { p.passed = max(p.passed, n) })
+}
+
+// stands reports whether the program stands at Point n, which is due and which it was not let go from. Caller holds mu.
+func (p *points) stands(n uint64) bool {
+	return p.due == n && n > p.passed && n > p.release && p.err == nil
+}
 
 // begun reports whether the program has come to a Point.
 func (p *points) begun() bool { return p.word.Load()&^armedBit != 0 }
@@ -40,7 +82,11 @@ func (p *points) arm(o origin) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target, p.origin, p.park = 0, o, 0
-	return p.word.Or(armedBit) &^ armedBit
+	n := p.word.Or(armedBit) &^ armedBit
+	if n > 0 && p.stands(n) {
+		n-- // it has not passed it
+	}
+	return n
 }
 
 // runTo names the Point to stop at.
@@ -62,6 +108,12 @@ func (p *points) disarm() {
 func (p *points) fail(err error) {
 	p.update(func() { p.err = err })
 	p.word.Or(armedBit) // then every later Point takes the slow way and sees the error
+}
+
+func (p *points) failed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err != nil
 }
 
 func (p *points) update(f func()) {
@@ -104,7 +156,7 @@ func (p *points) standing() uint64 {
 // message sent before it is either received before the other side's Point, or saved with the receiver's image.
 func (j *Job) Point() error {
 	n := j.points.word.Add(1)
-	if n == 1 || n&armedBit != 0 {
+	if n >= j.points.next.Load() { // armedBit is the largest
 		return j.pointSlow(n &^ armedBit)
 	}
 	return nil
@@ -139,6 +191,9 @@ func (j *Job) pointSlow(n uint64) error {
 // for an image.
 func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 	p := &j.points
+	p.mu.Lock()
+	wanted := p.wanted(n)
+	p.mu.Unlock()
 	for {
 		p.mu.Lock()
 		if p.park != 0 && n < p.park && p.err == nil {
@@ -157,10 +212,20 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 		} else if stopped {
 			p.at = 0
 		}
+		tell := wanted && !armed && p.due != n && p.release < n
+		if tell {
+			p.due = n
+		}
+		stands := wanted && !armed && p.stands(n)
 		p.mu.Unlock()
 		switch {
 		case err != nil:
 			return stopped, err
+		case tell:
+			if err := j.send(oob.Msg{Kind: oob.Due, A: n}); err != nil {
+				return stopped, fmt.Errorf("rank %d: Point: the launcher is gone: %w", j.Rank, err)
+			}
+		case stands:
 		case !armed, release >= n, target != 0 && n < target:
 			return stopped, nil
 		case announce:

@@ -20,6 +20,8 @@ type Config struct {
 	// Ckpt configures the checkpoint machine of each life. Size and Incarnation are
 	// filled in.
 	Ckpt ckpt.HeadConfig
+	// Points says that checkpoints are wanted every so many Points, which ranks must understand.
+	Points bool
 
 	// CutMillis is for how long nothing may pass between two nodes that both answer until one is left out; 0: 15 s.
 	CutMillis int64

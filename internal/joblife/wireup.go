@@ -20,6 +20,11 @@ func (l *life) greeted(rank int, m *oob.Msg) {
 		l.misfit(Verdict{Code: Failed, Rank: rank, Text: fmt.Sprintf("rank %d: %v", rank, err)})
 		return
 	}
+	if l.j.cfg.Points && m.B < oob.VersionPoints {
+		l.misfit(Verdict{Code: Failed, Rank: rank, Text: fmt.Sprintf(
+			"rank %d: its program was built with an older gorun, which does not know -ckpt-points: build it with this one, or use -ckpt-every", rank)})
+		return
+	}
 	r.hello, r.looks, r.moves, r.hears = info, m.B >= oob.VersionLook, m.B >= oob.VersionMoves, m.B >= oob.VersionHealth
 	if r.hello.Role == "" {
 		r.hello.Role = "rank"

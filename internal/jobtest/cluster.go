@@ -36,6 +36,8 @@ type Options struct {
 	Phase      time.Duration // deadline of a phase; 0: the default
 	Auto       time.Duration // how long an auto attempt waits for Points; 0: the default
 	Asked      bool          // ranks ask for addresses when they first need them, as in large jobs
+	Points     int           // a checkpoint is wanted at every so many Points; 0: at none
+	Files      string        // what a restart does with files (whole.FilesPolicy)
 	OnSend     func(oob.Msg) // told of what the head sends to ranks; must not block
 }
 
@@ -122,7 +124,7 @@ func (c *Cluster) start(rank, n int) oob.StartConfig {
 		nodes = append(nodes, oob.Node{Number: number, Ranks: 1})
 	}
 	return oob.StartConfig{Job: "test", Incarnation: c.incarnation, Rank: rank, Size: n, CR: "auto", Holds: true, Secret: c.secret,
-		RPI: c.opt.RPI, SparseFrom: c.opt.SparseFrom, Nodes: nodes, Params: c.opt.Params, Crowded: c.opt.Crowded}
+		RPI: c.opt.RPI, SparseFrom: c.opt.SparseFrom, Nodes: nodes, Params: c.opt.Params, Crowded: c.opt.Crowded, Files: c.opt.Files, Points: uint64(c.opt.Points)}
 }
 
 // Checkpoint takes a snapshot of portable images and returns these by rank.

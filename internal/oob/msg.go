@@ -32,7 +32,7 @@ func AgentAddr(i int) int32 { return int32(-2 - i) }
 // its own.
 const (
 	VersionMin = 2
-	VersionMax = 5
+	VersionMax = 6
 
 	// VersionLook is the first version in which a rank understands Look.
 	VersionLook = 3
@@ -40,6 +40,8 @@ const (
 	VersionMoves = 4
 	// VersionHealth is the first version in which a rank understands Health.
 	VersionHealth = 5
+	// VersionPoints is the first version in which a rank understands StartConfig.Points.
+	VersionPoints = 6
 )
 
 // MaxMsg bounds one frame in bytes.
@@ -95,7 +97,7 @@ const (
 
 	Look  // head>rank: what are your goroutines waiting for? From version 3 on. A LookWaits or LookStacks, B number of the question
 	Seen  // rank>head: the answer, or the agent's for a rank that is stopped. A, B as in Look, Data JSON of where.Info
-	Tail  // agent>head, of a rank: Data path of the file with what its restart has cut off an output file
+	Tail  // agent>head, of a rank, or rank>head: Data path of the file with what its restart has cut off an output file
 	Bound // agent>head, of a rank: Data the CPUs that it is bound to, as 0-3,8
 
 	// Between head, keeper and agent; ranks never see them. Agents are known to a keeper by a number, A.
@@ -133,6 +135,8 @@ const (
 	Left    // keeper>head, after Leaving: nothing of the job is left on its node, and nothing will be
 	Bring   // head>agent: A number of the question; Data JSON of wire.Bring: have images at hand. agent>head: A as there; Data why they are not
 	Health  // head>ranks: those in Data, a JSON list, are A: HealthGood, HealthSuspect, HealthFailed. From version 5 on
+	Due     // rank>head: it stands at Point A, at which a checkpoint is wanted (StartConfig.Points), until an attempt ends or Pass
+	Pass    // head>rank: go on from Point A
 	kinds
 )
 
@@ -230,6 +234,8 @@ type StartConfig struct {
 	Holds       bool              `json:"holds,omitempty"`   // the head understands Hold
 	Input       bool              `json:"input,omitempty"`   // this rank has standard input, and tells its agent when it comes to its first Point
 	Moves       bool              `json:"moves,omitempty"`   // ranks move: this one, then it has an Image, or others. The gate opens at Running
+	Files       string            `json:"files,omitempty"`   // restart: what becomes of files that the program was writing to (whole.FilesPolicy)
+	Points      uint64            `json:"points,omitempty"`  // every so many Points a portable checkpoint is wanted: the rank stands there and says so (Due); 0: never
 	Rescue      bool              `json:"rescue,omitempty"`  // a restart follows the loss of a rank: a rank that loses a peer stands still until it is ended
 }
 

@@ -287,7 +287,7 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		m = a.makesRoom(r, m)
 	case oob.Written:
 		m = a.selfWritten(r, m)
-	case oob.Exit, oob.Output, oob.Spawn, oob.Tail, oob.Bound, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping:
+	case oob.Exit, oob.Output, oob.Spawn, oob.Bound, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping:
 		return // not a rank's to say
 	case oob.Dests:
 		a.mu.Lock()

@@ -8,24 +8,30 @@ import (
 
 // Interval tells how often a job is checkpointed, and what it has measured that this is chosen by.
 type Interval struct {
-	Auto     bool          `json:"auto"`           // chosen by what is measured
-	Every    time.Duration `json:"every"`          // between two checkpoints; 0: by hand only
-	Measured int           `json:"measured"`       // checkpoints that Cost and Commit are the mean of; 0: none yet, the cost is assumed
-	Cost     time.Duration `json:"cost"`           // that a checkpoint takes from the ranks
-	Commit   time.Duration `json:"commit"`         // from when they go on until it counts
-	Restart  time.Duration `json:"restart"`        // from a failure to all ranks up; 0: none was measured
-	MTBF     time.Duration `json:"mtbf"`           // mean time between failures
-	Given    bool          `json:"given"`          // MTBF, by -mtbf
-	Failures int           `json:"failures"`       // so far
-	Lost     float64       `json:"lost,omitempty"` // share of the time, as expected; auto only
+	Auto     bool          `json:"auto"`             // chosen by what is measured
+	Every    time.Duration `json:"every"`            // between two checkpoints; 0: by hand only
+	Points   int           `json:"points,omitempty"` // one at every so many Points, too; 0: no
+	Measured int           `json:"measured"`         // checkpoints that Cost and Commit are the mean of; 0: none yet, the cost is assumed
+	Cost     time.Duration `json:"cost"`             // that a checkpoint takes from the ranks
+	Commit   time.Duration `json:"commit"`           // from when they go on until it counts
+	Restart  time.Duration `json:"restart"`          // from a failure to all ranks up; 0: none was measured
+	MTBF     time.Duration `json:"mtbf"`             // mean time between failures
+	Given    bool          `json:"given"`            // MTBF, by -mtbf
+	Failures int           `json:"failures"`         // so far
+	Lost     float64       `json:"lost,omitempty"`   // share of the time, as expected; auto only
 }
 
 // String is the interval and its reasons in one line.
 func (i *Interval) String() string {
 	var b strings.Builder
-	if i.Every > 0 {
+	switch {
+	case i.Every > 0 && i.Points > 0:
+		fmt.Fprintf(&b, "%v, and every %d Points", round(i.Every), i.Points)
+	case i.Every > 0:
 		fmt.Fprintf(&b, "%v", round(i.Every))
-	} else {
+	case i.Points > 0:
+		fmt.Fprintf(&b, "%d Points", i.Points)
+	default:
 		b.WriteString("by hand")
 	}
 	if i.Auto {

@@ -119,7 +119,8 @@ func (h *head) costs() *control.Interval {
 	}
 	a, ran := &h.auto, h.ran()
 	c := &control.Interval{
-		Auto: h.opt.CkptAuto, Every: h.opt.CkptEvery, Measured: len(a.Costs), Cost: a.Cost(), Commit: a.Commits.Mean(), Restart: a.Restarts.Mean(),
+		Points: h.opt.CkptPoints,
+		Auto:   h.opt.CkptAuto, Every: h.opt.CkptEvery, Measured: len(a.Costs), Cost: a.Cost(), Commit: a.Commits.Mean(), Restart: a.Restarts.Mean(),
 		MTBF: a.MTBF(ran), Given: a.Given > 0, Failures: a.Failures,
 	}
 	if c.Auto {

@@ -89,13 +89,18 @@ func (h *head) periodic() {
 	h.putOff = held
 	h.request(ckptRequest{patient: true, done: func(_ *control.Report, err error) {
 		h.putOff = false
-		if err != nil && !h.job.Steady() {
-			return // the job's end is why
-		}
-		if news := h.trouble.news(err); news != "" {
-			h.say("%s", news)
-		}
+		h.tellPeriodic(err)
 	}})
+}
+
+// tellPeriodic tells the user how a checkpoint has ended that nobody has asked for.
+func (h *head) tellPeriodic(err error) {
+	if err != nil && !h.job.Steady() {
+		return // the job's end is why
+	}
+	if news := h.trouble.news(err); news != "" {
+		h.say("%s", news)
+	}
 }
 
 // trouble is why periodic checkpoints have failed since the last one that succeeded. A full disk may

@@ -205,9 +205,10 @@ func (h *head) newJob() {
 	h.job = joblife.New(joblife.Config{
 		AskFrom: askFrom,
 		Size:    h.opt.NP, Restarts: h.opt.Restarts, Built: h.prog.Built() || !h.prog.IsSource(), Heartbeat: h.opt.Heartbeat.Milliseconds(),
+		Points:  h.opt.CkptPoints > 0,
 		Stopped: *h.opt.CkptExit, CutMillis: h.opt.Terms().L.Milliseconds(),
 		Ckpt: ckpt.HeadConfig{
-			SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery, Apart: h.memory != nil,
+			Codec: h.opt.CkptCodec, SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery, Apart: h.memory != nil,
 			NativeErr: "it is not known yet whether they can be", // see imageable
 		},
 	})

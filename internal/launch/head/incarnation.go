@@ -123,8 +123,11 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params, Rescue: inc.h.job.RestartsLeft(), Holds: true,
 		Input: rank == 0 && inc.h.stdin != nil && o.CR != "",
 	}
+	if o.CR != "" {
+		c.Points = uint64(o.CkptPoints)
+	}
 	if inc.from != nil {
-		c.Backend = inc.from.Schema.Backend
+		c.Backend, c.Files = inc.from.Schema.Backend, string(o.Files)
 	}
 	if inc.resizes() {
 		c.Of = inc.from.Schema.NP

@@ -395,10 +395,19 @@ func (inc *incarnation) answered(d *ckpt.Done) {
 	if d.Err != "" {
 		inc.store.phase = ""
 		h.verbose("checkpoint: failed: %s", d.Err)
-		h.waiters.answer(d.ID, nil, errors.New(d.Err))
+		h.reply(d, nil, errors.New(d.Err))
 		return
 	}
 	inc.store.phase = ""
 	inc.store.last = h.report(d)
-	h.waiters.answer(d.ID, inc.store.last, nil)
+	h.reply(d, inc.store.last, nil)
+}
+
+// reply tells whoever has asked for a checkpoint; those of due Points nobody has asked for.
+func (h *head) reply(d *ckpt.Done, rep *control.Report, err error) {
+	if d.ID == ckpt.OwnRequest {
+		h.tellPeriodic(err)
+		return
+	}
+	h.waiters.answer(d.ID, rep, err)
 }

@@ -50,6 +50,7 @@ type Options struct {
 	CkptMirror    string            // images go to the memory of their nodes, and of others by this policy, see ParseMirror; "": they go elsewhere
 	Racks         map[string]string // of nodes by name, for policies that ask
 	CkptEvery     time.Duration     // a checkpoint this often; 0: never by itself
+	CkptPoints    int               // a portable checkpoint at every so many Points of the program; 0: at none
 	Base          *Level            // the level that the ranks write, if -ckpt-every names levels; nil: it does not
 	Levels        []Level           // that get copies of it, by their intervals, see SetLevels
 	CkptAuto      bool              // a checkpoint as often as is best by what they cost; CkptEvery is 0

@@ -50,7 +50,7 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 		back.Note = "the kernel's clock functions were replaced: " + r.why
 	}
 	for _, l := range r.files.locks {
-		l.of(r.pid)
+		l.Of(r.pid)
 	}
 	// The locks on the process's output files are held until it has ended.
 	back.Close = func() error { r.files.unlock(); return nil }

@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/outfile"
 )
 
 // ErrFiles is wrapped where a file that the program had open cannot be had again
@@ -46,7 +46,7 @@ type reopener struct {
 	policy whole.FilesPolicy
 	tag    string
 	locked map[[2]uint64]bool // device and inode of files locked for an earlier descriptor
-	locks  []*fileLock
+	locks  []*outfile.Lock
 	cuts   []cut
 	copies []string // made here
 	tails  []string // kept of what was cut
@@ -153,9 +153,9 @@ func (o *reopener) lock(fd int, f *state.File, st *unix.Stat_t) error {
 	if o.locked[id] {
 		return nil // by another descriptor of the same process
 	}
-	l, err := lockFile(st.Dev, st.Ino)
+	l, err := outfile.Take(st.Dev, st.Ino)
 	if err != nil {
-		if errors.Is(err, errLocked) {
+		if errors.Is(err, outfile.ErrLocked) {
 			return fileError(f.Path, "end that one, or use -files copy to write to a copy, or -files keep to share it",
 				"another rank or another restart writes to it: %w", err)
 		}
@@ -169,7 +169,7 @@ func (o *reopener) lock(fd int, f *state.File, st *unix.Stat_t) error {
 // unlock gives up the locks.
 func (o *reopener) unlock() {
 	for _, l := range o.locks {
-		l.give()
+		l.Give()
 	}
 	o.locks = nil
 }
@@ -219,23 +219,13 @@ func (o *reopener) copyOf(fd int, f *state.File, st *unix.Stat_t) (int, error) {
 	if st.Size < f.Size {
 		return -1, o.unchanged(&state.File{Path: f.Path, Size: f.Size}, st)
 	}
-	path := f.Path + ".gorun-" + o.tag
-	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, fs.FileMode(st.Mode&0o777))
+	path := outfile.CopyName(f.Path, o.tag)
+	made, err := outfile.Copy(f.Path, o.tag, f.Size, fs.FileMode(st.Mode&0o777))
+	if made {
+		o.copies = append(o.copies, path)
+	}
 	if err != nil {
-		return -1, fileError(f.Path, remedy, "%w", err)
-	}
-	defer out.Close()
-	// The lock is held while copying only.
-	if err := unix.Flock(int(out.Fd()), unix.LOCK_EX); err != nil {
-		return -1, fileError(path, remedy, "locking it: %w", err)
-	}
-	o.copies = append(o.copies, path)
-	have, err := out.Seek(0, io.SeekEnd)
-	if err != nil {
-		return -1, fileError(path, remedy, "%w", err)
-	}
-	if err := copyRange(out, f.Path, have, f.Size); err != nil {
-		return -1, fileError(path, remedy, "copying: %w", err)
+		return -1, fileError(f.Path, remedy, "copying it to %s: %w", path, err)
 	}
 	copied, err := unix.Open(path, openFlags(f.Flags)|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -253,23 +243,6 @@ func (o *reopener) removeCopies() {
 	o.copies = nil
 }
 
-// copyRange appends the bytes from to end of the file path to out.
-func copyRange(out *os.File, path string, from, end int64) error {
-	if from >= end {
-		return nil
-	}
-	in, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if _, err := in.Seek(from, io.SeekStart); err != nil {
-		return err
-	}
-	_, err = io.CopyN(out, in, end-from)
-	return err
-}
-
 // cutAll cuts the files that have grown since they were imaged, each after its
 // tail has been kept and is on the disk.
 func (o *reopener) cutAll() error {
@@ -282,7 +255,7 @@ func (o *reopener) cutAll() error {
 		if st.Size <= c.to {
 			continue
 		}
-		kept, err := keepTail(c, o.tag)
+		kept, err := outfile.KeepTail(c.path, c.to, st.Size, o.tag)
 		if err != nil {
 			return fileError(c.path, remedy, "keeping what it holds beyond %d bytes: %w", c.to, err)
 		}
@@ -292,36 +265,4 @@ func (o *reopener) cutAll() error {
 		}
 	}
 	return nil
-}
-
-// keepTail copies what a file holds beyond its old length to a new file beside it.
-func keepTail(c cut, tag string) (path string, err error) {
-	var out *os.File
-	for i := 1; ; i++ {
-		path = c.path + ".gorun-" + tag + "-tail"
-		if i > 1 {
-			path += strconv.Itoa(i)
-		}
-		out, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrExist) || i == 1000 {
-			return path, err
-		}
-	}
-	defer func() {
-		out.Close()
-		if err != nil {
-			os.Remove(path)
-		}
-	}()
-	var st unix.Stat_t
-	if err := unix.Fstat(c.fd, &st); err != nil {
-		return path, err
-	}
-	if err := copyRange(out, c.path, c.to, st.Size); err != nil {
-		return path, err
-	}
-	return path, out.Sync()
 }
