@@ -140,8 +140,8 @@ func (a *Array[T]) Exchange() error {
 	return a.Wait()
 }
 
-// Start begins an Exchange. Until Wait the program reads and writes neither the halo nor, other than for reading, the rows
-// that others have in theirs. No Point may lie between. Errors: ErrActive; as mpi.Startall.
+// Start begins an Exchange. Until Wait the program leaves the halo alone, and does not write to rows that others have in theirs.
+// No Point may lie between. Errors: ErrActive; as mpi.Startall.
 func (a *Array[T]) Start() error {
 	if a.active {
 		return ErrActive

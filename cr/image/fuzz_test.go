@@ -21,6 +21,10 @@ func readAll(p []byte) {
 		if verified == nil && err != nil {
 			panic("verified, and then: " + err.Error())
 		}
+		err = r.ReadRange(s.Kind, s.Name, s.Size/3, make([]byte, s.Size/2))
+		if verified == nil && err != nil {
+			panic("verified, and then a part: " + err.Error())
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package self
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/internal/engine"
@@ -14,21 +16,35 @@ import (
 // can. ErrResize names each variable that is in the way with its ranks and the remedy, or a message that was under way.
 // Errors of damaged images are those of Open. It reads the tables of the images, not the variables.
 func Resizable(images []image.Source) error {
-	c := &comparison{first: map[string]*seen{}, images: len(images)}
+	all, errs := make([]*Restore, len(images)), make([]error, len(images))
+	turn := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
 	for rank, from := range images {
-		r, err := Open(from)
-		if err == nil {
-			meta := r.Meta()
-			err = under(r.msgs, &meta)
-			c.add(rank, r)
-			r.Close()
-		}
-		if err != nil {
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			if all[rank], errs[rank] = Open(from); errs[rank] == nil {
+				errs[rank] = all[rank].Close() // the table stays
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	c := &comparison{first: map[string]*seen{}, images: len(images)}
+	for rank, r := range all {
+		meta := r.Meta()
+		if err := under(r.msgs, &meta); err != nil {
 			return err
 		}
+		c.add(rank, r)
 	}
 	return c.verdict()
 }
+
+// atOnce is how many images are opened at once: they may lie far away.
+const atOnce = 32
 
 // under returns an error that names the first of some messages under way.
 func under(msgs []engine.Saved, m *image.Meta) error {

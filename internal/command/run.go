@@ -64,7 +64,8 @@ again, go on with it from its newest snapshot. It is the same job if name, PROGR
 arguments and working folder are the same and it has not ended well. -name gives the name.
 Within Slurm it is slurm-$SLURM_JOB_ID if none is given: a job that is requeued keeps that
 number, and another one begins anew. Images that are damaged are an error, not a reason to
-begin anew. docs/slurm.md has complete scripts.
+begin anew. With -np it goes on with so many ranks, as gorun restart -np does.
+docs/slurm.md has complete scripts.
 
 In a pod of a Kubernetes Indexed Job with GORUN_HEAD set, index 0 is the head, and the
 same command line is a keeper of its node in the others. docs/kubernetes.md has a

@@ -173,12 +173,24 @@ func FuzzServe(f *testing.F) {
 	f.Add(append(frame{kindWrite, 5, 3}.encode(), "abc"...), true)
 	f.Add(append(append(frame{kindWrite, 5, 3}.encode(), "abc"...), frame{kindEnd, 8, 0}.encode()...), true)
 	f.Add(append(frame{kindSize, 0, 0}.encode(), frame{kindRead, 2, 100}.encode()...), false)
+	f.Add(append(frame{kindOpen, 0, 1}.encode(), frame{kindRead, 2, 100}.encode()...), false)
+	f.Add(frame{kindOpen, 3, 0}.encode(), false)
 	f.Add(frame{kindRead, -5, 1 << 30}.encode(), false)
 	f.Fuzz(func(t *testing.T, p []byte, write bool) {
 		c := &answers{Reader: bytes.NewReader(p)}
 		m := &memory{p: []byte("a piece")}
 		if write {
 			serveWriter(c, func() (store.Writer, error) { return m, nil })
+		} else if len(p) > 0 && p[0] == kindOpen {
+			serveShelf(c, func(rank, copy int) (string, store.Reader, error) {
+				switch rank {
+				case 0:
+					return "", m, nil
+				case 1:
+					return "/a/path", nil, nil
+				}
+				return "", nil, io.EOF
+			})
 		} else {
 			serveReader(c, func() (store.Reader, error) { return m, nil })
 		}

@@ -18,6 +18,7 @@ func TestLocal(t *testing.T) {
 	c.part("levels", (*cluster).lostLevel)
 	c.part("killed", (*cluster).killedLevels)
 	c.part("sealed", (*cluster).sealedLocal)
+	c.part("resized", (*cluster).resized)
 }
 
 // jobAt is a march whose images stay on the nodes.
