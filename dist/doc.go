@@ -32,7 +32,8 @@
 // A restart with another number of ranks (gorun restart -np, mpitest.Resize) runs the program from the top, as any
 // restart from portable images does. It makes its arrays for the ranks that there are now, and Register reads the rows that
 // each rank has now, out of the images that have them. Halos are not saved: exchange them before their first use.
-// The rows of all ranks must be the same ones, whatever their number, and in the order of the world's ranks.
+// The rows of all ranks must be the same ones, whatever their number, and in the order of the world's ranks. Over is for memory that
+// the program has, Held for rows on devices.
 //
 // All that the program registers must be distributed or Replicated, and all messages received at its Points. Else such a
 // restart is refused, and the error names what is in the way. A restart with as many ranks as there were has no such rules.
