@@ -1,27 +1,49 @@
-// Package cltest gives tests the OpenCL libraries of Debian's packages, all at once. They read the environment of C, which
+// Package cltest gives tests the OpenCL libraries of Debian's packages. They read the environment of C, which
 // os.Setenv does not change: it is for processes to be started.
 package cltest
 
 import (
 	"os"
 	"path/filepath"
+	"strings"
 )
 
-// Environment returns the present environment and what makes the libraries tell their devices: two of PoCL, Oclgrind, and rusticl on the CPU. Their
-// files go to dir.
-func Environment(dir string) ([]string, error) {
-	vendors := filepath.Join(dir, "vendors")
+// Devices says how many devices each library then has. It is the order in which tests name them.
+var Devices = map[string]int{"pocl": 2, "oclgrind": 1, "rusticl": 1}
+
+// oclgrind is a library whose package does not tell OpenCL of it.
+const oclgrind = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+
+// Libraries returns those of pocl, oclgrind and rusticl that are here. rusticl takes half a second of processor time to load.
+func Libraries() (found []string) {
+	for _, name := range []string{"pocl", "oclgrind", "rusticl"} {
+		if library(name) != "" {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// library returns the file of a library, or "".
+func library(name string) string {
+	if name == "oclgrind" {
+		if _, err := os.Stat(oclgrind); err != nil {
+			return ""
+		}
+		return oclgrind
+	}
+	text, _ := os.ReadFile("/etc/OpenCL/vendors/" + name + ".icd")
+	return strings.TrimSpace(string(text))
+}
+
+// Environment returns the present environment and what makes these libraries tell their devices. Their files go to dir.
+func Environment(dir string, libraries ...string) ([]string, error) {
+	vendors := filepath.Join(dir, "vendors-"+strings.Join(libraries, "-"))
 	if err := os.MkdirAll(vendors, 0o755); err != nil {
 		return nil, err
 	}
-	libraries := map[string]string{"oclgrind.icd": "/usr/lib/oclgrind/liboclgrind-rt-icd.so"} // it has no file of its own
-	for _, name := range []string{"pocl.icd", "rusticl.icd"} {
-		if text, err := os.ReadFile("/etc/OpenCL/vendors/" + name); err == nil {
-			libraries[name] = string(text)
-		}
-	}
-	for name, library := range libraries {
-		if err := os.WriteFile(filepath.Join(vendors, name), []byte(library), 0o644); err != nil {
+	for _, name := range libraries {
+		if err := os.WriteFile(filepath.Join(vendors, name+".icd"), []byte(library(name)), 0o644); err != nil {
 			return nil, err
 		}
 	}

@@ -32,7 +32,7 @@ func again() int {
 	c := exec.Command("/proc/self/exe", os.Args[1:]...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if c.Env, err = cltest.Environment(dir); err != nil {
+	if c.Env, err = cltest.Environment(dir, cltest.Libraries()...); err != nil {
 		panic(err)
 	}
 	c.Env = append(c.Env, "OPENCL_TEST=1")
