@@ -18,6 +18,7 @@ import (
 // one rank could run ahead of the other, whose unexpected messages then pile up,
 // a barrier keeps them together.
 func TestAllocations(t *testing.T) {
+	defer mpi.WatchSeldom()()
 	f := func(n int) []float64 { return make([]float64, n) }
 	small, large := f(8), f(20_000)
 	sum := mpi.Sum[float64]
@@ -122,6 +123,7 @@ func allocatesNothing(c *mpi.Comm, warm, runs int, call func() error) error {
 // Nor does any collective of buffers of a common size, on two ranks or several,
 // with as many to each CPU as there may be.
 func TestCollectivesAllocateNothing(t *testing.T) {
+	defer mpi.WatchSeldom()()
 	for _, n := range []int{2, 5} {
 		for _, size := range []int{1, 100, 10_000, 130_000} {
 			if testing.Short() && size > 10_000 {
@@ -149,6 +151,7 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 
 // Nor do exchanges with neighbours.
 func TestNeighboursAllocateNothing(t *testing.T) {
+	defer mpi.WatchSeldom()()
 	mpitest.Run(t, 2, func(c *mpi.Comm) error {
 		cart, err := c.Cart([]int{2, 1}, []bool{true, true}, false)
 		if err != nil {

@@ -74,7 +74,7 @@ func (c *Comm) isendrecv(st, rt *engine.Type, err error, sp []byte, dst, stag in
 func (r *Request) composedOutcome(s engine.Status) Status {
 	switch {
 	case r.op() == opGeneralised:
-		return Status{Source: s.Source, Tag: s.Tag, Bytes: s.Bytes, Count: int(s.Type)}
+		return Status{Source: s.Source, Tag: s.Tag, Bytes: s.Bytes, Count: int(int32(s.Type))}
 	case s.Source == ProcNull:
 		return nullStatus
 	case r.op() == opPrecv:
@@ -169,7 +169,7 @@ func (r Request) WaitContext(ctx context.Context) (Status, error) {
 }
 
 // NewRequest makes a generalised request: one that the program completes itself, by calling complete once, from any
-// goroutine. Wait returns the status and the error given there; the status's Count has at most 32 bits. So what is no
+// goroutine. Wait returns the status and the error given there; the status's Count is one of 32 bits. So what is no
 // message, such as work of another goroutine, is waited for together with messages. A native image that is made while
 // the request is active holds it as any other. Errors: ErrComm; complete returns ErrRequest when called again. (MPI-4.1,
 // chapter 13.2)

@@ -15,6 +15,14 @@ func init() {
 	sayWithin = time.Hour // who waits for that hangs
 }
 
+// WatchSeldom keeps the watch from looking until restore is called. What it tells of calls that last for a look takes
+// memory, and where a machine is busy many do.
+func WatchSeldom() (restore func()) {
+	every := watchEvery
+	watchEvery = time.Hour
+	return func() { watchEvery = every }
+}
+
 // Finalizing makes a rank one that waits in Finalize.
 func Finalizing(world *Comm) { world.env.finalizing() }
 

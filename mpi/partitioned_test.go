@@ -230,6 +230,34 @@ func TestPartsToSelf(t *testing.T) {
 	})
 }
 
+// A partitioned message cannot be cancelled, not even where it is a single one.
+func TestPartsAreNotCancelled(t *testing.T) {
+	mpitest.Run(t, 1, func(c *mpi.Comm) error {
+		out, in := []int{1, 2}, make([]int, 2)
+		s, err := mpi.PsendInit(c, out, 1, 0, 0)
+		r, err2 := mpi.PrecvInit(c, in, 1, 0, 0)
+		if err := all(err, err2); err != nil {
+			return err
+		}
+		for round := range 3 {
+			out[0] = round
+			b, err := r.Start()
+			if err := all(err, wantErr("Cancel", b.Cancel(), mpi.ErrRequest)); err != nil {
+				return err
+			}
+			a, err := s.Start()
+			if err := all(err, s.Ready(0)); err != nil {
+				return err
+			}
+			_, err = mpi.Waitall([]mpi.Request{a, b})
+			if err := all(err, want("in", in, out)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // nobody is a partitioned message with ProcNull.
 func nobody(c *mpi.Comm) error {
 	p, err := mpi.PrecvInit(c, make([]int, 2), 2, mpi.ProcNull, 0)

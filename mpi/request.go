@@ -306,7 +306,7 @@ func (r Request) Cancel() error {
 		return nil
 	}
 	err := fmt.Errorf("%w: only receives can be cancelled", ErrRequest)
-	if r.receives() {
+	if op := r.op(); op.receives() && op < opIsendrecv {
 		err = r.c.env.eng.Cancel(r.r)
 	}
 	if err != nil {
