@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +27,8 @@ type growth struct {
 	r     *rankProc
 	copy  int           // pid
 	limit uint64        // bytes
+	seen  uint64        // that it did not share when it was looked at last
+	given uint64        // pages that the rank had been given then
 	quit  chan struct{} // closed by end
 	once  sync.Once
 	done  chan struct{}
@@ -37,9 +40,25 @@ func watchGrowth(r *rankProc, copy int, size uint64) *growth {
 	if copy == 0 || size <= growthFloor {
 		return nil
 	}
-	g := &growth{r: r, copy: copy, limit: growthLimit(size), quit: make(chan struct{}), done: make(chan struct{})}
+	st, _ := proc.ReadStat(r.pid)
+	g := &growth{r: r, copy: copy, limit: growthLimit(size), given: st.Faults, quit: make(chan struct{}), done: make(chan struct{})}
 	go g.run()
 	return g
+}
+
+// exceeds reports whether the copy needs too much. To look takes time for each page, of many processes at once. So nobody looks before the
+// rank has been given so many pages since the last look that it may be so: each page that it changes is one. What is not shared any more
+// never will be.
+func (g *growth) exceeds() bool {
+	if g.seen > g.limit {
+		return true
+	}
+	st, ok := proc.ReadStat(g.r.pid)
+	if ok && g.seen+(st.Faults-g.given)*uint64(os.Getpagesize()) <= g.limit {
+		return false
+	}
+	g.seen, g.given = unshared(g.copy), st.Faults
+	return g.seen > g.limit
 }
 
 // end lets the rank go on, before the copy is released.
@@ -66,7 +85,7 @@ func (g *growth) run() {
 			}
 			return
 		}
-		if unshared(g.copy) > g.limit {
+		if g.exceeds() {
 			if since.IsZero() {
 				since = time.Now()
 			}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/launch/proc"
 )
 
 // A rank whose copy grows beyond its limit stands still until the copy is gone.
@@ -25,6 +27,16 @@ func TestGrowth(t *testing.T) {
 	g.end()
 	if g.note() != "" {
 		t.Errorf("without growth: %s", g.note())
+	}
+	// The rank sleeps, so it is given no pages, and nobody looks at the copy: here it is a process that would have too many.
+	const limit = 1 << 20
+	st, _ := proc.ReadStat(r.pid)
+	g = &growth{r: r, copy: os.Getpid(), limit: limit, given: st.Faults}
+	if g.exceeds() || g.seen != 0 {
+		t.Errorf("looked at %d bytes although the rank was given nothing", g.seen)
+	}
+	if g.given -= limit/uint64(os.Getpagesize()) + 1; !g.exceeds() || g.seen <= limit {
+		t.Errorf("not looked at when it was: %d bytes", g.seen)
 	}
 	g = &growth{r: r, copy: pids[1], limit: 1, quit: make(chan struct{}), done: make(chan struct{})}
 	go g.run()

@@ -17,8 +17,9 @@ import (
 
 // Stat is what is used of /proc/PID/stat.
 type Stat struct {
-	State byte
-	PPID  int
+	State  byte
+	PPID   int
+	Faults uint64 // pages that it was given, and that the disk had no part in, by all its threads
 }
 
 // ReadStat reads it; false if there is no such process.
@@ -37,11 +38,12 @@ func ParseStat(b []byte) (st Stat, ok bool) {
 		return st, false
 	}
 	f := bytes.Fields(b[i+1:])
-	if len(f) < 2 {
+	if len(f) < 8 {
 		return st, false
 	}
 	ppid, err := strconv.Atoi(string(f[1]))
-	return Stat{State: f[0][0], PPID: ppid}, err == nil
+	faults, ferr := strconv.ParseUint(string(f[7]), 10, 64)
+	return Stat{f[0][0], ppid, faults}, err == nil && ferr == nil
 }
 
 // Signal finds a signal by its name, with or without SIG, or its number.
