@@ -118,8 +118,12 @@ func (c *Client) giveUp(a *call) {
 	}
 }
 
-// begin sends a request. It waits until there is credit for what it asks for, or with try returns nil.
+// begin sends a request. It waits until there is credit for what it asks for, or with try returns nil. Nothing is sent for who has
+// given up.
 func (c *Client) begin(ctx context.Context, r *request, try bool) (*call, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	for {
 		c.mu.Lock()
 		if c.gone != nil {

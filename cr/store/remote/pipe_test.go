@@ -176,6 +176,25 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// Who has given up asks nobody.
+func TestGivenUp(t *testing.T) {
+	l, _, _ := filled(t, 1)
+	l.mu.Lock()
+	l.damage = func(p []byte, toServer bool) []byte {
+		t.Error("a frame was sent")
+		return p
+	}
+	l.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.client.Store("x").Stat(ctx, "s", "p"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	l.mu.Lock()
+	l.damage = nil
+	l.mu.Unlock()
+}
+
 // TestFlip flips one bit of each frame in turn. Whatever it hits, nothing wrong is read: the stream ends.
 func TestFlip(t *testing.T) {
 	for bit := range 24 {
