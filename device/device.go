@@ -37,9 +37,11 @@ func List() ([]Info, error) {
 
 // Device runs kernels.
 type Device struct {
-	d  *driver
-	id string
+	d      *driver
+	suffix string // of a virtual one's ID
 }
+
+func (d *Device) name() string { return d.d.p.Info().ID + d.suffix }
 
 // driver is an opened device, or several virtual ones on it.
 type driver struct {
@@ -47,6 +49,9 @@ type driver struct {
 	p       provider.Device
 	kernels map[*Kernel]provider.Kernel
 	weight  float64 // its speed, measured or a guess
+
+	newest   provider.Ticket // of all commands
+	replicas map[*replica]bool
 
 	runs, sent, fetched atomic.Uint64
 }
@@ -65,7 +70,7 @@ func Open(id string) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{d, id}, nil
+	return &Device{d, ""}, nil
 }
 
 // chosen are the IDs of the devices to be used.
@@ -101,7 +106,7 @@ func open(id string) (*driver, error) {
 			return nil, fmt.Errorf("%w: %w", ErrNoDevice, err)
 		}
 		info := d.Info()
-		return &driver{p: d, kernels: map[*Kernel]provider.Kernel{}, weight: float64(max(info.Units, 1) * max(info.Clock, 1))}, nil
+		return &driver{p: d, kernels: map[*Kernel]provider.Kernel{}, replicas: map[*replica]bool{}, weight: float64(max(info.Units, 1) * max(info.Clock, 1))}, nil
 	}
 	infos, err := List()
 	var ids []string
@@ -114,7 +119,7 @@ func open(id string) (*driver, error) {
 // Info describes the device. The ID of a virtual one ends in its number: "cpu:0/3".
 func (d *Device) Info() Info {
 	info := d.d.p.Info()
-	info.ID = d.id
+	info.ID = d.name()
 	return info
 }
 
@@ -138,11 +143,21 @@ func (d *Device) Stats() Stats {
 	return Stats{d.d.runs.Load(), d.d.sent.Load(), d.d.fetched.Load()}
 }
 
-// free gives memory back.
-func (d *driver) free(m provider.Memory) {
+// free gives the memory of a copy back.
+func (d *driver) free(r *replica) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.p.Free(m)
+	delete(d.replicas, r)
+	d.p.Free(r.mem)
+}
+
+// command calls f, which puts commands, and returns the ticket of the last.
+func (d *driver) command(f func() (provider.Ticket, error)) (provider.Ticket, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := f()
+	d.newest = max(d.newest, t)
+	return t, err
 }
 
 // kernel is k as built for this device. Caller holds mu.

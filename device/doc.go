@@ -54,8 +54,17 @@
 // vendor's library offers where the command gorun-device is found; they run bodies in OpenCL C, in a process of their own
 // (package device/opencl). A kernel with both bodies runs on either. The package needs neither gorun nor mpi.
 //
-// A whole-process image refuses a program that has an OpenCL device open; use portable images then, or cpu:0. To pause
-// such a device, to move what it holds to another one, and to share it with other programs is not offered yet.
+// # Moving
+//
+// What an OpenCL device has can be put on another one while the program runs: Migrate does it, SwapOut and SwapIn do it with a time between in which the
+// device's memory is free. They are made of Pause, Capture, Snapshot.Wait, Restore and Resume. What the program asks for
+// meanwhile waits. The process behind the ring is another one then; arrays, Events and the order of all are as before. A Snapshot is of
+// use in the program that has taken it: to go on after a crash is what images are for.
+//
+// # Limits
+//
+// A whole-process image refuses a program that has an OpenCL device open; use portable images then, or cpu:0. gorun does not share
+// devices among jobs: nothing is swapped unless the program asks for it.
 package device
 
 import (

@@ -14,7 +14,7 @@ import (
 func (d *Device) Run(k *Kernel, global, local []int, args ...any) (Event, error) {
 	e, err := d.run(k, global, local, args)
 	if err != nil {
-		return Event{}, fmt.Errorf("device %s: kernel %s: %w", d.id, k.name, err)
+		return Event{}, fmt.Errorf("device %s: kernel %s: %w", d.name(), k.name, err)
 	}
 	return e, nil
 }
@@ -64,9 +64,7 @@ func (d *Device) launch(k *Kernel, global, local []int, list []provider.Arg, use
 		}
 		list[i].Memory = copies[i].mem
 	}
-	d.d.mu.Lock()
-	t, err := d.d.p.Run(built, global, local, list)
-	d.d.mu.Unlock()
+	t, err := d.d.command(func() (provider.Ticket, error) { return d.d.p.Run(built, global, local, list) })
 	if err != nil {
 		return Event{}, err
 	}
@@ -98,7 +96,7 @@ func (d *Device) Fetch(uses ...Use) error {
 		_, err := u.ready(d.d)
 		u.s.mu.Unlock()
 		if err != nil {
-			return fmt.Errorf("device %s: %w", d.id, err)
+			return fmt.Errorf("device %s: %w", d.name(), err)
 		}
 	}
 	return nil

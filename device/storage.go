@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/gorun-mpi/gorun/device/provider"
 )
@@ -24,13 +25,14 @@ type storage struct {
 
 // replica is a copy of some rows on a device.
 type replica struct {
+	s     weak.Pointer[storage]
 	d     *driver
 	all   span
 	mem   provider.Memory
 	valid rows
 }
 
-// copies are those of one storage on devices. They do not lead back to it, so that they are freed when it is garbage.
+// copies are those of one storage on devices. They do not keep it, so that they are freed when it is garbage.
 type copies struct{ list []*replica }
 
 var lastStorage atomic.Uint64
@@ -44,7 +46,7 @@ func newStorage(host []byte, row int, all span) *storage {
 
 func (c *copies) free() {
 	for _, r := range c.list {
-		r.d.free(r.mem)
+		r.d.free(r)
 	}
 	c.list = nil
 }
@@ -63,7 +65,8 @@ func (s *storage) on(d *driver, all span) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{d: d, all: all, mem: mem}
+	r := &replica{s: weak.Make(s), d: d, all: all, mem: mem}
+	d.replicas[r] = true
 	s.copies.list = append(s.copies.list, r)
 	return r, nil
 }
@@ -109,9 +112,7 @@ func (s *storage) fetch(all span) error {
 // read copies rows from a device to the host.
 func (s *storage) read(r *replica, rows span) error {
 	dst := s.bytes(rows)
-	r.d.mu.Lock()
-	t, err := r.d.p.Read(dst, r.mem, (rows.from-r.all.from)*s.row)
-	r.d.mu.Unlock()
+	t, err := r.d.command(func() (provider.Ticket, error) { return r.d.p.Read(dst, r.mem, (rows.from-r.all.from)*s.row) })
 	if err == nil {
 		_, err = r.d.p.Wait(context.Background(), t)
 	}
@@ -153,10 +154,9 @@ func (s *storage) supply(r *replica) error {
 // copyOn copies rows between two copies on one device.
 func (s *storage) copyOn(dst, src *replica, rows span) error {
 	if n := (rows.to - rows.from) * s.row; n > 0 {
-		dst.d.mu.Lock()
-		_, err := dst.d.p.Copy(dst.mem, (rows.from-dst.all.from)*s.row, src.mem, (rows.from-src.all.from)*s.row, n)
-		dst.d.mu.Unlock()
-		if err != nil {
+		if _, err := dst.d.command(func() (provider.Ticket, error) {
+			return dst.d.p.Copy(dst.mem, (rows.from-dst.all.from)*s.row, src.mem, (rows.from-src.all.from)*s.row, n)
+		}); err != nil {
 			return err
 		}
 	}
@@ -167,10 +167,7 @@ func (s *storage) copyOn(dst, src *replica, rows span) error {
 // write copies rows from the host to a device.
 func (s *storage) write(r *replica, rows span) error {
 	if src := s.bytes(rows); len(src) > 0 {
-		r.d.mu.Lock()
-		_, err := r.d.p.Write(r.mem, (rows.from-r.all.from)*s.row, src)
-		r.d.mu.Unlock()
-		if err != nil {
+		if _, err := r.d.command(func() (provider.Ticket, error) { return r.d.p.Write(r.mem, (rows.from-r.all.from)*s.row, src) }); err != nil {
 			return err
 		}
 		r.d.sent.Add(uint64(len(src)))

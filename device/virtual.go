@@ -30,7 +30,7 @@ func Virtual(n int) (Devices, error) {
 				return nil, errors.Join(err, ds.Close())
 			}
 		}
-		ds = append(ds, &Device{drivers[p], fmt.Sprintf("%s/%d", ids[p], v)})
+		ds = append(ds, &Device{drivers[p], fmt.Sprintf("/%d", v)})
 	}
 	return ds, nil
 }

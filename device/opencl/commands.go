@@ -17,8 +17,6 @@ type (
 	kernel uint64
 )
 
-func (d *device) Info() provider.Info { return d.info }
-
 // ready waits until ticket t has a slot.
 func (d *device) ready(t uint64) error {
 	if err := d.lost.Load(); err != nil {
@@ -80,7 +78,7 @@ func (d *device) wait(ctx context.Context, t uint64) error {
 // failure is that of the device, if it has one at command t.
 func (d *device) failure(t uint64) error {
 	if at, text := d.s.Failed(); at != 0 && at <= t {
-		return fmt.Errorf("device %s: %w: %s", d.id, provider.ErrKernel, text)
+		return fmt.Errorf("device %s: %w: %s", d.id(), provider.ErrKernel, text)
 	}
 	return nil
 }

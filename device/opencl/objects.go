@@ -37,7 +37,7 @@ func (d *device) Alloc(bytes int) (provider.Memory, error) {
 	m := memory(d.last)
 	text, refused, err := d.ask(&offload.Command{Op: offload.Alloc, A: [8]uint64{uint64(m), uint64(max(bytes, 8)), 0, uint64(at), room}}, at, room)
 	if refused {
-		err = fmt.Errorf("device %s: %w: %d bytes: %s", d.id, provider.ErrMemory, bytes, text)
+		err = fmt.Errorf("device %s: %w: %d bytes: %s", d.id(), provider.ErrMemory, bytes, text)
 	}
 	if err != nil {
 		return nil, err
@@ -57,14 +57,14 @@ func (d *device) Build(bodies []provider.Body) (provider.Kernel, error) {
 			return d.build(b)
 		}
 	}
-	return nil, fmt.Errorf("device %s: kernel %s: %w: add one with device.OpenCL, or choose the device cpu:0 by GORUN_DEVICE", d.id, bodies[0].Name, provider.ErrNoBody)
+	return nil, fmt.Errorf("device %s: kernel %s: %w: add one with device.OpenCL, or choose the device cpu:0 by GORUN_DEVICE", d.id(), bodies[0].Name, provider.ErrNoBody)
 }
 
 func (d *device) build(b provider.Body) (provider.Kernel, error) {
 	words := b.Name + b.Options + b.Source
 	room := max(len(words), textRoom)
 	if room > len(d.room.all)/2 {
-		return nil, fmt.Errorf("device %s: kernel %s: a source of %d bytes; at most %d are possible", d.id, b.Name, len(b.Source), len(d.room.all)/2)
+		return nil, fmt.Errorf("device %s: kernel %s: a source of %d bytes; at most %d are possible", d.id(), b.Name, len(b.Source), len(d.room.all)/2)
 	}
 	at, err := d.place(room, nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func (d *device) build(b provider.Body) (provider.Kernel, error) {
 	text, refused, err := d.ask(&offload.Command{Op: offload.Build, A: [8]uint64{
 		uint64(k), uint64(at), uint64(len(b.Source)), uint64(len(b.Name)), uint64(len(b.Options)), uint64(room)}}, at, room)
 	if refused {
-		err = &provider.BuildError{Kernel: b.Name, Device: d.id, Log: text}
+		err = &provider.BuildError{Kernel: b.Name, Device: d.id(), Log: text}
 	}
 	if err != nil {
 		return nil, err

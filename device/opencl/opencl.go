@@ -109,14 +109,7 @@ func id(index int) string { return fmt.Sprintf("opencl:%d", index) }
 
 // Open starts an offload process for a device. Errors: what it says, with its output on standard error.
 func (Provider) Open(index int) (provider.Device, error) {
-	path, err := server()
-	if err == nil && path == "" {
-		err = errors.New("there is no gorun-device beside the program, in PATH, or at GORUN_DEVICE_SERVER: build it from cmd/gorun-device")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", id(index), err)
-	}
-	d, err := start(path, index)
+	d, err := start(index)
 	if err != nil {
 		return nil, fmt.Errorf("device %s: %w", id(index), err)
 	}

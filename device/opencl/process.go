@@ -1,6 +1,7 @@
 package opencl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,104 +20,72 @@ import (
 // patience is how long an offload process may take to load the vendor's library.
 const patience = time.Minute
 
-// device is the rank's end of a ring.
-type device struct {
-	id      string
-	info    provider.Info
+// process is an offload process, with the rank's end of its socket.
+type process struct {
 	cmd     *exec.Cmd
 	control *os.File
+	info    provider.Info
+	ending  atomic.Bool   // it was told to end
+	gone    chan struct{} // closed when it has ended
 
-	mapped sync.RWMutex // held to read by who looks at s; Close unmaps
-	s      *offload.Shared
-	mem    []byte
-	gone   chan struct{}         // closed when the process has ended
-	lost   atomic.Pointer[error] // why nothing more comes: the process has ended, or the device was closed
-
-	put  uint64 // newest ticket; of the caller of commands
-	last uint64 // newest number of a memory or kernel
-	room staging
+	mu       sync.Mutex // of who gives orders
+	attempt  uint32
+	answers  chan offload.Answer
+	answered map[uint32]offload.Answer // that nobody has asked for yet
 }
 
-// start starts the process and waits until it has opened the device.
-func start(path string, index int) (*device, error) {
-	d := &device{id: id(index), gone: make(chan struct{})}
-	fd, err := unix.MemfdCreate("gorun-device", unix.MFD_CLOEXEC)
+// spawn starts a process for a ring, and waits until it has opened the device. It ends when its end of the socket does, and so with
+// this program. With a capture it begins with what that holds, paused. onEnd is called when it has ended.
+func spawn(index int, ring *os.File, capture string, onEnd func(*process)) (*process, error) {
+	path, err := server()
+	if err == nil && path == "" {
+		err = errors.New("there is no gorun-device beside the program, in PATH, or at GORUN_DEVICE_SERVER: build it from cmd/gorun-device")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("shared memory: %w", err)
-	}
-	file := os.NewFile(uintptr(fd), "gorun-device")
-	defer file.Close()
-	if err := d.share(fd); err != nil {
-		return nil, fmt.Errorf("shared memory: %w", err)
-	}
-	if err := d.spawn(path, index, file); err != nil {
-		unix.Munmap(d.mem)
 		return nil, err
 	}
-	if err := d.hello(index); err != nil {
-		d.control.Close()
-		d.cmd.Process.Kill()
-		d.cmd.Wait()
-		unix.Munmap(d.mem)
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	go d.watch()
-	return d, nil
-}
-
-// share makes the file that both sides map.
-func (d *device) share(fd int) error {
-	if err := unix.Ftruncate(fd, offload.Size); err != nil {
-		return err
-	}
-	mem, err := unix.Mmap(fd, 0, offload.Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	if d.s, err = offload.Format(mem); err != nil {
-		unix.Munmap(mem)
-		return err
-	}
-	d.mem = mem
-	d.s.Epoch().Add(1)
-	d.room.all = d.s.Staging()
-	return nil
-}
-
-// spawn starts the process. It ends when its end of the socket does, and so with this program.
-func (d *device) spawn(path string, index int, file *os.File) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	unix.SetNonblock(fds[0], true) // so that reads of it have deadlines
-	d.control = os.NewFile(uintptr(fds[0]), "control")
+	p := &process{control: os.NewFile(uintptr(fds[0]), "control"), gone: make(chan struct{}), answers: make(chan offload.Answer, 16), answered: map[uint32]offload.Answer{}}
 	theirs := os.NewFile(uintptr(fds[1]), "control")
 	defer theirs.Close()
-	d.cmd = exec.Command(path, "serve", "-device", strconv.Itoa(index))
-	d.cmd.Stderr = os.Stderr
-	d.cmd.ExtraFiles = []*os.File{theirs, file}
-	if err := d.cmd.Start(); err != nil {
-		d.control.Close()
-		return err
+	p.cmd = exec.Command(path, "serve", "-device", strconv.Itoa(index))
+	if capture != "" {
+		p.cmd.Args = append(p.cmd.Args, "-restore", capture)
 	}
-	return nil
+	p.cmd.Stderr = os.Stderr
+	p.cmd.ExtraFiles = []*os.File{theirs, ring}
+	if err := p.cmd.Start(); err != nil {
+		p.control.Close()
+		return nil, err
+	}
+	if err := p.hello(index); err != nil {
+		p.control.Close()
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	go p.watch(onEnd)
+	return p, nil
 }
 
 // hello waits for the first answer.
-func (d *device) hello(index int) error {
-	if err := d.control.SetReadDeadline(time.Now().Add(patience)); err != nil {
+func (p *process) hello(index int) error {
+	if err := p.control.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	p := make([]byte, offload.MaxPacket)
-	n, err := d.control.Read(p)
+	buf := make([]byte, offload.MaxPacket)
+	n, err := p.control.Read(buf)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("it has not opened the device within %v", patience)
 	}
 	if err != nil {
 		return errors.New("it has ended before it had opened the device")
 	}
-	a, err := offload.ParseAnswer(p[:n])
+	a, err := offload.ParseAnswer(buf[:n])
 	switch {
 	case err != nil:
 		return err
@@ -125,39 +94,87 @@ func (d *device) hello(index int) error {
 	case a.Op != offload.Hello || a.Version != offload.Version || a.Info == nil:
 		return fmt.Errorf("it speaks version %d, this program %d: build both of the same gorun", a.Version, offload.Version)
 	}
-	d.info = info(index, *a.Info)
-	return d.control.SetReadDeadline(time.Time{})
+	p.info = info(index, *a.Info)
+	return p.control.SetReadDeadline(time.Time{})
 }
 
-// watch notices when the process ends.
-func (d *device) watch() {
-	p := make([]byte, offload.MaxPacket)
+// watch passes answers on, and notices when the process ends.
+func (p *process) watch(onEnd func(*process)) {
+	buf := make([]byte, offload.MaxPacket)
 	for {
-		if n, err := d.control.Read(p); err != nil || n == 0 {
+		n, err := p.control.Read(buf)
+		if err != nil || n == 0 {
 			break
 		}
+		if a, err := offload.ParseAnswer(buf[:n]); err == nil {
+			select {
+			case p.answers <- a:
+			default: // nobody has asked for so many
+			}
+		}
 	}
-	d.cmd.Wait()
-	err := fmt.Errorf("device %s: %w: its offload process, pid %d, has ended (%v): restart from a checkpoint, or open it anew", d.id, provider.ErrLost, d.cmd.Process.Pid, d.cmd.ProcessState)
-	d.lost.CompareAndSwap(nil, &err)
-	close(d.gone)
+	p.cmd.Wait()
+	onEnd(p)
+	close(p.gone)
 }
 
-// Close waits for the commands that were put, and ends the process.
-func (d *device) Close() error {
-	closed := fmt.Errorf("device %s: %w", d.id, provider.ErrClosed)
-	if e := d.lost.Load(); e != nil && errors.Is(*e, provider.ErrClosed) {
-		return nil
+// order sends an order and returns its attempt.
+func (p *process) order(o offload.Order) (uint32, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.attempt++
+	o.Attempt = p.attempt
+	packet, err := offload.Packet(o)
+	if err == nil {
+		_, err = p.control.Write(packet)
 	}
-	d.await(d.put)
-	if !d.lost.CompareAndSwap(nil, &closed) {
-		d.lost.Store(&closed)
+	return o.Attempt, err
+}
+
+// answer waits for the answer to an attempt.
+func (p *process) answer(ctx context.Context, attempt uint32) (offload.Answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if a, ok := p.answered[attempt]; ok {
+			delete(p.answered, attempt)
+			if a.Error != "" {
+				return a, errors.New(a.Error)
+			}
+			return a, nil
+		}
+		var a offload.Answer
+		select {
+		case a = <-p.answers:
+		default:
+			select {
+			case a = <-p.answers:
+			case <-p.gone:
+				if len(p.answers) == 0 {
+					return a, fmt.Errorf("%w: its offload process has ended (%v)", provider.ErrLost, p.cmd.ProcessState)
+				}
+				continue
+			case <-ctx.Done():
+				return a, ctx.Err()
+			}
+		}
+		p.answered[a.Attempt] = a
 	}
-	d.control.Close()
-	d.cmd.Process.Kill() // all it had to do is done
-	<-d.gone
-	d.mapped.Lock()
-	defer d.mapped.Unlock()
-	d.s = nil
-	return unix.Munmap(d.mem)
+}
+
+// obey sends an order and waits for its answer.
+func (p *process) obey(ctx context.Context, o offload.Order) (offload.Answer, error) {
+	attempt, err := p.order(o)
+	if err != nil {
+		return offload.Answer{}, err
+	}
+	return p.answer(ctx, attempt)
+}
+
+// end ends the process, which has nothing left to do.
+func (p *process) end() {
+	p.ending.Store(true)
+	p.control.Close()
+	p.cmd.Process.Kill()
+	<-p.gone
 }

@@ -83,6 +83,16 @@ type Device interface {
 	Close() error // after the commands that run
 }
 
+// Mover is a Device whose content can be put on another one. Its methods may be called by any goroutine, also while a command waits
+// for room.
+type Mover interface {
+	Device
+	Pause(context.Context) error
+	Capture(path string, terminate bool, skip []Memory) (wait func(context.Context) error, err error)
+	Resume(context.Context) error
+	Restore(ctx context.Context, path string, index int) error
+}
+
 // Body is a kernel for one kind of device.
 type Body struct {
 	Language string // "go", "opencl"

@@ -1,0 +1,129 @@
+package opencl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gorun-mpi/gorun/device/provider"
+	"github.com/gorun-mpi/gorun/internal/offload"
+)
+
+// present is the process, if there is one. Caller holds moving.
+func (d *device) present() (*process, error) {
+	if err := d.lost.Load(); err != nil {
+		return nil, *err
+	}
+	if d.p == nil {
+		return nil, errors.New("it is swapped out: Restore it first")
+	}
+	return d.p, nil
+}
+
+// Pause has the process finish what it has taken, and take no more. If ctx ends first, the device goes on, and the error tells what
+// it was waiting for.
+func (d *device) Pause(ctx context.Context) error {
+	d.moving.Lock()
+	defer d.moving.Unlock()
+	p, err := d.present()
+	if err != nil {
+		return err
+	}
+	attempt, err := p.order(offload.Order{Op: offload.OrderPause})
+	if err != nil {
+		return err
+	}
+	if _, err = p.answer(ctx, attempt); err == nil || ctx.Err() == nil {
+		return err
+	}
+	short, cancel := context.WithTimeout(context.Background(), patience/10)
+	defer cancel()
+	if _, late := p.obey(short, offload.Order{Op: offload.OrderLate}); late != nil {
+		err = fmt.Errorf("%w: %w", late, err)
+	}
+	_, rerr := p.obey(short, offload.Order{Op: offload.OrderRevert})
+	return errors.Join(err, rerr)
+}
+
+// Capture has the paused process write what is on the device to a file, but for the memories to be skipped, which are zero when they
+// are restored. With end the process ends then. wait returns when the file is whole.
+func (d *device) Capture(path string, end bool, skip []provider.Memory) (wait func(context.Context) error, err error) {
+	d.moving.Lock()
+	defer d.moving.Unlock()
+	p, err := d.present()
+	if err != nil {
+		return nil, err
+	}
+	o := offload.Order{Op: offload.OrderCapture, Path: path, End: end}
+	for _, m := range skip {
+		o.Skip = append(o.Skip, uint64(m.(memory)))
+	}
+	p.ending.Store(end)
+	attempt, err := p.order(o)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return d.captured(ctx, p, attempt, end) }, nil
+}
+
+// captured waits for the end of a capture. One that fails, or for which nobody waits any more, is discarded, and the device goes on.
+func (d *device) captured(ctx context.Context, p *process, attempt uint32, end bool) error {
+	d.moving.Lock()
+	defer d.moving.Unlock()
+	_, err := p.answer(ctx, attempt)
+	if err != nil {
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience/10)
+		defer cancel()
+		if _, rerr := p.obey(short, offload.Order{Op: offload.OrderRevert}); rerr == nil {
+			p.ending.Store(false)
+			return err
+		}
+		_, err = p.answer(short, attempt) // it may have ended well in between
+	}
+	if err != nil { // the process has died
+		p.ending.Store(false)
+		d.ended(p)
+		return err
+	}
+	if end {
+		<-p.gone
+		p.control.Close()
+		d.p = nil
+	}
+	return nil
+}
+
+// Resume has the process take commands.
+func (d *device) Resume(ctx context.Context) error {
+	d.moving.Lock()
+	defer d.moving.Unlock()
+	p, err := d.present()
+	if err != nil {
+		return err
+	}
+	_, err = p.obey(ctx, offload.Order{Op: offload.OrderResume})
+	return err
+}
+
+// Restore puts a new process for the device of that number behind the ring of a device that is swapped out. It holds what a capture does,
+// and is paused.
+func (d *device) Restore(ctx context.Context, path string, index int) error {
+	d.moving.Lock()
+	defer d.moving.Unlock()
+	if err := d.lost.Load(); err != nil {
+		return *err
+	}
+	if d.p != nil {
+		return errors.New("its offload process is there: Capture it with terminate first")
+	}
+	begin := time.Now()
+	d.s.Epoch().Add(1)
+	p, err := spawn(index, d.file, path, d.ended)
+	if err != nil {
+		return fmt.Errorf("restoring on %s after %v: %w", id(index), time.Since(begin).Round(time.Millisecond), err)
+	}
+	d.p = p
+	d.about.Store(&p.info)
+	return nil
+}

@@ -1,0 +1,105 @@
+package opencl
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/device/provider"
+	"github.com/gorun-mpi/gorun/internal/offload"
+)
+
+// device is the rank's end of a ring. The process behind it may be replaced.
+type device struct {
+	about atomic.Pointer[provider.Info]
+
+	moving sync.Mutex // held by who pauses, captures, restores, resumes or closes
+	p      *process   // nil: swapped out
+	file   *os.File   // the ring's
+
+	mapped sync.RWMutex // held to read by who looks at s; Close unmaps
+	s      *offload.Shared
+	mem    []byte
+	lost   atomic.Pointer[error] // why nothing more comes: the process has died, or the device was closed
+
+	put  uint64 // newest ticket; of the caller of commands
+	last uint64 // newest number of a memory or kernel
+	room staging
+}
+
+// start makes a ring with a process behind it.
+func start(index int) (*device, error) {
+	fd, err := unix.MemfdCreate("gorun-device", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	d := &device{file: os.NewFile(uintptr(fd), "gorun-device")}
+	if err := d.share(fd); err != nil {
+		d.file.Close()
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	d.s.Epoch().Add(1)
+	if d.p, err = spawn(index, d.file, "", d.ended); err != nil {
+		d.file.Close()
+		unix.Munmap(d.mem)
+		return nil, err
+	}
+	d.about.Store(&d.p.info)
+	return d, nil
+}
+
+// share makes the file that both sides map.
+func (d *device) share(fd int) error {
+	if err := unix.Ftruncate(fd, offload.Size); err != nil {
+		return err
+	}
+	mem, err := unix.Mmap(fd, 0, offload.Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	if d.s, err = offload.Format(mem); err != nil {
+		unix.Munmap(mem)
+		return err
+	}
+	d.mem = mem
+	d.room.all = d.s.Staging()
+	return nil
+}
+
+// ended is called when a process has. If nobody has told it to, the device is lost.
+func (d *device) ended(p *process) {
+	if p.ending.Load() {
+		return
+	}
+	err := fmt.Errorf("device %s: %w: its offload process, pid %d, has ended (%v): restart from a checkpoint, or open it anew", p.info.ID, provider.ErrLost, p.cmd.Process.Pid, p.cmd.ProcessState)
+	d.lost.CompareAndSwap(nil, &err)
+}
+
+func (d *device) Info() provider.Info { return *d.about.Load() }
+
+func (d *device) id() string { return d.about.Load().ID }
+
+// Close waits for the commands that were put, and ends the process. What a device that is paused or swapped out has not begun is dropped.
+func (d *device) Close() error {
+	d.moving.Lock()
+	defer d.moving.Unlock()
+	if e := d.lost.Load(); e != nil && errors.Is(*e, provider.ErrClosed) {
+		return nil
+	}
+	if d.p != nil && d.s.State() == offload.Running {
+		d.await(d.put)
+	}
+	closed := fmt.Errorf("device %s: %w", d.id(), provider.ErrClosed)
+	d.lost.Store(&closed)
+	if d.p != nil {
+		d.p.end()
+	}
+	d.mapped.Lock()
+	defer d.mapped.Unlock()
+	d.s = nil
+	return errors.Join(unix.Munmap(d.mem), d.file.Close())
+}
