@@ -72,6 +72,19 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestSmoke tries a device as people do.
+func TestSmoke(t *testing.T) {
+	out, err := command(t, places(t)[0].env, "smoke").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"kernels compute what they should", "launch and wait", "read 16 MB"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 // process is an offload process behind a rank.
 type process struct {
 	*ranktest.Rank

@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"net"
 	"os"
 
@@ -23,12 +21,9 @@ const (
 
 // serve is an offload process.
 func serve(args []string) error {
-	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	number := flags.Int("device", 0, "number of the device in the list")
-	restore := flags.String("restore", "", "capture that the device begins with")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("%w\n%s", err, usage)
+	number, restore, err := parse("serve", args)
+	if err != nil {
+		return err
 	}
 	conn, err := net.FileConn(os.NewFile(socketFD, "socket"))
 	if err != nil {
@@ -40,7 +35,7 @@ func serve(args []string) error {
 		_, writeErr := conn.Write(p)
 		return errors.Join(err, packetErr, writeErr)
 	}
-	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(*number) }, *restore)
+	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(number) }, restore)
 }
 
 // attach maps the shared file.

@@ -101,7 +101,7 @@ type Arg struct {
 
 // Event tells when a kernel ran.
 type Event interface {
-	// Times returns begin and end by the device's clock. It waits for the kernel.
+	// Times returns begin and end by the device's clock, after a Finish.
 	Times() (begin, end time.Duration, err error)
 	Close() error
 }

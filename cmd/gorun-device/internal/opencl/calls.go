@@ -33,7 +33,6 @@ const (
 	releaseKernel           call = 37
 	setKernelArg            call = 38
 	getKernelInfo           call = 39
-	waitForEvents           call = 41
 	releaseEvent            call = 44
 	getEventProfilingInfo   call = 45
 	flush                   call = 46
@@ -55,7 +54,7 @@ var names = [...]string{
 	getProgramInfo: "clGetProgramInfo", getProgramBuildInfo: "clGetProgramBuildInfo",
 	createKernel: "clCreateKernel", releaseKernel: "clReleaseKernel", setKernelArg: "clSetKernelArg",
 	getKernelInfo: "clGetKernelInfo", getKernelArgInfo: "clGetKernelArgInfo",
-	waitForEvents: "clWaitForEvents", releaseEvent: "clReleaseEvent", getEventProfilingInfo: "clGetEventProfilingInfo",
+	releaseEvent: "clReleaseEvent", getEventProfilingInfo: "clGetEventProfilingInfo",
 	flush: "clFlush", finish: "clFinish",
 	enqueueReadBuffer: "clEnqueueReadBuffer", enqueueWriteBuffer: "clEnqueueWriteBuffer", enqueueCopyBuffer: "clEnqueueCopyBuffer",
 	enqueueNDRangeKernel: "clEnqueueNDRangeKernel", enqueueFillBuffer: "clEnqueueFillBuffer",

@@ -92,7 +92,7 @@ func (q *queue) Launch(k driver.Kernel, global, local []int, args []driver.Arg, 
 	if !timed {
 		return nil, nil
 	}
-	return &runEvent{q.api, q.event}, nil
+	return &runEvent{api: q.api, id: q.event}, nil
 }
 
 // sizes checks the sizes of a launch and puts them where the call reads them.
@@ -158,20 +158,20 @@ func (q *queue) Close() error {
 type runEvent struct {
 	api *table
 	id  uintptr
+	at  uint64 // what a call writes to
 }
 
 func (e *runEvent) Times() (begin, end time.Duration, err error) {
-	ids := []uintptr{e.id}
-	if err := e.api.status(waitForEvents, 1, uintptr(unsafe.Pointer(&ids[0]))); err != nil {
-		return 0, 0, err
-	}
 	const started, ended = 0x1282, 0x1283
-	b, err := e.api.info(getEventProfilingInfo, e.id, started)
-	if err != nil {
-		return 0, 0, err
+	if begin, err = e.time(started); err == nil {
+		end, err = e.time(ended)
 	}
-	f, err := e.api.info(getEventProfilingInfo, e.id, ended)
-	return time.Duration(number(b)), time.Duration(number(f)), err
+	return begin, end, err
+}
+
+func (e *runEvent) time(what uintptr) (time.Duration, error) {
+	err := e.api.status(getEventProfilingInfo, e.id, what, unsafe.Sizeof(e.at), uintptr(unsafe.Pointer(&e.at)), 0)
+	return time.Duration(e.at), err
 }
 
 func (e *runEvent) Close() error { return e.api.status(releaseEvent, e.id) }
