@@ -132,6 +132,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPlanRefuses(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", newHouse(t).run) // without the jobs of who runs the tests
 	for want, args := range map[string][]string{
 		"-level needs -mtbf":         {"-level", "a=1s,1s,1s"},
 		"not both":                   {"-mtbf", "1h", "-level", "a=1s,1s,1s", "job"},

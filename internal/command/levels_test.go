@@ -275,6 +275,7 @@ func TestLevelsRefused(t *testing.T) {
 		"is NAME=DURATION":  {"-ckpt-every", "dir=1m,10m"},
 		"is for a level no": {"-ckpt-local", "/scratch", "-ckpt-every", "dir=1m"},
 		"is for a level s3": {"-ckpt-store", "s3://bucket/p", "-ckpt-every", "dir=1m"},
+		"the rack of node":  {"-racks", stored(t, "a b r1\n"), "-ckpt-every", "mem=1s,dir=1m", "-stores", stored(t, "[mem]\nmirror = 'rack'\n")},
 		"is no level of":    {"-ckpt-every", "10m", "-stores", stored(t, "[dir]\nkeep = 1\n")},
 		"unknown key \"dir": {"-ckpt-every", "dir=10m", "-stores", stored(t, "[dir]\ncopies = 1\n")},
 	} {

@@ -9,11 +9,11 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protect"
 )
 
-// mirrors reads what -ckpt-mirror and -racks say.
+// mirrors reads what -ckpt-mirror, or the level in memory, and -racks say.
 func (o *options) mirrors() error {
 	if o.racks != "" {
 		if o.CkptMirror == "" {
-			return errors.New("-racks goes with -ckpt-mirror")
+			return errors.New("-racks goes with -ckpt-mirror, or with a level mem")
 		}
 		f, err := os.Open(string(o.racks))
 		if err != nil {

@@ -233,7 +233,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 	case !contains(whole.FilesPolicies, o.files):
 		return fmt.Errorf("-files %s: known are %s", o.files, strings.Join(whole.FilesPolicies, ", "))
 	}
-	if err := errors.Join(o.stores(), o.mirrors()); err != nil {
+	if err := o.stores(); err != nil {
 		return err
 	}
 	stores, err := spec.ReadStores(string(o.storesFile))
@@ -245,6 +245,9 @@ func (o *options) check(fs *flag.FlagSet) error {
 	}
 	if err != nil {
 		return fmt.Errorf("-ckpt-every, -stores: %w", err)
+	}
+	if err := o.mirrors(); err != nil {
+		return err
 	}
 	o.OutputDir = string(o.output)
 	o.Files, o.CkptExit = whole.FilesPolicy(o.files), &o.exit

@@ -145,8 +145,11 @@ func (r *row) images() string {
 		}
 		return strings.Join(all, "; ")
 	}
-	if r.Place == "" {
+	switch {
+	case r.Place == "":
 		return "beside the schema"
+	case len(r.Nodes) == 0:
+		return r.Place
 	}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(r.Nodes)) {

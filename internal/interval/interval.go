@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -52,7 +53,7 @@ func ParseScope(name string) (Scope, error) {
 	if i := slices.Index(scopeNames[:], name); i >= 0 {
 		return Scope(i), nil
 	}
-	return 0, fmt.Errorf("%q is no scope of failures: known are %v", name, scopeNames)
+	return 0, fmt.Errorf("%q is no scope of failures: known are %s", name, strings.Join(scopeNames[:], ", "))
 }
 
 // Level is a place for snapshots, with what it costs.

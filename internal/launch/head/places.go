@@ -62,19 +62,19 @@ func (h *head) lookAtPlaces() error {
 	if h.opt.CR == "" {
 		return nil
 	}
-	if err := h.lookAt(h.place()); err != nil {
+	if err := h.lookAt(h.place(), "checkpoints"); err != nil {
 		return err
 	}
 	for i := range h.opt.Levels {
 		l := &h.opt.Levels[i]
-		if err := h.lookAt(h.placeOf(l)); err != nil {
+		if err := h.lookAt(h.placeOf(l), "copies to level "+l.Name); err != nil {
 			return fmt.Errorf("level %s: %w", l.Name, err)
 		}
 	}
 	return nil
 }
 
-func (h *head) lookAt(p snapshot.Place) error {
+func (h *head) lookAt(p snapshot.Place, what string) error {
 	if p == snapshot.Beside {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (h *head) lookAt(p snapshot.Place) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
 	defer cancel()
 	if _, err := st.Sets(ctx, h.id); err != nil {
-		h.say("warning: checkpoints will fail if this stays so: %v", err)
+		h.say("warning: %s will fail if this stays so: %v", what, err)
 	}
 	return nil
 }
