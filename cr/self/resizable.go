@@ -132,7 +132,7 @@ func (c *comparison) verdict() error {
 			v.blame(c.images-1, "%s are not the last ones", v.last)
 		}
 		if v.ranks < c.images {
-			all = append(all, fmt.Sprintf("variable %q is registered by %d of %d ranks only", name, v.ranks, c.images))
+			all = append(all, fmt.Sprintf("variable %q is registered by %d of %d ranks only, and it is not known whose it would be: register it on all, or leave it out", name, v.ranks, c.images))
 		} else if v.wrong != "" {
 			all = append(all, fmt.Sprintf("variable %q on %s: %s", name, ranks(v.on, c.images), v.wrong))
 		}
