@@ -26,7 +26,7 @@ func (c *Comm) cross(k kind, root int, t *engine.Type, op uint8, wrong error) (*
 	}
 	x := &c.coll.call
 	x.c, x.t, x.eng, x.seq, x.kind, x.root, x.op, x.bytes = c, t, c.env.eng, seq, k, noRoot, op, -1
-	x.tag = int32(k)<<26 | int32(seq&0x3ff)<<16 | int32(x.signature())
+	x.tag = int32(k&^forms)<<26 | int32(seq&0x3ff)<<16 | int32(x.signature())
 	x.root = root
 	if k.rooted() && wrong == nil && root != Root && root != ProcNull && uint(root) >= uint(c.size) {
 		wrong = fmt.Errorf("%w: root %d of a remote group of %d", errRoot, root, c.size)
@@ -55,6 +55,15 @@ func (x *collective) all(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
 		x.put(r, sb.orAll(sp, x.t.Size, r))
 	}
 	return x.run()
+}
+
+// crossParts returns the parts of a buffer for the ranks of the other group: of any length, or equal ones.
+func (c *Comm) crossParts(what string, have int, counts, displs []int, vector bool) (blocks, error) {
+	if vector {
+		return explicit(what, c.size, have, counts, displs, make([]int, c.size))
+	}
+	b := equal(have/c.size, c.size)
+	return b, compare(what, have, b.total)
 }
 
 func crossBarrier(c *Comm) error {
@@ -100,15 +109,10 @@ func crossBcast[T any](c *Comm, buf []T, root int) error {
 func crossPortions[T any](c *Comm, k kind, part, whole []T, counts, displs []int, vector bool, root int) error {
 	t, err := elem[T]()
 	var b blocks
-	if root == Root && c.ready() == nil {
-		if vector {
-			var berr error
-			b, berr = explicit(k.wholeName(), c.size, len(whole), counts, displs, make([]int, c.size))
-			err = first(err, berr)
-		} else {
-			b = equal(len(whole)/c.size, c.size)
-			err = first(err, compare(k.wholeName(), len(whole), b.total))
-		}
+	if root == Root {
+		var berr error
+		b, berr = c.crossParts(k.wholeName(), len(whole), counts, displs, vector)
+		err = first(err, berr)
 	}
 	x, err := c.cross(k, root, t, noOp, err)
 	if err != nil {
@@ -136,18 +140,8 @@ func crossPortions[T any](c *Comm, k kind, part, whole []T, counts, displs []int
 // crossAllgather is Allgather and, with counts, Allgatherv.
 func crossAllgather[T any](c *Comm, k kind, send, recv []T, counts, displs []int, vector bool) error {
 	t, err := elem[T]()
-	var b blocks
-	if c.ready() == nil {
-		if vector {
-			var berr error
-			b, berr = explicit("recv", c.size, len(recv), counts, displs, make([]int, c.size))
-			err = first(err, berr)
-		} else {
-			b = equal(len(recv)/c.size, c.size)
-			err = first(err, compare("recv", len(recv), b.total))
-		}
-	}
-	x, err := c.cross(k, noRoot, t, noOp, first(err, apart(bytesOf(send), bytesOf(recv))))
+	b, berr := c.crossParts("recv", len(recv), counts, displs, vector)
+	x, err := c.cross(k, noRoot, t, noOp, first(err, berr, apart(bytesOf(send), bytesOf(recv))))
 	if err != nil {
 		return err
 	}
@@ -157,19 +151,9 @@ func crossAllgather[T any](c *Comm, k kind, send, recv []T, counts, displs []int
 // crossAlltoall is Alltoall and, with counts, Alltoallv.
 func crossAlltoall[T any](c *Comm, k kind, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int, vector bool) error {
 	t, err := elem[T]()
-	var sb, rb blocks
-	if c.ready() == nil {
-		if vector {
-			var serr, rerr error
-			sb, serr = explicit("send", c.size, len(send), scounts, sdispls, make([]int, c.size))
-			rb, rerr = explicit("recv", c.size, len(recv), rcounts, rdispls, make([]int, c.size))
-			err = first(err, serr, rerr)
-		} else {
-			sb, rb = equal(len(send)/c.size, c.size), equal(len(recv)/c.size, c.size)
-			err = first(err, compare("send", len(send), sb.total), compare("recv", len(recv), rb.total))
-		}
-	}
-	x, err := c.cross(k, noRoot, t, noOp, first(err, apart(bytesOf(send), bytesOf(recv))))
+	sb, serr := c.crossParts("send", len(send), scounts, sdispls, vector)
+	rb, rerr := c.crossParts("recv", len(recv), rcounts, rdispls, vector)
+	x, err := c.cross(k, noRoot, t, noOp, first(err, serr, rerr, apart(bytesOf(send), bytesOf(recv))))
 	if err != nil {
 		return err
 	}

@@ -62,12 +62,17 @@ func (c *Comm) take(k kind, root int, t *engine.Type, bytes int, op uint8, err e
 }
 
 func (f *flight) take(t *engine.Type, bytes int, op uint8, err error) error {
-	x, err := f.c.begin(f.kind, f.root, t, bytes, op, err)
+	var x *collective
+	if f.c.crosses() && f.kind.between() {
+		x, err = f.c.cross(f.kind, f.root, t, op, err)
+	} else {
+		x, err = f.c.begin(f.kind, f.root, t, bytes, op, err)
+	}
 	if err != nil {
 		return err
 	}
 	f.seq, f.typ = x.seq, *t
-	f.typ.ID = engine.LayoutType | uint32(x.signature())<<8 | uint32(f.kind)
+	f.typ.ID = engine.LayoutType | uint32(uint16(x.tag))<<8 | uint32(f.kind) // the tag ends with the signature
 	f.c.coll.release(x.seq)
 	return nil
 }
@@ -159,7 +164,11 @@ func (f *flight) start() (Request, error) {
 		return Request{}, f.c.fail(f.name(), err)
 	}
 	r.Note = uint32(opCollective) | uint32(f.kind)<<noteBits
-	return Request{r, f.c, int32(f.root), int32(f.seq & MaxTag)}, nil
+	root := f.root
+	if root == ProcNull { // a Request that names it needs no engine
+		root = Undefined
+	}
+	return Request{r, f.c, int32(root), int32(f.seq & MaxTag)}, nil
 }
 
 // launch is start, after take and lay.
@@ -185,6 +194,9 @@ func flightName(k kind, root int, seq uint64) string {
 // broken is the error of a collective that has failed after it was begun, for the call that was to end it.
 func (r *Request) broken(call string, err error) error {
 	k, seq, root := kind(r.r.Note>>noteBits), uint64(r.tag), int(r.peer)
+	if root == Undefined {
+		root = ProcNull // see start
+	}
 	name := call + " of " + flightName(k, root, seq)
 	if errors.Is(err, ErrRequest) || errors.Is(err, ErrDeadline) {
 		return r.c.fail(name, err) // it goes on, or is over long ago

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,15 +49,11 @@ func gaps(n, k int) (counts, displs []int) {
 func everyCollective(k, root int) []both {
 	type f = []affine
 	type C = *mpi.Comm
-	counts := func(c C) []int { n, _ := gaps(c.Size(), k); return n }
-	displs := func(c C) []int { _, d := gaps(c.Size(), k); return d }
-	even := func(c C) (p []int) {
-		for range c.Size() {
-			p = append(p, k)
-		}
-		return p
-	}
-	mine := func(c C, p f) f { return p[:counts(c)[c.Rank()]] }
+	counts := func(c C) []int { n, _ := gaps(others(c), k); return n }
+	displs := func(c C) []int { _, d := gaps(others(c), k); return d }
+	even := func(c C) []int { return slices.Repeat([]int{k}, others(c)) }
+	shares := func(c C, r f) []int { return slices.Repeat([]int{len(r)}, c.Size()) }
+	mine := func(c C, p f) f { return p[:c.Rank()%(k+1)] }
 	return []both{
 		{"Barrier", func(c C, _, _ f) error { return mpi.Barrier(c) },
 			func(c C, _, _ f) (mpi.Request, error) { return mpi.Ibarrier(c) },
@@ -109,10 +106,10 @@ func everyCollective(k, root int) []both {
 		{"ReduceScatterBlock", func(c C, s, r f) error { return mpi.ReduceScatterBlock(c, s, r, composition) },
 			func(c C, s, r f) (mpi.Request, error) { return mpi.IreduceScatterBlock(c, s, r, composition) },
 			func(c C, s, r f) (*mpi.Persistent, error) { return mpi.ReduceScatterBlockInit(c, s, r, composition) }, times, one, false},
-		{"ReduceScatter", func(c C, s, r f) error { return mpi.ReduceScatter(c, s, r, even(c), composition) },
-			func(c C, s, r f) (mpi.Request, error) { return mpi.IreduceScatter(c, s, r, even(c), composition) },
+		{"ReduceScatter", func(c C, s, r f) error { return mpi.ReduceScatter(c, s, r, shares(c, r), composition) },
+			func(c C, s, r f) (mpi.Request, error) { return mpi.IreduceScatter(c, s, r, shares(c, r), composition) },
 			func(c C, s, r f) (*mpi.Persistent, error) {
-				return mpi.ReduceScatterInit(c, s, r, even(c), composition)
+				return mpi.ReduceScatterInit(c, s, r, shares(c, r), composition)
 			}, times, one, false},
 		{"Scan", func(c C, s, r f) error { return mpi.Scan(c, s, r, composition) },
 			func(c C, s, r f) (mpi.Request, error) { return mpi.Iscan(c, s, r, composition) },
@@ -125,7 +122,19 @@ func everyCollective(k, root int) []both {
 
 // buffersOf are what a collective sends, and what it receives filled with something else.
 func (x *both) buffersOf(c *mpi.Comm, k, seed int) (send, recv []affine) {
-	return affines(c.Rank()+seed, x.in(c.Size(), k)), affines(100+c.Rank()+seed, x.out(c.Size(), k))
+	n, me := others(c), c.WorldRank(c.Rank())
+	if c.IsInter() && strings.HasPrefix(x.name, "ReduceScatter") { // both groups scatter as much
+		n, k = c.Size(), n*k
+	}
+	return affines(me+seed, x.in(n, k)), affines(100+me+seed, x.out(n, k))
+}
+
+// others is how many ranks a rank exchanges blocks with.
+func others(c *mpi.Comm) int {
+	if c.IsInter() {
+		return c.RemoteSize()
+	}
+	return c.Size()
 }
 
 // Every collective gives the same as the blocking call: all of them under way at once, with blocking calls between,
@@ -135,14 +144,15 @@ func TestCollectivesInFlight(t *testing.T) {
 		for _, k := range []int{0, 1, 700} {
 			t.Run(fmt.Sprintf("%d ranks, %d elements", n, k), func(t *testing.T) {
 				t.Parallel()
-				mpitest.Run(t, n, func(c *mpi.Comm) error { return onComms(c, func(c *mpi.Comm) error { return inFlight(c, k) }) })
+				mpitest.Run(t, n, func(c *mpi.Comm) error {
+					return onComms(c, func(c *mpi.Comm) error { return inFlight(c, everyCollective(k, (c.Size()-1)/2), k) })
+				})
 			})
 		}
 	}
 }
 
-func inFlight(c *mpi.Comm, k int) error {
-	calls := everyCollective(k, (c.Size()-1)/2)
+func inFlight(c *mpi.Comm, calls []both, k int) error {
 	var rs []mpi.Request
 	got := make([][]affine, len(calls))
 	for i, x := range calls {

@@ -14,6 +14,9 @@ import (
 func (c *Comm) sound() bool { return c.ready() == nil && c.inter == nil }
 
 func flyBarrier(c *Comm, form kind) (*flight, error) {
+	if c.crosses() {
+		return flyAcross[byte](c, kindBarrier|form, noRoot, nil, nil, nil, schedule.Whole(0), schedule.Whole(0))
+	}
 	f, err := c.take(kindBarrier|form, noRoot, &basics[reflect.Uint8], 0, noOp, nil)
 	if err == nil {
 		f.lay(schedule.Barrier(c.rank, c.size), nil, nil)
@@ -25,6 +28,9 @@ func flyBarrier(c *Comm, form kind) (*flight, error) {
 const blocksFrom = 64 << 10
 
 func flyBcast[T any](c *Comm, form kind, buf []T, root int) (*flight, error) {
+	if c.crosses() {
+		return flyAcross(c, kindBcast|form, root, buf, buf, nil, schedule.Whole(len(buf)), schedule.Whole(len(buf)))
+	}
 	t, err := elem[T]()
 	p := bytesOf(buf)
 	f, err := c.take(kindBcast|form, root, t, len(p), noOp, err)
@@ -52,6 +58,9 @@ func flyReduction[T any](c *Comm, k kind, root int, send, recv []T, named Op[T],
 }
 
 func flyReduce[T any](c *Comm, form kind, send, recv []T, op Op[T], root int) (*flight, error) {
+	if c.crosses() {
+		return flyAcrossReduce(c, form, send, recv, op, root)
+	}
 	var err error
 	var same bool
 	if c.Rank() == root {
@@ -69,6 +78,10 @@ func flyReduce[T any](c *Comm, form kind, send, recv []T, op Op[T], root int) (*
 const halvesFrom = 32 << 10
 
 func flyAllreduce[T any](c *Comm, form kind, send, recv []T, op Op[T]) (*flight, error) {
+	if c.crosses() {
+		err := first(compare("recv", len(recv), len(send)), apart(bytesOf(send), bytesOf(recv)))
+		return flyAcrossCombined(c, kindAllreduce|form, send, recv, op, 0, err)
+	}
 	same, err := aliased(bytesOf(send), bytesOf(recv))
 	return flyReduction(c, kindAllreduce|form, noRoot, send, recv, op, first(compare("recv", len(recv), len(send)), err), func() *schedule.Schedule {
 		return schedule.Allreduce(c.rank, c.size, len(send), same, len(bytesOf(send)) >= halvesFrom && c.size > 2)
@@ -84,6 +97,10 @@ func flyScan[T any](c *Comm, k kind, send, recv []T, op Op[T]) (*flight, error) 
 
 func flyReduceScatterBlock[T any](c *Comm, form kind, send, recv []T, op Op[T]) (*flight, error) {
 	k := len(recv)
+	if c.crosses() {
+		err := first(compare("send", len(send), c.Size()*k), apart(bytesOf(send), bytesOf(recv)))
+		return flyAcrossCombined(c, kindReduceScatterBlock|form, send, recv, op, c.rank*k, err)
+	}
 	if beginsWith(send, recv) {
 		k = len(send) / max(c.Size(), 1)
 	}
@@ -96,6 +113,14 @@ func flyReduceScatterBlock[T any](c *Comm, form kind, send, recv []T, op Op[T]) 
 
 func flyReduceScatter[T any](c *Comm, form kind, send, recv []T, counts []int, op Op[T]) (*flight, error) {
 	b, err := shares("send", c, len(send), counts, make([]int, c.Size()))
+	if c.crosses() {
+		at := 0
+		if err == nil {
+			at, _ = b.at(c.rank)
+			err = first(compare("recv", len(recv), counts[c.rank]), apart(bytesOf(send), bytesOf(recv)))
+		}
+		return flyAcrossCombined(c, kindReduceScatter|form, send, recv, op, at, err)
+	}
 	if err == nil && c.sound() && !beginsWith(send, recv) {
 		err = compare("recv", len(recv), counts[c.rank])
 	}
@@ -119,6 +144,9 @@ func atBeginning[T any](send, recv []T) error {
 
 // flyPortions is Gather and Scatter.
 func flyPortions[T any](c *Comm, k kind, part, whole []T, root int) (*flight, error) {
+	if c.crosses() {
+		return flyAcrossPortions(c, k, part, whole, nil, nil, false, root)
+	}
 	t, err := elem[T]()
 	b := equal(len(part), max(c.Size(), 1))
 	if c.Rank() == root && c.sound() && err == nil {
@@ -135,6 +163,9 @@ func flyPortions[T any](c *Comm, k kind, part, whole []T, root int) (*flight, er
 
 // flyPortionsv is Gatherv and Scatterv.
 func flyPortionsv[T any](c *Comm, k kind, part, whole []T, counts, displs []int, root int) (*flight, error) {
+	if c.crosses() {
+		return flyAcrossPortions(c, k, part, whole, counts, displs, true, root)
+	}
 	t, err := elem[T]()
 	var b blocks
 	if c.Rank() == root && c.sound() && err == nil {
@@ -150,7 +181,7 @@ func flyPortionsv[T any](c *Comm, k kind, part, whole []T, counts, displs []int,
 }
 
 func (f *flight) layPortions(part, whole []byte, k int, b *blocks) {
-	if (f.kind &^ forms).gathers() {
+	if f.kind.gathers() {
 		f.lay(schedule.Gather(f.c.rank, f.c.size, f.root, k, b.at), part, whole)
 	} else {
 		f.lay(schedule.Scatter(f.c.rank, f.c.size, f.root, k, b.at), whole, part)
@@ -169,6 +200,10 @@ func within[T any](part, whole []T, b *blocks, rank int) error {
 const doublingUpTo = 16 << 10
 
 func flyAllgather[T any](c *Comm, form kind, send, recv []T) (*flight, error) {
+	if c.crosses() {
+		b, err := c.crossParts("recv", len(recv), nil, nil, false)
+		return flyAcross(c, kindAllgather|form, noRoot, send, recv, first(err, apart(bytesOf(send), bytesOf(recv))), schedule.Whole(len(send)), b.at)
+	}
 	t, err := elem[T]()
 	b := equal(len(send), max(c.Size(), 1))
 	if err == nil && c.sound() {
@@ -189,6 +224,10 @@ func flyAllgather[T any](c *Comm, form kind, send, recv []T) (*flight, error) {
 }
 
 func flyAllgatherv[T any](c *Comm, form kind, send, recv []T, counts, displs []int) (*flight, error) {
+	if c.crosses() {
+		b, err := c.crossParts("recv", len(recv), counts, displs, true)
+		return flyAcross(c, kindAllgatherv|form, noRoot, send, recv, first(err, apart(bytesOf(send), bytesOf(recv))), schedule.Whole(len(send)), b.at)
+	}
 	t, err := elem[T]()
 	var b blocks
 	if err == nil && c.sound() {
@@ -204,6 +243,11 @@ func flyAllgatherv[T any](c *Comm, form kind, send, recv []T, counts, displs []i
 }
 
 func flyAlltoall[T any](c *Comm, form kind, send, recv []T) (*flight, error) {
+	if c.crosses() {
+		sb, serr := c.crossParts("send", len(send), nil, nil, false)
+		rb, rerr := c.crossParts("recv", len(recv), nil, nil, false)
+		return flyAcross(c, kindAlltoall|form, noRoot, send, recv, first(serr, rerr, apart(bytesOf(send), bytesOf(recv))), sb.at, rb.at)
+	}
 	t, err := elem[T]()
 	n := max(c.Size(), 1)
 	b := equal(len(send)/n, n)
@@ -217,6 +261,11 @@ func flyAlltoall[T any](c *Comm, form kind, send, recv []T) (*flight, error) {
 }
 
 func flyAlltoallv[T any](c *Comm, form kind, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int) (*flight, error) {
+	if c.crosses() {
+		sb, serr := c.crossParts("send", len(send), scounts, sdispls, true)
+		rb, rerr := c.crossParts("recv", len(recv), rcounts, rdispls, true)
+		return flyAcross(c, kindAlltoallv|form, noRoot, send, recv, first(serr, rerr, apart(bytesOf(send), bytesOf(recv))), sb.at, rb.at)
+	}
 	t, err := elem[T]()
 	n := c.Size()
 	sb, serr := explicit("send", n, len(send), scounts, sdispls, make([]int, n))

@@ -124,7 +124,7 @@ func (e *env) newInter(path string, ctx, from uint64, own, remote []int, codec C
 	c := &Comm{core: &core{env: e, eng: e.eng, path: path, ctx: ctx, from: from, rank: rank, size: len(remote), ranks: remote,
 		inter: &inter{local: l, low: own[0] < remote[0]}}, codec: codec}
 	c.coll.turn = make(chan struct{}, 1)
-	c.nameContexts() // nothing can be begun on it yet, but what fails on it must not touch contexts of others
+	c.nameContexts()
 	return c
 }
 

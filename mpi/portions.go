@@ -4,7 +4,7 @@ package mpi
 // and differ in the direction in which the parts go.
 
 // gathers reports whether the parts go to the root.
-func (k kind) gathers() bool { return k == kindGather || k == kindGatherv }
+func (k kind) gathers() bool { return k&^forms == kindGather || k&^forms == kindGatherv }
 
 // wholeName and partName are the parameters' names, for errors.
 func (k kind) wholeName() string {

@@ -131,12 +131,22 @@ func Alltoallw[T any](c *Comm, send, recv []View[T]) error {
 	defer out.mem.giveBack()
 	defer in.mem.giveBack()
 	t, err := elem[T]()
-	x, err := c.enter(kindAlltoallw, noRoot, t, -1, first(err, wrong))
+	var x *collective
+	if err = first(err, wrong); c.crosses() {
+		x, err = c.cross(kindAlltoallw, noRoot, t, noOp, err)
+	} else {
+		x, err = c.enter(kindAlltoallw, noRoot, t, -1, err)
+	}
 	if err != nil {
 		return err
 	}
 	out.pack()
-	if err := x.leave(x.alltoallv(bytesOf(out.row), out.blocks, bytesOf(in.row), in.blocks)); err != nil {
+	if c.crosses() {
+		err = x.all(bytesOf(out.row), &out.blocks, bytesOf(in.row), &in.blocks)
+	} else {
+		err = x.alltoallv(bytesOf(out.row), out.blocks, bytesOf(in.row), in.blocks)
+	}
+	if err := x.leave(err); err != nil {
 		return err
 	}
 	in.unpack()
@@ -161,14 +171,19 @@ func flyAlltoallw[T any](c *Comm, form kind, send, recv []View[T]) (*flight, err
 	if err != nil {
 		return nil, err
 	}
-	layRows(f, schedule.Alltoall(c.rank, c.size, out.at, in.at, false), out, in)
+	if c.crosses() {
+		to, from := c.partners(kindAlltoallw, noRoot)
+		layRows(f, schedule.Across(to, from, out.at, in.at), out, in)
+	} else {
+		layRows(f, schedule.Alltoall(c.rank, c.size, out.at, in.at, false), out, in)
+	}
 	return f, nil
 }
 
 // alltoallwRows returns rows for what is sent and received, and what is wrong with the arguments.
 func alltoallwRows[T any](c *Comm, send, recv []View[T]) (out, in *rows[T], wrong error) {
-	out, serr := rowsOf("send", send, c.Size(), nil, false)
-	in, rerr := rowsOf("recv", recv, c.Size(), nil, true)
+	out, serr := rowsOf("send", send, c.others(), nil, false)
+	in, rerr := rowsOf("recv", recv, c.others(), nil, true)
 	if wrong = first(serr, rerr); wrong == nil && c.sound() && out.counts[c.rank] != in.counts[c.rank] {
 		wrong = fmt.Errorf("%w: %d elements to itself, %d from itself", ErrCount, out.counts[c.rank], in.counts[c.rank])
 	}

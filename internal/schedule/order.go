@@ -59,10 +59,9 @@ func (o Order) Partner(rank int) int {
 // noRoot is the root where there is none.
 const noRoot = -1
 
-// fold combines contributions that lie one after the other, k elements each, into the first of them.
-func (s *Schedule) fold(all Span, k, n int) {
+// fold combines the contributions of n ranks, of which at tells where they lie, into the first of them.
+func (s *Schedule) fold(n int, at func(rank int) Span) {
 	o := OrderOf(n)
-	at := func(rank int) Span { return all.Part(rank*k, (rank+1)*k) }
 	for v := range o.Extra {
 		s.combine(at(2*v), at(2*v+1))
 	}

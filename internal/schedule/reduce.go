@@ -136,7 +136,7 @@ func ReduceScatter(rank, n int, b Blocks) *Schedule {
 		s.send(to, b.of(In, to))
 	}
 	s.copy(at(rank), mine)
-	s.fold(all, k, n)
+	s.fold(n, at)
 	s.copy(Span{Out, 0, k}, at(0))
 	return s
 }
