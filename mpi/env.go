@@ -212,7 +212,8 @@ func Self() *Comm { return World().Self() }
 // Run is a whole program: Init, then f with the world communicator, then Finalize. If f returns an error,
 // panics or calls runtime.Goexit, Run prints "rank N: ..." on standard error and ends the whole job with a
 // status that is not zero. It does not return then. ErrPeerFailed and ErrAborted only follow from another
-// rank's end: they are reported as such and do not hide the first cause.
+// rank's end: they are reported as such and do not hide the first cause. An error with a method Lost that returns true, such as device.ErrLost,
+// is a death of a part of the rank, not a decision.
 func Run(f func(*Comm) error) {
 	if err := Init(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -233,12 +234,20 @@ func Run(f func(*Comm) error) {
 		err = Finalize()
 	}
 	if err != nil {
-		why := job.Decided
-		if errors.Is(err, ErrPeerFailed) || errors.Is(err, ErrAborted) {
-			why = job.Follows
-		}
-		w.env.die(1, err.Error(), why)
+		w.env.die(1, err.Error(), ending(err))
 	}
+}
+
+// ending is how a rank ends whose program has returned an error.
+func ending(err error) job.Ending {
+	var part interface{ Lost() bool }
+	switch {
+	case errors.Is(err, ErrPeerFailed), errors.Is(err, ErrAborted):
+		return job.Follows
+	case errors.As(err, &part) && part.Lost():
+		return job.Panicked // something of this rank has died
+	}
+	return job.Decided
 }
 
 // Abort ends all ranks of the job. The launcher exits with the given status, 1 to 255; other numbers count as

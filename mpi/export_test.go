@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/job"
 )
 
 func init() {
@@ -104,3 +105,6 @@ func EarlyReports(c *Comm) int {
 
 // Begun is the context of collectives that go on while the program computes.
 func Begun(c *Comm) uint64 { return c.begun }
+
+// Ending is how a rank ends whose program has returned an error.
+func Ending(err error) job.Ending { return ending(err) }

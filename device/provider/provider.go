@@ -18,9 +18,16 @@ var (
 	ErrNoBody = errors.New("the kernel has no body for this device")
 	ErrMemory = errors.New("out of device memory")
 	ErrKernel = errors.New("kernel failed")
-	ErrLost   = errors.New("device lost")
 	ErrClosed = errors.New("device closed")
+
+	// ErrLost is the death of an offload process. It is no decision of the program: mpi.Run sees that by its method.
+	ErrLost error = lost{}
 )
+
+type lost struct{}
+
+func (lost) Error() string { return "device lost" }
+func (lost) Lost() bool    { return true }
 
 // Kind tells what a device is.
 type Kind string

@@ -56,7 +56,8 @@ names the rank. gorun's own statuses:
 -restarts starts the job again after deaths, not after decisions. A death is the loss of
 an agent, or of a rank before Finalize: by a signal, a panic, os.Exit (and so log.Fatal),
 or an end without Finalize. A decision is mpi.Abort, an error returned from the function
-given to mpi.Run, or an order to end the job (a signal to gorun, gorun kill, -timeout).
+given to mpi.Run (but device.ErrLost is a death), or an order to end the job (a signal to
+gorun, gorun kill, -timeout).
 The other ranks stand still until the restart. They see no error of the death.
 
 -restart-latest makes one line of a script begin a job and, whenever the script runs
