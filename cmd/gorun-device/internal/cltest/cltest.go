@@ -6,9 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 )
 
-// Devices says how many devices each library then has. It is the order in which tests name them.
+// Devices says how many devices each library has in an Environment.
 var Devices = map[string]int{"pocl": 2, "oclgrind": 1, "rusticl": 1}
 
 // oclgrind is a library whose package does not tell OpenCL of it.
@@ -22,6 +23,19 @@ func Libraries() (found []string) {
 		}
 	}
 	return found
+}
+
+// Need ends a test where no library is here, with what to install. In CI all must be.
+func Need(t testing.TB) {
+	t.Helper()
+	found := Libraries()
+	const remedy = "install ocl-icd-libopencl1 pocl-opencl-icd oclgrind mesa-opencl-icd"
+	if os.Getenv("CI") == "true" && len(found) < len(Devices) {
+		t.Fatalf("of OpenCL's libraries only %v are here; %s", found, remedy)
+	}
+	if len(found) == 0 {
+		t.Skip("no library of OpenCL is here; " + remedy)
+	}
 }
 
 // library returns the file of a library, or "".
