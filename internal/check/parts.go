@@ -11,7 +11,7 @@ import (
 )
 
 // nested lists the modules below the root that are checked as well.
-var nested = []string{"benchmarks/plot", "cmd/gorun-device", "compat/gompi", "cr/criu"}
+var nested = []string{"benchmarks/plot", "cmd/gorun-device", "cmd/gorun-vet", "compat/gompi", "cr/criu"}
 
 func vet(r *runner) error {
 	files, err := r.output("gofmt", "-l", ".")

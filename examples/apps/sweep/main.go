@@ -61,7 +61,7 @@ func sweep(c *mpi.Comm, n, angles, block, iters int, out io.Writer) error {
 	}
 	state, done, change := cr.On(c), 0, 0.0
 	var b balance
-	if err := errors.Join(state.Register("done", &done), state.Register("flux", &s.flux), state.Register("balance", &b), state.Register("change", &change)); err != nil {
+	if err := errors.Join(state.Register("done", &done), state.Register("flux", &s.flux)); err != nil {
 		return err
 	}
 	for ; done < iters; done++ {

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
+)
+
+// vetProgram is a command of a module of its own: the analysis libraries of Go are no dependency of gorun.
+const vetProgram = "gorun-vet"
+
+var vetCommand = command{
+	name: "vet", args: "PACKAGE...", short: "look for what programs with portable images lack",
+	long: `
+vet reports loops with messages in a program without a cr.Point, variables that are live
+at a Point and not registered, and registered ones that no restart needs. PACKAGE is as
+in go vet, such as ./... It runs gorun-vet, which lies beside gorun or in PATH:
+
+    go install github.com/gorun-mpi/gorun/cmd/gorun-vet@latest
+
+The exit status is 3 if something was reported. What is reported is worth a look. That
+nothing is reported is no proof.`,
+	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
+		fix := fs.Bool("fix", false, "insert the calls: Register before the loop, Point at the beginning of its body")
+		diff := fs.Bool("diff", false, "with -fix: print what would be changed, and change nothing")
+		anyway := fs.Bool("any", false, "look at programs that do not import package cr, too")
+		return func(args []string) int {
+			if len(args) == 0 {
+				return usage(std, "no PACKAGE was given, such as ./...\nusage: %s", lookup("vet").usage())
+			}
+			path, err := findVet()
+			if err != nil {
+				return failed(std, err)
+			}
+			var flags []string
+			for name, on := range map[string]bool{"-fix": *fix, "-diff": *diff, "-any": *anyway} {
+				if on {
+					flags = append(flags, name)
+				}
+			}
+			cmd := exec.Command(path, append(flags, args...)...)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = std.in, std.out, std.err
+			err = cmd.Run()
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+				return exit.ExitCode()
+			}
+			if err != nil {
+				return failed(std, err)
+			}
+			return spec.ExitOK
+		}
+	},
+}
+
+// findVet finds the analyzer beside this executable, else in PATH.
+func findVet() (string, error) {
+	if own, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(own), vetProgram)
+		if st, err := os.Stat(beside); err == nil && st.Mode().IsRegular() {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(vetProgram)
+	if err != nil {
+		return "", errors.New(vetProgram + " is not installed beside gorun, nor in PATH: go install github.com/gorun-mpi/gorun/cmd/gorun-vet@latest")
+	}
+	return path, nil
+}
