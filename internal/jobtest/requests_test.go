@@ -107,6 +107,9 @@ func (x *underWay) run(w *mpi.Comm) error {
 		f.after(func() error {
 			return errors.Join(expect(field[:longMessage], left), expect(field[2*longMessage:], right))
 		})
+		theirs := make([]int32, longMessage)
+		f.add(mpi.Iallreduce(across, message(longMessage, me), theirs, mpi.Max))
+		f.after(func() error { return expect(theirs, []int{2, 2, 1}[me]) })
 		go func() { crossed <- crosses(across, me) }()
 		f.add(mpi.Ibarrier(w))
 		return f.err
