@@ -441,6 +441,13 @@ func TestKilledWhileBuilding(t *testing.T) {
 	})
 	p.signal(syscall.SIGKILL)
 	p.code()
+	testenv.Until(t, func() string {
+		if left := h.processes(); len(left) > 0 {
+			return fmt.Sprintf("left running: %q", left)
+		}
+		return ""
+	})
+	h.must("ps") // agents remove the folders, unless the head was killed before their first order: then the next command does
 	h.nothingLeft()
 }
 
