@@ -23,7 +23,7 @@ in go vet, such as ./... It runs gorun-vet, which lies beside gorun or in PATH:
     go install github.com/gorun-mpi/gorun/cmd/gorun-vet@latest
 
 The exit status is 3 if something was reported. What is reported is worth a look. That
-nothing is reported is no proof.`,
+nothing is reported is no proof. With -fix what could not be mended is reported.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		fix := fs.Bool("fix", false, "insert the calls: Register before the loop, Point at the beginning of its body")
 		diff := fs.Bool("diff", false, "with -fix: print what would be changed, and change nothing")
@@ -36,24 +36,35 @@ nothing is reported is no proof.`,
 			if err != nil {
 				return failed(std, err)
 			}
-			var flags []string
-			for name, on := range map[string]bool{"-fix": *fix, "-diff": *diff, "-any": *anyway} {
-				if on {
-					flags = append(flags, name)
+			if *anyway {
+				args = append([]string{"-any"}, args...)
+			}
+			if *fix {
+				how := []string{"-fix"}
+				if *diff {
+					how = append(how, "-diff")
+				}
+				if code := runVet(std, path, append(how, args...)); code != spec.ExitOK || *diff {
+					return code
 				}
 			}
-			cmd := exec.Command(path, append(flags, args...)...)
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = std.in, std.out, std.err
-			err = cmd.Run()
-			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-				return exit.ExitCode()
-			}
-			if err != nil {
-				return failed(std, err)
-			}
-			return spec.ExitOK
+			return runVet(std, path, args) // after a fix: what it could not mend
 		}
 	},
+}
+
+// runVet runs the analyzer and returns its exit status.
+func runVet(std stdio, path string, args []string) int {
+	cmd := exec.Command(path, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = std.in, std.out, std.err
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		return failed(std, err)
+	}
+	return spec.ExitOK
 }
 
 // findVet finds the analyzer beside this executable, else in PATH.

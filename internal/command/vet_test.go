@@ -15,12 +15,20 @@ func TestVet(t *testing.T) {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	fake := filepath.Join(t.TempDir(), vetProgram)
-	if err := os.WriteFile(fake, []byte("#!/bin/sh\necho \"$*\"\nexit 3\n"), 0o755); err != nil {
+	if err := os.WriteFile(fake, []byte("#!/bin/sh\necho \"$*\"\ncase $1 in -fix) ;; *) exit 3; esac\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", filepath.Dir(fake)+":/bin:/usr/bin")
-	if out, errs, code := h.gorun("vet", "-fix", "./a", "./b"); code != 3 || out != "-fix ./a ./b\n" {
-		t.Errorf("exit %d, %q, %s", code, out, errs)
+	for _, x := range []struct {
+		args, out string
+		code      int
+	}{
+		{"./a ./b", "./a ./b\n", 3}, {"-any ./a", "-any ./a\n", 3}, {"-fix -diff ./a", "-fix -diff ./a\n", 0},
+		{"-any -fix ./a", "-fix -any ./a\n-any ./a\n", 3}, // what is left is reported
+	} {
+		if out, errs, code := h.gorun(append([]string{"vet"}, strings.Fields(x.args)...)...); code != x.code || out != x.out {
+			t.Errorf("%s: exit %d, %q, %s", x.args, code, out, errs)
+		}
 	}
 	if _, errs, code := h.gorun("vet"); code != 2 || !strings.Contains(errs, "no PACKAGE") {
 		t.Errorf("exit %d, %s", code, errs)

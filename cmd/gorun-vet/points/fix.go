@@ -13,13 +13,16 @@ import (
 )
 
 // fix registers variables before a loop and, if wanted, puts a Point at the beginning of its body. It reports false
-// where the function cannot return the error as it is, or the loop is a range.
+// where the function cannot return the error as it is, the loop is a range or has a label, or a name would mean something else.
 func (c *checker) fix(l *loop, vars []path, point bool) (f analysis.SuggestedFix, ok bool) {
 	fun := l.fun
 	if fun == nil {
 		fun = l.decl.Type
 	}
-	if _, isRange := l.stmt.(*ast.RangeStmt); isRange || !returnsError(c, fun) {
+	if _, isRange := l.stmt.(*ast.RangeStmt); isRange || c.labeled[l.stmt] || !returnsError(c, fun) {
+		return f, false
+	}
+	if cr, found := c.meaning(l, "cr").(*types.PkgName); !found && c.meaning(l, "cr") != nil || found && cr.Imported().Path() != crPath {
 		return f, false
 	}
 	file, edits := c.imported(l)
@@ -31,6 +34,9 @@ func (c *checker) fix(l *loop, vars []path, point bool) (f analysis.SuggestedFix
 	if init, moved := l.init(), false; init != nil {
 		for _, p := range vars {
 			moved = moved || init.Pos() <= p.root.Pos() && p.root.Pos() < init.End()
+		}
+		if moved && c.hides(l, init) {
+			return f, false
 		}
 		if moved { // a variable of the loop comes before it
 			if err := format.Node(&b, c.Fset, init); err != nil {
@@ -57,6 +63,24 @@ func (c *checker) fix(l *loop, vars []path, point bool) (f analysis.SuggestedFix
 	}
 	f.TextEdits = edits
 	return f, true
+}
+
+// meaning is what a name means where the body of a loop begins, nil: nothing.
+func (c *checker) meaning(l *loop, name string) types.Object {
+	_, obj := c.TypesInfo.Scopes[l.stmt].LookupParent(name, l.body.Lbrace)
+	return obj
+}
+
+// hides reports whether a variable of the beginning of a loop has the name of another one around it.
+func (c *checker) hides(l *loop, init ast.Stmt) (yes bool) {
+	ast.Inspect(init, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && c.TypesInfo.Defs[id] != nil {
+			_, other := c.TypesInfo.Scopes[l.stmt].Parent().LookupParent(id.Name, token.NoPos)
+			yes = yes || other != nil
+		}
+		return !yes
+	})
+	return yes
 }
 
 // returnsError reports whether a function returns an error and nothing else.
@@ -106,7 +130,8 @@ func (c *checker) registry(fun *ast.FuncType, l *loop) string {
 			if !ok || len(field.Names) == 0 || field.Names[0].Name == "_" {
 				continue
 			}
-			if n, ok := p.Elem().(*types.Named); ok && n.Obj().Name() == "Comm" && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == mpiPath {
+			n, ok := p.Elem().(*types.Named)
+			if ok && n.Obj().Name() == "Comm" && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == mpiPath && c.meaning(l, field.Names[0].Name) == c.TypesInfo.Defs[field.Names[0]] {
 				return "cr.On(" + field.Names[0].Name + ")"
 			}
 		}

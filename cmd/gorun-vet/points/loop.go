@@ -37,6 +37,9 @@ func (c *checker) within(n ast.Node, fun *ast.FuncType, f func(*loop)) {
 			return false
 		case *ast.CallExpr:
 			return !c.ofCall(c.callee(n)).Point || isPoint(c.callee(n)) // what it is given it may call at its Points
+		case *ast.LabeledStmt:
+			c.labeled[n.Stmt] = true
+			return true
 		case *ast.ForStmt:
 			l.stmt, l.body = n, n.Body
 		case *ast.RangeStmt:

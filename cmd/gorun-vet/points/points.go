@@ -8,10 +8,10 @@
 //
 // It follows calls within a package, fields of structs by name, and slices of slices. Where it cannot follow, as with
 // calls of other packages and functions in variables, it is silent: an element that is written counts as the whole for
-// what is live, and as nothing for what is dead. So it finds less than there is, and what it finds is worth a look.
+// what is live, and as nothing for what is dead. Arrays of packages dist and device it does not look at. So it finds less than there is, and what it finds is worth a look.
 //
 // Packages that do not import cr are not looked at, unless -any is given. The fixes register what is missing, before
-// the loop, and put a Point at the beginning of its body.
+// the loop, and put a Point at the beginning of its body. There is none where it would be wrong: see fix and reportLoops.
 package points
 
 import (
@@ -65,6 +65,7 @@ type checker struct {
 	does       map[*types.Func]*summary
 	registered map[types.Object]bool // variables and fields of which &x is registered
 	under      map[*types.Func]bool  // called from within a loop with messages
+	labeled    map[ast.Stmt]bool     // loops that have a label
 }
 
 func run(pass *analysis.Pass) (any, error) {
@@ -74,7 +75,7 @@ func run(pass *analysis.Pass) (any, error) {
 	if !imports(pass.Pkg, crPath) && !imports(pass.Pkg, mpiPath) {
 		return nil, nil
 	}
-	c := &checker{Pass: pass, bodies: map[*types.Func]*ast.FuncDecl{}, does: map[*types.Func]*summary{}, registered: map[types.Object]bool{}, under: map[*types.Func]bool{}}
+	c := &checker{Pass: pass, bodies: map[*types.Func]*ast.FuncDecl{}, does: map[*types.Func]*summary{}, registered: map[types.Object]bool{}, under: map[*types.Func]bool{}, labeled: map[ast.Stmt]bool{}}
 	c.summarize()
 	if !all && !imports(pass.Pkg, crPath) {
 		return nil, nil
@@ -84,6 +85,7 @@ func run(pass *analysis.Pass) (any, error) {
 	for _, d := range c.bodies {
 		c.loops(d.Body, func(l *loop) { c.underLoop(l.body) })
 	}
+	var lacking []*loop
 	for f, d := range c.bodies {
 		if strings.HasSuffix(pass.Fset.Position(d.Pos()).Filename, "_test.go") {
 			continue
@@ -94,10 +96,11 @@ func run(pass *analysis.Pass) (any, error) {
 			case l.point != nil:
 				c.checkState(l)
 			case !pointed && !c.under[f] && l.messages && !c.overRanks(l):
-				c.reportLoop(l)
+				lacking = append(lacking, l)
 			}
 		})
 	}
+	c.reportLoops(lacking)
 	return nil, nil
 }
 

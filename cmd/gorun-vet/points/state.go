@@ -167,8 +167,15 @@ func uses(c *checker, n ast.Node, v types.Object) (yes bool) {
 	return yes
 }
 
-// reportLoop reports a loop with messages in a program without Points.
-func (c *checker) reportLoop(l *loop) {
+// reportLoops reports loops with messages in a program without Points. If there are several there is no fix: what the later ones
+// need must be registered before the first Point of the earlier ones, and which that is nobody knows here.
+func (c *checker) reportLoops(all []*loop) {
+	for _, l := range all {
+		c.reportLoop(l, len(all) == 1)
+	}
+}
+
+func (c *checker) reportLoop(l *loop, alone bool) {
 	d := analysis.Diagnostic{Pos: l.stmt.Pos(), Message: "a loop with messages and no Point: the program cannot have portable images"}
 	live := c.live(l)
 	if len(live) > 0 {
@@ -178,7 +185,9 @@ func (c *checker) reportLoop(l *loop) {
 		}
 		d.Message += "; to be registered: " + strings.Join(names, ", ")
 	}
-	if f, ok := c.fix(l, live, true); ok {
+	if !alone {
+		d.Message += "; it is not the only one: register what all of them need before the first Point of any"
+	} else if f, ok := c.fix(l, live, true); ok {
 		d.SuggestedFixes = []analysis.SuggestedFix{f}
 	}
 	c.Report(d)
