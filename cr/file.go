@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/internal/outfile"
 )
 
@@ -111,7 +112,7 @@ func (r *Registry) fileNamed(name string) (*file, error) {
 	if x.path, err = filepath.Abs(name); err != nil {
 		return nil, r.named(err)
 	}
-	if err := r.Register("file "+name, &x.place); err != nil {
+	if err := r.Register(self.FilePrefix+name, &x.place); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/self"
+	"github.com/gorun-mpi/gorun/dist"
 	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
 	"github.com/gorun-mpi/gorun/mpi"
@@ -293,6 +296,63 @@ func TestFileThatIsGone(t *testing.T) {
 		t.Errorf("the checkpoint says %v", err)
 	}
 	noErrors(t, wait())
+}
+
+// A program that empties the file itself, before its first Point, is told that what was there is gone.
+func TestFileIsEmptiedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	program := func(c *mpi.Comm) error {
+		i, r := 0, cr.On(c)
+		f, err := r.File(path, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := errors.Join(f.Truncate(0), r.Register("i", &i)); err != nil {
+			return err
+		}
+		for ; i < 9; i++ {
+			if err := r.Point(); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(f, "line", i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	images := imagesAt(t, 1, 4, program)
+	if err := again(1, images, "", program)[0]; !errors.Is(err, cr.ErrFile) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "os.O_TRUNC") {
+		t.Errorf("the restart says %v", err)
+	}
+}
+
+// With a File another number of ranks is refused, and the error says that it is the file.
+func TestFileIsOneRanks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	images := imagesAt(t, 2, 3, func(c *mpi.Comm) error {
+		i, r := 0, cr.On(c)
+		if c.Rank() == 0 {
+			f, err := r.File(path, os.O_WRONLY|os.O_CREATE, 0o644)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+		}
+		if err := r.Register("i", dist.Replicated(&i)); err != nil {
+			return err
+		}
+		for ; i < 9; i++ {
+			if err := r.Point(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err := self.Resizable(image.Paths(images))
+	if !errors.Is(err, self.ErrResize) || !strings.Contains(err.Error(), path+`" on rank 0: a file of cr.File`) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // Functions of Rebuild run in the order of their calls, at each call, and again when all variables are filled.

@@ -137,7 +137,10 @@ func (r *Registry) cut(x *file) error {
 		}
 	}
 	st, err := os.Stat(x.path)
-	if err == nil && st.Size() > size {
+	switch {
+	case err == nil && st.Size() < size:
+		return x.fileErr("leave it alone before the first Point: os.O_TRUNC empties it in the first run only", "it was cut to %d bytes since it was opened again, and had %d", st.Size(), size)
+	case err == nil && st.Size() > size:
 		err = os.Truncate(x.path, size)
 	}
 	if err != nil {

@@ -61,8 +61,14 @@ func newArray[T any](c *mpi.Comm, rows Rows, width, halo int, mem []T) (*Array[T
 	if err := rows.check(c.Size()); err != nil {
 		return nil, err
 	}
+	if c.IsInter() {
+		return nil, fmt.Errorf("%w: an intercommunicator, whose messages go to the other group: make the Array of a communicator of one group", mpi.ErrComm)
+	}
 	if width < 1 || halo < 0 {
 		return nil, fmt.Errorf("%w: %d elements in each, a halo of %d", ErrRows, width, halo)
+	}
+	if _, err := mpi.RecvInit(c, mem[:0], mpi.ProcNull, 0); err != nil { // on all ranks alike, with a halo or without
+		return nil, err
 	}
 	a := &Array[T]{rows: slices.Clone(rows), width: width, halo: halo}
 	a.first, a.end = rows.Of(c.Rank())
@@ -146,8 +152,9 @@ func (a *Array[T]) Start() error {
 	if a.active {
 		return ErrActive
 	}
-	a.active = true
-	return mpi.Startall(a.calls, a.requests)
+	err := mpi.Startall(a.calls, a.requests)
+	a.active = err == nil
+	return err
 }
 
 // Wait ends what Start has begun. Errors: as mpi.Waitall.

@@ -181,8 +181,21 @@ func TestMisuse(t *testing.T) {
 				return fmt.Errorf("%+v: %v", bad, err)
 			}
 		}
-		if _, err := dist.New[string](c, dist.Even(4, 2), 1, 1); !errors.Is(err, mpi.ErrType) {
-			return fmt.Errorf("strings: %v", err)
+		for halo := range 2 {
+			if _, err := dist.New[string](c, dist.Even(4, 2), 1, halo); !errors.Is(err, mpi.ErrType) {
+				return fmt.Errorf("strings: %v", err)
+			}
+		}
+		half, err := c.Split(c.Rank(), 0)
+		if err != nil {
+			return err
+		}
+		inter, err := mpi.IntercommCreate(half, 0, c, 1-c.Rank(), 0)
+		if err != nil {
+			return err
+		}
+		if _, err := dist.New[int](inter, dist.Even(4, 1), 1, 1); !errors.Is(err, mpi.ErrComm) {
+			return fmt.Errorf("an intercommunicator: %v", err)
 		}
 		if _, err := dist.Over(c, dist.Even(4, 2), 1, []int{1}); !errors.Is(err, dist.ErrRows) {
 			return fmt.Errorf("too little memory: %v", err)
@@ -211,6 +224,14 @@ func TestMisuse(t *testing.T) {
 			a.Row(7)
 			err = errors.New("row 7 is there")
 		}()
-		return errors.Join(err, a.Wait(), a.Free(), b.Free())
+		if err := errors.Join(err, a.Wait(), a.Free(), b.Free()); err != nil {
+			return err
+		}
+		for range 2 {
+			if err := a.Exchange(); !errors.Is(err, mpi.ErrComm) {
+				return fmt.Errorf("freed: %v", err)
+			}
+		}
+		return nil
 	})
 }

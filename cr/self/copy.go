@@ -96,7 +96,7 @@ func (r *Registry) encode() ([]*varStream, error) {
 	var streams []*varStream
 	for _, v := range vars {
 		s := &varStream{name: v.name, kind: KindValue, typ: v.typ, same: v.same}
-		s.order, s.swap = order, r.swap
+		s.order, s.swap, s.tidy = order, r.swap, v.same
 		if h := sliceOf(v); h != nil {
 			if v.win != nil && h.n != v.win.count*v.win.width {
 				return nil, fmt.Errorf("variable %q: %d elements now, and it was registered with %v", v.name, h.n, v.win)

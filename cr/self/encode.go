@@ -25,6 +25,7 @@ type stream struct {
 	swap  bool // order is not that of this machine
 	buf   []byte
 	cuts  []cut
+	tidy  bool // no padding: equal values have equal bytes
 	depth int
 }
 
@@ -51,7 +52,8 @@ func (s *stream) length(n int) {
 
 // fixed appends n bytes of fixed data of elements p.
 func (s *stream) fixed(p *plan, src unsafe.Pointer, n int) {
-	if n >= bigPiece {
+	tidy := s.tidy && p.padded
+	if n >= bigPiece && !tidy {
 		s.cuts = append(s.cuts, cut{len(s.buf), src, n, p})
 		return
 	}
@@ -60,6 +62,9 @@ func (s *stream) fixed(p *plan, src unsafe.Pointer, n int) {
 	}
 	at := len(s.buf)
 	s.buf = append(s.buf, unsafe.Slice((*byte)(src), n)...)
+	if tidy {
+		clearPadding(p, s.buf[at:])
+	}
 	if s.swap {
 		swapFixed(p, s.buf[at:])
 	}
@@ -138,7 +143,7 @@ func (s *stream) mapping(p *plan, src unsafe.Pointer) error {
 		return nil
 	}
 	s.length(m.Len())
-	side := &stream{order: s.order, swap: s.swap, depth: s.depth}
+	side := &stream{order: s.order, swap: s.swap, tidy: s.tidy, depth: s.depth}
 	entries := make([]entry, 0, m.Len())
 	var key, val reflect.Value
 	for it := m.MapRange(); it.Next(); {

@@ -48,6 +48,12 @@ func ExampleOpenResized() {
 		c.Release()
 		r.Close()
 	}
+	second, err := self.Open(folder(dir).Image(1, 0))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(second.Share("x")+";", second.Share("step"))
+	second.Close()
 	fmt.Println(self.Resizable([]image.Source{folder(dir).Image(0, 0), folder(dir).Image(1, 0)}))
 
 	s, err := self.OpenResized(folder(dir), 2, 1, 3)
@@ -60,6 +66,7 @@ func ExampleOpenResized() {
 	fmt.Println(x.own, step)
 	fmt.Println(s.Unclaimed(), len(s.Messages()), s.Meta().Size)
 	// Output:
+	// rows 3 to 5 of 5 with 1 elements each; the same on all ranks
 	// <nil>
 	// <nil> <nil>
 	// [2 3] 7
@@ -67,6 +74,7 @@ func ExampleOpenResized() {
 }
 
 func ExampleResizable()        { ExampleOpenResized() }
+func ExampleRestore_Share()    { ExampleOpenResized() }
 func ExampleResized_Fill()     { ExampleOpenResized() }
 func ExampleResized_Meta()     { ExampleOpenResized() }
 func ExampleResized_Messages() { ExampleOpenResized() }

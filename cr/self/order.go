@@ -87,3 +87,23 @@ func checkBools(p *plan, b []byte) error {
 	}
 	return nil
 }
+
+// clearPadding clears the bytes between fields in a block of values of the fixed type p. What lies there is chance.
+func clearPadding(p *plan, b []byte) {
+	switch p.t.Kind() {
+	case reflect.Array:
+		if p.padded {
+			clearPadding(p.elem, b)
+		}
+	case reflect.Struct:
+		for size := int(p.size); p.padded && len(b) >= size; b = b[size:] {
+			end := uintptr(0)
+			for _, f := range p.fields {
+				clear(b[end:f.offset])
+				end = f.offset + f.plan.size
+				clearPadding(f.plan, b[f.offset:end])
+			}
+			clear(b[end:size])
+		}
+	}
+}

@@ -28,6 +28,7 @@ type plan struct {
 	op        op
 	size      uintptr // bytes in memory; opFixed: in the image too
 	hasBool   bool    // opFixed: some byte is a bool and must be 0 or 1
+	padded    bool    // opFixed: some bytes belong to no field
 	elem, key *plan
 	n         int     // arrays: elements
 	fields    []field // structs
@@ -103,7 +104,7 @@ func (p *plan) fill(busy map[reflect.Type]*plan) (err error) {
 		if p.elem, err = compile(t.Elem(), busy); err == nil && p.elem.op != opFixed && p.n > 0 {
 			p.op = opArray
 		} else if err == nil {
-			p.hasBool = p.elem.hasBool && p.n > 0
+			p.hasBool, p.padded = p.elem.hasBool && p.n > 0, p.elem.padded && p.n > 0
 		}
 	case reflect.Struct:
 		return p.fillStruct(busy)
@@ -114,6 +115,7 @@ func (p *plan) fill(busy map[reflect.Type]*plan) (err error) {
 }
 
 func (p *plan) fillStruct(busy map[reflect.Type]*plan) error {
+	end := uintptr(0)
 	for i := range p.t.NumField() {
 		f := p.t.Field(i)
 		fp, err := compile(f.Type, busy)
@@ -124,8 +126,11 @@ func (p *plan) fillStruct(busy map[reflect.Type]*plan) error {
 			p.op = opStruct
 		}
 		p.hasBool = p.hasBool || fp.hasBool
+		p.padded = p.padded || fp.padded || f.Offset > end
+		end = f.Offset + f.Type.Size()
 		p.fields = append(p.fields, field{f.Name, f.Offset, fp})
 	}
+	p.padded = p.padded || p.size > end
 	return nil
 }
 

@@ -73,6 +73,7 @@ type seen struct {
 	last   *window // Distributed: of the newest image
 	digest []byte  // Replicated: of the first one
 	ranks  int     // that have it
+	file   bool    // it is the place of a file
 	wrong  string  // what is wrong with it
 	on     []int   // ranks
 }
@@ -103,8 +104,9 @@ func (c *comparison) add(rank int, r *Restore) {
 		}
 		v.ranks++
 		if w == nil && d == nil {
-			v.blame(rank, "%s", remedy(rows))
+			v.blame(rank, "%s", remedy(sec))
 		}
+		v.file = v.file || ofFile(sec)
 	}
 }
 
@@ -131,7 +133,7 @@ func (c *comparison) verdict() error {
 		if v.wrong == "" && v.last != nil && v.last.end() != v.last.rows {
 			v.blame(c.images-1, "%s are not the last ones", v.last)
 		}
-		if v.ranks < c.images {
+		if v.ranks < c.images && !v.file {
 			all = append(all, fmt.Sprintf("variable %q is registered by %d of %d ranks only, and it is not known whose it would be: register it on all, or leave it out", name, v.ranks, c.images))
 		} else if v.wrong != "" {
 			all = append(all, fmt.Sprintf("variable %q on %s: %s", name, ranks(v.on, c.images), v.wrong))

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -30,6 +32,7 @@ type Resized struct {
 
 	reading sync.Mutex
 	open    map[int]*opened
+	order   []*opened // that are open, the one that was opened first in front
 }
 
 // opened is an image of which something was read.
@@ -81,14 +84,15 @@ func (s *Resized) with(rank int, f func(*Restore) error) error {
 		o, err := s.at(rank)
 		if err == nil {
 			err = f(o.Restore)
-		} else if errors.Is(err, io.EOF) && o.copy > 0 {
+		} else if errors.Is(err, io.EOF) && len(errs) > 0 {
 			break
 		}
 		if err == nil || ofProgram(err) {
 			return err
 		}
 		errs = append(errs, err)
-		o.next()
+		s.shut(o)
+		o.copy++
 	}
 	return errors.Join(errs...)
 }
@@ -101,12 +105,14 @@ func ofProgram(err error) bool {
 	return errors.Is(err, ErrResize) || errors.Is(err, ErrType) || errors.Is(err, ErrMissing)
 }
 
-// next gives up a copy for the one after it.
-func (o *opened) next() {
-	if o.Restore != nil {
-		o.Restore.Close()
+// shut closes an image. It was read only, so an error says nothing.
+func (s *Resized) shut(o *opened) {
+	if o.Restore == nil {
+		return
 	}
-	o.Restore, o.copy = nil, o.copy+1
+	o.Restore.Close()
+	o.Restore = nil
+	s.order = slices.DeleteFunc(s.order, func(x *opened) bool { return x == o })
 }
 
 // at opens the image of a rank, if it is not open. Caller holds reading.
@@ -126,9 +132,15 @@ func (s *Resized) at(rank int) (o *opened, err error) {
 		r.Close()
 		return o, fmt.Errorf("%w: %s is the image of rank %d of %d, and that of rank %d of %d is wanted", image.ErrCorrupt, r.r.Path(), m.Rank, m.Size, rank, s.images)
 	}
-	o.Restore = r
+	o.Restore, s.order = r, append(s.order, o)
+	if len(s.order) > mostOpen {
+		s.shut(s.order[0]) // it is opened again if need be
+	}
 	return o, nil
 }
+
+// mostOpen bounds how many images are open at once. Each is a file, or a connection to the agent, of each rank.
+const mostOpen = 64
 
 // Fill sets a variable to what the snapshot has of it: a Distributed one to its rows, a Replicated one to its value. Errors:
 // as of Restore, and ErrResize for any other.
@@ -140,12 +152,15 @@ func (s *Resized) Fill(name string, ptr any) error {
 	err = s.with(s.base, func(r *Restore) error {
 		sec, err := r.find(&v)
 		switch {
-		case err != nil || v.win != nil:
+		case err != nil:
+			return err
+		case v.win != nil: // also of a rank that has no rows, and will read none
+			_, err = r.window(&v)
 			return err
 		case v.same && r.digests[name] != nil:
 			return r.fill(v, sec)
 		}
-		return fmt.Errorf("%w: %s", ErrResize, remedy(sec.Kind == KindArray))
+		return fmt.Errorf("%w: %s", ErrResize, remedy(sec))
 	})
 	if err == nil && v.win != nil {
 		err = s.fillRows(v)
@@ -157,10 +172,21 @@ func (s *Resized) Fill(name string, ptr any) error {
 	return nil
 }
 
+// FilePrefix begins the names of variables that say where a file of cr.File stands.
+const FilePrefix = "file "
+
+// ofFile reports whether a variable is one.
+func ofFile(sec image.Section) bool {
+	return strings.HasPrefix(sec.Name, FilePrefix) && strings.HasPrefix(sec.Type, "struct{Suffix string; ")
+}
+
 // remedy says how a variable becomes one that any number of ranks can restore.
-func remedy(rows bool) string {
+func remedy(sec image.Section) string {
+	if ofFile(sec) {
+		return "a file of cr.File is one rank's: write it with os.OpenFile where the number of ranks may change, and see to it in cr.OnRestart"
+	}
 	text := "each rank has saved one of its own: if it is the same on all ranks, register it as dist.Replicated(&variable)"
-	if rows {
+	if sec.Kind == KindArray {
 		text += "; if it is rows of a whole, make it a dist.Array"
 	}
 	return text
@@ -198,7 +224,7 @@ func (s *Restore) window(v *variable) (*window, error) {
 	sec, ok := s.r.Lookup(KindArray, v.name)
 	switch {
 	case w == nil || !ok:
-		return nil, fmt.Errorf("%w: it is not distributed in %s: %s", ErrResize, s.r.Path(), remedy(true))
+		return nil, fmt.Errorf("%w: it is not distributed in %s: %s", ErrResize, s.r.Path(), remedy(image.Section{Name: v.name, Kind: KindArray}))
 	case sec.Type != v.typ || w.rows != v.win.rows || w.width != v.win.width:
 		return nil, fmt.Errorf("%w: %s of %s in %s, now %s of %s", ErrType, w, sec.Type, s.r.Path(), v.win, v.typ)
 	case sec.Size != uint64(w.count*w.width)*uint64(v.plan.elem.size):

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -180,7 +182,90 @@ func TestDamagedCopy(t *testing.T) {
 		t.Error(half.own, err)
 	}
 	p.good[0] = p.spoil[0]
+	fresh := &Resized{lib: p, images: 1, open: map[int]*opened{}}
+	for range 2 { // also when it is known that no copy is good
+		if err := fresh.with(0, func(*Restore) error { return nil }); err == nil {
+			t.Error("no copy is good")
+		}
+	}
 	if _, err := OpenResized(p, 1, 1, 2); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Error(err)
+	}
+}
+
+// TestFewAreOpen: one rank reads the images of many, and never has all of them open.
+func TestFewAreOpen(t *testing.T) {
+	const n = mostOpen + 9
+	dir := t.TempDir()
+	p := images(t, dir, n, false, func(rank int, r *Registry) []error {
+		return []error{r.Register("x", &rowsOf[int16]{n, 1, rank, []int16{int16(rank)}}), r.Register("y", &rowsOf[int16]{n, 1, rank, []int16{int16(-rank)}})}
+	})
+	s, err := OpenResized(p, n, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for name, sign := range map[string]int{"x": 1, "y": -1} {
+		all := &rowsOf[int16]{n, 1, 0, make([]int16, n)}
+		if err := s.Fill(name, all); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range all.own {
+			if int(v) != sign*i {
+				t.Fatalf("row %d of %s is %d", i, name, v)
+			}
+		}
+	}
+	links, err := filepath.Glob("/proc/self/fd/*")
+	open := 0
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, dir) {
+			open++
+		}
+	}
+	if err != nil || open < 2 || open > mostOpen {
+		t.Errorf("%d images are open, %v", open, err)
+	}
+}
+
+// TestOtherRows: a program with other rows is refused by each of its ranks, one without rows too.
+func TestOtherRows(t *testing.T) {
+	p := images(t, t.TempDir(), 1, false, func(rank int, r *Registry) []error {
+		return []error{r.Register("x", &rowsOf[int16]{3, 1, 0, []int16{1, 2, 3}})}
+	})
+	s, err := OpenResized(p, 1, 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, x := range []*rowsOf[int16]{{0, 1, 0, []int16{}}, {4, 1, 0, []int16{}}, {4, 1, 0, []int16{0}}, {3, 2, 0, []int16{}}} {
+		if err := s.Fill("x", x); !errors.Is(err, ErrType) {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}
+
+// TestPadding: what lies between the fields of a value is no difference.
+func TestPadding(t *testing.T) {
+	type pair struct {
+		on bool
+		x  float64
+		n  int8
+	}
+	type clock struct {
+		last [2]pair
+		name string
+	}
+	p := images(t, t.TempDir(), 2, false, func(rank int, r *Registry) []error {
+		list, one, large := []pair{{true, 1, 2}, {false, 3, 4}}, clock{[2]pair{{true, 5, 6}, {true, 7, 8}}, "c"}, make([]pair, bigPiece)
+		for _, v := range []*pair{&list[1], &one.last[0], &large[9]} {
+			b := unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
+			b[1], b[len(b)-1] = byte(rank), byte(rank)
+		}
+		return []error{r.Register("list", Replicated{&list}), r.Register("one", Replicated{&one}), r.Register("large", Replicated{&large}),
+			r.Register("by", Replicated{&map[string]pair{"a": list[1]}})}
+	})
+	if err := Resizable(p.sources()); err != nil {
 		t.Error(err)
 	}
 }

@@ -91,6 +91,17 @@ func (s *Restore) note(sec image.Section) (err error) {
 	return err
 }
 
+// Share says of a variable which rows of a whole the image has, or that it is to be the same on all ranks; "" if neither.
+func (s *Restore) Share(name string) string {
+	if w := s.windows[name]; w != nil {
+		return w.String()
+	}
+	if s.digests[name] != nil {
+		return "the same on all ranks"
+	}
+	return ""
+}
+
 // Meta is the image's.
 func (s *Restore) Meta() image.Meta { return s.r.Meta() }
 

@@ -13,7 +13,7 @@
 //	window    of a Distributed variable, beside its array: rows of all ranks,
 //	          elements of a row, first row of this rank, rows of this rank, u64 each
 //	digest    of a Replicated variable, beside its array or value: the SHA-256 of its
-//	          type, a zero byte and its bytes
+//	          type, a zero byte and its bytes, in which padding is zero
 //	messages  one, named "": count u64, then for each message in order of arrival
 //	          context u64, source u32, tag i32, type u32, foreign u32,
 //	          length u64, bytes

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	crself "github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
@@ -59,14 +60,15 @@ bools are bytes in HDF5. In names of files and datasets / and % are written %2F 
 
 // inspected is what inspect prints as JSON.
 type inspected struct {
-	Path     string          `json:"path"`
-	Version  int             `json:"version"`
-	Size     int64           `json:"size"`
-	Digest   string          `json:"digest"`
-	Meta     image.Meta      `json:"meta"`
-	Process  []whole.Fact    `json:"process,omitempty"` // of a whole process
-	Sections []image.Section `json:"sections"`
-	Damage   string          `json:"damage,omitempty"`
+	Path     string            `json:"path"`
+	Version  int               `json:"version"`
+	Size     int64             `json:"size"`
+	Digest   string            `json:"digest"`
+	Meta     image.Meta        `json:"meta"`
+	Process  []whole.Fact      `json:"process,omitempty"` // of a whole process
+	Sections []image.Section   `json:"sections"`
+	Shares   map[string]string `json:"shares,omitempty"` // of a portable image, by variable: which rows of a whole it has, or that it is the same on all ranks
+	Damage   string            `json:"damage,omitempty"`
 }
 
 func inspect(std stdio, path string, asJSON bool) error {
@@ -85,6 +87,9 @@ func inspect(std stdio, path string, asJSON bool) error {
 		in.Process, err = by.Describe(path)
 		bad = errors.Join(bad, err)
 	}
+	if in.Meta.Backend == crself.Backend && bad == nil {
+		in.Shares, bad = shares(path)
+	}
 	if asJSON {
 		if err := printJSON(std, in); err != nil {
 			return err
@@ -95,6 +100,21 @@ func inspect(std stdio, path string, asJSON bool) error {
 		return err
 	}
 	return bad
+}
+
+// shares are what a portable image says of the variables that any number of ranks can restore.
+func shares(path string) (map[string]string, error) {
+	s, err := crself.Open(image.Path(path))
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	for _, name := range s.Names() {
+		if text := s.Share(name); text != "" {
+			all[name] = text
+		}
+	}
+	return all, s.Close()
 }
 
 func printImage(std stdio, in *inspected) error {
@@ -122,7 +142,14 @@ func printImage(std stdio, in *inspected) error {
 	}
 	fmt.Fprintln(w, "\nNAME\tKIND\tTYPE\tSIZE\tSTORED\tZERO")
 	for _, s := range in.Sections {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.Kind, short(s.Type), s.Size, s.Stored, s.Zero)
+		typ := short(s.Type)
+		switch share := in.Shares[s.Name]; {
+		case share != "" && (s.Kind == crself.KindWindow || s.Kind == crself.KindDigest):
+			continue // it is told with the variable
+		case share != "":
+			typ += ", " + share
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.Kind, typ, s.Size, s.Stored, s.Zero)
 	}
 	return w.Flush()
 }

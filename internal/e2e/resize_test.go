@@ -22,13 +22,14 @@ func (h *house) resized(np, schema string) string {
 }
 
 // TestResize restarts 4 ranks as 8, these as 3 and these as 1: the result is that of an undisturbed run. Images lie beside
-// their schemas, in a folder of the node, and sealed; the program is examples/heat by rows, or the solver.
+// their schemas, in an object store, and sealed in a folder of the node; the program is examples/heat by rows, or the solver.
 func TestResize(t *testing.T) {
 	for name, x := range map[string]struct {
 		like, program []string // undisturbed, and resized
 		flags         func(h *house) []string
 	}{
 		"heat":   {[]string{"heat", "-n", "40", "-steps", "300"}, []string{"rows", "-n", "40", "-steps", "300"}, func(h *house) []string { return nil }},
+		"bucket": {[]string{"heat", "-n", "40", "-steps", "300"}, []string{"rows", "-n", "40", "-steps", "300"}, func(h *house) []string { _, flags := h.bucket(); return flags }},
 		"sealed": {[]string{"solver", "-poisson", "8", "-iters", "100", "-tol", "0"}, []string{"solver", "-poisson", "8", "-iters", "100", "-tol", "0"}, (*house).sealedLocally},
 	} {
 		t.Run(name, func(t *testing.T) {
