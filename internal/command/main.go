@@ -42,7 +42,7 @@ func init() { // help and completion list what they are in
 	commands = []command{
 		runCommand, checkpointCommand, restartCommand, psCommand, statusCommand, stacksCommand, killCommand,
 		holdCommand, releaseCommand, suspendCommand, resumeCommand, joinCommand, migrateCommand,
-		planCommand, snapshotsCommand, keyCommand, imageCommand, vetCommand, infoCommand, versionCommand, completionCommand, helpCommand,
+		planCommand, snapshotsCommand, keyCommand, imageCommand, vetCommand, devicesCommand, infoCommand, versionCommand, completionCommand, helpCommand,
 	}
 }
 
