@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"unsafe"
 )
@@ -20,14 +21,14 @@ type Array[T Number] struct {
 	host []T  // its elements in the program's memory
 }
 
-// NewArray makes an array of zeros, valid on the host. It panics, as make does, if a dimension is negative or there is none.
+// NewArray makes an array of zeros, valid on the host. It panics, as make does, if a dimension is negative, there is none, or no memory has so many.
 func NewArray[T Number](dims ...int) *Array[T] {
 	if len(dims) == 0 {
 		panic("device.NewArray: no dimensions")
 	}
 	n := 1
 	for _, d := range dims {
-		if d < 0 {
+		if d < 0 || d > 0 && n > math.MaxInt/8/d {
 			panic(fmt.Sprintf("device.NewArray: dimensions %v", dims))
 		}
 		n *= d

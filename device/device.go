@@ -124,12 +124,9 @@ func (d *Device) Info() Info {
 }
 
 // Close ends the device after the kernels that run. Rows that are valid there alone are lost: call Host or Evict of their arrays before.
-// Later calls with the device return ErrClosed.
-func (d *Device) Close() error {
-	d.d.mu.Lock()
-	defer d.d.mu.Unlock()
-	return d.d.p.Close()
-}
+// Later calls with the device return ErrClosed. A kernel that never ends is waited for without end: a program that gives one up ends without Close, and
+// the device's process ends with it.
+func (d *Device) Close() error { return d.d.p.Close() }
 
 // Stats are counts of what a device was given since it was opened; virtual ones on one device count together.
 type Stats struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -204,11 +205,15 @@ func TestWrongArguments(t *testing.T) {
 		}},
 		"dimensions":   {"0 dimensions", func() (device.Event, error) { return d.Run(fill, nil, nil, a.Out(), 1) }},
 		"groups":       {"no whole number of groups", func() (device.Event, error) { return d.Run(fill, []int{8}, []int{3}, a.Out(), 1) }},
+		"no Use":       {"made by In, Out or InOut", func() (device.Event, error) { return d.Run(fill, []int{8}, nil, device.Use{}, 1) }},
+		"no Fetch":     {"made by In, Out or InOut", func() (device.Event, error) { return device.Event{}, d.Fetch(device.Use{}) }},
+		"no memory":    {"local memory of 0 elements", func() (device.Event, error) { return d.Run(fill, []int{8}, nil, device.Local[int64](0), 1) }},
+		"no Local":     {"Local makes it", func() (device.Event, error) { return d.Run(fill, []int{8}, nil, device.Shared{}, 1) }},
 		"another body": {"device.Go", func() (device.Event, error) { return d.Run(cl, []int{8}, nil, a.InOut()) }},
 		"int":          {"int32 or int64", func() (device.Event, error) { return d.Run(cl, []int{8}, nil, a.InOut(), 1) }},
 	} {
 		_, err := try.run()
-		if err == nil || !strings.Contains(err.Error(), try.says) || !strings.Contains(err.Error(), "device cpu:0: kernel ") {
+		if err == nil || !strings.Contains(err.Error(), try.says) || !strings.Contains(err.Error(), "device cpu:0: ") {
 			t.Errorf("%s: %v, which does not say %q", name, err, try.says)
 		}
 		if name != "another body" && !errors.Is(err, device.ErrArgument) || name == "another body" && !errors.Is(err, device.ErrNoBody) {
@@ -217,6 +222,35 @@ func TestWrongArguments(t *testing.T) {
 	}
 	if got, err := a.Host(); err != nil || got[0] != 0 {
 		t.Errorf("after all that: %v, %v", got, err)
+	}
+}
+
+// A body that ends its goroutine has failed.
+func TestKernelEndsItsGoroutine(t *testing.T) {
+	d := open(t)
+	for _, items := range []int{1, 100} {
+		e, err := d.Run(device.NewKernel(device.Go("leaving", func(device.Work) { runtime.Goexit() })), []int{items}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Wait(); !errors.Is(err, device.ErrKernel) || !strings.Contains(err.Error(), "kernel leaving") || !strings.Contains(err.Error(), "Goexit") {
+			t.Errorf("%d items: %v", items, err)
+		}
+		d = open(t)
+	}
+}
+
+// Sizes that no memory has are refused, not cut.
+func TestArrayTooLarge(t *testing.T) {
+	for _, dims := range [][]int{{1 << 32, 1 << 32}, {1 << 62, 4}, {1 << 61}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("there is an array of %v", dims)
+				}
+			}()
+			device.NewArray[int64](dims...)
+		}()
 	}
 }
 

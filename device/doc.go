@@ -34,7 +34,7 @@
 //
 // # Errors
 //
-// Run finds out wrong arguments and kernels that do not compile. All else comes with the Event. A device
+// Run finds out kernels that do not compile, and wrong arguments as far as a Go body tells the kernel's parameters. All else comes with the Event. A device
 // whose kernel has failed does nothing more, and what was valid there alone is lost: its later Events have the same error, and so has Host.
 // A restart from a checkpoint opens the device anew.
 //

@@ -10,8 +10,9 @@ import (
 // Event is a kernel on its way, or transfers. Copies of it are the same event, and it may be waited for any number of
 // times. The zero Event is complete. mpi.RequestOf makes it a request of mpi.
 type Event struct {
-	d *driver
-	t provider.Ticket
+	d      *driver
+	t      provider.Ticket
+	kernel string
 }
 
 // Wait returns when the kernel is over, with its times. Errors: that of the first command of the device that failed, if this
@@ -25,7 +26,7 @@ func (e Event) WaitContext(ctx context.Context) (Times, error) {
 	}
 	times, err := e.d.p.Wait(ctx, e.t)
 	if err != nil && ctx.Err() != nil {
-		return Times{}, fmt.Errorf("device %s: waiting for a kernel: %w", e.d.p.Info().ID, err)
+		return Times{}, fmt.Errorf("device %s: waiting for kernel %s: %w", e.d.p.Info().ID, e.kernel, err)
 	}
 	return times, err
 }

@@ -331,7 +331,7 @@ func ExampleEvent_WaitContext() {
 	_, err := e.WaitContext(ctx)
 	fmt.Println(err)
 	close(release)
-	// Output: device cpu:0: waiting for a kernel: context canceled
+	// Output: device cpu:0: waiting for kernel endless: context canceled
 }
 
 func ExampleEvent_Completed() {

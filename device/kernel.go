@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -99,12 +100,18 @@ func (k *Kernel) arg(i int, v any) (provider.Arg, error) {
 	}
 	switch v := v.(type) {
 	case Use:
+		if v.s == nil {
+			return provider.Arg{}, errors.New("it is no array: a Use is made by In, Out or InOut")
+		}
 		if want != nil && want != reflect.SliceOf(v.elem) {
 			return provider.Arg{}, fmt.Errorf("it is an array of %v, the kernel takes a %v", v.elem, want)
 		}
 		return provider.Arg{Kind: provider.InMemory}, nil
 	case Shared:
-		if want != nil && want != reflect.SliceOf(v.elem) || v.n < 0 {
+		if v.elem == nil || v.n < 1 {
+			return provider.Arg{}, fmt.Errorf("it is local memory of %d elements: Local makes it, of one at least", v.n)
+		}
+		if want != nil && want != reflect.SliceOf(v.elem) {
 			return provider.Arg{}, fmt.Errorf("it is local memory of %d %v, the kernel takes a %v", v.n, v.elem, want)
 		}
 		return provider.Arg{Kind: provider.Local, Size: v.n * int(v.elem.Size())}, nil

@@ -133,16 +133,19 @@ func (d *Device) Restore(ctx context.Context, s *Snapshot, id string) error {
 	return d.failed("restore", m.Restore(ctx, s.Path, index))
 }
 
-// SwapOut pauses a device, captures it to a file and gives its memory back. Errors: as Pause, Capture and Wait.
+// SwapOut pauses a device, captures it to a file and gives its memory back. Errors: as Pause, Capture and Wait; the device goes on then.
 func (d *Device) SwapOut(ctx context.Context, path string) (*Snapshot, error) {
 	if err := d.Pause(ctx); err != nil {
 		return nil, err
 	}
 	s, err := d.Capture(ctx, path, true)
-	if err == nil {
-		err = s.Wait(ctx)
+	if err != nil {
+		return nil, errors.Join(err, d.Resume(context.WithoutCancel(ctx)))
 	}
-	return s, err
+	if err := s.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // SwapIn restores a Snapshot on the device with that ID, and resumes it. Errors: as Restore and Resume.
@@ -150,12 +153,16 @@ func (d *Device) SwapIn(ctx context.Context, s *Snapshot, id string) error {
 	if err := d.Restore(ctx, s, id); err != nil {
 		return err
 	}
-	return d.Resume(ctx)
+	return d.Resume(context.WithoutCancel(ctx)) // at once: the process is there
 }
 
 // Migrate moves a device to the one with that ID, by way of a file in the folder for temporary files. If that device cannot take it,
-// it goes on where it was. Errors: as SwapOut and SwapIn.
+// it goes on where it was; if that one does not take it back, it is lost. Errors: as SwapOut and SwapIn; ErrLost.
 func (d *Device) Migrate(ctx context.Context, id string) error {
+	m, err := d.mover("migrate")
+	if err != nil {
+		return err
+	}
 	folder, err := os.MkdirTemp("", "gorun-device")
 	if err != nil {
 		return d.failed("migrate", err)
@@ -166,8 +173,13 @@ func (d *Device) Migrate(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err = d.SwapIn(ctx, s, id); err != nil {
-		return errors.Join(err, d.SwapIn(context.WithoutCancel(ctx), s, from))
+	err = d.SwapIn(ctx, s, id)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if back := d.SwapIn(context.WithoutCancel(ctx), s, from); back != nil {
+		m.GiveUp(back)
+		err = errors.Join(err, fmt.Errorf("%w: %w", ErrLost, back))
+	}
+	return err
 }

@@ -74,7 +74,7 @@ func (d *Device) launch(k *Kernel, global, local []int, list []provider.Arg, use
 			u.s.written(copies[i], u.all)
 		}
 	}
-	return Event{d.d, t}, nil
+	return Event{d.d, t, k.name}, nil
 }
 
 // ready returns the copy on a device, valid if the kernel reads it. Caller holds the array, and no driver.
@@ -92,6 +92,9 @@ func (u Use) ready(d *driver) (*replica, error) {
 // several devices call it for all of them before they Run kernels. Errors: as Run.
 func (d *Device) Fetch(uses ...Use) error {
 	for _, u := range uses {
+		if u.s == nil {
+			return fmt.Errorf("device %s: %w: a Use is made by In, Out or InOut of an array", d.name(), ErrArgument)
+		}
 		u.s.mu.Lock()
 		_, err := u.ready(d.d)
 		u.s.mu.Unlock()

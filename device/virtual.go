@@ -39,9 +39,7 @@ func Virtual(n int) (Devices, error) {
 func (ds Devices) Close() error {
 	var failed []error
 	for _, d := range ds.drivers() {
-		d.mu.Lock()
 		failed = append(failed, d.p.Close())
-		d.mu.Unlock()
 	}
 	return errors.Join(failed...)
 }

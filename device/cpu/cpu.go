@@ -92,7 +92,7 @@ func (d *device) Build(bodies []provider.Body) (provider.Kernel, error) {
 			return &kernel{b.Name, reflect.ValueOf(b.Func)}, nil
 		}
 	}
-	return nil, fmt.Errorf("device cpu:0: kernel %s: %w: add one with device.Go", bodies[0].Name, provider.ErrNoBody)
+	return nil, fmt.Errorf("device cpu:0: kernel %s: %w: add one with device.Go, or choose a device of OpenCL (it needs the command gorun-device) by GORUN_DEVICE", bodies[0].Name, provider.ErrNoBody)
 }
 
 // Write copies src at once if nothing is under way, else it keeps a copy.
@@ -117,7 +117,7 @@ func (d *device) Copy(dst provider.Memory, doff int, src provider.Memory, soff, 
 }
 
 func (d *device) Run(k provider.Kernel, global, local []int, args []provider.Arg) (provider.Ticket, error) {
-	l := launch{kernel: k.(*kernel), args: append([]provider.Arg(nil), args...)}
+	l := &launch{kernel: k.(*kernel), args: append([]provider.Arg(nil), args...)}
 	if err := l.shape(global, local); err != nil {
 		return 0, err
 	}

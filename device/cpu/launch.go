@@ -20,6 +20,7 @@ type launch struct {
 	all    provider.Work
 	dim    int // the dimension that is dealt out
 	groups int // in that dimension
+	failed atomic.Pointer[error]
 }
 
 // shape checks the sizes. Groups are dealt out along the last dimension that has more than one.
@@ -52,43 +53,46 @@ func (l *launch) run() error {
 	workers := min(runtime.GOMAXPROCS(0), l.groups)
 	each := max(1, l.groups/(4*workers))
 	var next atomic.Int64
-	var failed atomic.Pointer[error]
 	part := func() {
 		args := l.values()
-		for failed.Load() == nil {
+		for l.failed.Load() == nil {
 			from := int(next.Add(1)-1) * each
 			if from >= l.groups {
 				return
 			}
-			if err := l.call(args, from, min(from+each, l.groups)); err != nil {
-				failed.CompareAndSwap(nil, &err)
-			}
+			l.call(args, from, min(from+each, l.groups))
 		}
 	}
 	var wg sync.WaitGroup
-	for range workers - 1 {
+	for range workers { // none on this goroutine, which a body may not end
 		wg.Go(part)
 	}
-	part()
 	wg.Wait()
-	if err := failed.Load(); err != nil {
+	if err := l.failed.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
 // call runs the body for some groups. What it panics with becomes the kernel's error.
-func (l *launch) call(args []reflect.Value, from, to int) (err error) {
+func (l *launch) call(args []reflect.Value, from, to int) {
+	returned := false
 	defer func() {
+		var err error
 		if v := recover(); v != nil {
 			err = fmt.Errorf("device cpu:0: kernel %s: %w: panic: %v\n%s", l.kernel.name, provider.ErrKernel, v, debug.Stack())
+		} else if !returned {
+			err = fmt.Errorf("device cpu:0: kernel %s: %w: it has called runtime.Goexit, as t.FailNow does", l.kernel.name, provider.ErrKernel)
+		} else {
+			return
 		}
+		l.failed.CompareAndSwap(nil, &err)
 	}()
 	w := l.all
 	w.From[l.dim], w.To[l.dim] = from*w.Local[l.dim], to*w.Local[l.dim]
 	args[0] = reflect.ValueOf(w)
 	l.kernel.f.Call(args)
-	return nil
+	returned = true
 }
 
 // values are the arguments as the body's types; local memory is the worker's own. The first is left for the Work.

@@ -17,6 +17,16 @@ type (
 	kernel uint64
 )
 
+// enter keeps the ring mapped for a command, until mapped.RUnlock. Close unmaps it. The error is why the device takes no more.
+func (d *device) enter() error {
+	d.mapped.RLock()
+	if err := d.lost.Load(); err != nil {
+		d.mapped.RUnlock()
+		return *err
+	}
+	return nil
+}
+
 // ready waits until ticket t has a slot.
 func (d *device) ready(t uint64) error {
 	if err := d.lost.Load(); err != nil {
@@ -122,6 +132,10 @@ func (d *device) times(t uint64) provider.Times {
 }
 
 func (d *device) Write(dst provider.Memory, off int, src []byte) (provider.Ticket, error) {
+	if err := d.enter(); err != nil {
+		return 0, err
+	}
+	defer d.mapped.RUnlock()
 	t := d.put
 	for len(src) > 0 {
 		n := min(len(src), segment)
@@ -139,6 +153,10 @@ func (d *device) Write(dst provider.Memory, off int, src []byte) (provider.Ticke
 }
 
 func (d *device) Read(dst []byte, src provider.Memory, off int) (provider.Ticket, error) {
+	if err := d.enter(); err != nil {
+		return 0, err
+	}
+	defer d.mapped.RUnlock()
 	t := d.put
 	for len(dst) > 0 {
 		n := min(len(dst), segment)
@@ -155,12 +173,20 @@ func (d *device) Read(dst []byte, src provider.Memory, off int) (provider.Ticket
 }
 
 func (d *device) Copy(dst provider.Memory, doff int, src provider.Memory, soff, n int) (provider.Ticket, error) {
+	if err := d.enter(); err != nil {
+		return 0, err
+	}
+	defer d.mapped.RUnlock()
 	t, err := d.submit(&offload.Command{Op: offload.Copy, A: [8]uint64{uint64(dst.(memory)), uint64(doff), uint64(src.(memory)), uint64(soff), uint64(n)}})
 	return provider.Ticket(t), err
 }
 
 // Run puts no command where there are no items, because OpenCL has none for that.
 func (d *device) Run(k provider.Kernel, global, local []int, args []provider.Arg) (provider.Ticket, error) {
+	if err := d.enter(); err != nil {
+		return 0, err
+	}
+	defer d.mapped.RUnlock()
 	c := offload.Command{Op: offload.Run, Flags: offload.Timed, Args: make([]offload.Arg, len(args))}
 	c.A[0], c.A[1] = uint64(k.(kernel)), uint64(len(global))
 	for i, g := range global {

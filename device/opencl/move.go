@@ -46,6 +46,9 @@ func (d *device) Pause(ctx context.Context) error {
 	return errors.Join(err, rerr)
 }
 
+// mostSkipped is how many memories an order may name. What is not named is in the file without need.
+const mostSkipped = 4096
+
 // Capture has the paused process write what is on the device to a file, but for the memories to be skipped, which are zero when they
 // are restored. With end the process ends then. wait returns when the file is whole.
 func (d *device) Capture(path string, end bool, skip []provider.Memory) (wait func(context.Context) error, err error) {
@@ -56,12 +59,13 @@ func (d *device) Capture(path string, end bool, skip []provider.Memory) (wait fu
 		return nil, err
 	}
 	o := offload.Order{Op: offload.OrderCapture, Path: path, End: end}
-	for _, m := range skip {
+	for _, m := range skip[:min(len(skip), mostSkipped)] {
 		o.Skip = append(o.Skip, uint64(m.(memory)))
 	}
 	p.ending.Store(end)
 	attempt, err := p.order(o)
 	if err != nil {
+		d.stays(p)
 		return nil, err
 	}
 	return func(ctx context.Context) error { return d.captured(ctx, p, attempt, end) }, nil
@@ -76,14 +80,13 @@ func (d *device) captured(ctx context.Context, p *process, attempt uint32, end b
 		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience/10)
 		defer cancel()
 		if _, rerr := p.obey(short, offload.Order{Op: offload.OrderRevert}); rerr == nil {
-			p.ending.Store(false)
+			d.stays(p)
 			return err
 		}
 		_, err = p.answer(short, attempt) // it may have ended well in between
 	}
-	if err != nil { // the process has died
-		p.ending.Store(false)
-		d.ended(p)
+	if err != nil {
+		d.stays(p)
 		return err
 	}
 	if end {
@@ -92,6 +95,22 @@ func (d *device) captured(ctx context.Context, p *process, attempt uint32, end b
 		d.p = nil
 	}
 	return nil
+}
+
+// stays says that a process is not to end after all. If it has, that is its death.
+func (d *device) stays(p *process) {
+	p.ending.Store(false)
+	select {
+	case <-p.gone:
+		d.ended(p)
+	default:
+	}
+}
+
+// GiveUp makes a device lost that is swapped out and cannot be restored: whoever waits for it is told why.
+func (d *device) GiveUp(why error) {
+	err := fmt.Errorf("device %s: %w: %w", d.id(), provider.ErrLost, why)
+	d.lost.CompareAndSwap(nil, &err)
 }
 
 // Resume has the process take commands.
@@ -119,7 +138,7 @@ func (d *device) Restore(ctx context.Context, path string, index int) error {
 	}
 	begin := time.Now()
 	d.s.Epoch().Add(1)
-	p, err := spawn(index, d.file, path, d.ended)
+	p, err := spawn(ctx, index, d.file, path, d.ended)
 	if err != nil {
 		return fmt.Errorf("restoring on %s after %v: %w", id(index), time.Since(begin).Round(time.Millisecond), err)
 	}

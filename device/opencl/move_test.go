@@ -99,6 +99,11 @@ func TestSwappedOutDevice(t *testing.T) {
 	if err := d.Pause(forever); err == nil || !strings.Contains(err.Error(), "device opencl:0: pause: it is swapped out") {
 		t.Errorf("another pause: %v", err)
 	}
+	ended, cancel := context.WithCancel(forever)
+	cancel()
+	if err := d.SwapIn(ended, s, "opencl:1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("without time: %v", err)
+	}
 	for _, id := range []string{"opencl:9", "cpu:0", "opencl:x"} {
 		if err := d.SwapIn(forever, s, id); err == nil {
 			t.Errorf("%s has taken it", id)
@@ -123,6 +128,9 @@ func TestPauseInAnEndlessKernel(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(forever)
 	cancel()
+	if _, err := e.WaitContext(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "kernel gate") {
+		t.Errorf("the event: %v", err)
+	}
 	if err := d.Pause(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "kernel gate") {
 		t.Errorf("the pause: %v", err)
 	}
@@ -148,6 +156,31 @@ func TestCaptureThatFails(t *testing.T) {
 	}
 	if h, err := a.Host(); err != nil || h[0] != 1 {
 		t.Errorf("then: %v, %v", h, err)
+	}
+}
+
+// A device that no device takes any more is lost, and whoever waits for it is told. If only the new one refuses, it stays.
+func TestMoveThatFails(t *testing.T) {
+	d, a := open(t), device.NewArray[int64](4)
+	if _, err := d.Run(add, []int{4}, nil, a.InOut(), int64(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Migrate(forever, "opencl:7"); err == nil || errors.Is(err, device.ErrLost) {
+		t.Errorf("to no device: %v", err)
+	}
+	if h, err := a.Host(); err != nil || h[0] != 1 {
+		t.Errorf("then: %v, %v", h, err)
+	}
+	e, err := d.Run(add, []int{4}, nil, a.InOut(), int64(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GORUN_TEST_FULL", "1")
+	if err := d.Migrate(forever, "opencl:1"); !errors.Is(err, device.ErrLost) || !strings.Contains(err.Error(), "no memory is left") {
+		t.Errorf("from full to full: %v", err)
+	}
+	if _, err := a.Host(); !errors.Is(err, device.ErrLost) {
+		t.Errorf("then: %v, %v", err, e.Completed())
 	}
 }
 

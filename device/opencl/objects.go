@@ -28,6 +28,10 @@ func (d *device) ask(c *offload.Command, at, room int) (text string, refused boo
 
 // Alloc gets memory. None of it is empty, because OpenCL has no such.
 func (d *device) Alloc(bytes int) (provider.Memory, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.mapped.RUnlock()
 	const room = 4 << 10
 	at, err := d.place(room, nil)
 	if err != nil {
@@ -47,6 +51,10 @@ func (d *device) Alloc(bytes int) (provider.Memory, error) {
 
 // Free puts a command. A device that is lost has no memory to be freed.
 func (d *device) Free(m provider.Memory) {
+	if d.enter() != nil {
+		return
+	}
+	defer d.mapped.RUnlock()
 	_, _ = d.submit(&offload.Command{Op: offload.Free, A: [8]uint64{uint64(m.(memory))}})
 }
 
@@ -61,6 +69,10 @@ func (d *device) Build(bodies []provider.Body) (provider.Kernel, error) {
 }
 
 func (d *device) build(b provider.Body) (provider.Kernel, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.mapped.RUnlock()
 	words := b.Name + b.Options + b.Source
 	room := max(len(words), textRoom)
 	if room > len(d.room.all)/2 {

@@ -11,6 +11,7 @@
 package opencl
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +68,12 @@ func (Provider) List() ([]provider.Info, error) {
 	if infos, ok := lists.of[path]; ok {
 		return infos, nil
 	}
-	out, err := exec.Command(path, "list").Output()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "list").Output()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s list: a library of this machine has not told its devices within %v", path, patience)
+	}
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && len(exit.Stderr) > 0 {

@@ -3,6 +3,7 @@ package opencl_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -179,6 +180,42 @@ func TestClosedDevice(t *testing.T) {
 	}
 	if _, err := a.Host(); !errors.Is(err, device.ErrClosed) {
 		t.Errorf("its array: %v", err)
+	}
+	b := device.NewArray[int64](4)
+	for _, k := range []*device.Kernel{add, kernel("many")} {
+		if _, err := d.Run(k, []int{4}, nil, b.InOut(), int64(3)); !errors.Is(err, device.ErrClosed) {
+			t.Errorf("then: %v", err)
+		}
+	}
+}
+
+// A device that is closed while it is swapped out holds nobody who waits for room.
+func TestClosedWhileSwappedOut(t *testing.T) {
+	d, a := open(t), device.NewArray[int64](4)
+	if _, err := d.Run(add, []int{4}, nil, a.InOut(), int64(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.SwapOut(forever, filepath.Join(t.TempDir(), "out")); err != nil {
+		t.Fatal(err)
+	}
+	full, over := make(chan bool), make(chan error)
+	go func() {
+		for i := 0; ; i++ {
+			if i == 400 {
+				close(full) // nearly: the test does not depend on when the ring is
+			}
+			if _, err := d.Run(add, []int{4}, nil, a.InOut(), int64(1)); err != nil {
+				over <- err
+				return
+			}
+		}
+	}()
+	<-full
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-over; !errors.Is(err, device.ErrClosed) {
+		t.Errorf("who waited was told %v", err)
 	}
 }
 

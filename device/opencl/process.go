@@ -35,8 +35,9 @@ type process struct {
 }
 
 // spawn starts a process for a ring, and waits until it has opened the device. It ends when its end of the socket does, and so with
-// this program. With a capture it begins with what that holds, paused. onEnd is called when it has ended.
-func spawn(index int, ring *os.File, capture string, onEnd func(*process)) (*process, error) {
+// this program. With a capture it begins with what that holds, paused, which may take long. onEnd is called when it has ended. If ctx ends before, so does
+// the process.
+func spawn(ctx context.Context, index int, ring *os.File, capture string, onEnd func(*process)) (*process, error) {
 	path, err := server()
 	if err == nil && path == "" {
 		err = errors.New("there is no gorun-device beside the program, in PATH, or at GORUN_DEVICE_SERVER: build it from cmd/gorun-device")
@@ -62,7 +63,7 @@ func spawn(index int, ring *os.File, capture string, onEnd func(*process)) (*pro
 		p.control.Close()
 		return nil, err
 	}
-	if err := p.hello(index); err != nil {
+	if err := p.hello(ctx, index); err != nil {
 		p.control.Close()
 		p.cmd.Process.Kill()
 		p.cmd.Wait()
@@ -73,14 +74,13 @@ func spawn(index int, ring *os.File, capture string, onEnd func(*process)) (*pro
 }
 
 // hello waits for the first answer.
-func (p *process) hello(index int) error {
-	if err := p.control.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
+func (p *process) hello(ctx context.Context, index int) error {
+	begin := time.Now()
+	stop := context.AfterFunc(ctx, func() { p.control.SetReadDeadline(begin) })
 	buf := make([]byte, offload.MaxPacket)
 	n, err := p.control.Read(buf)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("it has not opened the device within %v", patience)
+	if !stop() {
+		return fmt.Errorf("it has not opened the device within %v: %w", time.Since(begin).Round(time.Millisecond), context.Cause(ctx))
 	}
 	if err != nil {
 		return errors.New("it has ended before it had opened the device")
@@ -95,7 +95,7 @@ func (p *process) hello(index int) error {
 		return fmt.Errorf("it speaks version %d, this program %d: build both of the same gorun", a.Version, offload.Version)
 	}
 	p.info = info(index, *a.Info)
-	return p.control.SetReadDeadline(time.Time{})
+	return nil
 }
 
 // watch passes answers on, and notices when the process ends.
@@ -114,8 +114,8 @@ func (p *process) watch(onEnd func(*process)) {
 		}
 	}
 	p.cmd.Wait()
-	onEnd(p)
 	close(p.gone)
+	onEnd(p) // see stays
 }
 
 // order sends an order and returns its attempt.
@@ -126,7 +126,9 @@ func (p *process) order(o offload.Order) (uint32, error) {
 	o.Attempt = p.attempt
 	packet, err := offload.Packet(o)
 	if err == nil {
-		_, err = p.control.Write(packet)
+		if _, err = p.control.Write(packet); err != nil {
+			err = fmt.Errorf("%w: its offload process takes no orders: %w", provider.ErrLost, err)
+		}
 	}
 	return o.Attempt, err
 }

@@ -1,6 +1,7 @@
 package opencl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,7 @@ type device struct {
 	p      *process   // nil: swapped out
 	file   *os.File   // the ring's
 
-	mapped sync.RWMutex // held to read by who looks at s; Close unmaps
+	mapped sync.RWMutex // held to read by who uses s or mem; Close unmaps
 	s      *offload.Shared
 	mem    []byte
 	lost   atomic.Pointer[error] // why nothing more comes: the process has died, or the device was closed
@@ -43,7 +44,9 @@ func start(index int) (*device, error) {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
 	d.s.Epoch().Add(1)
-	if d.p, err = spawn(index, d.file, "", d.ended); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if d.p, err = spawn(ctx, index, d.file, "", d.ended); err != nil {
 		d.file.Close()
 		unix.Munmap(d.mem)
 		return nil, err
@@ -83,7 +86,8 @@ func (d *device) Info() provider.Info { return *d.about.Load() }
 
 func (d *device) id() string { return d.about.Load().ID }
 
-// Close waits for the commands that were put, and ends the process. What a device that is paused or swapped out has not begun is dropped.
+// Close waits for the commands that were put, and ends the process. What a device that is paused or swapped out has not begun is dropped; commands
+// that wait for it return ErrClosed.
 func (d *device) Close() error {
 	d.moving.Lock()
 	defer d.moving.Unlock()
@@ -91,7 +95,7 @@ func (d *device) Close() error {
 		return nil
 	}
 	if d.p != nil && d.s.State() == offload.Running {
-		d.await(d.put)
+		d.await(d.s.Tail())
 	}
 	closed := fmt.Errorf("device %s: %w", d.id(), provider.ErrClosed)
 	d.lost.Store(&closed)

@@ -75,7 +75,7 @@ type Times struct {
 }
 
 // Device is an opened one. Commands (Write, Read, Copy, Run) return when they are queued. One goroutine at a time calls
-// commands, Build, Alloc and Free; Done and Wait may be called by any.
+// commands, Build, Alloc and Free; Done, Wait and Close may be called by any.
 type Device interface {
 	Info() Info
 	Build(bodies []Body) (Kernel, error) // *BuildError, ErrNoBody
@@ -98,6 +98,7 @@ type Mover interface {
 	Capture(path string, terminate bool, skip []Memory) (wait func(context.Context) error, err error)
 	Resume(context.Context) error
 	Restore(ctx context.Context, path string, index int) error
+	GiveUp(why error) // it is swapped out for good: ErrLost
 }
 
 // Body is a kernel for one kind of device.

@@ -64,7 +64,7 @@ const (
 	magic = "GORUNDEV"
 )
 
-// Size is the size of a new fie.
+// Size is the size of a new file.
 const Size = headerBytes + Slots*SlotBytes + StagingBytes
 
 // State is what the process tells in the file of where it stands.
@@ -136,7 +136,7 @@ func (s *Shared) Staging() []byte { return s.staging }
 // Room returns how many commands may be under way.
 func (s *Shared) Room() uint64 { return s.slots }
 
-// Epoch counts the processes that have been behind this fie. Whoever starts one adds one.
+// Epoch counts the processes that have been behind this file. Whoever starts one adds one.
 func (s *Shared) Epoch() *atomic.Uint64 { return s.word(40) }
 
 // Tail returns the newest ticket that was put.

@@ -1,5 +1,5 @@
 // Package driver says what a vendor's library has to do for an offload process: tell its devices, and
-// work on one of them through a queue that keeps the order. Package opencl and package cuda do it.
+// work on one of them through a queue that keeps the order. Package opencl does it.
 //
 // One goroutine that is locked to its thread uses a Queue, as CUDA's contexts belong to a thread.
 // Calls that put work into the queue return before it is done unless they say otherwise. What fails

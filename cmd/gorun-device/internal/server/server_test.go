@@ -102,12 +102,16 @@ func TestPauseNamesTheKernel(t *testing.T) {
 	s.end()
 }
 
-// TestRankGone ends the process in the middle of a kernel.
+// TestRankGone ends the process in the middle of a kernel, which many attempts to pause have waited for.
 func TestRankGone(t *testing.T) {
 	s := newSession(t)
 	s.none(s.Build(1, "spin", "spin"))
 	s.run(1)
 	<-s.fake.spinning
+	for i := range uint32(20) {
+		s.send(offload.Order{Op: offload.OrderPause, Attempt: 2 * i})
+		s.Order(offload.Order{Op: offload.OrderRevert, Attempt: 2*i + 1}, "running")
+	}
 	s.end()
 	s.fake.spins <- struct{}{}
 }

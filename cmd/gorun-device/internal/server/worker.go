@@ -16,7 +16,7 @@ import (
 type worker struct {
 	ring    *offload.Shared
 	objects *objects
-	jobs    chan func() // run by the worker, between two batches
+	jobs    jobs        // run by the worker, between two batches
 	failed  func(error) // told when the device itself is at fault; see batch
 
 	taking  bool
@@ -34,32 +34,26 @@ type timedRun struct {
 
 func newWorker(ring *offload.Shared, failed func(error)) *worker {
 	ticket, _ := ring.Failed()
-	return &worker{ring: ring, objects: newObjects(), jobs: make(chan func(), 16), failed: failed, broken: ticket != 0, offset: 1<<63 - 1}
+	w := &worker{ring: ring, objects: newObjects(), failed: failed, broken: ticket != 0, offset: 1<<63 - 1}
+	w.jobs.some.L = &w.jobs.mu
+	return w
 }
 
 // run goes on for as long as the process lives.
 func (w *worker) run() {
 	runtime.LockOSThread()
 	for {
-		if !w.taking {
-			(<-w.jobs)()
-			continue
-		}
-		select {
-		case job := <-w.jobs:
+		if job := w.jobs.next(!w.taking); job != nil {
 			job()
-			continue
-		default:
-		}
-		if !w.batch() {
-			w.ring.WaitTail(w.ring.Taken(), func() bool { return len(w.jobs) > 0 })
+		} else if !w.batch() {
+			w.ring.WaitTail(w.ring.Taken(), w.jobs.any)
 		}
 	}
 }
 
 // later has the worker do something between two batches, without waiting for it.
 func (w *worker) later(job func()) {
-	w.jobs <- job
+	w.jobs.add(job)
 	w.ring.Nudge()
 }
 
