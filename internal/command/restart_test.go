@@ -279,6 +279,9 @@ func damage(t *testing.T, schema string) {
 	}
 	for n := range good {
 		i := (n + len(good)/2) % len(good) // the table is at the ends
+		if good[i] == 0 {
+			continue // most of a small image is room between its parts
+		}
 		bad := bytes.Clone(good)
 		bad[i] ^= 1
 		if err := os.WriteFile(s.ImagePath(1), bad, 0o600); err != nil {
