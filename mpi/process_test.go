@@ -118,7 +118,7 @@ func TestProcess(t *testing.T) {
 	} {
 		t.Run(x.program, func(t *testing.T) {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), programVariable+"="+x.program)
+			cmd.Env = append(os.Environ(), programVariable+"="+x.program, "GORACE=atexit_sleep_ms=0")
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
