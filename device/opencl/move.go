@@ -39,7 +39,7 @@ func (d *device) Pause(ctx context.Context) error {
 	}
 	short, cancel := context.WithTimeout(context.Background(), patience/10)
 	defer cancel()
-	if _, late := p.obey(short, offload.Order{Op: offload.OrderLate}); late != nil {
+	if _, late := p.obey(short, offload.Order{Op: offload.OrderLate, Attempt: attempt}); late != nil {
 		err = fmt.Errorf("%w: %w", late, err)
 	}
 	_, rerr := p.obey(short, offload.Order{Op: offload.OrderRevert})

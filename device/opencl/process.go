@@ -118,12 +118,14 @@ func (p *process) watch(onEnd func(*process)) {
 	onEnd(p) // see stays
 }
 
-// order sends an order and returns its attempt.
+// order sends an order and returns its attempt, a new one unless it belongs to one.
 func (p *process) order(o offload.Order) (uint32, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.attempt++
-	o.Attempt = p.attempt
+	if o.Attempt == 0 {
+		p.attempt++
+		o.Attempt = p.attempt
+	}
 	packet, err := offload.Packet(o)
 	if err == nil {
 		if _, err = p.control.Write(packet); err != nil {

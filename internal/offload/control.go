@@ -21,7 +21,7 @@ type Info struct {
 // The orders to an offload process. Each is answered by an Answer with the same attempt.
 const (
 	OrderPause   = "pause"   // take no more commands, finish those taken: answered by Paused
-	OrderLate    = "late"    // while it pauses: answered by what it waits for, in Error
+	OrderLate    = "late"    // while it pauses, with that attempt: answered by what it waits for, in Error
 	OrderCapture = "capture" // while paused: write the device's content to Path: answered by Captured
 	OrderResume  = "resume"  // go on: answered by Running
 	OrderRevert  = "revert"  // go on, from wherever the attempt has come; what was captured is discarded

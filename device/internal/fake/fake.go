@@ -155,6 +155,9 @@ func (f *fake) obey(o offload.Order) {
 		f.pausing = o.Attempt
 		f.s.Nudge()
 	case offload.OrderLate:
+		if o.Attempt != f.pausing {
+			return // as gorun-device
+		}
 		tell(offload.Answer{Op: "pausing", Attempt: o.Attempt, Error: "still waits for kernel gate"})
 	case offload.OrderResume, offload.OrderRevert:
 		f.pausing, f.paused = 0, false
