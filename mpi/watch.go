@@ -29,7 +29,7 @@ import (
 // made of this one are poisoned, too: some ranks wait there for others that do not know of it.
 //
 // Reports and verdicts travel in a context of their own. Each look receives all that has arrived, so none stays
-// behind.
+// behind. Portable images leave them out: they are of the incarnation that the image ends.
 //
 //	report   tag 0, u64s: incarnation (born), context, then (what, root, bytes) of the calls begun last
 //	verdict  tag 1, bytes: incarnation u64, context u64, class u8, text
@@ -114,7 +114,7 @@ func (w *watch) init(e *env) {
 	w.env, w.born = e, e.job.Incarnation()
 	w.comms = map[uint64]*watched{}
 	w.verdicts = map[uint64]*verdict{}
-	e.job.RegisterContext(watchContext, "the watch over collectives")
+	e.job.RegisterPassing(watchContext, "the watch over collectives")
 	e.job.RegisterContext(accountContext, "the comparison of calls in Finalize")
 }
 

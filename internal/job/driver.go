@@ -334,7 +334,7 @@ func (d *driver) capture(data []byte) {
 		fail(err)
 		return
 	}
-	snap, err := d.j.Backend().Capture(cfg, saved, d.j.points.standing())
+	snap, err := d.j.Backend().Capture(cfg, d.j.names.lasting(saved), d.j.points.standing())
 	if err != nil {
 		fail(err)
 		return
