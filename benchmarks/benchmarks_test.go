@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // Every benchmark runs, for real and shortly, and prints what it is there for.
@@ -31,13 +32,18 @@ func TestBenchmarks(t *testing.T) {
 			[]string{"4 x 16 MB", "8 x 1 MB", "gate / copy warm", "restart"}},
 		{"lab/floor", []string{"-procs", "2,5", "-batches", "2", "-time", "2ms", "-bulk", "5120", "-pieces", "1280,5120"},
 			[]string{"barrier, 5 processes", "ping-pong of a word", "copy of 8192 bytes", "alltoall of 5 KB, 5 processes, pieces of ", "of it outside computation"}},
+		{"programs", []string{"-class", "W", "-pairs", "1", "-every", "200ms", "lu"}, []string{"lu, class W, 4 ranks", "median "}},
+		{"levels", []string{"-short"}, []string{"stencil  memory", "heat     node's disk", "solver   shared disk"}},
 		{"bookmarks", []string{"-staggered", "64,1024", "-sparse", "64,1000"}, []string{"staggered", "sparse, 6 neighbours"}},
 	} {
+		if c.name == "levels" && testenv.Number(t, "GORUN_BENCH_LEVELS", 1) == 0 { // it takes a minute
+			continue
+		}
 		exe, err := bench.Build(dir, filepath.Base(c.name), "benchmarks/"+c.name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := bench.Output(t.Context(), 2*time.Minute, nil, append([]string{exe}, c.args...)...)
+		out, err := bench.Output(t.Context(), 8*time.Minute, nil, append([]string{exe}, c.args...)...)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -70,9 +76,6 @@ func contenders(want ...string) []string {
 // Netpipe's modes run between two processes over TCP; with -integrity every
 // byte arrives.
 func TestNetpipe(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and starts programs")
-	}
 	world, err := bench.NewWorld(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,10 @@ func (b *backend) After() error { return b.r.call(&b.r.cont) }
 // program sends to itself during set-up, or in a function of Rebuild, must not meet them.
 func (b *backend) FirstPoint() error {
 	r := b.r
-	err := b.Claimed()
+	_, err := r.j.Origin() // what it notes is kept, and the image is closed
+	if err == nil {
+		err = b.Claimed()
+	}
 	if err == nil {
 		err = r.settle()
 	}
@@ -87,6 +90,15 @@ func (r *Registry) takeUp() error {
 	err := r.restore.Close()
 	r.restore = nil
 	return err
+}
+
+func (b *backend) Noted(key string) (string, error) {
+	b.r.mu.Lock()
+	defer b.r.mu.Unlock()
+	if err := b.r.open(); err != nil {
+		return "", err
+	}
+	return b.r.restore.Meta().Params[key], nil
 }
 
 func (b *backend) Claimed() error {
@@ -165,6 +177,11 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []engine.Saved, point uin
 		return nil, err
 	}
 	j := b.r.j
+	nodes, err := j.Origin()
+	if err != nil {
+		c.Release()
+		return nil, err
+	}
 	return &snapshot{
 		copy: c, saved: saved, files: files, path: string(cfg.Path), slot: cfg.Slot, codec: codec,
 		meta: image.Meta{
@@ -172,6 +189,7 @@ func (b *backend) Capture(cfg oob.CaptureConfig, saved []engine.Saved, point uin
 			Rank: j.Rank, Size: j.Size, Seq: cfg.Seq,
 			Arch: runtime.GOARCH, BigEndian: image.HostBigEndian, Backend: "self",
 			Program: program(), Created: time.Now().UTC(), Point: point, Contexts: j.Contexts(),
+			Params: map[string]string{job.NodesKey: job.FormatNodes(nodes)},
 		},
 	}, nil
 }

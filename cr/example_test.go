@@ -109,6 +109,76 @@ func ExampleOn() {
 	// Output: steps 5 restarted false
 }
 
+func ExampleRegistry_Register() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		r := cr.On(c)
+		field := make([]float64, 100+c.Rank()) // each rank registers its own
+		err := r.Register("field", &field)
+		if c.Rank() == 1 {
+			fmt.Println(err, r.Register("field", &field))
+		}
+		return err
+	})
+	// Output: <nil> rank 1: variable "field": registered twice
+}
+
+// All ranks come to a Point equally often.
+func ExampleRegistry_Point() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		r, sum := cr.On(c), 0
+		if err := r.Register("sum", &sum); err != nil {
+			return err
+		}
+		for step := range 4 {
+			if err := r.Point(); err != nil {
+				return err
+			}
+			sum += step
+		}
+		if c.Rank() == 0 {
+			fmt.Println(sum)
+		}
+		return nil
+	})
+	// Output: 6
+}
+
+func ExampleRegistry_Restarted() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		if !cr.On(c).Restarted() {
+			fmt.Println("reading the input: this is the first run")
+		}
+		return nil
+	})
+	// Output: reading the input: this is the first run
+}
+
+func ExampleRegistry_OnContinue() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		r := cr.On(c)
+		r.OnContinue(func() error {
+			fmt.Println("an image was made, and this process goes on")
+			return nil
+		})
+		return r.Point()
+	})
+	fmt.Println("there was no checkpoint")
+	// Output: there was no checkpoint
+}
+
+func ExampleRegistry_OnRestart() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		r := cr.On(c)
+		r.OnRestart(func() error { // files, connections: what no image holds
+			fmt.Println("another process goes on from the image")
+			return nil
+		})
+		return r.Point()
+	})
+	fmt.Println("there was no restart")
+	// Output: there was no restart
+}
+
 func ExampleRegistry_OnCheckpoint() {
 	mpitest.Example(2, func(c *mpi.Comm) error {
 		r := cr.On(c)
@@ -164,7 +234,16 @@ func ExampleRegistry_Hold() {
 	// Output: held and released
 }
 
-func ExampleRegistry_Release() { ExampleRegistry_Hold() }
+func ExampleRegistry_Release() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		err := cr.On(c).Release()
+		if c.Rank() == 0 {
+			fmt.Println(errors.Is(err, cr.ErrNotHeld)) // there was no Hold
+		}
+		return nil
+	})
+	// Output: true
+}
 
 // The lines that were written after a snapshot are taken back when the program goes on from it.
 func ExampleFile() {

@@ -170,11 +170,7 @@ func (r *Registry) lock(x *file, remedy string) error {
 	if !x.writes {
 		return nil
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(x.f.Fd()), &st); err != nil {
-		return err
-	}
-	l, err := outfile.Take(uint64(st.Dev), st.Ino)
+	l, err := outfile.Take(int(x.f.Fd()))
 	if errors.Is(err, outfile.ErrLocked) {
 		return x.fileErr(remedy, "another rank or job of this user writes to it: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // providers are those of all devices, by preference.
-var providers = []provider.Provider{opencl.Provider{}, cpu.Provider{}}
+var providers = []provider.Provider{opencl.Provider{}, opencl.Provider{Library: "cuda"}, cpu.Provider{}}
 
 // List returns the devices of this machine. cpu:0 is always there. Errors: why a kind of devices cannot be listed; the other
 // kinds are returned.
@@ -54,6 +54,7 @@ type driver struct {
 	replicas map[*replica]bool
 
 	runs, sent, fetched atomic.Uint64
+	untimed             atomic.Bool
 }
 
 // Open opens a device by its ID, as List has it. With "" it opens the first that GORUN_DEVICE names (IDs with commas between them), or
@@ -82,14 +83,12 @@ func chosen() ([]string, error) {
 	if len(infos) == 0 {
 		return nil, err
 	}
+	first, _, _ := strings.Cut(infos[0].ID, ":") // a GPU of two libraries is to be used once
 	var ids []string
 	for _, i := range infos {
-		if !strings.HasPrefix(i.ID, "cpu:") {
+		if strings.HasPrefix(i.ID, first+":") {
 			ids = append(ids, i.ID)
 		}
-	}
-	if ids == nil {
-		ids = []string{infos[0].ID}
 	}
 	return ids, nil
 }
@@ -106,7 +105,11 @@ func open(id string) (*driver, error) {
 			return nil, fmt.Errorf("%w: %w", ErrNoDevice, err)
 		}
 		info := d.Info()
-		return &driver{p: d, kernels: map[*Kernel]provider.Kernel{}, replicas: map[*replica]bool{}, weight: float64(max(info.Units, 1) * max(info.Clock, 1))}, nil
+		opened := &driver{p: d, kernels: map[*Kernel]provider.Kernel{}, replicas: map[*replica]bool{}, weight: float64(max(info.Units, 1) * max(info.Clock, 1))}
+		if m, ok := d.(provider.Mover); ok {
+			m.OnCapture(opened.elsewhere)
+		}
+		return opened, nil
 	}
 	infos, err := List()
 	var ids []string
@@ -127,6 +130,20 @@ func (d *Device) Info() Info {
 // Later calls with the device return ErrClosed. A kernel that never ends is waited for without end: a program that gives one up ends without Close, and
 // the device's process ends with it.
 func (d *Device) Close() error { return d.d.p.Close() }
+
+// Timed says whether kernels that are run from now on tell their times (Event.Wait), as they do at first. To take the times of a small kernel costs
+// about as much as to start it. Virtual devices on one device have this in common.
+func (d *Device) Timed(on bool) { d.d.setTimed(on) }
+
+// setTimed reports whether this has changed anything.
+func (d *driver) setTimed(on bool) bool {
+	t, ok := d.p.(provider.Timer)
+	if !ok || d.untimed.Swap(!on) == !on {
+		return false
+	}
+	t.SetTimed(on)
+	return true
+}
 
 // Stats are counts of what a device was given since it was opened; virtual ones on one device count together.
 type Stats struct {

@@ -349,3 +349,53 @@ func TestEveryItemOnce(t *testing.T) {
 		}
 	})
 }
+
+// plus adds to every element.
+var plus = device.NewKernel(device.Go("plus", func(w device.Work, y []int64, c int64) {
+	for i, end := w.Range(0); i < end; i++ {
+		y[i] += c
+	}
+}))
+
+// TestArrayInUseByTwo has goroutines use one array at the same time: kernels on two devices, and the host. Each call sees
+// the array as it is between two others, so nothing is lost, or done twice.
+func TestArrayInUseByTwo(t *testing.T) {
+	const goroutines, times, n = 4, 50, 1000
+	ds := []*device.Device{open(t), open(t)}
+	a := device.NewArray[int64](n)
+	errs := make(chan error, 2*goroutines)
+	for g := range goroutines {
+		go func() {
+			for i := range times {
+				if _, err := ds[(g+i)%2].Run(plus, []int{n}, nil, a.InOut(), int64(1)); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+		go func() {
+			for range times {
+				if _, err := a.Host(); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range 2 * goroutines {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := a.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range h {
+		if v != goroutines*times {
+			t.Fatalf("element %d is %d, not %d", i, v, goroutines*times)
+		}
+	}
+}

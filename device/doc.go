@@ -34,7 +34,7 @@
 //
 // # Errors
 //
-// Run finds out kernels that do not compile, and wrong arguments as far as a Go body tells the kernel's parameters. All else comes with the Event. A device
+// Run finds out kernels that do not compile, wrong numbers of arguments, and their types as far as a Go body tells those of the parameters. All else comes with the Event. A device
 // whose kernel has failed does nothing more, and what was valid there alone is lost: its later Events have the same error, and so has Host.
 // A restart from a checkpoint opens the device anew.
 //
@@ -43,27 +43,31 @@
 // cr.Register("x", x) makes an array part of portable images: at a Point where one is taken, and only there, what is
 // stale on the host is fetched, after the kernels before. So each array is fetched once, and what is not registered never.
 // A restart may have other devices, more of them, or none but goroutines. Whole-process images hold what is in the process,
-// kernels of cpu:0 included, at any instant.
+// kernels of cpu:0 included, at any instant. What OpenCL devices have is in them if these were opened under gorun and after mpi.Init: gorun pauses them for the
+// image, and a restart gives the program others, on the same devices or on those of gorun restart -device.
 //
 // mpi.RequestOf makes an Event a request of mpi, for Waitall and its like. mpi's calls send and receive rows by what Host and
 // HostW return.
 //
 // # What there is
 //
-// Devices are of two kinds. cpu:0 is always there: goroutines that run Go bodies (package device/cpu). opencl:0 and so on are what a
-// vendor's library offers where the command gorun-device is found; they run bodies in OpenCL C, in a process of their own
-// (package device/opencl). A kernel with both bodies runs on either. The package needs neither gorun nor mpi.
+// Devices are of three kinds. cpu:0 is always there: goroutines that run Go bodies (package device/cpu). opencl:0 and cuda:0 and so on are what
+// vendors' libraries offer where the command gorun-device is found; they run bodies in OpenCL C and in CUDA C, in a process of their own
+// (package device/opencl). A kernel with several bodies runs on either. Programs that choose nothing get OpenCL's devices, or where there are none CUDA's, or
+// else cpu:0: NVIDIA's GPUs are listed twice where its OpenCL is installed. The package needs neither gorun nor mpi.
+//
+// CUDA's devices have been tested with a library made for the test, and not yet on a GPU.
 //
 // # Moving
 //
-// What an OpenCL device has can be put on another one while the program runs: Migrate does it, SwapOut and SwapIn do it with a time between in which the
+// What a device has can be put on another one of the same library while the program runs: Migrate does it, SwapOut and SwapIn do it with a time between in which the
 // device's memory is free. They are made of Pause, Capture, Snapshot.Wait, Restore and Resume. What the program asks for
-// meanwhile waits. The process behind the ring is another one then; arrays, Events and the order of all are as before. A Snapshot is of
+// meanwhile waits. Users do the same from outside: gorun migrate -device, swap-out and swap-in. The process behind the ring is another one then; arrays, Events and the order of all are as before. A Snapshot is of
 // use in the program that has taken it: to go on after a crash is what images are for.
 //
 // # Limits
 //
-// A whole-process image refuses a program that has an OpenCL device open; use portable images then, or cpu:0. gorun does not share
+// A whole-process image refuses a program that has opened an OpenCL device before mpi.Init, and waits for one that has paused it or swapped it out. gorun does not share
 // devices among jobs: nothing is swapped unless the program asks for it.
 package device
 
@@ -89,7 +93,7 @@ type (
 
 // Errors of this package, for errors.Is.
 var (
-	ErrArgument = errors.New("wrong argument")
+	ErrArgument = provider.ErrArgument
 	ErrNoDevice = errors.New("no such device")
 	ErrNoBody   = provider.ErrNoBody
 	ErrMemory   = provider.ErrMemory

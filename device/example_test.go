@@ -269,6 +269,73 @@ func ExampleNewKernel() {
 	// Output: [1.5 3]
 }
 
+func ExampleDevice_Timed() {
+	d := must(device.Open("cpu:0"))
+	defer d.Close()
+	d.Timed(false) // there are many, and they are small
+	x, y := device.NewArray[float64](4), device.NewArray[float64](4)
+	copy(must(x.HostW()), []float64{1, 2, 3, 4})
+	for range 100 {
+		must(d.Run(axpy, []int{4}, nil, y.InOut(), x.In(), 2))
+	}
+	fmt.Println(must(y.Host()))
+	// Output: [200 400 600 800]
+}
+
+func ExampleAll() {
+	ds := must(device.All())
+	defer ds.Close()
+	fmt.Println(len(ds) > 0)
+	// Output: true
+}
+
+func ExampleMalleable() {
+	ds := must(device.Virtual(2))
+	defer ds.Close()
+	l := device.Malleable(ds, 100)
+	// state.Register("layout", l) restores it
+	if was, changed := l.Changed(); changed {
+		fmt.Println("devices are others than those of", was)
+	}
+	fmt.Println(l.Bounds())
+	// Output: [0 50 100]
+}
+
+func ExampleLayout_Bounds() {
+	ds := must(device.Virtual(4))
+	defer ds.Close()
+	l := device.Malleable(ds, 10)
+	l.Bounds()[0] = 7 // a copy
+	fmt.Println(l.Bounds())
+	// Output: [0 3 5 8 10]
+}
+
+func ExampleLayout_Changed() {
+	ds := must(device.Virtual(2))
+	defer ds.Close()
+	fmt.Println(device.Malleable(ds, 10).Changed()) // there was no restart
+	// Output: [] false
+}
+
+// What cr.Register asks for.
+func ExampleLayout_Image() {
+	ds := must(device.Virtual(2))
+	defer ds.Close()
+	l := device.Malleable(ds, 10)
+	_, fetch, restored := l.Image()
+	fmt.Println(fetch(), restored(), l.Bounds()) // as if the image had just been read
+	// Output: <nil> <nil> [0 5 10]
+}
+
+func ExampleLayout_Redeal() {
+	ds := must(device.Virtual(2))
+	defer ds.Close()
+	l := device.Malleable(ds, 100)
+	_, changed := l.Redeal() // after ds.Measure
+	fmt.Println(changed)
+	// Output: false
+}
+
 func ExampleOpenCL() {
 	d := must(device.Open("cpu:0"))
 	defer d.Close()
@@ -277,6 +344,29 @@ func ExampleOpenCL() {
 	_, err := d.Run(scale, []int{2}, nil, y.InOut(), float32(2))
 	fmt.Println(errors.Is(err, device.ErrNoBody)) // goroutines run no OpenCL
 	// Output: true
+}
+
+const vaddSource = `
+extern "C" __global__ void vadd(double *y, const double *x) {
+	size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+	y[i] += x[i];
+}`
+
+func ExampleCUDA() {
+	d := must(device.Open("cpu:0")) // or "cuda:0", where there is one
+	defer d.Close()
+	vadd := device.NewKernel(
+		device.CUDA("vadd", vaddSource, "--use_fast_math"),
+		device.Go("vadd", func(w device.Work, y, x []float64) {
+			for i, end := w.Range(0); i < end; i++ {
+				y[i] += x[i]
+			}
+		}))
+	x, y := device.NewArray[float64](2), device.NewArray[float64](2)
+	copy(must(x.HostW()), []float64{1, 2})
+	must(d.Run(vadd, []int{2}, nil, y.InOut(), x.In()))
+	fmt.Println(must(y.Host()))
+	// Output: [1 2]
 }
 
 func ExampleGo() {

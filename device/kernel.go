@@ -5,24 +5,27 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 
 	"github.com/gorun-mpi/gorun/device/provider"
 )
 
-// Body is a kernel for one kind of device: OpenCL or Go.
+// Body is a kernel for one kind of device: OpenCL, CUDA or Go.
 type Body struct{ b provider.Body }
 
 // OpenCL is the body of a kernel in OpenCL C: the function of that name in the source. Options are those of the compiler.
 // Parameters that are numbers need arguments of just their size, unless the kernel has a Go body as well.
 func OpenCL(name, source string, options ...string) Body {
-	b := provider.Body{Language: "opencl", Name: name, Source: source}
-	for i, o := range options {
-		if i > 0 {
-			b.Options += " "
-		}
-		b.Options += o
-	}
-	return Body{b}
+	return Body{provider.Body{Language: "opencl", Name: name, Source: source, Options: strings.Join(options, " ")}}
+}
+
+// CUDA is the body of a kernel in CUDA C, the function of that name in the source, which is declared extern "C" __global__. Options are those of
+// NVRTC, which compiles it for the device. The source may be PTX, too, without options.
+//
+// There are as many threads as Run is given items, in blocks of local. Local memory is no parameter of the function: its extern __shared__ array has
+// room for all of it, in the order of the arguments, each beginning at a multiple of 16 bytes.
+func CUDA(name, source string, options ...string) Body {
+	return Body{provider.Body{Language: "cuda", Name: name, Source: source, Options: strings.Join(options, " ")}}
 }
 
 // Go is the body of a kernel in Go: a function of a Work and the kernel's arguments. It computes the items of the Work; several goroutines call it

@@ -54,6 +54,11 @@ func (d *Device) launch(k *Kernel, global, local []int, list []provider.Arg, use
 	if err != nil {
 		return Event{}, err
 	}
+	if c, ok := built.(provider.Checker); ok {
+		if err := c.Check(list); err != nil {
+			return Event{}, err
+		}
+	}
 	var copies [most]*replica
 	for i, u := range uses {
 		if u.s == nil {

@@ -11,7 +11,7 @@ type Devices []*Device
 
 // Virtual returns n devices on those that there are: number v is on device v mod their number. So a program may deal out its work
 // once and for all, whatever it runs on, and go on from a checkpoint with other devices. The devices are those that GORUN_DEVICE
-// names, or else all that are not goroutines, or else cpu:0. Virtual devices on one device share its memory and its order, so that rows go from one to
+// names, or else all of OpenCL, or else all of CUDA, or else cpu:0. Virtual devices on one device share its memory and its order, so that rows go from one to
 // the other at no cost. Errors: as Open.
 func Virtual(n int) (Devices, error) {
 	if n < 1 {
@@ -33,6 +33,15 @@ func Virtual(n int) (Devices, error) {
 		ds = append(ds, &Device{drivers[p], fmt.Sprintf("/%d", v)})
 	}
 	return ds, nil
+}
+
+// All opens all devices that GORUN_DEVICE names, or else all of OpenCL, or else all of CUDA, or else cpu:0. Errors: as Open.
+func All() (Devices, error) {
+	ids, err := chosen()
+	if err != nil {
+		return nil, err
+	}
+	return Virtual(len(ids))
 }
 
 // Close closes all, as Device.Close does.
@@ -63,6 +72,9 @@ func (ds Devices) Measure(run func(d *Device) (Event, error)) error {
 		if speeds[d.d] != 0 {
 			continue
 		}
+		if d.d.setTimed(true) {
+			defer d.d.setTimed(false)
+		}
 		var last Times
 		for range 2 {
 			e, err := run(d)
@@ -88,20 +100,28 @@ func (ds Devices) Measure(run func(d *Device) (Event, error)) error {
 // Split deals n rows out to the devices by their speed: device i has those from bounds[i] to before bounds[i+1]. The speed is what Measure has found, else units times
 // clock; virtual devices share that of theirs. The parts of one speed differ by one row at most.
 func (ds Devices) Split(n int) (bounds []int) {
-	share := map[*driver]float64{}
-	for _, d := range ds {
-		share[d.d]++
-	}
-	total := 0.0
-	for _, d := range ds.drivers() {
-		total += d.weight
-	}
 	bounds = make([]int, len(ds)+1)
 	sum := 0.0
-	for i, d := range ds {
-		sum += d.d.weight / share[d.d]
-		bounds[i+1] = min(n, int(float64(n)*sum/total+0.5))
+	for i, share := range ds.shares() {
+		sum += share
+		bounds[i+1] = min(n, int(float64(n)*sum+0.5))
 	}
 	bounds[len(ds)] = n
 	return bounds
+}
+
+// shares are the devices' parts of the speed of all.
+func (ds Devices) shares() []float64 {
+	users, total := map[*driver]float64{}, 0.0
+	for _, d := range ds {
+		users[d.d]++
+	}
+	for _, d := range ds.drivers() {
+		total += d.weight
+	}
+	shares := make([]float64, len(ds))
+	for i, d := range ds {
+		shares[i] = d.d.weight / users[d.d] / total
+	}
+	return shares
 }

@@ -1,6 +1,7 @@
 package dist_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/cr"
@@ -55,14 +56,155 @@ func Example() {
 	// Output: [58.0 52.0 46.0 40.2 34.3 28.5 22.7 17.0 11.3 5.6]
 }
 
-func ExampleReplicated()     { Example() }
-func ExampleNew()            { Example() }
-func ExampleArray_Exchange() { Example() }
-func ExampleArray_Swap()     { Example() }
-func ExampleArray_Gather()   { Example() }
-func ExampleArray_Row()      { Example() }
-func ExampleArray_Range()    { Example() }
-func ExampleArray_Rows()     { Example() }
+// numbered makes an Array of four rows, each of which has its number, with a row of each neighbour.
+func numbered(c *mpi.Comm) (*dist.Array[int], error) {
+	a, err := dist.New[int](c, dist.Even(4, c.Size()), 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	first, end := a.Range()
+	for i := first; i < end; i++ {
+		a.Row(i)[0] = i
+	}
+	return a, nil
+}
+
+// The number of a step is the same on all ranks, so any number of ranks can go on from it.
+func ExampleReplicated() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		step, state := 0, cr.On(c)
+		if err := state.Register("step", dist.Replicated(&step)); err != nil {
+			return err
+		}
+		for ; step < 5; step++ {
+			if err := state.Point(); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			fmt.Println(step)
+		}
+		return nil
+	})
+	// Output: 5
+}
+
+func ExampleNew() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		a, err := dist.New[float64](c, dist.Rows{0, 1, 4}, 2, 0) // one row, and three
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(a, a.Own())
+		}
+		return err
+	})
+	// Output: dist.Array[float64] of 4 rows of 2, here 1 to 4 [0 0 0 0 0 0]
+}
+
+func ExampleArray_Rows() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err != nil {
+			return err
+		}
+		next, err := dist.New[int](c, a.Rows(), 1, 1) // distributed alike
+		if err == nil && c.Rank() == 0 {
+			fmt.Println(next.Rows())
+		}
+		return err
+	})
+	// Output: [0 2 4]
+}
+
+func ExampleArray_Range() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(a.Range())
+		}
+		return err
+	})
+	// Output: 2 4
+}
+
+func ExampleArray_Own() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(a.Own())
+		}
+		return err
+	})
+	// Output: [2 3]
+}
+
+// What is before the first row, and behind the last one, belongs to the program.
+func ExampleArray_Row() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err != nil {
+			return err
+		}
+		a.Row(-1)[0], a.Row(4)[0] = 7, 8
+		fmt.Println(a.Row(-1), a.Own(), a.Row(4))
+		return nil
+	})
+	// Output: [7] [0 1 2 3] [8]
+}
+
+func ExampleArray_Exchange() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err != nil {
+			return err
+		}
+		err = a.Exchange()
+		if c.Rank() == 1 {
+			fmt.Println(a.Row(1), a.Own())
+		}
+		return err
+	})
+	// Output: [1] [2 3]
+}
+
+// Each step computes one array of the other.
+func ExampleArray_Swap() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		now, err := numbered(c)
+		if err != nil {
+			return err
+		}
+		next, err := numbered(c)
+		if err != nil {
+			return err
+		}
+		for range 3 {
+			for i, v := range now.Own() {
+				next.Own()[i] = 2 * v
+			}
+			if err := now.Swap(next); err != nil {
+				return err
+			}
+		}
+		fmt.Println(now.Own())
+		return nil
+	})
+	// Output: [0 8 16 24]
+}
+
+func ExampleArray_Gather() {
+	mpitest.Example(3, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err != nil {
+			return err
+		}
+		all, err := a.Gather(2)
+		if c.Rank() == 2 {
+			fmt.Println(all)
+		}
+		return err
+	})
+	// Output: [0 1 2 3]
+}
 
 // Rank 1 computes what needs no row of rank 0 while that row is on its way.
 func ExampleArray_Start() {
@@ -93,10 +235,52 @@ func ExampleArray_Start() {
 	// Output: dist.Array[int] of 4 rows of 1, here 1 to 4 sum 10
 }
 
-func ExampleArray_Wait()   { ExampleArray_Start() }
-func ExampleArray_Own()    { ExampleArray_Start() }
-func ExampleArray_Free()   { ExampleArray_Start() }
-func ExampleArray_String() { ExampleArray_Start() }
+// Until Wait nobody else begins an exchange of the same Array.
+func ExampleArray_Wait() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err != nil {
+			return err
+		}
+		if err := a.Start(); err != nil {
+			return err
+		}
+		again := a.Start()
+		err = a.Wait()
+		if c.Rank() == 0 {
+			fmt.Println(errors.Is(again, dist.ErrActive), a.Own(), a.Row(2))
+		}
+		return err
+	})
+	// Output: true [0 1] [2]
+}
+
+// The rows stay when the Array is given up.
+func ExampleArray_Free() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err != nil {
+			return err
+		}
+		err = a.Free()
+		if c.Rank() == 1 {
+			fmt.Println(a.Own(), a.Exchange() != nil)
+		}
+		return err
+	})
+	// Output: [2 3] true
+}
+
+func ExampleArray_String() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		a, err := numbered(c)
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(a.String())
+		}
+		return err
+	})
+	// Output: dist.Array[int] of 4 rows of 1, here 2 to 4
+}
 
 // What cr.Register asks for.
 func ExampleArray_Part() {
@@ -139,6 +323,24 @@ func ExampleEven() {
 	// 7 10
 }
 
-func ExampleRows_Total() { ExampleEven() }
-func ExampleRows_Rank()  { ExampleEven() }
-func ExampleRows_Of()    { ExampleEven() }
+func ExampleRows_Total() {
+	fmt.Println(dist.Rows{0, 3, 3, 8}.Total())
+	// Output: 8
+}
+
+func ExampleRows_Of() {
+	rows := dist.Rows{0, 3, 3, 8}
+	for rank := range 3 {
+		fmt.Println(rows.Of(rank)) // rank 1 has none
+	}
+	// Output:
+	// 0 3
+	// 3 3
+	// 3 8
+}
+
+func ExampleRows_Rank() {
+	rows := dist.Rows{0, 3, 3, 8}
+	fmt.Println(rows.Rank(2), rows.Rank(3), rows.Rank(8))
+	// Output: 0 2 -1
+}

@@ -84,10 +84,11 @@ type Agent interface {
 // Version is the release of gorun.
 const Version = "0.1.0"
 
-// The hidden verbs under which gorun is an agent or a keeper.
+// The hidden verbs under which gorun is an agent, a keeper, or the rank of a program that knows nothing of it.
 const (
 	AgentVerb  = "__agent"
 	KeeperVerb = "__keeper"
+	InitVerb   = "__init"
 )
 
 // AgentFD is the descriptor on which an agent finds its stream to the head, or to its keeper.

@@ -15,7 +15,7 @@ import (
 // rank's account. What releases all ranks from Finalize carries the sum of all accounts.
 //
 //	account of a rank   = sum over its communicators of (hash of the calls made there) * weight
-//	weight of a rank    = 1, that of rank 0 of the communicator 1 - size
+//	weight of a rank    = 1, that of the first rank of the communicator (see watch) 1 - its members
 //	sum of all accounts = 0, if the hashes of all ranks are equal
 //
 // A rank that knows that a communicator has failed leaves it out. So a sum other than 0 need not mean a
@@ -52,15 +52,15 @@ func (c *core) weighed(a account) uint64 {
 	h ^= h >> 32
 	h *= 0xd6e8feb86659fd93
 	h ^= h >> 29
-	if c.rank == 0 {
-		return h * uint64(1-c.size)
+	if c.leads() {
+		return h * uint64(1-c.count())
 	}
 	return h
 }
 
 // close adds the account of a freed communicator to that of the rank.
 func (e *env) close(c *core) {
-	if c.size == 1 || c.inter != nil {
+	if c.count() == 1 {
 		return
 	}
 	a := c.account()

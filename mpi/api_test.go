@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/shown"
 )
 
 // Nothing that a program sees of this package is a type that it cannot import.
@@ -56,7 +58,7 @@ func TestNoInternalTypes(t *testing.T) {
 func exposed(d ast.Decl) (all []ast.Node) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
-		if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type))) {
+		if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(shown.Receiver(d.Recv.List[0].Type))) {
 			all = append(all, d.Type)
 		}
 	case *ast.GenDecl:
@@ -83,7 +85,7 @@ func members(t ast.Expr) (all []ast.Node) {
 		return []ast.Node{t}
 	}
 	for _, f := range s.Fields.List {
-		if len(f.Names) == 0 && ast.IsExported(receiver(f.Type)) || len(f.Names) > 0 && f.Names[0].IsExported() {
+		if len(f.Names) == 0 && ast.IsExported(shown.Receiver(f.Type)) || len(f.Names) > 0 && f.Names[0].IsExported() {
 			all = append(all, f.Type)
 		}
 	}

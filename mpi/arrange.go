@@ -6,16 +6,20 @@ import "slices"
 // each node gets a block of the grid whose surface is as small as possible. Otherwise ranks keep their numbers.
 
 // arranged returns, by point of a grid, the rank of c that comes there. All ranks find the same.
-func (c *Comm) arranged(dims []int, periodic []bool) []int {
+func (c *Comm) arranged(dims []int, periodic []bool) ([]int, error) {
 	points := 1
 	for _, d := range dims {
 		points *= d
 	}
+	origin, err := c.env.chooser.origin()
+	if err != nil {
+		return nil, err
+	}
 	nodes := make([]int, points)
 	for r := range nodes {
-		nodes[r] = c.env.chooser.hosts[c.toWorld(r)]
+		nodes[r] = origin[c.toWorld(r)]
 	}
-	return arrange(dims, periodic, nodes)
+	return arrange(dims, periodic, nodes), nil
 }
 
 // arrange does so for ranks on the nodes given.

@@ -18,8 +18,9 @@ type Cart struct {
 
 // Cart makes a grid of the first ranks of c, as many as it has points. Others get nil. All ranks of c call it with
 // the same arguments. If reorder is true, ranks get other numbers in the grid where that brings more neighbours onto
-// one node. Which ones depends on the nodes, so a program that is restarted from portable images on others may find
-// its registered state on other points of the grid: it passes false. Errors: ErrDims; as Allgather. (MPI-4.1, chapter
+// one node. Nodes are those that the program first began on: a restart of as many ranks makes the same grid, wherever they
+// are now, so each finds its registered state and saved messages on its point. Other numbers of ranks get another
+// grid. Errors: ErrDims; those of a portable image that cannot be read; as Allgather. (MPI-4.1, chapter
 // 8.5.1, MPI_Cart_create)
 func (c *Comm) Cart(dims []int, periodic []bool, reorder bool) (*Cart, error) {
 	if err := c.ready(); err != nil {
@@ -33,7 +34,9 @@ func (c *Comm) Cart(dims []int, periodic []bool, reorder bool) (*Cart, error) {
 	if wrong == nil && c.rank < points {
 		mine.Color = 0
 		if reorder {
-			mine.Key = int64(slices.Index(c.arranged(dims, periodic), c.rank))
+			var at []int
+			at, wrong = c.arranged(dims, periodic)
+			mine.Key = int64(slices.Index(at, c.rank))
 		}
 	}
 	d, err := c.split(kindCart, mine, wrong)
@@ -104,7 +107,7 @@ func (t *Cart) step(at []int, d, by int) int {
 }
 
 // nothing reports whether t is no grid.
-func (t *Cart) nothing() bool { return t == nil || t.Comm == nil }
+func (t *Cart) nothing() bool { return t == nil || t.Comm.none() }
 
 // check returns an error if t cannot be used.
 func (t *Cart) check() error {

@@ -15,7 +15,7 @@ import (
 var families = [kinds]string{
 	kindBarrier: "barrier", kindBcast: "bcast", kindReduce: "reduce", kindAllreduce: "allreduce",
 	kindGather: "gather", kindScatter: "scatter",
-	kindAllgather: "allgather", kindSplit: "allgather", kindCreate: "allgather", kindCart: "allgather", kindGraph: "allgather",
+	kindAllgather: "allgather", kindSplit: "allgather", kindCreate: "allgather", kindMerge: "allgather", kindCart: "allgather", kindGraph: "allgather",
 	kindAllgatherv: "allgatherv",
 	kindAlltoall:   "alltoall", kindAlltoallv: "alltoallv", kindAlltoallw: "alltoallv",
 	kindScan: "scan", kindExscan: "scan",
@@ -25,8 +25,9 @@ var families = [kinds]string{
 // chooser is what a rank chooses its algorithms by.
 type chooser struct {
 	table   coll.Table
-	hosts   []int // of each rank of the world, numbered
-	crowded bool  // more ranks than CPUs on some host
+	hosts   []int                 // of each rank of the world, numbered
+	crowded bool                  // more ranks than CPUs on some host
+	origin  func() ([]int, error) // as hosts, but of the run that communicators come from
 
 	mu    sync.Mutex
 	plans map[coll.Shape]*plans
@@ -37,7 +38,7 @@ type plans [kinds]coll.Plan
 // init reads the table; an error names a parameter.
 func (h *chooser) init(j *job.Job) (err error) {
 	h.plans = map[coll.Shape]*plans{}
-	h.hosts = j.Nodes()
+	h.hosts, h.origin = j.Nodes(), j.Origin
 	h.crowded = j.Crowded()
 	h.table, err = coll.BuiltIn().With(j.Params())
 	return err

@@ -53,12 +53,13 @@ const (
 	kindNeighborAlltoallv
 	kindNeighborAlltoallw
 	kindHalo
+	kindMerge
 	kinds // at most 32
 )
 
 var kindNames = [32]string{"?", "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Gatherv", "Scatter", "Scatterv",
 	"Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw", "Scan", "Exscan", "ReduceScatter", "ReduceScatterBlock", "Split", "Dup", "Finalize",
-	"Create", "Cart", "DistGraph", "NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "NeighborAlltoallw", "Exchange"}
+	"Create", "Cart", "DistGraph", "NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "NeighborAlltoallw", "Exchange", "Merge"}
 
 func (k kind) String() string {
 	name := "?"
@@ -88,7 +89,7 @@ func (k kind) rooted() bool {
 // carries reports whether the elements of a call are the program's.
 func (k kind) carries() bool {
 	switch k &^ forms {
-	case kindBarrier, kindSplit, kindDup, kindFinalize, kindCreate, kindCart, kindGraph:
+	case kindBarrier, kindSplit, kindDup, kindFinalize, kindCreate, kindCart, kindGraph, kindMerge:
 		return false
 	}
 	return true
@@ -252,6 +253,9 @@ func (x *collective) broken(name string, err error) error {
 	if errors.Is(err, ErrCanceled) {
 		err = x.reason(err)
 	}
+	if errors.Is(err, ErrPoisoned) {
+		c.spread(err)
+	}
 	err = x.late(c.fail(name, err))
 	if !errors.Is(err, ErrAborted) && !errors.Is(err, ErrPoisoned) {
 		c.poison(err)
@@ -259,6 +263,8 @@ func (x *collective) broken(name string, err error) error {
 	}
 	if c.inter != nil && !errors.Is(err, ErrAborted) {
 		c.inter.local.poison(err) // the others of this group may wait there
+		c.env.watch.drain()       // this rank may know of it from there
+		c.env.watch.tell(c.ctx)
 	}
 	return err
 }
@@ -327,11 +333,22 @@ func (c *core) poison(cause error) {
 	c.coll.failed.Do(func() {
 		c.env.watch.verdict(c, cause)
 		m := c.members()
-		c.env.eng.Poison(c.begun, m, cause)
-		c.env.eng.Poison(c.ctx|1, m, cause)
-		c.env.eng.Poison(c.ctx, m, cause)
+		for _, ctx := range c.contexts() {
+			c.env.eng.Poison(ctx, m, cause)
+		}
 	})
 }
+
+// spread makes the communicator fail on this rank for the cause that another rank has told. One context of it has failed by then. The
+// news for the others may be on the way, and the program's next call must not succeed before they are here.
+func (c *core) spread(told error) {
+	for _, ctx := range c.contexts() {
+		c.env.eng.Poison(ctx, nil, told)
+	}
+}
+
+// contexts are those of the communicator: of collectives that were begun, of those that are waited for, of messages.
+func (c *core) contexts() [3]uint64 { return [3]uint64{c.begun, c.ctx | 1, c.ctx} }
 
 // compare returns an error if two lengths that one call needs differ.
 func compare(what string, got, want int) error {

@@ -41,6 +41,7 @@ type core struct {
 	children atomic.Uint64 // operations that made communicators of this one
 	coll     collState
 	inter    *inter     // nil: an intracommunicator; else size and ranks are those of the remote group
+	side     bool       // it is the local one of an intercommunicator, which fails with it
 	table    coll.Table // its own choice of algorithms; nil: that of the job
 	local               // what only this rank knows of it
 	pairs    pairs
@@ -205,6 +206,25 @@ func (c *core) members() []int {
 		all = append(all, c.inter.local.members()...)
 	}
 	return all
+}
+
+// count returns how many members there are, in both groups.
+func (c *core) count() int {
+	if c.inter != nil {
+		return c.size + c.inter.local.size
+	}
+	return c.size
+}
+
+// leads reports whether this rank is the first one.
+func (c *core) leads() bool { return c.rank == 0 && (c.inter == nil || c.inter.low) }
+
+// first returns the rank in the world of the first one, which compares what all others report.
+func (c *core) first() int {
+	if c.inter != nil && c.inter.low {
+		return c.inter.local.toWorld(0)
+	}
+	return c.toWorld(0)
 }
 
 // Self returns the communicator of the calling rank alone. (MPI-4.1, chapter

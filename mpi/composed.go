@@ -193,8 +193,11 @@ func NewRequest(c *Comm) (r Request, complete func(Status, error) error, err err
 }
 
 // RequestOf makes a request of something else that ends, such as an Event of package device: op calls the function that it is given once, when it is
-// over. Wait returns the error given there. As with any request, it must be ended before a Point. Errors: ErrComm. (MPI-4.1, chapter 13.2)
+// over. Wait returns the error given there. As with any request, it must be ended before a Point. Errors: ErrComm; ErrRequest if op is nil. (MPI-4.1, chapter 13.2)
 func RequestOf(c *Comm, op interface{ OnDone(func(error)) }) (Request, error) {
+	if op == nil {
+		return Request{}, c.fail("RequestOf", fmt.Errorf("%w: what is to end is nil", ErrRequest))
+	}
 	r, complete, err := NewRequest(c)
 	if err != nil {
 		return Request{}, err

@@ -11,8 +11,8 @@ import (
 // Where it has a root, the root says Root, the other ranks of its group ProcNull, and those of the other group its
 // rank.
 //
-// The watch does not look at intercommunicators. It looks at the communicators of the groups. What fails in one
-// group poisons the intercommunicator, and so fails in the other.
+// What fails in one group poisons the intercommunicator, and so fails in the other. The watch looks at it and at the
+// communicators of the groups.
 
 // cross begins a collective on an intercommunicator. wrong is what is wrong with its arguments. Unlike on an
 // intracommunicator, it poisons the intercommunicator at once.
@@ -26,14 +26,24 @@ func (c *Comm) cross(k kind, root int, t *engine.Type, op uint8, wrong error) (*
 	}
 	x := &c.coll.call
 	x.c, x.t, x.eng, x.seq, x.kind, x.root, x.op, x.bytes = c, t, c.env.eng, seq, k, noRoot, op, -1
-	x.tag = int32(k&^forms)<<26 | int32(seq&0x3ff)<<16 | int32(x.signature())
+	sign := x.signature()
+	x.tag = int32(k&^forms)<<26 | int32(seq&0x3ff)<<16 | int32(sign)
 	x.root = root
 	if k.rooted() && wrong == nil && root != Root && root != ProcNull && uint(root) >= uint(c.size) {
 		wrong = fmt.Errorf("%w: root %d of a remote group of %d", errRoot, root, c.size)
 	}
+	if wrong == nil { // a part within the group would not see it, and the others of the group would take that for a call
+		wrong = c.env.eng.Poisoned(c.ctx | 1)
+	}
 	if wrong != nil {
 		return nil, x.leave(wrong)
 	}
+	s := &c.coll
+	x.root = acrossRoot(root)
+	x.announce(s)
+	side := c.agreed(call{root: uint64(x.root)}).root & rootHigh
+	x.root = root
+	s.team.history = (s.team.history*31+uint16(k))*31 + sign ^ uint16(side)
 	return x, nil
 }
 

@@ -282,6 +282,41 @@ func cancelled(world *mpi.Comm, table map[string]string) error {
 	return all(follows("elsewhere", mpi.Barrier(c)), follows("Send", mpi.Send(c, []int{1}, 1, 0)))
 }
 
+// Whoever is told by a collective that another rank has given it up is refused all later calls, also those of which that
+// rank's news have not arrived.
+func TestCollectiveHeard(t *testing.T) {
+	mpitest.Run(t, 2, func(world *mpi.Comm) error {
+		c, err := world.Dup()
+		if err != nil {
+			return err
+		}
+		mpi.Hear(c, 3)
+		begun := func() error {
+			_, err := mpi.Ibarrier(c)
+			return err
+		}
+		return all(follows("Barrier", mpi.Barrier(c)), follows("Send", mpi.Send(c, []int{1}, c.Rank(), 0)), follows("Ibarrier", begun()))
+	})
+}
+
+// A rank that knows that an intercommunicator has failed does no part of a call on it, not even within its own group.
+func TestInterHeard(t *testing.T) {
+	mpitest.Run(t, 4, func(world *mpi.Comm) error {
+		inter, err := sides(world, 2)
+		if err != nil {
+			return err
+		}
+		if world.Rank() == 0 {
+			mpi.Hear(inter, 3)
+			return all(follows("Barrier", mpi.Barrier(inter)), mpi.Barrier(world))
+		}
+		if err := mpi.Barrier(world); err != nil || world.Rank() > 1 {
+			return err
+		}
+		return wantErr("Barrier", mpi.Barrier(inter), mpi.ErrPoisoned)
+	})
+}
+
 // follows looks at the error of a call on a communicator on which rank 3 has given a
 // collective up: it names that rank, and is none of what befell it alone.
 func follows(what string, err error) error {

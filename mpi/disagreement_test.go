@@ -39,19 +39,29 @@ func TestDisagreement(t *testing.T) {
 func TestWeights(t *testing.T) {
 	for _, size := range []int{2, 3, 64} {
 		for odd := -1; odd < size; odd++ {
-			var sum uint64
+			var sum, across uint64
 			for rank := range size {
 				a := account{ctx: 10, seq: 5, hash: 3}
 				if rank == odd {
 					a.hash++
 				}
 				sum += (&core{rank: rank, size: size}).weighed(a)
+				across += between(rank, size).weighed(a)
 			}
-			if (sum == 0) != (odd < 0) {
+			if (sum == 0) != (odd < 0) || (across == 0) != (odd < 0) {
 				t.Errorf("%d ranks, %d differs: the sum is %#x", size, odd, sum)
 			}
 		}
 	}
+}
+
+// between is what a rank has of an intercommunicator whose lower group is the first rank.
+func between(rank, size int) *core {
+	local := func(rank, size int) *Comm { return &Comm{core: &core{rank: rank, size: size}} }
+	if rank == 0 {
+		return &core{size: size - 1, inter: &inter{local: local(0, 1), low: true}}
+	}
+	return &core{rank: rank - 1, size: 1, inter: &inter{local: local(rank-1, size-1)}}
 }
 
 // Accounts survive encoding and decoding, and nonsense harms nobody.

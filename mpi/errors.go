@@ -133,6 +133,20 @@ func (c *Comm) fail(call string, err error) error {
 	return e
 }
 
+// called returns the error of a call with the name of the one that the program has made, which consists of it.
+func called(name string, err error) error {
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	own := *e // others may know of it
+	_, arguments, found := strings.Cut(e.Call, "(")
+	if own.Call = name; found {
+		own.Call += "(" + arguments
+	}
+	return &own
+}
+
 // failPeer is fail for a call that names a peer and a tag.
 func (c *Comm) failPeer(call, role string, peer, tag int, err error) error {
 	err = c.fail(fmt.Sprintf("%s(%s %s, tag %s)", call, role, rankName(peer), tagName(tag)), err)

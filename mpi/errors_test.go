@@ -155,9 +155,6 @@ func TestRequestErrors(t *testing.T) {
 			} else if err := end([]mpi.Request{r}); !errors.Is(err, mpi.ErrTruncate) || !strings.Contains(err.Error(), says) {
 				return fmt.Errorf("%s: %v", call, err)
 			}
-			if call == "Waitany" || call == "Waitsome" {
-				says = "mpi: " + call + " on world, rank 0 of 1: " // one of several is not a request
-			}
 			if err := end([]mpi.Request{r}); !errors.Is(err, mpi.ErrRequest) || !strings.Contains(err.Error(), says) {
 				return fmt.Errorf("%s of a stale request: %v", call, err)
 			}
@@ -327,6 +324,33 @@ func TestErrorFields(t *testing.T) {
 		err = mpi.Bcast(c, []int{1}, 5)
 		if !errors.As(err, &what) || what.Peer != mpi.Undefined || what.Tag != mpi.Undefined {
 			return fmt.Errorf("Bcast: %#v", what)
+		}
+		return nil
+	})
+}
+
+// The error of a call that consists of others has the name that the program knows.
+func TestErrorsNameTheCall(t *testing.T) {
+	mpitest.Run(t, 1, func(c *mpi.Comm) error {
+		for name, err := range map[string]error{
+			"BcastValue(root 7, 1 int,":  err1(mpi.BcastValue(c, 1, 7)),
+			"ReduceValue(root 7, 1 int,": err1(mpi.ReduceValue(c, 1, mpi.Sum, 7)),
+			"AllreduceValue(1 int,":      err1(mpi.AllreduceValue(c, 1, nil)),
+			"ScanValue(1 int,":           err1(mpi.ScanValue(c, 1, nil)),
+			"BcastObject(root 7,":        err1(mpi.BcastObject(c, "x", 7)),
+			"GatherObjects(root 7,":      err1(mpi.GatherObjects(c, "x", 7)),
+			"ScatterObjects(root 7,":     err1(mpi.ScatterObjects(c, []string{"x"}, 7)),
+			"AllgatherObjects":           err1(mpi.AllgatherObjects[int](nil, 1)),
+			"GatherAlloc(root 7,":        err2(mpi.GatherAlloc(c, unit, 7)),
+			"AllgatherAlloc(":            err2(mpi.AllgatherAlloc(c, pointers)),
+			"AlltoallAlloc(":             err1(mpi.AlltoallAlloc[int](c, nil)),
+			"SplitType(":                 err1(c.SplitType(77, 0)),
+			"DupWithInfo(":               err1(c.DupWithInfo(mpi.Info{"coll.bcast": "by bike"})),
+		} {
+			var e *mpi.Error
+			if !errors.As(err, &e) || !strings.HasPrefix(e.Call, name) {
+				return fmt.Errorf("%s: %w", name, err)
+			}
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func SetChoice(world *Comm, params map[string]string, hosts []int) error {
 		h.table = table
 	}
 	if hosts != nil {
-		h.hosts = hosts
+		h.hosts, h.origin = hosts, func() ([]int, error) { return hosts, nil }
 	}
 	return err
 }
@@ -108,3 +109,9 @@ func Begun(c *Comm) uint64 { return c.begun }
 
 // Ending is how a rank ends whose program has returned an error.
 func Ending(err error) job.Ending { return ending(err) }
+
+// Hear fails collectives of a communicator as a rank that has given one up does. What that rank tells of its other calls is still on
+// the way.
+func Hear(c *Comm, rank int) {
+	c.env.eng.Poison(c.ctx|1, nil, fmt.Errorf("rank %d: %w", rank, ErrDeadline))
+}

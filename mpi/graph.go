@@ -89,7 +89,7 @@ func (g *Graph) Neighbors() (sources, dests []int, w *Weights) {
 	return slices.Clone(g.hood.sources), slices.Clone(g.hood.dests), w
 }
 
-func (g *Graph) nothing() bool { return g == nil || g.Comm == nil }
+func (g *Graph) nothing() bool { return g == nil || g.Comm.none() }
 
 // Dup is Comm.Dup, and the duplicate is the same graph. Errors: ErrComm. (MPI-4.1, chapter 7.4.2)
 func (g *Graph) Dup() (*Graph, error) {

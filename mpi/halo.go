@@ -50,7 +50,8 @@ func (r region) rows(dims []int) []int {
 }
 
 // NewHalo prepares the exchange of field: this rank's part, with width ghost cells at both ends of each dimension.
-// dims are its lengths with the ghost cells, the last one running fastest. If corners is true, ghost cells that are
+// dims are its lengths with the ghost cells, the last one running fastest; where a rank has neighbours, its part has
+// width cells of its own at least. If corners is true, ghost cells that are
 // beyond the ends of several dimensions are exchanged, too, as stencils with diagonals need; that takes a step for
 // each dimension. field stays the caller's, who computes in it between exchanges. It sends nothing. Errors: ErrComm;
 // ErrDims if t has another number of dimensions, or a part is too small; ErrCount if field has not that length;
@@ -86,9 +87,13 @@ func haloFits(t *Cart, have int, dims []int, width int) error {
 		return fmt.Errorf("%w: %d of them with %d ghost cells, on a grid of %d", ErrDims, len(dims), width, len(t.dims))
 	}
 	points := 1
-	for _, n := range dims {
-		if n/3 < width {
-			return fmt.Errorf("%w: %v are too short for %d ghost cells at both ends and as many between", ErrDims, dims, width)
+	for d, n := range dims {
+		parts := 3
+		if t.hood.sources[2*d] == ProcNull && t.hood.sources[2*d+1] == ProcNull {
+			parts = 2 // nothing of it is sent
+		}
+		if n/parts < width {
+			return fmt.Errorf("%w: %v are too short for %d ghost cells at both ends and, for a neighbour, as many between", ErrDims, dims, width)
 		}
 		if n > have/points {
 			points = -1

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/coll"
 )
 
 // An intercommunicator joins two groups without a rank in common. Messages go to ranks of the other group. It is a
@@ -121,47 +123,116 @@ func (c *Comm) hearLeader(words []int, wrong error, leader int) ([]int, error) {
 func (e *env) newInter(path string, ctx, from uint64, own, remote []int, codec Codec) *Comm {
 	rank := slices.Index(own, e.job.Rank)
 	l := e.newComm(path+"(local)", contextOf(ctx, uint64(own[0]), "local"), from, rank, len(own), own)
+	l.side = true
 	c := &Comm{core: &core{env: e, eng: e.eng, path: path, ctx: ctx, from: from, rank: rank, size: len(remote), ranks: remote,
 		inter: &inter{local: l, low: own[0] < remote[0]}}, codec: codec}
 	c.coll.turn = make(chan struct{}, 1)
 	c.nameContexts()
+	e.watch.add(c.core)
 	return c
 }
 
 // dupInter is Dup.
 func (c *Comm) dupInter() (*Comm, error) {
-	if err := c.ready(); err != nil {
-		return nil, c.fail("Dup", err)
+	x, err := c.cross(kindDup, noRoot, nil, noOp, nil)
+	if err != nil {
+		return nil, err
 	}
-	n := c.children.Add(1)
-	d := c.env.newInter(fmt.Sprintf("%s/%d", c.path, n), contextOf(c.ctx, n, "dup"), c.ctx, c.own().ranks, c.ranks, c.codec)
+	y, err := c.inter.local.enter(kindDup, noRoot, nil, -1, nil) // where ranks that disagree meet first
+	if err != nil {
+		return nil, x.leave(err)
+	}
+	err = y.leave(nil)
+	d := c.again(c.children.Add(1), "dup")
+	d.info, d.inter.local.table = c.info, c.inter.local.table
+	err = x.leave(err)
 	c.copyAttributes(d)
-	return d, nil
+	return d, err
 }
 
-// splitInter is Split.
-func (c *Comm) splitInter(color, key int, wrong error) (*Comm, error) {
-	if err := c.ready(); err != nil {
-		return nil, c.fail("Split", err)
-	}
-	n := c.children.Add(1)
-	mine := choice{Color: int64(color), Key: int64(key), Op: n}
-	ours, err := c.inter.local.choices(kindSplit, mine, wrong)
-	theirs := make([]choice, c.size)
-	if err = c.both(err, func() error { return Allgather(c, []choice{mine}, theirs) }); err != nil {
+// again makes an intercommunicator of the same groups.
+func (c *Comm) again(n uint64, what string) *Comm {
+	return c.env.newInter(fmt.Sprintf("%s/%d", c.path, n), contextOf(c.ctx, n, what), c.ctx, c.own().ranks, c.ranks, c.codec)
+}
+
+// splitInter is Split, for calls of several kinds. Ranks of both groups agree on mine.Agreed.
+func (c *Comm) splitInter(k kind, mine choice, wrong error) (*Comm, error) {
+	n, ours, theirs, err := c.choicesOfBoth(k, mine, wrong)
+	if err != nil {
 		return nil, err
 	}
 	for r, x := range slices.Concat(ours, theirs) {
-		if x.Op != n {
-			return nil, c.fail("Split", fmt.Errorf("%w: rank %d of both groups has made %d communicators of %s, this rank %d", ErrMismatch, r, x.Op, c.path, n))
+		if x.Agreed != mine.Agreed {
+			return nil, c.fail(k.String(), fmt.Errorf("%w: rank %d of both groups has given other arguments", ErrMismatch, r))
 		}
 	}
-	name := fmt.Sprint(color)
 	own, other := sorted(c.own(), ours, mine.Color), sorted(c.core, theirs, mine.Color)
-	if color == Undefined || len(other) == 0 {
+	if mine.Color == undefinedColor || len(other) == 0 {
 		return nil, nil
 	}
+	name := fmt.Sprint(mine.Color)
 	return c.env.newInter(fmt.Sprintf("%s/%d:%s", c.path, n, name), contextOf(c.ctx, n, name), c.ctx, own, other, c.codec), nil
+}
+
+// createInter is Create: the ranks of a group have all given the same, each group its own.
+func (c *Comm) createInter(g Group) (*Comm, error) {
+	mine := choice{Color: undefinedColor, Members: digest(g.ranks)}
+	if r := g.Rank(); r >= 0 {
+		mine.Color, mine.Key = 0, int64(r)
+	}
+	n, ours, theirs, err := c.choicesOfBoth(kindCreate, mine, c.holds(g))
+	if err != nil {
+		return nil, err
+	}
+	for _, side := range [][]choice{ours, theirs} {
+		for r, x := range side {
+			if x.Members != side[0].Members {
+				return nil, c.fail("Create", fmt.Errorf("%w: rank %d has given another group than rank 0 of its side", ErrMismatch, r))
+			}
+		}
+	}
+	own, other := sorted(c.own(), ours, 0), sorted(c.core, theirs, 0)
+	if mine.Color == undefinedColor || len(other) == 0 {
+		return nil, nil
+	}
+	return c.env.newInter(fmt.Sprintf("%s/%d", c.path, n), contextOf(c.ctx, n, "create"), c.ctx, own, other, c.codec), nil
+}
+
+// dupInterWithInfo is DupWithInfo. The hints act on what each group does by itself.
+func (c *Comm) dupInterWithInfo(acts Info, table coll.Table, wrong error) (*Comm, error) {
+	mine := choice{Agreed: agreed("info", map[string]string(acts))}
+	n, ours, theirs, err := c.choicesOfBoth(kindCreate, mine, wrong)
+	if err != nil {
+		return nil, err
+	}
+	for r, x := range slices.Concat(ours, theirs) {
+		if x.Agreed != mine.Agreed {
+			return nil, c.fail("DupWithInfo", fmt.Errorf("%w: rank %d of both groups has given other hints", ErrMismatch, r))
+		}
+	}
+	d := c.again(n, "info")
+	if len(acts) > 0 {
+		d.inter.local.table, d.info = table, acts
+	}
+	return d, nil
+}
+
+// choicesOfBoth tells all ranks of both groups what each wants, and counts the call that makes a communicator.
+func (c *Comm) choicesOfBoth(k kind, mine choice, wrong error) (n uint64, ours, theirs []choice, err error) {
+	if err := c.ready(); err != nil {
+		return 0, nil, nil, c.fail(k.String(), err)
+	}
+	n = c.children.Add(1)
+	mine.Op = n
+	ours, err = c.inter.local.choices(k, mine, wrong)
+	theirs = make([]choice, c.size)
+	err = c.both(err, func() error { return crossAllgather(c, k, []choice{mine}, theirs, nil, nil, false) })
+	for r, x := range slices.Concat(ours, theirs) {
+		if err == nil && x.Op != n {
+			err = c.fail(k.String(), fmt.Errorf("%w: rank %d of both groups has made %d communicators of %s, this rank %d", ErrMismatch, r, x.Op, c.path, n))
+		}
+	}
+	return n, ours, theirs, err
 }
 
 // sorted returns the ranks of the world that have chosen a colour, in the order of their keys.
@@ -201,18 +272,22 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 	if err != nil {
 		return nil, c.fail("Merge", err)
 	}
-	n := c.children.Add(1)
-	ours, theirs := make([]bool, c.own().size), make([]bool, c.size)
-	err = Allgather(c.inter.local, []bool{high}, ours)
-	if err = c.both(err, func() error { return Allgather(c, []bool{high}, theirs) }); err != nil {
+	mine := choice{}
+	if high {
+		mine.Key = 1
+	}
+	n, ours, theirs, err := c.choicesOfBoth(kindMerge, mine, nil)
+	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(ours, !ours[0]) || slices.Contains(theirs, !theirs[0]) {
-		return nil, c.fail("Merge", fmt.Errorf("%w: the ranks of a group do not agree on high", ErrMismatch))
+	for _, side := range [][]choice{ours, theirs} {
+		if slices.ContainsFunc(side, func(x choice) bool { return x.Key != side[0].Key }) {
+			return nil, c.fail("Merge", fmt.Errorf("%w: the ranks of a group do not agree on high", ErrMismatch))
+		}
 	}
 	own, other := c.own().group().ranks, c.core.group().ranks
 	before := c.inter.low
-	if ours[0] != theirs[0] {
+	if ours[0].Key != theirs[0].Key {
 		before = !high
 	}
 	rank, all := c.rank, slices.Concat(own, other)

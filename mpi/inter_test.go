@@ -377,7 +377,7 @@ func TestInterRefuses(t *testing.T) {
 			"ReduceScatterInPlace": mpi.ReduceScatterInPlace(x, b, one, mpi.Sum), "Scan": mpi.Scan(x, b, one, mpi.Sum), "ScanInPlace": mpi.ScanInPlace(x, b, mpi.Sum),
 			"Exscan": mpi.Exscan(x, b, one, mpi.Sum), "ExscanInPlace": mpi.ExscanInPlace(x, b, mpi.Sum), "ScanValue": err1(mpi.ScanValue(x, 1, mpi.Sum)),
 			"Iscan": waited(mpi.Iscan(x, b, one, mpi.Sum)), "ScanInit": started(mpi.ScanInit(x, b, one, mpi.Sum)),
-			"Cart": err1(x.Cart([]int{1}, []bool{true}, false)), "DistGraph": err1(x.DistGraph(nil, nil, nil)), "Create": err1(x.Create(x.Group())),
+			"Cart": err1(x.Cart([]int{1}, []bool{true}, false)), "DistGraph": err1(x.DistGraph(nil, nil, nil)), "CreateGroup": err1(x.CreateGroup(x.Group(), 0)),
 		} {
 			if err := wantErr(name, err, mpi.ErrComm); err != nil {
 				return err

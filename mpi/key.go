@@ -176,12 +176,10 @@ func (c *Comm) Hints() Info {
 // DupWithInfo is Dup with other hints than c's. All ranks of c call it, and give the same hints. Unlike Dup it waits
 // for them, and copies no attributes. Errors: ErrInfo if a hint makes no sense; as Allgather. (MPI-4.1, chapter
 // 7.4.2, MPI_Comm_dup_with_info)
-func (c *Comm) DupWithInfo(info Info) (*Comm, error) {
+func (c *Comm) DupWithInfo(info Info) (d *Comm, err error) {
+	defer func() { err = called("DupWithInfo", err) }()
 	if err := c.ready(); err != nil {
 		return nil, c.fail("DupWithInfo", err)
-	}
-	if c.inter != nil {
-		return nil, c.fail("DupWithInfo", errInter)
 	}
 	acts := Info{}
 	for k, v := range info {
@@ -193,7 +191,10 @@ func (c *Comm) DupWithInfo(info Info) (*Comm, error) {
 	if wrong != nil {
 		wrong = fmt.Errorf("%w: %w", ErrInfo, wrong)
 	}
-	d, err := c.split(kindCreate, choice{Key: int64(c.rank), Agreed: agreed("info", map[string]string(acts))}, wrong)
+	if c.inter != nil {
+		return c.dupInterWithInfo(acts, table, wrong)
+	}
+	d, err = c.split(kindCreate, choice{Key: int64(c.rank), Agreed: agreed("info", map[string]string(acts))}, wrong)
 	if err == nil && len(acts) > 0 {
 		d.table, d.info = table, acts
 	}

@@ -28,6 +28,7 @@ func (c *Comm) isRoot(root int) bool {
 // counts[i] is the number of elements of rank i. Elsewhere both are nil. Errors: as Gather. (MPI-4.1, chapter 6.5,
 // MPI_Gatherv)
 func GatherAlloc[T any](c *Comm, send []T, root int) (all []T, counts []int, err error) {
+	defer func() { err = called("GatherAlloc", err) }()
 	if _, err = elem[T](); err != nil {
 		return nil, nil, c.refuse(kindGather, root, err)
 	}
@@ -49,6 +50,7 @@ func GatherAlloc[T any](c *Comm, send []T, root int) (all []T, counts []int, err
 // AllgatherAlloc concatenates all ranks' send, which may differ in length, on every rank. all is allocated, and
 // counts[i] is the number of elements of rank i. Errors: as Allgather. (MPI-4.1, chapter 6.7, MPI_Allgatherv)
 func AllgatherAlloc[T any](c *Comm, send []T) (all []T, counts []int, err error) {
+	defer func() { err = called("AllgatherAlloc", err) }()
 	if _, err = elem[T](); err != nil {
 		return nil, nil, c.refuse(kindAllgather, noRoot, err)
 	}
@@ -66,8 +68,9 @@ func AllgatherAlloc[T any](c *Comm, send []T) (all []T, counts []int, err error)
 // AlltoallAlloc sends send[j] to rank j, and returns what each rank has sent to this one, by rank. send has
 // Size() slices, on an intercommunicator RemoteSize(), of any length. The slices that are returned lie in one array, one after the other. Errors: as
 // Allgather. (MPI-4.1, chapter 6.8, MPI_Alltoallv)
-func AlltoallAlloc[T any](c *Comm, send [][]T) ([][]T, error) {
-	_, err := elem[T]()
+func AlltoallAlloc[T any](c *Comm, send [][]T) (pieces [][]T, err error) {
+	defer func() { err = called("AlltoallAlloc", err) }()
+	_, err = elem[T]()
 	if err = first(err, compare("send", len(send), c.others())); err != nil {
 		return nil, c.refuse(kindAlltoall, noRoot, err)
 	}

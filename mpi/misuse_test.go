@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -341,7 +340,7 @@ func TestMisusedCollectives(t *testing.T) {
 				}
 			})
 		}
-		for _, u := range misused {
+		for _, u := range slices.Concat(misused, misusedForms) {
 			for _, c := range []*mpi.Comm{nil, {}, freed} {
 				if err := wantErr(fmt.Sprintf("%s on %v", u.name, c), u.well(c), mpi.ErrComm); err != nil {
 					return err
@@ -394,53 +393,6 @@ func misuses(c *mpi.Comm, u *use, x *misuse, alone bool) error {
 	return c.Free()
 }
 
-// What is nil or zero, and no communicator, fails as well, and says why.
-func TestMisusedValues(t *testing.T) {
-	mpitest.Run(t, 1, func(c *mpi.Comm) error {
-		cart, err := c.Cart([]int{1}, []bool{false}, false)
-		if err != nil {
-			return err
-		}
-		freed, err := c.Cart([]int{1}, []bool{false}, false)
-		if err := all(err, freed.Free()); err != nil {
-			return err
-		}
-		for _, t := range []*mpi.Cart{nil, {}, {Comm: &mpi.Comm{}}, freed} {
-			for name, err := range map[string]error{
-				"Coords": err1(t.Coords(0)), "RankAt": err1(t.RankAt(0)), "Shift": err2(t.Shift(0, 1)), "Sub": err1(t.Sub([]bool{true})), "Dup": err1(t.Dup()),
-				"NewHalo": err1(mpi.NewHalo(t, unit, []int{1}, 1, false)), "NeighborAllgather": mpi.NeighborAllgather(t, unit, unit[:0]),
-				"NeighborAlltoall": mpi.NeighborAlltoall(t, unit[:0], unit[:0]), "NeighborAllgatherv": mpi.NeighborAllgatherv(t, unit, unit[:0], nil, nil),
-				"NeighborAlltoallv": mpi.NeighborAlltoallv(t, unit[:0], nil, nil, unit[:0], nil, nil), "NeighborAlltoallw": mpi.NeighborAlltoallw[int](t, nil, nil),
-			} {
-				if err := wantErr(name, err, mpi.ErrComm); err != nil {
-					return err
-				}
-			}
-			_, _ = t.Dims(), t.Periodic()
-		}
-		var none *mpi.Graph
-		_, _, _ = none.Neighbors()
-		var halo *mpi.Halo[int]
-		return all(
-			wantErr("no topology", mpi.NeighborAllgather(nil, unit, unit), mpi.ErrComm), wantErr("no graph", mpi.NeighborAllgather(none, unit, unit), mpi.ErrComm),
-			wantErr("Graph.Dup", err1(none.Dup()), mpi.ErrComm), wantErr("Halo", halo.Exchange(), mpi.ErrComm), wantErr("zero Halo", new(mpi.Halo[int]).Exchange(), mpi.ErrComm),
-			wantErr("Halo.Start", err1(halo.Start()), mpi.ErrComm), wantErr("zero Halo.Start", err1(new(mpi.Halo[int]).Start()), mpi.ErrComm),
-			wantErr("rank", err1(cart.Coords(1)), mpi.ErrRank), wantErr("coordinates", err1(cart.RankAt(0, 0)), mpi.ErrDims), wantErr("Shift", err2(cart.Shift(1, 1)), mpi.ErrDims),
-			wantErr("thin", err1(mpi.NewHalo(cart, unit, []int{1}, 1, false)), mpi.ErrDims), wantErr("short", err1(mpi.NewHalo(cart, unit, []int{3}, 1, false)), mpi.ErrCount),
-			wantErr("pointers", err1(mpi.NewHalo(cart, pointers, []int{3}, 1, false)), mpi.ErrType), wantErr("width", err1(mpi.NewHalo(cart, pointers, []int{3}, 0, false)), mpi.ErrType),
-			wantErr("Dims", err1(mpi.Dims(0, nil)), mpi.ErrDims), wantErr("Dims", err1(mpi.Dims(6, []int{4, 0})), mpi.ErrDims), wantErr("Dims", err1(mpi.Dims(6, []int{-1})), mpi.ErrDims),
-			wantErr("Merge", err1(c.Merge(false)), mpi.ErrComm), wantErr("Merge", err1((*mpi.Comm)(nil).Merge(false)), mpi.ErrComm),
-			wantErr("Compare", err1(c.Compare(nil)), mpi.ErrComm), wantErr("Health", err2(mpi.Health(nil)), mpi.ErrComm), wantErr("SetName", (*mpi.Comm)(nil).SetName(""), mpi.ErrComm),
-			wantErr("CreateGroup", err1((*mpi.Comm)(nil).CreateGroup(mpi.Group{}, 0)), mpi.ErrComm), wantErr("tag", err1(c.CreateGroup(c.Group(), -1)), mpi.ErrTag),
-			wantErr("ReduceLocal", mpi.ReduceLocal(unit, unit, mpi.Sum), mpi.ErrBuffer), wantErr("ReduceLocal", mpi.ReduceLocal(unit, nil, mpi.Sum), mpi.ErrCount),
-			wantErr("ReduceLocal", mpi.ReduceLocal(unit, make([]int, 1), nil), mpi.ErrOp), wantErr("intercommunicator", err1(mpi.IntercommCreate(nil, 0, c, 0, 0)), mpi.ErrComm),
-			wantErr("no message", err1(mpi.Mrecv(mpi.Message{}, unit)), mpi.ErrRequest), err1(mpi.Request{}.Wait()), cart.Free(),
-			wantErr("zero Persistent", err1(new(mpi.Persistent).Start()), mpi.ErrRequest), new(mpi.Persistent).Free(), new(mpi.Partitioned).Free(),
-			wantErr("zero Partitioned", err1(new(mpi.Partitioned).Start()), mpi.ErrRequest), wantErr("Ready", new(mpi.Partitioned).Ready(), mpi.ErrRequest),
-			wantErr("Arrived", err1(new(mpi.Partitioned).Arrived()), mpi.ErrRequest), wantErr("Startall", startsSecond(c), mpi.ErrRequest))
-	})
-}
-
 // startsSecond starts two operations, of which the second is none. It checks that the error says so.
 func startsSecond(c *mpi.Comm) error {
 	p, err := mpi.SendInit(c, unit, mpi.ProcNull, 0)
@@ -453,32 +405,4 @@ func startsSecond(c *mpi.Comm) error {
 		return fmt.Errorf("not the second: %v", err)
 	}
 	return err
-}
-
-// The tables have every call that waits for other ranks. Forms of one (in place, persistent, begun and ended later)
-// check their arguments by the same functions.
-func TestEveryCollectiveIsMisused(t *testing.T) {
-	in := map[string]bool{}
-	for _, u := range misused {
-		in[u.name] = true
-	}
-	calls, _, _ := exported(t)
-	found := 0
-	for _, name := range calls {
-		base := strings.TrimSuffix(strings.TrimSuffix(name, "InPlace"), "Init")
-		if strings.HasPrefix(base, "I") && !in[base] && len(base) > 1 {
-			base = strings.ToUpper(base[1:2]) + base[2:]
-		}
-		for _, family := range []string{"Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce", "Allreduce", "Scan", "Exscan", "Neighbor"} {
-			if strings.HasPrefix(base, family) && base != "ReduceLocal" {
-				if found++; !in[base] {
-					t.Errorf("%s is in no table", name)
-				}
-				break
-			}
-		}
-	}
-	if found < 50 {
-		t.Errorf("only %d collectives were found", found)
-	}
 }

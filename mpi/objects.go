@@ -10,7 +10,8 @@ import (
 
 // BcastObject returns root's v on every rank. On the root that is v itself, elsewhere a copy. The other ranks' v
 // is not looked at; on an intercommunicator ranks that give ProcNull get it back. Errors: as Bcast, and those of the codec. (MPI-4.1, chapter 6.4)
-func BcastObject[T any](c *Comm, v T, root int) (T, error) {
+func BcastObject[T any](c *Comm, v T, root int) (got T, err error) {
+	defer func() { err = called("BcastObject", err) }()
 	var packed []byte
 	given := c.isRoot(root) || c.crosses() && root == ProcNull
 	if c.isRoot(root) {
@@ -34,7 +35,8 @@ func BcastObject[T any](c *Comm, v T, root int) (T, error) {
 
 // GatherObjects returns all ranks' v on the root, by rank, and nil elsewhere. Errors: as Gather, and those of the
 // codec. (MPI-4.1, chapter 6.5)
-func GatherObjects[T any](c *Comm, v T, root int) ([]T, error) {
+func GatherObjects[T any](c *Comm, v T, root int) (vs []T, err error) {
+	defer func() { err = called("GatherObjects", err) }()
 	packed, err := encode(c, v)
 	if err != nil {
 		return nil, c.refuse(kindGather, root, err)
@@ -48,7 +50,8 @@ func GatherObjects[T any](c *Comm, v T, root int) ([]T, error) {
 
 // AllgatherObjects returns all ranks' v on every rank, by rank. Errors: as Allgather, and those of the codec.
 // (MPI-4.1, chapter 6.7)
-func AllgatherObjects[T any](c *Comm, v T) ([]T, error) {
+func AllgatherObjects[T any](c *Comm, v T) (vs []T, err error) {
+	defer func() { err = called("AllgatherObjects", err) }()
 	packed, err := encode(c, v)
 	if err != nil {
 		return nil, c.refuse(kindAllgather, noRoot, err)
@@ -62,7 +65,8 @@ func AllgatherObjects[T any](c *Comm, v T) ([]T, error) {
 
 // ScatterObjects returns the i-th of root's vs on rank i. On the root vs has Size() values. Elsewhere it is
 // ignored and may be nil. On an intercommunicator they are RemoteSize(), and the group of the root gets the zero value. Errors: as Scatter, and those of the codec. (MPI-4.1, chapter 6.6)
-func ScatterObjects[T any](c *Comm, vs []T, root int) (T, error) {
+func ScatterObjects[T any](c *Comm, vs []T, root int) (v T, err error) {
+	defer func() { err = called("ScatterObjects", err) }()
 	var none T
 	var counts []int
 	var all []byte

@@ -24,6 +24,26 @@ const (
 	recentBytes = 1<<32 - 1
 )
 
+// Roots that a call on an intercommunicator names. Ranks of large groups may have the same remainder.
+const (
+	recentGroup = recentRoot - 16
+	recentSelf  = recentRoot - 2 // Root
+	recentOther = recentRoot - 3 // ProcNull
+)
+
+// acrossRoot returns the root of a call on an intercommunicator as it is kept here.
+func acrossRoot(root int) int {
+	switch {
+	case root == Root:
+		return recentSelf
+	case root == ProcNull:
+		return recentOther
+	case root >= 0:
+		return root % recentGroup
+	}
+	return noRoot
+}
+
 func (r *recentCall) set(seq uint64, k kind, root, bytes int) {
 	r.word.Store(seq&recentSeq<<54 | uint64(k)<<47 | uint64(root+1)&recentRoot<<32 | uint64(bytes+2)&recentBytes)
 }

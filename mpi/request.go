@@ -490,7 +490,7 @@ func endSome(call string, rs []Request) ([]int, []Status, error) {
 // handlePool holds the engine's handles of the requests of one wait.
 var handlePool = sync.Pool{New: func() any { return new([]engine.Request) }}
 
-// waitAny returns the index of a complete request, -1 if none is active.
+// waitAny returns the index of a request that is complete or was ended before, -1 if none is active.
 func waitAny(call string, rs []Request) (int, error) {
 	hp := handlePool.Get().(*[]engine.Request)
 	handles := (*hp)[:0]
@@ -512,8 +512,8 @@ func waitAny(call string, rs []Request) (int, error) {
 		return -1, nil
 	}
 	i, err := first.c.env.eng.WaitAny(handles, first.c.view)
-	if err != nil {
+	if err != nil && i < 0 {
 		return -1, first.c.fail(call, err)
 	}
-	return i, nil
+	return i, nil // one that was ended before says so when it is ended again
 }

@@ -28,10 +28,11 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	if color < 0 && color != Undefined {
 		wrong = fmt.Errorf("%w: colour %d is negative and not Undefined", ErrComm, color)
 	}
+	mine := choice{Color: int64(color), Key: int64(key)}
 	if c.crosses() {
-		return c.splitInter(color, key, wrong)
+		return c.splitInter(kindSplit, mine, wrong)
 	}
-	return c.split(kindSplit, choice{Color: int64(color), Key: int64(key)}, wrong)
+	return c.split(kindSplit, mine, wrong)
 }
 
 // SharedMemory is a type of communicators for SplitType: of ranks that are on one node, and share its memory.
@@ -39,21 +40,28 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 const SharedMemory = 1
 
 // SplitType is Split into communicators of ranks that have something in common: kind is SharedMemory, or Undefined
-// for a rank that gets nil. Nodes are those that the program began on: a restart elsewhere changes no
-// communicator. Errors: ErrComm if there is no such kind; as Allgather. (MPI-4.1, chapter 7.4.2,
+// for a rank that gets nil. Nodes are those that the program first began on: a restart elsewhere, of as many ranks,
+// changes no communicator. Of an intercommunicator it makes one for each node that has ranks of both groups. Errors: ErrComm if
+// there is no such kind; as Allgather. (MPI-4.1, chapter 7.4.2,
 // MPI_Comm_split_type)
-func (c *Comm) SplitType(kind, key int) (*Comm, error) {
+func (c *Comm) SplitType(kind, key int) (d *Comm, err error) {
+	defer func() { err = called("SplitType", err) }()
 	color := int64(undefinedColor)
 	var wrong error
 	switch {
-	case c.crosses():
-		return nil, c.fail("SplitType", errInter)
 	case kind == SharedMemory && c.ready() == nil:
-		color = int64(c.env.chooser.hosts[c.toWorld(c.rank)])
+		var nodes []int
+		if nodes, wrong = c.env.chooser.origin(); wrong == nil {
+			color = int64(nodes[c.env.job.Rank])
+		}
 	case kind != SharedMemory && kind != Undefined:
 		wrong = fmt.Errorf("%w: SplitType knows no kind %d", ErrComm, kind)
 	}
-	return c.split(kindSplit, choice{Color: color, Key: int64(key), Agreed: agreed("type")}, wrong)
+	mine := choice{Color: color, Key: int64(key), Agreed: agreed("type")}
+	if c.crosses() {
+		return c.splitInter(kindSplit, mine, wrong)
+	}
+	return c.split(kindSplit, mine, wrong)
 }
 
 // Create makes a communicator of a group, in its order. All ranks of c call it. Each gives the group that it is
@@ -62,7 +70,7 @@ func (c *Comm) SplitType(kind, key int) (*Comm, error) {
 // not given the same group; as Allgather. (MPI-4.1, chapter 7.4.2, MPI_Comm_create)
 func (c *Comm) Create(g Group) (*Comm, error) {
 	if c.crosses() {
-		return nil, c.fail("Create", errInter)
+		return c.createInter(g)
 	}
 	mine := choice{Color: undefinedColor}
 	wrong := c.holds(g)

@@ -465,3 +465,32 @@ func TestReorderedCart(t *testing.T) {
 		return all(err, want("ranks", order, []int{0, 1, 4, 5, 2, 3, 6, 7}), coordinates(cart), neighbours(cart), cart.Free())
 	})
 }
+
+// A part without neighbours in a dimension may be thinner there than its ghost cells.
+func TestThinHalo(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		for _, around := range []bool{false, true} {
+			grid, err := c.Cart([]int{1, 2}, []bool{around, false}, false)
+			if err != nil {
+				return err
+			}
+			field := make([]int, 5*6) // of its own: one row, two columns
+			field[14], field[15] = 10*c.Rank()+1, 10*c.Rank()+2
+			halo, err := mpi.NewHalo(grid, field, []int{5, 6}, 2, true)
+			if around {
+				return wantErr("a neighbour above", err, mpi.ErrDims)
+			}
+			if err := all(err, halo.Exchange(), grid.Free()); err != nil {
+				return err
+			}
+			expect := []int{0, 0, 1, 2, 11, 12}
+			if c.Rank() == 1 {
+				expect = []int{1, 2, 11, 12, 0, 0}
+			}
+			if err := want("the row", field[12:18], expect); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

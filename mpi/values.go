@@ -9,10 +9,10 @@ func AllreduceValue[T any](c *Comm, v T, op Op[T]) (T, error) {
 		recv, r := oneOf(v)
 		defer r.giveBack()
 		err := Allreduce(c, buf, recv, op)
-		return valueOf(recv, err)
+		return valueOf("AllreduceValue", recv, err)
 	}
 	err := AllreduceInPlace(c, buf, op)
-	return valueOf(buf, err)
+	return valueOf("AllreduceValue", buf, err)
 }
 
 // BcastValue is Bcast of a single value. Every rank gets root's v. Errors: as Bcast. (MPI-4.1, chapter 6.4)
@@ -20,7 +20,7 @@ func BcastValue[T any](c *Comm, v T, root int) (T, error) {
 	buf, s := oneOf(v)
 	defer s.giveBack()
 	err := Bcast(c, buf, root)
-	return valueOf(buf, err)
+	return valueOf("BcastValue", buf, err)
 }
 
 // ReduceValue is Reduce of a single value. The root gets the combination, all others the zero value. Errors: as
@@ -32,7 +32,7 @@ func ReduceValue[T any](c *Comm, v T, op Op[T], root int) (T, error) {
 	recv, r := oneOf(none)
 	defer r.giveBack()
 	err := Reduce(c, buf, recv, op, root)
-	return valueOf(recv, err)
+	return valueOf("ReduceValue", recv, err)
 }
 
 // ScanValue is Scan of a single value. Rank i gets the combination of ranks 0..i. Errors: as Allreduce. (MPI-4.1,
@@ -41,7 +41,7 @@ func ScanValue[T any](c *Comm, v T, op Op[T]) (T, error) {
 	buf, s := oneOf(v)
 	defer s.giveBack()
 	err := ScanInPlace(c, buf, op)
-	return valueOf(buf, err)
+	return valueOf("ScanValue", buf, err)
 }
 
 // oneOf returns a slice of v alone, in pooled memory. A type with pointers must not lie there: the call that gets
@@ -55,11 +55,11 @@ func oneOf[T any](v T) ([]T, *scratch) {
 	return buf, s
 }
 
-// valueOf is what a call on a slice of one value returns.
-func valueOf[T any](buf []T, err error) (T, error) {
+// valueOf is what a call returns that another has made on a slice of one value.
+func valueOf[T any](call string, buf []T, err error) (T, error) {
 	if err != nil {
 		var none T
-		return none, err
+		return none, called(call, err)
 	}
 	return buf[0], nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -17,15 +16,15 @@ import (
 // the other for the root. It looks at the communicators twice a second. The calls themselves pay a few stores
 // for it.
 //
-// A member reports to rank 0 of the communicator when one of these holds:
+// A member reports to the first rank of the communicator when one of these holds:
 //
 //   - It was blocked in the same call at two looks, or made no call after a Dup, which waits for nobody.
 //   - One of these holds on a communicator made of this one.
 //   - Its call was refused for its arguments.
 //   - It was in Finalize at two looks.
 //
-// Rank 0 compares the reports with each other and with its own calls. If two differ about one call, it sends a
-// verdict to all members, and poisons the communicator. If that call makes a communicator, all communicators
+// That is rank 0; of an intercommunicator, rank 0 of the group that is lower in the world. It compares the reports with
+// each other and with its own calls. If two differ about one call, it sends a verdict to all members, and poisons the communicator. If that call makes a communicator, all communicators
 // made of this one are poisoned, too: some ranks wait there for others that do not know of it.
 //
 // Reports and verdicts travel in a context of their own. Each look receives all that has arrived, so none stays
@@ -49,17 +48,17 @@ type watch struct {
 	draining sync.Mutex
 }
 
-// watched is a communicator, with what this rank has reported of it, and on rank 0 what others have reported.
+// watched is a communicator, with what this rank has reported of it, and on its first rank what others have reported.
 type watched struct {
 	c       *core
-	seen    uint64 // call in which others might have waited at the last look
-	told    uint64 // call that was reported
-	refused uint64 // call that was reported as refused
-	left    bool   // it was reported that no more calls will come
-	reports map[int][]call
+	seen    uint64         // call in which others might have waited at the last look
+	told    uint64         // call that was reported
+	refused uint64         // call that was reported as refused
+	left    bool           // it was reported that no more calls will come
+	reports map[int][]call // by rank of the world
 }
 
-// earlyReport is what a member has reported of a communicator that rank 0 does not have.
+// earlyReport is what a member has reported of a communicator that its first rank does not have.
 type earlyReport struct {
 	ctx   uint64
 	world int
@@ -68,28 +67,6 @@ type earlyReport struct {
 
 // earlyKept is how many early reports are kept. The oldest are most likely of communicators that were freed.
 const earlyKept = 256
-
-// call is a copy of a recentCall.
-type call struct{ what, root, bytes uint64 }
-
-func (a call) seq() uint64 { return a.what >> 8 }
-
-func (a call) String() string {
-	if kind(a.what) == kindFinalize {
-		return "Finalize"
-	}
-	s := fmt.Sprintf("call %d, %v", a.seq(), kind(a.what))
-	if int64(a.bytes) == refusedBytes {
-		return s + ", whose arguments were wrong there"
-	}
-	if kind(a.what).rooted() {
-		s += fmt.Sprintf(", root %d", int64(a.root))
-	}
-	if int64(a.bytes) >= 0 && kind(a.what) != kindBarrier {
-		s += fmt.Sprintf(", %d bytes", a.bytes)
-	}
-	return s
-}
 
 var (
 	watchEvery = 500 * time.Millisecond // less in tests
@@ -126,13 +103,13 @@ func (w *watch) add(c *core) {
 }
 
 // remove forgets a communicator. It keeps one in which a call was refused here: the others may wait in that
-// call and are still to be told. The next look does that, or rank 0 once they have reported.
+// call and are still to be told. The next look does that, or the first rank once they have reported.
 func (w *watch) remove(c *core) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.verdicts, c.ctx)
 	refused := c.coll.refused.Load()
-	if x := w.comms[c.ctx]; x != nil && (refused != x.refused || refused != 0 && c.rank == 0) {
+	if x := w.comms[c.ctx]; x != nil && (refused != x.refused || refused != 0 && c.leads()) {
 		return
 	}
 	delete(w.comms, c.ctx)
@@ -207,7 +184,7 @@ func (w *watch) look() {
 		if blocked {
 			x.told = seq
 		}
-		leaves := ends && !x.left && x.c.size > 1
+		leaves := ends && !x.left
 		x.left = x.left || leaves
 		if blocked || leaves || refused != x.refused {
 			add(x)
@@ -247,18 +224,18 @@ func (w *watch) made() (due []earlyReport) {
 	return due
 }
 
-// report tells rank 0 of the communicator which calls this rank began last.
+// report tells the first rank of the communicator which calls this rank began last.
 func (w *watch) report(c *core) error {
 	calls := c.recent()
-	if c.rank == 0 {
-		w.compare(c.ctx, c.toWorld(0), calls)
+	if c.leads() {
+		w.compare(c.ctx, w.env.job.Rank, calls)
 		return nil
 	}
 	words := []uint64{w.born, c.ctx}
 	for _, x := range calls {
 		words = append(words, x.what, x.root, x.bytes)
 	}
-	return w.say(c.toWorld(0), tagReport, &basics[reflect.Uint64], bytesOf(words), sayWithin)
+	return w.say(c.first(), tagReport, &basics[reflect.Uint64], bytesOf(words), sayWithin)
 }
 
 // recent returns copies of the calls begun last.
@@ -267,7 +244,7 @@ func (c *core) recent() []call {
 	last := c.coll.word.Load() >> 1
 	for i := range c.coll.recent {
 		if x, ok := c.coll.recent[i].get(last); ok {
-			out = append(out, x)
+			out = append(out, c.agreed(x))
 		}
 	}
 	if root := int64(noRoot); c.env.ended.Load() {
@@ -285,14 +262,13 @@ func (w *watch) compare(ctx uint64, world int, calls []call) {
 		w.mu.Unlock()
 		return
 	}
-	rank := x.c.fromWorld(world)
 	var err error
-	if rank != 0 {
-		err = differ(rank, calls, 0, x.c.recent())
+	if me := w.env.job.Rank; world != me {
+		err = x.c.differ(world, calls, me, x.c.recent())
 	}
 	for other, theirs := range x.reports {
 		if other != world && err == nil {
-			err = differ(rank, calls, x.c.fromWorld(other), theirs)
+			err = x.c.differ(world, calls, other, theirs)
 		}
 	}
 	if x.reports == nil {
@@ -328,30 +304,6 @@ func (w *watch) poisonBelow(ctx uint64, err error) {
 	}
 }
 
-// differ returns an error if two ranks' calls of equal number differ.
-func differ(a int, as []call, b int, bs []call) error {
-	x, y, ok := firstDifference(as, bs)
-	if !ok {
-		return nil
-	}
-	class := ErrMismatch
-	if kind(x.what) == kindDup || kind(y.what) == kindDup {
-		class = errMade
-	}
-	return fmt.Errorf("%w: rank %d is in %v, rank %d in %v", class, a, x, b, y)
-}
-
-func firstDifference(as, bs []call) (x, y call, ok bool) {
-	for _, x := range as {
-		for _, y := range bs {
-			if x.seq() == y.seq() && x != y {
-				return x, y, true
-			}
-		}
-	}
-	return call{}, call{}, false
-}
-
 // conclude notes why a communicator has failed.
 func (w *watch) conclude(ctx uint64, class int, text string) {
 	w.mu.Lock()
@@ -379,7 +331,7 @@ func (w *watch) untold() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for ctx, v := range w.verdicts {
-		if x := w.comms[ctx]; x != nil && !v.told && x.c.coll.refused.Load() == 0 && errors.Is(v, ErrMismatch) {
+		if x := w.comms[ctx]; x != nil && !x.c.side && !v.told && x.c.coll.refused.Load() == 0 && errors.Is(v, ErrMismatch) {
 			return v
 		}
 	}

@@ -139,7 +139,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v", u)
 		}
 	}
-	want := map[string]int{"shm pingpong": 1, "shm dirty": 1, "shm stream": 1, "shm window": 1, "shm column": 1, "shm collectives": 2, "shm start": 2, "shm heat": 2, "shm solver": 2,
+	want := map[string]int{"shm pingpong": 1, "shm dirty": 1, "shm stream": 1, "shm window": 1, "shm column": 1, "shm collectives": 2, "shm start": 2, "shm heat": 2, "shm solver": 2, "shm cg": 2,
 		"tcp pingpong": 1, "tcp dirty": 1, "tcp stream": 1, "tcp window": 1, "tcp column": 1}
 	if !reflect.DeepEqual(count, want) {
 		t.Errorf("%v, want %v", count, want)
@@ -190,7 +190,7 @@ func TestTimes(t *testing.T) {
 
 // The output of a program until it was ended counts.
 func TestEnded(t *testing.T) {
-	l := &library{limit: 1e8, launch: map[string][]string{"shm": {"/bin/sh", "-c", "printf '" + bench.Header + "\\nbarrier,0,1e-6,1e-6,1e-6\\nallreduce,8'; sleep 1000"}},
+	l := &library{limit: 1e9, launch: map[string][]string{"shm": {"/bin/sh", "-c", "printf '" + bench.Header + "\\nbarrier,0,1e-6,1e-6,1e-6\\nallreduce,8'; sleep 1000"}},
 		program: func(unit) []string { return nil }}
 	got, err := l.measure(t.Context(), unit{transport: "shm", test: "collectives", ranks: 4})
 	want := []figure{{key{"shm", "barrier", 4, 0}, 1e-6}}

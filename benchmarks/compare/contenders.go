@@ -172,6 +172,8 @@ func peerProgram(exe string, o *options) func(u unit) []string {
 			return []string{exe, "empty"}
 		case "heat", "solver":
 			return []string{exe, u.test, strconv.Itoa(u.edge), strconv.Itoa(u.count)}
+		case "cg":
+			return []string{exe, u.test, strconv.Itoa(u.edge)}
 		}
 		args := []string{exe, u.test, fmt.Sprint(u.time.Seconds()), strconv.Itoa(o.batches)}
 		if u.test == "collectives" {
@@ -189,11 +191,15 @@ func texts(numbers []int) []string {
 	return t
 }
 
+// classes are those of cg, by the rows of the matrix.
+var classes = map[int]string{1400: "S", 7000: "W", 14000: "A"}
+
 // gorun builds our own programs.
 func gorun(world *bench.World, o *options) (*library, error) {
 	exe := map[string]string{}
 	for name, pkg := range map[string]string{"netpipe": "benchmarks/netpipe", "collectives": "benchmarks/collectives",
-		"start": "benchmarks/compare/empty", "heat": "examples/heat", "solver": "examples/solver"} {
+		"start": "benchmarks/compare/empty", "heat": "examples/heat", "solver": "examples/solver",
+		"cg": "examples/apps/npb/cg"} {
 		var err error
 		if exe[name], err = bench.Build(world.Bin, name, pkg); err != nil {
 			return nil, err
@@ -215,6 +221,8 @@ func gorun(world *bench.World, o *options) (*library, error) {
 				return []string{exe["heat"], "-times", "-n", strconv.Itoa(u.edge), "-steps", strconv.Itoa(u.count)}
 			case "solver":
 				return []string{exe["solver"], "-times", "-poisson", strconv.Itoa(u.edge), "-tol", "0", "-iters", strconv.Itoa(u.count)}
+			case "cg":
+				return []string{exe["cg"], "-times", classes[u.edge]}
 			case "collectives":
 				return append([]string{exe["collectives"], "-ops", o.ops}, sizes...)
 			case "pingpong":
@@ -240,7 +248,7 @@ func (l *library) run(ctx context.Context, u unit) ([]figure, error) {
 		return l.start(ctx, u, args)
 	}
 	out, err := bench.Output(ctx, l.limit, l.env[u.transport], args...)
-	if u.test == "heat" || u.test == "solver" {
+	if slices.Contains([]string{"heat", "solver", "cg"}, u.test) {
 		if err != nil {
 			return nil, err
 		}
@@ -274,8 +282,8 @@ func (l *library) start(ctx context.Context, u unit, args []string) ([]figure, e
 	return []figure{{key{u.transport, "start", u.ranks, 0}, stats.Median(times)}}, nil
 }
 
-// times reads the output of heat or solver, in C or in Go. The results must be
-// the same to the last bit: then the algorithms are.
+// times reads the output of heat, solver or cg, in C or in Go. The results must be
+// the same to the last bit that is printed: then the algorithms are.
 func (l *library) times(u unit, out string) ([]figure, error) {
 	var figures []figure
 	digest := ""

@@ -44,6 +44,7 @@ var targets = slices.Concat([]target{
 		{what: "start to end, 16 ranks", tests: []string{"start"}, ranks: 16, over: "shm", most: 0.6, stretch: 0.3},
 		{what: "start to end, 64 ranks", tests: []string{"start"}, ranks: 64, over: "shm", most: 0.6, stretch: 0.3},
 		{what: "heat and solver, 2 ranks, outside computation", tests: []string{"heat outside", "solver outside"}, ranks: 2, over: "shm", against: "openmpi", most: 0.9, stretch: 0.7},
+		{what: "cg, 4 ranks, outside computation", tests: []string{"cg outside"}, ranks: 4, over: "shm", against: "openmpi", most: 1, stretch: 0.7},
 		{what: "heat and solver, slow-down on 8 ranks", tests: []string{"heat slow-down", "solver slow-down"}, ranks: 8, over: "shm", against: "openmpi", most: 0.6, stretch: 0.4},
 		{what: "heat and solver, slow-down on 64 ranks", tests: []string{"heat slow-down", "solver slow-down"}, ranks: 64, over: "shm", against: "openmpi", most: 0.6, stretch: 0.4},
 	})

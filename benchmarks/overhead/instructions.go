@@ -62,6 +62,9 @@ func perMessage(ctx context.Context, exe string, size int) (float64, error) {
 // limit is how long one run may take.
 const limit = 2 * time.Minute
 
+// tries is how often one run is made until callgrind survives it.
+const tries = 4
+
 var collected = regexp.MustCompile(`Collected : (\d+)`)
 
 // callgrind returns the instructions of a whole run.
@@ -79,8 +82,16 @@ func callgrind(ctx context.Context, exe string, count, size int) (int64, error) 
 
 // underCallgrind runs a program and returns its output. Collection and preemption
 // are off: when they happen depends on time, and callgrind does not survive a
-// signal at the wrong moment.
+// signal at the wrong moment. A run that it did not survive is made again.
 func underCallgrind(ctx context.Context, file string, flags []string, program ...string) (string, error) {
 	args := append([]string{"valgrind", "--tool=callgrind", "--callgrind-out-file=" + file, "--log-fd=1"}, flags...)
-	return bench.Output(ctx, limit, []string{"GOGC=off", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}, append(args, program...)...)
+	var out string
+	var err error
+	for range tries {
+		out, err = bench.Output(ctx, limit, []string{"GOGC=off", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}, append(args, program...)...)
+		if err == nil {
+			break
+		}
+	}
+	return out, err
 }

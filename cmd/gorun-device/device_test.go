@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -116,6 +117,29 @@ func TestBuildError(t *testing.T) {
 		_, err = y.Host()
 	}
 	fail(t, err)
+}
+
+// TestArgumentCount has kernels in OpenCL C alone be given a wrong number of arguments: Run says so, and the device goes on.
+func TestArgumentCount(t *testing.T) {
+	d := opened(t, program(t)[0])
+	x, y := device.NewArray[int32](8), device.NewArray[int32](8)
+	k := device.NewKernel(device.OpenCL("blend", `
+		kernel void blend(global int *y, global const int *x, int a) {
+			y[get_global_id(0)] = x[get_global_id(0)] + a;
+		}`))
+	for _, args := range [][]any{{y.Out(), x.In()}, {y.Out(), x.In(), int32(1), int32(2)}} {
+		_, err := d.Run(k, []int{8}, nil, args...)
+		if want := fmt.Sprintf("kernel blend: wrong argument: %d arguments, the kernel takes 3", len(args)); !errors.Is(err, device.ErrArgument) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d arguments: %v", len(args), err)
+		}
+	}
+	_, err := d.Run(k, []int{8}, nil, y.Out(), x.In(), int32(5))
+	fail(t, err)
+	v, err := y.Host()
+	fail(t, err)
+	if v[7] != 5 {
+		t.Errorf("%v", v)
+	}
 }
 
 // TestWildStore has a kernel end its offload process. The rank lives, and is told.

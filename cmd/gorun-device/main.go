@@ -1,12 +1,16 @@
 // Gorun-device drives accelerators for programs of gorun: it is the offload process, one for each rank and
 // device. A vendor's library lives here and never in a rank, so a rank stays a static Go program that can
-// be imaged, and a kernel that goes wrong ends this process and not the rank. Without cgo, it loads OpenCL when
-// it starts.
+// be imaged, and a kernel that goes wrong ends this process and not the rank. Without cgo, it loads OpenCL and
+// CUDA when it starts, as far as they are there. (CUDA was not tried on a GPU yet: see package internal/cuda.)
 //
 //	gorun-device list                              the devices of this machine, as JSON
 //	gorun-device smoke [-device N]                 tries a device: right results, times in process and through a process
-//	gorun-device serve -device N [-restore FILE]   the offload process; a rank starts it: descriptor 3 is its end of a
-//	                                               socket, 4 the shared file (package internal/offload)
+//	gorun-device serve -device N [-restore FILE] [-share] [-room BYTES]
+//	                                               the offload process; a rank starts it: descriptor 3 is its end of a
+//	                                               socket, 4 the shared file (package internal/offload). With -share it
+//	                                               asks before it uses more of the device's memory than BYTES
+//
+// GORUN_DEVICE_MEMORY limits the memory of each device, in bytes.
 //
 // The module takes gorun from the folders around it, so it is installed from a checkout:
 //
@@ -21,9 +25,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
-	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/driver"
-	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/opencl"
+	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/server"
 	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/smoke"
 	opencldevice "github.com/gorun-mpi/gorun/device/opencl"
 	"github.com/gorun-mpi/gorun/internal/offload"
@@ -31,7 +35,7 @@ import (
 
 const usage = `usage: gorun-device list
        gorun-device smoke [-device N]
-       gorun-device serve -device N [-restore FILE]`
+       gorun-device serve -device N [-restore FILE] [-share] [-room BYTES]`
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -56,28 +60,33 @@ func run(args []string, out io.Writer) error {
 }
 
 // parse reads the flags of a command.
-func parse(command string, args []string) (device int, restore string, err error) {
+func parse(command string, args []string) (device int, opt server.Options, err error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.IntVar(&device, "device", 0, "number of the device in the list")
 	if command == "serve" {
-		flags.StringVar(&restore, "restore", "", "capture that the device begins with")
+		flags.StringVar(&opt.Restore, "restore", "", "capture that the device begins with")
+		flags.BoolVar(&opt.Share, "share", false, "ask for memory")
+		flags.Int64Var(&opt.Room, "room", 0, "bytes that it need not ask for")
 	}
 	if err := flags.Parse(args); err != nil {
-		return 0, "", fmt.Errorf("%w\n%s", err, usage)
+		return 0, opt, fmt.Errorf("%w\n%s", err, usage)
 	}
-	return device, restore, nil
+	return device, opt, nil
 }
 
 // list prints the devices as a JSON array. The place of each, from 0, is its number.
 func list(out io.Writer) error {
 	devices, err := find()
-	if err != nil {
+	if err != nil && len(devices) == 0 {
 		return err
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, offload.Complaint+err.Error())
 	}
 	infos := []offload.Info{}
 	for _, d := range devices {
-		infos = append(infos, d.Info())
+		infos = append(infos, d.info)
 	}
 	e := json.NewEncoder(out)
 	e.SetIndent("", "\t")
@@ -94,25 +103,19 @@ func try(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	os.Setenv("GORUN_DEVICE_SERVER", self)
+	if os.Getenv("GORUN_DEVICE_SERVER") == "" { // else one that is bound to a CPU, say
+		os.Setenv("GORUN_DEVICE_SERVER", self)
+	}
+	runtime.LockOSThread() // a Queue belongs to a thread
 	q, info, err := open(number)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
 	fmt.Fprintf(out, "device %d: %s, %s, %s\n", number, info.Name, info.Platform, info.Version)
-	d, err := opencldevice.Provider{}.Open(number)
+	d, err := opencldevice.Provider{Library: info.Library}.Open(info.Number)
 	if err != nil {
 		return err
 	}
-	return errors.Join(smoke.Run(q, d, out), d.Close())
-}
-
-// find returns all devices of this machine.
-func find() ([]driver.Device, error) {
-	l, err := opencl.Load(opencl.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return l.Devices()
+	return errors.Join(smoke.Run(q, d, info.Library, out), d.Close())
 }

@@ -23,7 +23,9 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(built.dir)
+	os.Exit(code)
 }
 
 // command is gorun-device.

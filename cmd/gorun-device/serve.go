@@ -21,7 +21,7 @@ const (
 
 // serve is an offload process.
 func serve(args []string) error {
-	number, restore, err := parse("serve", args)
+	number, opt, err := parse("serve", args)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func serve(args []string) error {
 		_, writeErr := conn.Write(p)
 		return errors.Join(err, packetErr, writeErr)
 	}
-	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(number) }, restore)
+	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(number) }, opt)
 }
 
 // attach maps the shared file.
@@ -54,12 +54,12 @@ func attach(fd int) (*offload.Shared, error) {
 // open opens a device by its number in the list.
 func open(number int) (driver.Queue, offload.Info, error) {
 	devices, err := find()
-	if err != nil {
+	if err != nil && number >= len(devices) {
 		return nil, offload.Info{}, err
 	}
 	if number < 0 || number >= len(devices) {
 		return nil, offload.Info{}, fmt.Errorf("no device %d: this machine has %d; gorun-device list tells them", number, len(devices))
 	}
 	q, err := devices[number].Open()
-	return q, devices[number].Info(), err
+	return q, devices[number].info, err
 }

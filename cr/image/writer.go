@@ -31,6 +31,14 @@ type Options struct {
 	Passing   bool                 // it is read soon and then removed: it goes through the page cache and need not be durable
 	Progress  func(written uint64) // called with the bytes of sections done so far, one call at a time
 	Cancel    <-chan struct{}      // closed: give up; Commit and Section return ErrCanceled
+	Also      []Part               // sections that are no matter of who writes the image; read before Commit returns
+}
+
+// Part is a section of an image, and where to read it.
+type Part struct {
+	Name, Kind, Type string
+	Size             uint64
+	From             io.ReaderAt // for several goroutines at once
 }
 
 // Summary tells what was written.
@@ -104,6 +112,12 @@ func begin(path string, m Meta, opt Options, open func() (store.Writer, error)) 
 	w := &Writer{path: path, opt: opt, names: make(map[[2]string]bool), stop: make(chan struct{})}
 	if err := w.setup(m, open); err != nil {
 		return nil, w.wrap("", err)
+	}
+	for _, p := range opt.Also {
+		if err := w.SectionFrom(p.Name, p.Kind, p.Type, p.Size, p.From); err != nil {
+			w.Abort()
+			return nil, err
+		}
 	}
 	return w, nil
 }

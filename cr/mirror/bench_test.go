@@ -22,30 +22,46 @@ import (
 //	whole-ms   from Start until the epoch is whole everywhere
 //	/link      whole by link
 //	/disk      whole by file
+//	sent-MB    what a rank has sent
 func BenchmarkEpoch(b *testing.B) {
 	for _, mb := range []int{4, 64, 256} {
 		for _, kind := range []string{"memory", "file"} {
-			b.Run(fmt.Sprintf("%s/%dMB", kind, mb), func(b *testing.B) { benchEpoch(b, kind, mb<<20) })
+			b.Run(fmt.Sprintf("%s/%dMB", kind, mb), func(b *testing.B) { benchEpoch(b, 2, mirror.Ring(1), kind, mb<<20, mb<<20) })
 		}
 	}
 }
 
-func benchEpoch(b *testing.B, kind string, size int) {
+// BenchmarkChanged takes epochs in which all of an image changes, and in which one hundredth does, in one place.
+func BenchmarkChanged(b *testing.B) {
+	const size = 64 << 20
+	for _, c := range []struct {
+		ranks  int
+		policy mirror.Policy
+	}{{2, mirror.Ring(1)}, {3, mirror.Code{Data: 2, Parity: 1}}} {
+		for _, percent := range []int{100, 1} {
+			b.Run(fmt.Sprintf("%v/%d%%", c.policy, percent), func(b *testing.B) { benchEpoch(b, c.ranks, c.policy, "memory", size, size*percent/100) })
+		}
+	}
+}
+
+// benchEpoch takes epochs of some ranks, each of so many bytes of which some change.
+func benchEpoch(b *testing.B, ranks int, policy mirror.Policy, kind string, size, changes int) {
 	dir := b.TempDir()
 	target := mirror.Memory()
 	if kind == "file" {
 		target = mirror.File(dir)
 	}
 	var copied, whole, link, disk time.Duration
-	processes(2, 0, func(world *mirror.World, _ *tcpworld.World) error {
+	var sent int64
+	processes(ranks, 0, func(world *mirror.World, _ *tcpworld.World) error {
 		return mirror.Run(world, func(ctx context.Context) error {
 			x := make([]byte, size)
-			d, _, err := openBench(ctx, world, target, &x)
+			d, _, err := openBench(ctx, world, mirror.Options{Target: target, Policy: policy}, &x)
 			if err != nil {
 				return err
 			}
 			for i := range b.N + 2 {
-				for k := 0; k < size; k += 4096 {
+				for k := 0; k < changes; k += 4096 {
 					x[k] = byte(i)
 				}
 				if err := cmpErr(d.Start(ctx), commit(ctx, d)); err != nil {
@@ -54,6 +70,7 @@ func benchEpoch(b *testing.B, kind string, size int) {
 				if s := d.Stats(); i >= 2 && world.Rank() == 0 { // both slots are in use by then
 					copied += s.StartMost
 					whole += s.Whole
+					sent += s.Sent
 				}
 			}
 			return nil
@@ -69,12 +86,13 @@ func benchEpoch(b *testing.B, kind string, size int) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(copied.Seconds()*1000/n, "copy-ms")
 	b.ReportMetric(whole.Seconds()*1000/n, "whole-ms")
+	b.ReportMetric(float64(sent)/n/(1<<20), "sent-MB")
 	b.ReportMetric(float64(whole)/float64(link), "/link")
 	b.ReportMetric(float64(whole)/float64(disk), "/disk")
 }
 
-func openBench(ctx context.Context, world *mirror.World, target mirror.Target, x *[]byte) (*mirror.Description, int, error) {
-	d, err := mirror.Open(world, "bench", mirror.Options{Target: target})
+func openBench(ctx context.Context, world *mirror.World, o mirror.Options, x *[]byte) (*mirror.Description, int, error) {
+	d, err := mirror.Open(world, "bench", o)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -19,13 +19,27 @@ func (w *World) Dump() string {
 
 // Flip changes one bit of what a process holds of the image of a rank, and reports whether it holds any.
 func (w *World) Flip(description string, rank int) bool {
+	return w.flip(description, func(n machine.Name) bool { return n == machine.Image(rank) })
+}
+
+// FlipParity changes one bit of each parity that a process holds.
+func (w *World) FlipParity(description string) bool {
+	return w.flip(description, func(n machine.Name) bool { return n.Parity > 0 })
+}
+
+// FlipAny changes one bit of each piece that a process holds for others.
+func (w *World) FlipAny(description string) bool {
+	return w.flip(description, func(n machine.Name) bool { return n != machine.Image(w.Rank()) })
+}
+
+func (w *World) flip(description string, which func(machine.Name) bool) bool {
 	k := w.keep(description)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	flipped := false
 	for n, p := range k.pieces {
 		for i := range k.m.Slots(n) {
-			if n == machine.Image(rank) {
+			if which(n) {
 				p.slots[i].room[p.slots[i].meta.Size-1] ^= 4
 				flipped = true
 			}

@@ -12,6 +12,8 @@ func FuzzHead(f *testing.F) {
 	for _, h := range []head{
 		{To: "x", Is: isMsg, Msg: &machine.Msg{Kind: machine.Report, Held: []machine.Held{{Name: machine.Image(3)}}}},
 		{To: "x", Is: isPart, Name: machine.Name{Of: "0,3", Parity: 1}, Part: 1, Size: 10, Cut: shelf.Cut{Life: 1, Seq: 2}},
+		{To: "x", Is: isSame, Name: machine.Image(3), Base: true, Size: 3 << 20, Off: 1 << 20, Run: 2 << 20},
+		{To: "x", Is: isPart, Name: machine.Name{Of: "0,3", Parity: 1}, Base: true, Size: 5, Span: 10},
 		{To: "x", Is: isWant, Name: machine.Image(0), Call: 7}, {To: "x", Is: isEnd, Meta: &meta{Size: 3, Sums: []uint32{1}}},
 	} {
 		f.Add(h.encode(), 0)
@@ -24,7 +26,11 @@ func FuzzHead(f *testing.F) {
 		}
 		switch h.Is {
 		case isPart, isPiece:
-			if h.Off+int64(body) > h.Size || body < 0 || h.Part >= len(h.Name.Members()) {
+			if h.Off+int64(body) > h.length() || body < 0 || h.Part >= len(h.Name.Members()) {
+				t.Errorf("%+v with %d bytes", h, body)
+			}
+		case isSame:
+			if h.Off+h.Run > h.Size || h.Run <= 0 || body != 0 || h.Part >= len(h.Name.Members()) {
 				t.Errorf("%+v with %d bytes", h, body)
 			}
 		}

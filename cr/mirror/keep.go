@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -139,28 +140,24 @@ func (k *keep) fail(c shelf.Cut, err error) {
 }
 
 // behind sends the own image to its holders, while the program goes on.
-func (k *keep) behind(ctx context.Context, life uint32, c, done shelf.Cut, p *piece, i int, size int64) {
+func (k *keep) behind(ctx context.Context, life uint32, c, done shelf.Cut, p *piece, i int, o *outgoing) {
 	began := time.Now()
-	image := p.slots[i].room[:size]
-	sums := newSums(image)
-	errs := make(chan error)
 	targets := k.plan.Targets(k.rank())
-	for _, t := range targets {
-		go func() { errs <- k.stream(ctx, life, c, done, t, image, sums) }()
+	errs, sent := make([]error, len(targets)), make([]int64, len(targets))
+	var wait sync.WaitGroup
+	for n, t := range targets {
+		wait.Go(func() { sent[n], errs[n] = k.stream(ctx, life, c, done, t, o) })
 	}
-	all := sums.all()
-	var err error
-	for range targets {
-		if e := <-errs; e != nil {
-			err = e
-		}
-	}
-	sent := time.Since(began)
+	all := o.all()
+	wait.Wait()
+	took := time.Since(began)
+	err := errors.Join(errs...)
 	if err == nil {
 		k.mu.Lock()
-		p.slots[i].meta = meta{Size: size, Sums: all}
+		p.slots[i].meta = meta{Size: int64(len(o.image)), Sums: all}
+		sl := p.slots[i]
 		k.mu.Unlock()
-		err = k.st.persist(p, i)
+		err = k.st.persist(p, i, sl)
 	}
 	if err != nil {
 		k.fail(c, err)
@@ -168,121 +165,154 @@ func (k *keep) behind(ctx context.Context, life uint32, c, done shelf.Cut, p *pi
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.stats.send(sent, time.Since(began)-sent, size*int64(len(targets)))
+	k.stats.send(took, time.Since(began)-took, sent)
 	k.m.Tell(k.stats.times())
 	if actions, err := k.m.Add(p.name, c, 0); err == nil {
 		k.do(actions)
 	}
 }
 
-// stream sends an image to one holder.
-func (k *keep) stream(ctx context.Context, life uint32, c, done shelf.Cut, t machine.Target, image []byte, sums *sums) error {
-	size := int64(len(image))
-	return blocks(size, func(i int, off, n int64) error {
-		h := head{To: k.name, Is: isPart, Name: t.Name, Part: t.Part, Cut: c, Done: done, Size: size, Off: off, Sum: sums.of(i)}
-		return k.w.t.Put(ctx, life, t.To, h.encode(), image[off:off+n])
-	})
-}
-
-// sums computes the sum of each block once, whoever needs it first.
-type sums struct {
-	image []byte
-	once  []sync.Once
-	sum   []uint32
-}
-
-func newSums(image []byte) *sums {
-	n := max(1, (len(image)+blockSize-1)/blockSize)
-	return &sums{image, make([]sync.Once, n), make([]uint32, n)}
-}
-
-func (s *sums) of(i int) uint32 {
-	s.once[i].Do(func() { s.sum[i] = sum(s.image[i*blockSize : min(len(s.image), (i+1)*blockSize)]) })
-	return s.sum[i]
-}
-
-func (s *sums) all() []uint32 {
-	for i := range s.once {
-		s.of(i)
-	}
-	return s.sum
-}
-
 // scratch is blocks on their way into a parity.
 var scratch = sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}
+
+// open finds the slot that a part goes to, made ready for the epoch by whichever block comes first. Caller holds mu.
+func (k *keep) open(life uint32, h *head) (p *piece, i int, ok bool) {
+	if k.m == nil || k.life != life {
+		return nil, 0, false
+	}
+	i, first, err := k.m.Part(h.Name, h.Cut, h.Done)
+	if err != nil {
+		return nil, 0, false // of an epoch that was given up
+	}
+	p = k.piece(h.Name)
+	sl := &p.slots[i]
+	if first {
+		err = k.ready(p, i, h)
+	}
+	if err == nil && (sl.cut != h.Cut || sl.got == nil) {
+		return nil, 0, false
+	}
+	if err == nil {
+		err = k.enlarge(p, i, h)
+	}
+	if err != nil {
+		k.giveUp(h, err)
+	}
+	return p, i, err == nil
+}
+
+// ready makes a slot ready for an epoch. Caller holds mu.
+func (k *keep) ready(p *piece, i int, h *head) error {
+	members := len(h.Name.Members())
+	if err := k.st.begin(p, i, h.Cut, members); err != nil {
+		return err
+	}
+	sl := &p.slots[i]
+	sl.meta.Parts = make([]meta, members)
+	if !h.Base {
+		if h.Name.Parity > 0 {
+			clear(sl.room) // it is added up
+		}
+		return nil
+	}
+	at, has := k.m.Told(h.Name, h.Done)
+	if base := &p.slots[at]; has && (h.Name.Parity == 0 || len(base.meta.Parts) == members) {
+		sl.base = base
+		return nil
+	}
+	return fmt.Errorf("%v: it is told by %v, which is not here", h.Name, h.Done)
+}
+
+// enlarge makes room for a part whose first block has come. Caller holds mu.
+func (k *keep) enlarge(p *piece, i int, h *head) error {
+	sl := &p.slots[i]
+	m := &sl.meta.Parts[h.Part]
+	if (sl.base != nil) != h.Base {
+		return fmt.Errorf("%v: its parts are told by different epochs", h.Name)
+	}
+	if m.Sums != nil {
+		if m.Size != h.Size || h.length() > sl.reach || h.Base && int64(len(sl.there))*blockSize < h.length() {
+			return fmt.Errorf("%v comes with two sizes", h.Name)
+		}
+		return nil
+	}
+	*m = meta{Size: h.Size, Sums: make([]uint32, max(1, (h.Size+blockSize-1)/blockSize))}
+	most := h.length()
+	if h.Base {
+		most = max(most, sl.base.meta.Size)
+	}
+	if err := k.st.widen(p, i, most); err != nil {
+		return err
+	}
+	for h.Base && int64(len(sl.there))*blockSize < max(1, h.length()) { // an empty image is one empty block
+		sl.there = append(sl.there, false)
+	}
+	return nil
+}
+
+// giveUp gives up the epoch that a block is of. Caller holds mu.
+func (k *keep) giveUp(h *head, err error) { k.do(k.m.Fail(h.Cut, err.Error())) }
 
 // part takes a block of an image that this rank holds, or holds a parity of.
 func (k *keep) part(life uint32, h *head) ([]byte, func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	nothing := func() {}
-	if k.m == nil || k.life != life {
-		return nil, nothing
+	p, i, ok := k.open(life, h)
+	if !ok {
+		return nil, func() {}
 	}
-	i, first, err := k.m.Part(h.Name, h.Cut, h.Done)
-	if err != nil {
-		return nil, nothing // of an epoch that was given up
-	}
-	p := k.piece(h.Name)
-	members := len(h.Name.Members())
-	if first {
-		err = k.st.begin(p, i, h.Cut, members)
-		if h.Name.Parity > 0 {
-			clear(p.slots[i].room) // it is added up
-		}
-		p.slots[i].meta.Parts = make([]meta, members)
-	}
-	sl := &p.slots[i]
-	if sl.cut != h.Cut || sl.got == nil {
-		return nil, nothing
-	}
-	m := &sl.meta.Parts[h.Part]
-	if m.Sums == nil {
-		*m = meta{Size: h.Size, Sums: make([]uint32, max(1, (h.Size+blockSize-1)/blockSize))}
-		if err == nil {
-			err = k.st.widen(p, i, h.Size)
-		}
-	}
-	if err == nil && m.Size != h.Size {
-		err = fmt.Errorf("%v comes with two sizes", h.Name)
-	}
-	if err != nil {
-		k.do(k.m.Fail(h.Cut, err.Error()))
-		return nil, nothing
-	}
+	n := min(blockSize, h.length()-h.Off)
 	if h.Name.Parity == 0 {
-		b := sl.room[h.Off : h.Off+min(blockSize, h.Size-h.Off)]
+		b := p.slots[i].room[h.Off : h.Off+n]
 		return b, func() { k.arrived(p, i, h, b) }
 	}
 	buf := scratch.Get().(*[]byte)
-	b := (*buf)[:min(blockSize, h.Size-h.Off)]
+	b := (*buf)[:n]
 	return b, func() { k.arrived(p, i, h, b); scratch.Put(buf) }
 }
 
 // arrived takes a block that is there.
 func (k *keep) arrived(p *piece, i int, h *head, b []byte) {
-	good := sum(b) == h.Sum
+	good := checksum(b) == h.Sum
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	sl := &p.slots[i]
 	if sl.cut != h.Cut {
 		return
 	}
-	if !good {
-		k.do(k.m.Fail(h.Cut, fmt.Sprintf("a block of %v was damaged on its way", h.Name)))
+	var err error
+	n, mine := int(h.Off/blockSize), h.Sum
+	switch {
+	case !good:
+		err = fmt.Errorf("a block of %v was damaged on its way", h.Name)
+	case h.Name.Parity > 0:
+		if h.Base {
+			mine, err = h.Mine, sl.bring(n)
+		}
+		var code *erasure.Code
+		if err == nil {
+			code, err = k.code(h.Name)
+		}
+		if err == nil {
+			code.Add(h.Name.Parity-1, h.Part, sl.room[h.Off:], b)
+		}
+	case h.Base:
+		sl.there[n] = true
+	}
+	if err != nil {
+		k.giveUp(h, err)
 		return
 	}
-	if h.Name.Parity > 0 {
-		code, err := k.code(h.Name)
-		if err != nil {
-			k.do(k.m.Fail(h.Cut, err.Error()))
-			return
-		}
-		code.Add(h.Name.Parity-1, h.Part, sl.room[h.Off:], b)
+	if m := &sl.meta.Parts[h.Part]; n < len(m.Sums) {
+		m.Sums[n] = mine
 	}
-	m := &sl.meta.Parts[h.Part]
-	m.Sums[h.Off/blockSize] = h.Sum
-	if sl.got[h.Part] += int64(len(b)); sl.got[h.Part] < m.Size {
+	k.got(p, i, h, int64(len(b)))
+}
+
+// got counts bytes of a part. Caller holds mu.
+func (k *keep) got(p *piece, i int, h *head, n int64) {
+	sl := &p.slots[i]
+	if sl.got[h.Part] += n; sl.got[h.Part] < h.length() {
 		return
 	}
 	if k.m.Missing(h.Name, h.Cut) == 1 {
@@ -290,15 +320,20 @@ func (k *keep) arrived(p *piece, i int, h *head, b []byte) {
 		return
 	}
 	if _, err := k.m.Add(h.Name, h.Cut, h.Part); err != nil {
-		k.do(k.m.Fail(h.Cut, err.Error()))
+		k.giveUp(h, err)
 	}
 }
 
 // whole finishes a piece all of whose parts are there.
 func (k *keep) whole(p *piece, i int, h *head) {
-	sl := &p.slots[i]
-	finish(p.name, sl)
-	err := k.st.persist(p, i)
+	var sl slot
+	err := error(nil)
+	for n, more := 0, true; more && err == nil; n++ { // a block at a time: its epoch may be given up, and the slot be used for the next
+		sl, more, err = k.finish(p, i, h, n)
+	}
+	if err == nil && sl.cut == h.Cut {
+		err = k.st.persist(p, i, sl)
+	}
 	if err != nil {
 		k.fail(h.Cut, err)
 		return
@@ -310,16 +345,32 @@ func (k *keep) whole(p *piece, i int, h *head) {
 	}
 }
 
-// finish describes a piece by its parts.
-func finish(n machine.Name, sl *slot) {
-	if n.Parity == 0 {
-		sl.meta = sl.meta.Parts[0]
-		return
+// finish describes a block of a piece by its parts. A block of a parity for which no change has come is that of the base. It returns the slot as it is then, and
+// whether there are more blocks.
+func (k *keep) finish(p *piece, i int, h *head, n int) (_ slot, more bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	sl := &p.slots[i]
+	if sl.cut != h.Cut {
+		return *sl, false, nil // it was given up
 	}
-	for _, p := range sl.meta.Parts {
-		sl.meta.Size = max(sl.meta.Size, p.Size)
+	if h.Name.Parity == 0 {
+		sl.meta, sl.base = sl.meta.Parts[0], nil
+		return *sl, false, nil
 	}
-	sl.meta.Sums = newSums(sl.room[:sl.meta.Size]).all()
+	if n == 0 {
+		for _, part := range sl.meta.Parts {
+			sl.meta.Size = max(sl.meta.Size, part.Size)
+		}
+	}
+	if sl.base != nil {
+		err = sl.bring(n)
+	}
+	sl.meta.Sums = append(sl.meta.Sums, checksum(cut(sl.room[:sl.meta.Size], n)))
+	if more = int64(n+1)*blockSize < sl.meta.Size; !more {
+		sl.base = nil
+	}
+	return *sl, more, err
 }
 
 // code is that of a group: as many images as the piece has members, as many shards as the policy gives.

@@ -34,6 +34,8 @@
 // The calls are those of GPI_CP (Bartsch et al.), without some of its limits: survivors go back as well, sizes may differ by rank
 // and from epoch to epoch, a node never holds its own ranks' replicas, several nodes may be lost at once, and every block has a sum.
 //
+// Blocks that have not changed since the epoch before do not travel, and parity is not computed again of them.
+//
 // The memory that a description needs, for images of S bytes: 2 S for the rank's own, and 2 S for each replica that it holds (Code: 2 S Parity/Data). It
 // is kept and used again.
 package mirror
@@ -230,7 +232,14 @@ func (d *Description) Start(ctx context.Context) error {
 	if err := cmpErr(ctx.Err(), d.ready()); err != nil {
 		return d.fail("Start", err)
 	}
-	_, done, _ := k.m.State()
+	_, done, goneFor := k.m.State()
+	if goneFor != "" {
+		k.idle() // its slot may still be read
+		if err := d.ready(); err != nil {
+			return d.fail("Start", err)
+		}
+	}
+	base := k.m.Base()
 	c, i, gone, err := k.m.Start()
 	if err != nil {
 		return d.fail("Start", err)
@@ -255,7 +264,12 @@ func (d *Description) Start(ctx context.Context) error {
 	k.mu.Lock()
 	k.stats.Start, k.stats.Bytes = time.Since(began), size
 	lctx, life := k.w.context(), k.life
-	k.spawn(func() { k.behind(lctx, life, c, done, p, i, size) })
+	var from *slot
+	if at, has := k.m.Told(p.name, base); has {
+		from = &p.slots[at]
+	}
+	o := newOutgoing(room[:size], from)
+	k.spawn(func() { k.behind(lctx, life, c, done, p, i, o) })
 	return nil
 }
 

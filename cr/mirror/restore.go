@@ -97,7 +97,7 @@ func (k *keep) makeOne(ctx context.Context, n machine.Name, a machine.Make) erro
 	if err != nil {
 		return err
 	}
-	return k.st.persist(p, i)
+	return k.st.persist(p, i, *sl)
 }
 
 // errNowhere says that nobody has a whole copy.
@@ -142,7 +142,7 @@ func (k *keep) makeParity(ctx context.Context, n machine.Name, a machine.Make, s
 	for i, image := range images {
 		code.Add(n.Parity-1, i, b, image)
 	}
-	sl.meta.Sums = newSums(b).all()
+	sl.meta.Sums = sumsOf(b)
 	return nil
 }
 

@@ -6,7 +6,7 @@ import "time"
 type Stats struct {
 	Epochs  int           // that were completed in this process
 	Bytes   int64         // of this rank's image, in the last epoch
-	Sent    int64         // bytes of it that went to other ranks
+	Sent    int64         // bytes that went to other ranks: what has not changed since the last complete epoch does not
 	Start   time.Duration // the last Start: what the program waited
 	Send    time.Duration // from there until all was sent, behind the program
 	Persist time.Duration // and then until the own image was as durable as the target is
@@ -32,8 +32,11 @@ func (s *Stats) times() []int64 {
 	return []int64{int64(s.Start), int64(s.Send), int64(s.Persist), s.Bytes}
 }
 
-func (s *Stats) send(sent, persist time.Duration, n int64) {
-	s.Send, s.Persist, s.Sent = sent, persist, n
+func (s *Stats) send(sent, persist time.Duration, bytes []int64) {
+	s.Send, s.Persist, s.Sent = sent, persist, 0
+	for _, n := range bytes {
+		s.Sent += n
+	}
 }
 
 func (s *Stats) complete(whole time.Duration, most []int64) {

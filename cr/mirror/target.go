@@ -48,6 +48,10 @@ type slot struct {
 	cut  shelf.Cut
 	meta meta
 	got  []int64 // by part: bytes that have arrived
+
+	reach int64  // of the parts that have begun to come
+	base  *slot  // of the epoch that this one's parts are told by; nil: none
+	there []bool // with a base: blocks that are not to be brought from it any more
 }
 
 // meta tells what a slot holds.
@@ -63,7 +67,7 @@ func (m *meta) ok(b []byte) bool {
 		return false
 	}
 	return blocks(m.Size, func(i int, off, n int64) error {
-		if i >= len(m.Sums) || sum(b[off:off+n]) != m.Sums[i] {
+		if i >= len(m.Sums) || checksum(b[off:off+n]) != m.Sums[i] {
 			return errors.New("damaged")
 		}
 		return nil
@@ -186,7 +190,7 @@ func (p *piece) path(i int, kind string) string {
 // begin makes a slot ready for an epoch: what it had counts no more.
 func (s *storage) begin(p *piece, i int, c shelf.Cut, parts int) error {
 	sl := &p.slots[i]
-	sl.cut, sl.meta, sl.got = c, meta{}, make([]int64, parts)
+	*sl = slot{room: sl.room, cut: c, got: make([]int64, parts)}
 	if s.dir == "" {
 		return nil
 	}
@@ -206,13 +210,12 @@ type record struct {
 	Meta meta         `json:"meta"`
 }
 
-// persist makes a slot as durable as the target is.
-func (s *storage) persist(p *piece, i int) error {
+// persist makes a slot, as it was, as durable as the target is.
+func (s *storage) persist(p *piece, i int, sl slot) error {
 	if s.dir == "" {
 		return nil
 	}
-	sl := &p.slots[i]
-	err := s.write(p, i)
+	err := s.write(p, i, sl)
 	if err == nil {
 		err = writeJSON(p.path(i, "json"), record{p.name, sl.cut, sl.meta}, true)
 	}
@@ -222,8 +225,7 @@ func (s *storage) persist(p *piece, i int) error {
 	return nil
 }
 
-func (s *storage) write(p *piece, i int) error {
-	sl := &p.slots[i]
+func (s *storage) write(p *piece, i int, sl slot) error {
 	if s.mapped {
 		return unix.Msync(sl.room[:max(1, sl.meta.Size)], unix.MS_SYNC)
 	}
@@ -302,28 +304,18 @@ func (s *storage) close(pieces map[machine.Name]*piece) {
 	}
 }
 
-// widen gives a slot more room, and keeps what is in it.
+// widen gives a slot room for a part, and keeps what is in it of others.
 func (s *storage) widen(p *piece, i int, size int64) error {
 	sl := &p.slots[i]
-	if int64(len(sl.room)) >= size {
-		return nil
-	}
-	old := slices.Clone(sl.room[:min(int64(len(sl.room)), max(0, sl.used()))])
-	if err := s.grow(p, i, size); err != nil {
-		return err
-	}
-	copy(sl.room, old)
-	return nil
-}
-
-// used is how far parts reach that have come before.
-func (sl *slot) used() (n int64) {
-	for k := range sl.meta.Parts {
-		if sl.got[k] > 0 {
-			n = max(n, sl.meta.Parts[k].Size)
+	if int64(len(sl.room)) < size {
+		old := slices.Clone(sl.room[:sl.reach])
+		if err := s.grow(p, i, size); err != nil {
+			return err
 		}
+		copy(sl.room, old)
 	}
-	return n
+	sl.reach = max(sl.reach, size)
+	return nil
 }
 
 // remove gives up everything, with files and folders.

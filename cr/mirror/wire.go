@@ -17,6 +17,7 @@ const blockSize = 1 << 20
 const (
 	isMsg   = "msg"   // of the protocol
 	isPart  = "part"  // of an image on its way to a holder
+	isSame  = "same"  // blocks of such an image that are those of the base
 	isWant  = "want"  // asks for a piece
 	isPiece = "piece" // answers it
 	isEnd   = "end"   // the answer is over
@@ -33,7 +34,11 @@ type head struct {
 	Part int          `json:"part,omitempty"`
 	Size int64        `json:"size,omitempty"` // of the whole image or piece
 	Off  int64        `json:"off,omitempty"`
-	Sum  uint32       `json:"sum,omitempty"` // CRC32C of the body
+	Sum  uint32       `json:"sum,omitempty"`  // CRC32C of the body
+	Base bool         `json:"base,omitempty"` // isPart, isSame: the image is told by that of Done
+	Span int64        `json:"span,omitempty"` // to a parity with Base: the longer one's size of the two
+	Mine uint32       `json:"mine,omitempty"` // to a parity with Base: CRC32C of the image's block, whose change the body is
+	Run  int64        `json:"run,omitempty"`  // isSame: bytes of whole blocks
 	Call uint64       `json:"call,omitempty"`
 	Meta *meta        `json:"meta,omitempty"` // isEnd
 	Text string       `json:"text,omitempty"` // isEnd: why it cannot be had
@@ -41,6 +46,9 @@ type head struct {
 
 // mostImage bounds an image's size, against heads that were garbled.
 const mostImage = 1 << 46
+
+// length is how far the bytes of a part reach.
+func (h *head) length() int64 { return max(h.Size, h.Span) }
 
 func (h *head) encode() []byte {
 	b, err := json.Marshal(h)
@@ -67,9 +75,15 @@ func decode(b []byte, body int) (*head, error) {
 				return bad("a piece that cannot be")
 			}
 		}
-	case isPart, isPiece:
-		if h.Size < 0 || h.Size > mostImage || h.Off < 0 || h.Off%blockSize != 0 || int64(body) != min(blockSize, h.Size-h.Off) {
+	case isPart, isPiece, isSame:
+		if h.Size < 0 || h.length() > mostImage || h.Off < 0 || h.Off%blockSize != 0 || h.Is != isSame && int64(body) != min(blockSize, h.length()-h.Off) {
 			return bad("the wrong length")
+		}
+		if h.Is == isSame && (!h.Base || body != 0 || h.Run <= 0 || h.Run > h.Size-h.Off || h.Run%blockSize != 0 && h.Off+h.Run != h.Size) {
+			return bad("the wrong run")
+		}
+		if h.Span != 0 && (!h.Base || h.Name.Parity == 0 || h.Is == isPiece) {
+			return bad("a span")
 		}
 		fallthrough
 	case isWant:
@@ -89,7 +103,7 @@ func decode(b []byte, body int) (*head, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // blocks calls f for each block of so many bytes; an empty image is one empty block.
 func blocks(size int64, f func(i int, off, n int64) error) error {

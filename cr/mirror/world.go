@@ -245,6 +245,8 @@ func (w *World) sink(life uint32, from int, b []byte, size int) ([]byte, func())
 	switch h.Is {
 	case isPart:
 		return w.keep(h.To).part(life, h)
+	case isSame:
+		return nil, func() { w.keep(h.To).same(life, h) }
 	case isWant:
 		return nil, func() { w.keep(h.To).asked(life, from, h) }
 	case isPiece:

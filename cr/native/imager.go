@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/native/internal/capture"
+	"github.com/gorun-mpi/gorun/cr/native/internal/restore"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/wireup"
@@ -25,6 +26,7 @@ var _ interface {
 	whole.Outputs
 	whole.Sharer
 	whole.Mover
+	whole.Tunable
 } = Imager{}
 
 // Name is what -cr takes and what stands in images.
@@ -35,7 +37,18 @@ func (Imager) Name() string { return Name }
 
 // Doc is one line for gorun info.
 func (Imager) Doc() string {
-	return "whole processes: any Go program without cgo, unmodified, at any moment; no root needed"
+	return "whole processes: programs of Go and C, unmodified, at any moment; no root needed"
+}
+
+// Parameters lists those of a job that are for this back-end.
+func (Imager) Parameters() []whole.Parameter {
+	return []whole.Parameter{{Name: restore.ParamIDs, Default: "auto",
+		Doc: "ids of restored processes and threads: same (in namespaces), new (noted anew where run-times keep them), or auto (same for programs with C in them where that can be had, else new)"}}
+}
+
+// CheckParams says what is wrong with them.
+func (Imager) CheckParams(given map[string]string) error {
+	return restore.CheckParams(given, Name+".")
 }
 
 // Moves says that processes can move.
@@ -80,14 +93,16 @@ func (Imager) CheckRestart(images []image.Source, files whole.FilesPolicy) error
 		return err
 	}
 	checked := map[string]bool{} // most ranks ran on machines of one kind
-	for rank, s := range states {
-		id := fmt.Sprint(s.Host)
-		if checked[id] {
-			continue
-		}
-		checked[id] = true
-		if err := s.CheckHost(); err != nil {
-			return fmt.Errorf("rank %d: %w", rank, err)
+	for rank, first := range states {
+		for _, s := range first.All() {
+			id := fmt.Sprint(s.Host)
+			if checked[id] {
+				continue
+			}
+			checked[id] = true
+			if err := s.CheckHost(); err != nil {
+				return fmt.Errorf("rank %d: %w", rank, err)
+			}
 		}
 	}
 	if files != whole.FilesRefuse {
@@ -111,7 +126,7 @@ func oneWriter(states []*state.State) error {
 	type file struct{ dev, inode uint64 }
 	writers, names := map[file][]int{}, map[file]string{}
 	for rank, s := range states {
-		for _, f := range s.Files {
+		for _, f := range s.AllFiles() {
 			id := file{f.Dev, f.Inode}
 			if f.Output() && !slices.Contains(writers[id], rank) {
 				writers[id] = append(writers[id], rank)
@@ -135,8 +150,8 @@ func (Imager) Outputs(src image.Source) ([]string, error) {
 		return nil, err
 	}
 	var all []string
-	for _, f := range s.Files {
-		if f.Output() {
+	for _, f := range s.AllFiles() {
+		if f.Output() && !slices.Contains(all, f.Path) {
 			all = append(all, f.Path)
 		}
 	}
@@ -154,8 +169,12 @@ func (Imager) Describe(path string) ([]whole.Fact, error) {
 		return nil, err
 	}
 	var mapped uint64
-	for _, r := range s.Regions {
-		mapped += r.End - r.Start
+	regions := 0
+	for _, m := range s.All() {
+		regions += len(m.Regions)
+		for _, r := range m.Regions {
+			mapped += r.End - r.Start
+		}
 	}
 	base := "full"
 	if s.Base > 0 {
@@ -165,12 +184,18 @@ func (Imager) Describe(path string) ([]whole.Fact, error) {
 		{Name: "executable", Value: s.Exe},
 		{Name: "go build id", Value: s.BuildID},
 		{Name: "process", Value: fmt.Sprintf("pid %d, %d threads, in %s", s.PID, len(s.Threads), s.Dir)},
-		{Name: "memory", Value: fmt.Sprintf("%s; %d regions with %d MB of addresses, %.1f MB saved", base, len(s.Regions), mapped>>20, float64(saved)/1e6)},
+		{Name: "memory", Value: fmt.Sprintf("%s; %d regions with %d MB of addresses, %.1f MB saved", base, regions, mapped>>20, float64(saved)/1e6)},
 		{Name: "linux", Value: s.Host.Kernel},
 		{Name: "processor", Value: s.Host.CPU},
 	}
+	for _, m := range s.Members {
+		facts = append(facts, whole.Fact{Name: "child process", Value: fmt.Sprintf("pid %d of %d, %d threads, %s in %s", m.PID, m.Kin.Parent, len(m.Threads), m.Exe, m.Dir)})
+	}
+	for _, k := range s.Ended {
+		facts = append(facts, whole.Fact{Name: "child process", Value: fmt.Sprintf("pid %d of %d, has ended: %s", k.ID, k.Parent, k.Name)})
+	}
 	kinds := map[string]int{}
-	for _, f := range s.Files {
+	for _, f := range s.AllFiles() {
 		kinds[f.Kind]++
 		if f.Kind == state.FileRegular {
 			facts = append(facts, whole.Fact{Name: "open file", Value: describeFile(&f)})

@@ -40,9 +40,14 @@ func (s *Snapshot) baseDir(seq int) string {
 	return filepath.Join(filepath.Dir(s.Dir), strconv.Itoa(seq))
 }
 
-// links walks down the chain. A base is always older than the images that build on it. So taking the newest of
-// the open ones meets each snapshot once.
+// links walks down the chain.
 func (s *Snapshot) links() ([]link, error) {
+	return s.walk(func(seq int) (*Snapshot, error) { return Load(s.baseDir(seq)) })
+}
+
+// walk walks down the chain of snapshots that load finds by their numbers. A base is always older than the images that
+// build on it. So taking the newest of the open ones meets each snapshot once.
+func (s *Snapshot) walk(load func(seq int) (*Snapshot, error)) ([]link, error) {
 	at := link{s, make([]int, s.Schema.NP)}
 	for rank := range at.ranks {
 		at.ranks[rank] = rank
@@ -59,7 +64,7 @@ func (s *Snapshot) links() ([]link, error) {
 			return chain, nil
 		}
 		seq := slices.Max(slices.Collect(maps.Keys(open)))
-		base, err := Load(s.baseDir(seq))
+		base, err := load(seq)
 		if err == nil {
 			base.open = s.open
 			err = base.fits(s, seq, open[seq])

@@ -37,6 +37,7 @@ type Pending struct {
 	place  Place  // zero: beside the schema
 	set    string // their name in the store
 	nodes  []string
+	again  bool // the number is not a new one
 	// The program that was kept for it, locked until its schema names it.
 	program *Hold
 	digest  string
@@ -61,7 +62,7 @@ func (c *Catalogue) BeginIn(job string, place Place, nodes []string) (*Pending, 
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
 	defer l.Close()
-	p, err := c.begin(job, place, nodes)
+	p, err := c.begin(job, place, nodes, 0)
 	if err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
@@ -75,11 +76,11 @@ func checkJob(job string) error {
 	return nil
 }
 
-// begin runs with the job's lock held, so nobody sweeps the folder before it is locked.
-func (c *Catalogue) begin(job string, place Place, nodes []string) (*Pending, error) {
+// begin runs with the job's lock held, so nobody sweeps the folder before it is locked. want is the number; 0: a new one.
+func (c *Catalogue) begin(job string, place Place, nodes []string, want int) (*Pending, error) {
 	dir := c.JobDir(job)
 	own := store.OpenDir(c.root)
-	p := &Pending{Job: job, c: c, images: own, place: place, nodes: nodes}
+	p := &Pending{Job: job, c: c, images: own, place: place, nodes: nodes, again: want > 0}
 	var stores *jobStores
 	if place != (Place{}) {
 		var err error
@@ -90,13 +91,17 @@ func (c *Catalogue) begin(job string, place Place, nodes []string) (*Pending, er
 			return nil, err
 		}
 	}
-	seq, err := c.highest(job)
+	high, err := c.highest(job)
 	if err != nil {
 		return nil, err
 	}
+	seq := want
 	for {
-		seq++
-		if err := writeDurable(filepath.Join(dir, sequenceFile), []byte(strconv.Itoa(seq)+"\n")); err != nil {
+		if want == 0 {
+			seq = high + 1
+		}
+		high = max(high, seq)
+		if err := writeDurable(filepath.Join(dir, sequenceFile), []byte(strconv.Itoa(high)+"\n")); err != nil {
 			return nil, err
 		}
 		if err := syncFolder(dir); err != nil {
@@ -108,7 +113,7 @@ func (c *Catalogue) begin(job string, place Place, nodes []string) (*Pending, er
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, fs.ErrExist) {
+		if !errors.Is(err, fs.ErrExist) || want > 0 {
 			return nil, explain(err)
 		}
 	}
@@ -173,11 +178,7 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 	if p.lock == nil {
 		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, ErrEnded)
 	}
-	s.Format, s.Job, s.Sequence = FormatDir, p.Job, p.Seq
-	if p.place != (Place{}) {
-		s.Format, s.Store, s.Folder, s.Set = FormatStore, p.place.Kind, p.place.Folder, p.set
-	}
-	s.Program.Kept = p.program != nil
+	p.complete(&s)
 	snap, hold := &Snapshot{p.Dir, &s, p.c.open}, &Hold{}
 	path := filepath.Join(p.Dir, SchemaFile)
 	text, err := s.Encode()
@@ -212,6 +213,15 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 	}
 	p.lock, p.program = nil, nil
 	return snap, hold, nil
+}
+
+// complete fills in what the schema says of the snapshot's place.
+func (p *Pending) complete(s *Schema) {
+	s.Format, s.Job, s.Sequence = FormatDir, p.Job, p.Seq
+	if p.place != (Place{}) {
+		s.Format, s.Store, s.Folder, s.Set = FormatStore, p.place.Kind, p.place.Folder, p.set
+	}
+	s.Program.Kept = p.program != nil
 }
 
 // share turns the writer's lock into a user's. The change is not atomic, so
@@ -273,7 +283,13 @@ func (p *Pending) beginFar() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := p.images.Begin(ctx, p.set); err != nil {
+	err := p.images.Begin(ctx, p.set)
+	if p.again && errors.Is(err, fs.ErrExist) { // of a snapshot that was removed
+		if err = p.images.Remove(ctx, p.set); err == nil {
+			err = p.images.Begin(ctx, p.set)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("images in %s: %w", p.place, err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // ImageError says what is wrong with the image of one rank.
@@ -138,12 +139,22 @@ func (v *verifier) one(j verifyJob) error {
 	return nil
 }
 
+// gather makes one error of those of several images. Where the key is the reason it is so for all of them, and said once.
 func gather(errs []error) error {
 	var bad []error
+	keyless := 0
 	for _, err := range errs {
+		if errors.Is(err, store.ErrKey) {
+			if keyless++; keyless > 1 {
+				continue
+			}
+		}
 		if err != nil {
 			bad = append(bad, err)
 		}
+	}
+	if keyless > 1 {
+		bad = append(bad, fmt.Errorf("nor does it open %d more images", keyless-1))
 	}
 	if n := len(bad); n > maxReported {
 		bad = append(bad[:maxReported:maxReported], fmt.Errorf("and %d more images", n-maxReported))

@@ -147,4 +147,5 @@ var (
 	ErrUnreachable = errors.New("a node does not answer")
 	ErrReadOnly    = errors.New("it can only be read from here")
 	ErrClosed      = errors.New("already committed or given up")
+	ErrKey         = errors.New("key file") // it is missing, or cannot be one, or something was sealed with another key
 )

@@ -52,6 +52,19 @@ type Mover interface {
 	Moves()
 }
 
+// Tunable is an Imager with parameters, which come with those of the job. Their names begin with its own and a dot.
+type Tunable interface {
+	Parameters() []Parameter
+	// CheckParams says what is wrong with those of a job; it ignores what others are for.
+	CheckParams(given map[string]string) error
+}
+
+// Parameter describes one.
+type Parameter struct {
+	Name, Default string
+	Doc           string // one line
+}
+
 // Feature is something that a machine has or lacks.
 type Feature struct {
 	Name string
@@ -118,8 +131,9 @@ type RestoreOptions struct {
 	Program                    string                     // the executable kept with the snapshot
 	Stdin, Stdout, Stderr, OOB int                        // descriptors here that become 0, 1, 2 and the stream to the agent there; negative: none
 	Files                      FilesPolicy
-	Tag                        string // names what Files makes
-	Hold                       bool   // leave it stopped by SIGSTOP, for a debugger
+	Tag                        string            // names what Files makes
+	Hold                       bool              // leave it stopped by SIGSTOP, for a debugger
+	Params                     map[string]string // of the job; those that begin with the back-end's name are its own
 }
 
 // Restored is a process that was made from an image. Until Go it takes no step

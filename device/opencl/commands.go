@@ -11,11 +11,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
-// memory and kernel are numbers that this side has chosen.
-type (
-	memory uint64
-	kernel uint64
-)
+// memory is a number that this side has chosen.
+type memory uint64
 
 // enter keeps the ring mapped for a command, until mapped.RUnlock. Close unmaps it. The error is why the device takes no more.
 func (d *device) enter() error {
@@ -71,8 +68,8 @@ func (d *device) await(t uint64) error { return d.wait(context.Background(), t) 
 func (d *device) wait(ctx context.Context, t uint64) error {
 	for {
 		done := d.s.Done()
+		d.room.settle(done) // what has come is copied while the rest comes
 		if done >= t {
-			d.room.settle(done)
 			return nil
 		}
 		if err := d.lost.Load(); err != nil {
@@ -187,8 +184,12 @@ func (d *device) Run(k provider.Kernel, global, local []int, args []provider.Arg
 		return 0, err
 	}
 	defer d.mapped.RUnlock()
-	c := offload.Command{Op: offload.Run, Flags: offload.Timed, Args: make([]offload.Arg, len(args))}
-	c.A[0], c.A[1] = uint64(k.(kernel)), uint64(len(global))
+	c := &d.next
+	*c = offload.Command{Op: offload.Run, Args: append(c.Args[:0], make([]offload.Arg, len(args))...)}
+	if !d.untimed.Load() {
+		c.Flags = offload.Timed
+	}
+	c.A[0], c.A[1] = k.(*kernel).id, uint64(len(global))
 	for i, g := range global {
 		if g == 0 {
 			return provider.Ticket(d.put), nil
@@ -208,6 +209,9 @@ func (d *device) Run(k provider.Kernel, global, local []int, args []provider.Arg
 			c.Args[i] = offload.Arg{Kind: offload.ArgScalar, Bytes: uint32(a.Size), Value: a.Value}
 		}
 	}
-	t, err := d.submit(&c)
+	t, err := d.submit(c)
 	return provider.Ticket(t), err
 }
+
+// SetTimed says whether kernels tell when they ran.
+func (d *device) SetTimed(on bool) { d.untimed.Store(!on) }

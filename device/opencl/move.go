@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gorun-mpi/gorun/device/provider"
@@ -49,6 +50,24 @@ func (d *device) Pause(ctx context.Context) error {
 // mostSkipped is how many memories an order may name. What is not named is in the file without need.
 const mostSkipped = 4096
 
+func numbers(ms []provider.Memory) (skip []uint64) {
+	for _, m := range ms[:min(len(ms), mostSkipped)] {
+		skip = append(skip, uint64(m.(memory)))
+	}
+	return skip
+}
+
+// OnCapture has valid called when the agent of this rank captures the device with it.
+func (d *device) OnCapture(valid func() []provider.Memory) { d.valid.Store(&valid) }
+
+// skips are the memories that such a capture may leave out. They are not to be left out of a ring that has commands which nobody has taken.
+func (d *device) skips() []uint64 {
+	if valid := d.valid.Load(); valid != nil {
+		return numbers((*valid)())
+	}
+	return nil
+}
+
 // Capture has the paused process write what is on the device to a file, but for the memories to be skipped, which are zero when they
 // are restored. With end the process ends then. wait returns when the file is whole.
 func (d *device) Capture(path string, end bool, skip []provider.Memory) (wait func(context.Context) error, err error) {
@@ -58,10 +77,7 @@ func (d *device) Capture(path string, end bool, skip []provider.Memory) (wait fu
 	if err != nil {
 		return nil, err
 	}
-	o := offload.Order{Op: offload.OrderCapture, Path: path, End: end}
-	for _, m := range skip[:min(len(skip), mostSkipped)] {
-		o.Skip = append(o.Skip, uint64(m.(memory)))
-	}
+	o := offload.Order{Op: offload.OrderCapture, Path: path, End: end, Skip: numbers(skip)}
 	p.ending.Store(end)
 	attempt, err := p.order(o)
 	if err != nil {
@@ -91,7 +107,6 @@ func (d *device) captured(ctx context.Context, p *process, attempt uint32, end b
 	}
 	if end {
 		<-p.gone
-		p.control.Close()
 		d.p = nil
 	}
 	return nil
@@ -136,13 +151,17 @@ func (d *device) Restore(ctx context.Context, path string, index int) error {
 	if d.p != nil {
 		return errors.New("its offload process is there: Capture it with terminate first")
 	}
-	begin := time.Now()
-	d.s.Epoch().Add(1)
-	p, err := spawn(ctx, index, d.file, path, d.ended)
+	library, _, _ := strings.Cut(d.id(), ":")
+	at, err := place(library, index)
 	if err != nil {
-		return fmt.Errorf("restoring on %s after %v: %w", id(index), time.Since(begin).Round(time.Millisecond), err)
+		return err
+	}
+	since := time.Now()
+	d.s.Epoch().Add(1)
+	p, err := begin(ctx, d, at, path)
+	if err != nil {
+		return fmt.Errorf("restoring on %s:%d after %v: %w", library, index, time.Since(since).Round(time.Millisecond), err)
 	}
 	d.p = p
-	d.about.Store(&p.info)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -125,6 +126,9 @@ func TestPauseInAnEndlessKernel(t *testing.T) {
 	e, err := d.Run(kernel("gate"), []int{1}, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, err := os.Stat(gate + "begun"); err != nil; _, err = os.Stat(gate + "begun") { // a pause before that is one at once
+		time.Sleep(time.Millisecond)
 	}
 	ctx, cancel := context.WithCancel(forever)
 	cancel()

@@ -2,6 +2,7 @@ package opencl
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gorun-mpi/gorun/device/provider"
 	"github.com/gorun-mpi/gorun/internal/offload"
@@ -58,14 +59,42 @@ func (d *device) Free(m provider.Memory) {
 	_, _ = d.submit(&offload.Command{Op: offload.Free, A: [8]uint64{uint64(m.(memory))}})
 }
 
-// Build has the body in OpenCL C compiled.
+// kernel is one that was built.
+type kernel struct {
+	id     uint64 // a number that this side has chosen
+	params int    // how many it has; -1: unknown
+	locals bool   // local memory is among them, as OpenCL has it
+}
+
+// Check compares the number of arguments with what the compiler has found.
+func (k *kernel) Check(args []provider.Arg) error {
+	given, besides := len(args), ""
+	if !k.locals {
+		given, besides = 0, " besides local memory"
+		for _, a := range args {
+			if a.Kind != provider.Local {
+				given++
+			}
+		}
+	}
+	if k.params < 0 || given == k.params {
+		return nil
+	}
+	return fmt.Errorf("%w: %d arguments%s, the kernel takes %d", provider.ErrArgument, given, besides, k.params)
+}
+
+// adders are the calls of package device that add a body.
+var adders = map[string]string{openCL: "device.OpenCL", "cuda": "device.CUDA"}
+
+// Build has the body in the language of the device's library compiled.
 func (d *device) Build(bodies []provider.Body) (provider.Kernel, error) {
+	library, _, _ := strings.Cut(d.id(), ":")
 	for _, b := range bodies {
-		if b.Language == "opencl" {
+		if b.Language == library {
 			return d.build(b)
 		}
 	}
-	return nil, fmt.Errorf("device %s: kernel %s: %w: add one with device.OpenCL, or choose the device cpu:0 by GORUN_DEVICE", d.id(), bodies[0].Name, provider.ErrNoBody)
+	return nil, fmt.Errorf("device %s: kernel %s: %w: add one with %s, or choose the device cpu:0 by GORUN_DEVICE", d.id(), bodies[0].Name, provider.ErrNoBody, adders[library])
 }
 
 func (d *device) build(b provider.Body) (provider.Kernel, error) {
@@ -84,14 +113,17 @@ func (d *device) build(b provider.Body) (provider.Kernel, error) {
 	}
 	copy(d.room.all[at:], words)
 	d.last++
-	k := kernel(d.last)
+	k := &kernel{id: d.last, params: -1, locals: b.Language == openCL}
 	text, refused, err := d.ask(&offload.Command{Op: offload.Build, A: [8]uint64{
-		uint64(k), uint64(at), uint64(len(b.Source)), uint64(len(b.Name)), uint64(len(b.Options)), uint64(room)}}, at, room)
+		k.id, uint64(at), uint64(len(b.Source)), uint64(len(b.Name)), uint64(len(b.Options)), uint64(room)}}, at, room)
 	if refused {
 		err = &provider.BuildError{Kernel: b.Name, Device: d.id(), Log: text}
 	}
 	if err != nil {
 		return nil, err
+	}
+	if n, known := d.s.Params(d.put); known {
+		k.params = n
 	}
 	return k, nil
 }

@@ -1,4 +1,4 @@
-// Package opencl is the client of devices that a vendor's library drives. The library is never in the program: for each
+// Package opencl is the client of devices that a vendor's library drives, OpenCL or CUDA. The library is never in the program: for each
 // opened device there is a process, gorun-device, that loads it. Program and process share a file of memory, with a ring of
 // commands and room for data in transit (see internal/offload); arrays stay in the program's own memory. So the program stays
 // static Go, and what kills the process kills no rank: its events return provider.ErrLost. Programs use package device.
@@ -6,8 +6,8 @@
 // The command gorun-device is a module of its own. It is looked for at GORUN_DEVICE_SERVER, beside the program, and in PATH. Where it is not
 // found there are no such devices.
 //
-// The process is a child of the program. Images of whole processes therefore refuse a program with such a device open; portable images hold
-// its arrays.
+// Under gorun the agent of the rank starts the process and has its socket (see offload.Host): a rank has nothing of it but the memory that they share, so whole-process images
+// hold it. Without gorun, or before mpi.Init, the process is a child of the program.
 package opencl
 
 import (
@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -25,71 +24,113 @@ import (
 	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
-// Provider has the devices that gorun-device lists.
-type Provider struct{}
+// Provider has the devices that gorun-device lists for a library.
+type Provider struct {
+	Library string // "cuda"; "opencl" if empty
+}
 
 // Name of the provider.
-func (Provider) Name() string { return "opencl" }
+func (p Provider) Name() string {
+	if p.Library == "" {
+		return openCL
+	}
+	return p.Library
+}
+
+const openCL = "opencl"
 
 // server returns the path of gorun-device, "" if there is none.
 func server() (string, error) {
-	if path := os.Getenv("GORUN_DEVICE_SERVER"); path != "" {
-		if _, err := exec.LookPath(path); err != nil {
-			return "", fmt.Errorf("GORUN_DEVICE_SERVER: %w", err)
-		}
-		return path, nil
-	}
-	if self, err := os.Executable(); err == nil {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "gorun-device")); err == nil {
-			return path, nil
-		}
-	}
-	path, err := exec.LookPath("gorun-device")
+	self, err := os.Executable()
 	if err != nil {
+		self = os.Args[0]
+	}
+	path, err := offload.Server(os.Getenv(offload.EnvServer), os.Getenv("PATH"), self)
+	if errors.Is(err, offload.ErrNoServer) {
 		return "", nil
 	}
-	return path, nil
+	return path, err
 }
 
-// lists keeps what each gorun-device has listed: loading all libraries of a machine takes time.
+// lists keeps what each gorun-device has listed: loading all libraries of a machine takes time. A device's place in the
+// list is its number to gorun-device.
 var lists struct {
 	sync.Mutex
-	of map[string][]provider.Info
+	of map[string]list
 }
 
-// List asks gorun-device. Errors: what it has said.
-func (Provider) List() ([]provider.Info, error) {
+type list struct {
+	infos     []provider.Info
+	complaint error // of a library that is here and does not work
+}
+
+// List asks gorun-device. Errors: what it has said; OpenCL's provider returns it, for all libraries.
+func (p Provider) List() ([]provider.Info, error) {
+	l, err := all()
+	if err == nil {
+		err = l.complaint
+	}
+	if p.Name() != openCL {
+		err = nil
+	}
+	var mine []provider.Info
+	for _, info := range l.infos {
+		if strings.HasPrefix(info.ID, p.Name()+":") {
+			mine = append(mine, info)
+		}
+	}
+	return mine, err
+}
+
+// all returns the list of all libraries' devices.
+func all() (list, error) {
 	path, err := server()
 	if path == "" {
-		return nil, err
+		return list{}, err
 	}
 	lists.Lock()
 	defer lists.Unlock()
-	if infos, ok := lists.of[path]; ok {
-		return infos, nil
+	if l, ok := lists.of[path]; ok {
+		return l, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "list").Output()
+	cmd := exec.CommandContext(ctx, path, "list")
+	var words strings.Builder
+	cmd.Stderr = &words
+	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%s list: a library of this machine has not told its devices within %v", path, patience)
+		return list{}, fmt.Errorf("%s list: a library of this machine has not told its devices within %v", path, patience)
 	}
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		if words.Len() > 0 {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(words.String()))
 		}
-		return nil, fmt.Errorf("%s list: %w", path, err)
+		return list{}, fmt.Errorf("%s list: %w", path, err)
 	}
-	infos, err := parseList(out)
-	if err != nil {
-		return nil, fmt.Errorf("%s list: %w", path, err)
+	l := list{complaint: complaint(words.String())}
+	if l.infos, err = parseList(out); err != nil {
+		return list{}, fmt.Errorf("%s list: %w", path, err)
 	}
 	if lists.of == nil {
-		lists.of = map[string][]provider.Info{}
+		lists.of = map[string]list{}
 	}
-	lists.of[path] = infos
-	return infos, nil
+	lists.of[path] = l
+	return l, nil
+}
+
+// complaint is what gorun-device itself says on standard error; libraries say much there.
+func complaint(words string) error {
+	var lines []string
+	for line := range strings.Lines(words) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), offload.Complaint); ok {
+			lines = append(lines, text)
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	return errors.New(strings.Join(lines, "; "))
 }
 
 func parseList(out []byte) ([]provider.Info, error) {
@@ -104,20 +145,48 @@ func parseList(out []byte) ([]provider.Info, error) {
 	return infos, nil
 }
 
-func info(index int, t offload.Info) provider.Info {
+// info describes the device at a place of the list.
+func info(place int, t offload.Info) provider.Info {
+	name := fmt.Sprintf("%s:%d", t.Library, t.Number)
+	if t.Library == "" {
+		name = fmt.Sprintf("%s:%d", openCL, place)
+	}
 	return provider.Info{
-		ID: id(index), Kind: provider.Kind(t.Kind), Name: t.Name, Platform: t.Platform, Version: t.Version,
+		ID: name, Kind: provider.Kind(t.Kind), Name: t.Name, Platform: t.Platform, Version: t.Version,
 		Memory: t.Memory, Units: t.Units, Clock: t.Clock, MaxGroup: t.MaxGroup, Double: t.Double,
 	}
 }
 
-func id(index int) string { return fmt.Sprintf("opencl:%d", index) }
+// place returns where the list has device index of a library. OpenCL's come first.
+func place(library string, index int) (int, error) {
+	if library == openCL {
+		return index, nil
+	}
+	l, err := all()
+	for i, info := range l.infos {
+		if info.ID == fmt.Sprintf("%s:%d", library, index) {
+			return i, nil
+		}
+	}
+	if err == nil {
+		err = errors.New("gorun-device lists no such device")
+	}
+	return 0, err
+}
 
 // Open starts an offload process for a device. Errors: what it says, with its output on standard error.
-func (Provider) Open(index int) (provider.Device, error) {
-	d, err := start(index)
+func (p Provider) Open(index int) (provider.Device, error) {
+	name := fmt.Sprintf("%s:%d", p.Name(), index)
+	at, err := place(p.Name(), index)
 	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", id(index), err)
+		return nil, fmt.Errorf("device %s: %w", name, err)
+	}
+	d, err := start(at)
+	if err != nil {
+		return nil, fmt.Errorf("device %s: %w", name, err)
+	}
+	if d.id() != name {
+		return nil, errors.Join(fmt.Errorf("device %s: there are fewer: number %d is %s", name, index, d.id()), d.Close())
 	}
 	return d, nil
 }

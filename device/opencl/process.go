@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/device/provider"
 	"github.com/gorun-mpi/gorun/internal/offload"
@@ -20,103 +15,115 @@ import (
 // patience is how long an offload process may take to load the vendor's library.
 const patience = time.Minute
 
-// process is an offload process, with the rank's end of its socket.
-type process struct {
-	cmd     *exec.Cmd
-	control *os.File
-	info    provider.Info
-	ending  atomic.Bool   // it was told to end
-	gone    chan struct{} // closed when it has ended
+// child is an offload process as this program reaches it: its own child, or one of the agent of this rank.
+type child interface {
+	order(offload.Order) error
+	end() // the process is to end; Gone follows
+}
 
+// process is an offload process. It is the offload.Peer of who watches it.
+type process struct {
+	of     *device
+	child  child
+	index  atomic.Int64 // of its device
+	pid    atomic.Int64
+	ending atomic.Bool // it was told to end
+	over   sync.Once
+	gone   chan struct{} // closed when it has ended; then:
+	how    string
+
+	hello    chan offload.Answer
 	mu       sync.Mutex // of who gives orders
 	attempt  uint32
 	answers  chan offload.Answer
 	answered map[uint32]offload.Answer // that nobody has asked for yet
 }
 
-// spawn starts a process for a ring, and waits until it has opened the device. It ends when its end of the socket does, and so with
-// this program. With a capture it begins with what that holds, paused, which may take long. onEnd is called when it has ended. If ctx ends before, so does
-// the process.
-func spawn(ctx context.Context, index int, ring *os.File, capture string, onEnd func(*process)) (*process, error) {
-	path, err := server()
-	if err == nil && path == "" {
-		err = errors.New("there is no gorun-device beside the program, in PATH, or at GORUN_DEVICE_SERVER: build it from cmd/gorun-device")
+// begin starts a process for the ring of a device, and waits until it has opened the one of that number. With a capture it begins with what that
+// holds, paused, which may take long. If ctx ends before, so does the process.
+func begin(ctx context.Context, of *device, index int, capture string) (*process, error) {
+	p := &process{of: of, gone: make(chan struct{}), hello: make(chan offload.Answer, 1),
+		answers: make(chan offload.Answer, 16), answered: map[uint32]offload.Answer{}}
+	p.index.Store(int64(index))
+	start := ownChild
+	if h := offload.TheHost(); h != nil && !of.alone {
+		start = func(s offload.Start, p *process) (child, error) { return agentsChild(h, s, p) }
+	} else {
+		of.alone = true
 	}
+	var err error
+	if p.child, err = start(offload.Start{Device: index, Ring: int(of.file.Fd()), Restore: capture}, p); err != nil {
+		return nil, err
+	}
+	info, err := p.greeted(ctx)
 	if err != nil {
+		p.end()
 		return nil, err
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	unix.SetNonblock(fds[0], true) // so that reads of it have deadlines
-	p := &process{control: os.NewFile(uintptr(fds[0]), "control"), gone: make(chan struct{}), answers: make(chan offload.Answer, 16), answered: map[uint32]offload.Answer{}}
-	theirs := os.NewFile(uintptr(fds[1]), "control")
-	defer theirs.Close()
-	p.cmd = exec.Command(path, "serve", "-device", strconv.Itoa(index))
-	if capture != "" {
-		p.cmd.Args = append(p.cmd.Args, "-restore", capture)
-	}
-	p.cmd.Stderr = os.Stderr
-	p.cmd.ExtraFiles = []*os.File{theirs, ring}
-	if err := p.cmd.Start(); err != nil {
-		p.control.Close()
-		return nil, err
-	}
-	if err := p.hello(ctx, index); err != nil {
-		p.control.Close()
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	go p.watch(onEnd)
+	of.about.Store(&info)
+	go func() {
+		<-p.gone
+		of.ended(p) // see stays
+	}()
 	return p, nil
 }
 
-// hello waits for the first answer.
-func (p *process) hello(ctx context.Context, index int) error {
+// greeted waits for the first answer.
+func (p *process) greeted(ctx context.Context) (provider.Info, error) {
 	begin := time.Now()
-	stop := context.AfterFunc(ctx, func() { p.control.SetReadDeadline(begin) })
-	buf := make([]byte, offload.MaxPacket)
-	n, err := p.control.Read(buf)
-	if !stop() {
-		return fmt.Errorf("it has not opened the device within %v: %w", time.Since(begin).Round(time.Millisecond), context.Cause(ctx))
+	select {
+	case a := <-p.hello:
+		return p.greets(a)
+	case <-p.gone:
+		select {
+		case a := <-p.hello:
+			return p.greets(a)
+		default:
+			return provider.Info{}, fmt.Errorf("%w: its offload process has ended before it had opened the device (%s)", provider.ErrLost, p.how)
+		}
+	case <-ctx.Done():
+		return provider.Info{}, fmt.Errorf("it has not opened the device within %v: %w", time.Since(begin).Round(time.Millisecond), context.Cause(ctx))
 	}
-	if err != nil {
-		return errors.New("it has ended before it had opened the device")
-	}
-	a, err := offload.ParseAnswer(buf[:n])
-	switch {
-	case err != nil:
-		return err
-	case a.Error != "":
-		return errors.New(a.Error)
-	case a.Op != offload.Hello || a.Version != offload.Version || a.Info == nil:
-		return fmt.Errorf("it speaks version %d, this program %d: build both of the same gorun", a.Version, offload.Version)
-	}
-	p.info = info(index, *a.Info)
-	return nil
 }
 
-// watch passes answers on, and notices when the process ends.
-func (p *process) watch(onEnd func(*process)) {
-	buf := make([]byte, offload.MaxPacket)
-	for {
-		n, err := p.control.Read(buf)
-		if err != nil || n == 0 {
-			break
-		}
-		if a, err := offload.ParseAnswer(buf[:n]); err == nil {
-			select {
-			case p.answers <- a:
-			default: // nobody has asked for so many
-			}
-		}
+func (p *process) greets(a offload.Answer) (provider.Info, error) {
+	switch {
+	case a.Error != "":
+		return provider.Info{}, errors.New(a.Error)
+	case a.Version != offload.Version || a.Info == nil:
+		return provider.Info{}, fmt.Errorf("it speaks version %d, this program %d: build both of the same gorun", a.Version, offload.Version)
 	}
-	p.cmd.Wait()
-	close(p.gone)
-	onEnd(p) // see stays
+	return info(int(p.index.Load()), *a.Info), nil
 }
+
+// Heard takes an answer. A second greeting is that of a process which has taken this one's place while nobody here looked.
+func (p *process) Heard(a offload.Answer, pid, device int) {
+	if a.Op != offload.Hello {
+		select {
+		case p.answers <- a:
+		default: // nobody has asked for so many
+		}
+		return
+	}
+	first := p.pid.Swap(int64(pid)) == 0
+	p.index.Store(int64(device))
+	if first {
+		p.hello <- a
+	} else if info, err := p.greets(a); err == nil {
+		p.of.about.Store(&info)
+	}
+}
+
+// Gone is called when the process has ended, and again by who is asked for it after that.
+func (p *process) Gone(how string) {
+	p.over.Do(func() {
+		p.how = how
+		close(p.gone)
+	})
+}
+
+// Valid says what need not be captured.
+func (p *process) Valid() []uint64 { return p.of.skips() }
 
 // order sends an order and returns its attempt, a new one unless it belongs to one.
 func (p *process) order(o offload.Order) (uint32, error) {
@@ -126,11 +133,9 @@ func (p *process) order(o offload.Order) (uint32, error) {
 		p.attempt++
 		o.Attempt = p.attempt
 	}
-	packet, err := offload.Packet(o)
-	if err == nil {
-		if _, err = p.control.Write(packet); err != nil {
-			err = fmt.Errorf("%w: its offload process takes no orders: %w", provider.ErrLost, err)
-		}
+	err := p.child.order(o)
+	if err != nil {
+		err = fmt.Errorf("%w: its offload process takes no orders: %w", provider.ErrLost, err)
 	}
 	return o.Attempt, err
 }
@@ -155,7 +160,7 @@ func (p *process) answer(ctx context.Context, attempt uint32) (offload.Answer, e
 			case a = <-p.answers:
 			case <-p.gone:
 				if len(p.answers) == 0 {
-					return a, fmt.Errorf("%w: its offload process has ended (%v)", provider.ErrLost, p.cmd.ProcessState)
+					return a, fmt.Errorf("%w: its offload process has ended (%v)", provider.ErrLost, p.how)
 				}
 				continue
 			case <-ctx.Done():
@@ -178,7 +183,6 @@ func (p *process) obey(ctx context.Context, o offload.Order) (offload.Answer, er
 // end ends the process, which has nothing left to do.
 func (p *process) end() {
 	p.ending.Store(true)
-	p.control.Close()
-	p.cmd.Process.Kill()
+	p.child.end()
 	<-p.gone
 }

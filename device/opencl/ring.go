@@ -16,7 +16,10 @@ import (
 
 // device is the rank's end of a ring. The process behind it may be replaced.
 type device struct {
-	about atomic.Pointer[provider.Info]
+	number uint64 // of its processes, to the agent
+	alone  bool   // they are children of this program: under gorun, too, if it was opened before mpi.Init
+	about  atomic.Pointer[provider.Info]
+	valid  atomic.Pointer[func() []provider.Memory] // see OnCapture
 
 	moving sync.Mutex // held by who pauses, captures, restores, resumes or closes
 	p      *process   // nil: swapped out
@@ -27,18 +30,23 @@ type device struct {
 	mem    []byte
 	lost   atomic.Pointer[error] // why nothing more comes: the process has died, or the device was closed
 
-	put  uint64 // newest ticket; of the caller of commands
-	last uint64 // newest number of a memory or kernel
+	untimed atomic.Bool // kernels do not tell when they ran
+
+	put  uint64          // newest ticket; of the caller of commands
+	next offload.Command // the one that is being put; its memory is used again
+	last uint64          // newest number of a memory or kernel
 	room staging
 }
 
+var lastDevice atomic.Uint64
+
 // start makes a ring with a process behind it.
 func start(index int) (*device, error) {
-	fd, err := unix.MemfdCreate("gorun-device", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate(offload.RingName, unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
-	d := &device{file: os.NewFile(uintptr(fd), "gorun-device")}
+	d := &device{number: lastDevice.Add(1), file: os.NewFile(uintptr(fd), offload.RingName)}
 	if err := d.share(fd); err != nil {
 		d.file.Close()
 		return nil, fmt.Errorf("shared memory: %w", err)
@@ -46,12 +54,11 @@ func start(index int) (*device, error) {
 	d.s.Epoch().Add(1)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if d.p, err = spawn(ctx, index, d.file, "", d.ended); err != nil {
+	if d.p, err = begin(ctx, d, index, ""); err != nil {
 		d.file.Close()
 		unix.Munmap(d.mem)
 		return nil, err
 	}
-	d.about.Store(&d.p.info)
 	return d, nil
 }
 
@@ -78,7 +85,7 @@ func (d *device) ended(p *process) {
 	if p.ending.Load() {
 		return
 	}
-	err := fmt.Errorf("device %s: %w: its offload process, pid %d, has ended (%v): restart from a checkpoint, or open it anew", p.info.ID, provider.ErrLost, p.cmd.Process.Pid, p.cmd.ProcessState)
+	err := fmt.Errorf("device %s: %w: its offload process, pid %d, has ended (%v): restart from a checkpoint, or open it anew", d.id(), provider.ErrLost, p.pid.Load(), p.how)
 	d.lost.CompareAndSwap(nil, &err)
 }
 

@@ -18,8 +18,9 @@ type transit struct {
 	dst    []byte // of a read
 }
 
-// segment is the size of a part at most: several are under way at once.
-const segment = 1 << 20
+// segment is the size of a part at most: while one side copies it the other one copies those before, and it is in the cache still that
+// both have in common.
+const segment = 256 << 10
 
 // take returns the place of n bytes, or the ticket to wait for before there may be room.
 func (s *staging) take(ticket uint64, n int, dst []byte) (at int, wait uint64) {

@@ -15,10 +15,11 @@ import (
 
 // Errors of devices, for errors.Is.
 var (
-	ErrNoBody = errors.New("the kernel has no body for this device")
-	ErrMemory = errors.New("out of device memory")
-	ErrKernel = errors.New("kernel failed")
-	ErrClosed = errors.New("device closed")
+	ErrArgument = errors.New("wrong argument")
+	ErrNoBody   = errors.New("the kernel has no body for this device")
+	ErrMemory   = errors.New("out of device memory")
+	ErrKernel   = errors.New("kernel failed")
+	ErrClosed   = errors.New("device closed")
 
 	// ErrLost is the death of an offload process. It is no decision of the program: mpi.Run sees that by its method.
 	ErrLost error = lost{}
@@ -69,6 +70,17 @@ type (
 	Kernel any
 )
 
+// Timer is a Device whose kernels need not be timed.
+type Timer interface {
+	Device
+	SetTimed(bool) // of the kernels that are run from now on; any goroutine
+}
+
+// Checker is a Kernel that knows what arguments it takes, as far as its compiler tells.
+type Checker interface {
+	Check(args []Arg) error // ErrArgument
+}
+
 // Times of a command.
 type Times struct {
 	Start, End time.Time // zero: not measured
@@ -99,13 +111,16 @@ type Mover interface {
 	Resume(context.Context) error
 	Restore(ctx context.Context, path string, index int) error
 	GiveUp(why error) // it is swapped out for good: ErrLost
+	// OnCapture has valid called when the device is captured with the program. It makes stale what is valid at the host, too, and returns
+	// these memories.
+	OnCapture(valid func() []Memory)
 }
 
 // Body is a kernel for one kind of device.
 type Body struct {
-	Language string // "go", "opencl"
+	Language string // "go", "opencl", "cuda"
 	Name     string
-	Source   string // "opencl"
+	Source   string // "opencl", "cuda"
 	Options  string // of the compiler
 	Func     any    // "go": func(Work, ...)
 }

@@ -21,9 +21,6 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T, nodes int) *cluster {
-	if testing.Short() {
-		t.Skip("waits for time limits; skipped with -short")
-	}
 	c := &cluster{Lab: nodelab.Up(t, nodes), t: t}
 	c.Slurm("SLURMD_TIMEOUT=10")
 	c.bin = filepath.Join(c.Shared(), "bin")

@@ -10,8 +10,8 @@
 // them have built: by this Go, as programs are; in other ways.
 //
 // With CI=true the random parts go on for as long as there is time, up to a count, a missing optional tool is a failure
-// instead of a skip, and the time is bounded: a part fails that is not over after 20 minutes,
-// but for -full.
+// instead of a skip, and the time is bounded: parts that are not over after 20 minutes are told,
+// and fail after 60, but for -full.
 package main
 
 import (
@@ -25,8 +25,12 @@ import (
 	"time"
 )
 
-// limit is what a run in CI may take on two cores, with nothing built before.
-const limit = 20 * time.Minute
+// A run in CI takes less than goal on two cores, with nothing built before. What takes longer is told. It fails at the
+// limit: a slow machine is no defect of what is tested.
+const (
+	goal  = 20 * time.Minute
+	limit = 60 * time.Minute
+)
 
 // part is one step of the check.
 type part struct {
@@ -39,7 +43,7 @@ var lanes = [][]part{
 	{
 		{"vet", "gofmt, go vet, modules tidy", vet},
 		{"unit", "unit, property, transcript and end-to-end tests, Examples", unit},
-		{"kills", "random kill -9 of ranks, agents and head, restart, compare", kills},
+		{"kills", "random kill -9 of ranks, agents and head, restart, compare; a program of examples, with -full all", kills},
 		{"whole", "images of whole processes: every situation, cycles of kill and restart", whole},
 	},
 	{
@@ -117,10 +121,14 @@ func (c *check) one(p part) {
 	began := time.Now()
 	err := p.run(r)
 	took := time.Since(began)
-	if err == nil && c.ci && !c.full && time.Since(c.start) > limit {
+	late := c.ci && !c.full
+	if err == nil && late && time.Since(c.start) > limit {
 		err = fmt.Errorf("the %v of all parts were over", limit)
 	}
 	result := "ok"
+	if late && time.Since(c.start) > goal {
+		result = fmt.Sprintf("ok, but the %v that all parts should take were over", goal)
+	}
 	if err != nil {
 		result = "FAILED: " + err.Error()
 	}

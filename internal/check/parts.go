@@ -11,7 +11,7 @@ import (
 )
 
 // nested lists the modules below the root that are checked as well.
-var nested = []string{"benchmarks/plot", "cmd/gorun-device", "cmd/gorun-vet", "compat/gompi", "cr/criu"}
+var nested = []string{"benchmarks/plot", "cmd/gorun-device", "cmd/gorun-vet", "compat/gompi", "cr/criu", "rdma/ofi"}
 
 func vet(r *runner) error {
 	files, err := r.output("gofmt", "-l", ".")
@@ -39,10 +39,10 @@ func vet(r *runner) error {
 }
 
 // others are tests that parts of their own run: whole, kills, losses and sim.
-const others = "^TestNative|^TestKill$|^TestLosses$|^TestMutants$|^TestSchedules$"
+const others = "^TestNative|^TestKill$|^TestPrograms$|^TestLosses$|^TestMutants$|^TestSchedules$"
 
 func unit(r *runner) error {
-	if err := r.sh([]string{"GORUN_REVIVALS=" + r.times(32, 32, 120)}, "go", "test", "-vet=off", "-skip="+others, "./..."); err != nil {
+	if err := r.sh([]string{"GORUN_REVIVALS=" + r.times(32, 16, 120)}, r.test("-skip="+others, "./...")...); err != nil {
 		return err
 	}
 	if r.full { // the larger classes; the smallest one runs above
@@ -53,39 +53,62 @@ func unit(r *runner) error {
 			return err
 		}
 	}
+	if r.full { // a few seeds run above
+		if err := r.sh([]string{"GORUN_RDMA_SEEDS=10000"}, "go", "test", "-vet=off", "-count=1", r.timeout(), "-run=Flight|Seeds|Engines", "./rpi/rdma", "./rpi/rdma/virtual"); err != nil {
+			return err
+		}
+	}
+	counts := []string{"GORUN_OFI_CHECKPOINTS=" + r.times(8, 8, 100), "GORUN_DEVICE_KILLS=" + r.times(0, 0, 1000), "GORUN_DEVICE_SHARED=" + r.times(0, 0, 10), "GORUN_DEVICE_MATRIX=" + r.times(0, 0, 21)}
 	for _, dir := range nested {
-		if err := r.sh(nil, "go", "-C", dir, "test", "-vet=off", "./..."); err != nil {
+		if err := r.sh(counts, slices.Insert(r.test("./..."), 1, "-C", dir)...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// test is a command that tests; with -full those tests, too, that take long.
+func (r *runner) test(args ...string) []string {
+	cmd := []string{"go", "test", "-vet=off", r.timeout()}
+	if !r.full {
+		cmd = append(cmd, "-short")
+	}
+	return append(cmd, args...)
+}
+
+// race has in memory what several goroutines of a rank, of a keeper or of an agent share. With -full it has whole jobs too,
+// stores in which others fail, and queue pairs in software: these take minutes under it.
 func race(r *runner) error {
 	if ok, err := r.need("gcc", "the race detector links C"); !ok {
 		return err
 	}
-	return r.sh([]string{"CGO_ENABLED=1"}, "go", "test", "-vet=off", "-race", "-short",
-		"./rpi/...", "./device", "./device/cpu", "./internal/engine/...", "./internal/team/...", "./mpi/...", "./dist", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
-		// not cr/native: it works on other processes, for minutes under the detector; nor device/opencl, whose processes start slowly under it
-		"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./cr/store/...", "./cr/mirror", "./cr/mirror/mpiworld", "./cr/mirror/tcpworld", "./internal/joblife", "./internal/launch/...")
+	packages := []string{"./device", "./device/cpu", "./internal/engine", "./internal/team", "./mpi", "./mpi/mpitest", "./internal/job", "./internal/oob",
+		"./cr", "./cr/self", "./cr/mirror", "./internal/launch/agent", "./internal/launch/keeper", "./internal/launch/stdio",
+		"./rpi", "./rpi/mem", "./rpi/shm", "./rpi/tcp", "./rpi/rdma/virtual"}
+	if r.full {
+		// Not cr/native: it works on other processes, for minutes under the detector; nor device/opencl, whose processes start slowly under it.
+		packages = []string{"./device", "./device/cpu", "./internal/engine/...", "./internal/team/...", "./mpi/...", "./dist", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
+			"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./cr/store/...", "./cr/mirror", "./cr/mirror/mpiworld", "./cr/mirror/tcpworld", "./internal/joblife", "./internal/launch/...", "./rpi/..."}
+	}
+	return r.sh([]string{"CGO_ENABLED=1"}, append([]string{"go", "test", "-vet=off", "-race", "-short", r.timeout()}, packages...)...)
 }
 
 func sim(r *runner) error {
-	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim", "-count=1", r.timeout(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 20000, 100000))
+	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim/...", "-count=1", r.timeout(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 5000, 100000))
 }
 
 func kills(r *runner) error {
-	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 60, 200), r.until(11 * time.Minute)}, "go", "test", "-vet=off", "./internal/e2e", "-count=1", r.timeout(), "-v", "-run=^TestKill$")
+	return r.sh([]string{"GORUN_KILLS=" + r.times(20, 40, 200), "GORUN_PROGRAMS=" + r.times(0, 0, 5), r.until(11 * time.Minute)},
+		"go", "test", "-vet=off", "./internal/e2e", "-count=1", r.timeout(), "-v", "-run=^TestKill$|^TestPrograms$")
 }
 
 func losses(r *runner) error {
-	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 200, 2000), r.until(16 * time.Minute)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.timeout(), "-v", "-run=^TestLosses$")
+	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 200, 2000), "GORUN_LOSSES_MEMORY=" + r.times(0, 0, 1), r.until(16 * time.Minute)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.timeout(), "-v", "-run=^TestLosses$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
 func whole(r *runner) error {
-	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 30, 100), "GORUN_CYCLES64=" + r.times(1, 1, 5), r.until(15 * time.Minute)},
+	return r.sh([]string{"GORUN_CYCLES=" + r.times(5, 10, 100), "GORUN_CYCLES64=" + r.times(1, 1, 5), r.until(15 * time.Minute)},
 		"go", "test", "-vet=off", "./internal/e2e", "-count=1", r.timeout(), "-v", "-run=^TestNative")
 }
 
@@ -115,25 +138,43 @@ func fuzz(r *runner) error {
 	if err != nil {
 		return err
 	}
-	build := []string{"go", "test", "-c", "-vet=off", "-gcflags=./...=-d=libfuzzer", "-o", tmp + "/"}
 	dirs := slices.Sorted(maps.Keys(targets))
-	for _, dir := range dirs {
-		build = append(build, "./"+dir)
-	}
-	if err := r.sh(nil, build...); err != nil {
-		return err
+	for _, module := range append([]string{"."}, nested...) {
+		build := []string{"go", "-C", module, "test", "-c", "-vet=off", "-gcflags=./...=-d=libfuzzer", "-o", tmp + "/"}
+		n := len(build)
+		for _, dir := range dirs {
+			if rest, err := filepath.Rel(module, dir); err == nil && moduleOf(dir) == module {
+				build = append(build, "./"+rest)
+			}
+		}
+		if len(build) == n {
+			continue
+		}
+		if err := r.sh(nil, build...); err != nil {
+			return err
+		}
 	}
 	for _, dir := range dirs {
 		for _, name := range targets[dir] {
 			fmt.Fprintln(r.out, dir, name)
 			// Not for a time: a deadline that ends a worker is reported as a failure.
-			if err := r.in(dir, r.out, nil, filepath.Join(tmp, filepath.Base(dir)+".test"), "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 2000, 50000)+"x",
+			if err := r.in(dir, r.out, nil, filepath.Join(tmp, filepath.Base(dir)+".test"), "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 1000, 50000)+"x",
 				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache", dir)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// moduleOf returns the module that a folder is of.
+func moduleOf(dir string) string {
+	for _, module := range nested {
+		if dir == module || strings.HasPrefix(dir, module+"/") {
+			return module
+		}
+	}
+	return "."
 }
 
 // fuzzTargets returns the names of all targets by folder.
@@ -177,12 +218,12 @@ func older(r *runner) error {
 	if r.full {
 		return r.sh(env, "go", "test", "-vet=off", "-short", "-skip="+others, "./...")
 	}
-	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/...", "./mpi/...", "./cr", "./cr/self", "./internal/job/..."); err != nil {
+	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/mem", "./rpi/tcp", "./mpi/mpitest", "./cr", "./cr/self", "./internal/job/..."); err != nil {
 		return err
 	}
 	return r.sh(env, "go", "test", "-vet=off", "-short", "./internal/e2e", "-run=^(TestKill|TestCheckpointRestartByHand)$")
 }
 
 func bench(r *runner) error {
-	return r.sh([]string{"GORUN_BENCH=1"}, "go", "test", "-vet=off", "./benchmarks", "-count=1", "-v", "-run=Benchmarks")
+	return r.sh([]string{"GORUN_BENCH=1", "GORUN_BENCH_LEVELS=" + r.times(0, 0, 1)}, "go", "test", "-vet=off", "./benchmarks", "-count=1", "-v", "-run=Benchmarks")
 }

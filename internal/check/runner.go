@@ -45,7 +45,7 @@ func (c *check) until(after time.Duration) string {
 }
 
 // timeout is the flag that ends tests which hang.
-func (c *check) timeout() string { return "-timeout=" + c.times(20, 20, 180) + "m" }
+func (c *check) timeout() string { return "-timeout=" + c.times(20, 40, 180) + "m" }
 
 // stopOnSignal hands an interrupt on to the commands that are running.
 func (c *check) stopOnSignal() {

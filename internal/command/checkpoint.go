@@ -86,11 +86,19 @@ func (b *bar) show(p control.Progress) {
 	if p.Phase == "writing" && p.Total > 0 {
 		total, done, bytes = int64(p.Total), int64(p.Written), true
 	}
-	if b.phase != p.Phase {
+	b.draw(p.Phase, done, total, bytes)
+}
+
+// draw draws what is done of a phase.
+func (b *bar) draw(phase string, done, total int64, bytes bool) {
+	if b.to == nil {
+		return
+	}
+	if b.phase != phase {
 		b.clear()
-		b.phase = p.Phase
+		b.phase = phase
 		b.pb = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.to), progressbar.OptionShowBytes(bytes),
-			progressbar.OptionSetDescription(fmt.Sprintf("%-10s", p.Phase)), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30),
+			progressbar.OptionSetDescription(fmt.Sprintf("%-10s", phase)), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
 	}
 	b.pb.Set64(done)

@@ -57,7 +57,7 @@ const snapshotIDs = `gorun snapshots 2>/dev/null | awk 'NR > 1 { if ($1 != job) 
 func (c *command) words() string {
 	w := strings.Join(c.flagNames(), " ")
 	switch c.name {
-	case "checkpoint", "status", "plan", "stacks", "kill", "hold", "release", "suspend", "resume", "join", "migrate":
+	case "checkpoint", "status", "plan", "stacks", "kill", "hold", "release", "suspend", "resume", "join", "migrate", "swap-out", "swap-in":
 		w += " $(" + jobIDs + ")"
 	case "restart", "snapshots":
 		w += " latest $(" + snapshotIDs + ")"

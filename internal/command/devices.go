@@ -3,9 +3,11 @@ package command
 import (
 	"flag"
 	"fmt"
+	"os"
 	"text/tabwriter"
 
 	"github.com/gorun-mpi/gorun/device"
+	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
 var devicesCommand = command{
@@ -49,5 +51,19 @@ func devices(std stdio, asJSON bool) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if missing == nil && len(infos) == 1 {
+		fmt.Fprintln(std.err, "gorun: only goroutines are here: "+lacking())
+	}
 	return missing
+}
+
+// lacking says what accelerators need that is not here, and where it comes from.
+func lacking() string {
+	self, _ := os.Executable()
+	libraries := "OpenCL with a driver (Debian: apt install ocl-icd-libopencl1 pocl-opencl-icd) or NVIDIA's driver"
+	if path, err := offload.Server(os.Getenv(offload.EnvServer), os.Getenv("PATH"), self); err == nil {
+		return path + " finds no device of another kind; it needs " + libraries
+	}
+	return "accelerators need gorun-device beside gorun, in PATH, or at " + offload.EnvServer + ", which is not there\n" +
+		"       (in a checkout of gorun: go -C cmd/gorun-device install .), and it needs " + libraries
 }

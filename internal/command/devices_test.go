@@ -15,7 +15,7 @@ func TestDevices(t *testing.T) {
 	h := newHouse(t)
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
-	if out, errs, code := h.gorun("devices"); code != 0 || strings.Count(out, "\n") != 2 || !strings.Contains(out, "\ncpu:0  cpu ") {
+	if out, errs, code := h.gorun("devices"); code != 0 || strings.Count(out, "\n") != 2 || !strings.Contains(out, "\ncpu:0  cpu ") || !strings.Contains(errs, "go -C cmd/gorun-device install .") || !strings.Contains(errs, "apt install ") {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}
 	server := func(script string) {
@@ -30,6 +30,10 @@ func TestDevices(t *testing.T) {
 	var infos []device.Info
 	if out, errs, code := h.gorun("devices", "-json"); code != 0 || json.Unmarshal([]byte(out), &infos) != nil || len(infos) != 2 || infos[0].ID != "opencl:0" || infos[1].ID != "cpu:0" {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
+	}
+	server("echo '[]'")
+	if _, errs, code := h.gorun("devices"); code != 0 || !strings.Contains(errs, dir+"/gorun-device finds no device") {
+		t.Errorf("exit %d, %s", code, errs)
 	}
 	server("echo no library >&2; exit 1")
 	if out, errs, code := h.gorun("devices"); code != 1 || !strings.Contains(out, "cpu:0") || !strings.Contains(errs, "no library") {

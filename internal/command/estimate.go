@@ -22,18 +22,20 @@ Computes which levels of checkpoints are worth while and how often each is best 
 simulates a job that fails again and again. It prints which part of the time is left for
 the work, and draws how that depends on the interval.
 
--level says what a level costs. Without it the figures are those that JOB has measured of
-itself, which runs with -cr and has taken a checkpoint; its failures are noticed as fast as
-its restarts have been measured. JOB is the beginning of a job's id, and may be left out
-when only one job runs.
+-level says what a level costs. Without it the figures are those that JOB, which runs with
+-cr and has taken a checkpoint, has measured of itself and of its levels. Its failures are
+noticed as fast as its restarts have been measured; those that no level survives count as
+the largest that one does. JOB is the beginning of a job's id, and may be left out when only
+one job runs.
 
   gorun plan -mtbf 6h
   gorun plan -mtbf 6h -nodes 1000 -pause 1.9s -level mem=2.5s,32s,28s,node -level pfs=8s,256s,280s
 
 A level is NAME=COST,COMMIT,RESTART[,SCOPE]: what one checkpoint takes from the ranks,
-without -pause; how long it takes, behind the ranks, until it counts; and how long the ranks
-take to go on from it. It is not how long writing takes that decides, but what the ranks
-lose meanwhile. SCOPE is the largest failure that it survives:
+without -pause; how long it takes, behind the ranks, until it counts, less the part of COST
+that they lose in that time; and how long the ranks take to go on from it. It is not how
+long writing takes that decides, but what the ranks lose meanwhile. SCOPE is the largest
+failure that it survives:
 
   process  the death of ranks
   node     the loss of a node, as the memory of another node does
@@ -111,19 +113,27 @@ func (e *estimate) ofJob(r *control.Record, detect bool) error {
 	if !detect {
 		e.detect = 0 // Restart counts from when the failure was known
 	}
-	e.levels = levelsFlag{{Name: "snapshots", Survives: interval.All, Cost: i.Cost, Commit: i.Commit, Restart: i.Restart}}
+	e.pause, e.levels = i.Job.Pause, i.Job.Levels
+	most := interval.Process
+	for _, l := range e.levels {
+		most = max(most, l.Survives)
+	}
+	e.shares = sharesFlag(interval.Shares(e.shares).Within(most))
 	if !e.json {
 		fmt.Fprintf(e.std.out, "job %s, %d checkpoints measured", s.Job, i.Measured)
 		if i.Restart == 0 {
 			fmt.Fprint(e.std.out, ", no restart: it counts as nothing")
 		}
 		fmt.Fprintln(e.std.out)
+		if len(i.Assumed) > 0 {
+			fmt.Fprintf(e.std.out, "no copy measured for level %s: it is taken to cost what a checkpoint does\n", strings.Join(i.Assumed, ", "))
+		}
 	}
 	return e.run()
 }
 
 func (e *estimate) job(mtbf time.Duration) interval.Job {
-	return interval.Job{Pause: e.pause, Levels: e.levels, Failures: interval.Failures{MTBF: mtbf, Share: e.shares, Detect: e.detect, Shape: e.shape}}
+	return interval.Job{Pause: e.pause, Levels: e.levels, Failures: interval.Failures{MTBF: mtbf, Share: interval.Shares(e.shares), Detect: e.detect, Shape: e.shape}}
 }
 
 // outcome is the best plan and what becomes of the job.

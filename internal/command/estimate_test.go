@@ -24,7 +24,7 @@ func (h *house) interval(id string) *control.Interval {
 	}
 	i := s.Interval
 	best := math.Sqrt(2 * i.Cost.Seconds() * i.MTBF.Seconds())
-	if want := max(best, i.Commit.Seconds(), .02); math.Abs(i.Every.Seconds()-want) > 1e-6 || !i.Auto {
+	if want := max(best, (i.Pause + i.Commit).Seconds(), .02); math.Abs(i.Every.Seconds()-want) > 1e-6 || !i.Auto {
 		h.t.Fatalf("every %v, want %v s: %+v", i.Every, want, i)
 	}
 	return i

@@ -58,29 +58,73 @@ func (o *exportFlags) run(args []string, std stdio) int {
 }
 
 func (o *exportFlags) export(s *snapshot.Snapshot, std stdio) error {
-	first, last := 0, s.Schema.NP-1
 	if o.rank >= 0 {
-		first, last = o.rank, o.rank
+		return o.exportRank(s.Image(o.rank), o.rank, nil, std)
 	}
-	for rank := first; rank <= last; rank++ {
-		if err := o.exportRank(s.Image(rank), rank, std); err != nil {
+	images := make([]image.Source, s.Schema.NP)
+	for rank := range images {
+		images[rank] = s.Image(rank)
+	}
+	whole, err := o.exportWhole(images, std)
+	if err != nil {
+		return err
+	}
+	for rank, from := range images {
+		if err := o.exportRank(from, rank, whole, std); err != nil {
 			return fmt.Errorf("rank %d: %w", rank, err)
 		}
 	}
 	return nil
 }
 
-// exportRank exports one rank's variables. What is not numbers is left out and named, once for all ranks.
-func (o *exportFlags) exportRank(from image.Source, rank int, std stdio) error {
+// exportWhole exports the variables that are distributed over all ranks, each as one array, and returns their names. Those whose parts are no whole
+// are named, and left to the ranks.
+func (o *exportFlags) exportWhole(images []image.Source, std stdio) (done map[string]bool, err error) {
+	r, err := images[0].Open()
+	if err != nil {
+		return nil, fmt.Errorf("rank 0: %w", err)
+	}
+	names, err := export.Distributed(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, fmt.Errorf("rank 0: %w", err)
+	}
+	done = map[string]bool{}
+	to := exporter{o: o, base: filepath.Join(o.out, "global"), out: std}
+	defer to.abort()
+	for _, name := range names {
+		if o.name != "" && name != o.name {
+			continue
+		}
+		a, err := export.Whole(images, name)
+		if errors.Is(err, export.ErrKind) {
+			continue // the ranks will say so
+		}
+		if errors.Is(err, export.ErrRows) {
+			fmt.Fprintf(std.err, "gorun: exported by rank: %v\n", err)
+			continue
+		}
+		if err == nil {
+			err = to.add(a)
+		}
+		if err != nil {
+			return nil, err
+		}
+		done[name] = true
+	}
+	return done, to.close()
+}
+
+// exportRank exports one rank's variables but for those that are exported. What is not numbers is left out and named, once for all ranks.
+func (o *exportFlags) exportRank(from image.Source, rank int, done map[string]bool, std stdio) error {
 	r, err := from.Open()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	to, n := exporter{o: o, rank: rank, out: std}, 0
+	to, n := exporter{o: o, base: filepath.Join(o.out, fmt.Sprintf("rank-%05d", rank)), out: std}, len(done)
 	defer to.abort()
 	for _, sec := range r.Sections() {
-		if !export.Variable(sec) || o.name != "" && sec.Name != o.name {
+		if !export.Variable(sec) || done[sec.Name] || o.name != "" && sec.Name != o.name {
 			continue
 		}
 		a, err := export.Read(r, sec)
@@ -117,10 +161,10 @@ func (o *exportFlags) nothing(r *image.Reader) error {
 	return fmt.Errorf("%s has %s; it has %s", r.Path(), what, strings.Join(names, ", "))
 }
 
-// exporter writes the files of one rank: rank-00003/NAME.npy for each variable, or rank-00003.h5.
+// exporter writes the files of one rank, or of all: rank-00003/NAME.npy for each variable, or rank-00003.h5.
 type exporter struct {
 	o    *exportFlags
-	rank int
+	base string // DIR/rank-00003
 	out  stdio
 	h5   *export.HDF5
 	file *os.File // that is being written, under a name of its own
@@ -137,9 +181,8 @@ func (e *exporter) create(path string) (err error) {
 
 // add writes one variable.
 func (e *exporter) add(a *export.Array) error {
-	base := filepath.Join(e.o.out, fmt.Sprintf("rank-%05d", e.rank))
 	if e.o.format == "npy" {
-		if err := e.create(filepath.Join(base, export.FileName(a.Name)+".npy")); err != nil {
+		if err := e.create(filepath.Join(e.base, export.FileName(a.Name)+".npy")); err != nil {
 			return err
 		}
 		w := bufio.NewWriter(e.file)
@@ -149,7 +192,7 @@ func (e *exporter) add(a *export.Array) error {
 		return e.finish()
 	}
 	if e.h5 == nil {
-		if err := e.create(base + ".h5"); err != nil {
+		if err := e.create(e.base + ".h5"); err != nil {
 			return err
 		}
 		e.h5 = export.NewHDF5(e.file)

@@ -56,6 +56,7 @@ func TestWrongUsage(t *testing.T) {
 		"tcp is named twice":        {"-rpi", "tcp,tcp", "ls"},
 		"known are auto, self":      {"-cr=blcr", "ls"},
 		"at least 1":                {"-cr", "-ckpt-full-every", "0", "ls"},
+		"-mtbf goes with":           {"-cr", "-mtbf", "0s", "ls"},
 		"an exit status is 0":       {"-cr", "-ckpt-exit-status", "256", "ls"},
 		"as in 10s, 10m or 10h":     {"-cr", "-ckpt-every", "10", "ls"},
 		"as in 1.5s":                {"-timeout", "1.5", "ls"},

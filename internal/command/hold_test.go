@@ -26,9 +26,6 @@ func (h *house) ask(args ...string) (out, errs string, code int) {
 func TestProgramHolds(t *testing.T) {
 	for _, kind := range []string{"-cr=self", "-cr=native"} {
 		t.Run(kind, func(t *testing.T) {
-			if kind == "-cr=native" && cgo() {
-				t.Skip("the test binary has cgo")
-			}
 			h := newHouse(t)
 			dir := t.TempDir()
 			file, jobid := filepath.Join(dir, "go"), filepath.Join(dir, "id")

@@ -23,7 +23,9 @@ and what they hold.
 export writes the registered variables of portable images that are numbers, bools,
 arrays or slices of these, or slices of slices of equal lengths, as files of NumPy
 (-format npy: DIR/rank-00003/NAME.npy) or HDF5 (-format hdf5: DIR/rank-00003.h5 with a
-dataset for each). Other variables are named and left out. SNAPSHOT is as in gorun
+dataset for each). A variable that is distributed over all ranks (packages dist and device) is
+one array, in DIR/global, unless -rank asks for one rank's rows.
+Other variables are named and left out. SNAPSHOT is as in gorun
 restart. Numbers stay as they are, in the byte order of the machine that wrote them;
 bools are bytes in HDF5. In names of files and datasets / and % are written %2F and %25.
 

@@ -43,6 +43,11 @@ func info(std stdio) error {
 				l.parameter(p.Name, p.Default, p.Doc)
 			}
 		}
+		if t == "rdma" {
+			for _, p := range providers() {
+				l.line("  provider", p.name, p.doc)
+			}
+		}
 	}
 	for _, p := range spec.Parameters() {
 		l.parameter(p.Name, p.Default, p.Doc)
@@ -137,6 +142,11 @@ func (l *listing) imager(i whole.Imager) {
 			state = fmt.Sprintf("no: %v", f.Err)
 		}
 		l.line("  feature", f.Name+":", state)
+	}
+	if t, ok := i.(whole.Tunable); ok {
+		for _, p := range t.Parameters() {
+			l.parameter(p.Name, p.Default, p.Doc)
+		}
 	}
 }
 

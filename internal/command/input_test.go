@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 )
@@ -23,17 +22,6 @@ func numbers(t *testing.T) (file, text string) {
 	return file, lines.String()
 }
 
-// cgo reports whether this program has it, and so cannot be imaged whole.
-func cgo() bool {
-	info, _ := debug.ReadBuildInfo()
-	for _, s := range info.Settings {
-		if s.Key == "CGO_ENABLED" {
-			return s.Value == "1"
-		}
-	}
-	return true
-}
-
 // Rank 0 reads what it would have read without a death, wherever the job goes on from
 // and whatever standard input is.
 func TestInputAfterRestart(t *testing.T) {
@@ -49,12 +37,6 @@ func TestInputAfterRestart(t *testing.T) {
 					args = append(args, how)
 				}
 				p := h.start(in, append(args, self(t), asRank, "sum", folder, filepath.Join(t.TempDir(), "begun"))...)
-				if how == "-cr=native" && cgo() {
-					if code := p.code(); code != 126 {
-						t.Errorf("exit %d: %s", code, p.err)
-					}
-					t.Skip("the test binary has cgo")
-				}
 				if folder != "" {
 					p.out.wait(t, "twenty\n", 1)
 					h.must("checkpoint")
@@ -71,9 +53,6 @@ func TestInputAfterRestart(t *testing.T) {
 // A job that is checkpointed and stopped leaves a file where a restart by hand that
 // shares it reads on.
 func TestInputAfterRestartByHand(t *testing.T) {
-	if cgo() {
-		t.Skip("the test binary has cgo")
-	}
 	h := newHouse(t)
 	file, _ := numbers(t)
 	begun := filepath.Join(t.TempDir(), "begun") // nobody is to be killed

@@ -16,7 +16,9 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/wireup"
+	"github.com/gorun-mpi/gorun/launcher"
 )
 
 // askTimeout bounds the time in which a running job must answer a question.
@@ -74,6 +76,9 @@ func silence(err error) string {
 }
 
 func commandLine(program string, args []string) string {
+	if len(args) > 1 && args[0] == launcher.InitVerb { // gorun is its parent
+		program, args = args[1], args[2:]
+	}
 	return strings.Join(exact.Each(append([]string{filepath.Base(program)}, args...), printable), " ")
 }
 
@@ -126,6 +131,7 @@ JOB is the beginning of a job's id or of its incarnation's id. It may be left ou
 only one job runs.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		asJSON := fs.Bool("json", false, "print it as JSON")
+		figures := fs.Bool("metrics", false, "print figures of the job and its levels in the text format of Prometheus")
 		verbose := fs.Bool("v", false, "tell also to which CPUs ranks are bound")
 		return func(args []string) int {
 			return withJob(std, args, func(r *control.Record) error {
@@ -135,8 +141,11 @@ only one job runs.`,
 				if err != nil {
 					return err
 				}
-				if *asJSON {
+				switch {
+				case *asJSON:
 					return printJSON(std, s)
+				case *figures:
+					return printMetrics(std.out, s, time.Now())
 				}
 				return printStatus(std, s, *verbose)
 			})
@@ -211,11 +220,25 @@ func printStatus(std stdio, s *control.Status, verbose bool) error {
 		if r.Doing != "" {
 			fmt.Fprintf(w, "\t  %s\n", r.Doing)
 		}
+		for _, d := range r.Devices {
+			fmt.Fprintf(w, "\t  device %s: %s\n", d.Device, offloadState(d))
+		}
 		for i := range r.Waits {
 			fmt.Fprintf(w, "\t  %s\n", printable(r.Waits[i].String()))
 		}
 	}
 	return w.Flush()
+}
+
+// offloadState tells how an offload process is, on one line.
+func offloadState(s offload.Session) string {
+	switch {
+	case s.Error != "":
+		return s.State + ": " + printable(s.Error)
+	case s.PID == 0:
+		return s.State
+	}
+	return fmt.Sprintf("process %d %s", s.PID, s.State)
 }
 
 // nodeState tells how a node is, on one line.

@@ -66,9 +66,6 @@ func TestRestartLatest(t *testing.T) {
 // TestRestartLatestNative: native images go on in the executable that was kept with them, which the line names
 // all the same. The kind of images is what the line says now.
 func TestRestartLatestNative(t *testing.T) {
-	if cgo() {
-		t.Skip("this test is built with cgo")
-	}
 	h := newHouse(t)
 	for i, kind := range []string{"-cr=native", "-cr=native", "-cr=self"} {
 		if said := h.again(kind, "-env", "GORUN_TEST_KEPT=kept"); i > 0 && !strings.Contains(said, fmt.Sprintf("%s%d,", goesOn, i)) {

@@ -68,6 +68,9 @@ func TestLevels(t *testing.T) {
 	if out := h.must("status", id); !strings.Contains(out, "dir every 300ms, beside the schema: snapshot") {
 		t.Error(out)
 	}
+	if out := h.must("status", "-metrics", id); !strings.Contains(out, fmt.Sprintf("\ngorun_level_missing_copies{job=%q,level=\"dir\"} 0\n", id)) || !strings.Contains(out, "gorun_level_bytes_total{") {
+		t.Error(out)
+	}
 	p.signal(syscall.SIGKILL)
 	p.code()
 	h.nothingLeft()
@@ -306,4 +309,55 @@ func stored(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// A slower level does not depend on the increments of a faster one: it gets a full snapshot when those would be more. What the faster level has may be
+// pruned, and be lost: the job goes on from the slower one alone.
+func TestLevelStandsAlone(t *testing.T) {
+	h := newHouse(t)
+	scratch, file := t.TempDir(), filepath.Join(t.TempDir(), "id")
+	p := h.start("", "-v", "-np", "2", "-cr=native", "-jobid-file", file, "-ckpt-local", scratch, "-ckpt-every", "node=50ms,dir=400ms", "-keep", "1", "-ckpt-full-every", "1000",
+		self(t), asRank, "count", fmt.Sprint(limit))
+	id := h.jobID(p, file)
+	testenv.Until(t, func() string {
+		if l := h.levels(id); len(l) != 2 || l[1].Last < 3 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	p.signal(syscall.SIGKILL)
+	p.code()
+	h.nothingLeft()
+	// The first copy is of an incremental snapshot, unless this machine is so slow that there was but one: that was full.
+	if said := p.err.String(); !strings.Contains(said, "level dir has snapshot 1\n") && !strings.Contains(said, "the next snapshot will be full, for level dir") {
+		t.Errorf("no full snapshot was asked for:\n%s", said)
+	}
+	c, err := openCatalogue(h.ckpt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.List(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	increments := 0
+	for _, s := range all {
+		if s.Schema.Images[0].Base > 0 {
+			increments++
+		}
+	}
+	if increments == 0 {
+		t.Errorf("none of %d snapshots is incremental", len(all))
+	}
+	if err := os.RemoveAll(filepath.Join(scratch, id)); err != nil {
+		t.Fatal(err)
+	}
+	q := h.start("", "restart", "-ckpt-every", "0", "-ckpt-local", "", "-jobid-file", file+"2", id)
+	h.jobID(q, file+"2")
+	if errs := q.err.String(); !strings.Contains(errs, "goes on from snapshot ") {
+		t.Error(errs)
+	}
+	h.must("kill", id)
+	q.code()
+	h.nothingLeft()
 }

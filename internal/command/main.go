@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/agent"
+	"github.com/gorun-mpi/gorun/internal/launch/attend"
 	"github.com/gorun-mpi/gorun/internal/launch/keeper"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/nofile"
@@ -41,7 +42,7 @@ var commands []command
 func init() { // help and completion list what they are in
 	commands = []command{
 		runCommand, checkpointCommand, restartCommand, psCommand, statusCommand, stacksCommand, killCommand,
-		holdCommand, releaseCommand, suspendCommand, resumeCommand, joinCommand, migrateCommand,
+		holdCommand, releaseCommand, suspendCommand, resumeCommand, joinCommand, migrateCommand, swapOutCommand, swapInCommand,
 		planCommand, snapshotsCommand, keyCommand, imageCommand, vetCommand, devicesCommand, infoCommand, versionCommand, completionCommand, helpCommand,
 	}
 }
@@ -58,6 +59,9 @@ func Main(args []string, imagers ...whole.Imager) int {
 	}
 	if len(args) > 0 && args[0] == launcher.KeeperVerb {
 		return keeper.Main(args[1:])
+	}
+	if len(args) > 1 && args[0] == launcher.InitVerb {
+		return attend.Main(args[1:])
 	}
 	return dispatch(args, stdio{os.Stdin, os.Stdout, os.Stderr})
 }

@@ -33,7 +33,7 @@ var RankMain func(args []string) int
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case launcher.AgentVerb:
+		case launcher.AgentVerb, launcher.InitVerb:
 			os.Exit(Main(os.Args[1:], native.Imager{}))
 		case asGorun:
 			os.Exit(Main(os.Args[2:], native.Imager{}))
@@ -56,6 +56,7 @@ type house struct {
 	nofile         int      // how many files gorun may have open; 0: as many as the test
 	in             *os.File // standard input for start("@"), shared by all
 	ignore         string   // a signal that is ignored when gorun is started; "": none
+	group          string   // a control group that jobs are started in
 }
 
 func newHouse(t *testing.T) *house {
@@ -174,6 +175,9 @@ func (h *house) command(args []string) *exec.Cmd {
 	var set string
 	if h.nofile > 0 {
 		set = fmt.Sprintf("ulimit -n %d; ", h.nofile)
+	}
+	if h.group != "" {
+		set += fmt.Sprintf("echo $$ > '%s/cgroup.procs' && ", h.group)
 	}
 	if h.ignore != "" {
 		set += fmt.Sprintf("trap '' %s; ", h.ignore)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
 var migrateCommand = command{
@@ -37,6 +39,11 @@ stand still until then. What they do next, a new process may have done already, 
 writing to a file; what it has printed is not shown. Ranks move as images of whole processes (-cr, -cr=native; gorun info
 tells whether they can be made).
 
+With -device nothing moves but what the ranks have on a device: gorun migrate JOB -device 0 -to 1 puts it on another one of
+the same machine, of any kind, between two kernels (gorun devices lists them). -ranks limits that to some ranks. What the other
+device does not take goes on where it was. With -to 1@NODE the ranks that have device 0 move to another node, and use device 1
+there.
+
 Flags may stand behind JOB.
 
 Exit status: 0 the ranks have moved, 1 they have not, 2 wrong usage.`,
@@ -46,7 +53,8 @@ Exit status: 0 the ranks have moved, 1 they have not, 2 wrong usage.`,
 func setupMigrate(fs *flag.FlagSet, std stdio) func([]string) int {
 	var ranks rankList
 	fs.Var(&ranks, "ranks", "these `ranks`: 3,5 or 0-3")
-	to := fs.String("to", "", "the `node` that takes them")
+	to := fs.String("to", "", "the `node` that takes them; with -device the device, 1, or 1@NODE")
+	device := fs.String("device", "", "move what the ranks have on the device with this `ID`, as opencl:0 or 0")
 	off := fs.String("off", "", "all ranks of this `node`, which is not used any more")
 	timeout := new(time.Duration)
 	durationVar(fs, timeout, "timeout", 0, "give up when a phase takes longer than this `duration` (default 1m)")
@@ -56,27 +64,60 @@ func setupMigrate(fs *flag.FlagSet, std stdio) func([]string) int {
 			return status
 		}
 		switch {
+		case *device != "" && *off == "" && *timeout >= 0:
+			return migrateDevice(std, args, ranks, *device, *to, *timeout)
 		case (len(ranks) == 0) == (*off == ""):
 			return usage(std, "migrate: either -ranks or -off")
 		case *timeout < 0:
 			return usage(std, "-timeout must not be negative")
 		}
 		return withJob(std, args, func(r *control.Record) error {
-			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-			defer cancel()
-			bar := newBar(std.err)
-			moved, err := r.Migrate(ctx, ranks, *to, *off, *timeout, bar.show)
-			bar.clear()
-			if errors.Is(err, context.Canceled) {
-				return errors.New("not waiting any longer; the ranks may still move")
-			}
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(std.out, "%s; nobody could send for %v\n", printable(moved.Where), moved.Stood.Round(time.Millisecond))
-			return nil
+			return moveRanks(std, r, control.Migration{Ranks: ranks, To: *to, Off: *off, Timeout: *timeout})
 		})
 	}
+}
+
+// migrateDevice moves what ranks have on a device to another one.
+func migrateDevice(std stdio, args []string, ranks []int, device, to string, timeout time.Duration) int {
+	to, node, away := strings.Cut(to, "@")
+	id, err := offload.DeviceID(device)
+	var number *int
+	if err == nil {
+		number, err = deviceNumber(to)
+	}
+	if err == nil && number == nil {
+		err = errors.New("-device needs -to, the device that takes it")
+	}
+	if err != nil {
+		return usage(std, "migrate: %v", err)
+	}
+	q := offload.Swap{Op: offload.SwapMove, Device: id, To: number, TimeoutM: cmp.Or(timeout, time.Minute).Milliseconds()}
+	if !away {
+		return withJob(std, args, func(r *control.Record) error { return swapDevices(std, r, ranks, q) })
+	}
+	if node == "" {
+		return usage(std, "migrate: -to %s@: which node?", to)
+	}
+	return withJob(std, args, func(r *control.Record) error {
+		return moveRanks(std, r, control.Migration{Ranks: ranks, To: node, Device: &q, Timeout: timeout})
+	})
+}
+
+// moveRanks has ranks move and prints where they are.
+func moveRanks(std stdio, r *control.Record, m control.Migration) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	bar := newBar(std.err)
+	moved, err := r.Migrate(ctx, m, bar.show)
+	bar.clear()
+	if errors.Is(err, context.Canceled) {
+		return errors.New("not waiting any longer; the ranks may still move")
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "%s; nobody could send for %v\n", printable(moved.Where), moved.Stood.Round(time.Millisecond))
+	return nil
 }
 
 // rankList collects ranks.

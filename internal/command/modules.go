@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/launcher"
 	"github.com/gorun-mpi/gorun/launcher/slurm"
 	"github.com/gorun-mpi/gorun/launcher/ssh"
 	"github.com/gorun-mpi/gorun/rpi"
+	"github.com/gorun-mpi/gorun/rpi/rdma"
+	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"github.com/gorun-mpi/gorun/rpi/shm"
 	"github.com/gorun-mpi/gorun/rpi/tcp"
 )
@@ -51,12 +54,41 @@ var stores = []module{
 
 // parameters lists what -param can set, by transport.
 var parameters = map[string]func() []rpi.Parameter{
-	"shm": shm.Parameters,
-	"tcp": tcp.Parameters,
+	"rdma": rdma.Parameters,
+	"shm":  shm.Parameters,
+	"tcp":  tcp.Parameters,
+}
+
+// absentProviders are providers of transport rdma that this gorun is built without, and how programs have them.
+var absentProviders = []module{
+	{"ofi", "not linked into this gorun; a program that imports github.com/gorun-mpi/gorun/rdma/ofi has it, over libfabric"},
+}
+
+// providers tells what transport rdma can use: of each provider its devices, or why there is none.
+func providers() (lines []module) {
+	for _, p := range provider.All() {
+		list, err := p.List()
+		if err == nil && len(list) == 0 {
+			err = errors.New("no device")
+		}
+		if err != nil {
+			lines = append(lines, module{p.Name(), fmt.Sprintf("cannot be used here: %v", err)})
+			continue
+		}
+		for _, d := range list {
+			lines = append(lines, module{p.Name(), "device " + d.Name + ": " + d.Detail})
+		}
+	}
+	for _, p := range absentProviders {
+		if _, ok := provider.Lookup(p.name); !ok {
+			lines = append(lines, p)
+		}
+	}
+	return lines
 }
 
 // checkParams says what is wrong with the parameters of transports, so that not every rank has to. The launcher
-// checks its own, job.* and coll.*.
+// checks its own, job.* and coll.*, and has back-ends for whole processes check theirs.
 func checkParams(given map[string]string) error {
 	known := map[string]bool{}
 	for _, list := range parameters {
@@ -64,12 +96,19 @@ func checkParams(given map[string]string) error {
 			known[p.Name] = true
 		}
 	}
+	for _, i := range whole.All() {
+		if t, ok := i.(whole.Tunable); ok {
+			for _, p := range t.Parameters() {
+				known[p.Name] = true
+			}
+		}
+	}
 	for name := range given {
 		if of, _, _ := strings.Cut(name, "."); !known[name] && of != "coll" && of != "job" {
 			return fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name)
 		}
 	}
-	if err := errors.Join(shm.CheckParams(given), tcp.CheckParams(given)); err != nil {
+	if err := errors.Join(rdma.CheckParams(given), shm.CheckParams(given), tcp.CheckParams(given)); err != nil {
 		return fmt.Errorf("-param: %w", err)
 	}
 	return nil

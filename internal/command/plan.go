@@ -10,7 +10,7 @@ import (
 // agent counts as lost, and where its output goes. A job keeps in its snapshots which of them it was given, and a
 // restart takes them over. So a job does in its second time slot what it did in the first. Which nodes it has, and
 // how they are reached (-hosts, -hostfile, -manager, -ssh, -agents), is another matter with every restart.
-var planFlags = slices.Concat(ckptFlags, nodesFlags, []string{"restarts", "map", "bind", "heartbeat", "output-dir", "tag-output", "name"})
+var planFlags = slices.Concat(ckptFlags, nodesFlags, []string{"restarts", "map", "bind", "heartbeat", "output-dir", "tag-output", "name", "devices", "migrate-on"})
 
 // ckptFlags are the plan's flags that make no sense without -cr.
 var ckptFlags = []string{"ckpt-every", "ckpt-points", "stores", "mtbf", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "ckpt-local", "ckpt-store", "ckpt-key", "ckpt-mirror", "racks", "keep"}

@@ -50,8 +50,9 @@ func TestPointsFilesExport(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"-format", "npy"}, []string{"rank-00000/i.npy", "rank-00000/values.npy", "rank-00001/i.npy", "rank-00001/values.npy"}},
+		{[]string{"-format", "npy"}, []string{"global/field.npy", "rank-00000/i.npy", "rank-00000/values.npy", "rank-00001/i.npy", "rank-00001/values.npy"}},
 		{[]string{"-format=hdf5", "-rank", "1"}, []string{"rank-00001.h5"}},
+		{[]string{"-format=hdf5"}, []string{"global.h5", "rank-00000.h5", "rank-00001.h5"}},
 		{[]string{"-rank", "0", "-name", "values"}, []string{"rank-00000/values.npy"}},
 	} {
 		to := filepath.Join(out, strconv.Itoa(len(try.args)))
@@ -68,7 +69,11 @@ func TestPointsFilesExport(t *testing.T) {
 			}
 		}
 		if h5dump, err := exec.LookPath("h5dump"); err == nil && strings.HasSuffix(try.want[0], ".h5") {
-			if b, err := exec.Command(h5dump, "-d", "/values", try.want[0]).CombinedOutput(); err != nil || !strings.Contains(string(b), "( 3 )") {
+			set, says := "/values", "( 3 )"
+			if strings.HasSuffix(try.want[0], "global.h5") {
+				set, says = "/field", "(0,0): 0, 1,\n   (1,0): 2, 3,\n   (2,0): 10, 11,\n   (3,0): 12, 13,\n   (4,0): 14, 15\n"
+			}
+			if b, err := exec.Command(h5dump, "-d", set, try.want[0]).CombinedOutput(); err != nil || !strings.Contains(string(b), says) {
 				t.Errorf("h5dump: %v, %s", err, b)
 			}
 		}

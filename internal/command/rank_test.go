@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/dist"
 	"github.com/gorun-mpi/gorun/internal/command"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/mpi"
@@ -84,6 +85,11 @@ func rankMain(args []string) int {
 		}
 	case "count":
 		if err := count(world, args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	case "ballast":
+		if err := ballast(world, args[1]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -359,7 +365,14 @@ func logSteps(world *mpi.Comm, dir, limit, snapshots string) error {
 	}
 	i, values, title := 0, make([]float64, 3), "steps"
 	log, err := cr.File(filepath.Join(dir, fmt.Sprint(world.Rank())), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err := errors.Join(err, cr.Register("i", &i), cr.Register("values", &values), cr.Register("title", &title)); err != nil {
+	field, ferr := dist.New[float64](world, dist.Even(5, world.Size()), 2, 0)
+	if err := errors.Join(err, ferr); err != nil {
+		return err
+	}
+	for at := range field.Own() {
+		field.Own()[at] = float64(10*world.Rank() + at)
+	}
+	if err := errors.Join(cr.Register("i", &i), cr.Register("values", &values), cr.Register("title", &title), cr.Register("field", field)); err != nil {
 		return err
 	}
 	defer log.Close()
@@ -380,4 +393,26 @@ func logSteps(world *mpi.Comm, dir, limit, snapshots string) error {
 		}
 	}
 	return nil
+}
+
+// ballast counts for ever with some megabytes of memory in use.
+func ballast(c *mpi.Comm, mb string) error {
+	n, err := strconv.Atoi(mb)
+	if err != nil {
+		return err
+	}
+	b, err := syscall.Mmap(-1, 0, n<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON) // the heap would double
+	if err != nil {
+		return err
+	}
+	for i := range b {
+		b[i] = byte(i>>3) | 1
+	}
+	if err := mpi.Barrier(c); err != nil {
+		return err
+	}
+	if c.Rank() == 0 {
+		fmt.Println("in use")
+	}
+	return count(c, fmt.Sprint(20_000_000))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/kinds"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
 var restartCommand = command{
@@ -41,8 +42,8 @@ named before anything is started.
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -ckpt-points, -stores, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
--ckpt-full-every, -ckpt-local, -ckpt-mirror, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -map, -bind, -output-dir and
--tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
+-ckpt-full-every, -ckpt-local, -ckpt-mirror, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -map, -bind, -devices,
+-migrate-on, -output-dir and -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
 needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag
 off, =false a switch, '' -output-dir, -ckpt-local, -ckpt-store and -ckpt-key. Where the ranks run and how that is
 reached (-hosts, -hostfile, -manager, -ssh, -agents) does not come from the snapshot: the
@@ -68,7 +69,11 @@ their key file where it was. If it has moved, make a link.
 
 -debug holds a rank of a snapshot with native images before it goes on, and prints its
 process id. Attach a debugger to it (dlv attach PID), or let it go on with kill -CONT PID.
-The other ranks wait for it.`,
+The other ranks wait for it.
+
+-device goes on with other devices (gorun devices lists them). With native images the devices that each rank
+had open are put on those of the list in turn; they are of opencl, as those were, of any kind. With portable images the program opens
+them anew: -device is its GORUN_DEVICE, and cpu:0 will do.`,
 	setup: setupRestart,
 }
 
@@ -77,6 +82,7 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 	np := fs.Int("np", 0, "number of `ranks` (default: that of the snapshot); another number needs portable images of a\nprogram whose state is distributed by package dist")
 	cr := &crFlag{}
 	debug := debugFlag{}
+	devices := fs.String("device", "", "`IDs` of the devices to go on with, as opencl:1,opencl:0 (default: those of the snapshot)")
 	fs.Var(cr, "cr", "kind of images of further checkpoints (default: the job's; -cr=false: no checkpoints)")
 	fs.Var(&debug, "debug", "hold this `rank` for a debugger; may be repeated")
 	return func(args []string) int {
@@ -110,11 +116,34 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 			opt.CR = cmp.Or(s.Schema.CR, s.Schema.Backend)
 		}
 		opt.Debug = debug
+		if err := opt.onDevices(*devices, s.Schema.Backend == wire.BackendSelf); err != nil {
+			return usage(std, "%v", err)
+		}
 		if given["np"] && *np < 1 {
 			return usage(std, "-np %d: a job has at least one rank", *np)
 		}
 		return opt.goOn(fs, std, all, *np, program)
 	}
+}
+
+// onDevices takes the devices that a restart is to go on with.
+func (opt *options) onDevices(list string, portable bool) error {
+	if list == "" {
+		return nil
+	}
+	if portable {
+		opt.env = append(opt.env, "GORUN_DEVICE="+list)
+		return nil
+	}
+	for _, id := range strings.Split(list, ",") {
+		number, ok := strings.CutPrefix(id, "opencl:")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil || n < 0 {
+			return fmt.Errorf("-device %s: native images go on with devices of opencl, as opencl:0; gorun devices lists them", id)
+		}
+		opt.DeviceNumbers = append(opt.DeviceNumbers, n)
+	}
+	return nil
 }
 
 // tellPassed says why newer snapshots were passed over.

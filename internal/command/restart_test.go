@@ -241,9 +241,6 @@ func TestRestartOfTheNewestPassesOverDamage(t *testing.T) {
 
 // And of whole processes, whose data nothing else reads before ranks are started.
 func TestRestartOfTheNewestProcessesPassesOverDamage(t *testing.T) {
-	if cgo() {
-		t.Skip("the test binary has cgo")
-	}
 	h := newHouse(t)
 	file := filepath.Join(t.TempDir(), "id")
 	p := h.start("", "-np", "2", "-cr=native", "-jobid-file", file, self(t), asRank, "hang")

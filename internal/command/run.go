@@ -19,8 +19,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/head"
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/launcher"
 )
 
 var runCommand = command{
@@ -72,6 +74,9 @@ In a pod of a Kubernetes Indexed Job with GORUN_HEAD set, index 0 is the head, a
 same command line is a keeper of its node in the others. docs/kubernetes.md has a
 complete manifest.
 
+With -np 1 and -cr PROGRAM may be anything: a script, a program in C or Python. It need
+not know of gorun, and is imaged with all the processes that it has started.
+
 -cr=native refuses to start a program that cannot have native images. With -cr=auto, -v
 tells why a program cannot. gorun info tells what this machine can do.`,
 	setup: setupRun,
@@ -103,6 +108,10 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 		if err := opt.check(fs); err != nil {
 			return usage(std, "%v", err)
 		}
+		args, err := opt.attended(args)
+		if err != nil {
+			return failed(std, err)
+		}
 		if opt.restartLatest {
 			all, err := opt.latest(std, args)
 			if err != nil {
@@ -119,6 +128,27 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 		opt.Program, opt.Args = args[0], args[1:]
 		return launch(&opt.Options, std)
 	}
+}
+
+// attended has gorun be the rank of a program that cannot take part in checkpoints itself; see package attend. Of several ranks it
+// is not: they may be started by a script that calls Init in the end, and are to see each other.
+func (o *options) attended(args []string) ([]string, error) {
+	if o.NP > 1 || o.CR != spec.CRAuto && o.CR != whole.Default() {
+		return args, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	path := program.Foreign(args, dir)
+	if path == "" {
+		return args, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{self, launcher.InitVerb, path}, args[1:]...), nil
 }
 
 // set tells which flags were given.
@@ -175,7 +205,9 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.IntVar(&o.Restarts, "restarts", 0, "when a rank or agent dies, start the job again from its newest snapshot, up to `N`\ntimes")
 	fs.StringVar(&o.files, "files", string(whole.FilesRefuse), "`what` a restart does with files that ranks were writing to: all those of native\nimages, those of cr.File of portable ones\nrefuse: each rank goes on where it stood; what was written since is moved to\nFILE.gorun-...-tail (gorun snapshots -tails); the restart is refused if FILE is\nmissing or shorter, or if several ranks, this job (if it still runs here) or\nanother restart write to it\ncopy: it goes on in a copy, FILE.gorun-...\nkeep: it goes on in the file as it is now")
 	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all, which\nis the default but with -ckpt-every auto: that takes many, and keeps 2")
-	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)\n(default shm,tcp: shared memory within a node, TCP between nodes; on a restart:\nthose the job was given; -rpi default: as in a job without the flag)\ntwo ranks use the first one that reaches both ways; gorun status and -v tell\nwhich carries what")
+	fs.StringVar(&o.Sharing, "devices", "", "`how` devices are used beside other ranks and jobs of this user that say it, too\nshare: in turn, if their arrays together need more memory than a device has\nexclusive: whoever has a device has it alone; the second one is refused\n(default: nobody looks what others use)")
+	fs.StringVar(&o.MigrateOn, "migrate-on", "", "run `command` on each node (sh -c); each line that it prints says what is to leave the\nnode: node, device ID, device ID to ID, device ID to ID@NODE; needs -cr or -cr=native\nfor ranks that move, and nothing for devices that ranks change")
+	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)\n(default shm,tcp: shared memory within a node, TCP between nodes; rdma, over\nqueue pairs, is never taken unless it is named; on a restart:\nthose the job was given; -rpi default: as in a job without the flag)\ntwo ranks use the first one that reaches both ways; gorun status and -v tell\nwhich carries what")
 	fs.BoolVar(&o.TagOutput, "tag-output", false, "begin each line of output with its [rank]")
 	fs.Var(&o.output, "output-dir", "write the ranks' output to files in `folder`, rank.N.out and rank.N.err, in place of\ngorun's own output; a new job empties them, a restart goes on in them")
 	fs.StringVar(&o.name, "name", "", "`name` by which -restart-latest knows the job; within Slurm slurm-$SLURM_JOB_ID if it\nis not given; a restart keeps it")
@@ -221,7 +253,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 		return fmt.Errorf("-ckpt-points %d: a number of Points, or 0 for none", o.CkptPoints)
 	case o.CkptPoints > 0 && o.Mode() == oob.ModeNative:
 		return fmt.Errorf("-ckpt-points needs portable images, which -cr=%s does not take: use -cr or -cr=self, or -ckpt-every", o.CR)
-	case given["mtbf"] && o.MTBF > 0 && !o.CkptAuto:
+	case given["mtbf"] && !o.CkptAuto:
 		return errors.New("-mtbf goes with -ckpt-every auto")
 	case o.CkptLocal != "" && checkLocal(o.CkptLocal) != nil:
 		return fmt.Errorf("-ckpt-local: %w", checkLocal(o.CkptLocal))
@@ -231,6 +263,8 @@ func (o *options) check(fs *flag.FlagSet) error {
 		return fmt.Errorf("-ckpt-full-every %d: at least 1, which makes all full", o.FullEvery)
 	case o.exit < 0, o.exit > 255:
 		return fmt.Errorf("-ckpt-exit-status %d: an exit status is 0 to 255", o.exit)
+	case o.Sharing != "" && !contains(spec.Shares, o.Sharing):
+		return fmt.Errorf("-devices %s: known are %s", o.Sharing, strings.Join(spec.Shares, ", "))
 	case !contains(whole.FilesPolicies, o.files):
 		return fmt.Errorf("-files %s: known are %s", o.files, strings.Join(whole.FilesPolicies, ", "))
 	}

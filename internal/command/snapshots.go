@@ -17,7 +17,7 @@ import (
 )
 
 var snapshotsCommand = command{
-	name: "snapshots", args: "[JOB|SNAPSHOT]", short: "list, verify, prune or remove snapshots",
+	name: "snapshots", args: "[JOB|SNAPSHOT]", short: "list, verify, prune, remove, export or import snapshots",
 	long: `
 Lists the snapshots of a job, or of all jobs, or shows one snapshot. A list also removes
 what crashes have left of unfinished snapshots.
@@ -45,6 +45,16 @@ of each place.
 those of all jobs. They hold what was written after the checkpoint. -tails -remove removes
 them.
 
+-export FILE writes a snapshot (default: latest) with all that it needs into one file:
+its schema, the images of all ranks, those that they build on, the executable. FILE is a
+tar archive (FILE.tar.zst); - is standard output. -import FILE, or - for standard input,
+takes such a file into -ckpt-dir and prints the schema's path for gorun restart, on this
+machine or another, as this user or another. Nothing is visible before all is checked. What is
+sealed (-ckpt-key) stays so: FILE is sealed with the key that the images have, or the one
+that -ckpt-key names; -import needs that, and seals the images where they lie then. -plain
+writes FILE unsealed. Images in folders of nodes are read on the node that has them: of
+several nodes, take a copy in a place that all see first (a level dir or s3).
+
 Exit status: 0, or 1 if a snapshot is damaged.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		verify := fs.Bool("verify", false, "read all of every image and check it")
@@ -54,6 +64,11 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 		remove := fs.Bool("remove", false, "remove all snapshots of JOB; with -tails: the tails")
 		tails := fs.Bool("tails", false, "list what restarts have cut off output files and kept in\nFILE.gorun-...-tail")
 		asJSON := fs.Bool("json", false, "print a JSON array")
+		pack := &packer{std: std}
+		fs.StringVar(&pack.export, "export", "", "write a snapshot with all that it needs into this `file`, .tar.zst; - for standard output")
+		fs.StringVar(&pack.take, "import", "", "take in what -export has written to this `file`; - for standard input")
+		fs.StringVar(&pack.key, "ckpt-key", "", "of -export and -import: seal and open with the key in this `file`")
+		fs.BoolVar(&pack.plain, "plain", false, "of -export: not sealed, even if the images are")
 		dir := fs.String("ckpt-dir", "", "`folder` with the snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
 		return func(args []string) int {
 			if len(args) > 1 {
@@ -70,6 +85,15 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 			}
 			if *remove && !*tails && len(args) == 0 {
 				return usage(std, "-remove: of which JOB? 'gorun snapshots' lists them")
+			}
+			if pack.wanted() {
+				if *verify || *scrub || *prune || *remove || *tails || *asJSON {
+					return usage(std, "-export and -import go with -ckpt-dir, -ckpt-key and -plain only")
+				}
+				return pack.run(*dir, args)
+			}
+			if pack.key != "" || pack.plain {
+				return usage(std, "-ckpt-key and -plain go with -export and -import")
 			}
 			if *tails || *remove {
 				t := &remover{std: std, json: *asJSON, tails: *tails, remove: *remove}

@@ -22,7 +22,7 @@ func TestUnreadOutput(t *testing.T) {
 	}{
 		{"^C", nil, func(_ *testing.T, _ *house, p *proc) { p.signal(syscall.SIGINT) }, 130},
 		{"kill -9", nil, func(_ *testing.T, h *house, _ *proc) { h.must("kill", "-9", h.onlyJob()) }, 143},
-		{"timeout", []string{"-timeout", "100ms"}, func(*testing.T, *house, *proc) {}, 124},
+		{"timeout", []string{"-timeout", "5s"}, func(*testing.T, *house, *proc) {}, 124},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -27,9 +27,6 @@ func TestRealMatrix(t *testing.T) {
 
 // TestManyRanks checkpoints 64 ranks and restarts them, twice side by side.
 func TestManyRanks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts 64 ranks; skipped with -short")
-	}
 	h := newHouse(t)
 	problem := []string{"-poisson", "12", "-iters", "50", "-tol", "0"}
 	want := digest(t, h.must(append([]string{"-np", "64"}, solver(problem...)...)...))

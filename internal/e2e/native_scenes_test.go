@@ -30,6 +30,7 @@ var nativeScenes = []scene{
 	{name: "asleep", np: 4, flags: []string{"-agents", "2"}},
 	{name: "pending", np: 3, flags: []string{"-agents", "2"}},
 	{name: "begun", np: 4, more: 1},
+	{name: "kinds", np: 3},
 	{name: "probes", np: 3},
 	{name: "order", np: 3},
 	{name: "silent", np: 4},
@@ -146,21 +147,56 @@ func TestNativeRefused(t *testing.T) {
 	}
 }
 
-// A rank with a child process is not imaged; without it is.
+// A rank is imaged with its child process, and restarted with it, from an image of the restarted one, too.
 func TestNativeChild(t *testing.T) {
 	h := nativeHouse(t)
 	r, dir := h.stage(&scene{name: "child", np: 2})
-	_, errs, code := h.gorun("checkpoint", r.id)
-	if code == 0 || !strings.Contains(errs, "rank 0") || !strings.Contains(errs, "child") {
-		t.Fatalf("a rank with a child process: exit %d\n%s", code, errs)
+	for range 2 {
+		schema := r.checkpoint()
+		r.kill()
+		r = h.restart(schema)
 	}
 	h.signal(dir, "childless")
-	r.errs.wait("without child", 1)
-	schema := r.checkpoint()
-	r.kill()
-	again := h.restart(schema)
+	if !r.errs.wait(`without child: "before\nafter\n"`, 1) {
+		t.Fatalf("the child is not as it was:\n%s", r.errs)
+	}
 	h.signal(dir, "go")
-	again.ended()
+	r.ended()
+}
+
+// A program that knows nothing of gorun is restarted with all that it has started, also from the image of a restarted one.
+func TestNativeAnything(t *testing.T) {
+	h := nativeHouse(t)
+	dir := h.folder("stage")
+	const script = `
+		(n=0; while [ ! -e "$0/go" ]; do n=$((n+1)); echo $n; sleep 0.01; done; echo end) | {
+			last=0
+			while read x; do
+				[ "$x" = end ] && { echo "no step is missing" >&2; exit 0; }
+				[ "$x" = $((last+1)) ] || { echo "step $x follows $last" >&2; exit 5; }
+				[ "$x" = 20 ] && echo "step 20" >&2
+				last=$x
+			done
+		}`
+	r := h.nativeRun(1, nil, "sh", "-c", script, dir)
+	if !r.errs.wait("step 20", 1) {
+		t.Fatal(r.errs)
+	}
+	for range 2 {
+		schema := r.checkpoint()
+		r.kill()
+		r = h.restart(schema)
+	}
+	h.signal(dir, "go")
+	if code := r.wait(); code != 0 || !r.errs.wait("no step is missing", 1) {
+		t.Errorf("status %d: %s", code, r.errs)
+	}
+	if _, errs, code := h.gorun("-np", "1", "-cr=native", "sh", "-c", "exit 3"); code != 3 {
+		t.Errorf("status %d: %s", code, errs)
+	}
+	if _, errs, code := h.gorun("-np", "1", "-cr=native", "sh", "-c", "kill -SEGV $$"); code != 139 || !strings.Contains(errs, "was killed by SIGSEGV") {
+		t.Errorf("status %d: %s", code, errs)
+	}
 }
 
 // A request while a rank is not yet in Init is answered, by name of the rank,

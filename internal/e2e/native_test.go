@@ -125,6 +125,9 @@ func (h *house) spotless() {
 		left, _ := filepath.Glob(filepath.Join(h.dir("tmp"), "*"))
 		half, _ := filepath.Glob(filepath.Join(h.ckpt, "*", "[0-9]*"))
 		for _, dir := range half {
+			if filepath.Base(filepath.Dir(dir)) == "sealed" {
+				continue // images alone, by job
+			}
 			if _, err := os.Stat(filepath.Join(dir, snapshot.SchemaFile)); err != nil {
 				left = append(left, dir)
 			}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -156,6 +157,39 @@ func TestObjectStoreLevel(t *testing.T) {
 	}
 }
 
+// TestObjectStoreSilent: the server of a level answers no more, in the middle of a copy. The job goes on, and ends; nobody waits for that copy.
+func TestObjectStoreSilent(t *testing.T) {
+	h := nativeHouse(t)
+	srv, _ := h.bucket()
+	stores := filepath.Join(h.run, "stores.toml")
+	if err := os.WriteFile(stores, fmt.Appendf(nil, "[far]\nkind = 's3'\nplace = 's3://%s/levels'\n", s3test.Bucket), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := solver("-poisson", "8", "-iters", "300", "-tol", "0")
+	want := digest(t, h.must(append([]string{"-np", "2"}, program...)...))
+	asked := make(chan bool, 100)
+	srv.Break(func(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request)) {
+		if r.Method != http.MethodPut && r.Method != http.MethodPost {
+			serve(w, r)
+			return
+		}
+		select {
+		case asked <- true:
+		default:
+		}
+		io.Copy(io.Discard, r.Body) // else the server does not see that the client is gone
+		<-r.Context().Done()
+	})
+	r := h.nativeRun(2, []string{"-ckpt-every", "dir=100ms,far=200ms", "-stores", stores, "-keep", "3"}, append(program, "-slow", "10ms")...)
+	<-asked
+	if got := r.ended(); got != want {
+		t.Errorf("digest %s, undisturbed %s", got, want)
+	}
+	if said := r.errs.String(); strings.Contains(said, "level far has snapshot") {
+		t.Errorf("a copy that nobody has taken: %s", said)
+	}
+}
+
 // TestSealed: ranks that image themselves write through their agents, sealed with a key, into an object store and into
 // the folder for snapshots.
 func TestSealed(t *testing.T) {
@@ -185,8 +219,10 @@ func TestSealed(t *testing.T) {
 				t.Errorf("without the key: exit %d, %s", code, errs)
 			}
 			h.must("key", key)
-			if _, errs, code := h.gorun("restart", schema); code == 0 || !strings.Contains(errs, "another key") {
-				t.Errorf("with another key: exit %d, %s", code, errs)
+			for _, which := range []string{schema, "latest"} {
+				if _, errs, code := h.gorun("restart", which); code == 0 || strings.Count(errs, "another key") != 1 {
+					t.Errorf("restart %s with another key: exit %d, and not once why: %s", which, code, errs)
+				}
 			}
 			if err := os.Rename(key+".away", key); err != nil {
 				t.Fatal(err)

@@ -62,15 +62,23 @@ func (e *Engine) wakeBackground() {
 	}
 }
 
-// expect makes the background goroutine lead at once if no caller does: what arrives goes on with a plan, or closes
-// a channel of Notify.
+// expect makes the background goroutine lead if no caller does: what arrives goes on with a plan, or closes a channel
+// of Notify. Whoever waits for a channel is not to wait for a tick as well, so then it leads at once. For a plan it leads at its
+// next tick, which comes soon: a program that begins a plan and waits for it right away pays for no wake, and one that computes
+// for longer than a tick before it begins one finds the goroutine leading.
 func (e *Engine) expect() {
-	if b := &e.back; e.lead == leadNobody && !b.manual {
-		b.ticks.Soon()
-		b.parked = false
-		b.urgent.Store(true)
-		token(b.kick)
+	b := &e.back
+	if e.lead != leadNobody || b.manual {
+		return
 	}
+	late := b.ticks.Soon()
+	if len(e.told) != 0 {
+		b.urgent.Store(true)
+	} else if !late && !b.parked {
+		return
+	}
+	b.parked = false
+	token(b.kick)
 }
 
 // runBackground runs the background goroutine. It is given the longest pauses, as reading them

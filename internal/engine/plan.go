@@ -8,7 +8,7 @@ import (
 
 // Plan is an operation made of several messages: a collective in progress, or a send and a receive under one
 // request. It is data. Whoever is inside the engine goes on with it, and while nobody is, the background
-// goroutine leads and is woken by what arrives.
+// goroutine leads and is woken by what arrives; it takes the lead at a tick (expect).
 //
 //	round 0: all its messages at once -> all over -> Do(0)
 //	round 1: ...                                  -> Do(1)

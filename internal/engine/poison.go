@@ -10,7 +10,7 @@ import (
 // Poison makes the context fail on this rank, now and for ever, with ErrPoisoned and the cause. It
 // tells the members (world ranks; this one is left out). Receives not yet matched, and sends not yet
 // taken by their receiver, end with that error. Transfers under way are finished. A collective that
-// was given up leaves its communicator in no state to go on.
+// was given up leaves its communicator in no state to go on. A cause that is ErrPoisoned, of another context, is passed on as it is.
 func (e *Engine) Poison(ctx uint64, members []int, cause error) {
 	e.enter()
 	defer e.leave()
@@ -27,6 +27,13 @@ func (e *Engine) Poison(ctx uint64, members []int, cause error) {
 		}
 	}
 	e.poison(ctx, cause) // its refusals follow the reason for them
+}
+
+// Poisoned returns the error of a context that has failed, or nil.
+func (e *Engine) Poisoned(ctx uint64) error {
+	e.enter()
+	defer e.leave()
+	return e.poisoned[ctx]
 }
 
 // passedOn is a cause as all calls see it, on any rank, other than the call that it ended. Only that
@@ -72,7 +79,10 @@ func (e *Engine) poison(ctx uint64, cause error) {
 	if e.poisoned == nil {
 		e.poisoned = make(map[uint64]error)
 	}
-	err := fmt.Errorf("%w: %w", ErrPoisoned, passedOn(cause))
+	err := passedOn(cause)
+	if !errors.Is(err, ErrPoisoned) {
+		err = fmt.Errorf("%w: %w", ErrPoisoned, err)
+	}
 	e.poisoned[ctx] = err
 	e.judge()
 	e.dropUnexpected(ctx, err)

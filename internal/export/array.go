@@ -1,6 +1,8 @@
 // Package export writes numeric variables of portable images as files of other programs: .npy of NumPy, and HDF5. It
 // reads images of any byte order and changes no byte of the numbers: both formats say in which order they are.
 //
+// A variable that is distributed over the ranks can be put together of all images (Whole).
+//
 // A variable can be exported if it is a number, a bool, an array or a slice of these, or slices in slices of equal
 // lengths. Bools become bytes in HDF5, which has none.
 package export
@@ -41,6 +43,8 @@ type Array struct {
 	BigEndian bool
 	Shape     []uint64 // empty: one number
 	Data      []byte
+
+	rest func(put func([]byte) error) error // reads Data piece by piece; nil: it is all there
 }
 
 // elements are the kinds of numbers by their names in images.

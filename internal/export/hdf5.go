@@ -51,13 +51,17 @@ func NewHDF5(w File) *HDF5 {
 // put writes at the end, which is then a multiple of 8. It returns where it was written.
 func (h *HDF5) put(p []byte) (addr uint64) {
 	addr = h.at
-	for _, b := range [][]byte{p, make([]byte, -len(p)&7)} {
-		if h.err == nil {
-			_, h.err = h.w.Write(b)
-		}
-		h.at += uint64(len(b))
-	}
+	h.write(p)
+	h.write(make([]byte, -h.at&7))
 	return addr
+}
+
+func (h *HDF5) write(p []byte) error {
+	if h.err == nil {
+		_, h.err = h.w.Write(p)
+	}
+	h.at += uint64(len(p))
+	return h.err
 }
 
 // Add writes an array under its name, which FileName makes a link.
@@ -66,11 +70,15 @@ func (h *HDF5) Add(a *Array) error {
 	if slices.ContainsFunc(h.sets, func(s dataset) bool { return s.name == link }) || len(h.sets) == maxSets {
 		return fmt.Errorf("variable %q: HDF5 holds each name once, and %d of them", a.Name, maxSets)
 	}
-	addr := undefined
-	if len(a.Data) > 0 {
-		addr = h.put(a.Data)
+	addr, size := undefined, a.Bytes()
+	if size > 0 {
+		addr = h.at
+		if err := a.each(h.write); err != nil {
+			return err
+		}
+		h.put(nil)
 	}
-	layout := append([]byte{3, 1}, words(addr, uint64(len(a.Data)))...) // contiguous
+	layout := append([]byte{3, 1}, words(addr, size)...) // contiguous
 	h.sets = append(h.sets, dataset{name: link, header: objectHeader(
 		message{0x0001, dataspace(a.Shape)}, message{0x0003, datatype(a.Class, a.Size, a.BigEndian)},
 		message{0x0005, []byte{2, 1, 0, 0}}, // early allocation, no fill value

@@ -25,8 +25,10 @@ func WriteNPY(w io.Writer, a *Array) error {
 	if _, err := w.Write(append(b, head...)); err != nil {
 		return err
 	}
-	_, err := w.Write(a.Data)
-	return err
+	return a.each(func(p []byte) error {
+		_, err := w.Write(p)
+		return err
+	})
 }
 
 // descr is NumPy's word for the element.

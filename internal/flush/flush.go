@@ -22,7 +22,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
@@ -68,7 +67,7 @@ func Pieces(ctx context.Context, from From, to Set, pieces []Piece, opt Options)
 	if err := to.Store.Begin(ctx, to.Name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	p := &pace{rate: opt.Rate, began: time.Now()}
+	p := &paced{rate: opt.Rate}
 	var errs []error
 	for _, im := range pieces {
 		err := piece(ctx, from, to, im, p, opt.Progress)
@@ -86,6 +85,12 @@ func Pieces(ctx context.Context, from From, to Set, pieces []Piece, opt Options)
 	return Few(errs)
 }
 
+// paced is the pace of one call.
+type paced struct {
+	Pace
+	rate int64
+}
+
 // sourceError says that a piece cannot be read where it is to come from.
 type sourceError struct{ error }
 
@@ -101,7 +106,7 @@ func Few(errs []error) error {
 	return errors.Join(errs...)
 }
 
-func piece(ctx context.Context, from From, to Set, im Piece, p *pace, progress func(int64)) error {
+func piece(ctx context.Context, from From, to Set, im Piece, p *paced, progress func(int64)) error {
 	tell := func(n int64) {
 		if progress != nil {
 			progress(n)
@@ -136,7 +141,7 @@ func piece(ctx context.Context, from From, to Set, im Piece, p *pace, progress f
 }
 
 // stream copies all of a piece, in order.
-func stream(ctx context.Context, w io.WriterAt, r store.Reader, p *pace, tell func(int64)) error {
+func stream(ctx context.Context, w io.WriterAt, r store.Reader, p *paced, tell func(int64)) error {
 	buf := make([]byte, min(step, max(r.Size(), 1)))
 	for off := int64(0); off < r.Size(); {
 		b := buf[:min(int64(len(buf)), r.Size()-off)]
@@ -151,7 +156,7 @@ func stream(ctx context.Context, w io.WriterAt, r store.Reader, p *pace, tell fu
 		}
 		off += int64(len(b))
 		tell(int64(len(b)))
-		if err := p.after(ctx, int64(len(b))); err != nil {
+		if err := p.Wait(ctx, int64(len(b)), p.rate); err != nil {
 			return err
 		}
 	}
@@ -183,31 +188,4 @@ func look(ctx context.Context, st store.Reading, set, name string) (size int64, 
 	}
 	defer r.Close()
 	return r.Size(), r.Digest(), r.Verify()
-}
-
-// pace keeps bytes to a rate.
-type pace struct {
-	rate  int64
-	began time.Time
-	sent  int64
-}
-
-// after waits until n bytes more fit the rate.
-func (p *pace) after(ctx context.Context, n int64) error {
-	p.sent += n
-	if p.rate <= 0 {
-		return context.Cause(ctx)
-	}
-	wait := time.Until(p.began.Add(time.Duration(float64(p.sent) / float64(p.rate) * float64(time.Second))))
-	if wait <= 0 {
-		return context.Cause(ctx)
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
@@ -122,19 +121,5 @@ func TestGivenUp(t *testing.T) {
 	}
 	if err := h.run(t, Options{}); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// The pace counts from the begin of the copy.
-func TestPace(t *testing.T) {
-	p := &pace{rate: 1 << 40, began: time.Now().Add(-time.Hour)}
-	if err := p.after(t.Context(), 1<<40); err != nil || p.sent != 1<<40 {
-		t.Error(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	p = &pace{rate: 1, began: time.Now()}
-	if err := p.after(ctx, 1<<40); !errors.Is(err, context.Canceled) {
-		t.Error(err)
 	}
 }

@@ -109,3 +109,41 @@ func TestPlanSetEvery(t *testing.T) {
 		t.Error("a level that was given up gets a copy")
 	}
 }
+
+// A level that lacks more than a full snapshot has waits for one, for a while. It takes a few increments on what it has.
+func TestAwaits(t *testing.T) {
+	p := NewPlan([]Level{{"dir", 10 * time.Second}}, t0)
+	ask := func(now int, chain ...Link) [2]bool {
+		wait, asked := p.Awaits(0, chain, at(now), 5*time.Second)
+		return [2]bool{wait, asked}
+	}
+	full, there := Link{Bytes: 100}, Link{Bytes: 100, There: true}
+	inc := func(n int64) Link { return Link{Bytes: n} }
+	for _, c := range []struct {
+		chain []Link
+		want  bool
+	}{
+		{[]Link{full}, false},
+		{[]Link{there}, false},
+		{[]Link{inc(1), full}, true},
+		{[]Link{inc(30), inc(40), there}, false},
+		{[]Link{inc(30), inc(40), inc(40), there}, true},
+		{[]Link{inc(101), there}, false}, // it is one, and as good as full
+	} {
+		p.Levels[0].Asked = time.Time{}
+		if got := ask(10, c.chain...); got != [2]bool{c.want, c.want} {
+			t.Errorf("%v: %v", c.chain, got)
+		}
+	}
+	long := []Link{inc(60), inc(60), there}
+	p.Levels[0].Asked = time.Time{}
+	for i, want := range [][2]bool{{true, true}, {true, false}, {false, false}} {
+		if got := ask(10+3*i, long...); got != want {
+			t.Errorf("asked the %d. time: %v, want %v", i+1, got, want)
+		}
+	}
+	p.Begin(0, at(20))
+	if got := ask(30, long...); got != [2]bool{true, true} {
+		t.Errorf("after a copy: %v", got)
+	}
+}

@@ -15,6 +15,7 @@ type Auto struct {
 	Given    time.Duration // mean time between failures, by the user; 0: measured
 	Failures int           // so far
 	Costs    Recent        // what the ranks lost to a checkpoint
+	Pauses   Recent        // of that, for how long they stood
 	Commits  Recent        // from when the ranks went on to the commit
 	Restarts Recent        // from a failure to all ranks up
 
@@ -45,14 +46,15 @@ func (a *Auto) Cost() time.Duration {
 	return a.Costs.Mean()
 }
 
-// Every is the best interval now.
+// Every is the best interval now, from the beginning of one checkpoint to that of the next. The next one cannot begin before this one counts.
 func (a *Auto) Every(ran time.Duration) time.Duration {
+	least := max(a.Pauses.Mean()+a.Commits.Mean(), shortest)
 	if len(a.Levels) > 0 {
 		if p, err := a.Plan(ran); err == nil {
-			return max(p.Steps[0].Every, shortest)
+			return max(p.Steps[0].Every, least)
 		}
 	}
-	return max(Young(a.Cost(), a.Commits.Mean(), a.MTBF(ran)), shortest)
+	return max(Young(a.Cost(), 0, a.MTBF(ran)), least)
 }
 
 // Wait is for how long to wait until the next checkpoint, 0 if it is due. The last one began, or the ranks came
@@ -68,9 +70,18 @@ func (a *Auto) Lost(ran time.Duration) float64 {
 			return p.Lost
 		}
 	}
-	w := a.Every(ran).Seconds()
-	return a.Cost().Seconds()/w + (w/2+(a.Commits.Mean()+a.Restarts.Mean()).Seconds())/a.MTBF(ran).Seconds()
+	s := Step{Level: a.base(), Every: a.Every(ran), rate: 1 / a.MTBF(ran).Seconds()}
+	return a.Cost().Seconds()/s.Every.Seconds() + s.lost(0)
 }
+
+// base is the level that the ranks write. They write it whenever there is a capture, so its cost is part of the capture's.
+func (a *Auto) base() Level {
+	behind := a.Cost() - min(a.Pauses.Mean(), a.Cost())
+	return Level{Name: a.Name, Survives: a.Survives, Commit: After(a.Commits.Mean(), behind), Restart: a.Restarts.Mean()}
+}
+
+// After is Level.Commit of a level whose snapshots count so long after the ranks have gone on, in which they have lost cost.
+func After(took, cost time.Duration) time.Duration { return max(0, took-cost) }
 
 // Recent are the newest of some measured times, the oldest first.
 type Recent []time.Duration
@@ -83,6 +94,13 @@ func (r *Recent) Add(d time.Duration) {
 	*r = append(*r, max(d, 0))
 	if n := len(*r) - kept; n > 0 {
 		*r = slices.Delete(*r, 0, n)
+	}
+}
+
+// Amend says what the newest time really was.
+func (r Recent) Amend(d time.Duration) {
+	if len(r) > 0 {
+		r[len(r)-1] = max(d, 0)
 	}
 }
 

@@ -7,8 +7,9 @@
 // A checkpoint is captured once, which costs the ranks P, and goes to one level or several. Of each level four things
 // count:
 //
-//	C  what one snapshot there costs the ranks beside P: the time that they lose, not the time that it takes
-//	d  from when the ranks go on until the snapshot counts
+//	C  what one snapshot there costs the ranks beside P: the time that they lose, not the time that it takes. A running job
+//	   measures it, see Meter
+//	d  from when the ranks go on until the snapshot counts, less the part of C that they lose in that time
 //	R  from the detection of a failure until the ranks go on
 //	λ  how often failures come that need this level and nothing less
 //
@@ -61,7 +62,7 @@ type Level struct {
 	Name     string
 	Survives Scope         // the largest failure after which its snapshots are still there
 	Cost     time.Duration // that a snapshot takes from the ranks, without the capture
-	Commit   time.Duration // from when the ranks go on until the snapshot counts
+	Commit   time.Duration // from when the ranks go on until the snapshot counts, without Cost: what they lose meanwhile they do not lose twice, see After
 	Restart  time.Duration // from the detection of a failure until the ranks go on
 }
 
@@ -74,14 +75,26 @@ type Job struct {
 
 // Failures say what happens to a job.
 type Failures struct {
-	MTBF   time.Duration   // mean time between two of them
-	Share  [Scopes]float64 // of all failures, by scope; together 1
-	Detect time.Duration   // until one is noticed
-	Shape  float64         // of the Weibull distribution of the times between them; 0: 1, which is exponential
+	MTBF   time.Duration // mean time between two of them
+	Share  Shares
+	Detect time.Duration // until one is noticed
+	Shape  float64       // of the Weibull distribution of the times between them; 0: 1, which is exponential
+}
+
+// Shares are how many of all failures take how much with them; together 1.
+type Shares [Scopes]float64
+
+// Within counts failures that are larger than most as being of that size.
+func (s Shares) Within(most Scope) Shares {
+	for i := most + 1; i < Scopes; i++ {
+		s[most] += s[i]
+		s[i] = 0
+	}
+	return s
 }
 
 // Usual is how failures are shared out where nothing better is known.
-var Usual = [Scopes]float64{Process: .35, Node: .45, Nodes: .12, All: .08}
+var Usual = Shares{Process: .35, Node: .45, Nodes: .12, All: .08}
 
 // Plan is which levels are used, and how often.
 type Plan struct {

@@ -153,12 +153,38 @@ func TestAuto(t *testing.T) {
 	}
 	for range kept {
 		a.Commits.Add(time.Minute)
+		a.Pauses.Add(time.Second)
 	}
-	if got := a.Every(time.Hour); got != time.Minute {
-		t.Errorf("every %v, want the time of a commit", got)
+	if got := a.Every(time.Hour); got != 61*time.Second {
+		t.Errorf("every %v, want the time until a snapshot counts", got)
 	}
-	if got := a.Wait(time.Hour-time.Second, time.Hour); got != 59*time.Second {
+	if got := a.Wait(time.Hour-time.Second, time.Hour); got != 60*time.Second {
 		t.Errorf("wait for %v", got)
+	}
+}
+
+// What ranks lose until a snapshot counts is counted once.
+func TestAutoCountsOnce(t *testing.T) {
+	a := Auto{Given: 10 * time.Second, Costs: recent(800 * time.Millisecond), Pauses: recent(100 * time.Millisecond), Commits: recent(1500 * time.Millisecond), Restarts: recent(time.Second)}
+	j := a.Job(0)
+	if l := j.Levels[0]; j.Pause != 800*time.Millisecond || l.Cost != 0 || l.Commit != 800*time.Millisecond || l.Restart != time.Second {
+		t.Errorf("%+v", j)
+	}
+	p, err := Best(j)
+	if got := a.Lost(0); err != nil || math.Abs(got-p.Lost) > 1e-9 {
+		t.Errorf("by itself it loses %v, by its plan %v: %v", got, p.Lost, err)
+	}
+	a.Levels = []Measured{{Name: "far", Survives: All, Costs: recent(300 * time.Millisecond), Commits: recent(2 * time.Second)}, {Name: "new", Survives: All}}
+	j = a.Job(0)
+	if far, fresh := j.Levels[1], j.Levels[2]; far.Commit != 2500*time.Millisecond || fresh.Cost != a.Cost() || len(a.Assumed()) != 1 || a.Assumed()[0] != "new" {
+		t.Errorf("%+v %v", j, a.Assumed())
+	}
+}
+
+// Failures that no level survives count as those that one does.
+func TestWithin(t *testing.T) {
+	if got := Usual.Within(Node); got != (Shares{Process: .35, Node: .65}) || Usual.Within(All) != Usual {
+		t.Errorf("%v", got)
 	}
 }
 

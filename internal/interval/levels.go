@@ -13,27 +13,38 @@ type Measured struct {
 	Commits  Recent // from when a snapshot is whole at the base until it is there
 }
 
-// Plan is the best set of levels now, with their intervals. The base need not be in it: where no failure makes it worth while
-// the ranks still write there, as often as the next level gets a copy.
+// Job is what is known of the job, for Best and Simulate.
 //
 // A level that was not measured yet is thought to cost and to take as much as the base, and a restart to take as long from all
 // levels. Failures that no level survives are counted as those that the strongest does: they cost the same, whatever is done.
-func (a *Auto) Plan(ran time.Duration) (Plan, error) {
-	base := Level{Name: a.Name, Survives: a.Survives, Commit: a.Commits.Mean(), Restart: a.Restarts.Mean()}
+func (a *Auto) Job(ran time.Duration) Job {
+	base := a.base()
 	j := Job{Pause: max(a.Cost(), time.Microsecond), Levels: []Level{base}, Failures: Failures{MTBF: a.MTBF(ran), Share: Usual}}
 	most := a.Survives
 	for _, m := range a.Levels {
 		l := Level{Name: m.Name, Survives: m.Survives, Cost: a.Cost(), Commit: 2 * base.Commit, Restart: base.Restart}
 		if len(m.Costs) > 0 {
-			l.Cost, l.Commit = m.Costs.Mean(), base.Commit+m.Commits.Mean()
+			l.Cost = m.Costs.Mean()
+			l.Commit = base.Commit + After(m.Commits.Mean(), l.Cost)
 		}
 		j.Levels, most = append(j.Levels, l), max(most, m.Survives)
 	}
-	for s := most + 1; s < Scopes; s++ {
-		j.Share[most] += j.Share[s]
-		j.Share[s] = 0
+	j.Share = j.Share.Within(most)
+	return j
+}
+
+// Plan is the best set of levels now, with their intervals. The base need not be in it: where no failure makes it worth while
+// the ranks still write there, as often as the next level gets a copy.
+func (a *Auto) Plan(ran time.Duration) (Plan, error) { return Best(a.Job(ran)) }
+
+// Assumed are the levels of which nothing was measured yet.
+func (a *Auto) Assumed() (names []string) {
+	for _, m := range a.Levels {
+		if len(m.Costs) == 0 {
+			names = append(names, m.Name)
+		}
 	}
-	return Best(j)
+	return names
 }
 
 // Of is the interval of a level by name; 0: it is not worth while.

@@ -11,7 +11,7 @@ func recent(d ...time.Duration) Recent { return Recent(d) }
 
 // A job with levels chooses what Best chooses of its measurements, and says so. What costs more than it is worth gets nothing.
 func TestAutoLevels(t *testing.T) {
-	a := Auto{Given: time.Hour, Costs: recent(100 * time.Millisecond), Commits: recent(450 * time.Millisecond), Restarts: recent(350 * time.Millisecond),
+	a := Auto{Given: time.Hour, Costs: recent(100 * time.Millisecond), Pauses: recent(100 * time.Millisecond), Commits: recent(450 * time.Millisecond), Restarts: recent(350 * time.Millisecond),
 		Name: "mem", Survives: Node, Levels: []Measured{{Name: "dir", Survives: All}, {Name: "far", Survives: All}}}
 	p, err := a.Plan(0)
 	if err != nil || p.Steps[0].Name != "mem" || len(p.Steps) != 2 {
@@ -25,7 +25,7 @@ func TestAutoLevels(t *testing.T) {
 	}
 	want, err := Best(Job{Pause: 100 * time.Millisecond, Failures: Failures{MTBF: time.Hour, Share: Usual}, Levels: []Level{
 		{Name: "mem", Survives: Node, Commit: 450 * time.Millisecond, Restart: 350 * time.Millisecond},
-		{Name: "dir", Survives: All, Cost: 300 * time.Millisecond, Commit: 1450 * time.Millisecond, Restart: 350 * time.Millisecond},
+		{Name: "dir", Survives: All, Cost: 300 * time.Millisecond, Commit: 1150 * time.Millisecond, Restart: 350 * time.Millisecond},
 	}})
 	if err != nil || math.Abs(p.Lost-want.Lost) > 1e-9 || p.Of("dir") != want.Of("dir") || p.Of("far") != 0 || a.Every(0) != want.Steps[0].Every || a.Lost(0) != p.Lost {
 		t.Errorf("%+v, want %+v, %v", p, want, err)

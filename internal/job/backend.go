@@ -21,6 +21,8 @@ type Backend interface {
 	// FirstPoint runs on the program's goroutine at the first Point after a restart. It gives the saved
 	// messages to the engine.
 	FirstPoint() error
+	// Noted returns what the image that a restarted program began from notes under a key, "" if nothing.
+	Noted(key string) (string, error)
 	// Claimed says what a restarted program has not taken from its image. Finalize calls it if the program has
 	// come to no Point.
 	Claimed() error

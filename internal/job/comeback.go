@@ -133,6 +133,9 @@ func (d *driver) rejoin(m *oob.Msg) {
 	if err = j.send(oob.Msg{Kind: oob.Up}); err == nil {
 		err = j.holdAgain()
 	}
+	if err == nil {
+		err = j.devices.again()
+	}
 	if err == nil && j.finalizing.Load() {
 		err = j.send(oob.Msg{Kind: oob.FinalizeWant, A: j.account.Load()})
 	}

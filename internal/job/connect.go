@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/rpi"
 )
@@ -75,6 +76,9 @@ func join(conn *oob.Conn) (*Job, error) {
 	if err != nil {
 		// The head shows the reason; without this it would only see an exit.
 		return nil, errors.Join(err, conn.Send(failure(start, err, oob.FailureOwn)))
+	}
+	if start.Devices {
+		offload.SetHost(j.devices)
 	}
 	return j, nil
 }

@@ -83,6 +83,9 @@ func (d *driver) read() {
 		case m.Kind == oob.Held && m.Incarnation == d.j.Incarnation():
 			d.j.holds.held(m.A)
 			continue
+		case m.Kind == oob.Offload: // of any incarnation: it is about processes that outlast it
+			d.j.devices.hear(&m)
+			continue
 		case m.Kind == oob.Health:
 			if m.Incarnation == d.j.Incarnation() {
 				d.j.health.hear(&m, d.j.Size)

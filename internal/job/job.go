@@ -56,19 +56,23 @@ type Job struct {
 	// library of all of them.
 	ImageOf int
 
-	start   atomic.Pointer[oob.StartConfig] // of the present incarnation
-	began   oob.StartConfig                 // of the first incarnation of this process
-	nodes   []int                           // of that, see Nodes
-	link    Link
-	close   func() error
-	lost    func(error)
-	driver  *driver
-	seat    *seat
-	points  points
-	holds   holds
-	health  health
-	names   *Names
-	backend struct {
+	start     atomic.Pointer[oob.StartConfig] // of the present incarnation
+	began     oob.StartConfig                 // of the first incarnation of this process
+	nodes     []int                           // of that, see Nodes
+	origin    sync.Once                       // see Origin
+	origins   []int
+	originErr error
+	link      Link
+	close     func() error
+	lost      func(error)
+	driver    *driver
+	seat      *seat
+	points    points
+	holds     holds
+	health    health
+	devices   *devices
+	names     *Names
+	backend   struct {
 		sync.Mutex
 		b Backend
 	}
@@ -97,6 +101,7 @@ func New(c Config) *Job {
 	}
 	j.start.Store(&c.Start)
 	j.began, j.nodes = c.Start, nodesOf(&c.Start)
+	j.devices = newDevices(j)
 	j.points.init()
 	j.points.setEvery(c.Start.Points, j.Restarted())
 	if j.lost == nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// defaultRPI is the order of transports if the user names none. Only those that the program has are used.
+// defaultRPI is the order of transports if the user names none. Only those that the program has are used. Transport rdma
+// has to be named: its provider soft is slower than tcp, and one that is fast on an adapter may be slow on what stands in for one.
 var defaultRPI = []string{"shm", "tcp"}
 
 // transports are a rank's modules on their way into a job. They are a rank's share of what package wireup

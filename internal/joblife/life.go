@@ -222,7 +222,7 @@ func (l *life) frame(k *link, m *oob.Msg) {
 		if m.A == pingStopped {
 			l.hasStopped(k)
 		}
-	case m.Kind == oob.Output || m.Kind == oob.Input || m.Kind == oob.Seen || m.Kind == oob.Tail || m.Kind == oob.Bound: // the driver's
+	case m.Kind == oob.Output || m.Kind == oob.Input || m.Kind == oob.Seen || m.Kind == oob.Tail || m.Kind == oob.Bound || m.Kind == oob.Offload: // the driver's
 	case m.Incarnation != 0 && m.Incarnation != l.id && !l.abortsLate(m):
 		// Said in an earlier life, for example by a process that was imaged while it spoke.
 	case m.Kind == oob.Exit && m.From == oob.AgentAddr(k.index):

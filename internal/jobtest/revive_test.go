@@ -94,6 +94,7 @@ var routes = [][2]string{
 	{"mem", "mem"}, {"mem", "tcp"}, {"tcp", "mem"}, {"tcp", "tcp"},
 	{"shm", "shm"}, {"shm", "tcp"}, {"tcp", "shm"}, {"shm,tcp", "shm,tcp"},
 	{"local,tcp", "local,tcp"}, {"shm,tcp", "tcp"}, {"shm", "shm,tcp"}, {"mem", "local,shm,tcp"},
+	{"rdma", "rdma"}, {"rdma", "tcp"}, {"mem", "rdma"}, {"shm,rdma", "rdma,tcp"},
 }
 
 // several reports whether ranks over these transports may be on different nodes.

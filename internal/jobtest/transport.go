@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "github.com/gorun-mpi/gorun/rpi/shm" // to be restarted over
+	_ "github.com/gorun-mpi/gorun/rpi/rdma" // to be restarted over
+	_ "github.com/gorun-mpi/gorun/rpi/shm"
 	_ "github.com/gorun-mpi/gorun/rpi/tcp"
 
 	"github.com/gorun-mpi/gorun/rpi"

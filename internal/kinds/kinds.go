@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/gorun-mpi/gorun/cr/store"
@@ -81,6 +82,12 @@ func (p Place) Inner() Place {
 	return inner
 }
 
+// KeyFile is the file with the key of a place that is sealed, else "".
+func (p Place) KeyFile() string {
+	keyFile, _, _ := p.split()
+	return keyFile
+}
+
 // WithFolder is the place with another folder, sealed alike.
 func (p Place) WithFolder(folder string) Place {
 	keyFile, inner, isSealed := p.split()
@@ -94,6 +101,18 @@ func (p Place) WithFolder(folder string) Place {
 func (p Place) Sealed(keyFile string) Place {
 	kind, folder := sealed.Place(keyFile, p.Kind, p.Folder)
 	return Place{kind, folder}
+}
+
+// SealedFolder is where sealed images lie in a folder for snapshots. No job has such a name.
+const SealedFolder = "sealed"
+
+// Beside is where the images of a folder for snapshots lie that has no other place for them: beside their schemas, the zero
+// value, or, sealed with the key of a file, in a folder of their own.
+func Beside(root, keyFile string) Place {
+	if keyFile == "" {
+		return Place{}
+	}
+	return Place{Kind: store.KindDir, Folder: filepath.Join(root, SealedFolder)}.Sealed(keyFile)
 }
 
 // Unknown is the error for a kind that is none.

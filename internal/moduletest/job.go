@@ -186,12 +186,18 @@ func (j *Job[Module]) CloseGates() (open func()) {
 	}
 }
 
-// drained makes a step and reports whether all have received what was sent to them.
+// drained has each rank make a step: one may need another's for its own. It reports whether all have received what was
+// sent to them.
 func (j *Job[Module]) drained() bool {
+	quiet := true
+	for _, e := range j.Engines {
+		e.Step()
+		quiet = e.Quiet() && quiet
+	}
+	if !quiet {
+		return false
+	}
 	for i, e := range j.Engines {
-		if e.Step(); !e.Quiet() {
-			return false
-		}
 		for k, other := range j.Engines {
 			if e.Received()[k] != other.Sent()[i] {
 				return false

@@ -156,6 +156,17 @@ func (s *Shared) Refused(t, at, room uint64) (text string, refused bool) {
 	return string(p[4 : 4+n]), true
 }
 
+// SetParams stores how many parameters the kernel of command t, a Build, has.
+func (s *Shared) SetParams(t uint64, n int) {
+	binary.NativeEndian.PutUint64(s.slot(t)[slotBegin:], uint64(n)+1)
+}
+
+// Params returns what SetParams has stored, or that it is not known. The command is done, and its slot not used again.
+func (s *Shared) Params(t uint64) (n int, known bool) {
+	v := binary.NativeEndian.Uint64(s.slot(t)[slotBegin:])
+	return int(v) - 1, v > 0 && v <= 1<<20
+}
+
 // SetTimes stores when the kernel of command t ran.
 func (s *Shared) SetTimes(t uint64, begin, end int64) {
 	p := s.slot(t)

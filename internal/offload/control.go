@@ -7,7 +7,9 @@ import (
 
 // Info describes a device as an offload process tells it: gorun-device list prints an array of them.
 type Info struct {
-	Kind     string `json:"kind"` // "cpu", "gpu", "accelerator" or "other"
+	Library  string `json:"library,omitempty"` // "cuda"; "opencl" if empty
+	Number   int    `json:"number,omitempty"`  // among the library's
+	Kind     string `json:"kind"`              // "cpu", "gpu", "accelerator" or "other"
 	Name     string `json:"name"`
 	Platform string `json:"platform"`
 	Version  string `json:"version"`   // of the driver
@@ -18,6 +20,9 @@ type Info struct {
 	Double   bool   `json:"double"`    // kernels may use double
 }
 
+// Complaint begins a line on standard error of gorun-device list about a library that is here and does not work.
+const Complaint = "gorun-device: "
+
 // The orders to an offload process. Each is answered by an Answer with the same attempt.
 const (
 	OrderPause   = "pause"   // take no more commands, finish those taken: answered by Paused
@@ -26,15 +31,19 @@ const (
 	OrderResume  = "resume"  // go on: answered by Running
 	OrderRevert  = "revert"  // go on, from wherever the attempt has come; what was captured is discarded
 	OrderEnd     = "end"     // answered by Ended
+	OrderRoom    = "room"    // it may use Bytes of the device's memory: answers its Room
 )
 
 // Order is a packet to the offload process.
 type Order struct {
 	Op      string   `json:"op"`
 	Attempt uint32   `json:"attempt,omitempty"`
-	Path    string   `json:"path,omitempty"` // capture: the file, absolute; it appears when it is whole
-	End     bool     `json:"end,omitempty"`  // capture: the process ends then, and the device's memory is free
-	Skip    []uint64 `json:"skip,omitempty"` // capture: memories whose content is elsewhere; restored they are zero
+	Path    string   `json:"path,omitempty"`    // capture: the file, absolute; it appears when it is whole
+	End     bool     `json:"end,omitempty"`     // capture: the process ends then, and the device's memory is free
+	Skip    []uint64 `json:"skip,omitempty"`    // capture: memories whose content is elsewhere; restored they are zero
+	Passing bool     `json:"passing,omitempty"` // capture: Path is read at once and removed, and need not be durable
+	Bytes   int64    `json:"bytes,omitempty"`   // room
+	Error   string   `json:"error,omitempty"`   // room: why it cannot have more
 }
 
 // Answer is a packet of the offload process. Op is the state that it has reached, or "hello", which is the first packet.
@@ -46,10 +55,16 @@ type Answer struct {
 	Info    *Info  `json:"info,omitempty"`    // hello: the device
 	Taken   uint64 `json:"taken,omitempty"`   // paused, captured: the last command that is done
 	Bytes   int64  `json:"bytes,omitempty"`   // captured: of the file; hello of a restored one: read
+	Memory  int64  `json:"memory,omitempty"`  // paused, room: bytes that it uses on the device
+	Need    int64  `json:"need,omitempty"`    // room: bytes with which it can go on
 }
 
 // Hello is the Op of the first Answer.
 const Hello = "hello"
+
+// Room is the Op of an Answer that nobody has ordered, of a process that shares its device with others: it uses less memory than it may (Memory), or waits
+// until it may use more (Need).
+const Room = "room"
 
 // MaxPacket is the size of the largest packet, in bytes.
 const MaxPacket = 128 << 10

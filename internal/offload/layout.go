@@ -30,6 +30,7 @@
 //
 //	0 op u32   4 flags u32   8 arguments u32   12 status u32, 0 or 1: Alloc or Build failed
 //	16 a u64 x 8             80 begin u64      88 end u64: when a kernel ran, ns of CLOCK_MONOTONIC, if asked for
+//	                         80 of a Build: 1 + how many parameters the kernel has; 0: unknown
 //	96 arguments x 26, each  kind u32, bytes u32, value u64
 //
 // # Failures
@@ -39,7 +40,7 @@
 //
 // # Sleeping
 //
-// Whoever waits spins for a while, then stores 1 in its sleep word, looks once more, and sleeps by FUTEX_WAIT:
+// Whoever waits looks for a while, first at once and then with yields, then stores 1 in its sleep word, looks once more, and sleeps by FUTEX_WAIT:
 // the process, which is one, on its sleep word; the rank, where many may wait, on the low half of done. Whoever has moved
 // a counter swaps the other's sleep word with 0, and wakes all if it was 1. So no wake is lost: what the sleeper has seen has changed by then.
 package offload
@@ -87,6 +88,7 @@ type Shared struct {
 	mem     []byte
 	slots   uint64
 	staging []byte
+	luck    atomic.Int32 // see spin; of this process
 }
 
 // Format makes a new file's memory, of Size zero bytes at least, a ring without commands.

@@ -18,7 +18,10 @@ const (
 	everybody     = 1 << 30
 	sleeping      = 1
 	longestSleep  = 100 * time.Millisecond // a sleeper then looks at what has no waker, as a lost process
-	spins         = 60                     // how often a waiter looks, with a yield each, before it sleeps: some 20 us
+	looks         = 10_000                 // how often a waiter looks without a yield, if that pays: some microseconds
+	mostLuck      = 16                     // how long it goes on after it has paid
+	badLuck       = -100                   // for how many waits it is not tried
+	spins         = 60                     // how often it looks then, with a yield each, before it sleeps: some 20 us
 )
 
 // PutTail makes the commands up to t known, and wakes a process that sleeps.
@@ -74,8 +77,25 @@ func (s *Shared) WaitDone(seen uint64) {
 	}
 }
 
-// spin looks for a while and tells whether the counter has moved.
+// spin looks for a while and tells whether the counter has moved. Between two processes with a CPU each a yield takes longer than
+// a small kernel; but on one CPU whoever does not yield waits for himself. So it looks without yields as long as that has paid of late, and tries
+// it now and then.
 func (s *Shared) spin(load func() uint64, seen uint64) bool {
+	if load() != seen {
+		return true
+	}
+	if luck := s.luck.Add(1); luck > 0 {
+		for range looks {
+			if load() != seen {
+				s.luck.Store(mostLuck)
+				return true
+			}
+		}
+		if luck -= mostLuck / 4; luck <= 0 {
+			luck = badLuck
+		}
+		s.luck.Store(luck)
+	}
 	for range spins {
 		if load() != seen {
 			return true

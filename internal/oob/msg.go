@@ -137,6 +137,9 @@ const (
 	Health  // head>ranks: those in Data, a JSON list, are A: HealthGood, HealthSuspect, HealthFailed. From version 5 on
 	Due     // rank>head: it stands at Point A, at which a checkpoint is wanted (StartConfig.Points), until an attempt ends or Pass
 	Pass    // head>rank: go on from Point A
+	Meter   // head>agent: A the phase that begins (interval.Phase), Attempt a number of the question. agent>head, when one ends that costs: Attempt as there, A ns that a rank has lost in it, B 0: it is not known
+	Offload // rank>agent and back, if Start says Devices: A number of an offload process; Data JSON of offload.Wish or offload.News. agent>head, of a rank: Data JSON of its []offload.Session
+	Alarm   // agent>head: Data a line of the command of -migrate-on
 	kinds
 )
 
@@ -236,6 +239,7 @@ type StartConfig struct {
 	Moves       bool              `json:"moves,omitempty"`   // ranks move: this one, then it has an Image, or others. The gate opens at Running
 	Files       string            `json:"files,omitempty"`   // restart: what becomes of files that the program was writing to (whole.FilesPolicy)
 	Points      uint64            `json:"points,omitempty"`  // every so many Points a portable checkpoint is wanted: the rank stands there and says so (Due); 0: never
+	Devices     bool              `json:"devices,omitempty"` // the agent understands Offload: it starts the offload processes of devices
 	Rescue      bool              `json:"rescue,omitempty"`  // a restart follows the loss of a rank: a rank that loses a peer stands still until it is ended
 }
 

@@ -12,7 +12,8 @@ import (
 // Lock keeps others of this user and machine away from an output file for as long as
 // somebody writes to it. It is a socket bound to a name made of the user and the
 // file's identity, which the kernel gives once: a lock on the file itself the program
-// would meet where it locks its file by another descriptor.
+// would meet where it locks its file by another descriptor. A file that is removed leaves
+// its number to another, perhaps before its lock is given up; but that one is younger.
 //
 // The lock ends with this process, with Give, and when it is in the way of another one
 // here after its owner has ended.
@@ -32,9 +33,17 @@ var fileLocks struct {
 	held map[string]*Lock
 }
 
-// Take locks the file of that identity. Errors: ErrLocked.
-func Take(dev, inode uint64) (*Lock, error) {
-	l := &Lock{name: fmt.Sprintf("@gorun-output-%d-%x-%x", os.Getuid(), dev, inode)}
+// Take locks an open file. Errors: ErrLocked.
+func Take(fd int) (*Lock, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+		return nil, err
+	}
+	born := st.Btime
+	if st.Mask&unix.STATX_BTIME == 0 { // not every file system knows
+		born = unix.StatxTimestamp{}
+	}
+	l := &Lock{name: fmt.Sprintf("@gorun-output-%d-%x:%x-%x-%x.%x", os.Getuid(), st.Dev_major, st.Dev_minor, st.Ino, born.Sec, born.Nsec)}
 	fileLocks.Lock()
 	defer fileLocks.Unlock()
 	if other := fileLocks.held[l.name]; other != nil && other.ended != nil && other.ended() {

@@ -22,7 +22,7 @@ type Ticks struct {
 	last  uint64        // Calls at the tick before
 	began atomic.Bool   // a batch has begun since the last tick
 	left  bool          // the last tick found a batch that its caller had left
-	soon  bool          // something is to be done soon
+	soon  atomic.Bool   // something is to be done soon
 }
 
 // With a tick every millisecond, heat on 2 ranks took 3.7 instead of 2.7 us a step outside
@@ -68,7 +68,9 @@ func (t *Ticks) Batch() (soon bool) {
 // Soon makes the next tick come soon. It reports whether the background goroutine must be woken
 // for that.
 func (t *Ticks) Soon() (longer bool) {
-	t.soon = true
+	if !t.soon.Load() {
+		t.soon.Store(true)
+	}
 	if t.Pause() <= t.tick {
 		return false
 	}
@@ -77,8 +79,12 @@ func (t *Ticks) Soon() (longer bool) {
 }
 
 // Missed notes a tick at which another goroutine was inside the engine. It needs no lock: hold and
-// most are Bounds as they were.
-func (t *Ticks) Missed(hold, most time.Duration) { t.pause.Store(int64(t.later(hold, most))) }
+// most are Bounds as they were. While something is to be done soon, the pause stays as it is.
+func (t *Ticks) Missed(hold, most time.Duration) {
+	if !t.soon.Load() {
+		t.pause.Store(int64(t.later(hold, most)))
+	}
+}
 
 // later is the pause after a tick that found nothing to do, or could do nothing. A batch that has
 // begun may be left by the goroutine that was inside.
@@ -102,10 +108,10 @@ func (t *Ticks) Idle() bool { return t.last == t.Calls }
 // End ends a tick and sets the time until the next.
 func (t *Ticks) End() {
 	pause := t.later(t.hold, t.most)
-	if t.left || t.soon || t.Idle() {
+	if t.left || t.soon.Load() || t.Idle() {
 		pause = t.tick
 	}
 	t.pause.Store(int64(pause))
 	t.began.Store(false)
-	t.soon = false
+	t.soon.Store(false)
 }

@@ -63,6 +63,14 @@ func TestTicks(t *testing.T) {
 	if !b.Soon() || tick(false) != b.tick {
 		t.Error("work was left, and a tick does not come soon")
 	}
+	b.Soon()
+	if b.Missed(b.Bounds()); b.Pause() != b.tick || b.Soon() {
+		t.Errorf("%v after a tick that was missed while something is to be done", b.Pause())
+	}
+	b.End()
+	if b.Missed(b.Bounds()); b.Pause() != 2*b.tick {
+		t.Errorf("%v after a tick that was missed", b.Pause())
+	}
 	if b.Begin(false); !b.Idle() {
 		t.Error("a tick without a call is not seen")
 	}

@@ -16,7 +16,7 @@ var kindNames = map[oob.Kind]string{
 	oob.Progress: "progress", oob.Written: "written", oob.Failed: "failed", oob.Revert: "revert",
 	oob.Hello: "hello", oob.Spawn: "spawned", oob.Exit: "exit", oob.Failure: "failing", oob.AbortJob: "abort", oob.KillAll: "kill", oob.Signal: "signal", oob.Start: "let go",
 	oob.Ask: "ask", oob.Where: "where", oob.Commit: "commit", oob.Look: "look", oob.Seen: "seen", oob.Tail: "tail", oob.Bound: "bound",
-	oob.Hold: "hold", oob.Held: "held", oob.Release: "release", oob.Due: "due", oob.Pass: "pass",
+	oob.Hold: "hold", oob.Held: "held", oob.Release: "release", oob.Due: "due", oob.Pass: "pass", oob.Offload: "offload",
 }
 
 func party(i int32) string {

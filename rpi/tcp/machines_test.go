@@ -285,9 +285,6 @@ func TestNoNetwork(t *testing.T) {
 
 // A path that is cut is told once a second, with the time since when, and once when it carries again.
 func TestCut(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds until the kernel has sent enough in vain")
-	}
 	t.Parallel()
 	a, b := twoMachines(t, 1)
 	meet([]*machine{a, b}, with("tcp.suspect", "1s"))
@@ -312,9 +309,6 @@ func TestCut(t *testing.T) {
 
 // So is one that carries nothing from the beginning.
 func TestCutAtOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds until the kernel has sent enough in vain")
-	}
 	t.Parallel()
 	c, d := twoMachines(t, 1)
 	meet([]*machine{c, d}, with("tcp.suspect", "1s"))
@@ -359,9 +353,6 @@ func TestLossIsNoCut(t *testing.T) {
 // A rank that does not read, because it is stopped or computes, is not cut off: its machine answers. In the end its
 // window is shut.
 func TestStoppedIsNotCut(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds until the kernel has probed a shut window often enough")
-	}
 	t.Parallel()
 	a, b := twoMachines(t, 1)
 	meet([]*machine{a, b}, with("tcp.suspect", "1s"))

@@ -1,11 +1,12 @@
 /*
  * What gorun is compared with: the same measurements as benchmarks/netpipe and
- * benchmarks/collectives, and the programs of examples/heat and examples/solver,
- * in C, for any MPI library.
+ * benchmarks/collectives, and the programs of examples/heat, examples/solver and
+ * examples/apps/npb/cg, in C, for any MPI library.
  *
  *     peer TEST[,TEST...] SECONDS BATCHES SIZE...
  *     peer heat N STEPS
  *     peer solver EDGE ITERATIONS
+ *     peer cg ROWS
  *     peer empty
  *
  * The tests are listed in tests.c. Rank 0 prints lines of
@@ -13,8 +14,8 @@
  *     mode,bytes,seconds,low,high
  *
  * the median time of a message or collective over the batches, and the
- * quartiles. The programs print their result, which has the same digest as that
- * of their Go twin, and the mean times of the ranks.
+ * quartiles. The programs print their result, which is that of their Go twin, and
+ * the mean times of the ranks.
  */
 #include "peer.h"
 #include <stdio.h>
@@ -74,6 +75,10 @@ int main(int argc, char **argv)
 		print_times();
 	} else if (strcmp(what, "solver") == 0 && argc == 4) {
 		solver(atoi(argv[2]), atoi(argv[3]));
+		print_times();
+	} else if (strcmp(what, "cg") == 0 && argc == 3) {
+		if (!cg(atoi(argv[2])))
+			fail("no class of CG has so many rows");
 		print_times();
 	} else if (argc >= 5) {
 		run_tests(argv[1], atof(argv[2]), atoi(argv[3]), argv + 4, argc - 4);

@@ -26,6 +26,7 @@ double seconds(void);
 void measure(const struct test *t, int size, double total, int batches);
 void heat(int n, int steps);
 void solver(int edge, int iters);
+int cg(int rows);
 
 /* digest prints the first 16 hexadecimal digits of the SHA-256 of parts added before. */
 void digest_add(const void *data, size_t len);

@@ -77,7 +77,7 @@ func TestStripped(t *testing.T) {
 	defer func() { all = false }()
 	overlay, files, names := map[string][]byte{}, map[string]string{}, map[string][]string{
 		"life": {"b.now", "generation"}, "kmeans": {"before", "centres", "round"},
-		"nbody": {"g.stars", "step"}, "shallowwater": {"b.now", "clock", "step"}, "summa": {"k", "m.c.v"}, "ring": {"lap"},
+		"nbody": {"g.stars", "step"}, "shallowwater": {"b.now", "clock", "step"}, "summa": {"k", "m.product"}, "ring": {"lap"}, "floyd": {"dist", "k"},
 	}
 	var patterns []string
 	for name := range names {

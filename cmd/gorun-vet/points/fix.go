@@ -48,7 +48,11 @@ func (c *checker) fix(l *loop, vars []path, point bool) (f analysis.SuggestedFix
 	}
 	of := c.registry(fun, l)
 	for _, p := range vars {
-		fmt.Fprintf(&b, "if err := %s.Register(%q, &%s); err != nil {\nreturn err\n}\n", of, p.name(), p.name())
+		address := "&"
+		if isArray(p.typ()) {
+			address = ""
+		}
+		fmt.Fprintf(&b, "if err := %s.Register(%q, %s%s); err != nil {\nreturn err\n}\n", of, p.name(), address, p.name())
 	}
 	if end > at {
 		b.WriteString("for ")

@@ -6,9 +6,13 @@
 //   - a loop with a Point whose counter cannot be registered: for i := range n;
 //   - a registered variable that is dead at the Point: it is always written before it is read.
 //
-// It follows calls within a package, fields of structs by name, and slices of slices. Where it cannot follow, as with
+// It follows calls within a package, fields of structs by name, and slices of slices. Of exported functions of other packages that import mpi
+// or cr it knows what they do to each argument as a whole. Where it cannot follow, as with
 // calls of other packages and functions in variables, it is silent: an element that is written counts as the whole for
-// what is live, and as nothing for what is dead. Arrays of packages dist and device it does not look at. So it finds less than there is, and what it finds is worth a look.
+// what is live, and as nothing for what is dead. So it finds less than there is, and what it finds is worth a look.
+//
+// An Array of package dist or device counts as what it holds. Its rows are parts of it, as slices of a slice are; In, Out and InOut say what a kernel
+// does, and the slices that Host, HostW, Own and Row return are followed. What dist.Held or dist.Over is made of is registered by it.
 //
 // Packages that do not import cr are not looked at, unless -any is given. The fixes register what is missing, before
 // the loop, and put a Point at the beginning of its body. There is none where it would be wrong: see fix and reportLoops.
@@ -28,7 +32,7 @@ var Analyzer = &analysis.Analyzer{
 	Doc:       "report loops with messages and no cr.Point, and variables that a Point lacks or does not need",
 	URL:       "https://pkg.go.dev/github.com/gorun-mpi/gorun/cmd/gorun-vet/points",
 	Run:       run,
-	FactTypes: []analysis.Fact{new(summary)},
+	FactTypes: []analysis.Fact{new(summary), new(effects)},
 }
 
 var all bool
@@ -77,6 +81,7 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	c := &checker{Pass: pass, bodies: map[*types.Func]*ast.FuncDecl{}, does: map[*types.Func]*summary{}, registered: map[types.Object]bool{}, under: map[*types.Func]bool{}, labeled: map[ast.Stmt]bool{}}
 	c.summarize()
+	c.exportEffects()
 	if !all && !imports(pass.Pkg, crPath) {
 		return nil, nil
 	}
@@ -229,7 +234,7 @@ func (c *checker) pointed() bool {
 // findRegistered finds which variables and fields are registered: their addresses are given to Register, or are in a
 // map that is given to somebody who registers what is in it.
 func (c *checker) findRegistered() {
-	note := func(e ast.Expr) {
+	note := func(e ast.Expr) (whole bool) {
 		if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok && u.Op.String() == "&" {
 			switch x := ast.Unparen(u.X).(type) {
 			case *ast.Ident:
@@ -237,20 +242,24 @@ func (c *checker) findRegistered() {
 			case *ast.SelectorExpr:
 				c.registered[c.TypesInfo.ObjectOf(x.Sel)] = true
 			}
+			return true
 		} else if id, ok := ast.Unparen(e).(*ast.Ident); ok { // already a pointer
 			c.registered[c.TypesInfo.ObjectOf(id)] = true
+		} else if s, ok := ast.Unparen(e).(*ast.SelectorExpr); ok && isArray(c.TypesInfo.TypeOf(s)) {
+			c.registered[c.TypesInfo.ObjectOf(s.Sel)] = true
+			return true
 		}
+		return false
 	}
 	for _, file := range c.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
+				c.held(n, note)
 				if f := c.callee(n); f != nil && strings.Contains(f.Name(), "Register") && len(n.Args) > 1 {
 					ast.Inspect(n.Args[1], func(n ast.Node) bool { // also one that is wrapped
-						if e, ok := n.(ast.Expr); ok {
-							note(e)
-						}
-						return true
+						e, ok := n.(ast.Expr)
+						return !ok || !note(e) // of &m.x not m
 					})
 				}
 			case *ast.KeyValueExpr:

@@ -76,6 +76,9 @@ func registrable(t types.Type, outer []types.Type) bool {
 		return true
 	}
 	outer = append(outer, t)
+	if isArray(t) {
+		return true
+	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		return u.Kind() != types.Uintptr && u.Kind() != types.UnsafePointer

@@ -98,10 +98,13 @@ func (w *walker) where(e ast.Expr) (p path, part, ok bool) {
 		return path{root: v}, false, true
 	case *ast.SelectorExpr:
 		if s := w.TypesInfo.Selections[e]; s != nil && s.Kind() == types.FieldVal {
-			if p, part, ok = w.where(e.X); part {
-				p.elem += "." + e.Sel.Name
-			} else {
-				p.chain, p.last = p.chain+"."+e.Sel.Name, s.Obj()
+			p, part, ok = w.where(e.X)
+			for _, f := range fieldsOf(s) {
+				if part = part || p.last != nil && w.registered[p.last]; part { // of what is registered as a whole
+					p.elem += "." + f.Name()
+				} else {
+					p.chain, p.last = p.chain+"."+f.Name(), f
+				}
 			}
 			return p, part, ok
 		}
@@ -120,8 +123,26 @@ func (w *walker) where(e ast.Expr) (p path, part, ok bool) {
 	case *ast.IndexExpr:
 		p, _, ok = w.where(e.X)
 		return p, true, ok
+	case *ast.CallExpr:
+		if array := w.partOf(e); array != nil {
+			p, _, ok = w.where(array)
+			return p, true, ok
+		}
 	}
 	return p, false, false
+}
+
+// fieldsOf are the fields that a selection goes through: those of embedded structs, which it does not name, and its own.
+func fieldsOf(s *types.Selection) (all []*types.Var) {
+	t := s.Recv()
+	for _, i := range s.Index() {
+		if p, ok := t.Underlying().(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		f := t.Underlying().(*types.Struct).Field(i)
+		all, t = append(all, f), f.Type()
+	}
+	return all
 }
 
 func (w *walker) stmts(list []ast.Stmt) {
@@ -262,6 +283,9 @@ func (w *walker) cases(body *ast.BlockStmt) {
 }
 
 func (w *walker) assign(s *ast.AssignStmt) {
+	if w.memory(s) {
+		return
+	}
 	aliases := map[int]bool{}
 	for i, r := range s.Rhs {
 		if len(s.Lhs) == len(s.Rhs) && s.Tok == token.DEFINE && w.alias(s.Lhs[i], r) {
@@ -293,6 +317,11 @@ func (w *walker) alias(l, r ast.Expr) bool {
 		if x.Op != token.AND {
 			return false
 		}
+	case *ast.CallExpr:
+		if w.partOf(x) == nil {
+			return false
+		}
+		w.expr(callArgs(x))
 	default:
 		return false
 	}
@@ -398,6 +427,9 @@ func (w *walker) call(call *ast.CallExpr) {
 		w.builtin(call)
 		return
 	}
+	if w.arrayCall(call) {
+		return
+	}
 	f := w.callee(call)
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && f != nil && f.Signature().Recv() != nil {
 		if p, _, ok := w.where(sel.X); !ok {
@@ -413,7 +445,9 @@ func (w *walker) call(call *ast.CallExpr) {
 		}
 	}
 	if d == nil || len(w.inside) > depth {
-		w.unknown(call, f)
+		if !w.elsewhere(call, f) {
+			w.unknown(call, f)
+		}
 		return
 	}
 	before := maps.Clone(w.names)

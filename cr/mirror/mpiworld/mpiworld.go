@@ -17,6 +17,14 @@
 // before, and makes what a lost node held from what others have. A Target in memory serves to go back by the program's own decision. Programs whose
 // survivors are to stay in their processes use package tcpworld.
 //
+// Why survivors cannot go on in their processes: a rank that moves shows that a process can be told another incarnation, but only from a cut. All gates are
+// closed then and all channels drained, and the new process has an image of that very cut. A death leaves no cut. Messages from and to the dead rank are
+// half sent; turns of teams and collectives have begun on some ranks and not on others; the counts of calls by which all agree on contexts
+// and tags differ from rank to rank. None of that can be counted back while goroutines of the program stand within such calls, and a new process in the dead
+// rank's place would begin with counts of zero. What it would take is that every communicator, request, window and file of the old life becomes
+// void at once, that calls under way return an error, and that Run hands its function a new world. MPI-4.1 has no such thing, and package mpi has none: its World is
+// one for the life of the process.
+//
 // Blocks are messages of a communicator of their own. They use the job's transports, shared memory included, and are subject to checkpoints as all messages
 // are.
 package mpiworld

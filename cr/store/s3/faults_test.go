@@ -98,7 +98,7 @@ func TestFaults(t *testing.T) {
 			s := open(t, srv, func(c *Config) {
 				c.tries = 4
 				if name == "silent" {
-					c.idle, c.tries = 300*time.Millisecond, 20 // a slow machine is silent as well
+					c.idle, c.tries = 2*time.Second, 20 // a slow machine is silent as well
 				}
 			})
 			seen := map[string]bool{}

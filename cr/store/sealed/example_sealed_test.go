@@ -63,6 +63,18 @@ func ExampleNewKey() {
 	// true
 }
 
+func ExampleFingerprint() {
+	dir, _ := os.MkdirTemp("", "")
+	defer os.RemoveAll(dir)
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, make([]byte, sealed.KeySize), 0o600); err != nil { // no good key
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sealed.Fingerprint(key))
+	// Output: 72a9e1beeb94d3a5 <nil>
+}
+
 func ExampleCheckKey() { ExampleNewKey() }
 
 // The place of sealed pieces names the key file, so that a restart finds it.

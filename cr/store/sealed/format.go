@@ -48,7 +48,8 @@ func newBox(k *key, head [headSize]byte, name string) (*box, error) {
 	case h[7] != magic[7]:
 		return nil, fmt.Errorf("%w: version %q, this gorun knows %q", ErrSealed, h[7], magic[7])
 	case !bytes.Equal(h[16:24], k.id[:]):
-		return nil, fmt.Errorf("%w %s: this was sealed with another key (%x, the file has %x)", ErrKey, k.file, h[16:24], k.id)
+		return nil, fmt.Errorf("%w %s: this was sealed with another key, whose fingerprint is %x; the file's is %x. Put the right file in its place; gorun key -fingerprint FILE tells which one that is",
+			ErrKey, k.file, h[16:24], k.id)
 	case binary.BigEndian.Uint32(h[8:]) != blockSize, binary.BigEndian.Uint32(h[12:]) != 0, binary.BigEndian.Uint64(h[56:]) != 0:
 		return nil, fmt.Errorf("%w: its head is damaged", ErrSealed)
 	}

@@ -11,13 +11,15 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/cr/store"
 )
 
 // KeySize is the size of a key file in bytes.
 const KeySize = 32
 
 // ErrKey says that a key file is missing, or cannot be one, or that something was sealed with another key.
-var ErrKey = errors.New("key file")
+var ErrKey = store.ErrKey
 
 // key is the content of a key file.
 type key struct {
@@ -45,6 +47,15 @@ func NewKey(file string) error {
 func CheckKey(file string) error {
 	_, err := readKey(file)
 	return err
+}
+
+// Fingerprint tells which key a file has, without telling the key. Each sealed piece has that of its key. Errors: ErrKey.
+func Fingerprint(file string) (string, error) {
+	k, err := readKey(file)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", k.id), nil
 }
 
 func readKey(file string) (*key, error) {

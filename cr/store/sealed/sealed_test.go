@@ -269,6 +269,15 @@ func TestKey(t *testing.T) {
 	other := sealed(t, dir, keyFile(t))
 	if _, err := other.Open(t.Context(), "s", "p"); !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), other.key.file) {
 		t.Errorf("another key: %v", err)
+	} else {
+		for _, k := range []*key{s.key, other.key} {
+			if id, ferr := Fingerprint(k.file); ferr != nil || !strings.Contains(err.Error(), id) {
+				t.Errorf("%v does not name key %q, %v", err, id, ferr)
+			}
+		}
+	}
+	if _, err := Fingerprint(dir); !errors.Is(err, ErrKey) {
+		t.Errorf("the fingerprint of no key: %v", err)
 	}
 	plain := store.OpenDir(dir)
 	storetest.Put(t, plain, "s", "plain", make([]byte, 1000))

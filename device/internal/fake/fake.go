@@ -254,7 +254,10 @@ func (f *fake) run(c *offload.Command) error {
 		}
 	case "die":
 		os.Exit(3)
-	case "gate": // until there is a file of the name that the test has chosen
+	case "gate": // until there is a file of the name that the test has chosen; one of that name and "begun" says that it waits
+		if err := os.WriteFile(os.Getenv("GORUN_TEST_GATE")+"begun", nil, 0o600); err != nil {
+			return err
+		}
 		for _, err := os.Stat(os.Getenv("GORUN_TEST_GATE")); err != nil; _, err = os.Stat(os.Getenv("GORUN_TEST_GATE")) {
 			time.Sleep(time.Millisecond)
 		}

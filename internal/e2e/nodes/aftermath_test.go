@@ -3,6 +3,7 @@ package nodes
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,13 +19,27 @@ func (s *storm) recover() {
 		default:
 			s.c.t.Fatalf("the job does not go on:\n%s", s.said())
 		}
-		said := s.said()
-		life := said[max(strings.LastIndex(said, "ranks are up"), 0):]
-		tooFew := strings.Contains(life, "no restart: not enough nodes") && (len(givenUp.FindAllString(life, -1)) > 1 || len(s.healthy()) < 3)
-		if lost := s.local && strings.Contains(life, "does not answer"); !tooFew && !lost { // images that are only on a node that is lost
-			s.c.t.Fatalf("the job has ended, status %d:\n%s", s.j.cmd.ProcessState.ExitCode(), said)
-		}
+		s.mayEnd()
 		s.elsewhere()
+	}
+}
+
+var (
+	// tooFew is what a head says that has lost too many nodes: of a restart, when they are lost while it begins one, or when they do not come up.
+	tooFew = regexp.MustCompile("not enough (nodes|slots)")
+	// down is what it says of nodes that have not come up.
+	down = regexp.MustCompile(`node n\d: (.* it was not up |the connection to its keeper has ended)`)
+)
+
+// mayEnd fails the test if the job has ended without a reason. One is that it has lost several nodes: by blows, or because the machine is so busy
+// that a head or nodes stand still for longer than a lease.
+func (s *storm) mayEnd() {
+	s.c.t.Helper()
+	said := s.said()
+	life := said[max(strings.LastIndex(said, "ranks are up"), 0):]
+	few := tooFew.MatchString(life) && (len(givenUp.FindAllString(life, -1))+len(down.FindAllString(life, -1)) > 1 || len(s.healthy()) < 3)
+	if lost := s.local && strings.Contains(life, "does not answer"); !few && !lost { // images that are only on a node that is lost
+		s.c.t.Fatalf("the job has ended, status %d:\n%s", s.j.cmd.ProcessState.ExitCode(), said)
 	}
 }
 
@@ -49,8 +64,9 @@ func (s *storm) elsewhere() {
 	s.olds, s.head, s.hosts, s.mark = append(s.olds, s.j), nodes[0], slices.Sorted(slices.Values(nodes)), 0
 	s.c.t.Logf("gorun restart on %s", s.head)
 	for tries := 1; !s.goesOn(); tries++ { // on a machine that is very busy nodes fall silent
-		// The only snapshot, by the former head, which stands still: it goes on itself.
-		if said := s.said(); strings.Contains(said, "is being removed") && !strings.Contains(said, "passed over for an older") {
+		// The only snapshot, by the former head, which stands still, or what that has in memory alone: it goes on itself.
+		said := s.said()
+		if strings.Contains(said, "is being removed") && !strings.Contains(said, "passed over for an older") || s.inMemory(said) && former.j.goingOn() {
 			s.c.Still(former.head, false)
 			if s.stopped != nil {
 				s.stopped.goOn()
@@ -58,7 +74,7 @@ func (s *storm) elsewhere() {
 			s.j, s.head, s.hosts, s.mark = former.j, former.head, former.hosts, 0
 			return
 		}
-		if tries == 3 || !strings.Contains(s.said(), "no restart: not enough nodes") {
+		if tries == 3 || !tooFew.MatchString(s.said()) {
 			s.c.t.Fatalf("the restart has not come up:\n%s", s.said())
 		}
 		s.olds, s.mark = append(s.olds, s.j), 0
@@ -66,14 +82,15 @@ func (s *storm) elsewhere() {
 }
 
 // goesOn starts gorun restart, or the job anew if it has ended before there was a snapshot, or if its images are on nodes
-// that are off. It reports whether all ranks are up.
+// that are off or were in memory alone. It reports whether all ranks are up.
 func (s *storm) goesOn() bool {
 	if found, _ := filepath.Glob(filepath.Join(s.snaps, "*", "*", "schema.toml")); len(found) > 0 {
 		s.j = s.c.begin(s.head, "", append(s.flags(s.c.file("gorun"), "restart"), "latest")...)
 		if s.until(patience, "ranks are up") {
 			return true
 		}
-		if !s.local || !strings.Contains(s.said(), "does not answer") {
+		away := s.local && strings.Contains(s.said(), "does not answer")
+		if former := s.olds[len(s.olds)-1]; !away && (!s.inMemory(s.said()) || former.goingOn()) {
 			return false
 		}
 		s.mark = 0
@@ -82,12 +99,29 @@ func (s *storm) goesOn() bool {
 	return s.until(patience, "ranks are up")
 }
 
+// inMemory reports whether a restart has said that all snapshots were in memory alone.
+func (s *storm) inMemory(said string) bool {
+	return s.policy != "" && (strings.Contains(said, "no such snapshot") || strings.Contains(said, "was in the memory of a job that is over"))
+}
+
+// goingOn reports whether a gorun has not ended. It may stand still.
+func (j *job) goingOn() bool {
+	select {
+	case <-j.over:
+		return false
+	default:
+		return true
+	}
+}
+
 // restock stops a job that has few nodes left, and goes on with it on all.
 func (s *storm) restock() {
-	s.recover()
-	s.c.Exec(s.head, s.c.file("gorun"), "checkpoint", "-stop")
-	if status, said := s.j.end(); status != 75 {
-		s.c.t.Fatalf("checkpoint -stop: status %d:\n%s", status, said)
+	for s.recover(); s.j.goingOn(); { // a checkpoint that fails is none
+		if s.c.Command(s.head, s.c.file("gorun"), "checkpoint", "-stop").Run() != nil && s.j.goingOn() {
+			s.recover()
+		} else if status, _ := s.j.end(); status != 75 {
+			s.mayEnd()
+		}
 	}
 	s.elsewhere()
 	s.recover()

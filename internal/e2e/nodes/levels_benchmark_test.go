@@ -209,6 +209,11 @@ func (w *walker) lost() float64 {
 	w.work(w.c, perStep)
 	defer w.work(w.c, 0)
 	w.steps(before) // until all of them compute
+	return w.costs()
+}
+
+// costs does so while they compute anyway.
+func (w *walker) costs() float64 {
 	begin := w.steps(before)
 	at, from := time.Now(), w.step()
 	w.gorun("checkpoint")

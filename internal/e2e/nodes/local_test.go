@@ -9,16 +9,18 @@ import (
 
 // TestLocal takes snapshots whose images stay on the nodes: no file system is shared but for the program.
 func TestLocal(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
-	for _, cr := range []string{"self", "native"} {
-		c.part(cr, func(c *cluster) { c.local(cr) })
-	}
+	c.part("native", func(c *cluster) { c.local("native") })
+	c.more("self", func(c *cluster) { c.local("self") })
 	c.part("move", (*cluster).movesLocal)
 	c.part("lost", (*cluster).lostImages)
 	c.part("levels", (*cluster).lostLevel)
 	c.part("killed", (*cluster).killedLevels)
 	c.part("sealed", (*cluster).sealedLocal)
-	c.part("resized", (*cluster).resized)
+	c.more("resized", (*cluster).resized)
+	c.part("full level", (*cluster).fullLevel)
+	c.part("memory limit", (*cluster).memoryLimit)
 }
 
 // jobAt is a march whose images stay on the nodes.

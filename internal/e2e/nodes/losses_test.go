@@ -20,14 +20,15 @@ const (
 
 // TestLosses has GORUN_LOSSES nodes lost (0: as many as there are ways) in all ways, at steps of checkpoints and restarts and
 // in between, several in the life of one job. Every way has its turn, in an order that GORUN_LOSSES_SEED draws with all else. See storm
-// for what must hold.
+// for what must hold. With GORUN_LOSSES_MEMORY=1 every other job has its images in the memory of the nodes, see keeps.
 func TestLosses(t *testing.T) {
 	n := testenv.Number(t, "GORUN_LOSSES", 4*lossesAJob)
 	if n == 0 {
 		n = len(blows)
 	}
 	seed := uint64(testenv.Number(t, "GORUN_LOSSES_SEED", int(time.Now().Unix())))
-	t.Logf("%d losses, GORUN_LOSSES=%d GORUN_LOSSES_SEED=%d", n, n, seed)
+	t.Logf("%d losses, GORUN_LOSSES=%d GORUN_LOSSES_SEED=%d GORUN_LOSSES_MEMORY=%d", n, n, seed, testenv.Number(t, "GORUN_LOSSES_MEMORY", 0))
+	memory := testenv.Number(t, "GORUN_LOSSES_MEMORY", 0) != 0
 	jobs := deal(n, seed)
 	built := t.TempDir()
 	build(t, built)
@@ -51,7 +52,7 @@ func TestLosses(t *testing.T) {
 						return
 					}
 					had.Add(1)
-					c.part(fmt.Sprint("job", i), func(c *cluster) { c.storm(rand.New(rand.NewPCG(seed, uint64(i))), i, jobs[i], want) })
+					c.part(fmt.Sprint("job", i), func(c *cluster) { c.storm(rand.New(rand.NewPCG(seed, uint64(i))), i, memory, jobs[i], want) })
 				}
 			})
 		})

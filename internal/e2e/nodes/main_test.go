@@ -73,6 +73,15 @@ func (c *cluster) part(name string, f func(*cluster)) {
 	})
 }
 
+// more is a part that is left out where time is short: others come near what it does.
+func (c *cluster) more(name string, f func(*cluster)) {
+	if testing.Short() {
+		c.t.Logf("%s: skipped with -short", name)
+		return
+	}
+	c.part(name, f)
+}
+
 // spotless waits until nothing of a job is left on any node, neither processes nor files.
 func (c *cluster) spotless() {
 	c.t.Helper()

@@ -10,6 +10,7 @@ import (
 // TestMemory has snapshots in the memory of the nodes: no image ever touches a disk. Three jobs have the same losses: two
 // neighbours at once, and then a spare that has just taken over. The first has shards of two images each, the others copies.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 7)
 	end := c.fresh("end")
 	want := c.alone("4", "100")

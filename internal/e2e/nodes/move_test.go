@@ -103,6 +103,7 @@ func (c *cluster) targetDies() {
 	j := c.start("-v", "-hosts", "n1:2,n2:2,n3:2", "-spares", "1", "-np", "4", "-lease", "3s", "-cr=native",
 		"-ckpt-dir", c.fresh("snapshots"), c.file("march"), "-end", end)
 	before := j.pids()
+	c.Rate("n3", "1mbit") // its image is on the way for a minute
 	said := make(chan string)
 	go func() {
 		b, _ := c.Command("n1", c.file("gorun"), "migrate", j.id(), "-ranks", "1", "-to", "n3").CombinedOutput()

@@ -10,17 +10,18 @@ import (
 
 // TestPods plays the pods of a Kubernetes Indexed Job named heat on three nodes: n1 is heat-0.
 func TestPods(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	c.Exec("n1", "hostname", "heat-0")
 	if err := os.WriteFile(c.file("token"), []byte("0123456789abcdef0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.part("late name", (*cluster).lateName)
+	c.more("late name", (*cluster).lateName)
 	c.part("all at once", (*cluster).allAtOnce)
 	c.part("pod replaced", (*cluster).podReplaced)
 	c.part("head replaced", (*cluster).headReplaced)
-	c.part("other Secret", (*cluster).otherSecret)
-	c.part("no head", (*cluster).noHead)
+	c.more("other Secret", (*cluster).otherSecret)
+	c.more("no head", (*cluster).noHead)
 }
 
 // environment is what the pods' template sets.

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,13 +22,14 @@ const (
 //   - that no two lives write at the same time;
 //   - that nothing is left on any node;
 //   - that the job goes on by itself, but where its head is harmed or has lost most of its nodes: then gorun restart
-//     goes on with it, on another node.
+//     goes on with it, on another node;
+//   - that a job with its images in memory goes on from a snapshot, where no more nodes were lost than its policy promises.
 type storm struct {
 	c       *cluster
 	rng     *rand.Rand
 	j       *job
 	cr      string
-	local   bool        // images stay on the nodes
+	kept                // where images are
 	head    string      // the node that the head is on
 	off     []string    // nodes without power
 	side    []string    // nodes on the head's side of a cut; nil: it has none
@@ -45,10 +45,10 @@ type storm struct {
 }
 
 // storm runs one job under blows.
-func (c *cluster) storm(rng *rand.Rand, number int, of []blow, want string) {
+func (c *cluster) storm(rng *rand.Rand, number int, memory bool, of []blow, want string) {
 	s := &storm{c: c, rng: rng, head: "n1", end: c.fresh("end"), log: c.fresh("log"), snaps: c.fresh("snapshots")}
-	s.cr = []string{"self", "native"}[number%2]
-	s.local = number%4 > 1
+	s.cr, s.kept = keeps(number, memory)
+	c.t.Logf("-cr=%s, %v", s.cr, s.kept)
 	s.hosts = c.Nodes()
 	s.begin()
 	for i, b := range of {
@@ -66,22 +66,26 @@ func (c *cluster) storm(rng *rand.Rand, number int, of []blow, want string) {
 		cmd.Wait()
 	}
 	s.lives()
+	for _, j := range append(s.olds, s.j) {
+		said, _ := j.said.now()
+		if why := s.broken(said); why != "" {
+			s.c.t.Errorf("%s:\n%s", why, said)
+		}
+	}
 	s.repair()
 }
 
 // begin begins the job, on the present head.
 func (s *storm) begin() {
 	args := append(s.flags(s.c.file("gorun")), "-np", "4", "-cr="+s.cr, "-keep", "3")
-	if s.local {
-		args = append(args, "-ckpt-local", filepath.Join(s.c.Local(), filepath.Base(s.snaps), "%n"))
-	}
+	args = append(args, s.kept.flags(s)...)
 	s.j = s.c.begin(s.head, "", append(args, s.c.file("march"), "-steps", lossSteps, "-end", s.end, "-log", s.log, "-pause", "5ms")...)
 }
 
 // flags completes a command line that runs gorun on the nodes that there are.
 func (s *storm) flags(cmd ...string) []string {
 	return append(cmd, "-v", "-hosts", strings.Join(s.hosts, ":2,")+":2", "-map", "node", "-spares", strconv.Itoa(max(len(s.hosts)-4, 0)), "-shrink-to-fit",
-		"-restarts", "50", "-lease", "3s", "-param", "tcp.suspect=500ms", "-ckpt-dir", s.snaps, "-ckpt-every", "100ms", "-ssh", "ssh -o KexAlgorithms=curve25519-sha256")
+		"-restarts", "50", "-lease", "3s", "-param", "tcp.suspect=500ms", "-ckpt-dir", s.snaps, "-ckpt-every", s.every(), "-ssh", "ssh -o KexAlgorithms=curve25519-sha256")
 }
 
 // blow does one thing to the job, and waits until it is well again, or lets the next blow meet its restart.
@@ -135,10 +139,11 @@ func (s *storm) victims(n int) (v []string, ok bool) {
 	if n == 0 {
 		return []string{s.head}, true
 	}
-	left := slices.DeleteFunc(s.healthy(), func(x string) bool { return x == s.head })
-	if len(left) < n+1 { // the head needs one
+	others := func() []string { return slices.DeleteFunc(s.healthy(), func(x string) bool { return x == s.head }) }
+	left := others()
+	for tries := 0; len(left) < n+1 && tries < 3; tries++ { // the head needs one
 		s.restock()
-		left = slices.DeleteFunc(s.healthy(), func(x string) bool { return x == s.head })
+		left = others()
 	}
 	s.rng.Shuffle(len(left), func(i, k int) { left[i], left[k] = left[k], left[i] })
 	return left[:min(n, len(left))], len(left) > n

@@ -43,7 +43,7 @@ type stage struct {
 // scenes are those between Init and Finalize.
 var scenes = map[string]func(*stage, *mpi.Comm) error{
 	"wildcard": wildcard, "ssend": ssend, "rendezvous": rendezvous, "stream": stream,
-	"collectives": collectives, "alltoall": alltoall, "begun": begun, "pending": pending, "order": order, "silent": silent,
+	"collectives": collectives, "alltoall": alltoall, "begun": begun, "kinds": kinds, "pending": pending, "order": order, "silent": silent,
 	"split": split, "ring": ring, "probes": probes,
 	"timers": timers, "gc": gc, "tight": tight, "goroutines": goroutines, "notify": notify, "child": child,
 	"conn": conn, "pipe": pipe, "stdin": stdin, "files": files, "undumpable": undumpable, "sharedmap": sharedmap,

@@ -30,7 +30,7 @@ func (s *stage) claim(name string) (bool, error) {
 	return true, f.Close()
 }
 
-// child: rank 0 has a child process until it is let go, and waits again.
+// child: rank 0 has a child process, with a line on its way through it, until it is let go, and waits again.
 func child(s *stage, c *mpi.Comm) error {
 	if c.Rank() == 0 {
 		cmd := exec.Command("cat")
@@ -38,15 +38,23 @@ func child(s *stage, c *mpi.Comm) error {
 		if err != nil {
 			return err
 		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return err
+		}
 		if err := cmd.Start(); err != nil {
 			return err
 		}
+		fmt.Fprintln(in, "before")
 		s.here(0)
 		s.wait("childless")
-		if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		fmt.Fprintln(in, "after")
+		in.Close()
+		text, err := io.ReadAll(out)
+		if err := errors.Join(err, cmd.Wait()); err != nil {
 			return err
 		}
-		fmt.Fprintln(os.Stderr, "without child")
+		fmt.Fprintf(os.Stderr, "without child: %q\n", text)
 	} else {
 		s.here(c.Rank())
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/nofile"
+	"github.com/gorun-mpi/gorun/internal/offload/share"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/launcher"
 )
@@ -57,6 +58,9 @@ type agent struct {
 	cpus   map[int]bind.Set    // by rank, of those that are bound; set before any is started
 	begun  bool                // ranks were started
 
+	seatsOnce sync.Once
+	seats     *share.Table // of offload processes, with -devices
+
 	quit     chan struct{} // closed when killed is set
 	restored chan struct{} // closed when the head says that all ranks are
 	running  chan struct{} // closed when the head first says that all ranks are up
@@ -64,6 +68,7 @@ type agent struct {
 	images   images
 	places   *places
 	lookups  lookups
+	meter    *meter         // the reader's; nil: the head has not asked
 	imagings sync.WaitGroup // copies and images in the making
 	left     sync.WaitGroup // ranks about which something is still to be said
 	gone     chan struct{}  // closed when nothing of the ranks is left
@@ -228,6 +233,8 @@ func (a *agent) obey(m *oob.Msg) error {
 		return a.places.ways.told(m)
 	case oob.Bring:
 		return a.brings(m)
+	case oob.Meter:
+		a.phase(m)
 	case oob.Input:
 		a.input(m)
 	case oob.Signal:
@@ -252,7 +259,7 @@ func (a *agent) down(m *oob.Msg) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if m.To != oob.AgentAddr(int(a.index)) {
-		if r := a.ranks[m.To]; r != nil && !a.onImage(r, m) && !a.speakForStopped(r, m) {
+		if r := a.ranks[m.To]; r != nil && !a.onImage(r, m) && !a.speakForStopped(r, m) && !r.onDevices(m) {
 			r.down.Send(*m)
 		}
 		return
@@ -263,7 +270,9 @@ func (a *agent) down(m *oob.Msg) {
 		}
 		c := *m
 		c.To = rank
-		r.down.Send(c)
+		if !r.onDevices(&c) {
+			r.down.Send(c)
+		}
 	}
 }
 
@@ -274,6 +283,12 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		return // it was saying this when it was imaged
 	}
 	switch m.Kind {
+	case oob.Offload:
+		r.devices.wish(&m)
+		return
+	case oob.Ready:
+		r.devices.drained(m)
+		return
 	case oob.Input:
 		a.askedForInput(r, m)
 		return
@@ -287,7 +302,7 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		m = a.makesRoom(r, m)
 	case oob.Written:
 		m = a.selfWritten(r, m)
-	case oob.Exit, oob.Output, oob.Spawn, oob.Bound, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping:
+	case oob.Exit, oob.Output, oob.Spawn, oob.Bound, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping, oob.Meter, oob.Alarm:
 		return // not a rank's to say
 	case oob.Dests:
 		a.mu.Lock()

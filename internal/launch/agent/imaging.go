@@ -91,6 +91,8 @@ type shot struct {
 	doing   atomic.Pointer[string]
 	written atomic.Uint64
 	copy    *budgeted
+	take    *take           // of its devices; nil: it has none
+	parts   []image.Part    // that these add to the image
 	input   *oob.InputState // of the rank that has standard input; nil: another, or not known
 }
 
@@ -259,7 +261,8 @@ func (s *shot) run() {
 		<-s.last.done
 		s.last = nil
 	}
-	err := s.capture()
+	err := s.captureAll()
+	defer s.take.close()
 	traced := err == nil && s.copy.PID() == 0
 	if !traced {
 		close(s.free)
@@ -277,6 +280,28 @@ func (s *shot) run() {
 		}
 		s.say(m)
 	}
+}
+
+// captureAll captures the rank, and its devices at the same time.
+func (s *shot) captureAll() (err error) {
+	if s.cfg.Ahead { // the devices go with the move itself
+		return s.capture()
+	}
+	s.is("waits for its devices")
+	if s.take, err = s.r.devices.takeFrom(&s.order, &s.cfg, s.cancel); err == nil {
+		err = s.capture()
+	}
+	if err != nil || s.take == nil {
+		return err
+	}
+	s.is("waits for the content of its devices")
+	if err = s.take.wait(s.take.done, s.cancel); err == nil {
+		s.parts, s.copy.more, err = s.r.devices.parts(s.take)
+	}
+	if err != nil {
+		err = errors.Join(err, s.copy.Release())
+	}
+	return err
 }
 
 // holdLimit is how long a frame may take to be read by a rank that is ready.
@@ -450,7 +475,7 @@ func (s *shot) write() (info oob.ImageInfo, err error) {
 	var sum image.Summary
 	if err == nil {
 		sum, err = s.copy.Write(to, s.meta(), image.Options{
-			Codec: image.Codec(s.cfg.Codec), NoFolder: true, Passing: s.cfg.Move || s.cfg.Ahead, Progress: s.progress(), Cancel: s.cancel,
+			Codec: image.Codec(s.cfg.Codec), NoFolder: true, Passing: s.cfg.Move || s.cfg.Ahead, Progress: s.progress(), Cancel: s.cancel, Also: s.parts,
 		})
 	}
 	if err == nil {
@@ -507,8 +532,9 @@ type budgeted struct {
 	whole.Copy
 	a     *agent
 	bytes uint64
-	short error // why there is no copy although there should be; nil: there is, or should be none
-	held  bool  // the rank stands on purpose, which is not reported
+	more  uint64 // bytes of its devices
+	short error  // why there is no copy although there should be; nil: there is, or should be none
+	held  bool   // the rank stands on purpose, which is not reported
 	once  sync.Once
 	err   error
 }
@@ -537,4 +563,4 @@ func (b *budgeted) Note() string {
 }
 
 // Bytes bounds what the back-end says, which may not know it.
-func (b *budgeted) Bytes() uint64 { return min(b.Copy.Bytes(), math.MaxInt64) }
+func (b *budgeted) Bytes() uint64 { return min(b.Copy.Bytes()+b.more, math.MaxInt64) }

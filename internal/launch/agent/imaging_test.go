@@ -420,6 +420,19 @@ func TestSweep(t *testing.T) {
 	b.over()
 }
 
+// emptyImage makes an image without sections, and returns its path.
+func emptyImage(t *testing.T, path string) exact.String {
+	t.Helper()
+	w, err := image.Create(path, image.LocalMeta(), image.Options{})
+	if err == nil {
+		_, err = w.Commit()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exact.String(path)
+}
+
 // A restored rank gets what it had not read and then its new Start, is held if
 // that was asked for, and what it says of another life is dropped.
 func TestRestore(t *testing.T) {
@@ -430,6 +443,7 @@ func TestRestore(t *testing.T) {
 			s.Backend = "fake"
 			o.Start[rank] = s
 			o.Images[rank] = []wire.Image{{Seq: 5, Path: exact.String(filepath.Join(images, fmt.Sprint(rank)))}}
+			emptyImage(t, filepath.Join(images, fmt.Sprint(rank)))
 		}
 		o.Held, o.Files = []int{1}, whole.FilesCopy
 		o.Images[0] = append(o.Images[0], wire.Image{Seq: 3, Path: "three"})
@@ -475,7 +489,7 @@ func TestRestoreFails(t *testing.T) {
 	b := newBench(t, 2, "", func(o *wire.Order) {
 		o.Start[0] = oob.StartConfig{Rank: 0, Size: 2, Incarnation: 7, Backend: "fake"}
 		o.Start[1] = oob.StartConfig{Rank: 1, Size: 2, Incarnation: 7, Backend: "fake"}
-		o.Images[0], o.Images[1] = []wire.Image{{Path: "bad"}}, []wire.Image{{Path: "good"}}
+		o.Images[0], o.Images[1] = []wire.Image{{Path: "bad"}}, []wire.Image{{Path: emptyImage(t, filepath.Join(t.TempDir(), "good"))}}
 	})
 	if m := b.until(oob.Exit); m.From != 0 || m.B != 0 || !strings.Contains(string(m.Data), "the image is bad") {
 		t.Errorf("%+v %s", m, m.Data)
@@ -491,7 +505,7 @@ func TestRestoredAndKilled(t *testing.T) {
 	b := newBench(t, 2, "", func(o *wire.Order) {
 		for rank := range 2 {
 			o.Start[rank] = oob.StartConfig{Rank: rank, Size: 2, Incarnation: 7, Backend: "fake"}
-			o.Images[rank] = []wire.Image{{Path: "good"}}
+			o.Images[rank] = []wire.Image{{Path: emptyImage(t, filepath.Join(t.TempDir(), "good"))}}
 		}
 	})
 	b.until(oob.Spawn)

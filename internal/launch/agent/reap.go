@@ -144,6 +144,7 @@ func (a *agent) bury(r *rankProc) {
 	r.imaging.giveUp()      // its copy is in the group
 	r.kill(syscall.SIGKILL) // the group: its number is not used again before the rank is reaped
 	a.endImaging(r)
+	r.devices.end()
 	r.mu.Lock()
 	status := proc.Wait(r.pid)
 	r.reaped = true

@@ -39,12 +39,16 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	back, err := tracer.Restore(whole.RestoreOptions{
 		Rank: r.rank, Image: r.images[r.first], Base: func(seq int) image.Source { return r.images[seq] },
 		Program: string(a.order.Program), Stdin: p.stdin, Stdout: p.theirs[1], Stderr: p.theirs[2], OOB: p.theirs[0],
-		Files: a.order.Files, Tag: wire.ID(start.Incarnation), Hold: hold,
+		Files: a.order.Files, Tag: wire.ID(start.Incarnation), Hold: hold, Params: start.Params,
 	})
 	if err != nil {
 		return err
 	}
 	if err := a.bindRestored(r, back.PID); err != nil {
+		return errors.Join(err, back.End())
+	}
+	if err := r.devices.bringDevices(back.PID, r.images[r.first]); err != nil {
+		r.devices.end()
 		return errors.Join(err, back.End())
 	}
 	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: oob.SpawnWaits, B: uint64(back.PID), Data: []byte(back.Warn)})
@@ -53,6 +57,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 		a.head.Send(oob.Msg{Kind: oob.Tail, From: int32(r.rank), To: oob.Head, Data: []byte(path)})
 	}
 	if err != nil {
+		r.devices.end()
 		return err
 	}
 	r.pid, r.note, r.buried = back.PID, back.Note, back.Close
@@ -62,6 +67,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 		return err
 	}
 	r.down.Send(oob.Msg{Kind: oob.Start, From: oob.Head, To: int32(r.rank), Incarnation: start.Incarnation, Data: wire.JSON(start)})
+	r.devices.wake()
 	if hold {
 		r.held = oob.SpawnHeld
 		go a.watchHeld(r)

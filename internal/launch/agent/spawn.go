@@ -37,6 +37,7 @@ type rankProc struct {
 	written  atomic.Pointer[func() error] // makes the image durable that the rank is writing
 	lent     atomic.Pointer[lent]         // the slot that it is writing to
 	readied  chan struct{}                // closed when it can write the image that was ordered last; guarded by the agent's mu
+	devices  *devices                     // its offload processes
 	outlets  outlets                      // by which it writes and reads images that are no files
 
 	mu     sync.Mutex
@@ -77,9 +78,14 @@ func (a *agent) spawnAll() {
 	a.mu.Unlock()
 	a.left.Add(len(a.order.Ranks))
 	go a.sweepOrphans()
+	go sweepCaptures(memoryFolder, os.TempDir())
+	if a.order.MigrateOn != "" {
+		go a.monitor()
+	}
 	unbound := a.chooseCPUs()
 	for _, rank := range a.order.Ranks {
 		r := &rankProc{rank: rank, heard: make(chan struct{})}
+		r.devices = newDevices(a, r)
 		if unbound != nil {
 			a.failed(r, unbound)
 			continue

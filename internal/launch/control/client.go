@@ -11,6 +11,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/offload"
+
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -174,10 +176,18 @@ func (r *Record) Order(ctx context.Context, verb string) error {
 // VerbMigrate moves ranks to other nodes.
 const VerbMigrate = "migrate"
 
-// Migrate moves ranks, or all of a node (off), to another node, or where there is room. It returns when they are up
-// there. After an error all are where they were.
-func (r *Record) Migrate(ctx context.Context, ranks []int, to, off string, timeout time.Duration, progress func(Progress)) (*Moved, error) {
-	p, err := r.ask(ctx, Request{Verb: VerbMigrate, Ranks: ranks, To: to, Off: off, TimeoutMS: timeout.Milliseconds()}, func(p *Reply) {
+// Migration says which ranks are to move, or that all of a node are to (Off), and to which node; "": where there is room. With Device those move that have that
+// device, if Ranks names none, and they use its To there.
+type Migration struct {
+	Ranks   []int
+	To, Off string
+	Device  *offload.Swap
+	Timeout time.Duration
+}
+
+// Migrate moves ranks. It returns when they are up there. After an error all are where they were.
+func (r *Record) Migrate(ctx context.Context, m Migration, progress func(Progress)) (*Moved, error) {
+	p, err := r.ask(ctx, Request{Verb: VerbMigrate, Ranks: m.Ranks, To: m.To, Off: m.Off, Swap: m.Device, TimeoutMS: m.Timeout.Milliseconds()}, func(p *Reply) {
 		if progress != nil && p.Progress != nil {
 			progress(*p.Progress)
 		}
@@ -189,6 +199,21 @@ func (r *Record) Migrate(ctx context.Context, ranks []int, to, off string, timeo
 		return nil, fmt.Errorf("job %s: answer without an outcome", r.Job)
 	}
 	return p.Done.Moved, nil
+}
+
+// VerbSwap swaps offload processes.
+const VerbSwap = "swap"
+
+// Swap does what q says with the offload processes of some ranks, all if none is named. What could not be done is in the answer.
+func (r *Record) Swap(ctx context.Context, ranks []int, q offload.Swap) (*offload.Swapped, error) {
+	p, err := r.ask(ctx, Request{Verb: VerbSwap, Ranks: ranks, Swap: &q}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if p.Done == nil || p.Done.Swapped == nil {
+		return nil, fmt.Errorf("job %s: answer without an outcome", r.Job)
+	}
+	return p.Done.Swapped, nil
 }
 
 // VerbJoin has nodes join.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/where"
 	"github.com/gorun-mpi/gorun/internal/wireup"
 )
@@ -39,6 +40,8 @@ type Request struct {
 	To    string   `json:"to,omitempty"`    // migrate: the node that takes the ranks; "": where there is room
 	Off   string   `json:"off,omitempty"`   // migrate: all ranks of this node, which is not used any more
 	Hosts string   `json:"hosts,omitempty"` // join: more of them, as in -hosts
+
+	Swap *offload.Swap `json:"swap,omitempty"` // VerbSwap: of Ranks; none: of all
 }
 
 // Reply is one line of an answer; the last one holds no Progress and no Said.
@@ -57,7 +60,8 @@ func (r *Reply) last() bool { return r.Progress == nil && r.Said == "" }
 // DoneReply is the outcome of a checkpoint, of a move, or of a kill.
 type DoneReply struct {
 	*Report
-	Moved *Moved `json:"moved,omitempty"`
+	Moved   *Moved           `json:"moved,omitempty"`
+	Swapped *offload.Swapped `json:"swapped,omitempty"`
 }
 
 // Moved is the outcome of gorun migrate.
@@ -111,14 +115,15 @@ type Node struct {
 
 // RankStatus is one rank in a Status.
 type RankStatus struct {
-	Rank  int    `json:"rank"`
-	PID   int    `json:"pid"`
-	Agent int    `json:"agent"`
-	Host  string `json:"host"`
-	State string `json:"state"`
-	CPUs  string `json:"cpus,omitempty"`  // that it is bound to, as 0-3,8
-	Doing string `json:"doing,omitempty"` // beside its waits, or why they are not known
-	Waits []Wait `json:"waits,omitempty"` // calls of the library that its goroutines are in
+	Rank    int               `json:"rank"`
+	PID     int               `json:"pid"`
+	Agent   int               `json:"agent"`
+	Host    string            `json:"host"`
+	State   string            `json:"state"`
+	CPUs    string            `json:"cpus,omitempty"`    // that it is bound to, as 0-3,8
+	Doing   string            `json:"doing,omitempty"`   // beside its waits, or why they are not known
+	Devices []offload.Session `json:"devices,omitempty"` // its offload processes
+	Waits   []Wait            `json:"waits,omitempty"`   // calls of the library that its goroutines are in
 }
 
 // Wait is a call of the library that a goroutine of a rank is in: where the program has

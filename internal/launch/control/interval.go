@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"github.com/gorun-mpi/gorun/internal/interval"
 	"strings"
 	"time"
 )
@@ -13,12 +14,16 @@ type Interval struct {
 	Points   int           `json:"points,omitempty"` // one at every so many Points, too; 0: no
 	Measured int           `json:"measured"`         // checkpoints that Cost and Commit are the mean of; 0: none yet, the cost is assumed
 	Cost     time.Duration `json:"cost"`             // that a checkpoint takes from the ranks
+	Pause    time.Duration `json:"pause"`            // of Cost, for how long they stand; the rest they lose while it is written and copied
 	Commit   time.Duration `json:"commit"`           // from when they go on until it counts
 	Restart  time.Duration `json:"restart"`          // from a failure to all ranks up; 0: none was measured
 	MTBF     time.Duration `json:"mtbf"`             // mean time between failures
 	Given    bool          `json:"given"`            // MTBF, by -mtbf
 	Failures int           `json:"failures"`         // so far
 	Lost     float64       `json:"lost,omitempty"`   // share of the time, as expected; auto only
+
+	Job     interval.Job `json:"job"`               // the same figures and those of all levels, as gorun plan takes them
+	Assumed []string     `json:"assumed,omitempty"` // levels of Job of which nothing was measured yet: they count as the one that the ranks write
 }
 
 // String is the interval and its reasons in one line.
@@ -40,7 +45,7 @@ func (i *Interval) String() string {
 	if i.Measured == 0 {
 		b.WriteString(": what one costs is not measured yet")
 	} else {
-		fmt.Fprintf(&b, ": one costs the ranks %v and counts %v later", round(i.Cost), round(i.Commit))
+		fmt.Fprintf(&b, ": one costs the ranks %v (they stand %v) and counts %v later", round(i.Cost), round(i.Pause), round(i.Commit))
 	}
 	if i.Restart > 0 {
 		fmt.Fprintf(&b, ", a restart takes %v", round(i.Restart))

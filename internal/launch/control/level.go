@@ -19,6 +19,10 @@ type Level struct {
 	Took    time.Duration `json:"took,omitempty"`    // the newest copy
 	Copying bool          `json:"copying,omitempty"` // now
 	Bytes   int64         `json:"bytes,omitempty"`   // of that copy, done
+	Commits int           `json:"commits,omitempty"` // snapshots that it got from this gorun
+	Stored  int64         `json:"stored,omitempty"`  // their bytes
+	Failed  int           `json:"failed,omitempty"`  // copies that have failed
+	Missing int           `json:"missing,omitempty"` // images, replicas and shards that the newest there lacks
 	Err     string        `json:"error,omitempty"`   // why the last copy has failed; it is tried again
 }
 

@@ -241,6 +241,19 @@ func (f *Fleet) states() (states []hosts.NodeState) {
 	return states
 }
 
+// SilentSince tells since when about the first was silent of the nodes that were given up for that after a time; false if there is none. A failure
+// is noticed so much later.
+func (f *Fleet) SilentSince(after time.Time) (first time.Time, any bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.nodes {
+		if n.fell.After(after) && (!any || n.fell.Before(first)) {
+			first, any = n.fell, true
+		}
+	}
+	return first, any
+}
+
 // most refuses to go on without most of the nodes that the last life had, this machine among them. If they are
 // all lost at once, it is rather this machine that is cut off, and somebody may go on with the job where they
 // are. A node whose keeper has said goodbye is not cut off. Where other keepers may come, they decide.

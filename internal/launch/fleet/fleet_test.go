@@ -82,7 +82,7 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := begin(t, f, 1, "0:[0 1] 1:[2 3]")[1]
-	stopped := lease.Now()
+	stopped, began := lease.Now(), time.Now()
 	close(w.nodes[address(1)].stop)
 	if _, err := a.Stream().Read(make([]byte, 1)); err == nil {
 		t.Error("its stream goes on")
@@ -96,6 +96,12 @@ func TestSilence(t *testing.T) {
 	}
 	if s := f.States()[1]; s.State != "fenced" || !strings.Contains(s.Why, "renewed") {
 		t.Errorf("it is %+v", s)
+	}
+	if _, any := f.SilentSince(time.Now()); any {
+		t.Error("a node fell silent that was lost before")
+	}
+	if at, any := f.SilentSince(began.Add(-terms.H)); !any || at.After(time.Now().Add(-terms.L/2)) {
+		t.Errorf("silent since %v ago, %v; a lease is %v", time.Since(at), any, terms.L)
 	}
 	if !w.told("is silent for") || !w.told("is lost") {
 		t.Errorf("said was %q", w.said)
@@ -324,4 +330,28 @@ func TestUnexpected(t *testing.T) {
 		t.Error("a second keeper of one node is heard")
 	}
 	begin(t, f, 1, "0:[0]")
+}
+
+// Nodes are given up for the sake of those that are up only as long as these suffice: one of them may be lost meanwhile.
+func TestGraceOfLost(t *testing.T) {
+	w := newWorld(t, 3)
+	f, err := w.fleet(4, hosts.Rules{Spares: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, giveUp := context.WithCancelCause(t.Context())
+	defer giveUp(nil)
+	lost := func(is bool) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.placed, f.nodes[1].out, f.nodes[2].out = nil, true, is
+	}
+	lost(true)
+	if f.enough(up, giveUp); up.Err() != nil {
+		t.Errorf("two of three are lost: %v", context.Cause(up))
+	}
+	lost(false)
+	if f.enough(up, giveUp); up.Err() == nil {
+		t.Error("two are enough")
+	}
 }

@@ -55,6 +55,7 @@ type node struct {
 	door     nodeDoor
 	granter  *lease.Granter
 	granted  time.Time // the last time
+	fell     time.Time // it was lost because it was silent, since about then
 	agents   map[uint64]*Agent
 	requests map[uint64]request
 	flushes  map[uint64]*flushing
@@ -197,6 +198,7 @@ func (n *node) look(now int64) {
 	for_ := time.Duration(n.granter.SilentFor()) * time.Millisecond
 	switch {
 	case silent:
+		n.fell = n.granted.Add(n.f.cfg.Terms.H / 2)
 		n.lose(fmt.Errorf("it has not renewed its lease for %v", for_.Round(100*time.Millisecond)))
 	case n.state == up && for_ > n.f.cfg.Terms.L/4:
 		n.enter(suspect)

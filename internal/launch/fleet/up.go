@@ -37,7 +37,7 @@ func (f *Fleet) Up(ctx context.Context) error {
 				return
 			}
 			if _, _, err := f.place(); err == nil { // the nodes that are up suffice
-				time.AfterFunc(f.cfg.Grace, func() { cancel(fmt.Errorf("it was not up %v after enough others were", f.cfg.Grace)) })
+				time.AfterFunc(f.cfg.Grace, func() { f.enough(up, cancel) })
 			}
 		})
 	}
@@ -66,6 +66,18 @@ func (f *Fleet) Up(ctx context.Context) error {
 	}
 	f.placed = placed
 	return nil
+}
+
+// enough gives up the nodes that are not up, if those that are still suffice: one of them may have been lost meanwhile.
+func (f *Fleet) enough(up context.Context, giveUp context.CancelCauseFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if up.Err() != nil {
+		return
+	}
+	if _, _, err := f.place(); err == nil {
+		giveUp(fmt.Errorf("it was not up %v after enough others were", f.cfg.Grace))
+	}
 }
 
 // missing is how many nodes are not up. Unless there is a spare for each, the ranks cannot be placed. Placing them would

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/interval"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/fleet"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -16,6 +17,7 @@ type auto struct {
 	interval.Auto
 	last  time.Time     // the newest checkpoint was due, or the ranks came up; zero: they are not up
 	fell  time.Time     // something was known that ends the present life; zero: nothing is
+	rose  time.Time     // the ranks of the newest life came up
 	timer *time.Timer   // of the next checkpoint; nil: none is planned
 	told  time.Duration // the interval that the user was told
 }
@@ -43,17 +45,27 @@ func (h *head) perhapsDue() {
 		h.planNext()
 		return
 	}
+	if h.job.Busy() { // the last one takes longer than was expected
+		a.timer = h.after(a.Every(h.ran())/16, h.perhapsDue)
+		return
+	}
 	a.last = time.Now()
 	h.periodic()
 	h.planNext()
 }
 
-// up begins to count: all ranks of a life are up.
-func (a *auto) up(life int, now time.Time) {
+// up begins to count: all ranks of a life are up. What ended the last one has begun when its node fell silent, not when that was
+// noticed. What it costs to make copies again is added later, see lostByMending.
+func (a *auto) up(life int, now time.Time, f *fleet.Fleet) {
 	if life > 1 && !a.fell.IsZero() {
+		if f != nil {
+			if silent, any := f.SilentSince(a.rose); any && silent.Before(a.fell) {
+				a.fell = silent
+			}
+		}
 		a.Restarts.Add(now.Sub(a.fell))
 	}
-	a.fell, a.last = time.Time{}, now
+	a.fell, a.last, a.rose = time.Time{}, now, now
 }
 
 // unsteady notes that something is known to end the life.
@@ -69,8 +81,9 @@ func (a *auto) again() {
 	a.last = time.Time{}
 }
 
-// measure takes what a checkpoint that was just committed has cost.
-func (inc *incarnation) measure(images []oob.ImageInfo) {
+// measure takes what a checkpoint that was just committed has cost. What the ranks have lost since they went on is estimated by the processor
+// time that writing has taken, until the agents have told what they have measured.
+func (inc *incarnation) measure(images []oob.ImageInfo, self bool) {
 	h, g := inc.h, &inc.gate
 	if g.opened.IsZero() {
 		return // the job ends with it
@@ -82,9 +95,12 @@ func (inc *incarnation) measure(images []oob.ImageInfo) {
 			cpu[l.machine] += time.Duration(images[rank].CPU)
 		}
 	}
-	h.auto.Costs.Add(g.stood() + inc.stolen(cpu, behind))
+	b := &inc.beside
+	b.stood, b.stolen, b.self = g.stood(), inc.stolen(cpu, behind), self
+	h.auto.Costs.Add(b.stood + b.stolen)
+	h.auto.Pauses.Add(b.stood)
 	h.auto.Commits.Add(behind)
-	g.ready = 0
+	g.ready, b.newest = 0, inc.written()
 	h.planNext()
 	if len(h.auto.Levels) > 0 {
 		h.adapt()
@@ -120,8 +136,8 @@ func (h *head) costs() *control.Interval {
 	a, ran := &h.auto, h.ran()
 	c := &control.Interval{
 		Points: h.opt.CkptPoints,
-		Auto:   h.opt.CkptAuto, Every: h.opt.CkptEvery, Measured: len(a.Costs), Cost: a.Cost(), Commit: a.Commits.Mean(), Restart: a.Restarts.Mean(),
-		MTBF: a.MTBF(ran), Given: a.Given > 0, Failures: a.Failures,
+		Auto:   h.opt.CkptAuto, Every: h.opt.CkptEvery, Measured: len(a.Costs), Cost: a.Cost(), Pause: a.Pauses.Mean(), Commit: a.Commits.Mean(), Restart: a.Restarts.Mean(),
+		MTBF: a.MTBF(ran), Given: a.Given > 0, Failures: a.Failures, Job: a.Job(ran), Assumed: a.Assumed(),
 	}
 	if c.Auto {
 		c.Every, c.Lost = a.Every(ran), a.Lost(ran)
@@ -129,10 +145,12 @@ func (h *head) costs() *control.Interval {
 	return c
 }
 
-// openAuto makes ready for an interval for each level.
+// openAuto makes ready to measure each level.
 func (h *head) openAuto() {
 	b := h.opt.Base
-	if !h.opt.CkptAuto || b == nil {
+	if b == nil {
+		place, _ := h.placeFor(false)
+		h.auto.Name, h.auto.Survives = "snapshots", h.survives(&spec.Level{Place: place})
 		return
 	}
 	h.auto.Name, h.auto.Survives = b.Name, h.survives(b)
@@ -183,6 +201,12 @@ type copyCost struct {
 // measureCopy takes what a copy into a level has cost.
 func (h *head) measureCopy(i int, c *copyCost) {
 	if i >= len(h.auto.Levels) || c.took == 0 || h.inc == nil {
+		return
+	}
+	if b := &h.inc.beside; b.known {
+		h.auto.Levels[i].Costs.Add(b.copying)
+		h.auto.Levels[i].Commits.Add(c.took)
+		h.adapt()
 		return
 	}
 	cpu := map[string]time.Duration{}

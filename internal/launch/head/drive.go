@@ -49,7 +49,7 @@ func (h *head) do(a *joblife.Action) {
 		h.life(a.Life).prepare()
 	case joblife.ActSend:
 		inc := h.life(a.Life)
-		inc.gate.passed(a.Msg.Kind)
+		inc.passed(a.Msg.Kind)
 		inc.links[a.Agent].out.Send(a.Msg)
 	case joblife.ActKill:
 		h.life(a.Life).links[a.Agent].agent.Kill()
@@ -69,7 +69,8 @@ func (h *head) do(a *joblife.Action) {
 		h.connected()
 	case joblife.ActUp:
 		h.allUp(a.Life)
-		h.auto.up(a.Life, time.Now())
+		h.auto.up(a.Life, time.Now(), h.fleet)
+		h.inc.phase()
 		h.planNext()
 		h.tend()
 	case joblife.ActJoin:

@@ -75,6 +75,7 @@ type head struct {
 	stdinUp  bool // standard input is being read
 	resume   chan os.Signal
 
+	swaps     map[uint64]*swapping // that users want, by number
 	questions map[uint64]*question // that ranks are being asked, by number
 	asked     uint64               // the number of the last
 }
@@ -82,7 +83,7 @@ type head struct {
 // Run runs a job to its end and returns gorun's exit status. It has then told the user all there is
 // to know on opt.Stderr.
 func Run(opt spec.Options) int {
-	h := &head{opt: opt, start: local.Start, began: time.Now(), events: make(chan func(), 256), done: make(chan struct{}), timers: map[uint64]*time.Timer{}, questions: map[uint64]*question{}}
+	h := &head{opt: opt, start: local.Start, began: time.Now(), events: make(chan func(), 256), done: make(chan struct{}), timers: map[uint64]*time.Timer{}, questions: map[uint64]*question{}, swaps: map[uint64]*swapping{}}
 	err := h.run()
 	if err != nil {
 		h.say("%v", h.withRemedy(err))

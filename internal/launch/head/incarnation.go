@@ -17,6 +17,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -35,18 +36,20 @@ type incarnation struct {
 	imager     string             // the back-end that can image the ranks as whole processes; "": none
 	store      storage
 	gate       gate
-	input      inputAt                  // where it begins
-	fed        *link                    // gets standard input; nil: none does
-	took       *oob.InputState          // of the newest capture of rank 0; nil: not known
-	bound      map[int]string           // CPUs of ranks that are bound
-	moving     *moving                  // ranks that move; nil: none do
-	readable   atomic.Pointer[[]string] // the nodes of a move, for those who answer agents beside the loop; nil: none
-	lived      bool                     // rank 0 has moved: its process has lived before
-	readBefore int64                    // then what it had read of standard input
+	beside     beside
+	input      inputAt                   // where it begins
+	fed        *link                     // gets standard input; nil: none does
+	took       *oob.InputState           // of the newest capture of rank 0; nil: not known
+	bound      map[int]string            // CPUs of ranks that are bound
+	offload    map[int][]offload.Session // offload processes of ranks that have some
+	moving     *moving                   // ranks that move; nil: none do
+	readable   atomic.Pointer[[]string]  // the nodes of a move, for those who answer agents beside the loop; nil: none
+	lived      bool                      // rank 0 has moved: its process has lived before
+	readBefore int64                     // then what it had read of standard input
 }
 
 func newIncarnation(h *head, n int, from *snapshot.Snapshot) (*incarnation, error) {
-	inc := &incarnation{h: h, n: n, from: from, id: h.firstID, bound: map[int]string{}, secret: make([]byte, 32)}
+	inc := &incarnation{h: h, n: n, from: from, id: h.firstID, bound: map[int]string{}, offload: map[int][]offload.Session{}, secret: make([]byte, 32)}
 	h.firstID = 0
 	if _, err := rand.Read(inc.secret); err != nil {
 		return inc, fmt.Errorf("random numbers: %w", err)
@@ -107,8 +110,13 @@ func (inc *incarnation) orderFor(l *link, nodes []oob.Node) wire.Order {
 		ord.Images = inc.imagesFor(l.ranks)
 	}
 	ord.Bind = inc.bindRule(l)
+	ord.Sharing = o.Sharing
+	if first := slices.IndexFunc(inc.links, func(k *link) bool { return k.host == l.host && len(k.ranks) > 0 }); first == l.index {
+		ord.MigrateOn = o.MigrateOn
+	}
 	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
 	if inc.wholeFrom() {
+		ord.Devices = o.DeviceNumbers
 		if inc.n == 1 {
 			ord.Held = o.Debug
 		}
@@ -120,7 +128,7 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 	o := &inc.h.opt
 	c := oob.StartConfig{
 		Job: inc.h.id, Incarnation: inc.id, Rank: rank, Size: o.NP, Secret: inc.secret,
-		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params, Rescue: inc.h.job.RestartsLeft(), Holds: true,
+		RPI: o.RPI, CR: o.CR, SparseFrom: o.SparseFrom, Params: o.Params, Rescue: inc.h.job.RestartsLeft(), Holds: true, Devices: true,
 		Input: rank == 0 && inc.h.stdin != nil && o.CR != "",
 	}
 	if o.CR != "" {
@@ -170,6 +178,8 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 		inc.seen(m)
 	case m.Kind == oob.Bound && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.boundTo(m)
+	case m.Kind == oob.Offload && h.job.Owns(inc.n, l.index, int(m.From)):
+		inc.offloads(m)
 	case m.Kind == oob.Files:
 		inc.files(l, m)
 		return
@@ -178,6 +188,14 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 		return
 	case m.Kind == oob.Bring:
 		inc.brought(l, m)
+		return
+	case m.Kind == oob.Meter:
+		inc.metered(m)
+		return
+	case m.Kind == oob.Alarm:
+		if inc == h.inc {
+			inc.alarm(l, m)
+		}
 		return
 	case m.Kind == oob.Tail && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.tail(m)

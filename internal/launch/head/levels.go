@@ -21,6 +21,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/s3"
+	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/flush"
 	"github.com/gorun-mpi/gorun/internal/kinds"
@@ -41,7 +42,29 @@ type levels struct {
 	over   chan struct{}      // closed when that has ended; nil: none is made
 	ending bool               // no more are begun
 	bytes  atomic.Int64       // of that copy, done
+	mends  bool               // what is made are lost images, and no copy
 	mend   mending
+	base   counts
+	others []counts // of plan.Levels
+}
+
+// counts is what a level got from this gorun.
+type counts struct {
+	commits, failed int
+	bytes           int64
+	took            time.Duration // the newest
+}
+
+func (c *counts) add(all []*snapshot.Snapshot, took time.Duration) {
+	c.commits += len(all)
+	for _, s := range all {
+		c.bytes += s.Bytes()
+	}
+	c.took = took
+}
+
+func (c *counts) fill(l *control.Level) {
+	l.Commits, l.Stored, l.Failed, l.Took = c.commits, c.bytes, c.failed, c.took
 }
 
 // openLevels begins to count.
@@ -58,6 +81,7 @@ func (h *head) openLevels() {
 		all = append(all, flush.Level{Name: l.Name, Every: l.Every})
 	}
 	h.levels.plan = flush.NewPlan(all, time.Now())
+	h.levels.others = make([]counts, len(all))
 	if from := h.opt.From; from != nil {
 		for i, l := range h.opt.Levels {
 			if c, there := from.Copy(l.Place); there {
@@ -83,7 +107,7 @@ func (h *head) flushDue() {
 	now := time.Now()
 	s := h.newestSnap()
 	if s != nil && !v.ending && v.over == nil {
-		if i, ok := v.plan.Next(s.Schema.Sequence, now); ok {
+		if i, ok := v.plan.Next(s.Schema.Sequence, now); ok && !h.awaitsFull(i, s, now) {
 			if said := v.plan.Begin(i, now); said != "" {
 				h.say("%s", said)
 			}
@@ -98,6 +122,49 @@ func (h *head) flushDue() {
 	}
 }
 
+// awaitsFull reports whether a level waits for a full snapshot, and asks for one if it does: a slower level does not have to take all the increments
+// that a faster one has had since.
+func (h *head) awaitsFull(i int, s *snapshot.Snapshot, now time.Time) bool {
+	if h.job == nil || !h.job.Steady() || h.inc == nil {
+		return false
+	}
+	wait, ask := h.levels.plan.Awaits(i, h.links(s, h.opt.Levels[i].Place), now, 2*h.baseEvery()+patience)
+	if ask {
+		h.verbose("the next snapshot will be full, for level %s", h.opt.Levels[i].Name)
+		h.inc.step(ckpt.HeadEvent{Type: ckpt.HvFull})
+	}
+	return wait
+}
+
+// patience is how much longer than two intervals a level waits for a full snapshot. Taking one may take long, or be put off.
+const patience = 10 * time.Second
+
+// baseEvery is how often the ranks write.
+func (h *head) baseEvery() time.Duration {
+	if h.opt.CkptAuto {
+		return h.auto.Every(h.ran())
+	}
+	return h.opt.CkptEvery
+}
+
+// links are a snapshot and those of the own chain that it builds on.
+func (h *head) links(s *snapshot.Snapshot, place snapshot.Place) (all []flush.Link) {
+	for s != nil {
+		_, there := s.Copy(place)
+		all = append(all, flush.Link{Bytes: s.Bytes(), There: there})
+		base := 0
+		for _, im := range s.Schema.Images {
+			base = max(base, im.Base)
+		}
+		i := slices.IndexFunc(h.chain, func(c commit) bool { return base > 0 && c.snap.Schema.Sequence == base })
+		if i < 0 {
+			return all
+		}
+		s = h.chain[i].snap
+	}
+	return all
+}
+
 // flushTo copies a snapshot to a level beside the loop.
 func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	v, l := &h.levels, h.opt.Levels[i]
@@ -105,6 +172,7 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	ctx, v.stop = context.WithCancel(context.Background())
 	over := make(chan struct{})
 	v.over = over
+	h.inc.copies()
 	go func() {
 		cost := copyCost{cpu: map[string]time.Duration{}}
 		made, err := h.copyChain(ctx, s, &l, &cost)
@@ -123,13 +191,18 @@ func (h *head) copied(i int, made []*snapshot.Snapshot, s *snapshot.Snapshot, co
 	v, l := &h.levels, &h.opt.Levels[i]
 	h.renew(made)
 	v.over, v.stop = nil, nil
+	h.inc.phase()
 	v.bytes.Store(0)
 	if said := v.plan.End(s.Schema.Sequence, h.withRemedyOrNil(err), time.Now()); said != "" && !v.ending {
 		h.say("%s", said)
 	}
+	v.others[i].add(made, cost.took)
+	if err != nil {
+		v.others[i].failed++
+	}
 	if err == nil {
 		h.verbose("level %s has snapshot %d", l.Name, s.Schema.Sequence)
-		h.measureCopy(i, cost)
+		h.inc.whenTold(func() { h.measureCopy(i, cost) })
 	}
 	h.flushDue()
 }
@@ -482,11 +555,15 @@ func (h *head) levelStates() (all []control.Level) {
 		base.Last, base.At = newest, s.Schema.Created
 	}
 	if h.memory != nil {
-		base.Err = h.memory.tended.lacks
+		base.Err, base.Missing = h.memory.tended.lacks.String(), len(h.memory.tended.lacks)
 	}
+	base.Missing += v.mend.missing[base.Name]
+	v.base.fill(&base)
 	all = append(all, base)
 	for i, p := range v.plan.Levels {
 		l := control.Level{Name: p.Name, Every: p.Every, Auto: h.opt.CkptAuto, Where: h.opt.Levels[i].Place.String(), Last: p.Last, At: p.At, Next: p.Due, Took: p.Took, Err: p.Err}
+		v.others[i].fill(&l)
+		l.Missing = v.mend.missing[l.Name]
 		if v.plan.Busy() == i {
 			l.Copying, l.Bytes = true, v.bytes.Load()
 		}

@@ -188,6 +188,9 @@ func (m *memory) copyTo(ctx context.Context, life int, to string, o wire.Copy, f
 
 // order has a node do what an order says. from are all nodes that the order names.
 func (m *memory) order(ctx context.Context, to string, o *wire.Copy, from []string) error {
+	if b := m.h.opt.Base; b != nil && b.Place == memPlace {
+		o.Rate = b.Rate
+	}
 	if to != m.h.ownName() {
 		return m.h.fleet.Copy(ctx, to, o)
 	}

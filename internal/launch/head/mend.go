@@ -22,6 +22,8 @@ type mending struct {
 	at     map[string]time.Time // by level
 	lineup string               // of nodes and ranks then
 	told   map[string]string    // by level: why it lacks images
+
+	missing map[string]int // by level: images that could not be made again
 }
 
 // lookEvery bounds the time between two looks at a level. They come at least as often as its copies.
@@ -43,7 +45,7 @@ func (h *head) mendDue() {
 	anew := lineup != v.mend.lineup
 	v.mend.lineup = lineup
 	if v.mend.at == nil {
-		v.mend = mending{at: map[string]time.Time{}, told: map[string]string{}, lineup: lineup}
+		v.mend = mending{at: map[string]time.Time{}, told: map[string]string{}, lineup: lineup, missing: map[string]int{}}
 	}
 	var due []ill
 	for _, l := range append([]spec.Level{*h.opt.Base}, h.opt.Levels...) {
@@ -70,16 +72,17 @@ func (h *head) mendAll(due []ill) {
 	var ctx context.Context
 	ctx, v.stop = context.WithCancel(context.Background())
 	over := make(chan struct{})
-	v.over = over
+	v.over, v.mends = over, true
 	go func() {
-		made, errs := make([]int, len(due)), make([]error, len(due))
+		made, left, errs := make([]int, len(due)), make([]int, len(due)), make([]error, len(due))
 		for i, x := range due {
-			made[i], errs[i] = h.mend(ctx, x, where)
+			made[i], left[i], errs[i] = h.mend(ctx, x, where)
 		}
 		h.post(func() {
-			v.over, v.stop = nil, nil
+			v.over, v.stop, v.mends = nil, nil, false
 			v.bytes.Store(0)
 			for i, x := range due {
+				v.mend.missing[x.level.Name] = left[i]
 				h.mended(x, made[i], errs[i])
 			}
 			h.flushDue()
@@ -118,20 +121,21 @@ func (inc *incarnation) nodesOf() []string {
 	return all
 }
 
-// mend makes the images of a snapshot, and of those that it builds on, that a level has lost.
-func (h *head) mend(ctx context.Context, x ill, where []string) (made int, err error) {
+// mend makes the images of a snapshot, and of those that it builds on, that a level has lost. left are those that
+// it could not make.
+func (h *head) mend(ctx context.Context, x ill, where []string) (made, left int, err error) {
 	hold, err := x.snap.Hold()
 	if err != nil {
-		return 0, nil // a newer one has taken its place
+		return 0, 0, nil // a newer one has taken its place
 	}
 	defer hold.Release()
 	s, err := h.cat.Load(x.snap.Dir)
 	if err != nil {
-		return 0, nil
+		return 0, 0, nil
 	}
 	chain, err := s.Chain()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for _, s := range slices.Backward(chain) {
 		at, there := s.Copy(x.level.Place)
@@ -145,11 +149,11 @@ func (h *head) mend(ctx context.Context, x ill, where []string) (made int, err e
 			}
 		}
 		if err != nil {
-			return made, err
+			return made, len(lost), err
 		}
 		made += len(lost)
 	}
-	return made, nil
+	return made, 0, nil
 }
 
 // lost are the images that are not there, or not with their sizes, by what the place lists.

@@ -164,9 +164,20 @@ func (m *memory) whileUp(ctx context.Context, name string) (context.Context, fun
 	return ctx, func() { cancel(nil) }
 }
 
-// settle waits for the copies of all images. weak says where the snapshot has fewer than the policy wants, "" if it has all.
+// lacking is which copies and shards are not there, and why.
+type lacking []string
+
+// String names some.
+func (l lacking) String() string {
+	if n := len(l); n > 3 {
+		return strings.Join(l[:3], "; ") + fmt.Sprintf("; and %d more", n-3)
+	}
+	return strings.Join(l, "; ")
+}
+
+// settle waits for the copies of all images. weak says where the snapshot has fewer than the policy wants, nothing if it has all.
 // The error says which image nobody has.
-func (c *mirroring) settle(images []oob.ImageInfo) (weak string, err error) {
+func (c *mirroring) settle(images []oob.ImageInfo) (weak lacking, err error) {
 	for rank, info := range images {
 		c.start(rank, info)
 	}
@@ -174,27 +185,23 @@ func (c *mirroring) settle(images []oob.ImageInfo) (weak string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.broken != nil {
-		return c.broken.Error(), nil
+		return lacking{c.broken.Error()}, nil
 	}
 	up := c.m.up()
 	down := func(n int) bool { return !slices.Contains(up, c.p.Nodes[n].Name) }
-	var lacks []string
 	for _, g := range c.firsts() {
 		first := g.Ranks[0]
 		if lost := protect.Lost(c.p, []protect.Group{c.have(g)}, down); len(lost) > 0 {
-			return "", fmt.Errorf("the image of rank %d was in the memory of node %s, which is lost", lost[0], c.p.Nodes[c.p.Of[lost[0]]].Name)
+			return nil, fmt.Errorf("the image of rank %d was in the memory of node %s, which is lost", lost[0], c.p.Nodes[c.p.Of[lost[0]]].Name)
 		}
-		lacks = append(lacks, c.lacks[first]...)
+		weak = append(weak, c.lacks[first]...)
 		for _, shard := range c.made[first] {
 			if down(g.Shards[shard]) {
-				lacks = append(lacks, c.lack(g, shard, errors.New("it is lost")))
+				weak = append(weak, c.lack(g, shard, errors.New("it is lost")))
 			}
 		}
 	}
-	if n := len(lacks); n > 3 {
-		lacks = append(lacks[:3], fmt.Sprintf("and %d more", n-3))
-	}
-	return strings.Join(lacks, "; "), nil
+	return weak, nil
 }
 
 // have is a group as far as it was made.

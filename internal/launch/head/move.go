@@ -31,7 +31,8 @@ import (
 type moving struct {
 	plan  *fleet.Plan
 	names []string // of the job's nodes at its beginning
-	here  bool     // to another process on this machine, in a job without nodes
+	onto  map[string]int
+	here  bool // to another process on this machine, in a job without nodes
 	ids   [2]uint64
 	old   lineup // to go back to
 	links []*link
@@ -52,6 +53,7 @@ type lineup struct {
 type moveRequest struct {
 	ranks   []int
 	to, off string
+	onto    map[string]int // devices by their ID: the number of the one that is used in its place there
 	timeout time.Duration
 }
 
@@ -109,7 +111,7 @@ func (h *head) planMove(q moveRequest) (m *moving, err error) {
 			return nil, fmt.Errorf("there is no rank %d, they are 0 to %d", rank, h.opt.NP-1)
 		}
 	}
-	m = &moving{names: h.nodeNames()}
+	m = &moving{names: h.nodeNames(), onto: q.onto}
 	for i := range m.ids {
 		if m.ids[i], err = newIncarnationID(); err != nil {
 			return nil, err
@@ -278,7 +280,7 @@ func (inc *incarnation) restoreMoved(a *ckpt.HeadAction) {
 	nodes := inc.nodes()
 	for _, l := range m.links {
 		ord := inc.lineupOrder(l, nodes)
-		ord.Images = map[int][]wire.Image{}
+		ord.Images, ord.Onto = map[int][]wire.Image{}, m.onto
 		if ord.Files != whole.FilesKeep {
 			ord.Files = whole.FilesStand
 		}
@@ -403,6 +405,16 @@ func (inc *incarnation) readsMoved(name string) (names []string, may bool) {
 // serveMove answers a client.
 func (h *head) serveMove(q *control.Request, tell func(ckpt.ProgressInfo), last func(control.Reply)) {
 	r := moveRequest{ranks: q.Ranks, to: q.To, off: q.Off, timeout: time.Duration(q.TimeoutMS) * time.Millisecond}
+	if s := q.Swap; s != nil && s.To != nil {
+		r.onto = map[string]int{s.Device: *s.To}
+		if len(r.ranks) == 0 {
+			r.ranks = h.having(s.Device, h.everybody())
+		}
+		if len(r.ranks) == 0 {
+			last(control.Reply{Error: fmt.Sprintf("no rank has device %s that gorun can move; gorun status tells which they have (opened after mpi.Init, and not cpu:0)", s.Device)})
+			return
+		}
+	}
 	h.migrate(r, tell, func(moved *control.Moved, err error) {
 		if err != nil {
 			text := strings.TrimSpace(err.Error())

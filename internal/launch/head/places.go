@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,13 +47,10 @@ func (h *head) sealed(p snapshot.Place, keyFile string) snapshot.Place {
 		return p
 	}
 	if p == snapshot.Beside {
-		p = snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(h.cat.Root(), sealedFolder)}
+		return snapshot.Place(kinds.Beside(h.cat.Root(), keyFile))
 	}
 	return snapshot.Place(kinds.Place(p).Sealed(keyFile))
 }
-
-// sealedFolder is where sealed images lie in the folder for snapshots. No job has such a name.
-const sealedFolder = "sealed"
 
 // lookAtPlaces finds out before the first checkpoint, which may be hours away, whether images can go where they are to go.
 // What a place lacks on this machine is an error. That a store does not answer now is none.

@@ -102,6 +102,8 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 				replies <- control.Reply{Progress: &p}
 			}
 		}, last)
+	case control.VerbSwap:
+		h.swap(q, last)
 	case control.VerbHold, control.VerbRelease, control.VerbSuspend, control.VerbResume:
 		h.order(orders[q.Verb], func(err error) {
 			if err != nil {
@@ -136,7 +138,7 @@ func (h *head) status() control.Status {
 	}
 	for rank := range h.opt.NP {
 		r := h.job.Rank(rank)
-		s.Ranks = append(s.Ranks, control.RankStatus{Rank: rank, PID: r.PID, Agent: r.Agent, Host: r.Host, State: r.Phase.String(), CPUs: h.inc.bound[rank]})
+		s.Ranks = append(s.Ranks, control.RankStatus{Rank: rank, PID: r.PID, Agent: r.Agent, Host: r.Host, State: r.Phase.String(), CPUs: h.inc.bound[rank], Devices: h.inc.offload[rank]})
 	}
 	return s
 }

@@ -51,7 +51,7 @@ type commit struct {
 	warn string         // why it is of no use as things are, or ""
 	weak bool           // in memory, with fewer copies than the policy wants
 
-	lacks string // which copies are not there, and why
+	lacks lacking
 
 	input inputAt
 }
@@ -213,7 +213,7 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 				return c, err
 			}
 			c.lacks = weak
-			c.weak = weak != ""
+			c.weak = len(weak) > 0
 		}
 		if schema.Program.Digest, err = h.prog.Sum(); err != nil {
 			return c, err
@@ -238,7 +238,8 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 			return
 		}
 		delete(inc.store.pending, seq)
-		inc.measure(images)
+		h.levels.base.add([]*snapshot.Snapshot{c.snap}, inc.gate.ago())
+		inc.measure(images, a.Mode == oob.ModeSelf)
 		h.committed(c)
 		h.protected(p.copies, &c, images)
 		inc.step(ckpt.HeadEvent{Type: ckpt.HvCommitted})
@@ -394,6 +395,8 @@ func (inc *incarnation) answered(d *ckpt.Done) {
 	h := inc.h
 	if d.Err != "" {
 		inc.store.phase = ""
+		inc.written()
+		h.levels.base.failed++
 		h.verbose("checkpoint: failed: %s", d.Err)
 		h.reply(d, nil, errors.New(d.Err))
 		return

@@ -25,8 +25,8 @@ import (
 
 // tended is what is known of the copies of the newest snapshot in memory.
 type tended struct {
-	seq     int    // of the snapshot; 0: there is none
-	lacks   string // which copies are not there; "": all are
+	seq     int // of the snapshot; 0: there is none
+	lacks   lacking
 	told    string // the lack that the user was told of
 	looked  string // for which nodes and ranks it was looked at
 	busy    bool
@@ -53,9 +53,10 @@ func (h *head) protected(copies *mirroring, c *commit, images []oob.ImageInfo) {
 }
 
 // sayProtection tells the user when protection is less than asked for, and when it is whole again.
-func (h *head) sayProtection(lacks string) {
+func (h *head) sayProtection(missing lacking) {
 	t := &h.memory.tended
-	t.lacks = lacks
+	t.lacks = missing
+	lacks := missing.String()
 	// Numbers of snapshots do not make another lack of it.
 	switch {
 	case lacks != "" && t.told == "":
@@ -99,11 +100,13 @@ func (h *head) tend() {
 	var ctx context.Context
 	ctx, m.tended.cancel = context.WithCancel(context.Background())
 	m.tended.busy = true
+	h.inc.phase()
 	m.tended.working.Go(func() {
 		defer hold.Release()
 		made, lacks := m.remake(ctx, c, snap)
 		h.post(func() {
 			m.tended.busy = false
+			h.inc.phase()
 			if made > 0 {
 				h.verbose("snapshot %d in memory: %d copies were made again", snap.Schema.Sequence, made)
 			}
@@ -111,7 +114,7 @@ func (h *head) tend() {
 				return // another took its place
 			}
 			m.tended.looked = now
-			h.markWeak(snap, lacks != "")
+			h.markWeak(snap, len(lacks) > 0)
 			h.sayProtection(lacks)
 		})
 	})
@@ -123,7 +126,8 @@ func (h *head) memoryState() []control.Level {
 	if m == nil || h.opt.Base != nil {
 		return nil
 	}
-	l := control.Level{Name: mem.Kind, Where: "memory of the nodes, copies by policy " + h.opt.CkptMirror, Every: h.opt.CkptEvery, Err: m.tended.lacks}
+	l := control.Level{Name: mem.Kind, Where: "memory of the nodes, copies by policy " + h.opt.CkptMirror, Every: h.opt.CkptEvery, Err: m.tended.lacks.String(), Missing: len(m.tended.lacks)}
+	h.levels.base.fill(&l)
 	if l.Every == 0 && h.opt.CkptAuto {
 		l.Every = h.auto.Every(h.ran())
 	}
@@ -147,16 +151,16 @@ func (h *head) markWeak(s *snapshot.Snapshot, weak bool) {
 const remakeWithin = 10 * time.Minute
 
 // remake makes the copies of a snapshot that the nodes do not have. It is called beside the loop.
-func (m *memory) remake(ctx context.Context, c *mirroring, s *snapshot.Snapshot) (made int, lacks string) {
+func (m *memory) remake(ctx context.Context, c *mirroring, s *snapshot.Snapshot) (made int, lacks lacking) {
 	ctx, cancel := context.WithTimeout(ctx, remakeWithin)
 	defer cancel()
 	if c.broken != nil {
-		return 0, c.broken.Error()
+		return 0, lacking{c.broken.Error()}
 	}
 	have := map[string][]string{} // by piece: the nodes
 	all, err := m.store("").List(ctx, c.set)
 	if err != nil {
-		return 0, err.Error()
+		return 0, lacking{err.Error()}
 	}
 	for _, info := range all {
 		have[info.Name] = append(have[info.Name], info.Node)
@@ -166,7 +170,7 @@ func (m *memory) remake(ctx context.Context, c *mirroring, s *snapshot.Snapshot)
 		r.images(ctx, g)
 		r.shards(ctx, g)
 	}
-	return r.made, strings.Join(r.missing, "; ")
+	return r.made, r.missing
 }
 
 // remaking makes the copies and shards of a snapshot that the nodes do not have.
@@ -175,7 +179,7 @@ type remaking struct {
 	s       *snapshot.Snapshot
 	have    map[string][]string // by piece: the nodes
 	made    int
-	missing []string
+	missing lacking
 }
 
 // images sees to it that the image of each rank of a group is on the rank's own node.

@@ -116,6 +116,14 @@ func (g *gate) passed(k oob.Kind) {
 	}
 }
 
+// ago is how long ago the gates were closed for the newest attempt.
+func (g *gate) ago() time.Duration {
+	if g.opened.IsZero() { // the job ends with it
+		return g.so()
+	}
+	return g.took + time.Since(g.opened)
+}
+
 // so is for how long the gate has been closed up to now.
 func (g *gate) so() time.Duration {
 	if !g.closed.IsZero() {

@@ -36,26 +36,26 @@ func TestGate(t *testing.T) {
 	}
 }
 
-func TestCanImage(t *testing.T) {
-	if _, err := spec.CanImage("nosuch", "/bin/true"); err == nil || !strings.Contains(err.Error(), "it has: native") {
+func TestCanImage(t *testing.T) { // ldd is a script
+	if _, err := spec.CanImage("nosuch", "/usr/bin/ldd"); err == nil || !strings.Contains(err.Error(), "it has: native") {
 		t.Errorf("%v", err)
 	}
 	by, err := whole.Find(whole.Default())
 	if err != nil || by.Supported() != nil {
 		t.Skip("native images do not work here")
 	}
-	if code, err := spec.CanImage(whole.Default(), "/bin/true"); code != spec.ExitCannotExec || err == nil {
-		t.Errorf("of /bin/true: %d %v", code, err)
+	if code, err := spec.CanImage(whole.Default(), "/usr/bin/ldd"); code != spec.ExitCannotExec || err == nil {
+		t.Errorf("of /usr/bin/ldd: %d %v", code, err)
 	}
-	h := &head{opt: spec.Options{CkptExit: new(int), NP: 1, CR: whole.Default()}, prog: program.Program{Path: "/bin/true"}}
+	h := &head{opt: spec.Options{CkptExit: new(int), NP: 1, CR: whole.Default()}, prog: program.Program{Path: "/usr/bin/ldd"}}
 	h.newJob()
 	inc := &incarnation{h: h, n: 1}
 	if err := inc.imageable(nil); err == nil || spec.StatusOf(err) != spec.ExitCannotExec {
-		t.Errorf("-cr=native of /bin/true: %v", err)
+		t.Errorf("-cr=native of /usr/bin/ldd: %v", err)
 	}
 	inc.h.opt.CR = spec.CRAuto
 	if err := inc.imageable(nil); err != nil || inc.imager != "" {
-		t.Errorf("-cr=auto of /bin/true: %v, %q", err, inc.imager)
+		t.Errorf("-cr=auto of /usr/bin/ldd: %v, %q", err, inc.imager)
 	}
 }
 

@@ -14,6 +14,9 @@
 // The head decides what is copied where, by a policy (package protect), and counts a snapshot as whole when all is
 // done. A copy that has arrived was read through, and its digest compared. Images that a shard was computed of were read through on
 // their own nodes.
+//
+// An order may limit the rate at which the node reads, for all its orders together: what ranks send each other has the rest of the network,
+// and of the processors that encrypt and sum.
 package holder
 
 import (
@@ -26,6 +29,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
+	"github.com/gorun-mpi/gorun/internal/flush"
 	"github.com/gorun-mpi/gorun/internal/launch/door"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
@@ -60,11 +64,12 @@ type Copier struct {
 	Memory *mem.Memory
 	Node   string
 	turns  chan struct{}
+	pace   flush.Pace
 }
 
 // NewCopier returns the copier of a node.
 func NewCopier(m *mem.Memory, name string) *Copier {
-	return &Copier{m, name, make(chan struct{}, atOnce)}
+	return &Copier{Memory: m, Node: name, turns: make(chan struct{}, atOnce)}
 }
 
 // Copy obeys an order. near are nodes that can be asked without a ticket.
@@ -83,7 +88,9 @@ func (c *Copier) Copy(ctx context.Context, o *wire.Copy, near ...node.Peer) erro
 	}
 	from := &sources{have: o.From, near: near}
 	defer from.close()
-	_, err := mem.Open(c.Node, c.Memory, from).Fetch(ctx, o.Set, o.Piece, node.Image(o.Digest), nil)
+	_, err := mem.Open(c.Node, c.Memory, from).Fetch(ctx, o.Set, o.Piece, node.Image(o.Digest), func(n int64) {
+		_ = c.pace.Wait(ctx, n, o.Rate) // Fetch sees the context's end itself
+	})
 	return err
 }
 

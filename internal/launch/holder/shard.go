@@ -37,7 +37,7 @@ func (c *Copier) shard(ctx context.Context, o *wire.Copy, near []node.Peer) erro
 	defer w.Abort()
 	var readers []io.ReaderAt
 	for _, f := range images {
-		readers = append(readers, f.r)
+		readers = append(readers, &pacedReader{f.r, func(n int) error { return c.pace.Wait(ctx, int64(n), o.Rate) }})
 	}
 	size, err := parity.Write(ctx, w, &g, o.Parity.Shard, readers)
 	if err == nil {
@@ -47,6 +47,19 @@ func (c *Copier) shard(ctx context.Context, o *wire.Copy, near []node.Peer) erro
 		return err
 	}
 	return w.Commit(size)
+}
+
+// pacedReader waits before each read.
+type pacedReader struct {
+	io.ReaderAt
+	wait func(n int) error
+}
+
+func (r *pacedReader) ReadAt(p []byte, off int64) (int, error) {
+	if err := r.wait(len(p)); err != nil {
+		return 0, err
+	}
+	return r.ReaderAt.ReadAt(p, off)
 }
 
 // GroupOf is the group that an order tells of.

@@ -28,7 +28,7 @@ type Level struct {
 	Every time.Duration  // between two snapshots there
 	Key   string         // file with the key that seals it; "": none, or that of -ckpt-key
 	Keep  int            // snapshots kept there; 0: as many as -keep says
-	Rate  int64          // bytes a second that copies to it take on each node; 0: as many as go
+	Rate  int64          // bytes a second that copies to it take on each node, of mem: copies and shards of images on other nodes; 0: as many as go
 }
 
 // Every is a part of -ckpt-every: a level by name and its interval.
@@ -137,14 +137,14 @@ func ParseRate(text string) (int64, error) {
 	for _, u := range []struct {
 		name string
 		n    float64
-	}{{"k", 1e3}, {"M", 1e6}, {"G", 1e9}} {
+	}{{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}} {
 		if n, has := strings.CutSuffix(num, u.name); ok && has {
 			num, unit = n, u.n
 		}
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
 	if !ok || err != nil || !(v*unit >= 1 && v*unit < 1e15) {
-		return 0, fmt.Errorf("rate %.80q: write it as 50MB/s", text)
+		return 0, fmt.Errorf("rate %.80q: write it as 50MB/s, with k, M or G", text)
 	}
 	return int64(v * unit), nil
 }
@@ -200,7 +200,7 @@ func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error 
 		}
 	}
 	base := all[0]
-	if base.Rate != 0 {
+	if base.Rate != 0 && kindOf(base.Place) != mem.Kind {
 		return fmt.Errorf("level %s: a rate is for copies, and the ranks write this one", base.Name)
 	}
 	o.CkptLocal, o.CkptStore = "", ""

@@ -28,7 +28,7 @@ func TestParseEvery(t *testing.T) {
 }
 
 func TestParseRate(t *testing.T) {
-	for text, want := range map[string]int64{"": 0, "50MB/s": 5e7, "1.5GB/s": 15e8, "800kB/s": 8e5, "4096B/s": 4096} {
+	for text, want := range map[string]int64{"": 0, "50MB/s": 5e7, "1.5GB/s": 15e8, "800kB/s": 8e5, "300KB/s": 3e5, "4096B/s": 4096} {
 		if n, err := ParseRate(text); n != want || err != nil {
 			t.Errorf("%q: %d, %v", text, n, err)
 		}
@@ -68,6 +68,9 @@ func TestSetLevels(t *testing.T) {
 	}
 	if o, err = set("dir=5s", ""); err != nil || o.CkptLocal != "" || len(o.Levels) != 0 {
 		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err = set("mem=1s,dir=1m", "[mem]\nmirror='ring'\nrate='20MB/s'"); err != nil || o.Base.Rate != 2e7 {
+		t.Errorf("%+v, %v", o.Base, err)
 	}
 	for _, x := range []struct{ every, stores, want string }{
 		{"dir=1m,node=10m", "", "survives less"},

@@ -23,6 +23,9 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
+// Shares are the values of Options.Sharing.
+var Shares = []string{"share", "exclusive"}
+
 // Options say what to run and how. The zero value of a field means its default.
 type Options struct {
 	NP      int              // number of ranks, at least 1
@@ -42,41 +45,45 @@ type Options struct {
 	Hosts   string           // -hosts as it was given, which is in Where; "": it was not
 	Where   string           // flags by which gorun restart finds the same nodes; "": it needs none
 
-	CR            string            // "", "auto", "self", or the name of an Imager: the checkpoint back-end
-	CkptDir       string            // where snapshots go
-	CkptLocal     string            // a folder on each node that the images go into instead, see node.Expand; "": they go beside their schemas
-	CkptStore     string            // a bucket that the images go into instead, see s3.Parse; ""
-	CkptKey       string            // a key file with which images are sealed, see package sealed; ""
-	CkptMirror    string            // images go to the memory of their nodes, and of others by this policy, see ParseMirror; "": they go elsewhere
-	Racks         map[string]string // of nodes by name, for policies that ask
-	CkptEvery     time.Duration     // a checkpoint this often; 0: never by itself
-	CkptPoints    int               // a portable checkpoint at every so many Points of the program; 0: at none
-	Base          *Level            // the level that the ranks write, if -ckpt-every names levels; nil: it does not
-	Levels        []Level           // that get copies of it, by their intervals, see SetLevels
-	CkptAuto      bool              // a checkpoint as often as is best by what they cost; CkptEvery is 0
-	MTBF          time.Duration     // mean time between failures, for CkptAuto; 0: measured
-	CkptCodec     string            // codec of images: none, snappy or zstd
-	FullEvery     int               // of so many images of a whole process at least one is full; 1: all are; default 8
-	CkptOnSignal  syscall.Signal    // checkpoint and stop when the head gets this; 0: none
-	CkptExit      *int              // exit status of a job that was checkpointed and stopped; nil: ExitCheckpointed
-	Restarts      int               // how many times a job that lost a rank or agent is started again
-	Keep          int               // snapshots kept of this job; 0: all
-	Timeout       time.Duration     // the job is ended after this; 0: never
-	Again         func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
-	JobIDFile     string            // gets the job's id when all ranks are up
-	TagOutput     bool              // prefix lines of the ranks with [rank]
-	OutputDir     string            // the ranks' output goes to files in this folder; "": to Stdout and Stderr
-	Verbose       bool              // say what the launcher does
-	Params        map[string]string
-	Plan          map[string]string    // kept in snapshots for whoever restarts the job, see snapshot.Schema
-	KeepEnv       []string             // names of variables that snapshots keep beside the usual ones
-	Older         []*snapshot.Snapshot // restart: may take the place of From if its images, on nodes that are not up yet, are not whole
-	From          *snapshot.Snapshot   // restart: the snapshot to start from, see FromSnapshot; nil: from the start
-	Files         whole.FilesPolicy    // restart of whole processes: what becomes of files they were writing to
-	Debug         []int                // restart of whole processes: ranks that are held for a debugger
-	Heartbeat     time.Duration        // between two pings to an agent; default 5 s
-	SparseFrom    int                  // ranks from which the sparse bookmark exchange is used; 0: the default
-	HandleSignals bool                 // forward this process's signals to the ranks
+	CR           string            // "", "auto", "self", or the name of an Imager: the checkpoint back-end
+	CkptDir      string            // where snapshots go
+	CkptLocal    string            // a folder on each node that the images go into instead, see node.Expand; "": they go beside their schemas
+	CkptStore    string            // a bucket that the images go into instead, see s3.Parse; ""
+	CkptKey      string            // a key file with which images are sealed, see package sealed; ""
+	CkptMirror   string            // images go to the memory of their nodes, and of others by this policy, see ParseMirror; "": they go elsewhere
+	Racks        map[string]string // of nodes by name, for policies that ask
+	CkptEvery    time.Duration     // a checkpoint this often; 0: never by itself
+	CkptPoints   int               // a portable checkpoint at every so many Points of the program; 0: at none
+	Base         *Level            // the level that the ranks write, if -ckpt-every names levels; nil: it does not
+	Levels       []Level           // that get copies of it, by their intervals, see SetLevels
+	CkptAuto     bool              // a checkpoint as often as is best by what they cost; CkptEvery is 0
+	MTBF         time.Duration     // mean time between failures, for CkptAuto; 0: measured
+	CkptCodec    string            // codec of images: none, snappy or zstd
+	FullEvery    int               // of so many images of a whole process at least one is full; 1: all are; default 8
+	CkptOnSignal syscall.Signal    // checkpoint and stop when the head gets this; 0: none
+	CkptExit     *int              // exit status of a job that was checkpointed and stopped; nil: ExitCheckpointed
+	Restarts     int               // how many times a job that lost a rank or agent is started again
+	Keep         int               // snapshots kept of this job; 0: all
+	Timeout      time.Duration     // the job is ended after this; 0: never
+	Again        func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
+	JobIDFile    string            // gets the job's id when all ranks are up
+	TagOutput    bool              // prefix lines of the ranks with [rank]
+	OutputDir    string            // the ranks' output goes to files in this folder; "": to Stdout and Stderr
+	Verbose      bool              // say what the launcher does
+	Params       map[string]string
+	Plan         map[string]string    // kept in snapshots for whoever restarts the job, see snapshot.Schema
+	KeepEnv      []string             // names of variables that snapshots keep beside the usual ones
+	Older        []*snapshot.Snapshot // restart: may take the place of From if its images, on nodes that are not up yet, are not whole
+	From         *snapshot.Snapshot   // restart: the snapshot to start from, see FromSnapshot; nil: from the start
+	Files        whole.FilesPolicy    // restart of whole processes: what becomes of files they were writing to
+	// DeviceNumbers are the devices of gorun-device that a restart of whole processes puts theirs on, in turn; none: where they were.
+	DeviceNumbers []int
+	Sharing       string        // how offload processes share devices with others: Shares, or "": they do not ask
+	MigrateOn     string        // a command that runs on each node, and whose lines say what is to leave it, see wire.Alarm; "": none
+	Debug         []int         // restart of whole processes: ranks that are held for a debugger
+	Heartbeat     time.Duration // between two pings to an agent; default 5 s
+	SparseFrom    int           // ranks from which the sparse bookmark exchange is used; 0: the default
+	HandleSignals bool          // forward this process's signals to the ranks
 
 	Stdin          io.Reader // for rank 0; nil: nothing
 	Stdout, Stderr io.Writer
@@ -121,6 +128,13 @@ func checkParams(given map[string]string) error {
 			return WithStatus(ExitUsage, fmt.Errorf("-param %s=%s: known are auto and asked", name, value))
 		case strings.HasPrefix(name, "job.") && name != ParamNodes && name != ParamAddresses:
 			return WithStatus(ExitUsage, fmt.Errorf("-param %s: no such parameter, 'gorun info' lists them", name))
+		}
+	}
+	for _, i := range whole.All() {
+		if t, ok := i.(whole.Tunable); ok {
+			if err := t.CheckParams(given); err != nil {
+				return WithStatus(ExitUsage, err)
+			}
 		}
 	}
 	if _, err := coll.BuiltIn().With(given); err != nil {

@@ -46,7 +46,10 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 		if len(program) > 1 {
 			o.Args = program[1:]
 		}
-	} else if _, err := os.Stat(p.Path); err != nil {
+	} else if _, err := os.Stat(p.Path); err == nil {
+	} else if s.ProgramPath() != "" { // of an imported snapshot
+		o.Program, o.Name = s.ProgramPath(), p.Path
+	} else {
 		return fmt.Errorf("the program of the snapshot is not here (%w): name it: gorun restart SNAPSHOT -- PROGRAM", err)
 	}
 	if st, err := os.Stat(p.Dir); err == nil && st.IsDir() && len(program) == 0 {

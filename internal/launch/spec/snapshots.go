@@ -7,6 +7,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -119,24 +120,33 @@ func checkResize(s *snapshot.Snapshot, np int) error {
 
 // Sound returns the first of some snapshots, at least one, whose images are whole, if it can go on
 // on this machine, with np ranks (0: as many as it has). If another snapshot can take its place, all of an image is read. damaged is told
-// of the snapshots before it. If none is whole, the error says why the first is not.
+// of the snapshots before it. If none is whole, the error says why the first is not, and damaged is told of the others.
 func Sound(all []*snapshot.Snapshot, np int, files whole.FilesPolicy, damaged func(s *snapshot.Snapshot, why error)) (*snapshot.Snapshot, error) {
-	var first error
-	for i, s := range all {
+	var errs []error
+	tell := func(from int) {
+		for i, err := range errs[from:] {
+			i += from
+			if i > 0 && errors.Is(err, store.ErrKey) && errors.Is(errs[i-1], store.ErrKey) {
+				err = errKeyAgain
+			}
+			damaged(all[i], err)
+		}
+	}
+	for _, s := range all {
 		check := checkImages
 		if len(all) > 1 {
 			check = func(s *snapshot.Snapshot) error { return s.Verify(nil) }
 		}
 		err := check(s)
 		if err == nil {
+			tell(0)
 			return s, errors.Join(checkResize(s, np), checkMachine(s, files))
 		}
-		if i == 0 {
-			first = err
-		}
-		if len(all) > 1 {
-			damaged(s, err)
-		}
+		errs = append(errs, err)
 	}
-	return nil, first
+	tell(1)
+	return nil, errs[0]
 }
+
+// errKeyAgain is told of further snapshots that a key file does not open.
+var errKeyAgain = errors.New("the same key file does not open it either")

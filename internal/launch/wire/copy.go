@@ -8,6 +8,7 @@ type Copy struct {
 	Piece  string   `json:"piece,omitempty"`
 	Digest string   `json:"digest,omitempty"`
 	From   []Source `json:"from,omitempty"`   // who has it, the best first
+	Rate   int64    `json:"rate,omitempty"`   // bytes a second that all such orders together read of other nodes; 0: as fast as it goes
 	Parity *Parity  `json:"parity,omitempty"` // a shard is to be computed; the fields above but Set are empty
 }
 

@@ -27,15 +27,19 @@ type Order struct {
 	Control     exact.String  `json:"control"`     // the job's control folder, removed in the same case
 	Host        string        `json:"host"`
 
-	Imager string            `json:"imager,omitempty"` // the back-end that images whole processes
-	Track  bool              `json:"track,omitempty"`  // images may build on the one before
-	Stores map[string]Store  `json:"stores,omitempty"` // that images go into and come from, by name
-	Nodes  []oob.Node        `json:"nodes,omitempty"`  // of every Start: long in a large job, so it is sent once
-	Images map[int][]Image   `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
-	Shelf  []Image           `json:"shelf,omitempty"`  // restart with another number of ranks: by rank of the snapshot, its image
-	Files  whole.FilesPolicy `json:"files,omitempty"`
-	Held   []int             `json:"held,omitempty"` // ranks that wait for a debugger
-	Bind   *bind.Rule        `json:"bind,omitempty"` // nil: ranks are not bound to CPUs
+	Imager    string            `json:"imager,omitempty"` // the back-end that images whole processes
+	Track     bool              `json:"track,omitempty"`  // images may build on the one before
+	Stores    map[string]Store  `json:"stores,omitempty"` // that images go into and come from, by name
+	Nodes     []oob.Node        `json:"nodes,omitempty"`  // of every Start: long in a large job, so it is sent once
+	Images    map[int][]Image   `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
+	Shelf     []Image           `json:"shelf,omitempty"`  // restart with another number of ranks: by rank of the snapshot, its image
+	Files     whole.FilesPolicy `json:"files,omitempty"`
+	Devices   []int             `json:"devices,omitempty"`    // restart of whole processes: the devices that theirs are put on in turn, by number; none: those where they were
+	Onto      map[string]int    `json:"onto,omitempty"`       // move: devices by their ID, and the number of the one that is used in its place
+	Sharing   string            `json:"sharing,omitempty"`    // how devices are shared with other processes: "share", "exclusive", or not at all
+	MigrateOn string            `json:"migrate_on,omitempty"` // a command whose lines say what is to leave this node (Alarm); the first agent of a node has it
+	Held      []int             `json:"held,omitempty"`       // ranks that wait for a debugger
+	Bind      *bind.Rule        `json:"bind,omitempty"`       // nil: ranks are not bound to CPUs
 }
 
 // Store is a store as an agent opens it.

@@ -1,5 +1,5 @@
 // Package driver says what a vendor's library has to do for an offload process: tell its devices, and
-// work on one of them through a queue that keeps the order. Package opencl does it.
+// work on one of them through a queue that keeps the order. Packages opencl and cuda do it.
 //
 // One goroutine that is locked to its thread uses a Queue, as CUDA's contexts belong to a thread.
 // Calls that put work into the queue return before it is done unless they say otherwise. What fails
@@ -63,6 +63,7 @@ type Program interface {
 // Kernel is a function of a program.
 type Kernel interface {
 	Name() string
+	// Params are the parameters that a launch has to give. CUDA's have no Local ones.
 	Params() []Param
 	Close() error
 }

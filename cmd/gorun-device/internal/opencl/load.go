@@ -41,6 +41,9 @@ type Options struct {
 	Vendors string // folder of files *.icd; "" is OCL_ICD_VENDORS or /etc/OpenCL/vendors
 }
 
+// ErrNone says that there is no OpenCL.
+var ErrNone = errors.New("no OpenCL on this machine")
+
 // Load loads OpenCL. The error says where it was looked for and what to install. Libraries stay loaded
 // until the process ends, as they cannot be unloaded safely.
 func Load(o Options) (*Library, error) {
@@ -59,8 +62,8 @@ func Load(o Options) (*Library, error) {
 		}
 	}
 	if len(l.platforms) == 0 {
-		return nil, fmt.Errorf("no OpenCL on this machine: neither %s nor a vendor's library could be loaded; install ocl-icd-libopencl1 and a driver (pocl-opencl-icd is one for CPUs)%w",
-			o.Loader, joined(l.Missed))
+		return nil, fmt.Errorf("%w: neither %s nor a vendor's library could be loaded; install ocl-icd-libopencl1 and a driver (pocl-opencl-icd is one for CPUs)%w",
+			ErrNone, o.Loader, joined(l.Missed))
 	}
 	return l, nil
 }

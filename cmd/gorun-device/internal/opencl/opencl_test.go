@@ -73,13 +73,10 @@ func TestBothWays(t *testing.T) {
 	t.Log(strings.Join(with, "\n"))
 }
 
-// TestDevices needs a working device of each library, by either way. Short: of one.
+// TestDevices needs a working device of each library, by either way.
 func TestDevices(t *testing.T) {
 	for _, way := range []string{"", "none"} {
-		for i, d := range devices(t, Options{Loader: way}) {
-			if i > 0 && testing.Short() {
-				break
-			}
+		for _, d := range devices(t, Options{Loader: way}) {
 			t.Run(strings.Fields(d.Info().Name)[0], func(t *testing.T) { work(t, d) })
 		}
 	}

@@ -43,6 +43,14 @@ type memoryOnDisk struct {
 	Created uint64 `json:"created"`
 }
 
+// bytes is how much of a device's memory that takes.
+func (c *contents) bytes() (n int64) {
+	for _, m := range c.Memories {
+		n += int64(m.Size)
+	}
+	return n
+}
+
 // describe lists what is on the device. The worker stands still.
 func (o *objects) describe(head uint64, skip []uint64) contents {
 	c := contents{Head: head, Kernels: []kernelOnDisk{}, Memories: []memoryOnDisk{}, Texts: []code{}}
@@ -85,18 +93,18 @@ func (d onDevice) ReadAt(p []byte, off int64) (int, error) {
 
 // capture writes what is on the device to path, while the worker takes no commands. The file appears when it is
 // whole. cancel gives up.
-func capture(w *worker, path string, head uint64, skip []uint64, cancel <-chan struct{}) (bytes int64, err error) {
+func capture(w *worker, path string, head uint64, opt captureOptions, cancel <-chan struct{}) (bytes int64, err error) {
 	if ticket, why := w.ring.Failed(); ticket != 0 {
 		return 0, fmt.Errorf("the device has failed: %s", why)
 	}
-	c := w.objects.describe(head, skip)
+	c := w.objects.describe(head, opt.skip)
 	text, err := json.Marshal(c)
 	if err != nil {
 		return 0, err
 	}
 	meta := image.LocalMeta()
 	meta.Backend, meta.Format = backend, format
-	out, err := image.Create(path, meta, image.Options{Cancel: cancel, Workers: 2})
+	out, err := image.Create(path, meta, image.Options{Cancel: cancel, Workers: 2, Passing: opt.passing, NoFolder: opt.passing})
 	if err != nil {
 		return 0, err
 	}
@@ -147,6 +155,9 @@ func restore(w *worker, path string) (head uint64, bytes int64, err error) {
 	c, err := readContents(r)
 	if err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := w.reserve(c.bytes()); err != nil {
+		return 0, 0, err
 	}
 	for _, k := range c.Kernels {
 		if err := w.do(func() error { return w.objects.build(k.ID, k.Name, c.Texts[k.Text], k.Created) }); err != nil {
@@ -212,10 +223,16 @@ type capturing struct {
 	err    error
 }
 
-func beginCapture(w *worker, path string, head uint64, skip []uint64, then func(*capturing)) *capturing {
+// captureOptions are those of an order.
+type captureOptions struct {
+	skip    []uint64
+	passing bool
+}
+
+func beginCapture(w *worker, path string, head uint64, opt captureOptions, then func(*capturing)) *capturing {
 	c := &capturing{path: path, cancel: make(chan struct{}), done: make(chan struct{})}
 	go func() {
-		c.bytes, c.err = capture(w, path, head, skip, c.cancel)
+		c.bytes, c.err = capture(w, path, head, opt, c.cancel)
 		close(c.done)
 		then(c)
 	}()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/driver"
 	"github.com/gorun-mpi/gorun/internal/offload"
@@ -38,17 +39,19 @@ type program struct {
 // objects are all things on the device, by the numbers that the rank has given them. The worker changes them.
 type objects struct {
 	queue    driver.Queue
+	used     *atomic.Int64 // bytes of memories
 	memories map[uint64]*memory
 	programs map[code]*program
 
 	mu      sync.Mutex // guards kernels: others ask for names
 	kernels map[uint64]*kernel
 
-	args []driver.Arg // of the last run, for reuse
+	args   []driver.Arg             // of the last run, for reuse
+	values [offload.MaxArgs][8]byte // what they point to
 }
 
-func newObjects() *objects {
-	return &objects{memories: map[uint64]*memory{}, programs: map[code]*program{}, kernels: map[uint64]*kernel{}}
+func newObjects(used *atomic.Int64) *objects {
+	return &objects{used: used, memories: map[uint64]*memory{}, programs: map[code]*program{}, kernels: map[uint64]*kernel{}}
 }
 
 // part returns the memory of a number, if offset and size lie in it.
@@ -77,6 +80,7 @@ func (o *objects) alloc(id, size, ticket uint64) error {
 		return errors.Join(err, o.queue.Free(mem))
 	}
 	o.memories[id] = &memory{mem, size, ticket}
+	o.used.Add(int64(size))
 	return nil
 }
 
@@ -86,6 +90,7 @@ func (o *objects) free(id uint64) error {
 		return fmt.Errorf("the device has no memory %d", id)
 	}
 	delete(o.memories, id)
+	o.used.Add(-int64(m.size))
 	return o.queue.Free(m.mem)
 }
 
@@ -177,7 +182,7 @@ func (o *objects) arguments(k *kernel, args []offload.Arg) error {
 			}
 			o.args = append(o.args, driver.Arg{Mem: m.mem})
 		case offload.ArgScalar:
-			var value [8]byte
+			value := &o.values[i]
 			binary.NativeEndian.PutUint64(value[:], a.Value)
 			o.args = append(o.args, driver.Arg{Value: scalar(value, int(a.Bytes))})
 		case offload.ArgLocal:
@@ -188,7 +193,7 @@ func (o *objects) arguments(k *kernel, args []offload.Arg) error {
 }
 
 // scalar returns the n bytes of a number that a machine of this byte order keeps for one so small.
-func scalar(value [8]byte, n int) []byte {
+func scalar(value *[8]byte, n int) []byte {
 	var one [2]byte
 	binary.NativeEndian.PutUint16(one[:], 1)
 	if one[0] == 0 { // the most significant byte comes first

@@ -21,10 +21,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 
 	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/driver"
-	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/phase"
 	"github.com/gorun-mpi/gorun/internal/offload"
+	"github.com/gorun-mpi/gorun/internal/offload/phase"
 )
 
 // server is the control goroutine's.
@@ -35,27 +36,33 @@ type server struct {
 	machine phase.Machine
 	events  chan phase.Event
 	orders  chan offload.Order
-	skip    []uint64 // of the last order to capture
+	how     captureOptions // of the last order to capture
 	capture *capturing
 	greeted bool
 	info    offload.Info
 	exit    bool
 }
 
+// Options of a process.
+type Options struct {
+	Restore string // the capture that the device begins with; it takes commands after an order to resume then
+	Share   bool   // it asks for memory before it uses more of the device's than Room, see room
+	Room    int64
+}
+
 // Serve drives a device for the rank at the other end of conn, a socket that keeps packets apart, until the rank
-// has ended or orders the end. open opens the device, on the thread that will use it. With a path in from, the device begins with what that
-// capture holds, and takes commands after an order to resume. The memory of ring stays the caller's. If Serve has returned, the process
-// is to exit: a kernel may still run.
-func Serve(conn net.Conn, ring *offload.Shared, open func() (driver.Queue, offload.Info, error), from string) error {
+// has ended or orders the end. open opens the device, on the thread that will use it; its Info has the memory that may be used. The memory of ring stays the
+// caller's. If Serve has returned, the process is to exit: a kernel may still run.
+func Serve(conn net.Conn, ring *offload.Shared, open func() (driver.Queue, offload.Info, error), opt Options) error {
 	s := &server{conn: conn, ring: ring, events: make(chan phase.Event, 16), orders: make(chan offload.Order)}
-	if err := s.start(open); err != nil {
+	if err := s.start(open, opt); err != nil {
 		return errors.Join(err, s.answer(offload.Answer{Op: offload.Hello, Version: offload.Version, Error: err.Error()}))
 	}
 	go s.listen()
-	if from == "" {
+	if opt.Restore == "" {
 		s.step(phase.Event{Type: phase.EvStart, Head: ring.Done()})
 	} else {
-		s.step(phase.Event{Type: phase.EvRestore, Head: ring.Done(), Where: from})
+		s.step(phase.Event{Type: phase.EvRestore, Head: ring.Done(), Where: opt.Restore})
 	}
 	for !s.exit {
 		select {
@@ -69,15 +76,19 @@ func Serve(conn net.Conn, ring *offload.Shared, open func() (driver.Queue, offlo
 }
 
 // start opens the device and starts the worker.
-func (s *server) start(open func() (driver.Queue, offload.Info, error)) error {
+func (s *server) start(open func() (driver.Queue, offload.Info, error), opt Options) error {
 	if done, taken := s.ring.Done(), s.ring.Taken(); done != taken {
 		return fmt.Errorf("commands %d to %d were begun by an offload process that has died; restart from a snapshot", done+1, taken)
 	}
 	s.worker = newWorker(s.ring, func(err error) { s.events <- phase.Event{Type: phase.EvFault, Err: err.Error()} })
+	s.worker.room.open(opt, func(used, need int64) { s.answer(offload.Answer{Op: offload.Room, Memory: used, Need: need}) })
 	go s.worker.run()
 	return s.worker.do(func() error {
 		q, info, err := open()
 		s.worker.objects.queue, s.info = q, info
+		if opt.Share || os.Getenv(offload.EnvMemory) != "" {
+			s.worker.room.memory = int64(info.Memory)
+		}
 		return err
 	})
 }
@@ -108,13 +119,17 @@ func (s *server) obey(o offload.Order) {
 		s.step(phase.Event{Type: phase.EvLate, Attempt: o.Attempt, Err: s.worker.waitsFor()})
 		return
 	}
+	if o.Op == offload.OrderRoom {
+		s.worker.later(func() { s.worker.room.grant(o.Bytes, o.Error) })
+		return
+	}
 	t, ok := orderTypes[o.Op]
 	if !ok {
 		s.answer(offload.Answer{Op: s.machine.State().String(), Attempt: o.Attempt, Error: fmt.Sprintf("no order %q", o.Op)})
 		return
 	}
 	if t == phase.EvCapture {
-		s.skip = o.Skip
+		s.how = captureOptions{o.Skip, o.Passing}
 	}
 	s.step(phase.Event{Type: t, Attempt: o.Attempt, Where: o.Path, End: o.End})
 }
@@ -145,7 +160,7 @@ func (s *server) do(a phase.Action) {
 			s.events <- phase.Event{Type: phase.EvIdle, Attempt: a.Attempt, Head: w.ring.Done()}
 		})
 	case phase.ActCapture:
-		s.capture = beginCapture(w, a.Where, s.machine.Head(), s.skip, func(c *capturing) { s.events <- captured(c, a.Attempt) })
+		s.capture = beginCapture(w, a.Where, s.machine.Head(), s.how, func(c *capturing) { s.events <- captured(c, a.Attempt) })
 	case phase.ActDiscard:
 		if err := s.capture.discard(); err != nil {
 			s.answer(offload.Answer{Op: s.machine.State().String(), Attempt: a.Attempt, Error: err.Error()})
@@ -179,6 +194,9 @@ func restored(w *worker, a phase.Action) phase.Event {
 // tell answers. The first answer is the greeting.
 func (s *server) tell(a phase.Action) {
 	answer := offload.Answer{Op: a.State.String(), Attempt: a.Attempt, Error: a.Err, Taken: a.Head, Bytes: a.Bytes}
+	if a.State == phase.Paused {
+		answer.Memory = s.worker.room.used.Load()
+	}
 	if !s.greeted {
 		s.greeted = true
 		answer.Op, answer.Version, answer.Info = offload.Hello, offload.Version, &s.info

@@ -26,14 +26,14 @@ func newSession(t *testing.T) *session { return on(t, newFake()) }
 
 func on(t *testing.T, f *fake) *session {
 	s := &session{Rank: ranktest.New(t)}
-	if a := s.serve(f, ""); a.Op != offload.Hello || a.Error != "" || a.Info.Name != "fake" {
+	if a := s.serve(f, Options{}); a.Op != offload.Hello || a.Error != "" || a.Info.Name != "fake" {
 		t.Fatalf("greeting %+v", a)
 	}
 	return s
 }
 
 // serve puts another offload process behind the ring and returns its greeting.
-func (s *session) serve(f *fake, from string) offload.Answer {
+func (s *session) serve(f *fake, opt Options) offload.Answer {
 	file := s.Connect()
 	conn, err := net.FileConn(file)
 	s.Must(err)
@@ -41,7 +41,8 @@ func (s *session) serve(f *fake, from string) offload.Answer {
 	s.fake, s.over = f, make(chan error, 1)
 	over := s.over
 	go func() {
-		over <- Serve(conn, s.Ring, func() (driver.Queue, offload.Info, error) { return f, offload.Info{Name: "fake"}, nil }, from)
+		info := offload.Info{Name: "fake", Memory: uint64(f.room)}
+		over <- Serve(conn, s.Ring, func() (driver.Queue, offload.Info, error) { return f, info, nil }, opt)
 		conn.Close()
 	}()
 	return s.Answer()
@@ -252,14 +253,14 @@ func TestCaptureElsewhere(t *testing.T) {
 // notBehindAnother tries the capture behind a ring that stands elsewhere, and a ring whose process has died.
 func (s *session) notBehindAnother(path string) {
 	other := &session{Rank: ranktest.New(s.T)}
-	if a := other.serve(newFake(), path); a.Op != offload.Hello || !strings.Contains(a.Error, "after command 1, the rank's ring stands at 0") {
+	if a := other.serve(newFake(), Options{Restore: path}); a.Op != offload.Hello || !strings.Contains(a.Error, "after command 1, the rank's ring stands at 0") {
 		s.Errorf("%+v", a)
 	}
 	other.end()
 	dead := &session{Rank: ranktest.New(s.T)}
 	dead.Put(offload.Command{Op: offload.Free})
 	dead.Ring.SetTaken(1)
-	if a := dead.serve(newFake(), ""); a.Op != offload.Hello || !strings.Contains(a.Error, "commands 1 to 1 were begun") {
+	if a := dead.serve(newFake(), Options{}); a.Op != offload.Hello || !strings.Contains(a.Error, "commands 1 to 1 were begun") {
 		s.Errorf("%+v", a)
 	}
 	dead.Conn.Close()
@@ -280,7 +281,7 @@ func TestContents(t *testing.T) {
 		s.Order(offload.Order{Op: offload.OrderCapture, Attempt: 1, Path: path, End: true, Skip: skip}, "captured")
 		s.Answer()
 		s.end()
-		if a := s.serve(newFake(), path); a.Op != offload.Hello || a.Error != "" {
+		if a := s.serve(newFake(), Options{Restore: path}); a.Op != offload.Hello || a.Error != "" {
 			t.Fatalf("greeting %+v", a)
 		}
 		s.Order(order(offload.OrderResume), "running")
@@ -324,4 +325,34 @@ func (s *session) holds(id uint64, want []byte) {
 			s.Fatalf("memory %d differs behind %d", id, at)
 		}
 	}
+}
+
+// TestStrangers has a rank ask its process for what another rank has on the same device. Numbers mean nothing to another rank's process, and memory that was another's
+// is zero.
+func TestStrangers(t *testing.T) {
+	one := newSession(t)
+	one.none(one.Alloc(1, 64))
+	one.Write(1, []byte("secret"))
+	for _, c := range []offload.Command{
+		{Op: offload.Read, A: [8]uint64{1, 0, 64, 0}},
+		{Op: offload.Copy, A: [8]uint64{2, 0, 1, 0, 64}},
+		{Op: offload.Run, A: [8]uint64{1, 1, 8}, Args: []offload.Arg{memArg(1), byteArg(1)}},
+		{Op: offload.Free, A: [8]uint64{1}},
+	} {
+		other := on(t, one.fake)
+		other.none(other.Build(1, "add", "add"))
+		other.none(other.Alloc(2, 64))
+		if got := other.Read(2, 64); !bytes.Equal(got, make([]byte, 64)) {
+			t.Errorf("new memory holds %q", got)
+		}
+		other.Done(other.Put(c))
+		if ticket, text := other.Ring.Failed(); ticket == 0 || !strings.Contains(text, "the device has no memory 1") {
+			t.Errorf("%v: %q", c.Op, text)
+		}
+		other.end()
+	}
+	if got := one.Read(1, 6); string(got) != "secret" {
+		t.Errorf("the owner reads %q", got)
+	}
+	one.end()
 }

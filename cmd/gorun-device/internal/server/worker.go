@@ -19,8 +19,10 @@ type worker struct {
 	jobs    jobs        // run by the worker, between two batches
 	failed  func(error) // told when the device itself is at fault; see batch
 
+	room    room
 	taking  bool
-	broken  bool // a command has failed: the others have no effect
+	moved   uint64 // bytes, by the batch
+	broken  bool   // a command has failed: the others have no effect
 	command offload.Command
 	timed   []timedRun
 	offset  time.Duration // from the device's clock to CLOCK_MONOTONIC
@@ -34,7 +36,8 @@ type timedRun struct {
 
 func newWorker(ring *offload.Shared, failed func(error)) *worker {
 	ticket, _ := ring.Failed()
-	w := &worker{ring: ring, objects: newObjects(), failed: failed, broken: ticket != 0, offset: 1<<63 - 1}
+	w := &worker{ring: ring, failed: failed, broken: ticket != 0, offset: 1<<63 - 1}
+	w.objects = newObjects(&w.room.used)
 	w.jobs.some.L = &w.jobs.mu
 	return w
 }
@@ -43,7 +46,7 @@ func newWorker(ring *offload.Shared, failed func(error)) *worker {
 func (w *worker) run() {
 	runtime.LockOSThread()
 	for {
-		if job := w.jobs.next(!w.taking); job != nil {
+		if job := w.jobs.next(!w.taking || w.room.waits); job != nil {
 			job()
 		} else if !w.batch() {
 			w.ring.WaitTail(w.ring.Taken(), w.jobs.any)
@@ -64,6 +67,9 @@ func (w *worker) do(job func() error) error {
 	return <-done
 }
 
+// batchBytes is how much a batch moves, about. The rank empties staging, or fills it, while the next one does.
+const batchBytes = 256 << 10
+
 // batch takes what there is in the ring, waits until the device has done it, and says so. It tells whether
 // there was anything.
 func (w *worker) batch() bool {
@@ -76,16 +82,33 @@ func (w *worker) batch() bool {
 		w.failed(fmt.Errorf("the rank has put command %d where %d is not done: the ring is damaged", tail, w.ring.Done()+1))
 		return true
 	}
+	w.moved = 0
 	for t := first; t <= tail; t++ {
+		if w.awaitsRoom(t) {
+			if tail = t - 1; tail < first {
+				return true
+			}
+			break
+		}
 		w.ring.SetTaken(t)
 		w.take(t)
+		if w.moved >= batchBytes {
+			tail = t
+		}
 	}
 	if err := w.objects.queue.Finish(); err != nil {
 		w.fail(first, fmt.Errorf("commands %d to %d: %w", first, tail, err))
 	}
 	w.tellTimes()
 	w.ring.SetDone(tail)
+	w.room.spare()
 	return true
+}
+
+// awaitsRoom reports whether a command is to wait in the ring for memory.
+func (w *worker) awaitsRoom(t uint64) bool {
+	c := &w.command
+	return w.room.shared && !w.broken && w.ring.Get(t, c) == nil && c.Op == offload.Alloc && w.room.lacks(int64(min(c.A[1], 1<<62)))
 }
 
 // fail makes the device fail for good. The first failure counts.
@@ -124,7 +147,9 @@ func (w *worker) create(t uint64, c *offload.Command) {
 	case w.broken:
 		err = fmt.Errorf("the device has failed: %s", why)
 	case c.Op == offload.Alloc:
-		err = w.objects.alloc(c.A[0], c.A[1], t)
+		if err = w.room.enough(int64(min(c.A[1], 1<<62))); err == nil {
+			err = w.objects.alloc(c.A[0], c.A[1], t)
+		}
 	default:
 		err = w.build(t, c)
 	}
@@ -143,7 +168,11 @@ func (w *worker) build(t uint64, c *offload.Command) error {
 		return err
 	}
 	text := string(p)
-	return w.objects.build(c.A[0], text[:name], code{Options: text[name : name+options], Source: text[name+options:]}, t)
+	if err := w.objects.build(c.A[0], text[:name], code{Options: text[name : name+options], Source: text[name+options:]}, t); err != nil {
+		return err
+	}
+	w.ring.SetParams(t, len(w.objects.kernels[c.A[0]].kernel.Params()))
+	return nil
 }
 
 // carryOut puts a command in the queue that is no answer's.
@@ -186,6 +215,7 @@ func (w *worker) transfer(c *offload.Command) error {
 	if err != nil {
 		return err
 	}
+	w.moved += c.A[2]
 	if c.Op == offload.Write {
 		return w.objects.queue.Write(m.mem, int64(c.A[1]), p)
 	}

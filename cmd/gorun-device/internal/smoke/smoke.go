@@ -16,7 +16,8 @@ import (
 	"github.com/gorun-mpi/gorun/device/provider"
 )
 
-const source = `
+// sources are the kernels, by the name of the library.
+var sources = map[string]string{"opencl": `
 __kernel void empty(__global uint *x) {
 }
 
@@ -24,7 +25,15 @@ __kernel void scale(__global uint *x) {
 	size_t i = get_global_id(0);
 	x[i] = x[i] * 3u + (uint)i;
 }
-`
+`, "cuda": `
+extern "C" __global__ void empty(unsigned *x) {
+}
+
+extern "C" __global__ void scale(unsigned *x) {
+	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+	x[i] = x[i] * 3u + i;
+}
+`}
 
 // side is a way to use a device: in this process, or through another.
 type side interface {
@@ -42,9 +51,9 @@ type inProcess struct {
 }
 
 // newInProcess prepares a memory of size bytes, and kernels.
-func newInProcess(q driver.Queue, size int) (*inProcess, error) {
+func newInProcess(q driver.Queue, library string, size int) (*inProcess, error) {
 	s := &inProcess{q: q, kernels: map[string]driver.Kernel{}}
-	p, err := q.Build(source, "")
+	p, err := q.Build(sources[library], "")
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +83,11 @@ type through struct {
 	last    provider.Ticket
 }
 
-func newThrough(d provider.Device, size int) (*through, error) {
+func newThrough(d provider.Device, library string, size int) (*through, error) {
 	s := &through{d: d, kernels: map[string]provider.Kernel{}}
 	var err error
 	for _, name := range []string{"empty", "scale"} {
-		if s.kernels[name], err = d.Build([]provider.Body{{Language: "opencl", Name: name, Source: source}}); err != nil {
+		if s.kernels[name], err = d.Build([]provider.Body{{Language: library, Name: name, Source: sources[library]}}); err != nil {
 			return nil, err
 		}
 	}
@@ -103,13 +112,14 @@ const (
 	turns = 5
 )
 
-// Run tries the device that both q and d are, and prints what it finds. Errors: what went wrong, first of all a wrong result.
-func Run(q driver.Queue, d provider.Device, out io.Writer) error {
-	here, err := newInProcess(q, bytes)
+// Run tries the device of a library that both q and d are, and prints what it finds. Errors: what went wrong, first of all a wrong result.
+func Run(q driver.Queue, d provider.Device, library string, out io.Writer) error {
+	d.(provider.Timer).SetTimed(false) // as in this process
+	here, err := newInProcess(q, library, bytes)
 	if err != nil {
 		return fmt.Errorf("in process: %w", err)
 	}
-	there, err := newThrough(d, bytes)
+	there, err := newThrough(d, library, bytes)
 	if err != nil {
 		return fmt.Errorf("through an offload process: %w", err)
 	}

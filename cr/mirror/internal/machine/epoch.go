@@ -28,6 +28,33 @@ func (m *Machine) Start() (c shelf.Cut, slot int, gone bool, err error) {
 	return c, slot, false, err
 }
 
+// Base is the epoch that the next one may be told by: what has not changed since need not travel. It is the newest that is complete, which every holder
+// has whole. After an epoch that was given up it is none: if something is wrong with what is held, the next one mends it. All ranks
+// answer alike, because each has heard what has become of the epoch before.
+func (m *Machine) Base() shelf.Cut {
+	if m.gone.Compare(m.done) > 0 || !m.has(Image(m.rank), m.done) {
+		return shelf.Cut{}
+	}
+	if m.mutant == olderBase {
+		for _, c := range m.Slots(Image(m.rank)) {
+			if c != m.done {
+				return c
+			}
+		}
+	}
+	return m.done
+}
+
+// Told is the slot of the epoch that another one of a piece is told by. It is false if that is not whole here.
+func (m *Machine) Told(n Name, base shelf.Cut) (slot int, ok bool) {
+	for i, c := range m.Slots(n) {
+		if c == base {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
 // Part says that a part of a piece is about to arrive, and gives its slot. first: nothing of the epoch was there.
 func (m *Machine) Part(n Name, c, complete shelf.Cut) (slot int, first bool, err error) {
 	s := m.shelves[n]
@@ -106,7 +133,7 @@ func (m *Machine) Cannot(text string) []Action {
 // State is what Commit waits for: the newest epoch that was started here, whether it is complete, and if it was given
 // up, why.
 func (m *Machine) State() (started, complete shelf.Cut, gone string) {
-	if m.gone != (shelf.Cut{}) && m.gone == m.started {
+	if m.started.Compare(m.done) > 0 && m.gone.Compare(m.started) >= 0 { // perhaps a later one, too, that others had started
 		gone = m.goneFor
 	}
 	return m.started, m.done, gone

@@ -172,6 +172,7 @@ const (
 	staleLife             // a life is not told to the shelves
 	countsUnderWay        // root chooses a newer epoch that was under way
 	slotTooEarly          // a slot is given up for what is only whole here
+	olderBase             // an epoch is told by what its own slot had before
 )
 
 // New returns the machine of a rank that holds nothing.

@@ -30,15 +30,35 @@ type process struct {
 // content is the bytes of a slot: who wrote what into it, by part.
 type content struct {
 	cut   shelf.Cut
-	parts map[int]string
+	parts map[int]data
 }
 
-func (c *content) String() string {
-	var all []string
-	for i := range len(c.parts) {
-		all = append(all, c.parts[i])
+// data is an image: a window that each epoch changes, and one that every other does. As part of what travels an empty window is that of the base.
+type data [2]string
+
+// image is what a rank has at an epoch.
+func image(rank int, c shelf.Cut) data {
+	return data{fmt.Sprintf("%d@%v", rank, c), fmt.Sprintf("%d#%d", rank, c.Seq/2)}
+}
+
+// since is what has changed since a base.
+func (d data) since(base data) data {
+	for i := range d {
+		if d[i] == base[i] {
+			d[i] = ""
+		}
 	}
-	return strings.Join(all, "+")
+	return d
+}
+
+// on is d on a base.
+func (d data) on(base data) data {
+	for i := range d {
+		if d[i] == "" {
+			d[i] = base[i]
+		}
+	}
+	return d
 }
 
 // packet is what travels: a message, or a part of a piece.
@@ -47,8 +67,9 @@ type packet struct {
 	name Name
 	cut  shelf.Cut
 	done shelf.Cut
+	base shelf.Cut // zero: all windows are there
 	part int
-	data string
+	data data
 }
 
 type model struct {
@@ -63,6 +84,7 @@ type model struct {
 	deaths    int          // since everybody ran
 	resumed   map[int]shelf.Cut
 	lives     int
+	givesUp   bool // parts are damaged on their way, now and then
 	log       []string
 	err       error
 }
@@ -170,41 +192,47 @@ func (w *model) step(mayDie bool) bool {
 func (w *model) start(r int) {
 	p := w.procs[r]
 	_, done, _ := p.m.State()
+	base := p.m.Base()
 	c, slot, gone, err := p.m.Start()
-	if err != nil || gone {
-		w.fail("rank %d: Start: %v %v", r, err, gone)
+	if err != nil {
+		w.fail("rank %d: Start: %v", r, err)
 		return
 	}
-	w.say("rank %d starts %v", r, c)
-	data := fmt.Sprintf("%d@%v", r, c)
-	p.put(Image(r), slot, c, true, 0, data)
+	w.say("rank %d starts %v, told by %v; gone: %v", r, c, base, gone)
+	if gone {
+		return
+	}
+	whole := image(r, c)
+	travels := whole
+	if base != (shelf.Cut{}) {
+		travels = whole.since(p.get(Image(r), base)[0])
+	}
+	p.put(Image(r), slot, c, true, 0, whole)
 	p.todo = append(p.todo, func(p *process) bool {
 		w.add(r, Image(r), c, 0)
 		return true
 	})
 	for _, t := range w.plan().Targets(r) {
-		w.net[r][t.To] = append(w.net[r][t.To], packet{name: t.Name, cut: c, done: done, part: t.Part, data: data})
+		w.net[r][t.To] = append(w.net[r][t.To], packet{name: t.Name, cut: c, done: done, base: base, part: t.Part, data: travels})
 	}
 }
 
-func (p *process) put(n Name, slot int, c shelf.Cut, first bool, part int, data string) {
+func (p *process) put(n Name, slot int, c shelf.Cut, first bool, part int, d data) {
 	if p.slots[n] == nil {
 		p.slots[n] = new([2]*content)
 	}
 	if first || p.slots[n][slot] == nil {
-		p.slots[n][slot] = &content{cut: c, parts: map[int]string{}}
+		p.slots[n][slot] = &content{cut: c, parts: map[int]data{}}
 	}
-	p.slots[n][slot].parts[part] = data
+	p.slots[n][slot].parts[part] = d
 }
 
-// get is what a process has of an epoch, "" if it does not have it whole.
-func (p *process) get(n Name, c shelf.Cut) string {
-	for i, has := range p.m.Slots(n) {
-		if has == c && p.slots[n] != nil && p.slots[n][i] != nil {
-			return p.slots[n][i].String()
-		}
+// get is what a process has of an epoch, nil if it does not have it whole.
+func (p *process) get(n Name, c shelf.Cut) map[int]data {
+	if i, whole := p.m.Told(n, c); whole && p.slots[n] != nil && p.slots[n][i] != nil {
+		return p.slots[n][i].parts
 	}
-	return ""
+	return nil
 }
 
 func (w *model) add(r int, n Name, c shelf.Cut, part int) {
@@ -230,7 +258,20 @@ func (w *model) arrive(from, r int, k packet) {
 	if err != nil {
 		return
 	}
-	p.put(k.name, slot, k.cut, first, k.part, k.data)
+	if w.givesUp && w.rng.IntN(60) == 0 {
+		w.do(r, p.m.Fail(k.cut, "it was damaged on its way"))
+		return
+	}
+	d := k.data
+	if k.base != (shelf.Cut{}) {
+		base := p.get(k.name, k.base)
+		if base == nil {
+			w.fail("rank %d does not have %v of %v, by which %v is told", r, k.name, k.base, k.cut)
+			return
+		}
+		d = d.on(base[k.part])
+	}
+	p.put(k.name, slot, k.cut, first, k.part, d)
 	p.todo = append(p.todo, func(*process) bool { w.add(r, k.name, k.cut, k.part); return true })
 }
 
@@ -259,13 +300,11 @@ func (w *model) do(r int, actions []Action) {
 func (w *model) make(r int, a Make) {
 	p := w.procs[r]
 	for _, n := range a.Names {
-		data, members := map[int]string{}, n.Members()
+		parts, members := map[int]data{}, n.Members()
 		for i, rank := range members {
-			data[i] = w.find(Image(rank), a)
-			if data[i] == "" {
-				data[i] = w.rebuild(rank, a)
-			}
-			if data[i] == "" {
+			if had := w.find(Image(rank), a); had != nil {
+				parts[i] = had[0]
+			} else if parts[i] = w.rebuild(rank, a); parts[i] == (data{}) {
 				w.fail("rank %d cannot make %v of %v", r, n, a.Cut)
 				return
 			}
@@ -275,11 +314,11 @@ func (w *model) make(r int, a Make) {
 			w.fail("rank %d has no room for %v: %v", r, n, err)
 			return
 		}
-		for i, d := range data {
-			p.put(n, slot, a.Cut, i == 0 && len(data) == 1, i, d)
+		for i, d := range parts {
+			p.put(n, slot, a.Cut, i == 0 && len(parts) == 1, i, d)
 			p.slots[n][slot].cut = a.Cut
 		}
-		w.say("rank %d makes %v of %v: %v", r, n, a.Cut, data)
+		w.say("rank %d makes %v of %v: %v", r, n, a.Cut, parts)
 	}
 	actions, err := p.m.MadeAll(a)
 	if err != nil {
@@ -288,41 +327,41 @@ func (w *model) make(r int, a Make) {
 	w.do(r, actions)
 }
 
-func (w *model) find(n Name, a Make) string {
+func (w *model) find(n Name, a Make) map[int]data {
 	for _, at := range a.Where {
 		if at.Name == n {
-			if got := w.procs[at.Rank].get(n, a.Cut); got != "" {
+			if got := w.procs[at.Rank].get(n, a.Cut); got != nil {
 				return got
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // rebuild computes an image of as many pieces of its group as that has images.
-func (w *model) rebuild(rank int, a Make) string {
+func (w *model) rebuild(rank int, a Make) data {
 	for _, at := range a.Where {
 		members := at.Name.Members()
 		if at.Name.Parity == 0 || !slices.Contains(members, rank) {
 			continue
 		}
-		have, parity := 0, ""
+		have, parity := 0, map[int]data(nil)
 		for _, r := range members {
-			if w.find(Image(r), a) != "" {
+			if w.find(Image(r), a) != nil {
 				have++
 			}
 		}
 		for k := 1; k <= 4; k++ {
-			if got := w.find(Name{at.Name.Of, k}, a); got != "" {
+			if got := w.find(Name{at.Name.Of, k}, a); got != nil {
 				have++
 				parity = got
 			}
 		}
-		if parts := strings.Split(parity, "+"); have >= len(members) && len(parts) == len(members) {
-			return parts[slices.Index(members, rank)]
+		if have >= len(members) && len(parity) == len(members) {
+			return parity[slices.Index(members, rank)]
 		}
 	}
-	return ""
+	return data{}
 }
 
 // resume checks what a rank goes on from.
@@ -344,7 +383,7 @@ func (w *model) resume(r int, a Resume) {
 	if a.Cut == (shelf.Cut{}) {
 		return
 	}
-	if got, want := w.procs[r].get(Image(r), a.Cut), fmt.Sprintf("%d@%v", r, a.Cut); got != want {
+	if got, want := w.procs[r].get(Image(r), a.Cut)[0], image(r, a.Cut); got != want {
 		w.fail("rank %d got %q for %q", r, got, want)
 	}
 }
@@ -357,7 +396,7 @@ func (w *model) run() error {
 		}
 	}
 	for r, p := range w.procs {
-		if started, done, _ := p.m.State(); w.err == nil && (!p.m.Running() || started != done) {
+		if started, done, gone := p.m.State(); w.err == nil && (!p.m.Running() || started != done && gone == "") {
 			w.fail("rank %d stands: started %v, done %v", r, started, done)
 		}
 	}
@@ -386,6 +425,7 @@ func TestModel(t *testing.T) {
 				continue
 			}
 			w := newModel(s, l.ranks, l.policy, sound)
+			w.givesUp = s%3 == 0
 			err := w.run()
 			lives += w.lives
 			if err != nil || *seed != 0 {
@@ -404,6 +444,7 @@ func TestMutants(t *testing.T) {
 	for mu, name := range map[mutant]string{
 		announcesEarly: "announced before all had it", takesNewest: "the newest that anybody has", notRolledBack: "a survivor not rolled back",
 		staleLife: "a life that is not told", countsUnderWay: "a newer one that was under way", slotTooEarly: "a slot given up for what is only whole here",
+		olderBase: "an epoch told by another one than the newest complete",
 	} {
 		caught := 0
 		for s := range uint64(3000) {

@@ -122,6 +122,9 @@ func TestNoCopy(t *testing.T) {
 
 // TestUnprivileged runs the tests of capturing once more as an ordinary user.
 func TestUnprivileged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all of it once more as another user; skipped with -short")
+	}
 	out := nativetest.Unprivileged(t, "^Test(Supported|Capture|Memory|Refused|Files|CopyHoldsNothing|Killed|AgentKilled|NoCopy|EndingThreads|Headless)$", "victim")
 	if n := nativetest.Passed(out); n != 11 {
 		t.Errorf("%d tests passed:\n%s", n, out)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
 	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/runtimes"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
@@ -75,13 +75,15 @@ func (g *Target) capture(opt whole.CaptureOptions) (*captured, error) {
 
 // recorder gathers what is known of the process only while it stands still.
 type recorder struct {
+	g        *Target
 	state    *state.State
 	maps     []proc.Mapping
 	mem      *trace.Memory
 	text     uint64       // address of a syscall instruction
 	vdso     pages.Extent // where the kernel's code lies
+	runtimes runtimes.Set
 	patient  bool
-	contents []content
+	family   *family
 	changed  *dirty.Changes // what changed since the base, nil for a full image
 	base     int
 	guards   []pages.Extent
@@ -106,7 +108,7 @@ type content struct {
 }
 
 func (r *recorder) has(kind string, inode uint64) bool {
-	for _, c := range r.contents {
+	for _, c := range r.family.contents {
 		if c.kind == kind && c.inode == inode {
 			return true
 		}
@@ -117,32 +119,34 @@ func (r *recorder) has(kind string, inode uint64) bool {
 // stand is a target that stands still.
 type stand struct {
 	trace.Standstill
-	g *Target
+	g      *Target
+	family *family
 }
 
 // captureOn does one try, on th. paused sums up for how long the process stood;
 // over is called when it stands no longer.
 func (g *Target) captureOn(th *trace.Thread, opt whole.CaptureOptions, patient bool, paused *time.Duration, over func()) (*captured, error) {
-	st := &stand{g: g, Standstill: trace.Standstill{Process: &g.Process, Thread: th}}
-	if err := st.StopAll(); err != nil {
+	f, err := g.stopFamily(th)
+	if err != nil {
 		return nil, err
 	}
-	r := &recorder{state: &state.State{PID: g.PID, Rank: g.rank, OOB: g.oob}, patient: patient, given: opt.CPUs}
-	c, err := st.capture(r, opt)
+	c, err := f.capture(th, opt, patient)
 	if err == nil && opt.Stands != nil {
 		opt.Stands()
 	}
 	if err == nil && c.pid == 0 {
-		if c.bytes, err = anonymousBytes(g.PID); err == nil {
-			c.st = st // it stands until Release
-			return c, nil
+		if err = c.each((*captured).stay); err == nil {
+			return c, nil // it stands until Release
 		}
 	}
-	*paused += st.Release()
+	*paused += f.release()
 	over()
+	if c != nil {
+		c.st = nil // it stands no longer
+	}
 	if err == nil {
 		c.pause = *paused
-		err = c.prepare()
+		err = c.each((*captured).prepare)
 	}
 	switch {
 	case err == nil:
@@ -150,40 +154,42 @@ func (g *Target) captureOn(th *trace.Thread, opt whole.CaptureOptions, patient b
 	case c != nil:
 		c.Release()
 	default:
-		r.close()
+		f.close()
+	}
+	if errors.Is(err, whole.ErrDied) && !g.Ended() {
+		err = endsMeanwhile(nil, err)
 	}
 	return nil, err
 }
 
-// capture records the process and makes the copy. The process is still stopped
-// when it returns.
-func (st *stand) capture(r *recorder, opt whole.CaptureOptions) (*captured, error) {
-	steps := []func(*recorder) error{
-		st.recordMemory, st.recordThreads, st.recordChecks, st.recordFiles, st.recordRest,
+// close gives up what was recorded.
+func (f *family) close() {
+	for _, r := range f.records {
+		r.close()
 	}
-	for _, step := range steps {
-		if err := step(r); err != nil {
-			return nil, err
-		}
-	}
-	c := &captured{g: st.g, th: st.Thread, recorder: r}
-	if err := st.inLeader(r, func(in *trace.Injector, s *trace.Scratch) error {
-		// The copy gets the memory that was borrowed as it was.
-		if err := errors.Join(checkItimers(in, s), r.askSubreaper(in, s), s.GiveBack()); err != nil {
-			return err
-		}
-		st.scan(r, in, opt)
-		if opt.NoFork {
-			return nil
-		}
-		return st.fork(c, in, opt)
-	}); err != nil {
-		if c.pid != 0 {
-			c.Release()
-		}
+}
+
+// capture records the family and makes the copies. All are still stopped when it returns.
+func (f *family) capture(th *trace.Thread, opt whole.CaptureOptions, patient bool) (*captured, error) {
+	if err := f.record(patient, opt); err != nil {
 		return nil, err
 	}
-	return c, nil
+	all, err := f.copyAll(th, opt)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range all {
+		c.st = f.stands[i]
+	}
+	all[0].kin = all[1:]
+	return all[0], nil
+}
+
+// recordAsked notes what only the process itself is told, and no copy of it.
+func (st *stand) recordAsked(r *recorder) error {
+	return st.inLeader(r, func(in *trace.Injector, s *trace.Scratch) error {
+		return errors.Join(st.askTimers(r, in, s), r.askSubreaper(in, s), r.askDeath(in, s))
+	})
 }
 
 // recordMemory opens the memory and notes how it is laid out.
@@ -221,17 +227,14 @@ func (g *Target) findText(m *trace.Memory, maps []proc.Mapping) (uint64, error) 
 }
 
 // recordChecks looks again at what may have changed since check.
-func (st *stand) recordChecks(*recorder) error {
-	if err := st.g.checkChildren(); err != nil {
-		return err
-	}
-	return st.g.checkTimers()
-}
+func (st *stand) recordChecks(*recorder) error { return st.g.checkTimers() }
 
 func (st *stand) recordRest(r *recorder) error {
 	var err error
-	if r.state.Unread, err = st.g.unread(); err != nil {
-		return err
+	if st.g.first == nil {
+		if r.state.Unread, err = st.g.unread(); err != nil {
+			return err
+		}
 	}
 	if r.state.Shared, err = trace.Pending(st.g.PID, true); err != nil {
 		return fmt.Errorf("pending signals: %w", err)
@@ -247,7 +250,7 @@ func (st *stand) inLeader(r *recorder, f func(*trace.Injector, *trace.Scratch) e
 	if err != nil {
 		return err
 	}
-	s, err := trace.Borrow(r.mem, in.Own.Fs_base)
+	s, err := trace.Borrow(r.mem, &in.Own)
 	if err == nil {
 		err = f(in, s)
 		if e := s.GiveBack(); err == nil {
@@ -264,6 +267,12 @@ func (st *stand) inLeader(r *recorder, f func(*trace.Injector, *trace.Scratch) e
 // followed from now on. Where that fails the image is full.
 func (st *stand) scan(r *recorder, in *trace.Injector, opt whole.CaptureOptions) {
 	if !opt.Track && opt.Base == 0 {
+		return
+	}
+	if len(st.family.stands) > 1 {
+		if opt.Base > 0 {
+			r.addNote("full image: it has child processes")
+		}
 		return
 	}
 	g := st.g
@@ -287,11 +296,15 @@ func (r *recorder) addNote(s string) {
 // fork makes the copy: a child of this process, stopped and traced from its
 // first moment. The program itself sees neither a child nor a signal. Where no
 // copy can be had, the process stands still until its image is written.
-func (st *stand) fork(c *captured, in *trace.Injector, opt whole.CaptureOptions) error {
-	pid, err := in.Call(unix.SYS_CLONE, unix.CLONE_PARENT|unix.CLONE_PTRACE|uint64(unix.SIGCHLD), 0, 0, 0, 0)
+func (st *stand) fork(c *captured, in *trace.Injector) error {
+	born := in.Fork
+	if st.g.first != nil {
+		born = in.ForkAway
+	}
+	pid, err := born()
+	c.pid = pid
 	switch {
 	case err == nil:
-		c.pid = int(pid)
 		return nil
 	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EAGAIN):
 		c.addNote(fmt.Sprintf("imaged while it stood still: no copy could be made (%v)", err))
@@ -321,12 +334,12 @@ func (st *stand) dropOrphans() {
 }
 
 // isOrphan tells a copy of the process from all else that stops before the calling
-// thread: only a copy is a child of this process, traced by this thread and born
-// since the process stands, while the thread did nothing else.
+// thread: only a copy is traced by this thread and born since the process stands, while
+// the thread did nothing else. Its parent is this process, or the first one of a place.
 func (st *stand) isOrphan(pid int) bool {
 	const tick = int64(time.Second / 100) // of /proc
 	s, err := proc.Parsed(pid, "stat", proc.ParseStat)
-	if err != nil || s.Ppid != os.Getpid() || pid == st.g.PID {
+	if err != nil || st.family.has(pid) || st.family.copies[pid] {
 		return false
 	}
 	begun := now(unix.CLOCK_BOOTTIME) - int64(time.Since(st.Since))

@@ -25,7 +25,8 @@ type captured struct {
 	pid   int             // 0: the process itself stands still
 	own   *trace.Memory   // the copy's
 	in    *trace.Injector // into the copy
-	st    *stand          // without a copy
+	st    *stand          // as long as the process stands
+	kin   []*captured     // of the first of a family: the others
 	pause time.Duration
 	bytes uint64
 
@@ -34,10 +35,38 @@ type captured struct {
 	released bool
 }
 
+// each does something with all of the family.
+func (c *captured) each(do func(*captured) error) error {
+	for _, one := range append([]*captured{c}, c.kin...) {
+		if err := do(one); err != nil {
+			return one.g.named(err)
+		}
+	}
+	return nil
+}
+
+// stay has the process stand instead of a copy.
+func (c *captured) stay() (err error) {
+	c.bytes, err = anonymousBytes(c.g.PID)
+	return err
+}
+
+// dropCopy ends a copy before it is of use.
+func (c *captured) dropCopy() {
+	if c.pid != 0 {
+		unix.Kill(c.pid, unix.SIGKILL)
+		trace.Reap(c.pid, trace.KillLimit)
+		c.pid = 0
+	}
+}
+
 // prepare closes the descriptors of the new copy: as long as it held the rank's
 // sockets, its peers would not see the rank die. It runs on the tracing thread,
 // when the program goes on already.
-func (c *captured) prepare() error { return c.blame(c.strip()) }
+func (c *captured) prepare() error {
+	c.st = nil
+	return c.blame(c.strip())
+}
 
 // blame says of a failure that comes from the copy's death that it does: the process
 // lives on, and whole.ErrDied is said of it alone.
@@ -103,7 +132,13 @@ func anonymousBytes(pid int) (uint64, error) {
 func (c *captured) PID() int { return c.pid }
 
 // Bytes is how much memory the image will hold, at most.
-func (c *captured) Bytes() uint64 { return c.bytes }
+func (c *captured) Bytes() uint64 {
+	n := c.bytes
+	for _, k := range c.kin {
+		n += k.bytes
+	}
+	return n
+}
 
 // Pause is for how long the process stood still, from the first thread's stop
 // to the last one's going on.
@@ -131,16 +166,25 @@ func (c *captured) Release() error {
 		return nil
 	}
 	c.released = true
-	c.close()
-	c.own.Close()
 	if c.st != nil {
-		c.th.Do(func() { c.pause = c.st.Release() })
-		c.st = nil
+		f := c.st.family
+		c.th.Do(func() { c.pause = f.release() })
 	}
-	if c.pid == 0 {
+	var errs []error
+	for _, one := range append([]*captured{c}, c.kin...) {
+		errs = append(errs, one.end())
+	}
+	return errors.Join(errs...)
+}
+
+// end ends one copy.
+func (c *captured) end() error {
+	c.recorder.close()
+	c.own.Close()
+	c.st = nil
+	if c.pid == 0 || !trace.Unreaped(c.pid) { // the agent may have reaped a copy of a child that has ended
 		return nil
 	}
-	// It is our child and nobody has reaped it: the number is still its.
 	unix.Kill(c.pid, unix.SIGKILL)
 	if err := trace.Reap(c.pid, trace.KillLimit); err != nil {
 		return fmt.Errorf("ending the copy: %w", err)

@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/cr/native/internal/runtimes"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/native/internal/vdso"
@@ -69,7 +69,7 @@ func (c *captured) checkCopied(maps []proc.Mapping) error {
 func (c *captured) describeProgram(pid int) error {
 	s := c.state
 	exe := fmt.Sprintf("/proc/%d/exe", pid)
-	p, err := goruntime.ReadProgram(exe)
+	p, err := runtimes.ReadProgram(exe)
 	if err != nil {
 		return fmt.Errorf("the executable: %w", err)
 	}
@@ -78,7 +78,7 @@ func (c *captured) describeProgram(pid int) error {
 		return err
 	}
 	s.Exe = strings.TrimSuffix(s.Exe, " (deleted)")
-	if s.Dir, err = workingDir(pid); err != nil {
+	if s.Dir, s.DirGone, err = workingDir(pid); err != nil {
 		return err
 	}
 	stat, err := proc.Parsed(pid, "stat", proc.ParseStat)
@@ -92,19 +92,20 @@ func (c *captured) describeProgram(pid int) error {
 	return err
 }
 
-// workingDir finds the folder a process is in.
-func workingDir(pid int) (string, error) {
-	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+// workingDir finds the folder a process is in, and whether that was deleted.
+func workingDir(pid int) (dir string, gone bool, err error) {
+	dir, err = os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 	if err != nil {
-		return "", err
-	}
-	if dir, gone := strings.CutSuffix(dir, " (deleted)"); gone {
-		return "", refusal.New("change to a folder that exists", "its working directory %s, which was deleted", dir)
+		return "", false, err
 	}
 	if _, _, ok := proc.OfProcess(dir); ok {
-		return "", refusal.New("change to another folder", "its working directory %s, of a process", dir)
+		return "", false, refusal.New("change to another folder", "its working directory %s, of a process", dir)
 	}
-	return dir, nil
+	var st unix.Stat_t
+	if err := unix.Stat(fmt.Sprintf("/proc/%d/cwd", pid), &st); err == nil && st.Nlink == 0 {
+		dir, gone = strings.CutSuffix(dir, " (deleted)")
+	}
+	return dir, gone, nil
 }
 
 func (c *captured) describeStrings(pid int) error {
@@ -183,6 +184,9 @@ func (c *captured) describeSignals() error {
 		if c.state.Membarrier, err = membarriers(in); err != nil {
 			return err
 		}
+		if err := c.askKind(in); err != nil {
+			return err
+		}
 		for sig := range uint64(state.NumSignals) {
 			if _, err := in.Call(unix.SYS_RT_SIGACTION, sig+1, 0, s.Addr, 8); err != nil {
 				return fmt.Errorf("action of signal %d: %w", sig+1, err)
@@ -210,7 +214,7 @@ func (c *captured) inject(f func(*trace.Injector, *trace.Scratch) error) error {
 	if c.pid == 0 {
 		return c.st.inLeader(c.recorder, f)
 	}
-	s, err := trace.Borrow(c.own, c.in.Own.Fs_base)
+	s, err := trace.Borrow(c.own, &c.in.Own)
 	if err != nil {
 		return err
 	}
@@ -241,6 +245,9 @@ func (c *captured) describeRegions(maps []proc.Mapping) {
 		switch {
 		case transport(m):
 			r = state.Region{Start: m.Start, End: m.End, Prot: m.Prot, Flags: flagNoReserve}
+		case ring(m):
+		case ownShared(m):
+			r.Own = true
 		case lost(m, c.state.Exe):
 			r.Path, r.Inode, r.Offset = "", 0, 0
 		}

@@ -29,9 +29,9 @@ func (st *stand) recordFiles(r *recorder) error {
 		return fmt.Errorf("descriptors: %w", err)
 	}
 	slices.Sort(fds)
-	known := newSameness(st.g.PID)
+	firsts := map[descriptor]int{} // of descriptions that another process has, the lowest number here
 	for _, fd := range fds {
-		f, err := st.recordFile(fd, known)
+		f, err := st.recordFile(fd, firsts)
 		if err == nil {
 			err = st.keepContent(r, &f)
 		}
@@ -46,8 +46,20 @@ func (st *stand) recordFiles(r *recorder) error {
 	return nil
 }
 
+// recordPipes looks at the named pipes of the family.
+func (st *stand) recordPipes(r *recorder) error {
+	if r.state.Kin != nil {
+		return nil
+	}
+	var all []state.File
+	for _, r := range st.family.records {
+		all = append(all, r.state.Files...)
+	}
+	return checkFIFOs(all)
+}
+
 // recordFile describes one descriptor.
-func (st *stand) recordFile(fd int, known *sameness) (state.File, error) {
+func (st *stand) recordFile(fd int, firsts map[descriptor]int) (state.File, error) {
 	pid := st.g.PID
 	f := state.File{FD: fd, Same: fd}
 	link, err := os.Readlink(fdPath(pid, fd))
@@ -82,11 +94,67 @@ func (st *stand) recordFile(fd int, known *sameness) (state.File, error) {
 		}
 	case state.FileEpoll:
 		f.Epoll = in.Watch
+	case state.FileSignal:
+		f.Signals = in.Mask
+	}
+	if f.Kind == state.FilePidfd {
+		if f.Target = st.family.idOf(in.Target); f.Target == 0 {
+			return f, refusePidfd(in.Target)
+		}
 	}
 	if f.Kind != state.FileStdio {
-		f.Same = known.lowest(f)
+		st.findSame(&f, firsts)
 	}
-	return f, nil
+	return f, st.recordHeld(&f, &in)
+}
+
+// findSame notes which descriptor has the same open file description, the first of the process and of the family.
+func (st *stand) findSame(f *state.File, firsts map[descriptor]int) {
+	first := st.family.known.first(st.g.PID, *f)
+	if first.pid == st.g.PID {
+		f.Same = first.fd
+		return
+	}
+	if fd, ok := firsts[first]; ok {
+		f.Same = fd
+		return
+	}
+	firsts[first] = f.FD
+	f.From = &state.Ref{ID: st.family.idOf(first.pid), FD: first.fd}
+}
+
+// idOf gives the id of one of the family, 0 of others.
+func (f *family) idOf(pid int) int {
+	for _, st := range f.stands {
+		if st.g.PID == pid {
+			return st.g.idOf(pid)
+		}
+	}
+	status, err := proc.Parsed(pid, "status", proc.ParseStatus)
+	if err == nil && status.Ended && slices.ContainsFunc(f.ended, func(k state.Kin) bool { return k.ID == status.Inner }) {
+		return status.Inner
+	}
+	return 0
+}
+
+// checkPidfd refuses one of a process that is none of the family.
+func (g *Target) checkPidfd(fd int) error {
+	in, err := proc.Parsed(g.PID, "fdinfo/"+strconv.Itoa(fd), proc.ParseFDInfo)
+	if err != nil {
+		return nil // it has just been closed
+	}
+	s, err := proc.Parsed(in.Target, "stat", proc.ParseStat)
+	if err == nil && (g.related(in.Target) || s.State == 'Z' && g.related(s.Ppid)) {
+		return nil
+	}
+	return refusePidfd(in.Target)
+}
+
+func refusePidfd(pid int) error {
+	if pid <= 0 {
+		return refusal.New(remedyFor("pidfd"), "a pidfd of a process that has ended and was waited for")
+	}
+	return refusal.New(remedyFor("pidfd"), "a pidfd of process %d, which is none of its own", pid)
 }
 
 // classify finds the kind of a descriptor by its name in /proc and its type.
@@ -115,10 +183,16 @@ func (g *Target) classify(f *state.File, link string, stat *unix.Stat_t) error {
 	case link == "anon_inode:[timerfd]":
 		f.Kind = state.FileTimer
 		return nil
+	case link == "anon_inode:[signalfd]":
+		f.Kind = state.FileSignal
+		return nil
+	case link == "anon_inode:[pidfd]", strings.HasPrefix(link, "pidfd:["):
+		f.Kind = state.FilePidfd
+		return nil
 	case !strings.HasPrefix(link, "/") || stat == nil:
 		return refusal.New(remedyFor(link), "%s", nameOf(link))
 	}
-	if err := checkProc(g.PID, link); err != nil {
+	if err := checkProc(g.idOf(g.PID), link); err != nil {
 		return err
 	}
 	return classifyPath(f, link, stat)
@@ -140,13 +214,14 @@ func (g *Target) given(f *state.File, link string) int {
 	if f.Inode == 0 {
 		return -1
 	}
-	own := f.Mode&unix.S_IFMT == unix.S_IFREG || slices.Contains(plainDevices, link)
-	for i, id := range g.stdio {
-		if id == (fileID{f.Dev, f.Inode}) && (f.FD == i || f.FD > 2 && !own) {
-			return i
-		}
+	id := fileID{f.Dev, f.Inode}
+	if f.FD < len(g.stdio) && g.stdio[f.FD] == id {
+		return f.FD
 	}
-	return -1
+	if f.Mode&unix.S_IFMT == unix.S_IFREG || slices.Contains(plainDevices, link) {
+		return -1
+	}
+	return slices.Index(g.stdio[:], id)
 }
 
 // devices that can be opened again as they were.
@@ -160,20 +235,44 @@ func classifyPath(f *state.File, link string, stat *unix.Stat_t) error {
 	switch stat.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		f.Size = stat.Size
-	case unix.S_IFDIR:
-		if f.Deleted {
-			return refusal.New("close it", "the open folder %s, which was deleted", f.Path)
+		if _, gone := strings.CutSuffix(link, " (deleted)"); gone && !f.Deleted && !named(link, stat) {
+			return refusal.New("open it by the name that it has", "the open file %s, which has another name only", link)
 		}
+	case unix.S_IFDIR: // a deleted one is empty, and stays so
 	case unix.S_IFCHR:
 		if !slices.Contains(plainDevices, link) && !strings.HasPrefix(link, "/dev/pts/") {
 			return refusal.New("close the device while checkpoints are taken", "the device %s", link)
 		}
 	case unix.S_IFIFO:
-		return refusal.New("use a pipe, or close it while checkpoints are taken", "the named pipe %s", link)
+		f.Kind, f.Pipe = state.FilePipe, f.Inode
 	default:
 		return refusal.New("close it while checkpoints are taken", "%s, a file of mode %#o", link, stat.Mode)
 	}
 	return nil
+}
+
+// checkFIFOs refuses named pipes of which the process has one end: who has the other does
+// not show.
+func checkFIFOs(files []state.File) error {
+	ends := map[uint64]int{}
+	const reads, writes = 1, 2
+	for i := range files {
+		if f := &files[i]; f.Kind == state.FilePipe {
+			ends[f.Pipe] |= map[int]int{unix.O_RDONLY: reads, unix.O_WRONLY: writes, unix.O_RDWR: reads | writes}[f.Flags&unix.O_ACCMODE]
+		}
+	}
+	for i := range files {
+		if f := &files[i]; f.Kind == state.FilePipe && f.Path != "" && ends[f.Pipe] != reads|writes {
+			return refusal.New("use a pipe, or close it while checkpoints are taken", "the named pipe %s, whose other end is elsewhere", f.Path)
+		}
+	}
+	return nil
+}
+
+// named tells whether the file has the name, which may well end in " (deleted)".
+func named(path string, stat *unix.Stat_t) bool {
+	var st unix.Stat_t
+	return unix.Stat(path, &st) == nil && st.Dev == stat.Dev && st.Ino == stat.Ino
 }
 
 // nameOf is a descriptor of a strange kind in words.
@@ -190,8 +289,6 @@ func remedyFor(link string) string {
 	switch {
 	case strings.Contains(link, "inotify"), strings.Contains(link, "fanotify"):
 		return "close the file watcher while checkpoints are taken, or look at the files from time to time"
-	case strings.Contains(link, "signalfd"):
-		return "use signal.Notify"
 	case strings.Contains(link, "io_uring"):
 		return "use ordinary reads and writes"
 	case strings.Contains(link, "userfaultfd"):
@@ -206,7 +303,7 @@ func remedyFor(link string) string {
 
 // written tells whether what the program has written to the file has to be on
 // the disk when the image is.
-func written(f *state.File) bool { return f.Output() && f.Same == f.FD }
+func written(f *state.File) bool { return f.Output() && f.First() }
 
 // holdForSync keeps a descriptor of the file, best one that shares nothing with
 // the program's, whose locks it would hold.
@@ -229,6 +326,8 @@ func (st *stand) keepContent(r *recorder, f *state.File) error {
 	switch {
 	case f.Kind == state.FilePipe:
 		kind = state.KindPipe
+	case f.Deleted && f.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return nil
 	case f.Deleted:
 		kind = state.KindFile
 	default:
@@ -238,7 +337,7 @@ func (st *stand) keepContent(r *recorder, f *state.File) error {
 		return nil
 	}
 	// The section is named by the lowest descriptor, whatever its end.
-	c := content{kind: kind, name: strconv.Itoa(f.FD), inode: f.Inode}
+	c := content{kind: kind, name: r.state.Section(strconv.Itoa(f.FD)), inode: f.Inode}
 	var err error
 	if kind == state.KindPipe {
 		c.data, err = st.g.pipeContent(f)
@@ -246,7 +345,7 @@ func (st *stand) keepContent(r *recorder, f *state.File) error {
 		c.data, err = st.g.fileContent(f)
 	}
 	if err == nil && c.data != nil {
-		r.contents = append(r.contents, c)
+		r.family.contents = append(r.family.contents, c)
 	}
 	return err
 }
@@ -359,10 +458,12 @@ var errShort = errors.New("not all could be read")
 // alike are compared, by the kernel, whose order of them keeps the comparisons
 // few: a thousand descriptors of one file are looked up in ten each.
 type sameness struct {
-	pid   int
 	kcmp  bool
-	alike map[looks][]int // the lowest descriptor of each description, in the kernel's order
+	alike map[looks][]descriptor // the first of each description, in the kernel's order
 }
+
+// descriptor is one of a process.
+type descriptor struct{ pid, fd int }
 
 // looks is all that shows of a description.
 type looks struct {
@@ -372,42 +473,40 @@ type looks struct {
 	flags      int
 }
 
-func newSameness(pid int) *sameness {
-	return &sameness{pid: pid, kcmp: true, alike: map[looks][]int{}}
-}
+func newSameness() *sameness { return &sameness{kcmp: true, alike: map[looks][]descriptor{}} }
 
-// lowest gives the lowest descriptor of the same description as f's, and notes f.
-// Descriptors are to come in ascending order.
-func (s *sameness) lowest(f state.File) int {
+// first gives the first descriptor of the same description as f's, of process pid, and notes f.
+// Descriptors are to come in ascending order, process by process.
+func (s *sameness) first(pid int, f state.File) descriptor {
 	l := looks{f.Kind, f.Dev, f.Inode, f.Offset, f.Flags &^ unix.O_CLOEXEC}
-	known := s.alike[l]
-	at, same := s.find(known, &f)
+	known, d := s.alike[l], descriptor{pid, f.FD}
+	at, same := s.find(known, d, f.Kind)
 	if same {
 		return known[at]
 	}
-	s.alike[l] = slices.Insert(known, at, f.FD)
-	return f.FD
+	s.alike[l] = slices.Insert(known, at, d)
+	return d
 }
 
-// find looks for the description of f among those known: where it is, or belongs.
-func (s *sameness) find(known []int, f *state.File) (at int, same bool) {
-	if f.Kind == state.FileSocket {
+// find looks for the description of d among those known: where it is, or belongs.
+func (s *sameness) find(known []descriptor, d descriptor, kind string) (at int, same bool) {
+	if kind == state.FileSocket {
 		return 0, len(known) > 0 // one description each
 	}
 	if s.kcmp {
-		at, same = slices.BinarySearchFunc(known, f.FD, s.compare)
+		at, same = slices.BinarySearchFunc(known, d, s.compare)
 	}
 	if s.kcmp {
 		return at, same
 	}
 	// Without kcmp: alike in all that shows. What can be told apart by nothing
 	// else, as two epoll sets, is taken for two.
-	return 0, len(known) > 0 && (f.Kind == state.FileRegular || f.Kind == state.FilePipe)
+	return 0, len(known) > 0 && (kind == state.FileRegular || kind == state.FilePipe)
 }
 
 // compare gives the kernel's order of two descriptors' descriptions.
-func (s *sameness) compare(a, b int) int {
-	r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(s.pid), uintptr(s.pid), kcmpFile, uintptr(a), uintptr(b), 0)
+func (s *sameness) compare(a, b descriptor) int {
+	r, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(a.pid), uintptr(b.pid), kcmpFile, uintptr(a.fd), uintptr(b.fd), 0)
 	switch {
 	case e != 0 || r > 2:
 		s.kcmp = false

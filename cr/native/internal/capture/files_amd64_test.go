@@ -13,7 +13,7 @@ import (
 // many descriptors that look alike.
 func TestSameness(t *testing.T) {
 	const opened, each = 100, 3
-	s := newSameness(os.Getpid())
+	s := newSameness()
 	var fds []int
 	defer func() {
 		for _, fd := range fds {
@@ -40,11 +40,11 @@ func TestSameness(t *testing.T) {
 		}
 	}
 	for _, fd := range fds {
-		if got := s.lowest(state.File{FD: fd, Kind: state.FileRegular, Inode: 1}); got != first[fd] {
+		if got := s.first(os.Getpid(), state.File{FD: fd, Kind: state.FileRegular, Inode: 1}).fd; got != first[fd] {
 			t.Errorf("descriptor %d is the same as %d, want %d", fd, got, first[fd])
 		}
 	}
-	if got := s.lowest(state.File{FD: fds[1], Kind: state.FileRegular, Inode: 1, Offset: 5}); got != fds[1] {
+	if got := s.first(os.Getpid(), state.File{FD: fds[1], Kind: state.FileRegular, Inode: 1, Offset: 5}).fd; got != fds[1] {
 		t.Errorf("of another offset, and the same as %d", got)
 	}
 	if !s.kcmp {

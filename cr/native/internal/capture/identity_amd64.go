@@ -41,8 +41,11 @@ func identityOf(dir string) (identity, error) {
 }
 
 // asBorn gives what a process is that is started by the executable of process pid, as a
-// restore does it. All ranks of an agent have the same.
+// restore does it. All ranks of an agent have the same, but those in a trace.Place.
 func (a *Agent) asBorn(pid int) (identity, error) {
+	if p := a.threads.PlaceOf(pid); p != nil {
+		return identityOf("/proc/" + strconv.Itoa(p.PID))
+	}
 	b := &a.births
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,6 +125,21 @@ func sharesAll(pid, tid int) error {
 		}
 	}
 	return nil
+}
+
+// lookForPlace finds out whether the process has other ids than it has here.
+func (g *Target) lookForPlace() { g.placed = g.agent.threads.PlaceOf(g.PID) != nil }
+
+// idOf gives the number that a thread has for itself, which stands or waits. Of one that is just ending it is
+// the one that it has here.
+func (g *Target) idOf(tid int) int {
+	if g.placed {
+		s, err := proc.Parsed(g.PID, "task/"+strconv.Itoa(tid)+"/status", proc.ParseStatus)
+		if err == nil && s.Inner != 0 {
+			return s.Inner
+		}
+	}
+	return tid
 }
 
 // checkIdentity looks once more at the process itself, by its copy, which was born as

@@ -1,12 +1,10 @@
 package capture
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +18,17 @@ import (
 // What stands against imaging a process. All of it is looked at before anything
 // is stopped; what may have changed by then is looked at again in the standstill.
 
-// check refuses what can be seen from outside.
+// check refuses what can be seen from outside of a process and those that descend from it.
 func (g *Target) check() error {
+	if err := g.checkFamily(); err != nil {
+		return err
+	}
+	return g.checkOne()
+}
+
+// checkOne looks at one of them.
+func (g *Target) checkOne() error {
+	g.lookForStream()
 	status, err := proc.Parsed(g.PID, "status", proc.ParseStatus)
 	if err != nil {
 		return err
@@ -40,95 +47,23 @@ func (g *Target) check() error {
 		return err
 	}
 	mem.Close()
+	g.lookForPlace()
 	if err := g.checkIdentity(); err != nil {
 		return err
 	}
-	if err := errors.Join(g.lookForLocked(status), g.lookForOOMAdj()); err != nil {
+	if err := errors.Join(g.lookForLocked(status), g.lookForOOMAdj(), g.lookForProgram(), g.lookForApart()); err != nil {
 		return err
 	}
 	maps, err := proc.Parsed(g.PID, "maps", proc.ParseMaps)
 	if err != nil {
 		return err
 	}
-	if _, err := workingDir(g.PID); err != nil {
+	if _, _, err := workingDir(g.PID); err != nil {
 		return err
 	}
-	for _, check := range []func() error{g.checkChildren, g.checkTimers, func() error { return checkMaps(maps) }, g.checkFiles} {
+	for _, check := range []func() error{g.checkTimers, func() error { return checkMaps(maps) }, func() error { return g.checkAlone(maps) }, g.checkFiles} {
 		if err := check(); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkChildren refuses child processes, be they alive or not yet waited for.
-func (g *Target) checkChildren() error {
-	tids, err := proc.Threads(g.PID)
-	if err != nil {
-		return err
-	}
-	for _, tid := range tids {
-		p, err := os.ReadFile(g.Task(tid) + "/children")
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-				continue // the thread has ended, or the kernel does not tell
-			}
-			return fmt.Errorf("child processes: %w", err)
-		}
-		if pids := bytes.Fields(p); len(pids) > 0 {
-			return refuseChild(string(pids[0]), len(pids))
-		}
-	}
-	return nil
-}
-
-func refuseChild(pid string, n int) error {
-	name := "?"
-	id, _ := strconv.Atoi(pid)
-	stat, err := proc.Parsed(id, "stat", proc.ParseStat)
-	if err == nil {
-		name = stat.Comm
-	}
-	more := ""
-	if n > 1 {
-		more = fmt.Sprintf(" and %d more", n-1)
-	}
-	if stat.State == 'Z' {
-		return refusal.New("call Wait on every command that was started", "its child process %s (%s)%s has ended and was not waited for", pid, name, more)
-	}
-	return refusal.New("run commands to their end between checkpoints, or use -cr=self", "it has a child process %s (%s)%s", pid, name, more)
-}
-
-// checkTimers refuses timers made by timer_create, as a CPU profile has them.
-func (g *Target) checkTimers() error {
-	p, err := proc.Read(g.PID, "timers")
-	if errors.Is(err, fs.ErrNotExist) && !g.Ended() {
-		return nil // the kernel does not tell
-	}
-	if err != nil {
-		return fmt.Errorf("timers: %w", err)
-	}
-	if len(bytes.TrimSpace(p)) > 0 {
-		return errTimers
-	}
-	return nil
-}
-
-var errTimers = refusal.New("stop the CPU profile while checkpoints are taken, use time.Timer instead of timer_create and setitimer",
-	"it has timers of its own")
-
-// checkItimers refuses timers made by setitimer; only the process itself can look.
-func checkItimers(in *trace.Injector, s *trace.Scratch) error {
-	for which := range uint64(3) {
-		if _, err := in.Call(unix.SYS_GETITIMER, which, s.Addr); err != nil {
-			return fmt.Errorf("interval timers: %w", err)
-		}
-		var p [trace.ScratchSize]byte
-		if err := s.Read(p[:]); err != nil {
-			return err
-		}
-		if p != [trace.ScratchSize]byte{} {
-			return errTimers
 		}
 	}
 	return nil
@@ -157,25 +92,27 @@ const transportMemory = "/memfd:gorun-shm"
 // memory full of zeros, where stray reads and waits do no harm, until it is unmapped.
 func transport(m *proc.Mapping) bool { return m.Shared && m.Path == transportMemory }
 
+// ring tells memory that the rank shares with an offload process, which is paused. Its content is that of the descriptor.
+func ring(m *proc.Mapping) bool { return m.Shared && m.Path == state.RingMemory }
+
 // refuseShared lets a file pass that the program only reads: mapped again, it has
 // the same content.
 func refuseShared(m *proc.Mapping) error {
-	if transport(m) {
+	if transport(m) || ring(m) {
 		return nil
+	}
+	if ownShared(m) {
+		return refuseLarge(m)
 	}
 	where := fmt.Sprintf("at %#x, %d KB", m.Start, (m.End-m.Start)>>10)
 	const remedy = "unmap it while checkpoints are taken, map the file privately, or use -cr=self"
 	switch {
 	case strings.HasPrefix(m.Path, "/SYSV"):
 		return refusal.New(remedy, "System V shared memory %s", where)
-	case strings.HasPrefix(m.Path, "/memfd:"):
-		return refusal.New(remedy, "shared memory %s %s", strings.TrimPrefix(m.Path, "/memfd:"), where)
 	case strings.HasPrefix(m.Path, "anon_inode:"):
 		return refusal.New(remedyFor(m.Path), "shared memory of the kind %s %s", strings.Trim(strings.TrimPrefix(m.Path, "anon_inode:"), "[]"), where)
-	case m.Path == "" || strings.HasPrefix(m.Path, "/dev/zero"):
-		return refusal.New(remedy, "anonymous shared memory %s", where)
 	case m.Deleted:
-		return refusal.New(remedy, "the shared mapping of the deleted file %s %s", m.Path, where)
+		return refusal.New(remedy, "the shared mapping of %s %s", m.Path, where)
 	case strings.HasPrefix(m.Path, "/dev/"):
 		return refusal.New(remedy, "the mapping of the device %s %s", m.Path, where)
 	case m.Prot&unix.PROT_WRITE != 0:
@@ -201,7 +138,9 @@ const (
 func checkKind(m *proc.Mapping) error {
 	where := fmt.Sprintf("%s at %#x, %d KB", m.Path, m.Start, (m.End-m.Start)>>10)
 	switch {
-	case m.Kernels(), transport(m):
+	case m.Kernels(), transport(m), ring(m):
+		return nil
+	case ownShared(m) && !m.Has(flagHuge):
 		return nil
 	case m.Has(flagHuge):
 		return refusal.New("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)
@@ -238,7 +177,12 @@ func (g *Target) checkFiles() error {
 			}
 			return fmt.Errorf("descriptor %d: %w", fd, err)
 		}
-		if f.Deleted && stat.Size > maxContent {
+		if f.Kind == state.FilePidfd {
+			if err := g.checkPidfd(fd); err != nil {
+				return fmt.Errorf("descriptor %d: %w", fd, err)
+			}
+		}
+		if f.Deleted && stat.Mode&unix.S_IFMT == unix.S_IFREG && stat.Size > maxContent {
 			_, err := g.fileContent(&f)
 			return err
 		}

@@ -36,8 +36,8 @@ func newReturner(c *captured, windows []window) *returner {
 		g := &r.groups[i/groupWindows]
 		r.left[i/groupWindows].Add(1)
 		for _, p := range w.patches {
-			if !p.private {
-				continue // the instruction for system calls is in one of those
+			if !p.private || p.start <= c.text && c.text < p.end {
+				continue // the instruction for system calls is most often in one of a file
 			}
 			if k := len(*g) - 1; k >= 0 && (*g)[k].End == p.start {
 				(*g)[k].End = p.end

@@ -44,6 +44,7 @@ func Features() []whole.Feature {
 		{Name: "same open files told apart (kcmp)", Err: tryKcmp()},
 		{Name: "child processes known by /proc", Err: tryFile("/proc/thread-self/children")},
 		{Name: "POSIX timers known by /proc", Err: tryFile("/proc/self/timers")},
+		{Name: "same process and thread ids after a restore (namespaces)", Err: trace.SameIDs()},
 		{Name: "time namespaces", Err: tryFile("/proc/self/ns/time")},
 	}
 }

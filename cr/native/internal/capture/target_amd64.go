@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
+	"github.com/gorun-mpi/gorun/cr/native/internal/runtimes"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
@@ -21,9 +22,19 @@ type Target struct {
 	agent     *Agent
 	rank, oob int
 	stdio     [3]fileID      // what it was given as 0, 1 and 2
+	exe       fileID         // its executable, when that was last looked at
 	text      uint64         // where a syscall instruction was the last time
 	locked    []state.Locked // memory, when it was last looked at
-	oomAdj    *int           // if it is not the agent's, when it was last looked at
+	apart     []state.Apart  // the same
+	program   runtimes.Program
+	runtimes  runtimes.Set        // in that
+	tidy      map[tcb]uint64      // addresses that the kernel clears when threads end
+	calls     map[int]interrupted // by thread
+	placed    bool                // it is in a trace.Place
+	oomAdj    *int                // if it is not the agent's, when it was last looked at
+	first     *Target             // of its family, nil if it is that
+	kin       map[int]*Target     // of the first: those that descend from it, by their numbers here
+	looked    bool                // it was looked at before anything was stopped
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs
 	track dirty.Tracker
@@ -66,6 +77,10 @@ func fdPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) 
 func (g *Target) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for _, m := range g.kin {
+		m.Close()
+	}
+	g.kin = nil
 	return errors.Join(g.track.Close(), g.Process.Close())
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/runtimes"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 )
@@ -46,34 +46,13 @@ func (r *recorder) advance(tid int) error {
 	return err
 }
 
-// ready tells whether a thread stands where it can be imaged.
+// ready tells whether a thread stands where it can be imaged. Of a thread of C's that is
+// just becoming Go's the id is not waited for without end: it may wait for others itself.
 func (r *recorder) ready(tid int, own *trace.Regs) bool {
-	return !r.vdso.Has(own.Rip) && settled(r.mem, tid, own.Fs_base)
-}
-
-// settled tells whether the runtime knows the thread by its number: g, m and
-// m.procid are in place. Until a new thread has set its own fs_base, it has that
-// of the thread that made it.
-func settled(m *trace.Memory, tid int, fs uint64) bool {
-	g, err := m.Word(fs - goruntime.TlsG)
-	if err != nil || g == 0 {
+	if r.vdso.Has(own.Rip) {
 		return false
 	}
-	mach, err := m.Word(g + goruntime.GM)
-	if err != nil || mach == 0 {
-		return false
-	}
-	var p [goruntime.MStart]byte
-	if m.Peek(p[:], mach) != nil {
-		return false
-	}
-	found := 0
-	for i := 0; i < len(p); i += 8 {
-		if le.Uint64(p[i:]) == uint64(tid) {
-			found++
-		}
-	}
-	return found == 1
+	return r.runtimes.Settled(r.mem, runtimes.Thread{TID: r.g.idOf(tid), FS: own.Fs_base}) || r.runtimes.C != nil && !r.patient
 }
 
 // recordThreads notes what is needed to make the threads anew. The leader's
@@ -86,6 +65,9 @@ func (st *stand) recordThreads(r *recorder) error {
 	}
 	for _, tid := range st.TIDs {
 		t, err := st.recordThread(tid)
+		if err == nil && r.runtimes.C != nil {
+			err = r.recordC(&t, tid) // before it makes the first call for us
+		}
 		if err != nil {
 			return fmt.Errorf("thread %d: %w", tid, err)
 		}
@@ -99,7 +81,7 @@ func (st *stand) recordThreads(r *recorder) error {
 
 // recordThread notes what the kernel tells of a thread.
 func (st *stand) recordThread(tid int) (state.Thread, error) {
-	t := state.Thread{TID: tid}
+	t := state.Thread{TID: st.g.idOf(tid)}
 	var err error
 	if t.XState, err = trace.GetXState(tid); err != nil {
 		return t, fmt.Errorf("vector registers: %w", err)
@@ -116,12 +98,35 @@ func (st *stand) recordThread(tid int) (state.Thread, error) {
 	return t, nil
 }
 
-// askThreads lets all threads ask the kernel for their signal stacks, at the same
-// time: what takes long is to wake them up. Each borrows memory of its own.
+// question is a call that threads make for us. An answer is noted for the i-th thread.
+type question struct {
+	nr   uint64
+	args func(s *trace.Scratch) []uint64
+	skip func(i int) bool // nil: all are asked
+	note func(i int, result uint64, in *trace.Injector, s *trace.Scratch) error
+}
+
+// askThreads has all threads tell what the kernel tells only themselves. Each borrows
+// memory of its own.
 func (st *stand) askThreads(r *recorder) error {
+	questions := []question{{
+		nr:   unix.SYS_SIGALTSTACK,
+		args: func(s *trace.Scratch) []uint64 { return []uint64{0, s.Addr} },
+		note: func(i int, _ uint64, in *trace.Injector, s *trace.Scratch) error {
+			return st.noteThread(r, &r.state.Threads[i], in, s)
+		},
+	}}
+	if r.runtimes.C != nil {
+		questions = append(questions, st.questionsC(r)...)
+	}
+	return st.ask(r, questions)
+}
+
+// ask puts questions to the threads, each to all at the same time: what takes long is to
+// wake them up.
+func (st *stand) ask(r *recorder, questions []question) (failed error) {
 	asked := make([]*trace.Injector, 0, len(st.TIDs))
 	borrowed := make([]*trace.Scratch, 0, len(st.TIDs))
-	var failed error
 	fail := func(err error) bool {
 		if err != nil && failed == nil {
 			failed = err
@@ -134,26 +139,14 @@ func (st *stand) askThreads(r *recorder) error {
 			break
 		}
 		asked = append(asked, in)
-		s, err := trace.Borrow(r.mem, in.Own.Fs_base)
+		s, err := trace.Borrow(r.mem, &in.Own)
 		if fail(err) {
 			break
 		}
 		borrowed = append(borrowed, s)
-		if fail(in.Start(unix.SYS_SIGALTSTACK, 0, s.Addr)) {
-			borrowed = borrowed[:len(borrowed)-1]
-			break
-		}
 	}
-	// Whoever was sent off is brought back, whatever happens to others.
-	for i := range borrowed {
-		fail(asked[i].Enter())
-	}
-	for i, s := range borrowed {
-		_, err := asked[i].Finish()
-		if fail(err) {
-			continue
-		}
-		fail(r.noteThread(&r.state.Threads[i], asked[i], s))
+	for i := 0; i < len(questions) && failed == nil; i++ {
+		fail(questions[i].put(asked, borrowed))
 	}
 	for _, s := range borrowed {
 		fail(s.GiveBack())
@@ -164,13 +157,43 @@ func (st *stand) askThreads(r *recorder) error {
 	return failed
 }
 
+// put asks. Whoever was sent off is brought back, whatever happens to others.
+func (q *question) put(asked []*trace.Injector, borrowed []*trace.Scratch) (failed error) {
+	fail := func(err error) bool {
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return err != nil
+	}
+	var sent []int
+	for i, s := range borrowed {
+		if q.skip != nil && q.skip(i) {
+			continue
+		}
+		if fail(asked[i].Start(q.nr, q.args(s)...)) {
+			break
+		}
+		sent = append(sent, i)
+	}
+	for _, i := range sent {
+		fail(asked[i].Enter())
+	}
+	for _, i := range sent {
+		result, err := asked[i].Finish()
+		if !fail(err) {
+			fail(q.note(i, result, asked[i], borrowed[i]))
+		}
+	}
+	return failed
+}
+
 // noteThread completes a thread's entry.
-func (r *recorder) noteThread(t *state.Thread, in *trace.Injector, s *trace.Scratch) error {
+func (st *stand) noteThread(r *recorder, t *state.Thread, in *trace.Injector, s *trace.Scratch) error {
 	var p [24]byte
 	if err := s.Read(p[:]); err != nil {
 		return err
 	}
-	own := trace.Mend(in.Own, false)
+	own := trace.MendImage(in.Own, st.g.callOf(r.mem, t.TID, &in.Own))
 	t.Regs, t.Mask = trace.RegBytes(&own), in.Mask
 	t.AltStack = [3]uint64{le.Uint64(p[:]), uint64(le.Uint32(p[8:])), le.Uint64(p[16:])}
 	return r.handlerOutside(t, own.Rsp)

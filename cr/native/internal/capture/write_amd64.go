@@ -32,50 +32,73 @@ func (c *captured) Write(to image.Target, m image.Meta, opt image.Options) (imag
 func (c *captured) write(to image.Target, m image.Meta, opt image.Options) (image.Summary, error) {
 	synced := c.syncFiles()
 	defer synced()
+	opt.BlockSize = max(opt.BlockSize, image.DefaultBlockSize) // a window is four of them
+	var readers []*windowReader
+	defer func() {
+		for _, r := range readers { // when no worker reads any more
+			r.close()
+		}
+	}()
+	err := c.each(func(c *captured) error {
+		r, err := c.look()
+		if err == nil {
+			readers = append(readers, r)
+		}
+		return c.blame(err)
+	})
+	if err != nil {
+		return image.Summary{}, err
+	}
+	m.Backend, m.Format, m.BuildID = state.Backend, state.Format, c.state.BuildID
+	if len(c.kin) > 0 || len(c.state.Ended) > 0 {
+		m.Format = state.FormatFamily
+	}
+	w, err := to.Create(m, opt)
+	if err != nil {
+		return image.Summary{}, err
+	}
+	err = c.contents(w)
+	for i, one := range append([]*captured{c}, c.kin...) {
+		if err == nil {
+			err = one.sections(w, readers[i])
+		}
+	}
+	if err == nil { // before the image counts
+		err = synced()
+	}
+	if err != nil {
+		w.Abort()
+		return image.Summary{}, err
+	}
+	return w.Commit()
+}
+
+// look completes the state and opens the memory that is to be written.
+func (c *captured) look() (*windowReader, error) {
 	pid := c.pid
 	if pid == 0 {
 		pid = c.g.PID
 	}
 	maps, err := c.describe(pid)
 	if err != nil {
-		return image.Summary{}, err
+		return nil, err
 	}
 	c.state.Base = c.base
+	return c.newReader(pid, windowsOf(maps, c.state.Exe))
+}
+
+// sections writes those of one process.
+func (c *captured) sections(w *image.Writer, r *windowReader) error {
 	text, err := c.state.Encode()
-	if err != nil {
-		return image.Summary{}, err
+	if err == nil {
+		err = w.Section(c.state.Section(state.SectionName), state.KindProcess, "json", text)
 	}
-	m.Backend, m.Format, m.BuildID = state.Backend, state.Format, c.state.BuildID
-	opt.BlockSize = max(opt.BlockSize, image.DefaultBlockSize) // a window is four of them
-	windows := windowsOf(maps, c.state.Exe)
-	r, err := c.newReader(pid, windows)
-	if err != nil {
-		return image.Summary{}, err
-	}
-	defer r.close() // when no worker reads any more
-	w, err := to.Create(m, opt)
-	if err != nil {
-		return image.Summary{}, err
-	}
-	if err := c.sections(w, text); err != nil {
-		w.Abort()
-		return image.Summary{}, err
-	}
-	for i := range windows {
-		err := w.SectionFill(fmt.Sprintf("%012x", windows[i].base), state.KindPages, pages.Window, func(p []byte) (int, string, error) {
+	for i := 0; err == nil && i < len(r.windows); i++ {
+		err = w.SectionFill(c.state.Section(fmt.Sprintf("%012x", r.windows[i].base)), state.KindPages, pages.Window, func(p []byte) (int, string, error) {
 			return r.read(i, p)
 		})
-		if err != nil {
-			w.Abort()
-			return image.Summary{}, err
-		}
 	}
-	// Before the image counts.
-	if err := synced(); err != nil {
-		w.Abort()
-		return image.Summary{}, err
-	}
-	return w.Commit()
+	return err
 }
 
 // syncFiles begins to bring the program's files to the disk; the function
@@ -84,7 +107,11 @@ func (c *captured) syncFiles() func() error {
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		for _, fd := range c.sync {
+		var fds []int
+		for _, r := range c.family.records {
+			fds = append(fds, r.sync...)
+		}
+		for _, fd := range fds {
 			if e := unix.Fsync(fd); e != nil && !errors.Is(e, unix.EINVAL) && !errors.Is(e, unix.EROFS) {
 				err = errors.Join(err, fmt.Errorf("a file that the program writes to: fsync: %w", e))
 			}
@@ -94,13 +121,10 @@ func (c *captured) syncFiles() func() error {
 	return sync.OnceValue(func() error { return <-done })
 }
 
-// sections writes the small ones.
-func (c *captured) sections(w *image.Writer, text []byte) error {
-	if err := w.Section(state.SectionName, state.KindProcess, "json", text); err != nil {
-		return err
-	}
-	for i := range c.contents {
-		if k := &c.contents[i]; len(k.data) > 0 || k.kind == state.KindFile {
+// contents writes what the family has in pipes, and in files and memory without a name.
+func (c *captured) contents(w *image.Writer) error {
+	for i := range c.family.contents {
+		if k := &c.family.contents[i]; len(k.data) > 0 || k.kind == state.KindFile || k.kind == state.KindShared {
 			if err := w.Section(k.name, k.kind, "", k.data); err != nil {
 				return err
 			}

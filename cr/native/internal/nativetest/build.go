@@ -53,11 +53,7 @@ var built sync.Map // name of the build -> func() (string, error)
 func Build(t testing.TB, program, how string) string {
 	t.Helper()
 	if dir := os.Getenv(ProgramsVar); dir != "" {
-		path := filepath.Join(dir, program+"-"+how)
-		if _, err := os.Stat(path); err != nil {
-			t.Skip(err)
-		}
-		return path
+		return prebuilt(t, dir, program+"-"+how)
 	}
 	f, _ := built.LoadOrStore(program+"-"+how, sync.OnceValues(func() (string, error) {
 		dir, err := folder()

@@ -13,6 +13,8 @@ type Watch struct {
 	FD     int    `json:"fd"`
 	Events uint32 `json:"events"`
 	Data   uint64 `json:"data"`
+	// As is the number by which the process has it, if FD is not or is something else by now.
+	As *int `json:"as,omitempty"`
 }
 
 // MM is the layout that prctl PR_SET_MM_MAP takes.

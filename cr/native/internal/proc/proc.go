@@ -183,7 +183,9 @@ type FDInfo struct {
 	Sema   bool   // eventfd with EFD_SEMAPHORE
 	Timer  *Timer
 	Watch  []Watch
-	target int // of a pidfd, 0 if it is none
+	Mask   uint64 // of a signalfd
+	Locks  []Lock
+	Target int // of a pidfd, -1 if that was waited for, 0 if it is none
 }
 
 // ParseFDInfo parses /proc/PID/fdinfo/FD.
@@ -228,12 +230,18 @@ func ParseFDInfo(p []byte) (FDInfo, error) {
 			timer().Value, err = parseSpan(value)
 		case "it_interval":
 			timer().Interval, err = parseSpan(value)
+		case "lock":
+			var l Lock
+			l, err = parseLock(value)
+			in.Locks = append(in.Locks, l)
+		case "sigmask":
+			in.Mask, err = strconv.ParseUint(value, 16, 64)
 		case "tfd":
 			var w Watch
 			w, err = parseWatch(string(line))
 			in.Watch = append(in.Watch, w)
 		case "Pid":
-			in.target, err = strconv.Atoi(value)
+			in.Target, err = strconv.Atoi(value)
 		}
 		if err != nil {
 			return bad("descriptor", line)
@@ -289,6 +297,8 @@ type Stat struct {
 	State byte
 	flags uint64 // PF_...
 	Ppid  int
+	Sends int    // the signal that its parent gets when it ends
+	Exit  int    // of one that has ended: its status, as wait gives it
 	Start uint64 // since boot, in ticks
 	Mm    MM     // without Brk
 
@@ -319,6 +329,10 @@ func ParseStat(p []byte) (Stat, error) {
 	s.Ppid = int(num(4))
 	s.flags, s.pending = num(9), num(31)
 	s.Start = num(22)
+	s.Exit = int(num(52))
+	if s.Sends, err = strconv.Atoi(f[38-3]); err != nil { // of a thread -1
+		err = bad("stat", p)
+	}
 	s.Mm = MM{
 		StartCode: num(26), EndCode: num(27), StartStack: num(28), StartData: num(45), EndData: num(46),
 		StartBrk: num(47), ArgStart: num(48), ArgEnd: num(49), EnvStart: num(50), EnvEnd: num(51),
@@ -342,6 +356,9 @@ type Status struct {
 	Group   int  // the process that a thread belongs to
 	Ended   bool // a zombie, or about to vanish
 	Tracer  int
+	Inner   int    // its number in its own namespace, 0 if the kernel does not tell
+	Team    int    // its process group's there, 0 if that is outside
+	Session int    // its session's there, 0 if that is outside
 	Locked  uint64 // bytes
 	Anon    uint64 // bytes in anonymous pages, swapped ones included
 	uid     int
@@ -366,6 +383,12 @@ func ParseStatus(p []byte) (Status, error) {
 			s.Ended = strings.HasPrefix(value, "Z") || strings.HasPrefix(value, "X")
 		case "Tgid":
 			s.Group, err = strconv.Atoi(value)
+		case "NSpid":
+			s.Inner, err = lastNumber(value)
+		case "NSpgid":
+			s.Team, err = lastNumber(value)
+		case "NSsid":
+			s.Session, err = lastNumber(value)
 		case "TracerPid":
 			s.Tracer, err = strconv.Atoi(value)
 		case "Threads":
@@ -388,6 +411,11 @@ func ParseStatus(p []byte) (Status, error) {
 		return nil
 	})
 	return s, err
+}
+
+// lastNumber parses the last of several, which is that of the innermost namespace.
+func lastNumber(list string) (int, error) {
+	return strconv.Atoi(list[strings.LastIndexByte(list, '\t')+1:])
 }
 
 // Bits of an entry of pagemap.

@@ -43,7 +43,7 @@ func TestParseFdinfo(t *testing.T) {
 		{"pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t7\neventfd-count:               1f\neventfd-id: 3\neventfd-semaphore: 1\n",
 			FDInfo{Flags: 2, inode: 7, Count: 0x1f, Sema: true}},
 		{"pos:\t0\nflags:\t02\ntfd:        5 events: 8000201d data:     7fd3c0ffeee0  pos:0 ino:b4 sdev:9\n",
-			FDInfo{Flags: 2, Watch: []Watch{{5, 0x8000201d, 0x7fd3c0ffeee0}}}},
+			FDInfo{Flags: 2, Watch: []Watch{{FD: 5, Events: 0x8000201d, Data: 0x7fd3c0ffeee0}}}},
 		{"pos:\t0\nflags:\t02\nclockid: 1\nticks: 2\nsettime flags: 01\nit_value: (3, 5)\nit_interval: (0, 7)\n",
 			FDInfo{Flags: 2, Count: 2, Timer: &Timer{Clock: 1, Flags: 1, Value: 3e9 + 5, Interval: 7}}},
 	} {
@@ -122,6 +122,11 @@ func FuzzMaps(f *testing.F) {
 func FuzzSmaps(f *testing.F)  { fuzzProc(f, "smaps", func(p []byte) { ParseSmaps(p) }) }
 func FuzzStat(f *testing.F)   { fuzzProc(f, "stat", func(p []byte) { ParseStat(p) }) }
 func FuzzStatus(f *testing.F) { fuzzProc(f, "status", func(p []byte) { ParseStatus(p) }) }
+
+func FuzzTimers(f *testing.F) {
+	f.Add([]byte("ID: 3\nsignal: 60/00007fff86e452a8\nnotify: signal/tid.2634\nClockID: -6\n"))
+	fuzzProc(f, "timers", func(p []byte) { ParseTimers(p) })
+}
 
 func FuzzFdinfo(f *testing.F) {
 	f.Add([]byte("tfd:        5 events: 8000201d data:     7fd3c0ffeee0  pos:0 ino:b4 sdev:9\n"))

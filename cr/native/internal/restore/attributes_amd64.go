@@ -23,15 +23,23 @@ func (r *restore) setAttributes() error {
 		if resource == unix.RLIMIT_NOFILE && old.Soft == old.Hard {
 			want = lim.Max // as every Go program has it that does not say otherwise
 		}
-		if want == lim.Cur {
+		most := lim.Max
+		if old.Own {
+			most = min(most, old.Hard)
+			want = min(want, most)
+		}
+		if want == lim.Cur && most == lim.Max {
 			continue
 		}
-		lim.Cur = want
+		lim.Cur, lim.Max = want, most
 		if err := unix.Prlimit(r.pid, resource, &lim, nil); err != nil {
 			return fmt.Errorf("resource limit %d: %w", resource, err)
 		}
 	}
-	return r.setPriorities()
+	if err := r.setPriorities(); err != nil {
+		return err
+	}
+	return r.setPolicies()
 }
 
 // setPriorities gives every thread its own, as far as it is permitted.

@@ -18,7 +18,7 @@ import (
 func TestAttributes(t *testing.T) {
 	tr, img := imagedVictim(t, "modest", "threads")
 	before := stateOf(t, img)
-	if l := before.Limits; len(l) != state.NumLimits || l[unix.RLIMIT_NOFILE] != (state.Limit{Soft: 100, Hard: 200}) || !lowered(before) || !before.NoNewPrivs {
+	if l := before.Limits; len(l) != state.NumLimits || l[unix.RLIMIT_NOFILE] != (state.Limit{Soft: 100, Hard: 200, Own: true}) || !lowered(before) || !before.NoNewPrivs {
 		t.Fatalf("limits %v, one thread lowered %v, no_new_privs %v", before.Limits, lowered(before), before.NoNewPrivs)
 	}
 	tr.restore(img)

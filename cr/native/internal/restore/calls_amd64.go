@@ -17,8 +17,9 @@ import (
 const (
 	areaCode   = pages.Size
 	areaCalls  = 256 << 10
-	areaData   = 512 << 10
-	areaSize   = areaCode + areaCalls + areaData
+	areaData   = 512<<10 - areaLast
+	areaLast   = 64 // for what capset takes
+	areaSize   = areaCode + areaCalls + areaData + areaLast
 	recordSize = 64
 )
 
@@ -29,6 +30,8 @@ type call struct {
 	args [6]uint64
 	data []byte // what argument at points to
 	at   int
+	next int                            // if not 0, the argument that points to data, too,
+	skip uint64                         // so many bytes further
 	fix  func(data []byte, addr uint64) // puts addresses into data, which lies at addr
 	may  bool                           // a failure does not matter
 	done func(result uint64)
@@ -39,7 +42,16 @@ type puppet struct {
 	pid     int
 	mem     *trace.Memory
 	scratch uint64
-	base    trace.Regs // what registers the calls do not set are to hold
+	base    trace.Regs  // what registers the calls do not set are to hold
+	ids     map[int]int // what number a thread has for itself, if it is another
+}
+
+// idOf gives the number that a thread has for itself.
+func (p *puppet) idOf(tid int) int {
+	if id, ok := p.ids[tid]; ok {
+		return id
+	}
+	return tid
 }
 
 // run makes thread tid, which is stopped, execute the calls in order and leaves
@@ -69,6 +81,9 @@ func (p *puppet) pack(calls []call) (n int, table, data []byte, err error) {
 		args := c.args
 		if c.data != nil {
 			args[c.at] = at + uint64(len(data))
+			if c.next != 0 {
+				args[c.next] = args[c.at] + c.skip
+			}
 			if c.fix != nil {
 				c.fix(c.data, args[c.at])
 			}
@@ -102,7 +117,7 @@ func (p *puppet) execute(tid int, calls []call, table, data []byte) error {
 	}
 	r := p.base
 	r.Rip, r.Rsp, r.Orig_rax = p.scratch, 0, ^uint64(0)
-	r.Rbx, r.R12, r.R13, r.R14 = at, uint64(len(calls)), uint64(p.pid), uint64(tid)
+	r.Rbx, r.R12, r.R13, r.R14 = at, uint64(len(calls)), uint64(p.idOf(p.pid)), uint64(p.idOf(tid))
 	if err := trace.SetRegs(tid, &r); err != nil {
 		return fmt.Errorf("registers of thread %d: %w", tid, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +25,7 @@ type chain []*layer
 type layer struct {
 	img     *image.Reader
 	state   *state.State
+	prefix  string // of the names of sections
 	windows map[uint64][]pages.Run
 	data    map[uint64]int // pages of data in each window's section
 }
@@ -86,10 +88,11 @@ func (c chain) admit(l *layer, rank int) error {
 func (l *layer) list() error {
 	l.windows, l.data = make(map[uint64][]pages.Run), make(map[uint64]int)
 	for _, s := range l.img.Sections() {
-		if s.Kind != state.KindPages {
-			continue
+		name, ok := strings.CutPrefix(s.Name, l.prefix)
+		if s.Kind != state.KindPages || !ok || strings.Contains(name, "/") {
+			continue // another process's
 		}
-		base, err := pages.ParseWindow(s.Name)
+		base, err := pages.ParseWindow(name)
 		if err != nil {
 			return fmt.Errorf("%w: %w", state.ErrImage, err)
 		}
@@ -110,6 +113,12 @@ func (c chain) Close() {
 	for _, l := range c {
 		l.img.Close()
 	}
+}
+
+// of gives what the image has of a process that descends from the first. It is closed with the chain.
+func (c chain) of(m *state.State) (chain, error) {
+	l := &layer{img: c[0].img, state: m, prefix: m.Section("")}
+	return chain{l}, l.list()
 }
 
 // fillPiece is a run of pages with one origin.
@@ -225,9 +234,12 @@ type writer interface {
 	Poke(p []byte, addr uint64) error
 }
 
+// looker has a look at what is written, from several goroutines at once.
+type looker interface{ look(p []byte, addr uint64) }
+
 // fill writes all windows from several goroutines. Every block is checked
 // against its sum before its bytes go anywhere.
-func (c chain) fill(to writer, windows []windowPlan) error {
+func (c chain) fill(to writer, windows []windowPlan, look looker) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	var once sync.Once
@@ -241,7 +253,7 @@ func (c chain) fill(to writer, windows []windowPlan) error {
 			if i >= len(windows) {
 				return
 			}
-			if err := c.fillWindow(to, &windows[i], buf[:]); err != nil {
+			if err := c.fillWindow(to, &windows[i], buf[:], look); err != nil {
 				once.Do(func() { first = err })
 				next.Store(int64(len(windows)))
 				return
@@ -259,7 +271,7 @@ func (c chain) fill(to writer, windows []windowPlan) error {
 
 // fillWindow reads the section of each layer that has a part in the window, one
 // after the other, so that one buffer is enough.
-func (c chain) fillWindow(to writer, w *windowPlan, buf []byte) error {
+func (c chain) fillWindow(to writer, w *windowPlan, buf []byte, look looker) error {
 	name := fmt.Sprintf("%012x", w.base)
 	for layer := -1; layer < len(c); layer++ {
 		var data []byte
@@ -273,13 +285,16 @@ func (c chain) fillWindow(to writer, w *windowPlan, buf []byte) error {
 					clear(data)
 				} else {
 					data = buf[:c[layer].data[w.base]*pages.Size]
-					if err := c[layer].img.ReadSection(state.KindPages, name, data); err != nil {
+					if err := c[layer].img.ReadSection(state.KindPages, c[layer].prefix+name, data); err != nil {
 						return err
 					}
 				}
 			}
 			if err := to.Poke(data[p.data*pages.Size:][:p.n*pages.Size], p.addr); err != nil {
 				return fmt.Errorf("filling memory: %w", err)
+			}
+			if layer >= 0 && look != nil {
+				look.look(data[p.data*pages.Size:][:p.n*pages.Size], p.addr)
 			}
 		}
 	}

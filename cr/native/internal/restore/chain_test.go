@@ -121,7 +121,7 @@ func TestChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var m fakeMemory
-		if err := images.fill(&m, windows); err != nil {
+		if err := images.fill(&m, windows, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := fmt.Sprint(m.bytes), fmt.Sprint(c.want); got != want {

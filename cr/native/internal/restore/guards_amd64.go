@@ -20,3 +20,17 @@ func guardCalls(s *state.State) []call {
 	}
 	return calls
 }
+
+// apartCalls withholds memory from children, as it was.
+func apartCalls(s *state.State) []call {
+	var calls []call
+	for _, a := range s.Apart {
+		if a.Withheld {
+			calls = append(calls, call{what: "MADV_DONTFORK", nr: unix.SYS_MADVISE, args: [6]uint64{a.Start, a.End - a.Start, unix.MADV_DONTFORK}})
+		}
+		if a.Wiped {
+			calls = append(calls, call{what: "MADV_WIPEONFORK", nr: unix.SYS_MADVISE, args: [6]uint64{a.Start, a.End - a.Start, unix.MADV_WIPEONFORK}})
+		}
+	}
+	return calls
+}

@@ -91,7 +91,7 @@ func (im *imagedProgram) compare(seq int, truth map[uint64][]byte) {
 		im.t.Fatal(err)
 	}
 	restored := &nativetest.PageMap{Pages: map[uint64][]byte{}}
-	if err := chain.fill(restored, windows); err != nil {
+	if err := chain.fill(restored, windows, nil); err != nil {
 		im.t.Fatal(err)
 	}
 	for addr, p := range truth {
@@ -120,7 +120,11 @@ func (im *imagedProgram) ofFile(s *state.State, addr uint64) bool {
 // TestChainOfImages writes images of a program that does everything to its
 // memory, some of which are lost, and resolves each chain.
 func TestChainOfImages(t *testing.T) {
-	for seed := range 3 {
+	seeds := 3
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(seed), 9))
 			im := newImagedProgram(t)
@@ -151,11 +155,15 @@ func TestChainOfImages(t *testing.T) {
 	}
 }
 
-// TestIncrementalSize: an image of 256 MB of which 5 % were written holds no more
+// TestIncrementalSize: the image of a process of whose memory 5 % were written holds no more
 // than 8 % of the full one, bookkeeping included.
 func TestIncrementalSize(t *testing.T) {
 	im := newImagedProgram(t)
-	im.p.Ask("noise", 256)
+	megabytes := 256
+	if testing.Short() {
+		megabytes = 64
+	}
+	im.p.Ask("noise", megabytes)
 	_, full := im.capture(0, 1, whole.CaptureOptions{})
 	im.target.Committed(1)
 	im.p.Ask("touch", 20)

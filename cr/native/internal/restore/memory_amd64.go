@@ -37,29 +37,65 @@ type mappedFiles struct {
 
 // open opens them. Of files other than the executable it is insisted that they
 // are the same, unless all that was mapped of them is in the image.
-func (m *mappedFiles) open(s *state.State, program string, filled map[int]int) error {
-	m.first = 3
-	for i := range s.Files {
-		m.first = max(m.first, s.Files[i].FD+1)
-	}
+func (m *mappedFiles) open(s *state.State, first int, program string, filled map[int]int, made map[uint64]int) error {
+	m.first = first
 	inodes := make(map[string]uint64)
 	for i := range s.Regions {
 		r := &s.Regions[i]
 		if mapsFile(s, i, filled) {
-			if other, ok := inodes[r.Path]; ok && other != r.Inode {
+			if other, ok := inodes[mapped(r)]; ok && other != r.Inode {
 				return fmt.Errorf("%w: two files %s are mapped", state.ErrImage, r.Path)
 			}
-			inodes[r.Path] = r.Inode
+			inodes[mapped(r)] = r.Inode
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(inodes)) {
-		fd, err := m.openOne(s, path, inodes[path], program)
+		var fd int
+		var err error
+		if ring, own := strings.HasPrefix(path, state.RingMemory), strings.HasPrefix(path, ownPrefix); ring || own {
+			fd, err = again(path, made, inodes[path])
+		} else {
+			fd, err = m.openOne(s, path, inodes[path], program)
+		}
 		if err != nil {
 			return err
 		}
 		m.paths, m.here = append(m.paths, path), append(m.here, fd)
 	}
 	return nil
+}
+
+// mapped is what the file of a region is told by: its path, and for memory without a name its number, too.
+func mapped(r *state.Region) string {
+	number := strconv.FormatUint(r.Inode, 10)
+	switch {
+	case r.Own && !r.Has("mw"):
+		return ownPrefix + number + readOnly
+	case r.Own:
+		return ownPrefix + number
+	case r.Ring():
+		return r.Path + " " + number
+	}
+	return r.Path
+}
+
+// Shared memory of the process's own is told by its number alone. What may not be written
+// to by the mapping needs a descriptor that cannot either.
+const (
+	ownPrefix = "own "
+	readOnly  = " to be read"
+)
+
+// again opens what was made anew for a descriptor.
+func again(path string, made map[uint64]int, inode uint64) (int, error) {
+	fd, ok := made[inode]
+	if !ok {
+		return -1, fmt.Errorf("%w: %s is mapped, and there is no descriptor of it", state.ErrImage, path)
+	}
+	if strings.HasSuffix(path, readOnly) {
+		return reopen(fd, unix.O_RDONLY)
+	}
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 }
 
 func (m *mappedFiles) openOne(s *state.State, path string, inode uint64, program string) (int, error) {
@@ -114,7 +150,15 @@ func (r *restore) build() error {
 	calls = append(calls, r.vdsoCalls()...)
 	calls = append(calls, r.processCalls()...)
 	calls = append(calls, r.fileCalls()...)
-	calls = append(calls, r.cloneCalls()...)
+	if r.place == nil {
+		calls = append(calls, r.cloneCalls()...)
+	} else if err := r.puppet.run(r.pid, calls); err != nil {
+		return err
+	} else if err := r.startInPlace(); err != nil {
+		return err
+	} else {
+		calls = nil
+	}
 	calls = append(calls, r.copierCall()) // last, so that its number is in nobody's way
 	return r.puppet.run(r.pid, calls)
 }
@@ -188,12 +232,12 @@ func (r *restore) mapCall(i int) (call, error) {
 	switch {
 	case mapsFile(r.state, i, r.filled):
 		if g.Shared {
-			if g.Prot&unix.PROT_WRITE != 0 {
+			if g.Prot&unix.PROT_WRITE != 0 && !g.Ring() && !g.Own {
 				return call{}, fmt.Errorf("%w: shared writable mapping of %s", state.ErrImage, g.Path)
 			}
 			flags = unix.MAP_SHARED | unix.MAP_FIXED_NOREPLACE
 		}
-		j, _ := slices.BinarySearch(r.maps.paths, g.Path)
+		j, _ := slices.BinarySearch(r.maps.paths, mapped(g))
 		fd, offset = uint64(r.maps.first+j), g.Offset
 	case g.Shared:
 		return call{}, fmt.Errorf("%w: shared memory at %#x", state.ErrImage, g.Start)
@@ -268,7 +312,7 @@ func (r *restore) protect() error {
 	if fd := r.copier.there; fd >= 0 {
 		calls = append(calls, call{what: "closing", nr: unix.SYS_CLOSE, args: [6]uint64{uint64(fd)}})
 	}
-	calls = append(calls, guardCalls(r.state)...)
+	calls = append(append(calls, guardCalls(r.state)...), apartCalls(r.state)...)
 	for i := range r.state.Regions {
 		g := &r.state.Regions[i]
 		if r.filled[i] > 0 && g.Prot != unix.PROT_READ|unix.PROT_WRITE {

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
 	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/runtimes"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
@@ -55,8 +55,8 @@ func TestRestoreFails(t *testing.T) {
 		{name: "machine", change: func(s *state.State) { s.Host.Flags = append(s.Host.Flags, "flux") }, want: state.ErrHost, text: "flux"},
 		{name: "folder", change: func(s *state.State) { s.Dir = "/nowhere" }, want: ErrFiles, text: "/nowhere"},
 		{name: "file", change: func(s *state.State) { fileOf(s, state.FileRegular, "log").Size++ }, want: ErrFiles, text: "-files keep"},
-		{name: "thread id", change: func(s *state.State) { s.Threads[1].TID = 1 << 22 }, want: goruntime.ErrProcID},
-		{name: "thread pointer", change: func(s *state.State) { s.Threads[1].Regs = make([]byte, state.RegsSize) }, want: goruntime.ErrProcID},
+		{name: "thread id", change: func(s *state.State) { s.Threads[1].TID = 1 << 22 }, want: runtimes.ErrProcID},
+		{name: "thread pointer", change: func(s *state.State) { s.Threads[1].Regs = make([]byte, state.RegsSize) }, want: runtimes.ErrProcID},
 		{name: "selector", change: func(s *state.State) { s.Threads[2].Regs[17*8] = 0x55 }, text: "registers"},
 		{name: "layout", change: func(s *state.State) {
 			s.Auxv = make([]byte, 1024)
@@ -197,10 +197,14 @@ func TestRestoreOdd(t *testing.T) {
 	img := tr.image(whole.CaptureOptions{})
 	tr.kill()
 	tr.restore(img)
-	for range 5 {
+	for range 4 {
 		line := tr.next("")
 		switch what, rest, _ := strings.Cut(line, ": "); what {
-		case "accept", "read", "write", "datagram":
+		case "datagram":
+			if rest != "5 <nil>" {
+				t.Errorf("a datagram: %q", line)
+			}
+		case "read", "write":
 			if strings.Contains(rest, "nil") || strings.Contains(rest, "EOF") {
 				t.Errorf("no error: %q", line)
 			}
@@ -287,8 +291,11 @@ func TestChainWhileBusy(t *testing.T) {
 	tr := newTrip(t, nativetest.Build(t, "trip", "default"))
 	tr.start("1000000", "1000000", filepath.Join(tr.dir, "log"))
 	path := func(seq int) string { return filepath.Join(tr.dir, strconv.Itoa(seq)) }
-	base := 0
-	for seq := 1; seq <= 25; seq++ {
+	base, rounds := 0, 25
+	if testing.Short() {
+		rounds = 12 // beyond the start of a second chain
+	}
+	for seq := 1; seq <= rounds; seq++ {
 		tr.steps(4, 3)
 		c, err := tr.target.Capture(whole.CaptureOptions{Base: base, Seq: seq, Track: true})
 		if err != nil {
@@ -325,7 +332,7 @@ func compareChain(t *testing.T, path string, base func(int) image.Source, truth 
 		t.Fatal(err)
 	}
 	restored := &nativetest.PageMap{Pages: map[uint64][]byte{}}
-	if err := images.fill(restored, windows); err != nil {
+	if err := images.fill(restored, windows, nil); err != nil {
 		t.Fatal(err)
 	}
 	for addr, p := range truth {
@@ -341,6 +348,9 @@ func compareChain(t *testing.T, path string, base func(int) image.Source, truth 
 
 // TestUnprivilegedRestores runs the tests of restoring once more as an ordinary user.
 func TestUnprivilegedRestores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all of it once more as another user; skipped with -short")
+	}
 	out := nativetest.Unprivileged(t, "^(TestRoundTrips|TestRestoreExactly|TestRestoreFails|TestRestoreOdd|TestClockBehind|TestChainOfImages)$/^(default|[0-9])?$", "trip", "victim", "odd")
 	if n := nativetest.Passed(out); n != 6 || !strings.Contains(out, "PASS: TestRoundTrips/default") {
 		t.Errorf("%d tests passed:\n%s", n, out)

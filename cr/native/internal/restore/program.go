@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
+	"github.com/gorun-mpi/gorun/cr/native/internal/runtimes"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
@@ -13,14 +13,14 @@ var ErrProgram = errors.New("not the program that was imaged")
 
 // isProgram checks that path is the executable that was imaged: byte for byte
 // where its sum is known, since pages of its text are not in the image.
-func isProgram(s *state.State, path string) error {
+func isProgram(s *state.State, path string) (runtimes.Program, error) {
 	const remedy = "restart with the program kept beside the snapshot"
-	p, err := goruntime.ReadProgram(path)
+	p, err := runtimes.ReadProgram(path)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w (%s)", ErrProgram, err, remedy)
+		return p, fmt.Errorf("%w: %w (%s)", ErrProgram, err, remedy)
 	case s.ExeSum != "" && p.Sum != s.ExeSum, s.BuildID != "" && p.BuildID != s.BuildID:
-		return fmt.Errorf("%w: %s differs from %s as it was (%s)", ErrProgram, path, s.Exe, remedy)
+		return p, fmt.Errorf("%w: %s differs from %s as it was (%s)", ErrProgram, path, s.Exe, remedy)
 	}
-	return nil
+	return p, nil
 }

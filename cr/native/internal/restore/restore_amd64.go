@@ -19,6 +19,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/native/internal/code"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/cr/native/internal/runtimes"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/native/internal/vdso"
@@ -30,7 +31,7 @@ import (
 // It stands before its first step, having changed no file, until Go or End decides.
 // Only Go cuts the files that the process goes on in to the length that they had.
 func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
-	r := &restore{o: o}
+	r := &restore{o: o, files: &descriptors{}}
 	failed := func(err error) error {
 		if e := (*image.Error)(nil); errors.As(err, &e) && e.Path == o.Image.String() {
 			return err // it names the image
@@ -40,20 +41,33 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 	th, err := makeOn(t, r)
 	if err != nil {
 		r.close()
+		r.giveUpPlace(t)
 		r.files.unlock()
 		r.files.removeCopies()
 		return nil, failed(err)
 	}
 	r.shed()
 	back := &whole.Restored{PID: r.pid, Unread: r.state.Unread, Warn: strings.Join(r.files.notes, "; ")}
-	if r.why != "" {
-		back.Note = "the kernel's clock functions were replaced: " + r.why
+	for _, m := range r.kin {
+		r.unusual = append(r.unusual, m.unusual...)
 	}
+	for _, m := range append([]*restore{r}, r.kin...) {
+		if m.why != "" && !slices.ContainsFunc(r.unusual, func(s string) bool { return strings.HasSuffix(s, m.why) }) {
+			r.unusual = append(r.unusual, "the kernel's clock functions were replaced: "+m.why)
+		}
+	}
+	back.Note = strings.Join(r.unusual, "; ")
 	for _, l := range r.files.locks {
 		l.Of(r.pid)
 	}
 	// The locks on the process's output files are held until it has ended.
-	back.Close = func() error { r.files.unlock(); return nil }
+	back.Close = func() error {
+		r.files.unlock()
+		if r.isFamily() {
+			t.EndPlace(r.place) // with all that descends from the process
+		}
+		return nil
+	}
 	decided := false
 	decide := func(goOn bool) error {
 		if decided {
@@ -67,6 +81,9 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 		back.Tails = r.files.tails
 		if err != nil || !goOn {
 			r.files.unlock()
+			if r.isFamily() {
+				t.EndPlace(r.place)
+			}
 		}
 		if err != nil {
 			return failed(err)
@@ -81,6 +98,9 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 // makeOn makes the process, which stands then, traced by the thread returned.
 func makeOn(t *trace.Threads, r *restore) (*trace.Thread, error) {
 	err := r.prepare()
+	if err == nil {
+		err = r.findPlace(t)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +115,9 @@ func makeOn(t *trace.Threads, r *restore) (*trace.Thread, error) {
 func (r *restore) settle(goOn bool) error {
 	if !goOn {
 		r.files.removeCopies()
-		return endTraced(r.pid)
+		return r.endAll()
 	}
-	return r.undone(r.release())
+	return r.undone(r.releaseAll())
 }
 
 // restore is one restore in progress.
@@ -106,11 +126,19 @@ type restore struct {
 	images  chain
 	state   *state.State
 	windows []windowPlan
-	filled  map[int]int // pages to be written, by region
-	files   descriptors
+	filled  map[int]int  // pages to be written, by region
+	gone    goneFolder   // that the process is in
+	files   *descriptors // of the whole family
 	maps    mappedFiles
+	base    int // from here on are the descriptors that only the making of the family needs
+
+	first *restore   // of the family, nil if it is that
+	kin   []*restore // of the first: those that descend from it, each after its parent
+	over  []*ended   // of the first: those that have ended
+	slots []int      // of the first: descriptors here that the others get, in the order of their numbers there
 
 	pid    int
+	text   uint64 // of a syscall instruction of the fresh process
 	puppet puppet
 	shell  shell
 	layout layout
@@ -118,6 +146,17 @@ type restore struct {
 	offset vdso.Offset
 	why    string // of the bridge
 	tids   []int  // in the order of state.Threads
+
+	threads *trace.Threads
+	place   *trace.Place // where it has the ids that it had, nil: it has new ones
+	noPlace error        // why it has none although it was to have one
+	ids     []int        // that it had, in the order of state.Threads
+
+	program runtimes.Program
+	ofGo    []uint64        // what Go's run-time notes of threads, 0 of those that are not its
+	rseq    map[uint64]bool // restartable sequences by their area, and if the kernel took them
+	owners  *owners
+	unusual []string
 }
 
 // prepare does all that can fail without a process.
@@ -129,34 +168,50 @@ func (r *restore) prepare() (err error) {
 		return err
 	}
 	r.state = r.images[0].state
-	if err := r.state.CheckHost(); err != nil {
+	if err := r.plan(); err != nil {
 		return err
 	}
-	if err := isProgram(r.state, r.o.Program); err != nil {
-		return err
-	}
-	if r.windows, r.filled, err = r.images.plan(); err != nil {
-		return err
-	}
-	if st, err := os.Stat(r.state.Dir); err != nil || !st.IsDir() {
+	if r.state.DirGone {
+		if r.gone, err = makeGone(r.state.Dir); err != nil {
+			return err
+		}
+	} else if st, err := os.Stat(r.state.Dir); err != nil || !st.IsDir() {
 		if err == nil {
 			err = fs.ErrNotExist
 		}
 		return fileError(r.state.Dir, "make the folder anew", "the working directory: %w", err)
 	}
-	r.files = descriptors{
+	r.files = &descriptors{
 		reopener: reopener{policy: r.o.Files, tag: r.o.Tag},
 		content:  r.images[0].content,
 		given:    [3]int{r.o.Stdin, r.o.Stdout, r.o.Stderr},
 		oob:      r.o.OOB,
 	}
+	if err := r.prepareFamily(); err != nil {
+		return err
+	}
 	if err := r.files.open(r.state); err != nil {
 		return err
 	}
-	if err := r.maps.open(r.state, r.o.Program, r.filled); err != nil {
+	if err := r.openMaps(); err != nil {
 		return err
 	}
-	return enoughFiles(r.maps.first + len(r.maps.paths))
+	return enoughFiles(r.placeFD() + 1)
+}
+
+// plan checks that the process can go on here, and lists its memory.
+func (r *restore) plan() (err error) {
+	if err := r.state.CheckHost(); err != nil {
+		return err
+	}
+	if r.program, err = isProgram(r.state, r.o.Program); err != nil {
+		return err
+	}
+	for i := range r.state.Threads {
+		r.ids = append(r.ids, r.state.Threads[i].TID)
+	}
+	r.windows, r.filled, err = r.images.plan()
+	return err
 }
 
 // enoughFiles checks that a process may have n descriptors here.
@@ -174,26 +229,43 @@ func enoughFiles(n int) error {
 // shed closes what only the making of the process needed.
 func (r *restore) shed() {
 	r.files.shed()
-	r.maps.Close()
 	r.images.Close()
-	r.images, r.windows, r.filled = nil, nil, nil
+	for _, m := range append([]*restore{r}, r.kin...) {
+		m.maps.Close()
+		m.images, m.windows, m.filled = nil, nil, nil
+	}
 }
 
 func (r *restore) close() {
+	r.gone.remove()
 	r.files.Close()
-	r.maps.Close()
 	r.images.Close()
-	if r.puppet.mem != nil {
-		r.puppet.mem.Close()
+	for _, m := range append([]*restore{r}, r.kin...) {
+		m.maps.Close()
+		if m.puppet.mem != nil {
+			m.puppet.mem.Close()
+		}
 	}
 }
 
 // run makes the process. It is called on a thread of the tracer.
 func (r *restore) run() error {
+	err := r.makeOnce()
+	if err != nil && r.leavePlace(err) {
+		err = r.makeOnce()
+	}
+	return err
+}
+
+func (r *restore) makeOnce() error {
 	if err := r.exec(); err != nil {
 		return err
 	}
-	return r.undone(r.become())
+	err := r.enter()
+	if err == nil {
+		err = r.become()
+	}
+	return r.undone(err)
 }
 
 // undone ends what there is of the process after an error.
@@ -204,7 +276,7 @@ func (r *restore) undone(err error) error {
 	if !errors.Is(err, whole.ErrDied) && r.dies(err) {
 		err = fmt.Errorf("%w (killed, for want of memory?): %w", whole.ErrDied, err)
 	}
-	return errors.Join(err, endTraced(r.pid))
+	return errors.Join(err, r.endAll())
 }
 
 // dies reports whether an error comes from the end of the process: a kill is not
@@ -221,8 +293,9 @@ func (r *restore) dies(err error) bool {
 // exec starts the program, stopped before its first instruction.
 func (r *restore) exec() error {
 	s := r.state
+	defer r.gone.remove()
 	attr := &syscall.ProcAttr{
-		Dir:   s.Dir,
+		Dir:   r.gone.or(s.Dir),
 		Env:   splitStrings(s.Environ),
 		Files: r.inherited(),
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: true},
@@ -242,18 +315,26 @@ func (r *restore) exec() error {
 	return nil
 }
 
-// inherited lists the descriptors that the process is born with, by number.
+// inherited lists the descriptors that the process is born with, by number: its own, and what only the
+// making of the family needs.
 func (r *restore) inherited() []uintptr {
-	most := r.maps.first + len(r.maps.paths)
-	list := make([]uintptr, most)
+	list := make([]uintptr, r.placeFD())
 	for i := range list {
 		list[i] = ^uintptr(0)
 	}
 	for there, here := range r.files.here {
 		list[there] = uintptr(here)
 	}
-	for i, here := range r.maps.here {
-		list[r.maps.first+i] = uintptr(here)
+	for _, m := range append([]*restore{r}, r.kin...) {
+		for i, here := range m.maps.here {
+			list[m.maps.first+i] = uintptr(here)
+		}
+	}
+	for i, here := range r.slots {
+		list[r.firstSlot()+i] = uintptr(here)
+	}
+	if r.place != nil {
+		list = append(list, uintptr(r.place.Descriptor()))
 	}
 	return list
 }
@@ -265,22 +346,32 @@ func splitStrings(p []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(p), "\x00"), "\x00")
 }
 
-// become turns the fresh process into the one that was imaged, to be released.
+// become turns the fresh process into the one that was imaged, to be released, and has it
+// make those that descend from it.
 func (r *restore) become() error {
-	steps := []func() error{
-		r.takeOver, r.build, r.openOwn, r.fill, r.protect, r.lockMemory, r.awaken, r.bind, r.setOOMAdj,
+	if err := r.awaitStart(); err != nil {
+		return err
+	}
+	if err := r.takeOver(); err != nil {
+		return err
+	}
+	if err := r.bearAll(); err != nil {
+		return err
+	}
+	steps := []func(*restore) error{
+		(*restore).openPidfds, (*restore).build, (*restore).seal, (*restore).openOwn, (*restore).hold, (*restore).fill, (*restore).protect,
+		(*restore).lockMemory, (*restore).awaken, (*restore).makeTimers, (*restore).bind, (*restore).setOOMAdj,
 	}
 	for _, step := range steps {
-		if err := step(); err != nil {
+		if err := r.each(step); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeOver learns the layout of the fresh process and gives it the memory from
-// which it executes our calls.
-func (r *restore) takeOver() error {
+// awaitStart waits for the stop before the first instruction.
+func (r *restore) awaitStart() error {
 	s, err := trace.WaitStop(r.pid, trace.CallLimit)
 	switch {
 	case err != nil:
@@ -288,15 +379,24 @@ func (r *restore) takeOver() error {
 	case s.Exited:
 		return fmt.Errorf("starting %s: %w", r.o.Program, whole.ErrDied)
 	}
+	return nil
+}
+
+// takeOver learns the layout of the fresh process and gives it the memory from
+// which it executes our calls.
+func (r *restore) takeOver() error {
 	if err := trace.SetOptions(r.pid, trace.TraceOptions); err != nil {
 		return fmt.Errorf("tracing the new process: %w", err)
 	}
 	r.puppet.pid = r.pid
+	if r.place != nil {
+		r.puppet.ids = map[int]int{r.pid: r.state.PID}
+	}
+	var err error
 	if r.puppet.mem, err = trace.OpenMemory(r.pid); err != nil {
 		return err
 	}
-	text, err := r.inspect()
-	if err != nil {
+	if r.text, err = r.inspect(); err != nil {
 		return err
 	}
 	if r.offset, err = vdso.OffsetFrom(r.state.Mono, r.state.Boottime); err != nil {
@@ -308,7 +408,7 @@ func (r *restore) takeOver() error {
 	if r.layout, err = layOut(r.state, &r.shell, areaSize, !r.offset.None()); err != nil {
 		return err
 	}
-	in, err := trace.Begin(r.pid, text)
+	in, err := trace.Begin(r.pid, r.text)
 	if err != nil {
 		return err
 	}
@@ -375,23 +475,33 @@ func (r *restore) raiseLimits() error {
 func (r *restore) fill() error {
 	r.copier.join(r.pid, r.copied())
 	defer r.copier.leave()
-	return r.images.fill(&r.copier, r.windows)
+	var err error
+	if r.owners, err = r.newOwners(); err != nil {
+		return err
+	}
+	return r.images.fill(&r.copier, r.windows, r.owners)
 }
 
-// release sends the threads on their way.
+// release sends the threads of one process on their way.
 func (r *restore) release() error {
-	if err := r.clearScratch(); err != nil {
-		return err
+	for _, step := range []func() error{r.startTimers, r.clearScratch, r.setThreads} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	if err := r.setThreads(); err != nil {
-		return err
-	}
-	// A process that has been killed meanwhile was found out by this.
-	if err := r.files.cutAll(); err != nil {
-		return err
+	if r.first == nil && !r.isFamily() { // one that has been killed meanwhile was found out by this
+		if err := r.files.cutAll(); err != nil {
+			return err
+		}
 	}
 	if err := r.setAttributes(); err != nil {
 		return err
+	}
+	if r.first != nil && r.state.Kin.Stopped != 0 {
+		if err := r.nudge(); err != nil {
+			return err
+		}
+		return r.stopWith(unix.Signal(r.state.Kin.Stopped))
 	}
 	if !r.o.Hold {
 		if err := r.nudge(); err != nil {
@@ -401,22 +511,36 @@ func (r *restore) release() error {
 	}
 	// The signal is there before the first thread runs: none gets past it, or further
 	// than to the beginning of a handler, if another signal was on its way.
-	if err := unix.Kill(r.pid, unix.SIGSTOP); err != nil {
+	if err := r.stopWith(unix.SIGSTOP); err != nil {
+		return err
+	}
+	return r.nudge()
+}
+
+// stopWith lets the threads go to be stopped by a signal at once.
+func (r *restore) stopWith(sig unix.Signal) error {
+	if err := unix.Kill(r.pid, sig); err != nil {
 		return fmt.Errorf("holding the process: %w", err)
 	}
 	if err := r.detach(); err != nil {
 		return err
 	}
+	if r.first != nil {
+		return nil // another's child, whose stops its parent is told
+	}
 	if s, err := trace.WaitStop(r.pid, trace.CallLimit); err != nil || s.Exited {
 		return fmt.Errorf("holding the process: %w", cmp.Or(err, whole.ErrDied))
 	}
-	return r.nudge()
+	return nil
 }
 
-// nudge sends every thread the runtime's preemption signal: it does what one
+// nudge sends every thread of Go's the runtime's preemption signal: it does what one
 // that was lost was to do, and nothing otherwise.
 func (r *restore) nudge() error {
-	for _, tid := range r.tids {
+	for i, tid := range r.tids {
+		if r.ofGo == nil || r.ofGo[i] == 0 {
+			continue
+		}
 		if err := unix.Tgkill(r.pid, tid, unix.SIGURG); err != nil {
 			return fmt.Errorf("thread %d: %w", tid, err)
 		}

@@ -153,7 +153,7 @@ func (o *reopener) lock(fd int, f *state.File, st *unix.Stat_t) error {
 	if o.locked[id] {
 		return nil // by another descriptor of the same process
 	}
-	l, err := outfile.Take(st.Dev, st.Ino)
+	l, err := outfile.Take(fd)
 	if err != nil {
 		if errors.Is(err, outfile.ErrLocked) {
 			return fileError(f.Path, "end that one, or use -files copy to write to a copy, or -files keep to share it",

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/cr/native/internal/goruntime"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 )
@@ -29,7 +28,10 @@ func (r *restore) processCalls() []call {
 	if s.Subreaper {
 		calls = append(calls, call{what: "child subreaper", nr: unix.SYS_PRCTL, args: [6]uint64{unix.PR_SET_CHILD_SUBREAPER, 1}})
 	}
-	calls = append(calls, membarrierCalls(s)...)
+	if s.NoTHP {
+		calls = append(calls, call{what: "PR_SET_THP_DISABLE", nr: unix.SYS_PRCTL, args: [6]uint64{unix.PR_SET_THP_DISABLE, 1}})
+	}
+	calls = append(append(calls, r.bornCalls()...), membarrierCalls(s)...)
 	for i, a := range s.Actions {
 		sig := unix.Signal(i + 1)
 		if sig == unix.SIGKILL || sig == unix.SIGSTOP {
@@ -94,38 +96,19 @@ func (r *restore) auxv() []byte {
 // fileCalls does to descriptors what has to be done in the process itself.
 func (r *restore) fileCalls() []call {
 	calls := []call{r.closeCall()}
-	kinds := make(map[int]string)
 	for i := range r.state.Files {
-		kinds[r.state.Files[i].FD] = r.state.Files[i].Kind
-	}
-	for i := range r.state.Files {
-		f := &r.state.Files[i]
-		if f.Flags&unix.O_CLOEXEC != 0 {
+		if f := &r.state.Files[i]; f.Flags&unix.O_CLOEXEC != 0 {
 			calls = append(calls, call{what: fmt.Sprintf("descriptor %d", f.FD), nr: unix.SYS_FCNTL,
 				args: [6]uint64{uint64(f.FD), unix.F_SETFD, unix.FD_CLOEXEC}})
 		}
-		if f.Kind != state.FileEpoll || f.Same != f.FD {
-			continue
-		}
-		for _, w := range f.Epoll {
-			kind, open := kinds[w.FD]
-			if !open {
-				continue // watched by a number under which the program has it no more
-			}
-			p := le.AppendUint64(le.AppendUint32(nil, w.Events), w.Data)
-			calls = append(calls, call{what: fmt.Sprintf("descriptor %d in the epoll set %d", w.FD, f.FD), nr: unix.SYS_EPOLL_CTL,
-				args: [6]uint64{uint64(f.FD), unix.EPOLL_CTL_ADD, uint64(w.FD)}, data: p, at: 3,
-				// Standard input may now be a file, which is always ready.
-				may: kind == state.FileStdio})
-		}
 	}
-	return calls
+	return append(calls, r.watchCalls()...)
 }
 
 // closeCall closes the mapped files, and whatever this process has open by
 // mistake and passed on.
 func (r *restore) closeCall() call {
-	return call{what: "closing", nr: unix.SYS_CLOSE_RANGE, args: [6]uint64{uint64(r.maps.first), 1<<32 - 1}}
+	return call{what: "closing", nr: unix.SYS_CLOSE_RANGE, args: [6]uint64{uint64(r.base), 1<<32 - 1}}
 }
 
 // cloneCalls starts the other threads; each stops before its first instruction.
@@ -142,6 +125,14 @@ func (r *restore) cloneCalls() []call {
 // awaken brings the new threads under our hand, restores what each of them must
 // do for itself, and puts their new ids into the runtime's memory.
 func (r *restore) awaken() error {
+	if r.place != nil {
+		if err := r.findThreads(); err != nil {
+			return fmt.Errorf("finding the threads: %w", err)
+		}
+		if err := r.puppet.mem.Poke(trace.NoCapabilities, r.puppet.scratch+areaSize-areaLast); err != nil {
+			return err
+		}
+	}
 	for _, tid := range r.tids[1:] {
 		if err := awaitSelfStop(tid); err != nil {
 			return fmt.Errorf("starting a thread: %w", err)
@@ -151,6 +142,9 @@ func (r *restore) awaken() error {
 		if err := r.puppet.run(tid, r.threadCalls(i)); err != nil {
 			return fmt.Errorf("thread %d: %w", tid, err)
 		}
+	}
+	if err := r.withoutRseq(); err != nil {
+		return err
 	}
 	return r.mendIDs()
 }
@@ -163,63 +157,26 @@ func (r *restore) threadCalls(i int) []call {
 		p = le.AppendUint64(p, w)
 	}
 	calls := []call{{what: "signal stack", nr: unix.SYS_SIGALTSTACK, data: p}}
+	calls = append(calls, r.callsC(t)...)
+	if p := r.state.Personality; p != 0 { // after all memory has its protection, which this may change
+		calls = append(calls, call{what: "personality", nr: unix.SYS_PERSONALITY, args: [6]uint64{p}})
+	}
 	if t.Comm != "" && t.Comm != r.state.Comm {
 		calls = append(calls, nameCall(t.Comm))
 	}
+	pid := uint64(r.puppet.idOf(r.pid))
 	// A thread may send itself any signal as if the kernel had sent it.
 	for _, info := range t.Pending {
 		calls = append(calls, call{what: "pending signal", nr: unix.SYS_RT_TGSIGQUEUEINFO,
-			args: [6]uint64{uint64(r.pid), uint64(r.tids[i]), uint64(state.SignalOf(info))}, data: renumber(info, r.state.PID, r.pid), at: 3, may: true})
+			args: [6]uint64{pid, uint64(r.puppet.idOf(r.tids[i])), uint64(state.SignalOf(info))}, data: renumber(info, r.state.PID, int(pid)), at: 3, may: true})
 	}
 	if i == 0 {
 		for _, info := range r.state.Shared {
 			calls = append(calls, call{what: "pending signal", nr: unix.SYS_RT_SIGQUEUEINFO,
-				args: [6]uint64{uint64(r.pid), uint64(state.SignalOf(info))}, data: renumber(info, r.state.PID, r.pid), at: 2, may: true})
+				args: [6]uint64{pid, uint64(state.SignalOf(info))}, data: renumber(info, r.state.PID, int(pid)), at: 2, may: true})
 		}
 	}
-	return calls
-}
-
-// mendIDs replaces the old thread ids in the runtime's memory.
-func (r *restore) mendIDs() error {
-	addrs := make([]uint64, len(r.tids))
-	ms := make([][]byte, len(r.tids))
-	olds := make([]int, len(r.tids))
-	for i := range r.tids {
-		t := &r.state.Threads[i]
-		regs, err := trace.RegsOf(t.Regs)
-		if err != nil {
-			return err
-		}
-		olds[i] = t.TID
-		if addrs[i], ms[i], err = r.threadM(regs.Fs_base); err != nil {
-			return fmt.Errorf("%w: thread %d: %w", goruntime.ErrProcID, t.TID, err)
-		}
-	}
-	off, err := goruntime.ProcIDOffset(ms, olds)
-	if err != nil {
-		return err
-	}
-	for i, tid := range r.tids {
-		if err := r.puppet.mem.Poke(le.AppendUint64(nil, uint64(tid)), addrs[i]+uint64(off)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// threadM finds the runtime's struct m of a thread and reads its start.
-func (r *restore) threadM(fsBase uint64) (uint64, []byte, error) {
-	g, err := r.puppet.mem.Word(fsBase - goruntime.TlsG)
-	if err != nil {
-		return 0, nil, err
-	}
-	m, err := r.puppet.mem.Word(g + goruntime.GM)
-	if err != nil {
-		return 0, nil, err
-	}
-	p := make([]byte, goruntime.MStart)
-	return m, p, r.puppet.mem.Peek(p, m)
+	return append(calls, r.dropCall()...)
 }
 
 // setThreads gives every thread its registers and signal mask.

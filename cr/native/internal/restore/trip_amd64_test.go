@@ -36,6 +36,7 @@ type trip struct {
 	program string
 	dir     string
 	pid     int
+	back    *whole.Restored // nil: it was started here
 	target  *capture.Target
 	lines   chan string
 	stdin   *os.File
@@ -132,8 +133,13 @@ func (tr *trip) kill() {
 		return
 	}
 	tr.target.Close()
+	syscall.Kill(-tr.pid, syscall.SIGKILL) // its group, as an agent does
 	syscall.Kill(tr.pid, syscall.SIGKILL)
 	syscall.Wait4(tr.pid, nil, 0, nil)
+	if tr.back != nil && tr.back.Close != nil {
+		tr.back.Close()
+	}
+	tr.back = nil
 	tr.stdin.Close()
 	closeAll(tr.oob)
 	tr.pid = 0
@@ -203,7 +209,7 @@ func (tr *trip) make(path string, goOn bool, change ...func(*whole.RestoreOption
 		closeAll(tr.oob)
 		return nil, err
 	}
-	tr.pid = r.PID
+	tr.pid, tr.back = r.PID, r
 	tr.attach(std)
 	unix.Write(tr.oob, r.Unread)
 	return r, nil
@@ -309,6 +315,9 @@ var calm struct {
 func TestRoundTrips(t *testing.T) {
 	for how := range nativetest.Builds {
 		t.Run(how, func(t *testing.T) {
+			if testing.Short() && how != "default" {
+				t.Skip("builds the standard library; skipped with -short")
+			}
 			cycles := 6
 			if how != "default" || os.Getenv(nativetest.ProgramsVar) != "" {
 				cycles = 3

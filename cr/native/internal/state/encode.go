@@ -28,5 +28,9 @@ func (s *State) each(f func(string) string) State {
 	for i := range c.Files {
 		c.Files[i].Path = f(c.Files[i].Path)
 	}
+	c.Ended = slices.Clone(c.Ended)
+	for i := range c.Ended {
+		c.Ended[i].Name = f(c.Ended[i].Name)
+	}
 	return c
 }

@@ -14,6 +14,7 @@ const (
 	KindPages   = "pages"
 	KindFile    = "file"
 	KindPipe    = "pipe"
+	KindShared  = "shared"
 )
 
 // SectionName is the section that holds State.
@@ -43,28 +44,49 @@ func Decode(img *image.Reader) (*State, error) {
 	if m.Backend != Backend {
 		return nil, fmt.Errorf("%w: made by back-end %.20q", ErrImage, m.Backend)
 	}
-	if m.Format > Format {
+	if m.Format > FormatFamily {
 		return nil, fmt.Errorf("%w: %w: format %d of native images, this gorun reads up to %d (use the newer one that wrote it)",
-			ErrImage, image.ErrVersion, m.Format, Format)
+			ErrImage, image.ErrVersion, m.Format, FormatFamily)
 	}
 	if m.Arch != "amd64" || m.BigEndian {
 		return nil, fmt.Errorf("%w: of architecture %.20q; native images are restored on amd64", ErrImage, m.Arch)
 	}
-	sec, ok := img.Lookup(KindProcess, SectionName)
+	left := int64(maxState) // of all of the family
+	s, err := decodeOne(img, SectionName, &left)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range s.Family {
+		m, err := decodeOne(img, Prefix(id)+SectionName, &left)
+		if err != nil {
+			return nil, fmt.Errorf("process %d: %w", id, err)
+		}
+		s.Members = append(s.Members, m)
+	}
+	return s, s.Validate()
+}
+
+// decodeOne reads that of one process.
+func decodeOne(img *image.Reader, name string, left *int64) (*State, error) {
+	sec, ok := img.Lookup(KindProcess, name)
 	if !ok {
 		return nil, fmt.Errorf("%w: %w", ErrImage, image.ErrNoSection)
 	}
-	if sec.Size > maxState {
+	if sec.Size > uint64(*left) {
 		return nil, fmt.Errorf("%w: state of %d bytes", ErrImage, sec.Size)
 	}
+	*left -= int64(sec.Size)
 	p := make([]byte, sec.Size)
-	if err := img.ReadSection(KindProcess, SectionName, p); err != nil {
+	if err := img.ReadSection(KindProcess, name, p); err != nil {
 		return nil, err
 	}
 	s := &State{}
 	if err := json.Unmarshal(p, s); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
+	if len(s.Family) > maxFamily {
+		return nil, fmt.Errorf("%w: %d processes", ErrImage, len(s.Family))
+	}
 	*s = s.each(exact.Unescape)
-	return s, s.Validate()
+	return s, nil
 }

@@ -4,16 +4,21 @@
 // An image is a file of package image with these sections:
 //
 //	kind      name           content
-//	process   state          State, as JSON
+//	process   state          State of the first process, as JSON; that names the others
 //	pages     00c000400000   the pages of the window that begins there; its type lists them
 //	file      7              content of the deleted file that is open as 7
+//	shared    17             content of shared memory of its own with the inode 17
 //	pipe      8              content of the pipe whose lowest descriptor is 8
+//
+// Sections of a process that descends from the first have its id before their name: the state of
+// process 57 is in "57/state", its pages are in "57/00c000400000". Shared memory is that of all.
 //
 // Nothing here looks at a process. Whoever reads a State may rely on Validate: numbers
 // are in their range, regions are apart from each other, descriptors exist.
 package state
 
 import (
+	"github.com/gorun-mpi/gorun/internal/offload"
 	"slices"
 	"strings"
 
@@ -26,8 +31,13 @@ import (
 // Backend is the name of the back-end that stands in images.
 const Backend = "native"
 
-// Format counts changes of State and of the sections beside it.
-const Format = 1
+// Format counts changes of State and of the sections beside it. Since 2 threads have what C
+// needs; images of before are of Go without C. Since 3 there may be processes that descend from
+// the first; an image without any is still of format 2.
+const (
+	Format       = 2
+	FormatFamily = 3
+)
 
 // State is what an image holds of a process beside its memory: the JSON of
 // section "state", where what is not UTF-8 of a name is escaped as package exact
@@ -42,6 +52,7 @@ type State struct {
 	Exe      string  `json:"exe"`               // its path then
 	ExeSum   string  `json:"exe_sum,omitempty"` // SHA-256, hex
 	Dir      string  `json:"dir"`
+	DirGone  bool    `json:"dir_gone,omitempty"` // it was deleted
 	Umask    int     `json:"umask"`
 	Comm     string  `json:"comm"`
 	Cmdline  []byte  `json:"cmdline"` // as in /proc/PID/cmdline
@@ -55,6 +66,7 @@ type State struct {
 	Regions []Region       `json:"regions"`
 	Guards  []pages.Extent `json:"guards,omitempty"` // guard pages in them
 	Locked  []Locked       `json:"locked,omitempty"`
+	Apart   []Apart        `json:"apart,omitempty"`
 	VDSO    VDSO           `json:"vdso"`
 	Threads []Thread       `json:"threads"` // the leader first
 	Actions []SigAction    `json:"actions"` // signals 1 to 64
@@ -68,12 +80,34 @@ type State struct {
 	Subreaper  bool    `json:"subreaper,omitempty"`
 	Membarrier uint64  `json:"membarrier,omitempty"`    // registrations, as MEMBARRIER_CMD_GET_REGISTRATIONS tells them
 	OOMAdj     *int    `json:"oom_score_adj,omitempty"` // if it is not that of the agent
+
+	NoTHP       bool           `json:"no_thp,omitempty"`      // PR_SET_THP_DISABLE
+	Personality uint64         `json:"personality,omitempty"` // as personality(2) gives it
+	Itimers     []Itimer       `json:"itimers,omitempty"`     // of setitimer: real, virtual, profile; none if none runs
+	Timers      []proc.Created `json:"timers,omitempty"`      // of timer_create
+
+	Kin    *Kin  `json:"kin,omitempty"`    // nil: it is the first of its family
+	Family []int `json:"family,omitempty"` // ids of those that descend from it, each after its parent; of the first
+	Ended  []Kin `json:"ended,omitempty"`  // those that have ended and are not waited for; of the first
+
+	Members []*State `json:"-"` // the family, by these ids
+}
+
+// NumItimers is the number of timers of setitimer.
+const NumItimers = 3
+
+// Itimer is one of them, in microseconds.
+type Itimer struct {
+	Interval int64 `json:"interval"`
+	Left     int64 `json:"left"`
 }
 
 // Limit is a resource limit.
 type Limit struct {
 	Soft uint64 `json:"soft"`
 	Hard uint64 `json:"hard"`
+	// Own tells that the program has lowered the hard one.
+	Own bool `json:"own,omitempty"`
 }
 
 // NumLimits is the number of resources that the kernel limits.
@@ -113,6 +147,9 @@ type Region struct {
 	Flags  string `json:"flags,omitempty"` // VmFlags of smaps
 	// Empty regions are made anew and not filled: MAP_DROPPABLE.
 	Empty bool `json:"empty,omitempty"`
+	// Own tells shared memory that no other process has: its content is in the section
+	// "shared" of its inode, or is that of a deleted file that is open.
+	Own bool `json:"own,omitempty"`
 }
 
 // Kernels says whether the kernel maps the region itself.
@@ -127,6 +164,13 @@ func (r *Region) Kernels() bool {
 // OfFile says whether the region maps a file.
 func (r *Region) OfFile() bool { return len(r.Path) > 0 && r.Path[0] == '/' }
 
+// RingMemory is what the memory is called, as /proc shows it, that a rank shares with an offload process (package offload). It is still while the rank
+// is imaged, and a restored rank shares it with another.
+const RingMemory = "/memfd:" + offload.RingName
+
+// Ring says whether the region is of such memory.
+func (r *Region) Ring() bool { return r.Shared && r.Path == RingMemory }
+
 // Has says whether the region has a flag of smaps' VmFlags.
 func (r *Region) Has(flag string) bool {
 	return slices.Contains(strings.Fields(r.Flags), flag)
@@ -137,6 +181,13 @@ func (r *Region) Has(flag string) bool {
 type Locked struct {
 	pages.Extent
 	Whole bool `json:"whole,omitempty"`
+}
+
+// Apart is memory that children do not get (MADV_DONTFORK), or get empty (MADV_WIPEONFORK).
+type Apart struct {
+	pages.Extent
+	Withheld bool `json:"withheld,omitempty"`
+	Wiped    bool `json:"wiped,omitempty"`
 }
 
 // MaxVDSO bounds what is taken for the kernel's code in a process.
@@ -165,7 +216,33 @@ type Thread struct {
 	Comm     string    `json:"comm"`
 	Nice     int       `json:"nice,omitempty"` // its priority
 	CPUs     []byte    `json:"cpus,omitempty"` // the processors it is bound to, as a mask; none: those of the agent
+
+	Tidy   uint64    `json:"tidy,omitempty"`   // where the kernel clears its id at its end (set_tid_address)
+	Robust [2]uint64 `json:"robust,omitzero"`  // its list of robust locks: where, and the size of the head
+	Rseq   *Rseq     `json:"rseq,omitempty"`   // its restartable sequences, if it has registered any
+	Policy *Policy   `json:"policy,omitempty"` // of scheduling, if it is not the usual one
+	Slack  uint64    `json:"slack,omitempty"`  // of its timers, in ns, if it is not the usual one
 }
+
+// Rseq is where a thread and the kernel tell each other of restartable sequences.
+type Rseq struct {
+	Area uint64 `json:"area"`
+	Size uint32 `json:"size"`
+	Sig  uint32 `json:"sig"`
+}
+
+// Policy is how a thread is scheduled, in the terms of sched_setattr.
+type Policy struct {
+	Policy   uint32 `json:"policy"`
+	Flags    uint64 `json:"flags,omitempty"`
+	Priority uint32 `json:"priority,omitempty"`
+	Runtime  uint64 `json:"runtime,omitempty"`
+	Deadline uint64 `json:"deadline,omitempty"`
+	Period   uint64 `json:"period,omitempty"`
+}
+
+// UsualSlack is that of timers where nobody has asked for another.
+const UsualSlack = 50_000
 
 // SigAction is the kernel's struct sigaction.
 type SigAction struct {
@@ -177,11 +254,13 @@ const (
 	FileRegular = "file"    // reopened by its path
 	FileStdio   = "stdio"   // 0, 1 or 2 as the launcher has given it
 	FileOOB     = "oob"     // the stream to the agent
-	FileSocket  = "socket"  // comes back closed; also memory of the transport
+	FileSocket  = "socket"  // comes back closed, unless it has a Socket; also memory of the transport
 	FilePipe    = "pipe"    // both ends in this process
 	FileEpoll   = "epoll"   //
 	FileEvent   = "eventfd" //
 	FileTimer   = "timerfd" //
+	FileSignal  = "signalfd"
+	FilePidfd   = "pidfd" // of a process of the family
 )
 
 // File is one descriptor. The content of a deleted file, and that of a pipe, are
@@ -199,12 +278,32 @@ type File struct {
 	Mode    uint32 `json:"mode,omitempty"`
 	Deleted bool   `json:"deleted,omitempty"` // content is in section kind "file"
 	Pipe    uint64 `json:"pipe,omitempty"`    // inode of the pipe
+	From    *Ref   `json:"from,omitempty"`    // the first of another process, before this one, with the same open file description
+	Target  int    `json:"target,omitempty"`  // of a pidfd: a process of the family
 	Count   uint64 `json:"count,omitempty"`   // eventfd; timerfd: ticks
 	Sema    bool   `json:"sema,omitempty"`    // eventfd with EFD_SEMAPHORE
 
 	Timer *proc.Timer  `json:"timer,omitempty"`
 	Epoll []proc.Watch `json:"epoll,omitempty"`
+
+	Signals uint64      `json:"signals,omitempty"` // of a signalfd
+	Locks   []proc.Lock `json:"locks,omitempty"`
+	Owner   *Owner      `json:"owner,omitempty"` // who gets signals about it (O_ASYNC)
+	Seals   int         `json:"seals,omitempty"` // of memory with a descriptor
+	Socket  *Socket     `json:"socket,omitempty"`
+	Room    int         `json:"room,omitempty"` // of a pipe, in bytes
 }
+
+// Owner is who gets signals about a descriptor, in the terms of F_SETOWN_EX; its number
+// is the process's or a thread's then.
+type Owner struct {
+	Type   int `json:"type"`
+	ID     int `json:"id"`
+	Signal int `json:"signal,omitempty"`
+}
+
+// First tells the first descriptor of an open file description in the family.
+func (f *File) First() bool { return f.Same == f.FD && f.From == nil }
 
 // Output reports whether f is a regular file that is still there under its name
 // and may be written to.

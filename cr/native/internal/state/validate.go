@@ -31,6 +31,7 @@ const (
 	maxAuxv     = 4096
 	maxSymbols  = 64
 	mostXState  = 64 << 10
+	maxRseq     = 4096
 	RegsSize    = 27 * 8 // struct user_regs_struct
 	SigInfoSize = 128
 	NumSignals  = 64
@@ -43,11 +44,15 @@ const (
 // Validate checks what an image says before anything is started from it: each
 // number in its range, regions apart from each other, descriptors that exist.
 func (s *State) Validate() error {
-	checks := []func() error{s.validProcess, s.validRegions, s.validVDSO, s.validThreads, s.validFiles}
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return fmt.Errorf("%w: %w", ErrImage, err)
+	for _, m := range s.All() {
+		for _, check := range []func() error{m.validProcess, m.validRegions, m.validVDSO, m.validThreads, m.validFiles} {
+			if err := check(); err != nil {
+				return fmt.Errorf("%w: %w", ErrImage, err)
+			}
 		}
+	}
+	if err := s.validFamily(); err != nil {
+		return fmt.Errorf("%w: %w", ErrImage, err)
 	}
 	return nil
 }
@@ -76,6 +81,9 @@ func (s *State) validProcess() error {
 		return fmt.Errorf("membarrier registrations %#x", s.Membarrier)
 	case s.OOMAdj != nil && (*s.OOMAdj < -1000 || *s.OOMAdj > 1000):
 		return fmt.Errorf("oom_score_adj %d", *s.OOMAdj)
+	}
+	if err := s.validTimers(); err != nil {
+		return err
 	}
 	for i, l := range s.Limits {
 		if l.Soft > l.Hard {
@@ -145,6 +153,8 @@ func (s *State) validRegions() error {
 			return fmt.Errorf("region at %#x: offset %#x", r.Start, r.Offset)
 		case len(r.Path) > maxPath || strings.Contains(r.Path, "\x00"):
 			return fmt.Errorf("region at %#x: path %.100q", r.Start, r.Path)
+		case r.Own && (!r.Shared || !r.OfFile()):
+			return fmt.Errorf("region at %#x is of its own and not shared", r.Start)
 		case r.Shared && r.Empty:
 			return fmt.Errorf("region at %#x is shared and empty", r.Start)
 		}
@@ -153,6 +163,9 @@ func (s *State) validRegions() error {
 	all := slices.Clone(s.Guards)
 	for _, l := range s.Locked {
 		all = append(all, l.Extent)
+	}
+	for _, a := range s.Apart {
+		all = append(all, a.Extent)
 	}
 	return validExtents(all)
 }
@@ -244,6 +257,10 @@ func (s *State) validThreads() error {
 			return fmt.Errorf("thread %d: mask of %d processors", t.TID, 8*len(t.CPUs))
 		case len(t.Comm) > 15 || strings.Contains(t.Comm, "\x00"):
 			return fmt.Errorf("thread %d: name %.40q", t.TID, t.Comm)
+		case t.Tidy > pages.EndOfUser || t.Robust[0] > pages.EndOfUser || t.Robust[1] > maxRseq:
+			return fmt.Errorf("thread %d: addresses %#x and %#x", t.TID, t.Tidy, t.Robust)
+		case t.Rseq != nil && (t.Rseq.Area > pages.EndOfUser || t.Rseq.Size > maxRseq):
+			return fmt.Errorf("thread %d: restartable sequences %+v", t.TID, *t.Rseq)
 		}
 		seen[t.TID] = true
 		if err := validPending(t.Pending); err != nil {
@@ -290,6 +307,9 @@ func (s *State) validFile(f *File, byFD map[int]*File) error {
 	if first == nil || f.Same > f.FD || first.Same != first.FD || first.Kind != f.Kind {
 		return fmt.Errorf("said to be the same as %d", f.Same)
 	}
+	if err := s.validHeld(f, byFD); err != nil {
+		return err
+	}
 	switch f.Kind {
 	case FileOOB:
 		if f.Same != s.OOB {
@@ -304,7 +324,15 @@ func (s *State) validFile(f *File, byFD map[int]*File) error {
 		if t := f.Timer; t == nil || t.Value < 0 || t.Interval < 0 {
 			return errors.New("setting of the timer")
 		}
-	case FileSocket, FilePipe, FileEvent:
+	case FilePipe:
+		if f.Path != "" {
+			return validPath(f.Path)
+		}
+	case FilePidfd:
+		if f.Target <= 0 {
+			return fmt.Errorf("of process %d", f.Target)
+		}
+	case FileSocket, FileEvent, FileSignal:
 	case FileEpoll:
 	default:
 		return fmt.Errorf("kind %.40q", f.Kind)

@@ -94,6 +94,12 @@ func TestValidate(t *testing.T) {
 		"path":             func(s *State) { s.Files[4].Path = "log" },
 		"file offset":      func(s *State) { s.Files[4].Offset = -1 },
 		"timer":            func(s *State) { s.Files[7].Timer = nil },
+		"timer's number":   func(s *State) { s.Timers = []proc.Created{{ID: -1}} },
+		"interval timer":   func(s *State) { s.Itimers = make([]Itimer, 2) },
+		"lock":             func(s *State) { s.Files[4].Locks = []proc.Lock{{Class: "LEASE"}} },
+		"owner":            func(s *State) { s.Files[4].Owner = &Owner{ID: 1 << 20} },
+		"no socket":        func(s *State) { s.Files[4].Socket = &Socket{} },
+		"own memory":       func(s *State) { s.Regions[0].Own = true },
 		"kind":             func(s *State) { s.Files[6].Kind = "door" },
 	} {
 		s := wholeState()

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,6 +31,7 @@ type Injector struct {
 	Text uint64 // address of a syscall instruction
 	Own  Regs   // what end gives back
 	Mask uint64
+	born int // by Bear
 }
 
 // Begin takes over the stopped thread tid; text is the address of a syscall
@@ -59,6 +61,66 @@ func (in *Injector) Call(nr uint64, args ...uint64) (uint64, error) {
 		return 0, err
 	}
 	return in.Finish()
+}
+
+// Fork makes a copy of the process, which is a child of this one, traced and stopped. It gives the number
+// that the copy has here: the call itself gives the one that it has for the process.
+func (in *Injector) Fork() (pid int, err error) {
+	pid, _, err = in.Bear(unix.SYS_CLONE, unix.CLONE_PARENT|unix.CLONE_PTRACE|uint64(unix.SIGCHLD), 0, 0, 0, 0)
+	return pid, err
+}
+
+// Bear makes a call that makes a traced process. It gives the number that this has here, and the one that it
+// has for its maker.
+func (in *Injector) Bear(nr uint64, args ...uint64) (pid int, id uint64, err error) {
+	if err := SetOptions(in.TID, TraceOptions|unix.PTRACE_O_TRACEFORK|unix.PTRACE_O_TRACECLONE); err != nil {
+		return 0, 0, in.broken("setting options", err)
+	}
+	in.born = 0
+	id, err = in.Call(nr, args...)
+	if e := SetOptions(in.TID, TraceOptions); err == nil && e != nil {
+		err = in.broken("setting options", e)
+	}
+	if err == nil && in.born == 0 {
+		err = errors.New("the kernel did not tell the number of the copy")
+	}
+	return in.born, id, err
+}
+
+// ForkAway is Fork for a process that is not a child of this one: the copy is nobody's child, who then is
+// whoever takes orphans. Its parent is a process that shares the memory of the one here, does nothing
+// else and ends at once, and that this one waits for, as for a child that tells nobody of its end.
+func (in *Injector) ForkAway() (pid int, err error) {
+	between, id, err := in.Bear(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_PTRACE, 0, 0, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	pid, err = forkBetween(between, in.Text)
+	unix.Kill(between, unix.SIGKILL)
+	if e := Reap(between, KillLimit); err == nil {
+		err = e
+	}
+	if _, e := in.Call(unix.SYS_WAIT4, id, 0, unix.WALL, 0); err == nil && e != nil {
+		err = fmt.Errorf("waiting for the process between: %w", e)
+	}
+	return pid, err
+}
+
+// forkBetween has the process between make the copy.
+func forkBetween(between int, text uint64) (int, error) {
+	s, err := WaitStop(between, StopLimit)
+	if err == nil && s.Exited {
+		err = whole.ErrDied
+	}
+	if err != nil {
+		return 0, err
+	}
+	in, err := Begin(between, text)
+	if err != nil {
+		return 0, err
+	}
+	pid, _, err := in.Bear(unix.SYS_CLONE, unix.CLONE_PTRACE|uint64(unix.SIGCHLD), 0, 0, 0, 0)
+	return pid, err
 }
 
 // Start sends the thread into system call nr. With enter and finish after it, a
@@ -121,6 +183,12 @@ func (in *Injector) awaitSyscall() error {
 			return whole.ErrDied
 		case s.syscall():
 			return nil
+		case s.event == unix.PTRACE_EVENT_FORK, s.event == unix.PTRACE_EVENT_CLONE:
+			n, err := eventMessage(in.TID)
+			if err != nil {
+				return in.broken("reading the number of the new process", err)
+			}
+			in.born = int(n)
 		}
 		sig := 0
 		if s.Delivery() {
@@ -142,7 +210,7 @@ func (in *Injector) broken(what string, err error) error {
 // End gives the thread its registers and mask back; it stays stopped. The
 // registers are those that mend made, so that an interrupted call is repeated.
 func (in *Injector) End() error {
-	r := Mend(in.Own, true)
+	r := Mend(in.Own)
 	if err := SetRegs(in.TID, &r); err != nil {
 		return in.broken("giving registers back", err)
 	}
@@ -163,9 +231,8 @@ const (
 
 // Mend does by hand what the kernel would have done when the thread went on: a
 // system call that was interrupted is repeated. A call with a time limit whose
-// remainder only the kernel knows is taken up by restart_syscall in the living
-// process, and fails with EINTR in an image.
-func Mend(r Regs, living bool) Regs {
+// remainder only the kernel knows is taken up by restart_syscall.
+func Mend(r Regs) Regs {
 	if int64(r.Orig_rax) < 0 {
 		return r
 	}
@@ -174,14 +241,54 @@ func Mend(r Regs, living bool) Regs {
 		r.Rax = r.Orig_rax
 		r.Rip -= syscallInsnLength
 	case errRestartBlock:
-		if living {
-			r.Rax = unix.SYS_RESTART_SYSCALL
-			r.Rip -= syscallInsnLength
-		} else {
-			r.Rax = ^uint64(unix.EINTR) + 1
-		}
+		r.Rax = unix.SYS_RESTART_SYSCALL
+		r.Rip -= syscallInsnLength
 	}
 	r.Orig_rax = ^uint64(0)
+	return r
+}
+
+// InRestartBlock tells whether the thread is in a call whose remainder only the kernel
+// knows.
+func InRestartBlock(r *Regs) bool {
+	return int64(r.Orig_rax) >= 0 && int64(r.Rax) == errRestartBlock
+}
+
+// MendImage is Mend for an image, where the kernel knows nothing of the call: nr is its
+// number, -1 if that is not known. It is made again with what is known of it: a sleep
+// with the rest that the kernel has written, a wait until a point in time until then, a
+// poll with all its time. Whatever else has a limit fails with EINTR, as after a signal.
+func MendImage(r Regs, nr int64) Regs {
+	if !InRestartBlock(&r) {
+		return Mend(r)
+	}
+	const (
+		futexOp         = 0x7f
+		futexWaitBitset = 9
+	)
+	again := true
+	switch nr {
+	case unix.SYS_POLL:
+	case unix.SYS_NANOSLEEP:
+		if r.Rsi != 0 {
+			r.Rdi = r.Rsi
+		}
+	case unix.SYS_CLOCK_NANOSLEEP:
+		if r.R10 != 0 {
+			r.Rdx = r.R10
+		}
+	case unix.SYS_FUTEX:
+		again = r.Rsi&futexOp == futexWaitBitset
+	default:
+		again = false
+	}
+	r.Orig_rax = ^uint64(0)
+	if !again {
+		r.Rax = ^uint64(unix.EINTR) + 1
+		return r
+	}
+	r.Rax = uint64(nr)
+	r.Rip -= syscallInsnLength
 	return r
 }
 

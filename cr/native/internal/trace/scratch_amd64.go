@@ -5,8 +5,8 @@ import (
 )
 
 // ScratchSize is what injected calls need of the program's memory for their
-// results. It lies at a thread's fs_base, where every Go program has memory of that
-// thread's own, and is put back before any thread runs.
+// results. It lies at a thread's fs_base, where the run-times of Go and C have memory of
+// that thread's own, and is put back before any thread runs.
 const ScratchSize = 32
 
 // Scratch is a place in the stopped program for the results of system calls.
@@ -16,8 +16,14 @@ type Scratch struct {
 	own  [ScratchSize]byte
 }
 
-// Borrow keeps what lies at addr aside.
-func Borrow(m *Memory, addr uint64) (*Scratch, error) {
+// Borrow keeps what lies at the fs_base of a thread aside; of one that has none, what
+// lies below its stack.
+func Borrow(m *Memory, r *Regs) (*Scratch, error) {
+	addr := r.Fs_base
+	if addr == 0 {
+		const redZone = 128
+		addr = (r.Rsp - redZone - ScratchSize) &^ 15
+	}
 	s := &Scratch{m: m, Addr: addr}
 	if err := m.Peek(s.own[:], addr); err != nil {
 		return nil, fmt.Errorf("thread-local memory: %w", err)

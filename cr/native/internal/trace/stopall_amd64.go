@@ -23,13 +23,15 @@ type Standstill struct {
 	// stuck threads are attached and were asked to stop, but did not in time.
 	stuck []int
 	Since time.Time // of the first request to stop
+	// Signal is what had stopped the process before, 0 if it ran.
+	Signal int
 }
 
 // StopAll stops every thread of the process, those that are born meanwhile
 // included. After an error all of them run again.
 // It runs on th.
 func (st *Standstill) StopAll() error {
-	st.Since = time.Now()
+	st.Since, st.Signal = time.Now(), 0
 	if err := st.stopEach(); err != nil {
 		st.Release()
 		return fmt.Errorf("stopping its threads: %w", err)
@@ -176,6 +178,9 @@ func (st *Standstill) await(tid int) (bool, error) {
 			}
 			return false, nil
 		case s.event == unix.PTRACE_EVENT_STOP:
+			if tid == st.Process.PID && s.Sig != int(unix.SIGTRAP) {
+				st.Signal = s.Sig
+			}
 			return true, nil
 		}
 		// On the way to it: a signal is passed on, the request stays.

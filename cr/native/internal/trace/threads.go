@@ -5,6 +5,7 @@
 //	Injector     makes a stopped thread execute system calls
 //	Scratch      memory of the program that is borrowed for their results
 //	Memory       the address space of a process
+//	Place        namespaces in which restored processes have the ids that they had
 //
 // Who works on a process picks a Thread of Threads and does all on that. The functions
 // that take the number of a thread, and the methods of Standstill and Injector, are to
@@ -31,6 +32,7 @@ import (
 // live until Close.
 type Threads struct {
 	threads []*Thread
+	places  places
 	quit    chan struct{}
 	close   sync.Once
 	ended   sync.WaitGroup
@@ -112,7 +114,10 @@ func (t *Threads) Do(f func()) { t.Pick().Do(f) }
 // started by Do with a parent-death signal. Nothing else of the tracer may be
 // in use.
 func (t *Threads) Close() {
-	t.close.Do(func() { close(t.quit) })
+	t.close.Do(func() {
+		t.places.close()
+		close(t.quit)
+	})
 	t.ended.Wait()
 }
 

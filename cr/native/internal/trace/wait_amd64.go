@@ -47,6 +47,12 @@ func (s Stop) String() string {
 	return fmt.Sprintf("stopped by signal %#x, event %d", s.Sig, s.event)
 }
 
+// Unreaped tells whether a process, a child or traced, is still to be reaped here: the number is its own then.
+func Unreaped(pid int) bool {
+	_, _, err := waitid(pid, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT)
+	return !errors.Is(err, unix.ECHILD)
+}
+
 // peekStop tells whether the thread has stopped or ended; ok is false if it
 // runs. A stop is consumed, an end is not: reapThread does that. The error is
 // ECHILD if there is no such thread.
@@ -124,6 +130,22 @@ func WaitStop(tid int, limit time.Duration) (Stop, error) {
 		}
 		if !b.Sleep(limit) {
 			return Stop{}, fmt.Errorf("%w: thread %d still runs after %v", ErrBusy, tid, limit)
+		}
+	}
+}
+
+// WaitEnd waits until a process of one thread, which may still stop, has ended, and gives how.
+func WaitEnd(pid int, limit time.Duration) (Stop, error) {
+	var b Backoff
+	for {
+		s, ok, err := peekStop(pid)
+		switch {
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return s, fmt.Errorf("waiting for the end of %d: %w", pid, err)
+		case ok && s.Exited:
+			return s, nil
+		case !b.Sleep(limit):
+			return s, fmt.Errorf("waiting for the end of %d: nothing for %v", pid, limit)
 		}
 	}
 }

@@ -8,10 +8,13 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"math"
+	"os"
 
 	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
+	"github.com/gorun-mpi/gorun/examples/internal/app"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -32,6 +35,8 @@ var problems = map[nas.Class]problem{
 }
 
 const inner = 25 // iterations of conjugate gradients in a step
+
+var times = flag.Bool("times", false, "also print zeta, and how long the iterations took")
 
 func main() { nas.Main(cg) }
 
@@ -55,12 +60,18 @@ func cg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 		return nil, err
 	}
 	s := newSolver(g, newMatrix(p, g.rows, g.cols), x)
+	if err := s.clock.Start(c); err != nil {
+		return nil, err
+	}
 	seconds, err := loop.Run(p.steps, func(int) error {
 		if err := s.solve(); err != nil {
 			return err
 		}
 		sums := []float64{dot(s.x, s.z), dot(s.z, s.z)}
-		if err := mpi.AllreduceInPlace(c, sums, mpi.Sum); err != nil {
+		s.clock.Leave()
+		err := mpi.AllreduceInPlace(c, sums, mpi.Sum)
+		s.clock.Return()
+		if err != nil {
 			return err
 		}
 		zeta = p.shift + 1/sums[0]
@@ -72,6 +83,13 @@ func cg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if *times {
+		s.clock.Stop()
+		if err := s.clock.Print(c, os.Stdout); err != nil {
+			return nil, err
+		}
+		app.Report(c, os.Stdout, "result cg n=%d zeta=%.9e\n", p.n, zeta)
 	}
 	k := p.nonzero * (p.nonzero + 1)
 	return &nas.Report{

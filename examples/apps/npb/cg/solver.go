@@ -1,6 +1,9 @@
 package main
 
-import "github.com/gorun-mpi/gorun/mpi"
+import (
+	"github.com/gorun-mpi/gorun/examples/internal/clock"
+	"github.com/gorun-mpi/gorun/mpi"
+)
 
 // grid is the arrangement of the ranks. Vectors are cut into one piece for each rank, all of one length. The rank in
 // row i and column j of a grid of R x C has the block of the matrix whose columns are the pieces j R, j R+1 ... of
@@ -53,6 +56,7 @@ type solver struct {
 	x           []float64 // the caller's
 	z, r, p, q  []float64
 	in, out, my []float64 // columns of the block, rows of it, and what is added up of them
+	clock       clock.Clock
 }
 
 func newSolver(g *grid, a *matrix, x []float64) *solver {
@@ -62,20 +66,28 @@ func newSolver(g *grid, a *matrix, x []float64) *solver {
 
 // multiply sets y to the product of the matrix and x, both as they are kept.
 func (s *solver) multiply(x, y []float64) error {
-	if err := mpi.Allgather(s.col.Comm, x, s.in); err != nil {
+	s.clock.Leave()
+	err := mpi.Allgather(s.col.Comm, x, s.in)
+	s.clock.Return()
+	if err != nil {
 		return err
 	}
 	s.a.times(s.in, s.out)
+	s.clock.Leave()
+	defer s.clock.Return()
 	if err := mpi.ReduceScatterBlock(s.row.Comm, s.out, s.my, mpi.Sum); err != nil {
 		return err
 	}
-	_, err := mpi.Sendrecv(s.c, s.my, s.to, 0, y, s.from, 0)
+	_, err = mpi.Sendrecv(s.c, s.my, s.to, 0, y, s.from, 0)
 	return err
 }
 
 // product returns the scalar product of two vectors.
 func (s *solver) product(a, b []float64) (float64, error) {
-	return mpi.AllreduceValue(s.c, dot(a, b), mpi.Sum)
+	mine := dot(a, b)
+	s.clock.Leave()
+	defer s.clock.Return()
+	return mpi.AllreduceValue(s.c, mine, mpi.Sum)
 }
 
 func dot(a, b []float64) float64 {

@@ -48,7 +48,7 @@ func check(err error) {
 }
 
 // network has a listener, a connection and a datagram socket, each with a
-// goroutine that waits for something.
+// goroutine that waits for something. When the connection has ended, it calls the others.
 func network() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
@@ -59,17 +59,7 @@ func network() {
 	u, err := net.ListenPacket("udp", "127.0.0.1:0")
 	check(err)
 	go func() {
-		_, err := l.Accept()
-		fmt.Println("accept:", err)
-		again, err := net.Listen("tcp", "127.0.0.1:0")
-		check(err)
-		go func() {
-			c, err := net.Dial("tcp", again.Addr().String())
-			check(err)
-			c.Write([]byte("hello"))
-			c.Close()
-		}()
-		c, err := again.Accept()
+		c, err := l.Accept()
 		check(err)
 		p, err := io.ReadAll(c)
 		fmt.Println("again:", string(p), err)
@@ -79,6 +69,12 @@ func network() {
 		fmt.Println("read:", n, err)
 		n, err = s.Write(make([]byte, 10))
 		fmt.Println("write:", n, err)
+		for network, address := range map[string]string{"tcp": l.Addr().String(), "udp": u.LocalAddr().String()} {
+			c, err := net.Dial(network, address)
+			check(err)
+			c.Write([]byte("hello"))
+			c.Close()
+		}
 	}()
 	go func() {
 		n, _, err := u.ReadFrom(make([]byte, 10))

@@ -94,7 +94,6 @@ var deeds = map[string]func(){
 	"many":     many,
 	"child":    child,
 	"zombie":   zombie,
-	"shared":   shared,
 	"readonly": readonly,
 	"deleted":  deleted,
 	"log":      logfile,
@@ -104,14 +103,11 @@ var deeds = map[string]func(){
 	"count":    func() { go count() },
 	"events":   events,
 	"inotify":  inotify,
-	"itimer":   itimer,
-	"timer":    timer,
-	"signalfd": signalfd,
-	"memfd":    func() { share("numbers") },
-	"shm":      func() { share("gorun-shm") },
+	"memfd":    func() { share("numbers", 1<<30) },
+	"shm":      func() { share("gorun-shm", 1<<30) },
+	"rings":    func() { share("gorun-device", 1<<20); share("gorun-device", 1<<20) },
 	"peer":     peer,
 	"sysv":     sysv,
-	"fifo":     fifo,
 	"filemap":  filemap,
 	"seccomp":  seccomp,
 	"private":  private,
@@ -126,7 +122,6 @@ var deeds = map[string]func(){
 	"named":    named,
 	"fixed":    fixed,
 	"apart":    apart,
-	"chdir":    chdir,
 	"dontfork": dontfork,
 	"threads":  threads,
 	"births":   func() { go births() },
@@ -249,11 +244,6 @@ func zombie() {
 	syscallFD(syscall.Syscall6(syscall.SYS_WAITID, 1, uintptr(c.Process.Pid), 0, 0x1000004, 0, 0))
 }
 
-func shared() {
-	_, err := syscall.Mmap(-1, 0, 1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON)
-	fail(err)
-}
-
 func readonly() {
 	f, err := os.Open(os.Args[0])
 	fail(err)
@@ -347,37 +337,19 @@ func inotify() {
 	fail(err)
 }
 
-func itimer() {
-	spec := [4]int64{1000, 0, 1000, 0}
-	syscallFD(syscall.Syscall(syscall.SYS_SETITIMER, 0, uintptr(unsafe.Pointer(&spec)), 0))
-}
-
 func dontfork() {
 	p, err := syscall.Mmap(-1, 0, 1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	fail(err)
 	fail(syscall.Madvise(p, 10))
 }
 
-// timer makes a POSIX timer that does nothing (SIGEV_NONE).
-func timer() {
-	event := [8]uint64{0, 1 << 32}
-	var id int32
-	syscallFD(syscall.Syscall(syscall.SYS_TIMER_CREATE, 1, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&id))))
-}
-
-func signalfd() {
-	var mask uint64
-	const all = ^uintptr(0) // a new one
-	syscallFD(syscall.Syscall6(syscall.SYS_SIGNALFD4, all, uintptr(unsafe.Pointer(&mask)), 8, 0, 0, 0))
-}
-
 // share makes shared memory of that name, and keeps its descriptor.
-func share(name string) {
+func share(name string, size int) {
 	const memfdCreate = 319
 	p := append([]byte(name), 0)
 	fd := syscallFD(syscall.Syscall(memfdCreate, uintptr(unsafe.Pointer(&p[0])), 0, 0))
-	fail(syscall.Ftruncate(fd, 1<<30))
-	mapShared(fd, 1<<30)
+	fail(syscall.Ftruncate(fd, int64(size)))
+	mapShared(fd, size)
 }
 
 // mapShared maps memory and writes to some of it.
@@ -414,14 +386,6 @@ func sysv() {
 	syscallFD(syscall.Syscall(syscall.SYS_SHMCTL, uintptr(id), remove, 0))
 }
 
-func fifo() {
-	path := os.TempDir() + "/fifo"
-	fail(syscall.Mkfifo(path, 0o600))
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	fail(err)
-	keep = append(keep, f)
-}
-
 func filemap() {
 	f, err := os.CreateTemp("", "map")
 	fail(err)
@@ -447,14 +411,6 @@ func seccomp() {
 
 // private forbids others to look at the process.
 func private() { syscallFD(syscall.Syscall(syscall.SYS_PRCTL, 4, 0, 0)) }
-
-// chdir goes to a folder that is deleted then.
-func chdir() {
-	dir, err := os.MkdirTemp("", "dir")
-	fail(err)
-	fail(os.Chdir(dir))
-	fail(os.Remove(dir))
-}
 
 // bounded gives up a capability for good.
 func bounded() {

@@ -1,0 +1,144 @@
+// Package arrays has its state in arrays of packages device and dist.
+package arrays
+
+import (
+	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/device"
+	"github.com/gorun-mpi/gorun/dist"
+	"github.com/gorun-mpi/gorun/mpi"
+)
+
+// a is read and written by a kernel, scratch is written first, and table is never written.
+func kernels(c *mpi.Comm, d *device.Device, k *device.Kernel, a, scratch, table *device.Array[int32], n int) error { // want kernels:"messages Point"
+	step := 0
+	if err := cr.Register("step", &step); err != nil {
+		return err
+	}
+	for ; step < n; step++ {
+		if err := cr.Point(); err != nil { // want `a is live at this Point and not registered`
+			return err
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+		if _, err := d.Run(k, nil, nil, scratch.Rows(0, n/2).Out(), a.Rows(0, n).In(), table.In()); err != nil {
+			return err
+		}
+		if _, err := d.Run(k, nil, nil, a.Out(), scratch.In()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The memory of an array is the array.
+func memory(c *mpi.Comm, d *device.Device, k *device.Kernel, a, b *device.Array[int32], n int) error { // want memory:"messages Point"
+	step := 0
+	if err := cr.Register("step", &step); err != nil {
+		return err
+	}
+	for ; step < n; step++ {
+		if err := cr.Point(); err != nil { // want `a is live at this Point and not registered`
+			return err
+		}
+		from, err := a.Host()
+		if err != nil {
+			return err
+		}
+		to, err := b.HostW()
+		if err != nil {
+			return err
+		}
+		copy(to, from)
+		if err := mpi.Bcast(c, to, 0); err != nil {
+			return err
+		}
+		if _, err := d.Run(k, nil, nil, a.InOut(), b.In()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What is registered, by itself or held, is not reported.
+func registered(c *mpi.Comm, d *device.Device, k *device.Kernel, a, b *device.Array[int32], x *dist.Array[float64], n int) error { // want registered:"messages Point"
+	step := 0
+	held, err := dist.Held(c, dist.Rows{0, n}, 1, b.Rows(1, n))
+	if err != nil {
+		return err
+	}
+	for name, v := range map[string]any{"step": &step, "a": a, "b": held, "x": x} {
+		if err := cr.Register(name, v); err != nil {
+			return err
+		}
+	}
+	for ; step < n; step++ {
+		if err := cr.Point(); err != nil {
+			return err
+		}
+		if err := x.Exchange(); err != nil {
+			return err
+		}
+		x.Own()[0] += x.Row(1)[0]
+		if _, err := d.Run(k, nil, nil, a.InOut(), b.Rows(1, 2).InOut()); err != nil {
+			return err
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func distributed(c *mpi.Comm, x, y *dist.Array[float64], n int) error { // want distributed:"messages Point"
+	step := 0
+	if err := cr.Register("step", &step); err != nil {
+		return err
+	}
+	for ; step < n; step++ {
+		if err := cr.Point(); err != nil { // want `x is live at this Point and not registered`
+			return err
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+		for i := range n {
+			next, now := y.Row(i), x.Row(i)
+			next[0] = now[0] / 2
+		}
+		copy(x.Own(), y.Own())
+	}
+	return nil
+}
+
+type clock struct{ t, dt float64 }
+
+type mesh struct {
+	clock
+	now *device.Array[int32]
+}
+
+// Fields of a struct that is registered, which is embedded here, are.
+func embedded(c *mpi.Comm, d *device.Device, k *device.Kernel, m *mesh, n int) error { // want embedded:"messages Point"
+	step := 0
+	if err := cr.Register("step", &step); err != nil {
+		return err
+	}
+	if err := cr.Register("clock", &m.clock); err != nil {
+		return err
+	}
+	for ; step < n; step++ {
+		if err := cr.Point(); err != nil { // want `m.now is live at this Point and not registered`
+			return err
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+		m.t += m.dt
+		m.clock.dt *= 2
+		if _, err := d.Run(k, nil, nil, m.now.InOut()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

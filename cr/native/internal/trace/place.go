@@ -1,0 +1,42 @@
+package trace
+
+import "sync"
+
+// Place is where restored processes have the ids that they had: a namespace of processes,
+// one of mounts, with a /proc that shows these ids, and, for who is not root, one of users.
+// All processes of a place see each other as they did before.
+//
+// Its first process is stopped before its first instruction and stays so, until the Threads are
+// closed or this process ends. Whatever is in the place ends with it. Children without a
+// parent become its own, and are forgotten by the kernel when they end.
+type Place struct {
+	PID  int  // of its first process
+	User bool // it is a namespace of users, too
+
+	pidfd  int
+	thread *Thread
+	space  string // what /proc calls its namespace of processes
+	alone  bool   // it takes no second process
+	used   map[int]int
+}
+
+// places are those of one Threads. Whoever makes one has making, and not mu: the threads, on which that is
+// done, may wait for mu.
+type places struct {
+	making sync.Mutex
+
+	mu  sync.Mutex
+	all []*Place
+	err error  // why there can be none
+	end func() // of all; nil: there are none
+}
+
+func (l *places) close() {
+	l.mu.Lock()
+	end := l.end
+	l.end, l.err = nil, ErrClosed
+	l.mu.Unlock()
+	if end != nil {
+		end()
+	}
+}

@@ -1,0 +1,87 @@
+package snapshot
+
+import (
+	"fmt"
+	"os"
+)
+
+// Readmit begins a snapshot under the number that it already has: one that comes from another catalogue, or was
+// removed from this one. Later snapshots of the job get higher numbers. Errors: fs.ErrExist if there is one of this
+// number, whole or being written. What a crash has left of an earlier try goes with Sweep.
+func (c *Catalogue) Readmit(job string, seq int, place Place) (*Pending, error) {
+	p, err := c.readmit(job, seq, place)
+	if err != nil {
+		return nil, fmt.Errorf("readmit snapshot %d of job %s: %w", seq, job, err)
+	}
+	return p, nil
+}
+
+func (c *Catalogue) readmit(job string, seq int, place Place) (*Pending, error) {
+	if err := checkJob(job); err != nil {
+		return nil, err
+	}
+	if seq < 1 {
+		return nil, fmt.Errorf("%w: sequence %d", ErrSchema, seq)
+	}
+	dir := c.JobDir(job)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, explain(err)
+	}
+	l, err := lockJob(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	return c.begin(job, place, nil, seq)
+}
+
+// Verify reads all images that were written and checks them as Snapshot.Verify does, before the snapshot is visible.
+// s is what Commit will be given. What the images build on is not looked at, see CheckChain.
+func (p *Pending) Verify(s Schema) error {
+	if p.lock == nil {
+		return fmt.Errorf("verify %s: %w", p.Dir, ErrEnded)
+	}
+	p.complete(&s)
+	if err := s.check(); err != nil {
+		return err
+	}
+	snap, v := &Snapshot{p.Dir, &s, p.c.open}, &verifier{whole: true}
+	for rank := range s.NP {
+		v.add(snap, rank)
+	}
+	return v.run()
+}
+
+// CheckChain checks by their schemas that the images of the newest of some snapshots build on the others and on
+// nothing else. Errors: ErrChain, ErrSchema.
+func CheckChain(all []*Schema) error {
+	by, newest := map[int]*Snapshot{}, (*Snapshot)(nil)
+	for _, s := range all {
+		if by[s.Sequence] != nil {
+			return fmt.Errorf("%w: two snapshots %d", ErrSchema, s.Sequence)
+		}
+		by[s.Sequence] = &Snapshot{Dir: setOf(s.Job, s.Sequence), Schema: s}
+		if newest == nil || newest.Schema.Sequence < s.Sequence {
+			newest = by[s.Sequence]
+		}
+	}
+	if newest == nil {
+		return fmt.Errorf("%w: no snapshot", ErrSchema)
+	}
+	links, err := newest.walk(func(seq int) (*Snapshot, error) {
+		if s := by[seq]; s != nil {
+			return s, nil
+		}
+		return nil, ErrNotFound
+	})
+	if err == nil && len(links) != len(all) {
+		err = fmt.Errorf("%w: %d snapshots, and snapshot %d builds on %d", ErrChain, len(all), newest.Schema.Sequence, len(links)-1)
+	}
+	return err
+}
+
+// Detached is the schema as it is when all images lie beside it. Whether the program is kept is as it was.
+func (s *Schema) Detached() *Schema {
+	t := s.withCopies([]Copy{{Created: s.Created}})
+	return &t
+}

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// elsewhere is another house, of the user who runs the test: another machine, as far as snapshots go.
+func elsewhere(t *testing.T) *house {
+	h := newHouse(t)
+	h.ckpt = filepath.Join(t.TempDir(), "elsewhere")
+	return h
+}
+
+// takeIn exports a snapshot, removes all that the first house has, and imports it into another.
+func (h *house) takeIn(to *house, schema string, gone ...string) string {
+	h.t.Helper()
+	file := filepath.Join(h.folder("out"), "snapshot.tar.zst")
+	if out := h.must("snapshots", "-export", file, schema); out != file+"\n" {
+		h.t.Errorf("-export says %q", out)
+	}
+	for _, path := range append(gone, h.ckpt) {
+		if err := os.RemoveAll(path); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	schema = strings.TrimSpace(to.must("snapshots", "-import", file))
+	if err := os.Remove(file); err != nil {
+		h.t.Fatal(err)
+	}
+	if !strings.HasPrefix(schema, to.ckpt) {
+		h.t.Fatalf("it is in %s", schema)
+	}
+	return schema
+}
+
+// TestNativeElsewhere restarts an incremental snapshot in another folder, as another user, when the first one, its
+// program and its working folder are gone; also under a debugger.
+func TestNativeElsewhere(t *testing.T) {
+	h := nativeHouse(t)
+	program := filepath.Join(h.folder("programs"), "subject")
+	text, err := os.ReadFile(filepath.Join(bin, "subject"))
+	if err == nil {
+		err = os.WriteFile(program, text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := h.folder("stage")
+	first := h.nativeRun(3, []string{"-ckpt-full-every", "4", "-rpi", "shm"}, program, "-dir", dir, "ring")
+	first.inPlace(3)
+	first.checkpoint()
+	schema := first.checkpoint("-stop")
+	first.wait()
+	if incrementals(t) && len(readSchema(t, schema).Bases()) == 0 {
+		t.Error("the second snapshot is full")
+	}
+	h.signal(dir, "go")
+	to := elsewhere(t)
+	schema = h.takeIn(to, schema, program)
+	digest(t, to.must("restart", "-rpi", "tcp", schema))
+	p := to.start("restart", "-debug", "1", schema)
+	if !p.errs.wait("dlv attach", 1) {
+		t.Fatalf("nobody tells how to debug:\n%s", p.errs)
+	}
+	pid, _ := strconv.Atoi(debugLine.FindStringSubmatch(p.errs.String())[1])
+	if exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err != nil || !strings.HasPrefix(exe, to.ckpt) {
+		t.Errorf("the rank that is held runs %s, %v", exe, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 0 {
+		t.Fatalf("exit %d\n%s", code, p.errs)
+	}
+	digest(t, p.out.String())
+}
+
+// TestPortableElsewhere does so with portable images, from a folder where they are sealed.
+func TestPortableElsewhere(t *testing.T) {
+	h := ownHouse(t)
+	key := filepath.Join(h.folder("keys"), "key")
+	h.must("key", key)
+	program := filepath.Join(h.folder("programs"), "solver")
+	text, err := os.ReadFile(filepath.Join(bin, "solver"))
+	if err == nil {
+		err = os.WriteFile(program, text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem := append([]string{"-np", "2", program}, append(shortRun, "-slow", "10ms")...)
+	want := digest(t, h.must(problem...))
+	schema := h.stopped("-cr=self", append([]string{"-ckpt-key", key}, problem...))
+	h.clean()
+	to := elsewhere(t)
+	file := filepath.Join(h.folder("sealed"), "s.tar.zst")
+	h.must("snapshots", "-export", file, schema)
+	if _, errs, code := to.gorun("snapshots", "-import", file); code != 1 || !strings.Contains(errs, "-ckpt-key names no key file") {
+		t.Errorf("without a key: exit %d, %s", code, errs)
+	}
+	sealed := strings.TrimSpace(to.must("snapshots", "-ckpt-key", key, "-import", file))
+	text, err = os.ReadFile(sealed)
+	if err != nil || !strings.Contains(string(text), `store = "dir+sealed"`) {
+		t.Errorf("%s\n%v", text, err)
+	}
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	if got := digest(t, to.must("restart", sealed)); got != want {
+		t.Errorf("digest %s, undisturbed %s", got, want)
+	}
+	h.clean()
+}

@@ -1,0 +1,202 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/offload"
+	"github.com/gorun-mpi/gorun/internal/offload/share"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/sessions"
+)
+
+// A user swaps offload processes out and in, or moves them to other devices. What a process had lies in a file without a name meanwhile: nothing is left of it
+// when the rank ends, however it ends. It is in memory (/dev/shm) if twice its size is free there, else in the folder for temporary files.
+
+// swap does what a user wants, and answers the head.
+func (d *devices) swap(m oob.Msg) {
+	var q offload.Swap
+	var a offload.Swapped
+	if err := json.Unmarshal(m.Data, &q); err != nil {
+		a.Errors = []string{err.Error()}
+	} else {
+		d.swapAll(&q, &a)
+	}
+	d.a.head.Send(oob.Msg{Kind: oob.Offload, From: int32(d.r.rank), To: oob.Head, B: m.B, Data: wire.JSON(a)})
+}
+
+func (d *devices) swapAll(q *offload.Swap, a *offload.Swapped) {
+	d.mu.Lock()
+	all := d.list()
+	d.mu.Unlock()
+	for _, o := range all {
+		bytes, err := o.swap(q)
+		switch {
+		case err != nil:
+			a.Errors = append(a.Errors, fmt.Sprintf("rank %d: %v", d.r.rank, err))
+		case bytes >= 0:
+			a.Done++
+			a.Bytes += bytes
+		}
+	}
+}
+
+// meant reports whether a wish is about this process.
+func (o *offloader) meant(q *offload.Swap) bool {
+	o.d.mu.Lock()
+	defer o.d.mu.Unlock()
+	return o.d.m.Has(o.id) && (q.Device == "" || q.Device == o.device()) && (q.Op == offload.SwapIn) == (o.stored != nil && o.cmd == nil)
+}
+
+// swap does what a user wants with one process. It returns the bytes that were captured, -1 if the process is not meant.
+func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
+	if !o.meant(q) {
+		return -1, nil
+	}
+	name := o.device()
+	if q.Op != offload.SwapIn {
+		o.keepOut(true)
+		if err := o.wish(sessions.EvSwapOut, time.Duration(q.TimeoutM)*time.Millisecond); err != nil {
+			if !errors.Is(err, errSwapping) { // whoever swaps it says that
+				o.keepOut(false)
+			}
+			return 0, fmt.Errorf("device %s stays: %w", name, err)
+		}
+	}
+	if st, err := o.stored.Stat(); err == nil {
+		bytes = st.Size()
+	}
+	if q.Op == offload.SwapOut {
+		return bytes, nil
+	}
+	before := o.start.Device
+	if q.To != nil {
+		o.choose(*q.To)
+	}
+	if err = o.comeBack(); err == nil {
+		return bytes, nil
+	}
+	err = fmt.Errorf("device %s cannot be had as %s: %w", name, o.device(), err)
+	o.choose(before)
+	if q.Op != offload.SwapMove {
+		return 0, fmt.Errorf("%w; it stays swapped out: name another by gorun swap-in -device ID", err)
+	}
+	if back := o.comeBack(); back != nil {
+		return 0, fmt.Errorf("%w; nor as %s again: %w; it is swapped out: gorun swap-in -device ID", err, name, back)
+	}
+	return 0, fmt.Errorf("%w; it goes on as %s", err, name)
+}
+
+// errSwapping refuses a swap during another.
+var errSwapping = errors.New("it is being swapped: try again")
+
+// choose names the device that it is to be on.
+func (o *offloader) choose(device int) {
+	o.d.mu.Lock()
+	defer o.d.mu.Unlock()
+	o.start.Device = device
+}
+
+// drop gives back what was captured.
+func (o *offloader) drop() error {
+	o.d.mu.Lock()
+	defer o.d.mu.Unlock()
+	return o.forget()
+}
+
+// forget closes what was captured, if something was.
+func (o *offloader) forget() (err error) {
+	if o.stored != nil {
+		err = o.stored.Close()
+		o.stored = nil
+	}
+	return err
+}
+
+// unfinished removes what a process has left that has ended while it wrote its capture. Caller holds mu.
+func (o *offloader) unfinished() {
+	if o.where == "" {
+		return
+	}
+	files, _ := filepath.Glob(o.where + ".*" + store.PartSuffix) // the pattern is well-formed
+	for _, file := range append(files, o.where) {
+		os.Remove(file)
+	}
+	o.where = ""
+}
+
+// wish has the machine do it, and waits. With a limit the process is asked what it waits for when that is over.
+func (o *offloader) wish(what sessions.EventType, limit time.Duration) error {
+	d := o.d
+	done := make(chan error, 1)
+	d.mu.Lock()
+	if o.user != nil || d.over {
+		err := errGivenUp
+		if o.user != nil {
+			err = errSwapping
+		}
+		d.mu.Unlock()
+		return err
+	}
+	o.user = done
+	d.step(sessions.Event{Type: what, ID: o.id})
+	d.mu.Unlock()
+	var over <-chan time.Time
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		over = t.C
+	}
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-over:
+			over = nil
+			d.mu.Lock()
+			o.late = func(what string) {
+				o.late = nil
+				d.step(sessions.Event{Type: sessions.EvGiveUp, ID: o.id, Err: fmt.Sprintf("within %v it has not come to its end: it %s", limit, what)})
+			}
+			o.send(offload.Order{Op: offload.OrderLate, Attempt: o.attempt})
+			d.mu.Unlock()
+		}
+	}
+}
+
+// answerUser tells who waits for a swap.
+func (o *offloader) answerUser(err error) {
+	if o.user != nil {
+		o.user <- err
+		o.user, o.late = nil, nil
+	}
+}
+
+// leave has the process write what it has, and end.
+func (o *offloader) leave() {
+	if o.guest != nil {
+		o.guest.left = share.Now()
+	}
+	o.where = fmt.Sprintf("%s/%s%d-%d", roomFor(uint64(o.used)), captureName(), o.d.r.rank, o.id)
+	o.command(offload.Order{Op: offload.OrderCapture, Path: o.where, End: true, Skip: o.skip, Passing: true}, sessions.EvCaptured)
+}
+
+// leaves takes the file. It returns why it cannot, or "".
+func (o *offloader) leaves() string {
+	f, err := os.Open(o.where)
+	if err == nil {
+		err = os.Remove(o.where)
+	}
+	o.where = ""
+	if err != nil {
+		return err.Error()
+	}
+	o.stored = f
+	return ""
+}

@@ -1,0 +1,83 @@
+package head
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/offload"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// alarmLimit is how long a kernel may take to end before its device is left.
+const alarmLimit = time.Minute
+
+// alarm does what the command of -migrate-on wants of a node. What cannot be done is said, and left: the command may print it again.
+func (inc *incarnation) alarm(l *link, m *oob.Msg) {
+	h, node := inc.h, l.agent.Host()
+	if m.A != 0 { // the agent's own words
+		h.say("-migrate-on on node %s: %s", node, m.Data)
+		return
+	}
+	told := func(what string, err error) {
+		if err != nil {
+			what = strings.TrimSpace(err.Error())
+		}
+		h.say("-migrate-on on node %s: %s: %s", node, m.Data, what)
+	}
+	a, err := wire.ParseAlarm(string(m.Data))
+	if err != nil {
+		told("", err)
+		return
+	}
+	var ranks []int // of the node
+	for _, other := range inc.links {
+		if other.host == l.host {
+			ranks = append(ranks, other.ranks...)
+		}
+	}
+	from, err := offload.DeviceID(a.Device)
+	to, errTo := 0, error(nil)
+	if a.To != "" {
+		to, errTo = offload.DeviceNumber(a.To)
+	}
+	switch having := h.having(from, ranks); {
+	case err != nil:
+		told("", err)
+	case errTo != nil:
+		told("", errTo)
+	case a.Device == "":
+		h.leave(moveRequest{off: node}, told)
+	case len(having) == 0:
+		told("no rank there has it", nil)
+	case a.To == "":
+		h.leave(moveRequest{ranks: having}, told)
+	case a.Node != "":
+		h.leave(moveRequest{ranks: having, to: a.Node, onto: map[string]int{from: to}}, told)
+	default:
+		h.swap(&control.Request{Ranks: having, Swap: &offload.Swap{Op: offload.SwapMove, Device: from, To: &to, TimeoutM: alarmLimit.Milliseconds()}}, func(r control.Reply) {
+			switch {
+			case r.Error != "":
+				told(r.Error, nil)
+			case len(r.Done.Swapped.Errors) > 0:
+				told(strings.Join(r.Done.Swapped.Errors, "; "), nil)
+			default:
+				told(fmt.Sprintf("%d device(s) moved", r.Done.Swapped.Done), nil)
+			}
+		})
+	}
+}
+
+// leave has ranks move.
+func (h *head) leave(q moveRequest, told func(string, error)) {
+	h.migrate(q, func(ckpt.ProgressInfo) {}, func(moved *control.Moved, err error) {
+		if err != nil {
+			told("", err)
+			return
+		}
+		told(moved.Where, nil)
+	})
+}

@@ -1,0 +1,41 @@
+package program
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestForeign(t *testing.T) {
+	self, err := os.Executable() // has the module in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	for name, mode := range map[string]os.FileMode{"script": 0o755, "text": 0o644, "main.go": 0o644} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"./script", "x"}, script},
+		{[]string{script}, script},
+		{[]string{self}, ""},
+		{[]string{script, "-c", self}, ""},
+		{[]string{"./text"}, ""},
+		{[]string{"./main.go"}, ""},
+		{[]string{"."}, ""},
+		{[]string{"./absent"}, ""},
+	} {
+		if got := Foreign(c.args, dir); got != c.want {
+			t.Errorf("%q: %q, not %q", c.args, got, c.want)
+		}
+	}
+	if got := Foreign([]string{"sh", "-c", "true"}, dir); filepath.Base(got) != "sh" {
+		t.Errorf("sh is %q", got)
+	}
+}

@@ -1,0 +1,51 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Alarm is a line of the command of -migrate-on: what is to leave the node on which it runs.
+//
+//	node                        its ranks go to other nodes
+//	device 0                    what its ranks have on the device goes to another device of the node; if there is none they leave the node
+//	device 0 to 1               to this one
+//	device 0 to 1@NODE          ranks that have it go to another node, and use device 1 there
+//
+// Words may follow behind a #.
+type Alarm struct {
+	Device string // "": the node
+	To     string // a device
+	Node   string // where it is; "": here
+}
+
+// ParseAlarm reads a line. The error says which lines there are.
+func ParseAlarm(line string) (a Alarm, err error) {
+	line, _, _ = strings.Cut(line, "#")
+	words := strings.Fields(line)
+	switch {
+	case len(words) == 1 && words[0] == "node":
+		return a, nil
+	case len(words) == 2 && words[0] == "device":
+		return Alarm{Device: words[1]}, nil
+	case len(words) == 4 && words[0] == "device" && words[2] == "to":
+		to, node, away := strings.Cut(words[3], "@")
+		if to != "" && (node != "") == away {
+			return Alarm{Device: words[1], To: to, Node: node}, nil
+		}
+	}
+	return a, fmt.Errorf("%q is not to be understood; known are: node, device ID, device ID to ID, device ID to ID@NODE", strings.TrimSpace(line))
+}
+
+// String is the line.
+func (a Alarm) String() string {
+	switch {
+	case a.Device == "":
+		return "node"
+	case a.To == "":
+		return "device " + a.Device
+	case a.Node == "":
+		return "device " + a.Device + " to " + a.To
+	}
+	return "device " + a.Device + " to " + a.To + "@" + a.Node
+}

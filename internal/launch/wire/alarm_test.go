@@ -1,0 +1,26 @@
+package wire
+
+import "testing"
+
+func TestAlarm(t *testing.T) {
+	for line, want := range map[string]Alarm{
+		"node":                     {},
+		" node # ECC\n":            {},
+		"device 0":                 {Device: "0"},
+		"device opencl:0 to 1":     {Device: "opencl:0", To: "1"},
+		"device 0 to opencl:1@b:2": {Device: "0", To: "opencl:1", Node: "b:2"},
+	} {
+		got, err := ParseAlarm(line)
+		if err != nil || got != want {
+			t.Errorf("%q: %+v, %v", line, got, err)
+		}
+		if again, err := ParseAlarm(got.String()); err != nil || again != want {
+			t.Errorf("%q: %+v, %v", got, again, err)
+		}
+	}
+	for _, line := range []string{"", "nodes", "node b", "device", "device 0 to", "device 0 to @b", "device 0 to 1@", "device 0 from 1", "# node"} {
+		if a, err := ParseAlarm(line); err == nil {
+			t.Errorf("%q: %+v", line, a)
+		}
+	}
+}

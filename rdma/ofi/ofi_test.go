@@ -1,0 +1,101 @@
+package ofi
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
+	"github.com/gorun-mpi/gorun/rpi/rdma/providertest"
+)
+
+// everywhere are libfabric's providers in software.
+var everywhere = []string{"tcp;ofi_rxm/127.0.0.1", "net/127.0.0.1", "shm", "udp;ofi_rxd/127.0.0.1"}
+
+// each runs a test with each of libfabric's providers.
+func each(t *testing.T, test func(t *testing.T, open providertest.Open)) {
+	if _, err := load(); err != nil {
+		t.Skip(err)
+	}
+	for _, name := range everywhere {
+		t.Run(name, func(t *testing.T) {
+			test(t, func() (provider.Device, error) { return Provider{}.Open(name) })
+		})
+	}
+}
+
+func TestProvider(t *testing.T) { each(t, providertest.Run) }
+
+func FuzzPacket(f *testing.F) {
+	f.Add((&packet{Kind: data, Opcode: provider.Send, To: 1, Cookie: 2, Payload: []byte("x")}).append(nil))
+	f.Add((&packet{Kind: data, Opcode: provider.Write, Bits: apart, Length: 3, Places: []place{{1, 2, 3}}}).append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p packet
+		if p.parse(b) != nil {
+			return
+		}
+		if again := append(p.append(nil), p.Payload...); string(again) != string(b) {
+			t.Errorf("%x, was %x", again, b)
+		}
+	})
+}
+
+func FuzzAddress(f *testing.F) {
+	f.Add(make([]byte, 15))
+	f.Add([]byte("123456789012\x03net\x00\x0215"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if _, _, s, err := parseAddress(b); err == nil {
+			_, _ = parsePulse(s[1])
+		}
+	})
+}
+
+// TestProcess tests that libfabric leaves the process what it was: Go's handlers for faults are there, and no file is left.
+func TestProcess(t *testing.T) {
+	each(t, func(t *testing.T, open providertest.Open) {
+		d, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		defer func() {
+			if recover() == nil {
+				t.Error("no fault")
+			}
+		}()
+		var nowhere *int
+		*nowhere = 1
+	})
+	if files, _ := filepath.Glob(filepath.Join(shmDir, ownPrefix()+strconv.Itoa(os.Getpid())+"-*")); len(files) > 0 {
+		t.Error("left:", files)
+	}
+}
+
+// TestSweep tests that files of processes that were killed are removed, and no others.
+func TestSweep(t *testing.T) {
+	child := exec.Command("true")
+	if err := child.Run(); err != nil {
+		t.Skip(err)
+	}
+	file := func(pid int) string {
+		name := filepath.Join(shmDir, fmt.Sprintf("%s%d-test", ownPrefix(), pid))
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() { _ = os.Remove(name) })
+		return name
+	}
+	dead, alive := file(child.ProcessState.Pid()), file(os.Getpid())
+	sweep()
+	if _, err := os.Stat(dead); err == nil {
+		t.Error("the file of a dead process is there")
+	}
+	if _, err := os.Stat(alive); err != nil {
+		t.Error(err)
+	}
+}
