@@ -299,6 +299,26 @@ func TestCollectiveHeard(t *testing.T) {
 	})
 }
 
+// A rank that hears of a duplicate that other ranks have not made fails what it was made of, too, and all else that
+// was made of that, whatever news come first.
+func TestMadeHeard(t *testing.T) {
+	mpitest.Run(t, 2, func(world *mpi.Comm) error {
+		c, err1 := world.Dup()
+		d, err2 := c.Dup()
+		sibling, err3 := c.Dup()
+		if err := all(err1, err2, err3); err != nil {
+			return err
+		}
+		mpi.HearMade(d, c, "rank 1 is in Dup")
+		for _, err := range []error{mpi.Barrier(d), mpi.Barrier(c), mpi.Barrier(sibling)} {
+			if err := all(wantErr("Barrier", err, mpi.ErrMismatch), wantErr("Barrier", err, mpi.ErrPoisoned)); err != nil {
+				return err
+			}
+		}
+		return mpi.Barrier(world)
+	})
+}
+
 // A rank that knows that an intercommunicator has failed does no part of a call on it, not even within its own group.
 func TestInterHeard(t *testing.T) {
 	mpitest.Run(t, 4, func(world *mpi.Comm) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,4 +115,12 @@ func Ending(err error) job.Ending { return ending(err) }
 // the way.
 func Hear(c *Comm, rank int) {
 	c.env.eng.Poison(c.ctx|1, nil, fmt.Errorf("rank %d: %w", rank, ErrDeadline))
+}
+
+// HearMade fails collectives of d as a rank does that has found the ranks of origin in different calls, one of which makes a
+// communicator. The news of origin are still on the way.
+func HearMade(d, origin *Comm, text string) {
+	w := &d.env.watch
+	w.conclude(d.ctx, origin.ctx, slices.Index(classes, errMade), text)
+	d.env.eng.Poison(d.ctx|1, nil, errMade)
 }

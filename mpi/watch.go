@@ -24,14 +24,19 @@ import (
 //   - It was in Finalize at two looks.
 //
 // That is rank 0; of an intercommunicator, rank 0 of the group that is lower in the world. It compares the reports with
-// each other and with its own calls. If two differ about one call, it sends a verdict to all members, and poisons the communicator. If that call makes a communicator, all communicators
-// made of this one are poisoned, too: some ranks wait there for others that do not know of it.
+// each other and with its own calls. If two differ about one call, it sends a verdict to all members, and poisons
+// the communicator. If that call makes a communicator, all communicators made of this one are poisoned, too: some
+// ranks wait there for others that do not know of it. News of those may be the first: who gets them
+// fails the communicator that the ranks disagree about as well, before the program goes on.
 //
 // Reports and verdicts travel in a context of their own. Each look receives all that has arrived, so none stays
 // behind. Portable images leave them out: they are of the incarnation that the image ends.
 //
 //	report   tag 0, u64s: incarnation (born), context, then (what, root, bytes) of the calls begun last
-//	verdict  tag 1, bytes: incarnation u64, context u64, class u8, text
+//	verdict  tag 1, bytes: incarnation u64, context u64, origin u64, class u8, text
+//
+// The origin is the context of the communicator that the ranks disagree about: another one if that communicator is
+// poisoned because it was made of it.
 type watch struct {
 	env  *env
 	born uint64 // incarnation in which the program began; the same on all ranks
@@ -278,18 +283,23 @@ func (w *watch) compare(ctx uint64, world int, calls []call) {
 	w.mu.Unlock()
 	if err != nil {
 		x.c.poison(err)
-		w.poisonBelow(ctx, err)
+	}
+	if errors.Is(err, errMade) {
+		w.poisonBelow(ctx, err.Error())
 	}
 }
 
-// poisonBelow poisons all communicators made of this one, and those made of them, if err says that the ranks
-// disagree about a call that makes a communicator.
-func (w *watch) poisonBelow(ctx uint64, err error) {
-	if !errors.Is(err, errMade) {
-		return
+// poisonBelow poisons all communicators made of one whose ranks disagree about a call that makes a communicator.
+func (w *watch) poisonBelow(origin uint64, text string) {
+	for _, c := range w.below(origin) {
+		c.poison(&verdict{text: text, is: []error{errMade}, origin: origin})
 	}
+}
+
+// below returns the communicators made of one, and those made of them.
+func (w *watch) below(ctx uint64) (below []*core) {
 	w.mu.Lock()
-	var below []*core
+	defer w.mu.Unlock()
 	for _, x := range w.comms {
 		for p := x; p != nil; p = w.comms[p.c.from] {
 			if p.c.from == ctx {
@@ -298,18 +308,15 @@ func (w *watch) poisonBelow(ctx uint64, err error) {
 			}
 		}
 	}
-	w.mu.Unlock()
-	for _, c := range below {
-		c.poison(err)
-	}
+	return below
 }
 
 // conclude notes why a communicator has failed.
-func (w *watch) conclude(ctx uint64, class int, text string) {
+func (w *watch) conclude(ctx, origin uint64, class int, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.verdicts[ctx] == nil {
-		w.verdicts[ctx] = passedOn(class, text)
+		w.verdicts[ctx] = passedOn(origin, class, text)
 	}
 }
 
@@ -342,13 +349,17 @@ func (w *watch) untold() error {
 func (w *watch) verdict(c *core, cause error) {
 	p := binary.NativeEndian.AppendUint64(nil, w.born)
 	p = binary.NativeEndian.AppendUint64(p, c.ctx)
-	class := 0
+	origin, class := c.ctx, 0
+	if v := (*verdict)(nil); errors.As(cause, &v) && errors.Is(v, errMade) {
+		origin = v.origin
+	}
+	p = binary.NativeEndian.AppendUint64(p, origin)
 	for class < len(classes) && !errors.Is(cause, classes[class]) {
 		class++
 	}
 	text := cause.Error()
 	p = append(append(p, byte(class)), text...)
-	w.conclude(c.ctx, class, text)
+	w.conclude(c.ctx, origin, class, text)
 	// A rank that cannot be told has died, is about to die, or takes nothing. If it dies, the end of the job
 	// tells the others. A caller whose deadline has passed waits for no such rank: that rank still learns the
 	// class of the error. But it does wait while the watch tells another cause.
@@ -364,8 +375,8 @@ func (w *watch) verdict(c *core, cause error) {
 }
 
 // passedOn is a failure of a collective as another rank sees it, or as this rank sees it later.
-func passedOn(class int, text string) *verdict {
-	v := &verdict{text: "communicator failed: " + text, is: []error{ErrPoisoned}}
+func passedOn(origin uint64, class int, text string) *verdict {
+	v := &verdict{text: "communicator failed: " + text, is: []error{ErrPoisoned}, origin: origin}
 	switch {
 	case class >= len(classes):
 	case classes[class] == ErrDeadline: // the deadline of another rank, or of an earlier call
@@ -378,9 +389,10 @@ func passedOn(class int, text string) *verdict {
 
 // verdict is an error that another rank has told, or that is known from before.
 type verdict struct {
-	text string
-	is   []error
-	told bool // the program has been given it
+	text   string
+	is     []error
+	origin uint64 // see watch
+	told   bool   // the program has been given it
 }
 
 func (e *verdict) Error() string   { return e.text }
@@ -421,11 +433,11 @@ func (w *watch) drain() {
 
 func (w *watch) hear(s engine.Status, p []byte) {
 	if s.Tag == tagVerdict {
-		if len(p) > 8 {
-			ctx, class, text := binary.NativeEndian.Uint64(p), int(p[8]), string(p[9:])
-			w.conclude(ctx, class, text)
-			if class < len(classes) {
-				w.poisonBelow(ctx, &verdict{text: text, is: []error{classes[class]}})
+		if len(p) > 16 {
+			ctx, origin, class, text := binary.NativeEndian.Uint64(p), binary.NativeEndian.Uint64(p[8:]), int(p[16]), string(p[17:])
+			w.conclude(ctx, origin, class, text)
+			if class < len(classes) && classes[class] == errMade {
+				w.poisonBelow(ctx, text)
 			}
 		}
 		return
@@ -441,8 +453,25 @@ func (w *watch) hear(s engine.Status, p []byte) {
 // explain adds the verdict, if there is one, to ErrPoisoned.
 func (e *env) explain(ctx uint64, err error) error {
 	e.watch.drain()
-	if v := e.watch.tell(ctx); v != nil {
-		return v
+	v := e.watch.tell(ctx)
+	if v == nil {
+		return err
 	}
-	return err
+	if v.origin != ctx {
+		e.watch.failFrom(v)
+	}
+	return v
+}
+
+// failFrom makes the communicator that the ranks disagree about fail on this rank, with all that were made of it.
+func (w *watch) failFrom(v *verdict) {
+	cores := w.below(v.origin)
+	w.mu.Lock()
+	if x := w.comms[v.origin]; x != nil {
+		cores = append(cores, x.c)
+	}
+	w.mu.Unlock()
+	for _, c := range cores {
+		c.spread(v)
+	}
 }

@@ -518,6 +518,22 @@ func TestPoison(t *testing.T) {
 	}
 }
 
+// A context that has failed on one rank alone fails on the others once they are told.
+func TestPoisonToldLater(t *testing.T) {
+	e := newFakeNet(t, 2).engines()
+	r := must(t)(e[0].Irecv(1, ctx, 2, bytesType, nil))
+	e[1].Poison(ctx, nil, engine.ErrType)
+	settle(e)
+	if e[0].Poisoned(ctx) != nil {
+		t.Error("told before")
+	}
+	e[1].Poison(ctx, []int{0, 1}, engine.ErrType)
+	settle(e)
+	if _, err := ended(t, e[0], r); !errors.Is(err, engine.ErrPoisoned) || !errors.Is(err, engine.ErrType) {
+		t.Error(err)
+	}
+}
+
 // Many operations at once, completed in any order.
 func TestOddOrders(t *testing.T) {
 	eachVariant(t, 4, func(t *testing.T, f *fakeNet, e []*engine.Engine) {

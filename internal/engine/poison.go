@@ -8,15 +8,13 @@ import (
 )
 
 // Poison makes the context fail on this rank, now and for ever, with ErrPoisoned and the cause. It
-// tells the members (world ranks; this one is left out). Receives not yet matched, and sends not yet
-// taken by their receiver, end with that error. Transfers under way are finished. A collective that
-// was given up leaves its communicator in no state to go on. A cause that is ErrPoisoned, of another context, is passed on as it is.
+// tells the members (world ranks; this one is left out), even if it has failed here before. Receives not yet
+// matched, and sends not yet taken by their receiver, end with that error. Transfers under way are finished. A
+// collective that was given up leaves its communicator in no state to go on. A cause that is ErrPoisoned, of
+// another context, is passed on as it is.
 func (e *Engine) Poison(ctx uint64, members []int, cause error) {
 	e.enter()
 	defer e.leave()
-	if e.poisoned[ctx] != nil {
-		return
-	}
 	code := poisonCode(cause)
 	for _, rank := range members {
 		if uint(rank) >= uint(e.size) || rank == e.rank {
