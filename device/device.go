@@ -58,7 +58,7 @@ type driver struct {
 }
 
 // Open opens a device by its ID, as List has it. With "" it opens the first that GORUN_DEVICE names (IDs with commas between them), or
-// else the first that there is. Each call opens it anew, with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
+// else the first of what All opens. Each call opens it anew, with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
 func Open(id string) (*Device, error) {
 	if id == "" {
 		ids, err := chosen()
@@ -83,14 +83,27 @@ func chosen() ([]string, error) {
 	if len(infos) == 0 {
 		return nil, err
 	}
-	first, _, _ := strings.Cut(infos[0].ID, ":") // a GPU of two libraries is to be used once
-	var ids []string
-	for _, i := range infos {
-		if strings.HasPrefix(i.ID, first+":") {
-			ids = append(ids, i.ID)
+	return usual(infos), nil
+}
+
+// usual are the IDs of the devices that a program uses which names none: the accelerators of the first library that has any, as a GPU of two
+// libraries is to be used once, or else all of the first library.
+func usual(infos []Info) (ids []string) {
+	of := func(library string, accelerators bool) {
+		for _, i := range infos {
+			if strings.HasPrefix(i.ID, library+":") && (i.Kind != provider.CPU || !accelerators) {
+				ids = append(ids, i.ID)
+			}
 		}
 	}
-	return ids, nil
+	for _, p := range providers {
+		if of(p.Name(), true); ids != nil {
+			return ids
+		}
+	}
+	first, _, _ := strings.Cut(infos[0].ID, ":")
+	of(first, false)
+	return ids
 }
 
 func open(id string) (*driver, error) {

@@ -11,7 +11,7 @@ type Devices []*Device
 
 // Virtual returns n devices on those that there are: number v is on device v mod their number. So a program may deal out its work
 // once and for all, whatever it runs on, and go on from a checkpoint with other devices. The devices are those that GORUN_DEVICE
-// names, or else all of OpenCL, or else all of CUDA, or else cpu:0. Virtual devices on one device share its memory and its order, so that rows go from one to
+// names, or else what All opens. Virtual devices on one device share its memory and its order, so that rows go from one to
 // the other at no cost. Errors: as Open.
 func Virtual(n int) (Devices, error) {
 	if n < 1 {
@@ -35,7 +35,8 @@ func Virtual(n int) (Devices, error) {
 	return ds, nil
 }
 
-// All opens all devices that GORUN_DEVICE names, or else all of OpenCL, or else all of CUDA, or else cpu:0. Errors: as Open.
+// All opens all devices that GORUN_DEVICE names. Without that it opens all GPUs and accelerators of OpenCL, or else of CUDA; where there are none, what OpenCL makes
+// of processors, or else cpu:0. Errors: as Open.
 func All() (Devices, error) {
 	ids, err := chosen()
 	if err != nil {

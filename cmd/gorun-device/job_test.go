@@ -17,19 +17,29 @@ import (
 	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/cltest"
 )
 
-// jobs runs jobs of examples/floyd on PoCL's devices, in a folder with gorun, gorun-device and the program.
+// jobs runs jobs of examples/floyd on devices, in a folder with gorun, gorun-device and the program. The devices are PoCL's two, or
+// the first that GORUN_DEVICE_TESTS names ("cuda:0"), which is real then, and both. Others that it names are hosts of the matrix.
 type jobs struct {
-	t   *testing.T
-	dir string
-	own []string // what is not the devices' in env
-	env []string
+	t     *testing.T
+	dir   string
+	own   []string // what is not the devices' in env
+	env   []string
+	id    string // of the device that jobs begin with
+	other string // one that they can move to
 }
 
 func newJobs(t *testing.T) *jobs {
-	cltest.Need(t)
 	j := &jobs{t: t, dir: t.TempDir()}
-	env, err := cltest.Environment(t.TempDir(), "pocl") // Oclgrind would take minutes
-	fail(t, err)
+	j.id, _, _ = strings.Cut(os.Getenv("GORUN_DEVICE_TESTS"), ",")
+	j.other = j.id
+	env := os.Environ()
+	if j.id == "" {
+		cltest.Need(t)
+		j.id, j.other = "opencl:0", "opencl:1"
+		var err error
+		env, err = cltest.Environment(t.TempDir(), "pocl") // Oclgrind would take minutes
+		fail(t, err)
+	}
 	built.once.Do(build)
 	fail(t, built.err)
 	for _, name := range []string{"gorun", "gorun-device", "floyd", "turns"} {
@@ -37,11 +47,11 @@ func newJobs(t *testing.T) *jobs {
 	}
 	fail(t, os.Mkdir(j.dir+"/run", 0o700))
 	j.own = []string{"GORUN_DEVICE_SERVER=" + j.dir + "/gorun-device", "XDG_RUNTIME_DIR=" + j.dir + "/run", "HOME=" + j.dir}
-	j.env = append(append(env, "GORUN_DEVICE=opencl:0"), j.own...)
+	j.env = append(append(env, "GORUN_DEVICE="+j.id), j.own...)
 	return j
 }
 
-// built is a folder with the programs, for all tests. TestMain removes it.
+// built is a folder with the programs, for all tests. TestMain removes it, unless they were built before: machines with accelerators may have no Go.
 var built struct {
 	once sync.Once
 	dir  string
@@ -49,6 +59,9 @@ var built struct {
 }
 
 func build() {
+	if built.dir = os.Getenv("GORUN_DEVICE_PROGRAMS"); built.dir != "" {
+		return
+	}
 	if built.dir, built.err = os.MkdirTemp("", "gorun-device-test"); built.err != nil {
 		return
 	}
@@ -105,7 +118,7 @@ func (j *jobs) processes(id string) (pids []int) {
 			j.t.Fatalf("%v: %s", err, out)
 		}
 		pids = nil
-		for _, m := range regexp.MustCompile(`device opencl:\d: process (\d+) running`).FindAllStringSubmatch(out, -1) {
+		for _, m := range regexp.MustCompile(`device \w+:\d: process (\d+) running`).FindAllStringSubmatch(out, -1) {
 			pid, _ := strconv.Atoi(m[1])
 			pids = append(pids, pid)
 		}
@@ -113,13 +126,26 @@ func (j *jobs) processes(id string) (pids []int) {
 	return pids
 }
 
+// nodes is how many a job of floyd has: an accelerator would be done before anything could be asked of a small one.
+func (j *jobs) nodes(n int) string {
+	if os.Getenv("GORUN_DEVICE_TESTS") != "" {
+		n *= 10
+	}
+	return strconv.Itoa(n)
+}
+
+// kind is that of the devices, and number that of one.
+func (j *jobs) kind() string { kind, _, _ := strings.Cut(j.id, ":"); return kind }
+
+func number(id string) string { _, n, _ := strings.Cut(id, ":"); return n }
+
 const right = "Verification: SUCCESSFUL"
 
 // TestJobs images a job with devices whole, in the middle of its kernels, and goes on: in the same processes, and from the snapshot on another device. One without
 // that device is refused by name.
 func TestJobs(t *testing.T) {
 	j := newJobs(t)
-	id, wait := j.start("./floyd", "-n", "1000")
+	id, wait := j.start("./floyd", "-n", j.nodes(1000))
 	j.processes(id)
 	if out, err := j.run("checkpoint", "-timeout", "60s", id); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -127,12 +153,12 @@ func TestJobs(t *testing.T) {
 	if out, err := wait(); err != nil || !strings.Contains(out, right) {
 		t.Fatalf("%v: %s", err, out)
 	}
-	snapshot := id[:8]
-	out, err := j.run("restart", "-ckpt-dir", j.dir+"/snapshots", "-device", "opencl:1", snapshot)
+	snapshot, kind := id[:8], j.kind()
+	out, err := j.run("restart", "-ckpt-dir", j.dir+"/snapshots", "-device", j.other, snapshot)
 	if err != nil || !strings.Contains(out, right) {
 		t.Errorf("%v: %s", err, out)
 	}
-	out, err = j.run("restart", "-ckpt-dir", j.dir+"/snapshots", "-device", "opencl:77", snapshot)
+	out, err = j.run("restart", "-ckpt-dir", j.dir+"/snapshots", "-device", kind+":77", snapshot)
 	if err == nil || !strings.Contains(out, "no device 77") || !strings.Contains(out, "gorun restart -device") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -142,18 +168,18 @@ func TestJobs(t *testing.T) {
 
 // swaps moves, swaps out and swaps in what a running job has on its devices. What cannot be done is named.
 func (j *jobs) swaps() {
-	id, wait := j.start("./floyd", "-n", "1000")
+	id, wait := j.start("./floyd", "-n", j.nodes(1000))
 	j.processes(id)
 	for _, step := range []struct {
 		args []string
 		ok   bool
 		want string
 	}{
-		{[]string{"migrate", id, "-device", "0", "-to", "1"}, true, "2 device(s) moved"},
-		{[]string{"swap-out", id, "-device", "opencl:0"}, false, "no rank has such a device"},
+		{[]string{"migrate", id, "-device", number(j.id), "-to", number(j.other)}, true, "2 device(s) moved"},
+		{[]string{"swap-out", id, "-device", j.kind() + ":9"}, false, "no rank has such a device"},
 		{[]string{"swap-out", id}, true, "2 device(s) swapped out"},
 		{[]string{"swap-out", id}, false, "no rank has such a device"},
-		{[]string{"status", id}, true, "device opencl:1: swapped out"},
+		{[]string{"status", id}, true, "device " + j.other + ": swapped out"},
 		{[]string{"checkpoint", "-timeout", "60s", id}, true, "schema.toml"},
 		{[]string{"swap-in", id, "-device", "77"}, false, "no device 77"},
 		{[]string{"swap-in", id, "-rank", "1", "-device", "0"}, true, "1 device(s) swapped in"},
@@ -171,14 +197,14 @@ func (j *jobs) swaps() {
 
 // losesProcess kills an offload process: it is named, and the job goes on from its snapshot.
 func (j *jobs) losesProcess() {
-	id, wait := j.start("-restarts", "1", "./floyd", "-n", "1000")
+	id, wait := j.start("-restarts", "1", "./floyd", "-n", j.nodes(1000))
 	j.processes(id)
 	if out, err := j.run("checkpoint", "-timeout", "60s", id); err != nil {
 		j.t.Fatalf("%v: %s", err, out)
 	}
 	fail(j.t, syscall.Kill(j.processes(id)[1], syscall.SIGKILL))
 	out, err := wait()
-	if err != nil || !strings.Contains(out, right) || !strings.Contains(out, "the offload process of device opencl:0") || !strings.Contains(out, "signal: killed") {
+	if err != nil || !strings.Contains(out, right) || !strings.Contains(out, "the offload process of device "+j.id) || !strings.Contains(out, "signal: killed") {
 		j.t.Errorf("%v: %s", err, out)
 	}
 }

@@ -1,10 +1,11 @@
 // Gorun-device drives accelerators for programs of gorun: it is the offload process, one for each rank and
 // device. A vendor's library lives here and never in a rank, so a rank stays a static Go program that can
 // be imaged, and a kernel that goes wrong ends this process and not the rank. Without cgo, it loads OpenCL and
-// CUDA when it starts, as far as they are there. (CUDA was not tried on a GPU yet: see package internal/cuda.)
+// CUDA when it starts, as far as they are there.
 //
 //	gorun-device list                              the devices of this machine, as JSON
-//	gorun-device smoke [-device N]                 tries a device: right results, times in process and through a process
+//	gorun-device smoke [-device N] [-moves MB,...] tries a device: right results, times in process and through a process;
+//	                                               with -moves, times of pauses, captures and swaps of so many MB
 //	gorun-device serve -device N [-restore FILE] [-share] [-room BYTES]
 //	                                               the offload process; a rank starts it: descriptor 3 is its end of a
 //	                                               socket, 4 the shared file (package internal/offload). With -share it
@@ -26,15 +27,18 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 
-	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/server"
+	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/driver"
 	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/smoke"
 	opencldevice "github.com/gorun-mpi/gorun/device/opencl"
+	"github.com/gorun-mpi/gorun/device/provider"
 	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
 const usage = `usage: gorun-device list
-       gorun-device smoke [-device N]
+       gorun-device smoke [-device N] [-moves MB,...]
        gorun-device serve -device N [-restore FILE] [-share] [-room BYTES]`
 
 func main() {
@@ -59,20 +63,18 @@ func run(args []string, out io.Writer) error {
 	return fmt.Errorf("no command %q\n%s", args[0], usage)
 }
 
-// parse reads the flags of a command.
-func parse(command string, args []string) (device int, opt server.Options, err error) {
-	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+// flagsOf are the flags of a command, with that for the number of the device in the list.
+func flagsOf(command string) (flags *flag.FlagSet, device *int) {
+	flags = flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.IntVar(&device, "device", 0, "number of the device in the list")
-	if command == "serve" {
-		flags.StringVar(&opt.Restore, "restore", "", "capture that the device begins with")
-		flags.BoolVar(&opt.Share, "share", false, "ask for memory")
-		flags.Int64Var(&opt.Room, "room", 0, "bytes that it need not ask for")
-	}
+	return flags, flags.Int("device", 0, "number of the device in the list")
+}
+
+func parse(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
-		return 0, opt, fmt.Errorf("%w\n%s", err, usage)
+		return fmt.Errorf("%w\n%s", err, usage)
 	}
-	return device, opt, nil
+	return nil
 }
 
 // list prints the devices as a JSON array. The place of each, from 0, is its number.
@@ -95,8 +97,19 @@ func list(out io.Writer) error {
 
 // try tries a device in this process and through another.
 func try(args []string, out io.Writer) error {
-	number, _, err := parse("smoke", args)
-	if err != nil {
+	flags, number := flagsOf("smoke")
+	var sizes []int
+	flags.Func("moves", "MB of arrays", func(s string) error {
+		for word := range strings.SplitSeq(s, ",") {
+			mb, err := strconv.Atoi(word)
+			if err != nil || mb < smoke.Least || mb > 1<<20 {
+				return fmt.Errorf("%q is no number of MB from %d", word, smoke.Least)
+			}
+			sizes = append(sizes, mb<<20)
+		}
+		return nil
+	})
+	if err := parse(flags, args); err != nil {
 		return err
 	}
 	self, err := os.Executable()
@@ -107,15 +120,32 @@ func try(args []string, out io.Writer) error {
 		os.Setenv("GORUN_DEVICE_SERVER", self)
 	}
 	runtime.LockOSThread() // a Queue belongs to a thread
-	q, info, err := open(number)
+	q, info, err := open(*number)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	fmt.Fprintf(out, "device %d: %s, %s, %s\n", number, info.Name, info.Platform, info.Version)
+	fmt.Fprintf(out, "device %d: %s, %s, %s\n", *number, info.Name, info.Platform, info.Version)
 	d, err := opencldevice.Provider{Library: info.Library}.Open(info.Number)
 	if err != nil {
 		return err
 	}
-	return errors.Join(smoke.Run(q, d, info.Library, out), d.Close())
+	return errors.Join(tryBoth(q, info.Library, d, sizes, out), d.Close())
+}
+
+// tryBoth tries a device that both q, in this process, and d are.
+func tryBoth(q driver.Queue, library string, d provider.Device, sizes []int, out io.Writer) error {
+	here, err := smoke.NewInProcess(q, library)
+	if err != nil {
+		return err
+	}
+	if err := smoke.Run(here, d, out); err != nil || len(sizes) == 0 {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "gorun-device-smoke")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	return smoke.Moves(here, d.(provider.Mover), sizes, dir, out)
 }

@@ -24,7 +24,9 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	code := m.Run()
-	os.RemoveAll(built.dir)
+	if os.Getenv("GORUN_DEVICE_PROGRAMS") == "" {
+		os.RemoveAll(built.dir)
+	}
 	os.Exit(code)
 }
 
@@ -74,11 +76,11 @@ func TestList(t *testing.T) {
 
 // TestSmoke tries a device as people do.
 func TestSmoke(t *testing.T) {
-	out, err := command(t, places(t)[0].env, "smoke").Output()
+	out, err := command(t, places(t)[0].env, "smoke", "-moves", "16,32").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kernels compute what they should", "launch and wait", "read 16 MB"} {
+	for _, want := range []string{"kernels compute what they should", "launch and wait", "read 16 MB", "32 MB", "pause in the middle of a kernel"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

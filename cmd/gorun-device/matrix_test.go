@@ -15,7 +15,7 @@ import (
 // host is where a job of the matrix runs: a kind of device, or another architecture.
 type host struct {
 	name    string
-	library string   // of cltest; "" is Go's bodies
+	library string   // of cltest, or a device of this machine; "" is Go's bodies
 	pocl    string   // its kind of device
 	devices int      // 1, 2 or 4
 	program []string // an emulator, if any, and the program
@@ -25,7 +25,9 @@ type host struct {
 func (h *host) env(dir string) ([]string, error) {
 	id, count := "cpu:0", h.devices
 	env := os.Environ()
-	if h.library != "" {
+	if strings.Contains(h.library, ":") {
+		id = h.library
+	} else if h.library != "" {
 		var err error
 		if env, err = cltest.Environment(dir, h.library); err != nil {
 			return nil, err
@@ -52,6 +54,12 @@ func hosts(t *testing.T, j *jobs) (all []*host) {
 	}
 	here := filepath.Join(j.dir, "turns")
 	add("Go", "", "", here)
+	if ids := os.Getenv("GORUN_DEVICE_TESTS"); ids != "" {
+		for id := range strings.SplitSeq(ids, ",") {
+			add(id, id, "", here)
+		}
+		return all
+	}
 	add("PoCL basic", "pocl", "basic", here)
 	add("PoCL pthread", "pocl", "pthread", here)
 	add("Oclgrind", "oclgrind", "", here)

@@ -21,8 +21,12 @@ const (
 
 // serve is an offload process.
 func serve(args []string) error {
-	number, opt, err := parse("serve", args)
-	if err != nil {
+	flags, number := flagsOf("serve")
+	var opt server.Options
+	flags.StringVar(&opt.Restore, "restore", "", "capture that the device begins with")
+	flags.BoolVar(&opt.Share, "share", false, "ask for memory")
+	flags.Int64Var(&opt.Room, "room", 0, "bytes that it need not ask for")
+	if err := parse(flags, args); err != nil {
 		return err
 	}
 	conn, err := net.FileConn(os.NewFile(socketFD, "socket"))
@@ -35,7 +39,7 @@ func serve(args []string) error {
 		_, writeErr := conn.Write(p)
 		return errors.Join(err, packetErr, writeErr)
 	}
-	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(number) }, opt)
+	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(*number) }, opt)
 }
 
 // attach maps the shared file.

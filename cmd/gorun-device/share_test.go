@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,10 +14,13 @@ import (
 )
 
 // sharers starts two jobs of one rank each, with arrays of .7 of a device's memory.
-func (j *jobs) sharers(n int) (ids [2]string, waits [2]func() (string, error)) {
+func (j *jobs) sharers() (ids [2]string, waits [2]func() (string, error)) {
+	nodes := j.nodes(1600)
+	n, err := strconv.Atoi(nodes)
+	fail(j.t, err)
 	j.env = append(j.env, fmt.Sprintf("GORUN_DEVICE_MEMORY=%d", int(float64(4*n*(n+1))/.7)))
 	for i := range ids {
-		ids[i], waits[i] = j.start("-np", "1", "-devices", "share", "./floyd", "-n", fmt.Sprint(n), "-devices", "1")
+		ids[i], waits[i] = j.start("-np", "1", "-devices", "share", "./floyd", "-n", nodes, "-devices", "1")
 	}
 	return ids, waits
 }
@@ -47,9 +51,9 @@ func TestShared(t *testing.T) {
 			return
 		}
 		j := newJobs(t)
-		ids, waits := j.sharers(1600)
+		ids, waits := j.sharers()
 		j.until(ids[1], regexp.MustCompile("running"))
-		j.until(ids[0], regexp.MustCompile("device opencl:0: swapped out"))
+		j.until(ids[0], regexp.MustCompile("device "+j.id+": swapped out"))
 		pid := regexp.MustCompile(`(?m)^\s+0\s+pid (\d+) on`)
 		for i, id := range ids {
 			if out, err := j.run("checkpoint", "-timeout", "60s", id); err != nil {

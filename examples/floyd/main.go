@@ -37,6 +37,15 @@ var relax = device.NewKernel(
 			if (way < dist[at + to] && to != k)
 				dist[at + to] = way;
 		}`),
+	device.CUDA("relax", `
+		extern "C" __global__ void relax(int *dist, const int *pivot, int k) {
+			size_t n = (size_t)gridDim.x * blockDim.x;
+			size_t to = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+			size_t at = ((size_t)blockIdx.y * blockDim.y + threadIdx.y) * n;
+			int way = dist[at + k] + pivot[to];
+			if (way < dist[at + to] && to != k)
+				dist[at + to] = way;
+		}`),
 	device.Go("relax", func(w device.Work, dist, pivot []int32, k int32) {
 		n := w.Global[0]
 		for from := w.From[1]; from < w.To[1]; from++ {

@@ -30,6 +30,8 @@ const (
 	cuStreamSynchronize
 	cuMemAlloc
 	cuMemFree
+	cuMemHostRegister
+	cuMemHostUnregister
 	cuMemcpyHtoDAsync
 	cuMemcpyDtoHAsync
 	cuMemcpyDtoDAsync
@@ -52,14 +54,14 @@ const (
 var names = [...]string{
 	"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDeviceTotalMem",
 	"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease", "cuCtxSetCurrent", "cuStreamCreate", "cuStreamDestroy", "cuStreamSynchronize",
-	"cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8Async",
+	"cuMemAlloc", "cuMemFree", "cuMemHostRegister", "cuMemHostUnregister", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8Async",
 	"cuModuleLoadDataEx", "cuModuleUnload", "cuModuleGetFunction", "cuFuncSetAttribute", "cuLaunchKernel",
 	"cuEventCreate", "cuEventRecord", "cuEventSynchronize", "cuEventElapsedTime", "cuEventDestroy", "cuGetErrorName", "cuGetErrorString",
 }
 
 // second are the functions whose header means their second version.
 var second = map[call]bool{
-	cuDeviceTotalMem: true, cuDevicePrimaryCtxRelease: true, cuStreamDestroy: true, cuMemAlloc: true, cuMemFree: true,
+	cuDeviceTotalMem: true, cuDevicePrimaryCtxRelease: true, cuStreamDestroy: true, cuMemAlloc: true, cuMemFree: true, cuMemHostRegister: true,
 	cuMemcpyHtoDAsync: true, cuMemcpyDtoHAsync: true, cuMemcpyDtoDAsync: true, cuEventDestroy: true,
 }
 

@@ -22,8 +22,8 @@
 // # What was tried
 //
 // Tests run against a library of their own with the same functions, which keeps the order of a stream, wants a current
-// context and fails when it is told to. TestGPU runs where there is NVIDIA's driver and a device. It was not run yet: no GPU was at
-// hand.
+// context and fails when it is told to. TestGPU runs where there is NVIDIA's driver and a device. The tests of jobs in cmd/gorun-device run on a
+// GPU, too, if GORUN_DEVICE_TESTS names one. Both passed on an H100 with the driver for CUDA 13.0.
 package cuda
 
 import (

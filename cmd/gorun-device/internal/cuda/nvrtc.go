@@ -3,6 +3,9 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -17,12 +20,25 @@ type compiler struct {
 	create, destroy, compileProgram, logSize, log, ptxSize, ptx, errorString uintptr
 }
 
-// libraries are NVRTC's names, newest first.
-var libraries = []string{"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}
+// libraries are NVRTC's names, newest first: where the system looks, and where CUDA's toolkit is.
+func libraries() (paths []string) {
+	names := []string{"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}
+	for _, folder := range []string{"", os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
+		for _, name := range names {
+			if folder != "" {
+				name = filepath.Join(folder, "lib64", name)
+			}
+			if !slices.Contains(paths, name) {
+				paths = append(paths, name)
+			}
+		}
+	}
+	return paths
+}
 
 // loadOnce returns what loads NVRTC when it is first called. Its error says what to do without it.
 func loadOnce(path string) func() (*compiler, error) {
-	names := libraries
+	names := libraries()
 	if path != "" {
 		names = []string{path}
 	}

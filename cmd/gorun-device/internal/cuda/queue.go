@@ -16,6 +16,7 @@ type queue struct {
 	api    *table
 	stream uintptr
 	failed error // for the next Finish
+	pinned []uintptr
 
 	opened time.Time
 	clock  *clock
@@ -56,6 +57,16 @@ func (q *queue) Read(dst []byte, src driver.Mem, offset int64) error {
 		return nil
 	}
 	return q.api.status(cuMemcpyDtoHAsync, uintptr(unsafe.Pointer(&dst[0])), uintptr(src)+uintptr(offset), uintptr(len(dst)), q.stream)
+}
+
+// Pin makes copies of this memory those of the device, where the driver would first copy to memory of its own.
+func (q *queue) Pin(memory []byte) error {
+	at := uintptr(unsafe.Pointer(&memory[0]))
+	err := q.api.status(cuMemHostRegister, at, uintptr(len(memory)), 0)
+	if err == nil {
+		q.pinned = append(q.pinned, at)
+	}
+	return err
 }
 
 func (q *queue) Copy(dst driver.Mem, dstOffset int64, src driver.Mem, srcOffset, size int64) error {
@@ -174,6 +185,9 @@ func (q *queue) Close() error {
 	var errs []error
 	if q.stream != 0 {
 		errs = append(errs, q.wait(), q.failed)
+	}
+	for _, at := range q.pinned {
+		errs = append(errs, q.api.status(cuMemHostUnregister, at))
 	}
 	if q.clock != nil {
 		errs = append(errs, q.clock.drop())

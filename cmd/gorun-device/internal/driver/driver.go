@@ -119,3 +119,10 @@ func (e *BuildError) Error() string {
 
 // ErrMemory says that the memory of a device is used up.
 var ErrMemory = errors.New("out of memory of the device")
+
+// Pinner is a Queue whose device reads and writes memory of this process by itself where that is pinned. Copies are right without, but slower.
+type Pinner interface {
+	Queue
+	// Pin pins memory for as long as the Queue is open.
+	Pin(memory []byte) error
+}

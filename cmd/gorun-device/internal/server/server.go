@@ -89,8 +89,26 @@ func (s *server) start(open func() (driver.Queue, offload.Info, error), opt Opti
 		if opt.Share || os.Getenv(offload.EnvMemory) != "" {
 			s.worker.room.memory = int64(info.Memory)
 		}
+		if err == nil {
+			pin(q, s.ring)
+		}
 		return err
 	})
+}
+
+// pin pins staging where the device gains by it. Where that is not allowed, say for the limit of locked memory, copies are slower.
+func pin(q driver.Queue, ring *offload.Shared) {
+	p, ok := q.(driver.Pinner)
+	if !ok {
+		return
+	}
+	staging, err := ring.Part(0, offload.StagingBytes)
+	if err == nil {
+		err = p.Pin(staging)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gorun-device: copies to and from the device are slower than they could be:", err)
+	}
 }
 
 // listen reads orders until the rank has ended.

@@ -25,6 +25,14 @@ __kernel void scale(__global uint *x) {
 	size_t i = get_global_id(0);
 	x[i] = x[i] * 3u + (uint)i;
 }
+
+__kernel void busy(__global uint *x) {
+	size_t i = get_global_id(0);
+	uint v = x[i];
+	for (uint n = 0; n < 2000000u; n++)
+		v = v * 1664525u + (v >> 16);
+	x[i] = v;
+}
 `, "cuda": `
 extern "C" __global__ void empty(unsigned *x) {
 }
@@ -32,6 +40,14 @@ extern "C" __global__ void empty(unsigned *x) {
 extern "C" __global__ void scale(unsigned *x) {
 	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 	x[i] = x[i] * 3u + i;
+}
+
+extern "C" __global__ void busy(unsigned *x) {
+	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+	unsigned v = x[i];
+	for (unsigned n = 0; n < 2000000u; n++)
+		v = v * 1664525u + (v >> 16);
+	x[i] = v;
 }
 `}
 
@@ -43,37 +59,46 @@ type side interface {
 	wait() error // for all before
 }
 
-// inProcess is the library here.
-type inProcess struct {
+// InProcess is the library here.
+type InProcess struct {
 	q       driver.Queue
+	library string
 	mem     driver.Mem
 	kernels map[string]driver.Kernel
 }
 
-// newInProcess prepares a memory of size bytes, and kernels.
-func newInProcess(q driver.Queue, library string, size int) (*inProcess, error) {
-	s := &inProcess{q: q, kernels: map[string]driver.Kernel{}}
+// NewInProcess prepares a memory, and kernels.
+func NewInProcess(q driver.Queue, library string) (*InProcess, error) {
+	s, err := newInProcess(q, library)
+	if err != nil {
+		return nil, fmt.Errorf("in process: %w", err)
+	}
+	return s, nil
+}
+
+func newInProcess(q driver.Queue, library string) (*InProcess, error) {
+	s := &InProcess{q: q, library: library, kernels: map[string]driver.Kernel{}}
 	p, err := q.Build(sources[library], "")
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"empty", "scale"} {
+	for _, name := range []string{"empty", "scale", "busy"} {
 		if s.kernels[name], err = p.Kernel(name); err != nil {
 			return nil, err
 		}
 	}
-	s.mem, err = q.Alloc(int64(size))
+	s.mem, err = q.Alloc(bytes)
 	return s, err
 }
 
-func (s *inProcess) launch(kernel string) error {
+func (s *InProcess) launch(kernel string) error {
 	_, err := s.q.Launch(s.kernels[kernel], []int{items}, []int{group}, []driver.Arg{{Mem: s.mem}}, false)
 	return err
 }
 
-func (s *inProcess) write(p []byte) error { return s.q.Write(s.mem, 0, p) }
-func (s *inProcess) read(p []byte) error  { return s.q.Read(p, s.mem, 0) }
-func (s *inProcess) wait() error          { return s.q.Finish() }
+func (s *InProcess) write(p []byte) error { return s.q.Write(s.mem, 0, p) }
+func (s *InProcess) read(p []byte) error  { return s.q.Read(p, s.mem, 0) }
+func (s *InProcess) wait() error          { return s.q.Finish() }
 
 // through is the offload process.
 type through struct {
@@ -83,15 +108,15 @@ type through struct {
 	last    provider.Ticket
 }
 
-func newThrough(d provider.Device, library string, size int) (*through, error) {
+func newThrough(d provider.Device, library string) (*through, error) {
 	s := &through{d: d, kernels: map[string]provider.Kernel{}}
 	var err error
-	for _, name := range []string{"empty", "scale"} {
+	for _, name := range []string{"empty", "scale", "busy"} {
 		if s.kernels[name], err = d.Build([]provider.Body{{Language: library, Name: name, Source: sources[library]}}); err != nil {
 			return nil, err
 		}
 	}
-	s.mem, err = d.Alloc(size)
+	s.mem, err = d.Alloc(bytes)
 	return s, err
 }
 
@@ -112,14 +137,10 @@ const (
 	turns = 5
 )
 
-// Run tries the device of a library that both q and d are, and prints what it finds. Errors: what went wrong, first of all a wrong result.
-func Run(q driver.Queue, d provider.Device, library string, out io.Writer) error {
+// Run tries the device that both here and d are, and prints what it finds. Errors: what went wrong, first of all a wrong result.
+func Run(here *InProcess, d provider.Device, out io.Writer) error {
 	d.(provider.Timer).SetTimed(false) // as in this process
-	here, err := newInProcess(q, library, bytes)
-	if err != nil {
-		return fmt.Errorf("in process: %w", err)
-	}
-	there, err := newThrough(d, library, bytes)
+	there, err := newThrough(d, here.library)
 	if err != nil {
 		return fmt.Errorf("through an offload process: %w", err)
 	}

@@ -25,6 +25,11 @@ var turn = device.NewKernel(
 			size_t i = get_global_id(0);
 			y[i] = y[i] * 5 + x[i % 64] + k;
 		}`),
+	device.CUDA("turn", `
+		extern "C" __global__ void turn(int *y, const int *x, int k) {
+			unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+			y[i] = y[i] * 5u + x[i % 64] + k;
+		}`),
 	device.Go("turn", func(w device.Work, y, x []int32, k int32) {
 		for i, end := w.Range(0); i < end; i++ {
 			y[i] = y[i]*5 + x[i%row] + k
