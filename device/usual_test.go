@@ -9,7 +9,7 @@ import (
 
 // TestUsual chooses for programs that name no device.
 func TestUsual(t *testing.T) {
-	info := func(id string, kind Kind) Info { return Info{ID: id, Kind: kind} }
+	info := func(id string, kind provider.Kind) Info { return Info{ID: id, Kind: kind} }
 	processor, gpu, second, same := info("opencl:0", provider.CPU), info("opencl:1", provider.GPU), info("opencl:2", provider.Accelerator), info("cuda:0", provider.GPU)
 	goroutines := info("cpu:0", provider.CPU)
 	for _, c := range []struct {

@@ -115,7 +115,7 @@ func TestCUDAErrors(t *testing.T) {
 		{text, nil, "kernel.cu(2): error: identifier \"nothing\" is undefined"},
 		{full, device.ErrMemory, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
 		{body, device.ErrNoBody, "device.CUDA"},
-		{none, device.ErrNoDevice, "gorun-device lists no such device"},
+		{none, device.ErrNoDevice, "no device cuda:2: this machine has 2 of cuda"},
 	} {
 		if c.err == nil || c.class != nil && !errors.Is(c.err, c.class) || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("error %v, want %q in it", c.err, c.says)
@@ -140,5 +140,41 @@ func TestCUDAErrors(t *testing.T) {
 	out, err := command(t, append(slices.Clone(os.Environ()), "LD_LIBRARY_PATH="+libraries), "smoke").Output()
 	if err != nil || !strings.Contains(string(out), "kernels compute what they should") {
 		t.Errorf("smoke: %v: %s", err, out)
+	}
+}
+
+// TestCUDAJobs has users move what a job has on CUDA's devices: while it runs, and by a restart.
+func TestCUDAJobs(t *testing.T) {
+	j := newJobs(t)
+	j.env = append(j.env, "GORUN_DEVICE=cuda:0", "LD_LIBRARY_PATH="+cudatest.Build(t), "OCL_ICD_VENDORS="+t.TempDir())
+	program := []string{"./turns", "-steps", "400", "-pace", "5ms"}
+	want, err := j.run(append([]string{"-np", "2", "./turns"}, "-steps", "400")...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, want)
+	}
+	id, wait := j.start(program...)
+	j.processes(id)
+	for _, step := range []step{
+		{[]string{"migrate", id, "-device", "0", "-to", "1"}, true, "2 device(s) moved"},
+		{[]string{"migrate", id, "-device", "cuda:1", "-to", "opencl:0"}, false, "its kernels are for cuda; a restart from a portable image"},
+		{[]string{"swap-out", id, "-device", "cuda:1"}, true, "2 device(s) swapped out"},
+		{[]string{"checkpoint", "-timeout", "60s", id}, true, "schema.toml"},
+		{[]string{"swap-in", id, "-device", "cuda:0"}, true, "2 device(s) swapped in"},
+	} {
+		step.do(j)
+	}
+	if out, err := wait(); err != nil || digestLine.FindString(out) != digestLine.FindString(want) {
+		t.Errorf("%v: %s, want %s", err, out, want)
+	}
+	restart := func(on string) (string, error) {
+		return j.run("restart", "-ckpt-dir", j.dir+"/snapshots", "-device", on, id[:8])
+	}
+	for _, on := range []string{"cuda:0", "1"} {
+		if out, err := restart(on); err != nil || digestLine.FindString(out) != digestLine.FindString(want) {
+			t.Errorf("on %s: %v: %s, want %s", on, err, out, want)
+		}
+	}
+	if out, err := restart("opencl:0"); err == nil || !strings.Contains(out, "its kernels are for cuda") {
+		t.Errorf("on another library: %v: %s", err, out)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
-// found is a device of this machine. Its place among all is its number.
+// found is a device of this machine.
 type found struct {
 	driver.Device
 	info offload.Info
@@ -24,19 +24,24 @@ type library struct {
 	devices func() ([]driver.Device, error) // errNone: it is not here
 }
 
-// libraries in the order of their devices. OpenCL's come first, so that their numbers are the same with and without the others.
+// libraries in the order of the list.
 var libraries = []library{{"opencl", openCL}, {"cuda", cudaDevices}}
 
-// find returns all devices of this machine. A library that is not here is no error if another one is. One that is here and
+// find returns all devices of this machine, or those of one library. A library that is not here is no error if another one is. One that is here and
 // does not work is, and the devices of the others are returned.
-func find() ([]found, error) {
+func find(only string) ([]found, error) {
 	limit, err := memoryLimit()
 	if err != nil {
 		return nil, err
 	}
 	var all []found
 	var none, broken []error
+	asked := 0
 	for _, l := range libraries {
+		if only != "" && only != l.name {
+			continue
+		}
+		asked++
 		devices, err := l.devices()
 		switch {
 		case errors.Is(err, errNone):
@@ -53,7 +58,7 @@ func find() ([]found, error) {
 			all = append(all, found{d, info})
 		}
 	}
-	if len(none) == len(libraries) {
+	if asked > 0 && len(none) == asked {
 		return nil, errors.Join(none...)
 	}
 	return all, errors.Join(broken...)

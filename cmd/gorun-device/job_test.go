@@ -159,36 +159,43 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err = j.run("restart", "-ckpt-dir", j.dir+"/snapshots", "-device", kind+":77", snapshot)
-	if err == nil || !strings.Contains(out, "no device 77") || !strings.Contains(out, "gorun restart -device") {
+	if err == nil || !strings.Contains(out, "no device "+kind+":77") || !strings.Contains(out, "gorun restart -device") {
 		t.Errorf("%v: %s", err, out)
 	}
 	j.losesProcess()
 	j.swaps()
 }
 
+// step is a command of gorun, and what it has to say.
+type step struct {
+	args []string
+	ok   bool
+	want string
+}
+
+func (s step) do(j *jobs) {
+	j.t.Helper()
+	if out, err := j.run(s.args...); (err == nil) != s.ok || !strings.Contains(out, s.want) {
+		j.t.Errorf("%v: %v: %s", s.args, err, out)
+	}
+}
+
 // swaps moves, swaps out and swaps in what a running job has on its devices. What cannot be done is named.
 func (j *jobs) swaps() {
 	id, wait := j.start("./floyd", "-n", j.nodes(1000))
 	j.processes(id)
-	for _, step := range []struct {
-		args []string
-		ok   bool
-		want string
-	}{
+	for _, step := range []step{
 		{[]string{"migrate", id, "-device", number(j.id), "-to", number(j.other)}, true, "2 device(s) moved"},
 		{[]string{"swap-out", id, "-device", j.kind() + ":9"}, false, "no rank has such a device"},
 		{[]string{"swap-out", id}, true, "2 device(s) swapped out"},
 		{[]string{"swap-out", id}, false, "no rank has such a device"},
 		{[]string{"status", id}, true, "device " + j.other + ": swapped out"},
 		{[]string{"checkpoint", "-timeout", "60s", id}, true, "schema.toml"},
-		{[]string{"swap-in", id, "-device", "77"}, false, "no device 77"},
+		{[]string{"swap-in", id, "-device", "77"}, false, "no device " + j.kind() + ":77"},
 		{[]string{"swap-in", id, "-rank", "1", "-device", "0"}, true, "1 device(s) swapped in"},
 		{[]string{"swap-in", id}, true, "1 device(s) swapped in"},
 	} {
-		out, err := j.run(step.args...)
-		if (err == nil) != step.ok || !strings.Contains(out, step.want) {
-			j.t.Errorf("%v: %v: %s", step.args, err, out)
-		}
+		step.do(j)
 	}
 	if out, err := wait(); err != nil || !strings.Contains(out, right) {
 		j.t.Errorf("%v: %s", err, out)

@@ -4,9 +4,9 @@
 // CUDA when it starts, as far as they are there.
 //
 //	gorun-device list                              the devices of this machine, as JSON
-//	gorun-device smoke [-device N] [-moves MB,...] tries a device: right results, times in process and through a process;
+//	gorun-device smoke [-device ID] [-moves MB,...] tries a device: right results, times in process and through a process;
 //	                                               with -moves, times of pauses, captures and swaps of so many MB
-//	gorun-device serve -device N [-restore FILE] [-share] [-room BYTES]
+//	gorun-device serve -device ID [-restore FILE] [-share] [-room BYTES]
 //	                                               the offload process; a rank starts it: descriptor 3 is its end of a
 //	                                               socket, 4 the shared file (package internal/offload). With -share it
 //	                                               asks before it uses more of the device's memory than BYTES
@@ -38,8 +38,8 @@ import (
 )
 
 const usage = `usage: gorun-device list
-       gorun-device smoke [-device N] [-moves MB,...]
-       gorun-device serve -device N [-restore FILE] [-share] [-room BYTES]`
+       gorun-device smoke [-device ID] [-moves MB,...]
+       gorun-device serve -device ID [-restore FILE] [-share] [-room BYTES]`
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -63,11 +63,11 @@ func run(args []string, out io.Writer) error {
 	return fmt.Errorf("no command %q\n%s", args[0], usage)
 }
 
-// flagsOf are the flags of a command, with that for the number of the device in the list.
-func flagsOf(command string) (flags *flag.FlagSet, device *int) {
+// flagsOf are the flags of a command, with that for the ID of the device.
+func flagsOf(command string) (flags *flag.FlagSet, device *string) {
 	flags = flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	return flags, flags.Int("device", 0, "number of the device in the list")
+	return flags, flags.String("device", "", "ID of the device")
 }
 
 func parse(flags *flag.FlagSet, args []string) error {
@@ -77,9 +77,9 @@ func parse(flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// list prints the devices as a JSON array. The place of each, from 0, is its number.
+// list prints the devices as a JSON array.
 func list(out io.Writer) error {
-	devices, err := find()
+	devices, err := find("")
 	if err != nil && len(devices) == 0 {
 		return err
 	}
@@ -97,7 +97,7 @@ func list(out io.Writer) error {
 
 // try tries a device in this process and through another.
 func try(args []string, out io.Writer) error {
-	flags, number := flagsOf("smoke")
+	flags, id := flagsOf("smoke")
 	var sizes []int
 	flags.Func("moves", "MB of arrays", func(s string) error {
 		for word := range strings.SplitSeq(s, ",") {
@@ -119,13 +119,20 @@ func try(args []string, out io.Writer) error {
 	if os.Getenv("GORUN_DEVICE_SERVER") == "" { // else one that is bound to a CPU, say
 		os.Setenv("GORUN_DEVICE_SERVER", self)
 	}
+	if *id == "" {
+		all, err := find("")
+		if len(all) == 0 {
+			return errors.Join(err, errors.New("there is no device"))
+		}
+		*id = all[0].info.ID()
+	}
 	runtime.LockOSThread() // a Queue belongs to a thread
-	q, info, err := open(*number)
+	q, info, err := open(*id)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	fmt.Fprintf(out, "device %d: %s, %s, %s\n", *number, info.Name, info.Platform, info.Version)
+	fmt.Fprintf(out, "device %s: %s, %s, %s\n", *id, info.Name, info.Platform, info.Version)
 	d, err := opencldevice.Provider{Library: info.Library}.Open(info.Number)
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ type process struct {
 func (p *process) start(at place, args ...string) offload.Answer {
 	theirs := p.Connect()
 	defer theirs.Close()
-	p.cmd = command(p.T, at.env, append([]string{"serve", "-device", strconv.Itoa(at.number)}, args...)...)
+	p.cmd = command(p.T, at.env, append([]string{"serve", "-device", "opencl:" + strconv.Itoa(at.number)}, args...)...)
 	p.cmd.ExtraFiles = []*os.File{theirs, p.Shared}
 	p.Must(p.cmd.Start())
 	return p.Answer()
@@ -216,7 +216,7 @@ func (p *process) move(to place) {
 func TestNoDevice(t *testing.T) {
 	p := &process{Rank: ranktest.New(t)}
 	a := p.start(place{places(t)[0].env, 99})
-	if a.Op != offload.Hello || !strings.Contains(a.Error, "no device 99: this machine has") {
+	if a.Op != offload.Hello || !strings.Contains(a.Error, "no device opencl:99: this machine has") {
 		t.Errorf("greeting %+v", a)
 	}
 	if p.end() == nil {

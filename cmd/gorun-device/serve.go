@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +22,7 @@ const (
 
 // serve is an offload process.
 func serve(args []string) error {
-	flags, number := flagsOf("serve")
+	flags, id := flagsOf("serve")
 	var opt server.Options
 	flags.StringVar(&opt.Restore, "restore", "", "capture that the device begins with")
 	flags.BoolVar(&opt.Share, "share", false, "ask for memory")
@@ -39,7 +40,7 @@ func serve(args []string) error {
 		_, writeErr := conn.Write(p)
 		return errors.Join(err, packetErr, writeErr)
 	}
-	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(*number) }, opt)
+	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(*id) }, opt)
 }
 
 // attach maps the shared file.
@@ -55,15 +56,18 @@ func attach(fd int) (*offload.Shared, error) {
 	return offload.Attach(mem)
 }
 
-// open opens a device by its number in the list.
-func open(number int) (driver.Queue, offload.Info, error) {
-	devices, err := find()
-	if err != nil && number >= len(devices) {
-		return nil, offload.Info{}, err
+// open opens a device by its ID. Only its library is loaded: others may take long.
+func open(id string) (driver.Queue, offload.Info, error) {
+	name, _, _ := strings.Cut(id, ":")
+	devices, err := find(name)
+	for _, d := range devices {
+		if d.info.ID() == id {
+			q, err := d.Open()
+			return q, d.info, err
+		}
 	}
-	if number < 0 || number >= len(devices) {
-		return nil, offload.Info{}, fmt.Errorf("no device %d: this machine has %d; gorun-device list tells them", number, len(devices))
+	if err == nil || len(devices) > 0 {
+		err = fmt.Errorf("no device %s: this machine has %d of %s; gorun-device list tells them", id, len(devices), name)
 	}
-	q, err := devices[number].Open()
-	return q, devices[number].info, err
+	return nil, offload.Info{}, err
 }

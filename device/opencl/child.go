@@ -3,7 +3,6 @@ package opencl
 import (
 	"os"
 	"os/exec"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -41,7 +40,7 @@ func ownChild(s offload.Start, p *process) (child, error) {
 	}
 	shared := os.NewFile(uintptr(ring), "ring")
 	defer shared.Close()
-	c.cmd = exec.Command(path, "serve", "-device", strconv.Itoa(s.Device))
+	c.cmd = exec.Command(path, "serve", "-device", s.Device)
 	if s.Restore != "" {
 		c.cmd.Args = append(c.cmd.Args, "-restore", s.Restore)
 	}
@@ -64,7 +63,7 @@ func (c *own) watch(p *process) {
 			break
 		}
 		if a, err := offload.ParseAnswer(buf[:n]); err == nil {
-			p.Heard(a, c.cmd.Process.Pid, int(p.index.Load()))
+			p.Heard(a, c.cmd.Process.Pid)
 		}
 	}
 	c.cmd.Wait()

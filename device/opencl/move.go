@@ -152,13 +152,9 @@ func (d *device) Restore(ctx context.Context, path string, index int) error {
 		return errors.New("its offload process is there: Capture it with terminate first")
 	}
 	library, _, _ := strings.Cut(d.id(), ":")
-	at, err := place(library, index)
-	if err != nil {
-		return err
-	}
 	since := time.Now()
 	d.s.Epoch().Add(1)
-	p, err := begin(ctx, d, at, path)
+	p, err := begin(ctx, d, fmt.Sprintf("%s:%d", library, index), path)
 	if err != nil {
 		return fmt.Errorf("restoring on %s:%d after %v: %w", library, index, time.Since(since).Round(time.Millisecond), err)
 	}

@@ -52,8 +52,7 @@ func server() (string, error) {
 	return path, err
 }
 
-// lists keeps what each gorun-device has listed: loading all libraries of a machine takes time. A device's place in the
-// list is its number to gorun-device.
+// lists keeps what each gorun-device has listed: loading all libraries of a machine takes time.
 var lists struct {
 	sync.Mutex
 	of map[string]list
@@ -140,53 +139,28 @@ func parseList(out []byte) ([]provider.Info, error) {
 	}
 	infos := make([]provider.Info, len(told))
 	for i, t := range told {
-		infos[i] = info(i, t)
+		if err := offload.CheckDevice(t.ID()); err != nil {
+			return nil, fmt.Errorf("no list of devices of this version: %w", err)
+		}
+		infos[i] = info(t)
 	}
 	return infos, nil
 }
 
-// info describes the device at a place of the list.
-func info(place int, t offload.Info) provider.Info {
-	name := fmt.Sprintf("%s:%d", t.Library, t.Number)
-	if t.Library == "" {
-		name = fmt.Sprintf("%s:%d", openCL, place)
-	}
+// info describes a device.
+func info(t offload.Info) provider.Info {
 	return provider.Info{
-		ID: name, Kind: provider.Kind(t.Kind), Name: t.Name, Platform: t.Platform, Version: t.Version,
+		ID: t.ID(), Kind: provider.Kind(t.Kind), Name: t.Name, Platform: t.Platform, Version: t.Version,
 		Memory: t.Memory, Units: t.Units, Clock: t.Clock, MaxGroup: t.MaxGroup, Double: t.Double,
 	}
 }
 
-// place returns where the list has device index of a library. OpenCL's come first.
-func place(library string, index int) (int, error) {
-	if library == openCL {
-		return index, nil
-	}
-	l, err := all()
-	for i, info := range l.infos {
-		if info.ID == fmt.Sprintf("%s:%d", library, index) {
-			return i, nil
-		}
-	}
-	if err == nil {
-		err = errors.New("gorun-device lists no such device")
-	}
-	return 0, err
-}
-
 // Open starts an offload process for a device. Errors: what it says, with its output on standard error.
 func (p Provider) Open(index int) (provider.Device, error) {
-	name := fmt.Sprintf("%s:%d", p.Name(), index)
-	at, err := place(p.Name(), index)
+	id := fmt.Sprintf("%s:%d", p.Name(), index)
+	d, err := start(id)
 	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", name, err)
-	}
-	d, err := start(at)
-	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", name, err)
-	}
-	if d.id() != name {
-		return nil, errors.Join(fmt.Errorf("device %s: there are fewer: number %d is %s", name, index, d.id()), d.Close())
+		return nil, fmt.Errorf("device %s: %w", id, err)
 	}
 	return d, nil
 }

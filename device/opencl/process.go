@@ -25,7 +25,6 @@ type child interface {
 type process struct {
 	of     *device
 	child  child
-	index  atomic.Int64 // of its device
 	pid    atomic.Int64
 	ending atomic.Bool // it was told to end
 	over   sync.Once
@@ -39,12 +38,11 @@ type process struct {
 	answered map[uint32]offload.Answer // that nobody has asked for yet
 }
 
-// begin starts a process for the ring of a device, and waits until it has opened the one of that number. With a capture it begins with what that
+// begin starts a process for the ring of a device, and waits until it has opened the one with that ID. With a capture it begins with what that
 // holds, paused, which may take long. If ctx ends before, so does the process.
-func begin(ctx context.Context, of *device, index int, capture string) (*process, error) {
+func begin(ctx context.Context, of *device, id, capture string) (*process, error) {
 	p := &process{of: of, gone: make(chan struct{}), hello: make(chan offload.Answer, 1),
 		answers: make(chan offload.Answer, 16), answered: map[uint32]offload.Answer{}}
-	p.index.Store(int64(index))
 	start := ownChild
 	if h := offload.TheHost(); h != nil && !of.alone {
 		start = func(s offload.Start, p *process) (child, error) { return agentsChild(h, s, p) }
@@ -52,7 +50,7 @@ func begin(ctx context.Context, of *device, index int, capture string) (*process
 		of.alone = true
 	}
 	var err error
-	if p.child, err = start(offload.Start{Device: index, Ring: int(of.file.Fd()), Restore: capture}, p); err != nil {
+	if p.child, err = start(offload.Start{Device: id, Ring: int(of.file.Fd()), Restore: capture}, p); err != nil {
 		return nil, err
 	}
 	info, err := p.greeted(ctx)
@@ -93,11 +91,11 @@ func (p *process) greets(a offload.Answer) (provider.Info, error) {
 	case a.Version != offload.Version || a.Info == nil:
 		return provider.Info{}, fmt.Errorf("it speaks version %d, this program %d: build both of the same gorun", a.Version, offload.Version)
 	}
-	return info(int(p.index.Load()), *a.Info), nil
+	return info(*a.Info), nil
 }
 
 // Heard takes an answer. A second greeting is that of a process which has taken this one's place while nobody here looked.
-func (p *process) Heard(a offload.Answer, pid, device int) {
+func (p *process) Heard(a offload.Answer, pid int) {
 	if a.Op != offload.Hello {
 		select {
 		case p.answers <- a:
@@ -106,7 +104,6 @@ func (p *process) Heard(a offload.Answer, pid, device int) {
 		return
 	}
 	first := p.pid.Swap(int64(pid)) == 0
-	p.index.Store(int64(device))
 	if first {
 		p.hello <- a
 	} else if info, err := p.greets(a); err == nil {

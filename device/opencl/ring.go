@@ -41,7 +41,7 @@ type device struct {
 var lastDevice atomic.Uint64
 
 // start makes a ring with a process behind it.
-func start(index int) (*device, error) {
+func start(id string) (*device, error) {
 	fd, err := unix.MemfdCreate(offload.RingName, unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
@@ -54,7 +54,7 @@ func start(index int) (*device, error) {
 	d.s.Epoch().Add(1)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if d.p, err = begin(ctx, d, index, ""); err != nil {
+	if d.p, err = begin(ctx, d, id, ""); err != nil {
 		d.file.Close()
 		unix.Munmap(d.mem)
 		return nil, err

@@ -23,7 +23,7 @@ func TestDevices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server(`printf '%s' '[{"kind": "gpu", "name": "Fast\n1", "platform": "Test", "memory": 3145728, "units": 7, "double": true}]'`)
+	server(`printf '%s' '[{"library": "opencl", "kind": "gpu", "name": "Fast\n1", "platform": "Test", "memory": 3145728, "units": 7, "double": true}]'`)
 	if out, errs, code := h.gorun("devices"); code != 0 || !strings.Contains(out, "\nopencl:0  gpu   7      3      yes      \"Fast\\n1\"") {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}

@@ -54,7 +54,7 @@ func setupMigrate(fs *flag.FlagSet, std stdio) func([]string) int {
 	var ranks rankList
 	fs.Var(&ranks, "ranks", "these `ranks`: 3,5 or 0-3")
 	to := fs.String("to", "", "the `node` that takes them; with -device the device, 1, or 1@NODE")
-	device := fs.String("device", "", "move what the ranks have on the device with this `ID`, as opencl:0 or 0")
+	device := fs.String("device", "", "move what the ranks have on the device with this `ID`, as cuda:0 or 0")
 	off := fs.String("off", "", "all ranks of this `node`, which is not used any more")
 	timeout := new(time.Duration)
 	durationVar(fs, timeout, "timeout", 0, "give up when a phase takes longer than this `duration` (default 1m)")
@@ -80,18 +80,13 @@ func setupMigrate(fs *flag.FlagSet, std stdio) func([]string) int {
 // migrateDevice moves what ranks have on a device to another one.
 func migrateDevice(std stdio, args []string, ranks []int, device, to string, timeout time.Duration) int {
 	to, node, away := strings.Cut(to, "@")
-	id, err := offload.DeviceID(device)
-	var number *int
-	if err == nil {
-		number, err = deviceNumber(to)
+	if to == "" {
+		return usage(std, "migrate: -device needs -to, the device that takes it")
 	}
-	if err == nil && number == nil {
-		err = errors.New("-device needs -to, the device that takes it")
-	}
-	if err != nil {
+	if err := errors.Join(offload.CheckDevice(device), offload.CheckDevice(to)); err != nil {
 		return usage(std, "migrate: %v", err)
 	}
-	q := offload.Swap{Op: offload.SwapMove, Device: id, To: number, TimeoutM: cmp.Or(timeout, time.Minute).Milliseconds()}
+	q := offload.Swap{Op: offload.SwapMove, Device: device, To: to, TimeoutM: cmp.Or(timeout, time.Minute).Milliseconds()}
 	if !away {
 		return withJob(std, args, func(r *control.Record) error { return swapDevices(std, r, ranks, q) })
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
 var restartCommand = command{
@@ -72,7 +73,7 @@ process id. Attach a debugger to it (dlv attach PID), or let it go on with kill 
 The other ranks wait for it.
 
 -device goes on with other devices (gorun devices lists them). With native images the devices that each rank
-had open are put on those of the list in turn; they are of opencl, as those were, of any kind. With portable images the program opens
+had open are put on those of the list in turn; they are of the same library, opencl or cuda, and of any kind. With portable images the program opens
 them anew: -device is its GORUN_DEVICE, and cpu:0 will do.`,
 	setup: setupRestart,
 }
@@ -82,7 +83,7 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 	np := fs.Int("np", 0, "number of `ranks` (default: that of the snapshot); another number needs portable images of a\nprogram whose state is distributed by package dist")
 	cr := &crFlag{}
 	debug := debugFlag{}
-	devices := fs.String("device", "", "`IDs` of the devices to go on with, as opencl:1,opencl:0 (default: those of the snapshot)")
+	devices := fs.String("device", "", "`IDs` of the devices to go on with, as cuda:1,cuda:0 (default: those of the snapshot)")
 	fs.Var(cr, "cr", "kind of images of further checkpoints (default: the job's; -cr=false: no checkpoints)")
 	fs.Var(&debug, "debug", "hold this `rank` for a debugger; may be repeated")
 	return func(args []string) int {
@@ -135,13 +136,11 @@ func (opt *options) onDevices(list string, portable bool) error {
 		opt.env = append(opt.env, "GORUN_DEVICE="+list)
 		return nil
 	}
-	for _, id := range strings.Split(list, ",") {
-		number, ok := strings.CutPrefix(id, "opencl:")
-		n, err := strconv.Atoi(number)
-		if !ok || err != nil || n < 0 {
-			return fmt.Errorf("-device %s: native images go on with devices of opencl, as opencl:0; gorun devices lists them", id)
+	for id := range strings.SplitSeq(list, ",") {
+		if err := offload.CheckDevice(id); err != nil {
+			return fmt.Errorf("-device: native images: %w", err)
 		}
-		opt.DeviceNumbers = append(opt.DeviceNumbers, n)
+		opt.Devices = append(opt.Devices, id)
 	}
 	return nil
 }

@@ -45,9 +45,9 @@ tried, 2 wrong usage.`,
 func setupSwap(fs *flag.FlagSet, std stdio, op string) func([]string) int {
 	var ranks rankList
 	fs.Var(&ranks, "rank", "only of these `ranks`: 3,5 or 0-3")
-	words := "only what is on the device with this `ID`, as opencl:0 or 0"
+	words := "only what is on the device with this `ID`, as cuda:0 or 0"
 	if op == offload.SwapIn {
-		words = "the `ID` of the device that takes it, as opencl:1 or 1 (default: the one where it was)"
+		words = "the `ID` of the device that takes it, as cuda:1 or 1 (default: the one where it was)"
 	}
 	device := fs.String("device", "", words)
 	timeout := new(time.Duration)
@@ -60,26 +60,18 @@ func setupSwap(fs *flag.FlagSet, std stdio, op string) func([]string) int {
 			return status
 		}
 		q := offload.Swap{Op: op, TimeoutM: timeout.Milliseconds()}
-		var err error
 		if op == offload.SwapIn {
-			q.To, err = deviceNumber(*device)
+			q.To = *device
 		} else {
-			q.Device, err = offload.DeviceID(*device)
+			q.Device = *device
 		}
-		if err != nil {
-			return usage(std, "%s: %v", op, err)
+		if *device != "" {
+			if err := offload.CheckDevice(*device); err != nil {
+				return usage(std, "%s: %v", op, err)
+			}
 		}
 		return withJob(std, args, func(r *control.Record) error { return swapDevices(std, r, ranks, q) })
 	}
-}
-
-// deviceNumber is the number of a device that is to take something; nil: none is named.
-func deviceNumber(name string) (*int, error) {
-	if name == "" {
-		return nil, nil
-	}
-	n, err := offload.DeviceNumber(name)
-	return &n, err
 }
 
 var swapWords = map[string]string{offload.SwapOut: "swapped out", offload.SwapIn: "swapped in", offload.SwapMove: "moved"}

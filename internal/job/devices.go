@@ -93,7 +93,7 @@ func (d *devices) hear(m *oob.Msg) {
 	}
 	switch {
 	case n.Answer != nil:
-		p.Heard(*n.Answer, n.PID, n.Device)
+		p.Heard(*n.Answer, n.PID)
 	case n.Gone != "":
 		p.Gone(n.Gone)
 	case n.Round != 0:

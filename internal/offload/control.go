@@ -7,9 +7,9 @@ import (
 
 // Info describes a device as an offload process tells it: gorun-device list prints an array of them.
 type Info struct {
-	Library  string `json:"library,omitempty"` // "cuda"; "opencl" if empty
-	Number   int    `json:"number,omitempty"`  // among the library's
-	Kind     string `json:"kind"`              // "cpu", "gpu", "accelerator" or "other"
+	Library  string `json:"library"` // "opencl", "cuda"
+	Number   int    `json:"number"`  // among the library's
+	Kind     string `json:"kind"`    // "cpu", "gpu", "accelerator" or "other"
 	Name     string `json:"name"`
 	Platform string `json:"platform"`
 	Version  string `json:"version"`   // of the driver

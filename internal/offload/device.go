@@ -6,30 +6,39 @@ import (
 	"strings"
 )
 
-// DeviceID is the ID of a device of OpenCL that may be named by its number, or of another one; "" is no device.
-func DeviceID(name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
+// A device is known by its ID, "cuda:0": the library that drives it, and its number among the library's. People may leave the library out
+// where it follows from what they speak of.
+
+// CheckDevice refuses what is no ID of a device, and no number of one.
+func CheckDevice(name string) error {
 	library, number, ok := strings.Cut(name, ":")
 	if !ok {
 		library, number = "opencl", name
 	}
-	if _, err := strconv.ParseUint(number, 10, 31); err != nil || library == "" {
-		return "", fmt.Errorf("%q is no ID of a device, as opencl:0; gorun devices lists them", name)
+	if _, err := strconv.ParseUint(number, 10, 31); err != nil || library == "" || library == "cpu" {
+		return fmt.Errorf("%q is no ID of a device that is moved, as opencl:0, cuda:0 or 0; gorun devices lists them", name)
 	}
-	return library + ":" + number, nil
+	return nil
 }
 
-// DeviceNumber is the number of a device that is to take what another one has: OpenCL's do.
-func DeviceNumber(name string) (int, error) {
-	id, err := DeviceID(name)
-	if err != nil {
-		return 0, err
-	}
-	number, ok := strings.CutPrefix(id, "opencl:")
-	if !ok {
-		return 0, fmt.Errorf("%s: what was on a device goes on on one of opencl, as opencl:1", id)
-	}
-	return strconv.Atoi(number)
+// SameDevice reports whether a name, which may be a number only, is that of the device with an ID.
+func SameDevice(name, id string) bool {
+	_, number, _ := strings.Cut(id, ":")
+	return name == id || name == number
 }
+
+// InPlaceOf is the ID of the device, named so, that takes what another one has. It is of the same library, for which the kernels are.
+func InPlaceOf(id, name string) (string, error) {
+	of, _, _ := strings.Cut(id, ":")
+	library, _, ok := strings.Cut(name, ":")
+	if !ok {
+		return of + ":" + name, nil
+	}
+	if library != of {
+		return "", fmt.Errorf("what was on %s cannot go on on %s: its kernels are for %s; a restart from a portable image (-cr=self) takes any device", id, name, of)
+	}
+	return name, nil
+}
+
+// ID of a device that gorun-device has told of.
+func (i *Info) ID() string { return fmt.Sprintf("%s:%d", i.Library, i.Number) }

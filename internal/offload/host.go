@@ -29,7 +29,7 @@ type Valid struct {
 
 // Start says which process a rank wants.
 type Start struct {
-	Device  int    `json:"device"`            // its number in the list of gorun-device
+	Device  string `json:"device"`            // its ID
 	Ring    int    `json:"ring"`              // the rank's descriptor of the shared file
 	Restore string `json:"restore,omitempty"` // a capture that the process begins with
 }
@@ -38,14 +38,13 @@ type Start struct {
 type News struct {
 	Answer *Answer `json:"answer,omitempty"` // of the process
 	Gone   string  `json:"gone,omitempty"`   // the process has ended: how
-	PID    int     `json:"pid,omitempty"`    // with a Hello
-	Device int     `json:"device,omitempty"` // with a Hello: the number of the device, which may be another after a restart
+	PID    int     `json:"pid,omitempty"`    // with a Hello, whose device may be another one after a restart
 	Round  uint32  `json:"round,omitempty"`  // the agent asks which memories are valid at the host; the answer names the round
 }
 
 // Session is an offload process as an agent tells the head of it.
 type Session struct {
-	Device string `json:"device"` // its ID, as opencl:0
+	Device string `json:"device"` // its ID
 	PID    int    `json:"pid"`    // 0: there is none
 	State  string `json:"state"`
 	Error  string `json:"error,omitempty"` // how it has died
@@ -54,8 +53,8 @@ type Session struct {
 // Swap is what a user wants done with processes of a rank. It goes from the head to the agent.
 type Swap struct {
 	Op       string `json:"op"`               // SwapOut, SwapIn or SwapMove
-	Device   string `json:"device,omitempty"` // those on the device with this ID; "": all
-	To       *int   `json:"to,omitempty"`     // in, move: the number of the device that takes them; nil: the one where they were
+	Device   string `json:"device,omitempty"` // those on the device of this name (see SameDevice); "": all
+	To       string `json:"to,omitempty"`     // in, move: the name of the device that takes them; "": the one where they were
 	TimeoutM int64  `json:"timeout_ms"`       // for what a process is to finish first
 }
 
@@ -75,7 +74,7 @@ type Swapped struct {
 
 // Peer is what the rank's side of a process hears. Its methods do not wait.
 type Peer interface {
-	Heard(a Answer, pid, device int) // pid and device with a Hello
+	Heard(a Answer, pid int) // pid with a Hello
 	Gone(how string)
 	Valid() []uint64 // makes stale on the device what is valid at the host, and returns these memories
 }

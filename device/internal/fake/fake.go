@@ -27,10 +27,10 @@ func Main() bool {
 		os.Setenv("GORUN_DEVICE_SERVER", self)
 		return false
 	}
-	info := offload.Info{Kind: "accelerator", Name: "fake", Platform: "test", Units: 2, Double: true}
+	info := offload.Info{Library: "opencl", Kind: "accelerator", Name: "fake", Platform: "test", Units: 2, Double: true}
 	switch os.Args[1] {
 	case "list":
-		json.NewEncoder(os.Stdout).Encode([]offload.Info{info, info})
+		json.NewEncoder(os.Stdout).Encode([]offload.Info{info, numbered(info, "opencl:1")})
 		return true
 	case "serve":
 		if err := serve(info); err != nil {
@@ -65,7 +65,7 @@ func serve(info offload.Info) error {
 		return err
 	}
 	answer := offload.Answer{Op: offload.Hello, Version: offload.Version, Info: &info}
-	if os.Args[3] > "1" {
+	if info = numbered(info, os.Args[3]); info.Number > 1 {
 		answer = offload.Answer{Op: offload.Hello, Error: "no such device"}
 	}
 	if len(os.Args) > 5 {
@@ -98,6 +98,12 @@ func serve(info offload.Info) error {
 		}
 		f.s.SetDone(t)
 	}
+}
+
+// numbered is the device with that ID.
+func numbered(info offload.Info, id string) offload.Info {
+	fmt.Sscanf(id, "opencl:%d", &info.Number)
+	return info
 }
 
 func tell(a offload.Answer) {

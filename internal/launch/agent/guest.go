@@ -57,7 +57,7 @@ var choosers = []string{"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "OCL_ICD_F
 
 // place is what names a device to all jobs of this user.
 func (o *offloader) place() string {
-	words := []string{strconv.Itoa(o.start.Device)}
+	words := []string{o.start.Device}
 	for _, name := range choosers {
 		if v := o.d.a.variable(name); v != "" {
 			words = append(words, name+"="+v)

@@ -118,10 +118,10 @@ func (a *agent) elsewhere(line string) string {
 	if err != nil {
 		return line
 	}
-	number := strings.TrimPrefix(al.Device, "opencl:")
-	for i, info := range all {
-		if other := strconv.Itoa(i); other != number && (info.Library == "" || info.Library == "opencl") {
-			al.To = other
+	library, _, ok := strings.Cut(al.Device, ":")
+	for _, info := range all {
+		if ok && info.Library == library && info.ID() != al.Device || !ok && strconv.Itoa(info.Number) != al.Device {
+			al.To = strconv.Itoa(info.Number)
 			break
 		}
 	}

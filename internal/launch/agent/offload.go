@@ -52,10 +52,7 @@ type offloader struct {
 const own = 1 << 31
 
 func (o *offloader) device() string {
-	if o.info != nil && o.info.Library != "" {
-		return fmt.Sprintf("%s:%d", o.info.Library, o.info.Number)
-	}
-	return fmt.Sprintf("opencl:%d", o.start.Device)
+	return o.start.Device
 }
 
 func (o *offloader) name() string {
@@ -94,7 +91,7 @@ func (d *devices) start(o *offloader, ringOf string, capture *os.File) {
 			o.stand()
 			o.greeted(err)
 			if o.stored == nil {
-				d.tell(o.id, offload.News{Answer: &offload.Answer{Op: offload.Hello, Error: err.Error()}, PID: -1, Device: o.start.Device})
+				d.tell(o.id, offload.News{Answer: &offload.Answer{Op: offload.Hello, Error: err.Error()}, PID: -1})
 			}
 			d.step(sessions.Event{Type: sessions.EvDied, ID: o.id, Due: true, Err: err.Error()})
 			return
@@ -132,7 +129,7 @@ func (o *offloader) launch(ringOf string, capture *os.File) error {
 		control.Close()
 		return err
 	}
-	cmd := exec.Command(path, "serve", "-device", strconv.Itoa(o.start.Device))
+	cmd := exec.Command(path, "serve", "-device", o.start.Device)
 	cmd.ExtraFiles = []*os.File{theirs, ring}
 	if capture != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, capture)
@@ -251,7 +248,7 @@ func (o *offloader) answered(a offload.Answer) {
 			return
 		}
 		if o.stored == nil || a.Error == "" {
-			d.tell(o.id, offload.News{Answer: &a, PID: o.pid(), Device: o.start.Device})
+			d.tell(o.id, offload.News{Answer: &a, PID: o.pid()})
 		} else {
 			o.how = a.Error
 		}

@@ -51,7 +51,7 @@ func (d *devices) swapAll(q *offload.Swap, a *offload.Swapped) {
 func (o *offloader) meant(q *offload.Swap) bool {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
-	return o.d.m.Has(o.id) && (q.Device == "" || q.Device == o.device()) && (q.Op == offload.SwapIn) == (o.stored != nil && o.cmd == nil)
+	return o.d.m.Has(o.id) && (q.Device == "" || offload.SameDevice(q.Device, o.start.Device)) && (q.Op == offload.SwapIn) == (o.stored != nil && o.cmd == nil)
 }
 
 // swap does what a user wants with one process. It returns the bytes that were captured, -1 if the process is not meant.
@@ -60,6 +60,10 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 		return -1, nil
 	}
 	name := o.device()
+	to, err := offload.InPlaceOf(name, q.To)
+	if err != nil && q.To != "" {
+		return 0, err
+	}
 	if q.Op != offload.SwapIn {
 		o.keepOut(true)
 		if err := o.wish(sessions.EvSwapOut, time.Duration(q.TimeoutM)*time.Millisecond); err != nil {
@@ -76,8 +80,8 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 		return bytes, nil
 	}
 	before := o.start.Device
-	if q.To != nil {
-		o.choose(*q.To)
+	if q.To != "" {
+		o.choose(to)
 	}
 	if err = o.comeBack(); err == nil {
 		return bytes, nil
@@ -97,7 +101,7 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 var errSwapping = errors.New("it is being swapped: try again")
 
 // choose names the device that it is to be on.
-func (o *offloader) choose(device int) {
+func (o *offloader) choose(device string) {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
 	o.start.Device = device

@@ -31,7 +31,6 @@ const (
 type taken struct {
 	ID     uint64 `json:"id"`
 	Device string `json:"device"` // its ID
-	Number int    `json:"number"` // in the list of gorun-device
 	Ring   int    `json:"ring"`   // the rank's descriptor of the shared file
 	Name   string `json:"name"`   // of the device
 	Memory int64  `json:"memory"` // bytes that it used there
@@ -205,7 +204,7 @@ func (d *devices) parts(t *take) (parts []image.Part, size uint64, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, taken{ID: o.id, Device: o.device(), Number: o.start.Device, Ring: o.start.Ring, Name: o.model, Memory: o.used})
+		list = append(list, taken{ID: o.id, Device: o.device(), Ring: o.start.Ring, Name: o.model, Memory: o.used})
 		parts = append(parts, image.Part{Name: strconv.FormatUint(o.id, 10), Kind: kindDevice, Type: "capture", Size: uint64(st.Size()), From: f})
 		size += uint64(st.Size())
 	}
@@ -246,18 +245,15 @@ func (d *devices) bringDevices(pid int, src image.Source) error {
 	}
 	var greeted []chan error
 	for i, one := range list {
-		number := one.Number
-		if to := d.a.order.Devices; len(to) > 0 {
-			number = to[i%len(to)]
-		}
-		if to, ok := d.a.order.Onto[one.Device]; ok {
-			number = to
+		on, err := inPlaceOf(&d.a.order, one.Device, i)
+		if err != nil {
+			return err
 		}
 		f, err := unpack(img, strconv.FormatUint(one.ID, 10))
 		if err != nil {
 			return fmt.Errorf("device %s: %w", one.Device, err)
 		}
-		o := &offloader{d: d, id: one.ID, start: offload.Start{Device: number, Ring: one.Ring}, model: one.Name, used: one.Memory}
+		o := &offloader{d: d, id: one.ID, start: offload.Start{Device: on, Ring: one.Ring}, model: one.Name, used: one.Memory}
 		if d.a.order.Sharing == devicesShare {
 			d.mu.Lock()
 			o.stored, d.procs[o.id] = f, o
@@ -276,11 +272,22 @@ func (d *devices) bringDevices(pid int, src image.Source) error {
 	}
 	for i, hello := range greeted {
 		if e := <-hello; e != nil {
-			err = errors.Join(err, fmt.Errorf("device %s (%s) of the snapshot cannot be had here as opencl:%d: %w; choose another by gorun restart -device ID (gorun devices lists them)",
+			err = errors.Join(err, fmt.Errorf("device %s (%s) of the snapshot cannot be had here as %s: %w; choose another by gorun restart -device ID (gorun devices lists them)",
 				list[i].Device, list[i].Name, d.procs[list[i].ID].start.Device, e))
 		}
 	}
 	return err
+}
+
+// inPlaceOf is the device that an order has for process i of an image, which was on a device of that ID.
+func inPlaceOf(order *wire.Order, id string, i int) (string, error) {
+	if from, to := order.Onto[0], order.Onto[1]; from != "" && offload.SameDevice(from, id) {
+		return offload.InPlaceOf(id, to)
+	}
+	if n := len(order.Devices); n > 0 {
+		return offload.InPlaceOf(id, order.Devices[i%n])
+	}
+	return id, nil
 }
 
 // unpack copies a section to a file without a name.
@@ -325,7 +332,7 @@ func (d *devices) wake() {
 	defer d.inviteAll()
 	for _, o := range d.list() {
 		if o.info != nil {
-			d.tell(o.id, offload.News{Answer: &offload.Answer{Op: offload.Hello, Version: offload.Version, Info: o.info}, PID: o.pid(), Device: o.start.Device})
+			d.tell(o.id, offload.News{Answer: &offload.Answer{Op: offload.Hello, Version: offload.Version, Info: o.info}, PID: o.pid()})
 		}
 	}
 	d.step(sessions.Event{Type: sessions.EvOpen})

@@ -39,16 +39,14 @@ func (inc *incarnation) alarm(l *link, m *oob.Msg) {
 			ranks = append(ranks, other.ranks...)
 		}
 	}
-	from, err := offload.DeviceID(a.Device)
-	to, errTo := 0, error(nil)
-	if a.To != "" {
-		to, errTo = offload.DeviceNumber(a.To)
+	for _, name := range []string{a.Device, a.To} {
+		if name != "" && err == nil {
+			err = offload.CheckDevice(name)
+		}
 	}
-	switch having := h.having(from, ranks); {
+	switch having := h.having(a.Device, ranks); {
 	case err != nil:
 		told("", err)
-	case errTo != nil:
-		told("", errTo)
 	case a.Device == "":
 		h.leave(moveRequest{off: node}, told)
 	case len(having) == 0:
@@ -56,9 +54,9 @@ func (inc *incarnation) alarm(l *link, m *oob.Msg) {
 	case a.To == "":
 		h.leave(moveRequest{ranks: having}, told)
 	case a.Node != "":
-		h.leave(moveRequest{ranks: having, to: a.Node, onto: map[string]int{from: to}}, told)
+		h.leave(moveRequest{ranks: having, to: a.Node, onto: [2]string{a.Device, a.To}}, told)
 	default:
-		h.swap(&control.Request{Ranks: having, Swap: &offload.Swap{Op: offload.SwapMove, Device: from, To: &to, TimeoutM: alarmLimit.Milliseconds()}}, func(r control.Reply) {
+		h.swap(&control.Request{Ranks: having, Swap: &offload.Swap{Op: offload.SwapMove, Device: a.Device, To: a.To, TimeoutM: alarmLimit.Milliseconds()}}, func(r control.Reply) {
 			switch {
 			case r.Error != "":
 				told(r.Error, nil)

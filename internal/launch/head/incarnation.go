@@ -116,7 +116,7 @@ func (inc *incarnation) orderFor(l *link, nodes []oob.Node) wire.Order {
 	}
 	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
 	if inc.wholeFrom() {
-		ord.Devices = o.DeviceNumbers
+		ord.Devices = o.Devices
 		if inc.n == 1 {
 			ord.Held = o.Debug
 		}

@@ -31,7 +31,7 @@ import (
 type moving struct {
 	plan  *fleet.Plan
 	names []string // of the job's nodes at its beginning
-	onto  map[string]int
+	onto  [2]string
 	here  bool // to another process on this machine, in a job without nodes
 	ids   [2]uint64
 	old   lineup // to go back to
@@ -53,7 +53,7 @@ type lineup struct {
 type moveRequest struct {
 	ranks   []int
 	to, off string
-	onto    map[string]int // devices by their ID: the number of the one that is used in its place there
+	onto    [2]string // the name of a device, and of the one that is used in its place there
 	timeout time.Duration
 }
 
@@ -405,8 +405,8 @@ func (inc *incarnation) readsMoved(name string) (names []string, may bool) {
 // serveMove answers a client.
 func (h *head) serveMove(q *control.Request, tell func(ckpt.ProgressInfo), last func(control.Reply)) {
 	r := moveRequest{ranks: q.Ranks, to: q.To, off: q.Off, timeout: time.Duration(q.TimeoutMS) * time.Millisecond}
-	if s := q.Swap; s != nil && s.To != nil {
-		r.onto = map[string]int{s.Device: *s.To}
+	if s := q.Swap; s != nil && s.To != "" {
+		r.onto = [2]string{s.Device, s.To}
 		if len(r.ranks) == 0 {
 			r.ranks = h.having(s.Device, h.everybody())
 		}

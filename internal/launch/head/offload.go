@@ -37,7 +37,7 @@ func (inc *incarnation) offloads(m *oob.Msg) {
 // having returns those of some ranks that have a device.
 func (h *head) having(device string, ranks []int) (some []int) {
 	for _, rank := range ranks {
-		if slices.ContainsFunc(h.inc.offload[rank], func(s offload.Session) bool { return s.Device == device }) {
+		if slices.ContainsFunc(h.inc.offload[rank], func(s offload.Session) bool { return offload.SameDevice(device, s.Device) }) {
 			some = append(some, rank)
 		}
 	}

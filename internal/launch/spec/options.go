@@ -76,8 +76,8 @@ type Options struct {
 	Older        []*snapshot.Snapshot // restart: may take the place of From if its images, on nodes that are not up yet, are not whole
 	From         *snapshot.Snapshot   // restart: the snapshot to start from, see FromSnapshot; nil: from the start
 	Files        whole.FilesPolicy    // restart of whole processes: what becomes of files they were writing to
-	// DeviceNumbers are the devices of gorun-device that a restart of whole processes puts theirs on, in turn; none: where they were.
-	DeviceNumbers []int
+	// Devices are the names of the devices that a restart of whole processes puts theirs on, in turn; none: where they were.
+	Devices       []string
 	Sharing       string        // how offload processes share devices with others: Shares, or "": they do not ask
 	MigrateOn     string        // a command that runs on each node, and whose lines say what is to leave it, see wire.Alarm; "": none
 	Debug         []int         // restart of whole processes: ranks that are held for a debugger

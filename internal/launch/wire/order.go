@@ -34,8 +34,8 @@ type Order struct {
 	Images    map[int][]Image   `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
 	Shelf     []Image           `json:"shelf,omitempty"`  // restart with another number of ranks: by rank of the snapshot, its image
 	Files     whole.FilesPolicy `json:"files,omitempty"`
-	Devices   []int             `json:"devices,omitempty"`    // restart of whole processes: the devices that theirs are put on in turn, by number; none: those where they were
-	Onto      map[string]int    `json:"onto,omitempty"`       // move: devices by their ID, and the number of the one that is used in its place
+	Devices   []string          `json:"devices,omitempty"`    // restart of whole processes: the names of the devices that theirs are put on in turn; none: those where they were
+	Onto      [2]string         `json:"onto,omitzero"`        // move: the name of a device, and of the one that is used in its place
 	Sharing   string            `json:"sharing,omitempty"`    // how devices are shared with other processes: "share", "exclusive", or not at all
 	MigrateOn string            `json:"migrate_on,omitempty"` // a command whose lines say what is to leave this node (Alarm); the first agent of a node has it
 	Held      []int             `json:"held,omitempty"`       // ranks that wait for a debugger

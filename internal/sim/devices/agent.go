@@ -3,6 +3,7 @@ package devices
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/sessions"
@@ -429,7 +430,8 @@ func (s *station) wish(f frame) {
 			o = &offloader{s: s, id: f.id}
 			s.procs = append(s.procs, o)
 		}
-		o.device, o.restore, e.Op = w.Start.Device, w.Start.Restore != "", sessions.OpStart
+		o.device, _ = strconv.Atoi(w.Start.Device)
+		o.restore, e.Op = w.Start.Restore != "", sessions.OpStart
 	case o == nil || o.lost:
 		s.tell(f.id, offload.News{Gone: "there is no such process"})
 		return

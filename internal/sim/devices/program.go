@@ -198,7 +198,7 @@ func (r *rank) moves(d *doing, ring *ring) {
 			return
 		}
 		ring.gone, ring.hello = "", nil
-		r.wish(ring.id, offload.Wish{Start: &offload.Start{Device: d.device, Restore: "file"}}, true)
+		r.wish(ring.id, offload.Wish{Start: &offload.Start{Device: fmt.Sprint(d.device), Restore: "file"}}, true)
 	case 3:
 		if ring.hello.Error != "" {
 			r.w.fault("rank %d: %v: %s", r.n, d, ring.hello.Error)

@@ -114,6 +114,11 @@ static int run(Work *w) {
 		if (!(in = (uint32_t *)in_memory(w->args[1], 4 * n))) return 1;
 		for (uint32_t i = 0; i < w->items; i++) x[i] = in[(i + 1) % n] * 3 + i;
 	}
+	if (strcmp(w->kernel, "turn") == 0) {
+		uint32_t *y = x, *row = (uint32_t *)in_memory(w->args[1], 4 * 64);
+		if (!row) return 1;
+		for (uint32_t i = 0; i < w->items; i++) y[i] = y[i] * 5 + row[i % 64] + (uint32_t)w->args[2];
+	}
 	if (strcmp(w->kernel, "vadd") == 0) {
 		double *y = (double *)in_memory(w->args[0], 8 * w->items), *v = (double *)in_memory(w->args[1], 8 * w->items), a;
 		if (!y || !v) return 1;
@@ -167,8 +172,8 @@ CUresult cuModuleLoadDataEx(void **m, const void *image, unsigned n, int *keys, 
 }
 CUresult cuModuleUnload(void *m) { NEED("cuModuleUnload"); free(m); return 0; }
 
-static const char *known[] = {"empty", "scale", "busy", "next", "vadd"};
-static const int arguments[] = {1, 1, 1, 3, 3};
+static const char *known[] = {"empty", "scale", "busy", "next", "turn", "vadd"};
+static const int arguments[] = {1, 1, 1, 3, 3, 3};
 CUresult cuModuleGetFunction(void **f, Module *m, const char *name) {
 	NEED("cuModuleGetFunction");
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
