@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 
+	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/fourier"
 	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
 	"github.com/gorun-mpi/gorun/mpi"
 )
@@ -13,7 +14,7 @@ import (
 //	space     [z of this rank][y][x]
 //	spectrum  [z][y of this rank][x]
 type box struct {
-	problem
+	fourier.Problem
 	c        *mpi.Comm
 	ly, lz   int // y and z of this rank
 	spectrum []complex128
@@ -25,10 +26,10 @@ type box struct {
 	ey, ez   []float64
 }
 
-func newBox(c *mpi.Comm, p problem) *box {
-	b := &box{problem: p, c: c, ly: p.ny / c.Size(), lz: p.nz / c.Size(), fx: newFFT(p.nx), fy: newFFT(p.ny), fz: newFFT(p.nz)}
-	b.ex, b.ey, b.ez = decay(p.nx), decay(p.ny), decay(p.nz)
-	n := p.nx * p.ny * b.lz
+func newBox(c *mpi.Comm, p fourier.Problem) *box {
+	b := &box{Problem: p, c: c, ly: p.NY / c.Size(), lz: p.NZ / c.Size(), fx: newFFT(p.NX), fy: newFFT(p.NY), fz: newFFT(p.NZ)}
+	b.ex, b.ey, b.ez = decay(p.NX), decay(p.NY), decay(p.NZ)
+	n := p.NX * p.NY * b.lz
 	b.spectrum, b.space, b.work = make([]complex128, n), make([]complex128, n), make([]complex128, n)
 	return b
 }
@@ -46,7 +47,7 @@ func decay(n int) []float64 {
 
 // begin sets the spectrum to that of random numbers.
 func (b *box) begin() error {
-	plane := b.nx * b.ny
+	plane := b.NX * b.NY
 	r := nas.Seed.After(2 * plane * b.lz * b.c.Rank())
 	for i := range b.space {
 		re := r.Next()
@@ -54,25 +55,25 @@ func (b *box) begin() error {
 	}
 	for z := range b.lz {
 		p := b.space[z*plane:][:plane]
-		b.fx.transform(p, forward, b.ny, b.nx, 1)
-		b.fy.transform(p, forward, b.nx, 1, b.nx)
+		b.fx.transform(p, forward, b.NY, b.NX, 1)
+		b.fy.transform(p, forward, b.NX, 1, b.NX)
 	}
 	b.move(b.space, b.work, false)
 	if err := mpi.Alltoall(b.c, b.work, b.spectrum); err != nil {
 		return err
 	}
-	b.fz.transform(b.spectrum, forward, b.ly*b.nx, 1, b.ly*b.nx)
+	b.fz.transform(b.spectrum, forward, b.ly*b.NX, 1, b.ly*b.NX)
 	return nil
 }
 
 // move copies between a slab in space and the parts of it that the ranks have of the spectrum, one part after the
 // other: into these, or back.
 func (b *box) move(slab, parts []complex128, back bool) {
-	n := b.ly * b.nx
+	n := b.ly * b.NX
 	for rank := range b.c.Size() {
 		for z := range b.lz {
 			part := parts[(rank*b.lz+z)*n:][:n]
-			rows := slab[(z*b.ny+rank*b.ly)*b.nx:][:n]
+			rows := slab[(z*b.NY+rank*b.ly)*b.NX:][:n]
 			if back {
 				copy(rows, part)
 			} else {
@@ -87,7 +88,7 @@ func (b *box) evolve() {
 	y0 := b.c.Rank() * b.ly
 	for z, ez := range b.ez {
 		for y := range b.ly {
-			row, f := b.spectrum[(z*b.ly+y)*b.nx:][:b.nx], ez*b.ey[y0+y]
+			row, f := b.spectrum[(z*b.ly+y)*b.NX:][:b.NX], ez*b.ey[y0+y]
 			for x, ex := range b.ex[:len(row)] {
 				t := f * ex
 				row[x] = complex(real(row[x])*t, imag(row[x])*t)
@@ -99,18 +100,18 @@ func (b *box) evolve() {
 // inverse computes what the spectrum is in space.
 func (b *box) inverse() error {
 	copy(b.work, b.spectrum)
-	b.fz.transform(b.work, backward, b.ly*b.nx, 1, b.ly*b.nx)
+	b.fz.transform(b.work, backward, b.ly*b.NX, 1, b.ly*b.NX)
 	parts := b.space
 	if err := mpi.Alltoall(b.c, b.work, parts); err != nil {
 		return err
 	}
 	b.move(b.work, parts, true)
 	b.space, b.work = b.work, b.space
-	plane := b.nx * b.ny
+	plane := b.NX * b.NY
 	for z := range b.lz {
 		p := b.space[z*plane:][:plane]
-		b.fy.transform(p, backward, b.nx, 1, b.nx)
-		b.fx.transform(p, backward, b.ny, b.nx, 1)
+		b.fy.transform(p, backward, b.NX, 1, b.NX)
+		b.fx.transform(p, backward, b.NY, b.NX, 1)
 	}
 	return nil
 }
@@ -119,18 +120,11 @@ func (b *box) inverse() error {
 func (b *box) checksum() (complex128, error) {
 	var sum complex128
 	for j := 1; j <= 1024; j++ {
-		x, y, z := j%b.nx, 3*j%b.ny, 5*j%b.nz-b.c.Rank()*b.lz
+		x, y, z := j%b.NX, 3*j%b.NY, 5*j%b.NZ-b.c.Rank()*b.lz
 		if z >= 0 && z < b.lz {
-			sum += b.space[(z*b.ny+y)*b.nx+x]
+			sum += b.space[(z*b.NY+y)*b.NX+x]
 		}
 	}
 	sum, err := mpi.AllreduceValue(b.c, sum, mpi.Sum)
-	return sum / complex(float64(b.nx*b.ny*b.nz), 0), err
-}
-
-// operations is how NAS counts them: those of the transforms, and 2 for each random number.
-func operations(p problem) float64 {
-	n, iterations := float64(p.nx*p.ny*p.nz), float64(len(p.sums))
-	log := math.Log(n)
-	return n * (14.8157 + 7.19641*log + (5.23518+7.21113*log)*iterations)
+	return sum / complex(float64(b.NX*b.NY*b.NZ), 0), err
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/gorun-mpi/gorun/device"
+	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/fourier"
 	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
 	"github.com/gorun-mpi/gorun/mpi"
 )
@@ -14,7 +15,7 @@ import (
 //	spectrum  [y of this rank][z][x]
 //	space     [z of this rank][y][x]
 type box struct {
-	problem
+	fourier.Problem
 	c          *mpi.Comm
 	ds         device.Devices
 	ly, lz     int // y and z of this rank
@@ -26,13 +27,13 @@ type box struct {
 	ex, ey, ez *device.Array[float64] // factors by which the spectrum falls in an iteration, along each dimension
 }
 
-func newBox(c *mpi.Comm, ds device.Devices, p problem) (*box, error) {
-	b := &box{problem: p, c: c, ds: ds, ly: p.ny / c.Size(), lz: p.nz / c.Size()}
-	b.spectrum, b.work = device.NewArray[float64](b.ly, p.nz, 2*p.nx), device.NewArray[float64](b.ly, p.nz, 2*p.nx)
-	b.space = device.NewArray[float64](b.lz, p.ny, 2*p.nx)
-	n := 2 * p.nx * p.ny * b.lz
+func newBox(c *mpi.Comm, ds device.Devices, p fourier.Problem) (*box, error) {
+	b := &box{Problem: p, c: c, ds: ds, ly: p.NY / c.Size(), lz: p.NZ / c.Size()}
+	b.spectrum, b.work = device.NewArray[float64](b.ly, p.NZ, 2*p.NX), device.NewArray[float64](b.ly, p.NZ, 2*p.NX)
+	b.space = device.NewArray[float64](b.lz, p.NY, 2*p.NX)
+	n := 2 * p.NX * p.NY * b.lz
 	b.out, b.in = make([]float64, n), make([]float64, n)
-	for i, n := range []int{p.nx, p.ny, p.nz} {
+	for i, n := range []int{p.NX, p.NY, p.NZ} {
 		r, err := table(2*n, roots)
 		if err != nil {
 			return nil, err
@@ -96,7 +97,7 @@ func (b *box) each(rows int, run func(d *device.Device, from, to int) error) err
 // alongZ transforms what is cut along y.
 func (b *box) alongZ(a *device.Array[float64], sign float64) error {
 	return b.each(b.ly, func(d *device.Device, from, to int) error {
-		_, err := d.Run(transform, []int{(to - from) * b.nx}, nil, a.Rows(from, to).InOut(), b.rz.In(), b.nz, b.nx, b.nz*b.nx, 1, b.nx, sign)
+		_, err := d.Run(transform, []int{(to - from) * b.NX}, nil, a.Rows(from, to).InOut(), b.rz.In(), b.NZ, b.NX, b.NZ*b.NX, 1, b.NX, sign)
 		return err
 	})
 }
@@ -105,10 +106,10 @@ func (b *box) alongZ(a *device.Array[float64], sign float64) error {
 func (b *box) alongXY(sign float64) error {
 	return b.each(b.lz, func(d *device.Device, from, to int) error {
 		rows := b.space.Rows(from, to)
-		if _, err := d.Run(transform, []int{(to - from) * b.nx}, nil, rows.InOut(), b.ry.In(), b.ny, b.nx, b.ny*b.nx, 1, b.nx, sign); err != nil {
+		if _, err := d.Run(transform, []int{(to - from) * b.NX}, nil, rows.InOut(), b.ry.In(), b.NY, b.NX, b.NY*b.NX, 1, b.NX, sign); err != nil {
 			return err
 		}
-		_, err := d.Run(transform, []int{(to - from) * b.ny}, nil, rows.InOut(), b.rx.In(), b.nx, b.ny, b.ny*b.nx, b.nx, 1, sign)
+		_, err := d.Run(transform, []int{(to - from) * b.NY}, nil, rows.InOut(), b.rx.In(), b.NX, b.NY, b.NY*b.NX, b.NX, 1, sign)
 		return err
 	})
 }
@@ -145,7 +146,7 @@ func (b *box) begin() error {
 func (b *box) step() error {
 	y0 := b.c.Rank() * b.ly
 	err := b.each(b.ly, func(d *device.Device, from, to int) error {
-		_, err := d.Run(evolve, []int{(to - from) * b.nz * b.nx}, nil, b.work.Rows(from, to).Out(), b.spectrum.Rows(from, to).InOut(), b.ex.In(), b.ey.In(), b.ez.In(), y0+from, b.nx, b.nz)
+		_, err := d.Run(evolve, []int{(to - from) * b.NZ * b.NX}, nil, b.work.Rows(from, to).Out(), b.spectrum.Rows(from, to).InOut(), b.ex.In(), b.ey.In(), b.ez.In(), y0+from, b.NX, b.NZ)
 		return err
 	})
 	if err != nil {
@@ -172,20 +173,20 @@ func (b *box) step() error {
 
 // move copies between a slab in space and messages: for each rank its y of each z.
 func (b *box) move(space, parts []float64, back bool) {
-	n := 2 * b.ly * b.nx
+	n := 2 * b.ly * b.NX
 	for rank := range b.c.Size() {
 		for z := range b.lz {
-			exchange(space[2*(z*b.ny+rank*b.ly)*b.nx:][:n], parts[(rank*b.lz+z)*n:][:n], back)
+			exchange(space[2*(z*b.NY+rank*b.ly)*b.NX:][:n], parts[(rank*b.lz+z)*n:][:n], back)
 		}
 	}
 }
 
 // turn does so between what is cut along y and messages, which are in the order of space.
 func (b *box) turn(spectrum, parts []float64, back bool) {
-	n := 2 * b.nx
-	for z := range b.nz {
+	n := 2 * b.NX
+	for z := range b.NZ {
 		for y := range b.ly {
-			exchange(spectrum[(y*b.nz+z)*n:][:n], parts[(z*b.ly+y)*n:][:n], back)
+			exchange(spectrum[(y*b.NZ+z)*n:][:n], parts[(z*b.ly+y)*n:][:n], back)
 		}
 	}
 }
@@ -205,19 +206,12 @@ func (b *box) checksum() (complex128, error) {
 	}
 	var sum complex128
 	for j := 1; j <= 1024; j++ {
-		x, y, z := j%b.nx, 3*j%b.ny, 5*j%b.nz-b.c.Rank()*b.lz
+		x, y, z := j%b.NX, 3*j%b.NY, 5*j%b.NZ-b.c.Rank()*b.lz
 		if z >= 0 && z < b.lz {
-			at := 2 * ((z*b.ny+y)*b.nx + x)
+			at := 2 * ((z*b.NY+y)*b.NX + x)
 			sum += complex(space[at], space[at+1])
 		}
 	}
 	sum, err = mpi.AllreduceValue(b.c, sum, mpi.Sum)
-	return sum / complex(float64(b.nx*b.ny*b.nz), 0), err
-}
-
-// operations is how NAS counts them: those of the transforms, and 2 for each random number.
-func (b *box) operations() float64 {
-	n, iterations := float64(b.nx*b.ny*b.nz), float64(len(b.sums))
-	log := math.Log(n)
-	return n * (14.8157 + 7.19641*log + (5.23518+7.21113*log)*iterations)
+	return sum / complex(float64(b.NX*b.NY*b.NZ), 0), err
 }
