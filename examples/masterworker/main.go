@@ -3,8 +3,8 @@
 //	gorun -np 4 -cr ./examples/masterworker -n 10000000
 //
 // Nobody knows who is ready first, nor how many numbers come back: rank 0 probes, and so learns both before it
-// receives. Ranks that ask and answer like this have no common Points, so nothing is registered. Native images are
-// taken at any moment.
+// receives. Ranks that ask and answer like this have no common Points. So they do it in rounds, each of many intervals, and meet at a
+// Point before each.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gorun-mpi/gorun/cr"
 	"github.com/gorun-mpi/gorun/examples/internal/app"
 	"github.com/gorun-mpi/gorun/mpi"
 )
@@ -27,7 +28,7 @@ func main() {
 }
 
 const (
-	tagTask   = iota // an interval, or nothing at the end
+	tagTask   = iota // an interval, or nothing at the end of a round
 	tagResult        // the primes in it
 )
 
@@ -36,26 +37,43 @@ func masterworker(c *mpi.Comm, n, task int, out io.Writer) error {
 	if n < 0 || task < 1 {
 		return errors.New("-n must not be negative, and -task positive")
 	}
-	if c.Rank() > 0 {
-		if err := work(c); err != nil {
+	state, from := cr.On(c), 0
+	var found []int // of rank 0
+	if err := errors.Join(state.Register("from", &from), state.Register("found", &found)); err != nil {
+		return err
+	}
+	const tasks = 10 // of each rank in a round, on average
+	for ; from < n; from = min(from+tasks*c.Size()*task, n) {
+		if err := state.Point(); err != nil {
 			return err
 		}
-		return app.Verdict(c, out, nil)
+		part, err := round(c, from, min(from+tasks*c.Size()*task, n), task)
+		if err != nil {
+			return err
+		}
+		found = append(found, part...)
 	}
-	found, err := give(c, n, task)
-	if err != nil {
-		return err
+	if c.Rank() > 0 {
+		return app.Verdict(c, out, nil)
 	}
 	app.Report(c, out, "%d primes below %d\n", len(found), n)
 	return app.Verdict(c, out, check(found, n))
 }
 
-// give has the other ranks find all primes below n. If there are none it finds them itself.
-func give(c *mpi.Comm, n, task int) (found []int, err error) {
-	if c.Size() == 1 {
-		return primes(0, n), nil
+// round finds the primes within from <= p < n: rank 0 gets them.
+func round(c *mpi.Comm, from, n, task int) ([]int, error) {
+	if c.Rank() > 0 {
+		return nil, work(c)
 	}
-	next, busy := 0, 0
+	return give(c, from, n, task)
+}
+
+// give has the other ranks find all primes within next <= p < n. If there are none it finds them itself.
+func give(c *mpi.Comm, next, n, task int) (found []int, err error) {
+	if c.Size() == 1 {
+		return primes(next, n), nil
+	}
+	busy := 0
 	send := func(to int) error {
 		if next >= n {
 			return mpi.Send(c, []int{}, to, tagTask)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/examples/internal/apptest"
 	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )
 
 func TestMasterworker(t *testing.T) {
@@ -15,6 +16,11 @@ func TestMasterworker(t *testing.T) {
 
 func TestLarge(t *testing.T) {
 	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return masterworker(c, 2_000_000, 10_000, out) }, 1, 4, 6)
+}
+
+// It goes on from any Point.
+func TestRestart(t *testing.T) {
+	mpitest.Restart(t, 3, 2, func(c *mpi.Comm) error { return masterworker(c, 3000, 40, io.Discard) })
 }
 
 // A prime that is missing, and a number that is no prime, are found.

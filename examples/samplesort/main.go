@@ -1,10 +1,10 @@
-// Samplesort sorts numbers that are divided among ranks:
+// Samplesort sorts numbers that are divided among ranks, batch after batch:
 //
-//	gorun -np 4 -cr ./examples/samplesort -n 10000000
+//	gorun -np 4 -cr ./examples/samplesort -n 1000000 -batches 10
 //
 // Each rank sorts its own and draws a sample. All know all samples, and so the same limits between ranks. Each number
-// then goes to the rank it belongs to, with one AlltoallAlloc, and each rank merges what it gets. There is no loop, so
-// nothing is registered: native images alone can be taken, at any moment.
+// then goes to the rank it belongs to, with one AlltoallAlloc, and each rank merges what it gets. Of a batch that is sorted and
+// checked only its size is kept, so a portable image is small.
 package main
 
 import (
@@ -15,41 +15,59 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gorun-mpi/gorun/cr"
 	"github.com/gorun-mpi/gorun/examples/internal/app"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
 func main() {
-	n := flag.Int("n", 1_000_000, "numbers")
+	n := flag.Int("n", 1_000_000, "numbers in a batch")
+	batches := flag.Int("batches", 4, "batches")
 	flag.Parse()
-	mpi.Run(func(c *mpi.Comm) error { return samplesort(c, *n, os.Stdout) })
+	mpi.Run(func(c *mpi.Comm) error { return samplesort(c, *n, *batches, os.Stdout) })
 }
 
 // samplesort is the program of one rank.
-func samplesort(c *mpi.Comm, n int, out io.Writer) error {
-	if n < 0 {
-		return errors.New("-n must not be negative")
+func samplesort(c *mpi.Comm, n, batches int, out io.Writer) error {
+	if n < 0 || batches < 0 {
+		return errors.New("-n and -batches must not be negative")
 	}
-	lo, hi := app.Range(n, c.Size(), c.Rank())
-	keys := make([]uint64, 0, hi-lo)
-	for i := lo; i < hi; i++ {
-		keys = append(keys, scramble(uint64(i)))
+	state, batch, most, bad := cr.On(c), 0, 0, ""
+	if err := errors.Join(state.Register("batch", &batch), state.Register("most", &most), state.Register("bad", &bad)); err != nil {
+		return err
 	}
-	before := digest(keys)
-	keys, err := sorted(c, keys)
+	for ; batch < batches; batch++ {
+		if err := state.Point(); err != nil {
+			return err
+		}
+		lo, hi := app.Range(n, c.Size(), c.Rank())
+		keys := make([]uint64, 0, hi-lo)
+		for i := lo; i < hi; i++ {
+			keys = append(keys, scramble(uint64(batch*n+i)))
+		}
+		before := digest(keys)
+		keys, err := sorted(c, keys)
+		if err != nil {
+			return err
+		}
+		wrong, err := check(c, before, keys)
+		if err != nil {
+			return err
+		}
+		if wrong != nil {
+			bad = fmt.Sprintf("batch %d: %v", batch, wrong)
+		}
+		most = max(most, len(keys))
+	}
+	most, err := mpi.ReduceValue(c, most, mpi.Max, 0)
 	if err != nil {
 		return err
 	}
-	most, err := mpi.ReduceValue(c, len(keys), mpi.Max, 0)
-	if err != nil {
-		return err
+	app.Report(c, out, "%d batches of %d numbers are sorted, no rank had more than %d\n", batches, n, most)
+	if bad != "" {
+		return app.Verdict(c, out, errors.New(bad))
 	}
-	app.Report(c, out, "%d numbers are sorted, no rank has more than %d\n", n, most)
-	wrong, err := check(c, before, keys)
-	if err != nil {
-		return err
-	}
-	return app.Verdict(c, out, wrong)
+	return app.Verdict(c, out, nil)
 }
 
 // scramble is a permutation of the numbers of 64 bits (Steele, Lea and Flood: Fast splittable pseudorandom number

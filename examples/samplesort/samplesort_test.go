@@ -13,13 +13,18 @@ import (
 func TestSort(t *testing.T) {
 	for _, n := range []int{0, 3, 5000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			apptest.Succeeds(t, func(c *mpi.Comm, out io.Writer) error { return samplesort(c, n, out) }, 1, 2, 4, 5)
+			apptest.Succeeds(t, func(c *mpi.Comm, out io.Writer) error { return samplesort(c, n, 2, out) }, 1, 2, 4, 5)
 		})
 	}
 }
 
 func TestLarge(t *testing.T) {
-	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return samplesort(c, 2_000_000, out) }, 1, 4, 6)
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return samplesort(c, 2_000_000, 2, out) }, 1, 4, 6)
+}
+
+// It goes on from any Point.
+func TestRestart(t *testing.T) {
+	mpitest.Restart(t, 3, 2, func(c *mpi.Comm) error { return samplesort(c, 1000, 4, io.Discard) })
 }
 
 // Numbers that are lost, in disorder or on the wrong rank are found.
