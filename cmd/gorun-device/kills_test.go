@@ -96,7 +96,7 @@ func (k *killing) job(program []string) (string, error) {
 // kill has something begin, and then kills somebody. It reports false if the job is over.
 func (k *killing) kill(over chan struct{}) bool {
 	did := make(chan struct{})
-	what := [][]string{{"checkpoint", k.id}, {"swap-out", k.id}, {"swap-in", k.id}, {"migrate", k.id, "-device", "0", "-to", "1"}, {"migrate", k.id, "-device", "1", "-to", "0"}, {"status", k.id}}[k.r.IntN(6)]
+	what := [][]string{{"checkpoint", k.id}, {"swap-out", k.id}, {"swap-in", k.id}, {"migrate", k.id, "-device", "0", "-to", "1"}, {"migrate", k.id, "-device", "1", "-to", "0"}, {"migrate", k.id, "-device", "0", "-to", "7"}, {"status", k.id}}[k.r.IntN(7)]
 	go func() {
 		defer close(did)
 		k.run(what...)
@@ -146,7 +146,7 @@ func (k *killing) victim() (who string, pid int) {
 	return who, pid
 }
 
-// parent is the parent of a rank if that is an agent of gorun, else 0.
+// parent is the parent of a rank if that is an agent, else 0: the head is that of ranks whose agent has just died.
 func parent(pid int) int {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -155,7 +155,7 @@ func parent(pid int) int {
 		return 0
 	}
 	up, _ := strconv.Atoi(words[1])
-	if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", up)); filepath.Base(exe) != "gorun" {
+	if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", up)); !strings.Contains(string(line), "\x00__agent\x00") {
 		return 0
 	}
 	return up

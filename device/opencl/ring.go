@@ -85,7 +85,7 @@ func (d *device) ended(p *process) {
 	if p.ending.Load() {
 		return
 	}
-	err := fmt.Errorf("device %s: %w: its offload process, pid %d, has ended (%v): restart from a checkpoint, or open it anew", d.id(), provider.ErrLost, p.pid.Load(), p.how)
+	err := fmt.Errorf("device %s: %w: its offload process, pid %d, has ended (%v): restart from a checkpoint, or close it and open it anew", d.id(), provider.ErrLost, p.pid.Load(), p.how)
 	d.lost.CompareAndSwap(nil, &err)
 }
 

@@ -32,6 +32,8 @@
 //     in the ring. What the program asks for waits until it is swapped in.
 //  9. What is swapped out goes into a checkpoint as it lies, for its ring stands where it was captured. A swap under way is awaited, and none
 //     begins until the attempt is over.
+//  10. No attempt succeeds while the rank has lost a process that the program has not closed yet: it may not know of the loss, or be about to end, and
+//     each restart would begin with that.
 package sessions
 
 import (
@@ -185,6 +187,7 @@ type Rank struct {
 	drained bool
 	all     []*process // in the order in which they were asked for
 	held    []Event    // what the program asks for meanwhile, and who is to be swapped in after an attempt
+	lost    []Event    // the deaths of processes that the program has not closed
 	out     []Action
 }
 
@@ -290,6 +293,10 @@ func (r *Rank) fail(format string, args ...any) {
 
 // ask takes a wish of the program, now or when the attempt is over. What follows on its own pause goes on.
 func (r *Rank) ask(e Event, p *process) {
+	if p == nil && e.Op == OpEnd {
+		r.lost = slices.DeleteFunc(r.lost, func(d Event) bool { return d.ID == e.ID })
+		return
+	}
 	if p != nil && p.swap != in && (p.swap != out || e.Op != OpEnd) || r.phase != open && (p == nil || !p.theirs) || slices.ContainsFunc(r.held, func(h Event) bool { return h.ID == e.ID }) {
 		r.held = append(r.held, e)
 		return
@@ -388,6 +395,9 @@ func (r *Rank) died(e Event, p *process) {
 	}
 	r.all = slices.DeleteFunc(r.all, func(q *process) bool { return q == p })
 	if !e.Due {
+		if !p.ending {
+			r.lost = append(r.lost, e)
+		}
 		r.fail("%s", e.Err)
 		return
 	}
@@ -399,6 +409,10 @@ func (r *Rank) checkpoint(e Event) {
 	switch e.Type {
 	case EvGate:
 		r.phase, r.attempt, r.drained = gathering, e.Attempt, false
+		if len(r.lost) > 0 {
+			r.fail("%s; the program is to close the device before a checkpoint, else each restart would begin with the loss", r.lost[0].Err)
+			return
+		}
 		for _, p := range r.all {
 			r.pause(p)
 		}

@@ -156,6 +156,9 @@ func (d *devices) wish(m *oob.Msg) {
 		o.start, e.Op = *w.Start, sessions.OpStart
 	case o == nil || o.lost:
 		d.tell(m.A, offload.News{Gone: "there is no such process"})
+		if w.End {
+			d.step(sessions.Event{Type: sessions.EvAsk, ID: m.A, Op: sessions.OpEnd})
+		}
 		return
 	case w.End:
 		e.Op = sessions.OpEnd

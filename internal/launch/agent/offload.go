@@ -39,6 +39,7 @@ type offloader struct {
 	stored  *os.File           // what it had, while it is swapped out
 	used    int64              // bytes of the device's memory when it was last paused
 	model   string             // the name of its last device
+	had     string             // the ID of that; "": it has had none
 	guest   *guest             // its turns on a device that is shared; nil: it is not
 	seat    *share.Held        // of one that has its device for itself
 	where   string             // the capture for that
@@ -51,9 +52,8 @@ type offloader struct {
 // own is the bit of an attempt that says that the order is this agent's and not the program's.
 const own = 1 << 31
 
-func (o *offloader) device() string {
-	return o.start.Device
-}
+// device is the ID of the device that it has, or had last. One that it is only to have does not count: it may not be there.
+func (o *offloader) device() string { return cmp.Or(o.had, o.start.Device) }
 
 func (o *offloader) name() string {
 	if o.cmd == nil {
@@ -237,7 +237,7 @@ func (o *offloader) answered(a offload.Answer) {
 		o.guest.asked(a)
 	case a.Op == offload.Hello:
 		if a.Error == "" {
-			o.info, o.model = a.Info, a.Info.Name
+			o.info, o.model, o.had = a.Info, a.Info.Name, a.Info.ID()
 		}
 		if o.hello != nil { // the rank was restored, and stands
 			var err error

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (d *devices) swapAll(q *offload.Swap, a *offload.Swapped) {
 func (o *offloader) meant(q *offload.Swap) bool {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
-	return o.d.m.Has(o.id) && (q.Device == "" || offload.SameDevice(q.Device, o.start.Device)) && (q.Op == offload.SwapIn) == (o.stored != nil && o.cmd == nil)
+	return o.d.m.Has(o.id) && (q.Device == "" || offload.SameDevice(q.Device, o.device())) && (q.Op == offload.SwapIn) == (o.stored != nil && o.cmd == nil)
 }
 
 // swap does what a user wants with one process. It returns the bytes that were captured, -1 if the process is not meant.
@@ -86,7 +87,7 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 	if err = o.comeBack(); err == nil {
 		return bytes, nil
 	}
-	err = fmt.Errorf("device %s cannot be had as %s: %w", name, o.device(), err)
+	err = fmt.Errorf("device %s cannot be had as %s: %w", name, cmp.Or(to, before), err)
 	o.choose(before)
 	if q.Op != offload.SwapMove {
 		return 0, fmt.Errorf("%w; it stays swapped out: name another by gorun swap-in -device ID", err)

@@ -434,6 +434,9 @@ func (s *station) wish(f frame) {
 		o.restore, e.Op = w.Start.Restore != "", sessions.OpStart
 	case o == nil || o.lost:
 		s.tell(f.id, offload.News{Gone: "there is no such process"})
+		if w.End {
+			s.step(sessions.Event{Type: sessions.EvAsk, ID: f.id, Op: sessions.OpEnd})
+		}
 		return
 	case w.End:
 		o.ending = true

@@ -186,7 +186,7 @@ func (p *piece) check(w *world, rank int) {
 	for _, r := range p.mem.rings {
 		c := p.of(r.id)
 		memory := map[int]uint64{}
-		if c == nil && r.done > 0 && r.gone == "" && !p.mem.awaits(r.id) {
+		if c == nil && r.done > 0 && !p.mem.awaits(r.id) {
 			w.fault("the snapshot lacks device %d of rank %d", r.id, rank)
 			return
 		}

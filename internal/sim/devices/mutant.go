@@ -20,6 +20,7 @@ const (
 	staleSwap                // A8: for that, what is valid at the host is asked before the process is paused
 	outForgotten             // A9: what is swapped out is not in the snapshot
 	comesMeanwhile           // A9: what is swapped out comes in during an attempt
+	lossForgotten            // A10: a rank is imaged with a device that it has lost, and not closed
 	takesMeanwhile           // P1: commands are taken while the process is paused
 	lateRun                  // P1: a command is taken after the process has said that it is paused
 	idleEarly                // P2: the process is paused before what it has taken is done
@@ -34,6 +35,6 @@ const (
 )
 
 var mutantNames = [...]string{"none", "silence", "ready early", "ready of another", "wish lost", "follow held", "stale", "resumed early", "death ignored", "death untold", "let go alone",
-	"swap told", "stale swap", "out forgotten", "comes meanwhile", "takes meanwhile", "late run", "idle early", "head ignored", "told early", "answers of another", "refused unanswered", "late unnamed", "opens alone", "wishes forgotten"}
+	"swap told", "stale swap", "out forgotten", "comes meanwhile", "loss forgotten", "takes meanwhile", "late run", "idle early", "head ignored", "told early", "answers of another", "refused unanswered", "late unnamed", "opens alone", "wishes forgotten"}
 
 func (m Mutant) String() string { return mutantNames[m] }

@@ -89,6 +89,9 @@ func (o *offloader) hear(m any) {
 			return
 		}
 		s.step(sessions.Event{Type: sessions.EvDied, ID: o.id, Due: o.due || !o.greeted, Err: o.how})
+		if s.w.breaks(lossForgotten) {
+			s.step(sessions.Event{Type: sessions.EvAsk, ID: o.id, Op: sessions.OpEnd})
+		}
 		return
 	}
 	a := m.(offload.Answer)

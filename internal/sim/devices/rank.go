@@ -253,10 +253,8 @@ func (r *rank) lost(ring *ring) {
 	r.forget(ring)
 	if d := r.mem.doing; d != nil && d.ring == ring.id {
 		r.mem.doing = nil
-		if d.what == "move" { // it may count as swapped out: Restore gives up a process that does not come
-			r.wish(ring.id, offload.Wish{End: true}, true)
-		}
 	}
+	r.wish(ring.id, offload.Wish{End: true}, true) // it closes the device
 }
 
 func (r *rank) forget(gone *ring) {
