@@ -7,15 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
+	"syscall"
 	"time"
-
-	"github.com/gorun-mpi/gorun/internal/offload"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
 // ErrEnded is wrapped by errors about a job that ended while it was asked.
@@ -48,6 +49,9 @@ func (r *Record) ask(ctx context.Context, q Request, each func(*Reply)) (*Reply,
 	defer dir.Close()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketName))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) { // since its record was read
+		err = ErrEnded
+	}
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", r.Job, err)
 	}

@@ -161,7 +161,13 @@ func Open(rec Record, serve func(*Request, chan Reply), over <-chan struct{}) (*
 		return nil, err
 	}
 	c := &Server{Dir: dir, lock: lock, rec: rec, serveOne: serve, over: over}
-	if err := errors.Join(c.rec.Write(dir), c.listen()); err != nil {
+	err = c.listen()
+	if err == nil { // the job is known by its record: now it answers
+		if err = c.rec.Write(dir); err != nil {
+			c.ln.Close()
+		}
+	}
+	if err != nil {
 		err = errors.Join(err, c.Remove())
 		lock.Close()
 		return nil, err
