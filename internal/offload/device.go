@@ -27,8 +27,12 @@ func SameDevice(name, id string) bool {
 	return name == id || name == number
 }
 
-// InPlaceOf is the ID of the device, named so, that takes what another one has. It is of the same library, for which the kernels are.
+// InPlaceOf is the ID of the device, named so, that takes what another one has; without a name it is that one itself. It is of the same library, for which the
+// kernels are.
 func InPlaceOf(id, name string) (string, error) {
+	if name == "" {
+		return id, nil
+	}
 	of, _, _ := strings.Cut(id, ":")
 	library, _, ok := strings.Cut(name, ":")
 	if !ok {

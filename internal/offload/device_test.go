@@ -15,7 +15,7 @@ func TestNames(t *testing.T) {
 	if !SameDevice("1", "cuda:1") || !SameDevice("cuda:1", "cuda:1") || SameDevice("1", "cuda:11") || SameDevice("opencl:1", "cuda:1") {
 		t.Error("a name is that of the device with its ID, or its number")
 	}
-	for _, c := range [][3]string{{"cuda:0", "1", "cuda:1"}, {"cuda:0", "cuda:2", "cuda:2"}, {"opencl:3", "0", "opencl:0"}} {
+	for _, c := range [][3]string{{"cuda:0", "1", "cuda:1"}, {"cuda:0", "cuda:2", "cuda:2"}, {"opencl:3", "0", "opencl:0"}, {"opencl:3", "", "opencl:3"}} {
 		if got, err := InPlaceOf(c[0], c[1]); got != c[2] || err != nil {
 			t.Errorf("%s in place of %s: %s, %v", c[1], c[0], got, err)
 		}

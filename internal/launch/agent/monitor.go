@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -80,7 +78,7 @@ func (a *agent) hear(lines io.Reader) error {
 	defer pace.Stop()
 	s := bufio.NewScanner(lines)
 	for s.Scan() {
-		a.alarm(a.elsewhere(s.Text()))
+		a.alarm(s.Text())
 		select {
 		case <-pace.C:
 		case <-a.quit:
@@ -101,31 +99,27 @@ func (a *agent) words(text string) {
 }
 
 func (a *agent) alarm(line string) {
-	a.head.Send(oob.Msg{Kind: oob.Alarm, From: oob.AgentAddr(int(a.index)), To: oob.Head, Data: []byte(line)})
+	w := wire.Watched{Line: line}
+	if al, err := wire.ParseAlarm(line); err == nil && al.Device != "" && al.To == "" {
+		w.Devices = a.deviceIDs()
+	}
+	a.head.Send(oob.Msg{Kind: oob.Alarm, From: oob.AgentAddr(int(a.index)), To: oob.Head, Data: wire.JSON(w)})
 }
 
-// elsewhere names another device of this node for one that is to be left, if there is one.
-func (a *agent) elsewhere(line string) string {
-	al, err := wire.ParseAlarm(line)
-	if err != nil || al.Device == "" || al.To != "" {
-		return line
-	}
+// deviceIDs are those of this node's devices, none if they cannot be listed.
+func (a *agent) deviceIDs() (ids []string) {
 	path, err := a.deviceServer()
 	if err != nil {
-		return line
+		return nil
 	}
 	all, err := a.listDevices(path)
 	if err != nil {
-		return line
+		return nil
 	}
-	library, _, ok := strings.Cut(al.Device, ":")
 	for _, info := range all {
-		if ok && info.Library == library && info.ID() != al.Device || !ok && strconv.Itoa(info.Number) != al.Device {
-			al.To = strconv.Itoa(info.Number)
-			break
-		}
+		ids = append(ids, info.ID())
 	}
-	return al.String()
+	return ids
 }
 
 // listLimit is how long a list of devices may take: a driver that is sick may hang.

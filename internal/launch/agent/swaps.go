@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,7 +61,7 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 	}
 	name := o.device()
 	to, err := offload.InPlaceOf(name, q.To)
-	if err != nil && q.To != "" {
+	if err != nil {
 		return 0, err
 	}
 	if q.Op != offload.SwapIn {
@@ -81,13 +80,11 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 		return bytes, nil
 	}
 	before := o.start.Device
-	if q.To != "" {
-		o.choose(to)
-	}
+	o.choose(to)
 	if err = o.comeBack(); err == nil {
 		return bytes, nil
 	}
-	err = fmt.Errorf("device %s cannot be had as %s: %w", name, cmp.Or(to, before), err)
+	err = fmt.Errorf("device %s cannot be had as %s: %w", name, to, err)
 	o.choose(before)
 	if q.Op != offload.SwapMove {
 		return 0, fmt.Errorf("%w; it stays swapped out: name another by gorun swap-in -device ID", err)

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -22,13 +23,18 @@ func (inc *incarnation) alarm(l *link, m *oob.Msg) {
 		h.say("-migrate-on on node %s: %s", node, m.Data)
 		return
 	}
+	var w wire.Watched
+	if err := json.Unmarshal(m.Data, &w); err != nil {
+		h.say("-migrate-on on node %s: %v", node, err)
+		return
+	}
 	told := func(what string, err error) {
 		if err != nil {
 			what = strings.TrimSpace(err.Error())
 		}
-		h.say("-migrate-on on node %s: %s: %s", node, m.Data, what)
+		h.say("-migrate-on on node %s: %s: %s", node, w.Line, what)
 	}
-	a, err := wire.ParseAlarm(string(m.Data))
+	a, err := wire.ParseAlarm(w.Line)
 	if err != nil {
 		told("", err)
 		return
@@ -44,7 +50,11 @@ func (inc *incarnation) alarm(l *link, m *oob.Msg) {
 			err = offload.CheckDevice(name)
 		}
 	}
-	switch having := h.having(a.Device, ranks); {
+	having := h.having(a.Device, ranks)
+	if len(having) > 0 && a.To == "" {
+		a.To = wire.Another(h.deviceOf(having[0], a.Device), w.Devices)
+	}
+	switch {
 	case err != nil:
 		told("", err)
 	case a.Device == "":
@@ -63,7 +73,7 @@ func (inc *incarnation) alarm(l *link, m *oob.Msg) {
 			case len(r.Done.Swapped.Errors) > 0:
 				told(strings.Join(r.Done.Swapped.Errors, "; "), nil)
 			default:
-				told(fmt.Sprintf("%d device(s) moved", r.Done.Swapped.Done), nil)
+				told(fmt.Sprintf("%d device(s) moved to %s", r.Done.Swapped.Done, a.To), nil)
 			}
 		})
 	}

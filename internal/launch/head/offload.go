@@ -34,14 +34,24 @@ func (inc *incarnation) offloads(m *oob.Msg) {
 	inc.offload[rank] = now
 }
 
-// having returns those of some ranks that have a device.
+// having returns those of some ranks that have a device of that name.
 func (h *head) having(device string, ranks []int) (some []int) {
 	for _, rank := range ranks {
-		if slices.ContainsFunc(h.inc.offload[rank], func(s offload.Session) bool { return offload.SameDevice(device, s.Device) }) {
+		if h.deviceOf(rank, device) != "" {
 			some = append(some, rank)
 		}
 	}
 	return some
+}
+
+// deviceOf is the ID of a rank's device of that name, "" if it has none.
+func (h *head) deviceOf(rank int, name string) string {
+	for _, s := range h.inc.offload[rank] {
+		if offload.SameDevice(name, s.Device) {
+			return s.Device
+		}
+	}
+	return ""
 }
 
 // swapping is what a user wants of some ranks' agents.

@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
 // Alarm is a line of the command of -migrate-on: what is to leave the node on which it runs.
@@ -17,6 +19,23 @@ type Alarm struct {
 	Device string // "": the node
 	To     string // a device
 	Node   string // where it is; "": here
+}
+
+// Watched is what the agent that runs the command sends the head: a line, and for one that names a device and not where to
+// its content goes, the IDs of all devices of the node.
+type Watched struct {
+	Line    string   `json:"line"`
+	Devices []string `json:"devices,omitempty"`
+}
+
+// Another is the first of some devices that may take what the device with an ID has, or "".
+func Another(id string, devices []string) string {
+	for _, other := range devices {
+		if _, err := offload.InPlaceOf(id, other); err == nil && other != id {
+			return other
+		}
+	}
+	return ""
 }
 
 // ParseAlarm reads a line. The error says which lines there are.

@@ -2,6 +2,15 @@ package wire
 
 import "testing"
 
+func TestAnother(t *testing.T) {
+	devices := []string{"opencl:0", "opencl:1", "cuda:0"}
+	for id, want := range map[string]string{"opencl:0": "opencl:1", "opencl:1": "opencl:0", "cuda:0": ""} {
+		if got := Another(id, devices); got != want {
+			t.Errorf("for %s: %q, not %q", id, got, want)
+		}
+	}
+}
+
 func TestAlarm(t *testing.T) {
 	for line, want := range map[string]Alarm{
 		"node":                     {},
