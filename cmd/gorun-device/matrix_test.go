@@ -15,7 +15,8 @@ import (
 // host is where a job of the matrix runs: a kind of device, or another architecture.
 type host struct {
 	name    string
-	library string   // of cltest, or a device of this machine; "" is Go's bodies
+	device  string   // its ID
+	tested  string   // the library of cltest that it is of, if it is of one
 	pocl    string   // its kind of device
 	devices int      // 1, 2 or 4
 	program []string // an emulator, if any, and the program
@@ -23,22 +24,18 @@ type host struct {
 
 // env makes the devices of a host those of a job.
 func (h *host) env(dir string) ([]string, error) {
-	id, count := "cpu:0", h.devices
 	env := os.Environ()
-	if strings.Contains(h.library, ":") {
-		id = h.library
-	} else if h.library != "" {
+	if h.tested != "" {
 		var err error
-		if env, err = cltest.Environment(dir, h.library); err != nil {
+		if env, err = cltest.Environment(dir, h.tested); err != nil {
 			return nil, err
 		}
-		id = "opencl:0"
 	}
-	ids := strings.Repeat(id+",", count)
+	ids := strings.Repeat(h.device+",", h.devices)
 	if h.pocl != "" { // there may be any number
-		env = append(env, "POCL_DEVICES="+strings.Repeat(h.pocl+" ", count))
+		env = append(env, "POCL_DEVICES="+strings.Repeat(h.pocl+" ", h.devices))
 		ids = ""
-		for i := range count {
+		for i := range h.devices {
 			ids += fmt.Sprintf("opencl:%d,", i)
 		}
 	}
@@ -47,23 +44,23 @@ func (h *host) env(dir string) ([]string, error) {
 
 // hosts is the matrix.
 func hosts(t *testing.T, j *jobs) (all []*host) {
-	add := func(name, library, pocl string, program ...string) {
+	add := func(name, device, tested, pocl string, program ...string) {
 		for _, n := range []int{1, 2, 4} {
-			all = append(all, &host{fmt.Sprintf("%s x %d", name, n), library, pocl, n, program})
+			all = append(all, &host{fmt.Sprintf("%s x %d", name, n), device, tested, pocl, n, program})
 		}
 	}
 	here := filepath.Join(j.dir, "turns")
-	add("Go", "", "", here)
+	add("Go", "cpu:0", "", "", here)
 	if ids := os.Getenv("GORUN_DEVICE_TESTS"); ids != "" {
 		for id := range strings.SplitSeq(ids, ",") {
-			add(id, id, "", here)
+			add(id, id, "", "", here)
 		}
 		return all
 	}
-	add("PoCL basic", "pocl", "basic", here)
-	add("PoCL pthread", "pocl", "pthread", here)
-	add("Oclgrind", "oclgrind", "", here)
-	add("rusticl", "rusticl", "", here)
+	add("PoCL basic", "opencl:0", "pocl", "basic", here)
+	add("PoCL pthread", "opencl:0", "pocl", "pthread", here)
+	add("Oclgrind", "opencl:0", "oclgrind", "", here)
+	add("rusticl", "opencl:0", "rusticl", "", here)
 	for _, foreign := range [][2]string{{"arm64", "qemu-aarch64-static"}, {"s390x", "qemu-s390x-static"}} {
 		arch, emulator := foreign[0], foreign[1]
 		if _, err := exec.LookPath(emulator); err != nil {
@@ -74,7 +71,7 @@ func hosts(t *testing.T, j *jobs) (all []*host) {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		add("Go on "+arch, "", "", emulator, filepath.Join(j.dir, arch, "turns"))
+		add("Go on "+arch, "cpu:0", "", "", emulator, filepath.Join(j.dir, arch, "turns"))
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,30 +46,47 @@ type moving struct {
 	theirs []provider.Memory
 }
 
+// The times that are taken of a size.
+const (
+	pausing   = iota
+	capturing // until it goes on
+	copying   // all pieces to a file
+	swapping  // out and in
+	twice     // all pieces to a file and back
+	times
+)
+
 // size measures one size, in turns.
 func (m *moving) size(size int, out io.Writer) error {
 	m.pieces = size / bytes
 	if err := m.fill(); err != nil {
 		return err
 	}
-	var took [5][]time.Duration // pause, capture, raw copy out, swap out and in, raw copies out and in
+	var all [times][]time.Duration
 	for turn := range turns + 1 {
-		t, err := m.turn()
-		if err != nil {
-			return err
-		}
-		for i := range t {
+		for i, do := range []func() error{pausing: m.pause, capturing: m.captured, copying: m.copyOut, swapping: m.swap, twice: m.copyBoth} {
+			begin := time.Now()
+			if err := do(); err != nil {
+				return err
+			}
 			if turn > 0 { // the first one makes files, and compiles
-				took[i] = append(took[i], t[i])
+				all[i] = append(all[i], time.Since(begin))
+			}
+			if err := os.Remove(m.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // each makes its own; a pause makes none
+				return err
 			}
 		}
+		if err := m.same(); err != nil {
+			return err
+		}
 	}
-	var mid [5]time.Duration
-	for i := range took {
-		slices.Sort(took[i])
-		mid[i] = took[i][turns/2].Round(time.Microsecond)
+	var mid [times]time.Duration
+	for i := range all {
+		slices.Sort(all[i])
+		mid[i] = all[i][turns/2].Round(time.Microsecond)
 	}
-	_, err := fmt.Fprintf(out, "%-10s %12v %12v %12v %7.2f %12v %12v %7.2f\n", fmt.Sprintf("%d MB", size>>20), mid[0], mid[1], mid[2], float64(mid[1])/float64(mid[2]), mid[3], mid[4], float64(mid[3])/float64(mid[4]))
+	_, err := fmt.Fprintf(out, "%-10s %12v %12v %12v %7.2f %12v %12v %7.2f\n", fmt.Sprintf("%d MB", size>>20), mid[pausing],
+		mid[capturing], mid[copying], float64(mid[capturing])/float64(mid[copying]), mid[swapping], mid[twice], float64(mid[swapping])/float64(mid[twice]))
 	return err
 }
 
@@ -108,60 +126,43 @@ func (m *moving) content(i int) {
 	}
 }
 
-// turn takes each time once.
-func (m *moving) turn() (took [5]time.Duration, err error) {
-	ctx := context.Background()
-	begin := time.Now()
-	lap := func(i int, err error) error {
-		took[i] = time.Since(begin)
-		begin = time.Now()
+func (m *moving) pause() error { return m.there.Pause(context.Background()) }
+
+// captured captures the device, which is paused, and has it go on.
+func (m *moving) captured() error {
+	if err := m.capture(false); err != nil {
 		return err
 	}
-	if err = lap(0, m.there.Pause(ctx)); err != nil {
-		return took, err
-	}
-	if err = m.capture(ctx, false); err == nil {
-		err = m.there.Resume(ctx)
-	}
-	if err = lap(1, err); err != nil {
-		return took, err
-	}
-	if err = errors.Join(os.Remove(m.path), lap(2, m.copyOut())); err != nil {
-		return took, err
-	}
-	if err = os.Remove(m.path); err != nil {
-		return took, err
-	}
-	begin = time.Now()
-	if err = m.there.Pause(ctx); err == nil {
-		err = m.capture(ctx, true)
-	}
-	if err == nil {
-		err = m.there.Restore(ctx, m.path, number(m.there))
-	}
-	if err == nil {
-		err = m.there.Resume(ctx)
-	}
-	if err = lap(3, err); err != nil {
-		return took, err
-	}
-	if err = os.Remove(m.path); err != nil {
-		return took, err
-	}
-	begin = time.Now()
-	if err = m.copyOut(); err == nil {
-		err = m.copyIn()
-	}
-	err = errors.Join(lap(4, err), os.Remove(m.path), m.same())
-	return took, err
+	return m.there.Resume(context.Background())
 }
 
-func (m *moving) capture(ctx context.Context, end bool) error {
+// swap swaps the device out and in again.
+func (m *moving) swap() error {
+	if err := m.pause(); err != nil {
+		return err
+	}
+	if err := m.capture(true); err != nil {
+		return err
+	}
+	if err := m.there.Restore(context.Background(), m.path, number(m.there)); err != nil {
+		return err
+	}
+	return m.there.Resume(context.Background())
+}
+
+func (m *moving) capture(end bool) error {
 	wait, err := m.there.Capture(m.path, end, nil)
 	if err == nil {
-		err = wait(ctx)
+		err = wait(context.Background())
 	}
 	return err
+}
+
+func (m *moving) copyBoth() error {
+	if err := m.copyOut(); err != nil {
+		return err
+	}
+	return m.copyIn()
 }
 
 // copyOut copies all that is in this process's memories to a file.
@@ -170,17 +171,13 @@ func (m *moving) copyOut() error {
 	if err != nil {
 		return err
 	}
-	p := make([]byte, bytes)
-	for _, mem := range m.mine {
-		err = errors.Join(m.here.q.Read(p, mem, 0), m.here.wait())
-		if err == nil {
-			_, err = f.Write(p)
+	return errors.Join(m.each(func(mem driver.Mem) error {
+		if err := errors.Join(m.here.q.Read(m.piece, mem, 0), m.here.wait()); err != nil {
+			return err
 		}
-		if err != nil {
-			break
-		}
-	}
-	return errors.Join(err, f.Close())
+		_, err := f.Write(m.piece)
+		return err
+	}), f.Close())
 }
 
 // copyIn copies it back.
@@ -189,16 +186,22 @@ func (m *moving) copyIn() error {
 	if err != nil {
 		return err
 	}
-	p := make([]byte, bytes)
-	for _, mem := range m.mine {
-		if _, err = io.ReadFull(f, p); err == nil {
-			err = errors.Join(m.here.q.Write(mem, 0, p), m.here.wait())
+	return errors.Join(m.each(func(mem driver.Mem) error {
+		if _, err := io.ReadFull(f, m.piece); err != nil {
+			return err
 		}
-		if err != nil {
-			break
+		return errors.Join(m.here.q.Write(mem, 0, m.piece), m.here.wait())
+	}), f.Close())
+}
+
+// each does something with each memory of this process.
+func (m *moving) each(do func(driver.Mem) error) error {
+	for _, mem := range m.mine {
+		if err := do(mem); err != nil {
+			return err
 		}
 	}
-	return errors.Join(err, f.Close())
+	return nil
 }
 
 // same compares the first and the last memory of the offload process with what was written to it.
@@ -237,32 +240,51 @@ func number(d provider.Device) (n int) {
 	return n
 }
 
-// busyPause pauses a device in the middle of a kernel.
+// busyPause pauses a device in the middle of a kernel, and prints how long after that the pause was there.
 func busyPause(q *InProcess, d provider.Mover, out io.Writer) error {
-	there, err := newThrough(d, q.library)
+	d.(provider.Timer).SetTimed(true)
+	there, err := newThrough(d, q.language)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(there.launch("busy"), there.wait()); err != nil {
+	if err := errors.Join(there.launch("busy"), there.wait()); err != nil { // it compiles
 		return err
 	}
-	var over []time.Duration
-	for range turns {
-		begin := time.Now()
-		if err := errors.Join(there.launch("busy"), there.wait()); err != nil {
+	var after []time.Duration
+	for range 4 * turns {
+		took, ran, err := there.pausedIn("busy")
+		if err != nil {
 			return err
 		}
-		kernel := time.Since(begin)
-		begin = time.Now()
-		if err := errors.Join(there.launch("busy"), d.Pause(context.Background())); err != nil {
-			return err
+		if ran {
+			after = append(after, took)
 		}
-		over = append(over, time.Since(begin)-kernel)
-		if err := errors.Join(d.Resume(context.Background()), there.wait()); err != nil {
+		if len(after) == turns {
+			slices.Sort(after)
+			_, err = fmt.Fprintf(out, "pause in the middle of a kernel: %v after the kernel's end (from %v to %v)\n", after[turns/2], after[0], after[turns-1])
 			return err
 		}
 	}
-	slices.Sort(over)
-	_, err = fmt.Fprintf(out, "pause in the middle of a kernel: %v after the kernel's end (from %v to %v)\n", over[turns/2], over[0], over[turns-1])
+	_, err = fmt.Fprintln(out, "pause in the middle of a kernel: not measured, as none ran when it was asked for")
 	return err
+}
+
+// pausedIn pauses the device while it runs a kernel. It reports how long after the kernel's end the pause was there, and whether the kernel ran when the
+// pause was asked for: one that has not begun waits for the end of the pause.
+func (s *through) pausedIn(kernel string) (after time.Duration, ran bool, err error) {
+	d := s.d.(provider.Mover)
+	if err := s.launch(kernel); err != nil {
+		return 0, false, err
+	}
+	time.Sleep(2 * time.Millisecond) // the process takes it meanwhile
+	asked := time.Now()
+	if err := d.Pause(context.Background()); err != nil {
+		return 0, false, err
+	}
+	paused := time.Now()
+	if err := d.Resume(context.Background()); err != nil {
+		return 0, false, err
+	}
+	k, err := d.Wait(context.Background(), s.last)
+	return paused.Sub(k.End), err == nil && k.Start.Before(asked) && asked.Before(k.End), err
 }

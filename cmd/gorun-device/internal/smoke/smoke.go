@@ -16,7 +16,7 @@ import (
 	"github.com/gorun-mpi/gorun/device/provider"
 )
 
-// sources are the kernels, by the name of the library.
+// sources are the kernels, by their language, which has the name of the library.
 var sources = map[string]string{"opencl": `
 __kernel void empty(__global uint *x) {
 }
@@ -61,24 +61,24 @@ type side interface {
 
 // InProcess is the library here.
 type InProcess struct {
-	q       driver.Queue
-	library string
-	mem     driver.Mem
-	kernels map[string]driver.Kernel
+	q        driver.Queue
+	language string
+	mem      driver.Mem
+	kernels  map[string]driver.Kernel
 }
 
 // NewInProcess prepares a memory, and kernels.
-func NewInProcess(q driver.Queue, library string) (*InProcess, error) {
-	s, err := newInProcess(q, library)
+func NewInProcess(q driver.Queue, language string) (*InProcess, error) {
+	s, err := newInProcess(q, language)
 	if err != nil {
 		return nil, fmt.Errorf("in process: %w", err)
 	}
 	return s, nil
 }
 
-func newInProcess(q driver.Queue, library string) (*InProcess, error) {
-	s := &InProcess{q: q, library: library, kernels: map[string]driver.Kernel{}}
-	p, err := q.Build(sources[library], "")
+func newInProcess(q driver.Queue, language string) (*InProcess, error) {
+	s := &InProcess{q: q, language: language, kernels: map[string]driver.Kernel{}}
+	p, err := q.Build(sources[language], "")
 	if err != nil {
 		return nil, err
 	}
@@ -108,11 +108,11 @@ type through struct {
 	last    provider.Ticket
 }
 
-func newThrough(d provider.Device, library string) (*through, error) {
+func newThrough(d provider.Device, language string) (*through, error) {
 	s := &through{d: d, kernels: map[string]provider.Kernel{}}
 	var err error
 	for _, name := range []string{"empty", "scale", "busy"} {
-		if s.kernels[name], err = d.Build([]provider.Body{{Language: library, Name: name, Source: sources[library]}}); err != nil {
+		if s.kernels[name], err = d.Build([]provider.Body{{Language: language, Name: name, Source: sources[language]}}); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +140,7 @@ const (
 // Run tries the device that both here and d are, and prints what it finds. Errors: what went wrong, first of all a wrong result.
 func Run(here *InProcess, d provider.Device, out io.Writer) error {
 	d.(provider.Timer).SetTimed(false) // as in this process
-	there, err := newThrough(d, here.library)
+	there, err := newThrough(d, here.language)
 	if err != nil {
 		return fmt.Errorf("through an offload process: %w", err)
 	}
