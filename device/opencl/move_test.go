@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/gorun-mpi/gorun/device"
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 var forever = context.Background()
@@ -127,9 +127,12 @@ func TestPauseInAnEndlessKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := os.Stat(gate + "begun"); err != nil; _, err = os.Stat(gate + "begun") { // a pause before that is one at once
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, func() string { // a pause before that is one at once
+		if _, err := os.Stat(gate + "begun"); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	ctx, cancel := context.WithCancel(forever)
 	cancel()
 	if _, err := e.WaitContext(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "kernel gate") {
