@@ -15,7 +15,7 @@ import (
 
 // sharers starts two jobs of one rank each, with arrays of .7 of a device's memory.
 func (j *jobs) sharers() (ids [2]string, waits [2]func() (string, error)) {
-	nodes := j.nodes(1600)
+	nodes := j.nodes(2400)
 	n, err := strconv.Atoi(nodes)
 	fail(j.t, err)
 	j.env = append(j.env, fmt.Sprintf("GORUN_DEVICE_MEMORY=%d", int(float64(4*n*(n+1))/.7)))
@@ -54,6 +54,16 @@ func TestShared(t *testing.T) {
 		ids, waits := j.sharers()
 		j.until(ids[1], regexp.MustCompile("running"))
 		j.until(ids[0], regexp.MustCompile("device "+j.id+": swapped out"))
+		for _, s := range []step{ // what is out by turns stays out when a user says so, and comes back
+			{[]string{"swap-out", ids[0]}, true, "1 device(s) swapped out"},
+			{[]string{"swap-out", ids[0]}, false, "no rank has such a device"},
+			{[]string{"swap-in", ids[0]}, true, "1 device(s) swapped in"},
+		} {
+			s.do(j)
+		}
+		j.until(ids[0], regexp.MustCompile("device "+j.id+": swapped out"))
+		step{[]string{"migrate", ids[0], "-device", number(j.id), "-to", number(j.other)}, true, "1 device(s) moved"}.do(j)
+		step{[]string{"migrate", ids[0], "-device", number(j.other), "-to", number(j.id)}, true, "1 device(s) moved"}.do(j)
 		pid := regexp.MustCompile(`(?m)^\s+0\s+pid (\d+) on`)
 		for i, id := range ids {
 			if out, err := j.run("checkpoint", "-timeout", "60s", id); err != nil {

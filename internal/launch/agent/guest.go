@@ -351,8 +351,14 @@ func (g *guest) comes() {
 	o, d := g.o, g.o.d
 	g.relieve()
 	d.mu.Lock()
-	g.room = g.received
+	stays := g.byUser && g.back == nil // a user wants it so, since its turn was given
+	if !stays {
+		g.room = g.received
+	}
 	d.mu.Unlock()
+	if stays {
+		return
+	}
 	begin := share.Now()
 	err := o.wish(sessions.EvSwapIn, 0)
 	if err == nil {
@@ -456,14 +462,5 @@ func (o *offloader) comeBack() error {
 		return err
 	case <-g.end:
 		return errors.New("the rank, or its use of the device, has ended")
-	}
-}
-
-// keepOut says whether a user has swapped it out, so that it does not come back by itself.
-func (o *offloader) keepOut(yes bool) {
-	if o.guest != nil {
-		o.d.mu.Lock()
-		o.guest.byUser = yes
-		o.d.mu.Unlock()
 	}
 }

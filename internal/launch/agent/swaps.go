@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/store"
@@ -51,7 +52,39 @@ func (d *devices) swapAll(q *offload.Swap, a *offload.Swapped) {
 func (o *offloader) meant(q *offload.Swap) bool {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
-	return o.d.m.Has(o.id) && (q.Device == "" || offload.SameDevice(q.Device, o.device())) && (q.Op == offload.SwapIn) == (o.stored != nil && o.cmd == nil)
+	if !o.d.m.Has(o.id) || q.Device != "" && !offload.SameDevice(q.Device, o.device()) {
+		return false
+	}
+	out := o.stored != nil && o.cmd == nil
+	if q.Op == offload.SwapIn {
+		return out
+	}
+	return !out || o.guest != nil && !o.guest.byUser // it is out by turns
+}
+
+// goOut swaps it out for a user, unless it is out by turns. Then it does not come in by itself any more.
+func (o *offloader) goOut(limit time.Duration) error {
+	o.d.mu.Lock()
+	if g := o.guest; g != nil && g.back != nil {
+		o.d.mu.Unlock()
+		return errSwapping
+	} else if g != nil {
+		g.byUser = true
+	}
+	out := o.stored != nil && o.cmd == nil && !slices.Contains(o.d.m.In(), o.id)
+	o.d.mu.Unlock()
+	if out {
+		return nil
+	}
+	err := o.wish(sessions.EvSwapOut, limit)
+	if err != nil && !errors.Is(err, errSwapping) { // whoever swaps it says that
+		o.d.mu.Lock()
+		defer o.d.mu.Unlock()
+		if o.guest != nil {
+			o.guest.byUser = false
+		}
+	}
+	return err
 }
 
 // swap does what a user wants with one process. It returns the bytes that were captured, -1 if the process is not meant.
@@ -65,11 +98,7 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 		return 0, err
 	}
 	if q.Op != offload.SwapIn {
-		o.keepOut(true)
-		if err := o.wish(sessions.EvSwapOut, time.Duration(q.TimeoutM)*time.Millisecond); err != nil {
-			if !errors.Is(err, errSwapping) { // whoever swaps it says that
-				o.keepOut(false)
-			}
+		if err := o.goOut(time.Duration(q.TimeoutM) * time.Millisecond); err != nil {
 			return 0, fmt.Errorf("device %s stays: %w", name, err)
 		}
 	}
