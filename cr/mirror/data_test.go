@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/cr/mirror"
 )
@@ -283,6 +284,14 @@ func TestGaveUp(t *testing.T) {
 		if err := commit(ctx, d); !errors.Is(err, mirror.ErrGaveUp) || !strings.Contains(err.Error(), "rank 1: ") || !strings.Contains(err.Error(), "is a directory") {
 			t.Errorf("rank %d: Commit: %v", rank, err)
 		}
+		// What is still read of the epoch that was given up is awaited, no longer than one wants.
+		release := m.world.Hold("x")
+		soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+		if err := d.Start(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("rank %d: Start beside a reader: %v", rank, err)
+		}
+		cancel()
+		release()
 		after.Done()
 		after.Wait()
 		if rank == 1 {

@@ -17,6 +17,16 @@ func (w *World) Dump() string {
 	return s
 }
 
+// Hold has pieces of a description be in use until release is called.
+func (w *World) Hold(description string) (release func()) {
+	k := w.keep(description)
+	held := make(chan struct{})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.spawn(func() { <-held })
+	return func() { close(held) }
+}
+
 // Flip changes one bit of what a process holds of the image of a rank, and reports whether it holds any.
 func (w *World) Flip(description string, rank int) bool {
 	return w.flip(description, func(n machine.Name) bool { return n == machine.Image(rank) })

@@ -234,8 +234,10 @@ func (d *Description) Start(ctx context.Context) error {
 	}
 	_, done, goneFor := k.m.State()
 	if goneFor != "" {
-		k.idle() // its slot may still be read
-		if err := d.ready(); err != nil {
+		for k.working > 0 && ctx.Err() == nil { // its slot may still be read
+			k.wait(ctx)
+		}
+		if err := cmpErr(ctx.Err(), d.ready()); err != nil {
 			return d.fail("Start", err)
 		}
 	}
