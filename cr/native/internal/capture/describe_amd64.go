@@ -250,6 +250,8 @@ func (c *captured) describeRegions(maps []proc.Mapping) {
 			r.Own = true
 		case lost(m, c.state.Exe):
 			r.Path, r.Inode, r.Offset = "", 0, 0
+		default:
+			r.Digest = digest(m, c.state.Exe)
 		}
 		c.state.Regions = append(c.state.Regions, r)
 	}

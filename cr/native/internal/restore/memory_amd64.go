@@ -5,6 +5,7 @@ package restore
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,23 +40,24 @@ type mappedFiles struct {
 // are the same, unless all that was mapped of them is in the image.
 func (m *mappedFiles) open(s *state.State, first int, program string, filled map[int]int, made map[uint64]int) error {
 	m.first = first
-	inodes := make(map[string]uint64)
+	regions := make(map[string]*state.Region) // the first of each file
 	for i := range s.Regions {
 		r := &s.Regions[i]
 		if mapsFile(s, i, filled) {
-			if other, ok := inodes[mapped(r)]; ok && other != r.Inode {
+			if other := regions[mapped(r)]; other != nil && other.Inode != r.Inode {
 				return fmt.Errorf("%w: two files %s are mapped", state.ErrImage, r.Path)
+			} else if other == nil {
+				regions[mapped(r)] = r
 			}
-			inodes[mapped(r)] = r.Inode
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(inodes)) {
+	for _, path := range slices.Sorted(maps.Keys(regions)) {
 		var fd int
 		var err error
 		if ring, own := strings.HasPrefix(path, state.RingMemory), strings.HasPrefix(path, ownPrefix); ring || own {
-			fd, err = again(path, made, inodes[path])
+			fd, err = again(path, made, regions[path].Inode)
 		} else {
-			fd, err = m.openOne(s, path, inodes[path], program)
+			fd, err = m.openOne(s, regions[path], program)
 		}
 		if err != nil {
 			return err
@@ -98,8 +100,10 @@ func again(path string, made map[uint64]int, inode uint64) (int, error) {
 	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 }
 
-func (m *mappedFiles) openOne(s *state.State, path string, inode uint64, program string) (int, error) {
+// openOne opens the file of a region: the one that it was, or another with the same content, as another machine has it.
+func (m *mappedFiles) openOne(s *state.State, r *state.Region, program string) (int, error) {
 	const remedy = "put back the file that was there; native images of programs that map files of their own need them"
+	path := r.Path
 	if alive(path) == alive(s.Exe) {
 		fd, err := unix.Open(program, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -111,12 +115,29 @@ func (m *mappedFiles) openOne(s *state.State, path string, inode uint64, program
 	if err != nil {
 		return -1, fileError(path, remedy, "it was mapped: %w", err)
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Ino != inode {
+	if !same(fd, r) {
 		unix.Close(fd)
-		return -1, fileError(path, remedy, "it was mapped and has been replaced")
+		return -1, fileError(path, remedy, "it was mapped and has been replaced by another one")
 	}
 	return fd, nil
+}
+
+// same reports whether a file is the one that a region has mapped, or has its content.
+func same(fd int, r *state.Region) bool {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return false
+	}
+	if r.Digest == "" {
+		return st.Ino == r.Inode
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	digest, err := state.Digest(f)
+	return err == nil && digest == r.Digest
 }
 
 // Close closes them here.

@@ -144,7 +144,8 @@ type Region struct {
 	Path   string `json:"path,omitempty"` // of a mapped file, or a name in brackets
 	Offset uint64 `json:"offset,omitempty"`
 	Inode  uint64 `json:"inode,omitempty"`
-	Flags  string `json:"flags,omitempty"` // VmFlags of smaps
+	Digest string `json:"digest,omitempty"` // of the file, if it is small enough, as a library is; a restart takes any file of that content
+	Flags  string `json:"flags,omitempty"`  // VmFlags of smaps
 	// Empty regions are made anew and not filled: MAP_DROPPABLE.
 	Empty bool `json:"empty,omitempty"`
 	// Own tells shared memory that no other process has: its content is in the section

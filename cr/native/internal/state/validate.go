@@ -153,6 +153,8 @@ func (s *State) validRegions() error {
 			return fmt.Errorf("region at %#x: offset %#x", r.Start, r.Offset)
 		case len(r.Path) > maxPath || strings.Contains(r.Path, "\x00"):
 			return fmt.Errorf("region at %#x: path %.100q", r.Start, r.Path)
+		case !validDigest(r.Digest) || r.Digest != "" && !r.OfFile():
+			return fmt.Errorf("region at %#x: digest %.100q", r.Start, r.Digest)
 		case r.Own && (!r.Shared || !r.OfFile()):
 			return fmt.Errorf("region at %#x is of its own and not shared", r.Start)
 		case r.Shared && r.Empty:
