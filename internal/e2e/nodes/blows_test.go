@@ -108,11 +108,11 @@ func (s *storm) mute(v []string)        { s.c.PartitionOneWay(v, []string{s.head
 func (s *storm) deafen(v []string)      { s.c.PartitionOneWay([]string{s.head}, v) }
 func (s *storm) cutPair(v []string)     { s.c.Partition(v[:1], v[1:]) }
 
-// halve cuts the head and some nodes off from all others.
+// halve cuts the head and some nodes off from all others. Nodes that are off are on the others' side: a restart there may switch them on.
 func (s *storm) halve(v []string) {
 	half := append([]string{}, v...)
 	for _, n := range s.c.Nodes() {
-		if !slices.Contains(half, n) && s.rng.IntN(2) == 0 {
+		if s.rng.IntN(2) == 0 && !slices.Contains(half, n) && !slices.Contains(s.off, n) {
 			half = append(half, n)
 		}
 	}
