@@ -108,11 +108,13 @@ func (s *storm) mute(v []string)        { s.c.PartitionOneWay(v, []string{s.head
 func (s *storm) deafen(v []string)      { s.c.PartitionOneWay([]string{s.head}, v) }
 func (s *storm) cutPair(v []string)     { s.c.Partition(v[:1], v[1:]) }
 
-// halve cuts the head and some nodes off from all others. Nodes that are off are on the others' side: a restart there may switch them on.
+// halve cuts the head and some nodes off from all others. Nodes that are off are on the others' side: a restart there may switch them on. Half of
+// all nodes are on it at least, so that a restart by hand has room.
 func (s *storm) halve(v []string) {
-	half := append([]string{}, v...)
-	for _, n := range s.c.Nodes() {
-		if s.rng.IntN(2) == 0 && !slices.Contains(half, n) && !slices.Contains(s.off, n) {
+	half, all := append([]string{}, v...), s.c.Nodes()
+	s.rng.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
+	for _, n := range all {
+		if s.rng.IntN(2) == 0 && len(half) < len(all)/2 && !slices.Contains(half, n) && !slices.Contains(s.off, n) {
 			half = append(half, n)
 		}
 	}
