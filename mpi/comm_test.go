@@ -2,6 +2,7 @@ package mpi_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -91,6 +92,72 @@ func TestManyCommunicators(t *testing.T) {
 		}
 		return mpi.Barrier(c)
 	})
+}
+
+// Ten thousand communicators of all kinds, made, used and freed, leave nothing behind.
+func TestCommunicatorsLeaveNothing(t *testing.T) {
+	const rounds = 10_000 / 10 // each makes ten
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		var first uint64
+		for i := range rounds {
+			if err := tenCommunicators(c); err != nil {
+				return fmt.Errorf("round %d: %w", i, err)
+			}
+			if i != rounds/10 && i != rounds-1 { // the first ones fill pools, and what is kept of the last that were freed
+				continue
+			}
+			if err := mpi.Barrier(c); err != nil {
+				return err
+			}
+			if c.Rank() == 0 { // in a test all ranks have one heap
+				runtime.GC()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				if first == 0 {
+					first = m.HeapAlloc
+				} else if m.HeapAlloc > first+100<<10 { // ten bytes for each
+					return fmt.Errorf("the heap has grown from %d to %d bytes", first, m.HeapAlloc)
+				}
+			}
+			if err := mpi.Barrier(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// tenCommunicators makes communicators in all ways that there are, uses them, and frees them.
+func tenCommunicators(c *mpi.Comm) error {
+	dup, e1 := c.Dup()
+	split, e2 := c.Split(0, -c.Rank())
+	node, e3 := c.SplitType(mpi.SharedMemory, 0)
+	created, e4 := c.Create(c.Group())
+	of, e5 := c.CreateGroup(c.Group(), 7)
+	hinted, e6 := c.DupWithInfo(mpi.Info{"coll.bcast": "binomial"})
+	cart, e7 := c.Cart([]int{2}, []bool{true}, true)
+	graph, e8 := c.DistGraph([]int{0, 1}, []int{0, 1}, nil)
+	inter, e9 := mpi.IntercommCreate(c.Self(), 0, c, 1-c.Rank(), 5)
+	if err := all(e1, e2, e3, e4, e5, e6, e7, e8, e9); err != nil {
+		return err
+	}
+	merged, err := inter.Merge(false)
+	if err != nil {
+		return err
+	}
+	for _, d := range []*mpi.Comm{dup, split, node, created, of, hinted, cart.Comm, graph.Comm, merged} {
+		other, got := 1-d.Rank(), make([]int, 1)
+		sum, err := mpi.AllreduceValue(d, 1, mpi.Sum)
+		if err == nil && sum != 2 {
+			err = fmt.Errorf("on %v the sum is %d", d, sum)
+		}
+		err = all(err, err1(mpi.Sendrecv(d, []int{1}, other, 0, got, other, 0)), waited(mpi.Iallreduce(d, unit, got, mpi.Sum)),
+			started(mpi.AllreduceInit(d, unit, got, mpi.Sum)))
+		if err := all(err, d.Free()); err != nil {
+			return err
+		}
+	}
+	return all(mpi.Barrier(inter), inter.Free())
 }
 
 // A communicator may be freed with messages in it; requests are completed.
