@@ -58,16 +58,17 @@ func (c *core) weighed(a account) uint64 {
 	return h
 }
 
-// close adds the account of a freed communicator to that of the rank.
-func (e *env) close(c *core) {
+// close adds the account of a freed communicator to that of the rank, and reports whether it has failed.
+func (e *env) close(c *core) (failed bool) {
 	if c.count() == 1 {
-		return
+		return false
 	}
 	a := c.account()
 	if a.failed {
 		e.freedFailed.Store(true)
 	}
 	e.freed.Add(c.weighed(a))
+	return a.failed
 }
 
 // account returns the rank's account.

@@ -21,6 +21,9 @@ func (a call) across() bool { return int64(a.root) >= rootAcross }
 
 func (a call) String() string {
 	if kind(a.what) == kindFinalize {
+		if int64(a.bytes) == freedBytes {
+			return "none any more, as it has freed the communicator"
+		}
 		return "Finalize"
 	}
 	s := fmt.Sprintf("call %d, %v", a.seq(), kind(a.what))
@@ -74,7 +77,7 @@ func (c *core) agreed(x call) call {
 // agrees reports whether two ranks may have made the same call. Of a root in its own group a
 // rank may know only that it is another.
 func (a call) agrees(b call) bool {
-	if a == b {
+	if a == b || a.what == b.what && kind(a.what) == kindFinalize {
 		return true
 	}
 	const mine = rootAcross | rootHigh

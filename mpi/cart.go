@@ -23,7 +23,7 @@ type Cart struct {
 // grid. Errors: ErrDims; those of a portable image that cannot be read; as Allgather. (MPI-4.1, chapter
 // 8.5.1, MPI_Cart_create)
 func (c *Comm) Cart(dims []int, periodic []bool, reorder bool) (*Cart, error) {
-	if err := c.ready(); err != nil {
+	if err := c.joins(); err != nil {
 		return nil, c.fail("Cart", err)
 	}
 	if c.inter != nil {

@@ -154,7 +154,7 @@ func (c *Comm) enter(k kind, root int, t *engine.Type, bytes int, err error) (*c
 // begin begins a collective. err is what is wrong with its arguments. It is returned only after the call has
 // taken its place in the sequence: then the other ranks' next messages do not fit, and they notice.
 func (c *Comm) begin(k kind, root int, t *engine.Type, bytes int, op uint8, err error) (*collective, error) {
-	if e := c.ready(); e != nil {
+	if e := c.joins(); e != nil {
 		return nil, c.fail(k.String(), e)
 	}
 	if c.inter != nil {

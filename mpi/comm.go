@@ -117,6 +117,16 @@ func (c *Comm) ready() error {
 	return nil
 }
 
+// joins is ready for a collective. Where this rank has freed c others may wait in that call: the watch tells them.
+func (c *Comm) joins() error {
+	err := c.ready()
+	if err != nil && !c.none() && c.freed.Load() && c.count() > 1 {
+		c.coll.refused.Store(c.coll.word.Load()>>1 + 1)
+		c.env.watch.start()
+	}
+	return err
+}
+
 // none reports whether c is no communicator: nil, or a Comm that this package has not made.
 func (c *Comm) none() bool { return c == nil || c.core == nil }
 
@@ -257,7 +267,8 @@ func (c *Comm) Dup() (*Comm, error) {
 
 // Free gives the communicator up. Later calls on it return ErrComm, and messages that nobody has received are
 // dropped. Requests begun before are completed as usual. Every rank calls it when it no longer needs c; it
-// waits for nobody. Errors: ErrComm; the world and self cannot be freed. (MPI-4.1, chapter 7.4.3)
+// waits for nobody. Where others make one more collective on it they get ErrMismatch. Errors: ErrComm; the world and self
+// cannot be freed. (MPI-4.1, chapter 7.4.3)
 func (c *Comm) Free() error {
 	if err := c.ready(); err != nil {
 		return c.fail("Free", err)
@@ -272,14 +283,14 @@ func (c *Comm) Free() error {
 	if c.inter != nil {
 		_ = c.inter.local.Free() // it was made with c, and cannot be freed but here
 	}
-	c.env.close(c.core)
+	failed := c.env.close(c.core)
 	c.leaveTeam()
 	c.env.eng.FreeContext(c.ctx)
 	c.env.eng.FreeContext(c.ctx | 1)
 	c.env.eng.FreeContext(c.begun)
 	c.env.job.ReleaseContext(c.ctx)
 	c.env.job.ReleaseContext(c.begun &^ 1)
-	c.env.watch.remove(c.core)
+	c.env.watch.remove(c.core, failed)
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 // cross begins a collective on an intercommunicator. wrong is what is wrong with its arguments. Unlike on an
 // intracommunicator, it poisons the intercommunicator at once.
 func (c *Comm) cross(k kind, root int, t *engine.Type, op uint8, wrong error) (*collective, error) {
-	if err := c.ready(); err != nil {
+	if err := c.joins(); err != nil {
 		return nil, c.fail(k.String(), err)
 	}
 	seq, err := c.acquire()

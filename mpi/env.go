@@ -59,7 +59,14 @@ func init() {
 		}
 		return e.world, nil
 	}
-	job.Left = func(world any) error { return world.(*Comm).env.left() }
+	job.Leave = func(world any) error {
+		e := world.(*Comm).env
+		err := e.left()
+		if err == nil {
+			e.finalizing()
+		}
+		return err
+	}
 	job.Finalize = func(world any) error {
 		e := world.(*Comm).env
 		if err := e.left(); err != nil {

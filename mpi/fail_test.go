@@ -268,6 +268,60 @@ func TestRefusedOnOneRank(t *testing.T) {
 	}
 }
 
+// Who waits in a collective on a communicator that another rank has freed is told: when that rank makes the call as
+// well, and when it is in Finalize.
+func TestFreedOnOneRank(t *testing.T) {
+	for name, then := range map[string]func(world, freed *mpi.Comm) error{
+		"calls": func(_, freed *mpi.Comm) error { return wantErr("on a freed one", mpi.Barrier(freed), mpi.ErrComm) },
+		"begins": func(_, freed *mpi.Comm) error {
+			return wantErr("on a freed one", err1(mpi.Ibarrier(freed)), mpi.ErrComm)
+		},
+		"splits":    func(_, freed *mpi.Comm) error { return wantErr("on a freed one", err1(freed.Split(0, 0)), mpi.ErrComm) },
+		"finalizes": func(world, _ *mpi.Comm) error { mpi.Finalizing(world); return nil },
+	} {
+		for who := range 2 {
+			for _, used := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, who, used), func(t *testing.T) {
+					mpitest.RunWithin(t, 20*time.Second, 3, func(world *mpi.Comm) error {
+						c, err := world.Dup()
+						if err == nil && used {
+							err = mpi.Barrier(c)
+						}
+						if err != nil {
+							return err
+						}
+						if c.Rank() == who {
+							return all(c.Free(), then(world, c))
+						}
+						return wantErr("the others", mpi.Barrier(c), mpi.ErrMismatch)
+					})
+				})
+			}
+		}
+	}
+}
+
+// A rank that has made all its calls may free the communicator and wait in Finalize as long as others need for theirs.
+func TestFreedEarly(t *testing.T) {
+	mpitest.RunWithin(t, 20*time.Second, 3, func(world *mpi.Comm) error {
+		late, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // several looks
+		defer cancel()
+		for root := range 3 {
+			c, err := world.Dup()
+			if err != nil {
+				return err
+			}
+			if c.Rank() != root {
+				<-late.Done()
+			}
+			if err := all(mpi.Bcast(c, make([]int, 3), root), mpi.Reduce(c, unit, make([]int, 1), mpi.Sum, (root+1)%3), c.Free()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // oneInUse returns a communicator that has worked with a table already.
 func oneInUse(world *mpi.Comm, table map[string]string) (*mpi.Comm, error) {
 	if err := mpi.SetChoice(world, table, nil); err != nil {

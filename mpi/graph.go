@@ -23,7 +23,7 @@ type Weights struct{ Sources, Dests []int }
 // told by both its ends. Errors: ErrRank; ErrCount if there are more or fewer weights than edges; ErrMismatch on all
 // ranks if only one end has told an edge; as Allgather. (MPI-4.1, chapter 8.5.4, MPI_Dist_graph_create_adjacent)
 func (c *Comm) DistGraph(sources, dests []int, w *Weights) (*Graph, error) {
-	if err := c.ready(); err != nil {
+	if err := c.joins(); err != nil {
 		return nil, c.fail("DistGraph", err)
 	}
 	if c.inter != nil {

@@ -50,7 +50,7 @@ func (c *Comm) RemoteGroup() Group {
 // message of that tag may be on its way between them. Errors: ErrComm, also if the groups have a rank in common;
 // ErrRank; ErrTag; as Bcast. What is wrong at a leader all ranks of its group are told. (MPI-4.1, chapter 7.6.2)
 func IntercommCreate(local *Comm, leader int, peer *Comm, remote, tag int) (*Comm, error) {
-	if err := local.ready(); err != nil {
+	if err := local.joins(); err != nil {
 		return nil, local.fail("IntercommCreate", err)
 	}
 	if local.inter != nil {
@@ -219,7 +219,7 @@ func (c *Comm) dupInterWithInfo(acts Info, table coll.Table, wrong error) (*Comm
 
 // choicesOfBoth tells all ranks of both groups what each wants, and counts the call that makes a communicator.
 func (c *Comm) choicesOfBoth(k kind, mine choice, wrong error) (n uint64, ours, theirs []choice, err error) {
-	if err := c.ready(); err != nil {
+	if err := c.joins(); err != nil {
 		return 0, nil, nil, c.fail(k.String(), err)
 	}
 	n = c.children.Add(1)
@@ -265,7 +265,7 @@ func (c *Comm) both(err error, then func() error) error {
 // first rank is lower in the world comes first. Errors: ErrComm if c is no intercommunicator; ErrMismatch if the
 // ranks of a group do not agree; as Allgather. (MPI-4.1, chapter 7.6.2, MPI_Intercomm_merge)
 func (c *Comm) Merge(high bool) (*Comm, error) {
-	err := c.ready()
+	err := c.joins()
 	if err == nil && c.inter == nil {
 		err = fmt.Errorf("%w: no intercommunicator", ErrComm)
 	}

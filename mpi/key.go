@@ -178,7 +178,7 @@ func (c *Comm) Hints() Info {
 // 7.4.2, MPI_Comm_dup_with_info)
 func (c *Comm) DupWithInfo(info Info) (d *Comm, err error) {
 	defer func() { err = called("DupWithInfo", err) }()
-	if err := c.ready(); err != nil {
+	if err := c.joins(); err != nil {
 		return nil, c.fail("DupWithInfo", err)
 	}
 	acts := Info{}

@@ -17,6 +17,9 @@ const recentCalls = 8
 // arguments wait in that call in vain.
 const refusedBytes = -2
 
+// freedBytes is the length that stands for no call, as the communicator was freed. It is reported, and never kept here.
+const freedBytes = -3
+
 const (
 	recentSeq   = 1<<10 - 1
 	recentKind  = 1<<7 - 1

@@ -101,7 +101,7 @@ func (c *Comm) holds(g Group) error {
 
 // split makes the communicator of the ranks that give the same colour; nil for the colour Undefined.
 func (c *Comm) split(k kind, mine choice, wrong error) (*Comm, error) {
-	if err := c.ready(); err != nil {
+	if err := c.joins(); err != nil {
 		return nil, c.fail(k.String(), err)
 	}
 	n := c.children.Add(1)

@@ -20,8 +20,8 @@ import (
 //
 //   - It was blocked in the same call at two looks, or made no call after a Dup, which waits for nobody.
 //   - One of these holds on a communicator made of this one.
-//   - Its call was refused for its arguments.
-//   - It was in Finalize at two looks.
+//   - Its call was refused for its arguments, or as it had freed the communicator.
+//   - It was in Finalize at two looks. That concerns communicators that it has freed, too: the last of them are kept.
 //
 // That is rank 0; of an intercommunicator, rank 0 of the group that is lower in the world. It compares the reports with
 // each other and with its own calls. If two differ about one call, it sends a verdict to all members, and poisons
@@ -43,7 +43,8 @@ type watch struct {
 
 	mu       sync.Mutex
 	comms    map[uint64]*watched
-	early    []earlyReport       // of communicators that this rank has not made yet, or has freed
+	freed    []uint64            // those of comms that were freed
+	early    []earlyReport       // of communicators that this rank has not made yet, or has freed long ago
 	verdicts map[uint64]*verdict // why a communicator was poisoned
 	started  bool
 	ended    bool // the last look was in Finalize
@@ -70,8 +71,10 @@ type earlyReport struct {
 	calls []call
 }
 
-// earlyKept is how many early reports are kept. The oldest are most likely of communicators that were freed.
-const earlyKept = 256
+const (
+	earlyKept = 256 // early reports; the oldest are most likely of communicators that were freed
+	freedKept = 64  // communicators that were freed; others may wait there for calls that this rank will not make
+)
 
 var (
 	watchEvery = 500 * time.Millisecond // less in tests
@@ -107,17 +110,35 @@ func (w *watch) add(c *core) {
 	w.comms[c.ctx] = &watched{c: c}
 }
 
-// remove forgets a communicator. It keeps one in which a call was refused here: the others may wait in that
-// call and are still to be told. The next look does that, or the first rank once they have reported.
-func (w *watch) remove(c *core) {
+// remove forgets a communicator that was freed, but not yet the last of them. One that has failed it forgets
+// at once, as all are told of that.
+func (w *watch) remove(c *core, failed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.verdicts, c.ctx)
-	refused := c.coll.refused.Load()
-	if x := w.comms[c.ctx]; x != nil && (refused != x.refused || refused != 0 && c.leads()) {
+	x := w.comms[c.ctx]
+	if x == nil {
 		return
 	}
-	delete(w.comms, c.ctx)
+	delete(w.verdicts, c.ctx)
+	if failed && c.coll.refused.Load() == x.refused {
+		delete(w.comms, c.ctx)
+		return
+	}
+	if w.freed = append(w.freed, c.ctx); len(w.freed) <= freedKept {
+		return
+	}
+	if i := slices.IndexFunc(w.freed, func(ctx uint64) bool { return w.comms[ctx].settled() }); i >= 0 {
+		delete(w.comms, w.freed[i])
+		delete(w.verdicts, w.freed[i])
+		w.freed = slices.Delete(w.freed, i, i+1)
+	}
+}
+
+// settled reports whether those who wait in a call that was refused here are told. The next look does that, or the first
+// rank once they have reported.
+func (x *watched) settled() bool {
+	refused := x.c.coll.refused.Load()
+	return refused == x.refused && (refused == 0 || !x.c.leads() || x.reports != nil)
 }
 
 // cores returns the rank's communicators.
@@ -252,10 +273,13 @@ func (c *core) recent() []call {
 			out = append(out, c.agreed(x))
 		}
 	}
-	if root := int64(noRoot); c.env.ended.Load() {
-		out = append(out, call{(last+1)<<8 | uint64(kindFinalize), uint64(root), uint64(root)})
+	none, why := int64(noRoot), int64(noRoot)
+	if c.freed.Load() {
+		why = freedBytes
+	} else if !c.env.ended.Load() {
+		return out
 	}
-	return out
+	return append(out, call{(last+1)<<8 | uint64(kindFinalize), uint64(none), uint64(why)})
 }
 
 // compare compares a member's calls with those that others have reported.

@@ -7,8 +7,8 @@ var (
 	Of func(comm any) *Job
 	// NewWorld is world.New.
 	NewWorld func(j *Job, onAbort func(text string)) (comm any, err error)
-	// Left is world.Left.
-	Left func(world any) error
+	// Leave is world.Leave.
+	Leave func(world any) error
 	// Finalize is world.Finalize.
 	Finalize func(world any) error
 	// Account is world.Account.

@@ -18,9 +18,9 @@ func New(j *job.Job, onAbort func(text string)) (*mpi.Comm, error) {
 	return c.(*mpi.Comm), nil
 }
 
-// Left says what the rank has begun and not ended, nil if there is nothing: Finalize
-// refuses it.
-func Left(w *mpi.Comm) error { return job.Left(w) }
+// Leave says what the rank has begun and not ended: Finalize refuses it. If there is
+// nothing, calls fail from now on, and others that wait for this rank are told.
+func Leave(w *mpi.Comm) error { return job.Leave(w) }
 
 // Finalize is mpi.Finalize for one rank.
 func Finalize(w *mpi.Comm) error { return job.Finalize(w) }

@@ -15,6 +15,7 @@
 //	}
 //
 // A rank fails the test if it returns an error, leaves requests over, panics, or calls t.FailNow or mpi.Abort.
+// One that returns is as in Finalize: who waits for it in a collective gets mpi.ErrMismatch.
 // The test names the rank and ends the others: their calls return mpi.ErrAborted. Nothing is left running
 // afterwards, except the goroutines of ranks that hang outside the library: nothing can end these. Code under
 // test must take its communicator from the function's argument: mpi.World is the process's.
@@ -183,7 +184,7 @@ func (g *group) rank(rank int, f func(c *mpi.Comm) error) {
 	err := f(g.worlds[rank])
 	returned = true
 	if err == nil {
-		err = world.Left(g.worlds[rank])
+		err = world.Leave(g.worlds[rank])
 	}
 	if err != nil {
 		g.fail(rank, err)

@@ -105,6 +105,22 @@ func TestHang(t *testing.T) {
 	}
 }
 
+// A rank that returns while the others wait for it in a collective is as one in Finalize: they are told.
+func TestReturnsEarly(t *testing.T) {
+	rec := &recorder{TB: t}
+	told := make([]error, 3)
+	mpitest.RunWithin(rec, time.Minute, 3, func(c *mpi.Comm) error {
+		if c.Rank() == 1 {
+			return nil
+		}
+		told[c.Rank()] = mpi.Barrier(c)
+		return told[c.Rank()]
+	})
+	if !rec.failed || !errors.Is(told[0], mpi.ErrMismatch) && !errors.Is(told[2], mpi.ErrMismatch) {
+		t.Errorf("%q, %q", rec.errors, told)
+	}
+}
+
 // A rank that hangs outside the library does not keep the test from failing.
 func TestHangElsewhere(t *testing.T) {
 	rec := &recorder{TB: t}
