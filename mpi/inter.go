@@ -48,7 +48,8 @@ func (c *Comm) RemoteGroup() Group {
 // the other group gives as its local. All ranks of both call it. leader is a rank of local, the same on all its
 // ranks. The leaders talk on peer, which only they look at: remote is the other leader's rank in peer, and no other
 // message of that tag may be on its way between them. Errors: ErrComm, also if the groups have a rank in common;
-// ErrRank; ErrTag; as Bcast. What is wrong at a leader all ranks of its group are told. (MPI-4.1, chapter 7.6.2)
+// ErrRank; ErrTag; as Bcast. What is wrong at a leader all ranks of its group are told; so is the other group, if ranks of one
+// do not name the same leader: ErrMismatch. (MPI-4.1, chapter 7.6.2)
 func IntercommCreate(local *Comm, leader int, peer *Comm, remote, tag int) (*Comm, error) {
 	if err := local.joins(); err != nil {
 		return nil, local.fail("IntercommCreate", err)
@@ -57,6 +58,12 @@ func IntercommCreate(local *Comm, leader int, peer *Comm, remote, tag int) (*Com
 		return nil, local.fail("IntercommCreate", errInter)
 	}
 	mine := append([]int{int(local.ctx)}, local.core.group().ranks...)
+	if err := local.agreeOn(leader); err != nil {
+		if local.rank == leader && tag != AnyTag {
+			_ = Bsend(peer, mine[:0], remote, tag) // the other group is not to wait
+		}
+		return nil, err
+	}
 	var theirs []int
 	var wrong error
 	if local.rank == leader {
@@ -81,6 +88,27 @@ func IntercommCreate(local *Comm, leader int, peer *Comm, remote, tag int) (*Com
 	return local.env.newInter(path, contextOf(uint64(low[0]), n, name), local.ctx, mine[1:], theirs[1:], local.codec), nil
 }
 
+// agreeOn returns an error on all ranks if they do not name the same leader.
+func (c *Comm) agreeOn(leader int) error {
+	mine := choice{Key: int64(leader), Agreed: agreed("leader")}
+	all, err := c.choices(kindCreate, mine, nil)
+	if err == nil && uint(leader) >= uint(c.size) {
+		err = fmt.Errorf("%w: leader %d", errRoot, leader)
+	}
+	for r, x := range all {
+		if err == nil && x.Agreed != mine.Agreed {
+			err = fmt.Errorf("%w: rank %d makes another communicator", ErrMismatch, r)
+		}
+		if err == nil && x.Key != mine.Key {
+			err = fmt.Errorf("%w: rank %d names the leader %d, this rank %d", ErrMismatch, r, x.Key, leader)
+		}
+	}
+	if err != nil {
+		return called("IntercommCreate", c.fail("IntercommCreate", err))
+	}
+	return nil
+}
+
 // meetLeader tells the leader of the other group one's own group, and returns theirs. Both begin with a context.
 func meetLeader(mine []int, peer *Comm, remote, tag int) ([]int, error) {
 	if peer.crosses() && remote >= peer.size || !peer.crosses() && peer.Rank() == remote && remote >= 0 {
@@ -95,7 +123,10 @@ func meetLeader(mine []int, peer *Comm, remote, tag int) ([]int, error) {
 	}
 	theirs, _, err := RecvAlloc[int](peer, remote, tag)
 	_, sent := r.Wait()
-	if err = first(err, sent); err == nil && len(theirs) < 2 {
+	switch err = first(err, sent); {
+	case err == nil && len(theirs) == 0:
+		err = peer.fail("IntercommCreate", fmt.Errorf("%w: the group of rank %d does not agree on its leader", ErrMismatch, remote))
+	case err == nil && len(theirs) < 2:
 		err = peer.fail("IntercommCreate", fmt.Errorf("%w: rank %d has sent another message with tag %d", ErrMismatch, remote, tag))
 	}
 	return theirs, err

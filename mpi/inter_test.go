@@ -269,6 +269,35 @@ func TestLeaderFails(t *testing.T) {
 	})
 }
 
+// Ranks of a group that do not name the same leader are told, and so is the other group.
+func TestLeadersDiffer(t *testing.T) {
+	for _, x := range []struct {
+		who, says int
+		class     error
+	}{{1, 1, mpi.ErrMismatch}, {1, 7, mpi.ErrRank}, {0, 1, mpi.ErrMismatch}, {0, -1, mpi.ErrRank}, {3, 1, mpi.ErrMismatch}} {
+		t.Run(fmt.Sprint(x), func(t *testing.T) {
+			mpitest.RunWithin(t, 10*time.Second, 5, func(c *mpi.Comm) error {
+				side := min(c.Rank()/2, 1) // 0 and 1, and 2, 3 and 4
+				group, err := c.Split(side, 0)
+				if err != nil {
+					return err
+				}
+				if x.who == 0 && side == 1 { // nobody takes itself for the leader of the other group, and would tell
+					return mpi.Barrier(c)
+				}
+				leader, class := 0, mpi.ErrMismatch
+				if c.Rank() == x.who {
+					leader, class = x.says, x.class
+				}
+				if _, err = mpi.IntercommCreate(group, leader, c, 2*(1-side), 4); side != min(x.who/2, 1) && group.Rank() > 0 {
+					class = mpi.ErrComm // what the leader has said
+				}
+				return all(wantErr("the call", err, class), mpi.Barrier(c))
+			})
+		})
+	}
+}
+
 func atLeader(group *mpi.Comm, leader int, err, class error) error {
 	if group.Rank() == leader {
 		return wantErr("at the leader", err, class)

@@ -165,8 +165,9 @@ func agreed(args ...any) uint64 { return contextOf(0, 0, fmt.Sprint(args...)) }
 
 // CreateGroup makes a communicator of a group, in its order. Only the ranks of the group call it, which are ranks
 // of c, as often as each other with that group and tag. It sends nothing and waits for nobody: the first collective
-// on the new communicator does. An empty group makes none, nil. Errors: ErrComm; ErrGroup if the calling rank is
-// not in the group, or a rank of the group is not in c; ErrTag. (MPI-4.1, chapter 7.4.2, MPI_Comm_create_group)
+// on the new communicator does, and in vain if others have given another group or tag: nothing tells that but a
+// deadline (WithContext). An empty group makes none, nil. Errors: ErrComm; ErrGroup if the calling rank is not in the
+// group, or a rank of the group is not in c; ErrTag. (MPI-4.1, chapter 7.4.2, MPI_Comm_create_group)
 func (c *Comm) CreateGroup(g Group, tag int) (*Comm, error) {
 	err := c.ready()
 	switch {
