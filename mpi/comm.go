@@ -158,7 +158,7 @@ func (c *Comm) String() string {
 }
 
 // WorldRank returns the rank in the world of a rank of c, Undefined if there is
-// none. (MPI-4.1, chapter 7.3.2, MPI_Group_translate_ranks)
+// none. (MPI-4.1, chapter 7.3.1, MPI_Group_translate_ranks)
 func (c *Comm) WorldRank(rank int) int {
 	if rank == ProcNull {
 		return ProcNull
@@ -170,7 +170,7 @@ func (c *Comm) WorldRank(rank int) int {
 }
 
 // FromWorld returns the rank in c of a rank of the world, Undefined if it is no
-// member. (MPI-4.1, chapter 7.3.2, MPI_Group_translate_ranks)
+// member. (MPI-4.1, chapter 7.3.1, MPI_Group_translate_ranks)
 func (c *Comm) FromWorld(world int) int {
 	switch {
 	case world == ProcNull:

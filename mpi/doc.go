@@ -23,9 +23,11 @@
 // arguments is MPI's: what is sent, what is received, then the rank. Calls whose result replaces their input
 // have names that end in InPlace.
 //
-// A buffer given to a blocking call belongs to the caller again when the call returns. A buffer given to Isend,
-// Issend, Irecv or Imrecv belongs to the library until the request has completed. The library copies only where
-// it must. In the steady state it allocates nothing.
+// A buffer given to a blocking call belongs to the caller again when the call returns. What is given to a call that
+// begins something, such as Isend, Irecv or Iallreduce, belongs to the library until the request has been waited for:
+// what is received must not be touched, what is sent must not be written. That of a Persistent or Partitioned call
+// belongs to it from Start until then. Counts, displacements and layouts are the caller's again at once. The library
+// copies only where it must. In the steady state it allocates nothing.
 //
 // There are three levels, from fast to easy: slices (Send, Allreduce), single values (SendValue, AllreduceValue),
 // and any Go value through a codec (SendObject, GatherObjects). Calls whose names end in Alloc find out how long

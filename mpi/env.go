@@ -115,11 +115,11 @@ func Init() error {
 }
 
 // Initialized reports whether Init has succeeded; it stays true after Finalize.
-// (MPI-4.1, chapter 11.2.2)
+// (MPI-4.1, chapter 11.2.3)
 func Initialized() bool { return process.env.Load() != nil }
 
 // Finalized reports whether Finalize was called and has ended communication, with an error or without. (MPI-4.1,
-// chapter 11.2.2)
+// chapter 11.2.3)
 func Finalized() bool {
 	process.Lock()
 	defer process.Unlock()
@@ -258,7 +258,7 @@ func ending(err error) job.Ending {
 }
 
 // Abort ends all ranks of the job. The launcher exits with the given status, 1 to 255; other numbers count as
-// 1. Abort does not return. (MPI-4.1, chapter 9.7)
+// 1. Abort does not return. (MPI-4.1, chapter 11.4.2)
 func Abort(c *Comm, code int) {
 	if code < 1 || code > 255 {
 		code = 1

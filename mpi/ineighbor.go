@@ -29,7 +29,7 @@ func IneighborAlltoallv[T any](t Topology, send []T, scounts, sdispls []int, rec
 }
 
 // IneighborAlltoallw begins NeighborAlltoallw. The views' elements belong to the library until the request completes. Errors: as
-// IneighborAllgather, ErrLayout. (MPI-4.1, chapter 8.7.3)
+// IneighborAllgather, ErrLayout. (MPI-4.1, chapter 8.7.2)
 func IneighborAlltoallw[T any](t Topology, send, recv []View[T]) (Request, error) {
 	return launch(flyNeighborAlltoallw(t, begun, send, recv))
 }
@@ -58,7 +58,7 @@ func NeighborAlltoallvInit[T any](t Topology, send []T, scounts, sdispls []int, 
 	return settled(s.fly(persistent))
 }
 
-// NeighborAlltoallwInit makes a persistent NeighborAlltoallw. Errors at the call: as IneighborAlltoallw. (MPI-4.1, chapter 8.8.3)
+// NeighborAlltoallwInit makes a persistent NeighborAlltoallw. Errors at the call: as IneighborAlltoallw. (MPI-4.1, chapter 8.8.2)
 func NeighborAlltoallwInit[T any](t Topology, send, recv []View[T]) (*Persistent, error) {
 	return settled(flyNeighborAlltoallw(t, persistent, send, recv))
 }

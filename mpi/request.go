@@ -9,9 +9,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Request is a send or receive in progress. Copies of it are the same request. The zero Request is inactive: it
-// is complete, with an empty status. A request that was completed and waited for is gone: another Wait or Test
-// of it returns ErrRequest, never another request's message. (MPI-4.1, chapter 3.7)
+// Request is what a call has begun: a send, a receive, a collective, or what NewRequest is for. Copies of it are the same
+// request. The zero Request is inactive: it is complete, with an empty status. A request that was completed and waited
+// for is gone: another Wait or Test of it returns ErrRequest, never another request's message. (MPI-4.1, chapter 3.7)
 type Request struct {
 	r    engine.Request // its Note: see note
 	c    *Comm          // nil: inactive

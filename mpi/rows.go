@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gorun-mpi/gorun/internal/schedule"
 )
@@ -63,8 +64,9 @@ func (r *rows[T]) unpack() {
 	}
 }
 
-// layRows is lay for a flight from rows to rows. It has their memory from then on.
+// layRows is lay for a flight from rows to rows. It has their memory from then on. The slices of views stay the caller's.
 func layRows[T any](f *flight, s *schedule.Schedule, out, in *rows[T]) {
+	out.views, in.views = slices.Clone(out.views), slices.Clone(in.views)
 	f.pack, f.unpack = out.pack, in.unpack
 	f.held = append(f.held, out.mem, in.mem)
 	f.lay(s, bytesOf(out.row), bytesOf(in.row))

@@ -25,7 +25,8 @@ func Send[T any](c *Comm, buf []T, dst, tag int) error {
 }
 
 // Ssend is Send, but returns only when the receiver has begun to receive the message. After ErrDeadline a short
-// message may still be received later. A long one is withdrawn unless it was under way. (MPI-4.1, chapter 3.4)
+// message may still be received later. A long one is withdrawn unless it was under way. Errors: as Send.
+// (MPI-4.1, chapter 3.4)
 func Ssend[T any](c *Comm, buf []T, dst, tag int) error {
 	t, err := elem[T]()
 	return c.send("Ssend", t, err, bytesOf(buf), dst, tag, engine.Synchronous)

@@ -6,7 +6,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Special ranks and tags. (MPI-4.1, chapters 3.2.4, 3.10)
+// Special ranks and tags. (MPI-4.1, chapters 3.2.4, 3.11)
 const (
 	AnySource = engine.AnySource // of a receive or probe: a message of any rank
 	AnyTag    = engine.AnyTag    // of a receive or probe: a message of any tag

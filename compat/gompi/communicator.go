@@ -40,7 +40,7 @@ func (o Communicator) Rank() (rank int) { return o.comm.Rank() }
 func (o Communicator) Size() (size int) { return o.comm.Size() }
 
 // Abort ends all ranks of the job. gorun exits with the status errcode, 1 to 255; other numbers count as 1. (MPI-4.1,
-// chapter 9.7)
+// chapter 11.4.2)
 func (o Communicator) Abort(errcode int) { gorun.Abort(o.comm, errcode) }
 
 // Barrier waits until all ranks have called it. (MPI-4.1, chapter 6.3)

@@ -8,7 +8,7 @@ import (
 	gorun "github.com/gorun-mpi/gorun/mpi"
 )
 
-// IsOn reports whether Start was called; it stays true after Stop. (MPI-4.1, chapter 11.2.2)
+// IsOn reports whether Start was called; it stays true after Stop. (MPI-4.1, chapter 11.2.3)
 func IsOn() bool { return gorun.Initialized() }
 
 // Start makes this process a rank of its job. A program started without gorun is a job of one rank. threaded makes no
