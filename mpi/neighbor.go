@@ -124,7 +124,7 @@ func NeighborAlltoallv[T any](t Topology, send []T, scounts, sdispls []int, recv
 
 // NeighborAlltoallw is NeighborAlltoallv where each block has a layout of its own: the j-th destination gets the elements of
 // send[j], and what the i-th source sends goes to those of recv[i]. The view of a neighbour that does not exist is not
-// looked at. No element is sent and received. Errors: as Allgather, ErrLayout. (MPI-4.1, chapter 8.6.2)
+// looked at. No element is sent and received, which is not checked. Errors: as Allgather, ErrLayout. (MPI-4.1, chapter 8.6.2)
 func NeighborAlltoallw[T any](t Topology, send, recv []View[T]) error {
 	out, in, s := swapAlltoallw(t, send, recv)
 	defer out.mem.giveBack()

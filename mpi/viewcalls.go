@@ -125,7 +125,7 @@ func SendrecvView[S, R any](c *Comm, send View[S], dst, stag int, recv View[R], 
 
 // Alltoallw is Alltoallv where each block has a layout of its own: rank i gets the elements of send[i], and what
 // it sends goes to those of recv[i]. Both have a view for each rank; that of a rank that gets nothing may be the zero View. No
-// element is sent and received. Errors: as Alltoallv, ErrLayout. (MPI-4.1, chapter 6.8)
+// element is sent and received, which is not checked. Errors: as Alltoallv, ErrLayout. (MPI-4.1, chapter 6.8)
 func Alltoallw[T any](c *Comm, send, recv []View[T]) error {
 	out, in, wrong := alltoallwRows(c, send, recv)
 	defer out.mem.giveBack()
