@@ -300,7 +300,11 @@ func misusedPersistent(p *props) error {
 		return err
 	}
 	r, errr := recv.Start()
-	return all(errr, wantAll(mpi.ErrRequest, err1(recv.Start()), recv.Free()), mpi.Send(d, unit, 0, 0), err1(r.Wait()), recv.Free(),
+	_, again := recv.Start()
+	if at := (*mpi.Error)(nil); !errors.As(again, &at) || at.Call != "Start(source 0, tag 0)" || at.Peer != 0 || at.Tag != 0 {
+		return fmt.Errorf("a second start: %#v", again)
+	}
+	return all(errr, wantAll(mpi.ErrRequest, again, recv.Free()), mpi.Send(d, unit, 0, 0), err1(r.Wait()), recv.Free(),
 		wantAll(mpi.ErrRequest, recv.Free(), err1(recv.Start())), sum.Free(), wantAll(mpi.ErrRequest, sum.Free(), err1(sum.Start())),
 		d.Free(), wantAll(mpi.ErrComm, err1(orphan.Start())), orphan.Free())
 }

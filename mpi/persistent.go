@@ -102,7 +102,8 @@ func (p *Persistent) Start() (Request, error) {
 	r, err := s.Again(&p.m)
 	s.End()
 	if err != nil {
-		return p.c.refused(p.op, int(p.peer), int(p.tag), err)
+		_, err = p.c.refused(p.op, int(p.peer), int(p.tag), err)
+		return Request{}, called("Start", err)
 	}
 	return Request{r, p.c, p.peer, p.tag}, nil
 }
