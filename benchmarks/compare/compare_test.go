@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
 )
@@ -139,7 +141,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v", u)
 		}
 	}
-	want := map[string]int{"shm pingpong": 1, "shm dirty": 1, "shm stream": 1, "shm window": 1, "shm column": 1, "shm collectives": 2, "shm start": 2, "shm heat": 2, "shm solver": 2, "shm cg": 2,
+	want := map[string]int{"shm pingpong": 1, "shm dirty": 1, "shm stream": 1, "shm window": 1, "shm column": 1, "shm collectives": 2, "shm start": 2, "shm heat": 2, "shm solver": 2, "shm cg": 2, "shm is": 2, "shm mg": 2,
 		"tcp pingpong": 1, "tcp dirty": 1, "tcp stream": 1, "tcp window": 1, "tcp column": 1}
 	if !reflect.DeepEqual(count, want) {
 		t.Errorf("%v, want %v", count, want)
@@ -181,6 +183,12 @@ func TestTimes(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
+	got, err = l.times(unit{transport: "shm", test: "mg", ranks: 2, count: 4, edge: 'S'},
+		" Class            =                        S\n Time in seconds  =                    0.012\nVerification: SUCCESSFUL\n")
+	want = []figure{{key{"shm", "mg loop", 2, 0}, 0.003}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
 	for _, text := range []string{"result heat digest=1\ntime loop 2.5\ntime outside 0.5\nresult heat digest=2\n", "time loop 1\ntime outside 1\n", ""} {
 		if _, err := l.times(u, text); err == nil {
 			t.Errorf("%q was accepted", text)
@@ -196,6 +204,27 @@ func TestEnded(t *testing.T) {
 	want := []figure{{key{"shm", "barrier", 4, 0}, 1e-6}}
 	if err == nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// What is in C verifies its result, on a grid of ranks and on one rank.
+func TestTwins(t *testing.T) {
+	l := peers[0]
+	if why := missing(l.mpicc, l.launch["shm"][0]); why != "" {
+		t.Skip(why)
+	}
+	exe, err := l.compile(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"cg S", "is S", "mg S", "stencil 40 3"} {
+		for _, ranks := range []string{"1", "4", "8"} {
+			args := slices.Concat(l.launch["shm"], []string{"-np", ranks, exe}, strings.Fields(program))
+			out, err := bench.Output(t.Context(), time.Minute, nil, args...)
+			if err != nil || !strings.Contains(out, "Verification: SUCCESSFUL\n") || !strings.Contains(out, "time outside ") {
+				t.Errorf("%s on %s ranks: %v\n%s", program, ranks, err, out)
+			}
+		}
 	}
 }
 

@@ -172,8 +172,8 @@ func peerProgram(exe string, o *options) func(u unit) []string {
 			return []string{exe, "empty"}
 		case "heat", "solver":
 			return []string{exe, u.test, strconv.Itoa(u.edge), strconv.Itoa(u.count)}
-		case "cg":
-			return []string{exe, u.test, strconv.Itoa(u.edge)}
+		case "cg", "is", "mg":
+			return []string{exe, u.test, u.class()}
 		}
 		args := []string{exe, u.test, fmt.Sprint(u.time.Seconds()), strconv.Itoa(o.batches)}
 		if u.test == "collectives" {
@@ -191,15 +191,15 @@ func texts(numbers []int) []string {
 	return t
 }
 
-// classes are those of cg, by the rows of the matrix.
-var classes = map[int]string{1400: "S", 7000: "W", 14000: "A"}
+// class is that of a NAS benchmark.
+func (u unit) class() string { return string(rune(u.edge)) }
 
 // gorun builds our own programs.
 func gorun(world *bench.World, o *options) (*library, error) {
 	exe := map[string]string{}
 	for name, pkg := range map[string]string{"netpipe": "benchmarks/netpipe", "collectives": "benchmarks/collectives",
 		"start": "benchmarks/compare/empty", "heat": "examples/heat", "solver": "examples/solver",
-		"cg": "examples/apps/npb/cg"} {
+		"cg": "examples/apps/npb/cg", "is": "examples/apps/npb/is", "mg": "examples/apps/npb/mg"} {
 		var err error
 		if exe[name], err = bench.Build(world.Bin, name, pkg); err != nil {
 			return nil, err
@@ -222,7 +222,9 @@ func gorun(world *bench.World, o *options) (*library, error) {
 			case "solver":
 				return []string{exe["solver"], "-times", "-poisson", strconv.Itoa(u.edge), "-tol", "0", "-iters", strconv.Itoa(u.count)}
 			case "cg":
-				return []string{exe["cg"], "-times", classes[u.edge]}
+				return []string{exe["cg"], "-times", u.class()}
+			case "is", "mg":
+				return []string{exe[u.test], u.class()}
 			case "collectives":
 				return append([]string{exe["collectives"], "-ops", o.ops}, sizes...)
 			case "pingpong":
@@ -248,7 +250,7 @@ func (l *library) run(ctx context.Context, u unit) ([]figure, error) {
 		return l.start(ctx, u, args)
 	}
 	out, err := bench.Output(ctx, l.limit, l.env[u.transport], args...)
-	if slices.Contains([]string{"heat", "solver", "cg"}, u.test) {
+	if slices.Contains(programs, u.test) {
 		if err != nil {
 			return nil, err
 		}
@@ -282,27 +284,34 @@ func (l *library) start(ctx context.Context, u unit, args []string) ([]figure, e
 	return []figure{{key{u.transport, "start", u.ranks, 0}, stats.Median(times)}}, nil
 }
 
-// times reads the output of heat, solver or cg, in C or in Go. The results must be
-// the same to the last bit that is printed: then the algorithms are.
+// times reads the output of a program, in C or in Go. The results must be
+// the same to the last bit that is printed: then the algorithms are. Those of NAS benchmarks must be the known ones.
 func (l *library) times(u unit, out string) ([]figure, error) {
 	var figures []figure
-	digest := ""
+	add := func(what string, seconds float64) {
+		figures = append(figures, figure{key{u.transport, u.test + " " + what, u.ranks, 0}, seconds / float64(u.count)})
+	}
+	digest, want := "", 2
 	for line := range strings.Lines(out) {
 		var what string
 		var seconds float64
 		if _, err := fmt.Sscanf(line, "time %s %f", &what, &seconds); err == nil {
-			figures = append(figures, figure{key{u.transport, u.test + " " + what, u.ranks, 0}, seconds / float64(u.count)})
+			add(what, seconds)
 		}
-		if strings.HasPrefix(line, "result ") {
-			digest = strings.TrimSpace(line)
+		if _, err := fmt.Sscanf(line, " Time in seconds = %f", &seconds); err == nil && len(figures) == 0 { // all that is and mg tell
+			add("loop", seconds)
+			want = 1
+		}
+		if strings.HasPrefix(line, "result ") || strings.HasPrefix(line, "Verification: ") {
+			digest += line
 		}
 	}
-	if len(figures) != 2 || digest == "" {
+	if len(figures) != want || digest == "" {
 		return nil, fmt.Errorf("%s prints %q", u.test, out)
 	}
 	k := unitKey{u.test, u.edge, u.count}
 	if first, ok := l.digests[k]; ok && first != digest {
-		return nil, errors.New("another result than " + ours + "'s: " + digest + ", not " + first)
+		return nil, errors.New("another result than " + ours + "'s: " + digest + "not " + first)
 	}
 	l.digests[k] = digest
 	return figures, nil

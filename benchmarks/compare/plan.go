@@ -26,7 +26,7 @@ type unit struct {
 	sizes     []int
 	time      time.Duration // per size
 	count     int           // iterations of a program, or starts
-	edge      int           // and the size of its problem; of cg, the rows of a class
+	edge      int           // and the size of its problem; of a NAS benchmark, the class
 }
 
 func (u unit) id() id { return id{u.transport, u.test, u.ranks} }
@@ -51,7 +51,24 @@ var tests = []test{
 	{name: "start", ranks: []int{2, 16, 64}, count: map[int]int{2: 5, 16: 3, 64: 1}},
 	{name: "heat", ranks: []int{2, 8, 64}, edge: 256, count: map[int]int{2: 20000, 8: 5000, 64: 1000}},
 	{name: "solver", ranks: []int{2, 8, 64}, edge: 24, count: map[int]int{2: 3000, 8: 600, 64: 150}},
-	{name: "cg", ranks: []int{1, 2, 4}, edge: 14000, count: map[int]int{1: 15}},
+	{name: "cg", ranks: []int{1, 2, 4}, edge: 'A', count: map[int]int{1: 15}},
+	{name: "is", ranks: []int{1, 2, 4}, edge: 'A', count: map[int]int{1: 10}},
+	{name: "mg", ranks: []int{1, 2, 4}, edge: 'A', count: map[int]int{1: 4}},
+}
+
+// programs are the tests that tell how long an iteration takes, nas those of them that are NAS benchmarks.
+var (
+	nas      = []string{"cg", "is", "mg"}
+	programs = slices.Concat([]string{"heat", "solver"}, nas)
+)
+
+// times are the quantities that are measured of all programs.
+func times() []string {
+	var all []string
+	for _, p := range programs {
+		all = append(all, p+" outside", p+" loop", p+" slow-down")
+	}
+	return all
 }
 
 func testNames() []string {
@@ -84,8 +101,8 @@ func plan(o *options) []unit {
 					u.sizes = o.opSizes
 				}
 				switch {
-				case o.short && t.name == "cg": // the smallest class
-					u.edge = 1400
+				case o.short && slices.Contains(nas, t.name): // the smallest class
+					u.edge = 'S'
 				case o.short:
 					u.count, u.edge = min(u.count, 10)/5, t.edge/2
 				}

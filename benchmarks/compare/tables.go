@@ -82,9 +82,7 @@ var sections = []section{
 	{"Messages, time one way", []string{"pingpong", "dirty", "column"}, []string{"test", "bytes"}},
 	{"Streams of messages", []string{"stream", "window"}, []string{"test", "bytes"}},
 	{"Collectives, time of the slowest rank", collectiveTests, []string{"test", "ranks", "bytes"}},
-	{"Programs, start to end, and time of an iteration", []string{"start", "heat outside", "heat loop", "heat slow-down", "solver outside", "solver loop", "solver slow-down",
-		"cg outside", "cg loop", "cg slow-down"},
-		[]string{"test", "ranks"}},
+	{"Programs, start to end, and time of an iteration", slices.Concat([]string{"start"}, times()), []string{"test", "ranks"}},
 }
 
 // figureTable shows the medians of all contenders with their spread, and the ratios.

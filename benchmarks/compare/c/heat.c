@@ -1,4 +1,5 @@
 /* The program of examples/heat; names and order of the steps are those there. */
+#include "clock.h"
 #include "peer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,14 +151,13 @@ void heat(int size, int steps)
 {
 	n = size;
 	new_plate();
-	MPI_Barrier(MPI_COMM_WORLD);
-	double began = seconds();
+	clock_begin(MPI_COMM_WORLD);
 	for (int i = 0; i < steps; i++) {
-		double left = seconds();
+		clock_leave();
 		exchange();
-		outside += seconds() - left;
+		clock_back();
 		step();
 	}
-	loop = seconds() - began;
+	clock_end();
 	gather(steps);
 }

@@ -1,12 +1,14 @@
 /*
  * What gorun is compared with: the same measurements as benchmarks/netpipe and
- * benchmarks/collectives, and the programs of examples/heat, examples/solver and
- * examples/apps/npb/cg, in C, for any MPI library.
+ * benchmarks/collectives, and the programs of examples/heat, examples/solver,
+ * examples/apps/npb (cg, is and mg) and examples/apps/prk/stencil, in C, for any
+ * MPI library.
  *
  *     peer TEST[,TEST...] SECONDS BATCHES SIZE...
  *     peer heat N STEPS
  *     peer solver EDGE ITERATIONS
- *     peer cg ROWS
+ *     peer cg|is|mg CLASS
+ *     peer stencil N ITERATIONS
  *     peer empty
  *
  * The tests are listed in tests.c. Rank 0 prints lines of
@@ -17,6 +19,7 @@
  * quartiles. The programs print their result, which is that of their Go twin, and
  * the mean times of the ranks.
  */
+#include "clock.h"
 #include "peer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +27,6 @@
 
 int rank, ranks;
 char *out, *in;
-double outside, loop;
 
 static void fail(const char *why)
 {
@@ -56,12 +58,30 @@ static void run_tests(char *names, double total, int batches, char **sizes, int 
 	}
 }
 
-static void print_times(void)
+static const struct program {
+	const char *name;
+	void (*run)(int size, int count);
+	int (*nas)(char class);
+} programs[] = {
+	{"heat", heat, NULL}, {"solver", solver, NULL}, {"stencil", stencil, NULL},
+	{"cg", NULL, cg}, {"is", NULL, is}, {"mg", NULL, mg},
+};
+
+/* run_program returns 0 if the arguments are none of a program. */
+static int run_program(int argc, char **argv)
 {
-	double mine[2] = {loop, outside}, sum[2];
-	MPI_Reduce(mine, sum, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-	if (rank == 0)
-		printf("time loop %.9f\ntime outside %.9f\n", sum[0] / ranks, sum[1] / ranks);
+	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+		const struct program *p = &programs[i];
+		if (strcmp(argv[1], p->name) != 0 || argc != (p->run ? 4 : 3))
+			continue;
+		if (p->run)
+			p->run(atoi(argv[2]), atoi(argv[3]));
+		else if (!p->nas(argv[2][0]))
+			fail("no such class for so many ranks");
+		clock_print();
+		return 1;
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -69,22 +89,11 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	const char *what = argc > 1 ? argv[1] : "";
-	if (strcmp(what, "heat") == 0 && argc == 4) {
-		heat(atoi(argv[2]), atoi(argv[3]));
-		print_times();
-	} else if (strcmp(what, "solver") == 0 && argc == 4) {
-		solver(atoi(argv[2]), atoi(argv[3]));
-		print_times();
-	} else if (strcmp(what, "cg") == 0 && argc == 3) {
-		if (!cg(atoi(argv[2])))
-			fail("no class of CG has so many rows");
-		print_times();
-	} else if (argc >= 5) {
+	int done = argc > 1 && (run_program(argc, argv) || strcmp(argv[1], "empty") == 0);
+	if (!done && argc >= 5)
 		run_tests(argv[1], atof(argv[2]), atoi(argv[3]), argv + 4, argc - 4);
-	} else if (strcmp(what, "empty") != 0) {
+	else if (!done)
 		fail("see main.c for the arguments");
-	}
 	MPI_Finalize();
 	return 0;
 }

@@ -1,16 +1,8 @@
 /* How often a test is repeated, and what is made of the times. */
+#include "clock.h"
 #include "peer.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-/* seconds is the same clock for all libraries: LAM's MPI_Wtime counts microseconds. */
-double seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + 1e-9 * t.tv_nsec;
-}
 
 enum { MAXCOUNT = 1 << 24 };
 

@@ -3,6 +3,7 @@
  * same partition, the same conjugate gradients, the same exact sums, so that
  * every bit of the solution is the same.
  */
+#include "clock.h"
 #include "exact.h"
 #include "peer.h"
 #include <math.h>
@@ -147,7 +148,7 @@ static void multiply(double *y, const double *x, const int *which, int n)
 /* apply sets y = A x; rows that need nothing of others are computed while the messages travel. */
 static void apply(double *y, double *x)
 {
-	double left = seconds();
+	clock_leave();
 	int n = 0;
 	for (int i = 0; i < npeers; i++) {
 		struct neighbour *p = &peers[i];
@@ -159,20 +160,20 @@ static void apply(double *y, double *x)
 			p->buffer[k] = x[p->give[k]];
 		MPI_Isend(p->buffer, p->gives, MPI_DOUBLE, p->rank, HALO, MPI_COMM_WORLD, &requests[n++]);
 	}
-	outside += seconds() - left;
+	clock_back();
 	multiply(y, x, inner, inners);
-	left = seconds();
+	clock_leave();
 	MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
-	outside += seconds() - left;
+	clock_back();
 	multiply(y, x, outer, outers);
 }
 
 static void sums(const accumulator *a, double *v, int n)
 {
 	accumulator all[2]; /* MPI_IN_PLACE and MPI_INT64_T are younger than LAM/MPI */
-	double left = seconds();
+	clock_leave();
 	MPI_Allreduce((void *)a, all, n * (int)(sizeof *a / sizeof(long)), MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-	outside += seconds() - left;
+	clock_back();
 	for (int i = 0; i < n; i++)
 		v[i] = value(&all[i]);
 }
@@ -276,13 +277,9 @@ void solver(int n, int iters)
 	meet();
 	new_operator();
 	start();
-	outside = 0;
-	MPI_Barrier(MPI_COMM_WORLD);
-	double began = seconds();
+	clock_begin(MPI_COMM_WORLD);
 	for (int i = 0; i < iters; i++)
 		step();
-	loop = seconds() - began;
-	double o = outside;
+	clock_end();
 	finish(iters);
-	outside = o;
 }
