@@ -170,7 +170,7 @@ func peerProgram(exe string, o *options) func(u unit) []string {
 		switch u.test {
 		case "start":
 			return []string{exe, "empty"}
-		case "heat", "solver":
+		case "heat", "solver", "stencil":
 			return []string{exe, u.test, strconv.Itoa(u.edge), strconv.Itoa(u.count)}
 		case "cg", "is", "mg":
 			return []string{exe, u.test, u.class()}
@@ -199,7 +199,8 @@ func gorun(world *bench.World, o *options) (*library, error) {
 	exe := map[string]string{}
 	for name, pkg := range map[string]string{"netpipe": "benchmarks/netpipe", "collectives": "benchmarks/collectives",
 		"start": "benchmarks/compare/empty", "heat": "examples/heat", "solver": "examples/solver",
-		"cg": "examples/apps/npb/cg", "is": "examples/apps/npb/is", "mg": "examples/apps/npb/mg"} {
+		"cg": "examples/apps/npb/cg", "is": "examples/apps/npb/is", "mg": "examples/apps/npb/mg",
+		"stencil": "examples/apps/prk/stencil"} {
 		var err error
 		if exe[name], err = bench.Build(world.Bin, name, pkg); err != nil {
 			return nil, err
@@ -221,10 +222,10 @@ func gorun(world *bench.World, o *options) (*library, error) {
 				return []string{exe["heat"], "-times", "-n", strconv.Itoa(u.edge), "-steps", strconv.Itoa(u.count)}
 			case "solver":
 				return []string{exe["solver"], "-times", "-poisson", strconv.Itoa(u.edge), "-tol", "0", "-iters", strconv.Itoa(u.count)}
-			case "cg":
-				return []string{exe["cg"], "-times", u.class()}
-			case "is", "mg":
-				return []string{exe[u.test], u.class()}
+			case "stencil":
+				return []string{exe["stencil"], "-times", "-n", strconv.Itoa(u.edge), "-iters", strconv.Itoa(u.count)}
+			case "cg", "is", "mg":
+				return []string{exe[u.test], "-times", u.class()}
 			case "collectives":
 				return append([]string{exe["collectives"], "-ops", o.ops}, sizes...)
 			case "pingpong":
@@ -291,22 +292,18 @@ func (l *library) times(u unit, out string) ([]figure, error) {
 	add := func(what string, seconds float64) {
 		figures = append(figures, figure{key{u.transport, u.test + " " + what, u.ranks, 0}, seconds / float64(u.count)})
 	}
-	digest, want := "", 2
+	digest := ""
 	for line := range strings.Lines(out) {
 		var what string
 		var seconds float64
 		if _, err := fmt.Sscanf(line, "time %s %f", &what, &seconds); err == nil {
 			add(what, seconds)
 		}
-		if _, err := fmt.Sscanf(line, " Time in seconds = %f", &seconds); err == nil && len(figures) == 0 { // all that is and mg tell
-			add("loop", seconds)
-			want = 1
-		}
 		if strings.HasPrefix(line, "result ") || strings.HasPrefix(line, "Verification: ") {
 			digest += line
 		}
 	}
-	if len(figures) != want || digest == "" {
+	if len(figures) != 2 || digest == "" {
 		return nil, fmt.Errorf("%s prints %q", u.test, out)
 	}
 	k := unitKey{u.test, u.edge, u.count}

@@ -3,7 +3,7 @@
 //	go run ./benchmarks/compare
 //
 // It builds the same tests for all. For gorun these are netpipe, collectives, an empty program, examples/heat,
-// examples/solver and cg, is and mg of examples/apps/npb, started with -cr. For the others c/*.c does the same, with mpicc.openmpi,
+// examples/solver, apps/prk/stencil and cg, is and mg of apps/npb, started with -cr. For the others c/*.c does the same, with mpicc.openmpi,
 // mpicc.mpich and mpicc.lam. The contenders take turns, and another one begins each round. So a machine that is faster at
 // one time than at another favours nobody. NetPIPE (NPopenmpi, NPtcp), if installed, is shown beside them.
 //
@@ -21,8 +21,7 @@
 //   - window: one direction, 64 messages of 8 bytes under way
 //   - collectives
 //   - start: from the start to the end of the empty program
-//   - heat, solver, cg: time of an iteration, and the part of it that is not computation
-//   - is, mg: the same, but gorun's programs tell only the whole
+//   - heat, solver, stencil, cg, is, mg: time of an iteration, and the part of it that is not computation
 //
 // The first five are raced over each transport, the others over the first.
 package main
@@ -78,7 +77,7 @@ func parse(args []string) (*options, error) {
 	peers := f.String("peers", strings.Join(peerNames(), ","), "whom to race with, where installed")
 	sizes := f.String("sizes", "8,64,1024,2048,4096,8192,16384,65536,262144,1048576,4194304,16777216", "sizes of messages in bytes")
 	opSizes := f.String("opsizes", "8,1048576", "sizes of collectives in bytes")
-	ranks := f.String("ranks", "", "numbers of ranks, instead of 2,4,16,64 for collectives, 2,16,64 for start, 2,8,64 for heat and solver, 1,2,4 for cg, is and mg")
+	ranks := f.String("ranks", "", "numbers of ranks, instead of 2,4,16,64 for collectives, 2,16,64 for start, 2,8,64 for heat and solver, 1,2,4 for the other programs")
 	f.StringVar(&o.rpi, "rpi", "shm,tcp", "gorun's `transports` where the others use shared memory")
 	f.StringVar(&o.hosts, "hosts", "", "`nodes` to run on, each with a slot per rank, reached by ssh: a,b (openmpi, mpich); TMPDIR has to be a folder that all of them see")
 	f.StringVar(&o.ops, "ops", strings.Join(collectiveTests, ","), "collectives")

@@ -54,12 +54,13 @@ var tests = []test{
 	{name: "cg", ranks: []int{1, 2, 4}, edge: 'A', count: map[int]int{1: 15}},
 	{name: "is", ranks: []int{1, 2, 4}, edge: 'A', count: map[int]int{1: 10}},
 	{name: "mg", ranks: []int{1, 2, 4}, edge: 'A', count: map[int]int{1: 4}},
+	{name: "stencil", ranks: []int{1, 2, 4}, edge: 2000, count: map[int]int{1: 100}},
 }
 
 // programs are the tests that tell how long an iteration takes, nas those of them that are NAS benchmarks.
 var (
 	nas      = []string{"cg", "is", "mg"}
-	programs = slices.Concat([]string{"heat", "solver"}, nas)
+	programs = slices.Concat([]string{"heat", "solver", "stencil"}, nas)
 )
 
 // times are the quantities that are measured of all programs.

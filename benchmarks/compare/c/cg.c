@@ -270,8 +270,6 @@ int cg(char class)
 			x[i] = norm * z[i];
 	}
 	clock_end();
-	if (rank == 0)
-		printf("result cg n=%d zeta=%.9e\n", problem.n, zeta);
 	verify("zeta", zeta, problem.zeta, 1e-10);
 	verdict();
 	return 1;

@@ -8,13 +8,10 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
-	"github.com/gorun-mpi/gorun/examples/internal/app"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -35,8 +32,6 @@ var problems = map[nas.Class]problem{
 }
 
 const inner = 25 // iterations of conjugate gradients in a step
-
-var times = flag.Bool("times", false, "also print zeta, and how long the iterations took")
 
 func main() { nas.Main(cg) }
 
@@ -59,19 +54,13 @@ func cg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSolver(g, newMatrix(p, g.rows, g.cols), x)
-	if err := s.clock.Start(c); err != nil {
-		return nil, err
-	}
+	s := newSolver(g, loop, newMatrix(p, g.rows, g.cols), x)
 	seconds, err := loop.Run(p.steps, func(int) error {
 		if err := s.solve(); err != nil {
 			return err
 		}
 		sums := []float64{dot(s.x, s.z), dot(s.z, s.z)}
-		s.clock.Leave()
-		err := mpi.AllreduceInPlace(c, sums, mpi.Sum)
-		s.clock.Return()
-		if err != nil {
+		if err := loop.Outside(func() error { return mpi.AllreduceInPlace(c, sums, mpi.Sum) }); err != nil {
 			return err
 		}
 		zeta = p.shift + 1/sums[0]
@@ -83,13 +72,6 @@ func cg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 	})
 	if err != nil {
 		return nil, err
-	}
-	if *times {
-		s.clock.Stop()
-		if err := s.clock.Print(c, os.Stdout); err != nil {
-			return nil, err
-		}
-		app.Report(c, os.Stdout, "result cg n=%d zeta=%.9e\n", p.n, zeta)
 	}
 	k := p.nonzero * (p.nonzero + 1)
 	return &nas.Report{

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/gorun-mpi/gorun/examples/internal/clock"
+	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -56,38 +56,37 @@ type solver struct {
 	x           []float64 // the caller's
 	z, r, p, q  []float64
 	in, out, my []float64 // columns of the block, rows of it, and what is added up of them
-	clock       clock.Clock
+	loop        *nas.Loop
 }
 
-func newSolver(g *grid, a *matrix, x []float64) *solver {
+func newSolver(g *grid, loop *nas.Loop, a *matrix, x []float64) *solver {
 	v := func(n int) []float64 { return make([]float64, n*g.piece) }
-	return &solver{grid: g, a: a, x: x, z: v(1), r: v(1), p: v(1), q: v(1), in: v(g.col.Size()), out: v(g.row.Size()), my: v(1)}
+	return &solver{grid: g, loop: loop, a: a, x: x, z: v(1), r: v(1), p: v(1), q: v(1), in: v(g.col.Size()), out: v(g.row.Size()), my: v(1)}
 }
 
 // multiply sets y to the product of the matrix and x, both as they are kept.
 func (s *solver) multiply(x, y []float64) error {
-	s.clock.Leave()
-	err := mpi.Allgather(s.col.Comm, x, s.in)
-	s.clock.Return()
-	if err != nil {
+	if err := s.loop.Outside(func() error { return mpi.Allgather(s.col.Comm, x, s.in) }); err != nil {
 		return err
 	}
 	s.a.times(s.in, s.out)
-	s.clock.Leave()
-	defer s.clock.Return()
-	if err := mpi.ReduceScatterBlock(s.row.Comm, s.out, s.my, mpi.Sum); err != nil {
+	return s.loop.Outside(func() error {
+		if err := mpi.ReduceScatterBlock(s.row.Comm, s.out, s.my, mpi.Sum); err != nil {
+			return err
+		}
+		_, err := mpi.Sendrecv(s.c, s.my, s.to, 0, y, s.from, 0)
 		return err
-	}
-	_, err = mpi.Sendrecv(s.c, s.my, s.to, 0, y, s.from, 0)
-	return err
+	})
 }
 
 // product returns the scalar product of two vectors.
-func (s *solver) product(a, b []float64) (float64, error) {
+func (s *solver) product(a, b []float64) (sum float64, err error) {
 	mine := dot(a, b)
-	s.clock.Leave()
-	defer s.clock.Return()
-	return mpi.AllreduceValue(s.c, mine, mpi.Sum)
+	err = s.loop.Outside(func() (err error) {
+		sum, err = mpi.AllreduceValue(s.c, mine, mpi.Sum)
+		return err
+	})
+	return sum, err
 }
 
 func dot(a, b []float64) float64 {

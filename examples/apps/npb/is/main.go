@@ -68,7 +68,7 @@ func is(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSorter(c, p, first, keys)
+	s := newSorter(c, loop, p, first, keys)
 	seconds, err := loop.Run(iterations, func(i int) error {
 		s.change(i)
 		if err := s.rank(); err != nil {

@@ -3,12 +3,14 @@ package main
 import (
 	"slices"
 
+	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
 // sorter ranks the keys of one rank.
 type sorter struct {
 	c     *mpi.Comm
+	loop  *nas.Loop
 	p     problem
 	first int     // of the keys of this rank
 	keys  []int32 // the caller's
@@ -21,8 +23,8 @@ type sorter struct {
 	count        []int32 // of the keys up to each value, less those below
 }
 
-func newSorter(c *mpi.Comm, p problem, first int, keys []int32) *sorter {
-	return &sorter{c: c, p: p, first: first, keys: keys, sent: make([]int32, len(keys))}
+func newSorter(c *mpi.Comm, loop *nas.Loop, p problem, first int, keys []int32) *sorter {
+	return &sorter{c: c, loop: loop, p: p, first: first, keys: keys, sent: make([]int32, len(keys))}
 }
 
 // change makes an iteration differ from the others.
@@ -51,7 +53,7 @@ func (s *sorter) rank() error {
 		}
 	}
 	all := make([]int64, len(send))
-	if err := mpi.Allreduce(s.c, send, all, mpi.Sum); err != nil {
+	if err := s.loop.Outside(func() error { return mpi.Allreduce(s.c, send, all, mpi.Sum) }); err != nil {
 		return err
 	}
 	s.probed, all = all[buckets:], all[:buckets]
@@ -103,7 +105,7 @@ func (s *sorter) exchange(sizes []int64, bounds []int) error {
 			scounts[r] += int(n)
 		}
 	}
-	if err := mpi.Alltoall(s.c, scounts, rcounts); err != nil {
+	if err := s.loop.Outside(func() error { return mpi.Alltoall(s.c, scounts, rcounts) }); err != nil {
 		return err
 	}
 	n := 0
@@ -111,7 +113,9 @@ func (s *sorter) exchange(sizes []int64, bounds []int) error {
 		n += k
 	}
 	s.sorted = slices.Grow(s.sorted[:0], n)[:n]
-	return mpi.Alltoallv(s.c, s.sent, scounts, nil, s.sorted, rcounts, nil)
+	return s.loop.Outside(func() error {
+		return mpi.Alltoallv(s.c, s.sent, scounts, nil, s.sorted, rcounts, nil)
+	})
 }
 
 // sum counts the keys of the buckets from b to e.
@@ -141,14 +145,18 @@ func (s *sorter) rankOf(value int) int64 {
 }
 
 // partial returns how many of the probes of all ranks have their rank.
-func (s *sorter) partial(iteration int) (int, error) {
+func (s *sorter) partial(iteration int) (all int, err error) {
 	right := 0
 	for i, v := range s.probed {
 		if int(v) >= s.begin && int(v) < s.end && s.rankOf(int(v)) == int64(s.p.rank[i]+s.p.shift(i, iteration)) {
 			right++
 		}
 	}
-	return mpi.AllreduceValue(s.c, right, mpi.Sum)
+	err = s.loop.Outside(func() (err error) {
+		all, err = mpi.AllreduceValue(s.c, right, mpi.Sum)
+		return err
+	})
+	return all, err
 }
 
 // misplaced puts all keys at their ranks, and returns how many are less than the one before, or of another rank.

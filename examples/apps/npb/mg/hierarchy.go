@@ -1,6 +1,9 @@
 package main
 
-import "github.com/gorun-mpi/gorun/mpi"
+import (
+	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
+	"github.com/gorun-mpi/gorun/mpi"
+)
 
 // hierarchy is a row of grids, each with half as many points along an edge as the next. The coarsest has two; where ranks
 // would get less than that, below is a hierarchy of whole grids, the finest of which is as coarse as the first one
@@ -12,7 +15,7 @@ type hierarchy struct {
 }
 
 // newHierarchy makes the grids up to that of n points along an edge, of which this rank has b, and the solution u.
-func newHierarchy(t *mpi.Cart, n int, b box, u []float64) (*hierarchy, error) {
+func newHierarchy(t *mpi.Cart, loop *nas.Loop, n int, b box, u []float64) (*hierarchy, error) {
 	h := new(hierarchy)
 	coarsest := 2
 	if most := t.Dims()[0]; most > 1 {
@@ -28,14 +31,14 @@ func newHierarchy(t *mpi.Cart, n int, b box, u []float64) (*hierarchy, error) {
 			own = part.array()
 		}
 		l := newLevel(part, own)
-		if err := l.between(t); err != nil {
+		if err := l.between(t, loop); err != nil {
 			return nil, err
 		}
 		h.levels = append(h.levels, l)
 	}
 	if t.Size() > 1 {
 		h.below = whole(coarsest)
-		return h, h.join(t)
+		return h, h.join(t, loop)
 	}
 	return h, nil
 }
@@ -70,7 +73,7 @@ func (b box) wrap(a []float64) {
 }
 
 // join has whole gather the parts of the coarsest residual that is cut.
-func (h *hierarchy) join(t *mpi.Cart) error {
+func (h *hierarchy) join(t *mpi.Cart, loop *nas.Loop) error {
 	part, top := h.levels[0], h.below.levels[len(h.below.levels)-1]
 	boxes, err := mpi.AllgatherObjects(t.Comm, part.from)
 	if err != nil {
@@ -80,7 +83,7 @@ func (h *hierarchy) join(t *mpi.Cart) error {
 	all := make([]float64, len(own)*t.Size())
 	h.whole = func() error {
 		part.copyOut(part.r, own)
-		if err := mpi.Allgather(t.Comm, own, all); err != nil {
+		if err := loop.Outside(func() error { return mpi.Allgather(t.Comm, own, all) }); err != nil {
 			return err
 		}
 		for i, from := range boxes {

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/gorun-mpi/gorun/mpi"
+import (
+	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
+	"github.com/gorun-mpi/gorun/mpi"
+)
 
 // level is what a rank has of one grid: the solution or its correction u, and the residual r.
 type level struct {
@@ -20,7 +23,7 @@ func newLevel(b box, u []float64) *level {
 }
 
 // between has the ghost cells filled by the neighbours of a grid of ranks.
-func (l *level) between(t *mpi.Cart) error {
+func (l *level) between(t *mpi.Cart, loop *nas.Loop) error {
 	dims := []int{l.size[0] + 2, l.size[1] + 2, l.size[2] + 2}
 	u, err := mpi.NewHalo(t, l.u, dims, 1, true)
 	if err != nil {
@@ -30,7 +33,8 @@ func (l *level) between(t *mpi.Cart) error {
 	if err != nil {
 		return err
 	}
-	l.aroundU, l.aroundR = u.Exchange, r.Exchange
+	l.aroundU = func() error { return loop.Outside(u.Exchange) }
+	l.aroundR = func() error { return loop.Outside(r.Exchange) }
 	return nil
 }
 

@@ -51,7 +51,7 @@ func mg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHierarchy(t, p.n, b, u)
+	h, err := newHierarchy(t, loop, p.n, b, u)
 	if err != nil {
 		return nil, err
 	}

@@ -23,12 +23,13 @@ func main() {
 	n := flag.Int("n", 1000, "points along an edge of the grid")
 	iters := flag.Int("iters", 10, "iterations")
 	radius := flag.Int("radius", 2, "how many points the stencil reaches")
+	times := flag.Bool("times", false, "also print how much of the iterations is not computation")
 	flag.Parse()
-	mpi.Run(func(c *mpi.Comm) error { return stencil(c, *n, *iters, *radius, os.Stdout) })
+	mpi.Run(func(c *mpi.Comm) error { return stencil(c, *n, *iters, *radius, *times, os.Stdout) })
 }
 
 // stencil is the program of one rank.
-func stencil(c *mpi.Comm, n, iters, radius int, out io.Writer) error {
+func stencil(c *mpi.Comm, n, iters, radius int, times bool, out io.Writer) error {
 	if radius < 1 || n < 2*radius+1 || iters < 1 {
 		return errors.New("-radius and -iters must be positive, and -n larger than twice the radius")
 	}
@@ -40,11 +41,20 @@ func stencil(c *mpi.Comm, n, iters, radius int, out io.Writer) error {
 	if err := errors.Join(state.Register("done", &done), state.Register("in", &f.In), state.Register("out", &f.Out)); err != nil {
 		return err
 	}
+	if err := f.Clock.Start(c); err != nil {
+		return err
+	}
 	for ; done < iters; done++ {
 		if err := state.Point(); err != nil {
 			return err
 		}
 		if err := f.Iterate(); err != nil {
+			return err
+		}
+	}
+	f.Clock.Stop()
+	if times {
+		if err := f.Clock.Print(c, out); err != nil {
 			return err
 		}
 	}

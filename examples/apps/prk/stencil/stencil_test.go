@@ -9,7 +9,7 @@ import (
 )
 
 func program(n, radius int) apptest.Program {
-	return func(c *mpi.Comm, out io.Writer) error { return stencil(c, n, 7, radius, out) }
+	return func(c *mpi.Comm, out io.Writer) error { return stencil(c, n, 7, radius, false, out) }
 }
 
 func TestStencil(t *testing.T) {
@@ -18,7 +18,7 @@ func TestStencil(t *testing.T) {
 }
 
 func TestLarge(t *testing.T) {
-	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return stencil(c, 1000, 50, 3, out) }, 1, 4, 6)
+	apptest.Large(t, func(c *mpi.Comm, out io.Writer) error { return stencil(c, 1000, 50, 3, false, out) }, 1, 4, 6)
 }
 
 func TestRestart(t *testing.T) { apptest.Restarts(t, program(16, 3), 4, 4) }

@@ -1,15 +1,21 @@
 package nas
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
+	"github.com/gorun-mpi/gorun/examples/internal/clock"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
-var slow = flag.Duration("slow", 0, "pause after each iteration, to watch a short run")
+var (
+	slow  = flag.Duration("slow", 0, "pause after each iteration, to watch a short run")
+	times = flag.Bool("times", false, "also print how much of the iterations is not computation, where a benchmark knows")
+)
 
 // Loop is the timed part of a benchmark: iterations with a Point before each. Its counter and clock are part of a
 // portable image, beside what the benchmark registers.
@@ -18,6 +24,8 @@ type Loop struct {
 	state   *cr.Registry
 	next    int
 	seconds float64 // up to the last Point
+	clock   clock.Clock
+	split   bool // the clock knows what is not computation
 }
 
 // NewLoop registers the state of a benchmark: pointers to variables by name. After a restart they hold on return what
@@ -35,10 +43,18 @@ func NewLoop(c *mpi.Comm, state map[string]any) (*Loop, error) {
 	return l, l.state.Register("seconds", &l.seconds)
 }
 
+// Outside calls f, which is not computation.
+func (l *Loop) Outside(f func() error) error {
+	l.split = true
+	l.clock.Leave()
+	defer l.clock.Return()
+	return f()
+}
+
 // Run does the iterations that are left up to the last. It returns the seconds of the slowest rank, with those before
 // the checkpoint.
 func (l *Loop) Run(last int, step func(i int) error) (float64, error) {
-	if err := mpi.Barrier(l.c); err != nil {
+	if err := l.clock.Start(l.c); err != nil {
 		return 0, err
 	}
 	began, before := time.Now(), l.seconds
@@ -52,5 +68,13 @@ func (l *Loop) Run(last int, step func(i int) error) (float64, error) {
 		}
 		time.Sleep(*slow)
 	}
-	return mpi.AllreduceValue(l.c, before+time.Since(began).Seconds(), mpi.Max)
+	l.clock.Stop()
+	seconds, err := mpi.AllreduceValue(l.c, before+time.Since(began).Seconds(), mpi.Max)
+	if err != nil || !*times {
+		return seconds, err
+	}
+	if !l.split {
+		return 0, errors.New("-times: this benchmark does not know what of it is not computation")
+	}
+	return seconds, l.clock.Print(l.c, os.Stdout)
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/gorun-mpi/gorun/examples/internal/app"
+	"github.com/gorun-mpi/gorun/examples/internal/clock"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -18,6 +19,7 @@ type Field struct {
 	In, Out    []float64 // with a frame of ghost cells, and without
 	Row, Col   int       // of the grid, where the part begins
 	Rows, Cols int       // without the frame
+	Clock      clock.Clock
 	n, radius  int
 	weights    []float64 // of the points so far away, up and to the right; down and to the left they are negative
 	grid       *mpi.Cart
@@ -83,32 +85,38 @@ func (f *Field) Ranks() *mpi.Comm { return f.grid.Comm }
 // At returns the place of a point of the part in In.
 func (f *Field) At(i, j int) int { return (i+f.radius)*(f.Cols+2*f.radius) + j + f.radius }
 
-// each calls g for all points where the stencil does not reach beyond the end of the grid.
-func (f *Field) each(g func(i, j int)) {
+// rows calls g for all rows, from left to right, where the stencil does not reach beyond the end of the grid.
+func (f *Field) rows(g func(i, left, right int)) {
 	for i := max(f.radius-f.Row, 0); i < min(f.n-f.radius-f.Row, f.Rows); i++ {
-		for j := max(f.radius-f.Col, 0); j < min(f.n-f.radius-f.Col, f.Cols); j++ {
-			g(i, j)
-		}
+		g(i, max(f.radius-f.Col, 0), min(f.n-f.radius-f.Col, f.Cols))
 	}
 }
 
 // Iterate adds the stencil of In to Out, and then 1 to In.
 func (f *Field) Iterate() error {
-	if err := f.halo.Exchange(); err != nil {
+	f.Clock.Leave()
+	err := f.halo.Exchange()
+	f.Clock.Return()
+	if err != nil {
 		return err
 	}
 	width := f.Cols + 2*f.radius
-	f.each(func(i, j int) {
-		k, sum := f.At(i, j), 0.0
+	f.rows(func(i, left, right int) {
+		out := f.Out[i*f.Cols+left : i*f.Cols+right]
+		points := func(k int) []float64 { return f.In[k:][:len(out)] }
 		for d, w := range f.weights {
 			d++
-			sum += w * (f.In[k+d] - f.In[k-d] + f.In[k+d*width] - f.In[k-d*width])
+			k := f.At(i, left)
+			below, above, east, west := points(k+d*width), points(k-d*width), points(k+d), points(k-d)
+			for j := range out {
+				out[j] += w * (east[j] - west[j] + below[j] - above[j])
+			}
 		}
-		f.Out[i*f.Cols+j] += sum
 	})
 	for i := range f.Rows {
-		for j := range f.Cols {
-			f.In[f.At(i, j)]++
+		row := f.In[f.At(i, 0):][:f.Cols]
+		for j := range row {
+			row[j]++
 		}
 	}
 	return nil
@@ -117,7 +125,11 @@ func (f *Field) Iterate() error {
 // Check returns the mean of what is in Out on all ranks, and tells what is wrong with it after so many iterations.
 func (f *Field) Check(iters int) (mean float64, wrong, err error) {
 	sum := 0.0
-	f.each(func(i, j int) { sum += math.Abs(f.Out[i*f.Cols+j]) })
+	f.rows(func(i, left, right int) {
+		for _, v := range f.Out[i*f.Cols+left : i*f.Cols+right] {
+			sum += math.Abs(v)
+		}
+	})
 	if sum, err = mpi.AllreduceValue(f.grid.Comm, sum, mpi.Sum); err != nil {
 		return 0, nil, err
 	}
