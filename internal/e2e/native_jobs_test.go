@@ -92,6 +92,22 @@ func TestNativeInterval(t *testing.T) {
 	}
 }
 
+// TestNativeGarbage checkpoints a program that has left much behind: an image has what is in use.
+func TestNativeGarbage(t *testing.T) {
+	h := nativeHouse(t)
+	r, dir := h.stage(&scene{name: "litter", np: 2})
+	schema := r.checkpoint()
+	for _, im := range readSchema(t, schema).Images {
+		if im.Raw > 40<<20 {
+			t.Errorf("%d MB of memory are in the image of rank %d, which uses 8", im.Raw>>20, im.Rank)
+		}
+	}
+	r.kill()
+	r = h.restart(schema)
+	h.signal(dir, "go")
+	r.ended()
+}
+
 // TestNativeTenTimes checkpoints the restart of a restart of ...
 func TestNativeTenTimes(t *testing.T) {
 	h := nativeHouse(t)

@@ -17,9 +17,12 @@ const lookWithin = 200 * time.Millisecond
 // look answers a question.
 func (d *driver) look(m *oob.Msg) {
 	in := &where.Info{}
-	if m.A == oob.LookStacks {
+	switch {
+	case m.A == oob.LookStacks:
 		in.Stacks = string(where.Dump())
-	} else {
+	case m.A == oob.LookTrim && len(m.Data) == 1:
+		d.j.trim(uint64(m.Data[0]))
+	default:
 		in = d.j.Doing(where.Calls(where.Dump()))
 	}
 	answer := oob.Msg{Kind: oob.Seen, A: m.A, B: m.B}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -59,6 +60,20 @@ func churn(s *stage, c *mpi.Comm) (err error) {
 		return err
 	}
 	return s.result(c, total)
+}
+
+// litter leaves 64 MB behind, and keeps 4.
+func litter(s *stage, c *mpi.Comm) error {
+	const kept = 4 << 20 / 8
+	mine := noise(kept, uint64(c.Rank()))
+	want := slices.Clone(mine)
+	last := noise(16*kept, 1)[16*kept-1]
+	s.here(c.Rank())
+	s.wait("go")
+	if !slices.Equal(mine, want) || last == 0 {
+		return errors.New("what was kept has changed")
+	}
+	return s.everybody(c)
 }
 
 // digestOfAll makes something of all ranks' values, by collectives of one word and

@@ -47,7 +47,7 @@ var scenes = map[string]func(*stage, *mpi.Comm) error{
 	"split": split, "ring": ring, "probes": probes,
 	"timers": timers, "gc": gc, "tight": tight, "goroutines": goroutines, "notify": notify, "child": child,
 	"conn": conn, "pipe": pipe, "stdin": stdin, "files": files, "undumpable": undumpable, "sharedmap": sharedmap,
-	"churn": churn, "asleep": asleep, "descriptors": descriptors, "stacks": stacks,
+	"churn": churn, "litter": litter, "asleep": asleep, "descriptors": descriptors, "stacks": stacks,
 	"heavy": heavy, "common": common, "idle": idle, "confined": confined,
 }
 

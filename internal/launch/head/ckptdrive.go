@@ -10,6 +10,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/where"
 )
 
 // ckptRequest is one request for a checkpoint, of a client, a signal or the timer. Its functions are
@@ -76,14 +78,32 @@ func (h *head) request(r ckptRequest) {
 	}
 	r.began = time.Now()
 	q := ckpt.Request{ID: h.waiters.add(r), Mode: h.opt.Mode(), Stop: r.stop, Timeout: r.timeout.Milliseconds(), Patient: r.patient, Codec: h.opt.CkptCodec}
-	h.feed(joblife.Event{Type: joblife.EvRequest, Request: q})
+	h.trimmed(q.Mode, func() {
+		if _, waits := h.waiters.byID[q.ID]; waits && h.job != nil {
+			h.feed(joblife.Event{Type: joblife.EvRequest, Request: q})
+		}
+	})
+}
+
+// trimmed has the ranks collect their garbage before they are imaged as processes, and calls then. They compute meanwhile.
+// Those that take longer than an answer may are not waited for.
+func (h *head) trimmed(mode uint64, then func()) {
+	if mode == oob.ModeSelf || !h.job.Idle() {
+		then()
+		return
+	}
+	h.trims++
+	h.lookWith(oob.LookTrim, []byte{byte(mode)}, h.everybody(), func([]*where.Info) {
+		h.trims--
+		then()
+	})
 }
 
 // periodic is the timer's request. It is left out while a checkpoint runs, and put off to the release while
 // checkpoints are held off.
 func (h *head) periodic() {
 	held := h.job.Held() != "" && !h.job.Busy()
-	if !h.job.Idle() && !held || h.putOff {
+	if !h.job.Idle() && !held || h.putOff || h.trims > 0 {
 		return
 	}
 	h.putOff = held

@@ -72,6 +72,7 @@ type head struct {
 	waiters  waiters
 	limit    limit
 	putOff   bool // a periodic checkpoint waits for a release
+	trims    int  // checkpoints that wait for ranks to collect their garbage
 	stdinUp  bool // standard input is being read
 	resume   chan os.Signal
 

@@ -30,6 +30,10 @@ type question struct {
 // look asks ranks. It calls done with their answers, in the order of ranks, when all are there or
 // the time is over. A rank that cannot be asked yet, or any more, is described by its phase.
 func (h *head) look(what uint64, ranks []int, done func([]*where.Info)) {
+	h.lookWith(what, nil, ranks, done)
+}
+
+func (h *head) lookWith(what uint64, data []byte, ranks []int, done func([]*where.Info)) {
 	q := &question{inc: h.inc, ranks: ranks, infos: make([]*where.Info, len(ranks)), at: map[int]int{}, done: done}
 	h.asked++
 	number := h.asked
@@ -45,7 +49,7 @@ func (h *head) look(what uint64, ranks []int, done func([]*where.Info)) {
 		}
 		q.at[rank] = i
 		q.open++
-		h.inc.links[r.Agent].out.Send(oob.Msg{Kind: oob.Look, From: oob.Head, To: int32(rank), Incarnation: h.inc.id, A: what, B: number})
+		h.inc.links[r.Agent].out.Send(oob.Msg{Kind: oob.Look, From: oob.Head, To: int32(rank), Incarnation: h.inc.id, A: what, B: number, Data: data})
 	}
 	if q.open == 0 {
 		done(q.infos)
