@@ -14,7 +14,7 @@ import (
 func TestExamples(t *testing.T) {
 	ids := program(t)
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/", "./examples/floyd", "./examples/spmv", "./examples/summa", "./examples/waves", "./examples/apps/npb/ftdevices")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/", "./examples/floyd", "./examples/spmv", "./examples/summa", "./examples/waves", "./examples/apps/npb/ftdevices", "./examples/apps/npb/mgdevices")
 	build.Dir = "../.."
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -40,10 +40,12 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	}
-	ft := exec.Command(filepath.Join(dir, "ftdevices"), "S") // in double precision, which not all have; it prints how long it takes
-	ft.Env = append(os.Environ(), "GORUN_DEVICE="+fast(t))
-	if out, err := ft.CombinedOutput(); err != nil || !strings.HasSuffix(string(out), "Verification: SUCCESSFUL\n") {
-		t.Errorf("ftdevices: %v: %s", err, out)
+	for _, name := range []string{"ftdevices", "mgdevices"} { // in double precision, which not all have; they print how long they take
+		c := exec.Command(filepath.Join(dir, name), "S")
+		c.Env = append(os.Environ(), "GORUN_DEVICE="+fast(t))
+		if out, err := c.CombinedOutput(); err != nil || !strings.HasSuffix(string(out), "Verification: SUCCESSFUL\n") {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
 	}
 }
 

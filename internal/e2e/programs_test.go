@@ -58,6 +58,7 @@ var programs = map[string]program{
 	"apps/npb/is":        {args: "A"},
 	"apps/npb/lu":        {args: "-slow 10ms S"},
 	"apps/npb/mg":        {args: "W", powers: true},
+	"apps/npb/mgdevices": {args: "W", powers: true},
 	"apps/npb/sp":        {args: "-slow 5ms S"},
 	"apps/prk/amr":       {args: "-n 1000 -edge 200"},
 	"apps/prk/dgemm":     {},

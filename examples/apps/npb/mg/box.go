@@ -1,10 +1,7 @@
 package main
 
 import (
-	"cmp"
-	"slices"
-
-	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
+	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/poisson"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -37,59 +34,17 @@ func (b box) row(a []float64, z, y int) []float64 {
 	return a[(z*(b.size[1]+2)+y)*n:][:n]
 }
 
-// charge is a point and the random number there.
-type charge struct {
-	V  float64
-	At int64
-}
-
-// charges returns the right-hand side: of random numbers on all points, 1 where the ten largest are, -1 where the ten
-// smallest are, and 0 elsewhere.
-func charges(c *mpi.Comm, b box, n int) ([]float64, error) {
-	const many = 10
-	var low, high []charge
-	for z := range b.size[0] {
-		for y := range b.size[1] {
-			at := ((b.from[0]+z)*n+b.from[1]+y)*n + b.from[2]
-			r := nas.Seed.After(at)
-			for x := range b.size[2] {
-				q := charge{r.Next(), int64(at + x)}
-				low = keep(low, q, many, -1)
-				high = keep(high, q, many, +1)
-			}
-		}
-	}
+// charges returns the right-hand side.
+func (b box) charges(c *mpi.Comm, p poisson.Problem) ([]float64, error) {
+	plus, minus, err := p.Charges(c, b.from, b.size)
 	v := b.array()
-	for _, s := range []struct {
-		own  []charge
-		sign int
-	}{{low, -1}, {high, +1}} {
-		all, _, err := mpi.AllgatherAlloc(c, s.own)
-		if err != nil {
-			return nil, err
-		}
-		var kept []charge
-		for _, q := range all {
-			kept = keep(kept, q, many, s.sign)
-		}
-		for _, q := range kept {
-			b.set(v, n, int(q.At), float64(s.sign))
-		}
+	for _, at := range plus {
+		b.set(v, p.N, at, +1)
 	}
-	return v, nil
-}
-
-// keep adds q to the many largest (sign +1) or smallest (-1) numbers, in order.
-func keep(best []charge, q charge, many, sign int) []charge {
-	order := func(a, b charge) int { return -sign * cmp.Compare(a.V, b.V) }
-	if len(best) == many {
-		if order(q, best[many-1]) >= 0 {
-			return best
-		}
-		best = best[:many-1]
+	for _, at := range minus {
+		b.set(v, p.N, at, -1)
 	}
-	at, _ := slices.BinarySearchFunc(best, q, order)
-	return slices.Insert(best, at, q)
+	return v, err
 }
 
 // set sets a point of the cube if it is in the box.

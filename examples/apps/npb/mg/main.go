@@ -9,36 +9,21 @@ package main
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/nas"
+	"github.com/gorun-mpi/gorun/examples/apps/npb/internal/poisson"
 	"github.com/gorun-mpi/gorun/mpi"
 )
-
-// problem is that of a class.
-type problem struct {
-	n      int // points along an edge
-	cycles int
-	smooth [3]float64 // weights of a point, its 6 neighbours and the 12 beyond; the 8 at the corners have none
-	norm   float64    // published, of the last residual
-}
-
-var problems = map[nas.Class]problem{
-	'S': {32, 4, [3]float64{-3. / 8, 1. / 32, -1. / 64}, 0.5307707005734e-04},
-	'W': {128, 4, [3]float64{-3. / 8, 1. / 32, -1. / 64}, 0.6467329375339e-05},
-	'A': {256, 4, [3]float64{-3. / 8, 1. / 32, -1. / 64}, 0.2433365309069e-05},
-	'B': {256, 20, [3]float64{-3. / 17, 1. / 33, -1. / 61}, 0.1800564401355e-05},
-}
 
 func main() { nas.Main(mg) }
 
 func mg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
-	p := problems[class]
-	t, err := cube(c, p.n)
+	p := poisson.Problems[class]
+	t, err := cube(c, p.N)
 	if err != nil {
 		return nil, err
 	}
-	b, err := partOf(t, p.n)
+	b, err := partOf(t, p.N)
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +32,11 @@ func mg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := charges(c, b, p.n)
+	v, err := b.charges(c, p)
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHierarchy(t, loop, p.n, b, u)
+	h, err := newHierarchy(t, loop, p.N, b, u)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +44,8 @@ func mg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 	if err := top.residual(v); err != nil {
 		return nil, err
 	}
-	seconds, err := loop.Run(p.cycles, func(int) error {
-		if err := h.cycle(v, p.smooth); err != nil {
+	seconds, err := loop.Run(p.Cycles, func(int) error {
+		if err := h.cycle(v, p.Smooth); err != nil {
 			return err
 		}
 		return top.residual(v)
@@ -68,13 +53,8 @@ func mg(c *mpi.Comm, class nas.Class) (*nas.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	points := float64(p.n * p.n * p.n)
 	sum, err := mpi.AllreduceValue(c, top.squares(), mpi.Sum)
-	return &nas.Report{
-		Name: "MG", Size: fmt.Sprintf("%dx%dx%d", p.n, p.n, p.n), Iterations: p.cycles, Seconds: seconds,
-		Operations: 58 * points * float64(p.cycles),
-		Checks:     []nas.Check{{What: "norm of the residual", Got: math.Sqrt(sum / points), Want: p.norm, Tolerance: 1e-8}},
-	}, err
+	return p.Report(sum, seconds), err
 }
 
 // cube arranges the ranks.
