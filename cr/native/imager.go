@@ -25,6 +25,7 @@ var _ interface {
 	whole.Imager
 	whole.Outputs
 	whole.Sharer
+	whole.Merger
 	whole.Mover
 	whole.Tunable
 } = Imager{}
@@ -53,6 +54,11 @@ func (Imager) CheckParams(given map[string]string) error {
 
 // Moves says that processes can move.
 func (Imager) Moves() {}
+
+// Merge makes one image of several, each of which builds on the next.
+func (Imager) Merge(to image.Target, seq, base int, from []image.Source, opt image.Options) (image.Summary, error) {
+	return restore.Merge(to, seq, base, from, opt)
+}
 
 // Supported says why processes cannot be imaged on this machine, nil if they can.
 func (Imager) Supported() error { return supported() }

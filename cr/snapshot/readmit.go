@@ -3,20 +3,61 @@ package snapshot
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 )
 
 // Readmit begins a snapshot under the number that it already has: one that comes from another catalogue, or was
 // removed from this one. Later snapshots of the job get higher numbers. Errors: fs.ErrExist if there is one of this
 // number, whole or being written. What a crash has left of an earlier try goes with Sweep.
 func (c *Catalogue) Readmit(job string, seq int, place Place) (*Pending, error) {
-	p, err := c.readmit(job, seq, place)
+	p, err := c.readmit(job, seq, place, nil)
 	if err != nil {
 		return nil, fmt.Errorf("readmit snapshot %d of job %s: %w", seq, job, err)
 	}
 	return p, nil
 }
 
-func (c *Catalogue) readmit(job string, seq int, place Place) (*Pending, error) {
+// Reserve gives out a number of a job for a snapshot that BeginReserved begins later, or never. It is higher than those given out before, and lower than
+// those after it.
+func (c *Catalogue) Reserve(job string) (int, error) {
+	seq, err := c.reserve(job)
+	if err != nil {
+		return 0, fmt.Errorf("reserve a number for job %s: %w", job, err)
+	}
+	return seq, nil
+}
+
+func (c *Catalogue) reserve(job string) (int, error) {
+	if err := checkJob(job); err != nil {
+		return 0, err
+	}
+	dir := c.JobDir(job)
+	l, err := lockJob(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	high, err := c.highest(job)
+	if err != nil {
+		return 0, err
+	}
+	if err := writeDurable(filepath.Join(dir, sequenceFile), []byte(strconv.Itoa(high+1)+"\n")); err != nil {
+		return 0, err
+	}
+	return high + 1, syncFolder(dir)
+}
+
+// BeginReserved is BeginIn for a number that was reserved. Errors: fs.ErrExist if that was begun already.
+func (c *Catalogue) BeginReserved(job string, seq int, place Place, nodes []string) (*Pending, error) {
+	p, err := c.readmit(job, seq, place, nodes)
+	if err != nil {
+		return nil, fmt.Errorf("begin snapshot %d of job %s: %w", seq, job, err)
+	}
+	return p, nil
+}
+
+func (c *Catalogue) readmit(job string, seq int, place Place, nodes []string) (*Pending, error) {
 	if err := checkJob(job); err != nil {
 		return nil, err
 	}
@@ -32,7 +73,7 @@ func (c *Catalogue) readmit(job string, seq int, place Place) (*Pending, error) 
 		return nil, err
 	}
 	defer l.Close()
-	return c.begin(job, place, nil, seq)
+	return c.begin(job, place, nodes, seq)
 }
 
 // Verify reads all images that were written and checks them as Snapshot.Verify does, before the snapshot is visible.

@@ -45,6 +45,13 @@ type Sharer interface {
 	Shared(images []image.Source) error
 }
 
+// Merger is an Imager that makes one image of several.
+type Merger interface {
+	// Merge writes what the first of some images holds, each of which builds on the next. If the last builds on another, so does the new one; base is
+	// the number of that snapshot, 0: none. seq is the number of the new image's own. opt.BlockSize may be enlarged.
+	Merge(to image.Target, seq, base int, from []image.Source, opt image.Options) (image.Summary, error)
+}
+
 // Mover is an Imager whose processes can move: of a rank two exist for a while, the one that was imaged, which
 // stands, and the one that was made of its image.
 type Mover interface {

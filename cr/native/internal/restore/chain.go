@@ -125,7 +125,7 @@ func (c chain) of(m *state.State) (chain, error) {
 type fillPiece struct {
 	addr  uint64
 	n     int // pages
-	layer int // index in the chain; -1: zero
+	layer int // index in the chain; -1: zero; its length: in what the last image builds on
 	data  int // pages of data before it in that layer's section
 }
 
@@ -140,7 +140,11 @@ func (c chain) pieces(window uint64) ([]fillPiece, error) {
 // resolve adds what the chain from depth on says of n pages of the window.
 func (c chain) resolve(window uint64, depth, first, n int, all *[]fillPiece) error {
 	if depth == len(c) {
-		return fmt.Errorf("%w: pages at %#x are said to be in an image below the last", state.ErrImage, window)
+		if c.down() == 0 {
+			return fmt.Errorf("%w: pages at %#x are said to be in an image below the last", state.ErrImage, window)
+		}
+		*all = append(*all, fillPiece{addr: window + uint64(first)*pages.Size, n: n, layer: depth})
+		return nil
 	}
 	for _, r := range c[depth].windows[window] {
 		from, to := max(r.First, first), min(r.First+r.N, first+n)

@@ -54,7 +54,7 @@ func writeImage(t *testing.T, seq int, s *state.State, windows map[uint64][2]str
 	path := filepath.Join(t.TempDir(), fmt.Sprintf("rank0-%d.img", seq))
 	m := image.LocalMeta()
 	m.Backend, m.Format, m.Job, m.Seq, m.Arch = "native", state.Format, "job", seq, "amd64"
-	w, err := image.Create(path, m, image.Options{NoDirect: true, NoFolder: true})
+	w, err := image.Create(path, m, image.Options{Passing: true, NoFolder: true, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
