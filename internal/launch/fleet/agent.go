@@ -115,7 +115,7 @@ func (f *Fleet) settle(ctx context.Context) (placed [][]int, nodes []*node, err 
 		f.mu.Lock()
 		var guests []int
 		if placed, guests, err = f.place(); err == nil {
-			f.placed, f.guests = placed, guests
+			f.begins(placed, guests)
 		}
 		nodes = slices.Clone(f.nodes)
 		news := f.news

@@ -67,6 +67,7 @@ type Fleet struct {
 	flushes uint64 // so many were ordered
 	calls   map[call]chan arrival
 	placed  [][]int // ranks by node; nil: not placed yet
+	had     []bool  // by node: the present life began with it, for ranks or as a spare
 	guests  []int   // ranks that are where they are for want of a spare
 	joins   sync.WaitGroup
 	well    bool          // the job has ended well
@@ -241,6 +242,15 @@ func (f *Fleet) states() (states []hosts.NodeState) {
 	return states
 }
 
+// begins notes where the ranks of a life are, and which nodes it has.
+func (f *Fleet) begins(placed [][]int, guests []int) {
+	f.placed, f.guests = placed, guests
+	f.had = make([]bool, len(f.nodes))
+	for i, n := range f.nodes {
+		f.had[i] = n.usable()
+	}
+}
+
 // SilentSince tells since when about the first was silent of the nodes that were given up for that after a time; false if there is none. A failure
 // is noticed so much later.
 func (f *Fleet) SilentSince(after time.Time) (first time.Time, any bool) {
@@ -254,20 +264,22 @@ func (f *Fleet) SilentSince(after time.Time) (first time.Time, any bool) {
 	return first, any
 }
 
-// most refuses to go on without most of the nodes that the last life had, this machine among them. If they are
+// most refuses to go on without most of the nodes that the last life had, this machine and spares among them. If they are
 // all lost at once, it is rather this machine that is cut off, and somebody may go on with the job where they
-// are. A node whose keeper has said goodbye is not cut off. Where other keepers may come, they decide.
+// are. A node whose keeper has said goodbye is not cut off, nor is one that has joined since. Where other keepers may come, they decide.
 func (f *Fleet) most() error {
 	if f.awaited != nil {
 		return nil
 	}
 	all, left := 1, 1
 	for i, ranks := range f.placed {
-		if n := f.nodes[i]; len(ranks) > 0 && !n.own && !n.hasLeft() {
+		n := f.nodes[i]
+		switch {
+		case n.own || n.hasLeft():
+		case n.usable():
+			all, left = all+1, left+1
+		case len(ranks) > 0 || i < len(f.had) && f.had[i] && !n.out:
 			all++
-			if n.usable() {
-				left++
-			}
 		}
 	}
 	if 2*left >= all {

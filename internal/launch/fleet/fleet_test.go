@@ -175,8 +175,35 @@ func TestMost(t *testing.T) {
 		t.Errorf("with half of the nodes, this one among them: %v", err)
 	}
 	lose(2)
-	if err := f.CanPlace(); !errors.Is(err, hosts.ErrNodes) || !strings.Contains(err.Error(), "3 of 4 nodes were lost at once") {
+	if err := f.CanPlace(); !errors.Is(err, hosts.ErrNodes) || !strings.Contains(err.Error(), "3 of 5 nodes were lost at once") {
 		t.Errorf("with none: %v", err)
+	}
+}
+
+// Spares count: who hears them is not cut off from most. Those that are lost, too, count as well.
+func TestMostWithSpares(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4)
+	f, err := w.fleet(4, hosts.Rules{Spares: 2, Shrink: true, Oversubscribe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := begin(t, f, 1, "0:[0 1] 1:[2 3]")
+	for i := range 2 {
+		w.nodes[address(i)].conn.Close()
+		if err := agents[i].Wait(); !errors.Is(err, ErrLost) {
+			t.Fatal(err)
+		}
+	}
+	if err := f.CanPlace(); err != nil {
+		t.Errorf("with two spares and this node of five: %v", err)
+	}
+	w.nodes[address(2)].conn.Close()
+	for f.States()[2].State == "up" {
+		time.Sleep(time.Millisecond)
+	}
+	if err := f.CanPlace(); !errors.Is(err, hosts.ErrNodes) || !strings.Contains(err.Error(), "3 of 5 nodes were lost at once") {
+		t.Errorf("with one spare and this node of five: %v", err)
 	}
 }
 
