@@ -21,6 +21,7 @@ func TestLocal(t *testing.T) {
 	c.more("resized", (*cluster).resized)
 	c.part("full level", (*cluster).fullLevel)
 	c.part("memory limit", (*cluster).memoryLimit)
+	c.part("weaker", (*cluster).weaker)
 }
 
 // jobAt is a march whose images stay on the nodes.

@@ -56,3 +56,22 @@ func (c *cluster) inMemory(cr, policy, end string) *job {
 	return c.start("-v", "-hosts", "n1:1,n2:1,n3:1,n4:1,n5:1,n6:1,n7:1", "-np", "4", "-spares", "3", "-restarts", "3", "-lease", "3s", "-cr="+cr,
 		"-ckpt-dir", filepath.Join(c.Shared(), "memory", cr+policy), "-ckpt-mirror", policy, "-ckpt-every", "200ms", c.file("march"), "-end", end)
 }
+
+// weaker: nodes are lost until the policy does not fit those that are left. As much of it is kept as can be, so the job survives the loss of the next.
+func (c *cluster) weaker() {
+	end := c.fresh("end")
+	want := c.alone("2", "100")
+	j := c.start("-v", "-hosts", "n1:2,n2:2,n3:2", "-map", "node", "-np", "2", "-spares", "1", "-shrink-to-fit", "-restarts", "3", "-lease", "3s", "-cr=native",
+		"-ckpt-dir", c.fresh("snapshots"), "-ckpt-mirror", "ring:2", "-ckpt-every", "200ms", c.file("march"), "-end", end)
+	j.await("checkpoint: committed")
+	c.Kill("n2")
+	j.await("restarting from snapshot")
+	j.await("ring is kept in its place")
+	said, _ := j.said.now()
+	j.awaitTimes("checkpoint: committed", strings.Count(said, "checkpoint: committed")+2)
+	c.Kill("n3")
+	j.awaitTimes("restarting from snapshot", 2)
+	c.ends(j, end, want)
+	c.Start("n2")
+	c.Start("n3")
+}

@@ -24,7 +24,8 @@ type mirroring struct {
 	set    string
 	p      protect.Placement
 	groups []*protect.Group // by rank; without a policy each rank is alone
-	broken error            // why there are no groups
+	broken error            // why the placement is not known
+	less   error            // why the policy cannot be kept, and what is in its place
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -43,7 +44,7 @@ func (inc *incarnation) mirror(set string) *mirroring {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	var groups []protect.Group
 	if c.p, c.broken = inc.placement(); c.broken == nil && m.policy != nil {
-		groups, c.broken = m.policy.Groups(c.p)
+		groups, c.less = protect.Fitting(m.policy, c.p)
 	}
 	c.groups = make([]*protect.Group, inc.h.opt.NP)
 	for rank := range c.groups {
@@ -187,6 +188,7 @@ func (c *mirroring) settle(images []oob.ImageInfo) (weak lacking, err error) {
 	if c.broken != nil {
 		return lacking{c.broken.Error()}, nil
 	}
+	weak = c.short()
 	up := c.m.up()
 	down := func(n int) bool { return !slices.Contains(up, c.p.Nodes[n].Name) }
 	for _, g := range c.firsts() {
@@ -202,6 +204,14 @@ func (c *mirroring) settle(images []oob.ImageInfo) (weak lacking, err error) {
 		}
 	}
 	return weak, nil
+}
+
+// short says that the policy cannot be kept on the nodes that there are.
+func (c *mirroring) short() lacking {
+	if c.less == nil {
+		return nil
+	}
+	return lacking{c.less.Error()}
 }
 
 // have is a group as far as it was made.
@@ -233,7 +243,7 @@ func (m *memory) up() []string {
 
 // announce tells once how much memory the level takes, of which nodes.
 func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
-	if m.told || c.broken != nil {
+	if m.told || c.broken != nil || c.less != nil {
 		return
 	}
 	m.told = true

@@ -165,7 +165,7 @@ func (m *memory) remake(ctx context.Context, c *mirroring, s *snapshot.Snapshot)
 	for _, info := range all {
 		have[info.Name] = append(have[info.Name], info.Node)
 	}
-	r := &remaking{c, s, have, 0, nil}
+	r := &remaking{c, s, have, 0, c.short()}
 	for _, g := range c.firsts() {
 		r.images(ctx, g)
 		r.shards(ctx, g)
