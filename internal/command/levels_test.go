@@ -267,6 +267,41 @@ func TestLevelFails(t *testing.T) {
 	h.nothingLeft()
 }
 
+// Where the strongest level cannot have the last snapshot of a job that has failed, the next one gets it: it is in memory, and would be lost.
+func TestLastLevelFails(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	far, stores := filepath.Join(dir, "far"), filepath.Join(dir, "stores.toml")
+	text := fmt.Sprintf("[far]\nkind = 'dir'\nfolder = %q\n", far)
+	if err := errors.Join(os.WriteFile(far, nil, 0o600), os.WriteFile(stores, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	p, id := h.countJob(limit, "-ckpt-mirror", "none", "-ckpt-every", "mem=100ms,dir=1h,far=2h", "-stores", stores)
+	testenv.Until(t, func() string {
+		if l := h.levels(id); l[0].Last < 2 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	if err := syscall.Kill(h.status(id).Ranks[0].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.code(); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("exit %d, %s", code, p.err)
+	}
+	if errs := p.err.String(); !strings.Contains(errs, "level far did not get snapshot") || !strings.Contains(errs, "level dir has snapshot") {
+		t.Error(errs)
+	}
+	c, err := openCatalogue(h.ckpt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := c.Latest(id); err != nil || s.Verify(nil) != nil {
+		t.Errorf("%v, %v", s, err)
+	}
+	h.nothingLeft()
+}
+
 // Levels that cannot be meant are refused before anything starts.
 func TestLevelsRefused(t *testing.T) {
 	h := newHouse(t)

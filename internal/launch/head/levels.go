@@ -468,8 +468,17 @@ func (h *head) endLevels() {
 			return // it may hang, and so may another
 		}
 	}
-	if s := h.newestSnap(); wanted && s != nil && ctx.Err() == nil {
-		h.lastCopy(ctx, s, &h.opt.Levels[len(h.opt.Levels)-1])
+	if s := h.newestSnap(); wanted && s != nil {
+		h.lastCopies(ctx, s)
+	}
+}
+
+// lastCopies copies the newest snapshot to the strongest level that can have it: it may be in memory, which ends now.
+func (h *head) lastCopies(ctx context.Context, s *snapshot.Snapshot) {
+	for _, l := range slices.Backward(h.opt.Levels) {
+		if ctx.Err() != nil || h.lastCopy(ctx, s, &l) {
+			return
+		}
 	}
 }
 
@@ -492,11 +501,11 @@ func ends(ctx context.Context, over <-chan struct{}, giveUp func()) bool {
 // endWithin is how long a copy that was given up may take to end.
 const endWithin = 5 * time.Second
 
-// lastCopy copies the newest snapshot to the strongest level before the job ends.
-func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, l *spec.Level) {
+// lastCopy copies the newest snapshot to a level before the job ends. It reports whether it is there.
+func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, l *spec.Level) bool {
 	if now, err := h.cat.Load(s.Dir); err == nil {
 		if _, there := now.Copy(l.Place); there {
-			return
+			return true
 		}
 	}
 	h.lastly("level %s gets snapshot %d, %.1f MB", l.Name, s.Schema.Sequence, float64(s.Bytes())/1e6)
@@ -519,10 +528,11 @@ func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, l *spec.Level
 				h.lastly("-keep: %v", err)
 			}
 		}
-		return
+		return true
 	}
 	h.lastly("the newest snapshot has less protection than asked for: level %s did not get snapshot %d, which is %s: %v",
 		l.Name, s.Schema.Sequence, placesOf(s), h.withRemedy(err))
+	return false
 }
 
 // lastly says something when the loop has ended.
