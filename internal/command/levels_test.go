@@ -30,6 +30,19 @@ func (h *house) status(id string) (s control.Status) {
 	return s
 }
 
+// even holds a job whose second level has what the first one has.
+func (h *house) even(id string) {
+	h.t.Helper()
+	h.must("hold", id)
+	testenv.Until(h.t, func() string {
+		s := h.status(id)
+		if l := s.Levels; s.Checkpoint != "held" || l[1].Last < l[0].Last || l[1].Copying {
+			return fmt.Sprintf("%+v, %q", l, s.Checkpoint)
+		}
+		return ""
+	})
+}
+
 // copied returns the newest snapshot of a job that has two copies.
 func (h *house) copied(id string) (s *snapshot.Snapshot) {
 	h.t.Helper()
@@ -71,6 +84,7 @@ func TestLevels(t *testing.T) {
 	if out := h.must("status", "-metrics", id); !strings.Contains(out, fmt.Sprintf("\ngorun_level_missing_copies{job=%q,level=\"dir\"} 0\n", id)) || !strings.Contains(out, "gorun_level_bytes_total{") {
 		t.Error(out)
 	}
+	h.even(id) // else the newest in the one may have left the other
 	p.signal(syscall.SIGKILL)
 	p.code()
 	h.nothingLeft()
@@ -120,14 +134,7 @@ func TestLevelOfMemory(t *testing.T) {
 		}
 		return ""
 	})
-	h.must("hold", id)
-	testenv.Until(t, func() string {
-		s := h.status(id)
-		if l := s.Levels; s.Checkpoint != "held" || l[1].Last < l[0].Last || l[1].Copying {
-			return fmt.Sprintf("%+v, %q", l, s.Checkpoint)
-		}
-		return ""
-	})
+	h.even(id)
 	for _, flags := range [][]string{{"-verify"}, {"-scrub"}, {"-prune", "-keep", "1", "-verify"}} {
 		out := h.must(append(append([]string{"snapshots"}, flags...), id)...)
 		if !strings.Contains(out, "mem (in memory, not read); beside the schema (ok)") || strings.Contains(out, "damaged") {

@@ -271,6 +271,11 @@ func (o *options) check(fs *flag.FlagSet) error {
 	if err := o.stores(); err != nil {
 		return err
 	}
+	dir, err := ckptDir(o.CkptDir)
+	if err != nil && o.CR != "" {
+		return err
+	}
+	o.CkptDir = dir
 	stores, err := spec.ReadStores(string(o.storesFile))
 	if err == nil {
 		err = o.SetLevels(o.every, stores)
@@ -315,15 +320,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 	}
 	o.Params, o.CkptOnSignal = o.params, syscall.Signal(o.signal)
 	o.env.apply(&o.Options)
-	if err := o.where.apply(o, fs); err != nil {
-		return err
-	}
-	dir, err := ckptDir(o.CkptDir)
-	if err != nil && o.CR != "" {
-		return err
-	}
-	o.CkptDir = dir
-	return nil
+	return o.where.apply(o, fs)
 }
 
 // ckptDir returns the folder for snapshots. The flag names it, else the environment does.

@@ -255,10 +255,10 @@ func (o *Options) level(e Every, c StoreConfig) (Level, error) {
 	}
 	switch kind {
 	case store.KindDir:
-		if c.Folder != "" {
-			if !filepath.IsAbs(c.Folder) {
-				return l, fmt.Errorf("folder %s: a path from / on is wanted", c.Folder)
-			}
+		if c.Folder != "" && !filepath.IsAbs(c.Folder) {
+			return l, fmt.Errorf("folder %s: a path from / on is wanted", c.Folder)
+		}
+		if c.Folder != "" && !oneFolder(c.Folder, o.CkptDir) {
 			l.Place = snapshot.Place{Kind: store.KindDir, Folder: filepath.Clean(c.Folder)}
 		}
 	case node.Kind:
@@ -291,8 +291,6 @@ func (o *Options) level(e Every, c StoreConfig) (Level, error) {
 			return l, err
 		}
 		l.Place = snapshot.Place{Kind: s3.Kind, Folder: p.String()}
-	default:
-		return l, fmt.Errorf("kind %q is not known: known are mem, node, dir and s3", kind)
 	}
 	if c.Key == "" {
 		return l, nil
@@ -305,8 +303,21 @@ func (o *Options) level(e Every, c StoreConfig) (Level, error) {
 	return l, err
 }
 
-// fits refuses what a store of a kind has no use for.
+// oneFolder reports whether two paths are of one folder.
+func oneFolder(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	x, errx := os.Stat(a)
+	y, erry := os.Stat(b)
+	return errx == nil && erry == nil && os.SameFile(x, y)
+}
+
+// fits refuses kinds that are not known, and what a store of a kind has no use for.
 func (c *StoreConfig) fits(kind string) error {
+	if !slices.Contains([]string{mem.Kind, node.Kind, store.KindDir, s3.Kind}, kind) {
+		return fmt.Errorf("kind %q is not known: known are mem, node, dir and s3", kind)
+	}
 	for _, x := range []struct {
 		key   string
 		given bool

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +43,13 @@ func TestParseRate(t *testing.T) {
 }
 
 func TestSetLevels(t *testing.T) {
+	dir := t.TempDir()
+	other := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, other); err != nil {
+		t.Fatal(err)
+	}
 	set := func(every, stores string) (*Options, error) {
-		o := &Options{CkptLocal: "/scratch/%n", Keep: 5}
+		o := &Options{CkptLocal: "/scratch/%n", CkptDir: dir, Keep: 5}
 		e, err := ParseEvery(every)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +82,10 @@ func TestSetLevels(t *testing.T) {
 	for _, x := range []struct{ every, stores, want string }{
 		{"dir=1m,node=10m", "", "survives less"},
 		{"node=1m,dir=5m,pfs=10m", "[pfs]\nkind = 'dir'", "one place"},
+		{"dir=5m,pfs=10m", "[pfs]\nkind = 'dir'\nfolder = '" + dir + "/'", "one place"},
+		{"dir=5m,pfs=10m", "[pfs]\nkind = 'dir'\nfolder = '" + other + "'", "one place"},
 		{"tape=1m", "", "not known"},
+		{"dir=1m,far=2m", "[far]\nkind='dri'\nfolder='/a'", "not known"},
 		{"node=1m", "[dir]\nkeep=1", "no level"},
 		{"node=1m", "[node]\nrate='1MB/s'", "the ranks write"},
 		{"far=1m", "[far]\nkind='dir'\nfolder='/a'", "most frequent"},
