@@ -309,6 +309,35 @@ func TestLastLevelFails(t *testing.T) {
 	h.nothingLeft()
 }
 
+// A job that ends well while a copy is being made leaves nothing of that.
+func TestLastCopyGivenUp(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	far, stores, end, file := filepath.Join(dir, "far"), filepath.Join(dir, "stores.toml"), filepath.Join(dir, "end"), filepath.Join(dir, "id")
+	text := fmt.Sprintf("[far]\nkind = 'dir'\nfolder = %q\nrate = '100B/s'\n", far)
+	if err := os.WriteFile(stores, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := h.start("", "-np", "2", "-cr", "-jobid-file", file, "-ckpt-every", "dir=100ms,far=200ms", "-stores", stores, self(t), asRank, "until", end)
+	id := h.jobID(p, file)
+	testenv.Until(t, func() string {
+		if found, _ := filepath.Glob(filepath.Join(far, id, "*", "*", "*")); len(found) == 0 {
+			return "no copy is being made"
+		}
+		return ""
+	})
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.code(); code != 0 {
+		t.Errorf("exit %d, %s", code, p.err)
+	}
+	if found, err := filepath.Glob(filepath.Join(far, id, "*", "*")); err != nil || len(found) > 0 {
+		t.Errorf("left: %q, %v", found, err)
+	}
+	h.nothingLeft()
+}
+
 // Levels that cannot be meant are refused before anything starts.
 func TestLevelsRefused(t *testing.T) {
 	h := newHouse(t)

@@ -93,6 +93,11 @@ func rankMain(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	case "until":
+		if err := untilThere(world, args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	case "costly":
 		costly(args[1])
 		if err := count(world, args[2]); err != nil {
@@ -213,6 +218,27 @@ func count(world *mpi.Comm, limit string) error {
 	}
 	if world.Rank() == 0 {
 		fmt.Printf("sum %d %s\n", sum, os.Getenv("GORUN_TEST_KEPT"))
+	}
+	return nil
+}
+
+// untilThere goes from Point to Point until a file is there.
+func untilThere(world *mpi.Comm, file string) error {
+	var i int64
+	if err := cr.Register("i", &i); err != nil {
+		return err
+	}
+	for there := 0; there == 0; i++ {
+		if err := cr.Point(); err != nil {
+			return err
+		}
+		if _, err := os.Stat(file); err == nil {
+			there = 1
+		}
+		var err error
+		if there, err = mpi.AllreduceValue(world, there, mpi.Max); err != nil {
+			return err
+		}
 	}
 	return nil
 }

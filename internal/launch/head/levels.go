@@ -38,11 +38,11 @@ import (
 type levels struct {
 	plan   *flush.Plan
 	timer  *time.Timer
-	stop   context.CancelFunc // of the copy that is being made
-	over   chan struct{}      // closed when that has ended; nil: none is made
-	ending bool               // no more are begun
-	bytes  atomic.Int64       // of that copy, done
-	mends  bool               // what is made are lost images, and no copy
+	stop   context.CancelCauseFunc // of the copy that is being made
+	over   chan struct{}           // closed when that has ended; nil: none is made
+	ending bool                    // no more are begun
+	bytes  atomic.Int64            // of that copy, done
+	mends  bool                    // what is made are lost images, and no copy
 	mend   mending
 	base   counts
 	others []counts // of plan.Levels
@@ -169,7 +169,7 @@ func (h *head) links(s *snapshot.Snapshot, place snapshot.Place) (all []flush.Li
 func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	v, l := &h.levels, h.opt.Levels[i]
 	var ctx context.Context
-	ctx, v.stop = context.WithCancel(context.Background())
+	ctx, v.stop = context.WithCancelCause(context.Background())
 	over := make(chan struct{})
 	v.over = over
 	h.inc.copies()
@@ -264,7 +264,7 @@ func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level,
 	if err != nil {
 		return nil, err
 	}
-	defer c.Abort(false) // another try goes on with it
+	defer func() { c.Abort(errors.Is(context.Cause(ctx), errWell)) }() // else another try goes on with it
 	s = c.Snapshot()
 	st, set := c.Images()
 	if err := h.copyImages(ctx, &copying{s: s, to: st, set: set, level: l, cost: cost}, s.Schema.Images); err != nil {
@@ -272,6 +272,9 @@ func (h *head) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Level,
 	}
 	return c.Commit(h.now())
 }
+
+// errWell says that a copy is of no use any more.
+var errWell = errors.New("the job has ended well")
 
 // copying is images of a snapshot that go to a level.
 type copying struct {
@@ -461,10 +464,10 @@ func (h *head) endLevels() {
 	defer stop()
 	if v.over != nil {
 		if !wanted {
-			v.stop()
+			v.stop(errWell)
 			stop()
 		}
-		if !ends(ctx, v.over, v.stop) {
+		if !ends(ctx, v.over, func() { v.stop(nil) }) {
 			return // it may hang, and so may another
 		}
 	}

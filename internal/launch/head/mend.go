@@ -70,7 +70,7 @@ func (h *head) mendAll(due []ill) {
 	v := &h.levels
 	where := h.inc.nodesOf()
 	var ctx context.Context
-	ctx, v.stop = context.WithCancel(context.Background())
+	ctx, v.stop = context.WithCancelCause(context.Background())
 	over := make(chan struct{})
 	v.over, v.mends = over, true
 	go func() {
