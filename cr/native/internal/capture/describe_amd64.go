@@ -246,6 +246,8 @@ func (c *captured) describeRegions(maps []proc.Mapping) {
 		case transport(m):
 			r = state.Region{Start: m.Start, End: m.End, Prot: m.Prot, Flags: flagNoReserve}
 		case ring(m):
+		case ofSysV(m):
+			r.SysV = true
 		case ownShared(m):
 			r.Own = true
 		case lost(m, c.state.Exe):

@@ -44,7 +44,11 @@ func identityOf(dir string) (identity, error) {
 // restore does it. All ranks of an agent have the same, but those in a trace.Place.
 func (a *Agent) asBorn(pid int) (identity, error) {
 	if p := a.threads.PlaceOf(pid); p != nil {
-		return identityOf("/proc/" + strconv.Itoa(p.PID))
+		id, err := identityOf("/proc/" + strconv.Itoa(p.PID))
+		if own := trace.IPCOf(pid); err == nil && p.MadeIPC(own) {
+			id["ipc"] = own
+		}
+		return id, err
 	}
 	b := &a.births
 	b.mu.Lock()

@@ -23,7 +23,10 @@ func (g *Target) check() error {
 	if err := g.checkFamily(); err != nil {
 		return err
 	}
-	return g.checkOne()
+	if err := g.checkOne(); err != nil {
+		return err
+	}
+	return g.checkSysV()
 }
 
 // checkOne looks at one of them.
@@ -98,7 +101,7 @@ func ring(m *proc.Mapping) bool { return m.Shared && m.Path == state.RingMemory 
 // refuseShared lets a file pass that the program only reads: mapped again, it has
 // the same content.
 func refuseShared(m *proc.Mapping) error {
-	if transport(m) || ring(m) {
+	if transport(m) || ring(m) || ofSysV(m) {
 		return nil
 	}
 	if ownShared(m) {
@@ -107,8 +110,6 @@ func refuseShared(m *proc.Mapping) error {
 	where := fmt.Sprintf("at %#x, %d KB", m.Start, (m.End-m.Start)>>10)
 	const remedy = "unmap it while checkpoints are taken, map the file privately, or use -cr=self"
 	switch {
-	case strings.HasPrefix(m.Path, "/SYSV"):
-		return refusal.New(remedy, "System V shared memory %s", where)
 	case strings.HasPrefix(m.Path, "anon_inode:"):
 		return refusal.New(remedyFor(m.Path), "shared memory of the kind %s %s", strings.Trim(strings.TrimPrefix(m.Path, "anon_inode:"), "[]"), where)
 	case m.Deleted:
@@ -140,7 +141,7 @@ func checkKind(m *proc.Mapping) error {
 	switch {
 	case m.Kernels(), transport(m), ring(m):
 		return nil
-	case ownShared(m) && !m.Has(flagHuge):
+	case (ownShared(m) || ofSysV(m)) && !m.Has(flagHuge):
 		return nil
 	case m.Has(flagHuge):
 		return refusal.New("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)

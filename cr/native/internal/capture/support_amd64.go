@@ -45,6 +45,7 @@ func Features() []whole.Feature {
 		{Name: "child processes known by /proc", Err: tryFile("/proc/thread-self/children")},
 		{Name: "POSIX timers known by /proc", Err: tryFile("/proc/self/timers")},
 		{Name: "same process and thread ids after a restore (namespaces)", Err: trace.SameIDs()},
+		{Name: "System V shared memory after a restore (namespaces)", Err: trace.SameSysV()},
 		{Name: "time namespaces", Err: tryFile("/proc/self/ns/time")},
 	}
 }

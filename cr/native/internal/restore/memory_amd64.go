@@ -233,6 +233,10 @@ func (r *restore) regionCalls() ([]call, error) {
 		if g.Kernels() {
 			continue
 		}
+		if g.SysV {
+			calls = append(append(calls, attachCalls(g)...), adviceCalls(g)...)
+			continue
+		}
 		c, err := r.mapCall(i)
 		if err != nil {
 			return nil, err

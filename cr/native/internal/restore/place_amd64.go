@@ -32,13 +32,17 @@ func (r *restore) findPlace(t *trace.Threads) error {
 	if r.isFamily() {
 		return r.findPlaceOfAll(t, how)
 	}
-	if how == idsNew || how != idsSame && runtimes.Of(r.program).C == nil {
+	must := how == idsSame || len(r.state.SysV) > 0
+	if how == idsNew && must {
+		return fmt.Errorf("-param %s=%s: it had System V shared memory, which needs namespaces (use %s)", ParamIDs, idsNew, idsAuto)
+	}
+	if how == idsNew || !must && runtimes.Of(r.program).C == nil {
 		return nil
 	}
 	if r.gone.path != "" { // nothing could enter it again
 		r.noPlace = errors.New("its working directory was deleted")
-		if how == idsSame {
-			return fmt.Errorf("%w (-param %s=%s, or %s, does without them)", r.noPlace, ParamIDs, idsNew, idsAuto)
+		if must {
+			return r.needsPlace(r.noPlace)
 		}
 		return nil
 	}
@@ -46,18 +50,26 @@ func (r *restore) findPlace(t *trace.Threads) error {
 	switch {
 	case err == nil:
 		r.place, r.threads = p, t
-	case how == idsSame:
-		return fmt.Errorf("%w (-param %s=%s, or %s, does without them)", err, ParamIDs, idsNew, idsAuto)
+	case must:
+		return r.needsPlace(err)
 	default:
 		r.noPlace = err
 	}
 	return nil
 }
 
+// needsPlace says why there is no restore without a place.
+func (r *restore) needsPlace(err error) error {
+	if len(r.state.SysV) > 0 {
+		return fmt.Errorf("it had System V shared memory: %w", err)
+	}
+	return fmt.Errorf("%w (-param %s=%s, or %s, does without them)", err, ParamIDs, idsNew, idsAuto)
+}
+
 // leavePlace gives up the place, because of err, for new ids: true if that is permitted, and
 // not all threads had been made. What the process was so far must have ended.
 func (r *restore) leavePlace(err error) bool {
-	if r.place == nil || r.isFamily() || len(r.tids) == len(r.ids) || errors.Is(err, whole.ErrDied) {
+	if r.place == nil || r.isFamily() || len(r.state.SysV) > 0 || len(r.tids) == len(r.ids) || errors.Is(err, whole.ErrDied) {
 		return false
 	}
 	r.threads.Belong(r.place, r.ids, 0)
@@ -80,7 +92,7 @@ func (r *restore) enter() error {
 	if err != nil || s.Exited {
 		return fmt.Errorf("starting %s: %w", r.o.Program, errors.Join(err, whole.ErrDied))
 	}
-	pid, err := r.place.Bear(r.pid, r.placeFD(), r.state.PID, r.state.Dir)
+	pid, err := r.place.Bear(r.pid, r.placeFD(), r.state.PID, r.state.Dir, len(r.state.SysV) > 0)
 	if pid != 0 {
 		if err != nil {
 			err = errors.Join(err, endTraced(r.pid))

@@ -359,7 +359,7 @@ func (r *restore) become() error {
 		return err
 	}
 	steps := []func(*restore) error{
-		(*restore).openPidfds, (*restore).build, (*restore).seal, (*restore).openOwn, (*restore).hold, (*restore).fill, (*restore).protect,
+		(*restore).openPidfds, (*restore).makeSegments, (*restore).build, (*restore).settleSegments, (*restore).seal, (*restore).openOwn, (*restore).hold, (*restore).fill, (*restore).protect,
 		(*restore).lockMemory, (*restore).awaken, (*restore).makeTimers, (*restore).bind, (*restore).setOOMAdj,
 	}
 	for _, step := range steps {

@@ -15,6 +15,7 @@ const (
 	KindFile    = "file"
 	KindPipe    = "pipe"
 	KindShared  = "shared"
+	KindSysV    = "sysv"
 )
 
 // SectionName is the section that holds State.

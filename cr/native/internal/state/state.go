@@ -8,6 +8,7 @@
 //	pages     00c000400000   the pages of the window that begins there; its type lists them
 //	file      7              content of the deleted file that is open as 7
 //	shared    17             content of shared memory of its own with the inode 17
+//	sysv      32768          content of the System V shared memory with this id
 //	pipe      8              content of the pipe whose lowest descriptor is 8
 //
 // Sections of a process that descends from the first have its id before their name: the state of
@@ -86,6 +87,8 @@ type State struct {
 	Itimers     []Itimer       `json:"itimers,omitempty"`     // of setitimer: real, virtual, profile; none if none runs
 	Timers      []proc.Created `json:"timers,omitempty"`      // of timer_create
 
+	SysV []Segment `json:"sysv,omitempty"` // System V shared memory of the family; of the first
+
 	Kin    *Kin  `json:"kin,omitempty"`    // nil: it is the first of its family
 	Family []int `json:"family,omitempty"` // ids of those that descend from it, each after its parent; of the first
 	Ended  []Kin `json:"ended,omitempty"`  // those that have ended and are not waited for; of the first
@@ -108,6 +111,8 @@ type Limit struct {
 	Hard uint64 `json:"hard"`
 	// Own tells that the program has lowered the hard one.
 	Own bool `json:"own,omitempty"`
+	// SysV tells System V shared memory, whose id is the inode.
+	SysV bool `json:"sysv,omitempty"`
 }
 
 // NumLimits is the number of resources that the kernel limits.
@@ -151,6 +156,8 @@ type Region struct {
 	// Own tells shared memory that no other process has: its content is in the section
 	// "shared" of its inode, or is that of a deleted file that is open.
 	Own bool `json:"own,omitempty"`
+	// SysV tells System V shared memory, whose id is the inode.
+	SysV bool `json:"sysv,omitempty"`
 }
 
 // Kernels says whether the kernel maps the region itself.
@@ -163,7 +170,7 @@ func (r *Region) Kernels() bool {
 }
 
 // OfFile says whether the region maps a file.
-func (r *Region) OfFile() bool { return len(r.Path) > 0 && r.Path[0] == '/' }
+func (r *Region) OfFile() bool { return len(r.Path) > 0 && r.Path[0] == '/' && !r.SysV }
 
 // RingMemory is what the memory is called, as /proc shows it, that a rank shares with an offload process (package offload). It is still while the rank
 // is imaged, and a restored rank shares it with another.

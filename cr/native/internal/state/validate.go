@@ -51,8 +51,10 @@ func (s *State) Validate() error {
 			}
 		}
 	}
-	if err := s.validFamily(); err != nil {
-		return fmt.Errorf("%w: %w", ErrImage, err)
+	for _, check := range []func() error{s.validFamily, s.validSysV} {
+		if err := check(); err != nil {
+			return fmt.Errorf("%w: %w", ErrImage, err)
+		}
 	}
 	return nil
 }
@@ -157,6 +159,8 @@ func (s *State) validRegions() error {
 			return fmt.Errorf("region at %#x: digest %.100q", r.Start, r.Digest)
 		case r.Own && (!r.Shared || !r.OfFile()):
 			return fmt.Errorf("region at %#x is of its own and not shared", r.Start)
+		case r.SysV && (!r.Shared || r.Own || r.Inode >= 1<<31):
+			return fmt.Errorf("region at %#x is of System V and not shared", r.Start)
 		case r.Shared && r.Empty:
 			return fmt.Errorf("region at %#x is shared and empty", r.Start)
 		}

@@ -13,9 +13,12 @@ func wholeState() *State {
 	s := plainState(
 		Region{Start: 0x400000, End: 0x500000, Prot: 5, Path: "/bin/program"},
 		Region{Start: 0xc000000000, End: 0xc004000000, Prot: 3, Path: "[anon: Go: heap]", Flags: "rd wr nh"},
+		Region{Start: 0x7ffe00000000, End: 0x7ffe00001000, Prot: 1, Path: "/SYSV00000007", Inode: 3, Shared: true, SysV: true},
+		Region{Start: 0x7ffe00001000, End: 0x7ffe00002000, Prot: 3, Path: "/SYSV00000007", Offset: 0x1000, Inode: 3, Shared: true, SysV: true},
 		Region{Start: 0x7fff00000000, End: 0x7fff00021000, Prot: 3, Path: "[stack]", Flags: "rd wr gd"},
 		Region{Start: 0xffffffffff600000, End: 0xffffffffff601000, Prot: 4, Path: "[vsyscall]"},
 	)
+	s.SysV = []Segment{{ID: 3, Key: 7, Mode: 0o1600, Size: 0x1005, Creator: 100}}
 	s.Comm = "program"
 	s.Cmdline, s.Environ = []byte("program\x00-v\x00"), []byte("A=1\x00")
 	s.Auxv = make([]byte, 64)
@@ -66,7 +69,7 @@ func TestValidate(t *testing.T) {
 		"unaligned":        func(s *State) { s.Regions[0].Start++ },
 		"no region":        func(s *State) { s.Regions[0].End = s.Regions[0].Start },
 		"low":              func(s *State) { s.Regions[0].Start = 0 },
-		"high":             func(s *State) { s.Regions[2].End = 1 << 47 },
+		"high":             func(s *State) { s.Regions[4].End = 1 << 47 },
 		"overlap":          func(s *State) { s.Regions[1].Start = s.Regions[0].Start },
 		"order":            func(s *State) { s.Regions[0], s.Regions[1] = s.Regions[1], s.Regions[0] },
 		"protection":       func(s *State) { s.Regions[0].Prot = 8 },
@@ -100,6 +103,14 @@ func TestValidate(t *testing.T) {
 		"owner":            func(s *State) { s.Files[4].Owner = &Owner{ID: 1 << 20} },
 		"no socket":        func(s *State) { s.Files[4].Socket = &Socket{} },
 		"own memory":       func(s *State) { s.Regions[0].Own = true },
+		"segment twice":    func(s *State) { s.SysV = append(s.SysV, s.SysV[0]) },
+		"segment's size":   func(s *State) { s.SysV[0].Size = 1 << 40 },
+		"segment's mode":   func(s *State) { s.SysV[0].Mode = 0o4000 },
+		"segment's maker":  func(s *State) { s.SysV[0].Creator = 5 },
+		"no segment":       func(s *State) { s.SysV = nil },
+		"torn segment":     func(s *State) { s.Regions[3].Offset = 0x2000 },
+		"half a segment":   func(s *State) { s.Regions[3].SysV = false },
+		"private segment":  func(s *State) { s.Regions[2].Shared = false },
 		"kind":             func(s *State) { s.Files[6].Kind = "door" },
 	} {
 		s := wholeState()

@@ -18,6 +18,13 @@ type Place struct {
 	space  string // what /proc calls its namespace of processes
 	alone  bool   // it takes no second process
 	used   map[int]int
+	ipc    sync.Map // what /proc calls the namespaces of System V objects that were made in it
+}
+
+// MadeIPC tells a namespace of System V objects that was made in the place, by what /proc calls it.
+func (p *Place) MadeIPC(link string) bool {
+	_, made := p.ipc.Load(link)
+	return made
 }
 
 // places are those of one Threads. Whoever makes one has making, and not mu: the threads, on which that is

@@ -78,8 +78,13 @@ func (l *places) endAll() {
 	}
 }
 
-func spaceOf(pid int) string {
-	link, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
+func spaceOf(pid int) string { return namespace(pid, "pid") }
+
+// IPCOf gives what /proc calls the namespace that has the System V objects of a process.
+func IPCOf(pid int) string { return namespace(pid, "ipc") }
+
+func namespace(pid int, kind string) string {
+	link, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/" + kind)
 	return link
 }
 
@@ -289,10 +294,10 @@ const (
 )
 
 // Bear has h, a process that stands before its first instruction and has the place's Descriptor as
-// fd, make a process in the place that is like it, works in dir, and has an id of its own choice there. h
-// is ended. The new one is a child of this process, traced by the calling thread, and its stop is still
-// to be waited for.
-func (p *Place) Bear(h, fd, id int, dir string) (pid int, err error) {
+// fd, make a process in the place that is like it, works in dir, and has an id of its own choice there, and if
+// it is to have that a namespace of System V objects (IPC). h is ended. The new one is a child of this process,
+// traced by the calling thread, and its stop is still to be waited for.
+func (p *Place) Bear(h, fd, id int, dir string, ipc bool) (pid int, err error) {
 	if err := SetOptions(h, TraceOptions); err != nil {
 		return 0, fmt.Errorf("tracing the new process: %w", err)
 	}
@@ -307,6 +312,12 @@ func (p *Place) Bear(h, fd, id int, dir string) (pid int, err error) {
 	}
 	if _, err := a.in.Call(unix.SYS_SETNS, uint64(fd), spaces); err != nil {
 		return 0, fmt.Errorf("entering the namespaces of restored processes: %w", err)
+	}
+	if ipc {
+		if _, err := a.in.Call(unix.SYS_UNSHARE, unix.CLONE_NEWIPC); err != nil {
+			return 0, fmt.Errorf("a namespace for System V objects: %w", err)
+		}
+		p.ipc.Store(IPCOf(h), true)
 	}
 	if _, err := a.in.Call(unix.SYS_CHDIR, a.text(dir)); err != nil || a.err != nil {
 		return 0, fmt.Errorf("changing to %s: %w", dir, errors.Join(err, a.err))
@@ -359,19 +370,38 @@ func sameRoot(pid int) bool {
 // first call tries it.
 func SameIDs() error { return sameIDs() }
 
-var sameIDs = sync.OnceValue(func() error {
+var sameIDs = sync.OnceValue(func() error { return tryPlace(false, func(*newborn) error { return nil }) })
+
+// SameSysV says why restored processes cannot have System V shared memory with the ids that it had, nil if they
+// can. The first call tries it.
+func SameSysV() error { return sameSysV() }
+
+var sameSysV = sync.OnceValue(func() error {
+	return tryPlace(true, func(a *newborn) error {
+		if _, err := a.in.Call(unix.SYS_OPEN, a.text(NextSegment), unix.O_WRONLY); err != nil {
+			return fmt.Errorf("%s: %w", NextSegment, err)
+		}
+		return a.err
+	})
+})
+
+// NextSegment is where the owner of a namespace says which id the next System V shared memory there gets.
+const NextSegment = "/proc/sys/kernel/shm_next_id"
+
+// tryPlace has a process do something in a place.
+func tryPlace(ipc bool, do func(*newborn) error) error {
 	t := NewThreads(1)
 	defer t.Close()
 	p, err := t.Place(nil, true)
 	if err != nil {
 		return err
 	}
-	t.Do(func() { err = p.try() })
+	t.Do(func() { err = p.try(ipc, do) })
 	return err
-})
+}
 
 // try has a process made with an id that it would not have by itself.
-func (p *Place) try() error {
+func (p *Place) try(ipc bool, do func(*newborn) error) error {
 	const id = 4711
 	h, err := syscall.ForkExec("/proc/self/exe", []string{"gorun"}, &syscall.ProcAttr{
 		Files: []uintptr{uintptr(p.pidfd)},
@@ -384,10 +414,26 @@ func (p *Place) try() error {
 	if s, err := WaitStop(h, 10*time.Second); err != nil || s.Exited {
 		return errors.Join(err, whole.ErrDied)
 	}
-	pid, err := p.Bear(h, 0, id, "/")
+	pid, err := p.Bear(h, 0, id, "/", ipc)
+	if err == nil {
+		err = doIn(pid, do)
+	}
 	if pid != 0 {
 		unix.Kill(pid, unix.SIGKILL)
 		err = errors.Join(err, Reap(pid, KillLimit))
 	}
 	return err
+}
+
+// doIn has a process that is just made do something.
+func doIn(pid int, do func(*newborn) error) error {
+	if s, err := WaitStop(pid, StopLimit); err != nil || s.Exited {
+		return errors.Join(err, whole.ErrDied)
+	}
+	a, err := newbornAt(pid)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return do(a)
 }
