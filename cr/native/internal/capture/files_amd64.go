@@ -195,7 +195,17 @@ func (g *Target) classify(f *state.File, link string, stat *unix.Stat_t) error {
 	if err := checkProc(g.idOf(g.PID), link); err != nil {
 		return err
 	}
+	if isQueue(g.PID, f.FD, link) {
+		return refusal.New("close it while checkpoints are taken, or use pipes", "the POSIX message queue %s", link)
+	}
 	return classifyPath(f, link, stat)
+}
+
+// isQueue tells a queue of POSIX messages, which looks like a file in the root folder.
+func isQueue(pid, fd int, link string) bool {
+	const queues = 0x19800202 // MQUEUE_MAGIC
+	var st unix.Statfs_t
+	return strings.Count(link, "/") == 1 && unix.Statfs(fdPath(pid, fd), &st) == nil && st.Type == queues
 }
 
 // checkProc refuses what belongs to another process, or to one thread: by the time

@@ -191,6 +191,9 @@ func (st *stand) recordSysV(r *recorder) error {
 	if r.state.SysV, err = g.segments(a, read); err != nil {
 		return err
 	}
+	if err := st.family.checkWhole(r.state.SysV); err != nil {
+		return err
+	}
 	for i := range r.state.SysV {
 		s := &r.state.SysV[i]
 		if !slices.ContainsFunc(st.family.records, func(r *recorder) bool { return r.state.PID == s.Creator }) {
@@ -202,7 +205,7 @@ func (st *stand) recordSysV(r *recorder) error {
 		}
 		st.family.contents = append(st.family.contents, content{kind: state.KindSysV, name: strconv.Itoa(s.ID), data: data})
 	}
-	return st.family.checkWhole(r.state.SysV)
+	return nil
 }
 
 func (r *recorder) hasSysV() bool {

@@ -140,9 +140,21 @@ func (tr *trip) kill() {
 		tr.back.Close()
 	}
 	tr.back = nil
+	removeSysV(tr.pid)
 	tr.stdin.Close()
 	closeAll(tr.oob)
 	tr.pid = 0
+}
+
+// removeSysV removes what System V shared memory a process has left on the machine.
+func removeSysV(pid int) {
+	p, _ := os.ReadFile("/proc/sysvipc/shm")
+	all, _ := proc.ParseSysV(p)
+	for _, o := range all {
+		if o.Creator == pid {
+			unix.SysvShmCtl(o.ID, unix.IPC_RMID, nil)
+		}
+	}
 }
 
 // image captures the process and writes its image.

@@ -111,8 +111,6 @@ type Limit struct {
 	Hard uint64 `json:"hard"`
 	// Own tells that the program has lowered the hard one.
 	Own bool `json:"own,omitempty"`
-	// SysV tells System V shared memory, whose id is the inode.
-	SysV bool `json:"sysv,omitempty"`
 }
 
 // NumLimits is the number of resources that the kernel limits.

@@ -1,5 +1,6 @@
 // Files, folders, pipes, terminals.
 #include <dirent.h>
+#include <mqueue.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 
@@ -286,6 +287,17 @@ static void tty00(void) { // the other side has hung up
 	CHECK(read(s, &c, 1) <= 0);
 }
 
+static void posix_mq1(void) {
+	char name[40], got[16];
+	struct mq_attr a = {.mq_maxmsg = 2, .mq_msgsize = sizeof got};
+	snprintf(name, sizeof name, "/scene-%d", (int)getpid());
+	int q = HAVE(mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &a));
+	HAVE(mq_unlink(name));
+	HAVE(mq_send(q, "hello", 6, 0));
+	moment();
+	CHECK(mq_receive(q, got, sizeof got, NULL) == 6 && !strcmp(got, "hello"));
+}
+
 static void dev_null(void) {
 	int fd = HAVE(open("/dev/null", O_RDWR)), z = HAVE(open("/dev/urandom", O_RDONLY));
 	char c;
@@ -317,4 +329,4 @@ static void dev_fuse(void) { // a device that cannot be opened as it was
 	S(write_read00) S(write_read01) S(write_read02) S(write_read10) S(file_append) S(file_attr) S(file_fown) S(fd_offset) S(fd01) \
 	S(opath_file) S(dir00) S(unlink_fstat00) S(unlink_fstat01) S(unlink_fstat02) S(unlink_fstat03) S(unlink_fstat04) \
 	S(unlink_largefile) S(unlink_dir00) S(cwd00) S(cwd01) S(cwd02) S(pipe01) S(pipe02) S(pipe03) S(pipe04) S(fifo) S(fifo_rowo_pair) \
-	S(fifo_wronly) S(fifo_ghost) S(pty00) S(pty01) S(tty00) S(dev_null) S(proc_self) S(child_opened_proc) S(dev_fuse)
+	S(fifo_wronly) S(fifo_ghost) S(pty00) S(pty01) S(tty00) S(posix_mq1) S(dev_null) S(proc_self) S(child_opened_proc) S(dev_fuse)

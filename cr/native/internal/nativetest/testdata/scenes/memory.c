@@ -246,6 +246,79 @@ static void shm(void) {
 	CHECK(filled(p, 2 * PAGE) && shmctl(id, IPC_STAT, &d) == 0 && d.shm_nattch == 1);
 	HAVE(shmdt(p));
 }
+// segment makes System V shared memory with a key, which stays until it is removed.
+static int segment(key_t *key, size_t n, int mode) {
+	*key = 0x60000000 + getpid();
+	return HAVE(shmget(*key, n, IPC_CREAT | IPC_EXCL | mode));
+}
+static struct shmid_ds segmentOf(int id) {
+	struct shmid_ds d;
+	HAVE(shmctl(id, IPC_STAT, &d));
+	return d;
+}
+static void shm_unaligned(void) { // attached twice, once to be read only; a part has another protection
+	key_t key;
+	const size_t n = 2 * PAGE + 5;
+	int id = segment(&key, n, 0640);
+	unsigned char *p = shmat(id, NULL, 0), *q = shmat(id, NULL, SHM_RDONLY);
+	fill(p, n);
+	HAVE(mprotect(p + PAGE, PAGE, PROT_READ));
+	HAVE(shmctl(id, SHM_LOCK, NULL));
+	struct shmid_ds then = segmentOf(id);
+	moment();
+	struct shmid_ds now = segmentOf(id);
+	CHECK(filled(p, n) && filled(q, n) && protOf(p) == 3 && protOf(p + PAGE) == 1 && protOf(q) == 1);
+	CHECK(mprotect(q, PAGE, PROT_READ | PROT_WRITE) == -1 && errno == EACCES);
+	CHECK(now.shm_perm.__key == key && now.shm_perm.mode == then.shm_perm.mode && now.shm_segsz == n);
+	CHECK(now.shm_nattch == then.shm_nattch && now.shm_cpid == getpid() && shmget(key, 0, 0) == id);
+	p[5] = 200;
+	CHECK(q[5] == 200);
+	HAVE(shmdt(p));
+	HAVE(shmdt(q));
+	CHECK(segmentOf(id).shm_nattch == 0);
+	HAVE(shmctl(id, IPC_RMID, NULL));
+}
+// orphan has a process that is nobody's child do something, and wait until this one ends.
+static void orphan(void (*f)(void)) {
+	int life[2], there[2], status;
+	char c;
+	HAVE(pipe(life));
+	HAVE(pipe(there));
+	pid_t between = HAVE(fork());
+	if (!between) {
+		if (HAVE(fork())) _exit(0);
+		close(life[1]), close(there[0]);
+		f();
+		CHECK(write(there[1], "x", 1) == 1);
+		_exit(read(life[0], &c, 1));
+	}
+	close(life[0]), close(there[1]);
+	CHECK(waitpid(between, &status, 0) == between && read(there[0], &c, 1) == 1);
+	close(there[0]);
+}
+static void nothing(void) {}
+static void sysv_shm1(void) { // another process is attached, too
+	int id = HAVE(shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600));
+	shmat(id, NULL, 0);
+	HAVE(shmctl(id, IPC_RMID, NULL));
+	orphan(nothing);
+	moment();
+}
+static void sysv_sem2(void) { // with semaphores
+	int id = HAVE(shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600));
+	shmat(id, NULL, 0);
+	HAVE(shmctl(id, IPC_RMID, NULL));
+	int set = HAVE(semget(IPC_PRIVATE, 1, IPC_CREAT | 0600));
+	moment();
+	HAVE(semctl(set, 0, IPC_RMID));
+}
+static void sysv_shm2(void) { // a part of it is unmapped
+	int id = HAVE(shmget(IPC_PRIVATE, 3 * PAGE, IPC_CREAT | 0600));
+	unsigned char *p = shmat(id, NULL, 0);
+	HAVE(shmctl(id, IPC_RMID, NULL));
+	HAVE(munmap(p + PAGE, PAGE));
+	moment();
+}
 static void sem(void) {
 	// Of the machine, not of the process: it is there as it was left.
 	int id = HAVE(semget(IPC_PRIVATE, 1, IPC_CREAT | 0600));
@@ -318,5 +391,5 @@ static void madv_guards(void) {
 #define MEMORY \
 	S(mem_touch) S(maps00) S(maps02) S(maps04) S(maps05) S(maps06) S(maps07) S(mremap00) S(mprotect00) S(grow_map) \
 	S(grow_map02) S(grow_map03) S(brk00) S(unlink_mmap00) S(unlink_mmap01) S(unlink_mmap02) S(memfd00) S(memfd01) \
-	S(memfd02) S(memfd03) S(memfd04) S(shmemfd) S(shm) S(sem) S(msgque) S(thp_madvise) S(mlock00) S(aio00) S(shm_hugetlb) \
+	S(memfd02) S(memfd03) S(memfd04) S(shmemfd) S(shm) S(shm_unaligned) S(sysv_shm1) S(sysv_shm2) S(sysv_sem2) S(sem) S(msgque) S(thp_madvise) S(mlock00) S(aio00) S(shm_hugetlb) \
 	S(dev_zero) S(madv_guards)

@@ -88,6 +88,30 @@ static void maps01(void) {
 	UNTIL(__atomic_load_n((int *)both, __ATOMIC_SEQ_CST) > then + 2);
 	killed(p);
 }
+static int together;
+static void countsAtAnother(void) { // attached once more
+	both = shmat(together, NULL, 0);
+	counts();
+}
+static void shm_mp(void) { // System V shared memory, which nobody may attach any more
+	struct shmid_ds d;
+	together = HAVE(shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600));
+	both = shmat(together, NULL, 0);
+	pid_t p = child(countsAtAnother);
+	UNTIL(*both);
+	HAVE(shmctl(together, IPC_STAT, &d));
+	d.shm_perm.mode = 0400;
+	HAVE(shmctl(together, IPC_SET, &d));
+	HAVE(shmctl(together, IPC_RMID, NULL));
+	moment();
+	int then = __atomic_load_n((int *)both, __ATOMIC_SEQ_CST);
+	UNTIL(__atomic_load_n((int *)both, __ATOMIC_SEQ_CST) > then + 2);
+	HAVE(shmctl(together, IPC_STAT, &d));
+	CHECK(d.shm_nattch == 3 && (d.shm_perm.mode & 0777) == 0400);
+	killed(p);
+	HAVE(shmctl(together, IPC_STAT, &d));
+	CHECK(d.shm_nattch == 1);
+}
 static void cow00(void) {
 	both = ANON(16 * PAGE);
 	fill(both, 16 * PAGE);
@@ -385,7 +409,7 @@ static void scm05(void) { // a descriptor that only the child has, on its way to
 }
 
 #define TREES \
-	S(fork00) S(wait00) S(zombie00) S(pipe00) S(maps01) S(cow00) S(session00) S(pstree) S(stopped) S(child_subreaper_existing_child) \
+	S(fork00) S(wait00) S(zombie00) S(pipe00) S(maps01) S(shm_mp) S(cow00) S(session00) S(pstree) S(stopped) S(child_subreaper_existing_child) \
 	S(forkexec) S(fdt_shared) S(ptrace_sig) S(vfork00) \
 	S(zombie01) S(sigchild) S(session01) S(pgrp00) S(client_server) S(shared_fd2) S(maps_memfd) S(pidfd01) S(mutex_shared) \
 	S(fork_threads) S(file_locks05) S(scm05)
