@@ -45,8 +45,10 @@ func identityOf(dir string) (identity, error) {
 func (a *Agent) asBorn(pid int) (identity, error) {
 	if p := a.threads.PlaceOf(pid); p != nil {
 		id, err := identityOf("/proc/" + strconv.Itoa(p.PID))
-		if own := trace.IPCOf(pid); err == nil && p.MadeIPC(own) {
-			id["ipc"] = own
+		for name, own := range map[string]string{"ipc": trace.IPCOf(pid), "mnt": trace.MountsOf(pid)} {
+			if err == nil && p.Made(own) {
+				id[name] = own
+			}
 		}
 		return id, err
 	}

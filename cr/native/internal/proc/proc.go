@@ -186,6 +186,7 @@ type FDInfo struct {
 	Mask   uint64 // of a signalfd
 	Locks  []Lock
 	Target int // of a pidfd, -1 if that was waited for, 0 if it is none
+	Number int // of the pseudo-terminal whose other side it is
 }
 
 // ParseFDInfo parses /proc/PID/fdinfo/FD.
@@ -242,6 +243,8 @@ func ParseFDInfo(p []byte) (FDInfo, error) {
 			in.Watch = append(in.Watch, w)
 		case "Pid":
 			in.Target, err = strconv.Atoi(value)
+		case "tty-index":
+			in.Number, err = strconv.Atoi(value)
 		}
 		if err != nil {
 			return bad("descriptor", line)
@@ -297,6 +300,7 @@ type Stat struct {
 	State byte
 	flags uint64 // PF_...
 	Ppid  int
+	TTY   uint64 // device number of its controlling terminal, 0 if it has none
 	Sends int    // the signal that its parent gets when it ends
 	Exit  int    // of one that has ended: its status, as wait gives it
 	Start uint64 // since boot, in ticks
@@ -328,6 +332,7 @@ func ParseStat(p []byte) (Stat, error) {
 	}
 	s.Ppid = int(num(4))
 	s.flags, s.pending = num(9), num(31)
+	s.TTY = num(7)
 	s.Start = num(22)
 	s.Exit = int(num(52))
 	if s.Sends, err = strconv.Atoi(f[38-3]); err != nil { // of a thread -1

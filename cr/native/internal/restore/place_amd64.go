@@ -32,9 +32,9 @@ func (r *restore) findPlace(t *trace.Threads) error {
 	if r.isFamily() {
 		return r.findPlaceOfAll(t, how)
 	}
-	must := how == idsSame || len(r.state.SysV) > 0
+	must := how == idsSame || r.special() != ""
 	if how == idsNew && must {
-		return fmt.Errorf("-param %s=%s: it had System V shared memory, which needs namespaces (use %s)", ParamIDs, idsNew, idsAuto)
+		return fmt.Errorf("-param %s=%s: it had %s, which need namespaces (use %s)", ParamIDs, idsNew, r.special(), idsAuto)
 	}
 	if how == idsNew || !must && runtimes.Of(r.program).C == nil {
 		return nil
@@ -58,10 +58,28 @@ func (r *restore) findPlace(t *trace.Threads) error {
 	return nil
 }
 
+// spaces are those that the family has for itself.
+func (r *restore) spaces() trace.Spaces {
+	return trace.Spaces{SysV: len(r.state.SysV) > 0, Terminals: len(r.state.Terminals) > 0}
+}
+
+// special says what they are for.
+func (r *restore) special() string {
+	switch own := r.spaces(); {
+	case own.SysV && own.Terminals:
+		return "pieces of System V shared memory and pseudo-terminals"
+	case own.SysV:
+		return "pieces of System V shared memory"
+	case own.Terminals:
+		return "pseudo-terminals"
+	}
+	return ""
+}
+
 // needsPlace says why there is no restore without a place.
 func (r *restore) needsPlace(err error) error {
-	if len(r.state.SysV) > 0 {
-		return fmt.Errorf("it had System V shared memory: %w", err)
+	if what := r.special(); what != "" {
+		return fmt.Errorf("it had %s: %w", what, err)
 	}
 	return fmt.Errorf("%w (-param %s=%s, or %s, does without them)", err, ParamIDs, idsNew, idsAuto)
 }
@@ -69,7 +87,7 @@ func (r *restore) needsPlace(err error) error {
 // leavePlace gives up the place, because of err, for new ids: true if that is permitted, and
 // not all threads had been made. What the process was so far must have ended.
 func (r *restore) leavePlace(err error) bool {
-	if r.place == nil || r.isFamily() || len(r.state.SysV) > 0 || len(r.tids) == len(r.ids) || errors.Is(err, whole.ErrDied) {
+	if r.place == nil || r.isFamily() || r.special() != "" || len(r.tids) == len(r.ids) || errors.Is(err, whole.ErrDied) {
 		return false
 	}
 	r.threads.Belong(r.place, r.ids, 0)
@@ -92,7 +110,7 @@ func (r *restore) enter() error {
 	if err != nil || s.Exited {
 		return fmt.Errorf("starting %s: %w", r.o.Program, errors.Join(err, whole.ErrDied))
 	}
-	pid, err := r.place.Bear(r.pid, r.placeFD(), r.state.PID, r.state.Dir, len(r.state.SysV) > 0)
+	pid, err := r.place.Bear(r.pid, r.placeFD(), r.state.PID, r.state.Dir, r.spaces())
 	if pid != 0 {
 		if err != nil {
 			err = errors.Join(err, endTraced(r.pid))

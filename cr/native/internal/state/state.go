@@ -87,7 +87,8 @@ type State struct {
 	Itimers     []Itimer       `json:"itimers,omitempty"`     // of setitimer: real, virtual, profile; none if none runs
 	Timers      []proc.Created `json:"timers,omitempty"`      // of timer_create
 
-	SysV []Segment `json:"sysv,omitempty"` // System V shared memory of the family; of the first
+	SysV      []Segment  `json:"sysv,omitempty"`      // System V shared memory of the family; of the first
+	Terminals []Terminal `json:"terminals,omitempty"` // pseudo-terminals of the family; of the first
 
 	Kin    *Kin  `json:"kin,omitempty"`    // nil: it is the first of its family
 	Family []int `json:"family,omitempty"` // ids of those that descend from it, each after its parent; of the first
@@ -267,6 +268,7 @@ const (
 	FileTimer   = "timerfd" //
 	FileSignal  = "signalfd"
 	FilePidfd   = "pidfd" // of a process of the family
+	FilePty     = "pty"   // one side of a Terminal
 )
 
 // File is one descriptor. The content of a deleted file, and that of a pipe, are
@@ -286,6 +288,8 @@ type File struct {
 	Pipe    uint64 `json:"pipe,omitempty"`    // inode of the pipe
 	From    *Ref   `json:"from,omitempty"`    // the first of another process, before this one, with the same open file description
 	Target  int    `json:"target,omitempty"`  // of a pidfd: a process of the family
+	Number  int    `json:"number,omitempty"`  // of a pseudo-terminal
+	Master  bool   `json:"master,omitempty"`  // its other side, where what is typed comes from
 	Count   uint64 `json:"count,omitempty"`   // eventfd; timerfd: ticks
 	Sema    bool   `json:"sema,omitempty"`    // eventfd with EFD_SEMAPHORE
 

@@ -51,7 +51,7 @@ func (s *State) Validate() error {
 			}
 		}
 	}
-	for _, check := range []func() error{s.validFamily, s.validSysV} {
+	for _, check := range []func() error{s.validFamily, s.validSysV, s.validTerminals} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w: %w", ErrImage, err)
 		}
@@ -338,7 +338,7 @@ func (s *State) validFile(f *File, byFD map[int]*File) error {
 		if f.Target <= 0 {
 			return fmt.Errorf("of process %d", f.Target)
 		}
-	case FileSocket, FileEvent, FileSignal:
+	case FileSocket, FileEvent, FileSignal, FilePty: // for the last see validTerminals
 	case FileEpoll:
 	default:
 		return fmt.Errorf("kind %.40q", f.Kind)

@@ -18,12 +18,18 @@ type Place struct {
 	space  string // what /proc calls its namespace of processes
 	alone  bool   // it takes no second process
 	used   map[int]int
-	ipc    sync.Map // what /proc calls the namespaces of System V objects that were made in it
+	spaces sync.Map // what /proc calls the namespaces that were made in it, see Spaces
 }
 
-// MadeIPC tells a namespace of System V objects that was made in the place, by what /proc calls it.
-func (p *Place) MadeIPC(link string) bool {
-	_, made := p.ipc.Load(link)
+// Spaces are what a process in a place may have for itself and for those that descend from it.
+type Spaces struct {
+	SysV      bool // objects of System V (a namespace of IPC)
+	Terminals bool // pseudo-terminals (a namespace of mounts)
+}
+
+// Made tells a namespace that was made in the place, by what /proc calls it.
+func (p *Place) Made(link string) bool {
+	_, made := p.spaces.Load(link)
 	return made
 }
 

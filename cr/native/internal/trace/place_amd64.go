@@ -83,6 +83,9 @@ func spaceOf(pid int) string { return namespace(pid, "pid") }
 // IPCOf gives what /proc calls the namespace that has the System V objects of a process.
 func IPCOf(pid int) string { return namespace(pid, "ipc") }
 
+// MountsOf gives what /proc calls the namespace that has the mounts of a process.
+func MountsOf(pid int) string { return namespace(pid, "mnt") }
+
 func namespace(pid int, kind string) string {
 	link, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/" + kind)
 	return link
@@ -294,10 +297,10 @@ const (
 )
 
 // Bear has h, a process that stands before its first instruction and has the place's Descriptor as
-// fd, make a process in the place that is like it, works in dir, and has an id of its own choice there, and if
-// it is to have that a namespace of System V objects (IPC). h is ended. The new one is a child of this process,
-// traced by the calling thread, and its stop is still to be waited for.
-func (p *Place) Bear(h, fd, id int, dir string, ipc bool) (pid int, err error) {
+// fd, make a process in the place that is like it, works in dir, and has an id of its own choice there, and what it is to
+// have for itself. h is ended. The new one is a child of this process, traced by the calling thread, and its stop
+// is still to be waited for.
+func (p *Place) Bear(h, fd, id int, dir string, own Spaces) (pid int, err error) {
 	if err := SetOptions(h, TraceOptions); err != nil {
 		return 0, fmt.Errorf("tracing the new process: %w", err)
 	}
@@ -313,11 +316,8 @@ func (p *Place) Bear(h, fd, id int, dir string, ipc bool) (pid int, err error) {
 	if _, err := a.in.Call(unix.SYS_SETNS, uint64(fd), spaces); err != nil {
 		return 0, fmt.Errorf("entering the namespaces of restored processes: %w", err)
 	}
-	if ipc {
-		if _, err := a.in.Call(unix.SYS_UNSHARE, unix.CLONE_NEWIPC); err != nil {
-			return 0, fmt.Errorf("a namespace for System V objects: %w", err)
-		}
-		p.ipc.Store(IPCOf(h), true)
+	if err := p.separate(h, a, own); err != nil {
+		return 0, err
 	}
 	if _, err := a.in.Call(unix.SYS_CHDIR, a.text(dir)); err != nil || a.err != nil {
 		return 0, fmt.Errorf("changing to %s: %w", dir, errors.Join(err, a.err))
@@ -346,6 +346,31 @@ func (p *Place) Bear(h, fd, id int, dir string, ipc bool) (pid int, err error) {
 	return int(n), unix.Setpgid(int(n), int(n))
 }
 
+// separate has h leave namespaces of the place.
+func (p *Place) separate(h int, a *newborn, own Spaces) error {
+	if own.SysV {
+		if _, err := a.in.Call(unix.SYS_UNSHARE, unix.CLONE_NEWIPC); err != nil {
+			return fmt.Errorf("a namespace for System V objects: %w", err)
+		}
+		p.spaces.Store(IPCOf(h), true)
+	}
+	if own.Terminals {
+		if _, err := a.in.Call(unix.SYS_UNSHARE, unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("a namespace for terminals: %w", err)
+		}
+		const options = "newinstance,ptmxmode=0666,mode=0620"
+		kind := a.text("devpts")
+		if _, err := a.in.Call(unix.SYS_MOUNT, kind, a.text(Terminals), kind, unix.MS_NOSUID|unix.MS_NOEXEC, a.text(options)); err != nil {
+			return fmt.Errorf("terminals of their own: %w", err)
+		}
+		p.spaces.Store(MountsOf(h), true)
+	}
+	return a.err
+}
+
+// Terminals is the folder of pseudo-terminals.
+const Terminals = "/dev/pts"
+
 // WhileTaken calls f again while an id is taken: the kernel gives it back a moment after the parent of who
 // had it was told of the end.
 func WhileTaken(f func() error) error {
@@ -370,38 +395,49 @@ func sameRoot(pid int) bool {
 // first call tries it.
 func SameIDs() error { return sameIDs() }
 
-var sameIDs = sync.OnceValue(func() error { return tryPlace(false, func(*newborn) error { return nil }) })
+var sameIDs = sync.OnceValue(func() error { return tryPlace(Spaces{}, func(*newborn) error { return nil }) })
 
 // SameSysV says why restored processes cannot have System V shared memory with the ids that it had, nil if they
 // can. The first call tries it.
 func SameSysV() error { return sameSysV() }
 
 var sameSysV = sync.OnceValue(func() error {
-	return tryPlace(true, func(a *newborn) error {
-		if _, err := a.in.Call(unix.SYS_OPEN, a.text(NextSegment), unix.O_WRONLY); err != nil {
-			return fmt.Errorf("%s: %w", NextSegment, err)
-		}
-		return a.err
-	})
+	return tryPlace(Spaces{SysV: true}, func(a *newborn) error { return a.opens(NextSegment, unix.O_WRONLY) })
 })
+
+// SameTerminals says why restored processes cannot have pseudo-terminals with the numbers that they had, nil if they
+// can. The first call tries it.
+func SameTerminals() error { return sameTerminals() }
+
+var sameTerminals = sync.OnceValue(func() error {
+	return tryPlace(Spaces{Terminals: true}, func(a *newborn) error { return a.opens("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY) })
+})
+
+// opens has the process open a file.
+func (a *newborn) opens(path string, flags uint64) error {
+	if _, err := a.in.Call(unix.SYS_OPEN, a.text(path), flags); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return a.err
+}
 
 // NextSegment is where the owner of a namespace says which id the next System V shared memory there gets.
 const NextSegment = "/proc/sys/kernel/shm_next_id"
 
 // tryPlace has a process do something in a place.
-func tryPlace(ipc bool, do func(*newborn) error) error {
+func tryPlace(own Spaces, do func(*newborn) error) error {
 	t := NewThreads(1)
 	defer t.Close()
 	p, err := t.Place(nil, true)
 	if err != nil {
 		return err
 	}
-	t.Do(func() { err = p.try(ipc, do) })
+	t.Do(func() { err = p.try(own, do) })
 	return err
 }
 
 // try has a process made with an id that it would not have by itself.
-func (p *Place) try(ipc bool, do func(*newborn) error) error {
+func (p *Place) try(own Spaces, do func(*newborn) error) error {
 	const id = 4711
 	h, err := syscall.ForkExec("/proc/self/exe", []string{"gorun"}, &syscall.ProcAttr{
 		Files: []uintptr{uintptr(p.pidfd)},
@@ -414,7 +450,7 @@ func (p *Place) try(ipc bool, do func(*newborn) error) error {
 	if s, err := WaitStop(h, 10*time.Second); err != nil || s.Exited {
 		return errors.Join(err, whole.ErrDied)
 	}
-	pid, err := p.Bear(h, 0, id, "/", ipc)
+	pid, err := p.Bear(h, 0, id, "/", own)
 	if err == nil {
 		err = doIn(pid, do)
 	}
