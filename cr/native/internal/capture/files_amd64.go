@@ -198,6 +198,9 @@ func (g *Target) classify(f *state.File, link string, stat *unix.Stat_t) error {
 	if isQueue(g.PID, f.FD, link) {
 		return refusal.New("close it while checkpoints are taken, or use pipes", "the POSIX message queue %s", link)
 	}
+	if is, err := isTerminal(f, stat); is {
+		return err
+	}
 	return classifyPath(f, link, stat)
 }
 

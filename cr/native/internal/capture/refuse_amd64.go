@@ -26,7 +26,7 @@ func (g *Target) check() error {
 	if err := g.checkOne(); err != nil {
 		return err
 	}
-	return g.checkSysV()
+	return errors.Join(g.checkSysV(), g.checkTerminals())
 }
 
 // checkOne looks at one of them.
@@ -162,6 +162,7 @@ func (g *Target) checkFiles() error {
 	if err != nil {
 		return fmt.Errorf("descriptors: %w", err)
 	}
+	g.masters = nil
 	for _, fd := range fds {
 		link, err := os.Readlink(fdPath(g.PID, fd))
 		if err != nil || strings.HasPrefix(link, "socket:[") {
@@ -177,6 +178,9 @@ func (g *Target) checkFiles() error {
 				continue
 			}
 			return fmt.Errorf("descriptor %d: %w", fd, err)
+		}
+		if f.Kind == state.FilePty && f.Master {
+			g.masters = append(g.masters, fd)
 		}
 		if f.Kind == state.FilePidfd {
 			if err := g.checkPidfd(fd); err != nil {

@@ -183,6 +183,9 @@ func (r *restore) bearChildren(p *restore) error {
 			if err := p.puppet.run(p.pid, []call{{what: "a session of its own", nr: unix.SYS_SETSID}}); err != nil {
 				return p.named(err)
 			}
+			if err := r.takeTerminal(p); err != nil {
+				return p.named(err)
+			}
 		}
 		for _, m := range r.kin {
 			if k := m.state.Kin; k.Parent != id || k.Early(&own) != early {

@@ -105,7 +105,7 @@ func (d *descriptors) openAll(s *state.State) error {
 			continue
 		}
 		fd, err := -1, error(nil)
-		if f.Kind == state.FilePidfd || ownProcFile(s, f) != "" {
+		if f.Kind == state.FilePidfd || f.Kind == state.FilePty || ownProcFile(s, f) != "" {
 			fd, err = d.keep(placeholder())
 		} else {
 			fd, err = d.make(f)

@@ -137,6 +137,8 @@ type restore struct {
 	over  []*ended   // of the first: those that have ended
 	slots []int      // of the first: descriptors here that the others get, in the order of their numbers there
 
+	masters map[int]int // of the first: descriptors here of the other sides of terminals, by number, as long as they are made
+
 	pid    int
 	text   uint64 // of a syscall instruction of the fresh process
 	puppet puppet
@@ -355,7 +357,14 @@ func (r *restore) become() error {
 	if err := r.takeOver(); err != nil {
 		return err
 	}
+	defer r.closeTerminals()
+	if err := r.makeTerminals(); err != nil {
+		return err
+	}
 	if err := r.bearAll(); err != nil {
+		return err
+	}
+	if err := r.settleTerminals(); err != nil {
 		return err
 	}
 	steps := []func(*restore) error{
