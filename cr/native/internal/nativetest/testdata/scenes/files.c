@@ -267,17 +267,48 @@ static void pty00(void) {
 	cfmakeraw(&t);
 	HAVE(tcsetattr(s, TCSANOW, &t));
 	HAVE(ioctl(m, TIOCSWINSZ, &w));
+	char path[40], name[40];
+	CHECK(!ptsname_r(m, path, sizeof path));
 	moment();
+	CHECK(!ptsname_r(m, name, sizeof name) && !strcmp(name, path) && !ttyname_r(s, name, sizeof name) && !strcmp(name, path));
 	CHECK(!ioctl(s, TIOCGWINSZ, &now) && now.ws_row == 33 && now.ws_col == 77);
 	CHECK(!tcgetattr(s, &t) && !(t.c_lflag & (ICANON | ECHO)));
 	CHECK(write(m, "in", 2) == 2 && read(s, c, 16) == 2 && write(s, "out", 3) == 3 && read(m, c, 16) == 3);
 }
-static void pty01(void) { // something was typed
-	int s, m = pty(&s);
-	char c[16];
-	CHECK(write(m, "typed\n", 6) == 6);
+static void pty01(void) { // something was typed: a line, and a part of one; it was echoed, and something else was written
+	int s, m = pty(&s), left = -1;
+	char c[40];
+	CHECK(write(m, "typed\nhal", 9) == 9);
+	UNTIL(!ioctl(m, FIONREAD, &left) && left == 10);
+	CHECK(write(s, "out\n", 4) == 4);
 	moment();
-	CHECK(read(s, c, 16) == 6 && !memcmp(c, "typed\n", 6));
+	CHECK(read(s, c, 40) == 6 && !memcmp(c, "typed\n", 6));
+	CHECK(fcntl(s, F_SETFL, O_NONBLOCK) == 0 && read(s, c, 40) == -1 && errno == EAGAIN);
+	CHECK(read(m, c, 40) == 15 && !memcmp(c, "typed\r\nhalout\r\n", 15));
+	CHECK(write(m, "\177\n", 2) == 2); // the last of it is erased
+	UNTIL((left = read(s, c, 40)) >= 0);
+	CHECK(left == 3 && !memcmp(c, "ha\n", 3));
+}
+static void pty02(void) { // of several some are closed, or one side of them is; new ones can be had
+	int s[4], m[4];
+	char path[4][40], c;
+	for (int i = 0; i < 4; i++) {
+		m[i] = pty(s + i);
+		CHECK(!ptsname_r(m[i], path[i], sizeof path[i]));
+	}
+	close(s[0]), close(m[0]);
+	close(s[1]);
+	close(m[2]);
+	int again = dup(m[3]), other = HAVE(open(path[3], O_RDONLY | O_NOCTTY | O_NONBLOCK));
+	moment();
+	CHECK(read(m[1], &c, 1) == -1 && errno == EIO); // until somebody opens it
+	int p = HAVE(open(path[1], O_RDWR | O_NOCTTY));
+	CHECK(write(p, "x", 1) == 1 && read(m[1], &c, 1) == 1 && c == 'x');
+	CHECK(read(s[2], &c, 1) == 0 && write(s[2], &c, 1) == -1 && errno == EIO);
+	CHECK(read(other, &c, 1) == -1 && errno == EAGAIN && write(again, "\n", 1) == 1);
+	CHECK(read(s[3], &c, 1) == 1 && c == '\n');
+	m[0] = pty(s);
+	CHECK(write(s[0], "y", 1) == 1 && read(m[0], &c, 1) == 1 && c == 'y');
 }
 static void tty00(void) { // the other side has hung up
 	int s, m = pty(&s);
@@ -329,4 +360,4 @@ static void dev_fuse(void) { // a device that cannot be opened as it was
 	S(write_read00) S(write_read01) S(write_read02) S(write_read10) S(file_append) S(file_attr) S(file_fown) S(fd_offset) S(fd01) \
 	S(opath_file) S(dir00) S(unlink_fstat00) S(unlink_fstat01) S(unlink_fstat02) S(unlink_fstat03) S(unlink_fstat04) \
 	S(unlink_largefile) S(unlink_dir00) S(cwd00) S(cwd01) S(cwd02) S(pipe01) S(pipe02) S(pipe03) S(pipe04) S(fifo) S(fifo_rowo_pair) \
-	S(fifo_wronly) S(fifo_ghost) S(pty00) S(pty01) S(tty00) S(posix_mq1) S(dev_null) S(proc_self) S(child_opened_proc) S(dev_fuse)
+	S(fifo_wronly) S(fifo_ghost) S(pty00) S(pty01) S(pty02) S(tty00) S(posix_mq1) S(dev_null) S(proc_self) S(child_opened_proc) S(dev_fuse)

@@ -408,8 +408,58 @@ static void scm05(void) { // a descriptor that only the child has, on its way to
 	killed(p);
 }
 
+static int master;
+static void leaves(int sig) { _exit(sig == SIGINT ? 5 : 6); }
+static void foreground(void) {
+	handle(SIGINT, leaves);
+	both[1] = 1;
+	sleeps();
+}
+static void controls(void) { // a session with a controlling terminal
+	char path[40], text[20];
+	int status;
+	setsid();
+	CHECK(!ptsname_r(master, path, sizeof path));
+	close(HAVE(open(path, O_RDWR)));
+	int tty = HAVE(open("/dev/tty", O_RDWR));
+	pid_t p = child(foreground);
+	HAVE(setpgid(p, p));
+	HAVE(tcsetpgrp(tty, p));
+	both[0] = 1;
+	CHECK(waitpid(p, &status, 0) == p && WIFEXITED(status) && tcgetsid(tty) == getpid());
+	handle(SIGTTOU, SIG_IGN);
+	HAVE(tcsetpgrp(tty, getpid()));
+	CHECK(read(tty, text, sizeof text) == 3 && !memcmp(text, "on\n", 3) && write(tty, "done", 4) == 4);
+	close(HAVE(open("/dev/tty", O_RDWR)));
+	_exit(WEXITSTATUS(status));
+}
+static void pty04(void) { // ^C ends who is in the foreground, and the session goes on
+	char text[40];
+	int s;
+	both = SHARED(PAGE);
+	master = pty(&s);
+	pid_t p = child(controls);
+	close(s);
+	UNTIL(both[0] && both[1]);
+	pid_t front = HAVE(tcgetpgrp(master));
+	moment();
+	CHECK(tcgetpgrp(master) == front && tcgetsid(master) == p);
+	CHECK(write(master, "\003", 1) == 1 && write(master, "on\n", 3) == 3);
+	int n = 0;
+	while (!memmem(text, n, "done", 4)) n += HAVE(read(master, text + n, sizeof text - n));
+	CHECK(!memcmp(text, "^Con\r\ndone", 10));
+	ended(p, 5);
+}
+static void sides(void) { close(master); }
+static void pty03(void) { // somebody else has it, too
+	int s;
+	master = pty(&s);
+	orphan(sides);
+	moment();
+}
+
 #define TREES \
 	S(fork00) S(wait00) S(zombie00) S(pipe00) S(maps01) S(shm_mp) S(cow00) S(session00) S(pstree) S(stopped) S(child_subreaper_existing_child) \
 	S(forkexec) S(fdt_shared) S(ptrace_sig) S(vfork00) \
 	S(zombie01) S(sigchild) S(session01) S(pgrp00) S(client_server) S(shared_fd2) S(maps_memfd) S(pidfd01) S(mutex_shared) \
-	S(fork_threads) S(file_locks05) S(scm05)
+	S(fork_threads) S(file_locks05) S(scm05) S(pty03) S(pty04)
