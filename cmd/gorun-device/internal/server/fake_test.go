@@ -10,7 +10,7 @@ import (
 )
 
 // fake is a device in memory. A program is a list of names of kernels: "add" adds its second argument, a byte, to each byte of its
-// first; "spin" runs until the test lets it end.
+// first; "spin" runs until the test lets it end; "break" fails, and with it all that follows, as on a device of CUDA.
 type fake struct {
 	mem      map[driver.Mem][]byte
 	next     driver.Mem
@@ -20,6 +20,7 @@ type fake struct {
 	spins    chan struct{} // each value ends a spin
 	reads    chan struct{} // if not nil, each value lets a read happen
 	spinning chan struct{} // told when one begins
+	bad      error         // a kernel has failed
 }
 
 func newFake() *fake {
@@ -28,7 +29,7 @@ func newFake() *fake {
 
 func (f *fake) later(work func()) error {
 	f.queue = append(f.queue, work)
-	return nil
+	return f.bad
 }
 
 func (f *fake) Alloc(size int64) (driver.Mem, error) {
@@ -42,7 +43,10 @@ func (f *fake) Alloc(size int64) (driver.Mem, error) {
 }
 
 func (f *fake) Free(m driver.Mem) error {
-	return f.later(func() { f.room += int64(len(f.mem[m])); delete(f.mem, m) })
+	f.Finish() // as CUDA's
+	f.room += int64(len(f.mem[m]))
+	delete(f.mem, m)
+	return f.bad
 }
 
 func (f *fake) Write(dst driver.Mem, offset int64, src []byte) error {
@@ -73,7 +77,7 @@ func (f *fake) Finish() error {
 		work()
 	}
 	f.queue = nil
-	return nil
+	return f.bad
 }
 
 func (f *fake) Close() error { return nil }
@@ -97,6 +101,8 @@ func (f *fake) Launch(k driver.Kernel, global, local []int, args []driver.Arg, t
 		})
 	case "spin":
 		f.later(func() { f.spinning <- struct{}{}; <-f.spins })
+	case "break":
+		f.later(func() { f.bad = errors.New("a bad address") })
 	}
 	if !timed {
 		return nil, nil

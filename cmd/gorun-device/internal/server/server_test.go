@@ -154,6 +154,32 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestLateFailures has a kernel fail that the device has accepted, and behind it, in the same batch, a command that is refused for that: the failure is the
+// kernel's, and no want of memory.
+func TestLateFailures(t *testing.T) {
+	for _, behind := range []offload.Command{
+		{Op: offload.Free, A: [8]uint64{1}},
+		{Op: offload.Alloc, A: [8]uint64{2, 8, 0, 0, 4096}},
+	} {
+		s := newSession(t)
+		s.none(s.Build(1, "break", "break add"))
+		s.none(s.Alloc(1, 64))
+		s.Order(order(offload.OrderPause), "paused") // so that both are one batch
+		kernel := s.run(1)
+		last := s.Put(behind)
+		s.Order(order(offload.OrderResume), "running")
+		s.Done(last)
+		if ticket, text := s.Ring.Failed(); ticket != kernel || !strings.Contains(text, "a bad address") {
+			t.Errorf("%v behind it: command %d failed, not %d: %q", behind.Op, ticket, kernel, text)
+		}
+		if behind.Op == offload.Alloc {
+			text, refused := s.Ring.Refused(last, 0, 4096)
+			s.refused(text, refused, "the device has failed: ")
+		}
+		s.end()
+	}
+}
+
 // TestRefusals has things refused that may be tried again.
 func TestRefusals(t *testing.T) {
 	s := newSession(t)

@@ -21,11 +21,19 @@ type worker struct {
 
 	room    room
 	taking  bool
-	moved   uint64 // bytes, by the batch
-	broken  bool   // a command has failed: the others have no effect
+	first   uint64  // command of the batch
+	moved   uint64  // bytes, by the batch
+	broken  bool    // a command has failed: the others have no effect
+	late    failure // of the batch, not told yet
 	command offload.Command
 	timed   []timedRun
 	offset  time.Duration // from the device's clock to CLOCK_MONOTONIC
+}
+
+// failure is a command that was refused.
+type failure struct {
+	ticket uint64
+	err    error
 }
 
 // timedRun is a kernel under way whose times the rank wants.
@@ -82,7 +90,7 @@ func (w *worker) batch() bool {
 		w.failed(fmt.Errorf("the rank has put command %d where %d is not done: the ring is damaged", tail, w.ring.Done()+1))
 		return true
 	}
-	w.moved = 0
+	w.first, w.moved = first, 0
 	for t := first; t <= tail; t++ {
 		if w.awaitsRoom(t) {
 			if tail = t - 1; tail < first {
@@ -96,9 +104,7 @@ func (w *worker) batch() bool {
 			tail = t
 		}
 	}
-	if err := w.objects.queue.Finish(); err != nil {
-		w.fail(first, fmt.Errorf("commands %d to %d: %w", first, tail, err))
-	}
+	w.finish(tail)
 	w.tellTimes()
 	w.ring.SetDone(tail)
 	w.room.spare()
@@ -111,28 +117,44 @@ func (w *worker) awaitsRoom(t uint64) bool {
 	return w.room.shared && !w.broken && w.ring.Get(t, c) == nil && c.Op == offload.Alloc && w.room.lacks(int64(min(c.A[1], 1<<62)))
 }
 
+// finish waits until the device has done what the batch has given it, up to command last, and tells what has failed. A device does not tell which command
+// that was: it may be the first. So may it be where a later one was refused, as CUDA refuses all calls after a kernel that has failed.
+func (w *worker) finish(last uint64) {
+	if err := w.objects.queue.Finish(); err != nil {
+		w.fail(w.first, fmt.Errorf("commands %d to %d: %w", w.first, last, err))
+	} else if w.late.err != nil {
+		w.fail(w.late.ticket, w.late.err)
+	}
+	w.late = failure{}
+}
+
 // fail makes the device fail for good. The first failure counts.
 func (w *worker) fail(ticket uint64, err error) {
 	w.broken = true
 	w.ring.Fail(ticket, err.Error())
 }
 
+// refuse makes it fail when the batch is finished.
+func (w *worker) refuse(ticket uint64, err error) {
+	w.broken, w.late = true, failure{ticket, err}
+}
+
 // take puts one command in the device's queue.
 func (w *worker) take(t uint64) {
 	c := &w.command
-	if err := w.ring.Get(t, c); err != nil {
-		w.fail(t, err)
-		return
-	}
-	if c.Op == offload.Alloc || c.Op == offload.Build {
+	err := w.ring.Get(t, c)
+	switch {
+	case w.broken && err != nil:
+	case err != nil:
+		w.refuse(t, err)
+	case c.Op == offload.Alloc || c.Op == offload.Build:
+		w.finish(t) // what fails there is not of this command
 		w.create(t, c)
-		return
-	}
-	if w.broken {
-		return
-	}
-	if err := w.carryOut(t, c); err != nil {
-		w.fail(t, fmt.Errorf("command %d, %v: %w", t, c.Op, err))
+	case w.broken:
+	default:
+		if err := w.carryOut(t, c); err != nil {
+			w.refuse(t, fmt.Errorf("command %d, %v: %w", t, c.Op, err))
+		}
 	}
 }
 
