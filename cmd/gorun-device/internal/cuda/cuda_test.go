@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"math"
 	"os"
 	"os/exec"
@@ -168,6 +169,40 @@ func TestRefusals(t *testing.T) {
 	if !errors.Is(noRoom, driver.ErrMemory) {
 		t.Error(noRoom)
 	}
+}
+
+// TestLog has the driver refuse PTX from stacks of all depths, some of which are moved between the call's being made and the driver's answer.
+func TestLog(t *testing.T) {
+	f := load(t)
+	q := f.open()
+	defer q.Close()
+	bad := strings.Replace(cudatest.PTX, "ret", "bad_instruction", 1)
+	for depth := range 200 {
+		err := onStack(func() error { return deep(depth, func() error { _, err := q.(*queue).load(bad); return err }) })
+		if err == nil || !strings.Contains(err.Error(), "ptxas application ptx input, line 9") {
+			t.Fatalf("depth %d: %v", depth, err)
+		}
+	}
+}
+
+// onStack runs something on a new stack, with the context of CUDA that this thread has.
+func onStack(f func() error) error {
+	next, stop := iter.Pull(func(yield func(error) bool) { yield(f()) })
+	defer stop()
+	err, _ := next()
+	return err
+}
+
+//go:noinline
+func deep(n int, f func() error) error {
+	var room [128]byte
+	if n == 0 {
+		return f()
+	}
+	room[n%len(room)] = byte(n)
+	err := deep(n-1, f)
+	runtime.KeepAlive(&room)
+	return err
 }
 
 // TestOrdered has every call of a session fail once: the error names it, and nothing else goes wrong.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"unsafe"
@@ -49,7 +50,10 @@ func (q *queue) load(ptx string) (uintptr, error) {
 	text := append([]byte(ptx), 0)
 	log := make([]byte, 16<<10)
 	keys := []uint32{errorLog, errorLogBytes}
-	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))} // log is used below, and does not move
+	var pins runtime.Pinner // else log is on the stack, which moves
+	defer pins.Unpin()
+	pins.Pin(&log[0])
+	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))}
 	id, err := q.api.create(cuModuleLoadDataEx, uintptr(unsafe.Pointer(&text[0])), uintptr(len(keys)), uintptr(unsafe.Pointer(&keys[0])), uintptr(unsafe.Pointer(&values[0])))
 	if err == nil {
 		return id, nil
