@@ -153,6 +153,7 @@ func TestRefusals(t *testing.T) {
 		{launch([]int{60}, []int{16}, buffer, buffer, two), "multiple of local"},
 		{launch([]int{2048}, []int{2048}, buffer, buffer, two), "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE (invalid argument)"},
 		{launch([]int{8}, nil, buffer, buffer, two, driver.Arg{Local: 1 << 20}), "1048576 bytes of local memory: cuFuncSetAttribute"},
+		{launch([]int{8}, nil, buffer, buffer, two, driver.Arg{Local: 1 << 32}), "4294967296 bytes of local memory: cuFuncSetAttribute"}, // an int of C
 		{noKernel, `no kernel sub: the program has vadd; declare kernels extern "C"`},
 		{noBuild, `kernel.cu(2): error: identifier "nothing" is undefined`},
 		{noJIT, "CUDA_ERROR_INVALID_PTX (a PTX JIT compilation failed)\nptxas application ptx input, line 9"},
@@ -330,10 +331,22 @@ func TestShape(t *testing.T) {
 		{[]int{100, 6}, nil, [6]uintptr{1, 3, 1, 100, 2, 1}},
 		{[]int{1, 1, 96}, nil, [6]uintptr{1, 1, 2, 1, 1, 48}},
 		{[]int{64, 4}, []int{16, 2}, [6]uintptr{4, 2, 1, 16, 2, 1}},
+		{[]int{256, 100_000}, nil, [6]uintptr{2, 50_000, 1, 128, 2, 1}}, // CUDA has 65535 blocks in the second dimension
+		{[]int{8, 100_000, 200_000}, nil, [6]uintptr{1, 12_500, 50_000, 8, 8, 4}},
 	} {
 		grid, block, err := shape(c.global, c.local, 1024)
 		if got := [6]uintptr{grid[0], grid[1], grid[2], block[0], block[1], block[2]}; err != nil || got != c.want {
 			t.Errorf("%v, %v: %v, %v; want %v", c.global, c.local, got, err, c.want)
+		}
+	}
+	for _, c := range [][2][]int{
+		{{1<<32 + 1}, {1}}, // the driver would take its lower half
+		{{1<<32 + 15}, nil},
+		{{1, 100_003}, nil},
+		{{16, 100_000}, {16, 1}},
+	} {
+		if grid, block, err := shape(c[0], c[1], 1024); err == nil || !strings.Contains(err.Error(), "than CUDA has in one launch") && !strings.Contains(err.Error(), "as CUDA has in one launch") {
+			t.Errorf("%v, %v: %v, %v, %v", c[0], c[1], grid, block, err)
 		}
 	}
 }

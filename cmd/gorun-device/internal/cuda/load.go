@@ -15,7 +15,7 @@
 // a kernel takes is read from its PTX, and a launch with another number of arguments, or others' sizes, is refused.
 //
 // OpenCL counts items where CUDA counts blocks. A launch has as many threads as items: the local size is the block, the grid what
-// remains. If it is left open, the block is the largest that divides the items and has at most 256 threads.
+// remains. If it is left open, the block is the largest that divides the items, has at most 256 threads, and leaves no more blocks than a grid may have.
 //
 // Local memory is no parameter: the kernel's extern __shared__ array has room for all of it, in the order of the arguments, each beginning at a multiple of 16 bytes.
 //

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 	"unsafe"
 
@@ -95,7 +96,7 @@ func (q *queue) Launch(k driver.Kernel, global, local []int, args []driver.Arg, 
 	}
 	const dynamicShared, usual = 8, 48 << 10
 	if shared > usual {
-		if err := q.api.status(cuFuncSetAttribute, kernel.id, dynamicShared, uintptr(shared)); err != nil {
+		if err := q.api.status(cuFuncSetAttribute, kernel.id, dynamicShared, uintptr(min(shared, math.MaxInt32))); err != nil {
 			return nil, fmt.Errorf("kernel %s: %d bytes of local memory: %w", kernel.name, shared, err)
 		}
 	}
@@ -141,28 +142,55 @@ func (q *queue) arguments(k *kernel, args []driver.Arg) (shared int64, err error
 // usualBlock is how many threads a block has at most that nobody has asked for.
 const usualBlock = 256
 
+// mostBlocks is how many blocks a grid has at most in each dimension.
+var mostBlocks = [3]int{math.MaxInt32, 65535, 65535}
+
 // shape makes blocks, and a grid of them, of items and groups.
 func shape(global, local []int, most int) (grid, block [3]uintptr, err error) {
 	if len(global) < 1 || len(global) > 3 || local != nil && len(local) != len(global) {
 		return grid, block, fmt.Errorf("global %v and local %v must have the same 1 to 3 dimensions", global, local)
 	}
-	grid, block = [3]uintptr{1, 1, 1}, [3]uintptr{1, 1, 1}
-	room := min(usualBlock, most)
 	for i, n := range global {
 		if n < 1 || local != nil && (local[i] < 1 || n%local[i] != 0) {
 			return grid, block, fmt.Errorf("each number of global %v must be positive and a multiple of local %v", global, local)
 		}
-		b := 0
-		if local != nil {
-			b = local[i]
-		} else {
-			for b = min(room, n); i == 2 && b > 64 || n%b != 0; b-- { // the third dimension has 64 at most
-			}
-			room /= b
+	}
+	if local == nil {
+		if local, err = blockFor(global, min(usualBlock, most)); err != nil {
+			return grid, block, err
 		}
-		grid[i], block[i] = uintptr(n/b), uintptr(b)
+	}
+	grid, block = [3]uintptr{1, 1, 1}, [3]uintptr{1, 1, 1}
+	for i, n := range global {
+		if n/local[i] > mostBlocks[i] {
+			return grid, block, fmt.Errorf("global %v and local %v make more blocks than CUDA has in one launch, %v", global, local, mostBlocks)
+		}
+		grid[i], block[i] = uintptr(n/local[i]), uintptr(local[i])
 	}
 	return grid, block, nil
+}
+
+// blockFor chooses a block, as large as there is room for, its first dimension before the others. Each has to be as large as leaves no more blocks than a
+// grid may have.
+func blockFor(global []int, room int) (block []int, err error) {
+	limits := [3]int{room, room, min(room, 64)}
+	for i, n := range global {
+		b := 1
+		for n%b != 0 || n/b > mostBlocks[i] {
+			if b++; b > min(room, limits[i]) {
+				return nil, fmt.Errorf("global %v: no block of at most %d threads divides that into as few blocks as CUDA has in one launch, %v", global, usualBlock, mostBlocks)
+			}
+		}
+		block = append(block, b)
+		room /= b
+	}
+	for i, n := range global {
+		least := block[i]
+		for block[i] = min(least*room, limits[i], n); n%block[i] != 0; block[i]-- {
+		}
+		room = room * least / block[i]
+	}
+	return block, nil
 }
 
 // Flush does nothing: a device begins by itself.
