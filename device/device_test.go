@@ -191,6 +191,7 @@ func TestWrongArguments(t *testing.T) {
 	d := open(t)
 	a, f := device.NewArray[int64](4, 2), device.NewArray[float64](4)
 	cl := device.NewKernel(device.OpenCL("scale", "kernel void scale(global long *a) {}"))
+	halve := device.NewKernel(device.Go("halve", func(w device.Work, y []float64, by float32) {}))
 	for name, try := range map[string]struct {
 		says string
 		run  func() (device.Event, error)
@@ -198,6 +199,9 @@ func TestWrongArguments(t *testing.T) {
 		"too few":    {"takes 2", func() (device.Event, error) { return d.Run(fill, []int{8}, nil, a.Out()) }},
 		"type":       {"argument 0: it is an array of float64, the kernel takes a []int64", func() (device.Event, error) { return d.Run(fill, []int{8}, nil, f.Out(), 1) }},
 		"a fraction": {"argument 1: 1.5 (float64) is no int64", func() (device.Event, error) { return d.Run(fill, []int{8}, nil, a.Out(), 1.5) }},
+		"infinite":   {"argument 1: 1e+300 (float64) is no float32", func() (device.Event, error) { return d.Run(halve, []int{4}, nil, f.Out(), 1e300) }},
+		"2^63":       {"argument 1: 9.223372036854776e+18 (float64) is no int64", func() (device.Event, error) { return d.Run(fill, []int{8}, nil, a.Out(), 0x1p63) }},
+		"too many":   {"27 arguments; a kernel takes at most 26", func() (device.Event, error) { return d.Run(cl, []int{8}, nil, make([]any, 27)...) }},
 		"too large":  {"is no int32", func() (device.Event, error) { return d.Run(step, []int{8}, nil, a.Out(), a.In(), 1<<40, 0, 0) }},
 		"an array":   {"In, Out or InOut", func() (device.Event, error) { return d.Run(fill, []int{8}, nil, a, 1) }},
 		"twice": {"arguments 0 and 1 have 1 row(s) of one array in common", func() (device.Event, error) {
@@ -223,6 +227,16 @@ func TestWrongArguments(t *testing.T) {
 	if got, err := a.Host(); err != nil || got[0] != 0 {
 		t.Errorf("after all that: %v, %v", got, err)
 	}
+}
+
+// Two bodies for one kind of device would leave open which parameters the kernel has.
+func TestTwoBodies(t *testing.T) {
+	defer func() {
+		if v := recover(); v != "device.NewKernel: one has two bodies for go" {
+			t.Errorf("it panics with %v", v)
+		}
+	}()
+	device.NewKernel(device.Go("one", func(device.Work, []int64) {}), device.Go("two", func(device.Work, []float32) {}))
 }
 
 // A body that ends its goroutine has failed.

@@ -65,8 +65,8 @@
 //
 // # Limits
 //
-// A whole-process image refuses a program that has opened an OpenCL device before mpi.Init, and waits for one that has paused it or swapped it out. gorun does not share
-// devices among jobs: nothing is swapped unless the program asks for it.
+// A whole-process image refuses a program that has opened an OpenCL device before mpi.Init, and waits for one that has paused it or swapped it out. Nothing is swapped
+// unless the program or a user asks for it, or the job was started with gorun -devices share.
 package device
 
 import (

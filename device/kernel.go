@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/gorun-mpi/gorun/device/provider"
@@ -66,13 +67,16 @@ type Kernel struct {
 }
 
 // NewKernel makes a kernel of its bodies, at most one for each kind of device. A device runs the one that it can. It panics
-// without bodies. If one is in Go its parameters are those of the kernel: arguments that are numbers are made the parameters' types.
+// without bodies, and if two are for one kind. If one is in Go its parameters are those of the kernel: arguments that are numbers are made the parameters' types.
 func NewKernel(bodies ...Body) *Kernel {
 	if len(bodies) == 0 {
 		panic("device.NewKernel: no bodies")
 	}
 	k := &Kernel{name: bodies[0].b.Name}
-	for _, b := range bodies {
+	for i, b := range bodies {
+		if slices.ContainsFunc(bodies[:i], func(o Body) bool { return o.b.Language == b.b.Language }) {
+			panic(fmt.Sprintf("device.NewKernel: %s has two bodies for %s", k.name, b.b.Language))
+		}
 		k.bodies = append(k.bodies, b.b)
 		if b.b.Language == "go" {
 			t := reflect.TypeOf(b.b.Func)
@@ -145,10 +149,14 @@ func converted(x reflect.Value, want reflect.Type) (reflect.Value, bool) {
 	}
 	y := x.Convert(want)
 	if y.CanFloat() {
-		return y, true
+		return y, !x.CanFloat() || !y.OverflowFloat(x.Float())
 	}
 	if x.CanFloat() {
-		return y, y.Convert(x.Type()).Float() == x.Float()
+		most := 0x1p63 // some processors make the largest integer of it, which is rounded to it again
+		if y.CanUint() {
+			most = 0x1p64
+		}
+		return y, x.Float() < most && y.Convert(x.Type()).Float() == x.Float()
 	}
 	negative := x.CanInt() && x.Int() < 0
 	if negative != (y.CanInt() && y.Int() < 0) {

@@ -26,8 +26,11 @@ func (d *Device) run(k *Kernel, global, local []int, args []any) (Event, error) 
 	if err := checkSizes(global, local); err != nil {
 		return Event{}, err
 	}
-	if k.params != nil && len(args) != len(k.params) || len(args) > most {
-		return Event{}, fmt.Errorf("%w: %d arguments, the kernel takes %d (at most %d)", ErrArgument, len(args), len(k.params), most)
+	if k.params != nil && len(args) != len(k.params) {
+		return Event{}, fmt.Errorf("%w: %d arguments, the kernel takes %d", ErrArgument, len(args), len(k.params))
+	}
+	if len(args) > most {
+		return Event{}, fmt.Errorf("%w: %d arguments; a kernel takes at most %d", ErrArgument, len(args), most)
 	}
 	var list [most]provider.Arg
 	var uses [most]Use
