@@ -8,13 +8,30 @@ import (
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
+// series is how often a collective runs, and how its data are checked.
+type series struct {
+	*patterns.Buffers
+	reps, skip int
+	check      *patterns.Check // nil: not at all
+	wrong      int             // elements that were not right
+}
+
 // each runs step skip+reps times, with a barrier after each, and tells it whether the time counts.
-func each(c *mpi.Comm, reps, skip int, step func(i int, counts bool) error) error {
-	for i := range skip + reps {
-		if err := step(i, i >= skip); err != nil {
+func (s *series) each(step func(i int, counts bool) error) error {
+	for i := range s.skip + s.reps {
+		if s.check != nil {
+			s.check.Fill(i)
+			if err := mpi.Barrier(s.C); err != nil {
+				return err
+			}
+		}
+		if err := step(i, i >= s.skip); err != nil {
 			return err
 		}
-		if err := mpi.Barrier(c); err != nil {
+		if s.check != nil {
+			s.wrong += s.check.Wrong(i)
+		}
+		if err := mpi.Barrier(s.C); err != nil {
 			return err
 		}
 	}
@@ -22,9 +39,9 @@ func each(c *mpi.Comm, reps, skip int, step func(i int, counts bool) error) erro
 }
 
 // blocking returns the mean, least and most time of the ranks, in microseconds.
-func blocking(b *patterns.Buffers, reps, skip int, do func(i int) error) ([]float64, error) {
+func (s *series) blocking(do func(i int) error) ([]float64, error) {
 	var sum time.Duration
-	err := each(b.C, reps, skip, func(i int, counts bool) error {
+	err := s.each(func(i int, counts bool) error {
 		start := time.Now()
 		err := do(i)
 		if counts {
@@ -35,7 +52,7 @@ func blocking(b *patterns.Buffers, reps, skip int, do func(i int) error) ([]floa
 	if err != nil {
 		return nil, err
 	}
-	return spread(b.C, 1e6*sum.Seconds()/float64(reps))
+	return spread(s.C, 1e6*sum.Seconds()/float64(s.reps))
 }
 
 // spread returns the mean, least and most of what the ranks have.
@@ -90,9 +107,9 @@ func (p *parts) run(begin func(i int) (mpi.Request, error), i int, load *busy.Lo
 
 // overlapped returns the columns of a nonblocking collective: overall, compute, init, test, wait, then mean, least and
 // most time of the collective alone, and the overlap. All but two are means of the ranks, in microseconds.
-func overlapped(b *patterns.Buffers, reps, skip, polls int, load *busy.Load, begin func(i int) (mpi.Request, error)) ([]float64, error) {
+func (s *series) overlapped(polls int, load *busy.Load, begin func(i int) (mpi.Request, error)) ([]float64, error) {
 	alone := time.Duration(0)
-	err := each(b.C, reps, skip, func(i int, counts bool) error {
+	err := s.each(func(i int, counts bool) error {
 		start := time.Now()
 		r, err := begin(i)
 		if err == nil {
@@ -106,13 +123,13 @@ func overlapped(b *patterns.Buffers, reps, skip, polls int, load *busy.Load, beg
 	if err != nil {
 		return nil, err
 	}
-	pure, err := spread(b.C, 1e6*alone.Seconds()/float64(reps))
+	pure, err := spread(s.C, 1e6*alone.Seconds()/float64(s.reps))
 	if err != nil {
 		return nil, err
 	}
 	var p, warm parts
-	d := alone / time.Duration(reps)
-	err = each(b.C, reps, skip, func(i int, counts bool) error {
+	d := alone / time.Duration(s.reps)
+	err = s.each(func(i int, counts bool) error {
 		if counts {
 			return p.run(begin, i, load, d, polls)
 		}
@@ -123,9 +140,9 @@ func overlapped(b *patterns.Buffers, reps, skip, polls int, load *busy.Load, beg
 	}
 	columns := make([]float64, 5)
 	for i, t := range []time.Duration{p.Overall, p.Compute, p.Init, p.Test, p.Wait} {
-		columns[i] = 1e6 * t.Seconds() / float64(reps) / float64(b.NP())
+		columns[i] = 1e6 * t.Seconds() / float64(s.reps) / float64(s.NP())
 	}
-	if err := mpi.AllreduceInPlace(b.C, columns, mpi.Sum); err != nil {
+	if err := mpi.AllreduceInPlace(s.C, columns, mpi.Sum); err != nil {
 		return nil, err
 	}
 	columns = append(columns, pure...)

@@ -20,8 +20,14 @@ var collectives = func() (all []*test) {
 		}
 		i := t
 		i.name, i.title = "osu_i"+strings.ToLower(c.Name), "Non-blocking "+t.title
-		t.do = func(b *patterns.Buffers) func(int) error { return c.On(b).Do }
-		i.begin = func(b *patterns.Buffers) func(int) (mpi.Request, error) { return c.On(b).Begin }
+		t.do = func(b *patterns.Buffers) (func(int) error, patterns.Check) {
+			calls := c.On(b)
+			return calls.Do, calls.Check
+		}
+		i.begin = func(b *patterns.Buffers) (func(int) (mpi.Request, error), patterns.Check) {
+			calls := c.On(b)
+			return calls.Begin, calls.Check
+		}
 		all, begun = append(all, &t), append(begun, &i)
 	}
 	return append(all, begun...)

@@ -11,7 +11,7 @@
 // osu_alltoall, osu_alltoallv, osu_barrier, osu_bcast, osu_gather, osu_gatherv, osu_reduce, osu_reduce_scatter,
 // osu_scatter, osu_scatterv, and with an i before the name the nonblocking ones, with their overlap.
 //
-//	-m [MIN:]MAX    sizes are powers of two from MIN to MAX bytes (default 1:4194304, collectives to 1048576)
+//	-m [MIN:]MAX    sizes are powers of two from MIN to MAX bytes (default 1:4194304, latencies from 0, collectives to 1048576)
 //	-i N            repetitions of a size
 //	-x N            repetitions before these, which do not count
 //	-f              collectives: the least and most time of a rank and the repetitions, or the parts of a nonblocking call
@@ -20,6 +20,13 @@
 //	-p N            osu_multi_lat, osu_mbw_mr: pairs (default as many as there are)
 //	-t N            nonblocking collectives: how often the computation calls MPI_Test (default 0)
 //	-M BYTES        sizes whose buffers need more on a rank are not run (default 512 MB)
+//	-c              each repetition is checked: its data are known before it and read after it, outside the time; a line
+//	                ends with Pass or Fail, and the test fails with the first size that does
+//	-b KIND         osu_bw, osu_bibw, osu_mbw_mr: the messages of a window have a single buffer (default) or multiple
+//	-k ROOT         the root of collectives that have one: fixed:RANK (default fixed:0), or rotate
+//
+// Letters may stand together, and before their values: -fc -i100. Each option has its long name, too: --validation.
+// The columns are those of version 5.9.
 //
 // Times are microseconds, a megabyte is 10^6 bytes. The time of osu_latency is that of one way, of a collective the
 // mean of all ranks. The overlap is 100 - (overall - compute) / pure in percent, and 0 at least.

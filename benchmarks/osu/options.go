@@ -21,6 +21,18 @@ type options struct {
 	pairs    int // 0: all
 	polls    int
 	memory   int
+	check    bool
+	own      bool // a buffer for each message of a window
+	root     int
+	rotate   bool
+}
+
+// buffers returns how many a rank sends from.
+func (o *options) buffers() int {
+	if o.own && o.t.windows {
+		return o.window
+	}
+	return 1
 }
 
 // parse reads the command line, which begins with the program.
@@ -32,7 +44,7 @@ func parse(line []string) (*options, error) {
 			return nil, fmt.Errorf("name a test: %s", strings.Join(names(), " "))
 		}
 		if args[0] == "-h" || args[0] == "-help" || args[0] == "--help" {
-			fmt.Fprintln(os.Stderr, "see the comment of benchmarks/osu: go doc ./benchmarks/osu")
+			fmt.Fprintln(os.Stderr, usage)
 			return nil, flag.ErrHelp
 		}
 		if t = find(args[0]); t == nil {
@@ -40,32 +52,96 @@ func parse(line []string) (*options, error) {
 		}
 		args = args[1:]
 	}
-	o := &options{t: t, min: t.min, max: t.max, skip: -1}
-	f := flag.NewFlagSet(t.name, flag.ContinueOnError)
-	f.Usage = func() { fmt.Fprintln(f.Output(), "see the comment of benchmarks/osu: go doc ./benchmarks/osu") }
-	rate := 1
-	f.Func("m", "sizes: `[MIN:]MAX` bytes", o.sizes)
-	for _, names := range [][2]string{{"i", "iterations"}, {"x", "warmup"}, {"W", "window-size"}, {"p", "pairs"}, {"t", "num-test-calls"}, {"M", "mem-limit"}, {"R", "print-rate"}} {
-		to := map[string]*int{"i": &o.reps, "x": &o.skip, "W": &o.window, "p": &o.pairs, "t": &o.polls, "M": &o.memory, "R": &rate}[names[0]]
-		from := map[string]int{"i": 0, "x": -1, "W": 64, "p": 0, "t": 0, "M": 512 << 20, "R": 1}[names[0]]
-		for _, name := range names {
-			f.IntVar(to, name, from, "see the comment of benchmarks/osu")
-		}
-	}
-	f.BoolVar(&o.full, "f", false, "all columns")
-	f.BoolVar(&o.full, "full", false, "all columns")
-	f.Func("message-size", "as -m", o.sizes)
-	if err := f.Parse(args); err != nil {
+	o := &options{t: t, min: t.min, max: t.max, rate: true, window: 64, skip: -1, memory: 512 << 20}
+	f := o.flags()
+	if err := f.Parse(apart(args, f)); err != nil {
 		return nil, err
 	}
-	o.rate = rate != 0
 	if f.NArg() > 0 {
 		return nil, fmt.Errorf("%q is no option", f.Arg(0))
 	}
-	if o.reps < 0 || o.skip < -1 || o.window < 1 || o.pairs < 0 || o.polls < 0 || o.memory < 1 || rate < 0 || rate > 1 {
-		return nil, fmt.Errorf("a number is out of range; see go doc ./benchmarks/osu")
+	if o.check && !t.sized() {
+		return nil, fmt.Errorf("-c: %s moves nothing that could be checked", t.name)
 	}
 	return o, nil
+}
+
+const usage = "see the comment of benchmarks/osu: go doc ./benchmarks/osu"
+
+// flags returns the options, each with its letter and its long name.
+func (o *options) flags() *flag.FlagSet {
+	f := flag.NewFlagSet(o.t.name, flag.ContinueOnError)
+	f.Usage = func() { fmt.Fprintln(f.Output(), usage) }
+	for names, to := range map[[2]string]*bool{{"f", "full"}: &o.full, {"c", "validation"}: &o.check} {
+		f.BoolVar(to, names[0], false, usage)
+		f.BoolVar(to, names[1], false, usage)
+	}
+	for names, read := range map[[2]string]func(string) error{
+		{"m", "message-size"}: o.sizes, {"i", "iterations"}: atLeast(1, &o.reps), {"x", "warmup"}: atLeast(0, &o.skip),
+		{"W", "window-size"}: atLeast(1, &o.window), {"p", "num-pairs"}: atLeast(0, &o.pairs), {"t", "num-test-calls"}: atLeast(0, &o.polls),
+		{"M", "mem-limit"}: atLeast(1, &o.memory), {"R", "print-rate"}: o.rates, {"b", "buffer-num"}: o.kind, {"k", "root-rank"}: o.roots,
+	} {
+		f.Func(names[0], usage, read)
+		f.Func(names[1], usage, read)
+	}
+	return f
+}
+
+// atLeast reads a number that is not below least.
+func atLeast(least int, to *int) func(string) error {
+	return func(s string) (err error) {
+		if *to, err = strconv.Atoi(s); err == nil && *to < least {
+			err = fmt.Errorf("it is %d or more", least)
+		}
+		return err
+	}
+}
+
+// apart returns the arguments with letters apart from each other and from their values, as getopt reads them: -fc is
+// -f -c, and -i100 is -i 100.
+func apart(args []string, f *flag.FlagSet) (all []string) {
+	for _, arg := range args {
+		for len(arg) > 2 && arg[0] == '-' && arg[1] != '-' && f.Lookup(arg[1:]) == nil && f.Lookup(arg[1:2]) != nil && arg[2] != '=' {
+			all = append(all, arg[:2])
+			if _, alone := f.Lookup(arg[1:2]).Value.(interface{ IsBoolFlag() bool }); !alone {
+				arg = arg[2:]
+				break
+			}
+			arg = "-" + arg[2:]
+		}
+		all = append(all, arg)
+	}
+	return all
+}
+
+// rates reads -R.
+func (o *options) rates(s string) error {
+	if s != "0" && s != "1" {
+		return fmt.Errorf("it is 0 or 1")
+	}
+	o.rate = s == "1"
+	return nil
+}
+
+// kind reads -b.
+func (o *options) kind(s string) error {
+	if s != "single" && s != "multiple" {
+		return fmt.Errorf("it is single or multiple")
+	}
+	o.own = s == "multiple"
+	return nil
+}
+
+// roots reads -k.
+func (o *options) roots(s string) (err error) {
+	rank, fixed := strings.CutPrefix(s, "fixed:")
+	if o.rotate = s == "rotate"; o.rotate {
+		return nil
+	}
+	if o.root, err = strconv.Atoi(rank); !fixed || err != nil || o.root < 0 {
+		return fmt.Errorf("it is fixed:RANK or rotate")
+	}
+	return nil
 }
 
 // sizes reads -m.

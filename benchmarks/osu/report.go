@@ -12,6 +12,9 @@ const (
 	count = 12
 )
 
+// version is that of the tests whose columns these are.
+const version = " v5.9 on gorun"
+
 // heads returns the heads of the columns after the size.
 func (o *options) heads() []string {
 	switch t := o.t; {
@@ -31,7 +34,7 @@ func (o *options) heads() []string {
 
 // header prints what comes before the lines.
 func (o *options) header(w io.Writer, pairs int) error {
-	text := "# OSU MPI " + o.t.title + "\n"
+	text := "# OSU MPI " + o.t.title + version + "\n"
 	if o.t.run == nil {
 		text = "\n" + text
 	}
@@ -53,12 +56,15 @@ func (o *options) header(w io.Writer, pairs int) error {
 			text += fmt.Sprintf("%*s", width, head)
 		}
 	}
+	if o.check {
+		text += fmt.Sprintf("%*s", width, "Validation")
+	}
 	_, err := fmt.Fprintln(w, text)
 	return err
 }
 
-// line prints what was measured of a size.
-func (o *options) line(w io.Writer, size, reps int, columns []float64) error {
+// line prints what was measured of a size, and whether the data were right.
+func (o *options) line(w io.Writer, size, reps int, columns []float64, wrong int) error {
 	heads := o.heads()
 	if o.t.begin != nil && !o.full { // overall, compute, pure, overlap
 		columns = []float64{columns[0], columns[1], columns[5], columns[8]}
@@ -76,6 +82,9 @@ func (o *options) line(w io.Writer, size, reps int, columns []float64) error {
 		default:
 			text += fmt.Sprintf("%*.2f", width, columns[i])
 		}
+	}
+	if o.check {
+		text += fmt.Sprintf("%*s", width, map[bool]string{true: "Pass", false: "Fail"}[wrong == 0])
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err

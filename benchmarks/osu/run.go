@@ -20,6 +20,8 @@ func osu(c *mpi.Comm, o *options, w io.Writer) error {
 		return fmt.Errorf("%s runs on 2 ranks or more", t.name)
 	case o.pairs > n:
 		return fmt.Errorf("-p %d: %d ranks are %d pairs", o.pairs, c.Size(), n)
+	case o.root >= c.Size():
+		return fmt.Errorf("-k fixed:%d: there are %d ranks", o.root, c.Size())
 	case o.pairs > 0:
 		n = o.pairs
 	}
@@ -31,27 +33,47 @@ func osu(c *mpi.Comm, o *options, w io.Writer) error {
 	}
 	load := busy.Calibrate()
 	for _, size := range o.all() {
-		if t.room(c.Size())*size > o.memory {
+		if t.room(c.Size())*size*o.buffers() > o.memory {
 			continue
 		}
 		reps, skip := o.repetitions(size)
-		b := &patterns.Buffers{C: c, Size: size}
-		var columns []float64
-		var err error
-		switch {
-		case t.run != nil:
-			columns, err = t.run(newPairs(c, n, o.window), size, reps, skip)
-		case t.do != nil:
-			columns, err = blocking(b, reps, skip, t.do(b))
-		default:
-			columns, err = overlapped(b, reps, skip, o.polls, load, t.begin(b))
+		columns, wrong, err := o.size(c, load, n, size, reps, skip)
+		if err == nil {
+			wrong, err = mpi.AllreduceValue(c, wrong, mpi.Sum)
 		}
 		if err == nil {
-			err = o.line(w, size, reps, columns)
+			err = o.line(w, size, reps, columns, wrong)
+		}
+		if err == nil && wrong > 0 {
+			err = fmt.Errorf("%s: %d elements were wrong at %d bytes", t.name, wrong, size)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// size runs a test with one size. It returns the columns, and how many elements were wrong on this rank.
+func (o *options) size(c *mpi.Comm, load *busy.Load, n, size, reps, skip int) (columns []float64, wrong int, err error) {
+	if o.t.run != nil {
+		p := newPairs(c, o, n, size)
+		columns, err = o.t.run(p, reps, skip)
+		return columns, p.wrong, err
+	}
+	s := &series{Buffers: &patterns.Buffers{C: c, Size: size, Root: o.root, Shift: o.rotate}, reps: reps, skip: skip}
+	var check patterns.Check
+	if o.check {
+		s.check = &check
+	}
+	if o.t.do != nil {
+		var do func(int) error
+		do, check = o.t.do(s.Buffers)
+		columns, err = s.blocking(do)
+	} else {
+		var begin func(int) (mpi.Request, error)
+		begin, check = o.t.begin(s.Buffers)
+		columns, err = s.overlapped(o.polls, load, begin)
+	}
+	return columns, s.wrong, err
 }

@@ -15,13 +15,13 @@ type test struct {
 	reps, skip  [2]int // of small and large sizes
 	room        func(np int) (blocks int)
 
-	run     func(p *pairs, size, reps, skip int) ([]float64, error) // messages: the columns
-	heads   []string                                                // and their heads
-	single  bool                                                    // between two ranks only
-	windows bool                                                    // of many messages
+	run     func(p *pairs, reps, skip int) ([]float64, error) // messages: the columns
+	heads   []string                                          // and their heads
+	single  bool                                              // between two ranks only
+	windows bool                                              // of many messages
 
-	do    func(b *patterns.Buffers) func(i int) error                // a collective
-	begin func(b *patterns.Buffers) func(i int) (mpi.Request, error) // a nonblocking one
+	do    func(b *patterns.Buffers) (func(i int) error, patterns.Check)                // a collective
+	begin func(b *patterns.Buffers) (func(i int) (mpi.Request, error), patterns.Check) // a nonblocking one
 }
 
 // sized reports whether there is a line for each size.

@@ -8,6 +8,7 @@ import "github.com/gorun-mpi/gorun/mpi"
 type Buffers struct {
 	C     *mpi.Comm
 	Size  int  // bytes of a block
+	Root  int  // of all repetitions
 	Shift bool // another root in each repetition
 }
 
@@ -58,5 +59,5 @@ func (b *Buffers) root(i int) int {
 	if b.Shift {
 		return i % b.NP()
 	}
-	return 0
+	return b.Root
 }

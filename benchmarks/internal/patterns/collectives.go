@@ -18,6 +18,7 @@ type Collective struct {
 type Calls struct {
 	Do    func(i int) error
 	Begin func(i int) (mpi.Request, error)
+	Check // of either
 }
 
 // Nonblocking returns the name of the nonblocking form: "Ireduce_scatter".
@@ -25,6 +26,14 @@ func (c *Collective) Nonblocking() string { return "I" + strings.ToLower(c.Name)
 
 // Sized reports whether it moves blocks.
 func (c *Collective) Sized() bool { return c.Room(1) > 0 }
+
+// first returns where the share of a rank begins.
+func first(counts []int, rank int) (n int) {
+	for _, c := range counts[:rank] {
+		n += c
+	}
+	return n
+}
 
 func none(int) int          { return 0 }
 func one(int) int           { return 1 }
@@ -39,6 +48,7 @@ var All = []*Collective{
 		return Calls{
 			func(int) error { return mpi.Allreduce(b.C, x, y, mpi.Sum) },
 			func(int) (mpi.Request, error) { return mpi.Iallreduce(b.C, x, y, mpi.Sum) },
+			b.sums(x, y, 0, everyone),
 		}
 	}},
 	{"Reduce", 4, pair, func(b *Buffers) Calls {
@@ -46,6 +56,7 @@ var All = []*Collective{
 		return Calls{
 			func(i int) error { return mpi.Reduce(b.C, x, y, mpi.Sum, b.root(i)) },
 			func(i int) (mpi.Request, error) { return mpi.Ireduce(b.C, x, y, mpi.Sum, b.root(i)) },
+			b.sums(x, y, 0, b.root),
 		}
 	}},
 	{"Reduce_scatter", 4, pair, func(b *Buffers) Calls {
@@ -54,6 +65,7 @@ var All = []*Collective{
 		return Calls{
 			func(int) error { return mpi.ReduceScatter(b.C, x, y, counts, mpi.Sum) },
 			func(int) (mpi.Request, error) { return mpi.IreduceScatter(b.C, x, y, counts, mpi.Sum) },
+			b.sums(x, y, first(counts, b.Rank()), everyone),
 		}
 	}},
 	{"Reduce_scatter_block", 4, pair, func(b *Buffers) Calls {
@@ -62,6 +74,7 @@ var All = []*Collective{
 		return Calls{
 			func(int) error { return mpi.ReduceScatterBlock(b.C, x, y, mpi.Sum) },
 			func(int) (mpi.Request, error) { return mpi.IreduceScatterBlock(b.C, x, y, mpi.Sum) },
+			b.sums(x, y, len(y)*b.Rank(), everyone),
 		}
 	}},
 	{"Allgather", 1, onePlusAll, func(b *Buffers) Calls {
@@ -69,6 +82,7 @@ var All = []*Collective{
 		return Calls{
 			func(int) error { return mpi.Allgather(b.C, x, y) },
 			func(int) (mpi.Request, error) { return mpi.Iallgather(b.C, x, y) },
+			b.moves(x, b.toAll, y, b.ofEach, everyone),
 		}
 	}},
 	{"Allgatherv", 1, onePlusAll, func(b *Buffers) Calls {
@@ -76,6 +90,7 @@ var All = []*Collective{
 		return Calls{
 			func(int) error { return mpi.Allgatherv(b.C, x, y, counts, nil) },
 			func(int) (mpi.Request, error) { return mpi.Iallgatherv(b.C, x, y, counts, nil) },
+			b.moves(x, b.toAll, y, b.ofEach, everyone),
 		}
 	}},
 	{"Gather", 1, onePlusAll, func(b *Buffers) Calls {
@@ -83,6 +98,7 @@ var All = []*Collective{
 		return Calls{
 			func(i int) error { return mpi.Gather(b.C, x, y, b.root(i)) },
 			func(i int) (mpi.Request, error) { return mpi.Igather(b.C, x, y, b.root(i)) },
+			b.moves(x, b.toAll, y, b.ofEach, b.root),
 		}
 	}},
 	{"Gatherv", 1, onePlusAll, func(b *Buffers) Calls {
@@ -90,6 +106,7 @@ var All = []*Collective{
 		return Calls{
 			func(i int) error { return mpi.Gatherv(b.C, x, y, counts, nil, b.root(i)) },
 			func(i int) (mpi.Request, error) { return mpi.Igatherv(b.C, x, y, counts, nil, b.root(i)) },
+			b.moves(x, b.toAll, y, b.ofEach, b.root),
 		}
 	}},
 	{"Scatter", 1, onePlusAll, func(b *Buffers) Calls {
@@ -97,6 +114,7 @@ var All = []*Collective{
 		return Calls{
 			func(i int) error { return mpi.Scatter(b.C, x, y, b.root(i)) },
 			func(i int) (mpi.Request, error) { return mpi.Iscatter(b.C, x, y, b.root(i)) },
+			b.moves(x, b.rootToEach, y, b.rootToMe, everyone),
 		}
 	}},
 	{"Scatterv", 1, onePlusAll, func(b *Buffers) Calls {
@@ -104,6 +122,7 @@ var All = []*Collective{
 		return Calls{
 			func(i int) error { return mpi.Scatterv(b.C, x, counts, nil, y, b.root(i)) },
 			func(i int) (mpi.Request, error) { return mpi.Iscatterv(b.C, x, counts, nil, y, b.root(i)) },
+			b.moves(x, b.rootToEach, y, b.rootToMe, everyone),
 		}
 	}},
 	{"Alltoall", 1, twiceAll, func(b *Buffers) Calls {
@@ -111,6 +130,7 @@ var All = []*Collective{
 		return Calls{
 			func(int) error { return mpi.Alltoall(b.C, x, y) },
 			func(int) (mpi.Request, error) { return mpi.Ialltoall(b.C, x, y) },
+			b.moves(x, b.toEach, y, b.fromEach, everyone),
 		}
 	}},
 	{"Alltoallv", 1, twiceAll, func(b *Buffers) Calls {
@@ -118,6 +138,7 @@ var All = []*Collective{
 		return Calls{
 			func(int) error { return mpi.Alltoallv(b.C, x, counts, nil, y, counts, nil) },
 			func(int) (mpi.Request, error) { return mpi.Ialltoallv(b.C, x, counts, nil, y, counts, nil) },
+			b.moves(x, b.toEach, y, b.fromEach, everyone),
 		}
 	}},
 	{"Bcast", 1, one, func(b *Buffers) Calls {
@@ -125,12 +146,14 @@ var All = []*Collective{
 		return Calls{
 			func(i int) error { return mpi.Bcast(b.C, x, b.root(i)) },
 			func(i int) (mpi.Request, error) { return mpi.Ibcast(b.C, x, b.root(i)) },
+			b.moves(x, b.rootToAll, x, b.rootToAll, everyone),
 		}
 	}},
 	{"Barrier", 1, none, func(b *Buffers) Calls {
 		return Calls{
 			func(int) error { return mpi.Barrier(b.C) },
 			func(int) (mpi.Request, error) { return mpi.Ibarrier(b.C) },
+			b.moves(nil, b.toAll, nil, b.toAll, everyone),
 		}
 	}},
 }
