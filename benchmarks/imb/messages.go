@@ -1,25 +1,29 @@
 package main
 
 import (
+	"github.com/gorun-mpi/gorun/benchmarks/internal/patterns"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
 const (
 	tagData = 1
 	tagAck  = 2
-	window  = 64 // messages under way in Uniband and Biband
+
+	tagBarrier = 3
 )
 
 // messages are the tests of messages between ranks.
 var messages = []*test{
-	{name: "PingPong", shape: oneTime, pair: true, unit: 1, scale: 1, parts: 2, loose: true, room: blocks(2), step: pingPong(false)},
-	{name: "PingPongAnySource", shape: oneTime, pair: true, off: true, unit: 1, scale: 1, parts: 2, loose: true, room: blocks(2), step: pingPong(true)},
-	{name: "PingPing", shape: oneTime, pair: true, unit: 1, scale: 1, parts: 1, loose: true, room: blocks(2), step: pingPing(false)},
-	{name: "PingPingAnySource", shape: oneTime, pair: true, off: true, unit: 1, scale: 1, parts: 1, loose: true, room: blocks(2), step: pingPing(true)},
-	{name: "Sendrecv", shape: timesAndRate, unit: 1, scale: 2, parts: 1, loose: true, room: blocks(2), step: ring},
-	{name: "Exchange", shape: timesAndRate, unit: 1, scale: 4, parts: 1, loose: true, room: blocks(4), step: exchange},
-	{name: "Uniband", shape: rates, unit: 1, scale: 1, parts: 1, loose: true, room: blocks(2), step: band(false)},
-	{name: "Biband", shape: rates, unit: 1, scale: 2, parts: 1, loose: true, room: blocks(2), step: band(true)},
+	{name: "PingPong", shape: oneTime, pair: true, unit: 1, scale: 1, parts: 2, loose: true, room: blocks(2), on: pingPong(false)},
+	{name: "PingPongSpecificSource", shape: oneTime, pair: true, off: true, unit: 1, scale: 1, parts: 2, loose: true, room: blocks(2), on: pingPong(false)},
+	{name: "PingPongAnySource", shape: oneTime, pair: true, off: true, unit: 1, scale: 1, parts: 2, loose: true, room: blocks(2), on: pingPong(true)},
+	{name: "PingPing", shape: oneTime, pair: true, unit: 1, scale: 1, parts: 1, loose: true, room: blocks(2), on: pingPing(false)},
+	{name: "PingPingSpecificSource", shape: oneTime, pair: true, off: true, unit: 1, scale: 1, parts: 1, loose: true, room: blocks(2), on: pingPing(false)},
+	{name: "PingPingAnySource", shape: oneTime, pair: true, off: true, unit: 1, scale: 1, parts: 1, loose: true, room: blocks(2), on: pingPing(true)},
+	{name: "Sendrecv", shape: timesAndRate, unit: 1, scale: 2, parts: 1, loose: true, room: blocks(2), on: ring},
+	{name: "Exchange", shape: timesAndRate, unit: 1, scale: 4, parts: 1, loose: true, room: blocks(4), on: exchange},
+	{name: "Uniband", shape: rates, even: true, off: true, unit: 1, scale: 1, parts: 1, loose: true, room: blocks(2), on: band(false)},
+	{name: "Biband", shape: rates, even: true, off: true, unit: 1, scale: 2, parts: 1, loose: true, room: blocks(2), on: band(true)},
 }
 
 // blocks is the room of a test whose buffers do not depend on the number of ranks.
@@ -33,11 +37,22 @@ func from(peer int, any bool) int {
 	return peer
 }
 
-func pingPong(any bool) func(s *sample) func(int) error {
-	return func(s *sample) func(int) error {
+// check tells whether a repetition moves a message to one rank and another from one, each nil where there is none.
+func (s *sample) check(out []byte, to int, in []byte, from int) patterns.Check {
+	return patterns.Check{
+		Fill: func(i int) {
+			patterns.Fill(out, s.rank, to, i)
+			clear(in)
+		},
+		Wrong: func(i int) int { return patterns.Wrong(in, from, s.rank, i) },
+	}
+}
+
+func pingPong(any bool) func(s *sample) patterns.Calls {
+	return func(s *sample) patterns.Calls {
 		peer, out, in := 1-s.rank, s.Bytes(1), s.Bytes(1)
 		src := from(peer, any)
-		return func(int) error {
+		return patterns.Calls{Check: s.check(out, peer, in, peer), Do: func(int) error {
 			if s.rank == 0 {
 				if err := mpi.Send(s.C, out, peer, tagData); err != nil {
 					return err
@@ -50,15 +65,15 @@ func pingPong(any bool) func(s *sample) func(int) error {
 				return mpi.Send(s.C, out, peer, tagData)
 			}
 			return nil
-		}
+		}}
 	}
 }
 
-func pingPing(any bool) func(s *sample) func(int) error {
-	return func(s *sample) func(int) error {
+func pingPing(any bool) func(s *sample) patterns.Calls {
+	return func(s *sample) patterns.Calls {
 		peer, out, in := 1-s.rank, s.Bytes(1), s.Bytes(1)
 		src := from(peer, any)
-		return func(int) error {
+		return patterns.Calls{Check: s.check(out, peer, in, peer), Do: func(int) error {
 			r, err := mpi.Isend(s.C, out, peer, tagData)
 			if err != nil {
 				return err
@@ -68,26 +83,32 @@ func pingPing(any bool) func(s *sample) func(int) error {
 			}
 			_, err = r.Wait()
 			return err
-		}
+		}}
 	}
 }
 
 // ring sends to the right and receives from the left.
-func ring(s *sample) func(int) error {
+func ring(s *sample) patterns.Calls {
 	out, in := s.Bytes(1), s.Bytes(1)
 	right, left := (s.rank+1)%s.np, (s.rank+s.np-1)%s.np
-	return func(int) error {
+	return patterns.Calls{Check: s.check(out, right, in, left), Do: func(int) error {
 		_, err := mpi.Sendrecv(s.C, out, right, tagData, in, left, tagData)
 		return err
-	}
+	}}
 }
 
 // exchange sends to both neighbours in the ring and receives from both.
-func exchange(s *sample) func(int) error {
+func exchange(s *sample) patterns.Calls {
 	right, left := (s.rank+1)%s.np, (s.rank+s.np-1)%s.np
 	toRight, toLeft, in, other := s.Bytes(1), s.Bytes(1), s.Bytes(1), s.Bytes(1)
+	// Both messages to a neighbour are the same: on two ranks it is one rank.
+	one, two := s.check(toRight, right, in, left), s.check(toLeft, left, other, right)
+	check := patterns.Check{
+		Fill:  func(i int) { one.Fill(i); two.Fill(i) },
+		Wrong: func(i int) int { return one.Wrong(i) + two.Wrong(i) },
+	}
 	rs, st := make([]mpi.Request, 2), make([]mpi.Status, 2)
-	return func(int) (err error) {
+	return patterns.Calls{Check: check, Do: func(int) (err error) {
 		// On two ranks both messages come from one: tags tell the directions.
 		if rs[0], err = mpi.Isend(s.C, toRight, right, tagData); err != nil {
 			return err
@@ -102,25 +123,25 @@ func exchange(s *sample) func(int) error {
 			return err
 		}
 		return mpi.WaitallInto(rs, st)
-	}
+	}}
 }
 
 // band sends windows of messages from the first half of the ranks to the second, or both ways. The receiver answers
-// each window. Of an odd number of ranks the last one does nothing.
-func band(both bool) func(s *sample) func(int) error {
-	return func(s *sample) func(int) error {
+// each window.
+func band(both bool) func(s *sample) patterns.Calls {
+	return func(s *sample) patterns.Calls {
 		half := s.np / 2
-		if s.rank >= 2*half {
-			s.idle = true
-			return func(int) error { return nil }
-		}
 		first := s.rank < half
-		peer := (s.rank + half) % (2 * half)
+		peer := (s.rank + half) % s.np
 		out, in, ack := s.Bytes(1), s.Bytes(1), make([]byte, 1)
-		rs, st := make([]mpi.Request, 0, 2*window), make([]mpi.Status, 2*window)
-		return func(int) error {
+		check := s.check(out, peer, in, peer)
+		if first && !both {
+			check = s.check(out, peer, nil, peer)
+		}
+		rs, st := make([]mpi.Request, 0, 2*s.window), make([]mpi.Status, 2*s.window)
+		return patterns.Calls{Check: check, Do: func(int) error {
 			rs = rs[:0]
-			for range window {
+			for range s.window {
 				if both || !first {
 					r, err := mpi.Irecv(s.C, in, peer, tagData)
 					if err != nil {
@@ -129,7 +150,7 @@ func band(both bool) func(s *sample) func(int) error {
 					rs = append(rs, r)
 				}
 			}
-			for range window {
+			for range s.window {
 				if both || first {
 					r, err := mpi.Isend(s.C, out, peer, tagData)
 					if err != nil {
@@ -146,6 +167,6 @@ func band(both bool) func(s *sample) func(int) error {
 				return err
 			}
 			return mpi.Send(s.C, ack, peer, tagAck)
-		}
+		}}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,8 @@ const width = 13
 // report prints what the suite prints. Scripts look for "# Benchmarking NAME", "# #processes = N" and the lines of
 // columns.
 type report struct {
+	*options
 	w   io.Writer
-	o   *options
 	all int // ranks
 	err error
 }
@@ -40,7 +41,7 @@ func (r *report) flush() {
 // begin prints what machine and what tests these are.
 func (r *report) begin() {
 	rule := "#" + strings.Repeat("-", 60)
-	r.printf("%s\n#    The tests of the Intel(R) MPI Benchmarks on gorun, %s part\n%s\n", rule, r.o.component.title, rule)
+	r.printf("%s\n#    The tests of the Intel(R) MPI Benchmarks on gorun, %s part\n%s\n", rule, r.component.title, rule)
 	var u unix.Utsname
 	_ = unix.Uname(&u) // what it cannot tell stays empty
 	major, minor := mpi.Version()
@@ -51,17 +52,17 @@ func (r *report) begin() {
 	} {
 		r.printf("# %-22s: %s\n", line[0], line[1])
 	}
-	r.printf("\n\n# Calling sequence was: \n\n# %s %s\n\n", filepath.Base(r.o.line[0]), strings.Join(r.o.line[1:], " "))
-	if r.o.chosen {
+	r.printf("\n\n# Calling sequence was: \n\n# %s %s \n\n", filepath.Base(r.options.line[0]), strings.Join(r.options.line[1:], " "))
+	if r.chosen {
 		r.printf("# Message lengths were user defined\n")
 	} else {
-		r.printf("# Minimum message length in bytes:   %d\n# Maximum message length in bytes:   %d\n", 0, 1<<r.o.maxLog)
+		r.printf("# Minimum message length in bytes:   %d\n# Maximum message length in bytes:   %d\n", r.sizes[0], 1<<r.maxLog)
 	}
-	r.printf("#\n# MPI_Datatype                   :   MPI_BYTE \n# MPI_Datatype for reductions    :   MPI_FLOAT\n# MPI_Op                         :   MPI_SUM  \n#\n#\n\n")
+	r.printf("#\n# MPI_Datatype                   :   MPI_BYTE \n# MPI_Datatype for reductions    :   MPI_FLOAT \n# MPI_Op                         :   MPI_SUM  \n# \n# \n\n")
 	r.printf("# List of Benchmarks to run:\n\n")
-	for _, t := range r.o.tests {
+	for _, t := range r.tests {
 		r.printf("# %s\n", t.name)
-		if t.pair && r.all < 2 {
+		if (t.pair || t.even) && r.all < 2 {
 			r.printf("# (%s needs 2 processes and is left out)\n", t.name)
 		}
 	}
@@ -84,12 +85,29 @@ var columns = map[shape][]string{
 	overlapAlone: {"#repetitions", "t_ovrl[usec]", "t_pure[usec]", "t_CPU[usec]", "overlap[%]"},
 }
 
+// shape returns which columns a test has here: of groups, of which the worst is shown, each has its own time.
+func (r *report) shape(t *test) shape {
+	if t.shape == oneTime && r.multi == 0 {
+		return timesAndRate
+	}
+	return t.shape
+}
+
+// heads returns the heads of the columns of a test.
+func (r *report) heads(t *test) []string {
+	heads := slices.Clone(columns[r.shape(t)])
+	if r.multi == 1 {
+		heads = slices.Insert(heads, 0, "Group")
+	}
+	if r.checked && t.shape.sized() {
+		heads = append(heads, "defects")
+	}
+	return heads
+}
+
 // header prints what comes before the lines of a table.
 func (r *report) header(t *test, np, groups int) {
-	heads := columns[t.shape]
-	if r.o.multi == 1 {
-		heads = append([]string{"Group"}, heads...)
-	}
+	heads := r.heads(t)
 	rule := "#" + strings.Repeat("-", len(heads)*width-1)
 	multi := ""
 	if groups > 1 {
@@ -101,9 +119,21 @@ func (r *report) header(t *test, np, groups int) {
 		for g := range groups {
 			r.printf("# Group  %d: ", g)
 			for i := range np {
-				r.printf(" %4d", g*np+i)
+				r.printf(" %4d", r.worldRank(g*np+i))
+				if i%16 == 15 || i == np-1 {
+					r.printf("\n# ")
+				}
 			}
 			r.printf("\n")
+		}
+	} else if r.columns > 1 && r.rows > 1 {
+		r.printf("# #processes = %d; rank order (rowwise): \n", np)
+		for at := 0; at < np; at += r.rows {
+			r.printf("# ")
+			for i := at; i < min(at+r.rows, np); i++ {
+				r.printf(" %4d", r.worldRank(i))
+			}
+			r.printf("\n# \n")
 		}
 	} else {
 		r.printf("# #processes = %d \n", np)
@@ -130,10 +160,11 @@ func (r *report) tooLarge(size int, need float64) {
 
 // results prints the line of a size, or one for each group.
 func (r *report) results(t *test, np, groups, size, n int, of []result) {
-	if r.o.multi != 1 {
+	if r.multi != 1 {
 		r.line(t, np*groups, size, n, of[:np*groups])
 		return
 	}
+	r.printf("\n")
 	for g := range groups {
 		r.printf("%*d", width, g)
 		r.line(t, np, size, n, of[g*np:(g+1)*np])
@@ -153,12 +184,12 @@ func (r *report) line(t *test, np, size, n int, of []result) {
 		}
 	}
 	rate := t.scale * float64(size) / 1e6 / most
-	switch t.shape {
+	switch r.shape(t) {
 	case oneTime:
 		us(most)
 		r.printf("%*.2f", width, rate)
 	case rates:
-		messages := t.scale * window * float64(np/2) / most
+		messages := t.scale * float64(r.window*(np/2)) / most
 		r.printf("%*.2f%*.0f", width, messages*float64(size)/1e6, width, messages)
 	case timesAndRate:
 		us(least, most, mean)
@@ -168,6 +199,13 @@ func (r *report) line(t *test, np, size, n int, of []result) {
 	case overlap, overlapAlone:
 		us(slowest.Overlapped, slowest.Pure, slowest.Compute)
 		r.printf("%*.2f", width, slowest.overlap())
+	}
+	if r.checked && t.shape.sized() {
+		wrong := 0.0
+		for _, x := range of {
+			wrong += x.Wrong
+		}
+		r.printf("%*.2f", width, wrong)
 	}
 	r.printf("\n")
 	r.flush()

@@ -2,10 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/benchmarks/internal/patterns"
 )
 
 // shape is which columns a test has.
@@ -21,6 +22,9 @@ const (
 	overlapAlone              // the same without sizes
 )
 
+// overlaps reports whether the test computes beside the call.
+func (s shape) overlaps() bool { return s == overlap || s == overlapAlone }
+
 // sized reports whether there is a line for each size.
 func (s shape) sized() bool { return s != barrier && s != overlapAlone }
 
@@ -29,15 +33,16 @@ type test struct {
 	name  string
 	shape shape
 	pair  bool    // between two ranks
+	even  bool    // between two halves of the ranks
 	off   bool    // only runs when it is named
+	root  bool    // one rank has another part than the others
 	unit  int     // bytes of an element
 	scale float64 // messages of a repetition that count for the bandwidth
 	parts float64 // time shown is that of a repetition divided by this
 	loose bool    // no barrier before each repetition
 
-	room  func(np int) (blocks int)                        // how many blocks of a size the buffers have, all together
-	step  func(s *sample) func(i int) error                // one repetition
-	begin func(s *sample) func(i int) (mpi.Request, error) // of a nonblocking test: the call without its Wait
+	room func(np int) (blocks int)      // how many blocks of a size the buffers have, all together
+	on   func(s *sample) patterns.Calls // makes the buffers; without Do it is a nonblocking test
 }
 
 // component is one program of the suite.
@@ -59,6 +64,19 @@ func find(name string) *component {
 		}
 	}
 	return nil
+}
+
+// list prints the names of all tests.
+func (c *component) list(w io.Writer) (err error) {
+	fmt.Fprintf(w, "List of benchmarks:\n%s:\n", c.name)
+	for _, t := range c.tests {
+		note := ""
+		if t.off {
+			note = " (non-default)"
+		}
+		_, err = fmt.Fprintf(w, "    %s%s\n", t.name, note)
+	}
+	return err
 }
 
 // chosen returns the tests that are to run, in the order of the component or, if they are named, of the names.

@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gorun-mpi/gorun/mpi"
@@ -12,6 +13,8 @@ type Collective struct {
 	Unit int                    // bytes of an element
 	Room func(np int) int       // blocks of all buffers together
 	On   func(b *Buffers) Calls // makes the buffers
+
+	Rooted bool // one rank has another part than the others
 }
 
 // Calls are repetition i of a collective, as a call and as a nonblocking one.
@@ -42,8 +45,8 @@ func onePlusAll(np int) int { return 1 + np }
 func twiceAll(np int) int   { return 2 * np }
 
 // All are all of them.
-var All = []*Collective{
-	{"Allreduce", 4, pair, func(b *Buffers) Calls {
+var All = rooted([]*Collective{
+	{Name: "Allreduce", Unit: 4, Room: pair, On: func(b *Buffers) Calls {
 		x, y := b.Floats(), b.Floats()
 		return Calls{
 			func(int) error { return mpi.Allreduce(b.C, x, y, mpi.Sum) },
@@ -51,7 +54,7 @@ var All = []*Collective{
 			b.sums(x, y, 0, everyone),
 		}
 	}},
-	{"Reduce", 4, pair, func(b *Buffers) Calls {
+	{Name: "Reduce", Unit: 4, Room: pair, On: func(b *Buffers) Calls {
 		x, y := b.Floats(), b.Floats()
 		return Calls{
 			func(i int) error { return mpi.Reduce(b.C, x, y, mpi.Sum, b.root(i)) },
@@ -59,7 +62,7 @@ var All = []*Collective{
 			b.sums(x, y, 0, b.root),
 		}
 	}},
-	{"Reduce_scatter", 4, pair, func(b *Buffers) Calls {
+	{Name: "Reduce_scatter", Unit: 4, Room: pair, On: func(b *Buffers) Calls {
 		x, counts := b.Floats(), b.shares()
 		y := make([]float32, counts[b.Rank()])
 		return Calls{
@@ -68,7 +71,7 @@ var All = []*Collective{
 			b.sums(x, y, first(counts, b.Rank()), everyone),
 		}
 	}},
-	{"Reduce_scatter_block", 4, pair, func(b *Buffers) Calls {
+	{Name: "Reduce_scatter_block", Unit: 4, Room: pair, On: func(b *Buffers) Calls {
 		y := make([]float32, b.Size/4/b.NP())
 		x := b.Floats()[:len(y)*b.NP()]
 		return Calls{
@@ -77,7 +80,7 @@ var All = []*Collective{
 			b.sums(x, y, len(y)*b.Rank(), everyone),
 		}
 	}},
-	{"Allgather", 1, onePlusAll, func(b *Buffers) Calls {
+	{Name: "Allgather", Unit: 1, Room: onePlusAll, On: func(b *Buffers) Calls {
 		x, y := b.Bytes(1), b.Bytes(b.NP())
 		return Calls{
 			func(int) error { return mpi.Allgather(b.C, x, y) },
@@ -85,7 +88,7 @@ var All = []*Collective{
 			b.moves(x, b.toAll, y, b.ofEach, everyone),
 		}
 	}},
-	{"Allgatherv", 1, onePlusAll, func(b *Buffers) Calls {
+	{Name: "Allgatherv", Unit: 1, Room: onePlusAll, On: func(b *Buffers) Calls {
 		x, y, counts := b.Bytes(1), b.Bytes(b.NP()), b.counts()
 		return Calls{
 			func(int) error { return mpi.Allgatherv(b.C, x, y, counts, nil) },
@@ -93,7 +96,7 @@ var All = []*Collective{
 			b.moves(x, b.toAll, y, b.ofEach, everyone),
 		}
 	}},
-	{"Gather", 1, onePlusAll, func(b *Buffers) Calls {
+	{Name: "Gather", Unit: 1, Room: onePlusAll, On: func(b *Buffers) Calls {
 		x, y := b.Bytes(1), b.Bytes(b.NP())
 		return Calls{
 			func(i int) error { return mpi.Gather(b.C, x, y, b.root(i)) },
@@ -101,7 +104,7 @@ var All = []*Collective{
 			b.moves(x, b.toAll, y, b.ofEach, b.root),
 		}
 	}},
-	{"Gatherv", 1, onePlusAll, func(b *Buffers) Calls {
+	{Name: "Gatherv", Unit: 1, Room: onePlusAll, On: func(b *Buffers) Calls {
 		x, y, counts := b.Bytes(1), b.Bytes(b.NP()), b.counts()
 		return Calls{
 			func(i int) error { return mpi.Gatherv(b.C, x, y, counts, nil, b.root(i)) },
@@ -109,7 +112,7 @@ var All = []*Collective{
 			b.moves(x, b.toAll, y, b.ofEach, b.root),
 		}
 	}},
-	{"Scatter", 1, onePlusAll, func(b *Buffers) Calls {
+	{Name: "Scatter", Unit: 1, Room: onePlusAll, On: func(b *Buffers) Calls {
 		x, y := b.Bytes(b.NP()), b.Bytes(1)
 		return Calls{
 			func(i int) error { return mpi.Scatter(b.C, x, y, b.root(i)) },
@@ -117,7 +120,7 @@ var All = []*Collective{
 			b.moves(x, b.rootToEach, y, b.rootToMe, everyone),
 		}
 	}},
-	{"Scatterv", 1, onePlusAll, func(b *Buffers) Calls {
+	{Name: "Scatterv", Unit: 1, Room: onePlusAll, On: func(b *Buffers) Calls {
 		x, y, counts := b.Bytes(b.NP()), b.Bytes(1), b.counts()
 		return Calls{
 			func(i int) error { return mpi.Scatterv(b.C, x, counts, nil, y, b.root(i)) },
@@ -125,7 +128,7 @@ var All = []*Collective{
 			b.moves(x, b.rootToEach, y, b.rootToMe, everyone),
 		}
 	}},
-	{"Alltoall", 1, twiceAll, func(b *Buffers) Calls {
+	{Name: "Alltoall", Unit: 1, Room: twiceAll, On: func(b *Buffers) Calls {
 		x, y := b.Bytes(b.NP()), b.Bytes(b.NP())
 		return Calls{
 			func(int) error { return mpi.Alltoall(b.C, x, y) },
@@ -133,7 +136,7 @@ var All = []*Collective{
 			b.moves(x, b.toEach, y, b.fromEach, everyone),
 		}
 	}},
-	{"Alltoallv", 1, twiceAll, func(b *Buffers) Calls {
+	{Name: "Alltoallv", Unit: 1, Room: twiceAll, On: func(b *Buffers) Calls {
 		x, y, counts := b.Bytes(b.NP()), b.Bytes(b.NP()), b.counts()
 		return Calls{
 			func(int) error { return mpi.Alltoallv(b.C, x, counts, nil, y, counts, nil) },
@@ -141,7 +144,7 @@ var All = []*Collective{
 			b.moves(x, b.toEach, y, b.fromEach, everyone),
 		}
 	}},
-	{"Bcast", 1, one, func(b *Buffers) Calls {
+	{Name: "Bcast", Unit: 1, Room: one, On: func(b *Buffers) Calls {
 		x := b.Bytes(1)
 		return Calls{
 			func(i int) error { return mpi.Bcast(b.C, x, b.root(i)) },
@@ -149,11 +152,19 @@ var All = []*Collective{
 			b.moves(x, b.rootToAll, x, b.rootToAll, everyone),
 		}
 	}},
-	{"Barrier", 1, none, func(b *Buffers) Calls {
+	{Name: "Barrier", Unit: 1, Room: none, On: func(b *Buffers) Calls {
 		return Calls{
 			func(int) error { return mpi.Barrier(b.C) },
 			func(int) (mpi.Request, error) { return mpi.Ibarrier(b.C) },
 			b.moves(nil, b.toAll, nil, b.toAll, everyone),
 		}
 	}},
+}, "Reduce", "Gather", "Gatherv", "Scatter", "Scatterv", "Bcast")
+
+// rooted marks those with a root.
+func rooted(all []*Collective, names ...string) []*Collective {
+	for _, c := range all {
+		c.Rooted = slices.Contains(names, c.Name)
+	}
+	return all
 }
