@@ -151,7 +151,6 @@ const (
 	HvNative                                // whether whole processes can be imaged is known by now: Err why not
 	HvMoveFailed                            // the ranks that move cannot be restored elsewhere: Err why
 	HvAhead                                 // answer to HactAhead, Seq as there: the images are where the ranks go, or Err why not
-	HvFull                                  // the next native snapshot is to stand alone
 )
 
 // HeadAction is one output of the Head machine.

@@ -136,17 +136,16 @@ func (a *attempt) outcome() Done {
 type chain struct {
 	last   int // sequence of the newest, 0: there is none to build on
 	length int
-	full   bool // the next one is to stand alone
 }
 
 // begin returns the snapshot that the next one may build on. The agents begin to note changes anew with the
 // next one. So if it is not committed, there is nothing left to build on.
 func (c *chain) begin(fullEvery int) (base int) {
 	base = c.last
-	if c.full || c.length >= fullEvery {
+	if c.length >= fullEvery {
 		base = 0
 	}
-	c.last, c.full = 0, false
+	c.last = 0
 	return base
 }
 

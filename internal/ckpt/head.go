@@ -103,8 +103,6 @@ func (h *Head) Step(ev HeadEvent) []HeadAction {
 		h.up = true
 	case HvNative:
 		h.cfg.NativeErr = ev.Err
-	case HvFull:
-		h.chain.full = true
 	case HvDied:
 		h.died(ev.Rank, ev.Err)
 	case HvTimeout:

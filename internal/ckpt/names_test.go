@@ -34,7 +34,7 @@ var actionNames = map[RankActionType]string{
 var headEventNames = map[HeadEventType]string{
 	HvRequest: "request", HvDied: "died", HvTimeout: "timeout", HvFolder: "folder",
 	HvFolderFailed: "folder-failed", HvCommitted: "committed", HvCommitFailed: "commit-failed", HvAllUp: "all-up",
-	HvNative: "native-impossible", HvHold: "hold", HvRelease: "release", HvPause: "pause", HvGoOn: "go-on", HvMoveFailed: "move-failed", HvAhead: "ahead", HvFull: "full",
+	HvNative: "native-impossible", HvHold: "hold", HvRelease: "release", HvPause: "pause", HvGoOn: "go-on", HvMoveFailed: "move-failed", HvAhead: "ahead",
 }
 
 var modeNames = map[uint64]string{oob.ModeSelf: "self", oob.ModeNative: "native", oob.ModeAuto: "auto"}

@@ -38,7 +38,7 @@ var metrics = []metric{
 	ofLevel("gorun_level_commit_seconds", "gauge", "How long the newest took to be whole there.", func(l *control.Level) (float64, bool) { return l.Took.Seconds(), l.Took > 0 }),
 	ofLevel("gorun_level_newest", "gauge", "Number of the newest snapshot that is whole there.", func(l *control.Level) (float64, bool) { return float64(l.Last), l.Last > 0 }),
 	{name: "gorun_level_newest_age_seconds", kind: "gauge", help: "Since that is whole.", level: func(l *control.Level, now time.Time) (float64, bool) { return now.Sub(l.At).Seconds(), l.Last > 0 }},
-	ofLevel("gorun_level_behind", "gauge", "So many numbers older than the newest snapshot of the job.", func(l *control.Level) (float64, bool) { return float64(l.Behind), l.Last > 0 }),
+	ofLevel("gorun_level_behind", "gauge", "So many snapshots were taken since the one that the level has.", func(l *control.Level) (float64, bool) { return float64(l.Behind), l.Last > 0 }),
 	ofLevel("gorun_level_missing_copies", "gauge", "Images, replicas and shards that the newest snapshot there should have and does not.", func(l *control.Level) (float64, bool) { return float64(l.Missing), true }),
 	ofLevel("gorun_level_interval_seconds", "gauge", "Between two snapshots there; 0: it is not worth while.", func(l *control.Level) (float64, bool) { return l.Every.Seconds(), true }),
 }

@@ -14,12 +14,11 @@ type Level struct {
 // State is where a level stands.
 type State struct {
 	Level
-	Due   time.Time // when the next copy is to begin
-	From  time.Time // when the newest one was begun, or the plan
-	Last  int       // the newest snapshot that is there; 0: none
-	At    time.Time // when it was there
-	Took  time.Duration
-	Asked time.Time // a full snapshot is awaited since; zero: none is
+	Due  time.Time // when the next copy is to begin
+	From time.Time // when the newest one was begun, or the plan
+	Last int       // the newest snapshot that is there; 0: none
+	At   time.Time // when it was there
+	Took time.Duration
 
 	Fails int    // copies that have failed since
 	Err   string // why the last of them has
@@ -65,41 +64,12 @@ func (p *Plan) Next(newest int, now time.Time) (level int, ok bool) {
 	return level, level >= 0
 }
 
-// Link is a snapshot of a chain, the newest first: each but the last builds on the one behind it.
-type Link struct {
-	Bytes int64
-	There bool // the level has it
-}
-
-// Awaits reports whether a level is better off with the next snapshot, if that stands alone, than with the chain: a level gets no more bytes than a full
-// snapshot has, however many increments there were since its last copy. ask says that one is to be asked for. If none comes in time the chain will do.
-func (p *Plan) Awaits(level int, chain []Link, now time.Time, patience time.Duration) (wait, ask bool) {
-	l := &p.Levels[level]
-	var missing int64
-	n := 0
-	for _, c := range chain {
-		if !c.There {
-			missing += c.Bytes
-			n++
-		}
-	}
-	switch {
-	case n < 2 || missing <= chain[len(chain)-1].Bytes:
-		return false, false
-	case l.Asked.IsZero():
-		l.Asked = now
-		return true, true
-	}
-	return now.Sub(l.Asked) < patience, false
-}
-
 // Begin notes that a level gets a copy. said tells of what was left out because the level cannot follow, "" of nothing.
 func (p *Plan) Begin(level int, now time.Time) (said string) {
 	l := &p.Levels[level]
 	if late := int(now.Sub(l.Due) / l.Every); late > 0 && l.Fails == 0 {
 		said = fmt.Sprintf("level %s cannot follow: skipping %d of its copies, the newest snapshot is copied now", l.Name, late)
 	}
-	l.Asked = time.Time{}
 	p.busy, p.began, l.From, l.Due = level+1, now, now, now.Add(l.Every)
 	return said
 }

@@ -15,7 +15,7 @@ type Level struct {
 	Last    int           `json:"last,omitempty"`    // the newest snapshot that is there; 0: none yet
 	At      time.Time     `json:"at,omitzero"`       // when it was there
 	Next    time.Time     `json:"next,omitzero"`     // when the next copy is to begin; not of the level that the ranks write
-	Behind  int           `json:"behind,omitempty"`  // so many numbers older than the newest snapshot of the job
+	Behind  int           `json:"behind,omitempty"`  // so many snapshots were taken since the one that the level has
 	Took    time.Duration `json:"took,omitempty"`    // the newest copy
 	Copying bool          `json:"copying,omitempty"` // now
 	Bytes   int64         `json:"bytes,omitempty"`   // of that copy, done

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -20,18 +19,18 @@ type flushing struct {
 
 // flushed is what has become of it.
 type flushed struct {
-	cpu time.Duration
-	err error
+	done wire.Flushed
+	err  error
 }
 
 // Flush has a node copy its images into another store, and waits until it has. progress is told how many bytes are
-// done in all. It returns the processor time that the node has taken for it. ErrLost: the node is lost. When the context ends the node is told to give up.
-func (f *Fleet) Flush(ctx context.Context, to string, o *wire.Flush, progress func(int64)) (time.Duration, error) {
+// done in all. It returns what was merged, and the processor time that the node has taken for it. ErrLost: the node is lost. When the context ends the node is told to give up.
+func (f *Fleet) Flush(ctx context.Context, to string, o *wire.Flush, progress func(int64)) (wire.Flushed, error) {
 	f.mu.Lock()
 	i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.Name == to })
 	if i < 0 || f.nodes[i].own || f.nodes[i].state != up && f.nodes[i].state != suspect {
 		f.mu.Unlock()
-		return 0, fmt.Errorf("node %s: %w", to, ErrLost)
+		return wire.Flushed{}, fmt.Errorf("node %s: %w", to, ErrLost)
 	}
 	n := f.nodes[i]
 	f.flushes++
@@ -52,9 +51,9 @@ func (f *Fleet) Flush(ctx context.Context, to string, o *wire.Flush, progress fu
 	delete(n.flushes, number)
 	f.mu.Unlock()
 	if got.err != nil {
-		return 0, fmt.Errorf("node %s: %w", to, got.err)
+		return wire.Flushed{}, fmt.Errorf("node %s: %w", to, got.err)
 	}
-	return got.cpu, nil
+	return got.done, nil
 }
 
 // flushed takes an answer, or a word of progress.
@@ -71,6 +70,6 @@ func (n *node) flushed(m *oob.Msg) {
 			err = errors.New(d.Err)
 		}
 		delete(n.flushes, m.A)
-		w.answer <- flushed{d.CPU, err}
+		w.answer <- flushed{d, err}
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/s3"
-	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/flush"
 	"github.com/gorun-mpi/gorun/internal/kinds"
@@ -46,6 +45,8 @@ type levels struct {
 	mend   mending
 	base   counts
 	others []counts // of plan.Levels
+	merged []mergedLast
+	upTo   []int // snapshots that had been committed when the newest copy of each was begun
 }
 
 // counts is what a level got from this gorun.
@@ -81,7 +82,7 @@ func (h *head) openLevels() {
 		all = append(all, flush.Level{Name: l.Name, Every: l.Every})
 	}
 	h.levels.plan = flush.NewPlan(all, time.Now())
-	h.levels.others = make([]counts, len(all))
+	h.levels.others, h.levels.merged, h.levels.upTo = make([]counts, len(all)), make([]mergedLast, len(all)), make([]int, len(all))
 	if from := h.opt.From; from != nil {
 		for i, l := range h.opt.Levels {
 			if c, there := from.Copy(l.Place); there {
@@ -107,7 +108,7 @@ func (h *head) flushDue() {
 	now := time.Now()
 	s := h.newestSnap()
 	if s != nil && !v.ending && v.over == nil {
-		if i, ok := v.plan.Next(s.Schema.Sequence, now); ok && !h.awaitsFull(i, s, now) {
+		if i, ok := v.plan.Next(s.Schema.Sequence, now); ok {
 			if said := v.plan.Begin(i, now); said != "" {
 				h.say("%s", said)
 			}
@@ -122,49 +123,6 @@ func (h *head) flushDue() {
 	}
 }
 
-// awaitsFull reports whether a level waits for a full snapshot, and asks for one if it does: a slower level does not have to take all the increments
-// that a faster one has had since.
-func (h *head) awaitsFull(i int, s *snapshot.Snapshot, now time.Time) bool {
-	if h.job == nil || !h.job.Steady() || h.inc == nil {
-		return false
-	}
-	wait, ask := h.levels.plan.Awaits(i, h.links(s, h.opt.Levels[i].Place), now, 2*h.baseEvery()+patience)
-	if ask {
-		h.verbose("the next snapshot will be full, for level %s", h.opt.Levels[i].Name)
-		h.inc.step(ckpt.HeadEvent{Type: ckpt.HvFull})
-	}
-	return wait
-}
-
-// patience is how much longer than two intervals a level waits for a full snapshot. Taking one may take long, or be put off.
-const patience = 10 * time.Second
-
-// baseEvery is how often the ranks write.
-func (h *head) baseEvery() time.Duration {
-	if h.opt.CkptAuto {
-		return h.auto.Every(h.ran())
-	}
-	return h.opt.CkptEvery
-}
-
-// links are a snapshot and those of the own chain that it builds on.
-func (h *head) links(s *snapshot.Snapshot, place snapshot.Place) (all []flush.Link) {
-	for s != nil {
-		_, there := s.Copy(place)
-		all = append(all, flush.Link{Bytes: s.Bytes(), There: there})
-		base := 0
-		for _, im := range s.Schema.Images {
-			base = max(base, im.Base)
-		}
-		i := slices.IndexFunc(h.chain, func(c commit) bool { return base > 0 && c.snap.Schema.Sequence == base })
-		if i < 0 {
-			return all
-		}
-		s = h.chain[i].snap
-	}
-	return all
-}
-
 // flushTo copies a snapshot to a level beside the loop.
 func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	v, l := &h.levels, h.opt.Levels[i]
@@ -173,10 +131,20 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	over := make(chan struct{})
 	v.over = over
 	h.inc.copies()
+	m, upTo := h.mergingFor(i, s), h.commits
 	go func() {
 		cost := copyCost{cpu: map[string]time.Duration{}}
-		made, err := h.copyChain(ctx, s, &l, &cost)
+		made, unmerged, err := h.bring(ctx, m, s, &l, &cost)
 		h.post(func() {
+			switch {
+			case unmerged != nil:
+				h.verbose("level %s gets copies, and nothing merged: %v", l.Name, unmerged)
+			case m != nil && err == nil:
+				h.addMerged(i, m, made[0])
+			}
+			if err == nil {
+				v.upTo[i] = upTo
+			}
 			h.copied(i, made, s, &cost, err)
 			if len(made) > 0 {
 				h.inc.prune()
@@ -184,6 +152,22 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 		})
 		close(over)
 	}()
+}
+
+// bring merges a snapshot for a level, or copies it. It returns what was made or has changed, and why nothing was merged that should have been.
+func (h *head) bring(ctx context.Context, m *merging, s *snapshot.Snapshot, l *spec.Level, cost *copyCost) (made []*snapshot.Snapshot, unmerged, err error) {
+	if m != nil {
+		one, err := h.merge(ctx, m, l, cost)
+		if err == nil {
+			return []*snapshot.Snapshot{one}, nil, nil
+		}
+		if ctx.Err() != nil {
+			return nil, nil, err
+		}
+		unmerged = err
+	}
+	made, err = h.copyChain(ctx, s, l, cost)
+	return made, unmerged, err
 }
 
 // copied takes what has become of a copy.
@@ -326,11 +310,11 @@ func (h *head) copyFrom(ctx context.Context, c *copying, from snapshot.Copy, ima
 	for i, at := range nodes {
 		o := h.flushOrder(c, from, at, shares[at])
 		all.Go(func() {
-			var cpu time.Duration
-			cpu, errs[i] = h.flushOn(ctx, at, o)
+			var done wire.Flushed
+			done, errs[i] = h.flushOn(ctx, at, o)
 			if c.cost != nil {
 				mu.Lock()
-				c.cost.cpu[at] += cpu
+				c.cost.cpu[at] += done.CPU
 				mu.Unlock()
 			}
 		})
@@ -440,7 +424,7 @@ func (h *head) openHere(w wire.Store, env []string) (store.Store, error) {
 func needsEnv(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == s3.Kind }
 
 // flushOn has a node copy.
-func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush) (cpu time.Duration, err error) {
+func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush) (wire.Flushed, error) {
 	if at == h.ownName() || h.fleet == nil {
 		return places.Flush(ctx, h.openHere, o, func(n int64) { h.levels.bytes.Add(n) })
 	}
@@ -478,8 +462,8 @@ func (h *head) endLevels() {
 
 // lastCopies copies the newest snapshot to the strongest level that can have it: it may be in memory, which ends now.
 func (h *head) lastCopies(ctx context.Context, s *snapshot.Snapshot) {
-	for _, l := range slices.Backward(h.opt.Levels) {
-		if ctx.Err() != nil || h.lastCopy(ctx, s, &l) {
+	for i, l := range slices.Backward(h.opt.Levels) {
+		if ctx.Err() != nil || h.lastCopy(ctx, s, i, &l) {
 			return
 		}
 	}
@@ -505,19 +489,26 @@ func ends(ctx context.Context, over <-chan struct{}, giveUp func()) bool {
 const endWithin = 5 * time.Second
 
 // lastCopy copies the newest snapshot to a level before the job ends. It reports whether it is there.
-func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, l *spec.Level) bool {
+func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, i int, l *spec.Level) bool {
 	if now, err := h.cat.Load(s.Dir); err == nil {
 		if _, there := now.Copy(l.Place); there {
 			return true
 		}
 	}
+	if h.levels.merged[i].state == s.Schema.Sequence {
+		return true
+	}
+	m := h.mergingFor(i, s)
 	h.lastly("level %s gets snapshot %d, %.1f MB", l.Name, s.Schema.Sequence, float64(s.Bytes())/1e6)
 	work, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	over, failed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(over)
-		_, err := h.copyChain(work, s, l, &copyCost{cpu: map[string]time.Duration{}})
+		_, unmerged, err := h.bring(work, m, s, l, &copyCost{cpu: map[string]time.Duration{}})
+		if unmerged != nil && h.opt.Verbose {
+			h.lastly("level %s gets copies, and nothing merged: %v", l.Name, unmerged)
+		}
 		failed <- err
 	}()
 	err := errors.New("it was given up")
@@ -581,7 +572,7 @@ func (h *head) levelStates() (all []control.Level) {
 			l.Copying, l.Bytes = true, v.bytes.Load()
 		}
 		if p.Last < newest {
-			l.Behind = newest - p.Last
+			l.Behind = max(h.commits-v.upTo[i], 1)
 		}
 		all = append(all, l)
 	}

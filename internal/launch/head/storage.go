@@ -1,6 +1,7 @@
 package head
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type pending struct {
 	early bool         // keep was begun with the snapshot
 
 	copies *mirroring // of images in memory; nil: they go elsewhere
+	spare  int        // a number for what is merged of it and others; 0: none
 }
 
 // commit is a committed snapshot of this job's own chain: one that this head
@@ -52,6 +54,7 @@ type commit struct {
 	weak bool           // in memory, with fewer copies than the policy wants
 
 	lacks lacking
+	spare int // as in pending
 
 	input inputAt
 }
@@ -138,10 +141,15 @@ func work[T any](inc *incarnation, f func() (T, error), done func(T, error)) {
 func (inc *incarnation) beginFolder(lasting bool) {
 	h := inc.h
 	place, name := h.placeFor(lasting)
+	spare := 0
 	work(inc, func() (*snapshot.Pending, error) {
 		p, err := h.cat.BeginIn(h.id, place, h.nodeNames())
 		if err == nil {
-			if err = h.stake(); err != nil {
+			err = h.stake()
+			if err == nil && len(h.opt.Levels) > 0 {
+				spare, err = h.cat.Reserve(h.id)
+			}
+			if err != nil {
 				err = errors.Join(err, p.Discard())
 			}
 		}
@@ -155,6 +163,7 @@ func (inc *incarnation) beginFolder(lasting bool) {
 			inc.store.pending = map[int]*pending{}
 		}
 		inc.store.pending[p.Seq] = inc.keepEarly(p)
+		inc.store.pending[p.Seq].spare = spare
 		if name == wire.StoreMem {
 			inc.store.pending[p.Seq].copies = inc.mirror(setOf(p))
 		}
@@ -227,7 +236,7 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 			return c, err
 		}
 		c.snap, c.hold, err = p.Commit(schema)
-		c.input = input
+		c.input, c.spare = input, p.spare
 		if err == nil && !warned && h.opt.Files == whole.FilesRefuse {
 			c.warn = spec.SharedOutputs(c.snap)
 		}
@@ -270,7 +279,8 @@ func (h *head) finished() {
 	if len(h.chain) == 0 {
 		return
 	}
-	if err := h.chain[len(h.chain)-1].snap.Finish(); err != nil {
+	newest := slices.MaxFunc(h.chain, func(a, b commit) int { return cmp.Compare(a.snap.Schema.Sequence, b.snap.Schema.Sequence) })
+	if err := newest.snap.Finish(); err != nil {
 		h.say("gorun restart latest may go on from this job although it has finished: %v", err)
 	}
 }

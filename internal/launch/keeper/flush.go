@@ -55,7 +55,7 @@ func (f *flushes) order(m *oob.Msg) {
 	f.working.Go(func() {
 		var done wire.Flushed
 		if err == nil {
-			done.CPU, err = places.Flush(ctx, f.open, &o, f.progress(number))
+			done, err = places.Flush(ctx, f.open, &o, f.progress(number))
 		}
 		if err != nil {
 			done.Err = err.Error()
