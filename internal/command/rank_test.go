@@ -114,6 +114,11 @@ func rankMain(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	case "spoil":
+		if err := spoil(args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	case "careless":
 		careless(args[1], args[2:])
 	}
@@ -241,6 +246,27 @@ func untilThere(world *mpi.Comm, file string) error {
 		}
 	}
 	return nil
+}
+
+// spoil goes on until its state is wrong, which it is from when there is a file, and is found out after a restart.
+func spoil(file string) error {
+	i, wrong := 0, false
+	if err := errors.Join(cr.Register("i", &i), cr.Register("wrong", &wrong)); err != nil {
+		return err
+	}
+	fmt.Printf("begins at %d\n", i)
+	for ; ; i++ {
+		if err := cr.Point(); err != nil {
+			return err
+		}
+		if wrong && cr.Restarted() {
+			return errors.New("the state is wrong")
+		}
+		if !wrong && os.Remove(file) == nil {
+			wrong = true
+			fmt.Println("spoilt")
+		}
+	}
 }
 
 // costly makes checkpoints cost the ranks a lot more as soon as a file is there that says how much.

@@ -185,6 +185,38 @@ func TestRestarts(t *testing.T) {
 	h.nothingLeft()
 }
 
+// A snapshot that is whole, and from which the program ends again and again, is left for the one before.
+func TestRestartLeavesWhatIsOfNoUse(t *testing.T) {
+	h := newHouse(t)
+	file, dir := filepath.Join(t.TempDir(), "id"), t.TempDir()
+	p := h.start("", "-np", "1", "-cr", "-restarts", "9", "-jobid-file", file, self(t), asRank, "spoil", filepath.Join(dir, "spoil"))
+	id := h.jobID(p, file)
+	h.must("checkpoint", id)
+	if err := os.WriteFile(filepath.Join(dir, "spoil"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.out.wait(t, "spoilt", 1)
+	h.must("checkpoint", id)
+	_, ranks := p.family()
+	syscall.Kill(ranks[0], syscall.SIGKILL)
+	for _, says := range []string{
+		"rank 0 was killed by signal 9 (SIGKILL); restarting from snapshot 2 (1 of at most 9)",
+		"rank 0 exited with status 1; restarting from snapshot 2 (2 of at most 9)",
+		"rank 0 exited with status 1; restarting from snapshot 1, as 2 restarts from snapshot 2 have ended alike (3 of at most 9)",
+	} {
+		p.err.wait(t, says, 1)
+	}
+	testenv.Until(t, func() string { // it goes on
+		if c := h.start("", "checkpoint", id); c.code() != 0 {
+			return c.err.String()
+		}
+		return ""
+	})
+	h.must("kill", id)
+	p.code()
+	h.nothingLeft()
+}
+
 // A portable snapshot that looks whole and cannot be read is found out before
 // ranks start: the one before takes its place, and it costs no restart.
 func TestRestartPassesOverDamage(t *testing.T) {

@@ -60,7 +60,9 @@ an agent, or of a rank before Finalize: by a signal, a panic, os.Exit (and so lo
 or an end without Finalize. A decision is mpi.Abort, an error returned from the function
 given to mpi.Run (but device.ErrLost is a death), or an order to end the job (a signal to
 gorun, gorun kill, -timeout).
-The other ranks stand still until the restart. They see no error of the death.
+The other ranks stand still until the restart. They see no error of the death. After two
+restarts from one snapshot that end alike, other than by SIGKILL or the loss of an agent,
+an older snapshot is taken.
 
 -restart-latest makes one line of a script begin a job and, whenever the script runs
 again, go on with it from its newest snapshot. It is the same job if name, PROGRAM,

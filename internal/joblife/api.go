@@ -117,6 +117,7 @@ type Action struct {
 	ID          uint64          // ActHeld, ActJoin, ActRestore, ActMoved: of the event
 	Detail      bool            // ActSay: only for users who want details
 	Verdict     Verdict         // ActChoose: why; ActVerdict
+	Left        []int           // ActChoose: snapshots that are chosen only if no other can be
 	Ranks       []int           // ActJoin
 	Back        bool            // ActSwitch
 	Snapshot    int             // ActBegin: what to begin from, 0: from the start; in the first life the driver knows

@@ -2,6 +2,7 @@ package joblife
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
@@ -48,6 +49,7 @@ type Job struct {
 	ended    bool
 	works    int // operations of the storage in progress
 	pauses   pauses
+	retreat  retreat
 
 	timers map[uint64]func()
 	timer  uint64 // the newest
@@ -190,6 +192,7 @@ func (j *Job) stop(id uint64) {
 // begin begins a life.
 func (j *Job) begin(snapshot int) {
 	j.life = newLife(j, len(j.lives)+1)
+	j.life.from = snapshot
 	j.lives = append(j.lives, j.life)
 	j.act(Action{Type: ActBegin, Life: j.life.n, Snapshot: snapshot})
 }
@@ -270,7 +273,8 @@ func (j *Job) again(v *Verdict) {
 	j.restarts++
 	j.state = "restarting"
 	j.choosing = v
-	j.act(Action{Type: ActChoose, Life: j.life.n, Verdict: *v})
+	j.retreat.ended(j.life.from, v)
+	j.act(Action{Type: ActChoose, Life: j.life.n, Verdict: *v, Left: slices.Clone(j.retreat.left)})
 }
 
 // asTold corrects a verdict about ranks that ended by a signal passed on to them: it says that gorun was sent
@@ -300,6 +304,9 @@ func (j *Job) chosen(ev *Event) {
 		where := "from the start"
 		if ev.Snapshot > 0 {
 			where = fmt.Sprintf("from snapshot %d", ev.Snapshot)
+		}
+		if from := j.life.from; ev.Snapshot > 0 && ev.Snapshot < from && slices.Contains(j.retreat.left, from) {
+			where += fmt.Sprintf(", as %d restarts from snapshot %d have ended alike", mostAlike, from)
 		}
 		j.say("%s; restarting %s (%d of at most %d)", v.Text, where, j.restarts, j.cfg.Restarts)
 		j.begin(ev.Snapshot)

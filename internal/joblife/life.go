@@ -15,6 +15,7 @@ import (
 type life struct {
 	j        *Job
 	n        int
+	from     int    // the snapshot that it began from, as far as this machine has chosen it; 0: none
 	id       uint64 // the incarnation
 	begun    bool
 	starting bool // agents are being started for a move

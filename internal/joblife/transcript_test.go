@@ -393,6 +393,9 @@ func say(a *Action) string {
 		}
 		return fmt.Sprintf("say %q", a.Text)
 	case ActChoose:
+		if len(a.Left) > 0 {
+			return fmt.Sprintf("choose a snapshot, none of %v if there is another, because %q", a.Left, a.Verdict.Text)
+		}
 		return fmt.Sprintf("choose a snapshot, because %q", a.Verdict.Text)
 	case ActVerdict:
 		return fmt.Sprintf("verdict: status %d, rank %d, %q", a.Verdict.Code, a.Verdict.Rank, a.Verdict.Text)

@@ -69,6 +69,9 @@
 // goroutine, without Finalize, by os.Exit and so by log.Fatal. A status alone does not tell an
 // answer from a crash.
 //
+// A restart takes the newest sound snapshot. If two from one snapshot end alike, by the ranks' own doing, what that holds may have been wrong
+// already: older ones are taken before it (package joblife).
+//
 // While restarts are left, a rank that loses a peer tells the head. It then stands, in the call that
 // would have returned the error, until it is ended. So the program runs no error path for what is
 // about to be undone.

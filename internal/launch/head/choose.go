@@ -10,9 +10,9 @@ import (
 )
 
 // choose finds what a restart goes on from: the newest sound snapshot of the own chain, or the start
-// if no snapshot was taken.
-func (h *head) choose() {
-	chain, tried, files := slices.Clone(h.chain), h.inc.from, h.opt.Files
+// if no snapshot was taken. Those that are left for others come last.
+func (h *head) choose(left []int) {
+	chain, tried, files := h.byChoice(left), h.inc.from, h.opt.Files
 	if err := h.canPlace(); err != nil {
 		h.say("no restart: %v", err)
 		h.short = true
@@ -28,7 +28,7 @@ func (h *head) choose() {
 			return
 		}
 		var from *snapshot.Snapshot
-		for _, c := range slices.Backward(chain) {
+		for _, c := range chain {
 			err := h.canRead(&c.input)
 			if err == nil {
 				err = spec.CheckRestart(c.snap, files)
@@ -58,6 +58,18 @@ func (h *head) choose() {
 			h.feed(ev)
 		})
 	}()
+}
+
+// byChoice is the chain, in the order in which a restart takes what is sound.
+func (h *head) byChoice(left []int) (chain []commit) {
+	for _, last := range []bool{false, true} {
+		for _, c := range slices.Backward(h.chain) {
+			if slices.Contains(left, c.snap.Schema.Sequence) == last {
+				chain = append(chain, c)
+			}
+		}
+	}
+	return chain
 }
 
 // tail tells the user what the restart has cut off an output file, and notes it for gorun snapshots

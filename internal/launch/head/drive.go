@@ -98,7 +98,7 @@ func (h *head) do(a *joblife.Action) {
 	case joblife.ActLeaveOut:
 		h.life(a.Life).links[a.Agent].leaveOut(h, errors.New(a.Text))
 	case joblife.ActChoose:
-		h.choose()
+		h.choose(a.Left)
 	case joblife.ActVerdict:
 		switch h.result = a.Verdict; {
 		case h.result == verdict{Rank: -1}:
