@@ -58,6 +58,8 @@ type agent struct {
 	cpus   map[int]bind.Set    // by rank, of those that are bound; set before any is started
 	begun  bool                // ranks were started
 
+	unwatch chan struct{} // closed when this agent is to watch its node no longer; nil: it does not
+
 	seatsOnce sync.Once
 	seats     *share.Table // of offload processes, with -devices
 

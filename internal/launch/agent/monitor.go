@@ -18,11 +18,23 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// monitor runs the command of -migrate-on, on each node once, for as long as its agent has ranks. Each line that it prints says what is to leave the node. The head
-// has that done.
-func (a *agent) monitor() {
-	cmd := exec.Command("/bin/sh", "-c", a.order.MigrateOn)
-	cmd.Env = append(append([]string(nil), a.order.Env...), "GORUN_JOB="+a.startOf(a.order.Ranks[0]).Job, "GORUN_NODE="+a.order.Host)
+// watches has this agent run the command of -migrate-on, or no longer: one agent of each node does, as long as it has ranks, and then another one that has some.
+// Caller holds mu.
+func (a *agent) watches(command string) {
+	switch {
+	case command != "" && a.unwatch == nil:
+		a.unwatch = make(chan struct{})
+		go a.monitor(command, a.order.Start[a.order.Ranks[0]].Job, a.unwatch)
+	case command == "" && a.unwatch != nil:
+		close(a.unwatch)
+		a.unwatch = nil
+	}
+}
+
+// monitor runs the command. Each line that it prints says what is to leave the node. The head has that done.
+func (a *agent) monitor(command, job string, unwatch chan struct{}) {
+	cmd := exec.Command("/bin/sh", "-c", command)
+	cmd.Env = append(append([]string(nil), a.order.Env...), "GORUN_JOB="+job, "GORUN_NODE="+a.order.Host)
 	cmd.Dir, cmd.Stderr = string(a.order.Dir), os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	lines, err := cmd.StdoutPipe()
@@ -47,12 +59,13 @@ func (a *agent) monitor() {
 		select {
 		case <-a.quit:
 		case <-a.gone:
+		case <-unwatch:
 		case <-over:
 			return
 		}
 		syscall.Kill(-pid, syscall.SIGKILL)
 	}()
-	err = a.hear(lines)
+	err = a.hear(lines, unwatch)
 	if err != nil {
 		syscall.Kill(-pid, syscall.SIGKILL) // it is not reaped yet
 	}
@@ -62,18 +75,18 @@ func (a *agent) monitor() {
 	close(over)
 	a.mu.Lock()
 	delete(a.copies, pid)
-	killed := a.killed || a.live == 0 // by ourselves
+	killed := a.killed || a.live == 0 || a.unwatch != unwatch // by ourselves
 	a.mu.Unlock()
 	if err != nil && !killed {
-		a.words(fmt.Sprintf("%s: %v: nobody watches this node any more", a.order.MigrateOn, err))
+		a.words(fmt.Sprintf("%s: %v: nobody watches this node any more", command, err))
 	}
 }
 
 // alarmPace is the least time between two lines. A command that floods waits at its pipe.
 const alarmPace = 100 * time.Millisecond
 
-// hear passes on what the command prints, until it has ended or the agent has.
-func (a *agent) hear(lines io.Reader) error {
+// hear passes on what the command prints, until it has ended or is not to watch any more.
+func (a *agent) hear(lines io.Reader, unwatch chan struct{}) error {
 	pace := time.NewTicker(alarmPace)
 	defer pace.Stop()
 	s := bufio.NewScanner(lines)
@@ -84,6 +97,8 @@ func (a *agent) hear(lines io.Reader) error {
 		case <-a.quit:
 			return nil
 		case <-a.gone:
+			return nil
+		case <-unwatch:
 			return nil
 		}
 	}

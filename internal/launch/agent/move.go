@@ -29,6 +29,7 @@ func (a *agent) lineUp(next *wire.Order) {
 	}
 	a.order.Ranks, a.order.Start, a.order.Nodes = next.Ranks, next.Start, next.Nodes
 	a.sums = ckpt.NewDestSum(len(next.Ranks))
+	a.watches(next.MigrateOn)
 	for rank, r := range a.ranks {
 		if r.away = !slices.Contains(next.Ranks, int(rank)); r.away {
 			continue

@@ -75,13 +75,11 @@ func (r *rankProc) signal(sig syscall.Signal) {
 func (a *agent) spawnAll() {
 	a.mu.Lock()
 	a.live = len(a.order.Ranks)
+	a.watches(a.order.MigrateOn)
 	a.mu.Unlock()
 	a.left.Add(len(a.order.Ranks))
 	go a.sweepOrphans()
 	go sweepCaptures(memoryFolder, os.TempDir())
-	if a.order.MigrateOn != "" {
-		go a.monitor()
-	}
 	unbound := a.chooseCPUs()
 	for _, rank := range a.order.Ranks {
 		r := &rankProc{rank: rank, heard: make(chan struct{})}

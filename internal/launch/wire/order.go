@@ -37,7 +37,7 @@ type Order struct {
 	Devices   []string          `json:"devices,omitempty"`    // restart of whole processes: the names of the devices that theirs are put on in turn; none: those where they were
 	Onto      [2]string         `json:"onto,omitzero"`        // move: the name of a device, and of the one that is used in its place
 	Sharing   string            `json:"sharing,omitempty"`    // how devices are shared with other processes: "share", "exclusive", or not at all
-	MigrateOn string            `json:"migrate_on,omitempty"` // a command whose lines say what is to leave this node (Alarm); the first agent of a node has it
+	MigrateOn string            `json:"migrate_on,omitempty"` // a command whose lines say what is to leave this node (Alarm); the first agent with ranks of a node has it
 	Held      []int             `json:"held,omitempty"`       // ranks that wait for a debugger
 	Bind      *bind.Rule        `json:"bind,omitempty"`       // nil: ranks are not bound to CPUs
 }
