@@ -105,6 +105,24 @@ class Main {
 	}
 }`,
 }, {
+	name: "script", path: "/usr/bin/script", outcome: passes, args: []string{"-q", "log", "-c"}, file: `
+		stty -echo rows 33; trap 'exit 1' INT
+		sleep 1000 &
+		was="$(tty) $(stty -a)"
+		echo ready; read x
+		[ "$was" = "$(tty) $(stty -a)" ] && kill $! && echo passed`,
+}, {
+	name: "tmux", path: "/usr/bin/bash", outcome: passes, args: []string{"-c"}, file: `
+		export TMUX_TMPDIR=$PWD SHELL=/bin/sh
+		shows() { until [ "$(tmux capture-pane -p | tr -s '\n' ' ')" = "$1 " ]; do sleep 0.01; done; }
+		tmux -D -f /dev/null &
+		until tmux -N new-session -d -x 70 -y 20 cat; do sleep 0.01; done 2> /dev/null
+		tmux send-keys before Enter; shows "before before"
+		tmux send-keys aft; shows "before before aft"
+		echo ready; read x
+		tmux send-keys er Enter; shows "before before after after"
+		tmux kill-server; wait; echo passed`,
+}, {
 	name: "gdb", path: "/usr/bin/gdb", outcome: refused, args: []string{"-q", "-batch", "-ex", "starti", "-ex", "shell echo ready; read x", "/usr/bin/true"},
 }}
 
@@ -129,7 +147,7 @@ func TestRealPrograms(t *testing.T) {
 			args := p.args
 			switch {
 			case p.file == "":
-			case len(args) > 0 && (args[0] == "-c" || args[0] == "-e"):
+			case len(args) > 0 && (args[len(args)-1] == "-c" || args[len(args)-1] == "-e"):
 				args = append(args, p.file)
 			default:
 				source := filepath.Join(tr.dir, "Main.java")
