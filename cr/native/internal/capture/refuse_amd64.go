@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -61,6 +62,7 @@ func (g *Target) checkOne() error {
 	if err != nil {
 		return err
 	}
+	g.sysv = slices.ContainsFunc(maps, func(m proc.Mapping) bool { return ofSysV(&m) })
 	if _, _, err := workingDir(g.PID); err != nil {
 		return err
 	}

@@ -294,7 +294,9 @@ func (st *stand) passed(m *state.Message, control []byte) error {
 		if whose == nil {
 			return refusal.New("receive it before a checkpoint", "a descriptor that waits in a socket and that the process has no more itself")
 		}
-		if i := slices.IndexFunc(st.family.filesOf(whose), func(f state.File) bool { return f.FD == there && (f.Kind == state.FilePty || f.Kind == state.FilePidfd) }); i >= 0 {
+		if i := slices.IndexFunc(st.family.filesOf(whose), func(f state.File) bool {
+			return f.FD == there && (f.Kind == state.FilePty || f.Kind == state.FilePidfd)
+		}); i >= 0 {
 			return refusal.New("receive it before a checkpoint", "a descriptor of a terminal or of a process that waits in a socket")
 		}
 		m.FDs = append(m.FDs, there)
@@ -306,7 +308,9 @@ func (st *stand) passed(m *state.Message, control []byte) error {
 }
 
 // filesOf gives the descriptors of one of the family.
-func (f *family) filesOf(st *stand) []state.File { return f.records[slices.Index(f.stands, st)].state.Files }
+func (f *family) filesOf(st *stand) []state.File {
+	return f.records[slices.Index(f.stands, st)].state.Files
+}
 
 // find gives a process of the family that has what is fd here, and its number there.
 func (f *family) find(fd int) (whose *stand, there int) {

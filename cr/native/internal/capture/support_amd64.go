@@ -46,6 +46,7 @@ func Features() []whole.Feature {
 		{Name: "POSIX timers known by /proc", Err: tryFile("/proc/self/timers")},
 		{Name: "same process and thread ids after a restore (namespaces)", Err: trace.SameIDs()},
 		{Name: "System V shared memory after a restore (namespaces)", Err: trace.SameSysV()},
+		{Name: "pseudo-terminals with their numbers after a restore (namespaces)", Err: trace.SameTerminals()},
 		{Name: "time namespaces", Err: tryFile("/proc/self/ns/time")},
 	}
 }

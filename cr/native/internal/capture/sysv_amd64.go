@@ -69,6 +69,13 @@ func (g *Target) attachments() (attached, error) {
 
 // checkSysV refuses what can be seen from outside.
 func (g *Target) checkSysV() error {
+	has := g.sysv
+	for _, m := range g.kin {
+		has = has || m.sysv
+	}
+	if !has {
+		return nil
+	}
 	const looks = 10 // at a family that attaches and detaches
 	for look := 1; ; look++ {
 		a, err := g.attachments()
@@ -174,14 +181,18 @@ func usable(o *proc.SysV) bool {
 func (st *stand) recordSysV(r *recorder) error {
 	g := st.g
 	apart := trace.IPCOf(g.PID) != trace.IPCOf(os.Getpid())
-	if has := slices.ContainsFunc(st.family.records, (*recorder).hasSysV); r.state.Kin != nil || !has && !apart {
+	has := slices.ContainsFunc(st.family.records, (*recorder).hasSysV)
+	if r.state.Kin != nil || !has && !apart {
 		return nil
 	}
-	a, err := g.attachments()
-	if err != nil {
-		return err
+	var a attached
+	var err error
+	if has {
+		if a, err = g.attachments(); err == nil {
+			err = a.checkOthers()
+		}
 	}
-	if err := a.checkOthers(); err != nil {
+	if err != nil {
 		return err
 	}
 	read := readSysV

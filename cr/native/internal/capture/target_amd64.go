@@ -34,7 +34,8 @@ type Target struct {
 	oomAdj    *int                // if it is not the agent's, when it was last looked at
 	first     *Target             // of its family, nil if it is that
 	kin       map[int]*Target     // of the first: those that descend from it, by their numbers here
-	masters   []int               // descriptors of the other sides of terminals, when they were last looked at
+	sysv      bool                // it has System V shared memory, the same
+	masters   []int               // descriptors of the other sides of terminals, the same
 	looked    bool                // it was looked at before anything was stopped
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs

@@ -147,19 +147,19 @@ func (st *stand) recordTerminals(r *recorder) error {
 	if r.state.Kin != nil {
 		return nil
 	}
-	masters, gone := map[int]side{}, map[int]bool{}
+	masters, gone := map[int]side{}, false
 	err := st.family.eachFile(func(s side) (err error) {
 		switch {
 		case s.f.Kind != state.FilePty:
 		case !s.f.Master:
-			gone[s.f.Number] = true
+			gone = true
 		default:
 			s.f.Number, err = s.st.g.numberOf(s.f.FD)
 			masters[s.f.Number] = s
 		}
 		return err
 	})
-	if err != nil || len(masters)+len(gone) == 0 {
+	if err != nil || len(masters) == 0 && !gone {
 		return err
 	}
 	numbers := map[int]bool{}
@@ -169,10 +169,13 @@ func (st *stand) recordTerminals(r *recorder) error {
 	if err := st.g.checkOutsiders(numbers); err != nil {
 		return err
 	}
-	for _, n := range slices.Sorted(maps.Keys(gone)) {
-		r.state.Terminals = append(r.state.Terminals, state.Terminal{Number: n, Gone: true})
+	if err := st.family.recordGone(r, masters); err != nil {
+		return err
 	}
 	for _, n := range slices.Sorted(maps.Keys(masters)) {
+		if n >= state.MaxTerminals {
+			return refusal.New(terminalRemedy, "the pseudo-terminal %d, of so high a number", n)
+		}
 		t, err := st.family.recordTerminal(n, masters[n])
 		if err != nil {
 			return fmt.Errorf("the pseudo-terminal %d: %w", n, err)
@@ -180,6 +183,29 @@ func (st *stand) recordTerminals(r *recorder) error {
 		r.state.Terminals = append(r.state.Terminals, t)
 	}
 	return nil
+}
+
+// recordGone notes those that have hung up. What is left of their numbers is that they are different ones; other
+// terminals may have them by now.
+func (f *family) recordGone(r *recorder, masters map[int]side) error {
+	as := map[int]int{}
+	return f.eachFile(func(s side) error {
+		if s.f.Kind != state.FilePty || s.f.Master {
+			return nil
+		}
+		n, known := as[s.f.Number]
+		if !known && len(as)+len(masters) >= state.MaxTerminals {
+			return refusal.New(terminalRemedy, "%d pseudo-terminals", len(as)+len(masters))
+		}
+		if !known {
+			for n = s.f.Number % state.MaxTerminals; r.state.TerminalOf(n) != nil || masters[n].f != nil; n = (n + 1) % state.MaxTerminals {
+			}
+			as[s.f.Number] = n
+			r.state.Terminals = append(r.state.Terminals, state.Terminal{Number: n, Gone: true})
+		}
+		s.f.Number = n
+		return nil
+	})
 }
 
 // eachFile does something with all descriptors of the family.

@@ -14,7 +14,7 @@ type Terminal struct {
 	Size     [4]uint16 `json:"size,omitzero"`      // struct winsize
 	Locked   bool      `json:"locked,omitempty"`
 	Session  int       `json:"session,omitempty"` // that it controls, 0: none
-	Team     int       `json:"team,omitempty"`    // the process group in the foreground of that, 0: that of the first process
+	Team     int       `json:"team,omitempty"`    // the process group in the foreground of that, 0: that of who leads it
 
 	Lines  [][]byte `json:"lines,omitempty"`  // that were typed and not read; one that is no line ends with the end of the file
 	Typed  []byte   `json:"typed,omitempty"`  // the beginning of a line, or what was typed where lines are nothing
@@ -24,7 +24,7 @@ type Terminal struct {
 // Bounds of terminals.
 const (
 	SettingsSize = 44
-	maxTerminals = 4096
+	MaxTerminals = 4096 // below this are their numbers: it takes one of each to have one of a number
 	maxTyped     = 4096
 	maxOutput    = 1 << 20
 )
@@ -49,7 +49,7 @@ func (s *State) TerminalOf(number int) *Terminal {
 
 // validTerminals checks those of the family, and the descriptors of their sides.
 func (s *State) validTerminals() error {
-	if len(s.Terminals) > maxTerminals {
+	if len(s.Terminals) > MaxTerminals {
 		return fmt.Errorf("%d terminals", len(s.Terminals))
 	}
 	controls := map[int]bool{}
@@ -93,7 +93,7 @@ func (s *State) validTerminal(t *Terminal) error {
 	leads := func(k Kin) bool { return k.ID == t.Session && k.Session == t.Session }
 	member := func(k Kin) bool { return k.Team == t.Team && k.Session == t.Session }
 	switch living := s.Living(); {
-	case t.Number < 0 || t.Number >= maxTerminals:
+	case t.Number < 0 || t.Number >= MaxTerminals:
 		return fmt.Errorf("number %d", t.Number)
 	case t.Gone != (len(t.Settings) == 0) || !t.Gone && len(t.Settings) != SettingsSize:
 		return fmt.Errorf("settings of %d bytes", len(t.Settings))

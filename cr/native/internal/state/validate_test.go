@@ -19,6 +19,7 @@ func wholeState() *State {
 		Region{Start: 0xffffffffff600000, End: 0xffffffffff601000, Prot: 4, Path: "[vsyscall]"},
 	)
 	s.SysV = []Segment{{ID: 3, Key: 7, Mode: 0o1600, Size: 0x1005, Creator: 100}}
+	s.Terminals = []Terminal{{Gone: true}, {Number: 2, Settings: make([]byte, SettingsSize), Lines: [][]byte{[]byte("a\n")}, Typed: []byte("b"), Output: []byte("c")}}
 	s.Comm = "program"
 	s.Cmdline, s.Environ = []byte("program\x00-v\x00"), []byte("A=1\x00")
 	s.Auxv = make([]byte, 64)
@@ -38,6 +39,7 @@ func wholeState() *State {
 		{FD: 5, Kind: FileRegular, Same: 4, Path: "/tmp/log", Offset: 12, Size: 12},
 		{FD: 6, Kind: FileEpoll, Same: 6, Epoll: []proc.Watch{{FD: 8, Events: 1, Data: 2}}},
 		{FD: 8, Kind: FileTimer, Same: 8, Timer: &proc.Timer{Clock: 1}},
+		{FD: 9, Kind: FilePty, Same: 9, Number: 2, Master: true}, {FD: 10, Kind: FilePty, Same: 10, Number: 2}, {FD: 11, Kind: FilePty, Same: 11},
 	}
 	return s
 }
@@ -111,6 +113,17 @@ func TestValidate(t *testing.T) {
 		"torn segment":     func(s *State) { s.Regions[3].Offset = 0x2000 },
 		"half a segment":   func(s *State) { s.Regions[3].SysV = false },
 		"private segment":  func(s *State) { s.Regions[2].Shared = false },
+		"terminal twice":   func(s *State) { s.Terminals[0].Number = 2 },
+		"high terminal":    func(s *State) { s.Terminals[0].Number = MaxTerminals },
+		"settings":         func(s *State) { s.Terminals[1].Settings = make([]byte, 9) },
+		"typed":            func(s *State) { s.Terminals[1].Typed = make([]byte, maxTyped+1) },
+		"typed at none":    func(s *State) { s.Terminals[0].Typed = []byte("x") },
+		"no session":       func(s *State) { s.Terminals[1].Session = 100 },
+		"no group":         func(s *State) { s.Terminals[1].Team = 100 },
+		"no terminal":      func(s *State) { s.Files[9].Number = 7 },
+		"no other side":    func(s *State) { s.Files[8].Master = false },
+		"two other sides":  func(s *State) { s.Files[9].Master = true },
+		"side of none":     func(s *State) { s.Files[10].Master = true },
 		"kind":             func(s *State) { s.Files[6].Kind = "door" },
 	} {
 		s := wholeState()
