@@ -27,8 +27,8 @@
 //   - a user, capabilities, a seccomp filter, a root folder or namespaces other than
 //     those of what the agent starts;
 //   - a debugger, and a program that forbids reading its memory;
-//   - descriptors that cannot be made anew: inotify, io_uring, pidfd, named pipes with
-//     one end elsewhere, devices, another process's files in /proc, leases;
+//   - descriptors that cannot be made anew: inotify, io_uring, pidfds of others, named pipes and
+//     pseudo-terminals with one end elsewhere, devices, another process's files in /proc, leases;
 //   - sockets with filters, and with what would be lost: connections that wait to be
 //     accepted, descriptors that nobody else has;
 //   - deleted files of more than 64 MB, huge pages.
@@ -54,7 +54,8 @@
 // program sees neither a child nor a signal.
 //
 // A family is restored in a place of its own, see trace.Place, since parents know their children
-// by their ids. Each process is made by its parent, executes its program, which has to be
+// by their ids. What has ids that are no process's has namespaces within the place that the family has for
+// itself: System V shared memory, and pseudo-terminals. Each process is made by its parent, executes its program, which has to be
 // where it was, and becomes what it was. When the first has ended the place is ended, with all
 // that is in it.
 //
@@ -77,5 +78,5 @@
 //	          capture    restore
 //	dirty     trace      vdso
 //	          state      code       runtimes
-//	pagemap   pages      proc       refusal
+//	pagemap   pages      proc       refusal    terminal
 package native
