@@ -312,3 +312,59 @@ func TestGaveUp(t *testing.T) {
 		t.Errorf("Remove has left %v", left)
 	}
 }
+
+// Ranks remove a description and open it anew under the same name, at different times: what those send that are ahead is of the new one.
+func TestRemovedAndOpenedAgain(t *testing.T) {
+	t.Parallel()
+	const rounds = 5
+	c := start(t, 3, []mirror.Place{{Node: "a"}, {Node: "b"}, {Node: "c"}}, func(ctx context.Context, m *member) error {
+		for round := range rounds {
+			d, err := mirror.Open(m.world, "state", mirror.Options{})
+			if err != nil {
+				return err
+			}
+			x := []float64{float64(round)}
+			if err := d.Region("x", &x); err != nil {
+				return err
+			}
+			if epoch, err := d.Restore(ctx); err != nil || epoch != 0 {
+				return fmt.Errorf("round %d: epoch %d of a description that was removed: %w", round, epoch, err)
+			}
+			err = cmpErr(d.Start(ctx), commit(ctx, d))
+			if m.world.Rank() == 0 && round+1 < rounds { // the others are ahead
+				for end := time.Now().Add(10 * time.Second); m.world.Early("state") < 2; <-time.After(time.Millisecond) {
+					if time.Now().After(end) {
+						return errors.New("what the others send is taken for the old one's")
+					}
+				}
+			}
+			if err := cmpErr(err, d.Remove()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := c.wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The zero Target is Memory: ranks that write it in either way agree.
+func TestZeroTarget(t *testing.T) {
+	t.Parallel()
+	c := start(t, 2, []mirror.Place{{Node: "a"}, {Node: "b"}}, func(ctx context.Context, m *member) error {
+		o := mirror.Options{}
+		if m.world.Rank() == 1 {
+			o.Target = mirror.Memory()
+		}
+		d, err := mirror.Open(m.world, "state", o)
+		if err != nil {
+			return err
+		}
+		_, err = d.Restore(ctx)
+		return err
+	})
+	if err := c.wait(); err != nil {
+		t.Fatal(err)
+	}
+}

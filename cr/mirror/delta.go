@@ -89,8 +89,8 @@ func (o *outgoing) change(i int, buf []byte) ([]byte, error) {
 }
 
 // stream sends an image to one holder, and tells how many bytes of it have travelled.
-func (k *keep) stream(ctx context.Context, life uint32, c, done shelf.Cut, t machine.Target, o *outgoing) (sent int64, err error) {
-	h := head{To: k.name, Is: isPart, Name: t.Name, Part: t.Part, Cut: c, Done: done, Size: int64(len(o.image)), Base: o.was != nil}
+func (k *keep) stream(ctx context.Context, life, turn uint32, c, done shelf.Cut, t machine.Target, o *outgoing) (sent int64, err error) {
+	h := head{To: k.name, Turn: turn, Is: isPart, Name: t.Name, Part: t.Part, Cut: c, Done: done, Size: int64(len(o.image)), Base: o.was != nil}
 	end := h.Size
 	if h.Base && t.Name.Parity > 0 {
 		h.Span = o.span()

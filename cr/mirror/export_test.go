@@ -17,6 +17,14 @@ func (w *World) Dump() string {
 	return s
 }
 
+// Early counts the messages that a process has of what it has not opened yet.
+func (w *World) Early(description string) int {
+	k := w.keep(description)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.early)
+}
+
 // Hold has pieces of a description be in use until release is called.
 func (w *World) Hold(description string) (release func()) {
 	k := w.keep(description)

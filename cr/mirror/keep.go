@@ -24,7 +24,8 @@ type keep struct {
 	plan    *machine.Plan
 	pieces  map[machine.Name]*piece
 	life    uint32   // of the world, that it has entered
-	early   []letter // of a life that it has not entered yet
+	removed turn     // it was removed so many times in that life
+	early   []letter // of a life, or a turn, that it has not entered yet
 	changed chan struct{}
 	working int  // goroutines that use pieces
 	waiting bool // Restore was called and is not answered
@@ -34,11 +35,27 @@ type keep struct {
 	stats   Stats
 }
 
+// turn counts how often a description was removed in a life. Ranks do that at different times, and may open it again under the same name.
+type turn struct{ life, number uint32 }
+
+// turn is the present one. Caller holds mu.
+func (k *keep) turn() uint32 {
+	if k.removed.life != k.life {
+		return 0
+	}
+	return k.removed.number
+}
+
+// here reports whether something that was sent is of the description as it is here. Caller holds mu.
+func (k *keep) here(life uint32, h *head) bool {
+	return k.m != nil && k.life == life && k.turn() == h.Turn
+}
+
 // receive takes a message.
 func (k *keep) receive(l letter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.m == nil || k.life != l.life {
+	if !k.here(l.life, l.head) {
 		k.early = append(k.early, l)
 		return
 	}
@@ -65,7 +82,7 @@ func (k *keep) do(actions []machine.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case machine.Send:
-			k.w.send(k.life, a.To, &head{To: k.name, Is: isMsg, Msg: &a.Msg})
+			k.w.send(k.life, a.To, &head{To: k.name, Turn: k.turn(), Is: isMsg, Msg: &a.Msg})
 		case machine.Look:
 			k.spawn(k.look)
 		case machine.Make:
@@ -140,13 +157,13 @@ func (k *keep) fail(c shelf.Cut, err error) {
 }
 
 // behind sends the own image to its holders, while the program goes on.
-func (k *keep) behind(ctx context.Context, life uint32, c, done shelf.Cut, p *piece, i int, o *outgoing) {
+func (k *keep) behind(ctx context.Context, life, turn uint32, c, done shelf.Cut, p *piece, i int, o *outgoing) {
 	began := time.Now()
 	targets := k.plan.Targets(k.rank())
 	errs, sent := make([]error, len(targets)), make([]int64, len(targets))
 	var wait sync.WaitGroup
 	for n, t := range targets {
-		wait.Go(func() { sent[n], errs[n] = k.stream(ctx, life, c, done, t, o) })
+		wait.Go(func() { sent[n], errs[n] = k.stream(ctx, life, turn, c, done, t, o) })
 	}
 	all := o.all()
 	wait.Wait()
@@ -177,7 +194,7 @@ var scratch = sync.Pool{New: func() any { b := make([]byte, blockSize); return &
 
 // open finds the slot that a part goes to, made ready for the epoch by whichever block comes first. Caller holds mu.
 func (k *keep) open(life uint32, h *head) (p *piece, i int, ok bool) {
-	if k.m == nil || k.life != life {
+	if !k.here(life, h) {
 		return nil, 0, false
 	}
 	i, first, err := k.m.Part(h.Name, h.Cut, h.Done)

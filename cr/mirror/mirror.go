@@ -210,12 +210,15 @@ func (d *Description) enter() {
 	k.idle()
 	again := k.life == d.life
 	k.life, k.waiting, k.resume, k.refused = d.life, true, nil, ""
-	k.do(k.m.Enter(k.rank(), k.plan, fmt.Sprintf("policy %v and target %s", k.plan.Policy, k.st.name), again))
+	k.do(k.m.Enter(k.rank(), k.plan, fmt.Sprintf("policy %v and target %s", k.plan.Policy, k.st.kind()), again))
 	early := k.early
 	k.early = nil
 	for _, l := range early {
-		if l.life == k.life {
+		switch {
+		case k.here(l.life, l.head):
 			k.take(l)
+		case l.life == k.life && l.head.Turn > k.turn():
+			k.early = append(k.early, l)
 		}
 	}
 }
@@ -265,13 +268,13 @@ func (d *Description) Start(ctx context.Context) error {
 	pack(room, description, d.regions)
 	k.mu.Lock()
 	k.stats.Start, k.stats.Bytes = time.Since(began), size
-	lctx, life := k.w.context(), k.life
+	lctx, life, turn := k.w.context(), k.life, k.turn()
 	var from *slot
 	if at, has := k.m.Told(p.name, base); has {
 		from = &p.slots[at]
 	}
 	o := newOutgoing(room[:size], from)
-	k.spawn(func() { k.behind(lctx, life, c, done, p, i, o) })
+	k.spawn(func() { k.behind(lctx, life, turn, c, done, p, i, o) })
 	return nil
 }
 
@@ -350,7 +353,7 @@ func (d *Description) Close() error {
 }
 
 // Remove closes the description and gives up all that this rank holds of it, with the files of its target. It is called by all ranks, when
-// none needs the description any more.
+// none needs the description any more. Another one may be opened under the same name.
 func (d *Description) Remove() error {
 	k := d.k
 	k.mu.Lock()
@@ -358,6 +361,10 @@ func (d *Description) Remove() error {
 	d.closed = true
 	k.idle()
 	err := k.st.remove(k.pieces)
+	if k.removed.life != d.life {
+		k.removed = turn{life: d.life}
+	}
+	k.removed.number++
 	k.m, k.st, k.pieces, k.waiting, k.life = nil, nil, nil, false, 0
 	if err != nil {
 		return fmt.Errorf("mirror: Remove of %q: %w", k.name, err)

@@ -259,6 +259,9 @@ func (k *keep) fetch(ctx context.Context, rank int, n machine.Name, cut shelf.Cu
 		return k.copyOwn(n, cut, room)
 	}
 	c := &call{room: room, ended: make(chan struct{})}
+	k.mu.Lock()
+	turn := k.turn()
+	k.mu.Unlock()
 	k.w.mu.Lock()
 	k.w.called++
 	id := k.w.called
@@ -270,7 +273,7 @@ func (k *keep) fetch(ctx context.Context, rank int, n machine.Name, cut shelf.Cu
 		delete(k.w.calls, id)
 		k.w.mu.Unlock()
 	}()
-	h := head{To: k.name, Is: isWant, Name: n, Cut: cut, Call: id}
+	h := head{To: k.name, Turn: turn, Is: isWant, Name: n, Cut: cut, Call: id}
 	if err := k.w.t.Put(ctx, life, rank, h.encode(), nil); err != nil {
 		return meta{}, err
 	}
@@ -354,7 +357,7 @@ func (c *call) end(h *head) {
 func (k *keep) asked(life uint32, from int, h *head) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.m != nil && k.life == life {
+	if k.here(life, h) {
 		k.spawn(func() { k.answer(life, from, h) })
 	}
 }

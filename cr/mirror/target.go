@@ -24,7 +24,7 @@ type Target struct {
 }
 
 // Memory keeps pieces in the memory of the processes. It is the zero Target.
-func Memory() Target { return Target{name: "memory"} }
+func Memory() Target { return Target{} }
 
 // File keeps pieces in memory, and writes each to a file under dir with fsync before it counts. They survive the end of all
 // processes: a world that is made anew in the same folder goes on from them. dir may be on a disk of the node or shared.
@@ -37,10 +37,13 @@ func Mapped(dir string) Target { return Target{name: "mapped", dir: dir, mapped:
 // String returns "memory", "file DIR" or "mapped DIR".
 func (t Target) String() string {
 	if t.dir == "" {
-		return "memory"
+		return t.kind()
 	}
 	return t.name + " " + t.dir
 }
+
+// kind is memory, file or mapped.
+func (t Target) kind() string { return cmp.Or(t.name, "memory") }
 
 // slot is the bytes of one epoch of a piece.
 type slot struct {

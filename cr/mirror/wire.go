@@ -25,7 +25,8 @@ const (
 
 // head comes with each block. JSON is its form: a microsecond beside a megabyte.
 type head struct {
-	To   string       `json:"to"` // the description
+	To   string       `json:"to"`             // the description
+	Turn uint32       `json:"turn,omitempty"` // of the description, which may have been removed and opened again in this life
 	Is   string       `json:"is"`
 	Msg  *machine.Msg `json:"msg,omitempty"`
 	Name machine.Name `json:"name"`
