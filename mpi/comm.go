@@ -247,8 +247,8 @@ func (c *Comm) Self() *Comm {
 }
 
 // Dup returns a new communicator of the same ranks in the same order. Its messages are separate from those of
-// c. All ranks of c call it, in the same order as its collectives. It does not wait for them. Attributes are
-// copied as their Keys say. Errors: ErrComm. (MPI-4.1, chapter 7.4.2)
+// c. All ranks of c call it, in the same order as its collectives. It does not wait for them. It has c's
+// hints and Codec, and attributes as their Keys say. Errors: ErrComm. (MPI-4.1, chapter 7.4.2)
 func (c *Comm) Dup() (*Comm, error) {
 	if c.crosses() {
 		return c.dupInter()

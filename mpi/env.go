@@ -128,6 +128,9 @@ func Finalized() bool {
 
 // Finalize waits until every rank has called it, and ends communication. Calls made afterwards return ErrInit.
 //
+// First of all it frees what Keys keep with Self, and then with World, the newest first: that is how a library learns
+// that communication ends, and may still use it.
+//
 // If a request was begun and not ended by Wait, Test or their like, Finalize returns ErrPending, even if the
 // request is complete. It does the same if a matched probe took a message that was not received. The program
 // may end them and call Finalize again. If ranks have disagreed about collective calls, and no call has told
@@ -163,9 +166,11 @@ func finalizes() (*env, error) {
 // leftShown is how many of the requests left over an error shows.
 const leftShown = 4
 
-// left returns an error if the program has begun operations and not ended them: nobody knows whether their
-// messages were sent or received.
+// left frees the attributes of the communicators that last as long as the job. Then it returns an error if the program
+// has begun operations and not ended them: nobody knows whether their messages were sent or received.
 func (e *env) left() error {
+	e.self.freeAttributes()
+	e.world.freeAttributes()
 	if err := e.buffered.flush(e.eng); err != nil {
 		return e.world.fail("Finalize", err)
 	}

@@ -136,6 +136,64 @@ func TestAttributes(t *testing.T) {
 	})
 }
 
+// Finalize frees what is kept with Self, then with World, the newest first and each once. What is called may still
+// communicate, and does not find the value any more.
+func TestAttributesAtTheEnd(t *testing.T) {
+	freed := make([][]string, 2)
+	var sums, own mpi.Key[int]
+	free := func(k *mpi.Key[int]) func(*mpi.Comm, int) {
+		return func(c *mpi.Comm, v int) {
+			me := c.WorldRank(c.Rank())
+			_, there := k.Get(c)
+			sum, err := mpi.AllreduceValue(c, v, mpi.Sum)
+			freed[me] = append(freed[me], fmt.Sprint(c, v, there, sum, err, mpi.Finalized()))
+		}
+	}
+	sums, own = mpi.NewKey(nil, free(&sums)), mpi.NewKey(nil, free(&own))
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		return all(sums.Set(c, 10), own.Set(c.Self(), 1), sums.Set(c.Self(), 2), own.Set(c, 30))
+	})
+	want := []string{"self 2 false 2 <nil> false", "self 1 false 1 <nil> false", "world 30 false 60 <nil> false", "world 10 false 20 <nil> false"}
+	for r, got := range freed {
+		if !slices.Equal(got, want) {
+			t.Errorf("rank %d: freed %q, want %q", r, got, want)
+		}
+	}
+}
+
+// A duplicate with hints gets its attributes like any other.
+func TestAttributesBesideHints(t *testing.T) {
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		k := mpi.NewKey(func(_ *mpi.Comm, v int) (int, bool) { return v + 1, true }, nil)
+		d, err := c.Dup()
+		if err := all(err, k.Set(d, 4)); err != nil {
+			return err
+		}
+		half, err := c.Split(c.Rank()%2, 0)
+		if err != nil {
+			return err
+		}
+		inter, err := mpi.IntercommCreate(half, 0, c, 1-c.Rank()%2, 0)
+		if err := all(err, k.Set(inter, 7)); err != nil {
+			return err
+		}
+		for i, x := range []*mpi.Comm{d, inter} {
+			was := []int{4, 7}[i]
+			hinted, err := x.DupWithInfo(mpi.Info{"coll.bcast": "chain"})
+			if err != nil {
+				return err
+			}
+			if v, ok := k.Get(hinted); v != was+1 || !ok {
+				return fmt.Errorf("%d %v beside %v", v, ok, hinted.Hints())
+			}
+			if err := hinted.Free(); err != nil {
+				return err
+			}
+		}
+		return errors.Join(d.Free(), inter.Free(), half.Free())
+	})
+}
+
 // A value may be nil, and where several goroutines set it one of their values stays.
 func TestAttributeOfInterface(t *testing.T) {
 	mpitest.Run(t, 1, func(c *mpi.Comm) error {

@@ -245,6 +245,7 @@ func (c *Comm) dupInterWithInfo(acts Info, table coll.Table, wrong error) (*Comm
 	if len(acts) > 0 {
 		d.inter.local.table, d.info = table, acts
 	}
+	c.copyAttributes(d)
 	return d, nil
 }
 

@@ -27,8 +27,8 @@ type attribute struct {
 }
 
 // NewKey makes a key. When a communicator is duplicated, dup says what value the duplicate gets, if any; c is the
-// old one. When a communicator is freed, or another value takes a value's place, free is called with it. Either may
-// be nil: then duplicates get no value, and nothing is called. (MPI-4.1, chapter 7.7.2, MPI_Comm_create_keyval)
+// old one. When a communicator is freed, or another value takes a value's place, free is called with it; Finalize does
+// that for Self and World. Either may be nil: then duplicates get no value, and nothing is called. (MPI-4.1, chapter 7.7.2, MPI_Comm_create_keyval)
 func NewKey[T any](dup func(c *Comm, v T) (T, bool), free func(c *Comm, v T)) Key[T] {
 	k := new(key)
 	if dup != nil {
@@ -174,7 +174,7 @@ func (c *Comm) Hints() Info {
 }
 
 // DupWithInfo is Dup with other hints than c's. All ranks of c call it, and give the same hints. Unlike Dup it waits
-// for them, and copies no attributes. Errors: ErrInfo if a hint makes no sense; as Allgather. (MPI-4.1, chapter
+// for them. Errors: ErrInfo if a hint makes no sense; as Allgather. (MPI-4.1, chapter
 // 7.4.2, MPI_Comm_dup_with_info)
 func (c *Comm) DupWithInfo(info Info) (d *Comm, err error) {
 	defer func() { err = called("DupWithInfo", err) }()
@@ -195,8 +195,12 @@ func (c *Comm) DupWithInfo(info Info) (d *Comm, err error) {
 		return c.dupInterWithInfo(acts, table, wrong)
 	}
 	d, err = c.split(kindCreate, choice{Key: int64(c.rank), Agreed: agreed("info", map[string]string(acts))}, wrong)
-	if err == nil && len(acts) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	if len(acts) > 0 {
 		d.table, d.info = table, acts
 	}
-	return d, err
+	c.copyAttributes(d)
+	return d, nil
 }
