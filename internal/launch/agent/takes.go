@@ -255,6 +255,7 @@ func (d *devices) bringDevices(pid int, src image.Source) error {
 		}
 		o := &offloader{d: d, id: one.ID, start: offload.Start{Device: on, Ring: one.Ring}, model: one.Name, used: one.Memory}
 		if d.a.order.Sharing == devicesShare {
+			o.had = on // until it has another: what a move chooses, and does not get, is in no snapshot
 			d.mu.Lock()
 			o.stored, d.procs[o.id] = f, o
 			d.step(sessions.Event{Type: sessions.EvStored, ID: o.id})
