@@ -114,8 +114,29 @@ func (g *Target) head() *Target {
 	return g
 }
 
-// related tells the processes of the family.
-func (g *Target) related(pid int) bool { return g.head().PID == pid || g.head().kin[pid] != nil }
+// related tells the processes of the family, be they born since that was looked at.
+func (g *Target) related(pid int) bool {
+	for pid > 1 {
+		if g.head().PID == pid || g.head().kin[pid] != nil {
+			return true
+		}
+		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+		if err != nil {
+			return false
+		}
+		pid = s.Ppid
+	}
+	return false
+}
+
+// outside tells a process that is none of the family, and lives.
+func (g *Target) outside(pid int) bool {
+	if g.related(pid) {
+		return false
+	}
+	s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+	return err == nil && !s.Ending()
+}
 
 // checkFamily refuses what can be seen from outside of the processes that descend from this one.
 func (g *Target) checkFamily() error {

@@ -54,9 +54,6 @@ func (g *Target) checkAlone(maps []proc.Mapping) error {
 		return err
 	}
 	for _, pid := range pids {
-		if g.related(pid) {
-			continue
-		}
 		others, err := proc.Parsed(pid, "maps", proc.ParseMaps)
 		if err != nil {
 			continue // another user's, or just ending
@@ -69,6 +66,9 @@ func (g *Target) checkAlone(maps []proc.Mapping) error {
 			}
 			if s, err := proc.Parsed(pid, "status", proc.ParseStatus); err != nil || trace.IsOurThread(s.Tracer) {
 				break // a copy of the process, of an earlier image
+			}
+			if !g.outside(pid) {
+				break
 			}
 			return refusal.New("unmap it while checkpoints are taken, or use -cr=self", "shared memory %s at %#x that process %d has, too", m.Path, m.Start, pid)
 		}

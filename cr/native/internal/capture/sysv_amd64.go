@@ -59,7 +59,7 @@ func (g *Target) attachments() (attached, error) {
 				a.own[id]++
 			case status.Tracer != 0 && trace.IsOurThread(status.Tracer): // of an earlier image
 				a.copies[id]++
-			default:
+			case g.outside(pid):
 				a.others[id] = pid
 			}
 		}

@@ -96,7 +96,7 @@ func (g *Target) checkOutsiders(numbers map[int]bool) error {
 	}
 	space := trace.MountsOf(g.PID)
 	for _, pid := range pids {
-		if g.related(pid) || trace.MountsOf(pid) != space {
+		if trace.MountsOf(pid) != space {
 			continue
 		}
 		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
@@ -108,7 +108,7 @@ func (g *Target) checkOutsiders(numbers map[int]bool) error {
 		}
 		n, _ := numberOf(&unix.Stat_t{Rdev: s.TTY, Mode: unix.S_IFCHR})
 		for _, fd := range append(terminalsOf(pid), n) {
-			if numbers[fd] {
+			if numbers[fd] && g.outside(pid) {
 				return refusal.New(terminalRemedy, "the pseudo-terminal %d, which process %d (%s) has, too", fd, pid, s.Comm)
 			}
 		}

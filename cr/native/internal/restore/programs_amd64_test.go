@@ -107,7 +107,7 @@ class Main {
 }, {
 	name: "script", path: "/usr/bin/script", outcome: passes, args: []string{"-q", "log", "-c"}, file: `
 		stty -echo rows 33; trap 'exit 1' INT
-		sleep 1000 &
+		while :; do sleep 0.002; done &
 		was="$(tty) $(stty -a)"
 		echo ready; read x
 		[ "$was" = "$(tty) $(stty -a)" ] && kill $! && echo passed`,
