@@ -188,7 +188,7 @@ func (j *jobs) swaps() {
 		{[]string{"migrate", id, "-device", number(j.id), "-to", number(j.other)}, true, "2 device(s) moved"},
 		{[]string{"swap-out", id, "-device", j.kind() + ":9"}, false, "no rank has such a device"},
 		{[]string{"swap-out", id}, true, "2 device(s) swapped out"},
-		{[]string{"swap-out", id}, false, "no rank has such a device"},
+		{[]string{"swap-out", id}, false, "that is not swapped out"},
 		{[]string{"status", id}, true, "device " + j.other + ": swapped out"},
 		{[]string{"checkpoint", "-timeout", "60s", id}, true, "schema.toml"},
 		{[]string{"swap-in", id, "-device", "77"}, false, "no device " + j.kind() + ":77"},

@@ -96,7 +96,7 @@ func swapDevices(std stdio, r *control.Record, ranks []int, q offload.Swap) erro
 	case done.Done == 0 && q.Op == offload.SwapIn:
 		return errors.New("nothing is swapped out; gorun status tells which devices the ranks have")
 	case done.Done == 0:
-		return errors.New("no rank has such a device that gorun can move; gorun status tells which they have (opened after mpi.Init, and not cpu:0)")
+		return errors.New("no rank has such a device that gorun can move and that is not swapped out; gorun status tells which they have (opened after mpi.Init, and not cpu:0), and gorun swap-in -device ID brings what is swapped out in on another")
 	}
 	return nil
 }

@@ -113,9 +113,9 @@ func (c *Call) enter(pkg, name string) {
 		c.Method = method
 		return
 	}
-	if short := strings.TrimPrefix(pkg, module); short == "mpi" || short == "cr" {
+	if short := strings.TrimPrefix(pkg, module); slices.Contains(public, short) {
 		if name != "Run" || c.Name == "" { // Run calls Finalize, which says more
-			c.Name = short + "." + strings.NewReplacer("(*", "", ")", "").Replace(name)
+			c.Name = short + "." + strings.NewReplacer("(*", "", ")", "", "[...]", "").Replace(name)
 		}
 	}
 }
@@ -165,12 +165,11 @@ func library(pkg string) bool {
 		return false
 	}
 	first, _, _ := strings.Cut(rest, "/")
-	switch first {
-	case "mpi", "cr", "rpi", "bookmarks", "internal":
-		return true
-	}
-	return false
+	return slices.Contains(public, first) || first == "rpi" || first == "bookmarks" || first == "internal"
 }
+
+// public are the packages whose calls programs wait in.
+var public = []string{"mpi", "cr", "device", "dist", "rdma"}
 
 // standard reports whether a package is Go's own, or stands for it. Such frames may also lie within the
 // library's, or between the library's and the program's.

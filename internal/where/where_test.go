@@ -66,6 +66,20 @@ hello/sub.step.gowrap1()
 	/home/me/sub/step.go:9 +0x5f
 created by hello/sub.step in goroutine 7
 	/home/me/sub/step.go:8 +0x5f
+
+goroutine 34 [syscall]:
+syscall.Syscall6(0xca, 0x7eff9a205040, 0x0, 0x1, 0x2495076028, 0x0, 0x0)
+	/usr/local/go/src/syscall/syscall_linux.go:96 +0x39
+github.com/gorun-mpi/gorun/internal/offload.(*Shared).WaitDone(0x0, 0x1)
+	/m/gorun/internal/offload/wait.go:72 +0x5f
+github.com/gorun-mpi/gorun/device/opencl.(*device).Wait(0x0)
+	/m/gorun/device/opencl/commands.go:81 +0x5f
+github.com/gorun-mpi/gorun/device.(*storage).fetch(0x0)
+	/m/gorun/device/storage.go:90 +0x5f
+github.com/gorun-mpi/gorun/device.(*Array[...]).Host(0x0)
+	/m/gorun/device/array.go:80 +0x5f
+main.main.func1(0x0)
+	/home/me/my prog/main.go:15 +0x20
 `
 
 func TestCalls(t *testing.T) {
@@ -74,6 +88,7 @@ func TestCalls(t *testing.T) {
 		{Goroutine: 8, Name: "mpi.Finalize", Site: "/home/me/my prog/main.go:11"},
 		{Goroutine: 21, Method: "Send"},
 		{Goroutine: 33, Name: "mpi.Comm.Split", Site: "/home/me/sub/step.go:9"},
+		{Goroutine: 34, Name: "device.Array.Host", Site: "/home/me/my prog/main.go:15"},
 	}
 	if got := Calls([]byte(dump)); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
