@@ -157,6 +157,9 @@ func (d *devices) wish(m *oob.Msg) {
 	case o == nil || o.lost:
 		d.tell(m.A, offload.News{Gone: "there is no such process"})
 		if w.End {
+			if o != nil {
+				o.lost = false // the head is told of it no longer
+			}
 			d.step(sessions.Event{Type: sessions.EvAsk, ID: m.A, Op: sessions.OpEnd})
 		}
 		return

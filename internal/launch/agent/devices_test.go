@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/offload"
+	"github.com/gorun-mpi/gorun/internal/oob"
+)
+
+// A device that is lost is told of until the program has closed it.
+func TestLostUntilClosed(t *testing.T) {
+	conns := [2][2]*oob.Conn{}
+	for i := range conns {
+		ours, theirs, err := oob.Pair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, f := range []*int{&ours, &theirs} {
+			if conns[i][k], err = oob.NewConn(*f); err != nil {
+				t.Fatal(err)
+			}
+			defer conns[i][k].Close()
+		}
+	}
+	a := newAgent(0, conns[0][0])
+	d := newDevices(a, &rankProc{rank: 3, down: wire.NewQueue(conns[1][0])})
+	d.procs[7] = &offloader{d: d, id: 7, start: offload.Start{Device: "opencl:0"}, lost: true, how: "killed"}
+	told := func() string {
+		m, err := conns[0][1].Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(m.Data)
+	}
+	d.tellHead()
+	if text := told(); !strings.Contains(text, "killed") {
+		t.Errorf("lost: %s", text)
+	}
+	d.wish(&oob.Msg{A: 7, Data: wire.JSON(offload.Wish{Number: 1, End: true})})
+	if d.told != "null" {
+		t.Fatalf("closed: %s", d.told)
+	}
+	if text := told(); text != "null" {
+		t.Errorf("closed: %s", text)
+	}
+}
