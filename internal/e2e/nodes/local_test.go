@@ -22,6 +22,8 @@ func TestLocal(t *testing.T) {
 	c.part("full level", (*cluster).fullLevel)
 	c.part("memory limit", (*cluster).memoryLimit)
 	c.part("weaker", (*cluster).weaker)
+	c.part("last of shards", (*cluster).lastOfShards)
+	c.part("last of damaged", (*cluster).lastOfDamaged)
 }
 
 // jobAt is a march whose images stay on the nodes.

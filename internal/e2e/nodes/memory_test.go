@@ -75,3 +75,46 @@ func (c *cluster) weaker() {
 	c.Start("n2")
 	c.Start("n3")
 }
+
+// lastOfShards: a node is lost, and the job with it. What the level in the folder gets at the end is whole, though one of its images was on that
+// node alone: it is computed of the shards.
+func (c *cluster) lastOfShards() {
+	end, dir := c.fresh("end"), c.fresh("snapshots")
+	want := c.alone("3", "100")
+	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-lease", "3s", "-cr=native", "-ckpt-dir", dir, "-ckpt-mirror", "code:2+1", "-ckpt-every", "mem=200ms,dir=1h",
+		c.file("march"), "-end", end)
+	j.awaitTimes("checkpoint: committed", 2)
+	c.Kill("n2") // ranks 0 and 1 have a shard on n3
+	if status, said := j.end(); status == 0 || !strings.Contains(said, "level dir has snapshot") {
+		c.t.Errorf("exit %d: %s", status, said)
+	}
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	if got := c.sum(c.start("restart", "-hosts", "n1:2,n3:2", "-ckpt-every", "0", "-ckpt-mirror", "", "-ckpt-dir", dir, "latest").well()); got != want {
+		c.t.Errorf("sum %s, undisturbed %s", got, want)
+	}
+	c.Start("n2")
+}
+
+// lastOfDamaged: what a node has in its memory is damaged. The level in the folder gets the images of that node from those that have copies.
+func (c *cluster) lastOfDamaged() {
+	end, dir := c.fresh("end"), c.fresh("snapshots")
+	want := c.alone("3", "100")
+	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-cr=native", "-ckpt-dir", dir, "-ckpt-mirror", "ring", "-ckpt-every", "mem=1h,dir=2h", c.file("march"), "-end", end)
+	j.await("all 3 ranks are up")
+	c.Exec("n1", c.file("gorun"), "checkpoint")
+	c.Exec("n2", "sh", "-c", `for f in /proc/[0-9]*/fd/*; do
+		case $(readlink $f) in */memfd:gorun-image*) head -c 4096 /dev/urandom | dd of=$f seek=20 bs=1k conv=notrunc status=none;; esac
+	done`)
+	c.kill("n3", "/march")
+	if status, said := j.end(); status == 0 || !strings.Contains(said, "level dir has snapshot 1") {
+		c.t.Errorf("exit %d: %s", status, said)
+	}
+	if err := os.WriteFile(end, nil, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	if got := c.sum(c.start("restart", "-hosts", "n1:2,n2:2", "-ckpt-every", "0", "-ckpt-mirror", "", "-ckpt-dir", dir, "latest").well()); got != want {
+		c.t.Errorf("sum %s, undisturbed %s", got, want)
+	}
+}

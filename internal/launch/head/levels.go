@@ -279,7 +279,10 @@ func (h *head) copyImages(ctx context.Context, c *copying, images []snapshot.Ima
 			continue
 		}
 		var err error
-		if left, err = h.copyFrom(ctx, c, from, left); err != nil {
+		if left, err = h.copyFrom(ctx, c, from, left); err != nil && from.Place() == memPlace && h.memory != nil && ctx.Err() == nil {
+			left, err = h.copyFetched(ctx, c, from, left, err)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("from %s: %w", from.Place(), err))
 		}
 	}
@@ -326,6 +329,38 @@ func (h *head) copyFrom(ctx context.Context, c *copying, from snapshot.Copy, ima
 		}
 	}
 	return left, flush.Few(append([]error{err}, errs...))
+}
+
+// copyFetched copies images that could not be copied from memory, because they are lost or damaged where they were written: the head
+// fetches them, as a restart does, of other nodes or computed of shards. Why others could not be copied is told by why.
+func (h *head) copyFetched(ctx context.Context, c *copying, from snapshot.Copy, images []snapshot.Image, why error) (left []snapshot.Image, err error) {
+	m, own := h.memory, h.ownName()
+	has, err := h.holders(ctx, c.s, from)
+	if err != nil || own == "" {
+		return images, errors.Join(why, err)
+	}
+	var got []snapshot.Image
+	errs := []error{why}
+	for _, im := range images {
+		if at := has[im.File]; at != "" && m.damage(ctx, at, from.Set, im.File) == nil {
+			left = append(left, im) // it is not to blame
+			continue
+		}
+		if _, err := m.store("").Fetch(ctx, from.Set, im.File, node.Image(im.Digest), nil); err != nil {
+			left, errs = append(left, im), append(errs, err)
+			continue
+		}
+		got = append(got, im)
+	}
+	if len(got) > 0 {
+		if _, err := h.flushOn(ctx, own, h.flushOrder(c, from, own, got)); err != nil {
+			left, errs = append(left, got...), append(errs, err)
+		}
+	}
+	if len(left) == 0 {
+		return nil, nil
+	}
+	return left, flush.Few(errs)
 }
 
 // shares deals images out to the nodes that are to copy them. left are those that no node has, as err says.
