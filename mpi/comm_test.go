@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -239,5 +240,93 @@ func TestCollectivesTakeTurns(t *testing.T) {
 		}
 		wg.Wait()
 		return all(errs...)
+	})
+}
+
+// Long messages with the same tag are under way on several duplicates, and are received in another order than they were
+// sent in.
+func TestLongMessagesOnDuplicates(t *testing.T) {
+	const dups, n = 5, 30_000
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		ds := make([]*mpi.Comm, dups)
+		var rs []mpi.Request
+		for i := range ds {
+			var err error
+			if ds[i], err = c.Dup(); err != nil {
+				return err
+			}
+			rs = append(rs, must(mpi.Isend(ds[i], values(n, 2*i+c.Rank(), func(i int) int { return i }), 1-c.Rank(), 0)))
+		}
+		in := make([]int, n)
+		for i := dups - 1; i >= 0; i-- {
+			st, err := mpi.Recv(ds[i], in, mpi.AnySource, mpi.AnyTag)
+			if err := all(err, wantStatus(st, 1-c.Rank(), 0, n), want("message", in, values(n, 2*i+1-c.Rank(), func(i int) int { return i }))); err != nil {
+				return err
+			}
+		}
+		_, err := mpi.Waitall(rs)
+		for _, d := range ds {
+			err = errors.Join(err, d.Free())
+		}
+		return err
+	})
+}
+
+// How two communicators compare: the same one, the same ranks in the same order, in another order, other ranks.
+func TestCompare(t *testing.T) {
+	mpitest.Run(t, 4, func(c *mpi.Comm) error {
+		dup, back, half := must(c.Dup()), must(c.Split(0, -c.Rank())), must(c.Split(c.Rank()%2, 0))
+		inter := must(mpi.IntercommCreate(half, 0, c, 1-c.Rank()%2, 0))
+		again, flipped := must(inter.Dup()), must(inter.Split(0, -c.Rank()))
+		merged := must(inter.Merge(c.Rank()%2 == 1))
+		for name, x := range map[string]struct {
+			a, b *mpi.Comm
+			want mpi.Comparison
+		}{
+			"itself":                 {c, c, mpi.Ident},
+			"a view of it":           {c, c.WithContext(t.Context()), mpi.Ident},
+			"a duplicate":            {c, dup, mpi.Congruent},
+			"backwards":              {c, back, mpi.Similar},
+			"a half":                 {c, half, mpi.Unequal},
+			"merged in other order":  {c, merged, mpi.Similar},
+			"groups":                 {inter, inter, mpi.Ident},
+			"a duplicate of groups":  {inter, again, mpi.Congruent},
+			"groups backwards":       {inter, flipped, mpi.Similar},
+			"groups and their ranks": {inter, c, mpi.Unequal},
+			"groups and one of them": {half, inter, mpi.Unequal},
+		} {
+			got, err := x.a.Compare(x.b)
+			back, berr := x.b.Compare(x.a)
+			if err := all(err, berr, want(name, []mpi.Comparison{got, back}, []mpi.Comparison{x.want, x.want})); err != nil {
+				return err
+			}
+		}
+		return errors.Join(merged.Free(), flipped.Free(), again.Free(), inter.Free(), half.Free(), back.Free(), dup.Free())
+	})
+}
+
+// Goroutines of a rank make and free communicators at the same time, each of its own one.
+func TestConcurrentDuplicates(t *testing.T) {
+	const workers, rounds = 4, 10
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		errs := make([]error, workers)
+		var wg sync.WaitGroup
+		for w := range errs {
+			own := must(c.Dup())
+			wg.Go(func() {
+				for i := range rounds {
+					d, err1 := own.Dup()
+					s, err2 := own.Split(0, (c.Rank()+i+w)%3)
+					if errs[w] = all(err1, err2); errs[w] != nil {
+						return
+					}
+					sum, err := mpi.AllreduceValue(s, 100*w+i, mpi.Sum)
+					errs[w] = all(err, want("sum", []int{sum}, []int{3 * (100*w + i)}), mpi.Barrier(d), d.Free(), s.Free())
+				}
+				errs[w] = all(errs[w], own.Free())
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs...)
 	})
 }

@@ -589,3 +589,53 @@ func TestNewRequest(t *testing.T) {
 		return all(wantErr("own error", err, own), wantErr("nil", nerr, mpi.ErrComm))
 	})
 }
+
+// Collectives on communicators that overlap are under way at once, begun in another order on each rank.
+func TestOverlappingCommunicators(t *testing.T) {
+	const n = 4
+	mpitest.Run(t, n, func(c *mpi.Comm) error {
+		var mine []*mpi.Comm
+		var members [][]int
+		for first := range n { // pairs of neighbours in the ring
+			pair := []int{first, (first + 1) % n}
+			g := must(c.Group().Include(pair...))
+			if d := must(c.Create(g)); d != nil {
+				mine, members = append(mine, d), append(members, pair)
+			}
+		}
+		mine, members = append(mine, must(c.Dup()), c), append(members, indexes(n), indexes(n))
+		turn := c.Rank() % len(mine)
+		rs, sums := make([]mpi.Request, 0, 2*len(mine)), make([][]int, len(mine))
+		for k := range mine {
+			i := (k + turn) % len(mine)
+			if mine[i].Size() == n { // these are in the same order on all ranks
+				continue
+			}
+			sums[i] = []int{0}
+			rs = append(rs, must(mpi.Iallreduce(mine[i], []int{1 << c.Rank()}, sums[i], mpi.Sum)), must(mpi.Ibarrier(mine[i])))
+		}
+		for i := len(mine) - 2; i < len(mine); i++ {
+			sums[i] = []int{0}
+			rs = append(rs, must(mpi.Iallreduce(mine[i], []int{1 << c.Rank()}, sums[i], mpi.Sum)))
+		}
+		slices.Reverse(rs)
+		if _, err := mpi.Waitall(rs); err != nil {
+			return err
+		}
+		for i, d := range mine {
+			sum := 0
+			for _, r := range members[i] {
+				sum += 1 << r
+			}
+			if err := want("sum", sums[i], []int{sum}); err != nil {
+				return err
+			}
+			if d != c {
+				if err := d.Free(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}

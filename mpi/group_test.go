@@ -318,3 +318,20 @@ func TestTopologiesRestart(t *testing.T) {
 		return all(want("sum", []int{sum}, []int{15}), inter.Free(), g.Free(), cart.Free())
 	})
 }
+
+// Groups of nobody, and ranks that are in none.
+func TestGroupCorners(t *testing.T) {
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		g := c.Group()
+		none, err1 := g.Include()
+		rest, err2 := g.Exclude(0, 1, 2)
+		last, err3 := g.Include(2, 0)
+		alone, err4 := c.Create(none)
+		err := all(err1, err2, err3, err4, want("a communicator of nobody", []bool{alone == nil}, []bool{true}))
+		sizes := []int{none.Size(), rest.Size(), none.Union(last).Size(), last.Union(none).Size(), g.Intersect(none).Size(), last.Difference(g).Size(), g.Difference(none).Size()}
+		compared := []mpi.Comparison{none.Compare(rest), none.Compare(mpi.Group{}), none.Compare(g), g.Compare(none)}
+		ranks := []int{last.Translate(0, g), last.Translate(1, g), g.Translate(1, last), g.Translate(mpi.ProcNull, last), none.Translate(mpi.ProcNull, none), last.Translate(5, g), none.Rank()}
+		return all(err, want("sizes", sizes, []int{0, 0, 2, 2, 0, 0, 3}), want("comparisons", compared, []mpi.Comparison{mpi.Ident, mpi.Ident, mpi.Unequal, mpi.Unequal}),
+			want("ranks", ranks, []int{2, 0, mpi.Undefined, mpi.ProcNull, mpi.ProcNull, mpi.Undefined, mpi.Undefined}))
+	})
+}

@@ -153,3 +153,67 @@ func TestPersistentErrors(t *testing.T) {
 			wantErr("lengths", mpi.Startall([]*mpi.Persistent{nobody}, nil), mpi.ErrCount), p.Free(), x.Free())
 	})
 }
+
+// A persistent receive from anybody takes what is there and what comes later, whoever sends it with whatever tag.
+func TestPersistentFromAnybody(t *testing.T) {
+	const rounds = 3
+	mpitest.Run(t, 3, func(c *mpi.Comm) error {
+		if c.Rank() > 0 {
+			for i := range rounds {
+				if err := all(mpi.SendValue(c, 10*i+c.Rank(), 0, i), mpi.Barrier(c)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		in := make([]int, 1)
+		p, err := mpi.RecvInit(c, in, mpi.AnySource, mpi.AnyTag)
+		if err != nil {
+			return err
+		}
+		for i := range rounds {
+			heard := 0
+			for k := range 2 {
+				if i > 0 && k == 0 { // it is there before the start
+					if _, err := c.Probe(mpi.AnySource, mpi.AnyTag); err != nil {
+						return err
+					}
+				}
+				st, err := must(p.Start()).Wait()
+				if err := all(err, wantStatus(st, in[0]%10, i, 1)); err != nil {
+					return err
+				}
+				heard += st.Source
+			}
+			if err := all(want("senders", []int{heard}, []int{1 + 2}), mpi.Barrier(c)); err != nil {
+				return err
+			}
+		}
+		return p.Free()
+	})
+}
+
+// What was started goes on when its communicator is freed; then it cannot be started again. A receive that was cancelled
+// can.
+func TestPersistentOfFreed(t *testing.T) {
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		d, err := c.Dup()
+		if err != nil {
+			return err
+		}
+		in := []int{0}
+		p := must(mpi.RecvInit(d, in, 1-c.Rank(), 0))
+		gone := must(p.Start())
+		if err := gone.Cancel(); err != nil {
+			return err
+		}
+		_, cancelled := gone.Wait()
+		r := must(p.Start())
+		if err := all(wantErr("cancelled", cancelled, mpi.ErrCanceled), mpi.Barrier(d), mpi.SendValue(d, 7+c.Rank(), 1-c.Rank(), 0), d.Free()); err != nil {
+			return err
+		}
+		_, err = r.Wait()
+		_, again := p.Start()
+		return all(err, want("received", in, []int{8 - c.Rank()}), wantErr("Start", again, mpi.ErrComm), p.Free())
+	})
+}

@@ -139,3 +139,27 @@ func TestImprobe(t *testing.T) {
 		return wantErr("received twice", err, mpi.ErrRequest)
 	})
 }
+
+// A message that a matched probe has taken outlives its communicator, on either side.
+func TestMatchedOutlivesItsCommunicator(t *testing.T) {
+	for _, n := range []int{0, 3, 40_000} {
+		mpitest.Run(t, 2, func(c *mpi.Comm) error {
+			d, err := c.Dup()
+			if err != nil {
+				return err
+			}
+			out := values(n, 5, func(i int) int { return i })
+			if c.Rank() == 0 {
+				r := must(mpi.Isend(d, out, 1, 4))
+				return all(d.Free(), errOf(r.Wait()), mpi.Barrier(c))
+			}
+			m, st, err := d.Mprobe(mpi.AnySource, mpi.AnyTag)
+			if err := all(err, wantStatus(st, 0, 4, n), d.Free()); err != nil {
+				return err
+			}
+			in := make([]int, n)
+			st, err = mpi.Mrecv(m, in)
+			return all(err, wantStatus(st, 0, 4, n), want("message", in, out), wantErr("again", errOf(mpi.Mrecv(m, in)), mpi.ErrRequest), mpi.Barrier(c))
+		})
+	}
+}

@@ -282,3 +282,70 @@ func TestWaitallErrors(t *testing.T) {
 		return all(wantErr("first", err, mpi.ErrTruncate), wantErr("second", err, mpi.ErrType), wantStatus(sts[0], 0, 0, 1))
 	})
 }
+
+// One request fails beside others that end well: every way to end several requests names the one, and gives the others
+// their statuses. Each is ended by it.
+func TestErrorsOfSeveral(t *testing.T) {
+	ways := map[string]func(rs []mpi.Request) ([]int, []mpi.Status, error){
+		"Waitall": func(rs []mpi.Request) ([]int, []mpi.Status, error) {
+			st, err := mpi.Waitall(rs)
+			return indexes(len(st)), st, err
+		},
+		"Testall": func(rs []mpi.Request) ([]int, []mpi.Status, error) {
+			st, ok, err := mpi.Testall(rs)
+			if !ok {
+				return nil, nil, err
+			}
+			return indexes(len(st)), st, err
+		},
+		"Waitsome": mpi.Waitsome,
+		"Testsome": mpi.Testsome,
+		"Waitany": func(rs []mpi.Request) ([]int, []mpi.Status, error) {
+			i, st, err := mpi.Waitany(rs)
+			return []int{i}, []mpi.Status{st}, err
+		},
+		"Testany": func(rs []mpi.Request) ([]int, []mpi.Status, error) {
+			i, st, ok, err := mpi.Testany(rs)
+			if !ok {
+				return nil, nil, err
+			}
+			return []int{i}, []mpi.Status{st}, err
+		},
+	}
+	for name, way := range ways {
+		mpitest.Run(t, 1, func(c *mpi.Comm) error {
+			bufs := [][]int{make([]int, 2), make([]int, 1), make([]int, 2)}
+			rs := make([]mpi.Request, 4) // the last one is none
+			for i, b := range bufs {
+				rs[i] = must(mpi.Irecv(c, b, 0, i))
+			}
+			for i := range bufs {
+				if err := mpi.Send(c, []int{i, i}, 0, i); err != nil {
+					return err
+				}
+			}
+			ended, failed := map[int]mpi.Status{}, 0
+			for len(ended) < len(bufs) {
+				is, sts, err := way(rs)
+				for k, i := range is {
+					if i < len(bufs) {
+						ended[i] = sts[k]
+					}
+				}
+				var one *mpi.RequestError
+				if err == nil {
+					continue
+				}
+				if failed++; !errors.As(err, &one) || one.Index != 1 || !errors.Is(err, mpi.ErrTruncate) {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				ended[1] = mpi.Status{}
+			}
+			return all(want(name+": errors", []int{failed}, []int{1}), wantStatus(ended[0], 0, 0, 2), wantStatus(ended[2], 0, 2, 2),
+				want(name+": left", rs, make([]mpi.Request, 4)))
+		})
+	}
+}
+
+// indexes returns 0 to n-1.
+func indexes(n int) []int { return values2(n, func(i int) int { return i }) }

@@ -271,3 +271,46 @@ func TestLargestTag(t *testing.T) {
 		return nil
 	})
 }
+
+// Messages of one sender and tag arrive in the order in which the calls were made, whatever calls they were, and however
+// long each is.
+func TestOrderOfModes(t *testing.T) {
+	const rounds = 4
+	mpitest.Run(t, 2, func(c *mpi.Comm) error {
+		short, long := make([]int, 1), make([]int, 20_000)
+		if c.Rank() == 1 {
+			for i := range 7 * rounds {
+				st, err := mpi.Recv(c, long, 0, mpi.AnyTag)
+				if err := all(err, wantStatus(st, 0, 5, []int{1, 20_000}[i%2]), want("message", long[:1], []int{i})); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		var rs []mpi.Request
+		next := 0
+		buffer := func() []int {
+			b := append([]int(nil), [][]int{short, long}[next%2]...)
+			b[0] = next
+			next++
+			return b
+		}
+		for range rounds {
+			rs = append(rs, must(mpi.Isend(c, buffer(), 1, 5)))
+			if err := mpi.Bsend(c, buffer(), 1, 5); err != nil {
+				return err
+			}
+			rs = append(rs, must(mpi.Issend(c, buffer(), 1, 5)), must(must(mpi.SendInit(c, buffer(), 1, 5)).Start()))
+			b := buffer()
+			rs = append(rs, must(mpi.IsendView(c, mpi.View[int]{Data: b, Layout: mpi.Contiguous(len(b))}, 1, 5)))
+			if err := mpi.Send(c, buffer(), 1, 5); err != nil {
+				return err
+			}
+			if err := mpi.Ssend(c, buffer(), 1, 5); err != nil {
+				return err
+			}
+		}
+		_, err := mpi.Waitall(rs)
+		return err
+	})
+}
