@@ -51,14 +51,14 @@ func (b *blocks) span(p []byte, size, lo, hi int) []byte {
 }
 
 // explicit checks the counts and displacements of a call of the v family: there is one for each of n ranks, and
-// every block lies within a buffer of length have. If displs is nil, the blocks are adjacent. Their n
-// displacements are then stored in tmp.
+// every block lies within a buffer of length have; one without elements lies anywhere. If displs is nil, the blocks are
+// adjacent. tmp has room for n displacements that are not the caller's.
 func explicit(what string, n, have int, counts, displs []int, tmp []int) (blocks, error) {
 	if len(counts) != n || (displs != nil && len(displs) != n) {
 		return blocks{}, fmt.Errorf("%w: %d counts and %d displacements of %s for %d ranks", ErrCount, len(counts), len(displs), what, n)
 	}
-	next := 0
-	if displs == nil {
+	next, ours := 0, displs == nil
+	if ours {
 		displs = tmp[:n]
 		for i, k := range counts {
 			displs[i] = next
@@ -66,6 +66,13 @@ func explicit(what string, n, have int, counts, displs []int, tmp []int) (blocks
 		}
 	}
 	for i, k := range counts {
+		if k == 0 && (displs[i] < 0 || displs[i] > have) {
+			if !ours {
+				copy(tmp, displs)
+				displs, ours = tmp[:n], true
+			}
+			displs[i] = 0
+		}
 		if k < 0 || displs[i] < 0 || displs[i] > have || k > have-displs[i] {
 			return blocks{}, fmt.Errorf("%w: the block of rank %d in %s is [%d:%d], of %d elements", ErrCount, i, what, displs[i], displs[i]+k, have)
 		}

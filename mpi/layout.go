@@ -59,7 +59,7 @@ func (l Layout) Repeat(count, stride int) Layout {
 	if count < 0 || !ok || !fits {
 		return badLayout("Repeat(%d, %d): the count must not be negative, nor the layout be larger than memory", count, stride)
 	}
-	if count == 0 {
+	if count == 0 || l.size == 0 && l.Extent() == 0 {
 		return Layout{}
 	}
 	return Layout{body: b, size: b.size, lower: l.lower + min(0, last), upper: l.upper + max(0, last)}.bounded()

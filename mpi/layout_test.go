@@ -233,3 +233,24 @@ func TestBadLayouts(t *testing.T) {
 		}
 	}
 }
+
+// A layout without elements has no extent, however it was made, unless it was given one; parts without elements change
+// nothing of one that has some.
+func TestExtentOfNothing(t *testing.T) {
+	for name, x := range map[string]struct {
+		l            Layout
+		size, extent int
+	}{
+		"empty blocks":           {Vector(3, 0, 7), 0, 0},
+		"no blocks":              {Vector(0, 3, 7), 0, 0},
+		"empty, again and again": {Indexed([]int{0, 0}, []int{5, -5}).Repeat(4, 9), 0, 0},
+		"empty but wide":         {Contiguous(0).Resized(0, 6).Repeat(2, 6), 0, 12},
+		"an empty part":          {Joined([]Layout{Contiguous(2), Vector(2, 0, 50)}, []int{3, 90}), 2, 2},
+		"an empty block":         {Indexed([]int{1, 0, 2}, []int{4, -30, 7}), 3, 5},
+		"a part of nothing":      {Subarray([]int{4, 5}, []int{0, 2}, []int{1, 1}), 0, 20},
+	} {
+		if x.l.Err() != nil || x.l.Size() != x.size || x.l.Extent() != x.extent {
+			t.Errorf("%s: %d elements, extent %d, %v", name, x.l.Size(), x.l.Extent(), x.l.Err())
+		}
+	}
+}

@@ -6,11 +6,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/schedule"
 )
 
-// Neighbourhood collectives are collectives in which each rank exchanges messages with its neighbours alone. All
-// ranks of the topology call them, in the order of its other collectives. Blocks of neighbours that do not exist
-// (ProcNull) are left as they are.
-
-// Topology is a communicator with neighbours: a *Cart or a *Graph. (MPI-4.1, chapter 8.6)
+// Topology is a communicator with neighbours: a *Cart or a *Graph. In a neighbourhood collective each rank exchanges
+// messages with its neighbours alone. All ranks of the topology call it, in the order of its other collectives. Blocks of
+// neighbours that do not exist (ProcNull) are left as they are. (MPI-4.1, chapter 8.6)
 type Topology interface{ around() *neighbourhood }
 
 // neighbourhood is the neighbours of one rank.

@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/mpi"
@@ -71,5 +72,47 @@ func TestManyInFlight(t *testing.T) {
 		index := func(i int) int { return i }
 		return all(want("messages", heard, values2(many, index)), want("sums", sum, values2(many, func(i int) int { return 4*i + 6 })),
 			want("broadcasts", casted, values2(many, func(i int) int { return 1000 + i })))
+	})
+}
+
+// A block of no elements lies anywhere, whatever its displacement says; the displacements stay the caller's.
+func TestEmptyBlocksLieAnywhere(t *testing.T) {
+	const n = 3
+	mpitest.Run(t, n, func(c *mpi.Comm) error {
+		counts, displs := []int{0, 2, 0}, []int{1 << 40, 1, -7} // only rank 1 has elements
+		own := func() []int { return values(counts[c.Rank()], 4, func(i int) int { return i }) }
+		sent := values(2, 4, func(i int) int { return i })
+		whole := []int{-1, 0, 0}
+		expect := []int{-1, sent[0], sent[1]}
+		full := func() []int { return slices.Clone(whole) }
+		a, b, d, e, f := full(), full(), full(), full(), make([]int, counts[c.Rank()])
+		some := []int{0, 0, 0} // what goes to each: rank 1 sends to itself
+		if c.Rank() == 1 {
+			some = counts
+		}
+		// On a ring each rank hears of both neighbours.
+		cart := must(c.Cart([]int{n}, []bool{true}, false))
+		left, right := (c.Rank()+n-1)%n, (c.Rank()+1)%n
+		heard := []int{counts[left], counts[right]}
+		err := all(mpi.Allgatherv(c, own(), a, counts, displs), mpi.Gatherv(c, own(), b, counts, displs, 1), errOf(must(mpi.Iallgatherv(c, own(), d, counts, displs)).Wait()),
+			mpi.Alltoallv(c, expect, some, displs, e, some, displs), mpi.Scatterv(c, expect, counts, displs, f, 1))
+		if err := all(err, want("Allgatherv", a, expect), want("Iallgatherv", d, expect), want("Scatterv", f, own()), want("displacements", displs, []int{1 << 40, 1, -7})); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			err = all(want("Gatherv", b, expect), want("Alltoallv", e, expect))
+		}
+		g, at := full(), []int{-3, 99}
+		for i, k := range heard {
+			if k > 0 {
+				at[i] = 1
+			}
+		}
+		expectHeard := full()
+		if heard[0]+heard[1] > 0 {
+			expectHeard = expect
+		}
+		return all(err, mpi.NeighborAllgatherv(cart, own(), g, heard, at), want("NeighborAllgatherv", g, expectHeard),
+			wantErr("a block outside", mpi.Allgatherv(c, own(), a, counts, []int{0, 2, 0}), mpi.ErrCount))
 	})
 }
