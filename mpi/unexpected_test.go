@@ -248,3 +248,49 @@ func TestHalfNull(t *testing.T) {
 		return all(err, rerr, want("received", append(got, replaced...), []int{down, down}))
 	})
 }
+
+// Ranks that do not know who sends to them find out: each sends synchronously, receives what comes, enters a barrier when
+// all it has sent was taken, and is done when the barrier is.
+func TestSparseExchange(t *testing.T) {
+	const n, rounds = 5, 4
+	mpitest.Run(t, n, func(c *mpi.Comm) error {
+		sends := func(from, to, round int) bool { return (7*from+3*to+round)%3 == 0 }
+		for round := range rounds {
+			var rs []mpi.Request
+			heard := make([]bool, n)
+			for to := range n {
+				if sends(c.Rank(), to, round) {
+					rs = append(rs, must(mpi.Issend(c, []int{c.Rank(), round}, to, round)))
+				}
+			}
+			var barrier mpi.Request
+			for begun, done := false, false; !done; {
+				m, st, ok, err := c.Improbe(mpi.AnySource, round)
+				if err != nil {
+					return err
+				}
+				if ok {
+					got := make([]int, 2)
+					if err := all(errOf(mpi.Mrecv(m, got)), want("message", got, []int{st.Source, round}), want("heard before", []bool{heard[st.Source]}, []bool{false})); err != nil {
+						return err
+					}
+					heard[st.Source] = true
+				}
+				if begun {
+					_, done, err = barrier.Test()
+				} else if _, taken, terr := mpi.Testall(rs); taken {
+					begun, barrier = true, must(mpi.Ibarrier(c))
+				} else {
+					err = terr
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if err := want("heard of", heard, values2(n, func(from int) bool { return sends(from, c.Rank(), round) })); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
