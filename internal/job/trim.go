@@ -3,37 +3,30 @@ package job
 import (
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// heap is what the run-time knows of its memory.
+// heap is what the run-time knows of its memory, in bytes.
 type heap struct {
-	objects, live uint64        // bytes of objects now, and that the last collection found in use
-	free          uint64        // bytes that are the process's and hold no object
-	cycles        uint64        // collections until now
-	spent         time.Duration // processor time that they have taken
-	off           bool          // the program wants none
+	objects uint64 // now
+	live    uint64 // that the last collection found in use; 0: there was none
+	free    uint64 // that are the process's and hold no object
+	scan    uint64 // that a collection has to look through for pointers
+	off     bool   // the program wants no collections
 }
-
-// imaging is how many bytes of memory are imaged in a second of processor time.
-const imaging = 1 << 30
 
 // least is too little memory for a collection to be worth it.
 const least = 16 << 20
 
-// unseen is the share of the heap that is expected to be garbage beside what is known.
-const unseen = 1. / 8
+// unseen is the share of the heap that is expected to be garbage beside what is known: one in so many bytes.
+const unseen = 8
 
-// worth reports whether an image costs less if garbage is collected first. What was allocated since the last collection
-// may be garbage, and so may some of what was in use then.
+// worth reports whether an image costs less if garbage is collected first. To look through memory for pointers takes about as long as to image
+// as many bytes; arrays of numbers have none. What was allocated since the last collection may be garbage, and so may some of what was in use then.
 func (h heap) worth() bool {
-	if h.off || h.objects+h.free < least {
-		return false
-	}
-	waste := float64(h.free+h.objects-min(h.live, h.objects)) + unseen*float64(h.objects)
-	return h.cycles == 0 || waste/imaging > (h.spent/time.Duration(h.cycles)).Seconds()
+	waste := h.free + h.objects - min(h.live, h.objects) + h.objects/unseen
+	return !h.off && h.objects+h.free >= least && waste > h.scan
 }
 
 func readHeap() heap {
@@ -41,14 +34,12 @@ func readHeap() heap {
 		{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/gc/heap/live:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"},
-		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/gc/scan/total:bytes"},
 		{Name: "/gc/gogc:percent"},
-		{Name: "/cpu/classes/gc/total:cpu-seconds"},
 	}
 	metrics.Read(s)
 	n := func(i int) uint64 { return s[i].Value.Uint64() }
-	return heap{objects: n(0), live: n(1), free: n(2), cycles: n(3), off: int32(n(4)) < 0,
-		spent: time.Duration(s[5].Value.Float64() * float64(time.Second))}
+	return heap{objects: n(0), live: n(1), free: n(2), scan: n(3), off: int32(n(4)) < 0}
 }
 
 // trim gives back what an image of the whole process would hold for nothing: garbage, and memory that was garbage. The

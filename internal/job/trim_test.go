@@ -1,9 +1,6 @@
 package job
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 // Garbage is collected where that takes less than imaging it.
 func TestWorthCollecting(t *testing.T) {
@@ -16,12 +13,11 @@ func TestWorthCollecting(t *testing.T) {
 		{"nothing", heap{}, false},
 		{"little", heap{objects: 15 * mb}, false},
 		{"much, never collected", heap{objects: 100 * mb}, true},
-		{"in use, dear to collect", heap{objects: 1000 * mb, live: 1000 * mb, cycles: 10, spent: 2 * time.Second}, false},
-		{"in use, as far as is known", heap{objects: 1000 * mb, live: 1000 * mb, cycles: 10, spent: time.Second}, true},
-		{"objects gone since the collection", heap{objects: 10 * mb, live: 1000 * mb, cycles: 1}, false},
-		{"free memory", heap{objects: 100 * mb, live: 100 * mb, free: 100 * mb, cycles: 10, spent: 100 * time.Millisecond}, true},
-		{"cheap to collect", heap{objects: 1100 * mb, live: 100 * mb, cycles: 10, spent: time.Second}, true},
-		{"dear to collect", heap{objects: 1100 * mb, live: 1000 * mb, cycles: 10, spent: 10 * time.Second}, false},
+		{"in use, full of pointers", heap{objects: 1000 * mb, live: 1000 * mb, scan: 900 * mb}, false},
+		{"in use as far as is known, numbers", heap{objects: 1000 * mb, live: 1000 * mb, scan: 10 * mb}, true},
+		{"objects gone since the collection", heap{objects: 10 * mb, live: 1000 * mb, free: 10 * mb, scan: 900 * mb}, false},
+		{"free memory", heap{objects: 100 * mb, live: 100 * mb, free: 100 * mb, scan: 90 * mb}, true},
+		{"garbage and pointers", heap{objects: 1100 * mb, live: 100 * mb, scan: 90 * mb}, true},
 		{"the program collects nothing", heap{objects: 1000 * mb, off: true}, false},
 	} {
 		if got := c.heap.worth(); got != c.want {
