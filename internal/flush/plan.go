@@ -2,6 +2,7 @@ package flush
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -93,13 +94,19 @@ func (p *Plan) End(seq int, err error, now time.Time) (said string) {
 		l.Last, l.At, l.Took, l.Fails, l.Err = seq, now, now.Sub(p.began), 0, ""
 		return said
 	}
-	if l.Err != err.Error() {
+	if Reason(l.Err) != Reason(err.Error()) {
 		said = fmt.Sprintf("the job runs with less protection than asked for: level %s did not get snapshot %d, and it is tried again: %v", l.Name, seq, err)
 	}
 	l.Fails, l.Err = l.Fails+1, err.Error()
 	l.Due = now.Add(min(firstPause<<min(l.Fails-1, 20), max(l.Every, firstPause), mostPause))
 	return said
 }
+
+// numbers are what tells snapshots, files and ranks of one kind apart.
+var numbers = regexp.MustCompile(`[0-9a-f]{8,}|[0-9]+`)
+
+// Reason is what an error says, whichever snapshot, rank or file it is about. What fails for the same reason again is not told again.
+func Reason(said string) string { return numbers.ReplaceAllString(said, "#") }
 
 // Busy is the level that gets a copy now, -1 if none does.
 func (p *Plan) Busy() int { return p.busy - 1 }

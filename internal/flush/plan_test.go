@@ -82,6 +82,27 @@ func TestPlanFails(t *testing.T) {
 	}
 }
 
+// What fails in the same way with each snapshot is told once, though names of files and snapshots differ; what fails in another way is told.
+func TestPlanTellsOnce(t *testing.T) {
+	p := NewPlan([]Level{{"far", time.Second}}, t0)
+	for i, c := range []struct {
+		why  string
+		told bool
+	}{
+		{"from mem: node n2: rank-00001.img: write /far/2c71913e-d72c/82990c3d/8/rank-00001.img.afdc6aff.part: no space left on device", true},
+		{"from mem: node n3: rank-00000.img: write /far/2c71913e-d72c/82990c3d/12/rank-00000.img.00c1aa09.part: no space left on device", false},
+		{"from mem: node n3: rank-00000.img: write /far/2c71913e-d72c/82990c3d/13/rank-00000.img.11c1aa09.part: input/output error", true},
+	} {
+		p.Begin(0, at(10*i))
+		if said := p.End(8+i, errors.New(c.why), at(10*i+1)); (said != "") != c.told {
+			t.Errorf("%s: said %q", c.why, said)
+		}
+		if p.Levels[0].Err != c.why {
+			t.Errorf("the newest reason is %q", p.Levels[0].Err)
+		}
+	}
+}
+
 // An interval may change while the job runs, and a level may get no more.
 func TestPlanSetEvery(t *testing.T) {
 	p := NewPlan([]Level{{"node", 0}, {"dir", 0}}, t0)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/flush"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
 
@@ -101,10 +102,10 @@ func (h *head) mended(x ill, made int, err error) {
 		delete(v.mend.told, name)
 		return
 	}
-	if v.ending || v.mend.told[name] == err.Error() {
+	if v.ending || v.mend.told[name] == flush.Reason(err.Error()) {
 		return
 	}
-	v.mend.told[name] = err.Error()
+	v.mend.told[name] = flush.Reason(err.Error())
 	h.say("the job runs with less protection than asked for: level %s has lost images of snapshot %d, and it is tried again: %v", name, x.snap.Schema.Sequence, h.withRemedy(err))
 }
 
