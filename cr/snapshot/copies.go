@@ -154,7 +154,7 @@ func (c *Catalogue) copyTo(s *Snapshot, to Place, nodes []string) (*Copying, err
 		if err != nil {
 			return nil, err
 		}
-		p.at.Set = stores.set(job, seq)
+		p.at.Set = stores.set(job, to, seq)
 	}
 	if err := p.hold.add(now); err != nil {
 		return nil, err
@@ -357,10 +357,11 @@ func (p *pruner) drop(s *Snapshot, stay []Copy) (gone bool, err error) {
 	return true, nil
 }
 
-// half reports whether a set is what was left of a copy: its snapshot is there and does not name it.
+// half reports whether a set is what was left of a copy: its snapshot is there and does not name it. A copy in a place that goes by another name
+// may have a set of the same name, if a gorun has made it that gave places no homes of their own.
 func (c *Catalogue) half(job string, seq int, place Place, set string) bool {
 	s, err := Load(c.dir(job, seq))
-	return err == nil && !slices.ContainsFunc(s.Copies(), func(x Copy) bool { return x.Place() == place && x.Set == set })
+	return err == nil && !slices.ContainsFunc(s.Copies(), func(x Copy) bool { return x.Set == set && (x.Place() == place || !x.InMemory()) })
 }
 
 // removeHalf removes what was left of a copy, unless somebody holds the snapshot: then somebody goes on with it, or may, such as

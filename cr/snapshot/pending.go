@@ -119,7 +119,7 @@ func (c *Catalogue) begin(job string, place Place, nodes []string, want int) (*P
 	}
 	p.Seq, p.Dir, p.set = seq, c.dir(job, seq), setOf(job, seq)
 	if stores != nil {
-		p.set = stores.set(job, seq)
+		p.set = stores.set(job, place, seq)
 	}
 	var busy bool
 	p.lock, busy, err = flock(filepath.Join(p.Dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)

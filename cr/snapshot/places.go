@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -80,24 +81,44 @@ const storesFile = "stores"
 const maxStores = 1 << 20
 
 // jobStores is the content of that file. Home tells the job's sets in this catalogue from those that the same
-// job has in another catalogue, with the same numbers. Folder is the inode of the job's folder: in a copy of the
+// job has in another catalogue, with the same numbers. A further place has a home of its own: two places may be one folder, by another path
+// or with a seal, and what lies in the one is not to be taken for leftovers of the other. Folder is the inode of the job's folder: in a copy of the
 // folder it is another. What lies in the stores belongs to the original. A copy may read it, and removes nothing.
 type jobStores struct {
-	Home   string   `toml:"home"`
-	Folder string   `toml:"folder"`
-	Nodes  []string `toml:"nodes"` // that were ever part of the job
-	Places []Place  `toml:"store"`
+	Home   string     `toml:"home"`
+	Folder string     `toml:"folder"`
+	Nodes  []string   `toml:"nodes"` // that were ever part of the job
+	Places []jobPlace `toml:"store"`
 }
 
-// set is the name of a snapshot in those stores.
-func (s *jobStores) set(job string, seq int) string {
-	return job + "/" + s.Home + "/" + strconv.Itoa(seq)
+// jobPlace is a place of a job.
+type jobPlace struct {
+	Place
+	Home string `toml:"home,omitempty"` // "": that of the job
+}
+
+// home tells the job's sets in a place, "" if there are none.
+func (s *jobStores) home(p Place) string {
+	for _, x := range s.Places {
+		if x.Place == p {
+			return cmp.Or(x.Home, s.Home)
+		}
+	}
+	return ""
+}
+
+// sets is what the names of a job's sets in a place begin with.
+func (s *jobStores) sets(job string, p Place) string { return job + "/" + s.home(p) }
+
+// set is the name of a snapshot in a place.
+func (s *jobStores) set(job string, p Place, seq int) string {
+	return s.sets(job, p) + "/" + strconv.Itoa(seq)
 }
 
 func (s *jobStores) each(f func(string) string) *jobStores {
 	t := &jobStores{Home: s.Home, Folder: s.Folder, Nodes: exact.Each(s.Nodes, f)}
 	for _, p := range s.Places {
-		t.Places = append(t.Places, Place{p.Kind, f(p.Folder)})
+		t.Places = append(t.Places, jobPlace{Place{p.Kind, f(p.Folder)}, p.Home})
 	}
 	return t
 }
@@ -144,8 +165,14 @@ func parseStores(p []byte) (*jobStores, error) {
 	if err := toml.Unmarshal(p, s); err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrSchema, err)
 	}
-	if len(s.Home) != 8 || store.CheckSet(s.Home) != nil {
-		return nil, fmt.Errorf("%w: home %.80q", ErrSchema, s.Home)
+	homes := []string{s.Home}
+	for _, p := range s.Places {
+		homes = append(homes, cmp.Or(p.Home, s.Home))
+	}
+	for _, home := range homes {
+		if len(home) != 8 || store.CheckSet(home) != nil {
+			return nil, fmt.Errorf("%w: home %.80q", ErrSchema, home)
+		}
 	}
 	return s.each(exact.Unescape), nil
 }
@@ -157,30 +184,34 @@ func noteStore(jobDir string, p Place, nodes []string) (*jobStores, error) {
 		return nil, err
 	}
 	fresh := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return slices.Contains(s.Nodes, n) })
-	if slices.Contains(s.Places, p) && len(fresh) == 0 {
+	noted := s.home(p) != ""
+	if noted && len(fresh) == 0 {
 		return s, nil
 	}
 	s.Nodes = append(s.Nodes, fresh...)
 	slices.Sort(s.Nodes)
 	s.Nodes = slices.Compact(s.Nodes)
-	if s.Home == "" {
-		var b [4]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return nil, err
-		}
-		s.Home = hex.EncodeToString(b[:])
+	switch {
+	case s.Home == "":
 		if s.Folder, err = inode(jobDir); err != nil {
 			return nil, err
 		}
-	}
-	if !slices.Contains(s.Places, p) {
-		s.Places = append(s.Places, p)
+		s.Home = newHome()
+		s.Places = []jobPlace{{Place: p}}
+	case !noted:
+		s.Places = append(s.Places, jobPlace{p, newHome()})
 	}
 	var b bytes.Buffer
 	if err := toml.NewEncoder(&b).Encode(s.each(exact.Escape)); err != nil {
 		return nil, err
 	}
 	return s, writeDurable(filepath.Join(jobDir, storesFile), b.Bytes())
+}
+
+func newHome() string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
 }
 
 // patience bounds what a catalogue waits for in a store.
@@ -297,7 +328,8 @@ func (c *Catalogue) sweepFar(job string) (left []far, swept []string, err error)
 		return nil, nil, err
 	}
 	var errs []error
-	for _, place := range stores.Places {
+	for _, at := range stores.Places {
+		place := at.Place
 		st, err := c.at(place, stores.Nodes)
 		if errors.Is(err, ErrStore) {
 			continue // listed by those who can reach it
@@ -305,7 +337,7 @@ func (c *Catalogue) sweepFar(job string) (left []far, swept []string, err error)
 		var sets []string
 		if err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			sets, err = st.Sets(ctx, job+"/"+stores.Home)
+			sets, err = st.Sets(ctx, stores.sets(job, place))
 			cancel()
 		}
 		if err != nil && !errors.Is(err, store.ErrUnreachable) { // named when something is to be removed there
@@ -313,7 +345,7 @@ func (c *Catalogue) sweepFar(job string) (left []far, swept []string, err error)
 		}
 		for _, set := range sets {
 			seq, ok := parseSeq(filepath.Base(set))
-			if !ok || set != stores.set(job, seq) {
+			if !ok || set != stores.set(job, place, seq) {
 				continue // not ours
 			}
 			if _, err := os.Lstat(c.dir(job, seq)); errors.Is(err, fs.ErrNotExist) {

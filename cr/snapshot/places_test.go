@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/BurntSushi/toml"
+
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
@@ -273,6 +275,49 @@ func TestPlacesCopied(t *testing.T) {
 	}
 }
 
+// TestPlacesOfOneFolder has two places in one folder, as by another path to it or by a seal. Neither takes what lies in the other for
+// leftovers, or writes over it.
+func TestPlacesOfOneFolder(t *testing.T) {
+	n, alias := newNodes(t, "a", "b"), Place{node.Kind, "/./%n"}
+	c := n.catalogue()
+	c.Stores(func(Place, []string) (store.Store, error) { return &node.Store{Peers: n}, nil })
+	first := n.commit(c, jobA)
+	twice, err := c.Copy(first, alias, n.all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, set := twice.Images(); set == first.Schema.Set {
+		t.Errorf("both copies are set %s", set)
+	}
+	if err := twice.Abort(false); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if gone, err := c.Sweep(jobA); err != nil || len(gone) > 0 {
+			t.Errorf("swept: %q, %v", gone, err)
+		}
+		if err := first.Verify(nil); err != nil {
+			t.Error(err)
+		}
+		// As the first gorun did it: both places have the same home.
+		s, err := readStores(c.JobDir(jobA))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Places[1].Home = ""
+		var b bytes.Buffer
+		if err := errors.Join(toml.NewEncoder(&b).Encode(s), os.WriteFile(filepath.Join(c.JobDir(jobA), storesFile), b.Bytes(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Remove(jobA); err != nil {
+		t.Fatal(err)
+	}
+	if left := n.files(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
 // TestPlacesCrash ends the process after each step of a commit, and looks at what the next one finds.
 func TestPlacesCrash(t *testing.T) {
 	var steps []string
@@ -327,14 +372,17 @@ func TestPlacesCrash(t *testing.T) {
 func FuzzStores(f *testing.F) {
 	f.Add([]byte("home = \"0123abcd\"\nnodes = [\"a\"]\n[[store]]\nkind = \"node\"\nfolder = \"/x/%n\"\n"))
 	f.Add([]byte("home = \"../../..\"\n"))
+	f.Add([]byte("home = \"0123abcd\"\n[[store]]\nkind = \"dir\"\nfolder = \"/x\"\n[[store]]\nkind = \"dir\"\nfolder = \"/y\"\nhome = \"../../..\"\n"))
 	f.Add([]byte("[[[[[[[["))
 	f.Fuzz(func(t *testing.T, p []byte) {
 		s, err := parseStores(p)
 		if err != nil {
 			return
 		}
-		if err := store.CheckSet(s.set(jobA, 7)); err != nil {
-			t.Error(err)
+		for _, p := range s.Places {
+			if err := store.CheckSet(s.set(jobA, p.Place, 7)); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

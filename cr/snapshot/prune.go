@@ -284,7 +284,7 @@ func (p *pruner) owns(s *Snapshot, c Copy) bool {
 	if err != nil {
 		p.errs = append(p.errs, err)
 	}
-	return err == nil && stores.Home != "" && c.Set == stores.set(s.Schema.Job, s.Schema.Sequence)
+	return err == nil && c.Set == stores.set(s.Schema.Job, c.Place(), s.Schema.Sequence)
 }
 
 // removeUnlessHeld removes a snapshot's folder, unless somebody writes or uses it. It looks again whether it is

@@ -34,11 +34,11 @@ func (c *Catalogue) remove(job string) error {
 		return err
 	}
 	var sets []far
-	for _, place := range stores.Places {
-		if _, err := c.at(place, stores.Nodes); err != nil {
+	for _, at := range stores.Places {
+		if _, err := c.at(at.Place, stores.Nodes); err != nil {
 			return err // nobody would know of it any more
 		}
-		sets = append(sets, far{place, job + "/" + stores.Home, stores.Nodes})
+		sets = append(sets, far{at.Place, stores.sets(job, at.Place), stores.Nodes})
 	}
 	if err := c.removeFolders(job); err != nil {
 		return err

@@ -39,8 +39,8 @@
 // # Stores
 //
 // Images lie beside the schema, or in a store of another kind (package store): the schema names its kind, its
-// place and the set. Such a set is called <job>/<home>/<seq>. Home is made once for each job and catalogue, so
-// that one job with two catalogues does not mix its numbers. Begin notes the store durably before anything is
+// place and the set. Such a set is called <job>/<home>/<seq>. Home is made once for each job, catalogue and place, so
+// that one job with two catalogues does not mix its numbers, nor two places their sets that are one folder. Begin notes the store durably before anything is
 // put there. Removal goes the other way: schema, folder, then the set. What a crash or a node out of reach leaves
 // there has no folder any more, and numbers are never reused, so Sweep finds it.
 //

@@ -310,6 +310,34 @@ func TestLastLevelFails(t *testing.T) {
 	h.nothingLeft()
 }
 
+// A job whose images were open goes on with a key, in the same folder: what lies there of before is no leftover.
+func TestSealedLater(t *testing.T) {
+	h := newHouse(t)
+	scratch, key, again := t.TempDir(), filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "id")
+	h.must("key", key)
+	p, id := h.countJob(limit, "-ckpt-local", scratch)
+	h.must("checkpoint", "-stop", id)
+	if code := p.code(); code != 75 {
+		t.Fatalf("exit %d, %s", code, p.err)
+	}
+	q := h.start("", "restart", "-ckpt-key", key, "-jobid-file", again, id)
+	h.jobID(q, again)
+	h.must("checkpoint", "-stop", id)
+	if code := q.code(); code != 75 {
+		t.Fatalf("exit %d, %s", code, q.err)
+	}
+	for range 2 {
+		if out, errs, code := h.gorun("snapshots", "-verify", id); code != 0 || strings.Count(out, " ok\n") != 2 || strings.Contains(errs, "crash") {
+			t.Errorf("exit %d, %s%s", code, out, errs)
+		}
+	}
+	h.must("snapshots", "-remove", id)
+	if left, err := filepath.Glob(filepath.Join(scratch, "*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	h.nothingLeft()
+}
+
 // A job that ends well while a copy is being made leaves nothing of that.
 func TestLastCopyGivenUp(t *testing.T) {
 	h := newHouse(t)

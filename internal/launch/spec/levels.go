@@ -213,8 +213,11 @@ func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error 
 			return fmt.Errorf("level %s: %w", base.Name, err)
 		}
 		lasting.Place = snapshot.Beside
-		if len(all) > 1 && (kindOf(all[1].Place) != store.KindDir) {
-			lasting = all[1]
+		if len(all) > 1 {
+			lasting.Key = all[1].Key // or it would lie open where that is sealed
+			if kindOf(all[1].Place) != store.KindDir {
+				lasting.Place = all[1].Place
+			}
 		}
 	} else if o.CkptMirror != "" {
 		return errors.New("-ckpt-mirror is for a level mem, and none is named")
@@ -229,8 +232,8 @@ func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error 
 			return fmt.Errorf("level %s: as the most frequent level dir has no folder of its own: -ckpt-dir names it", base.Name)
 		}
 	}
-	if base.Key != "" {
-		o.CkptKey = base.Key // and so all are sealed
+	if lasting.Key != "" {
+		o.CkptKey = lasting.Key // and so all are sealed
 	}
 	o.CkptEvery, o.Base, o.Levels = base.Every, &base, all[1:]
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/cr/store/sealed"
 )
 
 func TestParseEvery(t *testing.T) {
@@ -78,6 +79,21 @@ func TestSetLevels(t *testing.T) {
 	}
 	if o, err = set("mem=1s,dir=1m", "[mem]\nmirror='ring'\nrate='20MB/s'"); err != nil || o.Base.Rate != 2e7 {
 		t.Errorf("%+v, %v", o.Base, err)
+	}
+	key := filepath.Join(dir, "key")
+	if err := sealed.NewKey(key); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ every, stores string }{ // what a job that is stopped writes is sealed, as what it wrote before is
+		{"node=1m,dir=10m", "[node]\nkey_file = '" + key + "'"},
+		{"mem=1s,node=1m,dir=10m", "[mem]\nmirror='ring'\n[node]\nkey_file = '" + key + "'"},
+		{"mem=1s,dir=10m", "[mem]\nmirror='ring'\n[dir]\nkey_file = '" + key + "'"},
+		{"mem=1s,far=10m", "[mem]\nmirror='ring'\n[far]\nkind='dir'\nfolder='/archive'\nkey_file = '" + key + "'"},
+		{"mem=1s,s3=10m", "[mem]\nmirror='ring'\n[s3]\nplace = 's3://bucket/p'\nkey_file = '" + key + "'"},
+	} {
+		if o, err = set(x.every, x.stores); err != nil || o.CkptKey != key {
+			t.Errorf("%s: key %q, %v", x.every, o.CkptKey, err)
+		}
 	}
 	for _, x := range []struct{ every, stores, want string }{
 		{"dir=1m,node=10m", "", "survives less"},
