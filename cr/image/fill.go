@@ -16,18 +16,18 @@ func (w *Writer) SectionFill(name, kind string, most int, fill func(p []byte) (n
 	if err != nil {
 		return err
 	}
-	return w.queue(job{s: s, fill: fill, most: most})
+	return w.queue(job{s: s, fill: fill, room: most})
 }
 
 // fillSection calls fill and gives the section its blocks. Until Commit has seen the workers end, only the
 // worker that has the job reads them.
 func (j *job) fillSection(buf []byte) error {
-	n, typ, err := j.fill(buf[:j.most:j.most])
+	n, typ, err := j.fill(buf[:j.room:j.room])
 	if err != nil {
 		return err
 	}
-	if n < 0 || n > j.most || len(typ) > maxType {
-		return fail(ErrTooLarge, "%d bytes and a type of %d given, %d bytes were announced", n, len(typ), j.most)
+	if n < 0 || n > j.room || len(typ) > maxType {
+		return fail(ErrTooLarge, "%d bytes and a type of %d given, %d bytes were announced", n, len(typ), j.room)
 	}
 	s := j.s
 	s.size, s.typ, s.absent = uint64(n), typ, n == 0 && typ == ""

@@ -11,9 +11,7 @@ import (
 func (w *Writer) work(e *encoder) {
 	defer w.workers.Done()
 	defer e.close()
-	run := runBlocks * w.opt.BlockSize
-	var in []byte // for sections that are not in memory yet
-	buf := alignedBuffer(run + maxEncoded(w.opt.BlockSize))
+	var in, buf []byte // what is not in memory yet; what is stored
 	for j := range w.jobs {
 		if w.canceled() {
 			w.giveUp(j.s.name, ErrCanceled)
@@ -21,8 +19,13 @@ func (w *Writer) work(e *encoder) {
 		if w.failed.Load() != nil {
 			continue
 		}
-		if j.data == nil && in == nil {
-			in = alignedBuffer(run)
+		// They grow with what there is: to clear as much as a run may have takes longer than a small image.
+		n := j.most()
+		if j.data == nil && len(in) < n {
+			in = alignedBuffer(n)
+		}
+		if need := int(alignUp(int64(n))) + maxEncoded(min(n, w.opt.BlockSize)); len(buf) < need {
+			buf = alignedBuffer(need)
 		}
 		cpu := threadTime()
 		err := w.do(&j, e, in, buf)
@@ -63,6 +66,17 @@ func threadTime() func() int64 {
 	}
 }
 
+// most is how many bytes the run has at most.
+func (j *job) most() int {
+	switch {
+	case j.data != nil:
+		return len(j.data)
+	case j.fill != nil:
+		return j.room
+	}
+	return int(min(uint64(j.n)*uint64(j.s.blockSize), j.s.size-uint64(j.first)*uint64(j.s.blockSize)))
+}
+
 // get brings the run into buf.
 func (j *job) get(buf []byte) error {
 	if j.fill != nil {
@@ -74,8 +88,7 @@ func (j *job) get(buf []byte) error {
 // fetch reads the run into buf.
 func (j *job) fetch(buf []byte) error {
 	off := int64(j.first) * int64(j.s.blockSize)
-	n := min(int64(j.n)*int64(j.s.blockSize), int64(j.s.size)-off)
-	j.data = buf[:n]
+	j.data = buf[:j.most()]
 	if got, err := j.src.ReadAt(j.data, off); got < len(j.data) {
 		return fail(err, "reading the section's data at %d", off)
 	}

@@ -81,8 +81,8 @@ type job struct {
 	first, n int
 	data     []byte      // the run itself, or
 	src      io.ReaderAt // where to read it, at its offset within the section, or
-	fill     fillFunc    // what gives the whole section; most bytes of it at most
-	most     int
+	fill     fillFunc    // what gives the whole section; room bytes of it at most
+	room     int
 }
 
 // Create begins the image path. Until Commit the file is called path with a
