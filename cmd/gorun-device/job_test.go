@@ -91,9 +91,14 @@ func (j *jobs) run(args ...string) (string, error) {
 
 // start starts a job and returns its id when its ranks are up.
 func (j *jobs) start(args ...string) (id string, wait func() (string, error)) {
+	return j.up(append([]string{"run", "-np", "2", "-cr=native"}, args...)...)
+}
+
+// up has a command of gorun start a job, or go on with one.
+func (j *jobs) up(args ...string) (id string, wait func() (string, error)) {
 	file := filepath.Join(j.dir, "job")
 	os.Remove(file)
-	cmd, out := j.command(append([]string{"-np", "2", "-cr=native", "-ckpt-dir", j.dir + "/snapshots", "-jobid-file", file}, args...)...)
+	cmd, out := j.command(append([]string{args[0], "-ckpt-dir", j.dir + "/snapshots", "-jobid-file", file}, args[1:]...)...)
 	fail(j.t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()

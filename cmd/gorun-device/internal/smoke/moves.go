@@ -21,10 +21,10 @@ import (
 const Least = bytes >> 20
 
 // Moves says how long it takes to pause a device, to capture it, and to swap it out and in, for arrays of so many bytes that are valid on
-// the device alone. Beside each is what the library takes in this process for the same bytes: copies between the device and a file. All files
+// the device alone, and what all of a checkpoint takes if they are valid on the host as well. Beside each is what the library takes in this process for the same bytes: copies between the device and a file. All files
 // go to dir. Errors: what went wrong, first of all an array that has not come back as it was.
 func Moves(q *InProcess, d provider.Mover, sizes []int, dir string, out io.Writer) error {
-	fmt.Fprintf(out, "%-10s %12s %12s %12s %7s %12s %12s %7s\n", "bytes", "pause", "capture", "raw copy", "ratio", "out and in", "raw copies", "ratio")
+	fmt.Fprintf(out, "%-10s %12s %12s %12s %12s %7s %12s %12s %7s\n", "bytes", "pause", "on host, too", "capture", "raw copy", "ratio", "out and in", "raw copies", "ratio")
 	for _, size := range sizes {
 		m := &moving{here: q, there: d, path: filepath.Join(dir, "capture"), piece: make([]byte, bytes)}
 		if err := errors.Join(m.size(size, out), m.end()); err != nil {
@@ -50,6 +50,7 @@ type moving struct {
 const (
 	pausing   = iota
 	capturing // until it goes on
+	skipping  // pause, capture and resume, with nothing to be read
 	copying   // all pieces to a file
 	swapping  // out and in
 	twice     // all pieces to a file and back
@@ -64,7 +65,7 @@ func (m *moving) size(size int, out io.Writer) error {
 	}
 	var all [times][]time.Duration
 	for turn := range turns + 1 {
-		for i, do := range []func() error{pausing: m.pause, capturing: m.captured, copying: m.copyOut, swapping: m.swap, twice: m.copyBoth} {
+		for i, do := range []func() error{pausing: m.pause, capturing: m.captured, skipping: m.skipped, copying: m.copyOut, swapping: m.swap, twice: m.copyBoth} {
 			begin := time.Now()
 			if err := do(); err != nil {
 				return err
@@ -85,7 +86,7 @@ func (m *moving) size(size int, out io.Writer) error {
 		slices.Sort(all[i])
 		mid[i] = all[i][turns/2].Round(time.Microsecond)
 	}
-	_, err := fmt.Fprintf(out, "%-10s %12v %12v %12v %7.2f %12v %12v %7.2f\n", fmt.Sprintf("%d MB", size>>20), mid[pausing],
+	_, err := fmt.Fprintf(out, "%-10s %12v %12v %12v %12v %7.2f %12v %12v %7.2f\n", fmt.Sprintf("%d MB", size>>20), mid[pausing], mid[skipping],
 		mid[capturing], mid[copying], float64(mid[capturing])/float64(mid[copying]), mid[swapping], mid[twice], float64(mid[swapping])/float64(mid[twice]))
 	return err
 }
@@ -130,7 +131,18 @@ func (m *moving) pause() error { return m.there.Pause(context.Background()) }
 
 // captured captures the device, which is paused, and has it go on.
 func (m *moving) captured() error {
-	if err := m.capture(false); err != nil {
+	if err := m.capture(false, nil); err != nil {
+		return err
+	}
+	return m.there.Resume(context.Background())
+}
+
+// skipped is all that a checkpoint does with arrays that are valid on the host.
+func (m *moving) skipped() error {
+	if err := m.pause(); err != nil {
+		return err
+	}
+	if err := m.capture(false, m.theirs); err != nil {
 		return err
 	}
 	return m.there.Resume(context.Background())
@@ -141,7 +153,7 @@ func (m *moving) swap() error {
 	if err := m.pause(); err != nil {
 		return err
 	}
-	if err := m.capture(true); err != nil {
+	if err := m.capture(true, nil); err != nil {
 		return err
 	}
 	if err := m.there.Restore(context.Background(), m.path, number(m.there)); err != nil {
@@ -150,8 +162,8 @@ func (m *moving) swap() error {
 	return m.there.Resume(context.Background())
 }
 
-func (m *moving) capture(end bool) error {
-	wait, err := m.there.Capture(m.path, end, nil)
+func (m *moving) capture(end bool, skip []provider.Memory) error {
+	wait, err := m.there.Capture(m.path, end, skip)
 	if err == nil {
 		err = wait(context.Background())
 	}
@@ -247,6 +259,7 @@ func busyPause(q *InProcess, d provider.Mover, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer d.Free(there.mem)
 	if err := errors.Join(there.launch("busy"), there.wait()); err != nil { // it compiles
 		return err
 	}

@@ -144,6 +144,7 @@ func Run(here *InProcess, d provider.Device, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("through an offload process: %w", err)
 	}
+	defer d.Free(there.mem) // else Moves would capture it
 	if err := right(here); err != nil {
 		return fmt.Errorf("in process: %w", err)
 	}
