@@ -85,6 +85,7 @@ func (j *jobs) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
 
 func (j *jobs) run(args ...string) (string, error) {
 	cmd, out := j.command(args...)
+	defer j.within().Stop()
 	err := cmd.Run()
 	return out.String(), err
 }
@@ -112,7 +113,11 @@ func (j *jobs) up(args ...string) (id string, wait func() (string, error)) {
 		text, _ := os.ReadFile(file)
 		id = strings.TrimSpace(string(text))
 	}
-	return id, func() (string, error) { err := <-ended; return out.String(), err }
+	return id, func() (string, error) {
+		defer j.within().Stop()
+		err := <-ended
+		return out.String(), err
+	}
 }
 
 // processes waits until each rank has its offload process, and returns their numbers.

@@ -17,10 +17,11 @@ import (
 // devices are the offload processes of one rank. Package sessions says what is to happen when; offload.go has the processes, takes.go
 // the captures.
 type devices struct {
-	a *agent
-	r *rankProc
+	a   *agent
+	r   *rankProc
+	job string
 
-	mu    sync.Mutex
+	mu    sync.Mutex // taken after the agent's, if both are
 	m     sessions.Rank
 	todo  []sessions.Event // of actions, for after the actions of this step
 	heard uint64           // number of the newest wish
@@ -36,7 +37,7 @@ type devices struct {
 }
 
 func newDevices(a *agent, r *rankProc) *devices {
-	return &devices{a: a, r: r, procs: map[uint64]*offloader{}}
+	return &devices{a: a, r: r, job: a.order.Start[r.rank].Job, procs: map[uint64]*offloader{}}
 }
 
 // step feeds the machine, and carries out what it says. Caller holds mu.

@@ -46,3 +46,15 @@ func TestLostUntilClosed(t *testing.T) {
 		t.Errorf("closed: %s", text)
 	}
 }
+
+// A process takes its seat while the agent passes a frame on: that has the agent's lock, and waits for the lock of the rank's devices.
+func TestSeatBesideTheAgent(t *testing.T) {
+	a := &agent{}
+	a.order.Start = map[int]oob.StartConfig{3: {Job: "a job"}}
+	o := &offloader{d: newDevices(a, &rankProc{rank: 3})}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := o.newSeat(); s.Job != "a job" || s.Rank != 3 {
+		t.Errorf("%+v", s)
+	}
+}

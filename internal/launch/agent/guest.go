@@ -67,7 +67,7 @@ func (o *offloader) place() string {
 }
 
 func (o *offloader) newSeat() share.Seat {
-	return share.Seat{Device: o.place(), Exclusive: o.d.a.order.Sharing == devicesExclusive, Job: o.d.a.startOf(o.d.r.rank).Job, Rank: o.d.r.rank}
+	return share.Seat{Device: o.place(), Exclusive: o.d.a.order.Sharing == devicesExclusive, Job: o.d.job, Rank: o.d.r.rank}
 }
 
 // table is where this agent's seats are.

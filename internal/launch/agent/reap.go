@@ -190,12 +190,7 @@ func (a *agent) lastRites() {
 	a.imagings.Wait() // so that no child is anybody's but ours
 	a.expect()        // and nobody else reaps
 	for pids := proc.Children(); len(pids) > 0; pids = proc.Children() {
-		for _, pid := range pids {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-		for _, pid := range pids {
-			proc.Wait(pid)
-		}
+		proc.End(pids)
 	}
 	a.left.Wait()
 	// The head answers with its goodbye, or it is dead; run sees which.

@@ -88,8 +88,7 @@ func Bury() {
 			if group, err := syscall.Getpgid(pid); err == nil && group == pid {
 				syscall.Kill(-pid, syscall.SIGKILL)
 			}
-			syscall.Kill(pid, syscall.SIGKILL)
-			proc.Wait(pid)
 		}
+		proc.End(left)
 	}
 }

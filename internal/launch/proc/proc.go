@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -68,6 +69,19 @@ func Wait(pid int) syscall.WaitStatus {
 			return ws
 		}
 	}
+}
+
+// End kills children and reaps them. It waits for all at once: the first process of a namespace is over only when all others
+// of it are reaped.
+func End(pids []int) {
+	for _, pid := range pids {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	var wg sync.WaitGroup
+	for _, pid := range pids {
+		wg.Go(func() { Wait(pid) })
+	}
+	wg.Wait()
 }
 
 // Children lists the children of this process, dead but unreaped ones too. The list is read until it comes out
