@@ -10,8 +10,11 @@ import (
 // caughtWithin is how many seeds there are to catch a mutant in.
 const caughtWithin = 20_000
 
+// rare has the seeds of mutants that few seeds catch, where the hunt begins. Where a change of the simulator gives these seeds other schedules it only takes longer.
+var rare = map[Mutant]uint64{linesNotAwaited: 9390, quietWithPut: 3516, pendingNotSeen: 3376}
+
 // TestMutants breaks one rule after the other. Each must violate an invariant
-// in one of the first seeds, in which the unbroken code violates none.
+// in one of so many seeds, in which the unbroken code violates none.
 func TestMutants(t *testing.T) {
 	for m := None + 1; m < mutants; m++ {
 		t.Run(m.String(), func(t *testing.T) {
@@ -27,17 +30,17 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// hunt returns the lowest seed that catches the mutant, as far as the
-// goroutines that look for it have come.
+// hunt returns the lowest seed that catches the mutant, from where the hunt begins and as far as the goroutines that look for it have come.
 func hunt(m Mutant) (seed uint64, err error) {
 	var mu sync.Mutex
 	var next atomic.Uint64
+	next.Store(max(rare[m], 1) - 1)
 	var found atomic.Bool
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for s := next.Add(1); s <= caughtWithin && !found.Load(); s = next.Add(1) {
-				_, e := Run(Options{Seed: s, Mutant: m})
+			for s := next.Add(1); s < rare[m]+caughtWithin && !found.Load(); s = next.Add(1) {
+				e := caught(s, m)
 				if e == nil {
 					continue
 				}
@@ -52,4 +55,17 @@ func hunt(m Mutant) (seed uint64, err error) {
 	}
 	wg.Wait()
 	return seed, err
+}
+
+// caught tells what a mutant violates in a seed. A schedule that does not end takes seconds, so it is in haste, if the unbroken code ends in haste, too.
+func caught(seed uint64, m Mutant) error {
+	_, err := Run(Options{Seed: seed, Mutant: m, Hasty: true})
+	if err == nil {
+		return nil
+	}
+	if _, slow := Run(Options{Seed: seed, Hasty: true}); slow == nil {
+		return err
+	}
+	_, err = Run(Options{Seed: seed, Mutant: m})
+	return err
 }

@@ -50,6 +50,7 @@ import (
 type Options struct {
 	Seed   uint64
 	Mutant Mutant
+	Hasty  bool      // an incarnation has a tenth of its usual time to end in
 	Log    io.Writer // gets the transcript; nil: none
 }
 
@@ -57,6 +58,7 @@ type Options struct {
 type world struct {
 	rng    *rand.Rand
 	mutant Mutant
+	hasty  bool
 	log    io.Writer
 	plan   *plan
 	shape  shape // of the transport
@@ -128,7 +130,7 @@ func (w *world) logf(format string, args ...any) {
 // Run runs one schedule to its end and returns what it has come across, and
 // an error if an invariant was violated.
 func Run(o Options) (seen Seen, err error) {
-	w := &world{rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)), mutant: o.Mutant, log: o.Log}
+	w := &world{rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)), mutant: o.Mutant, hasty: o.Hasty, log: o.Log}
 	defer func() {
 		seen = w.seen
 		switch x := recover().(type) {
@@ -238,7 +240,11 @@ func (w *world) reshape() {
 func (w *world) begin() {
 	w.started++
 	w.incarnation = w.rng.Uint64() | 1
-	w.limit = w.now + 3_000_000 + 200_000*int64(w.np)
+	long := 3_000_000 + 200_000*int64(w.np)
+	if w.hasty {
+		long /= 10
+	}
+	w.limit = w.now + long
 	w.someoneDied = false
 	w.told = make([][]uint64, w.np)
 	w.delayed = nil
