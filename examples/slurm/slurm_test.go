@@ -68,10 +68,10 @@ func (j *job) said() string {
 	return string(text)
 }
 
-// until waits for a condition; patience is for machines that are very busy.
+// until waits for a condition; patience is for machines that are very busy. Most conditions are a question to Slurm, which takes time of its own.
 func (j *job) until(what string, is func() bool) {
 	j.c.t.Helper()
-	for end := time.Now().Add(4 * time.Minute); !is(); <-time.After(50 * time.Millisecond) {
+	for end := time.Now().Add(4 * time.Minute); !is(); <-time.After(300 * time.Millisecond) {
 		if time.Now().After(end) {
 			j.c.t.Fatalf("%s: not %s\n%s\n%s", j.name, what, j.said(), j.c.Exec("n1", "scontrol", "show", "job", j.id))
 		}
