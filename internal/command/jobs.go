@@ -16,9 +16,9 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/wireup"
-	"github.com/gorun-mpi/gorun/launcher"
 )
 
 // askTimeout bounds the time in which a running job must answer a question.
@@ -75,11 +75,9 @@ func silence(err error) string {
 	return "silent"
 }
 
-func commandLine(program string, args []string) string {
-	if len(args) > 1 && args[0] == launcher.InitVerb { // gorun is its parent
-		program, args = args[1], args[2:]
-	}
-	return strings.Join(exact.Each(append([]string{filepath.Base(program)}, args...), printable), " ")
+func commandLine(path string, args []string) string {
+	name, args, _ := program.Attended(path, args)
+	return strings.Join(exact.Each(append([]string{filepath.Base(name)}, args...), printable), " ")
 }
 
 // printable returns s as it may be shown on a line. It is in quotes if some of it would not show, or would end

@@ -47,8 +47,10 @@ func (o *options) latest(std stdio, args []string) (all []*snapshot.Snapshot, er
 	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
 		return nil, err
 	}
+	name, args, _ := program.Attended(p.Name, args[1:]) // gorun itself may be another one since
 	all, passed, doubtful, err := c.Unfinished(func(s *snapshot.Schema) bool {
-		return s.Plan["name"] == o.name && s.Program.Path == p.Name && s.Program.Dir == dir && slices.Equal(s.Program.Args, args[1:])
+		itsName, itsArgs, _ := program.Attended(s.Program.Path, s.Program.Args)
+		return s.Plan["name"] == o.name && itsName == name && s.Program.Dir == dir && slices.Equal(itsArgs, args)
 	})
 	for _, why := range doubtful {
 		fmt.Fprintf(std.err, "gorun: -restart-latest passes over a job that cannot be read: %v\n", why)

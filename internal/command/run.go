@@ -21,8 +21,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/hosts"
 	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
-	"github.com/gorun-mpi/gorun/launcher"
 )
 
 var runCommand = command{
@@ -132,10 +132,9 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 	}
 }
 
-// attended has gorun be the rank of a program that cannot take part in checkpoints itself; see package attend. Of several ranks it
-// is not: they may be started by a script that calls Init in the end, and are to see each other.
+// attended has gorun be the rank of a program that cannot take part in checkpoints itself; see package attend.
 func (o *options) attended(args []string) ([]string, error) {
-	if o.NP > 1 || o.CR != spec.CRAuto && o.CR != whole.Default() {
+	if o.CR != spec.CRAuto && o.CR != whole.Default() {
 		return args, nil
 	}
 	dir, err := os.Getwd()
@@ -150,7 +149,7 @@ func (o *options) attended(args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]string{self, launcher.InitVerb, path}, args[1:]...), nil
+	return program.Attend(self, path, args[1:]), nil
 }
 
 // set tells which flags were given.
@@ -516,7 +515,7 @@ func (f envFlag) apply(o *spec.Options) {
 	}
 	for _, kv := range f {
 		name, _, _ := strings.Cut(kv, "=")
-		o.Env = spec.SetEnv(o.Env, kv)
+		o.Env = wire.SetEnv(o.Env, kv)
 		o.KeepEnv = append(o.KeepEnv, name)
 	}
 }

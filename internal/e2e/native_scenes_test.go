@@ -172,14 +172,14 @@ func TestNativeAnything(t *testing.T) {
 		(n=0; while [ ! -e "$0/go" ]; do n=$((n+1)); echo $n; sleep 0.01; done; echo end) | {
 			last=0
 			while read x; do
-				[ "$x" = end ] && { echo "no step is missing" >&2; exit 0; }
+				[ "$x" = end ] && { echo "no step is missing in rank $GORUN_RANK of $GORUN_SIZE" >&2; exit 0; }
 				[ "$x" = $((last+1)) ] || { echo "step $x follows $last" >&2; exit 5; }
 				[ "$x" = 20 ] && echo "step 20" >&2
 				last=$x
 			done
 		}`
-	r := h.nativeRun(1, nil, "sh", "-c", script, dir)
-	if !r.errs.wait("step 20", 1) {
+	r := h.nativeRun(2, nil, "sh", "-c", script, dir)
+	if !r.errs.wait("step 20", 2) {
 		t.Fatal(r.errs)
 	}
 	for range 2 {
@@ -188,8 +188,12 @@ func TestNativeAnything(t *testing.T) {
 		r = h.restart(schema)
 	}
 	h.signal(dir, "go")
-	if code := r.wait(); code != 0 || !r.errs.wait("no step is missing", 1) {
+	if code := r.wait(); code != 0 || !r.errs.wait("no step is missing in rank 0 of 2", 1) || !r.errs.wait("no step is missing in rank 1 of 2", 1) {
 		t.Errorf("status %d: %s", code, r.errs)
+	}
+	hidden := fmt.Sprintf("P=%s; exec ${P}/sub''ject -dir %s init", bin, dir)
+	if _, errs, code := h.gorun("-np", "2", "-cr=native", "sh", "-c", hidden); code == 0 || !strings.Contains(errs, "was taken for a program that knows nothing of gorun") {
+		t.Errorf("status %d: %s", code, errs)
 	}
 	if _, errs, code := h.gorun("-np", "1", "-cr=native", "sh", "-c", "exit 3"); code != 3 {
 		t.Errorf("status %d: %s", code, errs)

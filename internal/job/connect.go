@@ -36,6 +36,11 @@ func Connect() (*Job, error) {
 		return nil, err
 	}
 	j := single
+	if program := os.Getenv(oob.EnvAttended); conn == nil && program != "" {
+		return nil, fmt.Errorf("rank %s of %s is %s, which was taken for a program that knows nothing of gorun, so that what it starts has no ranks to talk to: "+
+			"write the name of this executable whole into the script, or give it as an argument (a script then ends with exec \"$@\"), or unset %s if this process is to be alone",
+			os.Getenv(oob.EnvRank), os.Getenv(oob.EnvSize), program, oob.EnvAttended)
+	}
 	if conn != nil {
 		j = func() (*Job, error) { return join(conn) }
 	}

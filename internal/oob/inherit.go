@@ -11,6 +11,16 @@ import (
 // way. Secrets come over the socket.
 const EnvFD = "GORUN_OOB_FD"
 
+// EnvRank and EnvSize tell a rank, and what it starts, its number and how many there are.
+const (
+	EnvRank = "GORUN_RANK"
+	EnvSize = "GORUN_SIZE"
+)
+
+// EnvAttended names, for what a rank of several starts that gorun itself is, the program that gorun takes for one that knows nothing
+// of it; see package attend.
+const EnvAttended = "GORUN_ATTENDED"
+
 // inherited is the socket that this process was started with, -1 if none.
 var inherited = -1
 
@@ -32,6 +42,7 @@ func init() {
 	}
 	syscall.CloseOnExec(fd)
 	inherited = fd
+	os.Unsetenv(EnvAttended) // of a job around this one
 }
 
 // Inherited returns the stream to the agent that started this process, or nil if it was started without gorun.

@@ -189,9 +189,7 @@ func (a *agent) oneLess() {
 func (a *agent) lastRites() {
 	a.imagings.Wait() // so that no child is anybody's but ours
 	a.expect()        // and nobody else reaps
-	for pids := proc.Children(); len(pids) > 0; pids = proc.Children() {
-		proc.End(pids)
-	}
+	proc.EndAll()
 	a.left.Wait()
 	// The head answers with its goodbye, or it is dead; run sees which.
 	a.head.Send(oob.Msg{Kind: oob.Exit, From: oob.AgentAddr(int(a.index)), To: oob.Head})

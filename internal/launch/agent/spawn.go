@@ -214,7 +214,7 @@ func (a *agent) spawn(r *rankProc, p *pipes) error {
 	err := a.runOn(a.cpus[r.rank], func() (err error) {
 		r.pid, err = syscall.ForkExec(string(a.order.Program), a.order.Args, &syscall.ProcAttr{
 			Dir:   string(a.order.Dir),
-			Env:   append(a.order.Env[:len(a.order.Env):len(a.order.Env)], oob.EnvFD+"=3"),
+			Env:   a.environ(r.rank),
 			Files: []uintptr{uintptr(p.stdin), uintptr(p.theirs[1]), uintptr(p.theirs[2]), uintptr(p.theirs[0])},
 			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 		})
@@ -224,6 +224,13 @@ func (a *agent) spawn(r *rankProc, p *pipes) error {
 		return fmt.Errorf("%s: %w", a.order.Program, err)
 	}
 	return nil
+}
+
+// environ is the environment of a rank that is started afresh.
+func (a *agent) environ(rank int) []string {
+	env := wire.SetEnv(a.order.Env, fmt.Sprintf("%s=%d", oob.EnvRank, rank))
+	env = wire.SetEnv(env, fmt.Sprintf("%s=%d", oob.EnvSize, a.startOf(rank).Size))
+	return append(env, oob.EnvFD+"=3")
 }
 
 // run1 runs f on the spawner thread.

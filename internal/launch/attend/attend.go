@@ -2,10 +2,15 @@
 // calls Init, so that no checkpoint would know of it. Gorun is its parent, as init is the first process of a container, takes part in
 // checkpoints, and an image holds both, with all that descends from them:
 //
-//	gorun -np 1 -cr ./script  -->  agent  -->  gorun __init ./script  -->  ./script  -->  ...
-//	                                           (the rank)
+//	gorun -np 2 -cr ./script  -->  agent  -->  gorun __init ./script  -->  ./script  -->  ...
+//	                                      |    (rank 0)
+//	                                      -->  gorun __init ./script  -->  ./script  -->  ...
+//	                                           (rank 1)
 //
-// Children do not inherit the socket of a rank (package oob). So a program that calls Init nevertheless is alone in a world of its own, as without gorun.
+// A rank whose program has ended well waits in Finalize for the others, where it can be imaged, too.
+//
+// Children do not inherit the socket of a rank (package oob). So a program that calls Init nevertheless would be alone in a world of
+// its own, as without gorun. As one of several it is told so instead.
 package attend
 
 import (
@@ -16,6 +21,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -32,9 +39,9 @@ func Main(args []string) int {
 	}
 	// Signals come to the whole group, and what they do to the program decides.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
-	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
+	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Env: environ(path), Files: []uintptr{0, 1, 2}})
 	if err != nil {
-		return complain(126, "%s: %v", path, err)
+		return complain(126, "%s: %v; each node needs it at this path", path, err)
 	}
 	status, err := reapUntil(pid)
 	switch {
@@ -45,10 +52,19 @@ func Main(args []string) int {
 	case status.ExitStatus() != 0: // the rank has failed, as one does that exits so
 		return status.ExitStatus()
 	}
+	proc.EndAll() // the rest of the job may be long
 	if err := mpi.Finalize(); err != nil {
 		return complain(1, "%v", err)
 	}
 	return 0
+}
+
+// environ is the program's environment. A rank that is alone may as well be alone in a world of its own.
+func environ(path string) []string {
+	if mpi.World().Size() == 1 {
+		return os.Environ()
+	}
+	return append(os.Environ(), oob.EnvAttended+"="+path)
 }
 
 // reapUntil takes the ends of all children, orphans among them, until that of pid.
@@ -65,6 +81,10 @@ func reapUntil(pid int) (status syscall.WaitStatus, err error) {
 }
 
 func complain(code int, format string, args ...any) int {
-	fmt.Fprintf(os.Stderr, "gorun: "+format+"\n", args...)
+	name := "gorun: "
+	if w := mpi.World(); w != nil {
+		name += fmt.Sprintf("rank %d: ", w.Rank())
+	}
+	fmt.Fprintf(os.Stderr, name+format+"\n", args...)
 	return code
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -15,7 +16,7 @@ import (
 func (h *head) connected() {
 	s := h.job.Transports()
 	tell := h.verbose
-	if s.Unusual { // it may be as wanted, but costs a lot where it is not
+	if _, _, attended := program.Attended(h.opt.Program, h.opt.Args); s.Unusual && !attended { // it may be as wanted, but costs a lot where it is not
 		tell = h.say
 	}
 	for i, note := range s.Notes {

@@ -84,6 +84,13 @@ func End(pids []int) {
 	wg.Wait()
 }
 
+// EndAll ends all children, and what comes to this process as they end.
+func EndAll() {
+	for pids := Children(); len(pids) > 0; pids = Children() {
+		End(pids)
+	}
+}
+
 // Children lists the children of this process, dead but unreaped ones too. The list is read until it comes out
 // twice the same: where a thread or a child ends while it is read, another child may be passed over.
 func Children() []int {

@@ -1,28 +1,62 @@
 package program
 
 import (
+	"bytes"
 	"debug/buildinfo"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // module is what a program has in it that may call Init.
 const module = "github.com/gorun-mpi/gorun"
 
 // Foreign finds the executable of a command of which nothing calls Init, such as a script or a program in C. Path is empty if
-// something may: the program itself, or what an argument names, as behind numactl; or if there is no executable yet.
+// something may: the program itself; what an argument names, as behind numactl or in sh -c; what a script names; or if there is no executable yet.
 func Foreign(args []string, dir string) (path string) {
 	var p Program
 	if err := p.Find(args[0], dir); err != nil || p.IsSource() || ours(p.Path) {
 		return ""
 	}
-	for _, arg := range args[1:] {
-		if found, err := exec.LookPath(arg); err == nil && ours(found) {
+	text := script(p.Path) + "\n" + strings.Join(args[1:], "\n")
+	for _, word := range words(text) {
+		if !strings.HasPrefix(word, "/") && strings.Contains(word, "/") {
+			word = filepath.Join(dir, word)
+		}
+		if found, err := exec.LookPath(word); err == nil && ours(found) {
 			return ""
 		}
 	}
 	return p.Path
+}
+
+// longestScript is how much of a script is looked at.
+const longestScript = 64 << 10
+
+// script gives what is in a file, if that is a script.
+func script(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, longestScript))
+	if err != nil || !bytes.HasPrefix(text, []byte("#!")) {
+		return ""
+	}
+	return string(text)
+}
+
+// words gives the words of shell commands that may be names of programs, each once.
+func words(text string) []string {
+	all := strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("\"'`;|&()<>={}#!", c) })
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // ours reports whether an executable has this module in it.

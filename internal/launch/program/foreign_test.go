@@ -18,6 +18,10 @@ func TestForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	wrapper := filepath.Join(dir, "wrapper")
+	if err := os.WriteFile(wrapper, []byte("#!/bin/sh\nexport N=1\nexec '"+self+"' \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
@@ -25,6 +29,8 @@ func TestForeign(t *testing.T) {
 		{[]string{"./script", "x"}, script},
 		{[]string{script}, script},
 		{[]string{self}, ""},
+		{[]string{wrapper}, ""},
+		{[]string{"sh", "-c", "exec '" + self + "' x"}, ""},
 		{[]string{script, "-c", self}, ""},
 		{[]string{"./text"}, ""},
 		{[]string{"./main.go"}, ""},

@@ -62,15 +62,8 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 		name, _, _ := strings.Cut(kv, "=")
 		if !slices.Contains(o.KeepEnv, name) { // else set by the user for this run
 			o.KeepEnv = append(o.KeepEnv, name)
-			o.Env = SetEnv(o.Env, kv)
+			o.Env = wire.SetEnv(o.Env, kv)
 		}
 	}
 	return nil
-}
-
-// SetEnv returns env with the variable of kv, NAME=VALUE, set.
-func SetEnv(env []string, kv string) []string {
-	name, _, _ := strings.Cut(kv, "=")
-	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") })
-	return append(env, kv)
 }

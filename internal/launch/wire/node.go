@@ -103,3 +103,10 @@ func WithNodesOwn(env, own []string) []string {
 	}
 	return env
 }
+
+// SetEnv returns env with the variable of kv, NAME=VALUE, set.
+func SetEnv(env []string, kv string) []string {
+	name, _, _ := strings.Cut(kv, "=")
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	return append(env, kv)
+}
