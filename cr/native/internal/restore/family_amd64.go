@@ -64,9 +64,6 @@ func (r *restore) prepareFamily() error {
 		if m.images, err = r.images.of(s); err == nil {
 			err = m.plan()
 		}
-		if errors.Is(err, ErrProgram) {
-			err = fmt.Errorf("%w; of child processes programs are not kept: put back the one that was there", err)
-		}
 		if err == nil {
 			var st os.FileInfo
 			if st, err = os.Stat(s.Dir); s.DirGone || err != nil || !st.IsDir() {

@@ -206,7 +206,11 @@ func (r *restore) plan() (err error) {
 	if err := r.state.CheckHost(); err != nil {
 		return err
 	}
-	if r.program, err = isProgram(r.state, r.o.Program); err != nil {
+	remedy := ranksRemedy
+	if r.first != nil {
+		remedy = childrenRemedy
+	}
+	if r.program, err = isProgram(r.state, r.o.Program, remedy); err != nil {
 		return err
 	}
 	for i := range r.state.Threads {
