@@ -23,15 +23,16 @@ type State struct {
 
 	Fails int    // copies that have failed since
 	Err   string // why the last of them has
+
+	Busy  bool // it gets a copy now
+	began time.Time
 }
 
 // Plan says when which level gets a copy. It is pure logic: the caller tells the time and what has become of copies.
-// One copy is made at a time, always of the newest snapshot: a level that cannot follow leaves snapshots out. A copy that
-// fails is tried again, first soon and then ever later, at most after the level's interval or mostPause.
+// A level gets one copy at a time, whatever the others do, and always the newest snapshot that there is for it: a level that cannot follow leaves
+// snapshots out. A copy that fails is tried again, first soon and then ever later, at most after the level's interval or mostPause.
 type Plan struct {
 	Levels []State // weakest first
-	busy   int     // of Levels, 1 is the first; 0: none
-	began  time.Time
 }
 
 // Pauses after a failure.
@@ -49,16 +50,13 @@ func NewPlan(levels []Level, now time.Time) *Plan {
 	return p
 }
 
-// Next returns the level that is to get the newest snapshot now. It reports false if none is due, none has anything new
-// to get, or a copy is under way.
-func (p *Plan) Next(newest int, now time.Time) (level int, ok bool) {
+// Next returns a level that is to get a snapshot now. newest tells the newest snapshot that there is for a level, 0 if there is none now. Next reports
+// false if no level is due that has anything new to get.
+func (p *Plan) Next(newest func(level int) int, now time.Time) (level int, ok bool) {
 	level = -1
-	if p.busy > 0 || newest == 0 {
-		return level, false
-	}
 	for i := range p.Levels {
 		l := &p.Levels[i]
-		if l.Every > 0 && !now.Before(l.Due) && l.Last < newest && (level < 0 || l.Due.Before(p.Levels[level].Due)) {
+		if l.Every > 0 && !l.Busy && !now.Before(l.Due) && (level < 0 || l.Due.Before(p.Levels[level].Due)) && l.Last < newest(i) {
 			level = i
 		}
 	}
@@ -71,7 +69,7 @@ func (p *Plan) Begin(level int, now time.Time) (said string) {
 	if late := int(now.Sub(l.Due) / l.Every); late > 0 && l.Fails == 0 {
 		said = fmt.Sprintf("level %s cannot follow: skipping %d of its copies, the newest snapshot is copied now", l.Name, late)
 	}
-	p.busy, p.began, l.From, l.Due = level+1, now, now, now.Add(l.Every)
+	l.Busy, l.began, l.From, l.Due = true, now, now, now.Add(l.Every)
 	return said
 }
 
@@ -84,14 +82,14 @@ func (p *Plan) SetEvery(level int, every time.Duration) {
 }
 
 // End notes what has become of it.
-func (p *Plan) End(seq int, err error, now time.Time) (said string) {
-	l := &p.Levels[p.busy-1]
-	p.busy = 0
+func (p *Plan) End(level, seq int, err error, now time.Time) (said string) {
+	l := &p.Levels[level]
+	l.Busy = false
 	if err == nil {
 		if l.Fails > 0 {
 			said = fmt.Sprintf("level %s gets snapshots again", l.Name)
 		}
-		l.Last, l.At, l.Took, l.Fails, l.Err = seq, now, now.Sub(p.began), 0, ""
+		l.Last, l.At, l.Took, l.Fails, l.Err = seq, now, now.Sub(l.began), 0, ""
 		return said
 	}
 	if Reason(l.Err) != Reason(err.Error()) {
@@ -108,14 +106,11 @@ var numbers = regexp.MustCompile(`[0-9a-f]{8,}|[0-9]+`)
 // Reason is what an error says, whichever snapshot, rank or file it is about. What fails for the same reason again is not told again.
 func Reason(said string) string { return numbers.ReplaceAllString(said, "#") }
 
-// Busy is the level that gets a copy now, -1 if none does.
-func (p *Plan) Busy() int { return p.busy - 1 }
-
-// Wait is how long until a level is due, at least a moment. It reports false if there is none.
+// Wait is how long until a level that gets no copy now is due, at least a moment. It reports false if there is none.
 func (p *Plan) Wait(now time.Time) (time.Duration, bool) {
 	var next time.Time
 	for _, l := range p.Levels {
-		if l.Every > 0 && (next.IsZero() || l.Due.Before(next)) {
+		if l.Every > 0 && !l.Busy && (next.IsZero() || l.Due.Before(next)) {
 			next = l.Due
 		}
 	}

@@ -2,6 +2,7 @@ package head
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/interval"
@@ -194,8 +195,9 @@ func (h *head) adapt() {
 
 // copyCost is what a copy into a level has taken.
 type copyCost struct {
-	cpu  map[string]time.Duration // of the nodes
-	took time.Duration
+	cpu   map[string]time.Duration // of the nodes
+	took  time.Duration
+	bytes atomic.Int64 // that are done
 }
 
 // measureCopy takes what a copy into a level has cost.

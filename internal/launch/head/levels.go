@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,23 +29,57 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
-// Levels: the ranks write the base; the others get copies of its snapshots behind the program, one at a time, made by the
-// keepers of the nodes that have the images. No life is bound to that: it goes on while ranks are started again.
+// Levels: the ranks write the base; the others get copies of its snapshots behind the program, each level one at a time, made by the
+// keepers of the nodes that have the images. A level that is slow does not hold up the others, see snapFor. No life is bound to all
+// that: it goes on while ranks are started again.
 
 // levels is the state of these copies; the loop's, but for progress.
 type levels struct {
 	plan   *flush.Plan
 	timer  *time.Timer
-	stop   context.CancelCauseFunc // of the copy that is being made
-	over   chan struct{}           // closed when that has ended; nil: none is made
-	ending bool                    // no more are begun
-	bytes  atomic.Int64            // of that copy, done
-	mends  bool                    // what is made are lost images, and no copy
+	copies []*behind // of plan.Levels, those that are being made
+	mends  *behind   // lost images that are being made
+	ending bool      // no more are begun
 	mend   mending
 	base   counts
 	others []counts // of plan.Levels
 	merged []mergedLast
 	upTo   []int // snapshots that had been committed when the newest copy of each was begun
+}
+
+// behind is work behind the program: a copy, or the making of lost images. A nil one is none.
+type behind struct {
+	stop   context.CancelCauseFunc
+	over   chan struct{} // closed when it has ended
+	memory bool          // it may read what is in memory
+	beside bool          // other copies were made meanwhile
+	cost   copyCost
+}
+
+// begin makes work. It ends with close(over).
+func begin(memory bool) (*behind, context.Context) {
+	ctx, stop := context.WithCancelCause(context.Background())
+	return &behind{stop: stop, over: make(chan struct{}), memory: memory, cost: copyCost{cpu: map[string]time.Duration{}}}, ctx
+}
+
+// all is what is under way.
+func (v *levels) all() (all []*behind) {
+	for _, w := range append(slices.Clone(v.copies), v.mends) {
+		if w != nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// copying reports whether copies are being made.
+func (v *levels) copying() bool {
+	return slices.ContainsFunc(v.copies, func(w *behind) bool { return w != nil })
+}
+
+// reading reports whether what is under way may read memory.
+func (v *levels) reading() bool {
+	return slices.ContainsFunc(v.all(), func(w *behind) bool { return w.memory })
 }
 
 // counts is what a level got from this gorun.
@@ -82,6 +115,7 @@ func (h *head) openLevels() {
 		all = append(all, flush.Level{Name: l.Name, Every: l.Every})
 	}
 	h.levels.plan = flush.NewPlan(all, time.Now())
+	h.levels.copies = make([]*behind, len(all))
 	h.levels.others, h.levels.merged, h.levels.upTo = make([]counts, len(all)), make([]mergedLast, len(all)), make([]int, len(all))
 	if from := h.opt.From; from != nil {
 		for i, l := range h.opt.Levels {
@@ -102,18 +136,26 @@ func (h *head) newestSnap() *snapshot.Snapshot {
 	return h.chain[len(h.chain)-1].snap
 }
 
-// flushDue begins a copy if one is due, and sees to it that it is called again.
+// flushDue begins the copies that are due, and sees to it that it is called again.
 func (h *head) flushDue() {
 	v := &h.levels
 	now := time.Now()
-	s := h.newestSnap()
-	if s != nil && !v.ending && v.over == nil {
-		if i, ok := v.plan.Next(s.Schema.Sequence, now); ok {
-			if said := v.plan.Begin(i, now); said != "" {
-				h.say("%s", said)
-			}
-			h.flushTo(i, s)
+	newest := func(level int) int {
+		if s := h.snapFor(level); s != nil {
+			return s.Schema.Sequence
 		}
+		return 0
+	}
+	for !v.ending {
+		i, ok := v.plan.Next(newest, now)
+		if !ok {
+			break
+		}
+		s := h.snapFor(i)
+		if said := v.plan.Begin(i, now); said != "" {
+			h.say("%s", said)
+		}
+		h.flushTo(i, s)
 	}
 	if wait, ok := v.plan.Wait(now); ok && !v.ending {
 		if v.timer != nil {
@@ -123,18 +165,48 @@ func (h *head) flushDue() {
 	}
 }
 
+// snapFor is the newest snapshot that a level can get now, nil if there is none. That is the newest one, but where the newest ones are in memory. There is
+// room in memory for one that is kept because it is read, and the first level reads it. What comes after a level that gets its copies takes what is not in
+// memory any more: it may be slow, and would hold up the first one.
+func (h *head) snapFor(level int) *snapshot.Snapshot {
+	s, all := h.newestSnap(), h.levels.plan.Levels
+	if !inMemory(s) {
+		return s
+	}
+	if slices.ContainsFunc(all[:level], func(l flush.State) bool { return l.Every > 0 && l.Fails == 0 }) {
+		for _, c := range slices.Backward(h.chain) {
+			if !inMemory(c.snap) && !onlyAt(c.snap, h.opt.Levels[level].Place) {
+				return c.snap
+			}
+		}
+		return nil
+	}
+	if h.levels.reading() {
+		return nil
+	}
+	return s
+}
+
+// onlyAt reports whether a snapshot is at a place and nowhere else.
+func onlyAt(s *snapshot.Snapshot, p snapshot.Place) bool {
+	all := s.Copies()
+	return len(all) == 1 && all[0].Place() == p
+}
+
 // flushTo copies a snapshot to a level beside the loop.
 func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	v, l := &h.levels, h.opt.Levels[i]
-	var ctx context.Context
-	ctx, v.stop = context.WithCancelCause(context.Background())
-	over := make(chan struct{})
-	v.over = over
+	w, ctx := begin(inMemory(s))
+	v.copies[i] = w
+	if all := v.all(); len(all) > 1 {
+		for _, w := range all {
+			w.beside = true
+		}
+	}
 	h.inc.copies()
 	m, upTo := h.mergingFor(i, s), h.commits
 	go func() {
-		cost := copyCost{cpu: map[string]time.Duration{}}
-		made, unmerged, err := h.bring(ctx, m, s, &l, &cost)
+		made, unmerged, err := h.bring(ctx, m, s, &l, &w.cost)
 		h.post(func() {
 			switch {
 			case unmerged != nil:
@@ -145,12 +217,12 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 			if err == nil {
 				v.upTo[i] = upTo
 			}
-			h.copied(i, made, s, &cost, err)
+			h.copied(i, made, s, w, err)
 			if len(made) > 0 {
 				h.inc.prune()
 			}
 		})
-		close(over)
+		close(w.over)
 	}()
 }
 
@@ -171,22 +243,23 @@ func (h *head) bring(ctx context.Context, m *merging, s *snapshot.Snapshot, l *s
 }
 
 // copied takes what has become of a copy.
-func (h *head) copied(i int, made []*snapshot.Snapshot, s *snapshot.Snapshot, cost *copyCost, err error) {
+func (h *head) copied(i int, made []*snapshot.Snapshot, s *snapshot.Snapshot, w *behind, err error) {
 	v, l := &h.levels, &h.opt.Levels[i]
 	h.renew(made)
-	v.over, v.stop = nil, nil
+	v.copies[i] = nil
 	h.inc.phase()
-	v.bytes.Store(0)
-	if said := v.plan.End(s.Schema.Sequence, h.withRemedyOrNil(err), time.Now()); said != "" && !v.ending {
+	if said := v.plan.End(i, s.Schema.Sequence, h.withRemedyOrNil(err), time.Now()); said != "" && !v.ending {
 		h.say("%s", said)
 	}
-	v.others[i].add(made, cost.took)
+	v.others[i].add(made, w.cost.took)
 	if err != nil {
 		v.others[i].failed++
 	}
 	if err == nil {
 		h.verbose("level %s has snapshot %d", l.Name, s.Schema.Sequence)
-		h.inc.whenTold(func() { h.measureCopy(i, cost) })
+		if !w.beside { // else nobody knows which copy has cost the ranks what
+			h.inc.whenTold(func() { h.measureCopy(i, &w.cost) })
+		}
 	}
 	h.flushDue()
 }
@@ -225,7 +298,7 @@ func (h *head) copyChain(ctx context.Context, s *snapshot.Snapshot, l *spec.Leve
 		_, there := s.Copy(l.Place)
 		return there
 	})
-	h.levels.bytes.Store(0)
+	cost.bytes.Store(0)
 	for _, s := range slices.Backward(chain) {
 		if err := h.taken(); err != nil { // this head may have stood still
 			return made, err
@@ -314,7 +387,7 @@ func (h *head) copyFrom(ctx context.Context, c *copying, from snapshot.Copy, ima
 		o := h.flushOrder(c, from, at, shares[at])
 		all.Go(func() {
 			var done wire.Flushed
-			done, errs[i] = h.flushOn(ctx, at, o)
+			done, errs[i] = h.flushOn(ctx, at, o, c.cost)
 			if c.cost != nil {
 				mu.Lock()
 				c.cost.cpu[at] += done.CPU
@@ -353,7 +426,7 @@ func (h *head) copyFetched(ctx context.Context, c *copying, from snapshot.Copy, 
 		got = append(got, im)
 	}
 	if len(got) > 0 {
-		if _, err := h.flushOn(ctx, own, h.flushOrder(c, from, own, got)); err != nil {
+		if _, err := h.flushOn(ctx, own, h.flushOrder(c, from, own, got), c.cost); err != nil {
 			left, errs = append(left, got...), append(errs, err)
 		}
 	}
@@ -458,19 +531,22 @@ func (h *head) openHere(w wire.Store, env []string) (store.Store, error) {
 // needsEnv reports whether a place needs credentials of the environment.
 func needsEnv(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == s3.Kind }
 
-// flushOn has a node copy.
-func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush) (wire.Flushed, error) {
+// flushOn has a node copy. cost is told how far that is, if it is not nil.
+func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush, cost *copyCost) (wire.Flushed, error) {
+	if cost == nil {
+		cost = &copyCost{}
+	}
 	if at == h.ownName() || h.fleet == nil {
-		return places.Flush(ctx, h.openHere, o, func(n int64) { h.levels.bytes.Add(n) })
+		return places.Flush(ctx, h.openHere, o, func(n int64) { cost.bytes.Add(n) })
 	}
 	var before int64
 	return h.fleet.Flush(ctx, at, o, func(done int64) {
-		h.levels.bytes.Add(done - before)
+		cost.bytes.Add(done - before)
 		before = done
 	})
 }
 
-// endLevels ends the copy that is being made when the job has ended. If the job may go on from its newest snapshot, the
+// endLevels ends the copies that are being made when the job has ended. If the job may go on from its newest snapshot, the
 // strongest level gets that first. The loop has ended. A signal gives it up: then nobody waits for a store that hangs.
 func (h *head) endLevels() {
 	v := &h.levels
@@ -481,14 +557,18 @@ func (h *head) endLevels() {
 	wanted := h.result.Code != 0 || h.result.Last > 0
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if v.over != nil {
-		if !wanted {
-			v.stop(errWell)
-			stop()
+	if !wanted {
+		for _, w := range v.all() {
+			w.stop(errWell)
 		}
-		if !ends(ctx, v.over, func() { v.stop(nil) }) {
-			return // it may hang, and so may another
-		}
+		stop()
+	}
+	hangs := false
+	for _, w := range v.all() {
+		hangs = !ends(ctx, w.over, func() { w.stop(nil) }) || hangs
+	}
+	if hangs {
+		return // and so may another
 	}
 	if s := h.newestSnap(); wanted && s != nil {
 		h.lastCopies(ctx, s)
@@ -603,8 +683,8 @@ func (h *head) levelStates() (all []control.Level) {
 		l := control.Level{Name: p.Name, Every: p.Every, Auto: h.opt.CkptAuto, Where: h.opt.Levels[i].Place.String(), Last: p.Last, At: p.At, Next: p.Due, Took: p.Took, Err: p.Err}
 		v.others[i].fill(&l)
 		l.Missing = v.mend.missing[l.Name]
-		if v.plan.Busy() == i {
-			l.Copying, l.Bytes = true, v.bytes.Load()
+		if w := v.copies[i]; w != nil {
+			l.Copying, l.Bytes = true, w.cost.bytes.Load()
 		}
 		if p.Last < newest {
 			l.Behind = max(h.commits-v.upTo[i], 1)

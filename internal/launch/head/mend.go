@@ -36,10 +36,10 @@ type ill struct {
 	snap  *snapshot.Snapshot
 }
 
-// mendDue looks after the levels whose turn it is, all if nodes or ranks are others than before. It uses the time in which no copy is made.
+// mendDue looks after the levels whose turn it is, all if nodes or ranks are others than before. It uses the time in which nothing else reads memory.
 func (h *head) mendDue() {
 	v := &h.levels
-	if v.plan == nil || len(v.plan.Levels) == 0 || v.ending || v.over != nil || h.inc == nil || !h.job.Steady() || h.job.Busy() {
+	if v.plan == nil || len(v.plan.Levels) == 0 || v.ending || v.mends != nil || v.reading() || h.inc == nil || !h.job.Steady() || h.job.Busy() {
 		return
 	}
 	now, lineup := time.Now(), h.inc.lineup()
@@ -70,25 +70,22 @@ func (h *head) mendDue() {
 func (h *head) mendAll(due []ill) {
 	v := &h.levels
 	where := h.inc.nodesOf()
-	var ctx context.Context
-	ctx, v.stop = context.WithCancelCause(context.Background())
-	over := make(chan struct{})
-	v.over, v.mends = over, true
+	w, ctx := begin(true)
+	v.mends = w
 	go func() {
 		made, left, errs := make([]int, len(due)), make([]int, len(due)), make([]error, len(due))
 		for i, x := range due {
 			made[i], left[i], errs[i] = h.mend(ctx, x, where)
 		}
 		h.post(func() {
-			v.over, v.stop, v.mends = nil, nil, false
-			v.bytes.Store(0)
+			v.mends = nil
 			for i, x := range due {
 				v.mend.missing[x.level.Name] = left[i]
 				h.mended(x, made[i], errs[i])
 			}
 			h.flushDue()
 		})
-		close(over)
+		close(w.over)
 	}()
 }
 

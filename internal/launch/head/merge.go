@@ -169,7 +169,7 @@ func (h *head) mergeImages(ctx context.Context, m *merging, p *snapshot.Pending,
 	_, set := p.Images()
 	nodes := slices.Sorted(maps.Keys(shares))
 	errs := make([]error, len(nodes))
-	h.levels.bytes.Store(0)
+	cost.bytes.Store(0)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for i, at := range nodes {
@@ -184,7 +184,7 @@ func (h *head) mergeImages(ctx context.Context, m *merging, p *snapshot.Pending,
 			o.Merge.Images = append(o.Merge.Images, im)
 		}
 		all.Go(func() {
-			done, err := h.flushOn(ctx, at, o)
+			done, err := h.flushOn(ctx, at, o, cost)
 			mu.Lock()
 			defer mu.Unlock()
 			cost.cpu[at] += done.CPU
