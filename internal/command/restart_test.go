@@ -446,7 +446,7 @@ func TestPeriodicCheckpointFails(t *testing.T) {
 // A checkpoint of a job whose ranks do not come up ends with their names.
 func TestCheckpointBeforeInit(t *testing.T) {
 	h := newHouse(t)
-	p := h.start("-", "-np", "2", "-cr", "sh", "-c", forever)
+	p := h.start("-", "-np", "2", "-cr", "sh", "-c", forever, os.Args[0]) // so it may call Init yet
 	p.out.wait(t, "up\n", 2)
 	q := h.start("", "checkpoint", "-timeout", "50ms")
 	if code := q.code(); code != 1 || !strings.Contains(q.err.String(), "not all ranks are up: ranks 0-1 (rank 0: started)") {

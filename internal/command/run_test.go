@@ -39,7 +39,7 @@ func TestExitStatus(t *testing.T) {
 		{"no program in a folder", []string{"/"}, 126, "without Go files"},
 		{"timeout", []string{"-timeout", "50ms", "-np", "2", "sleep", "1000"}, 124, "-timeout 50ms"},
 		{"wrong flag", []string{"-nosuch", "ls"}, 2, "-nosuch"},
-		{"a script", []string{"-np", "2", "-cr=native", "ldd"}, 126, "-cr=native: "},
+		{"a script", []string{"-np", "2", "-cr=native", "ldd", os.Args[0]}, 126, "-cr=native: "}, // it may call Init, in what it is given
 		{"needs -cr", []string{"-ckpt-every", "1s", "ls"}, 2, "-ckpt-every needs -cr"},
 		{"a parameter's value", []string{"-np", "3", "-param", "tcp.eager=many", "ls"}, 2, "tcp.eager"},
 		{"no such parameter", []string{"-param", "eager=1", "ls"}, 2, "-param eager: no such parameter"},
