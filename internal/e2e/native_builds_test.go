@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,7 +82,8 @@ func TestNativeBuilds(t *testing.T) {
 func TestNativeRefusedPrograms(t *testing.T) {
 	h := nativeHouse(t)
 	script := filepath.Join(h.folder("bin"), "script")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755); err != nil {
+	text := fmt.Sprintf("#!/bin/sh\nexec %s/subject\n", bin) // else gorun would be the rank, and the script its child
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, errs, code := h.gorun("-np", "2", "-cr=native", script); code == 0 || !strings.Contains(errs, "interpreter") {
