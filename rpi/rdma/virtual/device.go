@@ -99,10 +99,19 @@ func (d *Device) Close(id ID) error {
 
 // Modify changes the state of a pair.
 func (d *Device) Modify(id ID, to provider.State, access provider.Access, peer PeerPair) error {
+	var before pair
+	if p := d.Pairs[id]; p != nil {
+		before = *p
+	}
 	if err := d.Machine.Modify(id, to, access, peer); err != nil {
 		return err
 	}
-	return d.run()
+	err := d.run()
+	if err != nil { // so it may be tried again
+		p := d.Pairs[id]
+		p.State, p.Access, p.Peer = before.State, before.Access, before.Peer
+	}
+	return err
 }
 
 // Connect takes a new pair to ReadyToSend.
@@ -121,13 +130,24 @@ func (d *Device) Connect(id ID, access provider.Access, peer PeerPair) error {
 // Send posts requests.
 func (d *Device) Send(id ID, requests []Request) (int, error) {
 	n, err := d.Machine.Send(id, requests)
-	return n, errors.Join(d.run(), err)
+	if n == 0 {
+		return 0, errors.Join(d.run(), err)
+	}
+	next := d.Pairs[id].Sends.Next
+	failed := d.run()
+	return n - int(next-d.Pairs[id].Sends.Next), errors.Join(failed, err) // less what the provider has not taken
 }
 
 // Receive posts receives.
 func (d *Device) Receive(id ID, receives []Receive) (int, error) {
 	n, err := d.Machine.Receive(id, receives)
-	return n, errors.Join(d.run(), err)
+	if n == 0 {
+		return 0, errors.Join(d.run(), err)
+	}
+	log := d.takes(id)
+	next := log.Next
+	failed := d.run()
+	return n - int(next-log.Next), errors.Join(failed, err)
 }
 
 // Poll moves completions of a queue to dst.
@@ -306,6 +326,9 @@ func (d *Device) gather(of []Segment) []provider.Segment {
 
 func (d *Device) postSend(a *Action) error {
 	p := d.Pairs[a.ID]
+	if p == nil { // a marker of a pair that was closed before it was posted
+		return nil
+	}
 	d.sends, d.segments = d.sends[:0], d.segments[:0]
 	for seq := a.From; seq < a.To; seq++ {
 		e := p.Sends.find(seq)

@@ -269,8 +269,13 @@ func (m *Machine) has(id ID) bool {
 
 // drop forgets an object.
 func (m *Machine) drop(id ID) {
-	if p := m.Pairs[id]; p != nil && m.numbers[p.number] == p {
-		delete(m.numbers, p.number)
+	if p := m.Pairs[id]; p != nil {
+		if m.numbers[p.number] == p {
+			delete(m.numbers, p.number)
+		}
+		if p.marker {
+			m.Queues[p.Config.Send].markers--
+		}
 	}
 	delete(m.Domains, id)
 	delete(m.Regions, id)

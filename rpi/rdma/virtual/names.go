@@ -42,6 +42,9 @@ func (m *Machine) Region(id ID) (RemoteRegion, error) {
 	if r == nil {
 		return RemoteRegion{}, nothing(id)
 	}
+	if r.Void {
+		return RemoteRegion{}, fmt.Errorf("%w: the memory of region %s is gone", ErrKey, id)
+	}
 	return RemoteRegion{Region: id, Domain: r.Domain, Length: r.Length, Life: m.Life, Real: r.own}, nil
 }
 
@@ -49,7 +52,7 @@ func (m *Machine) Region(id ID) (RemoteRegion, error) {
 func (m *Machine) Book() Book {
 	var b Book
 	for _, p := range m.pairs() {
-		if p.State != provider.Reset && p.State != provider.Failed {
+		if p.State != provider.Failed { // a peer may know of one in Reset, and connect to it later
 			tell, _ := m.Pair(p.ID) // it is there
 			b.Pairs = append(b.Pairs, tell)
 		}

@@ -144,7 +144,11 @@ func (p *player) do(w []string) (err error) {
 		if len(w) > 3 {
 			peer = PeerPair{Pair: arg(3), Domain: arg(4), Life: m.Life, Address: []byte(w[5])}
 		}
-		err = m.Modify(arg(1), stateOf(w[2]), provider.RemoteRead, peer)
+		to, before := strings.CutSuffix(w[2], "-before") // a peer that was told of in the life before
+		if before {
+			peer.Life--
+		}
+		err = m.Modify(arg(1), stateOf(to), provider.RemoteRead, peer)
 	case "post":
 		err = p.post(w[1:])
 	case "receive": // receive QUEUE NUMBER [PIECE]
@@ -254,6 +258,10 @@ func (p *player) checkpoint(w []string) error {
 		return p.m.UnmarshalBinary(data)
 	case "restart":
 		m.Restart()
+	case "book":
+		for _, b := range m.Book().Pairs {
+			p.say("%s: %s", b.Pair, b.Address)
+		}
 	case "unmapped":
 		m.Unmapped(parseID(w[1]))
 	case "book-pair":
