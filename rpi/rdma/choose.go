@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,15 +55,16 @@ func (m *Module) openOf(p provider.Provider) (provider.Device, error) {
 	}
 	var why error
 	for _, info := range list {
+		name := cmp.Or(m.params.device, info.Name)
 		switch {
-		case m.params.device != "" && info.Name != m.params.device:
+		case name != info.Name && !strings.HasPrefix(name, info.Name+"/"): // net/127.0.0.1 is net, at that address
 			continue
 		case m.env.Wide && info.Network == "" || m.env.Wide && strings.HasPrefix(info.Network, provider.OneMachine):
 			why = errors.New("it has no device that reaches other machines")
 		case info.Limits.Inline != 0 && info.Limits.Inline < inlineMin:
 			why = fmt.Errorf("device %s sends %d bytes inline, and %d are needed", info.Name, info.Limits.Inline, inlineMin)
 		default:
-			dev, err := p.Open(info.Name)
+			dev, err := p.Open(name)
 			if err != nil {
 				why = err
 				continue

@@ -282,3 +282,35 @@ func TestApart(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// opener notes what it opens.
+type opener struct {
+	provider.Provider
+	opened string
+}
+
+func (o *opener) Open(name string) (provider.Device, error) {
+	o.opened = name
+	return o.Provider.Open("")
+}
+
+// TestDeviceAtAddress: a device may be named with the address that it is to use, which List does not tell.
+func TestDeviceAtAddress(t *testing.T) {
+	o := &opener{Provider: soft.NewFabric(1, soft.Faults{})}
+	list, err := o.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New()
+	m.params.device = list[0].Name + "/192.0.2.1"
+	dev, err := m.openOf(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.opened != m.params.device {
+		t.Errorf("%q was opened", o.opened)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+}
