@@ -8,7 +8,6 @@ require (
 	github.com/ebitengine/purego v0.11.3
 	github.com/gorun-mpi/gorun v0.0.0-00010101000000-000000000000
 	golang.org/x/sys v0.47.0
-	pgregory.net/rapid v1.3.0
 )
 
 require (

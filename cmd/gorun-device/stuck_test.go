@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/testenv"
 )
@@ -25,14 +26,18 @@ var kinds = []string{"offload process", "rank", "agent", "command"}
 func (j *jobs) stuck() {
 	all := j.alive()
 	for _, kind := range kinds {
+		var ends []int
 		for _, pid := range all[kind] {
 			state, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 			fmt.Printf("stuck: %s %s", kind, state)
+			if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+				ends = append(ends, fd)
+			}
 			syscall.Kill(pid, syscall.SIGABRT)
 		}
-		there := func(pid int) bool { return syscall.Kill(pid, 0) == nil }
-		for end := time.Now().Add(3 * time.Second); time.Now().Before(end) && slices.ContainsFunc(all[kind], there); {
-			time.Sleep(10 * time.Millisecond)
+		for _, fd := range ends {
+			unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 3000) // at most so many milliseconds: it may hang in the kernel
+			unix.Close(fd)
 		}
 	}
 }

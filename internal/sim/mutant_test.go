@@ -40,7 +40,7 @@ func hunt(m Mutant) (seed uint64, err error) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for s := next.Add(1); s < rare[m]+caughtWithin && !found.Load(); s = next.Add(1) {
-				e := caught(s, m)
+				_, e := Run(Options{Seed: s, Mutant: m})
 				if e == nil {
 					continue
 				}
@@ -55,17 +55,4 @@ func hunt(m Mutant) (seed uint64, err error) {
 	}
 	wg.Wait()
 	return seed, err
-}
-
-// caught tells what a mutant violates in a seed. A schedule that does not end takes seconds, so it is in haste, if the unbroken code ends in haste, too.
-func caught(seed uint64, m Mutant) error {
-	_, err := Run(Options{Seed: seed, Mutant: m, Hasty: true})
-	if err == nil {
-		return nil
-	}
-	if _, slow := Run(Options{Seed: seed, Hasty: true}); slow == nil {
-		return err
-	}
-	_, err = Run(Options{Seed: seed, Mutant: m})
-	return err
 }

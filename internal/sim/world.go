@@ -50,7 +50,6 @@ import (
 type Options struct {
 	Seed   uint64
 	Mutant Mutant
-	Hasty  bool      // an incarnation has a tenth of its usual time to end in
 	Log    io.Writer // gets the transcript; nil: none
 }
 
@@ -58,7 +57,6 @@ type Options struct {
 type world struct {
 	rng    *rand.Rand
 	mutant Mutant
-	hasty  bool
 	log    io.Writer
 	plan   *plan
 	shape  shape // of the transport
@@ -130,7 +128,7 @@ func (w *world) logf(format string, args ...any) {
 // Run runs one schedule to its end and returns what it has come across, and
 // an error if an invariant was violated.
 func Run(o Options) (seen Seen, err error) {
-	w := &world{rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)), mutant: o.Mutant, hasty: o.Hasty, log: o.Log}
+	w := &world{rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)), mutant: o.Mutant, log: o.Log}
 	defer func() {
 		seen = w.seen
 		switch x := recover().(type) {
@@ -240,11 +238,7 @@ func (w *world) reshape() {
 func (w *world) begin() {
 	w.started++
 	w.incarnation = w.rng.Uint64() | 1
-	long := 3_000_000 + 200_000*int64(w.np)
-	if w.hasty {
-		long /= 10
-	}
-	w.limit = w.now + long
+	w.limit = w.now + 3_000_000 + 200_000*int64(w.np)
 	w.someoneDied = false
 	w.told = make([][]uint64, w.np)
 	w.delayed = nil

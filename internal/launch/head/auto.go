@@ -200,6 +200,8 @@ type copyCost struct {
 	bytes atomic.Int64 // that are done
 }
 
+func newCost() *copyCost { return &copyCost{cpu: map[string]time.Duration{}} }
+
 // measureCopy takes what a copy into a level has cost.
 func (h *head) measureCopy(i int, c *copyCost) {
 	if i >= len(h.auto.Levels) || c.took == 0 || h.inc == nil {

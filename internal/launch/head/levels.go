@@ -53,13 +53,13 @@ type behind struct {
 	over   chan struct{} // closed when it has ended
 	memory bool          // it may read what is in memory
 	beside bool          // other copies were made meanwhile
-	cost   copyCost
+	cost   *copyCost
 }
 
 // begin makes work. It ends with close(over).
 func begin(memory bool) (*behind, context.Context) {
 	ctx, stop := context.WithCancelCause(context.Background())
-	return &behind{stop: stop, over: make(chan struct{}), memory: memory, cost: copyCost{cpu: map[string]time.Duration{}}}, ctx
+	return &behind{stop: stop, over: make(chan struct{}), memory: memory, cost: newCost()}, ctx
 }
 
 // all is what is under way.
@@ -206,7 +206,7 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	h.inc.copies()
 	m, upTo := h.mergingFor(i, s), h.commits
 	go func() {
-		made, unmerged, err := h.bring(ctx, m, s, &l, &w.cost)
+		made, unmerged, err := h.bring(ctx, m, s, &l, w.cost)
 		h.post(func() {
 			switch {
 			case unmerged != nil:
@@ -258,7 +258,7 @@ func (h *head) copied(i int, made []*snapshot.Snapshot, s *snapshot.Snapshot, w 
 	if err == nil {
 		h.verbose("level %s has snapshot %d", l.Name, s.Schema.Sequence)
 		if !w.beside { // else nobody knows which copy has cost the ranks what
-			h.inc.whenTold(func() { h.measureCopy(i, &w.cost) })
+			h.inc.whenTold(func() { h.measureCopy(i, w.cost) })
 		}
 	}
 	h.flushDue()
@@ -340,7 +340,7 @@ type copying struct {
 	set   string // there
 	level *spec.Level
 	where []string  // the nodes of the ranks, if the images of each go there
-	cost  *copyCost // gets what it has cost; nil: nobody asks
+	cost  *copyCost // gets what it has cost
 }
 
 // copyImages copies images, each of the first of the other copies that has it good.
@@ -388,11 +388,9 @@ func (h *head) copyFrom(ctx context.Context, c *copying, from snapshot.Copy, ima
 		all.Go(func() {
 			var done wire.Flushed
 			done, errs[i] = h.flushOn(ctx, at, o, c.cost)
-			if c.cost != nil {
-				mu.Lock()
-				c.cost.cpu[at] += done.CPU
-				mu.Unlock()
-			}
+			mu.Lock()
+			c.cost.cpu[at] += done.CPU
+			mu.Unlock()
 		})
 	}
 	all.Wait()
@@ -531,11 +529,8 @@ func (h *head) openHere(w wire.Store, env []string) (store.Store, error) {
 // needsEnv reports whether a place needs credentials of the environment.
 func needsEnv(p snapshot.Place) bool { return kinds.Place(p).Inner().Kind == s3.Kind }
 
-// flushOn has a node copy. cost is told how far that is, if it is not nil.
+// flushOn has a node copy. cost is told how far that is.
 func (h *head) flushOn(ctx context.Context, at string, o *wire.Flush, cost *copyCost) (wire.Flushed, error) {
-	if cost == nil {
-		cost = &copyCost{}
-	}
 	if at == h.ownName() || h.fleet == nil {
 		return places.Flush(ctx, h.openHere, o, func(n int64) { cost.bytes.Add(n) })
 	}
@@ -620,7 +615,7 @@ func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, i int, l *spe
 	over, failed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(over)
-		_, unmerged, err := h.bring(work, m, s, l, &copyCost{cpu: map[string]time.Duration{}})
+		_, unmerged, err := h.bring(work, m, s, l, newCost())
 		if unmerged != nil && h.opt.Verbose {
 			h.lastly("level %s gets copies, and nothing merged: %v", l.Name, unmerged)
 		}

@@ -66,7 +66,7 @@ func TestCopyImageByImage(t *testing.T) {
 		return &spec.Level{Name: name, Place: snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(t.TempDir(), name)}}
 	}
 	s, second := taken(t, cat, 4), level("second")
-	if s, err = h.copyOne(t.Context(), s, second, nil); err != nil {
+	if s, err = h.copyOne(t.Context(), s, second, newCost()); err != nil {
 		t.Fatal(err)
 	}
 	harm := func(c snapshot.Copy, ranks ...int) {
@@ -93,7 +93,7 @@ func TestCopyImageByImage(t *testing.T) {
 	harm(s.Copies()[0], 0, 2)
 	harm(s.Copies()[1], 1, 3)
 	third := level("third")
-	if s, err = h.copyOne(t.Context(), s, third, nil); err != nil {
+	if s, err = h.copyOne(t.Context(), s, third, newCost()); err != nil {
 		t.Fatal(err)
 	}
 	if i := slices.IndexFunc(s.Copies(), func(c snapshot.Copy) bool { return c.Place() == third.Place }); i < 0 || s.Only(s.Copies()[i]).Verify(nil) != nil {
@@ -104,7 +104,7 @@ func TestCopyImageByImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	fourth := level("fourth")
-	c := &copying{s: s, to: store.OpenDir(fourth.Place.Folder), set: "x", level: fourth}
+	c := &copying{s: s, to: store.OpenDir(fourth.Place.Folder), set: "x", level: fourth, cost: newCost()}
 	if err = h.copyImages(t.Context(), c, s.Schema.Images); err == nil {
 		t.Fatal("made of nothing")
 	}

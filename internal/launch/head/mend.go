@@ -75,7 +75,7 @@ func (h *head) mendAll(due []ill) {
 	go func() {
 		made, left, errs := make([]int, len(due)), make([]int, len(due)), make([]error, len(due))
 		for i, x := range due {
-			made[i], left[i], errs[i] = h.mend(ctx, x, where)
+			made[i], left[i], errs[i] = h.mend(ctx, x, where, w.cost)
 		}
 		h.post(func() {
 			v.mends = nil
@@ -121,7 +121,7 @@ func (inc *incarnation) nodesOf() []string {
 
 // mend makes the images of a snapshot, and of those that it builds on, that a level has lost. left are those that
 // it could not make.
-func (h *head) mend(ctx context.Context, x ill, where []string) (made, left int, err error) {
+func (h *head) mend(ctx context.Context, x ill, where []string, cost *copyCost) (made, left int, err error) {
 	hold, err := x.snap.Hold()
 	if err != nil {
 		return 0, 0, nil // a newer one has taken its place
@@ -143,7 +143,7 @@ func (h *head) mend(ctx context.Context, x ill, where []string) (made, left int,
 		lost, err := h.lost(ctx, s, at)
 		if err == nil && len(lost) > 0 {
 			if err = h.taken(); err == nil { // this head may have stood still
-				err = h.mendOne(ctx, s, at, lost, &x.level, where)
+				err = h.mendOne(ctx, s, at, lost, &x.level, where, cost)
 			}
 		}
 		if err != nil {
@@ -177,7 +177,7 @@ func (h *head) lost(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy)
 }
 
 // mendOne makes lost images again from any other copy.
-func (h *head) mendOne(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy, lost []snapshot.Image, l *spec.Level, where []string) error {
+func (h *head) mendOne(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy, lost []snapshot.Image, l *spec.Level, where []string, cost *copyCost) error {
 	st, set, err := s.At(at)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (h *head) mendOne(ctx context.Context, s *snapshot.Snapshot, at snapshot.Co
 	for _, im := range lost {
 		ranks = append(ranks, fmt.Sprint(im.Rank))
 	}
-	err = h.copyImages(ctx, &copying{s: s, to: st, set: set, level: l, where: where}, lost)
+	err = h.copyImages(ctx, &copying{s: s, to: st, set: set, level: l, where: where, cost: cost}, lost)
 	if err == nil && st.Shared() {
 		err = st.Commit(ctx, set)
 	}

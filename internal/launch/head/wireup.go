@@ -16,7 +16,8 @@ import (
 func (h *head) connected() {
 	s := h.job.Transports()
 	tell := h.verbose
-	if _, _, attended := program.Attended(h.opt.Program, h.opt.Args); s.Unusual && !attended { // it may be as wanted, but costs a lot where it is not
+	// It may be as wanted, but costs a lot where it is not: but for ranks that attend programs, which send each other nothing.
+	if _, _, attended := program.Attended(h.opt.Program, h.opt.Args); s.Unusual && !attended {
 		tell = h.say
 	}
 	for i, note := range s.Notes {

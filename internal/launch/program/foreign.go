@@ -38,7 +38,7 @@ func Foreign(args []string, dir string) (path string) {
 // longestScript is how much of a script is looked at.
 const longestScript = 64 << 10
 
-// script gives what is in a file, if that is a script.
+// script gives what is in a file, if that is a script, without the lines that are comments.
 func script(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -49,7 +49,9 @@ func script(path string) string {
 	if err != nil || !bytes.HasPrefix(text, []byte("#!")) {
 		return ""
 	}
-	return string(text)
+	lines := strings.Split(string(text), "\n")
+	comment := func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "#") }
+	return strings.Join(slices.Concat(lines[:1], slices.DeleteFunc(lines[1:], comment)), "\n")
 }
 
 // words gives the words of shell commands that may be names of programs, each once.
@@ -59,8 +61,8 @@ func words(text string) []string {
 	return slices.Compact(all)
 }
 
-// ours reports whether an executable has this module in it.
+// ours reports whether an executable has this module in it. Gorun itself is not meant: what it starts is another job.
 func ours(path string) bool {
 	info, err := buildinfo.ReadFile(path)
-	return err == nil && (info.Main.Path == module || slices.ContainsFunc(info.Deps, func(m *debug.Module) bool { return m.Path == module }))
+	return err == nil && info.Path != module+"/cmd/gorun" && (info.Main.Path == module || slices.ContainsFunc(info.Deps, func(m *debug.Module) bool { return m.Path == module }))
 }

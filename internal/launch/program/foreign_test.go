@@ -2,6 +2,7 @@ package program
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -22,6 +23,18 @@ func TestForeign(t *testing.T) {
 	if err := os.WriteFile(wrapper, []byte("#!/bin/sh\nexport N=1\nexec '"+self+"' \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	comment, outer, gorun := filepath.Join(dir, "comment"), filepath.Join(dir, "outer"), filepath.Join(dir, "gorun")
+	if out, err := exec.Command("go", "build", "-o", gorun, "../../../cmd/gorun").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, text := range map[string]string{
+		comment: "#!/bin/sh\n # to be run beside '" + self + "'\ntrue\n",
+		outer:   "#!/bin/sh\n" + gorun + " version\n", // what gorun starts is another job
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		args []string
 		want string
@@ -30,6 +43,8 @@ func TestForeign(t *testing.T) {
 		{[]string{script}, script},
 		{[]string{self}, ""},
 		{[]string{wrapper}, ""},
+		{[]string{comment}, comment},
+		{[]string{outer}, outer},
 		{[]string{"sh", "-c", "exec '" + self + "' x"}, ""},
 		{[]string{script, "-c", self}, ""},
 		{[]string{"./text"}, ""},

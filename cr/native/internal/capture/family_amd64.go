@@ -149,8 +149,8 @@ func (g *Target) checkFamily() error {
 	var living, ended []state.Kin
 	for i := 0; i < len(all); i++ {
 		pids, err := all[i].children()
-		if err != nil {
-			return err
+		if err != nil && (i == 0 || !all[i].Ended()) {
+			return all[i].named(err)
 		}
 		for _, pid := range pids {
 			m, k, err := g.meet(pid, all[i])

@@ -2,6 +2,8 @@ package capture
 
 import (
 	"errors"
+	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +23,43 @@ func TestEndingThreads(t *testing.T) {
 		}
 	}
 	v.Works()
+}
+
+// TestEndingChildren: processes of the family that are just ending stand against nothing, nor do their own children.
+func TestEndingChildren(t *testing.T) {
+	tr := testAgent(t)
+	c := exec.Command("sh", "-c", "while :; do (/bin/true; :) | (/bin/true; :); done")
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	var err error
+	if tr.threads.Do(func() { err = c.Start() }); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		unix.Kill(-c.Process.Pid, unix.SIGKILL)
+		c.Wait()
+	}()
+	g, err := attachTo(tr, c.Process.Pid, 7, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.check(); errors.Is(err, refusal.ErrRefused) {
+		t.Skip(err) // no user namespaces
+	}
+	for i := range 1000 {
+		if err := g.check(); err != nil {
+			t.Fatalf("look %d: %v", i, err)
+		}
+	}
+	for i := range 20 {
+		c, err := g.capture(whole.CaptureOptions{})
+		if err != nil {
+			t.Fatalf("capture %d: %v", i, err)
+		}
+		if err := c.Release(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestHeadless: a process whose first thread has ended lives, and cannot be imaged.
