@@ -114,10 +114,10 @@ func (d *Device) Modify(id ID, to provider.State, access provider.Access, peer P
 	return err
 }
 
-// Connect takes a new pair to ReadyToSend.
+// Connect takes a new pair to ReadyToSend. One that is on its way there goes on; ErrState: it has failed.
 func (d *Device) Connect(id ID, access provider.Access, peer PeerPair) error {
 	for to := provider.Init; to <= provider.ReadyToSend; to++ {
-		if d.Pairs[id] != nil && d.Pairs[id].State >= to {
+		if p := d.Pairs[id]; p != nil && p.State >= to && p.State != provider.Failed {
 			continue
 		}
 		if err := d.Modify(id, to, access, peer); err != nil {
@@ -221,15 +221,19 @@ func Load(image []byte, memory func(region ID) []byte) (*Device, error) {
 	return d, nil
 }
 
-// run carries out the actions.
+// run carries out the actions. One that fails does not keep others from theirs, but for what cannot be made: others are made of it.
 func (d *Device) run() error {
+	var failed error
 	actions := d.Actions()
 	for i := range actions {
-		if err := d.one(&actions[i]); err != nil {
-			return err
+		a := &actions[i]
+		err := d.one(a)
+		failed = errors.Join(failed, err)
+		if err != nil && a.Do <= MakePair {
+			break
 		}
 	}
-	return nil
+	return failed
 }
 
 func (d *Device) one(a *Action) (err error) {

@@ -2,8 +2,10 @@ package virtual
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/testenv"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"github.com/gorun-mpi/gorun/rpi/rdma/soft"
 )
@@ -13,7 +15,8 @@ var errRefused = errors.New("refused")
 // refusing is a device whose pairs refuse while it is shut.
 type refusing struct {
 	provider.Device
-	shut bool
+	shut   bool
+	spared uint32 // the number of a pair that takes all
 }
 
 type refusingDomain struct {
@@ -37,7 +40,7 @@ func (d *refusingDomain) CreateQueuePair(c provider.QueuePairConfig) (provider.Q
 }
 
 func (p *refusingPair) PostSend(list []provider.SendRequest) (int, error) {
-	if p.of.shut {
+	if p.of.shut && p.Number() != p.of.spared {
 		n, _ := p.QueuePair.PostSend(list[:1])
 		return n, errRefused
 	}
@@ -98,5 +101,47 @@ func TestRefused(t *testing.T) {
 	real.shut = false
 	if n, err := d.Send(pair, make([]Request, 3)); n != 3 || err != nil {
 		t.Errorf("%d of 3 sends were taken: %v", n, err)
+	}
+
+	two := [2]ID{}
+	for i := range two {
+		two[i], err = d.NewPair(domain, PairConfig{Send: queue, Receive: queue, SendDepth: 4, ReceiveDepth: 4})
+		check(err)
+		self, err = d.Pair(two[i])
+		check(err)
+		check(d.Connect(two[i], 0, self))
+	}
+	if _, err := d.Receive(two[1], make([]Receive, 2)); err != nil {
+		t.Fatal(err)
+	}
+	real.shut, real.spared = true, d.pairs[two[1]].Number()
+	for _, id := range two {
+		if _, err := d.Machine.Send(id, []Request{{Flags: provider.Signalled}, {Flags: provider.Signalled}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.run(); !errors.Is(err, errRefused) {
+		t.Error(err)
+	}
+	real.shut = false
+	over := 0
+	testenv.Until(t, func() string {
+		var got [8]Completion
+		n, err := d.Poll(queue, got[:])
+		check(err)
+		for _, c := range got[:n] {
+			if c.Pair == two[1] {
+				over++
+			}
+		}
+		if over < 4 {
+			return fmt.Sprintf("%d of 4 requests of a pair are over, after another one has refused", over)
+		}
+		return ""
+	})
+
+	check(d.Modify(two[1], provider.Failed, 0, PeerPair{}))
+	if err := d.Connect(two[1], 0, self); !errors.Is(err, provider.ErrState) {
+		t.Errorf("a pair that has failed was connected: %v", err)
 	}
 }
