@@ -57,8 +57,8 @@ type op struct {
 	transfer *transfer // of a read
 }
 
-func newDevice(f *endpoint, info provider.Info) (*Device, error) {
-	d := &Device{end: f, info: info, packetMax: 16 << 10, pairs: map[uint32]*pair{}, graves: map[uint32]*pair{}, domains: map[*domain]bool{},
+func newDevice(f *endpoint, there *pulse, info provider.Info) (*Device, error) {
+	d := &Device{end: f, info: info, pulse: there, packetMax: 16 << 10, pairs: map[uint32]*pair{}, graves: map[uint32]*pair{}, domains: map[*domain]bool{},
 		queues: map[*queue]bool{}, peers: map[string]*peer{}, moving: map[*transfer]bool{}, number: uint32(random()) & 0xffff}
 	if f.name == "shm" {
 		d.packetMax = 4 << 10 // longer ones are copied more than once
@@ -74,7 +74,7 @@ func newDevice(f *endpoint, info provider.Info) (*Device, error) {
 	}
 	f.memory = [][]byte{d.contexts, d.buffers}
 	var err error
-	if d.tick, err = newTicker(f.waitFD < 0); err == nil {
+	if d.tick, err = newTicker(f.waitFD < 0); err == nil && there == nil {
 		d.pulse, err = newPulse(f.address)
 	}
 	if err == nil && f.local {
@@ -139,9 +139,7 @@ func (d *Device) release() {
 	if d.tick != nil {
 		d.tick.close()
 	}
-	if d.pulse != nil {
-		d.pulse.close()
-	}
+	d.pulse.close()
 	for _, p := range d.peers {
 		p.close()
 	}

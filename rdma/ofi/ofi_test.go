@@ -1,11 +1,10 @@
 package ofi
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
@@ -71,26 +70,27 @@ func TestProcess(t *testing.T) {
 		var nowhere *int
 		*nowhere = 1
 	})
-	if files, _ := filepath.Glob(filepath.Join(shmDir, ownPrefix()+strconv.Itoa(os.Getpid())+"-*")); len(files) > 0 {
+	if files, _ := filepath.Glob(filepath.Join(shmDir, seenPrefix()+strconv.Itoa(os.Getpid())+"-*")); len(files) > 0 {
 		t.Error("left:", files)
 	}
 }
 
 // TestSweep tests that files of processes that were killed are removed, and no others.
 func TestSweep(t *testing.T) {
-	child := exec.Command("true")
-	if err := child.Run(); err != nil {
-		t.Skip(err)
-	}
-	file := func(pid int) string {
-		name := filepath.Join(shmDir, fmt.Sprintf("%s%d-test", ownPrefix(), pid))
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
+	file := func(end string) (path string) {
+		path = filepath.Join(shmDir, strings.TrimPrefix(shmName(), shmScheme)+end)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Skip(err)
 		}
-		t.Cleanup(func() { _ = os.Remove(name) })
-		return name
+		t.Cleanup(func() { _ = os.Remove(path) })
+		return path
 	}
-	dead, alive := file(child.ProcessState.Pid()), file(os.Getpid())
+	dead, alive := file("-dead"), file("-alive")
+	there, err := newPulse([]byte(shmScheme + filepath.Base(alive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.close()
 	sweep()
 	if _, err := os.Stat(dead); err == nil {
 		t.Error("the file of a dead process is there")

@@ -42,7 +42,7 @@ func newPulse(address []byte) (*pulse, error) {
 	}
 	var err error
 	if p.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
-		return p, fmt.Errorf("ofi: socket: %w", err)
+		return nil, fmt.Errorf("ofi: socket: %w", err)
 	}
 	if err = unix.Bind(p.fd, sa); err == nil && name == nil {
 		sa, err = unix.Getsockname(p.fd)
@@ -50,7 +50,7 @@ func newPulse(address []byte) (*pulse, error) {
 	}
 	if err != nil {
 		unix.Close(p.fd)
-		return p, fmt.Errorf("ofi: socket: %w", err)
+		return nil, fmt.Errorf("ofi: socket: %w", err)
 	}
 	p.name = name
 	return p, nil
@@ -107,7 +107,7 @@ func parsePulse(name []byte) (unix.Sockaddr, error) {
 }
 
 func (p *pulse) close() {
-	if p.fd >= 0 {
+	if p != nil && p.fd >= 0 {
 		unix.Close(p.fd)
 	}
 }

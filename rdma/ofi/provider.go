@@ -86,27 +86,40 @@ func (p Provider) Open(name string) (provider.Device, error) {
 		}
 		name = list[0].Name
 	}
-	base, address, _ := strings.Cut(name, "/")
-	defer keepHandlers()()
-	if base == "shm" {
-		sweep()
-		address = shmName()
-	}
-	info, err := l.info(base, address)
+	d, err := l.open(name)
 	if err != nil {
-		return nil, err
-	}
-	defer purego.SyscallN(l.freeInfo, info)
-	about := l.about(name, info)
-	f, err := open(l, base, info)
-	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", name, err)
-	}
-	f.enter()
-	d, err := newDevice(f, about)
-	if err != nil {
-		f.leave()
 		return nil, fmt.Errorf("device %s: %w", name, err)
 	}
 	return d, nil
+}
+
+func (l *library) open(name string) (*Device, error) {
+	base, address, _ := strings.Cut(name, "/")
+	defer keepHandlers()()
+	var there *pulse
+	if base == "shm" {
+		sweep()
+		address = shmName()
+		var err error
+		if there, err = newPulse([]byte(address)); err != nil { // before libfabric makes its file: others' sweeps spare that
+			return nil, err
+		}
+	}
+	info, err := l.info(base, address)
+	if err != nil {
+		there.close()
+		return nil, err
+	}
+	defer purego.SyscallN(l.freeInfo, info)
+	f, err := open(l, base, info)
+	if err != nil {
+		there.close()
+		return nil, err
+	}
+	f.enter()
+	d, err := newDevice(f, there, l.about(name, info))
+	if err != nil {
+		f.leave()
+	}
+	return d, err
 }

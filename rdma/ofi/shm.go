@@ -4,40 +4,40 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// Each device of libfabric's shm has a file in shmDir, which peers map. Those of processes that were killed stay. So they have names that tell whose they are: of
-// which process of which pid namespace.
+// Each device of libfabric's shm has a file in shmDir, which peers map. Those of processes that were killed stay. So each has the name of a socket
+// that is there as long as the process is (pulse), and of the namespace in which the socket can be seen.
 const (
 	shmScheme = "fi_ns://"
 	shmDir    = "/dev/shm"
-	shmPrefix = "gorun-ofi-"
+	shmPrefix = "gorun-ofi-" // whole images know it
 )
 
 // shmName returns an address for a new device.
 func shmName() string {
-	return fmt.Sprintf("%s%s%d-%016x", shmScheme, ownPrefix(), os.Getpid(), random())
+	return fmt.Sprintf("%s%s%d-%016x", shmScheme, seenPrefix(), os.Getpid(), random())
 }
 
-func ownPrefix() string {
+func seenPrefix() string {
 	var st syscall.Stat_t
-	_ = syscall.Stat("/proc/self/ns/pid", &st) // without /proc all are of namespace 0
+	_ = syscall.Stat("/proc/self/ns/net", &st) // without /proc all are of namespace 0
 	return fmt.Sprintf("%s%d-", shmPrefix, st.Ino)
 }
 
 // sweep removes the files of processes that are no more.
 func sweep() {
-	prefix := ownPrefix()
-	files, _ := filepath.Glob(filepath.Join(shmDir, prefix+"*")) // the pattern is one
+	files, _ := filepath.Glob(filepath.Join(shmDir, seenPrefix()+"*")) // the pattern is one
 	for _, file := range files {
-		digits, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(file), prefix), "-")
-		if pid, err := strconv.Atoi(digits); err == nil && pid > 0 && syscall.Kill(pid, 0) == syscall.ESRCH {
+		p := &peer{pulse: &unix.SockaddrUnix{Name: "@" + filepath.Base(file)}, socket: -1}
+		if !p.alive() {
 			_ = os.Remove(file) // another process may have done it
 		}
+		p.close()
 	}
 }
 

@@ -88,14 +88,19 @@ func checkMaps(maps []proc.Mapping) error {
 	return nil
 }
 
-// transportMemory is what the transport between processes of one machine calls its
-// memory, as /proc shows it. Each rank has some and maps that of others.
-const transportMemory = "/memfd:gorun-shm"
+// What the transports between processes of one machine call their memory, as /proc shows it: the
+// shared memory of gorun's own, and of libfabric's under the names that package rdma/ofi gives. Each rank has some and maps that of others.
+const (
+	transportMemory = "/memfd:gorun-shm"
+	libfabricMemory = "/dev/shm/gorun-ofi-"
+)
 
 // transport tells memory through which messages go. None are in it when an image is
 // made, and after a restore the transport begins anew: it comes back as private
 // memory full of zeros, where stray reads and waits do no harm, until it is unmapped.
-func transport(m *proc.Mapping) bool { return m.Shared && m.Path == transportMemory }
+func transport(m *proc.Mapping) bool {
+	return m.Shared && (m.Path == transportMemory || strings.HasPrefix(m.Path, libfabricMemory))
+}
 
 // ring tells memory that the rank shares with an offload process, which is paused. Its content is that of the descriptor.
 func ring(m *proc.Mapping) bool { return m.Shared && m.Path == state.RingMemory }
