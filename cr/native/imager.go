@@ -149,6 +149,15 @@ func oneWriter(states []*state.State) error {
 	return errors.Join(errs...)
 }
 
+// Libraries lists the files that an image needs beside the executable: what its processes map, and what the children run.
+func (Imager) Libraries(src image.Source) ([]whole.Library, error) {
+	s, err := state.Read(src)
+	if err != nil {
+		return nil, err
+	}
+	return s.Libraries(), nil
+}
+
 // Outputs lists the regular files that an image has open for writing.
 func (Imager) Outputs(src image.Source) ([]string, error) {
 	s, err := state.Read(src)

@@ -43,13 +43,8 @@ func (s *Schema) withCopies(all []Copy) Schema {
 	t := *s
 	t.Store, t.Folder, t.Set = all[0].Store, all[0].Folder, all[0].Set
 	t.More = slices.Clone(all[1:])
-	t.Format = FormatDir
-	switch {
-	case len(t.More) > 0:
-		t.Format = FormatCopies
-	case t.Store != "":
-		t.Format = FormatStore
-	default:
+	t.Format = t.oldestFormat()
+	if t.Store == "" && len(t.More) == 0 {
 		t.Images = slices.Clone(s.Images)
 		for i := range t.Images {
 			t.Images[i].Node = "" // not known to that format

@@ -290,23 +290,32 @@ func ExamplePending_KeepProgram() {
 	}
 	p, _ := c.Begin(job)
 	fmt.Println(p.KeepProgram("/proc/self/exe", digest)) // with a snapshot: Commit notes it
+	fmt.Println(p.KeepLibrary("/proc/self/exe", digest)) // what it maps, too
 	p.Discard()
 
 	s := &snapshot.Snapshot{Dir: p.Dir, Schema: &snapshot.Schema{Program: snapshot.Program{Digest: digest, Kept: true}}}
 	st, err := os.Stat(s.ProgramPath())
 	fmt.Println(st.Mode(), err)
+	fmt.Println(s.LibraryPath(digest) == s.ProgramPath()) // each by its sum
+	fmt.Println(p.KeepLibraries(s))                       // it has none
 
 	hold.Release() // no snapshot names it: it may go
 	gone, err := c.Sweep(job)
 	fmt.Println(len(gone), err)
 	// Output:
 	// <nil>
+	// <nil>
 	// -r-x------ <nil>
+	// true
+	// <nil>
 	// 1 <nil>
 }
 
 func ExampleCatalogue_KeepProgram() { ExamplePending_KeepProgram() }
 func ExampleSnapshot_ProgramPath()  { ExamplePending_KeepProgram() }
+func ExampleSnapshot_LibraryPath()  { ExamplePending_KeepProgram() }
+func ExamplePending_KeepLibrary()   { ExamplePending_KeepProgram() }
+func ExamplePending_KeepLibraries() { ExamplePending_KeepProgram() }
 
 // A snapshot with incremental images is worth as much as those it builds on.
 func ExampleSnapshot_Chain() {
@@ -400,7 +409,7 @@ func ExampleReadSchema() {
 	again, err := snapshot.ParseSchema(text)
 	fmt.Println(again.Sequence, again.Transport, err)
 
-	_, err = snapshot.ParseSchema([]byte("format = 7"))
+	_, err = snapshot.ParseSchema([]byte("format = 8"))
 	fmt.Println(errors.Is(err, snapshot.ErrFormat)) // of a newer gorun
 	_, err = snapshot.ParseSchema([]byte("format = 1"))
 	fmt.Println(errors.Is(err, snapshot.ErrSchema)) // everything else is missing

@@ -26,6 +26,9 @@ func (s *Snapshot) Hold() (*Hold, error) {
 	err := h.addChain(s)
 	if err == nil && s.Schema.Program.Kept {
 		err = h.addProgram(s.ProgramPath())
+		for _, digest := range s.Schema.Program.Libraries {
+			err = errors.Join(err, h.addProgram(s.LibraryPath(digest)))
+		}
 	}
 	if err != nil {
 		h.Release()

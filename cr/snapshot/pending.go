@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,10 +39,11 @@ type Pending struct {
 	set    string // their name in the store
 	nodes  []string
 	again  bool // the number is not a new one
-	// The program that was kept for it, locked until its schema names it.
-	program *Hold
-	digest  string
-	step    func(done string) error // tests: called after each step of a commit
+	// The program that was kept for it, and libraries by their sums, locked until its schema names them.
+	program   *Hold
+	digest    string
+	libraries map[string]*Hold
+	step      func(done string) error // tests: called after each step of a commit
 }
 
 // Begin makes the folder of a new snapshot of a job. No snapshot of the job ever had its number. That holds
@@ -208,20 +210,31 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 		}
 	}
 	hold.files = append(hold.files, p.lock)
-	if p.program != nil {
-		hold.files = append(hold.files, p.program.files...)
+	for _, h := range p.kept() {
+		hold.files = append(hold.files, h.files...)
 	}
-	p.lock, p.program = nil, nil
+	p.lock, p.program, p.libraries = nil, nil, nil
 	return snap, hold, nil
 }
 
 // complete fills in what the schema says of the snapshot's place.
 func (p *Pending) complete(s *Schema) {
-	s.Format, s.Job, s.Sequence = FormatDir, p.Job, p.Seq
+	s.Job, s.Sequence = p.Job, p.Seq
 	if p.place != (Place{}) {
-		s.Format, s.Store, s.Folder, s.Set = FormatStore, p.place.Kind, p.place.Folder, p.set
+		s.Store, s.Folder, s.Set = p.place.Kind, p.place.Folder, p.set
 	}
 	s.Program.Kept = p.program != nil
+	s.Program.Libraries = slices.Sorted(maps.Keys(p.libraries))
+	s.Format = s.oldestFormat()
+}
+
+// kept holds what was kept for it.
+func (p *Pending) kept() []*Hold {
+	all := slices.Collect(maps.Values(p.libraries))
+	if p.program != nil {
+		all = append(all, p.program)
+	}
+	return all
 }
 
 // share turns the writer's lock into a user's. The change is not atomic, so
@@ -323,7 +336,9 @@ func (p *Pending) Discard() error {
 	if p.lock == nil {
 		return nil
 	}
-	p.program.Release() // a sweep takes it if no snapshot names it
+	for _, h := range p.kept() {
+		h.Release() // a sweep takes it if no snapshot names it
+	}
 	err := p.removeFolder()
 	if p.place != (Place{}) {
 		err = errors.Join(err, p.c.removeFar([]far{{p.place, p.set, p.nodes}}))

@@ -42,6 +42,39 @@ func (p *Pending) KeepProgram(path, digest string) error {
 	return nil
 }
 
+// KeepLibrary stores another file that the images need, as KeepProgram does. Commit writes into the schema which
+// are kept.
+func (p *Pending) KeepLibrary(path, digest string) error {
+	if p.lock == nil {
+		return fmt.Errorf("keep a library of %s: %w", p.Dir, ErrEnded)
+	}
+	if p.libraries[digest] != nil {
+		return nil
+	}
+	h, err := p.c.keepProgram(p.Job, path, digest, p.step)
+	if err != nil {
+		return err
+	}
+	if p.libraries == nil {
+		p.libraries = map[string]*Hold{}
+	}
+	p.libraries[digest] = h
+	return nil
+}
+
+// KeepLibraries keeps for this snapshot what is kept for another one of the job.
+func (p *Pending) KeepLibraries(of *Snapshot) error {
+	for _, digest := range of.Schema.Program.Libraries {
+		if err := p.KeepLibrary(of.LibraryPath(digest), digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LibraryPath is where a library of the snapshot is kept.
+func (s *Snapshot) LibraryPath(digest string) string { return programPath(filepath.Dir(s.Dir), digest) }
+
 // KeepProgram is Pending.KeepProgram for a job that has no snapshot yet. The program stays while the Hold
 // lives. The job's folder is made if need be.
 func (c *Catalogue) KeepProgram(job, path, digest string) (*Hold, error) {
@@ -241,18 +274,23 @@ func checkProgram(path, digest string) error {
 	return err
 }
 
-// checkProgram checks the kept program of a snapshot.
+// checkProgram checks the kept program of a snapshot, and its libraries.
 func (s *Snapshot) checkProgram() error {
 	if !s.Schema.Program.Kept {
 		return nil
 	}
 	path := s.ProgramPath()
-	err := checkProgram(path, s.Schema.Program.Digest)
-	if err == nil {
-		return nil
+	if err := checkProgram(path, s.Schema.Program.Digest); err != nil {
+		return fmt.Errorf("snapshot %d: kept program %s: %w (put the executable %s back there if it is still the same)",
+			s.Schema.Sequence, path, withoutPath(err), s.Schema.Program.Path)
 	}
-	return fmt.Errorf("snapshot %d: kept program %s: %w (put the executable %s back there if it is still the same)",
-		s.Schema.Sequence, path, withoutPath(err), s.Schema.Program.Path)
+	for _, digest := range s.Schema.Program.Libraries {
+		path := s.LibraryPath(digest)
+		if err := checkProgram(path, digest); err != nil {
+			return fmt.Errorf("snapshot %d: kept library %s: %w (import its parcel again)", s.Schema.Sequence, path, withoutPath(err))
+		}
+	}
+	return nil
 }
 
 // sweepPrograms removes the kept programs of a job that are neither used nor named by a snapshot, and what
@@ -311,6 +349,11 @@ func removeUnless(path string, needed func() bool) (stays bool, err error) {
 	return false, explain(err)
 }
 
+// keeps tells whether a file is kept, as the program or as a library.
+func (p *Program) keeps(digest string) bool {
+	return p.Kept && (p.Digest == digest || slices.Contains(p.Libraries, digest))
+}
+
 // namesProgram tells whether a snapshot of the job has kept the program, or may
 // have.
 func (c *Catalogue) namesProgram(job, digest string) bool {
@@ -322,7 +365,7 @@ func (c *Catalogue) namesProgram(job, digest string) bool {
 		s, err := Load(c.dir(job, seq))
 		switch {
 		case errors.Is(err, ErrNotCommitted), errors.Is(err, ErrNotFound):
-		case err != nil, s.Schema.Program.Kept && s.Schema.Program.Digest == digest:
+		case err != nil, s.Schema.Program.keeps(digest):
 			return true
 		}
 	}

@@ -95,13 +95,16 @@ import (
 //   - Format 4 added how much of standard input was read, and the flags that a restart takes over.
 //   - Format 5 added stores: images that lie elsewhere than beside the schema.
 //   - Format 6 added further copies.
-const Format = FormatCopies
+//   - Format 7 added libraries kept beside the program.
+const Format = FormatLibraries
 
 // Each snapshot is written in the oldest format that can hold it, so that an older gorun reads what it can.
 const (
 	FormatDir    = 4 // images beside the schema
 	FormatStore  = 5 // in a store
 	FormatCopies = 6 // in several places
+
+	FormatLibraries = 7 // there are some, wherever the images are
 )
 
 // SchemaFile is the name of the schema within a snapshot's folder.
@@ -160,6 +163,10 @@ type Program struct {
 	Dir    string   `toml:"dir"`            // working folder
 	Args   []string `toml:"args"`
 	Env    []string `toml:"env"` // NAME=value, only what was allowed
+
+	// Libraries are the SHA-256, in hex, of other files that images of whole processes need, libraries and what child processes run. They are kept
+	// as the program is, by their sums; only parcels bring them along.
+	Libraries []string `toml:"libraries,omitempty"`
 }
 
 // Placement tells where a rank ran.
@@ -323,6 +330,9 @@ func (s *Schema) check() error {
 	case len(s.Placement) != s.NP:
 		return bad("places of %d of %d ranks", len(s.Placement), s.NP)
 	}
+	if err := s.checkLibraries(); err != nil {
+		return err
+	}
 	for _, kv := range s.Program.Env {
 		if i := strings.IndexByte(kv, '='); i < 1 || strings.IndexByte(kv, 0) >= 0 {
 			return bad("environment %.80q", kv)
@@ -352,6 +362,35 @@ func (s *Schema) check() error {
 		files[im.File] = true
 		if s.Placement[i].Rank != i {
 			return bad("place %d is of rank %d", i, s.Placement[i].Rank)
+		}
+	}
+	return nil
+}
+
+// oldestFormat is the first that can say what the schema says.
+func (s *Schema) oldestFormat() int {
+	switch {
+	case len(s.Program.Libraries) > 0:
+		return FormatLibraries
+	case len(s.More) > 0:
+		return FormatCopies
+	case s.Store != "":
+		return FormatStore
+	}
+	return FormatDir
+}
+
+// maxLibraries bounds their number.
+const maxLibraries = 1 << 16
+
+func (s *Schema) checkLibraries() error {
+	all := s.Program.Libraries
+	if len(all) > 0 && (s.Format < FormatLibraries || !s.Program.Kept) || len(all) > maxLibraries {
+		return fmt.Errorf("%w: %d libraries in format %d", ErrSchema, len(all), s.Format)
+	}
+	for i, digest := range all {
+		if !isDigest(digest) || i > 0 && all[i-1] >= digest {
+			return fmt.Errorf("%w: library %.80q", ErrSchema, digest)
 		}
 	}
 	return nil

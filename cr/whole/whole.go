@@ -66,6 +66,18 @@ type Tunable interface {
 	CheckParams(given map[string]string) error
 }
 
+// Linked is an Imager whose images need files beside the executable.
+type Linked interface {
+	// Libraries lists them: what an image maps, and what child processes run.
+	Libraries(image.Source) ([]Library, error)
+}
+
+// Library is such a file, where it was.
+type Library struct {
+	Path   string
+	Digest string // SHA-256, hex
+}
+
 // Parameter describes one.
 type Parameter struct {
 	Name, Default string

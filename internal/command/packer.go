@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/snapshot/parcel"
+	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/kinds"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
 // packer carries out gorun snapshots -export and -import.
@@ -53,10 +57,13 @@ func (p *packer) run(dir string, args []string) int {
 }
 
 // exports writes one file.
-func (p *packer) exports(s *snapshot.Snapshot) error {
+func (p *packer) exports(s *snapshot.Snapshot) (err error) {
 	bar := newBar(p.std.err)
 	defer bar.clear()
 	opt := parcel.Options{Progress: func(done, total int64) { bar.draw("export", done, total, true) }}
+	if opt.Libraries, err = libraries(s); err != nil {
+		return err
+	}
 	if !p.plain {
 		opt.KeyFile = cmp.Or(p.key, keyOf(s))
 	}
@@ -84,9 +91,39 @@ func (p *packer) exports(s *snapshot.Snapshot) error {
 
 // lacks says what a file lacks.
 func (p *packer) lacks(r parcel.Report) {
+	if len(r.Changed) > 0 {
+		fmt.Fprintf(p.std.err, "gorun: not in the file, as other files lie there by now, so that a restart elsewhere needs the ones that were mapped: %s\n", strings.Join(r.Changed, ", "))
+	}
 	if r.Without != "" {
 		fmt.Fprintf(p.std.err, "gorun: the executable is not in the file, as %s is not the one that ran any more: a restart elsewhere has to name it (gorun restart SNAPSHOT -- PROGRAM)\n", r.Without)
 	}
+}
+
+// libraries lists the files that the images of a snapshot need beside the executable, each once.
+func libraries(s *snapshot.Snapshot) (all []parcel.Library, err error) {
+	if s.Schema.Backend == wire.BackendSelf {
+		return nil, nil
+	}
+	by, err := whole.Find(s.Schema.Backend)
+	if err != nil {
+		return nil, err
+	}
+	linked, ok := by.(whole.Linked)
+	if !ok {
+		return nil, nil
+	}
+	for rank := range s.Schema.NP {
+		list, err := linked.Libraries(s.Image(rank))
+		if err != nil {
+			return nil, fmt.Errorf("rank %d: %w", rank, err)
+		}
+		for _, l := range list {
+			if l := parcel.Library(l); !slices.Contains(all, l) {
+				all = append(all, l)
+			}
+		}
+	}
+	return all, nil
 }
 
 // keyOf is the key file of a snapshot's images, if they are sealed.

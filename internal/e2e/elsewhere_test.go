@@ -80,6 +80,55 @@ func TestNativeElsewhere(t *testing.T) {
 	digest(t, p.out.String())
 }
 
+// TestLibrariesElsewhere restarts a program that knows nothing of gorun when the library that it maps and the program of its child process are
+// gone: the parcel has them. What goes on there has them in its own snapshots, too.
+func TestLibrariesElsewhere(t *testing.T) {
+	h := nativeHouse(t)
+	own := h.folder("programs")
+	from := map[string]string{"outer": "/bin/sh", "inner": "/bin/sh", "libc.so.6": "/lib/x86_64-linux-gnu/libc.so.6"}
+	for name, path := range from {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Skip(err)
+		}
+		if err := os.WriteFile(filepath.Join(own, name), append(text, name...), 0o755); err != nil { // no other file has this content
+			t.Fatal(err)
+		}
+	}
+	dir := h.folder("stage")
+	const script = `
+		LD_LIBRARY_PATH=$1 $1/inner -c 'n=0; while [ ! -e "$0/go" ]; do n=$((n+1)); echo $n; sleep 0.01; done; echo end' "$0" | {
+			last=0
+			while read x; do
+				[ "$x" = end ] && { echo "no step is missing" >&2; exit 0; }
+				[ "$x" = $((last+1)) ] || { echo "step $x follows $last" >&2; exit 5; }
+				[ "$x" = 20 ] && echo "step 20" >&2
+				last=$x
+			done
+		}`
+	r := h.nativeRun(1, []string{"-env", "LD_LIBRARY_PATH=" + own}, filepath.Join(own, "outer"), "-c", script, dir, own)
+	if !r.errs.wait("step 20", 1) {
+		t.Fatal(r.errs)
+	}
+	schema := r.checkpoint("-stop")
+	r.wait()
+	to := elsewhere(t)
+	schema = h.takeIn(to, schema, own)
+	for range 2 {
+		again := to.restart(schema)
+		schema = again.checkpoint("-stop")
+		again.wait()
+		if kept := readSchema(t, schema).Program.Libraries; len(kept) < 2 {
+			t.Errorf("kept are %v", kept)
+		}
+	}
+	h.signal(dir, "go")
+	r = to.restart(schema)
+	if code := r.wait(); code != 0 || !r.errs.wait("no step is missing", 1) {
+		t.Errorf("exit %d: %s", code, r.errs)
+	}
+}
+
 // TestPortableElsewhere does so with portable images, from a folder where they are sealed.
 func TestPortableElsewhere(t *testing.T) {
 	h := ownHouse(t)

@@ -153,12 +153,12 @@ func (im *importer) there(s *snapshot.Schema) (bool, error) {
 	return true, nil
 }
 
-// program keeps an executable for the snapshots that are new and run it.
+// program keeps an executable or a library for the snapshots that are new.
 func (im *importer) program(p program) error {
 	name := im.m.Job + "/" + programsDir + "/" + p.Digest
 	var users []*entry
 	for _, e := range im.all {
-		if e.pending != nil && e.schema.Program.Digest == p.Digest {
+		if e.pending != nil {
 			users = append(users, e)
 		}
 	}
@@ -175,7 +175,11 @@ func (im *importer) program(p program) error {
 		return err
 	}
 	for _, e := range users {
-		if err := e.pending.KeepProgram(f.Name(), p.Digest); err != nil {
+		keep := e.pending.KeepLibrary
+		if e.schema.Program.Digest == p.Digest {
+			keep = e.pending.KeepProgram
+		}
+		if err := keep(f.Name(), p.Digest); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrParcel, name, err)
 		}
 	}

@@ -13,14 +13,15 @@
 //	JOB/3/schema.toml                  of the snapshot itself
 //	JOB/3/rank-00000.img
 //	...
-//	JOB/programs/SHA-256               the executable
+//	JOB/programs/SHA-256               the executable, and libraries and what child processes run, by their sums
 //	SHA256SUMS                         last: of each of these, for sha256sum -c
 //
 // Members come in this order and no other. So a reader knows the name and the size of the next one, and no name in a
 // forged archive leads anywhere. The schemas say that the images lie beside them, wherever they were. Times, owners and modes
 // are the same for all. So a snapshot has one parcel, byte for byte, wherever and whenever it is written by one gorun.
 //
-// The executable of native images is always in it. That of portable images is if its path still has the one that ran.
+// The executable of native images is always in it. That of portable images is if its path still has the one that ran. Libraries are if their
+// paths still have those that were mapped: a restart takes them where the machine has others.
 //
 // # Sealed parcels
 //
@@ -72,11 +73,11 @@ type manifest struct {
 	Format    int       `toml:"format"`
 	Job       string    `toml:"job"`
 	Snapshots []int     `toml:"snapshots"` // oldest first; the last is the one that was asked for
-	Programs  []program `toml:"programs"`
-	Bytes     int64     `toml:"bytes"` // of all images and programs
+	Programs  []program `toml:"programs"`  // the executable is the first
+	Bytes     int64     `toml:"bytes"`     // of all images and programs
 }
 
-// program is an executable in the parcel.
+// program is an executable or a library in the parcel.
 type program struct {
 	Digest string `toml:"digest"` // SHA-256, hex
 	Size   int64  `toml:"size"`   // bytes

@@ -52,8 +52,8 @@ func memory(t testing.TB) string {
 	return dir
 }
 
-// take takes a snapshot of two ranks whose images build on the snapshot base.
-func take(t testing.TB, c *snapshot.Catalogue, place snapshot.Place, base, size int, exe string) *snapshot.Snapshot {
+// take takes a snapshot of two ranks whose images build on the snapshot base. It keeps the libraries of those before.
+func take(t testing.TB, c *snapshot.Catalogue, place snapshot.Place, base, size int, exe string, before ...*snapshot.Snapshot) *snapshot.Snapshot {
 	t.Helper()
 	p, err := c.BeginIn(job, place, nil)
 	if err != nil {
@@ -62,6 +62,9 @@ func take(t testing.TB, c *snapshot.Catalogue, place snapshot.Place, base, size 
 	digest, err := snapshot.FileDigest(exe)
 	if err == nil {
 		err = p.KeepProgram(exe, digest)
+	}
+	for _, s := range before {
+		err = errors.Join(err, p.KeepLibraries(s))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +186,53 @@ func TestElsewhere(t *testing.T) {
 	again := written(t, find(t, d))
 	if !bytes.Equal(again, b.Bytes()) {
 		t.Error("a parcel of what was taken in is another one")
+	}
+}
+
+// Libraries come along that are what they were, stay with the snapshots of the job that goes on, and go with the last of them.
+func TestLibraries(t *testing.T) {
+	c, s := chain(t, 1000, "")
+	there, changed := filepath.Join(t.TempDir(), "libthere.so"), filepath.Join(t.TempDir(), "libchanged.so")
+	for _, path := range []string{there, changed} {
+		if err := os.WriteFile(path, []byte(path), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest, err := snapshot.FileDigest(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	r, err := Write(&b, s, Options{Libraries: []Library{{there, digest}, {changed, strings.Repeat("0", 64)}, {there, digest}}})
+	if err != nil || !slices.Equal(r.Changed, []string{changed}) {
+		t.Fatal(err, r)
+	}
+	if err := c.Remove(job); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, memory(t))
+	got, err := Import(d, bytes.NewReader(b.Bytes()), Options{})
+	if err != nil || !slices.Equal(got.Schema.Program.Libraries, []string{digest}) || got.Schema.Format != snapshot.FormatLibraries {
+		t.Fatal(err, got)
+	}
+	os.Remove(there)
+	var again bytes.Buffer
+	if _, err := Write(&again, got, Options{}); err != nil || !bytes.Equal(again.Bytes(), b.Bytes()) {
+		t.Errorf("a parcel of what was taken in is another one: %v", err)
+	}
+	newest := take(t, d, snapshot.Place{}, 0, 1000, got.ProgramPath(), got)
+	if _, err := d.Prune(job, 1); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(newest.LibraryPath(digest)); err != nil || string(text) != there {
+		t.Errorf("%q, %v", text, err)
+	}
+	os.Chmod(newest.LibraryPath(digest), 0o700)
+	if err := os.WriteFile(newest.LibraryPath(digest), []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := newest.Check(); !errors.Is(err, snapshot.ErrProgram) {
+		t.Errorf("a library was altered: %v", err)
 	}
 }
 

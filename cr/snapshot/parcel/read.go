@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/klauspost/compress/zstd"
@@ -136,7 +137,7 @@ func (r *reader) schema(m *manifest, seq int) (*snapshot.Schema, error) {
 		return nil, fmt.Errorf("%w: %s is of snapshot %d of job %s", ErrParcel, name, s.Sequence, s.Job)
 	case s.Store != "" || len(s.More) > 0:
 		return nil, fmt.Errorf("%w: %s has images elsewhere", ErrParcel, name)
-	case s.Program.Kept != m.has(s.Program.Digest):
+	case s.Program.Kept != m.has(s.Program.Digest), !slices.Equal(s.Program.Libraries, m.libraries(s.Program.Digest)):
 		return nil, fmt.Errorf("%w: %s and %s do not agree on its program", ErrParcel, name, manifestName)
 	}
 	for i, im := range s.Images {
@@ -145,6 +146,17 @@ func (r *reader) schema(m *manifest, seq int) (*snapshot.Schema, error) {
 		}
 	}
 	return s, nil
+}
+
+// libraries are the sums of all programs but the one of this sum, in their order in a schema.
+func (m *manifest) libraries(but string) (all []string) {
+	for _, p := range m.Programs {
+		if p.Digest != but {
+			all = append(all, p.Digest)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (m *manifest) has(digest string) bool {

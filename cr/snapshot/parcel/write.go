@@ -22,13 +22,19 @@ import (
 type Options struct {
 	Progress func(done, total int64) // is told of bytes that have passed; may be nil
 	KeyFile  string                  // of Import: the images are sealed with the key of this file; "": they are not
+
+	Libraries []Library // of Write: what the images need beside the executable
 }
+
+// Library is a file that images need, and its SHA-256 in hex.
+type Library struct{ Path, Digest string }
 
 // Report says what is in a parcel.
 type Report struct {
-	Snapshots []int  // oldest first
-	Bytes     int64  // of images and programs
-	Without   string // the path of an executable that was not taken along; the restart has to name it
+	Snapshots []int    // oldest first
+	Bytes     int64    // of images and programs
+	Without   string   // the path of an executable that was not taken along; the restart has to name it
+	Changed   []string // paths of libraries that were not, as others lie there by now
 }
 
 // Write writes the parcel of a snapshot. Every image that it needs is read and checked first; of several copies the
@@ -71,6 +77,7 @@ func write(to io.Writer, s *snapshot.Snapshot, opt Options) (r Report, err error
 	if len(w.m.Programs) == 0 {
 		r.Without = s.Schema.Program.Path
 	}
+	r.Changed = w.changed
 	return r, nil
 }
 
@@ -79,12 +86,14 @@ type writer struct {
 	chain []*snapshot.Snapshot // oldest first
 	m     manifest
 	from  [][]snapshot.Copy // of each: where each rank's image is good
-	exe   string            // the executable; "": none
+	files []string          // of m.Programs
 	zw    *zstd.Encoder
 	tw    *tar.Writer
 	sums  bytes.Buffer
 	told  progress
 	buf   []byte
+
+	changed []string // libraries that are not there
 }
 
 func newWriter(to io.Writer, chain []*snapshot.Snapshot, opt Options) (*writer, error) {
@@ -94,10 +103,14 @@ func newWriter(to io.Writer, chain []*snapshot.Snapshot, opt Options) (*writer, 
 		w.m.Snapshots = append(w.m.Snapshots, s.Schema.Sequence)
 		w.m.Bytes += s.Bytes()
 	}
-	if err := w.findProgram(chain[len(chain)-1]); err != nil {
+	last := chain[len(chain)-1]
+	err := w.findProgram(last)
+	if err == nil && len(w.files) > 0 {
+		err = w.findLibraries(last, opt.Libraries)
+	}
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if w.zw, err = zstd.NewWriter(to, zstd.WithEncoderConcurrency(2), zstd.WithWindowSize(4<<20)); err != nil {
 		return nil, err
 	}
@@ -121,12 +134,37 @@ func (w *writer) findProgram(s *snapshot.Snapshot) error {
 	default:
 		return nil
 	}
+	return w.take(path, digest)
+}
+
+// take has a file in the parcel.
+func (w *writer) take(path, digest string) error {
 	st, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	w.exe, w.m.Programs = path, []program{{p.Digest, st.Size()}}
+	w.files, w.m.Programs = append(w.files, path), append(w.m.Programs, program{digest, st.Size()})
 	w.m.Bytes += st.Size()
+	return nil
+}
+
+// findLibraries looks for those that have their paths still, or are kept.
+func (w *writer) findLibraries(s *snapshot.Snapshot, all []Library) error {
+	for _, digest := range s.Schema.Program.Libraries {
+		all = append([]Library{{s.LibraryPath(digest), digest}}, all...)
+	}
+	for _, l := range all {
+		if w.m.has(l.Digest) {
+			continue
+		}
+		if digest, err := snapshot.FileDigest(l.Path); err != nil || digest != l.Digest {
+			w.changed = append(w.changed, l.Path)
+			continue
+		}
+		if err := w.take(l.Path, l.Digest); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -151,8 +189,10 @@ func (w *writer) all() error {
 			return fmt.Errorf("snapshot %d: %w", s.Schema.Sequence, err)
 		}
 	}
-	if w.exe != "" {
-		return w.program()
+	for i := range w.files {
+		if err := w.program(i); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -186,8 +226,10 @@ func good(s *snapshot.Snapshot, rank int) (snapshot.Copy, error) {
 }
 
 func (w *writer) snapshot(s *snapshot.Snapshot, from []snapshot.Copy) error {
-	schema := s.Schema.Detached()
-	schema.Program.Kept = len(w.m.Programs) > 0
+	in := *s.Schema
+	in.Program.Kept = len(w.m.Programs) > 0
+	in.Program.Libraries = w.m.libraries(in.Program.Digest)
+	schema := in.Detached()
 	text, err := schema.Encode()
 	if err != nil {
 		return err
@@ -217,13 +259,13 @@ func (w *writer) image(name string, s *snapshot.Snapshot, from snapshot.Copy, im
 	return w.add(name, im.Size, 0o600, io.NewSectionReader(r, 0, r.Size()))
 }
 
-func (w *writer) program() error {
-	f, err := os.Open(w.exe)
+func (w *writer) program(i int) error {
+	f, err := os.Open(w.files[i])
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	p := w.m.Programs[0]
+	p := w.m.Programs[i]
 	return w.add(w.m.Job+"/"+programsDir+"/"+p.Digest, p.Size, 0o500, f)
 }
 

@@ -146,7 +146,7 @@ func (h *head) merge(ctx context.Context, m *merging, l *spec.Level, cost *copyC
 	s := *m.chain[0].Schema
 	s.Store, s.Folder, s.Set, s.More = "", "", "", nil
 	if s.Images, err = h.mergeImages(ctx, m, p, l, cost); err == nil && s.Program.Kept {
-		err = p.KeepProgram(m.chain[0].ProgramPath(), s.Program.Digest)
+		err = errors.Join(p.KeepProgram(m.chain[0].ProgramPath(), s.Program.Digest), p.KeepLibraries(m.chain[0]))
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Discard())

@@ -214,7 +214,7 @@ func (inc *incarnation) discard(seq int) {
 func (inc *incarnation) commit(a *ckpt.HeadAction) {
 	h, seq, images := inc.h, a.Seq, a.Images
 	p := inc.store.pending[seq]
-	schema, warned, input := inc.schema(a.Mode, images, p.copies != nil), h.warned, inc.inputNow(a.Mode)
+	schema, warned, input, from := inc.schema(a.Mode, images, p.copies != nil), h.warned, inc.inputNow(a.Mode), inc.from
 	work(inc, func() (c commit, err error) {
 		if p.copies != nil {
 			weak, err := p.copies.settle(images)
@@ -231,6 +231,9 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 			schema.Point, err = pointOf(p.Pending, images)
 		} else {
 			err = p.keep()
+			if err == nil && from != nil {
+				err = p.KeepLibraries(from) // they may be mapped
+			}
 		}
 		if err != nil {
 			return c, err

@@ -246,7 +246,7 @@ func (c *captured) describeRegions(maps []proc.Mapping) {
 		case transport(m):
 			r = state.Region{Start: m.Start, End: m.End, Prot: m.Prot, Flags: flagNoReserve}
 		case ring(m):
-		case ofSysV(m):
+		case m.OfSysV():
 			r.SysV = true
 		case ownShared(m):
 			r.Own = true

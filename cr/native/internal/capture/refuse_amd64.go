@@ -62,7 +62,7 @@ func (g *Target) checkOne() error {
 	if err != nil {
 		return err
 	}
-	g.sysv = slices.ContainsFunc(maps, func(m proc.Mapping) bool { return ofSysV(&m) })
+	g.sysv = slices.ContainsFunc(maps, func(m proc.Mapping) bool { return m.OfSysV() })
 	if _, _, err := workingDir(g.PID); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func ring(m *proc.Mapping) bool { return m.Shared && m.Path == state.RingMemory 
 // refuseShared lets a file pass that the program only reads: mapped again, it has
 // the same content.
 func refuseShared(m *proc.Mapping) error {
-	if transport(m) || ring(m) || ofSysV(m) {
+	if transport(m) || ring(m) || m.OfSysV() {
 		return nil
 	}
 	if ownShared(m) {
@@ -148,7 +148,7 @@ func checkKind(m *proc.Mapping) error {
 	switch {
 	case m.Kernels(), transport(m), ring(m):
 		return nil
-	case (ownShared(m) || ofSysV(m)) && !m.Has(flagHuge):
+	case (ownShared(m) || m.OfSysV()) && !m.Has(flagHuge):
 		return nil
 	case m.Has(flagHuge):
 		return refusal.New("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)

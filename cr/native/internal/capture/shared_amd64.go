@@ -21,7 +21,7 @@ import (
 
 // ownShared tells such memory.
 func ownShared(m *proc.Mapping) bool {
-	if !m.Shared || transport(m) || ring(m) || ofSysV(m) || strings.HasPrefix(m.Path, "/[") || strings.HasPrefix(m.Path, "/anon_hugepage") {
+	if !m.Shared || transport(m) || ring(m) || m.OfSysV() || strings.HasPrefix(m.Path, "/[") || strings.HasPrefix(m.Path, "/anon_hugepage") {
 		return false
 	}
 	return strings.HasPrefix(m.Path, "/memfd:") || m.Deleted && strings.HasPrefix(m.Path, "/")

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -20,11 +19,6 @@ import (
 // System V shared memory has its id again only in a namespace that nobody else is in. So a restored family that
 // has some gets one, and what else there is of System V is not there: the family must not have used that. Of
 // semaphores and queues the kernel does not tell who uses them.
-
-// ofSysV tells a mapping of such memory. Its inode is its id.
-func ofSysV(m *proc.Mapping) bool {
-	return m.Shared && m.Deleted && strings.HasPrefix(m.Path, "/SYSV")
-}
 
 // attached counts how often the family, copies of it, and others are attached to each segment.
 type attached struct {
@@ -44,7 +38,7 @@ func (g *Target) attachments() (attached, error) {
 	space := trace.IPCOf(g.PID)
 	for _, pid := range pids {
 		all, err := proc.Parsed(pid, "maps", proc.ParseMaps)
-		if err != nil || !slices.ContainsFunc(all, func(m proc.Mapping) bool { return ofSysV(&m) }) || trace.IPCOf(pid) != space {
+		if err != nil || !slices.ContainsFunc(all, func(m proc.Mapping) bool { return m.OfSysV() }) || trace.IPCOf(pid) != space {
 			continue // as a rule
 		}
 		status, err := proc.Parsed(pid, "status", proc.ParseStatus)
@@ -54,7 +48,7 @@ func (g *Target) attachments() (attached, error) {
 		for i := range all {
 			m := &all[i]
 			switch id := int(m.Inode); {
-			case !ofSysV(m):
+			case !m.OfSysV():
 			case g.related(pid):
 				a.own[id]++
 			case status.Tracer != 0 && trace.IsOurThread(status.Tracer): // of an earlier image
@@ -220,7 +214,7 @@ func (st *stand) recordSysV(r *recorder) error {
 }
 
 func (r *recorder) hasSysV() bool {
-	return slices.ContainsFunc(r.maps, func(m proc.Mapping) bool { return ofSysV(&m) })
+	return slices.ContainsFunc(r.maps, func(m proc.Mapping) bool { return m.OfSysV() })
 }
 
 // checkWhole refuses what is not attached whole.
@@ -236,7 +230,7 @@ func (f *family) checkWhole(all []state.Segment) error {
 		var regions []state.Region
 		for i := range r.maps {
 			region := regionOf(&r.maps[i])
-			region.SysV = ofSysV(&r.maps[i])
+			region.SysV = r.maps[i].OfSysV()
 			regions = append(regions, region)
 		}
 		if _, err := state.Attachments(regions, size); err != nil {

@@ -40,7 +40,10 @@ type Mapping struct {
 }
 
 // Anonymous tells whether the mapping is of no file.
-func (m *Mapping) Anonymous() bool { return m.Inode == 0 }
+func (m *Mapping) Anonymous() bool { return m.Inode == 0 && !m.OfSysV() }
+
+// OfSysV tells System V shared memory. The inode is its id, which may be 0.
+func (m *Mapping) OfSysV() bool { return m.Shared && m.Deleted && strings.HasPrefix(m.Path, "/SYSV") }
 
 // Has tells whether the mapping has a flag of smaps.
 func (m *Mapping) Has(flag string) bool {
@@ -131,7 +134,7 @@ func ParseMapping(line []byte) (Mapping, error) {
 	m.Shared = perms[3] == 's'
 	m.dev, m.Inode = unix.Mkdev(uint32(major), uint32(minor)), inode
 	m.Path = strings.ReplaceAll(strings.TrimLeft(string(rest), " "), `\012`, "\n")
-	if name, ok := strings.CutSuffix(m.Path, " (deleted)"); ok && m.Inode != 0 {
+	if name, ok := strings.CutSuffix(m.Path, " (deleted)"); ok && (m.Inode != 0 || strings.HasPrefix(name, "/SYSV")) {
 		m.Path, m.Deleted = name, true
 	}
 	return m, nil

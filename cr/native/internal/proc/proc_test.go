@@ -14,14 +14,19 @@ import (
 
 func TestParseMaps(t *testing.T) {
 	m, err := ParseMaps([]byte("00400000-00401000 r-xp 00001000 fe:00 42     /a b\\012c (deleted)\n" +
+		"00402000-00404000 rw-s 00000000 00:01 0                                  /SYSV00000000 (deleted)\n" + // the first of a machine
 		"7ffde91fa000-7ffde921b000 rw-s 00000000 00:00 0                          [stack]\n"))
 	want := []Mapping{
 		{Start: 0x400000, End: 0x401000, Prot: unix.PROT_READ | unix.PROT_EXEC, Offset: 0x1000,
 			dev: unix.Mkdev(0xfe, 0), Inode: 42, Path: "/a b\nc", Deleted: true},
+		{Start: 0x402000, End: 0x404000, Prot: unix.PROT_READ | unix.PROT_WRITE, Shared: true, dev: unix.Mkdev(0, 1), Path: "/SYSV00000000", Deleted: true},
 		{Start: 0x7ffde91fa000, End: 0x7ffde921b000, Prot: unix.PROT_READ | unix.PROT_WRITE, Shared: true, Path: "[stack]"},
 	}
 	if err != nil || !reflect.DeepEqual(m, want) {
 		t.Errorf("%+v, %v", m, err)
+	}
+	if err == nil && (m[1].Anonymous() || !m[1].OfSysV() || m[0].OfSysV()) {
+		t.Error("which are System V memory?")
 	}
 }
 

@@ -58,7 +58,7 @@ func (r *restore) named(err error) error {
 func (r *restore) prepareFamily() error {
 	for _, s := range r.state.Members {
 		m := &restore{first: r, state: s, o: r.o, files: r.files}
-		m.o.Program, m.o.Hold = s.Exe, false
+		m.o.Program, m.o.Hold = childsProgram(s, r.o.Program), false
 		r.kin = append(r.kin, m)
 		var err error
 		if m.images, err = r.images.of(s); err == nil {
@@ -90,7 +90,7 @@ func (r *restore) openMaps() error {
 	}
 	next := r.base
 	err := r.each(func(m *restore) error {
-		m.base = r.base
+		m.base, m.maps.kept = r.base, r.o.Program
 		err := m.maps.open(m.state, next, m.o.Program, m.filled, r.files.deleted)
 		next += len(m.maps.paths)
 		return err

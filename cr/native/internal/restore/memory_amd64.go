@@ -3,6 +3,7 @@
 package restore
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -31,6 +32,7 @@ const (
 
 // mappedFiles are the files that regions of the process map.
 type mappedFiles struct {
+	kept  string   // the executable of the first process, beside which libraries may be kept
 	first int      // number that the first of them has in the process
 	paths []string // as in Region.Path
 	here  []int
@@ -102,7 +104,7 @@ func again(path string, made map[uint64]int, inode uint64) (int, error) {
 
 // openOne opens the file of a region: the one that it was, or another with the same content, as another machine has it.
 func (m *mappedFiles) openOne(s *state.State, r *state.Region, program string) (int, error) {
-	const remedy = "put back the file that was there; native images of programs that map files of their own need them"
+	const remedy = "put back the file that was there, or bring the snapshot by gorun snapshots -export and -import, which take along what is mapped"
 	path := r.Path
 	if alive(path) == alive(s.Exe) {
 		fd, err := unix.Open(program, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -111,15 +113,31 @@ func (m *mappedFiles) openOne(s *state.State, r *state.Region, program string) (
 		}
 		return fd, nil
 	}
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := openSame(path, r)
+	if err != nil && r.Digest != "" {
+		if fd, err := openSame(kept(m.kept, r.Digest), r); err == nil {
+			return fd, nil
+		}
+	}
+	if errors.Is(err, errReplaced) {
+		return -1, fileError(path, remedy, "it was mapped and has been %w", err)
+	}
 	if err != nil {
 		return -1, fileError(path, remedy, "it was mapped: %w", err)
 	}
-	if !same(fd, r) {
-		unix.Close(fd)
-		return -1, fileError(path, remedy, "it was mapped and has been replaced by another one")
-	}
 	return fd, nil
+}
+
+var errReplaced = errors.New("replaced by another one")
+
+// openSame opens the file of a region at a path. errReplaced: that is another one.
+func openSame(path string, r *state.Region) (int, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err == nil && !same(fd, r) {
+		unix.Close(fd)
+		return -1, errReplaced
+	}
+	return fd, err
 }
 
 // same reports whether a file is the one that a region has mapped, or has its content.
@@ -128,7 +146,7 @@ func same(fd int, r *state.Region) bool {
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return false
 	}
-	if r.Digest == "" {
+	if r.Digest == "" || r.Shared && st.Ino == r.Inode { // what is shared may have changed in place
 		return st.Ino == r.Inode
 	}
 	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))

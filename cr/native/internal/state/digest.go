@@ -6,8 +6,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
 // mostDigested is the size up to which the content of a mapped file is looked at: libraries, and not data.
@@ -47,6 +50,24 @@ func Digest(f *os.File) (string, error) {
 	digest := hex.EncodeToString(h.Sum(nil))
 	digests.Store(v, digest)
 	return digest, nil
+}
+
+// Libraries lists the files that are told by their content, beside the executable of the first process: what all map, and what
+// those that descend from the first run.
+func (s *State) Libraries() []whole.Library {
+	var all []whole.Library
+	add := func(path, digest string) {
+		if l := (whole.Library{Path: path, Digest: digest}); digest != "" && digest != s.ExeSum && !slices.Contains(all, l) {
+			all = append(all, l)
+		}
+	}
+	for _, m := range s.All() {
+		add(m.Exe, m.ExeSum)
+		for i := range m.Regions {
+			add(m.Regions[i].Path, m.Regions[i].Digest)
+		}
+	}
+	return all
 }
 
 // validDigest reports whether a text may be a Digest, or "" for none.
