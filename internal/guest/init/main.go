@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -139,18 +140,20 @@ func soft(name, network string) error {
 	return settled(name)
 }
 
-// settled waits until the device has the network's address.
+// settled waits until the device's port is active and has the network's address.
 func settled(name string) error {
+	port := "/sys/class/infiniband/" + name + "/ports/1/"
 	for range 1000 {
+		state, _ := os.ReadFile(port + "state")
 		for i := range 8 {
-			gid, _ := os.ReadFile(fmt.Sprintf("/sys/class/infiniband/%s/ports/1/gids/%d", name, i))
-			if len(gid) > 30 && string(gid[:30]) == "0000:0000:0000:0000:0000:ffff:" {
+			gid, _ := os.ReadFile(fmt.Sprintf("%sgids/%d", port, i))
+			if strings.HasPrefix(string(gid), "0000:0000:0000:0000:0000:ffff:") && strings.Contains(string(state), "ACTIVE") {
 				return nil
 			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return errors.New("the device gets no address")
+	return errors.New("the device's port does not get active")
 }
 
 // run runs the program.
