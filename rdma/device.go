@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
+	_ "github.com/gorun-mpi/gorun/rpi/rdma/rxe"
 	_ "github.com/gorun-mpi/gorun/rpi/rdma/soft" // is always there
 	"github.com/gorun-mpi/gorun/rpi/rdma/virtual"
 )

@@ -98,7 +98,7 @@ func Run(ctx context.Context, k *Kernel, o Options) (status int, err error) {
 	if memory == 0 {
 		memory = 512
 	}
-	cmd := exec.CommandContext(ctx, emulator, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", strconv.Itoa(memory), "-no-reboot", "-nodefaults",
+	cmd := exec.CommandContext(ctx, emulator, "-accel", "tcg,thread=multi", "-cpu", "Haswell", "-smp", "2", "-m", strconv.Itoa(memory), "-no-reboot", "-nodefaults",
 		"-display", "none", "-serial", "stdio", "-nic", "user,model=e1000,restrict=on", "-kernel", k.Image, "-initrd", disk,
 		"-append", "console=ttyS0 quiet panic=-1 mitigations=off")
 	var last bytes.Buffer

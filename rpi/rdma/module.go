@@ -8,6 +8,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/endian"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
+	_ "github.com/gorun-mpi/gorun/rpi/rdma/rxe"
 	_ "github.com/gorun-mpi/gorun/rpi/rdma/soft" // there is always one provider
 	"github.com/gorun-mpi/gorun/rpi/rdma/virtual"
 )

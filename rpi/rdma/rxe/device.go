@@ -128,6 +128,7 @@ type Device struct {
 	info   provider.Info
 	fd     int
 	async  int
+	mark   int
 	mtu    uint8
 	reads  uint8 // at a time, of a pair
 	pairs  map[uint32]*pair
@@ -139,11 +140,14 @@ type Device struct {
 	closed bool
 }
 
+// mark is the name of an empty memory file. It tells whole images that the device is the transport's, which opens another one after a restart.
+const mark = "gorun-rdma"
+
 // portActive is IB_PORT_ACTIVE.
 const portActive = 4
 
 func (f *found) open() (*Device, error) {
-	d := &Device{found: *f, fd: -1, async: -1, pairs: map[uint32]*pair{}, graves: map[uint32]*receives{}, keys: map[uint32]bool{}, answer: make([]byte, 256)}
+	d := &Device{found: *f, fd: -1, async: -1, mark: -1, pairs: map[uint32]*pair{}, graves: map[uint32]*receives{}, keys: map[uint32]bool{}, answer: make([]byte, 256)}
 	if err := d.start(); err != nil {
 		_ = d.Close()
 		return nil, fmt.Errorf("device %s: %w", f.name, err)
@@ -154,6 +158,9 @@ func (f *found) open() (*Device, error) {
 func (d *Device) start() (err error) {
 	if d.fd, err = unix.Open(d.path, unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("%s: %w", d.path, err)
+	}
+	if d.mark, err = unix.MemfdCreate(mark, unix.MFD_CLOEXEC); err != nil {
+		return err
 	}
 	var c contextAnswer
 	if err := d.command(cmdGetContext, struct{}{}, &c); err != nil {
@@ -197,7 +204,7 @@ func (d *Device) Close() error {
 	for _, r := range d.rings {
 		r.unmap()
 	}
-	for _, fd := range append(d.fds, d.async, d.fd) {
+	for _, fd := range append(d.fds, d.async, d.fd, d.mark) {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/guest"
 	"github.com/gorun-mpi/gorun/internal/testenv"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"github.com/gorun-mpi/gorun/rpi/rdma/providertest"
+	"github.com/gorun-mpi/gorun/rpi/rdma/ranktest"
 	"github.com/gorun-mpi/gorun/rpi/rdma/soft"
 	"github.com/gorun-mpi/gorun/rpi/rdma/virtualtest"
 )
@@ -34,9 +36,21 @@ func TestGuest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
+	for _, what := range []string{"cmd/gorun", "rpi/rdma/ranktest/program"} {
+		build := exec.Command("go", "build", "-o", dir+"/", "github.com/gorun-mpi/gorun/"+what)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	env := []string{inside + "=1"}
+	for _, name := range []string{"GORUN_RXE_CHECKPOINTS", "GORUN_RXE_RESTARTS", "GORUN_RXE_SEED"} {
+		env = append(env, name+"="+os.Getenv(name))
+	}
 	var out bytes.Buffer
-	status, err := guest.Run(t.Context(), k, guest.Options{Program: self, Args: []string{"-test.v", "-test.run=" + os.Getenv("GORUN_GUEST_RUN")}, Env: []string{inside + "=1", "GORUN_RXE_CHECKPOINTS=" + os.Getenv("GORUN_RXE_CHECKPOINTS")},
-		Modules: modules, Soft: "rxe0", Out: &out})
+	status, err := guest.Run(t.Context(), k, guest.Options{Program: self, Args: []string{"-test.v", "-test.run=" + os.Getenv("GORUN_GUEST_RUN")}, Env: env,
+		Files: map[string]string{"/bin/gorun": dir + "/gorun", "/bin/ranks": dir + "/program"}, Modules: modules, Soft: "rxe0", Memory: 1024, Out: &out})
 	t.Log(out.String())
 	if err != nil || status != 0 {
 		t.Errorf("status %d, %v", status, err)
@@ -82,4 +96,14 @@ func TestFlight(t *testing.T) {
 				return list, nil
 			}})
 	}
+}
+
+// TestRanks runs a job of a guest whose ranks speak over soft-RoCE, kills it, and has it go on over that, over soft and over TCP.
+func TestRanks(t *testing.T) {
+	if os.Getenv(inside) == "" {
+		t.Skip("not in a guest")
+	}
+	fabrics := [][]string{ranktest.TCP, ranktest.RDMA("soft", "127.0.0.1"), ranktest.RDMA("rxe", "rxe0")}
+	ranktest.Run(t, ranktest.Options{Gorun: "/bin/gorun", Program: "/bin/ranks", Fabrics: fabrics,
+		Restarts: testenv.Number(t, "GORUN_RXE_RESTARTS", 4), Seed: uint64(testenv.Number(t, "GORUN_RXE_SEED", 2))})
 }

@@ -171,6 +171,9 @@ func (g *Target) classify(f *state.File, link string, stat *unix.Stat_t) error {
 	case strings.HasPrefix(link, "socket:["), strings.TrimSuffix(link, " (deleted)") == transportMemory:
 		f.Kind = state.FileSocket
 		return nil
+	case ofAdapter(link) && g.ownAdapter():
+		f.Kind = state.FileSocket
+		return nil
 	case strings.HasPrefix(link, "pipe:["):
 		f.Kind, f.Pipe = state.FilePipe, f.Inode
 		return nil
@@ -202,6 +205,24 @@ func (g *Target) classify(f *state.File, link string, stat *unix.Stat_t) error {
 		return err
 	}
 	return classifyPath(f, link, stat)
+}
+
+// adapterMark is the name of a memory file that package rpi/rdma/rxe has beside each adapter that it opens. Other users of adapters would be left with
+// dead ones after a restart.
+const adapterMark = "/memfd:gorun-rdma (deleted)"
+
+// ofAdapter tells descriptors of an adapter for RDMA: the device, its events, the mark.
+func ofAdapter(link string) bool {
+	return strings.HasPrefix(link, adapterMemory) || link == "anon_inode:[infinibandevent]" || link == adapterMark
+}
+
+// ownAdapter reports whether the process has adapters for the transport.
+func (g *Target) ownAdapter() bool {
+	fds, _ := proc.Numbers(fmt.Sprintf("/proc/%d/fd", g.PID))
+	return slices.ContainsFunc(fds, func(fd int) bool {
+		link, _ := os.Readlink(fdPath(g.PID, fd))
+		return link == adapterMark
+	})
 }
 
 // isQueue tells a queue of POSIX messages, which looks like a file in the root folder.

@@ -88,18 +88,20 @@ func checkMaps(maps []proc.Mapping) error {
 	return nil
 }
 
-// What the transports between processes of one machine call their memory, as /proc shows it: the
-// shared memory of gorun's own, and of libfabric's under the names that package rdma/ofi gives. Each rank has some and maps that of others.
+// What transports call their memory, as /proc shows it: the shared memory of gorun's own, and of libfabric's under the names that package rdma/ofi
+// gives, of which each rank has some and maps that of others; the queues that a driver of adapters shares with the process. Whose an
+// adapter's are, its descriptors tell.
 const (
 	transportMemory = "/memfd:gorun-shm"
 	libfabricMemory = "/dev/shm/gorun-ofi-"
+	adapterMemory   = "/dev/infiniband/uverbs"
 )
 
 // transport tells memory through which messages go. None are in it when an image is
 // made, and after a restore the transport begins anew: it comes back as private
 // memory full of zeros, where stray reads and waits do no harm, until it is unmapped.
 func transport(m *proc.Mapping) bool {
-	return m.Shared && (m.Path == transportMemory || strings.HasPrefix(m.Path, libfabricMemory))
+	return m.Shared && (m.Path == transportMemory || strings.HasPrefix(m.Path, libfabricMemory) || strings.HasPrefix(m.Path, adapterMemory))
 }
 
 // ring tells memory that the rank shares with an offload process, which is paused. Its content is that of the descriptor.

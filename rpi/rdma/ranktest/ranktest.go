@@ -1,0 +1,155 @@
+// Package ranktest tests jobs whose ranks speak over RDMA and whatever else: they are imaged with messages under way, killed, and go on over another fabric.
+package ranktest
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
+)
+
+// Options say what to run.
+type Options struct {
+	Gorun, Program string     // paths; the program's main is that of package ranks
+	Fabrics        [][]string // flags of gorun
+	Restarts       int
+	Seed           uint64 // chooses the fabrics, and when the images are made
+}
+
+// RDMA is the fabric of a provider's device.
+func RDMA(provider, device string) []string {
+	return []string{"-rpi", "rdma", "-param", "rdma.provider=" + provider, "-param", "rdma.device=" + device}
+}
+
+// TCP is the fabric of sockets.
+var TCP = []string{"-rpi", "tcp"}
+
+// Run runs a job, with as many restarts, each from the kill of all processes on. The first goes on over the fabric that the job began with; then each
+// of the others has its turn.
+func Run(t *testing.T, o Options) {
+	t.Helper()
+	j := &job{Options: o, t: t, dir: t.TempDir()}
+	check(t, os.Mkdir(filepath.Join(j.dir, "run"), 0o700))
+	rng := rand.New(rand.NewPCG(o.Seed, 0))
+	order := rng.Perm(len(o.Fabrics))
+	j.start(slices.Concat([]string{"run", "-np", "2", "-cr=native"}, o.Fabrics[order[0]], []string{o.Program, filepath.Join(j.dir, "end")})...)
+	for i := range o.Restarts {
+		j.rounds(1 + rng.IntN(20))
+		snapshot := j.checkpoint()
+		j.rounds(rng.IntN(20))
+		j.kill()
+		if i == len(order) {
+			order = append(order, rng.IntN(len(o.Fabrics)))
+		}
+		j.start(slices.Concat([]string{"restart"}, o.Fabrics[order[i]], []string{snapshot})...)
+	}
+	j.rounds(1)
+	check(t, os.WriteFile(filepath.Join(j.dir, "end"), nil, 0o600))
+	if err := j.cmd.Wait(); err != nil || strings.Count(j.out.String(), "are right") != 2 {
+		t.Errorf("seed %d: %v\n%s", o.Seed, err, j.out)
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// job is a job in a folder.
+type job struct {
+	Options
+	t   *testing.T
+	dir string
+	cmd *exec.Cmd
+	out *said
+}
+
+// said is what a job has said.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// command is gorun with these arguments.
+func (j *job) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(j.Gorun, args...)
+	cmd.Dir, cmd.Env = j.dir, append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Join(j.dir, "run"), "HOME="+j.dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// start starts the job, or has it go on.
+func (j *job) start(args ...string) {
+	j.cmd, j.out = j.command(append([]string{args[0], "-ckpt-dir", filepath.Join(j.dir, "snapshots"), "-jobid-file", filepath.Join(j.dir, "job")}, args[1:]...)...), new(said)
+	j.cmd.Stdout, j.cmd.Stderr = j.out, j.out
+	check(j.t, j.cmd.Start())
+	cmd := j.cmd
+	j.t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+}
+
+// rounds waits for so many more.
+func (j *job) rounds(n int) {
+	j.t.Helper()
+	round := regexp.MustCompile(`(?m)^round \d+$`)
+	before := len(round.FindAllString(j.out.String(), -1))
+	testenv.Until(j.t, func() string {
+		text := j.out.String()
+		if len(round.FindAllString(text, -1))-before >= n {
+			return ""
+		}
+		return "too few rounds: " + text
+	})
+}
+
+// checkpoint takes a snapshot and gives its schema.
+func (j *job) checkpoint() string {
+	j.t.Helper()
+	id, err := os.ReadFile(filepath.Join(j.dir, "job"))
+	if err != nil {
+		j.t.Fatalf("%v\nthe job: %s", err, j.out)
+	}
+	out, err := j.command("checkpoint", strings.TrimSpace(string(id))).CombinedOutput()
+	schema := regexp.MustCompile(`\S+schema.toml`).FindString(string(out))
+	if err != nil || schema == "" {
+		j.t.Fatalf("%v: %s\nthe job: %s", err, out, j.out)
+	}
+	return schema
+}
+
+// kill ends all of the job at once, and waits for the end of each process.
+func (j *job) kill() {
+	check(j.t, j.cmd.Process.Kill())
+	j.cmd.Wait()
+	testenv.Until(j.t, func() string {
+		all, _ := filepath.Glob("/proc/[0-9]*/cwd")
+		for _, link := range all {
+			if dir, err := os.Readlink(link); err == nil && dir == j.dir {
+				return link + " is still there"
+			}
+		}
+		return ""
+	})
+}
