@@ -161,6 +161,16 @@ func (o *Options) write(ctx context.Context, k *Kernel, path string) error {
 	return errors.Join(a.err, f.Close())
 }
 
+// Tests builds the tests of a package as a program for guests.
+func Tests(ctx context.Context, pkg, path string) error {
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", path, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
 // load finds modules and those that they need, each before those that need it.
 func (k *Kernel) load(names []string) (paths []string, err error) {
 	all := map[string]string{}

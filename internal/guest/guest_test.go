@@ -2,9 +2,9 @@ package guest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -22,12 +22,12 @@ func TestRun(t *testing.T) {
 	if errors.Is(err, ErrNone) {
 		t.Skip(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
+	self := filepath.Join(t.TempDir(), "tests")
+	if err := Tests(t.Context(), ".", self); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	status, err := Run(context.Background(), k, Options{Program: self, Args: []string{"-test.v", "-test.run=^TestRun$"}, Env: []string{"GORUN_INSIDE=1"},
+	status, err := Run(t.Context(), k, Options{Program: self, Args: []string{"-test.v", "-test.run=^TestRun$"}, Env: []string{"GORUN_INSIDE=1"},
 		Modules: []string{"e1000", "crc32_generic", "rdma_rxe"}, Soft: "rxe0", Out: &out})
 	if err != nil || status != 0 || !strings.Contains(out.String(), "inside") {
 		t.Errorf("status %d, %v: %q", status, err, out.String())

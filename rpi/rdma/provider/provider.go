@@ -114,7 +114,7 @@ const (
 // Change is a change of a queue pair's state.
 type Change struct {
 	To     State
-	Access Access // Init: what the peer may do by RDMA
+	Access Access // Init: what the peer may do by RDMA; a request of no bytes needs it, too
 	Peer   []byte // ReadyToReceive: Address of the peer's queue pair
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/guest"
@@ -32,11 +33,11 @@ func TestGuest(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
+	dir := t.TempDir()
+	self := filepath.Join(dir, "tests")
+	if err := guest.Tests(t.Context(), ".", self); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	for _, what := range []string{"cmd/gorun", "rpi/rdma/ranktest/program"} {
 		build := exec.Command("go", "build", "-o", dir+"/", "github.com/gorun-mpi/gorun/"+what)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -68,10 +68,13 @@ func (p *pair) take(d *packet) (status provider.Status, ready bool) {
 
 // answer sends the bytes of a read. It reports whether that is allowed.
 func (p *pair) answer(d *packet) bool {
+	if p.access&provider.RemoteRead == 0 {
+		return false
+	}
 	var bytes []byte
 	if d.Length > 0 {
 		var ok bool
-		if bytes, ok = p.of.remote(d, int(d.Length), provider.RemoteRead); !ok || p.access&provider.RemoteRead == 0 || int(d.Length) > p.dev.mtu {
+		if bytes, ok = p.of.remote(d, int(d.Length), provider.RemoteRead); !ok || int(d.Length) > p.dev.mtu {
 			return false
 		}
 	}
@@ -84,9 +87,12 @@ func (p *pair) written(d *packet) (provider.Status, bool) {
 	if immediate && len(p.takes.list) == 0 {
 		return 0, false
 	}
+	if p.access&provider.RemoteWrite == 0 { // of no bytes, too, as adapters have it
+		return provider.RemoteInvalid, true
+	}
 	if len(d.Payload) > 0 {
 		to, ok := p.of.remote(d, len(d.Payload), provider.RemoteWrite)
-		if !ok || p.access&provider.RemoteWrite == 0 {
+		if !ok {
 			return provider.RemoteAccess, true
 		}
 		copy(to, d.Payload)

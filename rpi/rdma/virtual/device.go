@@ -250,7 +250,11 @@ func (d *Device) one(a *Action) (err error) {
 	case MakePair:
 		err = d.pair(a.ID)
 	case Modify:
-		err = d.pairs[a.ID].Modify(a.Change)
+		change := a.Change
+		if change.To == provider.Init {
+			change.Access |= provider.RemoteWrite // for markers, which touch no memory; whose memory may be written to, regions tell
+		}
+		err = d.pairs[a.ID].Modify(change)
 	case PostSend:
 		err = d.postSend(a)
 	case PostReceive:
