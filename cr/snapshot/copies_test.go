@@ -71,6 +71,15 @@ func TestCopies(t *testing.T) {
 	if err := s.Verify(nil); err != nil {
 		t.Errorf("with a good copy of each: %v", err)
 	}
+	for rank := range 2 {
+		r, err := s.Good(rank).Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(r.Verify(), r.Close()); err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
 	for _, one := range s.Copies() {
 		if err := s.Only(one).Verify(nil); err == nil {
 			t.Errorf("%s is said to be whole", one.Place())
@@ -81,6 +90,9 @@ func TestCopies(t *testing.T) {
 		t.Errorf("without nodes: %v", err)
 	}
 	if err := s.Verify(nil); err == nil || !strings.Contains(err.Error(), "no copy is good") || !strings.Contains(err.Error(), "rank 1") {
+		t.Errorf("no copy of rank 1: %v", err)
+	}
+	if _, err := s.Good(1).Open(); err == nil || !strings.Contains(err.Error(), "no copy is good") {
 		t.Errorf("no copy of rank 1: %v", err)
 	}
 }

@@ -269,6 +269,58 @@ func (a anyImage) Open() (*image.Reader, error) {
 // String names the first copy.
 func (a anyImage) String() string { return a.s.source(a.s.Copies()[0], a.im).String() }
 
+// Good is where a rank's image can be read of a copy that is good: of each, all is read before. It is for what could not be read of Image.
+func (s *Snapshot) Good(rank int) image.Source { return goodImage{s, s.Schema.Images[rank]} }
+
+type goodImage anyImage
+
+func (g goodImage) Open() (*image.Reader, error) {
+	var errs []error
+	for _, c := range g.s.Copies() {
+		r, err := g.open(c)
+		if err == nil {
+			return r, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, pieceErrors(g.s.Copies(), errs)
+}
+
+func (g goodImage) open(c Copy) (*image.Reader, error) {
+	st, set, err := g.s.At(c)
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := st.(goodOpener); ok {
+		r, err := o.OpenGood(context.Background(), set, g.im.File, g.im.Digest)
+		if err != nil {
+			return nil, err
+		}
+		return image.OpenPiece(r, g.s.source(c, g.im).String())
+	}
+	r, err := g.s.Only(c).Image(g.im.Rank).Open()
+	if err != nil {
+		return nil, err
+	}
+	if r.Digest() != g.im.Digest {
+		err = fmt.Errorf("%w: digest %s, the schema says %s", ErrImage, r.Digest(), g.im.Digest)
+	} else {
+		err = r.Verify()
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (g goodImage) String() string { return anyImage(g).String() }
+
+// goodOpener is what a store has besides that may have several copies of an image: it opens one that is good, checked where it lies.
+type goodOpener interface {
+	OpenGood(ctx context.Context, set, piece, digest string) (store.Reader, error)
+}
+
 // farImage is an image in a store.
 type farImage struct {
 	s  *Snapshot

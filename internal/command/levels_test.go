@@ -123,6 +123,48 @@ func TestLevels(t *testing.T) {
 	h.nothingLeft()
 }
 
+// Of each level one image is damaged from end to end: whoever looks at it before the start finds that. The restart takes the other copy, and no older snapshot.
+func TestLevelDamaged(t *testing.T) {
+	h := newHouse(t)
+	scratch, file := t.TempDir(), filepath.Join(t.TempDir(), "id")
+	p := h.start("", "-np", "2", "-cr=native", "-jobid-file", file, "-ckpt-local", scratch, "-ckpt-every", "node=100ms,dir=200ms", self(t), asRank, "count", fmt.Sprint(limit))
+	id := h.jobID(p, file)
+	testenv.Until(t, func() string {
+		if l := h.levels(id); len(l) != 2 || l[1].Last < 2 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	h.even(id)
+	p.signal(syscall.SIGKILL)
+	p.code()
+	s := h.copied(id)
+	_, set, err := s.At(s.Copies()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(scratch, set, s.Schema.Images[0].File), s.ImagePath(1)} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 4096; i < len(b)-8192; i += 512 { // all but what tells that it is an image
+			b[i] ^= 1
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := h.start("", "restart", "-ckpt-every", "0", "-ckpt-local", "", "-jobid-file", file+"2", id)
+	h.jobID(q, file+"2")
+	if errs := q.err.String(); !strings.Contains(errs, fmt.Sprintf("goes on from snapshot %d,", s.Schema.Sequence)) || strings.Contains(errs, "cannot be used") {
+		t.Error(errs)
+	}
+	h.must("kill", id)
+	q.code()
+	h.nothingLeft()
+}
+
 // Snapshots in memory end with the job. What was copied from there is whole, and the restart goes on from it. Others neither read nor
 // remove what a running job has in memory; it leaves the list when gorun was killed.
 func TestLevelOfMemory(t *testing.T) {

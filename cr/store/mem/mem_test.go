@@ -298,6 +298,13 @@ func TestFlip(t *testing.T) {
 	if _, _, _, err := b.Check(t.Context(), "s", "p", true); !errors.Is(err, image.ErrCorrupt) {
 		t.Fatalf("a flipped bit is not found: %v", err)
 	}
+	r, err := atB.OpenGood(t.Context(), "s", "p", digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(node.Image(digest)(r, r.Size()), r.Close()); err != nil {
+		t.Errorf("opened as good: %v", err)
+	}
 	got, err := atB.Fetch(t.Context(), "s", "p", node.Image(digest), nil)
 	if err != nil || got.From != "a" {
 		t.Fatalf("%+v, %v", got, err)
@@ -310,6 +317,9 @@ func TestFlip(t *testing.T) {
 	flip(t, a, "s", "p")
 	flip(t, b, "s", "p")
 	if _, err := atA.Fetch(t.Context(), "s", "p", node.Image(digest), nil); !errors.Is(err, image.ErrCorrupt) {
+		t.Errorf("both copies are damaged: %v", err)
+	}
+	if _, err := atA.OpenGood(t.Context(), "s", "p", digest); !errors.Is(err, image.ErrCorrupt) {
 		t.Errorf("both copies are damaged: %v", err)
 	}
 }

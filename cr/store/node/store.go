@@ -280,6 +280,29 @@ func (s *Store) Open(ctx context.Context, set, piece string) (r store.Reader, er
 	return r, err
 }
 
+// OpenGood opens a copy of an image that is good, this node's first, or else what is computed. Each is checked where it lies.
+func (s *Store) OpenGood(ctx context.Context, set, piece, digest string) (r store.Reader, err error) {
+	have, _, err := s.holders(ctx, set, piece)
+	errs := []error{err}
+	for _, p := range have {
+		_, got, _, err := p.Files.Check(ctx, set, piece, true)
+		if err == nil && got != digest {
+			err = fmt.Errorf("%w: digest %s instead of %s", image.ErrCorrupt, got, digest)
+		}
+		if err == nil {
+			if r, err = p.Files.Open(ctx, set, piece); err == nil {
+				return r, nil
+			}
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", p.Node, err))
+	}
+	err = s.lost(errors.Join(errs...), func(l Lost) (err error) {
+		r, err = l.Open(ctx, set, piece)
+		return err
+	})
+	return r, err
+}
+
 // Stat tells who has a piece; if several have it, the first.
 func (s *Store) Stat(ctx context.Context, set, piece string) (info store.Info, err error) {
 	_, infos, err := s.holders(ctx, set, piece)

@@ -24,6 +24,7 @@ func TestLocal(t *testing.T) {
 	c.part("weaker", (*cluster).weaker)
 	c.part("last of shards", (*cluster).lastOfShards)
 	c.part("last of damaged", (*cluster).lastOfDamaged)
+	c.part("damaged own", (*cluster).damagedOwn)
 }
 
 // jobAt is a march whose images stay on the nodes.

@@ -104,9 +104,7 @@ func (c *cluster) lastOfDamaged() {
 	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-cr=native", "-ckpt-dir", dir, "-ckpt-mirror", "ring", "-ckpt-every", "mem=1h,dir=2h", c.file("march"), "-end", end)
 	j.await("all 3 ranks are up")
 	c.Exec("n1", c.file("gorun"), "checkpoint")
-	c.Exec("n2", "sh", "-c", `for f in /proc/[0-9]*/fd/*; do
-		case $(readlink $f) in */memfd:gorun-image*) head -c 4096 /dev/urandom | dd of=$f seek=20 bs=1k conv=notrunc status=none;; esac
-	done`)
+	c.damageMemory("n2")
 	c.kill("n3", "/march")
 	if status, said := j.end(); status == 0 || !strings.Contains(said, "level dir has snapshot 1") {
 		c.t.Errorf("exit %d: %s", status, said)
@@ -117,4 +115,27 @@ func (c *cluster) lastOfDamaged() {
 	if got := c.sum(c.start("restart", "-hosts", "n1:2,n2:2", "-ckpt-every", "0", "-ckpt-mirror", "", "-ckpt-dir", dir, "latest").well()); got != want {
 		c.t.Errorf("sum %s, undisturbed %s", got, want)
 	}
+}
+
+// damagedOwn: what a node has in its memory is damaged, also what is read of an image before anything is started. The restart takes the copy of another node.
+func (c *cluster) damagedOwn() {
+	end := c.fresh("end")
+	want := c.alone("3", "100")
+	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-restarts", "1", "-cr=native", "-ckpt-dir", c.fresh("snapshots"), "-ckpt-mirror", "code:2+1", "-ckpt-every", "1h",
+		c.file("march"), "-end", end)
+	j.await("all 3 ranks are up")
+	c.Exec("n1", c.file("gorun"), "checkpoint")
+	c.damageMemory("n2")
+	c.kill("n3", "/march")
+	j.await("restarting from snapshot 1")
+	c.ends(j, end, want)
+}
+
+// damageMemory damages all images and shards in the memory of a node, from end to end but for what tells that they are such.
+func (c *cluster) damageMemory(node string) {
+	c.Exec(node, "sh", "-c", `for f in /proc/[0-9]*/fd/*; do
+		case $(readlink $f) in */memfd:gorun-image*)
+			head -c $(($(stat -Lc %s $f) - 12288)) /dev/urandom | dd of=$f seek=1 bs=4k conv=notrunc status=none;;
+		esac
+	done`)
 }

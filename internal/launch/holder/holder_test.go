@@ -2,6 +2,7 @@ package holder
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -157,6 +158,9 @@ func (n *nodes) restore(rank int, left []int) {
 	if size != int64(len(n.bytes[rank])) || digest != n.digest[rank] {
 		n.t.Fatalf("rank %d: found with %d bytes and digest %s", rank, size, digest)
 	}
+	r, err := head.OpenGood(ctx, set, piece(rank), n.digest[rank])
+	n.fatal(err)
+	n.fatal(errors.Join(node.Image(n.digest[rank])(r, r.Size()), r.Close()))
 	_, err = n.on(at).Fetch(ctx, set, piece(rank), node.Image(n.digest[rank]), nil)
 	n.fatal(err)
 	if got := n.read(n.memory[at], rank); !bytes.Equal(got, n.bytes[rank]) {

@@ -88,16 +88,27 @@ func checkMachine(s *snapshot.Snapshot, files whole.FilesPolicy) error {
 	if s.ProgramPath() == "" {
 		return fmt.Errorf("%s: its executable was not kept with it, without which images of whole processes cannot go on", s.SchemaPath())
 	}
-	return by.CheckRestart(imagesOf(s), files)
+	return read(s, func(images []image.Source) error { return by.CheckRestart(images, files) })
 }
 
 // imagesOf lists the images of a snapshot by rank.
-func imagesOf(s *snapshot.Snapshot) []image.Source {
+func imagesOf(s *snapshot.Snapshot) []image.Source { return listed(s, s.Image) }
+
+func listed(s *snapshot.Snapshot, of func(rank int) image.Source) []image.Source {
 	images := make([]image.Source, s.Schema.NP)
 	for rank := range images {
-		images[rank] = s.Image(rank)
+		images[rank] = of(rank)
 	}
 	return images
+}
+
+// read calls f with the images of a snapshot. If one is damaged, it is called again with copies that are good, which takes longer to find.
+func read(s *snapshot.Snapshot, f func([]image.Source) error) error {
+	err := f(imagesOf(s))
+	if errors.Is(err, image.ErrCorrupt) {
+		err = f(listed(s, s.Good))
+	}
+	return err
 }
 
 var errNoDebug = errors.New("-debug holds a rank of a snapshot of whole processes; one of back-end self starts its program anew: start gorun restart under a debugger, or let the program wait")
@@ -110,7 +121,7 @@ func checkResize(s *snapshot.Snapshot, np int) error {
 	}
 	err := fmt.Errorf("its images are of whole processes (%s), which go on as they were: leave -np out; portable images (-cr=self) of a program that uses package dist can be restored by any number of ranks", s.Schema.Backend)
 	if s.Schema.Backend == wire.BackendSelf {
-		err = self.Resizable(imagesOf(s))
+		err = read(s, self.Resizable)
 	}
 	if err != nil {
 		return WithStatus(ExitUsage, fmt.Errorf("-np %d: snapshot %d was taken on %d ranks: %w", np, s.Schema.Sequence, s.Schema.NP, err))

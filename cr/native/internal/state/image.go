@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/cr/image"
@@ -33,6 +34,9 @@ func Read(src image.Source) (*State, error) {
 	}
 	defer img.Close()
 	s, err := Decode(img)
+	if errors.As(err, new(*image.Error)) {
+		return nil, err // it names file and section
+	}
 	if err != nil {
 		return nil, &image.Error{Op: "read", Path: img.Path(), Section: SectionName, Err: err}
 	}
