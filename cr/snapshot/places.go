@@ -355,7 +355,15 @@ type far struct {
 
 // removeFar removes sets from their stores. What cannot be removed is an error and stays.
 func (c *Catalogue) removeFar(sets []far) error {
+	_, err := c.removeSets(sets)
+	return err
+}
+
+// removeSets is removeFar, and returns those that are gone. Of several at one place that cannot be removed the error has the reason of the first.
+func (c *Catalogue) removeSets(sets []far) (gone []far, err error) {
+	failed := map[string]int{} // index in errs, by place
 	var errs []error
+	var more []int
 	for _, f := range sets {
 		st, err := c.at(f.place, f.nodes)
 		if err == nil {
@@ -363,11 +371,24 @@ func (c *Catalogue) removeFar(sets []far) error {
 			err = st.Remove(ctx, f.set)
 			cancel()
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("images in %s, %s: %w", f.place, f.set, err))
+		if err == nil {
+			gone = append(gone, f)
+			continue
+		}
+		at := fmt.Sprint(f.place, f.nodes)
+		if i, ok := failed[at]; ok {
+			more[i]++
+			continue
+		}
+		failed[at] = len(errs)
+		errs, more = append(errs, fmt.Errorf("images in %s, %s: %w", f.place, f.set, err)), append(more, 0)
+	}
+	for i, n := range more {
+		if n > 0 {
+			errs[i] = fmt.Errorf("%w; nor could %d more of its snapshots be removed there", errs[i], n)
 		}
 	}
-	return errors.Join(errs...)
+	return gone, errors.Join(errs...)
 }
 
 // sweepFar finds sets that belong to no folder of the job any more: their snapshots were removed while a node

@@ -312,12 +312,9 @@ func (c *Catalogue) Sweep(job string) ([]string, error) {
 	over, merr := c.sweepCopies(job)
 	gone, err := c.sweep(job)
 	left, swept, ferr := c.sweepFar(job)
-	gone, ferr = slices.Concat(over, gone, swept), errors.Join(merr, ferr)
-	for _, f := range left {
-		if e := c.removeFar([]far{f}); e != nil {
-			ferr = errors.Join(ferr, e)
-			continue
-		}
+	far, lerr := c.removeSets(left)
+	gone, ferr = slices.Concat(over, gone, swept), errors.Join(merr, ferr, lerr)
+	for _, f := range far {
 		gone = append(gone, f.place.String()+": "+f.set)
 	}
 	if ferr != nil {

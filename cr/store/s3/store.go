@@ -255,13 +255,20 @@ func (s *Store) deleteAll(ctx context.Context, keys []string) error {
 	if err != nil {
 		return s.fail("", err)
 	}
-	var errs []error
+	more := 0
 	for r := range results {
-		if r.Err != nil && minio.ToErrorResponse(r.Err).Code != minio.NoSuchKey {
-			errs = append(errs, s.fail(r.ObjectName, r.Err))
+		switch {
+		case r.Err == nil || minio.ToErrorResponse(r.Err).Code == minio.NoSuchKey:
+		case err == nil:
+			err = s.fail(r.ObjectName, r.Err)
+		default:
+			more++
 		}
 	}
-	return errors.Join(errs...)
+	if more > 0 {
+		err = fmt.Errorf("%w; and %d more objects", err, more)
+	}
+	return err
 }
 
 // abortBelow gives up the uploads whose writers have died.

@@ -20,6 +20,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
+	"github.com/gorun-mpi/gorun/internal/flush"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
@@ -300,12 +301,14 @@ func (inc *incarnation) prune() {
 		_, serr := h.cat.Sweep(h.id)
 		return p, errors.Join(err, serr)
 	}, func(p snapshot.Pruned, err error) {
-		if now := fmt.Sprint(err); err != nil && now != h.unpruned {
-			h.say("-keep: %v", err)
-			h.unpruned = now
-		} else if err == nil {
-			h.unpruned = ""
+		now := ""
+		if err != nil {
+			now = flush.Reason(err.Error())
 		}
+		if now != h.unpruned && err != nil {
+			h.say("-keep: %v", err)
+		}
+		h.unpruned = now
 		h.chain = slices.DeleteFunc(h.chain, func(c commit) bool { return slices.Contains(p.Removed, c.snap.Schema.Sequence) })
 		h.keepInput()
 		for _, d := range p.Dropped {
