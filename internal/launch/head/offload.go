@@ -118,6 +118,9 @@ func (h *head) swapped(m *oob.Msg) {
 
 func (h *head) endSwap(number uint64) {
 	s := h.swaps[number]
+	if s == nil {
+		return // the last answer came when the limit was over
+	}
 	delete(h.swaps, number)
 	s.timer.Stop()
 	s.last(control.Reply{Done: &control.DoneReply{Swapped: &s.all}})
