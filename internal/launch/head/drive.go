@@ -139,6 +139,7 @@ func (h *head) begin(life int) {
 	h.inc = inc
 	h.lives = append(h.lives, inc)
 	if life > 1 {
+		h.dropSwaps(h.everybody(), "was restarted")
 		h.auto.again()
 	}
 	if err != nil {

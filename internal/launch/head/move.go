@@ -359,6 +359,7 @@ func (inc *incarnation) moved(a *joblife.Action) {
 			inc.take(m.old)
 		}
 	case m != nil:
+		h.dropSwaps(m.plan.Ranks, "has moved")
 		if slices.Contains(m.plan.Ranks, 0) {
 			inc.feedOn()
 		}

@@ -116,6 +116,21 @@ func (h *head) swapped(m *oob.Msg) {
 	}
 }
 
+// dropSwaps answers users for ranks that go on in other processes: those of before answer no more.
+func (h *head) dropSwaps(ranks []int, why string) {
+	for number, s := range h.swaps {
+		for _, rank := range ranks {
+			if s.open[int32(rank)] {
+				delete(s.open, int32(rank))
+				s.all.Errors = append(s.all.Errors, fmt.Sprintf("rank %d %s meanwhile: see gorun status, and try again", rank, why))
+			}
+		}
+		if len(s.open) == 0 {
+			h.endSwap(number)
+		}
+	}
+}
+
 func (h *head) endSwap(number uint64) {
 	s := h.swaps[number]
 	if s == nil {

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -15,5 +16,19 @@ func TestSwapEndsOnce(t *testing.T) {
 	h.endSwap(1)
 	if answers != 1 {
 		t.Errorf("the user has %d answers", answers)
+	}
+}
+
+// A user who swaps is answered when the ranks go on in other processes, as after a restart: those of before answer no more.
+func TestSwapOfARankThatIsRestarted(t *testing.T) {
+	var got control.Reply
+	h := &head{swaps: map[uint64]*swapping{1: {open: map[int32]bool{0: true, 2: true}, timer: time.NewTimer(time.Hour), last: func(r control.Reply) { got = r }}}}
+	h.dropSwaps([]int{0, 1}, "has moved")
+	if got.Done != nil {
+		t.Fatalf("rank 2 has not answered, and the user is told %+v", got.Done.Swapped)
+	}
+	h.dropSwaps([]int{0, 1, 2}, "was restarted")
+	if got.Done == nil || len(got.Done.Swapped.Errors) != 2 || !strings.Contains(got.Done.Swapped.Errors[1], "rank 2 was restarted") || len(h.swaps) != 0 {
+		t.Errorf("%+v", got.Done)
 	}
 }
