@@ -47,14 +47,27 @@ func TestLostUntilClosed(t *testing.T) {
 	}
 }
 
+// newDevicesOf are those of a rank whose agent does nothing.
+func newDevicesOf(rank int) *devices {
+	a := &agent{}
+	a.order.Start = map[int]oob.StartConfig{rank: {Job: "a job"}}
+	return newDevices(a, &rankProc{rank: rank})
+}
+
 // A process takes its seat while the agent passes a frame on: that has the agent's lock, and waits for the lock of the rank's devices.
 func TestSeatBesideTheAgent(t *testing.T) {
-	a := &agent{}
-	a.order.Start = map[int]oob.StartConfig{3: {Job: "a job"}}
-	o := &offloader{d: newDevices(a, &rankProc{rank: 3})}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	o := &offloader{d: newDevicesOf(3)}
+	o.d.a.mu.Lock()
+	defer o.d.a.mu.Unlock()
 	if s := o.newSeat(); s.Job != "a job" || s.Rank != 3 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A swap-out that is refused as a turn begins or ends leaves the turns as they are: the process comes in again.
+func TestRefusedSwapLeavesTheTurns(t *testing.T) {
+	o := &offloader{d: newDevicesOf(3), id: 7, guest: &guest{}, user: make(chan error, 1)}
+	if err := o.goOut(0); err != errSwapping || o.guest.byUser {
+		t.Errorf("%v; it is to stay out: %v", err, o.guest.byUser)
 	}
 }

@@ -65,11 +65,12 @@ func (o *offloader) meant(q *offload.Swap) bool {
 // goOut swaps it out for a user, unless it is out by turns. Then it does not come in by itself any more.
 func (o *offloader) goOut(limit time.Duration) error {
 	o.d.mu.Lock()
-	if g := o.guest; g != nil && g.back != nil {
+	before := false
+	if g := o.guest; g != nil && (g.back != nil || o.user != nil) {
 		o.d.mu.Unlock()
 		return errSwapping
 	} else if g != nil {
-		g.byUser = true
+		before, g.byUser = g.byUser, true
 	}
 	out := o.stored != nil && o.cmd == nil && !slices.Contains(o.d.m.In(), o.id)
 	o.d.mu.Unlock()
@@ -77,11 +78,11 @@ func (o *offloader) goOut(limit time.Duration) error {
 		return nil
 	}
 	err := o.wish(sessions.EvSwapOut, limit)
-	if err != nil && !errors.Is(err, errSwapping) { // whoever swaps it says that
+	if err != nil { // it stays, or is swapped by somebody else: what that was for counts
 		o.d.mu.Lock()
 		defer o.d.mu.Unlock()
 		if o.guest != nil {
-			o.guest.byUser = false
+			o.guest.byUser = before
 		}
 	}
 	return err
