@@ -97,6 +97,9 @@ func (d *devices) do(act sessions.Action) {
 	case sessions.ActReturn:
 		d.start(o, "", o.stored)
 	case sessions.ActSwapped:
+		if o.cmd != nil {
+			o.forget() // at once: the next swap may be sooner than who has waited for this one
+		}
 		o.answerUser(nil)
 	case sessions.ActRefuse:
 		o.answerUser(errors.New(act.Err))

@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/sessions"
 )
 
 // A device that is lost is told of until the program has closed it.
@@ -69,5 +72,21 @@ func TestRefusedSwapLeavesTheTurns(t *testing.T) {
 	o := &offloader{d: newDevicesOf(3), id: 7, guest: &guest{}, user: make(chan error, 1)}
 	if err := o.goOut(0); err != errSwapping || o.guest.byUser {
 		t.Errorf("%v; it is to stay out: %v", err, o.guest.byUser)
+	}
+}
+
+// What was captured is given back when the process is in, and not later: it could be out again by then, with another capture.
+func TestCaptureIsGivenBackAtOnce(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDevicesOf(3)
+	o := &offloader{d: d, id: 7, stored: f, cmd: &exec.Cmd{}, user: make(chan error, 1)}
+	d.procs[7] = o
+	told := o.user
+	d.do(sessions.Action{Type: sessions.ActSwapped, ID: 7})
+	if err := <-told; err != nil || o.stored != nil || o.size() != 0 {
+		t.Errorf("%v, %v", err, o.stored)
 	}
 }

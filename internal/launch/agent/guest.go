@@ -360,11 +360,7 @@ func (g *guest) comes() {
 		return
 	}
 	begin := share.Now()
-	err := o.wish(sessions.EvSwapIn, 0)
-	if err == nil {
-		err = o.drop()
-	}
-	if err != nil {
+	if err := o.wish(sessions.EvSwapIn, 0); err != nil {
 		g.fail(err)
 		return
 	}
@@ -442,11 +438,7 @@ func (g *guest) relieve() {
 func (o *offloader) comeBack() error {
 	g := o.guest
 	if g == nil {
-		err := o.wish(sessions.EvSwapIn, 0)
-		if err == nil {
-			err = o.drop()
-		}
-		return err
+		return o.wish(sessions.EvSwapIn, 0)
 	}
 	back := make(chan error, 1)
 	o.d.mu.Lock()

@@ -93,7 +93,9 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 	if !o.meant(q) {
 		return -1, nil
 	}
-	name := o.device()
+	o.d.mu.Lock()
+	name, before := o.device(), o.start.Device
+	o.d.mu.Unlock()
 	to, err := offload.InPlaceOf(name, q.To)
 	if err != nil {
 		return 0, err
@@ -103,13 +105,10 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 			return 0, fmt.Errorf("device %s stays: %w", name, err)
 		}
 	}
-	if st, err := o.stored.Stat(); err == nil {
-		bytes = st.Size()
-	}
+	bytes = o.size()
 	if q.Op == offload.SwapOut {
 		return bytes, nil
 	}
-	before := o.start.Device
 	o.choose(to)
 	if err = o.comeBack(); err == nil {
 		return bytes, nil
@@ -135,20 +134,24 @@ func (o *offloader) choose(device string) {
 	o.start.Device = device
 }
 
-// drop gives back what was captured.
-func (o *offloader) drop() error {
+// size is that of what was captured.
+func (o *offloader) size() int64 {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
-	return o.forget()
+	if o.stored != nil {
+		if st, err := o.stored.Stat(); err == nil {
+			return st.Size()
+		}
+	}
+	return 0
 }
 
 // forget closes what was captured, if something was.
-func (o *offloader) forget() (err error) {
+func (o *offloader) forget() {
 	if o.stored != nil {
-		err = o.stored.Close()
+		o.stored.Close() // it was only read
 		o.stored = nil
 	}
-	return err
 }
 
 // unfinished removes what a process has left that has ended while it wrote its capture. Caller holds mu.
