@@ -57,14 +57,29 @@ func newDevicesOf(rank int) *devices {
 	return newDevices(a, &rankProc{rank: rank})
 }
 
-// A process takes its seat while the agent passes a frame on: that has the agent's lock, and waits for the lock of the rank's devices.
+// A process takes its seat, and leaves it, while the agent passes a frame on: that has the agent's lock, and that of the rank's devices. Other jobs may keep it
+// waiting for the folder of the seats.
 func TestSeatBesideTheAgent(t *testing.T) {
-	o := &offloader{d: newDevicesOf(3)}
-	o.d.a.mu.Lock()
-	defer o.d.a.mu.Unlock()
-	if s := o.newSeat(); s.Job != "a job" || s.Rank != 3 {
-		t.Errorf("%+v", s)
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	o, other := &offloader{d: newDevicesOf(3)}, &offloader{d: newDevicesOf(4)}
+	for _, one := range []*offloader{o, other} {
+		one.start.Device, one.d.a.order.Sharing = "opencl:0", devicesExclusive
+		one.d.a.mu.Lock()
+		defer one.d.a.mu.Unlock()
+		one.d.mu.Lock()
+		defer one.d.mu.Unlock()
 	}
+	if err := o.takeSeat(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.takeSeat(nil); err == nil || !strings.Contains(err.Error(), "rank 3 of job a job has it for itself") {
+		t.Errorf("a second one: %v", err)
+	}
+	o.stand()
+	if err := other.takeSeat(nil); err != nil {
+		t.Error(err)
+	}
+	other.stand()
 }
 
 // A swap-out that is refused as a turn begins or ends leaves the turns as they are: the process comes in again.

@@ -76,15 +76,13 @@ func (a *agent) table() *share.Table {
 	return a.seats
 }
 
-// takeSeat has a process that is about to start take its place among those of other jobs.
+// takeSeat has a process that is about to start take its place among those of other jobs. These may keep it waiting, so no lock of this agent is held.
 func (o *offloader) takeSeat(ring *os.File) (err error) {
 	switch o.d.a.order.Sharing {
 	case devicesExclusive:
 		o.seat, err = o.d.a.table().Join(o.newSeat())
 	case devicesShare:
-		o.d.mu.Lock()
-		defer o.d.mu.Unlock()
-		if o.guest == nil {
+		if o.guest == nil { // nobody else sets it
 			err = o.invite(ring)
 		}
 	}
@@ -102,16 +100,15 @@ func (o *offloader) sit(cmd *exec.Cmd) {
 	}
 }
 
-// stand is called when a process has ended.
+// stand gives the seat of a process back that has ended. It may wait as takeSeat does.
 func (o *offloader) stand() {
 	if o.seat != nil {
 		o.seat.Close()
 		o.seat = nil
 	}
-	o.guest.nudge()
 }
 
-// invite begins the turns. Caller holds mu.
+// invite begins the turns. It may wait as takeSeat does.
 func (o *offloader) invite(ring *os.File) error {
 	st, err := ring.Stat()
 	if err != nil {
@@ -127,13 +124,21 @@ func (o *offloader) invite(ring *os.File) error {
 	if err != nil {
 		return errors.Join(err, syscall.Munmap(g.mem))
 	}
+	o.d.mu.Lock()
 	o.guest = g
+	o.d.mu.Unlock()
 	go g.run()
 	return nil
 }
 
-// inviteStored begins the turns of a process whose rank was restored. Caller holds mu.
+// inviteStored begins the turns of a process whose rank was restored.
 func (o *offloader) inviteStored() error {
+	o.d.mu.Lock()
+	stored := o.stored != nil
+	o.d.mu.Unlock()
+	if !stored {
+		return nil
+	}
 	ring, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", o.d.r.pid, o.start.Ring), os.O_RDWR, 0)
 	if err != nil {
 		return err

@@ -86,9 +86,9 @@ func (d *devices) start(o *offloader, ringOf string, capture *os.File) {
 	go func() {
 		defer o.running.Done()
 		if err := o.launch(ringOf, capture); err != nil {
+			o.stand()
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			o.stand()
 			o.greeted(err)
 			if o.stored == nil {
 				d.tell(o.id, offload.News{Answer: &offload.Answer{Op: offload.Hello, Error: err.Error()}, PID: -1})
@@ -196,6 +196,7 @@ func (o *offloader) listen() {
 	d.a.mu.Lock()
 	delete(d.a.copies, pid)
 	d.a.mu.Unlock()
+	o.stand()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o.unfinished()
@@ -206,7 +207,6 @@ func (o *offloader) listen() {
 	o.control.Close()
 	name := o.name()
 	o.cmd = nil
-	o.stand()
 	e := sessions.Event{Type: sessions.EvDied, ID: o.id, Due: o.due || o.info == nil, Err: o.how}
 	if !e.Due {
 		e.Err = fmt.Sprintf("the offload process of %s has ended: %s", name, o.how)

@@ -329,24 +329,19 @@ func copySection(f *os.File, img *image.Reader, name string, size uint64) error 
 // wake has the processes of a restored rank go on, and tells the rank which they are.
 func (d *devices) wake() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer d.inviteAll()
-	for _, o := range d.list() {
+	all := d.list()
+	for _, o := range all {
 		if o.info != nil {
 			d.tell(o.id, offload.News{Answer: &offload.Answer{Op: offload.Hello, Version: offload.Version, Info: o.info}, PID: o.pid()})
 		}
 	}
 	d.step(sessions.Event{Type: sessions.EvOpen})
-}
-
-// inviteAll has what is swapped out take turns on its device. Caller holds mu.
-func (d *devices) inviteAll() {
-	for _, o := range d.list() {
-		if o.stored == nil {
-			continue
-		}
+	d.mu.Unlock()
+	for _, o := range all { // nobody has heard the rank yet, so what is swapped out is so still
 		if err := o.inviteStored(); err != nil {
+			d.mu.Lock()
 			d.step(sessions.Event{Type: sessions.EvDied, ID: o.id, Err: fmt.Sprintf("device %s: its turns: %v", o.device(), err)})
+			d.mu.Unlock()
 		}
 	}
 }
