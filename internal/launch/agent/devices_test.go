@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -103,5 +105,26 @@ func TestCaptureIsGivenBackAtOnce(t *testing.T) {
 	d.do(sessions.Action{Type: sessions.ActSwapped, ID: 7})
 	if err := <-told; err != nil || o.stored != nil || o.size() != 0 {
 		t.Errorf("%v, %v", err, o.stored)
+	}
+}
+
+// The agent waits for no process that reads no orders, as one that is stopped: it ends it.
+func TestProcessThatStandsStill(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[1])
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	o := &offloader{d: newDevicesOf(3), control: os.NewFile(uintptr(fds[0]), "control"), cmd: cmd}
+	defer o.control.Close()
+	for o.how == "" {
+		o.send(offload.Order{Op: offload.OrderPause})
+	}
+	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" || !strings.Contains(o.how, "told to pause") {
+		t.Errorf("%v: %s", err, o.how)
 	}
 }

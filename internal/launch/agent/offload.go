@@ -281,11 +281,24 @@ func (o *offloader) answered(a offload.Answer) {
 	}
 }
 
-// send sends an order. A process that cannot be spoken to has ended, which shows by itself.
+// send sends an order, and waits for nobody. A process that cannot be spoken to has ended, which shows by itself. One that stands still may leave so much unread
+// that no more goes in: it is ended.
 func (o *offloader) send(order offload.Order) {
-	if p, err := offload.Packet(order); err == nil && o.control != nil {
-		o.control.Write(p)
+	p, err := offload.Packet(order)
+	if err != nil || o.control == nil {
+		return
 	}
+	raw, err := o.control.SyscallConn()
+	if err != nil {
+		return
+	}
+	raw.Write(func(fd uintptr) bool {
+		if _, err = unix.Write(int(fd), p); err == unix.EAGAIN {
+			o.how = "it has stood still for too long to be told to " + order.Op
+			o.cmd.Process.Kill()
+		}
+		return true
+	})
 }
 
 // command sends an order of this agent.
