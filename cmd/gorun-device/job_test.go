@@ -193,7 +193,10 @@ func (s step) do(j *jobs) {
 // swaps moves, swaps out and swaps in what a running job has on its devices. What cannot be done is named.
 func (j *jobs) swaps() {
 	id, wait := j.start("./floyd", "-n", j.nodes(1000))
-	j.processes(id)
+	stopped := j.processes(id)[0] // it answers nobody
+	fail(j.t, syscall.Kill(stopped, syscall.SIGSTOP))
+	step{[]string{"swap-out", id, "-rank", "0", "-timeout", "1ms"}, false, "it does not answer"}.do(j)
+	fail(j.t, syscall.Kill(stopped, syscall.SIGCONT))
 	for _, step := range []step{
 		{[]string{"migrate", id, "-device", number(j.id), "-to", number(j.other)}, true, "2 device(s) moved"},
 		{[]string{"swap-out", id, "-device", j.kind() + ":9"}, false, "no rank has such a device"},

@@ -166,7 +166,8 @@ func (o *offloader) unfinished() {
 	o.where = ""
 }
 
-// wish has the machine do it, and waits. With a limit the process is asked what it waits for when that is over.
+// wish has the machine do it, and waits. With a limit the process is asked what it waits for when that is over. If it does not answer, as one that is stopped, it
+// stays all the same.
 func (o *offloader) wish(what sessions.EventType, limit time.Duration) error {
 	d := o.d
 	done := make(chan error, 1)
@@ -188,22 +189,33 @@ func (o *offloader) wish(what sessions.EventType, limit time.Duration) error {
 		defer t.Stop()
 		over = t.C
 	}
+	givesUp := func(what string) {
+		o.late = nil
+		d.step(sessions.Event{Type: sessions.EvGiveUp, ID: o.id, Err: fmt.Sprintf("within %v it has not come to its end: it %s", limit, what)})
+	}
+	asked := false
 	for {
 		select {
 		case err := <-done:
 			return err
 		case <-over:
-			over = nil
 			d.mu.Lock()
-			o.late = func(what string) {
-				o.late = nil
-				d.step(sessions.Event{Type: sessions.EvGiveUp, ID: o.id, Err: fmt.Sprintf("within %v it has not come to its end: it %s", limit, what)})
+			if asked {
+				over = nil
+				if o.user == done {
+					givesUp("does not answer")
+				}
+			} else {
+				asked, over, o.late = true, time.After(answerLimit), givesUp
+				o.send(offload.Order{Op: offload.OrderLate, Attempt: o.attempt})
 			}
-			o.send(offload.Order{Op: offload.OrderLate, Attempt: o.attempt})
 			d.mu.Unlock()
 		}
 	}
 }
+
+// answerLimit is how long a process may take to say what it waits for.
+const answerLimit = 5 * time.Second
 
 // answerUser tells who waits for a swap.
 func (o *offloader) answerUser(err error) {
