@@ -272,7 +272,13 @@ func (d *devices) bringDevices(pid int, src image.Source) error {
 		d.mu.Unlock()
 	}
 	for i, hello := range greeted {
-		if e := <-hello; e != nil {
+		var e error
+		select {
+		case e = <-hello:
+		case <-d.a.quit: // a driver may hang
+			return errEnded
+		}
+		if e != nil {
 			err = errors.Join(err, fmt.Errorf("device %s (%s) of the snapshot cannot be had here as %s: %w; choose another by gorun restart -device ID (gorun devices lists them)",
 				list[i].Device, list[i].Name, d.procs[list[i].ID].start.Device, e))
 		}
