@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -126,5 +127,20 @@ func TestProcessThatStandsStill(t *testing.T) {
 	}
 	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" || !strings.Contains(o.how, "told to pause") {
 		t.Errorf("%v: %s", err, o.how)
+	}
+}
+
+// What a process has left that has ended while it was captured is removed, be it for a swap or for a checkpoint.
+func TestUnfinishedCaptures(t *testing.T) {
+	dir := t.TempDir()
+	o := &offloader{where: dir + "/swap", file: dir + "/checkpoint"}
+	for _, name := range []string{o.where, o.file + ".123" + store.PartSuffix} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.unfinished()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

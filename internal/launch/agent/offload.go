@@ -43,6 +43,7 @@ type offloader struct {
 	guest   *guest             // its turns on a device that is shared; nil: it is not
 	seat    *share.Held        // of one that has its device for itself
 	where   string             // the capture for that
+	file    string             // its newest capture for a checkpoint, which is removed when it is open
 	round   uint32             // of the question what of it is valid at the host
 	skip    []uint64           // the answer
 	user    chan error         // to who waits for a swap

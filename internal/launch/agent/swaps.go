@@ -156,14 +156,16 @@ func (o *offloader) forget() {
 
 // unfinished removes what a process has left that has ended while it wrote its capture. Caller holds mu.
 func (o *offloader) unfinished() {
-	if o.where == "" {
-		return
+	for _, name := range []*string{&o.where, &o.file} {
+		if *name == "" {
+			continue
+		}
+		files, _ := filepath.Glob(*name + ".*" + store.PartSuffix)
+		for _, file := range append(files, *name) {
+			os.Remove(file)
+		}
+		*name = ""
 	}
-	files, _ := filepath.Glob(o.where + ".*" + store.PartSuffix) // the pattern is well-formed
-	for _, file := range append(files, o.where) {
-		os.Remove(file)
-	}
-	o.where = ""
 }
 
 // wish has the machine do it, and waits. With a limit the process is asked what it waits for when that is over. If it does not answer, as one that is stopped, it

@@ -170,15 +170,15 @@ func (d *devices) file(o *offloader) string {
 }
 
 func (d *devices) capture(o *offloader) {
-	o.command(offload.Order{Op: offload.OrderCapture, Path: d.file(o), Skip: d.take.skip[o.id], Passing: true}, sessions.EvCaptured)
+	o.file = d.file(o)
+	o.command(offload.Order{Op: offload.OrderCapture, Path: o.file, Skip: d.take.skip[o.id], Passing: true}, sessions.EvCaptured)
 }
 
 // captured takes the file of a process. It returns why it cannot, or "".
 func (d *devices) captured(o *offloader) string {
-	file := d.file(o)
-	f, err := os.Open(file)
+	f, err := os.Open(o.file)
 	if err == nil {
-		err = os.Remove(file)
+		err = os.Remove(o.file)
 	}
 	if err != nil {
 		return fmt.Sprintf("%s: its capture: %v", o.name(), err)
