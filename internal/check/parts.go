@@ -57,11 +57,12 @@ func unit(r *runner) error {
 		}
 	}
 	if r.full { // a few seeds run above
-		if err := r.sh([]string{"GORUN_RDMA_SEEDS=10000"}, "go", "test", "-vet=off", "-count=1", r.timeout(), "-run=Flight|Seeds|Engines", "./rpi/rdma", "./rpi/rdma/virtual"); err != nil {
+		if err := r.sh([]string{"GORUN_RDMA_SEEDS=10000", "GORUN_RXE_CHECKPOINTS=100", "GORUN_RXE_RESTARTS=100"},
+			"go", "test", "-vet=off", "-count=1", r.timeout(), "-run=Flight|Seeds|Engines|Guest", "./rpi/rdma", "./rpi/rdma/virtual", "./rpi/rdma/rxe"); err != nil {
 			return err
 		}
 	}
-	counts := []string{"GORUN_OFI_CHECKPOINTS=" + r.times(8, 8, 100), "GORUN_DEVICE_KILLS=" + r.times(0, 0, 1000), "GORUN_DEVICE_SHARED=" + r.times(0, 0, 10), "GORUN_DEVICE_MATRIX=" + r.times(0, 0, 21)}
+	counts := []string{"GORUN_OFI_CHECKPOINTS=" + r.times(8, 8, 100), "GORUN_OFI_RESTARTS=" + r.times(6, 6, 100), "GORUN_DEVICE_KILLS=" + r.times(6, 0, 1000), "GORUN_DEVICE_SHARED=" + r.times(0, 0, 10), "GORUN_DEVICE_MATRIX=" + r.times(0, 0, 21)}
 	for _, dir := range nested {
 		if err := r.sh(counts, slices.Insert(r.test("./..."), 1, "-C", dir)...); err != nil {
 			return err
@@ -161,7 +162,7 @@ func fuzz(r *runner) error {
 		for _, name := range targets[dir] {
 			fmt.Fprintln(r.out, dir, name)
 			// Not for a time: a deadline that ends a worker is reported as a failure.
-			if err := r.in(dir, r.out, nil, filepath.Join(tmp, filepath.Base(dir)+".test"), "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 1000, 50000)+"x",
+			if err := r.in(dir, r.out, nil, filepath.Join(tmp, filepath.Base(dir)+".test"), "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(1000, 1000, 50000)+"x",
 				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache", dir)); err != nil {
 				return err
 			}
