@@ -164,9 +164,12 @@ func TestJobs(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	snapshot, kind := id[:8], j.kind()
-	out, err := j.run("restart", "-ckpt-dir", j.dir+"/snapshots", "-device", j.other, snapshot)
+	out, err := j.run("restart", "-v", "-ckpt-dir", j.dir+"/snapshots", "-device", j.other, snapshot)
 	if err != nil || !strings.Contains(out, right) {
 		t.Errorf("%v: %s", err, out)
+	}
+	if phases := regexp.MustCompile(`rank [01]: restored: reading \S+, host \S+, devices \S+; computing`); len(phases.FindAllString(out, -1)) != 2 {
+		j.t.Errorf("the phases are not told: %s", out)
 	}
 	out, err = j.run("restart", "-ckpt-dir", j.dir+"/snapshots", "-device", kind+":77", snapshot)
 	if err == nil || !strings.Contains(out, "no device "+kind+":77") || !strings.Contains(out, "gorun restart -device") {

@@ -313,6 +313,21 @@ func ExamplePending_KeepProgram() {
 
 func ExampleCatalogue_KeepProgram() { ExamplePending_KeepProgram() }
 func ExampleSnapshot_ProgramPath()  { ExamplePending_KeepProgram() }
+
+// Of several copies of an image the first that is good is read.
+func ExampleSnapshot_Good() {
+	c, remove := three()
+	defer remove()
+	s, _ := c.Latest(job)
+	r, err := s.Good(0).Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	fmt.Println(r.Digest() == s.Schema.Images[0].Digest)
+	// Output: true
+}
+
 func ExampleSnapshot_LibraryPath()  { ExamplePending_KeepProgram() }
 func ExamplePending_KeepLibrary()   { ExamplePending_KeepProgram() }
 func ExamplePending_KeepLibraries() { ExamplePending_KeepProgram() }

@@ -59,11 +59,11 @@ func (o *exportFlags) run(args []string, std stdio) int {
 
 func (o *exportFlags) export(s *snapshot.Snapshot, std stdio) error {
 	if o.rank >= 0 {
-		return o.exportRank(s.Image(o.rank), o.rank, nil, std)
+		return o.exportRank(s.Good(o.rank), o.rank, nil, std)
 	}
 	images := make([]image.Source, s.Schema.NP)
 	for rank := range images {
-		images[rank] = s.Image(rank)
+		images[rank] = s.Good(rank)
 	}
 	whole, err := o.exportWhole(images, std)
 	if err != nil {

@@ -11,10 +11,12 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/snapshot/parcel"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/kinds"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
@@ -112,18 +114,21 @@ func libraries(s *snapshot.Snapshot) (all []parcel.Library, err error) {
 	if !ok {
 		return nil, nil
 	}
-	for rank := range s.Schema.NP {
-		list, err := linked.Libraries(s.Image(rank))
-		if err != nil {
-			return nil, fmt.Errorf("rank %d: %w", rank, err)
-		}
-		for _, l := range list {
-			if l := parcel.Library(l); !slices.Contains(all, l) {
-				all = append(all, l)
+	err = spec.Read(s, func(images []image.Source) error {
+		for rank, im := range images {
+			list, err := linked.Libraries(im)
+			if err != nil {
+				return fmt.Errorf("rank %d: %w", rank, err)
+			}
+			for _, l := range list {
+				if l := parcel.Library(l); !slices.Contains(all, l) {
+					all = append(all, l)
+				}
 			}
 		}
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
 
 // keyOf is the key file of a snapshot's images, if they are sealed.

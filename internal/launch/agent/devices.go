@@ -36,6 +36,13 @@ type devices struct {
 	round uint32
 }
 
+// any reports whether the rank has offload processes.
+func (d *devices) any() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.procs) > 0
+}
+
 func newDevices(a *agent, r *rankProc) *devices {
 	return &devices{a: a, r: r, job: a.order.Start[r.rank].Job, procs: map[uint64]*offloader{}}
 }

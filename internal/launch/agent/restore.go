@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ const oobFD = 3
 func (a *agent) restore(r *rankProc, p *pipes) error {
 	start := a.startOf(r.rank)
 	start.Host = a.order.Host
+	phases := &phases{last: time.Now()}
 	tracer, err := a.images.tracer(start.Backend)
 	if err == nil {
 		err = a.bring(r)
@@ -33,6 +35,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	if err != nil {
 		return err
 	}
+	phases.end("reading")
 	start.Image = exact.String(r.image)
 	r.restored = true
 	hold := slices.Contains(a.order.Held, r.rank)
@@ -47,10 +50,12 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	if err := a.bindRestored(r, back.PID); err != nil {
 		return errors.Join(err, back.End())
 	}
+	phases.end("host")
 	if err := r.devices.bringDevices(back.PID, r.images[r.first]); err != nil {
 		r.devices.end()
 		return errors.Join(err, back.End())
 	}
+	phases.end("devices")
 	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: oob.SpawnWaits, B: uint64(back.PID), Data: []byte(back.Warn)})
 	err = a.whenAll(back)
 	for _, path := range back.Tails {
@@ -61,6 +66,9 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 		return err
 	}
 	r.pid, r.note, r.buried = back.PID, back.Note, back.Close
+	if r.devices.any() { // else the head's own words say enough
+		r.note = strings.TrimPrefix(r.note+"; "+phases.String(), "; ")
+	}
 	if err := writeAll(r.socket, back.Unread); err != nil {
 		syscall.Kill(r.pid, syscall.SIGKILL)
 		proc.Wait(r.pid)
@@ -74,6 +82,21 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	}
 	return nil
 }
+
+// phases are those of a restart, and how long each took.
+type phases struct {
+	last time.Time
+	said []string
+}
+
+func (p *phases) end(name string) {
+	now := time.Now()
+	p.said = append(p.said, fmt.Sprintf("%s %v", name, now.Sub(p.last).Round(time.Millisecond)))
+	p.last = now
+}
+
+// String is like "restored: reading 3ms, host 52ms, devices 410ms; computing".
+func (p *phases) String() string { return "restored: " + strings.Join(p.said, ", ") + "; computing" }
 
 // whenAll lets a rank go when all are restored. It ends the rank if before that the job ends or
 // somebody kills the rank.

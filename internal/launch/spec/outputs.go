@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
@@ -34,14 +35,19 @@ func FirstOutput(s *snapshot.Snapshot) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	for rank := range s.Schema.NP {
-		files, err := o.Outputs(s.Image(rank))
-		if err != nil {
-			return "", fmt.Errorf("rank %d: %w", rank, err)
+	first := ""
+	err = Read(s, func(images []image.Source) error {
+		for rank, im := range images {
+			files, err := o.Outputs(im)
+			if err != nil {
+				return fmt.Errorf("rank %d: %w", rank, err)
+			}
+			if len(files) > 0 {
+				first = files[0]
+				return nil
+			}
 		}
-		if len(files) > 0 {
-			return files[0], nil
-		}
-	}
-	return "", nil
+		return nil
+	})
+	return first, err
 }

@@ -88,7 +88,7 @@ func checkMachine(s *snapshot.Snapshot, files whole.FilesPolicy) error {
 	if s.ProgramPath() == "" {
 		return fmt.Errorf("%s: its executable was not kept with it, without which images of whole processes cannot go on", s.SchemaPath())
 	}
-	return read(s, func(images []image.Source) error { return by.CheckRestart(images, files) })
+	return Read(s, func(images []image.Source) error { return by.CheckRestart(images, files) })
 }
 
 // imagesOf lists the images of a snapshot by rank.
@@ -102,8 +102,8 @@ func listed(s *snapshot.Snapshot, of func(rank int) image.Source) []image.Source
 	return images
 }
 
-// read calls f with the images of a snapshot. If one is damaged, it is called again with copies that are good, which takes longer to find.
-func read(s *snapshot.Snapshot, f func([]image.Source) error) error {
+// Read calls f with the images of a snapshot. If one is damaged, it is called again with copies that are good, which takes longer to find.
+func Read(s *snapshot.Snapshot, f func([]image.Source) error) error {
 	err := f(imagesOf(s))
 	if errors.Is(err, image.ErrCorrupt) {
 		err = f(listed(s, s.Good))
@@ -121,7 +121,7 @@ func checkResize(s *snapshot.Snapshot, np int) error {
 	}
 	err := fmt.Errorf("its images are of whole processes (%s), which go on as they were: leave -np out; portable images (-cr=self) of a program that uses package dist can be restored by any number of ranks", s.Schema.Backend)
 	if s.Schema.Backend == wire.BackendSelf {
-		err = read(s, self.Resizable)
+		err = Read(s, self.Resizable)
 	}
 	if err != nil {
 		return WithStatus(ExitUsage, fmt.Errorf("-np %d: snapshot %d was taken on %d ranks: %w", np, s.Schema.Sequence, s.Schema.NP, err))
