@@ -62,7 +62,7 @@ func unit(r *runner) error {
 			return err
 		}
 	}
-	counts := []string{"GORUN_OFI_CHECKPOINTS=" + r.times(8, 8, 100), "GORUN_OFI_RESTARTS=" + r.times(6, 6, 100), "GORUN_DEVICE_KILLS=" + r.times(6, 0, 1000), "GORUN_DEVICE_SHARED=" + r.times(0, 0, 10), "GORUN_DEVICE_MATRIX=" + r.times(0, 0, 21)}
+	counts := []string{"GORUN_OFI_CHECKPOINTS=" + r.times(8, 8, 100), "GORUN_OFI_RESTARTS=" + r.times(6, 6, 100), "GORUN_DEVICE_KILLS=" + r.times(0, 6, 1000), "GORUN_DEVICE_SHARED=" + r.times(0, 0, 10), "GORUN_DEVICE_MATRIX=" + r.times(0, 0, 21)}
 	for _, dir := range nested {
 		if err := r.sh(counts, slices.Insert(r.test("./..."), 1, "-C", dir)...); err != nil {
 			return err
@@ -107,7 +107,7 @@ func kills(r *runner) error {
 }
 
 func losses(r *runner) error {
-	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 200, 2000), "GORUN_LOSSES_MEMORY=" + r.times(0, 0, 1), r.until(16 * time.Minute)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.timeout(), "-v", "-run=^TestLosses$")
+	return r.sh([]string{"GORUN_LOSSES=" + r.times(24, 200, 2000), "GORUN_LOSSES_MEMORY=" + r.times(0, 1, 1), r.until(16 * time.Minute)}, "go", "test", "-vet=off", "./internal/e2e/nodes", "-count=1", r.timeout(), "-v", "-run=^TestLosses$")
 }
 
 // whole runs as an ordinary user what root runs for everybody.
@@ -162,7 +162,7 @@ func fuzz(r *runner) error {
 		for _, name := range targets[dir] {
 			fmt.Fprintln(r.out, dir, name)
 			// Not for a time: a deadline that ends a worker is reported as a failure.
-			if err := r.in(dir, r.out, nil, filepath.Join(tmp, filepath.Base(dir)+".test"), "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(1000, 1000, 50000)+"x",
+			if err := r.in(dir, r.out, nil, filepath.Join(tmp, filepath.Base(dir)+".test"), "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+r.times(2000, 1000, 50000)+"x",
 				"-test.fuzzminimizetime=20x", "-test.fuzzcachedir="+filepath.Join(tmp, "cache", dir)); err != nil {
 				return err
 			}
