@@ -189,7 +189,11 @@ func (g *Target) checkFamily() error {
 		}
 		m.looked = err == nil
 	}
-	return g.checkRelated(living, ended)
+	err := g.checkRelated(living, ended)
+	if err != nil && slices.ContainsFunc(all[1:], (*Target).Ended) {
+		return nil // whose child is whose has just changed; the standstill tells
+	}
+	return err
 }
 
 // named says of whom of the family an error is.

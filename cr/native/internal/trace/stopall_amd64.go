@@ -173,7 +173,7 @@ func (st *Standstill) await(tid int) (bool, error) {
 		case err != nil:
 			return false, err
 		case s.Exited:
-			if tid != st.Process.PID {
+			if !st.Process.ours(tid) {
 				Reap(tid, StopLimit)
 			}
 			return false, nil
@@ -204,24 +204,33 @@ func (st *Standstill) Release() time.Duration {
 	}
 	took := time.Since(st.Since)
 	for _, tid := range st.stuck {
-		go letGo(st.Thread, tid, tid == st.Process.PID)
+		go letGo(st.Thread, tid, st.Process.ours(tid))
 	}
 	st.TIDs, st.stuck = nil, nil
 	return took
 }
 
 // reap takes the end of a thread that was killed while it stood: before its tracer
-// has done so the process does not end. The leader is left to its parent. It
-// reports false if the thread has not ended.
+// has done so the process does not end, and the parent is not told. It reports false if the thread has not ended.
 func (st *Standstill) reap(tid int) bool {
-	if tid == st.Process.PID {
+	if st.Process.ours(tid) {
 		return st.Process.Ended()
 	}
 	return Reap(tid, 100*time.Millisecond) == nil
 }
 
+// ours tells the leader of a process whose parent is this one: its end is left to who waits for it as its parent. Of another's child, such as
+// one in a family, the tracer has to take the end first.
+func (p *Process) ours(tid int) bool {
+	if tid != p.PID {
+		return false
+	}
+	s, err := proc.Parsed(p.PID, "stat", proc.ParseStat)
+	return err != nil || s.Ppid == os.Getpid()
+}
+
 // letGo waits for a thread that would not stop, and detaches from it then.
-func letGo(th *Thread, tid int, leader bool) {
+func letGo(th *Thread, tid int, ours bool) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		done := false
 		open := th.Do(func() {
@@ -231,7 +240,7 @@ func letGo(th *Thread, tid int, leader bool) {
 				done = true
 			case ok && s.Exited:
 				done = true
-				if !leader {
+				if !ours {
 					Reap(tid, StopLimit)
 				}
 			case ok:

@@ -1,9 +1,12 @@
 package trace
 
 import (
+	"fmt"
+	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
@@ -45,6 +48,48 @@ func TestStopsAll(t *testing.T) {
 		t.Errorf("%d of %d threads stood, after %d lists, %v", stood, there, lists, err)
 	}
 	v.Works()
+}
+
+// TestKilledWhileItStands: a child of another process that is killed while it stands is seen to end by its parent, once it was let go.
+func TestKilledWhileItStands(t *testing.T) {
+	threads := NewThreads(1)
+	defer threads.Close()
+	parent := exec.Command("sh", "-c", "sleep 1000 & echo $!; wait")
+	parent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := parent.StdoutPipe()
+	if err == nil {
+		threads.Do(func() { err = parent.Start() })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parent.Process.Kill()
+	child := 0
+	if _, err := fmt.Fscan(out, &child); err != nil {
+		t.Fatal(err)
+	}
+	p, err := OpenProcess(child)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	th := threads.Pick()
+	th.Do(func() {
+		st := Standstill{Process: &p, Thread: th}
+		if err = st.StopAll(); err != nil {
+			return
+		}
+		syscall.Kill(child, syscall.SIGKILL)
+		for b := (Backoff{}); !p.Ended() && b.Sleep(10*time.Second); {
+		}
+		st.Release()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Wait(); err != nil { // its wait is over
+		t.Error(err)
+	}
 }
 
 // TestUnprivileged runs these tests once more as an ordinary user.
