@@ -124,7 +124,7 @@ func TestParseRefusals(t *testing.T) {
 		name, text string
 		want       error
 	}{
-		{"newer", "format = 7\nwhatever = [1]\n", ErrFormat},
+		{"newer", "format = 8\nwhatever = [1]\n", ErrFormat},
 		{"newer by far", strings.Replace(string(good), "format = 1", "format = 99", 1), ErrFormat},
 		{"unknown key", "surprise = 1\n" + string(good), ErrSchema},
 		{"empty", "", ErrSchema},
