@@ -66,6 +66,7 @@ type Options struct {
 	Modules []string          // of the kernel, by name; those that they need come along
 	Soft    string            // soft-RoCE devices of that name, over the network
 	Memory  int               // MB; 0: 512
+	Disk    string            // a file here that is Disk there; its size is that of the disk. It needs the modules virtio_pci and virtio_blk
 	Out     io.Writer         // the console
 }
 
@@ -77,6 +78,9 @@ type Plan struct {
 	Modules []string `json:"modules"` // paths, in the order to load them
 	Soft    string   `json:"soft"`
 }
+
+// Disk is the disk of a guest that has one.
+const Disk = "/dev/vda"
 
 // Over is what /init says last, before the status.
 const Over = "guest: status "
@@ -101,6 +105,9 @@ func Run(ctx context.Context, k *Kernel, o Options) (status int, err error) {
 	cmd := exec.CommandContext(ctx, emulator, "-accel", "tcg,thread=multi", "-cpu", "Haswell", "-smp", "2", "-m", strconv.Itoa(memory), "-no-reboot", "-nodefaults",
 		"-display", "none", "-serial", "stdio", "-nic", "user,model=e1000,restrict=on", "-kernel", k.Image, "-initrd", disk,
 		"-append", "console=ttyS0 quiet panic=-1 mitigations=off")
+	if o.Disk != "" {
+		cmd.Args = append(cmd.Args, "-drive", "if=virtio,format=raw,file="+o.Disk)
+	}
 	var last bytes.Buffer
 	cmd.Stdout = io.MultiWriter(o.Out, &last)
 	cmd.Stderr = cmd.Stdout

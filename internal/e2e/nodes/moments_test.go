@@ -13,6 +13,8 @@ var (
 	restartSteps    = []string{"is lost", "restarting from", "ranks restored", "ranks started", "transports:", "ranks are up"}
 	moveSteps       = []string{"ranks move", "checkpoint: ahead", "checkpoint: moving", "move: another incarnation", "moved:"}
 	checkpointSteps = []string{"points", "closing", "draining", "capturing", "writing", "committing", "committed"}
+	copySteps       = []string{"level dir is to have", "level dir has snapshot"}
+	protectSteps    = []string{"degraded: ", "copies were made again", "has all copies again"} // of what is in memory, after a loss
 )
 
 // moment waits for a step of the job, or for a while. At a step the head and the victims stand still until the blow
@@ -22,8 +24,12 @@ func (s *storm) moment(victims []string, number int, b blow) string {
 	switch {
 	case number == 0:
 		steps = startSteps
+	case s.again && s.policy != "":
+		steps = slices.Concat(restartSteps, protectSteps)
 	case s.again:
 		steps = restartSteps
+	case s.copied:
+		steps = slices.Concat(checkpointSteps, copySteps)
 	}
 	if s.rng.IntN(4) == 0 {
 		s.wait(1000)

@@ -204,6 +204,7 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 		}
 	}
 	h.inc.copies()
+	h.verbose("level %s is to have snapshot %d", l.Name, s.Schema.Sequence)
 	m, upTo := h.mergingFor(i, s), h.commits
 	go func() {
 		made, unmerged, err := h.bring(ctx, m, s, &l, w.cost)

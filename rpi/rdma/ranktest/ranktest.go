@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
@@ -52,10 +53,45 @@ func Run(t *testing.T, o Options) {
 		}
 		j.start(slices.Concat([]string{"restart"}, o.Fabrics[order[i]], []string{snapshot})...)
 	}
+	j.finish()
+}
+
+// Leave runs a job in a folder, stops it with a snapshot, and writes that to a parcel.
+func Leave(t *testing.T, o Options, dir, parcel string) {
+	t.Helper()
+	j := &job{Options: o, t: t, dir: dir}
+	check(t, os.MkdirAll(filepath.Join(dir, "run"), 0o700))
+	j.start(slices.Concat([]string{"run", "-np", "2", "-cr=native"}, o.Fabrics[0], []string{o.Program, filepath.Join(dir, "end")})...)
+	j.rounds(5)
+	snapshot := j.checkpoint("-stop")
+	if err := j.cmd.Wait(); j.cmd.ProcessState.ExitCode() != spec.ExitCheckpointed {
+		t.Fatalf("%v\n%s", err, j.out)
+	}
+	if out, err := j.command("snapshots", "-export", parcel, snapshot).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// Resume has the job of a parcel go on to its end, in a folder of the same name, which may be on another machine.
+func Resume(t *testing.T, o Options, dir, parcel string) {
+	t.Helper()
+	j := &job{Options: o, t: t, dir: dir}
+	check(t, os.MkdirAll(filepath.Join(dir, "run"), 0o700))
+	out, err := j.command("snapshots", "-ckpt-dir", filepath.Join(dir, "snapshots"), "-import", parcel).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	j.start(slices.Concat([]string{"restart"}, o.Fabrics[0], []string{strings.TrimSpace(string(out))})...)
+	j.finish()
+}
+
+// finish ends the job, and looks whether all was right.
+func (j *job) finish() {
+	j.t.Helper()
 	j.rounds(1)
-	check(t, os.WriteFile(filepath.Join(j.dir, "end"), nil, 0o600))
+	check(j.t, os.WriteFile(filepath.Join(j.dir, "end"), nil, 0o600))
 	if err := j.cmd.Wait(); err != nil || strings.Count(j.out.String(), "are right") != 2 {
-		t.Errorf("seed %d: %v\n%s", o.Seed, err, j.out)
+		j.t.Errorf("seed %d: %v\n%s", j.Seed, err, j.out)
 	}
 }
 
@@ -125,13 +161,13 @@ func (j *job) rounds(n int) {
 }
 
 // checkpoint takes a snapshot and gives its schema.
-func (j *job) checkpoint() string {
+func (j *job) checkpoint(flags ...string) string {
 	j.t.Helper()
 	id, err := os.ReadFile(filepath.Join(j.dir, "job"))
 	if err != nil {
 		j.t.Fatalf("%v\nthe job: %s", err, j.out)
 	}
-	out, err := j.command("checkpoint", strings.TrimSpace(string(id))).CombinedOutput()
+	out, err := j.command(append(append([]string{"checkpoint"}, flags...), strings.TrimSpace(string(id)))...).CombinedOutput()
 	schema := regexp.MustCompile(`\S+schema.toml`).FindString(string(out))
 	if err != nil || schema == "" {
 		j.t.Fatalf("%v: %s\nthe job: %s", err, out, j.out)

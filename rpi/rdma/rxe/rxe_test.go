@@ -2,6 +2,7 @@ package rxe
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ import (
 const inside = "GORUN_INSIDE"
 
 // Modules are those of the kernel that a guest needs.
-var modules = []string{"e1000", "crc32_generic", "rdma_rxe"}
+var modules = []string{"e1000", "virtio_pci", "virtio_blk", "crc32_generic", "rdma_rxe"}
 
 // TestGuest runs the other tests in a guest, where there is a device.
 func TestGuest(t *testing.T) {
@@ -45,7 +46,15 @@ func TestGuest(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	env := []string{inside + "=1"}
+	disk, folder := filepath.Join(dir, "disk"), t.TempDir()
+	f, err := os.Create(disk)
+	if err == nil {
+		err = errors.Join(f.Truncate(256<<20), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{inside + "=1", elsewhere + "=" + folder}
 	for _, name := range []string{"GORUN_RXE_CHECKPOINTS", "GORUN_RXE_RESTARTS", "GORUN_RXE_SEED"} {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
@@ -55,10 +64,13 @@ func TestGuest(t *testing.T) {
 	}
 	var out bytes.Buffer
 	status, err := guest.Run(t.Context(), k, guest.Options{Program: self, Args: []string{"-test.v", "-test.run=" + os.Getenv("GORUN_GUEST_RUN")}, Env: env,
-		Files: map[string]string{"/bin/gorun": dir + "/gorun", "/bin/ranks": dir + "/program"}, Modules: modules, Soft: "rxe0", Memory: 1024, Out: &out})
+		Files: map[string]string{"/bin/gorun": dir + "/gorun", "/bin/ranks": dir + "/program"}, Modules: modules, Soft: "rxe0", Memory: 1024, Disk: disk, Out: &out})
 	t.Log(out.String())
 	if err != nil || status != 0 {
-		t.Errorf("status %d, %v", status, err)
+		t.Fatalf("status %d, %v", status, err)
+	}
+	if os.Getenv("GORUN_GUEST_RUN") == "" || os.Getenv("GORUN_GUEST_RUN") == "TestLeave" {
+		resume(t, dir+"/gorun", disk, folder)
 	}
 }
 
@@ -101,6 +113,43 @@ func TestFlight(t *testing.T) {
 				return list, nil
 			}})
 	}
+}
+
+// elsewhere is where the guest's last job has its folder, there and here.
+const elsewhere = "GORUN_ELSEWHERE"
+
+// TestLeave leaves a job of a guest for TestGuest, which goes on with it on this machine's kernel, over TCP.
+func TestLeave(t *testing.T) {
+	if os.Getenv(inside) == "" {
+		t.Skip("not in a guest")
+	}
+	const parcel = "/tmp/parcel.tar.zst"
+	ranktest.Leave(t, ranktest.Options{Gorun: "/bin/gorun", Program: "/bin/ranks", Fabrics: [][]string{ranktest.RDMA("rxe", "rxe0")}}, os.Getenv(elsewhere), parcel)
+	text, err := os.ReadFile(parcel)
+	if err == nil {
+		text = append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
+		err = os.WriteFile(guest.Disk, text, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// resume goes on with the job that a guest has left on its disk.
+func resume(t *testing.T, gorun, disk, folder string) {
+	text, err := os.ReadFile(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := binary.LittleEndian.Uint64(text)
+	if size == 0 || size > uint64(len(text)-8) {
+		t.Fatalf("the guest has left %d bytes", size)
+	}
+	parcel := filepath.Join(t.TempDir(), "parcel.tar.zst")
+	if err := os.WriteFile(parcel, text[8:][:size], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ranktest.Resume(t, ranktest.Options{Gorun: gorun, Fabrics: [][]string{ranktest.TCP}}, folder, parcel)
 }
 
 // TestRanks runs a job of a guest whose ranks speak over soft-RoCE, kills it, and has it go on over that, over soft and over TCP.
