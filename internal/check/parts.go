@@ -62,7 +62,7 @@ func unit(r *runner) error {
 			return err
 		}
 	}
-	counts := []string{"GORUN_OFI_CHECKPOINTS=" + r.times(8, 8, 100), "GORUN_OFI_RESTARTS=" + r.times(6, 6, 100), "GORUN_DEVICE_KILLS=" + r.times(0, 6, 1000), "GORUN_DEVICE_SHARED=" + r.times(0, 0, 10), "GORUN_DEVICE_MATRIX=" + r.times(0, 0, 21)}
+	counts := []string{"GORUN_OFI_CHECKPOINTS=" + r.times(8, 8, 100), "GORUN_OFI_RESTARTS=" + r.times(6, 6, 100), "GORUN_DEVICE_KILLS=" + r.times(0, 12, 1000), "GORUN_DEVICE_SHARED=" + r.times(0, 0, 10), "GORUN_DEVICE_MATRIX=" + r.times(0, 0, 21)}
 	for _, dir := range nested {
 		if err := r.sh(counts, slices.Insert(r.test("./..."), 1, "-C", dir)...); err != nil {
 			return err
