@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
@@ -64,7 +63,7 @@ func Leave(t *testing.T, o Options, dir, parcel string) {
 	j.start(slices.Concat([]string{"run", "-np", "2", "-cr=native"}, o.Fabrics[0], []string{o.Program, filepath.Join(dir, "end")})...)
 	j.rounds(5)
 	snapshot := j.checkpoint("-stop")
-	if err := j.cmd.Wait(); j.cmd.ProcessState.ExitCode() != spec.ExitCheckpointed {
+	if err := j.cmd.Wait(); j.cmd.ProcessState.ExitCode() != checkpointed {
 		t.Fatalf("%v\n%s", err, j.out)
 	}
 	if out, err := j.command("snapshots", "-export", parcel, snapshot).CombinedOutput(); err != nil {
@@ -84,6 +83,9 @@ func Resume(t *testing.T, o Options, dir, parcel string) {
 	j.start(slices.Concat([]string{"restart"}, o.Fabrics[0], []string{strings.TrimSpace(string(out))})...)
 	j.finish()
 }
+
+// checkpointed is gorun's status after checkpoint -stop.
+const checkpointed = 75
 
 // finish ends the job, and looks whether all was right.
 func (j *job) finish() {
@@ -146,18 +148,22 @@ func (j *job) start(args ...string) {
 	j.t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 }
 
-// rounds waits for so many more.
+// round is what rank 0 says of each.
+var round = regexp.MustCompile(`(?m)^round \d+$`)
+
+// rounds waits for so many more, one after the other.
 func (j *job) rounds(n int) {
 	j.t.Helper()
-	round := regexp.MustCompile(`(?m)^round \d+$`)
 	before := len(round.FindAllString(j.out.String(), -1))
-	testenv.Until(j.t, func() string {
-		text := j.out.String()
-		if len(round.FindAllString(text, -1))-before >= n {
-			return ""
-		}
-		return "too few rounds: " + text
-	})
+	for i := range n {
+		testenv.Until(j.t, func() string {
+			text := j.out.String()
+			if len(round.FindAllString(text, -1)) > before+i {
+				return ""
+			}
+			return "too few rounds: " + text
+		})
+	}
 }
 
 // checkpoint takes a snapshot and gives its schema.
