@@ -81,7 +81,7 @@ func TestNativeElsewhere(t *testing.T) {
 }
 
 // TestLibrariesElsewhere restarts a program that knows nothing of gorun when the library that it maps and the program of its child process are
-// gone: the parcel has them. What goes on there has them in its own snapshots, too.
+// gone: the image has the one, which is small, and the parcel the other. What goes on there has that in its own snapshots, too.
 func TestLibrariesElsewhere(t *testing.T) {
 	h := nativeHouse(t)
 	own := h.folder("programs")

@@ -222,7 +222,6 @@ const (
 	sendImmediate = 20
 	sendAddress   = 24
 	sendKey       = 32
-	sendStatus    = 144
 	sendIova      = 152
 	sendSerial    = 176
 	sendDMA       = 184
