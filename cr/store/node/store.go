@@ -273,7 +273,12 @@ func (s *Store) Open(ctx context.Context, set, piece string) (r store.Reader, er
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", p.Node, err))
 	}
-	err = s.lost(errors.Join(errs...), func(l Lost) (err error) {
+	return s.openLost(ctx, set, piece, errors.Join(errs...))
+}
+
+// openLost opens what is computed of a piece that nobody has: why.
+func (s *Store) openLost(ctx context.Context, set, piece string, why error) (r store.Reader, err error) {
+	err = s.lost(why, func(l Lost) (err error) {
 		r, err = l.Open(ctx, set, piece)
 		return err
 	})
@@ -296,11 +301,7 @@ func (s *Store) OpenGood(ctx context.Context, set, piece, digest string) (r stor
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", p.Node, err))
 	}
-	err = s.lost(errors.Join(errs...), func(l Lost) (err error) {
-		r, err = l.Open(ctx, set, piece)
-		return err
-	})
-	return r, err
+	return s.openLost(ctx, set, piece, errors.Join(errs...))
 }
 
 // Stat tells who has a piece; if several have it, the first.
