@@ -66,7 +66,9 @@ type Options struct {
 	Modules []string          // of the kernel, by name; those that they need come along
 	Soft    string            // soft-RoCE devices of that name, over the network
 	Memory  int               // MB; 0: 512
-	Disk    string            // a file here that is Disk there; its size is that of the disk. It needs the modules virtio_pci and virtio_blk
+	Folder  string            // a folder here that the guest has, too, as Folder; others may have it at the same time.
+	Wire    string            // a folder here for the guests of one network, which nothing else is in; "": the guest is alone
+	Host    int               // number on the wire, 1 or 2: the guest is HostAddress of it
 	Out     io.Writer         // the console
 }
 
@@ -77,10 +79,24 @@ type Plan struct {
 	Env     []string `json:"env"`
 	Modules []string `json:"modules"` // paths, in the order to load them
 	Soft    string   `json:"soft"`
+	Address string   `json:"address"`
+	Folder  bool     `json:"folder"`
 }
 
-// Disk is the disk of a guest that has one.
-const Disk = "/dev/vda"
+// Folder is where a guest has what it shares, and FolderTag its name for the kernel.
+const (
+	Folder    = "/shared"
+	FolderTag = "shared"
+)
+
+// What the network and the folder need of the kernel.
+var (
+	networkModules = []string{"e1000"}
+	folderModules  = []string{"virtio_pci", "9pnet_virtio", "9p"}
+)
+
+// HostAddress is the IPv4 address of a guest: of one on a wire, or (0) of one that is alone.
+func HostAddress(host int) string { return fmt.Sprint("10.0.2.", 10+host) }
 
 // Over is what /init says last, before the status.
 const Over = "guest: status "
@@ -102,11 +118,12 @@ func Run(ctx context.Context, k *Kernel, o Options) (status int, err error) {
 	if memory == 0 {
 		memory = 512
 	}
-	cmd := exec.CommandContext(ctx, emulator, "-accel", "tcg,thread=multi", "-cpu", "Haswell", "-smp", "2", "-m", strconv.Itoa(memory), "-no-reboot", "-nodefaults",
-		"-display", "none", "-serial", "stdio", "-nic", "user,model=e1000,restrict=on", "-kernel", k.Image, "-initrd", disk,
+	cmd := exec.CommandContext(ctx, emulator, "-accel", "tcg,thread=multi", "-cpu", "Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-invpcid,-rtm", "-smp", "2", "-m", strconv.Itoa(memory), "-no-reboot", "-nodefaults",
+		"-display", "none", "-serial", "stdio", "-kernel", k.Image, "-initrd", disk,
 		"-append", "console=ttyS0 quiet panic=-1 mitigations=off")
-	if o.Disk != "" {
-		cmd.Args = append(cmd.Args, "-drive", "if=virtio,format=raw,file="+o.Disk)
+	cmd.Args = append(cmd.Args, o.network()...)
+	if o.Folder != "" {
+		cmd.Args = append(cmd.Args, "-virtfs", "local,path="+o.Folder+",mount_tag="+FolderTag+",security_model=none,multidevs=remap")
 	}
 	var last bytes.Buffer
 	cmd.Stdout = io.MultiWriter(o.Out, &last)
@@ -121,6 +138,16 @@ func Run(ctx context.Context, k *Kernel, o Options) (status int, err error) {
 	return strconv.Atoi(string(said[1]))
 }
 
+// network gives the emulator's options for the network. A wire is two sockets: whose host is not there yet loses what is sent to it.
+func (o *Options) network() []string {
+	if o.Wire == "" {
+		return []string{"-nic", "user,model=e1000,restrict=on"}
+	}
+	end := func(host int) string { return filepath.Join(o.Wire, strconv.Itoa(host)) }
+	return []string{"-netdev", fmt.Sprintf("dgram,id=wire,local.type=unix,local.path=%s,remote.type=unix,remote.path=%s", end(o.Host), end(3-o.Host)),
+		"-device", fmt.Sprintf("e1000,netdev=wire,mac=52:54:00:00:00:%02x", o.Host)}
+}
+
 // write writes the initramfs.
 func (o *Options) write(ctx context.Context, k *Kernel, path string) error {
 	initProgram := path + ".init"
@@ -133,8 +160,12 @@ func (o *Options) write(ctx context.Context, k *Kernel, path string) error {
 	for there, here := range o.Files {
 		files[there] = here
 	}
-	plan := Plan{Program: "/program", Args: o.Args, Env: o.Env, Soft: o.Soft}
-	modules, err := k.load(o.Modules)
+	plan := Plan{Program: "/program", Args: o.Args, Env: o.Env, Soft: o.Soft, Address: HostAddress(o.Host), Folder: o.Folder != ""}
+	names := slices.Concat(networkModules, o.Modules)
+	if o.Folder != "" {
+		names = append(names, folderModules...)
+	}
+	modules, err := k.load(names)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -52,8 +53,13 @@ func begin() error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for name, address := range map[string][4]byte{"lo": {127, 0, 0, 1}, "eth0": {10, 0, 2, 15}} {
-		if err := up(name, address); err != nil && (name == "lo" || plan.Soft != "") {
+	if plan.Folder {
+		if err := share(); err != nil {
+			return fmt.Errorf("the shared folder: %w", err)
+		}
+	}
+	for name, address := range map[string]string{"lo": "127.0.0.1", "eth0": plan.Address} {
+		if err := up(name, netip.MustParseAddr(address).As4()); err != nil && (name == "lo" || plan.Soft != "") {
 			return fmt.Errorf("network %s: %w", name, err)
 		}
 	}
@@ -61,6 +67,14 @@ func begin() error {
 		return soft(plan.Soft, "eth0")
 	}
 	return nil
+}
+
+// share mounts the folder that the guest shares. Nothing is kept of it here, so that all see what one has written.
+func share() error {
+	if err := os.MkdirAll(guest.Folder, 0o755); err != nil {
+		return err
+	}
+	return unix.Mount(guest.FolderTag, guest.Folder, "9p", 0, "trans=virtio,version=9p2000.L,msize=262144,cache=none,access=any")
 }
 
 // load loads a module of the kernel.
@@ -159,7 +173,7 @@ func settled(name string) error {
 // run runs the program.
 func run() int {
 	cmd := exec.Command(plan.Program, plan.Args...)
-	cmd.Env = append([]string{"PATH=/bin", "HOME=/tmp", "TMPDIR=/tmp"}, plan.Env...)
+	cmd.Env = append([]string{"PATH=/bin:/usr/bin", "HOME=/tmp", "TMPDIR=/tmp"}, plan.Env...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = "/tmp", nil, os.Stdout, os.Stdout
 	err := cmd.Run()
 	var exit *exec.ExitError

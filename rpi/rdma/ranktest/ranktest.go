@@ -21,6 +21,7 @@ import (
 type Options struct {
 	Gorun, Program string     // paths; the program's main is that of package ranks
 	Fabrics        [][]string // flags of gorun
+	Records        string     // folder for gorun's records of running jobs; "": in the job's folder, which has to allow sockets then
 	Restarts       int
 	Seed           uint64 // chooses the fabrics, and when the images are made
 }
@@ -37,8 +38,7 @@ var TCP = []string{"-rpi", "tcp"}
 // of the others has its turn.
 func Run(t *testing.T, o Options) {
 	t.Helper()
-	j := &job{Options: o, t: t, dir: t.TempDir()}
-	check(t, os.Mkdir(filepath.Join(j.dir, "run"), 0o700))
+	j := newJob(t, o, t.TempDir())
 	rng := rand.New(rand.NewPCG(o.Seed, 0))
 	order := rng.Perm(len(o.Fabrics))
 	j.start(slices.Concat([]string{"run", "-np", "2", "-cr=native"}, o.Fabrics[order[0]], []string{o.Program, filepath.Join(j.dir, "end")})...)
@@ -58,8 +58,7 @@ func Run(t *testing.T, o Options) {
 // Leave runs a job in a folder, stops it with a snapshot, and writes that to a parcel.
 func Leave(t *testing.T, o Options, dir, parcel string) {
 	t.Helper()
-	j := &job{Options: o, t: t, dir: dir}
-	check(t, os.MkdirAll(filepath.Join(dir, "run"), 0o700))
+	j := newJob(t, o, dir)
 	j.start(slices.Concat([]string{"run", "-np", "2", "-cr=native"}, o.Fabrics[0], []string{o.Program, filepath.Join(dir, "end")})...)
 	j.rounds(5)
 	snapshot := j.checkpoint("-stop")
@@ -74,8 +73,7 @@ func Leave(t *testing.T, o Options, dir, parcel string) {
 // Resume has the job of a parcel go on to its end, in a folder of the same name, which may be on another machine.
 func Resume(t *testing.T, o Options, dir, parcel string) {
 	t.Helper()
-	j := &job{Options: o, t: t, dir: dir}
-	check(t, os.MkdirAll(filepath.Join(dir, "run"), 0o700))
+	j := newJob(t, o, dir)
 	out, err := j.command("snapshots", "-ckpt-dir", filepath.Join(dir, "snapshots"), "-import", parcel).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -113,6 +111,15 @@ type job struct {
 	out *said
 }
 
+func newJob(t *testing.T, o Options, dir string) *job {
+	if o.Records == "" {
+		o.Records = filepath.Join(dir, "run")
+	}
+	check(t, os.MkdirAll(o.Records, 0o700))
+	check(t, os.MkdirAll(dir, 0o700))
+	return &job{Options: o, t: t, dir: dir}
+}
+
 // said is what a job has said.
 type said struct {
 	mu   sync.Mutex
@@ -134,7 +141,7 @@ func (s *said) String() string {
 // command is gorun with these arguments.
 func (j *job) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(j.Gorun, args...)
-	cmd.Dir, cmd.Env = j.dir, append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Join(j.dir, "run"), "HOME="+j.dir)
+	cmd.Dir, cmd.Env = j.dir, append(os.Environ(), "XDG_RUNTIME_DIR="+j.Records, "HOME="+j.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }

@@ -142,6 +142,21 @@ func (d *Device) command(number uint32, args, answer any) error {
 	if d.closed {
 		return provider.ErrClosed
 	}
+	text, err := d.encode(number, args, answer)
+	if err != nil {
+		return err
+	}
+	if _, err := unix.Write(d.fd, text); err != nil {
+		return explain(err)
+	}
+	if answer != nil {
+		_, err = binary.Decode(d.answer[:binary.Size(answer)], binary.NativeEndian, answer)
+	}
+	return err
+}
+
+// encode writes a command, whose answer goes to the device's memory for that.
+func (d *Device) encode(number uint32, args, answer any) ([]byte, error) {
 	text := make([]byte, 8, 160)
 	size := 0
 	if answer != nil {
@@ -149,19 +164,10 @@ func (d *Device) command(number uint32, args, answer any) error {
 		text = binary.NativeEndian.AppendUint64(text, uint64(uintptr(unsafe.Pointer(&d.answer[0]))))
 	}
 	text, err := binary.Append(text, binary.NativeEndian, args)
-	if err != nil {
-		return err
-	}
 	binary.NativeEndian.PutUint32(text, number)
 	binary.NativeEndian.PutUint16(text[4:], uint16(len(text)/4))
 	binary.NativeEndian.PutUint16(text[6:], uint16(size/4))
-	if _, err := unix.Write(d.fd, text); err != nil {
-		return explain(err)
-	}
-	if answer != nil {
-		_, err = binary.Decode(d.answer[:size], binary.NativeEndian, answer)
-	}
-	return err
+	return text, err
 }
 
 // explain gives the kernel's errors the provider's names.

@@ -61,11 +61,14 @@ const (
 // withImmediate is a flag of completions.
 const withImmediate = 2
 
-// Opcodes of completions.
-var opcodes = map[uint32]provider.Opcode{128: provider.Receive, 129: provider.ReceiveWrite}
+// received is the opcode of a completion of a receive by a Send, and written that of one by a WriteImmediate.
+const (
+	received = 128
+	written  = 129
+)
 
-// Statuses of completions, by the kernel's numbers.
-var statuses = map[uint32]provider.Status{0: provider.Success, 1: provider.LengthError,
+// Statuses of failed requests, by the kernel's numbers.
+var statuses = map[uint32]provider.Status{1: provider.LengthError,
 	2: provider.ProtectionError, // "local operation": a key that is not there
 	4: provider.ProtectionError, 5: provider.Flushed, 8: provider.ProtectionError, 9: provider.RemoteInvalid, 10: provider.RemoteAccess,
 	11: provider.RemoteInvalid, // "operation": the peer's driver could not make use of its receive, as for a message that is too long
@@ -101,9 +104,12 @@ func (q *queue) take(e []byte, c *provider.Completion) bool {
 		}
 		return false
 	}
-	status, ok := statuses[ne.Uint32(e[wcStatus:])]
-	if !ok {
-		status = provider.DeviceError
+	status := provider.Success
+	if s := ne.Uint32(e[wcStatus:]); s != 0 {
+		var ok bool
+		if status, ok = statuses[s]; !ok {
+			status = provider.DeviceError
+		}
 	}
 	*c = provider.Completion{QueuePair: p.number, Status: status, Vendor: ne.Uint32(e[wcVendor:])}
 	if status != provider.Success {
@@ -117,7 +123,13 @@ func (q *queue) take(e []byte, c *provider.Completion) bool {
 		c.Status = provider.LengthError // the driver has one number for both
 	}
 	if status == provider.Success {
-		c.Opcode, c.Bytes = opcodes[ne.Uint32(e[wcOpcode:])], ne.Uint32(e[wcBytes:])
+		c.Bytes = ne.Uint32(e[wcBytes:])
+		switch ne.Uint32(e[wcOpcode:]) {
+		case received:
+			c.Opcode = provider.Receive
+		case written:
+			c.Opcode = provider.ReceiveWrite
+		}
 		if ne.Uint32(e[wcFlags:])&withImmediate != 0 {
 			c.Immediate, c.HasImmediate = binary.BigEndian.Uint32(e[wcImmediate:]), true
 		}

@@ -2,9 +2,9 @@ package rxe
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,12 +23,34 @@ import (
 const inside = "GORUN_INSIDE"
 
 // Modules are those of the kernel that a guest needs.
-var modules = []string{"e1000", "virtio_pci", "virtio_blk", "crc32_generic", "rdma_rxe"}
+var modules = []string{"crc32_generic", "rdma_rxe"}
 
 // TestGuest runs the other tests in a guest, where there is a device.
 func TestGuest(t *testing.T) {
+	k, files := begin(t)
+	parcels, folder := t.TempDir(), t.TempDir()
+	env := []string{inside + "=1", elsewhere + "=" + folder}
+	for _, name := range []string{"GORUN_RXE_CHECKPOINTS", "GORUN_RXE_RESTARTS", "GORUN_RXE_SEED"} {
+		if value := os.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		} else if testing.Short() && name == "GORUN_RXE_RESTARTS" {
+			env = append(env, name+"=2")
+		}
+	}
+	run(t, k, guest.Options{Program: files[tests], Args: []string{"-test.v", "-test.run=" + os.Getenv("GORUN_GUEST_RUN")}, Env: env, Files: files, Folder: parcels})
+	if os.Getenv("GORUN_GUEST_RUN") == "" || os.Getenv("GORUN_GUEST_RUN") == "TestLeave" {
+		ranktest.Resume(t, ranktest.Options{Gorun: files["/bin/gorun"], Fabrics: [][]string{ranktest.TCP}}, folder, filepath.Join(parcels, parcel))
+	}
+}
+
+// tests is where a guest has this program.
+const tests = "/bin/tests"
+
+// begin finds the kernel of guests, and builds what they run: by the paths that it has there.
+func begin(t testing.TB) (*guest.Kernel, map[string]string) {
+	t.Helper()
 	if os.Getenv(inside) != "" {
-		t.Skip("this is one")
+		t.Skip("this is a guest")
 	}
 	k, err := guest.Find()
 	switch {
@@ -38,43 +60,35 @@ func TestGuest(t *testing.T) {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
-	self := filepath.Join(dir, "tests")
-	if err := guest.Tests(t.Context(), ".", self); err != nil {
+	files := map[string]string{tests: filepath.Join(dir, "tests"), "/bin/gorun": filepath.Join(dir, "gorun"), "/bin/ranks": filepath.Join(dir, "program"), "/bin/rsh": filepath.Join(dir, "rsh")}
+	if err := guest.Tests(t.Context(), ".", files[tests]); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"cmd/gorun", "rpi/rdma/ranktest/program"} {
+	for _, what := range []string{"cmd/gorun", "rpi/rdma/ranktest/program", "internal/guest/rsh"} {
 		build := exec.Command("go", "build", "-o", dir+"/", "github.com/gorun-mpi/gorun/"+what)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	disk, folder := filepath.Join(dir, "disk"), t.TempDir()
-	f, err := os.Create(disk)
-	if err == nil {
-		err = errors.Join(f.Truncate(256<<20), f.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := []string{inside + "=1", elsewhere + "=" + folder}
-	for _, name := range []string{"GORUN_RXE_CHECKPOINTS", "GORUN_RXE_RESTARTS", "GORUN_RXE_SEED"} {
-		if value := os.Getenv(name); value != "" {
-			env = append(env, name+"="+value)
-		} else if testing.Short() && name == "GORUN_RXE_RESTARTS" {
-			env = append(env, name+"=2")
-		}
-	}
+	return k, files
+}
+
+// run runs a guest that has a device.
+func run(t testing.TB, k *guest.Kernel, o guest.Options) {
+	t.Helper()
 	var out bytes.Buffer
-	status, err := guest.Run(t.Context(), k, guest.Options{Program: self, Args: []string{"-test.v", "-test.run=" + os.Getenv("GORUN_GUEST_RUN")}, Env: env,
-		Files: map[string]string{"/bin/gorun": dir + "/gorun", "/bin/ranks": dir + "/program"}, Modules: modules, Soft: "rxe0", Memory: 1024, Disk: disk, Out: &out})
+	status, err := guest.Run(t.Context(), k, equipped(o, &out))
 	t.Log(out.String())
 	if err != nil || status != 0 {
-		t.Fatalf("status %d, %v", status, err)
+		t.Errorf("status %d, %v", status, err)
 	}
-	if os.Getenv("GORUN_GUEST_RUN") == "" || os.Getenv("GORUN_GUEST_RUN") == "TestLeave" {
-		resume(t, dir+"/gorun", disk, folder)
-	}
+}
+
+// equipped adds to a guest what all of this package have.
+func equipped(o guest.Options, out io.Writer) guest.Options {
+	o.Modules, o.Soft, o.Memory, o.Out = modules, "rxe0", 1024, out
+	return o
 }
 
 // TestProvider tests what package provider promises.
@@ -121,38 +135,16 @@ func TestFlight(t *testing.T) {
 // elsewhere is where the guest's last job has its folder, there and here.
 const elsewhere = "GORUN_ELSEWHERE"
 
+// parcel is the file in the shared folder that the guest's last job is left in.
+const parcel = "parcel.tar.zst"
+
 // TestLeave leaves a job of a guest for TestGuest, which goes on with it on this machine's kernel, over TCP.
 func TestLeave(t *testing.T) {
 	if os.Getenv(inside) == "" {
 		t.Skip("not in a guest")
 	}
-	const parcel = "/tmp/parcel.tar.zst"
-	ranktest.Leave(t, ranktest.Options{Gorun: "/bin/gorun", Program: "/bin/ranks", Fabrics: [][]string{ranktest.RDMA("rxe", "rxe0")}}, os.Getenv(elsewhere), parcel)
-	text, err := os.ReadFile(parcel)
-	if err == nil {
-		text = append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
-		err = os.WriteFile(guest.Disk, text, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// resume goes on with the job that a guest has left on its disk.
-func resume(t *testing.T, gorun, disk, folder string) {
-	text, err := os.ReadFile(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := binary.LittleEndian.Uint64(text)
-	if size == 0 || size > uint64(len(text)-8) {
-		t.Fatalf("the guest has left %d bytes", size)
-	}
-	parcel := filepath.Join(t.TempDir(), "parcel.tar.zst")
-	if err := os.WriteFile(parcel, text[8:][:size], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ranktest.Resume(t, ranktest.Options{Gorun: gorun, Fabrics: [][]string{ranktest.TCP}}, folder, parcel)
+	o := ranktest.Options{Gorun: "/bin/gorun", Program: "/bin/ranks", Fabrics: [][]string{ranktest.RDMA("rxe", "rxe0")}}
+	ranktest.Leave(t, o, os.Getenv(elsewhere), filepath.Join(guest.Folder, parcel))
 }
 
 // TestRanks runs a job of a guest whose ranks speak over soft-RoCE, kills it, and has it go on over that, over soft and over TCP.

@@ -1,0 +1,66 @@
+package rxe
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/guest"
+	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/rpi/rdma/ranktest"
+)
+
+// wired is set in the first of two guests on one wire.
+const wired = "GORUN_WIRED"
+
+// TestTwoGuests runs TestHosts on two guests with one network and one shared folder.
+func TestTwoGuests(t *testing.T) {
+	k, files := begin(t)
+	if err := guest.Linked(files, "/bin/sh", "/usr/bin/wc", "/usr/bin/uname"); err != nil {
+		t.Fatal(err)
+	}
+	wire, folder := t.TempDir(), t.TempDir()
+	o := guest.Options{Files: files, Wire: wire, Folder: folder}
+	ctx, cancel := context.WithCancel(t.Context())
+	var said bytes.Buffer
+	second := make(chan bool)
+	go func() { // until the first is over
+		defer close(second)
+		o := equipped(o, &said)
+		o.Host, o.Program, o.Args = 2, files["/bin/rsh"], []string{"-serve", guest.HostAddress(2)}
+		_, err := guest.Run(ctx, k, o)
+		fmt.Fprintln(&said, err)
+	}()
+	o.Host, o.Program, o.Args = 1, files[tests], []string{"-test.v", "-test.run=^TestHosts$"}
+	o.Env = []string{inside + "=1", wired + "=1", "TMPDIR=" + guest.Folder}
+	run(t, k, o)
+	cancel()
+	<-second
+	t.Logf("the second guest: %s", &said)
+}
+
+// TestHosts runs a job whose two ranks are on two hosts and speak over soft-RoCE, kills it, and has it go on over that, over soft and over TCP.
+func TestHosts(t *testing.T) {
+	if os.Getenv(wired) == "" {
+		t.Skip("not one of two guests")
+	}
+	other := guest.HostAddress(2)
+	testenv.Until(t, func() string {
+		c, err := net.Dial("tcp", net.JoinHostPort(other, "514"))
+		if err != nil {
+			return err.Error()
+		}
+		c.Close()
+		return ""
+	})
+	hosts := []string{"-hosts", guest.HostAddress(1) + ":1," + other + ":1", "-ssh", "/bin/rsh", "-lease", "3s"}
+	var fabrics [][]string
+	for _, f := range [][]string{ranktest.TCP, ranktest.RDMA("soft", ""), ranktest.RDMA("rxe", "rxe0")} {
+		fabrics = append(fabrics, append(f, hosts...))
+	}
+	ranktest.Run(t, ranktest.Options{Gorun: "/bin/gorun", Program: "/bin/ranks", Fabrics: fabrics, Records: "/run/records",
+		Restarts: testenv.Number(t, "GORUN_RXE_RESTARTS", 2), Seed: 1})
+}
