@@ -156,7 +156,10 @@ func describe(e []byte, segments []provider.Segment) {
 }
 
 func head(e []byte, length, count int) {
-	for off, v := range map[int]int{dmaLength: length, dmaLeft: length, dmaCurrent: 0, dmaCount: count, dmaOffset: 0} {
-		binary.NativeEndian.PutUint32(e[off:], uint32(v))
-	}
+	ne := binary.NativeEndian
+	ne.PutUint32(e[dmaLength:], uint32(length))
+	ne.PutUint32(e[dmaLeft:], uint32(length))
+	ne.PutUint32(e[dmaCurrent:], 0)
+	ne.PutUint32(e[dmaCount:], uint32(count))
+	ne.PutUint32(e[dmaOffset:], 0)
 }
