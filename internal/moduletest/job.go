@@ -121,23 +121,26 @@ func (j *Job[Module]) Wait() {
 	}
 }
 
-// Exchange lets every rank exchange messages with every other, as exchange does.
+// Exchange lets every rank exchange messages with every other, of sizes from nothing to several frames.
 func (j *Job[Module]) Exchange(rounds int) {
+	sizes := []int{0, 8, 5000, 60000, 70000, 600000}
+	j.ExchangeOf(rounds, func(_, _, round int) int { return sizes[round%len(sizes)] })
+}
+
+// ExchangeOf is Exchange with messages of any sizes. size is called by both ends, once for each message.
+func (j *Job[Module]) ExchangeOf(rounds int, size func(from, to, round int) int) {
 	for rank := range j.Engines {
-		j.Go(rank, func(e *engine.Engine) error { return exchange(e, rank, len(j.Engines), rounds) })
+		j.Go(rank, func(e *engine.Engine) error { return exchange(e, rank, len(j.Engines), rounds, size) })
 	}
 }
 
-// exchange sends to and receives from every other rank, sizes differing by
-// round from nothing to several frames.
-func exchange(e *engine.Engine, rank, n, rounds int) error {
-	sizes := []int{0, 8, 5000, 60000, 70000, 600000}
+// exchange sends to and receives from every other rank.
+func exchange(e *engine.Engine, rank, n, rounds int, size func(from, to, round int) int) error {
 	for round := range rounds {
-		size := sizes[round%len(sizes)]
 		var sends []engine.Request
 		for k := 1; k < n; k++ {
 			to := (rank + k) % n
-			r, err := e.Isend(to, 1, int32(round), Bytes, Pattern(round*n+rank, size), engine.Standard)
+			r, err := e.Isend(to, 1, int32(round), Bytes, Pattern(round*n+rank, size(rank, to, round)), engine.Standard)
 			if err != nil {
 				return err
 			}
@@ -145,11 +148,11 @@ func exchange(e *engine.Engine, rank, n, rounds int) error {
 		}
 		for k := 1; k < n; k++ {
 			from := (rank + n - k) % n
-			p := make([]byte, size)
+			p := make([]byte, size(from, rank, round))
 			if _, err := e.Recv(from, 1, int32(round), Bytes, p, nil); err != nil {
 				return err
 			}
-			if !bytes.Equal(p, Pattern(round*n+from, size)) {
+			if !bytes.Equal(p, Pattern(round*n+from, len(p))) {
 				return fmt.Errorf("round %d: message from %d differs", round, from)
 			}
 		}

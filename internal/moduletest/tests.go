@@ -3,6 +3,7 @@ package moduletest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -103,6 +104,26 @@ func (j *Job[Module]) Restart(petrify func(Module)) {
 	for _, e := range j.Engines {
 		if err := e.Restarted(nil, nil); err != nil {
 			j.T.Fatal(err)
+		}
+	}
+}
+
+// Move takes a job whose gates are closed to its next incarnation, over modules of another kind, which build makes.
+func (j *Job[Module]) Move(build func(rank int) Module) {
+	j.T.Helper()
+	j.incarnation++
+	before := slices.Clone(j.Modules)
+	for i := range j.Modules {
+		j.Modules[i] = build(i)
+		j.begin(i, j.Modules[i].Start)
+	}
+	j.meet()
+	for i, e := range j.Engines {
+		if err := e.Restarted([]rpi.Module{j.Modules[i]}, nil); err != nil {
+			j.T.Fatal(err)
+		}
+		if err := before[i].Close(); err != nil {
+			j.T.Error(err)
 		}
 	}
 }
