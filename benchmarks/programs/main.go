@@ -4,6 +4,10 @@
 //	go run ./benchmarks/programs cg
 //	go run ./benchmarks/programs -class A lu
 //
+//	go run ./benchmarks/programs -class W -np 2 -rpi rdma -tag gorun_nolayer lu
+//
+// With -tag no checkpoints are taken: the second of a pair is the program built with that tag, which leaves out what is to be judged.
+//
 // Which of a pair comes first changes from pair to pair. It prints the times of the iterations as the benchmark tells them,
 // how many snapshots were committed, and the ratio of each pair. Both runs are ready for checkpoints (-cr=native), so the
 // ratio is the cost of taking them.
@@ -28,6 +32,7 @@ import (
 // options are what the command line asks for.
 type options struct {
 	program, class string
+	rpi, tag       string
 	np, pairs      int
 	every          time.Duration
 	limit          time.Duration
@@ -44,6 +49,8 @@ func main() {
 	flag.IntVar(&o.pairs, "pairs", 2, "runs with checkpoints, and as many without")
 	flag.DurationVar(&o.every, "every", 10*time.Second, "from one checkpoint to the next")
 	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "limit of one run")
+	flag.StringVar(&o.rpi, "rpi", "", "transport; without it the one that gorun chooses")
+	flag.StringVar(&o.tag, "tag", "", "compare with a build with this `tag`, such as gorun_nolayer (the layer of queue pairs), and take no checkpoints")
 	flag.BoolVar(&o.check, "check", false, "fail if the median ratio lies above the project's target")
 	flag.Parse()
 	if o.program = flag.Arg(0); flag.NArg() != 1 || o.pairs < 1 {
@@ -63,26 +70,34 @@ func run(ctx context.Context, o *options, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	other, what := exe, fmt.Sprintf("with a checkpoint every %v, %%.2f s without", o.every)
+	if o.tag != "" {
+		if other, err = bench.Build(world.Bin, o.program+"-"+o.tag, "examples/apps/npb/"+o.program, o.tag); err != nil {
+			return err
+		}
+		what = fmt.Sprintf("as it is, %%.2f s with %s", o.tag)
+	}
 	var with, without []float64
 	for pair := range o.pairs {
 		for i := range 2 {
 			if (i+pair)%2 == 0 {
-				seconds, _, err := o.once(ctx, world, exe, false)
+				seconds, _, err := o.once(ctx, world, other, false)
 				if err != nil {
 					return err
 				}
 				without = append(without, seconds)
 				continue
 			}
-			seconds, taken, err := o.once(ctx, world, exe, true)
+			seconds, taken, err := o.once(ctx, world, exe, o.tag == "")
 			if err != nil {
 				return err
 			}
 			with = append(with, seconds)
-			fmt.Fprintf(os.Stderr, "pair %d: %d snapshots\n", pair+1, taken)
+			if o.tag == "" {
+				fmt.Fprintf(os.Stderr, "pair %d: %d snapshots\n", pair+1, taken)
+			}
 		}
-		fmt.Fprintf(w, "%s, class %s, %d ranks: %.2f s with a checkpoint every %v, %.2f s without: %.4f\n",
-			o.program, o.class, o.np, with[pair], o.every, without[pair], with[pair]/without[pair])
+		fmt.Fprintf(w, "%s, class %s, %d ranks: %.2f s "+what+": %.4f\n", o.program, o.class, o.np, with[pair], without[pair], with[pair]/without[pair])
 	}
 	ratios := stats.Ratios(with, without)
 	lo, hi := stats.Interval(ratios)
@@ -102,7 +117,13 @@ func (o *options) once(ctx context.Context, world *bench.World, exe string, chec
 		return 0, 0, err
 	}
 	defer os.RemoveAll(dir)
-	args := []string{world.Gorun, "-np", strconv.Itoa(o.np), "-cr=native", "-ckpt-dir", dir}
+	args := []string{world.Gorun, "-np", strconv.Itoa(o.np)}
+	if o.rpi != "" {
+		args = append(args, "-rpi", o.rpi)
+	}
+	if o.tag == "" {
+		args = append(args, "-cr=native", "-ckpt-dir", dir)
+	}
 	if checkpoints {
 		args = append(args, "-ckpt-every", o.every.String(), "-keep", "2")
 	}

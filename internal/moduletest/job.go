@@ -178,8 +178,8 @@ func (j *Job[Module]) CloseGates() (open func()) {
 		}
 	}
 	for i, e := range j.Engines {
-		if e.Step() || !e.Quiet() {
-			j.T.Errorf("rank %d: something was still in flight", i)
+		if moved, quiet := e.Step(), e.Quiet(); moved || !quiet {
+			j.T.Errorf("rank %d: something was still in flight over %s (moved: %t, quiet: %t)", i, j.Modules[i].Name(), moved, quiet)
 		}
 	}
 	return func() {

@@ -1,3 +1,5 @@
+//go:build !gorun_nolayer
+
 package rdma
 
 import (

@@ -23,7 +23,8 @@ const (
 // ID names an object of any rank: rank, kind and count. Zero is none.
 type ID uint64
 
-func makeID(rank int, k Kind, count uint64) ID {
+// MakeID returns the name of an object: the count-th of its kind at a rank.
+func MakeID(rank int, k Kind, count uint64) ID {
 	return ID(rank)<<(countBits+4) | ID(k)<<countBits | ID(count)
 }
 

@@ -163,7 +163,7 @@ func (m *Machine) made(k Kind, v Verb) (ID, error) {
 		return 0, provider.ErrLimit
 	}
 	m.Made[k]++
-	id := makeID(m.Rank, k, m.Made[k])
+	id := MakeID(m.Rank, k, m.Made[k])
 	m.do(Action{Do: v, ID: id})
 	return id, nil
 }

@@ -46,7 +46,7 @@ func parseID(s string) ID {
 	if n, _ := fmt.Sscanf(s, "%c%d.%d", &letter, &rank, &count); n != 3 {
 		return 0
 	}
-	return makeID(rank, Kind(1+strings.IndexRune("drcsq", letter)), count)
+	return MakeID(rank, Kind(1+strings.IndexRune("drcsq", letter)), count)
 }
 
 // parsePiece reads r0.1:0+64.
@@ -191,7 +191,7 @@ func (p *player) post(w []string) error {
 		case "to":
 			i++
 			id, off, _ := parsePiece(w[i])
-			r.Remote = RemoteRegion{Region: id, Domain: makeID(id.Rank(), KindDomain, 1), Length: 4096, Real: provider.Remote{Key: 100 + id.Count()}}
+			r.Remote = RemoteRegion{Region: id, Domain: MakeID(id.Rank(), KindDomain, 1), Length: 4096, Real: provider.Remote{Key: 100 + id.Count()}}
 			r.Off = uint64(off)
 		default:
 			id, off, n := parsePiece(w[i])
