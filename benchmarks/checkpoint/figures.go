@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/stats"
@@ -38,7 +40,7 @@ var isBytes = map[string]bool{"beside data": true, "growth": true, "full": true,
 // print writes the table of one case and returns how many targets were missed.
 func (f *figures) print(w io.Writer, j job, cr string) (missed int) {
 	fmt.Fprintf(w, "%v\n", j)
-	for _, what := range order {
+	for _, what := range append(slices.Clip(order), f.others(j)...) {
 		v := f.values[j][what]
 		if len(v) == 0 {
 			continue
@@ -68,6 +70,18 @@ func (f *figures) print(w io.Writer, j job, cr string) (missed int) {
 	}
 	fmt.Fprintf(w, "  commit at %.0f %% of the raw write's speed\n", 100*f.ratio(j, "raw write", "commit"))
 	return f.targets(w, j)
+}
+
+// others are the quantities that the command line names, such as restarts over a transport.
+func (f *figures) others(j job) []string {
+	var list []string
+	for what := range f.values[j] {
+		if strings.HasPrefix(what, "restart ") {
+			list = append(list, what)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // ratio is the median of the ratios of two quantities in the same round.

@@ -34,6 +34,8 @@
 // writers as ranks and as many copiers as CPUs. The first checkpoint of a job has to get memory for its copy
 // and is printed separately.
 //
+// With -rpi rdma -onto rdma,tcp the job's ranks speak over one transport, and each of its restarts is made over all of these in turn ("restart tcp").
+//
 // -o FILE writes case,what,seconds,low,high for benchmarks/plot.
 package main
 
@@ -63,6 +65,8 @@ type options struct {
 	out      string
 	check    bool
 	mirror   string
+	rpi      string
+	onto     []string // transports of restarts; "": the same
 }
 
 // job is one case: so many ranks with so much state each.
@@ -87,14 +91,17 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&o.restarts, "restarts", 3, "restarts of each case")
 	f.StringVar(&o.dir, "dir", "", "`folder` on the disk to be measured (default: that of temporary files)")
 	f.StringVar(&o.mirror, "mirror", "", "native: images go to memory, by this `policy` of -ckpt-mirror; nothing is restarted, as they end with the job")
+	f.StringVar(&o.rpi, "rpi", "", "native: `transport` (default: what gorun chooses)")
+	onto := f.String("onto", "", "native: restart over each of these `transports`, separated by commas (default: the job's)")
 	f.StringVar(&o.out, "o", "", "write the figures to `FILE`, comma separated")
 	f.BoolVar(&o.check, "check", false, "fail if a figure misses the project's targets")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	if f.NArg() > 0 || o.rounds < 1 || o.restarts < 0 || o.mirror != "" && o.cr != "native" {
+	if f.NArg() > 0 || o.rounds < 1 || o.restarts < 0 || (o.mirror != "" || o.rpi != "" || *onto != "") && o.cr != "native" {
 		return nil, fmt.Errorf("bad argument; see -help")
 	}
+	o.onto = strings.Split(*onto, ",")
 	usual, ok := map[string]string{"self": "4x256,64x1", "native": "1x16,1x256,1x1024,4x256,64x16"}[o.cr]
 	if !ok {
 		return nil, fmt.Errorf("-cr=%s: self or native", o.cr)

@@ -34,6 +34,7 @@ func measureNative(ctx context.Context, world *bench.World, program string, j jo
 		if o.mirror != "" {
 			to = append(to, "-ckpt-mirror", o.mirror)
 		}
+		to = append(to, over(o.rpi)...)
 		return append(to, program, "-mb", strconv.Itoa(j.mb))
 	}
 	p, err := start(ctx, world, args(1)...)
@@ -74,18 +75,19 @@ func measureNative(ctx context.Context, world *bench.World, program string, j jo
 	if err != nil {
 		return err
 	}
-	for range o.restarts {
+	for i := range o.restarts * len(o.onto) {
+		rpi := o.onto[i%len(o.onto)]
 		killed := time.Now()
 		if err := p.crash(); err != nil {
 			return err
 		}
-		if p, err = start(ctx, world, "restart", last.schema); err != nil {
+		if p, err = start(ctx, world, append(append([]string{"restart"}, over(rpi)...), last.schema)...); err != nil {
 			return err
 		}
 		if err := p.until("restarted"); err != nil {
 			return err
 		}
-		all.add(j, "restart", time.Since(killed))
+		all.add(j, strings.TrimSpace("restart "+rpi), time.Since(killed))
 	}
 	p.kill()
 	if j.ranks > 1 {
@@ -95,6 +97,14 @@ func measureNative(ctx context.Context, world *bench.World, program string, j jo
 		return err
 	}
 	return p.incremental(ctx, j, o.rounds, all)
+}
+
+// over gives gorun's flags for a transport.
+func over(rpi string) []string {
+	if rpi == "" {
+		return nil
+	}
+	return []string{"-rpi", rpi}
 }
 
 // quiet takes a snapshot while the program does next to nothing.
