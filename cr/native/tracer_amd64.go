@@ -36,5 +36,9 @@ func (t *tracer) Attach(pid, rank, oob int, std [3]int) (whole.Target, error) {
 
 // Restore starts a process that goes on from an image.
 func (t *tracer) Restore(o whole.RestoreOptions) (*whole.Restored, error) {
-	return restore.Start(t.Threads, o)
+	r, err := restore.Start(t.Threads, o)
+	if err == nil {
+		t.agent.CameBack(r.PID, r.Extensions)
+	}
+	return r, err
 }

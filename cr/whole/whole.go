@@ -162,6 +162,8 @@ type Restored struct {
 	Unread []byte // bytes from its agent that it had not read; to be sent before anything else
 	Note   string // what was out of the ordinary, or ""
 	Warn   string // what the user is to be told in any case, or ""
+	// Extensions are those of the processor's instructions that the image needs.
+	Extensions []string
 
 	// Go lets it go; after an error nothing of it is left. End ends and reaps it.
 	// One of them is called.

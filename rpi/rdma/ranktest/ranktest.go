@@ -60,26 +60,46 @@ func Leave(t *testing.T, o Options, dir, parcel string) {
 	t.Helper()
 	j := newJob(t, o, dir)
 	j.start(slices.Concat([]string{"run", "-np", "2", "-cr=native"}, o.Fabrics[0], []string{o.Program, filepath.Join(dir, "end")})...)
-	j.rounds(5)
-	snapshot := j.checkpoint("-stop")
-	if err := j.cmd.Wait(); j.cmd.ProcessState.ExitCode() != checkpointed {
-		t.Fatalf("%v\n%s", err, j.out)
-	}
-	if out, err := j.command("snapshots", "-export", parcel, snapshot).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	j.leave(parcel)
 }
 
-// Resume has the job of a parcel go on to its end, in a folder of the same name, which may be on another machine.
+// Pass has the job of a parcel go on, in a folder of the same name, which may be on another machine, and leaves it again.
+func Pass(t *testing.T, o Options, dir, parcel, next string) {
+	t.Helper()
+	j := newJob(t, o, dir)
+	j.take(parcel)
+	j.leave(next)
+}
+
+// Resume has the job of a parcel go on to its end, as Pass does.
 func Resume(t *testing.T, o Options, dir, parcel string) {
 	t.Helper()
 	j := newJob(t, o, dir)
-	out, err := j.command("snapshots", "-ckpt-dir", filepath.Join(dir, "snapshots"), "-import", parcel).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	j.start(slices.Concat([]string{"restart"}, o.Fabrics[0], []string{strings.TrimSpace(string(out))})...)
+	j.take(parcel)
 	j.finish()
+}
+
+// leave stops the job with a snapshot, and writes that to a parcel.
+func (j *job) leave(parcel string) {
+	j.t.Helper()
+	j.rounds(5)
+	snapshot := j.checkpoint("-stop")
+	if err := j.cmd.Wait(); j.cmd.ProcessState.ExitCode() != checkpointed {
+		j.t.Fatalf("%v\n%s", err, j.out)
+	}
+	if out, err := j.command("snapshots", "-export", parcel, snapshot).CombinedOutput(); err != nil {
+		j.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// take starts the job of a parcel.
+func (j *job) take(parcel string) {
+	j.t.Helper()
+	out, err := j.command("snapshots", "-ckpt-dir", filepath.Join(j.dir, "snapshots"), "-import", parcel).CombinedOutput()
+	if err != nil {
+		j.t.Fatalf("%v: %s", err, out)
+	}
+	j.start(slices.Concat([]string{"restart"}, j.Fabrics[0], []string{strings.TrimSpace(string(out))})...)
 }
 
 // checkpointed is gorun's status after checkpoint -stop.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/guest"
@@ -16,14 +17,12 @@ import (
 // wired is set in the first of two guests on one wire.
 const wired = "GORUN_WIRED"
 
-// TestTwoGuests runs TestHosts on two guests with one network and one shared folder.
-func TestTwoGuests(t *testing.T) {
-	k, files := begin(t)
+// twoGuests runs TestHosts and TestReturn on two guests with one network and a shared folder.
+func twoGuests(t *testing.T, k *guest.Kernel, files map[string]string, folder string, env []string) {
 	if err := guest.Linked(files, "/bin/sh", "/usr/bin/wc", "/usr/bin/uname"); err != nil {
 		t.Fatal(err)
 	}
-	wire, folder := t.TempDir(), t.TempDir()
-	o := guest.Options{Files: files, Wire: wire, Folder: folder}
+	o := guest.Options{Files: files, Wire: t.TempDir(), Folder: folder}
 	ctx, cancel := context.WithCancel(t.Context())
 	var said bytes.Buffer
 	second := make(chan bool)
@@ -34,8 +33,8 @@ func TestTwoGuests(t *testing.T) {
 		_, err := guest.Run(ctx, k, o)
 		fmt.Fprintln(&said, err)
 	}()
-	o.Host, o.Program, o.Args = 1, files[tests], []string{"-test.v", "-test.run=^TestHosts$"}
-	o.Env = []string{inside + "=1", wired + "=1", "TMPDIR=" + guest.Folder}
+	o.Host, o.Program, o.Args = 1, files[tests], []string{"-test.v", "-test.run=^(TestHosts|TestReturn)$"}
+	o.Env = append(env, wired+"=1", "TMPDIR="+guest.Folder)
 	run(t, k, o)
 	cancel()
 	<-second
@@ -56,11 +55,20 @@ func TestHosts(t *testing.T) {
 		c.Close()
 		return ""
 	})
-	hosts := []string{"-hosts", guest.HostAddress(1) + ":1," + other + ":1", "-ssh", "/bin/rsh", "-lease", "3s"}
+	hosts := []string{"-hosts", guest.HostAddress(1) + ":1," + other + ":1", "-ssh", "/bin/rsh", "-lease", "10s"}
 	var fabrics [][]string
 	for _, f := range [][]string{ranktest.TCP, ranktest.RDMA("soft", ""), ranktest.RDMA("rxe", "rxe0")} {
 		fabrics = append(fabrics, append(f, hosts...))
 	}
 	ranktest.Run(t, ranktest.Options{Gorun: "/bin/gorun", Program: "/bin/ranks", Fabrics: fabrics, Records: "/run/records",
-		Restarts: testenv.Number(t, "GORUN_RXE_RESTARTS", 2), Seed: 1})
+		Restarts: testenv.Number(t, "GORUN_RXE_RESTARTS", 1), Seed: 1})
+}
+
+// TestReturn goes on with the job that left a guest and went on elsewhere, over soft-RoCE again.
+func TestReturn(t *testing.T) {
+	if os.Getenv(wired) == "" {
+		t.Skip("not one of two guests")
+	}
+	o := ranktest.Options{Gorun: "/bin/gorun", Fabrics: [][]string{ranktest.RDMA("rxe", "rxe0")}, Records: "/run/returned"}
+	ranktest.Resume(t, o, os.Getenv(elsewhere), filepath.Join(guest.Folder, returned))
 }

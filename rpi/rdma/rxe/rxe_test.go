@@ -25,7 +25,8 @@ const inside = "GORUN_INSIDE"
 // Modules are those of the kernel that a guest needs.
 var modules = []string{"crc32_generic", "rdma_rxe"}
 
-// TestGuest runs the other tests in a guest, where there is a device.
+// TestGuest runs the other tests in guests, where there is a device: first those of one, then those of two (twoGuests). Between them the first one's last job
+// goes on on this machine's kernel, over TCP, and leaves for the others.
 func TestGuest(t *testing.T) {
 	k, files := begin(t)
 	parcels, folder := t.TempDir(), t.TempDir()
@@ -38,8 +39,9 @@ func TestGuest(t *testing.T) {
 		}
 	}
 	run(t, k, guest.Options{Program: files[tests], Args: []string{"-test.v", "-test.run=" + os.Getenv("GORUN_GUEST_RUN")}, Env: env, Files: files, Folder: parcels})
-	if os.Getenv("GORUN_GUEST_RUN") == "" || os.Getenv("GORUN_GUEST_RUN") == "TestLeave" {
-		ranktest.Resume(t, ranktest.Options{Gorun: files["/bin/gorun"], Fabrics: [][]string{ranktest.TCP}}, folder, filepath.Join(parcels, parcel))
+	if os.Getenv("GORUN_GUEST_RUN") == "" {
+		ranktest.Pass(t, ranktest.Options{Gorun: files["/bin/gorun"], Fabrics: [][]string{ranktest.TCP}}, folder, filepath.Join(parcels, parcel), filepath.Join(parcels, returned))
+		twoGuests(t, k, files, parcels, env)
 	}
 }
 
@@ -135,10 +137,13 @@ func TestFlight(t *testing.T) {
 // elsewhere is where the guest's last job has its folder, there and here.
 const elsewhere = "GORUN_ELSEWHERE"
 
-// parcel is the file in the shared folder that the guest's last job is left in.
-const parcel = "parcel.tar.zst"
+// parcel is the file in the shared folder that the guest's last job is left in, and returned where it comes back.
+const (
+	parcel   = "parcel.tar.zst"
+	returned = "returned.tar.zst"
+)
 
-// TestLeave leaves a job of a guest for TestGuest, which goes on with it on this machine's kernel, over TCP.
+// TestLeave leaves a job of a guest for TestGuest.
 func TestLeave(t *testing.T) {
 	if os.Getenv(inside) == "" {
 		t.Skip("not in a guest")

@@ -10,9 +10,10 @@ import (
 
 // Agent is what the captures of one agent have in common.
 type Agent struct {
-	threads *trace.Threads
-	births  births
-	stands  chan struct{} // has room for as many processes as may stand still at once
+	threads   *trace.Threads
+	births    births
+	comebacks comebacks
+	stands    chan struct{} // has room for as many processes as may stand still at once
 }
 
 // New makes one that works on these threads. To be copied, processes are stopped

@@ -124,6 +124,9 @@ func (c *captured) describeHost(int) error {
 	if err != nil {
 		return err
 	}
+	if came := &c.g.came; came.extensions != nil && came.mm == c.state.MM && c.runtimes.C == nil {
+		h.Flags = came.extensions
+	}
 	h.XSave = 0
 	for i := range c.state.Threads {
 		h.XSave |= xsaveInUse(c.state.Threads[i].XState)

@@ -37,6 +37,7 @@ type Target struct {
 	sysv      bool                // it has System V shared memory, the same
 	masters   []int               // descriptors of the other sides of terminals, the same
 	looked    bool                // it was looked at before anything was stopped
+	came      comeback            // from an image
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs
 	track dirty.Tracker
@@ -54,7 +55,7 @@ func (a *Agent) Attach(pid, rank, oob int, std [3]int) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Target{Process: p, agent: a, rank: rank, oob: oob}
+	g := &Target{Process: p, agent: a, rank: rank, oob: oob, came: a.comebackOf(pid)}
 	for i, fd := range std {
 		var st unix.Stat_t
 		if fd >= 0 && unix.Fstat(fd, &st) == nil {

@@ -47,7 +47,7 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 		return nil, failed(err)
 	}
 	r.shed()
-	back := &whole.Restored{PID: r.pid, Unread: r.state.Unread, Warn: strings.Join(r.files.notes, "; ")}
+	back := &whole.Restored{PID: r.pid, Unread: r.state.Unread, Warn: strings.Join(r.files.notes, "; "), Extensions: r.state.Host.Flags}
 	for _, m := range r.kin {
 		r.unusual = append(r.unusual, m.unusual...)
 	}
