@@ -375,7 +375,7 @@ func (f *family) record(patient bool, opt whole.CaptureOptions) error {
 		}
 	}
 	steps := []func(st *stand, r *recorder) error{
-		(*stand).recordMemory, (*stand).recordThreads, (*stand).recordChecks, (*stand).recordFiles, (*stand).recordPipes, (*stand).recordTerminals, (*stand).recordSockets,
+		(*stand).recordMemory, (*stand).recordQueues, (*stand).recordThreads, (*stand).recordChecks, (*stand).recordFiles, (*stand).recordPipes, (*stand).recordTerminals, (*stand).recordSockets,
 		(*stand).recordWatches, (*stand).recordShared, (*stand).recordSysV, (*stand).recordRest, (*stand).recordAsked, (*stand).recordSeen,
 	}
 	for _, step := range steps {

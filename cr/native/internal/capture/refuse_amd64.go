@@ -27,7 +27,7 @@ func (g *Target) check() error {
 	if err := g.checkOne(); err != nil {
 		return err
 	}
-	return errors.Join(g.checkSysV(), g.checkTerminals())
+	return errors.Join(g.checkSysV(), g.checkTerminals(), g.awaitQueues())
 }
 
 // checkOne looks at one of them.
@@ -66,7 +66,7 @@ func (g *Target) checkOne() error {
 	if _, _, err := workingDir(g.PID); err != nil {
 		return err
 	}
-	for _, check := range []func() error{g.checkTimers, func() error { return checkMaps(maps) }, func() error { return g.checkAlone(maps) }, g.checkFiles} {
+	for _, check := range []func() error{g.checkTimers, func() error { return checkMaps(maps) }, func() error { return g.checkAlone(maps) }, g.checkFiles, g.checkInotify} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -504,7 +504,7 @@ func (r *restore) releaseAll() error {
 		return err
 	}
 	if r.isFamily() { // all are there still, and none writes yet
-		if err := r.files.cutAll(); err != nil {
+		if err := r.files.finish(); err != nil {
 			return err
 		}
 	}

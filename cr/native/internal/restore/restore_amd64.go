@@ -503,7 +503,7 @@ func (r *restore) release() error {
 		}
 	}
 	if r.first == nil && !r.isFamily() { // one that has been killed meanwhile was found out by this
-		if err := r.files.cutAll(); err != nil {
+		if err := r.files.finish(); err != nil {
 			return err
 		}
 	}

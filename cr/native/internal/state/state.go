@@ -268,7 +268,8 @@ const (
 	FileTimer   = "timerfd" //
 	FileSignal  = "signalfd"
 	FilePidfd   = "pidfd" // of a process of the family
-	FilePty     = "pty"   // one side of a Terminal
+	FileInotify = "inotify"
+	FilePty     = "pty" // one side of a Terminal
 )
 
 // File is one descriptor. The content of a deleted file, and that of a pipe, are
@@ -295,6 +296,8 @@ type File struct {
 
 	Timer *proc.Timer  `json:"timer,omitempty"`
 	Epoll []proc.Watch `json:"epoll,omitempty"`
+
+	Watched []Watched `json:"watched,omitempty"` // of inotify, by number
 
 	Signals uint64      `json:"signals,omitempty"` // of a signalfd
 	Locks   []proc.Lock `json:"locks,omitempty"`

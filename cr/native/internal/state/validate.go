@@ -338,6 +338,8 @@ func (s *State) validFile(f *File, byFD map[int]*File) error {
 		if f.Target <= 0 {
 			return fmt.Errorf("of process %d", f.Target)
 		}
+	case FileInotify:
+		return f.validWatched(byFD)
 	case FileSocket, FileEvent, FileSignal, FilePty: // for the last see validTerminals
 	case FileEpoll:
 	default:

@@ -333,7 +333,11 @@ func events() {
 }
 
 func inotify() {
-	_, err := syscall.InotifyInit()
+	fd, err := syscall.InotifyInit()
+	fail(err)
+	_, err = syscall.InotifyAddWatch(fd, os.DevNull, syscall.IN_OPEN)
+	fail(err)
+	_, err = os.ReadFile(os.DevNull) // an event that nobody reads
 	fail(err)
 }
 
