@@ -34,6 +34,7 @@ type descriptors struct {
 	own     []int               // to be closed here
 	pipes   map[uint64]int      // by inode: a descriptor of the pipe
 	deleted map[uint64]int      // by inode: the file made anew
+	written []written           // mapped files, to get their content
 	watches []watches           // of inotify, to be made last
 	ends    map[uint64]int      // by inode: the other end of a pair, made with the first
 	inodes  map[uint64][]string // the sections where the content of a pipe or file may be
@@ -137,6 +138,7 @@ func (d *descriptors) Close() {
 func (d *descriptors) shed() {
 	d.own = slices.DeleteFunc(d.own, func(fd int) bool {
 		needed := slices.ContainsFunc(d.cuts, func(c cut) bool { return c.fd == fd }) ||
+			slices.ContainsFunc(d.written, func(w written) bool { return w.fd == fd }) ||
 			slices.ContainsFunc(d.watches, func(w watches) bool { return w.needs(fd) })
 		if !needed {
 			unix.Close(fd)

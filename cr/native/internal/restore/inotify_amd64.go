@@ -70,6 +70,15 @@ func (d *descriptors) finish() error {
 	if err := d.cutAll(); err != nil {
 		return err
 	}
+	for i := range d.written {
+		kept, err := d.written[i].rewrite(d.tag)
+		if err != nil {
+			return err
+		}
+		if kept != "" {
+			d.tails = append(d.tails, kept)
+		}
+	}
 	for i := range d.watches {
 		if err := d.watches[i].make(); err != nil {
 			return err

@@ -155,6 +155,9 @@ type Region struct {
 	// Own tells shared memory that no other process has: its content is in the section
 	// "shared" of its inode, or is that of a deleted file that is open.
 	Own bool `json:"own,omitempty"`
+	// Written tells such memory that is a file with a name: a restart gives that the content, or makes it anew with the mode.
+	Written bool   `json:"written,omitempty"`
+	Mode    uint32 `json:"mode,omitempty"`
 	// SysV tells System V shared memory, whose id is the inode.
 	SysV bool `json:"sysv,omitempty"`
 }

@@ -108,6 +108,7 @@ func TestValidate(t *testing.T) {
 		"owner":            func(s *State) { s.Files[4].Owner = &Owner{ID: 1 << 20} },
 		"no socket":        func(s *State) { s.Files[4].Socket = &Socket{} },
 		"own memory":       func(s *State) { s.Regions[0].Own = true },
+		"written file":     func(s *State) { s.Regions[0].Written = true },
 		"segment twice":    func(s *State) { s.SysV = append(s.SysV, s.SysV[0]) },
 		"segment's size":   func(s *State) { s.SysV[0].Size = 1 << 40 },
 		"segment's mode":   func(s *State) { s.SysV[0].Mode = 0o4000 },
