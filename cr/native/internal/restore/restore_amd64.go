@@ -47,7 +47,7 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 		return nil, failed(err)
 	}
 	r.shed()
-	back := &whole.Restored{PID: r.pid, Unread: r.state.Unread, Warn: strings.Join(r.files.notes, "; ")}
+	back := &whole.Restored{PID: r.pid, Held: r.heldPID(), Unread: r.state.Unread, Warn: strings.Join(r.files.notes, "; ")}
 	for _, m := range r.kin {
 		r.unusual = append(r.unusual, m.unusual...)
 	}
@@ -95,6 +95,14 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 	return back, nil
 }
 
+// heldPID is the process that is held in place of the first, 0 if none is.
+func (r *restore) heldPID() int {
+	if r.held == nil {
+		return 0
+	}
+	return r.held.pid
+}
+
 // makeOn makes the process, which stands then, traced by the thread returned.
 func makeOn(t *trace.Threads, r *restore) (*trace.Thread, error) {
 	err := r.prepare()
@@ -135,6 +143,7 @@ type restore struct {
 	first *restore   // of the family, nil if it is that
 	kin   []*restore // of the first: those that descend from it, each after its parent
 	over  []*ended   // of the first: those that have ended
+	held  *restore   // of the first: the one to be held in its place
 	slots []int      // of the first: descriptors here that the others get, in the order of their numbers there
 
 	masters map[int]int // of the first: descriptors here of the other sides of terminals, by number, as long as they are made
