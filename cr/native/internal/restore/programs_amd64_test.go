@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
@@ -183,4 +184,12 @@ func TestRealPrograms(t *testing.T) {
 			tr.next("passed")
 		})
 	}
+}
+
+// TestRealProgramsUnprivileged does so as an ordinary user.
+func TestRealProgramsUnprivileged(t *testing.T) {
+	if os.Getenv(programsVar) == "" {
+		t.Skip("set " + programsVar)
+	}
+	t.Log(nativetest.Unprivileged(t, "^TestRealPrograms$"))
 }
