@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/outfile"
@@ -57,12 +59,27 @@ func (d *descriptors) openWritten(r *state.Region, data []byte) (int, error) {
 		return fd, nil
 	}
 	if d.policy == whole.FilesRefuse {
-		if err := d.take(fd, path, &st); err != nil {
+		if err := errors.Join(mappedBy(path, &st), d.take(fd, path, &st)); err != nil {
 			return -1, err
 		}
 	}
 	d.written = append(d.written, written{path, fd, data})
 	return fd, nil
+}
+
+// mappedBy refuses a file that a process has mapped, as far as this user can see: it would find other content there all of a sudden.
+func mappedBy(path string, st *unix.Stat_t) error {
+	pids, err := proc.Numbers("/proc")
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		maps, _ := proc.Parsed(pid, "maps", proc.ParseMaps) // of another user, or just ending
+		if slices.ContainsFunc(maps, func(m proc.Mapping) bool { return m.Shared && m.Inode == st.Ino && m.Path == path }) {
+			return fileError(path, "end that one, or use -files copy or -files keep", "process %d has it mapped", pid)
+		}
+	}
+	return nil
 }
 
 // posixMemory is where memory of shm_open is. What is there holds nothing that anybody wants to keep.

@@ -19,6 +19,9 @@ func TestWrittenBack(t *testing.T) {
 	tr.start("maps_written")
 	tr.next("ready")
 	img := tr.image(whole.CaptureOptions{})
+	if _, err := tr.beside(t).tryRestore(img); err == nil || !strings.Contains(err.Error(), "has it mapped") {
+		t.Errorf("while the program itself goes on: %v", err)
+	}
 	tr.kill()
 	path := filepath.Join(tr.dir, "mapped")
 	was, err := os.ReadFile(path)

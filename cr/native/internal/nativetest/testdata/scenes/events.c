@@ -142,6 +142,17 @@ static void inotify00(void) {
 	close(HAVE(open("dir/new", O_CREAT | O_RDWR, 0644)));
 	CHECK(heard(fd) == IN_CREATE && heard_of.wd == dir && !strcmp(heard_of.name, "new") && heard(fd) == IN_CLOSE_WRITE && !heard(fd));
 }
+// A folder that was deleted and is open.
+static void inotify_gone_dir(void) {
+	HAVE(mkdir("dir", 0755));
+	int fd = HAVE(inotify_init1(IN_NONBLOCK)), dir = HAVE(open("dir", O_RDONLY | O_DIRECTORY)), wd = watch(fd, "dir", IN_DELETE_SELF);
+	HAVE(rmdir("dir"));
+	CHECK(!heard(fd));
+	moment();
+	CHECK(!heard(fd));
+	close(dir);
+	CHECK(heard(fd) == IN_DELETE_SELF && heard_of.wd == wd && heard(fd) == IN_IGNORED && !heard(fd));
+}
 // Many folders.
 static void inotify02(void) {
 	char name[64];
@@ -252,5 +263,5 @@ static void io_uring00(void) {
 }
 
 #define EVENTS \
-	S(eventfs00) S(signalfd00) S(epoll) S(epoll01) S(epoll02) S(epoll03) S(poll00) S(inotify00) S(inotify02) S(inotify04) \
+	S(eventfs00) S(signalfd00) S(epoll) S(epoll01) S(epoll02) S(epoll03) S(poll00) S(inotify00) S(inotify_gone_dir) S(inotify02) S(inotify04) \
 	S(inotify_irmap) S(inotify_numbers) S(inotify_shared) S(inotify_waiting) S(fanotify00) S(pidfd00) S(io_uring00)
