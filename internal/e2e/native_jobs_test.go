@@ -271,6 +271,9 @@ func TestNativeDebugAttended(t *testing.T) {
 	const script = `n=0; while [ ! -e "$0/go" ]; do n=$((n+1)); echo "here $n" >&2; sleep 0.01; done`
 	r := h.nativeRun(2, nil, "/bin/sh", "-c", script, dir)
 	r.inPlace(2)
+	if out := h.must("status", r.id); strings.Count(out, "running /bin/sh") != 2 {
+		t.Errorf("the ranks are said to do something else:\n%s", out)
+	}
 	schema := r.checkpoint("-stop")
 	r.wait()
 	h.signal(dir, "go")
