@@ -343,8 +343,17 @@ func entries(dir string) (all []entry) {
 // inodesOf tells which files have names, as the kernel does of what inotify watches; none of those that cannot
 // be watched.
 func inodesOf(names []string) ([]proc.Inode, error) {
+	const most = 256 // at a time, since the user may not watch many more
 	if len(names) == 0 {
 		return nil, nil
+	}
+	if len(names) > most {
+		first, err := inodesOf(names[:most])
+		if err != nil {
+			return nil, err
+		}
+		others, err := inodesOf(names[most:])
+		return append(first, others...), err
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -139,6 +139,7 @@ func FuzzTimers(f *testing.F) {
 func FuzzFdinfo(f *testing.F) {
 	f.Add([]byte("tfd:        5 events: 8000201d data:     7fd3c0ffeee0  pos:0 ino:b4 sdev:9\n"))
 	f.Add([]byte("clockid: 1\nticks: 2\nsettime flags: 01\nit_value: (3, 5)\nit_interval: (0, 7)\n"))
+	f.Add([]byte("flags:\t00\ninotify wd:1a ino:9 sdev:1 mask:8 ignored_mask:0 fhandle-bytes:2 fhandle-type:1 f_handle:4041\n"))
 	fuzzProc(f, "fdinfo/0", func(p []byte) { ParseFDInfo(p) })
 }
 

@@ -142,17 +142,14 @@ func (w *watches) add(f *state.Watched) error {
 // settle takes the events that came of removing watches, and looks whether those that are to be there are.
 func (w *watches) settle() error {
 	p := make([]byte, 64<<10)
-	for {
-		n, err := unix.IoctlGetInt(w.fd, unix.TIOCINQ)
-		if err == nil && n > 0 {
-			_, err = unix.Read(w.fd, p)
-		}
-		if err != nil {
-			return fmt.Errorf("inotify descriptor %d: %w", w.file.FD, err)
-		}
-		if n == 0 {
-			break
-		}
+	left, err := unix.IoctlGetInt(w.fd, unix.TIOCINQ) // what comes later comes of what others do
+	for err == nil && left > 0 {
+		var n int
+		n, err = unix.Read(w.fd, p)
+		left -= n
+	}
+	if err != nil {
+		return fmt.Errorf("inotify descriptor %d: %w", w.file.FD, err)
 	}
 	in, err := proc.Parsed(os.Getpid(), "fdinfo/"+strconv.Itoa(w.fd), proc.ParseFDInfo)
 	if err != nil {
