@@ -46,10 +46,7 @@ func (c *captured) describe(pid int) ([]proc.Mapping, error) {
 // that show only here.
 func (c *captured) checkCopied(maps []proc.Mapping) error {
 	for i := range maps {
-		if c.family.written(&maps[i]) {
-			continue
-		}
-		if err := checkKind(&maps[i]); err != nil {
+		if err := checkKind(&maps[i], c.family.written(&maps[i])); err != nil {
 			return err
 		}
 	}

@@ -144,13 +144,13 @@ const (
 	flagNoReserve = "nr"
 )
 
-// checkKind refuses what only the flags of smaps tell.
-func checkKind(m *proc.Mapping) error {
+// checkKind refuses what only the flags of smaps tell; written is of a file whose content is known.
+func checkKind(m *proc.Mapping, written bool) error {
 	where := fmt.Sprintf("%s at %#x, %d KB", m.Path, m.Start, (m.End-m.Start)>>10)
 	switch {
 	case m.Kernels(), transport(m), ring(m):
 		return nil
-	case (ownShared(m) || m.OfSysV()) && !m.Has(flagHuge):
+	case (written || ownShared(m) || m.OfSysV()) && !m.Has(flagHuge):
 		return nil
 	case m.Has(flagHuge):
 		return refusal.New("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)
