@@ -56,6 +56,9 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 			r.unusual = append(r.unusual, "the kernel's clock functions were replaced: "+m.why)
 		}
 	}
+	if r.place != nil && r.place.User {
+		r.unusual = append(r.unusual, othersFiles)
+	}
 	back.Note = strings.Join(r.unusual, "; ")
 	for _, l := range r.files.locks {
 		l.Of(r.pid)
@@ -94,6 +97,9 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 	back.End = func() error { return decide(false) }
 	return back, nil
 }
+
+// othersFiles is what is unusual in a namespace of users.
+const othersFiles = "files of other users look as if they were nobody's: it has its ids in a namespace of users"
 
 // heldPID is the process that is held in place of the first, 0 if none is.
 func (r *restore) heldPID() int {
