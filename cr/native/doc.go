@@ -22,13 +22,15 @@
 //     first process;
 //   - memory shared with others. The transport's own may be, and a file that is only
 //     read may be mapped shared; what no other process has is in the image, 64 MB a piece,
-//     that of System V where namespaces may be made;
+//     that of System V where namespaces may be made, and files that the program writes to by a
+//     mapping, unless it has others open for reading and writing;
 //   - timers on the time that one thread computes, as a CPU profile has them;
 //   - a user, capabilities, a seccomp filter, a root folder or namespaces other than
 //     those of what the agent starts;
 //   - a debugger, and a program that forbids reading its memory;
-//   - descriptors that cannot be made anew: inotify, io_uring, pidfds of others, named pipes and
-//     pseudo-terminals with one end elsewhere, devices, another process's files in /proc, leases;
+//   - descriptors that cannot be made anew: inotify with events that wait or of files whose names are not found, fanotify,
+//     io_uring, pidfds of others, named pipes and pseudo-terminals with one end elsewhere, devices, another process's
+//     files in /proc, leases;
 //   - sockets with filters, and with what would be lost: connections that wait to be
 //     accepted, descriptors that nobody else has;
 //   - deleted files of more than 64 MB, huge pages.

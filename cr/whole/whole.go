@@ -152,6 +152,7 @@ type RestoreOptions struct {
 	Files                      FilesPolicy
 	Tag                        string            // names what Files makes
 	Hold                       bool              // leave it stopped by SIGSTOP, for a debugger
+	Attends                    bool              // it attends a program, its child, and that is the one to hold
 	Params                     map[string]string // of the job; those that begin with the back-end's name are its own
 }
 
@@ -159,6 +160,7 @@ type RestoreOptions struct {
 // and changes no file.
 type Restored struct {
 	PID    int
+	Held   int    // the process that is stopped for a debugger, if that is another one
 	Unread []byte // bytes from its agent that it had not read; to be sent before anything else
 	Note   string // what was out of the ordinary, or ""
 	Warn   string // what the user is to be told in any case, or ""

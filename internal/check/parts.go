@@ -45,7 +45,11 @@ func vet(r *runner) error {
 const others = "^TestNative|^TestKill$|^TestPrograms$|^TestLosses$|^TestMutants$|^TestSchedules$"
 
 func unit(r *runner) error {
-	if err := r.sh([]string{"GORUN_REVIVALS=" + r.times(32, 16, 120)}, r.test("-skip="+others, "./...")...); err != nil {
+	env := []string{"GORUN_REVIVALS=" + r.times(32, 16, 120)}
+	if r.ci || r.full { // else some of each kind
+		env = append(env, "GORUN_NATIVE_SCENES=all", "GORUN_NATIVE_PROGRAMS=all")
+	}
+	if err := r.sh(env, r.test("-skip="+others, "./...")...); err != nil {
 		return err
 	}
 	if r.full { // the larger classes; the smallest one runs above

@@ -69,8 +69,8 @@ Images in an object store (-ckpt-store) are read from there. Sealed ones (-ckpt-
 their key file where it was. If it has moved, make a link.
 
 -debug holds a rank of a snapshot with native images before it goes on, and prints its
-process id. Attach a debugger to it (dlv attach PID), or let it go on with kill -CONT PID.
-The other ranks wait for it.
+process id. Attach a debugger to it (dlv attach PID, or gdb -p PID for a program in C), or let it go on with kill -CONT PID.
+The other ranks wait for it, but for programs that know nothing of gorun.
 
 -device goes on with other devices (gorun devices lists them). With native images the devices that each rank
 had open are put on those of the list in turn; they are of the same library, opencl or cuda, and of any kind. With portable images the program opens

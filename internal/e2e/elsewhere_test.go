@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -126,6 +128,57 @@ func TestLibrariesElsewhere(t *testing.T) {
 	r = to.restart(schema)
 	if code := r.wait(); code != 0 || !r.errs.wait("no step is missing", 1) {
 		t.Errorf("exit %d: %s", code, r.errs)
+	}
+}
+
+// TestMappedElsewhere restarts a program that has a large file mapped which is gone, of which it has written to one page only: the parcel
+// has the file, and the image that page. What goes on there has both in its own snapshots, too.
+func TestMappedElsewhere(t *testing.T) {
+	const python = "/usr/bin/python3"
+	if _, err := os.Stat(python); err != nil {
+		t.Skip(err)
+	}
+	h := nativeHouse(t)
+	own, dir := h.folder("programs"), h.folder("stage")
+	data := make([]byte, 12<<20) // images have smaller ones whole
+	for i := range data {
+		data[i] = byte(i>>12 + i*7)
+	}
+	copy(data, own) // no other file has this content
+	path := filepath.Join(own, "table")
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const script = `
+import ctypes, hashlib, os, sys, time
+path, dir, size = sys.argv[1], sys.argv[2], 12 << 20
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+fd = os.open(path, os.O_RDONLY)
+at = libc.mmap(None, size, 3, 2, fd, 0)
+os.close(fd)
+table = (ctypes.c_char * size).from_address(at)
+table[5000] = b"!"
+print("here", 0, file=sys.stderr, flush=True)
+while not os.path.exists(dir + "/go"):
+    time.sleep(0.01)
+print("content", hashlib.sha256(table).hexdigest(), file=sys.stderr, flush=True)
+`
+	r := h.nativeRun(1, nil, python, "-c", script, path, dir)
+	r.inPlace(1)
+	schema := r.checkpoint("-stop")
+	r.wait()
+	to := elsewhere(t)
+	schema = h.takeIn(to, schema, own)
+	again := to.restart(schema)
+	schema = again.checkpoint("-stop")
+	again.wait()
+	h.signal(dir, "go")
+	r = to.restart(schema)
+	data[5000] = '!'
+	if want := fmt.Sprintf("content %x", sha256.Sum256(data)); r.wait() != 0 || !r.errs.wait(want, 1) {
+		t.Errorf("it was to say %s:\n%s", want, r.errs)
 	}
 }
 

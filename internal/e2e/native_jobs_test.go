@@ -239,6 +239,19 @@ func TestNativeDebug(t *testing.T) {
 		t.Fatalf("nobody tells how to debug:\n%s", p.errs)
 	}
 	pid, _ := strconv.Atoi(debugLine.FindStringSubmatch(p.errs.String())[1])
+	h.awaitHeld(pid)
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 0 {
+		t.Fatalf("exit %d\n%s", code, p.errs)
+	}
+	digest(t, p.out.String())
+}
+
+// awaitHeld waits until a process is stopped, for a debugger.
+func (h *house) awaitHeld(pid int) {
+	h.t.Helper()
 	h.eventually("the rank is not held", func() string {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 		if err != nil {
@@ -249,13 +262,36 @@ func TestNativeDebug(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestNativeDebugAttended holds a program that knows nothing of gorun, and not gorun, which attends it.
+func TestNativeDebugAttended(t *testing.T) {
+	h := nativeHouse(t)
+	dir := h.folder("stage")
+	const script = `n=0; while [ ! -e "$0/go" ]; do n=$((n+1)); echo "here $n" >&2; sleep 0.01; done`
+	r := h.nativeRun(2, nil, "/bin/sh", "-c", script, dir)
+	r.inPlace(2)
+	if out := h.must("status", r.id); strings.Count(out, "running /bin/sh") != 2 {
+		t.Errorf("the ranks are said to do something else:\n%s", out)
+	}
+	schema := r.checkpoint("-stop")
+	r.wait()
+	h.signal(dir, "go")
+	p := h.start("restart", "-debug", "1", schema)
+	if !p.errs.wait("gdb -p", 1) {
+		t.Fatalf("nobody tells how to debug:\n%s", p.errs)
+	}
+	pid, _ := strconv.Atoi(debugLine.FindStringSubmatch(p.errs.String())[1])
+	h.awaitHeld(pid)
+	if args, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err != nil || !strings.HasPrefix(string(args), "/bin/sh\x00-c\x00") {
+		t.Errorf("held is %q, %v", args, err)
+	}
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	if code := p.wait(); code != 0 {
 		t.Fatalf("exit %d\n%s", code, p.errs)
 	}
-	digest(t, p.out.String())
 }
 
 // TestNativeClockBehind restarts where the monotonic clock is behind that of the

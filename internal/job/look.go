@@ -47,6 +47,8 @@ func (j *Job) Doing(calls []where.Call) *where.Info {
 		in.State = "in Finalize"
 	case j.Engine.GateClosed():
 		in.State = "held by a checkpoint"
+	case where.Attended() != "":
+		in.State, in.Waits = where.Attended(), nil
 	case waits == nil:
 		in.State = "its engine is busy, so that it is not known what its calls wait for"
 	case len(in.Waits) == 0:

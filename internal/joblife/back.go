@@ -105,6 +105,6 @@ func (l *life) holding(rank, pid int, held bool) {
 		return
 	}
 	b.held[rank] = true
-	l.j.say("rank %d is held before it goes on, pid %d on %s; to debug it: dlv attach %d; to let it go on: kill -CONT %d",
-		rank, pid, l.ranks[rank].link.Host, pid, pid)
+	l.j.say("rank %d is held before it goes on, pid %d on %s; to debug it: dlv attach %d, or gdb -p %d; to let it go on: kill -CONT %d",
+		rank, pid, l.ranks[rank].link.Host, pid, pid, pid)
 }

@@ -307,7 +307,9 @@ func (l *life) spawned(rank int, m *oob.Msg) {
 	if m.A == oob.SpawnFree {
 		return
 	}
-	r.pid = pid
+	if m.A != oob.SpawnHeld { // known by then
+		r.pid = pid
+	}
 	if m.A == oob.SpawnWaits {
 		l.restored(rank)
 		return

@@ -153,7 +153,7 @@ const PeersBook = 1
 // user.
 const (
 	SpawnRuns  = iota // it runs
-	SpawnHeld         // it is restored and let go, and waits for a debugger
+	SpawnHeld         // it is restored and let go, and waits for a debugger, or the program does that it attends: B is that
 	SpawnFree         // it waits no longer
 	SpawnWaits        // it is restored, and waits for all others to be
 )

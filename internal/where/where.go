@@ -6,6 +6,7 @@ package where
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/wireup"
@@ -16,6 +17,20 @@ type Info struct {
 	State  string `json:"state,omitempty"`  // what else it does, or why the rest is not known
 	Waits  []Wait `json:"waits,omitempty"`  // calls of this library in progress
 	Stacks string `json:"stacks,omitempty"` // of all goroutines, if they were asked for
+}
+
+// attended is the program that this process attends, which calls nothing of this library.
+var attended atomic.Pointer[string]
+
+// Attend notes that the process itself does nothing but attend a program.
+func Attend(program string) { attended.Store(&program) }
+
+// Attended tells what a process does that attends a program, "" of others.
+func Attended() string {
+	if p := attended.Load(); p != nil {
+		return "running " + *p
+	}
+	return ""
 }
 
 // Wait is one call of this library that is in progress.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -39,10 +41,11 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	start.Image = exact.String(r.image)
 	r.restored = true
 	hold := slices.Contains(a.order.Held, r.rank)
+	_, _, attends := program.Attended("", a.order.Args[min(1, len(a.order.Args)):])
 	back, err := tracer.Restore(whole.RestoreOptions{
 		Rank: r.rank, Image: r.images[r.first], Base: func(seq int) image.Source { return r.images[seq] },
 		Program: string(a.order.Program), Stdin: p.stdin, Stdout: p.theirs[1], Stderr: p.theirs[2], OOB: p.theirs[0],
-		Files: a.order.Files, Tag: wire.ID(start.Incarnation), Hold: hold, Params: start.Params,
+		Files: a.order.Files, Tag: wire.ID(start.Incarnation), Hold: hold, Attends: attends, Params: start.Params,
 	})
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	r.down.Send(oob.Msg{Kind: oob.Start, From: oob.Head, To: int32(r.rank), Incarnation: start.Incarnation, Data: wire.JSON(start)})
 	r.devices.wake()
 	if hold {
-		r.held = oob.SpawnHeld
+		r.held, r.stopped = oob.SpawnHeld, cmp.Or(back.Held, back.PID)
 		go a.watchHeld(r)
 	}
 	return nil
@@ -128,7 +131,7 @@ var (
 func (a *agent) watchHeld(r *rankProc) {
 	for range time.Tick(heldPoll) {
 		r.mu.Lock()
-		stopped := !r.reaped && held(r.pid)
+		stopped := !r.reaped && held(r.stopped)
 		r.mu.Unlock()
 		if !stopped {
 			a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: oob.SpawnFree, B: uint64(r.pid)})

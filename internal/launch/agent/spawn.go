@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"sync"
@@ -26,6 +27,8 @@ type rankProc struct {
 	conn   *oob.Conn
 	in     *stdio.Pipe // rank 0 with standard input
 	held   uint64      // A of its Spawn: 1 if it waits for a debugger
+	// The process that waits: the rank, or the program that it attends.
+	stopped int
 
 	restored bool         // made from an image: what it says of another incarnation is dropped
 	note     string       // what was unusual about that
@@ -188,7 +191,7 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 	if late {
 		r.kill(syscall.SIGKILL)
 	}
-	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: r.held, B: uint64(r.pid), Data: []byte(r.note)})
+	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: r.held, B: uint64(cmp.Or(r.stopped, r.pid)), Data: []byte(r.note)})
 	a.tellCPUs(r)
 	go a.listen(r)
 	go a.await(r, d)

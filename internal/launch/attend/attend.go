@@ -23,6 +23,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/where"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -43,6 +44,7 @@ func Main(args []string) int {
 	if err != nil {
 		return complain(126, "%s: %v; each node needs it at this path", path, err)
 	}
+	where.Attend(path)
 	status, err := reapUntil(pid)
 	switch {
 	case err != nil:

@@ -46,7 +46,7 @@ func (c *captured) describe(pid int) ([]proc.Mapping, error) {
 // that show only here.
 func (c *captured) checkCopied(maps []proc.Mapping) error {
 	for i := range maps {
-		if err := checkKind(&maps[i]); err != nil {
+		if err := checkKind(&maps[i], c.family.written(&maps[i])); err != nil {
 			return err
 		}
 	}
@@ -251,6 +251,8 @@ func (c *captured) describeRegions(maps []proc.Mapping) {
 		case ring(m):
 		case m.OfSysV():
 			r.SysV = true
+		case c.family.written(m):
+			r.Own, r.Written, r.Mode = true, true, c.family.files[m.Inode].mode
 		case ownShared(m):
 			r.Own = true
 		case lost(m, c.state.Exe):

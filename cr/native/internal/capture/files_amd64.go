@@ -105,6 +105,11 @@ func (st *stand) recordFile(fd int, firsts map[descriptor]int) (state.File, erro
 	if f.Kind != state.FileStdio {
 		st.findSame(&f, firsts)
 	}
+	if f.Kind == state.FileInotify {
+		if err := st.recordInotify(&f, &in); err != nil {
+			return f, err
+		}
+	}
 	return f, st.recordHeld(&f, &in)
 }
 
@@ -182,6 +187,9 @@ func (g *Target) classify(f *state.File, link string, stat *unix.Stat_t) error {
 		return nil
 	case link == "anon_inode:[eventfd]":
 		f.Kind = state.FileEvent
+		return nil
+	case link == inotifyLink:
+		f.Kind = state.FileInotify
 		return nil
 	case link == "anon_inode:[timerfd]":
 		f.Kind = state.FileTimer
@@ -321,8 +329,8 @@ func nameOf(link string) string {
 // remedyFor says what to do about a descriptor of a strange kind.
 func remedyFor(link string) string {
 	switch {
-	case strings.Contains(link, "inotify"), strings.Contains(link, "fanotify"):
-		return "close the file watcher while checkpoints are taken, or look at the files from time to time"
+	case strings.Contains(link, "fanotify"):
+		return "use inotify, close the file watcher while checkpoints are taken, or look at the files from time to time"
 	case strings.Contains(link, "io_uring"):
 		return "use ordinary reads and writes"
 	case strings.Contains(link, "userfaultfd"):

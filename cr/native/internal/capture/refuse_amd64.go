@@ -27,7 +27,7 @@ func (g *Target) check() error {
 	if err := g.checkOne(); err != nil {
 		return err
 	}
-	return errors.Join(g.checkSysV(), g.checkTerminals())
+	return errors.Join(g.checkSysV(), g.checkTerminals(), g.awaitQueues())
 }
 
 // checkOne looks at one of them.
@@ -66,7 +66,7 @@ func (g *Target) checkOne() error {
 	if _, _, err := workingDir(g.PID); err != nil {
 		return err
 	}
-	for _, check := range []func() error{g.checkTimers, func() error { return checkMaps(maps) }, func() error { return g.checkAlone(maps) }, g.checkFiles} {
+	for _, check := range []func() error{g.checkTimers, func() error { return checkMaps(maps) }, func() error { return g.checkAlone(maps) }, g.checkFiles, g.checkInotify} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -144,13 +144,13 @@ const (
 	flagNoReserve = "nr"
 )
 
-// checkKind refuses what only the flags of smaps tell.
-func checkKind(m *proc.Mapping) error {
+// checkKind refuses what only the flags of smaps tell; written is of a file whose content is known.
+func checkKind(m *proc.Mapping, written bool) error {
 	where := fmt.Sprintf("%s at %#x, %d KB", m.Path, m.Start, (m.End-m.Start)>>10)
 	switch {
 	case m.Kernels(), transport(m), ring(m):
 		return nil
-	case (ownShared(m) || m.OfSysV()) && !m.Has(flagHuge):
+	case (written || ownShared(m) || m.OfSysV()) && !m.Has(flagHuge):
 		return nil
 	case m.Has(flagHuge):
 		return refusal.New("use transparent huge pages (MADV_HUGEPAGE)", "a mapping of huge pages %s", where)

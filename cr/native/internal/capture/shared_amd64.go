@@ -21,6 +21,9 @@ import (
 
 // ownShared tells such memory.
 func ownShared(m *proc.Mapping) bool {
+	if writes(m) {
+		return true
+	}
 	if !m.Shared || transport(m) || ring(m) || m.OfSysV() || strings.HasPrefix(m.Path, "/[") || strings.HasPrefix(m.Path, "/anon_hugepage") {
 		return false
 	}
@@ -37,6 +40,9 @@ func refuseLarge(m *proc.Mapping) error {
 // checkAlone refuses shared memory that another process maps as well, as far as this user
 // can see.
 func (g *Target) checkAlone(maps []proc.Mapping) error {
+	if err := g.checkWritten(maps); err != nil {
+		return err
+	}
 	own := map[uint64]*proc.Mapping{}
 	for i := range maps {
 		if m := &maps[i]; ownShared(m) {
@@ -61,11 +67,11 @@ func (g *Target) checkAlone(maps []proc.Mapping) error {
 		for i := range others {
 			o := &others[i]
 			m := own[o.Inode]
-			if m == nil || !ownShared(o) || o.Path != m.Path {
+			if m == nil || !o.Shared || o.Path != m.Path {
 				continue
 			}
-			if s, err := proc.Parsed(pid, "status", proc.ParseStatus); err != nil || trace.IsOurThread(s.Tracer) {
-				break // a copy of the process, of an earlier image
+			if isCopy(pid) {
+				break
 			}
 			if !g.outside(pid) {
 				break
@@ -76,10 +82,16 @@ func (g *Target) checkAlone(maps []proc.Mapping) error {
 	return nil
 }
 
+// isCopy tells a copy of a process, of an earlier image.
+func isCopy(pid int) bool {
+	s, err := proc.Parsed(pid, "status", proc.ParseStatus)
+	return err != nil || trace.IsOurThread(s.Tracer)
+}
+
 // checkNames refuses a mapped file that has another name, where that can be seen.
 func (g *Target) checkNames(m *proc.Mapping) error {
 	var st unix.Stat_t
-	if strings.HasPrefix(m.Path, "/memfd:") || unix.Stat(fmt.Sprintf("/proc/%d/map_files/%x-%x", g.PID, m.Start, m.End), &st) != nil || st.Nlink == 0 {
+	if writes(m) || strings.HasPrefix(m.Path, "/memfd:") || unix.Stat(fmt.Sprintf("/proc/%d/map_files/%x-%x", g.PID, m.Start, m.End), &st) != nil || st.Nlink == 0 {
 		return nil
 	}
 	return refusal.New("open it by the name that it has", "the shared mapping of the file %s, which has another name only", m.Path)
@@ -91,6 +103,12 @@ func (st *stand) recordShared(r *recorder) error {
 	f := st.family
 	for i := range r.maps {
 		m := &r.maps[i]
+		if f.written(m) {
+			continue
+		}
+		if w, ok := f.files[m.Inode]; ok && ownShared(m) {
+			return refusal.New(writtenRemedy, "shared memory at %#x that has the number (%d) of the mapped file %s", m.Start, m.Inode, w.path)
+		}
 		if !ownShared(m) || r.has(state.KindFile, m.Inode) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/dirty"
+	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/runtimes"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
@@ -36,8 +37,10 @@ type Target struct {
 	kin       map[int]*Target     // of the first: those that descend from it, by their numbers here
 	sysv      bool                // it has System V shared memory, the same
 	masters   []int               // descriptors of the other sides of terminals, the same
-	looked    bool                // it was looked at before anything was stopped
-	came      comeback            // from an image
+	queues    []int               // descriptors of inotify, the same
+	watched   map[proc.Inode]watched
+	looked    bool     // it was looked at before anything was stopped
+	came      comeback // from an image
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs
 	track dirty.Tracker

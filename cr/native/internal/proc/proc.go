@@ -187,6 +187,7 @@ type FDInfo struct {
 	Timer  *Timer
 	Watch  []Watch
 	Mask   uint64 // of a signalfd
+	Files  []Inotify
 	Locks  []Lock
 	Target int // of a pidfd, -1 if that was waited for, 0 if it is none
 	Number int // of the pseudo-terminal whose other side it is
@@ -244,6 +245,10 @@ func ParseFDInfo(p []byte) (FDInfo, error) {
 			var w Watch
 			w, err = parseWatch(string(line))
 			in.Watch = append(in.Watch, w)
+		case "inotify wd":
+			var w Inotify
+			w, err = parseInotify(string(line))
+			in.Files = append(in.Files, w)
 		case "Pid":
 			in.Target, err = strconv.Atoi(value)
 		case "tty-index":

@@ -51,6 +51,9 @@ func TestParseFdinfo(t *testing.T) {
 			FDInfo{Flags: 2, Watch: []Watch{{FD: 5, Events: 0x8000201d, Data: 0x7fd3c0ffeee0}}}},
 		{"pos:\t0\nflags:\t02\nclockid: 1\nticks: 2\nsettime flags: 01\nit_value: (3, 5)\nit_interval: (0, 7)\n",
 			FDInfo{Flags: 2, Count: 2, Timer: &Timer{Clock: 1, Flags: 1, Value: 3e9 + 5, Interval: 7}}},
+		{"pos:\t0\nflags:\t00\ninotify wd:1a ino:984090 sdev:fe00001 mask:80000100 ignored_mask:0 fhandle-bytes:2 fhandle-type:1 f_handle:4041\n" +
+			"inotify wd:1 ino:2 sdev:15 mask:200 ignored_mask:0 \n",
+			FDInfo{Files: []Inotify{{Number: 26, Mask: 0x80000100, File: Inode{0x984090, 0xfe00001, 1, "@A"}}, {Number: 1, Mask: 0x200, File: Inode{2, 0x15, 0, ""}}}}},
 	} {
 		got, err := ParseFDInfo([]byte(c.in))
 		if err != nil || !reflect.DeepEqual(got, c.want) {
@@ -136,6 +139,7 @@ func FuzzTimers(f *testing.F) {
 func FuzzFdinfo(f *testing.F) {
 	f.Add([]byte("tfd:        5 events: 8000201d data:     7fd3c0ffeee0  pos:0 ino:b4 sdev:9\n"))
 	f.Add([]byte("clockid: 1\nticks: 2\nsettime flags: 01\nit_value: (3, 5)\nit_interval: (0, 7)\n"))
+	f.Add([]byte("flags:\t00\ninotify wd:1a ino:9 sdev:1 mask:8 ignored_mask:0 fhandle-bytes:2 fhandle-type:1 f_handle:4041\n"))
 	fuzzProc(f, "fdinfo/0", func(p []byte) { ParseFDInfo(p) })
 }
 

@@ -58,7 +58,10 @@ func (r *restore) named(err error) error {
 func (r *restore) prepareFamily() error {
 	for _, s := range r.state.Members {
 		m := &restore{first: r, state: s, o: r.o, files: r.files}
-		m.o.Program, m.o.Hold = childsProgram(s, r.o.Program), false
+		m.o.Program, m.o.Hold = childsProgram(s, r.o.Program), r.o.Hold && r.o.Attends && r.held == nil && s.Kin.Parent == r.state.PID
+		if m.o.Hold {
+			r.held = m
+		}
 		r.kin = append(r.kin, m)
 		var err error
 		if m.images, err = r.images.of(s); err == nil {
@@ -74,6 +77,7 @@ func (r *restore) prepareFamily() error {
 			return m.named(err)
 		}
 	}
+	r.o.Hold = r.o.Hold && r.held == nil
 	for _, k := range r.state.Ended {
 		r.over = append(r.over, &ended{kin: k})
 	}
@@ -504,7 +508,7 @@ func (r *restore) releaseAll() error {
 		return err
 	}
 	if r.isFamily() { // all are there still, and none writes yet
-		if err := r.files.cutAll(); err != nil {
+		if err := r.files.finish(); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,8 @@ type descriptors struct {
 	own     []int               // to be closed here
 	pipes   map[uint64]int      // by inode: a descriptor of the pipe
 	deleted map[uint64]int      // by inode: the file made anew
+	written []written           // mapped files, to get their content
+	watches []watches           // of inotify, to be made last
 	ends    map[uint64]int      // by inode: the other end of a pair, made with the first
 	inodes  map[uint64][]string // the sections where the content of a pipe or file may be
 }
@@ -135,7 +137,9 @@ func (d *descriptors) Close() {
 // shed closes what is not needed any more when the process has inherited all.
 func (d *descriptors) shed() {
 	d.own = slices.DeleteFunc(d.own, func(fd int) bool {
-		needed := slices.ContainsFunc(d.cuts, func(c cut) bool { return c.fd == fd })
+		needed := slices.ContainsFunc(d.cuts, func(c cut) bool { return c.fd == fd }) ||
+			slices.ContainsFunc(d.written, func(w written) bool { return w.fd == fd }) ||
+			slices.ContainsFunc(d.watches, func(w watches) bool { return w.needs(fd) })
 		if !needed {
 			unix.Close(fd)
 		}
@@ -180,6 +184,8 @@ func (d *descriptors) make(f *state.File) (int, error) {
 		fd, err = d.keep(makeTimer(f))
 	case state.FileSignal:
 		fd, err = d.keep(makeSignal(f))
+	case state.FileInotify:
+		fd, err = d.makeInotify(f)
 	case state.FileEpoll:
 		return d.keep(unix.EpollCreate1(unix.EPOLL_CLOEXEC)) // has no flags
 	default:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
@@ -90,7 +91,7 @@ a: ; @echo ready; read x; touch done
 b: ; @while [ ! -e done ]; do sleep 0.01; done; echo passed
 `,
 }, {
-	name: "java", path: "/usr/bin/java", outcome: passes, args: []string{"-XX:+UseSerialGC", "-XX:-UsePerfData"}, file: `
+	name: "java", path: "/usr/bin/java", outcome: passes, args: []string{"-XX:+UseSerialGC"}, file: `
 import java.io.*;
 class Main {
 	public static void main(String[] args) throws Exception {
@@ -157,6 +158,15 @@ func TestRealPrograms(t *testing.T) {
 				args = append(args, source)
 			}
 			tr.start(args...)
+			statistics := fmt.Sprintf("/tmp/hsperfdata_*/%d", tr.pid) // Java's are in a folder of all
+			defer func() {
+				tr.kill()
+				kept, _ := filepath.Glob(statistics + ".gorun-*")
+				left, _ := filepath.Glob(statistics)
+				for _, path := range append(kept, left...) {
+					os.Remove(path)
+				}
+			}()
 			for line := ""; line != "ready"; {
 				line = tr.next("")
 			}
@@ -174,4 +184,12 @@ func TestRealPrograms(t *testing.T) {
 			tr.next("passed")
 		})
 	}
+}
+
+// TestRealProgramsUnprivileged does so as an ordinary user.
+func TestRealProgramsUnprivileged(t *testing.T) {
+	if os.Getenv(programsVar) == "" {
+		t.Skip("set " + programsVar)
+	}
+	t.Log(nativetest.Unprivileged(t, "^TestRealPrograms$"))
 }

@@ -47,7 +47,7 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 		return nil, failed(err)
 	}
 	r.shed()
-	back := &whole.Restored{PID: r.pid, Unread: r.state.Unread, Warn: strings.Join(r.files.notes, "; "), Extensions: r.state.Host.Flags}
+	back := &whole.Restored{PID: r.pid, Held: r.heldPID(), Unread: r.state.Unread, Warn: strings.Join(r.files.notes, "; "), Extensions: r.state.Host.Flags}
 	for _, m := range r.kin {
 		r.unusual = append(r.unusual, m.unusual...)
 	}
@@ -55,6 +55,9 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 		if m.why != "" && !slices.ContainsFunc(r.unusual, func(s string) bool { return strings.HasSuffix(s, m.why) }) {
 			r.unusual = append(r.unusual, "the kernel's clock functions were replaced: "+m.why)
 		}
+	}
+	if r.place != nil && r.place.User {
+		r.unusual = append(r.unusual, othersFiles)
 	}
 	back.Note = strings.Join(r.unusual, "; ")
 	for _, l := range r.files.locks {
@@ -93,6 +96,17 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 	back.Go = func() error { return decide(true) }
 	back.End = func() error { return decide(false) }
 	return back, nil
+}
+
+// othersFiles is what is unusual in a namespace of users.
+const othersFiles = "files of other users look as if they were nobody's: it has its ids in a namespace of users"
+
+// heldPID is the process that is held in place of the first, 0 if none is.
+func (r *restore) heldPID() int {
+	if r.held == nil {
+		return 0
+	}
+	return r.held.pid
 }
 
 // makeOn makes the process, which stands then, traced by the thread returned.
@@ -135,6 +149,7 @@ type restore struct {
 	first *restore   // of the family, nil if it is that
 	kin   []*restore // of the first: those that descend from it, each after its parent
 	over  []*ended   // of the first: those that have ended
+	held  *restore   // of the first: the one to be held in its place
 	slots []int      // of the first: descriptors here that the others get, in the order of their numbers there
 
 	masters map[int]int // of the first: descriptors here of the other sides of terminals, by number, as long as they are made
@@ -503,7 +518,7 @@ func (r *restore) release() error {
 		}
 	}
 	if r.first == nil && !r.isFamily() { // one that has been killed meanwhile was found out by this
-		if err := r.files.cutAll(); err != nil {
+		if err := r.files.finish(); err != nil {
 			return err
 		}
 	}

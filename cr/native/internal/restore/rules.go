@@ -149,20 +149,31 @@ func (o *reopener) unchanged(f *state.File, st *unix.Stat_t) error {
 // lock takes the file for this process, so that no other restart writes it as
 // well, and notes what there is to cut off.
 func (o *reopener) lock(fd int, f *state.File, st *unix.Stat_t) error {
+	if o.locked[[2]uint64{st.Dev, st.Ino}] {
+		return nil // by another descriptor of the same process
+	}
+	if err := o.take(fd, f.Path, st); err != nil {
+		return err
+	}
+	o.cuts = append(o.cuts, cut{f.Path, fd, f.Size})
+	return nil
+}
+
+// take locks a file, unless this process has.
+func (o *reopener) take(fd int, path string, st *unix.Stat_t) error {
 	id := [2]uint64{st.Dev, st.Ino}
 	if o.locked[id] {
-		return nil // by another descriptor of the same process
+		return nil
 	}
 	l, err := outfile.Take(fd)
 	if err != nil {
 		if errors.Is(err, outfile.ErrLocked) {
-			return fileError(f.Path, "end that one, or use -files copy to write to a copy, or -files keep to share it",
+			return fileError(path, "end that one, or use -files copy to write to a copy, or -files keep to share it",
 				"another rank or another restart writes to it: %w", err)
 		}
-		return fileError(f.Path, "use -files copy or -files keep where files cannot be locked", "locking it: %w", err)
+		return fileError(path, "use -files copy or -files keep where files cannot be locked", "locking it: %w", err)
 	}
 	o.locked[id], o.locks = true, append(o.locks, l)
-	o.cuts = append(o.cuts, cut{f.Path, fd, f.Size})
 	return nil
 }
 

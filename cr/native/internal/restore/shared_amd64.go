@@ -20,6 +20,12 @@ func (d *descriptors) makeShared(s *state.State) error {
 		if err != nil {
 			return fmt.Errorf("shared memory at %#x: %w", r.Start, err)
 		}
+		if r.Written {
+			if d.deleted[r.Inode], err = d.openWritten(r, data); err != nil {
+				return err
+			}
+			continue
+		}
 		fd, err := d.keep(unix.MemfdCreate("shared", unix.MFD_CLOEXEC))
 		if err == nil {
 			d.deleted[r.Inode] = fd

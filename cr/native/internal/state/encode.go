@@ -27,6 +27,10 @@ func (s *State) each(f func(string) string) State {
 	}
 	for i := range c.Files {
 		c.Files[i].Path = f(c.Files[i].Path)
+		c.Files[i].Watched = slices.Clone(c.Files[i].Watched)
+		for j := range c.Files[i].Watched {
+			c.Files[i].Watched[j].Path = f(c.Files[i].Watched[j].Path)
+		}
 	}
 	c.Ended = slices.Clone(c.Ended)
 	for i := range c.Ended {

@@ -155,6 +155,9 @@ type Region struct {
 	// Own tells shared memory that no other process has: its content is in the section
 	// "shared" of its inode, or is that of a deleted file that is open.
 	Own bool `json:"own,omitempty"`
+	// Written tells such memory that is a file with a name: a restart gives that the content, or makes it anew with the mode.
+	Written bool   `json:"written,omitempty"`
+	Mode    uint32 `json:"mode,omitempty"`
 	// SysV tells System V shared memory, whose id is the inode.
 	SysV bool `json:"sysv,omitempty"`
 }
@@ -268,7 +271,8 @@ const (
 	FileTimer   = "timerfd" //
 	FileSignal  = "signalfd"
 	FilePidfd   = "pidfd" // of a process of the family
-	FilePty     = "pty"   // one side of a Terminal
+	FileInotify = "inotify"
+	FilePty     = "pty" // one side of a Terminal
 )
 
 // File is one descriptor. The content of a deleted file, and that of a pipe, are
@@ -295,6 +299,8 @@ type File struct {
 
 	Timer *proc.Timer  `json:"timer,omitempty"`
 	Epoll []proc.Watch `json:"epoll,omitempty"`
+
+	Watched []Watched `json:"watched,omitempty"` // of inotify, by number
 
 	Signals uint64      `json:"signals,omitempty"` // of a signalfd
 	Locks   []proc.Lock `json:"locks,omitempty"`

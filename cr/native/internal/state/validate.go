@@ -159,6 +159,8 @@ func (s *State) validRegions() error {
 			return fmt.Errorf("region at %#x: digest %.100q", r.Start, r.Digest)
 		case r.Own && (!r.Shared || !r.OfFile()):
 			return fmt.Errorf("region at %#x is of its own and not shared", r.Start)
+		case r.Written && (!r.Own || validPath(r.Path) != nil || r.Mode > 0o7777):
+			return fmt.Errorf("region at %#x is of a file that is written to, and not of its own", r.Start)
 		case r.SysV && (!r.Shared || r.Own || r.Inode >= 1<<31):
 			return fmt.Errorf("region at %#x is of System V and not shared", r.Start)
 		case r.Shared && r.Empty:
@@ -338,6 +340,8 @@ func (s *State) validFile(f *File, byFD map[int]*File) error {
 		if f.Target <= 0 {
 			return fmt.Errorf("of process %d", f.Target)
 		}
+	case FileInotify:
+		return f.validWatched(byFD)
 	case FileSocket, FileEvent, FileSignal, FilePty: // for the last see validTerminals
 	case FileEpoll:
 	default:

@@ -10,6 +10,7 @@ import (
 
 // wholeState is a state in which everything occurs.
 func wholeState() *State {
+	log := 4
 	s := plainState(
 		Region{Start: 0x400000, End: 0x500000, Prot: 5, Path: "/bin/program"},
 		Region{Start: 0xc000000000, End: 0xc004000000, Prot: 3, Path: "[anon: Go: heap]", Flags: "rd wr nh"},
@@ -40,6 +41,7 @@ func wholeState() *State {
 		{FD: 6, Kind: FileEpoll, Same: 6, Epoll: []proc.Watch{{FD: 8, Events: 1, Data: 2}}},
 		{FD: 8, Kind: FileTimer, Same: 8, Timer: &proc.Timer{Clock: 1}},
 		{FD: 9, Kind: FilePty, Same: 9, Number: 2, Master: true}, {FD: 10, Kind: FilePty, Same: 10, Number: 2}, {FD: 11, Kind: FilePty, Same: 11},
+		{FD: 12, Kind: FileInotify, Same: 12, Watched: []Watched{{Number: 1, Mask: 2, Path: "/tmp"}, {Number: 7, Mask: 2, Of: &log}}},
 	}
 	return s
 }
@@ -53,6 +55,7 @@ func plainState(regions ...Region) *State {
 }
 
 func TestValidate(t *testing.T) {
+	none := 99
 	if err := wholeState().Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +108,7 @@ func TestValidate(t *testing.T) {
 		"owner":            func(s *State) { s.Files[4].Owner = &Owner{ID: 1 << 20} },
 		"no socket":        func(s *State) { s.Files[4].Socket = &Socket{} },
 		"own memory":       func(s *State) { s.Regions[0].Own = true },
+		"written file":     func(s *State) { s.Regions[0].Written = true },
 		"segment twice":    func(s *State) { s.SysV = append(s.SysV, s.SysV[0]) },
 		"segment's size":   func(s *State) { s.SysV[0].Size = 1 << 40 },
 		"segment's mode":   func(s *State) { s.SysV[0].Mode = 0o4000 },
@@ -124,6 +128,11 @@ func TestValidate(t *testing.T) {
 		"no other side":    func(s *State) { s.Files[8].Master = false },
 		"two other sides":  func(s *State) { s.Files[9].Master = true },
 		"side of none":     func(s *State) { s.Files[10].Master = true },
+		"watch's number":   func(s *State) { s.Files[11].Watched[1].Number = 1 },
+		"high watch":       func(s *State) { s.Files[11].Watched[1].Number = MaxWatched + 1 },
+		"watch of nothing": func(s *State) { s.Files[11].Watched[0].Path = "" },
+		"watch of none":    func(s *State) { s.Files[11].Watched[1].Of = &none },
+		"watch of two":     func(s *State) { s.Files[11].Watched[1].Path = "/tmp" },
 		"kind":             func(s *State) { s.Files[6].Kind = "door" },
 	} {
 		s := wholeState()

@@ -95,6 +95,54 @@ static void maps07(void) {
 	CHECK(pread(fd, &c, 1, 5) == 1 && c == 200 && pread(fd, &c, 1, 6) == 1 && c == 201);
 }
 
+// A child writes to it, too, and reads it by another mapping; none of them has it open.
+static void maps_written(void) {
+	int p[2], status, fd = file("mapped", O_RDWR, 3 * PAGE + 100), only = HAVE(open("mapped", O_RDONLY));
+	HAVE(pipe(p));
+	unsigned char *all = MAP(4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	unsigned char *seen = MAP(PAGE, PROT_READ, MAP_SHARED, only, PAGE), *part = MAP(PAGE, PROT_READ, MAP_SHARED, fd, PAGE);
+	close(fd), close(only);
+	pid_t child = HAVE(fork());
+	if (!child) {
+		char c;
+		all[PAGE + 1] = 90;
+		CHECK(read(p[0], &c, 1) == 1 && all[PAGE + 2] == 91 && seen[2] == 91 && part[2] == 91);
+		all[PAGE + 3] = 92;
+		_exit(0);
+	}
+	UNTIL(seen[1] == 90);
+	moment();
+	CHECK(filled(all, PAGE) && all[3 * PAGE + 99] == pattern(3 * PAGE + 99) && all[3 * PAGE + 100] == 0 && seen[1] == 90);
+	all[PAGE + 2] = 91;
+	CHECK(write(p[1], "x", 1) == 1 && waitpid(child, &status, 0) == child && !status && part[3] == 92);
+	struct stat st;
+	CHECK(!stat("mapped", &st) && st.st_size == 3 * PAGE + 100 && (st.st_mode & 0777) == 0644);
+}
+// Another file is open for reading and writing: they may belong together.
+static void maps_beside(void) {
+	int fd = file("mapped", O_RDWR, PAGE);
+	unsigned char *p = MAP(PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	file("table", O_RDWR, PAGE);
+	p[5] = 200;
+	moment();
+	CHECK(p[5] == 200);
+}
+static void shm_posix(void) {
+	char name[64];
+	struct stat st;
+	sprintf(name, "/gorun-scene-%d", getpid());
+	int fd = HAVE(shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600));
+	HAVE(ftruncate(fd, 2 * PAGE));
+	unsigned char *p = MAP(2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	fill(p, 2 * PAGE);
+	moment();
+	CHECK(filled(p, 2 * PAGE) && !fstat(fd, &st) && st.st_size == 2 * PAGE);
+	int again = HAVE(shm_open(name, O_RDWR, 0));
+	p[3] = 77;
+	unsigned char c;
+	CHECK(pread(again, &c, 1, 3) == 1 && c == 77 && !shm_unlink(name));
+}
+
 // One piece of shared memory, mapped at two places.
 static void mremap00(void) {
 	unsigned char *p = SHARED(4 * PAGE);
@@ -389,7 +437,7 @@ static void madv_guards(void) {
 }
 
 #define MEMORY \
-	S(mem_touch) S(maps00) S(maps02) S(maps04) S(maps05) S(maps06) S(maps07) S(mremap00) S(mprotect00) S(grow_map) \
+	S(mem_touch) S(maps00) S(maps02) S(maps04) S(maps05) S(maps06) S(maps07) S(maps_written) S(maps_beside) S(shm_posix) S(mremap00) S(mprotect00) S(grow_map) \
 	S(grow_map02) S(grow_map03) S(brk00) S(unlink_mmap00) S(unlink_mmap01) S(unlink_mmap02) S(memfd00) S(memfd01) \
 	S(memfd02) S(memfd03) S(memfd04) S(shmemfd) S(shm) S(shm_unaligned) S(sysv_shm1) S(sysv_shm2) S(sysv_sem2) S(sem) S(msgque) S(thp_madvise) S(mlock00) S(aio00) S(shm_hugetlb) \
 	S(dev_zero) S(madv_guards)

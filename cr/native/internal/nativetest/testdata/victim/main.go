@@ -282,7 +282,11 @@ func modest() {
 	fail(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 100, Max: 200}))
 	fail(syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}))
 	// A thread that is locked makes no others, which would inherit it.
-	onThread(func() { fail(syscall.Setpriority(syscall.PRIO_PROCESS, 0, 7)) })
+	onThread(func() {
+		now, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+		fail(err)
+		fail(syscall.Setpriority(syscall.PRIO_PROCESS, 0, 20-now+7)) // the kernel tells 20 less the priority
+	})
 	const noNewPrivs = 38
 	_, _, e := syscall.AllThreadsSyscall(syscall.SYS_PRCTL, noNewPrivs, 1, 0)
 	if e != 0 {
@@ -333,7 +337,11 @@ func events() {
 }
 
 func inotify() {
-	_, err := syscall.InotifyInit()
+	fd, err := syscall.InotifyInit()
+	fail(err)
+	_, err = syscall.InotifyAddWatch(fd, os.DevNull, syscall.IN_OPEN)
+	fail(err)
+	_, err = os.ReadFile(os.DevNull) // an event that nobody reads
 	fail(err)
 }
 
