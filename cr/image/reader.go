@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"runtime"
@@ -313,6 +314,18 @@ func (r *Reader) buffer(n int) *[]byte {
 	}
 	*p = (*p)[:n]
 	return p
+}
+
+// Prove reads all of an image, and says what is wrong with it if it is not the one with that digest. path is for errors, as with NewReader.
+func Prove(r io.ReaderAt, size int64, path, digest string) error {
+	img, err := NewReader(r, size, path)
+	if err != nil {
+		return err
+	}
+	if img.Digest() != digest {
+		return fmt.Errorf("%w: digest %s instead of %s", ErrCorrupt, img.Digest(), digest)
+	}
+	return img.Verify()
 }
 
 // Verify reads the whole file and checks every byte of it, those between

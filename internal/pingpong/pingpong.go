@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun-mpi/gorun/rdma"
@@ -117,6 +118,7 @@ func (t Test) Run() (float64, error) {
 // end is one side.
 type end struct {
 	Test
+	dev    *rdma.Device
 	queue  rdma.Queue
 	region rdma.Region
 	pair   rdma.Pair
@@ -159,27 +161,29 @@ func (t Test) play(rank int) error {
 			fmt.Println(each)
 		}
 	}
-	go func() { // the other may need this one's polls
+	var over atomic.Bool
+	go func() {
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-		os.Exit(0)
+		over.Store(true)
 	}()
-	for {
+	for !over.Load() { // the other may need this one's polls
 		if _, err := e.queue.Poll(e.seen[:]); err != nil {
 			return err
 		}
 	}
+	return e.dev.Close()
 }
 
 func (e *end) open(rank int) error {
-	dev, err := rdma.Open(rank, e.Provider, e.Device)
+	var err error
+	if e.dev, err = rdma.Open(rank, e.Provider, e.Device); err != nil {
+		return err
+	}
+	domain, err := e.dev.NewDomain()
 	if err != nil {
 		return err
 	}
-	domain, err := dev.NewDomain()
-	if err != nil {
-		return err
-	}
-	if e.queue, err = dev.NewQueue(2 * window); err != nil {
+	if e.queue, err = e.dev.NewQueue(2 * window); err != nil {
 		return err
 	}
 	if e.region, err = domain.Register(make([]byte, 2*e.Size), rdma.LocalWrite|rdma.RemoteWrite); err != nil {

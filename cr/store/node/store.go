@@ -304,6 +304,26 @@ func (s *Store) OpenGood(ctx context.Context, set, piece, digest string) (r stor
 	return s.openLost(ctx, set, piece, errors.Join(errs...))
 }
 
+// OpenProved opens the first copy of which proved makes a reader, this node's first, or else what is computed. proved closes what it refuses.
+func (s *Store) OpenProved(ctx context.Context, set, piece string, proved func(store.Reader) (store.Reader, error)) (r store.Reader, err error) {
+	have, _, err := s.holders(ctx, set, piece)
+	errs := []error{err}
+	for _, p := range have {
+		r, err := p.Files.Open(ctx, set, piece)
+		if err == nil {
+			r, err = proved(r)
+		}
+		if err == nil {
+			return r, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", p.Node, err))
+	}
+	if r, err = s.openLost(ctx, set, piece, errors.Join(errs...)); err != nil {
+		return nil, err
+	}
+	return proved(r)
+}
+
 // Stat tells who has a piece; if several have it, the first.
 func (s *Store) Stat(ctx context.Context, set, piece string) (info store.Info, err error) {
 	_, infos, err := s.holders(ctx, set, piece)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 )
 
@@ -70,6 +71,34 @@ func (s *Store) Reader(r store.Reader, set, piece string) (store.Reader, error) 
 		return nil, fmt.Errorf("%s/%s: %w", set, piece, err)
 	}
 	return u, nil
+}
+
+// copies is what a store has that may have several copies of a piece: it opens the first of which proved makes a reader.
+type copies interface {
+	OpenProved(ctx context.Context, set, piece string, proved func(store.Reader) (store.Reader, error)) (store.Reader, error)
+}
+
+// OpenGood opens a copy of an image that is good: whoever has it has not the key, so all of it is read here.
+func (s *Store) OpenGood(ctx context.Context, set, piece, digest string) (store.Reader, error) {
+	proved := func(r store.Reader) (store.Reader, error) {
+		u, err := s.Reader(r, set, piece)
+		if err == nil {
+			err = image.Prove(u, u.Size(), set+"/"+piece, digest)
+		}
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		return u, nil
+	}
+	if c, ok := s.Store.(copies); ok {
+		return c.OpenProved(ctx, set, piece, proved)
+	}
+	r, err := s.Store.Open(ctx, set, piece)
+	if err != nil {
+		return nil, err
+	}
+	return proved(r)
 }
 
 // Stat tells the size of a piece as its reader sees it.
