@@ -131,6 +131,32 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// The command gives what its simulator's table (internal/interval) has of a large job: failures are noticed after 3 s.
+func TestPlanTable(t *testing.T) {
+	const mem, rs, pfs, s3 = "mem=2.5s,32s,28s,node", "rs=5s,45s,60s,nodes", "pfs=8s,256s,280s", "s3=8s,512s,560s"
+	for _, c := range []struct {
+		levels []string
+		want   [4]float64
+	}{
+		{[]string{pfs}, [4]float64{.9788, .9460, .7985, .4581}},
+		{[]string{mem, pfs}, [4]float64{.9831, .9627, .8853, .7002}},
+		{[]string{mem, rs, pfs}, [4]float64{.9826, .9627, .8929, .7391}},
+		{[]string{mem, s3}, [4]float64{.9818, .9578, .8559, .5452}},
+	} {
+		for i, mtbf := range []string{"24h", "6h", "1h", "15m"} {
+			args := []string{"plan", "-json", "-detect", "3s", "-pause", "1.9s", "-mtbf", mtbf}
+			for _, l := range c.levels {
+				args = append(args, "-level", l)
+			}
+			out, errs, _ := say(args...)
+			var o struct{ Efficiency float64 }
+			if err := json.Unmarshal([]byte(out), &o); err != nil || math.Abs(o.Efficiency-c.want[i]) > .01 {
+				t.Errorf("%v, a failure in %s: %v, efficiency %.4f, the table has %.4f %s", c.levels, mtbf, err, o.Efficiency, c.want[i], errs)
+			}
+		}
+	}
+}
+
 func TestPlanRefuses(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", newHouse(t).run) // without the jobs of who runs the tests
 	for want, args := range map[string][]string{
