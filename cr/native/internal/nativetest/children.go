@@ -43,6 +43,17 @@ func OwnChildren(t *testing.T) []string {
 	return all
 }
 
+// LeftChildren describes the children of this process, "" if it has none: what a test that left one wants to know.
+func LeftChildren(t *testing.T) string {
+	var all []string
+	for _, pid := range OwnChildren(t) {
+		status, _ := os.ReadFile("/proc/" + pid + "/status")
+		line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		all = append(all, fmt.Sprintf("process %s %q\n%s", pid, line, status))
+	}
+	return strings.Join(all, "\n")
+}
+
 // StreamsOf opens what a process has as 0, 1 and 2, to attach to it.
 func StreamsOf(pid int) (std [3]int, closeAll func()) {
 	for i := range std {

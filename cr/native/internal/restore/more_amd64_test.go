@@ -99,8 +99,8 @@ func TestRestoreFails(t *testing.T) {
 		case strings.Count(err.Error(), ".img") > 1:
 			t.Errorf("%s: the image is named twice: %v", c.name, err)
 		}
-		if left := nativetest.OwnChildren(t); len(left) > 0 {
-			t.Fatalf("%s: left are %v", c.name, left)
+		if left := nativetest.LeftChildren(t); left != "" {
+			t.Fatalf("%s: left is %s", c.name, left)
 		}
 	}
 	tr.restore(img)
@@ -154,8 +154,8 @@ func TestRestoreKilled(t *testing.T) {
 			tr.kill()
 			_ = r
 		}
-		if left := nativetest.OwnChildren(t); len(left) > 0 {
-			t.Fatalf("round %d (%v): left are %v", round, err, left)
+		if left := nativetest.LeftChildren(t); left != "" {
+			t.Fatalf("round %d (%v): left is %s", round, err, left)
 		}
 	}
 	if failed == 0 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -67,19 +68,35 @@ func (d *descriptors) openWritten(r *state.Region, data []byte) (int, error) {
 	return fd, nil
 }
 
+// untilUnmapped is how long a process may have a file mapped that was killed a moment ago, such as the copy of one that was being imaged.
+const untilUnmapped = 2 * time.Second
+
 // mappedBy refuses a file that a process has mapped, as far as this user can see: it would find other content there all of a sudden.
 func mappedBy(path string, st *unix.Stat_t) error {
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		pid, err := mapper(path, st)
+		if err != nil || pid == 0 {
+			return err
+		}
+		if time.Since(begin) > untilUnmapped {
+			return fileError(path, "end that one, or use -files copy or -files keep", "process %d has it mapped", pid)
+		}
+	}
+}
+
+// mapper finds a process that has a file mapped, 0 if there is none.
+func mapper(path string, st *unix.Stat_t) (pid int, err error) {
 	pids, err := proc.Numbers("/proc")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, pid := range pids {
 		maps, _ := proc.Parsed(pid, "maps", proc.ParseMaps) // of another user, or just ending
 		if slices.ContainsFunc(maps, func(m proc.Mapping) bool { return m.Shared && m.Inode == st.Ino && m.Path == path }) {
-			return fileError(path, "end that one, or use -files copy or -files keep", "process %d has it mapped", pid)
+			return pid, nil
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // posixMemory is where memory of shm_open is. What is there holds nothing that anybody wants to keep.
