@@ -21,6 +21,7 @@ func TestLocal(t *testing.T) {
 	c.more("resized", (*cluster).resized)
 	c.part("full level", (*cluster).fullLevel)
 	c.part("memory limit", (*cluster).memoryLimit)
+	c.more("swaps", (*cluster).swaps)
 	c.part("weaker", (*cluster).weaker)
 	c.part("last of shards", (*cluster).lastOfShards)
 	c.part("last of damaged", (*cluster).lastOfDamaged)

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // fullLevel: the disk of one level is full. The job goes on, its other level gets snapshots, and when there is room this one does again.
@@ -60,6 +62,64 @@ func (c *cluster) memoryLimit() {
 	c.limit("n2", "1g")
 	j.await("has all copies again")
 	c.ends(j, end, want)
+}
+
+// swaps: a node that holds copies has to swap them out, as its control group gets too little memory for them when they are there. Snapshots go on to
+// be committed, and when the other node is lost its ranks go on from what was swapped out.
+func (c *cluster) swaps() {
+	c.swap()
+	end := c.fresh("end")
+	want := c.alone("2", "100")
+	c.limit("n2", "1g")
+	defer c.limit("n2", "none")
+	j := c.start("-v", "-hosts", "n2:1,n3:1,n1:1", "-np", "2", "-spares", "1", "-restarts", "2", "-lease", "3s", "-cr=native", "-ckpt-dir", c.fresh("snapshots"), "-ckpt-mirror", "ring",
+		"-ckpt-every", "300ms", c.file("march"), "-memory", "64", "-end", end)
+	j.awaitTimes("checkpoint: committed", 3)
+	c.squeeze("n2", "96m")
+	said, _ := j.said.now()
+	j.awaitTimes("checkpoint: committed", strings.Count(said, "checkpoint: committed")+3)
+	c.Kill("n3")
+	j.await("restarting from snapshot")
+	c.ends(j, end, want)
+	c.Start("n3")
+}
+
+// swap has the machine swap to a file, if it does not already.
+func (c *cluster) swap() {
+	c.t.Helper()
+	if all, err := os.ReadFile("/proc/swaps"); err == nil && strings.Count(string(all), "\n") > 1 {
+		return
+	}
+	const script = `truncate -s 0 $1 && chmod 600 $1 && dd if=/dev/zero of=$1 bs=1M count=512 status=none && mkswap -q $1 && swapon $1`
+	file := filepath.Join(c.t.TempDir(), "swap")
+	if out, err := exec.Command("sh", "-c", script, "sh", file).CombinedOutput(); err != nil {
+		c.t.Skipf("no swap can be had here: %v: %s", err, out)
+	}
+	c.t.Cleanup(func() {
+		if out, err := exec.Command("swapoff", file).CombinedOutput(); err != nil {
+			c.t.Errorf("swapoff: %v: %s", err, out)
+		}
+	})
+}
+
+// squeeze lowers the limit of a node and waits until that has swapped.
+func (c *cluster) squeeze(node, bytes string) {
+	c.t.Helper()
+	swapped := func() int {
+		text, _ := os.ReadFile("/proc/vmstat")
+		_, rest, _ := strings.Cut(string(text), "\npswpout ")
+		n := 0
+		_, _ = fmt.Sscan(rest, &n)
+		return n
+	}
+	before := swapped()
+	c.limit(node, bytes)
+	testenv.Until(c.t, func() string {
+		if n := swapped() - before; n < 4096 {
+			return fmt.Sprint("too little is swapped out: pages ", n)
+		}
+		return ""
+	})
 }
 
 // limit limits the memory of what is started on a node by ssh from now on, in a control group of its own; "none" takes that back.
