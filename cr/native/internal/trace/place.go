@@ -40,8 +40,10 @@ type places struct {
 
 	mu  sync.Mutex
 	all []*Place
-	err error  // why there can be none
-	end func() // of all; nil: there are none
+	// late have ended and were not reaped: something in them had not been.
+	late []*Place
+	err  error  // why there can be none
+	end  func() // of all; nil: there are none
 }
 
 func (l *places) close() {

@@ -26,6 +26,7 @@ func (t *Threads) Place(ids []int, alone bool) (*Place, error) {
 	if p, err := l.find(ids, alone); p != nil || err != nil {
 		return p, err
 	}
+	l.buryLate(0)
 	p, err := t.newPlace()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +75,35 @@ func (l *places) endAll() {
 	l.all = nil
 	l.mu.Unlock()
 	for _, p := range all {
-		p.end()
+		p.kill()
+		l.bury(p, reapLimit)
+	}
+	l.buryLate(reapLimit)
+}
+
+// reapLimit is how long the end of a place is awaited. What is in it and was not reaped by its parent holds that up.
+const reapLimit = time.Second
+
+// bury reaps a place that was killed. One that takes too long is late, and its turn comes again.
+func (l *places) bury(p *Place, limit time.Duration) {
+	err := error(nil)
+	p.thread.Do(func() { err = Reap(p.PID, limit) })
+	if err != nil {
+		l.mu.Lock()
+		l.late = append(l.late, p)
+		l.mu.Unlock()
+		return
+	}
+	unix.Close(p.pidfd)
+}
+
+func (l *places) buryLate(limit time.Duration) {
+	l.mu.Lock()
+	late := l.late
+	l.late = nil
+	l.mu.Unlock()
+	for _, p := range late {
+		l.bury(p, limit)
 	}
 }
 
@@ -139,17 +168,13 @@ func (t *Threads) EndPlace(p *Place) {
 	}
 	l.mu.Unlock()
 	if i >= 0 {
-		p.end()
+		p.kill()
+		l.bury(p, reapLimit)
 	}
 }
 
-// end ends the place. What is in it and was not reaped by its parent holds that up, which then
-// is left to the kernel.
-func (p *Place) end() {
-	unix.Kill(p.PID, unix.SIGKILL)
-	p.thread.Do(func() { Reap(p.PID, time.Second) })
-	unix.Close(p.pidfd)
-}
+// kill kills the place, with all that is in it.
+func (p *Place) kill() { unix.Kill(p.PID, unix.SIGKILL) }
 
 // newPlace makes one.
 func (t *Threads) newPlace() (p *Place, err error) {
@@ -159,7 +184,8 @@ func (t *Threads) newPlace() (p *Place, err error) {
 	}
 	if err != nil {
 		if p.PID != 0 {
-			p.end()
+			p.kill()
+			t.places.bury(p, reapLimit)
 		}
 		return nil, fmt.Errorf("namespaces for processes that keep their ids: %w", err)
 	}
