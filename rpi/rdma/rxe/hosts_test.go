@@ -61,7 +61,7 @@ func TestHosts(t *testing.T) {
 		fabrics = append(fabrics, append(f, hosts...))
 	}
 	ranktest.Run(t, ranktest.Options{Gorun: "/bin/gorun", Program: "/bin/ranks", Fabrics: fabrics, Records: "/run/records",
-		Restarts: testenv.Number(t, "GORUN_RXE_RESTARTS", 1), Seed: 1})
+		Restarts: testenv.Number(t, "GORUN_HOSTS_RESTARTS", 1), Seed: 1})
 }
 
 // TestReturn goes on with the job that left a guest and went on elsewhere, over soft-RoCE again.

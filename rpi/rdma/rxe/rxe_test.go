@@ -31,7 +31,7 @@ func TestGuest(t *testing.T) {
 	k, files := begin(t)
 	parcels, folder := t.TempDir(), t.TempDir()
 	env := []string{inside + "=1", elsewhere + "=" + folder}
-	for _, name := range []string{"GORUN_RXE_CHECKPOINTS", "GORUN_RXE_RESTARTS", "GORUN_RXE_SEED"} {
+	for _, name := range []string{"GORUN_RXE_CHECKPOINTS", "GORUN_RXE_RESTARTS", "GORUN_RXE_SEED", "GORUN_HOSTS_RESTARTS"} {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		} else if testing.Short() && name == "GORUN_RXE_RESTARTS" {
