@@ -119,8 +119,8 @@ func TestBuildError(t *testing.T) {
 	fail(t, err)
 }
 
-// TestArgumentCount has kernels in OpenCL C alone be given a wrong number of arguments: Run says so, and the device goes on.
-func TestArgumentCount(t *testing.T) {
+// TestArguments has kernels in OpenCL C alone be given a wrong number of arguments, or wrong ones: Run says so, and the device goes on.
+func TestArguments(t *testing.T) {
 	d := opened(t, program(t)[0])
 	x, y := device.NewArray[int32](8), device.NewArray[int32](8)
 	k := device.NewKernel(device.OpenCL("blend", `
@@ -131,6 +131,15 @@ func TestArgumentCount(t *testing.T) {
 		_, err := d.Run(k, []int{8}, nil, args...)
 		if want := fmt.Sprintf("kernel blend: wrong argument: %d arguments, the kernel takes 3", len(args)); !errors.Is(err, device.ErrArgument) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d arguments: %v", len(args), err)
+		}
+	}
+	for says, args := range map[string][]any{
+		"wrong argument 2: it is a number of 8 bytes, the kernel's parameter one of 4: convert it": {y.Out(), x.In(), int64(1)},
+		"wrong argument 2: it is memory, the kernel's parameter is a number of 4 bytes":            {y.Out(), x.In(), x.In()},
+		"wrong argument 0: it is a number, the kernel's parameter is memory: pass an array":        {int32(1), x.In(), int32(1)},
+	} {
+		if _, err := d.Run(k, []int{8}, nil, args...); !errors.Is(err, device.ErrArgument) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is not said: %v", says, err)
 		}
 	}
 	_, err := d.Run(k, []int{8}, nil, y.Out(), x.In(), int32(5))

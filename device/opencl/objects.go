@@ -1,6 +1,7 @@
 package opencl
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -62,25 +63,50 @@ func (d *device) Free(m provider.Memory) {
 // kernel is one that was built.
 type kernel struct {
 	id     uint64 // a number that this side has chosen
-	params int    // how many it has; -1: unknown
-	locals bool   // local memory is among them, as OpenCL has it
+	known  bool   // which parameters it has
+	params []offload.Param
+	locals bool // local memory is among them, as OpenCL has it
 }
 
-// Check compares the number of arguments with what the compiler has found.
+// Check compares arguments with the parameters that the compiler has found.
 func (k *kernel) Check(args []provider.Arg) error {
-	given, besides := len(args), ""
-	if !k.locals {
-		given, besides = 0, " besides local memory"
-		for _, a := range args {
-			if a.Kind != provider.Local {
-				given++
-			}
-		}
-	}
-	if k.params < 0 || given == k.params {
+	if !k.known {
 		return nil
 	}
-	return fmt.Errorf("%w: %d arguments%s, the kernel takes %d", provider.ErrArgument, given, besides, k.params)
+	given, besides := 0, ""
+	if !k.locals {
+		besides = " besides local memory"
+	}
+	for i := range args {
+		if !k.locals && args[i].Kind == provider.Local {
+			continue
+		}
+		if given < len(k.params) {
+			if err := fits(k.params[given], &args[i]); err != nil {
+				return fmt.Errorf("%w %d: %w", provider.ErrArgument, i, err)
+			}
+		}
+		given++
+	}
+	if given != len(k.params) {
+		return fmt.Errorf("%w: %d arguments%s, the kernel takes %d", provider.ErrArgument, given, besides, len(k.params))
+	}
+	return nil
+}
+
+// fits compares an argument with a parameter.
+func fits(p offload.Param, a *provider.Arg) error {
+	switch {
+	case p == offload.ParamUnknown:
+	case p == offload.ParamMemory && a.Kind == provider.Scalar:
+		return errors.New("it is a number, the kernel's parameter is memory: pass an array")
+	case p == offload.ParamMemory:
+	case a.Kind != provider.Scalar:
+		return fmt.Errorf("it is memory, the kernel's parameter is a number of %d bytes", p)
+	case a.Size != int(p):
+		return fmt.Errorf("it is a number of %d bytes, the kernel's parameter one of %d: convert it, as by float32(x) or int32(n)", a.Size, p)
+	}
+	return nil
 }
 
 // adders are the calls of package device that add a body.
@@ -113,7 +139,7 @@ func (d *device) build(b provider.Body) (provider.Kernel, error) {
 	}
 	copy(d.room.all[at:], words)
 	d.last++
-	k := &kernel{id: d.last, params: -1, locals: b.Language == openCL}
+	k := &kernel{id: d.last, locals: b.Language == openCL}
 	text, refused, err := d.ask(&offload.Command{Op: offload.Build, A: [8]uint64{
 		k.id, uint64(at), uint64(len(b.Source)), uint64(len(b.Name)), uint64(len(b.Options)), uint64(room)}}, at, room)
 	if refused {
@@ -122,8 +148,6 @@ func (d *device) build(b provider.Body) (provider.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n, known := d.s.Params(d.put); known {
-		k.params = n
-	}
+	k.params, k.known = d.s.Params(d.put)
 	return k, nil
 }

@@ -156,15 +156,43 @@ func (s *Shared) Refused(t, at, room uint64) (text string, refused bool) {
 	return string(p[4 : 4+n]), true
 }
 
-// SetParams stores how many parameters the kernel of command t, a Build, has.
-func (s *Shared) SetParams(t uint64, n int) {
-	binary.NativeEndian.PutUint64(s.slot(t)[slotBegin:], uint64(n)+1)
+// Param says what a parameter of a kernel takes: the bytes of a number, or one of the following.
+type Param uint8
+
+// Other parameters.
+const (
+	ParamUnknown Param = 0
+	ParamMemory  Param = 255 // arrays and local memory
+)
+
+// SetParams stores what parameters the kernel of command t, a Build, has.
+func (s *Shared) SetParams(t uint64, params []Param) {
+	p := s.slot(t)
+	binary.NativeEndian.PutUint64(p[slotBegin:], uint64(len(params))+1)
+	told := uint64(0)
+	if len(params) <= SlotBytes-slotArgs {
+		told = 1
+		for i, k := range params {
+			p[slotArgs+i] = byte(k)
+		}
+	}
+	binary.NativeEndian.PutUint64(p[slotEnd:], told)
 }
 
 // Params returns what SetParams has stored, or that it is not known. The command is done, and its slot not used again.
-func (s *Shared) Params(t uint64) (n int, known bool) {
-	v := binary.NativeEndian.Uint64(s.slot(t)[slotBegin:])
-	return int(v) - 1, v > 0 && v <= 1<<20
+func (s *Shared) Params(t uint64) (params []Param, known bool) {
+	p := s.slot(t)
+	v := binary.NativeEndian.Uint64(p[slotBegin:])
+	if v < 1 || v > 1<<20 {
+		return nil, false
+	}
+	params = make([]Param, v-1)
+	if binary.NativeEndian.Uint64(p[slotEnd:]) == 1 && len(params) <= SlotBytes-slotArgs {
+		for i := range params {
+			params[i] = Param(p[slotArgs+i])
+		}
+	}
+	return params, true
 }
 
 // SetTimes stores when the kernel of command t ran.

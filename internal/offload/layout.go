@@ -30,8 +30,9 @@
 //
 //	0 op u32   4 flags u32   8 arguments u32   12 status u32, 0 or 1: Alloc or Build failed
 //	16 a u64 x 8             80 begin u64      88 end u64: when a kernel ran, ns of CLOCK_MONOTONIC, if asked for
-//	                         80 of a Build: 1 + how many parameters the kernel has; 0: unknown
+//	                         80 of a Build: 1 + how many parameters the kernel has; 0: unknown   88: 1: it is told which they are
 //	96 arguments x 26, each  kind u32, bytes u32, value u64
+//	96 of a Build that is done: a byte for each parameter: the bytes of a number, 255 memory, 0 unknown
 //
 // # Failures
 //

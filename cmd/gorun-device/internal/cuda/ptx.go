@@ -91,6 +91,8 @@ func (p param) describe() driver.Param {
 		d.Space = driver.Global
 	case p.size == 8 && !p.float && !p.array:
 		d.Space = driver.Unknown // a pointer or a number
+	case !p.array:
+		d.Bytes = p.size
 	}
 	return d
 }

@@ -74,6 +74,8 @@ type Param struct {
 	Type string // as in the source, "float*"
 	// Where it lies.
 	Space Space
+	// Bytes of a number; 0: unknown.
+	Bytes int
 	// Const says that the kernel only reads what a Global parameter points to.
 	Const bool
 }

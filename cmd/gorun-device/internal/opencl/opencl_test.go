@@ -142,7 +142,7 @@ func params(t *testing.T, k driver.Kernel) {
 	want := []driver.Param{
 		{Name: "out", Type: "int*", Space: driver.Global},
 		{Name: "in", Type: "int*", Space: driver.Global, Const: true},
-		{Name: "n", Type: "int", Space: driver.Private},
+		{Name: "n", Type: "int", Space: driver.Private, Bytes: 4},
 		{Name: "scratch", Type: "int*", Space: driver.Local},
 	}
 	if got := k.Params(); !slices.Equal(got, want) {

@@ -106,9 +106,20 @@ func (k *kernel) param(i uintptr) driver.Param {
 	case 0x119d:
 		p.Space, p.Const = driver.Constant, true
 	case 0x119e:
-		p.Space = driver.Private
+		p.Space, p.Bytes = driver.Private, sizeOf(p.Type)
 	}
 	return p
+}
+
+// sizes are those of OpenCL's numbers in bytes, by the names of their types.
+var sizes = map[string]int{"char": 1, "uchar": 1, "short": 2, "ushort": 2, "half": 2, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8}
+
+// sizeOf gives the size of a number by its type's name, 0 if that is none, such as the program's own.
+func sizeOf(name string) int {
+	if rest, ok := strings.CutPrefix(name, "unsigned "); ok {
+		name = rest
+	}
+	return sizes[name]
 }
 
 func (k *kernel) Name() string           { return k.name }

@@ -193,8 +193,25 @@ func (w *worker) build(t uint64, c *offload.Command) error {
 	if err := w.objects.build(c.A[0], text[:name], code{Options: text[name : name+options], Source: text[name+options:]}, t); err != nil {
 		return err
 	}
-	w.ring.SetParams(t, len(w.objects.kernels[c.A[0]].kernel.Params()))
+	var params []offload.Param
+	for _, k := range w.objects.kernels[c.A[0]].kernel.Params() {
+		params = append(params, kindOf(k))
+	}
+	w.ring.SetParams(t, params)
 	return nil
+}
+
+// kindOf tells the rank what a parameter takes.
+func kindOf(p driver.Param) offload.Param {
+	switch p.Space {
+	case driver.Global, driver.Local, driver.Constant:
+		return offload.ParamMemory
+	case driver.Private:
+		if p.Bytes < int(offload.ParamMemory) {
+			return offload.Param(p.Bytes)
+		}
+	}
+	return offload.ParamUnknown
 }
 
 // carryOut puts a command in the queue that is no answer's.
