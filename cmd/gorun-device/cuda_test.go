@@ -94,6 +94,27 @@ func TestCUDA(t *testing.T) {
 	fail(t, err)
 }
 
+// TestHangingDriver has a library never open its device: the program is told when the limit is over, and may try again.
+func TestHangingDriver(t *testing.T) {
+	cudaProgram(t)
+	for _, c := range []struct{ limit, says string }{
+		{"300ms", "device cuda:0: its library has not opened it within 300ms"},
+		{"soon", "GORUN_DEVICE_OPEN=soon is no duration"},
+	} {
+		t.Setenv("FAKE_CUDA_HANGS", "1")
+		t.Setenv("GORUN_DEVICE_OPEN", c.limit)
+		if d, err := device.Open("cuda:0"); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, want %q", err, c.says)
+			if err == nil {
+				fail(t, d.Close())
+			}
+		}
+	}
+	fail(t, os.Unsetenv("FAKE_CUDA_HANGS"))
+	t.Setenv("GORUN_DEVICE_OPEN", "")
+	opened(t, "cuda:0")
+}
+
 // TestCUDAErrors has what goes wrong reach the program with CUDA's names.
 func TestCUDAErrors(t *testing.T) {
 	libraries := cudaProgram(t)

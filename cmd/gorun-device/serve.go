@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,7 +41,55 @@ func serve(args []string) error {
 		_, writeErr := conn.Write(p)
 		return errors.Join(err, packetErr, writeErr)
 	}
-	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) { return open(*id) }, opt)
+	limit, err := openLimit()
+	if err != nil {
+		limit = 0 // said in the place of the device
+	}
+	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) {
+		if err != nil {
+			return nil, offload.Info{}, err
+		}
+		defer within(limit, *id, conn)()
+		return open(*id)
+	}, opt)
+}
+
+// Where the limit for opening a device is, and what it is without that: the first use of a device after a start of the machine may take a minute.
+const (
+	openLimitName  = "GORUN_DEVICE_OPEN"
+	openLimitUsual = 2 * time.Minute
+)
+
+func openLimit() (time.Duration, error) {
+	text := os.Getenv(openLimitName)
+	if text == "" {
+		return openLimitUsual, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%s=%s is no duration, such as 30s (0: no limit)", openLimitName, text)
+	}
+	return d, nil
+}
+
+// within ends this process, with an answer that says why, if a device is not open in time: a library that hangs answers nobody. The function returned says that it is.
+func within(limit time.Duration, id string, conn net.Conn) (open func()) {
+	if limit == 0 {
+		return func() {}
+	}
+	t := time.AfterFunc(limit, func() {
+		text := fmt.Sprintf("device %s: its library has not opened it within %v: its driver hangs, or needs longer (%s=10m); gorun-device smoke -device %s tries it alone", id, limit, openLimitName, id)
+		if p, err := offload.Packet(offload.Answer{Op: offload.Hello, Version: offload.Version, Error: text}); err == nil {
+			_, _ = conn.Write(p)
+		}
+		fmt.Fprintln(os.Stderr, "gorun-device:", text)
+		os.Exit(1)
+	})
+	return func() {
+		if !t.Stop() {
+			select {} // it is ending
+		}
+	}
 }
 
 // attach maps the shared file.

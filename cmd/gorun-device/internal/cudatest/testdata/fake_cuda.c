@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
@@ -224,7 +225,7 @@ CUresult cuDeviceGetAttribute(int *v, int what, int d) {
 	return INVALID_VALUE;
 }
 CUresult cuDeviceTotalMem_v2(size_t *n, int d) { ENTER("cuDeviceTotalMem"); *n = TOTAL; return 0; }
-CUresult cuDevicePrimaryCtxRetain(void **c, int d) { ENTER("cuDevicePrimaryCtxRetain"); *c = &context; return 0; }
+CUresult cuDevicePrimaryCtxRetain(void **c, int d) { ENTER("cuDevicePrimaryCtxRetain"); while (getenv("FAKE_CUDA_HANGS")) pause(); *c = &context; return 0; }
 CUresult cuDevicePrimaryCtxRelease_v2(int d) { ENTER("cuDevicePrimaryCtxRelease"); broken = 0; queued = 0; return 0; }
 CUresult cuCtxSetCurrent(void *c) { ENTER("cuCtxSetCurrent"); current = c; return 0; }
 
