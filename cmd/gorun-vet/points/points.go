@@ -21,6 +21,7 @@ package points
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -151,20 +152,14 @@ func from(f *types.Func, path string) bool {
 func isPoint(f *types.Func) bool    { return from(f, crPath) && f.Name() == "Point" }
 func isRegister(f *types.Func) bool { return from(f, crPath) && f.Name() == "Register" }
 
-// exchanges are the beginnings of the names of calls that exchange messages.
-var exchanges = []string{"Send", "Recv", "Ssend", "Bsend", "Rsend", "Isend", "Irecv", "Issend", "Sendrecv", "Bcast", "Barrier", "Reduce", "Allreduce", "Gather", "Allgather",
-	"Scatter", "Alltoall", "Scan", "Exscan", "Neighbor", "Exchange", "Start", "Wait", "Ibarrier", "Ibcast", "Iallreduce", "Ireduce", "Probe"}
+// exchange matches the names of calls that exchange messages, or wait for some: MPI's, with what this language adds (SendValue, WaitallInto).
+var exchange = regexp.MustCompile(`^(?:(?i:i?(?:send|ssend|bsend|rsend|m?recv|m?probe|bcast|barrier|reduce|allreduce|gather|allgather|scatter|alltoall|scan|exscan|neighbor))|Exchange|Start|Wait|Test)`)
+
+// prepares matches those of them that only prepare, compute or tell: SendInit, ReduceLocal, a graph's Neighbors.
+var prepares = regexp.MustCompile(`Init$|^ReduceLocal$|^Neighbors$`)
 
 func isMessage(f *types.Func) bool {
-	if !from(f, mpiPath) {
-		return false
-	}
-	for _, prefix := range exchanges {
-		if strings.HasPrefix(f.Name(), prefix) {
-			return true
-		}
-	}
-	return false
+	return from(f, mpiPath) && exchange.MatchString(f.Name()) && !prepares.MatchString(f.Name())
 }
 
 // summarize finds what every function of the package does, and tells packages that import it.
