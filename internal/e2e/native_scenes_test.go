@@ -129,7 +129,7 @@ func TestNativeRefused(t *testing.T) {
 		name  string
 		words []string
 	}{
-		{"sharedmap", []string{"rank", "shared"}},
+		{"sharedmap", []string{"rank", "the shared mapping of the file", "open for reading and writing"}},
 		{"undumpable", []string{"rank", "PR_SET_DUMPABLE"}},
 		{"finalized", []string{"inaliz"}},
 	} {

@@ -348,7 +348,8 @@ func (s *stage) pairs(c *mpi.Comm) error {
 	return nil
 }
 
-// sharedmap: memory shared through a file, which no image can hold.
+// sharedmap: a file that is written to by a shared mapping, beside one that is open for reading and writing, as a database has them. An image cannot hold both as they
+// were at one moment.
 func sharedmap(s *stage, c *mpi.Comm) error {
 	f, err := os.Create(filepath.Join(s.dir, fmt.Sprint("shared", c.Rank())))
 	if err != nil {
@@ -361,9 +362,13 @@ func sharedmap(s *stage, c *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
+	beside, err := os.Create(filepath.Join(s.dir, fmt.Sprint("beside", c.Rank())))
+	if err != nil {
+		return err
+	}
 	p[0] = 1
 	s.here(c.Rank())
 	s.wait("go")
 	p[1] = 2
-	return errors.Join(syscall.Munmap(p), f.Close(), s.everybody(c))
+	return errors.Join(syscall.Munmap(p), f.Close(), beside.Close(), s.everybody(c))
 }

@@ -23,7 +23,7 @@ type familySize struct {
 func TestFamiliesStayTheSame(t *testing.T) {
 	cycles := 15
 	if os.Getenv(programsVar) == "all" {
-		cycles = 60
+		cycles = 30
 	}
 	python := nativetest.Interpreters["python"]
 	if _, err := os.Stat(python); err != nil {
