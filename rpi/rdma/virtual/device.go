@@ -19,19 +19,10 @@ type Device struct {
 	pairs   map[ID]provider.QueuePair
 	memory  map[ID][]byte
 
-	hot polled // what Poll was called for last: ranks that wait do little else
-
 	sends    []provider.SendRequest // scratch, as the following
 	receives []provider.ReceiveRequest
 	segments []provider.Segment
-	found    [64]provider.Completion
-}
-
-// polled is a completion queue.
-type polled struct {
-	id   ID
-	q    *queue
-	real provider.CompletionQueue
+	polled   [64]provider.Completion
 }
 
 // NewDevice returns a rank's layer over a device, which is its own from now on.
@@ -42,7 +33,7 @@ func NewDevice(rank int, real provider.Device) *Device {
 }
 
 func (d *Device) use(real provider.Device) {
-	d.real, d.hot = real, polled{}
+	d.real = real
 	d.domains = map[ID]provider.ProtectionDomain{}
 	d.regions = map[ID]provider.MemoryRegion{}
 	d.queues = map[ID]provider.CompletionQueue{}
@@ -161,26 +152,21 @@ func (d *Device) Receive(id ID, receives []Receive) (int, error) {
 
 // Poll moves completions of a queue to dst.
 func (d *Device) Poll(queue ID, dst []Completion) (int, error) {
-	h := &d.hot
-	if h.id != queue || h.real == nil {
-		*h = polled{queue, d.Queues[queue], d.queues[queue]}
-		if h.real == nil {
-			return 0, nothing(queue)
-		}
+	if n := d.Take(queue, dst); n > 0 {
+		return n, nil
 	}
-	if len(h.q.Private) > 0 {
-		if n := d.Take(queue, dst); n > 0 {
-			return n, nil
-		}
+	real := d.queues[queue]
+	if real == nil {
+		return 0, nothing(queue)
 	}
 	room := len(dst)
 	if d.phase != running {
-		room = len(d.found) // they go to the private list
+		room = len(d.polled) // they go to the private list
 	}
-	got, err := h.real.Poll(d.found[:min(room, len(d.found))])
+	got, err := real.Poll(d.polled[:min(room, len(d.polled))])
 	n := 0
 	for i := range got {
-		if seen, ok := d.Completed(queue, &d.found[i]); ok {
+		if seen, ok := d.Completed(queue, &d.polled[i]); ok {
 			dst[n] = seen
 			n++
 		}
@@ -323,7 +309,6 @@ func (d *Device) close(id ID) (err error) {
 		delete(d.regions, id)
 		delete(d.memory, id)
 	case KindQueue:
-		d.hot = polled{}
 		err = d.queues[id].Close()
 		delete(d.queues, id)
 	case KindShared:
