@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun-mpi/gorun/benchmarks/internal/stats"
 	"github.com/gorun-mpi/gorun/internal/guest"
 	"github.com/gorun-mpi/gorun/internal/pingpong"
 )
@@ -110,16 +111,11 @@ func compare(rounds, small, large int) error {
 			}
 			theirs = append(theirs, c.time(v))
 		}
-		a, b := median(ours), median(theirs)
+		a, b := stats.Median(ours), stats.Median(theirs)
 		fmt.Printf("%-12s %6d bytes: rdma %9.2f us %7.1f MB/s   perftest %9.2f us %7.1f MB/s   ratio %.2f  (%.2f to %.2f)\n", c.program, c.test.Size,
 			a, float64(c.test.Size)/a, b, float64(c.test.Size)/b, a/b, slices.Min(ours)/slices.Max(theirs), slices.Max(ours)/slices.Min(theirs))
 	}
 	return nil
-}
-
-func median(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/2]
 }
 
 // perftest runs both sides of a program, and returns a column of its result.

@@ -41,11 +41,8 @@ func serve(args []string) error {
 		_, writeErr := conn.Write(p)
 		return errors.Join(err, packetErr, writeErr)
 	}
-	limit, err := openLimit()
-	if err != nil {
-		limit = 0 // said in the place of the device
-	}
 	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) {
+		limit, err := openLimit()
 		if err != nil {
 			return nil, offload.Info{}, err
 		}

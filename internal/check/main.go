@@ -17,6 +17,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func main() {
 
 // runLanes runs the parts of that name; without names all.
 func runLanes(names []string, full bool) bool {
-	c := &check{ci: os.Getenv("CI") == "true", full: full, start: time.Now()}
+	c := &check{ci: os.Getenv("CI") == "true", full: full, start: time.Now(), stdout: os.Stdout}
 	c.stopOnSignal()
 	var wg sync.WaitGroup
 	for _, lane := range lanes {
@@ -99,7 +100,7 @@ func runLanes(names []string, full bool) bool {
 		})
 	}
 	wg.Wait()
-	fmt.Print("\n", c.table())
+	fmt.Fprint(c.stdout, "\n", strings.Join(c.failures, ""), "\n", c.table())
 	return !c.failed
 }
 
@@ -107,11 +108,13 @@ func runLanes(names []string, full bool) bool {
 type check struct {
 	ci, full bool
 	start    time.Time
+	stdout   io.Writer
 
-	mu     sync.Mutex // of what follows, and of the output
-	rows   []string
-	failed bool
-	leave  []func(os.Signal) // what is to be done on a signal
+	mu       sync.Mutex // of what follows, and of the output
+	rows     []string
+	failed   bool
+	failures []string          // what tests that failed have printed, said again at the end
+	leave    []func(os.Signal) // what is to be done on a signal
 }
 
 // one runs a part.

@@ -27,6 +27,9 @@ func vet(r *runner) error {
 	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./rpi/...", "./internal/engine", "./mpi", "./benchmarks/overhead/..."); err != nil {
 		return err
 	}
+	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nolayer", "./rpi/rdma/..."); err != nil {
+		return err
+	}
 	if err := r.sh(nil, "go", "mod", "tidy", "-diff"); err != nil {
 		return err
 	}

@@ -70,9 +70,10 @@ func (c *check) onSignal(f func(os.Signal)) {
 
 // lines passes whole lines on, each behind the name of its part.
 type lines struct {
-	c      *check
-	prefix string
-	rest   []byte
+	c       *check
+	prefix  string
+	rest    []byte
+	failing bool // the lines are of a test that failed
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -84,9 +85,31 @@ func (l *lines) Write(p []byte) (int, error) {
 		if i < 0 {
 			return len(p), nil
 		}
-		fmt.Printf("%s%s", l.prefix, l.rest[:i+1])
+		line := l.prefix + string(l.rest[:i+1])
+		fmt.Fprint(l.c.stdout, line)
+		if l.ofFailure(l.rest[:i]) && len(l.c.failures) < maxFailures {
+			l.c.failures = append(l.c.failures, line)
+		}
 		l.rest = l.rest[i+1:]
 	}
+}
+
+// maxFailures is how many lines of failed tests are said again at the end.
+const maxFailures = 200
+
+// ofFailure reports whether a line is of a test that failed: from its name, or from a panic, to the result of its package.
+func (l *lines) ofFailure(line []byte) bool {
+	trimmed := bytes.TrimLeft(line, " ")
+	switch {
+	case bytes.HasPrefix(trimmed, []byte("--- FAIL")), bytes.HasPrefix(line, []byte("panic:")), bytes.HasPrefix(line, []byte("fatal error:")):
+		l.failing = true
+	case bytes.HasPrefix(line, []byte("FAIL\t")):
+		l.failing = false
+		return true
+	case bytes.HasPrefix(trimmed, []byte("--- ")), bytes.HasPrefix(line, []byte("=== ")), bytes.HasPrefix(line, []byte("ok ")):
+		l.failing = false
+	}
+	return l.failing
 }
 
 // sh runs a command with more environment, its output passed on.

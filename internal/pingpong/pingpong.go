@@ -40,11 +40,14 @@ const inline = 64
 // warm is how many messages go before those that are measured.
 const warm = 20
 
-// side names the test in the environment of the processes, and rank their number.
-const (
-	side = "GORUN_PINGPONG"
-	rank = "GORUN_PINGPONG_RANK"
-)
+// side names what one of the processes is to do in its environment.
+const side = "GORUN_PINGPONG"
+
+// task is what one of the processes does.
+type task struct {
+	Test
+	Rank int
+}
 
 // Side plays one side and ends, if the process is one of Run's. Otherwise it returns.
 func Side() {
@@ -52,10 +55,10 @@ func Side() {
 	if text == "" {
 		return
 	}
-	var t Test
+	var t task
 	err := json.Unmarshal([]byte(text), &t)
 	if err == nil {
-		err = t.play(map[string]int{"0": 0, "1": 1}[os.Getenv(rank)])
+		err = t.play(t.Rank)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pingpong:", err)
@@ -66,16 +69,16 @@ func Side() {
 
 // Run runs this program twice, and returns microseconds for a message, one way.
 func (t Test) Run() (float64, error) {
-	text, err := json.Marshal(t)
-	if err != nil {
-		return 0, err
-	}
 	var sides [2]*exec.Cmd
 	var in [2]*bufio.Scanner
 	var out [2]*os.File
 	for i := range sides {
+		text, err := json.Marshal(task{t, i})
+		if err != nil {
+			return 0, err
+		}
 		c := exec.Command("/proc/self/exe")
-		c.Env = append(os.Environ(), side+"="+string(text), fmt.Sprint(rank, "=", i))
+		c.Env = append(os.Environ(), side+"="+string(text))
 		c.Stderr = os.Stderr
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -99,6 +102,7 @@ func (t Test) Run() (float64, error) {
 		}
 	}
 	var took float64
+	var err error
 	if in[0].Scan() {
 		_, _ = fmt.Sscan(in[0].Text(), &took)
 	}

@@ -68,25 +68,7 @@ func (p peers) Peers() ([]node.Peer, []string) { return p, []string{"lost"} }
 // put writes an image of some size and returns its digest.
 func put(t testing.TB, s store.Store, set, piece string, n int, seed byte) (digest string) {
 	t.Helper()
-	if err := s.Begin(t.Context(), set); err != nil && !errors.Is(err, fs.ErrExist) {
-		t.Fatal(err)
-	}
-	w, err := s.Create(t.Context(), set, piece, store.Options{Size: int64(n)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := image.NewWriter(w, piece, image.LocalMeta(), image.Options{})
-	if err == nil {
-		err = img.Section("x", "data", "", storetest.Data(n, seed))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := img.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sum.Digest
+	return storetest.PutImage(t, s, set, piece, storetest.Data(n, seed))
 }
 
 // TestAgain takes one snapshot after another. The memory of two is enough.

@@ -136,29 +136,7 @@ func TestStore(t *testing.T) {
 // put writes an image on a node and returns its digest.
 func (c *cluster) put(node, set, piece string, data []byte) string {
 	c.t.Helper()
-	s, ctx := c.on(node), c.t.Context()
-	if err := s.Begin(ctx, set); err != nil && !errors.Is(err, fs.ErrExist) {
-		c.t.Fatal(err)
-	}
-	w, err := s.Create(ctx, set, piece, store.Options{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	img, err := image.NewWriter(w, piece, image.Meta{Job: "j", Backend: "test"}, image.Options{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := img.Section("x", "k", "", data); err != nil {
-		c.t.Fatal(err)
-	}
-	sum, err := img.Commit()
-	if err == nil {
-		err = s.Commit(ctx, set)
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return sum.Digest
+	return storetest.PutImage(c.t, c.on(node), set, piece, data)
 }
 
 // flip damages one bit in the middle of a piece.

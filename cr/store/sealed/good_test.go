@@ -38,7 +38,7 @@ func TestGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest := putImage(t, here)
+	digest := storetest.PutImage(t, here, "s", "p", storetest.Data(300_000, 7))
 	sealed, err := os.ReadFile(paths[0])
 	if err == nil {
 		err = errors.Join(os.MkdirAll(filepath.Dir(paths[1]), 0o700), os.WriteFile(paths[1], sealed, 0o600))
@@ -69,29 +69,6 @@ func TestGood(t *testing.T) {
 			t.Errorf("an image with another digest: %v", err)
 		}
 	}
-}
-
-func putImage(t *testing.T, s *Store) (digest string) {
-	t.Helper()
-	if err := s.Begin(t.Context(), "s"); err != nil {
-		t.Fatal(err)
-	}
-	w, err := s.Create(t.Context(), "s", "p", store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := image.NewWriter(w, "p", image.LocalMeta(), image.Options{})
-	if err == nil {
-		err = img.Section("x", "data", "", storetest.Data(300_000, 7))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := img.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sum.Digest
 }
 
 // damage flips a bit in the middle.

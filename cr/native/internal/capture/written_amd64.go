@@ -26,13 +26,10 @@ type writtenFile struct {
 	mode uint32
 }
 
-// posixMemory is where memory of shm_open is, which has a name and is a file to nobody else.
-const posixMemory = "/dev/shm/"
-
 // writes tells a shared mapping by which such a file is written to.
 func writes(m *proc.Mapping) bool {
 	return m.Shared && m.Prot&unix.PROT_WRITE != 0 && strings.HasPrefix(m.Path, "/") && !m.Deleted &&
-		(!strings.HasPrefix(m.Path, "/dev/") || strings.HasPrefix(m.Path, posixMemory)) &&
+		(!strings.HasPrefix(m.Path, "/dev/") || strings.HasPrefix(m.Path, state.PosixMemory)) &&
 		!strings.HasPrefix(m.Path, "/memfd:") && !strings.HasPrefix(m.Path, "/[") && !strings.HasPrefix(m.Path, "/anon_hugepage") &&
 		!transport(m) && !ring(m) && !m.OfSysV()
 }
@@ -113,7 +110,7 @@ func (g *Target) checkBeside(mapped []string) error {
 }
 
 func refuseBeside(f *state.File, mapped []string) error {
-	if !f.Output() || f.Flags&unix.O_ACCMODE != unix.O_RDWR || strings.HasPrefix(f.Path, "/memfd:") || strings.HasPrefix(f.Path, posixMemory) || slices.Contains(mapped, f.Path) {
+	if !f.Output() || f.Flags&unix.O_ACCMODE != unix.O_RDWR || strings.HasPrefix(f.Path, "/memfd:") || strings.HasPrefix(f.Path, state.PosixMemory) || slices.Contains(mapped, f.Path) {
 		return nil
 	}
 	return refusal.New(writtenRemedy, "the shared mapping of the file %s, while %s is open for reading and writing, too: the content of that at a moment is in no image", mapped[0], f.Path)

@@ -32,7 +32,7 @@ const writtenRemedy = "make it accessible as it was, or restart from another sna
 // openWritten opens the file that a region maps, or makes it anew.
 func (d *descriptors) openWritten(r *state.Region, data []byte) (int, error) {
 	path := r.Path
-	if d.policy == whole.FilesCopy && !strings.HasPrefix(path, posixMemory) {
+	if d.policy == whole.FilesCopy && !strings.HasPrefix(path, state.PosixMemory) {
 		path = outfile.CopyName(path, d.tag)
 	}
 	const how = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOFOLLOW
@@ -99,9 +99,6 @@ func mapper(path string, st *unix.Stat_t) (pid int, err error) {
 	return 0, nil
 }
 
-// posixMemory is where memory of shm_open is. What is there holds nothing that anybody wants to keep.
-const posixMemory = "/dev/shm/"
-
 // rewrite gives a file its content again. What it holds else is kept first; the name of that is returned.
 func (w *written) rewrite(tag string) (kept string, err error) {
 	const remedy = "make room or rights for it, or use -files copy|keep"
@@ -112,7 +109,7 @@ func (w *written) rewrite(tag string) (kept string, err error) {
 	if bytes.Equal(now, w.data) {
 		return "", nil
 	}
-	if len(now) > 0 && !strings.HasPrefix(w.path, posixMemory) {
+	if len(now) > 0 && !strings.HasPrefix(w.path, state.PosixMemory) {
 		if kept, err = outfile.KeepTail(w.path, 0, int64(len(now)), tag); err != nil {
 			return "", fileError(w.path, remedy, "keeping what it holds: %w", err)
 		}

@@ -134,6 +134,9 @@ type Host struct {
 	XSave  uint64   `json:"xsave"` // state components in use
 }
 
+// PosixMemory is where memory of shm_open is, which has a name and is a file to nobody else: what is there holds nothing that anybody wants to keep.
+const PosixMemory = "/dev/shm/"
+
 // Region is one mapping of the address space. The kernel's own (vdso, vvar,
 // vsyscall) are not among State.Regions. Those of the executable have State.Exe
 // as their path, whether that still has the name or not; a private mapping of
