@@ -9,7 +9,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 )
 
-// PutImage writes an image with one section, in a set that is begun if it was not, and returns its digest.
+// PutImage writes an image with one section, in a set that is begun if it was not, and returns its digest. Equal data makes equal images.
 func PutImage(t testing.TB, s store.Store, set, piece string, data []byte) (digest string) {
 	t.Helper()
 	if err := s.Begin(t.Context(), set); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -19,7 +19,7 @@ func PutImage(t testing.TB, s store.Store, set, piece string, data []byte) (dige
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err := image.NewWriter(w, piece, image.LocalMeta(), image.Options{})
+	img, err := image.NewWriter(w, piece, image.Meta{Job: "j", Backend: "test"}, image.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,7 +199,7 @@ func TestOpenFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := img.ReadRange("k", "x", remote.Window, make([]byte, 100)); err != nil {
+	if err := img.ReadRange("data", "x", remote.Window, make([]byte, 100)); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.folders["b"].Stat(t.Context(), "j/h/1", "p"); !errors.Is(err, fs.ErrNotExist) {
