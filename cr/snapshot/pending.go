@@ -59,11 +59,6 @@ func (c *Catalogue) BeginIn(job string, place Place, nodes []string) (*Pending, 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", explain(err))
 	}
-	l, err := lockJob(dir)
-	if err != nil {
-		return nil, fmt.Errorf("begin a snapshot: %w", err)
-	}
-	defer l.Close()
 	p, err := c.begin(job, place, nodes, 0)
 	if err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
@@ -78,9 +73,27 @@ func checkJob(job string) error {
 	return nil
 }
 
-// begin runs with the job's lock held, so nobody sweeps the folder before it is locked. want is the number; 0: a new one.
+// begin makes the folder, and the set elsewhere. want is the number; 0: a new one. The folder of the number is there before the set is. A store may be slow, and other
+// checkpoints need the job's lock: so the set is begun without that.
 func (c *Catalogue) begin(job string, place Place, nodes []string, want int) (*Pending, error) {
+	p, err := c.beginFolder(job, place, nodes, want)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.beginFar(); err != nil {
+		return nil, errors.Join(err, p.removeFolder())
+	}
+	return p, nil
+}
+
+// beginFolder holds the job's lock, so nobody sweeps the folder before it is locked.
+func (c *Catalogue) beginFolder(job string, place Place, nodes []string, want int) (*Pending, error) {
 	dir := c.JobDir(job)
+	l, err := lockJob(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
 	own := store.OpenDir(c.root)
 	p := &Pending{Job: job, c: c, images: own, place: place, nodes: nodes, again: want > 0}
 	var stores *jobStores
@@ -130,9 +143,6 @@ func (c *Catalogue) begin(job string, place Place, nodes []string, want int) (*P
 	}
 	if err == nil {
 		err = errors.Join(syncFolder(dir), syncFolder(c.root))
-	}
-	if err == nil {
-		err = p.beginFar()
 	}
 	if err != nil {
 		if p.lock != nil {

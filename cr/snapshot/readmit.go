@@ -68,11 +68,6 @@ func (c *Catalogue) readmit(job string, seq int, place Place, nodes []string) (*
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, explain(err)
 	}
-	l, err := lockJob(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
 	return c.begin(job, place, nodes, seq)
 }
 
