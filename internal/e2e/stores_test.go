@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/gorun-mpi/gorun/internal/s3test"
@@ -201,6 +203,51 @@ func TestObjectStoreSilent(t *testing.T) {
 	}
 	if said := r.errs.String(); strings.Contains(said, "level far has snapshot") {
 		t.Errorf("a copy that nobody has taken: %s", said)
+	}
+}
+
+// TestObjectStoreSilentRestart: the server of a level answers nothing any more, also not what old snapshots there are. A rank dies, and the job goes on without
+// waiting for that.
+func TestObjectStoreSilentRestart(t *testing.T) {
+	h := nativeHouse(t)
+	srv, _ := h.bucket()
+	stores := filepath.Join(h.run, "stores.toml")
+	if err := os.WriteFile(stores, fmt.Appendf(nil, "[far]\nkind = 's3'\nplace = 's3://%s/levels'\n", s3test.Bucket), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := solver("-poisson", "8", "-iters", "300", "-tol", "0")
+	want := digest(t, h.must(append([]string{"-np", "2"}, program...)...))
+	r := h.nativeRun(2, []string{"-ckpt-every", "dir=100ms,far=200ms", "-stores", stores, "-keep", "2", "-restarts", "1"}, append(program, "-slow", "20ms")...)
+	if !r.errs.wait("level far has snapshot", 1) {
+		t.Fatal(r.errs)
+	}
+	lists, answers := make(chan bool, 100), make(chan bool)
+	var gaveUp atomic.Int32
+	srv.Break(func(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request)) {
+		if r.Method == http.MethodGet && r.URL.Query().Has("prefix") {
+			select {
+			case lists <- true:
+			default:
+			}
+		}
+		select {
+		case <-answers:
+			serve(w, r)
+		case <-r.Context().Done():
+			gaveUp.Add(1)
+		}
+	})
+	<-lists
+	_, ranks := r.family()
+	if err := syscall.Kill(ranks[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !r.errs.wait("ranks are up", 2) || gaveUp.Load() > 0 {
+		t.Errorf("the restart has waited for the store: %s", r.errs)
+	}
+	close(answers)
+	if got := r.ended(); got != want {
+		t.Errorf("digest %s, undisturbed %s", got, want)
 	}
 }
 

@@ -65,6 +65,7 @@ type head struct {
 	unpruned string             // why old snapshots could not be removed, as the user was told last
 	auto     auto               // when the next is due
 	levels   levels
+	tidying  tidying
 	warned   bool // the user was warned that several ranks write to one file
 	short    bool // a restart had too few nodes
 	told     bool // a signal has told it to end
@@ -187,6 +188,7 @@ func (h *head) run() error {
 	h.feed(joblife.Event{Type: joblife.EvStart})
 	h.loop()
 	h.endLevels()
+	h.endTidying()
 	h.unwatch()
 	err = errors.Join(h.printer.Close(), files.Close())
 	for stream, name := range []string{1: "output", 2: "error"} {

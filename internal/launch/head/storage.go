@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/flush"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
@@ -287,50 +285,6 @@ func (h *head) finished() {
 	if err := newest.snap.Finish(); err != nil {
 		h.say("gorun restart latest may go on from this job although it has finished: %v", err)
 	}
-}
-
-// prune removes old snapshots, and what crashes left, after a commit.
-func (inc *incarnation) prune() {
-	h := inc.h
-	inc.pruneMemory()
-	if !h.opt.Prunes() {
-		return
-	}
-	work(inc, func() (snapshot.Pruned, error) {
-		p, err := h.cat.PruneLevels(h.id, h.opt.KeepAt)
-		_, serr := h.cat.Sweep(h.id)
-		return p, errors.Join(err, serr)
-	}, func(p snapshot.Pruned, err error) {
-		now := ""
-		if err != nil {
-			now = flush.Reason(err.Error())
-		}
-		if now != h.unpruned && err != nil {
-			h.say("-keep: %v", err)
-		}
-		h.unpruned = now
-		h.chain = slices.DeleteFunc(h.chain, func(c commit) bool { return slices.Contains(p.Removed, c.snap.Schema.Sequence) })
-		h.keepInput()
-		for _, d := range p.Dropped {
-			if now, err := h.cat.Load(filepath.Join(h.cat.JobDir(h.id), strconv.Itoa(d.Seq))); err == nil {
-				h.renew([]*snapshot.Snapshot{now})
-			}
-		}
-	})
-}
-
-// sweep removes what the crash that this run goes on from has left: a snapshot that was being written or removed.
-// It is no fault of this run if that cannot be done.
-func (inc *incarnation) sweep() {
-	h := inc.h
-	work(inc, func() ([]string, error) { return h.cat.Sweep(h.id) }, func(gone []string, err error) {
-		for _, path := range gone {
-			h.verbose("removed %s, which a crash has left", path)
-		}
-		if err != nil {
-			h.verbose("%v", err)
-		}
-	})
 }
 
 // schema describes the snapshot that is being taken, without what takes time

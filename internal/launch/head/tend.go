@@ -253,7 +253,6 @@ func (inc *incarnation) pruneMemory() {
 	if len(drop) == 0 {
 		return
 	}
-	left := h.memory.left
 	for i := range h.chain {
 		if slices.Contains(drop, h.chain[i].snap) {
 			h.chain[i].release()
@@ -262,9 +261,6 @@ func (inc *incarnation) pruneMemory() {
 	work(inc, func() (map[int]bool, error) {
 		gone := map[int]bool{} // that have no copy elsewhere
 		var err error
-		if left {
-			_, err = h.cat.Sweep(h.id)
-		}
 		for _, s := range drop {
 			removed, e := h.cat.DropCopy(s, memPlace)
 			now, lost := h.cat.Load(s.Dir)
@@ -278,8 +274,8 @@ func (inc *incarnation) pruneMemory() {
 		}
 		return gone, err
 	}, func(gone map[int]bool, err error) {
-		h.memory.left = err != nil
 		if err != nil {
+			h.memory.left = true
 			h.verbose("%v", err)
 		}
 		maps.DeleteFunc(gone, func(_ int, removed bool) bool { return !removed })
