@@ -124,10 +124,11 @@ func TestLevels(t *testing.T) {
 }
 
 // Of each level one image is damaged from end to end: whoever looks at it before the start finds that. The restart takes the other copy, and no older snapshot.
+// All images are full, so that the newest snapshot of the slower level is a copy and not merged.
 func TestLevelDamaged(t *testing.T) {
 	h := newHouse(t)
 	scratch, file := t.TempDir(), filepath.Join(t.TempDir(), "id")
-	p := h.start("", "-np", "2", "-cr=native", "-jobid-file", file, "-ckpt-local", scratch, "-ckpt-every", "node=100ms,dir=200ms", self(t), asRank, "count", fmt.Sprint(limit))
+	p := h.start("", "-np", "2", "-cr=native", "-jobid-file", file, "-ckpt-local", scratch, "-ckpt-full-every", "1", "-ckpt-every", "node=100ms,dir=200ms", self(t), asRank, "count", fmt.Sprint(limit))
 	id := h.jobID(p, file)
 	testenv.Until(t, func() string {
 		if l := h.levels(id); len(l) != 2 || l[1].Last < 2 {
