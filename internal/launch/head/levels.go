@@ -206,8 +206,10 @@ func (h *head) flushTo(i int, s *snapshot.Snapshot) {
 	h.inc.copies()
 	h.verbose("level %s is to have snapshot %d", l.Name, s.Schema.Sequence)
 	m, upTo := h.mergingFor(i, s), h.commits
+	hold, _ := s.Hold() // a newer one may take its place before the copy holds it; if it has, the copy says so
 	go func() {
 		made, unmerged, err := h.bring(ctx, m, s, &l, w.cost)
+		hold.Release()
 		h.post(func() {
 			switch {
 			case unmerged != nil:

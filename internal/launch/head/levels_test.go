@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/flush"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
 
@@ -115,5 +118,40 @@ func TestCopyImageByImage(t *testing.T) {
 	}
 	if infos, err := c.to.List(t.Context(), "x"); err != nil || !slices.ContainsFunc(infos, func(i store.Info) bool { return i.Name == "rank-00001.img" }) {
 		t.Errorf("the good image was not copied: %v, %v", infos, err)
+	}
+}
+
+// A snapshot that a level is to have stays from that moment on: the copy may wait for the job's lock, and a newer snapshot take its place meanwhile.
+func TestHeldForLevel(t *testing.T) {
+	cat, err := snapshot.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := spec.Level{Name: "far", Every: time.Second, Place: snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(t.TempDir(), "far")}}
+	h := &head{cat: cat, id: testJob, events: make(chan func(), 1), done: make(chan struct{}), opt: spec.Options{Levels: []spec.Level{far}}}
+	cat.Stores(h.openPlace)
+	s := taken(t, cat, 1)
+	h.chain = []commit{{snap: s}}
+	h.levels = levels{plan: flush.NewPlan([]flush.Level{{Name: far.Name, Every: far.Every}}, time.Now()), copies: make([]*behind, 1), others: make([]counts, 1), merged: make([]mergedLast, 1), upTo: make([]int, 1)}
+	job, err := os.Open(filepath.Join(cat.JobDir(testJob), store.LockFile))
+	if err == nil {
+		err = unix.Flock(int(job.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.flushTo(0, s)
+	own, err := os.Open(filepath.Join(s.Dir, store.LockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	if err := unix.Flock(int(own.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+		t.Errorf("it may be removed before it is copied: %v", err)
+	}
+	job.Close()
+	<-h.levels.copies[0].over
+	if err := unix.Flock(int(own.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Errorf("it stays for ever: %v", err)
 	}
 }
