@@ -42,6 +42,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -73,7 +74,9 @@ type Description struct {
 	k       *keep
 	life    uint32
 	regions []region
+	entered bool // Restore was called
 	closed  bool
+	removed bool
 }
 
 var names = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -91,10 +94,13 @@ func Open(world *World, name string, o Options) (*Description, error) {
 		return nil, fmt.Errorf("mirror: Open(%q): this process is in no life of the world: call it in the function of Run, or after Join", name)
 	case !names.MatchString(name) || name == "." || name == "..":
 		return nil, fmt.Errorf("mirror: Open(%q): a name has 1 to 64 letters, digits, '.', '-' and '_'", name)
-	case policy.Promise().Nodes < o.Copies:
-		return nil, fmt.Errorf("mirror: Open(%q): policy %v survives %v, and %d were asked for", name, policy, policy.Promise(), o.Copies)
+	case o.Copies < 0:
+		return nil, fmt.Errorf("mirror: Open(%q): Copies is %d, and cannot be less than 0", name, o.Copies)
 	}
 	plan, err := machine.NewPlan(placement(life.Ranks), policy)
+	if err == nil && policy.Promise().Nodes < o.Copies {
+		err = fmt.Errorf("policy %v survives %v, and %d were asked for", policy, policy.Promise(), o.Copies)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: Open(%q): %w", name, err)
 	}
@@ -136,10 +142,13 @@ func (d *Description) fail(call string, err error) error {
 	return fmt.Errorf("mirror: %s of %q, rank %d: %w", call, d.k.name, d.k.rank(), err)
 }
 
+// errClosed says that it was closed or removed.
+var errClosed = errors.New("it was closed")
+
 // ready reports why no call may be made. Caller holds mu.
 func (d *Description) ready() error {
-	if d.closed {
-		return fmt.Errorf("it was closed")
+	if d.closed || d.k.m == nil {
+		return errClosed
 	}
 	if err := d.k.w.over(); err != nil {
 		return err
@@ -167,6 +176,7 @@ func (d *Description) Restore(ctx context.Context) (epoch int, err error) {
 		return 0, d.fail("Restore", err)
 	}
 	began := time.Now()
+	d.entered = true
 	if !k.waiting || k.life != d.life { // else ctx ended an earlier call
 		d.enter()
 	}
@@ -235,6 +245,9 @@ func (d *Description) Start(ctx context.Context) error {
 	if err := cmpErr(ctx.Err(), d.ready()); err != nil {
 		return d.fail("Start", err)
 	}
+	if !d.entered { // it may have been opened with another policy than the one before
+		return d.fail("Start", machine.ErrOutside)
+	}
 	_, done, goneFor := k.m.State()
 	if goneFor != "" {
 		for k.working > 0 && ctx.Err() == nil { // its slot may still be read
@@ -264,9 +277,12 @@ func (d *Description) Start(ctx context.Context) error {
 	}
 	p.slots[i].got = nil // no parts come for it
 	room := p.slots[i].room
+	k.working++ // so the room stays, also if the world is closed
 	k.mu.Unlock()
 	pack(room, description, d.regions)
 	k.mu.Lock()
+	k.working--
+	k.wake()
 	k.stats.Start, k.stats.Bytes = time.Since(began), size
 	lctx, life, turn := k.w.context(), k.life, k.turn()
 	var from *slot
@@ -299,6 +315,9 @@ func (d *Description) Commit(ctx context.Context) (done bool, err error) {
 	lctx, stop := both(ctx, k.w.context())
 	defer stop()
 	for {
+		if k.m == nil {
+			return false, d.fail("Commit", errClosed)
+		}
 		started, complete, gone := k.m.State()
 		switch err := d.ready(); {
 		case started.Compare(complete) <= 0 && !d.closed:
@@ -336,6 +355,9 @@ func (d *Description) State() State {
 	k := d.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.m == nil { // it was removed
+		return State{Promise: k.opt.policy().Promise()}
+	}
 	started, complete, gone := k.m.State()
 	return State{
 		Epoch: int(complete.Seq), Started: int(started.Seq), Busy: started.Compare(complete) > 0 && gone == "",
@@ -353,12 +375,16 @@ func (d *Description) Close() error {
 }
 
 // Remove closes the description and gives up all that this rank holds of it, with the files of its target. It is called by all ranks, when
-// none needs the description any more. Another one may be opened under the same name.
+// none needs the description any more. Another one may be opened under the same name. A second Remove does nothing.
 func (d *Description) Remove() error {
 	k := d.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	d.closed = true
+	if d.removed || k.st == nil {
+		return nil
+	}
+	d.removed = true
 	k.idle()
 	err := k.st.remove(k.pieces)
 	if k.removed.life != d.life {

@@ -36,7 +36,10 @@ func (r Ring) fits(p *Placement) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	if r < 1 || len(p.Nodes) < int(r)+1 {
+	if r < 1 {
+		return fmt.Errorf("policy %v: at least ring:1", r)
+	}
+	if len(p.Nodes) < int(r)+1 {
 		return tooFew(r, len(p.Nodes), int(r)+1)
 	}
 	return nil
@@ -116,6 +119,9 @@ func (f Func) Promise() Promise { return Promise{Nodes: f.Copies} }
 func (f Func) Groups(p Placement) ([]Group, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
+	}
+	if f.To == nil {
+		return nil, fmt.Errorf("policy %q: it has no function To", f.Name)
 	}
 	var groups []Group
 	for rank := range p.Of {
