@@ -35,9 +35,6 @@ Exit status: 0 the snapshot is committed, 1 it is not, 2 wrong usage.`,
 		timeout := new(time.Duration)
 		durationVar(fs, timeout, "timeout", 0, "give up when a phase of the checkpoint takes longer than this `duration` (default 1m)")
 		return func(args []string) int {
-			if *timeout < 0 {
-				return usage(std, "-timeout must not be negative")
-			}
 			return withJob(std, args, func(r *control.Record) error {
 				ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 				defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
 
-// durationFlag is a flag.Duration whose error says that a number alone lacks a unit.
+// durationFlag is a flag.Duration that is not negative, and whose error says that a number alone lacks a unit.
 type durationFlag time.Duration
 
 // durationVar declares such a flag with its default value.
@@ -67,6 +67,9 @@ func (f *durationFlag) Set(s string) error {
 			example = s
 		}
 		return errors.New("a duration has a unit, as in " + example + "s, " + example + "m or " + example + "h")
+	}
+	if d < 0 {
+		return errors.New("a duration is not negative")
 	}
 	*f = durationFlag(d)
 	return nil

@@ -82,8 +82,6 @@ func (e *estimate) check(args []string) error {
 		return errors.New("-level or JOB, not both")
 	case len(e.levels) > 0 && e.mtbf <= 0:
 		return errors.New("-level needs -mtbf")
-	case e.mtbf < 0, e.pause < 0, e.detect < 0:
-		return errors.New("a duration must be positive")
 	case e.nodes < 0:
 		return fmt.Errorf("-nodes %d: at least 1", e.nodes)
 	case e.count < 1 || e.count > 10_000_000:

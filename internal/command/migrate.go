@@ -64,12 +64,10 @@ func setupMigrate(fs *flag.FlagSet, std stdio) func([]string) int {
 			return status
 		}
 		switch {
-		case *device != "" && *off == "" && *timeout >= 0:
+		case *device != "" && *off == "":
 			return migrateDevice(std, args, ranks, *device, *to, *timeout)
 		case (len(ranks) == 0) == (*off == ""):
 			return usage(std, "migrate: either -ranks or -off")
-		case *timeout < 0:
-			return usage(std, "-timeout must not be negative")
 		}
 		return withJob(std, args, func(r *control.Record) error {
 			return moveRanks(std, r, control.Migration{Ranks: ranks, To: *to, Off: *off, Timeout: *timeout})

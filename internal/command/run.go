@@ -248,8 +248,8 @@ func (o *options) check(fs *flag.FlagSet) error {
 	switch {
 	case o.Agents < 1:
 		return fmt.Errorf("-agents %d: a job has at least one", o.Agents)
-	case o.CkptEvery < 0, o.MTBF < 0, o.Timeout < 0, o.Heartbeat <= 0:
-		return errors.New("a duration must be positive")
+	case o.Heartbeat == 0:
+		return errors.New("-heartbeat 0: a duration above 0")
 	case o.CkptPoints < 0:
 		return fmt.Errorf("-ckpt-points %d: a number of Points, or 0 for none", o.CkptPoints)
 	case o.CkptPoints > 0 && o.Mode() == oob.ModeNative:

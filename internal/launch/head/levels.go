@@ -651,9 +651,13 @@ func (h *head) lastly(format string, args ...any) {
 func placesOf(s *snapshot.Snapshot) string {
 	var all []string
 	for _, c := range s.Copies() {
-		all = append(all, c.Place().String())
+		in := "in "
+		if c.Place() == snapshot.Beside {
+			in = ""
+		}
+		all = append(all, in+c.Place().String())
 	}
-	return "in " + strings.Join(all, " and ") + " only"
+	return strings.Join(all, " and ") + " only"
 }
 
 // levelStates are the levels for status.

@@ -121,6 +121,16 @@ func TestCopyImageByImage(t *testing.T) {
 	}
 }
 
+func TestPlacesOf(t *testing.T) {
+	cat, err := snapshot.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := placesOf(taken(t, cat, 1)); got != "beside the schema only" {
+		t.Error(got)
+	}
+}
+
 // A snapshot that a level is to have stays from that moment on: the copy may wait for the job's lock, and a newer snapshot take its place meanwhile.
 func TestHeldForLevel(t *testing.T) {
 	cat, err := snapshot.Open(t.TempDir())
