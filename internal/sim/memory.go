@@ -11,9 +11,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protect"
 )
 
-// Snapshots in the memory of machines. Which machine is to have a copy or a shard, which losses leave everything to be had and what may be
-// given up are the rules that ship (package protect); what the head makes of them is written again here, see mirror.go and tend.go of
-// package head. The memory of a machine ends with its keeper, and all memory with the job.
+// Snapshots in the memory of machines. Which machine is to have a copy or a shard, when one is made, which losses leave everything to be had, when a snapshot
+// is weak and what may be given up are the rules that ship (package protect). Who makes copies, and finds them for a restart, is written again here, see mirror.go
+// and tend.go of package head. The memory of a machine ends with its keeper, and all memory with the job.
 //
 //	a rank's image is written    its machine holds it; when all of its group are, machines make copies or shards, one by one
 //	all are made, or cannot be   the snapshot is committed; older ones are given up
@@ -41,13 +41,11 @@ type piece []*image
 
 // making is a snapshot whose copies are being made.
 type making struct {
+	*protect.Making
 	p      protect.Placement
 	at     []site // by node
-	groups []protect.Group
 	broken error
-	put    map[int]bool
 	under  int
-	made   []protect.Group // as far as they are
 }
 
 // remembers has snapshots of some schedules go to memory, with checkpoints that show it; where a mutant of memory is looked for those of all,
@@ -128,7 +126,7 @@ func (w *world) has(h site, n name) piece {
 
 // makes begins a snapshot in memory.
 func (w *world) makes(seq int) {
-	k := &making{put: map[int]bool{}}
+	k := &making{}
 	for _, m := range append([]*machine{nil}, w.machines...) {
 		if h := w.holderOf(m); w.answers(h) && (m == nil || !m.out) {
 			k.p.Nodes = append(k.p.Nodes, protect.Node{})
@@ -138,42 +136,33 @@ func (w *world) makes(seq int) {
 	for r := range w.np {
 		k.p.Of = append(k.p.Of, slices.Index(k.at, w.holderOf(w.of(r))))
 	}
+	var groups []protect.Group
 	if k.broken = k.p.Check(); k.broken == nil {
-		k.groups, k.broken = w.plan.memory.Groups(k.p)
+		groups, k.broken = w.plan.memory.Groups(k.p)
 	}
-	if k.broken != nil {
-		k.groups = nil
-		for r := range w.np {
-			k.groups = append(k.groups, protect.Group{Ranks: []int{r}})
-		}
-	}
+	k.Making = protect.NewMaking(w.np, groups)
 	w.memory.making[seq] = k
 }
 
 // wrote is told that an image is whole on its rank's machine.
 func (w *world) wrote(seq int, img *image) {
 	k := w.memory.making[seq]
-	if k == nil || k.p.Of[img.rank] < 0 || k.put[img.rank] {
+	if k == nil || k.p.Of[img.rank] < 0 {
 		return
 	}
 	w.hold(k.at[k.p.Of[img.rank]], name{seq, img.rank, -1}, piece{img})
-	k.put[img.rank] = true
-	for i := range k.groups {
-		g := &k.groups[i]
-		if !slices.Contains(g.Ranks, img.rank) || slices.ContainsFunc(g.Ranks, func(r int) bool { return !k.put[r] }) {
-			continue
-		}
-		made := len(k.made)
-		k.made = append(k.made, protect.Group{Ranks: g.Ranks})
-		for shard, n := range g.Shards {
-			k.under++
-			w.later(400, func() {
-				k.under--
-				if w.make(k, seq, g, shard) {
-					k.made[made].Shards = append(k.made[made].Shards, n)
-				}
-			})
-		}
+	group, ready := k.Wrote(img.rank)
+	if !ready {
+		return
+	}
+	for shard := range k.Groups[group].Shards {
+		k.under++
+		w.later(400, func() {
+			k.under--
+			if w.make(k, seq, &k.Groups[group], shard) {
+				k.Made(group, shard)
+			}
+		})
 	}
 }
 
@@ -237,24 +226,16 @@ func (w *world) lostOf(k *making) []int {
 	if k.p.Check() != nil {
 		return k.p.Of // a rank's machine was lost when it began
 	}
-	return protect.Lost(k.p, k.made, func(n int) bool { return !w.answers(k.at[n]) })
+	return k.Lost(k.p, w.downOf(k))
+}
+
+// downOf tells the nodes of a snapshot that do not answer.
+func (w *world) downOf(k *making) func(node int) bool {
+	return func(n int) bool { return !w.answers(k.at[n]) }
 }
 
 // weak reports whether a snapshot has less than its policy wants.
-func (w *world) weak(k *making) bool {
-	n := 0
-	for _, g := range k.made {
-		for _, at := range g.Shards {
-			if w.answers(k.at[at]) {
-				n++
-			}
-		}
-	}
-	for _, g := range k.groups {
-		n -= len(g.Shards)
-	}
-	return n < 0 || k.broken != nil
-}
+func (w *world) weak(k *making) bool { return k.broken != nil || len(k.Lacks(w.downOf(k))) > 0 }
 
 // prunes gives up the snapshots that are needed no more.
 func (w *world) prunes() {
@@ -343,8 +324,7 @@ func (w *world) recallOne(s *snapshot, r int) *image {
 // computes computes an image of what is left of its group. Only a shard of the very images counts.
 func (w *world) computes(s *snapshot, r int) (img *image) {
 	k := s.kept
-	i := slices.IndexFunc(k.groups, func(g protect.Group) bool { return slices.Contains(g.Ranks, r) })
-	g, left := &k.groups[i], 0
+	g, left := &k.Groups[k.Of(r)], 0
 	for shard, at := range g.Shards {
 		p := w.has(k.at[at], name{s.seq, g.Ranks[0], shard})
 		if p == nil || len(p) != len(g.Ranks) || !w.breaks(parityMixed) && slices.ContainsFunc(p, func(x *image) bool { return x != s.images[x.rank] }) {

@@ -23,49 +23,30 @@ type mirroring struct {
 	life   int
 	set    string
 	p      protect.Placement
-	groups []*protect.Group // by rank; without a policy each rank is alone
-	broken error            // why the placement is not known
-	less   error            // why the policy cannot be kept, and what is in its place
+	broken error // why the placement is not known
+	less   error // why the policy cannot be kept, and what is in its place
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	under  sync.WaitGroup
 
-	mu    sync.Mutex
-	begun map[int]oob.ImageInfo // by rank, when its image is written
-	lacks map[int][]string      // by the first rank of a group: why a copy, or a shard, is not there
-	made  map[int][]int         // by the first rank of a group: which copies, or shards, are there
+	mu     sync.Mutex
+	making *protect.Making
+	begun  map[int]oob.ImageInfo  // by rank, when its image is written
+	why    map[protect.Lack]error // why a copy, or a shard, was not made
 }
 
 // mirror begins the copies of a snapshot.
 func (inc *incarnation) mirror(set string) *mirroring {
 	m := inc.h.memory
-	c := &mirroring{m: m, life: inc.n, set: set, begun: map[int]oob.ImageInfo{}, lacks: map[int][]string{}, made: map[int][]int{}}
+	c := &mirroring{m: m, life: inc.n, set: set, begun: map[int]oob.ImageInfo{}, why: map[protect.Lack]error{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	var groups []protect.Group
 	if c.p, c.broken = inc.placement(); c.broken == nil && m.policy != nil {
 		groups, c.less = protect.Fitting(m.policy, c.p)
 	}
-	c.groups = make([]*protect.Group, inc.h.opt.NP)
-	for rank := range c.groups {
-		c.groups[rank] = &protect.Group{Ranks: []int{rank}}
-	}
-	for i := range groups {
-		for _, rank := range groups[i].Ranks {
-			c.groups[rank] = &groups[i]
-		}
-	}
+	c.making = protect.NewMaking(inc.h.opt.NP, groups)
 	return c
-}
-
-// firsts are the groups, each once.
-func (c *mirroring) firsts() (all []*protect.Group) {
-	for rank, g := range c.groups {
-		if g.Ranks[0] == rank {
-			all = append(all, g)
-		}
-	}
-	return all
 }
 
 // wrote is told what a rank says of its image: its copies can be made.
@@ -86,22 +67,23 @@ func (c *mirroring) start(rank int, info oob.ImageInfo) {
 		return
 	}
 	c.begun[rank] = info
-	g := c.groups[rank]
+	group, ready := c.making.Wrote(rank)
+	if !ready {
+		return
+	}
+	g := &c.making.Groups[group]
 	var images []oob.ImageInfo
 	for _, r := range g.Ranks {
-		im, begun := c.begun[r]
-		if !begun {
-			return
-		}
-		images = append(images, im)
+		images = append(images, c.begun[r])
 	}
 	for shard := range g.Shards {
-		c.under.Go(func() { c.make(g, shard, images) })
+		c.under.Go(func() { c.make(group, shard, images) })
 	}
 }
 
 // make has a node make what it is to have of a group, and notes what comes of it.
-func (c *mirroring) make(g *protect.Group, shard int, images []oob.ImageInfo) {
+func (c *mirroring) make(group, shard int, images []oob.ImageInfo) {
+	g := &c.making.Groups[group]
 	var at [][]string
 	for _, rank := range g.Ranks {
 		at = append(at, []string{c.p.Nodes[c.p.Of[rank]].Name})
@@ -109,10 +91,10 @@ func (c *mirroring) make(g *protect.Group, shard int, images []oob.ImageInfo) {
 	err := c.protect(c.ctx, g, shard, images, at)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first := g.Ranks[0]; err != nil {
-		c.lacks[first] = append(c.lacks[first], c.lack(g, shard, err))
+	if err != nil {
+		c.why[protect.Lack{Group: group, Shard: shard}] = err
 	} else {
-		c.made[first] = append(c.made[first], shard)
+		c.making.Made(group, shard)
 	}
 }
 
@@ -191,17 +173,15 @@ func (c *mirroring) settle(images []oob.ImageInfo) (weak lacking, err error) {
 	weak = c.short()
 	up := c.m.up()
 	down := func(n int) bool { return !slices.Contains(up, c.p.Nodes[n].Name) }
-	for _, g := range c.firsts() {
-		first := g.Ranks[0]
-		if lost := protect.Lost(c.p, []protect.Group{c.have(g)}, down); len(lost) > 0 {
-			return nil, fmt.Errorf("the image of rank %d was in the memory of node %s, which is lost", lost[0], c.p.Nodes[c.p.Of[lost[0]]].Name)
+	if lost := c.making.Lost(c.p, down); len(lost) > 0 {
+		return nil, fmt.Errorf("the image of rank %d was in the memory of node %s, which is lost", lost[0], c.p.Nodes[c.p.Of[lost[0]]].Name)
+	}
+	for _, l := range c.making.Lacks(down) {
+		why := c.why[l]
+		if l.Gone {
+			why = errors.New("it is lost")
 		}
-		weak = append(weak, c.lacks[first]...)
-		for _, shard := range c.made[first] {
-			if down(g.Shards[shard]) {
-				weak = append(weak, c.lack(g, shard, errors.New("it is lost")))
-			}
-		}
+		weak = append(weak, c.lack(&c.making.Groups[l.Group], l.Shard, why))
 	}
 	return weak, nil
 }
@@ -212,15 +192,6 @@ func (c *mirroring) short() lacking {
 		return nil
 	}
 	return lacking{c.less.Error()}
-}
-
-// have is a group as far as it was made.
-func (c *mirroring) have(g *protect.Group) protect.Group {
-	made := protect.Group{Ranks: g.Ranks}
-	for _, shard := range c.made[g.Ranks[0]] {
-		made.Shards = append(made.Shards, g.Shards[shard])
-	}
-	return made
 }
 
 // giveUp ends the copying, and returns when nothing is under way.
@@ -248,11 +219,7 @@ func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 	}
 	m.told = true
 	size := func(rank int) int64 { return images[rank].Size }
-	var groups []protect.Group
-	for _, g := range c.firsts() {
-		groups = append(groups, *g)
-	}
-	load := protect.Load(c.p, groups, size)
+	load := protect.Load(c.p, c.making.Groups, size)
 	for rank, at := range c.p.Of {
 		load[at] += size(rank)
 	}

@@ -166,7 +166,8 @@ func (m *memory) remake(ctx context.Context, c *mirroring, s *snapshot.Snapshot)
 		have[info.Name] = append(have[info.Name], info.Node)
 	}
 	r := &remaking{c, s, have, 0, c.short()}
-	for _, g := range c.firsts() {
+	for i := range c.making.Groups {
+		g := &c.making.Groups[i]
 		r.images(ctx, g)
 		r.shards(ctx, g)
 	}
