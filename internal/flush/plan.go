@@ -51,13 +51,19 @@ func NewPlan(levels []Level, now time.Time) *Plan {
 }
 
 // Next returns a level that is to get a snapshot now. newest tells the newest snapshot that there is for a level, 0 if there is none now. Next reports
-// false if no level is due that has anything new to get.
+// false if no level is due that has anything new to get. One that is due and has all that there is is not late.
 func (p *Plan) Next(newest func(level int) int, now time.Time) (level int, ok bool) {
 	level = -1
 	for i := range p.Levels {
 		l := &p.Levels[i]
-		if l.Every > 0 && !l.Busy && !now.Before(l.Due) && (level < 0 || l.Due.Before(p.Levels[level].Due)) && l.Last < newest(i) {
+		if l.Every == 0 || l.Busy || now.Before(l.Due) {
+			continue
+		}
+		switch n := newest(i); {
+		case l.Last < n && (level < 0 || l.Due.Before(p.Levels[level].Due)):
 			level = i
+		case l.Last >= n && (n > 0 || l.Last == 0):
+			l.Due = now
 		}
 	}
 	return level, level >= 0

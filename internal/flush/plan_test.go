@@ -20,7 +20,7 @@ func TestPlan(t *testing.T) {
 	if _, ok := p.Next(all(1), at(9)); ok {
 		t.Error("before its time")
 	}
-	if _, ok := p.Next(all(0), at(100)); ok {
+	if _, ok := p.Next(all(0), at(11)); ok {
 		t.Error("without a snapshot")
 	}
 	level, ok := p.Next(all(2), at(61))
@@ -52,6 +52,32 @@ func TestPlan(t *testing.T) {
 	}
 	if level, lacks := p.Strongest(4); !lacks || level != 1 {
 		t.Error(level, lacks)
+	}
+}
+
+// A level that has all that there is, such as while checkpoints are held, is not late when the next one comes. One that could not get it is.
+func TestPlanNothingNew(t *testing.T) {
+	p := NewPlan([]Level{{"dir", 10 * time.Second}}, t0)
+	p.Levels[0].Last = 4
+	if _, ok := p.Next(all(4), at(99)); ok {
+		t.Error("it has that")
+	}
+	if _, ok := p.Next(all(0), at(119)); ok {
+		t.Error("it cannot be read now")
+	}
+	if level, ok := p.Next(all(5), at(120)); !ok || level != 0 {
+		t.Fatal(level, ok)
+	}
+	if said := p.Begin(0, at(120)); !strings.Contains(said, "skipping 2") {
+		t.Error(said)
+	}
+	p.End(0, 5, nil, at(121))
+	p.Next(all(5), at(1000))
+	if _, ok := p.Next(all(6), at(1001)); !ok {
+		t.Fatal("it lacks 6")
+	}
+	if said := p.Begin(0, at(1001)); said != "" {
+		t.Error(said)
 	}
 }
 
