@@ -187,7 +187,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		return failed(std, fmt.Errorf("%s: %w", s.SchemaPath(), err))
 	} else if s, err = spec.Sound(all, np, opt.Files, func(s *snapshot.Snapshot, why error) {
 		fmt.Fprintf(std.err, "gorun: snapshot %d of job %s cannot be used: %v\n", s.Schema.Sequence, s.Schema.Job, why)
-	}); err != nil {
+	}, spec.Slow{After: spec.SlowAfter, Tell: func(line string) { fmt.Fprintln(std.err, "gorun:", line) }}); err != nil {
 		return failed(std, err)
 	}
 	if opt.restartLatest && s.Schema.Backend != "self" {

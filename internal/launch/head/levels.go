@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -637,27 +636,14 @@ func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, i int, l *spe
 		}
 		return true
 	}
-	h.lastly("the newest snapshot has less protection than asked for: level %s did not get snapshot %d, which is %s: %v",
-		l.Name, s.Schema.Sequence, placesOf(s), h.withRemedy(err))
+	h.lastly("the newest snapshot has less protection than asked for: level %s did not get snapshot %d, which is %s only: %v",
+		l.Name, s.Schema.Sequence, spec.PlacesOf(s), h.withRemedy(err))
 	return false
 }
 
 // lastly says something when the loop has ended.
 func (h *head) lastly(format string, args ...any) {
 	fmt.Fprintf(h.opt.Stderr, "gorun: "+format+"\n", args...)
-}
-
-// placesOf names the places of a snapshot for people.
-func placesOf(s *snapshot.Snapshot) string {
-	var all []string
-	for _, c := range s.Copies() {
-		in := "in "
-		if c.Place() == snapshot.Beside {
-			in = ""
-		}
-		all = append(all, in+c.Place().String())
-	}
-	return strings.Join(all, " and ") + " only"
 }
 
 // levelStates are the levels for status.

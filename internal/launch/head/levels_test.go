@@ -2,6 +2,7 @@ package head
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,7 +127,7 @@ func TestPlacesOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := placesOf(taken(t, cat, 1)); got != "beside the schema only" {
+	if got := spec.PlacesOf(taken(t, cat, 1)); got != "beside the schema" {
 		t.Error(got)
 	}
 }
@@ -163,5 +164,47 @@ func TestHeldForLevel(t *testing.T) {
 	<-h.levels.copies[0].over
 	if err := unix.Flock(int(own.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Errorf("it stays for ever: %v", err)
+	}
+}
+
+// blocked is a store that is read when it is let.
+type blocked struct {
+	store.Store
+	let chan bool
+}
+
+func (b blocked) Open(ctx context.Context, set, piece string) (store.Reader, error) {
+	<-b.let
+	return b.Store.Open(ctx, set, piece)
+}
+
+// Who restarts is told what is waited for.
+func TestSlowStoreIsTold(t *testing.T) {
+	cat, err := snapshot.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := spec.Level{Name: "far", Place: snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(t.TempDir(), "far")}}
+	h := &head{cat: cat, id: testJob}
+	cat.Stores(h.openPlace)
+	s, err := h.copyOne(t.Context(), taken(t, cat, 1), &far, newCost())
+	if err == nil {
+		err = os.Remove(s.ImagePath(0))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	let := make(chan bool)
+	s.Through(func(snapshot.Place, []string) (store.Store, error) {
+		return blocked{store.OpenDir(far.Place.Folder), let}, nil
+	})
+	told := ""
+	slow := spec.Slow{Tell: func(line string) {
+		told = line
+		close(let)
+	}}
+	got, err := spec.Sound([]*snapshot.Snapshot{s, s}, 0, "", func(_ *snapshot.Snapshot, why error) { t.Error(why) }, slow)
+	if got != s || err != nil || !strings.Contains(told, "still looking at snapshot 1") || !strings.Contains(told, "in dir "+far.Place.Folder) {
+		t.Errorf("%v, %v, told %q", got, err, told)
 	}
 }

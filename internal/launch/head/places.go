@@ -325,7 +325,7 @@ func (inc *incarnation) find(l *link, name string) remote.Served {
 func (h *head) sound() (*snapshot.Snapshot, error) {
 	return spec.Sound(append([]*snapshot.Snapshot{h.opt.From}, h.opt.Older...), h.opt.NP, h.opt.Files, func(s *snapshot.Snapshot, why error) {
 		h.say("snapshot %d of job %s cannot be used: %v", s.Schema.Sequence, s.Schema.Job, why)
-	})
+	}, spec.Slow{After: spec.SlowAfter, Tell: func(line string) { h.say("%s", line) }})
 }
 
 // beginFrom changes what the first life begins from.

@@ -3,6 +3,9 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
@@ -131,8 +134,9 @@ func checkResize(s *snapshot.Snapshot, np int) error {
 
 // Sound returns the first of some snapshots, at least one, whose images are whole, if it can go on
 // on this machine, with np ranks (0: as many as it has). If another snapshot can take its place, all of an image is read. damaged is told
-// of the snapshots before it. If none is whole, the error says why the first is not, and damaged is told of the others.
-func Sound(all []*snapshot.Snapshot, np int, files whole.FilesPolicy, damaged func(s *snapshot.Snapshot, why error)) (*snapshot.Snapshot, error) {
+// of the snapshots before it. If none is whole, the error says why the first is not, and damaged is told of the others. slow gets a line for the user where
+// a snapshot takes long.
+func Sound(all []*snapshot.Snapshot, np int, files whole.FilesPolicy, damaged func(s *snapshot.Snapshot, why error), slow Slow) (*snapshot.Snapshot, error) {
 	var errs []error
 	tell := func(from int) {
 		for i, err := range errs[from:] {
@@ -148,7 +152,9 @@ func Sound(all []*snapshot.Snapshot, np int, files whole.FilesPolicy, damaged fu
 		if len(all) > 1 {
 			check = func(s *snapshot.Snapshot) error { return s.Verify(nil) }
 		}
+		done := slow.watch(s)
 		err := check(s)
+		done()
 		if err == nil {
 			tell(0)
 			return s, errors.Join(checkResize(s, np), checkMachine(s, files))
@@ -161,3 +167,40 @@ func Sound(all []*snapshot.Snapshot, np int, files whole.FilesPolicy, damaged fu
 
 // errKeyAgain is told of further snapshots that a key file does not open.
 var errKeyAgain = errors.New("the same key file does not open it either")
+
+// Slow is what to do where looking at a snapshot takes long: it is large, or a store does not answer, which may try a user's patience for minutes.
+type Slow struct {
+	After time.Duration
+	Tell  func(line string)
+}
+
+// SlowAfter is when users begin to wonder.
+const SlowAfter = 10 * time.Second
+
+// watch tells if it is not done in time.
+func (w Slow) watch(s *snapshot.Snapshot) (done func()) {
+	over := make(chan struct{})
+	var told sync.WaitGroup
+	told.Go(func() {
+		select {
+		case <-time.After(w.After):
+			w.Tell(fmt.Sprintf("still looking at snapshot %d of job %s, %.1f MB, %s; a store that does not answer is given up after some minutes",
+				s.Schema.Sequence, s.Schema.Job, float64(s.Bytes())/1e6, PlacesOf(s)))
+		case <-over:
+		}
+	})
+	return func() { close(over); told.Wait() }
+}
+
+// PlacesOf names the places of a snapshot for people.
+func PlacesOf(s *snapshot.Snapshot) string {
+	var all []string
+	for _, c := range s.Copies() {
+		in := "in "
+		if c.Place() == snapshot.Beside {
+			in = ""
+		}
+		all = append(all, in+c.Place().String())
+	}
+	return strings.Join(all, " and ")
+}
