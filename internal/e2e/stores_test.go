@@ -251,6 +251,40 @@ func TestObjectStoreSilentRestart(t *testing.T) {
 	}
 }
 
+// TestObjectStoreSilentLevel: the server of a level answers nothing, also not which images it has, when it is looked after. The level between memory and that gets its
+// copies nevertheless.
+func TestObjectStoreSilentLevel(t *testing.T) {
+	h := nativeHouse(t)
+	srv, _ := h.bucket()
+	stores := filepath.Join(h.run, "stores.toml")
+	if err := os.WriteFile(stores, fmt.Appendf(nil, "[far]\nkind = 's3'\nplace = 's3://%s/levels'\n", s3test.Bucket), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := h.nativeRun(2, []string{"-ckpt-every", "mem=50ms,dir=100ms,far=200ms", "-ckpt-mirror", "none", "-stores", stores, "-keep", "100", "-heartbeat", "200ms"},
+		solver("-poisson", "8", "-iters", "100000", "-tol", "0", "-slow", "10ms")...)
+	if !r.errs.wait("level far has snapshot", 2) {
+		t.Fatal(r.errs)
+	}
+	answers := make(chan bool)
+	srv.Break(func(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request)) {
+		select {
+		case <-answers:
+			serve(w, r)
+		case <-r.Context().Done():
+		}
+	})
+	had := strings.Count(r.errs.String(), "level dir has snapshot")
+	testenv.Until(t, func() string { // levels are looked after every second
+		if said := r.errs.String(); strings.Count(said, "level dir has snapshot") < had+20 {
+			return said
+		}
+		return ""
+	})
+	close(answers)
+	h.must("kill", r.id)
+	r.wait()
+}
+
 // TestSealed: ranks that image themselves write through their agents, sealed with a key, into an object store and into
 // the folder for snapshots.
 func TestSealed(t *testing.T) {

@@ -36,10 +36,11 @@ type ill struct {
 	snap  *snapshot.Snapshot
 }
 
-// mendDue looks after the levels whose turn it is, all if nodes or ranks are others than before. It uses the time in which nothing else reads memory.
+// mendDue looks after the levels whose turn it is, all if nodes or ranks are others than before. What is lost is made again in a time in which nothing else reads memory;
+// looking does not, so a level that does not answer holds up no copies of what is there.
 func (h *head) mendDue() {
 	v := &h.levels
-	if v.plan == nil || len(v.plan.Levels) == 0 || v.ending || v.mends != nil || v.reading() || h.inc == nil || !h.job.Steady() || h.job.Busy() {
+	if v.plan == nil || len(v.plan.Levels) == 0 || v.ending || v.mends != nil || h.inc == nil || !h.job.Steady() || h.job.Busy() {
 		return
 	}
 	now, lineup := time.Now(), h.inc.lineup()
@@ -70,12 +71,19 @@ func (h *head) mendDue() {
 func (h *head) mendAll(due []ill) {
 	v := &h.levels
 	where := h.inc.nodesOf()
-	w, ctx := begin(true)
+	w, ctx := begin(false)
 	v.mends = w
 	go func() {
 		made, left, errs := make([]int, len(due)), make([]int, len(due)), make([]error, len(due))
 		for i, x := range due {
-			made[i], left[i], errs[i] = h.mend(ctx, x, where, w.cost)
+			left[i], errs[i] = h.lackOf(ctx, x)
+		}
+		if slices.Max(left) > 0 && h.mayRead(w) {
+			for i, x := range due {
+				if left[i] > 0 {
+					made[i], left[i], errs[i] = h.mend(ctx, x, where, w.cost)
+				}
+			}
 		}
 		h.post(func() {
 			v.mends = nil
@@ -88,6 +96,51 @@ func (h *head) mendAll(due []ill) {
 		close(w.over)
 	}()
 }
+
+// mayRead asks the loop whether work may read memory from now on.
+func (h *head) mayRead(w *behind) bool {
+	may := make(chan bool, 1)
+	h.post(func() {
+		w.memory = !h.levels.reading()
+		may <- w.memory
+	})
+	select {
+	case ok := <-may:
+		return ok
+	case <-h.done:
+		return false
+	}
+}
+
+// answersWithin is how long a level may take to say what it has.
+const answersWithin = 30 * time.Second
+
+// lackOf counts the images that a level has lost of a snapshot, and of those that it builds on.
+func (h *head) lackOf(ctx context.Context, x ill) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	s, err := h.cat.Load(x.snap.Dir)
+	if err != nil {
+		return 0, nil // a newer one has taken its place
+	}
+	chain, err := s.Chain()
+	for _, s := range chain {
+		if at, there := s.Copy(x.level.Place); there && len(s.Copies()) > 1 && err == nil {
+			var lost []snapshot.Image
+			lost, err = h.lost(ctx, s, at)
+			n += len(lost)
+		}
+	}
+	if err != nil {
+		err = &unasked{err}
+	}
+	return n, err
+}
+
+// unasked says that a level could not be asked.
+type unasked struct{ error }
+
+func (e *unasked) Unwrap() error { return e.error }
 
 // mended tells what has become of it.
 func (h *head) mended(x ill, made int, err error) {
@@ -103,7 +156,11 @@ func (h *head) mended(x ill, made int, err error) {
 		return
 	}
 	v.mend.told[name] = flush.Reason(err.Error())
-	h.say("the job runs with less protection than asked for: level %s has lost images of snapshot %d, and it is tried again: %v", name, x.snap.Schema.Sequence, h.withRemedy(err))
+	what := "has lost images of"
+	if errors.As(err, new(*unasked)) {
+		what = "does not say what it has of"
+	}
+	h.say("the job runs with less protection than asked for: level %s %s snapshot %d, and it is tried again: %v", name, what, x.snap.Schema.Sequence, h.withRemedy(err))
 }
 
 // nodesOf are the nodes of the ranks.
