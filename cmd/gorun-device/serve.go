@@ -35,14 +35,15 @@ func serve(args []string) error {
 	if err != nil {
 		return fmt.Errorf("descriptor %d is not a rank's socket (%w): programs start this command, not people", socketFD, err)
 	}
+	if err := say(conn, offload.Answer{Op: offload.Begun}); err != nil {
+		return err
+	}
 	ring, err := attach(sharedFD)
 	if err != nil {
-		p, packetErr := offload.Packet(offload.Answer{Op: offload.Hello, Version: offload.Version, Error: err.Error()})
-		_, writeErr := conn.Write(p)
-		return errors.Join(err, packetErr, writeErr)
+		return errors.Join(err, say(conn, offload.Answer{Op: offload.Hello, Version: offload.Version, Error: err.Error()}))
 	}
 	return server.Serve(conn, ring, func() (driver.Queue, offload.Info, error) {
-		limit, err := openLimit()
+		limit, err := offload.OpenLimit(os.Getenv(offload.EnvOpen))
 		if err != nil {
 			return nil, offload.Info{}, err
 		}
@@ -51,22 +52,13 @@ func serve(args []string) error {
 	}, opt)
 }
 
-// Where the limit for opening a device is, and what it is without that: the first use of a device after a start of the machine may take a minute.
-const (
-	openLimitName  = "GORUN_DEVICE_OPEN"
-	openLimitUsual = 2 * time.Minute
-)
-
-func openLimit() (time.Duration, error) {
-	text := os.Getenv(openLimitName)
-	if text == "" {
-		return openLimitUsual, nil
+// say sends a packet.
+func say(conn net.Conn, a offload.Answer) error {
+	p, err := offload.Packet(a)
+	if err == nil {
+		_, err = conn.Write(p)
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%s=%s is no duration, such as 30s (0: no limit)", openLimitName, text)
-	}
-	return d, nil
+	return err
 }
 
 // within ends this process, with an answer that says why, if a device is not open in time: a library that hangs answers nobody. The function returned says that it is.
@@ -75,10 +67,8 @@ func within(limit time.Duration, id string, conn net.Conn) (open func()) {
 		return func() {}
 	}
 	t := time.AfterFunc(limit, func() {
-		text := fmt.Sprintf("device %s: its library has not opened it within %v: its driver hangs, or needs longer (%s=10m); gorun-device smoke -device %s tries it alone", id, limit, openLimitName, id)
-		if p, err := offload.Packet(offload.Answer{Op: offload.Hello, Version: offload.Version, Error: text}); err == nil {
-			_, _ = conn.Write(p)
-		}
+		text := fmt.Sprintf("device %s: its library has not opened it within %v: its driver hangs, or needs longer (%s=10m); gorun-device smoke -device %s tries it alone", id, limit, offload.EnvOpen, id)
+		_ = say(conn, offload.Answer{Op: offload.Hello, Version: offload.Version, Error: text}) // it ends in any case
 		fmt.Fprintln(os.Stderr, "gorun-device:", text)
 		os.Exit(1)
 	})

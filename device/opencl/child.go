@@ -3,6 +3,7 @@ package opencl
 import (
 	"os"
 	"os/exec"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -14,6 +15,8 @@ import (
 type own struct {
 	cmd     *exec.Cmd
 	control *os.File
+	begins  *offload.Beginning
+	late    atomic.Pointer[string] // why it was ended that had not begun in time
 }
 
 // ownChild starts one.
@@ -50,6 +53,10 @@ func ownChild(s offload.Start, p *process) (child, error) {
 		c.control.Close()
 		return nil, err
 	}
+	c.begins = offload.Begins(os.Getenv(offload.EnvOpen), s.Device, path, c.cmd.Process.Pid, func(why string) {
+		c.late.Store(&why)
+		c.cmd.Process.Kill()
+	})
 	go c.watch(p)
 	return c, nil
 }
@@ -62,13 +69,22 @@ func (c *own) watch(p *process) {
 		if err != nil || n == 0 {
 			break
 		}
-		if a, err := offload.ParseAnswer(buf[:n]); err == nil {
+		a, err := offload.ParseAnswer(buf[:n])
+		if err != nil {
+			continue
+		}
+		if c.begins.Over(); a.Op != offload.Begun {
 			p.Heard(a, c.cmd.Process.Pid)
 		}
 	}
+	c.begins.Over()
 	c.cmd.Wait()
 	c.control.Close()
-	p.Gone(c.cmd.ProcessState.String())
+	how := c.cmd.ProcessState.String()
+	if late := c.late.Load(); late != nil {
+		how = *late
+	}
+	p.Gone(how)
 }
 
 func (c *own) order(o offload.Order) error {

@@ -3,6 +3,7 @@ package opencl_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,6 +98,24 @@ func TestNamesOfErrors(t *testing.T) {
 	if !errors.As(err, &build) || build.Kernel != "typo" || build.Device != "opencl:0" || !strings.Contains(err.Error(), "line 1: error: a mistake") {
 		t.Errorf("a source with a mistake: %v", err)
 	}
+}
+
+// A process that never begins is given up, by name, and the device may be opened anew.
+func TestProcessThatNeverBegins(t *testing.T) {
+	t.Setenv("GORUN_TEST_SILENT", "1")
+	t.Setenv("GORUN_DEVICE_OPEN", "20ms")
+	_, err := device.Open("opencl:1")
+	if err == nil || !errors.Is(err, device.ErrLost) {
+		t.Fatal(err)
+	}
+	for _, says := range []string{"device opencl:1: its offload process, pid ", "has not begun within 20ms", "GORUN_DEVICE_OPEN=10m", " list tries it alone"} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is not said: %v", says, err)
+		}
+	}
+	os.Unsetenv("GORUN_TEST_SILENT")
+	os.Unsetenv("GORUN_DEVICE_OPEN") // t.Setenv sets them back
+	open(t)
 }
 
 func TestArgumentsArrive(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
-// patience is how long an offload process may take to load the vendor's library.
+// patience is how long gorun-device may take to list the devices of all libraries.
 const patience = time.Minute
 
 // child is an offload process as this program reaches it: its own child, or one of the agent of this rank.

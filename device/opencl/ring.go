@@ -40,7 +40,7 @@ type device struct {
 
 var lastDevice atomic.Uint64
 
-// start makes a ring with a process behind it.
+// start makes a ring with a process behind it. How long that may take is limited by who starts it, and by the process itself (see offload.OpenLimit).
 func start(id string) (*device, error) {
 	fd, err := unix.MemfdCreate(offload.RingName, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -52,9 +52,7 @@ func start(id string) (*device, error) {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
 	d.s.Epoch().Add(1)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if d.p, err = begin(ctx, d, id, ""); err != nil {
+	if d.p, err = begin(context.Background(), d, id, ""); err != nil {
 		d.file.Close()
 		unix.Munmap(d.mem)
 		return nil, err

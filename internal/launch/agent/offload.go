@@ -28,6 +28,7 @@ type offloader struct {
 
 	cmd     *exec.Cmd
 	control *os.File
+	begins  *offload.Beginning // until its first word
 	info    *offload.Info
 	due     bool               // it was told to end, and has done all that belongs to that
 	last    uint32             // the attempt of the program's order with which it ends
@@ -155,10 +156,21 @@ func (o *offloader) launch(ringOf string, capture *os.File) error {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
 	o.cmd, o.control = cmd, control
+	o.begins = offload.Begins(a.variable(offload.EnvOpen), o.start.Device, path, cmd.Process.Pid, func(why string) { o.hangs(cmd, why) })
 	if o.d.over || o.due {
 		cmd.Process.Kill()
 	}
 	return nil
+}
+
+// hangs ends a process that has not begun in time, and what it may have started in its place. listen tells who waits for it.
+func (o *offloader) hangs(cmd *exec.Cmd, why string) {
+	o.d.mu.Lock()
+	defer o.d.mu.Unlock()
+	if o.cmd == cmd { // else it has ended
+		o.how = why
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
 }
 
 // deviceServer finds gorun-device: for the program's environment, beside the program, or beside gorun.
@@ -187,11 +199,13 @@ func (o *offloader) listen() {
 			break
 		}
 		if a, err := offload.ParseAnswer(buf[:n]); err == nil {
+			o.begins.Over()
 			d.mu.Lock()
 			o.answered(a)
 			d.mu.Unlock()
 		}
 	}
+	o.begins.Over()
 	err := o.cmd.Wait()
 	pid := o.pid()
 	d.a.mu.Lock()
@@ -234,6 +248,7 @@ func (o *offloader) answered(a offload.Answer) {
 		o.used = a.Memory
 	}
 	switch {
+	case a.Op == offload.Begun:
 	case a.Op == offload.Room:
 		o.guest.asked(a)
 	case a.Op == offload.Hello:

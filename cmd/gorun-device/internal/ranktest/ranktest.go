@@ -55,8 +55,17 @@ func (r *Rank) Connect() *os.File {
 	return os.NewFile(uintptr(fds[0]), "socket")
 }
 
-// Answer waits for the next packet.
+// Answer waits for the next answer.
 func (r *Rank) Answer() offload.Answer {
+	r.Helper()
+	for {
+		if a := r.packet(); a.Op != offload.Begun {
+			return a
+		}
+	}
+}
+
+func (r *Rank) packet() offload.Answer {
 	r.Helper()
 	buf := make([]byte, offload.MaxPacket)
 	r.Conn.SetReadDeadline(time.Now().Add(time.Minute))
