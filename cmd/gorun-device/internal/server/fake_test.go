@@ -16,7 +16,8 @@ type fake struct {
 	next     driver.Mem
 	queue    []func()
 	room     int64
-	built    int
+	built    int           // programs that there are
+	compiled []string      // sources, in the order in which they were
 	spins    chan struct{} // each value ends a spin
 	reads    chan struct{} // if not nil, each value lets a read happen
 	spinning chan struct{} // told when one begins
@@ -87,6 +88,7 @@ func (f *fake) Build(source, options string) (driver.Program, error) {
 		return nil, &driver.BuildError{Device: "fake", Log: "line 1: wrong"}
 	}
 	f.built++
+	f.compiled = append(f.compiled, source+options)
 	return &fakeProgram{f, strings.Fields(source)}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +208,47 @@ func TestRefusals(t *testing.T) {
 	}
 	if a := s.Order(offload.Order{Op: "dance", Attempt: 1}, "running"); !strings.Contains(a.Error, `no order "dance"`) {
 		t.Errorf("%+v", a)
+	}
+	s.end()
+}
+
+// TestCompiledOnce has a text compiled once, however many kernels are of it and whenever they are made; so it is in a process that has taken the place of another.
+// A text that differs is another, even if the kernel's name does not.
+func TestCompiledOnce(t *testing.T) {
+	s := newSession(t)
+	for id, k := range [][2]string{{"add", "add spin"}, {"add", "add spin"}, {"spin", "add spin"}, {"add", "add"}, {"add", "add "}, {"add", "add"}} {
+		s.none(s.Build(uint64(id+1), k[0], k[1]))
+	}
+	want := []string{"add spin", "add", "add "}
+	if !slices.Equal(s.fake.compiled, want) {
+		t.Errorf("%q were compiled, not %q", s.fake.compiled, want)
+	}
+	s.none(s.Alloc(1, 8))
+	s.Order(order(offload.OrderPause), "paused")
+	path := filepath.Join(t.TempDir(), "c")
+	s.Order(offload.Order{Op: offload.OrderCapture, Attempt: 1, Path: path, End: true}, "captured")
+	s.Answer()
+	s.end()
+	if a := s.serve(newFake(), Options{Restore: path}); a.Op != offload.Hello || a.Error != "" {
+		t.Fatalf("greeting %+v", a)
+	}
+	s.Order(order(offload.OrderResume), "running")
+	s.none(s.Build(7, "spin", "add spin"))
+	s.none(s.Build(8, "add", "add"))
+	if !slices.Equal(s.fake.compiled, want) {
+		t.Errorf("after a restore %q were compiled, not %q", s.fake.compiled, want)
+	}
+	for id := range uint64(8) {
+		if id != 2 && id != 6 { // they spin
+			s.Wait(s.run(id+1, memArg(1), byteArg(1)))
+		}
+	}
+	if got := s.Read(1, 1); got[0] != 6 {
+		t.Errorf("6 kernels have added %d", got[0])
+	}
+	s.none(s.Build(9, "add", "  add"))
+	if len(s.fake.compiled) != 4 {
+		t.Errorf("a new text: %q were compiled", s.fake.compiled)
 	}
 	s.end()
 }
