@@ -161,7 +161,7 @@ func (d *devices) wish(m *oob.Msg) {
 		return
 	case w.Start != nil:
 		if o == nil {
-			o = &offloader{d: d, id: m.A}
+			o = newOffloader(d, m.A)
 			d.procs[m.A] = o
 		}
 		o.start, e.Op = *w.Start, sessions.OpStart

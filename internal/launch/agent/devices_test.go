@@ -144,3 +144,12 @@ func TestUnfinishedCaptures(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// Who wants a process on another device while it comes in is refused, and has not changed where that is.
+func TestChosenDeviceStays(t *testing.T) {
+	o := newOffloader(newDevicesOf(3), 7)
+	o.start.Device, o.user = "opencl:1", make(chan error, 1)
+	if err := o.comeBack("opencl:2"); err != errSwapping || o.start.Device != "opencl:1" {
+		t.Errorf("%v; it is to be on %s", err, o.start.Device)
+	}
+}

@@ -219,8 +219,7 @@ func (g *guest) view() view {
 	o, d := g.o, g.o.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	v := view{place: o.place(), none: o.cmd == nil, stands: d.m.Held(), byUser: g.byUser && g.back == nil, used: o.used, said: g.said}
-	v.out = v.none && o.stored != nil
+	v := view{place: o.place(), out: o.isOut(), none: o.cmd == nil, stands: d.m.Held(), byUser: g.byUser && g.back == nil, used: o.used, said: g.said}
 	v.wanted = g.back != nil || d.m.Asked(o.id) || g.ring.Tail() > g.ring.Done()
 	if o.cmd != nil && o.info != nil {
 		v.memory = int64(o.info.Memory)
@@ -439,8 +438,8 @@ func (g *guest) relieve() {
 	}
 }
 
-// comeBack swaps a process in for a user.
-func (o *offloader) comeBack() error {
+// enter swaps a process in, by turns if there are any.
+func (o *offloader) enter() error {
 	g := o.guest
 	if g == nil {
 		return o.wish(sessions.EvSwapIn, 0)

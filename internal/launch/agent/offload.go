@@ -20,11 +20,12 @@ import (
 
 // offloader is an offload process of a rank, or the place of one that was swapped out. It is guarded by the mu of devices.
 type offloader struct {
-	d       *devices
-	id      uint64
-	start   offload.Start   // what the rank has asked for last
-	wishes  []offload.Order // of the program, not passed yet
-	running sync.WaitGroup  // the process is there
+	d        *devices
+	id       uint64
+	start    offload.Start   // what the rank has asked for last
+	wishes   []offload.Order // of the program, not passed yet
+	running  sync.WaitGroup  // the process is there
+	swapping chan struct{}   // full while a user's wish is carried out
 
 	cmd     *exec.Cmd
 	control *os.File
@@ -49,6 +50,10 @@ type offloader struct {
 	skip    []uint64           // the answer
 	user    chan error         // to who waits for a swap
 	late    func(string)       // takes what the process says it waits for; nil: the head has asked
+}
+
+func newOffloader(d *devices, id uint64) *offloader {
+	return &offloader{d: d, id: id, swapping: make(chan struct{}, 1)}
 }
 
 // own is the bit of an attempt that says that the order is this agent's and not the program's.

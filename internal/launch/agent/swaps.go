@@ -55,12 +55,15 @@ func (o *offloader) meant(q *offload.Swap) bool {
 	if !o.d.m.Has(o.id) || q.Device != "" && !offload.SameDevice(q.Device, o.device()) {
 		return false
 	}
-	out := o.stored != nil && o.cmd == nil
+	out := o.isOut()
 	if q.Op == offload.SwapIn {
 		return out
 	}
 	return !out || o.guest != nil && !o.guest.byUser // it is out by turns
 }
+
+// isOut reports whether it is swapped out, or about to come in. Caller holds mu.
+func (o *offloader) isOut() bool { return o.stored != nil && o.cmd == nil }
 
 // goOut swaps it out for a user, unless it is out by turns. Then it does not come in by itself any more.
 func (o *offloader) goOut(limit time.Duration) error {
@@ -72,7 +75,7 @@ func (o *offloader) goOut(limit time.Duration) error {
 	} else if g != nil {
 		before, g.byUser = g.byUser, true
 	}
-	out := o.stored != nil && o.cmd == nil && !slices.Contains(o.d.m.In(), o.id)
+	out := o.isOut() && !slices.Contains(o.d.m.In(), o.id)
 	o.d.mu.Unlock()
 	if out {
 		return nil
@@ -93,15 +96,23 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 	if !o.meant(q) {
 		return -1, nil
 	}
+	limit := time.Duration(q.TimeoutM) * time.Millisecond
+	if err := o.alone(limit); err != nil {
+		return 0, err
+	}
+	defer func() { <-o.swapping }()
 	o.d.mu.Lock()
-	name, before := o.device(), o.start.Device
+	name, before, isOut := o.device(), o.start.Device, o.isOut()
 	o.d.mu.Unlock()
+	if q.Op == offload.SwapIn && !isOut {
+		return 0, nil // who was before has done it
+	}
 	to, err := offload.InPlaceOf(name, q.To)
 	if err != nil {
 		return 0, err
 	}
 	if q.Op != offload.SwapIn {
-		if err := o.goOut(time.Duration(q.TimeoutM) * time.Millisecond); err != nil {
+		if err := o.goOut(limit); err != nil {
 			return 0, fmt.Errorf("device %s stays: %w", name, err)
 		}
 	}
@@ -109,16 +120,14 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 	if q.Op == offload.SwapOut {
 		return bytes, nil
 	}
-	o.choose(to)
-	if err = o.comeBack(); err == nil {
+	if err = o.comeBack(to); err == nil {
 		return bytes, nil
 	}
 	err = fmt.Errorf("device %s cannot be had as %s: %w", name, to, err)
-	o.choose(before)
 	if q.Op != offload.SwapMove {
 		return 0, fmt.Errorf("%w; it stays swapped out: name another by gorun swap-in -device ID", err)
 	}
-	if back := o.comeBack(); back != nil {
+	if back := o.comeBack(before); back != nil {
 		return 0, fmt.Errorf("%w; nor as %s again: %w; it is swapped out: gorun swap-in -device ID", err, name, back)
 	}
 	return 0, fmt.Errorf("%w; it goes on as %s", err, name)
@@ -127,11 +136,37 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 // errSwapping refuses a swap during another.
 var errSwapping = errors.New("it is being swapped: try again")
 
-// choose names the device that it is to be on.
-func (o *offloader) choose(device string) {
+// alone waits until what another user wants of the process is done: each may choose another device for it. Then swapping is to be emptied.
+func (o *offloader) alone(limit time.Duration) error {
+	t := time.NewTimer(max(limit, answerLimit))
+	defer t.Stop()
+	select {
+	case o.swapping <- struct{}{}:
+		return nil
+	case <-t.C:
+		o.d.mu.Lock()
+		defer o.d.mu.Unlock()
+		return fmt.Errorf("device %s: %w", o.device(), errSwapping)
+	}
+}
+
+// comeBack swaps a process in for a user, on a device that it keeps if it can be had.
+func (o *offloader) comeBack(device string) error {
 	o.d.mu.Lock()
-	defer o.d.mu.Unlock()
+	if o.user != nil { // it comes in by its turn, as what it was
+		o.d.mu.Unlock()
+		return errSwapping
+	}
+	before := o.start.Device
 	o.start.Device = device
+	o.d.mu.Unlock()
+	err := o.enter()
+	if err != nil {
+		o.d.mu.Lock()
+		defer o.d.mu.Unlock()
+		o.start.Device = before
+	}
+	return err
 }
 
 // size is that of what was captured.

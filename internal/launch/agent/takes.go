@@ -253,7 +253,8 @@ func (d *devices) bringDevices(pid int, src image.Source) error {
 		if err != nil {
 			return fmt.Errorf("device %s: %w", one.Device, err)
 		}
-		o := &offloader{d: d, id: one.ID, start: offload.Start{Device: on, Ring: one.Ring}, model: one.Name, used: one.Memory}
+		o := newOffloader(d, one.ID)
+		o.start, o.model, o.used = offload.Start{Device: on, Ring: one.Ring}, one.Name, one.Memory
 		if d.a.order.Sharing == devicesShare {
 			o.had = on // until it has another: what a move chooses, and does not get, is in no snapshot
 			d.mu.Lock()
