@@ -15,7 +15,7 @@ import (
 
 // sharers starts two jobs of one rank each, with arrays of .7 of a device's memory.
 func (j *jobs) sharers() (ids [2]string, waits [2]func() (string, error)) {
-	nodes := j.nodes(2400)
+	nodes := j.nodes(3600)
 	n, err := strconv.Atoi(nodes)
 	fail(j.t, err)
 	j.env = append(j.env, fmt.Sprintf("GORUN_DEVICE_MEMORY=%d", int(float64(4*n*(n+1))/.7)))
