@@ -38,6 +38,7 @@ var nativeScenes = []scene{
 	{name: "timers", np: 2, more: 2},
 	{name: "gc", np: 2, more: 3},
 	{name: "tight", np: 2, more: 3},
+	{name: "kernel", np: 2, more: 2},
 	{name: "goroutines", np: 2},
 	{name: "stacks", np: 2},
 	{name: "pipe", np: 2},
