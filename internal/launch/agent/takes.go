@@ -280,11 +280,19 @@ func (d *devices) bringDevices(pid int, src image.Source) error {
 			return errEnded
 		}
 		if e != nil {
-			err = errors.Join(err, fmt.Errorf("device %s (%s) of the snapshot cannot be had here as %s: %w; choose another by gorun restart -device ID (gorun devices lists them)",
-				list[i].Device, list[i].Name, d.procs[list[i].ID].start.Device, e))
+			err = errors.Join(err, fmt.Errorf("device %s (%s) of the snapshot cannot be had here as %s: %w; choose another by %s (gorun devices lists them)",
+				list[i].Device, list[i].Name, d.procs[list[i].ID].start.Device, e, chooser(&d.a.order)))
 		}
 	}
 	return err
+}
+
+// chooser is the command by which a user has others for the devices of an image.
+func chooser(order *wire.Order) string {
+	if order.Onto[0] != "" {
+		return "gorun migrate -to ID@NODE"
+	}
+	return "gorun restart -device ID"
 }
 
 // inPlaceOf is the device that an order has for process i of an image, which was on a device of that ID.
