@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,7 @@ func TestSwapsAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, want)
 	}
-	id, wait := j.start("./turns", "-steps", "300", "-pace", "20ms")
+	id, wait := j.start("./turns", "-steps", "300", "-pace", "10ms", "-hold", "on")
 	j.processes(id)
 	from, to := number(j.id), number(j.other)
 	for _, pair := range []struct {
@@ -32,6 +33,7 @@ func TestSwapsAtOnce(t *testing.T) {
 			t.Errorf("after %q: %v: %s", pair.wishes, err, out)
 		}
 	}
+	fail(t, os.WriteFile(j.dir+"/on", nil, 0o600))
 	if out, err := wait(); err != nil || digestLine.FindString(out) != digestLine.FindString(want) {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}

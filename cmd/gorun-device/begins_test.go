@@ -31,15 +31,16 @@ func TestNeverBegins(t *testing.T) {
 		j.opens(limit).wantHang(limit, args...)
 		fail(t, os.Remove(hangs))
 	}
-	program := []string{"./turns", "-steps", "300", "-pace", "10ms"}
+	program := []string{"./turns", "-steps", "300", "-pace", "10ms", "-hold", "on"}
 	hang("100ms", append([]string{"-np", "1"}, program...)...)
-	const ample = "3s" // for those that begin, on a busy machine
+	const ample = "5s" // for those that begin, on a busy machine
 	id, wait := j.opens(ample).up(append([]string{"run", "-np", "1", "-cr=native"}, program...)...)
 	j.until(id, regexp.MustCompile("process [0-9]+ running"))
 	step{[]string{"swap-out", id}, true, "1 device(s) swapped out"}.do(j)
 	step{[]string{"checkpoint", "-timeout", "60s", id}, true, "schema.toml"}.do(j)
 	hang(ample, "swap-in", id)
 	step{[]string{"swap-in", id}, true, "1 device(s) swapped in"}.do(j)
+	fail(t, os.WriteFile(j.dir+"/on", nil, 0o600))
 	out, err := wait()
 	want := digestLine.FindString(out)
 	if err != nil || want == "" {

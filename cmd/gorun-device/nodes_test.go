@@ -94,7 +94,7 @@ func TestMigratesToAnotherNode(t *testing.T) {
 	}
 	c := newCluster(t, 3)
 	want := digestLine.FindString(c.run("-np", "3", c.file("turns"), "-steps", "300"))
-	id, wait := c.start("-hosts", "n1:2,n2:1,n3:2", "-spares", "1", "-np", "3", "-cr=native", "-ckpt-dir", c.file("snapshots"), c.file("turns"), "-steps", "300", "-pace", "20ms")
+	id, wait := c.start("-hosts", "n1:2,n2:1,n3:2", "-spares", "1", "-np", "3", "-cr=native", "-ckpt-dir", c.file("snapshots"), c.file("turns"), "-steps", "300", "-pace", "10ms", "-hold", c.file("on"))
 	c.awaits(id, "n1 opencl:0", "n1 opencl:0", "n2 opencl:0")
 	c.run("migrate", id, "-ranks", "2", "-device", "0", "-to", "1")
 	c.awaits(id, "n1 opencl:0", "n1 opencl:0", "n2 opencl:1")
@@ -114,6 +114,7 @@ func TestMigratesToAnotherNode(t *testing.T) {
 	if left := c.Exec("n1", "pgrep", "-c", "-f", "gorun-device serve"); strings.TrimSpace(left) != "1" {
 		t.Errorf("%s offload processes are on n1", left)
 	}
+	fail(t, os.WriteFile(c.file("on"), nil, 0o644))
 	if out := wait(); want == "" || digestLine.FindString(out) != want {
 		t.Errorf("%s, undisturbed %s", out, want)
 	}

@@ -65,11 +65,12 @@ func main() {
 	steps := flag.Int("steps", 100, "steps")
 	pace := flag.Duration("pace", 0, "pause after each")
 	file := flag.String("field", "", "file for the numbers with a fraction")
+	hold := flag.String("hold", "", "file whose appearance ends a wait in the middle")
 	flag.Parse()
-	mpi.Run(func(c *mpi.Comm) error { return turns(c, *steps, *pace, *file) })
+	mpi.Run(func(c *mpi.Comm) error { return turns(c, *steps, *pace, *file, *hold) })
 }
 
-func turns(c *mpi.Comm, steps int, pace time.Duration, file string) error {
+func turns(c *mpi.Comm, steps int, pace time.Duration, file, hold string) error {
 	ds, err := device.All()
 	if err != nil {
 		return err
@@ -90,6 +91,12 @@ func turns(c *mpi.Comm, steps int, pace time.Duration, file string) error {
 	for ; k < steps; k++ {
 		if err := state.Point(); err != nil {
 			return err
+		}
+		for k == steps/2 && hold != "" {
+			if _, err := os.Stat(hold); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
 		}
 		if err := exchange(c, mine, theirs, k); err != nil {
 			return err
