@@ -76,7 +76,7 @@ func (h *head) byChoice(left []int) (chain []commit) {
 // -tails.
 func (inc *incarnation) tail(m *oob.Msg) {
 	h, path := inc.h, string(m.Data)
-	h.say("rank %d: what was written after the checkpoint is cut off and kept in %s", m.From, path)
+	h.say("rank %d: what was written after the checkpoint is taken out of the file and kept in %s", m.From, path)
 	work(inc, func() (struct{}, error) { return struct{}{}, h.cat.AddTail(h.id, path) }, func(_ struct{}, err error) {
 		if err != nil {
 			h.say("gorun snapshots -tails will not list it: %v", err)

@@ -30,7 +30,9 @@ type family struct {
 	living   []state.Kin // what stands[1:] are to each other
 	ended    []state.Kin // those that have ended and are not waited for
 	contents []content
-	files    map[uint64]writtenFile // by their inodes
+	files    map[uint64]writtenFile // whose content is kept, by their inodes
+	kept     int64                  // bytes of these
+	mapped   bool                   // one of them is written to by a shared mapping
 	known    *sameness
 	copies   map[int]bool // their numbers
 }
@@ -377,7 +379,7 @@ func (f *family) record(patient bool, opt whole.CaptureOptions) error {
 	}
 	steps := []func(st *stand, r *recorder) error{
 		(*stand).recordMemory, (*stand).recordQueues, (*stand).recordThreads, (*stand).recordChecks, (*stand).recordFiles, (*stand).recordPipes, (*stand).recordTerminals, (*stand).recordSockets,
-		(*stand).recordWatches, (*stand).recordWritten, (*stand).recordShared, (*stand).recordSysV, (*stand).recordRest, (*stand).recordAsked, (*stand).recordSeen,
+		(*stand).recordWatches, (*stand).recordWritten, (*stand).recordInPlace, (*stand).recordKept, (*stand).recordShared, (*stand).recordSysV, (*stand).recordRest, (*stand).recordAsked, (*stand).recordSeen,
 	}
 	for _, step := range steps {
 		for i, st := range f.stands {

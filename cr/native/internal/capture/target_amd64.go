@@ -39,8 +39,9 @@ type Target struct {
 	masters   []int               // descriptors of the other sides of terminals, the same
 	queues    []int               // descriptors of inotify, the same
 	watched   map[proc.Inode]watched
-	looked    bool     // it was looked at before anything was stopped
-	came      comeback // from an image
+	writers   map[string]int // by file: a process beside the family that has it open for writing, 0 if none; as far as was looked for
+	looked    bool           // it was looked at before anything was stopped
+	came      comeback       // from an image
 
 	mu    sync.Mutex // guards track: a commit may come while a capture runs
 	track dirty.Tracker

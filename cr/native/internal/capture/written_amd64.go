@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,10 +16,13 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
-// Files with a name that a program writes to by a shared mapping: they are shared memory of its own, if
-// nobody else writes to them, and a restart gives them the content again that they had. A program that has other files
-// open for reading and writing, as a database has, is refused: what is in those belongs together with the
-// mapped one, and is at a restart whatever it is then.
+// Files with a name that a program changes in place are in images whole, as its memory is, and a restart gives them the
+// content again that they had: those that it writes to by a shared mapping, and those that it writes to elsewhere than at
+// their end. Of what only grows the length says enough. What somebody beside the family writes to as well is not the program's
+// alone: it is refused where it is mapped, and stays as it is where it is not.
+//
+// Where a program has such a file mapped, what it has open for reading and writing beside that may belong to it, as with a
+// database and its index. Then all of these are in the image, or the program is refused.
 
 // writtenFile is one.
 type writtenFile struct {
@@ -40,59 +44,52 @@ func (f *family) written(m *proc.Mapping) bool {
 	return ok && m.Shared && m.Path == w.path
 }
 
+// maxKept bounds such files together: they are read while the program stands still, and held until they are written.
+const maxKept = 4 * maxContent
+
 const writtenRemedy = "unmap it while checkpoints are taken, map the file privately, or use -cr=self"
 
-// checkWritten refuses files that others write to, as far as this user can see.
+// checkWritten refuses mapped files that others write to, and what is open beside them and cannot be in the image. It looks
+// for others while the program runs: that takes the longer the more processes there are.
 func (g *Target) checkWritten(maps []proc.Mapping) error {
-	var paths []string
+	var mapped []string
 	for i := range maps {
-		if m := &maps[i]; writes(m) && !slices.Contains(paths, m.Path) {
-			paths = append(paths, m.Path)
+		if m := &maps[i]; writes(m) && !slices.Contains(mapped, m.Path) {
+			mapped = append(mapped, m.Path)
 		}
 	}
-	if len(paths) == 0 {
-		return nil
+	files := g.inPlace(len(mapped) > 0)
+	paths := slices.Clone(mapped)
+	for i := range files {
+		paths = append(paths, files[i].Path)
 	}
-	if err := g.checkBeside(paths); err != nil {
+	g.writers = nil
+	if err := g.findWriters(paths); err != nil {
 		return err
 	}
-	pids, err := proc.Numbers("/proc")
-	if err != nil {
-		return err
-	}
-	for _, pid := range pids {
-		path := writesTo(pid, paths)
-		if path != "" && g.outside(pid) && !isCopy(pid) {
+	for _, path := range mapped {
+		if pid := g.writers[path]; pid != 0 {
 			return refusal.New(writtenRemedy, "the shared mapping of the file %s, which process %d has open for writing, too", path, pid)
+		}
+	}
+	for i := range files {
+		f := &files[i]
+		if len(mapped) == 0 || slices.Contains(mapped, f.Path) {
+			continue
+		}
+		if err := g.refuseBeside(f); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// writesTo gives one of the files that a process has open for writing, "" if none.
-func writesTo(pid int, paths []string) string {
-	fds, _ := proc.Numbers(fmt.Sprintf("/proc/%d/fd", pid))
-	for _, fd := range fds {
-		link, err := os.Readlink(fdPath(pid, fd))
-		if err != nil || !slices.Contains(paths, link) {
-			continue
-		}
-		in, err := proc.Parsed(pid, "fdinfo/"+strconv.Itoa(fd), proc.ParseFDInfo)
-		if err == nil && in.Flags&unix.O_ACCMODE != unix.O_RDONLY {
-			return link
-		}
-	}
-	return ""
-}
-
-// checkBeside refuses what the process has open for reading and writing beside the files that it has mapped.
-func (g *Target) checkBeside(mapped []string) error {
-	fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", g.PID))
-	if err != nil {
-		return err
-	}
+// inPlace gives the files that the process has open and changes in place, as it seems while it runs.
+func (g *Target) inPlace(mapped bool) (files []state.File) {
+	fds, _ := proc.Numbers(fmt.Sprintf("/proc/%d/fd", g.PID))
 	for _, fd := range fds {
 		f := state.File{FD: fd, Kind: state.FileRegular}
+		var err error
 		if f.Path, err = os.Readlink(fdPath(g.PID, fd)); err != nil || !strings.HasPrefix(f.Path, "/") {
 			continue
 		}
@@ -101,59 +98,148 @@ func (g *Target) checkBeside(mapped []string) error {
 		if err != nil || stat == nil {
 			continue
 		}
-		f.Flags, f.Mode, f.Deleted = in.Flags, stat.Mode, stat.Nlink == 0
-		if err := refuseBeside(&f, mapped); err != nil {
-			return err
+		f.Flags, f.Offset, f.Size, f.Mode, f.Deleted = in.Flags, in.Pos, stat.Size, stat.Mode, stat.Nlink == 0
+		if g.given(&f, f.Path) < 0 && changes(&f, mapped) {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// changes tells a file that is changed in place, or that may belong to a mapped one that is.
+func changes(f *state.File, mapped bool) bool {
+	if !f.Output() || kernels(f.Path) || strings.HasPrefix(f.Path, "/memfd:") {
+		return false
+	}
+	return mapped && f.Flags&unix.O_ACCMODE == unix.O_RDWR || f.Flags&unix.O_APPEND == 0 && f.Offset != f.Size
+}
+
+// kernels tells files that the kernel makes.
+func kernels(path string) bool {
+	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/sys/")
+}
+
+// findWriters notes who beside the family has files open for writing, as far as this user can see. It does not look again for what
+// was looked for since the last check.
+func (g *Target) findWriters(paths []string) error {
+	paths = slices.DeleteFunc(paths, func(path string) bool { _, known := g.writers[path]; return known })
+	if len(paths) == 0 {
+		return nil
+	}
+	pids, err := proc.Numbers("/proc")
+	if err != nil {
+		return err
+	}
+	if g.writers == nil {
+		g.writers = map[string]int{}
+	}
+	for _, path := range paths {
+		g.writers[path] = 0
+	}
+	for _, pid := range pids {
+		writes := writesTo(pid, paths)
+		if len(writes) == 0 || !g.outside(pid) || isCopy(pid) {
+			continue
+		}
+		for _, path := range writes {
+			g.writers[path] = pid
 		}
 	}
 	return nil
 }
 
-func refuseBeside(f *state.File, mapped []string) error {
-	if !f.Output() || f.Flags&unix.O_ACCMODE != unix.O_RDWR || strings.HasPrefix(f.Path, "/memfd:") || strings.HasPrefix(f.Path, state.PosixMemory) || slices.Contains(mapped, f.Path) {
-		return nil
+// writesTo gives those of the files that a process has open for writing.
+func writesTo(pid int, paths []string) (writes []string) {
+	fds, _ := proc.Numbers(fmt.Sprintf("/proc/%d/fd", pid))
+	for _, fd := range fds {
+		link, err := os.Readlink(fdPath(pid, fd))
+		if err != nil || !slices.Contains(paths, link) {
+			continue
+		}
+		in, err := proc.Parsed(pid, "fdinfo/"+strconv.Itoa(fd), proc.ParseFDInfo)
+		if err == nil && in.Flags&unix.O_ACCMODE != unix.O_RDONLY {
+			writes = append(writes, link)
+		}
 	}
-	return refusal.New(writtenRemedy, "the shared mapping of the file %s, while %s is open for reading and writing, too: the content of that at a moment is in no image", mapped[0], f.Path)
+	return writes
 }
 
-// recordWritten reads the files whole.
+// refuseBeside says why a file cannot be in the image with a mapped one.
+func (g *Target) refuseBeside(f *state.File) error {
+	const beside = ", which is open for reading and writing beside one that is written to by a shared mapping"
+	if pid := g.writers[f.Path]; pid != 0 {
+		return refusal.New(writtenRemedy, "the file %s"+beside+", and which process %d has open for writing, too", f.Path, pid)
+	}
+	if f.Size > maxContent {
+		return refusal.New(writtenRemedy, "the file %s of %d MB"+beside, f.Path, f.Size>>20)
+	}
+	return nil
+}
+
+// recordWritten reads the mapped files whole.
 func (st *stand) recordWritten(r *recorder) error {
-	var mapped []string
 	for i := range r.maps {
 		m := &r.maps[i]
 		if !writes(m) {
 			continue
 		}
-		mapped = append(mapped, m.Path)
-		if err := st.family.keepWritten(m); err != nil {
-			return err
-		}
-	}
-	if len(mapped) == 0 {
-		return nil
-	}
-	for i := range r.state.Files {
-		if err := refuseBeside(&r.state.Files[i], mapped); err != nil {
+		st.family.mapped = true
+		if err := st.family.keepWritten("the shared mapping of the file "+m.Path, m.Path, m.Inode); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keepWritten reads one file, once.
-func (f *family) keepWritten(m *proc.Mapping) error {
-	if f.written(m) {
+// recordInPlace reads the other files whole that are changed in place.
+func (st *stand) recordInPlace(r *recorder) error {
+	for i := range r.state.Files {
+		f := &r.state.Files[i]
+		if _, kept := st.family.files[f.Inode]; kept || !changes(f, st.family.mapped) {
+			continue
+		}
+		err := st.g.findWriters([]string{f.Path})
+		if err != nil {
+			return err
+		}
+		mine := st.g.writers[f.Path] == 0
+		if st.family.mapped {
+			err = st.g.refuseBeside(f)
+		}
+		if err == nil && mine {
+			err = st.family.keepWritten("the file "+f.Path, f.Path, f.Inode)
+		}
+		if err != nil && (st.family.mapped || !errors.Is(err, refusal.ErrRefused)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordKept tells all descriptors of such files.
+func (st *stand) recordKept(r *recorder) error {
+	for i := range r.state.Files {
+		f := &r.state.Files[i]
+		w, kept := st.family.files[f.Inode]
+		f.Written = kept && f.Kind == state.FileRegular && !f.Deleted && f.Flags&unix.O_PATH == 0 && f.Path == w.path
+	}
+	return nil
+}
+
+// keepWritten reads one file, once. It refuses what cannot be in an image.
+func (f *family) keepWritten(what, path string, inode uint64) error {
+	if w, ok := f.files[inode]; ok && w.path == path {
 		return nil
 	}
 	known := slices.ContainsFunc(f.contents, func(c content) bool {
-		return c.inode == m.Inode && (c.kind == state.KindFile || c.kind == state.KindShared)
+		return c.inode == inode && (c.kind == state.KindFile || c.kind == state.KindShared)
 	})
-	if _, ok := f.files[m.Inode]; ok || known {
-		return refusal.New(writtenRemedy, "the shared mapping of the file %s, which has the number (%d) of another one", m.Path, m.Inode)
+	if _, ok := f.files[inode]; ok || known {
+		return refusal.New(writtenRemedy, "%s, which has the number (%d) of another one", what, inode)
 	}
-	file, err := os.OpenFile(m.Path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return refusal.New("let this user read it", "the shared mapping of the file %s: %v", m.Path, err)
+		return refusal.New("let this user read it", "%s: %v", what, err)
 	}
 	defer file.Close()
 	var st unix.Stat_t
@@ -161,19 +247,22 @@ func (f *family) keepWritten(m *proc.Mapping) error {
 		return err
 	}
 	switch {
-	case st.Ino != m.Inode || st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return refusal.New("open it by the name that it has", "the shared mapping of the file %s, whose name another has", m.Path)
+	case st.Ino != inode || st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return refusal.New("open it by the name that it has", "%s, whose name another has", what)
 	case st.Size > maxContent:
-		return refusal.New(writtenRemedy, "the shared mapping of the file %s of %d MB", m.Path, st.Size>>20)
+		return refusal.New(writtenRemedy, "%s of %d MB", what, st.Size>>20)
+	case f.kept+st.Size > maxKept:
+		return refusal.New(writtenRemedy, "%s, with %d MB of other files", what, f.kept>>20)
 	}
 	data := make([]byte, st.Size)
 	if _, err := io.ReadFull(file, data); err != nil {
-		return fmt.Errorf("the mapped file %s: %w", m.Path, err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	if f.files == nil {
 		f.files = map[uint64]writtenFile{}
 	}
-	f.files[m.Inode] = writtenFile{m.Path, st.Mode & 0o7777}
-	f.contents = append(f.contents, content{kind: state.KindShared, name: strconv.FormatUint(m.Inode, 10), inode: m.Inode, data: data})
+	f.files[inode] = writtenFile{path, st.Mode & 0o7777}
+	f.kept += st.Size
+	f.contents = append(f.contents, content{kind: state.KindShared, name: strconv.FormatUint(inode, 10), inode: inode, data: data})
 	return nil
 }

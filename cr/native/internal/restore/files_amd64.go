@@ -28,16 +28,16 @@ type descriptors struct {
 	given   [3]int // what becomes standard input, output and error
 	oob     int
 
-	here    map[int]int         // of the process that is looked at, by number there
-	tables  map[int]map[int]int // all of these, by the process's id
-	sealed  map[uint64]bool
-	own     []int               // to be closed here
-	pipes   map[uint64]int      // by inode: a descriptor of the pipe
-	deleted map[uint64]int      // by inode: the file made anew
-	written []written           // mapped files, to get their content
-	watches []watches           // of inotify, to be made last
-	ends    map[uint64]int      // by inode: the other end of a pair, made with the first
-	inodes  map[uint64][]string // the sections where the content of a pipe or file may be
+	here     map[int]int         // of the process that is looked at, by number there
+	tables   map[int]map[int]int // all of these, by the process's id
+	sealed   map[uint64]bool
+	own      []int               // to be closed here
+	pipes    map[uint64]int      // by inode: a descriptor of the pipe
+	deleted  map[uint64]int      // by inode: the file made anew
+	rewrites []written           // files that are changed in place, to get their content
+	watches  []watches           // of inotify, to be made last
+	ends     map[uint64]int      // by inode: the other end of a pair, made with the first
+	inodes   map[uint64][]string // the sections where the content of a pipe or file may be
 }
 
 // open makes all descriptors of the family. After an error nothing is open.
@@ -138,7 +138,7 @@ func (d *descriptors) Close() {
 func (d *descriptors) shed() {
 	d.own = slices.DeleteFunc(d.own, func(fd int) bool {
 		needed := slices.ContainsFunc(d.cuts, func(c cut) bool { return c.fd == fd }) ||
-			slices.ContainsFunc(d.written, func(w written) bool { return w.fd == fd }) ||
+			slices.ContainsFunc(d.rewrites, func(w written) bool { return w.fd == fd }) ||
 			slices.ContainsFunc(d.watches, func(w watches) bool { return w.needs(fd) })
 		if !needed {
 			unix.Close(fd)
@@ -166,6 +166,9 @@ func (d *descriptors) make(f *state.File) (int, error) {
 		}
 		if f.Deleted {
 			return d.makeDeleted(f)
+		}
+		if f.Written {
+			return d.makeWritten(f)
 		}
 		return d.keep(d.reopener.open(f))
 	case state.FileStdio:

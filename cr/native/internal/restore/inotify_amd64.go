@@ -70,14 +70,8 @@ func (d *descriptors) finish() error {
 	if err := d.cutAll(); err != nil {
 		return err
 	}
-	for i := range d.written {
-		kept, err := d.written[i].rewrite(d.tag)
-		if err != nil {
-			return err
-		}
-		if kept != "" {
-			d.tails = append(d.tails, kept)
-		}
+	if err := d.rewriteAll(); err != nil {
+		return err
 	}
 	for i := range d.watches {
 		if err := d.watches[i].make(); err != nil {

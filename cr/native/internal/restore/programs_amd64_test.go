@@ -45,6 +45,20 @@ var realPrograms = []struct {
 		read -u ${S[0]} sum
 		[ $sum = 3 ] && echo passed`,
 }, {
+	name: "sqlite3-wal", path: "/usr/bin/bash", outcome: passes, args: []string{"-c"}, file: `
+		coproc S { sqlite3 data.db; }
+		coproc T { sqlite3 data.db; }
+		echo "pragma journal_mode=wal; create table t(n); insert into t values(1); begin immediate; insert into t values(2); select 'open';" >&${S[1]}
+		read -u ${S[0]} mode; read -u ${S[0]} x
+		echo "select sum(n) from t;" >&${T[1]}
+		read -u ${T[0]} before
+		echo ready; read x
+		echo "insert into t values(3); commit; select 'done';" >&${S[1]}
+		read -u ${S[0]} x
+		echo "select sum(n) from t; pragma wal_checkpoint; pragma integrity_check;" >&${T[1]}
+		read -u ${T[0]} sum; read -u ${T[0]} x; read -u ${T[0]} whole
+		[ $mode = wal -a $before = 1 -a $sum = 6 -a $whole = ok ] && echo passed`,
+}, {
 	name: "perl", path: "/usr/bin/perl", outcome: passes, args: []string{"-e"}, file: `
 		use IPC::Open2; $| = 1;
 		my $pid = open2(my $out, my $in, "cat");

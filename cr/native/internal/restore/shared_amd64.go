@@ -13,18 +13,25 @@ import (
 func (d *descriptors) makeShared(s *state.State) error {
 	for i := range s.Regions {
 		r := &s.Regions[i]
-		if _, made := d.deleted[r.Inode]; !r.Own || made {
+		if !r.Own {
+			continue
+		}
+		if r.Written {
+			fd, err := d.written(r.Path, r.Inode, r.Mode)
+			if err == nil {
+				err = d.reaches(fd, r)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if _, made := d.deleted[r.Inode]; made {
 			continue
 		}
 		data, err := d.content(state.KindShared, strconv.FormatUint(r.Inode, 10))
 		if err != nil {
 			return fmt.Errorf("shared memory at %#x: %w", r.Start, err)
-		}
-		if r.Written {
-			if d.deleted[r.Inode], err = d.openWritten(r, data); err != nil {
-				return err
-			}
-			continue
 		}
 		fd, err := d.keep(unix.MemfdCreate("shared", unix.MFD_CLOEXEC))
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/outfile"
 )
 
-// Files that the program writes to by shared mappings get the content again that they had, like memory. What another one
-// of the name holds then is kept beside it.
+// Files that the program changes in place get the content again that they had, like memory. What another one of the name
+// holds then is kept beside it.
 
 // written is one, to get its content when the process goes on.
 type written struct {
@@ -29,34 +30,59 @@ type written struct {
 
 const writtenRemedy = "make it accessible as it was, or restart from another snapshot"
 
-// openWritten opens the file that a region maps, or makes it anew.
-func (d *descriptors) openWritten(r *state.Region, data []byte) (int, error) {
-	path := r.Path
+// written gives a descriptor of such a file, one for all of the family.
+func (d *descriptors) written(path string, inode uint64, mode uint32) (int, error) {
+	if fd, ok := d.deleted[inode]; ok {
+		return fd, nil
+	}
+	data, err := d.content(state.KindShared, strconv.FormatUint(inode, 10))
+	if err != nil {
+		return -1, fileError(path, "restart from another snapshot", "its content: %w", err)
+	}
+	fd, err := d.openWritten(path, mode, data)
+	if err == nil {
+		d.deleted[inode] = fd
+	}
+	return fd, err
+}
+
+// makeWritten makes a descriptor of such a file.
+func (d *descriptors) makeWritten(f *state.File) (int, error) {
+	all, err := d.written(f.Path, f.Inode, f.Mode&0o7777)
+	if err != nil {
+		return -1, err
+	}
+	fd, err := d.keep(reopen(all, f.Flags&^unix.O_NOFOLLOW))
+	if err != nil {
+		return -1, fileError(f.Path, writtenRemedy, "%w", err)
+	}
+	return fd, d.place(fd, f, false)
+}
+
+// openWritten opens such a file, or makes it anew.
+func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, error) {
 	if d.policy == whole.FilesCopy && !strings.HasPrefix(path, state.PosixMemory) {
 		path = outfile.CopyName(path, d.tag)
 	}
 	const how = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOFOLLOW
 	fd, err := d.keep(unix.Open(path, how, 0))
 	if errors.Is(err, fs.ErrNotExist) && d.policy != whole.FilesKeep {
-		if fd, err = d.keep(unix.Open(path, how|unix.O_CREAT|unix.O_EXCL, r.Mode)); err == nil {
+		if fd, err = d.keep(unix.Open(path, how|unix.O_CREAT|unix.O_EXCL, mode)); err == nil {
 			d.copies = append(d.copies, path)
-			err = unix.Fchmod(fd, r.Mode)
+			err = unix.Fchmod(fd, mode)
 		}
 	}
 	if err != nil {
-		return -1, fileError(path, writtenRemedy, "it was mapped to be written to: %w", err)
+		return -1, fileError(path, writtenRemedy, "it was written to: %w", err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return -1, fileError(path, writtenRemedy, "%w", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return -1, fileError(path, "put the file back that was there", "it was mapped and has been replaced by something of another kind")
+		return -1, fileError(path, "put the file back that was there", "it has been replaced by something of another kind")
 	}
 	if d.policy == whole.FilesKeep {
-		if st.Size < int64(len(data)) {
-			return -1, fileError(path, "put back what it held", "it has %d bytes, and is mapped with %d", st.Size, len(data))
-		}
 		return fd, nil
 	}
 	if d.policy == whole.FilesRefuse {
@@ -64,8 +90,24 @@ func (d *descriptors) openWritten(r *state.Region, data []byte) (int, error) {
 			return -1, err
 		}
 	}
-	d.written = append(d.written, written{path, fd, data})
+	d.rewrites = append(d.rewrites, written{path, fd, data})
 	return fd, nil
+}
+
+// reaches refuses a file that stays as it is and has become shorter: what is mapped of it is to be there.
+func (d *descriptors) reaches(fd int, r *state.Region) error {
+	if d.policy != whole.FilesKeep {
+		return nil
+	}
+	var st unix.Stat_t
+	data, err := d.content(state.KindShared, strconv.FormatUint(r.Inode, 10))
+	if err == nil {
+		err = unix.Fstat(fd, &st)
+	}
+	if err == nil && st.Size < int64(len(data)) {
+		err = fileError(r.Path, "put back what it held", "it has %d bytes, and is mapped with %d", st.Size, len(data))
+	}
+	return err
 }
 
 // untilUnmapped is how long a process may have a file mapped that was killed a moment ago, such as the copy of one that was being imaged.
@@ -99,6 +141,57 @@ func mapper(path string, st *unix.Stat_t) (pid int, err error) {
 	return 0, nil
 }
 
+// journals is what databases (SQLite) call the files by which whoever comes next brings a file to an earlier or later state.
+var journals = []string{"-journal", "-wal"}
+
+// rewriteAll gives all files their content again. Journals that were not open at the checkpoint are of what came after it, and
+// would spoil the files: they are put aside.
+func (d *descriptors) rewriteAll() error {
+	all := map[string]bool{}
+	for i := range d.rewrites {
+		all[d.rewrites[i].path] = true
+	}
+	for i := range d.rewrites {
+		w := &d.rewrites[i]
+		kept, err := w.rewrite(d.tag)
+		if kept != "" {
+			d.tails = append(d.tails, kept)
+		}
+		for _, end := range journals {
+			if journal := w.path + end; err == nil && !all[journal] && d.policy == whole.FilesRefuse {
+				err = d.putAside(journal)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putAside keeps a file by another name, if it is there.
+func (d *descriptors) putAside(path string) error {
+	const remedy = "make room or rights for it, or use -files copy|keep"
+	st, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
+		return nil
+	}
+	kept := ""
+	if err == nil && st.Size() > 0 {
+		kept, err = outfile.KeepTail(path, 0, st.Size(), d.tag)
+	}
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
+		return fileError(path, remedy, "putting it aside, as it is younger than the checkpoint: %w", err)
+	}
+	if kept != "" {
+		d.tails = append(d.tails, kept)
+	}
+	return nil
+}
+
 // rewrite gives a file its content again. What it holds else is kept first; the name of that is returned.
 func (w *written) rewrite(tag string) (kept string, err error) {
 	const remedy = "make room or rights for it, or use -files copy|keep"
@@ -109,8 +202,12 @@ func (w *written) rewrite(tag string) (kept string, err error) {
 	if bytes.Equal(now, w.data) {
 		return "", nil
 	}
-	if len(now) > 0 && !strings.HasPrefix(w.path, state.PosixMemory) {
-		if kept, err = outfile.KeepTail(w.path, 0, int64(len(now)), tag); err != nil {
+	same := 0
+	if bytes.HasPrefix(now, w.data) { // it has only grown
+		same = len(w.data)
+	}
+	if same < len(now) && !strings.HasPrefix(w.path, state.PosixMemory) {
+		if kept, err = outfile.KeepTail(w.path, int64(same), int64(len(now)), tag); err != nil {
 			return "", fileError(w.path, remedy, "keeping what it holds: %w", err)
 		}
 	}

@@ -2,7 +2,9 @@ package restore
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,5 +83,85 @@ func TestWrittenBack(t *testing.T) {
 	}
 	if _, err := tr.tryRestore(img, func(o *whole.RestoreOptions) { o.Files = whole.FilesKeep }); err == nil || !strings.Contains(err.Error(), "is mapped with") {
 		t.Errorf("a file that is too short: %v", err)
+	}
+}
+
+// TestInPlace: a file that is open and written to elsewhere than at its end gets its content again, too, if it is shorter or
+// gone as well. Of one that has only grown, what was added is kept.
+func TestInPlace(t *testing.T) {
+	program, _ := nativetest.BuildC(t, "scenes", "c")
+	tr := newTrip(t, program)
+	tr.start("write_read01") // it stands at 1000 of 3000
+	tr.next("ready")
+	img := tr.image(whole.CaptureOptions{})
+	tr.kill()
+	path := filepath.Join(tr.dir, "data")
+	was, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Clone(was)
+	changed[500]++
+	for name, c := range map[string]struct{ now, kept []byte }{
+		"changed": {changed, changed},
+		"grown":   {append(bytes.Clone(was), "more"...), []byte("more")},
+		"both":    {append(changed, "more"...), append(bytes.Clone(changed), "more"...)},
+		"shorter": {was[:100], was[:100]},
+		"as was":  {was, nil},
+		"gone":    {},
+	} {
+		if os.Remove(path); c.now != nil {
+			if err := os.WriteFile(path, c.now, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := tr.restore(img)
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, was) {
+			t.Errorf("%s: it has not got its content again: %v", name, err)
+		}
+		var kept []byte
+		if len(r.Tails) > 0 {
+			if kept, err = os.ReadFile(r.Tails[0]); err != nil {
+				t.Error(err)
+			}
+			os.Remove(r.Tails[0])
+		}
+		if !bytes.Equal(kept, c.kept) || len(r.Tails) > 1 {
+			t.Errorf("%s: %d bytes are kept, %d wanted, in %q", name, len(kept), len(c.kept), r.Tails)
+		}
+		tr.kill()
+	}
+}
+
+// TestJournal: the program is killed in a transaction that began after the checkpoint and has changed the database. The journal of that
+// would bring the database, which has its content again, to a state that never was.
+func TestJournal(t *testing.T) {
+	shell, err := exec.LookPath("sqlite3")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, mode := range []string{"delete", "wal"} {
+		tr := newTrip(t, shell)
+		tr.start("data.db")
+		ask := func(what, want string) {
+			t.Helper()
+			fmt.Fprintln(tr.stdin, what)
+			tr.next(want)
+		}
+		ask("pragma journal_mode="+mode+";", mode)
+		ask("create table t(n, p); insert into t values(1, randomblob(200000)); update t set p = randomblob(100000); select sum(n) from t;", "1")
+		img := tr.image(whole.CaptureOptions{})
+		ask("insert into t values(2, randomblob(300000)); select sum(n) from t;", "3")
+		// A small cache makes it write before the end.
+		ask("pragma cache_size=5; begin; update t set n = n + 7, p = randomblob(70000); select sum(n) from t;", "17")
+		tr.kill()
+		r := tr.restore(img)
+		ask("select sum(n) from t;", "1")
+		ask("pragma integrity_check;", "ok")
+		ask("update t set n = 5; select sum(n) from t;", "5")
+		if len(r.Tails) == 0 {
+			t.Errorf("%s: nothing is kept", mode)
+		}
+		tr.kill()
 	}
 }

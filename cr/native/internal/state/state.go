@@ -292,6 +292,7 @@ type File struct {
 	Inode   uint64 `json:"inode,omitempty"`
 	Mode    uint32 `json:"mode,omitempty"`
 	Deleted bool   `json:"deleted,omitempty"` // content is in section kind "file"
+	Written bool   `json:"written,omitempty"` // it is changed in place: content is in section kind "shared", by its inode
 	Pipe    uint64 `json:"pipe,omitempty"`    // inode of the pipe
 	From    *Ref   `json:"from,omitempty"`    // the first of another process, before this one, with the same open file description
 	Target  int    `json:"target,omitempty"`  // of a pidfd: a process of the family

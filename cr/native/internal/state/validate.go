@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/pages"
 )
@@ -326,6 +327,9 @@ func (s *State) validFile(f *File, byFD map[int]*File) error {
 	case FileRegular:
 		if f.Offset < 0 || f.Size < 0 {
 			return fmt.Errorf("offset %d of %d", f.Offset, f.Size)
+		}
+		if f.Written && (f.Deleted || f.Mode&syscall.S_IFMT != syscall.S_IFREG) {
+			return fmt.Errorf("content of a file of mode %#o, deleted: %t", f.Mode, f.Deleted)
 		}
 		return validPath(f.Path)
 	case FileTimer:

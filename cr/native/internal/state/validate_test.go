@@ -101,6 +101,7 @@ func TestValidate(t *testing.T) {
 		"agent":            func(s *State) { s.OOB = 9 },
 		"path":             func(s *State) { s.Files[4].Path = "log" },
 		"file offset":      func(s *State) { s.Files[4].Offset = -1 },
+		"file in place":    func(s *State) { s.Files[4].Written, s.Files[4].Deleted = true, true },
 		"timer":            func(s *State) { s.Files[7].Timer = nil },
 		"timer's number":   func(s *State) { s.Timers = []proc.Created{{ID: -1}} },
 		"interval timer":   func(s *State) { s.Itimers = make([]Itimer, 2) },

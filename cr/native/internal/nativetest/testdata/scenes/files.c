@@ -34,6 +34,26 @@ static void write_read10(void) {
 	moment();
 	CHECK(!fstat(fd, &st) && st.st_size == 3000);
 }
+// A child goes on writing in place after the image, and finds in the file what it has written last.
+static void in_place(void) {
+	int fd = file("data", O_RDWR, 3000), status, stop[2];
+	HAVE(pipe2(stop, O_NONBLOCK));
+	pid_t child = HAVE(fork());
+	if (!child) {
+		char c;
+		long has;
+		for (long k = 0; read(stop[0], &c, 1) != 1; k++) {
+			if (k && (pread(fd, &has, sizeof has, 1000) != sizeof has || has != k)) _exit(1);
+			has = k + 1;
+			if (pwrite(fd, &has, sizeof has, 1000) != sizeof has) _exit(2);
+		}
+		_exit(0);
+	}
+	long has = 0;
+	UNTIL(pread(fd, &has, sizeof has, 1000) == sizeof has && has > 0 && has < 1 << 20);
+	moment();
+	CHECK(write(stop[1], "x", 1) == 1 && waitpid(child, &status, 0) == child && !status && holds(fd, 0, 1000));
+}
 static void file_append(void) {
 	int fd = file("data", O_WRONLY | O_APPEND, 10);
 	struct stat st;
@@ -357,7 +377,7 @@ static void dev_fuse(void) { // a device that cannot be opened as it was
 }
 
 #define FILES \
-	S(write_read00) S(write_read01) S(write_read02) S(write_read10) S(file_append) S(file_attr) S(file_fown) S(fd_offset) S(fd01) \
+	S(write_read00) S(write_read01) S(write_read02) S(write_read10) S(in_place) S(file_append) S(file_attr) S(file_fown) S(fd_offset) S(fd01) \
 	S(opath_file) S(dir00) S(unlink_fstat00) S(unlink_fstat01) S(unlink_fstat02) S(unlink_fstat03) S(unlink_fstat04) \
 	S(unlink_largefile) S(unlink_dir00) S(cwd00) S(cwd01) S(cwd02) S(pipe01) S(pipe02) S(pipe03) S(pipe04) S(fifo) S(fifo_rowo_pair) \
 	S(fifo_wronly) S(fifo_ghost) S(pty00) S(pty01) S(pty02) S(tty00) S(posix_mq1) S(dev_null) S(proc_self) S(child_opened_proc) S(dev_fuse)

@@ -119,14 +119,18 @@ static void maps_written(void) {
 	CHECK(!stat("mapped", &st) && st.st_size == 3 * PAGE + 100 && (st.st_mode & 0777) == 0644);
 }
 // Another file is open for reading and writing: they may belong together.
-static void maps_beside(void) {
+static void beside(off_t size) {
+	unsigned char c;
 	int fd = file("mapped", O_RDWR, PAGE);
 	unsigned char *p = MAP(PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	file("table", O_RDWR, PAGE);
+	int table = file("table", O_RDWR, PAGE);
+	HAVE(ftruncate(table, size));
 	p[5] = 200;
 	moment();
-	CHECK(p[5] == 200);
+	CHECK(p[5] == 200 && pread(table, &c, 1, 7) == 1 && c == pattern(7) && lseek(table, 0, SEEK_END) == size);
 }
+static void maps_beside(void) { beside(PAGE); }
+static void maps_beside_large(void) { beside(65 << 20); }
 static void shm_posix(void) {
 	char name[64];
 	struct stat st;
@@ -437,7 +441,7 @@ static void madv_guards(void) {
 }
 
 #define MEMORY \
-	S(mem_touch) S(maps00) S(maps02) S(maps04) S(maps05) S(maps06) S(maps07) S(maps_written) S(maps_beside) S(shm_posix) S(mremap00) S(mprotect00) S(grow_map) \
+	S(mem_touch) S(maps00) S(maps02) S(maps04) S(maps05) S(maps06) S(maps07) S(maps_written) S(maps_beside) S(maps_beside_large) S(shm_posix) S(mremap00) S(mprotect00) S(grow_map) \
 	S(grow_map02) S(grow_map03) S(brk00) S(unlink_mmap00) S(unlink_mmap01) S(unlink_mmap02) S(memfd00) S(memfd01) \
 	S(memfd02) S(memfd03) S(memfd04) S(shmemfd) S(shm) S(shm_unaligned) S(sysv_shm1) S(sysv_shm2) S(sysv_sem2) S(sem) S(msgque) S(thp_madvise) S(mlock00) S(aio00) S(shm_hugetlb) \
 	S(dev_zero) S(madv_guards)
