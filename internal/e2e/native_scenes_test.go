@@ -130,7 +130,7 @@ func TestNativeRefused(t *testing.T) {
 		name  string
 		words []string
 	}{
-		{"sharedmap", []string{"rank", "the shared mapping of the file", "open for reading and writing"}},
+		{"sharedmap", []string{"rank", "beside", "of 65 MB", "open for reading and writing"}},
 		{"undumpable", []string{"rank", "PR_SET_DUMPABLE"}},
 		{"finalized", []string{"inaliz"}},
 	} {

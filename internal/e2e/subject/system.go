@@ -348,8 +348,8 @@ func (s *stage) pairs(c *mpi.Comm) error {
 	return nil
 }
 
-// sharedmap: a file that is written to by a shared mapping, beside one that is open for reading and writing, as a database has them. An image cannot hold both as they
-// were at one moment.
+// sharedmap: a file that is written to by a shared mapping, beside one that is open for reading and writing, as a database has them. The other one is too large
+// for an image to hold both as they were at one moment.
 func sharedmap(s *stage, c *mpi.Comm) error {
 	f, err := os.Create(filepath.Join(s.dir, fmt.Sprint("shared", c.Rank())))
 	if err != nil {
@@ -364,6 +364,9 @@ func sharedmap(s *stage, c *mpi.Comm) error {
 	}
 	beside, err := os.Create(filepath.Join(s.dir, fmt.Sprint("beside", c.Rank())))
 	if err != nil {
+		return err
+	}
+	if err := beside.Truncate(65 << 20); err != nil {
 		return err
 	}
 	p[0] = 1
