@@ -5,7 +5,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -52,7 +54,8 @@ func unit(r *runner) error {
 	if r.ci || r.full { // else some of each kind
 		env = append(env, "GORUN_NATIVE_SCENES=all", "GORUN_NATIVE_PROGRAMS=all")
 	}
-	if err := r.sh(env, r.test("-skip="+others, "./...")...); err != nil {
+	// More packages at once than there are CPUs: tests of nodes and of batch systems wait most of their time.
+	if err := r.sh(env, r.test("-p="+strconv.Itoa(runtime.NumCPU()+1), "-skip="+others, "./...")...); err != nil {
 		return err
 	}
 	if r.full { // the larger classes; the smallest one runs above
