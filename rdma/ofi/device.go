@@ -33,13 +33,16 @@ type Device struct {
 	peers   map[string]*peer
 	dead    []*peer
 	busy    []*pair
-	moving  map[*transfer]bool
+
+	spareBusy []*pair // to be used again
+	moving    map[*transfer]bool
 
 	ops                  []op
 	contexts, buffers    []byte // of ops
 	mem                  memory // of buffers
 	freeSends, freeReads []int
 	unposted             []int // receives
+	spareUnposted        []int // to be used again
 
 	pulse *pulse
 	look  bool // at the peers, soon
@@ -154,16 +157,33 @@ func (d *Device) postReceive(i int) {
 	}
 }
 
+// postReceives posts again what was used, if it is more than a few.
+func (d *Device) postReceives(few int) {
+	if len(d.unposted) <= few {
+		return
+	}
+	list := d.unposted
+	d.unposted, d.spareUnposted = d.spareUnposted[:0], nil
+	for _, i := range list {
+		d.postReceive(i)
+	}
+	d.spareUnposted = list
+}
+
 // progress takes what has come, and sends what may be sent.
 func (d *Device) progress() error {
 	if d.closed {
 		return provider.ErrClosed
 	}
 	d.polls++
+	few := 0 // while something comes the program gets it first
 	for {
 		list, failed, err := d.end.poll()
 		if err != nil {
 			return err
+		}
+		if len(list) > 0 {
+			few = receivesAtOnce / 4
 		}
 		for i := range list {
 			d.completed(list[i].context, int(list[i].length))
@@ -178,6 +198,7 @@ func (d *Device) progress() error {
 		d.look = false
 		d.lookAfterPeers()
 	}
+	d.postReceives(few)
 	d.pump(false)
 	return nil
 }
@@ -199,7 +220,7 @@ func (d *Device) completed(context uintptr, length int) {
 		if d.in.parse(d.buffer(i)[:min(length, d.packetMax)]) == nil {
 			d.arrived(&d.in)
 		}
-		d.postReceive(i)
+		d.unposted = append(d.unposted, i)
 	case i < receivesAtOnce+sendsAtOnce:
 		d.freeSends = append(d.freeSends, i)
 	default:
@@ -297,19 +318,16 @@ func (d *Device) pump(now bool) {
 		delete(d.peers, p.key)
 		p.close()
 	}
-	if len(d.unposted) > 0 {
-		list := d.unposted
-		d.unposted = nil
-		for _, i := range list {
-			d.postReceive(i)
-		}
+	if now {
+		d.postReceives(0)
 	}
 	list := d.busy
-	d.busy = nil
+	d.busy, d.spareBusy = d.spareBusy[:0], nil
 	for _, p := range list {
 		p.isBusy = false
 		p.pump(now)
 	}
+	d.spareBusy = list
 }
 
 func (d *Device) sorted() []*pair {

@@ -140,6 +140,7 @@ type receives struct {
 	of              *domain
 	depth, segments int
 	list            []provider.ReceiveRequest
+	first           int // of list
 	spare           [][]provider.Segment
 	hungry          []*pair // wait for a receive
 	users           int
@@ -148,7 +149,7 @@ type receives struct {
 // PostReceive appends.
 func (q *receives) PostReceive(requests []provider.ReceiveRequest) (int, error) {
 	n, err := q.append(requests)
-	for len(q.hungry) > 0 && len(q.list) > 0 {
+	for len(q.hungry) > 0 && len(q.list) > q.first {
 		p := q.hungry[0]
 		q.hungry = q.hungry[1:]
 		p.hungry = false
@@ -159,7 +160,7 @@ func (q *receives) PostReceive(requests []provider.ReceiveRequest) (int, error) 
 
 func (q *receives) append(requests []provider.ReceiveRequest) (int, error) {
 	for i := range requests {
-		if len(q.list) >= q.depth {
+		if len(q.list)-q.first >= q.depth {
 			return i, provider.ErrFull
 		}
 		if len(requests[i].Segments) > max(1, q.segments) {
@@ -184,11 +185,13 @@ func (q *receives) Close() error {
 }
 
 func (q *receives) take() (r provider.ReceiveRequest, ok bool) {
-	if len(q.list) == 0 {
+	if len(q.list) == q.first {
 		return r, false
 	}
-	r = q.list[0]
-	q.list = q.list[1:]
+	r = q.list[q.first]
+	if q.first++; 2*q.first >= len(q.list) { // what is left moves, so the list is used again
+		q.first, q.list = 0, q.list[:copy(q.list, q.list[q.first:])]
+	}
 	return r, true
 }
 

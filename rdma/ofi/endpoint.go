@@ -26,6 +26,9 @@ type endpoint struct {
 	read, send, injected, receive, rma uintptr // functions
 	entries                            [32]cqEntry
 	bad                                cqError
+
+	args   [8]uintptr // of the call that is made
+	passed []byte     // to it: here it is not on a stack, which may move
 }
 
 func open(l *library, name string, info uintptr) (*endpoint, error) {
@@ -200,30 +203,41 @@ func result(code uintptr) outcome {
 	return broken
 }
 
+// call calls a function of libfabric with n of f.args. Other than with arguments of its own that makes no garbage: a collector
+// beside two ranks that wait busily costs a message more than all that it does.
+func (f *endpoint) call(function uintptr, n int) uintptr {
+	code, _, _ := purego.SyscallN(function, f.args[:n]...)
+	return code
+}
+
+// callWith is call for functions that take bytes.
+func (f *endpoint) callWith(function uintptr, b []byte, args ...uintptr) outcome {
+	f.passed = b
+	f.args[0], f.args[1], f.args[2] = f.ep, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))
+	return result(f.call(function, 3+copy(f.args[3:], args)))
+}
+
 // sendCopied sends bytes that are copied at once.
 func (f *endpoint) sendCopied(b []byte, to uint64) outcome {
-	code, _, _ := purego.SyscallN(f.injected, f.ep, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(to))
-	return result(code)
+	return f.callWith(f.injected, b, uintptr(to))
 }
 
 func (f *endpoint) sendFrom(b []byte, desc uintptr, to uint64, context uintptr) outcome {
-	code, _, _ := purego.SyscallN(f.send, f.ep, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), desc, uintptr(to), context)
-	return result(code)
+	return f.callWith(f.send, b, desc, uintptr(to), context)
 }
 
 func (f *endpoint) receiveTo(b []byte, desc, context uintptr) outcome {
-	code, _, _ := purego.SyscallN(f.receive, f.ep, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), desc, ^uintptr(0), context)
-	return result(code)
+	return f.callWith(f.receive, b, desc, ^uintptr(0), context)
 }
 
 func (f *endpoint) readTo(b []byte, desc uintptr, from, address, key uint64, context uintptr) outcome {
-	code, _, _ := purego.SyscallN(f.rma, f.ep, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), desc, uintptr(from), uintptr(address), uintptr(key), context)
-	return result(code)
+	return f.callWith(f.rma, b, desc, uintptr(from), uintptr(address), uintptr(key), context)
 }
 
 // poll makes progress and returns what completed, and the operation that failed, if one did.
 func (f *endpoint) poll() (done []cqEntry, failed *cqError, err error) {
-	code, _, _ := purego.SyscallN(f.read, f.queue, uintptr(unsafe.Pointer(&f.entries[0])), uintptr(len(f.entries)))
+	f.args[0], f.args[1], f.args[2] = f.queue, uintptr(unsafe.Pointer(&f.entries[0])), uintptr(len(f.entries))
+	code := f.call(f.read, 3)
 	switch n := int64(code); {
 	case n >= 0:
 		return f.entries[:n], nil, nil

@@ -99,3 +99,12 @@ func TestSweep(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestGarbage tests that messages make none.
+func TestGarbage(t *testing.T) {
+	each(t, func(t *testing.T, open providertest.Open) {
+		if n := providertest.Garbage(t, open); n >= 1 {
+			t.Errorf("%.1f allocations a message", n)
+		}
+	})
+}

@@ -47,18 +47,19 @@ type pair struct {
 	tellGone bool
 
 	// What the peer sends.
-	takes    *receives
-	arrivals []*arrival // not over
-	started  int        // of arrivals
-	next     uint64     // number of the next one to arrive
-	early    map[uint64]*packet
-	over     uint64 // number up to which they are over
-	told     uint64 // that was said
-	owes     uint64 // poll of the last one that was over and not said
-	granted  map[uint64]*region
-	nak      provider.Status // why the peer's request failed, to be told
-	nakked   bool
-	hungry   bool
+	takes         *receives
+	arrivals      []*arrival // not over
+	spareArrivals []*arrival
+	started       int    // of arrivals
+	next          uint64 // number of the next one to arrive
+	early         map[uint64]*packet
+	over          uint64 // number up to which they are over
+	told          uint64 // that was said
+	owes          uint64 // poll of the last one that was over and not said
+	granted       map[uint64]*region
+	nak           provider.Status // why the peer's request failed, to be told
+	nakked        bool
+	hungry        bool
 }
 
 // CreateQueuePair makes a pair.

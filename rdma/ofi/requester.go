@@ -55,9 +55,11 @@ func (p *pair) post(r *provider.SendRequest) error {
 		uint64(bytes) > p.dev.info.Limits.Message:
 		return provider.ErrRequest
 	}
-	q := &request{}
+	var q *request
 	if n := len(p.spare); n > 0 {
 		q, p.spare = p.spare[n-1], p.spare[:n-1]
+	} else {
+		q = new(request)
 	}
 	segments := q.Segments[:0]
 	*q = request{SendRequest: *r, number: p.posted, bytes: bytes, copied: q.copied[:0], regions: q.regions[:0]}

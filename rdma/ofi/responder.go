@@ -62,11 +62,23 @@ func (p *pair) enqueue(d *packet) {
 		}
 		return
 	}
-	p.arrivals = append(p.arrivals, &arrival{packet: *d})
+	p.arrivals = append(p.arrivals, p.newArrival(d))
 	for p.next++; p.early[p.next] != nil; p.next++ {
 		p.arrivals = append(p.arrivals, &arrival{packet: *p.early[p.next], kept: true})
 		delete(p.early, p.next)
 	}
+}
+
+// newArrival makes one, of one that is over if there is any.
+func (p *pair) newArrival(d *packet) *arrival {
+	n := len(p.spareArrivals)
+	if n == 0 {
+		return &arrival{packet: *d}
+	}
+	a := p.spareArrivals[n-1]
+	p.spareArrivals = p.spareArrivals[:n-1]
+	*a = arrival{packet: *d}
+	return a
 }
 
 // advance begins requests in order, as far as that can be done, and ends them in order.
@@ -81,6 +93,7 @@ func (p *pair) advance() {
 			p.arrivals = p.arrivals[:copy(p.arrivals, p.arrivals[1:])]
 			p.started--
 			p.finish(a)
+			p.spareArrivals = append(p.spareArrivals, a)
 			more = true
 		}
 	}
