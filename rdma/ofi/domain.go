@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/gorun-mpi/gorun/internal/fifo"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 
@@ -139,8 +140,7 @@ func (o *domain) Close() error {
 type receives struct {
 	of              *domain
 	depth, segments int
-	list            []provider.ReceiveRequest
-	first           int // of list
+	list            fifo.List[provider.ReceiveRequest]
 	spare           [][]provider.Segment
 	hungry          []*pair // wait for a receive
 	users           int
@@ -149,7 +149,7 @@ type receives struct {
 // PostReceive appends.
 func (q *receives) PostReceive(requests []provider.ReceiveRequest) (int, error) {
 	n, err := q.append(requests)
-	for len(q.hungry) > 0 && len(q.list) > q.first {
+	for len(q.hungry) > 0 && q.list.Len() > 0 {
 		p := q.hungry[0]
 		q.hungry = q.hungry[1:]
 		p.hungry = false
@@ -160,7 +160,7 @@ func (q *receives) PostReceive(requests []provider.ReceiveRequest) (int, error) 
 
 func (q *receives) append(requests []provider.ReceiveRequest) (int, error) {
 	for i := range requests {
-		if len(q.list)-q.first >= q.depth {
+		if q.list.Len() >= q.depth {
 			return i, provider.ErrFull
 		}
 		if len(requests[i].Segments) > max(1, q.segments) {
@@ -170,7 +170,7 @@ func (q *receives) append(requests []provider.ReceiveRequest) (int, error) {
 		if n := len(q.spare); n > 0 {
 			own, q.spare = q.spare[n-1], q.spare[:n-1]
 		}
-		q.list = append(q.list, provider.ReceiveRequest{ID: requests[i].ID, Segments: append(own[:0], requests[i].Segments...)})
+		q.list.Append(provider.ReceiveRequest{ID: requests[i].ID, Segments: append(own[:0], requests[i].Segments...)})
 	}
 	return len(requests), nil
 }
@@ -185,13 +185,11 @@ func (q *receives) Close() error {
 }
 
 func (q *receives) take() (r provider.ReceiveRequest, ok bool) {
-	if len(q.list) == q.first {
+	if q.list.Len() == 0 {
 		return r, false
 	}
-	r = q.list[q.first]
-	if q.first++; 2*q.first >= len(q.list) { // what is left moves, so the list is used again
-		q.first, q.list = 0, q.list[:copy(q.list, q.list[q.first:])]
-	}
+	r = q.list.Elements()[0]
+	q.list.Drop(1)
 	return r, true
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gorun-mpi/gorun/internal/fifo"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"golang.org/x/sys/unix"
 )
@@ -13,8 +14,7 @@ import (
 type queue struct {
 	dev              *Device
 	depth            int
-	list             []provider.Completion
-	first            int // of list
+	list             fifo.List[provider.Completion]
 	overrun          bool
 	users            int
 	epfd, evfd       int
@@ -60,10 +60,8 @@ func (q *queue) Poll(dst []provider.Completion) (int, error) {
 	if q.overrun {
 		return 0, provider.ErrOverrun
 	}
-	n := copy(dst, q.list[q.first:])
-	if q.first += n; q.first == len(q.list) || q.first > 1000 {
-		q.first, q.list = 0, q.list[:copy(q.list, q.list[q.first:])]
-	}
+	n := copy(dst, q.list.Elements())
+	q.list.Drop(n)
 	if q.dev.armed > 0 {
 		q.dev.mayWait()
 	}
@@ -83,10 +81,10 @@ func (d *Device) mayWait() {
 }
 
 func (q *queue) add(c provider.Completion, wakes bool) {
-	if len(q.list)-q.first >= q.depth {
+	if q.list.Len() >= q.depth {
 		q.overrun = true
 	}
-	q.list = append(q.list, c)
+	q.list.Append(c)
 	if q.armed && (wakes || !q.solicited) {
 		q.disarm()
 		q.ring()
@@ -95,8 +93,7 @@ func (q *queue) add(c provider.Completion, wakes bool) {
 
 // forget drops the completions of a pair.
 func (q *queue) forget(number uint32) {
-	q.list = slices.DeleteFunc(q.list[q.first:], func(c provider.Completion) bool { return c.QueuePair == number })
-	q.first = 0
+	q.list.Set(slices.DeleteFunc(q.list.Elements(), func(c provider.Completion) bool { return c.QueuePair == number }))
 }
 
 func (q *queue) ring() {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/internal/fifo"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 
@@ -23,8 +24,8 @@ type pair struct {
 	takes  *receives
 	bell   []byte // the command that has the driver look at the send queue
 
-	open   []sent // posted and not known to be over
-	first  uint64 // number of open[0]
+	open   fifo.List[sent] // posted and not known to be over
+	first  uint64          // number of open[0]
 	serial uint32
 }
 
@@ -254,12 +255,12 @@ func (p *pair) post(r *provider.SendRequest) error {
 		return provider.ErrState
 	case int(r.Opcode) >= len(wireOpcodes), len(r.Segments) > max(1, p.config.Segments), inline && (bytes > p.config.Inline || r.Opcode == provider.Read):
 		return provider.ErrRequest
-	case len(p.open) >= p.config.SendDepth || p.sends.full():
+	case p.open.Len() >= p.config.SendDepth || p.sends.full():
 		return provider.ErrFull
 	}
 	p.write(p.sends.element(), r, inline, bytes)
 	p.sends.next()
-	p.open = append(p.open, sent{r.ID, r.Opcode, uint32(bytes)})
+	p.open.Append(sent{r.ID, r.Opcode, uint32(bytes)})
 	return nil
 }
 
@@ -267,7 +268,7 @@ func (p *pair) post(r *provider.SendRequest) error {
 func (p *pair) write(e []byte, r *provider.SendRequest, inline bool, bytes int) {
 	ne := binary.NativeEndian
 	clear(e[:sendHeader])
-	ne.PutUint64(e[sendID:], p.first+uint64(len(p.open)))
+	ne.PutUint64(e[sendID:], p.first+uint64(p.open.Len()))
 	ne.PutUint32(e[sendOpcode:], wireOpcodes[r.Opcode])
 	ne.PutUint32(e[sendFlags:], flagsOf(r.Flags))
 	binary.BigEndian.PutUint32(e[sendImmediate:], r.Immediate)
@@ -305,11 +306,12 @@ func flagsOf(f provider.Flags) (flags uint32) {
 // sent tells of which request a completion is, and frees the slots of those before.
 func (p *pair) sent(number uint64, c *provider.Completion) bool {
 	i := number - p.first
-	if i >= uint64(len(p.open)) {
+	if i >= uint64(p.open.Len()) {
 		return false
 	}
-	s := p.open[i]
-	p.open, p.first = p.open[i+1:], number+1
+	s := p.open.Elements()[i]
+	p.open.Drop(int(i) + 1)
+	p.first = number + 1
 	c.ID = s.id
 	if c.Status == provider.Success {
 		if c.Opcode = s.opcode; c.Opcode == provider.Read {

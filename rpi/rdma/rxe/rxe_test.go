@@ -159,3 +159,13 @@ func TestRanks(t *testing.T) {
 	ranktest.Run(t, ranktest.Options{Gorun: "/bin/gorun", Program: "/bin/ranks", Fabrics: fabrics,
 		Restarts: testenv.Number(t, "GORUN_RXE_RESTARTS", 2), Seed: uint64(testenv.Number(t, "GORUN_RXE_SEED", 1))}) // 1: over soft-RoCE first, then over TCP
 }
+
+// TestGarbage tests that messages make none.
+func TestGarbage(t *testing.T) {
+	if _, err := (Provider{}).List(); errors.Is(err, errNone) {
+		t.Skip(err)
+	}
+	if n := providertest.Garbage(t, func() (provider.Device, error) { return Provider{}.Open("") }); n >= 1 {
+		t.Errorf("%.1f allocations a message", n)
+	}
+}
