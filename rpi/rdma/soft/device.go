@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/gorun-mpi/gorun/internal/fifo"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 
@@ -151,23 +152,26 @@ func (o *domain) Close() error {
 type receives struct {
 	of              *domain
 	depth, segments int
-	list            []provider.ReceiveRequest
-	hungry          []*pair // have told their peers that they are not ready
+	list            fifo.List[provider.ReceiveRequest]
+	spare           [][]provider.Segment // of those that are over
+	hungry          []*pair              // have told their peers that they are not ready
 	users           int
 }
 
 // PostReceive appends.
 func (q *receives) PostReceive(requests []provider.ReceiveRequest) (int, error) {
 	for i := range requests {
-		if len(q.list) >= q.depth {
+		if q.list.Len() >= q.depth {
 			return i, provider.ErrFull
 		}
 		if len(requests[i].Segments) > q.segments {
 			return i, provider.ErrRequest
 		}
-		r := requests[i]
-		r.Segments = slices.Clone(r.Segments)
-		q.list = append(q.list, r)
+		var own []provider.Segment
+		if n := len(q.spare); n > 0 {
+			own, q.spare = q.spare[n-1], q.spare[:n-1]
+		}
+		q.list.Append(provider.ReceiveRequest{ID: requests[i].ID, Segments: append(own[:0], requests[i].Segments...)})
 	}
 	for _, p := range q.hungry {
 		p.owes = true
@@ -189,12 +193,21 @@ func (q *receives) Close() error {
 }
 
 func (q *receives) take() (r provider.ReceiveRequest, ok bool) {
-	if len(q.list) == 0 {
+	if q.list.Len() == 0 {
 		return r, false
 	}
-	r = q.list[0]
-	q.list = q.list[1:]
+	r = q.list.Elements()[0]
+	q.list.Drop(1)
 	return r, true
+}
+
+// over takes back the segments of a receive.
+func (q *receives) over(r *provider.ReceiveRequest) {
+	if r.Segments != nil {
+		clear(r.Segments)
+		q.spare = append(q.spare, r.Segments)
+		r.Segments = nil
+	}
 }
 
 // progress receives what has come, and sends what may be sent.

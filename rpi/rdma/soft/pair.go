@@ -24,6 +24,7 @@ type pair struct {
 
 	// Requests.
 	sends    []*request // posted and not completed
+	spare    []*request // to be used again
 	held     int        // completed ones whose slots are not free: unsignalled, and no later one is over
 	posted   uint64     // number of the next packet
 	next     uint64     // next packet to be sent
@@ -61,6 +62,7 @@ type request struct {
 	provider.SendRequest
 	first, packets uint64
 	bytes          int
+	copied         []byte // inline
 }
 
 // CreateQueuePair makes a pair.
@@ -174,15 +176,21 @@ func (p *pair) post(r *provider.SendRequest) error {
 	case r.Opcode > provider.Read, len(r.Segments) > max(1, p.config.Segments), inline && (bytes > p.config.Inline || r.Opcode == provider.Read):
 		return provider.ErrRequest
 	}
-	q := &request{SendRequest: *r, first: p.posted, bytes: bytes}
-	q.packets = uint64(max(1, (bytes+p.dev.mtu-1)/p.dev.mtu))
-	q.Segments = slices.Clone(r.Segments)
+	var q *request
+	if n := len(p.spare); n > 0 {
+		q, p.spare = p.spare[n-1], p.spare[:n-1]
+	} else {
+		q = new(request)
+	}
+	segments := q.Segments[:0]
+	*q = request{SendRequest: *r, first: p.posted, packets: uint64(max(1, (bytes+p.dev.mtu-1)/p.dev.mtu)), bytes: bytes, copied: q.copied[:0]}
 	if inline {
-		data := make([]byte, 0, bytes)
 		for _, s := range r.Segments {
-			data = append(data, s.Data...)
+			q.copied = append(q.copied, s.Data...)
 		}
-		q.Segments = []provider.Segment{{Data: data}}
+		q.Segments = append(segments, provider.Segment{Data: q.copied})
+	} else {
+		q.Segments = append(segments, r.Segments...)
 	}
 	p.posted += q.packets
 	p.sends = append(p.sends, q)
@@ -202,7 +210,7 @@ func (p *pair) Close() error {
 	p.takes.users--
 	for q, l := range map[*line]*queue{p.sendLine: p.sendQueue(), p.takeLine: p.takeQueue()} {
 		l.users--
-		l.stored -= len(q.list)
+		l.stored -= q.list.Len()
 		l.lines = slices.DeleteFunc(l.lines, func(o *line) bool { return o == q })
 	}
 	if p.connected() {
@@ -251,7 +259,7 @@ func (p *pair) flush(why provider.Status) {
 func (p *pair) flushReceives() {
 	if p.open {
 		p.open = false
-		p.received(p.message.ID, provider.Completion{Status: provider.Flushed}, true)
+		p.received(&p.message, provider.Completion{Status: provider.Flushed}, true)
 	}
 	if p.config.Shared != nil {
 		return
@@ -261,11 +269,13 @@ func (p *pair) flushReceives() {
 		if !ok {
 			return
 		}
-		p.received(r.ID, provider.Completion{Status: provider.Flushed}, true)
+		p.received(&r, provider.Completion{Status: provider.Flushed}, true)
 	}
 }
 
-func (p *pair) received(id uint64, c provider.Completion, wakes bool) {
-	c.ID, c.QueuePair = id, p.number
+// received completes a receive.
+func (p *pair) received(r *provider.ReceiveRequest, c provider.Completion, wakes bool) {
+	c.ID, c.QueuePair = r.ID, p.number
+	p.takes.over(r)
 	p.takeQueue().add(p.takeLine, c, wakes)
 }

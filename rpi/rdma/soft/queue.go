@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/gorun-mpi/gorun/internal/fifo"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"golang.org/x/sys/unix"
 )
@@ -21,7 +22,7 @@ type queue struct {
 }
 
 type line struct {
-	list []provider.Completion
+	list fifo.List[provider.Completion]
 }
 
 // CreateCompletionQueue makes a queue.
@@ -65,8 +66,8 @@ func (q *queue) Poll(dst []provider.Completion) (int, error) {
 	for room := min(len(dst), q.dev.net.late(q.stored)); n < room; n++ {
 		i := q.choose()
 		l := q.lines[i]
-		dst[n] = l.list[0]
-		l.list = l.list[1:]
+		dst[n] = l.list.Elements()[0]
+		l.list.Drop(1)
 		q.stored--
 	}
 	if n < len(dst) && q.stored > 0 && q.armed { // late ones are yet to be seen
@@ -79,13 +80,13 @@ func (q *queue) Poll(dst []provider.Completion) (int, error) {
 func (q *queue) choose() int {
 	full := 0
 	for _, l := range q.lines {
-		if len(l.list) > 0 {
+		if l.list.Len() > 0 {
 			full++
 		}
 	}
 	left := q.dev.net.pick(full)
 	for i, l := range q.lines {
-		if len(l.list) > 0 {
+		if l.list.Len() > 0 {
 			if left == 0 {
 				return i
 			}
@@ -99,7 +100,7 @@ func (q *queue) add(l *line, c provider.Completion, wakes bool) {
 	if q.stored >= q.depth {
 		q.overrun = true
 	}
-	l.list = append(l.list, c)
+	l.list.Append(c)
 	q.stored++
 	if q.armed && (wakes || !q.solicited) {
 		q.disarm()

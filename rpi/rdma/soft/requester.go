@@ -183,8 +183,15 @@ func (p *pair) settle() {
 	}
 }
 
+// free takes back a request that is over.
+func (p *pair) free(r *request) {
+	clear(r.Segments)
+	p.spare = append(p.spare, r)
+}
+
 func (p *pair) complete(r *request) {
-	p.sends = p.sends[1:]
+	p.sends = p.sends[:copy(p.sends, p.sends[1:])]
+	defer p.free(r)
 	if r.Flags&provider.Signalled == 0 {
 		p.held++
 		return

@@ -84,7 +84,7 @@ func (p *pair) answer(d *packet) bool {
 
 func (p *pair) written(d *packet) (provider.Status, bool) {
 	immediate := d.Opcode == provider.WriteImmediate && d.Bits&last != 0
-	if immediate && len(p.takes.list) == 0 {
+	if immediate && p.takes.list.Len() == 0 {
 		return 0, false
 	}
 	if p.access&provider.RemoteWrite == 0 { // of no bytes, too, as adapters have it
@@ -99,7 +99,7 @@ func (p *pair) written(d *packet) (provider.Status, bool) {
 	}
 	if immediate {
 		r, _ := p.takes.take() // there is one
-		p.received(r.ID, provider.Completion{Opcode: provider.ReceiveWrite, Bytes: d.Length, Immediate: d.Imm, HasImmediate: true}, d.Bits&solicited != 0)
+		p.received(&r, provider.Completion{Opcode: provider.ReceiveWrite, Bytes: d.Length, Immediate: d.Imm, HasImmediate: true}, d.Bits&solicited != 0)
 	}
 	return provider.Success, true
 }
@@ -130,7 +130,7 @@ func (p *pair) sent(d *packet) (provider.Status, bool) {
 		if !c.HasImmediate {
 			c.Immediate = 0
 		}
-		p.received(p.message.ID, c, d.Bits&solicited != 0)
+		p.received(&p.message, c, d.Bits&solicited != 0)
 	}
 	return provider.Success, true
 }
@@ -138,7 +138,7 @@ func (p *pair) sent(d *packet) (provider.Status, bool) {
 // spoilt ends a receive that the message does not suit, and returns what the sender is told.
 func (p *pair) spoilt(why provider.Status) provider.Status {
 	p.open = false
-	p.received(p.message.ID, provider.Completion{Status: why}, true)
+	p.received(&p.message, provider.Completion{Status: why}, true)
 	if why == provider.LengthError {
 		return provider.RemoteInvalid
 	}

@@ -72,3 +72,10 @@ func FuzzPacket(f *testing.F) {
 		q.dev.progress()
 	})
 }
+
+// TestGarbage tests that messages make none.
+func TestGarbage(t *testing.T) {
+	if n := providertest.Garbage(t, func() (provider.Device, error) { return Provider{}.Open("127.0.0.1") }); n >= 1 {
+		t.Errorf("%.1f allocations a message", n)
+	}
+}

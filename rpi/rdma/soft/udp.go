@@ -182,6 +182,9 @@ func (n *udp) receive(b []byte) (int, bool) {
 
 // unreachable takes what the kernel has heard of ports that are closed.
 func (n *udp) unreachable() ([]byte, bool) {
+	if !n.trouble {
+		return nil, false
+	}
 	var b [16]byte
 	var control [512]byte
 	for n.trouble {
