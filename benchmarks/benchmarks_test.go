@@ -37,6 +37,7 @@ func TestBenchmarks(t *testing.T) {
 		{"programs", []string{"-class", "W", "-pairs", "1", "-every", "200ms", "lu"}, []string{"lu, class W, 4 ranks", "median "}},
 		{"programs", []string{"-class", "S", "-np", "2", "-pairs", "1", "-rpi", "rdma", "-tag", "gorun_nolayer", "lu"}, []string{"with gorun_nolayer", "median "}},
 		{"rxe", []string{"-rounds", "1", "-small", "100", "-large", "20"}, []string{"ib_send_lat", "ib_write_bw", "ratio"}},
+		{"start", []string{"-rounds", "1", "-np", "2,3"}, []string{"added ms"}},
 		{"levels", []string{"-short"}, []string{"stencil  memory", "heat     node's disk", "solver   shared disk"}},
 		{"bookmarks", []string{"-staggered", "64,1024", "-sparse", "64,1000"}, []string{"staggered", "sparse, 6 neighbours"}},
 	} {

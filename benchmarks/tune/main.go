@@ -16,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -66,22 +67,20 @@ func parse(args []string) (*options, error) {
 	}
 	var errs [3]error
 	o.ops, errs[0] = arguments.Names("collective", *ops, measured)
-	o.ranks, errs[1] = numbers(*ranks, 2)
-	o.sizes, errs[2] = numbers(*sizes, 8)
+	o.ranks, errs[1] = rising(*ranks, 2)
+	o.sizes, errs[2] = rising(*sizes, 8)
 	return o, errors.Join(errs[:]...)
 }
 
-// numbers reads a list that rises.
-func numbers(text string, least int) ([]int, error) {
-	var all []int
-	for _, word := range strings.Split(text, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < least {
-			return nil, fmt.Errorf("%q is not a list of rising numbers from %d on", text, least)
+// rising reads a list of numbers that rise.
+func rising(list string, least int) ([]int, error) {
+	all, err := arguments.Numbers(list, least, math.MaxInt)
+	for i := 1; i < len(all); i++ {
+		if all[i] <= all[i-1] {
+			return nil, fmt.Errorf("%q does not rise", list)
 		}
-		all, least = append(all, n), n+1
 	}
-	return all, nil
+	return all, err
 }
 
 func tune(ctx context.Context, o *options) error {

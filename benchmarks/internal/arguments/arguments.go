@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -35,6 +36,18 @@ func Names(what, list string, known []string) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// Numbers splits a list at its commas; it has numbers from least to most.
+func Numbers(list string, least, most int) (all []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least || n > most {
+			return nil, fmt.Errorf("%q is not a number from %d to %d", text, least, most)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 // Writable finds out whether files can be written, before anything is measured for them. It changes no existing

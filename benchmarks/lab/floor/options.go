@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,26 +42,14 @@ func parse(args []string) (*options, error) {
 	var errs [5]error
 	o.tests, errs[0] = arguments.Names("test", *names, testNames())
 	if *procs != "" {
-		o.procs, errs[1] = numbers(*procs, 2, mostProcs)
+		o.procs, errs[1] = arguments.Numbers(*procs, 2, mostProcs)
 	}
-	o.sizes, errs[2] = numbers(*sizes, 1, mostBytes/2)
-	o.pieces, errs[3] = numbers(*pieces, 1, mostBytes)
+	o.sizes, errs[2] = arguments.Numbers(*sizes, 1, mostBytes/2)
+	o.pieces, errs[3] = arguments.Numbers(*pieces, 1, mostBytes)
 	if o.batches < 1 || o.time <= 0 || o.edge < 1 || o.edge > mostEdge || o.cube < 1 || o.cube > mostCube || o.bulk < 1 || o.bulk > mostBytes/2 || f.NArg() > 0 {
 		errs[4] = errors.New("bad argument; see -help")
 	}
 	return o, errors.Join(errs[:]...)
-}
-
-// numbers reads a list of numbers from least to most.
-func numbers(list string, least, most int) (all []int, err error) {
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < least || n > most {
-			return nil, fmt.Errorf("%q is not a number from %d to %d", text, least, most)
-		}
-		all = append(all, n)
-	}
-	return all, nil
 }
 
 // row is one of what is printed: the fastest of its tasks.
