@@ -96,11 +96,10 @@ func Open(world *World, name string, o Options) (*Description, error) {
 		return nil, fmt.Errorf("mirror: Open(%q): a name has 1 to 64 letters, digits, '.', '-' and '_'", name)
 	case o.Copies < 0:
 		return nil, fmt.Errorf("mirror: Open(%q): Copies is %d, and cannot be less than 0", name, o.Copies)
+	case o.Copies > 0 && policy.Promise().Nodes < o.Copies:
+		return nil, fmt.Errorf("mirror: Open(%q): policy %v survives %v, and %d were asked for", name, policy, policy.Promise(), o.Copies)
 	}
 	plan, err := machine.NewPlan(placement(life.Ranks), policy)
-	if err == nil && policy.Promise().Nodes < o.Copies {
-		err = fmt.Errorf("policy %v survives %v, and %d were asked for", policy, policy.Promise(), o.Copies)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: Open(%q): %w", name, err)
 	}
