@@ -34,6 +34,7 @@ type descriptors struct {
 	own      []int               // to be closed here
 	pipes    map[uint64]int      // by inode: a descriptor of the pipe
 	deleted  map[uint64]int      // by inode: the file made anew
+	unmapped map[uint64]string   // by inode: paths of files that nobody may have mapped
 	rewrites []written           // files that are changed in place, to get their content
 	watches  []watches           // of inotify, to be made last
 	ends     map[uint64]int      // by inode: the other end of a pair, made with the first
@@ -45,6 +46,7 @@ func (d *descriptors) open(s *state.State) (err error) {
 	d.tables, d.pipes, d.deleted = make(map[int]map[int]int), make(map[uint64]int), make(map[uint64]int)
 	d.ends, d.sealed = make(map[uint64]int), make(map[uint64]bool)
 	d.inodes, d.locked = make(map[uint64][]string), make(map[[2]uint64]bool)
+	d.unmapped = make(map[uint64]string)
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -71,7 +73,7 @@ func (d *descriptors) open(s *state.State) (err error) {
 			return err
 		}
 	}
-	return nil
+	return d.refuseMapped()
 }
 
 // findContents notes where the content of pipes and of deleted files may be.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/outfile"
 )
@@ -25,7 +25,7 @@ import (
 type written struct {
 	path string
 	fd   int
-	data []byte // nil: it stays as it is
+	data []byte
 }
 
 const writtenRemedy = "make it accessible as it was, or restart from another snapshot"
@@ -86,9 +86,12 @@ func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, e
 		return fd, nil
 	}
 	if d.policy == whole.FilesRefuse {
-		if err := errors.Join(mappedBy(path, &st), d.take(fd, path, &st)); err != nil {
+		if err := d.take(fd, path, &st); err != nil {
 			return -1, err
 		}
+	}
+	if d.policy == whole.FilesRefuse || strings.HasPrefix(path, state.PosixMemory) { // of that there are no copies
+		d.unmapped[st.Ino] = path
 	}
 	d.rewrites = append(d.rewrites, written{path, fd, data})
 	return fd, nil
@@ -113,32 +116,41 @@ func (d *descriptors) reaches(fd int, r *state.Region) error {
 // untilUnmapped is how long a process may have a file mapped that was killed a moment ago, such as the copy of one that was being imaged.
 const untilUnmapped = 2 * time.Second
 
-// mappedBy refuses a file that a process has mapped, as far as this user can see: it would find other content there all of a sudden.
-func mappedBy(path string, st *unix.Stat_t) error {
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		pid, err := mapper(path, st)
+// refuseMapped refuses files that a process has mapped, as far as this user can see: it would find other content there all of a sudden.
+func (d *descriptors) refuseMapped() error {
+	for begin := time.Now(); len(d.unmapped) > 0; time.Sleep(10 * time.Millisecond) {
+		path, pid, err := mapper(d.unmapped)
 		if err != nil || pid == 0 {
 			return err
 		}
 		if time.Since(begin) > untilUnmapped {
-			return fileError(path, "end that one, or use -files copy or -files keep", "process %d has it mapped", pid)
+			return fileError(path, "end that one, or use -files keep", "process %d has it mapped", pid)
 		}
 	}
+	return nil
 }
 
-// mapper finds a process that has a file mapped, 0 if there is none.
-func mapper(path string, st *unix.Stat_t) (pid int, err error) {
+// restoredHere tells a process that does not run yet, such as another rank of this restart, which has the file mapped to read it.
+func restoredHere(pid int) bool {
+	s, err := proc.Parsed(pid, "status", proc.ParseStatus)
+	return err == nil && trace.IsOurThread(s.Tracer)
+}
+
+// mapper finds a process that has one of the files mapped, 0 if there is none. It looks at all of them at once: there may be thousands.
+func mapper(files map[uint64]string) (path string, pid int, err error) {
 	pids, err := proc.Numbers("/proc")
 	if err != nil {
-		return 0, err
+		return "", 0, err
 	}
 	for _, pid := range pids {
 		maps, _ := proc.Parsed(pid, "maps", proc.ParseMaps) // of another user, or just ending
-		if slices.ContainsFunc(maps, func(m proc.Mapping) bool { return m.Shared && m.Inode == st.Ino && m.Path == path }) {
-			return pid, nil
+		for i := range maps {
+			if m := &maps[i]; m.Shared && m.Path != "" && files[m.Inode] == m.Path && !restoredHere(pid) {
+				return m.Path, pid, nil
+			}
 		}
 	}
-	return 0, nil
+	return "", 0, nil
 }
 
 // journals is what databases (SQLite) call the files by which whoever comes next brings a file to an earlier or later state.

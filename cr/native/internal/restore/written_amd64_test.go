@@ -165,3 +165,21 @@ func TestJournal(t *testing.T) {
 		tr.kill()
 	}
 }
+
+// TestCommonMemoryInUse: memory of shm_open has no copies, and so a restart in copies leaves it alone, too, while the program goes on.
+func TestCommonMemoryInUse(t *testing.T) {
+	program, _ := nativetest.BuildC(t, "scenes", "c")
+	tr := newTrip(t, program)
+	tr.start("shm_posix")
+	tr.next("ready")
+	img := tr.image(whole.CaptureOptions{})
+	_, err := tr.beside(t).tryRestore(img, func(o *whole.RestoreOptions) { o.Files = whole.FilesCopy })
+	if err == nil || !strings.Contains(err.Error(), "has it mapped") {
+		t.Errorf("while the program itself goes on: %v", err)
+	}
+	if _, err := tr.stdin.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+	tr.next("passed")
+	tr.kill()
+}
