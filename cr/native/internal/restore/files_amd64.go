@@ -34,6 +34,7 @@ type descriptors struct {
 	own      []int               // to be closed here
 	pipes    map[uint64]int      // by inode: a descriptor of the pipe
 	deleted  map[uint64]int      // by inode: the file made anew
+	named    map[string]bool     // paths of what was open
 	unmapped map[uint64]string   // by inode: paths of files that nobody may have mapped
 	rewrites []written           // files that are changed in place, to get their content
 	watches  []watches           // of inotify, to be made last
@@ -46,7 +47,7 @@ func (d *descriptors) open(s *state.State) (err error) {
 	d.tables, d.pipes, d.deleted = make(map[int]map[int]int), make(map[uint64]int), make(map[uint64]int)
 	d.ends, d.sealed = make(map[uint64]int), make(map[uint64]bool)
 	d.inodes, d.locked = make(map[uint64][]string), make(map[[2]uint64]bool)
-	d.unmapped = make(map[uint64]string)
+	d.named, d.unmapped = make(map[string]bool), make(map[uint64]string)
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -76,7 +77,7 @@ func (d *descriptors) open(s *state.State) (err error) {
 	return d.refuseMapped()
 }
 
-// findContents notes where the content of pipes and of deleted files may be.
+// findContents notes where the content of pipes and of deleted files may be, and which names are of open files.
 func (d *descriptors) findContents(s *state.State) {
 	files := slices.Clone(s.Files)
 	slices.SortFunc(files, func(a, b state.File) int { return cmp.Compare(a.FD, b.FD) })
@@ -88,6 +89,8 @@ func (d *descriptors) findContents(s *state.State) {
 			d.inodes[f.Pipe] = append(d.inodes[f.Pipe], section)
 		case f.Deleted:
 			d.inodes[f.Inode] = append(d.inodes[f.Inode], section)
+		case f.Kind == state.FileRegular:
+			d.named[f.Path] = true
 		}
 	}
 }

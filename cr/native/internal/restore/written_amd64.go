@@ -3,8 +3,10 @@ package restore
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -156,13 +158,27 @@ func mapper(files map[uint64]string) (path string, pid int, err error) {
 // journals is what databases (SQLite) call the files by which whoever comes next brings a file to an earlier or later state.
 var journals = []string{"-journal", "-wal"}
 
-// rewriteAll gives all files their content again. Journals that were not open at the checkpoint are of what came after it, and
-// would spoil the files: they are put aside.
-func (d *descriptors) rewriteAll() error {
-	all := map[string]bool{}
-	for i := range d.rewrites {
-		all[d.rewrites[i].path] = true
+// journalMarks are the beginnings of such files. Others may have such a name by chance, and one without it is of no effect.
+var journalMarks = []string{"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", "\x37\x7f\x06\x82", "\x37\x7f\x06\x83"}
+
+// isJournal tells one that has an effect.
+func isJournal(path string) (bool, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
 	}
+	defer file.Close()
+	var begin [8]byte
+	n, err := io.ReadFull(file, begin[:])
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return slices.ContainsFunc(journalMarks, func(mark string) bool { return strings.HasPrefix(string(begin[:n]), mark) }), err
+}
+
+// rewriteAll gives all files their content again. Journals that were not open at the checkpoint are of what came after it, and
+// would spoil the files: they are put aside. Those that were open are the program's, whether they have their content again or not.
+func (d *descriptors) rewriteAll() error {
 	for i := range d.rewrites {
 		w := &d.rewrites[i]
 		kept, err := w.rewrite(d.tag)
@@ -170,7 +186,7 @@ func (d *descriptors) rewriteAll() error {
 			d.tails = append(d.tails, kept)
 		}
 		for _, end := range journals {
-			if journal := w.path + end; err == nil && !all[journal] && d.policy == whole.FilesRefuse {
+			if journal := w.path + end; err == nil && !d.named[journal] && d.policy == whole.FilesRefuse {
 				err = d.putAside(journal)
 			}
 		}
@@ -181,15 +197,21 @@ func (d *descriptors) rewriteAll() error {
 	return nil
 }
 
-// putAside keeps a file by another name, if it is there.
+// putAside keeps a journal by another name, if it is there.
 func (d *descriptors) putAside(path string) error {
 	const remedy = "make room or rights for it, or use -files copy|keep"
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
 		return nil
 	}
-	kept := ""
-	if err == nil && st.Size() > 0 {
+	is, kept := false, ""
+	if err == nil {
+		is, err = isJournal(path)
+	}
+	if err == nil && !is {
+		return nil
+	}
+	if err == nil {
 		kept, err = outfile.KeepTail(path, 0, st.Size(), d.tag)
 	}
 	if err == nil {
@@ -198,9 +220,7 @@ func (d *descriptors) putAside(path string) error {
 	if err != nil {
 		return fileError(path, remedy, "putting it aside, as it is younger than the checkpoint: %w", err)
 	}
-	if kept != "" {
-		d.tails = append(d.tails, kept)
-	}
+	d.tails = append(d.tails, kept)
 	return nil
 }
 

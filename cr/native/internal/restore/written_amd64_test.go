@@ -166,6 +166,57 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// TestJournalOpen: a journal that was open and empty at the checkpoint stays the program's. Without it nobody could undo a transaction
+// in which the program is killed after the restart.
+func TestJournalOpen(t *testing.T) {
+	shell, err := exec.LookPath("sqlite3")
+	if err != nil {
+		t.Skip(err)
+	}
+	tr := newTrip(t, shell)
+	tr.start("data.db")
+	ask := func(what, want string) {
+		t.Helper()
+		fmt.Fprintln(tr.stdin, what)
+		tr.next(want)
+	}
+	ask("pragma locking_mode=exclusive;", "exclusive")
+	ask("pragma journal_mode=truncate;", "truncate")
+	ask("create table t(n, p); insert into t values(1, randomblob(100000)); select sum(n) from t;", "1")
+	img := tr.image(whole.CaptureOptions{})
+	ask("insert into t values(2, randomblob(300000)); select sum(n) from t;", "3")
+	tr.kill()
+	tr.restore(img)
+	ask("select sum(n) from t;", "1")
+	ask("pragma cache_size=5; begin; update t set n = n + 7, p = randomblob(70000); select sum(n) from t;", "8")
+	tr.kill()
+	out, err := exec.Command(shell, filepath.Join(tr.dir, "data.db"), "select sum(n) from t; pragma integrity_check").CombinedOutput()
+	if err != nil || string(out) != "1\nok\n" {
+		t.Errorf("it holds %q: %v", out, err)
+	}
+}
+
+// TestNoJournal: what only has a name like that of a journal is left alone.
+func TestNoJournal(t *testing.T) {
+	program, _ := nativetest.BuildC(t, "scenes", "c")
+	tr := newTrip(t, program)
+	notes := filepath.Join(tr.dir, "data-journal")
+	if err := os.WriteFile(notes, []byte("Monday: rain"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tr.start("write_read01")
+	tr.next("ready")
+	img := tr.image(whole.CaptureOptions{})
+	tr.kill()
+	if r := tr.restore(img); len(r.Tails) > 0 {
+		t.Errorf("kept is %q", r.Tails)
+	}
+	if _, err := os.Stat(notes); err != nil {
+		t.Error(err)
+	}
+	tr.kill()
+}
+
 // TestCommonMemoryInUse: memory of shm_open has no copies, and so a restart in copies leaves it alone, too, while the program goes on.
 func TestCommonMemoryInUse(t *testing.T) {
 	program, _ := nativetest.BuildC(t, "scenes", "c")
