@@ -17,8 +17,8 @@ import (
 )
 
 // Files with a name that a program changes in place are in images whole, as its memory is, and a restart gives them the
-// content again that they had: those that it writes to by a shared mapping, and those that it writes to elsewhere than at
-// their end. Of what only grows the length says enough. What somebody beside the family writes to as well is not the program's
+// content again that they had: those that it writes to by a shared mapping, those that it writes to elsewhere than at
+// their end, and those that it may read as well, unless it appends. Of what only grows the length says enough. What somebody beside the family writes to as well is not the program's
 // alone: it is refused where it is mapped, and stays as it is where it is not.
 //
 // Where a program has such a file mapped, what it has open for reading and writing beside that may belong to it, as with a
@@ -106,12 +106,14 @@ func (g *Target) inPlace(mapped bool) (files []state.File) {
 	return files
 }
 
-// changes tells a file that is changed in place, or that may belong to a mapped one that is.
+// changes tells a file that is changed in place, or that may belong to a mapped one that is. What a program may read as well it may find
+// again, wherever it stands: one that counts in a file of one line is at its end each time.
 func changes(f *state.File, mapped bool) bool {
 	if !f.Output() || kernels(f.Path) || strings.HasPrefix(f.Path, "/memfd:") {
 		return false
 	}
-	return mapped && f.Flags&unix.O_ACCMODE == unix.O_RDWR || f.Flags&unix.O_APPEND == 0 && f.Offset != f.Size
+	reads := f.Flags&unix.O_ACCMODE == unix.O_RDWR
+	return mapped && reads || f.Flags&unix.O_APPEND == 0 && (reads || f.Offset != f.Size)
 }
 
 // kernels tells files that the kernel makes.

@@ -86,12 +86,18 @@ func TestWrittenBack(t *testing.T) {
 	}
 }
 
-// TestInPlace: a file that is open and written to elsewhere than at its end gets its content again, too, if it is shorter or
-// gone as well. Of one that has only grown, what was added is kept.
+// TestInPlace: a file that is open and written to elsewhere than at its end, or that can be read as well, gets its content again, too, if
+// it is shorter or gone as well. Of one that has only grown, what was added is kept.
 func TestInPlace(t *testing.T) {
+	for _, scene := range []string{"write_read00", "write_read01"} { // at 3000 and 1000 of 3000
+		t.Run(scene, func(t *testing.T) { testInPlace(t, scene) })
+	}
+}
+
+func testInPlace(t *testing.T, scene string) {
 	program, _ := nativetest.BuildC(t, "scenes", "c")
 	tr := newTrip(t, program)
-	tr.start("write_read01") // it stands at 1000 of 3000
+	tr.start(scene)
 	tr.next("ready")
 	img := tr.image(whole.CaptureOptions{})
 	tr.kill()
