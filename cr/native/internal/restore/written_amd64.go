@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,13 @@ func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, e
 		path = outfile.CopyName(path, d.tag)
 	}
 	const how = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOFOLLOW
-	fd, err := d.keep(unix.Open(path, how, 0))
+	real := path
+	if d.policy != whole.FilesCopy { // the user may have moved it and left a link
+		if to, err := filepath.EvalSymlinks(path); err == nil {
+			real = to
+		}
+	}
+	fd, err := d.keep(unix.Open(real, how, 0))
 	if errors.Is(err, fs.ErrNotExist) && d.policy != whole.FilesKeep {
 		if fd, err = d.keep(unix.Open(path, how|unix.O_CREAT|unix.O_EXCL, mode)); err == nil {
 			d.copies = append(d.copies, path)
@@ -93,7 +100,7 @@ func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, e
 		}
 	}
 	if d.policy == whole.FilesRefuse || strings.HasPrefix(path, state.PosixMemory) { // of that there are no copies
-		d.unmapped[st.Ino] = path
+		d.unmapped[st.Ino] = real
 	}
 	d.rewrites = append(d.rewrites, written{path, fd, data})
 	return fd, nil

@@ -2,6 +2,7 @@ package restore
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -137,6 +138,35 @@ func testInPlace(t *testing.T, scene string) {
 		}
 		tr.kill()
 	}
+}
+
+// TestMoved: a file that was moved, and has a link in its place, gets its content where it is.
+func TestMoved(t *testing.T) {
+	program, _ := nativetest.BuildC(t, "scenes", "c")
+	tr := newTrip(t, program)
+	tr.start("write_read01")
+	tr.next("ready")
+	img := tr.image(whole.CaptureOptions{})
+	tr.kill()
+	path, moved := filepath.Join(tr.dir, "data"), filepath.Join(t.TempDir(), "moved")
+	was, err := os.ReadFile(path)
+	if err == nil {
+		err = errors.Join(os.Remove(path), os.WriteFile(moved, []byte("later"), 0o644), os.Symlink(moved, path))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tr.restore(img)
+	if now, err := os.ReadFile(moved); err != nil || !bytes.Equal(now, was) {
+		t.Errorf("it has not got its content again: %v", err)
+	}
+	if len(r.Tails) != 1 {
+		t.Fatalf("kept is %q", r.Tails)
+	}
+	if kept, err := os.ReadFile(r.Tails[0]); err != nil || string(kept) != "later" {
+		t.Errorf("%s holds %q: %v", r.Tails[0], kept, err)
+	}
+	tr.kill()
 }
 
 // TestJournal: the program is killed in a transaction that began after the checkpoint and has changed the database. The journal of that
