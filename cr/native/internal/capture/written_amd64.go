@@ -58,7 +58,8 @@ func (g *Target) checkWritten(maps []proc.Mapping) error {
 			mapped = append(mapped, m.Path)
 		}
 	}
-	files := g.inPlace(len(mapped) > 0)
+	data := slices.ContainsFunc(mapped, func(path string) bool { return !state.Statistics(path) })
+	files := g.inPlace(data)
 	paths := slices.Clone(mapped)
 	for i := range files {
 		paths = append(paths, files[i].Path)
@@ -74,7 +75,7 @@ func (g *Target) checkWritten(maps []proc.Mapping) error {
 	}
 	for i := range files {
 		f := &files[i]
-		if len(mapped) == 0 || slices.Contains(mapped, f.Path) {
+		if !data || slices.Contains(mapped, f.Path) {
 			continue
 		}
 		if err := g.refuseBeside(f); err != nil {
@@ -185,7 +186,7 @@ func (st *stand) recordWritten(r *recorder) error {
 		if !writes(m) {
 			continue
 		}
-		st.family.mapped = true
+		st.family.mapped = st.family.mapped || !state.Statistics(m.Path)
 		if err := st.family.keepWritten("the shared mapping of the file "+m.Path, m.Path, m.Inode); err != nil {
 			return err
 		}

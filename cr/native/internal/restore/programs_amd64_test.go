@@ -109,6 +109,8 @@ b: ; @while [ ! -e done ]; do sleep 0.01; done; echo passed
 import java.io.*;
 class Main {
 	public static void main(String[] args) throws Exception {
+		var large = new RandomAccessFile("large", "rw"); // its statistics, which are mapped, are no part of that
+		large.setLength(65L << 20);
 		Process cat = new ProcessBuilder("cat").start();
 		var in = new BufferedReader(new InputStreamReader(System.in));
 		var out = new BufferedReader(new InputStreamReader(cat.getInputStream()));
@@ -116,7 +118,7 @@ class Main {
 		out.readLine();
 		System.out.println("ready"); in.readLine();
 		cat.getOutputStream().write("after\n".getBytes()); cat.getOutputStream().close();
-		System.out.println(out.readLine().equals("after") && cat.waitFor() == 0 ? "passed" : "failed");
+		System.out.println(out.readLine().equals("after") && cat.waitFor() == 0 && large.length() == 65L << 20 ? "passed" : "failed");
 	}
 }`,
 }, {

@@ -245,7 +245,7 @@ func (w *written) rewrite(tag string) (kept string, err error) {
 	if bytes.HasPrefix(now, w.data) { // it has only grown
 		same = len(w.data)
 	}
-	if same < len(now) && !strings.HasPrefix(w.path, state.PosixMemory) {
+	if same < len(now) && !strings.HasPrefix(w.path, state.PosixMemory) && !state.Statistics(w.path) {
 		if kept, err = outfile.KeepTail(w.path, int64(same), int64(len(now)), tag); err != nil {
 			return "", fileError(w.path, remedy, "keeping what it holds: %w", err)
 		}

@@ -325,6 +325,9 @@ type Owner struct {
 // First tells the first descriptor of an open file description in the family.
 func (f *File) First() bool { return f.Same == f.FD && f.From == nil }
 
+// Statistics tells the file of what a Java machine counts, which is mapped for whoever wants to look on (jstat). No data belongs to it.
+func Statistics(path string) bool { return strings.Contains(path, "/hsperfdata_") }
+
 // Output reports whether f is a regular file that is still there under its name
 // and may be written to.
 func (f *File) Output() bool {
