@@ -35,6 +35,7 @@ type descriptors struct {
 	pipes    map[uint64]int      // by inode: a descriptor of the pipe
 	deleted  map[uint64]int      // by inode: the file made anew
 	named    map[string]bool     // paths of what was open
+	memory   map[string]bool     // paths of memory of shm_open
 	unmapped map[uint64]string   // by inode: paths of files that nobody may have mapped
 	rewrites []written           // files that are changed in place, to get their content
 	watches  []watches           // of inotify, to be made last
@@ -47,7 +48,7 @@ func (d *descriptors) open(s *state.State) (err error) {
 	d.tables, d.pipes, d.deleted = make(map[int]map[int]int), make(map[uint64]int), make(map[uint64]int)
 	d.ends, d.sealed = make(map[uint64]int), make(map[uint64]bool)
 	d.inodes, d.locked = make(map[uint64][]string), make(map[[2]uint64]bool)
-	d.named, d.unmapped = make(map[string]bool), make(map[uint64]string)
+	d.named, d.memory, d.unmapped = make(map[string]bool), make(map[string]bool), make(map[uint64]string)
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -77,8 +78,13 @@ func (d *descriptors) open(s *state.State) (err error) {
 	return d.refuseMapped()
 }
 
-// findContents notes where the content of pipes and of deleted files may be, and which names are of open files.
+// findContents notes where the content of pipes and of deleted files may be, and which names are of open files, and of memory.
 func (d *descriptors) findContents(s *state.State) {
+	for i := range s.Regions { // others there are files like any
+		if r := &s.Regions[i]; r.Written && strings.HasPrefix(r.Path, state.PosixMemory) {
+			d.memory[r.Path] = true
+		}
+	}
 	files := slices.Clone(s.Files)
 	slices.SortFunc(files, func(a, b state.File) int { return cmp.Compare(a.FD, b.FD) })
 	for i := range files {

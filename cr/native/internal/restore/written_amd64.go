@@ -26,9 +26,10 @@ import (
 
 // written is one, to get its content when the process goes on.
 type written struct {
-	path string
-	fd   int
-	data []byte
+	path   string
+	fd     int
+	data   []byte
+	memory bool
 }
 
 const writtenRemedy = "make it accessible as it was, or restart from another snapshot"
@@ -64,7 +65,8 @@ func (d *descriptors) makeWritten(f *state.File) (int, error) {
 
 // openWritten opens such a file, or makes it anew.
 func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, error) {
-	if d.policy == whole.FilesCopy && !strings.HasPrefix(path, state.PosixMemory) {
+	memory := d.memory[path]
+	if d.policy == whole.FilesCopy && !memory {
 		path = outfile.CopyName(path, d.tag)
 	}
 	const how = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOFOLLOW
@@ -99,10 +101,10 @@ func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, e
 			return -1, err
 		}
 	}
-	if d.policy == whole.FilesRefuse || strings.HasPrefix(path, state.PosixMemory) { // of that there are no copies
+	if d.policy == whole.FilesRefuse || memory { // of that there are no copies
 		d.unmapped[st.Ino] = real
 	}
-	d.rewrites = append(d.rewrites, written{path, fd, data})
+	d.rewrites = append(d.rewrites, written{path, fd, data, memory})
 	return fd, nil
 }
 
@@ -245,7 +247,7 @@ func (w *written) rewrite(tag string) (kept string, err error) {
 	if bytes.HasPrefix(now, w.data) { // it has only grown
 		same = len(w.data)
 	}
-	if same < len(now) && !strings.HasPrefix(w.path, state.PosixMemory) && !state.Statistics(w.path) {
+	if same < len(now) && !w.memory && !state.Statistics(w.path) {
 		if kept, err = outfile.KeepTail(w.path, int64(same), int64(len(now)), tag); err != nil {
 			return "", fileError(w.path, remedy, "keeping what it holds: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
+	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
@@ -269,4 +270,37 @@ func TestCommonMemoryInUse(t *testing.T) {
 	}
 	tr.next("passed")
 	tr.kill()
+}
+
+// TestFileInMemory: a file below /dev/shm that is not mapped is one as any: what it held is kept, and a copy may be made.
+func TestFileInMemory(t *testing.T) {
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir, err := os.MkdirTemp(state.PosixMemory, "gorun-test-*")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "data")
+	tr := newTrip(t, shell)
+	tr.start("-c", `exec 5<>"$0"; echo early >&5; echo ready; read; cat "$0"; read`, path)
+	tr.next("ready")
+	img := tr.image(whole.CaptureOptions{})
+	tr.kill()
+	for _, policy := range []whole.FilesPolicy{whole.FilesCopy, whole.FilesRefuse} {
+		if err := os.WriteFile(path, []byte("later"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := tr.restore(img, func(o *whole.RestoreOptions) { o.Files = policy })
+		want := map[whole.FilesPolicy]string{whole.FilesCopy: "later", whole.FilesRefuse: "early\n"}[policy]
+		if now, err := os.ReadFile(path); err != nil || string(now) != want {
+			t.Errorf("%s: it holds %q: %v", policy, now, err)
+		}
+		if kept := len(r.Tails) > 0; kept != (policy == whole.FilesRefuse) {
+			t.Errorf("%s: kept is %q", policy, r.Tails)
+		}
+		tr.kill()
+	}
 }

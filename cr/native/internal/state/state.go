@@ -134,7 +134,7 @@ type Host struct {
 	XSave  uint64   `json:"xsave"` // state components in use
 }
 
-// PosixMemory is where memory of shm_open is, which has a name and is a file to nobody else: what is there holds nothing that anybody wants to keep.
+// PosixMemory is where memory of shm_open is, which has a name and is a file to nobody else: what is mapped there holds nothing that anybody wants to keep.
 const PosixMemory = "/dev/shm/"
 
 // Region is one mapping of the address space. The kernel's own (vdso, vvar,
