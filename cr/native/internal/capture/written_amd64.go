@@ -107,14 +107,12 @@ func (g *Target) inPlace(mapped bool) (files []state.File) {
 	return files
 }
 
-// changes tells a file that is changed in place, or that may belong to a mapped one that is. What a program may read as well it may find
-// again, wherever it stands: one that counts in a file of one line is at its end each time.
+// changes tells a file that is changed in place, or that may belong to a mapped one that is.
 func changes(f *state.File, mapped bool) bool {
 	if !f.Output() || kernels(f.Path) || strings.HasPrefix(f.Path, "/memfd:") {
 		return false
 	}
-	reads := f.Flags&unix.O_ACCMODE == unix.O_RDWR
-	return mapped && reads || f.Flags&unix.O_APPEND == 0 && (reads || f.Offset != f.Size)
+	return f.InPlace() || mapped && f.Flags&unix.O_ACCMODE == unix.O_RDWR
 }
 
 // kernels tells files that the kernel makes.

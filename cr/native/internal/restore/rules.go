@@ -127,8 +127,17 @@ func (o *reopener) check(fd int, f *state.File) (int, error) {
 		if err := o.lock(fd, f, &st); err != nil {
 			return fd, err
 		}
+		o.noteInPlace(f)
 	}
 	return fd, o.place(fd, f, false)
+}
+
+// noteInPlace tells of a file that may have been changed in place, and does not get its content again.
+func (o *reopener) noteInPlace(f *state.File) {
+	note := f.Path + " is not in the image, as it was too large, or others wrote to it or it could not be read: what the program has changed in it since then stays"
+	if f.Size > 0 && f.InPlace() && !slices.Contains(o.notes, note) {
+		o.notes = append(o.notes, note)
+	}
 }
 
 // unchanged checks that the file holds at least what the one held that was open.

@@ -141,6 +141,27 @@ func testInPlace(t *testing.T, scene string) {
 	}
 }
 
+// TestTooLarge: that a file stays as it is, which the program changes in place, is told.
+func TestTooLarge(t *testing.T) {
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	tr := newTrip(t, shell)
+	path := filepath.Join(tr.dir, "large")
+	if err := errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, 64<<20+1)); err != nil {
+		t.Fatal(err)
+	}
+	tr.start("-c", `exec 5<>"$0"; echo ready; read`, path)
+	tr.next("ready")
+	img := tr.image(whole.CaptureOptions{})
+	tr.kill()
+	if r := tr.restore(img); !strings.Contains(r.Warn, path+" is not in the image") {
+		t.Errorf("told is %q", r.Warn)
+	}
+	tr.kill()
+}
+
 // TestMoved: a file that was moved, and has a link in its place, gets its content where it is.
 func TestMoved(t *testing.T) {
 	program, _ := nativetest.BuildC(t, "scenes", "c")

@@ -325,6 +325,12 @@ type Owner struct {
 // First tells the first descriptor of an open file description in the family.
 func (f *File) First() bool { return f.Same == f.FD && f.From == nil }
 
+// InPlace tells a file that may be changed elsewhere than at its end. What a program may read as well it may find again, wherever it stands:
+// one that counts in a file of one line is at its end each time.
+func (f *File) InPlace() bool {
+	return f.Output() && f.Flags&unix.O_APPEND == 0 && (f.Flags&unix.O_ACCMODE == unix.O_RDWR || f.Offset != f.Size)
+}
+
 // Statistics tells the file of what a Java machine counts, which is mapped for whoever wants to look on (jstat). No data belongs to it.
 func Statistics(path string) bool { return strings.Contains(path, "/hsperfdata_") }
 
