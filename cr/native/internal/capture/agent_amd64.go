@@ -13,6 +13,7 @@ type Agent struct {
 	threads   *trace.Threads
 	births    births
 	comebacks comebacks
+	writers   writers
 	stands    chan struct{} // has room for as many processes as may stand still at once
 }
 

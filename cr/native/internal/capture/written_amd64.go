@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,8 +20,8 @@ import (
 
 // Files with a name that a program changes in place are in images whole, as its memory is, and a restart gives them the
 // content again that they had: those that it writes to by a shared mapping, those that it writes to elsewhere than at
-// their end, and those that it may read as well, unless it appends. Of what only grows the length says enough. What somebody beside the family writes to as well is not the program's
-// alone: it is refused where it is mapped, and stays as it is where it is not.
+// their end, and small ones that it may read as well, unless it appends. Of what only grows the length says enough. What somebody
+// beside the family writes to as well is not the program's alone: it is refused where it is mapped, and stays as it is where it is not.
 //
 // Where a program has such a file mapped, what it has open for reading and writing beside that may belong to it, as with a
 // database and its index. Then all of these are in the image, or the program is refused.
@@ -43,6 +45,9 @@ func (f *family) written(m *proc.Mapping) bool {
 	w, ok := f.files[m.Inode]
 	return ok && m.Shared && m.Path == w.path
 }
+
+// maxCounter is how large a file may be that is in the image although the program stands at its end.
+const maxCounter = 1 << 20
 
 // maxKept bounds such files together: they are read while the program stands still, and held until they are written.
 const maxKept = 4 * maxContent
@@ -127,7 +132,7 @@ func (g *Target) findWriters(paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	pids, err := proc.Numbers("/proc")
+	all, err := g.agent.writers.find()
 	if err != nil {
 		return err
 	}
@@ -136,33 +141,60 @@ func (g *Target) findWriters(paths []string) error {
 	}
 	for _, path := range paths {
 		g.writers[path] = 0
-	}
-	for _, pid := range pids {
-		writes := writesTo(pid, paths)
-		if len(writes) == 0 || !g.outside(pid) || isCopy(pid) {
-			continue
-		}
-		for _, path := range writes {
-			g.writers[path] = pid
+		for _, pid := range all[path] {
+			if g.outside(pid) && !isCopy(pid) {
+				g.writers[path] = pid
+			}
 		}
 	}
 	return nil
 }
 
-// writesTo gives those of the files that a process has open for writing.
-func writesTo(pid int, paths []string) (writes []string) {
+// writers are the processes of the machine by the files that they have open for writing. The ranks of an agent, which ask at the same time, look
+// once: that takes the longer the more processes there are.
+type writers struct {
+	mu   sync.Mutex
+	when time.Time
+	all  map[string][]int
+}
+
+// fresh is for how long what was seen counts.
+const fresh = 20 * time.Millisecond
+
+func (w *writers) find() (map[string][]int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.when) < fresh {
+		return w.all, nil
+	}
+	pids, err := proc.Numbers("/proc")
+	if err != nil {
+		return nil, err
+	}
+	w.all = map[string][]int{}
+	for _, pid := range pids {
+		for _, path := range writesTo(pid) {
+			w.all[path] = append(w.all[path], pid)
+		}
+	}
+	w.when = time.Now()
+	return w.all, nil
+}
+
+// writesTo gives the files that a process has open for writing.
+func writesTo(pid int) (files []string) {
 	fds, _ := proc.Numbers(fmt.Sprintf("/proc/%d/fd", pid))
 	for _, fd := range fds {
 		link, err := os.Readlink(fdPath(pid, fd))
-		if err != nil || !slices.Contains(paths, link) {
+		if err != nil || !strings.HasPrefix(link, "/") || kernels(link) || strings.HasPrefix(link, "/dev/") && !strings.HasPrefix(link, state.PosixMemory) {
 			continue
 		}
 		in, err := proc.Parsed(pid, "fdinfo/"+strconv.Itoa(fd), proc.ParseFDInfo)
 		if err == nil && in.Flags&unix.O_ACCMODE != unix.O_RDONLY {
-			writes = append(writes, link)
+			files = append(files, link)
 		}
 	}
-	return writes
+	return files
 }
 
 // refuseBeside says why a file cannot be in the image with a mapped one.
