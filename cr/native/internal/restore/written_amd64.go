@@ -135,7 +135,11 @@ func (d *descriptors) refuseMapped() error {
 			return err
 		}
 		if time.Since(begin) > untilUnmapped {
-			return fileError(path, "end that one, or use -files keep", "process %d has it mapped", pid)
+			remedy := "end that one, or use -files copy or -files keep"
+			if d.memory[path] {
+				remedy = "end that one, or use -files keep"
+			}
+			return fileError(path, remedy, "process %d has it mapped", pid)
 		}
 	}
 	return nil
@@ -236,19 +240,19 @@ func (d *descriptors) putAside(path string) error {
 // rewrite gives a file its content again. What it holds else is kept first; the name of that is returned.
 func (w *written) rewrite(tag string) (kept string, err error) {
 	const remedy = "make room or rights for it, or use -files copy|keep"
-	now, err := os.ReadFile(here(w.fd))
+	var st unix.Stat_t
+	same := int64(0)
+	if err = unix.Fstat(w.fd, &st); err == nil {
+		same, err = w.begins()
+	}
 	if err != nil {
 		return "", fileError(w.path, remedy, "%w", err)
 	}
-	if bytes.Equal(now, w.data) {
+	if same == st.Size && same == int64(len(w.data)) {
 		return "", nil
 	}
-	same := 0
-	if bytes.HasPrefix(now, w.data) { // it has only grown
-		same = len(w.data)
-	}
-	if same < len(now) && !w.memory && !state.Statistics(w.path) {
-		if kept, err = outfile.KeepTail(w.path, int64(same), int64(len(now)), tag); err != nil {
+	if same < st.Size && !w.memory && !state.Statistics(w.path) {
+		if kept, err = outfile.KeepTail(w.path, same, st.Size, tag); err != nil {
 			return "", fileError(w.path, remedy, "keeping what it holds: %w", err)
 		}
 	}
@@ -259,4 +263,28 @@ func (w *written) rewrite(tag string) (kept string, err error) {
 		err = fileError(w.path, remedy, "writing to it (what it held is in %s): %w", kept, err)
 	}
 	return kept, err
+}
+
+// begins gives the length of the content if the file begins with that, and 0 if it does not. Beyond that it may have grown to any length.
+func (w *written) begins() (int64, error) {
+	now := make([]byte, len(w.data))
+	n, err := io.ReadFull(io.NewSectionReader(readerAt(w.fd), 0, int64(len(now))), now)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	if err != nil || n < len(now) || !bytes.Equal(now, w.data) {
+		return 0, err
+	}
+	return int64(n), nil
+}
+
+// readerAt reads a descriptor.
+type readerAt int
+
+func (fd readerAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := unix.Pread(int(fd), p, off)
+	if n == 0 && err == nil && len(p) > 0 {
+		err = io.EOF
+	}
+	return max(n, 0), err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -138,6 +139,28 @@ func testInPlace(t *testing.T, scene string) {
 			t.Errorf("%s: %d bytes are kept, %d wanted, in %q", name, len(kept), len(c.kept), r.Tails)
 		}
 		tr.kill()
+	}
+}
+
+// TestGrownLarge: what a file has grown to since is not read into memory.
+func TestGrownLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	was := []byte("as it was")
+	if err := errors.Join(os.WriteFile(path, was, 0o644), os.Truncate(path, 256<<20)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w := &written{path: path, fd: int(file.Fd()), data: was}
+	same, err := w.begins()
+	runtime.ReadMemStats(&after)
+	if same != int64(len(was)) || err != nil || after.TotalAlloc-before.TotalAlloc > 1<<20 {
+		t.Errorf("%d bytes are the same, with %d allocated: %v", same, after.TotalAlloc-before.TotalAlloc, err)
 	}
 }
 
