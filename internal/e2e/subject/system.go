@@ -175,7 +175,7 @@ func files(s *stage, c *mpi.Comm) error {
 		return err
 	}
 	input, e1 := os.Open(path("input"))
-	plain, e2 := os.Create(path("plain"))
+	plain, e2 := os.OpenFile(path("plain"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // what is only written to at its end is judged by its length
 	added, e3 := os.OpenFile(path("added"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	unnamed, e4 := os.Create(path("unnamed"))
 	if err := errors.Join(e1, e2, e3, e4, os.Remove(path("unnamed"))); err != nil {

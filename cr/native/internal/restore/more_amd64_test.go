@@ -54,7 +54,10 @@ func TestRestoreFails(t *testing.T) {
 		{name: "policy", option: func(o *whole.RestoreOptions) { o.Files = "shred" }, text: "refuse, copy, keep"},
 		{name: "machine", change: func(s *state.State) { s.Host.Flags = append(s.Host.Flags, "flux") }, want: state.ErrHost, text: "flux"},
 		{name: "folder", change: func(s *state.State) { s.Dir = "/nowhere" }, want: ErrFiles, text: "/nowhere"},
-		{name: "file", change: func(s *state.State) { fileOf(s, state.FileRegular, "log").Size++ }, want: ErrFiles, text: "-files keep"},
+		{name: "file", change: func(s *state.State) {
+			f := fileOf(s, state.FileRegular, "log")
+			f.Size, f.Written = f.Size+1, false // one that is judged by its length
+		}, want: ErrFiles, text: "-files keep"},
 		{name: "thread id", change: func(s *state.State) { s.Threads[1].TID = 1 << 22 }, want: runtimes.ErrProcID},
 		{name: "thread pointer", change: func(s *state.State) { s.Threads[1].Regs = make([]byte, state.RegsSize) }, want: runtimes.ErrProcID},
 		{name: "selector", change: func(s *state.State) { s.Threads[2].Regs[17*8] = 0x55 }, text: "registers"},
