@@ -363,7 +363,10 @@ func (k *keep) asked(life uint32, from int, h *head) {
 }
 
 func (k *keep) answer(life uint32, from int, h *head) {
-	ctx := k.w.context()
+	ctx := k.w.contextOf(life)
+	if ctx == nil {
+		return
+	}
 	end := head{To: k.name, Is: isEnd, Call: h.Call, Text: fmt.Sprintf("rank %d does not have %v", k.rank(), h.Name)}
 	if sl := k.find(h.Name, h.Cut); sl != nil {
 		end.Text, end.Meta = "", &sl.meta

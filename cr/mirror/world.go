@@ -123,6 +123,16 @@ func (w *World) context() context.Context {
 	return w.ctx
 }
 
+// contextOf is that of a life, nil if it is not the present one.
+func (w *World) contextOf(life uint32) context.Context {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.life == nil || w.life.Number != life {
+		return nil
+	}
+	return w.ctx
+}
+
 // over returns why the present life has ended, nil if it goes on.
 func (w *World) over() error {
 	ctx := w.context()
@@ -199,7 +209,9 @@ func (w *World) courier() {
 }
 
 func (w *World) carry(l letter) {
-	life := w.now()
+	w.mu.Lock() // all of one life: with the context of the next, a letter to one who is lost would keep back all that come after it
+	life, ctx, broken := w.life, w.ctx, w.broken
+	w.mu.Unlock()
 	if life.Number != l.life {
 		return
 	}
@@ -207,9 +219,6 @@ func (w *World) carry(l letter) {
 		w.deliver(l)
 		return
 	}
-	w.mu.Lock()
-	ctx, broken := w.ctx, w.broken
-	w.mu.Unlock()
 	if err := w.t.Put(ctx, l.life, l.peer, l.head.encode(), nil); err != nil && ctx.Err() == nil {
 		broken(fmt.Errorf("rank %d does not reach rank %d: %w", life.Rank, l.peer, err))
 	}
