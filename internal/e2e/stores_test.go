@@ -165,15 +165,22 @@ func TestObjectStoreLevel(t *testing.T) {
 	}
 }
 
+// far is a bucket for the level of that name, and the file that -stores names.
+func (h *house) far() (srv *s3test.Server, stores string) {
+	h.t.Helper()
+	srv, _ = h.bucket()
+	stores = filepath.Join(h.run, "stores.toml")
+	if err := os.WriteFile(stores, fmt.Appendf(nil, "[far]\nkind = 's3'\nplace = 's3://%s/levels'\n", s3test.Bucket), 0o644); err != nil {
+		h.t.Fatal(err)
+	}
+	return srv, stores
+}
+
 // TestObjectStoreSilent: the server of a level answers no more, in the middle of a copy. A faster level gets its copies nevertheless. The job goes on, and
 // ends; nobody waits for that copy.
 func TestObjectStoreSilent(t *testing.T) {
 	h := nativeHouse(t)
-	srv, _ := h.bucket()
-	stores := filepath.Join(h.run, "stores.toml")
-	if err := os.WriteFile(stores, fmt.Appendf(nil, "[far]\nkind = 's3'\nplace = 's3://%s/levels'\n", s3test.Bucket), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	srv, stores := h.far()
 	program := solver("-poisson", "8", "-iters", "300", "-tol", "0")
 	want := digest(t, h.must(append([]string{"-np", "2"}, program...)...))
 	asked := make(chan bool, 100)
@@ -210,11 +217,7 @@ func TestObjectStoreSilent(t *testing.T) {
 // waiting for that.
 func TestObjectStoreSilentRestart(t *testing.T) {
 	h := nativeHouse(t)
-	srv, _ := h.bucket()
-	stores := filepath.Join(h.run, "stores.toml")
-	if err := os.WriteFile(stores, fmt.Appendf(nil, "[far]\nkind = 's3'\nplace = 's3://%s/levels'\n", s3test.Bucket), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	srv, stores := h.far()
 	program := solver("-poisson", "8", "-iters", "300", "-tol", "0")
 	want := digest(t, h.must(append([]string{"-np", "2"}, program...)...))
 	r := h.nativeRun(2, []string{"-ckpt-every", "dir=100ms,far=200ms", "-stores", stores, "-keep", "2", "-restarts", "1"}, append(program, "-slow", "20ms")...)
@@ -255,11 +258,7 @@ func TestObjectStoreSilentRestart(t *testing.T) {
 // copies nevertheless.
 func TestObjectStoreSilentLevel(t *testing.T) {
 	h := nativeHouse(t)
-	srv, _ := h.bucket()
-	stores := filepath.Join(h.run, "stores.toml")
-	if err := os.WriteFile(stores, fmt.Appendf(nil, "[far]\nkind = 's3'\nplace = 's3://%s/levels'\n", s3test.Bucket), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	srv, stores := h.far()
 	r := h.nativeRun(2, []string{"-ckpt-every", "mem=50ms,dir=100ms,far=200ms", "-ckpt-mirror", "none", "-stores", stores, "-keep", "100", "-heartbeat", "200ms"},
 		solver("-poisson", "8", "-iters", "100000", "-tol", "0", "-slow", "10ms")...)
 	if !r.errs.wait("level far has snapshot", 2) {

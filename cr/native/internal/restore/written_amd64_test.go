@@ -16,14 +16,20 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
+// inScene is a program in a situation, which goes on, and its image.
+func inScene(t *testing.T, scene string) (*trip, string) {
+	t.Helper()
+	program, _ := nativetest.BuildC(t, "scenes", "c")
+	tr := newTrip(t, program)
+	tr.start(scene)
+	tr.next("ready")
+	return tr, tr.image(whole.CaptureOptions{})
+}
+
 // TestWrittenBack: a mapped file gets the content again that it had, however the program went on, and what it held by then is
 // kept. One that is gone is made anew. A restart that does not go on changes nothing.
 func TestWrittenBack(t *testing.T) {
-	program, _ := nativetest.BuildC(t, "scenes", "c")
-	tr := newTrip(t, program)
-	tr.start("maps_written")
-	tr.next("ready")
-	img := tr.image(whole.CaptureOptions{})
+	tr, img := inScene(t, "maps_written")
 	if _, err := tr.beside(t).tryRestore(img); err == nil || !strings.Contains(err.Error(), "has it mapped") {
 		t.Errorf("while the program itself goes on: %v", err)
 	}
@@ -98,11 +104,7 @@ func TestInPlace(t *testing.T) {
 }
 
 func testInPlace(t *testing.T, scene string) {
-	program, _ := nativetest.BuildC(t, "scenes", "c")
-	tr := newTrip(t, program)
-	tr.start(scene)
-	tr.next("ready")
-	img := tr.image(whole.CaptureOptions{})
+	tr, img := inScene(t, scene)
 	tr.kill()
 	path := filepath.Join(tr.dir, "data")
 	was, err := os.ReadFile(path)
@@ -187,11 +189,7 @@ func TestTooLarge(t *testing.T) {
 
 // TestMoved: a file that was moved, and has a link in its place, gets its content where it is.
 func TestMoved(t *testing.T) {
-	program, _ := nativetest.BuildC(t, "scenes", "c")
-	tr := newTrip(t, program)
-	tr.start("write_read01")
-	tr.next("ready")
-	img := tr.image(whole.CaptureOptions{})
+	tr, img := inScene(t, "write_read01")
 	tr.kill()
 	path, moved := filepath.Join(tr.dir, "data"), filepath.Join(t.TempDir(), "moved")
 	was, err := os.ReadFile(path)
@@ -300,11 +298,7 @@ func TestNoJournal(t *testing.T) {
 
 // TestCommonMemoryInUse: memory of shm_open has no copies, and so a restart in copies leaves it alone, too, while the program goes on.
 func TestCommonMemoryInUse(t *testing.T) {
-	program, _ := nativetest.BuildC(t, "scenes", "c")
-	tr := newTrip(t, program)
-	tr.start("shm_posix")
-	tr.next("ready")
-	img := tr.image(whole.CaptureOptions{})
+	tr, img := inScene(t, "shm_posix")
 	_, err := tr.beside(t).tryRestore(img, func(o *whole.RestoreOptions) { o.Files = whole.FilesCopy })
 	if err == nil || !strings.Contains(err.Error(), "has it mapped") {
 		t.Errorf("while the program itself goes on: %v", err)
