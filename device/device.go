@@ -58,7 +58,7 @@ type driver struct {
 }
 
 // Open opens a device by its ID, as List has it. With "" it opens the first that GORUN_DEVICE names (IDs with commas between them), or
-// else the first of what All opens. Each call opens it anew, with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
+// else the first of what All opens: one that runs the kernels that the program has made so far. Each call opens it anew, with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
 func Open(id string) (*Device, error) {
 	if id == "" {
 		ids, err := chosen()
@@ -83,12 +83,13 @@ func chosen() ([]string, error) {
 	if len(infos) == 0 {
 		return nil, err
 	}
-	return usual(infos), nil
+	return usual(infos, &made), nil
 }
 
-// usual are the IDs of the devices that a program uses which names none: the accelerators of the first library that has any, as a GPU of two
-// libraries is to be used once, or else all of the first library.
-func usual(infos []Info) (ids []string) {
+// usual are the IDs of the devices that a program uses which names none, of those that run the most of its kernels: the accelerators of the first
+// library that has any, as a GPU of two libraries is to be used once, or else all of the first library.
+func usual(infos []Info, kernels *census) (ids []string) {
+	infos = kernels.best(infos)
 	of := func(library string, accelerators bool) {
 		for _, i := range infos {
 			if strings.HasPrefix(i.ID, library+":") && (i.Kind != provider.CPU || !accelerators) {

@@ -54,7 +54,7 @@
 // Devices are of three kinds. cpu:0 is always there: goroutines that run Go bodies (package device/cpu). opencl:0 and cuda:0 and so on are what
 // vendors' libraries offer where the command gorun-device is found; they run bodies in OpenCL C and in CUDA C, in a process of their own
 // (package device/opencl). A kernel with several bodies runs on either. Programs that choose nothing get what All
-// opens. NVIDIA's GPUs are listed twice where its OpenCL is installed. The package needs neither gorun nor mpi.
+// opens: devices that have bodies for the kernels made so far, so make kernels in variables of packages. NVIDIA's GPUs are listed twice where its OpenCL is installed. The package needs neither gorun nor mpi.
 //
 // # Moving
 //

@@ -66,7 +66,8 @@ type Kernel struct {
 	params []reflect.Type // of the Go body; nil: there is none
 }
 
-// NewKernel makes a kernel of its bodies, at most one for each kind of device. A device runs the one that it can. It panics
+// NewKernel makes a kernel of its bodies, at most one for each kind of device. A device runs the one that it can, and Open, All and Virtual
+// choose devices that can run the kernels made before. It panics
 // without bodies, and if two are for one kind. If one is in Go its parameters are those of the kernel: arguments that are numbers are made the parameters' types.
 func NewKernel(bodies ...Body) *Kernel {
 	if len(bodies) == 0 {
@@ -86,6 +87,7 @@ func NewKernel(bodies ...Body) *Kernel {
 			}
 		}
 	}
+	made.add(k)
 	return k
 }
 

@@ -3,6 +3,7 @@ package device
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gorun-mpi/gorun/device/provider"
 )
@@ -14,9 +15,20 @@ import (
 func (d *Device) Run(k *Kernel, global, local []int, args ...any) (Event, error) {
 	e, err := d.run(k, global, local, args)
 	if err != nil {
-		return Event{}, fmt.Errorf("device %s: kernel %s: %w", d.name(), k.name, err)
+		return Event{}, d.told(k, err)
 	}
 	return e, nil
+}
+
+// told says which device and kernel an error is of, as far as its own words do not.
+func (d *Device) told(k *Kernel, err error) error {
+	if !strings.Contains(err.Error(), "kernel "+k.name) {
+		err = fmt.Errorf("kernel %s: %w", k.name, err)
+	}
+	if !strings.Contains(err.Error(), "device "+d.d.p.Info().ID) {
+		err = fmt.Errorf("device %s: %w", d.name(), err)
+	}
+	return err
 }
 
 // most is how many arguments a kernel takes.

@@ -36,7 +36,8 @@ func Virtual(n int) (Devices, error) {
 }
 
 // All opens all devices that GORUN_DEVICE names. Without that it opens all GPUs and accelerators of OpenCL, or else of CUDA; where there are none, what OpenCL makes
-// of processors, or else cpu:0. Errors: as Open.
+// of processors, or else cpu:0. It leaves out devices that have no bodies for the kernels that the program has made so far, or no float64 that these need, if
+// another one has. So make kernels in variables of packages, before any device is opened. Errors: as Open.
 func All() (Devices, error) {
 	ids, err := chosen()
 	if err != nil {

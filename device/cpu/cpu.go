@@ -20,6 +20,9 @@ type Provider struct{}
 // Name of the provider.
 func (Provider) Name() string { return "cpu" }
 
+// Language is Go.
+func (Provider) Language() string { return "go" }
+
 // List returns the device.
 func (Provider) List() ([]provider.Info, error) { return []provider.Info{info()}, nil }
 
@@ -92,7 +95,7 @@ func (d *device) Build(bodies []provider.Body) (provider.Kernel, error) {
 			return &kernel{b.Name, reflect.ValueOf(b.Func)}, nil
 		}
 	}
-	return nil, fmt.Errorf("device cpu:0: kernel %s: %w: add one with device.Go, or choose a device of OpenCL (it needs the command gorun-device) by GORUN_DEVICE", bodies[0].Name, provider.ErrNoBody)
+	return nil, fmt.Errorf("%w: add one with device.Go, or choose a device of OpenCL (it needs the command gorun-device) by GORUN_DEVICE", provider.ErrNoBody)
 }
 
 // Write copies src at once if nothing is under way, else it keeps a copy.

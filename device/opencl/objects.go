@@ -120,7 +120,7 @@ func (d *device) Build(bodies []provider.Body) (provider.Kernel, error) {
 			return d.build(b)
 		}
 	}
-	return nil, fmt.Errorf("device %s: kernel %s: %w: add one with %s, or choose the device cpu:0 by GORUN_DEVICE", d.id(), bodies[0].Name, provider.ErrNoBody, adders[library])
+	return nil, fmt.Errorf("%w: add one with %s, choose the device cpu:0 by GORUN_DEVICE, or call NewKernel before Open, which then chooses a device that runs it", provider.ErrNoBody, adders[library])
 }
 
 func (d *device) build(b provider.Body) (provider.Kernel, error) {
@@ -131,7 +131,7 @@ func (d *device) build(b provider.Body) (provider.Kernel, error) {
 	words := b.Name + b.Options + b.Source
 	room := max(len(words), textRoom)
 	if room > len(d.room.all)/2 {
-		return nil, fmt.Errorf("device %s: kernel %s: a source of %d bytes; at most %d are possible", d.id(), b.Name, len(b.Source), len(d.room.all)/2)
+		return nil, fmt.Errorf("a source of %d bytes; at most %d are possible", len(b.Source), len(d.room.all)/2)
 	}
 	at, err := d.place(room, nil)
 	if err != nil {

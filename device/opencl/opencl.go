@@ -37,6 +37,9 @@ func (p Provider) Name() string {
 	return p.Library
 }
 
+// Language is the library's own.
+func (p Provider) Language() string { return p.Name() }
+
 const openCL = "opencl"
 
 // server returns the path of gorun-device, "" if there is none.

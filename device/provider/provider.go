@@ -56,7 +56,8 @@ type Info struct {
 
 // Provider finds and opens devices of one kind.
 type Provider interface {
-	Name() string // as in the IDs of its devices
+	Name() string     // as in the IDs of its devices
+	Language() string // of the bodies that its devices run
 	List() ([]Info, error)
 	Open(index int) (Device, error) // of what List returns
 }
