@@ -15,7 +15,6 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/restore"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/wireup"
 )
 
 // Imager is the back-end, for whole.Register.
@@ -111,42 +110,19 @@ func (Imager) CheckRestart(images []image.Source, files whole.FilesPolicy) error
 			}
 		}
 	}
-	if files != whole.FilesRefuse {
-		return nil
+	if files == whole.FilesRefuse {
+		_, err = state.SharedFiles(states)
 	}
-	return oneWriter(states)
+	return err
 }
 
-// Shared names the files that several of a job's images have open for writing.
-func (Imager) Shared(images []image.Source) error {
+// Shared lists the files that several of a job's images have open for writing.
+func (Imager) Shared(images []image.Source) ([]whole.SharedFile, error) {
 	states, err := readStates(images)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return oneWriter(states)
-}
-
-// oneWriter refuses files that several ranks were writing to: each would go on
-// at a place of its own, and none may cut off what another has written.
-func oneWriter(states []*state.State) error {
-	type file struct{ dev, inode uint64 }
-	writers, names := map[file][]int{}, map[file]string{}
-	for rank, s := range states {
-		for _, f := range s.AllFiles() {
-			id := file{f.Dev, f.Inode}
-			if f.Output() && !slices.Contains(writers[id], rank) {
-				writers[id] = append(writers[id], rank)
-				names[id] = f.Path
-			}
-		}
-	}
-	var errs []error
-	for id, ranks := range writers {
-		if len(ranks) > 1 {
-			errs = append(errs, fmt.Errorf("%s was being written to by several ranks (%s), so that it cannot be brought back to what it was (use -files copy to go on in a copy of it, -files keep to go on in it as it is)", names[id], wireup.Ranks(ranks)))
-		}
-	}
-	return errors.Join(errs...)
+	return state.SharedFiles(states)
 }
 
 // Libraries lists the files that an image needs beside the executable: what its processes map, and what the children run.

@@ -5,6 +5,8 @@ package whole
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/image"
@@ -38,11 +40,33 @@ type Outputs interface {
 	Outputs(image image.Source) ([]string, error)
 }
 
-// Sharer is an Imager that cannot bring back files that several ranks write to.
+// Sharer is an Imager that knows which files several ranks write to. Such a file is cut once for all of them.
 type Sharer interface {
-	// Shared names the files that several of a job's images have open for writing;
-	// nil if there are none.
-	Shared(images []image.Source) error
+	// Shared lists the files that several of a job's images have open for writing. The error names those that
+	// cannot be brought back to what they were.
+	Shared(images []image.Source) ([]SharedFile, error)
+}
+
+// SharedFile is a file that several ranks write to. They are imaged one after the other, and one that is imaged early may
+// write before another one is: of all lengths that the file had then, the greatest has what all of them had written.
+type SharedFile struct {
+	Path  string   `json:"path"`  // as the first of the ranks has it
+	IDs   []string `json:"ids"`   // what images of ranks on any node call the file, see FileID
+	Ranks []int    `json:"ranks"` // ascending
+	Size  int64    `json:"size"`  // bytes, of the cut
+}
+
+// FileID is what an image calls a file, by its device and inode.
+func FileID(dev, inode uint64) string { return fmt.Sprintf("%x:%x", dev, inode) }
+
+// SharedBy picks the files that a rank shares with others.
+func SharedBy(all []SharedFile, rank int) (its []SharedFile) {
+	for _, f := range all {
+		if slices.Contains(f.Ranks, rank) {
+			its = append(its, f)
+		}
+	}
+	return its
 }
 
 // Merger is an Imager that makes one image of several.
@@ -150,6 +174,7 @@ type RestoreOptions struct {
 	Program                    string                     // the executable kept with the snapshot
 	Stdin, Stdout, Stderr, OOB int                        // descriptors here that become 0, 1, 2 and the stream to the agent there; negative: none
 	Files                      FilesPolicy
+	Shared                     []SharedFile      // those that this rank writes to with others
 	Tag                        string            // names what Files makes
 	Hold                       bool              // leave it stopped by SIGSTOP, for a debugger
 	Attends                    bool              // it attends a program, its child, and that is the one to hold
@@ -167,10 +192,13 @@ type Restored struct {
 	// Extensions are those of the processor's instructions that the image needs.
 	Extensions []string
 
+	// Cut, if there is one, cuts the files that this rank cuts for all who share them. It is called before any rank
+	// of the job goes.
+	Cut func() error
 	// Go lets it go; after an error nothing of it is left. End ends and reaps it.
 	// One of them is called.
 	Go, End func() error
-	// Tails are the files, set by Go, with what it has cut off output files; after
+	// Tails are the files, set by Cut and Go, with what they have cut off output files; after
 	// an error, too.
 	Tails []string
 	// Close, if there is one, is called when it has been reaped.
@@ -185,7 +213,7 @@ type FilesPolicy string
 const (
 	// FilesRefuse goes on in the file, cut to the length it had. What is cut off is
 	// kept in a file beside it. A file that is missing, shorter, or being written to
-	// by another rank or job is an error. Another file of that name, at least as
+	// by another job is an error. One that several ranks write to is cut once for all of them. Another file of that name, at least as
 	// long, is taken for the one that was open, and noted.
 	FilesRefuse FilesPolicy = "refuse"
 	// FilesCopy goes on in a copy of the file, of the length that it had, and leaves

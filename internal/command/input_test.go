@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,4 +76,35 @@ func TestInputAfterRestartByHand(t *testing.T) {
 		t.Errorf("exit %d, %q\n%s", code, p.out, p.err)
 	}
 	h.nothingLeft()
+}
+
+// A file is left where rank 0 has read to, as a program leaves it that is run without gorun: the loop of a shell
+// (while read x; do gorun ...; done < list) goes on with its next line.
+func TestInputIsLeftWhereItWasRead(t *testing.T) {
+	file, text := numbers(t)
+	for script, want := range map[string]int{
+		"exit 0":                    0,
+		"exec <&-; echo closed":     0,
+		"head -c 3 > /dev/null":     3,
+		"head -c 100000 >/dev/null": 100_000, // more than the pipe holds
+		"cat > /dev/null":           len(text),
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			f, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			h.in = f
+			p := h.start("@", "-np", "2", "sh", "-c", script)
+			if code := p.code(); code != 0 {
+				t.Fatalf("exit %d: %s", code, p.err)
+			}
+			if at, err := f.Seek(0, io.SeekCurrent); err != nil || at != int64(want) {
+				t.Errorf("the file stands at %d, want %d: %v", at, want, err)
+			}
+		})
+	}
 }

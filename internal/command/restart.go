@@ -51,8 +51,8 @@ reached (-hosts, -hostfile, -manager, -ssh, -agents) does not come from the snap
 command that gorun prints when it has stopped a job names it.
 
 Portable images are read and checked before anything is started. For native images gorun
-first checks the table of every image, what the images need of the machine, and whether
-several ranks write to one file. The rest of an image and its files are checked as they
+first checks the table of every image, what the images need of the machine, and which
+files several ranks write to: these are cut once for all. The rest of an image and its files are checked as they
 are read. No rank takes a step before all ranks are restored.
 
 If SNAPSHOT means the newest of several, all of it is read first. If it is damaged, or

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -222,12 +223,6 @@ func TestNativeFilesOfRanks(t *testing.T) {
 			r.kill()
 			h.signal(dir, "go")
 			_, errs, code := h.gorun("restart", "-files", policy, schema)
-			if policy == "refuse" {
-				if code == 0 || !strings.Contains(errs, "-files") || !strings.Contains(errs, filepath.Join(dir, "common")) {
-					t.Errorf("exit %d\n%s", code, errs)
-				}
-				return
-			}
 			if code != 0 {
 				t.Fatalf("exit %d\n%s", code, errs)
 			}
@@ -241,4 +236,50 @@ func TestNativeFilesOfRanks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNativeFilesAtPlaces cuts the file that all ranks write, each at places of its own, once for all of them: in a restart
+// by hand of a run that has gone on, and by -restarts.
+func TestNativeFilesAtPlaces(t *testing.T) {
+	for _, agents := range []string{"1", "2"} {
+		t.Run(agents+" agents", func(t *testing.T) {
+			t.Parallel()
+			h := nativeHouse(t)
+			r, dir := h.stage(&scene{name: "places", np: 3, flags: []string{"-agents", agents, "-restarts", "1"}})
+			schema := r.checkpoint()
+			places := filepath.Join(dir, "places")
+			want := placed(3, 10)
+			// More than the ranks write after the snapshot, so that a file that is not cut is another one.
+			if err := os.WriteFile(places, []byte(placed(3, 5)+strings.Repeat("stale ", 1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, ranks := r.family()
+			if err := syscall.Kill(ranks[1], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if !r.errs.wait("kept in ", 1) {
+				t.Fatalf("nothing was cut:\n%s", r.errs)
+			}
+			h.signal(dir, "go")
+			r.ended()
+			holds(t, places, want)
+			holds(t, theOnly(t, places+".gorun-*-tail"), strings.Repeat("stale ", 1000))
+			out, errs, code := h.gorun("restart", schema)
+			if code != 0 || digest(t, out) == "" {
+				t.Fatalf("exit %d\n%s", code, errs)
+			}
+			holds(t, places, want)
+		})
+	}
+}
+
+// placed is what the scene "places" leaves when each rank has written so many records.
+func placed(np, records int) string {
+	var b strings.Builder
+	for i := range records {
+		for rank := range np {
+			fmt.Fprintf(&b, "record %2d of rank %d\n", i, rank)
+		}
+	}
+	return b.String()
 }

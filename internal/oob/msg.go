@@ -70,7 +70,7 @@ const (
 	Spawn   // head>agent: Data is JSON of wire.Order, which contains SpawnConfig
 	Exit    // agent>head: From is the rank; A wait status, B pid; Data text. From the agent itself: nothing of its ranks is left, and it has said all
 	Output  // agent>head: From is the rank; A 1 stdout, 2 stderr; Data whole lines where possible
-	Input   // head>agent: standard input for rank To; empty Data: end of file. agent>head: A bytes of it that its pipe took. rank>agent and back: it stands at its first Point
+	Input   // head>agent: standard input for rank To; empty Data: end of file. agent>head: A bytes of it that its pipe took; when the rank has ended Data JSON of InputState. rank>agent and back: it stands at its first Point
 	Signal  // head>agent: A signal number for all its ranks
 	KillAll // head>agent: end every rank, then leave
 
@@ -140,6 +140,7 @@ const (
 	Meter   // head>agent: A the phase that begins (interval.Phase), Attempt a number of the question. agent>head, when one ends that costs: Attempt as there, A ns that a rank has lost in it, B 0: it is not known
 	Offload // rank>agent and back, if Start says Devices: A number of an offload process; Data JSON of offload.Wish or offload.News. agent>head, of a rank: Data JSON of its []offload.Session
 	Alarm   // agent>head: Data a line of the command of -migrate-on
+	Cut     // head>agent, before the Start that lets ranks go: all are restored; cut the files that yours cut for all who share them. agent>head, of such a rank: it is done
 	kinds
 )
 

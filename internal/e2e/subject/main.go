@@ -48,7 +48,7 @@ var scenes = map[string]func(*stage, *mpi.Comm) error{
 	"timers": timers, "gc": gc, "tight": tight, "goroutines": goroutines, "notify": notify, "child": child,
 	"conn": conn, "pipe": pipe, "stdin": stdin, "files": files, "undumpable": undumpable, "sharedmap": sharedmap,
 	"churn": churn, "litter": litter, "asleep": asleep, "descriptors": descriptors, "stacks": stacks,
-	"heavy": heavy, "common": common, "idle": idle, "confined": confined, "kernel": kernel,
+	"heavy": heavy, "common": common, "places": places, "idle": idle, "confined": confined, "kernel": kernel,
 }
 
 // bare are the scenes that call Init and Finalize themselves.

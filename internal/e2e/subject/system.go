@@ -246,6 +246,29 @@ func common(s *stage, c *mpi.Comm) error {
 	return errors.Join(f.Close(), s.everybody(c))
 }
 
+// places: all ranks write to one file, each at places of its own.
+func places(s *stage, c *mpi.Comm) error {
+	f, err := os.OpenFile(filepath.Join(s.dir, "places"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	write := func(from int) error {
+		for i := from; i < from+5; i++ {
+			record := fmt.Sprintf("record %2d of rank %d\n", i, c.Rank())
+			if _, err := f.WriteAt([]byte(record), int64((i*c.Size()+c.Rank())*len(record))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := errors.Join(write(0), mpi.Barrier(c)); err != nil {
+		return err
+	}
+	s.here(c.Rank())
+	s.wait("go")
+	return errors.Join(write(5), f.Close(), s.everybody(c))
+}
+
 // descriptors: an event counter, a timer and an epoll set of the program's own,
 // and one file under two numbers.
 func descriptors(s *stage, c *mpi.Comm) error {

@@ -64,7 +64,8 @@ type agent struct {
 	seats     *share.Table // of offload processes, with -devices
 
 	quit     chan struct{} // closed when killed is set
-	restored chan struct{} // closed when the head says that all ranks are
+	cut      chan struct{} // closed when files that ranks share are to be cut: all ranks are restored
+	restored chan struct{} // closed when the head says that all ranks may go
 	running  chan struct{} // closed when the head first says that all ranks are up
 
 	images   images
@@ -130,7 +131,7 @@ func closeOnExec() {
 func newAgent(index int, conn *oob.Conn) *agent {
 	a := &agent{
 		index: int32(index), conn: conn, head: wire.NewQueue(conn), out: stdio.NewWindow(stdio.OutputWindow),
-		spawner: make(chan func()), gone: make(chan struct{}), quit: make(chan struct{}), restored: make(chan struct{}), running: make(chan struct{}),
+		spawner: make(chan func()), gone: make(chan struct{}), quit: make(chan struct{}), cut: make(chan struct{}), restored: make(chan struct{}), running: make(chan struct{}),
 		ranks: map[int32]*rankProc{}, pids: map[int]*rankProc{}, copies: map[int]bool{},
 		images: images{tracers: map[string]whole.Tracer{}, disk: turns{free: writeShares}, memory: memory{free: room.Free}},
 	}
@@ -216,6 +217,8 @@ func (a *agent) obey(m *oob.Msg) error {
 			return fmt.Errorf("a Start for rank %d, which is not the head's to send", m.To)
 		}
 		close(a.restored)
+	case oob.Cut:
+		close(a.cut)
 	case oob.Running:
 		select {
 		case <-a.running:
@@ -304,7 +307,7 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		m = a.makesRoom(r, m)
 	case oob.Written:
 		m = a.selfWritten(r, m)
-	case oob.Exit, oob.Output, oob.Spawn, oob.Bound, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping, oob.Meter, oob.Alarm:
+	case oob.Exit, oob.Output, oob.Spawn, oob.Bound, oob.Cut, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping, oob.Meter, oob.Alarm:
 		return // not a rank's to say
 	case oob.Dests:
 		a.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -154,6 +155,9 @@ func (a *agent) bury(r *rankProc) {
 		r.buried()
 	}
 	if r.in != nil {
+		if used := r.in.Used(); used != nil {
+			a.head.Send(oob.Msg{Kind: oob.Input, From: oob.AgentAddr(int(a.index)), To: oob.Head, Data: wire.JSON(used)})
+		}
 		r.in.Close()
 	}
 	go func() {

@@ -45,7 +45,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	back, err := tracer.Restore(whole.RestoreOptions{
 		Rank: r.rank, Image: r.images[r.first], Base: func(seq int) image.Source { return r.images[seq] },
 		Program: string(a.order.Program), Stdin: p.stdin, Stdout: p.theirs[1], Stderr: p.theirs[2], OOB: p.theirs[0],
-		Files: a.order.Files, Tag: wire.ID(start.Incarnation), Hold: hold, Attends: attends, Params: start.Params,
+		Files: a.order.Files, Shared: whole.SharedBy(a.order.Shared, r.rank), Tag: wire.ID(start.Incarnation), Hold: hold, Attends: attends, Params: start.Params,
 	})
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 	}
 	phases.end("devices")
 	a.head.Send(oob.Msg{Kind: oob.Spawn, From: int32(r.rank), To: oob.Head, A: oob.SpawnWaits, B: uint64(back.PID), Data: []byte(back.Warn)})
-	err = a.whenAll(back)
+	err = a.whenAll(r.rank, back)
 	for _, path := range back.Tails {
 		a.head.Send(oob.Msg{Kind: oob.Tail, From: int32(r.rank), To: oob.Head, Data: []byte(path)})
 	}
@@ -101,13 +101,22 @@ func (p *phases) end(name string) {
 // String is like "restored: reading 3ms, host 52ms, devices 410ms; computing".
 func (p *phases) String() string { return "restored: " + strings.Join(p.said, ", ") + "; computing" }
 
-// whenAll lets a rank go when all are restored. It ends the rank if before that the job ends or
-// somebody kills the rank.
-func (a *agent) whenAll(back *whole.Restored) error {
+// whenAll lets a rank go when all are restored, and files that they share are cut. It ends the rank if before that the
+// job ends or somebody kills the rank.
+func (a *agent) whenAll(rank int, back *whole.Restored) error {
 	t := time.NewTicker(standPoll)
 	defer t.Stop()
+	cut := a.cut
 	for {
 		select {
+		case <-cut:
+			cut = nil
+			if back.Cut != nil {
+				if err := back.Cut(); err != nil {
+					return errors.Join(err, back.End())
+				}
+			}
+			a.head.Send(oob.Msg{Kind: oob.Cut, From: int32(rank), To: oob.Head})
 		case <-a.restored:
 			return back.Go()
 		case <-a.quit:

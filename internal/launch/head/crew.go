@@ -149,8 +149,15 @@ func (inc *incarnation) prepare() {
 	if h.cat != nil || h.fleet != nil {
 		h.prog.Hold(inc.program())
 	}
+	if h.fleet == nil && !inc.wholeFrom() {
+		inc.ordered(inc.imageable(nil))
+		return
+	}
 	if h.fleet == nil {
-		inc.ordered(errors.Join(inc.imageable(nil), inc.findChain()))
+		go func() {
+			err := inc.findShared()
+			h.post(func() { inc.ordered(errors.Join(err, inc.imageable(nil), inc.findChain())) })
+		}()
 		return
 	}
 	var agents []*fleet.Agent
@@ -161,6 +168,9 @@ func (inc *incarnation) prepare() {
 	inc.giveUp = cancel
 	go func() {
 		paths, imager, err := inc.provide(ctx, agents)
+		if err == nil {
+			err = inc.findShared()
+		}
 		h.post(func() {
 			cancel()
 			inc.giveUp = nil

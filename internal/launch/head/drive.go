@@ -50,7 +50,7 @@ func (h *head) do(a *joblife.Action) {
 	case joblife.ActSend:
 		inc := h.life(a.Life)
 		inc.passed(a.Msg.Kind)
-		inc.links[a.Agent].out.Send(a.Msg)
+		inc.send(a.Agent, a.Msg)
 	case joblife.ActKill:
 		h.life(a.Life).links[a.Agent].agent.Kill()
 	case joblife.ActTimer:

@@ -66,7 +66,6 @@ type head struct {
 	auto     auto               // when the next is due
 	levels   levels
 	tidying  tidying
-	warned   bool // the user was warned that several ranks write to one file
 	short    bool // a restart had too few nodes
 	told     bool // a signal has told it to end
 	building bool // the program is being built

@@ -39,9 +39,11 @@ type incarnation struct {
 	beside     beside
 	input      inputAt                   // where it begins
 	fed        *link                     // gets standard input; nil: none does
+	used       *oob.InputState           // of rank 0, which has ended; nil: it has not
 	took       *oob.InputState           // of the newest capture of rank 0; nil: not known
 	bound      map[int]string            // CPUs of ranks that are bound
 	offload    map[int][]offload.Session // offload processes of ranks that have some
+	common     common                    // files that ranks share
 	moving     *moving                   // ranks that move; nil: none do
 	readable   atomic.Pointer[[]string]  // the nodes of a move, for those who answer agents beside the loop; nil: none
 	lived      bool                      // rank 0 has moved: its process has lived before
@@ -115,6 +117,7 @@ func (inc *incarnation) orderFor(l *link, nodes []oob.Node) wire.Order {
 		ord.MigrateOn = o.MigrateOn
 	}
 	ord.Imager, ord.Track, ord.Files = inc.imager, o.FullEvery > 1, o.Files
+	ord.Shared = inc.common.files
 	if inc.wholeFrom() {
 		ord.Devices = o.Devices
 		if inc.n == 1 {
@@ -166,6 +169,7 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 	switch {
 	case m.Kind == oob.Input && h.stdin != nil && inc == h.inc && l == inc.fed:
 		h.stdin.Give(int(m.A))
+		inc.usedInput(m)
 	case m.Kind == oob.Written && h.memory != nil && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.wrote(m)
 	case m.Kind == oob.AtPoint:
@@ -178,6 +182,11 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 		inc.seen(m)
 	case m.Kind == oob.Bound && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.boundTo(m)
+	case m.Kind == oob.Cut:
+		if h.job.Owns(inc.n, l.index, int(m.From)) {
+			inc.hasCut(int(m.From))
+		}
+		return
 	case m.Kind == oob.Offload && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.offloads(m)
 	case m.Kind == oob.Files:

@@ -63,6 +63,14 @@ func (inc *incarnation) tookInput(m *oob.Msg) {
 	}
 }
 
+// usedInput notes how much rank 0 had taken when it ended.
+func (inc *incarnation) usedInput(m *oob.Msg) {
+	var s oob.InputState
+	if len(m.Data) > 0 && json.Unmarshal(m.Data, &s) == nil && s.Taken >= 0 {
+		inc.used = &s
+	}
+}
+
 // inputNow is where a snapshot of the ranks stands, as they were captured.
 func (inc *incarnation) inputNow(mode uint64) inputAt {
 	if inc.h.stdin == nil {
@@ -128,15 +136,18 @@ func (h *head) keepInput() {
 }
 
 // leaveInput sets where standard input stands, if it is a file, for a process that goes on in it:
-// behind what the snapshot has seen that the job was stopped with, else behind what the ranks were
-// given.
+// behind what the snapshot has seen that the job was stopped with, else behind what rank 0 has taken. So a shell's loop that
+// reads the file line by line loses nothing to a program that does not read.
 func (h *head) leaveInput() {
 	switch n := len(h.chain); {
 	case h.stdin == nil:
 	case h.result.Code == *h.opt.CkptExit && n > 0 && h.chain[n-1].input.script != nil:
 		at := h.chain[n-1].input.script
 		h.stdin.Leave(at[len(at)-1].From)
-	default:
+	case h.inc != nil && h.inc.used != nil && h.inc.input.script != nil:
+		at := h.inc.input.script.After(h.inc.used.Taken)
+		h.stdin.Leave(at[len(at)-1].From)
+	default: // its agent was lost
 		h.stdin.Leave(h.stdin.Fed())
 	}
 }

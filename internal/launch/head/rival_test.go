@@ -1,7 +1,6 @@
 package head
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
-	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
 // writerImager is a back-end whose images have one output file each.
@@ -24,31 +22,6 @@ type writerImager struct {
 
 func (w *writerImager) Name() string                           { return "writer" }
 func (w *writerImager) Outputs(image.Source) ([]string, error) { return w.files, nil }
-func (w *writerImager) Shared(images []image.Source) error {
-	if len(w.files) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s, of %d images", w.files[0], len(images))
-}
-
-// A snapshot that cannot be restarted because of what its ranks write to is told of
-// when it is taken.
-func TestSharedOutputs(t *testing.T) {
-	w := writer
-	w.files = nil
-	s := &snapshot.Snapshot{Schema: &snapshot.Schema{Sequence: 7, NP: 2, Backend: "writer", Images: make([]snapshot.Image, 2)}}
-	if warn := spec.SharedOutputs(s); warn != "" {
-		t.Errorf("nothing is shared: %q", warn)
-	}
-	w.files = []string{"/data/log"}
-	if warn := spec.SharedOutputs(s); !strings.Contains(warn, "snapshot 7") || !strings.Contains(warn, "/data/log, of 2 images") {
-		t.Errorf("%q", warn)
-	}
-	s.Schema.Backend = wire.BackendSelf
-	if warn := spec.SharedOutputs(s); warn != "" {
-		t.Errorf("portable images: %q", warn)
-	}
-}
 
 // writer is registered for good: a back-end cannot be taken back.
 var writer = &writerImager{}

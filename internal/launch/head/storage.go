@@ -49,7 +49,6 @@ type pending struct {
 type commit struct {
 	snap *snapshot.Snapshot
 	hold *snapshot.Hold // keeps it from being pruned; nil: it may go
-	warn string         // why it is of no use as things are, or ""
 	weak bool           // in memory, with fewer copies than the policy wants
 
 	lacks lacking
@@ -213,7 +212,7 @@ func (inc *incarnation) discard(seq int) {
 func (inc *incarnation) commit(a *ckpt.HeadAction) {
 	h, seq, images := inc.h, a.Seq, a.Images
 	p := inc.store.pending[seq]
-	schema, warned, input, from := inc.schema(a.Mode, images, p.copies != nil), h.warned, inc.inputNow(a.Mode), inc.from
+	schema, input, from := inc.schema(a.Mode, images, p.copies != nil), inc.inputNow(a.Mode), inc.from
 	work(inc, func() (c commit, err error) {
 		if p.copies != nil {
 			weak, err := p.copies.settle(images)
@@ -233,15 +232,15 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 			if err == nil && from != nil {
 				err = p.KeepLibraries(from) // they may be mapped
 			}
+			if err == nil && h.opt.Files == whole.FilesRefuse {
+				_, err = spec.SharedIn(schema.Backend, piecesOf(p.Pending, images))
+			}
 		}
 		if err != nil {
 			return c, err
 		}
 		c.snap, c.hold, err = p.Commit(schema)
 		c.input, c.spare = input, p.spare
-		if err == nil && !warned && h.opt.Files == whole.FilesRefuse {
-			c.warn = spec.SharedOutputs(c.snap)
-		}
 		return c, err
 	}, func(c commit, err error) {
 		if err != nil {
@@ -270,10 +269,6 @@ func (h *head) committed(c commit) {
 	h.keepInput()
 	h.commits++
 	h.verbose("checkpoint: committed %s", c.snap.SchemaPath())
-	if c.warn != "" {
-		h.warned = true
-		h.say("%s", c.warn)
-	}
 }
 
 // finished notes that the job has ended well, so that "latest" no longer means it.
@@ -335,13 +330,21 @@ func keptParams(params map[string]string) map[string]string {
 
 // pointOf reads the number of the Point from the first image.
 func pointOf(p *snapshot.Pending, images []oob.ImageInfo) (uint64, error) {
-	st, set := p.Images()
-	r, err := image.Piece{Context: context.Background(), Store: st, Set: set, Name: images[0].File}.Open()
+	r, err := piecesOf(p, images[:1])[0].Open()
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
 	return r.Meta().Point, nil
+}
+
+// piecesOf are the images of a snapshot that is not committed yet.
+func piecesOf(p *snapshot.Pending, images []oob.ImageInfo) (all []image.Source) {
+	st, set := p.Images()
+	for _, im := range images {
+		all = append(all, image.Piece{Context: context.Background(), Store: st, Set: set, Name: im.File})
+	}
+	return all
 }
 
 // envAllowed are the variables that a snapshot keeps: they change what a

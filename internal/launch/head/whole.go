@@ -144,9 +144,6 @@ func (h *head) report(d *ckpt.Done) *control.Report {
 	for _, im := range s.Schema.Images {
 		r.Memory += im.Raw
 	}
-	if c.warn != "" {
-		r.Notes = append(r.Notes, c.warn)
-	}
 	if inMemory(s) {
 		r.Notes = append(r.Notes, "it is in the memory of the nodes and ends with the job; checkpoint -stop writes to -ckpt-dir")
 	}

@@ -8,21 +8,26 @@ import (
 	"github.com/gorun-mpi/gorun/cr/whole"
 )
 
-// SharedOutputs warns of a snapshot that cannot be restarted with -files refuse because several
-// ranks write to one file. A warning now is better than a failure after a death. The restart reports
-// whatever else is wrong with it.
-func SharedOutputs(s *snapshot.Snapshot) string {
-	by, err := whole.Find(s.Schema.Backend)
+// SharedFiles lists the files that several ranks of a snapshot write to. The error names those that a restart cannot bring
+// back to what they were.
+func SharedFiles(s *snapshot.Snapshot) (files []whole.SharedFile, err error) {
+	err = Read(s, func(images []image.Source) error {
+		files, err = SharedIn(s.Schema.Backend, images)
+		return err
+	})
+	return files, err
+}
+
+// SharedIn is SharedFiles of the images of a back-end.
+func SharedIn(backend string, images []image.Source) ([]whole.SharedFile, error) {
+	by, err := whole.Find(backend)
 	if err != nil {
-		return "" // portable images
+		return nil, err
 	}
 	if sh, ok := by.(whole.Sharer); ok {
-		err = sh.Shared(imagesOf(s))
+		return sh.Shared(images)
 	}
-	if err == nil {
-		return ""
-	}
-	return fmt.Sprintf("warning: snapshot %d cannot be restarted with -files refuse, the default, also not by -restarts: %v", s.Schema.Sequence, err)
+	return nil, nil
 }
 
 // FirstOutput is a file that a rank of the snapshot was writing to, "" if none was.

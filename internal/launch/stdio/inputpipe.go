@@ -31,6 +31,7 @@ type Pipe struct {
 	other int        // the rank's end, when the input has ended; -1: not open
 	gone  bool       // the rank is gone
 	given int64      // bytes that were put into the pipe
+	lost  int64      // of these, bytes that nobody could read any more
 	first int64      // bytes that the rank had taken at its first Point; -1: not known
 }
 
@@ -139,6 +140,7 @@ func (p *Pipe) write(data []byte) {
 				return false
 			case err != nil: // nobody reads
 				n = len(data)
+				p.lost += int64(n)
 			}
 			p.given += int64(n)
 			data = data[n:]
@@ -195,4 +197,15 @@ func (p *Pipe) Now() *oob.InputState {
 	p.Flow.Lock()
 	defer p.Flow.Unlock()
 	return p.State()
+}
+
+// Used tells how much a rank that has ended had really taken: without what came when nobody read any more.
+func (p *Pipe) Used() *oob.InputState {
+	p.Flow.Lock()
+	defer p.Flow.Unlock()
+	s := p.State()
+	if s != nil {
+		s.Taken -= p.lost
+	}
+	return s
 }

@@ -27,19 +27,20 @@ type Order struct {
 	Control     exact.String  `json:"control"`     // the job's control folder, removed in the same case
 	Host        string        `json:"host"`
 
-	Imager    string            `json:"imager,omitempty"` // the back-end that images whole processes
-	Track     bool              `json:"track,omitempty"`  // images may build on the one before
-	Stores    map[string]Store  `json:"stores,omitempty"` // that images go into and come from, by name
-	Nodes     []oob.Node        `json:"nodes,omitempty"`  // of every Start: long in a large job, so it is sent once
-	Images    map[int][]Image   `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
-	Shelf     []Image           `json:"shelf,omitempty"`  // restart with another number of ranks: by rank of the snapshot, its image
-	Files     whole.FilesPolicy `json:"files,omitempty"`
-	Devices   []string          `json:"devices,omitempty"`    // restart of whole processes: the names of the devices that theirs are put on in turn; none: those where they were
-	Onto      [2]string         `json:"onto,omitzero"`        // move: the name of a device, and of the one that is used in its place
-	Sharing   string            `json:"sharing,omitempty"`    // how devices are shared with other processes: "share", "exclusive", or not at all
-	MigrateOn string            `json:"migrate_on,omitempty"` // a command whose lines say what is to leave this node (Alarm); the first agent with ranks of a node has it
-	Held      []int             `json:"held,omitempty"`       // ranks that wait for a debugger
-	Bind      *bind.Rule        `json:"bind,omitempty"`       // nil: ranks are not bound to CPUs
+	Imager    string             `json:"imager,omitempty"` // the back-end that images whole processes
+	Track     bool               `json:"track,omitempty"`  // images may build on the one before
+	Stores    map[string]Store   `json:"stores,omitempty"` // that images go into and come from, by name
+	Nodes     []oob.Node         `json:"nodes,omitempty"`  // of every Start: long in a large job, so it is sent once
+	Images    map[int][]Image    `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
+	Shelf     []Image            `json:"shelf,omitempty"`  // restart with another number of ranks: by rank of the snapshot, its image
+	Files     whole.FilesPolicy  `json:"files,omitempty"`
+	Shared    []whole.SharedFile `json:"shared,omitempty"`     // restart of whole processes: files that several ranks write to
+	Devices   []string           `json:"devices,omitempty"`    // restart of whole processes: the names of the devices that theirs are put on in turn; none: those where they were
+	Onto      [2]string          `json:"onto,omitzero"`        // move: the name of a device, and of the one that is used in its place
+	Sharing   string             `json:"sharing,omitempty"`    // how devices are shared with other processes: "share", "exclusive", or not at all
+	MigrateOn string             `json:"migrate_on,omitempty"` // a command whose lines say what is to leave this node (Alarm); the first agent with ranks of a node has it
+	Held      []int              `json:"held,omitempty"`       // ranks that wait for a debugger
+	Bind      *bind.Rule         `json:"bind,omitempty"`       // nil: ranks are not bound to CPUs
 }
 
 // Store is a store as an agent opens it.

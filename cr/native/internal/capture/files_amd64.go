@@ -105,12 +105,24 @@ func (st *stand) recordFile(fd int, firsts map[descriptor]int) (state.File, erro
 	if f.Kind != state.FileStdio {
 		st.findSame(&f, firsts)
 	}
+	if f.Output() {
+		f.Born = born(fdPath(pid, fd))
+	}
 	if f.Kind == state.FileInotify {
 		if err := st.recordInotify(&f, &in); err != nil {
 			return f, err
 		}
 	}
 	return f, st.recordHeld(&f, &in)
+}
+
+// born is when a file was made, 0 if the file system does not say.
+func born(path string) int64 {
+	var st unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BTIME, &st) != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return 0
+	}
+	return st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
 }
 
 // findSame notes which descriptor has the same open file description, the first of the process and of the family.

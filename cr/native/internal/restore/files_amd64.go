@@ -148,7 +148,8 @@ func (d *descriptors) Close() {
 // shed closes what is not needed any more when the process has inherited all.
 func (d *descriptors) shed() {
 	d.own = slices.DeleteFunc(d.own, func(fd int) bool {
-		needed := slices.ContainsFunc(d.cuts, func(c cut) bool { return c.fd == fd }) ||
+		cuts := func(c cut) bool { return c.fd == fd }
+		needed := slices.ContainsFunc(d.cuts, cuts) || slices.ContainsFunc(d.common, cuts) ||
 			slices.ContainsFunc(d.rewrites, func(w written) bool { return w.fd == fd }) ||
 			slices.ContainsFunc(d.watches, func(w watches) bool { return w.needs(fd) })
 		if !needed {

@@ -71,6 +71,13 @@ func Start(t *trace.Threads, o whole.RestoreOptions) (*whole.Restored, error) {
 		}
 		return nil
 	}
+	if len(r.files.common) > 0 {
+		back.Cut = func() error {
+			err := r.files.cutCommon()
+			back.Tails = r.files.tails
+			return err
+		}
+	}
 	decided := false
 	decide := func(goOn bool) error {
 		if decided {
@@ -199,7 +206,7 @@ func (r *restore) prepare() (err error) {
 		return fileError(r.state.Dir, "make the folder anew", "the working directory: %w", err)
 	}
 	r.files = &descriptors{
-		reopener: reopener{policy: r.o.Files, tag: r.o.Tag},
+		reopener: reopener{policy: r.o.Files, tag: r.o.Tag, shared: r.o.Shared, rank: r.o.Rank},
 		content:  r.images[0].content,
 		given:    [3]int{r.o.Stdin, r.o.Stdout, r.o.Stderr},
 		oob:      r.o.OOB,

@@ -47,7 +47,10 @@ type reopener struct {
 	tag    string
 	locked map[[2]uint64]bool // device and inode of files locked for an earlier descriptor
 	locks  []*outfile.Lock
+	shared []whole.SharedFile // that this rank writes to with others
+	rank   int
 	cuts   []cut
+	common []cut    // of shared files that this rank cuts for all
 	copies []string // made here
 	tails  []string // kept of what was cut
 	notes  []string // what the user ought to know
@@ -118,18 +121,37 @@ func (o *reopener) check(fd int, f *state.File) (int, error) {
 		unix.Close(fd)
 		return copied, o.place(copied, f, false)
 	}
+	size := f.Size
+	with := o.sharedFile(f)
+	if with != nil {
+		size = with.Size
+	}
 	if o.policy != whole.FilesKeep {
-		if err := o.unchanged(f, &st); err != nil {
+		if err := o.unchanged(f, &st, size); err != nil {
+			return fd, err
+		}
+	}
+	if writes && o.policy == whole.FilesRefuse && (with == nil || with.Ranks[0] == o.rank) {
+		if err := o.lock(fd, f, &st, with); err != nil {
 			return fd, err
 		}
 	}
 	if writes && o.policy == whole.FilesRefuse {
-		if err := o.lock(fd, f, &st); err != nil {
-			return fd, err
-		}
 		o.noteInPlace(f)
 	}
 	return fd, o.place(fd, f, false)
+}
+
+// sharedFile tells a file that other ranks write to as well, nil if it is this one's alone. The first of them cuts it.
+func (o *reopener) sharedFile(f *state.File) *whole.SharedFile {
+	if f.Output() {
+		for i := range o.shared {
+			if slices.Contains(o.shared[i].IDs, whole.FileID(f.Dev, f.Inode)) {
+				return &o.shared[i]
+			}
+		}
+	}
+	return nil
 }
 
 // noteInPlace tells of a file that may have been changed in place, and does not get its content again.
@@ -140,13 +162,13 @@ func (o *reopener) noteInPlace(f *state.File) {
 	}
 }
 
-// unchanged checks that the file holds at least what the one held that was open.
+// unchanged checks that the file holds at least what the one held that was open, of so many bytes.
 // It need not be that one: files come back from a backup, and snapshots go to
 // other machines.
-func (o *reopener) unchanged(f *state.File, st *unix.Stat_t) error {
-	if st.Size < f.Size {
+func (o *reopener) unchanged(f *state.File, st *unix.Stat_t, size int64) error {
+	if st.Size < size {
 		return fileError(f.Path, "put back what it held, or use -files keep to go on with it as it is",
-			"it has %d bytes, when it was imaged it had %d", st.Size, f.Size)
+			"it has %d bytes, when it was imaged it had %d", st.Size, size)
 	}
 	note := f.Path + " is another file than the one that was open, of the same name and not shorter: it is taken for that one"
 	if f.Inode != 0 && st.Ino != f.Inode && !slices.Contains(o.notes, note) {
@@ -156,15 +178,19 @@ func (o *reopener) unchanged(f *state.File, st *unix.Stat_t) error {
 }
 
 // lock takes the file for this process, so that no other restart writes it as
-// well, and notes what there is to cut off.
-func (o *reopener) lock(fd int, f *state.File, st *unix.Stat_t) error {
+// well, and notes what there is to cut off. with is not nil if other ranks share it.
+func (o *reopener) lock(fd int, f *state.File, st *unix.Stat_t, with *whole.SharedFile) error {
 	if o.locked[[2]uint64{st.Dev, st.Ino}] {
 		return nil // by another descriptor of the same process
 	}
 	if err := o.take(fd, f.Path, st); err != nil {
 		return err
 	}
-	o.cuts = append(o.cuts, cut{f.Path, fd, f.Size})
+	if with != nil {
+		o.common = append(o.common, cut{f.Path, fd, with.Size})
+	} else {
+		o.cuts = append(o.cuts, cut{f.Path, fd, f.Size})
+	}
 	return nil
 }
 
@@ -178,7 +204,7 @@ func (o *reopener) take(fd int, path string, st *unix.Stat_t) error {
 	if err != nil {
 		if errors.Is(err, outfile.ErrLocked) {
 			return fileError(path, "end that one, or use -files copy to write to a copy, or -files keep to share it",
-				"another rank or another restart writes to it: %w", err)
+				"another restart writes to it: %w", err)
 		}
 		return fileError(path, "use -files copy or -files keep where files cannot be locked", "locking it: %w", err)
 	}
@@ -237,7 +263,7 @@ func virtual(path string) bool {
 func (o *reopener) copyOf(fd int, f *state.File, st *unix.Stat_t) (int, error) {
 	const remedy = "make room or rights for a copy beside it, or use -files keep"
 	if st.Size < f.Size {
-		return -1, o.unchanged(&state.File{Path: f.Path, Size: f.Size}, st)
+		return -1, o.unchanged(&state.File{Path: f.Path}, st, f.Size)
 	}
 	path := outfile.CopyName(f.Path, o.tag)
 	made, err := outfile.Copy(f.Path, o.tag, f.Size, fs.FileMode(st.Mode&0o777))
@@ -263,11 +289,17 @@ func (o *reopener) removeCopies() {
 	o.copies = nil
 }
 
-// cutAll cuts the files that have grown since they were imaged, each after its
+// cutAll cuts the files of this rank alone.
+func (o *reopener) cutAll() error { return o.cut(o.cuts) }
+
+// cutCommon cuts files for all the ranks that share them.
+func (o *reopener) cutCommon() error { return o.cut(o.common) }
+
+// cut cuts the files that have grown since they were imaged, each after its
 // tail has been kept and is on the disk.
-func (o *reopener) cutAll() error {
+func (o *reopener) cut(cuts []cut) error {
 	const remedy = "make room or rights for it, or use -files copy|keep"
-	for _, c := range o.cuts {
+	for _, c := range cuts {
 		var st unix.Stat_t
 		if err := unix.Fstat(c.fd, &st); err != nil {
 			return fileError(c.path, remedy, "%w", err)

@@ -290,6 +290,7 @@ type File struct {
 	Size    int64  `json:"size,omitempty"` // of a regular file when it was imaged
 	Dev     uint64 `json:"dev,omitempty"`
 	Inode   uint64 `json:"inode,omitempty"`
+	Born    int64  `json:"born,omitempty"` // of an output: Unix time in ns, by which other nodes tell it from another file with its name and inode; 0: not known
 	Mode    uint32 `json:"mode,omitempty"`
 	Deleted bool   `json:"deleted,omitempty"` // content is in section kind "file"
 	Written bool   `json:"written,omitempty"` // it is changed in place: content is in section kind "shared", by its inode
