@@ -68,15 +68,25 @@ var errInMemory = errors.New("it is in the memory of a running job")
 
 // PruneLevels is PruneChecked with a number for each place. 0 is for a place where all stay.
 func (c *Catalogue) PruneLevels(job string, keep func(Place) int) (Pruned, error) {
-	return c.prune(job, func(p Place) int {
+	return c.prune(job, unlimited(keep), (*Snapshot).Check)
+}
+
+// unlimited takes 0 for all.
+func unlimited(keep func(Place) int) func(Place) int {
+	return func(p Place) int {
 		if n := keep(p); n > 0 {
 			return n
 		}
 		return math.MaxInt
-	}, (*Snapshot).Check)
+	}
 }
 
 func (c *Catalogue) prune(job string, keep func(Place) int, intact func(*Snapshot) error) (Pruned, error) {
+	return c.pruneBut(nil, job, keep, intact)
+}
+
+// pruneBut is the common part. Those that spare, if it is not nil, tells stay and do not count.
+func (c *Catalogue) pruneBut(spare func(*Snapshot) bool, job string, keep func(Place) int, intact func(*Snapshot) error) (Pruned, error) {
 	var done Pruned
 	if n := keep(Beside); n < 1 {
 		return done, fmt.Errorf("prune job %s: at least one snapshot is kept, not %d", job, n)
@@ -90,6 +100,7 @@ func (c *Catalogue) prune(job string, keep func(Place) int, intact func(*Snapsho
 		return done, fmt.Errorf("prune job %s: %w", job, err)
 	}
 	p := newPruner(c, keep, whole)
+	p.spare = spare
 	if err := p.run(job); err != nil {
 		return done, fmt.Errorf("prune job %s: %w", job, err)
 	}
@@ -195,6 +206,7 @@ type pruner struct {
 	c       *Catalogue
 	keep    func(Place) int        // how many stay in a place for their age
 	had     map[Place]int          // how many there were so far
+	spare   func(*Snapshot) bool   // tells those that stay whatever their age, and do not count; nil: none do
 	whole   int                    // stays as it is intact
 	needed  map[int]map[Place]bool // what those that stay there build on
 	unknown bool                   // one was met that may build on any other
@@ -250,6 +262,9 @@ func (p *pruner) prune(dir string, seq int) {
 // stays returns the copies of a snapshot that are kept. What builds on a snapshot that has no copy in its place may be
 // read with any other.
 func (p *pruner) stays(s *Snapshot) (stay []Copy) {
+	if p.spare != nil && p.spare(s) {
+		return s.Copies()
+	}
 	seq, aged, needed := s.Schema.Sequence, 0, false
 	all := false
 	for place := range p.needed[seq] {
@@ -372,7 +387,7 @@ func isLeftover(dir string) bool {
 	}
 	return !slices.ContainsFunc(es, func(e fs.DirEntry) bool {
 		n := e.Name()
-		ours := n == lockFile || strings.HasSuffix(n, partSuffix) || strings.HasPrefix(n, "rank-") && strings.HasSuffix(n, ".img")
+		ours := n == lockFile || n == askedFile || strings.HasSuffix(n, partSuffix) || strings.HasPrefix(n, "rank-") && strings.HasSuffix(n, ".img")
 		return !ours || !e.Type().IsRegular()
 	})
 }

@@ -57,8 +57,8 @@ are read. No rank takes a step before all ranks are restored.
 
 If SNAPSHOT means the newest of several, all of it is read first. If it is damaged, or
 lies in the folder of another, or a gorun that stands still is about to commit or remove
-it, the next older one is taken. The snapshot stays. It may be restarted any number of
-times, even at the same time. The job keeps its id. Each restart has an incarnation id of
+it, the next older one is taken. The snapshot stays, unless -keep removes it. It may be
+restarted any number of times, even at the same time. The job keeps its id. Each restart has an incarnation id of
 its own.
 
 Images on nodes (-ckpt-local) are looked for on all nodes of the restart, as soon as these

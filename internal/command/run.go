@@ -205,7 +205,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.IntVar(&o.exit, "ckpt-exit-status", spec.ExitCheckpointed, "exit with status `N` when the job was checkpointed and stopped; a script or\nbatch system so tells it from a finished job (75 is EX_TEMPFAIL, try again later)")
 	fs.IntVar(&o.Restarts, "restarts", 0, "when a rank or agent dies, start the job again from its newest snapshot, up to `N`\ntimes")
 	fs.StringVar(&o.files, "files", string(whole.FilesRefuse), "`what` a restart does with files that ranks were writing to: all those of native\nimages, those of cr.File of portable ones\nrefuse: each rank goes on where it stood; what was written since is moved to\nFILE.gorun-...-tail (gorun snapshots -tails); the restart is refused if FILE is\nmissing or shorter, or if this job (if it still runs here) or another restart\nwrites to it; one that several ranks write to is cut once for all of them\ncopy: it goes on in a copy, FILE.gorun-...\nkeep: it goes on in the file as it is now")
-	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all, which\nis the default but with -ckpt-every auto: that takes many, and keeps 2")
+	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all\nwithout it, where -ckpt-every or -ckpt-points takes them: the newest 2, none when the\njob has ended well, and all of gorun checkpoint")
 	fs.StringVar(&o.Sharing, "devices", "", "`how` devices are used beside other ranks and jobs of this user that say it, too\nshare: in turn, if their arrays together need more memory than a device has\nexclusive: whoever has a device has it alone; the second one is refused\n(default: nobody looks what others use)")
 	fs.StringVar(&o.MigrateOn, "migrate-on", "", "run `command` on each node (sh -c); each line that it prints says what is to leave the\nnode: node, device ID, device ID to ID, device ID to ID@NODE; needs -cr or -cr=native\nfor ranks that move, and nothing for devices that ranks change")
 	fs.StringVar(&o.rpi, "rpi", "", "`transports` by preference, separated by commas (gorun info lists them)\n(default shm,tcp: shared memory within a node, TCP between nodes; rdma, over\nqueue pairs, is never taken unless it is named; on a restart:\nthose the job was given; -rpi default: as in a job without the flag)\ntwo ranks use the first one that reaches both ways; gorun status and -v tell\nwhich carries what")
@@ -235,9 +235,6 @@ func (o *options) check(fs *flag.FlagSet) error {
 				return fmt.Errorf("-%s needs -cr", name)
 			}
 		}
-	}
-	if o.CkptAuto && !given["keep"] {
-		o.Keep = autoKeep
 	}
 	if err := o.checkLatest(); err != nil {
 		return err
@@ -287,6 +284,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 	if err != nil {
 		return fmt.Errorf("-ckpt-every, -stores: %w", err)
 	}
+	o.keepUsual(given["keep"])
 	if err := o.mirrors(); err != nil {
 		return err
 	}
@@ -348,13 +346,20 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// autoKeep is how many snapshots are kept by default with -ckpt-every auto: it may take hundreds in an hour.
-const autoKeep = 2
+// usualKeep is how many snapshots are kept where nobody has said how many: a job may take hundreds in an hour.
+const usualKeep = 2
+
+// keepUsual decides how many snapshots a job keeps that takes them by itself.
+func (o *options) keepUsual(given bool) {
+	if takes := o.CkptEvery > 0 || o.CkptAuto || o.CkptPoints > 0 || o.Base != nil; takes && !given {
+		o.Keep, o.KeepAsked = usualKeep, true
+	}
+}
 
 // launch runs a job from this terminal.
 func launch(o *spec.Options, std stdio) int {
-	if _, given := o.Plan["keep"]; o.CkptAuto && !given {
-		fmt.Fprintf(std.err, "gorun: -ckpt-every auto keeps the newest %d snapshots; -keep 0 keeps all\n", o.Keep)
+	if o.KeepAsked {
+		fmt.Fprintf(std.err, "gorun: the newest %d snapshots are kept, %sand those of gorun checkpoint; -keep N keeps N, also at the end, -keep 0 all\n", o.Keep, until(o))
 	}
 	o.Stdin, o.Stdout, o.Stderr = std.in, std.out, std.err
 	o.HandleSignals = true
@@ -362,6 +367,14 @@ func launch(o *spec.Options, std stdio) int {
 		return failed(std, err)
 	}
 	return head.Run(*o)
+}
+
+// until says for how long.
+func until(o *spec.Options) string {
+	if len(o.Levels) > 0 {
+		return ""
+	}
+	return "until the job has ended well, "
 }
 
 // crFlag is -cr with an optional value.

@@ -20,6 +20,7 @@ type ckptRequest struct {
 	stop     bool
 	timeout  time.Duration
 	patient  bool // it waits without limit while checkpoints are held off
+	periodic bool // nobody has asked for it
 	progress func(ckpt.ProgressInfo)
 	done     func(r *control.Report, err error)
 	began    time.Time // set by request
@@ -107,7 +108,7 @@ func (h *head) periodic() {
 		return
 	}
 	h.putOff = held
-	h.request(ckptRequest{patient: true, done: func(_ *control.Report, err error) {
+	h.request(ckptRequest{patient: true, periodic: true, done: func(_ *control.Report, err error) {
 		h.putOff = false
 		h.tellPeriodic(err)
 	}})

@@ -630,7 +630,7 @@ func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, i int, l *spe
 	if err == nil {
 		h.lastly("level %s has snapshot %d", l.Name, s.Schema.Sequence)
 		if h.opt.Prunes() {
-			if _, err := h.cat.PruneLevels(h.id, h.opt.KeepAt); err != nil {
+			if _, err := h.pruneOld(); err != nil {
 				h.lastly("-keep: %v", err)
 			}
 		}

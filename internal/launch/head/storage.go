@@ -280,6 +280,22 @@ func (h *head) finished() {
 	if err := newest.snap.Finish(); err != nil {
 		h.say("gorun restart latest may go on from this job although it has finished: %v", err)
 	}
+	if h.opt.KeepAsked && len(h.opt.Levels) == 0 {
+		for i := range h.chain {
+			h.chain[i].release()
+		}
+		h.tidy(h.removeUnasked)
+	}
+}
+
+// removeUnasked is called beside the loop.
+func (h *head) removeUnasked() func() {
+	_, err := h.cat.RemoveUnasked(h.id)
+	return func() {
+		if err != nil {
+			h.say("snapshots of this job, which has ended well, are left: %v", err)
+		}
+	}
 }
 
 // schema describes the snapshot that is being taken, without what takes time
@@ -376,6 +392,14 @@ func (inc *incarnation) answered(d *ckpt.Done) {
 	}
 	inc.store.phase = ""
 	inc.store.last = h.report(d)
+	if r, waits := h.waiters.byID[d.ID]; waits && !r.periodic {
+		s := h.chain[len(h.chain)-1].snap
+		work(inc, func() (struct{}, error) { return struct{}{}, s.Ask() }, func(_ struct{}, err error) {
+			if err != nil {
+				h.say("it may be removed like one that nobody has asked for: %v", err)
+			}
+		})
+	}
 	h.reply(d, inc.store.last, nil)
 }
 

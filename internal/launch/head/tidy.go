@@ -79,10 +79,18 @@ func (inc *incarnation) prune() {
 
 // pruneNow is called beside the loop.
 func (h *head) pruneNow() func() {
-	p, err := h.cat.PruneLevels(h.id, h.opt.KeepAt)
+	p, err := h.pruneOld()
 	_, serr := h.cat.Sweep(h.id)
 	err = errors.Join(err, serr)
 	return func() { h.pruned(p, err) }
+}
+
+// pruneOld removes those that -keep does not keep.
+func (h *head) pruneOld() (snapshot.Pruned, error) {
+	if h.opt.KeepAsked {
+		return h.cat.PruneAsked(h.id, h.opt.KeepAt)
+	}
+	return h.cat.PruneLevels(h.id, h.opt.KeepAt)
 }
 
 // pruned takes what has become of it.

@@ -64,6 +64,7 @@ type Options struct {
 	CkptExit     *int              // exit status of a job that was checkpointed and stopped; nil: ExitCheckpointed
 	Restarts     int               // how many times a job that lost a rank or agent is started again
 	Keep         int               // snapshots kept of this job; 0: all
+	KeepAsked    bool              // nobody has chosen Keep: beside it those stay that somebody asks for, and no others when the job has ended well
 	Timeout      time.Duration     // the job is ended after this; 0: never
 	Again        func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
 	JobIDFile    string            // gets the job's id when all ranks are up
