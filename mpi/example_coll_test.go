@@ -420,6 +420,17 @@ func ExampleAllgatherObjects() {
 	// Output: 2
 }
 
+func ExampleAlltoallObjects() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		got, err := mpi.AlltoallObjects(c, []string{fmt.Sprint("from ", c.Rank(), " to 0"), fmt.Sprint("from ", c.Rank(), " to 1")})
+		if c.Rank() == 1 {
+			fmt.Println(got)
+		}
+		return err
+	})
+	// Output: [from 0 to 1 from 1 to 1]
+}
+
 func ExampleScatterObjects() {
 	mpitest.Example(3, func(c *mpi.Comm) error {
 		var tasks []string

@@ -160,6 +160,38 @@ func ExampleRecvObject() {
 	// Output: [north south] 0
 }
 
+func ExampleIsendObject() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		other, said := 1-c.Rank(), ""
+		var rs mpi.Requests
+		rs.Add(mpi.IrecvObject(c, &said, other, 0))
+		rs.Add(mpi.IsendObject(c, fmt.Sprint("greetings from ", c.Rank()), other, 0))
+		err := rs.Wait()
+		if c.Rank() == 0 {
+			fmt.Println(said)
+		}
+		return err
+	})
+	// Output: greetings from 1
+}
+
+func ExampleIrecvObject() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		if c.Rank() == 0 {
+			return mpi.SendObject(c, []string{"north", "south"}, 1, 4)
+		}
+		var sides []string
+		r, err := mpi.IrecvObject(c, &sides, 0, mpi.AnyTag)
+		if err != nil {
+			return err
+		}
+		st, err := r.Wait()
+		fmt.Println(sides, st.Tag)
+		return err
+	})
+	// Output: [north south] 4
+}
+
 func ExampleComm_WithCodec() {
 	mpitest.Example(2, func(c *mpi.Comm) error {
 		c = c.WithCodec(jsonCodec{}) // encoding/json instead of encoding/gob

@@ -18,7 +18,7 @@ type Codec interface {
 
 // Gob is the default codec, encoding/gob: exported fields, maps, slices,
 // pointers; interfaces need gob.Register. Each message describes its types
-// anew.
+// in full.
 var Gob Codec = gobCodec{}
 
 type gobCodec struct{}
@@ -41,14 +41,33 @@ var objectType = &engine.Type{ID: engine.ObjectType, Size: 1, Name: "object", Sw
 // SendObject sends any Go value that the codec of c can encode (Gob unless
 // WithCodec says otherwise). Errors: as Send; those of the codec.
 func SendObject(c *Comm, v any, dst, tag int) error {
-	if err := c.checkSend(dst, tag); err != nil {
+	p, err := c.encodeFor(v, dst, tag)
+	if err != nil {
 		return c.failPeer("SendObject", "destination", dst, tag, err)
+	}
+	return c.send("SendObject", objectType, nil, p, dst, tag, engine.Standard)
+}
+
+// IsendObject begins SendObject. v is encoded before the call returns, and is the caller's again. Errors: as Isend; those of the
+// codec.
+func IsendObject(c *Comm, v any, dst, tag int) (Request, error) {
+	p, err := c.encodeFor(v, dst, tag)
+	if err != nil {
+		return c.refused(opIsendObject, dst, tag, err)
+	}
+	return c.isend(opIsendObject, objectType, p, dst, tag)
+}
+
+// encodeFor returns v as the bytes of a message.
+func (c *Comm) encodeFor(v any, dst, tag int) ([]byte, error) {
+	if err := c.checkSend(dst, tag); err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
 	if err := c.codec.Encode(&b, v); err != nil {
-		return c.failPeer("SendObject", "destination", dst, tag, fmt.Errorf("encoding a %T: %w", v, err))
+		return nil, fmt.Errorf("encoding a %T: %w", v, err)
 	}
-	return c.send("SendObject", objectType, nil, b.Bytes(), dst, tag, engine.Standard)
+	return b.Bytes(), nil
 }
 
 // RecvObject receives a value sent with SendObject into *ptr. The status counts encoded bytes. Errors: as Recv
@@ -67,4 +86,52 @@ func RecvObject(c *Comm, ptr any, src, tag int) (Status, error) {
 		return st, c.failPeer("RecvObject", "source", src, tag, fmt.Errorf("decoding into %T: %w", ptr, err))
 	}
 	return st, nil
+}
+
+// IrecvObject begins RecvObject. *ptr belongs to the library until the request completes: it is filled before a Wait returns, by
+// whichever goroutine is in a call then. Errors: as Irecv at the call; with the request those of RecvObject.
+func IrecvObject(c *Comm, ptr any, src, tag int) (Request, error) {
+	if err := c.checkRecv(src, tag); err != nil || src == ProcNull {
+		return c.refused(opIrecvObject, src, tag, err)
+	}
+	o := &objectReceive{typ: *objectType}
+	o.typ.Room = func(bytes int) []byte {
+		o.buf = make([]byte, bytes)
+		return o.buf
+	}
+	o.parts[0] = engine.Part{Peer: c.source(src), Recv: true, Tag: int32(tag), Type: &o.typ}
+	o.rounds[0] = engine.Round{Parts: o.parts[:], Do: true}
+	o.plan = engine.Plan{Ctx: c.ctx, Rounds: o.rounds[:], Foreign: true,
+		What: what(func() string {
+			return fmt.Sprintf("IrecvObject(source %s, tag %s) on %s", rankName(src), tagName(tag), c.path)
+		}),
+		Do: func(int) error { return o.decode(c.codec, ptr) }}
+	r, err := c.env.eng.Begin(&o.plan)
+	if err != nil {
+		return c.refused(opIrecvObject, src, tag, err)
+	}
+	r.Note = note(opIrecvObject, objectType)
+	return Request{r, c, int32(src), int32(tag)}, nil
+}
+
+// objectReceive is a receive whose message says how long it is.
+type objectReceive struct {
+	plan   engine.Plan
+	rounds [1]engine.Round
+	parts  [1]engine.Part
+	typ    engine.Type // objects, with a Room of this receive
+	buf    []byte      // the message, once it is known
+}
+
+// decode fills *ptr. The engine must not see a codec's panic.
+func (o *objectReceive) decode(codec Codec, ptr any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("decoding into %T: the codec has panicked: %v", ptr, p)
+		}
+	}()
+	if err := codec.Decode(bytes.NewReader(o.buf), ptr); err != nil {
+		return fmt.Errorf("decoding into %T: %w", ptr, err)
+	}
+	return nil
 }

@@ -92,6 +92,25 @@ func ScatterObjects[T any](c *Comm, vs []T, root int) (v T, err error) {
 	return decode[T](c, "ScatterObjects", mine)
 }
 
+// AlltoallObjects sends vs[i] to rank i, and returns what each rank has sent to this one, by rank. vs has Size() values, on an
+// intercommunicator RemoteSize(). Errors: as Alltoall, and those of the codec. (MPI-4.1, chapter 6.8)
+func AlltoallObjects[T any](c *Comm, vs []T) (got []T, err error) {
+	defer func() { err = called("AlltoallObjects", err) }()
+	packed := make([][]byte, len(vs))
+	err = compare("vs", len(vs), c.others())
+	for i := 0; i < len(vs) && err == nil; i++ {
+		packed[i], err = encode(c, vs[i])
+	}
+	if err != nil {
+		return nil, c.refuse(kindAlltoall, noRoot, err)
+	}
+	pieces, err := AlltoallAlloc(c, packed)
+	if err != nil {
+		return nil, err
+	}
+	return decodeAll[T](c, "AlltoallObjects", pieces)
+}
+
 // encode returns v as bytes. Where there is no communicator there is no codec: the call itself will say so.
 func encode[T any](c *Comm, v T) ([]byte, error) {
 	if c.none() {

@@ -34,19 +34,21 @@ const (
 	opIssendView
 	opCollective
 	opPsend
+	opIsendObject
 	opIrecv // from here on they receive
 	opImrecv
 	opMrecv
 	opRecvAlloc
 	opRecvObject
 	opIrecvView
+	opIrecvObject
 	opIsendrecv // from here on see composed.go
 	opPrecv
 	opGeneralised
 )
 
-var operations = [...]string{"Isend", "Issend", "Ibsend", "IsendView", "IssendView", "", "PsendInit", "Irecv", "Imrecv", "Mrecv", "RecvAlloc",
-	"RecvObject", "IrecvView", "Isendrecv", "PrecvInit", "NewRequest"}
+var operations = [...]string{"Isend", "Issend", "Ibsend", "IsendView", "IssendView", "", "PsendInit", "IsendObject", "Irecv", "Imrecv", "Mrecv", "RecvAlloc",
+	"RecvObject", "IrecvView", "IrecvObject", "Isendrecv", "PrecvInit", "NewRequest"}
 
 // noteBits is the number of bits for the operation in a note. The rest is the size of an element, or 0 if it
 // does not fit.

@@ -8,11 +8,19 @@ import (
 
 // Special ranks and tags. (MPI-4.1, chapters 3.2.4, 3.11)
 const (
-	AnySource = engine.AnySource // of a receive or probe: a message of any rank
-	AnyTag    = engine.AnyTag    // of a receive or probe: a message of any tag
-	ProcNull  = engine.ProcNull  // no rank: sends to it and receives from it complete at once
-	Root      = -4               // of a collective on an intercommunicator: this rank is the root
-	Undefined = -3               // a colour in Split, and an index or count that does not exist
+	AnySource = -1 // of a receive or probe: a message of any rank
+	AnyTag    = -1 // of a receive or probe: a message of any tag
+	ProcNull  = -2 // no rank: sends to it and receives from it complete at once
+	Root      = -4 // of a collective on an intercommunicator: this rank is the root
+	Undefined = -3 // a colour in Split, and an index or count that does not exist
+)
+
+// The engine has the same numbers under the same names. They stand here once more because go doc shows a constant as it is
+// written. A conversion of a negative constant would not compile.
+const (
+	_ = uint(AnySource-engine.AnySource) | uint(engine.AnySource-AnySource)
+	_ = uint(AnyTag-engine.AnyTag) | uint(engine.AnyTag-AnyTag)
+	_ = uint(ProcNull-engine.ProcNull) | uint(engine.ProcNull-ProcNull)
 )
 
 // MaxTag is the largest tag of a message; the smallest is 0. (MPI-4.1, chapter

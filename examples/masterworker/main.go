@@ -3,8 +3,8 @@
 //	gorun -np 4 -cr ./examples/masterworker -n 10000000
 //
 // Nobody knows who is ready first, nor how many numbers come back: rank 0 probes, and so learns both before it
-// receives. Ranks that ask and answer like this have no common Points. So they do it in rounds, each of many intervals, and meet at a
-// Point before each.
+// receives. mpi.Map does all this in one call; here it is shown what that consists of. Ranks that ask and answer like
+// this have no common Points. So they do it in rounds, each of many intervals, and meet at a Point before each.
 package main
 
 import (

@@ -183,6 +183,10 @@ func (e *Engine) matched(r *request, src int, h *rpi.Header) (room uint64) {
 		return 0
 	}
 	if have := uint64(len(r.buf)); room > have {
+		if r.typ != nil && r.typ.Room != nil {
+			r.buf = r.typ.Room(int(room))
+			return room
+		}
 		r.err = &TruncateError{Source: src, Tag: h.Tag, Bytes: h.Len, Room: len(r.buf)}
 		return have
 	}

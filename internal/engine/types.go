@@ -21,6 +21,9 @@ type Type struct {
 	// Swap converts a block of elements between byte orders, in place. It is
 	// used only for messages that were saved on another architecture.
 	Swap func(p []byte)
+	// Room, if not nil, makes the buffer of a receive whose message is longer than the one that it has, when they have met. It
+	// is called with the lock held, and must not call the engine.
+	Room func(bytes int) []byte
 }
 
 // IDs of types that are no numbers.
