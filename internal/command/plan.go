@@ -9,8 +9,12 @@ import (
 // planFlags say how a job is called and placed, when and how it is checkpointed and started again, when a node or an
 // agent counts as lost, and where its output goes. A job keeps in its snapshots which of them it was given, and a
 // restart takes them over. So a job does in its second time slot what it did in the first. Which nodes it has, and
-// how they are reached (-hosts, -hostfile, -manager, -ssh, -agents), is another matter with every restart.
-var planFlags = slices.Concat(ckptFlags, nodesFlags, []string{"restarts", "map", "bind", "heartbeat", "output-dir", "tag-output", "name", "devices", "migrate-on"})
+// how they are reached (-hosts, -hostfile, -manager, -ssh, -agents), is another matter with every restart. So are
+// commands (-migrate-on): a schema may have come from somebody else, and nothing that it says is ever executed.
+var planFlags = slices.Concat(ckptFlags, nodesFlags, []string{"restarts", "map", "bind", "heartbeat", "output-dir", "tag-output", "name", "devices"})
+
+// planCommands were kept in the plans of older snapshots, too. They are told, and never taken.
+var planCommands = []string{"migrate-on"}
 
 // ckptFlags are the plan's flags that make no sense without -cr.
 var ckptFlags = []string{"ckpt-every", "ckpt-points", "stores", "mtbf", "ckpt-on-signal", "ckpt-codec", "ckpt-exit-status", "ckpt-full-every", "ckpt-local", "ckpt-store", "ckpt-key", "ckpt-mirror", "racks", "keep"}
@@ -47,6 +51,17 @@ func takeOver(fs *flag.FlagSet, from map[string]string, checkpoints, nodes bool)
 		flags = append(flags, asGiven(fs.Lookup(name))...)
 	}
 	return flags, nil
+}
+
+// leftCommands are the commands that a job was given, as flags, if they are not given anew.
+func leftCommands(fs *flag.FlagSet, from map[string]string) (flags []string) {
+	given := set(fs)
+	for _, name := range planCommands {
+		if value := from[name]; value != "" && !given[name] {
+			flags = append(flags, "-"+name, value)
+		}
+	}
+	return flags
 }
 
 // carryOn keeps in the plan of a job on this machine alone what a former run was told of nodes: the next may have some.

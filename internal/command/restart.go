@@ -44,11 +44,15 @@ named before anything is started.
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -ckpt-points, -stores, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
 -ckpt-full-every, -ckpt-local, -ckpt-mirror, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -map, -bind, -devices,
--migrate-on, -output-dir and -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
+-output-dir and -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
 needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag
 off, =false a switch, '' -output-dir, -ckpt-local, -ckpt-store and -ckpt-key. Where the ranks run and how that is
-reached (-hosts, -hostfile, -manager, -ssh, -agents) does not come from the snapshot: the
-command that gorun prints when it has stopped a job names it.
+reached (-hosts, -hostfile, -manager, -ssh, -agents) does not come from the snapshot, and no
+command does (-migrate-on): the line that gorun prints when it has stopped a job names them.
+
+To a PROGRAM of your own a snapshot is data. Nothing that the snapshot says is executed, and
+of the variables of -env none is taken: give them again. The program of a snapshot runs with
+all that was kept, as you: restart only snapshots of people whom you trust.
 
 Portable images are read and checked before anything is started. For native images gorun
 first checks the table of every image, what the images need of the machine, and which
@@ -200,9 +204,20 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		return failed(std, err)
 	}
 	if len(taken) > 0 {
-		fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", typed(taken))
+		fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", printable(typed(taken)))
 	}
+	opt.tellLeft(fs, std, s, len(program) > 0)
 	return launch(&opt.Options, std)
+}
+
+// tellLeft says what a restart does not take from the snapshot, because it could make other programs run.
+func (opt *options) tellLeft(fs *flag.FlagSet, std stdio, s *snapshot.Snapshot, ownProgram bool) {
+	if left := leftCommands(fs, s.Schema.Plan); len(left) > 0 {
+		fmt.Fprintf(std.err, "gorun: not taken from the snapshot, as commands never are; give it anew if you want it: %s\n", printable(typed(left)))
+	}
+	if left := opt.LeftEnv(s); ownProgram && len(left) > 0 {
+		fmt.Fprintf(std.err, "gorun: not taken from the snapshot, as the program is not its own; give with -env what it needs: %s\n", printable(typed(left)))
+	}
 }
 
 // onNodes reports whether a copy of a snapshot lies in parts on nodes.

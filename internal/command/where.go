@@ -107,11 +107,11 @@ func (w *whereFlags) find(given map[string]bool) (nodes []hosts.Node, err error)
 	return nodes, nil
 }
 
-// again are the flags by which a restart finds the same nodes.
+// again are the flags by which a restart finds the same nodes, and what else it does not take from the snapshot.
 func (w *whereFlags) again(fs *flag.FlagSet) (flags []string, err error) {
 	fs.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "hosts", "manager", "ssh":
+		case "hosts", "manager", "ssh", "migrate-on":
 			flags = append(flags, asGiven(f)...)
 		case "hostfile":
 			var path string

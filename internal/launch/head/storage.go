@@ -307,7 +307,7 @@ func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo, memory bool)
 		RPI: o.RPI, Params: keptParams(o.Params),
 		Gate:  int64(inc.gate.so()),
 		Input: inc.inputRead(), Plan: o.Plan,
-		Program: snapshot.Program{Path: inc.h.prog.Name, Dir: o.Dir, Args: o.Args, Env: allowedEnv(o.Env, o.KeepEnv)},
+		Program: snapshot.Program{Path: inc.h.prog.Name, Dir: o.Dir, Args: o.Args, Env: spec.KeptEnv(o.Env, o.KeepEnv)},
 	}
 	if mode == oob.ModeNative {
 		s.Backend = spec.ImagerName(o.CR)
@@ -361,22 +361,6 @@ func piecesOf(p *snapshot.Pending, images []oob.ImageInfo) (all []image.Source) 
 		all = append(all, image.Piece{Context: context.Background(), Store: st, Set: set, Name: im.File})
 	}
 	return all
-}
-
-// envAllowed are the variables that a snapshot keeps: they change what a
-// program computes or prints, tell no secret and mean the same elsewhere.
-var envAllowed = []string{"LANG", "LANGUAGE", "TZ", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "OMP_NUM_THREADS"}
-
-// allowedEnv picks what a snapshot keeps of an environment; keep names more.
-func allowedEnv(env, keep []string) []string {
-	var kept []string
-	for _, kv := range env {
-		name, _, _ := strings.Cut(kv, "=")
-		if slices.Contains(envAllowed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(keep, name) {
-			kept = append(kept, kv)
-		}
-	}
-	return kept
 }
 
 // answered answers a request.

@@ -15,7 +15,7 @@ import (
 // FromSnapshot completes the options of a restart with np ranks; 0: as many as the snapshot has. The job, its program,
 // arguments and environment come from the snapshot. So do its transports (RPI may be empty and not nil: the
 // default) and parameters, unless the options name others. program may name another executable or
-// folder, followed by other arguments. The snapshot is one that Sound has returned.
+// folder, followed by other arguments; of the environment it gets only what is harmless (LeftEnv). The snapshot is one that Sound has returned.
 func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) error {
 	whole := s.Schema.Backend != wire.BackendSelf
 	switch {
@@ -58,7 +58,8 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	for _, kv := range p.Env {
+	env, _ := split(s, len(program) > 0)
+	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
 		if !slices.Contains(o.KeepEnv, name) { // else set by the user for this run
 			o.KeepEnv = append(o.KeepEnv, name)
