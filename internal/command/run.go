@@ -33,12 +33,17 @@ PROGRAM is looked up as in a shell. If it is a folder with a Go main package, or
 one Go file (main.go), gorun builds it first (go build, CGO_ENABLED=0) and removes the
 executable when the job ends.
 
-Standard input goes to rank 0. Output comes line by line. The first ^C asks all ranks to
-end, the second kills them. SIGHUP, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP and
-SIGCONT are passed on to all ranks.
+Standard input goes to rank 0. Output comes line by line. SIGHUP, SIGQUIT, SIGTERM,
+SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on to all ranks.
 
-At the end gorun waits until the output is read. After ^C, a second SIGTERM, gorun kill
-or -timeout it waits for a second or two. It then drops the rest and says so. Standard
+The first ^C, SIGTERM, SIGHUP (a terminal that is closed) or SIGQUIT asks all ranks to
+end. A second one of any kind kills them, and so does time: 3 s after ^C, -grace after the
+others. The same signal within 0.3 s is the first one: timeout and shells send it twice.
+The storage of snapshots is not waited for longer either. With -ckpt-on-signal the first
+signal of that kind asks for the last snapshot, and one more ends the job without it.
+
+At the end gorun waits until the output is read. After ^C, a second SIGTERM, -grace, gorun
+kill or -timeout it waits for a second or two. It then drops the rest and says so. Standard
 error does not wait for standard output.
 
 Exit status: that of the first rank that failed. This is the rank's exit status, the
@@ -215,6 +220,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.BoolVar(&o.requeue, "requeue", false, "have Slurm run the batch job again (scontrol requeue) when the job was checkpointed\nand stopped, or when -restarts would go on and too few nodes are left")
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
+	durationVar(fs, &o.Grace, "grace", spec.DefaultGrace, "kill ranks that have not ended this `duration` after a SIGTERM, SIGHUP or SIGQUIT to gorun")
 	durationVar(fs, &o.Heartbeat, "heartbeat", 5*time.Second, "ping agents every `duration`; an agent that misses six pings is lost; on an\noverloaded machine it may miss more, by the number of processes for each CPU")
 	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them), or those in a\nfile, @FILE; may be repeated")
 	fs.Var(&o.env, "env", "set a variable of the ranks and keep it in snapshots, `NAME[=VALUE]`; may be repeated")
@@ -245,6 +251,8 @@ func (o *options) check(fs *flag.FlagSet) error {
 	switch {
 	case o.Agents < 1:
 		return fmt.Errorf("-agents %d: a job has at least one", o.Agents)
+	case o.Grace == 0:
+		return errors.New("-grace 0: a duration above 0")
 	case o.Heartbeat == 0:
 		return errors.New("-heartbeat 0: a duration above 0")
 	case o.CkptPoints < 0:

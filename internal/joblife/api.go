@@ -70,7 +70,7 @@ const (
 	EvFail                           // the life fails for a reason of the driver's
 	EvFinish                         // somebody wants the job ended: no restart
 	EvInterrupt                      // ^C: the first time ranks get SIGINT and a moment, the second time they are killed
-	EvStop                           // a signal that the ranks may end by as they like: no restart
+	EvStop                           // a signal that the ranks may end by as they like, for a while: no restart; the second time they are killed
 	EvSignal                         // a signal to be passed on
 	EvRequest                        // somebody wants a checkpoint
 	EvCkpt                           // answer to an ActCkpt

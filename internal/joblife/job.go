@@ -30,6 +30,9 @@ type Config struct {
 	// AskFrom is the number of bytes of addresses above which ranks ask for them; 0: wireup.WholeBytes; -1: always.
 	AskFrom int
 
+	// GraceMillis is how long ranks have after a signal that tells them to end; 0: 8 s.
+	GraceMillis int64
+
 	LikelyMillis, ConsequenceMillis int64 // how long a consequence waits for its cause; 0: 200, 1000
 }
 
@@ -43,6 +46,9 @@ type Job struct {
 	state    string
 	end      *Verdict       // the user's or the clock's reason to end the job; nil: none
 	told     syscall.Signal // the signal by which somebody has told the ranks to end: no restart; 0: none
+	order    *Verdict       // the first order to end; nil: none was given
+	patience uint64         // the timer of it
+	obeyed   bool           // a final order was given: the storage is not waited for
 	choosing *Verdict       // why a restart is about to begin; nil: none is
 	verdict  *Verdict       // given; nil: not yet
 	cleaned  bool
@@ -63,6 +69,9 @@ func New(cfg Config) *Job {
 	}
 	if cfg.ConsequenceMillis == 0 {
 		cfg.ConsequenceMillis = 1000
+	}
+	if cfg.GraceMillis == 0 {
+		cfg.GraceMillis = graceMillis
 	}
 	if cfg.CutMillis == 0 {
 		cfg.CutMillis = cutMillis
@@ -104,9 +113,13 @@ func (j *Job) step(ev *Event) {
 	case EvRequest:
 		j.request(ev.Request)
 	case EvFinish, EvInterrupt, EvStop, EvSignal, EvProgram:
-		if j.life != nil && j.verdict == nil {
+		switch {
+		case j.life == nil:
+		case j.verdict == nil:
 			j.fromOutside(ev)
 			j.unpark()
+		case ev.Type == EvInterrupt || ev.Type == EvStop:
+			j.killAgents()
 		}
 	case EvHold, EvRelease, EvSuspend, EvResume:
 		j.pause(ev)
@@ -124,17 +137,13 @@ func (j *Job) fromOutside(ev *Event) {
 	l := j.life
 	switch ev.Type {
 	case EvFinish:
-		j.finish(ev.Verdict, ev.Polite)
+		if j.ordered(ev.Verdict) {
+			j.finish(ev.Verdict, ev.Polite)
+		}
 	case EvInterrupt:
 		j.interrupt()
 	case EvStop:
-		j.told = ev.Signal
-		if l.count[Spawned] < j.cfg.Size && !l.switching() {
-			j.finish(ev.Verdict, false)
-			return
-		}
-		l.signalInMove(ev.Signal)
-		j.wake() // else they would not notice
+		j.terminate(ev.Signal, ev.Verdict)
 	case EvSignal:
 		if ev.Signal == syscall.SIGCONT && j.pauses.state != runs {
 			return // gorun resume lets them go on
@@ -197,56 +206,11 @@ func (j *Job) begin(snapshot int) {
 	j.act(Action{Type: ActBegin, Life: j.life.n, Snapshot: snapshot})
 }
 
-// finish ends the job on request from outside: no restart follows.
-func (j *Job) finish(v *Verdict, polite bool) {
-	if j.end == nil {
-		j.end = v
-	}
-	j.life.end(v, polite)
-}
-
-// last ends the job with the snapshot that was asked to be its last. It is committed, so a death since then
-// changes nothing: whatever began again would only be ended.
-func (j *Job) last(seq int) {
-	if j.end != nil { // two have asked for it
-		return
-	}
-	j.finish(&Verdict{Code: j.cfg.Stopped, Rank: -1, Last: seq, Text: "the job is checkpointed and stopped"}, false)
-}
-
-// politeMillis is how long ranks have after ^C before they are killed.
-const politeMillis = 3000
-
-// interrupt ends the job. The first time the ranks get the signal and a moment. The second time they are
-// killed.
-func (j *Job) interrupt() {
-	l := j.life
-	if j.end != nil {
-		l.kill()
-		return
-	}
-	j.told = syscall.SIGINT
-	j.end = &Verdict{Code: SignalBase + int(syscall.SIGINT), Rank: -1, Text: "interrupted"}
-	j.state = "ending"
-	if l.ending == nil {
-		l.ending = j.end
-		l.moveEnds(j.end)
-	}
-	if l.count[Spawned] < j.cfg.Size {
-		l.kill()
-		return
-	}
-	j.say("interrupted: the ranks end; once more kills them")
-	l.signal(syscall.SIGINT)
-	l.signal(syscall.SIGCONT)
-	l.after(politeMillis, l.kill)
-}
-
 // finished ends the present life when nothing of it runs and no commit is being written. Then it decides what
 // follows.
 func (j *Job) finished() {
 	l := j.life
-	if l == nil || l.closing || !l.begun || j.works > 0 || !l.over() {
+	if l == nil || l.closing || !l.begun || j.works > 0 && !j.obeyed || !l.over() {
 		return
 	}
 	l.close()
@@ -319,6 +283,7 @@ func (j *Job) judge(v *Verdict) {
 		return
 	}
 	j.verdict = v
+	j.stop(j.patience)
 	j.endSuspension("the job is ending")
 	j.act(Action{Type: ActVerdict, Verdict: *v})
 }
@@ -375,6 +340,9 @@ func (j *Job) Restarts() int { return j.restarts }
 // RestartsLeft reports whether a restart would follow a death. If so, ranks are told at their start to stand
 // still when they lose a peer.
 func (j *Job) RestartsLeft() bool { return j.restarts < j.cfg.Restarts }
+
+// Obeyed reports whether a final order to end the job was given: nobody waits for the storage any more.
+func (j *Job) Obeyed() bool { return j.obeyed }
 
 // Life is the number of the present life, 0 before the first.
 func (j *Job) Life() int { return len(j.lives) }

@@ -385,6 +385,7 @@ func (l *life) judge() {
 const (
 	endMillis   = 1000   // that ranks have after SIGTERM
 	agentMillis = 10_000 // that an agent has to end its ranks
+	finalMillis = 2000   // the same, after a final order
 )
 
 // end ends all ranks. If asked to, and if it makes sense, it does so politely first.
@@ -423,7 +424,11 @@ func (l *life) kill() {
 		}
 	}
 	l.everyone(oob.Msg{Kind: oob.KillAll})
-	l.after(agentMillis, func() {
+	limit := int64(agentMillis)
+	if l.j.obeyed {
+		limit = finalMillis
+	}
+	l.after(limit, func() {
 		for _, k := range l.links {
 			if !k.ended && !k.bye {
 				l.act(Action{Type: ActKill, Agent: k.index})

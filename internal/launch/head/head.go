@@ -66,9 +66,12 @@ type head struct {
 	auto     auto               // when the next is due
 	levels   levels
 	tidying  tidying
-	short    bool // a restart had too few nodes
-	told     bool // a signal has told it to end
-	building bool // the program is being built
+	short    bool        // a restart had too few nodes
+	ending   []os.Signal // those that end the job, as far as gorun was not started to ignore them
+	orders   newestOrder // the newest of these; of the goroutine that watches
+	told     bool        // a signal has told it to end
+	stopping bool        // a checkpoint is being taken for -ckpt-on-signal
+	building bool        // the program is being built
 	waiters  waiters
 	limit    limit
 	putOff   bool // a periodic checkpoint waits for a release
@@ -208,8 +211,9 @@ func (h *head) newJob() {
 	h.job = joblife.New(joblife.Config{
 		AskFrom: askFrom,
 		Size:    h.opt.NP, Restarts: h.opt.Restarts, Built: h.prog.Built() || !h.prog.IsSource(), Heartbeat: h.opt.Heartbeat.Milliseconds(),
-		Points:  h.opt.CkptPoints > 0,
-		Stopped: *h.opt.CkptExit, CutMillis: h.opt.Terms().L.Milliseconds(),
+		Points:      h.opt.CkptPoints > 0,
+		GraceMillis: h.opt.Grace.Milliseconds(),
+		Stopped:     *h.opt.CkptExit, CutMillis: h.opt.Terms().L.Milliseconds(),
 		Ckpt: ckpt.HeadConfig{
 			Codec: h.opt.CkptCodec, SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery, Apart: h.memory != nil,
 			NativeErr: "it is not known yet whether they can be", // see imageable

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
@@ -552,8 +551,14 @@ func (h *head) endLevels() {
 	}
 	v.ending = true
 	wanted := h.result.Code != 0 || h.result.Last > 0
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
+	if len(h.ending) > 0 {
+		ctx, stop = signal.NotifyContext(ctx, h.ending...)
+	}
 	defer stop()
+	if h.job.Obeyed() {
+		stop()
+	}
 	if !wanted {
 		for _, w := range v.all() {
 			w.stop(errWell)

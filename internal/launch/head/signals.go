@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ func (h *head) watchSignals() (stop func()) {
 	}
 	c := make(chan os.Signal, 16)
 	want := append([]os.Signal{syscall.SIGINT}, forwarded...)
+	h.ending = heeded(ending)
 	if h.opt.CkptOnSignal != 0 {
 		want = append(want, h.opt.CkptOnSignal)
 	}
@@ -43,7 +45,9 @@ func (h *head) watchSignals() (stop func()) {
 		for {
 			select {
 			case s := <-c:
-				h.post(func() { h.signalled(s.(syscall.Signal)) })
+				if sig, now := s.(syscall.Signal), time.Now(); h.orders.fresh(sig, now) {
+					h.post(func() { h.signalled(sig) })
+				}
 			case <-h.done:
 				return
 			}
@@ -52,18 +56,56 @@ func (h *head) watchSignals() (stop func()) {
 	return func() { signal.Stop(c) }
 }
 
-// unwatch restores the signals that end a process: nothing of the job is left, and this process only
-// waits for somebody to read the output.
+// ending are the signals that tell gorun to end the job.
+var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// heeded are those of some signals that gorun was not started to ignore, as by nohup.
+func heeded(all []os.Signal) []os.Signal {
+	return slices.DeleteFunc(slices.Clone(all), signal.Ignored)
+}
+
+// newestOrder tells a second order from the same one that comes twice: timeout and shells send a signal to gorun and to its
+// process group, in which gorun is, and a terminal that is closed does, too.
+type newestOrder struct {
+	last syscall.Signal
+	at   time.Time
+}
+
+// sameOrder is for how long a signal that comes again is the same order.
+const sameOrder = 300 * time.Millisecond
+
+func (o *newestOrder) fresh(sig syscall.Signal, now time.Time) bool {
+	if !slices.Contains(ending, os.Signal(sig)) {
+		return true
+	}
+	same := sig == o.last && now.Sub(o.at) < sameOrder
+	if !same {
+		o.last, o.at = sig, now
+	}
+	return !same
+}
+
+// unwatch has the signals that end a job end this process: nothing of the job is left, and it only waits for somebody
+// to read the output. SIGQUIT would otherwise print what gorun's goroutines do.
 func (h *head) unwatch() {
-	if h.opt.HandleSignals {
-		signal.Reset(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if !h.opt.HandleSignals {
+		return
+	}
+	signal.Reset(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if slices.Contains(h.ending, os.Signal(syscall.SIGQUIT)) {
+		quit := make(chan os.Signal, 1)
+		signal.Notify(quit, syscall.SIGQUIT)
+		go func() {
+			<-quit
+			os.Exit(spec.ExitSignalBase + int(syscall.SIGQUIT))
+		}()
 	}
 }
 
 func (h *head) signalled(sig syscall.Signal) {
 	switch {
 	case h.job == nil:
-	case sig == h.opt.CkptOnSignal:
+	case sig == h.opt.CkptOnSignal && !(h.stopping && slices.Contains(ending, os.Signal(sig))): // the second one is final
 		h.checkpointAndStop(sig)
 	case sig == syscall.SIGINT:
 		h.interrupt()
@@ -77,6 +119,9 @@ func (h *head) signalled(sig syscall.Signal) {
 	case sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT:
 		if h.told {
 			h.printer.Hurry()
+		}
+		if !h.told {
+			time.AfterFunc(h.opt.Grace, h.printer.Hurry)
 		}
 		h.told = true
 		v := verdict{Code: spec.ExitSignalBase + int(sig), Rank: -1, Text: "ended by " + joblife.SignalName(sig)}
@@ -134,7 +179,9 @@ func (h *head) resumeStdin() {
 // checkpointAndStop is what -ckpt-on-signal asks for.
 func (h *head) checkpointAndStop(sig syscall.Signal) {
 	h.say("%s: checkpoint and stop", joblife.SignalName(sig))
+	h.stopping = true
 	h.request(ckptRequest{stop: true, patient: true, done: func(_ *control.Report, err error) {
+		h.stopping = false
 		if err != nil {
 			h.say("the checkpoint on %s failed, the job goes on: %v", joblife.SignalName(sig), err)
 		}

@@ -65,6 +65,7 @@ type Options struct {
 	Restarts     int               // how many times a job that lost a rank or agent is started again
 	Keep         int               // snapshots kept of this job; 0: all
 	KeepAsked    bool              // nobody has chosen Keep: beside it those stay that somebody asks for, and no others when the job has ended well
+	Grace        time.Duration     // how long ranks have to end after SIGTERM, SIGHUP and SIGQUIT; 0: the default
 	Timeout      time.Duration     // the job is ended after this; 0: never
 	Again        func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
 	JobIDFile    string            // gets the job's id when all ranks are up
@@ -148,6 +149,7 @@ func checkParams(given map[string]string) error {
 const (
 	defaultHeartbeat  = 5 * time.Second
 	defaultSparseFrom = 16
+	DefaultGrace      = 8 * time.Second // less than the 10 s of docker stop
 	DefaultFullEvery  = 8
 )
 
@@ -198,6 +200,9 @@ func (o *Options) SetDefaults() error {
 	}
 	if o.Agents > o.NP {
 		o.Agents = o.NP
+	}
+	if o.Grace <= 0 {
+		o.Grace = DefaultGrace
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = defaultHeartbeat
