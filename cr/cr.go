@@ -124,7 +124,7 @@ func On(c *mpi.Comm) *Registry { return of(job.Of(c)) }
 // Then *ptr is registered in its place. When an image is to be made, fetch is called at the Point to make *ptr valid, after the functions of
 // OnCheckpoint and with the same rules; restored is called when a restart has set *ptr.
 //
-// Register takes a *dist.Array, and what dist.Replicated returns, as well. If all that is registered is of these two, the program
+// Register takes a *dist.Array, a *dist.Grid, and what dist.Replicated returns, as well. If all that is registered is of these, the program
 // can be restarted with another number of ranks, see package dist. Else ErrMismatch names the variable.
 //
 // After a restart, a variable that the image does not hold stays as it is, and the user is told at the first

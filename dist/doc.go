@@ -1,5 +1,5 @@
-// Package dist has arrays that are distributed by rows over the ranks of a communicator. A program that keeps its
-// state in them can be restarted with another number of ranks.
+// Package dist has arrays that are distributed over the ranks of a communicator, by rows (Array) or in blocks of a plane
+// (Grid). A program that keeps its state in them can be restarted with another number of ranks.
 //
 //	rows := dist.Even(n, c.Size())                    // rank r has the rows from rows[r] up to rows[r+1]
 //	x, err := dist.New[float64](c, rows, width, 1)    // and a copy of one row of each neighbour

@@ -344,3 +344,213 @@ func ExampleRows_Rank() {
 	fmt.Println(rows.Rank(2), rows.Rank(3), rows.Rank(8))
 	// Output: 0 2 -1
 }
+
+// numberedGrid makes a Grid of 4 x 6, cut into columns of blocks, whose elements are their row numbers.
+func numberedGrid(c *mpi.Comm) (*dist.Grid[int], error) {
+	t, err := c.Cart([]int{1, c.Size()}, []bool{false, false}, false)
+	if err != nil {
+		return nil, err
+	}
+	g, err := dist.NewGrid[int](t, 4, 6, 1)
+	if err != nil {
+		return nil, err
+	}
+	for i, end := g.Rows(); i < end; i++ {
+		for j := range g.Own(i) {
+			g.Own(i)[j] = 10*i + c.Rank()
+		}
+	}
+	return g, nil
+}
+
+// A plate is cut into blocks in both directions. It may be cut in other blocks after a restart.
+func ExampleNewGrid() {
+	mpitest.Example(4, func(c *mpi.Comm) error {
+		dims, err := mpi.Dims(c.Size(), []int{0, 0}) // 2 by 2
+		if err != nil {
+			return err
+		}
+		t, err := c.Cart(dims, []bool{true, true}, false)
+		if err != nil {
+			return err
+		}
+		plate, err := dist.NewGrid[float64](t, 6, 10, 1)
+		if err != nil {
+			return err
+		}
+		if err := cr.On(c).Register("plate", plate); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(plate)
+		}
+		return plate.Exchange()
+	})
+	// Output: dist.Grid[float64] of 6 x 10, here rows 3 to 6, columns 5 to 10
+}
+
+func ExampleGrid_String() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(g)
+		}
+		return err
+	})
+	// Output: dist.Grid[int] of 4 x 6, here rows 0 to 4, columns 3 to 6
+}
+
+func ExampleGrid_Rows() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(g.Rows())
+		}
+		return err
+	})
+	// Output: 0 4
+}
+
+func ExampleGrid_Columns() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(g.Columns())
+		}
+		return err
+	})
+	// Output: 3 6
+}
+
+// A row begins with the halo on the left.
+func ExampleGrid_Row() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err != nil {
+			return err
+		}
+		err = g.Exchange()
+		if c.Rank() == 1 {
+			fmt.Println(g.Row(2))
+		}
+		return err
+	})
+	// Output: [20 21 21 21 0]
+}
+
+func ExampleGrid_Own() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(g.Own(3))
+		}
+		return err
+	})
+	// Output: [31 31 31]
+}
+
+func ExampleGrid_Exchange() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err != nil {
+			return err
+		}
+		err = g.Exchange()
+		if c.Rank() == 0 {
+			fmt.Println(g.Row(0))
+		}
+		return err
+	})
+	// Output: [0 0 0 0 1]
+}
+
+// What needs no halo is computed while it is under way.
+func ExampleGrid_Start() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err != nil {
+			return err
+		}
+		if err := g.Start(); err != nil {
+			return err
+		}
+		sum := 0
+		for _, v := range g.Own(1) {
+			sum += v
+		}
+		err = g.Wait()
+		if c.Rank() == 0 {
+			fmt.Println(sum, g.Row(1))
+		}
+		return err
+	})
+	// Output: 30 [0 10 10 10 11]
+}
+
+func ExampleGrid_Wait() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err != nil {
+			return err
+		}
+		if err := g.Start(); err != nil {
+			return err
+		}
+		fmt.Println(errors.Is(g.Start(), dist.ErrActive))
+		return g.Wait()
+	})
+	// Output: true
+}
+
+func ExampleGrid_Swap() {
+	mpitest.Example(1, func(c *mpi.Comm) error {
+		t, err := c.Cart([]int{1, 1}, []bool{true, true}, false)
+		if err != nil {
+			return err
+		}
+		now, err := dist.NewGrid[int](t, 2, 2, 0)
+		if err != nil {
+			return err
+		}
+		next, err := dist.NewGrid[int](t, 2, 2, 0)
+		if err != nil {
+			return err
+		}
+		next.Own(0)[1] = 7
+		err = now.Swap(next)
+		fmt.Println(now.Own(0))
+		return err
+	})
+	// Output: [0 7]
+}
+
+func ExampleGrid_Gather() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err != nil {
+			return err
+		}
+		all, err := g.Gather(0)
+		if c.Rank() == 0 {
+			fmt.Println(all[:12])
+		}
+		return err
+	})
+	// Output: [0 0 0 1 1 1 10 10 10 11 11 11]
+}
+
+// cr.Register calls Image. What it registers is the block without its halo.
+func ExampleGrid_Image() {
+	mpitest.Example(2, func(c *mpi.Comm) error {
+		g, err := numberedGrid(c)
+		if err != nil {
+			return err
+		}
+		step, state := 0, cr.On(c)
+		if err := errors.Join(state.Register("plane", g), state.Register("step", dist.Replicated(&step))); err != nil {
+			return err
+		}
+		return state.Point()
+	})
+	// Output:
+}

@@ -98,7 +98,7 @@ func (r *Registry) encode() ([]*varStream, error) {
 		s := &varStream{name: v.name, kind: KindValue, typ: v.typ, same: v.same}
 		s.order, s.swap, s.tidy = order, r.swap, v.same
 		if h := sliceOf(v); h != nil {
-			if v.win != nil && h.n != v.win.count*v.win.width {
+			if v.win != nil && h.n != v.win.count*v.win.row() {
 				return nil, fmt.Errorf("variable %q: %d elements now, and it was registered with %v", v.name, h.n, v.win)
 			}
 			s.kind = KindArray
@@ -259,12 +259,16 @@ func (c *Copy) Write(to image.Target, meta image.Meta, msgs []engine.Saved, opt 
 
 // format is the oldest one that can hold the copy.
 func (c *Copy) format() int {
+	format := formatAlone
 	for _, s := range c.sections {
-		if s.same || s.kind == KindWindow {
+		switch {
+		case s.kind == KindWindow && len(s.data) == blockSize:
 			return Format
+		case s.same || s.kind == KindWindow:
+			format = formatRows
 		}
 	}
-	return formatAlone
+	return format
 }
 
 // digestOf tells the values of a variable on several ranks apart.

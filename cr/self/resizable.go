@@ -96,7 +96,7 @@ func (c *comparison) add(rank int, r *Restore) {
 		if v == nil {
 			v = &seen{typ: sec.Type, last: w, digest: d}
 			c.first[name], c.order = v, append(c.order, name)
-			if rank == 0 && w != nil && w.first != 0 {
+			if rank == 0 && w != nil && (w.first != 0 || w.columns().First != 0) {
 				v.blame(rank, "%s do not begin with row 0", w)
 			}
 		} else {
@@ -117,8 +117,8 @@ func (v *seen) compare(rank int, typ string, w *window, digest []byte) {
 		v.blame(rank, "it has type %s there, and %s before", typ, v.typ)
 	case (w == nil) != (v.last == nil), (digest == nil) != (v.digest == nil):
 		v.blame(rank, "it is not registered alike on all ranks")
-	case w != nil && (w.rows != v.last.rows || w.width != v.last.width || w.first != v.last.end()):
-		v.blame(rank, "%s do not go on where those of the rank before end, at row %d of %d: make the dist.Array of a communicator of all ranks in their order", w, v.last.end(), v.last.rows)
+	case w != nil && !(w.fits(v.last) && w.follows(v.last)):
+		v.blame(rank, "%s do not go on where those of the rank before end, at row %d of %d: make the dist.Array or dist.Grid of a communicator of all ranks in their order", w, v.last.end(), v.last.rows)
 	case !bytes.Equal(digest, v.digest):
 		v.blame(rank, "it is registered as dist.Replicated, and its value is not that of rank 0")
 	}
@@ -130,7 +130,7 @@ func (c *comparison) verdict() error {
 	var all []string
 	for _, name := range c.order {
 		v := c.first[name]
-		if v.wrong == "" && v.last != nil && v.last.end() != v.last.rows {
+		if v.wrong == "" && v.last != nil && (v.last.end() != v.last.rows || v.last.columns().end() != v.last.columns().All) {
 			v.blame(c.images-1, "%s are not the last ones", v.last)
 		}
 		if v.ranks < c.images && !v.file {

@@ -204,19 +204,47 @@ func (s *Resized) fillRows(v variable) error {
 	if err != nil {
 		return err
 	}
-	size := int(v.plan.elem.size) * v.win.width
+	size := int(v.plan.elem.size)
 	h := sliceAt(v)
-	mem := unsafe.Slice((*byte)(h.data), h.n*int(v.plan.elem.size))
+	mem := unsafe.Slice((*byte)(h.data), h.n*size)
 	for _, x := range all {
-		p := mem[x.to*size:][:x.rows*size]
-		err := s.with(x.image, func(r *Restore) error { return r.readRows(v, x.from*size, p) })
-		if err != nil {
-			clear(p)
+		if err := s.with(x.image, func(r *Restore) error { return r.readStretch(v, x, mem) }); err != nil {
+			clear(mem)
 			return err
 		}
 	}
 	return nil
 }
+
+// readStretch reads what an image has of the memory of a variable. Rows that are alike in both are read in one; else rows of the
+// image are read, some at a time, and the columns that are wanted are copied.
+func (s *Restore) readStretch(v variable, x stretch, mem []byte) error {
+	w, err := s.window(&v)
+	if err != nil {
+		return err
+	}
+	elem := int(v.plan.elem.size)
+	theirs, ours := w.row()*elem, v.win.row()*elem // bytes of a row
+	if w.columns() == v.win.columns() {
+		return s.readRows(v, x.from*theirs, mem[x.to*ours:][:x.rows*ours])
+	}
+	cell := w.width * elem
+	buf := make([]byte, min(x.rows, max(1, stretchAtOnce/theirs))*theirs)
+	for done := 0; done < x.rows; {
+		n := min(len(buf)/theirs, x.rows-done)
+		if err := s.readRows(v, (x.from+done)*theirs, buf[:n*theirs]); err != nil {
+			return err
+		}
+		for i := range n {
+			copy(mem[(x.to+done+i)*ours+x.right*cell:][:x.cols*cell], buf[i*theirs+x.left*cell:])
+		}
+		done += n
+	}
+	return nil
+}
+
+// stretchAtOnce is about how many bytes are read at once of rows whose columns are cut in another way.
+const stretchAtOnce = 1 << 20
 
 // window is what an image has of a Distributed variable.
 func (s *Restore) window(v *variable) (*window, error) {
@@ -225,9 +253,9 @@ func (s *Restore) window(v *variable) (*window, error) {
 	switch {
 	case w == nil || !ok:
 		return nil, fmt.Errorf("%w: it is not distributed in %s: %s", ErrResize, s.r.Path(), remedy(image.Section{Name: v.name, Kind: KindArray}))
-	case sec.Type != v.typ || w.rows != v.win.rows || w.width != v.win.width:
+	case sec.Type != v.typ || !w.fits(v.win):
 		return nil, fmt.Errorf("%w: %s of %s in %s, now %s of %s", ErrType, w, sec.Type, s.r.Path(), v.win, v.typ)
-	case sec.Size != uint64(w.count*w.width)*uint64(v.plan.elem.size):
+	case sec.Size != uint64(w.count*w.row())*uint64(v.plan.elem.size):
 		return nil, fmt.Errorf("image %s: %w: %d bytes for %s", s.r.Path(), image.ErrCorrupt, sec.Size, w)
 	}
 	return w, nil

@@ -25,7 +25,7 @@ type rowsOf[T any] struct {
 	own                []T
 }
 
-func (r *rowsOf[T]) Part() Part { return Part{r.rows, r.width, r.first, &r.own} }
+func (r *rowsOf[T]) Part() Part { return Part{Rows: r.rows, Width: r.width, First: r.first, Own: &r.own} }
 
 // cuts draws where n rows are cut, at most so often; parts may be empty.
 func cuts(t *rapid.T, n, most int, what string) []int {
@@ -42,10 +42,10 @@ func TestStretches(t *testing.T) {
 		n := len(from) - 1
 		for rank := range len(to) - 1 {
 			asked := map[int]bool{}
-			want := &window{rows, 1, to[rank], to[rank+1] - to[rank]}
+			want := &window{rows: rows, width: 1, first: to[rank], count: to[rank+1] - to[rank]}
 			all, err := stretches(n, func(i int) (*window, error) {
 				asked[i] = true
-				return &window{rows, 1, from[i], from[i+1] - from[i]}, nil
+				return &window{rows: rows, width: 1, first: from[i], count: from[i+1] - from[i]}, nil
 			}, want)
 			if err != nil {
 				t.Fatal(err)
@@ -72,8 +72,8 @@ func TestStretches(t *testing.T) {
 
 // A hole between windows is found, not read over.
 func TestStretchesHole(t *testing.T) {
-	at := []*window{{10, 1, 0, 4}, {10, 1, 5, 5}}
-	_, err := stretches(2, func(i int) (*window, error) { return at[i], nil }, &window{10, 1, 2, 6})
+	at := []*window{{rows: 10, width: 1, count: 4}, {rows: 10, width: 1, first: 5, count: 5}}
+	_, err := stretches(2, func(i int) (*window, error) { return at[i], nil }, &window{rows: 10, width: 1, first: 2, count: 6})
 	if !errors.Is(err, image.ErrCorrupt) || !strings.Contains(err.Error(), "row 4") {
 		t.Error(err)
 	}
@@ -417,9 +417,55 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// Blocks of any grid are found in those of any other: each element comes from where it is, once.
+func TestBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		// Blocks have a column at least.
+		cutCols := func(n int, what string) []int { return slices.Compact(cuts(t, n, 4, what)) }
+		rows, cols := rapid.IntRange(1, 12).Draw(t, "rows"), rapid.IntRange(1, 12).Draw(t, "columns")
+		grid := func(what string) (all []*window) {
+			ys, xs := cuts(t, rows, 4, what+" rows"), cutCols(cols, what+" columns")
+			for i := range len(ys) - 1 {
+				for j := range len(xs) - 1 {
+					all = append(all, &window{rows: rows, width: 1, first: ys[i], count: ys[i+1] - ys[i], cols: Columns{cols, xs[j], xs[j+1] - xs[j]}})
+				}
+			}
+			return all
+		}
+		from := grid("from")
+		for i, w := range from[1:] {
+			if !w.follows(from[i]) {
+				t.Fatalf("%v does not follow %v", w, from[i])
+			}
+		}
+		for _, want := range grid("to") {
+			got := map[[2]int]bool{}
+			all, err := stretches(len(from), func(i int) (*window, error) { return from[i], nil }, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range all {
+				w := from[s.image]
+				for y := range s.rows {
+					for x := range s.cols {
+						if w.first+s.from+y != want.first+s.to+y || w.cols.First+s.left+x != want.cols.First+s.right+x || s.from+y >= w.count || s.left+x >= w.cols.Count {
+							t.Fatalf("%+v of %v, wanted %v", s, w, want)
+						}
+						got[[2]int{s.to + y, s.right + x}] = true
+					}
+				}
+			}
+			if len(got) != want.count*want.cols.Count {
+				t.Fatalf("%d elements of %v", len(got), want)
+			}
+		}
+	})
+}
+
 // FuzzWindow reads windows that nobody ought to have written.
 func FuzzWindow(f *testing.F) {
-	f.Add((&window{9, 2, 3, 4}).encode(hostOrder))
+	f.Add((&window{rows: 9, width: 1, first: 3, count: 4, cols: Columns{7, 2, 5}}).encode(hostOrder))
+	f.Add((&window{rows: 9, width: 2, first: 3, count: 4}).encode(hostOrder))
 	f.Fuzz(func(t *testing.T, p []byte) {
 		if w, err := decodeWindow(p, hostOrder); err == nil && (w.check() != nil || !bytes.Equal(w.encode(hostOrder), p)) {
 			t.Errorf("%v", w)

@@ -72,7 +72,7 @@ func (s *Restore) note(sec image.Section) (err error) {
 	order := byteOrder(s.r.Meta().BigEndian)
 	var p []byte
 	switch {
-	case sec.Kind == KindMessages, sec.Kind == KindWindow && sec.Size == windowSize, sec.Kind == KindDigest && sec.Size == sha256.Size:
+	case sec.Kind == KindMessages, sec.Kind == KindWindow && (sec.Size == windowSize || sec.Size == blockSize), sec.Kind == KindDigest && sec.Size == sha256.Size:
 		p = make([]byte, sec.Size)
 	default:
 		return fmt.Errorf("%w: a section of kind %q and %d bytes", ErrBackend, sec.Kind, sec.Size)

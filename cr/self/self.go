@@ -76,10 +76,13 @@ import (
 )
 
 // Format is the number of this package's newest format in the image's meta.
-const Format = 2
+const Format = 3
 
-// formatAlone is that of images which only the same number of ranks can restore.
-const formatAlone = 1
+// Older formats, which images have that need no more.
+const (
+	formatAlone = 1 // only the same number of ranks can restore it
+	formatRows  = 2 // of Distributed variables it has whole rows
+)
 
 // Kinds of sections.
 const (
@@ -184,7 +187,7 @@ func describe(name string, ptr any) (v variable, err error) {
 			return v, fmt.Errorf("variable %q: %w: nil %T", name, ErrKind, ptr)
 		}
 		part := x.Part()
-		ptr, v.win = part.Own, &window{rows: part.Rows, width: part.Width, first: part.First}
+		ptr, v.win = part.Own, &window{rows: part.Rows, width: part.Width, first: part.First, cols: part.Columns}
 	}
 	p := reflect.ValueOf(ptr)
 	if p.Kind() != reflect.Pointer {

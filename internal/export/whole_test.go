@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -23,7 +24,7 @@ func (p part) Part() self.Part {
 }
 
 // parts makes an image for each rank.
-func parts(t *testing.T, all ...part) (images []image.Source) {
+func parts[D self.Distributed](t *testing.T, all ...D) (images []image.Source) {
 	for rank, p := range all {
 		var reg self.Registry
 		t.Cleanup(func() { reg.Close() })
@@ -43,6 +44,41 @@ func parts(t *testing.T, all ...part) (images []image.Source) {
 		images = append(images, image.Path(path))
 	}
 	return images
+}
+
+// blockOf is a block of a grid.
+type blockOf struct {
+	part
+	cols self.Columns
+}
+
+func (b blockOf) Part() self.Part {
+	p := b.part.Part()
+	p.Columns = b.cols
+	return p
+}
+
+// Blocks of a grid, two beside each other and one below them, are one array.
+func TestWholeOfBlocks(t *testing.T) {
+	of := func(first, left, wide int, own ...int16) self.Distributed {
+		return blockOf{part{3, 1, first, &own}, self.Columns{All: 3, First: left, Count: wide}}
+	}
+	a, err := Whole(parts(t, of(0, 0, 1, 1, 4), of(0, 1, 2, 2, 3, 5, 6), of(2, 0, 3, 7, 8, 9)), "x")
+	if err != nil || fmt.Sprint(a.Shape) != "[3 3]" {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	var all []byte
+	if err := a.each(func(p []byte) error { all = append(all, p...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		if v := binary.NativeEndian.Uint16(all[2*i:]); v != uint16(i+1) {
+			t.Errorf("element %d is %d", i, v)
+		}
+	}
+	if _, err := Whole(parts(t, of(0, 0, 1, 1, 4), of(0, 2, 1, 3, 6), of(2, 0, 3, 7, 8, 9)), "x"); !errors.Is(err, ErrRows) {
+		t.Errorf("without a column: %v", err)
+	}
 }
 
 // Rows of several images, of which one has none, are one array in either format.
