@@ -12,6 +12,7 @@ import (
 type buffered struct {
 	mu   sync.Mutex
 	all  []pendingCopy
+	left int       // how many were not yet sent when they were looked at last
 	busy int       // goroutines that have taken some
 	idle sync.Cond // one has put back what is left
 }
@@ -21,15 +22,34 @@ type pendingCopy struct {
 	s *scratch
 }
 
-// add takes care of a copy until it is sent. It also gives back what was sent meanwhile, so there is never more than was
-// under way at the last call.
+// add takes care of a copy until it is sent. Now and then it gives back what was sent meanwhile: once there are twice as many copies
+// as were left the last time, so that a copy costs the same however many there are.
 func (b *buffered) add(e *engine.Engine, r engine.Request, s *scratch) {
-	b.put(reap(e, append(b.take(), pendingCopy{r, s})))
+	all := b.due(pendingCopy{r, s})
+	if len(all) > 0 {
+		b.put(reap(e, all))
+	}
+}
+
+// due adds a copy, and takes all out if they are to be looked at.
+func (b *buffered) due(p pendingCopy) []pendingCopy {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(b.all, p)
+	if len(b.all) <= 2*b.left {
+		return nil
+	}
+	return b.taken()
 }
 
 func (b *buffered) take() []pendingCopy {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.taken()
+}
+
+// taken is take for who has the lock.
+func (b *buffered) taken() []pendingCopy {
 	all := b.all
 	b.all = nil
 	b.busy++
@@ -40,6 +60,7 @@ func (b *buffered) put(left []pendingCopy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.all = append(left, b.all...)
+	b.left = len(left)
 	b.busy--
 	b.idle.Broadcast()
 }

@@ -106,8 +106,12 @@ func (g Group) Exclude(ranks ...int) (Group, error) {
 		return Group{}, (*Comm)(nil).fail("Exclude", err)
 	}
 	var all []int
+	out := make(map[int]bool, len(ranks))
+	for _, i := range ranks {
+		out[i] = true
+	}
 	for i, r := range g.ranks {
-		if !slices.Contains(ranks, i) {
+		if !out[i] {
 			all = append(all, r)
 		}
 	}

@@ -73,8 +73,9 @@ func IntercommCreate(local *Comm, leader int, peer *Comm, remote, tag int) (*Com
 	if err != nil {
 		return nil, err
 	}
+	ours := local.core.group().set()
 	for _, r := range theirs[1:] {
-		if slices.Contains(mine[1:], r) {
+		if ours[r] {
 			return nil, local.fail("IntercommCreate", fmt.Errorf("%w: rank %d of the world is in both groups", ErrComm, r))
 		}
 	}

@@ -198,8 +198,10 @@ func (w *watch) look() {
 	due := w.made()
 	ends := w.ended
 	w.ended = w.env.ended.Load()
+	listed, above := map[*watched]bool{}, map[*watched]bool{}
 	add := func(x *watched) {
-		if !slices.Contains(stuck, x) {
+		if !listed[x] {
+			listed[x] = true
 			stuck = append(stuck, x)
 		}
 	}
@@ -215,7 +217,8 @@ func (w *watch) look() {
 		if blocked || leaves || refused != x.refused {
 			add(x)
 		}
-		for p := w.comms[x.c.from]; blocked && p != nil; p = w.comms[p.c.from] {
+		for p := w.comms[x.c.from]; blocked && p != nil && !above[p]; p = w.comms[p.c.from] {
+			above[p] = true // and so are those that it was made of
 			add(p)
 		}
 		x.refused = refused

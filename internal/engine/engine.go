@@ -74,6 +74,7 @@ type Engine struct {
 	messages     messagePool
 	taken        messageList // matched probes not yet received
 	requests     []*request
+	waiting      pending // of them, sends that wait for their receiver and plans
 	freeRequests *request
 	poisoned     map[uint64]error
 	teams        team.Set

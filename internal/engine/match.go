@@ -75,19 +75,24 @@ func classKey(c int, ctx uint64, src int, tag int32) matchKey {
 
 // queue holds what has one key. At most one of the two lists is not empty.
 type queue struct {
-	key    matchKey
-	class  uint8
-	next   *queue // in the bucket, or in the list of free ones
-	posted requestList
-	head   *message // unexpected, linked through message.in[class]
-	tail   *message
+	key     matchKey
+	class   uint8
+	next    *queue // in the bucket, or in the list of free ones
+	sibling *queue // among those of its context, see index.go
+	posted  requestList
+	probes  [2]probeList // callers that wait for a message to look at, and to take
+	head    *message     // unexpected, linked through message.in[class]
+	tail    *message
 }
 
-func (q *queue) empty() bool { return q.posted.head == nil && q.head == nil }
+func (q *queue) empty() bool {
+	return q.posted.head == nil && q.head == nil && q.probes[looks].head == nil && q.probes[takes].head == nil
+}
 
 // table is the match table of one engine.
 type table struct {
 	buckets []*queue
+	kin     []*queue // by context, as many as buckets
 	mask    uint64
 	queues  int // in the table
 	free    *queue
@@ -98,14 +103,18 @@ type table struct {
 	listed  int          // receives in queues
 	wild    int          // of them, in queues other than exact ones
 	posted  [classes]int // of those by class
+	probing [classes]int // callers in probes, by class
+	probes  int          // of all classes
 	indexed [classes]bool
 	last    int64 // order of the last message added at the end
 	front   int64 // and at the front: counts down
+	steps   int   // counts what walks over many have looked at, for tests
 }
 
 func (t *table) init(size int) {
 	t.recent = make([]*queue, size+1)
 	t.buckets = make([]*queue, 64)
+	t.kin = make([]*queue, len(t.buckets))
 	t.mask = uint64(len(t.buckets) - 1)
 	t.indexed[exact] = true
 }
@@ -154,12 +163,18 @@ func (t *table) get(k matchKey, class int) *queue {
 		q = t.moreQueues()
 	}
 	t.free = q.next
-	b := &t.buckets[k.hash()&t.mask]
-	q.key, q.class, q.next = k, uint8(class), *b
-	*b = q
+	q.key, q.class = k, uint8(class)
+	t.place(q)
 	t.queues++
 	*t.latest(k) = q
 	return q
+}
+
+// place puts a queue into the bucket of its key and among those of its context.
+func (t *table) place(q *queue) {
+	b, k := &t.buckets[q.key.hash()&t.mask], &t.kin[contextHash(q.key.ctx)&t.mask]
+	q.next, *b = *b, q
+	q.sibling, *k = *k, q
 }
 
 func (t *table) moreQueues() *queue {
@@ -190,14 +205,16 @@ func (t *table) sweep() {
 	}
 	if used > len(t.buckets)/4 {
 		t.buckets = make([]*queue, 2*len(t.buckets))
+		t.kin = make([]*queue, len(t.buckets))
 		t.mask = uint64(len(t.buckets) - 1)
+	} else {
+		clear(t.kin)
 	}
 	t.queues = used
 	for live != nil {
 		q := live
 		live = q.next
-		b := &t.buckets[q.key.hash()&t.mask]
-		q.next, *b = *b, q
+		t.place(q)
 	}
 }
 
@@ -339,10 +356,12 @@ func (t *table) unexpected() []*message {
 	var all []*message
 	for _, q := range t.buckets {
 		for ; q != nil; q = q.next {
+			t.steps++
 			if q.class != exact {
 				continue
 			}
 			for m := q.head; m != nil; m = m.in[exact].next {
+				t.steps++
 				all = append(all, m)
 			}
 		}

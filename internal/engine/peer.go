@@ -252,8 +252,7 @@ func (e *Engine) failPeer(pr *peer, cause error) {
 	for w := e.blocked.head; w != nil; {
 		next := w.next
 		if w.probe && int(w.src) == pr.rank {
-			w.err = pr.failed
-			e.satisfy(w)
+			e.endProbe(w, pr.failed)
 		}
 		w = next
 	}

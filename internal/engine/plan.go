@@ -130,6 +130,7 @@ func (e *Engine) beginPlan(p *Plan) (Request, error) {
 	}
 	r := e.newRequest(AnySource, p.Ctx, 0, nil, nil)
 	r.phase, r.long, r.plan = phaseComposed, true, p
+	e.waiting.add(r)
 	h := r.handle()
 	p.req, p.w.plan, p.at, p.pending, p.err, p.done, p.forget = h, p, -1, 0, nil, true, false
 	if p.Open != nil {

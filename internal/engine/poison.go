@@ -58,8 +58,8 @@ func (e *Engine) FreeContext(ctx uint64) {
 }
 
 func (e *Engine) forgetContext(ctx uint64) {
-	for _, r := range e.requests {
-		if r.phase == phaseComposed && r.ctx == ctx {
+	for _, r := range e.waiting.of(ctx) {
+		if r.phase == phaseComposed {
 			r.plan.forget = true
 			return
 		}
@@ -84,10 +84,11 @@ func (e *Engine) poison(ctx uint64, cause error) {
 	e.poisoned[ctx] = err
 	e.judge()
 	e.dropUnexpected(ctx, err)
-	for _, r := range e.requests {
-		if r.ctx != ctx {
-			continue
-		}
+	for _, r := range e.table.postedOf(ctx) {
+		e.table.unpost(r)
+		e.complete(r, err)
+	}
+	for _, r := range e.waiting.of(ctx) {
 		switch r.phase {
 		case phaseQueued:
 			e.peers[r.peer].first.remove(r)
@@ -98,21 +99,18 @@ func (e *Engine) poison(ctx uint64, cause error) {
 			if int(r.peer) == e.rank {
 				e.dropLocal(r)
 			}
-		case phasePosted:
-			e.table.unpost(r)
 		default:
 			continue
 		}
 		e.complete(r, err)
 	}
-	for w := e.blocked.head; w != nil; {
-		next := w.next
-		if w.probe && w.ctx == ctx {
-			w.err = err
-			e.satisfy(w)
+	e.table.queuesOf(ctx, func(q *queue) {
+		for i := range q.probes {
+			for q.probes[i].head != nil {
+				e.endProbe(q.probes[i].head, err)
+			}
 		}
-		w = next
-	}
+	})
 	e.poisonTeam(ctx, err)
 }
 
@@ -128,11 +126,9 @@ func (e *Engine) refused(pr *peer, r *request) {
 // dropUnexpected drops the messages that nobody will receive, and tells senders that wait. A send
 // within this rank ends with err.
 func (e *Engine) dropUnexpected(ctx uint64, err error) {
-	for _, m := range e.table.unexpected() {
-		if m.h.Ctx == ctx {
-			e.table.remove(m)
-			e.drop(m, err)
-		}
+	for _, m := range e.table.unexpectedOf(ctx) {
+		e.table.remove(m)
+		e.drop(m, err)
 	}
 }
 

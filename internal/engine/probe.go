@@ -17,7 +17,7 @@ type Message struct {
 func (e *Engine) Probe(src int, ctx uint64, tag int32, v *View) (Status, error) {
 	e.enter()
 	defer e.leave()
-	m, st, err := e.awaitMessage(src, ctx, tag, v)
+	m, st, err := e.awaitMessage(src, ctx, tag, looks, v)
 	if m == nil {
 		return st, err
 	}
@@ -41,7 +41,7 @@ func (e *Engine) Iprobe(src int, ctx uint64, tag int32) (Status, bool, error) {
 func (e *Engine) Mprobe(src int, ctx uint64, tag int32, v *View) (Message, Status, error) {
 	e.enter()
 	defer e.leave()
-	m, st, err := e.awaitMessage(src, ctx, tag, v)
+	m, st, err := e.awaitMessage(src, ctx, tag, takes, v)
 	if m == nil {
 		return Message{}, st, err
 	}
@@ -111,9 +111,13 @@ func (e *Engine) seekMessage(src int, ctx uint64, tag int32) (*message, Status, 
 	return m, Status{}, nil
 }
 
-func (e *Engine) awaitMessage(src int, ctx uint64, tag int32, v *View) (*message, Status, error) {
-	for {
+// awaitMessage waits for a message, which stays where it is.
+func (e *Engine) awaitMessage(src int, ctx uint64, tag int32, to purpose, v *View) (*message, Status, error) {
+	for woken := false; ; woken = true {
 		if err := v.Err(); err != nil {
+			if woken && to == takes {
+				e.passProbe(src, ctx, tag)
+			}
 			return nil, Status{}, err
 		}
 		m, st, err := e.seekMessage(src, ctx, tag)
@@ -121,11 +125,13 @@ func (e *Engine) awaitMessage(src int, ctx uint64, tag int32, v *View) (*message
 			return m, st, err
 		}
 		w := e.newWaiter()
-		w.probe, w.src, w.ctx, w.tag = true, int32(src), ctx, tag
+		w.probing = probing{probe: true, to: to, src: int32(src), ctx: ctx, tag: tag}
+		e.table.watch(w)
 		err = e.await(w, v, new(pace.Spell))
 		if err == nil {
 			err = w.err
 		}
+		e.table.unwatch(w)
 		e.freeWaiting(w)
 		if err != nil {
 			return nil, Status{}, err
@@ -133,14 +139,98 @@ func (e *Engine) awaitMessage(src int, ctx uint64, tag int32, v *View) (*message
 	}
 }
 
-// tellProbes wakes the probes that an arrived message fits.
+// probing is what a caller of Probe or Mprobe waits for. It stands in the queue of its arguments, see match.go.
+type probing struct {
+	probe  bool
+	to     purpose
+	src    int32
+	tag    int32
+	ctx    uint64
+	err    error  // why it ended
+	queue  *queue // nil: in none, the message has come
+	fellow waiterLink
+}
+
+// purpose is what a caller waits for a message for.
+type purpose uint8
+
+const (
+	looks purpose = iota
+	takes         // of Mprobe: one message is for one caller
+)
+
+// probeList are the callers that wait for a message with the arguments of one queue, the longest first.
+type probeList struct{ head, tail *waiter }
+
+// watch puts a caller into the queue of its arguments.
+func (t *table) watch(w *waiter) {
+	q := t.get(makeKey(w.ctx, int(w.src), w.tag), classOf(int(w.src), w.tag))
+	t.probes++
+	t.probing[q.class]++
+	w.queue = q
+	l := &q.probes[w.to]
+	if w.fellow.prev = l.tail; l.tail != nil {
+		l.tail.fellow.next = w
+	} else {
+		l.head = w
+	}
+	l.tail = w
+}
+
+// unwatch takes it out, if it is in one.
+func (t *table) unwatch(w *waiter) {
+	q := w.queue
+	if q == nil {
+		return
+	}
+	t.probes--
+	t.probing[q.class]--
+	l := &q.probes[w.to]
+	if w.fellow.prev != nil {
+		w.fellow.prev.fellow.next = w.fellow.next
+	} else {
+		l.head = w.fellow.next
+	}
+	if w.fellow.next != nil {
+		w.fellow.next.fellow.prev = w.fellow.prev
+	} else {
+		l.tail = w.fellow.prev
+	}
+	w.queue, w.fellow = nil, waiterLink{}
+}
+
+// endProbe ends a caller's wait for a message.
+func (e *Engine) endProbe(w *waiter, err error) {
+	e.table.unwatch(w)
+	w.err = err
+	e.satisfy(w)
+}
+
+// tellProbes wakes the probes that a message fits: all that only look at it, and one of those that take it.
 func (e *Engine) tellProbes(m *message) {
-	for w := e.blocked.head; w != nil; {
-		next := w.next
-		if w.probe && w.ctx == m.h.Ctx && (w.src == AnySource || int(w.src) == m.src) &&
-			(w.tag == AnyTag || w.tag == m.h.Tag) {
-			e.satisfy(w)
+	t, taken := &e.table, false
+	for c := range classes {
+		if t.probing[c] == 0 {
+			continue
 		}
-		w = next
+		q := t.find(classKey(c, m.h.Ctx, m.src, m.h.Tag))
+		if q == nil {
+			continue
+		}
+		for q.probes[looks].head != nil {
+			t.steps++
+			e.endProbe(q.probes[looks].head, nil)
+		}
+		if w := q.probes[takes].head; w != nil && !taken {
+			taken = true
+			e.endProbe(w, nil)
+		}
+	}
+}
+
+// passProbe wakes another caller for the message that this one was woken for and does not take.
+func (e *Engine) passProbe(src int, ctx uint64, tag int32) {
+	if m := e.table.first(ctx, src, tag); m != nil && e.table.probes != 0 {
+		e.tellProbes(m)
 	}
 }

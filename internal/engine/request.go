@@ -58,6 +58,7 @@ type request struct {
 	buf    []byte
 	seq    uint64 // posted receives
 	status Status // receives: Source is the sender once matched
+	kin    kin    // see pending
 	transfer
 }
 
@@ -77,16 +78,18 @@ type transfer struct {
 	pulling   bool   // the receiver reads: Fin was not yet sent, or has not come
 	left      bool   // send: from pulled to split is to be sent when the frames have come to end
 
-	plan *Plan // of a composed request
+	plan *Plan    // of a composed request
+	own  *message // of a send to this rank itself that waits: what stands for it
 }
 
 // after says what follows the end of an operation.
 type after uint8
 
 const (
-	afterFree after = 1 << iota // nobody waits: free it
-	afterTell                   // close the channel that Notify has made
-	afterLeft                   // whoever has begun it ends it some time later: see Leave
+	afterFree    after = 1 << iota // nobody waits: free it
+	afterTell                      // close the channel that Notify has made
+	afterLeft                      // whoever has begun it ends it some time later: see Leave
+	afterIndexed                   // it leaves Engine.pending
 )
 
 // Leave says that nobody will ask for the outcome of a request at a Point: once it is complete, Pending does not tell
@@ -188,6 +191,9 @@ func (e *Engine) complete(r *request, err error) {
 		e.unpublish(e.partner(r), r)
 	}
 	if r.after != 0 {
+		if r.after&afterIndexed != 0 {
+			e.waiting.remove(r)
+		}
 		if r.after&afterTell != 0 {
 			e.tell(r)
 		}

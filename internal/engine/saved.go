@@ -47,7 +47,7 @@ func (e *Engine) Inject(all []Saved) {
 	}
 	for _, m := range slices.Backward(left) {
 		e.table.add(m, true)
-		if e.blocked.probes != 0 {
+		if e.table.probes != 0 {
 			e.tellProbes(m)
 		}
 	}

@@ -208,6 +208,10 @@ func (e *Engine) startSend(r *request, mode SendMode) *request {
 			e.sendFirst(pr, r)
 		}
 	}
+	switch r.phase {
+	case phaseQueued, phaseAnnounced, phaseAck:
+		e.waiting.add(r)
+	}
 	return r
 }
 
@@ -334,7 +338,7 @@ func (e *Engine) sendSelf(r *request) {
 	}
 	m := e.messages.get(0)
 	m.h, m.src, m.local = e.out, e.rank, r
-	r.phase = phaseAck
+	r.phase, r.long, r.own = phaseAck, true, m
 	e.arrive(m)
 }
 
@@ -368,25 +372,22 @@ func (e *Engine) abandon(r *request) bool {
 	default:
 		return false
 	}
+	if r.after&afterIndexed != 0 {
+		e.waiting.remove(r)
+	}
 	e.freeRequest(r)
 	return true
 }
 
 // dropLocal removes the unexpected message that stands for a send to self.
 func (e *Engine) dropLocal(r *request) {
-	for _, m := range e.table.unexpected() {
-		if m.local == r {
-			e.table.remove(m)
-			e.messages.put(m)
-			return
-		}
+	m := r.own
+	if !m.taken {
+		e.table.remove(m)
+		e.messages.put(m)
+		return
 	}
-	for m := e.taken.head; m != nil; m = m.next {
-		if m.local == r { // its receiver finds nothing behind it
-			m.local, m.h.Len = nil, 0
-			m.h.Kind = rpi.Eager
-			m.gone = true
-			return
-		}
-	}
+	m.local, m.h.Len = nil, 0 // its receiver finds nothing behind it
+	m.h.Kind = rpi.Eager
+	m.gone = true
 }

@@ -274,7 +274,7 @@ func (e *Engine) announced(pr *peer, h *rpi.Header) {
 // arrive keeps a message until somebody receives it.
 func (e *Engine) arrive(m *message) {
 	e.table.add(m, false)
-	if e.blocked.probes != 0 {
+	if e.table.probes != 0 {
 		e.tellProbes(m)
 	}
 }

@@ -13,6 +13,7 @@ type View struct {
 	ctx   context.Context
 	fired atomic.Bool
 	stop  func() bool
+	first *waiter // of those that wait with this view, in no order
 }
 
 // NewView makes a view of the engine. Once ctx is done, its waits fail with ErrDeadline, which wraps
@@ -54,10 +55,35 @@ func (v *View) Err() error {
 func (v *View) fire() {
 	v.fired.Store(true)
 	v.e.mu.lock()
-	for w := v.e.blocked.head; w != nil; w = w.next {
-		if w.view == v {
-			v.e.rouse(w)
-		}
+	for w := v.first; w != nil; w = w.siblings.next {
+		v.e.rouse(w)
 	}
 	v.e.mu.unlock()
+}
+
+// join adds a caller that waits.
+func (v *View) join(w *waiter) {
+	if v == nil {
+		return
+	}
+	if w.siblings.next = v.first; v.first != nil {
+		v.first.siblings.prev = w
+	}
+	v.first = w
+}
+
+// part takes it out.
+func (v *View) part(w *waiter) {
+	if v == nil {
+		return
+	}
+	if w.siblings.prev != nil {
+		w.siblings.prev.siblings.next = w.siblings.next
+	} else {
+		v.first = w.siblings.next
+	}
+	if w.siblings.next != nil {
+		w.siblings.next.siblings.prev = w.siblings.prev
+	}
+	w.siblings = waiterLink{}
 }

@@ -17,23 +17,20 @@ type waiter struct {
 	r          *request  // the request waited for; nil: see team, probe and any
 	team       *Team     // the team whose turn is waited for
 	plan       *Plan     // nobody waits: the end of a part of this plan
-	probe      bool
-	any        int // how many requests WaitAny waits for
-	src        int32
-	tag        int32
-	ctx        uint64
-	err        error // why a probe ended
-	listed     bool
-	leading    bool
-	working    bool // it does the work of a plan meanwhile, and cannot lead
-	ready      bool // what it waits for has happened
+	any        int       // how many requests WaitAny waits for
+	probing
+	siblings waiterLink // among those of view
+	listed   bool
+	leading  bool
+	working  bool // it does the work of a plan meanwhile, and cannot lead
+	ready    bool // what it waits for has happened
 }
 
 // waiterList is Engine.blocked.
-type waiterList struct {
-	head, tail *waiter
-	probes     int
-}
+type waiterList struct{ head, tail *waiter }
+
+// waiterLink is a waiter's place in another list than waiterList.
+type waiterLink struct{ next, prev *waiter }
 
 func (l *waiterList) push(w *waiter) {
 	w.prev, w.next, w.listed = l.tail, nil, true
@@ -43,9 +40,7 @@ func (l *waiterList) push(w *waiter) {
 		l.head = w
 	}
 	l.tail = w
-	if w.probe {
-		l.probes++
-	}
+	w.view.join(w)
 }
 
 func (l *waiterList) remove(w *waiter) {
@@ -53,9 +48,7 @@ func (l *waiterList) remove(w *waiter) {
 		return
 	}
 	w.listed = false
-	if w.probe {
-		l.probes--
-	}
+	w.view.part(w)
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {
