@@ -52,7 +52,7 @@ func allreduce[T any](x *collective, send, recv []T, op Operator[T]) error {
 		if err := x.exchange(1-x.c.rank, bytesOf(send), 1-x.c.rank, bytesOf(recv)); err != nil {
 			return err
 		}
-		op.Apply(recv, send)
+		combineTwo(recv, send, x.c.rank == 0, op)
 		return nil
 	}
 	copyApart(recv, send)
@@ -71,6 +71,21 @@ func allreduce[T any](x *collective, send, recv []T, op Operator[T]) error {
 		return x.bcastTree(bytesOf(recv))
 	}
 	return doubleReduce(x, recv, op)
+}
+
+// combineTwo combines mine with acc, into acc, on one of two ranks that both do so. mine is the lower rank's or the upper's. Of
+// two NaNs a processor keeps the first operand, so both ranks give the same one first, to the same loop: an addition that a compiler has
+// turned round would keep the other.
+func combineTwo[T any](acc, mine []T, lower bool, op Operator[T]) {
+	p, ok := op.(twofold[T])
+	switch {
+	case !ok:
+		op.Apply(acc, mine)
+	case lower:
+		p.join2(acc, mine, acc)
+	default:
+		p.join2(acc, acc, mine)
+	}
 }
 
 // allreduceCentral leaves the work to rank 0.

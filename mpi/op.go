@@ -131,15 +131,18 @@ func (sum[T]) Apply(dst, src []T) {
 	}
 }
 
-func (prod[T]) Apply(dst, src []T) {
+func (o prod[T]) Apply(dst, src []T) { o.join2(dst, dst, src) }
+
+func (prod[T]) join2(dst, a, b []T) {
 	switch reflect.TypeFor[T]().Kind() {
 	case reflect.Complex64:
-		mulComplex64(viewAs[complex64](dst), viewAs[complex64](src))
+		mulComplex64(viewAs[complex64](dst), viewAs[complex64](a), viewAs[complex64](b))
 	case reflect.Complex128:
-		mulComplex128(viewAs[complex128](dst), viewAs[complex128](src))
+		mulComplex128(viewAs[complex128](dst), viewAs[complex128](a), viewAs[complex128](b))
 	default:
-		for i, x := range src {
-			dst[i] *= x
+		a, b = a[:len(dst)], b[:len(dst)]
+		for i := range dst {
+			dst[i] = a[i] * b[i]
 		}
 	}
 }
@@ -147,18 +150,18 @@ func (prod[T]) Apply(dst, src []T) {
 // Complex products are spelled out. The conversions keep the compiler from fusing a product and a sum, which it
 // does on some architectures and not on others. So a result has the same bits on all of them.
 
-func mulComplex64(dst, src []complex64) {
-	for i, b := range src {
-		a := dst[i]
+func mulComplex64(dst, as, bs []complex64) {
+	for i, b := range bs {
+		a := as[i]
 		re := float32(real(a)*real(b)) - float32(imag(a)*imag(b))
 		im := float32(real(a)*imag(b)) + float32(imag(a)*real(b))
 		dst[i] = complex(re, im)
 	}
 }
 
-func mulComplex128(dst, src []complex128) {
-	for i, b := range src {
-		a := dst[i]
+func mulComplex128(dst, as, bs []complex128) {
+	for i, b := range bs {
+		a := as[i]
 		re := float64(real(a)*real(b)) - float64(imag(a)*imag(b))
 		im := float64(real(a)*imag(b)) + float64(imag(a)*real(b))
 		dst[i] = complex(re, im)
@@ -170,17 +173,20 @@ func viewAs[U, T any](p []T) []U {
 	return unsafe.Slice((*U)(unsafe.Pointer(unsafe.SliceData(p))), len(p))
 }
 
-func (maximum[T]) Apply(dst, src []T) {
-	src = src[:len(dst)]
+func (o maximum[T]) Apply(dst, src []T) { o.join2(dst, dst, src) }
+func (o minimum[T]) Apply(dst, src []T) { o.join2(dst, dst, src) }
+
+func (maximum[T]) join2(dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = max(dst[i], src[i])
+		dst[i] = max(a[i], b[i])
 	}
 }
 
-func (minimum[T]) Apply(dst, src []T) {
-	src = src[:len(dst)]
+func (minimum[T]) join2(dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = min(dst[i], src[i])
+		dst[i] = min(a[i], b[i])
 	}
 }
 
@@ -220,21 +226,29 @@ func (bXor[T]) Apply(dst, src []T) {
 	}
 }
 
-// A NaN orders below every number (cmp.Compare), so the choice does not depend on the order of ranks.
+// A NaN orders below every number (cmp.Compare). Of two alike with one place the lower rank's is taken, as two NaNs or zeros may
+// differ in their bits.
 
-func (maxLoc[T]) Apply(dst, src []ValueLoc[T]) {
-	for i, s := range src {
-		if o := cmp.Compare(s.Value, dst[i].Value); o > 0 || o == 0 && s.Loc < dst[i].Loc {
-			dst[i] = s
+func (o maxLoc[T]) Apply(dst, src []ValueLoc[T]) { o.join2(dst, dst, src) }
+func (o minLoc[T]) Apply(dst, src []ValueLoc[T]) { o.join2(dst, dst, src) }
+
+func (maxLoc[T]) join2(dst, a, b []ValueLoc[T]) {
+	for i := range dst {
+		x, y := a[i], b[i]
+		if o := cmp.Compare(y.Value, x.Value); o > 0 || o == 0 && y.Loc < x.Loc {
+			x = y
 		}
+		dst[i] = x
 	}
 }
 
-func (minLoc[T]) Apply(dst, src []ValueLoc[T]) {
-	for i, s := range src {
-		if o := cmp.Compare(s.Value, dst[i].Value); o < 0 || o == 0 && s.Loc < dst[i].Loc {
-			dst[i] = s
+func (minLoc[T]) join2(dst, a, b []ValueLoc[T]) {
+	for i := range dst {
+		x, y := a[i], b[i]
+		if o := cmp.Compare(y.Value, x.Value); o < 0 || o == 0 && y.Loc < x.Loc {
+			x = y
 		}
+		dst[i] = x
 	}
 }
 

@@ -62,9 +62,14 @@ func (o minLoc[T]) Combine(dst []byte, parts [][]byte) {
 	combineParts(dst, parts, Operator[ValueLoc[T]](o))
 }
 
+// twofold is an operator that combines two contributions, of which a is the lower rank's, in a third place. dst may be either.
+type twofold[T any] interface {
+	join2(dst, a, b []T)
+}
+
 // joiner is an operator that can combine several contributions at once.
 type joiner[T any] interface {
-	join2(dst, a, b []T)
+	twofold[T]
 	join4(dst, a, b, c, d []T)
 }
 
