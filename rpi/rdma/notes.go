@@ -80,13 +80,12 @@ func (m *Module) listen() error {
 // places returns the addresses at which this rank hears notes.
 func (m *Module) places() (list []netip.Addr, err error) {
 	if !m.env.Wide {
-		host := m.env.Host
-		if host == "" {
-			host = "127.0.0.1"
+		if m.env.Host == "" {
+			return []netip.Addr{nic.Loopback()}, nil
 		}
-		ip, err := netip.ParseAddr(host)
+		ip, err := netip.ParseAddr(m.env.Host)
 		if err != nil {
-			return nil, fmt.Errorf("rdma: host %q is not an IP address", host)
+			return nil, fmt.Errorf("rdma: host %q is not an IP address", m.env.Host)
 		}
 		return []netip.Addr{ip.Unmap()}, nil
 	}

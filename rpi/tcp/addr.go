@@ -81,7 +81,7 @@ func decodeAddress(p []byte) (address, error) {
 // parseHost reads Env.Host. Names are not resolved here: that would link the resolver into every program.
 func parseHost(host string) (netip.Addr, error) {
 	if host == "" {
-		host = "127.0.0.1"
+		return nic.Loopback(), nil
 	}
 	ip, err := netip.ParseAddr(host)
 	switch {

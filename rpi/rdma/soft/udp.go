@@ -31,7 +31,7 @@ func (Provider) Name() string { return "soft" }
 
 // List returns a device for each address of this machine that others may reach, and the loopback device, which is the first.
 func (Provider) List() ([]provider.Info, error) {
-	list := []provider.Info{about(netip.AddrFrom4([4]byte{127, 0, 0, 1}))}
+	list := []provider.Info{about(nic.Loopback())}
 	addresses, err := nic.Addresses(nil)
 	if err != nil {
 		return list, nil // the loopback device is there
@@ -66,7 +66,7 @@ func machine() string {
 // Open opens a device at an address of this machine, and a port of its own.
 func (Provider) Open(name string) (provider.Device, error) {
 	if name == "" {
-		name = "127.0.0.1"
+		name = nic.Loopback().String()
 	}
 	ip, err := netip.ParseAddr(name)
 	if err != nil {
