@@ -141,7 +141,9 @@ func (h *Head) enter(p phase) {
 	case phaseDraining:
 		h.join()
 		for i := range a.requests {
-			h.unwatch(&a.requests[i])
+			if w := &a.requests[i]; !w.limited() {
+				h.unwatch(w)
+			}
 		}
 		h.tellAll(oob.Msg{Kind: oob.Close, A: a.mode})
 	case phaseFolder:
@@ -190,7 +192,7 @@ func (a *attempt) last() phase {
 // limit is the deadline of the present phase in milliseconds.
 func (h *Head) limit() int64 {
 	if h.trying() {
-		return min(h.cfg.AutoMillis, h.run.millis)
+		return min(h.cfg.AutoMillis, h.run.millis/2) // there is to be time for the other kind
 	}
 	return h.run.millis
 }

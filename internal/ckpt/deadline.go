@@ -54,21 +54,18 @@ func (h *Head) timeout() {
 		}
 		return
 	}
-	a.asked, a.where = true, make(map[int]whereabouts)
-	for rank := range h.cfg.Size {
-		if !a.got[rank] {
-			h.tell(rank, oob.Msg{Kind: oob.Ask})
-		}
-	}
+	h.ask()
 	h.startTimer(h.cfg.AskMillis)
 }
 
 // lateText names the rank that the others most likely wait for. That is a rank that does not even answer, or
 // else the rank that is least far. If there are several, it is one that does not wait for others itself, and of
 // these the lowest.
-func (h *Head) lateText() string {
+func (h *Head) lateText() string { return h.late(time.Duration(h.limit()) * time.Millisecond) }
+
+// late is lateText for a limit.
+func (h *Head) late(limit time.Duration) string {
 	a := h.run
-	limit := time.Duration(h.limit()) * time.Millisecond
 	if a.noFolder() {
 		return fmt.Sprintf("no folder for the snapshot within %v", limit)
 	}

@@ -177,6 +177,7 @@ func (h *Head) request(req Request) {
 		h.done(r, Done{Err: err})
 		return
 	}
+	h.begins(&r)
 	if a := h.run; a != nil && a.phase < phaseCapturing && a.fits(req) {
 		a.add(r, h.cfg.PhaseMillis)
 		return

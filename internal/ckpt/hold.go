@@ -48,7 +48,8 @@ type order struct {
 // waiting is a request that no image has been taken for yet.
 type waiting struct {
 	Request
-	timer uint64 // for how long it waits for a release; 0: it does not, or without a limit
+	timer uint64 // its limit, see begins; or for how long it waits for a release; 0: it does not, or without a limit
+	asked bool   // late ranks were asked for it what they do
 	who   string // whom it has waited for
 
 	direct bool // a move without images that go ahead: it was put off
@@ -170,9 +171,7 @@ func (h *Head) watch() {
 	for i := range h.queue {
 		w := &h.queue[i]
 		if w.who = who; w.timer == 0 && !w.Patient {
-			h.timer++
-			w.timer = h.timer
-			h.act(HeadAction{Type: HactTimer, Timer: w.timer, Millis: h.patience(w)})
+			h.clock(w, h.patience(w))
 		}
 	}
 }
@@ -184,39 +183,7 @@ func (h *Head) patience(w *waiting) int64 {
 	return h.cfg.PhaseMillis
 }
 
-// unwatch ends the limit of a request: it is answered, or gates close for it.
-func (h *Head) unwatch(w *waiting) {
-	if w.timer != 0 {
-		h.act(HeadAction{Type: HactStopTimer, Timer: w.timer})
-		w.timer = 0
-	}
-}
-
-// impatient answers a request that has waited for a release for too long.
-func (h *Head) impatient(timer uint64) {
-	late := func(w waiting) bool { return w.timer == timer }
-	if i := slices.IndexFunc(h.queue, late); i >= 0 {
-		h.giveUp(h.queue[i])
-		h.queue = slices.Delete(h.queue, i, i+1)
-		return
-	}
-	a := h.run
-	if a == nil {
-		return
-	}
-	i := slices.IndexFunc(a.requests, late)
-	if i < 0 {
-		return
-	}
-	w := a.requests[i]
-	if a.requests = slices.Delete(a.requests, i, i+1); len(a.requests) == 0 {
-		h.fail("nobody waits for it any more")
-	}
-	h.giveUp(w)
-}
-
-func (h *Head) giveUp(w waiting) {
-	w.timer = 0
-	limit := time.Duration(h.patience(&w)) * time.Millisecond
-	h.done(w, Done{Err: fmt.Sprintf("checkpoints have been held off for %v, by %s", limit, w.who)})
+// heldText says for how long a request has waited for a release.
+func (h *Head) heldText(w *waiting) string {
+	return fmt.Sprintf("checkpoints have been held off for %v, by %s", time.Duration(h.patience(w))*time.Millisecond, w.who)
 }

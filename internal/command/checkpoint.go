@@ -33,16 +33,23 @@ Exit status: 0 the snapshot is committed, 1 it is not, 2 wrong usage.`,
 		stop := fs.Bool("stop", false, "end the job after the snapshot; gorun restart continues it")
 		verbose := fs.Bool("v", false, "describe the snapshot on standard error")
 		timeout := new(time.Duration)
-		durationVar(fs, timeout, "timeout", 0, "give up when a phase of the checkpoint takes longer than this `duration` (default 1m)")
+		durationVar(fs, timeout, "timeout", 0, "give up after this `duration`, whatever is in the way (default: when a phase of the checkpoint\ntakes longer than 1m, or a hold)")
 		return func(args []string) int {
 			return withJob(std, args, func(r *control.Record) error {
 				ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 				defer cancel()
+				if *timeout > 0 { // the job keeps to it, if it answers at all
+					ctx, cancel = context.WithTimeout(ctx, *timeout+askTimeout)
+					defer cancel()
+				}
 				bar := newBar(std.err)
 				taken, err := r.Take(ctx, *stop, *timeout, bar.show)
 				bar.clear()
 				if errors.Is(err, context.Canceled) {
 					return errors.New("not waiting any longer; the job may still complete the checkpoint")
+				}
+				if errors.Is(err, context.DeadlineExceeded) {
+					return fmt.Errorf("the job does not answer; it may still complete the checkpoint: %w", err)
 				}
 				if err != nil {
 					return err

@@ -203,3 +203,25 @@ func TestSuspendedRankDies(t *testing.T) {
 	p.code()
 	h.nothingLeft()
 }
+
+// The limit of a user is his, though he has joined an attempt that has a longer one.
+func TestLimitIsTheUsers(t *testing.T) {
+	h := newHouse(t)
+	p, id := h.countJob(limit, "-cr=native", "-ckpt-every", "10ms")
+	_, ranks := p.family()
+	if err := syscall.Kill(ranks[0], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Until(t, func() string {
+		if out := h.must("status", id); !strings.Contains(out, "draining") && !strings.Contains(out, "capturing") && !strings.Contains(out, "closing") {
+			return "no attempt waits for the rank:\n" + out
+		}
+		return ""
+	})
+	if _, errs, code := h.ask("checkpoint", "-timeout", "600ms", id); code != 1 || !strings.Contains(errs, "within 600ms") {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+	h.must("kill", "-9", id)
+	p.code()
+	h.nothingLeft()
+}

@@ -24,6 +24,7 @@ type ckptRequest struct {
 	progress func(ckpt.ProgressInfo)
 	done     func(r *control.Report, err error)
 	began    time.Time // set by request
+	begun    bool      // the machine has it; of request
 }
 
 // waiters are the requests that wait for the end of a checkpoint, or of the job.
@@ -79,11 +80,17 @@ func (h *head) request(r ckptRequest) {
 	}
 	r.began = time.Now()
 	q := ckpt.Request{ID: h.waiters.add(r), Mode: h.opt.Mode(), Stop: r.stop, Timeout: r.timeout.Milliseconds(), Patient: r.patient, Codec: h.opt.CkptCodec}
-	h.trimmed(q.Mode, func() {
-		if _, waits := h.waiters.byID[q.ID]; waits && h.job != nil {
+	begin := func() {
+		if _, waits := h.waiters.byID[q.ID]; waits && h.job != nil && !r.begun {
+			r.begun = true
+			q.Spent = min(q.Timeout, time.Since(r.began).Milliseconds())
 			h.feed(joblife.Event{Type: joblife.EvRequest, Request: q})
 		}
-	})
+	}
+	h.trimmed(q.Mode, begin)
+	if r.timeout > 0 && !r.begun {
+		h.after(r.timeout/2, begin)
+	}
 }
 
 // trimmed has the ranks collect their garbage before they are imaged as processes, and calls then. They compute meanwhile.
