@@ -25,13 +25,17 @@
 //	20 zero  8
 //	28 CRC32C of the 28 bytes before
 //
-//	table                                   block, 24 bytes
+//	table                                   block, 56 bytes
 //	 section count u32, then each:           0 offset u64   0 for a zero block
 //	 name, kind    u16 length, bytes         8 stored u32   bytes in the file
 //	 type          u32 length, bytes        12 CRC32C of the stored bytes
 //	 size       u64  bytes when read        16 CRC32C of the bytes when read
 //	 block size u32                         20 codec u8, zero x3
-//	 block count u32, then blocks
+//	 block count u32, then blocks           24 SHA-256 of the stored bytes; zeros for a zero block
+//
+// The digest of the trailer covers the table, and so every byte of the blocks: who knows it can tell that image from
+// any other. Version 1 had no SHA-256 of blocks, only the 24 bytes before it: there a block whose sums were mended
+// is taken for the one that was written.
 //
 // Every number of the container is little-endian. The payload of the sections is in the order that the header
 // names. A section is a run of bytes cut into blocks of one size; the last block may be shorter. Each block is
@@ -52,7 +56,10 @@ import (
 )
 
 // Version is the format written by this package; it reads 1 to Version.
-const Version = 1
+const Version = 2
+
+// versionDigests is the first one whose blocks have a SHA-256.
+const versionDigests = 2
 
 // PartSuffix ends the names of images that are being written, or whose writer
 // was killed.
@@ -63,7 +70,8 @@ const (
 	endMagic   = "end\n"
 	headerSize = 32
 	trailSize  = 64
-	blockEntry = 24
+	blockEntry = 56
+	oldEntry   = 24   // of version 1
 	pageSize   = 4096 // alignment of large blocks, of the table and of direct writes
 
 	orderLittle = 'l'

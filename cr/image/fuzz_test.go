@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"os"
 	"testing"
 )
 
@@ -33,6 +34,11 @@ func readAll(p []byte) {
 // an input never ends by itself.
 func FuzzReader(f *testing.F) {
 	f.Add(smallImage(f))
+	old, err := os.ReadFile("testdata/version1.img")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(old)
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, p []byte) { readAll(p) })
 }
@@ -42,10 +48,14 @@ func FuzzReader(f *testing.F) {
 func FuzzTable(f *testing.F) {
 	p := smallImage(f)
 	off := le.Uint64(p[len(p)-trailSize:])
-	f.Add(p[headerSize:headerSize+le.Uint32(p[12:])], p[4096:off], p[off:len(p)-trailSize])
-	f.Add([]byte("{}"), []byte{}, encodeTable([]*section{{name: "z", blockSize: 4096, size: 4096, blocks: []block{{codec: codecZero}}}}))
-	f.Fuzz(func(t *testing.T, meta, blocks, table []byte) {
+	f.Add(false, p[headerSize:headerSize+le.Uint32(p[12:])], p[4096:off], p[off:len(p)-trailSize])
+	f.Add(true, []byte("{}"), []byte{}, []byte{0, 0, 0, 0})
+	f.Add(false, []byte("{}"), []byte{}, encodeTable([]*section{{name: "z", blockSize: 4096, size: 4096, blocks: []block{{codec: codecZero}}}}))
+	f.Fuzz(func(t *testing.T, old bool, meta, blocks, table []byte) {
 		h := header{version: Version, metaLen: uint32(len(meta)), metaSum: checksum(meta)}
+		if old {
+			h.version = versionDigests - 1
+		}
 		img := append(h.encode(), meta...)
 		head := img[:len(img):len(img)]
 		img = append(img, make([]byte, alignUp(int64(len(img)))-int64(len(img)))...)

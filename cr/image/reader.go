@@ -1,6 +1,7 @@
 package image
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
@@ -105,7 +106,7 @@ func (r *Reader) load() error {
 	if r.meta, err = decodeMeta(meta, h); err != nil {
 		return err
 	}
-	r.sections, err = decodeTable(table, uint64(headEnd), t.tableOff)
+	r.sections, err = decodeTable(table, int(h.version), uint64(headEnd), t.tableOff)
 	if err != nil {
 		return err
 	}
@@ -146,13 +147,17 @@ func (r *Reader) Meta() Meta { return r.meta }
 // Version is the format's version in the header.
 func (r *Reader) Version() int { return r.version }
 
+// Digested reports whether Digest covers the blocks as well, which it does in what this version writes. Without that
+// only damage by chance is sure to be found.
+func (r *Reader) Digested() bool { return r.version >= versionDigests }
+
 // Size is the length of the file in bytes.
 func (r *Reader) Size() int64 { return r.size }
 
 // Path is the name under which it was opened.
 func (r *Reader) Path() string { return r.path }
 
-// Digest is the SHA-256 over header, meta and table, in hex.
+// Digest is the SHA-256 over header, meta and table, in hex. The table has the SHA-256 of each block, see Digested.
 func (r *Reader) Digest() string { return hex.EncodeToString(r.digest[:]) }
 
 // Sections lists the sections in the order in which they were added.
@@ -267,7 +272,7 @@ func (r *Reader) each(sections []*section, f func(s *section, b, n int) error) e
 	return nil
 }
 
-// readBlock reads block i of s into raw and checks both its sums.
+// readBlock reads block i of s into raw and checks it.
 func (r *Reader) readBlock(s *section, i int, raw []byte) error {
 	b := s.blocks[i]
 	switch b.codec {
@@ -278,18 +283,15 @@ func (r *Reader) readBlock(s *section, i int, raw []byte) error {
 		if err := r.readAt(raw, int64(b.off)); err != nil {
 			return err
 		}
-		if checksum(raw) != b.sumRaw {
-			return fail(ErrCorrupt, "checksum of block %d at byte %d", i, b.off)
-		}
-		return nil
+		return r.checkStored(b, i, raw)
 	}
 	stored := r.buffer(int(b.stored))
 	defer r.bufs.Put(stored)
 	if err := r.readAt(*stored, int64(b.off)); err != nil {
 		return err
 	}
-	if checksum(*stored) != b.sumStored {
-		return fail(ErrCorrupt, "checksum of block %d at byte %d", i, b.off)
+	if err := r.checkStored(b, i, *stored); err != nil {
+		return err
 	}
 	if b.codec == codecZstd {
 		r.zOnce.Do(func() { r.z, r.zErr = newDecoder() })
@@ -302,6 +304,19 @@ func (r *Reader) readBlock(s *section, i int, raw []byte) error {
 	}
 	if checksum(raw) != b.sumRaw {
 		return fail(ErrCorrupt, "checksum of block %d after expanding it", i)
+	}
+	return nil
+}
+
+// checkStored checks what the file has of block i, before anything is made of it. The digest tells all that the
+// checksum does, which is what there is in images of version 1.
+func (r *Reader) checkStored(b block, i int, p []byte) error {
+	if r.Digested() {
+		if sha256.Sum256(p) != b.digest {
+			return fail(ErrCorrupt, "digest of block %d at byte %d", i, b.off)
+		}
+	} else if checksum(p) != b.sumStored {
+		return fail(ErrCorrupt, "checksum of block %d at byte %d", i, b.off)
 	}
 	return nil
 }

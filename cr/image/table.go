@@ -2,6 +2,7 @@ package image
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"slices"
 )
 
@@ -23,6 +24,7 @@ type block struct {
 	sumStored uint32
 	sumRaw    uint32
 	codec     codecID
+	digest    [sha256.Size]byte // of the stored bytes; zeros: there is none
 }
 
 // section is a Section with what a reader needs to find its bytes.
@@ -69,6 +71,7 @@ func encodeTable(sections []*section) []byte {
 			p = le.AppendUint32(p, b.sumStored)
 			p = le.AppendUint32(p, b.sumRaw)
 			p = append(p, byte(b.codec), 0, 0, 0)
+			p = append(p, b.digest[:]...)
 		}
 	}
 	return p
@@ -77,8 +80,9 @@ func encodeTable(sections []*section) []byte {
 // cursor takes numbers and strings off a table. Once something is missing, bad stays set and all that follows
 // is zero.
 type cursor struct {
-	p   []byte
-	bad bool
+	p     []byte
+	bad   bool
+	entry int // bytes of a block's entry
 }
 
 func (c *cursor) take(n uint64) []byte {
@@ -112,9 +116,13 @@ func (c *cursor) u64() uint64 {
 	return 0
 }
 
-// decodeTable reads the table. Blocks must lie between dataStart and dataEnd and must not overlap.
-func decodeTable(p []byte, dataStart, dataEnd uint64) ([]*section, error) {
-	c := &cursor{p: p}
+// decodeTable reads the table of an image of some version. Blocks must lie between dataStart and dataEnd and must
+// not overlap.
+func decodeTable(p []byte, version int, dataStart, dataEnd uint64) ([]*section, error) {
+	c := &cursor{p: p, entry: blockEntry}
+	if version < versionDigests {
+		c.entry = oldEntry
+	}
 	n := c.u32()
 	if n > maxSections {
 		return nil, fail(ErrTooLarge, "%d sections, at most %d", n, maxSections)
@@ -159,14 +167,15 @@ func decodeSection(c *cursor, dataStart, dataEnd uint64) (*section, error) {
 	case s.blockSize < minBlock, s.blockSize > maxBlock, uint64(count) != blockCount(s.size, s.blockSize):
 		return nil, fail(ErrCorrupt, "section %.40q: %d bytes in %d blocks of %d", s.name, s.size, count, s.blockSize)
 	}
-	entries := c.take(uint64(count) * blockEntry)
+	entries := c.take(uint64(count) * uint64(c.entry))
 	if c.bad {
 		return nil, fail(ErrCorrupt, "the table ends within the blocks of section %.40q", s.name)
 	}
 	s.blocks = make([]block, count)
 	for i := range s.blocks {
-		e := entries[i*blockEntry:]
-		b := block{le.Uint64(e), le.Uint32(e[8:]), le.Uint32(e[12:]), le.Uint32(e[16:]), codecID(e[20])}
+		e := entries[i*c.entry:][:c.entry]
+		b := block{off: le.Uint64(e), stored: le.Uint32(e[8:]), sumStored: le.Uint32(e[12:]), sumRaw: le.Uint32(e[16:]), codec: codecID(e[20])}
+		copy(b.digest[:], e[oldEntry:])
 		if e[21]|e[22]|e[23] != 0 || !b.plausible(s.rawLen(i), dataStart, dataEnd) {
 			return nil, fail(ErrCorrupt, "section %.40q: entry of block %d", s.name, i)
 		}

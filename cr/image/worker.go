@@ -1,6 +1,7 @@
 package image
 
 import (
+	"crypto/sha256"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -120,7 +121,7 @@ func (w *Writer) store(j job, e *encoder, buf []byte) error {
 		}
 		b.sumRaw = checksum(raw)
 		p, id := e.encode(raw, buf[:0])
-		b.codec, b.stored = id, uint32(len(p))
+		b.codec, b.stored, b.digest = id, uint32(len(p)), sha256.Sum256(p)
 		if id == codecNone {
 			b.sumStored = b.sumRaw
 			plain++

@@ -48,7 +48,7 @@ type Summary struct {
 	Raw      uint64 // bytes of the sections
 	Zero     uint64 // of these, bytes in blocks left out because they were zero
 	Sections int
-	Digest   string // SHA-256 over header, meta and table, hex
+	Digest   string // SHA-256 over header, meta and table, and so of all blocks, hex
 	Codec    Codec
 	Direct   bool          // written past the page cache
 	CPU      time.Duration // processor time that reading, compressing, summing and writing took

@@ -37,13 +37,12 @@ func (s *Schema) Copies() []Copy {
 	return append([]Copy{{s.Store, s.Folder, s.Set, s.Created}}, s.More...)
 }
 
-// withCopies is the schema with these copies, at least one. A snapshot of one copy is written as an older gorun
-// reads it.
+// withCopies is the schema with these copies, at least one.
 func (s *Schema) withCopies(all []Copy) Schema {
 	t := *s
 	t.Store, t.Folder, t.Set = all[0].Store, all[0].Folder, all[0].Set
 	t.More = slices.Clone(all[1:])
-	t.Format = t.oldestFormat()
+	t.Format = s.format()
 	if t.Store == "" && len(t.More) == 0 {
 		t.Images = slices.Clone(s.Images)
 		for i := range t.Images {

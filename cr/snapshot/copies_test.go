@@ -60,7 +60,7 @@ func TestCopies(t *testing.T) {
 	c := n.catalogue()
 	beside(t, c, n.commit(c, jobA))
 	s, err := c.Find(jobA)
-	if err != nil || s.Schema.Format != FormatCopies || len(s.Copies()) != 2 || !s.Away() {
+	if err != nil || s.Schema.Format != Format || len(s.Copies()) != 2 || !s.Away() {
 		t.Fatalf("%+v, %v", s.Schema, err)
 	}
 	if _, err := c.Copy(s, Beside, nil); !errors.Is(err, fs.ErrExist) {
@@ -135,7 +135,7 @@ func flip(t testing.TB, path string) {
 	}
 }
 
-// A snapshot loses its copies one by one; with one left it is as an older gorun reads it.
+// A snapshot loses its copies one by one; with one left its images lie beside the schema.
 func TestDropCopy(t *testing.T) {
 	n := newNodes(t, "a", "b")
 	c := n.catalogue()
@@ -154,7 +154,7 @@ func TestDropCopy(t *testing.T) {
 	if left := n.files(); len(left) > 0 {
 		t.Errorf("left on nodes: %v", left)
 	}
-	if s, err = c.Load(s.Dir); err != nil || s.Schema.Format != FormatDir || s.Away() || s.Verify(nil) != nil {
+	if s, err = c.Load(s.Dir); err != nil || s.Schema.Format != Format || s.Away() || s.Verify(nil) != nil {
 		t.Fatalf("%+v, %v, %v", s.Schema, err, s.Verify(nil))
 	}
 	if gone, err := c.DropCopy(s, Beside); !gone || err != nil {

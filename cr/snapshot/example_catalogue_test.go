@@ -424,7 +424,7 @@ func ExampleReadSchema() {
 	again, err := snapshot.ParseSchema(text)
 	fmt.Println(again.Sequence, again.Transport, err)
 
-	_, err = snapshot.ParseSchema([]byte("format = 8"))
+	_, err = snapshot.ParseSchema([]byte("format = 9"))
 	fmt.Println(errors.Is(err, snapshot.ErrFormat)) // of a newer gorun
 	_, err = snapshot.ParseSchema([]byte("format = 1"))
 	fmt.Println(errors.Is(err, snapshot.ErrSchema)) // everything else is missing

@@ -182,7 +182,7 @@ func (p *Pending) Images() (st store.Store, set string) { return p.images, p.set
 // ImagePath is where a rank writes an image that goes beside the schema.
 func (p *Pending) ImagePath(rank int) string { return filepath.Join(p.Dir, ImageFile(rank)) }
 
-// Commit makes the snapshot valid. It fills in the schema's Format, Job and Sequence, and whether the program
+// Commit makes the snapshot valid. It fills in the schema's Job, Sequence and, if that is 0, Format, and whether the program
 // is kept. The images must be durable, and must exist with the sizes that the schema says. So must all that
 // they build on. The Hold protects the new snapshot and its chain from being pruned until it is released. After
 // an error nothing is committed. If making it durable failed, nothing can be relied on. Call Discard then.
@@ -235,7 +235,7 @@ func (p *Pending) complete(s *Schema) {
 	}
 	s.Program.Kept = p.program != nil
 	s.Program.Libraries = slices.Sorted(maps.Keys(p.libraries))
-	s.Format = s.oldestFormat()
+	s.Format = s.format()
 }
 
 // kept holds what was kept for it.

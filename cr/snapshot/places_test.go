@@ -133,7 +133,7 @@ func TestPlaces(t *testing.T) {
 	c := n.catalogue()
 	n.commit(c, jobA)
 	s, err := c.Find(jobA)
-	if err != nil || s.Place() != atNodes || !slices.Equal(s.Nodes(), n.all) || s.Schema.Format != FormatStore {
+	if err != nil || s.Place() != atNodes || !slices.Equal(s.Nodes(), n.all) || s.Schema.Format != Format {
 		t.Fatal(s, err)
 	}
 	if es, err := os.ReadDir(s.Dir); err != nil || len(es) != 2 { // schema and lock

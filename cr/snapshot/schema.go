@@ -96,15 +96,18 @@ import (
 //   - Format 5 added stores: images that lie elsewhere than beside the schema.
 //   - Format 6 added further copies.
 //   - Format 7 added libraries kept beside the program.
-const Format = FormatLibraries
+//   - Format 8 added a sum over all of the schema. Images have digests of all their bytes since. Every snapshot is
+//     written in this format now. One that an older gorun took stays as it is, whatever copies it gets.
+const Format = FormatSum
 
-// Each snapshot is written in the oldest format that can hold it, so that an older gorun reads what it can.
+// The first format in which a schema may have something.
 const (
-	FormatDir    = 4 // images beside the schema
 	FormatStore  = 5 // in a store
 	FormatCopies = 6 // in several places
 
 	FormatLibraries = 7 // there are some, wherever the images are
+
+	FormatSum = 8
 )
 
 // SchemaFile is the name of the schema within a snapshot's folder.
@@ -112,6 +115,18 @@ const SchemaFile = store.SchemaFile
 
 // maxSchema bounds a schema in bytes; that of 16,384 ranks has about 5 MB.
 const maxSchema = 256 << 20
+
+// Digested reports whether digests cover all bytes of the snapshot: the schema has a sum, and its images have digests of
+// their blocks. In older ones only damage by chance is sure to be found, and none within what the schema says.
+func (s *Schema) Digested() bool { return s.Format >= FormatSum }
+
+// format is the one in which a schema is written: what an older gorun has taken does not become better by it.
+func (s *Schema) format() int {
+	if s.Format == 0 || s.Digested() {
+		return Format
+	}
+	return FormatSum - 1
+}
 
 // maxCopies bounds the number of further copies.
 const maxCopies = 16
@@ -235,7 +250,6 @@ func (s *Schema) Encode() ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.WriteString("# Snapshot of a gorun job. `gorun restart` takes this file.\n")
 	e := toml.NewEncoder(&b)
 	e.Indent = ""
 	text := *s
@@ -243,7 +257,10 @@ func (s *Schema) Encode() ([]byte, error) {
 	if err := e.Encode(text); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	if s.Format < FormatSum {
+		return append([]byte(title), b.Bytes()...), nil
+	}
+	return addSum(b.Bytes()), nil
 }
 
 // ParseSchema reads a schema from bytes that may be damaged or forged. Errors: ErrFormat for a newer format,
@@ -258,23 +275,16 @@ func ParseSchema(p []byte) (*Schema, error) {
 	if err := checkNesting(p); err != nil {
 		return nil, err
 	}
-	// The format first: a newer one may have anything else in it.
-	var v struct {
-		Format int `toml:"format"`
-	}
-	if _, err := toml.Decode(string(p), &v); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrSchema, err)
-	}
-	if v.Format > Format {
-		return nil, fmt.Errorf("%w: format %d, this gorun reads up to %d; use the newer gorun that wrote it", ErrFormat, v.Format, Format)
-	}
-	s := &Schema{}
-	md, err := toml.Decode(string(p), s)
+	p, summed, err := takeSum(p)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrSchema, err)
+		return nil, err
 	}
-	if keys := md.Undecoded(); len(keys) > 0 {
-		return nil, fmt.Errorf("%w: unknown key %q", ErrSchema, keys[0].String())
+	s, err := decode(p)
+	if err != nil {
+		return nil, err
+	}
+	if summed != (s.Format >= FormatSum) {
+		return nil, fmt.Errorf("%w: format %d, and a sum: %v", ErrAltered, s.Format, summed)
 	}
 	s.escape(exact.Unescape)
 	if err := s.check(); err != nil {
@@ -365,19 +375,6 @@ func (s *Schema) check() error {
 		}
 	}
 	return nil
-}
-
-// oldestFormat is the first that can say what the schema says.
-func (s *Schema) oldestFormat() int {
-	switch {
-	case len(s.Program.Libraries) > 0:
-		return FormatLibraries
-	case len(s.More) > 0:
-		return FormatCopies
-	case s.Store != "":
-		return FormatStore
-	}
-	return FormatDir
 }
 
 // maxLibraries bounds their number.
@@ -485,6 +482,7 @@ func skipString(p []byte, i int) int {
 // Reasons for errors, for errors.Is.
 var (
 	ErrSchema       = errors.New("not a valid schema")
+	ErrAltered      = fmt.Errorf("%w: it was damaged or altered since it was written (restart from another snapshot)", ErrSchema)
 	ErrFormat       = errors.New("unknown format of the schema")
 	ErrNotFound     = errors.New("no such snapshot")
 	ErrAmbiguous    = errors.New("more than one snapshot fits")

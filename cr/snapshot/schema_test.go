@@ -124,7 +124,7 @@ func TestParseRefusals(t *testing.T) {
 		name, text string
 		want       error
 	}{
-		{"newer", "format = 8\nwhatever = [1]\n", ErrFormat},
+		{"newer", "format = 9\nwhatever = [1]\n", ErrFormat},
 		{"newer by far", strings.Replace(string(good), "format = 1", "format = 99", 1), ErrFormat},
 		{"unknown key", "surprise = 1\n" + string(good), ErrSchema},
 		{"empty", "", ErrSchema},
@@ -141,7 +141,7 @@ func TestParseRefusals(t *testing.T) {
 			t.Errorf("%s: %.200v", x.name, err)
 		}
 	}
-	if _, err := ParseSchema([]byte("format = 8")); err == nil || !strings.Contains(err.Error(), "format 8") || !strings.Contains(err.Error(), "newer gorun") {
+	if _, err := ParseSchema([]byte("format = 9")); err == nil || !strings.Contains(err.Error(), "format 9") || !strings.Contains(err.Error(), "newer gorun") {
 		t.Error(err)
 	}
 }
@@ -154,6 +154,7 @@ func FuzzSchema(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
+	f.Add(newest(f))
 	f.Add([]byte("a = '''[['''\nb = \"\\\"[\"\n"))
 	f.Fuzz(func(t *testing.T, p []byte) {
 		s, err := ParseSchema(p)

@@ -55,6 +55,10 @@ that -ckpt-key names; -import needs that, and seals the images where they lie th
 writes FILE unsealed. Images in folders of nodes are read on the node that has them: of
 several nodes, take a copy in a place that all see first (a level dir or s3).
 
+-verify says "no digest" of what an older gorun wrote: there damage by chance is found, but not
+a change on purpose, nor any in the schema. Whatever is written now has SHA-256 over all of it,
+which every restart and -import checks as well.
+
 Exit status: 0, or 1 if a snapshot is damaged.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		verify := fs.Bool("verify", false, "read all of every image and check it")
@@ -131,11 +135,14 @@ type row struct {
 	Nodes   map[string][]int `json:"nodes,omitempty"`    // which node has written the images of which ranks there
 	Program string           `json:"program"`
 	Schema  exact.String     `json:"schema"`
-	State   string           `json:"state,omitempty"` // of -verify: ok, damaged or inMemory
+	State   string           `json:"state,omitempty"` // of -verify: ok, noDigest, damaged or inMemory
 }
 
 // inMemory is the state of what only its running job can read.
 const inMemory = "in memory, not read"
+
+// noDigest is the state of what an older gorun wrote, if it is well.
+const noDigest = "ok, no digest"
 
 // copyRow is one copy of a snapshot's images.
 type copyRow struct {
@@ -314,6 +321,8 @@ func (v *viewer) add(s *snapshot.Snapshot) (err error) {
 			r.State = inMemory
 		} else if e := lasting.Verify(nil); e != nil {
 			r.State, err = "damaged", errors.Join(err, e)
+		} else if !lasting.Schema.Digested() {
+			r.State = noDigest
 		}
 		for i, c := range s.Copies()[:len(r.Copies)] {
 			r.Copies[i].State = "ok"

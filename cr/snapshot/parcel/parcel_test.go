@@ -212,7 +212,7 @@ func TestLibraries(t *testing.T) {
 	}
 	d := open(t, memory(t))
 	got, err := Import(d, bytes.NewReader(b.Bytes()), Options{})
-	if err != nil || !slices.Equal(got.Schema.Program.Libraries, []string{digest}) || got.Schema.Format != snapshot.FormatLibraries {
+	if err != nil || !slices.Equal(got.Schema.Program.Libraries, []string{digest}) || got.Schema.Format != snapshot.Format {
 		t.Fatal(err, got)
 	}
 	os.Remove(there)
