@@ -69,7 +69,7 @@ const (
 	// Agent's own.
 	Spawn   // head>agent: Data is JSON of wire.Order, which contains SpawnConfig
 	Exit    // agent>head: From is the rank; A wait status, B pid; Data text. From the agent itself: nothing of its ranks is left, and it has said all
-	Output  // agent>head: From is the rank; A 1 stdout, 2 stderr; Data whole lines where possible
+	Output  // agent>head: From is the rank; A 1 stdout, 2 stderr, B 0 or LineGoesOn; Data whole lines where possible
 	Input   // head>agent: standard input for rank To; empty Data: end of file. agent>head: A bytes of it that its pipe took; when the rank has ended Data JSON of InputState. rank>agent and back: it stands at its first Point
 	Signal  // head>agent: A signal number for all its ranks
 	KillAll // head>agent: end every rank, then leave
@@ -146,6 +146,9 @@ const (
 
 // FailedAhead in A of Failed: no image of the rank goes ahead of its move.
 const FailedAhead = 2
+
+// LineGoesOn in B of Output: the line goes on in the next Output of the rank and stream, which waits for nobody.
+const LineGoesOn = 1
 
 // PeersBook in A of Peers: only ranks that can read a book are sent one.
 const PeersBook = 1

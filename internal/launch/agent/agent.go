@@ -63,6 +63,8 @@ type agent struct {
 	seatsOnce sync.Once
 	seats     *share.Table // of offload processes, with -devices
 
+	printing sync.RWMutex // held to send output, and alone while a line is sent in pieces
+
 	quit     chan struct{} // closed when killed is set
 	cut      chan struct{} // closed when files that ranks share are to be cut: all ranks are restored
 	restored chan struct{} // closed when the head says that all ranks may go

@@ -18,11 +18,30 @@ func (a *agent) copyOutput(r *rankProc, stream int) {
 	defer f.Close()
 	a.awaitRunning(r)
 	var lines stdio.Splitter
+	if a.startOf(r.rank).Size > 1 { // else nobody comes between
+		lines.Keep = stdio.LongestLine
+	}
 	buf := make([]byte, stdio.OutputChunk)
-	emit := func(p []byte) {
+	send := func(p []byte, more bool) {
 		if len(p) > 0 && a.out.Take(len(p)+stdio.FrameCost) {
-			a.head.Send(oob.Msg{Kind: oob.Output, From: int32(r.rank), To: oob.Head, A: uint64(stream), Data: p})
+			m := oob.Msg{Kind: oob.Output, From: int32(r.rank), To: oob.Head, A: uint64(stream), Data: p}
+			if more {
+				m.B = oob.LineGoesOn
+			}
+			a.head.Send(m)
 		}
+	}
+	emit := func(p []byte) {
+		if lines.HasLong() {
+			// While the head waits for the rest of a line, it gives no credit for what others print. So no other rank here prints
+			// meanwhile.
+			a.printing.Lock()
+			lines.Long(send)
+			a.printing.Unlock()
+		}
+		a.printing.RLock()
+		send(p, false)
+		a.printing.RUnlock()
 	}
 	for {
 		if a.order.Interactive {

@@ -216,7 +216,7 @@ func (inc *incarnation) output(l *link, m *oob.Msg) {
 	if m.A < 1 || m.A > 2 || len(m.Data) == 0 {
 		return
 	}
-	inc.h.printer.Print(stdio.Piece{Rank: m.From, Stream: int(m.A), Data: m.Data, Credit: func(n int) {
+	inc.h.printer.Print(stdio.Piece{Rank: m.From, Stream: int(m.A), Data: m.Data, More: m.B == oob.LineGoesOn, Credit: func(n int) {
 		l.out.Send(oob.Msg{Kind: oob.Output, From: oob.Head, To: oob.AgentAddr(l.index), A: uint64(n)})
 	}})
 }

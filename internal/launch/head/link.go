@@ -42,7 +42,10 @@ func (inc *incarnation) read(l *link) {
 			_, err = oob.CheckHello(&m)
 		}
 		if err != nil {
-			h.post(func() { h.feed(joblife.Event{Type: joblife.EvLinkEnded, Life: inc.n, Agent: l.index}) })
+			h.post(func() {
+				h.printer.Release(l.ranks)
+				h.feed(joblife.Event{Type: joblife.EvLinkEnded, Life: inc.n, Agent: l.index})
+			})
 			break
 		}
 		if !first {

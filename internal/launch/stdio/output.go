@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -12,7 +13,8 @@ import (
 const (
 	OutputWindow = 1 << 20
 	OutputChunk  = 32 << 10
-	maxLine      = 256 << 10              // a longer line is passed on in pieces
+	maxLine      = 256 << 10              // a longer line is passed on in pieces, or put on a tape
+	LongestLine  = 64 << 20               // that is kept whole where several ranks print
 	FrameCost    = 128                    // what a frame costs beside its data
 	PromptDelay  = 100 * time.Millisecond // on a terminal half a line shows after this
 )
@@ -59,25 +61,80 @@ func (w *Window) Open() {
 	w.mu.Unlock()
 }
 
-// Splitter cuts a stream into pieces that end with whole lines.
+// Splitter cuts a stream into pieces that end with whole lines. A long line it passes on in pieces, unless they are to be kept whole.
 type Splitter struct {
-	Buf []byte
+	Buf  []byte
+	Keep int64 // lines of up to so many bytes are put on a tape, for Long; 0: none are
+	on   *tape // the line that is being put on one; nil: it is short
+	done *tape // a line that is to be passed on before what Feed and Rest return; nil: there is none
 }
 
 // Feed takes the bytes that came and returns what can be passed on: all up to the last end of line.
 // A carriage return counts as one, so that a progress display moves. The result is valid until the
 // next call.
 func (s *Splitter) Feed(p []byte) []byte {
+	if s.on != nil {
+		p = p[s.lengthen(p):]
+	}
 	s.Buf = append(s.Buf, p...)
-	n := bytes.LastIndexAny(s.Buf, "\n\r") + 1
+	n := bytes.LastIndexAny(s.Buf, lineEnds) + 1
 	if n == 0 && len(s.Buf) >= maxLine {
-		n = len(s.Buf)
+		if n = len(s.Buf); s.Keep > 0 && s.done == nil {
+			s.on = &tape{}
+			s.lengthen(s.take(n))
+			return nil
+		}
 	}
 	return s.take(n)
 }
 
+const lineEnds = "\n\r"
+
+// lengthen puts on the tape what belongs to its line, and returns how much that was.
+func (s *Splitter) lengthen(p []byte) int {
+	n := bytes.IndexAny(p, lineEnds) + 1
+	whole := n > 0
+	if !whole {
+		n = len(p)
+	}
+	_ = s.on.write(p[:n]) // what no file takes stays in memory
+	if whole || s.on.end >= s.Keep {
+		s.on, s.done = nil, s.on
+	}
+	return n
+}
+
 // Rest returns the line that has not ended.
-func (s *Splitter) Rest() []byte { return s.take(len(s.Buf)) }
+func (s *Splitter) Rest() []byte {
+	if s.on != nil {
+		s.on, s.done = nil, s.on
+	}
+	return s.take(len(s.Buf))
+}
+
+// HasLong says that there is a long line to be passed on.
+func (s *Splitter) HasLong() bool { return s.done != nil }
+
+// Long passes on a long line, if there is one, in pieces. More is true for all but the last. It is called after Feed and after Rest,
+// before what these have returned is passed on.
+func (s *Splitter) Long(pass func(piece []byte, more bool)) {
+	t := s.done
+	if t == nil {
+		return
+	}
+	s.done = nil
+	defer t.close()
+	for t.from < t.end {
+		buf := make([]byte, min(OutputChunk, t.end-t.from))
+		n, err := t.read(buf, t.from)
+		if err != nil {
+			pass(fmt.Appendf(nil, "\n(gorun: %d bytes of this line are lost: %v)\n", t.end-t.from, err), false)
+			return
+		}
+		t.from += int64(n)
+		pass(buf[:n], t.from < t.end)
+	}
+}
 
 func (s *Splitter) take(n int) []byte {
 	out := bytes.Clone(s.Buf[:n])

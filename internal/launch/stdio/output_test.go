@@ -47,6 +47,79 @@ func TestSplitterLongLine(t *testing.T) {
 	}
 }
 
+// A long line is passed on whole where lines are kept, whatever comes around it; one beyond the limit in parts.
+func TestSplitterKeepsLongLines(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	long := strings.Repeat("y", 5*tapeMemory/2) + "\n"
+	text := "first\n" + long + "last\n" + strings.Repeat("z", maxLine) + "\rhalf"
+	for _, size := range []int{1000, 4096, OutputChunk} {
+		s := Splitter{Keep: LongestLine}
+		var got bytes.Buffer
+		open := false
+		pass := func(p []byte, more bool) {
+			if end := bytes.IndexAny(p, lineEnds); more && end >= 0 || !more && end >= 0 && end != len(p)-1 {
+				t.Fatalf("a line ends within a piece of it")
+			}
+			open = more
+			got.Write(p)
+		}
+		emit := func(p []byte) {
+			s.Long(pass)
+			if open {
+				t.Fatal("a line goes on, and nothing comes")
+			}
+			got.Write(p)
+		}
+		for rest := text; rest != ""; rest = rest[min(size, len(rest)):] {
+			emit(s.Feed([]byte(rest[:min(size, len(rest))])))
+			if len(s.Buf) > maxLine {
+				t.Fatalf("%d bytes are in memory", len(s.Buf))
+			}
+		}
+		emit(s.Rest())
+		if got.String() != text {
+			t.Fatalf("%d bytes came out as %d, in pieces of %d", len(text), got.Len(), size)
+		}
+	}
+	const most = 2 << 20
+	s, n := Splitter{Keep: most}, 0
+	for range 2*most/OutputChunk + 1 {
+		s.Feed(make([]byte, OutputChunk))
+		s.Long(func(p []byte, _ bool) { n += len(p) })
+	}
+	if n < most || n > 2*most+maxLine {
+		t.Errorf("of a line without end %d bytes were passed on", n)
+	}
+}
+
+// While a line comes in pieces, what others print waits, in whatever order it comes, unless the rest never comes.
+func TestPiecesOfALine(t *testing.T) {
+	piece := func(rank int32, text string, more bool) Piece {
+		return Piece{Rank: rank, Stream: 1, Data: []byte(text), More: more}
+	}
+	got := printed(t, true, piece(0, "a", true), piece(1, "b\n", false), piece(0, "a", true), piece(-1, "gorun: x\n", false), piece(0, "a\n", false), piece(2, "c\n", false))
+	if want := "[0] aaa\n[1] b\ngorun: x\n[2] c\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	got = printed(t, false, piece(0, "a", true), piece(1, "b\n", false)) // and then the printer is closed
+	if want := "a\nb\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var out bytes.Buffer
+	p := NewPrinter(&out, &out, false)
+	written := make(chan bool, 2)
+	for _, j := range []Piece{piece(0, "a", true), piece(1, "b\n", false)} {
+		j.Credit = func(int) { written <- true }
+		p.Print(j)
+	}
+	<-written
+	p.Release([]int{0}) // its agent is lost
+	<-written
+	if err := p.Close(); err != nil || out.String() != "a\nb\n" {
+		t.Errorf("%q, %v", &out, err)
+	}
+}
+
 func printed(t *testing.T, tag bool, jobs ...Piece) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type Printer struct {
 type stream struct {
 	dst     io.Writer
 	open    int32 // 1 + the rank whose unfinished line was written last to dst; 0: none. Only the writer uses it
+	long    int32 // 1 + the rank whose line comes in pieces, for which others wait; 0: none
 	waiting []Piece
 	busy    *Piece // is being written
 	step    int    // counts pieces that were
@@ -48,6 +50,7 @@ type Piece struct {
 	Rank   int32 // -1: gorun itself
 	Stream int
 	Data   []byte
+	More   bool        // the line goes on in the next piece of this rank, which comes without waiting for anybody
 	Credit func(n int) // the bytes were written
 	number int         // in the order of printing
 }
@@ -106,15 +109,32 @@ func (p *Printer) Close() error {
 
 func (s *stream) pending() bool { return s.busy != nil || len(s.waiting) > 0 }
 
-// first is the number of the oldest job that is not written.
+// first is the number of the job that is written next, or is being written.
 func (s *stream) first() int {
-	switch {
-	case s.busy != nil:
+	if s.busy != nil {
 		return s.busy.number
-	case len(s.waiting) > 0:
-		return s.waiting[0].number
+	}
+	if i := s.next(); i >= 0 {
+		return s.waiting[i].number
 	}
 	return math.MaxInt
+}
+
+// next is the job that is written next, -1 if there is none: the oldest, of the rank whose line is not whole yet if there is one.
+func (s *stream) next() int {
+	return slices.IndexFunc(s.waiting, func(j Piece) bool { return s.long == 0 || j.Rank+1 == s.long })
+}
+
+// Release says that nothing more comes of some ranks: nobody waits for the rest of their lines.
+func (p *Printer) Release(ranks []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.Streams {
+		if s := &p.Streams[i]; slices.Contains(ranks, int(s.long)-1) {
+			s.long = 0
+		}
+	}
+	p.cond.Broadcast()
 }
 
 // run writes a stream until close, or until its write was given up.
@@ -122,17 +142,30 @@ func (p *Printer) run(s, other *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !s.stuck {
-		if len(s.waiting) == 0 || !p.hurried && other.first() < s.first() {
+		i := s.next()
+		if i < 0 && p.closed && s.long != 0 {
+			s.long = 0 // its rest never came
+			p.cond.Broadcast()
+			continue
+		}
+		if i < 0 || !p.hurried && other.first() < s.first() {
 			if p.closed && len(s.waiting) == 0 {
 				return
 			}
 			p.cond.Wait()
 			continue
 		}
-		j := s.waiting[0]
-		s.waiting[0] = Piece{} // it may be large
-		s.waiting = s.waiting[1:]
+		j := s.waiting[i]
+		if i == 0 {
+			s.waiting[0] = Piece{} // it may be large
+			s.waiting = s.waiting[1:]
+		} else {
+			s.waiting = slices.Delete(s.waiting, i, i+1)
+		}
 		s.busy = &j
+		if s.long = 0; j.More && p.Files == nil {
+			s.long = j.Rank + 1
+		}
 		err := p.write(s, &j)
 		if s.stuck {
 			return

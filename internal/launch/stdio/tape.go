@@ -34,7 +34,7 @@ func (t *tape) write(data []byte) error {
 
 func (t *tape) spill() error {
 	if t.file == nil {
-		f, err := os.CreateTemp("", "gorun-input-")
+		f, err := os.CreateTemp("", "gorun-tape-")
 		if err != nil {
 			return err
 		}
@@ -77,4 +77,11 @@ func (t *tape) forget(off int64) {
 		_ = unix.Fallocate(int(t.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, off)
 	}
 	t.from = off
+}
+
+// close gives up the file. What is on the tape is lost.
+func (t *tape) close() {
+	if t.file != nil {
+		t.file.Close()
+	}
 }
