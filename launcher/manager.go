@@ -84,11 +84,13 @@ type Agent interface {
 // Version is the release of gorun.
 const Version = "0.1.0"
 
-// The hidden verbs under which gorun is an agent, a keeper, or the rank of a program that knows nothing of it.
+// The hidden verbs under which gorun is an agent, a keeper, the rank of a program that knows nothing of it, or
+// a rank that is about to become one of several programs.
 const (
 	AgentVerb  = "__agent"
 	KeeperVerb = "__keeper"
 	InitVerb   = "__init"
+	PartsVerb  = "__parts"
 )
 
 // AgentFD is the descriptor on which an agent finds its stream to the head, or to its keeper.

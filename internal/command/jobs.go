@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -76,8 +75,7 @@ func silence(err error) string {
 }
 
 func commandLine(path string, args []string) string {
-	name, args, _ := program.Attended(path, args)
-	return strings.Join(exact.Each(append([]string{filepath.Base(name)}, args...), printable), " ")
+	return strings.Join(exact.Each(program.Told(path, args), printable), " ")
 }
 
 // printable returns s as it may be shown on a line. It is in quotes if some of it would not show, or would end

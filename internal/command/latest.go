@@ -47,9 +47,9 @@ func (o *options) latest(std stdio, args []string) (all []*snapshot.Snapshot, er
 	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
 		return nil, err
 	}
-	name, args, _ := program.Attended(p.Name, args[1:]) // gorun itself may be another one since
+	name, args := program.Same(p.Name, args[1:])
 	all, passed, doubtful, err := c.Unfinished(func(s *snapshot.Schema) bool {
-		itsName, itsArgs, _ := program.Attended(s.Program.Path, s.Program.Args)
+		itsName, itsArgs := program.Same(s.Program.Path, s.Program.Args)
 		return s.Plan["name"] == o.name && itsName == name && s.Program.Dir == dir && slices.Equal(itsArgs, args)
 	})
 	for _, why := range doubtful {

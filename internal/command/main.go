@@ -14,6 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/agent"
 	"github.com/gorun-mpi/gorun/internal/launch/attend"
 	"github.com/gorun-mpi/gorun/internal/launch/keeper"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/launcher"
@@ -63,6 +64,9 @@ func Main(args []string, imagers ...whole.Imager) int {
 	if len(args) > 1 && args[0] == launcher.InitVerb {
 		return attend.Main(args[1:])
 	}
+	if len(args) > 1 && args[0] == launcher.PartsVerb {
+		return program.Become(args)
+	}
 	return dispatch(args, stdio{os.Stdin, os.Stdout, os.Stderr})
 }
 
@@ -104,6 +108,9 @@ func (c *command) run(args []string, std stdio) int {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(std.out, c.help())
 			return spec.ExitOK
+		}
+		if word := othersFlag(err); word != "" && (c.name == "run" || c.name == "restart") {
+			return usage(std, "%s\nusage: %s ('gorun help %s' tells more)", word, c.usage(), c.name)
 		}
 		text := err.Error()
 		wanted := ": a whole number is wanted"

@@ -33,7 +33,7 @@ var RankMain func(args []string) int
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case launcher.AgentVerb, launcher.InitVerb:
+		case launcher.AgentVerb, launcher.InitVerb, launcher.PartsVerb:
 			os.Exit(Main(os.Args[1:], native.Imager{}))
 		case asGorun:
 			os.Exit(Main(os.Args[2:], native.Imager{}))

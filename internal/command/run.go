@@ -33,6 +33,10 @@ PROGRAM is looked up as in a shell. If it is a folder with a Go main package, or
 one Go file (main.go), gorun builds it first (go build, CGO_ENABLED=0) and removes the
 executable when the job ends.
 
+Several programs make one job, with one world, if a colon is between them:
+gorun [flags] -np 1 PROGRAM [args] : -np 2 PROGRAM [args]. They are executables. The first
+ranks are those of the first program. All flags but -np come before the first.
+
 Standard input goes to rank 0. Output comes line by line. SIGHUP, SIGQUIT, SIGTERM,
 SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on to all ranks.
 
@@ -108,6 +112,9 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 		if opt.NP < 1 {
 			return usage(std, "-np %d: a job has at least one rank", opt.NP)
 		}
+		if err := opt.several(fs, args); err != nil {
+			return usage(std, "%v", err)
+		}
 		if err := nameJob(fs); err != nil {
 			return failed(std, err)
 		}
@@ -115,7 +122,7 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 		if err := opt.check(fs); err != nil {
 			return usage(std, "%v", err)
 		}
-		args, err := opt.attended(args)
+		args, err := opt.ranksRun(args)
 		if err != nil {
 			return failed(std, err)
 		}
@@ -135,6 +142,14 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 		opt.Program, opt.Args = args[0], args[1:]
 		return launch(&opt.Options, std)
 	}
+}
+
+// ranksRun is what the ranks run: the command, or gorun itself where that begins them.
+func (o *options) ranksRun(args []string) ([]string, error) {
+	if o.parts != nil {
+		return o.findParts()
+	}
+	return o.attended(args)
 }
 
 // attended has gorun be the rank of a program that cannot take part in checkpoints itself; see package attend.
@@ -184,6 +199,7 @@ type options struct {
 	racks      folderFlag
 
 	restartLatest bool            // of run only
+	parts         []program.Part  // of run only: several programs; nil: there is one
 	typed         map[string]bool // flags on the command line, as against those that a restart takes over
 }
 

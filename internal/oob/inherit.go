@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // EnvFD names, in a rank's environment, the descriptor of the socket to its agent. Nothing else is passed that
@@ -58,4 +60,16 @@ func Inherited() (*Conn, error) {
 		return nil, fmt.Errorf("inherited socket: %w", err)
 	}
 	return c, nil
+}
+
+// Bequeath gives what this process was started with to the program that it is about to become by exec: the stream, in the environment
+// that it returns. It is called in place of Inherited.
+func Bequeath(env []string) ([]string, error) {
+	if inherited < 0 {
+		return env, nil
+	}
+	if _, err := unix.FcntlInt(uintptr(inherited), unix.F_SETFD, 0); err != nil {
+		return nil, fmt.Errorf("inherited socket: %w", err)
+	}
+	return append(env, fmt.Sprintf("%s=%d", EnvFD, inherited)), nil
 }

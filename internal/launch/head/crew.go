@@ -148,6 +148,7 @@ func (inc *incarnation) prepare() {
 	h := inc.h
 	if h.cat != nil || h.fleet != nil {
 		h.prog.Hold(inc.program())
+		h.holdParts()
 	}
 	if h.fleet == nil && !inc.wholeFrom() {
 		inc.ordered(inc.imageable(nil))

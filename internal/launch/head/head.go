@@ -38,6 +38,7 @@ type head struct {
 	printer *stdio.Printer
 	stdin   *stdio.Pump
 	prog    program.Program
+	parts   []*program.Program // of a job of several programs: what its ranks become
 	cat     *snapshot.Catalogue
 
 	events chan func()

@@ -173,7 +173,17 @@ func (inc *incarnation) beginFolder(lasting bool) {
 // that their images will need it.
 func (inc *incarnation) keepEarly(s *snapshot.Pending) *pending {
 	p := &pending{Pending: s, early: inc.h.opt.Mode() == oob.ModeNative}
-	p.keep = sync.OnceValue(func() error { return inc.h.prog.Keep(s) })
+	parts := inc.h.parts
+	if inc.wholeFrom() {
+		parts = nil // those are kept that the images had
+	}
+	p.keep = sync.OnceValue(func() error {
+		err := inc.h.prog.Keep(s)
+		for _, part := range parts {
+			err = errors.Join(err, part.KeepBeside(s))
+		}
+		return err
+	})
 	if p.early { // an error is told by the commit
 		work(inc, func() (struct{}, error) { return struct{}{}, p.keep() }, func(struct{}, error) {})
 	}

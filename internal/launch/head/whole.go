@@ -8,6 +8,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -148,4 +149,17 @@ func (h *head) report(d *ckpt.Done) *control.Report {
 		r.Notes = append(r.Notes, "it is in the memory of the nodes and ends with the job; checkpoint -stop writes to -ckpt-dir")
 	}
 	return r
+}
+
+// holdParts opens the programs that ranks are about to become.
+func (h *head) holdParts() {
+	for _, part := range h.parts {
+		part.Remove()
+	}
+	h.parts = nil
+	for _, part := range program.PartsOf(h.opt.Args) {
+		p := &program.Program{}
+		p.Hold(part.Path)
+		h.parts = append(h.parts, p)
+	}
 }

@@ -268,7 +268,12 @@ func (p *Program) Open() (*os.File, int64, error) {
 }
 
 // Keep stores the executable that Hold opened with a snapshot.
-func (p *Program) Keep(s *snapshot.Pending) error {
+func (p *Program) Keep(s *snapshot.Pending) error { return p.keep(s.KeepProgram) }
+
+// KeepBeside stores it as one that images need beside the program of the snapshot.
+func (p *Program) KeepBeside(s *snapshot.Pending) error { return p.keep(s.KeepLibrary) }
+
+func (p *Program) keep(store func(path, digest string) error) error {
 	digest, err := p.Sum()
 	if err != nil {
 		return err
@@ -279,5 +284,5 @@ func (p *Program) Keep(s *snapshot.Pending) error {
 		return fmt.Errorf("program: %w", os.ErrClosed)
 	}
 	// By its descriptor: the path may hold something else by now.
-	return s.KeepProgram(fmt.Sprintf("/proc/self/fd/%d", p.exe.Fd()), digest)
+	return store(fmt.Sprintf("/proc/self/fd/%d", p.exe.Fd()), digest)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/launcher"
 )
 
 // FromSnapshot completes the options of a restart with np ranks; 0: as many as the snapshot has. The job, its program,
@@ -23,6 +24,9 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 		return fmt.Errorf("%s holds images of whole processes: they go on in the executable that was kept with it, with the arguments they had; no other PROGRAM can be given", s.SchemaPath())
 	case !whole && len(o.Debug) > 0:
 		return errNoDebug
+	}
+	if several := len(s.Schema.Program.Args) > 0 && s.Schema.Program.Args[0] == launcher.PartsVerb; several && (len(program) > 0 || np != 0 && np != s.Schema.NP) {
+		return WithStatus(ExitUsage, fmt.Errorf("%s is of a job of several programs: it goes on with these, and with as many ranks", s.SchemaPath()))
 	}
 	for _, rank := range o.Debug {
 		if rank < 0 || rank >= s.Schema.NP {

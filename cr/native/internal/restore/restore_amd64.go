@@ -232,6 +232,14 @@ func (r *restore) plan() (err error) {
 	if r.first != nil {
 		remedy = childrenRemedy
 	}
+	if r.first == nil { // that of the job, or of several programs this rank's
+		if _, err := isProgram(r.state, r.o.Program, remedy); err != nil {
+			its := childsProgram(r.state, r.o.Program)
+			if _, err := isProgram(r.state, its, remedy); err == nil {
+				r.o.Program = its
+			}
+		}
+	}
 	if r.program, err = isProgram(r.state, r.o.Program, remedy); err != nil {
 		return err
 	}
