@@ -72,6 +72,9 @@ func NewReader(r io.ReaderAt, size int64, path string) (*Reader, error) {
 }
 
 func (r *Reader) load() error {
+	if r.size < 0 {
+		return fail(ErrCorrupt, "%d bytes", r.size)
+	}
 	head := make([]byte, min(headerSize, r.size))
 	if err := r.readAt(head, 0); err != nil {
 		return err

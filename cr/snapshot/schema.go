@@ -86,6 +86,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/nesting"
 )
 
 // Format is the schema format written here. Formats 1 to Format can be read.
@@ -427,56 +428,12 @@ func isDigest(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// checkNesting refuses documents that are nested deeper than any schema. A recursive parser could run out of
-// stack on them, which a program cannot handle. It looks at brackets, braces and dots outside of strings and
-// comments.
+// checkNesting refuses what is nested deeper than any schema.
 func checkNesting(p []byte) error {
-	const most = 16
-	depth, dots := 0, 0
-	for i := 0; i < len(p); i++ {
-		switch c := p[i]; c {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(0, depth-1)
-		case '.':
-			dots++
-		case '\n':
-			dots = 0
-		case '#':
-			for i+1 < len(p) && p[i+1] != '\n' {
-				i++
-			}
-		case '"', '\'':
-			i = skipString(p, i)
-		}
-		if depth > most || dots > 10*most {
-			return fmt.Errorf("%w: nested too deeply", ErrSchema)
-		}
+	if !nesting.Shallow(p) {
+		return fmt.Errorf("%w: nested too deeply", ErrSchema)
 	}
 	return nil
-}
-
-// skipString returns the index of the last byte of the string that begins at i.
-func skipString(p []byte, i int) int {
-	quote := p[i]
-	long := bytes.HasPrefix(p[i:], []byte{quote, quote, quote})
-	if long {
-		i += 2
-	}
-	for i++; i < len(p); i++ {
-		switch {
-		case p[i] == '\\' && quote == '"':
-			i++
-		case p[i] == '\n' && !long:
-			return i
-		case p[i] == quote && !long:
-			return i
-		case p[i] == quote && bytes.HasPrefix(p[i:], []byte{quote, quote, quote}):
-			return i + 2
-		}
-	}
-	return i
 }
 
 // Reasons for errors, for errors.Is.

@@ -42,12 +42,12 @@ var lastDevice atomic.Uint64
 
 // start makes a ring with a process behind it. How long that may take is limited by who starts it, and by the process itself (see offload.OpenLimit).
 func start(id string) (*device, error) {
-	fd, err := unix.MemfdCreate(offload.RingName, unix.MFD_CLOEXEC)
+	f, err := offload.NewFile()
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
-	d := &device{number: lastDevice.Add(1), file: os.NewFile(uintptr(fd), offload.RingName)}
-	if err := d.share(fd); err != nil {
+	d := &device{number: lastDevice.Add(1), file: f}
+	if err := d.share(int(f.Fd())); err != nil {
 		d.file.Close()
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
@@ -60,11 +60,8 @@ func start(id string) (*device, error) {
 	return d, nil
 }
 
-// share makes the file that both sides map.
+// share maps the file that both sides have.
 func (d *device) share(fd int) error {
-	if err := unix.Ftruncate(fd, offload.Size); err != nil {
-		return err
-	}
 	mem, err := unix.Mmap(fd, 0, offload.Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return err

@@ -99,9 +99,6 @@ func TheHost() Host {
 	return nil
 }
 
-// RingName is the name of the memory that a shared file is. Images of whole processes hold what is in it.
-const RingName = "gorun-device"
-
 // EnvServer names gorun-device in the environment.
 const EnvServer = "GORUN_DEVICE_SERVER"
 

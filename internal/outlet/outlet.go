@@ -48,6 +48,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/accept"
 )
 
 // prefix begins the paths of outlets. No file can lie there.
@@ -129,20 +130,16 @@ func (o *Outlet) Close() {
 }
 
 func (o *Outlet) accept() {
-	for {
-		c, err := o.l.AcceptUnix()
-		if err != nil {
-			return
-		}
+	accept.Each(o.l.AcceptUnix, func(c *net.UnixConn) {
 		o.mu.Lock()
+		defer o.mu.Unlock()
 		if o.conns == nil || sameUser(c) != nil {
 			c.Close()
-		} else {
-			o.conns[c] = true
-			o.served.Go(func() { o.serve(c) })
+			return
 		}
-		o.mu.Unlock()
-	}
+		o.conns[c] = true
+		o.served.Go(func() { o.serve(c) })
+	})
 }
 
 func (o *Outlet) serve(c net.Conn) {

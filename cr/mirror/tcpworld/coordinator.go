@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/gorun-mpi/gorun/internal/accept"
 )
 
 // Config is what a coordinator is asked for.
@@ -127,16 +129,9 @@ func (c *conn) post(n note) {
 }
 
 func (co *coordinator) accept(ln net.Listener) {
-	for {
-		c, err := ln.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			continue
-		}
+	accept.Each(ln.Accept, func(c net.Conn) {
 		co.members.Go(func() { co.serve(newConn(c)) })
-	}
+	})
 }
 
 // serve is one member, from its hello to its end.

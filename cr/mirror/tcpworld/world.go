@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/mirror"
+	"github.com/gorun-mpi/gorun/internal/accept"
 )
 
 // Options say who a member is.
@@ -258,15 +259,9 @@ func (w *World) Put(ctx context.Context, life uint32, to int, head, body []byte)
 
 // accept takes connections of other members.
 func (w *World) accept() {
-	for {
-		c, err := w.ln.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err == nil {
-			w.wg.Go(func() { w.serve(c) })
-		}
-	}
+	accept.Each(w.ln.Accept, func(c net.Conn) {
+		w.wg.Go(func() { w.serve(c) })
+	})
 }
 
 // serve reads one connection of a member, in the life that it is of.

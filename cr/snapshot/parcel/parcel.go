@@ -43,6 +43,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/google/uuid"
+
+	"github.com/gorun-mpi/gorun/internal/nesting"
 )
 
 // Format is the format of parcels that is written and read here.
@@ -58,8 +60,8 @@ const (
 // Bounds of members that are held in memory, in bytes.
 const (
 	maxManifest = 1 << 20
-	maxSchema   = 256 << 20
-	maxSums     = 256 << 20
+	maxSchema   = 256 << 20 // of all schemas together
+	maxTable    = 1 << 17   // snapshots, and programs, that a manifest lists: each needs a folder or a file
 )
 
 // ErrParcel says that a file is no parcel, or one that was cut off or altered.
@@ -97,7 +99,7 @@ func parseManifest(p []byte) (*manifest, error) {
 	var v struct {
 		Format int `toml:"format"`
 	}
-	if bytes.Count(p, []byte("[")) > 64 { // no recursion without end
+	if !nesting.Shallow(p) {
 		return nil, fmt.Errorf("%w: %s is nested too deeply", ErrParcel, manifestName)
 	}
 	if _, err := toml.Decode(string(p), &v); err != nil {
@@ -137,8 +139,8 @@ func (m *manifest) check() error {
 		return fmt.Errorf("%w: format %d", ErrParcel, m.Format)
 	case err != nil || id.String() != m.Job:
 		return fmt.Errorf("%w: job %.80q", ErrParcel, m.Job)
-	case last == 0, m.Bytes < 0:
-		return fmt.Errorf("%w: %d snapshots, %d bytes", ErrParcel, len(m.Snapshots), m.Bytes)
+	case last == 0, m.Bytes < 0, len(m.Snapshots) > maxTable, len(m.Programs) > maxTable:
+		return fmt.Errorf("%w: %d snapshots, %d programs, %d bytes", ErrParcel, len(m.Snapshots), len(m.Programs), m.Bytes)
 	}
 	return nil
 }

@@ -373,10 +373,18 @@ func unpacked(t testing.TB, b []byte) (all []member) {
 
 func packed(t testing.TB, all []member) []byte {
 	t.Helper()
+	b, err := pack(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func pack(all []member) ([]byte, error) {
 	var b bytes.Buffer
 	zw, err := zstd.NewWriter(&b)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	tw := tar.NewWriter(zw)
 	for _, m := range all {
@@ -385,18 +393,16 @@ func packed(t testing.TB, all []member) []byte {
 			m.Header.Size = 0
 		}
 		if err := tw.WriteHeader(&m.Header); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if m.Header.Size > 0 {
 			if _, err := tw.Write(m.text); err != nil {
-				t.Fatal(err)
+				return nil, err
 			}
 		}
 	}
-	if err := errors.Join(tw.Close(), zw.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	err = errors.Join(tw.Close(), zw.Close())
+	return b.Bytes(), err
 }
 
 // Forged parcels whose compressed stream is right are refused by the name of what is wrong.

@@ -22,6 +22,7 @@ type reader struct {
 	sums bytes.Buffer // of the members so far
 	told *progress
 	left int64 // of the bytes that the manifest announces
+	room int64 // what further schemas may have, in bytes
 	buf  []byte
 }
 
@@ -30,7 +31,7 @@ func newReader(from io.Reader, told *progress) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{zr: zr, tr: tar.NewReader(zr), told: told, buf: make([]byte, 1<<20)}, nil
+	return &reader{zr: zr, tr: tar.NewReader(zr), told: told, room: maxSchema, buf: make([]byte, 1<<20)}, nil
 }
 
 func (r *reader) close() { r.zr.Close() }
@@ -125,10 +126,11 @@ func (r *reader) manifest() (*manifest, error) {
 // schema reads the schema of one of the snapshots.
 func (r *reader) schema(m *manifest, seq int) (*snapshot.Schema, error) {
 	name := m.Job + "/" + strconv.Itoa(seq) + "/" + snapshot.SchemaFile
-	text, err := r.text(name, maxSchema)
+	text, err := r.text(name, r.room)
 	if err != nil {
 		return nil, err
 	}
+	r.room -= int64(len(text))
 	s, err := snapshot.ParseSchema(text)
 	switch {
 	case err != nil:
@@ -171,7 +173,7 @@ func (m *manifest) has(digest string) bool {
 // end compares the sums and makes sure that nothing follows.
 func (r *reader) end() error {
 	want := bytes.Clone(r.sums.Bytes())
-	have, err := r.text(sumsName, maxSums)
+	have, err := r.text(sumsName, int64(len(want)))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/internal/s3test"
 	"github.com/gorun-mpi/gorun/internal/storetest"
@@ -236,6 +237,41 @@ func TestEnds(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("read from a server that does not answer")
 	}
+}
+
+// TestNoLength: a server that does not say how long an object is, is an error, and no piece of a length below 0.
+func TestNoLength(t *testing.T) {
+	srv := s3test.New(t)
+	s := open(t, srv)
+	if err := s.Begin(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Put(t, s, "s", "p", storetest.Data(100, 1))
+	srv.Break(func(w http.ResponseWriter, r *http.Request, serve serve) {
+		if r.Method == http.MethodHead {
+			w = noLength{w}
+		}
+		serve(w, r)
+	})
+	for what, f := range map[string]func() error{
+		"stat": func() error { _, err := s.Stat(t.Context(), "s", "p"); return err },
+		"open": func() error { _, err := s.Open(t.Context(), "s", "p"); return err },
+		"image": func() error {
+			_, err := image.Piece{Context: t.Context(), Store: s, Set: "s", Name: "p"}.Open()
+			return err
+		},
+	} {
+		if err := f(); err == nil || !strings.Contains(err.Error(), "does not say how long it is") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+type noLength struct{ http.ResponseWriter }
+
+func (w noLength) WriteHeader(status int) {
+	w.Header().Del("Content-Length")
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // TestTwoWriters: of two writers of one piece at once, the first is committed, and the other is told.

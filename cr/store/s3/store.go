@@ -104,6 +104,9 @@ func (s *Store) own(ctx context.Context, key, tag string, err error) error {
 // stat looks at an object.
 func (s *Store) stat(ctx context.Context, key string) (minio.ObjectInfo, error) {
 	info, err := s.core.StatObject(ctx, s.cfg.Bucket, key, minio.StatObjectOptions{})
+	if err == nil && info.Size < 0 {
+		err = errors.New("the server does not say how long it is (Content-Length)")
+	}
 	return info, s.fail(key, err)
 }
 

@@ -110,12 +110,12 @@ func (o *offloader) stand() {
 
 // invite begins the turns. It may wait as takeSeat does.
 func (o *offloader) invite(ring *os.File) error {
-	st, err := ring.Stat()
-	if err != nil {
+	if err := offload.CheckFile(ring); err != nil {
 		return err
 	}
 	g := &guest{o: o, nudged: make(chan struct{}, 1), end: make(chan struct{}), ended: make(chan struct{})}
-	if g.mem, err = syscall.Mmap(int(ring.Fd()), 0, int(st.Size()), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
+	var err error
+	if g.mem, err = syscall.Mmap(int(ring.Fd()), 0, offload.Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
 		return err
 	}
 	if g.ring, err = offload.Attach(g.mem); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/internal/accept"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/offload"
@@ -229,13 +230,7 @@ func (c *Server) enter() bool {
 }
 
 func (c *Server) accept() {
-	for {
-		conn, err := c.ln.AcceptUnix()
-		if err != nil {
-			return
-		}
-		go c.client(conn)
-	}
+	accept.Each(c.ln.AcceptUnix, func(conn *net.UnixConn) { go c.client(conn) })
 }
 
 // client answers one request. The folder keeps other users out. The kernel's word on who is there is

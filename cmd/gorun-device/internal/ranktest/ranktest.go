@@ -23,11 +23,10 @@ type Rank struct {
 
 // New makes a rank with a new ring.
 func New(t *testing.T) *Rank {
-	fd, err := unix.MemfdCreate("gorun-device-test", unix.MFD_CLOEXEC)
-	r := &Rank{T: t, Shared: os.NewFile(uintptr(fd), "shared")}
+	f, err := offload.NewFile()
+	r := &Rank{T: t, Shared: f}
 	r.Must(err)
-	r.Must(r.Shared.Truncate(offload.Size))
-	mem, err := unix.Mmap(fd, 0, offload.Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := unix.Mmap(int(f.Fd()), 0, offload.Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	r.Must(err)
 	r.Ring, err = offload.Format(mem)
 	r.Must(err)
