@@ -11,7 +11,7 @@ const (
 	distPath   = "github.com/gorun-mpi/gorun/dist"
 )
 
-// isArray reports whether a type is a pointer to an Array of package dist or device. Such a pointer is registered as it is, and stands for what
+// isArray reports whether a type is a pointer to an Array of package dist or device, or to a Grid of dist. Such a pointer is registered as it is, and stands for what
 // the array holds.
 func isArray(t types.Type) bool {
 	p, ok := t.(*types.Pointer)
@@ -19,7 +19,16 @@ func isArray(t types.Type) bool {
 		return false
 	}
 	n, ok := p.Elem().(*types.Named)
-	return ok && n.Obj().Name() == "Array" && n.Obj().Pkg() != nil && (n.Obj().Pkg().Path() == devicePath || n.Obj().Pkg().Path() == distPath)
+	if !ok || n.Obj().Pkg() == nil {
+		return false
+	}
+	switch n.Obj().Pkg().Path() {
+	case devicePath:
+		return n.Obj().Name() == "Array"
+	case distPath:
+		return n.Obj().Name() == "Array" || n.Obj().Name() == "Grid"
+	}
+	return false
 }
 
 // method returns the array and the method of a call of one.
@@ -40,7 +49,7 @@ func (c *checker) partOf(call *ast.CallExpr) ast.Expr {
 	case "Own", "Row":
 		return array
 	case "Rows":
-		if len(call.Args) > 0 { // that of a dist.Array tells whose rows are where
+		if len(call.Args) > 0 { // those of package dist tell which rows are where
 			return array
 		}
 	}

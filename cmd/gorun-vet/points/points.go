@@ -153,7 +153,7 @@ func isPoint(f *types.Func) bool    { return from(f, crPath) && f.Name() == "Poi
 func isRegister(f *types.Func) bool { return from(f, crPath) && f.Name() == "Register" }
 
 // exchange matches the names of calls that exchange messages, or wait for some: MPI's, with what this language adds (SendValue, WaitallInto).
-var exchange = regexp.MustCompile(`^(?:(?i:i?(?:send|ssend|bsend|rsend|m?recv|m?probe|bcast|barrier|reduce|allreduce|gather|allgather|scatter|alltoall|scan|exscan|neighbor))|Exchange|Start|Wait|Test)`)
+var exchange = regexp.MustCompile(`^(?:(?i:i?(?:send|ssend|bsend|rsend|m?recv|m?probe|bcast|barrier|reduce|allreduce|gather|allgather|scatter|alltoall|scan|exscan|neighbor))|Exchange|Start|Wait|Test|Map$|RunPool$|Submit$)`)
 
 // prepares matches those of them that only prepare, compute or tell: SendInit, ReduceLocal, a graph's Neighbors.
 var prepares = regexp.MustCompile(`Init$|^ReduceLocal$|^Neighbors$`)

@@ -111,6 +111,29 @@ func distributed(c *mpi.Comm, x, y *dist.Array[float64], n int) error { // want 
 	return nil
 }
 
+func blocks(c *mpi.Comm, g, h *dist.Grid[float64], n int) error { // want blocks:"messages Point"
+	step := 0
+	if err := cr.Register("step", &step); err != nil {
+		return err
+	}
+	if err := cr.Register("g", g); err != nil {
+		return err
+	}
+	for ; step < n; step++ {
+		if err := cr.Point(); err != nil { // want `h is live at this Point and not registered`
+			return err
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+		for i, end := g.Rows(); i < end; i++ {
+			sum, row := h.Own(i), g.Row(i)
+			sum[0] += row[1]
+		}
+	}
+	return nil
+}
+
 type clock struct{ t, dt float64 }
 
 type mesh struct {
