@@ -86,3 +86,19 @@ func TestPlainStringsAreAsBefore(t *testing.T) {
 		}
 	}
 }
+
+// FuzzEscape: whatever bytes a string has, it is text when escaped, and comes back. Whatever text stands in a file, it is read
+// without a panic, and as no more bytes than it has.
+func FuzzEscape(f *testing.F) {
+	for _, s := range []string{"", "plain", "x\xe9y", "\u0000e9", "\u0000", "\u0000zz", "zo\u00eb\xff\u0000"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if e := Escape(s); !utf8.ValidString(e) || Unescape(e) != s {
+			t.Fatalf("%q is escaped as %q, and that read as %q", s, e, Unescape(e))
+		}
+		if u := Unescape(s); len(u) > len(s) {
+			t.Fatalf("%q is read as %q", s, u)
+		}
+	})
+}

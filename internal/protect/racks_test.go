@@ -56,3 +56,15 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSlurmRack: the rack is a part of what Slurm says of a node, whatever that is.
+func FuzzSlurmRack(f *testing.F) {
+	f.Add("core.leaf1.n3", "switch.switch.node")
+	f.Add("n3", "node")
+	f.Add("...", "node.node")
+	f.Fuzz(func(t *testing.T, address, pattern string) {
+		if rack := SlurmRack(address, pattern); !strings.Contains(address, rack) {
+			t.Fatalf("%q of %q", rack, address)
+		}
+	})
+}

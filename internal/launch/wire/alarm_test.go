@@ -33,3 +33,19 @@ func TestAlarm(t *testing.T) {
 		}
 	}
 }
+
+// FuzzAlarm: what a command prints is an alarm that says the same when it is written again, or refused.
+func FuzzAlarm(f *testing.F) {
+	for _, s := range []string{"node", "device 0 # hot", "device cuda:0 to 1@b", "device 0 to @", "device\x00 0", "node node"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		a, err := ParseAlarm(line)
+		if err != nil {
+			return
+		}
+		if again, err := ParseAlarm(a.String()); err != nil || again != a {
+			t.Fatalf("%q is %+v, and again %+v, %v", line, a, again, err)
+		}
+	})
+}
