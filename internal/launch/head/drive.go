@@ -138,6 +138,9 @@ func (h *head) begin(life int) {
 	inc, err := newIncarnation(h, life, h.next)
 	h.inc = inc
 	h.lives = append(h.lives, inc)
+	if inc.comesBack() {
+		inc.sayAgain()
+	}
 	if life > 1 {
 		h.dropSwaps(h.everybody(), "was restarted")
 		h.auto.again()

@@ -67,7 +67,8 @@ type head struct {
 	auto     auto               // when the next is due
 	levels   levels
 	tidying  tidying
-	short    bool        // a restart had too few nodes
+	short    bool // a restart had too few nodes
+	printed  printed
 	ending   []os.Signal // those that end the job, as far as gorun was not started to ignore them
 	orders   newestOrder // the newest of these; of the goroutine that watches
 	told     bool        // a signal has told it to end

@@ -174,6 +174,8 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 		inc.wrote(m)
 	case m.Kind == oob.AtPoint:
 		inc.gate.atPoint(time.Duration(m.B))
+	case m.Kind == oob.Captured && m.From != 0:
+		h.printed.captured = h.printed.lines
 	case m.Kind == oob.Captured && m.From == 0 && h.job.Owns(inc.n, l.index, 0):
 		inc.tookInput(m)
 	case m.Kind == oob.Output && h.job.Owns(inc.n, l.index, int(m.From)):
@@ -216,6 +218,7 @@ func (inc *incarnation) output(l *link, m *oob.Msg) {
 	if m.A < 1 || m.A > 2 || len(m.Data) == 0 {
 		return
 	}
+	inc.h.printed.count(m)
 	inc.h.printer.Print(stdio.Piece{Rank: m.From, Stream: int(m.A), Data: m.Data, More: m.B == oob.LineGoesOn, Credit: func(n int) {
 		l.out.Send(oob.Msg{Kind: oob.Output, From: oob.Head, To: oob.AgentAddr(l.index), A: uint64(n)})
 	}})

@@ -55,6 +55,7 @@ type commit struct {
 	spare int // as in pending
 
 	input inputAt
+	lines int // that the ranks had printed
 }
 
 func (c *commit) release() {
@@ -275,6 +276,7 @@ func (h *head) committed(c commit) {
 			h.chain[i].release()
 		}
 	}
+	c.lines = h.printed.captured
 	h.chain = append(h.chain, c)
 	h.keepInput()
 	h.commits++

@@ -30,6 +30,30 @@ func SharedIn(backend string, images []image.Source) ([]whole.SharedFile, error)
 	return nil, nil
 }
 
+// Outputs lists the files that the ranks of a snapshot were writing to.
+func Outputs(s *snapshot.Snapshot) (all []string, err error) {
+	by, err := whole.Find(s.Schema.Backend)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := by.(whole.Outputs)
+	if !ok {
+		return nil, nil
+	}
+	err = Read(s, func(images []image.Source) error {
+		all = nil
+		for rank, im := range images {
+			files, err := o.Outputs(im)
+			if err != nil {
+				return fmt.Errorf("rank %d: %w", rank, err)
+			}
+			all = append(all, files...)
+		}
+		return nil
+	})
+	return all, err
+}
+
 // FirstOutput is a file that a rank of the snapshot was writing to, "" if none was.
 func FirstOutput(s *snapshot.Snapshot) (string, error) {
 	by, err := whole.Find(s.Schema.Backend)
