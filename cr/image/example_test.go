@@ -173,3 +173,25 @@ func ExampleReader_ReadRange() {
 	fmt.Println(r.ReadRange("text", "greeting", 2, p), string(p))
 	// Output: <nil> llo
 }
+
+func ExampleReader_Bytes() {
+	dir, _ := os.MkdirTemp("", "image")
+	defer os.RemoveAll(dir)
+
+	r, err := image.Open(sample(dir))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	fmt.Println(r.Digested())
+	for _, s := range r.Sections() {
+		p, err := r.Bytes(s.Kind, s.Name)
+		fmt.Printf("%s %v %v\n", p, s.Fits(), err)
+	}
+	// Output:
+	// true
+	// hello <nil> <nil>
+}
+
+func ExampleSection_Fits()    { ExampleReader_Bytes() }
+func ExampleReader_Digested() { ExampleReader_Bytes() }

@@ -73,12 +73,11 @@ func (s *Restore) note(sec image.Section) (err error) {
 	var p []byte
 	switch {
 	case sec.Kind == KindMessages, sec.Kind == KindWindow && (sec.Size == windowSize || sec.Size == blockSize), sec.Kind == KindDigest && sec.Size == sha256.Size:
-		p = make([]byte, sec.Size)
+		if p, err = s.r.Bytes(sec.Kind, sec.Name); err != nil {
+			return err
+		}
 	default:
 		return fmt.Errorf("%w: a section of kind %q and %d bytes", ErrBackend, sec.Kind, sec.Size)
-	}
-	if err := s.r.ReadSection(sec.Kind, sec.Name, p); err != nil {
-		return err
 	}
 	switch sec.Kind {
 	case KindMessages:
@@ -195,6 +194,9 @@ func (s *Restore) fillArray(v variable, sec image.Section) error {
 	if !isArray(v.plan) || sec.Size%uint64(v.plan.elem.size) != 0 {
 		return fmt.Errorf("image %s: %w: %d bytes of %s", s.r.Path(), image.ErrCorrupt, sec.Size, sec.Type)
 	}
+	if err := sec.Fits(); err != nil {
+		return fmt.Errorf("image %s: %q: %w", s.r.Path(), v.name, err)
+	}
 	slice := reflect.NewAt(v.plan.t, v.ptr).Elem()
 	room(slice, int(sec.Size/uint64(v.plan.elem.size)), true)
 	if sec.Size == 0 {
@@ -209,8 +211,8 @@ func (s *Restore) fillArray(v variable, sec image.Section) error {
 }
 
 func (s *Restore) fillValue(v variable, sec image.Section) error {
-	p := make([]byte, sec.Size)
-	if err := s.r.ReadSection(KindValue, v.name, p); err != nil {
+	p, err := s.r.Bytes(KindValue, v.name)
+	if err != nil {
 		return err
 	}
 	r := reading{order: byteOrder(s.r.Meta().BigEndian), swap: s.swap, rest: p}

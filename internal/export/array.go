@@ -66,8 +66,8 @@ func Read(r *image.Reader, s image.Section) (*Array, error) {
 	if err != nil {
 		return nil, fmt.Errorf("variable %q: %w", s.Name, err)
 	}
-	a := &Array{Name: s.Name, Class: t.class, Size: t.size, BigEndian: r.Meta().BigEndian, Data: make([]byte, s.Size)}
-	if err := r.ReadSection(s.Kind, s.Name, a.Data); err != nil {
+	a := &Array{Name: s.Name, Class: t.class, Size: t.size, BigEndian: r.Meta().BigEndian}
+	if a.Data, err = r.Bytes(s.Kind, s.Name); err != nil {
 		return nil, err
 	}
 	if err := a.fill(t, s.Kind == self.KindArray); err != nil {

@@ -310,10 +310,8 @@ var errNoContent = errors.New("its content is not in the image")
 
 // content reads a section that belongs to a descriptor.
 func (l *layer) content(kind, name string) ([]byte, error) {
-	s, ok := l.img.Lookup(kind, name)
-	if !ok {
+	if _, ok := l.img.Lookup(kind, name); !ok {
 		return nil, errNoContent
 	}
-	p := make([]byte, s.Size)
-	return p, l.img.ReadSection(kind, name, p)
+	return l.img.Bytes(kind, name)
 }
