@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Catalogue is the folder that holds the snapshots of many jobs. It keeps no state in memory that matters: any
@@ -22,6 +25,7 @@ type Catalogue struct {
 	root     string
 	programs sync.Map // kept programs that were read: path -> programState
 	open     Opener   // of stores elsewhere; nil: they are not reached
+	trust    bool     // what belongs to others is read, see owner.go
 
 	patience time.Duration // tests: instead of freeWithin
 }
@@ -31,6 +35,7 @@ type Snapshot struct {
 	Dir    string // absolute
 	Schema *Schema
 	open   Opener // of the store of its images, if that is elsewhere
+	trust  bool   // it may be anybody's
 }
 
 // ImagePath is the path of a rank's image that lies beside the schema.
@@ -65,27 +70,33 @@ func (c *Catalogue) Root() string { return c.root }
 // JobDir is the folder of a job's snapshots.
 func (c *Catalogue) JobDir(job string) string { return filepath.Join(c.root, job) }
 
-// Jobs lists the jobs that have a folder, in the order of their ids.
+// Jobs lists the jobs of this user that have a folder, in the order of their ids. With Trust it lists those of others, too.
 func (c *Catalogue) Jobs() ([]string, error) {
-	es, err := os.ReadDir(c.root)
+	own, others, err := c.folders()
+	if c.trust {
+		own = slices.AppendSeq(own, maps.Keys(others))
+		slices.Sort(own)
+	}
+	return own, err
+}
+
+// folders lists the jobs that have a folder: those of this user, and those of others with their owners.
+func (c *Catalogue) folders() (own []string, others map[string]int, err error) {
+	own, others, err = owned.Folders(c.root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, explain(err)
+		return nil, nil, explain(err)
 	}
-	var jobs []string
-	for _, e := range es {
-		if id, err := uuid.Parse(e.Name()); err == nil && id.String() == e.Name() && e.IsDir() {
-			jobs = append(jobs, e.Name())
-		}
-	}
-	return jobs, nil
+	own = slices.DeleteFunc(own, func(name string) bool { return checkJob(name) != nil })
+	maps.DeleteFunc(others, func(name string, _ int) bool { return checkJob(name) != nil })
+	return own, others, nil
 }
 
 // sequences lists the numbers of all folders of a job, committed or not.
 func (c *Catalogue) sequences(job string) ([]int, error) {
-	es, err := os.ReadDir(c.JobDir(job))
+	es, err := c.entries(job)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -100,6 +111,16 @@ func (c *Catalogue) sequences(job string) ([]int, error) {
 	}
 	slices.Sort(seqs)
 	return seqs, nil
+}
+
+// entries lists a job's folder.
+func (c *Catalogue) entries(job string) ([]fs.DirEntry, error) {
+	d, err := owned.Below(c.root, c.trust, job)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Entries()
 }
 
 // parseSeq reads a sequence number as folders are named: without a sign and without leading zeros.
@@ -136,12 +157,14 @@ func (c *Catalogue) List(job string) ([]*Snapshot, error) {
 
 // Load reads the snapshot in the folder dir. Errors: ErrNotFound,
 // ErrNotCommitted, ErrMisplaced, those of ReadSchema.
-func Load(dir string) (*Snapshot, error) {
+func Load(dir string) (*Snapshot, error) { return load(dir, false) }
+
+func load(dir string, trust bool) (*Snapshot, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := ReadSchema(filepath.Join(abs, SchemaFile))
+	s, err := readSchema(filepath.Join(abs, SchemaFile), trust)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, e := os.Stat(abs); e != nil {
 			return nil, fmt.Errorf("%s: %w", abs, ErrNotFound)
@@ -157,12 +180,12 @@ func Load(dir string) (*Snapshot, error) {
 // Load is the function Load, for a snapshot whose images may lie in a store that the catalogue reaches.
 func (c *Catalogue) Load(dir string) (*Snapshot, error) { return c.load(dir) }
 
-func (c *Catalogue) load(dir string) (*Snapshot, error) { return c.reaching(Load(dir)) }
+func (c *Catalogue) load(dir string) (*Snapshot, error) { return c.reaching(load(dir, c.trust)) }
 
 // reaching lets a snapshot reach the stores of the catalogue.
 func (c *Catalogue) reaching(s *Snapshot, err error) (*Snapshot, error) {
 	if s != nil {
-		s.open = c.open
+		s.open, s.trust = c.open, c.trust
 	}
 	return s, err
 }
@@ -257,7 +280,7 @@ func (c *Catalogue) Candidates(spec string) (all []*Snapshot, passed []error, er
 	if err != nil || !f.newest {
 		return []*Snapshot{s}, nil, err
 	}
-	home := &Catalogue{root: filepath.Dir(filepath.Dir(s.Dir)), open: c.open}
+	home := &Catalogue{root: filepath.Dir(filepath.Dir(s.Dir)), open: c.open, trust: c.trust}
 	all, _ = home.List(s.Schema.Job)
 	all = slices.DeleteFunc(all, func(x *Snapshot) bool { return x.Schema.Sequence >= s.Schema.Sequence })
 	slices.Reverse(all)
@@ -337,12 +360,28 @@ func (c *Catalogue) FindJob(prefix string) (string, error) {
 	}
 	jobs = slices.DeleteFunc(jobs, func(id string) bool { return !strings.HasPrefix(id, prefix) })
 	switch {
-	case prefix == "" || len(jobs) == 0:
+	case prefix != "" && len(jobs) == 0:
+		return "", c.noJob(prefix)
+	case prefix == "":
 		return "", fmt.Errorf("%q in %s: %w", prefix, c.root, ErrNotFound)
 	case len(jobs) > 1:
 		return "", fmt.Errorf("%q: %w: %s", prefix, ErrAmbiguous, strings.Join(jobs, ", "))
 	}
 	return jobs[0], nil
+}
+
+// noJob says why there is no job of this user's whose id begins so.
+func (c *Catalogue) noJob(prefix string) error {
+	others, err := c.Others()
+	if err != nil {
+		return err
+	}
+	for job, uid := range others {
+		if strings.HasPrefix(job, prefix) {
+			return fmt.Errorf("job %w", &owned.Error{Path: c.JobDir(job), UID: uid})
+		}
+	}
+	return fmt.Errorf("%q in %s: %w", prefix, c.root, ErrNotFound)
 }
 
 // findPath treats spec as a path. ok is false if nothing has this name. It is also false if the name could be
@@ -360,7 +399,7 @@ func (c *Catalogue) findPath(spec string) (f found, ok bool, err error) {
 		return f, false, nil
 	}
 	if !st.IsDir() {
-		f.snapshot, err = c.reaching(loadByFile(abs))
+		f.snapshot, err = c.reaching(loadByFile(abs, c.trust))
 		return f, true, err
 	}
 	if s, err := c.load(abs); !errors.Is(err, ErrNotCommitted) {
@@ -369,7 +408,7 @@ func (c *Catalogue) findPath(spec string) (f found, ok bool, err error) {
 	// Without a schema: a job's folder, or an unfinished snapshot's, or neither.
 	up, base := filepath.Split(abs)
 	if id, err := uuid.Parse(base); err == nil && id.String() == base {
-		f, err := (&Catalogue{root: filepath.Clean(up), open: c.open}).newestIn(base)
+		f, err := (&Catalogue{root: filepath.Clean(up), open: c.open, trust: c.trust}).newestIn(base)
 		return f, true, err
 	}
 	if _, isSeq := parseSeq(base); isSeq {
@@ -382,15 +421,15 @@ func (c *Catalogue) findPath(spec string) (f found, ok bool, err error) {
 }
 
 // loadByFile loads a snapshot by its schema, whatever the file's name, or by one of its images.
-func loadByFile(path string) (*Snapshot, error) {
+func loadByFile(path string, trust bool) (*Snapshot, error) {
 	if filepath.Ext(path) == ".toml" {
-		schema, err := ReadSchema(path)
+		schema, err := readSchema(path, trust)
 		if err != nil {
 			return nil, err
 		}
 		return placed(filepath.Dir(path), schema)
 	}
-	s, err := Load(filepath.Dir(path))
+	s, err := load(filepath.Dir(path), trust)
 	if errors.Is(err, ErrNotCommitted) && filepath.Ext(path) != ".img" {
 		return nil, fmt.Errorf("%s: %w: it is neither a schema nor an image of one", path, ErrNotFound)
 	}

@@ -42,7 +42,7 @@ func (s *Snapshot) baseDir(seq int) string {
 
 // links walks down the chain.
 func (s *Snapshot) links() ([]link, error) {
-	return s.walk(func(seq int) (*Snapshot, error) { return Load(s.baseDir(seq)) })
+	return s.walk(func(seq int) (*Snapshot, error) { return load(s.baseDir(seq), s.trust) })
 }
 
 // walk walks down the chain of snapshots that load finds by their numbers. A base is always older than the images that

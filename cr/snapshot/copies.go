@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Copy is one whole set of a snapshot's images. All copies of a snapshot have the same images, byte for byte, so a
@@ -69,7 +70,7 @@ func (s *Snapshot) Copy(p Place) (Copy, bool) {
 func (s *Snapshot) Only(c Copy) *Snapshot {
 	t := s.Schema.withCopies([]Copy{c})
 	t.Images = s.Schema.Images
-	return &Snapshot{Dir: s.Dir, Schema: &t, open: s.open}
+	return &Snapshot{Dir: s.Dir, Schema: &t, open: s.open, trust: s.trust}
 }
 
 // Away reports whether a copy lies elsewhere than beside the schema.
@@ -88,7 +89,11 @@ func (s *Snapshot) At(c Copy) (st store.Store, set string, err error) {
 		st, err = s.images(c)
 		return st, c.Set, err
 	}
-	return store.OpenDir(filepath.Dir(filepath.Dir(s.Dir))), filepath.Base(filepath.Dir(s.Dir)) + "/" + filepath.Base(s.Dir), nil
+	own := store.OpenDir(filepath.Dir(filepath.Dir(s.Dir)))
+	if s.trust {
+		own = own.Trusting()
+	}
+	return own, filepath.Base(filepath.Dir(s.Dir)) + "/" + filepath.Base(s.Dir), nil
 }
 
 // Copying is a further copy of a snapshot that is being made. It holds the snapshot. Commit or Abort ends it.
@@ -274,22 +279,27 @@ func (s *Snapshot) rewrite(all []Copy, did func(string) error) (*Snapshot, error
 			return nil, err
 		}
 	}
-	return &Snapshot{s.Dir, &t, s.open}, nil
+	return &Snapshot{s.Dir, &t, s.open, s.trust}, nil
 }
 
 // removeImages removes the images beside a schema that does not name them any more, or not yet.
 func removeImages(dir string) error {
-	es, err := os.ReadDir(dir)
+	d, err := owned.OpenFolder(dir)
+	if err != nil {
+		return explain(err)
+	}
+	defer d.Close()
+	es, err := d.Entries()
 	if err != nil {
 		return explain(err)
 	}
 	var errs []error
 	for _, e := range es {
 		if n := e.Name(); strings.HasPrefix(n, "rank-") && n != SchemaFile {
-			errs = append(errs, explain(os.Remove(filepath.Join(dir, n))))
+			errs = append(errs, explain(d.Remove(n)))
 		}
 	}
-	return errors.Join(append(errs, syncFolder(dir))...)
+	return errors.Join(append(errs, explain(d.Sync()))...)
 }
 
 // DropCopy removes the copy of a snapshot at a place: its entry first, then its bytes. Without any other copy the

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
 )
 
-// readIfThere reads a file of the catalogue. One that is missing is the zero value.
-func readIfThere[T any](path string, parse func([]byte) (T, error)) (none T, err error) {
-	b, err := os.ReadFile(path)
+// readIfThere reads a file of a job. One that is missing is the zero value. trust says that it may be anybody's.
+func readIfThere[T any](path string, most int64, trust bool, parse func([]byte) (T, error)) (none T, err error) {
+	b, err := readIn(path, most, trust)
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	}
@@ -32,13 +33,15 @@ func syncFolder(path string) error {
 	return explain(store.SyncFolder(path))
 }
 
-// writeDurable writes the file path under another name, makes it durable and
-// renames it. The folder is not synced.
+// writeDurable writes the file path under another name, makes it durable, renames it and makes the name durable.
 func writeDurable(path string, data []byte) error {
 	if err := writePart(path, data); err != nil {
 		return err
 	}
-	return explain(os.Rename(path+partSuffix, path))
+	if err := os.Rename(path+partSuffix, path); err != nil {
+		return explain(err)
+	}
+	return syncFolder(filepath.Dir(path))
 }
 
 // partSuffix ends the names of files that are not finished.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Hold keeps a snapshot, those it builds on and its kept program from being pruned. It ends with Release, or
@@ -53,7 +55,7 @@ func (h *Hold) addChain(s *Snapshot) error {
 
 // add holds one snapshot.
 func (h *Hold) add(s *Snapshot) error {
-	f, busy, err := flock(filepath.Join(s.Dir, lockFile), unix.LOCK_SH|unix.LOCK_NB)
+	f, busy, err := s.share()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && readOnly(s.Dir):
 		return nil
@@ -69,6 +71,19 @@ func (h *Hold) add(s *Snapshot) error {
 	}
 	h.files = append(h.files, f)
 	return nil
+}
+
+// share locks the snapshot for use.
+func (s *Snapshot) share() (f *os.File, busy bool, err error) {
+	const how = unix.LOCK_SH | unix.LOCK_NB
+	path := filepath.Join(s.Dir, lockFile)
+	if !s.trust {
+		return flock(path, how)
+	}
+	if f, err = owned.OpenTrusted(path); err != nil {
+		return nil, false, err
+	}
+	return flockFile(f, how)
 }
 
 // addProgram holds a kept program, if it is there.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // lockFile is the name of the lock within a job's and a snapshot's folder.
@@ -19,13 +20,27 @@ const lockFile = store.LockFile
 // LOCK_NB. busy says that another holds it. The lock lives as long as the file is open. Go opens files
 // close-on-exec, so no child inherits it.
 func flock(path string, how int) (f *os.File, busy bool, err error) {
-	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	d, err := owned.OpenFolder(filepath.Dir(path))
+	if err != nil {
+		return nil, false, explain(err)
+	}
+	defer d.Close()
+	return flockIn(d, filepath.Base(path), how)
+}
+
+// flockIn is flock for a file in an open folder.
+func flockIn(d *owned.Folder, name string, how int) (f *os.File, busy bool, err error) {
+	f, err = d.OpenFile(name, unix.O_RDWR|unix.O_CREAT, 0o600)
 	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {
-		f, err = os.Open(path) // a lock may be taken on what can only be read
+		f, err = d.OpenFile(name, unix.O_RDONLY, 0) // a lock may be taken on what can only be read
 	}
 	if err != nil {
 		return nil, false, explain(err)
 	}
+	return flockFile(f, how)
+}
+
+func flockFile(f *os.File, how int) (_ *os.File, busy bool, err error) {
 	for {
 		err = unix.Flock(int(f.Fd()), how)
 		if err != unix.EINTR {
@@ -39,7 +54,7 @@ func flock(path string, how int) (f *os.File, busy bool, err error) {
 	if err == unix.EWOULDBLOCK {
 		return nil, true, nil
 	}
-	return nil, false, fmt.Errorf("lock %s: %w", path, err)
+	return nil, false, fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
 // lockLimit is how long lockJob waits. Others have the lock for moments, or while they remove many images. One that
@@ -51,12 +66,17 @@ func lockJob(dir string) (*os.File, error) { return lockWithin(dir, lockLimit) }
 
 var errHeld = errors.New("another gorun has its lock")
 
-// lockWithin is lockJob with another limit.
+// lockWithin is lockJob with another limit. A folder of another user, who may have the lock for ever, is refused.
 func lockWithin(dir string, limit time.Duration) (*os.File, error) {
 	const first, last = time.Millisecond, 50 * time.Millisecond
+	d, err := owned.OpenFolder(dir)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer d.Close()
 	began := time.Now()
 	for pause := first; ; pause = min(2*pause, last) {
-		f, busy, err := flock(filepath.Join(dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)
+		f, busy, err := flockIn(d, lockFile, unix.LOCK_EX|unix.LOCK_NB)
 		if err != nil || !busy {
 			return f, err
 		}

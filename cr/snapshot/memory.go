@@ -25,7 +25,7 @@ func (s *Snapshot) Lasting() *Snapshot {
 	}
 	t := s.Schema.withCopies(stay)
 	t.Images = s.Schema.Images
-	return &Snapshot{Dir: s.Dir, Schema: &t, open: s.open}
+	return &Snapshot{Dir: s.Dir, Schema: &t, open: s.open, trust: s.trust}
 }
 
 // sweepCopies removes what a job that is over had in memory, and what is left beside the schemas of copies that were not ended.

@@ -19,10 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // sequenceFile holds the highest sequence number that was ever given out.
 const sequenceFile = "sequence"
+
+// maxSequence bounds that file, and others that hold a number.
+const maxSequence = 1 << 10
 
 // Pending is a snapshot being written. It holds the lock of its folder until Commit or Discard. One of these
 // must be called. If the process dies instead, the folder becomes a leftover. Its methods are not for
@@ -55,9 +59,8 @@ func (c *Catalogue) BeginIn(job string, place Place, nodes []string) (*Pending, 
 	if err := checkJob(job); err != nil {
 		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
-	dir := c.JobDir(job)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("begin a snapshot: %w", explain(err))
+	if err := c.makeJob(job); err != nil {
+		return nil, fmt.Errorf("begin a snapshot: %w", err)
 	}
 	p, err := c.begin(job, place, nodes, 0)
 	if err != nil {
@@ -119,9 +122,6 @@ func (c *Catalogue) beginFolder(job string, place Place, nodes []string, want in
 		if err := writeDurable(filepath.Join(dir, sequenceFile), []byte(strconv.Itoa(high)+"\n")); err != nil {
 			return nil, err
 		}
-		if err := syncFolder(dir); err != nil {
-			return nil, err
-		}
 		// The lock may mean nothing on some network file systems; making the
 		// folder is exclusive everywhere.
 		err := own.Begin(context.Background(), setOf(job, seq))
@@ -148,8 +148,7 @@ func (c *Catalogue) beginFolder(job string, place Place, nodes []string, want in
 		if p.lock != nil {
 			p.lock.Close()
 		}
-		os.RemoveAll(p.Dir)
-		return nil, err
+		return nil, errors.Join(err, owned.RemoveAll(p.Dir))
 	}
 	return p, nil
 }
@@ -158,7 +157,7 @@ func (c *Catalogue) beginFolder(job string, place Place, nodes []string, want in
 // removed the file.
 func (c *Catalogue) highest(job string) (int, error) {
 	high := 0
-	b, err := os.ReadFile(filepath.Join(c.JobDir(job), sequenceFile))
+	b, err := readIn(filepath.Join(c.JobDir(job), sequenceFile), maxSequence, false)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, explain(err)
 	}
@@ -191,7 +190,7 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, ErrEnded)
 	}
 	p.complete(&s)
-	snap, hold := &Snapshot{p.Dir, &s, p.c.open}, &Hold{}
+	snap, hold := &Snapshot{Dir: p.Dir, Schema: &s, open: p.c.open}, &Hold{}
 	path := filepath.Join(p.Dir, SchemaFile)
 	text, err := s.Encode()
 	if err != nil {
@@ -374,17 +373,26 @@ func (p *Pending) removeFolder() error {
 
 // remove removes a snapshot's folder. A crash on the way leaves a folder without a schema.
 func remove(dir string) error {
-	err := os.Remove(filepath.Join(dir, SchemaFile))
-	if err == nil {
-		err = syncFolder(dir)
+	job, err := owned.OpenFolder(filepath.Dir(dir))
+	if err != nil {
+		return explain(err)
+	}
+	defer job.Close()
+	d, err := job.Folder(filepath.Base(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return explain(err)
+	}
+	defer d.Close()
+	if err = d.Remove(SchemaFile); err == nil {
+		err = d.Sync()
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return explain(err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return explain(err)
-	}
-	return syncFolder(filepath.Dir(dir))
+	return explain(errors.Join(job.RemoveAll(filepath.Base(dir)), job.Sync()))
 }
 
 // FileDigest is the SHA-256 of a file in hex, as a schema holds it of the

@@ -147,7 +147,7 @@ func ownStores(jobDir string) (*jobStores, error) {
 
 // readStores reads the file; without one there are none.
 func readStores(jobDir string) (*jobStores, error) {
-	s, err := readIfThere(filepath.Join(jobDir, storesFile), parseStores)
+	s, err := readIfThere(filepath.Join(jobDir, storesFile), maxStores, false, parseStores)
 	if s == nil && err == nil {
 		s = &jobStores{}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // programsDir is the folder, within a job's, of the executables kept for it.
@@ -102,6 +104,9 @@ func (k *keeper) keep(job, path string) (*os.File, error) {
 	}
 	if !isDigest(k.digest) {
 		return nil, fmt.Errorf("digest %.80q is not a SHA-256 in hex", k.digest)
+	}
+	if err := k.c.makeJob(job); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Join(k.jobDir, programsDir), 0o700); err != nil {
 		return nil, explain(err)
@@ -342,7 +347,7 @@ func removeUnless(path string, needed func() bool) (stays bool, err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil || needed() {
 		return true, nil
 	}
-	err = os.Remove(path)
+	err = owned.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil // its writer has, after it was opened here
 	}

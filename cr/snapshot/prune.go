@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Pruned tells what Prune did.
@@ -321,7 +322,7 @@ func removeUnlessHeld(dir string, such func(dir string) bool) (busy bool, err er
 // programs kept for them. It returns their paths. A snapshot that is being written is locked and stays. Of stores
 // elsewhere it removes what belongs to no snapshot, as far as they answer. What was in the memory of a job that is over goes, too.
 func (c *Catalogue) Sweep(job string) ([]string, error) {
-	if _, err := os.Stat(c.JobDir(job)); err != nil {
+	if !c.sweeps(job) {
 		return nil, nil
 	}
 	over, merr := c.sweepCopies(job)
@@ -363,7 +364,25 @@ func (c *Catalogue) sweep(job string) ([]string, error) {
 		}
 	}
 	programs, err := c.sweepPrograms(job)
-	return append(gone, programs...), errors.Join(append(errs, err)...)
+	return append(gone, programs...), errors.Join(append(errs, err, removeParts(c.JobDir(job)))...)
+}
+
+// jobFiles are the files that a job's folder may have. They are written anew under the job's lock.
+var jobFiles = []string{tailsFile, finishedFile, storesFile, sequenceFile}
+
+// removeParts removes what a crash has left of such a file. The caller holds the job's lock.
+func removeParts(dir string) error {
+	d, err := owned.OpenFolder(dir)
+	if err != nil {
+		return explain(err)
+	}
+	defer d.Close()
+	for _, name := range jobFiles {
+		if err := d.Remove(name + partSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return explain(err)
+		}
+	}
+	return nil
 }
 
 // SweepAll is Sweep for every job in the catalogue.

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -45,7 +44,7 @@ func (c *Catalogue) reserve(job string) (int, error) {
 	if err := writeDurable(filepath.Join(dir, sequenceFile), []byte(strconv.Itoa(high+1)+"\n")); err != nil {
 		return 0, err
 	}
-	return high + 1, syncFolder(dir)
+	return high + 1, nil
 }
 
 // BeginReserved is BeginIn for a number that was reserved. Errors: fs.ErrExist if that was begun already.
@@ -64,9 +63,8 @@ func (c *Catalogue) readmit(job string, seq int, place Place, nodes []string) (*
 	if seq < 1 {
 		return nil, fmt.Errorf("%w: sequence %d", ErrSchema, seq)
 	}
-	dir := c.JobDir(job)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, explain(err)
+	if err := c.makeJob(job); err != nil {
+		return nil, err
 	}
 	return c.begin(job, place, nodes, seq)
 }
@@ -81,7 +79,7 @@ func (p *Pending) Verify(s Schema) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	snap, v := &Snapshot{p.Dir, &s, p.c.open}, &verifier{whole: true}
+	snap, v := &Snapshot{Dir: p.Dir, Schema: &s, open: p.c.open}, &verifier{whole: true}
 	for rank := range s.NP {
 		v.add(snap, rank)
 	}

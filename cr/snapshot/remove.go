@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Remove removes all snapshots of a job, whole or not, the programs kept for them, and the job's folder. If
@@ -90,11 +92,22 @@ func (c *Catalogue) removeFolders(job string) error {
 			return err
 		}
 	}
+	if err := removeParts(dir); err != nil {
+		return err
+	}
+	d, err := owned.OpenFolder(dir)
+	if err != nil {
+		return explain(err)
+	}
+	defer d.Close()
 	// The lock's file last, and then nothing is left to be locked.
-	for _, name := range []string{programsDir, tailsFile, finishedFile, storesFile, sequenceFile, lockFile, ""} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range slices.Concat([]string{programsDir}, jobFiles, []string{lockFile}) {
+		if err := d.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return explain(err)
 		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // no more than an empty folder
+		return explain(err)
 	}
 	return syncFolder(c.root)
 }

@@ -73,7 +73,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,6 +86,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/nesting"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Format is the schema format written here. Formats 1 to Format can be read.
@@ -294,16 +294,14 @@ func ParseSchema(p []byte) (*Schema, error) {
 	return s, nil
 }
 
-// ReadSchema reads the schema file path.
-func ReadSchema(path string) (*Schema, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+// ReadSchema reads the schema file path. Errors: ErrForeign if another user could have written it.
+func ReadSchema(path string) (*Schema, error) { return readSchema(path, false) }
+
+func readSchema(path string, trust bool) (*Schema, error) {
+	p, err := readIn(path, maxSchema, trust)
+	if errors.Is(err, owned.ErrKind) {
+		err = fmt.Errorf("%w: %w", ErrSchema, err)
 	}
-	if !st.Mode().IsRegular() || st.Size() > maxSchema {
-		return nil, fmt.Errorf("%s: %w: not a regular file of at most %d bytes", path, ErrSchema, maxSchema)
-	}
-	p, err := os.ReadFile(path)
 	if err != nil {
 		return nil, explain(err)
 	}

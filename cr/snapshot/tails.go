@@ -29,7 +29,7 @@ func (c *Catalogue) AddTail(job, path string) error {
 		err = fmt.Errorf("%w: %q", ErrTails, path)
 	}
 	if err == nil {
-		err = os.MkdirAll(c.JobDir(job), 0o700)
+		err = c.makeJob(job)
 	}
 	if err == nil {
 		err = c.changeTails(job, func(all []string) ([]string, error) {
@@ -47,7 +47,7 @@ func (c *Catalogue) AddTail(job, path string) error {
 
 // Tails lists the tails of a job that are still there, the oldest first.
 func (c *Catalogue) Tails(job string) ([]string, error) {
-	all, err := readTails(c.JobDir(job))
+	all, err := readTails(c.JobDir(job), c.trust)
 	if err != nil {
 		return nil, fmt.Errorf("tails of job %s: %w", job, err)
 	}
@@ -99,7 +99,7 @@ func (c *Catalogue) changeTails(job string, f func([]string) ([]string, error)) 
 		return err
 	}
 	defer l.Close()
-	before, err := readTails(dir)
+	before, err := readTails(dir, false)
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (c *Catalogue) changeTails(job string, f func([]string) ([]string, error)) 
 	return errors.Join(err, writeDurable(path, formatTails(after)))
 }
 
-func readTails(dir string) ([]string, error) {
-	all, err := readIfThere(filepath.Join(dir, tailsFile), parseTails)
+func readTails(dir string, trust bool) ([]string, error) {
+	all, err := readIfThere(filepath.Join(dir, tailsFile), maxTails, trust, parseTails)
 	if errors.Is(err, ErrTails) {
 		err = fmt.Errorf("%w (remove it to forget them)", err)
 	}

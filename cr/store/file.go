@@ -120,13 +120,18 @@ func (w *PartFile) Abort() error {
 
 // OpenFile opens the regular file path for reading.
 func OpenFile(path string) (Reader, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // no pipe is waited for
 	if err != nil {
 		return nil, err
 	}
+	return readerOf(f)
+}
+
+// readerOf reads an open file.
+func readerOf(f *os.File) (Reader, error) {
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w", path, ErrNotRegular)
+		err = fmt.Errorf("%s: %w", f.Name(), ErrNotRegular)
 	}
 	if err != nil {
 		f.Close()

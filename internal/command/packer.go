@@ -25,7 +25,7 @@ type packer struct {
 	std          stdio
 	export, take string // the files
 	key          string
-	plain        bool
+	plain, trust bool
 }
 
 func (p *packer) wanted() bool { return p.export != "" || p.take != "" }
@@ -43,7 +43,7 @@ func (p *packer) run(dir string, args []string) int {
 		return failed(p.std, p.imports(dir))
 	}
 	args = append(args, "latest")
-	all, passed, err := findSnapshots(dir, args[0])
+	all, passed, err := findSnapshots(dir, args[0], p.trust)
 	if err != nil {
 		return failed(p.std, err)
 	}
@@ -164,10 +164,11 @@ func (p *packer) imports(dir string) error {
 	if p.take == "-" {
 		s, err = parcel.Import(c, p.std.in, opt)
 	} else {
+		opt.Trust = p.trust
 		s, err = parcel.ImportFile(c, p.take, opt)
 	}
 	if err != nil {
-		return err
+		return foreign(err)
 	}
 	bar.clear()
 	fmt.Fprintln(p.std.out, s.SchemaPath())

@@ -72,6 +72,10 @@ the next older snapshot is taken; the nodes that are missed are named.
 Images in an object store (-ckpt-store) are read from there. Sealed ones (-ckpt-key) need
 their key file where it was. If it has moved, make a link.
 
+In a folder in common, SNAPSHOT and latest mean your own jobs. A snapshot that another user has written,
+or could have, is taken only if it is named and -trust is given: its program runs as you.
+Further snapshots go into your own folder then.
+
 -debug holds a rank of a snapshot with native images before it goes on, and prints its
 process id. Attach a debugger to it (dlv attach PID, or gdb -p PID for a program in C), or let it go on with kill -CONT PID.
 The other ranks wait for it, but for programs that know nothing of gorun.
@@ -88,6 +92,7 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 	cr := &crFlag{}
 	debug := debugFlag{}
 	devices := fs.String("device", "", "`IDs` of the devices to go on with, as cuda:1,cuda:0 (default: those of the snapshot)")
+	trust := trustFlag(fs)
 	fs.Var(cr, "cr", "kind of images of further checkpoints (default: the job's; -cr=false: no checkpoints)")
 	fs.Var(&debug, "debug", "hold this `rank` for a debugger; may be repeated")
 	return func(args []string) int {
@@ -110,7 +115,7 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		if _, err := control.Jobs(); err != nil { // removes what dead jobs left
 			return failed(std, err)
 		}
-		all, passed, err := findSnapshots(opt.CkptDir, which)
+		all, passed, err := findSnapshots(opt.CkptDir, which, *trust)
 		if err != nil {
 			return failed(std, err)
 		}
@@ -278,7 +283,7 @@ func (f *debugFlag) Set(s string) error {
 
 // findSnapshots finds the snapshot that the user means in the folder for snapshots. Older ones that may take
 // its place follow. passed says why newer ones were passed over.
-func findSnapshots(dir, which string) (all []*snapshot.Snapshot, passed []error, err error) {
+func findSnapshots(dir, which string, trust bool) (all []*snapshot.Snapshot, passed []error, err error) {
 	root, err := ckptDir(dir)
 	if err != nil {
 		return nil, nil, err
@@ -287,18 +292,21 @@ func findSnapshots(dir, which string) (all []*snapshot.Snapshot, passed []error,
 	if err != nil {
 		return nil, nil, err
 	}
+	if trust && which != "latest" {
+		c.Trust()
+	}
 	all, passed, err = c.Candidates(which)
 	if errors.Is(err, snapshot.ErrNotFound) {
 		return nil, nil, fmt.Errorf("%w; 'gorun snapshots' lists them, -ckpt-dir names another folder", err)
 	}
-	return all, passed, err
+	return all, passed, foreign(err)
 }
 
 // catalogueOf returns the folder in which a snapshot lies as its job wrote it. It returns "" if the snapshot
-// was copied somewhere else.
+// was copied somewhere else, or is another user's.
 func catalogueOf(s *snapshot.Snapshot) string {
 	job := filepath.Dir(s.Dir)
-	if filepath.Base(job) != s.Schema.Job {
+	if filepath.Base(job) != s.Schema.Job || !s.Own() {
 		return ""
 	}
 	return filepath.Dir(job)

@@ -59,6 +59,9 @@ several nodes, take a copy in a place that all see first (a level dir or s3).
 a change on purpose, nor any in the schema. Whatever is written now has SHA-256 over all of it,
 which every restart and -import checks as well.
 
+In a folder in common this lists, checks and removes your own jobs, and says how many others there are.
+-trust lists and reads theirs as well; nothing of them is ever removed.
+
 Exit status: 0, or 1 if a snapshot is damaged.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		verify := fs.Bool("verify", false, "read all of every image and check it")
@@ -68,6 +71,7 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 		remove := fs.Bool("remove", false, "remove all snapshots of JOB; with -tails: the tails")
 		tails := fs.Bool("tails", false, "list what restarts have cut off output files and kept in\nFILE.gorun-...-tail")
 		asJSON := fs.Bool("json", false, "print a JSON array")
+		trust := trustFlag(fs)
 		pack := &packer{std: std}
 		fs.StringVar(&pack.export, "export", "", "write a snapshot with all that it needs into this `file`, .tar.zst; - for standard output")
 		fs.StringVar(&pack.take, "import", "", "take in what -export has written to this `file`; - for standard input")
@@ -94,6 +98,7 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 				if *verify || *scrub || *prune || *remove || *tails || *asJSON {
 					return usage(std, "-export and -import go with -ckpt-dir, -ckpt-key and -plain only")
 				}
+				pack.trust = *trust
 				return pack.run(*dir, args)
 			}
 			if pack.key != "" || pack.plain {
@@ -103,7 +108,7 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 				t := &remover{std: std, json: *asJSON, tails: *tails, remove: *remove}
 				return failed(std, t.run(*dir, args))
 			}
-			v := &viewer{std: std, json: *asJSON, verify: *verify || *scrub, scrub: *scrub, prune: *prune, keep: *keep}
+			v := &viewer{std: std, json: *asJSON, verify: *verify || *scrub, scrub: *scrub, prune: *prune, keep: *keep, trust: *trust}
 			return failed(std, v.run(*dir, args))
 		}
 	},
@@ -113,7 +118,7 @@ Exit status: 0, or 1 if a snapshot is damaged.`,
 type viewer struct {
 	std                 stdio
 	json, verify, prune bool
-	scrub               bool
+	scrub, trust        bool
 	keep                int
 	cat                 *snapshot.Catalogue
 	rows                []row
@@ -197,6 +202,9 @@ func (v *viewer) run(dir string, args []string) error {
 	if v.cat, err = openCatalogue(root); err != nil {
 		return err
 	}
+	if v.trust {
+		v.cat.Trust()
+	}
 	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
 		return err
 	}
@@ -207,9 +215,11 @@ func (v *viewer) run(dir string, args []string) error {
 	if len(args) == 1 {
 		job, err := v.cat.FindJob(args[0])
 		if err != nil {
-			return v.one(args[0])
+			return foreign(v.one(args[0]))
 		}
 		jobs = []string{job}
+	} else if !v.trust {
+		tellOthers(v.std, v.cat)
 	}
 	var errs []error
 	for _, job := range jobs {

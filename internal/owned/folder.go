@@ -15,25 +15,26 @@ import (
 // Folder is an open folder of this user's own: nobody else could have put anything into it. It stays the same folder, whatever is renamed above it.
 // Names of its entries are single elements; links among them are never followed.
 type Folder struct {
-	f    *os.File
-	path string
+	f     *os.File
+	path  string
+	trust bool
 }
 
 // OpenFolder opens a folder, by a path whose other levels may be anybody's.
 func OpenFolder(path string) (*Folder, error) {
-	f, err := open(path, func(fd int, st *unix.Stat_t) error { return folder(path, st) })
+	f, err := open(path, func(fd int, st *unix.Stat_t) error { return isFolder(path, st, check(path, st)) })
 	if err != nil {
 		return nil, err
 	}
-	return &Folder{f, path}, nil
+	return &Folder{f: f, path: path}, nil
 }
 
-// folder says why something is no folder of this user's own.
-func folder(path string, st *unix.Stat_t) error {
+// isFolder says why something is no folder, else it returns err.
+func isFolder(path string, st *unix.Stat_t, err error) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return fmt.Errorf("%s: %w: no folder", path, ErrKind)
 	}
-	return check(path, st)
+	return err
 }
 
 // Path is the path by which the folder was opened.
@@ -45,10 +46,10 @@ func (d *Folder) File() *os.File { return d.f }
 // Close closes the folder.
 func (d *Folder) Close() error { return d.f.Close() }
 
-// at opens an entry to name it.
-func (d *Folder) at(name string, passes func(path string, st *unix.Stat_t) error) (fd int, path string, err error) {
+// at opens an entry to name it, if it may be opened. is says why it is of the wrong kind, else it returns its error.
+func (d *Folder) at(name string, is func(path string, st *unix.Stat_t, err error) error) (fd int, path string, err error) {
 	path = filepath.Join(d.path, name)
-	if name != filepath.Base(name) || name == "." || name == ".." || name == "/" {
+	if !single(name) {
 		return -1, path, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
 	}
 	fd, err = unix.Openat(int(d.f.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -57,7 +58,10 @@ func (d *Folder) at(name string, passes func(path string, st *unix.Stat_t) error
 	}
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil {
-		err = passes(path, &st)
+		if !d.trust {
+			err = check(path, &st)
+		}
+		err = is(path, &st, err)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -68,7 +72,7 @@ func (d *Folder) at(name string, passes func(path string, st *unix.Stat_t) error
 
 // Open opens a regular file in the folder for reading, if nobody else could have written it.
 func (d *Folder) Open(name string) (*os.File, error) {
-	fd, path, err := d.at(name, func(path string, st *unix.Stat_t) error { return regular(path, st, check(path, st)) })
+	fd, path, err := d.at(name, regular)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +92,7 @@ func (d *Folder) ReadFile(name string) ([]byte, error) {
 
 // Folder opens a folder in the folder, if it is this user's own too.
 func (d *Folder) Folder(name string) (*Folder, error) {
-	fd, path, err := d.at(name, folder)
+	fd, path, err := d.at(name, isFolder)
 	if err != nil {
 		return nil, err
 	}
@@ -97,26 +101,19 @@ func (d *Folder) Folder(name string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Folder{f, path}, nil
+	return &Folder{f, path, d.trust}, nil
 }
 
-// Down opens the folder to which single names lead down.
-func (d *Folder) Down(names ...string) (*Folder, error) {
-	at := &Folder{path: d.path}
-	fd, err := unix.FcntlInt(d.f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+// Size is the size of an entry that is a regular file.
+func (d *Folder) Size(name string) (int64, error) {
+	fd, _, err := d.at(name, regular)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
+		return 0, err
 	}
-	at.f = os.NewFile(uintptr(fd), d.path)
-	for _, name := range names {
-		next, err := at.Folder(name)
-		at.Close()
-		if err != nil {
-			return nil, err
-		}
-		at = next
-	}
-	return at, nil
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	return st.Size, err
 }
 
 // Entries lists the folder, sorted by name.
@@ -152,12 +149,44 @@ func (d *Folder) change(name string, do func(*os.Root) error) error {
 	return err
 }
 
+// Mkdir makes a folder in the folder.
+func (d *Folder) Mkdir(name string) error {
+	return d.change(name, func(r *os.Root) error { return r.Mkdir(name, 0o700) })
+}
+
 // Sync makes the names in the folder durable. File systems that cannot sync a folder say EINVAL and need none.
 func (d *Folder) Sync() error {
 	if err := d.f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
 	return nil
+}
+
+// OpenFile opens a regular file in the folder in another way, such as to write to it or to make it. It does not wait for a pipe.
+func (d *Folder) OpenFile(name string, how int, perm uint32) (*os.File, error) {
+	path := filepath.Join(d.path, name)
+	if !single(name) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
+	}
+	fd, err := unix.Openat(int(d.f.Fd()), name, how|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, perm)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), path)
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = regular(path, &st, nil)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// single reports whether a name is one element of a path.
+func single(name string) bool {
+	return name == filepath.Base(name) && name != "." && name != ".." && name != "/"
 }
 
 // MakeFolder opens a folder of this user's own, and makes it and those above it first if need be.
@@ -181,14 +210,62 @@ func RemoveAll(path string) error {
 	return d.RemoveAll(filepath.Base(path))
 }
 
-// Folders lists the folders in a folder that may be anybody's: those of this user, by name, and how many each other user has.
-func Folders(path string) (own []string, others map[int]int, err error) {
-	f, err := open(path, func(_ int, st *unix.Stat_t) error {
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			return fmt.Errorf("%s: %w: no folder", path, ErrKind)
-		}
+// RemoveFolder removes a folder of this user's own, with all that is in it, from one that may be anybody's, such as /tmp. It is no error if there is
+// none.
+func RemoveFolder(path string) error {
+	above, err := Below(filepath.Dir(path), false)
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	d, err := above.Folder(filepath.Base(path))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	})
+	}
+	if err != nil {
+		return err
+	}
+	d.Close()
+	return above.RemoveAll(filepath.Base(path))
+}
+
+// Remove removes a file or an empty folder that lies in a folder of this user's own.
+func Remove(path string) error {
+	d, err := OpenFolder(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Remove(filepath.Base(path))
+}
+
+// Below opens a folder below another one, which may be anybody's. The levels from there on, single names, are to be this user's own, unless trust
+// says that they may be anybody's too.
+func Below(root string, trust bool, names ...string) (*Folder, error) {
+	f, err := place(root)
+	if err != nil {
+		return nil, err
+	}
+	at := &Folder{f, root, trust}
+	for _, name := range names {
+		next, err := at.Folder(name)
+		at.Close()
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// place opens a folder that may be anybody's.
+func place(path string) (*os.File, error) {
+	return open(path, func(_ int, st *unix.Stat_t) error { return isFolder(path, st, nil) })
+}
+
+// Folders lists the folders in a folder that may be anybody's, sorted: those of this user, and those of others with their owners.
+func Folders(path string) (own []string, others map[string]int, err error) {
+	f, err := place(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -198,7 +275,7 @@ func Folders(path string) (own []string, others map[int]int, err error) {
 		return nil, nil, err
 	}
 	slices.Sort(names)
-	others = map[int]int{}
+	others = map[string]int{}
 	for _, name := range names {
 		var st unix.Stat_t
 		if unix.Fstatat(int(f.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
@@ -207,7 +284,7 @@ func Folders(path string) (own []string, others map[int]int, err error) {
 		if int(st.Uid) == os.Geteuid() {
 			own = append(own, name)
 		} else {
-			others[int(st.Uid)]++
+			others[name] = int(st.Uid)
 		}
 	}
 	return own, others, nil

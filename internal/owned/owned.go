@@ -15,7 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/user"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -46,10 +46,16 @@ func (e *Error) Error() string {
 
 // User is a user for people: name and number.
 func User(uid int) string {
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		return fmt.Sprintf("%s (uid %d)", u.Username, uid)
+	name := ""
+	fields("/etc/passwd", func(f []string) { // os/user would bring C into programs that need none
+		if len(f) > 2 && f[2] == strconv.Itoa(uid) {
+			name = f[0]
+		}
+	})
+	if name == "" {
+		return fmt.Sprintf("uid %d", uid)
 	}
-	return fmt.Sprintf("uid %d", uid)
+	return fmt.Sprintf("%s (uid %d)", name, uid)
 }
 
 // Mine reports whether an owner is this user or root, who may write everything anyway.
@@ -76,8 +82,10 @@ func OpenTrusted(path string) (*os.File, error) {
 	}
 	f := os.NewFile(uintptr(fd), path)
 	var st unix.Stat_t
-	err = unix.Fstat(fd, &st)
-	if err = regular(path, &st, err); err != nil {
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = regular(path, &st, nil)
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -87,9 +95,10 @@ func OpenTrusted(path string) (*os.File, error) {
 // ErrKind says that something is no regular file, or no folder.
 var ErrKind = errors.New("it is of another kind than expected")
 
+// regular says why something is no regular file, else it returns err.
 func regular(path string, st *unix.Stat_t, err error) error {
-	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = fmt.Errorf("%s: %w: no regular file", path, ErrKind)
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("%s: %w: no regular file", path, ErrKind)
 	}
 	return err
 }
@@ -102,6 +111,45 @@ func ReadFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(f)
+}
+
+// OpenLinked opens a file that may be anybody's as open(2) does, but follows no link of another user, who may have planted it. Without O_CREAT it
+// is opened as it is now, of whatever kind.
+func OpenLinked(path string, how int, perm uint32) (fd int, err error) {
+	at, err := walk(path, nil)
+	if errors.Is(err, fs.ErrNotExist) && how&unix.O_CREAT != 0 {
+		if at, err = walk(filepath.Dir(path), nil); err != nil {
+			return -1, err
+		}
+		defer unix.Close(at.fd)
+		if fd, err = unix.Openat(at.fd, filepath.Base(path), how|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm); err != nil {
+			return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		return fd, nil
+	}
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(at.fd)
+	if how&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL {
+		return -1, &fs.PathError{Op: "open", Path: path, Err: unix.EEXIST}
+	}
+	again := descriptor(at.fd)
+	if how&unix.O_NOFOLLOW != 0 {
+		again = path // the flag stays with the descriptor
+	}
+	if fd, err = unix.Open(again, how&^unix.O_CREAT|unix.O_CLOEXEC, 0); err != nil {
+		return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && (st.Dev != at.st.Dev || st.Ino != at.st.Ino) {
+		err = unix.ESTALE
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
 }
 
 // open opens for reading what a path leads to, if it passes.

@@ -114,7 +114,7 @@ func TestStranger(t *testing.T) {
 		}
 	}
 	names, others, err := Folders(sticky)
-	if len(names) != 0 || others[stranger] != 1 || err != nil {
+	if len(names) != 0 || others["his"] != stranger || err != nil {
 		t.Errorf("folders %v, of others %v, %v", names, others, err)
 	}
 	if err := RemoveAll(filepath.Join(his, "mine")); !errors.Is(err, ErrForeign) {

@@ -48,6 +48,11 @@ func walk(path string, each func(*level) error) (at level, err error) {
 			unix.Close(next.fd)
 			return fail(err)
 		}
+		if next.st.Mode&unix.S_IFMT == unix.S_IFLNK && kernels(at.fd) {
+			if err := next.jump(&at, rest[0]); err != nil {
+				return fail(err)
+			}
+		}
 		rest = rest[1:]
 		if next.st.Mode&unix.S_IFMT != unix.S_IFLNK {
 			unix.Close(at.fd)
@@ -71,6 +76,24 @@ func walk(path string, each func(*level) error) (at level, err error) {
 		rest = slices.Concat(elements(target), rest)
 	}
 	return at, nil
+}
+
+// kernels reports whether links in a folder are the kernel's, such as /proc/self/fd/1, which may lead to what has no path.
+func kernels(fd int) bool {
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && st.Type == unix.PROC_SUPER_MAGIC
+}
+
+// jump follows such a link.
+func (l *level) jump(at *level, name string) (err error) {
+	unix.Close(l.fd)
+	if l.fd, err = unix.Openat(at.fd, name, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		return err
+	}
+	if err = unix.Fstat(l.fd, &l.st); err != nil {
+		unix.Close(l.fd)
+	}
+	return err
 }
 
 // begin opens where a path begins: the root, or this process's working folder.

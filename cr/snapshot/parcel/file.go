@@ -10,6 +10,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/sealed"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Piece is the name under which a parcel is sealed.
@@ -38,12 +39,29 @@ func WriteFile(path string, s *snapshot.Snapshot, opt Options) (Report, error) {
 // ImportFile is Import of a file. A sealed one is opened with opt.KeyFile, and its images are sealed with that where they
 // lie from now on. Errors: also sealed.ErrKey, sealed.ErrSealed.
 func ImportFile(c *snapshot.Catalogue, path string, opt Options) (*snapshot.Snapshot, error) {
+	open := owned.Open
+	if opt.Trust {
+		open = owned.OpenTrusted
+	}
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s, err := importFile(c, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), opt) // the file that was looked at, whatever the path means by now
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return s, err
+}
+
+func importFile(c *snapshot.Catalogue, path string, opt Options) (*snapshot.Snapshot, error) {
 	is, err := IsSealed(path)
 	if err != nil {
 		return nil, err
 	}
 	if is && opt.KeyFile == "" {
-		return nil, fmt.Errorf("%s: %w: it is sealed, and -ckpt-key names no key file", path, sealed.ErrKey)
+		return nil, fmt.Errorf("%w: it is sealed, and -ckpt-key names no key file", sealed.ErrKey)
 	}
 	key := opt.KeyFile
 	if !is {
@@ -55,14 +73,10 @@ func ImportFile(c *snapshot.Catalogue, path string, opt Options) (*snapshot.Snap
 	}
 	r, err := st.Open(context.Background(), "", piece)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	defer r.Close()
-	s, err := Import(c, io.NewSectionReader(r, 0, r.Size()), opt)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return s, err
+	return Import(c, io.NewSectionReader(r, 0, r.Size()), opt)
 }
 
 // IsSealed reports whether a file is a sealed parcel.

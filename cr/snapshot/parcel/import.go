@@ -15,6 +15,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/internal/kinds"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Import takes a parcel into a catalogue and returns its snapshot. Snapshots of it that are there already stay as they are, if they
@@ -62,9 +63,11 @@ func (im *importer) begin() (err error) {
 	}
 	_, err = os.Lstat(im.c.JobDir(im.m.Job))
 	im.fresh = errors.Is(err, fs.ErrNotExist)
-	if err := os.MkdirAll(im.c.JobDir(im.m.Job), 0o700); err != nil {
+	d, err := owned.MakeFolder(im.c.JobDir(im.m.Job))
+	if err != nil {
 		return err
 	}
+	d.Close()
 	if _, err := im.c.Sweep(im.m.Job); err != nil { // what an earlier try has left
 		return err
 	}

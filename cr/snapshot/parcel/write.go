@@ -22,6 +22,7 @@ import (
 type Options struct {
 	Progress func(done, total int64) // is told of bytes that have passed; may be nil
 	KeyFile  string                  // of Import: the images are sealed with the key of this file; "": they are not
+	Trust    bool                    // of ImportFile: another user may have written the file
 
 	Libraries []Library // of Write: what the images need beside the executable
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/owned"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
@@ -50,11 +52,11 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 		if len(program) > 1 {
 			o.Args = program[1:]
 		}
-	} else if _, err := os.Stat(p.Path); err == nil {
+	} else if err := unchanged(p); err == nil {
 	} else if s.ProgramPath() != "" { // of an imported snapshot
 		o.Program, o.Name = s.ProgramPath(), p.Path
 	} else {
-		return fmt.Errorf("the program of the snapshot is not here (%w): name it: gorun restart SNAPSHOT -- PROGRAM", err)
+		return fmt.Errorf("the program of the snapshot is not here (%w): to run another, name it: gorun restart SNAPSHOT -- PROGRAM", err)
 	}
 	if st, err := os.Stat(p.Dir); err == nil && st.IsDir() && len(program) == 0 {
 		o.Dir = p.Dir
@@ -71,4 +73,23 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 		}
 	}
 	return nil
+}
+
+// unchanged says why a program is not run again by its path alone: it is not there, or has become another user's and is not the one that ran.
+func unchanged(p *snapshot.Program) error {
+	st, err := os.Stat(p.Path)
+	if err != nil || !st.Mode().IsRegular() {
+		return err
+	}
+	f, err := owned.Open(p.Path)
+	if err == nil {
+		return f.Close()
+	}
+	if !errors.Is(err, owned.ErrForeign) {
+		return nil // it may be for running alone
+	}
+	if digest, e := snapshot.FileDigest(p.Path); e == nil && digest == p.Digest {
+		return nil
+	}
+	return err
 }

@@ -1,0 +1,46 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gorun-mpi/gorun/cr/snapshot"
+	"github.com/gorun-mpi/gorun/internal/owned"
+)
+
+// Folders of snapshots may be in common. What another user could have written there is neither listed nor meant by "latest". Where a command
+// names it, the user is told whose it is, and -trust takes it all the same.
+
+// trustFlag adds -trust.
+func trustFlag(fs *flag.FlagSet) *bool {
+	return fs.Bool("trust", false, "take what another user has written, or could have; of a restart: run it as you")
+}
+
+// foreign adds the remedy to an error that says whose something is.
+func foreign(err error) error {
+	if errors.Is(err, snapshot.ErrForeign) {
+		return fmt.Errorf("%w; if you trust who could have written it, -trust takes it: a restart runs its program as you", err)
+	}
+	return err
+}
+
+// tellOthers says how many jobs of others are not listed.
+func tellOthers(std stdio, c *snapshot.Catalogue) {
+	others, err := c.Others()
+	if err != nil || len(others) == 0 {
+		return // the error is told by who lists
+	}
+	count := map[int]int{}
+	for _, uid := range others {
+		count[uid]++
+	}
+	var who []string
+	for _, uid := range slices.Sorted(maps.Keys(count)) {
+		who = append(who, fmt.Sprintf("%d of %s", count[uid], owned.User(uid)))
+	}
+	fmt.Fprintf(std.err, "gorun: jobs of other users in %s are left out: %s\n", c.Root(), strings.Join(who, ", "))
+}
