@@ -139,7 +139,7 @@ func (x *file) fileErr(remedy, why string, args ...any) error {
 
 // openNew opens the file for the first time. It is truncated when it is ours.
 func (r *Registry) openNew(x *file, flag int, perm fs.FileMode) error {
-	if err := r.openAs(x, flag&^os.O_TRUNC, perm); err != nil {
+	if err := r.openAs(x, os.OpenFile, flag&^os.O_TRUNC, perm); err != nil {
 		return err
 	}
 	if err := r.lock(x, "end that one, or give each rank a file of its own"); err != nil {
@@ -153,9 +153,9 @@ func (r *Registry) openNew(x *file, flag int, perm fs.FileMode) error {
 	return x.note()
 }
 
-func (r *Registry) openAs(x *file, flag int, perm fs.FileMode) (err error) {
+func (r *Registry) openAs(x *file, open func(string, int, fs.FileMode) (*os.File, error), flag int, perm fs.FileMode) (err error) {
 	// Nonblocking, so that a pipe of that name cannot hold us.
-	if x.f, err = os.OpenFile(x.path, flag|unix.O_NONBLOCK, perm); err != nil {
+	if x.f, err = open(x.path, flag|unix.O_NONBLOCK, perm); err != nil {
 		return err
 	}
 	st, err := x.f.Stat()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/outfile"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // reopen opens a file of the image again. It changes nothing of it: settle does, within the first Point.
@@ -23,7 +24,7 @@ func (r *Registry) reopen(x *file, flag int, perm fs.FileMode) error {
 			return err
 		}
 	}
-	err := r.openAs(x, flag&^(os.O_CREATE|os.O_EXCL|os.O_TRUNC), perm)
+	err := r.openAs(x, openAgain, flag&^(os.O_CREATE|os.O_EXCL|os.O_TRUNC), perm)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return x.fileErr("put it back, or restart from another snapshot", "it is missing: %w", err)
@@ -44,6 +45,15 @@ func (r *Registry) reopen(x *file, flag int, perm fs.FileMode) error {
 	}
 	x.grown, err = x.f.Seek(0, io.SeekEnd)
 	return err
+}
+
+// openAgain opens a file as before the restart, but follows no link that another user may have planted since.
+func openAgain(path string, flag int, _ fs.FileMode) (*os.File, error) {
+	fd, err := owned.OpenLinked(path, flag, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // copyFile makes the copy that the program goes on in.
@@ -141,12 +151,21 @@ func (r *Registry) cut(x *file) error {
 	case err == nil && st.Size() < size:
 		return x.fileErr("leave it alone before the first Point: os.O_TRUNC empties it in the first run only", "it was cut to %d bytes since it was opened again, and had %d", st.Size(), size)
 	case err == nil && st.Size() > size:
-		err = os.Truncate(x.path, size)
+		err = truncate(x.path, size)
 	}
 	if err != nil {
 		return x.fileErr(remedy, "cutting it to %d bytes: %w", size, err)
 	}
 	return nil
+}
+
+// truncate is os.Truncate, and follows no link of another user. The program may have closed its own descriptor.
+func truncate(path string, size int64) error {
+	f, err := openAgain(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
 }
 
 // endBytes is how much of the beginning, and of the end, tells one file from another.

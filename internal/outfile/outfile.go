@@ -9,9 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // KeepTail copies the bytes from to end of the file path to a new file beside it, PATH.gorun-TAG-tail, which is on the
@@ -40,7 +43,22 @@ func KeepTail(path string, from, end int64, tag string) (kept string, err error)
 	if err := copyRange(out, path, from, end); err != nil {
 		return kept, err
 	}
-	return kept, out.Sync()
+	if err := out.Sync(); err != nil {
+		return kept, err
+	}
+	return kept, syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the names in a folder durable. Some file systems cannot, and some folders are for writing alone.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
+	}
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EACCES) {
+		return nil
+	}
+	return err
 }
 
 // CopyName is the name of the copy of a file that a restart goes on in.
@@ -70,10 +88,11 @@ func copyRange(out *os.File, path string, from, end int64) error {
 	if from >= end {
 		return nil
 	}
-	in, err := os.Open(path)
+	fd, err := owned.OpenLinked(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
+	in := os.NewFile(uintptr(fd), path)
 	defer in.Close()
 	if _, err := in.Seek(from, io.SeekStart); err != nil {
 		return err

@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Local is the part of the store that lies on this node. It is what a node offers to others.
@@ -64,23 +63,18 @@ func isName(node string) bool {
 var ErrFolder = errors.New("local folder")
 
 // OpenLocal opens the folder of this node. It makes nothing yet. It refuses a folder in which others could put
-// something else into the place of an image. Errors: ErrFolder.
+// something else into the place of an image, and one that others could exchange, on any level of its path. Errors: ErrFolder.
 func OpenLocal(folder string) (Local, error) {
+	if err := owned.Settled(folder); err != nil {
+		return Local{}, fmt.Errorf("%w %s: %w: name a folder of your own, in one of your own or of root", ErrFolder, folder, err)
+	}
 	st, err := os.Stat(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Local{store.OpenDir(folder)}, nil
-	}
-	if err != nil {
-		return Local{}, fmt.Errorf("%w: %w", ErrFolder, err)
-	}
-	sys, _ := st.Sys().(*unix.Stat_t)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return Local{}, fmt.Errorf("%w: %w", ErrFolder, err)
 	case !st.IsDir():
 		return Local{}, fmt.Errorf("%w %s: it is no folder", ErrFolder, folder)
-	case st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSticky == 0:
-		return Local{}, fmt.Errorf("%w %s: others may change what is in it: chmod go-w it, or name a folder of your own", ErrFolder, folder)
-	case sys != nil && sys.Uid != 0 && int(sys.Uid) != os.Geteuid():
-		return Local{}, fmt.Errorf("%w %s: it belongs to another user: name a folder of your own", ErrFolder, folder)
 	}
 	return Local{store.OpenDir(folder)}, nil
 }

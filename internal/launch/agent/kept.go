@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/lease"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // kept is what an agent on another node than the head's has of its keeper: its ticket, and grants of
@@ -90,5 +90,5 @@ func (k *kept) keeperGone() error {
 	if k == nil || !k.gone.Load() {
 		return nil
 	}
-	return os.RemoveAll(k.folder)
+	return owned.RemoveFolder(k.folder)
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // stage is a private folder with programs that this node does not have, each in a folder named by
@@ -29,7 +31,7 @@ import (
 // the node: one that nobody holds a lock on is of a keeper that has ended.
 type stage struct {
 	dir      string
-	held     *os.File          // dir, locked; nil: it is not made yet
+	held     *owned.Folder     // dir, locked; nil: it is not made yet
 	fetching map[uint64]*fetch // by number of the request
 }
 
@@ -83,7 +85,7 @@ const (
 // seen waits until a file is there. It opens it: what a client of a file server knows by heart may be old.
 func seen(path string) error {
 	for began := time.Now(); ; time.Sleep(seenEvery) {
-		f, err := os.Open(path)
+		f, err := owned.OpenTrusted(path) // the head names it, and says how it is called
 		if err == nil {
 			return f.Close()
 		}
@@ -144,7 +146,10 @@ func (s *stage) find(want *wire.Provision) (string, error) {
 
 // same reports whether a file is the program.
 func same(path string, want *wire.Provision) (bool, error) {
-	f, err := os.Open(path)
+	f, err := owned.OpenTrusted(path) // its digest tells whether it is the one
+	if errors.Is(err, owned.ErrKind) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -179,27 +184,32 @@ func (s *stage) hold() error {
 	return nil
 }
 
-// sweep removes what keepers have left that could not do so themselves.
+// sweep removes what keepers of this user have left that could not do so themselves. What others have put there under such a name, whatever it
+// is, is not touched.
 func sweep() {
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), stagePrefix+"*"))
-	for _, dir := range dirs {
-		if d, err := lockFolder(dir); err == nil { // else it is in use, or another user's
-			os.RemoveAll(dir)
+	own, _, _ := owned.Folders(os.TempDir())
+	for _, name := range own {
+		if !strings.HasPrefix(name, stagePrefix) {
+			continue
+		}
+		dir := filepath.Join(os.TempDir(), name)
+		if d, err := lockFolder(dir); err == nil { // else it is in use
+			owned.RemoveFolder(dir)
 			d.Close()
 		}
 	}
 }
 
-// lockFolder locks a folder that is there when the lock is held. It does not wait for the lock.
-func lockFolder(dir string) (*os.File, error) {
-	d, err := os.Open(dir)
+// lockFolder locks a folder of this user's that is there when the lock is held. It does not wait for the lock.
+func lockFolder(dir string) (*owned.Folder, error) {
+	d, err := owned.Below(filepath.Dir(dir), false, filepath.Base(dir))
 	if err != nil {
 		return nil, err
 	}
-	if err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+	if err = unix.Flock(int(d.File().Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 		var now, locked os.FileInfo
 		if now, err = os.Lstat(dir); err == nil {
-			if locked, err = d.Stat(); err == nil && !os.SameFile(now, locked) {
+			if locked, err = d.File().Stat(); err == nil && !os.SameFile(now, locked) {
 				err = os.ErrNotExist
 			}
 		}
@@ -282,9 +292,9 @@ func (s *stage) remove() error {
 	for _, f := range s.fetching {
 		f.file.Close()
 	}
-	err := os.RemoveAll(s.dir)
-	if s.held != nil {
-		s.held.Close()
+	if s.held == nil {
+		return nil // what may have this name now is another user's
 	}
-	return err
+	defer s.held.Close()
+	return owned.RemoveFolder(s.dir)
 }

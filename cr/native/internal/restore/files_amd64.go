@@ -18,6 +18,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // descriptors are the open files of the process to be, and of those that descend from it: made here,
@@ -271,7 +272,7 @@ func newPipe(ends *[2]int, f *state.File) (err error) {
 		return unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
 	}
 	const how = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK
-	if ends[0], err = unix.Open(f.Path, how, 0); err != nil {
+	if ends[0], err = owned.OpenLinked(f.Path, how, 0); err != nil {
 		return fileError(f.Path, "make the named pipe again (mkfifo), accessible as it was", "%w", err)
 	}
 	var st unix.Stat_t

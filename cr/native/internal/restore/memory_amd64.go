@@ -18,6 +18,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/native/internal/vdso"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Not in x/sys/unix.
@@ -132,7 +133,7 @@ var errReplaced = errors.New("replaced by another one")
 
 // openSame opens the file of a region at a path. errReplaced: that is another one.
 func openSame(path string, r *state.Region) (int, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := owned.OpenLinked(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err == nil && !same(fd, r) {
 		unix.Close(fd)
 		return -1, errReplaced

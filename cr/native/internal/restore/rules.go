@@ -14,6 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/outfile"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // ErrFiles is wrapped where a file that the program had open cannot be had again
@@ -66,7 +67,7 @@ type cut struct {
 // open opens f, which is not deleted, as it was.
 func (o *reopener) open(f *state.File) (int, error) {
 	// Nonblocking, so that a pipe that now has the name cannot hold us.
-	fd, err := unix.Open(f.Path, openFlags(f.Flags)|unix.O_NONBLOCK, 0)
+	fd, err := owned.OpenLinked(f.Path, openFlags(f.Flags)|unix.O_NONBLOCK, 0)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(f.Path, "/sys/fs/cgroup/") && f.Flags&unix.O_ACCMODE == unix.O_RDONLY {
 			return placeholder() // no limit

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/outfile"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Files that the program changes in place get the content again that they had, like memory. What another one of the name
@@ -69,16 +69,14 @@ func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, e
 	if d.policy == whole.FilesCopy && !memory {
 		path = outfile.CopyName(path, d.tag)
 	}
-	const how = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOFOLLOW
-	real := path
-	if d.policy != whole.FilesCopy { // the user may have moved it and left a link
-		if to, err := filepath.EvalSymlinks(path); err == nil {
-			real = to
-		}
+	const how = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK
+	open := owned.OpenLinked // the user may have moved it and left a link, and nobody else
+	if d.policy == whole.FilesCopy {
+		open = openUnlinked
 	}
-	fd, err := d.keep(unix.Open(real, how, 0))
+	fd, err := d.keep(open(path, how, 0))
 	if errors.Is(err, fs.ErrNotExist) && d.policy != whole.FilesKeep {
-		if fd, err = d.keep(unix.Open(path, how|unix.O_CREAT|unix.O_EXCL, mode)); err == nil {
+		if fd, err = d.keep(openUnlinked(path, how|unix.O_CREAT|unix.O_EXCL, mode)); err == nil {
 			d.copies = append(d.copies, path)
 			err = unix.Fchmod(fd, mode)
 		}
@@ -102,10 +100,17 @@ func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, e
 		}
 	}
 	if d.policy == whole.FilesRefuse || memory { // of that there are no copies
-		d.unmapped[st.Ino] = real
+		if d.unmapped[st.Ino], err = os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)); err != nil {
+			return -1, fileError(path, writtenRemedy, "%w", err)
+		}
 	}
 	d.rewrites = append(d.rewrites, written{path, fd, data, memory})
 	return fd, nil
+}
+
+// openUnlinked opens what is no link.
+func openUnlinked(path string, how int, mode uint32) (int, error) {
+	return unix.Open(path, how|unix.O_NOFOLLOW, mode)
 }
 
 // reaches refuses a file that stays as it is and has become shorter: what is mapped of it is to be there.
@@ -176,7 +181,7 @@ var journalMarks = []string{"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", "\x37\x7f\x06\x8
 
 // isJournal tells one that has an effect.
 func isJournal(path string) (bool, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return false, err
 	}
