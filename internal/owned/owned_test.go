@@ -122,6 +122,40 @@ func TestStranger(t *testing.T) {
 	}
 }
 
+func TestOpenLinked(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	private := put(t, filepath.Join(dir, "private"), "private", 0o600)
+	own, his, left := filepath.Join(dir, "link"), filepath.Join(dir, "his"), filepath.Join(dir, "left")
+	for path, to := range map[string]string{own: "private", his: "private", left: "none"} {
+		must(t, os.Symlink(to, path))
+	}
+	must(t, os.Lchown(his, stranger, stranger))
+	must(t, os.Lchown(left, stranger, stranger))
+	for _, c := range []struct {
+		path string
+		how  int
+		want error
+	}{
+		{private, unix.O_RDWR, nil}, {own, unix.O_RDWR, nil}, {private, unix.O_RDWR | unix.O_NOFOLLOW, nil},
+		{own, unix.O_RDWR | unix.O_NOFOLLOW, unix.ELOOP}, {private, unix.O_RDWR | unix.O_CREAT | unix.O_EXCL, fs.ErrExist},
+		{his, unix.O_RDWR, ErrForeign}, {left, unix.O_RDWR | unix.O_CREAT, ErrForeign},
+		{filepath.Join(dir, "new"), unix.O_RDWR, fs.ErrNotExist}, {filepath.Join(dir, "new"), unix.O_RDWR | unix.O_CREAT, nil},
+		{"/proc/self/exe", unix.O_RDONLY, nil}, {"/proc/self/fd/0", unix.O_PATH, nil},
+	} {
+		fd, err := OpenLinked(c.path, c.how, 0o600)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s, %#x: %v, want %v", c.path, c.how, err, c.want)
+		}
+		if err == nil {
+			must(t, unix.Close(fd))
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what his link names: %v", err)
+	}
+}
+
 // TestFolderStays swaps a folder for a link while it is open.
 func TestFolderStays(t *testing.T) {
 	dir := t.TempDir()

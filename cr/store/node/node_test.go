@@ -363,6 +363,27 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// TestLevelOfOthers: whoever owns a level of the path can exchange all that is below.
+func TestLevelOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("giving files to another user needs root")
+	}
+	const stranger = 23002
+	dir := t.TempDir()
+	his := filepath.Join(dir, "his")
+	mine := filepath.Join(his, "mine")
+	link := filepath.Join(dir, "link")
+	err := errors.Join(os.MkdirAll(mine, 0o700), os.Chown(his, stranger, stranger), os.Symlink(t.TempDir(), link), os.Lchown(link, stranger, stranger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{his, mine, filepath.Join(mine, "new"), link, filepath.Join(link, "new")} {
+		if _, err := OpenLocal(path); !errors.Is(err, ErrFolder) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 func TestFolderOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	open := filepath.Join(dir, "open")

@@ -14,6 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/nativetest"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // inScene is a program in a situation, which goes on, and its image.
@@ -210,6 +211,34 @@ func TestMoved(t *testing.T) {
 		t.Errorf("%s holds %q: %v", r.Tails[0], kept, err)
 	}
 	tr.kill()
+}
+
+// TestPlantedLink: another user puts a link to a private file of this user's where a file was, in a folder in common. A restart
+// does not follow it, whether the file was mapped or written to.
+func TestPlantedLink(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("giving a link to another user needs root")
+	}
+	for _, policy := range []whole.FilesPolicy{whole.FilesRefuse, whole.FilesKeep} {
+		dir := t.TempDir()
+		private, path := filepath.Join(dir, "private"), filepath.Join(dir, "file")
+		write(t, private, "private")
+		f := imaged(t, 3, private, os.O_RDWR)
+		f.Path = path
+		if err := errors.Join(os.Symlink(private, path), os.Lchown(path, 23002, 23002)); err != nil {
+			t.Fatal(err)
+		}
+		d := &descriptors{reopener: reopener{policy: policy}, memory: map[string]bool{}, unmapped: map[uint64]string{}}
+		if fd, err := d.openWritten(path, 0o600, []byte("of the image")); !errors.Is(err, owned.ErrForeign) {
+			t.Errorf("policy %v, mapped: descriptor %d, %v, want ErrForeign", policy, fd, err)
+		}
+		if fd, err := d.reopener.open(&f); !errors.Is(err, owned.ErrForeign) {
+			t.Errorf("policy %v: descriptor %d, %v, want ErrForeign", policy, fd, err)
+		}
+		if b, err := os.ReadFile(private); err != nil || string(b) != "private" {
+			t.Errorf("the private file: %q, %v", b, err)
+		}
+	}
 }
 
 // TestJournal: the program is killed in a transaction that began after the checkpoint and has changed the database. The journal of that
