@@ -19,6 +19,32 @@ func durationVar(fs *flag.FlagSet, p *time.Duration, name string, value time.Dur
 	fs.Var((*durationFlag)(p), name, usage)
 }
 
+// deadlockFlag is -deadlock: a duration above 0, or off, which is kept as a negative one.
+type deadlockFlag time.Duration
+
+const off = "off"
+
+func (f *deadlockFlag) String() string {
+	if *f < 0 {
+		return off
+	}
+	return time.Duration(*f).String()
+}
+
+func (f *deadlockFlag) Set(s string) error {
+	if s == off {
+		*f = -1
+		return nil
+	}
+	if err := (*durationFlag)(f).Set(s); err != nil {
+		return err
+	}
+	if *f == 0 {
+		return errors.New("a duration above 0, or off")
+	}
+	return nil
+}
+
 // everyFlag is -ckpt-every: a duration, auto, or an interval for each of some levels.
 type everyFlag struct{ o *options }
 

@@ -11,7 +11,7 @@ import (
 // restart takes them over. So a job does in its second time slot what it did in the first. Which nodes it has, and
 // how they are reached (-hosts, -hostfile, -manager, -ssh, -agents), is another matter with every restart. So are
 // commands (-migrate-on): a schema may have come from somebody else, and nothing that it says is ever executed.
-var planFlags = slices.Concat(ckptFlags, nodesFlags, []string{"restarts", "map", "bind", "heartbeat", "grace", "output-dir", "tag-output", "name", "devices"})
+var planFlags = slices.Concat(ckptFlags, nodesFlags, []string{"restarts", "map", "bind", "heartbeat", "grace", "deadlock", "output-dir", "tag-output", "name", "devices"})
 
 // planCommands were kept in the plans of older snapshots, too. They are told, and never taken.
 var planCommands = []string{"migrate-on"}

@@ -78,6 +78,16 @@ func rankMain(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	case "leftover":
+		if err := leaveOver(world, args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	case "standstill":
+		if err := standStill(world, args[1], args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	case "sum":
 		if err := sumInput(world, args[1], args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

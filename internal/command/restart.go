@@ -43,7 +43,7 @@ named before anything is started.
 
 These also come from the snapshot, unless they are given anew: -rpi and -param (but not
 the parameter job.nodes), -ckpt-every, -ckpt-points, -stores, -mtbf, -ckpt-on-signal, -ckpt-codec, -ckpt-exit-status,
--ckpt-full-every, -ckpt-local, -ckpt-mirror, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -grace, -map, -bind, -devices,
+-ckpt-full-every, -ckpt-local, -ckpt-mirror, -ckpt-store, -ckpt-key, -keep, -restarts, -heartbeat, -grace, -deadlock, -map, -bind, -devices,
 -output-dir and -tag-output; and, where the restart has nodes, -lease, -spares (fewer if the nodes are
 needed for ranks), -shrink-to-fit and -oversubscribe. -restarts counts anew. 0 turns a flag
 off, =false a switch, '' -output-dir, -ckpt-local, -ckpt-store and -ckpt-key. Where the ranks run and how that is

@@ -237,6 +237,8 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
 	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
 	durationVar(fs, &o.Grace, "grace", spec.DefaultGrace, "kill ranks that have not ended this `duration` after a SIGTERM, SIGHUP or SIGQUIT to gorun")
+	o.Deadlock = spec.DefaultDeadlock
+	fs.Var((*deadlockFlag)(&o.Deadlock), "deadlock", "when ranks have waited for each other for `duration` and nothing can go on, say who waits\nfor whom, and where in the program; off: say nothing")
 	durationVar(fs, &o.Heartbeat, "heartbeat", 5*time.Second, "ping agents every `duration`; an agent that misses six pings is lost; on an\noverloaded machine it may miss more, by the number of processes for each CPU")
 	fs.Var(o.params, "param", "set a module's parameter, `NAME=VALUE` (gorun info lists them), or those in a\nfile, @FILE; may be repeated")
 	fs.Var(&o.env, "env", "set a variable of the ranks and keep it in snapshots, `NAME[=VALUE]`; may be repeated")

@@ -35,14 +35,14 @@ func (e *Engine) pending() []string {
 	return all
 }
 
-// Left describes what was begun, is not ended, and nobody waits for: requests, complete or not,
-// and messages of matched probes.
+// Left describes what was begun, is not ended, and nobody waits for: requests, complete or not, but for those that
+// were left (Leave), and messages of matched probes.
 func (e *Engine) Left() []string {
 	e.mu.lock()
 	defer e.mu.unlock()
 	var all []string
 	for _, r := range e.requests {
-		if r.phase != phaseFree && r.after&afterFree == 0 && !r.blocking && r.w == nil && r != e.alone {
+		if r.phase != phaseFree && r.after&(afterFree|afterLeft) == 0 && !r.blocking && r.w == nil && r != e.alone {
 			all = append(all, e.describe(r))
 		}
 	}
@@ -83,6 +83,7 @@ type Wait struct {
 	Kind string        // Recv, Send, Wait, WaitAny, Probe or Take
 	What string        // e.g. Recv(source 0, tag 1, on world, 8 bytes)
 	For  time.Duration // since it first slept, 0 if it has not yet
+	Ends Ends
 }
 
 // Waits tells what all callers wait for, the longest wait first.
@@ -95,7 +96,7 @@ func (e *Engine) Waits() []Wait {
 // waits is Waits for so many at most.
 func (e *Engine) waits(most int) (all []Wait) {
 	add := func(w *waiter) {
-		one := Wait{Kind: w.kind(), What: e.describeWait(w)}
+		one := Wait{Kind: w.kind(), What: e.describeWait(w), Ends: e.ends(w)}
 		if !w.since.IsZero() {
 			one.For = time.Since(w.since)
 		}

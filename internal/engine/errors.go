@@ -19,6 +19,7 @@ var (
 	ErrPoisoned   = errors.New("communicator failed")
 	ErrDeadline   = errors.New("gave up waiting") // also wraps the context's error
 	ErrGaveUp     = errors.New("gave up waiting for others")
+	ErrFinalized  = errors.New("the other rank is in Finalize")
 )
 
 // errCorrupt ends the connection that a frame came from: the frame names something impossible.

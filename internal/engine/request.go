@@ -92,8 +92,8 @@ const (
 	afterIndexed                   // it leaves Engine.pending
 )
 
-// Leave says that nobody will ask for the outcome of a request at a Point: once it is complete, Pending does not tell
-// of it any more. Whoever has begun it ends it at some later time, as ever.
+// Leave says that nobody of the program will ask for the outcome of a request: once it is complete, Pending does not tell
+// of it any more, and Left does not at all. Whoever has begun it ends it at some later time, as ever.
 func (e *Engine) Leave(h Request) {
 	e.enter()
 	defer e.leave()

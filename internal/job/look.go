@@ -1,6 +1,7 @@
 package job
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -22,6 +23,8 @@ func (d *driver) look(m *oob.Msg) {
 		in.Stacks = string(where.Dump())
 	case m.A == oob.LookTrim && len(m.Data) == 1:
 		d.j.trim(uint64(m.Data[0]))
+	case m.A == oob.LookStill && len(m.Data) == 8:
+		in = d.j.still(time.Duration(binary.LittleEndian.Uint64(m.Data)))
 	default:
 		in = d.j.Doing(where.Calls(where.Dump()))
 	}
@@ -57,6 +60,42 @@ func (j *Job) Doing(calls []where.Call) *where.Info {
 	return in
 }
 
+// still tells whether the rank has done nothing for so long but wait in calls of the library. Only if its engine says so it looks
+// at the goroutines, so a rank that goes on pays next to nothing.
+func (j *Job) still(since time.Duration) *where.Info {
+	moving := &where.Info{}
+	if j.points.standing() > 0 || where.Attended() != "" {
+		return moving
+	}
+	ended := j.finalizing.Load()
+	waits := j.waits()
+	if waits == nil || len(waits) == 0 && !ended {
+		return moving
+	}
+	for _, w := range waits {
+		if w.For < since && !w.Free { // a Free one says so itself
+			return moving
+		}
+	}
+	dump := where.Dump()
+	calls := where.Calls(dump)
+	blocked := 0
+	for _, c := range calls {
+		switch {
+		case c.Site == "": // the library's own
+		case c.Blocking():
+			blocked++
+		case ended && c.Name == "mpi.Finalize", ended && c.Name == "mpi.Run":
+		default:
+			return moving
+		}
+	}
+	if blocked > len(waits) || where.Active(dump) > 0 {
+		return moving
+	}
+	return &where.Info{Still: true, Ended: ended, Waits: where.Join(calls, waits)}
+}
+
 // waits asks the engine. It returns nil if the engine does not answer.
 func (j *Job) waits() []where.Wait {
 	if j.Engine.GateClosed() {
@@ -69,7 +108,9 @@ func (j *Job) waits() []where.Wait {
 	go func() {
 		all := []where.Wait{}
 		for _, w := range j.Engine.Waits() {
-			all = append(all, where.Waiting(w.Kind, w.What, w.For))
+			one := where.Waiting(w.Kind, w.What, w.For)
+			one.Needs, one.Any, one.Free = w.Ends.Ranks, w.Ends.Any, w.Ends.Free
+			all = append(all, one)
 		}
 		j.looking.Store(false)
 		found <- all

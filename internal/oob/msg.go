@@ -95,7 +95,7 @@ const (
 	Where    // rank>head: Data the answer, e.g. "in Recv(source 3, tag 7) for 12s"
 	Commit   // head>rank: the snapshot of this attempt is committed; A sequence number
 
-	Look  // head>rank: what are your goroutines waiting for? From version 3 on. A LookWaits, LookStacks or LookTrim, B number of the question
+	Look  // head>rank: what are your goroutines waiting for? From version 3 on. A LookWaits, LookStacks, LookTrim or LookStill, B number of the question
 	Seen  // rank>head: the answer, or the agent's for a rank that is stopped. A, B as in Look, Data JSON of where.Info
 	Tail  // agent>head, of a rank, or rank>head: Data path of the file with what its restart has cut off an output file
 	Bound // agent>head, of a rank: Data the CPUs that it is bound to, as 0-3,8
@@ -199,6 +199,11 @@ const (
 	LookWaits  = 1 // calls of this library in progress
 	LookStacks = 2 // the stacks of all goroutines
 	LookTrim   = 3 // nothing, but first give back memory that is garbage; Data one byte, the Mode of images to come. Older ranks take it for LookWaits
+	LookStill  = 4 // whether the rank has only waited for the nanoseconds in Data (u64 LE), and who can end its waits. Older ranks take it for LookWaits
+
+	// LookUnreceived is no question. In A of Seen it tells of B messages that the rank has not received when it was released from
+	// Finalize; Data JSON of the first, as text. Older heads take it for a late answer.
+	LookUnreceived = 5
 )
 
 // Msg is one frame of the out-of-band channel.

@@ -378,11 +378,21 @@ func (t *Team) Arm() (over bool) {
 // String describes the turn in progress.
 func (t *Team) String() string {
 	p := &t.now
-	n, what, next := t.turn, "room", p.next
+	n, what := t.turn, "room"
 	if p.posted && p.next < p.count {
-		what, next = "line", t.waitedFor(p.next)
+		what = "line"
 	} else if !p.posted {
 		n++
 	}
-	return fmt.Sprintf("turn %d of %d ranks, for the %s of rank %d (tag %d, %s)", n, len(t.seats), what, t.members[next%len(t.seats)], p.x.Tag, t.set.host.On(t.ctx))
+	return fmt.Sprintf("turn %d of %d ranks, for the %s of rank %d (tag %d, %s)", n, len(t.seats), what, t.Awaited(), p.x.Tag, t.set.host.On(t.ctx))
+}
+
+// Awaited returns the rank in the world without which the turn does not go on, the first if there are several.
+func (t *Team) Awaited() int {
+	p := &t.now
+	next := p.next
+	if p.posted && p.next < p.count {
+		next = t.waitedFor(p.next)
+	}
+	return t.members[next%len(t.seats)]
 }

@@ -16,6 +16,53 @@ type Call struct {
 	Method    string // the engine's method that it is in; "": none
 }
 
+// Blocking reports whether the call is in a method of the engine that waits.
+func (c *Call) Blocking() bool {
+	switch c.Method {
+	case "Recv", "Send", "Wait", "WaitAny", "Probe", "Mprobe", "Take", "Together", "Exchange":
+		return true
+	}
+	return false
+}
+
+// Active returns how many goroutines of the program do something else in a dump than wait in a call of this library,
+// or for a lock or a sync.WaitGroup. One that waits for a channel may wait for a clock or a device: it counts.
+func Active(dump []byte) (n int) {
+	for part := range bytes.SplitSeq(dump, []byte("\n\n")) {
+		lines := strings.Split(strings.TrimRight(string(part), "\n"), "\n")
+		if _, ok := header(lines[0]); !ok {
+			continue
+		}
+		_, inCall := callOf(lines)
+		if inCall || !programs(lines) {
+			continue
+		}
+		_, state, _ := strings.Cut(lines[0], "[")
+		if !strings.HasPrefix(state, "sync.") && !strings.HasPrefix(state, "semacquire") {
+			n++
+		}
+	}
+	return n
+}
+
+// programs reports whether a goroutine is the program's: it is in a function of it, or was begun by one.
+func programs(lines []string) bool {
+	for _, line := range lines[1:] {
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		function, created := strings.CutPrefix(line, "created by ")
+		function, _, _ = strings.Cut(function, " in goroutine ")
+		if created {
+			function += "()"
+		}
+		if pkg, _ := split(function); !standard(pkg) && !library(pkg) {
+			return true
+		}
+	}
+	return false
+}
+
 const (
 	module   = "github.com/gorun-mpi/gorun/"
 	enginePk = module + "internal/engine"

@@ -6,6 +6,7 @@ package where
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,8 @@ type Info struct {
 	State  string `json:"state,omitempty"`  // what else it does, or why the rest is not known
 	Waits  []Wait `json:"waits,omitempty"`  // calls of this library in progress
 	Stacks string `json:"stacks,omitempty"` // of all goroutines, if they were asked for
+	Still  bool   `json:"still,omitempty"`  // the program does nothing but wait in Waits, or in Finalize; in answer to LookStill
+	Ended  bool   `json:"ended,omitempty"`  // it is in Finalize; likewise
 }
 
 // attended is the program that this process attends, which calls nothing of this library.
@@ -40,6 +43,11 @@ type Wait struct {
 	Goroutine int           `json:"goroutine,omitempty"` // by its number in the stacks
 	What      string        `json:"what,omitempty"`      // what it waits for; "": nothing
 	For       time.Duration `json:"for_ns,omitempty"`    // since it first slept
+
+	// Who can end it, as engine.Ends says. Only an answer to LookStill has these.
+	Needs [][]int `json:"needs,omitempty"`
+	Any   bool    `json:"any,omitempty"`
+	Free  bool    `json:"free,omitempty"`
 
 	kind string // of the engine's wait
 }
@@ -105,7 +113,7 @@ func Join(calls []Call, waits []Wait) []Wait {
 		}
 		w := Wait{Call: c.Name, Site: c.Site, Goroutine: c.Goroutine}
 		if i := found[k] - 1; i >= 0 {
-			w.What, w.For = waits[i].What, waits[i].For
+			w.What, w.For, w.Needs, w.Any, w.Free = waits[i].What, waits[i].For, waits[i].Needs, waits[i].Any, waits[i].Free
 		}
 		all = append(all, w)
 	}
@@ -204,3 +212,15 @@ func (in *Info) Lines() []string { return in.lines(false) }
 
 // Computing describes a rank that is in no call of this library.
 const Computing = "computing outside the library"
+
+// Unreceived is the warning about messages that nobody has received.
+func Unreceived(n int, first []string) string {
+	what, tail := "1 message was", ""
+	if n != 1 {
+		what = fmt.Sprintf("%d messages were", n)
+	}
+	if n > len(first) {
+		tail = fmt.Sprintf("; and %d more", n-len(first))
+	}
+	return "warning: " + what + " never received: " + strings.Join(first, "; ") + tail
+}

@@ -100,6 +100,9 @@ func (h *head) do(a *joblife.Action) {
 	case joblife.ActChoose:
 		h.choose(a.Left)
 	case joblife.ActVerdict:
+		if h.inc != nil {
+			h.inc.sayUnreceived()
+		}
 		switch h.result = a.Verdict; {
 		case h.result == verdict{Rank: -1}:
 			h.finished()

@@ -84,6 +84,8 @@ type head struct {
 	swaps     map[uint64]*swapping // that users want, by number
 	questions map[uint64]*question // that ranks are being asked, by number
 	asked     uint64               // the number of the last
+	seeking   bool                 // they are being asked whether they wait for each other
+	stood     string               // the standstill that the user was told of
 }
 
 // Run runs a job to its end and returns gorun's exit status. It has then told the user all there is
@@ -181,6 +183,7 @@ func (h *head) run() error {
 		h.tend()
 		h.mendDue()
 	})
+	defer h.watchStandstill()()
 	h.auto.Given = h.opt.MTBF
 	if h.leases() {
 		t := time.NewTicker(h.opt.Terms().H)

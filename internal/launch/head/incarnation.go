@@ -35,6 +35,7 @@ type incarnation struct {
 	giveUp     context.CancelFunc // ends the start of its agents; nil: they are started, or cannot be
 	imager     string             // the back-end that can image the ranks as whole processes; "": none
 	store      storage
+	lost       lost
 	gate       gate
 	beside     beside
 	input      inputAt                   // where it begins

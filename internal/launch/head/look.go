@@ -61,6 +61,10 @@ func (h *head) lookWith(what uint64, data []byte, ranks []int, done func([]*wher
 
 // seen takes an answer.
 func (inc *incarnation) seen(m *oob.Msg) {
+	if m.A == oob.LookUnreceived {
+		inc.unreceived(m)
+		return
+	}
 	q := inc.h.questions[m.B]
 	if q == nil || q.inc != inc {
 		return // too late

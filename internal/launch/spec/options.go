@@ -23,6 +23,9 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
+// DefaultDeadlock is after what time ranks that wait for each other are told.
+const DefaultDeadlock = 30 * time.Second
+
 // Shares are the values of Options.Sharing.
 var Shares = []string{"share", "exclusive"}
 
@@ -67,6 +70,7 @@ type Options struct {
 	KeepAsked    bool              // nobody has chosen Keep: beside it those stay that somebody asks for, and no others when the job has ended well
 	Grace        time.Duration     // how long ranks have to end after SIGTERM, SIGHUP and SIGQUIT; 0: the default
 	Timeout      time.Duration     // the job is ended after this; 0: never
+	Deadlock     time.Duration     // ranks that have waited for each other for so long are told; negative: not; default 30 s
 	Again        func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
 	JobIDFile    string            // gets the job's id when all ranks are up
 	TagOutput    bool              // prefix lines of the ranks with [rank]
@@ -206,6 +210,9 @@ func (o *Options) SetDefaults() error {
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = defaultHeartbeat
+	}
+	if o.Deadlock == 0 {
+		o.Deadlock = DefaultDeadlock
 	}
 	if o.SparseFrom <= 0 {
 		o.SparseFrom = defaultSparseFrom
