@@ -81,7 +81,16 @@ func reap(e *engine.Engine, all []pendingCopy) []pendingCopy {
 	return left
 }
 
-// flush waits until all copies are sent. Errors: ErrAborted.
+// leave has the engine count no copy as a request of the program.
+func (b *buffered) leave(e *engine.Engine) {
+	all := b.take()
+	for _, p := range all {
+		e.Leave(p.r)
+	}
+	b.put(all)
+}
+
+// flush waits until all copies are sent, or cannot be, as the other rank is in Finalize, too. Errors: ErrAborted.
 func (b *buffered) flush(e *engine.Engine) error {
 	for !b.empty() {
 		all := b.take()

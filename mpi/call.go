@@ -104,7 +104,7 @@ func (c *core) differ(a int, as []call, b int, bs []call) error {
 	} else {
 		a, b = c.fromWorld(a), c.fromWorld(b)
 	}
-	return fmt.Errorf("%w: rank %d%s is in %v, rank %d in %v", class, a, in, x, b, y)
+	return fmt.Errorf("%w: %s: rank %d%s is in %v, rank %d in %v", class, x.differsIn(y), a, in, x, b, y)
 }
 
 func firstDifference(as, bs []call) (x, y call, ok bool) {

@@ -19,7 +19,8 @@ type env struct {
 	job         *job.Job
 	eng         *engine.Engine
 	world, self *Comm
-	ended       atomic.Bool // Finalize was called
+	leaving     atomic.Bool // Finalize was called, and waits only for what others do
+	ended       atomic.Bool // and now calls fail
 	onAbort     func(text string)
 	watch       watch
 	chooser     chooser
@@ -36,6 +37,9 @@ func newEnv(j *job.Job, onAbort func(text string)) (*env, error) {
 	e.watch.init(e)
 	e.world = e.newComm("world", contextOf(0, 0, "world"), 0, j.Rank, j.Size, nil)
 	e.self = e.newComm("self", contextOf(0, 0, "self"), 0, 0, 1, []int{j.Rank})
+	if j.Size > 1 {
+		e.watch.start()
+	}
 	return e, nil
 }
 
@@ -134,7 +138,8 @@ func Finalized() bool {
 // If a request was begun and not ended by Wait, Test or their like, Finalize returns ErrPending, even if the
 // request is complete. It does the same if a matched probe took a message that was not received. The program
 // may end them and call Finalize again. If ranks have disagreed about collective calls, and no call has told
-// them, they get ErrMismatch. A process that exits without Finalize has failed, whatever its status. (MPI-4.1,
+// them, they get ErrMismatch. Messages that nobody has received are told by gorun at the end of the job. A rank that
+// waits for one in Finalize gets ErrFinalized. A process that exits without Finalize has failed, whatever its status. (MPI-4.1,
 // chapter 11.2.2)
 func Finalize() error {
 	e, err := finalizes()
@@ -171,11 +176,13 @@ const leftShown = 4
 func (e *env) left() error {
 	e.self.freeAttributes()
 	e.world.freeAttributes()
-	if err := e.buffered.flush(e.eng); err != nil {
-		return e.world.fail("Finalize", err)
-	}
+	e.buffered.leave(e.eng)
 	all := e.eng.Left()
 	if len(all) == 0 {
+		e.leaving.Store(true)
+		if err := e.buffered.flush(e.eng); err != nil {
+			return e.world.fail("Finalize", err)
+		}
 		return nil
 	}
 	text := strings.Join(all[:min(len(all), leftShown)], ", ")
@@ -188,6 +195,7 @@ func (e *env) left() error {
 // finalize waits for the other ranks and ends communication.
 func (e *env) finalize() error {
 	e.finalizing()
+	e.job.OnRelease(e.sayUnreceived)
 	err := e.job.Finalize(e.account(), e.settle)
 	e.watch.stop() // only now: other ranks may disagree until the end
 	if err == nil {
@@ -201,12 +209,7 @@ func (e *env) finalize() error {
 
 // finalizing makes calls fail from now on. The watch goes on: other ranks may be in calls that this one never
 // made.
-func (e *env) finalizing() {
-	e.ended.Store(true)
-	if e.world.size > 1 {
-		e.watch.start()
-	}
-}
+func (e *env) finalizing() { e.ended.Store(true) }
 
 // World returns the communicator of all ranks of the job, nil before Init.
 // (MPI-4.1, chapter 7.2.4)

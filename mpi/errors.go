@@ -21,6 +21,7 @@ var (
 	ErrPoisoned   = engine.ErrPoisoned   // a collective on this communicator has failed, here or elsewhere
 	ErrDeadline   = engine.ErrDeadline   // the context of the call's own WithContext is done; wraps its error
 	ErrGaveUp     = engine.ErrGaveUp     // wrapped by ErrPoisoned where the context of a rank in a collective was done; the text names the rank
+	ErrFinalized  = engine.ErrFinalized  // the other rank of a message is in Finalize, and sends and receives nothing any more
 
 	ErrComm     = errors.New("invalid communicator")
 	ErrCount    = errors.New("wrong length of a buffer")
@@ -58,6 +59,7 @@ var remedies = []struct {
 	{errInter, "merge it, or use the collectives that chapter 6.2.3 of MPI-4.1 lists"},
 	{ErrPoisoned, "give the communicator up and make a new one from its parent"},
 	{ErrRequest, "complete each request once; Waitall and its like clear what they have completed"},
+	{ErrFinalized, "every message needs its counterpart: before a rank calls Finalize it sends and receives all that others expect of it"},
 	{ErrPending, "end each request by Wait, Test or their like, and receive what a matched probe has taken, before Finalize"},
 	{ErrBuffer, "use the InPlace form"},
 	{ErrLayout, "a view's layout stays within its data, and names no element twice where it receives"},

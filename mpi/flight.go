@@ -206,7 +206,12 @@ func (r *Request) broken(call string, err error) error {
 		peer := r.c.fromWorld(part.Peer)
 		switch {
 		case errors.Is(err, ErrType), errors.Is(err, ErrTruncate), errors.Is(err, engine.ErrShort):
-			err = fmt.Errorf("%w: rank %d has made another call as its call %d, or this one with another root, length, element type or operator", ErrMismatch, peer, seq)
+			x := &collective{c: r.c, seq: seq}
+			text, ok := x.disagreement(peer)
+			if !ok {
+				text = fmt.Sprintf("rank %d has made another call as its call %d, or this one with another root, length, element type or operator", peer, seq)
+			}
+			err = fmt.Errorf("%w: %s", ErrMismatch, text)
 		case part.Recv:
 			err = fmt.Errorf("receiving from rank %d: %w", peer, part.Err)
 		default:

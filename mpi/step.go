@@ -155,9 +155,13 @@ func (x *collective) check(src int, s *engine.Status, want int, err error) error
 // calls.
 func (x *collective) differs(src int, s *engine.Status, tag int32, want int) error {
 	other, seq := kind(s.Tag>>26), s.Tag>>16&0x3ff
-	switch {
-	case int32(s.Tag) == tag:
+	if int32(s.Tag) == tag {
 		return fmt.Errorf("%w: rank %d has sent %d bytes, %d are expected", ErrMismatch, src, s.Bytes, want)
+	}
+	if text, ok := x.disagreement(src); ok {
+		return fmt.Errorf("%w: %s", ErrMismatch, text)
+	}
+	switch {
 	case other != x.kind || seq != int(tag>>16&0x3ff):
 		return fmt.Errorf("%w: rank %d is in %v, its call %d", ErrMismatch, src, other, uint64(seq)|(x.seq&^0x3ff))
 	case tag != x.tag:

@@ -51,7 +51,9 @@ type watch struct {
 	quit     chan struct{}
 	done     chan struct{}
 
-	draining sync.Mutex
+	draining  sync.Mutex
+	farewells farewells
+	told      map[inquiry]*inquired // what other ranks have answered, see inquiry.go
 }
 
 // watched is a communicator, with what this rank has reported of it, and on its first rank what others have reported.
@@ -236,6 +238,7 @@ func (w *watch) look() {
 		}
 	}
 	w.drain()
+	w.farewell()
 }
 
 // made takes the early reports whose communicators were made meanwhile.
@@ -451,7 +454,22 @@ func (w *watch) drain() {
 			t = &basics[reflect.Uint64]
 		}
 		s, err = w.env.eng.Recv(s.Source, watchContext, int32(s.Tag), t, p, nil)
-		if err != nil || len(p) < 16 || binary.NativeEndian.Uint64(p) != w.born {
+		if err != nil || len(p) < 8 || binary.NativeEndian.Uint64(p) != w.born {
+			continue
+		}
+		if s.Tag == tagQuestion || s.Tag == tagAnswer {
+			w.farewells.hear(s)
+			continue
+		}
+		if len(p) < 16 {
+			continue
+		}
+		switch s.Tag {
+		case tagInquiry:
+			w.answerInquiry(s.Source, binary.NativeEndian.Uint64(p[8:]))
+			continue
+		case tagInquired:
+			w.hearInquired(s.Source, p)
 			continue
 		}
 		w.hear(s, p[8:])

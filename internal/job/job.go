@@ -10,6 +10,7 @@ package job
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/where"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -84,6 +86,7 @@ type Job struct {
 	account      atomic.Uint64 // see Finalize
 	total        uint64        // sum of all accounts, once finalized is closed
 	finalized    chan struct{} // closed on FinalizeGo
+	onRelease    func() error  // see OnRelease
 	noted        chan struct{} // holds a token when the agent has noted the first Point
 	ended        chan struct{} // closed when Finalize begins to release everything
 }
@@ -166,6 +169,9 @@ func (j *Job) Finalize(account uint64, settle func() error) error {
 	if j.total != 0 && settle != nil {
 		unsettled = settle()
 	}
+	if j.onRelease != nil {
+		unsettled = errors.Join(unsettled, j.onRelease())
+	}
 	close(j.ended)
 	if j.driver != nil {
 		j.driver.setWaiter(nil)
@@ -176,6 +182,22 @@ func (j *Job) Finalize(account uint64, settle func() error) error {
 	}
 	// The link stays. The process may go on computing, and must learn of the launcher's end.
 	return err
+}
+
+// OnRelease has Finalize call f when all ranks have called it, before the transports are released.
+func (j *Job) OnRelease(f func() error) { j.onRelease = f }
+
+// Unreceived tells the user of messages that this rank has not received: how many, and the first of them.
+func (j *Job) Unreceived(n int, first []string) error {
+	if j.link == nil {
+		fmt.Fprintln(os.Stderr, where.Unreceived(n, first))
+		return nil
+	}
+	data, err := json.Marshal(first)
+	if err != nil {
+		return err
+	}
+	return j.send(oob.Msg{Kind: oob.Seen, A: oob.LookUnreceived, B: uint64(n), Data: data})
 }
 
 // Ending is why a rank ends the whole job.

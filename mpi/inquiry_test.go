@@ -1,0 +1,85 @@
+package mpi_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/gorun-mpi/gorun/mpi"
+	"github.com/gorun-mpi/gorun/mpi/mpitest"
+)
+
+// Where ranks disagree about a call, an error says in what, which ranks, and where their programs are.
+func TestMismatchSaysWhat(t *testing.T) {
+	for _, table := range []map[string]string{nil, shared("")} {
+		for _, c := range []struct {
+			what string
+			call func(c *mpi.Comm) error
+			want []string
+		}{
+			{"the root", func(c *mpi.Comm) error {
+				if err := mpi.Bcast(c, make([]int, 2), c.Rank()%2); err != nil {
+					return err
+				}
+				return mpi.Barrier(c)
+			}, []string{"another root", "Bcast, root 0, 16 bytes", "Bcast, root 1, 16 bytes"}},
+			{"the length", func(c *mpi.Comm) error {
+				n := 3 + c.Rank()/2
+				return mpi.Allreduce(c, make([]int, n), make([]int, n), mpi.Sum)
+			}, []string{"another length", "Allreduce, 24 bytes", "Allreduce, 32 bytes", "inquiry_test.go:"}},
+			{"the operator", func(c *mpi.Comm) error {
+				var op mpi.Op[int] = mpi.Sum[int]
+				if c.Rank() == 2 {
+					op = mpi.Max[int]
+				}
+				return mpi.Allreduce(c, make([]int, 1), make([]int, 1), op)
+			}, []string{"another element type or operator", "inquiry_test.go:"}},
+			{"the type", func(c *mpi.Comm) error {
+				if c.Rank() == 2 {
+					return mpi.Allreduce(c, make([]float64, 1), make([]float64, 1), mpi.Sum)
+				}
+				return mpi.Allreduce(c, make([]int, 1), make([]int, 1), mpi.Sum)
+			}, []string{"another element type or operator"}},
+			{"the call", func(c *mpi.Comm) error {
+				if c.Rank() == 2 {
+					return mpi.Barrier(c)
+				}
+				return mpi.Allreduce(c, make([]int, 1), make([]int, 1), mpi.Sum)
+			}, []string{"another call", "Barrier", "Allreduce, 8 bytes"}},
+		} {
+			t.Run(c.what, func(t *testing.T) {
+				told := make([]string, 3)
+				mpitest.Run(t, 3, func(world *mpi.Comm) error {
+					if table != nil {
+						if err := mpi.SetChoice(world, table, make([]int, 3)); err != nil {
+							return err
+						}
+					}
+					if err := mpi.Barrier(world); err != nil {
+						return err
+					}
+					comm, err := world.Dup()
+					if err != nil {
+						return err
+					}
+					err = c.call(comm)
+					if !errors.Is(err, mpi.ErrMismatch) {
+						t.Errorf("rank %d: %v, want ErrMismatch", world.Rank(), err)
+						return nil
+					}
+					told[world.Rank()] = err.Error()
+					return nil
+				})
+				for _, want := range c.want {
+					found := false
+					for _, text := range told {
+						found = found || strings.Contains(text, want)
+					}
+					if !found {
+						t.Errorf("nobody is told %q:\n%s", want, strings.Join(told, "\n"))
+					}
+				}
+			})
+		}
+	}
+}
