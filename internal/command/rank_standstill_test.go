@@ -52,7 +52,7 @@ func standStill(world *mpi.Comm, how, pipe string) error {
 	}
 	// From here on rank 0 goes on when the pipe is opened, and the others with it.
 	if r != 0 {
-		return recv((r + n - 1) % n)
+		return recv(0)
 	}
 	switch how {
 	case "reads":

@@ -31,11 +31,11 @@ func TestDeadlock(t *testing.T) {
 					t.Errorf("%q is not told:\n%s", w, p.err)
 				}
 			}
-			waitedFor(t, h, time.Second) // ten looks
+			id := waitedFor(t, h, time.Second) // ten looks
 			if n := strings.Count(p.err.String(), "deadlock: for 100ms"); n != 1 {
 				t.Errorf("told %d times:\n%s", n, p.err)
 			}
-			h.must("kill", "-9")
+			h.must("kill", "-9", id)
 			p.code()
 			h.nothingLeft()
 		})
@@ -67,8 +67,8 @@ func TestNoDeadlock(t *testing.T) {
 	}
 }
 
-// waitedFor waits until ranks of the only job have waited for so long.
-func waitedFor(t *testing.T, h *house, d time.Duration) {
+// waitedFor waits until ranks of the only job have waited for so long, and returns its id.
+func waitedFor(t *testing.T, h *house, d time.Duration) (id string) {
 	t.Helper()
 	for {
 		q := h.start("", "status", "-json")
@@ -82,7 +82,7 @@ func waitedFor(t *testing.T, h *house, d time.Duration) {
 		for i := range s.Ranks {
 			for _, w := range s.Ranks[i].Waits {
 				if w.For >= d {
-					return
+					return s.Job
 				}
 			}
 		}

@@ -101,9 +101,12 @@ func (e *Engine) Finalized(peer int, any bool, counts func(ctx uint64) bool) {
 	}
 }
 
+// lastPolls bounds what Unreceived lets arrive.
+const lastPolls = 1000
+
 // Unreceived tells how many messages have arrived, in the contexts that count, and were not received, and describes the first.
 func (e *Engine) Unreceived(most int, counts func(ctx uint64) bool) (n int, first []string) {
-	for e.Progress() {
+	for polls := 0; polls < lastPolls && e.Progress(); polls++ {
 	}
 	e.mu.lock()
 	defer e.mu.unlock()
