@@ -29,10 +29,9 @@ func (b *backend) Ready() error {
 }
 
 // Before also gets the memory for the copy. The gate is still open then, and messages flow.
+func (b *backend) OnCheckpoint() error { return b.r.call(&b.r.checkpoint) }
+
 func (b *backend) Before() error {
-	if err := b.r.call(&b.r.checkpoint); err != nil {
-		return err
-	}
 	if err := b.r.fetchAll(); err != nil {
 		return err
 	}

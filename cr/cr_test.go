@@ -276,6 +276,65 @@ func TestCallbacks(t *testing.T) {
 	}
 }
 
+// Functions of OnCheckpoint may communicate, and what they find is in the image.
+func TestCallbacksCommunicate(t *testing.T) {
+	const n = 3
+	asked, armed, onArmed := gatekeeper()
+	program := func(c *mpi.Comm) error {
+		r := cr.On(c)
+		i, agreed := 0, []int{-1}
+		if err := r.Register("i", &i); err != nil {
+			return err
+		}
+		if err := r.Register("agreed", &agreed); err != nil {
+			return err
+		}
+		r.OnCheckpoint(func() error {
+			right, left := (c.Rank()+1)%n, (c.Rank()+n-1)%n
+			if err := mpi.SendValue(c, i, right, 9); err != nil {
+				return err
+			}
+			theirs, _, err := mpi.RecvValue[int](c, left, 9)
+			if err != nil || theirs != i {
+				return fmt.Errorf("rank %d is in step %d, rank %d in %d: %v", c.Rank(), i, left, theirs, err)
+			}
+			agreed = make([]int, 1)
+			return mpi.Allreduce(c, []int{i}, agreed, mpi.Sum)
+		})
+		for ; i < 40; i++ {
+			if err := r.Point(); err != nil {
+				return err
+			}
+			if r.Restarted() {
+				if agreed[0] != n*i {
+					return fmt.Errorf("rank %d goes on in step %d with %v", c.Rank(), i, agreed)
+				}
+				return mpi.Barrier(c)
+			}
+			if i == 5 && c.Rank() == 0 {
+				close(asked)
+				<-armed
+			}
+			if err := mpi.Barrier(c); err != nil {
+				return err
+			}
+		}
+		return mpi.Barrier(c)
+	}
+	c := jobtest.New(n, jobtest.Options{Dir: t.TempDir(), OnSend: onArmed})
+	wait := ranks(c, program)
+	<-asked
+	images, err := c.Checkpoint(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noErrors(t, wait())
+	c.Stop()
+	c = jobtest.New(n, jobtest.Options{Images: images})
+	noErrors(t, ranks(c, program)())
+	c.Stop()
+}
+
 // ringImages takes a snapshot of the ring on two ranks.
 func ringImages(t *testing.T) []string {
 	t.Helper()

@@ -11,7 +11,10 @@ import (
 type Backend interface {
 	// Ready says what is missing before this rank can be imaged, or returns nil. Any goroutine may call it.
 	Ready() error
-	// Before runs on the program's goroutine, at the Point, gate open.
+	// OnCheckpoint calls the program's functions for the time before an image, on its goroutine, at the Point, gate open. They may
+	// communicate with those of other ranks.
+	OnCheckpoint() error
+	// Before runs after that, where the rank is ready.
 	Before() error
 	// Capture copies the state. The program stands still, and the gate is closed. The returned copy is written
 	// later. point is the Point's number. The saved messages are copies and belong to the callee.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ type points struct {
 	err     error         // set by fail
 	due     uint64        // the newest Point at which the program has stood because a checkpoint is wanted there
 	passed  uint64        // the head lets it go on from there up to this Point
+	owed    []uint64      // Points to come at which others may have called their functions of OnCheckpoint, see owes
 	changed chan struct{} // closed and replaced whenever one of them changes
 }
 
@@ -56,12 +58,35 @@ func (p *points) setEvery(n uint64, restarted bool) {
 // wanted reports whether a checkpoint is wanted at Point n, and sets which Point has to look again. Caller holds mu.
 func (p *points) wanted(n uint64) bool {
 	if p.every == 0 {
-		p.next.Store(armedBit)
+		p.lookAgain(n, armedBit)
 		return false
 	}
 	since := n - p.first
-	p.next.Store(n + p.every - since%p.every)
+	p.lookAgain(n, n+p.every-since%p.every)
 	return since > 0 && since%p.every == 0
+}
+
+// lookAgain sets the Point after n that has to look again: next, or one that is owed. Caller holds mu.
+func (p *points) lookAgain(n, next uint64) {
+	for _, o := range p.owed {
+		if o > n {
+			next = min(next, o)
+		}
+	}
+	p.next.Store(next)
+}
+
+// owes reports whether the rank has to call its functions of OnCheckpoint at Point n, and notes that it does. Every rank that is told
+// where an attempt stops owes that, even if the attempt is given up before it comes there: ranks that were there sooner have called
+// theirs, which may communicate.
+func (p *points) owes(n uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.owed, n)
+	if i >= 0 {
+		p.owed = slices.Delete(p.owed, i, i+1)
+	}
+	return i >= 0
 }
 
 // pass lets the program go on from a due Point.
@@ -91,7 +116,13 @@ func (p *points) arm(o origin) uint64 {
 
 // runTo names the Point to stop at.
 func (p *points) runTo(n uint64) {
-	p.update(func() { p.target = n })
+	p.update(func() {
+		p.target = n
+		if n > p.word.Load()&^armedBit {
+			p.owed = append(p.owed, n)
+			p.next.Store(min(p.next.Load(), n))
+		}
+	})
 }
 
 // disarm lets the program go.
@@ -227,6 +258,10 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 			}
 		case stands:
 		case !armed, release >= n, target != 0 && n < target:
+			if !stopped && j.points.owes(n) {
+				stopped = true
+				_ = j.Backend().OnCheckpoint() // the attempt that an error would end is over
+			}
 			return stopped, nil
 		case announce:
 			stopped = true
@@ -240,9 +275,13 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 func (j *Job) announce(n uint64, o origin) {
 	ev := ckpt.RankEvent{Type: ckpt.EvAtPoint, N: n}
 	b := j.Backend()
+	j.points.owes(n)
+	start := time.Now()
 	err := b.Ready()
+	if e := b.OnCheckpoint(); err == nil { // ready or not: other ranks may wait for this one's part in theirs
+		err = e
+	}
 	if err == nil {
-		start := time.Now()
 		err = b.Before()
 		ev.Size = uint64(time.Since(start))
 	}
