@@ -23,6 +23,8 @@
 //   - start: from the start to the end of the empty program
 //   - heat, solver, stencil, cg, is, mg: time of an iteration, and the part of it that is not computation
 //
+// With -beside N as many endless loops run meanwhile, as on a machine that others use too.
+//
 // The first five are raced over each transport, the others over the first.
 package main
 
@@ -61,6 +63,7 @@ type options struct {
 	add        bool
 	check      bool
 	short      bool
+	beside     int // endless loops that run meanwhile
 }
 
 func main() {
@@ -86,13 +89,14 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&o.batches, "batches", 5, "batches per size and round")
 	f.DurationVar(&o.limit, "limit", time.Minute, "a program that runs longer is ended, and what it measured until then counts for this round alone")
 	f.StringVar(&o.out, "o", ".gorun/compare", "`folder` for report.html and samples.csv")
+	f.IntVar(&o.beside, "beside", 0, "run beside `N` endless loops, as on a machine that others use too")
 	f.BoolVar(&o.add, "add", false, "add to the samples that are in the folder")
 	f.BoolVar(&o.check, "check", false, "fail if a target is missed")
 	f.BoolVar(&o.short, "short", false, "see that everything works, within seconds; the figures mean nothing")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	if f.NArg() > 0 || o.rounds < 0 || o.batches < 1 || o.time <= 0 {
+	if f.NArg() > 0 || o.rounds < 0 || o.beside < 0 || o.batches < 1 || o.time <= 0 {
 		return nil, fmt.Errorf("bad argument; see -help")
 	}
 	if o.short {
@@ -175,6 +179,11 @@ func race(ctx context.Context, world *bench.World, o *options, all samples, w io
 	if err != nil {
 		return err
 	}
+	stop, err := startBeside(o.beside)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	first := all.rounds()
 	for round := range o.rounds {
 		for _, u := range plan(o) {

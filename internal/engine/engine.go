@@ -29,6 +29,9 @@ type Config struct {
 	// there is one for each rank. It should move the calling thread to another CPU. nil: the rank
 	// stays.
 	MoveOff func()
+	// Hurry is called, with the engine's lock held, when a program that is not of the job has had this
+	// rank's CPU. It should make the system run this rank soon when it is woken. nil: nothing is done.
+	Hurry func()
 	// Seat is where this rank's thread goes if ranks share CPUs. Its methods are called with the
 	// engine's lock held. nil: the rank stays.
 	Seat pace.Seat
@@ -36,7 +39,7 @@ type Config struct {
 
 // pace says where the rank is.
 func (cfg *Config) pace() pace.Config {
-	c := pace.Config{Ranks: cfg.Local, MoveOff: cfg.MoveOff, Seat: cfg.Seat}
+	c := pace.Config{Ranks: cfg.Local, MoveOff: cfg.MoveOff, Hurry: cfg.Hurry, Seat: cfg.Seat}
 	if c.Ranks == 0 {
 		c.Ranks = cfg.Size
 	}

@@ -121,7 +121,9 @@ func (e *Engine) yieldFor(t *Team) bool {
 		if t.LookOn() {
 			return true
 		}
-		e.pace.YieldTurn(e.waiter)
+		if !e.pace.YieldTurn(e.waiter) {
+			return false
+		}
 		if t.Advance() {
 			return true
 		}

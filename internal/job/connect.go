@@ -114,7 +114,7 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 	seat := newSeat(&start)
 	moveOff := func() { moveTo(seat.place()) }
 	names := new(Names)
-	e := engine.New(engine.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, MoveOff: moveOff, Seat: seat, Name: names.Path, Failed: func(_ int, err error) {
+	e := engine.New(engine.Config{Rank: start.Rank, Size: start.Size, Local: start.Local, MoveOff: moveOff, Hurry: hurry, Seat: seat, Name: names.Path, Failed: func(_ int, err error) {
 		now, leaving := start, false
 		if j := running.Load(); j != nil {
 			now, leaving = *j.start.Load(), j.finalizing.Load()

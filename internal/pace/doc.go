@@ -20,6 +20,11 @@
 //	                          took 3 us                  at most each      seating
 //	                                                     10 ms
 //
+// Beside a program that is not of the job (stranger) a rank does not yield: that would give the
+// stranger a whole time slice. It notices one by how long a yield took, spins for 200 us if it has a CPU
+// of its own, and sleeps. It asks the system for short slices, so that it runs as soon as it is
+// woken. Ranks that share CPUs do not spin there either, so they keep no CPU from one another.
+//
 // A rank waits for a turn of a team as for a message, with two differences where CPUs are shared.
 // If only ranks on other CPUs are late, it first looks on for 2 us (Looker). Then it gives its CPU
 // away up to 4 times without a poll (YieldsFirst).

@@ -11,7 +11,10 @@ type Config struct {
 	// MoveOff is called when this rank seems to share a CPU although there is one for each rank.
 	// It should move the calling thread to another CPU. nil: the thread stays.
 	MoveOff func()
-	Seat    Seat // where the thread goes if ranks share CPUs; nil: it stays
+	// Hurry is called when a program that is not of the job has had this rank's CPU. It should make
+	// the system run this rank soon when it is woken. nil: nothing is done.
+	Hurry func()
+	Seat  Seat // where the thread goes if ranks share CPUs; nil: it stays
 }
 
 // crowded reports whether ranks share CPUs.
@@ -23,7 +26,10 @@ type Pace struct {
 	spin      time.Duration
 	check     int // polls between looks at the clock
 	moveOff   func()
+	hurry     func()
+	now       func() time.Time
 	neighbour neighbour
+	stranger  stranger
 	seat      seating
 }
 
@@ -80,15 +86,18 @@ const (
 
 // Init makes it the pace of a rank.
 func (p *Pace) Init(c Config) {
-	p.moveOff, p.seat.Seat = c.MoveOff, c.Seat
+	p.moveOff, p.hurry, p.seat.Seat = c.MoveOff, c.Hurry, c.Seat
+	if p.now == nil {
+		p.now = time.Now
+	}
 	p.Set(c)
 }
 
 // Set sets the pace for the number of ranks on the machine.
 func (p *Pace) Set(c Config) {
-	p.Looks, p.spin, p.check = looks, spin, check
+	p.Looks, p.spin, p.check, p.stranger.most = looks, spin, check, longSlice
 	if c.crowded() {
-		p.Looks, p.spin, p.check = 1, 0, 1
+		p.Looks, p.spin, p.check, p.stranger.most = 1, 0, 1, lostShared
 	}
 }
 
@@ -109,38 +118,76 @@ func (p *Pace) Rest(s *Spell, y Yielder) bool {
 		return true
 	}
 	s.polls = 0
-	return p.restLong(s, y)
+	if p.spin == 0 {
+		return p.restShared(s, y)
+	}
+	return p.restAlone(s, y)
 }
 
-func (p *Pace) restLong(s *Spell, y Yielder) bool {
-	if s.yields == 0 && p.spin > 0 {
+// restAlone is Rest for a rank with a CPU of its own.
+func (p *Pace) restAlone(s *Spell, y Yielder) bool {
+	if s.yields == 0 {
+		now := p.now()
 		if s.begun.IsZero() {
-			s.begun = time.Now()
+			s.begun = now
 			return true
 		}
-		d := time.Since(s.begun)
-		if d < p.spin {
-			if s.yielded == 0 || d-s.yielded > yieldEvery {
-				s.yielded = d
-				y.Yield()
-				p.lookAround(s, d)
+		d, beside := now.Sub(s.begun), p.stranger.here(now)
+		switch {
+		case beside && d < spinBeside:
+			return true
+		case beside:
+			if p.moveOff != nil && p.neighbour.sleeps(now) {
+				p.moveOff()
 			}
+			return false
+		case d >= p.spin:
+		case s.yielded == 0 || d-s.yielded > yieldEvery:
+			s.yielded = d
+			p.yield(now, y)
+			return true
+		default:
 			return true
 		}
 	}
+	return p.yieldOn(s, y)
+}
+
+// restShared is Rest for a rank that shares its CPU with others.
+func (p *Pace) restShared(s *Spell, y Yielder) bool {
+	if p.stranger.stay != 0 && p.stranger.here(p.now()) {
+		return false
+	}
+	return p.yieldOn(s, y)
+}
+
+// yieldOn yields as often as a rank does before it sleeps. It reports false when it has.
+func (p *Pace) yieldOn(s *Spell, y Yielder) bool {
 	if s.yields == yields {
 		return false
 	}
 	s.yields++
 	s.polls = p.check // and look at once
-	y.Yield()
+	if !p.stranger.timed() {
+		y.Yield()
+	} else {
+		p.yield(p.now(), y)
+	}
 	return true
 }
 
-// lookAround is called after a yield that began that long after the spell did.
-func (p *Pace) lookAround(s *Spell, began time.Duration) {
-	ended := time.Since(s.begun)
-	if p.moveOff != nil && p.neighbour.yielded(ended-began, s.begun.Add(ended)) {
+// yield yields at begun, and draws conclusions from how long that takes.
+func (p *Pace) yield(begun time.Time, y Yielder) {
+	y.Yield()
+	now := p.now()
+	took := now.Sub(begun)
+	if p.stranger.yielded(took, now) && p.hurry != nil {
+		p.hurry()
+	}
+	if p.seat.trial {
+		p.seat.yielded(took, now)
+	}
+	if p.moveOff != nil && !p.Shares() && p.neighbour.yielded(took, now) {
 		p.moveOff()
 	}
 }
@@ -148,20 +195,22 @@ func (p *Pace) lookAround(s *Spell, began time.Duration) {
 // Turn is called before each turn of a team, with its number. Now and then the rank goes to its seat.
 func (p *Pace) Turn(number uint64) {
 	if number%seatEvery == 0 && p.seat.Seat != nil && p.Shares() {
-		p.seat.look(time.Now())
+		p.seat.look(p.now())
 	}
 }
 
-// YieldTurn lets ranks whose lines a turn waits for have the CPU.
-func (p *Pace) YieldTurn(y Yielder) {
-	if !p.seat.trial {
+// YieldTurn lets ranks whose lines a turn waits for have the CPU. It reports false if somebody else
+// would get it.
+func (p *Pace) YieldTurn(y Yielder) bool {
+	switch {
+	case p.stranger.stay != 0 && p.stranger.here(p.now()):
+		return false
+	case p.seat.trial || p.stranger.timed():
+		p.yield(p.now(), y)
+	default:
 		y.Yield()
-		return
 	}
-	begun := time.Now()
-	y.Yield()
-	now := time.Now()
-	p.seat.yielded(now.Sub(begun), now)
+	return true
 }
 
 // SharesWith reports whether a rank may share this rank's CPU, as far as is known.

@@ -33,12 +33,12 @@ type Seat interface {
 // Spread evenly, 16 ranks on 2 CPUs take 0.86 (allgather) to 0.97 (barrier) of the time (EPYC
 // 9004). A move takes 20 us. Looking more often or less often changed nothing.
 const (
-	seatEvery   = 64                    // turns between looks, and turns of a trial
-	seatPause   = 10 * time.Millisecond // until the next look; doubled with each move, up to seatLast
-	seatLast    = 80 * time.Millisecond
-	awayPause   = 40 * time.Millisecond // the same after a failed trial, as when ranks start; times four, to awayLast
-	awayLast    = 64 * time.Second
-	strangerRan = time.Millisecond // longer than all ranks together take to yield
+	seatEvery = 64                    // turns between looks, and turns of a trial
+	seatPause = 10 * time.Millisecond // until the next look; doubled with each move, up to seatLast
+	seatLast  = 80 * time.Millisecond
+	awayPause = 40 * time.Millisecond // the same after a failed trial, as when ranks start; times four, to awayLast
+	awayLast  = 64 * time.Second
+	awayRan   = time.Millisecond // longer than all ranks together take to yield
 )
 
 // look goes to its seat if this rank is elsewhere, unless it has done so too recently.
@@ -60,7 +60,7 @@ func (h *seating) look(now time.Time) {
 
 // yielded notes that a yield during a trial took so long and ended at now.
 func (h *seating) yielded(took time.Duration, now time.Time) {
-	if took < strangerRan {
+	if took < awayRan {
 		return
 	}
 	h.Back()
