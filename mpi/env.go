@@ -238,7 +238,7 @@ func Run(f func(*Comm) error) {
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
-			w.env.die(1, panicText(v), job.Panicked)
+			w.env.die(1, panicText(v), panicked(v))
 		} else if !returned { // nothing else would end the process
 			w.env.die(1, "runtime.Goexit has ended the function given to Run", job.Decided)
 		}
@@ -260,7 +260,7 @@ func ending(err error) job.Ending {
 	case errors.Is(err, ErrPeerFailed), errors.Is(err, ErrAborted):
 		return job.Follows
 	case errors.As(err, &part) && part.Lost():
-		return job.Panicked // something of this rank has died
+		return job.Lost // something of this rank has died
 	}
 	return job.Decided
 }
@@ -296,4 +296,13 @@ func (e *env) die(code int, text string, why job.Ending) {
 }
 
 // panicText is a panic's value with the stack it came from.
+// panicked is how a rank ends that has panicked.
+func panicked(v any) job.Ending {
+	var part interface{ Lost() bool }
+	if err, _ := v.(error); err != nil && errors.As(err, &part) && part.Lost() {
+		return job.Lost
+	}
+	return job.Panicked
+}
+
 func panicText(v any) string { return fmt.Sprintf("panic: %v\n\n%s", v, debug.Stack()) }

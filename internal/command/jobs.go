@@ -62,6 +62,9 @@ func ps(std stdio, asJSON bool) error {
 	for _, s := range all {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%v\t%d\t%d\t%s\n", s.Job, s.Incarnation, s.NP, s.State,
 			time.Since(s.Started).Round(time.Second), s.Restarts, s.PID, commandLine(string(s.Program), s.Args))
+		if s.Failing != nil {
+			fmt.Fprintf(w, "  checkpoints of %.8s: %s\n", s.Job, printable(s.Failing.String()))
+		}
 	}
 	return w.Flush()
 }
@@ -182,6 +185,9 @@ func printStatus(std stdio, s *control.Status, verbose bool) error {
 	}
 	if s.Held != "" {
 		line("checkpoints held off", "by "+printable(s.Held))
+	}
+	if s.Failing != nil {
+		line("checkpoints fail", printable(s.Failing.String()))
 	}
 	if i := s.Interval; i != nil && (i.Every > 0 || i.Points > 0 || i.Measured > 0) {
 		line("a checkpoint every", i)

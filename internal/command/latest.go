@@ -12,6 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/program"
+	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
 
 // With -restart-latest one line of a script starts a job and, when the script runs again, goes on with it. What
@@ -28,7 +29,7 @@ func nameJob(fs *flag.FlagSet) error {
 
 // latest finds what a job goes on from. all is empty if it has to begin.
 func (o *options) latest(std stdio, args []string) (all []*snapshot.Snapshot, err error) {
-	dir, err := os.Getwd()
+	dir, err := spec.Getwd()
 	if err != nil {
 		return nil, err
 	}

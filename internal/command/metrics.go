@@ -26,6 +26,19 @@ var metrics = []metric{
 	{name: "gorun_age_seconds", kind: "gauge", help: "Since gorun was started.", job: func(s *control.Status) (float64, bool) { return time.Since(s.Started).Seconds(), !s.Started.IsZero() }},
 	{name: "gorun_restarts_total", kind: "counter", help: "Lives of the job that were followed by another one.", job: func(s *control.Status) (float64, bool) { return float64(s.Restarts), true }},
 	{name: "gorun_checkpoints_total", kind: "counter", help: "Checkpoints committed.", job: func(s *control.Status) (float64, bool) { return float64(s.Snapshots), s.CR != "" }},
+	{name: "gorun_checkpoint_failures_total", kind: "counter", help: "Checkpoints that have failed.", job: func(s *control.Status) (float64, bool) { return float64(s.Failed), s.CR != "" }},
+	{name: "gorun_checkpoint_failures_in_a_row", kind: "gauge", help: "Checkpoints that have failed since the newest that has not.", job: func(s *control.Status) (float64, bool) {
+		if s.Failing == nil {
+			return 0, s.CR != ""
+		}
+		return float64(s.Failing.Attempts), true
+	}},
+	{name: "gorun_without_snapshot_seconds", kind: "gauge", help: "Since the newest snapshot or, without one, the beginning, where checkpoints fail.", job: func(s *control.Status) (float64, bool) {
+		if s.Failing == nil {
+			return 0, false
+		}
+		return time.Since(s.Failing.Since).Seconds(), true
+	}},
 	ofInterval("gorun_checkpoint_cost_seconds", "What a checkpoint takes from the ranks, mean of the newest.", func(i *control.Interval) (time.Duration, bool) { return i.Cost, i.Measured > 0 }),
 	ofInterval("gorun_checkpoint_pause_seconds", "For how much of that the ranks stand.", func(i *control.Interval) (time.Duration, bool) { return i.Pause, i.Measured > 0 }),
 	ofInterval("gorun_checkpoint_commit_seconds", "From when the ranks go on until a checkpoint counts, mean of the newest.", func(i *control.Interval) (time.Duration, bool) { return i.Commit, i.Measured > 0 }),

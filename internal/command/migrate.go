@@ -40,7 +40,7 @@ writing to a file; what it has printed is not shown. Ranks move as images of who
 tells whether they can be made).
 
 With -device nothing moves but what the ranks have on a device: gorun migrate JOB -device 0 -to 1 puts it on another one of
-the same machine, of any kind, between two kernels (gorun devices lists them). -ranks limits that to some ranks. What the other
+the same machine and library (opencl or cuda, of any kind), between two kernels (gorun devices lists them). -ranks limits that to some ranks. What the other
 device does not take goes on where it was. With -to 1@NODE the ranks that have device 0 move to another node, and use device 1
 there.
 

@@ -157,7 +157,7 @@ func (o *options) attended(args []string) ([]string, error) {
 	if o.CR != spec.CRAuto && o.CR != whole.Default() {
 		return args, nil
 	}
-	dir, err := os.Getwd()
+	dir, err := spec.Getwd()
 	if err != nil {
 		return nil, err
 	}

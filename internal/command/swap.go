@@ -33,7 +33,8 @@ var swapInCommand = command{
 	name: offload.SwapIn, args: "JOB", short: "bring devices back that were swapped out",
 	long: `
 Each device that gorun swap-out has freed is filled again, in the same place or, with -device, on another
-device of any kind. Its kernels are compiled anew, and those that were asked for meanwhile begin.
+one of the same library, opencl or cuda, for which its kernels are. They are
+compiled anew, and those that were asked for meanwhile begin.
 
 Flags may stand behind JOB.
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/where"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -418,7 +419,7 @@ func (d *driver) where() (text string, waits uint64) {
 	if text != "" {
 		waits = 1
 	} else {
-		text = "computing outside the library"
+		text = where.Standing(where.Dump())
 	}
 	if d.m.State() == ckpt.Preparing {
 		if err := d.j.lacks(); err != nil {

@@ -208,6 +208,7 @@ const (
 	Decided  Ending = oob.AbortDecided // by an error or by Abort
 	Follows  Ending = oob.AbortFollows // from another rank's death, which is the first cause
 	Panicked Ending = oob.AbortPanic
+	Lost     Ending = oob.AbortLost // of something that the rank needs
 )
 
 // Abort tells the head to end the whole job with the exit status code, and returns. The caller has printed the

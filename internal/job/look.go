@@ -26,7 +26,10 @@ func (d *driver) look(m *oob.Msg) {
 	case m.A == oob.LookStill && len(m.Data) == 8:
 		in = d.j.still(time.Duration(binary.LittleEndian.Uint64(m.Data)))
 	default:
-		in = d.j.Doing(where.Calls(where.Dump()))
+		dump := where.Dump()
+		if in = d.j.Doing(where.Calls(dump)); in.State == where.Computing {
+			in.State = where.Standing(dump)
+		}
 	}
 	answer := oob.Msg{Kind: oob.Seen, A: m.A, B: m.B}
 	var err error

@@ -64,7 +64,7 @@ func (c *causes) say(rank int, s saying) {
 
 // aborted takes a rank's AbortJob. If the rank has already met another rank's death, that is the reason,
 // whatever the program has made of the error. The rank itself has printed its message.
-func (c *causes) aborted(rank, code int, why uint64) {
+func (c *causes) aborted(rank, code int, why uint64, text string) {
 	if c.said[rank].secondary {
 		why = oob.AbortFollows
 	}
@@ -75,6 +75,9 @@ func (c *causes) aborted(rank, code int, why uint64) {
 		k, v.Text, v.Died = consequence, fmt.Sprintf("rank %d gave up, as another rank was lost", rank), true
 	case oob.AbortPanic:
 		v.Text, v.Died = fmt.Sprintf("rank %d panicked", rank), true
+	case oob.AbortLost:
+		first, _, _ := strings.Cut(text, "\n\n") // stacks follow
+		v.Text, v.Died = fmt.Sprintf("rank %d cannot go on%s", rank, colon(first)), true
 	default:
 		v.Text = fmt.Sprintf("rank %d aborted the job with code %d", rank, code)
 	}

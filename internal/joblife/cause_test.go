@@ -25,13 +25,17 @@ func TestCauses(t *testing.T) {
 		{"no Finalize", func(c *causes) { inMPI(c, 1, 0) }, 1, "rank 1 exited with status 0 without calling Finalize", true},
 		{"no Init", func(c *causes) { c.exited(4, 0, Spawned, true) }, 1, "rank 4 ended without calling Init", true},
 		{"after Finalize", func(c *causes) { c.exited(0, exitStatus(5), Final, true) }, 5, "rank 0 exited with status 5", true},
-		{"abort", func(c *causes) { c.aborted(3, 42, oob.AbortDecided); inMPI(c, 3, exitStatus(42)) }, 42, "rank 3 aborted the job with code 42", false},
-		{"abort 0", func(c *causes) { c.aborted(3, 0, oob.AbortDecided) }, 0, "rank 3 aborted the job with code 0", false},
-		{"abort 256", func(c *causes) { c.aborted(3, 256, oob.AbortDecided) }, 1, "rank 3 aborted the job with code 256", false},
-		{"panic", func(c *causes) { c.aborted(3, 1, oob.AbortPanic); inMPI(c, 3, exitStatus(1)) }, 1, "rank 3 panicked", true},
+		{"abort", func(c *causes) { c.aborted(3, 42, oob.AbortDecided, ""); inMPI(c, 3, exitStatus(42)) }, 42, "rank 3 aborted the job with code 42", false},
+		{"abort 0", func(c *causes) { c.aborted(3, 0, oob.AbortDecided, "") }, 0, "rank 3 aborted the job with code 0", false},
+		{"abort 256", func(c *causes) { c.aborted(3, 256, oob.AbortDecided, "") }, 1, "rank 3 aborted the job with code 256", false},
+		{"panic", func(c *causes) { c.aborted(3, 1, oob.AbortPanic, ""); inMPI(c, 3, exitStatus(1)) }, 1, "rank 3 panicked", true},
+		{"a device's death", func(c *causes) {
+			c.aborted(0, 1, oob.AbortLost, "panic: the offload process has ended: signal: killed\n\ngoroutine 1")
+			inMPI(c, 0, exitStatus(1))
+		}, 1, "rank 0 cannot go on: panic: the offload process has ended: signal: killed", true},
 		{"panic after another's death", func(c *causes) {
 			c.failing(0, true, false, "peer failed: rank 3")
-			c.aborted(0, 1, oob.AbortPanic)
+			c.aborted(0, 1, oob.AbortPanic, "")
 			inMPI(c, 3, killedBy(9))
 		}, 137, "rank 3 was killed", true},
 		{"stands until the restart", func(c *causes) { c.failing(0, true, true, "peer failed: rank 3"); inMPI(c, 3, killedBy(9)) }, 137, "rank 3 was killed", true},
@@ -42,7 +46,7 @@ func TestCauses(t *testing.T) {
 		},
 			1, "rank 0 exited with status 1: no transport; really", true},
 		{"consequence before cause", func(c *causes) {
-			c.aborted(0, 1, oob.AbortFollows)
+			c.aborted(0, 1, oob.AbortFollows, "")
 			inMPI(c, 0, exitStatus(1))
 			inMPI(c, 3, killedBy(9))
 		}, 137, "rank 3 was killed", true},
@@ -53,22 +57,22 @@ func TestCauses(t *testing.T) {
 		}, 139, "rank 3 was killed", true},
 		{"announced abort before cause", func(c *causes) {
 			c.failing(0, true, false, "peer failed: rank 3")
-			c.aborted(0, 7, oob.AbortDecided)
+			c.aborted(0, 7, oob.AbortDecided, "")
 			inMPI(c, 0, exitStatus(7))
 			inMPI(c, 3, killedBy(9))
 		}, 137, "rank 3 was killed", true},
 		{"announced abort without cause", func(c *causes) {
 			c.failing(0, true, false, "peer failed: rank 3")
-			c.aborted(0, 7, oob.AbortDecided)
+			c.aborted(0, 7, oob.AbortDecided, "")
 			inMPI(c, 0, exitStatus(7))
 		}, 7, "rank 0 gave up, as another rank was lost", true},
 		{"abort beside an announced one", func(c *causes) {
 			c.failing(0, true, false, "peer failed: rank 3")
-			c.aborted(0, 7, oob.AbortDecided)
-			c.aborted(3, 42, oob.AbortDecided)
+			c.aborted(0, 7, oob.AbortDecided, "")
+			c.aborted(3, 42, oob.AbortDecided, "")
 		}, 42, "rank 3 aborted the job with code 42", false},
 		{"unannounced consequence before cause", func(c *causes) { inMPI(c, 0, exitStatus(1)); inMPI(c, 3, killedBy(9)) }, 137, "rank 3 was killed", true},
-		{"only consequences", func(c *causes) { c.aborted(5, 1, oob.AbortFollows); c.aborted(6, 2, oob.AbortFollows) }, 1, "rank 5 gave up, as another rank was lost", true},
+		{"only consequences", func(c *causes) { c.aborted(5, 1, oob.AbortFollows, ""); c.aborted(6, 2, oob.AbortFollows, "") }, 1, "rank 5 gave up, as another rank was lost", true},
 		{"first of two", func(c *causes) { inMPI(c, 1, exitStatus(4)); inMPI(c, 2, exitStatus(5)) }, 4, "rank 1", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

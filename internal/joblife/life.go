@@ -47,6 +47,7 @@ type life struct {
 	graceFor int64
 	own      []uint64 // timers that end with this life
 	ending   *Verdict // why it is being ended; nil: it is not
+	guessed  bool     // that is a consequence, whose cause was not told in time
 	leaving  bool     // a rank has entered Finalize
 	closing  bool     // nothing of it runs any more
 }
@@ -262,7 +263,7 @@ func (l *life) ofRank(rank int, m *oob.Msg) {
 	case oob.Up:
 		l.up(rank)
 	case oob.AbortJob:
-		l.causes.aborted(rank, int(int32(m.A)), m.B)
+		l.causes.aborted(rank, int(int32(m.A)), m.B, string(m.Data))
 		l.judge()
 	case oob.Failure:
 		if m.B == oob.FailureStands || l.comes(rank) {
@@ -342,7 +343,10 @@ func (l *life) exited(rank int, status syscall.WaitStatus, text string) {
 	default:
 		l.causes.set(certain, Verdict{Code: CannotExec, Rank: rank, Text: fmt.Sprintf("rank %d could not be started: %s", rank, text)})
 	}
-	failed := text != "" || l.causes.exited(rank, status, before, l.count[Greeted] > 0)
+	failed := text != "" || l.guessed && !byItself(status) || l.causes.exited(rank, status, before, l.count[Greeted] > 0)
+	if v, _ := l.causes.verdict(); failed && l.guessed && v.Rank == rank {
+		l.ending = v // it is told after what has followed from it
+	}
 	if before < Final && before >= Greeted || failed {
 		l.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: describe(status)})
 		l.health(oob.HealthFailed, rank)
@@ -374,13 +378,17 @@ func (l *life) judge() {
 	case l.grace == 0 || wait < l.graceFor:
 		l.j.stop(l.grace)
 		l.graceFor = wait
-		l.grace = l.after(wait, func() {
-			if v, _ := l.causes.verdict(); l.ending == nil {
+		l.grace = l.after(int64(float64(wait)*l.slow), func() { // the report of a death is late, too, where all is
+			if v, wait := l.causes.verdict(); l.ending == nil {
 				l.end(v, true)
+				l.guessed = wait == l.causes.consequence && l.j.RestartsLeft() // then ranks are killed, and get no SIGTERM that they could make something of
 			}
 		})
 	}
 }
+
+// byItself reports whether a rank that was to be killed had ended before.
+func byItself(s syscall.WaitStatus) bool { return !s.Signaled() || s.Signal() != syscall.SIGKILL }
 
 const (
 	endMillis   = 1000   // that ranks have after SIGTERM

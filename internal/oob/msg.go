@@ -178,6 +178,7 @@ const (
 	AbortDecided = iota // the program says so, by an error or by Abort
 	AbortFollows        // only a consequence of another rank's death
 	AbortPanic          // the program has panicked
+	AbortLost           // something that the rank needs has died, as a device; the text tells
 )
 
 // B of Failure.

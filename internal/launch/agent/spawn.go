@@ -224,7 +224,7 @@ func (a *agent) spawn(r *rankProc, p *pipes) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", a.order.Program, err)
+		return proc.ExplainExec(string(a.order.Program), string(a.order.Dir), err)
 	}
 	return nil
 }

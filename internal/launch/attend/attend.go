@@ -42,7 +42,7 @@ func Main(args []string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Env: environ(path), Files: []uintptr{0, 1, 2}})
 	if err != nil {
-		return complain(126, "%s: %v; each node needs it at this path", path, err)
+		return complain(126, "%v; each node needs it at this path", proc.ExplainExec(path, "", err))
 	}
 	where.Attend(path)
 	status, err := reapUntil(pid)

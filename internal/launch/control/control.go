@@ -89,6 +89,8 @@ type Status struct {
 	Held        string        `json:"held,omitempty"`       // who keeps checkpoints off
 	Snapshot    exact.String  `json:"snapshot,omitempty"`   // schema of the newest
 	Snapshots   int           `json:"snapshots"`            // committed by this head
+	Failed      int           `json:"failed"`               // checkpoints that have, under this head
+	Failing     *Failing      `json:"failing,omitempty"`    // nil: the newest has not
 	Last        *Report       `json:"last,omitempty"`       // of the newest checkpoint
 	Interval    *Interval     `json:"interval,omitempty"`   // nil: it cannot be checkpointed
 	Levels      []Level       `json:"levels,omitempty"`     // places for snapshots, the one that the ranks write first; none: there is one alone

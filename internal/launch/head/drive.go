@@ -107,7 +107,7 @@ func (h *head) do(a *joblife.Action) {
 		case h.result == verdict{Rank: -1}:
 			h.finished()
 		case h.result.Last > 0:
-			h.result.Text = fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: %s", h.id, h.restart())
+			h.result.Text = fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: %s", h.id, h.restart(string(h.inc.store.last.Schema)))
 		}
 		h.clean()
 		h.feed(joblife.Event{Type: joblife.EvCleaned})
@@ -116,8 +116,8 @@ func (h *head) do(a *joblife.Action) {
 	}
 }
 
-// restart is the command that goes on from the newest checkpoint.
-func (h *head) restart() string {
+// restart is the command that goes on from a snapshot.
+func (h *head) restart(schema string) string {
 	command, where, joined := "gorun restart ", h.opt.Where, strings.Join(h.joined, ",")
 	if joined != "" && h.opt.Hosts != "" {
 		where = strings.Replace(where, h.opt.Hosts, h.opt.Hosts+","+joined, 1)
@@ -126,7 +126,7 @@ func (h *head) restart() string {
 	if where != "" {
 		command += where + " "
 	}
-	command += string(h.inc.store.last.Schema)
+	command += schema
 	if joined != "" {
 		command += "\n(without what has joined by gorun join -hosts: " + joined + ")"
 	}

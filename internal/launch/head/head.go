@@ -49,6 +49,7 @@ type head struct {
 	stepping bool                   // due is being worked on
 	timers   map[uint64]*time.Timer // of job
 	result   verdict                // of the job
+	outcome  outcome                // likewise
 	over     bool                   // nothing of the job is left
 	works    int                    // of the storage, under way
 
@@ -63,6 +64,7 @@ type head struct {
 	commits  int                // snapshots committed so far
 	chain    []commit           // own commits, oldest first, the snapshot started from before them
 	trouble  trouble            // of periodic checkpoints
+	failing  failing            // checkpoints of any kind
 	unpruned string             // why old snapshots could not be removed, as the user was told last
 	auto     auto               // when the next is due
 	levels   levels
@@ -92,20 +94,20 @@ type head struct {
 // to know on opt.Stderr.
 func Run(opt spec.Options) int {
 	h := &head{opt: opt, start: local.Start, began: time.Now(), events: make(chan func(), 256), done: make(chan struct{}), timers: map[uint64]*time.Timer{}, questions: map[uint64]*question{}, swaps: map[uint64]*swapping{}}
-	err := h.run()
-	if err != nil {
+	o := &h.outcome
+	o.refused = h.run()
+	for _, err := range o.texts() {
 		h.say("%v", h.withRemedy(err))
-		return spec.StatusOf(err)
 	}
-	if h.result.Text != "" {
-		h.say("%s", h.result.Text)
+	if o.refused != nil {
+		return o.status()
 	}
 	if (h.result.Last > 0 || h.short) && h.opt.Again != nil {
 		if err := h.opt.Again(); err != nil {
 			h.say("%v", err)
 		}
 	}
-	return h.result.Code
+	return o.status()
 }
 
 // verdictOf ends a job with an error.
@@ -116,8 +118,9 @@ func (h *head) verdictOf(err error) *verdict {
 // withRemedy says what to do about it where the head lacks files.
 func (h *head) withRemedy(err error) error { return nofile.Explain(err, h.opt.OpenFiles(), "") }
 
+// run runs the job. An error is why it was not begun; how it has ended is in outcome.
 func (h *head) run() error {
-	if err := errors.Join(h.opt.SetDefaults(), h.opt.EnoughFiles()); err != nil {
+	if err := errors.Join(h.opt.SetDefaults(), spec.EnoughAddresses(), h.opt.EnoughFiles()); err != nil {
 		return err
 	}
 	if err := h.prog.Find(h.opt.Program, h.opt.Dir); err != nil {
@@ -194,16 +197,21 @@ func (h *head) run() error {
 	h.openLevels()
 	h.feed(joblife.Event{Type: joblife.EvStart})
 	h.loop()
+	h.outcome.verdict = h.result
+	if f := h.failingState(); f != nil {
+		f.Until, h.outcome.failing = time.Now(), f
+	}
 	h.endLevels()
 	h.endTidying()
+	h.outcome.goesOn = h.goesOn()
 	h.unwatch()
-	err = errors.Join(h.printer.Close(), files.Close())
+	h.outcome.lost = errors.Join(h.printer.Close(), files.Close())
 	for stream, name := range []string{1: "output", 2: "error"} {
 		if n := h.printer.Streams[stream].Dropped; n > 0 {
 			h.say("nobody has read standard %s: %d bytes for it were dropped", name, n)
 		}
 	}
-	return err
+	return nil
 }
 
 // newJob makes the machine.

@@ -17,7 +17,7 @@ func TestRestartNamesJoined(t *testing.T) {
 		h.inc.store.last = &control.Report{Schema: "7"}
 		h.noteJoined("b:3, c:4", []string{"a", "b"})
 		h.noteJoined("c:4", []string{"a", "b"})
-		if got := h.restart(); got != c.want {
+		if got := h.restart(string(h.inc.store.last.Schema)); got != c.want {
 			t.Errorf("%s", got)
 		}
 	}

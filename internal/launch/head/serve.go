@@ -128,6 +128,7 @@ func (h *head) status() control.Status {
 		Job: h.id, Incarnation: wire.ID(h.inc.name), State: h.job.State(), PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
 		Program: exact.String(h.prog.Name), Args: h.opt.Args, Started: h.began, Restarts: h.job.Restarts(),
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
+		Failed: h.failing.all, Failing: h.failingState(),
 		Last: h.inc.store.last, Held: h.job.Held(), Transports: h.job.Transports(), Interval: h.costs(), Levels: append(h.memoryState(), h.levelStates()...),
 	}
 	if h.fleet != nil {

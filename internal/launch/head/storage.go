@@ -382,12 +382,14 @@ func (inc *incarnation) answered(d *ckpt.Done) {
 		inc.store.phase = ""
 		inc.written()
 		h.levels.base.failed++
+		h.failed(d.Err)
 		h.verbose("checkpoint: failed: %s", d.Err)
 		h.reply(d, nil, errors.New(d.Err))
 		return
 	}
 	inc.store.phase = ""
 	inc.store.last = h.report(d)
+	h.worked()
 	if r, waits := h.waiters.byID[d.ID]; waits && !r.periodic {
 		s := h.chain[len(h.chain)-1].snap
 		work(inc, func() (struct{}, error) { return struct{}{}, s.Ask() }, func(_ struct{}, err error) {

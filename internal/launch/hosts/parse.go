@@ -34,7 +34,11 @@ func parseLines(r io.Reader, name string, counted bool, parse func(string) (Node
 	number := 0
 	for lines.Scan() {
 		number++
-		line, _, _ := strings.Cut(lines.Text(), "#")
+		text := lines.Text()
+		if number == 1 {
+			text = strings.TrimPrefix(text, "\ufeff") // the mark that editors on Windows put before UTF-8
+		}
+		line, _, _ := strings.Cut(text, "#")
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}

@@ -191,6 +191,27 @@ func (o *Options) EnoughFiles() error {
 	return fmt.Errorf("%d ranks cannot be run: %s", o.NP, nofile.Remedy(o.OpenFiles(), or))
 }
 
+// Getwd is the present working folder.
+func Getwd() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("the present working folder is not there any more: cd to one that is: %w", err)
+	}
+	return dir, nil
+}
+
+// leastAddresses is what gorun and a small Go program need of address space, each: mostly it is reserved, and never used.
+const leastAddresses = 2 << 30
+
+// EnoughAddresses refuses a limit of address space under which programs end with stacks of the run-time.
+func EnoughAddresses() error {
+	var lim syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &lim); err != nil || lim.Cur >= leastAddresses {
+		return nil
+	}
+	return fmt.Errorf("ranks cannot be run: the limit of address space (ulimit -v) is %d MB, and gorun and Go programs reserve up to %d MB, most of which they never use: ulimit -v unlimited; to bound memory that is used, take a control group (systemd-run --scope -p MemoryMax=...)", lim.Cur>>20, leastAddresses>>20)
+}
+
 // SetDefaults fills in what was left open, and refuses what cannot be meant.
 func (o *Options) SetDefaults() error {
 	if o.NP < 1 {
@@ -246,7 +267,7 @@ func (o *Options) SetDefaults() error {
 		o.Stderr = io.Discard
 	}
 	if o.Dir == "" {
-		dir, err := os.Getwd()
+		dir, err := Getwd()
 		if err != nil {
 			return err
 		}
