@@ -155,8 +155,9 @@ type Schema struct {
 	Set         string            `toml:"set,omitempty"`    // the images' name there
 	More        []Copy            `toml:"copies,omitempty"` // where else all of them lie
 	Lineage     []Ancestor        `toml:"lineage,omitempty"`
-	Params      map[string]string `toml:"params,omitempty"` // of modules, by name, as the job was given them
-	Plan        map[string]string `toml:"plan,omitempty"`   // flags of gorun that a restart takes over, by name
+	Params      map[string]string `toml:"params,omitempty"`  // of modules, by name, as the job was given them
+	Plan        map[string]string `toml:"plan,omitempty"`    // flags of gorun that a restart takes over, by name
+	Printed     [][]int64         `toml:"printed,omitempty"` // by rank, bytes of its standard output and error in the files of gorun's -output-dir; none: there are no such files
 	Program     Program           `toml:"program"`
 	Placement   []Placement       `toml:"placement"`
 	Images      []Image           `toml:"images"` // by rank

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
 // A job that begins again from its start says what comes twice: lines of output, and what is appended to files.
@@ -25,4 +27,39 @@ func TestSaysWhatComesTwice(t *testing.T) {
 		}
 	}
 	h.nothingLeft()
+}
+
+// The files of -output-dir hold each line once, whatever a restart goes on from, and the errors of all lives.
+func TestOutputFilesHoldEachLineOnce(t *testing.T) {
+	for _, flags := range [][]string{{}, {"-tag-output"}, {"-cr=native"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			h := newHouse(t)
+			dir := t.TempDir()
+			t.Chdir(dir)
+			args := append([]string{"-np", "1", "-restarts", "1", "-output-dir", "out", "-jobid-file", "id"}, flags...)
+			script := `echo one; echo error >&2; until [ -e go ]; do sleep .01; done; echo two; mkdir begun && kill -9 $$; echo three; exit 0`
+			p := h.start("", append(args, "sh", "-c", script)...)
+			testenv.Until(t, func() string {
+				text, _ := os.ReadFile("out/rank.0.out")
+				return map[bool]string{false: "nothing is printed"}[len(text) > 0]
+			})
+			if len(flags) > 0 && flags[0] == "-cr=native" {
+				h.must("checkpoint", h.jobID(p, "id"))
+			}
+			if err := os.WriteFile("go", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if code := p.code(); code != 0 {
+				t.Errorf("exit %d, %s", code, p.err)
+			}
+			text, err := os.ReadFile("out/rank.0.out")
+			if got := strings.ReplaceAll(string(text), "[0] ", ""); err != nil || got != "one\ntwo\nthree\n" {
+				t.Errorf("%q, %v\n%s", text, err, p.err)
+			}
+			if text, err := os.ReadFile("out/rank.0.err"); err != nil || !strings.Contains(string(text), "error\n") {
+				t.Errorf("errors: %q, %v", text, err)
+			}
+			h.nothingLeft()
+		})
+	}
 }

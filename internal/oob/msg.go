@@ -85,7 +85,7 @@ const (
 	Bookmark // rank>rank: A bytes sent by From to To since start of the incarnation
 	Ready    // rank>head: drained
 	Capture  // head>rank: all are Ready. Data JSON of CaptureConfig. Native: for the agent, which answers in the rank's name
-	Captured // rank>head: A bytes that the image will hold; of the rank that has standard input Data JSON of InputState, by its agent
+	Captured // rank>head: A bytes that the image will hold; Data JSON of InputState, by its agent
 	Open     // head>rank: all are Captured (or the attempt ended): gate open, go on
 	Progress // rank>head: A bytes written so far
 	Written  // rank>head: image durable; A size in bytes, Data JSON of ImageInfo
@@ -327,8 +327,10 @@ type CaptureConfig struct {
 // InputState says how much of its standard input a rank has taken. It counts what the rank was given in its
 // present life.
 type InputState struct {
-	Taken int64 `json:"taken"` // at the instant that the image shows
+	Taken int64 `json:"taken"` // at the instant that the image shows; -1: it has none, or that is not known
 	First int64 `json:"first"` // at its first Point in this life; -1: not known, or not in this life
+
+	Printed []int64 `json:"printed,omitempty"` // bytes that it has written to standard output, and to standard error; none: that is not known
 }
 
 // ImageInfo describes one durable image; it goes into the schema.

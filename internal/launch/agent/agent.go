@@ -303,9 +303,14 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		a.askedWhere(r, m)
 		return
 	case oob.Captured:
+		at := &oob.InputState{Taken: -1, First: -1} // it stands at a Point until the gate is opened
 		if r.in != nil {
-			m.Data = wire.JSON(r.in.Now()) // it stands at a Point until the gate is opened
+			if taken := r.in.Now(); taken != nil {
+				at = taken
+			}
 		}
+		at.Printed = r.printed()
+		m.Data = wire.JSON(at)
 		m = a.makesRoom(r, m)
 	case oob.Written:
 		m = a.selfWritten(r, m)

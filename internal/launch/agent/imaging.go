@@ -340,10 +340,19 @@ func (s *shot) capture() error {
 		target.Committed(s.cfg.Base) // it is where the rank goes
 	}
 	s.is("is being copied by its agent")
-	if in := s.r.in; in != nil {
+	in := s.r.in
+	if in != nil {
 		in.Flow.Lock()
 		defer in.Flow.Unlock()
-		opt.Stands = func() { s.input = in.State() }
+	}
+	opt.Stands = func() {
+		s.input = &oob.InputState{Taken: -1, First: -1}
+		if in != nil {
+			if taken := in.State(); taken != nil {
+				s.input = taken
+			}
+		}
+		s.input.Printed = s.r.printed()
 	}
 	s.a.expect()
 	c, err := target.Capture(opt)

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"errors"
+	"io"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -88,6 +90,54 @@ type output struct {
 	drain   chan chan struct{} // asks for all that is in the pipe to be passed on; closed when it is
 	pending chan struct{}      // such a question; nil: none
 	over    chan struct{}      // closed when it has been read to its end
+
+	mu    sync.Mutex // held to read
+	count int64      // bytes that were read
+}
+
+// read reads, and counts.
+func (o *output) read(p []byte) (n int, err error) {
+	raw, err := o.f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	rerr := raw.Read(func(fd uintptr) bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for {
+			if n, err = unix.Read(int(fd), p); err != unix.EINTR {
+				break
+			}
+		}
+		o.count += int64(max(n, 0))
+		return err != unix.EAGAIN
+	})
+	switch {
+	case rerr != nil:
+		return 0, rerr
+	case err == nil && n == 0:
+		return 0, io.EOF
+	}
+	return max(n, 0), err
+}
+
+// written is how much the rank has written, also what was not read yet.
+func (o *output) written() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	left := 0
+	if raw, err := o.f.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	}
+	return o.count + int64(left)
+}
+
+// printed is what a rank that stands has written to its streams in this life; nil: they are not open yet.
+func (r *rankProc) printed() []int64 {
+	if r.outputs[1] == nil || r.outputs[2] == nil {
+		return nil
+	}
+	return []int64{r.outputs[1].written(), r.outputs[2].written()}
 }
 
 func newOutput(f *os.File) *output {

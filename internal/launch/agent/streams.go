@@ -54,11 +54,11 @@ func (a *agent) copyOutput(r *rankProc, stream int) {
 		if o.asked() {
 			f.SetReadDeadline(time.Unix(1, 0))
 		}
-		n, err := f.Read(buf)
+		n, err := o.read(buf)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			f.SetReadDeadline(time.Time{})
 			if o.pending != nil && !o.empty() {
-				n, err = f.Read(buf)
+				n, err = o.read(buf)
 			}
 		}
 		emit(lines.Feed(buf[:n]))

@@ -2,6 +2,7 @@ package head
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/internal/outfile"
 )
@@ -38,7 +40,7 @@ func (inc *incarnation) sayAgain() {
 			}
 		}
 	}
-	if n := h.printed.lines - lines; n > 0 {
+	if n := h.printed.lines - lines; n > 0 && h.files == nil {
 		h.say("%s of output printed since then: what the program prints again comes twice", plural(n, "line"))
 	}
 	h.printed.lines = lines
@@ -112,3 +114,70 @@ func plural(n int, what string) string {
 // comesBack reports whether an incarnation has something to take back: it is not the first of this gorun, or goes on from whole processes
 // that wrote to files after they were imaged.
 func (inc *incarnation) comesBack() bool { return inc.n > 1 || inc.wholeFrom() }
+
+// tookOutput notes how much a rank had printed when it was captured.
+func (inc *incarnation) tookOutput(m *oob.Msg) {
+	h := inc.h
+	h.printed.captured = h.printed.lines
+	var s oob.InputState
+	if len(m.Data) == 0 || json.Unmarshal(m.Data, &s) != nil || len(s.Printed) != 2 {
+		delete(inc.printed, int(m.From))
+		return
+	}
+	if inc.printed == nil {
+		inc.printed = map[int][]int64{}
+	}
+	inc.printed[int(m.From)] = s.Printed
+}
+
+// printedAt is how much each rank had printed to the files of -output-dir, as they were captured; nil: there are no files, or it is not known.
+func (inc *incarnation) printedAt() (at [][]int64) {
+	files := inc.h.files
+	if files == nil || inc.moves {
+		return nil
+	}
+	for rank := range inc.h.opt.NP {
+		p := inc.printed[rank]
+		if p == nil {
+			return nil
+		}
+		at = append(at, []int64{files.Began(rank, 1) + p[0], files.Began(rank, 2) + p[1]})
+	}
+	return at
+}
+
+// beginOutput brings the files of -output-dir to where the life begins.
+func (inc *incarnation) beginOutput() {
+	h := inc.h
+	if h.files == nil {
+		return
+	}
+	var at [][]int64
+	switch {
+	case inc.from != nil:
+		at = inc.from.Schema.Printed
+	case h.opt.From == nil: // the start of this job
+		at = make([][]int64, h.opt.NP)
+		for rank := range at {
+			at[rank] = []int64{0, 0}
+		}
+	}
+	if len(at) != h.opt.NP || slices.ContainsFunc(at, func(p []int64) bool { return len(p) != 2 || p[0] < 0 || p[1] < 0 }) {
+		if at = nil; inc.n > 1 || inc.from != nil {
+			h.say("the files in %s are not cut to what they held at the snapshot, which does not tell: what the program prints again comes twice", h.opt.OutputDir)
+		}
+	}
+	for stream := 1; stream <= 2; stream++ {
+		var to []int64
+		if stream == 1 { // why a rank has died is on standard error, and stays there
+			for _, p := range at {
+				to = append(to, p[0])
+			}
+		}
+		h.printer.Print(stdio.Piece{Rank: -1, Stream: stream, Credit: func(int) {}, Do: func() {
+			if err := h.files.Begin(stream, to); err != nil {
+				go h.post(func() { h.say("-output-dir: %v", err) })
+			}
+		}})
+	}
+}

@@ -80,6 +80,7 @@ func (h *head) do(a *joblife.Action) {
 	case joblife.ActSwitch:
 		h.life(a.Life).switches(a.Back)
 	case joblife.ActMoved:
+		h.life(a.Life).moves = true
 		h.life(a.Life).moved(a)
 	case joblife.ActHeld:
 		h.waiters.answerOrder(a.ID, a.Text)
@@ -141,6 +142,9 @@ func (h *head) begin(life int) {
 	inc, err := newIncarnation(h, life, h.next)
 	h.inc = inc
 	h.lives = append(h.lives, inc)
+	if !inc.wholeFrom() { // else when its ranks are let go: a restart that fails leaves the files as they were
+		inc.beginOutput()
+	}
 	if inc.comesBack() {
 		inc.sayAgain()
 	}

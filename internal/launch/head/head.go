@@ -36,6 +36,7 @@ type head struct {
 	began   time.Time
 	control *control.Server
 	printer *stdio.Printer
+	files   *stdio.Files // of -output-dir; nil: there are none
 	stdin   *stdio.Pump
 	prog    program.Program
 	parts   []*program.Program // of a job of several programs: what its ranks become
@@ -147,7 +148,7 @@ func (h *head) run() error {
 	}
 	defer h.control.Close()
 	h.printer = stdio.NewPrinter(h.opt.Stdout, h.opt.Stderr, h.opt.TagOutput)
-	h.printer.Files = files
+	h.printer.Files, h.files = files, files
 	if h.opt.Stdin != nil {
 		h.stdin = stdio.NewPump(h.opt.Stdin, h.inputFailed)
 		if h.opt.CR != "" {

@@ -46,6 +46,8 @@ type incarnation struct {
 	offload    map[int][]offload.Session // offload processes of ranks that have some
 	common     common                    // files that ranks share
 	moving     *moving                   // ranks that move; nil: none do
+	printed    map[int][]int64           // by rank, what it had printed in this life at its newest capture
+	moves      bool                      // ranks have moved: what they print is counted from there on
 	readable   atomic.Pointer[[]string]  // the nodes of a move, for those who answer agents beside the loop; nil: none
 	lived      bool                      // rank 0 has moved: its process has lived before
 	readBefore int64                     // then what it had read of standard input
@@ -175,10 +177,11 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 		inc.wrote(m)
 	case m.Kind == oob.AtPoint:
 		inc.gate.atPoint(time.Duration(m.B))
-	case m.Kind == oob.Captured && m.From != 0:
-		h.printed.captured = h.printed.lines
-	case m.Kind == oob.Captured && m.From == 0 && h.job.Owns(inc.n, l.index, 0):
-		inc.tookInput(m)
+	case m.Kind == oob.Captured && h.job.Owns(inc.n, l.index, int(m.From)):
+		inc.tookOutput(m)
+		if m.From == 0 {
+			inc.tookInput(m)
+		}
 	case m.Kind == oob.Output && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.output(l, m)
 	case m.Kind == oob.Seen && h.job.Owns(inc.n, l.index, int(m.From)):

@@ -57,7 +57,6 @@ func (inc *incarnation) attach(l *link, script stdio.Script) {
 // tookInput notes how much rank 0 had taken when it was captured.
 func (inc *incarnation) tookInput(m *oob.Msg) {
 	inc.took = nil
-	inc.h.printed.captured = inc.h.printed.lines
 	var s oob.InputState
 	if len(m.Data) > 0 && json.Unmarshal(m.Data, &s) == nil && s.Taken >= 0 {
 		inc.took = &s

@@ -20,6 +20,7 @@ type common struct {
 	waits map[int]bool // ranks that have not cut yet
 	held  []func()     // what is sent then
 	cut   bool
+	goes  bool // all ranks are restored
 }
 
 // findShared finds the files that the ranks of the snapshot share. It may be called beside the loop.
@@ -33,6 +34,10 @@ func (inc *incarnation) findShared() (err error) {
 // send sends what the machine says. What lets ranks go waits until files are cut.
 func (inc *incarnation) send(agent int, m oob.Msg) {
 	c, out := &inc.common, inc.links[agent].out
+	if m.Kind == oob.Start && m.To == oob.AgentAddr(agent) && !c.goes {
+		c.goes = true
+		inc.beginOutput()
+	}
 	if m.Kind != oob.Start || m.To != oob.AgentAddr(agent) || len(c.files) == 0 || c.cut {
 		out.Send(m)
 		return

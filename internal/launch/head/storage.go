@@ -318,7 +318,7 @@ func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo, memory bool)
 		Incarnation: wire.ID(inc.id), Created: inc.h.now(), NP: o.NP, Backend: wire.BackendSelf, CR: o.CR, Transport: strings.Join(inc.h.job.Transports().Names(), ","),
 		RPI: o.RPI, Params: keptParams(o.Params),
 		Gate:  int64(inc.gate.so()),
-		Input: inc.inputRead(), Plan: o.Plan,
+		Input: inc.inputRead(), Plan: o.Plan, Printed: inc.printedAt(),
 		Program: snapshot.Program{Path: inc.h.prog.Name, Dir: o.Dir, Args: o.Args, Env: spec.KeptEnv(o.Env, o.KeepEnv)},
 	}
 	if mode == oob.ModeNative {

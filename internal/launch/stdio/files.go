@@ -28,6 +28,7 @@ type Files struct {
 	dir    string
 	failed func(error) // is told of a write that failed; must not call back
 
+	Tag  bool     // lines begin with their ranks
 	mark *os.File // locked
 	all  [][3]file
 	open []*file // the files that are open, the last used at the end
@@ -45,6 +46,9 @@ type file struct {
 	path string
 	f    *os.File
 	mid  bool // its last line is not ended
+
+	began int64 // how much of the rank's output was in it when the present life began; guarded by Files.mu
+	lost  bool  // some is missing; the same
 }
 
 // MostOpen is how many files are open at once, by default.
@@ -178,6 +182,7 @@ func (f *Files) write(x *file, p []byte) {
 		return
 	}
 	f.lost += len(p) - n
+	x.lost = true
 	if f.first == nil {
 		f.first = err
 	}

@@ -51,6 +51,7 @@ type Piece struct {
 	Stream int
 	Data   []byte
 	More   bool        // the line goes on in the next piece of this rank, which comes without waiting for anybody
+	Do     func()      // in place of Data: called when all that was printed before to this stream is written
 	Credit func(n int) // the bytes were written
 	number int         // in the order of printing
 }
@@ -166,7 +167,14 @@ func (p *Printer) run(s, other *stream) {
 		if s.long = 0; j.More && p.Files == nil {
 			s.long = j.Rank + 1
 		}
-		err := p.write(s, &j)
+		var err error
+		if j.Do != nil {
+			p.mu.Unlock()
+			j.Do()
+			p.mu.Lock()
+		} else {
+			err = p.write(s, &j)
+		}
 		if s.stuck {
 			return
 		}
