@@ -62,7 +62,7 @@ func BenchmarkGigabyte(b *testing.B) {
 		defer r.Close()
 		b.SetBytes(int64(len(data)))
 		for b.Loop() {
-			if err := r.ReadSection("data", "value", data); err != nil {
+			if err := r.ReadSection("value", "data", data); err != nil {
 				b.Fatal(err)
 			}
 		}
