@@ -24,7 +24,8 @@ func (r *Registry) reopen(x *file, flag int, perm fs.FileMode) error {
 			return err
 		}
 	}
-	err := r.openAs(x, openAgain, flag&^(os.O_CREATE|os.O_EXCL|os.O_TRUNC), perm)
+	// Another user may have planted a link since.
+	err := r.openAs(x, owned.OpenFile, flag&^(os.O_CREATE|os.O_EXCL|os.O_TRUNC), perm)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return x.fileErr("put it back, or restart from another snapshot", "it is missing: %w", err)
@@ -45,15 +46,6 @@ func (r *Registry) reopen(x *file, flag int, perm fs.FileMode) error {
 	}
 	x.grown, err = x.f.Seek(0, io.SeekEnd)
 	return err
-}
-
-// openAgain opens a file as before the restart, but follows no link that another user may have planted since.
-func openAgain(path string, flag int, _ fs.FileMode) (*os.File, error) {
-	fd, err := owned.OpenLinked(path, flag, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), path), nil
 }
 
 // copyFile makes the copy that the program goes on in.
@@ -161,7 +153,7 @@ func (r *Registry) cut(x *file) error {
 
 // truncate is os.Truncate, and follows no link of another user. The program may have closed its own descriptor.
 func truncate(path string, size int64) error {
-	f, err := openAgain(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
+	f, err := owned.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
+	"github.com/gorun-mpi/gorun/internal/owned"
 	"github.com/gorun-mpi/gorun/internal/shelf"
 )
 
@@ -25,7 +27,9 @@ func (s *storage) claim(pieces map[machine.Name]*piece, adopt func(machine.Name,
 		if s.locks[dir] != nil {
 			continue
 		}
-		if locked, err := s.lock(dir); err != nil {
+		if locked, err := s.lock(dir); errors.Is(err, owned.ErrForeign) {
+			continue
+		} else if err != nil {
 			return err
 		} else if locked {
 			s.load(dir, pieces, adopt)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
+	"github.com/gorun-mpi/gorun/internal/owned"
 	"github.com/gorun-mpi/gorun/internal/shelf"
 )
 
@@ -121,9 +122,14 @@ func openStorage(t Target, desc string, rank int) (*storage, error) {
 	}
 }
 
-// lock claims a folder, until this process ends.
+// lock claims a folder of this user's, until this process ends. Errors: owned.ErrForeign for one that another user has made, or could change.
 func (s *storage) lock(dir string) (bool, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
+	d, err := owned.OpenFolder(dir)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	f, err := d.OpenFile("LOCK", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return false, err
 	}
@@ -325,7 +331,7 @@ func (s *storage) widen(p *piece, i int, size int64) error {
 func (s *storage) remove(pieces map[machine.Name]*piece) (err error) {
 	s.close(pieces)
 	for dir := range s.locks {
-		err = cmp.Or(err, os.RemoveAll(dir))
+		err = cmp.Or(err, owned.RemoveFolder(dir))
 	}
 	if s.dir != "" {
 		os.Remove(filepath.Join(s.dir, s.desc)) // the last one finds it empty

@@ -59,6 +59,25 @@ func ExampleCatalogue_Jobs() {
 	// 8a6e0804-2bd0-4672-b79d-d97027f9071a
 }
 
+func ExampleCatalogue_Trust() {
+	c, remove := three()
+	defer remove()
+	others, err := c.Others() // in a folder in common; they are neither listed nor the latest
+	fmt.Println(len(others), err)
+	c.Trust() // the user has named one and trusts its owner
+	s, err := c.Latest(job)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(s.Own()) // else nothing is noted, added or removed there
+	// Output:
+	// 0 <nil>
+	// true
+}
+
+func ExampleCatalogue_Others() { ExampleCatalogue_Trust() }
+func ExampleSnapshot_Own()     { ExampleCatalogue_Trust() }
+
 func ExampleCatalogue_FindJob() { ExampleCatalogue_Jobs() }
 func ExampleCatalogue_JobDir()  { ExampleCatalogue_Jobs() }
 

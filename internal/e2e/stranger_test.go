@@ -170,6 +170,26 @@ func TestStranger(t *testing.T) {
 			t.Errorf("exit %d\n%s", code, errs)
 		}
 	})
+	t.Run("output-dir", func(t *testing.T) {
+		out := s.folder(filepath.Join(s.dir, "out"), strangerID, 0o777)
+		for _, name := range []string{".gorun", "rank.0.out"} {
+			link := filepath.Join(out, name)
+			s.check(os.Symlink(filepath.Join(results, "1", "data"), link))
+			s.his(link)
+			if _, errs, code := v.gorun("-output-dir", out, "/bin/true"); code == 0 || !strings.Contains(errs, "a link of another user") {
+				t.Errorf("%s: exit %d\n%s", name, code, errs)
+			}
+			s.check(os.Remove(link))
+		}
+	})
+	t.Run("ckpt-local", func(t *testing.T) {
+		at := s.folder(filepath.Join(s.dir, "local"), strangerID, 0o777)
+		mine := s.folder(filepath.Join(at, "mine"), victimID, 0o700)
+		_, errs, code := v.gorun("-np", "1", "-cr=self", "-ckpt-local", mine, "-timeout", "20s", "-ckpt-every", "100ms", work()[0], "-poisson", "16", "-iters", "300", "-tol", "0", "-slow", "3ms")
+		if !strings.Contains(errs, "belongs to another user, uid 23002") {
+			t.Errorf("exit %d\n%s", code, errs)
+		}
+	})
 	for _, name := range []string{"1", "2024"} {
 		if b, err := os.ReadFile(filepath.Join(results, name, "data")); err != nil || string(b) != "precious" {
 			t.Errorf("the user's own results: %q, %v", b, err)

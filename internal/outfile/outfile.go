@@ -88,11 +88,10 @@ func copyRange(out *os.File, path string, from, end int64) error {
 	if from >= end {
 		return nil
 	}
-	fd, err := owned.OpenLinked(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	in, err := owned.OpenFile(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-	in := os.NewFile(uintptr(fd), path)
 	defer in.Close()
 	if _, err := in.Seek(from, io.SeekStart); err != nil {
 		return err

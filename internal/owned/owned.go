@@ -114,7 +114,7 @@ func ReadFile(path string) ([]byte, error) {
 }
 
 // OpenLinked opens a file that may be anybody's as open(2) does, but follows no link of another user, who may have planted it. Without O_CREAT it
-// is opened as it is now, of whatever kind.
+// is opened as it is now, of whatever kind; but a pipe of another user, who may never come, is not waited for: without O_NONBLOCK it is refused.
 func OpenLinked(path string, how int, perm uint32) (fd int, err error) {
 	at, err := walk(path, nil)
 	if errors.Is(err, fs.ErrNotExist) && how&unix.O_CREAT != 0 {
@@ -134,6 +134,9 @@ func OpenLinked(path string, how int, perm uint32) (fd int, err error) {
 	if how&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL {
 		return -1, &fs.PathError{Op: "open", Path: path, Err: unix.EEXIST}
 	}
+	if at.st.Mode&unix.S_IFMT == unix.S_IFIFO && how&(unix.O_NONBLOCK|unix.O_PATH) == 0 && !Mine(int(at.st.Uid)) {
+		return -1, &Error{Path: path, UID: int(at.st.Uid), Mode: at.st.Mode}
+	}
 	again := descriptor(at.fd)
 	if how&unix.O_NOFOLLOW != 0 {
 		again = path // the flag stays with the descriptor
@@ -150,6 +153,15 @@ func OpenLinked(path string, how int, perm uint32) (fd int, err error) {
 		return -1, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return fd, nil
+}
+
+// OpenFile is OpenLinked as a file.
+func OpenFile(path string, how int, perm fs.FileMode) (*os.File, error) {
+	fd, err := OpenLinked(path, how, uint32(perm.Perm()))
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // open opens for reading what a path leads to, if it passes.

@@ -132,6 +132,9 @@ func TestOpenLinked(t *testing.T) {
 	}
 	must(t, os.Lchown(his, stranger, stranger))
 	must(t, os.Lchown(left, stranger, stranger))
+	pipe := filepath.Join(dir, "pipe")
+	must(t, syscall.Mkfifo(pipe, 0o622))
+	must(t, os.Lchown(pipe, stranger, stranger))
 	for _, c := range []struct {
 		path string
 		how  int
@@ -141,6 +144,7 @@ func TestOpenLinked(t *testing.T) {
 		{own, unix.O_RDWR | unix.O_NOFOLLOW, unix.ELOOP}, {private, unix.O_RDWR | unix.O_CREAT | unix.O_EXCL, fs.ErrExist},
 		{his, unix.O_RDWR, ErrForeign}, {left, unix.O_RDWR | unix.O_CREAT, ErrForeign},
 		{filepath.Join(dir, "new"), unix.O_RDWR, fs.ErrNotExist}, {filepath.Join(dir, "new"), unix.O_RDWR | unix.O_CREAT, nil},
+		{pipe, unix.O_WRONLY, ErrForeign}, {pipe, unix.O_WRONLY | unix.O_NONBLOCK, unix.ENXIO},
 		{"/proc/self/exe", unix.O_RDONLY, nil}, {"/proc/self/fd/0", unix.O_PATH, nil},
 	} {
 		fd, err := OpenLinked(c.path, c.how, 0o600)

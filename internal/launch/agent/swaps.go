@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -267,7 +268,7 @@ func (o *offloader) leave() {
 	if o.guest != nil {
 		o.guest.left = share.Now()
 	}
-	o.where = fmt.Sprintf("%s/%s%d-%d", roomFor(uint64(o.used)), captureName(), o.d.r.rank, o.id)
+	o.where = fmt.Sprintf("%s/%s%d-%d-%s", roomFor(uint64(o.used)), captureName(), o.d.r.rank, o.id, rand.Text())
 	o.command(offload.Order{Op: offload.OrderCapture, Path: o.where, End: true, Skip: o.skip, Passing: true}, sessions.EvCaptured)
 }
 

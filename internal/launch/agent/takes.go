@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,9 +165,9 @@ func (d *devices) skips(o *offloader, v *offload.Valid) {
 	}
 }
 
-// file is where a process puts its capture.
+// file is where a process puts its capture. Nobody can guess the name, and so put something there.
 func (d *devices) file(o *offloader) string {
-	return filepath.Join(d.take.dir, fmt.Sprintf("%s%d-%d-%d", captureName(), d.r.rank, o.id, d.gate.Attempt))
+	return filepath.Join(d.take.dir, fmt.Sprintf("%s%d-%d-%d-%s", captureName(), d.r.rank, o.id, d.gate.Attempt, rand.Text()))
 }
 
 func (d *devices) capture(o *offloader) {

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // Files are where the ranks' output goes in place of gorun's own streams: one file for each rank and stream.
@@ -80,7 +82,7 @@ func (f *Files) begin(job string, goesOn bool) error {
 		return err
 	}
 	var err error
-	if f.mark, err = os.OpenFile(filepath.Join(f.dir, markName), os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+	if f.mark, err = owned.OpenFile(filepath.Join(f.dir, markName), os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return err
 	}
 	if err := lockFile(f.mark); err != nil {
@@ -102,7 +104,7 @@ func (f *Files) begin(job string, goesOn bool) error {
 		for stream := 1; stream <= 2; stream++ {
 			x := &f.all[rank][stream]
 			x.path = outputPath(f.dir, rank, stream)
-			file, err := os.OpenFile(x.path, flags, 0o666)
+			file, err := owned.OpenFile(x.path, flags, 0o666)
 			if err == nil {
 				err = file.Close()
 			}
@@ -204,7 +206,7 @@ func (f *Files) ready(x *file) (err error) {
 		err = f.shut(old)
 	}
 	if err == nil {
-		x.f, err = os.OpenFile(x.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+		x.f, err = owned.OpenFile(x.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	}
 	if err == nil {
 		f.open = append(f.open, x)
