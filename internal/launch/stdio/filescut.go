@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // The files of -output-dir are gorun's own. So a life that begins with a snapshot begins with files that hold what the ranks had printed
@@ -37,7 +39,7 @@ func (f *Files) begin1(x *file, rank int, to int64) error {
 	if st, err := os.Stat(x.path); err != nil || !st.Mode().IsRegular() {
 		return err // the user has put a device there
 	}
-	file, err := os.OpenFile(x.path, os.O_RDWR, 0)
+	file, err := owned.OpenFile(x.path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
