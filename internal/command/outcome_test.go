@@ -54,8 +54,9 @@ func TestGoesOnWith(t *testing.T) {
 	if found == nil || !strings.Contains(found[1], id) {
 		t.Fatalf("%s", p.err)
 	}
-	again := h.start("", "restart", "-jobid-file", filepath.Join(t.TempDir(), "id"), found[1])
-	again.err.wait(t, "goes on from snapshot 1", 1)
+	file := filepath.Join(t.TempDir(), "id")
+	again := h.start("", "restart", "-jobid-file", file, found[1])
+	h.jobID(again, file) // only then signals are gorun's to handle
 	again.signal(syscall.SIGTERM)
 	again.code()
 	h.nothingLeft()
