@@ -24,7 +24,7 @@
 //     read may be mapped shared; what no other process has is in the image, 64 MB a piece,
 //     that of System V where namespaces may be made, and files that the program writes to by a
 //     mapping, unless it has others open for reading and writing;
-//   - timers on the time that one thread computes, as a CPU profile has them;
+//   - timers on the time that one thread computes, unless they tell that thread, as a CPU profile has them;
 //   - a user, capabilities, a seccomp filter, a root folder or namespaces other than
 //     those of what the agent starts;
 //   - a debugger, and a program that forbids reading its memory;

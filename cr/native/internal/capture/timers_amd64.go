@@ -31,30 +31,76 @@ func (g *Target) timers() ([]proc.Created, error) {
 	if err != nil {
 		return nil, fmt.Errorf("timers: %w", err)
 	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	tids, err := proc.Threads(g.PID)
+	if err != nil {
+		return nil, err
+	}
+	o := owners{process: g.idOf(g.PID), threads: map[int]int{}}
+	for _, tid := range tids {
+		o.threads[tid] = g.idOf(tid)
+	}
 	for i := range all {
-		if err := refuseTimer(&all[i]); err != nil {
+		if err := o.settle(&all[i]); err != nil {
 			return nil, err
-		}
-		if all[i].TID != 0 {
-			all[i].TID = g.idOf(all[i].TID)
 		}
 	}
 	return all, nil
 }
 
-// refuseTimer refuses clocks that count what one thread or another process uses of the
-// processor, as a CPU profile of Go has them: who made the timer is not known.
-func refuseTimer(t *proc.Created) error {
-	const thread = 4 // of a clock below 0, above which there is the number of a process, or ^0 for its maker
-	own := t.Clock>>3 == -1 && t.Clock&thread == 0
+// owners are those whom timers tell and on whose time they run.
+type owners struct {
+	process int
+	threads map[int]int // the numbers that threads have there, by those that they have here
+}
+
+// settle says of a timer whose time it runs on and whom it tells, by the numbers that the process knows. The kernel does not tell which thread
+// has made a timer on its own time. It is taken for the one that is told, as it is in CPU profiles, Go's among them. A timer of a thread
+// that has ended never rings: the program has nothing of it but the number.
+func (o owners) settle(t *proc.Created) error {
+	if t.ID >= proc.MostCounted && !proc.NumbersTimers() {
+		return refusal.New("start the program again, or use Linux 6.15 or newer", "its timer %d has a number that this kernel gives only after as many timers", t.ID)
+	}
+	told := o.threads[t.TID]
+	deaf := t.Notify == proc.NotifyThread && told == 0
+	if t.TID = told; deaf {
+		t.Notify, t.Signal, t.Value = proc.NotifyNone, 0, 0
+	}
+	if t.Clock >= 0 {
+		return nil
+	}
+	kind, number := t.Clock&proc.ClockKind, proc.OwnerOf(t.Clock)
+	t.Clock = proc.ClockOf(0, kind)
 	switch {
-	case t.Clock < 0 && !own || t.Clock == unix.CLOCK_THREAD_CPUTIME_ID:
-		return refusal.New("stop the CPU profile while checkpoints are taken, or use a clock of the process",
-			"it has timers of its own on the time that a thread computes (timer %d)", t.ID)
-	case t.Notify == proc.NotifyThread && t.TID == 0:
-		return refusal.New("delete the timer before the thread ends", "its timer %d tells a thread that has ended", t.ID)
+	case kind&proc.ClockOfThread == 0 && number != 0 && number != o.process:
+		return refusal.New("use a clock of the process itself", "its timer %d runs on the time that process %d computes", t.ID, number)
+	case kind&proc.ClockOfThread == 0:
+		return nil
+	case number != 0 && o.has(number):
+		t.Of = number
+	case number == 0 && told != 0:
+		t.Of = told
+	case number == 0 && len(o.threads) == 1 && !deaf:
+		t.Of = o.process
+	case number == 0 && !deaf:
+		return refusal.New("have the timer tell the thread that makes it (SIGEV_THREAD_ID), or take the thread's clock from pthread_getcpuclockid",
+			"its timer %d runs on the time that one thread computes, and the kernel does not tell which", t.ID)
+	default:
+		t.Clock, t.Notify, t.TID, t.Signal, t.Value = unix.CLOCK_MONOTONIC, proc.NotifyNone, 0, 0, 0
 	}
 	return nil
+}
+
+// has reports whether a thread lives that the process knows by this number.
+func (o owners) has(number int) bool {
+	for _, there := range o.threads {
+		if there == number {
+			return true
+		}
+	}
+	return false
 }
 
 // askTimers notes how they are set.
@@ -72,6 +118,9 @@ func (st *stand) askTimers(r *recorder, in *trace.Injector, s *trace.Scratch) (e
 			return err
 		}
 		t.Interval, t.Left = pair(p[:], 1e9), pair(p[16:], 1e9)
+		if t.Notify == proc.NotifyNone && t.Left == 0 {
+			t.Interval = 0 // it does not run; of others the signal may be on its way
+		}
 	}
 	running := false
 	var all []state.Itimer

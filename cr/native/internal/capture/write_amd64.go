@@ -49,10 +49,11 @@ func (c *captured) write(to image.Target, m image.Meta, opt image.Options) (imag
 	if err != nil {
 		return image.Summary{}, err
 	}
-	m.Backend, m.Format, m.BuildID = state.Backend, state.Format, c.state.BuildID
-	if len(c.kin) > 0 || len(c.state.Ended) > 0 {
-		m.Format = state.FormatFamily
+	family := []*state.State{c.state}
+	for _, k := range c.kin {
+		family = append(family, k.state)
 	}
+	m.Backend, m.Format, m.BuildID = state.Backend, state.FormatOf(family...), c.state.BuildID
 	w, err := to.Create(m, opt)
 	if err != nil {
 		return image.Summary{}, err

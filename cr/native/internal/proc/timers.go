@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Created is a timer that was made by timer_create, in nanoseconds. Its setting is not in
@@ -16,9 +18,13 @@ type Created struct {
 	Signal   int    `json:"signal,omitempty"`
 	Value    uint64 `json:"value,omitempty"` // that comes with the signal
 	TID      int    `json:"tid,omitempty"`   // the thread that is told, 0: the process
+	Of       int    `json:"of,omitempty"`    // the thread on whose time it runs, if its clock is ClockOf(0, ClockOfThread|...)
 	Interval int64  `json:"interval,omitempty"`
 	Left     int64  `json:"left,omitempty"` // 0: it does not run
 }
+
+// OnThread reports whether the timer runs on the time that one thread computes.
+func (t *Created) OnThread() bool { return t.Clock < 0 && t.Clock&ClockOfThread != 0 }
 
 // What a timer does when its time has come.
 const (
@@ -26,6 +32,32 @@ const (
 	NotifyNone   = 1
 	NotifyThread = 4 // a signal to one thread
 )
+
+// Clocks of what processes and threads compute: their kind, which has ClockOfThread for those of one thread, and above it the complement of
+// a number, 0 for whoever asks.
+const (
+	ClockKind     = 7
+	ClockOfThread = 4
+)
+
+// ClockOf is the clock of a process or a thread.
+func ClockOf(number, kind int) int { return ^number<<3 | kind }
+
+// OwnerOf is the number in such a clock.
+func OwnerOf(clock int) int { return ^(clock >> 3) }
+
+// MostCounted bounds the numbers of timers where the kernel only counts them: as many are made and deleted until one has the number that is wanted.
+const MostCounted = 1 << 16
+
+// RestoreTimerIDs is PR_TIMER_CREATE_RESTORE_IDS, of Linux 6.15: while it is on, timers are made with the number asked for.
+const RestoreTimerIDs = 77
+
+// NumbersTimers reports whether this kernel has RestoreTimerIDs.
+func NumbersTimers() bool {
+	const get = 2
+	_, err := unix.PrctlRetInt(RestoreTimerIDs, get, 0, 0, 0)
+	return err == nil
+}
 
 // ParseTimers parses /proc/PID/timers:
 //

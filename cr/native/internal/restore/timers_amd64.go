@@ -12,13 +12,6 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
-// restoreTimerIDs is PR_TIMER_CREATE_RESTORE_IDS, of Linux 6.15: timers are made with the
-// number asked for.
-const restoreTimerIDs = 77
-
-// mostSpare bounds how many timers are made and deleted until one has the number it had.
-const mostSpare = 1 << 12
-
 // makeTimers makes the timers of timer_create again, by their numbers. They do not run yet.
 func (r *restore) makeTimers() error {
 	timers := r.state.Timers
@@ -27,7 +20,7 @@ func (r *restore) makeTimers() error {
 	}
 	numbered := false
 	switchTo := func(on uint64) error {
-		return r.puppet.run(r.pid, []call{{what: "PR_TIMER_CREATE_RESTORE_IDS", nr: unix.SYS_PRCTL, args: [6]uint64{restoreTimerIDs, on},
+		return r.puppet.run(r.pid, []call{{what: "PR_TIMER_CREATE_RESTORE_IDS", nr: unix.SYS_PRCTL, args: [6]uint64{proc.RestoreTimerIDs, on},
 			may: true, done: func(uint64) { numbered = on == 1 }}})
 	}
 	if err := switchTo(1); err != nil {
@@ -59,51 +52,72 @@ func (r *restore) makeTimers() error {
 	return r.sameTimers()
 }
 
-// countedTimers makes timers in the order of the numbers that a new process gives them,
-// from 0 on, and deletes those that are not wanted.
-func (r *restore) countedTimers() ([]call, error) {
+// countedTimers makes timers in the order of the numbers that a new process gives them, from 0 on, and deletes those that are not wanted at
+// once: the kernel does not give their numbers again.
+func (r *restore) countedTimers() (calls []call, err error) {
 	timers := r.state.Timers
 	last := timers[len(timers)-1].ID
-	if last >= mostSpare {
+	if last >= proc.MostCounted {
 		return nil, fmt.Errorf("%w: a timer has the number %d, which this kernel does not give in one step (Linux 6.15 does)", state.ErrHost, last)
 	}
-	var calls, spare []call
 	for id := range last + 1 {
-		want := proc.Created{ID: id, Notify: proc.NotifyNone}
-		i := slices.IndexFunc(timers, func(t proc.Created) bool { return t.ID == id })
-		if i >= 0 {
-			want = timers[i]
-		} else {
-			spare = append(spare, call{what: "deleting a timer", nr: unix.SYS_TIMER_DELETE, args: [6]uint64{uint64(id)}})
+		spare := timers[0].ID != id
+		want := proc.Created{ID: id, Clock: unix.CLOCK_MONOTONIC, Notify: proc.NotifyNone}
+		if !spare {
+			want, timers = timers[0], timers[1:]
 		}
 		c, err := r.timerCall(&want)
 		if err != nil {
 			return nil, err
 		}
 		calls = append(calls, c)
+		if spare {
+			calls = append(calls, call{what: "deleting a timer", nr: unix.SYS_TIMER_DELETE, args: [6]uint64{uint64(id)}})
+		}
 	}
-	return append(calls, spare...), nil
+	return calls, nil
 }
 
 // timerCall makes one timer.
 func (r *restore) timerCall(t *proc.Created) (call, error) {
 	const eventSize = 64 // struct sigevent, behind which the number lies
+	tid, err := r.idNow(t.TID)
+	if err != nil {
+		return call{}, fmt.Errorf("timer %d: %w", t.ID, err)
+	}
+	clock, err := r.clockNow(t)
+	if err != nil {
+		return call{}, fmt.Errorf("timer %d: %w", t.ID, err)
+	}
 	p := le.AppendUint64(nil, t.Value)
 	p = le.AppendUint32(p, uint32(t.Signal))
 	p = le.AppendUint32(p, uint32(t.Notify))
-	tid := 0
-	if t.Notify == proc.NotifyThread {
-		i := slices.IndexFunc(r.state.Threads, func(th state.Thread) bool { return th.TID == t.TID })
-		if i < 0 {
-			return call{}, fmt.Errorf("%w: timer %d is of thread %d, which is none", state.ErrImage, t.ID, t.TID)
-		}
-		tid = r.puppet.idOf(r.tids[i])
-	}
 	p = le.AppendUint32(p, uint32(tid))
 	p = append(p, make([]byte, eventSize-len(p))...)
 	p = le.AppendUint64(p, uint64(t.ID))
 	return call{what: fmt.Sprintf("timer %d", t.ID), nr: unix.SYS_TIMER_CREATE,
-		args: [6]uint64{uint64(t.Clock)}, data: p, at: 1, next: 2, skip: eventSize}, nil
+		args: [6]uint64{uint64(clock)}, data: p, at: 1, next: 2, skip: eventSize}, nil
+}
+
+// idNow is the number that a thread of the image has now, as the process knows it.
+func (r *restore) idNow(tid int) (int, error) {
+	if tid == 0 {
+		return 0, nil
+	}
+	i := slices.IndexFunc(r.state.Threads, func(th state.Thread) bool { return th.TID == tid })
+	if i < 0 {
+		return 0, fmt.Errorf("%w: thread %d is none", state.ErrImage, tid)
+	}
+	return r.puppet.idOf(r.tids[i]), nil
+}
+
+// clockNow is the clock of a timer. That of one thread has the thread's number: the first thread makes all timers.
+func (r *restore) clockNow(t *proc.Created) (int, error) {
+	if !t.OnThread() {
+		return t.Clock, nil
+	}
+	tid, err := r.idNow(t.Of)
+	return proc.ClockOf(tid, t.Clock&proc.ClockKind), err
 }
 
 // sameTimers checks that the timers have the numbers that they had, as far as the kernel
@@ -116,7 +130,10 @@ func (r *restore) sameTimers() error {
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(now, r.state.Timers, func(a, b proc.Created) bool { return a.ID == b.ID && a.Clock == b.Clock && a.Signal == b.Signal })
+	same := slices.EqualFunc(now, r.state.Timers, func(a, b proc.Created) bool {
+		clock, err := r.clockNow(&b)
+		return err == nil && a.ID == b.ID && a.Clock == clock && a.Signal == b.Signal
+	})
 	if !same {
 		return fmt.Errorf("%w: its timers are %+v, and here %+v", state.ErrHost, r.state.Timers, now)
 	}

@@ -49,9 +49,9 @@ func Decode(img *image.Reader) (*State, error) {
 	if m.Backend != Backend {
 		return nil, fmt.Errorf("%w: made by back-end %.20q", ErrImage, m.Backend)
 	}
-	if m.Format > FormatFamily {
+	if m.Format > FormatOfTimer {
 		return nil, fmt.Errorf("%w: %w: format %d of native images, this gorun reads up to %d (use the newer one that wrote it)",
-			ErrImage, image.ErrVersion, m.Format, FormatFamily)
+			ErrImage, image.ErrVersion, m.Format, FormatOfTimer)
 	}
 	if m.Arch != "amd64" || m.BigEndian {
 		return nil, fmt.Errorf("%w: of architecture %.20q; native images are restored on amd64", ErrImage, m.Arch)

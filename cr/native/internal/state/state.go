@@ -34,11 +34,26 @@ const Backend = "native"
 
 // Format counts changes of State and of the sections beside it. Since 2 threads have what C
 // needs; images of before are of Go without C. Since 3 there may be processes that descend from
-// the first; an image without any is still of format 2.
+// the first, since 4 timers on the time of one thread; an image without any is still of format 2.
 const (
-	Format       = 2
-	FormatFamily = 3
+	Format        = 2
+	FormatFamily  = 3
+	FormatOfTimer = 4
 )
+
+// FormatOf is the format that an image of these processes needs, the first of the family before the others.
+func FormatOf(family ...*State) int {
+	format := Format
+	if len(family) > 1 || len(family[0].Ended) > 0 {
+		format = FormatFamily
+	}
+	for _, s := range family {
+		if slices.ContainsFunc(s.Timers, func(t proc.Created) bool { return t.OnThread() }) {
+			format = FormatOfTimer
+		}
+	}
+	return format
+}
 
 // State is what an image holds of a process beside its memory: the JSON of
 // section "state", where what is not UTF-8 of a name is escaped as package exact

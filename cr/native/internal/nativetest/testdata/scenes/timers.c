@@ -87,6 +87,60 @@ static void pthread_timers(void) {
 	stop = 1;
 }
 
+// Threads with timers on their own time that tell themselves, as CPU profiles have them, and with the clock of another thread.
+static void *profiled(void *arg) {
+	struct sigevent e = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF};
+	e._sigev_un._tid = gettid();
+	struct itimerspec s = {{0, 10000000}, {0, 10000000}};
+	timer_t t, idle;
+	HAVE(timer_create(CLOCK_THREAD_CPUTIME_ID, &e, &t));
+	HAVE(timer_create(CLOCK_THREAD_CPUTIME_ID, &e, &idle));
+	HAVE(timer_settime(t, 0, &s, NULL));
+	__atomic_add_fetch(&born, 1, __ATOMIC_SEQ_CST);
+	int brief = arg != NULL;
+	if (brief) return NULL; // and leaves its timers behind
+	while (!stop) usleep(500);
+	int before = rang;
+	for (int n = 0; rang < before + 3 && n < 2000000000; n++) __asm__ volatile("");
+	CHECK(rang >= before + 3);
+	struct itimerspec now;
+	HAVE(timer_gettime(t, &now));
+	CHECK(now.it_interval.tv_nsec == 10000000);
+	HAVE(timer_gettime(idle, &now));
+	CHECK(!now.it_value.tv_nsec && !now.it_interval.tv_nsec);
+	HAVE(timer_delete(t));
+	HAVE(timer_delete(idle));
+	return NULL;
+}
+static void pthread_timers_own(void) {
+	struct sigaction a = {.sa_sigaction = ring, .sa_flags = SA_SIGINFO | SA_RESTART};
+	HAVE(sigaction(SIGPROF, &a, NULL));
+	pthread_t t, gone;
+	CHECK(!pthread_create(&gone, NULL, profiled, ""));
+	CHECK(!pthread_join(gone, NULL));
+	CHECK(!pthread_create(&t, NULL, profiled, NULL));
+	UNTIL(born == 2);
+	clockid_t its;
+	CHECK(!pthread_getcpuclockid(t, &its));
+	struct itimerspec far = {{0, 0}, {5000, 0}}, now;
+	timer_t f = timer(its, SIGUSR1, 1), p;
+	HAVE(timer_settime(f, 0, &far, NULL));
+	HAVE(clock_getcpuclockid(getpid(), &its));
+	p = timer(its, SIGUSR1, 1);
+	HAVE(timer_settime(p, 0, &far, NULL));
+	moment();
+	HAVE(timer_gettime(f, &now));
+	CHECK(now.it_value.tv_sec > 1000);
+	HAVE(timer_gettime(p, &now));
+	CHECK(now.it_value.tv_sec > 1000);
+	stop = 1;
+	CHECK(!pthread_join(t, NULL));
+	HAVE(timer_gettime(f, &now));
+	HAVE(timer_delete(f));
+	HAVE(timer_delete(p));
+	for (long gone = 0; gone < 2; gone++) CHECK(!syscall(SYS_timer_delete, gone));
+}
+
 static void notified(union sigval v) { __atomic_store_n(&value, v.sival_int, __ATOMIC_SEQ_CST); }
 // The library's thread that calls a function.
 static void pthread_timers_h(void) {
@@ -122,5 +176,5 @@ static void nanosleep00(void) {
 }
 
 #define TIMERS \
-	S(itimer_real) S(itimer_virtual) S(itimer_prof) S(alarm00) S(posix_timers) S(pthread_timers) S(pthread_timers_h) S(timerfd00) \
+	S(itimer_real) S(itimer_virtual) S(itimer_prof) S(alarm00) S(posix_timers) S(pthread_timers) S(pthread_timers_own) S(pthread_timers_h) S(timerfd00) \
 	S(nanosleep00)

@@ -14,14 +14,19 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"strconv"
 	"syscall"
 	"time"
 )
 
 func main() {
-	if len(os.Args) != 4 {
-		fail("usage: trip STEPS MILLIONS LOG")
+	if len(os.Args) < 4 {
+		fail("usage: trip STEPS MILLIONS LOG [PROFILE]")
+	}
+	profiled := func() {}
+	if len(os.Args) > 4 {
+		profiled = profile(os.Args[4])
 	}
 	steps, millions := number(os.Args[1]), number(os.Args[2])
 	debug.SetGCPercent(25)
@@ -73,8 +78,30 @@ func main() {
 	}
 	runtime.GC()
 	log.Close()
+	profiled()
 	fmt.Printf("sum %x\n", sum)
 	io.Copy(io.Discard, os.Stdin)
+}
+
+// profile begins a CPU profile. A thread that ends leaves its timer behind.
+func profile(path string) (end func()) {
+	f, err := os.Create(path)
+	if err != nil {
+		fail(err.Error())
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		fail(err.Error())
+	}
+	go func() {
+		runtime.LockOSThread() // and it ends with the goroutine
+		spin(1)
+	}()
+	return func() {
+		pprof.StopCPUProfile()
+		if err := f.Close(); err != nil {
+			fail(err.Error())
+		}
+	}
 }
 
 func fail(why string) {
