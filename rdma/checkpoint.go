@@ -61,7 +61,7 @@ func (d *Device) Quiesce(gather Gather) error {
 			quiet = quiet && r.Quiet
 		}
 		if quiet {
-			return nil
+			return d.mark.Set(false)
 		}
 		for rank, r := range all {
 			d.v.Tell(rank, to(d.v.Rank, r.Counts))
@@ -80,7 +80,10 @@ func to(rank int, counts []virtual.Count) (list []virtual.Count) {
 }
 
 // Continue ends Quiesce: the program goes on in this process.
-func (d *Device) Continue() { d.v.Continue() }
+func (d *Device) Continue() {
+	_ = d.mark.Set(true) // it takes no memory, so it does not fail
+	d.v.Continue()
+}
 
 // Image returns what another process needs to go on, after Quiesce. The bytes of regions are the program's to keep, as they are before Continue.
 func (d *Device) Image() ([]byte, error) { return d.v.MarshalBinary() }
@@ -92,17 +95,20 @@ func Load(image []byte, providerName, device string, memory func(region ID) []by
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{v: v}
+	d, err := newDevice(v)
+	if err != nil {
+		return nil, err
+	}
 	return d, d.start(providerName, device, gather)
 }
 
 // Restart goes on with another device, after Quiesce. All ranks call it. restored says that this process is a restored image: the former device is forgotten. Otherwise it is closed.
 func (d *Device) Restart(providerName, device string, restored bool, gather Gather) error {
-	var err error
+	err := d.mark.Set(true)
 	if old := d.v.Real(); restored {
 		old.Abandon()
 	} else {
-		err = old.Close()
+		err = errors.Join(err, old.Close())
 	}
 	return errors.Join(err, d.start(providerName, device, gather))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gorun-mpi/gorun/internal/unquiet"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	_ "github.com/gorun-mpi/gorun/rpi/rdma/rxe"
 	_ "github.com/gorun-mpi/gorun/rpi/rdma/soft" // is always there
@@ -13,7 +14,16 @@ import (
 // Device is an opened device.
 type Device struct {
 	v      *virtual.Device
+	mark   *unquiet.Mark // set but between Quiesce and what ends that: no image of the process is taken then
 	closed bool
+}
+
+func newDevice(v *virtual.Device) (*Device, error) {
+	mark, err := unquiet.New()
+	if err != nil {
+		return nil, fmt.Errorf("rdma: %w", err)
+	}
+	return &Device{v: v, mark: mark}, nil
 }
 
 // Offer is a provider of this program and what it has here.
@@ -44,7 +54,11 @@ func Open(rank int, providerName, device string) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{v: virtual.NewDevice(rank, real)}, nil
+	d, err := newDevice(virtual.NewDevice(rank, real))
+	if err != nil {
+		return nil, errors.Join(err, real.Close())
+	}
+	return d, nil
 }
 
 func open(name, device string) (provider.Device, error) {
@@ -77,7 +91,7 @@ func (d *Device) Close() error {
 		return provider.ErrClosed
 	}
 	d.closed = true
-	return d.v.Real().Close()
+	return errors.Join(d.v.Real().Close(), d.mark.Close())
 }
 
 // object is what a handle has.

@@ -33,8 +33,9 @@
 // Load finds the memory of each region by its ID. Pairs, queues and regions are found by their IDs, which stay what they were: Device.Pair, Device.Queue, Device.Region. Keys and
 // addresses that peers have learnt stay valid. What was posted and not known to be over is posted again, and each completion comes once.
 //
-// A process that is imaged as a whole (gorun's native back-end) calls Quiesce before the image. Where it finds itself restored it calls Restart with restored set. Gorun does not call these itself: its
-// checkpoints fall anywhere, and a program that polls its own queues has to stop by itself.
+// A process that is imaged as a whole (gorun's native back-end) calls Quiesce before the image. Where it finds itself restored it calls Restart with restored set, otherwise Continue. Gorun does not call these itself: its
+// checkpoints fall anywhere, and a program that polls its own queues has to stop by itself. Until all ranks have returned from Quiesce, and again from Continue or Restart on, checkpoints with whole images are refused, and
+// the job goes on.
 //
 // # Memory
 //

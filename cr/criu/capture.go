@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/unquiet"
 )
 
 // target is a running rank, a whole.Target.
@@ -48,6 +49,9 @@ func (g *target) Capture(opt whole.CaptureOptions) (whole.Copy, error) {
 }
 
 func (g *target) capture(stands func()) (_ *files, err error) {
+	if unquiet.Process(g.pid) {
+		return nil, fmt.Errorf("it has %s: %s", unquiet.Why, unquiet.Remedy)
+	}
 	st, err := record(g.pid, g.rank, g.oob)
 	if err != nil {
 		return nil, err

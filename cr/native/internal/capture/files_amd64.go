@@ -14,6 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/internal/unquiet"
 )
 
 // maxContent bounds what is kept of one deleted file, which has to be read while
@@ -194,6 +195,8 @@ func (g *Target) classify(f *state.File, link string, stat *unix.Stat_t) error {
 	case strings.HasPrefix(link, "pipe:["):
 		f.Kind, f.Pipe = state.FilePipe, f.Inode
 		return nil
+	case stat != nil && unquiet.Is(link, stat.Size):
+		return refusal.New(unquiet.Remedy, "%s", unquiet.Why)
 	case link == "anon_inode:[eventpoll]":
 		f.Kind = state.FileEpoll
 		return nil
