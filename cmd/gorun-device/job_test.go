@@ -46,7 +46,7 @@ func newJobs(t *testing.T) *jobs {
 		fail(t, os.Link(filepath.Join(built.dir, name), filepath.Join(j.dir, name)))
 	}
 	fail(t, os.Mkdir(j.dir+"/run", 0o700))
-	j.own = []string{"GORUN_DEVICE_SERVER=" + j.dir + "/gorun-device", "XDG_RUNTIME_DIR=" + j.dir + "/run", "HOME=" + j.dir}
+	j.own = []string{"GORUN_DEVICE_SERVER=" + j.dir + "/gorun-device", "XDG_RUNTIME_DIR=" + j.dir + "/run", "GORUN_REALM=" + j.dir, "HOME=" + j.dir}
 	j.env = append(append(env, "GORUN_DEVICE="+j.id), j.own...)
 	return j
 }

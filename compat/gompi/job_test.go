@@ -42,7 +42,7 @@ func newHouse(t *testing.T) *house {
 
 func (h *house) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(h.t.Context(), h.gorun, args...)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "GORUN_CKPT_DIR="+filepath.Join(h.dir, "snapshots"))
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "GORUN_REALM="+h.run, "GORUN_CKPT_DIR="+filepath.Join(h.dir, "snapshots"))
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // gorun ends its ranks
 	return cmd

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/gorun-mpi/gorun/internal/alive"
 )
 
 // FuzzClaims: whatever another head, or somebody else, has put where claims lie, it is a claim with a lease that can be
@@ -22,7 +24,7 @@ func FuzzClaims(f *testing.F) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		f.Fatal(err)
 	}
-	own, err := c.Claim(jobA, Claimant{Host: "n0", PID: 1})
+	own, err := c.Claim(jobA, Claimant{Host: "n0", Process: alive.Process{PID: 1}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/gorun-mpi/gorun/internal/alive"
 )
 
 func TestClaim(t *testing.T) {
@@ -19,13 +21,8 @@ func TestClaim(t *testing.T) {
 	if _, err := c.Claim("../elsewhere", Claimant{}); err == nil {
 		t.Error("a claim outside of the catalogue")
 	}
-	if _, err := c.Claim(job, Claimant{}); err == nil {
-		t.Error("a claim on a job without a folder")
-	}
-	if err := os.Mkdir(c.JobDir(job), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	former, err := c.Claim(job, Claimant{Host: "n1", PID: 7, Lease: 15000})
+	by := Claimant{Host: "n1", Lease: 15000, Line: "x", Process: alive.Process{PID: 7, Start: 8, Machine: "m"}}
+	former, err := c.Claim(job, by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +53,7 @@ func TestClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := one()
-	if o.Claimant != (Claimant{"n1", 7, 15000}) || o.Age < 19*time.Second {
+	if o.Claimant != by || o.Age < 19*time.Second {
 		t.Error(o)
 	}
 	if err := former.Touch(); err != nil {
@@ -97,9 +94,6 @@ func TestClaimsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := uuid.NewString()
-	if err := os.Mkdir(c.JobDir(job), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	own, err := c.Claim(job, Claimant{Host: "n1"})
 	if err != nil {
 		t.Fatal(err)

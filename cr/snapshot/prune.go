@@ -336,7 +336,7 @@ func (c *Catalogue) Sweep(job string) ([]string, error) {
 	if ferr != nil {
 		ferr = fmt.Errorf("sweep job %s: %w", job, ferr)
 	}
-	return gone, errors.Join(err, ferr)
+	return gone, errors.Join(err, ferr, c.sweepClaims(job))
 }
 
 func (c *Catalogue) sweep(job string) ([]string, error) {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun-mpi/gorun/internal/alive"
 	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
@@ -30,6 +31,9 @@ func (c *Catalogue) remove(job string) error {
 	dir := c.JobDir(job)
 	if _, err := os.Stat(dir); err != nil {
 		return ErrNotFound
+	}
+	if err := c.runs(job); err != nil {
+		return err
 	}
 	stores, err := ownStores(dir)
 	if err != nil {
@@ -78,18 +82,13 @@ func (c *Catalogue) removeFolders(job string) error {
 	if _, err := c.sweepPrograms(job); err != nil {
 		return err
 	}
-	left, err := claims(dir)
+	left, err := claimFiles(dir, claimSuffix, heldSuffix, stoppedSuffix, claimSuffix+partSuffix) // the last by heads that died over it
 	if err != nil {
 		return err
 	}
-	begun, err := claimFiles(dir, claimSuffix+partSuffix) // by heads that died over it
-	if err != nil {
-		return err
-	}
-	left = append(left, begun...)
 	for _, path := range left {
-		if err := (&Claim{path}).Close(); err != nil {
-			return err
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return explain(err)
 		}
 	}
 	if err := removeParts(dir); err != nil {
@@ -110,4 +109,16 @@ func (c *Catalogue) removeFolders(job string) error {
 		return explain(err)
 	}
 	return syncFolder(c.root)
+}
+
+// runs says that a head of this machine has the job.
+func (c *Catalogue) runs(job string) error {
+	paths, err := claims(c.JobDir(job))
+	for _, path := range paths {
+		o, rerr := read(path)
+		if rerr == nil && o != nil && o.State() == alive.Lives && o.PID != os.Getpid() {
+			return fmt.Errorf("%w: it is running (pid %d)", ErrInUse, o.PID)
+		}
+	}
+	return err
 }

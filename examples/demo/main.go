@@ -187,7 +187,7 @@ func children(pid int) (pids []int) {
 // command runs gorun with everything it writes below the demo's folder.
 func (d *demo) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(d.dir, "gorun"), args...)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Join(d.dir, "run"), "GORUN_CKPT_DIR="+filepath.Join(d.dir, "snapshots"))
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Join(d.dir, "run"), "GORUN_REALM="+d.dir, "GORUN_CKPT_DIR="+filepath.Join(d.dir, "snapshots"))
 	return cmd
 }
 

@@ -158,7 +158,9 @@ func TestPlanTable(t *testing.T) {
 }
 
 func TestPlanRefuses(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", newHouse(t).run) // without the jobs of who runs the tests
+	run := newHouse(t).run // without the jobs of who runs the tests
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	t.Setenv("GORUN_REALM", run)
 	for want, args := range map[string][]string{
 		"-level needs -mtbf":         {"-level", "a=1s,1s,1s"},
 		"not both":                   {"-mtbf", "1h", "-level", "a=1s,1s,1s", "job"},

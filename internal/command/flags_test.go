@@ -72,7 +72,7 @@ func TestWrongUsage(t *testing.T) {
 		"one JOB at a time":         {"kill", "a", "b"},
 		"a whole number is wanted":  {"-np", "x", "ls"},
 		"true or false is wanted":   {"ps", "-json=x"},
-		"kill: which JOB?":          {"kill", "-9"},
+		"kill: which JOB?":          {"kill", "-9", ""},
 		"'gorun ps' lists them":     {"kill", ""},
 		"image inspect FILE":        {"image", "x"},
 		"no SNAPSHOT":               {"restart"},

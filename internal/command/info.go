@@ -35,7 +35,7 @@ func info(std stdio) error {
 	if dir, err := ckptDir(""); err == nil {
 		l.line("snapshots", printable(dir), "")
 	}
-	l.line("running jobs", control.ControlRoot(), "")
+	l.line("running jobs", strings.Join(control.Places(), ", "), "")
 	for _, t := range transports() {
 		l.line("transport (-rpi)", t, "")
 		if params := parameters[t]; params != nil {

@@ -25,7 +25,7 @@ const askTimeout = 5 * time.Second
 
 var psCommand = command{
 	name: "ps", short: "list running jobs",
-	long: "Lists your jobs on this machine and removes what dead ones left behind.",
+	long: "Lists your jobs on this machine, whichever session they were started from, and removes\nwhat dead ones left behind.",
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		asJSON := fs.Bool("json", false, "print a JSON array with everything that is known")
 		return func(args []string) int {
@@ -268,14 +268,16 @@ func nodeState(n control.Node) string {
 }
 
 var killCommand = command{
-	name: "kill", args: "JOB", short: "end a running job",
-	long: "All ranks get SIGTERM and a second to end, then SIGKILL. Returns when nothing of the\njob runs any more. JOB is the beginning of a job's id or of its incarnation's id.",
+	name: "kill", args: "[JOB]", short: "end a running job",
+	long: "All ranks get SIGTERM and a second to end, then SIGKILL. Returns when nothing of the\njob runs any more. JOB is the beginning of a job's id or of its incarnation's id. It may\nbe left out when only one job runs.",
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		now := fs.Bool("9", false, "SIGKILL at once")
 		return func(args []string) int {
-			args, status := jobFirst(fs, std, "kill", args)
-			if status != 0 {
-				return status
+			if len(args) > 0 { // without, the only one is meant
+				var status int
+				if args, status = jobFirst(fs, std, "kill", args); status != 0 {
+					return status
+				}
 			}
 			return withJob(std, args, func(r *control.Record) error {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
@@ -48,20 +49,37 @@ func (o *options) latest(std stdio, args []string) (all []*snapshot.Snapshot, er
 	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
 		return nil, err
 	}
-	name, args := program.Same(p.Name, args[1:])
-	all, passed, doubtful, err := c.Unfinished(func(s *snapshot.Schema) bool {
-		itsName, itsArgs := program.Same(s.Program.Path, s.Program.Args)
-		return s.Plan["name"] == o.name && itsName == name && s.Program.Dir == dir && slices.Equal(itsArgs, args)
-	})
+	fits := func(s *snapshot.Schema) bool {
+		return program.Line(s.Plan["name"], s.Program.Path, s.Program.Args, s.Program.Dir) == program.Line(o.name, p.Name, args[1:], dir)
+	}
+	all, passed, doubtful, err := c.Unfinished(fits)
+	for _, why := range slices.Concat(doubtful, passed, []error{err}) {
+		if momentary(why) {
+			return nil, spec.WithStatus(spec.ExitAgain, fmt.Errorf("-restart-latest: what may be this job's newest snapshot cannot be read just now, so nothing is begun: %w; run the line again, or if it is lost for good, remove the job (gorun snapshots -remove JOB)", why))
+		}
+	}
 	for _, why := range doubtful {
 		fmt.Fprintf(std.err, "gorun: -restart-latest passes over a job that cannot be read: %v\n", why)
 	}
 	tellPassed(std, passed)
 	if errors.Is(err, snapshot.ErrNotFound) {
 		fmt.Fprintf(std.err, "gorun: the job begins: there is no snapshot of an unfinished one%s with this program, arguments and folder\n", named(o.name))
+		o.Still = func() error {
+			_, _, _, err := c.Unfinished(fits)
+			if errors.Is(err, snapshot.ErrNotFound) {
+				return nil
+			}
+			return wentOn("the job")
+		}
 		return nil, nil
 	}
 	return all, err
+}
+
+// momentary reports whether a file could not be read, other than for what is in it: a file system may be away, or slow, or not mounted yet.
+func momentary(err error) bool {
+	var no syscall.Errno
+	return errors.As(err, &no)
 }
 
 func named(name string) string {

@@ -42,7 +42,7 @@ var commands []command
 
 func init() { // help and completion list what they are in
 	commands = []command{
-		runCommand, checkpointCommand, restartCommand, psCommand, statusCommand, stacksCommand, killCommand,
+		runCommand, checkpointCommand, restartCommand, psCommand, statusCommand, stacksCommand, waitCommand, killCommand,
 		holdCommand, releaseCommand, suspendCommand, resumeCommand, joinCommand, migrateCommand, swapOutCommand, swapInCommand,
 		planCommand, snapshotsCommand, keyCommand, imageCommand, vetCommand, devicesCommand, infoCommand, versionCommand, completionCommand, helpCommand,
 	}

@@ -134,7 +134,7 @@ func (h *house) start(stdin string, args ...string) *proc {
 func (h *house) startTo(out *os.File, stdin string, args ...string) *proc {
 	h.t.Helper()
 	p := &proc{h: h, cmd: h.command(args), out: newStream(), err: newStream(), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "TMPDIR="+h.tmp, "GORUN_CKPT_DIR="+h.ckpt, markVar+"="+h.mark)
+	p.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "GORUN_REALM="+h.run, "TMPDIR="+h.tmp, "GORUN_CKPT_DIR="+h.ckpt, markVar+"="+h.mark)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	if out != nil {
 		p.cmd.Stdout = out

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -62,8 +63,9 @@ are read. No rank takes a step before all ranks are restored.
 If SNAPSHOT means the newest of several, all of it is read first. If it is damaged, or
 lies in the folder of another, or a gorun that stands still is about to commit or remove
 it, the next older one is taken. The snapshot stays, unless -keep removes it. It may be
-restarted any number of times, even at the same time. The job keeps its id. Each restart has an incarnation id of
-its own.
+restarted any number of times, but a job that is running is refused, whichever session or
+machine runs it, unless -files copy or keep asks for a second run beside it. The job keeps
+its id. Each restart has an incarnation id of its own.
 
 Images on nodes (-ckpt-local) are looked for on all nodes of the restart, as soon as these
 are up. A rank whose image is on another node gets a copy of it. If an image is nowhere,
@@ -110,6 +112,9 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 			if program = program[1:]; len(program) == 0 {
 				return usage(std, "no PROGRAM after --")
 			}
+		}
+		if status, yes := opt.detach(std); yes {
+			return status
 		}
 		given := set(fs)
 		if _, err := control.Jobs(); err != nil { // removes what dead jobs left
@@ -205,6 +210,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 	if err := spec.FromSnapshot(&opt.Options, s, np, program); err != nil {
 		return failed(std, err)
 	}
+	opt.Still = still(s)
 	if err := announce(s, opt.NP, std); err != nil {
 		return failed(std, err)
 	}
@@ -212,7 +218,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", printable(typed(taken)))
 	}
 	opt.tellLeft(fs, std, s, len(program) > 0)
-	return launch(&opt.Options, std)
+	return opt.launch(std)
 }
 
 // tellLeft says what a restart does not take from the snapshot, because it could make other programs run.
@@ -286,7 +292,10 @@ func (f *debugFlag) Set(s string) error {
 func findSnapshots(dir, which string, trust bool) (all []*snapshot.Snapshot, passed []error, err error) {
 	root, err := ckptDir(dir)
 	if err != nil {
-		return nil, nil, err
+		if _, there := os.Stat(which); there != nil {
+			return nil, nil, err
+		}
+		root = filepath.Dir(which) // a path says itself where it lies
 	}
 	c, err := openCatalogue(root)
 	if err != nil {

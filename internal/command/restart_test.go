@@ -351,7 +351,7 @@ func TestRestartsSideBySide(t *testing.T) {
 	var both [2]*proc
 	for i := range both {
 		file := filepath.Join(dir, fmt.Sprint(i))
-		both[i] = h.start("", "restart", "-jobid-file", file, "latest")
+		both[i] = h.start("", "restart", "-files", "copy", "-jobid-file", file, "latest")
 		if got := h.jobID(both[i], file); got != id {
 			t.Errorf("restart has the id %s, the job %s", got, id)
 		}

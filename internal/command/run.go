@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -57,7 +58,8 @@ names the rank. gorun's own statuses:
     0    all ranks ended well
     1    something failed, or an agent was lost
     2    wrong usage
-    75   the job was checkpointed and stopped (see -ckpt-exit-status)
+    75   the job was checkpointed and stopped (see -ckpt-exit-status), or the same line
+         may go well a little later (-restart-latest)
     124  -timeout ran out
     126  PROGRAM cannot be run
     127  PROGRAM was not found
@@ -78,7 +80,8 @@ again, go on with it from its newest snapshot. It is the same job if name, PROGR
 arguments and working folder are the same and it has not ended well. -name gives the name.
 Within Slurm it is slurm-$SLURM_JOB_ID if none is given: a job that is requeued keeps that
 number, and another one begins anew. Images that are damaged are an error, not a reason to
-begin anew. With -np it goes on with so many ranks, as gorun restart -np does.
+begin anew; images that cannot be read just now end it with status 75, and nothing is begun.
+A job that is running already is refused, with the process and machine that run it. With -np it goes on with so many ranks, as gorun restart -np does.
 docs/slurm.md has complete scripts.
 
 In a pod of a Kubernetes Indexed Job with GORUN_HEAD set, index 0 is the head, and the
@@ -122,11 +125,14 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 		if err := opt.check(fs); err != nil {
 			return usage(std, "%v", err)
 		}
+		if status, yes := opt.detach(std); yes {
+			return status
+		}
 		args, err := opt.ranksRun(args)
 		if err != nil {
 			return failed(std, err)
 		}
-		if opt.restartLatest {
+		if opt.Latest = opt.restartLatest; opt.Latest {
 			all, err := opt.latest(std, args)
 			if err != nil {
 				return failed(std, err)
@@ -140,7 +146,7 @@ func setupRun(fs *flag.FlagSet, std stdio) func([]string) int {
 			}
 		}
 		opt.Program, opt.Args = args[0], args[1:]
-		return launch(&opt.Options, std)
+		return opt.launch(std)
 	}
 }
 
@@ -192,6 +198,8 @@ type options struct {
 	exit       int
 	name       string
 	requeue    bool
+	detached   bool
+	job        string // the id of a detached job, when it is up
 	signal     signalFlag
 	output     folderFlag
 	params     paramFlag
@@ -225,7 +233,7 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.Var(&o.signal, "ckpt-on-signal", "checkpoint and stop when gorun gets this `signal` (USR1, TERM, ...)")
 	fs.IntVar(&o.exit, "ckpt-exit-status", spec.ExitCheckpointed, "exit with status `N` when the job was checkpointed and stopped; a script or\nbatch system so tells it from a finished job (75 is EX_TEMPFAIL, try again later)")
 	fs.IntVar(&o.Restarts, "restarts", 0, "when a rank or agent dies, start the job again from its newest snapshot, up to `N`\ntimes")
-	fs.StringVar(&o.files, "files", string(whole.FilesRefuse), "`what` a restart does with files that ranks were writing to: all those of native\nimages, those of cr.File of portable ones\nrefuse: each rank goes on where it stood; what was written since is moved to\nFILE.gorun-...-tail (gorun snapshots -tails); the restart is refused if FILE is\nmissing or shorter, or if this job (if it still runs here) or another restart\nwrites to it; one that several ranks write to is cut once for all of them\ncopy: it goes on in a copy, FILE.gorun-...\nkeep: it goes on in the file as it is now")
+	fs.StringVar(&o.files, "files", string(whole.FilesRefuse), "`what` a restart does with files that ranks were writing to: all those of native\nimages, those of cr.File of portable ones\nrefuse: each rank goes on where it stood; what was written since is moved to\nFILE.gorun-...-tail (gorun snapshots -tails); the restart is refused if FILE is\nmissing or shorter, if another restart writes to it, or if the job is running; one that several ranks write to is cut once for all of them\ncopy: it goes on in a copy, FILE.gorun-...\nkeep: it goes on in the file as it is now")
 	fs.IntVar(&o.Keep, "keep", 0, "keep the newest `N` snapshots of the job, and those that they build on; 0: all\nwithout it, where -ckpt-every or -ckpt-points takes them: the newest 2, none when the\njob has ended well, and all of gorun checkpoint")
 	fs.StringVar(&o.Sharing, "devices", "", "`how` devices are used beside other ranks and jobs of this user that say it, too\nshare: in turn, if their arrays together need more memory than a device has\nexclusive: whoever has a device has it alone; the second one is refused\n(default: nobody looks what others use)")
 	fs.StringVar(&o.MigrateOn, "migrate-on", "", "run `command` on each node (sh -c); each line that it prints says what is to leave the\nnode: node, device ID, device ID to ID, device ID to ID@NODE; needs -cr or -cr=native\nfor ranks that move, and nothing for devices that ranks change")
@@ -234,7 +242,8 @@ func commonFlags(fs *flag.FlagSet) *options {
 	fs.Var(&o.output, "output-dir", "write the ranks' output to files in `folder`, rank.N.out and rank.N.err, in place of\ngorun's own output; a new job empties them, a restart goes on in them")
 	fs.StringVar(&o.name, "name", "", "`name` by which -restart-latest knows the job; within Slurm slurm-$SLURM_JOB_ID if it\nis not given; a restart keeps it")
 	fs.BoolVar(&o.requeue, "requeue", false, "have Slurm run the batch job again (scontrol requeue) when the job was checkpointed\nand stopped, or when -restarts would go on and too few nodes are left")
-	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up")
+	fs.StringVar(&o.JobIDFile, "jobid-file", "", "write the job's id to `file` when all ranks are up, or run, if none of them calls Init")
+	fs.BoolVar(&o.detached, "detach", false, "start the job in the background: print its id when it is up and return, or return with\nits error and status; its output goes to gorun-ID.out here, or that of the ranks to\n-output-dir; gorun wait ID waits for its end")
 	durationVar(fs, &o.Timeout, "timeout", 0, "end the job after this `duration`")
 	durationVar(fs, &o.Grace, "grace", spec.DefaultGrace, "kill ranks that have not ended this `duration` after a SIGTERM, SIGHUP or SIGQUIT to gorun")
 	o.Deadlock = spec.DefaultDeadlock
@@ -354,13 +363,28 @@ func ckptDir(given string) (string, error) {
 		given = os.Getenv("GORUN_CKPT_DIR")
 	}
 	if given == "" {
-		home, err := os.UserHomeDir()
+		home, err := homeDir()
 		if err != nil {
 			return "", fmt.Errorf("where snapshots go: %w; give -ckpt-dir or set GORUN_CKPT_DIR", err)
 		}
 		given = filepath.Join(home, ".gorun", "snapshots")
 	}
 	return filepath.Abs(given)
+}
+
+// homeDir is this user's home. Services and some shells have no HOME, or none that means anything; the system knows it all the same.
+func homeDir() (string, error) {
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		return home, nil
+	}
+	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("HOME is not set, and %w", err)
+	case !filepath.IsAbs(u.HomeDir):
+		return "", fmt.Errorf("HOME is not set, and user %s has no home", u.Username)
+	}
+	return u.HomeDir, nil
 }
 
 func contains(list []string, s string) bool {
@@ -382,17 +406,24 @@ func (o *options) keepUsual(given bool) {
 	}
 }
 
-// launch runs a job from this terminal.
-func launch(o *spec.Options, std stdio) int {
+// launch runs a job, from this terminal or detached from it.
+func (o *options) launch(std stdio) int {
 	if o.KeepAsked {
-		fmt.Fprintf(std.err, "gorun: the newest %d snapshots are kept, %sand those of gorun checkpoint; -keep N keeps N, also at the end, -keep 0 all\n", o.Keep, until(o))
+		fmt.Fprintf(std.err, "gorun: the newest %d snapshots are kept, %sand those of gorun checkpoint; -keep N keeps N, also at the end, -keep 0 all\n", o.Keep, until(&o.Options))
 	}
 	o.Stdin, o.Stdout, o.Stderr = std.in, std.out, std.err
+	if o.detached {
+		o.Stdin = nil
+	}
 	o.HandleSignals = true
 	if _, err := control.Jobs(); err != nil { // removes what dead jobs left
 		return failed(std, err)
 	}
-	return head.Run(*o)
+	code := head.Run(o.Options)
+	if o.job != "" {
+		o.kept(std, &detached{Status: &code})
+	}
+	return code
 }
 
 // until says for how long.

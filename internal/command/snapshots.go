@@ -121,6 +121,7 @@ type viewer struct {
 	scrub, trust        bool
 	keep                int
 	cat                 *snapshot.Catalogue
+	only                string // the job that is asked about; "": all are
 	rows                []row
 }
 
@@ -213,11 +214,10 @@ func (v *viewer) run(dir string, args []string) error {
 		return err
 	}
 	if len(args) == 1 {
-		job, err := v.cat.FindJob(args[0])
-		if err != nil {
-			return foreign(v.one(args[0]))
+		if v.only, err = v.cat.FindJob(args[0]); err != nil {
+			return without(args[0], foreign(v.one(args[0])))
 		}
-		jobs = []string{job}
+		jobs = []string{v.only}
 	} else if !v.trust {
 		tellOthers(v.std, v.cat)
 	}
@@ -242,6 +242,21 @@ func (v *viewer) one(spec string) error {
 	}
 	err = v.add(s)
 	return errors.Join(err, v.print())
+}
+
+// without says of a running job why there is nothing of it.
+func without(id string, err error) error {
+	if !errors.Is(err, snapshot.ErrNotFound) {
+		return err
+	}
+	r, rerr := control.FindJob(id)
+	switch {
+	case rerr != nil:
+		return err
+	case r.CR == "":
+		return fmt.Errorf("job %s is running, and there is no snapshot of it: it was started without -cr", r.Job)
+	}
+	return fmt.Errorf("job %s is running, and there is no snapshot of it here: its own go to %s (-ckpt-dir)", r.Job, r.CkptDir)
 }
 
 // swept is a snapshot without what was in the memory of a job that is over. What is left in memory is of a job that runs.
@@ -355,7 +370,11 @@ func (v *viewer) print() error {
 		return printJSON(v.std, v.rows)
 	}
 	if len(v.rows) == 0 {
-		fmt.Fprintln(v.std.err, "gorun: there are no snapshots in", v.cat.Root())
+		which := "there are no snapshots"
+		if v.only != "" {
+			which = "there is no snapshot of job " + v.only
+		}
+		fmt.Fprintf(v.std.err, "gorun: %s in %s\n", which, v.cat.Root())
 		return nil
 	}
 	w := tabwriter.NewWriter(v.std.out, 0, 8, 2, ' ', 0)

@@ -36,7 +36,7 @@ func TestManyRanks(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			out, errs, code := h.gorun("restart", schema)
+			out, errs, code := h.gorun("restart", "-files", "copy", schema)
 			if code != 0 {
 				t.Errorf("restart: exit %d\n%s", code, errs)
 			} else if got := digest(t, out); got != want {

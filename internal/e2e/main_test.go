@@ -157,7 +157,7 @@ func (h *house) command(args ...string) *exec.Cmd {
 	h.t.Cleanup(cancel)
 	args = slices.Concat(h.wrap, []string{filepath.Join(bin, "gorun")}, args)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "GORUN_CKPT_DIR="+h.ckpt), h.env...)
+	cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+h.run, "GORUN_REALM="+h.run, "GORUN_CKPT_DIR="+h.ckpt), h.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.user}
 	return cmd
 }

@@ -74,7 +74,7 @@ func NewWorld(parent string) (*World, error) {
 	w := &World{Dir: dir, Bin: filepath.Join(dir, "bin")}
 	run := filepath.Join(dir, "run")
 	err = errors.Join(os.Mkdir(w.Bin, 0o700), os.Mkdir(run, 0o700),
-		os.Setenv("XDG_RUNTIME_DIR", run), os.Setenv("GORUN_CKPT_DIR", filepath.Join(dir, "snapshots")))
+		os.Setenv("XDG_RUNTIME_DIR", run), os.Setenv("GORUN_REALM", run), os.Setenv("GORUN_CKPT_DIR", filepath.Join(dir, "snapshots")))
 	if err == nil {
 		w.Gorun, err = Build(w.Bin, "gorun", "cmd/gorun")
 	}

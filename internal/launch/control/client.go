@@ -42,13 +42,7 @@ func (r *Record) ask(ctx context.Context, q Request, each func(*Reply)) (*Reply,
 	if err := r.suspended(); err != nil {
 		return nil, err
 	}
-	dir, err := os.Open(r.folder)
-	if err != nil {
-		return nil, fmt.Errorf("job %s: %w", r.Job, ErrEnded)
-	}
-	defer dir.Close()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketName))
+	conn, err := r.dial(ctx)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) { // since its record was read
 		err = ErrEnded
 	}
@@ -91,6 +85,28 @@ func (r *Record) ask(ctx context.Context, q Request, each func(*Reply)) (*Reply,
 			each(&p)
 		}
 	}
+}
+
+// verbRecord asks for the record, of a job that is known by its name alone.
+const verbRecord = "record"
+
+// dial connects to the job, by its control folder or by its name.
+func (r *Record) dial(ctx context.Context) (conn net.Conn, err error) {
+	err = fs.ErrNotExist
+	if r.folder != "" {
+		var dir *os.File
+		if dir, err = os.Open(r.folder); err == nil {
+			defer dir.Close()
+			if conn, _, err = dialOwn(ctx, within(dir, socketName)); err == nil {
+				return conn, nil
+			}
+		}
+	}
+	if r.name == "" || ctx.Err() != nil {
+		return nil, err
+	}
+	conn, _, err = dialOwn(ctx, r.name)
+	return conn, err
 }
 
 // Checkpoint is Take where only the schema's path is wanted.
@@ -161,6 +177,21 @@ func (r *Record) Kill(ctx context.Context, now bool) error {
 		return nil
 	}
 	return err
+}
+
+// VerbWait waits for the end of the job.
+const VerbWait = "wait"
+
+// Wait returns the job's exit status when it has ended.
+func (r *Record) Wait(ctx context.Context) (code int, err error) {
+	p, err := r.ask(ctx, Request{Verb: VerbWait}, nil)
+	if err != nil {
+		return 0, err
+	}
+	if p.Done == nil {
+		return 0, fmt.Errorf("job %s: answer without a status", r.Job)
+	}
+	return p.Done.Status, nil
 }
 
 // The orders of users who keep checkpoints off, or stop the ranks for a while.

@@ -1,18 +1,8 @@
 package control
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net"
-	"os"
-	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/gorun-mpi/gorun/internal/accept"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/offload"
@@ -29,7 +19,7 @@ import (
 //	< {"progress":{"Phase":"writing","Ranks":3,"Size":4,...}}
 //	< {"done":{"schema":"/home/u/.gorun/snapshots/.../schema.toml"}}
 type Request struct {
-	Verb        string `json:"verb"` // checkpoint, status, stacks, kill, join, and those of Order
+	Verb        string `json:"verb"` // verbRecord, checkpoint, status, stacks, kill, join, and those of Order
 	Incarnation string `json:"incarnation"`
 	Stop        bool   `json:"stop,omitempty"`       // checkpoint: end the job after it
 	TimeoutMS   int64  `json:"timeout_ms,omitempty"` // checkpoint: for each phase of it
@@ -52,6 +42,7 @@ type Reply struct {
 	Done     *DoneReply         `json:"done,omitempty"`
 	Status   *Status            `json:"status,omitempty"`
 	Stacks   []RankStacks       `json:"stacks,omitempty"`
+	Record   *Record            `json:"record,omitempty"`
 	Error    string             `json:"error,omitempty"`
 }
 
@@ -63,6 +54,7 @@ type DoneReply struct {
 	*Report
 	Moved   *Moved           `json:"moved,omitempty"`
 	Swapped *offload.Swapped `json:"swapped,omitempty"`
+	Status  int              `json:"status,omitempty"` // of a wait
 }
 
 // Moved is the outcome of gorun migrate.
@@ -140,163 +132,4 @@ type RankStacks struct {
 	Host   string `json:"host"`
 	Stacks string `json:"stacks,omitempty"`
 	State  string `json:"state,omitempty"` // why there are none
-}
-
-// Server is the head's control folder and socket.
-type Server struct {
-	Dir  string
-	lock *os.File
-	ln   *net.UnixListener
-	rec  Record
-
-	serveOne func(*Request, chan Reply) // has a request answered: exactly one reply without progress
-	over     <-chan struct{}            // closed when the job has ended and all replies were given
-
-	mu      sync.Mutex
-	closed  bool
-	clients sync.WaitGroup // who wait for a reply
-}
-
-// Open makes the control folder of a job and listens.
-func Open(rec Record, serve func(*Request, chan Reply), over <-chan struct{}) (*Server, error) {
-	dir, lock, err := NewFolder(ControlRoot(), rec.Incarnation)
-	if err != nil {
-		return nil, err
-	}
-	c := &Server{Dir: dir, lock: lock, rec: rec, serveOne: serve, over: over}
-	err = c.listen()
-	if err == nil { // the job is known by its record: now it answers
-		if err = c.rec.Write(dir); err != nil {
-			c.ln.Close()
-		}
-	}
-	if err != nil {
-		err = errors.Join(err, c.Remove())
-		lock.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// Update changes the record.
-func (c *Server) Update(change func(*Record)) error {
-	change(&c.rec)
-	return c.rec.Write(c.Dir)
-}
-
-// listen opens the socket through the folder's descriptor: the path of a socket must be short, the
-// folder's need not be.
-func (c *Server) listen() error {
-	addr := &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/%s", c.lock.Fd(), socketName)}
-	ln, err := net.ListenUnix("unix", addr)
-	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
-	}
-	ln.SetUnlinkOnClose(false) // the folder is removed as a whole
-	if err := os.Chmod(addr.Name, 0o700); err != nil {
-		ln.Close()
-		return fmt.Errorf("control socket: %w", err)
-	}
-	c.ln = ln
-	go c.accept()
-	return nil
-}
-
-// Remove removes the folder. Replies to clients go on.
-func (c *Server) Remove() error { return RemoveFolder(c.Dir) }
-
-// Close ends the socket when the last replies are written. The job has ended, so all replies are
-// there. It does not wait for a client that does not read.
-func (c *Server) Close() {
-	c.ln.Close()
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	told := make(chan struct{})
-	go func() { c.clients.Wait(); close(told) }()
-	select {
-	case <-told:
-	case <-time.After(time.Second):
-	}
-	c.lock.Close()
-}
-
-// enter counts a client in, unless it came too late.
-func (c *Server) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.clients.Add(1)
-	}
-	return !c.closed
-}
-
-func (c *Server) accept() {
-	accept.Each(c.ln.AcceptUnix, func(conn *net.UnixConn) { go c.client(conn) })
-}
-
-// client answers one request. The folder keeps other users out. The kernel's word on who is there is
-// checked all the same.
-func (c *Server) client(conn *net.UnixConn) {
-	defer conn.Close()
-	enc := json.NewEncoder(conn)
-	if err := sameUser(conn); err != nil {
-		enc.Encode(Reply{Error: err.Error()})
-		return
-	}
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	line, err := bufio.NewReader(conn).ReadBytes('\n')
-	if err != nil {
-		return
-	}
-	conn.SetReadDeadline(time.Time{})
-	var q Request
-	if err := json.Unmarshal(line, &q); err != nil {
-		enc.Encode(Reply{Error: "request not understood: " + err.Error()})
-		return
-	}
-	if !c.enter() {
-		return
-	}
-	defer c.clients.Done()
-	replies := make(chan Reply, 64)
-	c.serveOne(&q, replies)
-	for {
-		select {
-		case r := <-replies:
-			if enc.Encode(r) != nil || r.last() {
-				return
-			}
-		case <-c.over:
-			for {
-				select {
-				case r := <-replies:
-					enc.Encode(r)
-				default:
-					return
-				}
-			}
-		}
-	}
-}
-
-func sameUser(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var cred *unix.Ucred
-	var cerr error
-	if err := raw.Control(func(fd uintptr) {
-		cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return err
-	}
-	if cerr != nil {
-		return cerr
-	}
-	if int(cred.Uid) != os.Getuid() && cred.Uid != 0 {
-		return fmt.Errorf("this job belongs to user %d", os.Getuid())
-	}
-	return nil
 }

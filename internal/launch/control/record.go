@@ -9,28 +9,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
-	"strconv"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
-// Every running job has a control folder, named by its first incarnation, with job.json (a Record)
-// and control.sock:
-//
-//	$XDG_RUNTIME_DIR/gorun/<id>/   or, without that variable or its folder,
-//	/tmp/gorun-<uid>/<id>/
-//
-// The head holds a lock (flock) on the folder as long as it lives. A folder that can be locked
+// Every running job has a control folder, named by its first incarnation, in one of several places (see Places), with job.json (a
+// Record) and control.sock. The head holds a lock (flock) on the folder as long as it lives. A folder that can be locked
 // belongs to a dead head: the first gorun command that sees it removes it. Folders are made and
-// removed under a lock on the root, so a new folder is never seen unlocked. The root is removed with
-// the last folder.
+// removed under a lock on the place, so a new folder is never seen unlocked. A place is removed with
+// its last folder. A head whose folder has vanished makes another. Beside that each job has a name, see names.go.
 const (
 	recordName = "job.json"
 	socketName = "control.sock"
@@ -54,114 +45,15 @@ type Record struct {
 	Restarts    int           `json:"restarts"`
 	Cleanup     exact.Strings `json:"cleanup,omitempty"` // to be removed if the head died
 	Version     string        `json:"version"`
+	Line        string        `json:"line,omitempty"`  // what -restart-latest knows the job by
+	Realm       string        `json:"realm,omitempty"` // see realm
 
-	folder string // the control folder
+	folder string // the control folder; "": it has none, or none that can be found
+	name   string // at which it listens as well
 }
 
-// ControlRoot is the folder that holds the control folders of this user's jobs.
-func ControlRoot() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		// Where no session was opened (cron, su) the variable may be stale.
-		if st, err := os.Stat(dir); err == nil && st.IsDir() {
-			return filepath.Join(dir, "gorun")
-		}
-	}
-	return filepath.Join("/tmp", "gorun-"+strconv.Itoa(os.Getuid()))
-}
-
-// lockDir opens a folder and locks it; wait says whether to wait for the lock.
-// The lock ends when the file is closed.
-func lockDir(path string, wait bool) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	how := unix.LOCK_EX
-	if !wait {
-		how |= unix.LOCK_NB
-	}
-	for {
-		if err = unix.Flock(fd, how); err != syscall.EINTR {
-			break
-		}
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
-	}
-	return os.NewFile(uintptr(fd), path), nil
-}
-
-// lockRoot locks the root, making it first if create is set. It must be a
-// folder of this user's that nobody else may enter.
-func lockRoot(root string, create bool) (*os.File, error) {
-	for {
-		if create {
-			if err := os.Mkdir(root, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-				return nil, fmt.Errorf("control folder: %w", err)
-			}
-		}
-		f, err := lockDir(root, true)
-		if errors.Is(err, fs.ErrNotExist) && create {
-			continue // removed in between with its last job
-		}
-		if err != nil {
-			return nil, err
-		}
-		var st, now unix.Stat_t
-		if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-			f.Close()
-			return nil, err
-		}
-		if int(st.Uid) != os.Getuid() || st.Mode&0o077 != 0 {
-			f.Close()
-			return nil, fmt.Errorf("control folder %s: it must belong to you with mode 0700, it has owner %d and mode %#o: remove it or set XDG_RUNTIME_DIR", root, st.Uid, st.Mode&0o777)
-		}
-		if unix.Stat(root, &now) == nil && now.Ino == st.Ino && now.Dev == st.Dev {
-			return f, nil
-		}
-		f.Close() // removed while we waited for the lock
-	}
-}
-
-// NewFolder makes and locks the control folder of a job.
-func NewFolder(root, name string) (dir string, lock *os.File, err error) {
-	r, err := lockRoot(root, true)
-	if err != nil {
-		return "", nil, err
-	}
-	defer r.Close()
-	dir = filepath.Join(root, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", nil, fmt.Errorf("control folder: %w", err)
-	}
-	if lock, err = lockDir(dir, true); err != nil {
-		os.Remove(dir)
-		return "", nil, err
-	}
-	return dir, lock, nil
-}
-
-// RemoveFolder removes a control folder and, if it was the last, the root.
-// Removing what is gone already is no error: several agents may do it.
-func RemoveFolder(dir string) error {
-	root := filepath.Dir(dir)
-	r, err := lockRoot(root, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := os.Remove(root); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+// realm keeps jobs apart, as those of tests that run side by side: commands and jobs with another GORUN_REALM do not see each other.
+func realm() string { return os.Getenv("GORUN_REALM") }
 
 // Write puts the record into its folder, whole or not at all.
 func (r *Record) Write(dir string) error {
@@ -180,64 +72,95 @@ func readRecord(dir string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{folder: dir}
+	r := &Record{}
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, recordName), err)
 	}
 	return r, nil
 }
 
-// Jobs lists the running jobs of this user, oldest first, and removes what dead heads have left.
+// Jobs lists the running jobs of this user on this machine, oldest first, and removes what dead heads have left.
 func Jobs() ([]*Record, error) {
-	root := ControlRoot()
-	lock, err := lockRoot(root, false)
-	if errors.Is(err, fs.ErrNotExist) {
+	var jobs []*Record
+	known := map[string]bool{} // by name
+	for _, place := range Places() {
+		found, err := jobsIn(place)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			if !known[r.name] {
+				jobs, known[r.name] = append(jobs, r), true
+			}
+		}
+	}
+	for _, name := range names() {
+		if !known[name] {
+			known[name] = true
+			if r := introduce(name); r != nil {
+				jobs = append(jobs, r)
+			}
+		}
+	}
+	jobs = slices.DeleteFunc(jobs, func(r *Record) bool { return r.Realm != realm() })
+	slices.SortStableFunc(jobs, func(a, b *Record) int { return a.Started.Compare(b.Started) })
+	return jobs, nil
+}
+
+// jobsIn lists the jobs that have their control folders in a place. A place that is not this user's alone has none.
+func jobsIn(place string) (jobs []*Record, err error) {
+	root, err := openOwn(place)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errForeign) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
-	entries, err := os.ReadDir(root)
+	defer root.Close()
+	sweeps := lock(root, lockWithin) == nil && same(root, place) // else somebody else does
+	entries, err := os.ReadDir(within(root, "."))
 	if err != nil {
 		return nil, err
 	}
-	var jobs []*Record
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue // not ours
 		}
-		dir := filepath.Join(root, e.Name())
+		dir := within(root, e.Name())
 		r, err := readRecord(dir)
-		if stale, serr := sweep(dir, r); serr != nil {
-			return nil, serr
-		} else if stale {
-			continue
+		if sweeps {
+			if stale, err := sweep(dir, r); err != nil {
+				return nil, err
+			} else if stale {
+				continue
+			}
 		}
-		if err == nil {
+		if err == nil { // else: it is being started, or being removed
+			r.folder, r.name = filepath.Join(place, e.Name()), nameOf(r.Job, e.Name())
 			jobs = append(jobs, r)
-		} // else: it is being started, or being removed
+		}
 	}
-	if len(jobs) == 0 {
-		os.Remove(root) // succeeds only if it is empty
+	if sweeps && len(jobs) == 0 {
+		os.Remove(place) // succeeds only if it is empty
 	}
-	sort.Slice(jobs, func(i, j int) bool { return jobs[i].Started.Before(jobs[j].Started) })
 	return jobs, nil
 }
 
-// sweep removes the folder of a dead head, and what its record says must be removed. The root must
+// sweep removes the folder of a dead head, and what its record says must be removed. The place must
 // be locked.
 func sweep(dir string, r *Record) (stale bool, err error) {
-	lock, err := lockDir(dir, false)
+	held, err := lockDir(dir, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return true, nil
-	case errors.Is(err, syscall.EWOULDBLOCK):
+	case errors.Is(err, errHeld):
 		return false, nil
+	case errors.Is(err, errForeign):
+		return true, nil // root has put it there; it is none of ours
 	case err != nil:
 		return false, err
 	}
-	defer lock.Close()
+	defer held.Close()
 	if r != nil {
 		for _, p := range r.Cleanup {
 			err = errors.Join(err, RemoveOwn(p))
@@ -247,11 +170,16 @@ func sweep(dir string, r *Record) (stale bool, err error) {
 }
 
 // FindJob finds a running job by the beginning of its id, or of its incarnation's id. An empty one
-// means the only job that runs.
+// means the only job of this session that runs, or if there is none, the only one of this machine.
 func FindJob(id string) (*Record, error) {
 	jobs, err := Jobs()
 	if err != nil {
 		return nil, err
+	}
+	if places := Places(); id == "" && len(places) > 0 {
+		if own := slices.DeleteFunc(slices.Clone(jobs), func(r *Record) bool { return filepath.Dir(r.folder) != places[0] }); len(own) > 0 {
+			jobs = own
+		}
 	}
 	return pickJob(jobs, id)
 }

@@ -3,45 +3,150 @@ package head
 import (
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/alive"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/lease"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// claim is this head's claim on the job, if the job runs on several nodes: see snapshot.Claim. A job on this
-// machine alone has none: its ranks end with its head, and noRival finds it.
+// claim is this head's claim on the job, beside its snapshots; see snapshot.Claim. Every job that can be checkpointed has one, from before its
+// ranks are started until nothing of it can act any more. A restart whose snapshot lies elsewhere than new ones go has one in both folders.
 type claim struct {
-	mu sync.Mutex
-	c  *snapshot.Claim // nil: there is none
+	mu   sync.Mutex
+	held []*snapshot.Claim
+	goOn []func() // end what suspending has begun
 }
 
-// stake makes the claim when there is a folder for it.
-func (h *head) stake() error {
-	if len(h.opt.Nodes) == 0 {
+// claimJob makes this head the only one that runs the job, or refuses. A job must never run twice: not beside a run that is known on this
+// machine, nor beside one elsewhere that has a claim. Who chooses what happens to files (-files copy or keep) wants a second run.
+func (h *head) claimJob() error {
+	beside := h.opt.From != nil && h.opt.Files != whole.FilesRefuse
+	if !beside {
+		if err := h.noRival(); err != nil {
+			return err
+		}
+	}
+	if h.cat == nil {
 		return nil
 	}
-	h.claim.mu.Lock()
-	defer h.claim.mu.Unlock()
-	if h.claim.c != nil {
-		return nil
+	for _, c := range h.catalogues() {
+		if err := h.claimIn(c, beside); err != nil {
+			return err
+		}
 	}
-	c, err := h.cat.Claim(h.id, snapshot.Claimant{Host: wire.Hostname(), PID: os.Getpid(), Lease: h.opt.Terms().L.Milliseconds()})
-	if err != nil {
-		return err
+	if h.opt.Still != nil {
+		return h.opt.Still()
 	}
-	h.claim.c = c
-	go h.touch()
 	return nil
 }
 
-// touch keeps the claim until the job has ended, and ends the job if the claim was taken. Other errors are those
+// catalogues are the folders of snapshots where the job may have a claim.
+func (h *head) catalogues() []*snapshot.Catalogue {
+	all := []*snapshot.Catalogue{h.cat}
+	if from := h.opt.From; from != nil && filepath.Base(filepath.Dir(from.Dir)) == h.id {
+		if c, err := snapshot.Open(filepath.Dir(filepath.Dir(from.Dir))); err == nil && c.Root() != h.cat.Root() {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// claimIn claims the job in a folder of snapshots. In one that can only be read it looks who else has the job. A new job that cannot have a
+// claim can have no snapshots either: nobody can go on with it.
+func (h *head) claimIn(c *snapshot.Catalogue, beside bool) error {
+	own, err := c.Claim(h.id, h.claimant())
+	if err != nil && h.opt.From == nil {
+		return nil
+	}
+	var contest *snapshot.Contest
+	if err != nil {
+		contest = c.Watch(h.id)
+	} else {
+		h.claim.add(h, own)
+		contest = own.Contest(h.opt.Latest)
+	}
+	if beside || h.opt.From == nil && !h.opt.Latest {
+		if own != nil {
+			err = own.Hold()
+		}
+		return err
+	}
+	rival, err := contest.Win(h.opt.Await, func(o snapshot.OtherClaim, left time.Duration) {
+		h.say("the job's former gorun, on %s (pid %d), was last seen %v ago: its ranks have certainly ended in %v at most", o.Host, o.PID, o.Age.Round(time.Second), left.Round(time.Second))
+	})
+	if rival != nil {
+		err = h.runsElsewhere(rival)
+	}
+	return err
+}
+
+// claimant describes this head.
+func (h *head) claimant() snapshot.Claimant {
+	return snapshot.Claimant{Host: wire.Hostname(), Process: alive.This(), Lease: h.opt.Terms().L.Milliseconds(), Line: h.line()}
+}
+
+// line is what -restart-latest knows the job by.
+func (h *head) line() string {
+	return program.Line(h.opt.Plan["name"], h.prog.Name, h.opt.Args, h.opt.Dir)
+}
+
+// runsElsewhere refuses to run the job because somebody else does.
+func (h *head) runsElsewhere(o *snapshot.OtherClaim) error {
+	what := "is running"
+	switch {
+	case o.Stopped:
+		what = "is suspended"
+	case !o.Held:
+		what = "is just being started"
+	}
+	text := fmt.Sprintf("job %s %s under gorun on %s (pid %d)", o.Job, what, o.Host, o.PID)
+	if o.Job != h.id {
+		text += ", begun by the same line"
+	}
+	text += fmt.Sprintf(": end it there (gorun kill %s)", o.Job)
+	if h.opt.From != nil && o.Job == h.id {
+		text += ", or use -files copy to run it a second time, in copies of its files"
+	}
+	if o.Stopped {
+		text += fmt.Sprintf("; if that machine is gone for good, remove %s", o.Path)
+	}
+	return errors.New(text)
+}
+
+// add keeps a claim from now on.
+func (c *claim) add(h *head, own *snapshot.Claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held = append(c.held, own); len(c.held) == 1 {
+		go h.touch()
+	}
+}
+
+// stake makes the claim of a job that could have none at its start, before its first snapshot.
+func (h *head) stake() error {
+	h.claim.mu.Lock()
+	has := len(h.claim.held) > 0
+	h.claim.mu.Unlock()
+	if has {
+		return nil
+	}
+	own, err := h.cat.Claim(h.id, h.claimant())
+	if err != nil {
+		return err
+	}
+	h.claim.add(h, own)
+	return own.Hold()
+}
+
+// touch keeps the claims until the job has ended, and ends the job if one was taken. Other errors are those
 // of a folder that cannot be reached just now.
 func (h *head) touch() {
 	t := time.NewTicker(snapshot.ClaimEvery)
@@ -87,86 +192,45 @@ func (h *head) grant(l *link) {
 // taken reports that another head has taken the job. Errors of a folder that cannot be reached just now do not count.
 func (h *head) taken() error {
 	h.claim.mu.Lock()
-	c := h.claim.c
+	held := h.claim.held
 	h.claim.mu.Unlock()
-	if c == nil {
-		return nil
-	}
-	if err := c.Touch(); errors.Is(err, snapshot.ErrTaken) {
-		return err
+	for _, c := range held {
+		if err := c.Touch(); errors.Is(err, snapshot.ErrTaken) {
+			return err
+		}
 	}
 	return nil
 }
 
-// yield gives the claim up, when nothing of the job can act any more.
+// claimsStand says in the claims that this process is about to be stopped, and not to be outlived.
+func (h *head) claimsStand() {
+	h.claim.mu.Lock()
+	defer h.claim.mu.Unlock()
+	for _, c := range h.claim.held {
+		if goOn, err := c.Stop(); err == nil {
+			h.claim.goOn = append(h.claim.goOn, goOn)
+		}
+	}
+}
+
+// claimsGoOn takes that back.
+func (h *head) claimsGoOn() {
+	h.claim.mu.Lock()
+	defer h.claim.mu.Unlock()
+	for _, goOn := range h.claim.goOn {
+		goOn()
+	}
+	h.claim.goOn = nil
+}
+
+// yield gives the claims up, when nothing of the job can act any more.
 func (h *head) yield() {
 	h.claim.mu.Lock()
 	defer h.claim.mu.Unlock()
-	if h.claim.c == nil {
-		return
-	}
-	if err := h.claim.c.Close(); err != nil {
-		h.say("%v", err)
-	}
-}
-
-// Beyond its lease a dead head's ranks count as alive for this long: it may have granted just after it touched
-// its claim, and clocks differ by up to 1 %.
-const claimMargin = 2*time.Second + 2*snapshot.ClaimEvery
-
-// outlive waits until the ranks of former heads on other machines, which have died, are certain not to act any
-// more. A head that still runs the job is a rival as on this machine: see noRival.
-func (h *head) outlive() error {
-	from := h.opt.From
-	if from == nil || h.cat == nil {
-		return nil
-	}
-	own, err := h.cat.Claim(h.id, snapshot.Claimant{Host: wire.Hostname(), PID: os.Getpid()})
-	if err != nil {
-		return nil // a folder that is only read has no claims of ours; nor could this job take a snapshot
-	}
-	defer own.Close()
-	seen := map[string]time.Duration{}
-	for told := false; ; told = true {
-		others, err := own.Others()
-		if err != nil {
-			return err
+	for _, c := range h.claim.held {
+		if err := c.Close(); err != nil {
+			h.say("%v", err)
 		}
-		var left time.Duration
-		for _, o := range others {
-			before, again := seen[o.Path]
-			seen[o.Path] = o.Age
-			if o.Lease == 0 || again && o.Age < before {
-				if o.Lease > 0 && h.inTheWay() {
-					return fmt.Errorf("job %s is still running under gorun on %s (pid %d): end it there (gorun kill %s), or use -files copy or -files keep", h.id, o.Host, o.PID, h.id)
-				}
-				continue // it is alive, and no harm
-			}
-			wait := time.Duration(o.Lease)*time.Millisecond*101/100 + claimMargin - o.Age
-			if wait <= 0 {
-				if err := o.Take(); err != nil {
-					return err
-				}
-				continue
-			}
-			left = max(left, wait)
-			if !told && o.Age > 2*snapshot.ClaimEvery {
-				h.say("the job's former gorun, on %s (pid %d), was last seen %v ago: its ranks have certainly ended in %v at most", o.Host, o.PID, o.Age.Round(time.Second), wait.Round(time.Second))
-			}
-		}
-		if left == 0 {
-			return nil
-		}
-		time.Sleep(min(left, snapshot.ClaimEvery/2))
 	}
-}
-
-// inTheWay reports whether this restart would go on in files that a living job may write to.
-func (h *head) inTheWay() bool {
-	from := h.opt.From
-	if from.Schema.Backend == wire.BackendSelf || h.opt.Files != whole.FilesRefuse {
-		return false
-	}
-	file, err := spec.FirstOutput(from)
-	return err != nil || file != ""
+	h.claim.held = nil
 }

@@ -227,7 +227,7 @@ func (inc *incarnation) custody(l *link) wire.Order {
 	if !l.own {
 		return wire.Order{}
 	}
-	return wire.Order{Control: exact.String(inc.h.control.Dir), Cleanup: inc.h.prog.Cleanup()}
+	return wire.Order{Control: exact.String(inc.h.control.Dir()), Cleanup: inc.h.prog.Cleanup()}
 }
 
 // linkOf is the link to the agent of a rank.

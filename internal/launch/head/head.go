@@ -76,6 +76,7 @@ type head struct {
 	orders   newestOrder // the newest of these; of the goroutine that watches
 	told     bool        // a signal has told it to end
 	stopping bool        // a checkpoint is being taken for -ckpt-on-signal
+	up       bool        // those who wait for the job were told that it is up
 	building bool        // the program is being built
 	waiters  waiters
 	limit    limit
@@ -131,14 +132,10 @@ func (h *head) run() error {
 	if err := errors.Join(h.writeJobID(""), h.identify(), h.openStore()); err != nil {
 		return err
 	}
-	err := errors.Join(h.noRival(), h.outlive())
-	if err == nil && h.opt.From != nil {
-		err = h.stake()
-	}
-	if err != nil {
+	defer h.yield()
+	if err := h.claimJob(); err != nil {
 		return err
 	}
-	defer h.yield()
 	files, err := h.openOutput()
 	if err != nil {
 		return err
@@ -206,6 +203,9 @@ func (h *head) run() error {
 	h.endTidying()
 	h.outcome.goesOn = h.goesOn()
 	h.unwatch()
+	if err := h.ended(); err != nil {
+		h.say("%v", err)
+	}
 	h.outcome.lost = errors.Join(h.printer.Close(), files.Close())
 	for stream, name := range []string{1: "output", 2: "error"} {
 		if n := h.printer.Streams[stream].Dropped; n > 0 {

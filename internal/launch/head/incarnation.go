@@ -83,6 +83,7 @@ func (inc *incarnation) order() {
 	}
 	inc.feed()
 	inc.narrate(firstWord)
+	inc.foreign()
 }
 
 // orderFor is the order to one agent to start its ranks.

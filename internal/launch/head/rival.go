@@ -2,38 +2,55 @@ package head
 
 import (
 	"fmt"
-	"slices"
+	"time"
 
-	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
 
-// noRival refuses to go on in files that the same job may be writing to, if it still runs on this
-// machine: cutting them would damage its output. It is called before this job has a record of its
-// own. Automatic restarts come later.
+// noRival refuses to go on with a job that is known to run on this machine, wherever its snapshots lie. It is called before this job has a
+// record of its own. Automatic restarts come later.
 func (h *head) noRival() error {
-	from := h.opt.From
-	if from == nil || from.Schema.Backend == wire.BackendSelf || h.opt.Files != whole.FilesRefuse {
-		return nil
+	for began := time.Now(); ; time.Sleep(rivalEvery) {
+		r, err := h.rival()
+		if err != nil || r == nil {
+			return err
+		}
+		if time.Since(began) >= h.opt.Await {
+			return fmt.Errorf("job %s is still running on this machine (pid %d)%s, and this would be a second run of it: end it (gorun kill %s), or use -files copy to go on beside it in copies of its files, -files keep to go on in the files as they are",
+				r.Job, r.PID, h.writes(), r.Incarnation)
+		}
+	}
+}
+
+// writes says which file the job that runs may be writing to.
+func (h *head) writes() string {
+	if h.opt.From == nil || h.opt.From.Schema.Backend == wire.BackendSelf {
+		return ""
+	}
+	if file, err := spec.FirstOutput(h.opt.From); err == nil && file != "" {
+		return " and may be writing to " + file
+	}
+	return ""
+}
+
+// rivalEvery is how often a job that is to end is looked for.
+const rivalEvery = 100 * time.Millisecond
+
+// rival finds the job that this one would be a second run of.
+func (h *head) rival() (*control.Record, error) {
+	if h.opt.From == nil && !h.opt.Latest {
+		return nil, nil
 	}
 	jobs, err := control.Jobs()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	jobs = slices.DeleteFunc(jobs, func(r *control.Record) bool { return r.Job != h.id })
-	if len(jobs) == 0 {
-		return nil
+	for _, r := range jobs {
+		if r.Job == h.id || h.opt.Latest && r.Line == h.line() {
+			return r, nil
+		}
 	}
-	file, err := spec.FirstOutput(from)
-	if err != nil || file == "" {
-		return err
-	}
-	r, id := jobs[0], jobs[0].Job
-	if len(jobs) > 1 {
-		id = r.Incarnation
-	}
-	return fmt.Errorf("job %s is still running (pid %d) and may be writing to %s, in which this restart would go on: end it (gorun kill %s), or use -files copy to go on in a copy, -files keep to go on in the file as it is",
-		r.Job, r.PID, file, id)
+	return nil, nil
 }

@@ -31,16 +31,16 @@ func init() {
 	whole.Register(writer)
 }
 
-// A restart is refused while the job still runs here, by name of what it writes to.
+// A restart is refused while the job still runs here.
 func TestNoRival(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	w := writer
-	w.files = nil
+	dir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	t.Setenv("GORUN_REALM", dir)
 	from := &snapshot.Snapshot{Schema: &snapshot.Schema{Job: "job-1", NP: 2, Backend: "writer", Images: make([]snapshot.Image, 2)}}
 	h := &head{id: "job-1", opt: spec.Options{From: from, Files: whole.FilesRefuse}}
 	try := func(record *control.Record) error {
 		t.Helper()
-		dir, lock, err := control.NewFolder(control.ControlRoot(), "life")
+		dir, lock, err := control.NewFolder(control.Places()[0], "life")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,25 +51,22 @@ func TestNoRival(t *testing.T) {
 		}
 		return h.noRival()
 	}
-	other := &control.Record{Job: "job-1", Incarnation: "life", PID: 1}
-	if err := try(other); err != nil {
-		t.Errorf("without an output file: %v", err)
-	}
-	w.files = []string{"/data/log"}
+	writer.files = []string{"/data/log"}
+	other := &control.Record{Job: "job-1", Incarnation: "life", PID: 1, Realm: dir}
 	err := try(other)
 	if err == nil {
 		t.Fatal("not refused")
 	}
-	for _, want := range []string{"job-1", "pid 1", "/data/log", "gorun kill job-1", "-files copy"} {
+	for _, want := range []string{"job-1", "pid 1", "/data/log", "gorun kill life", "-files copy"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}
 	}
-	if err := try(&control.Record{Job: "job-2", PID: 1}); err != nil {
+	if err := try(&control.Record{Job: "job-2", PID: 1, Realm: dir}); err != nil {
 		t.Errorf("another job: %v", err)
 	}
-	h.opt.Files = whole.FilesKeep
-	if err := try(other); err != nil {
-		t.Errorf("with -files keep: %v", err)
+	h.opt.Latest = true
+	if err := try(&control.Record{Job: "job-2", PID: 1, Line: h.line(), Realm: dir}); err == nil {
+		t.Error("a job of the same line is not refused")
 	}
 }

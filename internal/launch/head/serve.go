@@ -23,14 +23,18 @@ func (h *head) openControl() (*control.Server, error) {
 	rec := control.Record{
 		Job: h.id, Incarnation: wire.ID(name), PID: os.Getpid(), Host: wire.Hostname(), NP: h.opt.NP, Agents: h.opt.Agents,
 		CR: h.opt.CR, Program: exact.String(h.prog.Name), Args: h.opt.Args, Dir: exact.String(h.opt.Dir), CkptDir: exact.String(h.opt.CkptDir),
-		Started: h.began, Cleanup: h.prog.Cleanup(), Version: launcher.Version,
+		Started: h.began, Cleanup: h.prog.Cleanup(), Version: launcher.Version, Line: h.line(),
 	}
 	if h.opt.From != nil {
 		rec.Parent = exact.String(h.opt.From.SchemaPath())
 	}
-	return control.Open(rec, func(q *control.Request, replies chan control.Reply) {
+	c, why, err := control.Open(rec, func(q *control.Request, replies chan control.Reply) {
 		h.post(func() { h.serve(q, replies) })
 	}, h.done)
+	if why != nil && err == nil {
+		h.say("warning: %v; until then commands find this job within this machine's network alone, not from another container", why)
+	}
+	return c, err
 }
 
 // recorded writes the present incarnation into the job's record.
@@ -51,6 +55,10 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 		case replies <- r:
 		default: // full of progress that nobody reads: the client is gone
 		}
+	}
+	if q.Verb == control.VerbWait { // whatever becomes of this incarnation
+		h.waiters.onEnd(func() { last(control.Reply{Done: &control.DoneReply{Status: h.result.Code}}) })
+		return
 	}
 	if h.inc == nil || q.Incarnation != wire.ID(h.inc.name) {
 		last(control.Reply{Error: "the job was restarted meanwhile: try again"})

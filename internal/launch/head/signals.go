@@ -129,6 +129,7 @@ func (h *head) signalled(sig syscall.Signal) {
 	default:
 		h.passOn(sig)
 		if sig == syscall.SIGCONT {
+			go h.claimsGoOn()
 			h.resumeStdin()
 		}
 	}
@@ -149,6 +150,7 @@ func (h *head) suspend(links []*link) {
 		case <-limit:
 		}
 	}
+	h.claimsStand()
 	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 

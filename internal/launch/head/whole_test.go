@@ -2,7 +2,6 @@ package head
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -67,7 +66,7 @@ func TestNoAgents(t *testing.T) {
 		opt:    spec.Options{CkptExit: new(int), NP: 2, Agents: 1},
 		start:  func(int) (launcher.Agent, error) { return nil, errScarce },
 		events: make(chan func(), 16), done: make(chan struct{}),
-		control: &control.Server{Dir: filepath.Join(t.TempDir(), "root", "job")}, timers: map[uint64]*time.Timer{},
+		control: &control.Server{}, timers: map[uint64]*time.Timer{},
 	}
 	h.newJob()
 	h.feed(joblife.Event{Type: joblife.EvStart})

@@ -109,7 +109,7 @@ func (inc *incarnation) crowded() bool {
 // allUp tells that all ranks are up.
 func (h *head) allUp(life int) {
 	h.verbose("job %s: all %d ranks are up after %v", h.id, h.opt.NP, time.Since(h.began).Round(time.Millisecond))
-	if err := h.writeJobID(h.id + "\n"); err != nil {
+	if err := h.tellUp(); err != nil {
 		h.life(life).fail(h.verdictOf(err))
 	}
 	if life == 1 && h.opt.From != nil {

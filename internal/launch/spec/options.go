@@ -73,6 +73,7 @@ type Options struct {
 	Deadlock     time.Duration     // ranks that have waited for each other for so long are told; negative: not; default 30 s
 	Again        func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
 	JobIDFile    string            // gets the job's id when all ranks are up
+	Up           func(job string)  // is told then, once; nil: nobody is
 	TagOutput    bool              // prefix lines of the ranks with [rank]
 	OutputDir    string            // the ranks' output goes to files in this folder; "": to Stdout and Stderr
 	Verbose      bool              // say what the launcher does
@@ -81,6 +82,9 @@ type Options struct {
 	KeepEnv      []string             // names of variables that snapshots keep beside the usual ones
 	Older        []*snapshot.Snapshot // restart: may take the place of From if its images, on nodes that are not up yet, are not whole
 	From         *snapshot.Snapshot   // restart: the snapshot to start from, see FromSnapshot; nil: from the start
+	Latest       bool                 // no job of the same line may run beside it, see program.Line
+	Await        time.Duration        // how long another run of the job may take to end before this one is refused; 0: it is refused at once
+	Still        func() error         // asked when nobody else can go on with the job any more: whether it is still to be begun as From says; nil: it is
 	Files        whole.FilesPolicy    // restart of whole processes: what becomes of files they were writing to
 	// Devices are the names of the devices that a restart of whole processes puts theirs on, in turn; none: where they were.
 	Devices       []string
@@ -291,8 +295,10 @@ const (
 	// script tells it from one that has finished. It is EX_TEMPFAIL of sysexits.h,
 	// "not now, try again later": what asks a batch system to run the job again.
 	ExitCheckpointed = 75
-	ExitTimeout      = 124 // -timeout ran out
-	ExitCannotExec   = 126 // PROGRAM is there but cannot be run
-	ExitNotFound     = 127 // PROGRAM was not found
-	ExitSignalBase   = 128 // plus the signal
+	// ExitAgain is that of an error that has a remedy: the same command, a little later.
+	ExitAgain      = ExitCheckpointed
+	ExitTimeout    = 124 // -timeout ran out
+	ExitCannotExec = 126 // PROGRAM is there but cannot be run
+	ExitNotFound   = 127 // PROGRAM was not found
+	ExitSignalBase = 128 // plus the signal
 )

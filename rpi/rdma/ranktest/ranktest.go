@@ -161,7 +161,7 @@ func (s *said) String() string {
 // command is gorun with these arguments.
 func (j *job) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(j.Gorun, args...)
-	cmd.Dir, cmd.Env = j.dir, append(os.Environ(), "XDG_RUNTIME_DIR="+j.Records, "HOME="+j.dir)
+	cmd.Dir, cmd.Env = j.dir, append(os.Environ(), "XDG_RUNTIME_DIR="+j.Records, "GORUN_REALM="+j.Records, "HOME="+j.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
