@@ -25,7 +25,9 @@ type rowsOf[T any] struct {
 	own                []T
 }
 
-func (r *rowsOf[T]) Part() Part { return Part{Rows: r.rows, Width: r.width, First: r.first, Own: &r.own} }
+func (r *rowsOf[T]) Part() Part {
+	return Part{Rows: r.rows, Width: r.width, First: r.first, Own: &r.own}
+}
 
 // cuts draws where n rows are cut, at most so often; parts may be empty.
 func cuts(t *rapid.T, n, most int, what string) []int {
