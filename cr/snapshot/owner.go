@@ -89,5 +89,6 @@ func (c *Catalogue) sweeps(job string) bool {
 			return true
 		}
 	}
-	return false
+	left, err := claims(c.JobDir(job)) // of a head that died before its first snapshot
+	return err == nil && len(left) > 0
 }
