@@ -60,7 +60,7 @@ func TestWrongUsage(t *testing.T) {
 		"for flag -mtbf: a dura":    {"-cr", "-ckpt-every", "auto", "-mtbf", "-1h", "ls"},
 		"-ckpt-every: a duration i": {"-cr", "-ckpt-every", "-5s", "ls"},
 		"-heartbeat 0":              {"-heartbeat", "0s", "ls"},
-		"-deadlock 0":               {"-deadlock", "0s", "ls"},
+		"-deadlock: a duration abov": {"-deadlock", "0s", "ls"},
 		"an exit status is 0":       {"-cr", "-ckpt-exit-status", "256", "ls"},
 		"as in 10s, 10m or 10h":     {"-cr", "-ckpt-every", "10", "ls"},
 		"as in 1.5s":                {"-timeout", "1.5", "ls"},
