@@ -58,7 +58,7 @@ type driver struct {
 }
 
 // Open opens a device by its ID, as List has it. With "" it opens the first that GORUN_DEVICE names (IDs with commas between them), or
-// else the first of what All opens: one that runs the kernels that the program has made so far. Each call opens it anew, with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
+// else the first of what All opens: one that runs the kernels that the program has made so far. Each call opens it with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
 func Open(id string) (*Device, error) {
 	if id == "" {
 		ids, err := chosen()

@@ -48,7 +48,7 @@ func (b *buffered) take() []pendingCopy {
 	return b.taken()
 }
 
-// taken is take for who has the lock.
+// taken is take for a caller that holds the lock.
 func (b *buffered) taken() []pendingCopy {
 	all := b.all
 	b.all = nil

@@ -28,7 +28,7 @@ const (
 type farewells struct {
 	mu    sync.Mutex
 	asked map[int]bool // by rank of the world; of the watch's goroutine alone
-	gone  map[int]bool // who has answered
+	gone  map[int]bool // ranks that have answered
 	asks  []int        // who wants to know of this rank
 }
 

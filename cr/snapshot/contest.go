@@ -36,7 +36,7 @@ type sighting struct {
 
 // Round is what one look has found.
 type Round struct {
-	Rivals []OtherClaim  // who has the job
+	Rivals []OtherClaim  // claims of others who have the job
 	Dying  []OtherClaim  // who had it, and is not heard any more
 	Wait   time.Duration // look again then; 0 without Rivals: nobody has it
 	Left   time.Duration // when all of Dying are certain to have ended

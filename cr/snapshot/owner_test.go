@@ -199,7 +199,7 @@ func TestOthersStore(t *testing.T) {
 	}
 }
 
-// TestLeftParts: what was left of a file that was being written anew does not keep the job from being removed.
+// TestLeftParts: what was left of a file that was being written again does not keep the job from being removed.
 func TestLeftParts(t *testing.T) {
 	for _, swept := range []bool{false, true} {
 		c, _ := Open(t.TempDir())

@@ -367,7 +367,7 @@ func (c *Catalogue) sweep(job string) ([]string, error) {
 	return append(gone, programs...), errors.Join(append(errs, err, removeParts(c.JobDir(job)))...)
 }
 
-// jobFiles are the files that a job's folder may have. They are written anew under the job's lock.
+// jobFiles are the files that a job's folder may have. They are written under the job's lock.
 var jobFiles = []string{tailsFile, finishedFile, storesFile, sequenceFile}
 
 // removeParts removes what a crash has left of such a file. The caller holds the job's lock.

@@ -53,7 +53,7 @@ func takeOver(fs *flag.FlagSet, from map[string]string, checkpoints, nodes bool)
 	return flags, nil
 }
 
-// leftCommands are the commands that a job was given, as flags, if they are not given anew.
+// leftCommands are the commands that a job was given, as flags, if the command line does not give them again.
 func leftCommands(fs *flag.FlagSet, from map[string]string) (flags []string) {
 	given := set(fs)
 	for _, name := range planCommands {

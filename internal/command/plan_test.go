@@ -40,7 +40,7 @@ func TestRestartTakesNoCommands(t *testing.T) {
 		if code != 0 || began(t, out) == 0 || strings.Contains(out, "kept") {
 			t.Errorf("exit %d, %q %q", code, out, errs)
 		}
-		for _, want := range []string{`as commands never are; give it anew if you want it: "-migrate-on '> ` + planted + `\x1b[31m; sleep 100'"`, "what it needs: GORUN_TEST_KEPT LD_PRELOAD LC_ALL\n"} {
+		for _, want := range []string{`as commands never are; give it again if you want it: "-migrate-on '> ` + planted + `\x1b[31m; sleep 100'"`, "what it needs: GORUN_TEST_KEPT LD_PRELOAD LC_ALL\n"} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("%q does not say %q", errs, want)
 			}

@@ -224,7 +224,7 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 // tellLeft says what a restart does not take from the snapshot, because it could make other programs run.
 func (opt *options) tellLeft(fs *flag.FlagSet, std stdio, s *snapshot.Snapshot, ownProgram bool) {
 	if left := leftCommands(fs, s.Schema.Plan); len(left) > 0 {
-		fmt.Fprintf(std.err, "gorun: not taken from the snapshot, as commands never are; give it anew if you want it: %s\n", printable(typed(left)))
+		fmt.Fprintf(std.err, "gorun: not taken from the snapshot, as commands never are; give it again if you want it: %s\n", printable(typed(left)))
 	}
 	if left := opt.LeftEnv(s); ownProgram && len(left) > 0 {
 		fmt.Fprintf(std.err, "gorun: not taken from the snapshot, as the program is not its own; give with -env what it needs: %s\n", printable(typed(left)))

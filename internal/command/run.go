@@ -80,7 +80,7 @@ again, go on with it from its newest snapshot. It is the same job if name, PROGR
 arguments and working folder are the same and it has not ended well. -name gives the name.
 Within Slurm it is slurm-$SLURM_JOB_ID if none is given: a job that is requeued keeps that
 number, and another one begins anew. Images that are damaged are an error, not a reason to
-begin anew; images that cannot be read just now end it with status 75, and nothing is begun.
+begin again; images that cannot be read just now end it with status 75, and nothing is begun.
 A job that is running already is refused, with the process and machine that run it. With -np it goes on with so many ranks, as gorun restart -np does.
 docs/slurm.md has complete scripts.
 

@@ -34,7 +34,7 @@ var swapInCommand = command{
 	long: `
 Each device that gorun swap-out has freed is filled again, in the same place or, with -device, on another
 one of the same library, opencl or cuda, for which its kernels are. They are
-compiled anew, and those that were asked for meanwhile begin.
+compiled again, and those that were asked for meanwhile begin.
 
 Flags may stand behind JOB.
 

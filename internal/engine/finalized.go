@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A rank in Finalize sends nothing any more, and begins no receive. Who waits for it for some time asks whether it is there
+// A rank in Finalize sends nothing any more, and begins no receive. A rank that waits for it for some time asks whether it is there
 // (package mpi, watch); its answer is a message, and so comes behind all that it has sent. What has not been matched by then
 // never will be.
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Nobody makes the memory shorter under who has mapped it, and what could be is not taken.
+// Nobody makes the memory shorter under a process that has mapped it, and what could be is not taken.
 func TestFileIsSealed(t *testing.T) {
 	f, err := NewFile()
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package owned opens, lists and removes what lies where other users may write, such as /tmp or a folder of a project. Its one rule: nothing
 // that another user could have written is read, followed, swept, executed or waited for.
 //
-// What is opened must belong to this user or to root, and nobody else may be able to change it: neither all users nor a group, but for the
+// What is opened must belong to this user or to root, and nobody else may be able to change it: neither all users nor a group, except the
 // group that this user has for himself. Each level of a path is opened by a descriptor of the one above, and is never followed by name: a
 // link is followed if this user or root has made it. A pipe is not waited for. What is opened stays what was checked, whatever is renamed meanwhile.
 //

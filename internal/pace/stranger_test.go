@@ -45,7 +45,7 @@ func (c *cpu) waits() (spun time.Duration) {
 	}
 }
 
-// For how long a rank waits, awake and asleep, in turns.
+// For how long a rank waits awake, then asleep, then awake again.
 func (c *cpu) lives(d, sleep time.Duration) (longest time.Duration) {
 	for end := c.now.Add(d); c.now.Before(end); {
 		longest = max(longest, c.waits())

@@ -19,7 +19,7 @@ import (
 //	@gorun/<uid>/<job>/<first incarnation>
 //
 // It is there as long as the head lives, whatever becomes of folders, and wherever they are. All names of a machine, or of a container with
-// a network of its own, are in /proc/net/unix. Anybody may take such a name, so who has asked looks who it is that listens there.
+// a network of its own, are in /proc/net/unix. Anybody may take such a name, so the client checks whose process listens there.
 
 const namePrefix = "@gorun/"
 

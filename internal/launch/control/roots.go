@@ -49,7 +49,7 @@ var errForeign = errors.New("it must belong to you with mode 0700")
 // errHeld says that somebody has a lock and keeps it.
 var errHeld = errors.New("another gorun has its lock: if it was stopped, let it go on or end it")
 
-// lockWithin is how long a lock is waited for. Who has one needs it for milliseconds.
+// lockWithin is how long a lock is waited for. A gorun holds one for milliseconds.
 const lockWithin = 10 * time.Second
 
 // openOwn opens a folder of this user's that nobody else may enter. It is looked at by its descriptor, and before anybody's lock on it counts.
@@ -106,7 +106,7 @@ func lockDir(path string, wait time.Duration) (*os.File, error) {
 func lockRoot(root string, create bool) (*os.File, error) {
 	for {
 		if create {
-			// The folder above is there, but for one that only GORUN_DIR has named.
+			// The folder above is there, except one that only GORUN_DIR names.
 			if err := os.MkdirAll(root, 0o700); err != nil {
 				return nil, err
 			}

@@ -6,7 +6,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/joblife"
 )
 
-// Who waits for a job (-jobid-file, gorun -detach) is told when it is up: when all ranks have come through Init. A program that
+// Commands that wait for a job (-jobid-file, gorun -detach) are told when it is up: when all ranks have come through Init. A program that
 // never calls Init is up when all of it runs. That it is one shows when none of its ranks has called Init for a while.
 
 // initWithin is how long a program that calls Init may take for that.
