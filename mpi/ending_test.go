@@ -15,7 +15,7 @@ func TestEndings(t *testing.T) {
 	for err, want := range map[error]job.Ending{
 		errors.New("no convergence"):                              job.Decided,
 		fmt.Errorf("step 3: %w", mpi.ErrPeerFailed):               job.Follows,
-		fmt.Errorf("step 3: %w: pid 7 has ended", device.ErrLost): job.Panicked,
+		fmt.Errorf("step 3: %w: pid 7 has ended", device.ErrLost): job.Lost,
 		fmt.Errorf("step 3: %w", device.ErrKernel):                job.Decided,
 	} {
 		if got := mpi.Ending(err); got != want {
