@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -36,13 +37,19 @@ type Printer struct {
 // stream is what one goroutine writes.
 type stream struct {
 	dst     io.Writer
-	open    int32 // 1 + the rank whose unfinished line was written last to dst; 0: none. Only the writer uses it
-	long    int32 // 1 + the rank whose line comes in pieces, for which others wait; 0: none
+	open    *unfinished // line on dst. Where both streams end at one place, they share it
+	long    int32       // 1 + the rank whose line comes in pieces, for which others wait; 0: none
 	waiting []Piece
 	busy    *Piece // is being written
 	step    int    // counts pieces that were
 	stuck   bool   // the writer hangs and was given up
 	Dropped int    // bytes
+}
+
+// unfinished is a line that was written last and has no end yet.
+type unfinished struct {
+	rank   int32
+	stream int // 0: there is none
 }
 
 // Piece is something to be printed.
@@ -68,11 +75,30 @@ const (
 
 // NewPrinter begins to print; tag puts the rank in front of each line.
 func NewPrinter(stdout, stderr io.Writer, tag bool) *Printer {
-	p := &Printer{tag: tag, Streams: [3]stream{1: {dst: stdout}, 2: {dst: stderr}}, done: make(chan struct{})}
+	p := &Printer{tag: tag, Streams: [3]stream{1: {dst: stdout, open: new(unfinished)}, 2: {dst: stderr, open: new(unfinished)}}, done: make(chan struct{})}
+	if oneFile(stdout, stderr) {
+		p.Streams[2].open = p.Streams[1].open
+	}
 	p.cond = sync.NewCond(&p.mu)
 	go p.run(&p.Streams[1], &p.Streams[2])
 	go p.run(&p.Streams[2], &p.Streams[1])
 	return p
+}
+
+// oneFile reports whether both streams end at one place: a terminal, as a rule, or a pipe after 2>&1.
+func oneFile(a, b io.Writer) bool {
+	var st [2]os.FileInfo
+	for i, w := range []io.Writer{a, b} {
+		f, ok := w.(*os.File)
+		if !ok {
+			return false
+		}
+		var err error
+		if st[i], err = f.Stat(); err != nil {
+			return false
+		}
+	}
+	return os.SameFile(st[0], st[1])
 }
 
 // Print hands output over and never waits. The agents' windows bound what is under way. It reports
@@ -244,12 +270,16 @@ func (s *stream) drop(j *Piece) {
 	j.Credit(len(j.Data) + FrameCost)
 }
 
-// Lastly writes a line to standard error after Close. If a reader has gone missing, the line may be
+// Lastly writes a line to standard error after Close, and ends the line that a rank has left open. If a reader has gone missing, the line may be
 // lost as well.
 func (p *Printer) Lastly(line string) {
 	errs := &p.Streams[2]
 	if errs.stuck {
 		return
+	}
+	if errs.open.stream != 0 {
+		*errs.open = unfinished{}
+		line = "\n" + line
 	}
 	written := make(chan struct{})
 	go func() {
@@ -266,16 +296,18 @@ func (p *Printer) Lastly(line string) {
 	}
 }
 
-// write writes whole lines. If another rank's last piece has left a line open, it ends that first:
-// lines of two ranks never share one. It lets go of the lock meanwhile.
+// write writes whole lines. If the last piece of another rank, or of the other stream, has left a line open, it ends
+// that first: two ranks never share a line, nor do a rank's output, its errors and gorun's own words. It lets go of the
+// lock meanwhile.
 func (p *Printer) write(s *stream, j *Piece) error {
 	var out []byte
 	x := p.Files.of(j.Rank, j.Stream)
-	mid := s.open == j.Rank+1
+	own := unfinished{j.Rank, j.Stream}
+	mid := *s.open == own
 	switch {
 	case x != nil:
 		mid = x.mid
-	case s.open != 0 && !mid:
+	case s.open.stream != 0 && !mid:
 		out = append(out, '\n')
 	}
 	if !p.tag || j.Rank < 0 {
@@ -287,9 +319,9 @@ func (p *Printer) write(s *stream, j *Piece) error {
 	case x != nil:
 		x.mid = mid
 	case mid:
-		s.open = j.Rank + 1
+		*s.open = own
 	default:
-		s.open = 0
+		*s.open = unfinished{}
 	}
 	for len(out) > 0 && !s.stuck {
 		n := printPiece

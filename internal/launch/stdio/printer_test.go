@@ -3,6 +3,8 @@ package stdio
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -91,6 +93,43 @@ func TestStreamsInOrder(t *testing.T) {
 	if all.String() != want {
 		t.Errorf("printed out of order: %q", &all)
 	}
+}
+
+// Where both streams end at one place, gorun's words and a rank's errors begin on a line of their own, before and after
+// Close. Where they do not, nothing is put between.
+func TestUnfinishedLine(t *testing.T) {
+	say := func(p *Printer) {
+		for _, j := range []Piece{
+			{Rank: 0, Stream: 1, Data: []byte("half ")}, {Rank: 0, Stream: 1, Data: []byte("a line")},
+			{Rank: -1, Stream: 2, Data: []byte("gorun: a word\n")},
+			{Rank: 1, Stream: 1, Data: []byte("step 5\r")}, {Rank: 1, Stream: 2, Data: []byte("rank 1: status 3\n")},
+			{Rank: 0, Stream: 1, Data: []byte("the rest")},
+		} {
+			j.Credit = func(int) {}
+			p.Print(j)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		p.Lastly("gorun: the verdict\n")
+		p.Lastly("gorun: go on with this\n")
+	}
+	dir := t.TempDir()
+	open := func(name string) *os.File {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	say(NewPrinter(open("one"), open("one"), false))
+	holds(t, dir, "one", "half a line\ngorun: a word\nstep 5\r\nrank 1: status 3\nthe rest\ngorun: the verdict\ngorun: go on with this\n")
+	say(NewPrinter(open("tagged"), open("tagged"), true))
+	holds(t, dir, "tagged", "[0] half a line\ngorun: a word\n[1] step 5\r\n[1] rank 1: status 3\n[0] the rest\ngorun: the verdict\ngorun: go on with this\n")
+	say(NewPrinter(open("out"), open("err"), false))
+	holds(t, dir, "out", "half a line\nstep 5\r\nthe rest")
+	holds(t, dir, "err", "gorun: a word\nrank 1: status 3\ngorun: the verdict\ngorun: go on with this\n")
 }
 
 // Standard error may go the same way.
