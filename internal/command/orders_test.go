@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,8 +15,16 @@ import (
 // deaf are ranks that ignore all signals that can be ignored.
 const deaf = `trap '' INT TERM HUP QUIT; echo up; while :; do sleep 1000 & wait; done`
 
+// heeded has jobs of this test heed signals that whoever runs it ignores, as nohup does: a handler is not inherited.
+func heeded(t *testing.T) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT)
+	t.Cleanup(func() { signal.Stop(c) })
+}
+
 // Whatever the ranks make of it, the second order to end ends the job, of whatever kind both are.
 func TestSecondOrderIsFinal(t *testing.T) {
+	heeded(t)
 	for _, c := range []struct {
 		orders [2]syscall.Signal
 		code   int
@@ -43,6 +52,7 @@ func TestSecondOrderIsFinal(t *testing.T) {
 
 // One order is enough when time is over.
 func TestOrderHasALimit(t *testing.T) {
+	heeded(t)
 	h := newHouse(t)
 	p := h.start("-", "-np", "2", "-grace", "10ms", "sh", "-c", deaf)
 	p.out.wait(t, "up\n", 2)
@@ -55,6 +65,7 @@ func TestOrderHasALimit(t *testing.T) {
 
 // A checkpoint that somebody waits for is given up by the second signal that asks for it.
 func TestSecondOrderDuringLastCheckpoint(t *testing.T) {
+	heeded(t)
 	h := newHouse(t)
 	p, _ := h.countJob(limit, "-cr=self", "-ckpt-on-signal", "TERM", "-grace", "10ms")
 	_, ranks := p.family()
@@ -72,6 +83,7 @@ func TestSecondOrderDuringLastCheckpoint(t *testing.T) {
 
 // A terminal that is closed ends the job that was started in it.
 func TestTerminalCloses(t *testing.T) {
+	heeded(t)
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skip(err)

@@ -147,7 +147,7 @@ func (h *house) goOn(id string, flags ...string) string {
 // times over: checkpoint, kill, restart the restarted.
 func TestCheckpointRestartByHand(t *testing.T) {
 	h := newHouse(t)
-	args := []string{"-poisson", "10", "-iters", "150", "-tol", "0", "-slow", "3ms"}
+	args := []string{"-poisson", "10", "-iters", "600", "-tol", "0", "-slow", "3ms"} // long enough for ten kills also on a busy machine
 	expected := digest(t, h.must(append([]string{"-np", "4", filepath.Join(bin, "solver")}, args...)...))
 	file := filepath.Join(h.run, "id")
 	p := h.start(append([]string{"-np", "4", "-cr=self", "-jobid-file", file, filepath.Join(bin, "solver")}, args...)...)

@@ -232,9 +232,8 @@ func (r *restore) plan() (err error) {
 	if r.first != nil {
 		remedy = childrenRemedy
 	}
-	if r.first == nil { // that of the job, or of several programs this rank's
-		if _, err := isProgram(r.state, r.o.Program, remedy); err != nil {
-			its := childsProgram(r.state, r.o.Program)
+	if r.first == nil && r.state.ExeSum != "" { // of several programs this rank's is kept beside the job's
+		if its := kept(r.o.Program, r.state.ExeSum); its != r.o.Program {
 			if _, err := isProgram(r.state, its, remedy); err == nil {
 				r.o.Program = its
 			}
