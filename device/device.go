@@ -1,9 +1,11 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,33 +59,50 @@ type driver struct {
 	untimed             atomic.Bool
 }
 
-// Open opens a device by its ID, as List has it. With "" it opens the first that GORUN_DEVICE names (IDs with commas between them), or
-// else the first of what All opens: one that runs the kernels that the program has made so far. Each call opens it with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
+// Open opens a device by its ID, as List has it; a number alone is of the library that All takes. With "" it opens the first that
+// GORUN_DEVICE names (IDs with commas between them), or else the first of what All opens: one that runs the kernels that the program
+// has made so far. Each call opens it with memory and order of its own. Errors: ErrNoDevice with the devices that there are.
 func Open(id string) (*Device, error) {
-	if id == "" {
-		ids, err := chosen()
-		if err != nil {
-			return nil, err
-		}
-		id = ids[0]
+	ids, err := chosen(id)
+	if err != nil {
+		return nil, err
 	}
-	d, err := open(id)
+	d, err := open(ids[0])
 	if err != nil {
 		return nil, err
 	}
 	return &Device{d, ""}, nil
 }
 
-// chosen are the IDs of the devices to be used.
-func chosen() ([]string, error) {
-	if v := os.Getenv("GORUN_DEVICE"); v != "" {
-		return strings.Split(v, ","), nil
+// chosen are the IDs of the devices to be used: those named in a list, if it is empty those that GORUN_DEVICE names, or else the usual ones.
+func chosen(list string) ([]string, error) {
+	list = cmp.Or(list, os.Getenv("GORUN_DEVICE"))
+	ids := strings.Split(list, ",")
+	named := list != ""
+	if named && !slices.ContainsFunc(ids, isNumber) {
+		return ids, nil
 	}
 	infos, err := List()
 	if len(infos) == 0 {
 		return nil, err
 	}
-	return usual(infos, &made), nil
+	all := usual(infos, &made)
+	if !named {
+		return all, nil
+	}
+	library, _, _ := strings.Cut(all[0], ":")
+	for i, id := range ids {
+		if isNumber(id) {
+			ids[i] = library + ":" + id
+		}
+	}
+	return ids, nil
+}
+
+// isNumber reports whether an ID leaves its library out.
+func isNumber(id string) bool {
+	_, err := strconv.ParseUint(id, 10, 31)
+	return err == nil
 }
 
 // usual are the IDs of the devices that a program uses which names none, of those that run the most of its kernels: the accelerators of the first

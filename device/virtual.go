@@ -17,7 +17,7 @@ func Virtual(n int) (Devices, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%w: %d virtual devices", ErrArgument, n)
 	}
-	ids, err := chosen()
+	ids, err := chosen("")
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func Virtual(n int) (Devices, error) {
 // of processors, or else cpu:0. It leaves out devices that have no bodies for the kernels that the program has made so far, or no float64 that these need, if
 // another one has. So make kernels in variables of packages, before any device is opened. Errors: as Open.
 func All() (Devices, error) {
-	ids, err := chosen()
+	ids, err := chosen("")
 	if err != nil {
 		return nil, err
 	}

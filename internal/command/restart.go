@@ -84,7 +84,7 @@ The other ranks wait for it, but for programs that know nothing of gorun.
 
 -device goes on with other devices (gorun devices lists them). With native images the devices that each rank
 had open are put on those of the list in turn; they are of the same library, opencl or cuda, and of any kind. With portable images the program opens
-them anew: -device is its GORUN_DEVICE, and cpu:0 will do.`,
+them again: -device is its GORUN_DEVICE, and cpu:0 will do; a number alone is of the library that the program uses.`,
 	setup: setupRestart,
 }
 
@@ -93,7 +93,7 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 	np := fs.Int("np", 0, "number of `ranks` (default: that of the snapshot); another number needs portable images of a\nprogram whose state is distributed by package dist")
 	cr := &crFlag{}
 	debug := debugFlag{}
-	devices := fs.String("device", "", "`IDs` of the devices to go on with, as cuda:1,cuda:0 (default: those of the snapshot)")
+	devices := fs.String("device", "", "`IDs` of the devices to go on with, as cuda:1,cuda:0 or 1 (default: those of the snapshot)")
 	trust := trustFlag(fs)
 	fs.Var(cr, "cr", "kind of images of further checkpoints (default: the job's; -cr=false: no checkpoints)")
 	fs.Var(&debug, "debug", "hold this `rank` for a debugger; may be repeated")
@@ -146,15 +146,18 @@ func (opt *options) onDevices(list string, portable bool) error {
 	if list == "" {
 		return nil
 	}
-	if portable {
-		opt.env = append(opt.env, "GORUN_DEVICE="+list)
-		return nil
-	}
-	for id := range strings.SplitSeq(list, ",") {
-		if err := offload.CheckDevice(id); err != nil {
+	ids := strings.Split(list, ",")
+	for _, id := range ids {
+		if err := offload.CheckName(id); err != nil {
+			return fmt.Errorf("-device: %w", err)
+		} else if err := offload.CheckDevice(id); err != nil && !portable {
 			return fmt.Errorf("-device: native images: %w", err)
 		}
-		opt.Devices = append(opt.Devices, id)
+	}
+	if portable {
+		opt.env = append(opt.env, "GORUN_DEVICE="+list)
+	} else {
+		opt.Devices = ids
 	}
 	return nil
 }

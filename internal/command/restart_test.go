@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -455,4 +456,20 @@ func TestCheckpointBeforeInit(t *testing.T) {
 	h.must("kill", h.onlyJob())
 	p.code()
 	h.nothingLeft()
+}
+
+// Devices of a restart are named by their IDs or by numbers; portable images go on on cpu:0, too.
+func TestOnDevices(t *testing.T) {
+	for _, c := range []struct {
+		list             string
+		portable, native bool // taken
+	}{{"1", true, true}, {"opencl:1,cuda:0", true, true}, {"cpu:0", true, false}, {"1,", false, false}, {"cl", false, false}, {"opencl:x", false, false}, {":1", false, false}} {
+		var portable, native options
+		if err := portable.onDevices(c.list, true); (err == nil) != c.portable || err == nil && !slices.Contains(portable.env, "GORUN_DEVICE="+c.list) {
+			t.Errorf("%q: %v, %q", c.list, err, portable.env)
+		}
+		if err := native.onDevices(c.list, false); (err == nil) != c.native || err == nil && !slices.Equal(native.Devices, strings.Split(c.list, ",")) {
+			t.Errorf("%q: %v, %q", c.list, err, native.Devices)
+		}
+	}
 }

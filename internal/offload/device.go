@@ -9,13 +9,21 @@ import (
 // A device is known by its ID, "cuda:0": the library that drives it, and its number among the library's. People may leave the library out
 // where it follows from what they speak of.
 
-// CheckDevice refuses what is no ID of a device, and no number of one.
-func CheckDevice(name string) error {
+// CheckName refuses what is no ID of a device, and no number of one.
+func CheckName(name string) error {
 	library, number, ok := strings.Cut(name, ":")
 	if !ok {
 		library, number = "opencl", name
 	}
-	if _, err := strconv.ParseUint(number, 10, 31); err != nil || library == "" || library == "cpu" {
+	if _, err := strconv.ParseUint(number, 10, 31); err != nil || library == "" {
+		return fmt.Errorf("%q is no ID of a device, as opencl:0, cuda:0, cpu:0 or 0; gorun devices lists them", name)
+	}
+	return nil
+}
+
+// CheckDevice refuses what is no device that gorun moves, too.
+func CheckDevice(name string) error {
+	if CheckName(name) != nil || strings.HasPrefix(name, "cpu:") {
 		return fmt.Errorf("%q is no ID of a device that is moved, as opencl:0, cuda:0 or 0; gorun devices lists them", name)
 	}
 	return nil

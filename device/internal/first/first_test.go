@@ -75,3 +75,18 @@ func TestNamed(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// TestNumbers leaves the library out: it is the one whose devices run the kernels.
+func TestNumbers(t *testing.T) {
+	for _, c := range [][2]string{{"0", ""}, {"", "0"}, {"opencl:1", "cpu:0"}} {
+		t.Setenv("GORUN_DEVICE", c[0])
+		d, err := device.Open(c[1])
+		if err != nil || d.Info().ID != "cpu:0" {
+			t.Fatalf("%q: %v, %v", c, d, err)
+		}
+		d.Close()
+	}
+	if _, err := device.Open("1"); err == nil || !strings.Contains(err.Error(), "cpu:1") {
+		t.Error(err)
+	}
+}
