@@ -121,14 +121,15 @@ type HeadEvent struct {
 // Request asks for a checkpoint. Requests that come before the ranks are captured share the running attempt.
 // Later ones share the next.
 type Request struct {
-	ID      uint64 // chosen by the driver; comes back in HactDone
-	Mode    uint64 // oob.ModeSelf, ModeNative or ModeAuto
-	Stop    bool   // end the job after the commit; nobody goes on computing
-	Timeout int64  // milliseconds until the answer, whatever is in the way; a move: for each waiting phase; 0: the default, for each phase and for a release
-	Spent   int64  // milliseconds of Timeout that are over
-	Patient bool   // it waits for a release without limit
-	Codec   string
-	Move    []int // ranks that are to move, see move.go; empty: it asks for a snapshot
+	ID        uint64 // chosen by the driver; comes back in HactDone
+	Mode      uint64 // oob.ModeSelf, ModeNative or ModeAuto
+	Stop      bool   // end the job after the commit; nobody goes on computing
+	Timeout   int64  // milliseconds until the answer, whatever is in the way; a move: for each waiting phase; 0: the default, for each phase and for a release
+	Spent     int64  // milliseconds of Timeout that are over
+	Patient   bool   // it waits for a release without limit
+	Codec     string
+	Move      []int  // ranks that are to move, see move.go; empty: it asks for a snapshot
+	Pointless string // why no Point will come; with ModeAuto whole processes are imaged then
 }
 
 // HeadEventType names a HeadEvent.

@@ -84,7 +84,7 @@ func (a *attempt) add(r waiting, deadline int64) {
 // begin starts an attempt for the oldest request, and for all others that fit it.
 func (h *Head) begin() {
 	first := h.queue[0]
-	mode, note, err := h.decide(first.Mode)
+	mode, note, err := h.decide(first.Request)
 	if err != "" {
 		h.queue = h.queue[1:]
 		h.done(first, Done{Err: err, Mode: mode})

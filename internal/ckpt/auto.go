@@ -33,7 +33,8 @@ func (h *Head) join() {
 }
 
 // decide returns the kind of images to try first for a request, or why there can be none.
-func (h *Head) decide(wanted uint64) (mode uint64, note []string, err string) {
+func (h *Head) decide(r Request) (mode uint64, note []string, err string) {
+	wanted := r.Mode
 	if wanted == oob.ModeNative {
 		if h.cfg.NativeErr != "" {
 			err = "whole processes cannot be imaged: " + h.cfg.NativeErr
@@ -42,6 +43,8 @@ func (h *Head) decide(wanted uint64) (mode uint64, note []string, err string) {
 	}
 	rank := slices.Index(h.inFinalize, true)
 	switch {
+	case rank < 0 && r.Pointless != "" && wanted == oob.ModeAuto && h.cfg.NativeErr == "":
+		return oob.ModeNative, []string{nativeNote(r.Pointless)}, ""
 	case rank < 0:
 		return oob.ModeSelf, nil, ""
 	case wanted == oob.ModeAuto && h.cfg.NativeErr == "":

@@ -264,6 +264,8 @@ func parseRequest(w []string) Request {
 			r.Timeout, _ = strconv.ParseInt(value, 10, 64)
 		case "codec":
 			r.Codec = value
+		case "pointless":
+			r.Pointless = value
 		}
 	}
 	return r

@@ -48,6 +48,7 @@ type Session struct {
 	PID    int    `json:"pid"`    // 0: there is none
 	State  string `json:"state"`
 	Error  string `json:"error,omitempty"` // how it has died
+	Out    bool   `json:"out,omitempty"`   // a user has swapped it out: it stays out until he has it swapped in
 }
 
 // Swap is what a user wants done with processes of a rank. It goes from the head to the agent.

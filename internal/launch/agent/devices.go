@@ -264,7 +264,7 @@ func (d *devices) tellHead() {
 	var all []offload.Session
 	for _, o := range d.list() {
 		if o.id != 0 && (o.lost || d.m.Has(o.id)) {
-			all = append(all, offload.Session{Device: o.device(), PID: o.pid(), State: d.m.Says(o.id), Error: o.cause()})
+			all = append(all, offload.Session{Device: o.device(), PID: o.pid(), State: d.m.Says(o.id), Error: o.cause(), Out: o.isOut() && !o.byTurns()})
 		}
 	}
 	text := string(wire.JSON(all))

@@ -60,8 +60,11 @@ func (o *offloader) meant(q *offload.Swap) bool {
 	if q.Op == offload.SwapIn {
 		return out
 	}
-	return !out || o.guest != nil && !o.guest.byUser // it is out by turns
+	return !out || o.byTurns()
 }
+
+// byTurns reports whether it comes in by itself when it is out. Caller holds mu.
+func (o *offloader) byTurns() bool { return o.guest != nil && !o.guest.byUser }
 
 // isOut reports whether it is swapped out, or about to come in. Caller holds mu.
 func (o *offloader) isOut() bool { return o.stored != nil && o.cmd == nil }

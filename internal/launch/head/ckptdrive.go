@@ -79,7 +79,7 @@ func (h *head) request(r ckptRequest) {
 		return
 	}
 	r.began = time.Now()
-	q := ckpt.Request{ID: h.waiters.add(r), Mode: h.opt.Mode(), Stop: r.stop, Timeout: r.timeout.Milliseconds(), Patient: r.patient, Codec: h.opt.CkptCodec}
+	q := ckpt.Request{ID: h.waiters.add(r), Mode: h.opt.Mode(), Stop: r.stop, Timeout: r.timeout.Milliseconds(), Patient: r.patient, Codec: h.opt.CkptCodec, Pointless: h.inc.pointless()}
 	begin := func() {
 		if _, waits := h.waiters.byID[q.ID]; waits && h.job != nil && !r.begun {
 			r.begun = true

@@ -34,6 +34,22 @@ func (inc *incarnation) offloads(m *oob.Msg) {
 	inc.offload[rank] = now
 }
 
+// pointless tells of a device that a user has swapped out. Its rank comes to no Point before it is in again: it waits for the device, or would have to fetch
+// from it there.
+func (inc *incarnation) pointless() string {
+	if inc == nil { // none has begun yet
+		return ""
+	}
+	for rank, all := range inc.offload {
+		for _, s := range all {
+			if s.Out {
+				return fmt.Sprintf("device %s of rank %d is swapped out; gorun swap-in brings it back", s.Device, rank)
+			}
+		}
+	}
+	return ""
+}
+
 // having returns those of some ranks that have a device of that name.
 func (h *head) having(device string, ranks []int) (some []int) {
 	for _, rank := range ranks {
