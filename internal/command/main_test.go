@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -255,7 +256,9 @@ func (h *house) must(args ...string) string {
 // onlyJob returns the id of the only job that runs, which need not be up.
 func (h *house) onlyJob() string {
 	h.t.Helper()
-	lines := strings.Split(strings.TrimSpace(h.must("ps")), "\n")
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(h.must("ps")), "\n"), func(l string) bool {
+		return strings.HasPrefix(l, "  ") // what is to be said of the job above it
+	})
 	if len(lines) != 2 {
 		h.t.Fatalf("not one job: %q", lines)
 	}

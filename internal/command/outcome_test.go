@@ -77,10 +77,11 @@ func (p *proc) kill(t *testing.T) {
 // Checkpoints that fail are seen by who asks for the job, and at its end.
 func TestFailingCheckpointsAreSeen(t *testing.T) {
 	h := newHouse(t)
-	p, id := h.countJob(limit)
+	h.ckpt = filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(h.ckpt, nil, 0o600); err != nil { // where a folder is to be
 		t.Fatal(err)
 	}
+	p, id := h.countJob(limit)
 	for range 2 {
 		if _, errs, code := h.ask("checkpoint", id); code != 1 {
 			t.Fatalf("exit %d, %s", code, errs)

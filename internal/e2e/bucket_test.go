@@ -14,7 +14,7 @@ func TestNoBucket(t *testing.T) {
 	h.bucket()
 	program := solver(shortRun...)
 	want := digest(t, h.must(append([]string{"-np", "2"}, program...)...))
-	out, errs, code := h.gorun(append([]string{"-v", "-np", "2", "-cr=self", "-ckpt-every", "dir=50ms,s3=100ms", "-ckpt-store", "s3://elsewhere/e2e"}, append(program, "-slow", "10ms")...)...)
+	out, errs, code := h.gorun(append([]string{"-v", "-np", "2", "-cr=self", "-ckpt-every", "dir=50ms,s3=100ms", "-keep", "0", "-ckpt-store", "s3://elsewhere/e2e"}, append(program, "-slow", "10ms")...)...)
 	if code != 0 || digest(t, out) != want {
 		t.Errorf("exit %d, %s%s", code, out, errs)
 	}

@@ -147,8 +147,8 @@ func TestNativeTwins(t *testing.T) {
 	if _, errs, code := h.gorun("restart", schema); code == 0 || !strings.Contains(errs, "second run") {
 		t.Errorf("a second run that nobody has asked for: exit %d\n%s", code, errs)
 	}
-	beside := append(anyCarrier(t), "-files", "copy")
-	a, b := h.restart(schema, beside...), h.restart(schema, beside...)
+	flags := append(anyCarrier(t), beside...)
+	a, b := h.restart(schema, flags...), h.restart(schema, flags...)
 	a.checkpoint()
 	b.checkpoint()
 	h.signal(dir, "go")

@@ -74,6 +74,9 @@ func (h *house) signal(dir, name string) {
 	}
 }
 
+// A restart beside the run that was imaged has to be asked for.
+var beside = []string{"-files", "copy"}
+
 // TestNativeScenes images ranks in every situation that breaks such systems. The
 // run itself, and the restart of a snapshot of a restart of a snapshot of it,
 // must end as if nothing had been.
@@ -89,13 +92,16 @@ func TestNativeScenes(t *testing.T) {
 				schema = first.checkpoint()
 			}
 			h.alive(first.proc, s.np)
+			var flags []string
 			if s.alone {
 				first.kill()
+			} else {
+				flags = beside
 			}
-			second := h.restart(schema, anyCarrier(t)...)
+			second := h.restart(schema, append(anyCarrier(t), flags...)...)
 			schema = second.checkpoint()
 			second.kill()
-			third := h.restart(schema, anyCarrier(t)...)
+			third := h.restart(schema, append(anyCarrier(t), flags...)...)
 			h.signal(dir, "go")
 			want := third.ended()
 			if !s.alone {
@@ -235,7 +241,7 @@ func TestNativeNotify(t *testing.T) {
 	h := nativeHouse(t)
 	s := scene{name: "notify", np: 2}
 	first, _ := h.stage(&s)
-	second := h.restart(first.checkpoint())
+	second := h.restart(first.checkpoint(), beside...)
 	for _, r := range []*run{first, second} {
 		if err := syscall.Kill(r.cmd.Process.Pid, syscall.SIGUSR1); err != nil {
 			t.Fatal(err)
@@ -273,7 +279,7 @@ func TestNativeConnection(t *testing.T) {
 		}
 	}()
 	first, dir := h.stage(&scene{name: "conn", np: 2}, "-port", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
-	second := h.restart(first.checkpoint())
+	second := h.restart(first.checkpoint(), beside...)
 	h.signal(dir, "go")
 	first.ended()
 	second.ended()
@@ -300,7 +306,7 @@ func TestNativeStdin(t *testing.T) {
 	first := h.up(p, file)
 	first.inPlace(2)
 	schema := first.checkpoint()
-	second := h.up(h.startWith(strings.NewReader("two\n"), "restart", "-jobid-file", file, schema), file)
+	second := h.up(h.startWith(strings.NewReader("two\n"), "restart", "-files", "copy", "-jobid-file", file, schema), file)
 	second.ended()
 	feed.WriteString("two\n")
 	first.ended()
