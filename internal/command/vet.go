@@ -1,11 +1,15 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
@@ -23,7 +27,8 @@ in go vet, such as ./... It runs gorun-vet, which lies beside gorun or in PATH:
     go install github.com/gorun-mpi/gorun/cmd/gorun-vet@latest
 
 The exit status is 3 if something was reported. What is reported is worth a look. That
-nothing is reported is no proof. With -fix what could not be mended is reported.`,
+nothing is reported is no proof. With -fix what could not be mended is reported, and go.mod
+and go.sum list what package cr needs.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		fix := fs.Bool("fix", false, "insert the calls: Register before the loop, Point at the beginning of its body")
 		diff := fs.Bool("diff", false, "with -fix: print what would be changed, and change nothing")
@@ -36,6 +41,7 @@ nothing is reported is no proof. With -fix what could not be mended is reported.
 			if err != nil {
 				return failed(std, err)
 			}
+			packages := args
 			if *anyway {
 				args = append([]string{"-any"}, args...)
 			}
@@ -47,10 +53,32 @@ nothing is reported is no proof. With -fix what could not be mended is reported.
 				if code := runVet(std, path, append(how, args...)); code != spec.ExitOK || *diff {
 					return code
 				}
+				if err := requireCR(std, packages); err != nil {
+					return failed(std, err)
+				}
 			}
 			return runVet(std, path, args) // after a fix: what it could not mend
 		}
 	},
+}
+
+// modules matches what go says about a program whose go.mod or go.sum does not list all that it imports.
+var modules = regexp.MustCompile(`go\.(mod|sum)|go get`)
+
+// requireCR has go.mod and go.sum list what package cr needs, if the program has not imported it before: nothing would build otherwise.
+func requireCR(std stdio, packages []string) error {
+	list := func(flags ...string) ([]byte, error) {
+		return exec.Command("go", slices.Concat([]string{"list", "-deps"}, flags, []string{"--"}, packages)...).CombinedOutput()
+	}
+	lacks, err := list()
+	if err == nil || !modules.Match(lacks) {
+		return nil // of other errors the analyzer tells
+	}
+	if out, err := list("-mod=mod"); err != nil {
+		return fmt.Errorf("the program imports package cr now, and its go.mod or go.sum lacks what that needs; go mod tidy adds it: %w: %s", err, bytes.TrimSpace(append(lacks, out...)))
+	}
+	fmt.Fprintln(std.err, "gorun: go.mod and go.sum list now what package cr needs")
+	return nil
 }
 
 // runVet runs the analyzer and returns its exit status.

@@ -3,6 +3,7 @@ package command
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -32,5 +33,49 @@ func TestVet(t *testing.T) {
 	}
 	if _, errs, code := h.gorun("vet"); code != 2 || !strings.Contains(errs, "no PACKAGE") {
 		t.Errorf("exit %d, %s", code, errs)
+	}
+}
+
+// A program that has imported mpi alone builds after its fix: its go.mod and go.sum list what package cr needs.
+func TestVetRequires(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOPROXY", "off") // all that gorun is built of is here
+	t.Setenv("GOSUMDB", "off")
+	uses := "\nrequire github.com/gorun-mpi/gorun v0.0.0\n\nreplace github.com/gorun-mpi/gorun => " + root + "\n"
+	for name, x := range map[string]struct{ mod, sum string }{
+		"go.mod": {"module program\n\ngo 1.25.0\n" + uses, string(sum)},
+		"go.sum": {strings.Replace(string(mod), "module github.com/gorun-mpi/gorun", "module program", 1) + uses, regexp.MustCompile(`(?m)^github.com/golang/snappy .*\n`).ReplaceAllString(string(sum), "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range map[string]string{
+				"go.mod": x.mod, "go.sum": x.sum,
+				"main.go":  "package main\n\nimport _ \"github.com/gorun-mpi/gorun/mpi\"\n\nfunc main() {}\n",
+				"after":    "package main\n\nimport _ \"github.com/gorun-mpi/gorun/cr\"\n\nfunc main() {}\n",
+				vetProgram: "#!/bin/sh\ncase $1 in -fix) cp after main.go ;; *) go list -deps . >list || exit 5 ;; esac\n",
+			} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+			t.Chdir(dir)
+			h := newHouse(t)
+			if _, errs, code := h.gorun("vet", "-any", "-fix", "."); code != 0 || !strings.Contains(errs, "go.mod and go.sum list now what package cr needs") {
+				t.Errorf("exit %d, %s", code, errs)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@
 //
 // An Array of package dist or device counts as what it holds. Its rows are parts of it, as slices of a slice are; In, Out and InOut say what a kernel
 // does, and the slices that Host, HostW, Own and Row return are followed. What dist.Held or dist.Over is made of is registered by it.
+// So is what comes to Register on a way: see carried.
 //
 // Packages that do not import cr are not looked at, unless -any is given. The fixes register what is missing, before
 // the loop, and put a Point at the beginning of its body. There is none where it would be wrong: see fix and reportLoops.
@@ -263,4 +264,5 @@ func (c *checker) findRegistered() {
 			return true
 		})
 	}
+	c.findCarried()
 }

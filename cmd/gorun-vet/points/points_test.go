@@ -9,7 +9,7 @@ import (
 )
 
 func TestReports(t *testing.T) {
-	analysistest.Run(t, analysistest.TestData(), Analyzer, "live", "lacks", "arrays")
+	analysistest.Run(t, analysistest.TestData(), Analyzer, "live", "lacks", "arrays", "carried")
 }
 
 // What a package does to what it is given, its importers know. These packages are of no module, so their sources have names that go does not read.

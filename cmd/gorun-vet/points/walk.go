@@ -205,7 +205,9 @@ func (w *walker) stmt(s ast.Stmt) {
 		w.expr(s.Cond)
 		w.body(func() { w.stmt(s.Body); w.stmt(s.Post) })
 	case *ast.RangeStmt:
-		if p, part, ok := w.where(s.X); !ok || part || s.Value != nil {
+		if p, part, ok := w.where(s.X); s.Value != nil {
+			w.use(s.X)
+		} else if !ok || part {
 			w.expr(s.X)
 		} else if b, basic := w.TypesInfo.TypeOf(s.X).Underlying().(*types.Basic); basic && b.Info()&types.IsInteger != 0 {
 			w.touch(p, read)
@@ -345,6 +347,9 @@ func (w *walker) set(l ast.Expr) {
 		return
 	}
 	if x, ok := ast.Unparen(l).(*ast.IndexExpr); ok {
+		if nameless(x.X) {
+			w.expr(x.X) // its bounds
+		}
 		w.expr(x.Index)
 	}
 	p, part, ok := w.where(l)
@@ -381,6 +386,13 @@ func (w *walker) expr(e ast.Expr) {
 		case *ast.KeyValueExpr:
 			w.expr(n.Value)
 			return false
+		case *ast.IndexExpr:
+			if !nameless(n.X) {
+				return true
+			}
+			w.use(n.X)
+			w.expr(n.Index)
+			return false
 		case *ast.SliceExpr: // it is whoever uses the slice who reads
 			if _, _, ok := w.where(n.X); !ok {
 				return true
@@ -399,6 +411,23 @@ func (w *walker) expr(e ast.Expr) {
 		}
 		return true
 	})
+}
+
+// use carries out an expression whose elements are read. Rows of an array and slices of slices are not read before that.
+func (w *walker) use(e ast.Expr) {
+	w.expr(e)
+	if p, _, ok := w.where(e); ok && nameless(e) {
+		w.touch(p, read)
+	}
+}
+
+// nameless reports whether an expression is what a call returns, or a slice of something.
+func nameless(e ast.Expr) bool {
+	switch ast.Unparen(e).(type) {
+	case *ast.CallExpr, *ast.SliceExpr:
+		return true
+	}
+	return false
 }
 
 // follow carries out a function: whatever way it ends by, the caller goes on.
@@ -505,11 +534,11 @@ func (w *walker) builtin(call *ast.CallExpr) {
 				w.touch(p, partly)
 				continue
 			}
-			w.expr(a)
+			w.use(a)
 		}
 	case "copy", "clear", "delete":
 		for _, a := range call.Args[1:] {
-			w.expr(a)
+			w.use(a)
 		}
 		if p, _, ok := w.where(call.Args[0]); ok {
 			w.touch(p, partly)

@@ -134,6 +134,54 @@ func blocks(c *mpi.Comm, g, h *dist.Grid[float64], n int) error { // want blocks
 	return nil
 }
 
+// Rows that no variable names are read and written, too.
+func direct(c *mpi.Comm, e, f, g *dist.Array[float64], h, fresh *dist.Grid[float64], n int) error { // want direct:"messages Point"
+	step, sum, row := 0, 0.0, make([]float64, n)
+	if err := cr.Register("step", &step); err != nil {
+		return err
+	}
+	for ; step < n; step++ {
+		if err := cr.Point(); err != nil { // want `e is live at this Point and not registered` `f is live at this Point and not registered` `g is live at this Point and not registered` `h is live at this Point and not registered`
+			return err
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+		e.Own()[0] += 1
+		copy(row, f.Row(1))
+		f.Row(1)[0] = row[1]
+		sum = 0
+		for _, v := range g.Own()[1:] {
+			sum += v
+		}
+		g.Own()[0] = sum
+		h.Own(0)[0]++
+		fresh.Own(0)[0] = 1
+		sum += fresh.Own(0)[0]
+	}
+	return nil
+}
+
+// A part of a slice is read where its elements are.
+func slices(c *mpi.Comm, a, b, fresh []float64, n int) error { // want slices:"messages Point"
+	step := 0
+	if err := cr.Register("step", &step); err != nil {
+		return err
+	}
+	for ; step < n; step++ {
+		if err := cr.Point(); err != nil { // want `a is live at this Point and not registered` `b is live at this Point and not registered`
+			return err
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+		copy(fresh, a[1:])
+		a[1:][0] = fresh[0]
+		b[1:][0]++
+	}
+	return nil
+}
+
 type clock struct{ t, dt float64 }
 
 type mesh struct {
