@@ -141,9 +141,10 @@ type collective struct {
 	tag   int32
 	kind  kind
 	root  int
-	op    uint8      // code of the operator; 0: none
-	own   predefined // the operator, in a reduction by one of this package
-	bytes int        // length that all ranks must agree on; -1: none
+	op    uint8        // code of the operator; 0: none
+	own   predefined   // the operator, in a reduction by one of this package
+	bytes int          // length that all ranks must agree on; -1: none
+	elem  *engine.Type // t of the call, while its messages are bytes by which a team is made; else nil
 }
 
 // enter begins a collective without an operator.

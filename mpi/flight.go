@@ -207,7 +207,7 @@ func (r *Request) broken(call string, err error) error {
 		switch {
 		case errors.Is(err, ErrType), errors.Is(err, ErrTruncate), errors.Is(err, engine.ErrShort):
 			x := &collective{c: r.c, seq: seq}
-			text, ok := x.disagreement(peer)
+			text, ok := x.disagreement(peer, nil)
 			if !ok {
 				text = fmt.Sprintf("rank %d has made another call as its call %d, or this one with another root, length, element type or operator", peer, seq)
 			}

@@ -115,9 +115,9 @@ func (w *watch) hearInquired(world int, p []byte) {
 	w.told[inquiry{ctx, world}] = in
 }
 
-// disagreement says in what another rank's call differs from this one, which has the same kind and number. ok is false if
-// it does not answer, or has made the same call, as far as it is known.
-func (x *collective) disagreement(rank int) (text string, ok bool) {
+// disagreement says in what another rank's call differs from this one, which has the same kind and number. other is what it
+// carries, nil if that is not known. ok is false if the rank does not answer, or its call is too long ago.
+func (x *collective) disagreement(rank int, other *content) (text string, ok bool) {
 	c := x.c.core
 	in := c.env.watch.inquire(c, rank)
 	if in == nil {
@@ -131,11 +131,16 @@ func (x *collective) disagreement(rank int) (text string, ok bool) {
 	}
 	here := at(where.Here())
 	a, b, differ := firstDifference(c.recent(), in.calls)
-	if !differ && !slices.ContainsFunc(in.calls, func(b call) bool { return b.seq() == x.seq }) {
-		return "", false // its call is too long ago
-	}
 	if !differ {
-		return fmt.Sprintf("rank %d%s gives another element type or operator than rank %d%s: root and length are the same", rank, at(in.place), c.rank, here), true
+		i := slices.IndexFunc(in.calls, func(b call) bool { return b.seq() == x.seq })
+		if i < 0 {
+			return "", false
+		}
+		if other != nil {
+			mine := x.content()
+			return fmt.Sprintf("%s: rank %d%s is in %v, %v, rank %d%s in %v, %v", mine.differsIn(*other), c.rank, here, in.calls[i], mine, rank, at(in.place), in.calls[i], other), true
+		}
+		return fmt.Sprintf("rank %d%s gives another element type or operator than rank %d%s, in this call or one before: root and length are the same", rank, at(in.place), c.rank, here), true
 	}
 	there := at(in.place)
 	if a.seq() != x.seq {

@@ -33,13 +33,31 @@ func TestMismatchSaysWhat(t *testing.T) {
 					op = mpi.Max[int]
 				}
 				return mpi.Allreduce(c, make([]int, 1), make([]int, 1), op)
-			}, []string{"another element type or operator", "inquiry_test.go:"}},
+			}, []string{"another operator:", "Allreduce, 8 bytes, int, Sum", "Allreduce, 8 bytes, int, Max", "inquiry_test.go:"}},
 			{"the type", func(c *mpi.Comm) error {
 				if c.Rank() == 2 {
 					return mpi.Allreduce(c, make([]float64, 1), make([]float64, 1), mpi.Sum)
 				}
 				return mpi.Allreduce(c, make([]int, 1), make([]int, 1), mpi.Sum)
-			}, []string{"another element type or operator"}},
+			}, []string{"another element type:", "Allreduce, 8 bytes, int, Sum", "Allreduce, 8 bytes, float64, Sum"}},
+			{"type and operator", func(c *mpi.Comm) error {
+				if c.Rank() == 2 {
+					return mpi.Allreduce(c, make([]float64, 1), make([]float64, 1), mpi.Min)
+				}
+				return mpi.Allreduce(c, make([]int, 1), make([]int, 1), mpi.OpFunc(func(dst, src []int) {}, true))
+			}, []string{"another element type and operator:", "Allreduce, 8 bytes, int, an operator of the program", "Allreduce, 8 bytes, float64, Min"}},
+			{"a type without operator", func(c *mpi.Comm) error {
+				if c.Rank() == 2 {
+					return mpi.Allgather(c, make([]uint32, 2), make([]uint32, 6))
+				}
+				return mpi.Allgather(c, make([]int64, 1), make([]int64, 3))
+			}, []string{"another element type:", "Allgather, 8 bytes, int64", "Allgather, 8 bytes, uint32"}},
+			{"a type of structs", func(c *mpi.Comm) error {
+				if c.Rank() == 2 {
+					return mpi.Allgather(c, make([]struct{ a, b float32 }, 1), make([]struct{ a, b float32 }, 3))
+				}
+				return mpi.Allgather(c, make([]int64, 1), make([]int64, 3))
+			}, []string{"another element type"}},
 			{"the call", func(c *mpi.Comm) error {
 				if c.Rank() == 2 {
 					return mpi.Barrier(c)

@@ -101,10 +101,9 @@ func (x *collective) places(at engine.Place, n int) ([]engine.Place, error) {
 	all := make([]byte, n*engine.PlaceSize)
 	of := func(i int) []byte { return all[i*engine.PlaceSize : (i+1)*engine.PlaceSize] }
 	at.Encode(of(t.place))
-	elem := x.t
-	x.t = &basics[reflect.Uint8]
+	x.t, x.elem = &basics[reflect.Uint8], x.t
 	err := x.tellAll(all, of)
-	x.t = elem
+	x.t, x.elem = x.elem, nil
 	places := make([]engine.Place, n)
 	for i := range places {
 		places[i].Decode(of(i))
