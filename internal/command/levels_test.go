@@ -469,7 +469,7 @@ func (h *house) merged(id string) []*snapshot.Snapshot {
 func TestLevelStandsAlone(t *testing.T) {
 	h := newHouse(t)
 	scratch, file := t.TempDir(), filepath.Join(t.TempDir(), "id")
-	p := h.start("", "-v", "-np", "2", "-cr=native", "-jobid-file", file, "-ckpt-local", scratch, "-ckpt-every", "node=50ms,dir=400ms", "-keep", "1", "-ckpt-full-every", "1000",
+	p := h.start("", "-v", "-np", "2", "-cr=native", "-jobid-file", file, "-ckpt-local", scratch, "-ckpt-every", "node=50ms,dir=2s", "-keep", "1", "-ckpt-full-every", "1000",
 		self(t), asRank, "count", fmt.Sprint(limit))
 	id := h.jobID(p, file)
 	testenv.Until(t, func() string {
