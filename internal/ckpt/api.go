@@ -124,7 +124,7 @@ type Request struct {
 	ID        uint64 // chosen by the driver; comes back in HactDone
 	Mode      uint64 // oob.ModeSelf, ModeNative or ModeAuto
 	Stop      bool   // end the job after the commit; nobody goes on computing
-	Timeout   int64  // milliseconds until the answer, whatever is in the way; a move: for each waiting phase; 0: the default, for each phase and for a release
+	Timeout   int64  // milliseconds until the answer, whatever is in the way; a move: also for each waiting phase, and package joblife ends it; 0: the default, for each phase and for a release
 	Spent     int64  // milliseconds of Timeout that are over
 	Patient   bool   // it waits for a release without limit
 	Codec     string

@@ -15,7 +15,7 @@ import (
 //
 // A request without a limit has that of the phases of its attempt, and PhaseMillis to wait for a release.
 
-// limited reports whether the user has set a limit. Moves have limits for their phases.
+// limited reports whether the user has set a limit. Moves are ended by package joblife.
 func (w *waiting) limited() bool { return w.Timeout > 0 && w.Move == nil }
 
 // begins starts the limit of a request that was just made.

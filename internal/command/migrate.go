@@ -57,7 +57,7 @@ func setupMigrate(fs *flag.FlagSet, std stdio) func([]string) int {
 	device := fs.String("device", "", "move what the ranks have on the device with this `ID`, as cuda:0 or 0")
 	off := fs.String("off", "", "all ranks of this `node`, which is not used any more")
 	timeout := new(time.Duration)
-	durationVar(fs, timeout, "timeout", 0, "give up when a phase takes longer than this `duration` (default 1m)")
+	durationVar(fs, timeout, "timeout", 0, "give up after this `duration`, whatever is in the way; all are where they were then (default: when\na phase takes longer than 1m)")
 	return func(args []string) int {
 		args, status := jobFirst(fs, std, control.VerbMigrate, args)
 		if status != 0 {
@@ -96,15 +96,25 @@ func migrateDevice(std stdio, args []string, ranks []int, device, to string, tim
 	})
 }
 
+// revertWithin is how long a move that has run into its limit may take to put everything back.
+const revertWithin = 30 * time.Second
+
 // moveRanks has ranks move and prints where they are.
 func moveRanks(std stdio, r *control.Record, m control.Migration) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
+	if m.Timeout > 0 { // the job keeps to it, if it answers at all
+		ctx, cancel = context.WithTimeout(ctx, m.Timeout+revertWithin)
+		defer cancel()
+	}
 	bar := newBar(std.err)
 	moved, err := r.Migrate(ctx, m, bar.show)
 	bar.clear()
 	if errors.Is(err, context.Canceled) {
 		return errors.New("not waiting any longer; the ranks may still move")
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the job does not answer; the ranks may still move: %w", err)
 	}
 	if err != nil {
 		return err

@@ -31,7 +31,8 @@ type move struct {
 	step       moveStep
 	next, back uint64 // the incarnations of the switch and of a revert
 	limit      int64  // milliseconds without progress after which it is given up
-	timeout    int64  // of the attempt
+	timeout    int64  // of all of it, as its user wants; 0: none
+	clock      uint64 // the timer of that
 	late       float64
 	targets    []*link
 	from       map[int]*link
@@ -70,6 +71,9 @@ func (j *Job) migrate(ev *Event) {
 	l.move = &move{id: ev.ID, ranks: slices.Clone(ev.Ranks), limit: moveMillis, timeout: ev.Request.Timeout, from: map[int]*link{}, made: map[int]bool{}, ended: map[int]bool{}}
 	for _, rank := range ev.Ranks {
 		l.move.from[rank] = l.ranks[rank].link
+	}
+	if m := l.move; m.timeout > 0 {
+		m.clock = l.after(m.timeout, func() { l.moveExpires(m) })
 	}
 	l.starting = true
 	l.act(Action{Type: ActJoin, ID: ev.ID, Agent: len(l.links), Ranks: l.move.ranks})
@@ -185,6 +189,22 @@ func (l *life) watchMove() {
 		l.watchMove()
 		l.moveFails(fmt.Sprintf("for %v nothing has moved: %s", millis(m.limit), l.unmoved()))
 	})
+}
+
+// moveExpires gives a move up that its user waits for no longer. One that is being reverted already is left alone.
+func (l *life) moveExpires(m *move) {
+	if l.move != m || l.ending != nil || m.step > coming {
+		return
+	}
+	why := fmt.Sprintf("not done within %v (-timeout): ", millis(m.timeout))
+	switch m.step {
+	case joining:
+		l.moveIsOver(why + "the agents there are not up")
+	case imaging:
+		l.moveFails(why + "not all images are written")
+	default:
+		l.moveFails(why + l.unmoved())
+	}
 }
 
 // unmoved says who holds up the move.
@@ -343,6 +363,7 @@ func (l *life) lastOwn(k *link) bool {
 func (l *life) moveIsOver(why string) {
 	m := l.move
 	l.move = nil
+	l.j.stop(m.clock)
 	if m.step < coming || m.step == returning || l.ending != nil {
 		l.release(m.targets)
 	}

@@ -21,7 +21,11 @@ func (w *world) move() {
 			ranks = append(ranks, rank)
 		}
 	}
-	w.feed(Event{Type: EvMove, ID: w.orders, Ranks: ranks})
+	ev := Event{Type: EvMove, ID: w.orders, Ranks: ranks}
+	if w.one(3) {
+		ev.Request.Timeout = 5000
+	}
+	w.feed(ev)
 }
 
 // doMove is what a driver does for a move and a checkpoint.

@@ -29,7 +29,7 @@ import (
 //	agent N done|ended|gone, tick [slow N], timeout ID, fail TEXT
 //	hold ID TEXT, release ID, suspend ID, resume ID, agent N stopped
 //	finish TEXT, interrupt, stop SIGNAL, signal SIGNAL, request ID [stop], folder SEQ, committed, storing N, chosen N|start|refused, cleaned
-//	move ID RANK..., joined RANK... [error TEXT] (all on one new agent), folder SEQ; new=N: its frame is of the incarnation of the Nth switch
+//	move ID RANK... [limit=MILLISECONDS], joined RANK... [error TEXT] (all on one new agent), folder SEQ; new=N: its frame is of the incarnation of the Nth switch
 //	state
 func TestTranscripts(t *testing.T) { transcript.Play(t, "testdata/*.txt", newScript) }
 
@@ -193,6 +193,10 @@ func (s *script) event(w []string) (ev Event, err error) {
 		ev.Type = EvMove
 		ev.ID, err = strconv.ParseUint(w[1], 10, 64)
 		for _, s := range w[2:] {
+			if limit, ok := strings.CutPrefix(s, "limit="); ok {
+				ev.Request.Timeout, _ = strconv.ParseInt(limit, 10, 64)
+				continue
+			}
 			rank, _ := strconv.Atoi(s)
 			ev.Ranks = append(ev.Ranks, rank)
 		}

@@ -82,6 +82,10 @@ func (h *head) migrate(q moveRequest, tell func(ckpt.ProgressInfo), done func(*c
 		if inc.moving == m {
 			inc.moving = nil
 			inc.readable.Store(nil)
+			if inc.giveUp != nil { // nobody wants the agents any more that are being started
+				inc.giveUp()
+				inc.giveUp = nil
+			}
 		}
 		if err != nil {
 			done(nil, err)
