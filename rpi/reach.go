@@ -20,6 +20,13 @@ type LocalModule interface {
 	Forgo(peer int)
 }
 
+// Describer is implemented by modules of which the name does not tell what carries the frames: which device, by which library.
+type Describer interface {
+	Module
+	// About tells that for people, in a few words without numbers of the rank. It is called after Start or Restart.
+	About() string
+}
+
 // Asker is implemented by modules that can do without the address of a peer until they first need it. A rank of a
 // large job talks to few of the others. Peers then tells such a module an address of no bytes for most peers: they
 // run the module, so it Reaches them, and Env.Ask brings the address.

@@ -20,13 +20,24 @@ func TestRDMA(t *testing.T) {
 	p := h.start(append(append([]string{"-np", "3", "-v", "-cr=self", "-jobid-file", file}, rdmaRoutes[0]...), args...)...)
 	for i, route := range rdmaRoutes[1:] {
 		id := jobID(t, p, file)
+		if i == 0 {
+			if said := h.must("status", "-v", id); !strings.Contains(said, "rdma over device net of provider soft") {
+				t.Errorf("status -v:\n%s", said)
+			}
+		}
 		schema := strings.TrimSpace(h.must("checkpoint", id))
 		agents, ranks := p.family()
 		syscall.Kill(h.pid(id, i%len(ranks)), syscall.SIGKILL)
 		if code := p.wait(); code != 128+int(syscall.SIGKILL) {
 			t.Fatalf("%v: exit %d after a rank was killed\n%s", route, code, p.errs)
 		}
-		if first, _, _ := strings.Cut(rdmaRoutes[i][1], ","); !strings.Contains(p.errs.String(), "transports: "+first+"\n") {
+		first, _, _ := strings.Cut(rdmaRoutes[i][1], ",")
+		if first == "rdma" {
+			first += " over device "
+		} else {
+			first += "\n"
+		}
+		if !strings.Contains(p.errs.String(), "transports: "+first) {
 			t.Errorf("%v: another transport was used:\n%s", rdmaRoutes[i], p.errs)
 		}
 		gone(t, append(agents, ranks...)...)

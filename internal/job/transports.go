@@ -234,6 +234,12 @@ func (t *transports) reach() oob.ReachInfo {
 	t.denied = nil
 	for _, m := range t.modules[t.fresh:] {
 		info.Opened = append(info.Opened, m.Name())
+		if d, ok := m.(rpi.Describer); ok {
+			if info.About == nil {
+				info.About = map[string]string{}
+			}
+			info.About[m.Name()] = d.About()
+		}
 		reasons := map[string][]int{}
 		for peer := range t.start.Size {
 			if peer != t.start.Rank && !m.Reaches(peer) {

@@ -282,6 +282,7 @@ type ReachInfo struct {
 	Left   bool              `json:"left,omitempty"`   // there are transports that it has not tried to open
 	Not    []Unreached       `json:"not,omitempty"`    // peers that it does not reach by those it has opened
 	Denied []Unreached       `json:"denied,omitempty"` // peers with which it cannot heed a parameter
+	About  map[string]string `json:"about,omitempty"`  // what carries the frames of those that it has opened, where the name does not tell
 }
 
 // RoutesInfo tells the ranks what they have to know of each other's reach.

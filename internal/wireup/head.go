@@ -46,7 +46,8 @@ type transport struct {
 	// denied is, by rank, a row with the reasons why a parameter cannot be heeded with peers. nil: all can be
 	// heeded.
 	denied []int32
-	opened []span // the ranks that have it open; nil: to be found out
+	opened []span           // the ranks that have it open; nil: to be found out
+	about  map[string][]int // what carries its frames, where the name does not tell, and of which ranks
 }
 
 // New returns the head of a job of so many ranks.
@@ -134,6 +135,12 @@ func (h *Head) note(r int, info *oob.ReachInfo) {
 	for _, name := range info.Opened {
 		t := h.transport(name)
 		t.fresh, t.open[r], t.opened = true, true, nil
+		if text := info.About[name]; text != "" {
+			if t.about == nil {
+				t.about = map[string][]int{}
+			}
+			t.about[text] = append(t.about[text], r)
+		}
 	}
 	by := map[string][]run{}
 	for _, not := range info.Not {

@@ -3,6 +3,7 @@ package wireup
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -18,7 +19,38 @@ type Summary struct {
 // Use is what one transport carries.
 type Use struct {
 	Transport string `json:"transport"`
-	Pairs     int    `json:"pairs"` // of ranks
+	Pairs     int    `json:"pairs"`           // of ranks
+	About     string `json:"about,omitempty"` // what carries its frames, where the name does not tell
+}
+
+// String names the transport, with what carries its frames.
+func (u *Use) String() string {
+	if u.About == "" {
+		return u.Transport
+	}
+	return u.Transport + " over " + u.About
+}
+
+// mostAbout is how many kinds of devices of a transport are named.
+const mostAbout = 4
+
+// told is what carries the frames of a transport: with the ranks, if that differs.
+func (t *transport) told() string {
+	if len(t.about) == 1 {
+		for text := range t.about {
+			return text
+		}
+	}
+	var all []string
+	for _, text := range slices.Sorted(maps.Keys(t.about)) {
+		if len(all) == mostAbout {
+			all = append(all, fmt.Sprintf("%d more", len(t.about)-mostAbout))
+			break
+		}
+		slices.Sort(t.about[text])
+		all = append(all, fmt.Sprintf("%s (%s)", text, Ranks(t.about[text])))
+	}
+	return strings.Join(all, ", ")
 }
 
 // Names are the transports in use, by preference.
@@ -33,11 +65,11 @@ func (s *Summary) Names() []string {
 // String returns Uses in one line.
 func (s *Summary) String() string {
 	if len(s.Uses) == 1 {
-		return s.Uses[0].Transport
+		return s.Uses[0].String()
 	}
 	var parts []string
 	for _, u := range s.Uses {
-		parts = append(parts, fmt.Sprintf("%s (%d pairs of ranks)", u.Transport, u.Pairs))
+		parts = append(parts, fmt.Sprintf("%s (%d pairs of ranks)", u.String(), u.Pairs))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -49,7 +81,7 @@ func (h *Head) Summary() Summary {
 	left := h.size * (h.size - 1) / 2
 	for _, name := range h.order {
 		if n := carried[name]; n > 0 {
-			s.Uses = append(s.Uses, Use{name, n})
+			s.Uses = append(s.Uses, Use{name, n, h.transport(name).told()})
 			left -= n
 			s.add(h.denials(name))
 		}

@@ -85,6 +85,9 @@ func Over(p provider.Provider) *Module {
 // Name returns "rdma".
 func (m *Module) Name() string { return "rdma" }
 
+// About names the device and its provider.
+func (m *Module) About() string { return fmt.Sprintf("device %s of provider %s", m.info.Name, m.kind) }
+
 // Start opens a device. The error wraps rpi.ErrUnavailable if there is none.
 func (m *Module) Start(env rpi.Env) ([]byte, error) {
 	if err := m.enter(env); err != nil {
