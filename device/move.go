@@ -26,6 +26,9 @@ type Snapshot struct {
 // Wait returns when the file is whole. Errors: that of the capture, or ctx's if that ends first; the device goes on then.
 func (s *Snapshot) Wait(ctx context.Context) error {
 	if err := s.wait(ctx); err != nil {
+		if s.of.named(err) {
+			return fmt.Errorf("capture to %s: %w", s.Path, err)
+		}
 		return fmt.Errorf("device %s: capture to %s: %w", s.of.p.Info().ID, s.Path, err)
 	}
 	return nil
@@ -43,7 +46,7 @@ func (d *Device) failed(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("device %s: %s: %w", d.name(), what, err)
+	return d.of(fmt.Errorf("%s: %w", what, err))
 }
 
 // Pause returns when the device has finished what it has begun. It begins no more until Resume: kernels that are asked for meanwhile wait in order,

@@ -25,11 +25,19 @@ func (d *Device) told(k *Kernel, err error) error {
 	if !strings.Contains(err.Error(), "kernel "+k.name) {
 		err = fmt.Errorf("kernel %s: %w", k.name, err)
 	}
-	if !strings.Contains(err.Error(), "device "+d.d.p.Info().ID) {
+	return d.of(err)
+}
+
+// of says which device an error is of, if its own words do not.
+func (d *Device) of(err error) error {
+	if !d.d.named(err) {
 		err = fmt.Errorf("device %s: %w", d.name(), err)
 	}
 	return err
 }
+
+// named reports whether an error says which device it is of.
+func (d *driver) named(err error) bool { return strings.Contains(err.Error(), "device "+d.p.Info().ID) }
 
 // most is how many arguments a kernel takes.
 const most = 26
@@ -119,7 +127,7 @@ func (d *Device) Fetch(uses ...Use) error {
 		_, err := u.ready(d.d)
 		u.s.mu.Unlock()
 		if err != nil {
-			return fmt.Errorf("device %s: %w", d.name(), err)
+			return d.of(err)
 		}
 	}
 	return nil
