@@ -359,7 +359,7 @@ func (j *Job) AllSpawned() bool { return j.life != nil && j.life.count[Spawned] 
 // Steady reports whether nothing known keeps the present life from going on.
 func (j *Job) Steady() bool {
 	l := j.life
-	if l == nil || l.ending != nil || l.closing || l.leaving {
+	if l == nil || j.end != nil || j.verdict != nil || j.obeyed || l.ending != nil || l.closing || l.leaving {
 		return false
 	}
 	v, _ := l.causes.verdict()

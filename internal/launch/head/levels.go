@@ -616,7 +616,7 @@ func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, i int, l *spe
 		return true
 	}
 	m := h.mergingFor(i, s)
-	h.lastly("level %s gets snapshot %d, %.1f MB", l.Name, s.Schema.Sequence, float64(s.Bytes())/1e6)
+	h.say("level %s gets snapshot %d, %.1f MB", l.Name, s.Schema.Sequence, float64(s.Bytes())/1e6)
 	work, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	over, failed := make(chan struct{}), make(chan error, 1)
@@ -624,7 +624,7 @@ func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, i int, l *spe
 		defer close(over)
 		_, unmerged, err := h.bring(work, m, s, l, newCost())
 		if unmerged != nil && h.opt.Verbose {
-			h.lastly("level %s gets copies, and nothing merged: %v", l.Name, unmerged)
+			h.say("level %s gets copies, and nothing merged: %v", l.Name, unmerged)
 		}
 		failed <- err
 	}()
@@ -633,22 +633,17 @@ func (h *head) lastCopy(ctx context.Context, s *snapshot.Snapshot, i int, l *spe
 		err = <-failed
 	}
 	if err == nil {
-		h.lastly("level %s has snapshot %d", l.Name, s.Schema.Sequence)
+		h.say("level %s has snapshot %d", l.Name, s.Schema.Sequence)
 		if h.opt.Prunes() {
 			if _, err := h.pruneOld(); err != nil {
-				h.lastly("-keep: %v", err)
+				h.say("-keep: %v", err)
 			}
 		}
 		return true
 	}
-	h.lastly("the newest snapshot has less protection than asked for: level %s did not get snapshot %d, which is %s only: %v",
+	h.say("the newest snapshot has less protection than asked for: level %s did not get snapshot %d, which is %s only: %v",
 		l.Name, s.Schema.Sequence, spec.PlacesOf(s), h.withRemedy(err))
 	return false
-}
-
-// lastly says something when the loop has ended.
-func (h *head) lastly(format string, args ...any) {
-	fmt.Fprintf(h.opt.Stderr, "gorun: "+format+"\n", args...)
 }
 
 // levelStates are the levels for status.

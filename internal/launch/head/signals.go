@@ -184,7 +184,7 @@ func (h *head) checkpointAndStop(sig syscall.Signal) {
 	h.stopping = true
 	h.request(ckptRequest{stop: true, patient: true, done: func(_ *control.Report, err error) {
 		h.stopping = false
-		if err != nil {
+		if err != nil && h.job.Steady() { // else the job's end is why
 			h.say("the checkpoint on %s failed, the job goes on: %v", joblife.SignalName(sig), err)
 		}
 	}})
