@@ -111,7 +111,7 @@ func (c *Catalogue) changeTails(job string, f func([]string) ([]string, error)) 
 	case len(after) == 0:
 		return errors.Join(err, explain(os.Remove(path)))
 	}
-	return errors.Join(err, writeDurable(path, formatTails(after)))
+	return errors.Join(err, writeDurable(path, formatPaths(after)))
 }
 
 func readTails(dir string, trust bool) ([]string, error) {
@@ -122,7 +122,7 @@ func readTails(dir string, trust bool) ([]string, error) {
 	return all, err
 }
 
-func formatTails(all []string) []byte {
+func formatPaths(all []string) []byte {
 	var b []byte
 	for _, path := range all {
 		b = append(strconv.AppendQuote(b, path), '\n')
@@ -132,15 +132,18 @@ func formatTails(all []string) []byte {
 
 // parseTails reads a list from bytes that may be damaged or forged. Paths that it returns may be removed at a
 // user's request, so every path must have the name of a tail.
-func parseTails(b []byte) ([]string, error) {
+func parseTails(b []byte) ([]string, error) { return parsePaths(b, isTail, ErrTails) }
+
+// parsePaths reads a list of paths that are of some kind. Else the error is bad.
+func parsePaths(b []byte, is func(path string) bool, bad error) ([]string, error) {
 	if len(b) > maxTails {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTails, len(b), maxTails)
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", bad, len(b), maxTails)
 	}
 	var all []string
 	for line := range strings.Lines(string(b)) {
 		path, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
-		if err != nil || !isTail(path) {
-			return nil, fmt.Errorf("%w: line %d: %.100q", ErrTails, len(all)+1, line)
+		if err != nil || !is(path) {
+			return nil, fmt.Errorf("%w: line %d: %.100q", bad, len(all)+1, line)
 		}
 		all = append(all, path)
 	}

@@ -89,7 +89,7 @@ func TestNoTails(t *testing.T) {
 
 func FuzzParseTails(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(formatTails([]string{"/a" + tailEnd, "/b\xff\n" + tailEnd + "7"}))
+	f.Add(formatPaths([]string{"/a" + tailEnd, "/b\xff\n" + tailEnd + "7"}))
 	f.Add([]byte("\"/etc/passwd\"\n"))
 	f.Add([]byte("\"/a" + tailEnd))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -102,7 +102,7 @@ func FuzzParseTails(f *testing.F) {
 				t.Fatalf("%q", path)
 			}
 		}
-		again, err := parseTails(formatTails(all))
+		again, err := parseTails(formatPaths(all))
 		if err != nil || !slices.Equal(again, all) {
 			t.Fatalf("%q, %v, from %q", again, err, bytes.Clone(b))
 		}

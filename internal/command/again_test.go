@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,4 +63,44 @@ func TestOutputFilesHoldEachLineOnce(t *testing.T) {
 			h.nothingLeft()
 		})
 	}
+}
+
+// Output that a former gorun was redirected to, by the user or by -detach, is not named among the files of the program.
+func TestOwnOutputIsNoFileOfTheProgram(t *testing.T) {
+	h := detachHouse(t)
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := os.Create("mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	script := `until [ -e go ]; do sleep .01; done; echo x >> log; echo done; until [ -e end ]; do sleep .01; done`
+	p := h.startTo(to, "", "-np", "1", "-cr=native", "-jobid-file", "id", "sh", "-c", script)
+	id := h.jobID(p, "id")
+	h.must("checkpoint", id)
+	if err := errors.Join(os.WriteFile("go", nil, 0o600), os.WriteFile("gorun-"+id+".out", []byte("of -detach\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Until(t, func() string {
+		text, _ := os.ReadFile("mine")
+		return map[bool]string{false: "nothing is printed"}[len(text) > 0]
+	})
+	h.must("kill", id)
+	p.code()
+	if err := os.WriteFile("end", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := h.start("", "restart", id)
+	if code := q.code(); code != 0 {
+		t.Errorf("exit %d, %s", code, q.err)
+	}
+	_, names, found := strings.Cut(q.err.String(), "warning: files in "+dir+" were written to after the snapshot")
+	names, _, _ = strings.Cut(names, "\n")
+	if !found || !strings.Contains(names, "log") || strings.Contains(names, "mine") || strings.Contains(names, ".out") {
+		t.Errorf("named are %q in\n%s", names, q.err)
+	}
+	h.nothingLeft()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/internal/outfile"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // What a restart cannot take back comes twice: output that has left gorun, and what a program has written to files that an image does not
@@ -66,6 +67,7 @@ func (inc *incarnation) findChanged(since time.Time) {
 			return // the restart tells
 		}
 	}
+	open = append(open, h.formerStreams()...)
 	changed = slices.DeleteFunc(changed, func(path string) bool { return slices.Contains(open, path) || h.owns(path) })
 	if len(changed) == 0 {
 		return
@@ -87,6 +89,38 @@ func (inc *incarnation) findChanged(since time.Time) {
 	})
 }
 
+// noteStreams notes which files the user has redirected this gorun's output to, for a restart by another. It is called beside the loop, and
+// does without where the folder cannot be written: the restart names one file too many then.
+func (h *head) noteStreams() {
+	var paths []string
+	for _, w := range []any{h.opt.Stdout, h.opt.Stderr} {
+		f, ok := w.(*os.File)
+		if !ok {
+			continue
+		}
+		st, err := f.Stat()
+		if path, lerr := os.Readlink(owned.Descriptor(f)); err == nil && lerr == nil && st.Mode().IsRegular() && filepath.IsAbs(path) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) > 0 {
+		_ = h.cat.AddStreams(h.id, paths...)
+	}
+}
+
+// formerStreams are the files that former goruns of the job have noted.
+func (h *head) formerStreams() (all []string) {
+	if h.cat == nil {
+		return nil
+	}
+	for _, c := range h.catalogues() {
+		if paths, err := c.Streams(h.id); err == nil {
+			all = append(all, paths...)
+		}
+	}
+	return all
+}
+
 // owns tells files that are gorun's own, or its standard streams.
 func (h *head) owns(path string) bool {
 	st, err := os.Stat(path)
@@ -99,6 +133,9 @@ func (h *head) owns(path string) bool {
 				return true
 			}
 		}
+	}
+	if spec.IsOutput(filepath.Base(path)) {
+		return true // of a former gorun of a detached job
 	}
 	id, err := os.Stat(h.opt.JobIDFile)
 	return err == nil && os.SameFile(st, id) || filepath.Dir(path) == h.opt.OutputDir

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,6 +37,7 @@ type head struct {
 	began   time.Time
 	control *control.Server
 	printer *stdio.Printer
+	streams sync.Once    // its output files are noted
 	files   *stdio.Files // of -output-dir; nil: there are none
 	stdin   *stdio.Pump
 	prog    program.Program
@@ -135,6 +137,9 @@ func (h *head) run() error {
 	defer h.yield()
 	if err := h.claimJob(); err != nil {
 		return err
+	}
+	if h.opt.Claimed != nil {
+		h.opt.Claimed()
 	}
 	files, err := h.openOutput()
 	if err != nil {

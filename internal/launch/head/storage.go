@@ -250,6 +250,7 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 		if err != nil {
 			return c, err
 		}
+		h.streams.Do(h.noteStreams)
 		c.snap, c.hold, err = p.Commit(schema)
 		c.input, c.spare = input, p.spare
 		return c, err
