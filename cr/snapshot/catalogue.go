@@ -134,7 +134,7 @@ func (c *Catalogue) dir(job string, seq int) string {
 }
 
 // List returns the committed snapshots of a job, oldest first. It leaves out those whose schema cannot be read.
-// The error, returned beside the others, reports them.
+// The error, returned beside the others, reports them: see UnreadableOf.
 func (c *Catalogue) List(job string) ([]*Snapshot, error) {
 	seqs, err := c.sequences(job)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Catalogue) List(job string) ([]*Snapshot, error) {
 			all = append(all, s)
 		case errors.Is(err, ErrNotCommitted), errors.Is(err, ErrNotFound):
 		default:
-			bad = append(bad, err)
+			bad = append(bad, &Unreadable{Job: job, Seq: seq, Err: err})
 		}
 	}
 	return all, errors.Join(bad...)

@@ -166,39 +166,9 @@ func (c *Catalogue) newestIntact(job string, keep func(Place) int, intact func(*
 			removed = removed || errors.Is(gone, fs.ErrNotExist)
 		}
 		if !removed {
-			return 0, fmt.Errorf("none of its snapshots is intact, and nothing was removed: %w", distinct(errs))
+			return 0, fmt.Errorf("none of its snapshots is intact, and nothing was removed: %w", Distinct(errs...))
 		}
 	}
-}
-
-// distinct joins errors. What several snapshots say of an image that they build on is told once.
-func distinct(errs []error) error {
-	var all []error
-	seen := map[string]bool{}
-	for _, err := range errs {
-		for _, part := range parts(err) {
-			if text := part.Error(); !seen[text] {
-				seen[text] = true
-				all = append(all, part)
-			}
-		}
-	}
-	return errors.Join(all...)
-}
-
-// parts takes apart what errors.Join has joined.
-func parts(err error) (all []error) {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
-		return []error{err}
-	}
-	for _, e := range joined.Unwrap() {
-		all = append(all, parts(e)...)
-	}
-	return all
 }
 
 // pruner goes through the snapshots of a job, the newest first.
@@ -368,7 +338,7 @@ func (c *Catalogue) sweep(job string) ([]string, error) {
 }
 
 // jobFiles are the files that a job's folder may have. They are written under the job's lock.
-var jobFiles = []string{tailsFile, finishedFile, storesFile, sequenceFile}
+var jobFiles = []string{tailsFile, streamsFile, finishedFile, storesFile, sequenceFile}
 
 // removeParts removes what a crash has left of such a file. The caller holds the job's lock.
 func removeParts(dir string) error {

@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/gorun-mpi/gorun/internal/alive"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
 
@@ -60,6 +62,18 @@ func (o *options) kept(std stdio, d *detached) {
 	if err := d.keep(o.job); err != nil {
 		fmt.Fprintf(std.err, "gorun: gorun wait will not know how this job has ended: %v\n", err)
 	}
+}
+
+// ended is what is kept of a detached job that has ended.
+func (o *options) ended(code int) *detached {
+	d := &detached{Status: &code}
+	if path, err := os.Readlink("/proc/self/fd/1"); err == nil && filepath.IsAbs(path) {
+		d.Output = exact.String(path)
+	}
+	if root, err := ckptDir(o.CkptDir); err == nil && o.CR != "" {
+		d.Folder = exact.String(root)
+	}
+	return d
 }
 
 // startDetached starts the job's gorun, and returns the job's id when it is up, with the file of its output. If it does not come up the error
@@ -114,10 +128,7 @@ func passSignals(p *os.Process) (stop func()) {
 // nameOutput gives the file of a job's output its name. Each restart has one of its own.
 func nameOutput(file, id string) (string, error) {
 	for n := 1; ; n++ {
-		name := "gorun-" + id + ".out"
-		if n > 1 {
-			name = fmt.Sprintf("gorun-%s.%d.out", id, n)
-		}
+		name := spec.OutputName(id, n)
 		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 			return name, os.Rename(file, name)
 		} else if err != nil {

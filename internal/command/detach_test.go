@@ -35,6 +35,16 @@ func TestDetach(t *testing.T) {
 	if _, errs, code := h.gorun("wait", id); code != 75 {
 		t.Errorf("after its end: exit %d, %s", code, errs)
 	}
+	if _, errs, code := h.gorun("wait", id[:8]); code != 75 {
+		t.Errorf("by the beginning of its id: exit %d, %s", code, errs)
+	}
+	output, _ := filepath.Abs("gorun-" + id + ".out")
+	for _, verb := range []string{"status", "kill", "checkpoint"} {
+		_, errs, code := h.gorun(verb, id[:8])
+		if code != 1 || !strings.Contains(errs, "job "+id+" has ended, with status 75; its output is in "+output+"; gorun restart "+id+" goes on from snapshot ") {
+			t.Errorf("%s of a job that has ended: exit %d, %s", verb, code, errs)
+		}
+	}
 	said, err := os.ReadFile("gorun-" + id + ".out")
 	if err != nil || !strings.Contains(string(said), "gorun restart") {
 		t.Errorf("its output: %q, %v", said, err)

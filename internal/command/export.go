@@ -27,7 +27,7 @@ func (o *exportFlags) declare(fs *flag.FlagSet) {
 	fs.IntVar(&o.rank, "rank", -1, "of export: only this `rank`'s")
 	fs.StringVar(&o.name, "name", "", "of export: only the `variable` registered under this name")
 	fs.StringVar(&o.out, "o", "", "of export: the `folder` that the files go into; it is made if need be")
-	fs.BoolVar(&o.trust, "trust", false, "of export: read a snapshot of another user")
+	fs.BoolVar(&o.trust, "trust", false, "read what another user has written, or could have")
 	fs.StringVar(&o.ckptDir, "ckpt-dir", "", "of export: the `folder` with snapshots (default $GORUN_CKPT_DIR, else ~/.gorun/snapshots)")
 }
 
@@ -39,7 +39,7 @@ func (o *exportFlags) run(args []string, std stdio) int {
 	case o.format != "npy" && o.format != "hdf5":
 		return usage(std, "-format %s: known are npy and hdf5", o.format)
 	}
-	all, passed, err := findSnapshots(o.ckptDir, args[0], o.trust)
+	all, passed, err := findSnapshots(o.ckptDir, args[0], o.trust, toRead)
 	if err != nil {
 		return failed(std, err)
 	}

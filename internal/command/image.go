@@ -12,13 +12,14 @@ import (
 	crself "github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 var imageCommand = command{
 	name: "image", args: "inspect FILE... | export SNAPSHOT -o DIR", short: "look into images, and take variables out of them",
 	long: `
 inspect reads image files, checks every checksum in them, and prints whose they are
-and what they hold.
+and what they hold. What another user has written, or could have, is read only with -trust.
 
 export writes the registered variables of portable images that are numbers, bools,
 arrays or slices of these, or slices of slices of equal lengths, as files of NumPy
@@ -51,7 +52,7 @@ bools are bytes in HDF5. In names of files and datasets / and % are written %2F 
 			}
 			code := spec.ExitOK
 			for _, path := range rest {
-				if err := inspect(std, path, *asJSON); err != nil {
+				if err := inspect(std, path, *asJSON, out.trust); err != nil {
 					code = failed(std, err)
 				}
 			}
@@ -73,12 +74,24 @@ type inspected struct {
 	Damage   string            `json:"damage,omitempty"`
 }
 
-func inspect(std stdio, path string, asJSON bool) error {
-	r, err := image.Open(path)
+func inspect(std stdio, path string, asJSON, trust bool) error {
+	open := owned.Open
+	if trust {
+		open = owned.OpenTrusted
+	}
+	f, err := open(path)
+	if err != nil {
+		return foreign(err, toRead)
+	}
+	defer f.Close()
+	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	r, err := image.NewReader(f, st.Size(), path)
+	if err != nil {
+		return err
+	}
 	bad := r.Verify()
 	in := inspected{Path: path, Version: r.Version(), Size: r.Size(), Digest: r.Digest(), Meta: r.Meta(), Sections: r.Sections()}
 	if bad != nil {
@@ -86,11 +99,11 @@ func inspect(std stdio, path string, asJSON bool) error {
 	}
 	if by, err := whole.Find(in.Meta.Backend); err == nil {
 		// The sums are right, so that what cannot be read is of another version.
-		in.Process, err = by.Describe(path)
+		in.Process, err = by.Describe(owned.Descriptor(f))
 		bad = errors.Join(bad, err)
 	}
 	if in.Meta.Backend == crself.Backend && bad == nil {
-		in.Shares, bad = shares(path)
+		in.Shares, bad = shares(owned.Descriptor(f))
 	}
 	if asJSON {
 		if err := printJSON(std, in); err != nil {

@@ -112,7 +112,7 @@ func withJob(std stdio, args []string, f func(*control.Record) error) int {
 	if len(args) == 1 {
 		id = args[0]
 	}
-	r, err := control.FindJob(id)
+	r, err := findJob(id)
 	if err != nil {
 		return failed(std, err)
 	}

@@ -43,7 +43,7 @@ func (p *packer) run(dir string, args []string) int {
 		return failed(p.std, p.imports(dir))
 	}
 	args = append(args, "latest")
-	all, passed, err := findSnapshots(dir, args[0], p.trust)
+	all, passed, err := findSnapshots(dir, args[0], p.trust, toRead)
 	if err != nil {
 		return failed(p.std, err)
 	}
@@ -168,7 +168,7 @@ func (p *packer) imports(dir string) error {
 		s, err = parcel.ImportFile(c, p.take, opt)
 	}
 	if err != nil {
-		return foreign(err)
+		return foreign(err, toImport)
 	}
 	bar.clear()
 	fmt.Fprintln(p.std.out, s.SchemaPath())

@@ -37,7 +37,10 @@ func (r *remover) run(dir string, args []string) error {
 	}
 	if len(args) == 1 {
 		job, err := r.cat.FindJob(args[0])
-		if err != nil {
+		switch {
+		case errors.Is(err, snapshot.ErrForeign):
+			return ownersOnly(err)
+		case err != nil:
 			return fmt.Errorf("%w (the beginning of a job's id is wanted)", err)
 		}
 		jobs = []string{job}

@@ -120,7 +120,7 @@ func setupRestart(fs *flag.FlagSet, std stdio) func([]string) int {
 		if _, err := control.Jobs(); err != nil { // removes what dead jobs left
 			return failed(std, err)
 		}
-		all, passed, err := findSnapshots(opt.CkptDir, which, *trust)
+		all, passed, err := findSnapshots(opt.CkptDir, which, *trust, toRun)
 		if err != nil {
 			return failed(std, err)
 		}
@@ -214,13 +214,17 @@ func (opt *options) goOn(fs *flag.FlagSet, std stdio, all []*snapshot.Snapshot, 
 		return failed(std, err)
 	}
 	opt.Still = still(s)
-	if err := announce(s, opt.NP, std); err != nil {
+	goesOn, err := announcement(s, opt.NP)
+	if err != nil {
 		return failed(std, err)
 	}
-	if len(taken) > 0 {
-		fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", printable(typed(taken)))
+	opt.Claimed = func() {
+		fmt.Fprintln(std.err, goesOn)
+		if len(taken) > 0 {
+			fmt.Fprintf(std.err, "gorun: as the job was given them: %s\n", printable(typed(taken)))
+		}
+		opt.tellLeft(fs, std, s, len(program) > 0)
 	}
-	opt.tellLeft(fs, std, s, len(program) > 0)
 	return opt.launch(std)
 }
 
@@ -244,11 +248,11 @@ func kept(s *snapshot.Snapshot, env envFlag) bool {
 	return !slices.ContainsFunc(env, func(kv string) bool { return !slices.Contains(s.Schema.Program.Env, kv) })
 }
 
-// announce says what a restart goes on from.
-func announce(s *snapshot.Snapshot, np int, std stdio) error {
+// announcement says what a restart goes on from, if it does: another gorun may run the job.
+func announcement(s *snapshot.Snapshot, np int) (string, error) {
 	finished, err := s.Finished()
 	if err != nil {
-		return err
+		return "", err
 	}
 	c := s.Schema
 	also := ""
@@ -259,8 +263,7 @@ func announce(s *snapshot.Snapshot, np int, std stdio) error {
 	if np != c.NP {
 		now = fmt.Sprintf(", on %d ranks now", np)
 	}
-	fmt.Fprintf(std.err, "gorun: job %s goes on from snapshot %d, taken %s ago (%s, %d ranks)%s%s\n", c.Job, c.Sequence, age(time.Since(c.Created)), c.Backend, c.NP, now, also)
-	return nil
+	return fmt.Sprintf("gorun: job %s goes on from snapshot %d, taken %s ago (%s, %d ranks)%s%s", c.Job, c.Sequence, age(time.Since(c.Created)), c.Backend, c.NP, now, also), nil
 }
 
 // age is a duration for people.
@@ -291,8 +294,8 @@ func (f *debugFlag) Set(s string) error {
 }
 
 // findSnapshots finds the snapshot that the user means in the folder for snapshots. Older ones that may take
-// its place follow. passed says why newer ones were passed over.
-func findSnapshots(dir, which string, trust bool) (all []*snapshot.Snapshot, passed []error, err error) {
+// its place follow. passed says why newer ones were passed over. does is what -trust would have the command do.
+func findSnapshots(dir, which string, trust bool, does string) (all []*snapshot.Snapshot, passed []error, err error) {
 	root, err := ckptDir(dir)
 	if err != nil {
 		if _, there := os.Stat(which); there != nil {
@@ -308,10 +311,13 @@ func findSnapshots(dir, which string, trust bool) (all []*snapshot.Snapshot, pas
 		c.Trust()
 	}
 	all, passed, err = c.Candidates(which)
+	if left := leftOut(c); which == "latest" && left != "" && errors.Is(err, snapshot.ErrNotFound) {
+		return nil, nil, fmt.Errorf("%w of yours: latest means your own jobs, with -trust too, and %s; -trust takes one of theirs that is named", err, left)
+	}
 	if errors.Is(err, snapshot.ErrNotFound) {
 		return nil, nil, fmt.Errorf("%w; 'gorun snapshots' lists them, -ckpt-dir names another folder", err)
 	}
-	return all, passed, foreign(err)
+	return all, passed, foreign(err, does)
 }
 
 // catalogueOf returns the folder in which a snapshot lies as its job wrote it. It returns "" if the snapshot

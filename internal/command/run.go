@@ -421,7 +421,7 @@ func (o *options) launch(std stdio) int {
 	}
 	code := head.Run(o.Options)
 	if o.job != "" {
-		o.kept(std, &detached{Status: &code})
+		o.kept(std, o.ended(code))
 	}
 	return code
 }

@@ -62,6 +62,8 @@ which every restart and -import checks as well.
 In a folder in common this lists, checks and removes your own jobs, and says how many others there are.
 -trust lists and reads theirs as well; nothing of them is ever removed.
 
+A snapshot of which the schema is damaged is listed with STATE damaged, and why is said after the list.
+
 Exit status: 0, or 1 if a snapshot is damaged.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		verify := fs.Bool("verify", false, "read all of every image and check it")
@@ -141,7 +143,8 @@ type row struct {
 	Nodes   map[string][]int `json:"nodes,omitempty"`    // which node has written the images of which ranks there
 	Program string           `json:"program"`
 	Schema  exact.String     `json:"schema"`
-	State   string           `json:"state,omitempty"` // of -verify: ok, noDigest, damaged or inMemory
+	State   string           `json:"state,omitempty"`  // of -verify: ok, noDigest, damaged or inMemory; of a schema that cannot be read: damaged or unreadable
+	Damage  string           `json:"damage,omitempty"` // why the schema cannot be read: all else but the job and the number is unknown then
 }
 
 // inMemory is the state of what only its running job can read.
@@ -149,6 +152,12 @@ const inMemory = "in memory, not read"
 
 // noDigest is the state of what an older gorun wrote, if it is well.
 const noDigest = "ok, no digest"
+
+// The states of what is not well.
+const (
+	damaged    = "damaged"
+	unreadable = "not readable" // for this user or gorun, or now
+)
 
 // copyRow is one copy of a snapshot's images.
 type copyRow struct {
@@ -183,6 +192,8 @@ func (r *row) images() string {
 		return strings.Join(all, "; ")
 	}
 	switch {
+	case r.Damage != "":
+		return "-"
 	case r.Place == "":
 		return "beside the schema"
 	case len(r.Nodes) == 0:
@@ -215,7 +226,7 @@ func (v *viewer) run(dir string, args []string) error {
 	}
 	if len(args) == 1 {
 		if v.only, err = v.cat.FindJob(args[0]); err != nil {
-			return without(args[0], foreign(v.one(args[0])))
+			return without(args[0], v.one(args[0]))
 		}
 		jobs = []string{v.only}
 	} else if !v.trust {
@@ -225,23 +236,26 @@ func (v *viewer) run(dir string, args []string) error {
 	for _, job := range jobs {
 		errs = append(errs, v.job(job))
 	}
-	return errors.Join(append(errs, v.print())...)
+	err = snapshot.Distinct(errs...)
+	return errors.Join(err, v.print(err))
 }
 
 // one shows a single snapshot.
 func (v *viewer) one(spec string) error {
-	if v.prune {
-		return fmt.Errorf("%s is no job: -prune takes a job, or none for all", spec)
-	}
 	s, err := v.cat.Find(spec)
-	if err == nil {
+	switch {
+	case v.prune && errors.Is(err, snapshot.ErrForeign):
+		return ownersOnly(err)
+	case v.prune:
+		return fmt.Errorf("%s is no job: -prune takes a job, or none for all", spec)
+	case err == nil:
 		s, err = swept(s)
 	}
 	if err != nil {
-		return err
+		return foreign(err, toRead)
 	}
 	err = v.add(s)
-	return errors.Join(err, v.print())
+	return errors.Join(err, v.print(err))
 }
 
 // without says of a running job why there is nothing of it.
@@ -310,10 +324,27 @@ func (v *viewer) job(job string) error {
 	}
 	all, err := v.cat.List(job)
 	errs = append(errs, err)
+	bad := snapshot.UnreadableOf(err)
 	for _, s := range all {
+		for len(bad) > 0 && bad[0].Seq < s.Schema.Sequence {
+			v.addUnreadable(bad[0])
+			bad = bad[1:]
+		}
 		errs = append(errs, v.add(s))
 	}
+	for _, e := range bad {
+		v.addUnreadable(e)
+	}
 	return errors.Join(errs...)
+}
+
+// addUnreadable lists a snapshot of which the schema cannot be read.
+func (v *viewer) addUnreadable(e *snapshot.Unreadable) {
+	r := row{Job: e.Job, Seq: e.Seq, State: unreadable, Damage: e.Error()}
+	if e.Damaged() {
+		r.State = damaged
+	}
+	v.rows = append(v.rows, r)
 }
 
 // add lists a snapshot, verified if asked for.
@@ -345,7 +376,7 @@ func (v *viewer) add(s *snapshot.Snapshot) (err error) {
 		if lasting := s.Lasting(); lasting == nil {
 			r.State = inMemory
 		} else if e := lasting.Verify(nil); e != nil {
-			r.State, err = "damaged", errors.Join(err, e)
+			r.State, err = damaged, errors.Join(err, e)
 		} else if !lasting.Schema.Digested() {
 			r.State = noDigest
 		}
@@ -362,12 +393,16 @@ func (v *viewer) add(s *snapshot.Snapshot) (err error) {
 	return err
 }
 
-func (v *viewer) print() error {
+// print prints the list. err is what is wrong, and is told after it.
+func (v *viewer) print(err error) error {
 	if v.json {
 		if v.rows == nil {
 			v.rows = []row{}
 		}
 		return printJSON(v.std, v.rows)
+	}
+	if len(v.rows) == 0 && err != nil {
+		return nil
 	}
 	if len(v.rows) == 0 {
 		which := "there are no snapshots"
@@ -383,16 +418,21 @@ func (v *viewer) print() error {
 	if far {
 		title += "\tIMAGES"
 	}
-	if v.verify {
+	states := v.verify || slices.ContainsFunc(v.rows, func(r row) bool { return r.State != "" })
+	if states {
 		title += "\tSTATE"
 	}
 	fmt.Fprintln(w, title)
 	for _, r := range v.rows {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s", r.Job, r.Seq, r.Created.Local().Format(time.DateTime), r.NP, r.Bytes, r.kind(), r.Program)
+		if r.Damage != "" {
+			fmt.Fprintf(w, "%s\t%d\t-\t-\t-\t-\t-", r.Job, r.Seq)
+		} else {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s", r.Job, r.Seq, r.Created.Local().Format(time.DateTime), r.NP, r.Bytes, r.kind(), r.Program)
+		}
 		if far {
 			fmt.Fprintf(w, "\t%s", r.images())
 		}
-		if v.verify {
+		if states {
 			fmt.Fprintf(w, "\t%s", r.State)
 		}
 		fmt.Fprintln(w)

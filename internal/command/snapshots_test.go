@@ -19,7 +19,7 @@ func TestKindColumn(t *testing.T) {
 	for _, bases := range [][]int{nil, {7}, {9, 8}} {
 		v.rows = append(v.rows, row{Job: "j", Seq: 10, Created: time.Unix(0, 0), NP: 2, Bases: bases, Program: "p"})
 	}
-	if err := v.print(); err != nil {
+	if err := v.print(nil); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

@@ -10,9 +10,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/alive"
+	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/owned"
@@ -25,8 +27,8 @@ Returns when the job has ended, with the job's exit status. A job that was start
 gorun -detach may have ended before: its status is kept for thirty days, in
 ~/.gorun/ended ($GORUN_DIR/ended if that is set).
 
-JOB is the beginning of a job's id or of its incarnation's id; of a job that has ended,
-the whole id.`,
+JOB is the beginning of a job's id or of its incarnation's id; of a job that has ended, of
+its id.`,
 	setup: func(fs *flag.FlagSet, std stdio) func([]string) int {
 		return func(args []string) int {
 			args, status := jobFirst(fs, std, "wait", args)
@@ -60,7 +62,9 @@ func wait(id string) (code int, err error) {
 	case errors.Is(ferr, context.Canceled):
 		return 0, errors.New("not waiting any longer; the job goes on")
 	}
-	code, err = waitKept(ctx, id)
+	if id, err = keptJob(id); err == nil {
+		code, err = waitKept(ctx, id)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w, and nothing is known of such a job's end: that is kept of those started by gorun -detach", ferr)
 	}
@@ -96,7 +100,42 @@ func waitKept(ctx context.Context, job string) (code int, err error) {
 // detached is what is kept of a detached job, in a file that is named by its id: which process is its gorun, and at last how it has ended.
 type detached struct {
 	alive.Process
-	Status *int `json:"status,omitempty"`
+	Status *int         `json:"status,omitempty"`
+	Output exact.String `json:"output,omitempty"` // the file, once the job has ended
+	Folder exact.String `json:"folder,omitempty"` // of its snapshots; "": it has none
+}
+
+// keptJob completes the beginning of the id of a job of which something is kept. The error is fs.ErrNotExist if there is none.
+func keptJob(prefix string) (string, error) {
+	dir, err := detachedFolder()
+	if err != nil {
+		return "", err
+	}
+	in, err := owned.OpenFolder(dir)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	entries, err := in.Entries()
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == prefix:
+			return name, nil
+		case strings.HasPrefix(name, prefix) && filepath.Ext(name) == "":
+			all = append(all, name)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return "", fs.ErrNotExist
+	case 1:
+		return all[0], nil
+	}
+	return "", fmt.Errorf("%q fits several jobs that have ended, give more of the id: %s", prefix, strings.Join(all, ", "))
 }
 
 // detachedFolder has these files.

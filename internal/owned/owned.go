@@ -186,5 +186,8 @@ func reopen(fd int, path string, how int) (*os.File, error) {
 	return os.NewFile(uintptr(now), path), nil
 }
 
+// Descriptor is a path of the file itself that was opened, whatever its own path leads to by now. It is of use until the file is closed.
+func Descriptor(f *os.File) string { return descriptor(int(f.Fd())) }
+
 // descriptor is a path of what a descriptor names.
 func descriptor(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

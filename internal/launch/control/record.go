@@ -184,9 +184,19 @@ func FindJob(id string) (*Record, error) {
 	return pickJob(jobs, id)
 }
 
+// ErrNotRunning says that no running job is meant.
+var ErrNotRunning = errors.New("no such job is running")
+
+// notRunning is that error in more words.
+type notRunning struct{ text string }
+
+func (e *notRunning) Error() string { return e.text }
+
+func (e *notRunning) Is(target error) bool { return target == ErrNotRunning }
+
 func pickJob(jobs []*Record, id string) (*Record, error) {
 	if len(jobs) == 0 {
-		return nil, errors.New("no job of yours is running on this machine; snapshots of ended ones: gorun snapshots")
+		return nil, &notRunning{"no job of yours is running on this machine; snapshots of ended ones: gorun snapshots"}
 	}
 	var found []*Record
 	for _, r := range jobs {
@@ -205,7 +215,7 @@ func pickJob(jobs []*Record, id string) (*Record, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return nil, fmt.Errorf("no running job has an id that begins with %q; running: %s", id, jobList(jobs))
+		return nil, &notRunning{fmt.Sprintf("no running job has an id that begins with %q; running: %s", id, jobList(jobs))}
 	case id == "":
 		return nil, fmt.Errorf("several jobs are running, say which: %s", jobList(found))
 	}

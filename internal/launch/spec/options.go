@@ -74,6 +74,7 @@ type Options struct {
 	Again        func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
 	JobIDFile    string            // gets the job's id when all ranks are up
 	Up           func(job string)  // is told then, once; nil: nobody is
+	Claimed      func()            // is called when nobody else runs the job, before anything of it starts; nil: nobody is told
 	TagOutput    bool              // prefix lines of the ranks with [rank]
 	OutputDir    string            // the ranks' output goes to files in this folder; "": to Stdout and Stderr
 	Verbose      bool              // say what the launcher does
