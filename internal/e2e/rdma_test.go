@@ -21,7 +21,7 @@ func TestRDMA(t *testing.T) {
 	for i, route := range rdmaRoutes[1:] {
 		id := jobID(t, p, file)
 		if i == 0 {
-			if said := h.must("status", "-v", id); !strings.Contains(said, "rdma over device net of provider soft") {
+			if said := h.must("status", "-v", id); !strings.Contains(said, "rdma over device 127.0.0.1 of provider soft") {
 				t.Errorf("status -v:\n%s", said)
 			}
 		}
