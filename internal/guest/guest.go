@@ -118,7 +118,7 @@ func Run(ctx context.Context, k *Kernel, o Options) (status int, err error) {
 	if memory == 0 {
 		memory = 512
 	}
-	cmd := exec.CommandContext(ctx, emulator, "-accel", "tcg,thread=multi", "-cpu", "Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-invpcid,-rtm", "-smp", "2", "-m", strconv.Itoa(memory), "-no-reboot", "-nodefaults",
+	cmd := exec.CommandContext(ctx, emulator, "-accel", "tcg,thread=multi", "-cpu", cpu(), "-smp", "2", "-m", strconv.Itoa(memory), "-no-reboot", "-nodefaults",
 		"-display", "none", "-serial", "stdio", "-kernel", k.Image, "-initrd", disk,
 		"-append", "console=ttyS0 quiet panic=-1 mitigations=off")
 	cmd.Args = append(cmd.Args, o.network()...)
@@ -136,6 +136,21 @@ func Run(ctx context.Context, k *Kernel, o Options) (status int, err error) {
 		return 0, errors.New("the guest has ended without a status")
 	}
 	return strconv.Atoi(string(said[1]))
+}
+
+// cpu is a processor for guests that has nothing for programs that this machine's lacks: an image that is made in a guest goes on here.
+func cpu() string {
+	model := "Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-invpcid,-rtm"
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	_, flags, _ := strings.Cut(string(info), "\nflags")
+	flags, _, _ = strings.Cut(flags, "\n")
+	has := strings.Fields(flags)
+	for _, name := range []string{"abm", "avx", "avx2", "bmi1", "bmi2", "erms", "f16c", "fma", "fsgsbase", "movbe", "pclmulqdq", "popcnt", "rdrand", "rdtscp", "sse4_1", "sse4_2", "ssse3", "xsaveopt"} {
+		if !slices.Contains(has, name) {
+			model += ",-" + strings.Replace(name, "_", ".", 1)
+		}
+	}
+	return model
 }
 
 // network gives the emulator's options for the network. A wire is two sockets: whose host is not there yet loses what is sent to it.
