@@ -26,6 +26,12 @@ const (
 	forms           = begun | persistent
 )
 
+// Where the signature is in the ID of a flight's type, below the bit of a layout and above the kind.
+const (
+	signatureShift = 8
+	signatureType  = uint32(0xffff) << signatureShift
+)
+
 // flight is a collective that goes on while the program computes.
 type flight struct {
 	plan  engine.Plan
@@ -33,7 +39,9 @@ type flight struct {
 	kind  kind
 	root  int
 	seq   uint64
-	typ   engine.Type
+	typ   engine.Type // with the signature as its ID
+	bytes int
+	mine  content
 	steps [][]step // by round
 	apply func(dst, src []byte) error
 	held  []*scratch
@@ -72,7 +80,8 @@ func (f *flight) take(t *engine.Type, bytes int, op uint8, err error) error {
 		return err
 	}
 	f.seq, f.typ = x.seq, *t
-	f.typ.ID = engine.LayoutType | uint32(uint16(x.tag))<<8 | uint32(f.kind) // the tag ends with the signature
+	f.mine, f.bytes = content{t, op}, x.bytes
+	f.typ.ID = engine.LayoutType | uint32(uint16(x.tag))<<signatureShift | uint32(f.kind) // the tag ends with the signature
 	f.c.coll.release(x.seq)
 	return nil
 }
@@ -206,12 +215,7 @@ func (r *Request) broken(call string, err error) error {
 		peer := r.c.fromWorld(part.Peer)
 		switch {
 		case errors.Is(err, ErrType), errors.Is(err, ErrTruncate), errors.Is(err, engine.ErrShort):
-			x := &collective{c: r.c, seq: seq}
-			text, ok := x.disagreement(peer, nil)
-			if !ok {
-				text = fmt.Sprintf("rank %d has made another call as its call %d, or this one with another root, length, element type or operator", peer, seq)
-			}
-			err = fmt.Errorf("%w: %s", ErrMismatch, text)
+			err = fmt.Errorf("%w: %s", ErrMismatch, r.c.disagreed(seq, peer, part))
 		case part.Recv:
 			err = fmt.Errorf("receiving from rank %d: %w", peer, part.Err)
 		default:
@@ -220,6 +224,23 @@ func (r *Request) broken(call string, err error) error {
 	}
 	x := &collective{c: r.c, eng: r.c.env.eng, seq: seq, kind: k, root: root, bytes: -1}
 	return x.broken(name, err)
+}
+
+// disagreed says in what a rank's call differs from one that was begun here.
+func (c *Comm) disagreed(seq uint64, peer int, part *engine.PartError) string {
+	x := &collective{c: c, seq: seq}
+	var carries *content
+	var t *engine.TypeError
+	if f, ok := part.What.(*flight); ok && c.inter == nil && errors.As(part.Err, &t) && t.Got&^signatureType == t.Want.ID&^signatureType {
+		x.t, x.op, x.root, x.bytes = f.mine.t, f.mine.op, f.root, f.bytes
+		if found, ok := x.ofSignature(uint16(t.Got >> signatureShift)); ok {
+			carries = &found
+		}
+	}
+	if text, ok := x.disagreement(peer, carries); ok {
+		return text
+	}
+	return fmt.Sprintf("rank %d has made another call as its call %d, or this one with another root, length, element type or operator", peer, seq)
 }
 
 // applies makes a function on bytes of an operator. A panic of the program's operator becomes an error: it happens

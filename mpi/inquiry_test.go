@@ -58,6 +58,35 @@ func TestMismatchSaysWhat(t *testing.T) {
 				}
 				return mpi.Allgather(c, make([]int64, 1), make([]int64, 3))
 			}, []string{"another element type"}},
+			{"the operator of one that was begun", func(c *mpi.Comm) error {
+				var op mpi.Op[int] = mpi.Sum[int]
+				if c.Rank() == 2 {
+					op = mpi.Max[int]
+				}
+				return waited(mpi.Iallreduce(c, make([]int, 1), make([]int, 1), op))
+			}, []string{"another operator:", "Iallreduce, 8 bytes, int, Sum", "Iallreduce, 8 bytes, int, Max"}},
+			{"the type of one that was begun", func(c *mpi.Comm) error {
+				if c.Rank() == 2 {
+					return waited(mpi.Iallgather(c, make([]uint32, 2), make([]uint32, 6)))
+				}
+				return waited(mpi.Iallgather(c, make([]int64, 1), make([]int64, 3)))
+			}, []string{"another element type:", "Iallgather, 8 bytes, int64", "Iallgather, 8 bytes, uint32"}},
+			{"a type of structs in one that was begun", func(c *mpi.Comm) error {
+				if c.Rank() == 2 {
+					return waited(mpi.Iallgather(c, make([]struct{ a, b float32 }, 1), make([]struct{ a, b float32 }, 3)))
+				}
+				return waited(mpi.Iallgather(c, make([]int64, 1), make([]int64, 3)))
+			}, []string{"another element type"}},
+			{"type and operator of a persistent one", func(c *mpi.Comm) error {
+				if c.Rank() == 2 {
+					return started(mpi.AllreduceInit(c, make([]float64, 1), make([]float64, 1), mpi.Min))
+				}
+				return started(mpi.AllreduceInit(c, make([]int, 1), make([]int, 1), mpi.Sum))
+			}, []string{"another element type and operator:", "AllreduceInit, 8 bytes, int, Sum", "AllreduceInit, 8 bytes, float64, Min"}},
+			{"the length of a persistent one", func(c *mpi.Comm) error {
+				n := 1 + c.Rank()/2
+				return started(mpi.AllreduceInit(c, make([]int, n), make([]int, n), mpi.Sum))
+			}, []string{"another length", "AllreduceInit, 8 bytes", "AllreduceInit, 16 bytes"}},
 			{"the call", func(c *mpi.Comm) error {
 				if c.Rank() == 2 {
 					return mpi.Barrier(c)

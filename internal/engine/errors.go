@@ -40,9 +40,20 @@ func (e *TruncateError) Error() string {
 // Unwrap returns ErrTruncate.
 func (e *TruncateError) Unwrap() error { return ErrTruncate }
 
-func mistyped(got uint32, want *Type, src int, tag int32) error {
-	return fmt.Errorf("%w: rank %d sent %s with tag %d, the receive wants %s", ErrType, src, typeName(got), tag, want.Name)
+// TypeError is the ErrType of a receive whose message has elements of another type.
+type TypeError struct {
+	Source int
+	Tag    int32
+	Got    uint32 // ID of the sender's type
+	Want   *Type
 }
+
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("%v: rank %d sent %s with tag %d, the receive wants %s", ErrType, e.Source, typeName(e.Got), e.Tag, e.Want.Name)
+}
+
+// Unwrap returns ErrType.
+func (e *TypeError) Unwrap() error { return ErrType }
 
 func peerFailed(rank int, cause error) error {
 	return fmt.Errorf("%w: rank %d: %w", ErrPeerFailed, rank, cause)

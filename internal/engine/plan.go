@@ -71,6 +71,7 @@ type Part struct {
 
 // PartError is the error of a plan: it tells which of its messages has failed.
 type PartError struct {
+	What fmt.Stringer // the plan's
 	Peer int
 	Recv bool
 	Err  error
@@ -214,7 +215,7 @@ func (e *Engine) beginPart(p *Plan, m *Part) {
 	}
 	switch {
 	case err != nil:
-		p.err, m.over = &PartError{m.Peer, m.Recv, err}, true
+		p.err, m.over = &PartError{p.What, m.Peer, m.Recv, err}, true
 	case m.r == nil:
 		m.over = true
 	default:
@@ -241,7 +242,7 @@ func (e *Engine) endPart(p *Plan, m *Part) {
 	m.r, m.over = nil, true
 	e.freeRequest(r)
 	if err != nil && p.err == nil {
-		p.err = &PartError{m.Peer, m.Recv, err}
+		p.err = &PartError{p.What, m.Peer, m.Recv, err}
 	}
 }
 

@@ -179,7 +179,7 @@ func (e *Engine) matched(r *request, src int, h *rpi.Header) (room uint64) {
 	r.status = Status{Source: src, Tag: int(h.Tag), Bytes: int(h.Len), Type: h.Type}
 	room = h.Len
 	if r.typ != nil && r.typ.ID != h.Type {
-		r.err = mistyped(h.Type, r.typ, src, h.Tag)
+		r.err = &TypeError{Source: src, Tag: h.Tag, Got: h.Type, Want: r.typ}
 		return 0
 	}
 	if have := uint64(len(r.buf)); room > have {
