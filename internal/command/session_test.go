@@ -198,7 +198,7 @@ func TestClaimOfTheDead(t *testing.T) {
 	h.nothingLeft()
 	again := h.start("", "restart", id)
 	testenv.Until(t, func() string {
-		if said, _ := h.from(sessions[0], "status", id); !strings.Contains(said, "running") {
+		if said, _ := h.from(sessions[0], "status", id); !strings.Contains(said, ": running") { // a rank is
 			return said
 		}
 		return ""
