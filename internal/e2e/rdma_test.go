@@ -14,7 +14,7 @@ var rdmaRoutes = [][]string{{"-rpi", "rdma", "-param", "rdma.provider=soft"}, {"
 // TestRDMA checkpoints a job whose messages go over queue pairs, kills a rank and restarts it, once for each route.
 func TestRDMA(t *testing.T) {
 	h := newHouse(t)
-	args := []string{filepath.Join(bin, "solver"), "-poisson", "10", "-iters", "600", "-tol", "0", "-slow", "3ms"}
+	args := []string{filepath.Join(bin, "solver"), "-poisson", "10", "-iters", "300", "-tol", "0", "-slow", "3ms"}
 	expected := digest(t, h.must(append([]string{"-np", "3"}, args...)...))
 	file := filepath.Join(h.run, "id")
 	p := h.start(append(append([]string{"-np", "3", "-v", "-cr=self", "-jobid-file", file}, rdmaRoutes[0]...), args...)...)
