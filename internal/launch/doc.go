@@ -2,6 +2,7 @@
 // downwards only:
 //
 //	head     one per job: drives the machine of the job's life (internal/joblife)
+//	storage  the head's snapshots: where images lie, and which of them stay
 //	fleet    the head's nodes over all lives: their keepers, agents and leases
 //	keeper   one on each node but the head's own: starts agents there, ends what they leave
 //	hosts    on which nodes the job runs, and which rank goes where

@@ -14,7 +14,6 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
 	"github.com/gorun-mpi/gorun/internal/oob"
 	"github.com/gorun-mpi/gorun/internal/outfile"
-	"github.com/gorun-mpi/gorun/internal/owned"
 )
 
 // What a restart cannot take back comes twice: output that has left gorun, and what a program has written to files that an image does not
@@ -35,11 +34,8 @@ func (inc *incarnation) sayAgain() {
 	since, lines := h.began, 0
 	if inc.from != nil {
 		since = inc.from.Schema.Created
-		for i := range h.chain {
-			if h.chain[i].snap == inc.from {
-				lines = h.chain[i].lines
-			}
-		}
+		m, _ := h.markOf(inc.from)
+		lines = m.lines
 	}
 	if n := h.printed.lines - lines; n > 0 && h.files == nil {
 		h.say("%s of output printed since then: what the program prints again comes twice", plural(n, "line"))
@@ -67,7 +63,7 @@ func (inc *incarnation) findChanged(since time.Time) {
 			return // the restart tells
 		}
 	}
-	open = append(open, h.formerStreams()...)
+	open = append(open, h.storage.FormerStreams()...)
 	changed = slices.DeleteFunc(changed, func(path string) bool { return slices.Contains(open, path) || h.owns(path) })
 	if len(changed) == 0 {
 		return
@@ -87,38 +83,6 @@ func (inc *incarnation) findChanged(since time.Time) {
 	h.post(func() {
 		h.say("warning: files in %s were written to after %s: %s%s; what the program appends to them again comes twice", h.opt.Dir, what, strings.Join(names, ", "), more)
 	})
-}
-
-// noteStreams notes which files the user has redirected this gorun's output to, for a restart by another. It is called beside the loop, and
-// does without where the folder cannot be written: the restart names one file too many then.
-func (h *head) noteStreams() {
-	var paths []string
-	for _, w := range []any{h.opt.Stdout, h.opt.Stderr} {
-		f, ok := w.(*os.File)
-		if !ok {
-			continue
-		}
-		st, err := f.Stat()
-		if path, lerr := os.Readlink(owned.Descriptor(f)); err == nil && lerr == nil && st.Mode().IsRegular() && filepath.IsAbs(path) {
-			paths = append(paths, path)
-		}
-	}
-	if len(paths) > 0 {
-		_ = h.cat.AddStreams(h.id, paths...)
-	}
-}
-
-// formerStreams are the files that former goruns of the job have noted.
-func (h *head) formerStreams() (all []string) {
-	if h.cat == nil {
-		return nil
-	}
-	for _, c := range h.catalogues() {
-		if paths, err := c.Streams(h.id); err == nil {
-			all = append(all, paths...)
-		}
-	}
-	return all
 }
 
 // owns tells files that are gorun's own, or its standard streams.

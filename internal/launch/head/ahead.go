@@ -20,7 +20,7 @@ func (inc *incarnation) bringAhead(a *ckpt.HeadAction) {
 	m := inc.moving
 	m.ahead = &bringing{images: *a, left: slices.Clone(m.links)}
 	for _, l := range m.links {
-		b := wire.Bring{Stores: inc.storesFor(l)}
+		b := wire.Bring{Stores: inc.source.Stores(l.agent.Host())}
 		for _, rank := range l.share {
 			b.Images = append(b.Images, inc.movedImage(a, rank))
 		}

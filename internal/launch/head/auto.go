@@ -2,13 +2,12 @@ package head
 
 import (
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/interval"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/fleet"
-	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/storage"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
@@ -16,11 +15,12 @@ import (
 // the next checkpoint is due.
 type auto struct {
 	interval.Auto
-	last  time.Time     // the newest checkpoint was due, or the ranks came up; zero: they are not up
-	fell  time.Time     // something was known that ends the present life; zero: nothing is
-	rose  time.Time     // the ranks of the newest life came up
-	timer *time.Timer   // of the next checkpoint; nil: none is planned
-	told  time.Duration // the interval that the user was told
+	last  time.Time       // the newest checkpoint was due, or the ranks came up; zero: they are not up
+	fell  time.Time       // something was known that ends the present life; zero: nothing is
+	rose  time.Time       // the ranks of the newest life came up
+	timer *time.Timer     // of the next checkpoint; nil: none is planned
+	told  time.Duration   // the interval that the user was told
+	every []time.Duration // the interval of each level but the base
 }
 
 // ran is the age of the job.
@@ -150,26 +150,15 @@ func (h *head) costs() *control.Interval {
 func (h *head) openAuto() {
 	b := h.opt.Base
 	if b == nil {
-		place, _ := h.placeFor(false)
-		h.auto.Name, h.auto.Survives = "snapshots", h.survives(&spec.Level{Place: place})
+		h.auto.Name, h.auto.Survives = "snapshots", h.storage.Survives(nil)
 		return
 	}
-	h.auto.Name, h.auto.Survives = b.Name, h.survives(b)
+	h.auto.Name, h.auto.Survives = b.Name, h.storage.Survives(b)
 	for i := range h.opt.Levels {
-		h.auto.Levels = append(h.auto.Levels, interval.Measured{Name: h.opt.Levels[i].Name, Survives: h.survives(&h.opt.Levels[i])})
+		h.auto.every = append(h.auto.every, h.opt.Levels[i].Every)
+		h.auto.Levels = append(h.auto.Levels, interval.Measured{Name: h.opt.Levels[i].Name, Survives: h.storage.Survives(&h.opt.Levels[i])})
 	}
 	h.adapt()
-}
-
-// survives is the largest failure after which a level still has its snapshots.
-func (h *head) survives(l *spec.Level) interval.Scope {
-	switch {
-	case l.Place == memPlace && h.memory.policy != nil:
-		return min(interval.Process+interval.Scope(h.memory.policy.Promise().Nodes), interval.Nodes)
-	case onNodes(l.Place):
-		return interval.Process
-	}
-	return interval.All
 }
 
 // adapt takes the best levels and their intervals by what was measured until now.
@@ -180,49 +169,40 @@ func (h *head) adapt() {
 	}
 	told, changed := h.auto.told, false
 	for i, l := range h.opt.Levels {
-		now, was := p.Of(l.Name), h.levels.plan.Levels[i].Every
+		now, was := p.Of(l.Name), h.auto.every[i]
 		changed = changed || now > was*5/4 || now < was*4/5
 	}
 	if now := p.Steps[0].Every; changed || now > told*5/4 || now < told*4/5 {
 		h.auto.told = now
 		for i, l := range h.opt.Levels {
-			h.levels.plan.SetEvery(i, p.Of(l.Name))
+			h.auto.every[i] = p.Of(l.Name)
 		}
 		h.verbose("checkpoints: %s; %.2g %% of the time is lost", h.auto.Words(p), 100*p.Lost)
-		h.flushDue()
+		h.storage.SetEvery(h.auto.every)
 	}
 }
 
-// copyCost is what a copy into a level has taken.
-type copyCost struct {
-	cpu   map[string]time.Duration // of the nodes
-	took  time.Duration
-	bytes atomic.Int64 // that are done
-}
-
-func newCost() *copyCost { return &copyCost{cpu: map[string]time.Duration{}} }
-
 // measureCopy takes what a copy into a level has cost.
-func (h *head) measureCopy(i int, c *copyCost) {
-	if i >= len(h.auto.Levels) || c.took == 0 || h.inc == nil {
+func (h *head) measureCopy(i int, c storage.Cost) {
+	if i >= len(h.auto.Levels) || c.Took == 0 || h.inc == nil {
 		return
 	}
 	if b := &h.inc.beside; b.known {
 		h.auto.Levels[i].Costs.Add(b.copying)
-		h.auto.Levels[i].Commits.Add(c.took)
+		h.auto.Levels[i].Commits.Add(c.Took)
 		h.adapt()
 		return
 	}
 	cpu := map[string]time.Duration{}
 	for _, l := range h.inc.links {
-		name := h.ownName()
+		name := h.storage.OwnName()
 		if h.fleet != nil {
 			name = l.agent.Host()
 		}
-		cpu[l.machine] = c.cpu[name]
+		cpu[l.machine] = c.CPU[name]
 	}
 	m := &h.auto.Levels[i]
-	m.Costs.Add(h.inc.stolen(cpu, c.took))
-	m.Commits.Add(c.took)
+	m.Costs.Add(h.inc.stolen(cpu, c.Took))
+	m.Commits.Add(c.Took)
 	h.adapt()
 }

@@ -167,7 +167,8 @@ func (inc *incarnation) act(a *ckpt.HeadAction) {
 	case ckpt.HactCommit:
 		inc.commit(a)
 	case ckpt.HactDiscard:
-		inc.discard(a.Seq)
+		delete(inc.store.bySeq, a.Seq)
+		inc.h.storage.Discard(a.Seq)
 	case ckpt.HactDone:
 		inc.answered(&a.Done)
 	case ckpt.HactAhead:

@@ -69,7 +69,7 @@ func (inc *incarnation) muster() {
 		}
 		from := h.opt.From
 		if err == nil && inc.n == 1 && from != nil && (from.Away() || len(h.opt.Older) > 0) {
-			from, err = h.sound()
+			from, err = h.storage.Sound()
 		}
 		if err == nil {
 			agents, err = h.fleet.Begin(ctx, inc.n)
@@ -117,11 +117,12 @@ func share(i, n, np int) (from, to int) { return i * np / n, (i + 1) * np / n }
 func (inc *incarnation) begun(links []*link, err error) {
 	h := inc.h
 	inc.links = links
+	inc.lineUp()
 	for _, l := range links {
 		inc.open(l)
 	}
 	if err == nil {
-		err = errors.Join(h.recorded(inc), inc.canMirror())
+		err = errors.Join(h.recorded(inc), h.storage.CanMirror())
 	}
 	ev := joblife.Event{Type: joblife.EvBegun, Life: inc.n, Begun: joblife.Begun{Incarnation: inc.id}}
 	inc.number()
@@ -146,7 +147,7 @@ func (inc *incarnation) begun(links []*link, err error) {
 // them start.
 func (inc *incarnation) prepare() {
 	h := inc.h
-	if h.cat != nil || h.fleet != nil {
+	if h.storage.Keeps() || h.fleet != nil {
 		h.prog.Hold(inc.program())
 		h.holdParts()
 	}

@@ -106,7 +106,7 @@ func (h *head) do(a *joblife.Action) {
 		}
 		switch h.result = a.Verdict; {
 		case h.result == verdict{Rank: -1}:
-			h.finished()
+			h.storage.Finish()
 		case h.result.Last > 0:
 			h.result.Text = fmt.Sprintf("job %s is checkpointed and stopped; it goes on with: %s", h.id, h.restart(string(h.inc.store.last.Schema)))
 		}

@@ -1,5 +1,5 @@
 // Package head is the process that the user has started, one per job: it starts
-// agents, drives the machine of the job's life, commits snapshots and answers users.
+// agents, drives the machine of the job's life, has snapshots committed and answers users.
 // Package launch describes the whole.
 package head
 
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,6 +22,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
+	"github.com/gorun-mpi/gorun/internal/launch/storage"
 	"github.com/gorun-mpi/gorun/internal/nofile"
 	"github.com/gorun-mpi/gorun/launcher"
 	"github.com/gorun-mpi/gorun/launcher/local"
@@ -37,12 +37,15 @@ type head struct {
 	began   time.Time
 	control *control.Server
 	printer *stdio.Printer
-	streams sync.Once    // its output files are noted
 	files   *stdio.Files // of -output-dir; nil: there are none
 	stdin   *stdio.Pump
 	prog    program.Program
 	parts   []*program.Program // of a job of several programs: what its ranks become
-	cat     *snapshot.Catalogue
+	storage *storage.Service   // keeps its snapshots
+	commits int                // snapshots committed so far
+	kept    []storage.Kept     // those that can be restarted from, the oldest first
+	copying bool               // snapshots are copied to levels
+	tending bool               // images in memory are made again
 
 	events chan func()
 	done   chan struct{} // closed when loop has ended
@@ -54,25 +57,17 @@ type head struct {
 	result   verdict                // of the job
 	outcome  outcome                // likewise
 	over     bool                   // nothing of the job is left
-	works    int                    // of the storage, under way
 
 	fleet    *fleet.Fleet // its nodes; nil: this machine alone
 	joined   []string     // of them, those that gorun join -hosts has brought, as they were named
-	memory   *memory      // snapshots in the memory of nodes; nil: the job has none
-	claim    claim
 	inc      *incarnation // the present one
 	lives    []*incarnation
 	firstID  uint64             // of the first incarnation, until it is used
 	next     *snapshot.Snapshot // what the next incarnation begins from; nil: from the start
-	commits  int                // snapshots committed so far
-	chain    []commit           // own commits, oldest first, the snapshot started from before them
 	trouble  trouble            // of periodic checkpoints
 	failing  failing            // checkpoints of any kind
-	unpruned string             // why old snapshots could not be removed, as the user was told last
 	auto     auto               // when the next is due
-	levels   levels
-	tidying  tidying
-	short    bool // a restart had too few nodes
+	short    bool               // a restart had too few nodes
 	printed  printed
 	ending   []os.Signal // those that end the job, as far as gorun was not started to ignore them
 	orders   newestOrder // the newest of these; of the goroutine that watches
@@ -131,10 +126,10 @@ func (h *head) run() error {
 		return err
 	}
 	h.prog.Name = cmp.Or(h.opt.Name, h.prog.Name)
-	if err := errors.Join(h.writeJobID(""), h.identify(), h.openStore()); err != nil {
+	if err := errors.Join(h.writeJobID(""), h.identify(), h.openStorage()); err != nil {
 		return err
 	}
-	defer h.yield()
+	defer h.storage.Close()
 	if err := h.claimJob(); err != nil {
 		return err
 	}
@@ -163,7 +158,7 @@ func (h *head) run() error {
 		return err
 	}
 	defer h.closeFleet()
-	if err := h.openMemory(); err != nil {
+	if err := h.openPlaces(); err != nil {
 		return err
 	}
 	defer h.closeMemory()
@@ -186,8 +181,7 @@ func (h *head) run() error {
 	defer t.Stop()
 	go h.tick(t.C, func() {
 		h.feed(joblife.Event{Type: joblife.EvTick, Life: h.job.Life(), Slow: proc.Slowness()})
-		h.tend()
-		h.mendDue()
+		h.lookAfter()
 	})
 	defer h.watchStandstill()()
 	h.auto.Given = h.opt.MTBF
@@ -197,15 +191,15 @@ func (h *head) run() error {
 		go h.tick(t.C, h.grantOwn)
 	}
 	h.newJob()
-	h.openLevels()
+	h.openAuto()
+	h.storage.Start()
 	h.feed(joblife.Event{Type: joblife.EvStart})
 	h.loop()
 	h.outcome.verdict = h.result
 	if f := h.failingState(); f != nil {
 		f.Until, h.outcome.failing = time.Now(), f
 	}
-	h.endLevels()
-	h.endTidying()
+	h.endStorage()
 	h.outcome.goesOn = h.goesOn()
 	h.unwatch()
 	if err := h.ended(); err != nil {
@@ -234,7 +228,7 @@ func (h *head) newJob() {
 		GraceMillis: h.opt.Grace.Milliseconds(),
 		Stopped:     *h.opt.CkptExit, CutMillis: h.opt.Terms().L.Milliseconds(),
 		Ckpt: ckpt.HeadConfig{
-			Codec: h.opt.CkptCodec, SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery, Apart: h.memory != nil,
+			Codec: h.opt.CkptCodec, SparseFrom: h.opt.SparseFrom, FullEvery: h.opt.FullEvery, Apart: h.storage.HasMemory(),
 			NativeErr: "it is not known yet whether they can be", // see imageable
 		},
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/stdio"
+	"github.com/gorun-mpi/gorun/internal/launch/storage"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/offload"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -30,11 +31,11 @@ type incarnation struct {
 	id         uint64 // its newest: ranks may move
 	secret     []byte
 	from       *snapshot.Snapshot
-	chain      []*snapshot.Snapshot // from and what its images build on
+	source     *storage.Source // what agents are told of from
 	links      []*link
 	giveUp     context.CancelFunc // ends the start of its agents; nil: they are started, or cannot be
 	imager     string             // the back-end that can image the ranks as whole processes; "": none
-	store      storage
+	store      attempts
 	lost       lost
 	gate       gate
 	beside     beside
@@ -54,7 +55,7 @@ type incarnation struct {
 }
 
 func newIncarnation(h *head, n int, from *snapshot.Snapshot) (*incarnation, error) {
-	inc := &incarnation{h: h, n: n, from: from, id: h.firstID, bound: map[int]string{}, offload: map[int][]offload.Session{}, secret: make([]byte, 32)}
+	inc := &incarnation{h: h, n: n, from: from, source: h.storage.Source(from), id: h.firstID, bound: map[int]string{}, offload: map[int][]offload.Session{}, secret: make([]byte, 32)}
 	h.firstID = 0
 	if _, err := rand.Read(inc.secret); err != nil {
 		return inc, fmt.Errorf("random numbers: %w", err)
@@ -109,11 +110,11 @@ func (inc *incarnation) orderFor(l *link, nodes []oob.Node) wire.Order {
 		start.Local, start.Crowded, start.Wide = local, crowded, wide
 		ord.Start[rank] = start
 	}
-	ord.Stores = inc.storesFor(l)
+	ord.Stores = inc.source.Stores(l.agent.Host())
 	if inc.resizes() {
-		ord.Shelf = inc.shelf()
+		ord.Shelf = inc.source.Shelf()
 	} else {
-		ord.Images = inc.imagesFor(l.ranks)
+		ord.Images = inc.source.Images(l.ranks)
 	}
 	ord.Bind = inc.bindRule(l)
 	ord.Sharing = o.Sharing
@@ -153,14 +154,6 @@ func (inc *incarnation) startConfig(rank int) oob.StartConfig {
 // resizes reports whether this life begins from the images of another number of ranks.
 func (inc *incarnation) resizes() bool { return inc.from != nil && inc.from.Schema.NP != inc.h.opt.NP }
 
-// shelf lists the images of all ranks of the snapshot that this life begins from.
-func (inc *incarnation) shelf() (all []wire.Image) {
-	for rank := range inc.from.Schema.NP {
-		all = append(all, inc.copiesOf(inc.from, rank))
-	}
-	return all
-}
-
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -174,7 +167,7 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 	case m.Kind == oob.Input && h.stdin != nil && inc == h.inc && l == inc.fed:
 		h.stdin.Give(int(m.A))
 		inc.usedInput(m)
-	case m.Kind == oob.Written && h.memory != nil && h.job.Owns(inc.n, l.index, int(m.From)):
+	case m.Kind == oob.Written && h.storage.HasMemory() && h.job.Owns(inc.n, l.index, int(m.From)):
 		inc.wrote(m)
 	case m.Kind == oob.AtPoint:
 		inc.gate.atPoint(time.Duration(m.B))

@@ -37,10 +37,8 @@ func (inc *incarnation) feed() {
 		return
 	}
 	inc.input = beginning(nil)
-	for i := range h.chain {
-		if c := &h.chain[i]; inc.from != nil && c.snap == inc.from {
-			inc.input = c.input
-		}
+	if m, known := h.markOf(inc.from); known {
+		inc.input = m.input
 	}
 	l := inc.linkOf(0)
 	inc.attach(l, inc.input.script)
@@ -124,12 +122,12 @@ func (h *head) keepInput() {
 		return
 	}
 	off := int64(0)
-	if len(h.chain) > 0 || !h.job.RestartsLeft() {
+	if len(h.kept) > 0 || !h.job.RestartsLeft() {
 		off = stdio.Rest
 	}
-	for i := range h.chain {
-		if at := &h.chain[i].input; h.job.RestartsLeft() {
-			off = min(off, at.script.Begins(), at.taken.Begins())
+	for _, k := range h.kept {
+		if m := k.Note.(mark); h.job.RestartsLeft() {
+			off = min(off, m.input.script.Begins(), m.input.taken.Begins())
 		}
 	}
 	h.stdin.KeepFrom(off)
@@ -139,10 +137,11 @@ func (h *head) keepInput() {
 // behind what the snapshot has seen that the job was stopped with, else behind what rank 0 has taken. So a shell's loop that
 // reads the file line by line loses nothing to a program that does not read.
 func (h *head) leaveInput() {
-	switch n := len(h.chain); {
+	newest, _ := h.markOf(h.newest())
+	switch {
 	case h.stdin == nil:
-	case h.result.Code == *h.opt.CkptExit && n > 0 && h.chain[n-1].input.script != nil:
-		at := h.chain[n-1].input.script
+	case h.result.Code == *h.opt.CkptExit && newest.input.script != nil:
+		at := newest.input.script
 		h.stdin.Leave(at[len(at)-1].From)
 	case h.inc != nil && h.inc.used != nil && h.inc.input.script != nil:
 		at := h.inc.input.script.After(h.inc.used.Taken)

@@ -25,7 +25,7 @@ func (h *head) join(q *control.Request, tell func(string), last func(control.Rep
 		last(control.Reply{Error: err.Error()})
 		return
 	}
-	known := h.nodeNames()
+	known := h.fleet.Names()
 	go func() {
 		if err := h.fleet.Join(q.Nodes, more, tell); err != nil {
 			last(control.Reply{Error: err.Error()})

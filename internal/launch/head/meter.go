@@ -34,7 +34,7 @@ func (inc *incarnation) phase() uint32 {
 			nodes++
 		}
 	}
-	now := interval.Beside{Still: b.still, Writing: b.writing, Copying: h.levels.copying(), Mending: h.memory != nil && h.memory.tended.busy}
+	now := interval.Beside{Still: b.still, Writing: b.writing, Copying: h.copying, Mending: h.tending}
 	n, next, begun := b.Enter(now, nodes, h.ran())
 	if !begun {
 		return n

@@ -10,11 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorun-mpi/gorun/cr/snapshot"
-	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/exact"
 	"github.com/gorun-mpi/gorun/internal/joblife"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/fleet"
@@ -115,7 +112,7 @@ func (h *head) planMove(q moveRequest) (m *moving, err error) {
 			return nil, fmt.Errorf("there is no rank %d, they are 0 to %d", rank, h.opt.NP-1)
 		}
 	}
-	m = &moving{names: h.nodeNames(), onto: q.onto}
+	m = &moving{names: h.storage.NodeNames(), onto: q.onto}
 	for i := range m.ids {
 		if m.ids[i], err = newIncarnationID(); err != nil {
 			return nil, err
@@ -266,6 +263,7 @@ func (inc *incarnation) take(u lineup) {
 			l.ranks = u.ranks[i]
 		}
 	}
+	inc.lineUp()
 }
 
 // restoreMoved tells the agents for a move to restore its ranks, in the lineup of the next incarnation.
@@ -311,14 +309,8 @@ func (inc *incarnation) lineupOrder(l *link, nodes []oob.Node) wire.Order {
 
 // movedImage is the image with which a rank goes on.
 func (inc *incarnation) movedImage(a *ckpt.HeadAction, rank int) wire.Image {
-	p, im := inc.store.pending[a.Seq], a.Images[rank]
-	st, set := p.Images()
-	if at, ok := st.(store.Pather); ok && inc.h.place() == (snapshot.Place{}) {
-		if path, err := at.Path(set, im.File); err == nil {
-			return wire.Image{Seq: a.Seq, Path: exact.String(path)}
-		}
-	}
-	return wire.Image{Seq: a.Seq, Store: wire.StoreTo, Set: set, Piece: im.File, Digest: im.Digest, Node: inc.linkBefore(rank).agent.Host()}
+	at := inc.store.bySeq[a.Seq]
+	return at.Image(a.Images[rank], inc.linkBefore(rank).agent.Host())
 }
 
 // linkBefore is the link of a rank's old process.
@@ -398,13 +390,12 @@ func (inc *incarnation) feedOn() {
 	inc.attach(l, at.script)
 }
 
-// readsMoved reports whether an agent may read images of a move in progress on other nodes, and names the nodes that may
-// have them. It may be called beside the loop.
-func (inc *incarnation) readsMoved(name string) (names []string, may bool) {
-	if at := inc.readable.Load(); at != nil && name == wire.StoreTo && inc.h.place() != (snapshot.Place{}) {
-		return *at, true
+// movedFrom names the nodes that may have images of a move in progress, nil if there is none. It may be called beside the loop.
+func (inc *incarnation) movedFrom() []string {
+	if at := inc.readable.Load(); at != nil {
+		return *at
 	}
-	return nil, false
+	return nil
 }
 
 // serveMove answers a client.

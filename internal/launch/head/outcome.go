@@ -3,9 +3,7 @@ package head
 import (
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 )
@@ -61,11 +59,8 @@ func (h *head) goesOn() string {
 	if h.result.Code == spec.ExitOK || h.result.Last > 0 {
 		return ""
 	}
-	for _, c := range slices.Backward(h.chain) {
-		now, err := h.cat.Load(c.snap.Dir)
-		if err == nil && slices.ContainsFunc(now.Copies(), func(c snapshot.Copy) bool { return c.Place() != memPlace }) {
-			return h.restart(now.SchemaPath())
-		}
+	if schema := h.storage.Outlives(); schema != "" {
+		return h.restart(schema)
 	}
 	return ""
 }

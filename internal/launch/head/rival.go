@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 )
@@ -22,6 +23,11 @@ func (h *head) noRival() error {
 				r.Job, r.PID, h.writes(), r.Incarnation)
 		}
 	}
+}
+
+// line is what -restart-latest knows the job by.
+func (h *head) line() string {
+	return program.Line(h.opt.Plan["name"], h.prog.Name, h.opt.Args, h.opt.Dir)
 }
 
 // writes says which file the job that runs may be writing to.

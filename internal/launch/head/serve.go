@@ -132,18 +132,22 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 }
 
 func (h *head) status() control.Status {
+	var every time.Duration
+	if h.opt.CkptAuto {
+		every = h.auto.Every(h.ran())
+	}
 	s := control.Status{
 		Job: h.id, Incarnation: wire.ID(h.inc.name), State: h.job.State(), PID: os.Getpid(), NP: h.opt.NP, CR: h.opt.CR,
 		Program: exact.String(h.prog.Name), Args: h.opt.Args, Started: h.began, Restarts: h.job.Restarts(),
 		Checkpoint: h.inc.store.phase, Snapshots: h.commits,
 		Failed: h.failing.all, Failing: h.failingState(),
-		Last: h.inc.store.last, Held: h.job.Held(), Transports: h.job.Transports(), Interval: h.costs(), Levels: append(h.memoryState(), h.levelStates()...),
+		Last: h.inc.store.last, Held: h.job.Held(), Transports: h.job.Transports(), Interval: h.costs(), Levels: h.storage.Levels(every),
 	}
 	if h.fleet != nil {
 		s.Nodes = h.fleet.States()
 	}
-	if n := len(h.chain); n > 0 {
-		s.Snapshot = exact.String(h.chain[n-1].snap.SchemaPath())
+	if newest := h.newest(); newest != nil {
+		s.Snapshot = exact.String(newest.SchemaPath())
 	}
 	for rank := range h.opt.NP {
 		r := h.job.Rank(rank)

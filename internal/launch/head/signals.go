@@ -129,7 +129,7 @@ func (h *head) signalled(sig syscall.Signal) {
 	default:
 		h.passOn(sig)
 		if sig == syscall.SIGCONT {
-			go h.claimsGoOn()
+			go h.storage.GoesOn()
 			h.resumeStdin()
 		}
 	}
@@ -150,7 +150,7 @@ func (h *head) suspend(links []*link) {
 		case <-limit:
 		}
 	}
-	h.claimsStand()
+	h.storage.Stands()
 	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 

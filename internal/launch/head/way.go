@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/store/mem"
-	"github.com/gorun-mpi/gorun/cr/store/node"
-	"github.com/gorun-mpi/gorun/internal/kinds"
+	"github.com/gorun-mpi/gorun/cr/store/remote"
 	"github.com/gorun-mpi/gorun/internal/launch/fleet"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
@@ -27,9 +26,9 @@ func (inc *incarnation) way(l *link, m *oob.Msg) {
 	var to wire.WayTo
 	folder, store, err := "", "", json.Unmarshal(m.Data, &to)
 	if err == nil {
-		folder, store, err = inc.folderOf(to)
+		folder, store, err = inc.source.Folder(to, inc.movedFrom())
 	}
-	if err == nil && inc.h.memory != nil && store == inc.memoryOf(to) && (l.kept == nil || to.Node == inc.h.ownName()) {
+	if err == nil && inc.h.storage.HasMemory() && store == inc.memoryOf(to) && (l.kept == nil || to.Node == inc.h.storage.OwnName()) {
 		answer(inc.ownWay(l, store))
 		return
 	}
@@ -69,29 +68,27 @@ func (inc *incarnation) ownWay(l *link, store string) wire.Way {
 	if l.kept != nil {
 		number = l.kept.Node
 	}
-	t, err := inc.h.memory.ownDoor(number, l.index, inc.n)
+	t, err := inc.h.storage.Ticket(number, l.index, inc.n)
 	if err != nil {
 		return wire.Way{Err: err.Error()}
 	}
 	return wire.Way{Ticket: wire.JSON(t), Store: store}
 }
 
-// folderOf returns the folder that an agent wants to read on a node, "" if none, or the name there of what is no folder.
-// Of stores it may read the one with the images that this life begins with.
-func (inc *incarnation) folderOf(to wire.WayTo) (folder, store string, err error) {
-	_, moves := inc.readsMoved(to.Store)
-	place, known := inc.source(to.Store)
-	switch {
-	case to.Store == "":
-		return "", "", nil
-	case moves:
-		folder, err = node.Expand(kinds.Place(inc.h.place()).Inner().Folder, to.Node)
-	case known && place.Kind == mem.Kind:
-		store = mem.Kind
-	case !known || kinds.Place(place).Inner().Kind != node.Kind:
-		err = fmt.Errorf("no store %q is read from other nodes", to.Store)
-	default:
-		folder, err = node.Expand(kinds.Place(place).Inner().Folder, to.Node)
+// files answers an agent that asks for images of other nodes.
+func (inc *incarnation) files(l *link, m *oob.Msg) {
+	if l.files == nil {
+		passes := func(node string) { inc.h.post(func() { l.passes(inc.h, node) }) }
+		find := func(name string) remote.Served {
+			return inc.source.Served(name, l.agent.Host(), inc.movedFrom(), passes)
+		}
+		l.files = remote.NewServer(find, func(p []byte) error {
+			l.out.Send(oob.Msg{Kind: oob.Files, From: oob.Head, To: oob.AgentAddr(l.index), Data: p})
+			return nil
+		})
 	}
-	return folder, store, err
+	if err := l.files.Handle(m.Data); err != nil {
+		inc.h.say("agent %d: %v", l.index, err)
+		l.agent.Kill()
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/control"
 	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/spec"
+	"github.com/gorun-mpi/gorun/internal/launch/storage"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
@@ -59,7 +60,7 @@ func (inc *incarnation) program() string {
 // findChain finds the snapshots that the incarnation's first images build on.
 func (inc *incarnation) findChain() (err error) {
 	if inc.wholeFrom() {
-		inc.chain, err = inc.from.Chain()
+		err = inc.source.Find()
 	}
 	return err
 }
@@ -125,6 +126,9 @@ func (g *gate) ago() time.Duration {
 	return g.took + time.Since(g.opened)
 }
 
+// began is when they were.
+func (g *gate) began() time.Time { return time.Now().Add(-g.ago()) }
+
 // so is for how long the gate has been closed up to now.
 func (g *gate) so() time.Duration {
 	if !g.closed.IsZero() {
@@ -135,8 +139,7 @@ func (g *gate) so() time.Duration {
 
 // report describes the snapshot that was committed last.
 func (h *head) report(d *ckpt.Done) *control.Report {
-	c := h.chain[len(h.chain)-1]
-	s := c.snap
+	s := h.newest()
 	r := &control.Report{
 		Schema: exact.String(s.SchemaPath()), Sequence: s.Schema.Sequence, Backend: s.Schema.Backend, Ranks: s.Schema.NP,
 		Base: d.Base, Bytes: s.Bytes(), Pause: d.Pause, Gate: time.Duration(s.Schema.Gate), Notes: d.Notes,
@@ -145,7 +148,7 @@ func (h *head) report(d *ckpt.Done) *control.Report {
 	for _, im := range s.Schema.Images {
 		r.Memory += im.Raw
 	}
-	if inMemory(s) {
+	if storage.InMemory(s) {
 		r.Notes = append(r.Notes, "it is in the memory of the nodes and ends with the job; checkpoint -stop writes to -ckpt-dir")
 	}
 	return r

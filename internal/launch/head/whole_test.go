@@ -46,7 +46,10 @@ func TestCanImage(t *testing.T) { // ldd is a script
 	if code, err := spec.CanImage(whole.Default(), "/usr/bin/ldd"); code != spec.ExitCannotExec || err == nil {
 		t.Errorf("of /usr/bin/ldd: %d %v", code, err)
 	}
-	h := &head{opt: spec.Options{CkptExit: new(int), NP: 1, CR: whole.Default()}, prog: program.Program{Path: "/usr/bin/ldd"}}
+	h := &head{opt: spec.Options{CkptExit: new(int), NP: 1, CR: whole.Default(), CkptDir: t.TempDir()}, prog: program.Program{Path: "/usr/bin/ldd"}}
+	if err := h.openStorage(); err != nil {
+		t.Fatal(err)
+	}
 	h.newJob()
 	inc := &incarnation{h: h, n: 1}
 	if err := inc.imageable(nil); err == nil || spec.StatusOf(err) != spec.ExitCannotExec {
@@ -67,6 +70,9 @@ func TestNoAgents(t *testing.T) {
 		start:  func(int) (launcher.Agent, error) { return nil, errScarce },
 		events: make(chan func(), 16), done: make(chan struct{}),
 		control: &control.Server{}, timers: map[uint64]*time.Timer{},
+	}
+	if err := h.openStorage(); err != nil {
+		t.Fatal(err)
 	}
 	h.newJob()
 	h.feed(joblife.Event{Type: joblife.EvStart})

@@ -113,6 +113,6 @@ func (h *head) allUp(life int) {
 		h.life(life).fail(h.verdictOf(err))
 	}
 	if life == 1 && h.opt.From != nil {
-		h.tidy(h.sweep)
+		h.storage.Sweep()
 	}
 }

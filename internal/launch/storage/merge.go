@@ -1,4 +1,4 @@
-package head
+package storage
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 //	slow    11, a copy                      16 on 11,              20 on 16,
 //	                                        merged of 15 and 13    merged of 19 and 17
 //
-// So no page travels twice, and no full snapshot is taken for the slow level. Numbers are reserved with the snapshots that are merged, so a larger one is never of an older
-// state. What cannot be merged is copied.
+// So no page travels twice, and no full snapshot is taken for the slow level. Numbers are reserved with the snapshots
+// that are merged, so a larger one is never of an older state. What cannot be merged is copied.
 
 // mergedLast is the newest snapshot of a level that was made of several.
 type mergedLast struct {
@@ -47,12 +47,12 @@ type merging struct {
 }
 
 // mergingFor says how a level gets a snapshot that is made of several; nil: it is copied.
-func (h *head) mergingFor(i int, s *snapshot.Snapshot) *merging {
-	v, place := &h.levels, h.opt.Levels[i].Place
+func (sv *Service) mergingFor(i int, s *snapshot.Snapshot) *merging {
+	v, place := &sv.levels, sv.opt.Levels[i].Place
 	by, _ := whole.Find(s.Schema.Backend)
-	m := &merging{chain: h.links(s), from: s.Copies()[0].Place()}
+	m := &merging{chain: sv.links(s), from: s.Copies()[0].Place()}
 	m.by, _ = by.(whole.Merger)
-	if c := h.commitOf(s.Schema.Sequence); c != nil {
+	if c := sv.commitOf(s.Schema.Sequence); c != nil {
 		m.seq = c.spare
 	}
 	if m.by == nil || m.seq == 0 || len(m.chain) == 0 {
@@ -83,7 +83,7 @@ func (h *head) mergingFor(i int, s *snapshot.Snapshot) *merging {
 }
 
 // links are a snapshot and those of the own chain that it builds on, down to one that is full; none if one is not there.
-func (h *head) links(s *snapshot.Snapshot) (all []*snapshot.Snapshot) {
+func (sv *Service) links(s *snapshot.Snapshot) (all []*snapshot.Snapshot) {
 	for {
 		all = append(all, s)
 		base := 0
@@ -93,7 +93,7 @@ func (h *head) links(s *snapshot.Snapshot) (all []*snapshot.Snapshot) {
 		if base == 0 {
 			return all
 		}
-		c := h.commitOf(base)
+		c := sv.commitOf(base)
 		if c == nil {
 			return nil
 		}
@@ -102,33 +102,34 @@ func (h *head) links(s *snapshot.Snapshot) (all []*snapshot.Snapshot) {
 }
 
 // commitOf finds a snapshot of the own chain.
-func (h *head) commitOf(seq int) *commit {
-	i := slices.IndexFunc(h.chain, func(c commit) bool { return c.snap.Schema.Sequence == seq })
+func (sv *Service) commitOf(seq int) *commit {
+	i := slices.IndexFunc(sv.chain, func(c commit) bool { return c.snap.Schema.Sequence == seq })
 	if i < 0 {
 		return nil
 	}
-	return &h.chain[i]
+	return &sv.chain[i]
 }
 
 // addMerged notes a snapshot that was made of others: it stands before the one whose state it has.
-func (h *head) addMerged(i int, m *merging, s *snapshot.Snapshot) {
+func (sv *Service) addMerged(i int, m *merging, s *snapshot.Snapshot) {
 	state := m.chain[0].Schema.Sequence
-	h.levels.merged[i] = mergedLast{state, s, m.has.depth}
+	sv.levels.merged[i] = mergedLast{state, s, m.has.depth}
 	c := commit{snap: s}
-	at := slices.IndexFunc(h.chain, func(c commit) bool { return c.snap.Schema.Sequence >= state })
+	at := slices.IndexFunc(sv.chain, func(c commit) bool { return c.snap.Schema.Sequence >= state })
 	if at < 0 {
-		at = len(h.chain)
-	} else if o := &h.chain[at]; o.snap.Schema.Sequence == state {
-		c.input = o.input
+		at = len(sv.chain)
+	} else if o := &sv.chain[at]; o.snap.Schema.Sequence == state {
+		c.note = o.note
 	}
-	h.chain = slices.Insert(h.chain, at, c)
+	sv.chain = slices.Insert(sv.chain, at, c)
+	sv.keeps()
 }
 
 // merge makes it.
-func (h *head) merge(ctx context.Context, m *merging, l *spec.Level, cost *copyCost) (*snapshot.Snapshot, error) {
+func (sv *Service) merge(ctx context.Context, m *merging, l *spec.Level, cost *copyCost) (*snapshot.Snapshot, error) {
 	began := time.Now()
 	defer func() { cost.took += time.Since(began) }()
-	if err := h.taken(); err != nil { // this head may have stood still
+	if err := sv.taken(); err != nil { // this head may have stood still
 		return nil, err
 	}
 	hold, err := m.chain[0].Hold()
@@ -139,13 +140,13 @@ func (h *head) merge(ctx context.Context, m *merging, l *spec.Level, cost *copyC
 	if m.has.state > 0 && m.has.snap.Check() != nil { // it has lost that
 		m.has = mergedLast{}
 	}
-	p, err := h.cat.BeginReserved(h.id, m.seq, l.Place, h.nodeNames())
+	p, err := sv.cat.BeginReserved(sv.id, m.seq, l.Place, sv.NodeNames())
 	if err != nil {
 		return nil, err
 	}
 	s := *m.chain[0].Schema
 	s.Store, s.Folder, s.Set, s.More = "", "", "", nil
-	if s.Images, err = h.mergeImages(ctx, m, p, l, cost); err == nil && s.Program.Kept {
+	if s.Images, err = sv.mergeImages(ctx, m, p, l, cost); err == nil && s.Program.Kept {
 		err = errors.Join(p.KeepProgram(m.chain[0].ProgramPath(), s.Program.Digest), p.KeepLibraries(m.chain[0]))
 	}
 	if err != nil {
@@ -160,9 +161,9 @@ func (h *head) merge(ctx context.Context, m *merging, l *spec.Level, cost *copyC
 }
 
 // mergeImages has the nodes that have the images make them.
-func (h *head) mergeImages(ctx context.Context, m *merging, p *snapshot.Pending, l *spec.Level, cost *copyCost) ([]snapshot.Image, error) {
+func (sv *Service) mergeImages(ctx context.Context, m *merging, p *snapshot.Pending, l *spec.Level, cost *copyCost) ([]snapshot.Image, error) {
 	images := slices.Clone(m.chain[0].Schema.Images)
-	shares, err := m.shares(ctx, h)
+	shares, err := m.shares(ctx, sv)
 	if err != nil {
 		return nil, err
 	}
@@ -173,18 +174,18 @@ func (h *head) mergeImages(ctx context.Context, m *merging, p *snapshot.Pending,
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for i, at := range nodes {
-		o := &wire.Flush{From: h.storeOn(m.from, at), To: h.storeOn(l.Place, at), ToSet: set, Rate: l.Rate,
+		o := &wire.Flush{From: sv.storeOn(m.from, at), To: sv.storeOn(l.Place, at), ToSet: set, Rate: l.Rate,
 			Merge: &wire.Merge{By: m.chain[0].Schema.Backend, Seq: m.seq}}
 		if needsEnv(m.from) || needsEnv(l.Place) {
-			o.Env = h.opt.Env
+			o.Env = sv.opt.Env
 		}
 		for _, rank := range shares[at] {
-			im := m.image(rank, h)
+			im := m.image(rank)
 			images[rank].Base = im.Base
 			o.Merge.Images = append(o.Merge.Images, im)
 		}
 		all.Go(func() {
-			done, err := h.flushOn(ctx, at, o, cost)
+			done, err := sv.flushOn(ctx, at, o, cost)
 			mu.Lock()
 			defer mu.Unlock()
 			cost.cpu[at] += done.CPU
@@ -208,7 +209,7 @@ func (h *head) mergeImages(ctx context.Context, m *merging, p *snapshot.Pending,
 }
 
 // shares deals the ranks out to the nodes that have all their images.
-func (m *merging) shares(ctx context.Context, h *head) (map[string][]int, error) {
+func (m *merging) shares(ctx context.Context, sv *Service) (map[string][]int, error) {
 	shares := map[string][]int{}
 	where := make([]string, m.chain[0].Schema.NP)
 	for k, s := range m.chain {
@@ -219,7 +220,7 @@ func (m *merging) shares(ctx context.Context, h *head) (map[string][]int, error)
 		if !onNodes(m.from) {
 			continue
 		}
-		has, err := h.holders(ctx, s, c)
+		has, err := sv.holders(ctx, s, c)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +236,7 @@ func (m *merging) shares(ctx context.Context, h *head) (map[string][]int, error)
 	}
 	for rank, at := range where {
 		if at == "" {
-			at = h.ownName()
+			at = sv.OwnName()
 		}
 		shares[at] = append(shares[at], rank)
 	}
@@ -266,7 +267,7 @@ func (m *merging) needs(rank, k int) bool {
 }
 
 // image is the order for a rank's image.
-func (m *merging) image(rank int, h *head) wire.MergedImage {
+func (m *merging) image(rank int) wire.MergedImage {
 	layers, base := m.layers(rank)
 	newest := m.chain[0].Schema.Images[rank]
 	im := wire.MergedImage{Name: newest.File, Base: base, Codec: newest.Codec}

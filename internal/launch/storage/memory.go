@@ -1,4 +1,4 @@
-package head
+package storage
 
 import (
 	"context"
@@ -22,9 +22,9 @@ import (
 // Snapshots in the memory of the nodes, see packages mem and holder. On its own node the head is the holder. Their
 // schemas are in the catalogue like all others, and are removed when the job ends, as the images end with it.
 
-// memory is the level in memory; the loop's, but for what is said to be safe beside it.
+// memory is the level in memory.
 type memory struct {
-	h      *head
+	sv     *Service
 	policy protect.Policy // nil: each image lies on its own node alone
 	own    *mem.Memory    // of the head's node
 	copier *holder.Copier
@@ -36,8 +36,8 @@ type memory struct {
 }
 
 // openMemory makes ready for snapshots in memory, if the job wants any.
-func (h *head) openMemory() error {
-	o := &h.opt
+func (sv *Service) openMemory() error {
+	o := sv.opt
 	if o.CkptMirror == "" || o.CR == "" {
 		return nil
 	}
@@ -45,37 +45,37 @@ func (h *head) openMemory() error {
 	if err != nil {
 		return err
 	}
-	m := &memory{h: h, policy: policy, own: mem.New(room.Free)}
-	m.copier = holder.NewCopier(m.own, h.ownName())
+	m := &memory{sv: sv, policy: policy, own: mem.New(room.Free)}
+	m.copier = holder.NewCopier(m.own, sv.OwnName())
 	if m.door, err = door.Open("the head's door", holder.Handlers(m.own, nil)); err != nil {
 		return err
 	}
-	h.memory = m
+	sv.memory = m
 	return nil
 }
 
-// closeMemory ends what is in memory: the schemas first.
-func (h *head) closeMemory() {
-	m := h.memory
+// CloseMemory ends what is in memory: the schemas first. It says so if a job that has failed could have used it.
+func (sv *Service) CloseMemory(failed bool) {
+	m := sv.memory
 	if m == nil {
 		return
 	}
 	m.tended.stop()
 	var errs []error
 	n := 0
-	for _, c := range h.chain {
-		if inMemory(c.snap) {
+	for _, c := range sv.chain {
+		if InMemory(c.snap) {
 			n++
 			c.release()
-			_, err := h.cat.DropCopy(c.snap, memPlace)
+			_, err := sv.cat.DropCopy(c.snap, memPlace)
 			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		h.say("%v; gorun snapshots removes it later", err)
+		sv.say("%v; gorun snapshots removes it later", err)
 	}
-	if n > 0 && h.result.Code != 0 && h.result.Last == 0 {
-		h.say("snapshots in the memory of the nodes have ended with the job")
+	if n > 0 && failed {
+		sv.say("snapshots in the memory of the nodes have ended with the job")
 	}
 	m.door.Close()
 	m.own.Close()
@@ -84,20 +84,23 @@ func (h *head) closeMemory() {
 // memPlace is where all images in memory are.
 var memPlace = snapshot.Place{Kind: mem.Kind}
 
-// inMemory reports whether the images of a snapshot are in the memory of nodes.
-func inMemory(s *snapshot.Snapshot) bool { return s != nil && s.Place().Kind == mem.Kind }
+// HasMemory reports whether images go to the memory of the nodes.
+func (sv *Service) HasMemory() bool { return sv.memory != nil }
+
+// InMemory reports whether the images of a snapshot are in the memory of nodes.
+func InMemory(s *snapshot.Snapshot) bool { return s != nil && s.Place().Kind == mem.Kind }
 
 // placeFor is where the images of an attempt go, and the name of the store in orders.
-func (h *head) placeFor(lasting bool) (snapshot.Place, string) {
-	if h.memory != nil && !lasting {
+func (sv *Service) placeFor(lasting bool) (snapshot.Place, string) {
+	if sv.memory != nil && !lasting {
 		return memPlace, wire.StoreMem
 	}
-	return h.place(), wire.StoreTo
+	return sv.place(), wire.StoreTo
 }
 
-// openMem opens the store in memory without one node. It is safe beside the loop.
-func (h *head) openMem(without string) (store.Store, error) {
-	m := h.memory
+// openMem opens the store in memory without one node. It is safe beside the head's goroutine.
+func (sv *Service) openMem(without string) (store.Store, error) {
+	m := sv.memory
 	if m == nil {
 		return mem.Over{}, nil
 	}
@@ -105,70 +108,71 @@ func (h *head) openMem(without string) (store.Store, error) {
 }
 
 func (m *memory) store(without string) *node.Store {
-	own := m.h.ownName()
+	own := m.sv.OwnName()
 	var here node.Part
 	if own != "" && own != without {
 		here = m.own
 	}
-	return mem.Open(own, here, &holders{m.h, without})
+	return mem.Open(own, here, &holders{m.sv, without})
 }
 
 // holders are the nodes but the head's own.
 type holders struct {
-	h       *head
+	sv      *Service
 	without string
 }
 
 // Peers asks the fleet.
 func (o *holders) Peers() ([]node.Peer, []string) {
-	if o.h.fleet == nil {
+	if o.sv.nodes == nil {
 		return nil, nil
 	}
-	all := o.h.fleet.Memories(mem.Kind)
+	all := o.sv.nodes.Memories(mem.Kind)
 	return slices.DeleteFunc(all, func(p node.Peer) bool { return p.Node == o.without }), nil
 }
 
-// ownDoor returns a ticket to the head's door, for an agent of a life or for the holder of a node.
+// Ticket returns one to the head's door, where the memory of its node is, for an agent of a life or for the holder of a node. The job has memory.
+func (sv *Service) Ticket(from, agent, life int) (home.Ticket, error) {
+	return sv.memory.ownDoor(from, agent, life)
+}
+
 func (m *memory) ownDoor(from, agent, life int) (home.Ticket, error) {
 	return m.door.Key().Ticket(from, agent, life)
 }
 
-// placement says where the ranks of a life are, and which nodes can hold something.
-func (inc *incarnation) placement() (p protect.Placement, err error) {
-	h := inc.h
-	names, racks := []string{h.ownName()}, h.opt.Racks
-	if h.fleet != nil {
-		names = h.fleet.Usable()
+// placement says where the ranks are, and which nodes can hold something.
+func (sv *Service) placement() (p protect.Placement, err error) {
+	names, racks := []string{sv.OwnName()}, sv.opt.Racks
+	if sv.nodes != nil {
+		names = sv.nodes.Usable()
 		if racks == nil {
-			racks = h.fleet.Racks()
+			racks = sv.nodes.Racks()
 		}
 	}
 	for _, name := range names {
 		p.Nodes = append(p.Nodes, protect.Node{Name: name, Rack: racks[name]})
 	}
-	p.Of = make([]int, h.opt.NP)
-	for _, l := range inc.links {
-		at := slices.Index(names, l.agent.Host())
-		if h.fleet == nil {
+	p.Of = make([]int, sv.opt.NP)
+	for rank, name := range sv.lineup.Nodes {
+		at := slices.Index(names, name)
+		switch {
+		case sv.nodes == nil || name == "":
 			at = 0
+		case at < 0:
+			return p, fmt.Errorf("node %s is lost", name)
 		}
-		if at < 0 && len(l.ranks) > 0 {
-			return p, fmt.Errorf("node %s is lost", l.agent.Host())
-		}
-		for _, rank := range l.ranks {
-			p.Of[rank] = at
-		}
+		p.Of[rank] = at
 	}
 	return p, nil
 }
 
-// canMirror says why the policy cannot be kept on the nodes of the first life.
-func (inc *incarnation) canMirror() error {
-	m := inc.h.memory
-	if m == nil || m.policy == nil || inc.n > 1 {
+// CanMirror says why the policy of images in memory cannot be kept on the nodes of the first life.
+func (sv *Service) CanMirror() error {
+	m := sv.memory
+	if m == nil || m.policy == nil || sv.lineup.Life > 1 {
 		return nil
 	}
-	p, err := inc.placement()
+	p, err := sv.placement()
 	if err == nil {
 		_, err = m.policy.Groups(p)
 	}
@@ -188,19 +192,19 @@ func (m *memory) copyTo(ctx context.Context, life int, to string, o wire.Copy, f
 
 // order has a node do what an order says. from are all nodes that the order names.
 func (m *memory) order(ctx context.Context, to string, o *wire.Copy, from []string) error {
-	if b := m.h.opt.Base; b != nil && b.Place == memPlace {
+	if b := m.sv.opt.Base; b != nil && b.Place == memPlace {
 		o.Rate = b.Rate
 	}
-	if to != m.h.ownName() {
-		return m.h.fleet.Copy(ctx, to, o)
+	if to != m.sv.OwnName() {
+		return m.sv.nodes.Copy(ctx, to, o)
 	}
-	near := slices.DeleteFunc(m.h.fleet.Memories(mem.Kind), func(p node.Peer) bool { return !slices.Contains(from, p.Node) })
+	near := slices.DeleteFunc(m.sv.nodes.Memories(mem.Kind), func(p node.Peer) bool { return !slices.Contains(from, p.Node) })
 	return m.copier.Copy(ctx, o, near...)
 }
 
 // sources are nodes as a holder reaches them.
 func (m *memory) sources(ctx context.Context, life int, to string, from []string) (all []wire.Source, err error) {
-	f, own := m.h.fleet, m.h.ownName()
+	f, own := m.sv.nodes, m.sv.OwnName()
 	number := f.Number(to)
 	for _, name := range from {
 		var t home.Ticket

@@ -1,4 +1,4 @@
-package head
+package storage
 
 import (
 	"fmt"
@@ -46,20 +46,24 @@ func TestMergedLayers(t *testing.T) {
 
 // What is merged stands before the snapshot whose state it has, so that a restart tries that first.
 func TestAddMerged(t *testing.T) {
-	h := &head{chain: []commit{{snap: chained(1)}, {snap: chained(3)}, {snap: chained(5)}}}
-	h.levels.merged = make([]mergedLast, 1)
+	l := &listener{}
+	sv := &Service{head: l, chain: []commit{{snap: chained(1)}, {snap: chained(3), note: "three"}, {snap: chained(5)}}}
+	sv.levels.merged = make([]mergedLast, 1)
 	order := func() (all []int) {
-		for _, c := range h.chain {
+		for _, c := range sv.chain {
 			all = append(all, c.snap.Schema.Sequence)
 		}
 		return all
 	}
-	h.addMerged(0, &merging{chain: []*snapshot.Snapshot{chained(3)}}, chained(4))
+	sv.addMerged(0, &merging{chain: []*snapshot.Snapshot{chained(3)}}, chained(4))
 	if got := fmt.Sprint(order()); got != "[1 4 3 5]" {
 		t.Error(got)
 	}
-	h.addMerged(0, &merging{chain: []*snapshot.Snapshot{chained(5)}, has: mergedLast{depth: 1}}, chained(6))
-	if got := fmt.Sprint(order()); got != "[1 4 3 6 5]" || h.levels.merged[0].depth != 1 || h.levels.merged[0].state != 5 {
-		t.Error(got, h.levels.merged)
+	if n := l.kept[1].Note; n != "three" {
+		t.Errorf("what the head has noted of snapshot 3 is not known of 4, which has its state: %v", n)
+	}
+	sv.addMerged(0, &merging{chain: []*snapshot.Snapshot{chained(5)}, has: mergedLast{depth: 1}}, chained(6))
+	if got := fmt.Sprint(order()); got != "[1 4 3 6 5]" || sv.levels.merged[0].depth != 1 || sv.levels.merged[0].state != 5 {
+		t.Error(got, sv.levels.merged)
 	}
 }

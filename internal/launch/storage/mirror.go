@@ -1,8 +1,7 @@
-package head
+package storage
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,9 +14,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protect"
 )
 
-// mirroring makes the copies of one snapshot that the policy wants, each as soon as its image is written, and the shards, as soon as all
-// images of a group are. The snapshot is committed when all are there, or cannot be. What is whole is decided by what the nodes have, not by who has announced
-// it: a copy that could not be made takes nothing from the snapshot but protection.
+// mirroring makes what the policy wants for one snapshot: a copy as soon as its image is written, a shard as soon as
+// all images of its group are. The snapshot is committed when all are there, or cannot be made. What the nodes have
+// decides whether it is whole: a copy that could not be made costs it protection, and nothing else.
 type mirroring struct {
 	m      *memory
 	life   int
@@ -37,26 +36,16 @@ type mirroring struct {
 }
 
 // mirror begins the copies of a snapshot.
-func (inc *incarnation) mirror(set string) *mirroring {
-	m := inc.h.memory
-	c := &mirroring{m: m, life: inc.n, set: set, begun: map[int]oob.ImageInfo{}, why: map[protect.Lack]error{}}
+func (sv *Service) mirror(set string) *mirroring {
+	m := sv.memory
+	c := &mirroring{m: m, life: sv.lineup.Life, set: set, begun: map[int]oob.ImageInfo{}, why: map[protect.Lack]error{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	var groups []protect.Group
-	if c.p, c.broken = inc.placement(); c.broken == nil && m.policy != nil {
+	if c.p, c.broken = sv.placement(); c.broken == nil && m.policy != nil {
 		groups, c.less = protect.Fitting(m.policy, c.p)
 	}
-	c.making = protect.NewMaking(inc.h.opt.NP, groups)
+	c.making = protect.NewMaking(sv.opt.NP, groups)
 	return c
-}
-
-// wrote is told what a rank says of its image: its copies can be made.
-func (inc *incarnation) wrote(m *oob.Msg) {
-	for _, p := range inc.store.pending {
-		var info oob.ImageInfo
-		if p.copies != nil && json.Unmarshal(m.Data, &info) == nil {
-			p.copies.start(int(m.From), info)
-		}
-	}
 }
 
 // start begins to copy the image of a rank, or, when it is the last of its group, to compute the group's shards.
@@ -135,7 +124,7 @@ func (c *mirroring) protect(ctx context.Context, g *protect.Group, shard int, im
 // whileUp is a context that ends when a node is lost.
 func (m *memory) whileUp(ctx context.Context, name string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	if f := m.h.fleet; f != nil {
+	if f := m.sv.nodes; f != nil {
 		go func() {
 			select {
 			case <-f.Lost(name):
@@ -206,10 +195,10 @@ func (c *mirroring) giveUp() {
 
 // up are the names of nodes whose memory can be reached.
 func (m *memory) up() []string {
-	if m.h.fleet == nil {
-		return []string{m.h.ownName()}
+	if m.sv.nodes == nil {
+		return []string{m.sv.OwnName()}
 	}
-	return m.h.fleet.Usable()
+	return m.sv.nodes.Usable()
 }
 
 // announce tells once how much memory the level takes, of which nodes.
@@ -224,7 +213,7 @@ func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 		load[at] += size(rank)
 	}
 	turns, what := int64(2), "two snapshots in turn"
-	if len(m.h.opt.Levels) > 0 {
+	if len(m.sv.opt.Levels) > 0 {
 		turns, what = 3, what+" and one that is being copied to another level"
 	}
 	var words []string
@@ -233,15 +222,15 @@ func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 			words = append(words, fmt.Sprintf("%s %d MB", c.p.Nodes[i].Name, (turns*n+1<<20-1)>>20))
 		}
 	}
-	m.h.say("checkpoints in memory take, %s: %s", what, strings.Join(words, ", "))
+	m.sv.say("checkpoints in memory take, %s: %s", what, strings.Join(words, ", "))
 }
 
 // forget lists the snapshots in memory that are needed no more.
-func (h *head) forget() (drop []*snapshot.Snapshot) {
+func (sv *Service) forget() (drop []*snapshot.Snapshot) {
 	var all []*snapshot.Snapshot
 	var weak []bool
-	for _, c := range h.chain {
-		if inMemory(c.snap) {
+	for _, c := range sv.chain {
+		if InMemory(c.snap) {
 			all, weak = append(all, c.snap), append(weak, c.weak)
 		}
 	}

@@ -1,4 +1,4 @@
-package head
+package storage
 
 import (
 	"slices"
@@ -13,16 +13,16 @@ func TestForget(t *testing.T) {
 	for chain, want := range map[string][]int{
 		"s": nil, "w": nil, "ss": {1}, "sw": nil, "ws": {1}, "www": {2, 1}, "sws": {2, 1}, "ssww": {3, 1}, "d": nil, "sds": {1}, "dsw": nil,
 	} {
-		h := &head{}
+		sv := &Service{}
 		for i, kind := range chain {
 			s := &snapshot.Snapshot{Schema: &snapshot.Schema{Sequence: i + 1, Store: "mem", Set: "s"}}
 			if kind == 'd' {
 				s.Schema.Store, s.Schema.Set = "", ""
 			}
-			h.chain = append(h.chain, commit{snap: s, weak: kind == 'w'})
+			sv.chain = append(sv.chain, commit{snap: s, weak: kind == 'w'})
 		}
 		var got []int
-		for _, s := range h.forget() {
+		for _, s := range sv.forget() {
 			got = append(got, s.Schema.Sequence)
 		}
 		if !slices.Equal(got, want) {

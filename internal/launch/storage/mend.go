@@ -1,4 +1,4 @@
-package head
+package storage
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // node with its images is gone and its ranks are elsewhere. What the level has is listed, not read: gorun snapshots -scrub finds damage.
 // Images in memory are tended to where mirrors are made.
 
-// mending is when levels were looked at; the loop's.
+// mending is when levels were looked at.
 type mending struct {
 	at     map[string]time.Time // by level
 	lineup string               // of nodes and ranks then
@@ -36,26 +36,26 @@ type ill struct {
 	snap  *snapshot.Snapshot
 }
 
-// mendDue looks after the levels whose turn it is, all if nodes or ranks are others than before. What is lost is made again in a time in which nothing else reads memory;
-// looking does not, so a level that does not answer holds up no copies of what is there.
-func (h *head) mendDue() {
-	v := &h.levels
-	if v.plan == nil || len(v.plan.Levels) == 0 || v.ending || v.mends != nil || h.inc == nil || !h.job.Steady() || h.job.Busy() {
+// Mend looks after the levels whose turn it is, or after all if nodes or ranks have changed. Lost images are made
+// again when nothing else reads memory. Looking reads none, so a level that does not answer holds up no copies.
+func (sv *Service) Mend() {
+	v := &sv.levels
+	if v.plan == nil || len(v.plan.Levels) == 0 || v.ending || v.mends != nil {
 		return
 	}
-	now, lineup := time.Now(), h.inc.lineup()
-	anew := lineup != v.mend.lineup
+	now, lineup := time.Now(), sv.lines()
+	moved := lineup != v.mend.lineup
 	v.mend.lineup = lineup
 	if v.mend.at == nil {
 		v.mend = mending{at: map[string]time.Time{}, told: map[string]string{}, lineup: lineup, missing: map[string]int{}}
 	}
 	var due []ill
-	for _, l := range append([]spec.Level{*h.opt.Base}, h.opt.Levels...) {
-		if l.Place == memPlace || !anew && now.Sub(v.mend.at[l.Name]) < min(max(l.Every, time.Second), lookEvery) {
+	for _, l := range append([]spec.Level{*sv.opt.Base}, sv.opt.Levels...) {
+		if l.Place == memPlace || !moved && now.Sub(v.mend.at[l.Name]) < min(max(l.Every, time.Second), lookEvery) {
 			continue
 		}
 		v.mend.at[l.Name] = now
-		for _, c := range slices.Backward(h.chain) {
+		for _, c := range slices.Backward(sv.chain) {
 			if _, there := c.snap.Copy(l.Place); there {
 				due = append(due, ill{l, c.snap})
 				break
@@ -63,51 +63,51 @@ func (h *head) mendDue() {
 		}
 	}
 	if len(due) > 0 {
-		h.mendAll(due)
+		sv.mendAll(due)
 	}
 }
 
-// mendAll does it beside the loop.
-func (h *head) mendAll(due []ill) {
-	v := &h.levels
-	where := h.inc.nodesOf()
+// mendAll does it beside the head's goroutine.
+func (sv *Service) mendAll(due []ill) {
+	v := &sv.levels
+	where := sv.whereRanksAre()
 	w, ctx := begin(false)
 	v.mends = w
 	go func() {
 		made, left, errs := make([]int, len(due)), make([]int, len(due)), make([]error, len(due))
 		for i, x := range due {
-			left[i], errs[i] = h.lackOf(ctx, x)
+			left[i], errs[i] = sv.lackOf(ctx, x)
 		}
-		if slices.Max(left) > 0 && h.mayRead(w) {
+		if slices.Max(left) > 0 && sv.mayRead(w) {
 			for i, x := range due {
 				if left[i] > 0 {
-					made[i], left[i], errs[i] = h.mend(ctx, x, where, w.cost)
+					made[i], left[i], errs[i] = sv.mend(ctx, x, where, w.cost)
 				}
 			}
 		}
-		h.post(func() {
+		sv.post(func() {
 			v.mends = nil
 			for i, x := range due {
 				v.mend.missing[x.level.Name] = left[i]
-				h.mended(x, made[i], errs[i])
+				sv.mended(x, made[i], errs[i])
 			}
-			h.flushDue()
+			sv.flushDue()
 		})
 		close(w.over)
 	}()
 }
 
-// mayRead asks the loop whether work may read memory from now on.
-func (h *head) mayRead(w *behind) bool {
+// mayRead asks in the head's goroutine whether work may read memory from now on.
+func (sv *Service) mayRead(w *behind) bool {
 	may := make(chan bool, 1)
-	h.post(func() {
-		w.memory = !h.levels.reading()
+	sv.post(func() {
+		w.memory = !sv.levels.reading()
 		may <- w.memory
 	})
 	select {
 	case ok := <-may:
 		return ok
-	case <-h.done:
+	case <-sv.head.Done():
 		return false
 	}
 }
@@ -116,10 +116,10 @@ func (h *head) mayRead(w *behind) bool {
 const answersWithin = 30 * time.Second
 
 // lackOf counts the images that a level has lost of a snapshot, and of those that it builds on.
-func (h *head) lackOf(ctx context.Context, x ill) (n int, err error) {
+func (sv *Service) lackOf(ctx context.Context, x ill) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	s, err := h.cat.Load(x.snap.Dir)
+	s, err := sv.cat.Load(x.snap.Dir)
 	if err != nil {
 		return 0, nil // a newer one has taken its place
 	}
@@ -127,7 +127,7 @@ func (h *head) lackOf(ctx context.Context, x ill) (n int, err error) {
 	for _, s := range chain {
 		if at, there := s.Copy(x.level.Place); there && len(s.Copies()) > 1 && err == nil {
 			var lost []snapshot.Image
-			lost, err = h.lost(ctx, s, at)
+			lost, err = sv.lost(ctx, s, at)
 			n += len(lost)
 		}
 	}
@@ -143,10 +143,10 @@ type unasked struct{ error }
 func (e *unasked) Unwrap() error { return e.error }
 
 // mended tells what has become of it.
-func (h *head) mended(x ill, made int, err error) {
-	v, name := &h.levels, x.level.Name
+func (sv *Service) mended(x ill, made int, err error) {
+	v, name := &sv.levels, x.level.Name
 	if made > 0 {
-		h.say("level %s has lost images, and %d were made again", name, made)
+		sv.say("level %s has lost images, and %d were made again", name, made)
 	}
 	if err == nil {
 		delete(v.mend.told, name)
@@ -160,17 +160,15 @@ func (h *head) mended(x ill, made int, err error) {
 	if errors.As(err, new(*unasked)) {
 		what = "does not say what it has of"
 	}
-	h.say("the job runs with less protection than asked for: level %s %s snapshot %d, and it is tried again: %v", name, what, x.snap.Schema.Sequence, h.withRemedy(err))
+	sv.say("the job runs with less protection than asked for: level %s %s snapshot %d, and it is tried again: %v", name, what, x.snap.Schema.Sequence, sv.withRemedy(err))
 }
 
-// nodesOf are the nodes of the ranks.
-func (inc *incarnation) nodesOf() []string {
-	all := make([]string, inc.h.opt.NP)
-	for _, l := range inc.links {
-		for _, rank := range l.ranks {
-			if all[rank] = inc.h.ownName(); inc.h.fleet != nil {
-				all[rank] = l.agent.Host()
-			}
+// whereRanksAre are the nodes of the ranks.
+func (sv *Service) whereRanksAre() []string {
+	all := make([]string, sv.opt.NP)
+	for rank, name := range sv.lineup.Nodes {
+		if all[rank] = name; sv.nodes == nil {
+			all[rank] = sv.OwnName()
 		}
 	}
 	return all
@@ -178,13 +176,13 @@ func (inc *incarnation) nodesOf() []string {
 
 // mend makes the images of a snapshot, and of those that it builds on, that a level has lost. left are those that
 // it could not make.
-func (h *head) mend(ctx context.Context, x ill, where []string, cost *copyCost) (made, left int, err error) {
+func (sv *Service) mend(ctx context.Context, x ill, where []string, cost *copyCost) (made, left int, err error) {
 	hold, err := x.snap.Hold()
 	if err != nil {
 		return 0, 0, nil // a newer one has taken its place
 	}
 	defer hold.Release()
-	s, err := h.cat.Load(x.snap.Dir)
+	s, err := sv.cat.Load(x.snap.Dir)
 	if err != nil {
 		return 0, 0, nil
 	}
@@ -197,10 +195,10 @@ func (h *head) mend(ctx context.Context, x ill, where []string, cost *copyCost) 
 		if !there || len(s.Copies()) < 2 {
 			continue
 		}
-		lost, err := h.lost(ctx, s, at)
+		lost, err := sv.lost(ctx, s, at)
 		if err == nil && len(lost) > 0 {
-			if err = h.taken(); err == nil { // this head may have stood still
-				err = h.mendOne(ctx, s, at, lost, &x.level, where, cost)
+			if err = sv.taken(); err == nil { // this head may have stood still
+				err = sv.mendOne(ctx, s, at, lost, &x.level, where, cost)
 			}
 		}
 		if err != nil {
@@ -212,7 +210,7 @@ func (h *head) mend(ctx context.Context, x ill, where []string, cost *copyCost) 
 }
 
 // lost are the images that are not there, or not with their sizes, by what the place lists.
-func (h *head) lost(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy) (lost []snapshot.Image, err error) {
+func (sv *Service) lost(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy) (lost []snapshot.Image, err error) {
 	st, set, err := s.At(at)
 	if err != nil {
 		return nil, err
@@ -234,7 +232,7 @@ func (h *head) lost(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy)
 }
 
 // mendOne makes lost images again from any other copy.
-func (h *head) mendOne(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy, lost []snapshot.Image, l *spec.Level, where []string, cost *copyCost) error {
+func (sv *Service) mendOne(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy, lost []snapshot.Image, l *spec.Level, where []string, cost *copyCost) error {
 	st, set, err := s.At(at)
 	if err != nil {
 		return err
@@ -243,7 +241,7 @@ func (h *head) mendOne(ctx context.Context, s *snapshot.Snapshot, at snapshot.Co
 	for _, im := range lost {
 		ranks = append(ranks, fmt.Sprint(im.Rank))
 	}
-	err = h.copyImages(ctx, &copying{s: s, to: st, set: set, level: l, where: where, cost: cost}, lost)
+	err = sv.copyImages(ctx, &copying{s: s, to: st, set: set, level: l, where: where, cost: cost}, lost)
 	if err == nil && st.Shared() {
 		err = st.Commit(ctx, set)
 	}

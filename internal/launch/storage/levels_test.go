@@ -1,4 +1,4 @@
-package head
+package storage
 
 import (
 	"bytes"
@@ -21,6 +21,14 @@ import (
 
 const testJob = "5f1c0a52-0000-4000-8000-000000000001"
 
+// deaf is a head whose goroutine has ended.
+type deaf struct{ Head }
+
+func (deaf) Post(func())      {}
+func (deaf) Copying()         {}
+func (deaf) Beside(_, _ bool) {}
+func (deaf) Kept([]Kept)      {}
+
 // taken commits a snapshot beside its schema.
 func taken(t *testing.T, cat *snapshot.Catalogue, np int) *snapshot.Snapshot {
 	t.Helper()
@@ -33,19 +41,7 @@ func taken(t *testing.T, cat *snapshot.Catalogue, np int) *snapshot.Snapshot {
 		Program: snapshot.Program{Path: "/bin/solver", Digest: strings.Repeat("ab", 32), Dir: "/tmp"},
 	}
 	for rank := range np {
-		m := image.LocalMeta()
-		m.Job, m.Incarnation, m.Rank, m.Size, m.Seq, m.Backend = testJob, s.Incarnation, rank, np, p.Seq, "self"
-		w, err := image.Create(p.ImagePath(rank), m, image.Options{BlockSize: 4096})
-		if err == nil {
-			err = w.Section("x", "value", "t", bytes.Repeat([]byte{byte(rank), 1, 2}, 9000))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum, err := w.Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		sum := writeImage(t, p, s.Incarnation, rank, np)
 		s.Images = append(s.Images, snapshot.Image{Rank: rank, File: snapshot.ImageFile(rank), Size: sum.Size, Digest: sum.Digest, Codec: "none"})
 		s.Placement = append(s.Placement, snapshot.Placement{Rank: rank, Host: "node"})
 	}
@@ -57,6 +53,25 @@ func taken(t *testing.T, cat *snapshot.Catalogue, np int) *snapshot.Snapshot {
 	return snap
 }
 
+// writeImage writes the image of a rank.
+func writeImage(t *testing.T, p *snapshot.Pending, incarnation string, rank, np int) image.Summary {
+	t.Helper()
+	m := image.LocalMeta()
+	m.Job, m.Incarnation, m.Rank, m.Size, m.Seq, m.Backend = testJob, incarnation, rank, np, p.Seq, "self"
+	w, err := image.Create(p.ImagePath(rank), m, image.Options{BlockSize: 4096})
+	if err == nil {
+		err = w.Section("x", "value", "t", bytes.Repeat([]byte{byte(rank), 1, 2}, 9000))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := w.Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
 // A copy is made of several others of which none is whole, image by image, and of what a try before has left. Without a good copy of
 // an image there is none, and the error names it and each place.
 func TestCopyImageByImage(t *testing.T) {
@@ -64,13 +79,13 @@ func TestCopyImageByImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &head{cat: cat, id: testJob}
-	cat.Stores(h.openPlace)
+	sv := &Service{cat: cat, id: testJob, opt: &spec.Options{}}
+	cat.Stores(sv.openPlace)
 	level := func(name string) *spec.Level {
 		return &spec.Level{Name: name, Place: snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(t.TempDir(), name)}}
 	}
 	s, second := taken(t, cat, 4), level("second")
-	if s, err = h.copyOne(t.Context(), s, second, newCost()); err != nil {
+	if s, err = sv.copyOne(t.Context(), s, second, newCost()); err != nil {
 		t.Fatal(err)
 	}
 	harm := func(c snapshot.Copy, ranks ...int) {
@@ -97,7 +112,7 @@ func TestCopyImageByImage(t *testing.T) {
 	harm(s.Copies()[0], 0, 2)
 	harm(s.Copies()[1], 1, 3)
 	third := level("third")
-	if s, err = h.copyOne(t.Context(), s, third, newCost()); err != nil {
+	if s, err = sv.copyOne(t.Context(), s, third, newCost()); err != nil {
 		t.Fatal(err)
 	}
 	if i := slices.IndexFunc(s.Copies(), func(c snapshot.Copy) bool { return c.Place() == third.Place }); i < 0 || s.Only(s.Copies()[i]).Verify(nil) != nil {
@@ -109,7 +124,7 @@ func TestCopyImageByImage(t *testing.T) {
 	}
 	fourth := level("fourth")
 	c := &copying{s: s, to: store.OpenDir(fourth.Place.Folder), set: "x", level: fourth, cost: newCost()}
-	if err = h.copyImages(t.Context(), c, s.Schema.Images); err == nil {
+	if err = sv.copyImages(t.Context(), c, s.Schema.Images); err == nil {
 		t.Fatal("made of nothing")
 	}
 	for _, want := range []string{"from beside the schema: ", "rank-00000.img", "rank-00002.img", "rank-00003.img"} {
@@ -139,11 +154,11 @@ func TestHeldForLevel(t *testing.T) {
 		t.Fatal(err)
 	}
 	far := spec.Level{Name: "far", Every: time.Second, Place: snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(t.TempDir(), "far")}}
-	h := &head{cat: cat, id: testJob, events: make(chan func(), 1), done: make(chan struct{}), opt: spec.Options{Levels: []spec.Level{far}}}
-	cat.Stores(h.openPlace)
+	sv := &Service{cat: cat, id: testJob, head: deaf{}, opt: &spec.Options{Levels: []spec.Level{far}}}
+	cat.Stores(sv.openPlace)
 	s := taken(t, cat, 1)
-	h.chain = []commit{{snap: s}}
-	h.levels = levels{plan: flush.NewPlan([]flush.Level{{Name: far.Name, Every: far.Every}}, time.Now()), copies: make([]*behind, 1), others: make([]counts, 1), merged: make([]mergedLast, 1), upTo: make([]int, 1)}
+	sv.chain = []commit{{snap: s}}
+	sv.levels = levels{plan: flush.NewPlan([]flush.Level{{Name: far.Name, Every: far.Every}}, time.Now()), copies: make([]*behind, 1), others: make([]counts, 1), merged: make([]mergedLast, 1), upTo: make([]int, 1)}
 	job, err := os.Open(filepath.Join(cat.JobDir(testJob), store.LockFile))
 	if err == nil {
 		err = unix.Flock(int(job.Fd()), unix.LOCK_EX)
@@ -151,7 +166,7 @@ func TestHeldForLevel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.flushTo(0, s)
+	sv.flushTo(0, s)
 	own, err := os.Open(filepath.Join(s.Dir, store.LockFile))
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +176,7 @@ func TestHeldForLevel(t *testing.T) {
 		t.Errorf("it may be removed before it is copied: %v", err)
 	}
 	job.Close()
-	<-h.levels.copies[0].over
+	<-sv.levels.copies[0].over
 	if err := unix.Flock(int(own.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Errorf("it stays for ever: %v", err)
 	}
@@ -185,9 +200,9 @@ func TestSlowStoreIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	far := spec.Level{Name: "far", Place: snapshot.Place{Kind: store.KindDir, Folder: filepath.Join(t.TempDir(), "far")}}
-	h := &head{cat: cat, id: testJob}
-	cat.Stores(h.openPlace)
-	s, err := h.copyOne(t.Context(), taken(t, cat, 1), &far, newCost())
+	sv := &Service{cat: cat, id: testJob, opt: &spec.Options{}}
+	cat.Stores(sv.openPlace)
+	s, err := sv.copyOne(t.Context(), taken(t, cat, 1), &far, newCost())
 	if err == nil {
 		err = os.Remove(s.ImagePath(0))
 	}

@@ -1,4 +1,4 @@
-package head
+package storage
 
 import (
 	"context"
@@ -42,34 +42,34 @@ func (t *tended) stop() {
 }
 
 // protected takes what a commit has found out about its copies.
-func (h *head) protected(copies *mirroring, c *commit, images []oob.ImageInfo) {
+func (sv *Service) protected(copies *mirroring, c *commit, images []oob.ImageInfo) {
 	if copies == nil {
 		return
 	}
-	m := h.memory
+	m := sv.memory
 	m.announce(copies, images)
-	m.tended.seq, m.tended.looked = c.snap.Schema.Sequence, h.inc.lineup()
-	h.sayProtection(c.lacks)
+	m.tended.seq, m.tended.looked = c.snap.Schema.Sequence, sv.lines()
+	sv.sayProtection(c.lacks)
 }
 
 // sayProtection tells the user when protection is less than asked for, and when it is whole again.
-func (h *head) sayProtection(missing lacking) {
-	t := &h.memory.tended
+func (sv *Service) sayProtection(missing lacking) {
+	t := &sv.memory.tended
 	t.lacks = missing
 	lacks := missing.String()
 	// Numbers of snapshots do not make another lack of it.
 	switch {
 	case lacks != "" && t.told == "":
-		h.say("degraded: snapshot %d in memory has fewer copies than -ckpt-mirror %v asks for: %s", t.seq, h.memory.policy, lacks)
+		sv.say("degraded: snapshot %d in memory has fewer copies than -ckpt-mirror %v asks for: %s", t.seq, sv.memory.policy, lacks)
 	case lacks == "" && t.told != "":
-		h.say("snapshot %d in memory has all copies again", t.seq)
+		sv.say("snapshot %d in memory has all copies again", t.seq)
 	}
 	t.told = lacks
 }
 
-// lineup names the nodes that can hold something and where the ranks are, as far as copies depend on it.
-func (inc *incarnation) lineup() string {
-	p, err := inc.placement()
+// lines names the nodes that can hold something and where the ranks are, as far as copies depend on it.
+func (sv *Service) lines() string {
+	p, err := sv.placement()
 	if err != nil {
 		return ""
 	}
@@ -80,69 +80,69 @@ func (inc *incarnation) lineup() string {
 	return fmt.Sprint(b.String(), p.Of)
 }
 
-// tend looks after the copies of the newest snapshot, if nodes or ranks are others than when it was looked at.
-func (h *head) tend() {
-	m := h.memory
-	if m == nil || m.policy == nil || m.tended.busy || m.tended.seq == 0 || h.inc == nil || !h.job.Steady() || !h.job.Idle() {
+// Tend looks after the copies of the newest snapshot, if nodes or ranks are others than when it was looked at.
+func (sv *Service) Tend() {
+	m := sv.memory
+	if m == nil || m.policy == nil || m.tended.busy || m.tended.seq == 0 {
 		return
 	}
-	i := slices.IndexFunc(h.chain, func(c commit) bool { return c.snap.Schema.Sequence == m.tended.seq })
-	now := h.inc.lineup()
+	i := slices.IndexFunc(sv.chain, func(c commit) bool { return c.snap.Schema.Sequence == m.tended.seq })
+	now := sv.lines()
 	if i < 0 || now == "" || now == m.tended.looked {
 		return
 	}
-	snap := h.chain[i].snap
+	snap := sv.chain[i].snap
 	hold, err := snap.Hold()
 	if err != nil {
 		return // a newer one has taken its place
 	}
-	c := h.inc.mirror(snap.Schema.Set)
+	c := sv.mirror(snap.Schema.Set)
 	var ctx context.Context
 	ctx, m.tended.cancel = context.WithCancel(context.Background())
 	m.tended.busy = true
-	h.inc.phase()
+	sv.besides()
 	m.tended.working.Go(func() {
 		defer hold.Release()
 		made, lacks := m.remake(ctx, c, snap)
-		h.post(func() {
+		sv.post(func() {
 			m.tended.busy = false
-			h.inc.phase()
+			sv.besides()
 			if made > 0 {
-				h.verbose("snapshot %d in memory: %d copies were made again", snap.Schema.Sequence, made)
+				sv.verbose("snapshot %d in memory: %d copies were made again", snap.Schema.Sequence, made)
 			}
 			if m.tended.seq != snap.Schema.Sequence {
 				return // another took its place
 			}
 			m.tended.looked = now
-			h.markWeak(snap, len(lacks) > 0)
-			h.sayProtection(lacks)
+			sv.markWeak(snap, len(lacks) > 0)
+			sv.sayProtection(lacks)
 		})
 	})
 }
 
-// memoryState is the level in memory for gorun status, none if the job has none or names its levels: see levelStates.
-func (h *head) memoryState() []control.Level {
-	m := h.memory
-	if m == nil || h.opt.Base != nil {
+// memoryState is the level in memory, none if the job has none or names its levels: see levelStates.
+func (sv *Service) memoryState(auto time.Duration) []control.Level {
+	m := sv.memory
+	if m == nil || sv.opt.Base != nil {
 		return nil
 	}
-	l := control.Level{Name: mem.Kind, Where: "memory of the nodes, copies by policy " + h.opt.CkptMirror, Every: h.opt.CkptEvery, Err: m.tended.lacks.String(), Missing: len(m.tended.lacks)}
-	h.levels.base.fill(&l)
-	if l.Every == 0 && h.opt.CkptAuto {
-		l.Every = h.auto.Every(h.ran())
+	l := control.Level{Name: mem.Kind, Where: "memory of the nodes, copies by policy " + sv.opt.CkptMirror, Every: sv.opt.CkptEvery, Err: m.tended.lacks.String(), Missing: len(m.tended.lacks)}
+	sv.levels.base.fill(&l)
+	if l.Every == 0 && sv.opt.CkptAuto {
+		l.Every = auto
 	}
-	for _, c := range h.chain {
-		if inMemory(c.snap) {
+	for _, c := range sv.chain {
+		if InMemory(c.snap) {
 			l.Last, l.At = c.snap.Schema.Sequence, c.snap.Schema.Created
 		}
 	}
 	return []control.Level{l}
 }
 
-func (h *head) markWeak(s *snapshot.Snapshot, weak bool) {
-	for i := range h.chain {
-		if h.chain[i].snap.Dir == s.Dir { // it may have got a copy meanwhile
-			h.chain[i].weak = weak
+func (sv *Service) markWeak(s *snapshot.Snapshot, weak bool) {
+	for i := range sv.chain {
+		if sv.chain[i].snap.Dir == s.Dir { // it may have got a copy meanwhile
+			sv.chain[i].weak = weak
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (h *head) markWeak(s *snapshot.Snapshot, weak bool) {
 // remakeWithin bounds the making of copies; a checkpoint that comes later makes its own.
 const remakeWithin = 10 * time.Minute
 
-// remake makes the copies of a snapshot that the nodes do not have. It is called beside the loop.
+// remake makes the copies of a snapshot that the nodes do not have. It is called beside the head's goroutine.
 func (m *memory) remake(ctx context.Context, c *mirroring, s *snapshot.Snapshot) (made int, lacks lacking) {
 	ctx, cancel := context.WithTimeout(ctx, remakeWithin)
 	defer cancel()
@@ -222,7 +222,7 @@ func (r *remaking) shards(ctx context.Context, g *protect.Group) {
 			if err == nil {
 				continue
 			}
-			r.c.m.h.post(func() { r.c.m.h.say("%s on node %s is damaged and made again: %v", name, to, err) })
+			r.c.m.sv.post(func() { r.c.m.sv.say("%s on node %s is damaged and made again: %v", name, to, err) })
 		}
 		if err := r.c.protect(ctx, g, shard, images, at); err != nil {
 			r.missing = append(r.missing, r.c.lack(g, shard, err))
@@ -235,8 +235,8 @@ func (r *remaking) shards(ctx context.Context, g *protect.Group) {
 // damage says what is wrong with a piece that a node has in memory. It is read through where it lies.
 func (m *memory) damage(ctx context.Context, name, set, piece string) error {
 	var at remote.Served = m.own
-	if name != m.h.ownName() {
-		peers := m.h.fleet.Memories(mem.Kind)
+	if name != m.sv.OwnName() {
+		peers := m.sv.nodes.Memories(mem.Kind)
 		i := slices.IndexFunc(peers, func(p node.Peer) bool { return p.Node == name })
 		if i < 0 {
 			return nil // it is lost, and so looked at again
@@ -248,26 +248,25 @@ func (m *memory) damage(ctx context.Context, name, set, piece string) error {
 }
 
 // pruneMemory removes the snapshots in memory that are needed no more.
-func (inc *incarnation) pruneMemory() {
-	h := inc.h
-	drop := h.forget()
+func (sv *Service) pruneMemory() {
+	drop := sv.forget()
 	if len(drop) == 0 {
 		return
 	}
-	for i := range h.chain {
-		if slices.Contains(drop, h.chain[i].snap) {
-			h.chain[i].release()
+	for i := range sv.chain {
+		if slices.Contains(drop, sv.chain[i].snap) {
+			sv.chain[i].release()
 		}
 	}
-	work(inc, func() (map[int]bool, error) {
+	work(sv, func() (map[int]bool, error) {
 		gone := map[int]bool{} // that have no copy elsewhere
 		var err error
 		for _, s := range drop {
-			removed, e := h.cat.DropCopy(s, memPlace)
-			now, lost := h.cat.Load(s.Dir)
+			removed, e := sv.cat.DropCopy(s, memPlace)
+			now, lost := sv.cat.Load(s.Dir)
 			gone[s.Schema.Sequence] = removed && lost != nil
 			if removed && lost == nil {
-				h.post(func() { h.renew([]*snapshot.Snapshot{now}) })
+				sv.post(func() { sv.renew([]*snapshot.Snapshot{now}) })
 			}
 			if e != nil {
 				err = e
@@ -276,11 +275,11 @@ func (inc *incarnation) pruneMemory() {
 		return gone, err
 	}, func(gone map[int]bool, err error) {
 		if err != nil {
-			h.memory.left = true
-			h.verbose("%v", err)
+			sv.memory.left = true
+			sv.verbose("%v", err)
 		}
 		maps.DeleteFunc(gone, func(_ int, removed bool) bool { return !removed })
-		h.chain = slices.DeleteFunc(h.chain, func(c commit) bool { return gone[c.snap.Schema.Sequence] })
-		h.keepInput()
+		sv.chain = slices.DeleteFunc(sv.chain, func(c commit) bool { return gone[c.snap.Schema.Sequence] })
+		sv.keeps()
 	})
 }
