@@ -295,7 +295,6 @@ func (e *env) die(code int, text string, why job.Ending) {
 	os.Exit(code)
 }
 
-// panicText is a panic's value with the stack it came from.
 // panicked is how a rank ends that has panicked.
 func panicked(v any) job.Ending {
 	var part interface{ Lost() bool }

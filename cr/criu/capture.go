@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	criu "github.com/checkpoint-restore/go-criu/v8"
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 	"github.com/gorun-mpi/gorun/internal/unquiet"
 )
 
@@ -121,12 +120,8 @@ func (w *dumpWatch) PostDump() error {
 
 // ended reports whether the process pid is dead, reaped or not.
 func ended(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return true
-	}
-	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
+	s, ok := procfs.ReadStat(pid)
+	return !ok || s.Ended()
 }
 
 // size adds up the files in dir.

@@ -228,7 +228,7 @@ func (k *keep) rebuildFrom(ctx context.Context, of string, members []int, at int
 	if err != nil {
 		return m, err
 	}
-	if err := code.Rebuild(ctx, left, []erasure.Want{{Index: at, Size: m.Size, To: into(b)}}); err != nil {
+	if err := code.Rebuild(ctx, left, []erasure.Want{{Index: at, Size: m.Size, To: erasure.Memory(b)}}); err != nil {
 		return m, err
 	}
 	if !m.ok(b) {
@@ -236,11 +236,6 @@ func (k *keep) rebuildFrom(ctx context.Context, of string, members []int, at int
 	}
 	return m, nil
 }
-
-// into is memory as a WriterAt.
-type into []byte
-
-func (b into) WriteAt(p []byte, off int64) (int, error) { return copy(b[off:], p), nil }
 
 // call is a piece that was asked for.
 type call struct {

@@ -26,8 +26,6 @@ type Catalogue struct {
 	programs sync.Map // kept programs that were read: path -> programState
 	open     Opener   // of stores elsewhere; nil: they are not reached
 	trust    bool     // what belongs to others is read, see owner.go
-
-	patience time.Duration // tests: instead of freeWithin
 }
 
 // Snapshot is a committed snapshot.
@@ -275,6 +273,10 @@ func (c *Catalogue) Find(spec string) (*Snapshot, error) {
 // another belongs, are left out. So are the newest as long as another process has them for itself, see free. passed
 // says why, for those that are newer than the first candidate.
 func (c *Catalogue) Candidates(spec string) (all []*Snapshot, passed []error, err error) {
+	return c.candidates(spec, freeWithin)
+}
+
+func (c *Catalogue) candidates(spec string, within time.Duration) (all []*Snapshot, passed []error, err error) {
 	f, err := c.find(spec)
 	s := f.snapshot
 	if err != nil || !f.newest {
@@ -284,18 +286,18 @@ func (c *Catalogue) Candidates(spec string) (all []*Snapshot, passed []error, er
 	all, _ = home.List(s.Schema.Job)
 	all = slices.DeleteFunc(all, func(x *Snapshot) bool { return x.Schema.Sequence >= s.Schema.Sequence })
 	slices.Reverse(all)
-	all, busy := c.free(append([]*Snapshot{s}, all...))
+	all, busy := free(append([]*Snapshot{s}, all...), within)
 	return all, append(f.passed, busy...), nil
 }
 
 // freeWithin is how long a commit or a removal may have a snapshot for itself until an older one takes its place.
 const freeWithin = 2 * time.Second
 
-// free passes over the newest snapshots, but for the last that is left, that cannot be held: they are being committed
-// or removed. That takes a moment, unless who does it stands still, such as a gorun on a node that hangs, whose locks
-// stay. passed says why.
-func (c *Catalogue) free(all []*Snapshot) (left []*Snapshot, passed []error) {
-	until := time.Now().Add(cmp.Or(c.patience, freeWithin))
+// free passes over the newest snapshots that cannot be held: they are being committed or removed. It keeps the last that is left.
+// A commit or a removal takes a moment, unless the process that does it stands still, such as a gorun on a node that hangs:
+// its locks stay. passed says why.
+func free(all []*Snapshot, within time.Duration) (left []*Snapshot, passed []error) {
+	until := time.Now().Add(within)
 	for {
 		h := &Hold{}
 		err := h.add(all[0])
@@ -452,11 +454,7 @@ func (c *Catalogue) latestOfAll() (found, error) {
 	var open, finished []found // the newest of each job
 	var bad []error
 	for _, job := range jobs {
-		f, err := c.newestIn(job)
-		ended := false
-		if err == nil {
-			ended, err = f.snapshot.Finished()
-		}
+		f, ended, err := c.newestOfJob(job)
 		switch {
 		case ended:
 			finished = append(finished, f)
@@ -474,6 +472,14 @@ func (c *Catalogue) latestOfAll() (found, error) {
 		err = fmt.Errorf("latest: %w: the newest snapshot is %d of job %s; to go on from it all the same, name it: %s", ErrFinished, s.Schema.Sequence, s.Schema.Job, s.Schema.Job)
 	}
 	return found{}, errors.Join(append(bad, err)...)
+}
+
+// newestOfJob returns a job's newest snapshot, and whether the job has ended well since.
+func (c *Catalogue) newestOfJob(job string) (f found, ended bool, err error) {
+	if f, err = c.newestIn(job); err == nil {
+		ended, err = f.snapshot.Finished()
+	}
+	return f, ended, err
 }
 
 // newestOf returns the snapshot that was committed last, if there is one.

@@ -104,7 +104,7 @@ type Copying struct {
 	images store.Store
 	hold   *Hold
 	nodes  []string
-	step   func(done string) error // tests: called after each step of a commit
+	step   step
 }
 
 // Copy begins a further copy of a snapshot. Errors: fs.ErrExist if there is one already, ErrNotFound if the snapshot
@@ -210,7 +210,7 @@ func (p *Copying) commit() (*Snapshot, error) {
 			return nil, err
 		}
 	}
-	if err := p.did("names durable"); err != nil {
+	if err := p.step.did("names durable"); err != nil {
 		return nil, err
 	}
 	l, err := lockJob(p.c.JobDir(p.s.Schema.Job))
@@ -225,14 +225,7 @@ func (p *Copying) commit() (*Snapshot, error) {
 	if _, ok := now.Copy(p.at.Place()); ok {
 		return nil, fs.ErrExist
 	}
-	return now.rewrite(append(now.Copies(), p.at), p.did)
-}
-
-func (p *Copying) did(step string) error {
-	if p.step == nil {
-		return nil
-	}
-	return p.step(step)
+	return now.rewrite(append(now.Copies(), p.at), p.step)
 }
 
 func (p *Copying) end() {
@@ -256,28 +249,20 @@ func (p *Copying) Abort(remove bool) error {
 	return p.c.removeFar([]far{{p.at.Place(), p.at.Set, p.nodes}})
 }
 
-// rewrite writes the schema anew, with other copies. The caller holds the job's lock. did is called after each step.
-func (s *Snapshot) rewrite(all []Copy, did func(string) error) (*Snapshot, error) {
+// rewrite writes the schema again, with other copies. The caller holds the job's lock.
+func (s *Snapshot) rewrite(all []Copy, step step) (*Snapshot, error) {
 	t := s.Schema.withCopies(all)
 	text, err := t.Encode()
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []struct {
-		name string
-		do   func() error
-	}{
+	err = step.through([]named{
 		{"schema written", func() error { return writePart(s.SchemaPath(), text) }},
 		{"schema renamed", func() error { return explain(os.Rename(s.SchemaPath()+partSuffix, s.SchemaPath())) }},
 		{"folder synced", func() error { return syncFolder(s.Dir) }},
-	} {
-		err := step.do()
-		if err == nil && did != nil {
-			err = did(step.name)
-		}
-		if err != nil {
-			return nil, err
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return &Snapshot{s.Dir, &t, s.open, s.trust}, nil
 }

@@ -49,7 +49,7 @@ func TestPruneSparesWhatIsHeld(t *testing.T) {
 // no older one it is told by Hold.
 func TestCandidatesPassOverWhatStandsStill(t *testing.T) {
 	c := catalogue(t)
-	c.patience = time.Millisecond
+	soon := func(spec string) ([]*Snapshot, []error, error) { return c.candidates(spec, time.Millisecond) }
 	older := commit(t, c, jobA, 1)
 	p := begin(t, c, jobA)
 	p.step = func(done string) error {
@@ -57,12 +57,12 @@ func TestCandidatesPassOverWhatStandsStill(t *testing.T) {
 			return nil
 		}
 		for _, spec := range []string{"latest", jobA} {
-			all, passed, err := c.Candidates(spec)
+			all, passed, err := soon(spec)
 			if err != nil || len(all) != 1 || all[0].Dir != older.Dir || len(passed) != 1 || !errors.Is(passed[0], ErrNotFound) {
 				t.Errorf("%s: %v, passed over %v, %v", spec, all, passed, err)
 			}
 		}
-		if all, passed, err := c.Candidates(jobA + "/2"); err != nil || len(all) != 1 || len(passed) > 0 {
+		if all, passed, err := soon(jobA + "/2"); err != nil || len(all) != 1 || len(passed) > 0 {
 			t.Errorf("by its number: %v, passed over %v, %v", all, passed, err)
 		}
 		return nil
@@ -71,7 +71,7 @@ func TestCandidatesPassOverWhatStandsStill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, passed, err := c.Candidates(jobA) // one that is held can be held by others
+	all, passed, err := soon(jobA) // one that is held can be held by others
 	if err != nil || len(all) != 2 || all[0].Dir != newer.Dir || len(passed) > 0 {
 		t.Errorf("committed: %v, passed over %v, %v", all, passed, err)
 	}
@@ -84,7 +84,7 @@ func TestCandidatesPassOverWhatStandsStill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, passed, err = c.Candidates(jobA)
+	all, passed, err = soon(jobA)
 	if err != nil || len(all) != 1 || all[0].Dir != older.Dir || len(passed) != 1 {
 		t.Errorf("all stand still: %v, passed over %v, %v", all, passed, err)
 	}

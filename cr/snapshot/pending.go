@@ -47,7 +47,7 @@ type Pending struct {
 	program   *Hold
 	digest    string
 	libraries map[string]*Hold
-	step      func(done string) error // tests: called after each step of a commit
+	step      step
 }
 
 // Begin makes the folder of a new snapshot of a job. No snapshot of the job ever had its number. That holds
@@ -196,10 +196,7 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, err)
 	}
-	for _, step := range []struct {
-		name string
-		do   func() error
-	}{
+	if err := p.step.through([]named{
 		{"chain held", func() error { return hold.addChain(snap) }},
 		{"images checked", func() error { return p.checkImages(&s) }},
 		{"folder synced", p.syncImages},
@@ -208,15 +205,9 @@ func (p *Pending) Commit(s Schema) (*Snapshot, *Hold, error) {
 		{"schema's folder synced", func() error { return syncFolder(p.Dir) }},
 		{"job's folder synced", func() error { return syncFolder(filepath.Dir(p.Dir)) }},
 		{"lock shared", p.share},
-	} {
-		err := step.do()
-		if err == nil && p.step != nil {
-			err = p.step(step.name)
-		}
-		if err != nil {
-			hold.Release()
-			return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, err)
-		}
+	}); err != nil {
+		hold.Release()
+		return nil, nil, fmt.Errorf("commit %s: %w", p.Dir, err)
 	}
 	hold.files = append(hold.files, p.lock)
 	for _, h := range p.kept() {

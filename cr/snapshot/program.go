@@ -83,7 +83,7 @@ func (c *Catalogue) KeepProgram(job, path, digest string) (*Hold, error) {
 	return c.keepProgram(job, path, digest, nil)
 }
 
-func (c *Catalogue) keepProgram(job, path, digest string, step func(string) error) (*Hold, error) {
+func (c *Catalogue) keepProgram(job, path, digest string, step step) (*Hold, error) {
 	f, err := (&keeper{c: c, jobDir: c.JobDir(job), digest: digest, step: step}).keep(job, path)
 	if err != nil {
 		return nil, fmt.Errorf("keep the program %s for job %s: %w", path, job, err)
@@ -95,7 +95,7 @@ func (c *Catalogue) keepProgram(job, path, digest string, step func(string) erro
 type keeper struct {
 	c              *Catalogue
 	jobDir, digest string
-	step           func(done string) error // tests: called after each step
+	step           step
 }
 
 func (k *keeper) keep(job, path string) (*os.File, error) {
@@ -151,13 +151,13 @@ func (k *keeper) install(part *os.File) (*os.File, error) {
 	if err := explain(os.Rename(part.Name(), path)); err != nil {
 		return nil, err
 	}
-	if err := k.did("program renamed"); err != nil {
+	if err := k.step.did("program renamed"); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(syncFolder(filepath.Dir(path)), syncFolder(k.jobDir)); err != nil {
 		return nil, err
 	}
-	if err := k.did("programs' folder synced"); err != nil {
+	if err := k.step.did("programs' folder synced"); err != nil {
 		return nil, err
 	}
 	if err := unix.Flock(int(part.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
@@ -191,13 +191,6 @@ type programState struct {
 	changed  unix.Timespec
 }
 
-func (k *keeper) did(step string) error {
-	if k.step == nil {
-		return nil
-	}
-	return k.step(step)
-}
-
 // copy makes a durable copy under a name of its own and locks it. It reads the copy back and checks it against
 // the digest.
 func (k *keeper) copy(path string) (_ *os.File, err error) {
@@ -219,7 +212,7 @@ func (k *keeper) copy(path string) (_ *os.File, err error) {
 	if _, err := io.Copy(to, from); err != nil {
 		return nil, explain(err)
 	}
-	if err := k.did("program copied"); err != nil {
+	if err := k.step.did("program copied"); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(to.Chmod(0o500), to.Sync()); err != nil {
@@ -228,7 +221,7 @@ func (k *keeper) copy(path string) (_ *os.File, err error) {
 	if err := checkProgram(to.Name(), k.digest); err != nil {
 		return nil, fmt.Errorf("%w: it has changed since the job began", err)
 	}
-	return to, k.did("program durable")
+	return to, k.step.did("program durable")
 }
 
 // create makes a file for a copy, locked. No sweep may come between the two.

@@ -15,11 +15,7 @@ func (c *Catalogue) Unfinished(fits func(*Schema) bool) (all []*Snapshot, passed
 	}
 	var open []found
 	for _, job := range jobs {
-		f, err := c.newestIn(job)
-		ended := false
-		if err == nil {
-			ended, err = f.snapshot.Finished()
-		}
+		f, ended, err := c.newestOfJob(job)
 		switch {
 		case errors.Is(err, ErrNotFound): // none is committed
 		case err != nil:

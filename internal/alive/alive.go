@@ -2,10 +2,9 @@
 package alive
 
 import (
-	"bytes"
 	"os"
-	"strconv"
-	"strings"
+
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // Process names a process so that no other is ever taken for it.
@@ -44,11 +43,11 @@ func (p Process) State() State {
 
 // machine names this boot of this machine, and the namespaces in which process ids and times are told here.
 func machine() string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := procfs.BootID()
 	if err != nil {
 		return ""
 	}
-	name := strings.TrimSpace(string(boot))
+	name := boot
 	for _, ns := range []string{"pid", "time"} {
 		link, err := os.Readlink("/proc/self/ns/" + ns)
 		if err != nil && ns == "pid" {
@@ -61,19 +60,9 @@ func machine() string {
 
 // begun tells when a process began. One that is dead and not reaped counts as none.
 func begun(pid int) (start uint64, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
+	s, ok := procfs.ReadStat(pid)
+	if !ok || s.Ended() {
 		return 0, false
 	}
-	return parse(b)
-}
-
-// parse reads the state and the 22nd field, behind the program's name, which may hold any character.
-func parse(stat []byte) (start uint64, ok bool) {
-	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(f) < 20 || f[0][0] == 'Z' || f[0][0] == 'X' {
-		return 0, false
-	}
-	start, err := strconv.ParseUint(string(f[19]), 10, 64)
-	return start, err == nil
+	return s.Start, true
 }

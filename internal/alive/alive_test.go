@@ -37,15 +37,3 @@ func TestState(t *testing.T) {
 		t.Errorf("a child that has ended: %v", p.State())
 	}
 }
-
-func TestParse(t *testing.T) {
-	for stat, want := range map[string]uint64{
-		"17 (a) Z b) S 5 17 17 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0": 4711,
-		"17 (a) Z 5 17 17 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0":      0,
-		"17 (a) S 5": 0, "": 0, "x": 0,
-	} {
-		if start, ok := parse([]byte(stat)); start != want || ok != (want > 0) {
-			t.Errorf("%q: %d, %v", stat, start, ok)
-		}
-	}
-}

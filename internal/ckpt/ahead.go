@@ -17,7 +17,7 @@ import (
 //	HactAhead  the new agents have them at hand -> HvAhead
 //
 // What a rank has sent or received by then does not matter: of such an image only pages of memory are used, and those
-// that have changed come anew. So it needs no gate, no bookmark and no Ready. If anything goes wrong with it the move
+// that have changed come again. So it needs no gate, no bookmark and no Ready. If anything goes wrong with it the move
 // goes on without: the images are full, and all stand for longer.
 
 // ahead is what goes ahead in an attempt.
@@ -30,8 +30,8 @@ type ahead struct {
 	sent      bool // to the new agents, which have not answered
 }
 
-// slowest is the least that counts as progress when images go to other nodes, in bytes a millisecond.
-const slowest = 5 << 10
+// Slowest is the least that counts as progress when images go to other nodes, in bytes a millisecond.
+const Slowest = 5 << 10
 
 // goAhead begins with the folder: the images that go ahead have a number of their own, as a snapshot has.
 func (h *Head) goAhead() {
@@ -71,7 +71,7 @@ func (h *Head) reportedAhead(rank int, m *oob.Msg) {
 	switch {
 	case m.Kind == oob.Failed:
 		h.withoutAhead(fmt.Sprintf("rank %d: %s", rank, m.Data))
-	case m.Kind == oob.Progress && !w.sent: // who writes is not late
+	case m.Kind == oob.Progress && !w.sent: // an agent that writes is not late
 		h.again(a.millis)
 	case m.Kind == oob.Written && a.moves(rank) && !a.got[rank]:
 		if err := json.Unmarshal(m.Data, &w.images[rank]); err != nil {
@@ -87,14 +87,14 @@ func (h *Head) reportedAhead(rank int, m *oob.Msg) {
 		w.sent = true
 		limit := a.millis
 		for i := range w.images {
-			limit += w.images[i].Size / slowest
+			limit += w.images[i].Size / Slowest
 		}
 		h.again(limit)
 		h.act(HeadAction{Type: HactAhead, Images: w.images, Seq: w.seq})
 	}
 }
 
-// again begins the limit of time anew.
+// again begins the limit of time again.
 func (h *Head) again(millis int64) {
 	h.stopTimer()
 	h.startTimer(millis)

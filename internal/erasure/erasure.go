@@ -96,6 +96,12 @@ type Want struct {
 	To    io.WriterAt
 }
 
+// Memory is memory that a lost image is written to. It has the image's size.
+type Memory []byte
+
+// WriteAt implements io.WriterAt.
+func (m Memory) WriteAt(p []byte, off int64) (int, error) { return copy(m[off:], p), nil }
+
 // ErrTooFew is returned when less is left of a group than it needs.
 var ErrTooFew = errors.New("too little is left of the group")
 

@@ -56,10 +56,7 @@ const (
 )
 
 // moveMillis is the limit of a move by default, to which the time for reading its images is added.
-const (
-	moveMillis = 60_000
-	slowest    = 5 << 10 // bytes a millisecond
-)
+const moveMillis = 60_000
 
 // migrate begins a move, unless there is a reason against it.
 func (j *Job) migrate(ev *Event) {
@@ -143,7 +140,7 @@ func (l *life) joined(ev *Event) {
 func (l *life) goesAhead(a *ckpt.HeadAction) {
 	if m := l.move; m != nil {
 		for _, rank := range m.ranks {
-			m.limit += int64(a.Images[rank].Raw / slowest)
+			m.limit += int64(a.Images[rank].Raw / ckpt.Slowest)
 		}
 	}
 }
@@ -159,7 +156,7 @@ func (l *life) imaged(a *ckpt.HeadAction) {
 		l.act(Action{Type: ActSay, Text: note, Detail: true})
 	}
 	for _, rank := range m.ranks {
-		m.limit += int64(a.Images[rank].Raw / slowest)
+		m.limit += int64(a.Images[rank].Raw / ckpt.Slowest)
 	}
 	l.j.state = "moving"
 	for _, k := range m.targets {
@@ -339,7 +336,7 @@ func (l *life) moveUp() {
 	l.allUp()
 }
 
-// endOld ends the processes that have been replaced. An agent that has no rank any more goes, but for the last one on
+// endOld ends the processes that have been replaced. An agent that has no rank any more goes, except the last one on
 // the head's own node, which removes what the job has left if the head dies.
 func (l *life) endOld() {
 	m := l.move
@@ -359,7 +356,7 @@ func (l *life) lastOwn(k *link) bool {
 	return k.Own && !slices.ContainsFunc(l.links, func(o *link) bool { return o != k && o.Own && !o.joins && !o.bye && !o.gone && !o.ended })
 }
 
-// moveIsOver answers who has asked for the move. why says why it was not done, "" if it was.
+// moveIsOver answers the request for the move. why says why it was not done, "" if it was.
 func (l *life) moveIsOver(why string) {
 	m := l.move
 	l.move = nil

@@ -10,12 +10,17 @@
 //	program  what the ranks run: found, built, kept
 //	bind     which CPUs each rank of a node may use
 //	agent    one per node: makes, images and reaps ranks
+//	attend   the rank of a program that knows nothing of gorun
+//	places   stores as a process of a node opens them, and copies from one to another
+//	holder   images in the memory of a node: what keepers and the head have in common
 //	control  the record of a running job, and the commands that ask it
 //	stdio    standard input and output of ranks, at both ends
 //	home     where keepers and agents on other nodes call the head
+//	door     where the nodes of a job call one another
 //	wire     what head and agent say to each other beside frames of package oob
 //	orphans  children of this process that it has not started
 //	proc     what the system tells of processes
+//	room     how much memory is left
 //
 // Head and agent know nothing of each other but frames. The author of a manager, which starts
 // keepers on nodes, needs package launcher alone.

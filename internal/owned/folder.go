@@ -172,16 +172,7 @@ func (d *Folder) OpenFile(name string, how int, perm uint32) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), path)
-	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil {
-		err = regular(path, &st, nil)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return opened(fd, path)
 }
 
 // single reports whether a name is one element of a path.

@@ -80,9 +80,15 @@ func OpenTrusted(path string) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
+	return opened(fd, path)
+}
+
+// opened is the file of a descriptor, which it closes if that is of no regular file.
+func opened(fd int, path string) (*os.File, error) {
 	f := os.NewFile(uintptr(fd), path)
 	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil {
+	err := unix.Fstat(fd, &st)
+	if err == nil {
 		err = regular(path, &st, nil)
 	}
 	if err != nil {

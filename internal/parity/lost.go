@@ -284,7 +284,7 @@ func (c *computed) ReadAt(p []byte, off int64) (int, error) {
 			left[i] = &erasure.Source{ReaderAt: io.NewSectionReader(s, off, size), Size: size}
 		}
 	}
-	if err := c.code.Rebuild(context.Background(), left, []erasure.Want{{Index: c.index, Size: int64(n), To: into(p)}}); err != nil {
+	if err := c.code.Rebuild(context.Background(), left, []erasure.Want{{Index: c.index, Size: int64(n), To: erasure.Memory(p)}}); err != nil {
 		return 0, err
 	}
 	if n < len(p) {
@@ -292,11 +292,6 @@ func (c *computed) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return n, nil
 }
-
-// into is a WriterAt of memory.
-type into []byte
-
-func (b into) WriteAt(p []byte, off int64) (int, error) { return copy(b[off:], p), nil }
 
 // Close closes what it is computed of.
 func (c *computed) Close() error {

@@ -7,9 +7,11 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/gorun-mpi/gorun/internal/procfs"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 
 	"github.com/ebitengine/purego"
@@ -65,11 +67,11 @@ func (l *library) about(name string, info uintptr) provider.Info {
 
 // machine names this boot of this machine.
 func machine() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	b, err := procfs.BootID()
 	if err != nil {
-		b = []byte(fmt.Sprint(os.Getpid()))
+		return strconv.Itoa(os.Getpid())
 	}
-	return strings.TrimSpace(string(b))
+	return b
 }
 
 // Open opens a device: one of List, or a provider's name, a slash and an address of this machine.

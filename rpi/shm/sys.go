@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // segmentName shows in /proc/PID/maps. The code that images processes knows it.
@@ -63,11 +64,11 @@ func openSegment(pid, fd, size int) (int, error) {
 // machine identifies the running kernel and the namespaces and user of this process. Only
 // processes that agree in it can use each other's /proc.
 func machine() (string, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := procfs.BootID()
 	if err != nil {
 		return "", err
 	}
-	id := strings.TrimSpace(string(boot))
+	id := boot
 	for _, ns := range []string{"pid", "user"} {
 		s, err := os.Readlink("/proc/self/ns/" + ns)
 		if err != nil {

@@ -2,6 +2,7 @@ package sealed
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -97,6 +98,16 @@ func indices(n int) []int {
 	return all
 }
 
+// salted is a store whose pieces have all the same salt.
+type salted struct {
+	*Store
+	salt [saltSize]byte
+}
+
+func (s salted) Create(ctx context.Context, set, piece string, opt store.Options) (store.Writer, error) {
+	return s.create(ctx, set, piece, opt, s.salt)
+}
+
 // headOfKnown is magic, size of a block, key, salt.
 const headOfKnown = "676f72756e5345310001000000000000fa06475d1e2a3fcb612073616c74206f66207468697274792d74776f2062797465732c20686572650000000000000000"
 
@@ -107,8 +118,7 @@ func TestKnownAnswer(t *testing.T) {
 	if err := os.WriteFile(file, []byte("0123456789abcdef0123456789abcdef"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := sealed(t, dir, file)
-	s.salt = func() (p [saltSize]byte) { return [saltSize]byte([]byte("a salt of thirty-two bytes, here")) }
+	s := salted{sealed(t, dir, file), [saltSize]byte([]byte("a salt of thirty-two bytes, here"))}
 	if err := s.Begin(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
@@ -312,8 +322,7 @@ func FuzzOpen(f *testing.F) {
 	if err := os.WriteFile(file, bytes.Repeat([]byte("k"), KeySize), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	s := sealed(f, dir, file)
-	s.salt = func() (p [saltSize]byte) { return p }
+	s := salted{Store: sealed(f, dir, file)}
 	data := storetest.Data(100, 1)
 	if err := s.Begin(f.Context(), "s"); err != nil {
 		f.Fatal(err)

@@ -17,7 +17,6 @@ const Suffix = "+sealed"
 type Store struct {
 	store.Store // what is sealed
 	key         *key
-	salt        func() [saltSize]byte // tests: instead of a random one
 }
 
 // Wrap returns a store whose pieces lie in st, sealed with the key of a file. Errors: ErrKey.
@@ -26,7 +25,7 @@ func Wrap(st store.Store, keyFile string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Store: st, key: k, salt: newSalt}, nil
+	return &Store{Store: st, key: k}, nil
 }
 
 func newSalt() (s [saltSize]byte) {
@@ -39,11 +38,15 @@ func (s *Store) Kind() string { return s.Store.Kind() + Suffix }
 
 // Create begins a piece.
 func (s *Store) Create(ctx context.Context, set, piece string, opt store.Options) (store.Writer, error) {
+	return s.create(ctx, set, piece, opt, newSalt())
+}
+
+func (s *Store) create(ctx context.Context, set, piece string, opt store.Options, salt [saltSize]byte) (store.Writer, error) {
 	opt.NoDirect = true // blocks with their tags are no pages
 	if opt.Size > 0 {
 		opt.Size = sealedSize(opt.Size)
 	}
-	b, err := newBox(s.key, newHead(s.key, s.salt()), piece)
+	b, err := newBox(s.key, newHead(s.key, salt), piece)
 	if err != nil {
 		return nil, err
 	}

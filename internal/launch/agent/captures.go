@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // A capture has a name only as long as it is written. An agent that is killed then leaves it, and later agents sweep it.
@@ -30,10 +32,10 @@ func roomFor(bytes uint64) string {
 
 // numbersOf names what the numbers of processes belong to: this boot of this machine, and this process's namespace. Folders may be seen from elsewhere, too.
 var numbersOf = sync.OnceValue(func() string {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, _ := procfs.BootID()
 	space, _ := os.Readlink("/proc/self/ns/pid")
 	sum := fnv.New32a()
-	sum.Write(append(boot, space...))
+	sum.Write([]byte(boot + "\n" + space)) // as earlier versions did
 	return fmt.Sprintf("%08x", sum.Sum32())
 })
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // A rank that goes on while its image is written gets a page of its own for each page that it
@@ -40,7 +41,7 @@ func watchGrowth(r *rankProc, copy int, size uint64) *growth {
 	if copy == 0 || size <= growthFloor {
 		return nil
 	}
-	st, _ := proc.ReadStat(r.pid)
+	st, _ := procfs.ReadStat(r.pid)
 	g := &growth{r: r, copy: copy, limit: growthLimit(size), given: st.Faults, quit: make(chan struct{}), done: make(chan struct{})}
 	go g.run()
 	return g
@@ -53,7 +54,7 @@ func (g *growth) exceeds() bool {
 	if g.seen > g.limit {
 		return true
 	}
-	st, ok := proc.ReadStat(g.r.pid)
+	st, ok := procfs.ReadStat(g.r.pid)
 	if ok && g.seen+(st.Faults-g.given)*uint64(os.Getpagesize()) <= g.limit {
 		return false
 	}

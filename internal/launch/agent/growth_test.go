@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // A rank whose copy grows beyond its limit stands still until the copy is gone.
@@ -30,7 +30,7 @@ func TestGrowth(t *testing.T) {
 	}
 	// The rank sleeps, so it is given no pages, and nobody looks at the copy: here it is a process that would have too many.
 	const limit = 1 << 20
-	st, _ := proc.ReadStat(r.pid)
+	st, _ := procfs.ReadStat(r.pid)
 	g = &growth{r: r, copy: os.Getpid(), limit: limit, given: st.Faults}
 	if g.exceeds() || g.seen != 0 {
 		t.Errorf("looked at %d bytes although the rank was given nothing", g.seen)

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
@@ -80,7 +80,7 @@ func heldBench(t *testing.T) *bench {
 func inState(t *testing.T, pid int, state byte) {
 	t.Helper()
 	testenv.Until(t, func() string {
-		st, ok := proc.ReadStat(pid)
+		st, ok := procfs.ReadStat(pid)
 		if ok && st.State == state {
 			return ""
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/whole"
 	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // The agent's part of a native checkpoint. It images a rank that stands in Ready, and says to the
@@ -149,7 +149,7 @@ func (a *agent) stoppedRank(r *rankProc, m *oob.Msg) bool {
 
 // isStopped reports whether somebody has stopped the rank's process.
 func (r *rankProc) isStopped() bool {
-	st, ok := proc.ReadStat(r.pid)
+	st, ok := procfs.ReadStat(r.pid)
 	return ok && st.State == 'T'
 }
 
@@ -453,7 +453,7 @@ func (s *shot) stand() {
 		case <-s.cancel:
 			return
 		case <-t.C:
-			if st, ok := proc.ReadStat(s.r.pid); !ok || st.State == 'Z' {
+			if st, ok := procfs.ReadStat(s.r.pid); !ok || st.Ended() {
 				return
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
@@ -90,7 +91,7 @@ func (t *fakeTarget) Close() error      { return nil }
 func (t *fakeTarget) Capture(o whole.CaptureOptions) (whole.Copy, error) {
 	t.f.asked <- o
 	<-t.f.let
-	if st, ok := proc.ReadStat(t.pid); !ok || st.State == 'Z' {
+	if st, ok := procfs.ReadStat(t.pid); !ok || st.Ended() {
 		return nil, whole.ErrDied
 	}
 	pid := must(syscall.ForkExec("/bin/sleep", []string{"sleep", "1000"}, nil))
@@ -357,7 +358,7 @@ func TestRankDiesWhileImaged(t *testing.T) {
 		syscall.Kill(b.pids[0], syscall.SIGKILL)
 		if !copied {
 			testenv.Until(t, func() string {
-				if st, ok := proc.ReadStat(b.pids[0]); ok && st.State != 'Z' {
+				if st, ok := procfs.ReadStat(b.pids[0]); ok && !st.Ended() {
 					return fmt.Sprintf("the rank is in state %c", st.State)
 				}
 				return ""

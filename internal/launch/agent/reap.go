@@ -13,6 +13,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // An agent has three kinds of children:
@@ -119,7 +120,7 @@ func (a *agent) sweepLocked() {
 		if a.pids[pid] != nil || a.copies[pid] {
 			continue
 		}
-		if st, ok := proc.ReadStat(pid); ok && st.State == 'Z' {
+		if st, ok := procfs.ReadStat(pid); ok && st.Ended() {
 			syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 		}
 	}

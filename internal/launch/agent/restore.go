@@ -18,6 +18,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/launch/program"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // oobFD is a rank's descriptor of its stream to the agent.
@@ -123,7 +124,7 @@ func (a *agent) whenAll(rank int, back *whole.Restored) error {
 			return errors.Join(errEnded, back.End())
 		case <-t.C:
 			// Its threads are traced, so that only its state tells.
-			if st, ok := proc.ReadStat(back.PID); !ok || st.State == 'Z' {
+			if st, ok := procfs.ReadStat(back.PID); !ok || st.Ended() {
 				return errors.Join(errKilled, back.End())
 			}
 		}
@@ -155,7 +156,7 @@ const heldPoll = 200 * time.Millisecond
 
 // held reports whether a process is stopped, or a debugger has it.
 func held(pid int) bool {
-	st, ok := proc.ReadStat(pid)
+	st, ok := procfs.ReadStat(pid)
 	return ok && (st.State == 'T' || st.State == 't' || proc.Value(fmt.Sprintf("/proc/%d/status", pid), "TracerPid:") != 0)
 }
 

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/offload"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // ErrEnded is wrapped by errors about a job that ended while it was asked.
@@ -28,7 +28,7 @@ var ErrSuspended = errors.New("the job is suspended")
 
 // suspended returns an ErrSuspended if the job's gorun is stopped.
 func (r *Record) suspended() error {
-	if st, ok := proc.ReadStat(r.PID); !ok || st.State != 'T' {
+	if st, ok := procfs.ReadStat(r.PID); !ok || st.State != 'T' {
 		return nil
 	}
 	return fmt.Errorf("job %s: %w: its gorun (process %d) was stopped, as by ^Z; fg in its shell or kill -CONT %d lets it go on", r.Job, ErrSuspended, r.PID, r.PID)
@@ -121,7 +121,7 @@ func (r *Record) Checkpoint(ctx context.Context, stop bool, timeout time.Duratio
 // Take has the job checkpointed, waits for the commit and tells what was taken.
 // Each phase of it may take timeout; 0 is the job's default.
 func (r *Record) Take(ctx context.Context, stop bool, timeout time.Duration, progress func(Progress)) (*Report, error) {
-	p, err := r.ask(ctx, Request{Verb: "checkpoint", Stop: stop, TimeoutMS: timeout.Milliseconds()}, func(p *Reply) {
+	p, err := r.ask(ctx, Request{Verb: VerbCheckpoint, Stop: stop, TimeoutMS: timeout.Milliseconds()}, func(p *Reply) {
 		if progress != nil {
 			progress(*p.Progress)
 		}
@@ -137,13 +137,13 @@ func (r *Record) Take(ctx context.Context, stop bool, timeout time.Duration, pro
 
 // Status asks the job how it is.
 func (r *Record) Status(ctx context.Context) (*Status, error) {
-	return r.status(ctx, Request{Verb: "status"})
+	return r.status(ctx, Request{Verb: VerbStatus})
 }
 
 // Look asks the job for its state and what each of its ranks waits for. A rank that does not answer
 // is reported so after AnswerWithin.
 func (r *Record) Look(ctx context.Context) (*Status, error) {
-	return r.status(ctx, Request{Verb: "status", Waits: true})
+	return r.status(ctx, Request{Verb: VerbStatus, Waits: true})
 }
 
 // AnswerWithin is how long the job waits for its ranks when they are asked.
@@ -151,7 +151,7 @@ func (r *Record) AnswerWithin() time.Duration { return LookWithin(r.NP) }
 
 // Stacks asks ranks, all if none is named, for the stacks of their goroutines.
 func (r *Record) Stacks(ctx context.Context, ranks ...int) ([]RankStacks, error) {
-	p, err := r.ask(ctx, Request{Verb: "stacks", Ranks: ranks}, nil)
+	p, err := r.ask(ctx, Request{Verb: VerbStacks, Ranks: ranks}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -172,12 +172,20 @@ func (r *Record) status(ctx context.Context, q Request) (*Status, error) {
 // Kill ends the job, at once or after SIGTERM and a moment, and returns when
 // nothing of it runs.
 func (r *Record) Kill(ctx context.Context, now bool) error {
-	_, err := r.ask(ctx, Request{Verb: "kill", Now: now}, nil)
+	_, err := r.ask(ctx, Request{Verb: VerbKill, Now: now}, nil)
 	if errors.Is(err, ErrEnded) {
 		return nil
 	}
 	return err
 }
+
+// What commands ask of a running job.
+const (
+	VerbCheckpoint = "checkpoint"
+	VerbStatus     = "status"
+	VerbStacks     = "stacks"
+	VerbKill       = "kill"
+)
 
 // VerbWait waits for the end of the job.
 const VerbWait = "wait"

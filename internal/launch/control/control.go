@@ -19,7 +19,7 @@ import (
 //	< {"progress":{"Phase":"writing","Ranks":3,"Size":4,...}}
 //	< {"done":{"schema":"/home/u/.gorun/snapshots/.../schema.toml"}}
 type Request struct {
-	Verb        string `json:"verb"` // verbRecord, checkpoint, status, stacks, kill, join, and those of Order
+	Verb        string `json:"verb"` // one of Verb..., or verbRecord
 	Incarnation string `json:"incarnation"`
 	Stop        bool   `json:"stop,omitempty"`       // checkpoint: end the job after it
 	TimeoutMS   int64  `json:"timeout_ms,omitempty"` // checkpoint: for each phase of it

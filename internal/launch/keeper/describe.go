@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/internal/launch/home"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 	"github.com/gorun-mpi/gorun/internal/protect"
 	"github.com/gorun-mpi/gorun/launcher"
 )
@@ -20,12 +20,12 @@ func Describe() (*wire.NodeInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	machine, err := procfs.BootID()
 	if err != nil {
 		return nil, fmt.Errorf("which machine this is: %w", err)
 	}
 	n := &wire.NodeInfo{
-		Host: wire.Hostname(), Machine: strings.TrimSpace(string(machine)), Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Host: wire.Hostname(), Machine: machine, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Version: launcher.Version, Digest: self.Digest,
 		Rack: protect.SlurmRack(os.Getenv("SLURM_TOPOLOGY_ADDR"), os.Getenv("SLURM_TOPOLOGY_ADDR_PATTERN")),
 	}

@@ -22,10 +22,10 @@ import (
 	agents "github.com/gorun-mpi/gorun/internal/launch/agent"
 	"github.com/gorun-mpi/gorun/internal/launch/door"
 	"github.com/gorun-mpi/gorun/internal/launch/home"
-	"github.com/gorun-mpi/gorun/internal/launch/proc"
 	"github.com/gorun-mpi/gorun/internal/launch/wire"
 	"github.com/gorun-mpi/gorun/internal/lease"
 	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 	"github.com/gorun-mpi/gorun/internal/testenv"
 	"github.com/gorun-mpi/gorun/launcher"
 )
@@ -185,8 +185,8 @@ func (h *head) orphan() int {
 
 // lives reports whether a process runs: one that only waits to be reaped does not.
 func lives(pid int) bool {
-	st, ok := proc.ReadStat(pid)
-	return ok && st.State != 'Z'
+	st, ok := procfs.ReadStat(pid)
+	return ok && !st.Ended()
 }
 
 // left waits for the keeper's end, and that nothing of it is left.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/launch/proc"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // Processes that a killed child leaves come here and are ended, in its group or out
@@ -41,7 +41,7 @@ func TestBury(t *testing.T) {
 	Wait(leaves)
 	Bury()
 	for _, pid := range left {
-		if _, there := proc.ReadStat(pid); there {
+		if _, there := procfs.ReadStat(pid); there {
 			t.Errorf("process %d is still there", pid)
 		}
 	}

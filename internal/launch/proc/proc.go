@@ -14,38 +14,9 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
-
-// Stat is what is used of /proc/PID/stat.
-type Stat struct {
-	State  byte
-	PPID   int
-	Faults uint64 // pages that it was given, and that the disk had no part in, by all its threads
-}
-
-// ReadStat reads it; false if there is no such process.
-func ReadStat(pid int) (st Stat, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return st, false
-	}
-	return ParseStat(b)
-}
-
-// ParseStat starts behind the program's name, which may hold any character.
-func ParseStat(b []byte) (st Stat, ok bool) {
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
-		return st, false
-	}
-	f := bytes.Fields(b[i+1:])
-	if len(f) < 8 {
-		return st, false
-	}
-	ppid, err := strconv.Atoi(string(f[1]))
-	faults, ferr := strconv.ParseUint(string(f[7]), 10, 64)
-	return Stat{f[0][0], ppid, faults}, err == nil && ferr == nil
-}
 
 // Signal finds a signal by its name, with or without SIG, or its number.
 func Signal(s string) (syscall.Signal, bool) {
@@ -134,7 +105,7 @@ func childrenByScan() []int {
 		if err != nil {
 			continue
 		}
-		if st, ok := ReadStat(pid); ok && st.PPID == os.Getpid() {
+		if st, ok := procfs.ReadStat(pid); ok && st.PPID == os.Getpid() {
 			pids = append(pids, pid)
 		}
 	}

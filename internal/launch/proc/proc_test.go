@@ -1,24 +1,6 @@
 package proc
 
-import (
-	"os"
-	"testing"
-)
-
-func TestParseStat(t *testing.T) {
-	st, ok := ParseStat([]byte("17 (a) b (c)) S 5 17 17 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0"))
-	if !ok || st.PPID != 5 || st.Faults != 1 {
-		t.Errorf("%+v %v", st, ok)
-	}
-	for _, s := range []string{"", "17 (a", "17 (a) S"} {
-		if _, ok := ParseStat([]byte(s)); ok {
-			t.Errorf("%q is understood", s)
-		}
-	}
-	if st, ok := ReadStat(os.Getpid()); !ok || st.PPID != os.Getppid() {
-		t.Errorf("own process: %+v %v", st, ok)
-	}
-}
+import "testing"
 
 func TestSlowness(t *testing.T) {
 	for text, want := range map[string]float64{

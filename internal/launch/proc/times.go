@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // Times tells how the threads of a process have had the processors.
@@ -23,19 +25,14 @@ type Use struct {
 	Wait   time.Duration // ready to run, and no processor was free
 }
 
-// userTick is the unit of times in /proc/PID/stat, the same on all of Linux.
-const userTick = 10 * time.Millisecond
-
 // ReadTimes looks at a process; false if there is none, or the kernel does not tell how long threads wait (CONFIG_SCHED_INFO).
 func ReadTimes(pid int) (t Times, ok bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
-	b, err := os.ReadFile(dir + "/stat")
-	if err != nil {
+	s, ok := procfs.ReadStat(pid)
+	if !ok {
 		return t, false
 	}
-	if t.System, ok = systemTime(b); !ok {
-		return t, false
-	}
+	t.System = s.System
 	tasks, err := os.ReadDir(dir + "/task")
 	if err != nil {
 		return t, false
@@ -50,16 +47,6 @@ func ReadTimes(pid int) (t Times, ok bool) {
 		}
 	}
 	return t, len(t.threads) > 0
-}
-
-// systemTime is the 15th field of /proc/PID/stat.
-func systemTime(b []byte) (time.Duration, bool) {
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 13 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(f[12]), 10, 48)
-	return time.Duration(n) * userTick, err == nil
 }
 
 // parseSchedstat reads the first two fields of /proc/PID/task/TID/schedstat: on a processor, and waiting for one.

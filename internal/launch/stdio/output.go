@@ -8,7 +8,7 @@ import (
 )
 
 // Output travels in whole lines from a rank's pipe through its agent to the head. An agent may have
-// outputWindow bytes on the way that the head has not written. Then it stops reading, and its ranks
+// OutputWindow bytes on the way that the head has not written. Then it stops reading, and its ranks
 // block in their writes, as with a slow reader behind an ordinary pipe.
 const (
 	OutputWindow = 1 << 20

@@ -45,7 +45,7 @@ type Order struct {
 
 // Store is a store as an agent opens it.
 type Store struct {
-	Kind   string       `json:"kind"`   // "dir" or "node"
+	Kind   string       `json:"kind"`   // as in the URL of a store: dir, node, mem, s3
 	Folder exact.String `json:"folder"` // on the agent's node
 	Node   string       `json:"node"`   // the agent's, for kind node
 }

@@ -16,7 +16,7 @@ type head struct {
 	w       *world
 	phase   headPhase
 	attempt uint32
-	missing []bool // who has not answered
+	missing []bool // those that have not answered
 	pieces  []*piece
 	opened  []bool
 }
@@ -35,7 +35,7 @@ func (h *head) all(f frame) {
 	}
 }
 
-// phaseOf begins a phase in which all have to answer.
+// to begins a phase in which all have to answer.
 func (h *head) to(p headPhase) {
 	h.phase = p
 	for n := range h.missing {
@@ -181,7 +181,7 @@ func (h *head) commit() {
 	h.all(frame{kind: toOpen})
 }
 
-// check looks whether a piece holds what every array has to be when all is done that was asked for.
+// check checks whether a piece holds what every array has to be when all is done that was asked for.
 func (p *piece) check(w *world, rank int) {
 	for _, r := range p.mem.rings {
 		c := p.of(r.id)

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/nic"
-	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/nic"
+	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 
 const (
@@ -52,7 +53,7 @@ func about(ip netip.Addr) provider.Info {
 
 // machine names what loopback addresses reach: this network namespace of this machine.
 func machine() string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := procfs.BootID()
 	if err != nil {
 		return ""
 	}
@@ -60,7 +61,7 @@ func machine() string {
 	if err != nil {
 		return ""
 	}
-	return provider.OneMachine + strings.TrimSpace(string(boot)) + " " + ns
+	return provider.OneMachine + boot + " " + ns
 }
 
 // Open opens a device at an address of this machine, and a port of its own.

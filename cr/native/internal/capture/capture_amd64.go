@@ -16,6 +16,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // tries is how often a capture stops the process anew because a thread stood
@@ -338,7 +339,7 @@ func (st *stand) dropOrphans() {
 // the thread did nothing else. Its parent is this process, or the first one of a place.
 func (st *stand) isOrphan(pid int) bool {
 	const tick = int64(time.Second / 100) // of /proc
-	s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+	s, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 	if err != nil || st.family.has(pid) || st.family.copies[pid] {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // comebacks remembers what programs that have come back from images need of the processor. A Go program looks once, when it is
@@ -22,7 +23,7 @@ type comeback struct {
 
 // CameBack tells what the image that a process goes on from needs of the processor. Attach follows.
 func (a *Agent) CameBack(pid int, extensions []string) {
-	stat, err := proc.Parsed(pid, "stat", proc.ParseStat)
+	stat, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 	if err != nil {
 		return // it has ended
 	}
@@ -45,10 +46,10 @@ func (a *Agent) comebackOf(pid int) comeback {
 	if c.extensions == nil {
 		return comeback{}
 	}
-	stat, err := proc.Parsed(pid, "stat", proc.ParseStat)
+	stat, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 	if err != nil || stat.Start != c.start {
 		return comeback{}
 	}
-	c.mm = stat.Mm
+	c.mm = proc.MMOf(stat.Layout)
 	return c
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/native/internal/vdso"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // describe completes the state with what the copy tells as well as the process
@@ -81,11 +82,11 @@ func (c *captured) describeProgram(pid int) error {
 	if s.Dir, s.DirGone, err = workingDir(pid); err != nil {
 		return err
 	}
-	stat, err := proc.Parsed(pid, "stat", proc.ParseStat)
+	stat, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 	if err != nil {
 		return err
 	}
-	s.MM = stat.Mm
+	s.MM = proc.MMOf(stat.Layout)
 	s.Comm = s.Threads[0].Comm
 	status, err := proc.Parsed(pid, "status", proc.ParseStatus)
 	s.Umask = status.Umask

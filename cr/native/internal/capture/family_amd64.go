@@ -17,6 +17,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // A process is imaged with all that descend from it, its family, at one moment: all are stopped before
@@ -123,11 +124,11 @@ func (g *Target) related(pid int) bool {
 		if g.head().PID == pid || g.head().kin[pid] != nil {
 			return true
 		}
-		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+		s, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 		if err != nil {
 			return false
 		}
-		pid = s.Ppid
+		pid = s.PPID
 	}
 	return false
 }
@@ -137,7 +138,7 @@ func (g *Target) outside(pid int) bool {
 	if g.related(pid) {
 		return false
 	}
-	s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+	s, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 	return err == nil && !s.Ending()
 }
 
@@ -205,7 +206,7 @@ func (g *Target) named(err error) error {
 		return err
 	}
 	name := "?"
-	if s, e := proc.Parsed(g.PID, "stat", proc.ParseStat); e == nil {
+	if s, e := proc.Parsed(g.PID, "stat", procfs.ParseStat); e == nil {
 		name = s.Comm
 	}
 	return fmt.Errorf("its child process %d (%s): %w", g.idOf(g.PID), name, err)
@@ -222,7 +223,7 @@ func (g *Target) checkRelated(living, ended []state.Kin) error {
 // meet looks at a child of one of the family: it gives its Target, or none if it has ended, and what it is to others.
 func (g *Target) meet(pid int, parent *Target) (*Target, state.Kin, error) {
 	var k state.Kin
-	s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+	s, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 	if err != nil {
 		return nil, k, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 	"github.com/gorun-mpi/gorun/internal/unquiet"
 )
 
@@ -161,8 +162,8 @@ func (g *Target) checkPidfd(fd int) error {
 	if err != nil {
 		return nil // it has just been closed
 	}
-	s, err := proc.Parsed(in.Target, "stat", proc.ParseStat)
-	if err == nil && (g.related(in.Target) || s.State == 'Z' && g.related(s.Ppid)) {
+	s, err := proc.Parsed(in.Target, "stat", procfs.ParseStat)
+	if err == nil && (g.related(in.Target) || s.State == 'Z' && g.related(s.PPID)) {
 		return nil
 	}
 	return refusePidfd(in.Target)

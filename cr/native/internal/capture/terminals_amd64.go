@@ -17,6 +17,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/terminal"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // A pseudo-terminal has its number again only in a namespace that nobody else is in. So the family has to have both
@@ -99,7 +100,7 @@ func (g *Target) checkOutsiders(numbers map[int]bool) error {
 		if trace.MountsOf(pid) != space {
 			continue
 		}
-		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+		s, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 		if err != nil {
 			continue
 		}
@@ -299,7 +300,7 @@ func (f *family) recordControl(t *state.Terminal, fd int) error {
 		if pgid, err := unix.Getpgid(st.g.PID); err == nil && pgid == team && k.Team != t.Session {
 			t.Team = k.Team
 		}
-		s, err := proc.Parsed(st.g.PID, "stat", proc.ParseStat)
+		s, err := proc.Parsed(st.g.PID, "stat", procfs.ParseStat)
 		if n, _ := numberOf(&unix.Stat_t{Rdev: s.TTY, Mode: unix.S_IFCHR}); err == nil && n != t.Number {
 			err = refusal.New("let it have it", "process %d is in the session that it controls, and does not have it", k.ID)
 		}

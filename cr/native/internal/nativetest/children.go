@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
@@ -18,7 +19,7 @@ import (
 func WaitState(t *testing.T, pid int, state byte) {
 	t.Helper()
 	testenv.Until(t, func() string {
-		s, err := proc.Parsed(pid, "stat", proc.ParseStat)
+		s, err := proc.Parsed(pid, "stat", procfs.ParseStat)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,7 @@
 package proc
 
+import "github.com/gorun-mpi/gorun/internal/procfs"
+
 // Timer is the setting of a timerfd, in nanoseconds.
 type Timer struct {
 	Clock    int   `json:"clock"`
@@ -21,4 +23,12 @@ type Watch struct {
 type MM struct {
 	StartCode, EndCode, StartData, EndData, StartBrk, Brk, StartStack uint64
 	ArgStart, ArgEnd, EnvStart, EnvEnd                                uint64
+}
+
+// MMOf is the layout of a process, except Brk.
+func MMOf(l procfs.Layout) MM {
+	return MM{
+		StartCode: l.StartCode, EndCode: l.EndCode, StartStack: l.StartStack, StartData: l.StartData, EndData: l.EndData,
+		StartBrk: l.StartBrk, ArgStart: l.ArgStart, ArgEnd: l.ArgEnd, EnvStart: l.EnvStart, EnvEnd: l.EnvEnd,
+	}
 }

@@ -302,67 +302,6 @@ func parseWatch(line string) (Watch, error) {
 	return w, nil
 }
 
-// Stat is what is needed of /proc/PID/stat.
-type Stat struct {
-	Comm  string
-	State byte
-	flags uint64 // PF_...
-	Ppid  int
-	TTY   uint64 // device number of its controlling terminal, 0 if it has none
-	Sends int    // the signal that its parent gets when it ends
-	Exit  int    // of one that has ended: its status, as wait gives it
-	Start uint64 // since boot, in ticks
-	Mm    MM     // without Brk
-
-	pending uint64 // signals 1 to 31 that wait for this thread alone
-}
-
-// ParseStat parses /proc/PID/stat. The name may hold any character.
-func ParseStat(p []byte) (Stat, error) {
-	var s Stat
-	open, end := bytes.IndexByte(p, '('), bytes.LastIndexByte(p, ')')
-	if open < 0 || end < open {
-		return s, bad("stat", p)
-	}
-	s.Comm = string(p[open+1 : end])
-	f := strings.Fields(string(p[end+1:]))
-	if len(f) < 50 || len(f[0]) != 1 {
-		return s, bad("stat", p)
-	}
-	s.State = f[0][0]
-	var err error
-	num := func(n int) uint64 { // n as in proc(5)
-		v, e := strconv.ParseUint(f[n-3], 10, 64)
-		if e != nil {
-			err = bad("stat", p)
-		}
-		return v
-	}
-	s.Ppid = int(num(4))
-	s.flags, s.pending = num(9), num(31)
-	s.TTY = num(7)
-	s.Start = num(22)
-	s.Exit = int(num(52))
-	if s.Sends, err = strconv.Atoi(f[38-3]); err != nil { // of a thread -1
-		err = bad("stat", p)
-	}
-	s.Mm = MM{
-		StartCode: num(26), EndCode: num(27), StartStack: num(28), StartData: num(45), EndData: num(46),
-		StartBrk: num(47), ArgStart: num(48), ArgEnd: num(49), EnvStart: num(50), EnvEnd: num(51),
-	}
-	return s, err
-}
-
-// Ending tells whether the thread or process has ended, or is about to: it has begun
-// to give up what it had, or was killed and has not run since.
-func (s *Stat) Ending() bool {
-	const (
-		exiting = 4      // PF_EXITING
-		killed  = 1 << 8 // SIGKILL, which each thread of a killed process has pending
-	)
-	return s.State == 'Z' || s.State == 'X' || s.flags&exiting != 0 || s.pending&killed != 0
-}
-
 // Status is what is needed of /proc/PID/status.
 type Status struct {
 	Umask   int

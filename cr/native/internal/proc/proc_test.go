@@ -4,12 +4,11 @@ import (
 	"encoding/binary"
 	"os"
 	"reflect"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 func TestParseMaps(t *testing.T) {
@@ -72,28 +71,12 @@ func TestOwnPages(t *testing.T) {
 	}
 }
 
-// A killed thread that has not run since looks as it did, but for the signal.
-func TestEnding(t *testing.T) {
-	stat := func(state, flags, pending int) string {
-		f := slices.Repeat([]string{"0"}, 50)
-		f[0], f[9-3], f[31-3] = string(rune(state)), strconv.Itoa(flags), strconv.Itoa(pending)
-		return "7 (a b) " + strings.Join(f, " ") + "\n"
-	}
-	for text, want := range map[string]bool{
-		stat('S', 0, 0): false, stat('S', 0, 1<<9): false, stat('S', 0, 1<<8): true, stat('R', 4, 0): true, stat('Z', 0, 0): true,
-	} {
-		if s, err := ParseStat([]byte(text)); err != nil || s.Ending() != want {
-			t.Errorf("%q: %v, %v", text, s.Ending(), err)
-		}
-	}
-}
-
 func TestOwnProc(t *testing.T) {
 	pid := os.Getpid()
 	if s, err := Parsed(pid, "status", ParseStatus); err != nil || s.Threads == 0 || s.Anon == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err := Parsed(pid, "stat", ParseStat); err != nil || s.Ppid != os.Getppid() || s.Mm.StartStack == 0 {
+	if s, err := Parsed(pid, "stat", procfs.ParseStat); err != nil || MMOf(s.Layout).StartStack == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if m, err := Parsed(pid, "smaps", ParseSmaps); err != nil || len(m) < 5 || m[0].Flags == "" {
@@ -128,7 +111,6 @@ func FuzzMaps(f *testing.F) {
 }
 
 func FuzzSmaps(f *testing.F)  { fuzzProc(f, "smaps", func(p []byte) { ParseSmaps(p) }) }
-func FuzzStat(f *testing.F)   { fuzzProc(f, "stat", func(p []byte) { ParseStat(p) }) }
 func FuzzStatus(f *testing.F) { fuzzProc(f, "status", func(p []byte) { ParseStatus(p) }) }
 
 func FuzzTimers(f *testing.F) {

@@ -13,6 +13,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // A process that had children is restored with all that descend from it, in a trace.Place of their own,
@@ -537,7 +538,7 @@ func (r *restore) stop() error {
 	}
 	var b trace.Backoff
 	for {
-		s, err := proc.Parsed(r.pid, "stat", proc.ParseStat)
+		s, err := proc.Parsed(r.pid, "stat", procfs.ParseStat)
 		if err != nil || s.Ending() {
 			return errors.Join(err, whole.ErrDied)
 		}

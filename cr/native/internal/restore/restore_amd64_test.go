@@ -23,6 +23,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // rewrite copies an image with a changed state.
@@ -98,7 +99,7 @@ func TestRestoreExactly(t *testing.T) {
 	tr, img := imagedVictim(t, "8", "log", "pipe", "events", "deleted", "threads", "readonly", "spin", "churn")
 	before := stateOf(t, img)
 	r := tr.restore(img, func(o *whole.RestoreOptions) { o.Hold = true })
-	if s, err := proc.Parsed(r.PID, "stat", proc.ParseStat); err != nil || s.State != 'T' {
+	if s, err := proc.Parsed(r.PID, "stat", procfs.ParseStat); err != nil || s.State != 'T' {
 		t.Errorf("held, it is in state %c, %v", s.State, err)
 	}
 	after := stateOf(t, tr.image(whole.CaptureOptions{}))

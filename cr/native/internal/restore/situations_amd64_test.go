@@ -20,6 +20,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // Outcomes of a situation, as docs/processes.md has them.
@@ -200,7 +201,7 @@ func TestFamilyEnds(t *testing.T) {
 	}
 	tr.kill()
 	for _, pid := range pids {
-		if s, err := proc.Parsed(pid, "stat", proc.ParseStat); err == nil && !s.Ending() {
+		if s, err := proc.Parsed(pid, "stat", procfs.ParseStat); err == nil && !s.Ending() {
 			t.Errorf("process %d (%s) is left", pid, s.Comm)
 		}
 	}

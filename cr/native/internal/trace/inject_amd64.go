@@ -25,7 +25,7 @@ const CallLimit = 60 * time.Second
 
 // Injector executes system calls in a stopped thread. Between begin and end the
 // thread's own registers and signal mask are kept aside. All methods are to be
-// called on the traceThread that traces it.
+// called on the Thread that traces it.
 type Injector struct {
 	TID  int
 	Text uint64 // address of a syscall instruction
@@ -35,7 +35,7 @@ type Injector struct {
 }
 
 // Begin takes over the stopped thread tid; text is the address of a syscall
-// instruction in its address space (see findSyscall).
+// instruction in its address space (see FindSyscall).
 func Begin(tid int, text uint64) (*Injector, error) {
 	in := &Injector{TID: tid, Text: text}
 	var err error

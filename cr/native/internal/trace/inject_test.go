@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // echoer starts a process that waits for input and ends it with the test.
@@ -87,7 +88,7 @@ func TestInject(t *testing.T) {
 			t.Log(time.Since(start))
 		}
 	})
-	if s, err := proc.Parsed(pid, "stat", proc.ParseStat); err != nil || s.Ppid != os.Getpid() || s.Comm != "cat" {
+	if s, err := proc.Parsed(pid, "stat", procfs.ParseStat); err != nil || s.PPID != os.Getpid() || s.Comm != "cat" {
 		t.Error(s, err)
 	}
 }

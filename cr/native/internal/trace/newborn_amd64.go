@@ -7,7 +7,7 @@ import (
 )
 
 // Newborn starts an executable, stopped before its first instruction, lets look
-// have a look at it, and ends it. It runs on a traceThread.
+// have a look at it, and ends it. It runs on a Thread.
 func Newborn(exe string, look func(pid int) error) error {
 	pid, err := syscall.ForkExec(exe, []string{"gorun"}, &syscall.ProcAttr{
 		Sys: &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/whole"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // Process is a running process that may be stopped: a child of this one, most often.
@@ -63,7 +64,7 @@ func (p *Process) Ended() bool {
 
 // Ending tells whether a thread has ended, or is about to.
 func (p *Process) Ending(tid int) bool {
-	s, err := proc.Parsed(p.PID, "task/"+strconv.Itoa(tid)+"/stat", proc.ParseStat)
+	s, err := proc.Parsed(p.PID, "task/"+strconv.Itoa(tid)+"/stat", procfs.ParseStat)
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && s.Ending()
 }
 

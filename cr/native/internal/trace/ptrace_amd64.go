@@ -8,7 +8,7 @@ import (
 )
 
 // The requests of ptrace(2) as functions. All of them are to be called on the
-// traceThread that has attached; wait functions may be called anywhere in the
+// Thread that has attached; wait functions may be called anywhere in the
 // process, but by one caller for a thread at a time.
 
 // Not in x/sys/unix.
@@ -35,7 +35,7 @@ func RegBytes(r *Regs) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(r)), unsafe.Sizeof(*r))...)
 }
 
-// RegsOf is the reverse of regBytes.
+// RegsOf is the reverse of RegBytes.
 func RegsOf(p []byte) (Regs, error) {
 	var r Regs
 	if len(p) != int(unsafe.Sizeof(r)) {
@@ -67,7 +67,7 @@ func ptraceNum(req, tid int, addr, data uintptr) error {
 // Seize attaches to a thread without stopping it.
 func Seize(tid int, options uintptr) error { return ptraceNum(unix.PTRACE_SEIZE, tid, 0, options) }
 
-// Interrupt asks a seized thread to stop; waitStop tells when it has.
+// Interrupt asks a seized thread to stop; WaitStop tells when it has.
 func Interrupt(tid int) error { return ptraceNum(unix.PTRACE_INTERRUPT, tid, 0, 0) }
 
 // Resume lets a stopped thread run and gives it sig, if that is not 0.

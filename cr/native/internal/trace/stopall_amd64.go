@@ -12,10 +12,11 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // Standstill is a process all of whose threads are stopped and traced by the
-// calling traceThread, or on the way there or back.
+// calling Thread, or on the way there or back.
 type Standstill struct {
 	Process *Process
 	Thread  *Thread
@@ -46,7 +47,7 @@ func (st *Standstill) StopAll() error {
 	return nil
 }
 
-// listThreads is threadsOf; a test replaces it.
+// listThreads is proc.Threads; a test replaces it.
 var listThreads = proc.Threads
 
 // stopEach stops threads until none is left that runs. Where a thread ends while
@@ -225,8 +226,8 @@ func (p *Process) ours(tid int) bool {
 	if tid != p.PID {
 		return false
 	}
-	s, err := proc.Parsed(p.PID, "stat", proc.ParseStat)
-	return err != nil || s.Ppid == os.Getpid()
+	s, err := proc.Parsed(p.PID, "stat", procfs.ParseStat)
+	return err != nil || s.PPID == os.Getpid()
 }
 
 // letGo waits for a thread that would not stop, and detaches from it then.

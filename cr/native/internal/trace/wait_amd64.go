@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
+	"github.com/gorun-mpi/gorun/internal/procfs"
 )
 
 // StopLimit bounds the wait for a thread to stop. Only a thread in an
@@ -54,7 +55,7 @@ func Unreaped(pid int) bool {
 }
 
 // peekStop tells whether the thread has stopped or ended; ok is false if it
-// runs. A stop is consumed, an end is not: reapThread does that. The error is
+// runs. A stop is consumed, an end is not: Reap does that. The error is
 // ECHILD if there is no such thread.
 func peekStop(tid int) (s Stop, ok bool, err error) {
 	code, status, err := waitid(tid, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT)
@@ -152,7 +153,7 @@ func WaitEnd(pid int, limit time.Duration) (Stop, error) {
 
 // IsZombie tells whether a thread has ended, be it reported or not.
 func IsZombie(tid int) bool {
-	s, err := proc.Parsed(tid, "stat", proc.ParseStat)
+	s, err := proc.Parsed(tid, "stat", procfs.ParseStat)
 	return err == nil && (s.State == 'Z' || s.State == 'X')
 }
 
