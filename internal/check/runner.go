@@ -23,7 +23,7 @@ type runner struct {
 	cpu time.Duration // what they have used
 }
 
-// times chooses how often something random is done: by whoever tries his change, in
+// times chooses how often something random is done: when a change is tried, in
 // CI, and at full count.
 func (c *check) times(here, ci, full int) string {
 	switch {
@@ -61,7 +61,7 @@ func (c *check) stopOnSignal() {
 	}()
 }
 
-// onSignal has f called on a signal.
+// onSignal calls f when a signal comes.
 func (c *check) onSignal(f func(os.Signal)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFailuresSaidAgain has the output of two packages, one of which failed, in pieces.
+// TestFailuresSaidAgain writes the output of two packages, one of which failed, in pieces.
 func TestFailuresSaidAgain(t *testing.T) {
 	const said = `=== RUN   TestA
     a_test.go:1: fine

@@ -147,7 +147,7 @@ const (
 	HvCommitFailed                          // the same, Err why
 	HvAllUp                                 // all ranks are up: checkpoints may begin
 	HvHold                                  // a user keeps checkpoints off; answered by HactHeld
-	HvRelease                               // he does no longer
+	HvRelease                               // the user does so no longer
 	HvPause                                 // the ranks are stopped: no deadline counts
 	HvGoOn                                  // they go on
 	HvNative                                // whether whole processes can be imaged is known by now: Err why not

@@ -141,7 +141,7 @@ type chain struct {
 	length int
 }
 
-// begin returns the snapshot that the next one may build on. The agents begin to note changes anew with the
+// begin returns the snapshot that the next one may build on. The agents begin again to note changes with the
 // next one. So if it is not committed, there is nothing left to build on.
 func (c *chain) begin(fullEvery int) (base int) {
 	base = c.last

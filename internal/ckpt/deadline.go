@@ -24,7 +24,7 @@ func (h *Head) stopTimer() {
 	}
 }
 
-// pause stops the deadline of the running attempt while the ranks are suspended. Afterwards it begins anew.
+// pause stops the deadline of the running attempt while the ranks are suspended. Afterwards it begins again.
 func (h *Head) pause(on bool) {
 	a := h.run
 	switch h.paused = on; {

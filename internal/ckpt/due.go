@@ -12,7 +12,7 @@ import "github.com/gorun-mpi/gorun/internal/oob"
 //	        <----------------- Pass n     it goes on at once
 //
 // As with a checkpoint at intervals of time, one is left out while another is taken or written, and made up for when
-// who holds checkpoints off releases them; no rank stands meanwhile, as who holds may wait for it.
+// the holder releases checkpoints; no rank stands meanwhile, as the holder may wait for it.
 type due struct {
 	point    uint64 // the latest that an attempt was wanted for
 	standing []int  // ranks that stand at one, for Pass

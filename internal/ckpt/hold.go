@@ -130,7 +130,7 @@ func (h *Head) putOff() {
 		return
 	}
 	h.drop("put off: checkpoints are held off by " + h.Held())
-	for i := range a.requests { // who holds again and again would keep a move off for ever
+	for i := range a.requests { // repeated holds would keep a move off for ever
 		a.requests[i].direct = a.move != nil
 	}
 	h.queue = append(a.requests, h.queue...)

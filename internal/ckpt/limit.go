@@ -8,7 +8,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// The limit of a request is its user's: he is answered when it is over, whatever attempt the request has joined or
+// The limit of a request is its user's. The user is answered when it is over, whatever attempt the request has joined or
 // waits for, and whatever limit that has. The attempt goes on if somebody else wants it.
 //
 //	request -- limit - AskMillis --> late ranks are asked what they do -- AskMillis --> the answer names one

@@ -12,7 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 )
 
-// The file for the job's id is empty until the job is up: whoever waits for the id
+// The file for the job's id is empty until the job is up: a script that waits for the id
 // must not take that of the job before.
 func TestJobIDFileIsEmptied(t *testing.T) {
 	h := newHouse(t)
@@ -152,7 +152,7 @@ func TestRestartTakesThePlanOver(t *testing.T) {
 	p.err.wait(t, "(1 of at most 1)", 1)
 	h.must("kill", "-9", id)
 	p.code()
-	// A flag that is given anew counts.
+	// A flag that is given again counts.
 	file := filepath.Join(t.TempDir(), "id")
 	p = h.start("", "restart", "-jobid-file", file, "-ckpt-exit-status", "78", "-restarts", "0", "latest")
 	h.must("checkpoint", "-stop", h.jobID(p, file))

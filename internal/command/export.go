@@ -116,7 +116,7 @@ func (o *exportFlags) exportWhole(images []image.Source, std stdio) (done map[st
 	return done, to.close()
 }
 
-// exportRank exports one rank's variables but for those that are exported. What is not numbers is left out and named, once for all ranks.
+// exportRank exports one rank's variables, except those that are exported already. What is not numbers is left out and named, once for all ranks.
 func (o *exportFlags) exportRank(from image.Source, rank int, done map[string]bool, std stdio) error {
 	r, err := from.Open()
 	if err != nil {

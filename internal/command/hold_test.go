@@ -204,7 +204,7 @@ func TestSuspendedRankDies(t *testing.T) {
 	h.nothingLeft()
 }
 
-// The limit of a user is his, though he has joined an attempt that has a longer one.
+// The limit of a user holds, also in an attempt that the user has joined and that has a longer one.
 func TestLimitIsTheUsers(t *testing.T) {
 	h := newHouse(t)
 	p, id := h.countJob(limit, "-cr=native", "-ckpt-every", "10ms")

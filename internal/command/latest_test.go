@@ -79,7 +79,7 @@ func TestRestartLatestNative(t *testing.T) {
 	}
 }
 
-// TestRestartLatestNotWhole: a job of which nothing whole is left does not begin anew by itself. The error names
+// TestRestartLatestNotWhole: a job of which nothing whole is left does not begin again by itself. The error names
 // the image. One whose schema nobody can read is passed over, and told.
 func TestRestartLatestNotWhole(t *testing.T) {
 	h := newHouse(t)
@@ -186,7 +186,7 @@ func TestNodesUnsaid(t *testing.T) {
 	}
 }
 
-// TestRequeue: within Slurm the batch job's number is the job's name, and -requeue has it run again.
+// TestRequeue: within Slurm the batch job's number is the job's name, and with -requeue it runs again.
 func TestRequeue(t *testing.T) {
 	h := newHouse(t)
 	t.Setenv("SLURM_JOB_ID", "")

@@ -123,7 +123,7 @@ func TestLevels(t *testing.T) {
 	h.nothingLeft()
 }
 
-// Of each level one image is damaged from end to end: whoever looks at it before the start finds that. The restart takes the other copy, and no older snapshot.
+// Of each level one image is damaged from end to end: the check before the start finds that. The restart takes the other copy, and no older snapshot.
 // All images are full, so that the newest snapshot of the slower level is a copy and not merged.
 func TestLevelDamaged(t *testing.T) {
 	h := newHouse(t)
@@ -246,7 +246,7 @@ func TestLevelMended(t *testing.T) {
 		}
 		return ""
 	})
-	h.must("hold", id) // no newer snapshot, but for one that is being written
+	h.must("hold", id) // no newer snapshot, except one that is being written
 	testenv.Until(t, func() string {
 		s := h.status(id)
 		if l := s.Levels; s.Checkpoint != "held" || l[1].Last < l[0].Last || l[1].Copying {

@@ -77,7 +77,7 @@ type proc struct {
 	done     chan struct{}
 }
 
-// stream collects output and wakes whoever waits for a part of it.
+// stream collects output and wakes those who wait for a part of it.
 type stream struct {
 	mu   sync.Mutex
 	cond *sync.Cond

@@ -99,7 +99,7 @@ func migrateDevice(std stdio, args []string, ranks []int, device, to string, tim
 // revertWithin is how long a move that has run into its limit may take to put everything back.
 const revertWithin = 30 * time.Second
 
-// moveRanks has ranks move and prints where they are.
+// moveRanks moves ranks and prints where they are.
 func moveRanks(std stdio, r *control.Record, m control.Migration) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()

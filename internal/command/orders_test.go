@@ -15,7 +15,7 @@ import (
 // deaf are ranks that ignore all signals that can be ignored.
 const deaf = `trap '' INT TERM HUP QUIT; echo up; while :; do sleep 1000 & wait; done`
 
-// heeded has jobs of this test heed signals that whoever runs it ignores, as nohup does: a handler is not inherited.
+// heeded makes jobs of this test heed signals that the parent of the test ignores, as nohup does: a handler is not inherited.
 func heeded(t *testing.T) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT)

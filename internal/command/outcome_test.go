@@ -74,7 +74,7 @@ func (p *proc) kill(t *testing.T) {
 	}
 }
 
-// Checkpoints that fail are seen by who asks for the job, and at its end.
+// Checkpoints that fail are told by gorun status, and at the end of the job.
 func TestFailingCheckpointsAreSeen(t *testing.T) {
 	h := newHouse(t)
 	h.ckpt = filepath.Join(t.TempDir(), "file")

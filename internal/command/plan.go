@@ -33,7 +33,7 @@ func plan(fs *flag.FlagSet) map[string]string {
 	return p
 }
 
-// takeOver sets the flags that the job was given and that are not given anew. It returns them as flags. Those about
+// takeOver sets the flags that the job was given and that are not given again. It returns them as flags. Those about
 // checkpoints, or about nodes, do not count where there are none.
 func takeOver(fs *flag.FlagSet, from map[string]string, checkpoints, nodes bool) (flags []string, err error) {
 	given := set(fs)

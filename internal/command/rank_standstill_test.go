@@ -10,7 +10,7 @@ import (
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
-// standStill has the ranks wait for each other in some way. Those that end by themselves do so when somebody opens the pipe.
+// standStill makes the ranks wait for each other in some way. Those that end by themselves do so when somebody opens the pipe.
 func standStill(world *mpi.Comm, how, pipe string) error {
 	r, n := world.Rank(), world.Size()
 	recv := func(from int) error {

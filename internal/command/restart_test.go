@@ -63,7 +63,7 @@ func TestCheckpointStopRestart(t *testing.T) {
 	}
 	h.nothingLeft()
 	for _, spec := range []string{"latest", id[:8], schema, filepath.Dir(schema), id + "/1"} {
-		// The program's arguments are given anew so that it comes to an end.
+		// The program's arguments are given again so that it comes to an end.
 		out, errs, code := h.gorun("restart", "-env", "GORUN_TEST_KEPT=kept", spec, "--", self(t), asRank, "count", "1")
 		if code != 0 || began(t, out) == 0 || !strings.Contains(out, "kept") {
 			t.Errorf("restart %s: exit %d, %q %q", spec, code, out, errs)

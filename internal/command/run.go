@@ -158,7 +158,7 @@ func (o *options) ranksRun(args []string) ([]string, error) {
 	return o.attended(args)
 }
 
-// attended has gorun be the rank of a program that cannot take part in checkpoints itself; see package attend.
+// attended starts gorun as the rank, in place of a program that cannot take part in checkpoints itself; see package attend.
 func (o *options) attended(args []string) ([]string, error) {
 	if o.CR != spec.CRAuto && o.CR != whole.Default() {
 		return args, nil

@@ -417,7 +417,7 @@ func TestBuildFile(t *testing.T) {
 	h.nothingLeft()
 }
 
-// A build does not outlive its gorun: it would make the folder anew.
+// A build does not outlive its gorun: it would make the folder again.
 func TestKilledWhileBuilding(t *testing.T) {
 	h := newHouse(t)
 	dir, bin := t.TempDir(), t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/testenv"
 )
 
-// A session is how a user comes to a machine: what of the environment that leaves him, and whether the runtime folder that others have is there.
+// A session is how a user comes to a machine: what is left of the environment, and whether the runtime folder that others have is there.
 type session struct {
 	name string
 	env  func(h *house) []string
@@ -97,7 +97,7 @@ func asked(verb string) bool {
 	return false
 }
 
-// TestSessions has every verb find a job that was started in another session, also when that is over and its folder is gone; and no second copy
+// TestSessions checks that every verb finds a job that was started in another session, also when that is over and its folder is gone; and no second copy
 // of the job is started from any.
 func TestSessions(t *testing.T) {
 	for i := range commands {

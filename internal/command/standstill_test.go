@@ -42,7 +42,7 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-// Whoever does something, however slow, is no part of a deadlock.
+// A rank that does something, however slowly, is no part of a deadlock.
 func TestNoDeadlock(t *testing.T) {
 	for _, how := range []string{"reads", "sleeps", "computes", "tests", "deadline"} {
 		t.Run(how, func(t *testing.T) {

@@ -20,7 +20,7 @@ func trustFlag(fs *flag.FlagSet) *bool {
 	return fs.Bool("trust", false, "take what another user has written, or could have: read it; of a restart: run it as you")
 }
 
-// What -trust has a command do with something of another user.
+// What a command does under -trust with something of another user.
 const (
 	toRun    = "takes it, and runs its program as you"
 	toRead   = "reads it all the same"

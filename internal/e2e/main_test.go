@@ -89,7 +89,7 @@ type proc struct {
 	err  error
 }
 
-// lines collects a stream line by line and wakes whoever waits for one.
+// lines collects a stream line by line and wakes those who wait for one.
 type lines struct {
 	mu   sync.Mutex
 	cond *sync.Cond

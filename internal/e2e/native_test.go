@@ -22,7 +22,7 @@ import (
 const nobody = 65534
 
 // nativeHouse is a house for transparent checkpoints, of an ordinary user; with
-// GORUN_NATIVE_USER=self of whoever runs the test.
+// GORUN_NATIVE_USER=self of the user who runs the test.
 func nativeHouse(t testing.TB) *house {
 	t.Helper()
 	needNative(t)

@@ -70,7 +70,7 @@ var programs = map[string]program{
 }
 
 // TestPrograms runs every program of examples on 1, 2, 3 and 4 ranks. Then it checkpoints it at random moments, in images of either
-// kind, kills a rank, and has it go on, by itself or by hand, mostly over another transport: what it says must be what it says undisturbed.
+// kind, kills a rank, and lets it go on, by itself or by hand, mostly over another transport: what it says must be what it says undisturbed.
 // GORUN_PROGRAMS sets how often each is killed with each kind of images. Usually one program on 4 ranks is tried, chosen at random.
 func TestPrograms(t *testing.T) {
 	names := inExamples(t)
@@ -170,7 +170,7 @@ func (p program) try(t *testing.T, name string, sizes []int, kills int, rng *ran
 // timed matches lines that are never the same again.
 var timed = regexp.MustCompile(`Time in seconds|Mop/s`)
 
-// said returns the different lines that a program has printed, but for times. A line may have been printed before the snapshot and
+// said returns the different lines that a program has printed, without times. A line may have been printed before the snapshot and
 // again by the life that goes on from it.
 func said(out string) []string {
 	lines := slices.DeleteFunc(strings.Split(out, "\n"), timed.MatchString)
@@ -178,7 +178,7 @@ func said(out string) []string {
 	return slices.Compact(lines)
 }
 
-// disturbed runs a program with checkpoints at random intervals, kills a rank after one of them, and has the program go on from the
+// disturbed runs a program with checkpoints at random intervals, kills a rank after one of them, and lets the program go on from the
 // newest. It returns what both lives have printed. A program that was over before is run again, with checkpoints more often.
 func disturbed(h *house, rng *rand.Rand, kind string, np int, command []string) string {
 	h.t.Helper()

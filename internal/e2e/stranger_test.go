@@ -74,7 +74,7 @@ func (s *stranger) folder(path string, id int, mode fs.FileMode) string {
 	return path
 }
 
-// his gives something to the stranger.
+// his makes the stranger the owner of something.
 func (s *stranger) his(path string) { s.t.Helper(); s.check(os.Lchown(path, strangerID, strangerID)) }
 
 // work is the program of both, with arguments.

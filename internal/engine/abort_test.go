@@ -7,7 +7,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/engine"
 )
 
-// Whoever waits for a request without waiting in the engine, or looks at it again and again, sees that the job was aborted.
+// A caller that waits for a request outside the engine, or polls it, sees that the job was aborted.
 func TestAbortIsSeen(t *testing.T) {
 	e := newFakeNet(t, 2).engines()[0]
 	r := must(t)(e.Irecv(1, ctx, 1, bytesType, make([]byte, 1)))

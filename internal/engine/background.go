@@ -63,7 +63,7 @@ func (e *Engine) wakeBackground() {
 }
 
 // expect makes the background goroutine lead if no caller does: what arrives goes on with a plan, or closes a channel
-// of Notify. Whoever waits for a channel is not to wait for a tick as well, so then it leads at once. For a plan it leads at its
+// of Notify. A caller that waits for a channel must not wait for a tick as well, so then it leads at once. For a plan it leads at its
 // next tick, which comes soon: a program that begins a plan and waits for it right away pays for no wake, and one that computes
 // for longer than a tick before it begins one finds the goroutine leading.
 func (e *Engine) expect() {

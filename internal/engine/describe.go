@@ -35,7 +35,7 @@ func (e *Engine) pending() []string {
 	return all
 }
 
-// Left describes what was begun, is not ended, and nobody waits for: requests, complete or not, but for those that
+// Left describes what was begun, is not ended, and nobody waits for: requests, complete or not, except those that
 // were left (Leave), and messages of matched probes.
 func (e *Engine) Left() []string {
 	e.mu.lock()

@@ -1,6 +1,6 @@
 package engine
 
-// Ends says who can end a wait, for whoever looks for ranks that wait for each other.
+// Ends says which ranks can end a wait. The search for ranks that wait for each other needs it.
 type Ends struct {
 	Ranks [][]int // any one of these sets of ranks of the world, all of its ranks together
 	Any   bool    // or any rank at all

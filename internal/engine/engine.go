@@ -222,7 +222,7 @@ func (e *Engine) selectModules() {
 
 // Restarted is called by the closer of the gate when the modules have come back with
 // Module.Restart, or others have taken their place, and know their Peers. It chooses each peer's
-// module anew, and forgets published buffers and recorded losses of channels. Half-sent messages
+// module again, and forgets published buffers and recorded losses of channels. Half-sent messages
 // go on as Data frames over the modules of now. It may be called again before the gate opens: those modules may
 // have been given up.
 //

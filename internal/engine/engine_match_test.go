@@ -193,7 +193,7 @@ func TestReceivesInOrder(t *testing.T) {
 	}
 }
 
-// Receives that are alike but for their contexts get the messages of their own ones.
+// Receives that differ only in their contexts get the messages of their own ones.
 func TestReceivesOfContexts(t *testing.T) {
 	e := newFakeNet(t, 2).engines()
 	contexts := []uint64{5, 5, 6, 5, 6}

@@ -82,7 +82,7 @@ func TestGateRacesWithSenders(t *testing.T) {
 	cutAmidTraffic(t, 1500, func([]*engine.Engine) {})
 }
 
-// cutAmidTraffic has all ranks of a job send each to all, and cuts until they are done. At each cut it calls f.
+// cutAmidTraffic makes each rank of a job send to all, and cuts until they are done. At each cut it calls f.
 func cutAmidTraffic(t *testing.T, each int, f func([]*engine.Engine)) {
 	const ranks = 3
 	e := memJob(t, ranks)

@@ -17,7 +17,7 @@ import "sync/atomic"
 // next token when it goes. A token left for nobody causes one look in vain.
 //
 // A holder that lets go clears the held half of the word and then looks at the other half. A
-// waiter changes the other half and then looks whether the lock is held. One of the two must see
+// waiter changes the other half and then checks whether the lock is held. One of the two must see
 // what the other did. A processor may load before its own store is seen, so both sides need a
 // barrier: an atomic operation.
 //

@@ -44,7 +44,7 @@ const (
 	mPassOn                   // and looks for those who did not wait for that
 	mSleep                    // for a token
 	mInside
-	mUnlock // looks whether it is loose
+	mUnlock // checks whether it is loose
 	mTight
 	mStore // letGo: stores
 	mSeen  // and looks

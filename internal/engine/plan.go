@@ -7,14 +7,14 @@ import (
 )
 
 // Plan is an operation made of several messages: a collective in progress, or a send and a receive under one
-// request. It is data. Whoever is inside the engine goes on with it, and while nobody is, the background
+// request. It is data. The caller inside the engine goes on with it, and while nobody is, the background
 // goroutine leads and is woken by what arrives; it takes the lead at a tick (expect).
 //
 //	round 0: all its messages at once -> all over -> Do(0)
 //	round 1: ...                                  -> Do(1)
 //	...                                              the request is complete
 //
-// Do is called without the engine's lock, unless the plan is Brief, by whoever is in a call or by the background goroutine.
+// Do is called without the engine's lock, unless the plan is Brief, by a caller of the engine or by the background goroutine.
 // That of the program (Foreign) may take long, wait, or call the library. It has a goroutine of its own, as the caller that found
 // it due may hold locks of the library. If anything fails, the messages that can still be given up are, the others are finished, and the
 // request ends with the first error.
@@ -22,7 +22,7 @@ import (
 // A checkpoint finds a plan in the middle of a round, or of Do: both are memory. While the gate is closed no round
 // begins.
 //
-// A Plan may be begun again after its request has ended. The caller does not change it while it runs, but for Do,
+// A Plan may be begun again after its request has ended. The caller does not change it while it runs, except Do,
 // which may set the rounds to come.
 type Plan struct {
 	Ctx     uint64
@@ -494,7 +494,7 @@ func (e *Engine) Fulfil(h Request, s Status, err error) error {
 }
 
 // Notify returns a channel that is closed when the request is complete, or the job was aborted. The channel of a request
-// that was ended is closed. Whoever waits for the channel need not call the engine.
+// that was ended is closed. A goroutine that waits for the channel need not call the engine.
 func (e *Engine) Notify(h Request) <-chan struct{} {
 	e.enter()
 	defer e.leave()

@@ -62,7 +62,7 @@ type request struct {
 	transfer
 }
 
-// transfer has what only an announced message needs, and a plan. See direct.go for what happens below split.
+// transfer holds what only an announced message needs, and a plan. See direct.go for what happens below split.
 type transfer struct {
 	peerReq   uint64 // the peer's name of its side
 	want      uint64 // bytes that travel after the go-ahead
@@ -88,12 +88,12 @@ type after uint8
 const (
 	afterFree    after = 1 << iota // nobody waits: free it
 	afterTell                      // close the channel that Notify has made
-	afterLeft                      // whoever has begun it ends it some time later: see Leave
+	afterLeft                      // the caller that has begun it ends it some time later: see Leave
 	afterIndexed                   // it leaves Engine.pending
 )
 
 // Leave says that nobody of the program will ask for the outcome of a request: once it is complete, Pending does not tell
-// of it any more, and Left does not at all. Whoever has begun it ends it at some later time, as ever.
+// of it any more, and Left does not at all. The caller that has begun it ends it at some later time, as ever.
 func (e *Engine) Leave(h Request) {
 	e.enter()
 	defer e.leave()

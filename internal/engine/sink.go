@@ -33,7 +33,7 @@ func (s *sink) Begin(peer int, h *rpi.Header) ([]byte, error) {
 
 func (s *sink) End(peer int) { s.e.end(&s.e.peers[peer]) }
 
-// Deliver has a short way for most messages: they are short, and a receive waits for them.
+// Deliver takes a short way for most messages: they are short, and a receive waits for them.
 func (s *sink) Deliver(peer int, h *rpi.Header, payload []byte) error {
 	e := s.e
 	if h.Kind == rpi.Eager && uint(peer) < uint(len(e.received)) && peer != e.rank {

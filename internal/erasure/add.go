@@ -14,7 +14,7 @@ func (c *Code) Add(parity, image int, into, piece []byte) {
 }
 
 // Shard computes one parity shard of images. each is called with its stretches in order, and does not keep them. The images are read a
-// stretch ahead, all at once, so whoever has them on other nodes does not wait for each in turn.
+// stretch ahead, all at once. So a caller that has them on other nodes does not wait for each in turn.
 func (c *Code) Shard(ctx context.Context, parity int, images []Source, each func(p []byte) error) error {
 	if len(images) != c.data || parity < 0 || parity >= c.parity {
 		return fmt.Errorf("code %d+%d: shard %d of %d images", c.data, c.parity, parity, len(images))

@@ -226,7 +226,7 @@ func samples() []*Array {
 	return all
 }
 
-// TestNumPy has NumPy read what was written.
+// TestNumPy reads what was written with NumPy.
 func TestNumPy(t *testing.T) {
 	python := tool(t, "/usr/bin/python3", "python3-numpy")
 	if out, err := exec.Command(python, "-c", "import numpy").CombinedOutput(); err != nil {
@@ -267,7 +267,7 @@ for path in sorted(glob.glob(sys.argv[1] + "/*.npy")):
 	}
 }
 
-// TestH5Dump has the HDF5 library's own h5dump read what was written: types, shapes and bytes.
+// TestH5Dump reads what was written with h5dump of the HDF5 library: types, shapes and bytes.
 func TestH5Dump(t *testing.T) {
 	h5dump := tool(t, "h5dump", "hdf5-tools")
 	dir := t.TempDir()

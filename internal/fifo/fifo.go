@@ -1,4 +1,4 @@
-// Package fifo has lists that grow at their end and shrink at their beginning, and make no garbage once they have had their greatest length.
+// Package fifo provides lists that grow at their end and shrink at their beginning, and make no garbage once they have had their greatest length.
 package fifo
 
 // List is such a list. The zero value is empty.

@@ -79,7 +79,7 @@ func Pieces(ctx context.Context, from From, to Set, pieces []Piece, opt Options)
 			break
 		}
 	}
-	if !to.Store.Shared() { // else who has begun it all commits it
+	if !to.Store.Shared() { // else the caller that has begun the set commits it
 		errs = append(errs, to.Store.Commit(ctx, to.Name))
 	}
 	return Few(errs)

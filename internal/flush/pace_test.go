@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Whoever moves bytes at the same time shares the rate. What was not moved in idle time is not made up for.
+// All that move bytes at the same time share the rate. What was not moved in idle time is not made up for.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p Pace

@@ -106,7 +106,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// A job whose only level does not survive a failure begins anew.
+// A job whose only level does not survive a failure begins again.
 func TestNothingSurvives(t *testing.T) {
 	f := Failures{MTBF: time.Minute, Share: [Scopes]float64{Node: 1}}
 	p := Plan{Steps: []Step{{Level: Level{Survives: Process}, Every: time.Second, Times: 1}}}

@@ -18,7 +18,7 @@ type Outcome struct {
 // The job computes and captures whenever an interval of work is done. A capture goes to every level whose turn
 // it is, counted from the last restart; the ranks lose the costs of all these. Then they go on. The capture counts at a level
 // when that level's time to commit is over, if nothing has failed since. A failure takes the snapshots of all levels that do not survive it; the newest of the
-// others is restarted from. Failures also come while a restart is under way, which then begins anew. After a
+// others is restarted from. Failures also come while a restart is under way, which then begins again. After a
 // restart, levels that have lost their snapshots get this one.
 func Simulate(p Plan, f Failures, failures int, seed uint64) Outcome {
 	s := sim{p: p, f: f, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), at: make([]state, len(p.Steps)), base: p.Steps[0].Every.Seconds()}

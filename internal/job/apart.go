@@ -53,7 +53,7 @@ func newSeat(start *oob.StartConfig) *seat {
 	return h
 }
 
-// settle finds the seat anew: ranks have moved, this one or others. It is called with the engine's lock held, or
+// settle finds the seat again: ranks have moved, this one or others. It is called with the engine's lock held, or
 // by the closer of the gate, as the other methods are.
 func (h *seat) settle(start *oob.StartConfig) {
 	*h = seat{rank: start.Rank, machines: machinesOf(start), was: h.was}

@@ -15,7 +15,7 @@ import (
 //
 //	rank                      agent / head
 //	        <----------------- Start      of the new incarnation
-//	 Hello, Address --------->            its transports are open anew
+//	 Hello, Address --------->            its transports are open again
 //	        ...                           until all reach all, see package wireup
 //	 Up     ----------------->            the gate is open: calls go on where they were
 //	 Hold   ----------------->            if the program waits for a section to begin
@@ -76,7 +76,7 @@ func (d *driver) fitting(start *oob.StartConfig) error {
 	return nil
 }
 
-// reopen opens the transports anew. From its beginning all that any goroutine says belongs to the new incarnation.
+// reopen opens the transports again. From its beginning all that any goroutine says belongs to the new incarnation.
 func (d *driver) reopen(start oob.StartConfig) error {
 	j := d.j
 	if d.join != nil {

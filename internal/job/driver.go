@@ -43,7 +43,7 @@ type driver struct {
 	write *writer // the image on its way to storage, nil if none
 }
 
-// origin is the attempt that something belongs to. Every incarnation numbers its attempts anew, and a process
+// origin is the attempt that something belongs to. Every incarnation numbers its attempts from the beginning, and a process
 // may live through several.
 type origin struct {
 	incarnation uint64
@@ -119,7 +119,7 @@ func (d *driver) put(p posted) {
 	}
 }
 
-// wake wakes who waits for the transports.
+// wake wakes the caller that waits for the transports.
 func (d *driver) wake() {
 	d.mu.Lock()
 	w := d.waiter

@@ -50,7 +50,7 @@ func (j *Job) Hold(where string) error {
 	return err
 }
 
-// ask has the head asked, if no other section is open.
+// ask sends the question to the head, if no other section is open.
 func (j *Job) ask(where string) (in chan struct{}, err error) {
 	h := &j.holds
 	h.mu.Lock()

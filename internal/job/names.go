@@ -47,7 +47,7 @@ func (n *Names) forget(ctx uint64) {
 // RegisterContext names a communicator that was created.
 func (j *Job) RegisterContext(ctx uint64, path string) { j.names.set(ctx, path) }
 
-// RegisterPassing names a context like RegisterContext. A program that begins anew has no use for its messages, so portable
+// RegisterPassing names a context like RegisterContext. A program that begins again has no use for its messages, so portable
 // images leave them out.
 func (j *Job) RegisterPassing(ctx uint64, path string) {
 	j.names.set(ctx, path)

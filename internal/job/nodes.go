@@ -11,7 +11,7 @@ import (
 
 // Ranks choose by these values how they work together. All ranks are told the same values, which stay as they
 // were at Init. After a restart from native images, or when ranks have moved, some ranks may be in the middle of a
-// call that others have not begun. Transports are chosen anew, by what is true now.
+// call that others have not begun. Transports are chosen again, by what is true now.
 
 // Nodes returns, by world rank, the number of the node that the rank was on when the program began. Ranks with
 // equal numbers shared a node. Callers must not change the slice.

@@ -75,7 +75,7 @@ const (
 	EvRequest                        // somebody wants a checkpoint
 	EvCkpt                           // answer to an ActCkpt
 	EvHold                           // somebody keeps checkpoints off; ActHeld answers when none can fall any more
-	EvRelease                        // he does so no longer; ActHeld answers
+	EvRelease                        // the user does so no longer; ActHeld answers
 	EvSuspend                        // all ranks are to be stopped; ActHeld answers when they are
 	EvResume                         // and to go on; ActHeld answers
 	EvStoring                        // the number of the storage's operations in progress has changed

@@ -232,7 +232,7 @@ func (j *Job) finished() {
 	}
 }
 
-// again begins the job anew.
+// again begins the job from its beginning.
 func (j *Job) again(v *Verdict) {
 	j.restarts++
 	j.state = "restarting"

@@ -184,7 +184,7 @@ func (l *life) place() {
 	}
 }
 
-// order has the agents start their ranks.
+// order tells the agents to start their ranks.
 func (l *life) order() {
 	if l.ending == nil && l.begun && !l.given {
 		l.act(Action{Type: ActOrder})

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Who orders the job to end is obeyed: the second order is final, and so is the first one after a while.
+// An order to end the job is obeyed: the second order is final, and so is the first one after a while.
 //
 //	first order    ranks get a signal, and may end as they like: endMillis after gorun kill and -timeout,
 //	               politeMillis after ^C, Config.GraceMillis after SIGTERM, SIGHUP and SIGQUIT

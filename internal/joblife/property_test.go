@@ -49,7 +49,7 @@ type world struct {
 	steps  int
 	calm   bool // nothing goes wrong any more: the job must come to its end
 	agents []*testAgent
-	due    []Event // answers to actions, in any order but for those of one agent
+	due    []Event // answers to actions, in any order, except those of one agent
 	timers map[uint64]bool
 
 	causes             map[int]bool // ranks that have died of themselves in this life

@@ -133,7 +133,7 @@ func (s *scale) step(ev Event) {
 	}
 }
 
-// told notes what was counted in a part of the life, and counts anew.
+// told notes what was counted in a part of the life, and begins to count again.
 func (s *scale) told(part string) {
 	s.log += fmt.Sprintf("%-10s: %d rounds, %d frames and %.1f MB from the head, %.1f MB to it, at most %.3f MB at one time to an agent, %.1f MB to all\n",
 		part, s.rounds, s.frames, float64(s.out)/1e6, float64(s.in)/1e6, float64(s.queue)/1e6, float64(s.all)/1e6)
@@ -183,7 +183,7 @@ func (s *scale) wireUp() {
 	s.told("lookups")
 }
 
-// lookUp has ranks ask for the peers that they send to, each agent once for a node.
+// lookUp makes ranks ask for the peers that they send to, each agent once for a node.
 func (s *scale) lookUp() {
 	asked := map[[2]int]bool{}
 	for r, to := range s.partners() {

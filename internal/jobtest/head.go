@@ -150,10 +150,10 @@ func (c *Cluster) send(m oob.Msg) {
 	}
 }
 
-// Tick has the head ping the agent, which does not answer.
+// Tick makes the head ping the agent, which does not answer.
 func (c *Cluster) Tick() { c.feed(joblife.Event{Type: joblife.EvTick, Life: 1, Slow: 1}) }
 
-// Pong has the agent answer the head.
+// Pong makes the agent answer the head.
 func (c *Cluster) Pong() {
 	c.feed(joblife.Event{Type: joblife.EvFrame, Life: 1, Msg: oob.Msg{Kind: oob.Ping, From: oob.AgentAddr(0), To: oob.Head}})
 }

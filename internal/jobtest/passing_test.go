@@ -14,7 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
-// Portable images leave out messages that mean nothing to a program that begins anew, such as those of the watch over
+// Portable images leave out messages that mean nothing to a program that begins again, such as those of the watch over
 // collectives: they would be in the way of another number of ranks. Others are saved.
 func TestPassing(t *testing.T) {
 	const passing = 0x7770

@@ -170,7 +170,7 @@ func (x *underWay) run(w *mpi.Comm) error {
 		return f.err
 	}
 
-	// From here on whoever is in a call may have to do the operator's work.
+	// From here on any caller of the engine may have to do the operator's work.
 	operated := make(chan error, 1)
 	go func() { operated <- x.operates(side, total) }()
 	x.begun <- me

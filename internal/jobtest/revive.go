@@ -31,7 +31,7 @@ type Moves struct {
 	Revert  bool // so does the last one
 }
 
-// Migrate has some ranks moved, over the transports given, as Revive restarts all.
+// Migrate moves some ranks, over the transports given, as Revive restarts all.
 func (c *Cluster) Migrate(m Moves, rpi ...string) error {
 	return c.revive(oob.ModeNative, &revival{rpi: rpi, moves: &m})
 }

@@ -243,7 +243,7 @@ func TestRandomMoves(t *testing.T) {
 	})
 }
 
-// someMoves has some of n ranks moved. Each says four words at least until it is up.
+// someMoves moves some of n ranks. Each says four words at least until it is up.
 func someMoves(rng *rand.Rand, n int) jobtest.Moves {
 	m := jobtest.Moves{Ranks: rng.Perm(n)[:1+rng.IntN(n)]}
 	for range max(0, rng.IntN(5)-1) {

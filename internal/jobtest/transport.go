@@ -109,7 +109,7 @@ func (m *local) begin(env *rpi.Env) {
 	m.env = *env
 }
 
-// Reaches is memory's but for peers that are shunned.
+// Reaches is memory's, except for peers that are shunned.
 func (m *local) Reaches(peer int) bool { return m.shun[peer] == nil && m.memory.Reaches(peer) }
 
 // Unreached says why not.

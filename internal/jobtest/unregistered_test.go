@@ -53,9 +53,9 @@ func takeOfIdle(t *testing.T, modes []uint64, opt jobtest.Options) (all []ckpt.D
 	return all
 }
 
-// TestRegistersLater: who asks for portable images before the program has
-// registered gets them when it has; so does who asks for any, if it has just begun or
-// was restarted from such.
+// TestRegistersLater: a request for portable images that comes before the program has
+// registered gets them when it has. So does a request for any images, if the program has just
+// begun or was restarted from portable ones.
 func TestRegistersLater(t *testing.T) {
 	var images []string
 	for _, mode := range []uint64{oob.ModeAuto, oob.ModeSelf, oob.ModeAuto} {

@@ -16,7 +16,7 @@
 //
 // The keeper asks every H, the head answers with the value that was asked. The
 // processes of the node leave the rest to the kernel: a Timer that kills them when the
-// clock reaches Until, set anew by every grant. It also kills a process that is stopped
+// clock reaches Until, set again by every grant. It also kills a process that is stopped
 // or frozen, and whatever it has been doing.
 //
 // # Invariant
@@ -34,7 +34,7 @@
 //   - a holder that was never granted anything may not act, and is fenced at once.
 //
 // The two clocks are never compared: values of the holder's clock travel to the granter
-// and back unread, but for their order. Only spans are counted on both sides, and those
+// and back unread; only their order counts. Only spans are counted on both sides, and those
 // must agree: within one per cent, which is a hundred times worse than a quartz. The
 // second on top is for what follows the end of the clock: the timer's signal, the end of
 // the process, and of its ranks by their parent-death signal; and for milliseconds

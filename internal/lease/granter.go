@@ -3,7 +3,7 @@ package lease
 import "math"
 
 // Granter is the side that lets a holder act, and knows when it cannot act any more. All
-// times are of its own clock, in milliseconds, but for the values asked, which are the
+// times are of its own clock, in milliseconds, except the values asked, which are the
 // holder's. It is not safe for concurrent use.
 type Granter struct {
 	terms   Terms

@@ -204,7 +204,7 @@ func (w *world) hear() {
 	}
 }
 
-// answered is answer and hear, and looks whether the dead have come back by it.
+// answered is answer and hear, and checks whether the dead have come back by it.
 func (w *world) answered() error {
 	w.answer()
 	w.hear()

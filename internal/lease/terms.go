@@ -40,7 +40,7 @@ const settle = 1000
 func (t Terms) length() int64 { return t.L.Milliseconds() }
 
 // Fence is how long after a grant the holder can still act, by the granter's clock. One
-// who takes a granter's place waits as long from when that one could grant nothing more.
+// whatever takes a granter's place waits as long from when that one could grant nothing more.
 func (t Terms) Fence() time.Duration { return time.Duration(t.fence()) * time.Millisecond }
 
 func (t Terms) fence() int64 {

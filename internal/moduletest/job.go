@@ -195,7 +195,7 @@ func (j *Job[Module]) CloseGates() (open func()) {
 	}
 }
 
-// drained has each rank make a step: one may need another's for its own. It reports whether all have received what was
+// drained makes each rank take a step: one may need another's for its own. It reports whether all have received what was
 // sent to them.
 func (j *Job[Module]) drained() bool {
 	quiet := true

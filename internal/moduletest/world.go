@@ -18,7 +18,7 @@ const patience = 20 * time.Second
 // Secret is that of the ranks of a World.
 var Secret = []byte("the secret of this incarnation..")
 
-// Env is what a rank of a World is told when it starts, but for its sink.
+// Env is what a rank of a World is told when it starts, except its sink.
 func Env(rank, size int) rpi.Env {
 	return rpi.Env{Rank: rank, Size: size, Incarnation: 77, Secret: Secret, Params: map[string]string{}}
 }

@@ -16,7 +16,7 @@ func Loopback() netip.Addr {
 	if six := netip.IPv6Loopback(); bindable(six) {
 		return six
 	}
-	return four // whoever uses it gets the error
+	return four // the first use of it gets the error
 }
 
 // bindable reports whether a socket can be bound to an address. It tells only of the address: lack of descriptors is no answer.

@@ -22,7 +22,7 @@ func TestLoopback(t *testing.T) {
 	for script, want := range map[string]string{
 		"ip link set lo up": "127.0.0.1",
 		"ip link set lo up\nip address delete 127.0.0.1/8 dev lo": "::1",
-		"ip link set lo down": "127.0.0.1", // the error of whoever uses it is the one that people know
+		"ip link set lo down": "127.0.0.1", // the error of the first use is the one that people know
 	} {
 		var got netip.Addr
 		done := make(chan string)

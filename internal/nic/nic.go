@@ -3,7 +3,7 @@
 //
 // An address counts if its interface is up and has a carrier, and if it is meant for others: loopback, link-local
 // and IPv6 addresses that are being tested or phased out are left out, and so are networks that end at this machine
-// (lo, docker0, virbr0 and their like; HostOnly). Whoever wants one of those names its interface.
+// (lo, docker0, virbr0 and their like; HostOnly). To use one of those, name its interface.
 package nic
 
 import (

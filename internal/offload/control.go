@@ -46,7 +46,7 @@ type Order struct {
 	Error   string   `json:"error,omitempty"`   // room: why it cannot have more
 }
 
-// Answer is a packet of the offload process. Op is the state that it has reached, or "hello", which is the first one but for "begun".
+// Answer is a packet of the offload process. Op is the state that it has reached, or "hello", which is the first one except "begun".
 type Answer struct {
 	Op      string `json:"op"`
 	Attempt uint32 `json:"attempt,omitempty"`
@@ -59,7 +59,7 @@ type Answer struct {
 	Need    int64  `json:"need,omitempty"`    // room: bytes with which it can go on
 }
 
-// Begun is the Op of the packet that says that the process is there, and has yet to open its device. One that has nobody who waits for it may leave it out.
+// Begun is the Op of the packet that says that the process is there, and has yet to open its device. A process that nobody waits for may leave it out.
 const Begun = "begun"
 
 // Hello is the Op of the first Answer: the device is open, or cannot be.

@@ -48,7 +48,7 @@ type Session struct {
 	PID    int    `json:"pid"`    // 0: there is none
 	State  string `json:"state"`
 	Error  string `json:"error,omitempty"` // how it has died
-	Out    bool   `json:"out,omitempty"`   // a user has swapped it out: it stays out until he has it swapped in
+	Out    bool   `json:"out,omitempty"`   // a user has swapped it out: it stays out until the user asks for it to be swapped in
 }
 
 // Swap is what a user wants done with processes of a rank. It goes from the head to the agent.
@@ -89,7 +89,7 @@ type Host interface {
 
 var host atomic.Pointer[Host]
 
-// SetHost says that there is a Host. Whoever has opened a device before keeps its own child.
+// SetHost says that there is a Host. A rank that has opened a device before keeps its own child.
 func SetHost(h Host) { host.Store(&h) }
 
 // TheHost returns the Host, or nil.

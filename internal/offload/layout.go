@@ -41,7 +41,7 @@
 //
 // # Sleeping
 //
-// Whoever waits looks for a while, first at once and then with yields, then stores 1 in its sleep word, looks once more, and sleeps by FUTEX_WAIT:
+// A waiter polls for a while, first without and then with yields, then stores 1 in its sleep word, polls once more, and sleeps by FUTEX_WAIT:
 // the process, which is one, on its sleep word; the rank, where many may wait, on the low half of done. Whoever has moved
 // a counter swaps the other's sleep word with 0, and wakes all if it was 1. So no wake is lost: what the sleeper has seen has changed by then.
 package offload
@@ -139,7 +139,7 @@ func (s *Shared) Staging() []byte { return s.staging }
 // Room returns how many commands may be under way.
 func (s *Shared) Room() uint64 { return s.slots }
 
-// Epoch counts the processes that have been behind this file. Whoever starts one adds one.
+// Epoch counts the processes that have been behind this file. The starter of a process adds one.
 func (s *Shared) Epoch() *atomic.Uint64 { return s.word(40) }
 
 // Tail returns the newest ticket that was put.

@@ -18,7 +18,7 @@ func newShared(t interface{ Fatal(...any) }) *Shared {
 	return s
 }
 
-// TestCommands has commands come out of their slots as they went in.
+// TestCommands checks that commands come out of their slots as they went in.
 func TestCommands(t *testing.T) {
 	s := newShared(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Two things may hang while a device is opened, and each has the same limit. Until a process is Begun its loader, or a file system, may: who has started it
+// Two things may hang while a device is opened, and each has the same limit. Until a process is Begun its loader, or a file system, may: the process that has started it
 // ends it. Then the vendor's library may: the process ends itself, see gorun-device.
 
 // EnvOpen names the limit in the environment.

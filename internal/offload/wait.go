@@ -78,7 +78,7 @@ func (s *Shared) WaitDone(seen uint64) {
 }
 
 // spin looks for a while and tells whether the counter has moved. Between two processes with a CPU each a yield takes longer than
-// a small kernel; but on one CPU whoever does not yield waits for himself. So it looks without yields as long as that has paid of late, and tries
+// a small kernel; but on one CPU a waiter that does not yield waits for itself. So it looks without yields as long as that has paid of late, and tries
 // it now and then.
 func (s *Shared) spin(load func() uint64, seen uint64) bool {
 	if load() != seen {

@@ -28,7 +28,7 @@ const Head int32 = -1
 func AgentAddr(i int) int32 { return int32(-2 - i) }
 
 // Range of versions spoken here. The first frame on every stream is a Hello that carries the sender's range in
-// A (lowest) and B (highest). A kind that is sent only to who has asked for it in another frame needs no version of
+// A (lowest) and B (highest). A kind that is sent only in answer to another frame needs no version of
 // its own.
 const (
 	VersionMin = 2

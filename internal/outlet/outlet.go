@@ -10,7 +10,7 @@
 //	         ------- answers ------------>
 //
 // The path is no file's: it lies below /dev/null, so that a program of an older gorun fails to open it, by its name.
-// Behind it is an abstract Unix socket. Its name is random, but anybody can see it, so both sides look whether the
+// Behind it is an abstract Unix socket. Its name is random, but anybody can see it, so both sides check whether the
 // other belongs to the same user.
 //
 // # Protocol

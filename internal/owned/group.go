@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Many systems give each user a group for himself, of his own name, and let groups write by default. What that group may write, nobody else may.
+// Many systems give each user a group with no other member and the user's name, and let groups write by default. What that group may write, nobody else may.
 
 // onlyMyGroup reports whether of others only such a group may write. Where the group is not found in the files of this machine, it counts as shared.
 func onlyMyGroup(st *unix.Stat_t) bool {

@@ -74,7 +74,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestStranger has another user plant what he can.
+// TestStranger lets another user plant what is possible.
 func TestStranger(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()

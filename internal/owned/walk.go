@@ -138,7 +138,7 @@ func follow(link *level) (target string, err error) {
 }
 
 // Settled says why others can make a path mean something else: a level of it belongs to another user, or is in a folder in which others may rename
-// it. In a folder like /tmp, where everybody renames only what is his own, nobody can. What is not there yet is not looked at.
+// it. In a folder like /tmp, where users can rename only what they own, nobody can. What is not there yet is not looked at.
 func Settled(path string) error {
 	at, err := walk(path, func(l *level) error { return steady(l) })
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,7 +6,7 @@ import "time"
 // of the job that is given the CPU gives it back within microseconds, because it waits as well. A
 // program that computes keeps it for a time slice.
 //
-// Whoever yields to such a program gives his share of the CPU to it: with each yield a slice of
+// A rank that yields to such a program gives its share of the CPU away: with each yield a slice of
 // milliseconds. So beside a stranger a rank does not yield. It spins for as long as an answer may be
 // under way, in its own share, and then sleeps. A sleeper loses nothing of its share, and the
 // system runs it as soon as it is woken. Ranks of its own job get the CPU by that, too, however many

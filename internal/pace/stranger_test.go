@@ -88,7 +88,7 @@ func TestStranger(t *testing.T) {
 }
 
 // A rank that shares its CPU with ranks gives it to them within a poll, and sleeps after a bounded number of
-// yields, whoever else is there. So ranks of one job never keep the CPU from one another.
+// yields, whatever else is there. So ranks of one job never keep the CPU from one another.
 func TestNeverStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCPU(10_000)

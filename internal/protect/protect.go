@@ -8,7 +8,7 @@
 //
 // Both are restored in the same way: of the n+k pieces of a group any n will do. All pieces of a group lie on
 // distinct nodes, so a node that is lost takes at most one piece of each group with it. That is why any k nodes may be
-// lost. A Policy makes groups of a Placement. It is computed anew when ranks have moved.
+// lost. A Policy makes groups of a Placement. It is computed again when ranks have moved.
 package protect
 
 import (

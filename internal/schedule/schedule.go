@@ -76,7 +76,7 @@ func (b Blocks) of(m Memory, i int) Span {
 	return Span{m, lo, hi - lo}
 }
 
-// Finish sees that there is a round, for whoever has to do something after the last one.
+// Finish makes sure that there is a round, for callers that have to do something after the last one.
 func (s *Schedule) Finish() { s.last() }
 
 // round adds a round. The last one is where messages and steps go.

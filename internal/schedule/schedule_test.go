@@ -190,7 +190,7 @@ func TestAllSizes(t *testing.T) {
 	}
 }
 
-// Whoever goes first.
+// The order does not matter.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, most).Draw(t, "n")

@@ -101,7 +101,7 @@ func (r *Rank) leaves(e Event, p *process) {
 	}
 }
 
-// stays has a process go on that was to be swapped out.
+// stays lets a process go on that was to be swapped out.
 func (r *Rank) stays(p *process, why string) {
 	p.swap, p.state = in, Resuming
 	r.act(ActRevert, p.id)

@@ -40,7 +40,7 @@ var parity = layout{"parity", []int{2}, []spec{
 	{Piece{0, 0}, 0, []int{0}}, {Piece{0, 1}, 1, []int{1}}, {Piece{0, 2}, 2, []int{0, 1}},
 }}
 
-// ownNode has the replica of each rank on the rank's own node: what no policy does.
+// ownNode puts the replica of each rank on the rank's own node: what no policy does.
 var ownNode = layout{"replica on the own node", []int{1, 1}, []spec{
 	{Piece{0, 0}, 0, []int{0}}, {Piece{0, 1}, 0, []int{0}},
 	{Piece{1, 0}, 1, []int{1}}, {Piece{1, 1}, 1, []int{1}},

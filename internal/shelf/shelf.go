@@ -67,7 +67,7 @@ var (
 	ErrUnknown = errors.New("nobody has begun it here, or its slot was given up")
 )
 
-// Restart begins a life with the snapshot that the job goes on from, the zero Cut if it begins anew. Of what the shelf
+// Restart begins a life with the snapshot that the job goes on from, the zero Cut if it begins without one. Of what the shelf
 // has, only that stays. A life that is not newer than the present one is an error.
 func (s *Shelf) Restart(life uint32, from Cut) error {
 	if life <= s.life {

@@ -10,7 +10,7 @@ import (
 // caller is the goroutine of a rank's program that makes the calls that block: Send,
 // Recv, Together, turns of teams. It runs when the simulator says so, which meanwhile
 // stands still, up to where it sleeps in the engine (module.Wait) or is through. So one
-// of both runs at a time, and a seed decides who; but for what a closing gate wakes,
+// of both runs at a time, and a seed decides which one; except for what a closing gate wakes,
 // which goes to the gate and waits there for it to open.
 type caller struct {
 	where  callerPlace

@@ -160,7 +160,7 @@ func (c *conn) flush(m *module) bool {
 	return len(c.batch)+len(c.rest)+len(c.held) == 0
 }
 
-// knock begins a handshake, at the address that is known. Who is there now refuses, if
+// knock begins a handshake, at the address that is known. The rank that is there now refuses, if
 // it is not the peer.
 func (c *conn) knock(m *module) {
 	if !m.located[c.to] {

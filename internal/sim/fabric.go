@@ -252,7 +252,7 @@ func (m *module) Located(peer int, _ []byte) {
 
 func (m *module) Quiesce() {
 	m.quiesced = true
-	for _, c := range m.sending { // who is inside a call when the gate closes gets to its end first
+	for _, c := range m.sending { // a caller that is inside when the gate closes gets to its end first
 		c.finish()
 	}
 	for _, c := range m.sending {

@@ -301,7 +301,7 @@ func (w *world) storing(n int) {
 	}
 }
 
-// work has the storage do something, which takes its time.
+// work gives the storage something to do, which takes its time.
 func (w *world) work(steps int, do func() ckpt.HeadEvent) {
 	life := w.life()
 	w.storing(+1)

@@ -58,7 +58,7 @@ func (m *machine) hear() {
 	}
 }
 
-// rejoins is a user who has the machine join. It waits until the machine is fenced.
+// rejoins is a user who orders the machine to join. It waits until the machine is fenced.
 func (m *machine) rejoins() {
 	w := m.w
 	early := w.breaks(joinsUnfenced)

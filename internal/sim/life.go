@@ -59,7 +59,7 @@ func (w *world) begins() {
 	w.feed(ev)
 }
 
-// ordered has the agents start their ranks.
+// ordered tells the agents to start their ranks.
 func (w *world) ordered() {
 	h := w.head
 	if h.whole {
@@ -137,7 +137,7 @@ func (w *world) judged(a *joblife.Action) {
 		if !w.everybodyLeft() {
 			w.violate("the job has ended well, and not all ranks have")
 		}
-		for len(w.asks) > 0 { // whoever comes too late is told so
+		for len(w.asks) > 0 { // those that come too late are told so
 			q := w.asks[0]
 			w.asks = w.asks[1:]
 			w.ask(q)

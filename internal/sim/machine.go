@@ -16,7 +16,7 @@ type machine struct {
 	clock drifting
 
 	off    bool // it has no power
-	frozen bool // nothing on it moves, but for the kernel's timers
+	frozen bool // nothing on it moves, except the kernel's timers
 	alone  bool // what its ranks exchange with other machines does not get through
 	up     bool // what it sends gets to the head
 	down   bool // what the head sends gets to it

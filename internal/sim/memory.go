@@ -48,7 +48,7 @@ type making struct {
 	under  int
 }
 
-// remembers has snapshots of some schedules go to memory, with checkpoints that show it; where a mutant of memory is looked for those of all,
+// remembers sends snapshots of some schedules to memory, with checkpoints that show it; where a mutant of memory is looked for those of all,
 // with the policy that has it.
 func (p *plan) remembers(rng *rand.Rand, m Mutant) {
 	if rng.IntN(2) == 0 && !m.remembers() || p.unregistered {
@@ -254,7 +254,7 @@ func (w *world) prunes() {
 	}
 }
 
-// drops has holders give up what they have of a snapshot.
+// drops makes holders give up what they have of a snapshot.
 func (w *world) drops(seq int) {
 	for h, pieces := range w.memory.held {
 		for n := range pieces {

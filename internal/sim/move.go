@@ -87,7 +87,7 @@ type coming uint8
 
 const (
 	there    coming = iota
-	opening         // its transport is open anew, and it waits for the others'
+	opening         // its transport is open again, and it waits for the others'
 	reaching        // it has told whom it reaches
 	joined          // it is up, and waits for all to be
 	stranded        // it cannot come
@@ -221,7 +221,7 @@ func (w *world) settler() *machine {
 	return live[w.dice.IntN(len(live))]
 }
 
-// arrives has what goes ahead of a move come where the ranks go, or not.
+// arrives decides whether what goes ahead of a move comes where the ranks go.
 func (w *world) arrives(a *ckpt.HeadAction) {
 	v := w.head.voyage
 	if v == nil {
@@ -238,7 +238,7 @@ func (w *world) arrives(a *ckpt.HeadAction) {
 	w.feedCkpt(ev)
 }
 
-// restores has the new agents restore ranks, from images that must be there.
+// restores tells the new agents to restore ranks, from images that must be there.
 func (w *world) restores(a *joblife.Action) {
 	v := w.head.voyage
 	for _, r := range v.ranks {

@@ -48,7 +48,7 @@ const (
 	boardStale                  // T: boards of before a restart are read after it
 	toldRestored                // T: what was told of a turn before a restart is told again after it
 	ringForgotten               // T: who sees the end of a turn does not always wake those who sleep
-	askForgotten                // T: who waits for room on a board does not say so
+	askForgotten                // T: a member that waits for room on a board does not say so
 	wakeLost                    // T: a caller that sleeps is not woken when its request is done
 	linesUnnamed                // T: a line does not say of which team it is
 	linesNotAwaited             // T: a rank is saved at a Point before its lines have left, which takes long

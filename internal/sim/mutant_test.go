@@ -10,7 +10,7 @@ import (
 // caughtWithin is how many seeds there are to catch a mutant in.
 const caughtWithin = 20_000
 
-// rare has the seeds of mutants that few seeds catch, where the hunt begins. Where a change of the simulator gives these seeds other schedules it only takes longer.
+// rare lists seeds with which the hunt begins, for mutants that few seeds catch. Where a change of the simulator gives these seeds other schedules it only takes longer.
 var rare = map[Mutant]uint64{linesNotAwaited: 9390, quietWithPut: 3516, pendingNotSeen: 3376}
 
 // TestMutants breaks one rule after the other. Each must violate an invariant

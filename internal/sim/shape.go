@@ -114,7 +114,7 @@ func (m *module) modules() []rpi.Module {
 	return []rpi.Module{near, plain{m}}
 }
 
-// fullModule has all abilities that there are: see TestTwins.
+// fullModule implements all abilities that there are: see TestTwins.
 type fullModule struct {
 	*module
 	shortcut

@@ -17,7 +17,7 @@ var (
 	mutant    = flag.String("sim.mutant", "", "replay with the rule of this name broken")
 )
 
-// TestMain has the collector run seldom: a schedule's heap is small, and there are thousands of them.
+// TestMain makes the collector run seldom: a schedule's heap is small, and there are thousands of them.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	m.Run()

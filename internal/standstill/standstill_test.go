@@ -35,7 +35,7 @@ func draw(t *rapid.T) []Rank {
 }
 
 // judge looks at every set of ranks. Those of a set stand still for good if none does anything and none of their waits can be ended
-// by ranks outside. Who is in no such set goes on.
+// by ranks outside. A rank in no such set goes on.
 func judge(ranks []Rank) []bool {
 	stuck := make([]bool, len(ranks))
 	for set := 1; set < 1<<len(ranks); set++ {

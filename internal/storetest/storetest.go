@@ -190,7 +190,7 @@ func (m *model) commit(t *rapid.T) {
 
 func (m *model) remove(t *rapid.T) {
 	set := setNames.Draw(t, "set")
-	for name, w := range m.open { // whoever removes a set knows that nobody writes to it
+	for name, w := range m.open { // the caller that removes a set knows that nobody writes to it
 		if strings.HasPrefix(name, set+"/") {
 			w.Abort()
 			delete(m.open, name)

@@ -6,7 +6,7 @@
 //	> request 1 native
 //		make folder                an action of the machine; lines after an event, with a tab
 //
-// The words of events and actions are the package's that is tested. With -update the files are written anew
+// The words of events and actions are the package's that is tested. With -update the files are written again
 // with what happens now.
 package transcript
 

@@ -112,7 +112,7 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// The goroutines of this process are in its dump, and who asks is not.
+// The goroutines of this process are in its dump, and the one that asks is not.
 func TestDump(t *testing.T) {
 	dump := make(chan string)
 	go func() { dump <- string(Dump()) }()

@@ -19,7 +19,7 @@ type addresses struct {
 	pages []*page
 	node  []int32  // by rank
 	on    [][]int  // by node: its ranks
-	found [][]byte // by node: what who asks for one of its ranks is told; nil: not made yet
+	found [][]byte // by node: the answer to a question for one of its ranks; nil: not made yet
 
 	others []byte  // sheets for everybody, of this round
 	local  []*page // of which each node has a sheet of its own

@@ -27,7 +27,7 @@ type Sheet struct {
 //	    how many are between them, and these
 //	  number of runs, and for each: ranks left out since the run before, its length - 1
 //
-// Ranks of one node have the same addresses but for a port or a number. So an address takes five bytes or so.
+// Ranks of one node have the same addresses, except for a port or a number. So an address takes five bytes or so.
 
 // mostAddress bounds one address.
 const mostAddress = 64 << 10

@@ -104,7 +104,7 @@ func TestBookSize(t *testing.T) {
 	}
 }
 
-// addressed has ranks tell their addresses.
+// addressed makes ranks tell their addresses.
 func addressed(t *testing.T, h *Head, size int, of func(rank int) oob.AddressInfo) {
 	t.Helper()
 	for r := range size {

@@ -59,7 +59,7 @@ func New(size int) *Head {
 }
 
 // expects notes that a rank has sent a message. Each rank sends one of its kind in a round, and never before
-// the head has answered the one before. Whoever does otherwise would be counted in another's place.
+// the head has answered the one before. An agent that does otherwise would be counted in another's place.
 func (h *Head) expects(rank int, kind oob.Kind) error {
 	switch {
 	case h.awaited != kind:

@@ -11,7 +11,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/oob"
 )
 
-// TestOrder has ranks speak twice, or when it is not their turn.
+// TestOrder makes ranks speak twice, or when it is not their turn.
 func TestOrder(t *testing.T) {
 	address, reach := &oob.Msg{Data: []byte(`{}`)}, &oob.Msg{Data: []byte(`{"order":["tcp"],"opened":["tcp"]}`)}
 	h := New(2)

@@ -1,5 +1,5 @@
 // Package world makes ranks of jobs that are given, where a program would call
-// mpi.Run: for tests, and whoever else runs ranks as goroutines of one process.
+// mpi.Run: for tests, and for other callers that run ranks as goroutines of one process.
 package world
 
 import (

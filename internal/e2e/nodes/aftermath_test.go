@@ -81,7 +81,7 @@ func (s *storm) elsewhere() {
 	}
 }
 
-// goesOn starts gorun restart, or the job anew if it has ended before there was a snapshot, or if its images are on nodes
+// goesOn starts gorun restart, or the job from its beginning if it has ended before there was a snapshot, or if its images are on nodes
 // that are off or were in memory alone. It reports whether all ranks are up.
 func (s *storm) goesOn() bool {
 	if found, _ := filepath.Glob(filepath.Join(s.snaps, "*", "*", "schema.toml")); len(found) > 0 {

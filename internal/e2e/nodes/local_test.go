@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLocal takes snapshots whose images stay on the nodes: no file system is shared but for the program.
+// TestLocal takes snapshots whose images stay on the nodes: no file system is shared, except for the program.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -97,7 +97,7 @@ func (c *cluster) local(cr string) {
 	}
 }
 
-// lostImages: the images of a node go with it. The job begins anew, as no snapshot is whole, and says why. Where
+// lostImages: the images of a node go with it. The job begins again, as no snapshot is whole, and says why. Where
 // only a rank dies, it goes on from the images on its node.
 func (c *cluster) lostImages() {
 	end, dir := c.fresh("end"), filepath.Join(c.Local(), "lost")

@@ -131,7 +131,7 @@ func (c *cluster) damagedOwn() {
 	c.ends(j, end, want)
 }
 
-// damageMemory damages all images and shards in the memory of a node, from end to end but for what tells that they are such.
+// damageMemory damages all images and shards in the memory of a node, from end to end, except what tells that they are such.
 func (c *cluster) damageMemory(node string) {
 	c.Exec(node, "sh", "-c", `for f in /proc/[0-9]*/fd/*; do
 		case $(readlink $f) in */memfd:gorun-image*)

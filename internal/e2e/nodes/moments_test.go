@@ -55,7 +55,7 @@ func (s *storm) moment(victims []string, number int, b blow) string {
 	return text
 }
 
-// moves has a rank move, to the victim or to another node. It may be refused, or fail: all go on then.
+// moves moves a rank, to the victim or to another node. It may be refused, or fail: all go on then.
 func (s *storm) moves(victim string) {
 	to := victim
 	if healthy := s.healthy(); s.rng.IntN(2) == 0 {

@@ -84,7 +84,7 @@ func (c *cluster) swaps() {
 	c.Start("n3")
 }
 
-// swap has the machine swap to a file, if it does not already.
+// swap lets the machine swap to a file, if it does not already.
 func (c *cluster) swap() {
 	c.t.Helper()
 	if all, err := os.ReadFile("/proc/swaps"); err == nil && strings.Count(string(all), "\n") > 1 {

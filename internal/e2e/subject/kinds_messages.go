@@ -270,7 +270,7 @@ func inParts(c *mpi.Comm) (func() error, error) {
 	}, send[0].Ready(0, 1, 2, 3)
 }
 
-// pledged has a goroutine wait for a request that the program completes itself.
+// pledged lets a goroutine wait for a request that the program completes itself.
 func pledged(c *mpi.Comm) (func() error, error) {
 	r, complete, err := mpi.NewRequest(c)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Rsh runs commands in another guest, as ssh does, for tests of jobs on several: whoever is on the wire may do so.
+// Rsh runs commands in another guest, as ssh does, for tests of jobs on several: anybody on the wire may do so.
 //
 //	rsh -serve ADDRESS                        in the one, from the start to the end
 //	rsh [OPTIONS] [--] ADDRESS COMMAND...     in the other; ssh's options are passed over
@@ -51,7 +51,7 @@ func exit(status int, err error) {
 	}
 }
 
-// call has a command run there, and returns its status.
+// call runs a command there, and returns its status.
 func call(address, command string) (int, error) {
 	c, err := net.Dial("tcp", net.JoinHostPort(address, port))
 	if err != nil {

@@ -21,7 +21,7 @@
 //  5. Each order has an attempt. What answers an attempt that is over is dropped: a queue that becomes idle late, or a capture
 //     that ends after Revert, changes nothing.
 //  6. An order that does not fit the state is refused by name and changes nothing.
-//  7. Whoever orders waits with a deadline of its own. The process tells what it waits for when asked (Late).
+//  7. The sender of an order waits with a deadline of its own. The process tells what it waits for when asked (Late).
 //
 // The words pause, capture, resume and restore are those of Snapify (Rezaei et al., HPDC 2014), whose offload
 // processes on a coprocessor go through the same steps.
@@ -111,7 +111,7 @@ const (
 	ActCapture                       // write what only the device has; answer EvCaptured or EvCaptureFailed
 	ActDiscard                       // give up ActCapture, or remove what it has written
 	ActRestore                       // read a capture and make its objects; answer EvRestored or EvRestoreFailed
-	ActTell                          // tell whoever ordered: the state that was reached, or Err
+	ActTell                          // tell the sender of the order: the state that was reached, or Err
 	ActMark                          // write the cause in the ring, so that the rank's waits return it
 	ActExit                          // give everything back and end the process
 )

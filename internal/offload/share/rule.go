@@ -9,7 +9,7 @@
 //	 looks: there is room <------- changes <-------------------- seat B holds nothing, and wants .7
 //	 seat A holds .7; A goes on
 //
-// A seat is locked by the process and by its agent. The locks of the dead are free, so that whoever looks next removes their seats.
+// A seat is locked by the process and by its agent. The locks of the dead are free, so that the next reader removes their seats.
 package share
 
 import (
@@ -59,7 +59,7 @@ func (s *Seat) leaves() time.Duration {
 	return at
 }
 
-// rank is in which order those go that may leave: who waits itself, who is idle, who has had its time.
+// rank is the order in which seats leave: first those that wait themselves, then those that are idle, then those that have had their time.
 func (s *Seat) rank() int {
 	switch {
 	case s.Waits():
@@ -78,18 +78,18 @@ type Verdict struct {
 	Again  time.Duration // the verdict may be another at this time; 0: when a seat changes
 }
 
-// Decide says who of a device's seats gets memory, and who leaves it for that. First come, first served: nobody overtakes who has waited longer, even if there were
-// room for him; but who holds something gets more if that is free, and his quantum is no longer for that. So a wait ends: when all that hold something have had their
-// quantum, enough of them leave.
+// Decide says which of a device's seats gets memory, and which ones leave for that. Seats are served in the order in which they began to wait: none overtakes
+// one that has waited longer, even if there is room for it. A seat that holds something gets more if that is free. This does not lengthen its quantum. So every
+// wait ends: when all seats that hold something have had their quantum, enough of them leave.
 //
-// If there is room for who has waited longest, he gets it. Else those leave who wait for more themselves; then those who have had nothing to do for as long as a swap
-// takes; then those who have had their quantum; but none before as many may leave as are needed.
+// If there is room for the seat that has waited longest, it gets it. Else seats leave in this order: those that wait for more themselves, those that have had
+// nothing to do for as long as a swap takes, those that have had their quantum. None leaves before as many may leave as are needed.
 func Decide(now time.Duration, device string, all []Seat) (v Verdict) {
 	first, memory, held := survey(device, all)
 	if first == nil {
 		return v
 	}
-	lack := held - first.Held // what others hold: while nobody knows how much there is he has to be alone
+	lack := held - first.Held // what others hold: while it is unknown how much there is, first has to be alone
 	if memory > 0 {
 		lack = held - first.Held + first.Need - memory
 	}
@@ -137,7 +137,7 @@ func Decide(now time.Duration, device string, all []Seat) (v Verdict) {
 	return v
 }
 
-// grows finds who holds something and can have what he wants beside that, without anybody's leave.
+// grows finds a seat that holds something and can have what it wants beside that while no other leaves.
 func grows(device string, all []Seat, free int64) (first *Seat) {
 	for i := range all {
 		s := &all[i]
@@ -148,7 +148,7 @@ func grows(device string, all []Seat, free int64) (first *Seat) {
 	return first
 }
 
-// survey finds who has waited longest, the device's memory, and how much of it is held.
+// survey finds the seat that has waited longest, the device's memory, and how much of it is held.
 func survey(device string, all []Seat) (first *Seat, memory, held int64) {
 	for i := range all {
 		s := &all[i]

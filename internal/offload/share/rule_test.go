@@ -64,7 +64,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestTurns has processes of all kinds use a device for a long time. Never is more held than there is; whoever waits longest and fits is granted at once; whoever waits gets it
+// TestTurns lets processes of all kinds use a device for a long time. Never is more held than there is; the one that waits longest and fits is granted at once; whoever waits gets it
 // before so much time has passed as all others need for a quantum and a swap each; and there is always somebody whose turn it is, or a time when it is.
 func TestTurns(t *testing.T) {
 	for seed := range uint64(300) {
@@ -173,7 +173,7 @@ func (w *turns) step() error {
 
 const swapTime = 300 * time.Millisecond
 
-// wants has a process want memory, have nothing to do, or free something.
+// wants makes a process want memory, have nothing to do, or free something.
 func (w *turns) wants(s *Seat) {
 	switch {
 	case s.Leaving, s.Waits():

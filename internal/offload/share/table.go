@@ -99,7 +99,7 @@ func (s *Seat) fits(all []Seat) error {
 	return nil
 }
 
-// Update has f look at all seats and change this agent's, while nobody else does.
+// Update calls f with all seats. f may change those of this agent; no other agent changes any meanwhile.
 func (h *Held) Update(f func(all []Seat, mine *Seat)) error {
 	release, err := h.table.lock()
 	if err != nil {
@@ -228,7 +228,7 @@ func readSeat(path string) (s Seat, alive bool, err error) {
 	return s, true, nil
 }
 
-// listen has a channel told of changes: what is written, and the end of who had a seat.
+// listen tells a channel of changes: of what is written, and of the end of a process with a seat.
 func (t *Table) listen(c chan struct{}) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

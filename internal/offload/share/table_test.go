@@ -18,7 +18,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestTable has two agents see each other's seats, and a process keep the seat of an agent that has died.
+// TestTable checks that two agents see each other's seats, and that a process keeps the seat of an agent that has died.
 func TestTable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "seats")
 	a, b := NewTable(dir), NewTable(dir)
@@ -70,7 +70,7 @@ func waitFor(t *testing.T, h *Held, right func(all []Seat, mine *Seat) bool) {
 	}
 }
 
-// TestExclusive has the second one refused by name, whoever of the two wants the device for himself.
+// TestExclusive checks that the second one is refused by name, whichever of the two wants the device for itself.
 func TestExclusive(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "seats")
 	table := NewTable(dir)

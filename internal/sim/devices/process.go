@@ -198,7 +198,7 @@ func (p *process) take() {
 	}
 }
 
-// runs looks whether commands may run now.
+// runs reports whether commands may run now.
 func (p *process) runs(what string) {
 	s := p.o.s
 	switch {

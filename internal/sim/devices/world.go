@@ -160,7 +160,7 @@ func (w *world) step() {
 	}
 }
 
-// stuck is called when nothing can happen. A kernel that never ends is what a user kills then, who knows its name by now.
+// stuck is called when nothing can happen. A kernel that never ends is killed then by a user, who knows its name by now.
 func (w *world) stuck() {
 	for _, p := range w.procs {
 		if !p.hangs {
