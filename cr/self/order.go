@@ -22,9 +22,6 @@ func byteOrder(bigEndian bool) order {
 	return binary.LittleEndian
 }
 
-// hostOrder is what lies in memory here.
-var hostOrder = byteOrder(image.HostBigEndian)
-
 // swapFixed turns a block of values of the fixed type p between byte orders.
 func swapFixed(p *plan, b []byte) {
 	switch p.t.Kind() {

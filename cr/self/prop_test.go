@@ -5,9 +5,13 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/cr/image"
 	"pgregory.net/rapid"
+
+	"github.com/gorun-mpi/gorun/cr/image"
 )
+
+// hostOrder is what lies in memory here.
+var hostOrder = byteOrder(image.HostBigEndian)
 
 // anyType draws a type that can be saved.
 func anyType(t *rapid.T, depth int) reflect.Type {

@@ -122,9 +122,3 @@ func (p *Plan) Wait(now time.Time) (time.Duration, bool) {
 	}
 	return max(next.Sub(now), 100*time.Millisecond), !next.IsZero()
 }
-
-// Strongest is the last level, if it lacks the snapshot.
-func (p *Plan) Strongest(newest int) (level int, lacks bool) {
-	level = len(p.Levels) - 1
-	return level, level >= 0 && newest > 0 && p.Levels[level].Last < newest
-}

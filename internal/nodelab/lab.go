@@ -45,15 +45,8 @@ type Option func(*Lab)
 // Networks gives every node so many networks instead of one.
 func Networks(n int) Option { return setting("LAB_NETS", strconv.Itoa(n)) }
 
-// OneClock gives all nodes the machine's clocks.
-func OneClock() Option { return setting("LAB_CLOCKS", "0") }
-
 // Pinned gives each node one CPU, in turn, as figures of latency need.
 func Pinned() Option { return setting("LAB_PIN", "1") }
-
-// Congestion sets the congestion control of TCP instead of reno. A namespace may be set to
-// nothing else but the machine's default.
-func Congestion(name string) Option { return setting("LAB_TCP", name) }
 
 func setting(name, value string) Option {
 	return func(l *Lab) { l.env = append(l.env, name+"="+value) }

@@ -150,8 +150,7 @@ func from(f *types.Func, path string) bool {
 	return f != nil && f.Pkg() != nil && f.Pkg().Path() == path
 }
 
-func isPoint(f *types.Func) bool    { return from(f, crPath) && f.Name() == "Point" }
-func isRegister(f *types.Func) bool { return from(f, crPath) && f.Name() == "Register" }
+func isPoint(f *types.Func) bool { return from(f, crPath) && f.Name() == "Point" }
 
 // exchange matches the names of calls that exchange messages, or wait for some: MPI's, with what this language adds (SendValue, WaitallInto).
 var exchange = regexp.MustCompile(`^(?:(?i:i?(?:send|ssend|bsend|rsend|m?recv|m?probe|bcast|barrier|reduce|allreduce|gather|allgather|scatter|alltoall|scan|exscan|neighbor))|Exchange|Start|Wait|Test|Map$|RunPool$|Submit$)`)

@@ -46,10 +46,8 @@ func (f *family) written(m *proc.Mapping) bool {
 	return ok && m.Shared && m.Path == w.path
 }
 
-// maxCounter is how large a file may be that is in the image although the program stands at its end.
-const maxCounter = 1 << 20
-
-// maxKept bounds such files together: they are read while the program stands still, and held until they are written.
+// maxKept bounds together the mapped files that are in the image because the program writes to them: they are read while it
+// stands still, and held until they are written.
 const maxKept = 4 * maxContent
 
 const writtenRemedy = "unmap it while checkpoints are taken, map the file privately, or use -cr=self"
