@@ -9,9 +9,6 @@ type Use struct {
 	Wait   time.Duration // ready to run, and no processor was free
 }
 
-// Sub is what has come since v.
-func (u Use) Sub(v Use) Use { return Use{u.Run - v.Run, u.System - v.System, u.Wait - v.Wait} }
-
 // useful is when the program's own instructions were executed, idle what the same threads were kept from that.
 func (u Use) useful() float64 { return max(0, (u.Run - u.System).Seconds()) }
 func (u Use) idle() float64   { return (u.System + u.Wait).Seconds() }

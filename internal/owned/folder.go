@@ -37,9 +37,6 @@ func isFolder(path string, st *unix.Stat_t, err error) error {
 	return err
 }
 
-// Path is the path by which the folder was opened.
-func (d *Folder) Path() string { return d.path }
-
 // File is the folder's descriptor, to be locked, for example. It is the Folder's.
 func (d *Folder) File() *os.File { return d.f }
 

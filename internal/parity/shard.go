@@ -240,9 +240,6 @@ func read(r io.ReaderAt, off, n int64) ([]byte, error) {
 	return p, nil
 }
 
-// Digest tells shards apart.
-func (s *Shard) Digest() string { return s.digest }
-
 // Verify reads the data and compares its sums.
 func (s *Shard) Verify(ctx context.Context) error {
 	p := make([]byte, min(block, s.data))

@@ -135,8 +135,3 @@ func (p *Plan) Targets(rank int) (to []Target) {
 	}
 	return to
 }
-
-// groupOf is the index of the group that a rank is in.
-func (p *Plan) groupOf(rank int) int {
-	return slices.IndexFunc(p.Groups, func(g Group) bool { return slices.Contains(g.Ranks, rank) })
-}
