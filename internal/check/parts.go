@@ -239,5 +239,5 @@ func older(r *runner) error {
 }
 
 func bench(r *runner) error {
-	return r.sh([]string{"GORUN_BENCH=1", "GORUN_BENCH_LEVELS=" + r.times(0, 0, 1)}, "go", "test", "-vet=off", "./benchmarks", "-count=1", "-v", "-run=Benchmarks")
+	return r.sh([]string{"GORUN_BENCH=1", "GORUN_BENCH_LEVELS=" + r.times(0, 0, 1)}, "go", "test", "-vet=off", "./benchmarks", "-count=1", r.timeout(), "-v", "-run=Benchmarks")
 }

@@ -12,7 +12,8 @@ type Config struct {
 	// It should move the calling thread to another CPU. nil: the thread stays.
 	MoveOff func()
 	// Hurry is called when a program that is not of the job has had this rank's CPU. It should make
-	// the system run this rank soon when it is woken. nil: nothing is done.
+	// the system run this rank soon when it is woken. nil: nobody looks for such programs, and no
+	// clock is read where ranks share CPUs.
 	Hurry func()
 	Seat  Seat // where the thread goes if ranks share CPUs; nil: it stays
 }
@@ -168,7 +169,7 @@ func (p *Pace) yieldOn(s *Spell, y Yielder) bool {
 	}
 	s.yields++
 	s.polls = p.check // and look at once
-	if !p.stranger.timed() {
+	if p.hurry == nil && p.Shares() || !p.stranger.timed() {
 		y.Yield()
 	} else {
 		p.yield(p.now(), y)
@@ -181,7 +182,7 @@ func (p *Pace) yield(begun time.Time, y Yielder) {
 	y.Yield()
 	now := p.now()
 	took := now.Sub(begun)
-	if p.stranger.yielded(took, now) && p.hurry != nil {
+	if p.hurry != nil && p.stranger.yielded(took, now) {
 		p.hurry()
 	}
 	if p.seat.trial {
@@ -205,7 +206,7 @@ func (p *Pace) YieldTurn(y Yielder) bool {
 	switch {
 	case p.stranger.stay != 0 && p.stranger.here(p.now()):
 		return false
-	case p.seat.trial || p.stranger.timed():
+	case p.seat.trial || p.hurry != nil && p.stranger.timed():
 		p.yield(p.now(), y)
 	default:
 		y.Yield()

@@ -23,7 +23,7 @@ type cpu struct {
 func newCPU(ranks int) *cpu {
 	c := &cpu{now: time.Unix(1, 0), ranks: 2 * time.Microsecond}
 	c.rank.now = func() time.Time { return c.now }
-	c.rank.Init(Config{Ranks: ranks})
+	c.rank.Init(Config{Ranks: ranks, Hurry: func() {}})
 	return c
 }
 

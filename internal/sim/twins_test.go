@@ -24,6 +24,7 @@ var interfaces = map[string]reflect.Type{
 	"rpi.Module":       reflect.TypeFor[rpi.Module](),
 	"rpi.LocalModule":  reflect.TypeFor[rpi.LocalModule](),
 	"rpi.Asker":        reflect.TypeFor[rpi.Asker](),
+	"rpi.Describer":    reflect.TypeFor[rpi.Describer](),
 	"rpi.Waiter":       reflect.TypeFor[rpi.Waiter](),
 	"rpi.DirectWriter": reflect.TypeFor[rpi.DirectWriter](),
 	"rpi.DirectReader": reflect.TypeFor[rpi.DirectReader](),

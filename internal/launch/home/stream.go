@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // MaxUnproved bounds the bytes that are read of a connection before the proof, at either side. A handshake and
@@ -27,7 +29,28 @@ type conn struct {
 	dropped bool // by the home, in favour of a newer one; under its lock
 }
 
-func newConn(c net.Conn) *conn { return &conn{Conn: c, left: MaxUnproved, since: time.Now()} }
+func newConn(c net.Conn) *conn {
+	repeatOften(c)
+	return &conn{Conn: c, left: MaxUnproved, since: time.Now()}
+}
+
+// repeatOften has the kernel send again each second, or about as often, what is not acknowledged. By default it waits twice as long each time: a
+// connection would carry nothing for as long again after the network was cut, and a lease could end meanwhile. Kernels before 6.15
+// know only the second option, which is for the first repetitions.
+func repeatOften(c net.Conn) {
+	const rtoMax, second = 44, 1000 // TCP_RTO_MAX_MS
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	if raw, err := tcp.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) {
+			if unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, rtoMax, second) != nil {
+				unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_THIN_LINEAR_TIMEOUTS, 1)
+			}
+		})
+	}
+}
 
 func (c *conn) Read(p []byte) (int, error) {
 	if c.proved {
