@@ -270,9 +270,11 @@ func (w *watch) report(c *core) error {
 	return w.say(c.first(), tagReport, &basics[reflect.Uint64], bytesOf(words), sayWithin)
 }
 
-// recent returns copies of the calls begun last.
+// recent returns copies of the calls begun last. Whether more can come is read before them: the program goes on meanwhile, and the call
+// after the last one would else be taken for its end.
 func (c *core) recent() []call {
 	var out []call
+	freed, ended := c.freed.Load(), c.env.ended.Load()
 	last := c.coll.word.Load() >> 1
 	for i := range c.coll.recent {
 		if x, ok := c.coll.recent[i].get(last); ok {
@@ -280,9 +282,9 @@ func (c *core) recent() []call {
 		}
 	}
 	none, why := int64(noRoot), int64(noRoot)
-	if c.freed.Load() {
+	if freed {
 		why = freedBytes
-	} else if !c.env.ended.Load() {
+	} else if !ended {
 		return out
 	}
 	return append(out, call{(last+1)<<8 | uint64(kindFinalize), uint64(none), uint64(why)})

@@ -120,7 +120,7 @@ func Run(ctx context.Context, k *Kernel, o Options) (status int, err error) {
 	}
 	cmd := exec.CommandContext(ctx, emulator, "-accel", "tcg,thread=multi", "-cpu", cpu(), "-smp", "2", "-m", strconv.Itoa(memory), "-no-reboot", "-nodefaults",
 		"-display", "none", "-serial", "stdio", "-kernel", k.Image, "-initrd", disk,
-		"-append", "console=ttyS0 quiet panic=-1 mitigations=off")
+		"-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check")
 	cmd.Args = append(cmd.Args, o.network()...)
 	if o.Folder != "" {
 		cmd.Args = append(cmd.Args, "-virtfs", "local,path="+o.Folder+",mount_tag="+FolderTag+",security_model=none,multidevs=remap")
