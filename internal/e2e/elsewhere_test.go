@@ -102,7 +102,7 @@ func TestLibrariesElsewhere(t *testing.T) {
 	}
 	dir := h.folder("stage")
 	const script = `
-		LD_LIBRARY_PATH=$1 $1/inner -c 'n=0; while [ ! -e "$0/go" ]; do n=$((n+1)); echo $n; sleep 0.01; done; echo end' "$0" | {
+		LD_LIBRARY_PATH=$1 $1/inner -c 'n=0; while [ ! -e "$0/go" ]; do n=$((n+1)); echo $n; LD_LIBRARY_PATH= sleep 0.01; done; echo end' "$0" | {
 			last=0
 			while read x; do
 				[ "$x" = end ] && { echo "no step is missing" >&2; exit 0; }
