@@ -28,6 +28,7 @@ type tended struct {
 	seq     int // of the snapshot; 0: there is none
 	lacks   lacking
 	told    string // the lack that the user was told of
+	weaker  bool   // it is also that the policy cannot be kept
 	looked  string // for which nodes and ranks it was looked at
 	busy    bool
 	cancel  context.CancelFunc
@@ -57,14 +58,15 @@ func (sv *Service) sayProtection(missing lacking) {
 	t := &sv.memory.tended
 	t.lacks = missing
 	lacks := missing.String()
-	// Numbers of snapshots do not make another lack of it.
+	// Numbers of snapshots do not make another lack of it. That the policy itself cannot be kept any more does.
+	weaker := slices.ContainsFunc(missing, protect.Weaker)
 	switch {
-	case lacks != "" && t.told == "":
+	case lacks != "" && (t.told == "" || weaker && !t.weaker):
 		sv.say("degraded: snapshot %d in memory has fewer copies than -ckpt-mirror %v asks for: %s", t.seq, sv.memory.policy, lacks)
 	case lacks == "" && t.told != "":
 		sv.say("snapshot %d in memory has all copies again", t.seq)
 	}
-	t.told = lacks
+	t.told, t.weaker = lacks, weaker
 }
 
 // lines names the nodes that can hold something and where the ranks are, as far as copies depend on it.
