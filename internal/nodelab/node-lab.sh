@@ -271,16 +271,13 @@ freeze() {
 
 # --- what is done to the network ----------------------------------------------------------
 
-sever() { # FROM TO: node names
-	local a b
-	for a in $(nets); do for b in $(nets); do
-		[ "$a" = "$b" ] || continue
-		in_switch nft add element bridge lab cut "{ $(port "$1" "$a") . $(port "$2" "$b") }"
-	done; done
+severed() { # FROM TO: node names; the pairs of ports between which nothing goes
+	local k
+	for k in $(nets); do printf '%s . %s, ' "$(port "$1" "$k")" "$(port "$2" "$k")"; done
 }
 
 partition() {
-	local both=1 a b left right
+	local both=1 a b left right pairs=
 	[ "${1:-}" = -o ] && both=0 && shift
 	left=${1//,/ }
 	right=${2:-}
@@ -291,10 +288,10 @@ partition() {
 	fi
 	for a in $left; do for b in $right; do
 		known "$a"; known "$b"
-		sever "$a" "$b"
-		[ $both = 1 ] && sever "$b" "$a"
+		pairs+=$(severed "$a" "$b")
+		[ $both = 1 ] && pairs+=$(severed "$b" "$a")
 	done; done
-	return 0
+	in_switch nft add element bridge lab cut "{ ${pairs% } }" # all at one instant
 }
 
 heal() { in_switch nft flush set bridge lab cut; in_switch nft flush chain bridge lab loss; }

@@ -240,7 +240,7 @@ func (c *cluster) standsStill() {
 // shortCut: nothing happens to a job whose network was cut for a moment.
 func (c *cluster) shortCut() {
 	end := c.fresh("end")
-	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", "-lease", "40s", c.file("march"), "-steps", "50", "-end", end)
+	j := c.start("-v", "-hosts", "n1:1,n2:1,n3:1", "-np", "3", c.file("march"), "-steps", "50", "-end", end)
 	j.await("all 3 ranks are up")
 	c.Partition([]string{"n2"}, nil)
 	j.await("node n2 is silent")
