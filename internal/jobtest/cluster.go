@@ -129,7 +129,11 @@ func (c *Cluster) start(rank, n int) oob.StartConfig {
 
 // Checkpoint takes a snapshot of portable images and returns these by rank.
 func (c *Cluster) Checkpoint(stop bool) (images []string, err error) {
-	d := c.Take(oob.ModeSelf, stop)
+	return c.Images(c.Take(oob.ModeSelf, stop))
+}
+
+// Images are the files of a snapshot of portable images.
+func (c *Cluster) Images(d ckpt.Done) (images []string, err error) {
 	if d.Err != "" {
 		return nil, errors.New(d.Err)
 	}
@@ -140,13 +144,22 @@ func (c *Cluster) Checkpoint(stop bool) (images []string, err error) {
 }
 
 // Take takes a snapshot in the mode given and returns what the head says of it.
-func (c *Cluster) Take(mode uint64, stop bool) ckpt.Done {
+func (c *Cluster) Take(mode uint64, stop bool) ckpt.Done { return <-c.Request(mode, stop) }
+
+// Request asks for a snapshot. The channel gives what the head says of it.
+func (c *Cluster) Request(mode uint64, stop bool) <-chan ckpt.Done {
 	id, done := c.waiter()
 	c.mu.Lock()
 	c.stops = stop
 	c.mu.Unlock()
 	c.feed(joblife.Event{Type: joblife.EvRequest, Request: ckpt.Request{ID: id, Mode: mode, Stop: stop}})
-	return <-done
+	return done
+}
+
+// Settle waits for the end of the head's step. A head tells the ranks first that a snapshot is over, and then who asked for it.
+func (c *Cluster) Settle() {
+	c.mu.Lock()
+	c.mu.Unlock()
 }
 
 func (c *Cluster) waiter() (id uint64, done chan ckpt.Done) {

@@ -33,7 +33,7 @@ usage: node-lab.sh COMMAND
   status | hosts        what there is | a hostfile
   exec [-u worker] NODE CMD [ARG...]    run a command on a node
   all CMD [ARG...]      on all nodes at once, as the pods of an Indexed Job: JOB_COMPLETION_INDEX, HOSTS
-  kill NODE             power cut: the link first, so that no FIN leaves, then every process
+  kill NODE...          power cut, of several nodes at one instant: the links first, so that no FIN leaves, then every process
   start NODE            power on again, with nothing of its /tmp, /run and /dev/shm left
   unplug | plug NODE    take the link down | up
   freeze | thaw NODE    stop | continue every process; the kernel still acknowledges TCP
@@ -246,13 +246,18 @@ plug() {
 
 unplug() { local k; for k in $(nets); do in_switch ip link set "$(port "$1" "$k")" down; done; }
 
-power_off() {
+power_off() { # NODE...: at one instant
+	local node k
+	for node in "$@"; do for k in $(nets); do # both ends go, and so does whatever would still have left
+		echo "link del $(port "$node" "$k")"
+		echo "link del $(port "$node" "$k")x" # where there is a delay
+	done; done | in_switch ip -force -batch - 2>/dev/null || true
+	for node in "$@"; do end_node "$node"; done
+}
+
+end_node() {
 	local node=$1 k d
-	for k in $(nets); do # both ends go, and so does whatever would still have left
-		in_switch ip link del "$(port "$node" "$k")" 2>/dev/null || true
-		end "delay-$(port "$node" "$k")"
-		in_switch ip link del "$(port "$node" "$k")x" 2>/dev/null || true
-	done
+	for k in $(nets); do end "delay-$(port "$node" "$k")"; done
 	if d=$(cgroup_of "$node") && [ -e "$d/cgroup.freeze" ]; then echo 0 >"$d/cgroup.freeze"; fi
 	end "$node" # the first process of a pid namespace: all others end with it
 	if d=$(cgroup_of "$node") && [ -d "$d" ]; then
@@ -552,7 +557,7 @@ main() {
 	hosts) nodes ;;
 	exec) on_node "$@" ;;
 	all) on_all "$@" ;;
-	kill) known "$1"; power_off "$1" ;;
+	kill) for node in "$@"; do known "$node"; done; power_off "$@" ;;
 	start) known "$1"; pid_of "$1" >/dev/null && die "node $1 is on"; start_node "$1" ;;
 	unplug) alive "$1"; unplug "$1" ;;
 	plug) alive "$1"; plug "$1" ;;

@@ -79,9 +79,9 @@ func (l *Lab) Idle(patience time.Duration, nodes ...string) {
 	}
 }
 
-// Kill cuts the power of a node: the link goes first, so that no sign of it leaves, then
+// Kill cuts the power of nodes at one instant: the links go first, so that no sign of them leaves, then
 // every process.
-func (l *Lab) Kill(node string) { l.t.Helper(); l.must("kill", node) }
+func (l *Lab) Kill(nodes ...string) { l.t.Helper(); l.must(append([]string{"kill"}, nodes...)...) }
 
 // Start switches a node on again, with nothing left but its Local.
 func (l *Lab) Start(node string) { l.t.Helper(); l.must("start", node) }

@@ -1,9 +1,6 @@
 package protect
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Fitting returns the groups of a policy or, where nodes or racks are too few for it, those of the strongest weaker one that fits: some protection is
 // better than none. why says then what keeps the policy from being kept, and what there is in its place.
@@ -11,7 +8,7 @@ func Fitting(policy Policy, p Placement) (groups []Group, why error) {
 	groups, why = policy.Groups(p)
 	for w := weaker(policy); why != nil && w != nil; w = weaker(w) {
 		if groups, err := w.Groups(p); err == nil {
-			return groups, fmt.Errorf("%w; %v"+kept, why, w)
+			return groups, fmt.Errorf("%w; %v is kept in its place", why, w)
 		}
 	}
 	return groups, why
@@ -36,8 +33,3 @@ func weaker(policy Policy) Policy {
 	}
 	return nil
 }
-
-const kept = " is kept in its place"
-
-// Weaker reports whether that is what the text of an error of Fitting says.
-func Weaker(why string) bool { return strings.HasSuffix(why, kept) }

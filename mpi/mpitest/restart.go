@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
+	"github.com/gorun-mpi/gorun/internal/ckpt"
 	"github.com/gorun-mpi/gorun/internal/engine"
 	"github.com/gorun-mpi/gorun/internal/job"
 	"github.com/gorun-mpi/gorun/internal/jobtest"
@@ -94,27 +95,22 @@ func imagesAt(opt jobtest.Options, n, k int, f func(c *mpi.Comm) error, limit ti
 	}
 	c := jobtest.New(n, opt)
 	p := begin(c, limit)
-	var images []string
-	var refused error
-	taken := make(chan struct{})
-	take := func() {
-		images, refused = c.Checkpoint(true)
-		close(taken)
-	}
+	var taken <-chan ckpt.Done
 	if k == 1 { // asked for before any rank can come to a Point
-		go take()
+		taken = c.Request(oob.ModeSelf, true)
 		<-armed
 		p.run(f)
 	} else {
 		if err := p.park(uint64(k-1), f); err != nil {
 			return nil, p.end(err)
 		}
-		go take()
+		taken = c.Request(oob.ModeSelf, true)
 	}
-	err := p.await(taken)
-	if err == nil {
-		err = refused
+	done, err := await(p, taken)
+	if err != nil {
+		return nil, p.end(err)
 	}
+	images, err := c.Images(done)
 	if err != nil {
 		return nil, p.end(err)
 	}
@@ -171,7 +167,7 @@ func (p *part) park(n uint64, f func(c *mpi.Comm) error) error {
 	}
 	p.run(f)
 	for _, there := range parked {
-		if err := p.await(there); err != nil {
+		if _, err := await(p, there); err != nil {
 			return err
 		}
 	}
@@ -179,19 +175,25 @@ func (p *part) park(n uint64, f func(c *mpi.Comm) error) error {
 }
 
 // await waits for something that comes before any rank ends.
-func (p *part) await(c <-chan struct{}) error {
+func await[T any](p *part, c <-chan T) (v T, err error) {
 	select {
-	case <-c:
-		return nil
-	case err := <-p.ended:
+	case v = <-c:
+		return v, nil
+	case err = <-p.ended:
 		p.left--
+		p.c.Settle()
+		select {
+		case v = <-c: // it came first, and the rank went on after it
+			return v, nil
+		default:
+		}
 		if err == nil {
 			err = errors.New("a rank has returned before it came to that Point")
 		}
-		return err
+		return v, err
 	case <-p.over:
 		p.over = time.After(lastWords) // end waits for them no longer than that
-		return errors.New("the ranks have not come to that Point in time")
+		return v, errors.New("the ranks have not come to that Point in time")
 	}
 }
 

@@ -50,16 +50,16 @@ func (sv *Service) protected(copies *mirroring, c *commit, images []oob.ImageInf
 	m := sv.memory
 	m.announce(copies, images)
 	m.tended.seq, m.tended.looked = c.snap.Schema.Sequence, sv.lines()
-	sv.sayProtection(c.lacks)
+	sv.sayProtection(c.lacks, copies.less)
 }
 
-// sayProtection tells the user when protection is less than asked for, and when it is whole again.
-func (sv *Service) sayProtection(missing lacking) {
+// sayProtection tells the user when protection is less than asked for, and when it is whole again. less is why the policy cannot be kept.
+func (sv *Service) sayProtection(missing lacking, less error) {
 	t := &sv.memory.tended
 	t.lacks = missing
 	lacks := missing.String()
 	// Numbers of snapshots do not make another lack of it. That the policy itself cannot be kept any more does.
-	weaker := slices.ContainsFunc(missing, protect.Weaker)
+	weaker := less != nil
 	switch {
 	case lacks != "" && (t.told == "" || weaker && !t.weaker):
 		sv.say("degraded: snapshot %d in memory has fewer copies than -ckpt-mirror %v asks for: %s", t.seq, sv.memory.policy, lacks)
@@ -117,7 +117,7 @@ func (sv *Service) Tend() {
 			}
 			m.tended.looked = now
 			sv.markWeak(snap, len(lacks) > 0)
-			sv.sayProtection(lacks)
+			sv.sayProtection(lacks, c.less)
 		})
 	})
 }
