@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
-	"github.com/gorun-mpi/gorun/internal/guest"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/guest"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // Every benchmark runs, for real and shortly, and prints what it is there for.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/job"
-	"github.com/gorun-mpi/gorun/internal/oob"
-	"github.com/gorun-mpi/gorun/internal/outlet"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
+	"github.com/gorun-mpi/gorun/internal/storage/imagepipe"
 )
 
 // backend lets the checkpoint goroutine of a rank reach its Registry.
@@ -235,7 +235,7 @@ func (s *snapshot) Write(progress func(uint64), cancel <-chan struct{}) (oob.Ima
 	if s.Bytes() < smallImage {
 		opt.Workers = 1
 	}
-	sum, err := s.copy.Write(outlet.File(s.path), s.meta, s.saved, opt, progress, cancel)
+	sum, err := s.copy.Write(imagepipe.File(s.path), s.meta, s.saved, opt, progress, cancel)
 	if err != nil {
 		return oob.ImageInfo{}, err
 	}

@@ -50,9 +50,9 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/job"
-	"github.com/gorun-mpi/gorun/internal/outlet"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
+	"github.com/gorun-mpi/gorun/internal/storage/imagepipe"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 
@@ -212,13 +212,13 @@ func (r *Registry) open() error {
 		return nil
 	}
 	if n := r.j.ImageOf; n > 0 {
-		img, err := self.OpenResized(outlet.Library(r.j.Image), n, r.j.Rank, r.j.Size)
+		img, err := self.OpenResized(imagepipe.Library(r.j.Image), n, r.j.Rank, r.j.Size)
 		if err == nil {
 			r.restore = img
 		}
 		return err
 	}
-	img, err := self.Open(outlet.File(r.j.Image))
+	img, err := self.Open(imagepipe.File(r.j.Image))
 	if err != nil {
 		return err
 	}

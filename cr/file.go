@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/self"
-	"github.com/gorun-mpi/gorun/internal/outfile"
+	"github.com/gorun-mpi/gorun/internal/system/outfile"
 )
 
 // ErrFile is wrapped where a File cannot be had, or cannot be had again as it was.

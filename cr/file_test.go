@@ -14,8 +14,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/dist"
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/testing/jobtest"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

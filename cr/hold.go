@@ -5,7 +5,7 @@ import (
 	"path"
 	"runtime"
 
-	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
 )
 
 // ErrNotHeld is returned by a Release without a Hold.

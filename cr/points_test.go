@@ -9,9 +9,9 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr"
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/jobtest"
-	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/protocol/ckpt"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/testing/jobtest"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/outfile"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/outfile"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // reopen opens a file of the image again. It changes nothing of it: settle does, within the first Point.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr"
-	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/internal/testing/jobtest"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

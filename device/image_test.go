@@ -11,9 +11,9 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
 	"github.com/gorun-mpi/gorun/device"
-	"github.com/gorun-mpi/gorun/internal/jobtest"
-	"github.com/gorun-mpi/gorun/internal/oob"
-	run "github.com/gorun-mpi/gorun/internal/world"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/testing/jobtest"
+	run "github.com/gorun-mpi/gorun/internal/testing/world"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

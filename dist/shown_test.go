@@ -3,7 +3,7 @@ package dist_test
 import (
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/shown"
+	"github.com/gorun-mpi/gorun/internal/testing/exampletest"
 )
 
-func TestEveryCallIsShown(t *testing.T) { shown.Check(t, shown.Calls(t)) }
+func TestEveryCallIsShown(t *testing.T) { exampletest.Check(t, exampletest.Calls(t)) }

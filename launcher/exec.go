@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/launch/orphans"
+	"github.com/gorun-mpi/gorun/internal/system/subreaper"
 )
 
 // What a keeper says first on its standard output, each a line of its own. Behind the second and
@@ -77,7 +77,7 @@ func ExecAsking(ctx context.Context, cmd *exec.Cmd, ticket func(said []byte) ([]
 	cmd.Stderr = &p.said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second // whoever else may hold its standard error
-	if err := orphans.StartHere(cmd); err != nil {
+	if err := subreaper.StartHere(cmd); err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { p.Kill() })
@@ -90,7 +90,7 @@ func ExecAsking(ctx context.Context, cmd *exec.Cmd, ticket func(said []byte) ([]
 	}
 	go func() {
 		io.Copy(io.Discard, out) // nothing more comes, and nobody is to wait for a reader
-		p.err = orphans.Wait(cmd)
+		p.err = subreaper.Wait(cmd)
 		close(p.over)
 	}()
 	if err == nil && word == KeeperReady && stop() {
@@ -239,11 +239,11 @@ func (t *tail) bytes() []byte {
 func Client(ctx context.Context, cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
-	if err := orphans.StartHere(cmd); err != nil {
+	if err := subreaper.StartHere(cmd); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	err := orphans.Wait(cmd)
+	err := subreaper.Wait(cmd)
 	if !stop() {
 		return context.Cause(ctx)
 	}

@@ -1,7 +1,7 @@
 // Package launcher is what the author of a launcher needs. A Manager starts one keeper on each node
 // of a job, over ssh or inside a batch system's allocation. The keeper starts the agents there, and
 // agents start the ranks. Each manager has a folder of its own here, as ssh has, and is listed in
-// internal/command/modules.go. Package internal/launch uses them and describes the whole. Agents on
+// internal/cli/modules.go. Package internal/job uses them and describes the whole. Agents on
 // the head's own node need no keeper: launcher/local starts them.
 //
 // # How a keeper is started
@@ -10,7 +10,7 @@
 //	 client  --->    gorun __keeper DIGEST     DIGEST is that of the gorun that starts the job
 //	         <---    noise, "\ngorun keeper: ready\n"        on standard output
 //	 ticket  --->    one line, on standard input
-//	                 the keeper calls home (internal/launch/home): all else goes there
+//	                 the keeper calls home (internal/protocol/rendezvous): all else goes there
 //
 // A login may print whatever it likes before that. It is skipped, and shown if the start fails. The
 // ticket is a secret: it goes over standard input alone, never into arguments, the environment or a
@@ -21,7 +21,7 @@ package launcher
 import (
 	"context"
 
-	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
 // Manager starts keepers on nodes.

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Ranks that disagree about a collective call may all succeed in it. If several take themselves for the root of

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/jobtest"
-	"github.com/gorun-mpi/gorun/internal/world"
+	"github.com/gorun-mpi/gorun/internal/testing/jobtest"
+	"github.com/gorun-mpi/gorun/internal/testing/world"
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )

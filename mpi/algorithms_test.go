@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )

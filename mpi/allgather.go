@@ -1,8 +1,8 @@
 package mpi
 
 import (
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Allgather gives every rank the concatenation of all ranks' send, in the order of ranks. len(recv) is Size()

@@ -3,8 +3,8 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Alltoall sends block j of every rank's send to rank j. There block i of recv is the one from rank i. Both

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/shown"
+	"github.com/gorun-mpi/gorun/internal/testing/exampletest"
 )
 
 // Nothing that a program sees of this package is a type that it cannot import.
@@ -58,7 +58,7 @@ func TestNoInternalTypes(t *testing.T) {
 func exposed(d ast.Decl) (all []ast.Node) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
-		if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(shown.Receiver(d.Recv.List[0].Type))) {
+		if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(exampletest.Receiver(d.Recv.List[0].Type))) {
 			all = append(all, d.Type)
 		}
 	case *ast.GenDecl:
@@ -85,7 +85,7 @@ func members(t ast.Expr) (all []ast.Node) {
 		return []ast.Node{t}
 	}
 	for _, f := range s.Fields.List {
-		if len(f.Names) == 0 && ast.IsExported(shown.Receiver(f.Type)) || len(f.Names) > 0 && f.Names[0].IsExported() {
+		if len(f.Names) == 0 && ast.IsExported(exampletest.Receiver(f.Type)) || len(f.Names) > 0 && f.Names[0].IsExported() {
 			all = append(all, f.Type)
 		}
 	}

@@ -3,8 +3,8 @@ package mpi
 import (
 	"reflect"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Barrier returns when all ranks of c have called it. Errors: ErrComm,

@@ -1,6 +1,6 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/coll"
+import "github.com/gorun-mpi/gorun/internal/rank/coll"
 
 // Bcast gives all ranks of c the content of root's buf. All pass the same
 // length and root. Errors: ErrRank, ErrType, ErrComm, ErrMismatch,

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // buffered are the copies that Bsend and its like have made and that are not yet sent. Nobody calls the engine with the lock

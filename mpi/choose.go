@@ -3,11 +3,11 @@ package mpi
 import (
 	"sync"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
 )
 
-// The table of internal/coll tells which algorithm a collective uses. The choice depends only on what all ranks
+// The table of internal/rank/coll tells which algorithm a collective uses. The choice depends only on what all ranks
 // agree on, never on a local length. It is made once for each shape of a communicator, from what is known when
 // the program begins: after a restart from native images, ranks may be in the middle of a call.
 

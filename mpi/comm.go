@@ -8,8 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Comm is a communicator: an ordered group of ranks with messages of its own. No receive on another

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Requests that are no single message, and further ways to wait. All are Requests: Waitall and its like mix them.

@@ -3,7 +3,7 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Collectives on intercommunicators (MPI-4.1, chapter 6.2.3). Each group does its part on its own communicator, and

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/jobtest"
-	"github.com/gorun-mpi/gorun/internal/world"
+	"github.com/gorun-mpi/gorun/internal/testing/jobtest"
+	"github.com/gorun-mpi/gorun/internal/testing/world"
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/device"
-	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Classes of errors, for errors.Is. (MPI-4.1, chapter 9.4)

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/shown"
+	"github.com/gorun-mpi/gorun/internal/testing/exampletest"
 )
 
 // Every exported function and method has an Example that is run, names its errors, and says in which chapter of the standard it
 // stands, or is about Go alone.
 func TestEveryCallIsShown(t *testing.T) {
 	// Methods that make a value an error.
-	calls := slices.DeleteFunc(shown.Calls(t), func(c shown.Call) bool {
+	calls := slices.DeleteFunc(exampletest.Calls(t), func(c exampletest.Call) bool {
 		return slices.Contains([]string{"Error_Error", "Error_Unwrap", "RequestError_Error", "RequestError_Unwrap", "TaskError_Error", "TaskError_Unwrap"}, c.Name)
 	})
 	var run []string // by TestProcess
@@ -23,7 +23,7 @@ func TestEveryCallIsShown(t *testing.T) {
 			run = append(run, name)
 		}
 	}
-	shown.Check(t, calls, run...)
+	exampletest.Check(t, calls, run...)
 	outside := []string{"SendObject", "Health", "State_String", "RecvObject", "Comm_WithCodec", "Comm_WithContext", "Comm_String", "Run",
 		"WithContext", "Cart_WithContext", "Graph_WithContext", "NewHalo", "Comparison_String",
 		"IsendObject", "IrecvObject", "Map", "RunPool", "Pool_Submit", "Pool_Map", "Future_Wait", "Future_Done"}

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/where"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
 )
 
 // Messages and ranks in Finalize. Such a rank sends nothing any more, and begins no receive, so whoever waits for it waits in vain. A
@@ -110,14 +110,14 @@ func (w *watch) endAny(ctx uint64) {
 	if len(others) == 0 || slices.ContainsFunc(others, func(r int) bool { return !w.farewells.has(r) }) {
 		return
 	}
-	dump := where.Dump()
+	dump := waitreport.Dump()
 	calls := 0
-	for _, c := range where.Calls(dump) {
+	for _, c := range waitreport.Calls(dump) {
 		if c.Site != "" {
 			calls++
 		}
 	}
-	if calls == 1 && where.Active(dump) == 0 {
+	if calls == 1 && waitreport.Active(dump) == 0 {
 		w.env.eng.Finalized(others[0], true, func(c uint64) bool { return c == ctx })
 	}
 }

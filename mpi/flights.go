@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/gorun-mpi/gorun/internal/schedule"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // What the I... and ...Init forms of each collective have in common: arguments are checked, the call takes its place,

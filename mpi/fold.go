@@ -1,6 +1,6 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/schedule"
+import "github.com/gorun-mpi/gorun/internal/rank/schedule"
 
 // fold combines the contributions of all ranks into the first k elements. The contributions, k elements each,
 // lie one after the other in all.

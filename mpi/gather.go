@@ -1,6 +1,6 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/coll"
+import "github.com/gorun-mpi/gorun/internal/rank/coll"
 
 // Gather concatenates all ranks' send in root's recv, in the order of ranks. At the root len(recv) is Size()
 // times len(send), which is the same everywhere. Elsewhere recv is ignored and may be nil. Errors: ErrRank,

@@ -1,6 +1,6 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/schedule"
+import "github.com/gorun-mpi/gorun/internal/rank/schedule"
 
 // Reductions of long buffers by recursive halving, after Rabenseifner. In each round two participants (see
 // order) combine what they have in common, each of them one half, and go on with that half. The distance

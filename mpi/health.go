@@ -1,6 +1,6 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/oob"
+import "github.com/gorun-mpi/gorun/internal/protocol/oob"
 
 // State is what is known of a rank; see Health.
 type State int

@@ -1,6 +1,6 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/schedule"
+import "github.com/gorun-mpi/gorun/internal/rank/schedule"
 
 // Collectives on intercommunicators that go on while the program computes. Every rank exchanges messages with those of the
 // other group that it has to do with, all at once. A reduction is combined by whoever receives it, in the order of the

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/where"
+	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
 )
 
 // A message shows that another rank disagrees about a call, and not in what: it has only a hash of that. So the rank that finds it
@@ -86,7 +86,7 @@ func placeOfCollective(calls []call) string {
 			newest = a
 		}
 	}
-	for _, c := range where.Calls(where.Dump()) {
+	for _, c := range waitreport.Calls(waitreport.Dump()) {
 		if c.Site != "" && strings.HasPrefix(c.Name, "mpi."+kind(newest.what).String()) {
 			return c.Site
 		}
@@ -129,7 +129,7 @@ func (x *collective) disagreement(rank int, other *content) (text string, ok boo
 		}
 		return " at " + place
 	}
-	here := at(where.Here())
+	here := at(waitreport.Here())
 	a, b, differ := firstDifference(c.recent(), in.calls)
 	if !differ {
 		i := slices.IndexFunc(in.calls, func(b call) bool { return b.seq() == x.seq })

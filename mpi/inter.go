@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
 )
 
 // An intercommunicator joins two groups without a rank in common. Messages go to ranks of the other group. It is a

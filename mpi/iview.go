@@ -3,7 +3,7 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Messages of views that go on while the program computes. What lies in a row is sent and received where it is. Else the

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
 )
 
 // Key names an attribute: a value of a type of its own that a library keeps with a communicator. It is made once,

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/mpi/mpitest"
 	"pgregory.net/rapid"

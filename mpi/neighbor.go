@@ -3,7 +3,7 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/schedule"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // Topology is a communicator with neighbours: a *Cart or a *Graph. In a neighbourhood collective each rank exchanges

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Codec turns any Go value into bytes and back. Decode gets a pointer. Both

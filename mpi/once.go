@@ -1,6 +1,6 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/engine"
+import "github.com/gorun-mpi/gorun/internal/rank/engine"
 
 // Where ranks share CPUs, one rank puts short data together: the first that sees all of it. The others read the
 // result (see engine.Turn.Once). If each of many ranks read all lines, that would take longer than the rest of

@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/schedule"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // Contributions on the boards of a team are combined where they lie, without a copy. This needs an operator of

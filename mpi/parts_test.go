@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Contributions that are combined where they lie give the bits that fold gives, for

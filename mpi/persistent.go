@@ -3,7 +3,7 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Persistent is a call whose arguments are fixed, and which is started again and again. Its buffers belong to the library

@@ -3,7 +3,7 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Message is a message that a matched probe has taken out of the queue. Only Mrecv or Imrecv can receive it,

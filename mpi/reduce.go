@@ -1,9 +1,9 @@
 package mpi
 
 import (
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/schedule"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // Reduce combines all ranks' send, element by element, into root's recv. All pass the same length, operator and

@@ -3,8 +3,8 @@ package mpi
 import (
 	"slices"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // ReduceScatterBlock combines all ranks' send, element by element, and gives rank i the i-th block of the

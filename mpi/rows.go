@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gorun-mpi/gorun/internal/schedule"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // rows is the elements of several views in a row, one view after the other.

@@ -1,8 +1,8 @@
 package mpi
 
 import (
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Scan gives rank i the combination of the send of ranks 0..i, element by element, in the order of ranks. All

@@ -1,8 +1,8 @@
 package mpi
 
 import (
-	"github.com/gorun-mpi/gorun/internal/coll"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Scatter gives rank i the i-th block of root's send. At the root len(send) is Size() times len(recv), which is

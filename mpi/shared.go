@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Collectives through shared memory, without messages. The ranks of a communicator that are on one node form a

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/shown"
+	"github.com/gorun-mpi/gorun/internal/testing/exampletest"
 )
 
 // docs/mpi.md tells of every call of the standard what it is here. It names calls that exist, all of them, and no
@@ -79,7 +79,7 @@ func exported(t *testing.T) (calls []string, names map[string]bool, cited []stri
 			case *ast.FuncDecl:
 				name := d.Name.Name
 				if d.Recv != nil {
-					name = shown.Receiver(d.Recv.List[0].Type) + "." + name
+					name = exampletest.Receiver(d.Recv.List[0].Type) + "." + name
 				}
 				if !ast.IsExported(d.Name.Name) || !ast.IsExported(name) {
 					continue

@@ -3,7 +3,7 @@ package mpi
 import (
 	"errors"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Special ranks and tags. (MPI-4.1, chapters 3.2.4, 3.11)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/jobtest"
+	"github.com/gorun-mpi/gorun/internal/testing/jobtest"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

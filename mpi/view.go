@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
 )
 
 // View is elements of a slice that need not lie in a row: those that Layout picks of Data, in its order. It is what

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/schedule"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // straight returns the view's elements if they lie in a row, so that nothing need be copied.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // The watch finds collectives that would hang because the ranks disagree: for example, two ranks that each take

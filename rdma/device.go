@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/unquiet"
+	"github.com/gorun-mpi/gorun/internal/system/unquiet"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	_ "github.com/gorun-mpi/gorun/rpi/rdma/rxe"
 	_ "github.com/gorun-mpi/gorun/rpi/rdma/soft" // is always there

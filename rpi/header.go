@@ -17,7 +17,7 @@ const (
 	Ack                       // a synchronous eager send was matched; Req is the sender's request
 	Poison                    // the communicator Ctx has failed at the sender; Off is a Poison code
 	Fin                       // the receiver has read Off bytes of a published message itself and will read no more; Req is the sender's request
-	Line                      // line Off of a team of context Ctx, payload Len bytes; Req tells the team from earlier ones (see internal/team)
+	Line                      // line Off of a team of context Ctx, payload Len bytes; Req tells the team from earlier ones (see internal/rank/shmcoll)
 )
 
 // HeaderSize is the size in bytes of a frame's header on the wire.

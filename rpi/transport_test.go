@@ -3,7 +3,7 @@ package rpi_test
 import (
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 )
 
 // The example is a complete transport: engines over it pass the tests of the transports that ship.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/bookmarks"
-	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/protocol/ckpt"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
 // headerBytes is the size of an out-of-band frame without data.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
-	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/job/control"
 )
 
 // limit is how long any one step may take before the benchmark gives up.

@@ -30,7 +30,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
 	"github.com/gorun-mpi/gorun/benchmarks/internal/stats"
-	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/job/control"
 )
 
 // options are what the command line asks for.

@@ -1,5 +1,5 @@
 // Rxe measures package rdma over the kernel's soft-RoCE beside perftest's ib_send_lat and ib_write_bw (Debian: perftest), in turns, within one virtual machine (package
-// internal/guest: GORUN_GUEST names the folder with its kernel):
+// internal/testing/guest: GORUN_GUEST names the folder with its kernel):
 //
 //	go run ./benchmarks/rxe -rounds 5
 //
@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/stats"
-	"github.com/gorun-mpi/gorun/internal/guest"
-	"github.com/gorun-mpi/gorun/internal/pingpong"
+	"github.com/gorun-mpi/gorun/internal/testing/guest"
+	"github.com/gorun-mpi/gorun/internal/testing/pingpong"
 )
 
 // inside is set in the guest.

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/stats"
-	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
 )
 
 // contender is an algorithm, whole or in segments.

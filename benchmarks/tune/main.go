@@ -25,7 +25,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/benchmarks/internal/arguments"
 	"github.com/gorun-mpi/gorun/benchmarks/internal/bench"
-	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
 )
 
 // options are what the command line asks for.

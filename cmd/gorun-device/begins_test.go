@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // slow is a gorun-device that hangs in its loader, for as long as there is a file of the name that it is given. What hangs has its number there.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // TestFigures compares the move of what two ranks have on a device to another one with a checkpoint to the disk and a restart on that.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/cltest"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // host is where a job of the matrix runs: a kind of device, or another architecture.

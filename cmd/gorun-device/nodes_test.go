@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cmd/gorun-device/internal/cltest"
-	"github.com/gorun-mpi/gorun/internal/nodelab"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/nodelab"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // cluster is a lab of nodes with gorun, gorun-device and turns in its shared folder, and PoCL's two devices on each node.

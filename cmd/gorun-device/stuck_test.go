@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // within has a command that does not end say what all processes of the job are at, and end. GORUN_DEVICE_LIMIT is after how many seconds.

@@ -12,12 +12,12 @@ import (
 	"os"
 
 	"github.com/gorun-mpi/gorun/cr/native"
-	"github.com/gorun-mpi/gorun/internal/command"
+	"github.com/gorun-mpi/gorun/internal/cli"
 )
 
 // The back-ends that image whole processes: one line each, the first is the default.
 func main() {
-	os.Exit(command.Main(os.Args[1:],
+	os.Exit(cli.Main(os.Args[1:],
 		native.Imager{},
 	))
 }

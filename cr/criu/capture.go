@@ -10,8 +10,8 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/procfs"
-	"github.com/gorun-mpi/gorun/internal/unquiet"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/unquiet"
 )
 
 // target is a running rank, a whole.Target.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
 // pack writes the state and every file of the folder dir into one image.
@@ -21,7 +21,7 @@ func pack(to image.Target, dir string, st *State, m image.Meta, opt image.Option
 		return image.Summary{}, err
 	}
 	defer w.Abort()
-	state, err := json.Marshal(st.each(exact.Escape))
+	state, err := json.Marshal(st.each(rawstring.Escape))
 	if err != nil {
 		return image.Summary{}, err
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
 // Format counts changes of State and of the sections beside it.
@@ -196,7 +196,7 @@ func readState(r *image.Reader) (*State, error) {
 	if err := json.Unmarshal(buf, st); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrImage, r.Path(), err)
 	}
-	*st = st.each(exact.Unescape)
+	*st = st.each(rawstring.Unescape)
 	return st, nil
 }
 

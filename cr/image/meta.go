@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
-	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
+	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
 // HostBigEndian tells the byte order of this machine.
@@ -47,7 +47,7 @@ func LocalMeta() Meta {
 }
 
 func (m Meta) encode() ([]byte, error) {
-	m.Program = exact.Escape(m.Program)
+	m.Program = rawstring.Escape(m.Program)
 	p, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func decodeMeta(p []byte, h header) (Meta, error) {
 	if err := json.Unmarshal(p, &m); err != nil {
 		return Meta{}, fail(ErrCorrupt, "meta: %v", err)
 	}
-	m.Program = exact.Unescape(m.Program)
+	m.Program = rawstring.Unescape(m.Program)
 	if m.BigEndian != h.bigEndian {
 		return Meta{}, fail(ErrCorrupt, "header and meta name different byte orders")
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // What has not changed since the epoch before does not travel, and is not encoded again.
@@ -20,7 +20,7 @@ import (
 //	  a replica's block has changed:  part, the block  ------------------->  replica: written
 //	  a parity's:                     part, block xor base's block  ------>  parity:  base's block, then this added
 //
-// The base is complete everywhere, so nobody has given it up, whatever became of epochs after it (package shelf). All members of a group take the same
+// The base is complete everywhere, so nobody has given it up, whatever became of epochs after it (package twoslots). All members of a group take the same
 // one, as machine.Base says. Blocks are compared byte by byte. A block of a base that is not what it was has the epoch given up, and the next
 // one is sent whole.
 
@@ -89,7 +89,7 @@ func (o *outgoing) change(i int, buf []byte) ([]byte, error) {
 }
 
 // stream sends an image to one holder, and tells how many bytes of it have travelled.
-func (k *keep) stream(ctx context.Context, life, turn uint32, c, done shelf.Cut, t machine.Target, o *outgoing) (sent int64, err error) {
+func (k *keep) stream(ctx context.Context, life, turn uint32, c, done twoslots.Cut, t machine.Target, o *outgoing) (sent int64, err error) {
 	h := head{To: k.name, Turn: turn, Is: isPart, Name: t.Name, Part: t.Part, Cut: c, Done: done, Size: int64(len(o.image)), Base: o.was != nil}
 	end := h.Size
 	if h.Base && t.Name.Parity > 0 {

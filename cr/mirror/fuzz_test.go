@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 func FuzzHead(f *testing.F) {
 	for _, h := range []head{
 		{To: "x", Is: isMsg, Msg: &machine.Msg{Kind: machine.Report, Held: []machine.Held{{Name: machine.Image(3)}}}},
-		{To: "x", Is: isPart, Name: machine.Name{Of: "0,3", Parity: 1}, Part: 1, Size: 10, Cut: shelf.Cut{Life: 1, Seq: 2}},
+		{To: "x", Is: isPart, Name: machine.Name{Of: "0,3", Parity: 1}, Part: 1, Size: 10, Cut: twoslots.Cut{Life: 1, Seq: 2}},
 		{To: "x", Is: isSame, Name: machine.Image(3), Base: true, Size: 3 << 20, Off: 1 << 20, Run: 2 << 20},
 		{To: "x", Is: isPart, Name: machine.Name{Of: "0,3", Parity: 1}, Base: true, Size: 5, Span: 10},
 		{To: "x", Is: isWant, Name: machine.Image(0), Call: 7}, {To: "x", Is: isEnd, Meta: &meta{Size: 3, Sums: []uint32{1}}},

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/erasure"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/erasure"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // keep is what a process has of a description, from one life to the next. It drives the machine.
@@ -147,7 +147,7 @@ func (k *keep) completed(a machine.Completed) {
 }
 
 // fail gives an epoch up, on all ranks.
-func (k *keep) fail(c shelf.Cut, err error) {
+func (k *keep) fail(c twoslots.Cut, err error) {
 	if k.w.over() != nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (k *keep) fail(c shelf.Cut, err error) {
 }
 
 // behind sends the own image to its holders, while the program goes on.
-func (k *keep) behind(ctx context.Context, life, turn uint32, c, done shelf.Cut, p *piece, i int, o *outgoing) {
+func (k *keep) behind(ctx context.Context, life, turn uint32, c, done twoslots.Cut, p *piece, i int, o *outgoing) {
 	began := time.Now()
 	targets := k.plan.Targets(k.rank())
 	errs, sent := make([]error, len(targets)), make([]int64, len(targets))

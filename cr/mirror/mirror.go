@@ -49,7 +49,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // Options say how a description is protected. They are the same on all ranks.
@@ -194,8 +194,8 @@ func (d *Description) Restore(ctx context.Context) (epoch int, err error) {
 		return 0, d.fail("Restore", fmt.Errorf("%s: %w", k.refused, ErrMismatch))
 	}
 	cut, lost := k.resume.Cut, k.resume.Lost
-	if cut == (shelf.Cut{}) {
-		if lost != (shelf.Cut{}) {
+	if cut == (twoslots.Cut{}) {
+		if lost != (twoslots.Cut{}) {
 			return 0, d.fail("Restore", fmt.Errorf("epoch %d: policy %v survives %v: %w", lost.Seq, k.plan.Policy, k.opt.policy().Promise(), ErrLost))
 		}
 		return 0, nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/owned"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // TestFolderOfAnother: in a folder in common, what another user has left under the name of a rank is neither taken over nor written to.
@@ -28,7 +28,7 @@ func TestFolderOfAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	adopt := func(machine.Name, shelf.Shelf) { t.Error("it was taken over") }
+	adopt := func(machine.Name, twoslots.Shelf) { t.Error("it was taken over") }
 	if err := s.claim(map[machine.Name]*piece{}, adopt); err != nil {
 		t.Error(err)
 	}

@@ -1,6 +1,6 @@
 package mirror
 
-import "github.com/gorun-mpi/gorun/internal/protect"
+import "github.com/gorun-mpi/gorun/internal/storage/protect"
 
 // A Policy says which nodes hold what is needed when others are lost. It is a pure function of which rank is on which node, and
 // never uses a rank's own node. It promises how many nodes may be lost at once. Where there are too few nodes for the promise it

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // tryRecord reads a folder with such a record.
@@ -27,7 +27,7 @@ func tryRecord(t *testing.T, text, data []byte) {
 	}
 	pieces := map[machine.Name]*piece{}
 	defer s.close(pieces)
-	s.load(s.own, pieces, func(machine.Name, shelf.Shelf) {})
+	s.load(s.own, pieces, func(machine.Name, twoslots.Shelf) {})
 	for n, p := range pieces {
 		if n.Members() == nil {
 			t.Errorf("%v was taken", n)

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/owned"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // claim takes over what lies in folders of the description that nobody has locked. What cannot be read is left alone: it does not count.
-func (s *storage) claim(pieces map[machine.Name]*piece, adopt func(machine.Name, shelf.Shelf)) error {
+func (s *storage) claim(pieces map[machine.Name]*piece, adopt func(machine.Name, twoslots.Shelf)) error {
 	if s.dir == "" {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (s *storage) claim(pieces map[machine.Name]*piece, adopt func(machine.Name,
 }
 
 // load reads a folder.
-func (s *storage) load(dir string, pieces map[machine.Name]*piece, adopt func(machine.Name, shelf.Shelf)) {
+func (s *storage) load(dir string, pieces map[machine.Name]*piece, adopt func(machine.Name, twoslots.Shelf)) {
 	var t told
 	if !readJSON(filepath.Join(dir, "life.json"), &t) {
 		return
@@ -66,7 +66,7 @@ func (s *storage) load(dir string, pieces map[machine.Name]*piece, adopt func(ma
 			continue // this process has one: another copy on one node is of no use
 		}
 		pieces[n] = p
-		adopt(n, shelf.Reopen(t.Life, t.From, t.Complete, [2]shelf.Cut{p.slots[0].cut, p.slots[1].cut}))
+		adopt(n, twoslots.Reopen(t.Life, t.From, t.Complete, [2]twoslots.Cut{p.slots[0].cut, p.slots[1].cut}))
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/erasure"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/erasure"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // look claims what others have left and checks all sums, for the census.
@@ -18,7 +18,7 @@ func (k *keep) look() {
 	err := k.st.claim(k.pieces, k.m.Adopt)
 	type whole struct {
 		name machine.Name
-		cut  shelf.Cut
+		cut  twoslots.Cut
 		sl   *slot
 	}
 	var all []whole
@@ -30,7 +30,7 @@ func (k *keep) look() {
 		}
 	}
 	k.mu.Unlock()
-	bad := map[machine.Name][]shelf.Cut{}
+	bad := map[machine.Name][]twoslots.Cut{}
 	for _, w := range all {
 		if w.sl.cut != w.cut || !w.sl.meta.ok(w.sl.room) {
 			bad[w.name] = append(bad[w.name], w.cut)
@@ -249,7 +249,7 @@ type call struct {
 }
 
 // fetch gets a piece from a rank, checked.
-func (k *keep) fetch(ctx context.Context, rank int, n machine.Name, cut shelf.Cut, room func(int64) ([]byte, error)) (meta, error) {
+func (k *keep) fetch(ctx context.Context, rank int, n machine.Name, cut twoslots.Cut, room func(int64) ([]byte, error)) (meta, error) {
 	if rank == k.rank() {
 		return k.copyOwn(n, cut, room)
 	}
@@ -291,7 +291,7 @@ func (k *keep) fetch(ctx context.Context, rank int, n machine.Name, cut shelf.Cu
 }
 
 // copyOwn gets a piece that this rank holds itself.
-func (k *keep) copyOwn(n machine.Name, cut shelf.Cut, room func(int64) ([]byte, error)) (meta, error) {
+func (k *keep) copyOwn(n machine.Name, cut twoslots.Cut, room func(int64) ([]byte, error)) (meta, error) {
 	sl := k.find(n, cut)
 	if sl == nil {
 		return meta{}, errNowhere
@@ -305,7 +305,7 @@ func (k *keep) copyOwn(n machine.Name, cut shelf.Cut, room func(int64) ([]byte, 
 }
 
 // find returns the slot of an epoch that is whole here.
-func (k *keep) find(n machine.Name, cut shelf.Cut) *slot {
+func (k *keep) find(n machine.Name, cut twoslots.Cut) *slot {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, c := range k.m.Slots(n) {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/owned"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // A Target says what the pieces that a rank holds are kept in. There are two slots for each, used in turns.
@@ -49,7 +49,7 @@ func (t Target) kind() string { return cmp.Or(t.name, "memory") }
 // slot is the bytes of one epoch of a piece.
 type slot struct {
 	room []byte // as much as was ever needed, kept
-	cut  shelf.Cut
+	cut  twoslots.Cut
 	meta meta
 	got  []int64 // by part: bytes that have arrived
 
@@ -197,7 +197,7 @@ func (p *piece) path(i int, kind string) string {
 }
 
 // begin makes a slot ready for an epoch: what it had counts no more.
-func (s *storage) begin(p *piece, i int, c shelf.Cut, parts int) error {
+func (s *storage) begin(p *piece, i int, c twoslots.Cut, parts int) error {
 	sl := &p.slots[i]
 	*sl = slot{room: sl.room, cut: c, got: make([]int64, parts)}
 	if s.dir == "" {
@@ -215,7 +215,7 @@ func (s *storage) begin(p *piece, i int, c shelf.Cut, parts int) error {
 // record is a slot's json.
 type record struct {
 	Name machine.Name `json:"name"`
-	Cut  shelf.Cut    `json:"cut"`
+	Cut  twoslots.Cut `json:"cut"`
 	Meta meta         `json:"meta"`
 }
 
@@ -275,9 +275,9 @@ func writeJSON(path string, v any, durable bool) error {
 
 // told is a folder's life.json.
 type told struct {
-	Life     uint32    `json:"life"`
-	From     shelf.Cut `json:"from"`
-	Complete shelf.Cut `json:"complete"`
+	Life     uint32       `json:"life"`
+	From     twoslots.Cut `json:"from"`
+	Complete twoslots.Cut `json:"complete"`
 }
 
 // tell notes the life of the description in all folders.

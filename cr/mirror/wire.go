@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 
 	"github.com/gorun-mpi/gorun/cr/mirror/internal/machine"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // blockSize is the length of the blocks in which images travel, and of what has a sum of its own: short enough not to hold up
@@ -30,8 +30,8 @@ type head struct {
 	Is   string       `json:"is"`
 	Msg  *machine.Msg `json:"msg,omitempty"`
 	Name machine.Name `json:"name"`
-	Cut  shelf.Cut    `json:"cut"`
-	Done shelf.Cut    `json:"done"` // isPart: the newest that the sender knows to be complete
+	Cut  twoslots.Cut `json:"cut"`
+	Done twoslots.Cut `json:"done"` // isPart: the newest that the sender knows to be complete
 	Part int          `json:"part,omitempty"`
 	Size int64        `json:"size,omitempty"` // of the whole image or piece
 	Off  int64        `json:"off,omitempty"`

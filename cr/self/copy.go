@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Copy is the state of all registered variables at one moment.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // messageHead is the length of what stands before a message's bytes.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Resizable returns why the images of a snapshot, by rank, cannot be restored by another number of ranks, nil if they

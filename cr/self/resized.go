@@ -10,7 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Library has the images of all ranks of a snapshot.

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // rowsOf is a Distributed variable.

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // Restore gives the variables of an image back. Its methods may be called by

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 )
 
 // save writes an image of the registry and opens it again.

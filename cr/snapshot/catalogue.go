@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // Catalogue is the folder that holds the snapshots of many jobs. It keeps no state in memory that matters: any

@@ -15,8 +15,8 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/internal/alive"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/alive"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // A head that runs a job that can be checkpointed has a claim in the job's folder:

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/alive"
+	"github.com/gorun-mpi/gorun/internal/system/alive"
 )
 
 // FuzzClaims: whatever another head, or somebody else, has put where claims lie, it is a claim with a lease that can be

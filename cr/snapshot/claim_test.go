@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/gorun-mpi/gorun/internal/alive"
+	"github.com/gorun-mpi/gorun/internal/system/alive"
 )
 
 func TestClaim(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/alive"
+	"github.com/gorun-mpi/gorun/internal/system/alive"
 )
 
 // Contest is how a head gets a job for itself alone, also where several want it at the same instant on several machines, and where locks mean nothing.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/gorun-mpi/gorun/internal/alive"
+	"github.com/gorun-mpi/gorun/internal/system/alive"
 )
 
 // here is a head of this machine that lives.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // Copy is one whole set of a snapshot's images. All copies of a snapshot have the same images, byte for byte, so a

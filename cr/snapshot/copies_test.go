@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/flush"
+	"github.com/gorun-mpi/gorun/internal/storage/flush"
 )
 
 // pieces are the images of a snapshot as a flush takes them.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
 // Place is where the images of a snapshot lie if not beside its schema: a store of this kind, and what tells it
@@ -116,7 +116,7 @@ func (s *jobStores) set(job string, p Place, seq int) string {
 }
 
 func (s *jobStores) each(f func(string) string) *jobStores {
-	t := &jobStores{Home: s.Home, Folder: s.Folder, Nodes: exact.Each(s.Nodes, f)}
+	t := &jobStores{Home: s.Home, Folder: s.Folder, Nodes: rawstring.Each(s.Nodes, f)}
 	for _, p := range s.Places {
 		t.Places = append(t.Places, jobPlace{Place{p.Kind, f(p.Folder)}, p.Home})
 	}
@@ -174,7 +174,7 @@ func parseStores(p []byte) (*jobStores, error) {
 			return nil, fmt.Errorf("%w: home %.80q", ErrSchema, home)
 		}
 	}
-	return s.each(exact.Unescape), nil
+	return s.each(rawstring.Unescape), nil
 }
 
 // noteStore notes durably that images of the job will be put into a place. The caller holds the job's lock.
@@ -202,7 +202,7 @@ func noteStore(jobDir string, p Place, nodes []string) (*jobStores, error) {
 		s.Places = append(s.Places, jobPlace{p, newHome()})
 	}
 	var b bytes.Buffer
-	if err := toml.NewEncoder(&b).Encode(s.each(exact.Escape)); err != nil {
+	if err := toml.NewEncoder(&b).Encode(s.each(rawstring.Escape)); err != nil {
 		return nil, err
 	}
 	return s, writeDurable(filepath.Join(jobDir, storesFile), b.Bytes())

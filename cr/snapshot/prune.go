@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // Pruned tells what Prune did.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/internal/alive"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/alive"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // Remove removes all snapshots of a job, whole or not, the programs kept for them, and the job's folder. If

@@ -83,10 +83,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gorun-mpi/gorun/cr/image"
+	"github.com/gorun-mpi/gorun/cr/snapshot/internal/nesting"
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/exact"
-	"github.com/gorun-mpi/gorun/internal/nesting"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
+	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
 // Format is the schema format written here. Formats 1 to Format can be read.
@@ -230,7 +230,7 @@ func (s *Schema) Bases() []int {
 // each returns p with what f makes of the strings that users give.
 func (p Program) each(f func(string) string) Program {
 	p.Path, p.Dir = f(p.Path), f(p.Dir)
-	p.Args, p.Env = exact.Each(p.Args, f), exact.Each(p.Env, f)
+	p.Args, p.Env = rawstring.Each(p.Args, f), rawstring.Each(p.Env, f)
 	return p
 }
 
@@ -255,7 +255,7 @@ func (s *Schema) Encode() ([]byte, error) {
 	e := toml.NewEncoder(&b)
 	e.Indent = ""
 	text := *s
-	text.escape(exact.Escape)
+	text.escape(rawstring.Escape)
 	if err := e.Encode(text); err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func ParseSchema(p []byte) (*Schema, error) {
 	if summed != (s.Format >= FormatSum) {
 		return nil, fmt.Errorf("%w: format %d, and a sum: %v", ErrAltered, s.Format, summed)
 	}
-	s.escape(exact.Unescape)
+	s.escape(rawstring.Unescape)
 	if err := s.check(); err != nil {
 		return nil, err
 	}

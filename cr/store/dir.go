@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // Dir is a folder that all nodes see: ROOT/<set>/<piece>. Its pieces are files, written and read as files are. ROOT may be anybody's, such as a

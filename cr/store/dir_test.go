@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 func TestDir(t *testing.T) {

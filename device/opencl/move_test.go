@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun-mpi/gorun/device"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 var forever = context.Background()

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/nodelab"
+	"github.com/gorun-mpi/gorun/internal/testing/nodelab"
 )
 
 // cluster is a lab with Slurm, in which gorun and a program are installed.

@@ -26,7 +26,7 @@ func vet(r *runner) error {
 	if err := r.sh(nil, "go", "vet", "./..."); err != nil {
 		return err
 	}
-	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./rpi/...", "./internal/engine", "./mpi", "./benchmarks/overhead/..."); err != nil {
+	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nocr", "./rpi/...", "./internal/rank/engine", "./mpi", "./benchmarks/overhead/..."); err != nil {
 		return err
 	}
 	if err := r.sh(nil, "go", "vet", "-tags", "gorun_nolayer", "./rpi/rdma/..."); err != nil {
@@ -96,19 +96,19 @@ func race(r *runner) error {
 	if ok, err := r.need("gcc", "the race detector links C"); !ok {
 		return err
 	}
-	packages := []string{"./device", "./device/cpu", "./internal/engine", "./internal/team", "./mpi", "./mpi/mpitest", "./internal/job", "./internal/oob",
-		"./cr", "./cr/self", "./cr/mirror", "./internal/launch/agent", "./internal/launch/keeper", "./internal/launch/stdio",
+	packages := []string{"./device", "./device/cpu", "./internal/rank/engine", "./internal/rank/shmcoll", "./mpi", "./mpi/mpitest", "./internal/rank/job", "./internal/protocol/oob",
+		"./cr", "./cr/self", "./cr/mirror", "./internal/job/agent", "./internal/job/keeper", "./internal/job/stdio",
 		"./rpi", "./rpi/mem", "./rpi/shm", "./rpi/tcp", "./rpi/rdma/virtual"}
 	if r.full {
 		// Not cr/native: it works on other processes, for minutes under the detector; nor device/opencl, whose processes start slowly under it.
-		packages = []string{"./device", "./device/cpu", "./internal/engine/...", "./internal/team/...", "./mpi/...", "./dist", "./internal/job/...", "./internal/jobtest/...", "./internal/oob/...",
-			"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./cr/store/...", "./cr/mirror", "./cr/mirror/mpiworld", "./cr/mirror/tcpworld", "./internal/joblife", "./internal/launch/...", "./rpi/..."}
+		packages = []string{"./device", "./device/cpu", "./internal/rank/engine/...", "./internal/rank/shmcoll/...", "./mpi/...", "./dist", "./internal/rank/job/...", "./internal/testing/jobtest/...", "./internal/protocol/oob/...",
+			"./cr", "./cr/image", "./cr/self", "./cr/snapshot", "./cr/store/...", "./cr/mirror", "./cr/mirror/mpiworld", "./cr/mirror/tcpworld", "./internal/protocol/joblife", "./internal/job/...", "./rpi/..."}
 	}
 	return r.sh([]string{"CGO_ENABLED=1"}, append([]string{"go", "test", "-vet=off", "-race", "-short", r.timeout()}, packages...)...)
 }
 
 func sim(r *runner) error {
-	return r.sh(nil, "go", "test", "-vet=off", "./internal/sim/...", "-count=1", r.timeout(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 5000, 100000))
+	return r.sh(nil, "go", "test", "-vet=off", "./internal/testing/sim/...", "-count=1", r.timeout(), "-v", "-run=Schedules|Mutant", "-args", "-sim.schedules="+r.times(5000, 5000, 100000))
 }
 
 func kills(r *runner) error {
@@ -232,7 +232,7 @@ func older(r *runner) error {
 	if r.full {
 		return r.sh(env, "go", "test", "-vet=off", "-short", "-skip="+others, "./...")
 	}
-	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/mem", "./rpi/tcp", "./mpi/mpitest", "./cr", "./cr/self", "./internal/job/..."); err != nil {
+	if err := r.sh(env, "go", "test", "-vet=off", "-short", "./rpi/mem", "./rpi/tcp", "./mpi/mpitest", "./cr", "./cr/self", "./internal/rank/job/..."); err != nil {
 		return err
 	}
 	return r.sh(env, "go", "test", "-vet=off", "-short", "./internal/e2e", "-run=^(TestKill|TestCheckpointRestartByHand)$")

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/launch/bind"
+	"github.com/gorun-mpi/gorun/internal/job/bind"
 )
 
 // cores are the CPUs of each core that this test may use.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/s3test"
+	"github.com/gorun-mpi/gorun/internal/testing/s3test"
 )
 
 // TestNoBucket: a bucket that is not there is told at the start and once more, with the remedy. The job goes on; its other level gets snapshots.

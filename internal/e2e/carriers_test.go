@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
 )
 
 // carriers are the ways in which the messages of a job may go, as flags of gorun

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // A cycle is a checkpoint at a random instant, mostly followed by kill -9 of

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // nobody is the user without any privilege as whom the native tests run where

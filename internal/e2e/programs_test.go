@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // program is how a program of examples is run here: with a problem that is small, and yet takes long enough to be checkpointed on the way.

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/s3test"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/s3test"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // bucket starts an object store for the jobs of a house, and returns the flags that send images there.

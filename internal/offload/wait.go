@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
 )
 
 const (

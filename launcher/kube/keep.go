@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/joblife"
-	"github.com/gorun-mpi/gorun/internal/launch/home"
-	"github.com/gorun-mpi/gorun/internal/launch/keeper"
-	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/job/keeper"
+	"github.com/gorun-mpi/gorun/internal/protocol/joblife"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/protocol/rendezvous"
 )
 
 // How a keeper waits for its head.
@@ -69,12 +69,12 @@ func (p *Pod) after(err error, say func(string, ...any)) int {
 }
 
 // callUnlessTold calls home once. A signal that comes meanwhile is returned.
-func callUnlessTold(t home.Ticket, told <-chan os.Signal) (stream oob.Stream, s os.Signal, err error) {
+func callUnlessTold(t rendezvous.Ticket, told <-chan os.Signal) (stream oob.Stream, s os.Signal, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	over := make(chan struct{})
 	go func() {
-		stream, err = home.Call(ctx, t)
+		stream, err = rendezvous.Call(ctx, t)
 		close(over)
 	}()
 	select {

@@ -36,8 +36,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/internal/launch/home"
-	"github.com/gorun-mpi/gorun/internal/launch/hosts"
+	"github.com/gorun-mpi/gorun/internal/job/hosts"
+	"github.com/gorun-mpi/gorun/internal/protocol/rendezvous"
 )
 
 // DefaultPort is where the head listens.
@@ -126,7 +126,7 @@ func secret(getenv func(string) string) (key []byte, source string, err error) {
 		return nil, "", ErrSecret
 	}
 	key = []byte(strings.TrimRight(string(key), "\r\n"))
-	if len(key) < home.MinSecret {
+	if len(key) < rendezvous.MinSecret {
 		return nil, "", fmt.Errorf("%w: that of %s has %d", ErrSecret, source, len(key))
 	}
 	return key, source, nil
@@ -159,13 +159,13 @@ func (p *Pod) Hosts() []hosts.Node {
 func (p *Pod) realm() string { return p.Head }
 
 // Home is how the head listens.
-func (p *Pod) Home() home.Config {
-	return home.Config{Job: p.realm(), Port: p.Port, Secret: p.secret, Addresses: []string{p.Head}}
+func (p *Pod) Home() rendezvous.Config {
+	return rendezvous.Config{Job: p.realm(), Port: p.Port, Secret: p.secret, Addresses: []string{p.Head}}
 }
 
 // Ticket is that of this pod's keeper.
-func (p *Pod) Ticket() (home.Ticket, error) {
-	return home.Derive(p.secret, p.realm(), []string{net.JoinHostPort(p.Head, strconv.Itoa(p.Port))}, p.Index, home.Keeper, 0)
+func (p *Pod) Ticket() (rendezvous.Ticket, error) {
+	return rendezvous.Derive(p.secret, p.realm(), []string{net.JoinHostPort(p.Head, strconv.Itoa(p.Port))}, p.Index, rendezvous.Keeper, 0)
 }
 
 // String describes the pod without the Secret.

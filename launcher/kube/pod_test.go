@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/launch/home"
+	"github.com/gorun-mpi/gorun/internal/protocol/rendezvous"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
@@ -39,7 +39,7 @@ func TestFromEnv(t *testing.T) {
 		t.Error(got)
 	}
 	ticket, err := p.Ticket()
-	if err != nil || fmt.Sprint(ticket.Addresses) != "[heat-0.mesh:7770]" || ticket.Node != 2 || ticket.Agent != home.Keeper || ticket.Life != 0 {
+	if err != nil || fmt.Sprint(ticket.Addresses) != "[heat-0.mesh:7770]" || ticket.Node != 2 || ticket.Agent != rendezvous.Keeper || ticket.Life != 0 {
 		t.Errorf("%v, %v", ticket, err)
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
@@ -91,7 +91,7 @@ func TestMeet(t *testing.T) {
 	}
 	cfg := head.Home()
 	cfg.Port = 0 // any, in a test
-	h, err := home.Listen(cfg)
+	h, err := rendezvous.Listen(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestMeet(t *testing.T) {
 	for _, c := range []struct {
 		change string
 		want   error
-	}{{"GORUN_SLOTS=1", nil}, {"GORUN_HEAD=other-0.mesh", home.ErrStranger}, {"GORUN_TOKEN=" + strings.Repeat("x", 32), home.ErrStranger}} {
+	}{{"GORUN_SLOTS=1", nil}, {"GORUN_HEAD=other-0.mesh", rendezvous.ErrStranger}, {"GORUN_TOKEN=" + strings.Repeat("x", 32), rendezvous.ErrStranger}} {
 		changes := []string{c.change}
 		if strings.HasPrefix(c.change, "GORUN_TOKEN=") {
 			changes = append(changes, "GORUN_TOKEN_FILE=")
@@ -113,7 +113,7 @@ func TestMeet(t *testing.T) {
 			t.Fatal(err)
 		}
 		ticket.Addresses = h.Addresses()[1:2] // the first is the pod's name
-		s, err := home.Call(context.Background(), ticket)
+		s, err := rendezvous.Call(context.Background(), ticket)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", c.change, err)
 		}
@@ -122,7 +122,7 @@ func TestMeet(t *testing.T) {
 		}
 		s.Close()
 		caller, s, err := h.Accept()
-		if err != nil || caller.Node != 2 || caller.Agent != home.Keeper {
+		if err != nil || caller.Node != 2 || caller.Agent != rendezvous.Keeper {
 			t.Errorf("%+v, %v", caller, err)
 		}
 		s.Close()

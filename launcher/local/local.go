@@ -9,15 +9,15 @@ import (
 	"os/exec"
 	"syscall"
 
-	"github.com/gorun-mpi/gorun/internal/launch/orphans"
-	"github.com/gorun-mpi/gorun/internal/oob"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/system/subreaper"
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
 // Start runs this program again as agent i, with the socket as descriptor
 // launcher.AgentFD. The group of its own keeps a terminal's ^C for the head.
 func Start(i int) (launcher.Agent, error) {
-	if err := orphans.Adopt(); err != nil {
+	if err := subreaper.Adopt(); err != nil {
 		return nil, err
 	}
 	ours, theirs, err := oob.Pair()
@@ -32,14 +32,14 @@ func Start(i int) (launcher.Agent, error) {
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{f}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := orphans.Start(cmd); err != nil {
+	if err := subreaper.Start(cmd); err != nil {
 		syscall.Close(ours)
 		return nil, fmt.Errorf("agent %d: %w", i, err)
 	}
 	stream, err := oob.Socket(ours)
 	if err != nil {
 		cmd.Process.Kill()
-		orphans.Wait(cmd)
+		subreaper.Wait(cmd)
 		return nil, err
 	}
 	host, err := os.Hostname()
@@ -63,7 +63,7 @@ func (a *agent) Kill() error        { return a.cmd.Process.Kill() }
 
 // Wait waits for the agent, and ends the orphans that it has left to this process.
 func (a *agent) Wait() error {
-	err := orphans.Wait(a.cmd)
-	orphans.Bury()
+	err := subreaper.Wait(a.cmd)
+	subreaper.Bury()
 	return err
 }

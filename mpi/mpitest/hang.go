@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/where"
+	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
 )
 
 const (
@@ -56,16 +56,16 @@ func (g *group) wait(limit time.Duration, over <-chan struct{}) bool {
 // look tells what the ranks are doing. A goroutine belongs to the rank whose goroutine started it, directly or
 // through goroutines that still exist.
 func (g *group) look() []string {
-	dump := where.Dump()
-	parents := where.Parents(dump)
+	dump := waitreport.Dump()
+	parents := waitreport.Parents(dump)
 	rankOf := map[int]int{}
 	for rank := range g.doing {
 		if n := g.doing[rank].Load(); n > 0 {
 			rankOf[int(n)] = rank
 		}
 	}
-	calls := make([][]where.Call, len(g.jobs))
-	for _, c := range where.Calls(dump) {
+	calls := make([][]waitreport.Call, len(g.jobs))
+	for _, c := range waitreport.Calls(dump) {
 		for n := c.Goroutine; n != 0; n = parents[n] {
 			if rank, ok := rankOf[n]; ok {
 				calls[rank] = append(calls[rank], c)
@@ -74,13 +74,13 @@ func (g *group) look() []string {
 		}
 	}
 	var ranks []int
-	var infos []*where.Info
+	var infos []*waitreport.Info
 	for rank, j := range g.jobs {
-		in := &where.Info{State: "has returned"}
+		in := &waitreport.Info{State: "has returned"}
 		if g.doing[rank].Load() >= 0 {
 			in = j.Doing(calls[rank])
 		}
 		ranks, infos = append(ranks, rank), append(infos, in)
 	}
-	return where.Report(ranks, infos)
+	return waitreport.Report(ranks, infos)
 }

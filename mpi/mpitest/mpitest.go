@@ -34,11 +34,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/job"
-	"github.com/gorun-mpi/gorun/internal/oob"
-	"github.com/gorun-mpi/gorun/internal/where"
-	"github.com/gorun-mpi/gorun/internal/world"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
+	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
+	"github.com/gorun-mpi/gorun/internal/testing/world"
 	"github.com/gorun-mpi/gorun/mpi"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/mem"
@@ -171,7 +171,7 @@ func (g *group) open(n int) error {
 // rank runs f and notes how it ended.
 func (g *group) rank(rank int, f func(c *mpi.Comm) error) {
 	returned := false
-	g.doing[rank].Store(int64(where.Self()))
+	g.doing[rank].Store(int64(waitreport.Self()))
 	defer g.doing[rank].Store(-1)
 	defer func() {
 		switch v := recover(); {

@@ -13,12 +13,12 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/self"
-	"github.com/gorun-mpi/gorun/internal/ckpt"
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/job"
-	"github.com/gorun-mpi/gorun/internal/jobtest"
-	"github.com/gorun-mpi/gorun/internal/oob"
-	"github.com/gorun-mpi/gorun/internal/world"
+	"github.com/gorun-mpi/gorun/internal/protocol/ckpt"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
+	"github.com/gorun-mpi/gorun/internal/testing/jobtest"
+	"github.com/gorun-mpi/gorun/internal/testing/world"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

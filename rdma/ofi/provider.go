@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 
 	"github.com/ebitengine/purego"

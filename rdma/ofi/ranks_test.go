@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 	"github.com/gorun-mpi/gorun/rpi/rdma/ranktest"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/shared"
+	"github.com/gorun-mpi/gorun/internal/rank/shared"
 )
 
 // Boards are small, so that payloads of several pieces are common.

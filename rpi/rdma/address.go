@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
 	"github.com/gorun-mpi/gorun/rpi/rdma/virtual"
 )
 

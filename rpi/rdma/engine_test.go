@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/rdma/soft"
 )

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
 	"github.com/gorun-mpi/gorun/rpi"
 	"github.com/gorun-mpi/gorun/rpi/rdma/virtual"
 )

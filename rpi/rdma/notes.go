@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
-	"github.com/gorun-mpi/gorun/internal/nic"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
+	"github.com/gorun-mpi/gorun/internal/system/ifaddr"
 	"github.com/gorun-mpi/gorun/rpi/rdma/virtual"
 	"golang.org/x/sys/unix"
 )
@@ -81,7 +81,7 @@ func (m *Module) listen() error {
 func (m *Module) places() (list []netip.Addr, err error) {
 	if !m.env.Wide {
 		if m.env.Host == "" {
-			return []netip.Addr{nic.Loopback()}, nil
+			return []netip.Addr{ifaddr.Loopback()}, nil
 		}
 		ip, err := netip.ParseAddr(m.env.Host)
 		if err != nil {
@@ -89,7 +89,7 @@ func (m *Module) places() (list []netip.Addr, err error) {
 		}
 		return []netip.Addr{ip.Unmap()}, nil
 	}
-	all, err := nic.Addresses(nil)
+	all, err := ifaddr.Addresses(nil)
 	for _, a := range all {
 		if len(list) < addressMax {
 			list = append(list, a.IP)

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/gorun-mpi/gorun/internal/move"
-	"github.com/gorun-mpi/gorun/internal/shared"
+	"github.com/gorun-mpi/gorun/internal/rank/shared"
+	"github.com/gorun-mpi/gorun/internal/system/memcopy"
 )
 
-// Boards are for teams, see package team. They lie between the control part and the rings, at the
+// Boards are for teams, see package shmcoll. They lie between the control part and the rings, at the
 // same places in every segment. How much of each is used depends on how many ranks share the
 // machine.
 //
@@ -62,7 +62,7 @@ func (m *Module) PeerBoard(peer, i int) []byte {
 }
 
 // Copy is copy in the fastest way there is.
-func (m *Module) Copy(to, from []byte) int { return move.Bytes(to, from) }
+func (m *Module) Copy(to, from []byte) int { return memcopy.Bytes(to, from) }
 
 // Ring wakes those peers that sleep.
 func (m *Module) Ring(peers []int) {

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
-	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 	"pgregory.net/rapid"
 )
 

@@ -3,7 +3,7 @@ package shm
 import (
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 )
 
 // Engines over this module, whose ranks also take turns of a team.

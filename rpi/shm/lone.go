@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/gorun-mpi/gorun/internal/move"
-	"github.com/gorun-mpi/gorun/internal/release"
+	"github.com/gorun-mpi/gorun/internal/rank/release"
+	"github.com/gorun-mpi/gorun/internal/system/memcopy"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -62,14 +62,14 @@ func (m *Module) sendLone(peer int, ctx uint64, tag int32, typ uint32, payload [
 	to, place := m.mem[at:], uint64(at)|uint64(len(payload))<<32
 	w := word(seqOf(o.tail>>o.shift), 1, formLone, 0, p.in.head)
 	if k := halfOf(len(payload)); len(payload) >= leastHalved && o.used == o.tail && !more {
-		move.Bytes(to, payload[:k])
+		memcopy.Bytes(to, payload[:k])
 		c.lone().put(ctx, tag, typ, place)
 		release.Store(&c.word, w|half)
 		ring(p.bell)
-		move.Bytes(to[k:], payload[k:])
+		memcopy.Bytes(to[k:], payload[k:])
 	} else {
 		// The cell comes last: a receiver that looks at it takes its line away, again and again.
-		move.Bytes(to, payload)
+		memcopy.Bytes(to, payload)
 		c.lone().put(ctx, tag, typ, place)
 	}
 	o.tail++
@@ -96,7 +96,7 @@ const halfLooks = 10000
 func takeChunk(c *cell, w uint64, payload, buf []byte) bool {
 	if w&half != 0 {
 		k := halfOf(len(payload))
-		move.Bytes(buf, payload[:k])
+		memcopy.Bytes(buf, payload[:k])
 		for looks := 0; atomic.LoadUint64(&c.word) != w&^half; looks++ {
 			if looks == halfLooks {
 				return false
@@ -104,7 +104,7 @@ func takeChunk(c *cell, w uint64, payload, buf []byte) bool {
 		}
 		buf, payload = buf[k:], payload[k:]
 	}
-	move.Bytes(buf, payload)
+	memcopy.Bytes(buf, payload)
 	return true
 }
 

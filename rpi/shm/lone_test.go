@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
-	"github.com/gorun-mpi/gorun/internal/shared"
+	"github.com/gorun-mpi/gorun/internal/rank/shared"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 

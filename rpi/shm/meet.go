@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
 	"golang.org/x/sys/unix"
 )
 

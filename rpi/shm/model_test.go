@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
-	"github.com/gorun-mpi/gorun/internal/shared"
+	"github.com/gorun-mpi/gorun/internal/rank/shared"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
 	"pgregory.net/rapid"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
-	"github.com/gorun-mpi/gorun/internal/shared"
+	"github.com/gorun-mpi/gorun/internal/rank/shared"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
 )

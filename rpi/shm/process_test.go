@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/engine"
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
 )

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/move"
-	"github.com/gorun-mpi/gorun/internal/release"
+	"github.com/gorun-mpi/gorun/internal/rank/release"
+	"github.com/gorun-mpi/gorun/internal/system/memcopy"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -331,10 +331,10 @@ func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	var k int
 	if in.apart.timed(n) {
 		begin := m.now()
-		k = move.Bytes(in.dst, piece)
+		k = memcopy.Bytes(in.dst, piece)
 		in.apart.took(begin, m.now())
 	} else {
-		k = move.Bytes(in.dst, piece)
+		k = memcopy.Bytes(in.dst, piece)
 	}
 	in.dst, in.left = in.dst[k:], in.left-n
 	in.head++

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 	"golang.org/x/sys/unix"
 )
 

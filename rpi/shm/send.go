@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/gorun-mpi/gorun/internal/move"
-	"github.com/gorun-mpi/gorun/internal/release"
-	"github.com/gorun-mpi/gorun/internal/shared"
+	"github.com/gorun-mpi/gorun/internal/rank/release"
+	"github.com/gorun-mpi/gorun/internal/rank/shared"
+	"github.com/gorun-mpi/gorun/internal/system/memcopy"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -336,7 +336,7 @@ func (m *Module) fill(o *sender, payload []byte) (at uint32, n int) {
 	place, _ := m.pool.chunk(id)
 	o.leases[o.tail&o.mask] = id + 1
 	o.leased++
-	return uint32(place), move.Bytes(m.mem[place:], payload[:n])
+	return uint32(place), memcopy.Bytes(m.mem[place:], payload[:n])
 }
 
 // push sends as much of a payload as there is room for, and returns the rest.

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/shared"
+	"github.com/gorun-mpi/gorun/internal/rank/shared"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/gorun-mpi/gorun/internal/endian"
-	"github.com/gorun-mpi/gorun/internal/nic"
+	"github.com/gorun-mpi/gorun/internal/system/endian"
+	"github.com/gorun-mpi/gorun/internal/system/ifaddr"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,7 +33,7 @@ const addressMax = 32
 type address struct {
 	order byte
 	port  uint16
-	at    []nic.Address
+	at    []ifaddr.Address
 }
 
 func (a address) encode() []byte {
@@ -69,7 +69,7 @@ func decodeAddress(p []byte) (address, error) {
 		if !ok || ip.Is4In6() || ip.IsUnspecified() || ip.IsMulticast() || int(p[1]) > ip.BitLen() {
 			return address{}, fmt.Errorf("tcp: address with an IP address of %d bytes and %d bits that nobody can have", p[0], p[1])
 		}
-		a.at = append(a.at, nic.Address{Interface: string(p[n : n+int(p[2])]), IP: ip, Bits: int(p[1])})
+		a.at = append(a.at, ifaddr.Address{Interface: string(p[n : n+int(p[2])]), IP: ip, Bits: int(p[1])})
 		p = p[n+int(p[2]):]
 	}
 	if len(a.at) == 0 {
@@ -81,7 +81,7 @@ func decodeAddress(p []byte) (address, error) {
 // parseHost reads Env.Host. Names are not resolved here: that would link the resolver into every program.
 func parseHost(host string) (netip.Addr, error) {
 	if host == "" {
-		return nic.Loopback(), nil
+		return ifaddr.Loopback(), nil
 	}
 	ip, err := netip.ParseAddr(host)
 	switch {

@@ -7,7 +7,7 @@
 // # Addresses
 //
 // Ranks of one machine listen at loopback. Where the ranks are on several machines (rpi.Env.Wide), each listens once
-// at all addresses of its own, and publishes those that others may reach, with their networks (package nic). The
+// at all addresses of its own, and publishes those that others may reach, with their networks (package ifaddr). The
 // address by which the launcher reached the machine comes first.
 //
 // A peer's addresses are tried one after the other until one answers as that rank: first those in the networks of

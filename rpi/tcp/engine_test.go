@@ -3,7 +3,7 @@ package tcp
 import (
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 )
 
 func TestEnginesWithCheckpoints(t *testing.T) { moduletest.Checkpoints(t, build, nil) }

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/nic"
+	"github.com/gorun-mpi/gorun/internal/system/ifaddr"
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
 )
@@ -106,7 +106,7 @@ func FuzzAnswer(f *testing.F) {
 
 func FuzzAddress(f *testing.F) {
 	f.Add([]byte{addressVersion, littleEndian, 1, 2, 4, 8, 2, 127, 0, 0, 1, 'l', 'o'})
-	f.Add(address{littleEndian, 7, []nic.Address{
+	f.Add(address{littleEndian, 7, []ifaddr.Address{
 		{Interface: "eth0", IP: netip.MustParseAddr("10.1.0.7"), Bits: 24}, {IP: netip.MustParseAddr("fd00::7"), Bits: 64},
 	}}.encode())
 	f.Add(make([]byte, 20))

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/nic"
-	"github.com/gorun-mpi/gorun/internal/nofile"
+	"github.com/gorun-mpi/gorun/internal/system/ifaddr"
+	"github.com/gorun-mpi/gorun/internal/system/nofile"
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
@@ -21,11 +21,11 @@ type Module struct {
 	events
 	env    rpi.Env
 	params params
-	lfd    int           // the listener
-	hushed bool          // the listener is not waited for
-	at     []nic.Address // where it listens, as published
+	lfd    int              // the listener
+	hushed bool             // the listener is not waited for
+	at     []ifaddr.Address // where it listens, as published
 	limits limits
-	nics   func(wanted func(string, netip.Addr) bool) ([]nic.Address, error)
+	nics   func(wanted func(string, netip.Addr) bool) ([]ifaddr.Address, error)
 
 	answers  answers
 	known    []bool  // by rank: it runs tcp, so it is reached
@@ -79,7 +79,7 @@ func init() { rpi.Register("tcp", func() rpi.Module { return New() }) }
 
 // New returns a module that is not started.
 func New() *Module {
-	m := &Module{lfd: -1, limits: usual, nics: nic.Addresses}
+	m := &Module{lfd: -1, limits: usual, nics: ifaddr.Addresses}
 	m.epfd, m.evfd, m.tfd = -1, -1, -1
 	return m
 }
@@ -131,9 +131,9 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 }
 
 // places returns the addresses to publish.
-func (m *Module) places(host netip.Addr) ([]nic.Address, error) {
+func (m *Module) places(host netip.Addr) ([]ifaddr.Address, error) {
 	if !m.env.Wide {
-		return []nic.Address{{IP: host, Bits: host.BitLen()}}, nil
+		return []ifaddr.Address{{IP: host, Bits: host.BitLen()}}, nil
 	}
 	own, err := m.nics(func(name string, ip netip.Addr) bool { return anyHas(m.params.networks, name, ip) })
 	all := here(host, own)
@@ -148,7 +148,7 @@ func (m *Module) places(host netip.Addr) ([]nic.Address, error) {
 
 // listenOn returns the address to bind to.
 func (m *Module) listenOn() netip.Addr {
-	switch six := slices.ContainsFunc(m.at, func(a nic.Address) bool { return a.IP.Is6() }); {
+	switch six := slices.ContainsFunc(m.at, func(a ifaddr.Address) bool { return a.IP.Is6() }); {
 	case !m.env.Wide:
 		return m.at[0].IP
 	case six:

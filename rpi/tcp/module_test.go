@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"

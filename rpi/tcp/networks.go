@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/internal/nic"
+	"github.com/gorun-mpi/gorun/internal/system/ifaddr"
 )
 
 // Which of a peer's addresses is called first. Both ranks of a pair know both lists, and find the same network:
@@ -74,17 +74,17 @@ func anyHas(wanted []network, name string, ip netip.Addr) bool {
 // here is the list of addresses that a rank publishes whose job is on several machines. The first is the one that
 // the launcher reached this machine by, if it is known. It need not be one of this machine's own: there may be a
 // translation of addresses on the way.
-func here(host netip.Addr, own []nic.Address) []nic.Address {
-	var all []nic.Address
+func here(host netip.Addr, own []ifaddr.Address) []ifaddr.Address {
+	var all []ifaddr.Address
 	if host.IsValid() && !host.IsLoopback() {
-		first := nic.Address{IP: host, Bits: host.BitLen()}
-		if i := slices.IndexFunc(own, func(a nic.Address) bool { return a.IP == host }); i >= 0 {
+		first := ifaddr.Address{IP: host, Bits: host.BitLen()}
+		if i := slices.IndexFunc(own, func(a ifaddr.Address) bool { return a.IP == host }); i >= 0 {
 			first = own[i]
 		}
 		all = append(all, first)
 	}
 	for _, a := range own {
-		if len(all) < addressMax && !slices.ContainsFunc(all, func(b nic.Address) bool { return a.IP == b.IP }) {
+		if len(all) < addressMax && !slices.ContainsFunc(all, func(b ifaddr.Address) bool { return a.IP == b.IP }) {
 			all = append(all, a)
 		}
 	}
@@ -93,14 +93,14 @@ func here(host netip.Addr, own []nic.Address) []nic.Address {
 
 // pair is an address of either side by which two ranks may be connected.
 type pair struct {
-	a, b   nic.Address
+	a, b   ifaddr.Address
 	wanted int // the item of tcp.networks that has both; the number of items: none
 	common bool
 	place  int // in both lists together
 }
 
 // together reports whether two addresses are in one network. Its ends need not agree on how large it is.
-func together(a, b nic.Address) bool {
+func together(a, b ifaddr.Address) bool {
 	return a.Network().Contains(b.IP) && b.Network().Contains(a.IP)
 }
 
@@ -136,12 +136,12 @@ func high(p pair) netip.Addr {
 
 // choose returns a peer's addresses in the order in which they are tried. heeded reports whether a network of wanted
 // has both ranks.
-func choose(mine, theirs []nic.Address, wanted []network) (tries []netip.Addr, heeded bool) {
+func choose(mine, theirs []ifaddr.Address, wanted []network) (tries []netip.Addr, heeded bool) {
 	own := map[netip.Addr]bool{}
 	for _, a := range mine {
 		own[a.IP] = true
 	}
-	same := len(mine) == len(theirs) && !slices.ContainsFunc(theirs, func(b nic.Address) bool { return !own[b.IP] })
+	same := len(mine) == len(theirs) && !slices.ContainsFunc(theirs, func(b ifaddr.Address) bool { return !own[b.IP] })
 	var pairs []pair
 	for i, a := range mine {
 		for k, b := range theirs {
@@ -175,8 +175,8 @@ func choose(mine, theirs []nic.Address, wanted []network) (tries []netip.Addr, h
 	return distinct(tries), heeded
 }
 
-func holds(all []nic.Address, ip netip.Addr) bool {
-	return slices.ContainsFunc(all, func(a nic.Address) bool { return a.IP == ip })
+func holds(all []ifaddr.Address, ip netip.Addr) bool {
+	return slices.ContainsFunc(all, func(a ifaddr.Address) bool { return a.IP == ip })
 }
 
 // distinct removes what has come before.
@@ -190,7 +190,7 @@ func distinct(ips []netip.Addr) (all []netip.Addr) {
 }
 
 // list names addresses, for people.
-func list(all []nic.Address) string {
+func list(all []ifaddr.Address) string {
 	var names []string
 	for _, a := range all {
 		if a.Interface == "" {

@@ -8,23 +8,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
-	"github.com/gorun-mpi/gorun/internal/nic"
+	"github.com/gorun-mpi/gorun/internal/system/ifaddr"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 	"github.com/gorun-mpi/gorun/rpi"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
-func at(name, prefix string) nic.Address {
+func at(name, prefix string) ifaddr.Address {
 	p := netip.MustParsePrefix(prefix)
-	return nic.Address{Interface: name, IP: p.Addr(), Bits: p.Bits()}
+	return ifaddr.Address{Interface: name, IP: p.Addr(), Bits: p.Bits()}
 }
 
 func TestChoose(t *testing.T) {
-	a := []nic.Address{at("eth0", "10.77.0.1/24"), at("ib0", "10.78.0.1/24"), at("eth0", "fd77::1/64"), at("wan", "192.0.2.1/30")}
-	b := []nic.Address{at("ens3", "10.77.0.2/24"), at("ib0", "10.78.0.2/24"), at("ens3", "fd77::2/64"), at("wan", "198.51.100.9/30")}
+	a := []ifaddr.Address{at("eth0", "10.77.0.1/24"), at("ib0", "10.78.0.1/24"), at("eth0", "fd77::1/64"), at("wan", "192.0.2.1/30")}
+	b := []ifaddr.Address{at("ens3", "10.77.0.2/24"), at("ib0", "10.78.0.2/24"), at("ens3", "fd77::2/64"), at("wan", "198.51.100.9/30")}
 	for name, c := range map[string]struct {
-		mine, theirs []nic.Address
+		mine, theirs []ifaddr.Address
 		networks     string
 		want         string
 		heeded       bool
@@ -42,8 +42,8 @@ func TestChoose(t *testing.T) {
 		"no family":       {a[:1], b[2:3], "", "", false},
 		"one machine":     {a, a, "", "10.77.0.1 10.78.0.1 fd77::1 192.0.2.1", false},
 		"the same bridge": {append(a[:1:1], at("br0", "10.9.0.1/24")), append(b[:1:1], at("br0", "10.9.0.1/24")), "", "10.77.0.2", false},
-		"other masks":     {[]nic.Address{at("x", "10.1.0.1/16")}, []nic.Address{at("y", "10.2.0.1/16"), at("x", "10.1.3.1/24")}, "", "10.2.0.1 10.1.3.1", false},
-		"one mask wider":  {[]nic.Address{at("x", "10.1.3.1/16")}, []nic.Address{at("y", "10.2.0.1/16"), at("x", "10.1.3.7/24")}, "", "10.1.3.7 10.2.0.1", false},
+		"other masks":     {[]ifaddr.Address{at("x", "10.1.0.1/16")}, []ifaddr.Address{at("y", "10.2.0.1/16"), at("x", "10.1.3.1/24")}, "", "10.2.0.1 10.1.3.1", false},
+		"one mask wider":  {[]ifaddr.Address{at("x", "10.1.3.1/16")}, []ifaddr.Address{at("y", "10.2.0.1/16"), at("x", "10.1.3.7/24")}, "", "10.1.3.7 10.2.0.1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted, err := parseNetworks(c.networks)
@@ -62,8 +62,8 @@ func TestChoose(t *testing.T) {
 // that both are in goes before. Nothing is tried twice, and nothing of the peer's that can be tried is forgotten.
 func TestChooseAlike(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		machine := func(host int) []nic.Address {
-			var all []nic.Address
+		machine := func(host int) []ifaddr.Address {
+			var all []ifaddr.Address
 			for _, net := range rapid.Permutation([]int{1, 2, 3, 4, 5}).Draw(rt, "networks")[:rapid.IntRange(0, 5).Draw(rt, "so many")] {
 				all = append(all, at(fmt.Sprintf("eth%d", rapid.IntRange(0, 3).Draw(rt, "name")), fmt.Sprintf("10.%d.0.%d/24", net, host)))
 				if rapid.Bool().Draw(rt, "IPv6") {
@@ -93,7 +93,7 @@ func TestChooseAlike(t *testing.T) {
 					n++
 				}
 			}
-			possible := slices.ContainsFunc(a, func(y nic.Address) bool { return x.IP.Is4() == y.IP.Is4() })
+			possible := slices.ContainsFunc(a, func(y ifaddr.Address) bool { return x.IP.Is4() == y.IP.Is4() })
 			if possible && n != 1 || !possible && n != 0 {
 				rt.Fatalf("%v is tried %d times: %v", x.IP, n, there)
 			}
@@ -114,8 +114,8 @@ func TestChooseAlike(t *testing.T) {
 		if heeded {
 			rt.Fatal("heeded although nothing that is wanted has both")
 		}
-		common := slices.ContainsFunc(a, func(x nic.Address) bool {
-			return slices.ContainsFunc(b, func(y nic.Address) bool { return x.Network() == y.Network() })
+		common := slices.ContainsFunc(a, func(x ifaddr.Address) bool {
+			return slices.ContainsFunc(b, func(y ifaddr.Address) bool { return x.Network() == y.Network() })
 		})
 		if common && first.Network() != second.Network() {
 			rt.Fatalf("both are in one network, and they try %v and %v first", first, second)
@@ -123,14 +123,14 @@ func TestChooseAlike(t *testing.T) {
 	})
 }
 
-func find(all []nic.Address, ip netip.Addr) nic.Address {
-	return all[slices.IndexFunc(all, func(a nic.Address) bool { return a.IP == ip })]
+func find(all []ifaddr.Address, ip netip.Addr) ifaddr.Address {
+	return all[slices.IndexFunc(all, func(a ifaddr.Address) bool { return a.IP == ip })]
 }
 
 // inside reports whether a network has an address of both, of one family.
-func inside(a, b []nic.Address, w network) bool {
-	return slices.ContainsFunc(a, func(x nic.Address) bool {
-		return w.has(x.Interface, x.IP) && slices.ContainsFunc(b, func(y nic.Address) bool {
+func inside(a, b []ifaddr.Address, w network) bool {
+	return slices.ContainsFunc(a, func(x ifaddr.Address) bool {
+		return w.has(x.Interface, x.IP) && slices.ContainsFunc(b, func(y ifaddr.Address) bool {
 			return w.has(y.Interface, y.IP) && x.IP.Is4() == y.IP.Is4()
 		})
 	})
@@ -155,7 +155,7 @@ func TestParseNetworks(t *testing.T) {
 // The address by which the launcher reached the machine comes first, even if a translation of addresses hides it
 // from the machine itself.
 func TestHere(t *testing.T) {
-	own := []nic.Address{at("eth0", "10.1.0.1/24"), at("eth1", "10.2.0.1/24")}
+	own := []ifaddr.Address{at("eth0", "10.1.0.1/24"), at("eth1", "10.2.0.1/24")}
 	for host, want := range map[string]string{
 		"10.2.0.1":  "10.2.0.1/24 (eth1), 10.1.0.1/24 (eth0)",
 		"192.0.2.9": "192.0.2.9, 10.1.0.1/24 (eth0), 10.2.0.1/24 (eth1)",
@@ -165,7 +165,7 @@ func TestHere(t *testing.T) {
 			t.Errorf("%s: %s", host, got)
 		}
 	}
-	many := make([]nic.Address, 1000)
+	many := make([]ifaddr.Address, 1000)
 	for i := range many {
 		many[i] = at("eth0", fmt.Sprintf("10.0.%d.%d/16", i/256, i%256))
 	}
@@ -181,7 +181,7 @@ func TestNoAddressForOthers(t *testing.T) {
 		want string
 	}{{nil, "tcp.networks"}, {unlucky, unlucky.Error()}} {
 		m := New()
-		m.nics = func(func(string, netip.Addr) bool) ([]nic.Address, error) { return nil, c.err }
+		m.nics = func(func(string, netip.Addr) bool) ([]ifaddr.Address, error) { return nil, c.err }
 		e := env(0, 2)
 		e.Wide = true
 		if _, err := m.Start(e); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -202,10 +202,10 @@ func TestNoAddressForOthers(t *testing.T) {
 // A parameter that cannot be heeded with a peer is told, once for each cause, with what there is.
 func TestNetworksDenied(t *testing.T) {
 	denied := map[int]map[int]string{}
-	lists := [][]nic.Address{{at("a", "10.1.0.1/24")}, {at("a", "10.1.0.2/24")}, {at("a", "10.9.0.3/24")}}
+	lists := [][]ifaddr.Address{{at("a", "10.1.0.1/24")}, {at("a", "10.1.0.2/24")}, {at("a", "10.9.0.3/24")}}
 	pretend := func(rank int) *Module {
 		m := New()
-		m.nics = func(func(string, netip.Addr) bool) ([]nic.Address, error) { return lists[rank], nil }
+		m.nics = func(func(string, netip.Addr) bool) ([]ifaddr.Address, error) { return lists[rank], nil }
 		return m
 	}
 	w := moduletest.NewWorld(t, 3, pretend, func(e *rpi.Env) {

@@ -5,7 +5,7 @@ package tcp
 import (
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/moduletest"
+	"github.com/gorun-mpi/gorun/internal/testing/moduletest"
 	"golang.org/x/sys/unix"
 )
 

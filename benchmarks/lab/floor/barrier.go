@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/move"
+	"github.com/gorun-mpi/gorun/internal/system/memcopy"
 )
 
 func startBarrier(s *shared) doing {
@@ -20,13 +20,13 @@ func startCopy(s *shared) doing {
 		n++
 		if s.Rank == 1 {
 			s.await(s.word(0, mark), n)
-			move.Bytes(private, s.buffer(s.seen, 0, s.Bytes))
+			memcopy.Bytes(private, s.buffer(s.seen, 0, s.Bytes))
 		}
-		move.Bytes(s.buffer(s.mem, s.Rank, s.Bytes), private)
+		memcopy.Bytes(s.buffer(s.mem, s.Rank, s.Bytes), private)
 		s.set(mark, n)
 		if s.Rank == 0 {
 			s.await(s.word(1, mark), n)
-			move.Bytes(private, s.buffer(s.seen, 1, s.Bytes))
+			memcopy.Bytes(private, s.buffer(s.seen, 1, s.Bytes))
 		}
 	}
 	return doing{do, func() error {

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/move"
+	"github.com/gorun-mpi/gorun/internal/system/memcopy"
 )
 
 // bulk is what a process has of a collective of long buffers. What others need
@@ -51,12 +51,12 @@ func startAlltoall(s *shared) doing {
 			b.turn++
 			mine := b.area(s.mem, s.Rank)
 			for to := range s.Procs {
-				move.Bytes(mine[to*part:][:part], out[to*block+at:])
+				memcopy.Bytes(mine[to*part:][:part], out[to*block+at:])
 			}
 			s.meet()
 			for k := range s.Procs {
 				from := (s.Rank + k) % s.Procs
-				move.Bytes(in[from*block+at:][:part], b.area(s.seen, from)[s.Rank*part:])
+				memcopy.Bytes(in[from*block+at:][:part], b.area(s.seen, from)[s.Rank*part:])
 			}
 		}
 	}
@@ -84,11 +84,11 @@ func startBcast(s *shared) doing {
 			pieces++
 			if root == s.Rank {
 				s.awaitAll(done, uint64(max(pieces-slots, 0)))
-				move.Bytes(s.buffer(s.mem, slot, s.Piece), asBytes(b.out)[at:])
+				memcopy.Bytes(s.buffer(s.mem, slot, s.Piece), asBytes(b.out)[at:])
 				s.set(mark, uint64(pieces))
 			} else {
 				s.await(s.word(root, mark), uint64(pieces))
-				move.Bytes(asBytes(b.in)[at:][:s.Piece], s.buffer(s.seen, slot, s.Piece))
+				memcopy.Bytes(asBytes(b.in)[at:][:s.Piece], s.buffer(s.seen, slot, s.Piece))
 			}
 			s.set(done, uint64(pieces))
 		}

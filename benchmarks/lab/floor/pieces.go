@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/move"
+	"github.com/gorun-mpi/gorun/internal/system/memcopy"
 )
 
 func piecesRoom(t task) int { return 2 * slots * t.Piece }
@@ -49,7 +49,7 @@ func (p *pieces) send() {
 		if p.sent >= slots {
 			p.await(p.word(1-p.Rank, done), p.sent-slots+1)
 		}
-		move.Bytes(mine[p.sent%slots*uint64(p.Piece):], p.out[at:at+p.Piece])
+		memcopy.Bytes(mine[p.sent%slots*uint64(p.Piece):], p.out[at:at+p.Piece])
 		p.sent++
 		release(p.word(p.Rank, mark), p.sent)
 	}
@@ -60,7 +60,7 @@ func (p *pieces) receive() {
 	for at := 0; at < len(p.in); at += p.Piece {
 		p.await(p.word(1-p.Rank, mark), p.got+1)
 		from := theirs[p.got%slots*uint64(p.Piece):]
-		move.Bytes(p.in[at:at+p.Piece], from[:p.Piece])
+		memcopy.Bytes(p.in[at:at+p.Piece], from[:p.Piece])
 		p.got++
 		release(p.word(p.Rank, done), p.got)
 	}

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/gorun-mpi/gorun/internal/move"
+import "github.com/gorun-mpi/gorun/internal/system/memcopy"
 
 // startParts: each process adds, of each piece, its own part of what all have
 // written. The results of a piece are taken when all meet for the next one.
@@ -13,11 +13,11 @@ func startParts(s *shared) doing {
 			last := b.area(s.seen, s.Procs)
 			b.turn++
 			if at < s.Bytes {
-				move.Bytes(b.area(s.mem, s.Rank), asBytes(b.out)[at:])
+				memcopy.Bytes(b.area(s.mem, s.Rank), asBytes(b.out)[at:])
 			}
 			s.meet()
 			if at > 0 {
-				move.Bytes(asBytes(b.in)[at-s.Piece:], last)
+				memcopy.Bytes(asBytes(b.in)[at-s.Piece:], last)
 			}
 			if at < s.Bytes {
 				sum := asFloats(b.area(s.mem, s.Procs)[s.Rank*part:][:part])
@@ -45,7 +45,7 @@ func startChain(s *shared) doing {
 		for k := range each {
 			at, n := k*s.Piece, uint64(pieces+k+1)
 			if s.Rank == 0 {
-				move.Bytes(sum[at:][:s.Piece], asBytes(b.out)[at:])
+				memcopy.Bytes(sum[at:][:s.Piece], asBytes(b.out)[at:])
 			} else {
 				s.await(s.word(s.Rank-1, mark), n)
 				add(asFloats(sum[at:][:s.Piece]), asFloats(asBytes(b.out)[at:]))
@@ -55,7 +55,7 @@ func startChain(s *shared) doing {
 		for k := range each {
 			at, n := k*s.Piece, uint64(pieces+k+1)
 			s.await(s.word(s.Procs-1, mark), n)
-			move.Bytes(asBytes(b.in)[at:][:s.Piece], result[at:])
+			memcopy.Bytes(asBytes(b.in)[at:][:s.Piece], result[at:])
 		}
 		pieces += each
 		s.set(done, uint64(calls))

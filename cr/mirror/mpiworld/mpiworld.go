@@ -39,7 +39,7 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/mirror"
-	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/accept"
+	"github.com/gorun-mpi/gorun/internal/system/accept"
 )
 
 // Config is what a coordinator is asked for.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/transcript"
+	"github.com/gorun-mpi/gorun/internal/testing/transcript"
 )
 
 func TestTranscripts(t *testing.T) { transcript.Play(t, "testdata/*.txt", newScript) }

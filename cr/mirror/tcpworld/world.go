@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr/mirror"
-	"github.com/gorun-mpi/gorun/internal/accept"
+	"github.com/gorun-mpi/gorun/internal/system/accept"
 )
 
 // Options say who a member is.

@@ -10,7 +10,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/sealed"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // Piece is the name under which a parcel is sealed.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/kinds"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/storage/storeurl"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // Import takes a parcel into a catalogue and returns its snapshot. Snapshots of it that are there already stay as they are, if they
@@ -23,7 +23,7 @@ import (
 // fails at the very end may it have got some that the snapshot builds on. Errors: ErrParcel for one that is cut off, altered or
 // forged, ErrOther, those of the system.
 func Import(c *snapshot.Catalogue, from io.Reader, opt Options) (*snapshot.Snapshot, error) {
-	im := &importer{c: c, place: snapshot.Place(kinds.Beside(c.Root(), opt.KeyFile)), told: progress{tell: opt.Progress}}
+	im := &importer{c: c, place: snapshot.Place(storeurl.Beside(c.Root(), opt.KeyFile)), told: progress{tell: opt.Progress}}
 	defer im.discard()
 	r, err := newReader(from, &im.told)
 	if err != nil {

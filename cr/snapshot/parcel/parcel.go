@@ -44,7 +44,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/google/uuid"
 
-	"github.com/gorun-mpi/gorun/internal/nesting"
+	"github.com/gorun-mpi/gorun/cr/snapshot/internal/nesting"
 )
 
 // Format is the format of parcels that is written and read here.

@@ -23,7 +23,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/snapshot"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/sealed"
-	"github.com/gorun-mpi/gorun/internal/kinds"
+	"github.com/gorun-mpi/gorun/internal/storage/storeurl"
 )
 
 const job = "0a11ce00-0000-4000-8000-000000000001"
@@ -36,7 +36,7 @@ func open(t testing.TB, root string) *snapshot.Catalogue {
 		t.Fatal(err)
 	}
 	c.Stores(func(p snapshot.Place, _ []string) (store.Store, error) {
-		return kinds.Opener{}.Open(kinds.Place(p))
+		return storeurl.Opener{}.Open(storeurl.Place(p))
 	})
 	return c
 }
@@ -112,7 +112,7 @@ func chain(t testing.TB, size int, sealedBy string) (*snapshot.Catalogue, *snaps
 		t.Fatal(err)
 	}
 	c := open(t, memory(t))
-	place := snapshot.Place(kinds.Beside(c.Root(), sealedBy))
+	place := snapshot.Place(storeurl.Beside(c.Root(), sealedBy))
 	take(t, c, place, 0, size, exe)
 	take(t, c, place, 0, size, exe)
 	take(t, c, place, 2, size, exe)
@@ -513,7 +513,7 @@ func TestSealed(t *testing.T) {
 	if err := got.Verify(nil); err != nil {
 		t.Error(err)
 	}
-	if kinds.Place(got.Place()).KeyFile() != other {
+	if storeurl.Place(got.Place()).KeyFile() != other {
 		t.Errorf("it lies in %v", got.Place())
 	}
 	if err := d.Remove(job); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/mem"
 	"github.com/gorun-mpi/gorun/cr/store/node"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 // near returns what another process of the node has of a memory.

@@ -15,7 +15,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
-	"github.com/gorun-mpi/gorun/internal/parity"
+	"github.com/gorun-mpi/gorun/internal/storage/parity"
 )
 
 // Memory is the part of the store on this node. It is safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/node"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
-	"github.com/gorun-mpi/gorun/internal/parity"
+	"github.com/gorun-mpi/gorun/internal/storage/parity"
 )
 
 // Open returns the store of a job. here is the memory of this node, a *Memory or a *Near, nil if it has no part in it.

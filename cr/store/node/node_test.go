@@ -15,7 +15,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
 	"github.com/gorun-mpi/gorun/cr/store/remote"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 // cluster is some nodes that see each other through remote stores.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 // dir is a folder as a server offers it.

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/s3test"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/s3test"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 // cpu is what this process has used, in seconds. The server is another one.

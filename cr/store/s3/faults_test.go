@@ -16,8 +16,8 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/image"
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/s3test"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/s3test"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 type serve = func(http.ResponseWriter, *http.Request)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/s3test"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/s3test"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 // open opens a store on a server, with small parts and a prefix of its own.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/s3test"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/s3test"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 // TestVersity runs against a server in use: what the tests' own one says, it says, too.

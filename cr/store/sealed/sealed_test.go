@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun-mpi/gorun/cr/store"
-	"github.com/gorun-mpi/gorun/internal/storetest"
+	"github.com/gorun-mpi/gorun/internal/testing/storetest"
 )
 
 // keyFile makes a key file.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/interval"
-	"github.com/gorun-mpi/gorun/internal/launch/control"
+	"github.com/gorun-mpi/gorun/internal/job/control"
+	"github.com/gorun-mpi/gorun/internal/storage/interval"
 )
 
 // BenchmarkLoss cuts the power of a node, in turns of a job of 4 ranks with snapshots in the memory of neighbours and of one with

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/protect"
+	"github.com/gorun-mpi/gorun/internal/storage/protect"
 )
 
 // kept says where the images of a storm are.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/nodelab"
+	"github.com/gorun-mpi/gorun/internal/testing/nodelab"
 )
 
 // patience is for what takes a moment, on a machine that has other things to do.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/nodelab"
+	"github.com/gorun-mpi/gorun/internal/testing/nodelab"
 )
 
 // TestNodes runs jobs over four nodes, which are on two networks.

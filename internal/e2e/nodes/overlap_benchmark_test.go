@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/nodelab"
+	"github.com/gorun-mpi/gorun/internal/testing/nodelab"
 )
 
 // BenchmarkOverlap measures, between two nodes with a CPU each and a link that delays by a millisecond and is limited to 200 Mbit/s, which share

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun-mpi/gorun/internal/transcript"
+	"github.com/gorun-mpi/gorun/internal/testing/transcript"
 )
 
 // TestTranscripts plays testdata/*.txt. The first line is "offload process". An event is its name, then its

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorun-mpi/gorun/internal/pingpong"
+	"github.com/gorun-mpi/gorun/internal/testing/pingpong"
 	_ "github.com/gorun-mpi/gorun/rdma/ofi"
 )
 

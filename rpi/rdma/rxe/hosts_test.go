@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/guest"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/guest"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 	"github.com/gorun-mpi/gorun/rpi/rdma/ranktest"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/internal/fifo"
+	"github.com/gorun-mpi/gorun/internal/system/fifo"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 

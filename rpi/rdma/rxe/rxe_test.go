@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/guest"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/guest"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"github.com/gorun-mpi/gorun/rpi/rdma/providertest"
 	"github.com/gorun-mpi/gorun/rpi/rdma/ranktest"
@@ -64,7 +64,7 @@ func begin(t testing.TB) (*guest.Kernel, map[string]string) {
 	if err := guest.Tests(t.Context(), ".", files[tests]); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"cmd/gorun", "rpi/rdma/ranktest/program", "internal/guest/rsh"} {
+	for _, what := range []string{"cmd/gorun", "rpi/rdma/ranktest/program", "internal/testing/guest/rsh"} {
 		build := exec.Command("go", "build", "-o", dir+"/", "github.com/gorun-mpi/gorun/"+what)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/gorun-mpi/gorun/internal/fifo"
+	"github.com/gorun-mpi/gorun/internal/system/fifo"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 

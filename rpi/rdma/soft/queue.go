@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/fifo"
+	"github.com/gorun-mpi/gorun/internal/system/fifo"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"golang.org/x/sys/unix"
 )

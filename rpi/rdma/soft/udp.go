@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun-mpi/gorun/internal/nic"
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/ifaddr"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 
@@ -32,8 +32,8 @@ func (Provider) Name() string { return "soft" }
 
 // List returns a device for each address of this machine that others may reach, and the loopback device, which is the first.
 func (Provider) List() ([]provider.Info, error) {
-	list := []provider.Info{about(nic.Loopback())}
-	addresses, err := nic.Addresses(nil)
+	list := []provider.Info{about(ifaddr.Loopback())}
+	addresses, err := ifaddr.Addresses(nil)
 	if err != nil {
 		return list, nil // the loopback device is there
 	}
@@ -67,7 +67,7 @@ func machine() string {
 // Open opens a device at an address of this machine, and a port of its own.
 func (Provider) Open(name string) (provider.Device, error) {
 	if name == "" {
-		name = nic.Loopback().String()
+		name = ifaddr.Loopback().String()
 	}
 	ip, err := netip.ParseAddr(name)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 	"github.com/gorun-mpi/gorun/rpi/rdma/soft"
 )

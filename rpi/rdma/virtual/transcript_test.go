@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/transcript"
+	"github.com/gorun-mpi/gorun/internal/testing/transcript"
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 

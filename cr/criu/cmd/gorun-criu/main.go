@@ -11,11 +11,11 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/criu"
 	"github.com/gorun-mpi/gorun/cr/native"
-	"github.com/gorun-mpi/gorun/internal/command"
+	"github.com/gorun-mpi/gorun/internal/cli"
 )
 
 func main() {
-	os.Exit(command.Main(os.Args[1:],
+	os.Exit(cli.Main(os.Args[1:],
 		native.Imager{},
 		&criu.Backend{},
 	))

@@ -3,14 +3,14 @@ package machine
 import (
 	"slices"
 
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // Held is what a rank answers of one piece, whose sums it has just checked.
 type Held struct {
-	Name     Name         `json:"name"`
-	Report   shelf.Report `json:"report"`
-	Complete shelf.Cut    `json:"complete"` // the newest that it knows to be complete
+	Name     Name            `json:"name"`
+	Report   twoslots.Report `json:"report"`
+	Complete twoslots.Cut    `json:"complete"` // the newest that it knows to be complete
 }
 
 // Where says who has a piece of the chosen epoch whole.
@@ -21,16 +21,16 @@ type Where struct {
 
 // choice is what a census ends with.
 type choice struct {
-	life  uint32    // the newest that anybody was told of
-	cut   shelf.Cut // to go on from; zero: nothing
-	lost  shelf.Cut // a newer one that was complete, of which too little is left
+	life  uint32       // the newest that anybody was told of
+	cut   twoslots.Cut // to go on from; zero: nothing
+	lost  twoslots.Cut // a newer one that was complete, of which too little is left
 	where []Where
 }
 
 // answer is what a rank answers in a census.
 type answer struct {
-	life uint32    // of the description, which it has lived through until now; 0: it is new, or has come back
-	said shelf.Cut // the newest epoch of which it has said that all is whole here that it is to hold
+	life uint32       // of the description, which it has lived through until now; 0: it is new, or has come back
+	said twoslots.Cut // the newest epoch of which it has said that all is whole here that it is to hold
 	held []Held
 }
 
@@ -39,28 +39,28 @@ type answer struct {
 // the policy promises, and a second loss during the recovery would cost it and the committed one.
 func choose(ranks int, answers []answer) choice {
 	var c choice
-	var known shelf.Cut
+	var known twoslots.Cut
 	for _, a := range answers {
 		for _, h := range a.held {
 			c.life = max(c.life, h.Report.Life)
-			for _, cut := range []shelf.Cut{h.Complete, h.Report.From} {
+			for _, cut := range []twoslots.Cut{h.Complete, h.Report.From} {
 				if cut.Compare(known) > 0 {
 					known = cut
 				}
 			}
 		}
 	}
-	under := func(cut shelf.Cut) bool { // way: somebody who has lived through it does not have it
+	under := func(cut twoslots.Cut) bool { // way: somebody who has lived through it does not have it
 		return cut.Compare(known) > 0 && slices.ContainsFunc(answers, func(a answer) bool { return a.life == c.life && a.said.Compare(cut) < 0 })
 	}
 	c.cut = newest(ranks, answers, under)
 	if known.Compare(c.cut) > 0 {
-		c.cut = newest(ranks, answers, func(shelf.Cut) bool { return false })
+		c.cut = newest(ranks, answers, func(twoslots.Cut) bool { return false })
 	}
 	if known.Compare(c.cut) > 0 {
 		c.lost = known
 	}
-	if c.cut == (shelf.Cut{}) {
+	if c.cut == (twoslots.Cut{}) {
 		return c
 	}
 	for rank, a := range answers {
@@ -75,7 +75,7 @@ func choose(ranks int, answers []answer) choice {
 
 // newest finds the newest epoch that can be made. Pieces are kept under the placement of their time: each way of grouping the ranks that
 // occurs in the answers is looked at by itself.
-func newest(ranks int, answers []answer, except func(shelf.Cut) bool) (best shelf.Cut) {
+func newest(ranks int, answers []answer, except func(twoslots.Cut) bool) (best twoslots.Cut) {
 	left := make([][]Held, len(answers))
 	for i, a := range answers {
 		for _, h := range a.held {
@@ -88,7 +88,7 @@ func newest(ranks int, answers []answer, except func(shelf.Cut) bool) (best shel
 		for i, g := range groups {
 			images[i] = len(g)
 		}
-		if cut, ok := shelf.Newest(images, sorted(groups, left)); ok && cut.Compare(best) > 0 {
+		if cut, ok := twoslots.Newest(images, sorted(groups, left)); ok && cut.Compare(best) > 0 {
 			best = cut
 		}
 	}
@@ -103,8 +103,8 @@ func groupings(ranks int, answers [][]Held) [][][]int {
 		alone[r] = []int{r}
 	}
 	all := [][][]int{alone}
-	byCut := map[shelf.Cut][][]int{}
-	var order []shelf.Cut
+	byCut := map[twoslots.Cut][][]int{}
+	var order []twoslots.Cut
 	for _, held := range answers {
 		for _, h := range held {
 			if h.Name.Parity == 0 {
@@ -139,22 +139,22 @@ func groupings(ranks int, answers [][]Held) [][][]int {
 }
 
 // sorted puts answers in order under a grouping. Those that do not belong to it tell of lives all the same.
-func sorted(groups [][]int, answers [][]Held) shelf.Answers {
-	place := map[Name]shelf.Piece{}
+func sorted(groups [][]int, answers [][]Held) twoslots.Answers {
+	place := map[Name]twoslots.Piece{}
 	for i, g := range groups {
 		for k, r := range g {
-			place[Image(r)] = shelf.Piece{Group: i, Index: k}
+			place[Image(r)] = twoslots.Piece{Group: i, Index: k}
 		}
 	}
-	a := shelf.Answers{}
+	a := twoslots.Answers{}
 	for _, held := range answers {
 		for _, h := range held {
 			at, there := place[h.Name]
 			if !there {
-				at = shelf.Piece{Group: -1}
+				at = twoslots.Piece{Group: -1}
 				for i, g := range groups {
 					if h.Name.Parity > 0 && join(g) == h.Name.Of {
-						at = shelf.Piece{Group: i, Index: len(g) + h.Name.Parity - 1}
+						at = twoslots.Piece{Group: i, Index: len(g) + h.Name.Parity - 1}
 					}
 				}
 			}

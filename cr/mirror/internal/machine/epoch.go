@@ -7,19 +7,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // Start begins the next epoch and gives the slot for the own image. The epoch may have been given up elsewhere
 // already: then gone is true and there is no slot.
-func (m *Machine) Start() (c shelf.Cut, slot int, gone bool, err error) {
+func (m *Machine) Start() (c twoslots.Cut, slot int, gone bool, err error) {
 	if m.step != running {
 		return c, 0, false, ErrOutside
 	}
 	if m.started.Compare(m.done) > 0 && m.started.Compare(m.gone) > 0 {
 		return c, 0, false, fmt.Errorf("epoch %d: %w", m.started.Seq, ErrBusy)
 	}
-	c = shelf.Cut{Life: m.life, Seq: m.started.Seq + 1}
+	c = twoslots.Cut{Life: m.life, Seq: m.started.Seq + 1}
 	m.started = c
 	if m.gone.Compare(c) >= 0 {
 		return c, 0, true, nil
@@ -31,9 +31,9 @@ func (m *Machine) Start() (c shelf.Cut, slot int, gone bool, err error) {
 // Base is the epoch that the next one may be told by: what has not changed since need not travel. It is the newest that is complete, which every holder
 // has whole. After an epoch that was given up it is none: if something is wrong with what is held, the next one mends it. All ranks
 // answer alike, because each has heard what has become of the epoch before.
-func (m *Machine) Base() shelf.Cut {
+func (m *Machine) Base() twoslots.Cut {
 	if m.gone.Compare(m.done) > 0 || !m.has(Image(m.rank), m.done) {
-		return shelf.Cut{}
+		return twoslots.Cut{}
 	}
 	if m.mutant == olderBase {
 		for _, c := range m.Slots(Image(m.rank)) {
@@ -46,7 +46,7 @@ func (m *Machine) Base() shelf.Cut {
 }
 
 // Told is the slot of the epoch that another one of a piece is told by. It is false if that is not whole here.
-func (m *Machine) Told(n Name, base shelf.Cut) (slot int, ok bool) {
+func (m *Machine) Told(n Name, base twoslots.Cut) (slot int, ok bool) {
 	for i, c := range m.Slots(n) {
 		if c == base {
 			return i, true
@@ -56,13 +56,13 @@ func (m *Machine) Told(n Name, base shelf.Cut) (slot int, ok bool) {
 }
 
 // Part says that a part of a piece is about to arrive, and gives its slot. first: nothing of the epoch was there.
-func (m *Machine) Part(n Name, c, complete shelf.Cut) (slot int, first bool, err error) {
+func (m *Machine) Part(n Name, c, complete twoslots.Cut) (slot int, first bool, err error) {
 	s := m.shelves[n]
 	if s == nil {
-		return 0, false, fmt.Errorf("%v is not held here: %w", n, shelf.ErrUnknown)
+		return 0, false, fmt.Errorf("%v is not held here: %w", n, twoslots.ErrUnknown)
 	}
 	if c.Life == m.life && m.gone.Compare(c) >= 0 {
-		return 0, false, fmt.Errorf("%v was given up: %w", c, shelf.ErrStale)
+		return 0, false, fmt.Errorf("%v was given up: %w", c, twoslots.ErrStale)
 	}
 	if slot, err = s.Slot(c); err == nil {
 		return slot, false, nil
@@ -71,7 +71,7 @@ func (m *Machine) Part(n Name, c, complete shelf.Cut) (slot int, first bool, err
 	return slot, true, err
 }
 
-func (m *Machine) begin(n Name, c, complete shelf.Cut, parts int) (int, error) {
+func (m *Machine) begin(n Name, c, complete twoslots.Cut, parts int) (int, error) {
 	s := m.shelves[n]
 	if m.mutant == slotTooEarly {
 		for _, w := range s.Report().Whole {
@@ -79,13 +79,13 @@ func (m *Machine) begin(n Name, c, complete shelf.Cut, parts int) (int, error) {
 		}
 	}
 	if m.mutant == staleLife {
-		s.Restart(c.Life, shelf.Cut{})
+		s.Restart(c.Life, twoslots.Cut{})
 	}
 	return s.Begin(c, complete, parts)
 }
 
 // Missing is how many parts of a piece have not come.
-func (m *Machine) Missing(n Name, c shelf.Cut) int {
+func (m *Machine) Missing(n Name, c twoslots.Cut) int {
 	if s := m.shelves[n]; s != nil {
 		return s.Missing(c)
 	}
@@ -93,10 +93,10 @@ func (m *Machine) Missing(n Name, c shelf.Cut) int {
 }
 
 // Add says that a part is there, checked, and as durable as it is to be.
-func (m *Machine) Add(n Name, c shelf.Cut, part int) ([]Action, error) {
+func (m *Machine) Add(n Name, c twoslots.Cut, part int) ([]Action, error) {
 	s := m.shelves[n]
 	if s == nil {
-		return nil, fmt.Errorf("%v: %w", n, shelf.ErrUnknown)
+		return nil, fmt.Errorf("%v: %w", n, twoslots.ErrUnknown)
 	}
 	_, whole, err := s.Add(c, part)
 	if err != nil || !whole || c.Life != m.life {
@@ -118,7 +118,7 @@ func (m *Machine) Add(n Name, c shelf.Cut, part int) ([]Action, error) {
 func (m *Machine) Tell(times []int64) { m.times = times }
 
 // Fail says that an epoch cannot be made whole here.
-func (m *Machine) Fail(c shelf.Cut, text string) []Action {
+func (m *Machine) Fail(c twoslots.Cut, text string) []Action {
 	if c.Life != m.life || m.done.Compare(c) >= 0 || m.gone.Compare(c) >= 0 {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (m *Machine) Cannot(text string) []Action {
 
 // State is what Commit waits for: the newest epoch that was started here, whether it is complete, and if it was given
 // up, why.
-func (m *Machine) State() (started, complete shelf.Cut, gone string) {
+func (m *Machine) State() (started, complete twoslots.Cut, gone string) {
 	if m.started.Compare(m.done) > 0 && m.gone.Compare(m.started) >= 0 { // perhaps a later one, too, that others had started
 		gone = m.goneFor
 	}
@@ -146,8 +146,8 @@ type counts struct {
 	made   map[int]bool
 	safe   map[int]bool
 	ready  map[int][]int64 // of the epoch that is being made
-	cut    shelf.Cut       // that one
-	over   shelf.Cut       // the newest that was announced or given up
+	cut    twoslots.Cut    // that one
+	over   twoslots.Cut    // the newest that was announced or given up
 }
 
 // errStray is of messages that this machine does not wait for.
@@ -190,7 +190,7 @@ func (m *Machine) Receive(from int, msg Msg) ([]Action, error) {
 }
 
 // newest is what the program goes on from.
-func (m *Machine) newest(c shelf.Cut) shelf.Cut {
+func (m *Machine) newest(c twoslots.Cut) twoslots.Cut {
 	if m.mutant == notRolledBack {
 		for _, w := range m.shelves[Image(m.rank)].Report().Whole {
 			if w.Compare(c) > 0 {

@@ -29,7 +29,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // root is the rank that counts answers.
@@ -65,14 +65,14 @@ func (k Kind) String() string {
 
 // Msg is what machines of one description send each other.
 type Msg struct {
-	Kind  Kind      `json:"kind"`
-	Cut   shelf.Cut `json:"cut"`             // Report: the newest that was said to be Ready; Decide: that the life begins with; Ready, Complete, GiveUp, Drop
-	Life  uint32    `json:"life,omitempty"`  // Report, Decide
-	Lost  shelf.Cut `json:"lost"`            // Decide: a newer one that cannot be had
-	Text  string    `json:"text,omitempty"`  // Hello: how the rank has opened the description; GiveUp, Drop, Refuse: why
-	Held  []Held    `json:"held,omitempty"`  // Report
-	Where []Where   `json:"where,omitempty"` // Decide
-	Times []int64   `json:"times,omitempty"` // Ready: what the epoch has cost this rank; Complete: the maxima
+	Kind  Kind         `json:"kind"`
+	Cut   twoslots.Cut `json:"cut"`             // Report: the newest that was said to be Ready; Decide: that the life begins with; Ready, Complete, GiveUp, Drop
+	Life  uint32       `json:"life,omitempty"`  // Report, Decide
+	Lost  twoslots.Cut `json:"lost"`            // Decide: a newer one that cannot be had
+	Text  string       `json:"text,omitempty"`  // Hello: how the rank has opened the description; GiveUp, Drop, Refuse: why
+	Held  []Held       `json:"held,omitempty"`  // Report
+	Where []Where      `json:"where,omitempty"` // Decide
+	Times []int64      `json:"times,omitempty"` // Ready: what the epoch has cost this rank; Complete: the maxima
 }
 
 // Action is what the driver is to do.
@@ -91,22 +91,22 @@ type Look struct{}
 type Make struct {
 	Own   bool
 	Names []Name
-	Cut   shelf.Cut
+	Cut   twoslots.Cut
 	Where []Where
 }
 
 // Resume lets the program go on. Its state is that of Cut; with the zero Cut, what it began with.
-type Resume struct{ Cut, Lost shelf.Cut }
+type Resume struct{ Cut, Lost twoslots.Cut }
 
 // Completed says that an epoch is complete.
 type Completed struct {
-	Cut   shelf.Cut
+	Cut   twoslots.Cut
 	Times []int64
 }
 
 // Dropped says that an epoch was given up.
 type Dropped struct {
-	Cut  shelf.Cut
+	Cut  twoslots.Cut
 	Text string
 }
 
@@ -148,15 +148,15 @@ type Machine struct {
 	plan    *Plan
 	step    step
 	life    uint32
-	from    shelf.Cut
-	lost    shelf.Cut
-	started shelf.Cut // newest that was started or given up here
-	done    shelf.Cut // newest that is complete everywhere
-	gone    shelf.Cut // newest that was given up
+	from    twoslots.Cut
+	lost    twoslots.Cut
+	started twoslots.Cut // newest that was started or given up here
+	done    twoslots.Cut // newest that is complete everywhere
+	gone    twoslots.Cut // newest that was given up
 	goneFor string
-	said    shelf.Cut // newest that this rank has said to be Ready
+	said    twoslots.Cut // newest that this rank has said to be Ready
 	times   []int64
-	shelves map[Name]*shelf.Shelf
+	shelves map[Name]*twoslots.Shelf
 	count   counts
 	mutant  mutant
 }
@@ -176,10 +176,10 @@ const (
 )
 
 // New returns the machine of a rank that holds nothing.
-func New(rank int) *Machine { return &Machine{rank: rank, shelves: map[Name]*shelf.Shelf{}} }
+func New(rank int) *Machine { return &Machine{rank: rank, shelves: map[Name]*twoslots.Shelf{}} }
 
 // Adopt takes over a piece that was found, with what is known of it.
-func (m *Machine) Adopt(n Name, s shelf.Shelf) { m.shelves[n] = &s }
+func (m *Machine) Adopt(n Name, s twoslots.Shelf) { m.shelves[n] = &s }
 
 // Held lists what is held, whole or not.
 func (m *Machine) Held() []Name {
@@ -191,8 +191,8 @@ func (m *Machine) Held() []Name {
 }
 
 // Slots tells in which slots whole epochs of a piece are.
-func (m *Machine) Slots(n Name) map[int]shelf.Cut {
-	slots := map[int]shelf.Cut{}
+func (m *Machine) Slots(n Name) map[int]twoslots.Cut {
+	slots := map[int]twoslots.Cut{}
 	if s := m.shelves[n]; s != nil {
 		for _, c := range s.Report().Whole {
 			if i, err := s.Slot(c); err == nil {
@@ -215,7 +215,7 @@ func (m *Machine) Enter(rank int, plan *Plan, text string, again bool) []Action 
 }
 
 // Looked answers Look: the epochs of pieces whose bytes are not what they were.
-func (m *Machine) Looked(bad map[Name][]shelf.Cut) []Action {
+func (m *Machine) Looked(bad map[Name][]twoslots.Cut) []Action {
 	var held []Held
 	for _, n := range ordered(m.shelves) {
 		s := m.shelves[n]
@@ -230,10 +230,10 @@ func (m *Machine) Looked(bad map[Name][]shelf.Cut) []Action {
 // decided begins the life that the root has told of.
 func (m *Machine) decided(d Msg) []Action {
 	m.life, m.from, m.lost = d.Life, d.Cut, d.Lost
-	m.started, m.done, m.gone, m.said = d.Cut, d.Cut, shelf.Cut{}, d.Cut
+	m.started, m.done, m.gone, m.said = d.Cut, d.Cut, twoslots.Cut{}, d.Cut
 	for _, n := range m.plan.Held(m.rank) {
 		if m.shelves[n] == nil {
-			m.shelves[n] = new(shelf.Shelf)
+			m.shelves[n] = new(twoslots.Shelf)
 		}
 	}
 	for n, s := range m.shelves {
@@ -243,7 +243,7 @@ func (m *Machine) decided(d Msg) []Action {
 	}
 	m.step = making
 	own := Image(m.rank)
-	if m.from == (shelf.Cut{}) || m.has(own, m.from) {
+	if m.from == (twoslots.Cut{}) || m.has(own, m.from) {
 		return []Action{Send{root, Msg{Kind: Made}}}
 	}
 	return []Action{Make{true, []Name{own}, m.from, d.Where}}
@@ -252,7 +252,7 @@ func (m *Machine) decided(d Msg) []Action {
 // protect makes what is missing of the pieces that belong here. All ranks have their own images by now.
 func (m *Machine) protect() []Action {
 	m.step = protecting
-	if m.from == (shelf.Cut{}) {
+	if m.from == (twoslots.Cut{}) {
 		return []Action{Send{root, Msg{Kind: Safe}}}
 	}
 	var missing []Name
@@ -288,14 +288,14 @@ func (m *Machine) MadeAll(mk Make) ([]Action, error) {
 func (m *Machine) Room(n Name) (int, error) {
 	s := m.shelves[n]
 	if s == nil {
-		return 0, shelf.ErrUnknown
+		return 0, twoslots.ErrUnknown
 	}
 	try := *s
 	return try.Put(m.life)
 }
 
 // has reports whether an epoch of a piece is whole here.
-func (m *Machine) has(n Name, c shelf.Cut) bool {
+func (m *Machine) has(n Name, c twoslots.Cut) bool {
 	if s := m.shelves[n]; s != nil {
 		for _, w := range s.Report().Whole {
 			if w == c {
@@ -307,7 +307,7 @@ func (m *Machine) has(n Name, c shelf.Cut) bool {
 }
 
 // Life is the description's present life, and the epoch that it began with.
-func (m *Machine) Life() (uint32, shelf.Cut) { return m.life, m.from }
+func (m *Machine) Life() (uint32, twoslots.Cut) { return m.life, m.from }
 
 // Running reports whether Restore has returned.
 func (m *Machine) Running() bool { return m.step == running }

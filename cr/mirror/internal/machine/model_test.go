@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/protect"
-	"github.com/gorun-mpi/gorun/internal/shelf"
+	"github.com/gorun-mpi/gorun/internal/storage/protect"
+	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
 // The model: ranks on nodes of their own, messages that arrive at any time, in order for each pair of ranks, and nodes that are lost at any moment,
@@ -29,7 +29,7 @@ type process struct {
 
 // content is the bytes of a slot: who wrote what into it, by part.
 type content struct {
-	cut   shelf.Cut
+	cut   twoslots.Cut
 	parts map[int]data
 }
 
@@ -37,7 +37,7 @@ type content struct {
 type data [2]string
 
 // image is what a rank has at an epoch.
-func image(rank int, c shelf.Cut) data {
+func image(rank int, c twoslots.Cut) data {
 	return data{fmt.Sprintf("%d@%v", rank, c), fmt.Sprintf("%d#%d", rank, c.Seq/2)}
 }
 
@@ -65,9 +65,9 @@ func (d data) on(base data) data {
 type packet struct {
 	msg  *Msg
 	name Name
-	cut  shelf.Cut
-	done shelf.Cut
-	base shelf.Cut // zero: all windows are there
+	cut  twoslots.Cut
+	done twoslots.Cut
+	base twoslots.Cut // zero: all windows are there
 	part int
 	data data
 }
@@ -80,9 +80,9 @@ type model struct {
 	world     int
 	procs     []*process
 	net       [][][]packet // by sender and receiver
-	committed shelf.Cut    // the newest that anybody has heard to be complete
+	committed twoslots.Cut // the newest that anybody has heard to be complete
 	deaths    int          // since everybody ran
-	resumed   map[int]shelf.Cut
+	resumed   map[int]twoslots.Cut
 	lives     int
 	givesUp   bool // parts are damaged on their way, now and then
 	log       []string
@@ -123,7 +123,7 @@ func (w *model) live() {
 	for _, p := range w.procs {
 		p.entered, p.todo = false, nil
 	}
-	w.resumed = map[int]shelf.Cut{}
+	w.resumed = map[int]twoslots.Cut{}
 }
 
 func (w *model) plan() *Plan {
@@ -204,7 +204,7 @@ func (w *model) start(r int) {
 	}
 	whole := image(r, c)
 	travels := whole
-	if base != (shelf.Cut{}) {
+	if base != (twoslots.Cut{}) {
 		travels = whole.since(p.get(Image(r), base)[0])
 	}
 	p.put(Image(r), slot, c, true, 0, whole)
@@ -217,7 +217,7 @@ func (w *model) start(r int) {
 	}
 }
 
-func (p *process) put(n Name, slot int, c shelf.Cut, first bool, part int, d data) {
+func (p *process) put(n Name, slot int, c twoslots.Cut, first bool, part int, d data) {
 	if p.slots[n] == nil {
 		p.slots[n] = new([2]*content)
 	}
@@ -228,14 +228,14 @@ func (p *process) put(n Name, slot int, c shelf.Cut, first bool, part int, d dat
 }
 
 // get is what a process has of an epoch, nil if it does not have it whole.
-func (p *process) get(n Name, c shelf.Cut) map[int]data {
+func (p *process) get(n Name, c twoslots.Cut) map[int]data {
 	if i, whole := p.m.Told(n, c); whole && p.slots[n] != nil && p.slots[n][i] != nil {
 		return p.slots[n][i].parts
 	}
 	return nil
 }
 
-func (w *model) add(r int, n Name, c shelf.Cut, part int) {
+func (w *model) add(r int, n Name, c twoslots.Cut, part int) {
 	actions, err := w.procs[r].m.Add(n, c, part)
 	if err == nil {
 		w.do(r, actions)
@@ -263,7 +263,7 @@ func (w *model) arrive(from, r int, k packet) {
 		return
 	}
 	d := k.data
-	if k.base != (shelf.Cut{}) {
+	if k.base != (twoslots.Cut{}) {
 		base := p.get(k.name, k.base)
 		if base == nil {
 			w.fail("rank %d does not have %v of %v, by which %v is told", r, k.name, k.base, k.cut)
@@ -377,10 +377,10 @@ func (w *model) resume(r int, a Resume) {
 	if a.Cut.Compare(w.committed) < 0 {
 		w.fail("rank %d goes on from %v, and %v was committed", r, a.Cut, w.committed)
 	}
-	if a.Lost != (shelf.Cut{}) {
+	if a.Lost != (twoslots.Cut{}) {
 		w.fail("rank %d is told that %v is lost", r, a.Lost)
 	}
-	if a.Cut == (shelf.Cut{}) {
+	if a.Cut == (twoslots.Cut{}) {
 		return
 	}
 	if got, want := w.procs[r].get(Image(r), a.Cut)[0], image(r, a.Cut); got != want {

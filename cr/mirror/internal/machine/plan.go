@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gorun-mpi/gorun/internal/protect"
+	"github.com/gorun-mpi/gorun/internal/storage/protect"
 )
 
 // Name names a piece by what it is made of, not by who has it: the same piece has the same name under every placement.

@@ -16,7 +16,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
 // tries is how often a capture stops the process anew because a thread stood

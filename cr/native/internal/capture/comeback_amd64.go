@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
 // comebacks remembers what programs that have come back from images need of the processor. A Go program looks once, when it is

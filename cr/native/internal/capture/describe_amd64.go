@@ -13,7 +13,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/native/internal/vdso"
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
 // describe completes the state with what the copy tells as well as the process

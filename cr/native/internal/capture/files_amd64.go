@@ -14,8 +14,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
-	"github.com/gorun-mpi/gorun/internal/procfs"
-	"github.com/gorun-mpi/gorun/internal/unquiet"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/unquiet"
 )
 
 // maxContent bounds what is kept of one deleted file, which has to be read while

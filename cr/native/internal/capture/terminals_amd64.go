@@ -17,7 +17,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/terminal"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
 // A pseudo-terminal has its number again only in a namespace that nobody else is in. So the family has to have both

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
-	"github.com/gorun-mpi/gorun/internal/procfs"
-	"github.com/gorun-mpi/gorun/internal/testenv"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
+	"github.com/gorun-mpi/gorun/internal/testing/testenv"
 )
 
 // WaitState waits until a process is in a state, as /proc shows it.

@@ -1,6 +1,6 @@
 package proc
 
-import "github.com/gorun-mpi/gorun/internal/procfs"
+import "github.com/gorun-mpi/gorun/internal/system/procfs"
 
 // Timer is the setting of a timerfd, in nanoseconds.
 type Timer struct {

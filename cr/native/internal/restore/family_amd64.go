@@ -13,7 +13,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
 // A process that had children is restored with all that descend from it, in a trace.Place of their own,

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // descriptors are the open files of the process to be, and of those that descend from it: made here,

@@ -23,7 +23,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
 // rewrite copies an image with a changed state.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/outfile"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/outfile"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // ErrFiles is wrapped where a file that the program had open cannot be had again

@@ -17,8 +17,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/outfile"
-	"github.com/gorun-mpi/gorun/internal/owned"
+	"github.com/gorun-mpi/gorun/internal/system/outfile"
+	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
 // Files that the program changes in place get the content again that they had, like memory. What another one of the name

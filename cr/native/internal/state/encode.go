@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
 // Encode is what Read decodes.
-func (s *State) Encode() ([]byte, error) { return json.Marshal(s.each(exact.Escape)) }
+func (s *State) Encode() ([]byte, error) { return json.Marshal(s.each(rawstring.Escape)) }
 
 // each returns s with what f makes of every name of a file, and of what the
 // program calls itself: these are bytes, and JSON is UTF-8 text.

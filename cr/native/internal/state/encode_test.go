@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
 // Names of files are bytes, and come back as they were; the state that is written
@@ -24,7 +24,7 @@ func TestNamesAreBytes(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got = got.each(exact.Unescape); !reflect.DeepEqual(&got, s) {
+	if got = got.each(rawstring.Unescape); !reflect.DeepEqual(&got, s) {
 		t.Errorf("%+v\nwant\n%+v", got, *s)
 	}
 	if s.Files[0].Path != "/log\xe9" || s.Regions[0].Path != "/m\xe9" {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/cr/image"
-	"github.com/gorun-mpi/gorun/internal/exact"
+	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
 // Kinds of sections in a native image.
@@ -92,6 +92,6 @@ func decodeOne(img *image.Reader, name string, left *int64) (*State, error) {
 	if len(s.Family) > maxFamily {
 		return nil, fmt.Errorf("%w: %d processes", ErrImage, len(s.Family))
 	}
-	*s = s.each(exact.Unescape)
+	*s = s.each(rawstring.Unescape)
 	return s, nil
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun-mpi/gorun/cr/whole"
-	"github.com/gorun-mpi/gorun/internal/wireup"
+	"github.com/gorun-mpi/gorun/internal/protocol/wireup"
 )
 
 const sharedRemedy = "-files copy goes on in a copy of it, -files keep in the file as it is"

@@ -56,7 +56,7 @@ func FormatOf(family ...*State) int {
 }
 
 // State is what an image holds of a process beside its memory: the JSON of
-// section "state", where what is not UTF-8 of a name is escaped as package exact
+// section "state", where what is not UTF-8 of a name is escaped as package rawstring
 // has it.
 type State struct {
 	PID      int     `json:"pid"` // when it was imaged

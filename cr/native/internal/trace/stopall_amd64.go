@@ -12,7 +12,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/cr/native/internal/proc"
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
-	"github.com/gorun-mpi/gorun/internal/procfs"
+	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
 // Standstill is a process all of whose threads are stopped and traced by the

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/cr"
-	"github.com/gorun-mpi/gorun/internal/job"
+	"github.com/gorun-mpi/gorun/internal/rank/job"
 	"github.com/gorun-mpi/gorun/mpi"
 )
 

@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/gorun-mpi/gorun/internal/protocol/listener"
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/protocol/rendezvous"
+)
+
+// Ways from node to node, see package listener.
+
+// ErrOwn says that a node is the head's own, which has no door: the head is asked itself.
+var ErrOwn = errors.New("it is the head's own node")
+
+// Way returns how an agent of a life reaches a node directly. folder, unless it is empty, is one that the agent is to
+// read there; store is its name at the door.
+func (f *Fleet) Way(ctx context.Context, from *Agent, index, life int, to, folder string) (t rendezvous.Ticket, store string, err error) {
+	f.mu.Lock()
+	i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.Name == to })
+	if i < 0 {
+		f.mu.Unlock()
+		return t, "", fmt.Errorf("the job has no node %s", to)
+	}
+	n := f.nodes[i]
+	if n.own {
+		f.mu.Unlock()
+		return t, "", ErrOwn
+	}
+	if n.state != up && n.state != suspect {
+		f.mu.Unlock()
+		return t, "", ErrLost
+	}
+	if folder != "" {
+		store = n.offered(folder)
+	}
+	if !n.door.asked {
+		n.door.asked = true
+		n.queue.Send(oob.Msg{Kind: oob.Door, From: oob.Head})
+	}
+	f.mu.Unlock()
+	select {
+	case <-n.door.opened:
+	case <-n.ended:
+		return t, "", ErrLost
+	case <-ctx.Done():
+		return t, "", context.Cause(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n.door.err != nil {
+		return t, "", n.door.err
+	}
+	t, err = n.door.key.Ticket(from.Node, index, life)
+	return t, store, err
+}
+
+// nodeDoor is the door of a node. opened is closed when the keeper has answered.
+type nodeDoor struct {
+	asked  bool
+	key    *listener.Key
+	err    error
+	opened chan struct{}
+}
+
+// open takes a keeper's answer.
+func (d *nodeDoor) open(n *node, m *oob.Msg) {
+	if !d.asked || d.key != nil || d.err != nil {
+		return
+	}
+	var o listener.Opened
+	switch err := json.Unmarshal(m.Data, &o); {
+	case err != nil:
+		d.err = fmt.Errorf("its door: %w", err)
+	case o.Key == nil || o.Err != "":
+		d.err = fmt.Errorf("it has no door: %s", o.Err)
+	default:
+		d.key = o.Key
+		d.key.Addresses = preferred(o.Key.Addresses, n.address)
+	}
+	close(d.opened)
+}
+
+// preferred puts the address first by which the head knows a node.
+func preferred(addresses []string, host string) []string {
+	slices.SortStableFunc(addresses, func(a, b string) int { return other(a, host) - other(b, host) })
+	if len(addresses) == 0 || host == "" || other(addresses[0], host) == 0 {
+		return addresses
+	}
+	_, port, _ := net.SplitHostPort(addresses[0])
+	return append([]string{net.JoinHostPort(host, port)}, addresses...)
+}
+
+// other is 0 if an address is of that host, else 1.
+func other(address, host string) int {
+	if h, _, err := net.SplitHostPort(address); err == nil && h == host {
+		return 0
+	}
+	return 1
+}

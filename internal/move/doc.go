@@ -1,2 +1,0 @@
-// Package move copies bytes in memory that processes share.
-package move

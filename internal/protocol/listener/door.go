@@ -1,0 +1,198 @@
+// Package listener is where the nodes of a job call one another, for streams that do not pass the head.
+//
+// A keeper opens its door when the head asks for it, and sends the head the door's Key. From the key the head makes
+// tickets (Key.Ticket), one for each caller, and hands them out over the callers' own streams:
+//
+//	caller: agent or keeper         head                            keeper
+//	  | Way (node b, store) ------->  |                                |
+//	  |                               | Door ------------------------> |  the first time only: it listens
+//	  |                               | <--------------- Door (Opened) |
+//	  | <------- Way (ticket, name)   |                                |
+//	  |                                                                |
+//	  | TLS 1.3 and proofs, as in package rendezvous ----------------------> |
+//	  | length u8, word ---------------------------------------------> |  what the stream is for
+//	  | <====================  an oob.Stream  =======================> |  the Handler of that word has it
+//
+// A door is a home.Home with a secret of its own. So whatever that does against strangers holds for doors: nothing
+// of a caller is heard before its proof, and what it costs until then is bounded. A ticket opens one door, for one
+// caller (node, agent, life) that cannot pass for another. It opens it as often as it likes: what it may have there is
+// for the Handler to say. A door is as old as its keeper, and no ticket outlives it.
+//
+// Nodes may reach the head and not each other. Callers go by way of the head then, if there is one.
+//
+// # Stores
+//
+// "files" is the word for reading stores: frames of package oob with those of package remote in them, as between
+// head and keepers. Offer answers, Read asks.
+package listener
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorun-mpi/gorun/internal/protocol/oob"
+	"github.com/gorun-mpi/gorun/internal/protocol/rendezvous"
+)
+
+// Key opens a door to whom its holder gives tickets. It stays with the head.
+type Key struct {
+	Name      string   `json:"name"` // of the door, for people
+	Addresses []string `json:"addresses"`
+	Secret    []byte   `json:"secret"`
+}
+
+// Ticket invites a caller: agent i of a node in a life, or the node's keeper (home.Keeper).
+func (k *Key) Ticket(node, agent, life int) (rendezvous.Ticket, error) {
+	return rendezvous.Derive(k.Secret, k.Name, k.Addresses, node, agent, life)
+}
+
+// Opened is a keeper's answer to the head: the key, or why there is no door.
+type Opened struct {
+	Key *Key   `json:"key,omitempty"`
+	Err string `json:"err,omitempty"`
+}
+
+// Handler has the stream of a caller from its word on. It returns when it is done with it: the door closes the
+// stream, also under it when the door is closed.
+type Handler func(from rendezvous.Caller, s oob.Stream)
+
+// Door listens for callers with tickets.
+type Door struct {
+	home     *rendezvous.Home
+	key      Key
+	handlers map[string]Handler
+	serving  sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	streams map[oob.Stream]bool
+}
+
+// Limits of a door. There are as many callers as agents and keepers, each with few streams.
+const (
+	unproved   = 64
+	mostWord   = 32
+	wordWithin = 10 * time.Second
+)
+
+// Open opens a door. handlers say what callers can have, by their word.
+func Open(name string, handlers map[string]Handler) (*Door, error) {
+	secret := make([]byte, rendezvous.MinSecret)
+	rand.Read(secret)
+	h, err := rendezvous.Listen(rendezvous.Config{Job: name, Secret: secret, Limits: rendezvous.Limits{Unproved: unproved}})
+	if err != nil {
+		return nil, err
+	}
+	d := &Door{home: h, key: Key{name, h.Addresses(), secret}, handlers: handlers, streams: map[oob.Stream]bool{}}
+	d.serving.Go(d.accept)
+	return d, nil
+}
+
+// Key is the key of the door.
+func (d *Door) Key() *Key { return &d.key }
+
+func (d *Door) accept() {
+	for {
+		c, s, err := d.home.Accept()
+		if err != nil {
+			return
+		}
+		if !d.enter(s) {
+			s.Close()
+			return
+		}
+		d.serving.Go(func() {
+			defer d.leave(s)
+			if f := d.handlers[word(s)]; f != nil {
+				f(c, s)
+			}
+		})
+	}
+}
+
+// word reads what a stream is for, "" if the caller does not say so.
+func word(s oob.Stream) string {
+	s.SetReadDeadline(time.Now().Add(wordWithin))
+	var p [1 + mostWord]byte
+	if _, err := io.ReadFull(s, p[:1]); err != nil || p[0] > mostWord {
+		return ""
+	}
+	n := int(p[0])
+	if _, err := io.ReadFull(s, p[1:1+n]); err != nil || s.SetReadDeadline(time.Time{}) != nil {
+		return ""
+	}
+	return string(p[1 : 1+n])
+}
+
+// enter notes a stream. It reports false if the door is closed.
+func (d *Door) enter(s oob.Stream) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.streams[s] = true
+	}
+	return !d.closed
+}
+
+func (d *Door) leave(s oob.Stream) {
+	s.Close()
+	d.mu.Lock()
+	delete(d.streams, s)
+	d.mu.Unlock()
+}
+
+// Close closes the door and all streams, and waits for their handlers.
+func (d *Door) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return net.ErrClosed
+	}
+	d.closed = true
+	for s := range d.streams {
+		go s.Close() // one that takes nothing holds up no other
+	}
+	d.mu.Unlock()
+	err := d.home.Close()
+	d.serving.Wait()
+	return err
+}
+
+// ErrNoWay is wrapped by the errors of Call.
+var ErrNoWay = errors.New("the node is not reached directly")
+
+// Call calls at a door and says what for. The stream is the caller's.
+func Call(ctx context.Context, t rendezvous.Ticket, what string) (oob.Stream, error) {
+	if len(what) == 0 || len(what) > mostWord {
+		return nil, fmt.Errorf("door: the word %q", what)
+	}
+	s, err := rendezvous.Call(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoWay, because(err))
+	}
+	if _, err := s.Write(append([]byte{byte(len(what))}, what...)); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("%w: %w", ErrNoWay, err)
+	}
+	return s, nil
+}
+
+// because tells what came of each address.
+func because(err error) string {
+	var c *rendezvous.CallError
+	if !errors.As(err, &c) || len(c.Attempts) == 0 {
+		return err.Error()
+	}
+	var all []string
+	for _, a := range c.Attempts {
+		all = append(all, fmt.Sprintf("%s: %v", a.Address, a.Err))
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,19 @@
+package wire
+
+import "encoding/json"
+
+// How one node of a job reaches another, see package listener.
+
+// WayTo is the data of a Way that an agent asks with.
+type WayTo struct {
+	Node  string `json:"node"`
+	Store string `json:"store,omitempty"` // that it wants to read there, by its name in the agent's order
+}
+
+// Way is the answer.
+type Way struct {
+	Ticket json.RawMessage `json:"ticket,omitempty"` // a home.Ticket
+	Store  string          `json:"store,omitempty"`  // its name there
+	Head   bool            `json:"head,omitempty"`   // it is the head's own node: the head is nearest
+	Err    string          `json:"err,omitempty"`    // why there is none
+}

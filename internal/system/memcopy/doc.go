@@ -1,0 +1,2 @@
+// Package memcopy copies bytes in memory that processes share.
+package memcopy
