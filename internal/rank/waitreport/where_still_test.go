@@ -6,7 +6,7 @@ import "testing"
 func TestActive(t *testing.T) {
 	const recv = `goroutine 1 [syscall, 3 minutes]:
 github.com/gorun-mpi/gorun/internal/rank/engine.(*Engine).Recv(0x249506e608, 0x1)
-	/m/gorun/internal/engine/recv.go:83 +0x34
+	/m/gorun/internal/rank/engine/recv.go:83 +0x34
 github.com/gorun-mpi/gorun/mpi.RecvValue[...](0x0, 0x1)
 	/m/gorun/mpi/value.go:12 +0x50
 main.main()

@@ -15,9 +15,9 @@ syscall.Syscall6(0xca, 0x7eff9a205040, 0x0, 0x1, 0x2495076028, 0x0, 0x0)
 github.com/gorun-mpi/gorun/rpi/shm.sleep(...)
 	/m/gorun/rpi/shm/sys.go:89
 github.com/gorun-mpi/gorun/internal/rank/engine.(*Engine).finish(0x249506e608, 0x2495072008, 0x921c6e158db83b2d?)
-	/m/gorun/internal/engine/wait.go:283 +0x34
+	/m/gorun/internal/rank/engine/wait.go:283 +0x34
 github.com/gorun-mpi/gorun/internal/rank/engine.(*Engine).Recv(0x249506e608, 0x1)
-	/m/gorun/internal/engine/recv.go:83 +0x34
+	/m/gorun/internal/rank/engine/recv.go:83 +0x34
 github.com/gorun-mpi/gorun/mpi.(*Comm).recv(...)
 	/m/gorun/mpi/send.go:83
 github.com/gorun-mpi/gorun/mpi.RecvValue[...](0x0, 0x1)
@@ -53,7 +53,7 @@ main.main()
 
 goroutine 21 [select]:
 github.com/gorun-mpi/gorun/internal/rank/engine.(*Engine).Send(0x249506e608)
-	/m/gorun/internal/engine/send.go:96 +0x34
+	/m/gorun/internal/rank/engine/send.go:96 +0x34
 github.com/gorun-mpi/gorun/mpi.(*watch).say(0x0)
 	/m/gorun/mpi/watch.go:120 +0x5f
 created by github.com/gorun-mpi/gorun/mpi.(*watch).start in goroutine 1
