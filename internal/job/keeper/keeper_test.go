@@ -171,10 +171,10 @@ func (h *head) begin(number uint64) int {
 }
 
 // call waits for the call of an agent, and renews the lease meanwhile.
-func (h *head) call() (home.Caller, oob.Stream) {
+func (h *head) call() (rendezvous.Caller, oob.Stream) {
 	h.t.Helper()
 	type call struct {
-		caller home.Caller
+		caller rendezvous.Caller
 		stream oob.Stream
 		err    error
 	}
