@@ -17,6 +17,26 @@
 // For a native image the agent images the rank from outside, while the rank is Ready. The rank learns of it by
 // Open, or by Commit if the job is to end. An auto attempt begins as a self attempt. If a rank cannot or does
 // not stop at a Point, it becomes a native one, by Close.
+//
+// # Rules
+//
+// Each rule has a mutant in package sim that breaks it, under the same number.
+//
+//  1. Closing: the gate is taken. Callers that are blocked are woken and park. A handshake under way is finished or
+//     torn down.
+//  2. A rank receives in every state up to Ready, so a frame that was begun is finished. It begins none.
+//  3. "Sent" means that the transport has accepted the frame. All of it is flushed before the exchange. What was not
+//     accepted is still part of a request, and so of the rank's memory.
+//  4. Exchanging: ranks exchange bookmarks over the out-of-band channel, with one distinct partner a step. In large
+//     jobs a reduction first tells each rank how many senders it has; then only pairs that talked exchange.
+//     See package bookmarks.
+//  5. Draining lasts until received equals sent for every peer. Replies that it causes wait, uncounted, for the gate
+//     to open. No direct copy is under way once a bookmark was sent.
+//  6. Boards are neither counted nor drained: each rank copies its own. Frames in shared memory become private.
+//  7. No rank is captured before all are Ready. No gate opens before all are Captured. The commit comes later, and
+//     waits for storage alone.
+//  8. While the gate is closed, a dead connection is no failure.
+//  9. Ranks leave Init and Finalize when the head lets them. It keeps them there while a checkpoint runs.
 package ckpt
 
 import (

@@ -22,6 +22,20 @@
 // Inside a life the machine keeps two others. That of package wireup lets the ranks find how they reach each
 // other. That of package ckpt takes checkpoints. Ranks and agents speak to the machine in frames of package
 // oob. Of a life that is over, only the end of its agents still counts; other events are dropped.
+//
+// # Rules
+//
+//   - The cause counts, not its consequences. A death makes other ranks fail, and reports of several agents arrive in
+//     any order. A death by signal and a lost agent are first causes. A status other than zero waits for a surer
+//     cause, and longer if the rank says that it lost a peer.
+//   - A job has one verdict. It comes when nothing runs any more and no commit is under way.
+//   - No life begins before the last one is over, as far as anything of it could act: an agent whose stream broke may
+//     live on until its manager, or its lease (package lease), says otherwise.
+//   - The head takes frames of its own incarnation only, and from an agent only those for that agent's ranks.
+//   - While a job is suspended no deadline counts and no life begins. It is held first, so no gate is closed.
+//   - No restored rank goes before all are restored. So a restart that fails leaves the user's files as they were.
+//   - A rank never has two processes that run. Of a rank that moves the old one stands, traced, until it is ended or
+//     the move is reverted.
 package joblife
 
 import (

@@ -25,6 +25,11 @@ import (
 //
 // The death of a rank that stays is an ordinary death at any time. So is that of one that moves, before the switch.
 // After it, the new process's death reverts the move, and the old process's forbids that.
+//
+// No section (cr.Hold) begins between the switch and the end of the move, because its process may be given up. The
+// images are a snapshot that is never committed, so a crash leaves nothing that a sweep does not find. What a rank has
+// written to standard output goes to the head before its image counts as written. What its new process prints before
+// all are up waits at its agent: after a revert the old process prints it.
 type move struct {
 	id         uint64
 	ranks      []int

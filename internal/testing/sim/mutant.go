@@ -6,8 +6,8 @@ package sim
 // mutant is caught shows that the invariants see such a mistake.
 type Mutant int
 
-// The rules are those of docs/design.md; S is the part that comes before them
-// with the portable back-end, N what is special to images of whole processes, C are
+// Numbers are rules of package ckpt. S is the part that comes before them with
+// the portable back-end, N what is special to images of whole processes, C are
 // those of cells and short cuts, T those of teams and of callers that sleep, L the rules
 // of the job's life (package joblife), M those of machines and their leases (package
 // lease), V those of ranks that move, H those of sections in which no checkpoint may fall,
