@@ -27,6 +27,9 @@
 //
 // # Order
 //
+// A device works through its commands in order. So there is no graph of dependencies: what a call needs of earlier
+// ones lies before it in the same order, or was fetched to the host.
+//
 // Every call works as if all calls before it were over: a kernel reads what those before it have written, on
 // whichever device. Calls return before their kernels are over, though. Only where rows come from another device
 // Run waits for them. A program that uses several devices therefore calls Fetch for all of them first, then Run, so that they

@@ -4,7 +4,7 @@
 // module. The module calls the engine through a Sink.
 //
 // A transport registers itself under a name (Register). mpi/modules.go links it into programs,
-// cmd/gorun/modules.go tells gorun its parameters, and -rpi chooses it. The example of this package is a complete transport. rpi/mem, rpi/tcp and rpi/shm are those that ship.
+// internal/cli/modules.go tells gorun its parameters, and -rpi chooses it. The example of this package is a complete transport. rpi/mem, rpi/tcp and rpi/shm are those that ship.
 //
 // # Who calls whom
 //

@@ -53,7 +53,8 @@
 // Images of a family are full, never incremental.
 //
 // The copy of a child cannot be a child of the agent. It is born as an orphan, so that the
-// program sees neither a child nor a signal.
+// program sees neither a child nor a signal: a process between, which shares the child's memory,
+// makes the copy and ends at once.
 //
 // A family is restored in a place of its own, see trace.Place, since parents know their children
 // by their ids. What has ids that are no process's has namespaces within the place that the family has for

@@ -8,6 +8,7 @@
 //	    lock                       held while numbers are given out or folders swept
 //	    tails                      what restarts have cut off output files
 //	    stores                     where else images of the job were put
+//	    claim-<uuid>.*             by which a head alone has the job, see claim.go
 //	    programs/<sha-256>         executables, kept once each for the images of whole
 //	                               processes, which can go on with no other
 //	    <seq>/                     one snapshot

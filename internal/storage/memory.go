@@ -21,6 +21,10 @@ import (
 
 // Snapshots in the memory of the nodes, see packages mem and holder. On its own node the head is the holder. Their
 // schemas are in the catalogue like all others, and are removed when the job ends, as the images end with it.
+//
+// Images in memory are full, and travel whole. To send only what has changed would gain little: pages come and go, so a
+// block is seldom where it was in the image before. Of two images of examples/solver 93 % of the pages were the same,
+// and none of the pieces of 64 KB at the same offset.
 
 // memory is the level in memory.
 type memory struct {

@@ -1,5 +1,5 @@
 // Package agent is the process on each node that is the parent of its ranks. It starts, images,
-// restores and reaps them, and stands between them and the head. Package launch describes the whole.
+// restores and reaps them, and stands between them and the head. Package internal/job describes the whole.
 package agent
 
 import (

@@ -35,6 +35,11 @@
 // Package hosts says which ranks go where: Pick in the first life, and Next in later ones, so that
 // ranks whose node lives stay where they are.
 //
+// # No tree
+//
+// Keepers and agents all call the head itself. What the head sends and keeps grows with ranks and nodes, and not with
+// pairs of them, so a tree of agents would gain little: docs/lab/scale.md has the figures of 4,096 nodes.
+//
 // # Goroutines
 //
 // Each keeper has one that reads and grants: the head's loop may be busy, grants are not to wait for

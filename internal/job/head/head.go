@@ -1,6 +1,6 @@
 // Package head is the process that the user has started, one per job: it starts
 // agents, drives the machine of the job's life, has snapshots committed and answers users.
-// Package launch describes the whole.
+// Package internal/job describes the whole.
 package head
 
 import (

@@ -13,7 +13,7 @@
 //	  | length u8, word ---------------------------------------------> |  what the stream is for
 //	  | <====================  an oob.Stream  =======================> |  the Handler of that word has it
 //
-// A door is a home.Home with a secret of its own. So whatever that does against strangers holds for doors: nothing
+// A door is a rendezvous.Home with a secret of its own. So whatever that does against strangers holds for doors: nothing
 // of a caller is heard before its proof, and what it costs until then is bounded. A ticket opens one door, for one
 // caller (node, agent, life) that cannot pass for another. It opens it as often as it likes: what it may have there is
 // for the Handler to say. A door is as old as its keeper, and no ticket outlives it.

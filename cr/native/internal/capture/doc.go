@@ -24,5 +24,7 @@
 // Where no copy can be made (no memory, too many processes) the process stands still
 // until its image is written. The copy's Note says so.
 //
+// The copy closes its descriptors at once. As long as it has them, peers do not see that the process has ended.
+//
 // After every error the process goes on as if nothing had been tried.
 package capture
