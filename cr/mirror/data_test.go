@@ -332,7 +332,7 @@ func TestRemovedAndOpenedAgain(t *testing.T) {
 			}
 			err = cmpErr(d.Start(ctx), commit(ctx, d))
 			if m.world.Rank() == 0 && round+1 < rounds { // the others are ahead
-				for end := time.Now().Add(10 * time.Second); m.world.Early("state") < 2; <-time.After(time.Millisecond) {
+				for end := time.Now().Add(time.Minute); m.world.Early("state") < 2; <-time.After(time.Millisecond) {
 					if time.Now().After(end) {
 						return errors.New("what the others send is taken for the old one's")
 					}

@@ -56,7 +56,7 @@ func TestSlowStore(t *testing.T) {
 				t.Error(err)
 			}
 			s.let <- true
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("a snapshot waits for the store of another one")
 			s.let <- true
 			<-beside

@@ -176,7 +176,7 @@ func TestPeerDies(t *testing.T) {
 			if !m.Poll() && m.Arm() {
 				m.Wait(-1)
 			}
-			if time.Since(begin) > 20*time.Second {
+			if time.Since(begin) > time.Minute {
 				t.Fatal("not missed")
 			}
 		}

@@ -56,6 +56,7 @@ type machine struct {
 	mu     sync.Mutex
 	conn   *oob.Conn
 	agents map[uint64]oob.Stream
+	asked  int64  // when it asked for the lease that was granted last
 	got    []byte // the program that it was provided with
 
 	shut    bool            // it does not answer who wants its door opened
@@ -171,7 +172,7 @@ func (m *machine) keep(t rendezvous.Ticket) error {
 func (m *machine) renew(conn *oob.Conn) {
 	t := time.NewTicker(terms.H)
 	defer t.Stop()
-	for a := uint64(1); conn.Send(oob.Msg{Kind: oob.Renew, A: a}) == nil; a++ {
+	for conn.Send(oob.Msg{Kind: oob.Renew, A: uint64(lease.Now())}) == nil {
 		select {
 		case <-t.C:
 		case <-m.stop:
@@ -184,6 +185,8 @@ func (m *machine) obey(conn *oob.Conn, f *oob.Msg) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch f.Kind {
+	case oob.Grant:
+		m.asked = int64(f.A)
 	case oob.Begin:
 		var order wire.Agent
 		var t rendezvous.Ticket

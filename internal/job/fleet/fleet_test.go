@@ -82,17 +82,21 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := begin(t, f, 1, "0:[0 1] 1:[2 3]")[1]
-	stopped, began := lease.Now(), time.Now()
-	close(w.nodes[address(1)].stop)
+	began := time.Now()
+	silent := w.nodes[address(1)]
+	close(silent.stop)
 	if _, err := a.Stream().Read(make([]byte, 1)); err == nil {
 		t.Error("its stream goes on")
 	}
 	if err := a.Wait(); !errors.Is(err, ErrLost) {
 		t.Errorf("its end: %v", err)
 	}
-	// The last grant was at most one beat before it fell silent.
-	if took := lease.Now() - stopped; took < (terms.L-2*terms.H).Milliseconds()+1000 {
-		t.Errorf("gone after %d ms, the lease is %v", took, terms.L)
+	gone := lease.Now()
+	silent.mu.Lock()
+	asked := silent.asked
+	silent.mu.Unlock()
+	if asked == 0 || gone-asked < terms.Fence().Milliseconds() {
+		t.Errorf("gone %d ms after the lease that was granted last was asked for; its fence is %v", gone-asked, terms.Fence())
 	}
 	if s := f.States()[1]; s.State != "fenced" || !strings.Contains(s.Why, "renewed") {
 		t.Errorf("it is %+v", s)

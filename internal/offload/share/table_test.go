@@ -54,7 +54,7 @@ func TestTable(t *testing.T) {
 // waitFor looks at the seats until they are as they have to be, at the beginning and whenever one changes.
 func waitFor(t *testing.T, h *Held, right func(all []Seat, mine *Seat) bool) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		var last []Seat
 		ok := false

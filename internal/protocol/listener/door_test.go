@@ -108,7 +108,7 @@ func TestClose(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > wordWithin/2 {
+	if took := time.Since(began); took > wordWithin {
 		t.Errorf("closing took %v", took)
 	}
 	if got := ends(t, s) + ends(t, silent); got != "" {

@@ -569,7 +569,7 @@ func TestLineBeforeJoin(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("they wait: %q, %q", e[0].Blocked(), e[1].Blocked())
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // patience is how long something that must happen may take.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Secret is that of the ranks of a World.
 var Secret = []byte("the secret of this incarnation..")
