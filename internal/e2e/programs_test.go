@@ -131,7 +131,7 @@ func (p program) try(t *testing.T, name string, sizes []int, kills int, rng *ran
 	if err := build(dir, os.Environ(), name); err != nil {
 		t.Fatal(err)
 	}
-	command := append([]string{filepath.Join(dir, name)}, strings.Fields(p.args)...)
+	command := append([]string{filepath.Join(dir, filepath.Base(name))}, strings.Fields(p.args)...)
 	calm := map[int][]string{}
 	for _, np := range sizes {
 		h := newHouse(t)

@@ -40,7 +40,7 @@ func build(t testing.TB, dir string) {
 
 func buildOne(t testing.TB, dir, name, pkg string) {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), "github.com/gorun-mpi/gorun/"+pkg)
+	cmd := exec.Command("go", "build", "-ldflags=-w", "-o", filepath.Join(dir, name), "github.com/gorun-mpi/gorun/"+pkg)
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, out)

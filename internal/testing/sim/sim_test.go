@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("sim.schedules", 2000, "number of schedules; CI runs 20,000")
+	schedules = flag.Int("sim.schedules", 2000, "number of schedules; CI runs 3,000")
 	seed      = flag.Uint64("sim.seed", 0, "replay this seed with a transcript")
 	mutant    = flag.String("sim.mutant", "", "replay with the rule of this name broken")
 )
