@@ -34,6 +34,7 @@ type Module interface {
 	Arm() bool
 	// Quiesce is called when the gate has closed. From now on no connection is begun. Handshakes in progress
 	// are finished or torn down. Poll turns frames that wait in memory shared with peers into private memory.
+	// What a native image cannot hold, such as a device or a mapping of its memory, is closed until Continue or Restart.
 	Quiesce()
 	// Quiet reports whether, after Quiesce, every accepted byte has left and no handshake or direct write is in
 	// progress.

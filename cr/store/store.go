@@ -36,6 +36,10 @@
 //
 // Dir, in this package, is a folder that all nodes see. Package node is a folder on each node. A further kind is a
 // package below this one that passes the tests of package storetest.
+//
+// What only some kinds can do is an interface of its own: Filer and Pather (files of this machine), snapshot.Checker
+// (checks where the bytes are). Back-ends write to an image.Target and read an image.Source. Where these are no files, a
+// rank reaches them through its agent (package imagepipe).
 package store
 
 import (

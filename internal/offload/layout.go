@@ -44,6 +44,14 @@
 // A waiter polls for a while, first without and then with yields, then stores 1 in its sleep word, polls once more, and sleeps by FUTEX_WAIT:
 // the process, which is one, on its sleep word; the rank, where many may wait, on the low half of done. Whoever has moved
 // a counter swaps the other's sleep word with 0, and wakes all if it was 1. So no wake is lost: what the sleeper has seen has changed by then.
+//
+// # Packages
+//
+//	phase     when an offload process takes commands, pauses, is captured and goes on: a pure state machine
+//	sessions  what an agent does with the offload processes of a rank: a pure state machine
+//	share     which of several processes have a device, in turn
+//
+// The process itself is cmd/gorun-device, its client in a rank device/opencl.
 package offload
 
 import (

@@ -33,6 +33,16 @@
 //
 // The service has no goroutine that owns its state. Before it can have one, Levels and BeginFrom
 // must answer by a function done, and Works must count a request from the moment that it is made.
+//
+// # Packages
+//
+//	places, storeurl   stores opened by their names; what a process of a node is ordered to do with them
+//	imagepipe          images that a rank writes and reads through its agent
+//	holder             images in the memory of a node, at keepers and the head
+//	protect, twoslots  pure logic: which node holds which replica or parity; which memory may be used again
+//	erasure, parity    Reed-Solomon codes; shards made by them, and lost images computed of shards
+//	flush              copies from one store to another
+//	interval           pure logic: how often to checkpoint, and into which levels
 package storage
 
 import (

@@ -9,6 +9,8 @@
 // goes over standard input. ssh's own configuration counts (~/.ssh/config), and so do its keys and
 // agent. -ssh names another command, with options: -ssh "ssh -p 2222".
 //
+// Where a node cannot call the head, as behind a firewall, the login brings a port there that leads to it (ssh -R).
+//
 // A login to a busy node may be refused by its sshd (MaxStartups). It is tried once more.
 package ssh
 
