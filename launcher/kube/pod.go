@@ -9,7 +9,7 @@
 //	   └──────── pod heat-3
 //
 // Kubernetes starts the pods, so nobody hands out tickets: every pod makes its own from a Secret
-// that all have (home.Derive). What a pod is to know is in its environment:
+// that all have (rendezvous.Derive). What a pod is to know is in its environment:
 //
 //	JOB_COMPLETION_INDEX  which pod this is; Kubernetes sets it
 //	GORUN_HEAD            where the head is: <job>-0.<service>, and :port if that is not 7770

@@ -48,7 +48,7 @@ type Key struct {
 	Secret    []byte   `json:"secret"`
 }
 
-// Ticket invites a caller: agent i of a node in a life, or the node's keeper (home.Keeper).
+// Ticket invites a caller: agent i of a node in a life, or the node's keeper (rendezvous.Keeper).
 func (k *Key) Ticket(node, agent, life int) (rendezvous.Ticket, error) {
 	return rendezvous.Derive(k.Secret, k.Name, k.Addresses, node, agent, life)
 }

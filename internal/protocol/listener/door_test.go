@@ -183,7 +183,7 @@ func loopback(d *Door) []string {
 	return []string{net.JoinHostPort("127.0.0.1", port)}
 }
 
-// Strangers get no byte in and take no memory, and callers come in beside them. Package home has more of them.
+// Strangers get no byte in and take no memory, and callers come in beside them. Package rendezvous has more of them.
 func TestStrangers(t *testing.T) {
 	d, callers := open(t, nil)
 	address := loopback(d)[0]

@@ -96,7 +96,7 @@ const (
 	Commit   // head>rank: the snapshot of this attempt is committed; A sequence number
 
 	Look  // head>rank: what are your goroutines waiting for? From version 3 on. A LookWaits, LookStacks, LookTrim or LookStill, B number of the question
-	Seen  // rank>head: the answer, or the agent's for a rank that is stopped. A, B as in Look, Data JSON of where.Info
+	Seen  // rank>head: the answer, or the agent's for a rank that is stopped. A, B as in Look, Data JSON of waitreport.Info
 	Tail  // agent>head, of a rank, or rank>head: Data path of the file with what its restart has cut off an output file
 	Bound // agent>head, of a rank: Data the CPUs that it is bound to, as 0-3,8
 
@@ -124,7 +124,7 @@ const (
 	Lookup  // rank>head: A a rank whose address it needs; its agent answers if it has heard it
 	Located // head>rank: A as in Lookup; Data a wireup.Book with it
 
-	Door // head>keeper: open the door. keeper>head: Data JSON of door.Opened
+	Door // head>keeper: open the door. keeper>head: Data JSON of listener.Opened
 
 	Flush   // head>keeper: copy images of the node into another store. A number of the order; Data JSON of wire.Flush, none: give it up
 	Flushed // keeper>head: A as in Flush; Data JSON of wire.Flushed, or none and B bytes that are done

@@ -30,7 +30,7 @@ type OneOfMany struct {
 // Source is a node that has an image.
 type Source struct {
 	Node   string          `json:"node"`
-	Ticket json.RawMessage `json:"ticket"` // a home.Ticket to its door
+	Ticket json.RawMessage `json:"ticket"` // a rendezvous.Ticket to its door
 }
 
 // Copied is the answer.

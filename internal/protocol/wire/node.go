@@ -36,7 +36,7 @@ type Terms struct {
 // Agent is the data of a Begin: what a keeper starts an agent with.
 type Agent struct {
 	Index  int    `json:"index"`
-	Ticket []byte `json:"ticket"` // JSON of a home.Ticket
+	Ticket []byte `json:"ticket"` // JSON of a rendezvous.Ticket
 	Until  int64  `json:"until"`  // filled in by the keeper: when its lease ends
 	Folder string `json:"folder"` // filled in by the keeper: of staged programs, which the agent removes if the keeper dies
 }

@@ -12,7 +12,7 @@ type WayTo struct {
 
 // Way is the answer.
 type Way struct {
-	Ticket json.RawMessage `json:"ticket,omitempty"` // a home.Ticket
+	Ticket json.RawMessage `json:"ticket,omitempty"` // a rendezvous.Ticket
 	Store  string          `json:"store,omitempty"`  // its name there
 	Head   bool            `json:"head,omitempty"`   // it is the head's own node: the head is nearest
 	Err    string          `json:"err,omitempty"`    // why there is none

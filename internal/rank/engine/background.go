@@ -9,7 +9,7 @@ import (
 
 // background is the goroutine that makes progress while the program computes.
 //
-// It ticks while the program is in and out of the library (pace.Ticks), and then only flushes
+// It ticks while the program is in and out of the library (backoff.Ticks), and then only flushes
 // batches. After a tick without a call it leads: it sleeps in the Waiter and serves what arrives.
 // The next caller that waits takes the lead from it, at the price of one Wake. While a caller
 // leads, it parks until that caller leaves with nobody to hand over to. So neither a ping-pong nor

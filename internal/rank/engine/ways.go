@@ -19,7 +19,7 @@ import "github.com/gorun-mpi/gorun/rpi"
 // rank last waited goes at once. Later small ones are handed to the module with more set, which may
 // hold them back. They leave when the module's buffer is full, with the next larger frame, and
 // whenever this rank waits (any Wait, Recv, Test or Probe, even if satisfied at once). The next tick
-// of the background goroutine is the latest time: see pace.Ticks.
+// of the background goroutine is the latest time: see backoff.Ticks.
 const smallMax = 4 << 10
 
 // shortMax is the longest message in bytes that is offered to a module's shortcut. 64 and 96 B take

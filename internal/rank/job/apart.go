@@ -36,7 +36,7 @@ func visit(there, may *unix.CPUSet) {
 	}
 }
 
-// seat is a pace.Seat. Neighbouring ranks have the same. It is chosen among all ranks of the machine: ranks of two
+// seat is a backoff.Seat. Neighbouring ranks have the same. It is chosen among all ranks of the machine: ranks of two
 // nodes that are agents of one machine would else meet on the same CPU.
 type seat struct {
 	rank     int

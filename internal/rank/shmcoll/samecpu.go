@@ -9,7 +9,7 @@ import "github.com/gorun-mpi/gorun/internal/rank/backoff"
 // have the CPU. They then find one turn over and post their lines of the next. That saves one
 // change of process on each CPU, of two where two ranks share it.
 //
-// Which ranks share a CPU is a guess (Host.SharesCPU): see pace.Looker.
+// Which ranks share a CPU is a guess (Host.SharesCPU): see backoff.Looker.
 
 // mostSameCPU is how many other members may share this rank's CPU. Of a great many changes of
 // process, one less is little.

@@ -21,7 +21,7 @@
 //	   GiveUp ------------------------->  |  or something failed: the epoch is dropped by all, the one before stays
 //	   <----------------------------- Drop|
 //
-// Package shelf has the rule by which pieces are kept. A death ends the life of the world: all that was said in it is void,
+// Package twoslots has the rule by which pieces are kept. A death ends the life of the world: all that was said in it is void,
 // and each machine enters the next one anew.
 package machine
 
