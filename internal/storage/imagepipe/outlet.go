@@ -3,7 +3,7 @@
 //
 //	agent                                    rank
 //	 o := Offer(create or source)
-//	 o.Path  ------- where the path of an ->   imagepipe.At(path): a Target and a Source,
+//	 o.Path  ------- where the path of an ->   imagepipe.File(path): Target and Source,
 //	                 image was                 a file if the path is one
 //	         <------ connects ------------
 //	         <------ frames --------------     write, end; or size, read
