@@ -48,13 +48,15 @@
 //
 // A keeper dies: its agents see the end of their sockets and leave as if the head were dead.
 //
-// A node falls silent: nobody can tell its ranks to end, so they end by themselves. Keeper and agents
-// hold a lease of the head, and the kernel kills them when it is over (package lease). The head waits
-// for that time and a margin before it calls the agents gone, so before their ranks run elsewhere.
+// A node falls silent: the head cannot tell its ranks to end, so they end by themselves. Keeper and
+// agents hold a lease of the head, and the kernel kills them when it expires (package lease). The
+// head waits for that time and a margin before it calls the agents gone, so before their ranks run
+// elsewhere.
 //
-// The head falls silent, or the network between does: the same, seen from the node. That holds for
-// the head's own node, too, if the job is on several and has snapshots: the head may stand still, and
-// somebody may go on with the job elsewhere. The agent there has a lease that the head renews.
+// The head falls silent, or the network between does: the node's side does the same. That holds for
+// the head's own node, too, if the job is on several and has snapshots: the head may stand still
+// while another head goes on with the job elsewhere. The agent there has a lease that the head
+// renews.
 //
 // # Deaths
 //
@@ -68,8 +70,9 @@
 // goroutine, without Finalize, by os.Exit and so by log.Fatal. A status alone does not tell an
 // answer from a crash.
 //
-// A restart takes the newest sound snapshot. If two from one snapshot end alike, by the ranks' own doing, what that holds may have been wrong
-// already: older ones are taken before it (package joblife).
+// A restart takes the newest sound snapshot. If two lives from one snapshot end alike, by the
+// ranks' own doing, the state in it may have been wrong already, so older snapshots are tried
+// before it (package joblife).
 //
 // While restarts are left, a rank that loses a peer tells the head. It then stands, in the call that
 // would have returned the error, until it is ended. So the program runs no error path for what is
@@ -104,6 +107,7 @@
 // its copy need twice as much.
 //
 // At a restart the agent makes the processes from their images. Each gets a second Start behind the
-// bytes that it had not read when it was imaged. That tells it that it lives again. From its
-// greeting on all goes as with a fresh rank. What it was about to say in its former life is dropped.
+// bytes that it had not read when it was imaged, which tells it that it was restarted. From its
+// greeting on it is treated as a fresh rank. Frames that it was about to send in its former life
+// are dropped.
 package job

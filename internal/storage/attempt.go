@@ -19,7 +19,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// Attempts: a place for the images of a checkpoint, and the commit that makes a snapshot of them.
+// An attempt is a place for the images of a checkpoint. A commit makes a snapshot of them.
 
 // Attempt is where the images of a checkpoint go.
 type Attempt struct {
@@ -27,10 +27,11 @@ type Attempt struct {
 	Store string // its name in orders to agents
 	Set   string
 
-	files store.Pather // nil: they are no files that all nodes see
+	files store.Pather // nil: they are not files that all nodes see
 }
 
-// Image is an image of the attempt, with which a rank goes on elsewhere. node is the one where it was written.
+// Image describes an image of the attempt with which a rank goes on elsewhere. node is the one
+// where it was written.
 func (a *Attempt) Image(im oob.ImageInfo, node string) wire.Image {
 	if a.files != nil {
 		if path, err := a.files.Path(a.Set, im.File); err == nil {
@@ -47,8 +48,8 @@ type pending struct {
 	keep  func() error // stores the program beside it, once
 	early bool         // keep was begun with the snapshot
 
-	copies *mirroring // of images in memory; nil: they go elsewhere
-	spare  int        // a number for what is merged of it and others; 0: none
+	copies *mirroring // of images in memory; nil: the images go elsewhere
+	spare  int        // a number reserved for a snapshot merged from it and others; 0: none
 }
 
 // commit is a committed snapshot of this job's own chain: one that this head
@@ -107,8 +108,8 @@ func (sv *Service) Begin(lasting bool, parts []*program.Program, done func(Attem
 	})
 }
 
-// keepEarly has the program stored while the ranks are imaged, if it is certain
-// that their images will need it.
+// keepEarly stores the program while the ranks are imaged, if their images will
+// certainly need it.
 func (sv *Service) keepEarly(s *snapshot.Pending, parts []*program.Program) *pending {
 	p := &pending{Pending: s, early: sv.opt.Mode() == oob.ModeNative}
 	p.keep = sync.OnceValue(func() error {
@@ -118,7 +119,7 @@ func (sv *Service) keepEarly(s *snapshot.Pending, parts []*program.Program) *pen
 		}
 		return err
 	})
-	if p.early { // an error is told by the commit
+	if p.early { // the commit reports an error
 		work(sv, func() (struct{}, error) { return struct{}{}, p.keep() }, func(struct{}, error) {})
 	}
 	return p
@@ -152,7 +153,7 @@ func (sv *Service) Discard(seq int) {
 	work(sv, func() (struct{}, error) { return struct{}{}, p.Discard() }, func(_ struct{}, err error) {
 		switch {
 		case err == nil:
-		case p.copies != nil && errors.Is(err, store.ErrUnreachable): // a node that is lost has nothing left
+		case p.copies != nil && errors.Is(err, store.ErrUnreachable): // a lost node has nothing left
 			sv.memory.left = true
 			sv.verbose("%v", err)
 		default:
@@ -161,20 +162,20 @@ func (sv *Service) Discard(seq int) {
 	})
 }
 
-// Written is an attempt whose images are all written, and what the head knows of it.
+// Written is an attempt whose images are all written, with the head's facts about it.
 type Written struct {
 	Seq    int
-	Schema snapshot.Schema // without what takes time to find out, and without the nodes of images
+	Schema snapshot.Schema // without facts that take time to find out, and without the nodes of images
 	Images []oob.ImageInfo
 	From   *snapshot.Snapshot // what the life began with; nil: the start
-	Began  time.Time          // the ranks stood still since
+	Began  time.Time          // when the ranks stopped
 	Note   any                // see Kept
 }
 
-// Commit makes a snapshot whole. It is brought to its end, whatever happens to the ranks meanwhile.
+// Commit makes a snapshot whole. It runs to its end, even if the ranks die meanwhile.
 func (sv *Service) Commit(w Written, done func(error)) {
 	p := sv.pending[w.Seq]
-	if sv.opt.CkptLocal != "" || p.copies != nil { // else all nodes see them
+	if sv.opt.CkptLocal != "" || p.copies != nil { // otherwise all nodes see them
 		for i := range w.Schema.Images {
 			w.Schema.Images[i].Node = w.Schema.Placement[i].Host
 		}
@@ -226,8 +227,8 @@ func (sv *Service) commitNow(p *pending, w *Written) (c commit, err error) {
 	return c, err
 }
 
-// committed makes c the newest of the chain; the one before may be pruned. What is in memory is held until it is given up: by
-// that others know that its job is not over.
+// committed makes c the newest of the chain; the one before may be pruned. A snapshot in memory is
+// held until it is given up: the hold shows others that its job is not over.
 func (sv *Service) committed(c commit) {
 	for i := range sv.chain {
 		if !InMemory(sv.chain[i].snap) {
@@ -243,7 +244,7 @@ func (sv *Service) committed(c commit) {
 // Failed counts an attempt that has failed.
 func (sv *Service) Failed() { sv.levels.base.failed++ }
 
-// Asked notes that somebody has asked for the newest snapshot: it stays longer than others.
+// Asked records that the newest snapshot was requested: it stays longer than others.
 func (sv *Service) Asked() {
 	s := sv.newest()
 	work(sv, func() (struct{}, error) { return struct{}{}, s.Ask() }, func(_ struct{}, err error) {
@@ -253,13 +254,14 @@ func (sv *Service) Asked() {
 	})
 }
 
-// Kept is a snapshot that can be restarted from, with what the head has noted of it. A merged snapshot has the note of the one whose state it has.
+// Kept is a snapshot that can be restarted from, with the head's note. A merged snapshot has the
+// note of the one whose state it has.
 type Kept struct {
 	*snapshot.Snapshot
 	Note any
 }
 
-// keeps tells the head what can be restarted from.
+// keeps tells the head which snapshots can be restarted from.
 func (sv *Service) keeps() {
 	var all []Kept
 	for i := range sv.chain {
@@ -276,7 +278,7 @@ func (sv *Service) newest() *snapshot.Snapshot {
 	return sv.chain[len(sv.chain)-1].snap
 }
 
-// Finish notes that the job has ended well, so that "latest" no longer means it.
+// Finish records that the job has ended well, so that "latest" no longer means it.
 func (sv *Service) Finish() {
 	if len(sv.chain) == 0 {
 		return

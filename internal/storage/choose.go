@@ -11,13 +11,13 @@ import (
 // Choice is what a life begins from.
 type Choice struct {
 	From *snapshot.Snapshot // nil: there is none that is sound
-	Any  bool               // there was one to choose from
+	Any  bool               // there was a snapshot to choose from
 }
 
-// Choose finds what a restart goes on from: the newest sound snapshot of the own chain. Those that are left for
-// others come last. tried is what the life before began with, nil for the start. usable says why the head cannot
-// go on from a snapshot with a note; it is called beside the head's goroutine. An error says that another head
-// has taken the job.
+// Choose finds what a restart goes on from: the newest sound snapshot of the own chain. Snapshots
+// that were passed over come last. tried is the snapshot that the life before began with, nil for
+// the start. usable says why the head cannot go on from a snapshot with a note; it is called beside
+// the head's goroutine. An error means that another head has taken the job.
 func (sv *Service) Choose(left []int, tried *snapshot.Snapshot, usable func(note any) error, done func(Choice, error)) {
 	chain, files := sv.byChoice(left), sv.opt.Files
 	go func() {
@@ -32,8 +32,8 @@ func (sv *Service) Choose(left []int, tried *snapshot.Snapshot, usable func(note
 				err = spec.CheckRestart(c.snap, files)
 			}
 			if err == nil && tried != nil && c.snap.Dir == tried.Dir && c.snap.Schema.Backend != wire.BackendSelf {
-				// The life that began with it took no other. Perhaps it could not read it. So
-				// all of it is checked, which takes longer.
+				// The life that began with this snapshot took no other. Perhaps it could not
+				// read it. So all of it is checked, which takes longer.
 				err = c.snap.Verify(nil)
 			}
 			if err == nil {
@@ -58,7 +58,8 @@ func (sv *Service) byChoice(left []int) (chain []commit) {
 	return chain
 }
 
-// Sound finds the snapshot that the job begins from, where that could not be told before its nodes were up. It is safe beside the head's goroutine.
+// Sound finds the snapshot that the job begins from, if that could not be decided before its nodes
+// were up. It is safe beside the head's goroutine.
 func (sv *Service) Sound() (*snapshot.Snapshot, error) {
 	return spec.Sound(append([]*snapshot.Snapshot{sv.opt.From}, sv.opt.Older...), sv.opt.NP, sv.opt.Files, func(s *snapshot.Snapshot, why error) {
 		sv.say("snapshot %d of job %s cannot be used: %v", s.Schema.Sequence, s.Schema.Job, why)
@@ -79,7 +80,8 @@ func (sv *Service) BeginFrom(s *snapshot.Snapshot, note any) error {
 	return nil
 }
 
-// Outlives is the schema of the newest snapshot that is not in memory alone, "" if there is none: what is there ends with the job.
+// Outlives is the schema of the newest snapshot that is not in memory alone, "" if there is none.
+// Snapshots in memory end with the job.
 func (sv *Service) Outlives() string {
 	for _, c := range slices.Backward(sv.chain) {
 		now, err := sv.cat.Load(c.snap.Dir)

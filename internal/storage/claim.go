@@ -12,12 +12,13 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/alive"
 )
 
-// claim is this head's claim on the job, beside its snapshots; see snapshot.Claim. Every job that can be checkpointed has one, from before its
-// ranks are started until nothing of it can act any more. A restart whose snapshot lies elsewhere than new ones go has one in both folders.
+// claim is this head's claim on the job, beside its snapshots; see snapshot.Claim. Every job that
+// can be checkpointed has one, from before its ranks are started until no process of it can act any
+// more. A restart whose snapshot lies in another folder than new ones has a claim in both.
 type claim struct {
 	mu   sync.Mutex
 	held []*snapshot.Claim
-	goOn []func() // end what suspending has begun
+	goOn []func() // undo Stands
 }
 
 // Claim makes this head the only one that runs the job, or refuses: the job may run elsewhere. beside says that a second run is wanted.
@@ -47,8 +48,9 @@ func (sv *Service) catalogues() []*snapshot.Catalogue {
 	return all
 }
 
-// claimIn claims the job in a folder of snapshots. In one that can only be read it looks for claims of others. A new job that cannot have a
-// claim can have no snapshots either: nobody can go on with it.
+// claimIn claims the job in a folder of snapshots. In a read-only folder it only looks for claims
+// of others. A new job that cannot have a claim cannot have snapshots either: no other head can go
+// on with it.
 func (sv *Service) claimIn(c *snapshot.Catalogue, beside bool) error {
 	own, err := c.Claim(sv.id, sv.claimant())
 	if err != nil && sv.opt.From == nil {
@@ -81,7 +83,7 @@ func (sv *Service) claimant() snapshot.Claimant {
 	return snapshot.Claimant{Host: wire.Hostname(), Process: alive.This(), Lease: sv.opt.Terms().L.Milliseconds(), Line: sv.line}
 }
 
-// runsElsewhere refuses to run the job because somebody else does.
+// runsElsewhere is the error for a job that runs elsewhere.
 func (sv *Service) runsElsewhere(o *snapshot.OtherClaim) error {
 	what := "is running"
 	switch {
@@ -113,7 +115,8 @@ func (c *claim) add(sv *Service, own *snapshot.Claim) {
 	}
 }
 
-// stake makes the claim of a job that could have none at its start, before its first snapshot.
+// stake makes the claim of a job that could have none at its start. It is called before the first
+// snapshot.
 func (sv *Service) stake() error {
 	sv.claim.mu.Lock()
 	has := len(sv.claim.held) > 0
@@ -129,8 +132,8 @@ func (sv *Service) stake() error {
 	return own.Hold()
 }
 
-// touch keeps the claims until the job has ended, and ends the job if one was taken. Other errors are those
-// of a folder that cannot be reached just now.
+// touch keeps the claims until the job has ended, and ends the job if one was taken. Other errors
+// mean that a folder cannot be reached at the moment.
 func (sv *Service) touch() {
 	t := time.NewTicker(snapshot.ClaimEvery)
 	defer t.Stop()
@@ -147,7 +150,8 @@ func (sv *Service) touch() {
 	}
 }
 
-// taken reports that another head has taken the job. Errors of a folder that cannot be reached just now do not count.
+// taken reports that another head has taken the job. Errors of a folder that cannot be reached at
+// the moment do not count.
 func (sv *Service) taken() error {
 	sv.claim.mu.Lock()
 	held := sv.claim.held
@@ -160,7 +164,8 @@ func (sv *Service) taken() error {
 	return nil
 }
 
-// Stands says in the claims that this process is about to be stopped, and not to be outlived. It is safe beside the head's goroutine.
+// Stands writes into the claims that this process is about to be stopped, and must not be taken for
+// dead. It is safe beside the head's goroutine.
 func (sv *Service) Stands() {
 	sv.claim.mu.Lock()
 	defer sv.claim.mu.Unlock()
@@ -171,7 +176,7 @@ func (sv *Service) Stands() {
 	}
 }
 
-// GoesOn takes that back. It is safe beside the head's goroutine.
+// GoesOn undoes Stands. It is safe beside the head's goroutine.
 func (sv *Service) GoesOn() {
 	sv.claim.mu.Lock()
 	defer sv.claim.mu.Unlock()
@@ -181,7 +186,7 @@ func (sv *Service) GoesOn() {
 	sv.claim.goOn = nil
 }
 
-// Close gives the claims up, when nothing of the job can act any more.
+// Close gives the claims up, when no process of the job can act any more.
 func (sv *Service) Close() {
 	sv.claim.mu.Lock()
 	defer sv.claim.mu.Unlock()

@@ -25,8 +25,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// copyChain copies a snapshot, and what it builds on, to a level: the oldest first, so that what is there is of use at
-// any time. It returns those that have changed, and adds what that has cost.
+// copyChain copies a snapshot, and what it builds on, to a level: the oldest first, so that the
+// level's content is usable at any time. It returns the snapshots that have changed, and adds the
+// cost.
 func (sv *Service) copyChain(ctx context.Context, s *snapshot.Snapshot, l *spec.Level, cost *copyCost) (made []*snapshot.Snapshot, err error) {
 	began := time.Now()
 	defer func() { cost.took += time.Since(began) }()
@@ -48,7 +49,7 @@ func (sv *Service) copyChain(ctx context.Context, s *snapshot.Snapshot, l *spec.
 		}
 		now, err := sv.copyOne(ctx, s, l, cost)
 		if errors.Is(err, fs.ErrExist) {
-			continue // somebody has made it
+			continue // it has been made already
 		}
 		if err != nil {
 			return made, err
@@ -64,7 +65,7 @@ func (sv *Service) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Le
 	if err != nil {
 		return nil, err
 	}
-	defer func() { c.Abort(errors.Is(context.Cause(ctx), errWell)) }() // else another try goes on with it
+	defer func() { c.Abort(errors.Is(context.Cause(ctx), errWell)) }() // after another error a new try goes on with it
 	s = c.Snapshot()
 	st, set := c.Images()
 	if err := sv.copyImages(ctx, &copying{s: s, to: st, set: set, level: l, cost: cost}, s.Schema.Images); err != nil {
@@ -73,7 +74,7 @@ func (sv *Service) copyOne(ctx context.Context, s *snapshot.Snapshot, l *spec.Le
 	return c.Commit(sv.now())
 }
 
-// errWell says that a copy is of no use any more.
+// errWell says that a copy is not needed any more.
 var errWell = errors.New("the job has ended well")
 
 // copying is images of a snapshot that go to a level.
@@ -83,10 +84,10 @@ type copying struct {
 	set   string // there
 	level *spec.Level
 	where []string  // the nodes of the ranks, if the images of each go there
-	cost  *copyCost // gets what it has cost
+	cost  *copyCost // gets the cost
 }
 
-// copyImages copies images, each of the first of the other copies that has it good.
+// copyImages copies images, each from the first other copy in which it is good.
 func (sv *Service) copyImages(ctx context.Context, c *copying, images []snapshot.Image) error {
 	left := images
 	var errs []error
@@ -110,8 +111,8 @@ func (sv *Service) copyImages(ctx context.Context, c *copying, images []snapshot
 
 var errNoOther = errors.New("there is no other copy")
 
-// copyFrom copies images of one copy: each node those that it has, or is to have, the head those that all see. left are those
-// that could not be copied.
+// copyFrom copies images from one copy. Each node copies the images that it has, or will have; the
+// head copies those that all nodes see. left are those that could not be copied.
 func (sv *Service) copyFrom(ctx context.Context, c *copying, from snapshot.Copy, images []snapshot.Image) (left []snapshot.Image, err error) {
 	shares, left, err := sv.shares(ctx, c, from, images)
 	if err != nil && len(shares) == 0 {
@@ -145,8 +146,9 @@ func (sv *Service) copyFrom(ctx context.Context, c *copying, from snapshot.Copy,
 	return left, flush.Few(append([]error{err}, errs...))
 }
 
-// copyFetched copies images that could not be copied from memory, because they are lost or damaged where they were written: the head
-// fetches them, as a restart does, of other nodes or computed of shards. Why others could not be copied is told by why.
+// copyFetched copies images that could not be copied from memory, because they are lost or damaged
+// where they were written. The head fetches them, as a restart does, from other nodes, or computes
+// them from shards. why tells why others could not be copied.
 func (sv *Service) copyFetched(ctx context.Context, c *copying, from snapshot.Copy, images []snapshot.Image, why error) (left []snapshot.Image, err error) {
 	m, own := sv.memory, sv.OwnName()
 	has, err := sv.holders(ctx, c.s, from)
@@ -157,7 +159,7 @@ func (sv *Service) copyFetched(ctx context.Context, c *copying, from snapshot.Co
 	errs := []error{why}
 	for _, im := range images {
 		if at := has[im.File]; at != "" && m.damage(ctx, at, from.Set, im.File) == nil {
-			left = append(left, im) // it is not to blame
+			left = append(left, im) // this image is not to blame
 			continue
 		}
 		if _, err := m.store("").Fetch(ctx, from.Set, im.File, node.Image(im.Digest), nil); err != nil {
@@ -177,7 +179,8 @@ func (sv *Service) copyFetched(ctx context.Context, c *copying, from snapshot.Co
 	return left, flush.Few(errs)
 }
 
-// shares deals images out to the nodes that are to copy them. left are those that no node has, as err says.
+// shares deals images out to the nodes that will copy them. left are those that no node has, as err
+// says.
 func (sv *Service) shares(ctx context.Context, c *copying, from snapshot.Copy, images []snapshot.Image) (shares map[string][]snapshot.Image, left []snapshot.Image, err error) {
 	var has map[string]string
 	if onNodes(from.Place()) {
@@ -205,7 +208,7 @@ func (sv *Service) shares(ctx context.Context, c *copying, from snapshot.Copy, i
 	return shares, left, flush.Few(errs)
 }
 
-// flushOrder has a node copy images.
+// flushOrder makes a node copy images.
 func (sv *Service) flushOrder(c *copying, from snapshot.Copy, at string, images []snapshot.Image) *wire.Flush {
 	o := &wire.Flush{From: sv.storeOn(from.Place(), at), FromSet: from.Set, To: sv.storeOn(c.level.Place, at), ToSet: c.set, Rate: c.level.Rate}
 	if from.Store == "" {
@@ -220,7 +223,8 @@ func (sv *Service) flushOrder(c *copying, from snapshot.Copy, at string, images 
 	return o
 }
 
-// holders are the nodes that have the images of a copy: of each the one that wrote it, if it has it.
+// holders are the nodes that have the images of a copy: for each image the node that wrote it, if
+// it still has it.
 func (sv *Service) holders(ctx context.Context, s *snapshot.Snapshot, from snapshot.Copy) (map[string]string, error) {
 	st, err := sv.openPlace(from.Place(), s.Nodes())
 	if err != nil {
@@ -250,13 +254,13 @@ func (sv *Service) storeOn(p snapshot.Place, at string) wire.Store {
 	}
 	k := storeurl.Place(p)
 	if inner := k.Inner(); inner.Kind == node.Kind {
-		folder, _ := node.Expand(inner.Folder, at) // checked by whoever opens it
+		folder, _ := node.Expand(inner.Folder, at) // an error shows when it is opened
 		k = k.WithFolder(folder)
 	}
 	return wire.Store{Kind: k.Kind, Folder: rawstring.String(k.Folder), Node: at}
 }
 
-// onNodes reports whether a place lies in parts on the nodes.
+// onNodes reports whether a place is spread over the nodes.
 func onNodes(p snapshot.Place) bool {
 	return p == memPlace || storeurl.Place(p).Inner().Kind == node.Kind
 }
@@ -272,7 +276,7 @@ func (sv *Service) openHere(w wire.Store, env []string) (store.Store, error) {
 // needsEnv reports whether a place needs credentials of the environment.
 func needsEnv(p snapshot.Place) bool { return storeurl.Place(p).Inner().Kind == s3.Kind }
 
-// flushOn has a node copy. cost is told how far that is.
+// flushOn makes a node copy. cost gets the progress.
 func (sv *Service) flushOn(ctx context.Context, at string, o *wire.Flush, cost *copyCost) (wire.Flushed, error) {
 	if at == sv.OwnName() || sv.nodes == nil {
 		return places.Flush(ctx, sv.openHere, o, func(n int64) { cost.bytes.Add(n) })

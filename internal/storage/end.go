@@ -12,21 +12,22 @@ import (
 	"github.com/gorun-mpi/gorun/internal/job/spec"
 )
 
-// Ending is how a job has ended.
+// Ending says how a job has ended.
 type Ending struct {
 	GoesOn bool        // it may go on from its newest snapshot
-	Now    bool        // a user does not wait
-	GiveUp []os.Signal // these tell that nobody waits any more
+	Now    bool        // the user does not want to wait
+	GiveUp []os.Signal // signals after which nothing is waited for any more
 }
 
-// End brings copies and removals to an end when the head's goroutine has ended.
+// End finishes copies and removals when the head's goroutine has ended.
 func (sv *Service) End(e Ending) {
 	sv.endLevels(e)
 	sv.endTidying()
 }
 
 // endLevels ends the copies that are being made. If the job may go on from its newest snapshot, the
-// strongest level gets that first. A signal gives it up: then nobody waits for a store that hangs.
+// strongest level first gets that. A signal ends the wait, so a hanging store cannot hold up the
+// end.
 func (sv *Service) endLevels(e Ending) {
 	v := &sv.levels
 	if v.plan == nil || len(v.plan.Levels) == 0 {
@@ -68,7 +69,7 @@ func (sv *Service) lastCopies(ctx context.Context, s *snapshot.Snapshot) {
 	}
 }
 
-// ends waits until something has ended. It gives that up with the context, and waits a moment more.
+// ends waits until work has ended. When the context ends it waits a moment more, and gives up.
 func ends(ctx context.Context, over <-chan struct{}, giveUp func()) bool {
 	select {
 	case <-over:
@@ -87,7 +88,8 @@ func ends(ctx context.Context, over <-chan struct{}, giveUp func()) bool {
 // endWithin is how long a copy that was given up may take to end.
 const endWithin = 5 * time.Second
 
-// lastCopy copies the newest snapshot to a level before the job ends. It reports whether it is there.
+// lastCopy copies the newest snapshot to a level before the job ends. It reports whether the level
+// has it.
 func (sv *Service) lastCopy(ctx context.Context, s *snapshot.Snapshot, i int, l *spec.Level) bool {
 	if now, err := sv.cat.Load(s.Dir); err == nil {
 		if _, there := now.Copy(l.Place); there {

@@ -13,9 +13,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/interval"
 )
 
-// Levels: the ranks write the base; the others get copies of its snapshots behind the program, each level one at a time, made by the
-// keepers of the nodes that have the images. A level that is slow does not hold up the others, see snapFor. No life is bound to all
-// that: it goes on while ranks are started again.
+// The ranks write the base level. The other levels get copies of its snapshots while the program
+// runs, each level one at a time, made by the keepers of the nodes that have the images. A slow
+// level does not hold up the others, see snapFor. Copying does not depend on the life of the ranks:
+// it goes on while they are started again.
 
 // levels is the state of these copies.
 type levels struct {
@@ -23,7 +24,7 @@ type levels struct {
 	timer  *time.Timer
 	copies []*behind // of plan.Levels, those that are being made
 	mends  *behind   // lost images that are being made
-	ending bool      // no more are begun
+	ending bool      // no more copies are begun
 	mend   mending
 	base   counts
 	others []counts // of plan.Levels
@@ -31,22 +32,22 @@ type levels struct {
 	upTo   []int // snapshots that had been committed when the newest copy of each was begun
 }
 
-// behind is work behind the program: a copy, or the making of lost images. A nil one is none.
+// behind is work beside the running program: a copy, or the making of lost images. nil means none.
 type behind struct {
 	stop   context.CancelCauseFunc
 	over   chan struct{} // closed when it has ended
-	memory bool          // it may read what is in memory
+	memory bool          // it may read images in memory
 	beside bool          // other copies were made meanwhile
 	cost   *copyCost
 }
 
-// begin makes work. It ends with close(over).
+// begin begins work. The work ends with close(over).
 func begin(memory bool) (*behind, context.Context) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	return &behind{stop: stop, over: make(chan struct{}), memory: memory, cost: newCost()}, ctx
 }
 
-// all is what is under way.
+// all returns the work under way.
 func (v *levels) all() (all []*behind) {
 	for _, w := range append(slices.Clone(v.copies), v.mends) {
 		if w != nil {
@@ -61,12 +62,12 @@ func (v *levels) copying() bool {
 	return slices.ContainsFunc(v.copies, func(w *behind) bool { return w != nil })
 }
 
-// reading reports whether what is under way may read memory.
+// reading reports whether work under way may read memory.
 func (v *levels) reading() bool {
 	return slices.ContainsFunc(v.all(), func(w *behind) bool { return w.memory })
 }
 
-// counts is what a level got from this gorun.
+// counts are the copies of a level by this gorun.
 type counts struct {
 	commits, failed int
 	bytes           int64
@@ -85,7 +86,7 @@ func (c *counts) fill(l *control.Level) {
 	l.Commits, l.Stored, l.Failed, l.Took = c.commits, c.bytes, c.failed, c.took
 }
 
-// copyCost is what a copy into a level has taken.
+// copyCost adds up the cost of a copy into a level.
 type copyCost struct {
 	cpu   map[string]time.Duration // of the nodes
 	took  time.Duration
@@ -94,13 +95,13 @@ type copyCost struct {
 
 func newCost() *copyCost { return &copyCost{cpu: map[string]time.Duration{}} }
 
-// Cost is what a copy to a level has cost.
+// Cost is the cost of a copy to a level.
 type Cost struct {
 	CPU  map[string]time.Duration // by node
 	Took time.Duration
 }
 
-// SetEvery says how often each level gets a copy. Until then it is as the options say.
+// SetEvery sets how often each level gets a copy. The default is that of the options.
 func (sv *Service) SetEvery(every []time.Duration) {
 	for i, d := range every {
 		sv.levels.plan.SetEvery(i, d)
@@ -150,7 +151,7 @@ func (sv *Service) openLevels() {
 	}
 }
 
-// flushDue begins the copies that are due, and sees to it that it is called again.
+// flushDue begins the copies that are due, and schedules its next call.
 func (sv *Service) flushDue() {
 	v := &sv.levels
 	now := time.Now()
@@ -179,9 +180,10 @@ func (sv *Service) flushDue() {
 	}
 }
 
-// snapFor is the newest snapshot that a level can get now, nil if there is none. That is the newest of all, unless it
-// is in memory. Memory has room for one snapshot that stays because it is read, and the first level reads it. A level
-// behind one that gets its copies takes what has left memory: it may be slow, and would hold up the first one.
+// snapFor is the newest snapshot that a level can get now, nil if there is none. That is the newest
+// of all, unless it is in memory. Memory has room for one snapshot that stays because it is read,
+// and the first level reads it. A further level, which may be slow and would hold up the first one,
+// takes a snapshot that has left memory.
 func (sv *Service) snapFor(level int) *snapshot.Snapshot {
 	s, all := sv.newest(), sv.levels.plan.Levels
 	if !InMemory(s) {
@@ -221,7 +223,7 @@ func (sv *Service) flushTo(i int, s *snapshot.Snapshot) {
 	sv.head.Copying()
 	sv.verbose("level %s is to have snapshot %d", l.Name, s.Schema.Sequence)
 	m, upTo := sv.mergingFor(i, s), sv.commits
-	hold, _ := s.Hold() // a newer one may take its place before the copy holds it; if it has, the copy says so
+	hold, _ := s.Hold() // a newer snapshot may replace it before the copy holds it; then the copy says so
 	go func() {
 		made, unmerged, err := sv.bring(ctx, m, s, &l, w.cost)
 		hold.Release()
@@ -244,7 +246,8 @@ func (sv *Service) flushTo(i int, s *snapshot.Snapshot) {
 	}()
 }
 
-// bring merges a snapshot for a level, or copies it. It returns what was made or has changed, and why nothing was merged that should have been.
+// bring merges a snapshot for a level, or copies it. It returns the snapshots that were made or
+// have changed, and, if a merge was due and failed, why.
 func (sv *Service) bring(ctx context.Context, m *merging, s *snapshot.Snapshot, l *spec.Level, cost *copyCost) (made []*snapshot.Snapshot, unmerged, err error) {
 	if m != nil {
 		one, err := sv.merge(ctx, m, l, cost)
@@ -260,7 +263,7 @@ func (sv *Service) bring(ctx context.Context, m *merging, s *snapshot.Snapshot, 
 	return made, unmerged, err
 }
 
-// copied takes what has become of a copy.
+// copied takes the result of a copy.
 func (sv *Service) copied(i int, made []*snapshot.Snapshot, s *snapshot.Snapshot, w *behind, err error) {
 	v, l := &sv.levels, &sv.opt.Levels[i]
 	sv.renew(made)
@@ -275,14 +278,14 @@ func (sv *Service) copied(i int, made []*snapshot.Snapshot, s *snapshot.Snapshot
 	}
 	if err == nil {
 		sv.verbose("level %s has snapshot %d", l.Name, s.Schema.Sequence)
-		if !w.beside { // else nobody knows which copy has cost the ranks what
+		if !w.beside { // with others at the same time its share of the cost is unknown
 			sv.head.Copied(i, Cost{CPU: w.cost.cpu, Took: w.cost.took})
 		}
 	}
 	sv.flushDue()
 }
 
-// renew takes what snapshots are now.
+// renew replaces changed snapshots by their present form.
 func (sv *Service) renew(now []*snapshot.Snapshot) {
 	for _, s := range now {
 		for i := range sv.chain {
@@ -296,7 +299,8 @@ func (sv *Service) renew(now []*snapshot.Snapshot) {
 	}
 }
 
-// Levels are the levels for status, the memory of the nodes first. auto is the interval of checkpoints, if what they cost determines it.
+// Levels are the levels for status, the memory of the nodes first. auto is the interval of
+// checkpoints, if it is chosen by their cost.
 func (sv *Service) Levels(auto time.Duration) []control.Level {
 	return append(sv.memoryState(auto), sv.levelStates(auto)...)
 }

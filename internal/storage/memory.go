@@ -35,11 +35,11 @@ type memory struct {
 	door   *listener.Door
 
 	tended tended
-	told   bool // how much memory it takes
+	told   bool // the user was told how much memory it takes
 	left   bool // a node that did not answer may have a set that was removed
 }
 
-// openMemory makes ready for snapshots in memory, if the job wants any.
+// openMemory prepares snapshots in memory, if the job wants any.
 func (sv *Service) openMemory() error {
 	o := sv.opt
 	if o.CkptMirror == "" || o.CR == "" {
@@ -58,7 +58,8 @@ func (sv *Service) openMemory() error {
 	return nil
 }
 
-// CloseMemory ends what is in memory: the schemas first. It says so if a job that has failed could have used it.
+// CloseMemory removes the snapshots in memory, their schemas first. It tells the user if a job that
+// has failed could have used them.
 func (sv *Service) CloseMemory(failed bool) {
 	m := sv.memory
 	if m == nil {
@@ -94,7 +95,7 @@ func (sv *Service) HasMemory() bool { return sv.memory != nil }
 // InMemory reports whether the images of a snapshot are in the memory of nodes.
 func InMemory(s *snapshot.Snapshot) bool { return s != nil && s.Place().Kind == mem.Kind }
 
-// placeFor is where the images of an attempt go, and the name of the store in orders.
+// placeFor is the place for the images of an attempt, and the name of the store in orders.
 func (sv *Service) placeFor(lasting bool) (snapshot.Place, string) {
 	if sv.memory != nil && !lasting {
 		return memPlace, wire.StoreMem
@@ -120,7 +121,7 @@ func (m *memory) store(without string) *node.Store {
 	return mem.Open(own, here, &holders{m.sv, without})
 }
 
-// holders are the nodes but the head's own.
+// holders are the nodes except the head's own.
 type holders struct {
 	sv      *Service
 	without string
@@ -135,7 +136,8 @@ func (o *holders) Peers() ([]node.Peer, []string) {
 	return slices.DeleteFunc(all, func(p node.Peer) bool { return p.Node == o.without }), nil
 }
 
-// Ticket returns one to the head's door, where the memory of its node is, for an agent of a life or for the holder of a node. The job has memory.
+// Ticket returns a ticket to the head's door, which offers the memory of its node, for an agent of
+// a life or for the holder of a node. The job must have memory.
 func (sv *Service) Ticket(from, agent, life int) (rendezvous.Ticket, error) {
 	return sv.memory.ownDoor(from, agent, life)
 }
@@ -144,7 +146,7 @@ func (m *memory) ownDoor(from, agent, life int) (rendezvous.Ticket, error) {
 	return m.door.Key().Ticket(from, agent, life)
 }
 
-// placement says where the ranks are, and which nodes can hold something.
+// placement says where the ranks are, and which nodes can hold pieces.
 func (sv *Service) placement() (p protect.Placement, err error) {
 	names, racks := []string{sv.OwnName()}, sv.opt.Racks
 	if sv.nodes != nil {
@@ -186,7 +188,7 @@ func (sv *Service) CanMirror() error {
 	return nil
 }
 
-// copyTo has a node copy an image of those that have it.
+// copyTo makes a node copy an image from the nodes that have it.
 func (m *memory) copyTo(ctx context.Context, life int, to string, o wire.Copy, from []string) (err error) {
 	if o.From, err = m.sources(ctx, life, to, from); err != nil {
 		return err
@@ -194,7 +196,7 @@ func (m *memory) copyTo(ctx context.Context, life int, to string, o wire.Copy, f
 	return m.order(ctx, to, &o, from)
 }
 
-// order has a node do what an order says. from are all nodes that the order names.
+// order makes a node carry out an order. from are all nodes that the order names.
 func (m *memory) order(ctx context.Context, to string, o *wire.Copy, from []string) error {
 	if b := m.sv.opt.Base; b != nil && b.Place == memPlace {
 		o.Rate = b.Rate

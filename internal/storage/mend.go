@@ -14,14 +14,15 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/flush"
 )
 
-// Images that a level has lost are made again behind the running job, of a copy that another level has: a disk was wiped, a
-// node with its images is gone and its ranks are elsewhere. What the level has is listed, not read: gorun snapshots -scrub finds damage.
-// Images in memory are tended to where mirrors are made.
+// Images that a level has lost are made again while the job runs, from the copy of another level: a
+// disk was wiped, or a node is gone with its images and its ranks are elsewhere. The level's
+// content is listed, not read: gorun snapshots -scrub finds damage. Images in memory are mended by
+// their mirrors, see tend.go.
 
-// mending is when levels were looked at.
+// mending is the state of the looks at levels.
 type mending struct {
 	at     map[string]time.Time // by level
-	lineup string               // of nodes and ranks then
+	lineup string               // of nodes and ranks at the last look
 	told   map[string]string    // by level: why it lacks images
 
 	missing map[string]int // by level: images that could not be made again
@@ -36,8 +37,9 @@ type ill struct {
 	snap  *snapshot.Snapshot
 }
 
-// Mend looks after the levels whose turn it is, or after all if nodes or ranks have changed. Lost images are made
-// again when nothing else reads memory. Looking reads none, so a level that does not answer holds up no copies.
+// Mend looks after the levels whose turn it is, or after all if nodes or ranks have changed. Lost
+// images are made again when nothing else reads memory. A look does not read memory, so a level
+// that does not answer does not hold up copies.
 func (sv *Service) Mend() {
 	v := &sv.levels
 	if v.plan == nil || len(v.plan.Levels) == 0 || v.ending || v.mends != nil {
@@ -112,7 +114,7 @@ func (sv *Service) mayRead(w *behind) bool {
 	}
 }
 
-// answersWithin is how long a level may take to say what it has.
+// answersWithin is how long a level may take to list its content.
 const answersWithin = 30 * time.Second
 
 // lackOf counts the images that a level has lost of a snapshot, and of those that it builds on.
@@ -137,12 +139,12 @@ func (sv *Service) lackOf(ctx context.Context, x ill) (n int, err error) {
 	return n, err
 }
 
-// unasked says that a level could not be asked.
+// unasked reports that a level could not be asked.
 type unasked struct{ error }
 
 func (e *unasked) Unwrap() error { return e.error }
 
-// mended tells what has become of it.
+// mended reports the result.
 func (sv *Service) mended(x ill, made int, err error) {
 	v, name := &sv.levels, x.level.Name
 	if made > 0 {
@@ -209,7 +211,7 @@ func (sv *Service) mend(ctx context.Context, x ill, where []string, cost *copyCo
 	return made, 0, nil
 }
 
-// lost are the images that are not there, or not with their sizes, by what the place lists.
+// lost are the images that the place does not list, or lists with another size.
 func (sv *Service) lost(ctx context.Context, s *snapshot.Snapshot, at snapshot.Copy) (lost []snapshot.Image, err error) {
 	st, set, err := s.At(at)
 	if err != nil {

@@ -17,27 +17,30 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/flush"
 )
 
-// A faster level may have had many incremental snapshots since a slower one got its last. Then the slower one gets a snapshot of its own, whose
-// images are each made of several, by the nodes that have these:
+// A faster level may have had many incremental snapshots since a slower one got its last. Then the
+// slower one gets a snapshot of its own. Each of its images is merged from several, by the nodes
+// that have these:
 //
 //	fast    11 full   13 on 11   15 on 13   17 on 15   19 on 17
 //	slow    11, a copy                      16 on 11,              20 on 16,
 //	                                        merged of 15 and 13    merged of 19 and 17
 //
-// So no page travels twice, and no full snapshot is taken for the slow level. Numbers are reserved with the snapshots
-// that are merged, so a larger one is never of an older state. What cannot be merged is copied.
+// So no page travels twice, and no full snapshot is taken for the slow level. Numbers are reserved
+// with the snapshots that are merged, so a larger one is never of an older state. A snapshot that
+// cannot be merged is copied.
 
-// mergedLast is the newest snapshot of a level that was made of several.
+// mergedLast is the newest merged snapshot of a level.
 type mergedLast struct {
 	state int // the snapshot whose state it has
 	snap  *snapshot.Snapshot
 	depth int // merged ones that it builds on
 }
 
-// mostMerged is how many of them build on one another. Then all is merged down to the full snapshot of the faster level.
+// mostMerged is how many of them build on one another. Then the merge goes down to the full
+// snapshot of the faster level.
 const mostMerged = 8
 
-// merging is what a level gets, made of several snapshots of one place.
+// merging is a snapshot for a level, to be made of several snapshots of one place.
 type merging struct {
 	by    whole.Merger
 	chain []*snapshot.Snapshot // from the newest to one that is full
@@ -46,7 +49,7 @@ type merging struct {
 	has   mergedLast           // what the level has of a snapshot of the chain; state 0: nothing
 }
 
-// mergingFor says how a level gets a snapshot that is made of several; nil: it is copied.
+// mergingFor plans a merged snapshot for a level; nil: it is copied.
 func (sv *Service) mergingFor(i int, s *snapshot.Snapshot) *merging {
 	v, place := &sv.levels, sv.opt.Levels[i].Place
 	by, _ := whole.Find(s.Schema.Backend)
@@ -82,7 +85,8 @@ func (sv *Service) mergingFor(i int, s *snapshot.Snapshot) *merging {
 	return m
 }
 
-// links are a snapshot and those of the own chain that it builds on, down to one that is full; none if one is not there.
+// links are a snapshot and those of the own chain that it builds on, down to a full one; none if
+// one is missing.
 func (sv *Service) links(s *snapshot.Snapshot) (all []*snapshot.Snapshot) {
 	for {
 		all = append(all, s)
@@ -110,7 +114,7 @@ func (sv *Service) commitOf(seq int) *commit {
 	return &sv.chain[i]
 }
 
-// addMerged notes a snapshot that was made of others: it stands before the one whose state it has.
+// addMerged adds a merged snapshot to the chain, before the one whose state it has.
 func (sv *Service) addMerged(i int, m *merging, s *snapshot.Snapshot) {
 	state := m.chain[0].Schema.Sequence
 	sv.levels.merged[i] = mergedLast{state, s, m.has.depth}
@@ -137,7 +141,7 @@ func (sv *Service) merge(ctx context.Context, m *merging, l *spec.Level, cost *c
 		return nil, err
 	}
 	defer hold.Release()
-	if m.has.state > 0 && m.has.snap.Check() != nil { // it has lost that
+	if m.has.state > 0 && m.has.snap.Check() != nil { // the level has lost that snapshot
 		m.has = mergedLast{}
 	}
 	p, err := sv.cat.BeginReserved(sv.id, m.seq, l.Place, sv.NodeNames())
@@ -160,7 +164,7 @@ func (sv *Service) merge(ctx context.Context, m *merging, l *spec.Level, cost *c
 	return snap, nil
 }
 
-// mergeImages has the nodes that have the images make them.
+// mergeImages makes the nodes that have the images merge them.
 func (sv *Service) mergeImages(ctx context.Context, m *merging, p *snapshot.Pending, l *spec.Level, cost *copyCost) ([]snapshot.Image, error) {
 	images := slices.Clone(m.chain[0].Schema.Images)
 	shares, err := m.shares(ctx, sv)
@@ -243,7 +247,8 @@ func (m *merging) shares(ctx context.Context, sv *Service) (map[string][]int, er
 	return shares, nil
 }
 
-// layers are the snapshots whose images of a rank are merged, by their place in the chain, and the number of what the new one builds on.
+// layers are the snapshots whose images of a rank are merged, by their place in the chain, and the
+// number of the snapshot that the new one builds on.
 func (m *merging) layers(rank int) (all []int, base int) {
 	want := m.chain[0].Schema.Sequence
 	for k, s := range m.chain {

@@ -14,16 +14,17 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/protect"
 )
 
-// mirroring makes what the policy wants for one snapshot: a copy as soon as its image is written, a shard as soon as
-// all images of its group are. The snapshot is committed when all are there, or cannot be made. What the nodes have
-// decides whether it is whole: a copy that could not be made costs it protection, and nothing else.
+// mirroring makes the copies and shards that the policy wants for one snapshot: a copy as soon as
+// its image is written, a shard as soon as all images of its group are. The snapshot is committed
+// when each was made or has failed. Its images on the nodes decide whether it is whole: a copy that
+// could not be made costs it protection, and nothing else.
 type mirroring struct {
 	m      *memory
 	life   int
 	set    string
 	p      protect.Placement
 	broken error // why the placement is not known
-	less   error // why the policy cannot be kept, and what is in its place
+	less   error // why the policy cannot be kept, and which one replaces it
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -70,7 +71,7 @@ func (c *mirroring) start(rank int, info oob.ImageInfo) {
 	}
 }
 
-// make has a node make what it is to have of a group, and notes what comes of it.
+// make makes a node produce its piece of a group, and records the result.
 func (c *mirroring) make(group, shard int, images []oob.ImageInfo) {
 	g := &c.making.Groups[group]
 	var at [][]string
@@ -87,7 +88,7 @@ func (c *mirroring) make(group, shard int, images []oob.ImageInfo) {
 	}
 }
 
-// lack says what a group lacks.
+// lack records that a group lacks a piece.
 func (c *mirroring) lack(g *protect.Group, shard int, err error) string {
 	to := c.p.Nodes[g.Shards[shard]].Name
 	if len(g.Ranks) == 1 {
@@ -96,7 +97,8 @@ func (c *mirroring) lack(g *protect.Group, shard int, err error) string {
 	return fmt.Sprintf("ranks %v have no shard on node %s: %v", g.Ranks, to, err)
 }
 
-// protect has a node copy the image of a group of one, or compute a shard of a group of several. at are the nodes that have each image.
+// protect makes a node copy the image of a group of one, or compute a shard of a group of several.
+// at are the nodes that have each image.
 func (c *mirroring) protect(ctx context.Context, g *protect.Group, shard int, images []oob.ImageInfo, at [][]string) error {
 	to := c.p.Nodes[g.Shards[shard]].Name
 	for i := range at {
@@ -136,7 +138,7 @@ func (m *memory) whileUp(ctx context.Context, name string) (context.Context, fun
 	return ctx, func() { cancel(nil) }
 }
 
-// lacking is which copies and shards are not there, and why.
+// lacking lists the missing copies and shards, and why they are missing.
 type lacking []string
 
 // String names some.
@@ -147,8 +149,8 @@ func (l lacking) String() string {
 	return strings.Join(l, "; ")
 }
 
-// settle waits for the copies of all images. weak says where the snapshot has fewer than the policy wants, nothing if it has all.
-// The error says which image nobody has.
+// settle waits for the copies of all images. weak says where the snapshot has fewer than the policy
+// wants, and is empty if it has all. The error names an image that no node has.
 func (c *mirroring) settle(images []oob.ImageInfo) (weak lacking, err error) {
 	for rank, info := range images {
 		c.start(rank, info)
@@ -175,7 +177,7 @@ func (c *mirroring) settle(images []oob.ImageInfo) (weak lacking, err error) {
 	return weak, nil
 }
 
-// short says that the policy cannot be kept on the nodes that there are.
+// short says that the policy cannot be kept on the present nodes.
 func (c *mirroring) short() lacking {
 	if c.less == nil {
 		return nil
@@ -187,7 +189,7 @@ func (c *mirroring) short() lacking {
 func (c *mirroring) giveUp() {
 	if c != nil {
 		c.cancel()
-		c.mu.Lock() // nobody is about to start one
+		c.mu.Lock() // no call is about to start one
 		c.mu.Unlock()
 		c.under.Wait()
 	}
@@ -201,7 +203,7 @@ func (m *memory) up() []string {
 	return m.sv.nodes.Usable()
 }
 
-// announce tells once how much memory the level takes, of which nodes.
+// announce tells the user, once, how much memory the level takes on which nodes.
 func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 	if m.told || c.broken != nil || c.less != nil {
 		return
@@ -225,7 +227,7 @@ func (m *memory) announce(c *mirroring, images []oob.ImageInfo) {
 	m.sv.say("checkpoints in memory take, %s: %s", what, strings.Join(words, ", "))
 }
 
-// forget lists the snapshots in memory that are needed no more.
+// forget lists the snapshots in memory that are not needed any more.
 func (sv *Service) forget() (drop []*snapshot.Snapshot) {
 	var all []*snapshot.Snapshot
 	var weak []bool

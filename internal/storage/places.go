@@ -17,10 +17,11 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/storeurl"
 )
 
-// Where images lie, as the head sees it: beside their schemas, or in folders of the nodes. Those of other nodes
-// are reached through their keepers. Agents ask the head for what they lack, and it passes that on.
+// Where images lie, as the head sees it: beside their schemas, or in folders of the nodes. Those of
+// other nodes are reached through their keepers. Agents ask the head for images that they lack, and
+// it passes these on.
 
-// beside reports whether the job's images go beside their schemas, where all nodes see them.
+// beside reports whether the job's images lie beside their schemas, where all nodes see them.
 func (sv *Service) beside() bool { return sv.place() == snapshot.Beside }
 
 // place is where the job's images go; the zero value: beside their schemas.
@@ -40,7 +41,7 @@ func (sv *Service) placeOf(l *spec.Level) snapshot.Place {
 	return sv.sealed(l.Place, cmp.Or(l.Key, sv.opt.CkptKey))
 }
 
-// sealed is a place, sealed with the key of a file. Without a file it is as it was.
+// sealed is a place, sealed with the key of a file. Without a file the place is returned unchanged.
 func (sv *Service) sealed(p snapshot.Place, keyFile string) snapshot.Place {
 	if keyFile == "" {
 		return p
@@ -51,8 +52,9 @@ func (sv *Service) sealed(p snapshot.Place, keyFile string) snapshot.Place {
 	return snapshot.Place(storeurl.Place(p).Sealed(keyFile))
 }
 
-// lookAtPlaces finds out before the first checkpoint, which may be hours away, whether images can go where they are to go.
-// What a place lacks on this machine is an error. That a store does not answer now is none.
+// lookAtPlaces checks whether images can go to their places, before the first checkpoint, which may
+// be hours away. A requirement that this machine lacks is an error. A store that does not answer
+// now is not.
 func (sv *Service) lookAtPlaces() error {
 	if sv.opt.CR == "" {
 		return nil
@@ -104,7 +106,7 @@ func (sv *Service) NodeNames() []string {
 	return sv.nodes.Names()
 }
 
-// openPlace is the catalogue's way to images that do not lie beside their schemas.
+// openPlace opens, for the catalogue, a place of images that do not lie beside their schemas.
 func (sv *Service) openPlace(p snapshot.Place, known []string) (store.Store, error) {
 	return sv.opener(known, "").Open(storeurl.Place(p))
 }
@@ -136,11 +138,11 @@ func (sv *Service) openWithout(p snapshot.Place, known []string, without string)
 	return s, err
 }
 
-// keepers are the nodes but the head's own.
+// keepers are the nodes except the head's own.
 type keepers struct {
 	sv      *Service
 	folder  string
-	known   []string // nodes that may have had parts of it before
+	known   []string // nodes that may have parts of it from before
 	without string
 }
 

@@ -1,10 +1,10 @@
 // Package storage keeps the snapshots of a running job. Each head has one Service.
 //
-// The head decides when a checkpoint is taken, what its snapshot says of the job, and what a restart
-// needs. The service decides where images lie and which of them stay. It commits snapshots, copies
-// them to other levels and merges them there, makes lost images again, removes old snapshots, and
-// keeps those in the memory of the nodes. It also holds the claim on the job, which lies beside the
-// snapshots. It knows neither frames nor the machine of the job's life.
+// The head decides when a checkpoint is taken, what its snapshot says about the job, and what a
+// restart needs. The service decides where images lie and which of them stay. It commits snapshots,
+// copies them to other levels and merges them there, makes lost images again, removes old
+// snapshots, and keeps those in the memory of the nodes. It also holds the claim on the job, which
+// lies beside the snapshots. It knows neither frames nor the machine of the job's life.
 //
 // # The contract
 //
@@ -21,15 +21,15 @@
 //	CloseMemory   removes what is in memory, which ends with the job
 //	Close         gives the claim up
 //
-// The service tells the head of all else by the methods of Head. The result of a request comes with
-// a call of its function done, once; there is none after the head's goroutine has ended.
+// The service reports everything else to the head by the methods of Head. The result of a request
+// comes with a call of its function done, once; there is none after the head's goroutine has ended.
 //
 // # Goroutines
 //
 // The state of a Service belongs to the goroutine of its head. Methods are called there, except
 // where a comment says that they are safe beside it. Methods of Head and functions done are called
-// there, too. What takes time runs in goroutines of its own, which end by Head.Post. So a method
-// returns at once, except New, Claim and Open, and End, CloseMemory and Close.
+// there, too. Lengthy work runs in goroutines of its own, which end by Head.Post. So a method
+// returns at once, except New, Claim, Open, End, CloseMemory and Close.
 //
 // The service has no goroutine that owns its state. Before it can have one, Levels and BeginFrom
 // must answer by a function done, and Works must count a request from the moment that it is made.
@@ -67,25 +67,27 @@ import (
 
 // Head is what the service needs of its head.
 type Head interface {
-	// Post has f called in the head's goroutine. When that has ended, f is dropped. It is safe beside it.
+	// Post calls f in the head's goroutine. When that has ended, f is dropped. Post is safe beside
+	// it.
 	Post(f func())
-	// Done is closed when the head's goroutine has ended. It is safe beside it.
+	// Done is closed when the head's goroutine has ended. The call is safe beside it.
 	Done() <-chan struct{}
 	// Say tells the user something, one line. It is safe beside the head's goroutine.
 	Say(line string)
 
-	// Works is told how many works are under way that the end of a life has to wait for.
+	// Works gets the number of works under way that the end of a life has to wait for.
 	Works(n int)
-	// Kept is told which snapshots of the job can be restarted from, the oldest first, whenever that has changed.
+	// Kept gets the snapshots of the job that can be restarted from, the oldest first, whenever
+	// they have changed.
 	Kept(all []Kept)
-	// Beside is told what goes on beside the ranks, when that has changed: whether snapshots are
-	// copied to levels, and whether images in memory are made again.
+	// Beside reports the work beside the ranks whenever it changes: whether snapshots are copied
+	// to levels, and whether images in memory are made again.
 	Beside(copying, tending bool)
-	// Copying is told, after that, that another copy to a level begins.
+	// Copying reports, after Beside, that another copy to a level begins.
 	Copying()
-	// Copied is told what a copy to a level has cost that was made while no other was.
+	// Copied reports the cost of a copy to a level that was made while no other was.
 	Copied(level int, c Cost)
-	// Taken is told that another head has taken the job.
+	// Taken reports that another head has taken the job.
 	Taken(why error)
 }
 
@@ -104,10 +106,10 @@ type Nodes interface {
 	KeeperWay(ctx context.Context, from string, life int, to string) (rendezvous.Ticket, error)
 }
 
-// Config is what a Service is for.
+// Config describes the job of a Service.
 type Config struct {
 	Job     string
-	Options *spec.Options    // the service sets From, and where the levels are
+	Options *spec.Options    // the service sets From, and the places of the levels
 	Program *program.Program // what the ranks run
 	Line    string           // by which -restart-latest knows the job
 	Note    any              // of Options.From, see type Kept
@@ -121,7 +123,7 @@ type Service struct {
 	id   string // of the job
 	line string
 	prog *program.Program
-	cat  *snapshot.Catalogue // nil: the job has no snapshots, and never will
+	cat  *snapshot.Catalogue // nil: the job never has snapshots
 
 	nodes    Nodes // nil: this machine alone
 	lineup   Lineup
@@ -133,7 +135,7 @@ type Service struct {
 	memory   *memory // snapshots in the memory of nodes; nil: the job has none
 	levels   levels
 	tidying  tidying
-	unpruned string // why old snapshots could not be removed, as the user was told last
+	unpruned string // the last report to the user why old snapshots could not be removed
 	streams  streams
 }
 
@@ -143,7 +145,7 @@ type Lineup struct {
 	Nodes []string // by rank; "": it has no agent
 }
 
-// Lineup notes where ranks are from now on.
+// Lineup sets where the ranks are from now on.
 func (sv *Service) Lineup(l Lineup) { sv.lineup = l }
 
 // New opens the catalogue of snapshots and takes hold of the one that the job starts from. The service of a
@@ -181,8 +183,8 @@ func New(c Config) (*Service, error) {
 	return sv, nil
 }
 
-// writable finds out whether snapshots can be stored, before the first checkpoint, which may be
-// hours away. It makes nothing: a job may never need the folder.
+// writable checks whether snapshots can be stored, before the first checkpoint, which may be
+// hours away. It creates nothing: a job may never need the folder.
 func writable(dir string) error {
 	for {
 		st, err := os.Stat(dir)
@@ -203,7 +205,8 @@ func writable(dir string) error {
 	}
 }
 
-// Open makes ready for the nodes, nil if the job is on this machine alone: for snapshots in their memory, and for levels.
+// Open takes the nodes, nil if the job is on this machine alone, and prepares snapshots in their
+// memory, and levels.
 func (sv *Service) Open(nodes Nodes) error {
 	sv.nodes = nodes
 	if err := sv.openMemory(); err != nil {
@@ -222,7 +225,8 @@ func (sv *Service) Start() {
 // Keeps reports whether the job has, or may have, snapshots.
 func (sv *Service) Keeps() bool { return sv.cat != nil }
 
-// work runs f beside the head's goroutine and done, with its result, in it. No life is over before that.
+// work runs f beside the head's goroutine and done, with its result, in it. A life does not end
+// before that.
 func work[T any](sv *Service, f func() (T, error), done func(T, error)) {
 	working := func(n int) {
 		sv.works += n
@@ -238,7 +242,7 @@ func work[T any](sv *Service, f func() (T, error), done func(T, error)) {
 	}()
 }
 
-// besides tells the head what goes on beside the ranks.
+// besides tells the head which work goes on beside the ranks.
 func (sv *Service) besides() {
 	sv.head.Beside(sv.levels.copying(), sv.memory != nil && sv.memory.tended.busy)
 }
@@ -260,5 +264,5 @@ func (sv *Service) verbose(format string, args ...any) {
 
 func (sv *Service) now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// withRemedy says what to do about an error where this process lacks files.
+// withRemedy adds the remedy to an error if this process has run out of descriptors.
 func (sv *Service) withRemedy(err error) error { return nofile.Explain(err, sv.opt.OpenFiles(), "") }

@@ -15,24 +15,25 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// Source is what a life begins with: the images of a snapshot and those that they build on. Agents are told where these lie, and ask for what
-// they lack.
+// Source describes the images that a life begins with: those of a snapshot and those that they
+// build on. Agents are told where these lie, and ask for those that they lack.
 type Source struct {
 	sv    *Service
 	from  *snapshot.Snapshot   // nil: nothing
-	chain []*snapshot.Snapshot // from and what its images build on; empty: from alone
+	chain []*snapshot.Snapshot // from and the snapshots that its images build on; empty: from alone
 }
 
 // Source returns the images of a snapshot, nil for none.
 func (sv *Service) Source(from *snapshot.Snapshot) *Source { return &Source{sv: sv, from: from} }
 
-// Find finds what the images build on.
+// Find finds the snapshots that the images build on.
 func (o *Source) Find() (err error) {
 	o.chain, err = o.from.Chain()
 	return err
 }
 
-// Stores names the stores of a life to the agent of a node. A folder that cannot be is the agent's error, when it is used.
+// Stores names the stores of a life to the agent of a node. An impossible folder becomes the
+// agent's error, when it is used.
 func (o *Source) Stores(host string) map[string]wire.Store {
 	sv, stores := o.sv, map[string]wire.Store{}
 	switch {
@@ -88,7 +89,8 @@ func (o *Source) place(name string) (snapshot.Place, bool) {
 	return snapshot.Place{}, false
 }
 
-// copiesOf lists where a rank's image of a snapshot lies. That in folders of nodes comes first: it may be there already.
+// copiesOf lists where a rank's image of a snapshot lies. The copy in folders of nodes comes first:
+// the node may have it already.
 func (o *Source) copiesOf(s *snapshot.Snapshot, rank int) wire.Image {
 	im, places := s.Schema.Images[rank], o.places()
 	var all []wire.Image
@@ -104,7 +106,7 @@ func (o *Source) copiesOf(s *snapshot.Snapshot, rank int) wire.Image {
 	return first
 }
 
-// Images lists, for some ranks, what they begin with: their images and those that these build on.
+// Images lists, for some ranks, the images that they begin with and those that these build on.
 func (o *Source) Images(ranks []int) map[int][]wire.Image {
 	if o.from == nil {
 		return nil
@@ -135,15 +137,16 @@ func (o *Source) Shelf() (all []wire.Image) {
 	return all
 }
 
-// moves reports whether a name is that of the store where images of a move lie, on other nodes. moved are the nodes
-// that may have some; nil: no rank moves.
+// moves reports whether a name is that of the store with the images of a move, on other nodes.
+// moved are the nodes that may have some; nil: no rank moves.
 func (o *Source) moves(name string, moved []string) bool {
 	return moved != nil && name == wire.StoreTo && !o.sv.beside()
 }
 
-// Served returns what the agent of a node may ask for: the images that the life begins with and those of a move, on
-// all other nodes or on one (NAME@NODE). passes is told of a node whose images will pass through this process.
-// Served is safe beside the head's goroutine, and so passes must be.
+// Served returns the store that the agent of a node may ask for: the images that the life begins
+// with or those of a move, on all other nodes or on one (NAME@NODE). passes is called with a node
+// whose images will pass through this process. Served is safe beside the head's goroutine, and so
+// passes must be.
 func (o *Source) Served(name, host string, moved []string, passes func(node string)) remote.Served {
 	name, at, one := strings.Cut(name, "@")
 	var s *node.Store
@@ -179,11 +182,12 @@ func (o *Source) Served(name, host string, moved []string, passes func(node stri
 			return p.Files
 		}
 	}
-	return &node.Store{Peers: node.Alone{at}} // it has left since it was found to have something
+	return &node.Store{Peers: node.Alone{at}} // the node has left since it was found to have a piece
 }
 
-// Folder returns the folder that an agent wants to read on a node, "" if none, or the name there of what is no folder.
-// Of stores it may read the one with the images that the life begins with, and that of a move.
+// Folder returns the folder that an agent wants to read on a node, or "" and the name of the store
+// there if it is not a folder. The agent may read the store with the images that the life begins
+// with, and that of a move.
 func (o *Source) Folder(to wire.WayTo, moved []string) (folder, store string, err error) {
 	place, known := o.place(to.Store)
 	switch {

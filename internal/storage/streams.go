@@ -11,8 +11,8 @@ import (
 // streams are the files that the user has redirected this gorun's output to. They are noted beside the snapshots, for a restart by another.
 type streams struct{ once sync.Once }
 
-// note notes them, with the first snapshot. It is called beside the head's goroutine, and
-// does without where the folder cannot be written: the restart names one file too many then.
+// note writes them down, with the first snapshot. It is called beside the head's goroutine.
+// It ignores a folder that cannot be written: the restart then names one file too many.
 func (t *streams) note(sv *Service) {
 	t.once.Do(func() {
 		var paths []string
@@ -32,7 +32,8 @@ func (t *streams) note(sv *Service) {
 	})
 }
 
-// FormerStreams are the files that former goruns of the job have noted. It is safe beside the head's goroutine.
+// FormerStreams are the files noted by former goruns of the job. It is safe beside the head's
+// goroutine.
 func (sv *Service) FormerStreams() (all []string) {
 	if sv.cat == nil {
 		return nil
@@ -45,7 +46,8 @@ func (sv *Service) FormerStreams() (all []string) {
 	return all
 }
 
-// AddTail notes a file with what a restart has cut off an output file, for gorun snapshots -tails.
+// AddTail records a file that holds what a restart has cut off an output file, for gorun snapshots
+// -tails.
 func (sv *Service) AddTail(path string) {
 	work(sv, func() (struct{}, error) { return struct{}{}, sv.cat.AddTail(sv.id, path) }, func(_ struct{}, err error) {
 		if err != nil {

@@ -20,15 +20,16 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/protect"
 )
 
-// Copies that were lost are made again behind the running job: after a loss the newest snapshot has fewer of them than the
-// policy wants, and another loss could cost it. Until then the job is degraded, and says so.
+// Lost copies are made again while the job runs: after a loss the newest snapshot has fewer copies
+// than the policy wants, and another loss could cost the snapshot. Until then the job is degraded,
+// and reports it.
 
 // tended is what is known of the copies of the newest snapshot in memory.
 type tended struct {
 	seq     int // of the snapshot; 0: there is none
 	lacks   lacking
-	told    string // the lack that the user was told of
-	weaker  bool   // it is also that the policy cannot be kept
+	told    string // the lack that was reported to the user
+	weaker  bool   // the report was also that the policy cannot be kept
 	looked  string // for which nodes and ranks it was looked at
 	busy    bool
 	cancel  context.CancelFunc
@@ -42,7 +43,7 @@ func (t *tended) stop() {
 	t.working.Wait()
 }
 
-// protected takes what a commit has found out about its copies.
+// protected takes what a commit has found out about its copies
 func (sv *Service) protected(copies *mirroring, c *commit, images []oob.ImageInfo) {
 	if copies == nil {
 		return
@@ -58,7 +59,7 @@ func (sv *Service) sayProtection(missing lacking, less error) {
 	t := &sv.memory.tended
 	t.lacks = missing
 	lacks := missing.String()
-	// Numbers of snapshots do not make another lack of it. That the policy itself cannot be kept any more does.
+	// Another snapshot number does not make it another lack. The loss of the policy itself does.
 	weaker := less != nil
 	switch {
 	case lacks != "" && (t.told == "" || weaker && !t.weaker):
@@ -69,7 +70,8 @@ func (sv *Service) sayProtection(missing lacking, less error) {
 	t.told, t.weaker = lacks, weaker
 }
 
-// lines names the nodes that can hold something and where the ranks are, as far as copies depend on it.
+// lines names the nodes that can hold pieces, and the nodes of the ranks, as far as copies depend
+// on them.
 func (sv *Service) lines() string {
 	p, err := sv.placement()
 	if err != nil {
@@ -82,7 +84,8 @@ func (sv *Service) lines() string {
 	return fmt.Sprint(b.String(), p.Of)
 }
 
-// Tend looks after the copies of the newest snapshot, if nodes or ranks are others than when it was looked at.
+// Tend checks the copies of the newest snapshot, if nodes or ranks have changed since the last
+// check.
 func (sv *Service) Tend() {
 	m := sv.memory
 	if m == nil || m.policy == nil || m.tended.busy || m.tended.seq == 0 {
@@ -143,7 +146,7 @@ func (sv *Service) memoryState(auto time.Duration) []control.Level {
 
 func (sv *Service) markWeak(s *snapshot.Snapshot, weak bool) {
 	for i := range sv.chain {
-		if sv.chain[i].snap.Dir == s.Dir { // it may have got a copy meanwhile
+		if sv.chain[i].snap.Dir == s.Dir { // it may have a copy by now
 			sv.chain[i].weak = weak
 		}
 	}
@@ -185,7 +188,7 @@ type remaking struct {
 	missing lacking
 }
 
-// images sees to it that the image of each rank of a group is on the rank's own node.
+// images makes sure that the image of each rank of a group is on the rank's own node.
 func (r *remaking) images(ctx context.Context, g *protect.Group) {
 	for _, rank := range g.Ranks {
 		im, to := &r.s.Schema.Images[rank], r.c.p.Nodes[r.c.p.Of[rank]].Name
@@ -202,7 +205,7 @@ func (r *remaking) images(ctx context.Context, g *protect.Group) {
 	}
 }
 
-// shards sees to it that each node has the copy or the shard of a group that it is to have, and has it good.
+// shards makes sure that each node has a good copy of its piece of a group.
 func (r *remaking) shards(ctx context.Context, g *protect.Group) {
 	var images []oob.ImageInfo
 	var at [][]string
@@ -241,7 +244,7 @@ func (m *memory) damage(ctx context.Context, name, set, piece string) error {
 		peers := m.sv.nodes.Memories(mem.Kind)
 		i := slices.IndexFunc(peers, func(p node.Peer) bool { return p.Node == name })
 		if i < 0 {
-			return nil // it is lost, and so looked at again
+			return nil // the node is lost, so there will be another look
 		}
 		at = peers[i].Files
 	}
@@ -249,7 +252,7 @@ func (m *memory) damage(ctx context.Context, name, set, piece string) error {
 	return err
 }
 
-// pruneMemory removes the snapshots in memory that are needed no more.
+// pruneMemory removes the snapshots in memory that are not needed any more.
 func (sv *Service) pruneMemory() {
 	drop := sv.forget()
 	if len(drop) == 0 {

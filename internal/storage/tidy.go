@@ -11,20 +11,21 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/flush"
 )
 
-// Old snapshots, and what crashes have left, are removed behind the program. A store where they are to be removed may be slow or away: no life is
-// bound to that, so no restart waits for it, and the end of the job does not for long. What is left goes with a later sweep.
+// Old snapshots and the remains of crashes are removed while the program runs. Their store may be
+// slow or unreachable. So no restart waits for a removal, and the end of the job waits only
+// briefly. A later sweep removes what is left.
 
 // tidying is the removal that is under way.
 type tidying struct {
-	over chan func() // gets what is done then; nil: none is under way
-	next removal     // is asked for meanwhile; nil: none is
+	over chan func() // gets the function to call at its end; nil: no removal is under way
+	next removal     // requested meanwhile; nil: none
 }
 
-// removal removes something, and returns what is done then in the head's goroutine.
+// removal removes files, and returns a function to be called in the head's goroutine.
 type removal func() (done func())
 
-// tidy has something removed beside the head's goroutine, one after the other. Of the removals that are asked for
-// meanwhile the last one is enough: all sweep.
+// tidy runs a removal beside the head's goroutine, one at a time. Of the removals requested
+// meanwhile only the last is kept, since each sweeps everything.
 func (sv *Service) tidy(r removal) {
 	t := &sv.tidying
 	if t.over != nil {
@@ -39,7 +40,7 @@ func (sv *Service) tidy(r removal) {
 	}()
 }
 
-// tidied takes what has become of a removal, and begins the next one.
+// tidied takes the result of a removal, and begins the next one.
 func (sv *Service) tidied() {
 	done, next := <-sv.tidying.over, sv.tidying.next
 	sv.tidying = tidying{}
@@ -52,7 +53,8 @@ func (sv *Service) tidied() {
 // tidyWithin is how long the end of a job waits for the last removals.
 const tidyWithin = 10 * time.Second
 
-// endTidying brings the removals to an end when the head's goroutine has ended, unless a store does not answer.
+// endTidying finishes the removals when the head's goroutine has ended, unless a store does not
+// answer.
 func (sv *Service) endTidying() {
 	for limit := time.After(tidyWithin); sv.tidying.over != nil; {
 		select {
@@ -66,7 +68,7 @@ func (sv *Service) endTidying() {
 	}
 }
 
-// prune removes old snapshots, and what crashes left, after a commit.
+// prune removes old snapshots, and the remains of crashes, after a commit.
 func (sv *Service) prune() {
 	sv.pruneMemory()
 	switch {
@@ -93,7 +95,7 @@ func (sv *Service) pruneOld() (snapshot.Pruned, error) {
 	return sv.cat.PruneLevels(sv.id, sv.opt.KeepAt)
 }
 
-// pruned takes what has become of it.
+// pruned takes the result.
 func (sv *Service) pruned(p snapshot.Pruned, err error) {
 	now := ""
 	if err != nil {
@@ -115,8 +117,8 @@ func (sv *Service) pruned(p snapshot.Pruned, err error) {
 	}
 }
 
-// Sweep removes, behind the program, what the crash that this run goes on from has left: a snapshot that was being written or removed.
-// It is no fault of this run if that cannot be done.
+// Sweep removes, while the program runs, what the crash before this run has left: a snapshot that
+// was being written or removed. A failure does not count against this run.
 func (sv *Service) Sweep() { sv.tidy(sv.sweep) }
 
 func (sv *Service) sweep() func() {
@@ -131,7 +133,7 @@ func (sv *Service) sweep() func() {
 	}
 }
 
-// sweepMemory removes what a node may have in memory that did not answer when that was removed.
+// sweepMemory removes sets in memory of nodes that did not answer when the sets were removed.
 func (sv *Service) sweepMemory() func() {
 	_, err := sv.cat.Sweep(sv.id)
 	return func() {

@@ -33,8 +33,8 @@ import (
 )
 
 // agent is one agent process: the parent of its ranks, between them and the head. It passes their
-// frames on, except those that concern the image of a whole process: these it keeps, and speaks for
-// the rank itself.
+// frames on, except those that concern the image of a whole process: it keeps these, and answers
+// for the rank itself.
 type agent struct {
 	index int32
 	head  *wire.Queue
@@ -50,7 +50,7 @@ type agent struct {
 	live   int                 // ranks to be started, or started and not yet reaped
 	ranks  map[int32]*rankProc // by rank; filled as they are started, entries stay
 	pids   map[int]*rankProc   // those not yet reaped
-	copies map[int]bool        // children that hold what is being imaged
+	copies map[int]bool        // child processes that hold memory being imaged
 	unborn int                 // children expected
 	missed bool                // a sweep was left out because of unborn children
 	killed bool                // what is started from now on must end at once
@@ -116,8 +116,8 @@ func serveHead(args []string) error {
 }
 
 // closeOnExec keeps inherited descriptors from the ranks: the stream to the head, and whatever a
-// shell or a make had open when gorun was started. Ranks have no business with these, and could not
-// have them again after a restart elsewhere.
+// shell or a make had open when gorun was started. Ranks must not use these, and would not find
+// them after a restart elsewhere.
 func closeOnExec() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
@@ -142,8 +142,8 @@ func newAgent(index int, conn *oob.Conn) *agent {
 	return a
 }
 
-// spawnerThread keeps one thread for ever. A rank's parent-death signal fires when the thread that
-// started it ends, not the process.
+// spawnerThread keeps one thread for the life of the agent. A rank's parent-death signal fires
+// when the thread that started it ends, not the process.
 func (a *agent) spawnerThread() {
 	runtime.LockOSThread()
 	for f := range a.spawner {
@@ -364,14 +364,14 @@ func (a *agent) signalAll(sig syscall.Signal) {
 // endAll kills all ranks and returns when nothing of them is left.
 func (a *agent) endAll() {
 	a.signalAll(syscall.SIGKILL)
-	a.out.Open() // nobody is to wait for a reader that is gone
+	a.out.Open() // no writer may wait for a reader that is gone
 	if !a.begun {
 		return
 	}
 	select {
 	case <-a.gone:
 	case <-time.After(stuckAfter):
-		// Whatever it hangs on, the kernel ends all when this process ends.
+		// If a rank hangs, the kernel ends it when this process ends.
 		fmt.Fprintf(os.Stderr, "gorun agent: the ranks here have not ended within %v of being killed\n", stuckAfter)
 	}
 }

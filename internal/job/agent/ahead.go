@@ -12,8 +12,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// brings has images at hand before the ranks that go on with them stand: files of this node, in its page cache. What
-// lies in a store without files is read when the rank is restored.
+// brings makes images available before the ranks that go on with them stop: as files of this node,
+// in its page cache. What lies in a store without files is read when the rank is restored.
 func (a *agent) brings(m *oob.Msg) error {
 	var b wire.Bring
 	if err := json.Unmarshal(m.Data, &b); err != nil {

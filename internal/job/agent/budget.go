@@ -53,7 +53,7 @@ func (t *turns) take(n int64, cancel <-chan struct{}) bool {
 			return false
 		}
 	}
-	t.free += n // it was given meanwhile
+	t.free += n // the share was granted meanwhile
 	t.next()
 	return false
 }
@@ -74,9 +74,9 @@ func (t *turns) next() {
 }
 
 // memory decides whether a rank may be copied. Rank and copy share their pages until the rank
-// changes them, so a copy costs little at first. But nobody knows what the rank will do, and a
-// machine without memory kills a process. If a whole second rank would not fit, the rank stands
-// still instead.
+// changes them, so a copy costs little at first. But the rank's future writes are unknown, and
+// a machine without memory kills a process. If a whole second rank would not fit, the rank
+// stands still instead.
 type memory struct {
 	mu       sync.Mutex
 	promised uint64        // to copies that exist

@@ -14,7 +14,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
-// A capture has a name only as long as it is written. An agent that is killed then leaves it, and later agents sweep it.
+// A capture has a name only as long as it is written. An agent that is killed while it writes
+// leaves the capture, and later agents sweep it.
 
 const (
 	memoryFolder  = "/dev/shm"
@@ -30,7 +31,8 @@ func roomFor(bytes uint64) string {
 	return os.TempDir()
 }
 
-// numbersOf names what the numbers of processes belong to: this boot of this machine, and this process's namespace. Folders may be seen from elsewhere, too.
+// numbersOf names the scope of process numbers: this boot of this machine, and this process's
+// namespace. Other machines and namespaces may see the same folders.
 var numbersOf = sync.OnceValue(func() string {
 	boot, _ := procfs.BootID()
 	space, _ := os.Readlink("/proc/self/ns/pid")
@@ -44,7 +46,8 @@ func captureName() string {
 	return fmt.Sprintf("%s%s-%d-", capturePrefix, numbersOf(), os.Getpid())
 }
 
-// sweepCaptures removes what agents have left that are dead. One whose number belongs to another process now stays until that has ended.
+// sweepCaptures removes the captures that dead agents have left. If the number of the dead agent
+// belongs to another process now, the capture stays until that process has ended.
 func sweepCaptures(dirs ...string) {
 	for _, dir := range dirs {
 		prefix := filepath.Join(dir, capturePrefix+numbersOf()+"-")

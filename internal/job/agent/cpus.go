@@ -9,7 +9,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// chooseCPUs says where each rank is to run if the order has them bound.
+// chooseCPUs chooses the CPUs of each rank if the order binds ranks.
 func (a *agent) chooseCPUs() error {
 	if a.order.Bind == nil {
 		return nil
@@ -37,8 +37,8 @@ func (a *agent) chooseCPUs() error {
 }
 
 // runOn runs f, which makes a process, on the spawner thread. The process inherits the CPUs given.
-// The thread has its own back before anything else runs on it, and while it is locked Go starts no
-// thread from it.
+// The thread gets its own CPUs back before anything else runs on it. While it is locked Go starts
+// no thread from it.
 func (a *agent) runOn(cpus bind.Set, f func() error) (err error) {
 	a.run1(func() {
 		if cpus == nil {
@@ -54,7 +54,7 @@ func (a *agent) runOn(cpus bind.Set, f func() error) (err error) {
 			return
 		}
 		err = f()
-		_ = bind.Put(0, own) // else the next rank, which is bound as well, begins from here
+		_ = bind.Put(0, own) // if this fails, the next rank is bound as well, starting from these CPUs
 	})
 	return err
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// devices are the offload processes of one rank. Package sessions says what is to happen when; offload.go has the processes, takes.go
-// the captures.
+// devices are the offload processes of one rank. Package sessions decides what happens when;
+// offload.go has the processes, takes.go the captures.
 type devices struct {
 	a   *agent
 	r   *rankProc
@@ -105,7 +105,7 @@ func (d *devices) do(act sessions.Action) {
 		d.start(o, "", o.stored)
 	case sessions.ActSwapped:
 		if o.cmd != nil {
-			o.forget() // at once: the next swap may be sooner than who has waited for this one
+			o.forget() // at once: the next swap may begin before the caller that waited for this one runs
 		}
 		o.answerUser(nil)
 	case sessions.ActRefuse:
@@ -256,7 +256,8 @@ func (d *devices) late(o *offloader, text string) {
 
 func (d *devices) name(id uint64) string { return d.procs[id].name() }
 
-// tellHead tells the head of the processes, if that is new. What is so only during a checkpoint is not told.
+// tellHead tells the head of the processes, if that is new. A state that lasts only during a
+// checkpoint is not told.
 func (d *devices) tellHead() {
 	if d.m.Held() {
 		return

@@ -17,7 +17,7 @@ import (
 
 const (
 	growthPoll  = 100 * time.Millisecond
-	growthFloor = 64 << 20 // less than this is nobody's concern
+	growthFloor = 64 << 20 // less growth than this is ignored
 )
 
 // growthLimit is how much more than its size a rank and its copy may need.
@@ -28,8 +28,8 @@ type growth struct {
 	r     *rankProc
 	copy  int           // pid
 	limit uint64        // bytes
-	seen  uint64        // that it did not share when it was looked at last
-	given uint64        // pages that the rank had been given then
+	seen  uint64        // bytes that it did not share at the last look
+	given uint64        // pages that the rank had been given at the last look
 	quit  chan struct{} // closed by end
 	once  sync.Once
 	done  chan struct{}
@@ -47,9 +47,10 @@ func watchGrowth(r *rankProc, copy int, size uint64) *growth {
 	return g
 }
 
-// exceeds reports whether the copy needs too much. To look takes time for each page, of many processes at once. So nobody looks before the
-// rank has been given so many pages since the last look that it may be so: each page that it changes is one. What is not shared any more
-// never will be.
+// exceeds reports whether the copy needs too much. A look costs time for each page, and many
+// processes may be watched at once. So it waits until the rank has been given enough pages since
+// the last look to exceed the limit: the kernel gives it one for each page that it changes. A page
+// that is not shared any more never is again.
 func (g *growth) exceeds() bool {
 	if g.seen > g.limit {
 		return true
@@ -90,7 +91,7 @@ func (g *growth) run() {
 			if since.IsZero() {
 				since = time.Now()
 			}
-			g.r.signal(syscall.SIGSTOP) // again if somebody has let it go on
+			g.r.signal(syscall.SIGSTOP) // again if another process has continued it
 		}
 	}
 }

@@ -17,30 +17,32 @@ import (
 	"github.com/gorun-mpi/gorun/internal/offload/share"
 )
 
-// guest has an offload process take turns on its device with those of other ranks and jobs (-devices share). It looks at the seats of all, see package share, and
-// does what their verdict says of its own: the process gets memory, or is swapped out, or in again when there is something for it to do. After a restart all are
-// out: who has commands in its ring, or is asked for something by the program, comes in.
+// guest makes an offload process take turns on its device with those of other ranks and jobs
+// (-devices share). It reads the seats of all (package share) and applies their verdict to its own
+// process, which gets memory, is swapped out, or is swapped in again when it has work. After a
+// restart all processes are swapped out. A process is swapped in when its ring has commands or the
+// program asks it for something.
 type guest struct {
 	o    *offloader
 	seat *share.Held
 	ring *offload.Shared
 	mem  []byte
 
-	nudged chan struct{} // has a value when it is to look
+	nudged chan struct{} // has a value when a look is due
 	end    chan struct{}
 	ended  chan struct{}
 
 	// Guarded by the mu of devices.
-	said   *offload.Answer // what the process has told of its memory and nobody has noted
+	said   *offload.Answer // what the process has reported of its memory and is not noted yet
 	room   int64           // what it may use when it is started
 	byUser bool            // a user has swapped it out: it stays there
-	back   chan error      // to a user who wants it in; nil: nobody does
+	back   chan error      // to a user who wants it in; nil: no user does
 	left   time.Duration   // when its last capture began
 
 	// Of its goroutine.
 	done     uint64        // commands, at the last look
 	out      time.Duration // what swapping it out took
-	sentry   chan struct{} // closed when nobody looks at the ring any more; nil: nobody does
+	sentry   chan struct{} // closed when the ring is not watched any more; nil: it is not watched
 	dismiss  atomic.Bool   // nobody is to
 	received int64         // what the verdict has given
 	waits    bool          // for memory, at the last look
@@ -76,20 +78,21 @@ func (a *agent) table() *share.Table {
 	return a.seats
 }
 
-// takeSeat has a process that is about to start take its place among those of other jobs. These may keep it waiting, so no lock of this agent is held.
+// takeSeat gives a process that is about to start its place among those of other jobs. These may
+// keep it waiting, so no lock of this agent is held.
 func (o *offloader) takeSeat(ring *os.File) (err error) {
 	switch o.d.a.order.Sharing {
 	case devicesExclusive:
 		o.seat, err = o.d.a.table().Join(o.newSeat())
 	case devicesShare:
-		if o.guest == nil { // nobody else sets it
+		if o.guest == nil { // it is set nowhere else
 			err = o.invite(ring)
 		}
 	}
 	return err
 }
 
-// sit has a process inherit the lock of its seat.
+// sit makes a process inherit the lock of its seat.
 func (o *offloader) sit(cmd *exec.Cmd) {
 	switch {
 	case o.seat != nil:
@@ -100,7 +103,7 @@ func (o *offloader) sit(cmd *exec.Cmd) {
 	}
 }
 
-// stand gives the seat of a process back that has ended. It may wait as takeSeat does.
+// stand gives back the seat of a process that has ended. It may wait as takeSeat does.
 func (o *offloader) stand() {
 	if o.seat != nil {
 		o.seat.Close()
@@ -147,7 +150,7 @@ func (o *offloader) inviteStored() error {
 	return o.invite(ring)
 }
 
-// nudge has it look soon.
+// nudge makes it look soon.
 func (g *guest) nudge() {
 	if g == nil {
 		return
@@ -195,7 +198,7 @@ func (g *guest) run() {
 	}
 }
 
-// When it looks by itself.
+// How soon it looks again by itself.
 const (
 	guestSample = 10 * time.Millisecond // others wait: is it idle?
 	guestAgain  = 50 * time.Millisecond // it cannot leave now
@@ -228,7 +231,7 @@ func (g *guest) view() view {
 	return v
 }
 
-// look does what the verdict says. It returns when to look again.
+// look applies the verdict. It returns when to look again.
 func (g *guest) look() (again time.Duration) {
 	own := g.view()
 	var verdict share.Verdict
@@ -329,7 +332,7 @@ func (g *guest) note(now time.Duration, own *view, mine *share.Seat) {
 	g.done = done
 }
 
-// answer tells the process of its memory.
+// answer tells the process how much memory it has.
 func (g *guest) answer(order offload.Order) {
 	g.o.d.mu.Lock()
 	defer g.o.d.mu.Unlock()
@@ -350,7 +353,8 @@ func (g *guest) leaves() (again time.Duration) {
 	return guestAgain
 }
 
-// comes swaps it in. What cannot be had is lost to the rank, unless a user has chosen the device, who may choose another.
+// comes swaps it in. A device that cannot be had is lost to the rank, unless a user has chosen it:
+// the user may choose another.
 func (g *guest) comes() {
 	o, d := g.o, g.o.d
 	g.relieve()
@@ -399,7 +403,7 @@ func (g *guest) fail(err error) {
 	d.step(sessions.Event{Type: sessions.EvDied, ID: o.id, Err: o.how})
 }
 
-// tellUser answers who waits for it. Caller holds mu.
+// tellUser answers the user who waits for it. Caller holds mu.
 func (g *guest) tellUser(err error) {
 	if g.back != nil {
 		g.back <- err
@@ -407,7 +411,7 @@ func (g *guest) tellUser(err error) {
 	}
 }
 
-// watch has somebody look for commands in the ring while there is no process that would.
+// watch starts a goroutine that looks for commands in the ring while there is no process to do so.
 func (g *guest) watch() {
 	if g.sentry != nil {
 		return

@@ -21,8 +21,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
-// The agent's part of a native checkpoint. It images a rank that stands in Ready, and says to the
-// head what the rank itself would say of a portable image.
+// The agent's part of a native checkpoint. It images a rank that stands in Ready, and reports to
+// the head what the rank itself would report of a portable image.
 //
 //	Capture -> the stream to the rank is held between two frames, the rank is
 //	           captured -> Captured
@@ -134,8 +134,8 @@ func (a *agent) onImage(r *rankProc, m *oob.Msg) bool {
 	return false
 }
 
-// stoppedRank answers for a rank that somebody has stopped: the rank cannot say itself what holds up
-// a checkpoint.
+// stoppedRank answers for a rank that was stopped by a signal: the rank cannot say itself what
+// holds up a checkpoint.
 func (a *agent) stoppedRank(r *rankProc, m *oob.Msg) bool {
 	if !r.isStopped() {
 		return false
@@ -147,7 +147,7 @@ func (a *agent) stoppedRank(r *rankProc, m *oob.Msg) bool {
 	return true
 }
 
-// isStopped reports whether somebody has stopped the rank's process.
+// isStopped reports whether the rank's process was stopped by a signal.
 func (r *rankProc) isStopped() bool {
 	st, ok := procfs.ReadStat(r.pid)
 	return ok && st.State == 'T'
@@ -215,10 +215,10 @@ func (a *agent) shoot(r *rankProc, m *oob.Msg, cfg oob.CaptureConfig) {
 	}
 	s.is("waits to be copied by its agent")
 	if cfg.Ahead {
-		close(s.open) // no gate was closed
+		close(s.open) // no gate is closed
 	}
 	if i.now != nil && i.now.cfg.Ahead {
-		i.now.giveUp() // it is of no use any more, unless it is done
+		i.now.giveUp() // it is useless now, unless it is done
 	}
 	i.now = s
 	a.imagings.Add(1)
@@ -330,7 +330,7 @@ func (s *shot) capture() error {
 		short = s.a.images.memory.promise(need)
 	}
 	if s.cfg.Ahead && short != nil {
-		return short // the program must not stand still for this
+		return short // the program must not stop for this
 	}
 	opt.NoFork = s.cfg.Hold || short != nil
 	if done := int(s.r.imaging.committed.Load()); done > 0 {
@@ -375,7 +375,7 @@ func (s *shot) capture() error {
 }
 
 // attach makes a target of a rank that was just started, while the streams that it was given are at
-// hand. A failure is told when it matters.
+// hand. A failure is reported when the target is needed.
 func (a *agent) attach(r *rankProc, p *pipes) {
 	if a.order.Imager == "" {
 		return
@@ -439,8 +439,8 @@ func (s *shot) image() (err error) {
 	return nil
 }
 
-// stand keeps the rank where it is until the attempt is given up, the job is ended, or somebody has
-// killed the rank. Its death is not told to those that wait for it before it is let go.
+// stand keeps the rank where it is until the attempt is given up, the job is ended, or the rank was
+// killed. Its death is not reported to those that wait for it before it is let go.
 func (s *shot) stand() {
 	s.is("stands until the snapshot is committed")
 	if s.cfg.Move {
@@ -571,5 +571,5 @@ func (b *budgeted) Note() string {
 	return fmt.Sprintf("it stood still until its image was written: %v", b.short)
 }
 
-// Bytes bounds what the back-end says, which may not know it.
+// Bytes bounds the back-end's figure, which may be a guess.
 func (b *budgeted) Bytes() uint64 { return min(b.Copy.Bytes()+b.more, math.MaxInt64) }

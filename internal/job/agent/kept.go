@@ -15,8 +15,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
-// kept is what an agent on another node than the head's has of its keeper: its ticket, and grants of
-// the node's lease. Its stream to the head is a connection that it makes itself.
+// kept is what an agent on another node than the head's gets from its keeper: its ticket, and
+// grants of the node's lease. Its stream to the head is a connection that it makes itself.
 type kept struct {
 	conn   *oob.Conn
 	timer  *lease.Timer

@@ -10,8 +10,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wireup"
 )
 
-// lookups are the addresses of ranks that ranks here have asked for. What the head answers to one serves all: it tells
-// the addresses of all ranks of that rank's node. Addresses are of one incarnation, which an agent may outlive.
+// lookups are the addresses of ranks that ranks here have asked for. The head's answer to one
+// question serves all ranks: it has the addresses of all ranks of that node. Addresses are of one
+// incarnation, which an agent may outlive.
 type lookups struct {
 	mu      sync.Mutex
 	known   map[place][]byte  // the book that has it
@@ -79,7 +80,8 @@ func (l *lookups) forget(incarnation uint64) {
 	maps.DeleteFunc(l.known, func(p place, _ []byte) bool { return other(p) })
 }
 
-// begins drops the questions of other incarnations than the one that begins: nobody answers them any more.
+// begins drops the questions of other incarnations than the one that begins: the head does not
+// answer them any more.
 func (l *lookups) begins(incarnation uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,8 @@ type inMemory struct {
 	here *mem.Near
 }
 
-// Held lists what the nodes have of a set. Each is asked itself where it is reached, and else by way of the head.
+// Held lists what the nodes have of a set. Each node that can be reached is asked directly, the
+// others by way of the head.
 func (o inMemory) Held(ctx context.Context, set string) (all []parity.Held, err error) {
 	own, err := o.here.List(ctx, set)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +99,8 @@ func (r *rankProc) giveBack() {
 	}
 }
 
-// makesRoom sets room aside for the image that a rank is about to write, now that its size is known. It returns what the head gets to hear.
+// makesRoom sets room aside for the image that a rank is about to write, now that its size is
+// known. It returns the message for the head.
 func (a *agent) makesRoom(r *rankProc, m oob.Msg) oob.Msg {
 	l := r.lent.Load()
 	if l == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/proc"
 )
 
-// The agent measures what its ranks lose while something goes on beside them, see interval.Meter. The head says
-// when that begins and ends:
+// The agent measures what its ranks lose while other work runs beside them, see interval.Meter. The
+// head says when that work begins and ends:
 //
 //	Meter (a phase) ->   the ranks are looked at
 //	Meter (the next) ->  and again
@@ -19,7 +19,7 @@ import (
 //
 // A look costs some ten microseconds for each thread of a rank, so of many ranks only some are looked at.
 
-// meter is the agent's; a goroutine of its own has all but the channel.
+// meter belongs to the agent; a goroutine of its own owns all fields except the channel.
 type meter struct {
 	words chan word
 	now   oob.Msg // the phase that lasts; no Kind: none was told
@@ -88,7 +88,8 @@ func (a *agent) toMeter() (pids []int) {
 	return pids
 }
 
-// look reads what processes have used, and returns how much the one has lost that has lost most since the last look.
+// look reads what processes have used. It returns the largest loss of a process since the last
+// look.
 func (t *meter) look(pids []int, p interval.Phase, span time.Duration, counts bool) (most time.Duration, known bool) {
 	now := map[int]*metered{}
 	for _, pid := range pids {

@@ -18,8 +18,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// watches has this agent run the command of -migrate-on, or no longer: one agent of each node does, as long as it has ranks, and then another one that has some.
-// Caller holds mu.
+// watches starts or stops the command of -migrate-on in this agent. One agent of each node runs it
+// as long as it has ranks; then another agent that has ranks takes over. Caller holds mu.
 func (a *agent) watches(command string) {
 	switch {
 	case command != "" && a.unwatch == nil:
@@ -31,7 +31,8 @@ func (a *agent) watches(command string) {
 	}
 }
 
-// monitor runs the command. Each line that it prints says what is to leave the node. The head has that done.
+// monitor runs the command. Each line that it prints says what is to leave the node. The head
+// carries that out.
 func (a *agent) monitor(command, job string, unwatch chan struct{}) {
 	cmd := exec.Command("/bin/sh", "-c", command)
 	cmd.Env = append(append([]string(nil), a.order.Env...), "GORUN_JOB="+job, "GORUN_NODE="+a.order.Host)
@@ -108,7 +109,7 @@ func (a *agent) hear(lines io.Reader, unwatch chan struct{}) error {
 	return nil
 }
 
-// words are for people, as against an alarm.
+// words are for people; an alarm is for the head.
 func (a *agent) words(text string) {
 	a.head.Send(oob.Msg{Kind: oob.Alarm, From: oob.AgentAddr(int(a.index)), To: oob.Head, A: 1, Data: []byte(text)})
 }
@@ -137,10 +138,10 @@ func (a *agent) deviceIDs() (ids []string) {
 	return ids
 }
 
-// listLimit is how long a list of devices may take: a driver that is sick may hang.
+// listLimit is how long a list of devices may take: a faulty driver may hang.
 const listLimit = 20 * time.Second
 
-// listDevices has the node's devices listed.
+// listDevices lists the node's devices.
 func (a *agent) listDevices(server string) (all []offload.Info, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), listLimit)
 	defer cancel()

@@ -16,10 +16,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// Ranks may move to other agents while others stay here. The next incarnation then comes as another order, which
-// names the ranks that stay. Each of them is told by a Start. The process of a rank that has moved stands as it was
-// captured. It takes no part in anything until it is ended, or until yet another order names it again: then it is let
-// go, and goes on.
+// Ranks may move to other agents while others stay here. The next incarnation then comes as another
+// order, which names the ranks that stay. Each of them is told by a Start. The process of a rank
+// that has moved stands as it was captured. It takes no part in the job until it is ended, or until
+// a later order names it again: then it is let go, and goes on.
 
 // lineUp takes an order that is not the first.
 func (a *agent) lineUp(next *wire.Order) {
@@ -64,8 +64,8 @@ func (a *agent) endMoved(rank int32) {
 	r.imaging.giveUp()
 }
 
-// lived reports whether the rank's process has had an incarnation here. What it says of another it was saying when
-// it was imaged.
+// lived reports whether the rank's process has had an incarnation here. Frames that name another
+// incarnation were on their way when it was imaged.
 func (a *agent) lived(r *rankProc, incarnation uint64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,7 +88,7 @@ func (a *agent) awaitRunning(r *rankProc) {
 type output struct {
 	f       *os.File
 	drain   chan chan struct{} // asks for all that is in the pipe to be passed on; closed when it is
-	pending chan struct{}      // such a question; nil: none
+	pending chan struct{}      // a pending request of drain; nil: none
 	over    chan struct{}      // closed when it has been read to its end
 
 	mu    sync.Mutex // held to read
@@ -121,7 +121,7 @@ func (o *output) read(p []byte) (n int, err error) {
 	return max(n, 0), err
 }
 
-// written is how much the rank has written, also what was not read yet.
+// written is how much the rank has written, including bytes that are not read yet.
 func (o *output) written() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,7 +144,7 @@ func newOutput(f *os.File) *output {
 	return &output{f: f, drain: make(chan chan struct{}, 1), over: make(chan struct{})}
 }
 
-// asked reports whether somebody waits until the pipe is empty.
+// asked reports whether a goroutine waits until the pipe is empty.
 func (o *output) asked() bool {
 	if o.pending == nil {
 		select {
@@ -164,7 +164,7 @@ func (o *output) empty() bool {
 	return left == 0
 }
 
-// answer tells who waits that the pipe was empty, and that all has been passed on.
+// answer tells the waiting goroutine that the pipe was empty, and that all has been passed on.
 func (o *output) answer() {
 	if o.pending != nil {
 		close(o.pending)
@@ -172,8 +172,8 @@ func (o *output) answer() {
 	}
 }
 
-// passOn returns when all that a rank which stands has written so far is on its way to the head, half a line, too.
-// What another process of the rank writes comes after it.
+// passOn returns when all output of a stopped rank so far is on its way to the head, including half
+// a line. Output of another process of the rank comes after it.
 func (r *rankProc) passOn(cancel <-chan struct{}) error {
 	for _, o := range r.outputs {
 		if o == nil {
@@ -182,7 +182,7 @@ func (r *rankProc) passOn(cancel <-chan struct{}) error {
 		done := make(chan struct{})
 		select {
 		case o.drain <- done:
-		case <-o.over: // perhaps with an earlier question that nobody has taken
+		case <-o.over: // perhaps with an earlier request that was not taken
 			continue
 		case <-cancel:
 			return errGivenUp

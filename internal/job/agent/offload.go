@@ -39,7 +39,7 @@ type offloader struct {
 	awaits  sessions.EventType // the answer to that; 0: none
 	hello   chan error         // closed or filled at the greeting; nil: nobody waits
 	stored  *os.File           // what it had, while it is swapped out
-	used    int64              // bytes of the device's memory when it was last paused
+	used    int64              // bytes of device memory in use when it was last paused
 	model   string             // the name of its last device
 	had     string             // the ID of that; "": it has had none
 	guest   *guest             // its turns on a device that is shared; nil: it is not
@@ -48,8 +48,8 @@ type offloader struct {
 	file    string             // its newest capture for a checkpoint, which is removed when it is open
 	round   uint32             // of the question what of it is valid at the host
 	skip    []uint64           // the answer
-	user    chan error         // to who waits for a swap
-	late    func(string)       // takes what the process says it waits for; nil: the head has asked
+	user    chan error         // to the caller that waits for a swap
+	late    func(string)       // gets what the process waits for; nil: the head has asked
 }
 
 func newOffloader(d *devices, id uint64) *offloader {
@@ -59,7 +59,8 @@ func newOffloader(d *devices, id uint64) *offloader {
 // own is the bit of an attempt that says that the order is this agent's and not the program's.
 const own = 1 << 31
 
-// device is the ID of the device that it has, or had last. One that it is only to have does not count: it may not be there.
+// device is the ID of the device that it has, or had last. A device that is only requested does not
+// count: it may not be there.
 func (o *offloader) device() string { return cmp.Or(o.had, o.start.Device) }
 
 func (o *offloader) name() string {
@@ -168,7 +169,8 @@ func (o *offloader) launch(ringOf string, capture *os.File) error {
 	return nil
 }
 
-// hangs ends a process that has not begun in time, and what it may have started in its place. listen tells who waits for it.
+// hangs ends a process that has not begun in time, and what it may have started in its place.
+// listen tells those that wait for it.
 func (o *offloader) hangs(cmd *exec.Cmd, why string) {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
@@ -238,7 +240,8 @@ func (o *offloader) listen() {
 	}
 }
 
-// greeted tells who waits for the process that it has opened its device, or why not. The first word counts.
+// greeted tells those that wait for the process that it has opened its device, or why not. The
+// first report counts.
 func (o *offloader) greeted(err error) {
 	if o.hello != nil {
 		o.hello <- err
@@ -302,8 +305,8 @@ func (o *offloader) answered(a offload.Answer) {
 	}
 }
 
-// send sends an order, and waits for nobody. A process that cannot be spoken to has ended, which shows by itself. One that stands still may leave so much unread
-// that no more goes in: it is ended.
+// send sends an order, and never blocks. A failed write means that the process has ended, which
+// listen notices. A process that is stopped may leave the socket full: it is ended.
 func (o *offloader) send(order offload.Order) {
 	p, err := offload.Packet(order)
 	if err != nil || o.control == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// others finds the nodes that have a piece. The head knows them. The piece is read of the node itself, or by way of the
-// head where the nodes do not reach each other.
+// others finds the nodes that have a piece. The head knows them. The piece is read from the node
+// itself, or by way of the head if the nodes cannot reach each other.
 type others struct {
 	*places
 	name string // of the store

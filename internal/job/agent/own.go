@@ -7,11 +7,13 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// inbox is what the head has sent to an agent on its own node. The lease in it counts when it comes, whatever the agent
-// is doing: it may be busy for longer with the start of many ranks. On other nodes the keeper has the lease.
+// inbox is what the head has sent to an agent on its own node. A grant of the lease counts when it
+// arrives, even while the agent is busy: the start of many ranks may take longer than the lease. On
+// other nodes the keeper has the lease.
 //
-// The lease is the head's to itself. Its ranks must not act when it has stood still for so long that another head may
-// have taken its place, so it is the kernel that ends this agent, and with it the ranks.
+// The head grants this lease to its own node. Its ranks must not act when the head has stood still
+// for so long that another head may have taken its place. So the kernel ends this agent, and with
+// it the ranks.
 type inbox struct {
 	conn  *oob.Conn
 	timer *lease.Timer // nil: nothing was granted, which holds for a job on one node

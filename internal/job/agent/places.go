@@ -23,9 +23,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// Where images lie. The head names stores and pieces. The agent makes paths of its node of them, for back-ends
-// and for ranks, which know of files only. In a store that lies in parts on the nodes it begins and commits sets
-// for what is written here, and before a restart it fetches what is not here from the nodes that have it.
+// Where images lie. The head names stores and pieces. The agent turns them into paths of its node,
+// because back-ends and ranks know only files. In a store that is spread over the nodes it begins
+// and commits sets for images that are written here. Before a restart it fetches missing images
+// from the nodes that have them.
 
 // places are the stores of an agent's order.
 type places struct {
@@ -36,7 +37,7 @@ type places struct {
 	open  map[string]store.Store // by the name in the order
 	lists map[[2]string][]store.Info
 
-	memory *mem.Near // of this node; nil: nobody has needed it
+	memory *mem.Near // of this node; nil: not needed so far
 }
 
 func newPlaces(head *wire.Queue, index int) *places {
@@ -96,7 +97,8 @@ func (p *places) parts(name, own string, at storeurl.Place) (store.Store, error)
 	return &node.Store{Node: own, Here: here, Peers: others{p, name, own}}, nil
 }
 
-// writeTo makes ready for the image of a rank, of at most so many bytes; 0: nobody knows. written is called when it is whole.
+// writeTo makes ready for the image of a rank, of at most so many bytes; 0: unknown. written is
+// called when it is whole.
 func (a *agent) writeTo(ctx context.Context, cfg *oob.CaptureConfig, size uint64) (to image.Target, written func() error, err error) {
 	nothing := func() error { return nil }
 	if cfg.Store == "" {
@@ -183,7 +185,7 @@ type outlets struct {
 	over bool
 }
 
-// add adds one, and ends those before it: a rank writes, or reads, one image.
+// add adds one, and ends those before it: a rank writes or reads one image at a time.
 func (o *outlets) add(one *imagepipe.Outlet) {
 	o.mu.Lock()
 	before, over := o.all, o.over
@@ -208,8 +210,8 @@ func (o *outlets) close() {
 	}
 }
 
-// selfWritten makes the name of an image durable that a rank says it has written. It returns what the
-// head gets to hear.
+// selfWritten makes the name of an image durable that a rank has reported as written. It returns
+// the message for the head.
 func (a *agent) selfWritten(r *rankProc, m oob.Msg) oob.Msg {
 	if written := r.written.Load(); written != nil {
 		if err := (*written)(); err != nil {
@@ -246,7 +248,7 @@ func (a *agent) bringAndRead(r *rankProc) error {
 	return a.readBy(r)
 }
 
-// readBy has the rank read its image itself, when it has been brought.
+// readBy lets the rank read its image itself, when it has been brought.
 func (a *agent) readBy(r *rankProc) error {
 	p, ok := r.images[r.first].(image.Piece)
 	if !ok {
@@ -274,8 +276,8 @@ func (a *agent) untilQuit() (context.Context, context.CancelCauseFunc) {
 	return ctx, cancel
 }
 
-// bringOne makes sure that an image can be read from here: the first of its copies that is good. Where there is but one,
-// whoever reads it checks it. named are the stores that the head has named.
+// bringOne makes sure that an image can be read from here: the first of its copies that is good. A
+// single copy is checked by its reader. named are the stores that the head has named.
 func (a *agent) bringOne(ctx context.Context, named map[string]wire.Store, im *wire.Image) (image.Source, error) {
 	if len(im.Or) == 0 {
 		return a.bringCopy(ctx, named, im)

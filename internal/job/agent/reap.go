@@ -63,8 +63,8 @@ func (d *death) wait() error {
 	return nil
 }
 
-// expect announces a child that is about to be born. Nothing is swept until born is called, for the
-// child could not be told from an orphan.
+// expect announces a child that is about to be born. Nothing is swept until born is called, because
+// the child could not be told from an orphan.
 func (a *agent) expect() {
 	a.mu.Lock()
 	a.unborn++
@@ -129,7 +129,7 @@ func (a *agent) sweepLocked() {
 // await waits for a rank's end and buries it.
 func (a *agent) await(r *rankProc, d *death) {
 	if err := d.wait(); err != nil {
-		// It cannot be watched, and must not run on unwatched.
+		// A rank that cannot be watched must not go on.
 		fmt.Fprintln(os.Stderr, "gorun agent:", err)
 		r.kill(syscall.SIGKILL)
 	}
@@ -166,7 +166,7 @@ func (a *agent) bury(r *rankProc) {
 		select {
 		case <-r.heard:
 		case <-time.After(lastWords):
-			// A descendant in a group of its own holds the socket.
+			// A descendant in a group of its own may hold the socket.
 			r.conn.Close()
 			<-r.heard
 		}
@@ -192,8 +192,8 @@ func (a *agent) oneLess() {
 }
 
 func (a *agent) lastRites() {
-	a.imagings.Wait() // so that no child is anybody's but ours
-	a.expect()        // and nobody else reaps
+	a.imagings.Wait() // so that no child is left to another goroutine
+	a.expect()        // and no other goroutine reaps
 	proc.EndAll()
 	a.left.Wait()
 	// The head answers with its goodbye, or it is dead; run sees which.

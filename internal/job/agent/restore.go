@@ -25,8 +25,8 @@ import (
 const oobFD = 3
 
 // restore makes a rank from its image, and lets it go when all ranks of the job are made. Before
-// that the rank takes no step and none of its files is changed. A second Start tells it of its new
-// life. That comes behind whatever it had not read in its old life.
+// that the rank takes no step and none of its files is changed. A second Start announces its new
+// life. It comes behind the bytes that the rank had not read in its old life.
 func (a *agent) restore(r *rankProc, p *pipes) error {
 	start := a.startOf(r.rank)
 	start.Host = a.order.Host
@@ -70,7 +70,7 @@ func (a *agent) restore(r *rankProc, p *pipes) error {
 		return err
 	}
 	r.pid, r.note, r.buried = back.PID, back.Note, back.Close
-	if r.devices.any() { // else the head's own words say enough
+	if r.devices.any() { // without devices the head's own message says enough
 		r.note = strings.TrimPrefix(r.note+"; "+phases.String(), "; ")
 	}
 	if err := writeAll(r.socket, back.Unread); err != nil {
@@ -102,8 +102,8 @@ func (p *phases) end(name string) {
 // String is like "restored: reading 3ms, host 52ms, devices 410ms; computing".
 func (p *phases) String() string { return "restored: " + strings.Join(p.said, ", ") + "; computing" }
 
-// whenAll lets a rank go when all are restored, and files that they share are cut. It ends the rank if before that the
-// job ends or somebody kills the rank.
+// whenAll lets a rank go when all are restored, and files that they share are cut. It ends the rank
+// if the job ends or the rank is killed before that.
 func (a *agent) whenAll(rank int, back *whole.Restored) error {
 	t := time.NewTicker(standPoll)
 	defer t.Stop()

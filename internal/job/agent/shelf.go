@@ -13,8 +13,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/imagepipe"
 )
 
-// A restart with another number of ranks: none has an image of its own. Only the program knows of which images it needs
-// what, so each rank asks for them one by one and reads its parts. Nothing is fetched that nobody reads.
+// A restart with another number of ranks: none has an image of its own. Only the program knows
+// which parts of which images it needs, so each rank asks for images one by one and reads its
+// parts. Nothing else is fetched.
 
 // shelve offers a rank the images of all ranks of the snapshot.
 func (a *agent) shelve(r *rankProc) error {
@@ -27,8 +28,8 @@ func (a *agent) shelve(r *rankProc) error {
 	return nil
 }
 
-// onShelf finds a copy of the image of a rank of the snapshot: a file if it is one here, else what its store reads,
-// through whichever node has it.
+// onShelf finds a copy of the image of a rank of the snapshot: a file if it is one here, else a
+// reader of its store, through a node that has it.
 func (a *agent) onShelf(ctx context.Context, rank, copy int) (path string, r store.Reader, err error) {
 	if rank < 0 || rank >= len(a.order.Shelf) {
 		return "", nil, fmt.Errorf("the snapshot has %d ranks, and no rank %d", len(a.order.Shelf), rank)

@@ -30,8 +30,8 @@ type rankProc struct {
 	// The process that waits: the rank, or the program that it attends.
 	stopped int
 
-	restored bool         // made from an image: what it says of another incarnation is dropped
-	note     string       // what was unusual about that
+	restored bool         // made from an image: its frames of another incarnation are dropped
+	note     string       // what was unusual about the restore
 	buried   func() error // to be called when it is reaped; may be nil
 	imaging  imaging
 	image    string                       // restart: the path of its image, as it is told
@@ -41,7 +41,7 @@ type rankProc struct {
 	lent     atomic.Pointer[lent]         // the slot that it is writing to
 	readied  chan struct{}                // closed when it can write the image that was ordered last; guarded by the agent's mu
 	devices  *devices                     // its offload processes
-	outlets  outlets                      // by which it writes and reads images that are no files
+	outlets  outlets                      // by which it writes and reads images that are not files
 
 	mu     sync.Mutex
 	reaped bool // pid is no longer ours
@@ -51,7 +51,7 @@ type rankProc struct {
 
 	outputs [3]*output // by stream
 	lives   []uint64   // the incarnations that this process has had here; guarded by the agent's mu
-	away    bool       // it has moved, and this process stands as it was captured; the same
+	away    bool       // it has moved, and this process stands as it was captured; guarded likewise
 }
 
 // kill signals the rank's process group while the rank is not reaped: a dead leader that is not
@@ -144,7 +144,7 @@ func (a *agent) failed(r *rankProc, err error) {
 	a.oneLess()
 }
 
-// withRemedy says what to do if the agent itself lacks files, whatever it was about to open.
+// withRemedy adds the remedy if the agent itself has run out of descriptors.
 func (a *agent) withRemedy(err error) error {
 	a.mu.Lock()
 	ranks := len(a.order.Ranks)
@@ -198,7 +198,7 @@ func (a *agent) enter(r *rankProc, p *pipes, makeIt func(*rankProc, *pipes) erro
 	return nil
 }
 
-// spawnFrom starts a rank afresh that takes its state from an image.
+// spawnFrom starts a fresh rank that takes its state from an image.
 func (a *agent) spawnFrom(r *rankProc, p *pipes) error {
 	from := a.bringAndRead
 	if len(a.order.Shelf) > 0 {
@@ -210,7 +210,7 @@ func (a *agent) spawnFrom(r *rankProc, p *pipes) error {
 	return a.spawn(r, p)
 }
 
-// spawn starts a rank afresh. Its socket already holds the greeting and Start
+// spawn starts a fresh rank. Its socket already holds the greeting and Start
 // when it begins to run, so that Init costs no round trip for them.
 func (a *agent) spawn(r *rankProc, p *pipes) error {
 	a.greet(r)

@@ -6,7 +6,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
 )
 
-// speakForStopped answers for a rank that somebody has stopped. The agent is locked.
+// speakForStopped answers for a rank that was stopped by a signal. The agent is locked.
 func (a *agent) speakForStopped(r *rankProc, m *oob.Msg) bool {
 	if m.Kind != oob.Look || !r.isStopped() {
 		return false

@@ -18,7 +18,7 @@ func (a *agent) copyOutput(r *rankProc, stream int) {
 	defer f.Close()
 	a.awaitRunning(r)
 	var lines stdio.Splitter
-	if a.startOf(r.rank).Size > 1 { // else nobody comes between
+	if a.startOf(r.rank).Size > 1 { // a single rank's output cannot be interleaved
 		lines.Keep = stdio.LongestLine
 	}
 	buf := make([]byte, stdio.OutputChunk)
@@ -33,8 +33,8 @@ func (a *agent) copyOutput(r *rankProc, stream int) {
 	}
 	emit := func(p []byte) {
 		if lines.HasLong() {
-			// While the head waits for the rest of a line, it gives no credit for what others print. So no other rank here prints
-			// meanwhile.
+			// While the head waits for the rest of a line, it gives no credit for other ranks'
+			// output. So no other rank here prints meanwhile.
 			a.printing.Lock()
 			lines.Long(send)
 			a.printing.Unlock()

@@ -28,8 +28,8 @@ func (a *agent) awaitStops() {
 	}
 }
 
-// stands reports whether the rank is stopped, or has ended. The kernel tells of a stop when the last thread
-// has; what it tells is left for others to ask.
+// stands reports whether the rank is stopped, or has ended. The kernel reports a stop when the last
+// thread has stopped; the report is not consumed here.
 func (r *rankProc) stands() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,8 +18,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// A user swaps offload processes out and in, or moves them to other devices. What a process had lies in a file without a name meanwhile: nothing is left of it
-// when the rank ends, however it ends. It is in memory (/dev/shm) if twice its size is free there, else in the folder for temporary files.
+// A user swaps offload processes out and in, or moves them to other devices. Meanwhile the state of
+// a process lies in a file without a name, so nothing is left of it when the rank ends in any way.
+// It is in memory (/dev/shm) if twice its size is free there, else in the folder for temporary
+// files.
 
 // swap does what a user wants, and answers the head.
 func (d *devices) swap(m oob.Msg) {
@@ -49,7 +51,7 @@ func (d *devices) swapAll(q *offload.Swap, a *offload.Swapped) {
 	}
 }
 
-// meant reports whether a wish is about this process.
+// meant reports whether a request is about this process.
 func (o *offloader) meant(q *offload.Swap) bool {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
@@ -85,7 +87,7 @@ func (o *offloader) goOut(limit time.Duration) error {
 		return nil
 	}
 	err := o.wish(sessions.EvSwapOut, limit)
-	if err != nil { // it stays, or is swapped by somebody else: what that was for counts
+	if err != nil { // it stays, or another caller swaps it: that caller's purpose counts
 		o.d.mu.Lock()
 		defer o.d.mu.Unlock()
 		if o.guest != nil {
@@ -109,7 +111,7 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 	name, before, isOut := o.device(), o.start.Device, o.isOut()
 	o.d.mu.Unlock()
 	if q.Op == offload.SwapIn && !isOut {
-		return 0, nil // who was before has done it
+		return 0, nil // an earlier caller has done it
 	}
 	to, err := offload.InPlaceOf(name, q.To)
 	if err != nil {
@@ -140,7 +142,8 @@ func (o *offloader) swap(q *offload.Swap) (bytes int64, err error) {
 // errSwapping refuses a swap during another.
 var errSwapping = errors.New("it is being swapped: try again")
 
-// alone waits until what another user wants of the process is done: each may choose another device for it. Then swapping is to be emptied.
+// alone waits until another user's request for the process is done: each may choose another device
+// for it. The caller must then empty swapping.
 func (o *offloader) alone(limit time.Duration) error {
 	t := time.NewTimer(max(limit, answerLimit))
 	defer t.Stop()
@@ -154,7 +157,7 @@ func (o *offloader) alone(limit time.Duration) error {
 	}
 }
 
-// comeBack swaps a process in for a user, on a device that it keeps if it can be had.
+// comeBack swaps a process in for a user, on the same device if that is available.
 func (o *offloader) comeBack(device string) error {
 	o.d.mu.Lock()
 	if o.user != nil { // it comes in by its turn, as what it was
@@ -193,7 +196,8 @@ func (o *offloader) forget() {
 	}
 }
 
-// unfinished removes what a process has left that has ended while it wrote its capture. Caller holds mu.
+// unfinished removes the partial capture of a process that has ended while it wrote it. Caller
+// holds mu.
 func (o *offloader) unfinished() {
 	for _, name := range []*string{&o.where, &o.file} {
 		if *name == "" {
@@ -207,8 +211,9 @@ func (o *offloader) unfinished() {
 	}
 }
 
-// wish has the machine do it, and waits. With a limit the process is asked what it waits for when that is over. If it does not answer, as one that is stopped, it
-// stays all the same.
+// wish feeds the request to the machine, and waits. If there is a limit, the process is asked what
+// it waits for when the limit is over. A process that does not answer, such as one that is stopped,
+// stays.
 func (o *offloader) wish(what sessions.EventType, limit time.Duration) error {
 	d := o.d
 	done := make(chan error, 1)
@@ -258,7 +263,7 @@ func (o *offloader) wish(what sessions.EventType, limit time.Duration) error {
 // answerLimit is how long a process may take to say what it waits for.
 const answerLimit = 5 * time.Second
 
-// answerUser tells who waits for a swap.
+// answerUser answers the user who waits for a swap.
 func (o *offloader) answerUser(err error) {
 	if o.user != nil {
 		o.user <- err
@@ -266,7 +271,7 @@ func (o *offloader) answerUser(err error) {
 	}
 }
 
-// leave has the process write what it has, and end.
+// leave makes the process write its state, and end.
 func (o *offloader) leave() {
 	if o.guest != nil {
 		o.guest.left = share.Now()

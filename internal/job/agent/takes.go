@@ -28,7 +28,7 @@ const (
 	processes  = "processes"
 )
 
-// taken says of which process a capture is.
+// taken says which process a capture belongs to.
 type taken struct {
 	ID     uint64 `json:"id"`
 	Device string `json:"device"` // its ID
@@ -45,7 +45,7 @@ type take struct {
 	failed chan struct{} // closed when one cannot be made
 	why    error
 
-	due   map[uint64]bool // who has not said what is valid at the host
+	due   map[uint64]bool // processes for which the rank has not said what is valid at the host
 	skip  map[uint64][]uint64
 	files map[uint64]*os.File
 }
@@ -104,7 +104,8 @@ func (d *devices) takeFrom(order *oob.Msg, cfg *oob.CaptureConfig, cancel <-chan
 	return t, t.wait(t.image, cancel)
 }
 
-// takeStored takes what is swapped out as it lies. The place may be filled again before the image is written, so it is a descriptor of its own. Caller holds mu.
+// takeStored takes a capture that is swapped out as it is. The place may be filled again before the
+// image is written, so it is a descriptor of its own. Caller holds mu.
 func (d *devices) takeStored(t *take) error {
 	in := d.m.In()
 	for _, id := range d.m.All() {
@@ -165,7 +166,8 @@ func (d *devices) skips(o *offloader, v *offload.Valid) {
 	}
 }
 
-// file is where a process puts its capture. Nobody can guess the name, and so put something there.
+// file is where a process puts its capture. The name cannot be guessed, so no other user can put a
+// file there.
 func (d *devices) file(o *offloader) string {
 	return filepath.Join(d.take.dir, fmt.Sprintf("%s%d-%d-%d-%s", captureName(), d.r.rank, o.id, d.gate.Attempt, rand.Text()))
 }
@@ -221,8 +223,9 @@ func (r reader) ReadAt(p []byte, off int64) (int, error) { return copy(p, r[off:
 // mostProcesses bounds the list in an image.
 const mostProcesses = 1 << 20
 
-// bringDevices gives a rank that was made of an image, and stands, its offload processes: new ones, on the devices where they were or on those
-// of the order, with what they had. They are paused. If devices are shared there are none at first: all is swapped out, see guest.
+// bringDevices gives a rank that was made from an image, and is stopped, its offload processes: new
+// ones with the state of the old, on the same devices or on those of the order. They are paused. If
+// devices are shared there are no processes at first: all are swapped out, see guest.
 func (d *devices) bringDevices(pid int, src image.Source) error {
 	img, err := src.Open()
 	if err != nil {
@@ -257,7 +260,7 @@ func (d *devices) bringDevices(pid int, src image.Source) error {
 		o := newOffloader(d, one.ID)
 		o.start, o.model, o.used = offload.Start{Device: on, Ring: one.Ring}, one.Name, one.Memory
 		if d.a.order.Sharing == devicesShare {
-			o.had = on // until it has another: what a move chooses, and does not get, is in no snapshot
+			o.had = on // until it has another: a device that a move chooses and does not get is in no snapshot
 			d.mu.Lock()
 			o.stored, d.procs[o.id] = f, o
 			d.step(sessions.Event{Type: sessions.EvStored, ID: o.id})
@@ -288,7 +291,7 @@ func (d *devices) bringDevices(pid int, src image.Source) error {
 	return err
 }
 
-// chooser is the command by which a user has others for the devices of an image.
+// chooser is the command by which a user chooses other devices for those of an image.
 func chooser(order *wire.Order) string {
 	if order.Onto[0] != "" {
 		return "gorun migrate -to ID@NODE"
@@ -353,7 +356,7 @@ func (d *devices) wake() {
 	}
 	d.step(sessions.Event{Type: sessions.EvOpen})
 	d.mu.Unlock()
-	for _, o := range all { // nobody has heard the rank yet, so what is swapped out is so still
+	for _, o := range all { // the rank was not heard yet, so every swapped-out process is still out
 		if err := o.inviteStored(); err != nil {
 			d.mu.Lock()
 			d.step(sessions.Event{Type: sessions.EvDied, ID: o.id, Err: fmt.Sprintf("device %s: its turns: %v", o.device(), err)})

@@ -16,9 +16,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// Ways from this agent to other nodes, see package listener. The head hands out the tickets.
+// Connections from this agent to other nodes, see package listener. The head hands out the tickets.
 
-// Limits of time. A node that is not reached by then is read by way of the head.
+// Limits of time. A node that is not reached in time is read by way of the head.
 const (
 	ticketWithin = 10 * time.Second // the head's answer, which may wait for a keeper
 	callWithin   = 4 * time.Second  // two tries of the kernel's
@@ -87,7 +87,7 @@ func (w *ways) told(m *oob.Msg) error {
 	return nil
 }
 
-// call opens a stream to a node, for what the word says.
+// call opens a stream to a node, for the purpose that the word names.
 func (w *ways) call(ctx context.Context, to wire.WayTo, word string) (s oob.Stream, store string, err error) {
 	t, store, err := w.ticket(ctx, to)
 	if err != nil {
@@ -111,7 +111,8 @@ type reading struct {
 	far  *remote.Far // nil: not directly
 }
 
-// directly returns a store of another node, nil if it can only be read by way of the head. That is told once.
+// directly returns a store of another node, nil if it can only be read by way of the head. The
+// detour is reported once.
 func (w *ways) directly(ctx context.Context, to wire.WayTo) *remote.Far {
 	w.files.mu.Lock()
 	f, known := w.files.open[to]

@@ -36,8 +36,8 @@ func Put(tid int, s Set) error {
 	return nil
 }
 
-// Process binds all threads of a process that stands still, but for those that are not where threads
-// of this process are: the program has bound them itself.
+// Process binds all threads of a stopped process, except threads whose CPUs differ from those of
+// this process: the program has bound these itself.
 func Process(pid int, s Set) error {
 	own, err := Get(0)
 	if err != nil {

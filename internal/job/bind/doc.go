@@ -7,8 +7,8 @@
 //	cpu/cpu3/topology/core_cpus_list           the CPUs of its core (thread_siblings_list before Linux 5.3)
 //	node/node1/cpulist                         the CPUs of a memory node; no such folder: there is one
 //
-// Only CPUs count that the agent itself may use. So a cgroup's cpuset, a batch system and taskset are
-// respected.
+// Only CPUs that the agent itself may use count. So a cgroup's cpuset, a batch system and taskset
+// are respected.
 //
 // # Masks
 //
@@ -29,8 +29,9 @@
 //
 // The agent does. A fresh rank inherits its CPUs from the thread that forks it, which takes its own
 // back at once: that thread is locked to one goroutine and starts no other. So a program finds its
-// CPUs from its first instruction on, and Go's GOMAXPROCS follows from them. A restored rank is bound
-// before it is let go, thread by thread, but for threads that the program had bound itself.
+// CPUs from its first instruction on, and Go's GOMAXPROCS follows from them. A restored rank is
+// bound before it is let go, thread by thread, except threads that the program had bound itself.
 //
-// Images do not keep what the agent has bound. A restart binds anew, or not at all.
+// Images do not keep what the agent has bound. A restart binds again, by its own options, or not at
+// all.
 package bind

@@ -16,7 +16,7 @@ type core struct {
 	numa   int
 }
 
-// Topology is what of a node's CPUs may be used, and how they belong together.
+// Topology says which of a node's CPUs may be used, and how they belong together.
 type Topology struct {
 	cores  []core // by socket, memory node, first CPU
 	may    Set
@@ -57,7 +57,7 @@ func Read(sys fs.FS, may Set) (*Topology, error) {
 	if len(t.cores) == 0 {
 		return nil, fmt.Errorf("no CPU of %s that is allowed is online", may)
 	}
-	slices.SortStableFunc(t.cores, func(a, b core) int { // by first CPU they are already
+	slices.SortStableFunc(t.cores, func(a, b core) int { // they are sorted by first CPU already
 		if a.socket != b.socket {
 			return a.socket - b.socket
 		}

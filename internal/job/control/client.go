@@ -22,8 +22,8 @@ import (
 // ErrEnded is wrapped by errors about a job that ended while it was asked.
 var ErrEnded = errors.New("the job has ended")
 
-// ErrSuspended is wrapped by errors about a job whose gorun is stopped, as by ^Z. It answers when it
-// is continued.
+// ErrSuspended is wrapped by errors about a job whose gorun is stopped, as by ^Z. The job answers
+// when it is continued.
 var ErrSuspended = errors.New("the job is suspended")
 
 // suspended returns an ErrSuspended if the job's gorun is stopped.
@@ -109,7 +109,7 @@ func (r *Record) dial(ctx context.Context) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// Checkpoint is Take where only the schema's path is wanted.
+// Checkpoint is like Take and returns only the schema's path.
 func (r *Record) Checkpoint(ctx context.Context, stop bool, timeout time.Duration, progress func(Progress)) (schema string, err error) {
 	taken, err := r.Take(ctx, stop, timeout, progress)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *Record) Checkpoint(ctx context.Context, stop bool, timeout time.Duratio
 	return string(taken.Schema), nil
 }
 
-// Take has the job checkpointed, waits for the commit and tells what was taken.
+// Take checkpoints the job, waits for the commit and reports what was taken.
 // Each phase of it may take timeout; 0 is the job's default.
 func (r *Record) Take(ctx context.Context, stop bool, timeout time.Duration, progress func(Progress)) (*Report, error) {
 	p, err := r.ask(ctx, Request{Verb: VerbCheckpoint, Stop: stop, TimeoutMS: timeout.Milliseconds()}, func(p *Reply) {
@@ -202,7 +202,7 @@ func (r *Record) Wait(ctx context.Context) (code int, err error) {
 	return p.Done.Status, nil
 }
 
-// The orders of users who keep checkpoints off, or stop the ranks for a while.
+// Orders that keep checkpoints off, or stop the ranks for a while.
 const (
 	VerbHold    = "hold"
 	VerbRelease = "release"
@@ -210,7 +210,7 @@ const (
 	VerbResume  = "resume"
 )
 
-// Order has the job do what a verb says, and returns when it is done.
+// Order sends the job a verb, and returns when it is carried out.
 func (r *Record) Order(ctx context.Context, verb string) error {
 	_, err := r.ask(ctx, Request{Verb: verb}, nil)
 	return err
@@ -219,8 +219,9 @@ func (r *Record) Order(ctx context.Context, verb string) error {
 // VerbMigrate moves ranks to other nodes.
 const VerbMigrate = "migrate"
 
-// Migration says which ranks are to move, or that all of a node are to (Off), and to which node; "": where there is room. With Device those move that have that
-// device, if Ranks names none, and they use its To there.
+// Migration says which ranks are to move, or that all of a node are to (Off), and to which node;
+// "": where there is room. With Device, and if Ranks names none, the ranks that have that device
+// move, and use To in its place there.
 type Migration struct {
 	Ranks   []int
 	To, Off string
@@ -247,7 +248,8 @@ func (r *Record) Migrate(ctx context.Context, m Migration, progress func(Progres
 // VerbSwap swaps offload processes.
 const VerbSwap = "swap"
 
-// Swap does what q says with the offload processes of some ranks, all if none is named. What could not be done is in the answer.
+// Swap carries out q for the offload processes of some ranks, all if none is named. The answer
+// lists what could not be done.
 func (r *Record) Swap(ctx context.Context, ranks []int, q offload.Swap) (*offload.Swapped, error) {
 	p, err := r.ask(ctx, Request{Verb: VerbSwap, Ranks: ranks, Swap: &q}, nil)
 	if err != nil {
@@ -259,11 +261,12 @@ func (r *Record) Swap(ctx context.Context, ranks []int, q offload.Swap) (*offloa
 	return p.Done.Swapped, nil
 }
 
-// VerbJoin has nodes join.
+// VerbJoin makes nodes join.
 const VerbJoin = "join"
 
-// Join has nodes join the job: some that it has, by name, and more, as in -hosts; with neither, all that it cannot use.
-// It returns when they are up, or cannot be used. tell is told what happens.
+// Join makes nodes join the job: nodes that it has, by name, and new ones, as in -hosts; with
+// neither, all nodes that it has and cannot use. It returns when each is up or found unusable. tell
+// gets the progress.
 func (r *Record) Join(ctx context.Context, nodes []string, more string, tell func(text string)) error {
 	_, err := r.ask(ctx, Request{Verb: VerbJoin, Nodes: nodes, Hosts: more}, func(p *Reply) { tell(p.Said) })
 	return err

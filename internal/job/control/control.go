@@ -23,7 +23,7 @@ type Request struct {
 	Incarnation string `json:"incarnation"`
 	Stop        bool   `json:"stop,omitempty"`       // checkpoint: end the job after it
 	TimeoutMS   int64  `json:"timeout_ms,omitempty"` // checkpoint: for each phase of it
-	Now         bool   `json:"now,omitempty"`        // kill: without SIGTERM first
+	Now         bool   `json:"now,omitempty"`        // kill: do not send SIGTERM first
 	Waits       bool   `json:"waits,omitempty"`      // status: with what the ranks wait for
 	Ranks       []int  `json:"ranks,omitempty"`      // stacks: of these; none: of all. migrate: these
 
@@ -78,11 +78,11 @@ type Status struct {
 	Started     time.Time         `json:"started"`
 	Restarts    int               `json:"restarts"`
 	Checkpoint  string            `json:"checkpoint,omitempty"` // phase of the one that runs
-	Held        string            `json:"held,omitempty"`       // who keeps checkpoints off
+	Held        string            `json:"held,omitempty"`       // what keeps checkpoints off
 	Snapshot    rawstring.String  `json:"snapshot,omitempty"`   // schema of the newest
 	Snapshots   int               `json:"snapshots"`            // committed by this head
-	Failed      int               `json:"failed"`               // checkpoints that have, under this head
-	Failing     *Failing          `json:"failing,omitempty"`    // nil: the newest has not
+	Failed      int               `json:"failed"`               // failed checkpoints, under this head
+	Failing     *Failing          `json:"failing,omitempty"`    // nil: the newest has not failed
 	Last        *Report           `json:"last,omitempty"`       // of the newest checkpoint
 	Interval    *Interval         `json:"interval,omitempty"`   // nil: it cannot be checkpointed
 	Levels      []Level           `json:"levels,omitempty"`     // places for snapshots, the one that the ranks write first; none: there is one alone
@@ -121,8 +121,8 @@ type RankStatus struct {
 	Waits   []Wait            `json:"waits,omitempty"`   // calls of the library that its goroutines are in
 }
 
-// Wait is a call of the library that a goroutine of a rank is in: where the program has
-// made it, what it waits for and for how long.
+// Wait is a call of the library that a goroutine of a rank is in: where in the program
+// it was made, what it waits for and for how long.
 type Wait = waitreport.Wait
 
 // RankStacks are the stacks of all goroutines of a rank.

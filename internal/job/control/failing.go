@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Failing says that checkpoints have failed since the newest that has not.
+// Failing says that checkpoints have failed since the last successful one.
 type Failing struct {
 	Attempts int       `json:"attempts"`
 	Why      string    `json:"why"`            // of the newest
-	Since    time.Time `json:"since"`          // of the newest snapshot; if there is none, the job began
+	Since    time.Time `json:"since"`          // time of the newest snapshot; if there is none, of the job's beginning
 	Until    time.Time `json:"until,omitzero"` // the job has ended; zero: it has not
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Interval tells how often a job is checkpointed, and what it has measured that this is chosen by.
+// Interval tells how often a job is checkpointed, and the measurements by which this is chosen.
 type Interval struct {
 	Auto     bool          `json:"auto"`             // chosen by what is measured
 	Every    time.Duration `json:"every"`            // between two checkpoints; 0: by hand only

@@ -10,12 +10,12 @@ import (
 type Level struct {
 	Name    string        `json:"name"`
 	Where   string        `json:"where"`
-	Every   time.Duration `json:"every"`             // 0: it is not worth while
+	Every   time.Duration `json:"every"`             // 0: a copy here is not worth its cost
 	Auto    bool          `json:"auto,omitempty"`    // Every is chosen by what is measured
 	Last    int           `json:"last,omitempty"`    // the newest snapshot that is there; 0: none yet
 	At      time.Time     `json:"at,omitzero"`       // when it was there
 	Next    time.Time     `json:"next,omitzero"`     // when the next copy is to begin; not of the level that the ranks write
-	Behind  int           `json:"behind,omitempty"`  // so many snapshots were taken since the one that the level has
+	Behind  int           `json:"behind,omitempty"`  // number of snapshots taken since the one that the level has
 	Took    time.Duration `json:"took,omitempty"`    // the newest copy
 	Copying bool          `json:"copying,omitempty"` // now
 	Bytes   int64         `json:"bytes,omitempty"`   // of that copy, done

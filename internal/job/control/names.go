@@ -18,8 +18,9 @@ import (
 //
 //	@gorun/<uid>/<job>/<first incarnation>
 //
-// It is there as long as the head lives, whatever becomes of folders, and wherever they are. All names of a machine, or of a container with
-// a network of its own, are in /proc/net/unix. Anybody may take such a name, so the client checks whose process listens there.
+// It exists as long as the head lives, even if all folders are removed, and wherever they are. All
+// names of a machine, or of a container with a network of its own, are in /proc/net/unix. Any user
+// may take such a name, so the client checks whose process listens there.
 
 const namePrefix = "@gorun/"
 
@@ -28,7 +29,7 @@ func nameOf(job, first string) string {
 	return namePrefix + strconv.Itoa(os.Getuid()) + "/" + job + "/" + first
 }
 
-// names lists the names of this user's jobs, as far as anybody may have a name.
+// names lists names in the form of this user's jobs. Another user may have taken some of them.
 func names() (all []string) {
 	f, err := os.Open("/proc/net/unix")
 	if err != nil {
@@ -50,7 +51,8 @@ func names() (all []string) {
 // introduceWithin is how long a job that has a name and no record may take to tell its record.
 const introduceWithin = 2 * time.Second
 
-// introduce asks who has a name. A nil record is that of nobody, or of somebody else.
+// introduce asks the process that has a name for its record. The record is nil if no process
+// listens there, or another user's does.
 func introduce(name string) *Record {
 	ctx, cancel := context.WithTimeout(context.Background(), introduceWithin)
 	defer cancel()
@@ -64,13 +66,14 @@ func introduce(name string) *Record {
 	r.PID = pid
 	p, err := r.ask(ctx, Request{Verb: verbRecord}, nil)
 	if err != nil || p.Record == nil {
-		return r // it stands still, which whoever asks it is told
+		return r // it is stopped, which is reported to callers that ask it
 	}
 	p.Record.name = name
 	return p.Record
 }
 
-// dialOwn connects to a socket if a process of this user listens there, and tells which.
+// dialOwn connects to a socket if a process of this user listens there, and returns that process's
+// number.
 func dialOwn(ctx context.Context, path string) (conn net.Conn, pid int, err error) {
 	var d net.Dialer
 	if conn, err = d.DialContext(ctx, "unix", path); err != nil {
@@ -87,7 +90,7 @@ func dialOwn(ctx context.Context, path string) (conn net.Conn, pid int, err erro
 	return conn, int(cred.Pid), nil
 }
 
-// peer is the kernel's word on who is at the other end.
+// peer returns the process and user at the other end, as the kernel knows them.
 func peer(conn *net.UnixConn) (cred *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

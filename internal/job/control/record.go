@@ -17,11 +17,12 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// Every running job has a control folder, named by its first incarnation, in one of several places (see Places), with job.json (a
-// Record) and control.sock. The head holds a lock (flock) on the folder as long as it lives. A folder that can be locked
-// belongs to a dead head: the first gorun command that sees it removes it. Folders are made and
-// removed under a lock on the place, so a new folder is never seen unlocked. A place is removed with
-// its last folder. A head whose folder has vanished makes another. Beside that each job has a name, see names.go.
+// Every running job has a control folder in one of several places (see Places). It is named by the
+// job's first incarnation, and holds job.json (a Record) and control.sock. The head holds a lock
+// (flock) on the folder as long as it lives. A folder that can be locked belongs to a dead head:
+// the first gorun command that sees it removes it. Folders are made and removed under a lock on the
+// place, so a new folder is never seen unlocked. A place is removed with its last folder. A head
+// whose folder has vanished makes another. Each job has a name as well, see names.go.
 const (
 	recordName = "job.json"
 	socketName = "control.sock"
@@ -107,7 +108,8 @@ func Jobs() ([]*Record, error) {
 	return jobs, nil
 }
 
-// jobsIn lists the jobs that have their control folders in a place. A place that is not this user's alone has none.
+// jobsIn lists the jobs that have their control folders in a place. A place that other users may
+// write to has none.
 func jobsIn(place string) (jobs []*Record, err error) {
 	root, err := openOwn(place)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errForeign) {
@@ -117,7 +119,7 @@ func jobsIn(place string) (jobs []*Record, err error) {
 		return nil, err
 	}
 	defer root.Close()
-	sweeps := lock(root, lockWithin) == nil && same(root, place) // else somebody else does
+	sweeps := lock(root, lockWithin) == nil && same(root, place) // if the lock is held, another process sweeps
 	entries, err := os.ReadDir(within(root, "."))
 	if err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func jobsIn(place string) (jobs []*Record, err error) {
 				continue
 			}
 		}
-		if err == nil { // else: it is being started, or being removed
+		if err == nil { // on an error: it is being started, or being removed
 			r.folder, r.name = filepath.Join(place, e.Name()), nameOf(r.Job, e.Name())
 			jobs = append(jobs, r)
 		}
@@ -146,8 +148,8 @@ func jobsIn(place string) (jobs []*Record, err error) {
 	return jobs, nil
 }
 
-// sweep removes the folder of a dead head, and what its record says must be removed. The place must
-// be locked.
+// sweep removes the folder of a dead head, and all that its record lists for removal. The place
+// must be locked.
 func sweep(dir string, r *Record) (stale bool, err error) {
 	held, err := lockDir(dir, 0)
 	switch {
@@ -156,7 +158,7 @@ func sweep(dir string, r *Record) (stale bool, err error) {
 	case errors.Is(err, errHeld):
 		return false, nil
 	case errors.Is(err, errForeign):
-		return true, nil // root has put it there; it is none of ours
+		return true, nil // root has put it there; leave it alone
 	case err != nil:
 		return false, err
 	}

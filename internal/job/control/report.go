@@ -8,7 +8,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// A Report is what became of a checkpoint.
+// A Report is the outcome of a checkpoint.
 type Report struct {
 	Schema   rawstring.String `json:"schema"`
 	Sequence int              `json:"sequence"`
@@ -18,7 +18,7 @@ type Report struct {
 	Bytes    int64            `json:"bytes"`           // of all images
 	Memory   uint64           `json:"memory"`          // of the ranks, as far as it is in the images
 	Pause    time.Duration    `json:"pause,omitempty"` // the longest for which a rank stood still to be copied
-	Gate     time.Duration    `json:"gate"`            // for which no message could be sent
+	Gate     time.Duration    `json:"gate"`            // time during which no message could be sent
 	Took     time.Duration    `json:"took"`            // from the request to the commit
 	Notes    []string         `json:"notes,omitempty"` // what the user ought to know
 }

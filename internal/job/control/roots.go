@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sessions of one user differ: one that was opened by ssh or a desktop has a folder for what runs ($XDG_RUNTIME_DIR, usually
-// /run/user/UID), which goes when the last of them is closed; one of cron, su, a service or a batch system has none, or that of somebody
-// else. So a job is made known in the first of several places that can be had, and looked for in all of them, whichever session it was
-// started from.
+// Sessions of one user differ. A session of ssh or a desktop has a runtime folder
+// ($XDG_RUNTIME_DIR, usually /run/user/UID), which is removed when the last of them is closed. One
+// of cron, su, a service or a batch system has none, or that of another user. So a job is recorded
+// in the first usable one of several places, and looked for in all of them.
 
 // Places are the folders that may hold control folders, in the order in which a job of this session takes one.
 func Places() []string {
@@ -26,7 +26,7 @@ func Places() []string {
 		if !filepath.IsAbs(parent) {
 			return
 		}
-		if st, err := os.Stat(parent); must && (err != nil || !st.IsDir()) { // as that of a session that is over
+		if st, err := os.Stat(parent); must && (err != nil || !st.IsDir()) { // as after the end of the session
 			return
 		}
 		if p := filepath.Join(parent, name); !slices.Contains(all, p) {
@@ -43,16 +43,18 @@ func Places() []string {
 	return all
 }
 
-// errForeign is wrapped by errors about a place that is not this user's alone: nothing in it is believed, and no lock on it is waited for.
+// errForeign is wrapped by errors about a place that other users may write to. Nothing in it is
+// trusted, and its lock is not waited for.
 var errForeign = errors.New("it must belong to you with mode 0700")
 
-// errHeld says that somebody has a lock and keeps it.
+// errHeld says that another process holds the lock and keeps it.
 var errHeld = errors.New("another gorun has its lock: if it was stopped, let it go on or end it")
 
 // lockWithin is how long a lock is waited for. A gorun holds one for milliseconds.
 const lockWithin = 10 * time.Second
 
-// openOwn opens a folder of this user's that nobody else may enter. It is looked at by its descriptor, and before anybody's lock on it counts.
+// openOwn opens a folder of this user that no other user may enter. The check is made by
+// descriptor, before a lock on it is taken.
 func openOwn(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == unix.ENOTDIR || err == unix.ELOOP || err == unix.EACCES {
@@ -74,7 +76,7 @@ func openOwn(path string) (*os.File, error) {
 	return f, nil
 }
 
-// lock takes the lock on an open folder; wait says for how long.
+// lock takes the lock on an open folder; wait limits how long it tries.
 func lock(f *os.File, wait time.Duration) error {
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
@@ -106,14 +108,14 @@ func lockDir(path string, wait time.Duration) (*os.File, error) {
 func lockRoot(root string, create bool) (*os.File, error) {
 	for {
 		if create {
-			// The folder above is there, except one that only GORUN_DIR names.
+			// The parent exists, except one that only GORUN_DIR names.
 			if err := os.MkdirAll(root, 0o700); err != nil {
 				return nil, err
 			}
 		}
 		f, err := lockDir(root, lockWithin)
 		if errors.Is(err, fs.ErrNotExist) && create {
-			continue // removed in between with its last job
+			continue // the place was removed in between, with its last job
 		}
 		if err != nil {
 			return nil, err
@@ -131,7 +133,8 @@ func same(f *os.File, path string) bool {
 	return unix.Fstat(int(f.Fd()), &st) == nil && unix.Lstat(path, &now) == nil && now.Ino == st.Ino && now.Dev == st.Dev
 }
 
-// within is the path of an entry of an open folder, whatever becomes of the folder's own path. A socket's must be short.
+// within is the path of an entry of an open folder. It stays valid if the folder is renamed or
+// removed, and is short, as a socket's path must be.
 func within(f *os.File, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), name) }
 
 // NewFolder makes and locks the control folder of a job.
@@ -153,11 +156,11 @@ func NewFolder(root, name string) (dir string, held *os.File, err error) {
 }
 
 // RemoveFolder removes a control folder and, if it was the last, the place.
-// Removing what is gone already is no error: several agents may do it.
+// Removing a folder that is gone already is no error: several agents may do it.
 func RemoveFolder(dir string) error {
 	root := filepath.Dir(dir)
 	r, err := lockRoot(root, false)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errForeign) { // nothing of this user's is there any more
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errForeign) { // this user has nothing there any more
 		return nil
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // Server is where commands find the head: its control folder and its name.
 type Server struct {
-	serveOne func(*Request, chan Reply) // has a request answered: exactly one reply without progress
+	serveOne func(*Request, chan Reply) // answers a request: exactly one reply without progress
 	over     <-chan struct{}            // closed when the job has ended and all replies were given
 	named    *net.UnixListener          // at the job's name; nil: the kernel has refused it
 	first    string                     // the first incarnation
@@ -26,7 +26,7 @@ type Server struct {
 	rec     Record
 	folder  *folder // nil: there is none now
 	closed  bool
-	clients sync.WaitGroup // who wait for a reply
+	clients sync.WaitGroup // that wait for a reply
 }
 
 // folder is a control folder with its socket.
@@ -36,8 +36,8 @@ type folder struct {
 	ln   *net.UnixListener
 }
 
-// Open has a job found: by its name, and in the first place where there is room for a control folder. If there is none, the name has to do,
-// and why says what is wrong with the places.
+// Open makes a job known: by its name, and in the first place that can have a control folder. If
+// there is none the name has to suffice, and why says what is wrong with the places.
 func Open(rec Record, serve func(*Request, chan Reply), over <-chan struct{}) (c *Server, why, err error) {
 	rec.Realm = realm()
 	c = &Server{rec: rec, first: rec.Incarnation, serveOne: serve, over: over}
@@ -62,7 +62,8 @@ func listen(path string) (*net.UnixListener, error) {
 	return ln, nil
 }
 
-// makeFolder makes a control folder in the first place where that can be done. Caller has the lock, or is alone.
+// makeFolder makes a control folder in the first place that can have one. Caller has the lock, or
+// is alone.
 func (c *Server) makeFolder() (*folder, error) {
 	var whys []string
 	for _, place := range Places() {
@@ -105,7 +106,7 @@ func (f *folder) give() error {
 	return err
 }
 
-// whole reports whether a control folder is where it was, with all that is in it.
+// whole reports whether a control folder is where it was, with its entries.
 func (f *folder) whole() bool {
 	if !same(f.held, f.dir) {
 		return false
@@ -121,7 +122,8 @@ func (f *folder) whole() bool {
 // watchEvery is how often the head looks after its control folder.
 const watchEvery = time.Second
 
-// watch makes a control folder again that has vanished: a session that ends takes its own with it, and so may whoever cleans /tmp.
+// watch makes a vanished control folder again. The end of a session removes its runtime folder, and
+// a cleaner of /tmp may remove others.
 func (c *Server) watch() {
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
@@ -158,7 +160,8 @@ func (c *Server) Dir() string {
 	return c.folder.dir
 }
 
-// Update changes the record. Where it cannot be written any more, no old one stays: commands ask by the job's name then.
+// Update changes the record. If it cannot be written any more the old one is removed: commands then
+// ask by the job's name.
 func (c *Server) Update(change func(*Record)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +227,8 @@ func (c *Server) accept(ln *net.UnixListener) {
 	accept.Each(ln.AcceptUnix, func(conn *net.UnixConn) { go c.client(conn) })
 }
 
-// client answers one request, of this user or of root. Others are kept out of the folder, and not from the name.
+// client answers one request, of this user or of root. Other users cannot enter the folder, but can
+// connect to the name.
 func (c *Server) client(conn *net.UnixConn) {
 	defer conn.Close()
 	enc := json.NewEncoder(conn)

@@ -15,7 +15,7 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// Agent is an agent of one life, with the ranks that it is to have. It is a launcher.Agent.
+// Agent is an agent of one life, with the ranks assigned to it. It is a launcher.Agent.
 type Agent struct {
 	Ranks []int
 	Info  *wire.NodeInfo // of its node
@@ -107,7 +107,7 @@ func startAll(ctx context.Context, all []*Agent, first, life int) ([]*Agent, err
 	return started, errors.Join(errs...)
 }
 
-// settle says where the ranks of a life go, and waits for nodes that are awaited.
+// settle decides where the ranks of a life go, and waits for awaited nodes.
 func (f *Fleet) settle(ctx context.Context) (placed [][]int, nodes []*node, err error) {
 	ctx, cancel := f.patient(ctx)
 	defer cancel()
@@ -147,7 +147,7 @@ func (a *Agent) start(ctx context.Context, index, life int) (err error) {
 		}
 		return err
 	}
-	select { // who calls beside hundreds of others may be dropped in the middle, and costs the head its handshake again
+	select { // one of hundreds of calls at once may be dropped in the middle, and costs the head its handshake again
 	case f.logins <- struct{}{}:
 		defer func() { <-f.logins }()
 	case <-ctx.Done():
@@ -195,7 +195,7 @@ func (a *Agent) came(c arrival) error {
 	return nil
 }
 
-// ownAddress is the head's own address, where there are other nodes.
+// ownAddress is the head's own address, if there are other nodes.
 func (f *Fleet) ownAddress() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,8 +209,8 @@ func (f *Fleet) ownAddress() string {
 	return f.hosts
 }
 
-// Provide has every node that agents are on find what their ranks need, and copies the program where
-// it is not there. It returns where the program is, by agent, and why the back-end for whole
+// Provide makes every node with agents find what their ranks need, and copies the program to nodes
+// that lack it. It returns the path of the program by agent, and why the back-end for whole
 // processes does not work on some node.
 func (f *Fleet) Provide(ctx context.Context, agents []*Agent, want wire.Provision, program io.ReaderAt) (paths []string, imager, err error) {
 	paths = make([]string, len(agents))

@@ -15,12 +15,12 @@ import (
 
 // Images in the memory of the nodes: the head orders a keeper to copy one of another node, see package holder.
 
-// byName returns the number of a node, -1 if there is none.
+// byName returns the number of a node, or -1 if there is none.
 func (f *Fleet) byName(name string) int {
 	return slices.IndexFunc(f.nodes, func(n *node) bool { return n.Name == name })
 }
 
-// Copy has a node copy an image, and waits for its answer. ErrLost: the node is lost.
+// Copy makes a node copy an image, and waits for its answer. ErrLost: the node is lost.
 func (f *Fleet) Copy(ctx context.Context, to string, o *wire.Copy) error {
 	f.mu.Lock()
 	i := f.byName(to)

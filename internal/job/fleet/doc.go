@@ -10,9 +10,9 @@
 //
 // All nodes are brought up at once: the manager starts a keeper (at most 128 at the same time), the
 // keeper calls home and describes its node, which is checked: the same gorun, another machine than
-// every other node. A node that cannot be used takes the place of a spare, and without one left the
-// job does not begin: the error tells of each node what is wrong with it. A node that is the head's
-// own machine needs no keeper.
+// every other node. A node that cannot be used is replaced by a spare. If no spare is left the job
+// does not begin, and the error says what is wrong with each node. The head's own machine needs no
+// keeper.
 //
 // # States of a node
 //
@@ -20,20 +20,21 @@
 //	    └──► failed                              ╎
 //	starting ◄╌╌╌╌╌╌╌╌╌╌╌ Join ╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┘   a new node under the same name
 //
-// A node is suspect when it has asked for its lease for longer than a quarter of it ago, and lost
-// when that was half of it, or when its connection has ended. Then it is granted nothing more, its agents'
-// streams end at once, and it is not used again. It is fenced when its last lease is over, with a
-// margin (package lease). An agent's Wait returns when its keeper has said that nothing of it is
-// left, or when the node is fenced: so no life begins while ranks of the one before may act.
-// For the same reason a node joins again only when it is fenced, and not under another name before.
+// A node is suspect when it has not asked for its lease for a quarter of the lease's time. It is
+// lost after half of that time, or when its connection has ended. A lost node gets no more grants,
+// its agents' streams end at once, and it is not used again. It is fenced when its last lease has
+// expired, with a margin (package lease). An agent's Wait returns when its keeper has said that
+// nothing of it is left, or when the node is fenced: so no life begins while ranks of an earlier
+// one may act. For the same reason a node joins again only when it is fenced, under whichever
+// name.
 //
-// Where keepers come by themselves (Awaited), a node that is fenced begins anew, and waits for another
-// keeper to call as that node. A life that has too few nodes waits for that, too.
+// If keepers come by themselves (Awaited), a fenced node starts over and waits for another keeper
+// to call as that node. A life that has too few nodes waits for that, too.
 //
 // # Placement
 //
-// Package hosts says which ranks go where: Pick in the first life, and Next in later ones, so that
-// ranks whose node lives stay where they are.
+// Package hosts decides which ranks go where: Pick in the first life, and Next in later ones, so
+// that ranks whose node lives stay where they are.
 //
 // # No tree
 //
@@ -42,6 +43,6 @@
 //
 // # Goroutines
 //
-// Each keeper has one that reads and grants: the head's loop may be busy, grants are not to wait for
-// it. One goroutine looks for silent nodes. All state is guarded by Fleet.mu.
+// Each keeper has one that reads and grants: grants must not wait for the head's loop, which may be
+// busy. One goroutine looks for silent nodes. All state is guarded by Fleet.mu.
 package fleet

@@ -9,10 +9,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// Images on the nodes are read through the keepers, see package remote. A keeper offers the folders that the head
-// has told it, each under a number.
+// Images on the nodes are read through the keepers, see package remote. A keeper offers the folders
+// that the head has named, each under a number.
 
-// files are the folders of a node, as they are read from here.
+// files are the folders of a node, as seen from the head.
 type files struct {
 	client  *remote.Client
 	numbers map[string]uint64
@@ -28,8 +28,8 @@ func newFiles(keeper *wire.Queue) files {
 // StoreName is the name under which a keeper offers the folder with a number.
 func StoreName(number uint64) string { return fmt.Sprint(number) }
 
-// Files returns the nodes that can be asked for what is in their folders, and the names of those that cannot. The
-// head's own node is not among them. folder says where it is on a node.
+// Files returns the nodes that can be asked for what is in their folders, and the names of those
+// that cannot. The head's own node is not among them. folder returns its path on a node.
 func (f *Fleet) Files(folder func(node string) (string, error)) (reached []images.Peer, unreachable []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

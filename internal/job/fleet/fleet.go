@@ -29,7 +29,7 @@ type Config struct {
 	Say     func(text string, detail bool)          // tells the user; detail: only with -v
 	Home    rendezvous.Config                       // its Job is filled in
 	Shared  string                                  // a folder that all nodes must see; "": none
-	Grace   time.Duration                           // how long nodes are waited for without which there are enough; 0: 10 s
+	Grace   time.Duration                           // how long to wait for nodes that the job can do without; 0: 10 s
 	Own     *wire.NodeInfo                          // describes the head's own node; nil: it is found out
 }
 
@@ -68,14 +68,14 @@ type Fleet struct {
 	calls   map[call]chan arrival
 	placed  [][]int // ranks by node; nil: not placed yet
 	had     []bool  // by node: the present life began with it, for ranks or as a spare
-	guests  []int   // ranks that are where they are for want of a spare
+	guests  []int   // ranks that are where they are because there was no spare
 	joins   sync.WaitGroup
 	well    bool          // the job has ended well
-	news    chan struct{} // closed and made anew when an awaited node comes or cannot come any more
+	news    chan struct{} // closed and replaced when an awaited node comes or cannot come any more
 	hosts   string        // the head's own address, as the nodes reach it
 }
 
-// call is somebody whose call is expected; an agent of -1 is the keeper.
+// call identifies an expected caller; an agent of -1 is the keeper.
 type call struct{ node, agent, life int }
 
 type arrival struct {
@@ -83,11 +83,11 @@ type arrival struct {
 	stream oob.Stream
 }
 
-// ErrLost is wrapped by errors that come from the loss of a node: without it another try may
-// succeed.
+// ErrLost is wrapped by errors that come from the loss of a node: another try without that
+// node may succeed.
 var ErrLost = errors.New("the node was lost")
 
-// New opens the head's home. Up brings the nodes up.
+// New opens the head's rendezvous. Up brings the nodes up.
 func New(cfg Config) (*Fleet, error) {
 	f := &Fleet{cfg: cfg, own: cfg.Own, logins: make(chan struct{}, loginsAtOnce), done: make(chan struct{}), calls: map[call]chan arrival{}, news: make(chan struct{})}
 	if f.cfg.Grace == 0 {
@@ -115,7 +115,7 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// answer hands callers to those who expect them. Nobody else is let in.
+// answer hands expected callers to those that wait for them, and refuses all others.
 func (f *Fleet) answer() {
 	for {
 		c, s, err := f.home.Accept()
@@ -134,8 +134,8 @@ func (f *Fleet) answer() {
 	}
 }
 
-// expect lets somebody call, once. forget takes that back, and ends the connection of who has
-// called meanwhile.
+// expect admits a caller, once. forget takes that back, and closes the connection if the
+// caller has called meanwhile.
 func (f *Fleet) expect(c call) (calls <-chan arrival, forget func()) {
 	ch := make(chan arrival, 1)
 	f.mu.Lock()
@@ -205,8 +205,8 @@ func (f *Fleet) Leave(number int, why error) {
 	n.err = why
 }
 
-// CanPlace says why the ranks cannot be placed as things are. Where other keepers may come, nothing
-// is in the way.
+// CanPlace says why the ranks cannot be placed as things are. If other keepers may still come, it
+// returns nil.
 func (f *Fleet) CanPlace() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,7 +217,7 @@ func (f *Fleet) CanPlace() error {
 	return err
 }
 
-// place says which ranks go to which node, and which of them would rather be on a spare.
+// place decides which ranks go to which node, and which of them move to a spare when there is one.
 func (f *Fleet) place() (placed [][]int, guests []int, err error) {
 	states := f.states()
 	if f.placed == nil {
@@ -242,7 +242,7 @@ func (f *Fleet) states() (states []hosts.NodeState) {
 	return states
 }
 
-// begins notes where the ranks of a life are, and which nodes it has.
+// begins records where the ranks of a life are, and which nodes it has.
 func (f *Fleet) begins(placed [][]int, guests []int) {
 	f.placed, f.guests = placed, guests
 	f.had = make([]bool, len(f.nodes))
@@ -251,8 +251,9 @@ func (f *Fleet) begins(placed [][]int, guests []int) {
 	}
 }
 
-// SilentSince tells since when about the first was silent of the nodes that were given up for that after a time; false if there is none. A failure
-// is noticed so much later.
+// SilentSince considers the nodes that were given up for their silence after a time. It returns
+// about when the first of them fell silent, or false if there is none. The failure was noticed that
+// much later.
 func (f *Fleet) SilentSince(after time.Time) (first time.Time, any bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -264,9 +265,10 @@ func (f *Fleet) SilentSince(after time.Time) (first time.Time, any bool) {
 	return first, any
 }
 
-// most refuses to go on without most of the nodes that the last life had, this machine and spares among them. If they are
-// all lost at once, it is rather this machine that is cut off, and somebody may go on with the job where they
-// are. A node whose keeper has said goodbye is not cut off, nor is one that has joined since. Where other keepers may come, they decide.
+// most refuses to go on without most of the nodes that the last life had, including this machine
+// and spares. If they are all lost at once, this machine is more likely the one that is cut off,
+// and another head may go on with the job where they are. A node whose keeper has said goodbye is
+// not cut off, nor is one that has joined since. If other keepers may come, their coming decides.
 func (f *Fleet) most() error {
 	if f.awaited != nil {
 		return nil
@@ -301,14 +303,14 @@ func (f *Fleet) Remote() bool {
 	return false
 }
 
-// EndsWell says what keepers are told when they are let go: whether the job has ended well.
+// EndsWell sets what keepers are told when they are dismissed: whether the job has ended well.
 func (f *Fleet) EndsWell(well bool) {
 	f.mu.Lock()
 	f.well = well
 	f.mu.Unlock()
 }
 
-// Close lets the keepers go, and returns when they have left or cannot be waited for any longer.
+// Close dismisses the keepers, and returns when they have left or the wait for them is over.
 func (f *Fleet) Close() error {
 	var wait sync.WaitGroup
 	f.mu.Lock()

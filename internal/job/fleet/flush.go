@@ -17,14 +17,15 @@ type flushing struct {
 	answer   chan flushed
 }
 
-// flushed is what has become of it.
+// flushed is its outcome.
 type flushed struct {
 	done wire.Flushed
 	err  error
 }
 
-// Flush has a node copy its images into another store, and waits until it has. progress is told how many bytes are
-// done in all. It returns what was merged, and the processor time that the node has taken for it. ErrLost: the node is lost. When the context ends the node is told to give up.
+// Flush makes a node copy its images into another store, and waits until it has. progress gets the
+// number of bytes done in all. It returns what was merged, and the processor time that the node has
+// used for it. ErrLost: the node is lost. When the context ends the node is told to give up.
 func (f *Fleet) Flush(ctx context.Context, to string, o *wire.Flush, progress func(int64)) (wire.Flushed, error) {
 	f.mu.Lock()
 	i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.Name == to })

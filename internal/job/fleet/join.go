@@ -13,17 +13,18 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/lease"
 )
 
-// Nodes that join a job that runs: some that were given up and are there again, and new ones.
+// Nodes that join a running job: nodes that were given up and are back, and new ones.
 //
 //	join b                          b is lost: wait until it is fenced
 //	  b: a node without a past ---> starting, checked as at the start ---> up, without ranks
 //
-// A node that has joined is a spare. A life that is under way does not change. The next one uses it for ranks of lost
-// nodes, and for those that -shrink-to-fit has put on others for want of it.
+// A node that has joined is a spare. A life that is under way does not change. The next one uses it
+// for ranks of lost nodes, and for those that -shrink-to-fit has put on other nodes in its absence.
 
-// Join brings nodes up: those that the job has under the given names, and more. Without either it is all that the job
-// has and cannot use. It returns when each is up or cannot be used, and tells what it does about them meanwhile: one
-// line at a time, and tell must not wait. The error names those that cannot.
+// Join brings nodes up: those that the job has under the given names, and more. Without either
+// these are all nodes that the job has and cannot use. It returns when each is up or found
+// unusable. Meanwhile tell gets the progress, one line at a time; it must not block. The error
+// names the unusable nodes.
 func (f *Fleet) Join(names []string, more []hosts.Node, tell func(text string)) error {
 	which, err := f.admit(names, more)
 	if err != nil {
@@ -45,8 +46,8 @@ func (f *Fleet) Join(names []string, more []hosts.Node, tell func(text string)) 
 	return errors.Join(errs...)
 }
 
-// admit finds the nodes that are to join, and keeps others from having them join, too. It counts in f.joins unless it
-// returns an error.
+// admit finds the nodes that are to join, and reserves them for this call. It counts in f.joins
+// unless it returns an error.
 func (f *Fleet) admit(names []string, more []hosts.Node) (which []int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +108,7 @@ func (f *Fleet) admit(names []string, more []hosts.Node) (which []int, err error
 	return which, nil
 }
 
-// join has one node join.
+// join makes one node join.
 func (f *Fleet) join(ctx context.Context, i int, tell func(string)) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,8 +142,8 @@ func (f *Fleet) join(ctx context.Context, i int, tell func(string)) (err error) 
 	return nil
 }
 
-// again brings up a node that was given up, when nothing of it can act any more. It is called with f.mu, and gives it
-// up meanwhile.
+// again brings up a node that was given up, when nothing of it can act any more. It is called with
+// f.mu held, and releases it meanwhile.
 func (f *Fleet) again(ctx context.Context, old *node, tell func(string)) (*node, error) {
 	if old.state == lost {
 		wait := time.Duration(max(old.granter.FencedAt()-lease.Now(), 0)) * time.Millisecond
@@ -160,7 +161,7 @@ func (f *Fleet) again(ctx context.Context, old *node, tell func(string)) (*node,
 	n.joining, n.joined = true, old.joined+1
 	f.nodes[old.number] = n
 	f.mu.Unlock()
-	f.joins.Go(func() { old.dismiss() }) // what has started its last keeper
+	f.joins.Go(func() { old.dismiss() }) // the process that has started its last keeper
 	ctx, cancel := f.patient(ctx)
 	defer cancel()
 	f.bring(ctx, n.number)
@@ -172,7 +173,8 @@ func (f *Fleet) again(ctx context.Context, old *node, tell func(string)) (*node,
 	return n, f.sees(ctx, n)
 }
 
-// sees says whether a node sees what all are to share. It is called with f.mu, and gives it up meanwhile.
+// sees says whether a node sees the folder that all must share. It is called with f.mu held, and
+// releases it meanwhile.
 func (f *Fleet) sees(ctx context.Context, n *node) error {
 	if n.own {
 		return nil

@@ -12,16 +12,16 @@ import (
 
 // Ranks that move to other nodes within a life: agents beside those that the life has.
 
-// Plan is where ranks go that move.
+// Plan says where moving ranks go.
 type Plan struct {
 	Ranks  []int // that move
 	placed [][]int
 	to     map[int][]int
-	off    int // the node that is to be left for good; -1: none is
+	off    int // the node that all ranks leave for good; -1: none
 }
 
-// PlanMove says where ranks go: to a node if one is named, and else where there is room. off names a node that all its
-// ranks leave.
+// PlanMove decides where ranks go: to a node if one is named, else to nodes with room. off names a
+// node that all its ranks leave.
 func (f *Fleet) PlanMove(ranks []int, to, off string) (*Plan, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,8 +88,8 @@ func (f *Fleet) BeginMove(ctx context.Context, life, first int, p *Plan) ([]*Age
 	return startAll(ctx, all, first, life)
 }
 
-// Moved notes that ranks have moved. A later life leaves them there. A node that was left for good is not used any
-// more, until it joins again.
+// Moved records that ranks have moved. A later life leaves them there. A node that was left for
+// good is not used any more, until it joins again.
 func (f *Fleet) Moved(p *Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// state is that of a node, see the package comment.
+// state is the state of a node, see the package comment.
 type state int
 
 const (
@@ -39,8 +39,8 @@ type node struct {
 
 	own     bool // the head's own machine: no keeper
 	out     bool // not to be used any more
-	joining bool // somebody is about to bring it up again
-	joined  int  // how often it was brought up after the start: no two keepers have one ticket
+	joining bool // it is about to be brought up again
+	joined  int  // how often it was brought up after the start, so that no two keepers have the same ticket
 	state   state
 	since   time.Time
 	err     error // why it is failed or lost
@@ -68,7 +68,7 @@ type node struct {
 	left     chan struct{}               // closed when its keeper's connection has been read to its end
 }
 
-// request is one of a node's that it has not answered.
+// request is a request to a node that it has not answered.
 type request struct {
 	program io.ReaderAt
 	size    int64
@@ -172,7 +172,7 @@ func (n *node) take(m *oob.Msg) {
 	}
 }
 
-// renew grants the lease that the keeper asks for, unless it was given up.
+// renew grants the lease that the keeper asks for, unless the node was given up.
 func (n *node) renew(m *oob.Msg) {
 	if !n.granter.Renew(int64(m.A), lease.Now()) {
 		return
@@ -206,8 +206,8 @@ func (n *node) look(now int64) {
 	}
 }
 
-// leaves gives up a node whose keeper was told to leave, as when its machine shuts down or others are to have it. The
-// keeper's word that all is ended is awaited, for as long as its lease.
+// leaves gives up a node whose keeper was told to leave, as when its machine shuts down or is
+// needed by others. It waits for the keeper's report that all is ended, for as long as its lease.
 func (n *node) leaves(why string) {
 	if n.state == up || n.state == suspect {
 		n.leaving = true
@@ -215,7 +215,8 @@ func (n *node) leaves(why string) {
 	n.lose(fmt.Errorf("its gorun was told to leave: %s", strings.ToValidUTF8(why, "?")))
 }
 
-// lose gives the node up. Nothing is granted to it any more, and its streams end, but for that of a keeper that is leaving.
+// lose gives the node up. It gets no more grants, and its streams end, except that of a keeper that
+// is leaving.
 func (n *node) lose(why error) {
 	if n.state == lost || n.state == fenced || n.state == failed {
 		return
@@ -259,7 +260,7 @@ func (n *node) lose(why error) {
 func (n *node) fence(wait time.Duration) {
 	for gone := false; wait > 0 && !gone; wait = time.Duration(n.granter.FencedAt()-lease.Now()) * time.Millisecond {
 		select {
-		case <-time.After(wait): // not all clocks go on while a machine is suspended: look again
+		case <-time.After(wait): // some clocks stop while a machine is suspended: check again
 		case <-n.gone:
 			gone = true
 		}
@@ -298,7 +299,7 @@ func (n *node) fetch(m *oob.Msg) {
 	n.queue.Send(oob.Msg{Kind: oob.Piece, From: oob.Head, A: m.A, B: m.B, Data: p[:got]})
 }
 
-// dismiss lets the keeper go, and whoever has started it.
+// dismiss lets go of the keeper and of the process that has started it.
 func (n *node) dismiss() error {
 	n.f.mu.Lock()
 	conn, process, queue := n.conn, n.process, n.queue

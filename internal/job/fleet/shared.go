@@ -13,8 +13,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// A folder that all nodes are to share, such as that of snapshots, is looked at when nodes come up, not when it is
-// first needed: the head writes a small file there, and every keeper looks for it.
+// A folder that all nodes must share, such as that of snapshots, is checked when nodes come up, not
+// when it is first needed: the head writes a small file there, and every keeper looks for it.
 
 // see leaves out nodes that do not see the folder.
 func (f *Fleet) see(ctx context.Context, nodes []*node) {
@@ -59,7 +59,8 @@ func (f *Fleet) keepers() (all []*node) {
 	return all
 }
 
-// writeToken writes a file whose name nobody has looked for before. made are the folders that were made for it.
+// writeToken writes a file under a name that no client has looked up before. made are the folders
+// that were made for it.
 func writeToken(dir string) (path string, made []string, err error) {
 	for d := dir; ; d = filepath.Dir(d) {
 		if _, err := os.Stat(d); err == nil || d == filepath.Dir(d) {

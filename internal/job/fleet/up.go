@@ -19,9 +19,9 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// Up brings up the nodes. It returns when each is up or cannot be used. The error says why there are
-// too few for the ranks, with what is wrong with each node. It does not wait for long for a node that
-// a spare can stand in for.
+// Up brings up the nodes. It returns when each is up or cannot be used. The error says why there
+// are too few for the ranks, and what is wrong with each node. It waits only briefly for a node
+// that a spare can replace.
 func (f *Fleet) Up(ctx context.Context) error {
 	up, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -68,7 +68,8 @@ func (f *Fleet) Up(ctx context.Context) error {
 	return nil
 }
 
-// enough gives up the nodes that are not up, if those that are still suffice: one of them may have been lost meanwhile.
+// enough gives up the nodes that are not up, if the others still suffice: one of these may have
+// been lost meanwhile.
 func (f *Fleet) enough(up context.Context, giveUp context.CancelCauseFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,8 +81,8 @@ func (f *Fleet) enough(up context.Context, giveUp context.CancelCauseFunc) {
 	}
 }
 
-// missing is how many nodes are not up. Unless there is a spare for each, the ranks cannot be placed. Placing them would
-// tell that, too, and takes long for thousands of nodes.
+// missing is how many nodes are not up. Unless there is a spare for each, the ranks cannot be
+// placed. Placing them would show that, too, but takes long for thousands of nodes.
 func (f *Fleet) missing() (n int) {
 	for _, node := range f.nodes {
 		if !node.usable() {
@@ -100,8 +101,8 @@ func (f *Fleet) patient(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not up after %v", limit))
 }
 
-// bring brings up node i. Where keepers come by themselves, one that goes before it is up is not the
-// last.
+// bring brings up node i. If keepers come by themselves, it waits for another one when a keeper
+// leaves before the node is up.
 func (f *Fleet) bring(ctx context.Context, i int) {
 	for {
 		f.mu.Lock()
@@ -124,7 +125,7 @@ func (f *Fleet) bring(ctx context.Context, i int) {
 	}
 }
 
-// await lets another keeper come in place of a fenced node's, where keepers come by themselves.
+// await admits another keeper in place of a fenced node's, if keepers come by themselves.
 func (f *Fleet) await(old *node) {
 	f.mu.Lock()
 	again := f.awaited != nil && !f.closing() && f.nodes[old.number] == old
@@ -160,13 +161,13 @@ func (f *Fleet) whileOpen() (context.Context, context.CancelFunc) {
 
 var errClosed = errors.New("the job has ended")
 
-// tell wakes those who wait for nodes.
+// tell wakes goroutines that wait for nodes.
 func (f *Fleet) tell() {
 	close(f.news)
 	f.news = make(chan struct{})
 }
 
-// fail notes that the node cannot be used.
+// fail marks the node as unusable.
 func (n *node) fail(err error) {
 	if n.state == starting {
 		n.enter(failed)
@@ -192,8 +193,8 @@ func (n *node) alsoNamed() error {
 	return fmt.Errorf("it is the machine that is also named %s: name it once, with as many slots as both, as %s:2", n.Name, n.Name)
 }
 
-// twin refuses a node that joins and is the machine of another one. One that was lost and may still act is as bad
-// under another name.
+// twin refuses a joining node that is the same machine as another one. That includes a lost node
+// that may still act.
 func (n *node) twin(info *wire.NodeInfo) error {
 	if n.f.placed == nil {
 		return nil // twins are found when all are up
@@ -254,12 +255,12 @@ func (n *node) target() launcher.Node {
 	return launcher.Node{Name: n.Name, User: n.User, Addr: n.Addr}
 }
 
-// unreached is the error of a keeper that has ended before it was home.
+// unreached is the error of a keeper that has ended before it called home.
 type unreached struct{ error }
 
 func (u *unreached) Unwrap() error { return u.error }
 
-// start starts the keeper in one way, and hears and checks its greeting.
+// start starts the keeper in one way, and reads and checks its greeting.
 func (n *node) start(ctx context.Context, start func(rendezvous.Ticket) (launcher.Process, error)) error {
 	f := n.f
 	if f.awaited == nil {
@@ -354,7 +355,7 @@ func (n *node) greet(ctx context.Context, a arrival) error {
 	f.mu.Unlock()
 	go n.read()
 	select {
-	case <-n.leased: // and not before: without a lease it may do nothing
+	case <-n.leased: // not before: without a lease it may do nothing
 		return nil
 	case <-n.ended:
 		return n.err
@@ -363,7 +364,7 @@ func (n *node) greet(ctx context.Context, a arrival) error {
 	}
 }
 
-// unfit is what is wrong with a node whichever keeper is there.
+// unfit is a fault of a node that another keeper cannot mend.
 type unfit struct{ error }
 
 func (u *unfit) Unwrap() error { return u.error }
@@ -410,7 +411,7 @@ func isOwn(ctx context.Context, n *node) bool {
 	defer cancel()
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
-		return false // the manager will say what is wrong with it, or knows better
+		return false // the manager reports what is wrong with it, or resolves it
 	}
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 
 // Ways from node to node, see package listener.
 
-// ErrOwn says that a node is the head's own, which has no door: the head is asked itself.
+// ErrOwn says that a node is the head's own, which has no door: the agent asks the head.
 var ErrOwn = errors.New("it is the head's own node")
 
-// Way returns how an agent of a life reaches a node directly. folder, unless it is empty, is one that the agent is to
-// read there; store is its name at the door.
+// Way returns how an agent of a life reaches a node directly. folder, if not empty, is a folder
+// that the agent is to read there; store is its name at the door.
 func (f *Fleet) Way(ctx context.Context, from *Agent, index, life int, to, folder string) (t rendezvous.Ticket, store string, err error) {
 	f.mu.Lock()
 	i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.Name == to })
@@ -86,7 +86,7 @@ func (d *nodeDoor) open(n *node, m *oob.Msg) {
 	close(d.opened)
 }
 
-// preferred puts the address first by which the head knows a node.
+// preferred moves the address by which the head knows a node to the front.
 func preferred(addresses []string, host string) []string {
 	slices.SortStableFunc(addresses, func(a, b string) int { return other(a, host) - other(b, host) })
 	if len(addresses) == 0 || host == "" || other(addresses[0], host) == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/outfile"
 )
 
-// What a restart cannot take back comes twice: output that has left gorun, and what a program has written to files that an image does not
-// know, as they were not open in it. Users are told.
+// Effects that a restart cannot take back come twice: output that has left gorun, and writes to
+// files that no image knows because they were not open in it. Users are told.
 
 // printed counts the lines that the ranks have printed up to where the present life stands.
 type printed struct {
@@ -28,7 +28,7 @@ type printed struct {
 // count takes what a rank has printed.
 func (p *printed) count(m *oob.Msg) { p.lines += bytes.Count(m.Data, []byte("\n")) }
 
-// sayAgain tells what comes twice in a life that is not the job's first.
+// sayAgain tells the user what comes twice in a life that is not the job's first.
 func (inc *incarnation) sayAgain() {
 	h := inc.h
 	since, lines := h.began, 0
@@ -49,7 +49,8 @@ func (inc *incarnation) sayAgain() {
 // mostChanged is how many files are named.
 const mostChanged = 5
 
-// findChanged tells of files in the working folder that were written to since, and that no image has open. It is called beside the loop.
+// findChanged finds files in the working folder that were written to since, and that no image has
+// open. It is called beside the loop.
 func (inc *incarnation) findChanged(since time.Time) {
 	h := inc.h
 	changed := outfile.Changed(h.opt.Dir, since)
@@ -85,7 +86,7 @@ func (inc *incarnation) findChanged(since time.Time) {
 	})
 }
 
-// owns tells files that are gorun's own, or its standard streams.
+// owns reports whether a file is gorun's own, or one of its standard streams.
 func (h *head) owns(path string) bool {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -112,8 +113,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// comesBack reports whether an incarnation has something to take back: it is not the first of this gorun, or goes on from whole processes
-// that wrote to files after they were imaged.
+// comesBack reports whether an incarnation repeats effects of an earlier one: it is not the first
+// of this gorun, or goes on from whole processes that wrote to files after they were imaged.
 func (inc *incarnation) comesBack() bool { return inc.n > 1 || inc.wholeFrom() }
 
 // tookOutput notes how much a rank had printed when it was captured.
@@ -170,7 +171,7 @@ func (inc *incarnation) beginOutput() {
 	}
 	for stream := 1; stream <= 2; stream++ {
 		var to []int64
-		if stream == 1 { // why a rank has died is on standard error, and stays there
+		if stream == 1 { // standard error says why a rank has died, so it stays
 			for _, p := range at {
 				to = append(to, p[0])
 			}

@@ -15,7 +15,7 @@ type bringing struct {
 	left   []*link // that have not answered
 }
 
-// bringAhead has the agents where ranks are to go bring the images that have gone ahead.
+// bringAhead tells the agents of the new nodes to bring the images that have gone ahead.
 func (inc *incarnation) bringAhead(a *ckpt.HeadAction) {
 	m := inc.moving
 	m.ahead = &bringing{images: *a, left: slices.Clone(m.links)}

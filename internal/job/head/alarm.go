@@ -13,10 +13,11 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// alarmLimit is how long a kernel may take to end before its device is left.
+// alarmLimit is how long a kernel may run on before its rank leaves the device.
 const alarmLimit = time.Minute
 
-// alarm does what the command of -migrate-on wants of a node. What cannot be done is said, and left: the command may print it again.
+// alarm carries out a line of the command of -migrate-on. A failure is reported and not retried:
+// the command may print the line again.
 func (inc *incarnation) alarm(l *link, m *oob.Msg) {
 	h, node := inc.h, l.agent.Host()
 	if m.A != 0 { // the agent's own words
@@ -79,7 +80,7 @@ func (inc *incarnation) alarm(l *link, m *oob.Msg) {
 	}
 }
 
-// leave has ranks move.
+// leave moves ranks.
 func (h *head) leave(q moveRequest, told func(string, error)) {
 	h.migrate(q, func(ckpt.ProgressInfo) {}, func(moved *control.Moved, err error) {
 		if err != nil {

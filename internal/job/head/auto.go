@@ -15,15 +15,15 @@ import (
 // the next checkpoint is due.
 type auto struct {
 	interval.Auto
-	last  time.Time       // the newest checkpoint was due, or the ranks came up; zero: they are not up
-	fell  time.Time       // something was known that ends the present life; zero: nothing is
-	rose  time.Time       // the ranks of the newest life came up
+	last  time.Time       // when the newest checkpoint was due, or the ranks came up; zero: they are not up
+	fell  time.Time       // when the cause that ends the present life became known; zero: there is none
+	rose  time.Time       // when the ranks of the newest life came up
 	timer *time.Timer     // of the next checkpoint; nil: none is planned
 	told  time.Duration   // the interval that the user was told
 	every []time.Duration // the interval of each level but the base
 }
 
-// ran is the age of the job.
+// ran is how long the job has run.
 func (h *head) ran() time.Duration { return time.Since(h.began) }
 
 // planNext sets the timer for the next checkpoint.
@@ -39,7 +39,8 @@ func (h *head) planNext() {
 	a.timer = h.after(wait, h.perhapsDue)
 }
 
-// perhapsDue takes a checkpoint if one is due. What is best may have changed since the timer was set.
+// perhapsDue takes a checkpoint if one is due. The best interval may have changed since the timer
+// was set.
 func (h *head) perhapsDue() {
 	a := &h.auto
 	if a.last.IsZero() || a.Wait(a.last.Sub(h.began), h.ran()) > 0 {
@@ -55,8 +56,9 @@ func (h *head) perhapsDue() {
 	h.planNext()
 }
 
-// up begins to count: all ranks of a life are up. What ended the last one has begun when its node fell silent, not when that was
-// noticed. What it costs to make copies again is added later, see lostByMending.
+// up begins to count when all ranks of a life are up. The failure that ended the last life began
+// when the node fell silent, not when that was noticed. The cost of making copies again is added
+// later, see lostByMending.
 func (a *auto) up(life int, now time.Time, f *fleet.Fleet) {
 	if life > 1 && !a.fell.IsZero() {
 		if f != nil {
@@ -69,7 +71,7 @@ func (a *auto) up(life int, now time.Time, f *fleet.Fleet) {
 	a.fell, a.last, a.rose = time.Time{}, now, now
 }
 
-// unsteady notes that something is known to end the life.
+// unsteady records that a cause is known which ends the life.
 func (a *auto) unsteady(now time.Time) {
 	if a.fell.IsZero() {
 		a.fell = now
@@ -82,8 +84,9 @@ func (a *auto) again() {
 	a.last = time.Time{}
 }
 
-// measure takes what a checkpoint that was just committed has cost. What the ranks have lost since they went on is estimated by the processor
-// time that writing has taken, until the agents have told what they have measured.
+// measure records the cost of a checkpoint that was just committed. The ranks' loss since they went
+// on is estimated by the processor time of the writing, until the agents have reported their
+// measurements.
 func (inc *incarnation) measure(images []oob.ImageInfo, self bool) {
 	h, g := inc.h, &inc.gate
 	if g.opened.IsZero() {
@@ -113,7 +116,8 @@ func (inc *incarnation) measure(images []oob.ImageInfo, self bool) {
 	}
 }
 
-// stolen is the time that ranks lose because something takes processor time beside them, on the machine that loses most.
+// stolen is the time that ranks lose to other work on their processors, on the machine that loses
+// most.
 func (inc *incarnation) stolen(cpu map[string]time.Duration, span time.Duration) (most time.Duration) {
 	ranks, cpus := map[string]int{}, map[string]int{}
 	for _, l := range inc.links {
@@ -146,7 +150,7 @@ func (h *head) costs() *control.Interval {
 	return c
 }
 
-// openAuto makes ready to measure each level.
+// openAuto prepares the measurement of each level.
 func (h *head) openAuto() {
 	b := h.opt.Base
 	if b == nil {
@@ -161,7 +165,7 @@ func (h *head) openAuto() {
 	h.adapt()
 }
 
-// adapt takes the best levels and their intervals by what was measured until now.
+// adapt chooses the best levels and intervals by the measurements so far.
 func (h *head) adapt() {
 	p, err := h.auto.Plan(h.ran())
 	if err != nil || !h.opt.CkptAuto {
@@ -182,7 +186,7 @@ func (h *head) adapt() {
 	}
 }
 
-// measureCopy takes what a copy into a level has cost.
+// measureCopy records the cost of a copy into a level.
 func (h *head) measureCopy(i int, c storage.Cost) {
 	if i >= len(h.auto.Levels) || c.Took == 0 || h.inc == nil {
 		return

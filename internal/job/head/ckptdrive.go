@@ -14,17 +14,17 @@ import (
 	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
 )
 
-// ckptRequest is one request for a checkpoint, of a client, a signal or the timer. Its functions are
-// called in the loop, done exactly once.
+// ckptRequest is one request for a checkpoint, by a client, a signal or the timer. Its functions
+// are called in the loop, and done is called exactly once.
 type ckptRequest struct {
 	stop     bool
 	timeout  time.Duration
 	patient  bool // it waits without limit while checkpoints are held off
-	periodic bool // nobody has asked for it
+	periodic bool // the timer has asked for it
 	progress func(ckpt.ProgressInfo)
 	done     func(r *control.Report, err error)
 	began    time.Time // set by request
-	begun    bool      // the machine has it; of request
+	begun    bool      // the machine has accepted it; set by request
 }
 
 // waiters are the requests that wait for the end of a checkpoint, or of the job.
@@ -93,8 +93,9 @@ func (h *head) request(r ckptRequest) {
 	}
 }
 
-// trimmed has the ranks collect their garbage before they are imaged as processes, and calls then. They compute meanwhile.
-// Those that take longer than an answer may are not waited for.
+// trimmed tells the ranks to collect their garbage before they are imaged as processes, and then
+// calls then. The ranks compute meanwhile. It does not wait for ranks that exceed the limit of an
+// answer.
 func (h *head) trimmed(mode uint64, then func()) {
 	if mode == oob.ModeSelf || !h.job.Idle() {
 		then()
@@ -107,8 +108,8 @@ func (h *head) trimmed(mode uint64, then func()) {
 	})
 }
 
-// periodic is the timer's request. It is left out while a checkpoint runs, and put off to the release while
-// checkpoints are held off.
+// periodic is the timer's request. It is skipped while a checkpoint runs, and postponed to the
+// release while checkpoints are held off.
 func (h *head) periodic() {
 	held := h.job.Held() != "" && !h.job.Busy()
 	if !h.job.Idle() && !held || h.putOff || h.trims > 0 {
@@ -121,7 +122,7 @@ func (h *head) periodic() {
 	}})
 }
 
-// tellPeriodic tells the user how a checkpoint has ended that nobody has asked for.
+// tellPeriodic tells the user how a periodic checkpoint has ended.
 func (h *head) tellPeriodic(err error) {
 	if err != nil && !h.job.Steady() {
 		return // the job's end is why
@@ -131,8 +132,8 @@ func (h *head) tellPeriodic(err error) {
 	}
 }
 
-// trouble is why periodic checkpoints have failed since the last one that succeeded. A full disk may
-// fail hundreds, and is reported once.
+// trouble is why periodic checkpoints have failed since the last success. A full disk may fail
+// hundreds of them, and is reported once.
 type trouble map[string]bool
 
 // news returns what to tell the user about a periodic checkpoint, "" for nothing. Errors whose ends
@@ -147,7 +148,7 @@ func (t *trouble) news(err error) string {
 		return ""
 	}
 	end := err.Error()
-	end = end[strings.LastIndex(end, ": ")+1:] // how far a rank came before it differs each time
+	end = end[strings.LastIndex(end, ": ")+1:] // the progress of a rank in the text before differs each time
 	words := slices.DeleteFunc(strings.Fields(end), func(w string) bool { return strings.ContainsAny(w, "0123456789") })
 	kind := strings.Join(words, " ")
 	if (*t)[kind] {

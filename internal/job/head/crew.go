@@ -16,10 +16,10 @@ import (
 )
 
 // The agents of a life. Those of a job on this machine alone are started at once. On several nodes
-// it takes logins and round trips, so that happens beside the loop, and so does all that ranks need
-// there.
+// this takes logins and round trips, so it happens beside the loop, and so does the preparation of
+// the nodes.
 
-// openFleet makes ready for the nodes of the job, if it has any but this machine.
+// openFleet prepares the nodes of the job, if it has others than this machine.
 func (h *head) openFleet() (err error) {
 	o := &h.opt
 	if len(o.Nodes) == 0 {
@@ -113,7 +113,7 @@ func (inc *incarnation) startHere() (links []*link, err error) {
 // share is the ranks of agent i of n: contiguous, as equal as can be.
 func share(i, n, np int) (from, to int) { return i * np / n, (i + 1) * np / n }
 
-// begun tells the machine of the agents that were started, and why not all were.
+// begun tells the machine which agents were started, and why others were not.
 func (inc *incarnation) begun(links []*link, err error) {
 	h := inc.h
 	inc.links = links
@@ -143,8 +143,8 @@ func (inc *incarnation) begun(links []*link, err error) {
 	}
 }
 
-// prepare finds out whether the ranks can be started, has the nodes find what they need, and has
-// them start.
+// prepare checks whether the ranks can be started, makes the nodes find what they need, and
+// orders the start.
 func (inc *incarnation) prepare() {
 	h := inc.h
 	if h.storage.Keeps() || h.fleet != nil {
@@ -192,7 +192,8 @@ func (inc *incarnation) prepare() {
 
 var errEnding = errors.New("the job is ending")
 
-// ordered has the agents start their ranks, unless there is a reason not to, and tells the machine.
+// ordered orders the agents to start their ranks, unless there is a reason not to, and tells the
+// machine.
 func (inc *incarnation) ordered(err error) {
 	ev := joblife.Event{Type: joblife.EvOrdered, Life: inc.n}
 	if err != nil {
@@ -203,8 +204,8 @@ func (inc *incarnation) ordered(err error) {
 	inc.h.feed(ev)
 }
 
-// provide has the nodes find the program and the working folder. It returns where the program is, by
-// link, and why a node cannot image whole processes.
+// provide makes the nodes find the program and the working folder. It returns where the program is,
+// by link, and why a node cannot image whole processes.
 func (inc *incarnation) provide(ctx context.Context, agents []*fleet.Agent) (paths []string, imager, err error) {
 	h := inc.h
 	digest, err := h.prog.Sum()
@@ -222,8 +223,8 @@ func (inc *incarnation) provide(ctx context.Context, agents []*fleet.Agent) (pat
 	return h.fleet.Provide(ctx, agents, want, f)
 }
 
-// custody is the first order to an agent: what to remove if the head dies. Agents on other nodes
-// cannot.
+// custody is the first order to an agent: it lists what to remove if the head dies. Agents on
+// other nodes cannot do that.
 func (inc *incarnation) custody(l *link) wire.Order {
 	if !l.own {
 		return wire.Order{}
@@ -251,8 +252,8 @@ func (h *head) canPlace() error {
 	return h.fleet.CanPlace()
 }
 
-// lostNode reports whether an error comes from the loss of a node, so that another life may do
-// better without it.
+// lostNode reports whether an error comes from the loss of a node, so that another life
+// without it may succeed.
 func lostNode(err error) bool {
 	return errors.Is(err, fleet.ErrLost) && !errors.Is(err, hosts.ErrNodes)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/joblife"
 )
 
-// The head drives the machine of package joblife, which makes every decision. The head feeds it what
-// happens, and does what it says.
+// The head drives the machine of package joblife, which makes every decision. The head feeds it
+// events, and carries out its actions.
 
 // verdict is why the job ends, and with which exit status.
 type verdict = joblife.Verdict
 
-// feed feeds the machine one event and does what it says. Events that come meanwhile are fed
-// afterwards.
+// feed feeds the machine one event and carries out the actions. Events that come meanwhile
+// are fed afterwards.
 func (h *head) feed(ev joblife.Event) {
 	h.due = append(h.due, ev)
 	if h.stepping {
@@ -142,7 +142,7 @@ func (h *head) begin(life int) {
 	inc, err := newIncarnation(h, life, h.next)
 	h.inc = inc
 	h.lives = append(h.lives, inc)
-	if !inc.wholeFrom() { // else when its ranks are let go: a restart that fails leaves the files as they were
+	if !inc.wholeFrom() { // otherwise this is done when the ranks are let go: a restart that fails leaves the files as they were
 		inc.beginOutput()
 	}
 	if inc.comesBack() {
@@ -159,7 +159,7 @@ func (h *head) begin(life int) {
 	inc.muster()
 }
 
-// startBuild builds the program, once, beside all else.
+// startBuild builds the program, once, beside the loop.
 func (h *head) startBuild() {
 	if h.prog.IsSource() && !h.prog.Built() && !h.building {
 		h.building = true
@@ -167,7 +167,7 @@ func (h *head) startBuild() {
 	}
 }
 
-// build builds the program. It is brought to its end whatever becomes of the incarnation.
+// build builds the program. It runs to its end even if the incarnation ends before.
 func (h *head) build() {
 	err := h.prog.Build()
 	h.post(func() {
@@ -192,7 +192,7 @@ func (inc *incarnation) fail(v *verdict) {
 	inc.h.feed(joblife.Event{Type: joblife.EvFail, Life: inc.n, Verdict: v, Polite: true})
 }
 
-// step tells the checkpoint machine what the storage has done.
+// step feeds the checkpoint machine a result of the storage.
 func (inc *incarnation) step(ev ckpt.HeadEvent) {
 	inc.h.feed(joblife.Event{Type: joblife.EvCkpt, Life: inc.n, Ckpt: ev})
 }

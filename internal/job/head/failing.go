@@ -6,16 +6,16 @@ import (
 	"github.com/gorun-mpi/gorun/internal/job/control"
 )
 
-// failing counts checkpoints that fail, whoever has asked for them. A job that nobody looks at is to show in the end, and
-// to who asks, that it has no snapshot.
+// failing counts failed checkpoints of all kinds. A job that runs unwatched must show at its end,
+// and when it is asked, that it has no snapshot.
 type failing struct {
-	row    int // since the newest that has not failed
+	row    int // failures since the newest success
 	all    int
 	why    string
 	newest time.Time // commit
 }
 
-// failed counts one, unless the end of the job is why.
+// failed counts a failure, unless the end of the job is the cause.
 func (h *head) failed(why string) {
 	if h.job.Steady() {
 		h.failing.row++
@@ -24,10 +24,10 @@ func (h *head) failed(why string) {
 	}
 }
 
-// worked counts one that has not failed.
+// worked counts a success.
 func (h *head) worked() { h.failing.row, h.failing.newest = 0, time.Now() }
 
-// failingState is what there is to tell; nil: nothing.
+// failingState is the state to report; nil: there is no failure.
 func (h *head) failingState() *control.Failing {
 	f := &h.failing
 	if f.row == 0 {

@@ -1,5 +1,5 @@
 // Package head is the process that the user has started, one per job: it starts
-// agents, drives the machine of the job's life, has snapshots committed and answers users.
+// agents, drives the machine of the job's life, commits snapshots and answers users.
 // Package internal/job describes the whole.
 package head
 
@@ -28,7 +28,7 @@ import (
 	"github.com/gorun-mpi/gorun/launcher/local"
 )
 
-// head runs one job. Its state belongs to the goroutine that runs loop; everybody else posts
+// head runs one job. Its state belongs to the goroutine that runs loop; all others post
 // functions to it.
 type head struct {
 	opt     spec.Options
@@ -40,7 +40,7 @@ type head struct {
 	files   *stdio.Files // of -output-dir; nil: there are none
 	stdin   *stdio.Pump
 	prog    program.Program
-	parts   []*program.Program // of a job of several programs: what its ranks become
+	parts   []*program.Program // the programs that the ranks of a job of several programs become
 	storage *storage.Service   // keeps its snapshots
 	commits int                // snapshots committed so far
 	kept    []storage.Kept     // those that can be restarted from, the oldest first
@@ -56,10 +56,10 @@ type head struct {
 	timers   map[uint64]*time.Timer // of job
 	result   verdict                // of the job
 	outcome  outcome                // likewise
-	over     bool                   // nothing of the job is left
+	over     bool                   // the job has ended and left nothing behind
 
 	fleet    *fleet.Fleet // its nodes; nil: this machine alone
-	joined   []string     // of them, those that gorun join -hosts has brought, as they were named
+	joined   []string     // nodes that gorun join -hosts has added, as they were named
 	inc      *incarnation // the present one
 	lives    []*incarnation
 	firstID  uint64             // of the first incarnation, until it is used
@@ -69,11 +69,11 @@ type head struct {
 	auto     auto               // when the next is due
 	short    bool               // a restart had too few nodes
 	printed  printed
-	ending   []os.Signal // those that end the job, as far as gorun was not started to ignore them
-	orders   newestOrder // the newest of these; of the goroutine that watches
+	ending   []os.Signal // signals that end the job, without those that gorun was started to ignore
+	orders   newestOrder // the newest of these; belongs to the goroutine that watches
 	told     bool        // a signal has told it to end
 	stopping bool        // a checkpoint is being taken for -ckpt-on-signal
-	up       bool        // those who wait for the job were told that it is up
+	up       bool        // those that wait for the job were told that it is up
 	building bool        // the program is being built
 	waiters  waiters
 	limit    limit
@@ -85,12 +85,12 @@ type head struct {
 	swaps     map[uint64]*swapping // that users want, by number
 	questions map[uint64]*question // that ranks are being asked, by number
 	asked     uint64               // the number of the last
-	seeking   bool                 // they are being asked whether they wait for each other
-	stood     string               // the standstill that the user was told of
+	seeking   bool                 // ranks are being asked whether they wait for each other
+	stood     string               // the standstill that was reported to the user
 }
 
-// Run runs a job to its end and returns gorun's exit status. It has then told the user all there is
-// to know on opt.Stderr.
+// Run runs a job to its end and returns gorun's exit status. It has then reported everything on
+// opt.Stderr.
 func Run(opt spec.Options) int {
 	h := &head{opt: opt, start: local.Start, began: time.Now(), events: make(chan func(), 256), done: make(chan struct{}), timers: map[uint64]*time.Timer{}, questions: map[uint64]*question{}, swaps: map[uint64]*swapping{}}
 	o := &h.outcome
@@ -114,10 +114,10 @@ func (h *head) verdictOf(err error) *verdict {
 	return &verdict{Code: spec.StatusOf(err), Rank: -1, Died: lostNode(err), Text: h.withRemedy(err).Error()}
 }
 
-// withRemedy says what to do about it where the head lacks files.
+// withRemedy adds the remedy to an error if the head has run out of descriptors.
 func (h *head) withRemedy(err error) error { return nofile.Explain(err, h.opt.OpenFiles(), "") }
 
-// run runs the job. An error is why it was not begun; how it has ended is in outcome.
+// run runs the job. An error says why it was not begun; outcome says how it has ended.
 func (h *head) run() error {
 	if err := errors.Join(h.opt.SetDefaults(), spec.EnoughAddresses(), h.opt.EnoughFiles()); err != nil {
 		return err
@@ -257,7 +257,8 @@ func (h *head) loop() {
 	h.waiters.fail("the job has ended")
 }
 
-// clean removes what must not be left. If this process is killed meanwhile, agents do it.
+// clean removes all that must not be left behind. If this process is killed meanwhile, agents do
+// it.
 func (h *head) clean() {
 	if err := errors.Join(h.prog.Remove(), h.control.Remove()); err != nil {
 		h.say("%v", h.withRemedy(err))

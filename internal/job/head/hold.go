@@ -9,9 +9,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/joblife"
 )
 
-// Users who keep checkpoints off, or stop the ranks for a while. The machine of the job's life decides.
+// Orders of users that keep checkpoints off, or stop the ranks for a while. The machine of the
+// job's life decides.
 
-// order has the machine do what a user wants. done is called in the loop, once.
+// order feeds the machine a user's order. done is called in the loop, once.
 func (h *head) order(t joblife.EventType, done func(error)) {
 	id := h.waiters.addOrder(done)
 	since := fmt.Sprintf("gorun hold since %s, which gorun release %.8s ends", time.Now().Format(time.TimeOnly), h.id)
@@ -24,7 +25,7 @@ var orders = map[string]joblife.EventType{
 	control.VerbSuspend: joblife.EvSuspend, control.VerbResume: joblife.EvResume,
 }
 
-// addOrder notes whom to answer.
+// addOrder records the client to answer.
 func (w *waiters) addOrder(done func(error)) uint64 {
 	if w.orders == nil {
 		w.orders = map[uint64]func(error){}
@@ -34,7 +35,7 @@ func (w *waiters) addOrder(done func(error)) uint64 {
 	return w.next
 }
 
-// answerOrder answers an order; why says why it was not carried out.
+// answerOrder answers an order; why, if not empty, says why it was not carried out.
 func (w *waiters) answerOrder(id uint64, why string) {
 	done := w.orders[id]
 	if done == nil {

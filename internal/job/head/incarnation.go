@@ -22,7 +22,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// incarnation is one life of a job: its agents, and what storage and restart need to know of it. Its
+// incarnation is one life of a job: its agents, and the state that storage and restart need. Its
 // methods run in the head's loop.
 type incarnation struct {
 	h          *head
@@ -31,7 +31,7 @@ type incarnation struct {
 	id         uint64 // its newest: ranks may move
 	secret     []byte
 	from       *snapshot.Snapshot
-	source     *storage.Source // what agents are told of from
+	source     *storage.Source // what agents are told about from
 	links      []*link
 	giveUp     context.CancelFunc // ends the start of its agents; nil: they are started, or cannot be
 	imager     string             // the back-end that can image the ranks as whole processes; "": none
@@ -48,10 +48,10 @@ type incarnation struct {
 	common     common                    // files that ranks share
 	moving     *moving                   // ranks that move; nil: none do
 	printed    map[int][]int64           // by rank, what it had printed in this life at its newest capture
-	moves      bool                      // ranks have moved: what they print is counted from there on
-	readable   atomic.Pointer[[]string]  // the nodes of a move, for those who answer agents beside the loop; nil: none
+	moves      bool                      // ranks have moved: their output is counted from the move on
+	readable   atomic.Pointer[[]string]  // the nodes of a move, for goroutines that answer agents beside the loop; nil: none
 	lived      bool                      // rank 0 has moved: its process has lived before
-	readBefore int64                     // then what it had read of standard input
+	readBefore int64                     // what it had read of standard input by then
 }
 
 func newIncarnation(h *head, n int, from *snapshot.Snapshot) (*incarnation, error) {
@@ -160,7 +160,7 @@ func isTerminal(w any) bool {
 }
 
 // message takes a frame of an agent or, through it, of a rank. It passes on output, input, answers
-// to questions and tails. All else is for the machine.
+// to questions and tails. All other frames are for the machine.
 func (inc *incarnation) message(l *link, m *oob.Msg) {
 	h := inc.h
 	switch {

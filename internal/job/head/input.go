@@ -10,8 +10,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// The head knows how much of standard input each snapshot has seen, and what a life that begins with
-// the snapshot is given of it.
+// The head knows how much of standard input each snapshot has seen, and which part of it a life
+// that begins with the snapshot gets.
 
 // inputAt is where a snapshot stands in the standard input of this process.
 type inputAt struct {
@@ -19,18 +19,18 @@ type inputAt struct {
 	why    error        // then why
 
 	taken   stdio.Script // native: what its program has taken since it ran from the top
-	header  stdio.Script // of that what it took before its first Point
+	header  stdio.Script // the part of it taken before its first Point
 	told    bool         // the header is known
 	strange bool         // the program ran from the top under another gorun, with another input
 }
 
-// beginning is where a job stands that begins here: from a snapshot of another gorun, or from the
-// start.
+// beginning is the position of a job that begins here: from a snapshot of another gorun, or from
+// the start.
 func beginning(from *snapshot.Snapshot) inputAt {
 	return inputAt{script: stdio.WholeInput(), strange: from != nil && from.Schema.Backend != wire.BackendSelf && from.Schema.Input > 0}
 }
 
-// feed gives an incarnation its input.
+// feed gives an incarnation its input
 func (inc *incarnation) feed() {
 	h := inc.h
 	if h.stdin == nil {
@@ -46,7 +46,7 @@ func (inc *incarnation) feed() {
 	h.startStdin()
 }
 
-// attach gives standard input to rank 0's agent. Only that one's credits count from then on.
+// attach gives standard input to rank 0's agent. From then on only credits of that agent count.
 func (inc *incarnation) attach(l *link, script stdio.Script) {
 	inc.fed = l
 	inc.h.stdin.Attach(script, func(p []byte) { l.out.Send(oob.Msg{Kind: oob.Input, From: oob.Head, To: 0, Data: p}) })
@@ -91,7 +91,7 @@ func (inc *incarnation) inputNow(mode uint64) inputAt {
 		taken = began.taken.Then(taken)
 	}
 	switch {
-	case inc.h.opt.Mode() == oob.ModeNative: // no program will run from the top
+	case inc.h.opt.Mode() == oob.ModeNative: // the program will not run from the top
 		return inputAt{script: left}
 	case mode == oob.ModeNative:
 		return inputAt{script: left, taken: taken, header: header, told: told, strange: strange}
@@ -133,9 +133,10 @@ func (h *head) keepInput() {
 	h.stdin.KeepFrom(off)
 }
 
-// leaveInput sets where standard input stands, if it is a file, for a process that goes on in it:
-// behind what the snapshot has seen that the job was stopped with, else behind what rank 0 has taken. So a shell's loop that
-// reads the file line by line loses nothing to a program that does not read.
+// leaveInput sets the offset of standard input, if it is a file, for the process that reads it
+// next. The offset is behind what the snapshot has seen with which the job was stopped, or else
+// behind what rank 0 has taken. So a shell's loop that reads the file line by line loses nothing to
+// a program that does not read.
 func (h *head) leaveInput() {
 	newest, _ := h.markOf(h.newest())
 	switch {

@@ -54,7 +54,7 @@ func putJobID(name, text string) error {
 	return tell(link, text)
 }
 
-// tell writes to a pipe or the like, which holds nothing that could be emptied.
+// tell writes to a pipe or the like, which has no old content to remove.
 func tell(name, text string) error {
 	if text == "" {
 		return nil
@@ -67,7 +67,7 @@ func tell(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// replace puts a new file in the place of name. Its name for the time being cannot be guessed by others.
+// replace puts a new file in the place of name. Its temporary name cannot be guessed by others.
 func replace(name, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".")
 	if err != nil {

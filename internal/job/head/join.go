@@ -11,7 +11,8 @@ import (
 
 var errNoNodes = errors.New("it runs on this machine alone, so no node can join: checkpoint and stop it, then gorun restart -hosts ...")
 
-// join has nodes join the job, beside all else. It goes on if whoever has asked for it does not wait.
+// join makes nodes join the job, beside the loop. It goes on if the client that has asked for it
+// does not wait.
 func (h *head) join(q *control.Request, tell func(string), last func(control.Reply)) {
 	var more []hosts.Node
 	err := errNoNodes
@@ -36,7 +37,7 @@ func (h *head) join(q *control.Request, tell func(string), last func(control.Rep
 	}()
 }
 
-// noteJoined keeps the new ones of a list of hosts for the command that goes on with the job.
+// noteJoined keeps the new hosts of a list for the command that goes on with the job.
 func (h *head) noteJoined(list string, known []string) {
 	for _, word := range strings.Split(list, ",") {
 		one, err := hosts.ParseHosts(word)

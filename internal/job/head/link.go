@@ -18,7 +18,7 @@ type link struct {
 	conn  *oob.Conn
 	out   *wire.Queue
 	ranks []int // its share
-	known int   // the number of its node to the machine: as node at the beginning of the life
+	known int   // the number by which the machine knows its node: the node at the beginning of the life
 	share []int // in a move: the ranks that it is to have
 
 	own     bool           // on the head's own machine
@@ -32,7 +32,7 @@ type link struct {
 	program string         // where the program is on its node, if that is another
 }
 
-// read posts what the agent sends, then its end, and last that nothing of it is left.
+// read posts the agent's frames, then the end of its stream, and last that nothing of it is left.
 func (inc *incarnation) read(l *link) {
 	h := inc.h
 	first := true
@@ -72,7 +72,7 @@ func (l *link) passes(h *head, node string) {
 	}
 }
 
-// leaveOut crosses the node out: no later life uses it.
+// leaveOut excludes the node: no later life uses it.
 func (l *link) leaveOut(h *head, why error) {
 	if l.kept != nil {
 		h.fleet.Leave(l.kept.Node, why)

@@ -13,8 +13,8 @@ import (
 )
 
 // The head asks ranks what they wait for, over the out-of-band channel, when a user wants to know.
-// Each rank answers beside its program and its checkpoints, so a rank that hangs in whatever way
-// still answers. Its agent answers for a rank that is stopped.
+// Each rank answers in a goroutine of its own, so a rank whose program or checkpoint hangs still
+// answers. The agent answers for a stopped rank.
 
 // question is a question to some ranks that is not answered yet.
 type question struct {
@@ -28,7 +28,8 @@ type question struct {
 }
 
 // look asks ranks. It calls done with their answers, in the order of ranks, when all are there or
-// the time is over. A rank that cannot be asked yet, or any more, is described by its phase.
+// the time is over. A rank that cannot be asked, because it has not begun or has ended, is
+// described by its phase.
 func (h *head) look(what uint64, ranks []int, done func([]*waitreport.Info)) {
 	h.lookWith(what, nil, ranks, done)
 }
@@ -92,7 +93,7 @@ func (h *head) answered(number uint64) {
 	}
 }
 
-// everybody lists all ranks.
+// everybody returns the list of all ranks.
 func (h *head) everybody() []int {
 	all := make([]int, h.opt.NP)
 	for i := range all {

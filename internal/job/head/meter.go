@@ -7,17 +7,18 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/interval"
 )
 
-// The head tells the agents what goes on beside their ranks, and hears what those lose by it (interval.Phases, interval.Meter).
+// The head tells the agents which work goes on beside their ranks, and they report what the ranks
+// lose by it (interval.Phases, interval.Meter).
 
-// beside is what goes on beside the ranks of a life.
+// beside describes the work that goes on beside the ranks of a life.
 type beside struct {
 	interval.Phases
 	still, writing bool
 	newest         uint32 // ends the phase in which the newest checkpoint was written
 	stood, stolen  time.Duration
-	self           bool // ranks have written that themselves
+	self           bool // ranks have written that checkpoint themselves
 
-	copying time.Duration // what the copy to a level has cost that is being made
+	copying time.Duration // the cost so far of the copy to a level that is being made
 	known   bool          // that was measured
 	after   []func()      // to be called when no node owes an answer
 }
@@ -47,7 +48,7 @@ func (inc *incarnation) phase() uint32 {
 	return n
 }
 
-// passed looks at a frame that the machine sends: it may close or open the gates.
+// passed inspects a frame that the machine sends: it may close or open the gates.
 func (inc *incarnation) passed(k oob.Kind) {
 	g, b := &inc.gate, &inc.beside
 	was := !g.closed.IsZero()
@@ -58,7 +59,7 @@ func (inc *incarnation) passed(k oob.Kind) {
 	}
 }
 
-// written notes that the checkpoint is written, or is no more.
+// written records that the checkpoint is written, or given up.
 func (inc *incarnation) written() (number uint32) {
 	inc.beside.writing = false
 	return inc.phase()
@@ -78,7 +79,7 @@ func (inc *incarnation) metered(m *oob.Msg) {
 	case !l.Known:
 	case l.Phase == interval.Behind && l.Number == b.newest:
 		lost := l.Time
-		if b.self { // it wrote on threads of its own, which may have used idle processors, or not
+		if b.self { // it wrote on threads of its own, which may or may not have used idle processors
 			lost = max(lost, b.stolen)
 		}
 		a.Costs.Amend(b.stood + lost)
@@ -104,7 +105,7 @@ func (inc *incarnation) copies() {
 	}
 }
 
-// whenTold calls f when no node owes an answer. If the life ends before, it does not.
+// whenTold calls f when no node owes an answer. It does not if the life ends before.
 func (inc *incarnation) whenTold(f func()) {
 	switch {
 	case inc == nil:

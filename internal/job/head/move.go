@@ -20,16 +20,16 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// Ranks that move to other nodes while the others stay. The machine of the job's life decides; here is what it
-// needs: agents where the ranks are to go, images for them, and what all are told of the next incarnation. Their
-// images are a snapshot that is never committed.
+// Ranks that move to other nodes while the others stay. The machine of the job's life decides. This
+// file provides what it needs: agents on the new nodes, images for the ranks, and the orders that
+// announce the next incarnation. Their images are a snapshot that is never committed.
 
 // moving is a move that is under way.
 type moving struct {
 	plan  *fleet.Plan
 	names []string // of the job's nodes at its beginning
 	onto  [2]string
-	here  bool // to another process on this machine, in a job without nodes
+	here  bool // ranks move to other processes on this machine, in a job without nodes
 	ids   [2]uint64
 	old   lineup // to go back to
 	links []*link
@@ -39,7 +39,7 @@ type moving struct {
 	done  func(*control.Moved, error)
 }
 
-// lineup is who takes part in an incarnation.
+// lineup lists the agents that take part in an incarnation, and their ranks.
 type lineup struct {
 	id     uint64
 	secret []byte
@@ -50,11 +50,11 @@ type lineup struct {
 type moveRequest struct {
 	ranks   []int
 	to, off string
-	onto    [2]string // the name of a device, and of the one that is used in its place there
+	onto    [2]string // the name of a device, and of its replacement on the new node
 	timeout time.Duration
 }
 
-// migrate has ranks move. done is called in the loop, once.
+// migrate moves ranks. done is called in the loop, once.
 func (h *head) migrate(q moveRequest, tell func(ckpt.ProgressInfo), done func(*control.Moved, error)) {
 	m, err := h.planMove(q)
 	if err != nil {
@@ -67,7 +67,7 @@ func (h *head) migrate(q moveRequest, tell func(ckpt.ProgressInfo), done func(*c
 		return
 	}
 	h.verbose("ranks move: %v", m.plan.Ranks)
-	if len(m.plan.Ranks) == 0 { // a node that is idle is only taken out
+	if len(m.plan.Ranks) == 0 { // an idle node is only taken out
 		h.fleet.Moved(m.plan)
 		done(&control.Moved{Where: "no rank was on " + q.off}, nil)
 		return
@@ -79,7 +79,7 @@ func (h *head) migrate(q moveRequest, tell func(ckpt.ProgressInfo), done func(*c
 		if inc.moving == m {
 			inc.moving = nil
 			inc.readable.Store(nil)
-			if inc.giveUp != nil { // nobody wants the agents any more that are being started
+			if inc.giveUp != nil { // the agents that are being started are not needed any more
 				inc.giveUp()
 				inc.giveUp = nil
 			}
@@ -93,7 +93,7 @@ func (h *head) migrate(q moveRequest, tell func(ckpt.ProgressInfo), done func(*c
 	h.feed(joblife.Event{Type: joblife.EvMove, ID: id, Ranks: m.plan.Ranks, Request: ckpt.Request{Timeout: q.timeout.Milliseconds()}})
 }
 
-// planMove says where ranks go, or why they cannot.
+// planMove decides where ranks go, or says why they cannot.
 func (h *head) planMove(q moveRequest) (m *moving, err error) {
 	inc := h.inc
 	switch {
@@ -139,7 +139,7 @@ func canMove(imager string) error {
 	return err
 }
 
-// planHere is the plan of a job that is on this machine alone: its ranks can only change their process.
+// planHere is the plan for a job on this machine alone: its ranks can only change their process.
 func planHere(q moveRequest) (*fleet.Plan, error) {
 	if q.off != "" || q.to != "localhost" && q.to != wire.Hostname() {
 		return nil, errors.New("it runs on this machine alone: there is nowhere to go; checkpoint and stop it, then gorun restart -hosts ...")
@@ -154,7 +154,7 @@ func (m *moving) where(h *head) string {
 	return h.fleet.Where(m.plan)
 }
 
-// join starts the agents for a move, and has their nodes find what ranks need there.
+// join starts the agents for a move, and makes their nodes find what the ranks need.
 func (inc *incarnation) join(a *joblife.Action) {
 	h, m, life := inc.h, inc.moving, a.Life
 	first := a.Agent
@@ -203,13 +203,15 @@ func (inc *incarnation) join(a *joblife.Action) {
 	}()
 }
 
-// Limits of time for the program to come where ranks go: as long as anything else in a move, and by its size.
+// Limits of time for the copy of the program to new nodes: that of any other step of a move, and
+// more by its size.
 const (
 	provideWithin = time.Minute
 	provideRate   = 1 << 20 // bytes a second at least
 )
 
-// provideTargets is provide within a limit of time: nobody waits for a node that takes a rank as for one of a start.
+// provideTargets is provide within a limit of time: a move does not wait for a node as long as a
+// start does.
 func (inc *incarnation) provideTargets(ctx context.Context, agents []*fleet.Agent) (paths []string, imager, err error) {
 	limit := provideWithin
 	if st, err := os.Stat(inc.program()); err == nil {
@@ -255,7 +257,7 @@ func (inc *incarnation) now() lineup {
 	return u
 }
 
-// take makes a lineup the present one. Links that it does not know have no ranks.
+// take makes a lineup the present one. Links that it does not name have no ranks.
 func (inc *incarnation) take(u lineup) {
 	inc.id, inc.secret = u.id, u.secret
 	for i, l := range inc.links {
@@ -326,7 +328,8 @@ func (inc *incarnation) linkBefore(rank int) *link {
 	return nil
 }
 
-// switches tells the ranks that stay where they are of the next incarnation: all but those that move or, back, all.
+// switches announces the next incarnation to the ranks that stay: all but those that move or, on
+// the way back, all.
 func (inc *incarnation) switches(back bool) {
 	m := inc.moving
 	if back {

@@ -13,8 +13,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// offloads notes which offload processes a rank has, as its agent tells. A death is told to the user at once: what the rank makes of it comes later,
-// and may be nothing.
+// offloads records which offload processes a rank has, as its agent reports. A death is reported to
+// the user at once: the rank's own reaction comes later, if at all.
 func (inc *incarnation) offloads(m *oob.Msg) {
 	if m.B != 0 {
 		inc.h.swapped(m)
@@ -34,8 +34,8 @@ func (inc *incarnation) offloads(m *oob.Msg) {
 	inc.offload[rank] = now
 }
 
-// pointless tells of a device that a user has swapped out. Its rank comes to no Point before it is in again: it waits for the device, or would have to fetch
-// from it there.
+// pointless names a device that a user has swapped out. Its rank reaches no Point before the device
+// is in again: the rank waits for the device, or would have to fetch from it at the Point.
 func (inc *incarnation) pointless() string {
 	if inc == nil { // none has begun yet
 		return ""
@@ -70,18 +70,19 @@ func (h *head) deviceOf(rank int, name string) string {
 	return ""
 }
 
-// swapping is what a user wants of some ranks' agents.
+// swapping is a user's request to the agents of some ranks.
 type swapping struct {
-	open  map[int32]bool // who has not answered
+	open  map[int32]bool // ranks whose agents have not answered
 	all   offload.Swapped
 	timer *time.Timer
 	last  func(control.Reply)
 }
 
-// swapGrace is how long agents have beyond the limit for what a process is to finish: what a device has is written and read.
+// swapGrace is the time that agents have beyond the limit that a process has to finish: the
+// device's memory is written and read meanwhile.
 const swapGrace = 10 * time.Minute
 
-// swap passes a user's wish on to the agents of the ranks that it is about.
+// swap passes a user's request on to the agents of its ranks.
 func (h *head) swap(q *control.Request, last func(control.Reply)) {
 	ranks := q.Ranks
 	if len(ranks) == 0 {
@@ -132,7 +133,8 @@ func (h *head) swapped(m *oob.Msg) {
 	}
 }
 
-// dropSwaps answers users for ranks that go on in other processes: those of before answer no more.
+// dropSwaps answers users for ranks that go on in other processes: the former processes do not
+// answer any more.
 func (h *head) dropSwaps(ranks []int, why string) {
 	for number, s := range h.swaps {
 		for _, rank := range ranks {

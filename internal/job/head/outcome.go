@@ -8,7 +8,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/job/spec"
 )
 
-// outcome is all that bears on gorun's exit status. What the user can act on ranks before what he is only told:
+// outcome is all that determines gorun's exit status. A fact that the user can act on ranks before
+// one that is only information:
 //
 //	the job never began                      the status of the error
 //	it was checkpointed and stopped          -ckpt-exit-status: a batch system runs it again, whatever else was lost
@@ -19,7 +20,7 @@ type outcome struct {
 	refused error            // the job never began
 	verdict verdict          // else: how it has ended
 	lost    error            // output could not be written
-	failing *control.Failing // checkpoints were, at the end; nil: they were not
+	failing *control.Failing // checkpoints were failing at the end; nil: they were not
 	goesOn  string           // the command that goes on from the newest snapshot; "": there is none, or nothing to go on with
 }
 
@@ -33,7 +34,7 @@ func (o *outcome) status() int {
 	return spec.ExitFailed
 }
 
-// texts are what the user is told at the end, the most important last: a terminal shows the end.
+// texts are the messages to the user at the end, the most important last: a terminal shows the end.
 func (o *outcome) texts() (all []error) {
 	if o.lost != nil {
 		all = append(all, fmt.Errorf("output of ranks is lost: %w", o.lost))
@@ -53,8 +54,8 @@ func (o *outcome) texts() (all []error) {
 	return all
 }
 
-// goesOn is the command that goes on from the newest snapshot of a job that has failed, or that somebody has ended. What was in memory
-// alone is gone with the job.
+// goesOn is the command that goes on from the newest snapshot of a job that has failed or was
+// ended. A snapshot in memory alone is gone with the job.
 func (h *head) goesOn() string {
 	if h.result.Code == spec.ExitOK || h.result.Last > 0 {
 		return ""

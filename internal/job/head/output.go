@@ -10,7 +10,8 @@ func (h *head) openOutput() (*stdio.Files, error) {
 		return nil, nil
 	}
 	files, err := stdio.OpenFiles(h.opt.OutputDir, h.id, h.opt.NP, h.opt.From != nil, func(err error) {
-		// The printer calls this, and the loop may be waiting for the printer.
+		// The printer calls this, and must not wait for the loop: the loop may be waiting for the
+		// printer.
 		go h.post(func() { h.say("output of ranks is lost, the job goes on: %v", err) })
 	})
 	if err == nil {

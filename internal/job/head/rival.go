@@ -10,8 +10,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// noRival refuses to go on with a job that is known to run on this machine, wherever its snapshots lie. It is called before this job has a
-// record of its own. Automatic restarts come later.
+// noRival refuses to go on with a job that already runs on this machine, wherever its snapshots
+// lie. It is called before this job has a record of its own. Automatic restarts come later.
 func (h *head) noRival() error {
 	for began := time.Now(); ; time.Sleep(rivalEvery) {
 		r, err := h.rival()
@@ -30,7 +30,7 @@ func (h *head) line() string {
 	return program.Line(h.opt.Plan["name"], h.prog.Name, h.opt.Args, h.opt.Dir)
 }
 
-// writes says which file the job that runs may be writing to.
+// writes returns a file that the running job may be writing to.
 func (h *head) writes() string {
 	if h.opt.From == nil || h.opt.From.Schema.Backend == wire.BackendSelf {
 		return ""

@@ -53,10 +53,10 @@ func (h *head) serve(q *control.Request, replies chan control.Reply) {
 	last := func(r control.Reply) {
 		select {
 		case replies <- r:
-		default: // full of progress that nobody reads: the client is gone
+		default: // full of unread progress: the client is gone
 		}
 	}
-	if q.Verb == control.VerbWait { // whatever becomes of this incarnation
+	if q.Verb == control.VerbWait { // the answer does not depend on this incarnation
 		h.waiters.onEnd(func() { last(control.Reply{Done: &control.DoneReply{Status: h.result.Code}}) })
 		return
 	}

@@ -18,7 +18,7 @@ import (
 type common struct {
 	files []whole.SharedFile
 	waits map[int]bool // ranks that have not cut yet
-	held  []func()     // what is sent then
+	held  []func()     // sends that wait for the cuts
 	cut   bool
 	goes  bool // all ranks are restored
 }
@@ -31,7 +31,7 @@ func (inc *incarnation) findShared() (err error) {
 	return err
 }
 
-// send sends what the machine says. What lets ranks go waits until files are cut.
+// send sends what the machine says. Frames that let ranks go wait until files are cut.
 func (inc *incarnation) send(agent int, m oob.Msg) {
 	c, out := &inc.common, inc.links[agent].out
 	if m.Kind == oob.Start && m.To == oob.AgentAddr(agent) && !c.goes {
@@ -61,7 +61,7 @@ func (inc *incarnation) orderCuts() {
 	}
 }
 
-// hasCut notes that a rank has, and lets all go after the last one.
+// hasCut records that a rank has cut, and lets all ranks go after the last one.
 func (inc *incarnation) hasCut(rank int) {
 	c := &inc.common
 	delete(c.waits, rank)

@@ -59,19 +59,19 @@ func (h *head) watchSignals() (stop func()) {
 // ending are the signals that tell gorun to end the job.
 var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
-// heeded are those of some signals that gorun was not started to ignore, as by nohup.
+// heeded returns the given signals without those that gorun was started to ignore, as by nohup.
 func heeded(all []os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(all), signal.Ignored)
 }
 
-// newestOrder tells a second order from the same one that comes twice: timeout and shells send a signal to gorun and to its
-// process group, in which gorun is, and a terminal that is closed does, too.
+// newestOrder distinguishes a second order from one that is delivered twice: timeout, shells and a
+// closing terminal send a signal to gorun and again to its process group, which contains gorun.
 type newestOrder struct {
 	last syscall.Signal
 	at   time.Time
 }
 
-// sameOrder is for how long a signal that comes again is the same order.
+// sameOrder is how long a repeated signal counts as the same order.
 const sameOrder = 300 * time.Millisecond
 
 func (o *newestOrder) fresh(sig syscall.Signal, now time.Time) bool {
@@ -85,8 +85,8 @@ func (o *newestOrder) fresh(sig syscall.Signal, now time.Time) bool {
 	return !same
 }
 
-// unwatch has the signals that end a job end this process: nothing of the job is left, and it only waits for somebody
-// to read the output. SIGQUIT would otherwise print what gorun's goroutines do.
+// unwatch lets the signals that end a job end this process: the job is gone, and gorun only waits
+// for a reader of the output. SIGQUIT would otherwise print the stacks of gorun's goroutines.
 func (h *head) unwatch() {
 	if !h.opt.HandleSignals {
 		return
@@ -105,7 +105,7 @@ func (h *head) unwatch() {
 func (h *head) signalled(sig syscall.Signal) {
 	switch {
 	case h.job == nil:
-	case sig == h.opt.CkptOnSignal && !(h.stopping && slices.Contains(ending, os.Signal(sig))): // the second one is final
+	case sig == h.opt.CkptOnSignal && !(h.stopping && slices.Contains(ending, os.Signal(sig))): // the second signal is final
 		h.checkpointAndStop(sig)
 	case sig == syscall.SIGINT:
 		h.interrupt()
@@ -184,7 +184,7 @@ func (h *head) checkpointAndStop(sig syscall.Signal) {
 	h.stopping = true
 	h.request(ckptRequest{stop: true, patient: true, done: func(_ *control.Report, err error) {
 		h.stopping = false
-		if err != nil && h.job.Steady() { // else the job's end is why
+		if err != nil && h.job.Steady() { // if not steady, the job's end is the cause
 			h.say("the checkpoint on %s failed, the job goes on: %v", joblife.SignalName(sig), err)
 		}
 	}})

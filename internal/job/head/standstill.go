@@ -11,9 +11,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
 )
 
-// watchStandstill begins to look for ranks that wait for each other for ever (-deadlock), until stop is called. A rank answers
-// from what its engine knows anyway, and only one that has waited for that long looks further. So a job that goes on pays for
-// a short message to each rank now and then.
+// watchStandstill begins to look for ranks that wait for each other without end (-deadlock), until
+// stop is called. A rank answers from what its engine knows anyway, and only one that has waited
+// that long looks further. So a job that makes progress pays only for a short message to each rank
+// now and then.
 func (h *head) watchStandstill() (stop func()) {
 	if h.opt.Deadlock < 0 {
 		return func() {}
@@ -23,7 +24,8 @@ func (h *head) watchStandstill() (stop func()) {
 	return t.Stop
 }
 
-// seekStandstill asks all ranks, if nothing but themselves can keep them from going on.
+// seekStandstill asks all ranks, if only the ranks themselves can be keeping each other from
+// progress.
 func (h *head) seekStandstill() {
 	calm := func() bool {
 		return h.inc != nil && h.job.Steady() && h.job.AllSpawned() && !h.job.Busy() && !h.job.Suspended() && h.trims == 0

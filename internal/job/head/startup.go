@@ -6,12 +6,12 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/joblife"
 )
 
-// firstWord is how long a start may take before the user is told how far it is. The next word comes
-// after twice as long.
+// firstWord is how long a start may take before the user is told how far it is. The next report
+// comes after twice as long.
 const firstWord = time.Second
 
 // narrate tells how far a slow start is, on a terminal or with -v. It says nothing about a program
-// that is started and has not called Init: when that does so is its own business.
+// that is started and has not called Init: a program may call Init when it likes.
 func (inc *incarnation) narrate(after time.Duration) {
 	h := inc.h
 	if !h.opt.Verbose && !isTerminal(h.opt.Stderr) {

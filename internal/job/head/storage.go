@@ -17,7 +17,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage"
 )
 
-// The head's side of package storage: what it tells the service of the job, and what it makes of the results.
+// The head's side of package storage: what the service learns of the job, and how its results are
+// handled.
 
 // attempts is what an incarnation knows of its checkpoints.
 type attempts struct {
@@ -32,7 +33,7 @@ type mark struct {
 	lines int // that the ranks had printed
 }
 
-// openStorage makes ready for snapshots.
+// openStorage prepares the storage of snapshots.
 func (h *head) openStorage() (err error) {
 	h.storage, err = storage.New(storage.Config{
 		Job: h.id, Options: &h.opt, Program: &h.prog, Line: h.line(), Head: listener{h},
@@ -53,7 +54,7 @@ func (h *head) claimJob() error {
 	return h.storage.Claim(beside)
 }
 
-// openPlaces tells the storage of the nodes.
+// openPlaces tells the storage which nodes there are.
 func (h *head) openPlaces() error {
 	var nodes storage.Nodes
 	if h.fleet != nil {
@@ -62,19 +63,19 @@ func (h *head) openPlaces() error {
 	return h.storage.Open(nodes)
 }
 
-// endStorage brings copies and removals to an end when the loop has ended.
+// endStorage finishes copies and removals when the loop has ended.
 func (h *head) endStorage() {
 	h.storage.End(storage.Ending{GoesOn: h.result.Code != 0 || h.result.Last > 0, Now: h.job.Obeyed(), GiveUp: h.ending})
 }
 
-// tend has copies in memory made again that were lost, where nothing is in the way.
+// tend starts making lost copies in memory again, if nothing prevents it.
 func (h *head) tend() {
 	if h.inc != nil && h.job.Steady() && h.job.Idle() {
 		h.storage.Tend()
 	}
 }
 
-// lookAfter has all lost images made again, where nothing is in the way.
+// lookAfter starts making all lost images again, if nothing prevents it.
 func (h *head) lookAfter() {
 	h.tend()
 	if h.inc != nil && h.job.Steady() && !h.job.Busy() {
@@ -106,7 +107,7 @@ func (l listener) Copied(level int, c storage.Cost) {
 	l.h.inc.whenTold(func() { l.h.measureCopy(level, c) })
 }
 
-// lostJob ends what this head still has of the job.
+// lostJob ends the job here because another head has taken it over.
 func (h *head) lostJob(why error) {
 	h.finish(verdict{Code: spec.ExitFailed, Rank: -1, Text: why.Error()}, false)
 }
@@ -122,7 +123,7 @@ func (inc *incarnation) lineUp() {
 	inc.h.storage.Lineup(l)
 }
 
-// beginFrom changes what the first life begins from.
+// beginFrom changes the snapshot that the first life begins from.
 func (inc *incarnation) beginFrom(s *snapshot.Snapshot) error {
 	if s == inc.h.opt.From {
 		return nil
@@ -152,11 +153,11 @@ func (h *head) newest() *snapshot.Snapshot {
 	return h.kept[len(h.kept)-1].Snapshot
 }
 
-// beginFolder has a place made for the images of an attempt.
+// beginFolder prepares the place for the images of an attempt.
 func (inc *incarnation) beginFolder(lasting bool) {
 	parts := inc.h.parts
 	if inc.wholeFrom() {
-		parts = nil // those are kept that the images had
+		parts = nil // the images keep their own parts
 	}
 	inc.h.storage.Begin(lasting, parts, func(a storage.Attempt, err error) {
 		if err != nil {
@@ -171,7 +172,7 @@ func (inc *incarnation) beginFolder(lasting bool) {
 	})
 }
 
-// wrote is told what a rank says of its image.
+// wrote handles a rank's report on its image.
 func (inc *incarnation) wrote(m *oob.Msg) {
 	var info oob.ImageInfo
 	if json.Unmarshal(m.Data, &info) == nil {
@@ -197,8 +198,8 @@ func (inc *incarnation) commit(a *ckpt.HeadAction) {
 	})
 }
 
-// schema describes the snapshot that is being taken, without what takes time
-// to find out.
+// schema describes the snapshot that is being taken, without facts that take
+// time to find out.
 func (inc *incarnation) schema(mode uint64, images []oob.ImageInfo) snapshot.Schema {
 	o := &inc.h.opt
 	s := snapshot.Schema{
@@ -255,7 +256,7 @@ func (inc *incarnation) answered(d *ckpt.Done) {
 	h.reply(d, inc.store.last, nil)
 }
 
-// reply tells whoever has asked for a checkpoint; those of due Points nobody has asked for.
+// reply answers the request for a checkpoint. A checkpoint of a due Point has no request.
 func (h *head) reply(d *ckpt.Done, rep *control.Report, err error) {
 	if d.ID == ckpt.OwnRequest {
 		h.tellPeriodic(err)
@@ -264,8 +265,8 @@ func (h *head) reply(d *ckpt.Done, rep *control.Report, err error) {
 	h.waiters.answer(d.ID, rep, err)
 }
 
-// choose finds what a restart goes on from: the newest sound snapshot, or the start
-// if no snapshot was taken. Those that are left for others come last.
+// choose finds the state that a restart goes on from: the newest sound snapshot, or
+// the start if no snapshot was taken. Snapshots that were passed over come last.
 func (h *head) choose(left []int) {
 	if err := h.canPlace(); err != nil {
 		h.say("no restart: %v", err)

@@ -7,7 +7,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
 )
 
-// lost are the messages that no rank of a life has received, as told by the ranks when they were released from Finalize.
+// lost are the messages that no rank of a life has received, as reported by the ranks when they
+// were released from Finalize.
 type lost struct {
 	count int
 	first []string
@@ -16,7 +17,7 @@ type lost struct {
 // lostShown is how many of them are described.
 const lostShown = 6
 
-// unreceived takes what a rank tells.
+// unreceived handles a rank's report.
 func (inc *incarnation) unreceived(m *oob.Msg) {
 	var first []string
 	if json.Unmarshal(m.Data, &first) != nil || m.B == 0 || m.B > 1<<40 {

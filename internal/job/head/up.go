@@ -6,13 +6,14 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/joblife"
 )
 
-// Commands that wait for a job (-jobid-file, gorun -detach) are told when it is up: when all ranks have come through Init. A program that
-// never calls Init is up when all of it runs. That it is one shows when none of its ranks has called Init for a while.
+// Commands that wait for a job (-jobid-file, gorun -detach) are told when it is up: when all ranks
+// have come through Init. A program that never calls Init is up when all its ranks run. It is
+// recognised by none of its ranks having called Init for a while.
 
-// initWithin is how long a program that calls Init may take for that.
+// initWithin is how long a program may take to call Init.
 const initWithin = time.Second
 
-// tellUp tells that the job is up, once to those who wait, and with each life to the file.
+// tellUp reports that the job is up: once to those that wait, and in each life to the file.
 func (h *head) tellUp() error {
 	err := h.writeJobID(h.id + "\n")
 	if err == nil && !h.up && h.opt.Up != nil {
@@ -22,7 +23,7 @@ func (h *head) tellUp() error {
 	return err
 }
 
-// foreign tells that a program is up that does not call Init.
+// foreign reports that a program is up that does not call Init.
 func (inc *incarnation) foreign() {
 	h := inc.h
 	h.after(initWithin, func() {
@@ -46,8 +47,8 @@ func (inc *incarnation) foreign() {
 	})
 }
 
-// ended tells those who still wait how a job has ended that was over before it was up: who reads the file is told its id, and
-// gorun -detach, if it has ended well, the same.
+// ended answers those that still wait when a job has ended before it was up. A reader of the file
+// gets its id, and so does gorun -detach if it has ended well.
 func (h *head) ended() error {
 	if h.up {
 		return nil

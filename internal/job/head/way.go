@@ -54,7 +54,7 @@ func (inc *incarnation) way(l *link, m *oob.Msg) {
 	}()
 }
 
-// memoryOf is the name at a door of what an agent wants to read, "" if it wants memory of its own.
+// memoryOf is the name at a door of the memory that an agent wants to read, "" if it wants its own.
 func (inc *incarnation) memoryOf(to wire.WayTo) string {
 	if to.Store == "" {
 		return ""

@@ -19,7 +19,8 @@ import (
 // needs, and how long it may take.
 
 // imageable finds out whether the program, which has been built by now, can be imaged from outside.
-// A job that insists on it does not start otherwise. elsewhere says why it cannot on another node.
+// A job that insists on it does not start otherwise. elsewhere says why it cannot be imaged on
+// another node.
 func (inc *incarnation) imageable(elsewhere error) error {
 	o := &inc.h.opt
 	name := spec.ImagerName(o.CR)
@@ -48,8 +49,8 @@ func (inc *incarnation) wholeFrom() bool {
 	return inc.from != nil && inc.from.Schema.Backend != wire.BackendSelf
 }
 
-// program is the path of what the ranks execute. An image of a whole process
-// goes on in the very executable that it was made from.
+// program is the path of the executable that the ranks run. An image of a whole
+// process goes on in the very executable that it was made from.
 func (inc *incarnation) program() string {
 	if inc.wholeFrom() {
 		return inc.from.ProgramPath()
@@ -85,19 +86,19 @@ func (inc *incarnation) restoreLimit() time.Duration {
 	return comeBackLimit + time.Duration(most/slowest)*time.Second
 }
 
-// gate measures for how long nobody could send a message, and what that has cost the ranks.
+// gate measures how long no message could be sent, and what that has cost the ranks.
 type gate struct {
 	closed time.Time
 	took   time.Duration // of the newest attempt
-	ready  time.Duration // that a rank has needed before, at its Point, at most
-	opened time.Time     // the ranks go on since; zero: they stand
+	ready  time.Duration // the longest time that a rank at its Point needed to get ready
+	opened time.Time     // when the ranks went on; zero: they stand
 }
 
 // atPoint notes how long a rank at a Point has needed to get ready.
 func (g *gate) atPoint(d time.Duration) { g.ready = max(g.ready, d) }
 
-// stood is for how long the ranks stood in the newest attempt. What one waits at its Point for others does not
-// count: it would have waited for them in its next message.
+// stood is for how long the ranks stood in the newest attempt. Waiting at a Point for other ranks
+// does not count: the rank would have waited for them in its next message.
 func (g *gate) stood() time.Duration { return g.ready + g.took }
 
 // passed looks at a frame that the machine sends.
@@ -126,10 +127,10 @@ func (g *gate) ago() time.Duration {
 	return g.took + time.Since(g.opened)
 }
 
-// began is when they were.
+// began is when the gates were closed.
 func (g *gate) began() time.Time { return time.Now().Add(-g.ago()) }
 
-// so is for how long the gate has been closed up to now.
+// so is how long the gate has been closed so far.
 func (g *gate) so() time.Duration {
 	if !g.closed.IsZero() {
 		return time.Since(g.closed)

@@ -16,7 +16,8 @@ import (
 func (h *head) connected() {
 	s := h.job.Transports()
 	tell := h.verbose
-	// It may be as wanted, but costs a lot where it is not: but for ranks that attend programs, which send each other nothing.
+	// This may be intended, but is costly where it is not. Ranks that attend programs are left out:
+	// they send each other nothing.
 	if _, _, attended := program.Attended(h.opt.Program, h.opt.Args); s.Unusual && !attended {
 		tell = h.say
 	}
@@ -32,7 +33,7 @@ func (h *head) connected() {
 	}
 }
 
-// mostNotes is how many lines about transports are told unasked.
+// mostNotes is how many lines about transports are printed unasked.
 const mostNotes = 3
 
 // number gives each agent the number of its node.
@@ -50,7 +51,7 @@ func (inc *incarnation) number() {
 	}
 }
 
-// nodes tells which ranks share a node and a machine, as the ranks are told: in the order of ranks.
+// nodes returns the node and the machine of each rank, in the order of ranks, as the ranks get it.
 func (inc *incarnation) nodes() []oob.Node {
 	inc.number()
 	machines := map[string]int{}
@@ -71,7 +72,7 @@ func (inc *incarnation) nodes() []oob.Node {
 	return nodes
 }
 
-// number numbers names from 0 as they come.
+// number numbers names from 0 in the order of their first use.
 func number(known map[string]int, name string) int {
 	if _, ok := known[name]; !ok {
 		known[name] = len(known)

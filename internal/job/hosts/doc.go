@@ -29,11 +29,12 @@
 // # Slots
 //
 // A slot is room for a rank. Slots that were given are a limit: more ranks than slots are refused,
-// unless the user says -oversubscribe. Then max_slots is the limit. Where no slots were given a node
-// has as many as CPUs. They say how ranks are spread and are no limit, as nobody has set one.
+// unless the user says -oversubscribe. Then max_slots is the limit. A node without given slots has
+// one for each CPU. These only guide how ranks are spread: they are no limit, because the user has
+// set none.
 //
-// A job that does not say how many ranks it has gets one for each slot, and a node without slots
-// then has one for each time that it is named (Mentioned), as with mpirun -host a,b.
+// A job without a number of ranks gets one for each slot. A node without slots then has one for
+// each time that it is named (Mentioned), as with mpirun -host a,b.
 //
 // # Which rank goes where
 //
@@ -48,9 +49,10 @@
 //
 // # Losses
 //
-// A node without ranks is a spare, be it kept by -spares or left over. When nodes are lost, Replace
-// moves their ranks to spares: whole nodes if one has room, else over several. All other ranks stay
-// where they are, with their images. Where spares do not suffice free slots of the other nodes are
-// used, but only with -shrink-to-fit, and again no more than their slots. Else the error names what
-// is missing. When a node joins later, Relieve gives it what -shrink-to-fit has put on others.
+// A node without ranks is a spare, whether kept by -spares or left over. When nodes are lost,
+// Replace moves their ranks to spares: whole nodes if one has room, else over several. All other
+// ranks stay where they are, with their images. Where spares do not suffice free slots of the other
+// nodes are used, but only with -shrink-to-fit, and again no more than their slots. Otherwise the
+// error says what is missing. When a node joins later, Relieve gives it the ranks that
+// -shrink-to-fit has put on others.
 package hosts

@@ -91,9 +91,9 @@ func named(name, slots string) (Node, error) {
 	return n, err
 }
 
-// fromSlurm asks for the names of the allocation's nodes, as only Slurm knows its lists for sure.
-// A node has as many slots as tasks. Where the user has not said how many tasks there are, Slurm has
-// derived them from CPUs.
+// fromSlurm asks Slurm for the names of the allocation's nodes, because only Slurm parses its lists
+// reliably. A node has as many slots as tasks. If the user has not set the number of tasks, Slurm
+// has derived it from the CPUs.
 func fromSlurm(getenv func(string) string, run func(string, ...string) ([]byte, error)) ([]Node, error) {
 	nodelist := getenv("SLURM_JOB_NODELIST")
 	if nodelist == "" {

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Move places some ranks of a running job anew; all others stay. to is the node that takes them, -1: the package
-// chooses. Then a spare with room for all of them is the first choice, next are several spares, last the free slots
-// of all nodes but those that the ranks leave. placed stays as it is.
+// Move chooses new nodes for some ranks of a running job; all others stay. to is the node that
+// takes them, -1: the package chooses. Then a spare with room for all of them is the first choice,
+// then several spares, then the free slots of all nodes except those that the ranks leave. placed
+// stays as it is.
 func Move(nodes []NodeState, placed [][]int, ranks []int, to int, r Rules) ([][]int, error) {
 	m := &mover{nodes: slices.Clone(nodes), rules: r, placed: make([][]int, len(nodes)), spare: make([]bool, len(nodes))}
 	for i := range nodes {

@@ -14,7 +14,7 @@ type Node struct {
 	Name       string // host name or IP address, without brackets
 	User       string // whom to log in as; "": the user's name there
 	Addr       string // IP address at which it is called; "": its name
-	Slots      int    // room for ranks; 0 if nobody has said it
+	Slots      int    // room for ranks; 0 if not given
 	MaxSlots   int    // limit with -oversubscribe; 0: none
 	SlotsGiven bool   // Slots is a limit, see the package comment
 }
@@ -53,8 +53,9 @@ func (n Node) WithCPUs(cpus int) Node {
 	return n
 }
 
-// Mentioned are the nodes of a job that does not say how many ranks it has: nodes without slots have one, as they do
-// for mpirun. What names a node more often has given it slots (see list.done).
+// Mentioned are the nodes of a job that does not say how many ranks it has: nodes without slots
+// have one, as they do for mpirun. A list that names a node several times has given it slots (see
+// list.done).
 func Mentioned(nodes []Node) []Node {
 	nodes = slices.Clone(nodes)
 	for i := range nodes {
@@ -65,7 +66,7 @@ func Mentioned(nodes []Node) []Node {
 	return nodes
 }
 
-// DefaultNP is how many ranks a job has that does not say it: one for each slot.
+// DefaultNP is the default number of ranks of a job: one for each slot.
 func DefaultNP(nodes []Node) int {
 	np := 0
 	for _, n := range nodes {

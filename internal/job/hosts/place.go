@@ -43,8 +43,8 @@ type Oversubscribe bool
 var ErrSlots = errors.New("not enough slots")
 
 // Place gives each of np ranks to a node. Ranks of a node are in order; a node may get none. Slots
-// that nobody gave should be CPUs by now (WithCPUs), and are at least 1. If there is no room the
-// error is an ErrSlots that says what would help.
+// that were not given should be CPUs by now (WithCPUs), and are at least 1. If there is no room
+// the error is an ErrSlots that says what would help.
 func Place(nodes []Node, np int, p Policy, over Oversubscribe) ([][]int, error) {
 	counts := make([]int, len(nodes))
 	if err := fill(nodes, counts, np, p, over); err != nil {
@@ -77,7 +77,7 @@ func deal(placed [][]int, counts []int, np int) {
 	}
 }
 
-// fill adds np ranks to the counts of nodes: slots first, then beyond where that is allowed.
+// fill adds np ranks to the counts of nodes: first into slots, then beyond them if that is allowed.
 func fill(nodes []Node, counts []int, np int, p Policy, over Oversubscribe) error {
 	left := np
 	if p == ByNode {
@@ -108,7 +108,7 @@ func fill(nodes []Node, counts []int, np int, p Policy, over Oversubscribe) erro
 	return nil
 }
 
-// slots are those that are filled before any node gets more ranks.
+// slots is the number of slots filled before any node gets more ranks.
 func (n Node) slots() int {
 	slots := max(n.Slots, 1)
 	if n.MaxSlots > 0 {

@@ -2,8 +2,8 @@ package hosts
 
 import "slices"
 
-// Next is the placement of the next life: Replace, and then guests move to spares that have joined meanwhile. guests
-// are those that former lives have left.
+// Next is the placement of the next life: Replace, and then guests move to spares that have joined
+// meanwhile. guests are those of former lives.
 func Next(nodes []NodeState, placed [][]int, guests []int, r Rules) (next [][]int, left []int, err error) {
 	after, err := Replace(nodes, placed, r)
 	if err != nil {
@@ -19,8 +19,8 @@ func of(rank int, placed [][]int) int {
 	return slices.IndexFunc(placed, func(ranks []int) bool { return slices.Contains(ranks, rank) })
 }
 
-// Guests are the ranks that Replace has put on nodes that had some already, as -shrink-to-fit has it. before and
-// after are its placements.
+// Guests are the ranks that Replace has put on nodes that had ranks already, by -shrink-to-fit.
+// before and after are its placements.
 func Guests(before, after [][]int) []int {
 	var all []int
 	for i, ranks := range after {
@@ -37,8 +37,8 @@ func Guests(before, after [][]int) []int {
 	return all
 }
 
-// Relieve moves guests to spares, within their slots, now that there are some again. It returns the placement and the
-// guests that are left. What it is given stays as it is.
+// Relieve moves guests to new spares, within their slots. It returns the placement and the
+// remaining guests. Its arguments are not changed.
 func Relieve(nodes []NodeState, placed [][]int, guests []int) (relieved [][]int, left []int) {
 	relieved = make([][]int, len(placed))
 	room := make([]int, len(placed))

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// NodeState is a node as the job finds it now.
+// NodeState is a node and its present state.
 type NodeState struct {
 	Node
 	Up bool // it can be used
@@ -17,7 +17,7 @@ type Rules struct {
 	Policy        Policy
 	Oversubscribe Oversubscribe
 	Spares        int  // nodes to be kept without ranks
-	FewerSpares   bool // fewer will do if there is no room for the ranks else
+	FewerSpares   bool // fewer suffice if the ranks have no room otherwise
 	Shrink        bool // after losses the remaining nodes take more ranks, within their slots
 }
 
@@ -25,8 +25,8 @@ type Rules struct {
 var ErrNodes = errors.New("not enough nodes")
 
 // Pick places the ranks of a job that begins. The last of the nodes that are up are its spares. A
-// node that is not up takes the place of a spare, and without one left only -shrink-to-fit does
-// without it.
+// node that is not up is replaced by a spare. If no spare is left, only -shrink-to-fit places the
+// ranks without it.
 func Pick(nodes []NodeState, np int, r Rules) ([][]int, error) {
 	placed, err := pick(nodes, np, r)
 	for r.FewerSpares && err != nil && r.Spares > 0 {
@@ -82,7 +82,7 @@ func at(nodes []NodeState, which []int) []Node {
 }
 
 // Replace moves the ranks of nodes that are not up, see the package comment. placed is where they
-// were, with an entry for each node; it stays as it is.
+// were, with an entry for each node; it is not changed.
 func Replace(nodes []NodeState, placed [][]int, r Rules) ([][]int, error) {
 	m := &mover{nodes: nodes, rules: r, placed: make([][]int, len(nodes)), spare: make([]bool, len(nodes))}
 	for i := range nodes {
@@ -112,7 +112,7 @@ func Replace(nodes []NodeState, placed [][]int, r Rules) ([][]int, error) {
 	return m.placed, nil
 }
 
-// mover is the work of Replace.
+// mover is the state of Replace.
 type mover struct {
 	nodes  []NodeState
 	rules  Rules
@@ -155,7 +155,7 @@ func (m *mover) scatter(ranks []int, use func(int) bool) []int {
 	return nil
 }
 
-// missing says which nodes are gone, for how many ranks there is no room, and the remedy.
+// missing says which nodes are gone, how many ranks have no room, and the remedy.
 func (m *mover) missing(homeless int) error {
 	var up []Node
 	fits := 0

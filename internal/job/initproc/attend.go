@@ -1,6 +1,7 @@
-// Package initproc has gorun be the rank of a program that knows nothing of it: a script, or a program in C. Such a program never
-// calls Init, so that no checkpoint would know of it. Gorun is its parent, as init is the first process of a container, takes part in
-// checkpoints, and an image holds both, with all that descends from them:
+// Package initproc makes gorun the rank of a program that does not use the library: a script, or a
+// program in C. Such a program never calls Init, so no checkpoint would include it. Gorun is its
+// parent, as init is the first process of a container, and takes part in checkpoints. An image
+// holds both, with all their descendants:
 //
 //	gorun -np 2 -cr ./script  -->  agent  -->  gorun __init ./script  -->  ./script  -->  ...
 //	                                      |    (rank 0)
@@ -9,8 +10,9 @@
 //
 // A rank whose program has ended well waits in Finalize for the others, where it can be imaged, too.
 //
-// Children do not inherit the socket of a rank (package oob). So a program that calls Init nevertheless would be alone in a world of
-// its own, as without gorun. As one of several it is told so instead.
+// Children do not inherit the socket of a rank (package oob). So a program that calls Init
+// nevertheless would be alone in a world of its own, as without gorun. If it is one of several
+// ranks, Init returns an error instead.
 package initproc
 
 import (
@@ -34,11 +36,11 @@ func Main(args []string) int {
 	if err := mpi.Init(); err != nil {
 		return complain(1, "%v", err)
 	}
-	// What the program leaves behind stays in the tree.
+	// Processes that the program leaves behind stay in the tree.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return complain(1, "%v", err)
 	}
-	// Signals come to the whole group, and what they do to the program decides.
+	// Signals go to the whole group, and their effect on the program decides.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Env: environ(path), Files: []uintptr{0, 1, 2}})
 	if err != nil {
@@ -51,10 +53,10 @@ func Main(args []string) int {
 		return complain(1, "%s: %v", path, err)
 	case status.Signaled():
 		return complain(128+int(status.Signal()), "%s was killed by %s", path, unix.SignalName(status.Signal()))
-	case status.ExitStatus() != 0: // the rank has failed, as one does that exits so
+	case status.ExitStatus() != 0: // the rank has failed, like any rank with this exit status
 		return status.ExitStatus()
 	}
-	proc.EndAll() // the rest of the job may be long
+	proc.EndAll() // the rest of the job may take long
 	if err := mpi.Finalize(); err != nil {
 		return complain(1, "%v", err)
 	}

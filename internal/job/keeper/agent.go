@@ -23,7 +23,7 @@ type agent struct {
 	said  string      // how it ended, if not well; set before its number is on done
 }
 
-// begin starts an agent.
+// begin starts an agent
 func (k *keeper) begin(m *oob.Msg) error {
 	var order wire.Agent
 	if err := json.Unmarshal(m.Data, &order); err != nil {

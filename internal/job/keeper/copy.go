@@ -8,8 +8,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// copy copies an image of another node into the memory of this one, beside all else. An order without data gives up the
-// copy of that number.
+// copy copies an image of another node into the memory of this one, in a goroutine of its own. An
+// order without data gives up the copy of that number.
 func (k *keeper) copy(m *oob.Msg) {
 	number := m.A
 	if len(m.Data) == 0 {

@@ -1,6 +1,6 @@
-// Package keeper is the process that gorun has on every node of a job but the head's own: one for
-// the whole job. It starts the agents of each life there, holds the node's lease, and ends and reaps
-// all that an agent leaves.
+// Package keeper is the process that gorun has on every node of a job except the head's own: one
+// for the whole job. It starts the agents of each life there, holds the node's lease, and ends and
+// reaps all that an agent leaves.
 //
 // A manager starts it (package launcher) and gives it a ticket, on standard input. It calls home
 // (package rendezvous) and then speaks frames of package oob, over the connection that it has made:
@@ -27,16 +27,17 @@
 //	       <---  Leaving          a signal has told it to leave: the head is to use the node no more
 //	       <---  Left             all is ended, which is as good as the end of the lease
 //
-// Agents are its children, with a socket pair as descriptor 3. It is a subreaper, so what dead
-// agents leave comes to it: it kills and reaps that before it says Ended. The frames of ranks do not
-// pass it: each agent has its own connection home.
+// Agents are its children, with a socket pair as descriptor 3. It is a subreaper, so it inherits
+// the children that dead agents leave: it kills and reaps them before it says Ended. The frames of
+// ranks do not pass it: each agent has its own connection home.
 //
 // # When it leaves
 //
 // At the head's goodbye, when the connection home ends, on SIGTERM, SIGINT or SIGHUP, and half a
-// second before its lease ends. In all cases it ends its agents and all they have left first, and
-// removes the folder of programs. If it is killed, its agents see the end of their socket and leave
-// likewise, each with its own ranks, and remove the folder. If it can do nothing (stopped, frozen)
-// the kernel's timer kills it when the lease ends, and each agent by a timer of its own. What ranks
-// have started and given another parent then runs on: nobody is left to end it.
+// second before its lease ends. In all cases it first ends its agents and the processes that they
+// have left, and removes the folder of programs. If it is killed, its agents see the end of their
+// socket and leave likewise, each with its own ranks, and remove the folder. If it can do nothing
+// (stopped, frozen) the kernel's timer kills it when the lease ends, and each agent by a timer of
+// its own. Processes that ranks have started and given another parent then run on: no process is
+// left to end them.
 package keeper

@@ -11,8 +11,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// files offers the head the folders of local images on this node, and its memory. The head names folders first, by paths;
-// whoever asks for something in them names sets and pieces.
+// files offers the head the folders of local images on this node, and its memory. The head first
+// names folders, by paths; later requests name sets and pieces in them.
 type files struct {
 	server *remote.Server
 	memory *mem.Memory

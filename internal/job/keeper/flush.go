@@ -85,7 +85,7 @@ func (f *flushes) progress(number uint64) func(int64) {
 	}
 }
 
-// close gives up all, and waits until none writes any more.
+// close gives up all copies, and waits until none writes any more.
 func (f *flushes) close() {
 	f.mu.Lock()
 	f.closed = true

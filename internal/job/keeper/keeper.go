@@ -74,9 +74,9 @@ func serve(args []string) error {
 	return newKeeper(oob.New(stream), d.info).run(told)
 }
 
-// Told returns where the signals come that end a keeper.
+// Told returns the channel of the signals that end a keeper.
 func Told() <-chan os.Signal {
-	// Whoever has started this process may end, or stop to read: that must not end it.
+	// The process that has started this one may end, or stop reading: that must not end the keeper.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -85,14 +85,14 @@ func Told() <-chan os.Signal {
 
 // Errors of Keep.
 var (
-	ErrTurned = errors.New("the head has not answered") // it has no use for this keeper now
+	ErrTurned = errors.New("the head has not answered") // the head has no use for this keeper now
 	ErrEnded  = errors.New("ended by a signal")
 	ErrFailed = errors.New("the job has not ended well")
 )
 
-// Keep is a keeper whose call home is done: it does what the head says until the job has ended. The
-// kernel's timer stays when it returns, unless the error is ErrTurned: the process is to end, or to
-// begin anew by exec.
+// Keep runs a keeper whose call home is done: it obeys the head until the job has ended. The
+// kernel's timer stays set when it returns, unless the error is ErrTurned: the process must end, or
+// start over by exec.
 func Keep(stream oob.Stream, told <-chan os.Signal) error {
 	if err := subreaper.Adopt(); err != nil {
 		stream.Close()
@@ -110,7 +110,7 @@ func Keep(stream oob.Stream, told <-chan os.Signal) error {
 	return ErrFailed
 }
 
-// described is what came of describing this node.
+// described is the result of describing this node.
 type described struct {
 	info *wire.NodeInfo
 	err  error
@@ -137,7 +137,7 @@ func callHome(told <-chan os.Signal) (oob.Stream, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
-		in.ReadByte() // nothing follows: this is its end
+		in.ReadByte() // no data follows: a return means the end of the input
 		stop(errors.New("whoever started this keeper has gone"))
 	}()
 	go func() {
@@ -154,7 +154,7 @@ func callHome(told <-chan os.Signal) (oob.Stream, error) {
 	return s, err
 }
 
-// keeper is the process. Its state belongs to run's goroutine, but for what mu guards.
+// keeper is the process. Its state belongs to run's goroutine, except fields that mu guards.
 type keeper struct {
 	conn  *oob.Conn
 	head  *wire.Queue
@@ -162,7 +162,7 @@ type keeper struct {
 	done  chan uint64 // numbers of agents of which nothing is left
 	stage stage
 	files *files
-	door  *listener.Door // nil: nobody needs it
+	door  *listener.Door // nil: not needed so far
 
 	flushes *flushes
 	memory  *mem.Memory // images of this node's ranks, and mirrors of others
@@ -224,7 +224,7 @@ func (k *keeper) run(told <-chan os.Signal) error {
 		k.leaving = true
 	}
 	go func() {
-		for range frames { // the reader is not to hang while this process leaves
+		for range frames { // the reader must not hang while this process leaves
 		}
 	}()
 	return errors.Join(why, k.leave())
@@ -259,7 +259,7 @@ func (k *keeper) terms() (lease.Terms, error) {
 // early is how long before its lease ends a keeper leaves: it takes a moment to end everything.
 const early = 500 * time.Millisecond
 
-// loop works until something ends the keeper's life, and says what.
+// loop works until the keeper's life ends, and returns the reason.
 func (k *keeper) loop(terms lease.Terms, frames <-chan oob.Msg, ended <-chan error, told <-chan os.Signal) error {
 	beat := time.NewTicker(terms.H)
 	defer beat.Stop()
@@ -293,7 +293,7 @@ func (k *keeper) loop(terms lease.Terms, frames <-chan oob.Msg, ended <-chan err
 	}
 }
 
-// ask asks for the lease.
+// ask asks for the lease
 func (k *keeper) ask() {
 	k.mu.Lock()
 	a := k.holder.Ask(lease.Now())
@@ -325,7 +325,7 @@ func (k *keeper) until() int64 {
 	return k.holder.Until()
 }
 
-// obey does what a frame of the head says. An error ends the keeper.
+// obey carries out a frame of the head. An error ends the keeper.
 func (k *keeper) obey(m *oob.Msg) error {
 	switch m.Kind {
 	case oob.Grant:
@@ -359,10 +359,10 @@ func (k *keeper) obey(m *oob.Msg) error {
 	return nil
 }
 
-// farewell is how long the head may take to be told that nothing is left.
+// farewell bounds the report to the head that nothing is left.
 const farewell = 200 * time.Millisecond
 
-// leave ends everything on this node that is the job's, and tells the head if that is there.
+// leave ends all processes of the job on this node, and tells the head if it can be reached.
 func (k *keeper) leave() error {
 	k.files.server.Close()
 	k.flushes.close()

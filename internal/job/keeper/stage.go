@@ -27,8 +27,8 @@ import (
 // its digest. It is made when it is first needed; agents know its name before that. All methods are
 // called by the keeper's loop.
 //
-// A keeper that ends with its lease removes nothing, and its agents end with it. Its folder goes with the next keeper on
-// the node: one that nobody holds a lock on is of a keeper that has ended.
+// A keeper that ends with its lease removes nothing, and its agents end with it. The next keeper on
+// the node removes its folder: a folder that is not locked belongs to a keeper that has ended.
 type stage struct {
 	dir      string
 	held     *owned.Folder     // dir, locked; nil: it is not made yet
@@ -58,7 +58,7 @@ func (k *keeper) provide(m *oob.Msg) {
 	var want wire.Provision
 	err := json.Unmarshal(m.Data, &want)
 	if err == nil && want.Token != "" {
-		go func() { answer(k.head, m.A, &want, "", seen(string(want.Token))) }() // the lease is not to wait for it
+		go func() { answer(k.head, m.A, &want, "", seen(string(want.Token))) }() // the lease must not wait for it
 		return
 	}
 	if err == nil {
@@ -82,10 +82,11 @@ const (
 	seenEvery  = 100 * time.Millisecond
 )
 
-// seen waits until a file is there. It opens it: what a client of a file server knows by heart may be old.
+// seen waits until a file exists. It opens the file, because a file server's client may answer
+// other calls from an old cache.
 func seen(path string) error {
 	for began := time.Now(); ; time.Sleep(seenEvery) {
-		f, err := owned.OpenTrusted(path) // the head names it, and says how it is called
+		f, err := owned.OpenTrusted(path) // the head names the file and its digest
 		if err == nil {
 			return f.Close()
 		}
@@ -130,8 +131,8 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// find returns the path of a program here: the one that it has at the head if it is the same, or that of a copy; ""
-// if there is none.
+// find returns the path of a program here: the path at the head if the same file is there, or that
+// of a copy; "" if there is none.
 func (s *stage) find(want *wire.Provision) (string, error) {
 	for _, path := range []string{string(want.Program), s.path(want)} {
 		switch same, err := same(path, want); {
@@ -184,8 +185,8 @@ func (s *stage) hold() error {
 	return nil
 }
 
-// sweep removes what keepers of this user have left that could not do so themselves. What others have put there under such a name, whatever it
-// is, is not touched.
+// sweep removes the folders of this user's keepers that could not do so themselves. Files that
+// others have put there under such a name are not touched.
 func sweep() {
 	own, _, _ := owned.Folders(os.TempDir())
 	for _, name := range own {
@@ -293,7 +294,7 @@ func (s *stage) remove() error {
 		f.file.Close()
 	}
 	if s.held == nil {
-		return nil // what may have this name now is another user's
+		return nil // a file of this name may be another user's now
 	}
 	defer s.held.Close()
 	return owned.RemoveFolder(s.dir)

@@ -13,11 +13,13 @@ import (
 	"unicode"
 )
 
-// module is what a program has in it that may call Init.
+// module is the path of the Go module that a program which may call Init contains.
 const module = "github.com/gorun-mpi/gorun"
 
-// Foreign finds the executable of a command of which nothing calls Init, such as a script or a program in C. Path is empty if
-// something may: the program itself; what an argument names, as behind numactl or in sh -c; what a script names; or if there is no executable yet.
+// Foreign finds the executable of a command that cannot call Init, such as a script or a program in
+// C. Path is empty if one of these may call it: the program itself, a program that an argument
+// names, as behind numactl or in sh -c, or one that a script names. It is empty as well if there is
+// no executable yet.
 func Foreign(args []string, dir string) (path string) {
 	var p Program
 	if err := p.Find(args[0], dir); err != nil || p.IsSource() || ours(p.Path) {
@@ -38,7 +40,7 @@ func Foreign(args []string, dir string) (path string) {
 // longestScript is how much of a script is looked at.
 const longestScript = 64 << 10
 
-// script gives what is in a file, if that is a script, without the lines that are comments.
+// script returns the content of a file, if that is a script, without its comment lines.
 func script(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -54,14 +56,15 @@ func script(path string) string {
 	return strings.Join(slices.Concat(lines[:1], slices.DeleteFunc(lines[1:], comment)), "\n")
 }
 
-// words gives the words of shell commands that may be names of programs, each once.
+// words returns the words of shell commands that may be names of programs, each once.
 func words(text string) []string {
 	all := strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("\"'`;|&()<>={}#!", c) })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// ours reports whether an executable has this module in it. Gorun itself is not meant: what it starts is another job.
+// ours reports whether an executable contains this module. Gorun itself does not count: a job that
+// it starts is another job.
 func ours(path string) bool {
 	info, err := buildinfo.ReadFile(path)
 	return err == nil && info.Path != module+"/cmd/gorun" && (info.Main.Path == module || slices.ContainsFunc(info.Deps, func(m *debug.Module) bool { return m.Path == module }))

@@ -14,8 +14,9 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// A job of several programs (gorun -np 1 ./a : -np 2 ./b) is one of gorun itself, whose arguments list them. Each rank begins as gorun and
-// becomes its program (exec) before anything else. So whatever starts, restarts and describes jobs knows of one program only.
+// A job of several programs (gorun -np 1 ./a : -np 2 ./b) is one of gorun itself, whose arguments
+// list them. Each rank begins as gorun and becomes its program (exec) before anything else. So the
+// code that starts, restarts and describes jobs knows one program only.
 
 // Part is one of several programs of a job. The ranks of the first part are the first ones.
 type Part struct {
@@ -24,7 +25,7 @@ type Part struct {
 	Args []string
 }
 
-// Parts gives what the ranks run that begin as gorun, which is at self.
+// Parts returns the command of ranks that begin as gorun, which is at self.
 func Parts(self string, parts []Part) []string {
 	args := []string{self, launcher.PartsVerb}
 	for _, p := range parts {
@@ -34,7 +35,7 @@ func Parts(self string, parts []Part) []string {
 	return args
 }
 
-// PartsOf gives the programs that such arguments list, nil if they are others.
+// PartsOf returns the programs that such arguments list, nil if they are other arguments.
 func PartsOf(args []string) (parts []Part) {
 	if len(args) < 2 || args[0] != launcher.PartsVerb {
 		return nil
@@ -100,7 +101,7 @@ func Become(args []string) int {
 	return spec.ExitCannotExec
 }
 
-// Told gives a command as users know it: the program that a rank attends, or several programs.
+// Told returns a command as users know it: the program that a rank attends, or several programs.
 func Told(program string, args []string) []string {
 	parts := PartsOf(args)
 	if parts == nil {
@@ -118,7 +119,8 @@ func Told(program string, args []string) []string {
 	return words
 }
 
-// Same is by what two runs are of the same command: gorun itself, where it begins ranks, may be another one since.
+// Same identifies a command across runs. It leaves out gorun, which may have been replaced since
+// where it begins the ranks.
 func Same(program string, args []string) (name string, rest []string) {
 	if PartsOf(args) != nil {
 		return launcher.PartsVerb, args
@@ -127,7 +129,8 @@ func Same(program string, args []string) (name string, rest []string) {
 	return name, rest
 }
 
-// FindPart completes a part whose Path is as the user gave it. It is no source: that is built before.
+// FindPart completes a part whose Path is as the user gave it. Source is built before, so the part
+// is an executable.
 func FindPart(p *Part, dir string) error {
 	var found Program
 	if err := found.Find(p.Path, dir); err != nil {

@@ -39,8 +39,8 @@ type Program struct {
 
 	mu     sync.Mutex
 	builds *os.Process // running build
-	gone   bool        // no build any more
-	exe    *os.File    // the executable as it is run, whatever becomes of its path
+	gone   bool        // removed: no build begins any more
+	exe    *os.File    // the executable that runs, even if its path is replaced
 	held   error       // why there is no exe
 	digest string      // SHA-256 of exe, hex; computed on first use
 }
@@ -87,7 +87,7 @@ func (p *Program) Find(name, dir string) error {
 	return nil
 }
 
-// buildFolder has the package in a folder built.
+// buildFolder prepares the build of the package in a folder.
 func (p *Program) buildFolder(dir string) error {
 	if found, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(found) == 0 {
 		return spec.WithStatus(spec.ExitCannotExec, fmt.Errorf("%s: a folder without Go files; give an executable or the folder of a Go main package", dir))
@@ -95,8 +95,8 @@ func (p *Program) buildFolder(dir string) error {
 	return p.prepareBuild(dir, dir, ".")
 }
 
-// prepareBuild chooses where the build goes before anything is there. So a process that has to
-// remove it can be told first.
+// prepareBuild chooses the folder of the build before it exists, so that the process that has
+// to remove it can be told first.
 func (p *Program) prepareBuild(source, folder, what string) error {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -141,7 +141,7 @@ func (p *Program) Build() error {
 	var out bytes.Buffer
 	cmd := exec.Command("go", "build", "-o", p.Path, p.what)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.folder, &out, &out
-	// What a killed go leaves of its own goes with the folder.
+	// The temporary files of a killed go command are removed with the folder.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTMPDIR="+p.tmp)
 	// The build must not outlive this process: it would make the folder again that the agents have
 	// removed. The signal comes when this thread ends.
@@ -173,8 +173,8 @@ func (p *Program) Build() error {
 	return nil
 }
 
-// moreFiles is what to do about a file that could not be built if its package has others: it alone
-// was given to the compiler, as by go run.
+// moreFiles is the remedy for a file that could not be built alone while its package has others:
+// only that file was given to the compiler, as by go run.
 func (p *Program) moreFiles() string {
 	if p.what == "." {
 		return ""
@@ -283,6 +283,6 @@ func (p *Program) keep(store func(path, digest string) error) error {
 	if p.exe == nil {
 		return fmt.Errorf("program: %w", os.ErrClosed)
 	}
-	// By its descriptor: the path may hold something else by now.
+	// It is read by descriptor: the path may name another file by now.
 	return store(fmt.Sprintf("/proc/self/fd/%d", p.exe.Fd()), digest)
 }

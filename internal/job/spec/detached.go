@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// OutputName is the name of the file that has the output of a job that was started with -detach. n counts its restarts, from 1.
+// OutputName is the name of the output file of a job that was started with -detach. n counts its
+// restarts, from 1.
 func OutputName(job string, n int) string {
 	if n > 1 {
 		return fmt.Sprintf("gorun-%s.%d.out", job, n)

@@ -24,10 +24,10 @@ func KeptEnv(env, also []string) []string {
 	return kept
 }
 
-// split divides the variables of a snapshot into those that a restart takes, and the names of those that it leaves.
-// Whoever runs the program of a snapshot trusts it, and so its environment. To a program of the user's own a
-// snapshot is only data: a variable could make the program load a library or run a command. So it gets the usual variables alone,
-// if they name no file.
+// split divides the variables of a snapshot into those that a restart takes, and the names of those
+// that it leaves. A user who runs the program of a snapshot trusts the snapshot, and so its
+// environment. To the user's own program a snapshot is only data: a variable could make the program
+// load a library or run a command. So it gets only the usual variables that name no file.
 func split(s *snapshot.Snapshot, ownProgram bool) (taken, left []string) {
 	for _, kv := range s.Schema.Program.Env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -40,7 +40,8 @@ func split(s *snapshot.Snapshot, ownProgram bool) (taken, left []string) {
 	return taken, left
 }
 
-// namesFile tells the value of TZ or a locale that is a path from one that is a name, as Europe/Berlin.
+// namesFile reports whether the value of TZ or a locale is a path, and not a name such as
+// Europe/Berlin.
 func namesFile(value string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(value, ":"), "/") || strings.Contains(value, "..")
 }

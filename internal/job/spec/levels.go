@@ -21,20 +21,20 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store/sealed"
 )
 
-// Level is a place for snapshots with what it is asked for.
+// Level is a place for snapshots with its settings.
 type Level struct {
 	Name  string
 	Place snapshot.Place // without its seal
 	Every time.Duration  // between two snapshots there
 	Key   string         // file with the key that seals it; "": none, or that of -ckpt-key
 	Keep  int            // snapshots kept there; 0: as many as -keep says
-	Rate  int64          // bytes a second that copies to it take on each node, of mem: copies and shards of images on other nodes; 0: as many as go
+	Rate  int64          // limit in bytes a second of copies to it on each node, of mem: of copies and shards on other nodes; 0: none
 }
 
 // Every is a part of -ckpt-every: a level by name and its interval.
 type Every struct {
 	Name string
-	D    time.Duration // 0: as often as is best, and so for all levels
+	D    time.Duration // 0: chosen by gorun, then for all levels
 }
 
 // ParseEvery reads what -ckpt-every has for several levels, as in node=1m,dir=10m.
@@ -111,7 +111,7 @@ func ParseStores(text string) (map[string]StoreConfig, error) {
 	return all, nil
 }
 
-// ReadStores is ParseStores of a file; "" has none.
+// ReadStores is ParseStores of a file; "" has no stores.
 func ReadStores(path string) (map[string]StoreConfig, error) {
 	if path == "" {
 		return nil, nil
@@ -149,7 +149,7 @@ func ParseRate(text string) (int64, error) {
 	return int64(v * unit), nil
 }
 
-// strength orders kinds by what survives of them: the job, the loss of a node.
+// strength orders kinds by what they survive: the end of the job, the loss of a node.
 func strength(kind string) int {
 	switch kind {
 	case mem.Kind:
@@ -160,8 +160,9 @@ func strength(kind string) int {
 	return 2
 }
 
-// SetLevels completes the options by the levels of -ckpt-every and what -stores says of them. The level with the
-// shortest interval is the base, which the ranks write, with CkptAuto the weakest. The others get copies of that.
+// SetLevels completes the options by the levels of -ckpt-every and their settings in -stores. The
+// level with the shortest interval is the base, which the ranks write, with CkptAuto the weakest.
+// The others get copies of that.
 func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error {
 	o.Levels, o.Base = nil, nil
 	var all []Level
@@ -214,7 +215,7 @@ func (o *Options) SetLevels(every []Every, stores map[string]StoreConfig) error 
 		}
 		lasting.Place = snapshot.Beside
 		if len(all) > 1 {
-			lasting.Key = all[1].Key // or it would lie open where that is sealed
+			lasting.Key = all[1].Key // or this copy would be readable while the other is sealed
 			if kindOf(all[1].Place) != store.KindDir {
 				lasting.Place = all[1].Place
 			}
@@ -316,7 +317,7 @@ func oneFolder(a, b string) bool {
 	return errx == nil && erry == nil && os.SameFile(x, y)
 }
 
-// fits refuses kinds that are not known, and what a store of a kind has no use for.
+// fits refuses unknown kinds, and settings that a kind of store does not have.
 func (c *StoreConfig) fits(kind string) error {
 	if !slices.Contains([]string{mem.Kind, node.Kind, store.KindDir, s3.Kind}, kind) {
 		return fmt.Errorf("kind %q is not known: known are mem, node, dir and s3", kind)
@@ -340,7 +341,7 @@ func (c *StoreConfig) fits(kind string) error {
 	return nil
 }
 
-// KeepAt is how many snapshots are kept in a place, 0: all. Memory has rules of its own.
+// KeepAt is how many snapshots are kept in a place; 0: all. Memory has rules of its own.
 func (o *Options) KeepAt(p snapshot.Place) int {
 	if p.Kind == mem.Kind {
 		return 0

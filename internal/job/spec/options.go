@@ -1,5 +1,5 @@
-// Package spec is what is to be run and how: the options of a job, those that come from
-// a snapshot, and whether this machine can do it, all before anything is started.
+// Package spec describes a job before it is started: its options, those that come from
+// a snapshot, and the checks that this machine can run it.
 package spec
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// DefaultDeadlock is after what time ranks that wait for each other are told.
+// DefaultDeadlock is the time after which ranks that wait for each other are reported.
 const DefaultDeadlock = 30 * time.Second
 
 // Shares are the values of Options.Sharing.
@@ -33,7 +33,7 @@ var Shares = []string{"share", "exclusive"}
 type Options struct {
 	NP      int              // number of ranks, at least 1
 	Program string           // as the user gave it: a name in PATH, an executable, a folder with a Go main package, or a Go file
-	Name    string           // what the program is called, if not by Program
+	Name    string           // the name of the program, if not Program
 	Args    []string         // arguments after the program's name
 	Dir     string           // working folder of the ranks, default: the current one
 	Env     []string         // environment of the ranks, default: this process's
@@ -44,7 +44,7 @@ type Options struct {
 	Bind    bind.Unit        // what of a node's CPUs each rank is bound to; "": nothing
 	Nodes   []hosts.Node     // where the ranks run; empty: on this machine
 	Rules   hosts.Rules      // how they are placed there
-	Lease   time.Duration    // how long a node that is not heard may act; 0: the default
+	Lease   time.Duration    // how long a node without contact may act; 0: the default
 	Hosts   string           // -hosts as it was given, which is in Where; "": it was not
 	Where   string           // flags by which gorun restart finds the same nodes; "": it needs none
 
@@ -67,27 +67,28 @@ type Options struct {
 	CkptExit     *int              // exit status of a job that was checkpointed and stopped; nil: ExitCheckpointed
 	Restarts     int               // how many times a job that lost a rank or agent is started again
 	Keep         int               // snapshots kept of this job; 0: all
-	KeepAsked    bool              // nobody has chosen Keep: beside it those stay that somebody asks for, and no others when the job has ended well
+	KeepAsked    bool              // Keep is not chosen by the user: requested snapshots stay as well, and no others when the job has ended well
 	Grace        time.Duration     // how long ranks have to end after SIGTERM, SIGHUP and SIGQUIT; 0: the default
 	Timeout      time.Duration     // the job is ended after this; 0: never
-	Deadlock     time.Duration     // ranks that have waited for each other for so long are told; negative: not; default 30 s
-	Again        func() error      // has a batch system run the job again: when nothing is left of one that was checkpointed and stopped, or lacks nodes; nil: nobody does
+	Deadlock     time.Duration     // ranks that have waited for each other this long are reported; negative: never; default 30 s
+	Again        func() error      // makes a batch system run the job again, when one that was checkpointed and stopped, or lacks nodes, is gone; nil: none
 	JobIDFile    string            // gets the job's id when all ranks are up
-	Up           func(job string)  // is told then, once; nil: nobody is
-	Claimed      func()            // is called when nobody else runs the job, before anything of it starts; nil: nobody is told
+	Up           func(job string)  // is called then, once; may be nil
+	Claimed      func()            // is called when no other head runs the job, before any process of it starts; may be nil
 	TagOutput    bool              // prefix lines of the ranks with [rank]
 	OutputDir    string            // the ranks' output goes to files in this folder; "": to Stdout and Stderr
 	Verbose      bool              // say what the launcher does
 	Params       map[string]string
-	Plan         map[string]string    // kept in snapshots for whoever restarts the job, see snapshot.Schema
+	Plan         map[string]string    // kept in snapshots for a restart, see snapshot.Schema
 	KeepEnv      []string             // names of variables that snapshots keep beside the usual ones
-	Older        []*snapshot.Snapshot // restart: may take the place of From if its images, on nodes that are not up yet, are not whole
+	Older        []*snapshot.Snapshot // restart: may replace From if its images, on nodes that are not up yet, are not whole
 	From         *snapshot.Snapshot   // restart: the snapshot to start from, see FromSnapshot; nil: from the start
 	Latest       bool                 // no job of the same line may run beside it, see program.Line
-	Await        time.Duration        // how long another run of the job may take to end before this one is refused; 0: it is refused at once
-	Still        func() error         // asked when nobody else can go on with the job any more: whether it is still to be begun as From says; nil: it is
-	Files        whole.FilesPolicy    // restart of whole processes: what becomes of files they were writing to
-	// Devices are the names of the devices that a restart of whole processes puts theirs on, in turn; none: where they were.
+	Await        time.Duration        // how long to wait for another run of the job to end before this one is refused; 0: not at all
+	Still        func() error         // called when no other head can go on with the job any more: whether the job still begins as From says; nil: it does
+	Files        whole.FilesPolicy    // restart of whole processes: what to do with files that they were writing to
+	// Devices are the names of the devices that a restart of whole processes uses in place of
+	// theirs, in turn; none: the same devices.
 	Devices       []string
 	Sharing       string        // how offload processes share devices with others: Shares, or "": they do not ask
 	MigrateOn     string        // a command that runs on each node, and whose lines say what is to leave it, see wire.Alarm; "": none
@@ -100,13 +101,14 @@ type Options struct {
 	Stdout, Stderr io.Writer
 }
 
-// ParamNodes is the entry of Options.Params that says what counts as a node:
-// "hosts", the default, are machines; "agents" make every agent a node of its
-// own, so that its ranks speak with those of others as between machines.
+// ParamNodes is the entry of Options.Params that says what counts as a node.
+// With "hosts", the default, nodes are machines. With "agents" every agent is a
+// node of its own, so its ranks talk to those of others as between machines.
 const ParamNodes = "job.nodes"
 
-// ParamAddresses is the entry of Options.Params that says when ranks learn where others are: "auto", the default, at
-// the start, or in large jobs when they first talk to them; "asked", always so.
+// ParamAddresses is the entry of Options.Params that says when ranks learn the addresses of others.
+// With "auto", the default, they learn them at the start, or in large jobs when they first talk to
+// them. With "asked" they always learn them when they first talk.
 const ParamAddresses = "job.addresses"
 
 // Parameter describes an entry of Options.Params that is the launcher's own.
@@ -127,7 +129,7 @@ func Parameters() []Parameter {
 	return all
 }
 
-// checkParams refuses what nobody would understand.
+// checkParams refuses unknown parameters and malformed values.
 func checkParams(given map[string]string) error {
 	for name, value := range given {
 		switch {
@@ -162,7 +164,7 @@ const (
 	DefaultFullEvery  = 8
 )
 
-// Terms are those of the leases of nodes.
+// Terms are the terms of the leases of nodes.
 func (o *Options) Terms() lease.Terms {
 	t := lease.DefaultTerms
 	if o.Lease > 0 {
@@ -171,10 +173,10 @@ func (o *Options) Terms() lease.Terms {
 	return t
 }
 
-// perAgent is how many ranks the agent with the most of them has.
+// perAgent is the largest number of ranks of an agent.
 func (o *Options) perAgent() int { return (o.NP + o.Agents - 1) / o.Agents }
 
-// OpenFiles is how many descriptors gorun and its agents need, about.
+// OpenFiles is about how many descriptors gorun and its agents need.
 func (o *Options) OpenFiles() int {
 	ofHead := nofile.OfHead(o.Agents)
 	if o.OutputDir != "" {
@@ -183,7 +185,7 @@ func (o *Options) OpenFiles() int {
 	return max(ofHead, nofile.OfAgent(o.perAgent()))
 }
 
-// EnoughFiles refuses to begin a job for which they certainly do not suffice.
+// EnoughFiles refuses to begin a job for which the descriptors certainly do not suffice.
 func (o *Options) EnoughFiles() error {
 	least := max(12+2*o.Agents, 12+4*o.perAgent())
 	if nofile.Limit() >= uint64(least) {
@@ -205,10 +207,12 @@ func Getwd() (string, error) {
 	return dir, nil
 }
 
-// leastAddresses is what gorun and a small Go program need of address space, each: mostly it is reserved, and never used.
+// leastAddresses is the address space that gorun and a small Go program each need. Most of it is
+// reserved and never used.
 const leastAddresses = 2 << 30
 
-// EnoughAddresses refuses a limit of address space under which programs end with stacks of the run-time.
+// EnoughAddresses refuses a limit of address space under which the Go run-time of programs fails
+// with a stack trace.
 func EnoughAddresses() error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &lim); err != nil || lim.Cur >= leastAddresses {
@@ -217,7 +221,7 @@ func EnoughAddresses() error {
 	return fmt.Errorf("ranks cannot be run: the limit of address space (ulimit -v) is %d MB, and gorun and Go programs reserve up to %d MB, most of which they never use: ulimit -v unlimited; to bound memory that is used, take a control group (systemd-run --scope -p MemoryMax=...)", lim.Cur>>20, leastAddresses>>20)
 }
 
-// SetDefaults fills in what was left open, and refuses what cannot be meant.
+// SetDefaults fills in missing options, and refuses contradictory ones.
 func (o *Options) SetDefaults() error {
 	if o.NP < 1 {
 		o.NP = 1
@@ -247,7 +251,7 @@ func (o *Options) SetDefaults() error {
 		o.FullEvery = DefaultFullEvery
 	}
 	if o.CkptMirror != "" {
-		o.FullEvery = 1 // what a base has would have to be kept
+		o.FullEvery = 1 // the bases of further images would have to be kept
 	}
 	if o.Files == "" {
 		o.Files = whole.FilesRefuse
@@ -290,13 +294,14 @@ func (o *Options) SetDefaults() error {
 // the exit code, or 128 plus the signal that killed it.
 const (
 	ExitOK     = 0
-	ExitFailed = 1 // gorun could not do what it was asked, or an agent was lost
+	ExitFailed = 1 // gorun failed, or an agent was lost
 	ExitUsage  = 2 // wrong flags or arguments
-	// ExitCheckpointed is that of a job that was checkpointed and stopped, so that a
-	// script tells it from one that has finished. It is EX_TEMPFAIL of sysexits.h,
-	// "not now, try again later": what asks a batch system to run the job again.
+	// ExitCheckpointed is the exit status of a job that was checkpointed and
+	// stopped, which a script can tell from one that has finished. It is EX_TEMPFAIL
+	// of sysexits.h, "not now, try again later", which asks a batch system to run
+	// the job again.
 	ExitCheckpointed = 75
-	// ExitAgain is that of an error that has a remedy: the same command, a little later.
+	// ExitAgain is the exit status of an error whose remedy is the same command, a little later.
 	ExitAgain      = ExitCheckpointed
 	ExitTimeout    = 124 // -timeout ran out
 	ExitCannotExec = 126 // PROGRAM is there but cannot be run

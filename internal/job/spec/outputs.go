@@ -18,7 +18,7 @@ func SharedFiles(s *snapshot.Snapshot) (files []whole.SharedFile, err error) {
 	return files, err
 }
 
-// SharedIn is SharedFiles of the images of a back-end.
+// SharedIn is SharedFiles for the images of one back-end.
 func SharedIn(backend string, images []image.Source) ([]whole.SharedFile, error) {
 	by, err := whole.Find(backend)
 	if err != nil {

@@ -53,7 +53,7 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 			o.Args = program[1:]
 		}
 	} else if err := unchanged(p); err == nil {
-	} else if s.ProgramPath() != "" { // of an imported snapshot
+	} else if s.ProgramPath() != "" { // the snapshot was imported
 		o.Program, o.Name = s.ProgramPath(), p.Path
 	} else {
 		return fmt.Errorf("the program of the snapshot is not here (%w): to run another, name it: gorun restart SNAPSHOT -- PROGRAM", err)
@@ -67,7 +67,7 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 	env, _ := split(s, len(program) > 0)
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if !slices.Contains(o.KeepEnv, name) { // else set by the user for this run
+		if !slices.Contains(o.KeepEnv, name) { // a variable in KeepEnv is set by the user for this run
 			o.KeepEnv = append(o.KeepEnv, name)
 			o.Env = wire.SetEnv(o.Env, kv)
 		}
@@ -75,7 +75,8 @@ func FromSnapshot(o *Options, s *snapshot.Snapshot, np int, program []string) er
 	return nil
 }
 
-// unchanged says why a program is not run again by its path alone: it is not there, or has become another user's and is not the one that ran.
+// unchanged says why a program cannot be run again by its path alone: it does not exist, or belongs
+// to another user now and is not the one that ran.
 func unchanged(p *snapshot.Program) error {
 	st, err := os.Stat(p.Path)
 	if err != nil || !st.Mode().IsRegular() {
@@ -86,7 +87,7 @@ func unchanged(p *snapshot.Program) error {
 		return f.Close()
 	}
 	if !errors.Is(err, owned.ErrForeign) {
-		return nil // it may be for running alone
+		return nil // its mode may allow execution only
 	}
 	if digest, e := snapshot.FileDigest(p.Path); e == nil && digest == p.Digest {
 		return nil

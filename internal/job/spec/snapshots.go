@@ -56,9 +56,9 @@ func CanImage(name, program string) (code int, err error) {
 	return ExitCannotExec, by.CheckProgram(program)
 }
 
-// CheckRestart says why a snapshot cannot go on here, before anything is
+// CheckRestart says why a snapshot cannot go on here, before any process is
 // started: an image is not whole, the machine lacks something, or its output
-// files are somebody's.
+// files are in use.
 func CheckRestart(s *snapshot.Snapshot, files whole.FilesPolicy) error {
 	if err := checkImages(s); err != nil {
 		return err
@@ -66,9 +66,9 @@ func CheckRestart(s *snapshot.Snapshot, files whole.FilesPolicy) error {
 	return checkMachine(s, files)
 }
 
-// checkImages says which image is damaged. The program reads portable images and begins before it
-// can know, so all of them are read ahead. Images of whole processes are read, and found to be
-// damaged, before a rank takes a step.
+// checkImages says which image is damaged. A program reads its portable image itself and begins
+// before it could find damage, so all of them are read in advance. Images of whole processes are
+// read, and damage is found, before a rank takes a step.
 func checkImages(s *snapshot.Snapshot) error {
 	if s.Schema.Backend == wire.BackendSelf {
 		return s.Verify(nil)
@@ -76,7 +76,7 @@ func checkImages(s *snapshot.Snapshot) error {
 	return s.Check()
 }
 
-// checkMachine says what this machine lacks for a snapshot whose images are whole.
+// checkMachine says what this machine lacks to restart a snapshot whose images are whole.
 func checkMachine(s *snapshot.Snapshot, files whole.FilesPolicy) error {
 	if s.Schema.Backend == wire.BackendSelf {
 		return nil
@@ -105,7 +105,8 @@ func listed(s *snapshot.Snapshot, of func(rank int) image.Source) []image.Source
 	return images
 }
 
-// Read calls f with the images of a snapshot. If one is damaged, it is called again with copies that are good, which takes longer to find.
+// Read calls f with the images of a snapshot. If one is damaged it calls f again with good copies,
+// which take longer to find.
 func Read(s *snapshot.Snapshot, f func([]image.Source) error) error {
 	err := f(imagesOf(s))
 	if errors.Is(err, image.ErrCorrupt) {
@@ -133,9 +134,10 @@ func checkResize(s *snapshot.Snapshot, np int) error {
 }
 
 // Sound returns the first of some snapshots, at least one, whose images are whole, if it can go on
-// on this machine, with np ranks (0: as many as it has). If another snapshot can take its place, all of an image is read. damaged is told
-// of the snapshots before it. If none is whole, the error says why the first is not, and damaged is told of the others. slow gets a line for the user where
-// a snapshot takes long.
+// on this machine, with np ranks (0: as many as it has). If another snapshot can take its place,
+// images are read completely. damaged is called for the snapshots before it. If none is whole, the
+// error says why the first is not, and damaged is called for the others. slow gets a line for the
+// user if a snapshot takes long.
 func Sound(all []*snapshot.Snapshot, np int, files whole.FilesPolicy, damaged func(s *snapshot.Snapshot, why error), slow Slow) (*snapshot.Snapshot, error) {
 	var errs []error
 	tell := func(from int) {
@@ -165,19 +167,20 @@ func Sound(all []*snapshot.Snapshot, np int, files whole.FilesPolicy, damaged fu
 	return nil, errs[0]
 }
 
-// errKeyAgain is told of further snapshots that a key file does not open.
+// errKeyAgain is the short error for further snapshots that a key file does not open.
 var errKeyAgain = errors.New("the same key file does not open it either")
 
-// Slow is what to do where looking at a snapshot takes long: it is large, or a store does not answer, which may try a user's patience for minutes.
+// Slow says when and how to tell the user that reading a snapshot takes long: it is large, or a
+// store does not answer, which may take minutes.
 type Slow struct {
 	After time.Duration
 	Tell  func(line string)
 }
 
-// SlowAfter is when users begin to wonder.
+// SlowAfter is the time after which the user gets a line.
 const SlowAfter = 10 * time.Second
 
-// watch tells if it is not done in time.
+// watch calls Tell if the reading is not done in time.
 func (w Slow) watch(s *snapshot.Snapshot) (done func()) {
 	over := make(chan struct{})
 	var told sync.WaitGroup

@@ -24,11 +24,11 @@ import (
 // A new job begins with empty files, as with a shell's ">". A job that goes on appends to its own. The folder
 // is locked while gorun writes there: two jobs, or two restarts of one, never write to the same files.
 //
-// A write that fails loses what it should have written. The caller is told at the first one, and again when it
-// has worked in between. The next write tries again: a disk that was full may have room.
+// A write that fails loses its data. The caller is told of the first failure, and of each first one
+// after a success. The next write tries again: a disk that was full may have room.
 type Files struct {
 	dir    string
-	failed func(error) // is told of a write that failed; must not call back
+	failed func(error) // is called with the error of a failed write; must not call back
 
 	Tag  bool     // lines begin with their ranks
 	mark *os.File // locked
@@ -47,10 +47,10 @@ type Files struct {
 type file struct {
 	path string
 	f    *os.File
-	mid  bool // its last line is not ended
+	mid  bool // its last line has no end yet
 
 	began int64 // how much of the rank's output was in it when the present life began; guarded by Files.mu
-	lost  bool  // some is missing; the same
+	lost  bool  // some output is missing; guarded by Files.mu
 }
 
 // MostOpen is how many files are open at once, by default.
@@ -66,8 +66,8 @@ var (
 
 const markName = ".gorun"
 
-// OpenFiles makes the folder and the files of a job, or finds them if the job goes on. failed is told of
-// output that is lost.
+// OpenFiles makes the folder and the files of a job, or finds them if the job goes on. failed is
+// called when output is lost.
 func OpenFiles(dir, job string, ranks int, goesOn bool, failed func(error)) (*Files, error) {
 	f := &Files{dir: dir, failed: failed, most: MostOpen, all: make([][3]file, ranks)}
 	if err := f.begin(job, goesOn); err != nil {
@@ -116,7 +116,8 @@ func (f *Files) begin(job string, goesOn bool) error {
 	return nil
 }
 
-// lockFile locks the mark. A file system without locks has none: nobody can be found out there.
+// lockFile locks the mark. On a file system without locks it does nothing: another writer cannot be
+// detected there.
 func lockFile(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
@@ -151,12 +152,12 @@ func (f *Files) writeMark(job string, ranks int) error {
 	return err
 }
 
-// removeFrom removes the files of ranks that the job before this one had, and this one does not have.
+// removeFrom removes the files of ranks that the previous job had and this one does not have.
 func (f *Files) removeFrom(rank, before int) {
 	for ; rank < before; rank++ {
 		for stream := 1; stream <= 2; stream++ {
 			if err := os.Remove(outputPath(f.dir, rank, stream)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return // they are somebody's, and disturb nobody
+				return // they belong to someone else and do no harm
 			}
 		}
 	}
@@ -228,7 +229,7 @@ func (f *Files) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, x := range f.open {
-		if err := f.shut(x); err != nil && f.first == nil { // where writes fail late
+		if err := f.shut(x); err != nil && f.first == nil { // some file systems report a failed write here
 			f.first = err
 		}
 	}

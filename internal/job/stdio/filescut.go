@@ -13,8 +13,8 @@ import (
 // The files of -output-dir are gorun's own. So a life that begins with a snapshot begins with files that hold what the ranks had printed
 // at the snapshot, and nothing comes twice. Positions in them count the output of a rank, without tags.
 
-// Begin brings the files of a stream to where a life begins: at says it by rank; nil: they stay as they are. It is called where nothing of an
-// earlier life comes any more (Piece.Do).
+// Begin brings the files of a stream to where a life begins: at says it by rank; nil: they stay as
+// they are. It is called when no more output of an earlier life can come (Piece.Do).
 func (f *Files) Begin(stream int, at []int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,8 +68,9 @@ func (f *Files) begin1(x *file, rank int, to int64) error {
 	return err
 }
 
-// position finds where so many bytes were printed to a file, or its end: how many these are, at which offset, and whether that is within a
-// line. Each line begins with a tag of so many bytes, which do not count. to is -1 for the end.
+// position finds the place in a file at which to bytes were printed, or its end if to is -1. It
+// returns the number of bytes, the offset, and whether that is within a line. Each line begins with
+// a tag, whose bytes do not count.
 func position(file io.ReaderAt, tag int, to int64) (printed, offset int64, mid bool, err error) {
 	r := bufio.NewReaderSize(io.NewSectionReader(file, 0, 1<<62), 64<<10)
 	for to < 0 || printed < to {

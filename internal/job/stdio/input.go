@@ -18,9 +18,9 @@ const (
 	inputChunk  = 32 << 10
 )
 
-// Pump reads the head's standard input once for the life of the job, and gives each incarnation what
-// its script says. It keeps on a tape what a restart may need again. A regular file needs no tape:
-// it is read again.
+// Pump reads the head's standard input once for the life of the job, and gives each incarnation the
+// spans of its script. It keeps on a tape the data that a restart may need again. A regular file
+// needs no tape: it is read again.
 type Pump struct {
 	src  io.Reader
 	file *os.File // src if it is a regular file, else nil
@@ -30,19 +30,19 @@ type Pump struct {
 	cond *sync.Cond
 	tape tape
 	over bool  // src has ended
-	keep int64 // a restart may need what begins here
-	near int64 // so much of what was fed is kept in any case
+	keep int64 // offset from which a restart may need the input
+	near int64 // number of fed bytes that are kept in any case
 	lost error // why nothing is kept for a restart; nil: it is
 
 	life int          // counts attach
-	left Script       // what the present incarnation has still to get
+	left Script       // what the present incarnation has yet to get
 	sink func([]byte) // gives the incarnation its input; nil: there is none, or it was told the end
 	free *Window      // bytes that may still be sent to the incarnation
 
-	failed func(error) // is told that something is amiss
+	failed func(error) // is called with an error of the input
 }
 
-// NewPump begins to feed whoever is attached.
+// NewPump begins to feed the attached incarnation.
 func NewPump(src io.Reader, failed func(error)) *Pump {
 	p := &Pump{src: src, left: WholeInput(), free: NewWindow(inputWindow), failed: failed}
 	p.cond = sync.NewCond(&p.mu)
@@ -76,7 +76,7 @@ func (p *Pump) Give(n int) {
 	w.Give(n)
 }
 
-// KeepFrom sets from where on a restart may need the input. With rest no restart will.
+// KeepFrom sets the offset from which a restart may need the input. With rest no restart needs any.
 func (p *Pump) KeepFrom(off int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,8 +84,8 @@ func (p *Pump) KeepFrom(off int64) {
 	p.forget()
 }
 
-// KeepNear keeps what was fed last, even if no restart needs it: as much as rank 0 may not have taken yet. Another
-// process of it may need that.
+// KeepNear keeps the input that was fed last, even if no restart needs it: as much as rank 0 may
+// not have taken yet. Another process of that rank may need it.
 func (p *Pump) KeepNear() {
 	p.mu.Lock()
 	p.near = inputWindow + inputChunk + pipeRoom
@@ -95,7 +95,7 @@ func (p *Pump) KeepNear() {
 // pipeRoom is what a pipe holds at most, unless a privileged program makes it larger.
 const pipeRoom = 1 << 20
 
-// forget lets go of what nobody needs.
+// forget releases input that is not needed any more.
 func (p *Pump) forget() {
 	off := p.left.Begins() - p.near
 	if p.lost == nil {
@@ -119,7 +119,7 @@ func (p *Pump) Can(s Script) error {
 }
 
 // Run reads a stream to its end, never much further than it was fed. It runs in a goroutine of its
-// own. Nobody waits for it: a read of a terminal cannot be interrupted.
+// own. It is never waited for: a read of a terminal cannot be interrupted.
 func (p *Pump) Run(resume <-chan os.Signal) {
 	if p.file != nil {
 		return // next reads it
@@ -161,7 +161,7 @@ func (p *Pump) record(data []byte) {
 	}
 }
 
-// feed gives the present incarnation its input, for ever.
+// feed gives the present incarnation its input. It never returns.
 func (p *Pump) feed() {
 	buf := make([]byte, inputChunk)
 	for {
@@ -171,7 +171,7 @@ func (p *Pump) feed() {
 	}
 }
 
-// next waits for what is to be given, and to whom.
+// next waits for the next span to give, and returns it with its receiver.
 func (p *Pump) next(buf []byte) (data []byte, life int, w *Window) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,7 +211,7 @@ func (p *Pump) read(buf []byte, off int64) (int, error) {
 	return p.tape.read(buf, off)
 }
 
-// pass gives data to the life that it is for, unless another has begun.
+// pass gives data to its life, unless another has begun.
 func (p *Pump) pass(data []byte, life int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

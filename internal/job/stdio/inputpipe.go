@@ -14,8 +14,8 @@ import (
 // Pipe feeds a rank's standard input from a goroutine, and knows how much of it the rank has taken.
 //
 // A rank that may go on from a portable image gets its input line by line, as from a terminal: the
-// next line when it has taken the one before. Then it has taken only what it has asked for. No
-// buffer of the program has read ahead, which such an image would not hold.
+// next line when it has taken the one before. Then it has taken only what it has asked for, and no
+// buffer of the program has read ahead. Such an image would not hold that buffer.
 type Pipe struct {
 	f       *os.File
 	lines   bool
@@ -31,14 +31,14 @@ type Pipe struct {
 	other int        // the rank's end, when the input has ended; -1: not open
 	gone  bool       // the rank is gone
 	given int64      // bytes that were put into the pipe
-	lost  int64      // of these, bytes that nobody could read any more
+	lost  int64      // of these, bytes that no process could read any more
 	first int64      // bytes that the rank had taken at its first Point; -1: not known
 }
 
 // NewPipe begins to feed a pipe; written is told what it took.
 func NewPipe(fd int, lines bool, written func(n int)) (*Pipe, error) {
 	if lines {
-		// Of one page there is room again when it is empty, and not before.
+		// A pipe of one page has room again only when it is empty.
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
 			return nil, fmt.Errorf("standard input: size of the pipe: %w", err)
 		}
@@ -83,7 +83,7 @@ func (p *Pipe) Close() {
 func (p *Pipe) end() {
 	p.Flow.Lock()
 	if !p.gone {
-		// Without it nothing is known of what was taken, which is told then.
+		// Without this descriptor the number of bytes taken is unknown, and is reported as such.
 		other, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", p.fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		if err == nil {
 			p.other = other
@@ -115,7 +115,7 @@ func (p *Pipe) run() {
 }
 
 // write puts data into the pipe. A rank that has closed its standard input does not want the rest.
-// The bytes count as taken all the same, as with /dev/null.
+// The bytes count as taken, as with /dev/null.
 func (p *Pipe) write(data []byte) {
 	raw, err := p.f.SyscallConn()
 	if err != nil {
@@ -173,7 +173,7 @@ func somebodyReads(fd int) bool {
 	return err != nil || at[0].Revents&unix.POLLERR == 0
 }
 
-// State tells how much the rank has taken. Flow is held.
+// State returns how much the rank has taken. Flow is held.
 func (p *Pipe) State() *oob.InputState {
 	fd := max(p.fd, p.other)
 	if fd < 0 {
@@ -182,8 +182,8 @@ func (p *Pipe) State() *oob.InputState {
 	return &oob.InputState{Taken: p.given - int64(unread(fd)), First: p.first}
 }
 
-// FirstPoint notes that the rank is at its first Point. What it has taken before, it takes again
-// when it runs from the top.
+// FirstPoint notes that the rank is at its first Point. The bytes that it has taken before, it
+// takes again when it runs from the top.
 func (p *Pipe) FirstPoint() {
 	p.Flow.Lock()
 	defer p.Flow.Unlock()
@@ -192,14 +192,15 @@ func (p *Pipe) FirstPoint() {
 	}
 }
 
-// Now tells how much the rank has taken.
+// Now returns how much the rank has taken.
 func (p *Pipe) Now() *oob.InputState {
 	p.Flow.Lock()
 	defer p.Flow.Unlock()
 	return p.State()
 }
 
-// Used tells how much a rank that has ended had really taken: without what came when nobody read any more.
+// Used returns how much a rank that has ended had really taken: without bytes that came when no
+// process read any more.
 func (p *Pipe) Used() *oob.InputState {
 	p.Flow.Lock()
 	defer p.Flow.Unlock()

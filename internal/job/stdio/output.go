@@ -34,7 +34,7 @@ func NewWindow(n int) *Window {
 	return w
 }
 
-// Take waits until n bytes may be sent; false if nobody wants them any more.
+// Take waits until n bytes may be sent; it returns false if they are not wanted any more.
 func (w *Window) Take(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *Window) Give(n int) {
 	w.mu.Unlock()
 }
 
-// Open lets everybody go on; what they take is for nobody.
+// Open releases all waiters; bytes taken from then on are discarded.
 func (w *Window) Open() {
 	w.mu.Lock()
 	w.ended = true
@@ -61,16 +61,17 @@ func (w *Window) Open() {
 	w.mu.Unlock()
 }
 
-// Splitter cuts a stream into pieces that end with whole lines. A long line it passes on in pieces, unless they are to be kept whole.
+// Splitter cuts a stream into pieces that end with whole lines. It passes a long line on in pieces,
+// unless such lines are kept whole.
 type Splitter struct {
 	Buf  []byte
-	Keep int64 // lines of up to so many bytes are put on a tape, for Long; 0: none are
+	Keep int64 // lines of up to this length are put on a tape, for Long; 0: none are
 	on   *tape // the line that is being put on one; nil: it is short
 	done *tape // a line that is to be passed on before what Feed and Rest return; nil: there is none
 }
 
-// Feed takes the bytes that came and returns what can be passed on: all up to the last end of line.
-// A carriage return counts as one, so that a progress display moves. The result is valid until the
+// Feed takes new bytes and returns those that can be passed on: all up to the last end of line. A
+// carriage return counts as one, so that a progress display moves. The result is valid until the
 // next call.
 func (s *Splitter) Feed(p []byte) []byte {
 	if s.on != nil {
@@ -90,14 +91,14 @@ func (s *Splitter) Feed(p []byte) []byte {
 
 const lineEnds = "\n\r"
 
-// lengthen puts on the tape what belongs to its line, and returns how much that was.
+// lengthen puts the rest of the line on the tape, and returns its length.
 func (s *Splitter) lengthen(p []byte) int {
 	n := bytes.IndexAny(p, lineEnds) + 1
 	whole := n > 0
 	if !whole {
 		n = len(p)
 	}
-	_ = s.on.write(p[:n]) // what no file takes stays in memory
+	_ = s.on.write(p[:n]) // if the file fails the data stays in memory
 	if whole || s.on.end >= s.Keep {
 		s.on, s.done = nil, s.on
 	}

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Printer writes the ranks' output at the head, outside its loop. So the head's decisions never wait
-// for a terminal. Output appears in the order in which it was printed, also if one stream is read
-// more slowly than the other. The end of the job waits for the readers, until a user who wants the
-// job to end is in a hurry. Then neither stream waits for the other, and nobody for a reader that is
-// gone.
+// Printer writes the ranks' output at the head, outside its loop. So the head's decisions never
+// wait for a terminal. Output appears in the order in which it was printed, even if one stream is
+// read more slowly than the other. The end of the job waits for the readers, until Hurry is called
+// because the user wants the job to end. Then neither stream waits for the other, or for a reader
+// that is gone.
 type Printer struct {
 	tag bool
-	// Files, if there are any, get the ranks' output. What gorun itself says stays on its streams. It is
-	// set before anything is printed.
+	// Files, if there are any, get the ranks' output. Gorun's own messages stay on its streams. It
+	// is set before anything is printed.
 	Files *Files
 
 	mu      sync.Mutex
@@ -37,7 +37,7 @@ type Printer struct {
 // stream is what one goroutine writes.
 type stream struct {
 	dst     io.Writer
-	open    *unfinished // line on dst. Where both streams end at one place, they share it
+	open    *unfinished // line on dst; shared if both streams end at one place
 	long    int32       // 1 + the rank whose line comes in pieces, for which others wait; 0: none
 	waiting []Piece
 	busy    *Piece // is being written
@@ -57,7 +57,7 @@ type Piece struct {
 	Rank   int32 // -1: gorun itself
 	Stream int
 	Data   []byte
-	More   bool        // the line goes on in the next piece of this rank, which comes without waiting for anybody
+	More   bool        // the line goes on in the next piece of this rank, which comes without waiting for other output
 	Do     func()      // in place of Data: called when all that was printed before to this stream is written
 	Credit func(n int) // the bytes were written
 	number int         // in the order of printing
@@ -66,8 +66,8 @@ type Piece struct {
 // unreadGrace is how long a user in a hurry waits at least for a reader that reads nothing.
 const unreadGrace = time.Second
 
-// Output is written in pieces. Each piece that is through shows that somebody reads. In a hurry the
-// pieces are small, so that a slow reader shows it, too.
+// Output is written in pieces. Each piece that is written shows that there is a reader. In a hurry
+// the pieces are small, so that a slow reader is noticed, too.
 const (
 	printPiece   = OutputChunk
 	hurriedPiece = 4 << 10 // when a little is read from a full pipe, it takes as much
@@ -101,8 +101,8 @@ func oneFile(a, b io.Writer) bool {
 	return os.SameFile(st[0], st[1])
 }
 
-// Print hands output over and never waits. The agents' windows bound what is under way. It reports
-// false after Close.
+// Print hands output over and never waits. The agents' windows bound the output under way. It
+// reports false after Close.
 func (p *Printer) Print(j Piece) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *stream) next() int {
 	return slices.IndexFunc(s.waiting, func(j Piece) bool { return s.long == 0 || j.Rank+1 == s.long })
 }
 
-// Release says that nothing more comes of some ranks: nobody waits for the rest of their lines.
+// Release says that some ranks send no more: the rest of their lines is not waited for.
 func (p *Printer) Release(ranks []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +171,7 @@ func (p *Printer) run(s, other *stream) {
 	for !s.stuck {
 		i := s.next()
 		if i < 0 && p.closed && s.long != 0 {
-			s.long = 0 // its rest never came
+			s.long = 0 // the rest of the line never came
 			p.cond.Broadcast()
 			continue
 		}
@@ -213,7 +213,7 @@ func (p *Printer) run(s, other *stream) {
 	}
 }
 
-// Hurry ends the waits of one stream for the other, and drops output that nobody reads.
+// Hurry ends the waits of one stream for the other, and drops output that is not read.
 func (p *Printer) Hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,8 +237,8 @@ func (p *Printer) watch() {
 	}
 }
 
-// look gives up the streams that were being written when it was last called, and have not moved
-// since: last is where they were.
+// look gives up the streams that were being written at the last call and have not moved since;
+// last is where they were.
 func (p *Printer) look(last *[3]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,8 +270,8 @@ func (s *stream) drop(j *Piece) {
 	j.Credit(len(j.Data) + FrameCost)
 }
 
-// Lastly writes a line to standard error after Close, and ends the line that a rank has left open. If a reader has gone missing, the line may be
-// lost as well.
+// Lastly writes a line to standard error after Close, and ends the line that a rank has left open.
+// If the reader is gone, the line may be lost as well.
 func (p *Printer) Lastly(line string) {
 	errs := &p.Streams[2]
 	if errs.stuck {
@@ -296,9 +296,9 @@ func (p *Printer) Lastly(line string) {
 	}
 }
 
-// write writes whole lines. If the last piece of another rank, or of the other stream, has left a line open, it ends
-// that first: two ranks never share a line, nor do a rank's output, its errors and gorun's own words. It lets go of the
-// lock meanwhile.
+// write writes whole lines. If the last piece of another rank, or of the other stream, has left a
+// line open, it ends that first: two ranks never share a line, nor do a rank's output, its errors
+// and gorun's own words. It releases the lock meanwhile.
 func (p *Printer) write(s *stream, j *Piece) error {
 	var out []byte
 	x := p.Files.of(j.Rank, j.Stream)

@@ -2,14 +2,14 @@ package stdio
 
 import "math"
 
-// Span is some of the standard input that this process reads: bytes from, to but
-// without to.
+// Span is a part of the standard input that this process reads: bytes from to
+// to, without to.
 type Span struct{ From, To int64 }
 
-// Script is what rank 0 gets of the input in one life, in this order. The life that begins the job
-// gets all. A life that begins with an image of a whole process gets what that process had not
-// taken. A life that begins with a portable image runs from the top: it gets what was taken before
-// the first Point, and then what had not been taken at the Point of the image.
+// Script lists the spans of the input that rank 0 gets in one life, in order. The life that begins
+// the job gets all. A life that begins with an image of a whole process gets what that process had
+// not taken. A life that begins with a portable image runs from the top: it gets what was taken
+// before the first Point, and then what had not been taken at the Point of the image.
 type Script []Span
 
 // Rest is the end of a span that is not limited.

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tape holds the part of a stream that may have to be read again. What is too much for memory goes
-// to a file without a name. The system takes back what is forgotten of it. A tape is not for
-// concurrent use.
+// tape holds the part of a stream that may have to be read again. Data beyond a limit of memory
+// goes to a file without a name. The system frees the forgotten part of that file. A tape is not
+// for concurrent use.
 type tape struct {
 	from, split, end int64 // of the stream: file holds up to split, mem the rest
 	file             *os.File
@@ -20,8 +20,8 @@ type tape struct {
 // tapeMemory is how much is in memory before it goes to the file.
 const tapeMemory = 1 << 20
 
-// write adds what follows. It is on the tape also after an error. The error says, once, that from
-// now on everything stays in memory.
+// write appends data. The data is on the tape even after an error. The error says, once, that
+// from now on everything stays in memory.
 func (t *tape) write(data []byte) error {
 	t.mem = append(t.mem, data...)
 	t.end += int64(len(data))
@@ -51,7 +51,7 @@ func (t *tape) spill() error {
 	return nil
 }
 
-// read reads some of what is held from off on.
+// read reads held data from off on.
 func (t *tape) read(p []byte, off int64) (int, error) {
 	switch {
 	case off < t.from || off > t.end:
@@ -62,7 +62,7 @@ func (t *tape) read(p []byte, off int64) (int, error) {
 	return t.file.ReadAt(p[:min(int64(len(p)), t.split-off)], off)
 }
 
-// forget lets go of what is before off.
+// forget releases the data before off.
 func (t *tape) forget(off int64) {
 	off = min(off, t.end)
 	if off <= t.from {

@@ -14,7 +14,7 @@ import (
 type Verdict struct {
 	Code int
 	Text string // one line for the user; "" says nothing
-	Died bool   // a rank or agent was lost: the job may begin again; see Deaths in package head
+	Died bool   // a rank or agent was lost: the job may begin again; see Deaths in package job
 	Rank int    // the rank that is the cause; -1: no rank is
 	Last int    // the snapshot with which the job was checkpointed and stopped; 0: it was not
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/klauspost/reedsolomon"
 )
 
-// Add adds to a stretch of a parity shard what one image contributes to it. A shard that began as zeros is the parity when all images
-// of the group have been added, in any order. into is at least as long as piece.
+// Add adds the contribution of one image to a stretch of a parity shard. A shard that began as
+// zeros is the parity when all images of the group have been added, in any order. into is at least
+// as long as piece.
 func (c *Code) Add(parity, image int, into, piece []byte) {
 	new(reedsolomon.LowLevel).GalMulSliceXor(c.factor[parity][image], piece, into[:len(piece)])
 }
@@ -53,7 +54,7 @@ func (c *Code) Shard(ctx context.Context, parity int, images []Source, each func
 	return err
 }
 
-// sum makes a stretch of a shard of each stretch of the images that comes.
+// sum computes a stretch of a shard from each stretch of the images that comes.
 func (c *Code) sum(parity int, full <-chan [][]byte, empty chan<- [][]byte, each func(p []byte) error) error {
 	for bufs := range full {
 		into := bufs[c.data]
@@ -69,7 +70,7 @@ func (c *Code) sum(parity int, full <-chan [][]byte, empty chan<- [][]byte, each
 	return nil
 }
 
-// factors finds by what each image is multiplied in each parity shard: what becomes of a one among zeros.
+// factors finds the factor of each image in each parity shard, by encoding a one among zeros.
 func (c *Code) factors() error {
 	c.factor = make([][]byte, c.parity)
 	shards := make([][]byte, c.data+c.parity)

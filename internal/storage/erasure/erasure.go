@@ -1,5 +1,6 @@
-// Package erasure computes the parity of images, and images from what is left of a group, in pieces, so that
-// neither needs them in memory. Images may have different lengths: a shorter one counts as if zeros followed.
+// Package erasure computes the parity of images, and lost images from the rest of a group. It works
+// in pieces, so that neither needs whole images in memory. Images may have different lengths: a
+// shorter one counts as if zeros followed.
 //
 // The code is Reed-Solomon over bytes (github.com/klauspost/reedsolomon). With one image the parity is the image
 // itself, and with one parity shard it is the exclusive or.
@@ -102,11 +103,11 @@ type Memory []byte
 // WriteAt implements io.WriterAt.
 func (m Memory) WriteAt(p []byte, off int64) (int, error) { return copy(m[off:], p), nil }
 
-// ErrTooFew is returned when less is left of a group than it needs.
+// ErrTooFew is returned when too little is left of a group to compute its images.
 var ErrTooFew = errors.New("too little is left of the group")
 
-// Rebuild computes lost images from what is left of a group: images first, then parity shards, nil for what is not to be
-// had. Of them as many as the group has images are read.
+// Rebuild computes lost images from what is left of a group: images first, then parity shards, nil
+// for those that are lost. It reads as many of them as the group has images.
 func (c *Code) Rebuild(ctx context.Context, left []*Source, want []Want) error {
 	if len(left) != c.data+c.parity {
 		return fmt.Errorf("code %d+%d: %d pieces", c.data, c.parity, len(left))

@@ -1,18 +1,19 @@
-// Package flush copies images from one store to another, behind the program that wrote them.
+// Package flush copies images from one store to another, while the program that wrote them runs.
 //
 //	from                         to
 //	  rank-00000.img  ---------->  there already, and good: left
 //	  rank-00001.img  -- paced -->  written, whole and durable, read again and checked
 //
-// It runs where the images are, one at a time, so it takes little memory (step bytes) whatever their size. It begins
-// with what is whole at the target: so a copy that was cut off goes on where it was. A piece that is there and bad is
-// written again.
+// It runs where the images are, one at a time, so it takes little memory (step bytes) whatever
+// their size. It first checks which pieces are whole at the target, so an interrupted copy goes on
+// where it was. A damaged piece is written again.
 //
 // # What a copy is worth
 //
-// Bytes are compared with the digest of the image, which the schema has: of the source before it is read, and of the
-// target after it was written, with the sum of every block. A store that can check where the bytes lie does so itself
-// (Checker). So what Pieces has returned without an error is as good as what the ranks have written.
+// Bytes are compared with the digest of the image in the schema: at the source before they are
+// read, and at the target after they are written, with the sum of every block. A store that can
+// check the bytes where they lie does so itself (Checker). So pieces that Pieces has copied without
+// an error are as good as those that the ranks have written.
 package flush
 
 import (
@@ -49,10 +50,10 @@ type From struct {
 // Options say how it is copied.
 type Options struct {
 	Rate     int64       // bytes a second, over all pieces of a call; 0: as fast as it goes
-	Progress func(int64) // is told of bytes that are done; may be nil
+	Progress func(int64) // is called with the number of bytes done; may be nil
 }
 
-// Checker is what a store has besides if it checks images where they lie, see snapshot.Checker.
+// Checker is implemented by stores that check images where they lie, see snapshot.Checker.
 type Checker interface {
 	Check(ctx context.Context, set, piece string, whole bool) (size int64, digest string, m image.Meta, err error)
 }
@@ -60,9 +61,10 @@ type Checker interface {
 // step is how many bytes are read and written at once.
 const step = 1 << 20
 
-// Pieces copies images. The target's set is begun if need be, and, if the target lies in parts on the nodes, committed.
-// The error names the pieces that were not copied, the first ones of many; the others are there. A piece that cannot be read does
-// not keep others from being copied. Nothing under way is left by name.
+// Pieces copies images. The target's set is begun if needed, and committed if the target is spread
+// over the nodes. The error names the pieces that were not copied, or the first ones of many; all
+// others were copied. A piece that cannot be read does not keep others from being copied. No
+// partial file is left.
 func Pieces(ctx context.Context, from From, to Set, pieces []Piece, opt Options) error {
 	if err := to.Store.Begin(ctx, to.Name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -79,7 +81,7 @@ func Pieces(ctx context.Context, from From, to Set, pieces []Piece, opt Options)
 			break
 		}
 	}
-	if !to.Store.Shared() { // else the caller that has begun the set commits it
+	if !to.Store.Shared() { // otherwise the caller that has begun the set commits it
 		errs = append(errs, to.Store.Commit(ctx, to.Name))
 	}
 	return Few(errs)
@@ -91,12 +93,12 @@ type paced struct {
 	rate int64
 }
 
-// sourceError says that a piece cannot be read where it is to come from.
+// sourceError says that a piece cannot be read at the source.
 type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }
 
-// Few joins errors, the first ones if there are many.
+// Few joins errors, or the first ones if there are many.
 func Few(errs []error) error {
 	const most = 3
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })

@@ -15,13 +15,13 @@ type Layer struct {
 	Digest string `json:"digest"`
 }
 
-// Merged is an image that was made of several.
+// Merged is an image that was merged from several.
 type Merged struct {
 	Piece
 	Raw uint64 `json:"raw"` // bytes of memory
 }
 
-// One is an image that is to be made of several, which build on each other, the first one on the next.
+// One is an image that is to be merged from several, each of which builds on the next.
 type One struct {
 	Name  string // of all of them
 	Seq   int    // the snapshot that it is for
@@ -47,7 +47,7 @@ func Merge(ctx context.Context, by whole.Merger, from store.Reading, to Set, im 
 			if opt.Progress != nil {
 				opt.Progress(int64(n - before))
 			}
-			pace.Wait(ctx, int64(n-before), opt.Rate) // an end of the context is seen by Cancel
+			pace.Wait(ctx, int64(n-before), opt.Rate) // Cancel reports the context's end
 			before = n
 		},
 	})
@@ -61,7 +61,7 @@ func Merge(ctx context.Context, by whole.Merger, from store.Reading, to Set, im 
 	return m, nil
 }
 
-// checked is an image that has to have a digest.
+// checked is an image that must have a digest.
 type checked struct {
 	image.Piece
 	digest string

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Pace keeps bytes that several goroutines move to a rate, all together. Its zero value is ready.
+// Pace limits the rate of bytes that several goroutines move together. Its zero value is ready.
 type Pace struct {
 	mu   sync.Mutex
 	next time.Time // the bytes so far have taken until then
 }
 
-// longest bounds a wait that nobody would see the end of.
+// longest bounds a wait that would practically never end.
 const longest = 1000 * time.Hour
 
-// Wait waits for as long as n bytes take at a rate, after those that have been moved before; not at all if the rate is 0. Time in which nothing
-// was moved is not made up for. It returns the context's cause if that ends.
+// Wait waits as long as n bytes take at a rate, after those moved before. It returns at once if the
+// rate is 0. Idle time is not made up for. It returns the context's cause if that ends.
 func (p *Pace) Wait(ctx context.Context, n, rate int64) error {
 	if rate <= 0 {
 		return context.Cause(ctx)

@@ -12,25 +12,26 @@ type Level struct {
 	Every time.Duration // 0: it gets none
 }
 
-// State is where a level stands.
+// State is the state of a level.
 type State struct {
 	Level
 	Due  time.Time // when the next copy is to begin
-	From time.Time // when the newest one was begun, or the plan
+	From time.Time // when the newest copy, or the plan, was begun
 	Last int       // the newest snapshot that is there; 0: none
 	At   time.Time // when it was there
 	Took time.Duration
 
 	Fails int    // copies that have failed since
-	Err   string // why the last of them has
+	Err   string // why the last of them failed
 
 	Busy  bool // it gets a copy now
 	began time.Time
 }
 
-// Plan says when which level gets a copy. It is pure logic: the caller tells the time and what has become of copies.
-// A level gets one copy at a time, whatever the others do, and always the newest snapshot that there is for it: a level that cannot follow leaves
-// snapshots out. A copy that fails is tried again, first soon and then ever later, at most after the level's interval or mostPause.
+// Plan says when which level gets a copy. It is pure logic: the caller passes in the time and the
+// results of copies. A level gets one copy at a time, independent of the others, and always the
+// newest snapshot available to it, so a level that cannot keep up skips snapshots. A copy that
+// fails is tried again after a growing pause, of at most the level's interval or mostPause.
 type Plan struct {
 	Levels []State // weakest first
 }
@@ -41,7 +42,7 @@ const (
 	mostPause  = 5 * time.Minute
 )
 
-// NewPlan is a plan from now on.
+// NewPlan returns a plan that begins now.
 func NewPlan(levels []Level, now time.Time) *Plan {
 	p := &Plan{}
 	for _, l := range levels {
@@ -50,8 +51,9 @@ func NewPlan(levels []Level, now time.Time) *Plan {
 	return p
 }
 
-// Next returns a level that is to get a snapshot now. newest tells the newest snapshot that there is for a level, 0 if there is none now. Next reports
-// false if no level is due that has anything new to get. One that is due and has all that there is is not late.
+// Next returns a level that is to get a snapshot now. newest returns the newest snapshot available
+// to a level, 0 if there is none now. Next reports false if no level is due that lacks a new
+// snapshot. A level that is due and has the newest is not late.
 func (p *Plan) Next(newest func(level int) int, now time.Time) (level int, ok bool) {
 	level = -1
 	for i := range p.Levels {
@@ -69,7 +71,8 @@ func (p *Plan) Next(newest func(level int) int, now time.Time) (level int, ok bo
 	return level, level >= 0
 }
 
-// Begin notes that a level gets a copy. said tells of what was left out because the level cannot follow, "" of nothing.
+// Begin records that a level gets a copy. said tells the user which snapshots were skipped because
+// the level cannot keep up, "" if none were.
 func (p *Plan) Begin(level int, now time.Time) (said string) {
 	l := &p.Levels[level]
 	if late := int(now.Sub(l.Due) / l.Every); late > 0 && l.Fails == 0 {
@@ -79,7 +82,8 @@ func (p *Plan) Begin(level int, now time.Time) (said string) {
 	return said
 }
 
-// SetEvery gives a level another interval, which counts from when its newest copy was begun; 0: it gets no more.
+// SetEvery gives a level another interval, which counts from the beginning of its newest copy; 0:
+// it gets no more.
 func (p *Plan) SetEvery(level int, every time.Duration) {
 	l := &p.Levels[level]
 	if l.Every = every; l.Fails == 0 {
@@ -87,7 +91,7 @@ func (p *Plan) SetEvery(level int, every time.Duration) {
 	}
 }
 
-// End notes what has become of it.
+// End records the result of a copy.
 func (p *Plan) End(level, seq int, err error, now time.Time) (said string) {
 	l := &p.Levels[level]
 	l.Busy = false
@@ -106,10 +110,11 @@ func (p *Plan) End(level, seq int, err error, now time.Time) (said string) {
 	return said
 }
 
-// numbers are what tells snapshots, files and ranks of one kind apart.
+// numbers matches the parts in which texts about different snapshots, files or ranks differ.
 var numbers = regexp.MustCompile(`[0-9a-f]{8,}|[0-9]+`)
 
-// Reason is what an error says, whichever snapshot, rank or file it is about. What fails for the same reason again is not told again.
+// Reason is the text of an error without the snapshot, rank or file that it is about. A further
+// failure for the same reason is not reported again.
 func Reason(said string) string { return numbers.ReplaceAllString(said, "#") }
 
 // Wait is how long until a level that gets no copy now is due, at least a moment. It reports false if there is none.

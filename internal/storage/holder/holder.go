@@ -1,5 +1,6 @@
-// Package holder is what keepers and the head have in common as holders of images: each has the memory of its node
-// (package mem), offers it to the agents there and to other nodes, and copies images of other nodes into it.
+// Package holder is the part that keepers and the head share as holders of images. Each has the
+// memory of its node (package mem), offers it to the agents there and to other nodes, and copies
+// images of other nodes into it.
 //
 //	agent of the node        holder                          holder of another node
 //	  "memory" at its door ->  lends slots
@@ -8,15 +9,15 @@
 //	                           checks the digest
 //	                           -- done, or why not --> head
 //
-// Or the order is to compute a shard of the images of several nodes (package parity): they are read all at once, a stretch at a time, and
-// what they add up to is kept.
+// An order may also be to compute a shard from the images of several nodes (package parity): these
+// are read all at once, a stretch at a time, and their parity is kept.
 //
-// The head decides what is copied where, by a policy (package protect), and counts a snapshot as whole when all is
-// done. A copy that has arrived was read through, and its digest compared. Images that a shard was computed of were read through on
-// their own nodes.
+// The head decides what is copied where, by a policy (package protect), and counts a snapshot as
+// whole when all orders are done. A copy is read through on arrival, and its digest compared.
+// Images from which a shard was computed are read through on their own nodes.
 //
-// An order may limit the rate at which the node reads, for all its orders together: what ranks send each other has the rest of the network,
-// and of the processors that encrypt and sum.
+// An order may limit the rate at which the node reads, for all its orders together. The ranks'
+// messages have the rest of the network, and of the processors that encrypt and sum.
 package holder
 
 import (
@@ -36,11 +37,11 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/flush"
 )
 
-// Word is what agents say at the door of their own node.
+// Word is the word of agents at the door of their own node.
 const Word = "memory"
 
-// Handlers are those of a door: agents of the node get slots, other nodes read. find finds other stores that the door
-// offers; it may be nil.
+// Handlers are those of a door: agents of the node get slots, other nodes read. find returns other
+// stores that the door offers; it may be nil.
 func Handlers(m *mem.Memory, find func(name string) remote.Served) map[string]listener.Handler {
 	return map[string]listener.Handler{
 		Word: func(_ rendezvous.Caller, s oob.Stream) { mem.Serve(m, s) },

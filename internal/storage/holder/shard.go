@@ -19,7 +19,7 @@ import (
 func (c *Copier) shard(ctx context.Context, o *wire.Copy, near []node.Peer) error {
 	g := GroupOf(o.Set, o.Parity)
 	if size, _, err := parity.Check(ctx, c.Memory, o.Set, g.Name(o.Parity.Shard), true); err == nil && size > 0 {
-		return nil // it is here, and good
+		return nil // the shard is here, and good
 	}
 	images := make([]*from, len(g.Images))
 	for i, m := range o.Parity.Images {
@@ -75,7 +75,7 @@ func names(all []wire.Source, name string) bool {
 	return slices.ContainsFunc(all, func(s wire.Source) bool { return s.Node == name })
 }
 
-// all does the same with all images at once: they are on other nodes.
+// all handles all images at once, as they are on other nodes.
 func all(images []*from, f func(*from) error) error {
 	errs := make([]error, len(images))
 	var wg sync.WaitGroup
@@ -90,7 +90,7 @@ func all(images []*from, f func(*from) error) error {
 	return errors.Join(errs...)
 }
 
-// from is an image that a shard is computed of.
+// from is an image from which a shard is computed.
 type from struct {
 	sources
 	set  string
@@ -113,7 +113,7 @@ func (f *from) open(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// check has what was read checked where it lies: a shard of damaged images protects none.
+// check checks the images on their own nodes: a shard of damaged images protects none.
 func (f *from) check(ctx context.Context) error {
 	size, digest, _, err := f.at.Files.Check(ctx, f.set, f.want.Piece, true)
 	if err == nil && (size != f.want.Size || digest != f.want.Digest) {

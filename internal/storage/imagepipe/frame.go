@@ -70,8 +70,8 @@ func failed(w io.Writer, err error) error {
 	return writeAnswer(w, statusFailed, []byte(text[:min(len(text), maxText)]))
 }
 
-// readAnswer reads an answer of at most len(p) bytes into p. io.EOF: the piece ends there. An error that the agent
-// tells is one.
+// readAnswer reads an answer of at most len(p) bytes into p. io.EOF: the piece ends there. An error
+// reported by the agent is returned as one.
 func readAnswer(r io.Reader, p []byte) (int, error) {
 	var head [answerSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -97,7 +97,8 @@ func readAnswer(r io.Reader, p []byte) (int, error) {
 	return io.ReadFull(r, p[:n])
 }
 
-// serveWriter writes what the child sends. After a failure it reads on to the end, so that the child gets to hear of it.
+// serveWriter writes what the child sends. After a failure it reads on to the end, so that the
+// child gets the error.
 func serveWriter(c io.ReadWriter, create func() (store.Writer, error)) {
 	w, err := create()
 	if err == nil {

@@ -23,7 +23,7 @@ type shelved struct {
 // String names the image.
 func (s shelved) String() string { return fmt.Sprintf("of rank %d of the snapshot", s.rank) }
 
-// Open asks the agent where the image is, and opens the file or what the agent reads.
+// Open asks the agent where the image is, and opens the file or a reader through the agent.
 func (s shelved) Open() (*image.Reader, error) {
 	r, path, err := s.ask()
 	switch {

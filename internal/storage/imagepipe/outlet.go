@@ -1,5 +1,6 @@
-// Package imagepipe lets a process write and read images in stores that only its parent has opened. Ranks know of
-// files; the stores of an agent may be something else, and need libraries that no rank ought to be linked with.
+// Package imagepipe lets a process write and read images in stores that only its parent has opened.
+// Ranks know only files. The stores of an agent may be something else, and need libraries that a
+// rank should not be linked with.
 //
 //	agent                                    rank
 //	 o := Offer(create or source)
@@ -9,9 +10,9 @@
 //	         <------ frames --------------     write, end; or size, read
 //	         ------- answers ------------>
 //
-// The path is no file's: it lies below /dev/null, so that a program of an older gorun fails to open it, by its name.
-// Behind it is an abstract Unix socket. Its name is random, but anybody can see it, so both sides check whether the
-// other belongs to the same user.
+// The path does not name a file: it lies below /dev/null, so a program of an older gorun fails to
+// open it, with an error that names it. Behind it is an abstract Unix socket. Its name is random,
+// but any user can see it, so both sides check whether the other belongs to the same user.
 //
 // # Protocol
 //
@@ -21,8 +22,9 @@
 //	off   uint64  in the piece; e: its size; o: a rank
 //	n     uint32  bytes, at most 1 MB; w: they follow; r: that are wanted; e, s: 0; o: which copy
 //
-// A Shelf has the images of all ranks of a snapshot. There o comes first and says which is wanted. The answer is the
-// path of a file that the rank reads itself, or empty: s and r follow; or 2: there is no such copy.
+// A Shelf has the images of all ranks of a snapshot. There o comes first and selects one. The
+// answer is the path of a file that the rank reads itself, or empty: s and r follow; or 2: there is
+// no such copy.
 //
 // Those of the agent answer e, s, r and o, and say once if a write has failed:
 //
@@ -54,7 +56,7 @@ import (
 // prefix begins the paths of outlets. No file can lie there.
 const prefix = "/dev/null/gorun-outlet/"
 
-// ErrProtocol says that the other side has sent what it must not.
+// ErrProtocol says that the other side has broken the protocol.
 var ErrProtocol = errors.New("malformed frame of an image's stream")
 
 // ErrStranger says that the other side belongs to another user.
@@ -116,7 +118,8 @@ func address(name string) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: "@gorun-outlet-" + name}
 }
 
-// Close ends the offer. A piece that is being written is given up. It returns when nothing of it runs.
+// Close ends the offer. A piece that is being written is given up. It returns when all its
+// goroutines have ended.
 func (o *Outlet) Close() {
 	o.end()
 	o.l.Close()

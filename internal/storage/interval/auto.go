@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Auto chooses the interval of a running job, or one for each of its levels, from what the job measures of itself. The
-// choice changes with every checkpoint and every failure.
+// Auto chooses the interval of a running job, or one for each of its levels, by the job's own
+// measurements. The choice changes with every checkpoint and every failure.
 //
-// Until a checkpoint was measured a cost is assumed. If nobody has given the mean time between failures, it is what the
-// job has seen: its age by failures + 1/2. So a young job is checkpointed often and one that has long run well ever less;
-// in all, that costs a job of a day with checkpoints of 50 ms a minute.
+// Until a checkpoint was measured a cost is assumed. If the user has not given the mean time
+// between failures, it is estimated as the job's age divided by its failures + 1/2. So a young job
+// is checkpointed often, and one that has run well for long ever less. In all, that costs a job of
+// a day with checkpoints of 50 ms a minute.
 type Auto struct {
 	Given    time.Duration // mean time between failures, by the user; 0: measured
 	Failures int           // so far
@@ -24,7 +25,7 @@ type Auto struct {
 	Levels   []Measured // the others, see Plan; none: there is one level
 }
 
-// AssumedCost is what a checkpoint counts until one was measured.
+// AssumedCost is the assumed cost of a checkpoint until one was measured.
 const AssumedCost = 100 * time.Millisecond
 
 // shortest is the shortest interval: a checkpoint that seems to cost nothing was not measured well.
@@ -38,7 +39,7 @@ func (a *Auto) MTBF(ran time.Duration) time.Duration {
 	return max(time.Duration(float64(ran)/(float64(a.Failures)+.5)), time.Millisecond)
 }
 
-// Cost is what a checkpoint is thought to cost.
+// Cost is the estimated cost of a checkpoint.
 func (a *Auto) Cost() time.Duration {
 	if len(a.Costs) == 0 {
 		return AssumedCost
@@ -83,7 +84,7 @@ func (a *Auto) base() Level {
 // After is Level.Commit of a level whose snapshots count so long after the ranks have gone on, in which they have lost cost.
 func After(took, cost time.Duration) time.Duration { return max(0, took-cost) }
 
-// Recent are the newest of some measured times, the oldest first.
+// Recent holds the newest of a series of measured times, the oldest first.
 type Recent []time.Duration
 
 // kept is how many times are kept. It is as many as there are usually between two full images.
@@ -97,7 +98,7 @@ func (r *Recent) Add(d time.Duration) {
 	}
 }
 
-// Amend says what the newest time really was.
+// Amend corrects the newest time.
 func (r Recent) Amend(d time.Duration) {
 	if len(r) > 0 {
 		r[len(r)-1] = max(d, 0)
@@ -116,8 +117,8 @@ func (r Recent) Mean() time.Duration {
 	return time.Duration(sum / float64(len(r)))
 }
 
-// Stolen is the time that ranks lose because something beside them takes processor time, cpu, within the time
-// span. The ranks compute all the time. CPUs that they leave idle are taken first.
+// Stolen is the time that ranks lose because other work takes cpu of processor time within span. It
+// assumes that the ranks always compute, and that idle CPUs are used first.
 func Stolen(cpu, span time.Duration, ranks, cpus int) time.Duration {
 	if ranks < 1 || cpus < 1 {
 		return 0

@@ -17,10 +17,11 @@
 //
 //	C/W + λ (W/2 + d + R + D)
 //
-// So W = sqrt(2 C / λ) is best (Young's formula, with C in place of the duration). It is at least d, because a level takes
-// one snapshot at a time. The shortest W is the base, and the others are multiples of it. Every capture goes to the base, so
-// P is added to its C. Which levels are worth while is found by trying all sets. The formula is of first order:
-// where failures come nearly as often as checkpoints, Simulate tells what is really lost.
+// So W = sqrt(2 C / λ) is best (Young's formula, with C in place of the duration). It is at least
+// d, because a level takes one snapshot at a time. The shortest W is the base, and the others are
+// multiples of it. Every capture goes to the base, so P is added to its C. Which levels are worth
+// their cost is found by trying all sets. The formula is of first order: if failures come nearly as
+// often as checkpoints, Simulate returns the real loss.
 package interval
 
 import (
@@ -41,7 +42,7 @@ const (
 	Process Scope = iota // ranks or their agent
 	Node                 // one node
 	Nodes                // several nodes at once
-	All                  // every node: what is left is what does not lie on nodes
+	All                  // every node: only snapshots that do not lie on nodes are left
 	Scopes
 )
 
@@ -62,7 +63,7 @@ type Level struct {
 	Name     string
 	Survives Scope         // the largest failure after which its snapshots are still there
 	Cost     time.Duration // that a snapshot takes from the ranks, without the capture
-	Commit   time.Duration // from when the ranks go on until the snapshot counts, without Cost: what they lose meanwhile they do not lose twice, see After
+	Commit   time.Duration // from when the ranks go on until the snapshot counts, without Cost: their loss meanwhile must not count twice, see After
 	Restart  time.Duration // from the detection of a failure until the ranks go on
 }
 
@@ -73,7 +74,7 @@ type Job struct {
 	Failures
 }
 
-// Failures say what happens to a job.
+// Failures describes the failures of a job.
 type Failures struct {
 	MTBF   time.Duration // mean time between two of them
 	Share  Shares
@@ -81,7 +82,7 @@ type Failures struct {
 	Shape  float64       // of the Weibull distribution of the times between them; 0: 1, which is exponential
 }
 
-// Shares are how many of all failures take how much with them; together 1.
+// Shares is the share of failures by their scope; the sum is 1.
 type Shares [Scopes]float64
 
 // Within counts failures that are larger than most as being of that size.
@@ -93,10 +94,10 @@ func (s Shares) Within(most Scope) Shares {
 	return s
 }
 
-// Usual is how failures are shared out where nothing better is known.
+// Usual is the default of Failures.Shares.
 var Usual = Shares{Process: .35, Node: .45, Nodes: .12, All: .08}
 
-// Plan is which levels are used, and how often.
+// Plan says which levels are used, and how often.
 type Plan struct {
 	Steps []Step // the base first
 	Pause time.Duration
@@ -111,7 +112,7 @@ type Step struct {
 	rate  float64       // of failures that need this level, per second
 }
 
-// Check refuses what cannot be meant.
+// Check refuses impossible values.
 func (f *Failures) Check() error {
 	sum := 0.0
 	for s, share := range f.Share {
@@ -200,7 +201,7 @@ func (f *Failures) largest() Scope {
 	return 0
 }
 
-// plan uses all of the levels. It reports false if they do not suffice, or one of them is of no use.
+// plan uses all of the levels. It reports false if they do not suffice, or one of them is useless.
 func (j *Job) plan(levels []Level) (Plan, bool) {
 	levels = slices.SortedStableFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Survives, b.Survives) })
 	var steps []Step
@@ -241,8 +242,8 @@ func (s *Step) best(pause time.Duration) time.Duration {
 	return Young(s.Cost+pause, s.Commit, seconds(1/s.rate))
 }
 
-// Young is the best interval between checkpoints of which each costs and commits so, at this mean time between
-// failures.
+// Young is the best interval between checkpoints with this cost and commit time, at this mean time
+// between failures.
 func Young(cost, commit, mtbf time.Duration) time.Duration {
 	w := math.Sqrt(2 * cost.Seconds() * mtbf.Seconds())
 	return max(seconds(w), commit, time.Microsecond)

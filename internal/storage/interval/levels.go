@@ -15,8 +15,9 @@ type Measured struct {
 
 // Job is what is known of the job, for Best and Simulate.
 //
-// A level that was not measured yet is thought to cost and to take as much as the base, and a restart to take as long from all
-// levels. Failures that no level survives are counted as those that the strongest does: they cost the same, whatever is done.
+// A level without measurements is assumed to cost and to take as much as the base, and a restart to
+// take as long from all levels. Failures that no level survives are counted as those that the
+// strongest survives: their cost does not depend on the plan.
 func (a *Auto) Job(ran time.Duration) Job {
 	base := a.base()
 	j := Job{Pause: max(a.Cost(), time.Microsecond), Levels: []Level{base}, Failures: Failures{MTBF: a.MTBF(ran), Share: Usual}}
@@ -33,8 +34,9 @@ func (a *Auto) Job(ran time.Duration) Job {
 	return j
 }
 
-// Plan is the best set of levels now, with their intervals. The base need not be in it: where no failure makes it worth while
-// the ranks still write there, as often as the next level gets a copy.
+// Plan is the best set of levels now, with their intervals. The base need not be in it: if no
+// failure makes it worth its cost, the ranks still write there, as often as the next level gets a
+// copy.
 func (a *Auto) Plan(ran time.Duration) (Plan, error) { return Best(a.Job(ran)) }
 
 // Assumed are the levels of which nothing was measured yet.
@@ -47,7 +49,7 @@ func (a *Auto) Assumed() (names []string) {
 	return names
 }
 
-// Of is the interval of a level by name; 0: it is not worth while.
+// Of is the interval of a level by name; 0: it is not worth its cost.
 func (p Plan) Of(name string) time.Duration {
 	for _, s := range p.Steps {
 		if s.Name == name {

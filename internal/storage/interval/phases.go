@@ -2,8 +2,9 @@ package interval
 
 import "time"
 
-// Phases is the head's side of what goes on beside the ranks: a pure state machine. When another phase begins each node is asked, with a
-// number; those that have measured something answer with what their ranks have lost in the phase that this has ended.
+// Phases is the head's side of the measurement: a pure state machine. When another phase begins
+// each node gets a numbered question. Nodes that have measured something answer with the loss of
+// their ranks in the phase that has ended.
 //
 //	Enter  ->  ask all nodes: 7, writing begins
 //	Enter  ->  ask all nodes: 8, quiet begins
@@ -24,7 +25,7 @@ type asked struct {
 	lost    Together
 }
 
-// Beside is what goes on beside the ranks.
+// Beside says which work goes on beside the ranks.
 type Beside struct {
 	Still   bool // the ranks stand
 	Writing bool // a checkpoint is written, and its copies and shards are made
@@ -32,7 +33,7 @@ type Beside struct {
 	Mending bool // copies are made again after a loss
 }
 
-// phase is as what it counts: that of which there is more to say first.
+// phase is the phase that it counts as: if several apply, the first of these.
 func (b Beside) phase() Phase {
 	switch {
 	case b.Still:
@@ -47,7 +48,8 @@ func (b Beside) phase() Phase {
 	return Quiet
 }
 
-// Enter takes what goes on beside the ranks from now on. If that is another phase, which begun says, every node is to be asked.
+// Enter takes the work that goes on beside the ranks from now on. If that is another phase begun is
+// true, and every node must be asked.
 func (p *Phases) Enter(b Beside, nodes int, now time.Duration) (number uint32, next Phase, begun bool) {
 	next = b.phase()
 	if next == p.now && p.number > 0 {
@@ -65,7 +67,7 @@ func (p *Phases) Enter(b Beside, nodes int, now time.Duration) (number uint32, n
 	return p.number, next, true
 }
 
-// Lost is what a phase has cost a job.
+// Lost is the cost of a phase to a job.
 type Lost struct {
 	Phase  Phase
 	Number uint32 // of the question that has ended it
@@ -73,7 +75,8 @@ type Lost struct {
 	Known  bool // by all nodes
 }
 
-// Told takes a node's answer. When it was the last one, which all says, it returns what the phase has cost.
+// Told takes a node's answer. If it was the last one all is true, and it returns the cost of the
+// phase.
 func (p *Phases) Told(number uint32, lost time.Duration, known bool) (l Lost, all bool) {
 	q := p.asks[number]
 	if q == nil {

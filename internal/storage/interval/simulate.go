@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 )
 
-// Outcome is what became of a simulated job, as shares of its time. They are together 1.
+// Outcome is the result of a simulated job, as shares of its time. Their sum is 1.
 type Outcome struct {
 	Efficiency  float64 // work that was kept
-	Checkpoints float64 // that the ranks lost to checkpoints
+	Checkpoints float64 // time that the ranks lost to checkpoints
 	Again       float64 // work that was lost and had to be done again
-	Restarts    float64 // failures noticed, images fetched, ranks started
+	Restarts    float64 // noticing failures, fetching images, starting ranks
 }
 
 // Simulate runs a job under a plan until it has failed so many times. The same seed gives the same result.
@@ -45,7 +45,7 @@ type sim struct {
 	shape, scale float64
 	base         float64
 	at           []state // of the levels, by step
-	pos          int     // captures so far on the way that counts
+	pos          int     // captures so far, without those undone by failures
 	from         int     // pos at the last restart
 	done         float64 // work since the last capture
 	down         float64 // seconds until the ranks go on
@@ -53,7 +53,7 @@ type sim struct {
 	checkpoints, again, restarts float64 // lost so far
 }
 
-// state is what a level has.
+// state is the state of a level.
 type state struct {
 	whole int     // position of its newest snapshot
 	next  int     // that is being written
@@ -65,7 +65,8 @@ func (s *sim) kept() float64 { return float64(s.pos)*s.base + s.done }
 // gap is the time to the next failure.
 func (s *sim) gap() float64 { return s.scale * math.Pow(s.rng.ExpFloat64(), 1/s.shape) }
 
-// restart lets the ranks come up, if there is time until the next failure. It returns what is left of it.
+// restart lets the ranks come up, if there is time until the next failure. It returns the rest of
+// that time.
 func (s *sim) restart(left float64) float64 {
 	t := min(left, s.down)
 	s.restarts += t

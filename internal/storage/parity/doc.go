@@ -1,5 +1,5 @@
-// Package parity keeps what is needed, beside the images that are left of a group, to compute those that are lost: shards of a
-// Reed-Solomon code (package erasure), each on another node.
+// Package parity keeps the shards from which, with the remaining images of a group, lost images are
+// computed. They are shards of a Reed-Solomon code (package erasure), each on another node.
 //
 // # A shard
 //
@@ -15,12 +15,14 @@
 //
 // # Never of mixed epochs
 //
-// A shard counts only for the set that its header names, and no set's name is used twice. What an image is computed of must be
-// exactly what the header names: images by their digests, shards by the same header. Each is read through and compared where it lies
-// before it is used, and one that is damaged is passed over for another. At last the image itself is checked by its own digest, as any
-// image that was fetched.
+// A shard counts only for the set that its header names, and no set's name is used twice. An image
+// is computed only from the pieces that the header names: images by their digests, shards by the
+// same header. Each is read through and compared where it lies before it is used, and a damaged one
+// is replaced by another. Finally the image itself is checked by its own digest, like any fetched
+// image.
 //
 // # Lost images
 //
-// Lost finds the groups of a set by what the nodes have, so nobody has to remember them. It computes an image while it is read.
+// Lost finds the groups of a set by the pieces on the nodes, so no process has to remember them. It
+// computes an image while it is read.
 package parity

@@ -18,16 +18,18 @@ import (
 type Held struct {
 	Piece string
 	Node  string
-	At    func(ctx context.Context) remote.Served // how the node is asked: called when it is needed
+	At    func(ctx context.Context) remote.Served // opens the node's store; called when it is needed
 }
 
-// Lost offers images that no node has, or has good, as long as enough is left of their groups. It is safe for concurrent use.
+// Lost offers images of which no node has a good copy, as long as enough is left of their groups.
+// It is safe for concurrent use.
 type Lost struct {
 	// List lists what the nodes that answer have of a set. A piece that lies on several is listed for each.
 	List func(ctx context.Context, set string) ([]Held, error)
 }
 
-// Open opens a lost image. What it is computed of has been checked. fs.ErrNotExist: no shard protects it.
+// Open opens a lost image. The pieces from which it is computed have been checked. fs.ErrNotExist:
+// no shard protects it.
 func (l *Lost) Open(ctx context.Context, set, piece string) (store.Reader, error) {
 	return l.open(ctx, set, piece, true)
 }
@@ -42,7 +44,8 @@ func (l *Lost) Stat(ctx context.Context, set, piece string) (store.Info, error) 
 	return store.Info{Name: piece, Size: r.Size()}, nil
 }
 
-// Check checks a lost image. With whole, what it is computed of is checked where it lies: no byte of it travels.
+// Check checks a lost image. With whole, the pieces from which it is computed are checked where
+// they lie: no byte of them travels.
 func (l *Lost) Check(ctx context.Context, set, piece string, whole bool) (size int64, digest string, m image.Meta, err error) {
 	r, err := l.open(ctx, set, piece, whole)
 	if err != nil {
@@ -85,8 +88,8 @@ func (l *Lost) open(ctx context.Context, set, piece string, whole bool) (*comput
 // atOnce bounds how many shards are looked at at once.
 const atOnce = 16
 
-// groupsOf finds the groups of a set that protect a piece. Of each the first shard that can be read tells its images. The error says
-// what could not be read, if no group was found.
+// groupsOf finds the groups of a set that protect a piece. The first readable shard of a group
+// names its images. If no group was found, the error says what could not be read.
 func groupsOf(ctx context.Context, all []Held, set, piece string) (found []*Group, err error) {
 	shards := map[string][]Held{} // by group
 	for _, h := range all {
@@ -116,7 +119,7 @@ func groupsOf(ctx context.Context, all []Held, set, piece string) (found []*Grou
 	return found, err
 }
 
-// readGroup reads of the first good shard what its group is.
+// readGroup reads the group from its first good shard.
 func readGroup(ctx context.Context, shards []Held, set string) (*Group, error) {
 	var errs []error
 	for _, h := range shards {
@@ -158,7 +161,7 @@ func (h *Held) open(ctx context.Context, set string) (store.Reader, error) {
 
 func (h *Held) named(err error) error { return fmt.Errorf("%s on %s: %w", h.Piece, h.Node, err) }
 
-// index is that of an image in its group, -1 if it is in another.
+// index is the index of an image in its group, -1 if it is in another.
 func (g *Group) index(piece string) int {
 	for i, m := range g.Images {
 		if m.Piece == piece {
@@ -168,7 +171,7 @@ func (g *Group) index(piece string) int {
 	return -1
 }
 
-// open opens an image of a group, to be computed of as many others as the group has images.
+// open opens an image of a group, to be computed from as many other pieces as the group has images.
 func (g *Group) open(ctx context.Context, all []Held, piece string, whole bool) (*computed, error) {
 	code, err := erasure.New(len(g.Images), g.Shards)
 	if err != nil {
@@ -196,7 +199,7 @@ func (g *Group) open(ctx context.Context, all []Held, piece string, whole bool) 
 	return c, nil
 }
 
-// take opens a piece of the group on the first node that has it good.
+// take opens a piece of the group on the first node that has a good copy.
 func (c *computed) take(ctx context.Context, i int, all []Held, whole bool) error {
 	var errs []error
 	name := c.name(i)
@@ -239,7 +242,8 @@ func (c *computed) length(i int) int64 {
 	return c.group.Images[i].Size
 }
 
-// check checks a piece where it lies: an image must be the one that the group has, a shard of this very group.
+// check checks a piece where it lies: an image must be the one that the group names, a shard must
+// belong to this very group.
 func (c *computed) check(ctx context.Context, i int, h *Held, whole bool) error {
 	at := h.At(ctx)
 	if at == nil {
@@ -293,7 +297,7 @@ func (c *computed) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// Close closes what it is computed of.
+// Close closes the pieces from which it is computed.
 func (c *computed) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,7 +64,7 @@ func (g *Group) Name(shard int) string {
 	return fmt.Sprintf("%s%s-%d%s", prefix, g.id(), shard, suffix)
 }
 
-// groupOf is what the names of all shards of a group have in common.
+// groupOf is the common part of the names of all shards of a group.
 func groupOf(piece string) string {
 	id, _, _ := strings.Cut(strings.TrimPrefix(piece, prefix), "-")
 	return id
@@ -80,7 +80,7 @@ func (g *Group) id() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Size is how many bytes a shard of the group has, about.
+// Size is about how many bytes a shard of the group has.
 func (g *Group) Size() int64 {
 	n := g.longest()
 	return n + 4*blocks(n) + 4096
@@ -95,7 +95,7 @@ func (g *Group) longest() (n int64) {
 
 func blocks(size int64) int64 { return (size + block - 1) / block }
 
-// check refuses a group that cannot be meant.
+// check refuses an impossible group.
 func (g *Group) check() error {
 	if err := store.CheckSet(g.Set); err != nil {
 		return err
@@ -189,7 +189,8 @@ type Shard struct {
 	digest string
 }
 
-// Open reads what a shard says of itself, and none of its data. The error is image.ErrCorrupt if it is none, or damaged.
+// Open reads the header of a shard, and none of its data. The error is image.ErrCorrupt if it is
+// not a shard, or damaged.
 func Open(r io.ReaderAt, size int64) (*Shard, error) {
 	tail, err := read(r, size-int64(tailSize), int64(tailSize))
 	if err != nil {
@@ -258,7 +259,7 @@ func (s *Shard) Verify(ctx context.Context) error {
 	return nil
 }
 
-// Check checks a shard where it lies, as images are checked. It belongs to the set, or is corrupt.
+// Check checks a shard where it lies, as images are checked. A shard of another set is corrupt.
 func Check(ctx context.Context, st store.Reading, set, piece string, whole bool) (size int64, digest string, err error) {
 	r, err := st.Open(ctx, set, piece)
 	if err != nil {
@@ -275,7 +276,7 @@ func Check(ctx context.Context, st store.Reading, set, piece string, whole bool)
 	return r.Size(), s.digest, nil
 }
 
-// openAs opens a shard that must be of a set and have this name.
+// openAs opens a shard that must belong to a set and have this name.
 func openAs(r store.Reader, set, piece string) (*Shard, error) {
 	s, err := Open(r, r.Size())
 	if err == nil && (s.Set != set || s.Name(s.Number) != piece) {

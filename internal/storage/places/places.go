@@ -1,5 +1,5 @@
-// Package places does what a process of a node is ordered to do with stores, each process for itself: keepers, and the head
-// on its own node.
+// Package places carries out orders about stores in the processes of a node: in keepers, and in the
+// head on its own node.
 package places
 
 import (
@@ -35,14 +35,14 @@ func Parts(name string) func(storeurl.Place) (store.Store, error) {
 // Opener opens a store on this node. env has the credentials of object stores.
 type Opener func(w wire.Store, env []string) (store.Store, error)
 
-// Here is the Opener of a process that knows of folders.
+// Here is the Opener of a process that offers folders.
 func Here(w wire.Store, env []string) (store.Store, error) {
 	o := storeurl.Opener{Env: env, Parts: Parts(w.Node)}
 	return o.Open(storeurl.Place{Kind: w.Kind, Folder: string(w.Folder)})
 }
 
-// Flush does what a keeper is ordered. It returns what was merged, and the processor time that this process has taken meanwhile, which is hardly for
-// anything else.
+// Flush carries out an order to a keeper. It returns what was merged, and the processor time that
+// this process has used meanwhile, nearly all of it for this.
 func Flush(ctx context.Context, open Opener, o *wire.Flush, progress func(int64)) (done wire.Flushed, err error) {
 	before := processor()
 	defer func() { done.CPU = processor() - before }()
@@ -83,7 +83,7 @@ func merge(ctx context.Context, from store.Store, to flush.Set, o *wire.Flush, p
 		}
 		all = append(all, m)
 	}
-	if !to.Store.Shared() { // else who has begun it all commits it
+	if !to.Store.Shared() { // otherwise the process that has begun the set commits it
 		err = to.Store.Commit(ctx, to.Name)
 	}
 	return all, err

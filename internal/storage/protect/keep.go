@@ -1,10 +1,11 @@
 package protect
 
-// Superseded lists which snapshots in memory, the oldest first, may be given up: all but the newest, and the newest that has all that its
-// policy wants. weak tells of each whether it has less. So a weak snapshot never costs the last strong one, and what is given up is older
-// than one that is whole wherever it is to be.
+// Superseded lists which snapshots in memory, the oldest first, may be given up: all but the
+// newest, and the newest that has all that its policy wants. weak tells which have less. So a weak
+// snapshot never costs the last strong one, and every snapshot given up is older than one that has
+// all its copies.
 func Superseded(weak []bool) (drop []int) {
-	newest, strong := true, false // is it the newest; was a strong one met
+	newest, strong := true, false // is it the newest; has a strong one been seen
 	for i := len(weak) - 1; i >= 0; i-- {
 		if !newest && (strong || weak[i]) {
 			drop = append(drop, i)

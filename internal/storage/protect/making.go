@@ -2,7 +2,8 @@ package protect
 
 import "slices"
 
-// Making is how far a snapshot in memory is made. It is pure: the head of a job and the simulator make the pieces, and tell it.
+// Making tracks how far a snapshot in memory is made. It is pure: the head of a job and the
+// simulator make the pieces, and report them.
 //
 //	Wrote    an image is whole on its rank's node; of a group that has all of them the shards can be made
 //	Made     a shard is there
@@ -31,7 +32,8 @@ func (m *Making) Of(rank int) int {
 	return slices.IndexFunc(m.Groups, func(g Group) bool { return slices.Contains(g.Ranks, rank) })
 }
 
-// Wrote notes that the image of a rank is written. It returns the rank's group if that was the last one that it lacked.
+// Wrote records that the image of a rank is written. It returns the rank's group if that was the
+// group's last missing image.
 func (m *Making) Wrote(rank int) (group int, ready bool) {
 	if m.wrote[rank] {
 		return 0, false
@@ -41,7 +43,7 @@ func (m *Making) Wrote(rank int) (group int, ready bool) {
 	return group, !slices.ContainsFunc(m.Groups[group].Ranks, func(r int) bool { return !m.wrote[r] })
 }
 
-// Made notes that a shard of a group is there.
+// Made records that a shard of a group is there.
 func (m *Making) Made(group, shard int) { m.made[group][shard] = true }
 
 // Lost lists the ranks whose images cannot be had without some nodes.
@@ -58,7 +60,7 @@ func (m *Making) Lost(p Placement, down func(node int) bool) []int {
 	return Lost(p, have, down)
 }
 
-// Lack is a shard that is not there. Gone: it was made, and its node is lost.
+// Lack is a missing shard. Gone: it was made, and its node is lost.
 type Lack struct {
 	Group, Shard int
 	Gone         bool

@@ -115,7 +115,7 @@ func (f Func) String() string { return f.Name }
 // Promise implements Policy.
 func (f Func) Promise() Promise { return Promise{Nodes: f.Copies} }
 
-// Groups implements Policy. It refuses what the function must not answer.
+// Groups implements Policy. It refuses invalid answers of the function.
 func (f Func) Groups(p Placement) ([]Group, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -137,8 +137,9 @@ func (f Func) Groups(p Placement) ([]Group, error) {
 	return groups, nil
 }
 
-// Code protects the images of Data ranks by Parity shards. Racks has all pieces of a group lie in distinct racks. Where there are
-// fewer nodes (or racks) than Data + Parity, groups have fewer ranks, and so cost more.
+// Code protects the images of Data ranks by Parity shards. Racks puts all pieces of a group into
+// distinct racks. If there are fewer nodes (or racks) than Data + Parity, groups have fewer ranks,
+// and so cost more.
 type Code struct {
 	Data, Parity int
 	Racks        bool
@@ -163,8 +164,8 @@ func (c Code) Promise() Promise {
 // mostPieces is the largest group that a code over bytes allows.
 const mostPieces = 256
 
-// Groups implements Policy. Each group takes its ranks from the places that have most left, so that groups are as
-// full as can be, and puts its shards where least lies.
+// Groups implements Policy. Each group takes its ranks from the places that have most left, so that
+// groups are as full as possible, and puts its shards on the nodes with the least load.
 func (c Code) Groups(p Placement) ([]Group, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (c Code) Groups(p Placement) ([]Group, error) {
 	}
 }
 
-// apart lists the nodes of each place of which a group may use one: a node, or a rack.
+// apart lists the nodes of each place, a node or a rack, from which a group may use one.
 func (c Code) apart(p *Placement) (places [][]int, err error) {
 	if !c.Racks {
 		for n := range p.Nodes {
@@ -257,7 +258,7 @@ func mostLeft(place []int, left [][]int) int {
 	return slices.MaxFunc(place, func(a, b int) int { return len(left[a]) - len(left[b]) })
 }
 
-// replicas makes a group of each rank whose replicas go where those of its node go.
+// replicas makes a group of each rank. Its replicas go to the nodes chosen for its own node.
 func replicas(p Placement, to func(node int) ([]int, error)) ([]Group, error) {
 	var groups []Group
 	for rank, n := range p.Of {

@@ -1,14 +1,16 @@
-// Package protect says which nodes hold what is needed when others are lost: replicas of images, or the parity of
-// several. It is pure logic: functions of which rank is on which node, without bytes, clocks or connections.
+// Package protect decides which nodes hold the pieces that are needed when other nodes are lost:
+// replicas of images, or the parity of several. It is pure logic: functions of which rank is on
+// which node, without bytes, clocks or connections.
 //
 // The image of a rank lies on the rank's own node. A Group protects the images of some ranks by shards on other nodes:
 //
 //	one rank, k shards:    each shard is a replica of its image
 //	n ranks, k shards:     shard i is parity i of a Reed-Solomon code over the n images
 //
-// Both are restored in the same way: of the n+k pieces of a group any n will do. All pieces of a group lie on
-// distinct nodes, so a node that is lost takes at most one piece of each group with it. That is why any k nodes may be
-// lost. A Policy makes groups of a Placement. It is computed again when ranks have moved.
+// Both are restored in the same way: any n of the n+k pieces of a group suffice. All pieces of a
+// group lie on distinct nodes, so a node that is lost takes at most one piece of each group with
+// it. That is why any k nodes may be lost. A Policy makes groups of a Placement. It is computed
+// again when ranks have moved.
 package protect
 
 import (
@@ -19,7 +21,7 @@ import (
 
 // Placement says where the ranks of a job are.
 type Placement struct {
-	Nodes []Node // those that can hold something, spares included
+	Nodes []Node // those that can hold pieces, spares included
 	Of    []int  // by rank: the index of its node
 }
 
@@ -35,7 +37,7 @@ type Group struct {
 	Shards []int // the node of each shard, distinct, and none of a rank of the group
 }
 
-// Promise is what may be lost at once, so that every image can still be had.
+// Promise is the largest loss at one time after which every image is still available.
 type Promise struct {
 	Nodes int // any so many nodes
 	Racks int // or all nodes of any so many racks
@@ -53,13 +55,13 @@ func (p Promise) String() string {
 type Policy interface {
 	// String is how users write it, as Parse reads it.
 	String() string
-	// Promise is what its groups survive.
+	// Promise is the loss that its groups survive.
 	Promise() Promise
 	// Groups protects every rank once. It is an error if the placement does not allow that.
 	Groups(p Placement) ([]Group, error)
 }
 
-// Check refuses a placement that cannot be meant.
+// Check refuses an impossible placement.
 func (p *Placement) Check() error {
 	if len(p.Nodes) == 0 || len(p.Of) == 0 {
 		return errors.New("no nodes or no ranks")

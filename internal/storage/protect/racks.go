@@ -34,8 +34,9 @@ func ReadRacks(r io.Reader, name string) (rackOf map[string]string, err error) {
 	return rackOf, nil
 }
 
-// SlurmRack is the rack of a node as Slurm tells it to what runs there: address is SLURM_TOPOLOGY_ADDR, such as top.s0.n1, and pattern
-// SLURM_TOPOLOGY_ADDR_PATTERN, such as switch.switch.node. What is nearest to the node counts, its switch or block. "": it tells none.
+// SlurmRack is the rack of a node by the variables that Slurm sets there: address is
+// SLURM_TOPOLOGY_ADDR, such as top.s0.n1, and pattern SLURM_TOPOLOGY_ADDR_PATTERN, such as
+// switch.switch.node. The rack is the switch or block nearest to the node, "" if there is none.
 func SlurmRack(address, pattern string) (rack string) {
 	kinds := strings.Split(pattern, ".")
 	parts := strings.SplitN(address, ".", len(kinds))

@@ -2,8 +2,9 @@ package protect
 
 import "fmt"
 
-// Fitting returns the groups of a policy or, where nodes or racks are too few for it, those of the strongest weaker one that fits: some protection is
-// better than none. why says then what keeps the policy from being kept, and what there is in its place.
+// Fitting returns the groups of a policy. If there are too few nodes or racks for it, the result is
+// that of the strongest weaker policy that fits, as some protection is better than none. Then why
+// says what prevents the policy, and what replaces it.
 func Fitting(policy Policy, p Placement) (groups []Group, why error) {
 	groups, why = policy.Groups(p)
 	for w := weaker(policy); why != nil && w != nil; w = weaker(w) {

@@ -1,5 +1,5 @@
-// Package storeurl opens stores by the names that users and schemas know: a kind, and the folder that tells it from others
-// of the kind. All who open stores do it here: the head, agents and commands.
+// Package storeurl opens stores by the names in options and schemas: a kind, and the folder that
+// distinguishes it from others of the kind. The head, agents and commands all open stores here.
 //
 //	dir           a folder that all see
 //	s3            s3://BUCKET/PREFIX?endpoint=URL&region=NAME
@@ -22,15 +22,15 @@ import (
 // Place is a kind and a folder.
 type Place struct{ Kind, Folder string }
 
-// ErrKind says that a kind is not known.
+// ErrKind says that a kind is unknown.
 var ErrKind = errors.New("this gorun does not know the kind of store")
 
 // Opener opens stores.
 type Opener struct {
-	// Env is where an object store's credentials are looked up, NAME=VALUE. What is not in it is looked up in the
-	// environment of this process.
+	// Env is where an object store's credentials are looked up, NAME=VALUE. Other variables are
+	// looked up in the environment of this process.
 	Env []string
-	// Parts opens a store that lies in parts on nodes. It returns ErrKind for a kind that is none of these.
+	// Parts opens a store that is spread over nodes. It returns ErrKind for a kind that is not.
 	Parts func(Place) (store.Store, error)
 }
 
@@ -103,11 +103,12 @@ func (p Place) Sealed(keyFile string) Place {
 	return Place{kind, folder}
 }
 
-// SealedFolder is where sealed images lie in a folder for snapshots. No job has such a name.
+// SealedFolder is the folder of sealed images in a folder for snapshots. No job has such a name.
 const SealedFolder = "sealed"
 
-// Beside is where the images of a folder for snapshots lie that has no other place for them: beside their schemas, the zero
-// value, or, sealed with the key of a file, in a folder of their own.
+// Beside is the place of the images of a folder for snapshots that has no other place for them.
+// They lie beside their schemas, the zero value, or, if sealed with the key of a file, in a folder
+// of their own.
 func Beside(root, keyFile string) Place {
 	if keyFile == "" {
 		return Place{}
@@ -115,5 +116,5 @@ func Beside(root, keyFile string) Place {
 	return Place{Kind: store.KindDir, Folder: filepath.Join(root, SealedFolder)}.Sealed(keyFile)
 }
 
-// Unknown is the error for a kind that is none.
+// Unknown is the error for an unknown kind.
 func Unknown(p Place) error { return fmt.Errorf("%s %s: %w %q", p.Kind, p.Folder, ErrKind, p.Kind) }

@@ -6,11 +6,11 @@ type Piece struct{ Group, Index int }
 // Answers are the reports of all holders that answer, by piece. A piece may be held more than once.
 type Answers map[Piece][]Report
 
-// Newest finds the newest snapshot that can be made of what the holders answer, for groups of so many images each. Of a group any
-// so many pieces will do. It reports false if there is none.
+// Newest finds the newest snapshot that can be made from the holders' answers, for groups of so
+// many images each. Any so many pieces of a group suffice. It reports false if there is none.
 //
-// The newest life that anybody was told of decides: its own snapshots count, and the one that it began with. All others belong to
-// a line that the job has left.
+// The newest life that any holder was told of decides: its own snapshots count, and the one that it
+// began with. All others belong to a line that the job has left.
 func Newest(images []int, a Answers) (Cut, bool) {
 	var life uint32
 	var from Cut

@@ -1,7 +1,8 @@
 package twoslots
 
-// Reopen returns the shelf of a holder that has come back with what it had: the life that it was told of last, the snapshot which that
-// began with, and what is whole in each slot (the zero Cut: nothing).
+// Reopen returns the shelf of a holder that has come back with its state: the last life that it was
+// told of, the snapshot which that life began with, and the whole snapshot in each slot (the zero
+// Cut: none).
 func Reopen(life uint32, from, complete Cut, whole [2]Cut) Shelf {
 	s := Shelf{life: life, from: from, complete: complete}
 	for i, c := range whole {
@@ -12,7 +13,7 @@ func Reopen(life uint32, from, complete Cut, whole [2]Cut) Shelf {
 	return s
 }
 
-// Damaged forgets a snapshot's piece whose bytes are not what they were.
+// Damaged forgets a snapshot's piece whose bytes have changed.
 func (s *Shelf) Damaged(c Cut) {
 	if i, err := s.Slot(c); err == nil {
 		s.slots[i] = slot{}

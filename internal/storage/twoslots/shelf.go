@@ -10,14 +10,16 @@
 //
 // The rules:
 //
-//  1. A slot is given up only when its holder has heard that a newer snapshot is complete everywhere. That it has
-//     a newer one itself means nothing. So whatever fails, the newest complete snapshot is whole everywhere.
-//  2. A recovery asks all holders what they have whole, and takes the newest snapshot that can be made of what
-//     they answer, announced or not (Newest). There is no barrier, and nothing to toggle on all nodes at once.
-//  3. Each life of the job is told to every holder before its ranks run, with the snapshot that it begins from. The
-//     holder drops all else and refuses what earlier lives send. A holder that was not told counts only with
-//     that one snapshot.
-//  4. A parity shard is whole when the parts of all members have come, all of one snapshot.
+//  1. A slot is given up only when its holder has heard that a newer snapshot is complete
+//     everywhere. That it has a newer one itself means nothing. So after any failure the newest
+//     complete snapshot is whole everywhere.
+//  2. A recovery asks all holders which pieces they have whole, and takes the newest snapshot that
+//     can be made from the answers, announced or not (Newest). There is no barrier, and nothing to
+//     toggle on all nodes at once.
+//  3. Each life of the job is told to every holder before its ranks run, with the snapshot that it
+//     begins from. The holder drops all other snapshots and refuses parts from earlier lives. A
+//     holder that was not told counts only with that one snapshot.
+//  4. A parity shard is whole when the parts of all members, all of one snapshot, have come.
 //
 // A check of all interleavings, with mutants that break each rule, is in model_test.go.
 package twoslots
@@ -67,8 +69,9 @@ var (
 	ErrUnknown = errors.New("nobody has begun it here, or its slot was given up")
 )
 
-// Restart begins a life with the snapshot that the job goes on from, the zero Cut if it begins without one. Of what the shelf
-// has, only that stays. A life that is not newer than the present one is an error.
+// Restart begins a life with the snapshot that the job goes on from, the zero Cut if it begins
+// without one. All other snapshots in the shelf are dropped. A life that is not newer than the
+// present one is an error.
 func (s *Shelf) Restart(life uint32, from Cut) error {
 	if life <= s.life {
 		return fmt.Errorf("life %d begins after life %d: %w", life, s.life, ErrStale)
@@ -102,7 +105,8 @@ func (s *Shelf) Begin(c, complete Cut, parts int) (int, error) {
 	return i, nil
 }
 
-// spare is the slot to give up: not the one with the complete snapshot, and else the one that is worth less.
+// spare is the slot to give up: not the one with the complete snapshot, otherwise the one that is
+// worth less.
 func (s *Shelf) spare() int {
 	a, b := &s.slots[0], &s.slots[1]
 	switch {
@@ -184,14 +188,14 @@ func (s *Shelf) Missing(c Cut) int {
 	return 0
 }
 
-// Report is what a holder that answers tells of one shelf.
+// Report is a holder's answer about one shelf.
 type Report struct {
 	Life  uint32 // that it was told of
 	From  Cut    // the life began with it
 	Whole []Cut
 }
 
-// Report tells what the shelf has.
+// Report reports the content of the shelf.
 func (s *Shelf) Report() Report {
 	r := Report{Life: s.life, From: s.from}
 	for i := range s.slots {
